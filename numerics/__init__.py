@@ -1,0 +1,1 @@
+"""Special functions and the distributions that rest on them."""

@@ -1,0 +1,1 @@
+"""Simulators: matter, bodies and stars."""

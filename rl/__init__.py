@@ -1,0 +1,1 @@
+"""Reinforcement learning whose whole loop stays on the device."""
