@@ -1,0 +1,239 @@
+"""Checkpoints that are either exactly right or refused: one file, one digest over all of it.
+
+A checkpoint is an uncompressed `.npz` archive whose last 64 bytes (the comment of the zip archive)
+are the SHA-256 of everything before them, so no flipped bit can pass. It is written to a
+temporary name, synced and renamed: a reader sees the whole file or none. Nothing is pickled.
+Saving costs one pass over the bytes and one hash of them.
+"""
+
+import hashlib
+import json
+import os
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxgpu
+
+VERSION = 1
+_FORMAT = "jaxgpu-checkpoint"
+_DIGEST = 64  # hexadecimal characters of a SHA-256
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that must not be used; the message names the file and the reason."""
+
+
+def save(path: str | Path, tree: Any, meta: dict[str, Any] | None = None) -> None:
+    """Write the arrays of the pytree `tree`, and `meta` (what JSON can hold), to `path`.
+
+    The file appears under its name complete and synced to disk, or not at all.
+
+    >>> import tempfile; from pathlib import Path
+    >>> file = Path(tempfile.mkdtemp(), "a.npz")
+    >>> save(file, {"x": np.arange(3.0)}, {"step": 7})
+    >>> load(file, {"x": np.zeros(3)})
+    ({'x': array([0., 1., 2.])}, {'step': 7})
+    """
+    path = Path(path)
+    arrays = [(name, *_to_numpy(leaf)) for name, leaf in _named_leaves(tree)]
+    header = {
+        "format": _FORMAT,
+        "version": VERSION,
+        "jaxgpu": jaxgpu.__version__,
+        "jax": jax.__version__,
+        "leaves": [[name, kind, list(a.shape)] for name, kind, a in arrays],
+        "meta": meta or {},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(scratch, "wb+") as file:
+            members: dict[str, Any] = {str(i): _as_bytes(a) for i, (_, _, a) in enumerate(arrays)}
+            np.savez(file, header=_as_bytes(json.dumps(header).encode()), **members)
+            _seal(file)
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def load(path: str | Path, like: Any) -> tuple[Any, dict[str, Any]]:
+    """Read `path` into the structure of `like` and return it with its `meta`.
+
+    `like` fixes names, dtypes and shapes; its values are not used. Leaves come back as NumPy
+    arrays (typed keys as keys).
+
+    Raises:
+        CheckpointError: missing, torn, altered, foreign, newer, or of another structure.
+    """
+    return _load(Path(path), lambda meta: like)
+
+
+def _load(path: Path, template: Callable[[dict[str, Any]], Any]) -> tuple[Any, dict[str, Any]]:
+    header, arrays = _read(path)
+    like = template(header["meta"])
+    want = [(name, *_to_numpy(leaf)) for name, leaf in _named_leaves(like)]
+    found = [(name, kind, tuple(shape)) for name, kind, shape in header["leaves"]]
+    for (name, kind, a), got in zip(want, found):
+        if (name, kind, a.shape) != got:
+            raise CheckpointError(
+                f"{path}: holds {got[0]} {got[1]}{list(got[2])} where this run has {name} "
+                f"{kind}{list(a.shape)}; resume with the options that wrote it"
+            )
+    if len(want) != len(found):
+        raise CheckpointError(
+            f"{path}: holds {len(found)} arrays where this run has {len(want)}; "
+            "resume with the options that wrote it"
+        )
+    leaves = [_from_numpy(a, old) for a, old in zip(arrays, jax.tree.leaves(like))]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves), header["meta"]
+
+
+def read(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read `path` without a template: arrays by the names of their leaves, and `meta`.
+
+    Raises:
+        CheckpointError: missing, torn, altered, foreign or newer.
+    """
+    header, arrays = _read(Path(path))
+    return {leaf[0]: a for leaf, a in zip(header["leaves"], arrays)}, header["meta"]
+
+
+def save_step(directory: str | Path, step: int, tree: Any, meta: dict[str, Any], keep: int = 2):
+    """Write the checkpoint of `step` into `directory` and drop all but the newest `keep`."""
+    directory = Path(directory)
+    save(directory / f"step-{step:012d}.npz", tree, {**meta, "step": step})
+    for old in _steps(directory)[keep:]:
+        old.unlink(missing_ok=True)
+
+
+def load_last(
+    directory: str | Path, template: Callable[[dict[str, Any]], Any]
+) -> tuple[Any, dict[str, Any]] | None:
+    """Load the newest good checkpoint of `directory`; None where there is none at all.
+
+    `template(meta)` gives the structure to expect, which may depend on how far the run was. Each
+    checkpoint that must be passed over is named in a warning.
+
+    Raises:
+        CheckpointError: checkpoints are there, and none can be used.
+    """
+    refused = []
+    for path in _steps(Path(directory)):
+        try:
+            found = _load(path, template)
+        except CheckpointError as error:
+            refused.append(str(error))
+            continue
+        for reason in refused:
+            warnings.warn(f"{reason}; going back to {path.name}", stacklevel=2)
+        return found
+    if refused:
+        raise CheckpointError("; ".join(refused))
+    return None
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
+    if not path.is_file():
+        raise CheckpointError(f"{path}: no such checkpoint; give a file that jaxgpu wrote")
+    if not _is_sealed(path):
+        raise CheckpointError(f"{path}: torn, altered or not a jaxgpu checkpoint; use another")
+    with np.load(path, allow_pickle=False) as members:
+        if "header" not in members:
+            raise CheckpointError(f"{path}: not a jaxgpu checkpoint; use a file that jaxgpu wrote")
+        header = json.loads(members["header"].tobytes())
+        if header.get("format") != _FORMAT or header["version"] > VERSION:
+            raise CheckpointError(
+                f"{path}: format {header.get('format')} {header.get('version')}, this is "
+                f"{_FORMAT} {VERSION}; read it with jaxgpu {header.get('jaxgpu')} or newer"
+            )
+        return header, [
+            _from_bytes(members[str(i)], kind, shape)
+            for i, (_, kind, shape) in enumerate(header["leaves"])
+        ]
+
+
+def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    return [(jax.tree_util.keystr(p), leaf) for p, leaf in jax.tree.leaves_with_path(tree)]
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether a leaf is a typed random key."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _to_numpy(leaf: Any) -> tuple[str, np.ndarray]:
+    """The kind of a leaf (its dtype, or the generator of a key) and its numbers."""
+    if is_key(leaf):
+        return f"key<{jax.random.key_impl(leaf)}>", np.asarray(jax.random.key_data(leaf))
+    array = np.asarray(leaf)
+    return str(array.dtype), array
+
+
+def _from_numpy(array: np.ndarray, old: Any) -> Any:
+    if is_key(old):
+        return jax.random.wrap_key_data(jnp.asarray(array), impl=str(jax.random.key_impl(old)))
+    return array
+
+
+# raw bytes, since npy knows no bfloat16 and its own header would be a second truth
+
+
+def _as_bytes(data: np.ndarray | bytes) -> np.ndarray:
+    raw = data if isinstance(data, bytes) else np.ascontiguousarray(data).tobytes()
+    return np.frombuffer(raw, np.uint8)
+
+
+def _from_bytes(raw: np.ndarray, kind: str, shape: list[int]) -> np.ndarray:
+    dtype = np.dtype("uint32") if kind.startswith("key<") else jnp.dtype(kind)
+    return raw.view(dtype).reshape(shape)
+
+
+def _seal(file: Any) -> None:
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.comment = b"0" * _DIGEST
+    file.seek(-_DIGEST, os.SEEK_END)
+    end = file.tell()
+    digest = _digest(file, end)
+    file.seek(end)
+    file.write(digest)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _is_sealed(path: Path) -> bool:
+    end = path.stat().st_size - _DIGEST
+    with open(path, "rb") as file:
+        return end > 0 and _digest(file, end) == file.read()
+
+
+def _digest(file: Any, end: int) -> bytes:
+    """SHA-256 of the first `end` bytes; leaves the file positioned there."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    while end > 0:
+        block = file.read(min(end, 1 << 22))
+        digest.update(block)
+        end -= len(block)
+    return digest.hexdigest().encode()
+
+
+def _steps(directory: Path) -> list[Path]:
+    """Checkpoints of a directory, newest first."""
+    return sorted(directory.glob("step-*.npz"), reverse=True)
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name == "posix":
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

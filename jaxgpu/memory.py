@@ -1,0 +1,49 @@
+"""The memory a compiled program will need, known before it is launched."""
+
+from typing import Any
+
+import jax
+import psutil
+
+
+def forecast(compiled: Any) -> int:
+    """Bytes that a compiled program holds at its peak: arguments + results + temporaries.
+
+    `compiled` is what `jax.jit(f).lower(...).compile()` returns; donated buffers count once.
+
+    >>> import jax.numpy as jnp
+    >>> program = jax.jit(lambda x: x + 1).lower(jnp.zeros(1000, jnp.float32)).compile()
+    >>> forecast(program)
+    8000
+    """
+    need = compiled.memory_analysis()
+    return (
+        need.argument_size_in_bytes
+        + need.output_size_in_bytes
+        + need.temp_size_in_bytes
+        - need.alias_size_in_bytes
+    )
+
+
+def available(device: Any = None) -> int:
+    """Bytes that are free on `device` (default: the first device)."""
+    stats = (device or jax.devices()[0]).memory_stats()
+    if stats is None:  # the CPU backend keeps no account
+        return psutil.virtual_memory().available
+    return stats["bytes_limit"] - stats["bytes_in_use"]
+
+
+def check(compiled: Any, name: str) -> None:
+    """Refuse to launch `compiled` where it would take more than 90 % of the free memory.
+
+    The margin is for what the forecast cannot see: the allocator and the rest of the process.
+
+    Raises:
+        MemoryError: with both figures, before anything is allocated.
+    """
+    need, free = forecast(compiled), available()
+    if need > 0.9 * free:
+        raise MemoryError(
+            f"{name}: needs {need / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free; "
+            "make the problem smaller or use a larger device"
+        )
