@@ -1,0 +1,45 @@
+"""Named end-to-end experiments, one file each.
+
+A module of this folder is a study: its name with dashes is the study's name, its first docstring
+line the description. It holds
+
+    Options                     a frozen dataclass: what can be set, with defaults, checked in
+                                `__post_init__`, a docstring under each field
+    study(options, out, resume) -> Report
+                                runs the experiment in the folder `out`, going on from what is
+                                there when `resume` is true
+
+and is found by its file alone: adding a study is adding one file.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxgpu.report import Report
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a module of this folder provides."""
+
+    name: str
+    description: str
+    options: type
+    run: Callable[[object, Path, bool], Report]
+
+
+def studies() -> list[Study]:
+    """All studies, by name.
+
+    >>> "solar-system" in [study.name for study in studies()]
+    True
+    """
+    found = []
+    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
+        it = importlib.import_module(f"{__name__}.{module}")
+        description = (it.__doc__ or "").strip().partition("\n")[0]
+        found.append(Study(module.replace("_", "-"), description, it.Options, it.study))
+    return found

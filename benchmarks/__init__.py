@@ -1,0 +1,1 @@
+"""Ours and the peers on the same work, in one run: `python -m benchmarks [name ...]`."""

@@ -1,0 +1,121 @@
+"""Time several contenders at the same work, in turn, and print one honest table.
+
+Each contender runs once to compile and warm up, then the rounds go A B C A B C ..., so that a
+machine that slows down slows all of them. Reported are medians with their quartiles, wall and CPU
+seconds of this process, and ratios of medians. What a contender returns is shown beside its time:
+an answer that is faster and wrong must look wrong.
+"""
+
+import datetime
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgpu import report
+
+RESULTS = Path(__file__).with_name("results.jsonl")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One program: `run()` does the whole work and returns what its answer is worth."""
+
+    name: str  # with its version
+    run: Callable[[], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The same work for all contenders, the first of which is ours."""
+
+    name: str
+    work: str  # the protocol, in a sentence
+    contenders: list[Contender]
+    amount: float = 1.0  # units of work in one run
+    unit: str = "runs"
+    limit: float | None = None  # units a second that the machine could do at most
+    rounds: int = 5
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of one contender over all rounds."""
+
+    name: str
+    compile: float
+    wall: tuple[float, float, float]  # lower quartile, median, upper quartile
+    cpu: float  # median
+    answer: dict[str, float]
+
+
+def measure(entry: Entry) -> list[Measured]:
+    """Run all contenders of `entry` in turn."""
+    first = [_timed(contender) for contender in entry.contenders]
+    rounds = [[_timed(contender) for contender in entry.contenders] for _ in range(entry.rounds)]
+    measured = []
+    for i, contender in enumerate(entry.contenders):
+        walls = [one[i][0] for one in rounds]
+        low, middle, high = (float(q) for q in np.percentile(walls, [25, 50, 75]))
+        cpu = float(np.median([one[i][1] for one in rounds]))
+        compile_time = max(0.0, first[i][0] - middle)
+        measured.append(
+            Measured(contender.name, compile_time, (low, middle, high), cpu, rounds[-1][i][2])
+        )
+    return measured
+
+
+def table(entry: Entry, measured: list[Measured]) -> str:
+    """The result as text: one line a contender."""
+    answers = list(dict.fromkeys(name for m in measured for name in m.answer))
+    columns = [
+        "",
+        "compile s",
+        "median s",
+        "quartiles",
+        "CPU s",
+        f"{entry.unit}/s",
+        "ratio",
+        "limit",
+    ]
+    rows = [[*columns, *answers]]
+    ours = measured[0].wall[1]
+    for m in measured:
+        low, middle, high = m.wall
+        speed = entry.amount / middle
+        share = f"{100 * speed / entry.limit:.0f} %" if entry.limit else "-"
+        cells = [m.name, f"{m.compile:.2f}", f"{middle:.4g}", f"{low:.3g}..{high:.3g}"]
+        cells += [f"{m.cpu:.4g}", f"{speed:.3g}", f"{middle / ours:.2f}x", share]
+        rows.append(cells + [f"{m.answer.get(name, float('nan')):.3g}" for name in answers])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths)) for row in rows]
+    about = report.environment()
+    versions = ", ".join(f"{k} {about[k]}" for k in ("jaxgpu", "jax", "numpy", "python", "device"))
+    return "\n".join([f"{entry.name}: {entry.work}", versions, *lines])
+
+
+def record(entry: Entry, measured: list[Measured]) -> None:
+    """Append the result to `results.jsonl`, a line an entry."""
+    line = {
+        "name": entry.name,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "work": entry.work,
+        "amount": entry.amount,
+        "unit": entry.unit,
+        "environment": report.environment(),
+        "results": [vars(m) for m in measured],
+    }
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _timed(contender: Contender) -> tuple[float, float, dict[str, Any]]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    answer = jax.block_until_ready(contender.run())
+    cpu = time.process_time() - cpu
+    return time.perf_counter() - wall, cpu, {name: float(x) for name, x in answer.items()}

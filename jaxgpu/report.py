@@ -1,0 +1,129 @@
+"""A study's results as one HTML file that needs nothing beside it.
+
+A study returns a `Report`; `save` keeps it in the study's folder as JSON, figures inside, and
+`write` draws every report below a folder into one page.
+"""
+
+import base64
+import dataclasses
+import datetime
+import io
+import json
+import platform
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxgpu
+from jaxgpu.run import Timing
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture, a film or a self-contained page, as `mime` says, in base64."""
+
+    caption: str
+    mime: str  # image/svg+xml, image/png, video/mp4, text/html
+    data: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under their column names; numbers are shown to `digits` significant digits."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[Any]]
+    digits: int = 5
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a study found."""
+
+    title: str
+    lead: str  # one or two sentences: the question and the answer
+    figures: list[Figure] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)  # a sentence each
+    citations: list[str] = field(default_factory=list)  # of methods and data that were used
+    timing: dict[str, Timing] = field(default_factory=dict)  # by the name of the run
+    seed: int | None = None
+
+
+def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
+    """Take a matplotlib figure, and close it."""
+    import matplotlib.pyplot as plt
+
+    file = io.BytesIO()
+    kind = {"image/svg+xml": "svg", "image/png": "png"}[mime]
+    with plt.rc_context({"svg.hashsalt": "jaxgpu"}):
+        stamp = {"Date": None} if kind == "svg" else {}
+        drawing.savefig(file, format=kind, dpi=150, bbox_inches="tight", metadata=stamp)
+    plt.close(drawing)
+    return Figure(caption, mime, base64.b64encode(file.getvalue()).decode())
+
+
+def environment() -> dict[str, str]:
+    """Versions, device and precision: what a result depends on beside its options."""
+    device = jax.devices()[0]
+    return {
+        "jaxgpu": jaxgpu.__version__,
+        "jax": jax.__version__,
+        "jaxlib": metadata.version("jaxlib"),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "device": f"{len(jax.devices())} x {device.device_kind} ({device.platform})",
+        "machine": f"{platform.system()} {platform.machine()}",
+        "float64 by default": str(jax.config.read("jax_enable_x64")),
+    }
+
+
+def save(out: Path, study: str, options: Any, report: Report) -> None:
+    """Keep `report` in the folder of its study, with all that it depends on."""
+    record = {
+        "study": study,
+        "options": dataclasses.asdict(options),
+        "environment": environment(),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "report": dataclasses.asdict(report),
+    }
+    replace_text(out / "report.json", json.dumps(record, default=str))
+
+
+def write(folder: Path) -> Path:
+    """Draw all reports in `folder` and in the folders right below it into `report.html`.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    import jinja2
+
+    files = [*folder.glob("report.json"), *sorted(folder.glob("*/report.json"))]
+    if not files:
+        raise FileNotFoundError(
+            f"report: no results in {folder}; give a folder that `jaxgpu run` wrote"
+        )
+    records = [json.loads(file.read_text()) for file in files]
+    engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    engine.filters["number"] = _number
+    template = Path(__file__).with_name("report.html").read_text()
+    page = engine.from_string(template).render(records=records, version=jaxgpu.__version__)
+    replace_text(folder / "report.html", page)
+    return folder / "report.html"
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put `text` under the name `path` as a whole: a reader sees the old text or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.tmp")
+    scratch.write_text(text)
+    scratch.replace(path)
+
+
+def _number(value: Any, digits: int) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

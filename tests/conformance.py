@@ -1,0 +1,189 @@
+"""What every public function of the package must do; later modules only register into it.
+
+`check(f, *args)` takes a function of pytrees of arrays and one example of its arguments, and holds
+it to design 8: one program, the same with and without jit and vmap, portable, and honest about
+precision. `check_state(step, state)` does so for a function that maps a state to the next one.
+"""
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+_CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "outside_call"}
+_DOTS = {"dot_general", "conv_general_dilated"}
+
+
+def check(
+    f: Callable[..., Any],
+    *args: Any,
+    differentiable: tuple[int, ...] = (),
+    batched: tuple[int, ...] = (),
+    rtol: float = 1e-5,
+) -> None:
+    """Hold `f(*args)` to the rules; `args` are arrays or pytrees of arrays.
+
+    differentiable: positions of floating arguments whose gradient must be finite.
+    batched: positions to `vmap` over, against a Python loop.
+    rtol: how far jit and vmap may be from the plain call (they may fuse differently).
+    """
+    plain = f(*args)
+    same(jax.jit(f)(*args), plain, rtol)
+    assert_deterministic(f, *args)
+    compiles_once(f, *args)
+    check_program(f, *args)
+    exports(f, *args)
+    if batched:
+        vmap_is_a_loop(f, args, batched, rtol)
+    if differentiable:
+        gradients_are_finite(f, args, differentiable)
+
+
+def check_state(step: Callable[[Any], Any], state: Any, rtol: float = 1e-5) -> None:
+    """Hold `step(state) -> state` to the rules, and to being a fixed point of types."""
+    check(step, state, rtol=rtol)
+    assert avals(jax.eval_shape(step, state)) == avals(state), "step changes the type of its state"
+
+
+def avals(tree: Any) -> list[str]:
+    """Path, dtype, shape and weakness of every leaf."""
+    return [
+        f"{jax.tree_util.keystr(path)} {jax.typeof(leaf)}"
+        for path, leaf in jax.tree.leaves_with_path(tree)
+    ]
+
+
+def same(got: Any, want: Any, rtol: float = 0.0) -> None:
+    """Equal structure, dtypes and shapes, and values within `rtol` of the largest."""
+    assert jax.tree.structure(got) == jax.tree.structure(want)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
+        assert jnp.asarray(a).dtype == jnp.asarray(b).dtype
+        a, b = _numbers(a), _numbers(b)
+        if rtol == 0:
+            np.testing.assert_array_equal(a, b)
+        else:
+            finite = np.abs(b[np.isfinite(b)]) if b.dtype.kind in "fc" else np.zeros(0)
+            scale = finite.max(initial=0.0)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * scale)
+
+
+def assert_deterministic(f: Callable[..., Any], *args: Any) -> None:
+    """Two calls give the same bits."""
+    g = jax.jit(f)
+    same(g(*args), g(*args))
+
+
+def compiles_once(f: Callable[..., Any], *args: Any) -> None:
+    """A second call with the same shapes compiles nothing."""
+    g = jax.jit(f)
+    jax.block_until_ready(g(*args))
+    with no_compile():
+        jax.block_until_ready(g(*args))
+
+
+def exports(f: Callable[..., Any], *args: Any) -> None:
+    """The program lowers for every platform, on a machine that has none of them."""
+    jax.export.export(jax.jit(f), platforms=PLATFORMS)(*args)
+
+
+def vmap_is_a_loop(f: Any, args: tuple, batched: tuple[int, ...], rtol: float) -> None:
+    """`vmap` over two copies, one of them scaled, equals two calls."""
+    axes = tuple(0 if i in batched else None for i in range(len(args)))
+    lanes = [_lane(args, batched, scale) for scale in (1.0, 1.0625)]
+    stacked = [
+        jax.tree.map(lambda a, b: jnp.stack([a, b]), one, two) if i in batched else one
+        for i, (one, two) in enumerate(zip(*lanes))
+    ]
+    got = jax.vmap(f, axes)(*stacked)
+    first, second = (jax.tree.map(operator.itemgetter(lane), got) for lane in range(2))
+    same(first, f(*lanes[0]), rtol)
+    same(second, f(*lanes[1]), rtol)
+
+
+def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> None:
+    """Reverse and forward mode through the sum of all outputs are finite and agree."""
+
+    def total(*args):
+        leaves = [x for x in jax.tree.leaves(f(*args)) if jnp.issubdtype(x.dtype, jnp.floating)]
+        return sum(jnp.sum(x * 0.5) for x in leaves)
+
+    grads = jax.grad(total, positions)(*args)
+    for path, leaf in jax.tree.leaves_with_path(grads):
+        assert np.all(np.isfinite(leaf)), f"gradient at {jax.tree_util.keystr(path)} is not finite"
+    tangents = [
+        jax.tree.map(jnp.ones_like if i in positions else jnp.zeros_like, a)
+        for i, a in enumerate(args)
+    ]
+    forward = jax.jvp(total, args, tuple(tangents))[1]
+    reverse = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(grads))
+    scale = sum(jnp.sum(jnp.abs(leaf)) for leaf in jax.tree.leaves(grads))
+    tolerance = 1e3 * float(jnp.finfo(forward.dtype).eps)
+    np.testing.assert_allclose(forward, reverse, rtol=0, atol=tolerance * float(scale) + 1e-30)
+
+
+def check_program(f: Callable[..., Any], *args: Any) -> None:
+    """No callback, every product of matrices with a precision, no float64 out of float32."""
+    jaxpr = jax.make_jaxpr(f)(*args)
+    wide = any(str(v.dtype) in ("float64", "complex128") for v in jaxpr.in_avals if _shaped(v))
+    for eqn in equations(jaxpr.jaxpr):
+        name = eqn.primitive.name
+        assert name not in _CALLBACKS, f"{name}: a call back to the host"
+        if name in _DOTS:
+            assert eqn.params["precision"] is not None, f"{name}: no precision\n{eqn}"
+        if not wide:
+            for out in eqn.outvars:
+                leak = _shaped(out.aval) and str(out.aval.dtype) in ("float64", "complex128")
+                assert not leak, f"{name}: float64 from float32 arguments\n{eqn}"
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """Every equation of a program, those inside loops and calls included."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for value in eqn.params.values():
+            for inner in value if isinstance(value, (list, tuple)) else (value,):
+                inner = getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    yield from equations(inner)
+
+
+@contextlib.contextmanager
+def no_compile() -> Iterator[None]:
+    """Fail if anything is compiled inside."""
+    seen = []
+
+    def listen(event: str, *_: Any, **__: Any) -> None:
+        if event.endswith("backend_compile_duration"):
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert not seen, f"compiled {len(seen)} programs where none was expected"
+
+
+def _lane(args: tuple, batched: tuple[int, ...], scale: float) -> list[Any]:
+    """The arguments, those to batch over scaled where they are floating."""
+
+    def scaled(x: Any) -> Any:
+        x = jnp.asarray(x)
+        return x * scale if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+    return [jax.tree.map(scaled, a) if i in batched else a for i, a in enumerate(args)]
+
+
+def _numbers(x: Any) -> np.ndarray:
+    key = jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(x) if key else x)
+
+
+def _shaped(aval: Any) -> bool:
+    return hasattr(aval, "dtype")
