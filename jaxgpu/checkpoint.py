@@ -140,6 +140,11 @@ def load_last(
     return None
 
 
+def holds_any(directory: str | Path) -> bool:
+    """Whether there is a checkpoint in `directory`, good or not."""
+    return bool(_steps(Path(directory)))
+
+
 def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     if not path.is_file():
         raise CheckpointError(f"{path}: no such checkpoint; give a file that jaxgpu wrote")

@@ -10,6 +10,8 @@ import json
 import operator
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,85 +20,97 @@ import tyro
 
 from jaxgpu import memory, report
 from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.studies import Study, studies
+from jaxgpu.studies import BadInput, Study, studies
+
+# a command is parsed whole, options checked, before the call that it returns does anything
+type Call = Callable[[], None]
 
 
 def main(args: list[str] | None = None) -> int:
     """Run the command line `args` (default: those of the process); the exit code."""
-    commands = {"list": list_studies, "run": _run_command(), "report": write_report, "info": info}
+    commands = {"list": list_, "run": _run_command(), "report": report_, "info": info}
     try:
-        tyro.extras.subcommand_cli_from_dict(
+        call = tyro.extras.subcommand_cli_from_dict(
             commands,
             args=args,
             prog="jaxgpu",
             description="Simulation, optimisation, learning and special functions in JAX.",
             config=(tyro.conf.FlagCreatePairsOff,),
         )
+    except ValueError as error:  # an option that its dataclass refuses
+        return _refuse(error)
+    try:
+        call()
     except (BadInput, CheckpointError, FileNotFoundError, MemoryError) as error:
-        print(f"jaxgpu: {error}", file=sys.stderr)
-        return 2
+        return _refuse(error)
     except KeyboardInterrupt as stop:
         print(f"jaxgpu: {stop or 'stopped'}", file=sys.stderr)
         return 130
     return 0
 
 
-class BadInput(ValueError):
-    """What the user asked for cannot be done; the message says what to change."""
-
-
-def list_studies() -> None:
+def list_() -> Call:
     """List the studies."""
-    found = studies()
-    width = max(len(study.name) for study in found)
-    for study in found:
-        print(f"{study.name:{width}}  {study.description}")
+
+    def call():
+        found = studies()
+        width = max(len(study.name) for study in found)
+        for study in found:
+            print(f"{study.name:{width}}  {study.description}")
+
+    return call
 
 
-def write_report(folder: tyro.conf.Positional[Path]) -> None:
+def report_(folder: tyro.conf.Positional[Path]) -> Call:
     """Draw all results in a folder into one page, report.html."""
-    print(report.write(folder).resolve())
+    return lambda: print(report.write(folder).resolve())
 
 
-def info() -> None:
+def info() -> Call:
     """Show devices, precision, memory and versions."""
-    rows = report.environment() | {
-        "free memory": f"{memory.available() / 1e9:.1f} GB",
-        "matrix products": str(
-            jax.config.read("jax_default_matmul_precision") or "backend default"
-        ),
-        "compilation cache": str(_cache_folder()),
-    }
-    for name, value in rows.items():
-        print(f"{name:20s}{value}")
+
+    def call():
+        rows = report.environment() | {
+            "free memory": f"{memory.available() / 1e9:.1f} GB",
+            "compilation cache": str(_cache_folder()),
+        }
+        for name, value in rows.items():
+            print(f"{name:20s}{value}")
+
+    return call
 
 
-def run_study(study: Study, options: Any, out: Path, resume: bool) -> Path:
-    """Run `study` in the folder `out`, then draw its report; returns the path of the page."""
+def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
+    """Run `study` in the folder `out`, draw its report, and print the path of the page."""
     _claim(out, study, options, resume)
     _enable_cache()
     report.save(out, study.name, options, study.run(options, out, resume))
-    return report.write(out)
+    print(report.write(out).resolve())
+
+
+def _refuse(error: Exception) -> int:
+    print(f"jaxgpu: {error}", file=sys.stderr)
+    return 2
 
 
 def _run_command() -> Any:
     """`run`, with one subcommand a study."""
     by_type = {_launch(study): study for study in studies()}
-    kinds = tuple(
+    kinds = [
         Annotated[
             kind,
             tyro.conf.subcommand(study.name, description=study.description, prefix_name=False),
         ]
         for kind, study in by_type.items()
-    )
-
-    def run(launch: Any) -> None:
-        """Run a study."""
-        print(run_study(by_type[type(launch)], launch.options, launch.out, launch.resume).resolve())
-
-    run.__annotations__["launch"] = Annotated[
-        functools.reduce(operator.or_, kinds), tyro.conf.arg(name="")
     ]
+
+    def run(launch: Any) -> Call:
+        """Run a study."""
+        study = by_type[type(launch)]
+        return partial(run_study, study, launch.options, launch.out, launch.resume)
+
+    either = functools.reduce(operator.or_, kinds)
+    run.__annotations__["launch"] = Annotated[either, tyro.conf.arg(name="")]
     return run
 
 
@@ -114,10 +128,8 @@ def _launch(study: Study) -> type:
 
 def _claim(out: Path, study: Study, options: Any, resume: bool) -> None:
     """Make `out` the folder of this very experiment, or say why it cannot be."""
-    asked = {
-        "study": study.name,
-        **json.loads(json.dumps(dataclasses.asdict(options), default=str)),
-    }
+    asked = {"study": study.name, **dataclasses.asdict(options)}
+    asked = json.loads(json.dumps(asked, default=str))
     file = out / "options.json"
     if file.exists():
         held = json.loads(file.read_text())

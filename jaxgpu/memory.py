@@ -9,7 +9,8 @@ import psutil
 def forecast(compiled: Any) -> int:
     """Bytes that a compiled program holds at its peak: arguments + results + temporaries.
 
-    `compiled` is what `jax.jit(f).lower(...).compile()` returns; donated buffers count once.
+    `compiled` is what `jax.jit(f).lower(...).compile()` returns; donated buffers count once. What
+    a routine takes for itself while it runs (the scratch of a sort on the CPU) is not seen.
 
     >>> import jax.numpy as jnp
     >>> program = jax.jit(lambda x: x + 1).lower(jnp.zeros(1000, jnp.float32)).compile()

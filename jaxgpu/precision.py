@@ -50,8 +50,8 @@ def reassociation() -> dict[str, bool | int | str | float]:
     """Compiler options of the CPU that let sums be vectorised; empty where they cannot be had.
 
     Probed once: the options must be known to this XLA, and `isnan(inf * 0)` must still hold (of
-    values known at run time; a literal `x * 0` may be folded to 0). They are accepted by an
-    outermost `jax.jit` only, and must never meet arithmetic in hi/lo pairs, which reordering
+    values known at run time; `x - x` and a literal `x * 0` may be folded to 0). They are accepted
+    by an outermost `jax.jit` only, and must never meet arithmetic in hi/lo pairs, which reordering
     destroys.
     """
     if jax.default_backend() != "cpu":

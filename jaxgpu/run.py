@@ -87,6 +87,7 @@ def run(
     with precision.scope(state), _Store(out, key) as store, Interrupt() as interrupt:
         state = jax.tree.map(_own, state)
         loop = _Loop(step, measure, state, key, min(steps, chunk or steps))
+        store.refuse_overwriting(resume)
         done, state, history = store.last(loop, state) if resume else (0, state, loop.rows(0))
         if done > steps:
             raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
@@ -196,6 +197,12 @@ class _Store:
         self.thread.shutdown(wait=True)
         if error[0] is None:
             self.wait()
+
+    def refuse_overwriting(self, resume: bool) -> None:
+        if self.out is not None and not resume and checkpoint.holds_any(self.out):
+            raise checkpoint.CheckpointError(
+                f"{self.out}: holds a run already; go on with resume=True, or give another folder"
+            )
 
     def last(self, loop: _Loop, state: Any) -> tuple[int, Any, Any]:
         """Step, state and history of the last good checkpoint; the start if there is none."""

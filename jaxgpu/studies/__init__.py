@@ -21,6 +21,10 @@ from pathlib import Path
 from jaxgpu.report import Report
 
 
+class BadInput(ValueError):
+    """What was asked for cannot be done; the message is one sentence that says what to change."""
+
+
 @dataclass(frozen=True)
 class Study:
     """What a module of this folder provides."""

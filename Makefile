@@ -1,0 +1,40 @@
+# make demo   install everything into .venv, run the first studies, print the path of the report
+# make test   install everything into .venv, run the tests
+# PY=python3.13 picks another interpreter, EXTRA=cuda13 adds the plugin of an accelerator
+export PYTHONDONTWRITEBYTECODE =
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+BIN = .venv/bin
+READY = .venv/ready
+OUT ?= out
+
+.PHONY: demo test slow docs lock clean
+
+demo: $(READY)
+	$(BIN)/jaxgpu run solar-system --out $(OUT)/solar-system --resume
+	$(BIN)/jaxgpu run directions --out $(OUT)/directions --resume
+	@echo "The report is here:"
+	@$(BIN)/jaxgpu report $(OUT)
+
+test: $(READY)
+	$(BIN)/python -m pytest -m "not slow"
+
+slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
+
+$(READY): requirements.lock pyproject.toml
+	@sh .ci/environment $(PY)
+	.venv/bin/python -m pip install -q --no-compile --require-hashes --no-deps -r requirements.lock
+	.venv/bin/python -m pip install -qq --no-compile --no-deps --no-build-isolation -e .
+	@test -z "$(EXTRA)" || .venv/bin/python -m pip install -q "jax[$(EXTRA)]"
+	@touch $@
+
+lock:
+	uv pip compile pyproject.toml requirements.in --extra dev --universal --python-version 3.12 \
+	  --generate-hashes --no-header --no-annotate --no-emit-index-url -o requirements.lock
+
+clean:
+	rm -rf .venv out build dist docs/_build

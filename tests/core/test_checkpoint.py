@@ -1,0 +1,145 @@
+"""A checkpoint is exactly right or refused by name."""
+
+import os
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import checkpoint
+from jaxgpu.checkpoint import CheckpointError, load, load_last, save, save_step
+from jaxgpu.pytree import pytree
+
+
+@pytree
+class State:
+    x: object
+    key: object
+    count: object
+
+
+def example():
+    return State(
+        x={"wide": np.linspace(0, 1, 7), "half": jnp.arange(3, dtype=jnp.bfloat16)},
+        key=jax.random.key(5),
+        count=np.int64(3),
+    )
+
+
+def equal(a, b):
+    numbers = lambda tree: [
+        np.asarray(jax.random.key_data(x) if checkpoint.is_key(x) else x).tobytes()
+        for x in jax.tree.leaves(tree)
+    ]
+    return jax.tree.structure(a) == jax.tree.structure(b) and numbers(a) == numbers(b)
+
+
+@pytest.fixture
+def file(tmp_path):
+    save(tmp_path / "a.npz", example(), {"step": 4})
+    return tmp_path / "a.npz"
+
+
+def test_comes_back_bit_for_bit(file):
+    state, meta = load(file, example())
+    assert equal(state, example()) and meta == {"step": 4}
+    assert state.x["half"].dtype == jnp.bfloat16 and state.x["wide"].dtype == np.float64
+
+
+def test_is_a_plain_npz_that_numpy_reads_without_pickle(file):
+    with np.load(file, allow_pickle=False) as archive:
+        assert {"header", "0", "1", "2", "3"} == set(archive.files)
+    arrays, meta = checkpoint.read(file)
+    np.testing.assert_array_equal(arrays[".x['wide']"], example().x["wide"])
+
+
+def test_leaves_no_scratch_file(file):
+    assert os.listdir(file.parent) == ["a.npz"]
+
+
+def test_refuses_1000_bit_flips_and_falls_back(tmp_path):
+    save_step(tmp_path, 1, example(), {})
+    save_step(tmp_path, 2, example(), {})
+    newest = tmp_path / "step-000000000002.npz"
+    good, pick = newest.read_bytes(), random.Random(0)
+    for _ in range(1000):
+        bad = bytearray(good)
+        bit = pick.randrange(8 * len(bad))
+        bad[bit // 8] ^= 1 << bit % 8
+        newest.write_bytes(bad)
+        with pytest.raises(CheckpointError, match=newest.name):
+            load(newest, example())
+    with pytest.warns(UserWarning, match=f"{newest.name}.*going back to step-000000000001"):
+        state, meta = load_last(tmp_path, lambda meta: example())
+    assert meta["step"] == 1 and equal(state, example())
+
+
+@pytest.mark.parametrize("share", [0, *np.arange(0.05, 1, 0.05).round(2), 0.9999])
+def test_refuses_a_torn_file(file, share):
+    data = file.read_bytes()
+    file.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(CheckpointError, match="torn"):
+        load(file, example())
+
+
+def test_refuses_what_is_foreign(file):
+    np.savez(file, x=np.zeros(3))
+    with pytest.raises(CheckpointError, match="not a jaxgpu checkpoint"):
+        load(file, example())
+    file.write_text("hello " * 100)
+    with pytest.raises(CheckpointError, match="not a jaxgpu checkpoint"):
+        load(file, example())
+    with pytest.raises(CheckpointError, match="no such checkpoint"):
+        load(file.with_name("missing.npz"), example())
+
+
+def test_refuses_a_newer_version_by_its_number(file, monkeypatch):
+    monkeypatch.setattr(checkpoint, "VERSION", 99)
+    save(file, example())
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="jaxgpu-checkpoint 99, this is jaxgpu-checkpoint 1"):
+        load(file, example())
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (
+            State({"wide": np.zeros(8), "half": jnp.zeros(3, jnp.bfloat16)}, jax.random.key(0), 1),
+            "half",
+        ),
+        (State({"wide": np.zeros(7, np.float32), "half": 0}, jax.random.key(0), 1), "half"),
+        ({"only": np.zeros(3)}, "only"),
+    ],
+)
+def test_refuses_a_state_of_another_shape_and_names_the_array(file, other, named):
+    with pytest.raises(CheckpointError, match="resume with the options that wrote it"):
+        load(file, other)
+
+
+def test_keeps_the_newest_two(tmp_path):
+    for step in (10, 20, 100):
+        save_step(tmp_path, step, example(), {})
+    assert sorted(os.listdir(tmp_path)) == ["step-000000000020.npz", "step-000000000100.npz"]
+
+
+def test_with_no_good_one_left_says_why(tmp_path):
+    assert load_last(tmp_path, lambda meta: example()) is None
+    save_step(tmp_path, 1, example(), {})
+    (tmp_path / "step-000000000001.npz").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="torn"):
+        load_last(tmp_path, lambda meta: example())
+
+
+def test_a_failed_write_leaves_the_old_file(file, monkeypatch):
+    before = file.read_bytes()
+
+    def no_space(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        save(file, example(), {"step": 5})
+    assert file.read_bytes() == before and os.listdir(file.parent) == ["a.npz"]

@@ -1,0 +1,73 @@
+"""A report is one page that needs nothing beside it."""
+
+import json
+import re
+from dataclasses import dataclass
+
+import matplotlib
+import pytest
+
+from jaxgpu import report
+from jaxgpu.report import Report, Table
+from jaxgpu.run import Timing
+
+matplotlib.use("Agg")
+
+
+@dataclass(frozen=True)
+class Options:
+    years: float = 3.5
+    label: str = "<b>bold</b>"
+
+
+def example():
+    import matplotlib.pyplot as plt
+
+    drawing, axes = plt.subplots()
+    axes.plot([1, 2, 4])
+    return Report(
+        title="Falling <stones>",
+        lead="They fall.",
+        figures=[report.figure(drawing, "height & time")],
+        tables=[Table("heights", ["stone", "m"], [["first", 1.23456789]], digits=4)],
+        findings=["Stones fall at 9.81 m/s²."],
+        citations=["Galilei (1638)"],
+        timing={"fall": Timing(0.5, 1.25, 10)},
+        seed=7,
+    )
+
+
+def test_holds_everything_and_loads_nothing(tmp_path):
+    report.save(tmp_path / "stones", "stones", Options(), example())
+    page = report.write(tmp_path).read_text()
+    for text in ("Falling &lt;stones&gt;", "They fall.", "height &amp; time", "1.235", "Galilei"):
+        assert text in page
+    for text in ("3.5", "&lt;b&gt;bold", "jaxlib", "<td>7</td>", "0.5</td><td>1.25</td><td>10"):
+        assert text in page
+    assert "data:image/svg+xml;base64," in page
+    assert not re.search(r"""(src|href)=["'](?!data:|#)""", page), "it loads something"
+
+
+def test_several_studies_share_a_page(tmp_path):
+    for study in ("one", "two"):
+        report.save(tmp_path / study, study, Options(), example())
+    page = report.write(tmp_path).read_text()
+    assert page.count("<section") == 2 and 'href="#two"' in page
+
+
+def test_an_empty_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no results in"):
+        report.write(tmp_path)
+
+
+def test_the_same_figure_has_the_same_bytes(tmp_path):
+    assert example().figures == example().figures
+
+
+def test_the_record_is_plain_json(tmp_path):
+    report.save(tmp_path, "stones", Options(), example())
+    record = json.loads((tmp_path / "report.json").read_text())
+    assert record["options"] == {"years": 3.5, "label": "<b>bold</b>"}
+    assert record["environment"]["jaxgpu"] and list(tmp_path.iterdir()) == [
+        tmp_path / "report.json"
+    ]

@@ -1,0 +1,213 @@
+"""One loop: the same bits however it is split, stopped or resumed."""
+
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxgpu import memory
+from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.run import run
+
+KEY = jax.random.key(0)
+
+
+def walk(state, key):
+    """A chaotic, noisy map: any difference in one bit grows."""
+    x = 3.9 * state["x"] * (1 - state["x"])
+    noise = 1e-3 * jax.random.uniform(key, x.shape, x.dtype)
+    return {"x": jnp.clip(x + noise, 0.01, 0.99), "n": state["n"] + 1}
+
+
+def start():
+    return {"x": np.linspace(0.1, 0.9, 33), "n": np.int32(0)}
+
+
+def mean(state):
+    return {"mean": jnp.mean(state["x"]), "n": state["n"]}
+
+
+def same_bits(a, b):
+    same = jax.tree.map(lambda x, y: np.asarray(x).tobytes() == np.asarray(y).tobytes(), a, b)
+    return jax.tree.all(same)
+
+
+def test_is_a_plain_loop(x64):
+    state, rows = start(), []
+    for i in range(50):
+        state = walk(state, jax.random.fold_in(KEY, i))
+        rows.append(mean(state))
+    got = run(walk, start(), 50, key=KEY, measure=mean)
+    np.testing.assert_allclose(got.state["x"][:3], state["x"][:3], rtol=1e-3)  # chaotic
+    np.testing.assert_array_equal(got.history["n"], [row["n"] for row in rows])
+    np.testing.assert_allclose(got.history["mean"][:5], [row["mean"] for row in rows[:5]])
+    assert got.timing.steps == 50 and got.timing.compile > 0
+
+
+def test_keeps_float64_with_the_global_flag_off():
+    got = run(walk, start(), 3, key=KEY, measure=mean)
+    assert got.state["x"].dtype == np.float64 and got.history["mean"].dtype == np.float64
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=4))
+@settings(deadline=None, max_examples=15)
+def test_any_split_gives_the_same_bits(cuts):
+    whole = run(walk, start(), sum(cuts), key=KEY, measure=mean)
+    with tempfile.TemporaryDirectory() as out:
+        for i in range(len(cuts)):
+            part = run(
+                walk,
+                start(),
+                sum(cuts[: i + 1]),
+                key=KEY,
+                measure=mean,
+                chunk=cuts[i],
+                out=out,
+                resume=i > 0,
+            )
+    assert same_bits((whole.state, whole.history), (part.state, part.history))
+
+
+def test_100_steps_are_60_then_40(tmp_path):
+    whole = run(walk, start(), 100, key=KEY, measure=mean)
+    run(walk, start(), 60, key=KEY, measure=mean, out=tmp_path)
+    rest = run(walk, start(), 100, key=KEY, measure=mean, out=tmp_path, resume=True)
+    assert rest.timing.steps == 40
+    assert same_bits((whole.state, whole.history), (rest.state, rest.history))
+
+
+def test_keys_in_the_state_resume_too(tmp_path):
+    def split(state):
+        key, now = jax.random.split(state["key"])
+        return {"key": key, "x": state["x"] + jax.random.normal(now)}
+
+    first = {"key": KEY, "x": jnp.float32(0)}
+    whole = run(split, first, 20)
+    run(split, first, 7, out=tmp_path)
+    rest = run(split, first, 20, out=tmp_path, resume=True)
+    np.testing.assert_array_equal(whole.state["x"], rest.state["x"])
+    np.testing.assert_array_equal(
+        jax.random.key_data(whole.state["key"]), jax.random.key_data(rest.state["key"])
+    )
+
+
+def test_a_damaged_checkpoint_costs_one_chunk(tmp_path):
+    whole = run(walk, start(), 50, key=KEY, measure=mean)
+    run(walk, start(), 30, key=KEY, measure=mean, chunk=10, out=tmp_path)
+    newest = max(tmp_path.iterdir())
+    newest.write_bytes(newest.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="going back to step-000000000020"):
+        rest = run(walk, start(), 50, key=KEY, measure=mean, out=tmp_path, resume=True)
+    assert rest.timing.steps == 30
+    assert same_bits((whole.state, whole.history), (rest.state, rest.history))
+
+
+def test_compiles_one_program_for_all_chunks():
+    events = []
+    listen = lambda event, *_, **__: events.append(event.endswith("backend_compile_duration"))
+    run(walk, start(), 100, key=KEY, measure=mean, chunk=7)  # warms up the small helpers
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        run(walk, start(), 100, key=KEY, measure=mean, chunk=7)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert sum(events) == 1
+
+
+def test_does_not_touch_the_arrays_it_is_given():
+    mine = {"x": jnp.full(4, 0.3), "n": jnp.int32(0)}
+    run(walk, mine, 5, key=KEY)
+    np.testing.assert_array_equal(mine["x"], np.full(4, 0.3, np.float32))
+
+
+def test_no_steps_return_the_start():
+    got = run(walk, start(), 0, key=KEY, measure=mean)
+    assert got.history["mean"].shape == (0,) and same_bits(got.state, start())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": -1}, "need steps >= 0"),
+        ({"steps": 1, "chunk": 0}, "chunk >= 1"),
+        ({"steps": 1, "resume": True}, "give out="),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        run(walk, start(), key=KEY, **arguments)
+
+
+def test_a_step_that_changes_its_state_is_named():
+    with pytest.raises(TypeError, match=r"changes \['x'\] float32\[\] to \['x'\] float32\[2\]"):
+        run(lambda s: {"x": jnp.stack([s["x"], s["x"]])}, {"x": jnp.float32(1)}, 3)
+
+
+def test_another_seed_or_an_occupied_folder_is_refused(tmp_path):
+    run(walk, start(), 5, key=KEY, out=tmp_path)
+    with pytest.raises(CheckpointError, match="another key"):
+        run(walk, start(), 9, key=jax.random.key(1), out=tmp_path, resume=True)
+    with pytest.raises(CheckpointError, match="resume=True"):
+        run(walk, start(), 9, key=KEY, out=tmp_path)
+    with pytest.raises(ValueError, match="at step 5 already"):
+        run(walk, start(), 3, key=KEY, out=tmp_path, resume=True)
+
+
+def test_refuses_what_does_not_fit_and_says_how_much(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda device=None: 1_000_000)
+    with pytest.raises(MemoryError, match=r"needs 0\.\d\d GB, and 0\.00 GB are free"):
+        run(lambda x: x + 1, np.zeros(2_000_000), 3)
+
+
+def test_shows_no_progress_where_nobody_looks(capfd):
+    run(walk, start(), 5, key=KEY)
+    assert capfd.readouterr().err == ""
+
+
+def test_works_in_a_thread():
+    got = []
+    thread = threading.Thread(target=lambda: got.append(run(walk, start(), 5, key=KEY)))
+    thread.start()
+    thread.join()
+    assert got[0].timing.steps == 5
+
+
+SLOW_WALK = """
+import sys, jax, jax.numpy as jnp, numpy as np
+from jaxgpu.run import run
+def step(x, key):
+    busy = jax.lax.fori_loop(0, 20000, lambda i, y: jnp.sin(y), x)
+    return 3.9 * x * (1 - x) + 0 * busy
+out, resume = sys.argv[1], sys.argv[2] == "resume"
+x = np.linspace(0.1, 0.9, 64)
+got = run(step, x, 300, key=jax.random.key(0), chunk=10, out=out, resume=resume)
+print(np.asarray(got.state).tobytes().hex())
+"""
+
+
+def started(out, how):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_WALK, str(out), how], stdout=-1, stderr=-1, text=True
+    )
+    while process.poll() is None and not list(out.glob("step-*")):
+        time.sleep(0.01)
+    return process
+
+
+def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
+    process = started(tmp_path, "new")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert "run: stopped at step" in err and f"resume from {tmp_path}" in err
+    rest, err = started(tmp_path, "resume").communicate(timeout=60)
+    whole, _ = started(tmp_path / "whole", "new").communicate(timeout=60)
+    assert rest == whole and len(whole) > 100, err
