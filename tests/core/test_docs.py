@@ -1,0 +1,72 @@
+"""What the documents say is run: docstrings, README, pages and notebooks."""
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import jaxgpu
+
+ROOT = Path(__file__).parents[2]
+MODULES = ["jaxgpu", *(m.name for m in pkgutil.walk_packages(jaxgpu.__path__, "jaxgpu."))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+# of each code block: the fence's words, the code
+_BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def name(file):
+    return str(file.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_in_docstrings(module):
+    result = doctest.testmod(importlib.import_module(module), optionflags=FLAGS)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch):
+    blocks = [code for language, code in _BLOCK.findall(page.read_text()) if language == "python"]
+    if not blocks:
+        assert page.read_text().startswith("#")
+        return
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks))
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_inside_the_repository_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text()):
+        assert (page.parent / target).exists(), f"{name(page)}: {target}"
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=name)
+def test_a_notebook_runs_from_the_root(file):
+    book = nbformat.read(file, as_version=4)
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs for cell in code), "commit notebooks without outputs"
+    NotebookClient(book, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()
+    pictures = sum("image/png" in out.get("data", {}) for cell in code for out in cell.outputs)
+    assert pictures >= len(code) / 3, "a picture on every screen"
+
+
+def test_the_readme_names_commands_that_exist():
+    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`?make (\w+)", readme):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
