@@ -1,0 +1,1 @@
+"""Tensorized evolutionary optimisation, above all multi- and many-objective."""

@@ -1,0 +1,42 @@
+"""Crowding distance within each front (Deb et al. 2002, doi:10.1109/4235.996017, section III-B)."""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.evolution.pareto.order import sortable
+
+
+def crowding(f: Array, rank: Array) -> Array:
+    """Crowding distance of each point among those of its own front.
+
+    Sum over the objectives of (next value - previous value) / (range of the front), infinite
+    for the two ends. A front without extent in an objective gains nothing from it.
+
+    Args:
+        f: objectives, [n, m]; non-finite values gain nothing.
+        rank: front of each point, [n] int32.
+    Returns:
+        [n], the dtype of f. Two sorts an objective; O(n) memory.
+
+    >>> f = jnp.array([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [2.0, 0.5]])
+    >>> print(crowding(f, jnp.zeros(4, jnp.int32)))
+    [ inf 1.375   inf 1.   ]
+    """
+    n, m = f.shape
+    place = jnp.arange(n, dtype=jnp.int32)
+    total = jnp.zeros(n, f.dtype)
+    for k in range(m):
+        order = jnp.argsort(sortable(f[:, k]), stable=True)
+        order = order[jnp.argsort(rank[order], stable=True)]
+        value, front = f[order, k], rank[order]
+        edge = front[1:] != front[:-1]
+        yes = jnp.ones(1, bool)
+        first, last = jnp.concatenate([yes, edge]), jnp.concatenate([edge, yes])
+        start = lax.cummax(jnp.where(first, place, 0), axis=0)
+        end = lax.cummin(jnp.where(last, place, n - 1), axis=0, reverse=True)
+        extent = value[end] - value[start]
+        gap = jnp.roll(value, -1) - jnp.roll(value, 1)
+        share = jnp.where(extent > 0, gap / jnp.where(extent > 0, extent, 1), 0)
+        share = jnp.where(first | last, jnp.inf, jnp.where(jnp.isfinite(share), share, 0))
+        total = total.at[order].add(share.astype(f.dtype), unique_indices=True)
+    return total

@@ -1,0 +1,41 @@
+"""Peel the non-dominated fronts of two objectives in O(n) a front, after one sort.
+
+In lexicographic order a point is non-dominated when its second objective is below that of every
+point before it (or the point is a copy of one that is): an exclusive prefix minimum.
+"""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.evolution.pareto.order import first_copies, inverse, lexsort, sortable
+
+
+def ranks2(f: Array, stop: int) -> Array:
+    """Index of the front of each point, exact until `stop` points have one.
+
+    Args:
+        f: objectives to be minimised, [n, 2], no NaN.
+        stop: peel fronts until they hold at least this many points; all others share the next
+            index.
+    Returns:
+        [n] int32, 0 the non-dominated front.
+    """
+    n = f.shape[0]
+    keys = sortable(f)
+    order = lexsort(keys)
+    g = keys[order]
+    first = first_copies(g)
+    original = lax.cummax(jnp.where(first, jnp.arange(n, dtype=jnp.int32), 0), axis=0)
+    above = jnp.array(jnp.iinfo(keys.dtype).max, keys.dtype)
+
+    def peel(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        rank, front, done = carry
+        left = rank < 0
+        least = lax.cummin(jnp.where(left & first, g[:, 1], above), axis=0)
+        least = jnp.concatenate([above[None], least[:-1]])
+        out = left & (first & (g[:, 1] < least))[original]
+        return jnp.where(out, front, rank), front + 1, done + jnp.sum(out, dtype=jnp.int32)
+
+    start = jnp.full(n, -1, jnp.int32), jnp.int32(0), jnp.int32(0)
+    rank, front, _ = lax.while_loop(lambda c: c[2] < min(stop, n), peel, start)
+    return jnp.where(rank < 0, front, rank)[inverse(order)]

@@ -1,0 +1,131 @@
+"""Peel the non-dominated fronts of three objectives in O(n log n) a front and O(n) memory.
+
+Kung, Luccio & Preparata (1975), doi:10.1145/321906.321910, divide and conquer on the first
+objective; here as data-parallel passes over the whole array instead of a recursion. The points
+are placed in lexicographic order. A block of 2B neighbouring places splits in halves: a point of
+the right half is dominated by the left half exactly when the least f3 among the left points
+that come before it in f2 order is not above its own. The f2 order of every block follows from
+that of the block twice its size by a stable partition, so nothing is sorted but the input, and
+since the order does not depend on who has been peeled, all fronts share it. Blocks of `LEAF`
+places are compared pair by pair.
+
+Each front makes log2(n / LEAF) passes of a gather, a prefix minimum and a scatter, and
+n LEAF / 2 pair tests; memory is n log2(n / LEAF) int32 words.
+"""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.evolution.pareto.order import first_copies, inverse, lexsort, sortable
+
+LEAF = 64
+
+
+def ranks3(f: Array, stop: int) -> Array:
+    """Index of the front of each point, exact until `stop` points have one.
+
+    Args:
+        f: objectives to be minimised, [n, 3], no NaN.
+        stop: peel fronts until they hold at least this many points; all others share the next
+            index.
+    Returns:
+        [n] int32, 0 the non-dominated front.
+    """
+    n = f.shape[0]
+    depth = max(0, (n - 1).bit_length() - LEAF.bit_length() + 1)
+    size = LEAF << depth
+    keys = sortable(f)
+    order = lexsort(keys)
+    g = jnp.concatenate([keys[order], jnp.full((size - n, 3), never(keys))])
+    place = jnp.arange(size, dtype=jnp.int32)
+    real = place < n
+    first = jnp.concatenate([first_copies(g[:n]), jnp.zeros(size - n, bool)])
+    original = lax.cummax(jnp.where(first, place, 0), axis=0)
+    short, long = _partitions(jnp.argsort(g[:, 1], stable=True).astype(jnp.int32), depth)
+
+    def peel(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        rank, front, done = carry
+        left = (rank < 0) & real
+        active = jnp.where(left & first, g[:, 2], never(keys))
+        beaten = _beaten_by_halves(active, g[:, 2], short, long) | _beaten_in_leaf(active, g)
+        out = left & ~beaten[original]
+        return jnp.where(out, front, rank), front + 1, done + jnp.sum(out, dtype=jnp.int32)
+
+    start = jnp.full(size, -1, jnp.int32), jnp.int32(0), jnp.int32(0)
+    rank, front, _ = lax.while_loop(lambda c: c[2] < min(stop, n), peel, start)
+    return jnp.where(rank < 0, front, rank)[:n][inverse(order)]
+
+
+def never(keys: Array) -> Array:
+    """A key above every number, so that it dominates nothing."""
+    return jnp.array(jnp.iinfo(keys.dtype).max, keys.dtype)
+
+
+def _row_length(size: int) -> int:
+    """Places a row: about the square root of all, so a scan over rows costs a scan of one."""
+    return 1 << ((size.bit_length() + 1) // 2)
+
+
+def _partitions(q: Array, depth: int) -> tuple[list[Array], Array]:
+    """The places of every block in f2 order, given those of the block of all places.
+
+    Blocks of at most a row are returned as one [blocks, block] array for each length; longer
+    ones as one [lengths, size] array, so that a loop can run over them.
+    """
+    size = q.shape[0]
+    i = jnp.arange(size, dtype=jnp.int32)
+
+    def halve(q: Array, half: Array | int) -> Array:
+        right = (q & half) > 0
+        block = i & ~(2 * half - 1)
+        count = jnp.cumsum(right, dtype=jnp.int32) - block // 2
+        to = jnp.where(right, block + half + count - 1, i - count)
+        return jnp.zeros(size, jnp.int32).at[to].set(q, unique_indices=True)
+
+    row = _row_length(size)
+    lengths = [size >> level for level in range(depth)]
+    halves = jnp.array([b // 2 for b in lengths if b > row], jnp.int32)
+    q, long = lax.scan(lambda q, half: (halve(q, half), q), q, halves)
+    short = []
+    for b in lengths:
+        if b <= row:
+            short.append(q.reshape(-1, b))
+            q = halve(q, b // 2)
+    return short, long
+
+
+def _beaten_in_leaf(active: Array, g: Array) -> Array:
+    """Whether an active place earlier in the leaf is not above in f2 and f3. [size] bool."""
+    b2, b3 = (g[:, k].reshape(-1, LEAF)[:, :, None] for k in (1, 2))
+    before = jnp.tril(jnp.ones((LEAF, LEAF), bool), -1)[None]
+    a3 = active.reshape(-1, 1, LEAF)
+    return jnp.any((b2.reshape(-1, 1, LEAF) <= b2) & (a3 <= b3) & before, axis=2).ravel()
+
+
+def _beaten_by_halves(active: Array, f3: Array, short: list[Array], long: Array) -> Array:
+    """Whether an active place of the left half of some block dominates one of the right half."""
+    size = active.shape[0]
+    row = _row_length(size)
+    above = jnp.array(jnp.iinfo(active.dtype).max, active.dtype)
+    beaten = jnp.zeros(size, bool)
+    for q in short:
+        right = (q & (q.shape[1] // 2)) > 0
+        least = lax.cummin(jnp.where(right, above, active[q]), axis=1)
+        hit = right & (least <= f3[q])
+        beaten = beaten.at[q.ravel()].max(hit.ravel(), unique_indices=True)
+    if not long.shape[0]:
+        return beaten
+    i = jnp.arange(size // row, dtype=jnp.int32)
+
+    def halves(beaten: Array, q_half: tuple[Array, Array]) -> tuple[Array, None]:
+        q, half = q_half
+        right = (q & half) > 0
+        least = lax.cummin(jnp.where(right, above, active[q]).reshape(-1, row), axis=1)
+        rows = 2 * half // row
+        same = (i[:, None] // rows == i[None] // rows) & (i[:, None] > i[None])
+        carry = jnp.min(jnp.where(same, least[None, :, -1], above), axis=1)
+        hit = right & (jnp.minimum(least, carry[:, None]).ravel() <= f3[q])
+        return beaten.at[q].max(hit, unique_indices=True), None
+
+    lengths = jnp.array([size >> (k + 1) for k in range(long.shape[0])], jnp.int32)
+    return lax.scan(halves, beaten, (long, lengths))[0]

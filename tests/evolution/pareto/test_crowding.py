@@ -1,0 +1,53 @@
+"""Crowding distance against the paper's procedure, front by front."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import check
+
+from jaxgpu.evolution import pareto
+from jaxgpu.evolution.pareto.crowding import crowding
+
+
+def crowding_by_definition(f):
+    """Section III-B of the paper, for one front."""
+    d = np.zeros(len(f))
+    for k in range(f.shape[1]):
+        order = np.argsort(f[:, k], kind="stable")
+        span = f[order[-1], k] - f[order[0], k]
+        d[order[[0, -1]]] = np.inf
+        for i in range(1, len(f) - 1):
+            if span > 0:
+                d[order[i]] += (f[order[i + 1], k] - f[order[i - 1], k]) / span
+    return d
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(5))
+def test_matches_the_procedure_in_every_front(m, seed):
+    f = np.random.default_rng(seed).random((200, m)).astype(np.float32)
+    rank = np.asarray(pareto.ranks(jnp.asarray(f)))
+    got = np.asarray(jax.jit(crowding)(f, rank))
+    for front in range(rank.max() + 1):
+        # one rounding in each of the subtractions, the division and the m sums
+        want = crowding_by_definition(f[rank == front].astype(float))
+        np.testing.assert_allclose(got[rank == front], want, rtol=1e-6 * m, atol=1e-6 * m)
+
+
+def test_copies_and_a_flat_objective_gain_nothing():
+    f = jnp.array([[0.0, 1.0], [0.5, 1.0], [0.5, 1.0], [0.5, 1.0], [1.0, 1.0]])
+    got = np.asarray(crowding(f, jnp.zeros(5, jnp.int32)))
+    assert got[2] == 0 and np.isfinite(got).sum() == 3
+
+
+def test_infinite_objectives_leave_the_rest_finite():
+    f = jnp.array([[0.0, 1.0], [jnp.inf, jnp.inf], [0.5, 0.5], [1.0, 0.0], [jnp.inf, jnp.inf]])
+    got = np.asarray(crowding(f, jnp.array([0, 1, 0, 0, 1], jnp.int32)))
+    assert not np.isnan(got).any()
+    assert got[2] == 2
+
+
+def test_conforms():
+    f = jnp.asarray(np.random.default_rng(0).random((40, 3)), jnp.float32)
+    check(crowding, f, pareto.ranks(f))

@@ -1,0 +1,154 @@
+"""Fronts are those of the definition, for every algorithm, size, tie and infinity."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import check
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from jaxgpu.evolution import pareto
+from jaxgpu.evolution.pareto import chains, fronts2, fronts3
+
+
+def fronts_by_definition(f):
+    """Peel fronts of the n^2 comparisons: obvious, and sharing nothing with the code under test."""
+    f = np.asarray(f, float)
+    beats = (f[:, None] <= f[None]).all(-1) & (f[:, None] < f[None]).any(-1)  # row beats column
+    front, level = np.full(len(f), -1), 0
+    while (front < 0).any():
+        left = front < 0
+        front[left & ~beats[left].any(0)] = level
+        level += 1
+    return front
+
+
+ties = st.one_of(st.integers(-1, 2).map(float), st.sampled_from([np.inf, -np.inf, -0.0]))
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 6])
+@given(data=st.data())
+@settings(deadline=None, max_examples=25)
+def test_ranks_match_the_definition_on_tied_and_infinite_values(m, data):
+    f = data.draw(hnp.arrays(np.float32, (13, m), elements=ties))
+    want = fronts_by_definition(f)
+    np.testing.assert_array_equal(jax.jit(pareto.ranks)(f), want)
+    if m == 2:
+        np.testing.assert_array_equal(jax.jit(fronts2.ranks2, static_argnums=1)(f, 13), want)
+    if m == 3:
+        np.testing.assert_array_equal(jax.jit(fronts3.ranks3, static_argnums=1)(f, 13), want)
+
+
+def clouds(n, m, rng):
+    """Random, on a sphere, collinear, on a coarse grid with copies, and with infinities."""
+    x = rng.random((n, m))
+    sphere = x / np.linalg.norm(x, axis=1, keepdims=True)
+    grid = rng.integers(0, 6, (n, m)).astype(float)
+    infinite = np.where(rng.random((n, m)) < 0.02, rng.choice([-np.inf, np.inf], (n, m)), x)
+    line = np.linspace(0, 1, n)[:, None] * np.where(np.arange(m) % 2, 1, -1)
+    return {"random": x, "sphere": sphere, "grid": grid, "inf": infinite, "line": line}
+
+
+@pytest.mark.parametrize(
+    "m,n", [(1, 1500), (2, 1), (2, 1500), (3, 1500), (4, 65), (7, 600), (10, 90)]
+)
+def test_ranks_match_the_definition_on_clouds(n, m):
+    rank = jax.jit(pareto.ranks)
+    for name, f in clouds(n, m, np.random.default_rng(n + m)).items():
+        f = f.astype(np.float32)
+        np.testing.assert_array_equal(rank(f), fronts_by_definition(f), name)
+
+
+@pytest.mark.parametrize("n", [64, 4097])
+def test_the_three_algorithms_agree_where_blocks_end(n):
+    chain, two, three = (
+        jax.jit(chains.chain_ranks),
+        jax.jit(fronts2.ranks2, static_argnums=1),
+        jax.jit(fronts3.ranks3, static_argnums=1),
+    )
+    for name, f in clouds(n, 3, np.random.default_rng(n)).items():
+        f = f.astype(np.float32)
+        want = chain(f)
+        np.testing.assert_array_equal(three(f, n), want, name)
+        want = chain(f[:, :2])
+        np.testing.assert_array_equal(two(f[:, :2], n), want, name)
+
+
+def test_float64_values_one_ulp_apart_are_told_apart(x64):
+    a = np.array([1.0, 1.0, 1.0])
+    for n in (3, 1600):
+        f = np.tile(np.stack([a, np.nextafter(a, 2), np.nextafter(a, 0)]), (n // 3 + 1, 1))
+        want = np.tile([1, 2, 0], n // 3 + 1)
+        np.testing.assert_array_equal(pareto.ranks(jnp.asarray(f)), want)
+
+
+@pytest.mark.parametrize("n,m", [(1200, 2), (1500, 3), (300, 4)])
+def test_ranks_up_to_stop_are_exact_and_the_rest_are_behind(n, m):
+    f = np.random.default_rng(m).random((n, m)).astype(np.float32)
+    rank = jax.jit(pareto.ranks, static_argnames="stop")
+    exact = np.asarray(rank(f))
+    for stop in (1, n // 3):
+        got = np.asarray(rank(f, stop=stop))
+        cut = np.sort(exact)[stop - 1]
+        np.testing.assert_array_equal(got[exact <= cut], exact[exact <= cut])
+        assert (got[exact > cut] > cut).all()
+
+
+@pytest.mark.parametrize("n", [40, 2000])
+def test_nan_never_wins_and_never_spreads(n):
+    rng = np.random.default_rng(n)
+    f = rng.random((n, 3)).astype(np.float32)
+    broken = rng.random(n) < 0.3
+    spoilt = np.where(broken[:, None] & (np.arange(3) == rng.integers(3)), np.nan, f)
+    got = np.asarray(pareto.ranks(jnp.asarray(spoilt)))
+    np.testing.assert_array_equal(got[~broken], fronts_by_definition(f[~broken]))
+    assert got[broken].min() == got[~broken].max() + 1
+
+
+@pytest.mark.parametrize("n", [2000])
+def test_the_feasibility_rule(n):
+    rng = np.random.default_rng(n)
+    f = rng.random((n, 2)).astype(np.float32)
+    violation = np.maximum(rng.integers(-3, 5, n), 0).astype(np.float32)
+    got = np.asarray(jax.jit(pareto.ranks)(f, violation))
+    ok = violation == 0
+    np.testing.assert_array_equal(got[ok], fronts_by_definition(f[ok]))
+    np.testing.assert_array_equal(got[~ok], got[ok].max() + violation[~ok].astype(int))
+    none = np.asarray(pareto.ranks(jnp.asarray(f), jnp.asarray(violation + 1)))
+    np.testing.assert_array_equal(none, violation.astype(int))
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_memory_grows_linearly_with_the_points(m):
+    def temporaries(n):
+        shape = jax.ShapeDtypeStruct((n, m), jnp.float32)
+        return jax.jit(pareto.ranks).lower(shape).compile().memory_analysis().temp_size_in_bytes
+
+    small, large = temporaries(1 << 15), temporaries(1 << 18)
+    assert large <= 8.0 * 1.35 * small  # eight times the points, log2(n) words each
+    assert large <= (1 << 18) * 320  # bytes a point; a dense bool matrix has 262,144
+
+
+@pytest.mark.parametrize("n,m", [(1500, 3), (70, 5)])
+def test_conforms(n, m):
+    f = jnp.asarray(np.random.default_rng(0).random((2, n, m)), jnp.float32)
+    violation = jnp.maximum(f[:, :, 0] - 0.5, 0)
+    check(pareto.ranks, f[0], violation[0])
+    batch = jax.jit(jax.vmap(pareto.ranks))(f, violation)
+    np.testing.assert_array_equal(batch[1], jax.jit(pareto.ranks)(f[1], violation[1]))
+
+
+def test_dominates_is_strict():
+    a = jnp.array([1.0, 2.0])
+    assert not pareto.dominates(a, a)
+    assert pareto.dominates(a, a + jnp.array([0.0, 1.0]))
+    assert not pareto.dominates(a, a + jnp.array([-1.0, 1.0]))
+
+
+def test_wrong_shapes_are_named():
+    with pytest.raises(ValueError, match="ranks: f has shape"):
+        pareto.ranks(jnp.zeros(3))
+    with pytest.raises(ValueError, match="violation has shape"):
+        pareto.ranks(jnp.zeros((3, 2)), jnp.zeros(2))
