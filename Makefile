@@ -8,7 +8,9 @@ BIN = .venv/bin
 READY = .venv/ready
 OUT ?= out
 
-.PHONY: demo test slow docs lock clean
+DIRS = .venv .venv-oldest out build dist docs/_build
+
+.PHONY: demo test slow oldest docs lock clean
 
 demo: $(READY)
 	$(BIN)/jaxgpu run solar-system --out $(OUT)/solar-system --resume
@@ -21,6 +23,13 @@ test: $(READY)
 
 slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+# the same tests on the oldest jax that is supported
+oldest: $(READY)
+	$(BIN)/python -m venv --clear .venv-oldest
+	cp -r .venv/lib .venv-oldest/
+	.venv-oldest/bin/python -m pip install -q --no-compile --no-deps jax==0.11.2 jaxlib==0.11.2
+	.venv-oldest/bin/python -m pytest -m "not slow"
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
@@ -37,4 +46,4 @@ lock:
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url -o requirements.lock
 
 clean:
-	rm -rf .venv out build dist docs/_build
+	rm -rf $(DIRS)
