@@ -1,0 +1,31 @@
+"""The hot kernels get no dearer in silence: XLA's own counts are the same on every run."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from benchmarks import cost
+
+
+@pytest.mark.parametrize("name", cost.KERNELS)
+def test_a_hot_kernel_costs_what_was_recorded(name):
+    held = json.loads(cost.FILE.read_text())
+    now = cost.cost(cost.KERNELS[name])
+    assert now["flops"] > 0 and now["bytes"] > 0
+    # the counts are the compiler's: another jax has its own section, or is not compared
+    for what, was in held.get(jax.__version__, {}).get(name, now).items():
+        assert now[what] <= 1.02 * was + 64, f"{name}: {what} {was:.6g} -> {now[what]:.6g}"
+
+
+def test_the_record_is_of_these_kernels():
+    held = json.loads(cost.FILE.read_text())
+    assert all(section.keys() == cost.KERNELS.keys() for section in held.values())
+
+
+def test_the_counts_follow_the_work():
+    small, large = (
+        cost.cost(lambda n=n: (lambda x: jnp.sum(x * x), (jnp.zeros(n),))) for n in (1000, 4000)
+    )
+    assert large["flops"] == pytest.approx(4 * small["flops"], rel=0.01)
