@@ -1,7 +1,8 @@
 """What XLA says the hot kernels cost: operations, bytes and temporaries, free of noise.
 
-`python -m benchmarks.cost` writes `cost.json`, a section a jax version (the counts are the compiler's);
-tests/core/test_cost.py fails when a kernel grows by more than 2 %. A loop's body counts once.
+`python -m benchmarks.cost` writes `cost.json`, a section a jax version (the counts are the
+compiler's); tests/core/test_cost.py fails when a kernel grows by more than 2 %. A loop's body
+counts once.
 """
 
 import json
