@@ -21,12 +21,12 @@ def cost(kernel: Kernel) -> dict[str, float]:
     """Operations, transcendental functions, bytes moved and bytes of temporaries of one call."""
     f, args = kernel()
     compiled = jax.jit(f).lower(*args).compile()
-    counts = compiled.cost_analysis()
+    counts, memory = compiled.cost_analysis() or {}, compiled.memory_analysis()
     return {
         "flops": counts.get("flops", 0.0),
         "transcendentals": counts.get("transcendentals", 0.0),
         "bytes": counts.get("bytes accessed", 0.0),
-        "temporaries": float(compiled.memory_analysis().temp_size_in_bytes),
+        "temporaries": float(memory.temp_size_in_bytes if memory else 0),
     }
 
 

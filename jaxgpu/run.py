@@ -7,7 +7,6 @@ shows the progress, and hands a copy of the state to a thread that writes the ch
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tqdm import tqdm
 
 from jaxgpu import checkpoint, memory, precision
 from jaxgpu.interrupt import Interrupt
+from jaxgpu.store import Store
 
 _HISTORY_BYTES = 1 << 26  # the metrics of one chunk, on the device
 _CHUNK_SECONDS = 1.0  # between two contacts with the host, where the caller fixes no chunk
@@ -84,11 +84,13 @@ def run(
         raise ValueError(f"run: steps={steps}, chunk={chunk}; need steps >= 0 and chunk >= 1")
     if resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
-    with precision.scope(state), _Store(out, key) as store, Interrupt() as interrupt:
+    with precision.scope(state), Store(out, key) as store, Interrupt() as interrupt:
         state = jax.tree.map(_own, state)
         loop = _Loop(step, measure, state, key, min(steps, chunk or steps))
         store.refuse_overwriting(resume)
-        done, state, history = store.last(loop, state) if resume else (0, state, loop.rows(0))
+        done, state, history = 0, state, loop.rows(0)
+        if resume and (found := store.last(state, loop.rows)) is not None:
+            done, state, history = found
         if done > steps:
             raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
         compile_time = loop.compile(state) if done < steps else 0.0
@@ -179,64 +181,7 @@ class _Pace:
         return self.count
 
 
-class _Store:
-    """Checkpoints of a run, written by a thread while the next chunk computes."""
-
-    def __init__(self, out: str | Path | None, key: Any):
-        self.out = None if out is None else Path(out)
-        self.name = "run" if self.out is None else self.out.name
-        self.hint = "; nothing was saved" if self.out is None else f"; resume from {self.out}"
-        self.meta = {"key": None if key is None else jax.random.key_data(key).tolist()}
-        self.writing: Future | None = None
-
-    def __enter__(self):
-        self.thread = ThreadPoolExecutor(1, "checkpoint")
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.thread.shutdown(wait=True)
-        if error[0] is None:
-            self.wait()
-
-    def refuse_overwriting(self, resume: bool) -> None:
-        if self.out is not None and not resume and checkpoint.holds_any(self.out):
-            raise checkpoint.CheckpointError(
-                f"{self.out}: holds a run already; go on with resume=True, or give another folder"
-            )
-
-    def last(self, loop: _Loop, state: Any) -> tuple[int, Any, Any]:
-        """Step, state and history of the last good checkpoint; the start if there is none."""
-        found = checkpoint.load_last(
-            self.out or Path(), lambda meta: (state, loop.rows(meta["step"]))
-        )
-        if found is None:
-            return 0, state, loop.rows(0)
-        (saved, history), meta = found
-        if meta["key"] != self.meta["key"]:
-            raise checkpoint.CheckpointError(
-                f"{self.out}: written by a run with another key; resume with the same seed"
-            )
-        saved = jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), saved, state)
-        return meta["step"], jax.tree.map(_own, saved), history
-
-    def save(self, step: int, state: Any, history: Any) -> None:
-        """Copy the state, then write it in the background; at most one write is under way."""
-        if self.out is not None:
-            self.wait()
-            copy = jax.tree.map(_host_copy, state)
-            write = (self.out, step, (copy, history), self.meta)
-            self.writing = self.thread.submit(checkpoint.save_step, *write)
-
-    def wait(self) -> None:
-        if self.writing is not None:
-            self.writing.result()
-
-
 def _own(leaf: Any) -> Array:
     """A strongly typed copy on the device, which the loop may overwrite."""
     leaf = jnp.asarray(leaf)
     return jnp.copy(leaf) if checkpoint.is_key(leaf) else jnp.array(leaf, leaf.dtype)
-
-
-def _host_copy(leaf: Array) -> Any:
-    return jnp.copy(leaf) if checkpoint.is_key(leaf) else np.array(leaf)

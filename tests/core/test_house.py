@@ -150,11 +150,12 @@ def test_every_folder_with_code_is_installed():
             assert f'"{package}"' in listed, f"pyproject.toml: packages lacks {package}"
 
 
-def test_every_module_has_a_test_named_after_it():
+def test_every_module_has_a_test_named_after_it_or_after_its_folder():
     tests = {file.name for file in (ROOT / "tests").rglob("test_*.py")}
     for file in SOURCES:
         if file.stem != "__init__" and part(file) not in ("benchmarks", "studies"):
-            assert f"test_{file.stem}.py" in tests, f"{name(file)}: no tests/*/test_{file.stem}.py"
+            named = {f"test_{file.stem}.py", f"test_{file.parent.name}.py"}
+            assert named & tests, f"{name(file)}: no {' or '.join(sorted(named))}"
 
 
 def test_import_starts_no_backend_and_changes_no_setting():

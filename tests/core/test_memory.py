@@ -12,14 +12,14 @@ import pytest
 from jaxgpu import memory
 
 MEASURE = """
-import resource, sys, jax, jax.numpy as jnp
+import psutil, resource, sys, jax, jax.numpy as jnp
 from jaxgpu import memory
 n = int(sys.argv[1])
 double = lambda x: jnp.concatenate([x, 2 * x])
 f = jax.jit(lambda x: jnp.roll(double(x), 5)[::-1] + double(jnp.cos(x)))
 x = jax.block_until_ready(jnp.ones(n, jnp.float32))
 program = f.lower(x).compile()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - 4 * n
+before = psutil.Process().memory_info().rss - 4 * n
 jax.block_until_ready(program(x))
 print(memory.forecast(program), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
 """

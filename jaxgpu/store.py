@@ -1,0 +1,72 @@
+"""Where a run keeps its checkpoints: written by a thread while the next chunk computes."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import checkpoint
+
+
+class Store:
+    """Checkpoints of a run, written by a thread while the next chunk computes."""
+
+    def __init__(self, out: str | Path | None, key: Any):
+        self.out = None if out is None else Path(out)
+        self.name = "run" if self.out is None else self.out.name
+        self.hint = "; nothing was saved" if self.out is None else f"; resume from {self.out}"
+        self.meta = {"key": None if key is None else jax.random.key_data(key).tolist()}
+        self.writing: Future | None = None
+
+    def __enter__(self):
+        self.thread = ThreadPoolExecutor(1, "checkpoint")
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.thread.shutdown(wait=True)
+        if error[0] is None:
+            self.wait()
+
+    def refuse_overwriting(self, resume: bool) -> None:
+        if self.out is not None and not resume and checkpoint.holds_any(self.out):
+            raise checkpoint.CheckpointError(
+                f"{self.out}: holds a run already; go on with resume=True, or give another folder"
+            )
+
+    def last(self, state: Any, rows: Callable[[int], Any]) -> tuple[int, Any, Any] | None:
+        """Step, state and history of the last good checkpoint, each array where `state` has it.
+
+        `rows(steps)` gives a history of that length, for its shapes.
+        """
+        out = self.out or Path()
+        found = checkpoint.load_last(out, lambda meta: (state, rows(meta["step"])))
+        if found is None:
+            return None
+        (saved, history), meta = found
+        if meta["key"] != self.meta["key"]:
+            raise checkpoint.CheckpointError(
+                f"{self.out}: written by a run with another key; resume with the same seed"
+            )
+        put = lambda new, old: jnp.copy(jax.device_put(new, old.sharding))
+        return meta["step"], jax.tree.map(put, saved, state), history
+
+    def save(self, step: int, state: Any, history: Any) -> None:
+        """Copy the state, then write it in the background; at most one write is under way."""
+        if self.out is not None:
+            self.wait()
+            copy = jax.tree.map(_host_copy, state)
+            write = (self.out, step, (copy, history), self.meta)
+            self.writing = self.thread.submit(checkpoint.save_step, *write)
+
+    def wait(self) -> None:
+        if self.writing is not None:
+            self.writing.result()
+
+
+def _host_copy(leaf: Array) -> Any:
+    return jnp.copy(leaf) if checkpoint.is_key(leaf) else np.array(leaf)
