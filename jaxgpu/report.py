@@ -126,4 +126,9 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def _number(value: Any, digits: int) -> str:
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    """`digits` significant digits, without an exponent where a reader needs none."""
+    if not isinstance(value, float):
+        return str(value)
+    if value == 0 or 1e-4 <= abs(value) < 1e7:
+        return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
+    return f"{value:.{digits - 1}e}" if np.isfinite(value) else str(value)

@@ -55,6 +55,17 @@ def test_several_studies_share_a_page(tmp_path):
     assert page.count("<section") == 2 and 'href="#two"' in page
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(7409.19, "7410"), (40.414, "40.4"), (3.2864e-15, "3.29e-15"), (0.0, "0"), (1e9, "1.00e+09")]
+    + [(float("nan"), "nan"), (12, "12"), ("Sun", "Sun")],
+)
+def test_numbers_are_shown_as_a_reader_wants_them(value, shown, tmp_path):
+    table = Table("", ["x"], [[value]], digits=3)
+    report.save(tmp_path, "one", Options(), Report("", "", tables=[table]))
+    assert f"<td>{shown}</td>" in report.write(tmp_path).read_text()
+
+
 def test_an_empty_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="no results in"):
         report.write(tmp_path)
