@@ -1,0 +1,73 @@
+"""A study killed at random moments, and resumed each time, ends with the bits it would have had."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jaxgpu import checkpoint
+
+ROOT = Path(__file__).parents[2]
+KILLS = 20
+STUDY = ["solar-system", "--years", "100", "--swarm", "5000"]
+
+
+def start(out, cache):
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "PYTHONPATH": str(ROOT),
+        "MPLBACKEND": "Agg",
+    }
+    command = [sys.executable, "-m", "jaxgpu.cli", "run", *STUDY, "--out", out, "--resume"]
+    return subprocess.Popen(
+        command, cwd=out.parent, env=environment, stdout=-1, stderr=-1, text=True
+    )
+
+
+def finished(process):
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out
+
+
+def assert_same_bits(out, whole):
+    files = sorted(file.relative_to(whole) for file in whole.rglob("step-*.npz"))
+    last = {file.parent: file for file in files}  # the name before it depends on the chunks
+    assert len(last) == 2
+    for file in last.values():
+        (want, want_meta), (got, got_meta) = (checkpoint.read(at / file) for at in (whole, out))
+        assert want_meta == got_meta and want.keys() == got.keys()
+        for name in want:
+            np.testing.assert_array_equal(want[name], got[name], strict=True)
+    one, other = (json.loads((at / "report.json").read_text())["report"] for at in (whole, out))
+    assert one["tables"] == other["tables"] and one["findings"] == other["findings"]
+
+
+@pytest.mark.slow
+def test_20_kills_change_no_bit(tmp_path):
+    whole, killed, cache = tmp_path / "whole", tmp_path / "killed", tmp_path / "cache"
+    finished(start(whole, cache))
+    began = time.perf_counter()
+    finished(start(whole, cache))  # all but the steps themselves, compiled before
+    overhead, pick, kills, reached = time.perf_counter() - began, random.Random(1), 0, set()
+    while kills < KILLS:
+        process = start(killed, cache)
+        try:
+            process.communicate(timeout=pick.uniform(0, overhead + 3))
+            assert_same_bits(killed, whole)  # it got to the end between two kills: begin anew
+            shutil.rmtree(killed)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            kills += 1
+            reached.add(max(killed.rglob("step-*.npz"), default=None))
+    assert len(reached) > 5, "the kills did not hit the run itself"
+    finished(start(killed, cache))
+    assert_same_bits(killed, whole)
