@@ -37,7 +37,7 @@ def de440(jd: float) -> Ephemeris:
     >>> de440(J2000).names[3]
     'EMB'
     >>> round(float(np.linalg.norm(de440(J2000).x[1] - de440(J2000).x[0])), 4)  # Mercury, AU
-    0.4661
+    0.4665
     """
     text = resources.files("jaxgpu.physics.nbody").joinpath("data/de440.csv").read_text()
     rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
