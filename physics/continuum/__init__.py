@@ -1,0 +1,1 @@
+"""Differentiable matter: liquids, solids and grains on one grid, in SI units."""

@@ -1,0 +1,107 @@
+"""Which grid nodes a particle touches, and with what weights: quadratic B-splines.
+
+A particle at grid coordinate x touches the three nodes from b = floor(x - 1/2) along each axis;
+f = x - b lies in [0.5, 1.5). Steffen, Kirby & Berzins (2008), doi:10.1002/nme.2360, eq. 20.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+ROW = 4  # numbers in a grid row: one 128-bit word in float32
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The static half of a transfer: hashable, so that it can be a parameter of a primitive.
+
+    `rows` are the lengths of the rows of Q_0 and of the slopes Q_1..Q_D; the rest of a row is zero.
+    """
+
+    batch: int  # grids stacked one after another; chunks divide evenly among them
+    shape: tuple[int, ...]  # nodes along each axis
+    rows: tuple[int, int]
+    order: tuple[int, ...]  # derivative of the weight along each axis
+
+    @property
+    def nodes(self) -> int:
+        """Rows of the whole grid array, over all stacked grids."""
+        return self.batch * prod(self.shape)
+
+    @property
+    def count(self) -> int:
+        """Number of arrays that make up Q: the rows of Q_0, then of each slope."""
+        return self.rows[0] + len(self.shape) * self.rows[1]
+
+    @property
+    def strides(self) -> list[int]:
+        """Rows between neighbours along each axis."""
+        return [prod(self.shape[d + 1 :]) for d in range(len(self.shape))]
+
+    def raised(self, axis: int) -> "Layout":
+        """The same transfer with one more derivative along `axis`."""
+        return replace(self, order=tuple(n + (d == axis) for d, n in enumerate(self.order)))
+
+    def split(self, flat: Sequence[Array]) -> list[list[Array]]:
+        """Q_0, Q_1, ... as lists of rows, from the flat list of arrays."""
+        first, rest = self.rows
+        starts = [0] + [first + d * rest for d in range(len(self.shape))]
+        sizes = [first] + [rest] * len(self.shape)
+        return [list(flat[a : a + n]) for a, n in zip(starts, sizes)]
+
+    def offsets(self, chunks: int) -> Array:
+        """First row of the grid that each of the chunks belongs to, [C] int32."""
+        starts = np.arange(self.batch) * prod(self.shape)
+        return jnp.asarray(np.repeat(starts, chunks // self.batch), jnp.int32)
+
+
+def weights(f: Array, order: int) -> Array:
+    """Quadratic B-spline at the three nodes for a particle at f in [0.5, 1.5): [P] -> [3, P].
+
+    Or its `order`-th derivative in f, which vanishes from the third on.
+
+    >>> weights(jnp.array([1.0]), 0).ravel()
+    Array([0.125, 0.75 , 0.125], dtype=float32)
+    """
+    if order == 0:
+        return jnp.stack([0.5 * (1.5 - f) ** 2, 0.75 - (f - 1) ** 2, 0.5 * (f - 0.5) ** 2])
+    if order == 1:
+        return jnp.stack([f - 1.5, -2 * (f - 1), f - 0.5])
+    if order == 2:
+        one = jnp.ones_like(f)
+        return jnp.stack([one, -2 * one, one])
+    return jnp.zeros((3, *f.shape), f.dtype)
+
+
+def base(x: Array, nodes: int) -> Array:
+    """First of the three nodes that a particle at grid coordinate x touches, as a float.
+
+    Held inside the grid, so that a lost particle (or nan) never reaches foreign memory.
+    """
+    return jnp.clip(jnp.floor(jnp.nan_to_num(x) - 0.5), 0, nodes - 3)
+
+
+def stencil(x: Sequence[Array], offset: Array, layout: Layout) -> tuple[Array, list[Array]]:
+    """Row of each particle's base node, and the position f relative to it along each axis."""
+    row, f = jnp.broadcast_to(offset, x[0].shape), []
+    for xd, n, stride in zip(x, layout.shape, layout.strides):
+        b = base(xd, n)
+        row = row + b.astype(jnp.int32) * np.int32(stride)
+        f.append(xd - b)
+    return row, f
+
+
+def padded(q: Sequence[Array], layout: Layout) -> list[Array]:
+    """Q_0, Q_1, ... as full grid rows, each [4, ...]."""
+    empty = jnp.zeros_like(q[0])
+    return [jnp.stack(part + [empty] * (ROW - len(part))) for part in layout.split(q)]
+
+
+def trimmed(m: Sequence[Array], layout: Layout) -> list[Array]:
+    """The inverse of `padded`: only the rows that `layout` names, as a flat list of arrays."""
+    sizes = [layout.rows[0]] + [layout.rows[1]] * len(layout.shape)
+    return [part[r] for part, n in zip(m, sizes) for r in range(n)]

@@ -1,0 +1,102 @@
+"""Small tensors as nested tuples of scalar arrays, so that XLA fuses across their components.
+
+A vector is a tuple of D arrays and a matrix a tuple of D rows, D = 2 or 3, each array of any
+one shape. Indexing and stacking a [..., 3, 3] array instead costs 6-fold in a stress update.
+"""
+
+from jax import Array
+
+type Vec = tuple[Array, ...]
+type Mat = tuple[tuple[Array, ...], ...]
+
+
+def matrix(entries) -> Mat:
+    """A matrix from nested sequences of arrays."""
+    return tuple(tuple(row) for row in entries)
+
+
+def identity(like: Array, d: int) -> Mat:
+    """The unit matrix with entries of the shape and dtype of `like`."""
+    one, zero = like * 0 + 1, like * 0
+    return matrix([one if i == j else zero for j in range(d)] for i in range(d))
+
+
+def matmul(a: Mat, b: Mat) -> Mat:
+    """a b."""
+    columns = list(zip(*b))
+    return matrix([dot(row, column) for column in columns] for row in a)
+
+
+def matvec(a: Mat, b: Vec) -> Vec:
+    """a b for a vector b."""
+    return tuple(dot(row, b) for row in a)
+
+
+def transpose(a: Mat) -> Mat:
+    """a with rows and columns exchanged."""
+    return tuple(zip(*a))
+
+
+def add(a: Mat, b: Mat) -> Mat:
+    """a + b."""
+    return matrix([x + y for x, y in zip(r, s)] for r, s in zip(a, b))
+
+
+def scale(c, a: Mat) -> Mat:
+    """c a for a scalar c."""
+    return matrix([c * x for x in row] for row in a)
+
+
+def shift(a: Mat, c) -> Mat:
+    """a + c I for a scalar c."""
+    return matrix([x + c if i == j else x for j, x in enumerate(row)] for i, row in enumerate(a))
+
+
+def diagonal_scale(u: Mat, h: Vec, v: Mat) -> Mat:
+    """u diag(h) v^T."""
+    return matmul(matrix([x * y for x, y in zip(row, h)] for row in u), transpose(v))
+
+
+def dot(a, b) -> Array:
+    """Sum of the products of two sequences, in order."""
+    total = a[0] * b[0]
+    for x, y in zip(a[1:], b[1:]):
+        total = total + x * y
+    return total
+
+
+def inner(a: Mat, b: Mat) -> Array:
+    """a : b, the sum of the products of their entries."""
+    return dot([x for row in a for x in row], [x for row in b for x in row])
+
+
+def trace(a: Mat) -> Array:
+    """Sum of the diagonal."""
+    return sum((a[i][i] for i in range(1, len(a))), a[0][0])
+
+
+def cofactor(a: Mat) -> Mat:
+    """Derivative of det a by a; det(a) a^-T where a is regular."""
+    if len(a) == 2:
+        return ((a[1][1], -a[1][0]), (-a[0][1], a[0][0]))
+
+    def minor(i, j):
+        p, q, r, s = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
+        return a[p][r] * a[q][s] - a[p][s] * a[q][r]
+
+    return matrix([minor(i, j) for j in range(3)] for i in range(3))
+
+
+def det(a: Mat) -> Array:
+    """Determinant."""
+    return dot(a[0], cofactor(a)[0])
+
+
+def symmetric(a: Mat) -> Mat:
+    """(a + a^T) / 2."""
+    return scale(0.5, add(a, transpose(a)))
+
+
+def deviator(a: Mat) -> Mat:
+    """a without its isotropic part, in its own dimension."""
+    return shift(a, trace(a) * (-1 / len(a)))
