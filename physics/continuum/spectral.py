@@ -22,7 +22,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.physics.continuum.decompose import svd
-from jaxgpu.physics.continuum.tensor import Mat, Vec, diagonal_scale, matmul, matrix, transpose
+from jaxgpu.physics.continuum.tensor import (
+    Mat,
+    Vec,
+    congruence,
+    diagonal_scale,
+    matmul,
+    matrix,
+    transpose,
+)
 
 # (stretches, parameters) -> (new stretches or (), principal Kirchhoff stress, invariants)
 type Law = Callable[[Vec, object], tuple[Vec, Vec, object]]
@@ -48,7 +56,7 @@ def spectral(law: Law, f: Mat, parameters) -> tuple[Mat, Mat, object]:
 
 def _compose(values, u: Mat, v: Mat):
     h, t, extra = values
-    return (diagonal_scale(u, h, v) if h else ()), diagonal_scale(u, t, u), extra
+    return (diagonal_scale(u, h, v) if h else ()), congruence(u, t), extra
 
 
 @spectral.defjvp

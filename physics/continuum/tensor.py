@@ -57,6 +57,14 @@ def diagonal_scale(u: Mat, h: Vec, v: Mat) -> Mat:
     return matmul(matrix([x * y for x, y in zip(row, h)] for row in u), transpose(v))
 
 
+def congruence(u: Mat, t: Vec) -> Mat:
+    """u diag(t) u^T, each pair of equal entries computed once."""
+    d = len(u)
+    scaled = [[x * y for x, y in zip(row, t)] for row in u]
+    half = {(i, j): dot(scaled[i], u[j]) for i in range(d) for j in range(i + 1)}
+    return matrix([half[max(i, j), min(i, j)] for j in range(d)] for i in range(d))
+
+
 def dot(a, b) -> Array:
     """Sum of the products of two sequences, in order."""
     total = a[0] * b[0]

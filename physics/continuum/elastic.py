@@ -1,0 +1,116 @@
+"""Elastic solids: stress from the deformation gradient F, which is carried along.
+
+F_new = (I + dt grad v) F. Kirchhoff stresses follow Bonet & Wood (2008), doi:10.1017/
+CBO9780511755446, eq. 6.28 (neo-Hookean), and Stomakhin, Howes, Schroeder & Teran (2012),
+doi:10.2312/SCA/SCA12/025-032 (fixed corotated). In 2-D strain is plane: F_33 = 1.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.continuum.spectral import spectral
+from jaxgpu.physics.continuum.tensor import (
+    Mat,
+    add,
+    det,
+    identity,
+    matmul,
+    scale,
+    shift,
+    transpose,
+)
+from jaxgpu.pytree import pytree
+
+
+def lame(young, poisson):
+    """Lame's mu and lambda [Pa] of Young's modulus [Pa] and Poisson's ratio in (-1, 1/2).
+
+    >>> lame(10.0, 0.25)
+    (4.0, 4.0)
+    """
+    mu = young / (2 * (1 + poisson))
+    return mu, 2 * mu * poisson / (1 - 2 * poisson)
+
+
+def deform(f: Mat, gradient: Mat, dt) -> Mat:
+    """F after a step dt with this velocity gradient."""
+    return add(f, scale(dt, matmul(gradient, f)))
+
+
+def pressure_wave(young, poisson, density):
+    """Speed of pressure waves, sqrt((lambda + 2 mu) / rho), m/s."""
+    mu, lam = lame(young, poisson)
+    return jnp.sqrt((lam + 2 * mu) / density)
+
+
+@pytree
+class NeoHookean:
+    """Compressible neo-Hookean solid: tau = mu (F F^T - I) + lambda ln(J) I.
+
+    Stiffens without bound as J -> 0; nan when a particle turns inside out.
+    """
+
+    young: Array | float = 1e5  # [] E, Pa
+    poisson: Array | float = 0.3  # []
+
+    def rest(self, like: Array, d: int) -> Mat:
+        """F = I."""
+        return identity(like, d)
+
+    def stress(self, matter: Mat, gradient: Mat, dt) -> tuple[Mat, Mat]:
+        """F after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa].
+
+        Differentiable in everything, to any order.
+        """
+        mu, lam = lame(self.young, self.poisson)
+        f = deform(matter, gradient, dt)
+        b = matmul(f, transpose(f))
+        return f, shift(scale(mu, b), lam * jnp.log(det(f)) - mu)
+
+    def speed(self, density) -> Array | float:
+        """Speed of pressure waves at rest, m/s."""
+        return pressure_wave(self.young, self.poisson, density)
+
+    def diffusivity(self, density) -> Array | float:
+        """No viscosity."""
+        return 0.0
+
+
+@pytree
+class Corotated:
+    """Fixed corotated solid: tau = 2 mu (F - R) F^T + lambda (J - 1) J I, F = R S.
+
+    Linear in the stretches, and finite through inversion.
+    """
+
+    young: Array | float = 1e5  # [] E, Pa
+    poisson: Array | float = 0.3  # []
+
+    def rest(self, like: Array, d: int) -> Mat:
+        """F = I."""
+        return identity(like, d)
+
+    def stress(self, matter: Mat, gradient: Mat, dt) -> tuple[Mat, Mat]:
+        """F after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa].
+
+        Differentiable to first order, exactly also at rest.
+        """
+        f = deform(matter, gradient, dt)
+        _, tau, _ = spectral(corotated, f, lame(self.young, self.poisson))
+        return f, tau
+
+    def speed(self, density) -> Array | float:
+        """Speed of pressure waves at rest, m/s."""
+        return pressure_wave(self.young, self.poisson, density)
+
+    def diffusivity(self, density) -> Array | float:
+        """No viscosity."""
+        return 0.0
+
+
+def corotated(s, parameters):
+    """Principal Kirchhoff stresses 2 mu (s - 1) s + lambda (J - 1) J at the stretches s."""
+    mu, lam = parameters
+    volume = s[0] * s[1] if len(s) == 2 else s[0] * s[1] * s[2]
+    bulk = lam * (volume - 1) * volume
+    return (), tuple(2 * mu * (x - 1) * x + bulk for x in s), ()

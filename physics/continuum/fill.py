@@ -1,0 +1,38 @@
+"""Points that fill a shape: a regular lattice, cut to a signed distance."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+def lattice(
+    lower: Sequence[float], upper: Sequence[float], spacing: float, shape: Any = None
+) -> Array:
+    """Points [N, D] at the centres of cubes of the given spacing that tile a box, float32.
+
+    Args:
+        lower, upper: corners of the box, m; its edges should be multiples of the spacing.
+        spacing: m; half a grid cell is usual. A particle's rest volume is spacing^D.
+        shape: an `sdf` shape in the same coordinates; points outside it are left out.
+    Raises:
+        ValueError: no point is left.
+
+    >>> lattice((0.0, 0.0), (1.0, 0.5), 0.5)
+    Array([[0.25, 0.25],
+           [0.75, 0.25]], dtype=float32)
+    """
+    counts = [int(round((b - a) / spacing)) for a, b in zip(lower, upper)]
+    axes = [a + (np.arange(n) + 0.5) * spacing for a, n in zip(lower, counts)]
+    x = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], 1)
+    if shape is not None and len(x):
+        distance = shape.distance(tuple(jnp.asarray(x[:, i]) for i in range(x.shape[1])))
+        x = x[np.asarray(distance) < 0]
+    if len(x) == 0:
+        raise ValueError(
+            f"lattice: no point of spacing {spacing:g} m lies in the box {tuple(lower)} to "
+            f"{tuple(upper)} and the shape; take a smaller spacing or a larger shape"
+        )
+    return jnp.asarray(x, jnp.float32)

@@ -1,0 +1,106 @@
+"""The box in which matter moves, the nodes around it, and what its faces do to velocity."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+PAD = 2  # nodes outside each face, so that a particle on a face has its whole stencil
+
+type Face = Literal["slip", "stick", "periodic"]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A box of cubic cells; hashable, it shapes the compiled program.
+
+    Faces: "slip" lets matter slide along and leave, "stick" holds it, and "periodic" (one per
+    axis) joins opposite faces. Coulomb friction on a face is a collider's business.
+
+    >>> Grid(dx=0.1, cells=(10, 20)).upper
+    (1.0, 2.0)
+    """
+
+    dx: float  # m
+    cells: tuple[int, ...]  # along each of 2 or 3 axes
+    lower: tuple[float, ...] = ()  # corner of the box, m; the origin by default
+    faces: tuple[Face, ...] = ()  # a kind for each axis, "slip" by default
+
+    def __post_init__(self):
+        d = len(self.cells)
+        if d not in (2, 3) or min(self.cells) < 3:
+            raise ValueError(f"Grid: cells={self.cells}; give 2 or 3 numbers, each at least 3")
+        if not self.dx > 0:
+            raise ValueError(f"Grid: dx={self.dx}; it must be a length above zero, in metres")
+        object.__setattr__(self, "lower", tuple(self.lower) or (0.0,) * d)
+        object.__setattr__(self, "faces", tuple(self.faces) or ("slip",) * d)
+        if len(self.lower) != d or len(self.faces) != d:
+            raise ValueError(f"Grid: lower and faces must have {d} entries, as cells has")
+        for face in self.faces:
+            if face not in ("slip", "stick", "periodic"):
+                raise ValueError(f"Grid: face {face!r}; it must be slip, stick or periodic")
+
+    @property
+    def upper(self) -> tuple[float, ...]:
+        """The opposite corner of the box, m."""
+        return tuple(a + n * self.dx for a, n in zip(self.lower, self.cells))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Nodes along each axis, those outside the box counted in."""
+        return tuple(n + 1 + 2 * PAD for n in self.cells)
+
+    def nodes(self, dtype) -> tuple[Array, ...]:
+        """Position of every node, one array [nodes] along each axis, m."""
+        axes = [
+            a + (np.arange(n) - PAD) * self.dx for a, n in zip(self.lower, self.shape, strict=True)
+        ]
+        return tuple(jnp.asarray(m.ravel(), dtype) for m in np.meshgrid(*axes, indexing="ij"))
+
+    def coordinate(self, x: Array, axis: int) -> Array:
+        """Position [m] along an axis in units of dx, counted from the first node."""
+        return (x - self.lower[axis]) * (1 / self.dx) + PAD
+
+    def wrapped(self, x: Array, axis: int) -> Array:
+        """Position brought back into the box along a periodic axis, m."""
+        if self.faces[axis] != "periodic":
+            return x
+        length = self.cells[axis] * self.dx
+        return x - length * jnp.floor((x - self.lower[axis]) * (1 / length))
+
+    def joined(self, field: Array) -> Array:
+        """A spread field with the copies of each node summed along periodic axes, [nodes, 4]."""
+        field = field.reshape(*self.shape, -1)
+        for axis, face in enumerate(self.faces):
+            if face == "periodic":
+                field = jnp.moveaxis(_joined(jnp.moveaxis(field, axis, 0)), 0, axis)
+        return field.reshape(-1, field.shape[-1])
+
+    def bounded(self, v: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Node velocities [nodes], m/s, after the faces have acted."""
+        v = tuple(a.reshape(self.shape) for a in v)
+        for axis, face in enumerate(self.faces):
+            if face == "periodic":
+                continue
+            index = np.arange(self.shape[axis])
+            index = index.reshape([-1 if d == axis else 1 for d in range(len(v))])
+            low, high = index <= PAD, index >= self.shape[axis] - 1 - PAD
+            if face == "stick":
+                v = tuple(jnp.where(low | high, 0, a) for a in v)
+            else:
+                kept = jnp.where(low, jnp.maximum(v[axis], 0), v[axis])
+                kept = jnp.where(high, jnp.minimum(kept, 0), kept)
+                v = (*v[:axis], kept, *v[axis + 1 :])
+        return tuple(a.ravel() for a in v)
+
+
+def _joined(field: Array) -> Array:
+    """Sum node i and node i + period along the first axis; both get the sum."""
+    before, after = PAD, PAD + 1
+    period = field.shape[0] - before - after
+    core = field[before : before + period]
+    core = core.at[period - before :].add(field[:before])
+    core = core.at[:after].add(field[before + period :])
+    return jnp.concatenate([core[period - before :], core, core[:after]])

@@ -1,0 +1,196 @@
+"""Solids that yield: metal-like (von Mises), sand (Drucker-Prager) and snow.
+
+All carry the elastic part F_e of the deformation. A trial F_e is moved back to the yield surface in
+principal stretches. In 2-D strain is plane but flow is not: the elastic stretch out of the plane is
+carried too, so that a 2-D body yields as a 3-D one does.
+
+Von Mises and Drucker-Prager use the Hencky energy, tau = 2 mu e + lambda tr(e) with e = ln s:
+Klar, Gast, Pradhana, Fu, Schroeder, Jiang & Teran (2016), doi:10.1145/2897824.2925906, section 4
+and supplement; its volume correction is by Tampubolon et al. (2017), doi:10.1145/3072959.3073651,
+section 4.3. Snow is by Stomakhin, Schroeder, Chai, Teran & Selle (2013),
+doi:10.1145/2461912.2461948, sections 4 and 5.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.continuum.elastic import corotated, deform, lame, pressure_wave
+from jaxgpu.physics.continuum.spectral import spectral
+from jaxgpu.physics.continuum.tensor import Mat, Vec, dot, identity
+from jaxgpu.pytree import pytree
+
+_SQUASHED = 1e-3  # smallest stretch that enters a logarithm: inverted particles come back
+
+
+@pytree
+class Yielding:
+    """What a plastic solid carries."""
+
+    F: Mat  # D x D arrays [C, P] elastic deformation gradient
+    out: Vec  # 3 - D arrays [C, P] elastic stretch out of the plane
+    history: Array  # [C, P] what the material remembers; its docstring says what
+
+
+@pytree
+class VonMises:
+    """Elastic until the deviatoric stress reaches sqrt(2/3) (yield + hardening * strain).
+
+    `history` is the plastic strain, sqrt(2/3) |de_p| summed up.
+    """
+
+    young: Array | float = 1e5  # [] E, Pa
+    poisson: Array | float = 0.3  # []
+    yield_stress: Array | float = 1e3  # [] in uniaxial tension, Pa
+    hardening: Array | float = 0.0  # [] Pa
+
+    def rest(self, like: Array, d: int) -> Yielding:
+        """F_e = I, no plastic strain."""
+        return _at_rest(like, d, 0)
+
+    def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
+        """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
+        parameters = (*lame(self.young, self.poisson), self.yield_stress, self.hardening)
+        return _return(_von_mises, matter, gradient, dt, parameters)
+
+    def speed(self, density) -> Array | float:
+        """Speed of pressure waves, m/s."""
+        return pressure_wave(self.young, self.poisson, density)
+
+    def diffusivity(self, density) -> Array | float:
+        """No viscosity."""
+        return 0.0
+
+
+@pytree
+class DruckerPrager:
+    """Dry sand: shear stress at most tan-like times pressure, none in tension.
+
+    The cone matches Mohr-Coulomb in triaxial compression. `history` is the volume, as ln J, that
+    was gained while the sand was apart; it is given back before pressure builds up again.
+    """
+
+    young: Array | float = 1e6  # [] E, Pa
+    poisson: Array | float = 0.3  # []
+    friction_angle: Array | float = 0.5236  # [] phi, rad
+
+    def rest(self, like: Array, d: int) -> Yielding:
+        """F_e = I, no gained volume."""
+        return _at_rest(like, d, 0)
+
+    def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
+        """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
+        sine = jnp.sin(jnp.asarray(self.friction_angle))
+        slope = jnp.sqrt(2 / 3) * 2 * sine / (3 - sine)  # |dev tau| <= -slope tr tau
+        parameters = (*lame(self.young, self.poisson), slope)
+        return _return(_drucker_prager, matter, gradient, dt, parameters)
+
+    def speed(self, density) -> Array | float:
+        """Speed of pressure waves, m/s."""
+        return pressure_wave(self.young, self.poisson, density)
+
+    def diffusivity(self, density) -> Array | float:
+        """No viscosity."""
+        return 0.0
+
+
+@pytree
+class Snow:
+    """Fixed corotated solid whose stretches stay within limits, harder where it was packed.
+
+    `history` is the plastic volume ratio J_p; both moduli grow as exp(hardening (1 - J_p)).
+    """
+
+    young: Array | float = 1.4e5  # [] E, Pa
+    poisson: Array | float = 0.2  # []
+    compression: Array | float = 2.5e-2  # [] theta_c: stretches stay above 1 - theta_c
+    stretch: Array | float = 7.5e-3  # [] theta_s: and below 1 + theta_s
+    hardening: Array | float = 10.0  # [] xi
+
+    def rest(self, like: Array, d: int) -> Yielding:
+        """F_e = I, J_p = 1."""
+        return _at_rest(like, d, 1)
+
+    def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
+        """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
+        parameters = (
+            *lame(self.young, self.poisson),
+            self.compression,
+            self.stretch,
+            self.hardening,
+        )
+        return _return(_snow, matter, gradient, dt, parameters)
+
+    def speed(self, density) -> Array | float:
+        """Speed of pressure waves in snow packed by a tenth, m/s."""
+        return pressure_wave(self.young * jnp.exp(0.1 * self.hardening), self.poisson, density)
+
+    def diffusivity(self, density) -> Array | float:
+        """No viscosity."""
+        return 0.0
+
+
+def _at_rest(like: Array, d: int, history: int) -> Yielding:
+    one = jnp.ones_like(like)
+    return Yielding(F=identity(like, d), out=(one,) * (3 - d), history=history * one)
+
+
+def _return(law, matter: Yielding, gradient: Mat, dt, parameters) -> tuple[Yielding, Mat]:
+    trial = deform(matter.F, gradient, dt)
+    f, tau, (out, history) = spectral(law, trial, (matter.out, matter.history, parameters))
+    return Yielding(F=f, out=out, history=history), tau
+
+
+def _strains(s: Vec, out: Vec) -> Vec:
+    return tuple(jnp.log(jnp.maximum(x, _SQUASHED)) for x in (*s, *out))
+
+
+def _sizes(e: Vec) -> tuple[Array, Vec, Array]:
+    """Trace, deviator and its norm; the norm's slope at zero is zero."""
+    total = e[0] + e[1] + e[2]
+    dev = tuple(x - total / 3 for x in e)
+    square = dot(dev, dev)
+    some = square > 0
+    return total, dev, jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+
+
+def _hencky(e: Vec, d: int, mu, lam, history):
+    """Result of a law with elastic log strains e."""
+    total = e[0] + e[1] + e[2]
+    stretches = tuple(jnp.exp(x) for x in e)
+    tau = tuple(2 * mu * x + lam * total for x in e[:d])
+    return stretches[:d], tau, (stretches[d:], history)
+
+
+def _von_mises(s: Vec, state):
+    out, strain, (mu, lam, yielding, hardening) = state
+    e = _strains(s, out)
+    total, dev, size = _sizes(e)
+    root = (2 / 3) ** 0.5
+    excess = 2 * mu * size - root * (yielding + hardening * strain)
+    flow = jnp.maximum(excess, 0) / (2 * mu + 2 / 3 * hardening)  # |plastic strain| of the step
+    keep = 1 - flow / jnp.where(size > 0, size, 1)
+    e = tuple(keep * x + total / 3 for x in dev)
+    return _hencky(e, len(s), mu, lam, strain + root * flow)
+
+
+def _drucker_prager(s: Vec, state):
+    out, gained, (mu, lam, slope) = state
+    e = tuple(x + gained / 3 for x in _strains(s, out))
+    total, dev, size = _sizes(e)
+    apart = total >= 0
+    # largest |dev e| that the cone allows at this pressure
+    most = -slope * (3 * lam + 2 * mu) / (2 * mu) * total
+    keep = jnp.where(size > most, most / jnp.where(size > 0, size, 1), 1)
+    e = tuple(jnp.where(apart, 0, keep * x + total / 3) for x in dev)
+    return _hencky(e, len(s), mu, lam, jnp.where(apart, total, 0))
+
+
+def _snow(s: Vec, state):
+    out, packed, (mu, lam, compression, stretch, hardening) = state
+    full = (*s, *out)
+    kept = tuple(jnp.clip(x, 1 - compression, 1 + stretch) for x in full)
+    ratio = dot(full[:1], full[1:2]) * full[2] / (kept[0] * kept[1] * kept[2])
+    packed = packed * ratio
+    harder = jnp.exp(hardening * (1 - packed))
+    _, tau, _ = corotated(kept, (mu * harder, lam * harder))
+    return kept[: len(s)], tau[: len(s)], (kept[len(s) :], packed)

@@ -1,0 +1,106 @@
+"""Checks a scene before it runs, and chooses its time step.
+
+Explicit steps are stable while no wave crosses a cell and momentum diffuses less than one,
+
+    dt <= 1 / ((c + |v|) / (A dx) + 2 D nu / (B dx^2)).
+
+The limits A and B were measured (tests/physics/continuum/test_prepare.py): a step above them
+blows up within a few hundred steps, so it is refused; `prepare` itself stays at 0.4 of them.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgpu.physics.continuum.grid import Grid
+from jaxgpu.physics.continuum.scene import Body, Scene
+
+WAVE = 0.8  # A: cells a wave may cross in a step
+DIFFUSION = 1.0  # B: of the explicit limit on a square lattice
+SAFETY = 0.4
+
+
+def prepare(scene: Scene) -> Scene:
+    """The scene with a time step, after checking what can be checked.
+
+    The step chosen allows for the speed that gravity gives over the whole box.
+
+    Raises:
+        ValueError: no bodies, an empty one, particles outside the box, a parameter that is not
+            finite or of the wrong sign, a dt above the stable limit; each says what to change.
+
+    >>> water = Body(jnp.full((1, 2), 0.5), Liquid(bulk_modulus=1e5), volume=1e-4)
+    >>> float(prepare(Scene((water,), Grid(0.1, (10, 10)))).dt)  # 0.4 x 0.1 m / (10 m/s)
+    0.004
+    """
+    if not scene.bodies:
+        raise ValueError("prepare: the scene has no bodies; give at least one Body of particles")
+    d = len(scene.grid.cells)
+    if len(scene.gravity) not in (0, d):
+        raise ValueError(
+            f"prepare: gravity has {len(scene.gravity)} numbers; the grid has {d} axes"
+        )
+    for i, body in enumerate(scene.bodies):
+        _check(f"prepare: bodies[{i}]", body, scene.grid)
+    fall = np.linalg.norm(np.asarray(scene.gravity or (0.0,), float)) * max(scene.grid.cells)
+    fastest = np.sqrt(2 * fall * scene.grid.dx)
+    limit = min(_limit(b, scene.grid, 0.0) for b in scene.bodies)
+    wanted = SAFETY * min(_limit(b, scene.grid, fastest) for b in scene.bodies)
+    if scene.dt is None:
+        dtype = scene.bodies[0].x.dtype
+        return dataclasses.replace(scene, dt=dtype.type(wanted))
+    if not 0 < float(scene.dt) <= limit:
+        raise ValueError(
+            f"prepare: dt={float(scene.dt):.3g} s; it must lie in (0, {limit:.3g}] to be stable "
+            f"with these materials at dx={scene.grid.dx:g} m; {wanted:.3g} s is what dt=None gives"
+        )
+    return scene
+
+
+def _limit(body: Body, grid: Grid, extra: float) -> float:
+    """Largest stable step of one body, s, at its fastest particle's speed plus `extra`."""
+    speed = np.sqrt(np.max(np.sum(np.square(np.atleast_2d(body.v)), -1))) + extra
+    c = float(body.material.speed(body.density))
+    nu = float(body.material.diffusivity(body.density))
+    d = len(grid.cells)
+    return 1 / ((c + speed) / (WAVE * grid.dx) + 2 * d * nu / (DIFFUSION * grid.dx**2))
+
+
+def _check(name: str, body: Body, grid: Grid) -> None:
+    d = len(grid.cells)
+    x = np.asarray(body.x)
+    if x.ndim != 2 or x.shape[0] == 0 or x.shape[1] != d:
+        raise ValueError(f"{name}.x has shape {list(x.shape)}; it must be [N, {d}] with N >= 1")
+    outside = ~np.all((x >= grid.lower) & (x <= grid.upper), -1)  # nan is outside
+    if outside.any():
+        raise ValueError(
+            f"{name}.x: {outside.sum()} of {len(x)} particles are outside the box {grid.lower} "
+            f"to {grid.upper}, the first at {x[outside.argmax()].tolist()}; move them or widen it"
+        )
+    for field in ("volume", "density"):
+        _positive(f"{name}.{field}", getattr(body, field))
+    for path, leaf in jax.tree.leaves_with_path(body.material):
+        if not np.all(np.isfinite(np.asarray(leaf))):
+            raise ValueError(f"{name}.material{jax.tree_util.keystr(path)} is not a finite number")
+    _ranges(name, body.material)
+
+
+def _positive(name: str, value: Any) -> None:
+    value = np.asarray(value)
+    if not np.all(np.isfinite(value) & (value > 0)):
+        raise ValueError(f"{name}={value.min():g}; it must be above zero, in SI units")
+
+
+def _ranges(name: str, material: Any) -> None:
+    for field in ("young", "bulk_modulus", "exponent"):
+        if hasattr(material, field):
+            _positive(f"{name}.material.{field}", getattr(material, field))
+    poisson = np.asarray(getattr(material, "poisson", 0.0))
+    if not np.all((poisson > -1) & (poisson < 0.5)):
+        raise ValueError(f"{name}.material.poisson={poisson:g}; it must lie in (-1, 0.5)")
+    for field in ("viscosity", "yield_stress", "consistency", "tension", "friction_angle"):
+        value = getattr(material, field, 0.0)
+        if not callable(value) and np.any(np.asarray(value) < 0):
+            raise ValueError(f"{name}.material.{field}={value:g}; it must not be negative")

@@ -1,0 +1,176 @@
+"""Many steps: forwards to look at, or differentiable in bounded memory.
+
+A reverse pass needs every state. Keeping all of T costs T states; keeping L nested levels of
+T^(1/L) costs about L T^(1/L) and L - 1 more forward passes (Griewank & Walther 2008,
+doi:10.1137/1.9780898717761, ch. 12, without the binomial refinement). The grid is kept with each
+state of the innermost level, so that the reverse pass repeats no transfer.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxgpu.physics.continuum import engine
+from jaxgpu.physics.continuum.prepare import prepare
+from jaxgpu.physics.continuum.scene import Scene, State, init
+from jaxgpu.run import Run, run
+
+
+def _nothing(state: State) -> Any:
+    return ()
+
+
+def simulate(
+    scene: Scene,
+    t: float,
+    *,
+    frames: int = 1,
+    measure: Callable[[State], Any] = _nothing,
+    out: str | Path | None = None,
+    resume: bool = False,
+) -> Run:
+    """Run a scene from its start for t seconds and record `measure` at equal intervals.
+
+    Args:
+        scene: dt is chosen if it has none; steps are shortened a little to hit the frames.
+        t: seconds of simulated time, above zero.
+        frames: how often `measure(state)` is recorded.
+        measure: pytree of arrays, computed on the device.
+        out: folder for checkpoints.
+        resume: go on from the last of them, to the same bits as if never stopped.
+    Returns:
+        a `Run`: the last state, history [frames, ...] and timing.
+    Raises:
+        ValueError: what `prepare` refuses.
+        FloatingPointError: matter left the box or is not a number; with the time it was seen.
+
+    >>> drop = Body(jnp.full((8, 2), 0.5), NeoHookean(), volume=1e-3)
+    >>> end = simulate(Scene((drop,), Grid(0.1, (10, 10)), gravity=(0.0, -10.0)), 0.1).state
+    >>> f"{end.t:.3f} s, {positions(end.bodies[0])[0, 1]:.3f} m"  # 0.5 - 10 t^2 / 2
+    '0.100 s, 0.450 m'
+    """
+    if not (t > 0 and frames >= 1):
+        raise ValueError(f"simulate: t={t}, frames={frames}; both must be above zero")
+    scene = prepare(scene)
+    substeps = int(np.ceil(t / (frames * float(np.asarray(scene.dt))) - 1e-6))
+    dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
+    scene = Scene(scene.bodies, scene.grid, scene.gravity, scene.colliders, dt)
+
+    def frame(state: State) -> State:
+        return lax.fori_loop(0, substeps, lambda _, s: engine.step(scene, s), state)
+
+    done = run(
+        frame,
+        init(scene),
+        frames,
+        measure=lambda s: (measure(s), lost(scene, s), s.t),
+        out=out,
+        resume=resume,
+    )
+    history, bad, times = done.history
+    if np.any(bad):
+        first = int(np.argmax(bad > 0))
+        raise FloatingPointError(
+            f"simulate: {bad[first]} particles were outside the box or not a number at "
+            f"t={times[first]:.4g} s; take a smaller dt, stiffer contact or a wider grid"
+        )
+    return Run(done.state, history, done.timing)
+
+
+def lost(scene: Scene, state: State) -> jax.Array:
+    """How many particles are outside the box (by more than a cell) or not finite, [] int32."""
+    grid, count = scene.grid, jnp.int32(0)
+    for body in state.bodies:
+        inside = body.m >= 0
+        for a, low, high in zip(body.x, grid.lower, grid.upper):
+            inside = inside & (a >= low - grid.dx) & (a <= high + grid.dx)  # nan fails both
+        count = count + jnp.sum(~inside, dtype=jnp.int32)
+    return count
+
+
+def rollout(
+    scene: Scene,
+    state: State,
+    controls: Any,
+    drive: Callable[[Scene, State, Any], tuple[Scene, State]],
+    *,
+    substeps: int,
+    measure: Callable[[State], Any] = _nothing,
+    checkpoint: Literal["auto"] | tuple[int, int] = "auto",
+    budget: float = 2**30,
+) -> tuple[State, Any]:
+    """Steps under control, to be differentiated; jit the caller.
+
+    Args:
+        scene: with dt.
+        state: where it starts.
+        controls: pytree of arrays [T, ...], one entry a frame.
+        drive: `drive(scene, state, control)` gives the scene and state of a frame: it sets a
+            tool's velocity, a force, a material. What it changes in the scene lasts one frame.
+        substeps: steps in a frame.
+        measure: recorded after each frame.
+        checkpoint: levels of nested checkpoints over frames and over the steps of a frame, 0 for
+            none; "auto" takes the fewest that keep the states within `budget`.
+        budget: bytes for kept states.
+    Returns:
+        last state, and measures [T, ...].
+
+    >>> scene = prepare(Scene((Body(jnp.ones((1, 2)), Liquid(), volume=1e-4),), Grid(0.2, (9, 9))))
+    >>> push = lambda scene, state, g: (dataclasses.replace(scene, gravity=(g, 0.0)), state)
+    >>> speed = lambda state: state.bodies[0].v[0][0, 0]
+    >>> force = lambda g: rollout(scene, init(scene), g, push, substeps=2, measure=speed)[1][-1]
+    >>> float(jax.grad(force)(jnp.zeros(3))[0] / scene.dt)  # a frame of two steps
+    2.0
+    """
+    frames = jax.tree.leaves(controls)[0].shape[0]
+    if checkpoint == "auto":
+        checkpoint = levels(scene, state, frames, substeps, budget)
+    outer, within = checkpoint
+
+    def frame(state: State, control: Any) -> tuple[State, Any]:
+        driven, state = drive(scene, state, control)
+        one = lambda state, _: (engine.step(driven, state), None)
+        state, _ = _nested(one, state, None, substeps, within, keep_grid=True)
+        return state, measure(state)
+
+    return _nested(frame, state, controls, frames, outer, keep_grid=False)
+
+
+def levels(
+    scene: Scene, state: State, frames: int, substeps: int, budget: float
+) -> tuple[int, int]:
+    """Fewest levels of checkpoints whose kept states and grids fit in `budget` bytes."""
+    size = lambda tree: sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))
+    one = size(state)
+    grid = 4 * int(np.prod(scene.grid.shape)) * state.t.dtype.itemsize
+    plans = [(0, 1), (1, 1), (2, 1), (2, 2), (3, 2), (3, 3)]
+    for outer, within in plans:
+        steps = within * substeps ** (1 / within)
+        kept = outer * frames ** (1 / outer) * one if outer else (frames - 1) * steps * (one + grid)
+        if kept + steps * (one + grid) <= budget:
+            return outer, within
+    return plans[-1]
+
+
+def _nested(body: Callable, state: Any, xs: Any, length: int, depth: int, keep_grid: bool):
+    """`lax.scan` with `depth` nested levels of checkpoints; any length, prime ones too."""
+    if depth == 0:
+        return lax.scan(body, state, xs, length=length)
+    if depth == 1:
+        names = (engine.FIELD,) if keep_grid else ()
+        policy = jax.checkpoint_policies.save_only_these_names(*names)
+        return lax.scan(jax.checkpoint(body, policy=policy), state, xs, length=length)
+    each = max(1, round(length ** ((depth - 1) / depth)))
+    groups = length // each
+    inner = lambda state, xs: _nested(body, state, xs, each, depth - 1, keep_grid)
+    split = jax.tree.map(lambda a: a[: groups * each].reshape(groups, each, *a.shape[1:]), xs)
+    state, ys = lax.scan(jax.checkpoint(inner), state, split, length=groups)
+    rest = jax.tree.map(lambda a: a[groups * each :], xs)
+    state, last = _nested(body, state, rest, length - groups * each, 1, keep_grid)
+    join = lambda a, b: jnp.concatenate([a.reshape(-1, *a.shape[2:]), b])
+    return state, jax.tree.map(join, ys, last)

@@ -1,0 +1,227 @@
+"""The whole step: conservation, exactness, invariance, and the protocol."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import check, check_state
+
+from jaxgpu.physics.continuum import (
+    Body,
+    Corotated,
+    DruckerPrager,
+    Grid,
+    HerschelBulkley,
+    Liquid,
+    NeoHookean,
+    Scene,
+    Snow,
+    VonMises,
+    init,
+    lattice,
+    positions,
+    prepare,
+    sdf,
+    step,
+    velocities,
+)
+
+MATERIALS = [
+    Liquid(2e4, 0.3), HerschelBulkley(2e4), NeoHookean(2e4), Corotated(2e4),
+    VonMises(2e4, yield_stress=50.0), DruckerPrager(2e4), Snow(2e4),
+]  # fmt: skip
+named = pytest.mark.parametrize("material", MATERIALS, ids=lambda m: type(m).__name__)
+
+
+def scene(material, d=2, dtype=jnp.float32, v=0.0, gravity=True, n=12, centre=0.5):
+    """A ball of radius 0.22 m in a box of 1 m, at two particles a cell's edge."""
+    dx = 1 / n
+    x = lattice((0.0,) * d, (1.0,) * d, dx / 2, sdf.Moved(sdf.Ball(0.22), (centre,) * d))
+    body = Body(x.astype(dtype), material, (dx / 2) ** d, v=v)
+    down = (0.0, -9.81, 0.0)[:d] if gravity else ()
+    return prepare(Scene((body,), Grid(dx, (n,) * d), down))
+
+
+@jax.jit
+def forward(scene, state, steps):
+    return jax.lax.fori_loop(0, steps, lambda _, s: step(scene, s), state)
+
+
+def with_flow(run, gradient):
+    """The scene with velocities linear about its centre."""
+    body = run.bodies[0]
+    v = (body.x - 0.5) @ np.asarray(gradient, body.x.dtype).T
+    return dataclasses.replace(run, bodies=(dataclasses.replace(body, v=v),))
+
+
+def totals(state):
+    """Mass, momentum [D] and angular momentum about the origin, affine part included, float64."""
+    total = [0.0, 0.0, 0.0]
+    for b in state.bodies:
+        m, d = np.asarray(b.m, float), len(b.x)
+        x, v = (np.stack([np.asarray(a, float) for a in w]) for w in (b.x, b.v))
+        c = np.array([[np.asarray(a, float) for a in row] for row in b.C])
+        total[0] += m.sum()
+        total[1] = total[1] + (m * v).sum((1, 2))
+        total[2] += (m * (x[0] * v[1] - x[1] * v[0])).sum()
+    return total, m, c, d
+
+
+def angular_momentum(state, dx):
+    """With the spin of each particle's affine field, m dx^2 / 4 (C_10 - C_01): eq. 24 of APIC."""
+    (_, _, orbital), m, c, _ = totals(state)
+    return orbital + (m * dx**2 / 4 * (c[1, 0] - c[0, 1])).sum()
+
+
+@pytest.mark.parametrize(
+    "material, d", [(m, 2) for m in MATERIALS] + [(MATERIALS[0], 3), (MATERIALS[5], 3)]
+)
+def test_falls_freely_and_loses_nothing(material, d):
+    run = scene(material, d, centre=0.7)
+    steps = int(0.05 / float(run.dt))
+    end = forward(run, init(run), steps)
+    (mass, p, _), _, _, _ = totals(end)
+    t = steps * float(run.dt)
+    # sums of a few hundred float32 terms over a few hundred steps
+    np.testing.assert_allclose(mass, totals(init(run))[0][0], rtol=0)
+    np.testing.assert_allclose(p[1], -9.81 * mass * t, rtol=1e-5)
+    np.testing.assert_allclose(np.delete(p, 1), 0, atol=1e-5 * abs(p[1]))
+    np.testing.assert_allclose(velocities(end.bodies[0])[:, 1], -9.81 * t, rtol=1e-4)
+
+
+def test_momentum_is_exact_in_float64(x64):
+    run = scene(NeoHookean(2e4), 2, jnp.float64, v=(0.3, 0.1), gravity=False)
+    run = dataclasses.replace(run, grid=Grid(1 / 12, (12, 12), faces=("periodic", "periodic")))
+    start, end = init(run), forward(run, init(run), 1000)
+    np.testing.assert_allclose(totals(end)[0][1], totals(start)[0][1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float32, 1e-5), (np.float64, 1e-12)])
+def test_angular_momentum_of_a_spinning_disc(x64, dtype, tolerance):
+    run = with_flow(scene(Corotated(2e4), 2, dtype, gravity=False, n=16), [[0, -2], [2, 0]])
+    start = forward(run, init(run), 1)  # the affine part is only there after a step
+    end = forward(run, start, 1000)
+    before, after = (angular_momentum(s, 1 / 16) for s in (start, end))
+    assert before > 0.1
+    np.testing.assert_allclose(after, before, rtol=tolerance)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_an_affine_flow_is_reproduced_exactly(x64, d):
+    # what goes out and comes back in one step without stress or gravity, inside the body
+    run = scene(Liquid(1e-9), d, jnp.float64, gravity=False)
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(d, d)), rng.normal(size=d)
+    start = init(run)
+    p = start.bodies[0]
+    v = tuple(sum(a[i, j] * p.x[j] for j in range(d)) + b[i] for i in range(d))
+    c = tuple(tuple(jnp.full_like(p.m, a[i, j]) for j in range(d)) for i in range(d))
+    p = dataclasses.replace(p, v=v, C=c, matter=p.matter)
+    end = step(dataclasses.replace(run, dt=1e-12), dataclasses.replace(start, bodies=(p,)))
+    full = np.asarray(p.m) > 0
+    for i in range(d):
+        np.testing.assert_allclose(end.bodies[0].v[i][full], v[i][full], rtol=1e-10)
+        for j in range(d):
+            np.testing.assert_allclose(end.bodies[0].C[i][j][full], a[i, j], rtol=1e-9)
+
+
+@named
+def test_does_not_depend_on_where_how_fast_and_in_which_unit(x64, material):
+    """Galilean, translation, quarter-turn and scale invariance of a bouncing-free deformation."""
+    stretch = np.array([[0.5, 0.8], [-0.3, -0.9]])
+
+    def outcome(shift=0.0, drift=(0.0, 0.0), turn=False, scale=1.0):
+        run = scene(material, 2, jnp.float64, gravity=False)
+        body = run.bodies[0]
+        away = np.asarray(body.x) - 0.5
+        v = away @ stretch.T
+        if turn:
+            away, v = (np.stack([-w[:, 1], w[:, 0]], 1) for w in (away, v))
+        x = (away + 0.5 + shift) * scale
+        body = dataclasses.replace(
+            body, x=jnp.asarray(x), v=jnp.asarray((v + drift) * scale),
+            volume=body.volume * scale**2, density=1000 / scale**2,
+        )  # fmt: skip
+        grid = Grid(scale / 12, (12, 12))
+        run = Scene((body,), grid, dt=jnp.asarray(2e-3))
+        end = np.asarray(positions(forward(run, init(run), 40).bodies[0])) / scale
+        end = end - shift - 40 * 2e-3 * np.asarray(drift) - 0.5
+        return np.stack([end[:, 1], -end[:, 0]], 1) if turn else end
+
+    plain = outcome()
+    cell = 1 / 12
+    # rounding grows with the flow's own sensitivity, by a few orders in forty steps
+    np.testing.assert_allclose(outcome(shift=2 * cell), plain, atol=1e-9)
+    np.testing.assert_allclose(outcome(turn=True), plain, atol=1e-9)
+    # lengths by 10 and density by 1/100 keep stresses per inertia, so all motion, the same
+    np.testing.assert_allclose(outcome(scale=10.0), plain, atol=1e-9)
+    # a drift moves particles across cells: the same motion up to the grid's own error
+    drift = outcome(drift=(0.4, -0.2))
+    assert np.abs(drift - plain).max() < 0.02 * np.abs(plain).max()
+
+
+@pytest.mark.parametrize("material", [MATERIALS[0], MATERIALS[5]], ids=["liquid", "sand"])
+def test_step_conforms(material):
+    run = with_flow(scene(material), [[0.9, 1.2], [-0.4, -1.0]])
+    check_state(lambda s: step(run, s), forward(run, init(run), 3), rtol=3e-5)
+
+
+def test_step_in_space_exports():
+    run = scene(DruckerPrager(2e4), 3)
+    f = jax.jit(lambda s: step(run, s))
+    jax.export.export(f, platforms=("cpu", "cuda", "tpu"))(init(run))
+
+
+def test_gradient_and_batch_conform():
+    run = scene(NeoHookean(2e4), 2)
+
+    def height(young, gravity):
+        material = NeoHookean(young)
+        body = dataclasses.replace(run.bodies[0], material=material)
+        now = dataclasses.replace(run, bodies=(body,), gravity=(0.0, gravity))
+        end = step(now, step(now, init(now)))
+        return jnp.sum(end.bodies[0].m * end.bodies[0].x[1])
+
+    args = (jnp.float32(2e4), jnp.float32(-9.81))
+    check(height, *args, differentiable=(0, 1), batched=(0, 1))
+
+
+def test_empty_slots_change_nothing():
+    run = scene(Snow(2e4))
+    body = run.bodies[0]
+    padded = dataclasses.replace(run, bodies=(dataclasses.replace(body, capacity=1000),))
+    a, b = (forward(r, init(r), 60).bodies[0] for r in (run, padded))
+    np.testing.assert_allclose(positions(a), positions(b), atol=1e-6)
+    assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(b))
+
+
+def test_two_halves_are_one_whole():
+    run = scene(Liquid(2e4, 0.3), v=(0.5, 0.2))
+    body = run.bodies[0]
+    left = np.asarray(body.x)[:, 0] < 0.5
+    halves = tuple(dataclasses.replace(body, x=body.x[keep]) for keep in (left, ~left))
+    split = dataclasses.replace(run, bodies=halves)
+    whole, parts = forward(run, init(run), 80), forward(split, init(split), 80)
+    together = np.concatenate([positions(b) for b in parts.bodies])
+    alone = np.concatenate([positions(whole.bodies[0])[left], positions(whole.bodies[0])[~left]])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_periodic_faces_have_no_seam(x64):
+    """A wave that crosses the joined faces is the wave that does not, shifted."""
+    dx = 1 / 16
+    x = lattice((0.0, 0.0), (1.0, 4 * dx), dx / 2).astype(jnp.float64)
+
+    def outcome(shift):
+        v = jnp.stack([0.3 * jnp.exp(-80 * (x[:, 0] - 0.5) ** 2), 0.1 * x[:, 0] * (1 - x[:, 0])], 1)
+        at = x.at[:, 0].set((x[:, 0] + shift) % 1)
+        body = Body(at, NeoHookean(2e4), (dx / 2) ** 2, v=v)
+        run = prepare(Scene((body,), Grid(dx, (16, 4), faces=("periodic", "periodic"))))
+        return positions(forward(run, init(run), 50).bodies[0])
+
+    plain, moved = outcome(0.0), outcome(0.5)
+    gap = (np.asarray(moved - plain)[:, 0] - 0.5 + 0.5) % 1 - 0.5
+    np.testing.assert_allclose(gap, 0, atol=1e-10)
+    np.testing.assert_allclose(moved[:, 1], plain[:, 1], atol=1e-10)

@@ -1,0 +1,249 @@
+"""Constitutive laws against matrix functions, textbook states and each other."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.linalg import expm, polar
+
+from jaxgpu.physics.continuum import (
+    Corotated,
+    DruckerPrager,
+    HerschelBulkley,
+    Liquid,
+    NeoHookean,
+    Snow,
+    VonMises,
+    lame,
+)
+
+E, NU = 3.1e4, 0.27
+MU, LAM = E / 2.54, E * 0.27 / (1.27 * 0.46)  # by the definition, with these numbers
+SEEDS = range(5)
+
+
+def mat(a):
+    return tuple(tuple(jnp.asarray(x) for x in row) for row in a)
+
+
+def array(m):
+    return np.array([[np.asarray(x) for x in row] for row in m])
+
+
+def strained(law, f, d):
+    """The state and stress after one step from rest to the deformation f."""
+    matter, tau = law.stress(law.rest(jnp.ones(()), d), mat(f - np.eye(d)), 1.0)
+    return matter, array(tau)
+
+
+def random_stretch(seed, d, size=0.25):
+    return np.eye(d) + size * np.random.default_rng(seed).uniform(-1, 1, (d, d))
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_elastic_stresses_are_those_of_the_matrix_formulas(x64, d, seed):
+    f = random_stretch(seed, d)
+    j, eye = np.linalg.det(f), np.eye(d)
+    r = polar(f)[0]
+    expected = {
+        NeoHookean(E, NU): MU * (f @ f.T - eye) + LAM * np.log(j) * eye,
+        Corotated(E, NU): 2 * MU * (f - r) @ f.T + LAM * (j - 1) * j * eye,
+    }
+    for law, want in expected.items():
+        np.testing.assert_allclose(strained(law, f, d)[1], want, rtol=1e-11, atol=1e-9 * E)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_elastic_stress_is_the_slope_of_an_energy(x64, seed):
+    # tau = (d psi / dF) F^T with psi written down independently of the code
+    f = random_stretch(seed, 3)
+
+    def corotated(f):
+        s = jnp.linalg.svd(f, compute_uv=False)
+        return MU * jnp.sum((s - 1) ** 2) + LAM / 2 * (jnp.prod(s) - 1) ** 2
+
+    def neo_hookean(f):
+        j = jnp.log(jnp.linalg.det(f))
+        return MU / 2 * (jnp.sum(f * f) - 3) - MU * j + LAM / 2 * j * j
+
+    for law, energy in ((Corotated(E, NU), corotated), (NeoHookean(E, NU), neo_hookean)):
+        want = np.asarray(jax.grad(energy)(jnp.asarray(f))) @ f.T
+        np.testing.assert_allclose(strained(law, f, 3)[1], want, rtol=1e-9, atol=1e-9 * E)
+
+
+def test_small_strain_is_hooke(x64):
+    strain = 1e-7 * np.array([[1.0, 0.3, 0.0], [0.3, -0.5, 0.2], [0.0, 0.2, 0.4]])
+    want = 2 * MU * strain + LAM * np.trace(strain) * np.eye(3)
+    laws = [NeoHookean(E, NU), Corotated(E, NU), VonMises(E, NU, 1e9), Snow(E, NU, hardening=0.0)]
+    for law in laws:
+        got = strained(law, np.eye(3) + strain, 3)[1]
+        # second order in a strain of 1e-7
+        np.testing.assert_allclose(got, want, atol=1e-12 * E, err_msg=type(law).__name__)
+    np.testing.assert_allclose(lame(E, NU), (MU, LAM))
+
+
+def test_liquid_pressure_and_viscous_stress_by_hand(x64):
+    rate = np.array([[0.2, 1.0, 0.0], [0.0, -0.1, 0.5], [0.0, 0.0, 0.3]])
+    dt, eta, bulk = 1e-3, 3.0, 2e4
+    j = 1 + dt * 0.4
+    sym = (rate + rate.T) / 2
+    dev = sym - 0.4 / 3 * np.eye(3)
+    matter, tau = Liquid(bulk, eta, tension=1e9).stress(jnp.ones(()), mat(rate), dt)
+    p = bulk / 7 * (j**-7 - 1)
+    np.testing.assert_allclose(matter, j)
+    np.testing.assert_allclose(array(tau), j * (-p * np.eye(3) + 2 * eta * dev), rtol=1e-12)
+    plane = rate[:2, :2]  # in the plane trace and deviator are still those of space
+    tau = Liquid(bulk, eta, tension=1e9).stress(jnp.ones(()), mat(plane), dt)[1]
+    dev = (plane + plane.T) / 2 - 0.1 / 3 * np.eye(2)
+    p = bulk / 7 * ((1 + 1e-4) ** -7.0 - 1)
+    np.testing.assert_allclose(array(tau), (1 + 1e-4) * (-p * np.eye(2) + 2 * eta * dev))
+
+
+def test_liquid_parts_at_its_tension_limit(x64):
+    expand = mat(np.eye(3) * 0.5)
+    for limit in (0.0, 40.0):
+        tau = array(Liquid(1e5, tension=limit).stress(jnp.ones(()), expand, 0.1)[1])
+        np.testing.assert_allclose(tau, limit * 1.15 * np.eye(3))  # Kirchhoff: times J
+
+
+@pytest.mark.parametrize("index", [0.6, 1.0, 1.4])
+def test_herschel_bulkley_flow_curve(x64, index):
+    law = HerschelBulkley(1e5, 12.0, 2.0, index, growth=1e4)
+    for shear in (0.1, 1.0, 30.0):
+        rate = np.zeros((3, 3))
+        rate[0, 1] = shear
+        tau = array(law.stress(jnp.ones(()), mat(rate), 1e-9)[1])
+        np.testing.assert_allclose(tau[0, 1], 12 + 2 * shear**index, rtol=1e-6)
+    slope = jax.grad(lambda g: law.stress(jnp.ones(()), ((0.0, g), (0.0, 0.0)), 1e-9)[1][0][1])
+    assert np.isfinite(slope(0.0)) and slope(0.0) > 0
+
+
+@pytest.mark.parametrize("hardening", [0.0, 5e3])
+def test_von_mises_in_uniaxial_strain_and_shear(x64, hardening):
+    law = VonMises(E, NU, yield_stress=900.0, hardening=hardening)
+    # volume-preserving stretch: dev e = e, trial |e| = sqrt(3/2) a along (2, -1, -1) / sqrt 6
+    a = 0.2
+    matter, tau = strained(law, np.diag(np.exp([a, -a / 2, -a / 2])), 3)
+    # equivalent stress 3 mu a - 3 mu p = sigma_y + H p
+    p = (3 * MU * a - 900.0) / (3 * MU + hardening)
+    np.testing.assert_allclose(matter.history, p, rtol=1e-10)
+    np.testing.assert_allclose(tau[0, 0] - tau[1, 1], 900.0 + hardening * p, rtol=1e-10)
+    below = strained(law, expm(np.array([[0, 0.01, 0], [0.01, 0, 0], [0, 0, 0]])), 3)
+    np.testing.assert_allclose(below[1][0, 1], 2 * MU * 0.01, rtol=1e-10)  # elastic
+    assert below[0].history == 0
+
+
+@pytest.mark.parametrize("law", [VonMises(E, NU, 500.0, 1e3), DruckerPrager(E, NU, 0.6), Snow(E)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_plane_strain_is_space_without_flow_out_of_the_plane(x64, law, seed):
+    rng = np.random.default_rng(seed)
+    flat, full = law.rest(jnp.ones(()), 2), law.rest(jnp.ones(()), 3)
+    for _ in range(6):
+        rate = rng.normal(size=(2, 2)) - 0.3 * np.eye(2)
+        deep = np.zeros((3, 3))
+        deep[:2, :2] = rate
+        flat, tau = law.stress(flat, mat(rate), 0.05)
+        full, want = law.stress(full, mat(deep), 0.05)
+        np.testing.assert_allclose(array(tau), array(want)[:2, :2], rtol=1e-9, atol=1e-8 * E)
+        np.testing.assert_allclose(flat.history, full.history, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sand_stays_on_or_inside_the_mohr_coulomb_cone(x64, seed):
+    rng, phi = np.random.default_rng(seed), 0.55
+    law = DruckerPrager(E, NU, phi)
+    matter = law.rest(jnp.ones(()), 3)
+    slope = np.sqrt(2 / 3) * 2 * np.sin(phi) / (3 - np.sin(phi))
+    touched = 0
+    for _ in range(20):
+        rate = rng.normal(size=(3, 3)) - np.eye(3)
+        matter, tau = law.stress(matter, mat(rate), 0.05)
+        tau = array(tau)
+        dev = np.linalg.norm(tau - np.trace(tau) / 3 * np.eye(3))
+        assert dev <= -slope * np.trace(tau) + 1e-9 * E
+        touched += np.isclose(dev, -slope * np.trace(tau), rtol=1e-6)
+    assert touched > 3  # it does flow
+
+
+def test_sand_in_triaxial_compression_fails_at_the_friction_angle(x64):
+    # sigma_1 / sigma_3 = (1 + sin phi) / (1 - sin phi), the definition of phi
+    phi = 0.5
+    tau = strained(DruckerPrager(E, NU, phi), np.diag(np.exp([-0.3, 0.1, 0.1])), 3)[1]
+    ratio = tau[0, 0] / tau[1, 1]
+    np.testing.assert_allclose(ratio, (1 + np.sin(phi)) / (1 - np.sin(phi)), rtol=1e-8)
+
+
+def test_sand_gives_back_the_volume_it_gained_before_it_presses(x64):
+    law, matter = DruckerPrager(E, NU), DruckerPrager(E, NU).rest(jnp.ones(()), 3)
+    grow, shrink = mat(np.eye(3) * 0.1), mat(-np.eye(3) * 0.1)
+    for rate in (grow, grow, shrink):
+        matter, tau = law.stress(matter, rate, 1.0)
+        np.testing.assert_array_equal(array(tau), 0)
+    np.testing.assert_allclose(matter.history, 3 * np.log(1.1 * 1.1 * 0.9), rtol=1e-12)
+    for _ in range(2):
+        matter, tau = law.stress(matter, shrink, 1.0)
+    # ln J = 3 ln(1.1^2 0.9^3) < 0 of all five steps is what presses
+    want = (3 * LAM + 2 * MU) * np.log(1.1**2 * 0.9**3)
+    np.testing.assert_allclose(np.diag(array(tau)), want, rtol=1e-9)
+
+
+def test_snow_keeps_stretches_within_limits_and_hardens(x64):
+    law = Snow(E, NU, compression=0.025, stretch=0.0075, hardening=10.0)
+    matter, tau = strained(law, np.diag([0.9, 1.0, 1.05]), 3)
+    s = np.diag(array(matter.F))
+    np.testing.assert_allclose(s, [0.975, 1.0, 1.0075])
+    ratio = 0.9 * 1.05 / (0.975 * 1.0075)
+    np.testing.assert_allclose(matter.history, ratio)
+    harder = np.exp(10 * (1 - ratio))
+    j = s.prod()
+    want = harder * (2 * MU * (s - 1) * s + LAM * (j - 1) * j)
+    np.testing.assert_allclose(np.diag(tau), want, rtol=1e-10)
+
+
+LAWS = [
+    Liquid(E, 2.0), HerschelBulkley(E), NeoHookean(E, NU), Corotated(E, NU),
+    VonMises(E, NU, 500.0, 1e3), DruckerPrager(E, NU), Snow(E, NU),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
+@pytest.mark.parametrize("d", [2, 3])
+def test_stress_does_not_depend_on_the_observer(x64, law, d):
+    rng = np.random.default_rng(7)
+    q = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    plain = turned = law.rest(jnp.ones(()), d)
+    for _ in range(3):
+        rate = rng.normal(size=(d, d)) - 0.5 * np.eye(d)
+        plain, tau = law.stress(plain, mat(rate), 0.03)
+        turned, tau_turned = law.stress(turned, mat(q @ rate @ q.T), 0.03)
+        np.testing.assert_allclose(array(tau_turned), q @ array(tau) @ q.T, atol=1e-9 * E)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
+def test_every_parameter_has_its_derivative(x64, law):
+    # a fast compression with shear: every branch but separation is active
+    rate = mat([[-0.6, 0.9], [0.2, -0.5]])
+
+    def work(law, rate):
+        matter = law.rest(jnp.ones(()), 2)
+        for _ in range(2):
+            matter, tau = law.stress(matter, rate, 0.05)
+        return sum((i + 2 * j + 1) * tau[i][j] for i in range(2) for j in range(2)) / E
+
+    leaves, tree = jax.tree.flatten(law)
+    values = [jnp.asarray(float(a)) for a in leaves]
+    f = jax.jit(lambda v: work(jax.tree.unflatten(tree, v), rate))
+    slope = jax.jit(jax.grad(f))(values)
+    for i, value in enumerate(values):
+        size = max(abs(float(value)), 0.1)
+
+        def central(h, i=i):
+            ahead, behind = (
+                f([v + s * h * (k == i) for k, v in enumerate(values)]) for s in (1, -1)
+            )
+            return (ahead - behind) / (2 * h)
+
+        # rounding 1e-16 / 1e-5 and third derivatives 1e-10 of a work of order 0.1
+        best = min(abs(central(h * size) - slope[i]) for h in (1e-4, 1e-5))
+        assert best <= 1e-6 * abs(slope[i]) + 1e-10 / size, (i, slope[i])
