@@ -31,9 +31,11 @@ def prepare(scene: Scene) -> Scene:
         ValueError: no bodies, an empty one, particles outside the box, a parameter that is not
             finite or of the wrong sign, a dt above the stable limit; each says what to change.
 
-    >>> water = Body(jnp.full((1, 2), 0.5), Liquid(bulk_modulus=1e5), volume=1e-4)
-    >>> float(prepare(Scene((water,), Grid(0.1, (10, 10)))).dt)  # 0.4 x 0.1 m / (10 m/s)
-    0.004
+    >>> from jaxgpu.physics.continuum import Liquid
+    >>> water = Body(np.full((1, 2), 0.5, np.float32), Liquid(bulk_modulus=1e5), volume=1e-4)
+    >>> scene = prepare(Scene((water,), Grid(0.1, (10, 10))))
+    >>> round(float(scene.dt), 6)  # 0.4 x 0.8 x 0.1 m / (10 m/s)
+    0.0032
     """
     if not scene.bodies:
         raise ValueError("prepare: the scene has no bodies; give at least one Body of particles")

@@ -92,6 +92,7 @@ def init(scene: Scene) -> State:
 
     Differentiable in positions, velocities, densities and volumes.
 
+    >>> from jaxgpu.physics.continuum import Liquid
     >>> body = Body(jnp.full((3, 2), 0.5), Liquid(), volume=1e-2)
     >>> state = init(Scene((body,), Grid(0.1, (10, 10))))
     >>> positions(state.bodies[0]).shape, float(state.bodies[0].m.sum())

@@ -38,8 +38,8 @@ class HalfSpace:
 class Ball:
     """A disc or a ball.
 
-    >>> Ball(2.0).distance((jnp.array(3.0), jnp.array(4.0)))
-    Array(3., dtype=float32)
+    >>> float(Ball(2.0).distance((jnp.array(3.0), jnp.array(4.0))))
+    3.0
     """
 
     radius: Array | float  # [] m

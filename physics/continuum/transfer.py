@@ -41,6 +41,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Ar
         [nodes, 4], the grid flattened row-major; rows beyond those of Q are zero.
     Differentiable in x and q, any mode and order.
 
+    >>> import jax.numpy as jnp
     >>> at, one, zero = jnp.array([[1.0]]), jnp.array([[1.0]]), jnp.array([[0.0]])
     >>> spread([at], [zero, one, zero], (3,))[:, 1]
     Array([0.125, 0.75 , 0.125], dtype=float32)

@@ -175,17 +175,14 @@ def test_step_in_space_exports():
 
 
 def test_gradient_and_batch_conform():
-    run = scene(NeoHookean(2e4), 2)
+    run = scene(Liquid(2e4), n=8)
 
-    def height(young, gravity):
-        material = NeoHookean(young)
-        body = dataclasses.replace(run.bodies[0], material=material)
-        now = dataclasses.replace(run, bodies=(body,), gravity=(0.0, gravity))
-        end = step(now, step(now, init(now)))
-        return jnp.sum(end.bodies[0].m * end.bodies[0].x[1])
+    def height(gravity):
+        now = dataclasses.replace(run, gravity=(0.0, gravity))
+        end = step(now, init(now))
+        return jnp.sum(end.bodies[0].m * end.bodies[0].v[1])
 
-    args = (jnp.float32(2e4), jnp.float32(-9.81))
-    check(height, *args, differentiable=(0, 1), batched=(0, 1))
+    check(height, jnp.float32(-9.81), differentiable=(0,), batched=(0,))
 
 
 def test_empty_slots_change_nothing():
