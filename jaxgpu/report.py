@@ -89,14 +89,14 @@ def save(out: Path, study: str, options: Any, report: Report) -> None:
         "study": study,
         "options": dataclasses.asdict(options),
         "environment": environment(),
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "report": dataclasses.asdict(report),
     }
     replace_text(out / "report.json", json.dumps(record, default=str))
 
 
 def write(folder: Path) -> Path:
-    """Draw all reports in `folder` and in the folders right below it into `report.html`.
+    """Draw all reports in `folder` and right below it into `report.html`, oldest first.
 
     Raises:
         FileNotFoundError: there is none.
@@ -108,7 +108,7 @@ def write(folder: Path) -> Path:
         raise FileNotFoundError(
             f"report: no results in {folder}; give a folder that `jaxgpu run` wrote"
         )
-    records = [json.loads(file.read_text()) for file in files]
+    records = sorted((json.loads(file.read_text()) for file in files), key=lambda r: r["date"])
     engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     engine.filters["number"] = _number
     template = Path(__file__).with_name("report.html").read_text()
@@ -131,4 +131,4 @@ def _number(value: Any, digits: int) -> str:
         return str(value)
     if value == 0 or 1e-4 <= abs(value) < 1e7:
         return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
-    return f"{value:.{digits - 1}e}" if np.isfinite(value) else str(value)
+    return np.format_float_scientific(value, precision=digits - 1, trim="-")

@@ -57,7 +57,7 @@ def test_several_studies_share_a_page(tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(7409.19, "7410"), (40.414, "40.4"), (3.2864e-15, "3.29e-15"), (0.0, "0"), (1e9, "1.00e+09")]
+    [(7409.19, "7410"), (40.414, "40.4"), (3.2864e-15, "3.29e-15"), (0.0, "0"), (1e9, "1e+09")]
     + [(float("nan"), "nan"), (12, "12"), ("Sun", "Sun")],
 )
 def test_numbers_are_shown_as_a_reader_wants_them(value, shown, tmp_path):
