@@ -1,0 +1,41 @@
+"""The concentration of real features, against SciPy."""
+
+import jax
+import numpy as np
+import scipy
+from scipy.stats import vonmises_fisher
+
+from benchmarks.harness import Contender, Entry
+from jaxgpu.numerics import features
+from jaxgpu.numerics.von_mises_fisher import VonMisesFisher
+from jaxgpu.precision import in_float64
+
+
+def entries() -> list[Entry]:
+    """Where SciPy's fit works (three coordinates of the tokens), and where it does not."""
+    tokens, (images, _) = features.tokens(), features.digits()
+    few = features.unit(tokens[:, :3])
+    return [
+        _entry("tokens, first 3 coordinates", few),
+        _entry("all-MiniLM-L6-v2 tokens", tokens),
+        _entry("MNIST images", images),
+    ]
+
+
+def _entry(name: str, x: np.ndarray) -> Entry:
+    fit = in_float64(jax.jit(VonMisesFisher.fit))
+    return Entry(
+        name=f"directions: {name}",
+        work=f"maximum-likelihood fit of {len(x)} unit vectors in {x.shape[1]} dimensions",
+        contenders=[
+            Contender("jaxgpu", lambda: {"concentration": float(fit(x).concentration)}),
+            Contender(f"SciPy {scipy.__version__}", lambda: {"concentration": _scipy(x)}),
+        ],
+        amount=len(x),
+        unit="vectors",
+    )
+
+
+def _scipy(x: np.ndarray) -> float:
+    with np.errstate(all="ignore"):
+        return float(vonmises_fisher.fit(x)[1])
