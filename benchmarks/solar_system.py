@@ -15,8 +15,8 @@ from jaxgpu.precision import in_float64
 from jaxgpu.studies.solar_system import STRETCH, Options, belt
 
 STRETCHES, SWARM = 10, 10_000
-# of a body in a year, at one step a stretch: 8 + 2 x 7 forces (Control.iterations is 3) of 10 bodies
-# of 18 operations, and 3 x 7 positions and velocities from polynomials of 8 terms in 3 dimensions
+# of a body in a year, at one step a stretch: 8 + 2 x 7 forces (Control.iterations is 3) of 10
+# bodies of 18 operations; 3 x 7 positions and velocities from polynomials of 8 terms, in 3 axes
 FLOPS = 365.25 / STRETCH * (22 * 10 * 18 + 21 * 2 * 3 * 16)
 START = ephemeris.de440(ephemeris.J2000)
 
