@@ -1,0 +1,165 @@
+"""Where the links are, how they move, and sums along the tree.
+
+Arrays are laid out (link or freedom, component, ...batch): any trailing batch axes are carried
+along, which is faster than `vmap` where the compiler vectorises over the last axis. Products of
+small matrices are sums of products: accelerators round the factors of dot products to 8 bits.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.lax import Precision
+
+from jaxgpu.physics.rigid.tree import Tree
+
+
+class Frames(NamedTuple):
+    """Where the links are."""
+
+    R: Array  # [L, 3, 3, ...] rotation, link to world
+    x: Array  # [L, 3, ...] origins, m
+    S: Array  # [N, 6, ...] screw axes, angular part first
+
+
+def kinematics(tree: Tree, q: Array) -> Frames:
+    """Rotations, origins and screw axes of all links at the coordinates `q` [Q, ...].
+
+    Quaternions are normalised here. Differentiable in `q` and in the tree.
+    """
+    check_rows("kinematics", "q", q, tree.coordinates)
+    local = _joint_rotations(tree, q)
+    R, x = [], []
+    for i, (parent, joint, start) in enumerate(zip(tree.parent, tree.joint, tree.starts)):
+        if joint == "free":
+            R.append(local[i])
+            x.append(q[start : start + 3])
+            continue
+        slide = lift(tree.position[i], q)
+        if joint == "prismatic":
+            axis = lift(jnp.sum(tree.rotation[i] * tree.axis[i][None], 1), q)
+            slide = slide + axis * q[None, start]
+        if parent < 0:
+            R.append(local[i])
+            x.append(jnp.broadcast_to(slide, (3, *q.shape[1:])))
+        else:
+            R.append(jnp.sum(R[parent][:, :, None] * local[i][None], 1))
+            x.append(x[parent] + jnp.sum(R[parent] * slide[None], 1))
+    R, x = jnp.stack(R), jnp.stack(x)
+    return Frames(R, x, _screws(tree, R, x))
+
+
+def centred(tree: Tree, q: Array) -> Frames:
+    """`kinematics` with the mean of the links' origins as the origin of the world.
+
+    Gravity is uniform, so forces and accelerations of joints are the same, and rounding errors
+    do not grow with the distance from the world's origin.
+    """
+    R, x, _ = kinematics(tree, q)
+    x = x - jnp.mean(x, 0, keepdims=True)
+    return Frames(R, x, _screws(tree, R, x))
+
+
+def link_velocities(tree: Tree, frames: Frames, v: Array) -> Array:
+    """Angular velocity and linear velocity at the world's origin of each link, [L, 6, ...]."""
+    return outward(tree, frames.S * v[:, None])
+
+
+def project(tree: Tree, frames: Frames, wrench: Array) -> Array:
+    """Forces [N, ...] on the degrees of freedom of wrenches on the links [L, 6, ...].
+
+    A wrench is the moment about the world's origin, then the force.
+    """
+    return jnp.sum(frames.S * inward(tree, wrench), 1)
+
+
+def outward(tree: Tree, x: Array) -> Array:
+    """Sum over the freedoms that move a link: [N, K, ...] to [L, K, ...]."""
+    A = jnp.asarray(tree.ancestry, x.dtype)
+    return jnp.einsum("lj,j...->l...", A, x, precision=Precision.HIGHEST)
+
+
+def inward(tree: Tree, x: Array) -> Array:
+    """Sum over the links that a freedom moves: [L, K, ...] to [N, K, ...]."""
+    A = jnp.asarray(tree.ancestry, x.dtype)
+    return jnp.einsum("lj,l...->j...", A, x, precision=Precision.HIGHEST)
+
+
+def cross(a: Array, b: Array) -> Array:
+    """Cross product of [K, 3, ...] along the second axis."""
+    (a0, a1, a2), (b0, b1, b2) = (tuple(s[:, i] for i in range(3)) for s in (a, b))
+    return jnp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], 1)
+
+
+def lift(x: Array, like: Array) -> Array:
+    """`x` with axes of length one for the batch axes of `like`, an array [rows, ...batch]."""
+    return x.reshape(x.shape + (1,) * (like.ndim - 1))
+
+
+def rows(x: Array, index: np.ndarray) -> Array:
+    """Rows `index` of `x`, without a gather where they are all rows in order."""
+    return x if np.array_equal(index, np.arange(x.shape[0])) else x[index]
+
+
+def check_rows(function: str, name: str, x: Array, count: int) -> None:
+    """Raise where `x` has not `count` rows."""
+    if x.ndim < 1 or x.shape[0] != count:
+        raise ValueError(
+            f"{function}: {name} has shape {x.shape}; its first axis must be {count} long; "
+            "put batch axes last"
+        )
+
+
+def _joint_rotations(tree: Tree, q: Array) -> Array:
+    """Rotation of each link against its parent, [L, 3, 3, ...]: Rodrigues' formula for all."""
+    turns = np.array([joint == "revolute" for joint in tree.joint], float)
+    k0, k1, k2 = (tree.axis * jnp.asarray(turns[:, None], q.dtype)).T
+    zero = jnp.zeros_like(k0)
+    K = jnp.stack([zero, -k2, k1, k2, zero, -k0, -k1, k0, zero], 1).reshape(-1, 3, 3)
+    along = _product(tree.rotation, K)
+    angle = rows(q, np.array(tree.starts))[:, None, None]
+    R = lift(tree.rotation, q) + lift(along, q) * jnp.sin(angle)
+    R = R + lift(_product(along, K), q) * (1 - jnp.cos(angle))
+    for i, (joint, start) in enumerate(zip(tree.joint, tree.starts)):
+        if joint == "free":
+            R = R.at[i].set(_from_quaternion(q[start + 3 : start + 7]))
+    return R
+
+
+def _from_quaternion(q: Array) -> Array:
+    w, x, y, z = q / jnp.sqrt(jnp.sum(q * q, 0))[None]
+    return jnp.stack(
+        [
+            jnp.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)]),
+            jnp.stack([2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)]),
+            jnp.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]),
+        ]
+    )
+
+
+def _screws(tree: Tree, R: Array, x: Array) -> Array:
+    axis, turns, fixed = freedom_axes(tree)
+    link = tree.link_of
+    z = jnp.sum(rows(R, link) * lift(axis, x[0])[:, None], 2)
+    if fixed.any():  # a free link translates along the axes of the world
+        z = jnp.where(lift(jnp.asarray(fixed[:, None]), x[0]), lift(axis, x[0]), z)
+    turns = lift(jnp.asarray(turns[:, None], x.dtype), x[0])
+    return jnp.concatenate([z * turns, cross(rows(x, link), z) * turns + z * (1 - turns)], 1)
+
+
+def freedom_axes(tree: Tree) -> tuple[Array, np.ndarray, np.ndarray]:
+    """Of each freedom: axis [N, 3], whether it is a rotation, whether its axis is the world's."""
+    axes, turns, fixed = [], [], []
+    for i, joint in enumerate(tree.joint):
+        free = joint == "free"
+        unit = jnp.asarray(np.tile(np.eye(3), (2, 1)), tree.axis.dtype)
+        axes.append(unit if free else tree.axis[i : i + 1])
+        turns += [0.0] * 3 + [1.0] * 3 if free else [float(joint == "revolute")]
+        fixed += [True] * 3 + [False] * 3 if free else [False]
+    return jnp.concatenate(axes), np.array(turns), np.array(fixed)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Products of the 3 by 3 matrices [L, 3, 3]."""
+    return jnp.sum(a[:, :, :, None] * b[:, None], 2)

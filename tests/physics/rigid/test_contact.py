@@ -1,0 +1,125 @@
+"""Contact against elementary mechanics: weights, inclined planes, bounces."""
+
+import conformance
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.physics import rigid
+from jaxgpu.physics.rigid import Link, Simulation, State, assemble, contact, passive, sdf
+from jaxgpu.physics.rigid.contact import Material, Spheres
+
+RADIUS, MASS, G, DT = 0.05, 2.0, 9.81, 2e-4
+PUSH = jax.jit(contact.push, static_argnums=3)
+SMOOTH = jax.jit(contact.push_smooth, static_argnums=3)
+ROUGH = Material(1e4, 2.0, 0.5, 5e3, 200.0)
+
+
+def block(tilt, dtype=jnp.float64):
+    """A point mass on three slides (no rolling), gravity tilted by `tilt` against the floor."""
+    axes = np.eye(3)
+    links = [Link(i - 1, "prismatic", axes[i], mass=MASS * (i == 2)) for i in range(3)]
+    down = (G * np.sin(tilt), 0.0, -G * np.cos(tilt))
+    tree = assemble(links, down, dtype)
+    ball = Spheres(jnp.zeros((1, 3), dtype), jnp.full(1, RADIUS, dtype), (2,))
+    return Simulation(tree, passive(tree), DT), ball
+
+
+def floor(p):
+    return sdf.half_space(p, (0.0, 0.0, 1.0))
+
+
+def slide(tilt, material, steps, start, v=(0.0, 0.0, 0.0)):
+    spec, ball = block(tilt)
+
+    def advance(carry, _):
+        state, stretch = carry
+        force, stretch = contact.push(spec.tree, state, ball, floor, material, stretch, DT)
+        new = rigid.step(spec, state, None, force)
+        return (new, stretch), new
+
+    begin = State(jnp.array(start), jnp.array(v)), contact.init(ball).astype(jnp.float64)
+    return jax.jit(lambda c: jax.lax.scan(advance, c, length=steps))(begin)
+
+
+def resting(tilt):
+    return [0.0, 0.0, RADIUS - MASS * G * np.cos(tilt) / 1e4]
+
+
+def test_a_ball_at_rest_sinks_in_by_its_weight_over_the_stiffness(x64):
+    (end, _), _ = slide(0.0, ROUGH, 20_000, [0.0, 0.0, RADIUS])
+    np.testing.assert_allclose(end.q[2], resting(0.0)[2], atol=1e-9)
+
+
+def test_it_sticks_below_the_angle_of_friction_and_does_not_creep(x64):
+    tilt = np.arctan(0.45)  # mu = 0.5
+    (_, stretch), path = slide(tilt, ROUGH, 10_000, resting(tilt))
+    np.testing.assert_allclose(stretch[0, 0], MASS * G * np.sin(tilt) / 5e3, rtol=1e-6)
+    assert abs(path.q[-1, 0] - path.q[-2000, 0]) < 1e-9
+
+
+def test_it_slides_above_with_the_acceleration_of_coulomb(x64):
+    tilt = np.arctan(0.8)
+    _, path = slide(tilt, ROUGH, 5_000, resting(tilt))
+    gained = path.v[-1, 0] - path.v[-2501, 0]
+    np.testing.assert_allclose(
+        gained, G * (np.sin(tilt) - 0.5 * np.cos(tilt)) * 2500 * DT, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("dissipation", [0.0, 0.25, 0.5])
+def test_a_bounce_loses_as_hunt_and_crossley_say(x64, dissipation):
+    """Restitution is 1 - 2/3 c v to first order in c v; the tolerance is its square."""
+    v, height, steps = 0.2, 1e-4, 100
+    material = Material(1e6, dissipation, 0.5, 5e3, 1.0)
+    (end, _), _ = slide(0.0, material, steps, [0.0, 0.0, RADIUS + height], (0.0, 0.0, -v))
+    assert end.q[2] > RADIUS
+    energy = lambda v, q: 0.5 * v**2 + G * (q - RADIUS)
+    rebound = np.sqrt(energy(end.v[2], end.q[2]) / energy(v, RADIUS + height))
+    np.testing.assert_allclose(rebound, 1 - 2 / 3 * dissipation * v, atol=0.01)
+
+
+def test_apart_there_is_no_force_and_no_memory():
+    spec, ball = block(0.0, jnp.float32)
+    state = State(jnp.array([0.0, 0.0, 1.0]), jnp.ones(3))
+    stretch = jnp.ones((1, 3))
+    force, stretch = PUSH(spec.tree, state, ball, floor, ROUGH, stretch, DT)
+    np.testing.assert_array_equal(force, 0)
+    np.testing.assert_array_equal(stretch, 0)
+
+
+def test_the_smooth_variant_tends_to_the_sharp_one(x64):
+    spec, ball = block(0.0)
+    state = State(jnp.array([0.0, 0.0, RADIUS - 0.002]), jnp.array([0.3, -0.4, -0.1]))
+    slipped = jnp.array([[0.3, -0.4, 0.0]])  # far beyond what friction holds
+    sharp, _ = PUSH(spec.tree, state, ball, floor, ROUGH, slipped, DT)
+    smooth = SMOOTH(spec.tree, state, ball, floor, ROUGH, 1e-5, 1e-3)
+    np.testing.assert_allclose(smooth, sharp, rtol=1e-3)
+    apart = State(jnp.array([0.0, 0.0, RADIUS + 1e-4]), jnp.zeros(3))
+    push = lambda q: contact.push_smooth(spec.tree, State(q, apart.v), ball, floor, ROUGH)[2]
+    assert jax.jit(jax.grad(push))(apart.q)[2] < 0  # where the sharp one has no slope yet
+
+
+def test_contact_at_the_tip_of_an_arm_is_its_jacobian_transposed(x64):
+    links = [Link(-1, axis=(0, -1, 0)), Link(0, axis=(0, -1, 0), position=(1, 0, 0))]
+    tree = assemble(links, dtype=jnp.float64)
+    tip = Spheres(jnp.array([[1.0, 0, 0]]), jnp.array([0.1]), (1,))
+    a, b = 0.3, -0.5
+    height = np.sin(a) + np.sin(a + b)
+    state = State(jnp.array([a, b]), jnp.zeros(2))
+    below = lambda p: sdf.half_space(p, (0.0, 0.0, 1.0), height - 0.09)  # 1 cm deep
+    force, _ = PUSH(tree, state, tip, below, ROUGH, jnp.zeros((1, 3)), DT)
+    across = np.array([np.cos(a) + np.cos(a + b), np.cos(a + b)])  # d height / d q
+    np.testing.assert_allclose(force, 1e4 * 0.01 * across, rtol=1e-12)
+
+
+def test_conforms():
+    spec, ball = block(0.0, jnp.float32)
+    state = State(jnp.array([0.0, 0.0, 0.0499]), jnp.array([0.01, 0.0, 0.0]))
+
+    @jax.jit
+    def push(state, stretch):
+        return contact.push(spec.tree, state, ball, floor, ROUGH, stretch, DT)
+
+    conformance.check(push, state, jnp.full((1, 3), 1e-6), differentiable=(0, 1), batched=(1,))
