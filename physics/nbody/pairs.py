@@ -1,7 +1,200 @@
-"""Forces between pairs of points, summed without ever storing one value a pair."""
+"""Forces between pairs of points, summed without ever storing one value a pair.
 
+Every sum is one variadic reduction over the sources: all outputs in one pass, the pair's expression
+computed once for all of them. Sources are the leading, reduced axis, so that targets lie along the
+machine's vectors and no sum has to be reordered to be fast. Targets go in tiles of 512, beyond
+which XLA's CPU backend stops vectorising the loop (0.6e9 pairs a second and core become 0.13e9).
+
+A pair of `pull` is 38 operations and an inverse square root; sources and targets are read from
+cache, nothing is written but the six sums. A gradient costs one such pass for the targets and one
+for the sources: the rules below are written out, so no tape of N x K values is kept.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+_TILE = 512
+
+type Terms = Callable[[list[Array], list[Array]], list[Array]]
+
+
+def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0) -> Array:
+    """Acceleration and jerk [6, K] at points by N sources, with G = 1.
+
+    a = sum m d / r^3 and its time derivative sum m (w - 3 (d . w) d / r^2) / r^3, where d and w are
+    the separation and the relative velocity and r^2 = d . d + softening^2. A source at zero
+    distance (the point itself) pulls with nothing.
+
+    Args:
+        points: positions and velocities [6, K].
+        sources: positions and velocities [6, N].
+        m: masses of the sources [N].
+        softening: length at which the pull is softened; 0 for none.
+
+    Differentiable in points, sources and m, not in the softening: forward mode is one more pass,
+    reverse mode two, and neither keeps anything a pair. Only second derivatives need O(N K) memory.
+
+    >>> pull(jnp.zeros((6, 1)), jnp.array([[2.0, 0, 0, 0, 1, 0]]).T, jnp.array([4.0]))[:, 0]
+    Array([1. , 0. , 0. , 0. , 0.5, 0. ], dtype=float32)
+    """
+    return _pull(points, sources, m, jnp.asarray(softening, points.dtype))
+
+
+@jax.custom_jvp
+def _pull(points: Array, sources: Array, m: Array, softening: Array) -> Array:
+    def terms(t: list[Array], s: list[Array]) -> list[Array]:
+        d, w, u2, p, q = _pair(t, s, s[6], softening)
+        return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
+
+    return _summed(terms, list(points), [*sources, m], 6)
+
+
+@_pull.defjvp
+def _pull_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    points, sources, m, softening = primals
+    given = points, sources, m, softening
+    return _pull(*given), pair_tangent(given, tangents[:3])
+
+
+def _tangent(given: tuple, tangents: tuple) -> Array:
+    """The change [6, K] of acceleration and jerk, linear in the tangents."""
+    points, sources, m, softening = given
+    by_point, by_source, by_mass = tangents
+
+    def terms(t: list[Array], s: list[Array]) -> list[Array]:
+        d, w, u2, p, q = _pair(t[:6], s[:6], s[6], softening)
+        dd, dw = ([b - a for a, b in zip(t[k : k + 3], s[k + 1 : k + 4])] for k in (6, 9))
+        fall = _dot(d, dd) * u2
+        dp = _cube(u2) * s[13] - 3 * p * fall
+        dq = 3 * (_dot(dd, w) + _dot(d, dw)) * u2 - 2 * q * fall
+        pull = [dp * c + p * e for c, e in zip(d, dd)]
+        return pull + [
+            dp * (w[k] - q * d[k]) + p * (dw[k] - dq * d[k] - q * dd[k]) for k in range(3)
+        ]
+
+    return _summed(terms, [*points, *by_point], [*sources, m, *by_source, by_mass], 6)
+
+
+def _cotangent(given: tuple, ct: Array) -> tuple[Array, Array, Array]:
+    """The gradients with respect to points [6, K], sources [6, N] and masses [N]."""
+    points, sources, m, softening = given
+
+    def gradients(d: list, w: list, u2: Array, p: Array, q: Array, ct: list) -> list[Array]:
+        alpha, beta = ct[:3], ct[3:]
+        ad, bw, bd = _dot(alpha, d), _dot(beta, w), _dot(beta, d)
+        fall = 3 * u2 * (ad + bw - q * bd) - 2 * q * bd * u2
+        by_d = [p * (alpha[k] - q * beta[k] - 3 * bd * u2 * w[k] - fall * d[k]) for k in range(3)]
+        return by_d + [p * (beta[k] - 3 * bd * u2 * d[k]) for k in range(3)]
+
+    def to_points(t: list[Array], s: list[Array]) -> list[Array]:
+        return [-g for g in gradients(*_pair(t[:6], s, s[6], softening), t[6:])]
+
+    def to_sources(t: list[Array], s: list[Array]) -> list[Array]:
+        d, w, u2, p, q = _pair(s[:6], t[:6], t[6], softening)
+        by_mass = _dot(s[6:9], d) + _dot(s[9:], w) - q * _dot(s[9:], d)
+        return [*gradients(d, w, u2, p, q, s[6:]), _cube(u2) * by_mass]
+
+    for_points = _summed(to_points, [*points, *ct], [*sources, m], 6)
+    for_sources = _summed(to_sources, [*sources, m], [*points, *ct], 7)
+    return for_points, for_sources[:6], for_sources[6]
+
+
+def pair_tangent(given: tuple, tangents: tuple) -> Array:
+    """`_tangent`, in a form that can be transposed: JAX cannot transpose a variadic reduction."""
+    return _tangent_p.bind(*given, *tangents, batch=0)
+
+
+def _batched(f: Callable, batch: int) -> Callable:
+    """`f(given, linear)` over `batch` leading axes of all arguments."""
+    for _ in range(batch):
+        f = jax.vmap(f)
+    return f
+
+
+def _evaluate(*args: Array, batch: int) -> Array:
+    return _batched(_tangent, batch)(args[:4], args[4:])
+
+
+def _transpose(ct: Array, *args: Array, batch: int) -> list:
+    linear = [ad.is_undefined_primal(arg) for arg in args]
+    if isinstance(ct, ad.Zero):
+        return [None] * 7
+    back = _batched(_cotangent, batch)(args[:4], ct)
+    return [None] * 4 + [g if wanted else None for g, wanted in zip(back, linear[4:])]
+
+
+def _vectorise(args: tuple, axes: tuple, batch: int) -> tuple[Array, int]:
+    size = next(a.shape[d] for a, d in zip(args, axes) if d is not None)
+    front = [
+        jnp.broadcast_to(a, (size, *a.shape)) if d is None else jnp.moveaxis(a, d, 0)
+        for a, d in zip(args, axes)
+    ]
+    return _tangent_p.bind(*front, batch=batch + 1), 0
+
+
+def _again(primals: tuple, tangents: tuple, batch: int) -> tuple[Array, Array]:
+    tangents = tuple(
+        jnp.zeros(p.shape, p.dtype) if isinstance(t, ad.Zero) else t
+        for p, t in zip(primals, tangents)
+    )
+    return jax.jvp(partial(_evaluate, batch=batch), primals, tangents)
+
+
+_tangent_p = Primitive("pair_tangent")
+_tangent_p.def_impl(_evaluate)
+_tangent_p.def_abstract_eval(lambda *args, batch: args[4].update(weak_type=False))
+mlir.register_lowering(_tangent_p, mlir.lower_fun(_evaluate, multiple_results=False))
+ad.primitive_transposes[_tangent_p] = _transpose
+ad.primitive_jvps[_tangent_p] = _again
+batching.primitive_batchers[_tangent_p] = _vectorise
+
+
+def _pair(
+    t: list[Array], s: list[Array], m: Array, softening: Array
+) -> tuple[list[Array], list[Array], Array, Array, Array]:
+    """Separation, relative velocity, 1 / r^2, m / r^3 and 3 (d . w) / r^2 of every pair."""
+    d, w = ([b - a for a, b in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3))
+    r2 = _dot(d, d) + softening * softening
+    apart = r2 > 0
+    u = jnp.where(apart, lax.rsqrt(jnp.where(apart, r2, 1)), 0)
+    u2 = u * u
+    return d, w, u2, m * (u * u2), 3 * _dot(d, w) * u2
+
+
+def _cube(u2: Array) -> Array:
+    """1 / r^3, which m / r^3 cannot give where m is zero."""
+    return u2 * jnp.sqrt(u2)
+
+
+def _dot(a: list[Array], b: list[Array]) -> Array:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _summed(terms: Terms, targets: list[Array], sources: list[Array], outputs: int) -> Array:
+    """Sum of `terms` over all sources for each target, [outputs, K]."""
+    zero = (jnp.zeros((), targets[0].dtype),) * outputs
+    add = lambda a, b: tuple(p + q for p, q in zip(a, b))
+    # a gather or stack fused into the loop would cost it its vectors: 6 to 13 times
+    across = lax.optimization_barrier([s[:, None] for s in sources])
+
+    def tile(targets: list[Array]) -> Array:
+        along = lax.optimization_barrier([t[None] for t in targets])
+        sums = lax.reduce(tuple(terms(along, across)), zero, add, (0,))
+        return jnp.stack(lax.optimization_barrier(sums))
+
+    count = targets[0].shape[0]
+    if count <= _TILE:
+        return tile(targets)
+    tiles = -(-count // _TILE)
+    padded = [jnp.pad(t, (0, tiles * _TILE - count)).reshape(tiles, _TILE) for t in targets]
+    sums = jnp.moveaxis(lax.map(tile, padded), 0, 1)
+    return sums.reshape(outputs, -1)[:, :count]
 
 
 def pull_of_few(sources: Array, gm: Array, x: Array) -> Array:

@@ -46,3 +46,100 @@ def test_pull_of_few_is_minus_the_gradient_of_the_potential(x64):
     np.testing.assert_allclose(
         pairs.pull_of_few(sources, gm, x), -jax.grad(potential)(x), rtol=1e-12, atol=1e-12
     )
+
+
+def points(seed, count, dtype=jnp.float64):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=(6, count)), dtype)
+
+
+def masses(seed, count, dtype=jnp.float64):
+    return jnp.asarray(np.random.default_rng(seed).uniform(0.1, 1, count), dtype)
+
+
+def pull_by_definition(x, sources, m, softening):
+    """One pair after the other in extended precision, and the sizes of the terms."""
+    x, sources, m = (np.asarray(q, np.longdouble) for q in (x, sources, m))
+    total, size = np.zeros(x.shape, np.longdouble), np.zeros((2, x.shape[1]), np.longdouble)
+    for k in range(x.shape[1]):
+        for n in range(sources.shape[1]):
+            d, w = sources[:3, n] - x[:3, k], sources[3:, n] - x[3:, k]
+            if d @ d == 0:
+                continue
+            r2 = d @ d + np.longdouble(softening) ** 2
+            a = m[n] * d / r2**1.5
+            j = m[n] * (w - 3 * (d @ w) * d / r2) / r2**1.5
+            total[:, k] += [*a, *j]
+            size[:, k] += m[n] / r2, m[n] * np.sqrt(w @ w) / r2**1.5
+    return total, np.repeat(size, 3, axis=0)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("softening", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(5))
+def test_pull_is_the_sum_over_pairs(x64, seed, softening, dtype):
+    x, m = points(seed, 20, dtype), masses(seed, 20, dtype)
+    want, size = pull_by_definition(x, x, m, softening)  # each point is a source as well
+    error = np.abs(np.asarray(pairs.pull(x, x, m, softening)) - want) / size
+    assert error.max() < 24 * jnp.finfo(dtype).eps  # a score of roundings a term
+
+
+def test_the_jerk_is_the_rate_of_the_acceleration(x64):
+    x, sources, m = points(1, 4), points(2, 6), masses(3, 6)
+    drift = lambda p: jnp.concatenate([p[3:], jnp.zeros_like(p[3:])])
+    rate = jax.jvp(
+        lambda x, s: pairs.pull(x, s, m, 0.1)[:3], (x, sources), (drift(x), drift(sources))
+    )[1]
+    np.testing.assert_allclose(pairs.pull(x, sources, m, 0.1)[3:], rate, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 511, 513, 1500])
+def test_targets_in_tiles_are_targets(x64, count):
+    x, sources, m = points(4, count), points(5, 7), masses(6, 7)
+    whole = pairs.pull(x, sources, m)
+    some = np.unique([0, count // 2, count - 1])
+    np.testing.assert_allclose(whole[:, some], pairs.pull(x[:, some], sources, m), rtol=1e-14)
+
+
+def plain(x, sources, m, softening):
+    """The same by broadcasting, which JAX differentiates by itself."""
+    d, w = (sources[k : k + 3, None] - x[k : k + 3, :, None] for k in (0, 3))
+    r2 = jnp.sum(d * d, 0) + softening**2
+    p, q = m[None] * r2**-1.5, 3 * jnp.sum(d * w, 0) / r2
+    return jnp.concatenate([jnp.sum(p[None] * d, 2), jnp.sum(p[None] * (w - q[None] * d), 2)])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_derivatives_are_those_that_jax_would_find(x64, seed):
+    args = points(seed, 5), points(seed + 10, 7), masses(seed, 7)
+    ours, theirs = (lambda *q, f=f: f(*q, 0.2) for f in (pairs.pull, plain))
+    ways = points(seed + 1, 5), points(seed + 2, 7), masses(seed + 3, 7)
+    close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12 * np.abs(b).max())
+    close(jax.jvp(ours, args, ways)[1], jax.jvp(theirs, args, ways)[1])
+    ct = points(seed + 4, 5)
+    jax.tree.map(close, jax.vjp(ours, *args)[1](ct), jax.vjp(theirs, *args)[1](ct))
+    # with one argument only, under vmap inside and outside, through a scan, and twice
+    total = lambda f: lambda x: jnp.sum(jnp.sin(f(x, *args[1:])))
+    two = jnp.stack([args[0], 2 * args[0]])
+    close(jax.vmap(jax.grad(total(ours)))(two), jax.vmap(jax.grad(total(theirs)))(two))
+    many = lambda f: lambda x: jnp.sum(jax.vmap(total(f))(x))
+    close(jax.grad(many(ours))(two), jax.grad(many(theirs))(two))
+    fall = lambda f: (
+        lambda x: total(f)(
+            jax.lax.scan(lambda x, _: (x + 0.01 * f(x, *args[1:]), None), x, None, length=3)[0]
+        )
+    )
+    close(jax.grad(fall(ours))(args[0]), jax.grad(fall(theirs))(args[0]))
+    close(jax.hessian(total(ours))(args[0]), jax.hessian(total(theirs))(args[0]))
+
+
+def test_a_gradient_keeps_nothing_a_pair(x64):
+    x = points(0, 2048)
+    m = masses(0, 2048)
+    f = jax.jit(jax.grad(lambda x: jnp.sum(pairs.pull(x, x, m))))
+    assert f.lower(x).compile().memory_analysis().temp_size_in_bytes < 40 * x.nbytes
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_pull_conforms(x64, dtype):
+    args = points(0, 4, dtype), points(1, 6, dtype), masses(2, 6, dtype)
+    check(pairs.pull, *args, differentiable=(0, 1, 2), batched=(0, 1))

@@ -128,7 +128,7 @@ def test_any_chunks_and_a_restart_give_the_same_bits(x64, tmp_path):
         jax.tree.map(np.testing.assert_array_equal, whole, other)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
 def test_the_step_conforms(x64, dtype):
     what = spec(dtype=dtype)
     state = begun(what, belt(20))
@@ -140,6 +140,7 @@ def test_the_step_conforms(x64, dtype):
     check(seen, state, rtol=1e-4 if dtype == jnp.float32 else 1e-9)
 
 
+@pytest.mark.slow
 def test_reverse_mode_runs_through_the_planets(x64):
     """d(position of Mercury) / d(GM of the Sun), against central differences."""
 

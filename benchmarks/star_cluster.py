@@ -1,0 +1,91 @@
+"""A Plummer cluster of 1024 stars, against REBOUND's integrators at like errors."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import rebound
+
+from benchmarks.harness import Contender, Entry
+from jaxgpu.physics.nbody import hermite, models
+from jaxgpu.precision import in_float64, reassociation
+
+COUNT, SPAN, SOFTENING = 1024, 0.125, 1e-4
+
+
+@in_float64
+def entries() -> list[Entry]:
+    """An eighth of a time unit; the energy is computed outside of all contenders."""
+    stars = np.asarray(models.plummer(jax.random.key(1), COUNT))
+    before = _energy(stars)
+    error = lambda end: {"dE/E": abs(_energy(end) / before - 1)}
+    theirs = [
+        ("leapfrog, dt = 2^-13", "leapfrog", {"dt": 2.0**-13}),
+        ("BS, 1e-5", "bs", {"eps_rel": 1e-5, "eps_abs": 1e-5}),
+        ("IAS15, epsilon = 1e-3", "ias15", {"epsilon": 1e-3}),
+    ]
+    ours = [("eta = 0.02", 0.02), ("eta = 0.005", 0.005)]
+    return [
+        Entry(
+            name="star-cluster",
+            work=f"{COUNT} stars, softening {SOFTENING}, {SPAN} N-body time units, one core",
+            contenders=[
+                Contender(f"jaxgpu Hermite-4, {name}", partial(_timed, error, _ours, stars, eta))
+                for name, eta in ours
+            ]
+            + [
+                Contender(
+                    f"REBOUND {rebound.__version__} {name}",
+                    partial(_timed, error, _rebound, stars, (integrator, options)),
+                )
+                for name, integrator, options in theirs
+            ],
+            amount=SPAN,
+            unit="time units",
+            rounds=3,
+        )
+    ]
+
+
+def _timed(error, run, stars, how):
+    return error(run(stars, how))
+
+
+@in_float64
+def _ours(stars: np.ndarray, eta: float) -> np.ndarray:
+    spec = hermite.Hermite(jnp.full(COUNT, 1 / COUNT), jnp.asarray(eta), jnp.asarray(SOFTENING))
+    return np.asarray(_step()(spec, _init(spec, jnp.asarray(stars), jnp.zeros((6, 0)))).stars.x)
+
+
+_init = jax.jit(hermite.init)
+_compiled = []
+
+
+def _step():
+    if not _compiled:
+        _compiled.append(jax.jit(hermite.step, compiler_options=reassociation()))
+    return _compiled[0]
+
+
+def _rebound(stars: np.ndarray, how: tuple[str, dict[str, float]]) -> np.ndarray:
+    sim = rebound.Simulation()
+    for b in stars.T:
+        sim.add(m=1 / COUNT, x=b[0], y=b[1], z=b[2], vx=b[3], vy=b[4], vz=b[5])
+    integrator, options = how
+    sim.integrator, sim.softening = integrator, SOFTENING
+    for name, value in options.items():
+        if name == "dt":
+            sim.dt = value
+        else:
+            setattr(sim.integrator, name, value)
+    sim.integrate(SPAN)
+    return np.array([[p.x, p.y, p.z, p.vx, p.vy, p.vz] for p in sim.particles]).T
+
+
+def _energy(points: np.ndarray) -> float:
+    potential = 0.0
+    for i in range(1, COUNT):
+        r2 = ((points[:3, :i] - points[:3, i : i + 1]) ** 2).sum(0) + SOFTENING**2
+        potential -= (1 / np.sqrt(r2)).sum()
+    return float((points[3:] ** 2).sum() / 2 / COUNT + potential / COUNT**2)

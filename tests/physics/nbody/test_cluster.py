@@ -1,0 +1,68 @@
+"""The one-call form: what it keeps, what it refuses, how it resumes."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxgpu.physics.nbody import cluster, models
+
+
+def sphere(count, seed=0):
+    with jax.enable_x64(True):
+        return np.array(models.plummer(jax.random.key(seed), count))
+
+
+M = np.full(32, 1 / 32)
+
+
+def test_keeps_the_energy_whatever_the_global_precision():
+    runs = []
+    for wide in (False, True):
+        with jax.enable_x64(wide):
+            runs.append(cluster.evolve(sphere(32), M, 0.5, softening=0.01))
+    total = runs[0].history["kinetic"] + runs[0].history["potential"]
+    assert total.dtype == np.float64 and np.abs(total / total[0] - 1).max() < 1e-6
+    np.testing.assert_array_equal(runs[0].state.stars.x, runs[1].state.stars.x)
+
+
+def test_resumes_to_the_same_bits(tmp_path):
+    swarm = sphere(20, 3)
+    whole = cluster.evolve(sphere(32), M, 0.5, tracers=swarm)
+    cluster.evolve(sphere(32), M, 0.25, tracers=swarm, out=tmp_path)
+    again = cluster.evolve(sphere(32), M, 0.5, tracers=swarm, out=tmp_path, resume=True)
+    jax.tree.map(np.testing.assert_array_equal, whole.state, again.state)
+    np.testing.assert_array_equal(whole.history["kinetic"], again.history["kinetic"])
+
+
+def test_a_collision_course_is_not_silent():
+    stars = np.zeros((6, 2))
+    stars[0] = 0.5, -0.5  # at rest: they fall into each other
+    with pytest.raises(RuntimeError, match="evolve: .* shorter than the floor.*softening"):
+        cluster.evolve(stars, np.array([0.5, 0.5]), 2.0)
+
+
+def changed(index, value):
+    x = sphere(32)
+    x[index] = value
+    return x
+
+
+@pytest.mark.parametrize(
+    "stars, m, more, sentence",
+    [
+        (sphere(32).T, M, {}, r"stars: shape \(32, 6\); must be \[6, N\]"),
+        (sphere(32)[:, :1], M[:1], {}, "N of at least 2"),
+        (sphere(32), M[:5], {}, r"m: shape \(5,\); must be one mass for each of 32 stars"),
+        (sphere(32), -M, {}, "m: star 0 has -0.03125; must be positive"),
+        (sphere(32), 0 * M, {}, "m: star 0 has 0.0; must be positive; or make it a tracer"),
+        (changed((2, 7), np.nan), M, {}, "stars: body 7 is not finite"),
+        (np.repeat(sphere(16), 2, axis=1), M, {}, "stars: star . is where another is"),
+        (sphere(32), M, {"tracers": np.zeros((3, 4))}, r"tracers: shape \(3, 4\); must be"),
+        (sphere(32), M, {"tracers": np.full((6, 4), np.inf)}, "tracers: body 0 is not finite"),
+        (sphere(32), M, {"t": 0.3}, "t: 0.3; must be a multiple of 1/8"),
+        (sphere(32), M, {"t": -1.0}, "t: -1.0; must be a multiple of 1/8, and not negative"),
+    ],
+)
+def test_bad_input_gets_a_sentence(stars, m, more, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        cluster.evolve(stars, m, **{"t": 0.125, **more})
