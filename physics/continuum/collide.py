@@ -1,12 +1,13 @@
 """Tools that matter meets: signed-distance shapes that stand, are led, or move freely.
 
-Inside a tool (distance < 0) a node's velocity relative to it loses its approaching normal part,
-and its tangential part is slowed by Coulomb's law with the impulse just given:
+Inside a tool, and within half a cell of it, a node's velocity relative to the tool loses its
+approaching normal part, and Coulomb's law slows the tangential part with the impulse just given:
 
     u = v - v_tool,  u_n = u . n < 0:   u_t <- u_t max(0, 1 + mu u_n / |u_t|),  u_n <- 0
 
-Only velocities on the grid change: particles are never pushed, so volume is kept. A free tool
-takes the opposite impulse and torque, so the momentum of matter and tool is conserved to rounding.
+The half cell makes a tool displace its own volume: nodes strictly inside it end, on average, half a
+cell short of its surface. Only velocities on the grid change and particles are never pushed. A free
+tool takes the opposite impulse and torque: the momentum of matter and tool is kept to rounding.
 """
 
 from typing import Any
@@ -53,13 +54,16 @@ class Collider:
         return Tool(x=x, turn=turn, v=jnp.zeros_like(x) + jnp.asarray(self.v, dtype), spin=spin)
 
 
-def touch(collider: Collider, tool: Tool, nodes: Vec, v: Vec, m: Array) -> tuple[Vec, Array, Array]:
+def touch(
+    collider: Collider, tool: Tool, nodes: Vec, v: Vec, m: Array, reach: float
+) -> tuple[Vec, Array, Array]:
     """Node velocities after contact with one tool, and the impulse and its torque on the tool.
 
     Args:
         nodes: D arrays [nodes] position, m.
         v: D arrays [nodes] velocity, m/s.
         m: [nodes] mass, kg.
+        reach: how far outside its surface the tool acts, m.
     Returns:
         velocities, impulse [D] in N s and angular impulse [1] or [3] in N m s about the tool's x.
     Differentiable in the tool, the shape, friction and v; piecewise where contact sets in.
@@ -71,7 +75,7 @@ def touch(collider: Collider, tool: Tool, nodes: Vec, v: Vec, m: Array) -> tuple
     n = pose.turned(tool.turn, normal)
     carried = tuple(tool.v[i] + w for i, w in enumerate(pose.cross(tool.spin, arm)))
     u = tuple(a - b for a, b in zip(v, carried))
-    inside = distance < 0
+    inside = distance < reach
     if collider.stick:
         new = tuple(jnp.where(inside, b, a) for a, b in zip(v, carried))
     else:

@@ -86,7 +86,7 @@ def _on_grid(scene: Scene, tools, field: Array):
     moved = []
     nodes = scene.grid.nodes(dtype) if scene.colliders else ()
     for collider, tool in zip(scene.colliders, tools):
-        v, impulse, torque = collide.touch(collider, tool, nodes, v, m)
+        v, impulse, torque = collide.touch(collider, tool, nodes, v, m, scene.grid.dx / 2)
         moved.append(collide.advance(collider, tool, impulse, torque, gravity, scene.dt))
     v = scene.grid.bounded(v)
     empty = [jnp.zeros_like(m)] * (4 - d)

@@ -17,7 +17,7 @@ from jax import Array
 from jaxgpu.physics.continuum.elastic import corotated, deform, lame, pressure_wave
 from jaxgpu.physics.continuum.spectral import spectral
 from jaxgpu.physics.continuum.tensor import Mat, Vec, dot, identity
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import pytree, static
 
 _SQUASHED = 1e-3  # smallest stretch that enters a logarithm: inverted particles come back
 
@@ -65,13 +65,16 @@ class VonMises:
 class DruckerPrager:
     """Dry sand: shear stress at most tan-like times pressure, none in tension.
 
-    The cone matches Mohr-Coulomb in triaxial compression. `history` is the volume, as ln J, that
+    The cone meets Mohr-Coulomb's pyramid in triaxial compression, as is usual in 3-D, or where
+    `plane` is set in plane strain at constant volume, which is the choice for 2-D: there the first
+    cone is far too strong (its 30 degrees act like 44). `history` is the volume, as ln J, that
     was gained while the sand was apart; it is given back before pressure builds up again.
     """
 
     young: Array | float = 1e6  # [] E, Pa
     poisson: Array | float = 0.3  # []
     friction_angle: Array | float = 0.5236  # [] phi, rad
+    plane: bool = static(default=False)  # fit the cone to plane strain
 
     def rest(self, like: Array, d: int) -> Yielding:
         """F_e = I, no gained volume."""
@@ -80,7 +83,8 @@ class DruckerPrager:
     def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
         """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
         sine = jnp.sin(jnp.asarray(self.friction_angle))
-        slope = jnp.sqrt(2 / 3) * 2 * sine / (3 - sine)  # |dev tau| <= -slope tr tau
+        # |dev tau| <= -slope tr tau
+        slope = 2**0.5 / 3 * sine if self.plane else (2 / 3) ** 0.5 * 2 * sine / (3 - sine)
         parameters = (*lame(self.young, self.poisson), slope)
         return _return(_drucker_prager, matter, gradient, dt, parameters)
 

@@ -81,6 +81,12 @@ def _check(name: str, body: Body, grid: Grid) -> None:
             f"{name}.x: {outside.sum()} of {len(x)} particles are outside the box {grid.lower} "
             f"to {grid.upper}, the first at {x[outside.argmax()].tolist()}; move them or widen it"
         )
+    v = np.asarray(body.v)
+    if v.shape not in ((), (d,), x.shape) or not np.all(np.isfinite(v)):
+        raise ValueError(
+            f"{name}.v has shape {list(v.shape)} and {np.sum(~np.isfinite(v))} entries that are "
+            f"not finite; give finite numbers, [{d}] or {list(x.shape)}, in m/s"
+        )
     for field in ("volume", "density"):
         _positive(f"{name}.{field}", getattr(body, field))
     for path, leaf in jax.tree.leaves_with_path(body.material):

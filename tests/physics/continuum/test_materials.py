@@ -174,6 +174,16 @@ def test_sand_in_triaxial_compression_fails_at_the_friction_angle(x64):
     np.testing.assert_allclose(ratio, (1 + np.sin(phi)) / (1 - np.sin(phi)), rtol=1e-8)
 
 
+def test_sand_fitted_to_plane_strain_fails_there_at_the_friction_angle(x64):
+    phi = 0.5
+    law = DruckerPrager(E, NU, phi, plane=True)
+    matter, tau = strained(law, np.diag([0.98, 0.98]), 2)
+    for _ in range(40):  # shear at constant area until the stress out of the plane has settled
+        matter, tau = law.stress(matter, mat(np.diag([-0.5, 0.5])), 0.01)
+    low, high = np.sort(np.diag(array(tau)))
+    np.testing.assert_allclose(low / high, (1 + np.sin(phi)) / (1 - np.sin(phi)), rtol=1e-3)
+
+
 def test_sand_gives_back_the_volume_it_gained_before_it_presses(x64):
     law, matter = DruckerPrager(E, NU), DruckerPrager(E, NU).rest(jnp.ones(()), 3)
     grow, shrink = mat(np.eye(3) * 0.1), mat(-np.eye(3) * 0.1)
