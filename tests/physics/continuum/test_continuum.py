@@ -32,7 +32,12 @@ MATERIALS = [
     Liquid(2e4, 0.3), HerschelBulkley(2e4), NeoHookean(2e4), Corotated(2e4),
     VonMises(2e4, yield_stress=50.0), DruckerPrager(2e4), Snow(2e4),
 ]  # fmt: skip
-named = pytest.mark.parametrize("material", MATERIALS, ids=lambda m: type(m).__name__)
+OFTEN = (Liquid, NeoHookean, DruckerPrager)  # the others in the slow tier
+named = pytest.mark.parametrize(
+    "material",
+    [m if isinstance(m, OFTEN) else pytest.param(m, marks=pytest.mark.slow) for m in MATERIALS],
+    ids=lambda m: type(m).__name__,
+)
 
 
 def scene(material, d=2, dtype=jnp.float32, v=0.0, gravity=True, n=12, centre=0.5):

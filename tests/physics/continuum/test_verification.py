@@ -66,6 +66,7 @@ def shear_decay(factor):
     return -np.log(b / a) / (eta / 1000 * wave**2 * t / 2)
 
 
+@pytest.mark.slow
 def test_viscosity_is_that_of_the_liquid_at_every_time_step():
     rates = [shear_decay(f) for f in (1.0, 0.5, 0.25)]
     np.testing.assert_allclose(rates, 1, rtol=0.03)
