@@ -77,3 +77,20 @@ def test_conforms(x64, dtype):
     check(diagnostics.core, points, m)
     fractions = jnp.array([0.25, 0.5], dtype)
     check(diagnostics.lagrangian_radii, points, m, jnp.zeros(3, dtype), fractions)
+
+
+def test_the_core_is_weighted_by_casertano_and_huts_densities(x64):
+    """With unequal masses, star by star: five neighbours' mass within the sixth's distance."""
+    random = np.random.default_rng(2)
+    points, m = random.normal(size=(6, 25)), random.uniform(0.1, 2, 25)
+    density = np.zeros(25)
+    for i in range(25):
+        d = np.linalg.norm(points[:3] - points[:3, i : i + 1], axis=0)
+        order = np.argsort(d)
+        density[i] = m[order[1:6]].sum() / d[order[6]] ** 3
+    centre = points[:3] @ density / density.sum()
+    r2 = ((points[:3] - centre[:, None]) ** 2).sum(0)
+    radius = np.sqrt((density**2 * r2).sum() / (density**2).sum())
+    got = diagnostics.core(jnp.asarray(points), jnp.asarray(m))
+    np.testing.assert_allclose(got[0], centre, rtol=1e-12)
+    np.testing.assert_allclose(got[1], radius, rtol=1e-12)

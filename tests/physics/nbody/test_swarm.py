@@ -162,3 +162,9 @@ def test_tangents_are_those_of_the_flow(x64):
     tangent, h = jnp.ones_like(x) * 0.5, 1e-5
     slope = (go(x + h * tangent) - go(x - h * tangent)) / (2 * h)
     np.testing.assert_allclose(jax.jvp(go, (x,), (tangent,))[1], slope, atol=1e-8)
+
+
+def test_quiet_bodies_take_longer_steps_as_soon_as_they_may(x64):
+    """The guess carried over to a step of another length is good enough to be accepted at once."""
+    x, v = ring(6, seed=4, low=2.0, high=3.0)
+    np.testing.assert_array_equal(carried(x, v, 8).taken, 0)  # from 3, one level a stretch
