@@ -1,0 +1,29 @@
+"""Quality indicators of a set of objective vectors; all minimised objectives, all jit and vmap."""
+
+from jaxgpu.evolution.indicators.distances import (
+    epsilon,
+    epsilon_ratio,
+    gd,
+    gd_plus,
+    igd,
+    igd_plus,
+    spacing,
+)
+from jaxgpu.evolution.indicators.hypervolume import hypervolume
+from jaxgpu.evolution.indicators.rays import Volume, hypervolume_by_rays
+from jaxgpu.evolution.indicators.utilities import expected_utility, r2
+
+__all__ = [
+    "Volume",
+    "epsilon",
+    "epsilon_ratio",
+    "expected_utility",
+    "gd",
+    "gd_plus",
+    "hypervolume",
+    "hypervolume_by_rays",
+    "igd",
+    "igd_plus",
+    "r2",
+    "spacing",
+]

@@ -1,0 +1,57 @@
+"""Indicators made of utilities over weight vectors: R2 and expected utility.
+
+R2: Brockhoff, Wagner & Trautmann (2012), doi:10.1145/2330163.2330230. Expected utility: the best
+weighted sum, averaged over weights, as used for multi-objective control. O(w n m) time,
+O(w + n) memory.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+_TILE = 128
+
+
+def r2(f: Array, weights: Array, ideal: Array) -> Array:
+    """Mean over weights of the least weighted Tchebycheff distance to the ideal point.
+
+    Args:
+        f: objectives to be minimised, [n, m].
+        weights: [w, m], not negative.
+        ideal: utopian point, [m].
+
+    >>> float(r2(jnp.array([[0.5, 0.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.zeros(2)))
+    0.25
+    """
+    gap = jnp.abs(f - ideal[None])
+
+    def least(w: Array) -> Array:
+        return jnp.min(jnp.max(w[None] * gap, axis=1))
+
+    return jnp.mean(lax.map(least, weights, batch_size=_TILE))
+
+
+def expected_utility(f: Array, key: Array, low: Array, high: Array, count: int = 10_000) -> Array:
+    """Mean over random weights of the best weighted sum of objectives scaled to [0, 1].
+
+    The objectives are minimised; the utility of an objective is 1 at `low` and 0 at `high`, and
+    weights are uniform on the simplex, so a point that is best in all has utility 1.
+
+    Args:
+        f: [n, m].
+        key: of the weights.
+        low, high: values that count as best and worst, [m].
+        count: number of weights.
+
+    >>> ends = jnp.array([[0.0, 1.0], [1.0, 0.0]])  # E[max(w, 1 - w)] is 3/4
+    >>> key = jax.random.key(0)
+    >>> float(expected_utility(ends, key, jnp.zeros(2), jnp.ones(2)).round(2))
+    0.75
+    """
+    gain = (high[None] - f) / (high - low)[None]
+    weights = jax.random.dirichlet(key, jnp.ones(f.shape[1], f.dtype), (count,), f.dtype)
+
+    def best(w: Array) -> Array:
+        return jnp.max(jnp.sum(w[None] * gain, axis=1))
+
+    return jnp.mean(lax.map(best, weights, batch_size=_TILE))
