@@ -7,6 +7,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 BIN = .venv/bin
 READY = .venv/ready
 OUT ?= out
+# nearly all of a test's time is compilation on one core; a worker takes up to 3 GB
+PYTEST = python -m pytest -n auto --maxprocesses=4 --dist worksteal
 
 DIRS = .venv .venv-oldest out build dist docs/_build
 
@@ -19,17 +21,17 @@ demo: $(READY)
 	@$(BIN)/jaxgpu report $(OUT)
 
 test: $(READY)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/$(PYTEST) -m "not slow"
 
 slow: $(READY)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/$(PYTEST) -m slow
 
 # the same tests on the oldest jax that is supported
 oldest: $(READY)
 	$(BIN)/python -m venv --clear .venv-oldest
 	cp -r .venv/lib .venv-oldest/
 	.venv-oldest/bin/python -m pip install -q --no-compile --no-deps jax==0.11.2 jaxlib==0.11.2
-	.venv-oldest/bin/python -m pytest -m "not slow"
+	.venv-oldest/bin/$(PYTEST) -m "not slow"
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build

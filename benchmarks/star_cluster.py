@@ -1,4 +1,4 @@
-"""A Plummer cluster of 1024 stars, against REBOUND's integrators at like errors."""
+"""A Plummer cluster of 1024 stars, against REBOUND; the error of each stands beside its time."""
 
 from functools import partial
 

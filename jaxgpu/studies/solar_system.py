@@ -154,7 +154,7 @@ def written(
         findings=[
             f"Relativity turns Mercury's perihelion by {turn:.2f} arc seconds in {options.years} "
             f"years; the first-order theory says {42.98 * options.years / 100:.2f}.",
-            "What remains is not integration error (metres) but what the model leaves out: the "
+            "What remains is mostly what the model leaves out, not integration error: the "
             "Moon, which makes the Earth-Moon barycentre miss most, the asteroids, which move Mars,"
             " and the Sun's flattening, which moves Mercury.",
             how_fine(runs["general relativity"]),
