@@ -1,1 +1,29 @@
 """Reinforcement learning whose whole loop stays on the device."""
+
+from jaxgpu.rl.environment import Environment, Step, make, names, register, reset, step
+from jaxgpu.rl.envs.acrobot import Acrobot
+from jaxgpu.rl.envs.cartpole import CartPole
+from jaxgpu.rl.envs.mountain_car import MountainCar, MountainCarContinuous
+from jaxgpu.rl.envs.pendulum import Pendulum
+from jaxgpu.rl.spaces import Box, Discrete
+from jaxgpu.rl.vectorize import Outcome, Vector, vectorize
+
+__all__ = [
+    "Acrobot",
+    "CartPole",
+    "MountainCar",
+    "MountainCarContinuous",
+    "Pendulum",
+    "Box",
+    "Discrete",
+    "Environment",
+    "Outcome",
+    "Step",
+    "Vector",
+    "make",
+    "names",
+    "register",
+    "reset",
+    "step",
+    "vectorize",
+]

@@ -1,0 +1,113 @@
+"""The protocol of an environment, and environments by name.
+
+An environment is a pytree: its physical parameters are leaves, so that `vmap` over them randomises
+the domain, its sizes static. It has two pure methods,
+
+    start(key) -> (state, observation)
+    advance(state, action, key) -> Step
+
+and `observation_space`, `action_space` and `differentiable`. An episode ends in one of two ways:
+`terminated`, when nothing of value can follow, and `truncated`, when only the clock has run out and
+the value of the last observation still counts. Users call `reset` and `step`, which check actions.
+"""
+
+import difflib
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.rl.spaces import Space
+
+
+class Step(NamedTuple):
+    """What an action leads to."""
+
+    state: Any
+    observation: Any  # an array, or a dictionary of arrays
+    reward: Array  # [], or [K] of a task with several objectives
+    terminated: Array  # [] bool: the episode is over for good
+    truncated: Array  # [] bool: cut by the clock; the last observation keeps its value
+    info: dict[str, Array]  # further measurements, such as `success`
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """What every environment has."""
+
+    @property
+    def observation_space(self) -> Space:
+        """What `observation` may be."""
+        ...
+
+    @property
+    def action_space(self) -> Space:
+        """What `action` may be."""
+        ...
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether rewards have useful derivatives in actions."""
+        ...
+
+    def start(self, key: Array) -> tuple[Any, Any]:
+        """A random first state and its observation."""
+        ...
+
+    def advance(self, state: Any, action: Array, key: Array) -> Step:
+        """One step; beyond the end of an episode it is not defined."""
+        ...
+
+
+_REGISTRY: dict[str, Callable[..., Environment]] = {}
+
+
+def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
+    """Decorator: make an environment, or a function that makes one, known to `make` as `name`."""
+
+    def enter(maker: F) -> F:
+        _REGISTRY[name] = maker
+        return maker
+
+    return enter
+
+
+def names() -> list[str]:
+    """The names that `make` knows."""
+    return sorted(_REGISTRY)
+
+
+def make(name: str, **parameters: Any) -> Environment:
+    """The environment `name`, with `parameters` in place of its defaults.
+
+    Raises:
+        ValueError: no environment of that name, or no parameter of that name.
+
+    >>> import jaxgpu.rl as rl
+    >>> rl.make("cartpole", gravity=1.6).gravity
+    1.6
+    """
+    if name not in _REGISTRY:
+        near = difflib.get_close_matches(name, _REGISTRY, 3, 0.4) or names()
+        raise ValueError(f"make: no environment {name!r}; did you mean {', '.join(near)}?")
+    try:
+        return _REGISTRY[name](**parameters)
+    except TypeError as error:
+        known = ", ".join(getattr(_REGISTRY[name], "__dataclass_fields__", ()))
+        raise ValueError(f"make: {name}: {error}; its parameters are {known}") from None
+
+
+def reset(env: Environment, key: Array) -> tuple[Any, Any]:
+    """A random first state of `env` and its observation."""
+    return env.start(key)
+
+
+def step(env: Environment, state: Any, action: Array, key: Array) -> Step:
+    """One step of `env`, its action checked: the shape always, the values outside of `jit`.
+
+    Raises:
+        ValueError: an action of another shape, with nan, or out of bounds.
+    """
+    env.action_space.check("step: action", action)
+    return env.advance(state, jnp.asarray(action), key)

@@ -1,0 +1,1 @@
+"""Environments, each registered under its name when this package is imported."""

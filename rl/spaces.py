@@ -1,0 +1,84 @@
+"""What actions and observations may be."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import pytree, static
+
+
+@pytree
+class Box:
+    """Real vectors between two bounds."""
+
+    low: float = static()
+    high: float = static()
+    shape: tuple[int, ...] = static()
+
+    def sample(self, key: Array) -> Array:
+        """A uniformly random element."""
+        return jax.random.uniform(key, self.shape, minval=self.low, maxval=self.high)
+
+    def check(self, name: str, x: Any) -> None:
+        """Raise unless `x` has the shape and, where its values are known, lies within the bounds.
+
+        Raises:
+            ValueError: another shape, a nan, or a value out of bounds.
+        """
+        if np.shape(x) != self.shape:
+            raise ValueError(f"{name} has shape {np.shape(x)}; it must have shape {self.shape}")
+        values = _known(x)
+        if values is None:
+            return
+        if np.any(np.isnan(values)):
+            raise ValueError(f"{name} holds nan; give numbers within {self.low}, {self.high}")
+        worst = values.flat[np.argmax(np.abs(values))] if values.size else 0.0
+        if np.any((values < self.low) | (values > self.high)):
+            raise ValueError(
+                f"{name} holds {worst}; it must lie within {self.low}, {self.high}; clip it"
+            )
+
+
+@pytree
+class Discrete:
+    """The whole numbers 0 ... size - 1."""
+
+    size: int = static()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of a number."""
+        return ()
+
+    def sample(self, key: Array) -> Array:
+        """A uniformly random element."""
+        return jax.random.randint(key, (), 0, self.size)
+
+    def check(self, name: str, x: Any) -> None:
+        """Raise unless `x` is one whole number and, where its value is known, one of them.
+
+        Raises:
+            ValueError: another shape, or not one of the numbers.
+            TypeError: not of an integer type.
+        """
+        if np.shape(x) != ():
+            raise ValueError(f"{name} has shape {np.shape(x)}; it must be one whole number")
+        if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
+            raise TypeError(f"{name} is of type {jnp.result_type(x)}; it must be an integer")
+        value = _known(x)
+        if value is not None and not 0 <= int(value) < self.size:
+            raise ValueError(f"{name} is {int(value)}; it must be one of 0 ... {self.size - 1}")
+
+
+type Space = Box | Discrete
+
+
+def _known(x: Any) -> np.ndarray | None:
+    """The values of `x`; None while it is being traced."""
+    try:
+        return np.asarray(x)
+    except jax.errors.TracerArrayConversionError:
+        return None

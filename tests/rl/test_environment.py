@@ -1,0 +1,47 @@
+"""Environments by name, and the protocol that all keep."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from conformance import avals
+
+from jaxgpu import rl
+
+
+@pytest.mark.parametrize("name", rl.names())
+def test_every_environment_keeps_the_protocol(name):
+    env = rl.make(name)
+    assert isinstance(env, rl.Environment)
+    state, observation = jax.jit(env.start)(jax.random.key(0))
+    action = env.action_space.sample(jax.random.key(1))
+    step = jax.jit(env.advance)(state, action, jax.random.key(2))
+    assert avals(step.state) == avals(state)
+    assert avals(step.observation) == avals(observation)
+    assert observation.shape == env.observation_space.shape
+    assert step.reward.shape == () and step.terminated.dtype == step.truncated.dtype == bool
+    assert step.info["success"].dtype == bool
+    assert isinstance(env.differentiable, bool)
+
+
+def test_parameters_are_leaves():
+    """A batch of pendulums with different lengths is one vmap."""
+    env = rl.make("pendulum", length=jnp.array([0.5, 1.0, 2.0]))
+    axes = type(env)(**{n: 0 if n == "length" else None for n in vars(env)})
+    state, _ = rl.make("pendulum").start(jax.random.key(0))
+    advance = lambda env: env.advance(state, jnp.zeros(1), jax.random.key(0)).state.w
+    w = jax.vmap(advance, (axes,))(env)
+    assert len(set(w.tolist())) == 3
+
+
+def test_unknown_names_come_with_the_nearest():
+    with pytest.raises(ValueError, match="no environment 'cartpol'; did you mean cartpole"):
+        rl.make("cartpol")
+    with pytest.raises(ValueError, match="its parameters are gravity, cart"):
+        rl.make("cartpole", gravty=1.0)
+
+
+def test_step_checks_the_action():
+    env = rl.make("pendulum")
+    state, _ = rl.reset(env, jax.random.key(0))
+    with pytest.raises(ValueError, match="step: action holds nan"):
+        rl.step(env, state, jnp.array([jnp.nan]), jax.random.key(0))
