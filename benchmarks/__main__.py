@@ -15,7 +15,7 @@ from benchmarks import harness
 _NAMES = sorted(
     info.name
     for info in pkgutil.iter_modules(benchmarks.__path__)
-    if info.name not in ("harness", "cost", "limits", "__main__")
+    if not info.ispkg and info.name not in ("harness", "cost", "limits", "__main__")
 )
 
 

@@ -1,0 +1,127 @@
+"""MLS-MPM in 3-D beside Taichi and Warp: the same particles, grid, materials and steps.
+
+A cube of matter at 8 particles a cell moves at 0.5 m/s under gravity for STEPS steps, float32,
+positions in random order. All programs do the same arithmetic with the same constants and end with
+the same mean height and speed, shown beside the time. One core: run under `taskset -c 0`; Taichi is
+told to use one thread, Warp's CPU back end has no more. Their programs are in `benchmarks/mpm`;
+install them with `pip install taichi warp-lang`.
+"""
+
+import importlib.util
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.harness import Contender, Entry
+from benchmarks.mpm.work import DT, STEPS, Work, start
+from jaxgpu.physics.continuum import (
+    Body,
+    Corotated,
+    DruckerPrager,
+    Grid,
+    Liquid,
+    NeoHookean,
+    Scene,
+    init,
+    rollout,
+    step,
+)
+
+SIZES = ((65_536, 64), (2_048, 24))  # particles, nodes along an axis
+
+
+def entries() -> list[Entry]:
+    """Every material at both sizes, forward; then the gradient of the large liquid."""
+    made = [_forward(Work(n, nodes, m)) for n, nodes in SIZES for m in _MATERIALS]
+    return [*made, _gradient(Work(*SIZES[0], "liquid"))]
+
+
+_MATERIALS = {
+    "liquid": lambda w: Liquid(w.young, exponent=1.0, tension=1e9),
+    "neo-hookean": lambda w: NeoHookean(w.young, w.poisson),
+    "corotated": lambda w: Corotated(w.young, w.poisson),
+    "sand": lambda w: DruckerPrager(w.young, w.poisson, w.friction),
+}
+
+
+def scene(work: Work) -> Scene:
+    """Our form of the work: the rivals' grid has its walls three nodes in, so has ours."""
+    dx = 1 / work.nodes
+    body = Body(
+        jnp.asarray(start(work)), _MATERIALS[work.material](work), (dx / 2) ** 3, v=(0.5, 0.0, 0.0)
+    )
+    grid = Grid(dx, (work.nodes - 5,) * 3, lower=(2 * dx,) * 3)
+    return Scene((body,), grid, gravity=(0.0, -9.8, 0.0), dt=np.float32(DT))
+
+
+def _forward(work: Work) -> Entry:
+    ours = scene(work)
+
+    @jax.jit
+    def go(state):
+        end = jax.lax.fori_loop(0, STEPS, lambda _, s: step(ours, s), state)
+        return {"height": jnp.mean(end.bodies[0].x[1]), "speed": jnp.mean(end.bodies[0].v[1])}
+
+    state = init(ours)
+    contenders = [Contender(f"jaxgpu, jax {jax.__version__}", lambda: go(state)), *_rivals(work)]
+    return Entry(
+        f"continuum {work.material} {work.particles}/{work.nodes}^3",
+        f"{STEPS} steps of MLS-MPM, float32, one core",
+        contenders,
+        amount=work.particles * STEPS,
+        unit="particle-steps",
+    )
+
+
+def _gradient(work: Work) -> Entry:
+    """Value and gradient in the initial velocity, every step recomputed from its state."""
+    ours = scene(work)
+    state = init(ours)
+
+    @jax.jit
+    def forward(v):
+        return {"loss": _loss(ours, state, v)}
+
+    @jax.jit
+    def both(v):
+        value, slope = jax.value_and_grad(lambda v: _loss(ours, state, v))(v)
+        return {"loss": value, "d loss / d v_y": slope[1]}
+
+    v = jnp.array([0.5, 0.0, 0.0])
+    return Entry(
+        f"continuum value and gradient {work.material} {work.particles}/{work.nodes}^3",
+        f"{STEPS} steps and their reverse, against the same steps forward",
+        [Contender("value and gradient", lambda: both(v)), Contender("value", lambda: forward(v))],
+        amount=work.particles * STEPS,
+        unit="particle-steps",
+        rounds=3,
+    )
+
+
+def _loss(ours: Scene, state, v):
+    body = state.bodies[0]
+    moved = type(body)(
+        body.x,
+        tuple(0 * a + v[i] for i, a in enumerate(body.v)),
+        body.C,
+        body.m,
+        body.volume,
+        body.matter,
+    )
+    state = type(state)((moved,), state.tools, state.t)
+    keep = lambda scene, state, _: (scene, state)
+    end, _ = rollout(ours, state, jnp.zeros(1), keep, substeps=STEPS, checkpoint=(0, 1))
+    return sum(jnp.mean((a - 0.3) ** 2) for a in end.bodies[0].x)
+
+
+def _rivals(work: Work) -> list[Contender]:
+    missing = [m for m in ("taichi", "warp") if importlib.util.find_spec(m) is None]
+    if missing:
+        raise SystemExit(f"continuum: {missing} are not installed; pip install taichi warp-lang")
+    from benchmarks.mpm import in_taichi, in_warp
+
+    made = [Contender(in_taichi.NAME, in_taichi.program(work))]
+    if work.material != "sand":  # the Warp program has no sand
+        made.append(Contender(in_warp.NAME, in_warp.program(work)))
+    return made

@@ -1,0 +1,1 @@
+"""The continuum benchmark's work, and its programs in Taichi and Warp."""
