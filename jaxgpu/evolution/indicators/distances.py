@@ -58,7 +58,7 @@ def epsilon_ratio(f: Array, front: Array) -> Array:
 def spacing(f: Array) -> Array:
     """Standard deviation (n - 1) of the taxicab distance of each point to its nearest neighbour.
 
-    >>> float(spacing(jnp.array([[0.0, 0.0], [1.0, 0.0], [4.0, 0.0]])).__round__(4))
+    >>> round(float(spacing(jnp.array([[0.0, 0.0], [1.0, 0.0], [4.0, 0.0]]))), 4)
     1.1547
     """
     n = f.shape[0]

@@ -20,7 +20,7 @@ def crowding(f: Array, rank: Array) -> Array:
 
     >>> f = jnp.array([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [2.0, 0.5]])
     >>> print(crowding(f, jnp.zeros(4, jnp.int32)))
-    [ inf 1.375   inf 1.   ]
+    [  inf 1.375   inf 1.   ]
     """
     n, m = f.shape
     place = jnp.arange(n, dtype=jnp.int32)
