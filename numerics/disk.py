@@ -90,7 +90,7 @@ def _temme(t: Array, x: Array, log_half: Array, size: Size) -> tuple[Array, Arra
     rg = reciprocal_gamma(size.gamma)
     t2, lift = t * t, -t * log_half
     odd, rise = horner(rg[0::2], t2), t2 * horner(rg[1::2], t2)
-    above, below = 1 + rise + t * odd, 1 + rise - t * odd  # 1 / Gamma(1 + t), 1 / Gamma(1 - t)
+    above, below = 1 + (rise + t * odd), 1 + (rise - t * odd)  # 1 / Gamma(1 + t), 1 / Gamma(1 - t)
     excess = rise * (2 + rise) - t2 * odd * odd  # above * below = 1 + excess
     product = 1 / (1 + excess)
     e = jnp.exp(lift)
@@ -102,7 +102,7 @@ def _temme(t: Array, x: Array, log_half: Array, size: Size) -> tuple[Array, Arra
     # what is small where t is comes last: the sum keeps its digits where K is nearly 1
     f = (log_half + odd) + (odd * cosh + log_half * (sinh + rise + sinh * rise))
     f = f * (excess * product) - f
-    p, q = 0.5 * e * below * product, 0.5 * d * above * product
+    p, q = 0.5 * e / above, 0.5 * d / below
     first, second = f, p
     y, w = x * x * 0.25, jnp.ones_like(x)
     c, low, high = w, jnp.zeros_like(x), jnp.zeros_like(x)

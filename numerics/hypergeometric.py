@@ -37,28 +37,33 @@ def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
         size = size_of(argument)
         usual = (parameter > 0) & (parameter < inf) & (argument >= 0) & (argument < inf)
         v, z = jnp.where(usual, parameter, 1.0) - 1, jnp.where(usual, argument, 1.0)
-        steep, short = v >= size.edge, z < 1
-        value = _steep(jnp.where(steep & ~short, v, size.edge), jnp.where(short, 1.0, z), size)
+        large, short = v >= size.edge, z < 1
+        value = steep(
+            jnp.where(large & ~short, v, size.edge), 4 * jnp.where(short, 1.0, z), size, 1
+        )
         value = jnp.where(
-            short, _short(jnp.where(short & steep, v, size.edge), jnp.where(short, z, 0.0)), value
+            short, _short(jnp.where(short & large, v, size.edge), jnp.where(short, z, 0.0)), value
         )
         if not known_at_least(b, size.edge + 1):
             inside = v * v + 4 * z < size.edge**2
             tail, _ = disk.series(jnp.where(inside, v, 0.0), jnp.where(inside, z, 0.0), size)
-            wide = _gentle(jnp.where(steep, 0.0, v), jnp.where(inside, size.edge**2, z), size)
-            value = jnp.where(steep, value, jnp.where(inside, jnp.log1p(tail), wide))
+            wide = _gentle(jnp.where(large, 0.0, v), jnp.where(inside, size.edge**2, z), size)
+            value = jnp.where(large, value, jnp.where(inside, jnp.log1p(tail), wide))
         return jnp.where(usual, value, jnp.nan).astype(dtype)
 
 
-def _steep(v: Array, z: Array, size: disk.Size) -> Array:
-    """v at least `size.edge`; lnGamma(b) is the expansion itself at z = 0."""
-    s = jnp.sqrt(v * v + 4 * z)
-    rise = 4 * z / ((s + v) * v)  # s / v - 1
-    table = uniform(size.uniform).log
-    change = sum(expansion(table, (v / s) ** 2, 1 / s)) - sum(
-        expansion(table, jnp.ones_like(v), 1 / v)
-    )
-    return v * (rise - jnp.log1p(0.5 * rise)) - 0.5 * jnp.log1p(rise) + change
+def steep(v: Array, x2: Array, size: disk.Size, sign: int) -> Array:
+    """log of I_v(x) (2/x)^v Gamma(v + 1), or (sign < 0) of 2 K_v(x) (x/2)^v / Gamma(v).
+
+    For v at least `size.edge`; lnGamma is the expansion itself at x = 0. `x2` is x^2.
+    """
+    s = jnp.sqrt(v * v + x2)
+    rise = x2 / ((s + v) * v)  # s / v - 1
+    table, one = uniform(size.uniform).log, jnp.ones_like(v)
+    even, odd = expansion(table, (v / s) ** 2, 1 / s)
+    even_0, odd_0 = expansion(table, one, 1 / v)
+    change = (even - even_0) + sign * (odd - odd_0)
+    return sign * v * (rise - jnp.log1p(0.5 * rise)) - 0.5 * jnp.log1p(rise) + change
 
 
 def _gentle(v: Array, z: Array, size: disk.Size) -> Array:

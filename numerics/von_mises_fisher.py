@@ -9,14 +9,17 @@ A(k) = I_{d/2}(k) / I_{d/2-1}(k).
 Mardia & Jupp (2000), Directional Statistics, doi:10.1002/9780470316979, sections 9.3.2 and 10.3.
 """
 
+from functools import partial
 from math import lgamma, log, pi
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.numerics.bessel_ratio import iv_ratio, iv_ratio_inverse
 from jaxgpu.numerics.hypergeometric import log_hyp0f1
+from jaxgpu.numerics.sphere_sampling import draw
 from jaxgpu.precision import scope
 from jaxgpu.pytree import pytree
 
@@ -76,6 +79,19 @@ class VonMisesFisher:
             pull = self.concentration - other.concentration * cosine
             return other.log_normalizer() - self.log_normalizer() + self.resultant * pull
 
+    def fisher_information(self) -> tuple[Array, Array]:
+        """Of one draw: about the concentration, A'(k), and about each tangent component of the
+        mean direction, k A(k); the two are orthogonal. Both []."""
+        with scope(self):
+            k = self.concentration
+            rise = jax.jvp(partial(iv_ratio, self.dimension / 2 - 1), (k,), (jnp.ones_like(k),))[1]
+            return rise, k * self.resultant
+
+    def sample(self, key: Array, count: int) -> Array:
+        """`count` draws, [count, d], in O(count d); reparametrised in both fields."""
+        with scope(self):
+            return draw(key, self.mean_direction, self.concentration, count)
+
     @classmethod
     def fit(cls, x: ArrayLike, weights: ArrayLike | None = None) -> "VonMisesFisher":
         """Maximum-likelihood distribution of unit vectors.
@@ -87,7 +103,7 @@ class VonMisesFisher:
             the distribution, its concentration to 1e-12 relative times the condition number of
             the problem; infinite where all vectors are the same.
         """
-        x = _vectors(x)
+        x = unit_vectors("fit", x)
         with scope(x):
             if weights is None:
                 total = jnp.mean(x, 0)
@@ -121,17 +137,19 @@ def log_sphere_area(dimension: int) -> float:
     return log(2) + dimension / 2 * log(pi) - lgamma(dimension / 2)
 
 
-def _vectors(x: ArrayLike) -> Array:
-    """`x` as floating [N, d], d >= 2."""
+def unit_vectors(name: str, x: ArrayLike) -> Array:
+    """`x` as floating [N, d], d >= 2, for the function `name`."""
     with scope(x):
         x = jnp.asarray(x)
     if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 2:
         raise ValueError(
-            f"fit: x has shape {x.shape}; it must be [N, d], N >= 1 unit vectors in d >= 2 "
+            f"{name}: x has shape {x.shape}; it must be [N, d], N >= 1 unit vectors in d >= 2 "
             "dimensions, one a row; reshape it"
         )
     if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise TypeError(f"fit: x is {x.dtype}; it must be floating; divide its rows by their norms")
+        raise TypeError(
+            f"{name}: x is {x.dtype}; it must be floating; divide its rows by their norms"
+        )
     return x
 
 

@@ -1,0 +1,103 @@
+"""log I_v(x) and log K_v(x) at a million points on one core, beside SciPy, TFP and logbesselk.
+
+`pip install tfp-nightly logbesselk` brings the two peers that the extra `bench` does not.
+"""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from importlib import metadata, util
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+from jax import Array
+
+from benchmarks.harness import Contender, Entry
+from jaxgpu.numerics.bessel import log_iv, log_kv
+
+POINTS = 1_000_000
+SLOW = 10_000  # points for a peer that takes 30 microseconds for each
+BLOCK = 50_000  # points a call: the temporaries of all contenders stay in the cache
+
+
+def entries() -> list[Entry]:
+    """Both functions in both precisions, and a large order known in advance."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before XLA starts its threads
+    rng = np.random.default_rng(0)
+    v, x = rng.uniform(0, 25, (2, POINTS))
+    work = "v and x uniform in (0, 25), 1e6 points, one core"
+    found = []
+    for name, ours in (("log_iv", log_iv), ("log_kv", log_kv)):
+        for dtype in (np.float64, np.float32):
+            points = v.astype(dtype), x.astype(dtype)
+            contenders = [_jax("jaxgpu", ours, points), _scipy(name, points), *_tfp(name, points)]
+            label = f"{name}, {np.dtype(dtype).name}"
+            found.append(Entry(label, work, contenders, POINTS, "points", rounds=5))
+    known = [_jax("jaxgpu, order 511.0", lambda _, x: log_iv(511.0, x), (v, x))]
+    known += [_jax("jaxgpu, any order", log_iv, (np.full(POINTS, 511.0), x))]
+    found.append(
+        Entry("log_iv, float64, order 511", "x uniform in (0, 25)", known, POINTS, "points")
+    )
+    few = v[:SLOW], x[:SLOW]
+    slow = [_jax("jaxgpu", log_kv, few), *_logbesselk(few)]
+    found.append(Entry("log_kv, float64, 1e4 points", work, slow, SLOW, "points", rounds=3))
+    return found
+
+
+def _answer(values: np.ndarray) -> dict[str, float]:
+    finite = np.isfinite(values)
+    return {
+        "mean": float(np.mean(values[finite], dtype=np.float64)),
+        "not finite": float(np.mean(~finite)),
+    }
+
+
+def _jax(
+    name: str, f: Callable[[Array, Array], Array], points: tuple[np.ndarray, ...]
+) -> Contender:
+    call = jax.jit(f)
+    wide = points[0].dtype == np.float64
+
+    def run() -> dict[str, float]:
+        with jax.enable_x64(wide):
+            blocks = [
+                [jnp.asarray(a) for a in np.array_split(p, max(1, len(p) // BLOCK))] for p in points
+            ]
+            return _answer(np.concatenate([np.asarray(call(a, b)) for a, b in zip(*blocks)]))
+
+    return Contender(name, run)
+
+
+def _scipy(name: str, points: tuple[np.ndarray, ...]) -> Contender:
+    f, sign = (scipy.special.ive, 1) if name == "log_iv" else (scipy.special.kve, -1)
+
+    def run() -> dict[str, float]:
+        v, x = points
+        with np.errstate(all="ignore"):
+            return _answer(np.log(f(v, x)) + sign * x)
+
+    return Contender(f"scipy {metadata.version('scipy')}", run)
+
+
+def _tfp(name: str, points: tuple[np.ndarray, ...]) -> list[Contender]:
+    if util.find_spec("tensorflow_probability") is None:
+        return []
+    from tensorflow_probability.substrates.jax import math
+
+    f, sign = (math.log_bessel_ive, 1) if name == "log_iv" else (math.log_bessel_kve, -1)
+    full = partial(_unscaled, f, sign)
+    return [_jax(f"tfp-nightly {metadata.version('tfp-nightly')}", full, points)]
+
+
+def _unscaled(f: Callable[[Array, Array], Array], sign: int, v: Array, x: Array) -> Array:
+    return f(v, x) + sign * x
+
+
+def _logbesselk(points: tuple[np.ndarray, ...]) -> list[Contender]:
+    if util.find_spec("logbesselk") is None:
+        return []
+    from logbesselk.jax import log_bessel_k
+
+    return [_jax(f"logbesselk {metadata.version('logbesselk')}", jax.vmap(log_bessel_k), points)]
