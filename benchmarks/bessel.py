@@ -6,7 +6,7 @@
 import os
 from collections.abc import Callable
 from functools import partial
-from importlib import metadata, util
+from importlib import import_module, metadata, util
 
 import jax
 import jax.numpy as jnp
@@ -84,8 +84,7 @@ def _scipy(name: str, points: tuple[np.ndarray, ...]) -> Contender:
 def _tfp(name: str, points: tuple[np.ndarray, ...]) -> list[Contender]:
     if util.find_spec("tensorflow_probability") is None:
         return []
-    from tensorflow_probability.substrates.jax import math
-
+    math = import_module("tensorflow_probability.substrates.jax").math
     f, sign = (math.log_bessel_ive, 1) if name == "log_iv" else (math.log_bessel_kve, -1)
     full = partial(_unscaled, f, sign)
     return [_jax(f"tfp-nightly {metadata.version('tfp-nightly')}", full, points)]
@@ -98,6 +97,5 @@ def _unscaled(f: Callable[[Array, Array], Array], sign: int, v: Array, x: Array)
 def _logbesselk(points: tuple[np.ndarray, ...]) -> list[Contender]:
     if util.find_spec("logbesselk") is None:
         return []
-    from logbesselk.jax import log_bessel_k
-
+    log_bessel_k = import_module("logbesselk.jax").log_bessel_k
     return [_jax(f"logbesselk {metadata.version('logbesselk')}", jax.vmap(log_bessel_k), points)]

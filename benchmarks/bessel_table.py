@@ -2,7 +2,6 @@
 
     pip install python-flint
     python -m benchmarks.bessel_table SEED ROWS > table.csv
-    python -m benchmarks.bessel_error table.csv
 
 The columns are those of tests/numerics/log_bessel.csv.gz. Values are Arb's, in ball arithmetic with
 the precision doubled until the ball is 95 bits narrow, so that every digit is certain; derivatives
@@ -10,6 +9,7 @@ in the order are a complex step of 2^(-precision / 3).
 """
 
 import sys
+from importlib import import_module
 
 import numpy as np
 
@@ -45,8 +45,7 @@ def points(seed: int, rows: int) -> list[tuple[float, float, str]]:
 
 def row(v: float, x: float, name: str) -> str:
     """One line of the table."""
-    from flint import ctx
-
+    ctx = import_module("flint").ctx
     for precision in (256, 512, 1024, 2048, 4096, 8192):
         ctx.prec = precision
         values = _values(v, x)
@@ -60,8 +59,8 @@ def row(v: float, x: float, name: str) -> str:
 
 
 def _values(v: float, x: float) -> list:
-    from flint import acb, arb, ctx
-
+    flint = import_module("flint")
+    acb, arb, ctx = flint.acb, flint.arb, flint.ctx
     order, at = arb(v), arb(x)
     step = arb(2) ** (-(ctx.prec // 3))
     lifted = acb(order, step)

@@ -53,7 +53,7 @@ def gaps(key: Array, d: int, concentration: Array, count: int) -> Array:
         # log of target over envelope, 0 at its largest, w = x0
         w = 1 - new
         gain = k * (w - x0) + n * (jnp.log1p(-x0 * w) - jnp.log((1 - x0) * (1 + x0)))
-        accepted = waiting & (gain >= level)
+        accepted = waiting & ~(gain < level)  # a nan is passed on, not waited for
         return jnp.where(accepted, new, gap), waiting & ~accepted, key
 
     start = jnp.zeros((count,), k.dtype), jnp.ones((count,), bool), key
