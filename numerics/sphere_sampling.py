@@ -42,7 +42,7 @@ def gaps(key: Array, d: int, concentration: Array, count: int) -> Array:
     """1 - w of `count` draws, [count], to full relative precision; not differentiable."""
     k, n = concentration, d - 1
     b = n / (2 * k + jnp.sqrt(4 * k * k + n * n))
-    x0 = (1 - b) / (1 + b)
+    c = 2 * b / (1 + b)  # 1 - w at the mode of the envelope
 
     def propose(carry):
         gap, waiting, key = carry
@@ -50,9 +50,8 @@ def gaps(key: Array, d: int, concentration: Array, count: int) -> Array:
         z = jax.random.beta(for_beta, 0.5 * n, 0.5 * n, (count,), k.dtype)
         level = jnp.log(jax.random.uniform(for_level, (count,), k.dtype, minval=1e-30))
         new = 2 * b * z / (1 - (1 - b) * z)
-        # log of target over envelope, 0 at its largest, w = x0
-        w = 1 - new
-        gain = k * (w - x0) + n * (jnp.log1p(-x0 * w) - jnp.log((1 - x0) * (1 + x0)))
+        # log of target over envelope, 0 at its largest, new = c
+        gain = k * (c - new) + n * jnp.log((c + (1 - c) * new) / (c * (2 - c)))
         accepted = waiting & ~(gain < level)  # a nan is passed on, not waited for
         return jnp.where(accepted, new, gap), waiting & ~accepted, key
 

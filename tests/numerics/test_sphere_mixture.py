@@ -26,6 +26,7 @@ def purity(labels, found):
     return table.max(0).sum() / len(labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hard", [False, True])
 def test_finds_planted_clusters(hard):
     x, labels = planted(12, [60.0, 25.0, 100.0], 300, seed=0)
