@@ -86,20 +86,6 @@ def test_conforms():
     check(indicators.spacing, f, differentiable=(0,))
 
 
-def test_r2_and_utility_by_definition(x64):
-    f, _ = sets(2)
-    w = np.random.default_rng(0).dirichlet(np.ones(2), 50)
-    ideal = np.array([-0.1, 0.05])
-    want = (w[:, None] * np.abs(f - ideal)[None]).max(2).min(1).mean()
-    np.testing.assert_allclose(
-        indicators.r2(jnp.asarray(f), jnp.asarray(w), jnp.asarray(ideal)), want
-    )
-    key = jax.random.key(0)
-    low, high = jnp.zeros(2), jnp.array([2.0, 2.0])
-    got = indicators.expected_utility(jnp.asarray([[0.0, 2.0], [2.0, 0.0]]), key, low, high)
-    np.testing.assert_allclose(got, 0.75, atol=6 * np.sqrt(1 / 48 / 10_000))  # var of max(w, 1-w)
-
-
 def test_sets_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match="sets of shapes"):
         indicators.igd(jnp.zeros((3, 2)), jnp.zeros((3, 3)))
