@@ -5,6 +5,8 @@ from jaxgpu.rl.envs.acrobot import Acrobot
 from jaxgpu.rl.envs.cartpole import CartPole
 from jaxgpu.rl.envs.mountain_car import MountainCar, MountainCarContinuous
 from jaxgpu.rl.envs.pendulum import Pendulum
+from jaxgpu.rl.learn import Learner, Scores, evaluate, interquartile_mean, learn, train
+from jaxgpu.rl.ppo import PPO
 from jaxgpu.rl.spaces import Box, Discrete
 from jaxgpu.rl.vectorize import Outcome, Vector, vectorize
 
@@ -14,6 +16,13 @@ __all__ = [
     "MountainCar",
     "MountainCarContinuous",
     "Pendulum",
+    "PPO",
+    "Learner",
+    "Scores",
+    "evaluate",
+    "interquartile_mean",
+    "learn",
+    "train",
     "Box",
     "Discrete",
     "Environment",

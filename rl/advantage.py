@@ -1,0 +1,40 @@
+"""Generalised advantage estimation: Schulman et al. (2016), arXiv:1506.02438, equation 16."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+
+def advantages(
+    reward: Array,
+    value: Array,
+    final_value: Array,
+    terminated: Array,
+    truncated: Array,
+    discount: Array | float,
+    trace: Array | float,
+) -> Array:
+    """Advantages of the actions taken, [T, ...], by one backward scan.
+
+    Args:
+        reward: [T, ...].
+        value: of the observations acted on, [T, ...].
+        final_value: of the observations that the steps led to, before any new beginning, [T, ...];
+            it counts unless the episode terminated: a truncated episode keeps its future.
+        terminated: [T, ...] bool.
+        truncated: [T, ...] bool.
+        discount: gamma, in [0, 1].
+        trace: lambda, in [0, 1].
+
+    >>> one, no = jnp.ones(2), jnp.zeros(2, bool)
+    >>> advantages(one, 0 * one, 0 * one, no, no, 0.5, 1.0)
+    Array([1.5, 1. ], dtype=float32)
+    """
+    error = reward + discount * jnp.where(terminated, 0.0, final_value) - value
+    going_on = jnp.where(terminated | truncated, 0.0, discount * trace)
+
+    def back(later: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+        now = row[0] + row[1] * later
+        return now, now
+
+    return jax.lax.scan(back, jnp.zeros_like(error[0]), (error, going_on), reverse=True)[1]

@@ -1,0 +1,121 @@
+"""The networks of the learners: an actor and a critic, and distributions over actions.
+
+Every product states full precision, so that scores do not change with the device's default.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.rl.spaces import Box, Space
+
+
+class MLP(nn.Module):
+    """Layers of the widths `hidden`, then `outputs` numbers; orthogonal, the last times `scale`."""
+
+    outputs: int
+    hidden: Sequence[int] = (64, 64)
+    scale: float = 1.0
+    activation: Callable[[Array], Array] = nn.tanh
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """[..., inputs] to [..., outputs]."""
+        for width in self.hidden:
+            x = self.activation(self._dense(width, 2**0.5)(x))
+        return self._dense(self.outputs, self.scale)(x)
+
+    def _dense(self, width: int, scale: float) -> nn.Dense:
+        start = nn.initializers.orthogonal(scale)
+        return nn.Dense(width, kernel_init=start, precision="highest")
+
+
+class Normal(NamedTuple):
+    """Independent normal distributions."""
+
+    mean: Array  # [..., A]
+    log_std: Array  # [..., A]
+
+    def sample(self, key: Array) -> Array:
+        """Random actions; an environment gets them clipped to its bounds."""
+        return self.mean + jnp.exp(self.log_std) * jax.random.normal(key, self.mean.shape)
+
+    def mode(self) -> Array:
+        """The likeliest actions."""
+        return self.mean
+
+    def log_prob(self, action: Array) -> Array:
+        """Logarithm of the density, [...]."""
+        z = (action - self.mean) * jnp.exp(-self.log_std)
+        return jnp.sum(-0.5 * z * z - self.log_std - 0.5 * jnp.log(2 * jnp.pi), -1)
+
+    def entropy(self) -> Array:
+        """In nats, [...]."""
+        return jnp.sum(self.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e), -1)
+
+
+class Categorical(NamedTuple):
+    """A choice among A."""
+
+    logits: Array  # [..., A]
+
+    def sample(self, key: Array) -> Array:
+        """Random actions."""
+        return jax.random.categorical(key, self.logits)
+
+    def mode(self) -> Array:
+        """The likeliest actions."""
+        return jnp.argmax(self.logits, -1)
+
+    def log_prob(self, action: Array) -> Array:
+        """Logarithm of the probability, [...]."""
+        all = jax.nn.log_softmax(self.logits)
+        return jnp.take_along_axis(all, action[..., None], -1)[..., 0]
+
+    def entropy(self) -> Array:
+        """In nats, [...]."""
+        all = jax.nn.log_softmax(self.logits)
+        return -jnp.sum(jnp.exp(all) * all, -1)
+
+
+class ActorCritic(nn.Module):
+    """Separate networks for action and value; the spread of real actions is a parameter."""
+
+    space: Space
+    hidden: Sequence[int] = (64, 64)
+    log_std: float = -0.5
+
+    def setup(self) -> None:
+        """Make both networks."""
+        real = isinstance(self.space, Box)
+        self.count = self.space.shape[0] if isinstance(self.space, Box) else self.space.size
+        self.actor = MLP(self.count, self.hidden, 0.01)
+        self.critic = MLP(1, self.hidden, 1.0)
+        if real:
+            start = nn.initializers.constant(self.log_std)
+            self.spread = self.param("spread", start, (self.count,))
+
+    def __call__(self, x: Array) -> tuple[Normal | Categorical, Array]:
+        """Observations [..., O] to a distribution over actions and values [...]."""
+        return self.act(x), self.value(x)
+
+    def act(self, x: Array) -> Normal | Categorical:
+        """The distribution over actions."""
+        out = self.actor(x)
+        if isinstance(self.space, Box):
+            lead = (1,) * (out.ndim - 1)
+            return Normal(out, jnp.broadcast_to(self.spread.reshape(*lead, -1), out.shape))
+        return Categorical(out)
+
+    def value(self, x: Array) -> Array:
+        """The values."""
+        return self.critic(x)[..., 0]
+
+
+def feasible(space: Space, action: Array) -> Any:
+    """Real actions clipped to the bounds of `space`; whole numbers as they are."""
+    return jnp.clip(action, space.low, space.high) if isinstance(space, Box) else action

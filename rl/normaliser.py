@@ -1,0 +1,63 @@
+"""Running mean and variance of observations: Chan, Golub & LeVeque (1983), equations 2.1."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree
+
+
+@pytree
+class Normaliser:
+    """What has been seen so far; `mean` and `square` have the structure of an observation."""
+
+    mean: Any
+    square: Any  # sum of squared deviations from the mean
+    count: Array  # [] observations seen
+
+
+def init(observation: Any) -> Normaliser:
+    """For observations like `observation`, none seen yet."""
+    zero = jax.tree.map(jnp.zeros_like, observation)
+    return Normaliser(zero, zero, jnp.zeros(()))
+
+
+def update(normaliser: Normaliser, observations: Any) -> Normaliser:
+    """Take in a batch of observations: leaves have further axes in front.
+
+    >>> seen = update(init(jnp.zeros(())), jnp.array([1.0, 3.0]))
+    >>> float(seen.mean), float(apply(seen, jnp.float32(4.0)))
+    (2.0, 2.0)
+    """
+
+    def flat(x: Array, like: Array) -> Array:
+        return x.reshape(-1, *like.shape)
+
+    rows = jax.tree.map(flat, observations, normaliser.mean)
+    new = jax.tree.leaves(rows)[0].shape[0]
+    count = normaliser.count + new
+    mean = jax.tree.map(lambda x: jnp.mean(x, 0), rows)
+    shift = jax.tree.map(lambda a, b: a - b, mean, normaliser.mean)
+    square = jax.tree.map(
+        lambda s, x, m, d: (
+            s + jnp.sum((x - m[None]) ** 2, 0) + d * d * normaliser.count * new / count
+        ),
+        *(normaliser.square, rows, mean, shift),
+    )
+    mean = jax.tree.map(lambda m, d: m + d * new / count, normaliser.mean, shift)
+    return Normaliser(mean, square, count)
+
+
+def apply(normaliser: Normaliser, observations: Any) -> Any:
+    """Observations less the mean, over the standard deviation, within ten of it."""
+
+    def scaled(x: Array, mean: Array, square: Array) -> Array:
+        spread = jnp.sqrt(square / jnp.maximum(normaliser.count, 1.0) + 1e-8)
+        lead = (1,) * (x.ndim - mean.ndim)
+        mean, spread = mean.reshape(lead + mean.shape), spread.reshape(lead + spread.shape)
+        known = normaliser.count > 0
+        return jnp.where(known, jnp.clip((x - mean) / jnp.where(known, spread, 1.0), -10, 10), x)
+
+    return jax.tree.map(scaled, observations, normaliser.mean, normaliser.square)

@@ -1,0 +1,161 @@
+"""Proximal policy optimisation, the whole loop one program.
+
+Schulman et al. (2017), arXiv:1707.06347, with the advantages of Schulman et al. (2016),
+arXiv:1506.02438. Departures: observations and advantages are normalised, the learning rate falls
+linearly to zero, values are not clipped (Andrychowicz et al. 2021, arXiv:2006.05990, find no use in
+it). A truncated episode is bootstrapped with the value of its true last observation.
+
+A step of an environment costs about 3 + 3 `epochs` passes through both networks.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree, static
+from jaxgpu.rl import normaliser, optimiser
+from jaxgpu.rl.advantage import advantages
+from jaxgpu.rl.environment import Environment
+from jaxgpu.rl.networks import ActorCritic, Categorical, Normal, feasible
+from jaxgpu.rl.vectorize import VectorState, vectorize
+
+
+@pytree
+class PPO:
+    """What to run; numbers are leaves, to be vmapped over."""
+
+    learning_rate: Array | float = 1e-3  # [] at the start
+    discount: Array | float = 0.99  # [] gamma
+    trace: Array | float = 0.95  # [] lambda
+    clip: Array | float = 0.2  # [] of the probability ratio
+    entropy: Array | float = 0.0  # [] weight of the entropy
+    value: Array | float = 0.5  # [] weight of the value's error
+    max_gradient: Array | float = 0.5  # [] norm
+    updates: Array | float = 1e9  # [] after which the learning rate is zero
+    copies: int = static(default=64)  # B
+    horizon: int = static(default=64)  # T, steps of each copy between updates
+    epochs: int = static(default=4)
+    minibatches: int = static(default=8)
+    hidden: tuple[int, ...] = static(default=(64, 64))
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of environments in one update."""
+        return self.copies * self.horizon
+
+    def init(self, env: Environment, key: Array) -> "State":
+        """Networks before learning, and environments at the start.
+
+        Raises:
+            ValueError: minibatches that do not divide the batch.
+        """
+        if self.steps_per_update % self.minibatches:
+            raise ValueError(
+                f"PPO: {self.minibatches} minibatches of {self.copies} copies times "
+                f"{self.horizon} steps; choose a divisor of {self.steps_per_update}"
+            )
+        env_key, network_key = jax.random.split(key)
+        vector = vectorize(env, self.copies).start(env_key)
+        first = jax.tree.map(lambda x: x[0], vector.observation)
+        params = self._network(env).init(network_key, first)
+        zero = jnp.zeros(())
+        report = {"episode_return": zero, "episodes": zero, "success": zero}
+        state = (params, optimiser.init(params), normaliser.init(first), vector)
+        return State(*state, jnp.int32(0), report)
+
+    def update(self, env: Environment, state: "State", key: Array) -> "State":
+        """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
+        roll_key, learn_key = jax.random.split(key)
+        vector, batch, report = self._rollout(env, state, roll_key)
+        seen = normaliser.update(state.seen, batch["observation"])
+        batch = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
+        batch["observation"] = normaliser.apply(state.seen, batch["observation"])
+        rate = self.learning_rate * jnp.maximum(
+            1 - state.update.astype(jnp.float32) / self.updates, 0.0
+        )
+
+        def learn(carry: Any, rows: Array) -> tuple[Any, None]:
+            params, memory = carry
+            part = jax.tree.map(lambda x: x[rows], batch)
+            slope = jax.grad(self._loss)(params, self._network(env), part)
+            return optimiser.descend(params, memory, slope, rate, self.max_gradient), None
+
+        order = [
+            jax.random.permutation(k, self.steps_per_update).reshape(self.minibatches, -1)
+            for k in jax.random.split(learn_key, self.epochs)
+        ]
+        start = (state.params, state.memory)
+        (params, memory), _ = jax.lax.scan(learn, start, jnp.concatenate(order))
+        return State(params, memory, seen, vector, state.update + 1, report)
+
+    def policy(self, env: Environment, state: "State") -> Any:
+        """The learnt policy: observation to its likeliest action."""
+
+        def act(observation: Any) -> Array:
+            x = normaliser.apply(state.seen, observation)
+            return feasible(env.action_space, self._act(env, state.params, x).mode())
+
+        return act
+
+    def _rollout(self, env: Environment, state: "State", key: Array) -> tuple[Any, dict, dict]:
+        copies, network = vectorize(env, self.copies), self._network(env)
+
+        def move(carry: VectorState, key: Array) -> tuple[VectorState, Any]:
+            act_key, step_key = jax.random.split(key)
+            x = normaliser.apply(state.seen, carry.observation)
+            choice, value = self._apply(network, state.params, x)
+            action = choice.sample(act_key)
+            after, out = copies.advance(carry, feasible(env.action_space, action), step_key)
+            likely = choice.log_prob(action)
+            return after, (carry.observation, action, likely, value, out)
+
+        keys = jax.random.split(key, self.horizon)
+        vector, (observation, action, likely, value, out) = jax.lax.scan(move, state.vector, keys)
+        final: Any = network.apply(
+            state.params, normaliser.apply(state.seen, out.final), method=ActorCritic.value
+        )
+        gain = advantages(
+            *(out.reward, value, final, out.terminated, out.truncated, self.discount, self.trace)
+        )
+        batch = {"observation": observation, "action": action, "likely": likely}
+        batch |= {"advantage": gain, "target": gain + value}
+        ended = jnp.sum(out.over.astype(jnp.float32))
+        mean = lambda x: jnp.sum(jnp.where(out.over, x, 0.0)) / jnp.maximum(ended, 1.0)
+        report = {"episode_return": mean(out.info["episode_return"]), "episodes": ended}
+        return vector, batch, report | {"success": mean(out.info["success"].astype(jnp.float32))}
+
+    def _loss(self, params: Any, network: ActorCritic, part: dict[str, Array]) -> Array:
+        choice, value = self._apply(network, params, part["observation"])
+        gain = part["advantage"]
+        gain = (gain - jnp.mean(gain)) / (jnp.std(gain) + 1e-8)
+        ratio = jnp.exp(choice.log_prob(part["action"]) - part["likely"])
+        bounded = jnp.clip(ratio, 1 - self.clip, 1 + self.clip)
+        surrogate = jnp.mean(jnp.minimum(ratio * gain, bounded * gain))
+        error = jnp.mean((value - part["target"]) ** 2)
+        return self.value * error - surrogate - self.entropy * jnp.mean(choice.entropy())
+
+    def _network(self, env: Environment) -> ActorCritic:
+        return ActorCritic(env.action_space, self.hidden)
+
+    def _apply(
+        self, network: ActorCritic, params: Any, x: Any
+    ) -> tuple[Normal | Categorical, Array]:
+        out: Any = network.apply(params, x)
+        return out
+
+    def _act(self, env: Environment, params: Any, x: Any) -> Normal | Categorical:
+        return self._apply(self._network(env), params, x)[0]
+
+
+@pytree
+class State:
+    """All of a training: resumed from it, a run goes on to the bit."""
+
+    params: Any
+    memory: Any  # of the optimiser
+    seen: normaliser.Normaliser
+    vector: VectorState
+    update: Array  # [] updates done
+    report: dict[str, Array]  # means over the episodes that ended in the last rollout

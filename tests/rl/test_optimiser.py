@@ -1,0 +1,28 @@
+"""Adam against its definition."""
+
+import conformance
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.rl import optimiser
+
+
+def test_five_steps_are_those_of_the_paper(x64):
+    """Kingma & Ba, algorithm 1, with gradients cut to the norm 2."""
+    x, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
+    params = jnp.array(x)
+    memory = optimiser.init(params)
+    for t in range(1, 6):
+        slope = 2 * x * t
+        params, memory = optimiser.descend(params, memory, jnp.array(slope), 0.1, 2.0)
+        slope = slope * min(1, 2 / np.linalg.norm(slope))
+        m, v = 0.9 * m + 0.1 * slope, 0.999 * v + 0.001 * slope**2
+        x = x - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-5)
+        np.testing.assert_allclose(params, x, rtol=1e-12)
+
+
+def test_conforms():
+    x = jnp.array([1.0, 2.0])
+    f = jax.jit(lambda x, slope: optimiser.descend(x, optimiser.init(x), slope, 0.1, 1.0)[0])
+    conformance.check(f, x, x, batched=(0, 1))

@@ -1,0 +1,71 @@
+"""PPO: scores, the worth of a truncated episode, and the whole loop as one program."""
+
+import conformance
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import exports
+from rl_probe import Probe
+
+from jaxgpu import rl
+from jaxgpu.rl.networks import ActorCritic
+
+CARTPOLE = rl.PPO(
+    2.5e-3, copies=16, horizon=64, epochs=6, minibatches=4, updates=97.0
+)  # 99,328 steps
+
+
+def scores(env, learner, updates, seeds, limit):
+    """Mean return of 100 episodes after training, for each seed."""
+
+    def one(key):
+        state, _ = rl.learn(env, learner, key, updates)
+        test_key = jax.random.fold_in(key, 1)
+        return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit)
+
+    keys = jax.random.split(jax.random.key(0), seeds)
+    return np.asarray(jax.jit(jax.vmap(one))(keys).total).mean(1)
+
+
+def test_cartpole_is_solved_in_100k_steps_on_eight_seeds():
+    """Bar: 495; Stable-Baselines3's zoo reports 500 at 100k for one run."""
+    total = scores(rl.make("cartpole"), CARTPOLE, 97, 8, 500)
+    assert np.median(total) >= 495 and total.min() >= 475, total
+
+
+def test_a_truncated_episode_keeps_its_worth():
+    """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
+    learner = rl.PPO(
+        3e-3, discount=0.9, copies=8, horizon=40, epochs=4, minibatches=2, hidden=(16,)
+    )
+    env = Probe()
+    state, _ = jax.jit(lambda key: rl.learn(env, learner, key, 150))(jax.random.key(0))
+    network = ActorCritic(env.action_space, (16,))
+    value = network.apply(state.params, jnp.zeros(1), method=ActorCritic.value)
+    np.testing.assert_allclose(value, 10, rtol=0.05)
+
+
+def test_hyper_parameters_are_leaves():
+    env = rl.make("cartpole")
+    small = lambda rate: rl.PPO(rate, copies=2, horizon=4, epochs=1, minibatches=1, hidden=(4,))
+    f = lambda rate, key: rl.learn(env, small(rate), key, 1)[0].params["params"]["critic"]
+    rates = jnp.array([0.0, 0.1])
+    none, some = jax.jit(jax.vmap(f, (0, None)))(rates, jax.random.key(0))["Dense_0"]["kernel"]
+    assert np.abs(none - some).max() > 0.01
+
+
+def test_an_update_is_portable_deterministic_and_calls_no_one_back():
+    env = rl.make("pendulum")
+    learner = rl.PPO(copies=2, horizon=4, epochs=1, minibatches=1, hidden=(4,))
+    state = learner.init(env, jax.random.key(0))
+    update = lambda state: learner.update(env, state, jax.random.key(1))
+    conformance.check_program(update, state)
+    exports(update, state)
+    assert conformance.avals(jax.eval_shape(update, state)) == conformance.avals(state)
+    conformance.assert_deterministic(update, state)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="7 minibatches of 64 copies times 64 steps"):
+        rl.PPO(minibatches=7).init(rl.make("cartpole"), jax.random.key(0))
