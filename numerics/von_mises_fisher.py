@@ -121,11 +121,16 @@ class VonMisesFisher:
     def from_mean(cls, mean: Array) -> "VonMisesFisher":
         """The distribution whose mean vector is `mean`, [d], of length below 1."""
         with scope(mean):
-            square = jnp.sum(mean * mean)
-            length = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
-            first = jnp.zeros_like(mean).at[0].set(1)  # any direction will do for no direction
-            direction = jnp.where(square > 0, mean / jnp.where(square > 0, length, 1.0), first)
-            return cls(direction, iv_ratio_inverse(mean.shape[-1] / 2 - 1, length))
+            return cls(*_direction_and_concentration(mean))
+
+
+@jax.jit  # or every fit outside of a jit would compile the loops of the inverse ratio anew
+def _direction_and_concentration(mean: Array) -> tuple[Array, Array]:
+    square = jnp.sum(mean * mean)
+    length = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+    first = jnp.zeros_like(mean).at[0].set(1)  # any direction will do for no direction
+    direction = jnp.where(square > 0, mean / jnp.where(square > 0, length, 1.0), first)
+    return direction, iv_ratio_inverse(mean.shape[-1] / 2 - 1, length)
 
 
 def log_sphere_area(dimension: int) -> float:
