@@ -1,0 +1,148 @@
+"""RVEA: one survivor a direction, chosen by an angle that counts for more as time goes on.
+
+Cheng, Jin, Olhofer & Sendhoff (2016), doi:10.1109/TEVC.2016.2519378. The survivors fill at most
+as many slots as there are directions; a direction without a member leaves its slot empty. The
+angle between neighbouring directions, which scales the penalty, is computed when the directions
+change and not in every generation. O(N) memory.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.evolution.lattice import Directions
+from jaxgpu.evolution.population import Population, chosen, merge, permutation, sample, take
+from jaxgpu.evolution.problem import Box, Problem
+from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.variation import Variation, children
+from jaxgpu.pytree import pytree
+
+_TILE = 128
+
+
+@pytree
+class RVEA:
+    """What to run; the paper's parameters by default."""
+
+    directions: Directions  # H of them; the population has as many slots
+    variation: Variation = Variation(eta_crossover=30.0, eta_mutation=20.0, crossover=1.0)
+    generations: Array | int = 250  # [] t_max, when the penalty has its full weight
+    alpha: Array | float = 2.0  # [] how late the penalty sets in
+    adaptation: Array | float = 0.1  # [] share of the run between two adaptations of the directions
+
+
+@pytree
+class State:
+    """Where the run is. Empty slots have infinite objectives and violation."""
+
+    population: Population
+    unit: Array  # [H, m] directions, scaled to the range of the objectives
+    angle: Array  # [H] to the nearest other direction, rad
+    box: Box
+    generation: Array  # []
+
+
+@init.register
+def _(spec: RVEA, key: Array, problem: Problem) -> State:
+    h, m = spec.directions.w.shape
+    if problem.objectives != m:
+        raise ValueError(
+            f"RVEA: directions of {m} objectives; the problem has {problem.objectives}"
+        )
+    unit = _normalise(spec.directions.w)
+    members = sample(key, problem, h)
+    return State(members, unit, _angles(unit), problem.box, jnp.int32(0))
+
+
+@ask.register
+def _(spec: RVEA, state: State, key: Array) -> Array:
+    """Children of random pairs of the slots that are filled."""
+    k_first, k_second, k_vary = jax.random.split(key, 3)
+    n = state.population.x.shape[0]
+    filled = jnp.isfinite(state.population.violation)
+    count = jnp.maximum(jnp.sum(filled, dtype=jnp.int32), 1)
+    members = chosen(filled, n)
+    half = (n + 1) // 2
+    a = state.population.x[members[permutation(k_first, n)[:half] % count]]
+    b = state.population.x[members[permutation(k_second, n)[:half] % count]]
+    x = children(k_vary, spec.variation, a, b, state.box)[:n]
+    return jnp.where(state.generation == 0, state.population.x, x)
+
+
+@tell.register
+def _(spec: RVEA, state: State, x: Array, f: Array, violation: Array) -> State:
+    both = merge(state.population, Population(x, f, violation))
+    h, m = state.unit.shape
+    known = jnp.isfinite(both.violation) & jnp.all(jnp.isfinite(both.f), axis=1)
+    low = jnp.min(jnp.where(known[:, None], both.f, jnp.inf), axis=0)
+    g = jnp.where(known[:, None], both.f - low[None], 0)
+    size = jnp.sqrt(jnp.sum(g * g, axis=1))
+    niche, cosine = _nearest(state.unit, g)
+    cosine = jnp.where(size > 0, cosine / jnp.where(size > 0, size, 1), 1)
+    theta = jnp.arccos(jnp.clip(cosine, 0, 1))
+    time = (state.generation / spec.generations).astype(f.dtype)
+    penalty = m * time**spec.alpha * theta / state.angle[niche]
+    # equation 10; among infeasible members of a direction the least violating survives
+    value = jnp.where(known, (1 + penalty) * size, jnp.inf)
+    home = jnp.where(known, niche, h)
+    least = jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(both.violation)
+    value = jnp.where(both.violation <= least[home], value, jnp.inf)
+    best = jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(value)
+    index = jnp.arange(2 * h, dtype=jnp.int32)
+    winner = (
+        jnp.full(h + 1, 2 * h, jnp.int32)
+        .at[home]
+        .min(jnp.where(known & (value == best[home]), index, 2 * h))[:h]
+    )
+    filled = winner < 2 * h
+    members = take(both, jnp.minimum(winner, 2 * h - 1))
+    members = Population(
+        members.x,
+        jnp.where(filled[:, None], members.f, jnp.inf),
+        jnp.where(filled, members.violation, jnp.inf),
+    )
+    unit, angle = _adapt(spec, state, members)
+    return State(members, unit, angle, state.box, state.generation + 1)
+
+
+def _adapt(spec: RVEA, state: State, members: Population) -> tuple[Array, Array]:
+    """Scale the directions to the ranges of the survivors, now and then."""
+    every = jnp.maximum(jnp.ceil(spec.adaptation * spec.generations), 1).astype(jnp.int32)
+
+    def scaled() -> tuple[Array, Array]:
+        known = jnp.isfinite(members.f)
+        high = jnp.max(jnp.where(known, members.f, -jnp.inf), axis=0)
+        span = high - jnp.min(jnp.where(known, members.f, jnp.inf), axis=0)
+        span = jnp.where(jnp.isfinite(span) & (span > 1e-6), span, 1e-6)
+        unit = _normalise(spec.directions.w * span[None])
+        return unit, _angles(unit)
+
+    due = (state.generation % every == 0) & (state.generation > 0)
+    return lax.cond(due, scaled, lambda: (state.unit, state.angle))
+
+
+def _normalise(w: Array) -> Array:
+    return w / jnp.sqrt(jnp.sum(w * w, axis=1, keepdims=True))
+
+
+def _nearest(unit: Array, g: Array) -> tuple[Array, Array]:
+    """The direction with the greatest projection of each point, and the projection."""
+
+    def one(point: Array) -> tuple[Array, Array]:
+        along = jnp.sum(unit * point[None], axis=1)
+        index = jnp.argmax(along).astype(jnp.int32)
+        return index, along[index]
+
+    return lax.map(one, g, batch_size=_TILE)
+
+
+def _angles(unit: Array) -> Array:
+    """Angle from each direction to the nearest other one, rad. From the chord: exact if small."""
+    h = unit.shape[0]
+
+    def nearest(i: Array) -> Array:
+        chord = jnp.sum((unit - unit[i][None]) ** 2, axis=1)
+        return jnp.min(jnp.where(jnp.arange(h) == i, jnp.inf, chord))
+
+    chord = jnp.sqrt(lax.map(nearest, jnp.arange(h), batch_size=_TILE))
+    return 2 * jnp.arcsin(jnp.minimum(chord / 2, 1))

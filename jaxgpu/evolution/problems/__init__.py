@@ -1,0 +1,1 @@
+"""Test problems, checked against independent implementations."""

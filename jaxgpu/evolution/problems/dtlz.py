@@ -1,0 +1,181 @@
+"""DTLZ1-7, any number of objectives, with convex, inverted and constrained forms.
+
+Deb, Thiele, Laumanns & Zitzler (2005), doi:10.1007/1-84628-137-7_6; convex DTLZ2 and constrained
+C1-DTLZ1, C2-DTLZ2, C3-DTLZ4: Deb & Jain (2014), Jain & Deb (2014),
+doi:10.1109/TEVC.2013.2281535, doi:10.1109/TEVC.2013.2281534; inverted DTLZ1 from the latter.
+
+Angles are given as shares of a quarter turn and their cosines as sines of what is left, so that
+cos(pi/2) is exactly 0: in float32 it would be -4e-8, and a point on the boundary would gain by
+being far from the front.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.evolution.problem import Problem, box
+
+
+def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
+    """Linear front sum f = 1/2 behind 11^k - 1 local ones. Default k = 5 distance variables.
+
+    >>> float(dtlz1().function(jnp.full(7, 0.5)).sum())
+    0.5
+    """
+    return _problem(_first(objectives), objectives, variables, 5)
+
+
+def dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
+    """The unit sphere."""
+    return _problem(_spherical(objectives, _bowl, lambda x: x), objectives, variables, 10)
+
+
+def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
+    """The unit sphere behind 3^k - 1 local fronts."""
+    return _problem(_spherical(objectives, _rugged, lambda x: x), objectives, variables, 10)
+
+
+def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
+    """The unit sphere, with most of the box mapped to its edges."""
+    return _problem(_spherical(objectives, _bowl, lambda x: x**100), objectives, variables, 10)
+
+
+def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
+    """A curve on the unit sphere (for m = 3; beyond it the front is not degenerate)."""
+    return _problem(_degenerate(objectives, _bowl), objectives, variables, 10)
+
+
+def dtlz6(objectives: int = 3, variables: int | None = None) -> Problem:
+    """The curve of DTLZ5, hard to reach: g = sum x^0.1."""
+    return _problem(_degenerate(objectives, lambda z: jnp.sum(z**0.1)), objectives, variables, 10)
+
+
+def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
+    """2^(m-1) disconnected regions."""
+
+    def function(x: Array) -> Array:
+        y, z = x[: objectives - 1], x[objectives - 1 :]
+        g = 1 + 9 * jnp.mean(z)
+        h = objectives - jnp.sum(y / (1 + g) * (1 + jnp.sin(3 * jnp.pi * y)))
+        return jnp.append(y, (1 + g) * h)
+
+    return _problem(function, objectives, variables, 20)
+
+
+def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
+    """DTLZ2 with f_i^4, and f_m^2 for the last: a convex front."""
+    sphere = _spherical(objectives, _bowl, lambda x: x)
+
+    def function(x: Array) -> Array:
+        f = sphere(x)
+        return jnp.append(f[:-1] ** 4, f[-1] ** 2)
+
+    return _problem(function, objectives, variables, 10)
+
+
+def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
+    """DTLZ1 with its triangle turned over: f -> (1 + g) / 2 - f."""
+    first = _first(objectives)
+
+    def function(x: Array) -> Array:
+        f = first(x)
+        return jnp.sum(f) - f  # the objectives of DTLZ1 add up to (1 + g) / 2
+
+    return _problem(function, objectives, variables, 5)
+
+
+def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
+    """DTLZ1 that is feasible only near its front."""
+    first = _first(objectives)
+
+    def function(x: Array) -> tuple[Array, Array]:
+        f = first(x)
+        return f, jnp.sum(f[:-1]) / 0.5 + f[-1] / 0.6 - 1
+
+    return _problem(function, objectives, variables, 5)
+
+
+def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
+    """DTLZ2, feasible in spheres around the ends and the middle of its front."""
+    sphere = _spherical(objectives, _bowl, lambda x: x)
+    r = 0.4 if objectives == 3 else 0.5
+
+    def function(x: Array) -> tuple[Array, Array]:
+        f = sphere(x)
+        square = f * f
+        ends = (f - 1) ** 2 + jnp.sum(square) - square - r**2
+        middle = jnp.sum((f - objectives**-0.5) ** 2) - r**2
+        return f, jnp.minimum(jnp.min(ends), middle)
+
+    return _problem(function, objectives, variables, 10)
+
+
+def c3_dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
+    """DTLZ4 behind m ellipsoids, whose union is the front."""
+    sphere = _spherical(objectives, _bowl, lambda x: x**100)
+
+    def function(x: Array) -> tuple[Array, Array]:
+        f = sphere(x)
+        square = f * f
+        broken = 1 - (square / 4 + jnp.sum(square) - square)
+        return f, jnp.sum(jnp.maximum(broken, 0))
+
+    return _problem(function, objectives, variables, 10)
+
+
+def _problem(
+    function: Callable[[Array], object], objectives: int, variables: int | None, distance: int
+) -> Problem:
+    count = objectives - 1 + distance if variables is None else variables
+    if objectives < 2 or count < objectives:
+        raise ValueError(
+            f"dtlz: {objectives} objectives, {count} variables; need 2 <= objectives <= variables"
+        )
+    return Problem(box(0.0, 1.0, count), function, objectives)
+
+
+def _first(m: int) -> Callable[[Array], Array]:
+    def function(x: Array) -> Array:
+        y = x[: m - 1]
+        product = jnp.append(jnp.ones_like(x[:1]), jnp.cumprod(y))[::-1]
+        return (
+            0.5 * (1 + _rugged(x[m - 1 :])) * product * jnp.append(1.0, 1 - y[::-1]).astype(x.dtype)
+        )
+
+    return function
+
+
+def _spherical(
+    m: int, distance: Callable[[Array], Array], bias: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
+    def function(x: Array) -> Array:
+        return (1 + distance(x[m - 1 :])) * on_sphere(bias(x[: m - 1]))
+
+    return function
+
+
+def _degenerate(m: int, distance: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    def function(x: Array) -> Array:
+        g = distance(x[m - 1 :])
+        y = (1 + 2 * g * x[: m - 1]) / (2 * (1 + g))
+        return (1 + g) * on_sphere(y.at[0].set(x[0]))
+
+    return function
+
+
+def on_sphere(y: Array) -> Array:
+    """Point of the unit sphere with polar angles y quarter turns. [m - 1] -> [m], not negative."""
+    one = jnp.ones_like(y[:1])
+    cosine = jnp.sin(jnp.pi / 2 * (1 - y))
+    product = jnp.append(one, jnp.cumprod(cosine))[::-1]
+    return product * jnp.append(one, jnp.sin(jnp.pi / 2 * y[::-1]))
+
+
+def _bowl(z: Array) -> Array:
+    return jnp.sum((z - 0.5) ** 2)
+
+
+def _rugged(z: Array) -> Array:
+    s = z - 0.5
+    return 100 * (z.shape[0] + jnp.sum(s * s - jnp.cos(20 * jnp.pi * s)))

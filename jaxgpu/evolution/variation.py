@@ -1,0 +1,83 @@
+"""Crossover and mutation of real vectors in a box.
+
+Simulated binary crossover: Deb & Agrawal (1995), in the bounded form of Deb & Beyer (1999) that
+the authors' NSGA-II and NSGA-III codes use. Polynomial mutation: Deb & Goyal (1996), bounded.
+Each random number is drawn once: one 32-bit word gives a spread and two coins, and a word below
+the mutation rate is, divided by the rate, the uniform number that the mutation needs.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.evolution.problem import Box
+from jaxgpu.pytree import pytree
+
+
+@pytree
+class Variation:
+    """How children are made of two parents."""
+
+    eta_crossover: Array | float = 15.0  # [] index of the crossover; large keeps children close
+    eta_mutation: Array | float = 20.0  # [] index of the mutation
+    crossover: Array | float = 0.9  # [] probability that a pair is crossed at all
+    mutation: Array | float = 1.0  # [] expected number of mutated variables of a child
+
+
+def children(key: Array, spec: Variation, a: Array, b: Array, box: Box) -> Array:
+    """Two children of each pair of parents, crossed and mutated. [P, D], [P, D] -> [2 P, D]."""
+    k_cross, k_mutate = jax.random.split(key)
+    c, d = sbx(k_cross, a, b, box, spec.eta_crossover, spec.crossover)
+    x = jnp.concatenate([c, d])
+    return polynomial_mutation(k_mutate, x, box, spec.eta_mutation, spec.mutation / x.shape[1])
+
+
+def sbx(
+    key: Array, a: Array, b: Array, box: Box, eta: Array | float, probability: Array | float
+) -> tuple[Array, Array]:
+    """Simulated binary crossover: children spread about the parents as their distance is.
+
+    Each variable of a crossed pair is crossed with probability 1/2. The two children keep the
+    mean of the parents where no bound is near.
+    """
+    k_pair, k_bits = jax.random.split(key)
+    bits = jax.random.bits(k_bits, a.shape, jnp.uint32)
+    u = ((bits >> 9).astype(a.dtype) + 0.5) * 2.0**-23
+    paired = jax.random.bernoulli(k_pair, probability, (a.shape[0], 1))
+    low, high = jnp.minimum(a, b), jnp.maximum(a, b)
+    gap = high - low
+    crossed = paired & ((bits & 1) == 1) & (gap > 0)
+    gap = jnp.where(crossed, gap, 1)
+    power = 1 / (eta + 1)
+
+    def spread(room: Array) -> Array:
+        """How far from the mean, in half gaps, given the room outside the pair in gaps."""
+        alpha = 2 - (1 + 2 * room) ** -(eta + 1)
+        v = u * alpha
+        return jnp.where(v <= 1, v, 1 / (2 - v)) ** power
+
+    mean = 0.5 * (low + high)
+    c = mean - 0.5 * spread(jnp.maximum(low - box.lower[None], 0) / gap) * gap
+    d = mean + 0.5 * spread(jnp.maximum(box.upper[None] - high, 0) / gap) * gap
+    swap = (bits & 2) == 2
+    c, d = jnp.where(swap, d, c), jnp.where(swap, c, d)
+    c, d = (jnp.clip(x, box.lower[None], box.upper[None]) for x in (c, d))
+    return jnp.where(crossed, c, a), jnp.where(crossed, d, b)
+
+
+def polynomial_mutation(
+    key: Array, x: Array, box: Box, eta: Array | float, probability: Array | float
+) -> Array:
+    """Move each variable with the given probability, by a polynomial share of the box."""
+    draw = jax.random.bits(key, x.shape, jnp.uint32).astype(x.dtype) * 2.0**-32
+    mutated = draw < probability
+    u = draw / probability
+    width = (box.upper - box.lower)[None]
+    at = (x - box.lower[None]) / jnp.where(width > 0, width, 1)
+    down = u < 0.5
+    room = jnp.where(down, 1 - at, at) ** (eta + 1)
+    v = jnp.where(down, 2 * u, 2 - 2 * u)
+    # |shift| of the unit box; v + (1 - v) room is in [0, 1]
+    shift = 1 - jnp.clip(v + (1 - v) * room, 0, 1) ** (1 / (eta + 1))
+    moved = x + jnp.where(down, -shift, shift) * width
+    return jnp.where(mutated, jnp.clip(moved, box.lower[None], box.upper[None]), x)

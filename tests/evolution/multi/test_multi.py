@@ -1,0 +1,178 @@
+"""Every multi-objective algorithm: reaches its front from five seeds, and keeps the protocol."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import avals, check_program, exports
+
+from jaxgpu.evolution import indicators, multi, protocol
+from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.problem import Box, Problem, evaluate
+from jaxgpu.evolution.problems import dtlz
+
+LATTICE = das_dennis(3, 6)  # 28 directions
+SPHERE = LATTICE.w / jnp.sqrt(jnp.sum(LATTICE.w**2, axis=1, keepdims=True))
+INVERSE = 1 / jnp.maximum(LATTICE.w, 1e-6)  # where w_i f_i are equal: Tchebycheff's optima
+INVERSE = INVERSE / jnp.sqrt(jnp.sum(INVERSE**2, axis=1, keepdims=True))
+IDEAL, IDEAL_TCHEBYCHEFF = (
+    float(indicators.hypervolume(f, jnp.full(3, 1.1))) for f in (SPHERE, INVERSE)
+)
+SPECS = {
+    "nsga2": multi.NSGA2(population=40),
+    "nsga3": multi.NSGA3(LATTICE, population=28),
+    "unsga3": multi.NSGA3(LATTICE, population=28, unified=True),
+    "moead": multi.moead(LATTICE, 8),
+    "moead_tchebycheff": multi.moead(LATTICE, 8, "tchebycheff"),
+    "rvea": multi.RVEA(LATTICE, generations=200),
+}
+# least share of the volume of the 28 ideal points, over five seeds; those that seek the lattice
+# must come close to it, crowding spreads unevenly
+SHARE = {"nsga2": 0.88}
+
+
+@pytest.mark.parametrize("name", [*SPECS])
+def test_reaches_the_sphere_from_five_seeds(name):
+    problem = dtlz.dtlz2(3, 7)
+
+    def volume(key):
+        state = protocol.evolve(SPECS[name], problem, key, 200)
+        return indicators.hypervolume(state.population.f, jnp.full(3, 1.1))
+
+    ideal = IDEAL_TCHEBYCHEFF if name == "moead_tchebycheff" else IDEAL
+    got = jax.jit(jax.vmap(volume))(jax.random.split(jax.random.key(5), 5))
+    assert got.min() > SHARE.get(name, 0.97) * ideal, got / ideal
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea"])
+def test_feasible_members_come_first_and_the_front_is_the_constrained_one(name):
+    problem = dtlz.c2_dtlz2(3, 5)
+
+    def last(key):
+        return protocol.evolve(SPECS[name], problem, key, 150).population
+
+    members = jax.jit(jax.vmap(last))(jax.random.split(jax.random.key(1), 5))
+    f, violation = np.asarray(members.f), np.asarray(members.violation)
+    alive = np.isfinite(violation)
+    assert (violation[alive] == 0).mean() > 0.8
+    radius = np.linalg.norm(np.where(alive[..., None], f, 1), axis=2)[alive]
+    assert np.median(radius) < 1.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea"])
+def test_failed_evaluations_neither_win_nor_spread(name):
+    sphere = dtlz.dtlz2(3, 7)
+
+    def function(x):
+        return jnp.where(x[-1] < 0.3, jnp.nan, sphere.function(x))
+
+    problem = Problem(sphere.box, function, 3)
+    run = jax.jit(lambda key: protocol.evolve(SPECS[name], problem, key, 60))
+    members = run(jax.random.key(0)).population
+    assert np.isfinite(members.x).all() and not np.isnan(members.f).any()
+    known = np.isfinite(members.violation)
+    assert known.sum() >= 5 and (np.asarray(members.x)[known, -1] >= 0.3).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea"])
+def test_protocol(name):
+    spec, problem = SPECS[name], dtlz.dtlz2(3, 7)
+    key = jax.random.key(0)
+    state = jax.jit(protocol.init)(spec, key, problem)
+    step = lambda spec, state, key: protocol.step(spec, problem, state, key)
+    compiled = jax.jit(step)
+    after = compiled(spec, state, key)
+    assert avals(after) == avals(state)
+    for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(compiled(spec, state, key))):
+        if not jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            np.testing.assert_array_equal(a, b)
+    # the first candidates are the first population, and all are in the box
+    x = protocol.ask(spec, state, key)
+    np.testing.assert_array_equal(x, state.population.x)
+    x = protocol.ask(spec, after, key)
+    assert ((x >= 0) & (x <= 1)).all() and (x != state.population.x).any()
+    check_program(lambda state: step(spec, state, key), after)
+    exports(
+        lambda x: step(spec, dataclasses.replace(after, box=Box(*x)), key),
+        (problem.box.lower, problem.box.upper),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea"])
+def test_a_run_is_the_same_when_it_is_cut_and_resumed(name, tmp_path):
+    spec, problem, key = SPECS[name], dtlz.dtlz2(3, 5), jax.random.key(3)
+    spread = lambda state: jnp.max(state.population.x)
+    whole = protocol.run(spec, problem, key, 20, measure=spread)
+    protocol.run(spec, problem, key, 12, measure=spread, out=tmp_path)
+    again = protocol.run(spec, problem, key, 20, measure=spread, out=tmp_path, resume=True)
+    np.testing.assert_array_equal(again.state.population.x, whole.state.population.x)
+    np.testing.assert_array_equal(again.history, whole.history)
+    assert again.timing.steps == 8
+
+
+@pytest.mark.slow
+def test_hyper_parameters_and_seeds_are_batch_axes():
+    problem = dtlz.dtlz2(3, 7)
+
+    def final(eta, key):
+        variation = dataclasses.replace(SPECS["nsga2"].variation, eta_crossover=eta)
+        spec = dataclasses.replace(SPECS["nsga2"], variation=variation)
+        return protocol.evolve(spec, problem, key, 5).population.f
+
+    eta, keys = jnp.array([5.0, 30.0]), jax.random.split(jax.random.key(0), 3)
+    table = jax.jit(jax.vmap(jax.vmap(final, (None, 0)), (0, None)))(eta, keys)
+    assert table.shape == (2, 3, 40, 3)
+    alone = jax.jit(final)(eta[1], keys[2])
+    # powers may be fused differently: an ulp each, grown over five generations
+    np.testing.assert_allclose(table[1, 2], alone, rtol=1e-4, atol=1e-4)
+
+
+def test_float64_runs_in_float64(x64):
+    state = protocol.evolve(SPECS["nsga2"], dtlz.dtlz2(3, 7), jax.random.key(0), 2)
+    assert state.population.f.dtype == jnp.float64
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nsga2", "nsga3"])
+def test_memory_of_a_generation_grows_linearly(name):
+    problem = dtlz.dtlz2(3)
+
+    def used(n):
+        specs = {"nsga2": multi.NSGA2(population=n)}
+        specs["nsga3"] = multi.NSGA3(das_dennis(3, int((2 * n) ** 0.5)), population=n)
+        state = jax.eval_shape(lambda k: protocol.init(specs[name], k, problem), jax.random.key(0))
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        step = jax.jit(lambda state, key: protocol.step(specs[name], problem, state, key))
+        return step.lower(state, key).compile().memory_analysis().temp_size_in_bytes
+
+    small, large = used(1 << 14), used(1 << 17)
+    assert large < 8 * 1.4 * small
+    assert large < 1e9 * (1 << 17) / 1e5  # 1 GB at 1e5
+
+
+def test_copies_are_ranked_last():
+    problem = Problem(Box(jnp.zeros(2), jnp.ones(2)), lambda x: x, 2)
+    spec = multi.NSGA2(population=4)
+    state = protocol.init(spec, jax.random.key(0), problem)
+    x = jnp.array([[0.0, 0.5]] * 3 + [[0.6, 0.6]])
+    state = protocol.tell(spec, state, x, *evaluate(problem, x))
+    y = jnp.array([[0.7, 0.7], [0.8, 0.8], [0.0, 0.5], [0.9, 0.9]])
+    kept = np.asarray(protocol.tell(spec, state, y, *evaluate(problem, y)).population.x)
+    assert len(np.unique(kept, axis=0)) == 4 and kept.max() < 0.85
+
+
+def test_bad_specs_are_named():
+    with pytest.raises(ValueError, match="must be even"):
+        multi.NSGA2(population=7)
+    with pytest.raises(ValueError, match="directions of 3 objectives; the problem has 2"):
+        protocol.init(SPECS["nsga3"], jax.random.key(0), dtlz.dtlz2(2))
+    with pytest.raises(ValueError, match="scalarisation='pbi'"):
+        multi.moead(LATTICE, 8, "pbi")
+    with pytest.raises(TypeError, match="no registered algorithm"):
+        protocol.ask("nsga2", None, jax.random.key(0))

@@ -1,0 +1,53 @@
+"""What the algorithms share, by its definition."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.evolution import population
+from jaxgpu.evolution.population import Population
+from jaxgpu.evolution.problem import Box, Problem
+
+
+def members(x):
+    x = jnp.asarray(x, jnp.float32)
+    return Population(x, jnp.sum(x, 1, keepdims=True), jnp.zeros(len(x), jnp.float32))
+
+
+def test_a_sample_fills_the_box_evenly_and_is_not_evaluated():
+    box = Box(jnp.array([-1.0, 10.0]), jnp.array([1.0, 30.0]))
+    got = population.sample(jax.random.key(0), Problem(box, lambda x: x, 2), 4000)
+    assert (got.x >= box.lower[None]).all() and (got.x <= box.upper[None]).all()
+    # six standard deviations of the mean of 4000 uniform numbers
+    middle = np.abs(np.asarray(got.x).mean(0) - [0, 20]) / [2, 20]
+    assert (middle < 6 / np.sqrt(12 * 4000)).all()
+    assert np.isinf(got.f).all() and np.isinf(got.violation).all()
+
+
+def test_marked_members_are_found_in_order():
+    mask = np.random.default_rng(0).random(500) < 0.3
+    got = jax.jit(population.chosen, static_argnums=1)(mask, int(mask.sum()))
+    np.testing.assert_array_equal(got, np.flatnonzero(mask))
+
+
+def test_all_but_the_first_of_equal_members_are_infinitely_bad():
+    random = np.random.default_rng(1)
+    x = random.integers(0, 3, (300, 4))
+    f, violation = jax.jit(population.distinct)(members(x))
+    _, first = np.unique(x, axis=0, return_index=True)
+    kept = np.isin(np.arange(300), first)
+    np.testing.assert_array_equal(np.isfinite(f[:, 0]), kept)
+    np.testing.assert_array_equal(np.isfinite(violation), kept)
+
+
+def test_a_permutation_holds_every_index_once():
+    got = [population.permutation(jax.random.key(i), 100) for i in range(5)]
+    assert all((np.sort(p) == np.arange(100)).all() for p in got)
+    assert len({tuple(np.asarray(p).tolist()) for p in got}) == 5
+
+
+def test_merge_take_and_inside():
+    both = population.merge(members([[1, 2]]), members([[3, 4], [5, 6]]))
+    np.testing.assert_array_equal(population.take(both, jnp.array([2, 0])).x, [[5, 6], [1, 2]])
+    box = Box(jnp.zeros(2), jnp.array([4.0, 5.0]))
+    np.testing.assert_array_equal(population.inside(box, both.x[2:]), [[4, 5]])
