@@ -48,11 +48,10 @@ _MATERIALS = {
 def scene(work: Work) -> Scene:
     """Our form of the work: the rivals' grid has its walls three nodes in, so has ours."""
     dx = 1 / work.nodes
-    body = Body(
-        jnp.asarray(start(work)), _MATERIALS[work.material](work), (dx / 2) ** 3, v=(0.5, 0.0, 0.0)
-    )
+    v = jnp.array([0.5, 0.0, 0.0])
+    body = Body(jnp.asarray(start(work)), _MATERIALS[work.material](work), (dx / 2) ** 3, v=v)
     grid = Grid(dx, (work.nodes - 5,) * 3, lower=(2 * dx,) * 3)
-    return Scene((body,), grid, gravity=(0.0, -9.8, 0.0), dt=np.float32(DT))
+    return Scene((body,), grid, gravity=(0.0, -9.8, 0.0), dt=float(np.float32(DT)))
 
 
 def _forward(work: Work) -> Entry:
