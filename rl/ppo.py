@@ -60,7 +60,7 @@ class PPO:
         vector = vectorize(env, self.copies).start(env_key)
         first = jax.tree.map(lambda x: x[0], vector.observation)
         params = self._network(env).init(network_key, first)
-        zero = jnp.zeros(())
+        zero = jnp.zeros((), jnp.float32)
         report = {"episode_return": zero, "episodes": zero, "success": zero}
         state = (params, optimiser.init(params), normaliser.init(first), vector)
         return State(*state, jnp.int32(0), report)
@@ -122,9 +122,10 @@ class PPO:
         batch = {"observation": observation, "action": action, "likely": likely}
         batch |= {"advantage": gain, "target": gain + value}
         ended = jnp.sum(out.over.astype(jnp.float32))
-        mean = lambda x: jnp.sum(jnp.where(out.over, x, 0.0)) / jnp.maximum(ended, 1.0)
+        single = lambda x: jnp.where(out.over, x.astype(jnp.float32), 0.0)
+        mean = lambda x: jnp.sum(single(x)) / jnp.maximum(ended, 1.0)
         report = {"episode_return": mean(out.info["episode_return"]), "episodes": ended}
-        return vector, batch, report | {"success": mean(out.info["success"].astype(jnp.float32))}
+        return vector, batch, report | {"success": mean(out.info["success"])}
 
     def _loss(self, params: Any, network: ActorCritic, part: dict[str, Array]) -> Array:
         choice, value = self._apply(network, params, part["observation"])
