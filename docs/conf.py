@@ -14,3 +14,13 @@ exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_preserve_defaults = True
+
+
+def _literal_bars(app, what, name, obj, options, lines):
+    """Docstrings are plain text: |x| in them is a modulus, not a substitution of docutils."""
+    lines[:] = [line if ">>>" in line else line.replace("|", "\\|") for line in lines]
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", _literal_bars)
