@@ -1,7 +1,11 @@
 """What one asks of a star cluster: its energy, its centre, the radii that hold its mass."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
+
+from jaxgpu.pytree import pytree
 
 
 def energy(points: Array, m: Array, softening: Array | float = 0.0) -> tuple[Array, Array]:
@@ -32,11 +36,15 @@ def core(points: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
 
     Casertano & Hut (1985), doi:10.1086/163589, eqs. II.3, II.6 and V.3 with the unbiased density
     from the distance of the sixth neighbour; the radius as NBODY6 weights it, with the density
-    squared. O(N^2) memory: for up to some thousand stars.
+    squared. O(N^2) time, O(N) memory.
     """
     x = points[:3]
-    d2 = jnp.sum((x[:, :, None] - x[:, None]) ** 2, 0)
-    near, index = lax.top_k(-d2, neighbours + 1)  # itself comes first
+
+    def about(place: Array) -> tuple[Array, Array]:
+        d = x - place[:, None]
+        return lax.top_k(-(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), neighbours + 1)
+
+    near, index = lax.map(about, x.T, batch_size=64)  # itself comes first
     enclosed = jnp.sum(m[index[:, 1:neighbours]], 1)  # neither itself nor the last
     density = enclosed / (-near[:, neighbours]) ** 1.5
     centre = jnp.sum(density[None] * x, 1) / jnp.sum(density)
@@ -58,13 +66,133 @@ def lagrangian_radii(points: Array, m: Array, centre: Array, fractions: Array) -
     return r[order][place]
 
 
-def half_mass_relaxation_time(count: int, radius: Array | float) -> Array:
-    """0.138 N r^1.5 / ln(0.11 N), for a cluster of mass 1 with G = 1.
+def class_radii(
+    points: Array, m: Array, centre: Array, fractions: Array, edges: Array
+) -> tuple[Array, Array]:
+    """Lagrangian radii [C, F] of each class of mass, and how many stars it has [C].
 
-    Spitzer (1987), eq. 2-63, with the Coulomb logarithm of Giersz & Heggie (1994).
+    Args:
+        points: positions [6, N] or [3, N].
+        m: masses [N].
+        centre: where radii are measured from [3].
+        fractions: shares [F] of the mass of the class.
+        edges: limits [C + 1] of the classes, ascending; a class holds edges[c] <= m < edges[c + 1].
+
+    The radii of an empty class are nan.
+    """
+
+    def of_class(low: Array, high: Array) -> tuple[Array, Array]:
+        inside = (m >= low) & (m < high)
+        radii = lagrangian_radii(points, jnp.where(inside, m, 0), centre, fractions)
+        return jnp.where(jnp.any(inside), radii, jnp.nan), jnp.sum(inside, dtype=jnp.int32)
+
+    return jax.vmap(of_class)(edges[:-1], edges[1:])
+
+
+def half_mass_relaxation_time(
+    count: int, radius: Array | float, mass: Array | float = 1.0, coulomb: float = 0.11
+) -> Array:
+    """0.138 N r^1.5 / (sqrt(M) ln(gamma N)), with G = 1.
+
+    Spitzer (1987), eq. 2-63, with the Coulomb logarithm of Giersz & Heggie (1994),
+    doi:10.1093/mnras/268.1.257: gamma = 0.11 for equal masses.
+
+    Args:
+        count: number of stars N, above 1 / gamma.
+        radius: half-mass radius r.
+        mass: of all stars together.
+        coulomb: gamma; 0.02 suits a spectrum of masses (Giersz & Heggie 1996).
 
     >>> round(float(half_mass_relaxation_time(1024, 0.7686)), 1)
     20.2
     """
-    radius = jnp.asarray(radius)
-    return 0.138 * count * radius * jnp.sqrt(radius) / jnp.log(0.11 * count)
+    if coulomb * count <= 1:
+        raise ValueError(
+            f"half_mass_relaxation_time: count {count}; must exceed 1 / gamma = {1 / coulomb:.1f}; "
+            "so few stars do not relax"
+        )
+    radius, mass = jnp.asarray(radius), jnp.asarray(mass)
+    return 0.138 * count * radius * jnp.sqrt(radius / mass) / np.log(coulomb * count)
+
+
+@pytree
+class Budget:
+    """Where the energy of a cluster is; G = 1."""
+
+    kinetic: Array  # [] of the motions about the centre of mass
+    bulk: Array  # [] kinetic energy of the centre of mass
+    potential: Array  # [] of all pairs of stars
+    outside: Array  # [] of the stars in a potential from outside
+    binaries: Array  # [] within bound pairs: kinetic and potential of their relative motion
+
+    @property
+    def total(self) -> Array:
+        """The sum; what is within pairs is a part of the others."""
+        return self.kinetic + self.bulk + self.potential + self.outside
+
+    @property
+    def virial_ratio(self) -> Array:
+        """Kinetic energy over the absolute of the potential: 1/2 in equilibrium."""
+        return self.kinetic / jnp.abs(self.potential)
+
+
+def budget(
+    points: Array, m: Array, softening: Array | float = 0.0, outside: Array | None = None
+) -> Budget:
+    """The energy of stars [6, N] with masses m [N] by its parts.
+
+    Args:
+        points: positions over velocities.
+        m: masses.
+        softening: length; 0 for none.
+        outside: potential [N] from outside at each star; none by default.
+
+    O(N^2) time; O(N) memory.
+    """
+    v, mass = points[3:], jnp.sum(m)
+    mean = jnp.sum(m[None] * v, 1) / mass
+    kinetic, inner = energy(points, m, softening)
+    bulk = mass * jnp.sum(mean * mean) / 2
+    pairs = bound_pairs(points, m)
+    part = jnp.zeros_like(m) if outside is None else m * outside
+    return Budget(kinetic - bulk, bulk, inner, jnp.sum(part), jnp.sum(pairs.energy))
+
+
+@pytree
+class Pairs:
+    """Bound pairs, each listed at its first star; zeros elsewhere."""
+
+    partner: Array  # [N] int32: the other star; N where there is none
+    energy: Array  # [N] of the relative motion, negative
+    a: Array  # [N] semi-major axis
+    e: Array  # [N] eccentricity
+
+
+def bound_pairs(points: Array, m: Array) -> Pairs:
+    """Stars that are each other's nearest and bound to each other: O(N^2) time, O(N) memory."""
+    count = m.shape[0]
+    near = nearest(points[:3], points[:3])
+    index = jnp.arange(count, dtype=jnp.int32)
+    d = points[:, near] - points
+    r = jnp.sqrt(jnp.sum(d[:3] * d[:3], 0))
+    gm = m + m[near]
+    specific = jnp.sum(d[3:] * d[3:], 0) / 2 - gm / r
+    pair = (near[near] == index) & (index < near) & (specific < 0)
+    a = -gm / (2 * jnp.where(pair, specific, -1))
+    radial = jnp.sum(d[:3] * d[3:], 0)
+    e2 = (1 - r / a) ** 2 + radial * radial / (gm * a)
+    zero = lambda q: jnp.where(pair, q, 0)
+    energies = zero(m * m[near] / gm * specific)
+    e = jnp.sqrt(jnp.where(pair, e2, 1))
+    return Pairs(jnp.where(pair, near, count), energies, zero(a), zero(e))
+
+
+def nearest(places: Array, stars: Array) -> Array:
+    """Index [K] of the star [3, N] nearest to each place [3, K], one at the place itself apart."""
+
+    def of_one(place: Array) -> Array:
+        d = stars - place[:, None]
+        r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+        return jnp.argmin(jnp.where(r2 > 0, r2, jnp.inf)).astype(jnp.int32)
+
+    return lax.map(of_one, places.T, batch_size=64)

@@ -40,10 +40,8 @@ def drift(x: Array, v: Array, gm: Array, dt: Array | float) -> tuple[Array, Arra
     beta = 2 * gm / r - (v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
     dt = _within_a_period(beta, gm, dt)
     orbit = r, radial, gm - beta * r, beta
-    turn = [x[k - 2] * v[k - 1] - x[k - 1] * v[k - 2] for k in range(3)]
-    spin = turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2]
     known = lax.stop_gradient((orbit, dt))
-    s = _solved(*known, _guesses(*known, *lax.stop_gradient((gm, spin))))
+    s = _solved(*known, _guesses(*known, *lax.stop_gradient((gm, _spin(x, v)))))
     time, distance = _flight(orbit, s)[:2]
     s = s - (time - dt) / distance
     time, distance, (_, g1, g2, g3) = _flight(orbit, s)
@@ -51,6 +49,35 @@ def drift(x: Array, v: Array, gm: Array, dt: Array | float) -> tuple[Array, Arra
     f, g = -gm * g2 / r, dt - gm * g3
     df, dg = -gm * g1 / (r * distance), -gm * g2 / distance
     return x + (f[None] * x + g[None] * v), v + (df[None] * x + dg[None] * v)
+
+
+def pericentre(x: Array, v: Array, gm: Array) -> tuple[Array, Array]:
+    """Time to the nearest pericentre, negative where it is past, and its distance; both [...].
+
+    Args:
+        x: relative position [3, ...].
+        v: relative velocity [3, ...].
+        gm: gravitational parameter of both together [...], positive.
+
+    On a circle every place is a pericentre, and the time means nothing.
+
+    >>> time, q = pericentre(jnp.array([3.0, 0, 0]), jnp.array([0, 1.0, 0]), jnp.float32(1.0))
+    >>> round(float(time), 4), float(q)
+    (0.0, 3.0)
+    """
+    r = jnp.sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])
+    radial = x[0] * v[0] + x[1] * v[1] + x[2] * v[2]
+    beta = 2 * gm / r - (v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+    zeta = gm - beta * r
+    spin = _spin(x, v)
+    e = jnp.sqrt(jnp.maximum(1 - beta * spin / (gm * gm), 0))
+    # where radial G0 + zeta G1, the product r dr/dt, is zero
+    closed = beta > 0
+    k = jnp.sqrt(jnp.where(beta == 0, 1, jnp.abs(beta)))
+    turn = jnp.arctan2(jnp.where(closed, -radial * k, 0), zeta)
+    rise = jnp.arctanh(jnp.where(closed, 0, -radial * k / jnp.where(closed, 1, zeta)))
+    s = jnp.where(beta == 0, -radial / gm, jnp.where(closed, turn, rise) / k)
+    return _flight((r, radial, zeta, beta), s)[0], spin / (gm * (1 + e))
 
 
 def stumpff(z: Array) -> tuple[Array, Array]:
@@ -74,6 +101,12 @@ def stumpff(z: Array) -> tuple[Array, Array]:
     c2 = 2 * half * half / (root * root)
     c3 = jnp.where(closed, root - whole, whole - root) / (root * root * root)
     return jnp.where(near, series[0], c2), jnp.where(near, series[1], c3)
+
+
+def _spin(x: Array, v: Array) -> Array:
+    """The square of the angular momentum."""
+    h = [x[k - 2] * v[k - 1] - x[k - 1] * v[k - 2] for k in range(3)]
+    return h[0] * h[0] + h[1] * h[1] + h[2] * h[2]
 
 
 def _within_a_period(beta: Array, gm: Array, dt: Array) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conformance import check
 
-from jaxgpu.physics.nbody import diagnostics, models
+from jaxgpu.physics.nbody import diagnostics, elements, models
 
 A = 3 * np.pi / 16
 
@@ -94,3 +94,69 @@ def test_the_core_is_weighted_by_casertano_and_huts_densities(x64):
     got = diagnostics.core(jnp.asarray(points), jnp.asarray(m))
     np.testing.assert_allclose(got[0], centre, rtol=1e-12)
     np.testing.assert_allclose(got[1], radius, rtol=1e-12)
+
+
+def test_each_class_of_mass_has_radii_of_its_own(x64):
+    random = np.random.default_rng(4)
+    points, m = random.normal(size=(6, 60)), random.uniform(0.1, 2, 60)
+    centre, edges = np.array([0.2, 0, -0.1]), [0.1, 0.5, 1.0, 5.0, 9.0]
+    fractions = np.array([0.1, 0.5, 0.9])
+    radii, count = diagnostics.class_radii(
+        *(jnp.asarray(q) for q in (points, m, centre, fractions)), jnp.array(edges)
+    )
+    for c in range(3):
+        own = (m >= edges[c]) & (m < edges[c + 1])
+        r = np.linalg.norm(points[:3, own] - centre[:, None], axis=0)
+        order = np.argsort(r)
+        share = np.cumsum(m[own][order]) / m[own].sum()
+        np.testing.assert_allclose(radii[c], [r[order][share >= f][0] for f in fractions])
+        assert int(count[c]) == own.sum()
+    assert count[3] == 0 and np.isnan(radii[3]).all()
+
+
+def test_a_budget_finds_the_binaries(x64):
+    """Two binaries of known elements in a moving cluster; every part against its definition."""
+    points = (
+        np.array(models.plummer(jax.random.key(3), 40)) * np.array([3.0] * 3 + [0.5] * 3)[:, None]
+    )
+    m = np.random.default_rng(1).uniform(0.5, 1.5, 40) / 40
+    want = []
+    for first, second, a, e in ((3, 17, 1e-3, 0.3), (30, 8, 4e-4, 0.8)):
+        orbit = elements.Elements(*(jnp.asarray(q) for q in (a, e, 0.4, 1.0, 2.0, 0.7)))
+        gm = m[first] + m[second]
+        d = np.concatenate(elements.to_state(orbit, jnp.asarray(gm)))
+        points[:, second] = points[:, first] + m[first] / gm * d
+        points[:, first] -= m[second] / gm * d
+        want.append((min(first, second), max(first, second), a, e, -m[first] * m[second] / (2 * a)))
+    points[3:] += np.array([[0.3], [0.1], [0.0]])
+    outside = points[0] ** 2
+    got = jax.jit(diagnostics.budget)(points, m, 0.0, outside)
+    kinetic, potential = diagnostics.energy(jnp.asarray(points), jnp.asarray(m))
+    v = points[3:] @ m / m.sum()
+    np.testing.assert_allclose(got.bulk, m.sum() * (v @ v) / 2, rtol=1e-12)
+    np.testing.assert_allclose(got.total, kinetic + potential + m @ outside, rtol=1e-12)
+    np.testing.assert_allclose(got.virial_ratio, (kinetic - got.bulk) / -potential, rtol=1e-12)
+    pairs = diagnostics.bound_pairs(jnp.asarray(points), jnp.asarray(m))
+    for i, j, a, e, energy in want:
+        assert pairs.partner[i] == j and pairs.partner[j] == 40
+        np.testing.assert_allclose(
+            [pairs.a[i], pairs.e[i], pairs.energy[i]], [a, e, energy], rtol=1e-9
+        )
+    np.testing.assert_allclose(got.binaries, sum(w[-1] for w in want), rtol=0.01)  # and wide ones
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_nearest_star_is_the_nearest(x64, seed):
+    random = np.random.default_rng(seed)
+    stars, places = random.normal(size=(3, 70)), random.normal(size=(3, 90))
+    places[:, :70] = stars
+    got = diagnostics.nearest(jnp.asarray(places), jnp.asarray(stars))
+    d = np.linalg.norm(places[:, :, None] - stars[:, None], axis=0)
+    np.testing.assert_array_equal(got, np.argmin(np.where(d > 0, d, np.inf), 1))
+
+
+def test_relaxation_is_refused_to_few_stars():
+    with pytest.raises(ValueError, match="half_mass_relaxation_time: count 9; must exceed"):
+        diagnostics.half_mass_relaxation_time(9, 1.0)
+    two = diagnostics.half_mass_relaxation_time(1000, 1.0, mass=4.0, coulomb=0.02)
+    assert abs(float(two) - 0.138 * 1000 / 2 / np.log(20)) < 1e-4
