@@ -51,3 +51,15 @@ def test_conforms_in_either_precision():
     check(draw, data)
     with jax.enable_x64(True):
         assert draw(data).dtype == jnp.float64
+
+
+@pytest.mark.parametrize("ratio, softening", [(0.2, 0.05), (0.0, 0.0)])
+def test_virial_scaling_is_exact(x64, ratio, softening):
+    m = jnp.asarray(np.random.default_rng(0).uniform(0.2, 3, 50))
+    points = models.plummer(jax.random.key(0), 50) * 7.0 + 3.0
+    scaled = models.virial(points, m, ratio, softening)
+    kinetic, potential = diagnostics.energy(scaled, m, softening)
+    target = float(m.sum()) ** 2 / 2
+    np.testing.assert_allclose(potential, -target, rtol=1e-12)
+    np.testing.assert_allclose(kinetic, ratio * target, rtol=1e-12)
+    np.testing.assert_allclose(scaled @ m, 0, atol=1e-12)

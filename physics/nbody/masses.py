@@ -1,0 +1,87 @@
+"""Masses of newborn stars: power laws, in pieces, drawn by inversion.
+
+Salpeter (1955), doi:10.1086/145971; Kroupa (2001), doi:10.1046/j.1365-8711.2001.04022.x, eq. 2.
+Masses are in solar units where the breaks are.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import pytree
+
+_KROUPA_BREAKS = (0.01, 0.08, 0.5)
+_KROUPA_SLOPES = (0.3, 1.3, 2.3)
+
+
+@pytree
+class MassFunction:
+    """dN/dm falls as m^-slope between breaks and is continuous across them."""
+
+    breaks: Array  # [K + 1] ascending masses
+    slopes: Array  # [K] of each piece
+
+
+def salpeter(low: float = 0.1, high: float = 100.0) -> MassFunction:
+    """One piece of slope 2.35.
+
+    >>> round(float(mean(salpeter())), 3)
+    0.351
+    """
+    _check("salpeter", low, high)
+    return MassFunction(jnp.array([low, high], float), jnp.array([2.35], float))
+
+
+def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
+    """Slopes 0.3 below 0.08 solar masses, 1.3 to 0.5 and 2.3 above; from 0.01 on."""
+    _check("kroupa", low, high)
+    if low < _KROUPA_BREAKS[0]:
+        raise ValueError(f"kroupa: low {low}; it begins at 0.01 solar masses; give at least that")
+    inner = [b for b in _KROUPA_BREAKS if low < b < high]
+    breaks = [low, *inner, high]
+    first = np.searchsorted(_KROUPA_BREAKS, breaks[:-1], side="right") - 1
+    slopes = [_KROUPA_SLOPES[k] for k in first]
+    return MassFunction(jnp.array(breaks, float), jnp.array(slopes, float))
+
+
+def draw(key: Array, law: MassFunction, count: int) -> Array:
+    """Masses [count], in the default precision."""
+    return quantile(law, jax.random.uniform(key, count, law.breaks.dtype))
+
+
+def quantile(law: MassFunction, share: Array) -> Array:
+    """The mass below which lies the `share` [...] of all stars, 0 to 1."""
+    height, amount = _pieces(law, 0)
+    below = jnp.concatenate([jnp.zeros_like(amount[:1]), jnp.cumsum(amount)])
+    wanted = share * below[-1]
+    k = jnp.clip(jnp.searchsorted(below, wanted, side="right") - 1, 0, height.shape[0] - 1)
+    a, power = law.breaks[k], 1 - law.slopes[k]
+    part = (wanted - below[k]) / height[k]
+    flat = jnp.abs(power) < 1e-6
+    power = jnp.where(flat, 1, power)
+    scaled = part * jnp.where(flat, 1, a ** (-power))
+    return jnp.where(flat, a * jnp.exp(scaled), a * (1 + power * scaled) ** (1 / power))
+
+
+def mean(law: MassFunction) -> Array:
+    """Mean mass of a star."""
+    return jnp.sum(_pieces(law, 1)[1]) / jnp.sum(_pieces(law, 0)[1])
+
+
+def _pieces(law: MassFunction, moment: int) -> tuple[Array, Array]:
+    """Of each piece the factor before m^-slope, and the integral of m^moment dN over it."""
+    low, high = law.breaks[:-1], law.breaks[1:]
+    # continuity: at each inner break the factor changes by b^(difference of slopes)
+    jumps = (law.slopes[1:] - law.slopes[:-1]) * jnp.log(law.breaks[1:-1])
+    height = jnp.exp(jnp.concatenate([jnp.zeros_like(low[:1]), jnp.cumsum(jumps)]))
+    power = moment + 1 - law.slopes
+    flat = jnp.abs(power) < 1e-6
+    safe = jnp.where(flat, 1, power)
+    span = jnp.where(flat, jnp.log(high / low), (high**safe - low**safe) / safe)
+    return height, height * span
+
+
+def _check(name: str, low: float, high: float) -> None:
+    if not 0 < low < high < np.inf:
+        raise ValueError(f"{name}: low {low}, high {high}; must be 0 < low < high")

@@ -1,0 +1,46 @@
+"""From N-body units, in which G = 1, to solar masses, parsecs, km/s and million years, and back.
+
+Heggie & Mathieu (1986), doi:10.1007/BFb0116419. Constants: IAU 2015 resolution B3 for the Sun's GM,
+IAU 2012 B2 for the parsec, Julian years.
+"""
+
+import math
+
+from jaxgpu.pytree import pytree, static
+
+SUN = 1.3271244e11  # GM of the Sun, km^3 / s^2
+PARSEC = 3.0856775814913673e13  # km
+MYR = 1e6 * 365.25 * 86400  # s
+G = SUN / PARSEC  # pc (km/s)^2 / solar mass: 0.0043009
+
+
+@pytree
+class Scale:
+    """What one N-body unit of mass and of length are; the others follow from G = 1."""
+
+    mass: float = static()  # solar masses
+    length: float = static()  # pc
+
+    def __post_init__(self):
+        for name in ("mass", "length"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise ValueError(f"Scale: {name} {value}; must be positive; in solar masses and pc")
+
+    @property
+    def velocity(self) -> float:
+        """km/s.
+
+        >>> round(Scale(mass=1000.0, length=1.0).velocity, 4)
+        2.0739
+        """
+        return math.sqrt(G * self.mass / self.length)
+
+    @property
+    def time(self) -> float:
+        """Myr.
+
+        >>> round(Scale(mass=1000.0, length=1.0).time, 4)
+        0.4715
+        """
+        return self.length * PARSEC / self.velocity / MYR
