@@ -8,21 +8,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution import pareto
+from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
 from jaxgpu.evolution.pareto.crowding import crowding
 from jaxgpu.evolution.pareto.order import sortable
-from jaxgpu.evolution.population import (
-    Population,
-    chosen,
-    distinct,
-    merge,
-    permutation,
-    sample,
-    take,
-)
+from jaxgpu.evolution.population import Population, chosen, sample, take
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.variation import Variation, children
+from jaxgpu.evolution.variation import Variation
 from jaxgpu.pytree import pytree, static
 
 
@@ -60,28 +52,19 @@ def _(spec: NSGA2, key: Array, problem: Problem) -> State:
 @ask.register
 def _(spec: NSGA2, state: State, key: Array) -> Array:
     """Children of the winners of binary tournaments; every member is in two of them."""
-    k_first, k_second, k_vary = jax.random.split(key, 3)
-    n = spec.population
-    a, b = permutation(k_first, n), permutation(k_second, n)
-    entrants = jnp.concatenate([a, b]).reshape(2, -1)
-    better = state.rank[entrants], -state.crowding[entrants]
-    win = (better[0][0] < better[0][1]) | (
-        (better[0][0] == better[0][1]) & (better[1][0] <= better[1][1])
-    )
-    x = state.population.x[jnp.where(win, entrants[0], entrants[1])]
-    x = children(k_vary, spec.variation, x[: n // 2], x[n // 2 :], state.box)
-    return jnp.where(state.generation == 0, state.population.x, x)
+    k_meet, k_vary = jax.random.split(key)
+    pair = tournaments(k_meet, spec.population)
+    rank, crowding = state.rank[pair], state.crowding[pair]
+    win = (rank[0] < rank[1]) | ((rank[0] == rank[1]) & (crowding[0] >= crowding[1]))
+    return brood(k_vary, spec.variation, state, jnp.where(win, pair[0], pair[1]))
 
 
 @tell.register
 def _(spec: NSGA2, state: State, x: Array, f: Array, violation: Array) -> State:
     n = spec.population
-    both = merge(Population(x, f, violation), state.population)
-    known = distinct(both)
-    rank = pareto.ranks(*known, stop=n)
+    both, rank, cut = ranked(state, Population(x, f, violation))
     distance = crowding(both.f, rank)
     # the key of a member of a better front is 0; within the cut front the least crowded first
-    cut = jnp.sort(rank.astype(jnp.uint32))[n - 1].astype(jnp.int32)
     key = sortable(-distance) // 2 + 1
     key = jnp.where(rank < cut, 0, jnp.where(rank == cut, key, ~jnp.zeros_like(key)))
     best = jnp.argsort(key, stable=True)[:n]

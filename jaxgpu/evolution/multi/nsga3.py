@@ -14,21 +14,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution import pareto
 from jaxgpu.evolution.lattice import Directions, associate
+from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
 from jaxgpu.evolution.niching import fill
-from jaxgpu.evolution.population import (
-    Population,
-    chosen,
-    distinct,
-    merge,
-    permutation,
-    sample,
-    take,
-)
+from jaxgpu.evolution.population import Population, chosen, sample, take
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.variation import Variation, children
+from jaxgpu.evolution.variation import Variation
 from jaxgpu.pytree import pytree, static
 
 
@@ -89,35 +81,26 @@ def _(spec: NSGA3, key: Array, problem: Problem) -> State:
 @ask.register
 def _(spec: NSGA3, state: State, key: Array) -> Array:
     """Children of random parents; of two, a less violating one is preferred."""
-    k_first, k_second, k_vary = jax.random.split(key, 3)
-    n = spec.population
-    a, b = permutation(k_first, n), permutation(k_second, n)
-    entrants = jnp.concatenate([a, b]).reshape(2, -1)
-    violation = state.population.violation[entrants]
+    k_meet, k_vary = jax.random.split(key)
+    pair = tournaments(k_meet, spec.population)
+    violation = state.population.violation[pair]
     win = violation[0] <= violation[1]
     if spec.unified:
-        same = (state.niche[entrants[0]] == state.niche[entrants[1]]) & (
-            violation[0] == violation[1]
-        )
-        rank, distance = state.rank[entrants], state.distance[entrants]
+        niche, rank, distance = state.niche[pair], state.rank[pair], state.distance[pair]
         nearer = (rank[0] == rank[1]) & (distance[0] <= distance[1])
+        same = (niche[0] == niche[1]) & (violation[0] == violation[1])
         win = jnp.where(same, (rank[0] < rank[1]) | nearer, win)
-    x = state.population.x[jnp.where(win, entrants[0], entrants[1])]
-    x = children(k_vary, spec.variation, x[: n // 2], x[n // 2 :], state.box)
-    return jnp.where(state.generation == 0, state.population.x, x)
+    return brood(k_vary, spec.variation, state, jnp.where(win, pair[0], pair[1]))
 
 
 @tell.register
 def _(spec: NSGA3, state: State, x: Array, f: Array, violation: Array) -> State:
     n = spec.population
-    both = merge(Population(x, f, violation), state.population)
-    known = distinct(both)
-    rank = pareto.ranks(*known, stop=n)
+    both, rank, cut = ranked(state, Population(x, f, violation))
     scale = rescale(state.scale, both.f, (rank == 0) & (both.violation <= 0))
     span = (scale.nadir - scale.ideal)[None]
     g = jnp.where(jnp.isfinite(both.f), (both.f - scale.ideal[None]) / span, 0)
     niche, distance = associate(spec.directions, jnp.maximum(g, 0))
-    cut = jnp.sort(rank.astype(jnp.uint32))[n - 1].astype(jnp.int32)
     kept = rank < cut
     taken = jnp.zeros(spec.directions.w.shape[0], jnp.int32).at[niche].add(kept.astype(jnp.int32))
     key = jax.random.fold_in(state.key, state.generation)
@@ -137,37 +120,42 @@ def _(spec: NSGA3, state: State, x: Array, f: Array, violation: Array) -> State:
 
 
 def rescale(scale: Scale, f: Array, front: Array) -> Scale:
-    """The scale after the members f [n, m], those of the first feasible front marked."""
+    """The scale after the members f [n, m], those of the first feasible front marked.
+
+    A front may be nearly flat in one objective, as in the first generations of DTLZ4, and its
+    members must still spread along it: no range is too small to be normalised by.
+    """
     m = f.shape[1]
     known = jnp.all(jnp.isfinite(f), axis=1, keepdims=True)
     ideal = jnp.minimum(scale.ideal, jnp.min(f, axis=0))
     worst = jnp.maximum(scale.worst, jnp.max(jnp.where(known, f, -jnp.inf), axis=0))
     origin = jnp.where(jnp.isfinite(ideal), ideal, 0)
     front = front[:, None] & known
+    edge = jnp.max(jnp.where(front, f, -jnp.inf), axis=0)
+    nadir = jnp.where(jnp.isfinite(edge), edge, worst)
+    span = jnp.where(jnp.isfinite(nadir) & (nadir > origin), nadir - origin, 1)
     points = jnp.concatenate([scale.extreme, jnp.where(front, f, jnp.inf)])
     away = points - origin[None]
-    # equation 4: an axis weighs 1, the others 1e6; a thousandth of the range counts as on the axis
-    away = jnp.where(away < 1e-3, 0, away)
+    # equation 4: an axis weighs 1, the others 1e6; 1e-3, or a hundredth of the range where that
+    # is less, counts as on the axis
+    away = jnp.where(away < jnp.minimum(1e-3, 1e-2 * span)[None], 0, away)
     weight = jnp.where(jnp.eye(m, dtype=bool), 1, 1e6).astype(f.dtype)
     reach = [jnp.max(away * weight[k][None], axis=1) for k in range(m)]
     extreme = points[jnp.stack([jnp.argmin(r) for r in reach])]
-    edge = jnp.max(jnp.where(front, f, -jnp.inf), axis=0)
-    nadir = jnp.where(jnp.isfinite(edge), edge, worst)
-    nadir = _intercepts(extreme, origin, nadir, worst)
-    flat = ~jnp.isfinite(nadir) | (nadir - origin <= 1e-6)
-    nadir = jnp.where(flat, jnp.where(worst > origin + 1e-6, worst, origin + 1), nadir)
-    return Scale(ideal, worst, extreme, nadir)
+    nadir = _intercepts(extreme, origin, span, nadir, worst)
+    nadir = jnp.where(jnp.isfinite(nadir) & (nadir > origin), nadir, worst)
+    return Scale(ideal, worst, extreme, jnp.where(nadir > origin, nadir, origin + 1))
 
 
-def _intercepts(extreme: Array, origin: Array, fallback: Array, worst: Array) -> Array:
+def _intercepts(extreme: Array, origin: Array, span: Array, fallback: Array, worst: Array) -> Array:
     """Where the plane through the extremes meets the axes, or the fallback where it does not."""
     m = origin.shape[0]
-    rows = extreme - origin[None]
+    rows = (extreme - origin[None]) / span[None]
     sound = jnp.all(jnp.isfinite(rows))
     rows = jnp.where(sound, rows, jnp.eye(m, dtype=rows.dtype))
     plane = jnp.linalg.solve(rows, jnp.ones(m, rows.dtype))
     reach = 1 / plane
     off = jnp.sum(rows * plane[None], axis=1) - 1
     sound &= jnp.all(jnp.isfinite(reach) & (reach > 1e-6) & (jnp.abs(off) < 1e-2))
-    sound &= jnp.all(origin + reach <= worst * (1 + 1e-6) + 1e-12)
-    return jnp.where(sound, origin + reach, fallback)
+    sound &= jnp.all(reach * span <= (1 + 1e-6) * (worst - origin))
+    return jnp.where(sound, origin + reach * span, fallback)
