@@ -2,16 +2,18 @@
 
     k(r) = 2^(1-v) / Gamma(v) x^v K_v(x),    x = sqrt(2 v) r / length
 
-Rasmussen & Williams (2006), ISBN 026218253X, equation 4.14. k is 1 at r = 0; for v > 1 its
-derivatives there are 0 and -v / ((v - 1) length^2), which differentiation of the formula as it
-stands would turn into nan.
+Rasmussen & Williams (2006), ISBN 026218253X, equation 4.14. With M_v(x) for the right side,
+k is 1 at r = 0; for v > 1 its derivatives there are 0 and -v / ((v - 1) length^2), which
+differentiation of the formula as it stands would turn into nan.
 """
 
+from functools import partial
 from math import log
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
 from jaxgpu.numerics import disk
@@ -29,7 +31,8 @@ def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Arra
         smoothness: v > 0; 1/2 is exp(-r / length), infinity a Gaussian (not included).
         length: scale of `r`, positive.
 
-    Differentiable in all three; twice in `r` also at r = 0, where v > 1.
+    Differentiable in all three, also at r = 0, where the first derivative in `r` is -infinity for
+    v < 1/2, the second infinite for v <= 1 but 1/2 (there both are those of the exponential).
 
     >>> matern(2.0, 0.5)  # exp(-2)
     Array(0.13533..., dtype=float32)
@@ -37,39 +40,68 @@ def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Arra
     v, r, dtype = prepare("matern", smoothness, r)
     _, length, _ = prepare("matern", smoothness, length)
     with scope(r):
-        x = jnp.sqrt(2 * v) * r / length.astype(r.dtype)
-        known = (v > 0) & (v < jnp.inf) & (x >= 0)
-        value = _shape(jnp.where(known, v, 1.0), jnp.where(known, x, 1.0))
+        length = length.astype(r.dtype)
+        known = (v > 0) & (v < jnp.inf) & (r >= 0) & (length > 0)
+        value = _covariance(*(jnp.where(known, a, 1.0) for a in (v, r, length)))
         return jnp.where(known, value, jnp.nan).astype(dtype)
 
 
 @jax.custom_jvp
-def _shape(v: Array, x: Array) -> Array:
-    """M_v(x) = x^v K_v(x) / (2^(v-1) Gamma(v))."""
+def _covariance(v: Array, r: Array, length: Array) -> Array:
+    x = jnp.sqrt(2 * v) * r / length
     return jnp.where(x > 0, jnp.exp(_log_shape(v, jnp.where(x > 0, x, 1.0))), 1.0)
 
 
-@_shape.defjvp
-def _shape_jvp(primals, tangents):
-    (v, x), (dv, dx) = primals, tangents
-    with scope(x):
-        value, away = _shape(v, x), jnp.where(x > 0, x, 1.0)
-        _, by_v = jax.jvp(lambda v: _log_shape(v, away), (v,), (jnp.ones_like(v),))
-        by_v = jnp.where(x > 0, value * by_v, 0.0)
-        # M_v' = -x M_{v-1} / (2 (v - 1)), or where v <= 1 the Bessel function itself
-        smooth = v > 1
-        lower = jnp.where(smooth, v - 1, 1.0)
-        # a kink of M_{v-1} at 0 is met by the factor x; keep its slope of -infinity out of it
-        there = (x > 0) | (lower > 1)
-        by_x = -x * jnp.where(there, _shape(lower, jnp.where(there, x, 1.0)), 1.0) / (2 * lower)
-        rough = jnp.where(smooth, 0.5, v)
-        kink = rough * jnp.log(away) + log_bessel(Kind(-1, False, False), 1 - rough, away)
-        kink = -jnp.exp(kink - (rough - 1) * log(2) - _log_gamma(rough, size_of(x)))
-        start = jnp.where(
-            rough > 0.5, 0.0, jnp.where(rough == 0.5, -1.0, -jnp.inf * jnp.ones_like(x))
-        )
-        by_x = jnp.where(smooth, by_x, jnp.where(x > 0, kink, start))
-    return value, by_v * dv + by_x * dx
+@partial(_covariance.defjvp, symbolic_zeros=True)
+def _covariance_jvp(primals, tangents):
+    (v, r, length), (dv, dr, dlength) = primals, tangents
+    with scope(r):
+        value, by_r = _covariance(v, r, length), _slope(v, r, length)
+        # r k' is 0 at 0 also where k' is infinite there, or k''
+        apart = r > 0
+        tame = jnp.where(apart | (v >= 0.5), by_r, 0.0)
+        pull = r * jnp.where(apart | (v > 1), tame, jax.lax.stop_gradient(tame))
+        tangent = jnp.zeros_like(value)
+        if not isinstance(dv, SymbolicZero):
+            away = jnp.where(apart, jnp.sqrt(2 * v) * r / length, 1.0)
+            _, by_v = jax.jvp(lambda v: _log_shape(v, away), (v,), (jnp.ones_like(v),))
+            tangent = tangent + (jnp.where(apart, value * by_v, 0.0) + pull / (2 * v)) * dv
+        if not isinstance(dr, SymbolicZero):
+            tangent = tangent + by_r * dr
+        if not isinstance(dlength, SymbolicZero):
+            tangent = tangent - pull / length * dlength
+    return value, tangent
+
+
+def _slope(v: Array, r: Array, length: Array) -> Array:
+    """dk/dr: M_v' is -x M_{v-1} / (2 (v - 1)), or where v <= 1 the Bessel function itself."""
+    smooth, apart = v > 1, r > 0
+    lower = jnp.where(smooth, v - 1, 1.0)
+    # a kink of M_{v-1} at 0 is met by the factor r; keep its slope of -infinity out of it
+    there = apart | (lower > 1)
+    inner = _covariance(lower, jnp.where(there, r, 1.0), length * jnp.sqrt(lower / (lower + 1)))
+    soft = -r * jnp.where(there, inner, 1.0) * ((lower + 1) / lower) / length**2
+    rough = jnp.where(smooth, 0.5, v)
+    scale = jnp.sqrt(2 * rough) / length
+    x = jnp.where(apart, scale * r, 1.0)
+    kink = rough * jnp.log(x) + log_bessel(Kind(-1, False, False), 1 - rough, x)
+    kink = -scale * jnp.exp(kink - (rough - 1) * log(2) - _log_gamma(rough, size_of(x)))
+    start = jnp.where(rough > 0.5, 0.0, jnp.where(rough == 0.5, -1 / length, -jnp.inf))
+    kink = jnp.where(apart, kink, start + _bend(rough, r, length))
+    return jnp.where(smooth, soft, kink)
+
+
+@jax.custom_jvp
+def _bend(v: Array, r: Array, length: Array) -> Array:
+    """0, whose derivative in r is k''(0), v <= 1."""
+    return jnp.zeros_like(r)
+
+
+@_bend.defjvp
+def _bend_jvp(primals, tangents):
+    v, r, length = primals
+    bend = jnp.where(v > 0.5, -jnp.inf, jnp.where(v == 0.5, length**-2, jnp.inf))
+    return jnp.zeros_like(r), jnp.where(r > 0, 0.0, bend) * tangents[1]
 
 
 def _log_shape(v: Array, x: Array) -> Array:

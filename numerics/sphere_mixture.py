@@ -98,35 +98,46 @@ def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
     A thousandth of a vector without direction is added to each component: one that holds a single
     vector stays finite. A component without any share keeps its direction.
     """
-    count = jnp.sum(share, 0)
-    total = jnp.dot(share.T, x, precision="highest")
-    length = jnp.sqrt(jnp.sum(total * total, 1))
-    empty = length <= 1e-3 * jnp.finfo(x.dtype).eps
-    direction = total / jnp.where(empty, 1.0, length)[:, None]
-    direction = jnp.where(empty[:, None], before.mean_directions, direction)
-    k = iv_ratio_inverse(0.5 * x.shape[1] - 1, length / (count + 1e-3))
-    weights = (count + 1e-3) / jnp.sum(count + 1e-3)
-    return Mixture(direction, k, jnp.log(weights))
+    count = jnp.sum(share, 0) + 1e-3
+    direction, length = _means(x, share, before.mean_directions)
+    k = iv_ratio_inverse(0.5 * x.shape[1] - 1, length / count)
+    return Mixture(direction, k, jnp.log(count / jnp.sum(count)))
 
 
+@partial(jax.jit, static_argnums=(1, 3))
 def spherical_kmeans(x: Array, components: int, key: Array, rounds: int = 10) -> Mixture:
     """A start: centres far apart, then `rounds` of nearest centres.
 
     Greedy k-means++ in the cosine: of eight candidates the one that brings all vectors nearest.
     """
     keys = jax.random.split(key, components)
-    first = jax.random.randint(keys[0], (), 0, len(x))
-    centres = jnp.zeros((components, x.shape[1]), x.dtype).at[0].set(x[first])
-    cosine = jnp.dot(x, x[first], precision="highest")
-    for j in range(1, components):
+    first = x[jax.random.randint(keys[0], (), 0, len(x))]
+    cosines = lambda centres: jnp.dot(x, centres.T, precision="highest")
+
+    def spread(j, carry):
+        centres, cosine = carry
         gap = jnp.log(jnp.maximum(1 - cosine, 1e-12))
         tries = x[jax.random.categorical(keys[j], gap, shape=(8,))]
-        nearer = jnp.maximum(cosine[:, None], jnp.dot(x, tries.T, precision="highest"))
+        nearer = jnp.maximum(cosine[:, None], cosines(tries))
         best = jnp.argmax(jnp.mean(nearer, 0))
-        centres, cosine = centres.at[j].set(tries[best]), nearer[:, best]
+        return centres.at[j].set(tries[best]), nearer[:, best]
+
+    def nearest(centres):
+        return jax.nn.one_hot(jnp.argmax(cosines(centres), 1), components, dtype=x.dtype)
+
+    centres = jnp.zeros((components, x.shape[1]), x.dtype).at[0].set(first)
+    start = centres, jnp.dot(x, first, precision="highest")
+    centres, _ = jax.lax.fori_loop(1, components, spread, start)
+    gather = lambda _, centres: _means(x, nearest(centres), centres)[0]
+    centres = jax.lax.fori_loop(1, rounds, gather, centres)
     flat = jnp.zeros(components, x.dtype)
-    mixture = Mixture(centres, flat, flat)
-    for _ in range(rounds):
-        near = jnp.argmax(jnp.dot(x, mixture.mean_directions.T, precision="highest"), 1)
-        mixture = maximise(x, jax.nn.one_hot(near, components, dtype=x.dtype), mixture)
-    return mixture
+    return maximise(x, nearest(centres), Mixture(centres, flat, flat))
+
+
+def _means(x: Array, share: Array, before: Array) -> tuple[Array, Array]:
+    """Directions of the weighted sums of the vectors, [K, d], and the lengths of the sums, [K]."""
+    total = jnp.dot(share.T, x, precision="highest")
+    length = jnp.sqrt(jnp.sum(total * total, 1))
+    empty = length <= 1e-3 * jnp.finfo(x.dtype).eps
+    direction = total / jnp.where(empty, 1.0, length)[:, None]
+    return jnp.where(empty[:, None], before, direction), length

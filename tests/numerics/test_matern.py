@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
-import pytest
 from conformance import check
 
 from jaxgpu.numerics.matern import matern
@@ -40,19 +39,40 @@ def test_any_smoothness_and_its_derivative(x64):
         np.testing.assert_allclose(slope, rise, rtol=1e-11, atol=2e-14)
 
 
-@pytest.mark.parametrize("v", [1.2, 40.0])
-def test_derivatives_at_zero_distance(x64, v):
-    first = jax.grad(matern)
-    assert matern(0.0, v, 2.0) == 1 and first(0.0, v, 2.0) == 0
-    second = jax.jit(jax.grad(first))
-    np.testing.assert_allclose(second(0.0, v, 2.0), -v / (v - 1) / 4, rtol=1e-13)
-    np.testing.assert_allclose(second(1e-9, v, 2.0), -v / (v - 1) / 4, rtol=1e-2)
+def test_derivatives_at_zero_distance(x64):
+    """k = 1 - c r^(2 v) - v r^2 / (2 (v - 1) length^2) + ..., and exp(-r / length) for v = 1/2."""
+    v = np.array([0.3, 0.5, 0.75, 1.0, 1.2, 40.0])
+    first = jax.jit(jax.vmap(jax.grad(matern, (0, 1, 2)), (None, 0, None)))
+    by_r, by_v, by_length = first(0.0, v, 2.0)
+    np.testing.assert_array_equal(by_r, [-np.inf, -0.5, 0, 0, 0, 0])
+    np.testing.assert_array_equal([by_v, by_length], np.zeros((2, 6)))
+    assert matern(0.0, 0.3) == 1
 
 
-def test_rough_ones_have_a_kink():
-    slope = jax.jit(jax.vmap(jax.grad(matern), (None, 0)))(0.0, jnp.array([0.5, 0.8, 0.3]))
-    np.testing.assert_allclose(slope, [-1, 0, -np.inf], rtol=1e-6)
+def test_second_derivatives_at_zero_distance_and_close_to_it(x64):
+    """In the distance, and mixed: of the smooth, the rough and what lies between."""
+    slopes = jax.jit(jax.vmap(jax.grad(jax.grad(matern), (0, 1))))
+    v, r = np.array([0.3, 0.5, 0.75, 1.0, 1.2, 7.3]), mpmath.mpf(1e-4)
+    twice, mixed = slopes(np.repeat([0.0, 1e-32, float(r)], 6), np.tile(v, 3))
+    limit = [np.inf, 1, -np.inf, -np.inf, -6, -73 / 63]
+    np.testing.assert_allclose(twice[:6], limit, rtol=1e-15)
+    # the next term is of order r^(2 v - 2), 1e-12 beside the 6
+    np.testing.assert_allclose(twice[10:12], limit[4:], rtol=1e-11)
+    with mpmath.workdps(60):
+        h, e = r * mpmath.mpf(10) ** -12, mpmath.mpf(10) ** -15
+        bend = lambda a: (exact(r + h, a) - 2 * exact(r, a) + exact(r - h, a)) / h**2
+        rise = lambda a: (exact(r + h, a) - exact(r - h, a)) / (2 * h)
+        orders = [mpmath.mpf(a) for a in v]
+        want = [float(bend(a)) for a in orders]
+        want_mixed = [float((rise(a + e) - rise(a - e)) / (2 * e)) for a in orders]
+    # of the exponential, v = 1/2, it is a difference of terms in log r / r
+    np.testing.assert_allclose(twice[12:], want, rtol=1e-11)
+    np.testing.assert_allclose(mixed[12:], want_mixed, rtol=1e-12)
+
+
+def test_what_is_not_a_covariance_is_nan():
     assert jnp.isnan(matern(-1.0, 1.0)) and jnp.isnan(matern(1.0, 0.0))
+    assert jnp.isnan(matern(1.0, 1.0, -1.0))
 
 
 def test_is_positive_definite(x64):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from shapes import check_shapes
 
+from jaxgpu.numerics.bessel_ratio import iv_ratio, iv_ratio_inverse
 from jaxgpu.numerics.sphere_mixture import Mixture, fit_mixture, maximise, spherical_kmeans
 from jaxgpu.numerics.von_mises_fisher import VonMisesFisher
 
@@ -52,7 +53,34 @@ def test_one_component_is_the_plain_fit():
     np.testing.assert_allclose(mixture.log_prob(x), fit.log_prob(x), atol=1e-4)
 
 
-def test_many_dimensions_and_single_vectors_stay_finite():
+@pytest.mark.parametrize("hard", [False, True])
+def test_recovers_its_parameters_in_32768_dimensions(hard):
+    d, count, planted_k = 32768, 30, np.array([12000.0, 20000.0, 40000.0])
+    x, labels = planted(d, planted_k, count, seed=3)
+    a, rise = jax.vmap(jax.value_and_grad(iv_ratio, 1), (None, 0))(d / 2 - 1, planted_k)
+    # a mean of N draws is longer than A: the square of its length is A^2 + (1 - A^2) / N
+    length = np.sqrt(a * a + (1 - a * a) / count)
+    want = iv_ratio_inverse(d / 2 - 1, length * count / (count + 1e-3))
+    for seed in range(5):
+        mixture, history = fit_mixture(
+            x.astype(np.float32), 3, jax.random.key(seed), steps=5, hard=hard
+        )
+        assert purity(labels, np.asarray(mixture.responsibilities(x)).argmax(1)) == 1
+        order = np.asarray(mixture.mean_directions)[:, :3].argmax(0)
+        got = np.asarray(mixture.concentrations, np.float64)[order]
+        # five deviations: those of the mean cosine, sqrt(A' / N), over A'
+        assert np.all(abs(got - want) < 5 / np.sqrt(count * np.asarray(rise))), (got, want)
+        closeness = np.asarray(mixture.mean_directions)[order, np.arange(3)]
+        np.testing.assert_allclose(closeness, a / length, rtol=0.01)
+        np.testing.assert_allclose(np.exp(mixture.log_weights), 1 / 3, rtol=1e-4)
+        # the entropy of a component, less log 3, is minus the mean log density, but for what
+        # fitting gains: half a unit a parameter, 3 d of them, a vector
+        p = [VonMisesFisher(jnp.zeros(d).at[0].set(1), jnp.float32(k)) for k in planted_k]
+        plain = -np.mean([float(q.entropy()) for q in p]) - np.log(3)
+        assert 0.8 < (history[-1] - plain) / (0.5 * d / count) < 1.2
+
+
+def test_single_vectors_in_32768_dimensions_stay_finite():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(12, 32768))
     x = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)

@@ -1,5 +1,7 @@
 """Draws have the moments of the distribution, and gradients of their expectations are unbiased."""
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,18 +30,19 @@ def test_moments_over_five_seeds(d, k):
         assert abs(np.mean(t**2) - side) < 4 * np.std(t**2) / np.sqrt(20000)
 
 
-@pytest.mark.parametrize("d, k", [(2, 0.5), (5, 2.0), (100, 70.0)])
-def test_gradients_of_expectations_are_unbiased(d, k):
+@pytest.mark.parametrize("d, concentrations", [(2, [0.5]), (5, [2.0, 0.0]), (100, [70.0])])
+def test_gradients_of_expectations_are_unbiased(d, concentrations):
     """d = 5, k = 2 is where the derivative of the accepted proposal is known to be biased."""
     m = jnp.zeros(d).at[0].set(1)
     rise = jax.jit(
         jax.vmap(jax.grad(lambda k, key: jnp.mean(draw(key, m, k, 4000)[:, 0])), (None, 0))
     )
-    got = np.asarray(rise(jnp.float32(k), jax.random.split(jax.random.key(3), 25)))
-    want = float(jax.grad(iv_ratio, 1)(d / 2 - 1, k))
-    assert abs(got.mean() - want) < 4 * got.std() / 5, (got.mean(), want)
-    # and they are far less noisy than the score function's, whose deviation is about 1 / sqrt(N)
-    assert got.std() < want
+    for k in concentrations:
+        got = np.asarray(rise(jnp.float32(k), jax.random.split(jax.random.key(3), 25)))
+        want = float(jax.grad(iv_ratio, 1)(d / 2 - 1, k))
+        assert abs(got.mean() - want) < 4 * got.std() / 5, (k, got.mean(), want)
+        # and they are far less noisy than the score function's, whose deviation is 1 / sqrt(N)
+        assert got.std() < want
 
 
 def test_the_slope_is_that_of_the_quantiles(x64):
@@ -74,6 +77,38 @@ def test_many_dimensions(x64):
     a = float(p.resultant)
     bias = (1 - a * a) / (800 * a) / float(rise)
     assert abs(float(fit.concentration) - 15000 - bias) < 5 / np.sqrt(400 * float(rise))
+
+
+@pytest.mark.slow
+def test_ten_thousand_draws_in_8192_dimensions_take_two_seconds():
+    """Of CPU time, on all cores together; and have the right moments, over five seeds."""
+    count, d, k = 10000, 8192, jnp.float32(15000)
+    m = jnp.zeros(d).at[7].set(1)
+    sample = jax.jit(lambda key: draw(key, m, k, count))
+    a, rise = jax.value_and_grad(iv_ratio, 1)(d / 2 - 1, k)
+    seconds = []
+    for seed in range(5):
+        start = time.process_time()
+        x = sample(jax.random.key(seed)).block_until_ready()
+        seconds.append(time.process_time() - start)
+        x = np.asarray(x[:, [7, 0, 8191]], np.float64)
+        w, t = x[:, 0], x[:, 1:]
+        assert abs(w.mean() - a) < 4 * np.sqrt(rise / count)
+        assert abs(w.var() - rise) < 4 * np.sqrt(2 / count) * rise  # nearly normal
+        assert np.all(abs(t.mean(0)) < 4 * np.sqrt(a / k / count))
+        assert np.all(abs(np.mean(t * t, 0) * k / a - 1) < 4 * np.sqrt(2 / count))
+    assert np.median(seconds) < 2, seconds
+
+
+def test_the_number_of_draws_is_what_was_asked_for(x64):
+    """Also where it is no whole number of the blocks that are drawn at a time."""
+    m = jnp.zeros(3000).at[0].set(1)
+    x = draw(jax.random.key(0), m, jnp.asarray(900.0), 50)
+    assert x.shape == (50, 3000)
+    np.testing.assert_allclose(jnp.linalg.norm(x, axis=1), 1, rtol=1e-13)
+    close = np.asarray(x @ x.T) - np.eye(50)
+    a = float(iv_ratio(1499.0, 900.0))
+    assert np.max(abs(close - a * a * (1 - np.eye(50)))) < 0.2  # ten deviations: no two alike
 
 
 def test_the_mean_direction_moves_the_draws():
