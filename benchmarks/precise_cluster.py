@@ -1,0 +1,77 @@
+"""A Plummer cluster at energy errors near 1e-10: Hermite steps of order six against IAS15."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import rebound
+
+from benchmarks.harness import Contender, Entry
+from jaxgpu.physics.nbody import hermite6, models
+from jaxgpu.precision import in_float64, reassociation
+
+COUNT, SPAN, SOFTENING = 1024, 0.125, 1e-4
+_init = jax.jit(hermite6.init)
+
+
+@in_float64
+def entries() -> list[Entry]:
+    """An eighth of a time unit; the energy is computed outside of all contenders."""
+    stars = np.asarray(models.plummer(jax.random.key(1), COUNT))
+    before = _energy(stars)
+    advance = jax.jit(hermite6.step, compiler_options=reassociation())
+
+    def error(end: np.ndarray) -> dict[str, float]:
+        return {"dE/E": abs(_energy(end) / before - 1)}
+
+    ours = [
+        Contender(
+            f"jaxgpu Hermite-6, eta = {eta}", lambda eta=eta: error(_ours(advance, stars, eta))
+        )
+        for eta in (0.2, 0.4)
+    ]
+    theirs = [
+        Contender(
+            f"REBOUND {rebound.__version__} IAS15, epsilon = {epsilon:g}",
+            lambda epsilon=epsilon: error(_ias15(stars, epsilon)),
+        )
+        for epsilon in (1e-3, 1e-5)
+    ]
+    return [
+        Entry(
+            name="precise-cluster",
+            work=f"{COUNT} stars, softening {SOFTENING}, {SPAN} N-body time units, one core",
+            contenders=ours + theirs,
+            amount=SPAN,
+            unit="time units",
+            rounds=3,
+        )
+    ]
+
+
+@in_float64
+def _ours(advance: Callable, stars: np.ndarray, eta: float) -> np.ndarray:
+    spec = hermite6.Hermite6(
+        jnp.full(COUNT, 1 / COUNT), jnp.asarray(eta), softening=jnp.asarray(SOFTENING)
+    )
+    state = _init(spec, jnp.asarray(stars), jnp.zeros((6, 0)))
+    return np.asarray(advance(spec, state).stars.x)
+
+
+def _ias15(stars: np.ndarray, epsilon: float) -> np.ndarray:
+    sim = rebound.Simulation()
+    for b in stars.T:
+        sim.add(m=1 / COUNT, x=b[0], y=b[1], z=b[2], vx=b[3], vy=b[4], vz=b[5])
+    sim.integrator, sim.softening = "ias15", SOFTENING
+    sim.integrator.epsilon = epsilon
+    sim.integrate(SPAN)
+    return np.array([[p.x, p.y, p.z, p.vx, p.vy, p.vz] for p in sim.particles]).T
+
+
+def _energy(points: np.ndarray) -> float:
+    potential = 0.0
+    for i in range(1, COUNT):
+        r2 = ((points[:3, :i] - points[:3, i : i + 1]) ** 2).sum(0) + SOFTENING**2
+        potential -= (1 / np.sqrt(r2)).sum()
+    return float((points[3:] ** 2).sum() / 2 / COUNT + potential / COUNT**2)

@@ -1,0 +1,85 @@
+"""A cluster that falls through a galaxy: differences of the field, in a frame that falls too.
+
+Axes do not turn. The origin follows its own orbit in the field; bodies feel the field where they
+are less the field at the origin, so their coordinates stay as small as the cluster and lose no
+digits to the size of the galaxy. The origin's path over an interval is one Gauss-Radau step, far
+shorter than an orbit; bodies with steps of their own read it at any moment.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.nbody import potentials, radau
+from jaxgpu.physics.nbody.film import Film
+from jaxgpu.pytree import pytree
+
+_ROUNDS = 8  # of fixed-point iteration: each gains (omega dt)^2 / 5
+
+
+@pytree
+class Origin:
+    """Where the frame is in the galaxy."""
+
+    x: Array  # [3] position from the galaxy's centre
+    v: Array  # [3] velocity
+
+    @staticmethod
+    def nowhere(like: Array) -> "Origin":
+        """For a cluster that is alone, in the dtype of `like`."""
+        return Origin(jnp.zeros(3, like.dtype), jnp.zeros(3, like.dtype))
+
+
+@pytree
+class Alone:
+    """No field."""
+
+    def path(self, origin: Origin, interval: Any) -> tuple[()]:
+        """Nothing to know of the origin's way."""
+        return ()
+
+    def pull(self, path: tuple[()], fraction: Array, points: Array) -> Array:
+        """Zeros [9, K]."""
+        return jnp.zeros((9, points.shape[1]), points.dtype)
+
+    def moved(self, path: tuple[()], origin: Origin) -> Origin:
+        """The origin, which stays."""
+        return origin
+
+
+@pytree
+class Tide:
+    """A field that acts on a cluster and on the origin of its coordinates."""
+
+    field: potentials.Field
+
+    def path(self, origin: Origin, interval: Array | float) -> Film:
+        """The origin's way over an interval."""
+        dt = jnp.asarray(interval, origin.x.dtype)
+        x, v = origin.x[None], origin.v[None]
+        force = lambda first, x, v: self.field.pull(x[:, 0].T).T[:, None]
+        guess = jnp.broadcast_to(force(0, x[None], v[None]), (8, 1, 3))
+        a, _ = radau.solve(force, x, v, dt, guess, _ROUNDS)
+        return Film(x[None], v[None], a[None], dt)
+
+    def pull(self, path: Film, fraction: Array, points: Array) -> Array:
+        """Acceleration, jerk and snap [9, K] relative to the origin.
+
+        Args:
+            path: the origin's way over the interval.
+            fraction: of the interval that is past [].
+            points: positions, velocities and accelerations [9, K] relative to the origin.
+        """
+        x, v = (q[0, 0] for q in path.at(fraction[None]))
+        a = self.field.pull(x)
+        here = jnp.concatenate([x, v, a])
+        at = points + here[:, None]
+        there = potentials.derivatives(self.field, at[:3], at[3:6], at[6:])
+        own = potentials.derivatives(self.field, x, v, a)
+        return jnp.concatenate(there) - jnp.concatenate(own)[:, None]
+
+    def moved(self, path: Film, origin: Origin) -> Origin:
+        """The origin at the end of the interval."""
+        x, v = path.at(jnp.ones(1, origin.x.dtype))
+        return Origin(x[0, 0], v[0, 0])
