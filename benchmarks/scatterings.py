@@ -1,0 +1,76 @@
+"""Ten thousand three-body scatterings as one ensemble, against REBOUND's IAS15, one by one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import rebound
+
+from benchmarks.harness import Contender, Entry
+from jaxgpu.physics.nbody import ensemble
+from jaxgpu.precision import in_float64
+
+COUNT, SPAN = 10_000, 40.0
+
+
+@in_float64
+def entries() -> list[Entry]:
+    """A binary of semi-major axis 1, and a third equal star that comes unbound from 20 at b < 4."""
+    x, v = _drawn(0)
+    systems = ensemble.Systems(jnp.asarray(x), jnp.asarray(v), jnp.ones((3, COUNT)))
+    advance, energy = jax.jit(ensemble.advance), jax.jit(ensemble.energy)
+    before = np.asarray(energy(systems))
+
+    @in_float64
+    def ours(spec: ensemble.Ensemble) -> dict[str, float]:
+        end = advance(spec, systems, SPAN)
+        after = np.asarray(energy(ensemble.Systems(end.x, end.v, systems.m)))
+        return _worth(after / before - 1) | {"unfinished": float(end.unfinished.sum())}
+
+    theirs = f"REBOUND {rebound.__version__} IAS15, epsilon = 1e-9, one core"
+    return [
+        Entry(
+            name="scatterings",
+            work=f"{COUNT} three-body scatterings for {SPAN} time units",
+            contenders=[
+                Contender("jaxgpu ensemble, tolerance 1e-4", lambda: ours(ensemble.Ensemble())),
+                Contender(theirs, lambda: _theirs(x, v)),
+            ],
+            amount=COUNT,
+            unit="systems",
+            rounds=1,
+        )
+    ]
+
+
+def _drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    e, f = np.sqrt(0.9 * random.random(COUNT)), random.uniform(0, 2 * np.pi, COUNT)
+    p, zero = 1 - e * e, np.zeros(COUNT)
+    r = p / (1 + e * np.cos(f))
+    x = np.array([r * np.cos(f), r * np.sin(f), zero])
+    v = np.sqrt(2 / p) * np.array([-np.sin(f), e + np.cos(f), zero])
+    n, u = random.normal(size=(2, 3, COUNT))
+    n = n / np.linalg.norm(n, axis=0)
+    u = np.cross(n.T, u.T).T
+    b = 4 * np.sqrt(random.random(COUNT)) / np.linalg.norm(u, axis=0)
+    x = np.array([x / 2, -x / 2, b * u - 20 * n])
+    v = np.array([v / 2, -v / 2, n * np.sqrt(1 + 6 / 20)])
+    return x - x.mean(0), v - v.mean(0)
+
+
+def _theirs(x: np.ndarray, v: np.ndarray) -> dict[str, float]:
+    errors = []
+    for k in range(COUNT):
+        sim = rebound.Simulation()
+        for p, q in zip(x[..., k], v[..., k]):
+            sim.add(m=1.0, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])
+        sim.integrator = "ias15"
+        before = sim.energy()
+        sim.integrate(SPAN)
+        errors.append(sim.energy() / before - 1)
+    return _worth(np.array(errors))
+
+
+def _worth(error: np.ndarray) -> dict[str, float]:
+    error = np.abs(error)
+    return {"dE/E median": float(np.median(error)), "99 %": float(np.quantile(error, 0.99))}

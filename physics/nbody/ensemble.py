@@ -1,0 +1,229 @@
+"""Many small systems at once, each with adaptive Gauss-Radau steps of its own (order 15).
+
+Systems lie along the machine's vectors, in lanes. A lane whose system has arrived writes it down
+and takes the next one from the queue, so that no lane waits for the slowest system. The step is
+that of IAS15 (Rein & Spiegel 2015, doi:10.1093/mnras/stu2164): the highest coefficient of a body's
+acceleration against the acceleration, and a step that proves four times too long is taken again.
+"""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.physics.nbody import radau
+from jaxgpu.pytree import pytree, static
+
+_TURNS = 8  # steps between two looks at the queue
+
+
+@pytree
+class Ensemble:
+    """How to integrate."""
+
+    tolerance: Array | float = 1e-4  # [] highest coefficient of the acceleration over it
+    convergence: Array | float = 1e-8  # [] last change of the acceleration over it
+    most: Array | int = 100_000  # [] steps that a system may try
+    iterations: int = static(default=5)  # evaluations of the forces in a step
+    lanes: int = static(default=128)  # systems advanced together
+
+
+@pytree
+class Systems:
+    """M systems of N bodies; G = 1."""
+
+    x: Array  # [N, 3, M] position
+    v: Array  # [N, 3, M] velocity
+    m: Array  # [N, M] mass; 0 for a massless body
+
+
+@pytree
+class Arrived:
+    """The systems at the end, and how they came there."""
+
+    x: Array  # [N, 3, M] position
+    v: Array  # [N, 3, M] velocity
+    steps: Array  # [M] int32: steps accepted
+    unfinished: Array  # [M] bool: out of steps; x and v are then meaningless
+
+
+@pytree
+class _Lanes:
+    """What is under way."""
+
+    x: Array  # [N, 3, W]
+    v: Array  # [N, 3, W]
+    low: Array  # [2, N, 3, W] what rounding keeps out of x and v
+    a: Array  # [8, N, 3, W] accelerations at the nodes of the last step
+    m: Array  # [N, W]
+    t: Array  # [W] time since the start
+    dt: Array  # [W] step to try
+    last: Array  # [W] length of the last step
+    span: Array  # [W]
+    steps: Array  # [W] int32
+    tries: Array  # [W] int32
+    owner: Array  # [W] int32: which system; M for none
+
+
+def advance(spec: Ensemble, systems: Systems, span: Array | float) -> Arrived:
+    """All systems after the time `span`, a scalar or [M], none of it negative.
+
+    Cost a step and system: 8 + 7 (iterations - 1) evaluations of N (N - 1) / 2 pairs. Memory O(M).
+    Forward mode runs through. Under `jax.vmap` the lanes of all batches wait for each other: put
+    everything into one ensemble.
+    """
+    bodies, _, count = systems.x.shape
+    if systems.v.shape != systems.x.shape or systems.m.shape != (bodies, count):
+        shapes = [list(q.shape) for q in (systems.x, systems.v, systems.m)]
+        raise ValueError(f"ensemble.advance: x, v, m {shapes}; must be [N, 3, M] twice and [N, M]")
+    span = jnp.broadcast_to(jnp.asarray(span, systems.x.dtype), (count,))
+    width = min(spec.lanes, count)
+    none = jnp.zeros(count, jnp.int32)
+    out = Arrived(systems.x, systems.v, none, none.astype(bool))
+    lanes = _loaded(systems, span, jnp.arange(width, dtype=jnp.int32))
+
+    def under_way(carry: tuple[_Lanes, Arrived, Array]) -> Array:
+        return jnp.any(carry[0].owner < count)
+
+    def turn(carry: tuple[_Lanes, Arrived, Array]) -> tuple[_Lanes, Arrived, Array]:
+        lanes, out, queued = carry
+        lanes = lax.fori_loop(0, _TURNS, lambda _, lanes: _step(spec, lanes), lanes)
+        return lax.cond(
+            jnp.any(_finished(spec, lanes) & (lanes.owner < count)),
+            lambda: _relieved(spec, systems, span, lanes, out, queued),
+            lambda: (lanes, out, queued),
+        )
+
+    return lax.while_loop(under_way, turn, (lanes, out, jnp.int32(width)))[1]
+
+
+def energy(systems: Systems) -> Array:
+    """Total energy [M]."""
+    v2 = jnp.sum(systems.v * systems.v, 1)
+    total = jnp.sum(systems.m * v2, 0) / 2
+    bodies = systems.m.shape[0]
+    for i in range(bodies):
+        for j in range(i):
+            d = systems.x[i] - systems.x[j]
+            total = total - systems.m[i] * systems.m[j] / jnp.sqrt(jnp.sum(d * d, 0))
+    return total
+
+
+def _relieved(
+    spec: Ensemble, systems: Systems, span: Array, lanes: _Lanes, out: Arrived, queued: Array
+) -> tuple[_Lanes, Arrived, Array]:
+    """Write down what has arrived and take up what is waiting."""
+    count = span.shape[0]
+    free = _finished(spec, lanes)
+    place = jnp.where(free, lanes.owner, count)
+    put = lambda all, some: all.at[..., place].set(some, mode="drop")
+    late = lanes.t < lanes.span
+    out = Arrived(
+        put(out.x, lanes.x),
+        put(out.v, lanes.v),
+        put(out.steps, lanes.steps),
+        put(out.unfinished, late),
+    )
+    following = queued + jnp.cumsum(free, dtype=jnp.int32) - 1
+    fresh = _loaded(systems, span, jnp.where(free, jnp.minimum(following, count), count))
+    lanes = jax.tree.map(lambda new, old: jnp.where(_to(free, new), new, old), fresh, lanes)
+    return lanes, out, jnp.minimum(queued + jnp.sum(free, dtype=jnp.int32), count)
+
+
+def _finished(spec: Ensemble, lanes: _Lanes) -> Array:
+    return (lanes.t >= lanes.span) | (lanes.tries >= spec.most)
+
+
+def _loaded(systems: Systems, span: Array, owner: Array) -> _Lanes:
+    """Lanes with the systems `owner` [W] at their start; the last one stands in for none."""
+    x, v, m, span = (
+        jnp.take(q, owner, axis=-1, mode="clip") for q in (systems.x, systems.v, systems.m, span)
+    )
+    a = _pull(m, x[None])
+    # a guess: what follows is judged, and taken again where it was too long
+    fall = jnp.full_like(span, jnp.inf)
+    for i in range(x.shape[0]):
+        for j in range(i):
+            r2 = jnp.sum((x[i] - x[j]) ** 2, 0)
+            fall = jnp.minimum(fall, jnp.sqrt(r2 * jnp.sqrt(r2) / (m[i] + m[j])))
+    none = jnp.zeros(owner.shape, jnp.int32)
+    time = jnp.zeros_like(span)
+    dt = jnp.minimum(1e-2 * fall, span)
+    a = jnp.repeat(a, 8, axis=0)
+    return _Lanes(x, v, jnp.stack([0 * x, 0 * x]), a, m, time, dt, dt, span, none, none, owner)
+
+
+def _step(spec: Ensemble, lanes: _Lanes) -> _Lanes:
+    """One step of each lane that is under way: taken, or refused and shortened."""
+    dt = jnp.minimum(lanes.dt, lanes.span - lanes.t)
+    pull = lambda first, x, v: _pull(lanes.m, x)
+    ratio = (dt / jnp.where(lanes.last > 0, lanes.last, 1))[None, None]
+    guess = radau.extrapolated(lanes.a, ratio)
+    by_lane = dt[None, None]
+    a, change = radau.solve(pull, lanes.x, lanes.v, by_lane, guess, spec.iterations)
+    best, good = _judged(spec, a, change, dt)
+    done = _finished(spec, lanes)
+    taken = good & ~done
+    dx, dv = radau.increment(lanes.v, by_lane, a)
+    moved = [_added(*q) for q in ((lanes.x, lanes.low[0], dx), (lanes.v, lanes.low[1], dv))]
+    arrives = dt >= lanes.span - lanes.t
+    new = replace(
+        lanes,
+        x=moved[0][0],
+        v=moved[1][0],
+        low=jnp.stack([moved[0][1], moved[1][1]]),
+        a=a,
+        t=jnp.where(arrives, lanes.span, lanes.t + dt),
+        last=dt,
+        steps=lanes.steps + 1,
+    )
+    kept = jax.tree.map(lambda new, old: jnp.where(_to(taken, new), new, old), new, lanes)
+    tries = lanes.tries + (~done).astype(jnp.int32)
+    return replace(kept, dt=jnp.where(done, lanes.dt, best), tries=tries)
+
+
+def _judged(spec: Ensemble, a: Array, change: Array, dt: Array) -> tuple[Array, Array]:
+    """The step to try next, and whether this one was good enough, for each lane."""
+    size = lambda q: jnp.sqrt(jnp.sum(q * q, -2))  # of vectors: [N, W]
+    pull = size(a[0])
+    pull = jnp.where(pull > 0, pull, 1)
+    noise = 2 * float(jnp.finfo(a.dtype).eps) * float(np.abs(radau.LAGRANGE[7]).sum())
+    highest = size(radau.weighted(radau.LAGRANGE[7:], a)[0]) / pull
+    error = jnp.max(highest, 0) / jnp.maximum(jnp.asarray(spec.tolerance, a.dtype), noise)
+    wild = jnp.max(size(change) / pull, 0)
+    wild = wild / jnp.maximum(spec.convergence, 8 * float(jnp.finfo(a.dtype).eps))
+    factor = jnp.where(error > 0, jnp.where(error > 0, error, 1) ** (-1 / 7), 4)
+    # iteration gains (omega dt)^2 a round, and the guess is good to (omega dt)^8
+    settle = jnp.where(wild > 1, jnp.where(wild > 1, wild, 1) ** (-1 / 12), 4)
+    factor = jnp.minimum(factor, settle)
+    good = (error < 4.0**7) & (wild <= 16)
+    factor = jnp.where(jnp.isnan(error) | jnp.isnan(wild), 0.1, factor)
+    lower = jnp.where(good, 0.25, 0.05)
+    return dt * jnp.clip(factor, lower, jnp.where(good, 4, 0.5)), good
+
+
+def _pull(m: Array, x: Array) -> Array:
+    """Accelerations [K, N, 3, W] of each other, at K nodes."""
+    bodies = x.shape[1]
+    total = [jnp.zeros_like(x[:, 0]) for _ in range(bodies)]
+    for i in range(bodies):
+        for j in range(i):
+            d = [x[:, j, k] - x[:, i, k] for k in range(3)]
+            u = lax.rsqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
+            u3 = jnp.stack([c * (u * u * u) for c in d], 1)
+            total[i] = total[i] + m[j][None, None] * u3
+            total[j] = total[j] - m[i][None, None] * u3
+    return jnp.stack(total, 1)
+
+
+def _added(high: Array, low: Array, term: Array) -> tuple[Array, Array]:
+    """high + low + term as a rounded sum and what the rounding left (Kahan's compensated sum)."""
+    term = term + low
+    total = high + term
+    return total, term - (total - high)
+
+
+def _to(mask: Array, like: Array) -> Array:
+    return mask.reshape((1,) * (like.ndim - 1) + mask.shape)

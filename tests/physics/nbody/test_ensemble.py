@@ -1,0 +1,152 @@
+"""Ensembles of small systems: published orbits, REBOUND, the queue, tangents."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import rebound
+from conformance import check
+from shapes import check_shapes
+
+from jaxgpu.physics.nbody import ensemble
+
+advance = jax.jit(ensemble.advance)
+energy = jax.jit(ensemble.energy)
+NONE = np.zeros((3, 3))
+
+
+def together(*systems):
+    """Systems of three bodies, each x [N, 3], v [N, 3], m [N], in one ensemble."""
+    return ensemble.Systems(
+        *(jnp.stack([jnp.asarray(s[k]) for s in systems], -1) for k in range(3))
+    )
+
+
+def figure_eight():
+    """Chenciner & Montgomery (2000): three equal masses on one curve, period 6.32591398."""
+    x = np.array([[0.97000436, -0.24308753, 0], [-0.97000436, 0.24308753, 0], [0, 0, 0]])
+    v = np.array([-0.93240737, -0.86473146, 0])
+    return x, np.array([-v / 2, -v / 2, v]), np.ones(3)
+
+
+def pythagorean():
+    """Burrau (1913): masses 3, 4 and 5 at rest in the corners of a right triangle."""
+    x = np.array([[1.0, 3, 0], [-2, -1, 0], [1, -1, 0]])
+    return x, NONE, np.array([3.0, 4.0, 5.0])
+
+
+def scatterings(seed, count):
+    """Binaries of semi-major axis 1 that meet a third star of equal mass at b < 4, from 20 away."""
+    random = np.random.default_rng(seed)
+    e, f = np.sqrt(0.9 * random.random(count)), random.uniform(0, 2 * np.pi, count)
+    p, zero = 1 - e * e, np.zeros(count)
+    r = p / (1 + e * np.cos(f))
+    x = np.array([r * np.cos(f), r * np.sin(f), zero])
+    v = np.sqrt(2 / p) * np.array([-np.sin(f), e + np.cos(f), zero])
+    n, u = random.normal(size=(2, 3, count))
+    n = n / np.linalg.norm(n, axis=0)
+    u = np.cross(n.T, u.T).T
+    b = 4 * np.sqrt(random.random(count)) / np.linalg.norm(u, axis=0)
+    x = np.array([x / 2, -x / 2, b * u - 20 * n])
+    v = np.array([v / 2, -v / 2, n * np.sqrt(1 + 6 / 20)])
+    return ensemble.Systems(*(jnp.asarray(q - q.mean(0)) for q in (x, v)), jnp.ones((3, count)))
+
+
+def test_published_three_body_orbits(x64):
+    """The figure eight after one period; the Pythagorean problem at t = 10, in one ensemble.
+
+    Positions of Pythagoras' bodies as the best codes agree on them (Szebehely & Peters 1967).
+    """
+    systems = together(figure_eight(), pythagorean())
+    end = advance(ensemble.Ensemble(), systems, jnp.array([6.32591398, 10.0]))
+    assert not end.unfinished.any()
+    # the published digits of the orbit close it to 3e-8
+    assert np.abs(end.x[..., 0] - systems.x[..., 0]).max() < 6e-8
+    want = [[0.77848041, 0.14139230], [-2.02509248, 0.09721938], [1.15298574, -0.16261089]]
+    np.testing.assert_allclose(end.x[:, :2, 1], want, atol=1e-6)
+    before = energy(systems)
+    np.testing.assert_allclose(before, [-1.2871419918, -769 / 60], rtol=1e-9)
+    after = energy(replace(systems, x=end.x, v=end.v))
+    np.testing.assert_allclose(after, before, rtol=1e-12)
+    assert check_shapes(systems, end)["M"] == 2
+
+
+def test_agrees_with_rebound(x64):
+    """Twenty scatterings to where the third star has come close, each by IAS15 too."""
+    systems = scatterings(0, 20)
+    end = advance(ensemble.Ensemble(lanes=8), systems, 18.0)
+    assert not end.unfinished.any()
+    for k in range(20):
+        sim = rebound.Simulation()
+        for x, v in zip(np.asarray(systems.x[..., k]), np.asarray(systems.v[..., k])):
+            sim.add(m=1.0, x=x[0], y=x[1], z=x[2], vx=v[0], vy=v[1], vz=v[2])
+        sim.integrator = "ias15"
+        sim.integrate(18.0)
+        theirs = np.array([[p.x, p.y, p.z] for p in sim.particles])
+        np.testing.assert_allclose(end.x[..., k], theirs, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_a_thousand_scatterings_keep_their_energy_and_momentum(x64):
+    systems = scatterings(1, 1000)
+    end = advance(ensemble.Ensemble(), systems, 40.0)
+    assert not end.unfinished.any()
+    error = np.abs(energy(replace(systems, x=end.x, v=end.v)) / energy(systems) - 1)
+    # as good as IAS15's default on the same draw: 1e-14, 4e-12 and 8e-10
+    assert np.median(error) < 2e-13 and np.quantile(error, 0.99) < 2e-10 and error.max() < 1e-8
+    assert np.abs(end.v.sum(0)).max() < 1e-10
+    spin = lambda x, v: np.cross(np.asarray(x), np.asarray(v), axis=1).sum(0)
+    assert np.abs(spin(end.x, end.v) - spin(systems.x, systems.v)).max() < 1e-8
+
+
+@pytest.mark.slow
+def test_the_queue_is_invisible(x64):
+    """As many lanes as systems, or few: the same to rounding; and each its own time."""
+    systems, span = scatterings(2, 12), jnp.linspace(0.0, 11.0, 12)
+    ends = [advance(ensemble.Ensemble(lanes=k), systems, span) for k in (3, 12)]
+    np.testing.assert_allclose(ends[0].x, ends[1].x, atol=1e-9)
+    np.testing.assert_array_equal(ends[0].x[..., 0], systems.x[..., 0])  # no time, no motion
+
+
+def test_what_is_out_of_steps_says_so(x64):
+    end = advance(ensemble.Ensemble(lanes=8, most=24), scatterings(0, 20), 18.0)
+    assert end.unfinished.all()
+
+
+@pytest.mark.slow
+def test_a_fall_into_each_other_ends_by_the_number_of_steps(x64):
+    head_on = together((pythagorean()[0][[0, 1]], NONE[:2], np.ones(2)))
+    falls = advance(ensemble.Ensemble(lanes=1, most=2000), head_on, 1e3)
+    assert falls.unfinished.all()
+
+
+@pytest.mark.slow
+def test_tangents_match_central_differences(x64):
+    systems = scatterings(3, 4)
+    spec = ensemble.Ensemble(lanes=4)
+    go = jax.jit(lambda x: ensemble.advance(spec, replace(systems, x=x), 6.0).x)
+    tangent = jnp.asarray(np.random.default_rng(0).normal(size=systems.x.shape))
+    got = jax.jit(lambda x: jax.jvp(go, (x,), (tangent,))[1])(systems.x)
+    h = 1e-5
+    slope = (go(systems.x + h * tangent) - go(systems.x - h * tangent)) / (2 * h)
+    np.testing.assert_allclose(got, slope, atol=1e-7 * np.abs(slope).max())
+
+
+def test_wrong_shapes_are_refused():
+    wrong = ensemble.Systems(jnp.ones((3, 3, 2)), jnp.ones((3, 3, 2)), jnp.ones(3))
+    with pytest.raises(
+        ValueError, match=r"ensemble.advance: x, v, m .*; must be \[N, 3, M\] twice"
+    ):
+        ensemble.advance(ensemble.Ensemble(), wrong, 1.0)
+
+
+@pytest.mark.slow
+def test_conforms(x64):
+    spec = ensemble.Ensemble(lanes=2, most=500)
+    f = lambda x, v: (lambda end: (end.x, end.v))(
+        ensemble.advance(spec, ensemble.Systems(x, v, jnp.ones((3, 3))), 0.5)
+    )
+    systems = scatterings(4, 3)
+    check(jax.jit(f), systems.x, systems.v, rtol=1e-9)
