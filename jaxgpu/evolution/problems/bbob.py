@@ -1,0 +1,230 @@
+"""The 24 functions of BBOB, noiseless, without the offsets that COCO adds to their values.
+
+Finck, Hansen, Ros & Auger (2009), "Real-parameter black-box optimization benchmarking 2009:
+presentation of the noiseless functions"; instances as in COCO (Hansen et al. 2021,
+doi:10.1080/10556788.2020.1808977). The optimal value is 0, and every function is written so that
+nothing cancels near its optimum (1 - cos as a sine squared, 1 - exp as expm1, Rosenbrock's about
+its optimum): with the offset, up to 1000, float32 would see no value below 1e-5. Schwefel's
+function (20) alone has a floor, of about 1e-7.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.problems import bbob_data as data
+from jaxgpu.evolution.problems import bbob_shapes as shapes
+
+Function = Callable[[Array], Array]
+
+
+def bbob(function: int, dimension: int, instance: int = 1) -> Problem:
+    """One of the functions over [-5, 5]^D; COCO's value is this one plus `bbob_data.value`.
+
+    Args:
+        function: 1 to 24.
+        dimension: D, at least 2.
+        instance: 1 to 15 in COCO's experiments; any positive number.
+
+    >>> float(bbob(1, 2).function(jnp.asarray(data.optimum(2, 10001), float))[0])
+    0.0
+    """
+    if not 1 <= function <= 24 or dimension < 2 or instance < 1:
+        raise ValueError(
+            f"bbob: function={function}, dimension={dimension}, instance={instance}; need 1 to 24, "
+            "at least 2, at least 1"
+        )
+    s = data.seed(function, instance)
+    inner = _FAMILIES[function](function, dimension, s)
+    return Problem(box(-5.0, 5.0, dimension), lambda x: inner(x)[None])
+
+
+def _rotate(matrix: np.ndarray, x: Array) -> Array:
+    return jnp.sum(jnp.asarray(matrix, x.dtype) * x[None], axis=1)
+
+
+def _powers(base: float, d: int) -> np.ndarray:
+    """base^(i / (D - 1)), [D]."""
+    return base ** (np.arange(d) / (d - 1))
+
+
+def _pair(d: int, s: int) -> tuple[np.ndarray, np.ndarray]:
+    """COCO's two rotations: R of most functions, and Q."""
+    return data.rotation(d, s + 1000000), data.rotation(d, s)
+
+
+def _plain(function: int, d: int, s: int) -> Function:
+    """1 to 4: separable."""
+    best = data.optimum(d, s)
+    if function == 4:
+        best[::2] = np.abs(best[::2])
+    stretch = _powers(10**0.5, d)
+    far = np.where(np.arange(d) % 2 == 0, 10.0, 1.0)
+
+    def inner(x: Array) -> Array:
+        z = x - jnp.asarray(best, x.dtype)
+        if function == 1:
+            return jnp.sum(z * z)
+        z = shapes.oscillate(z)
+        if function == 2:
+            return jnp.sum(jnp.asarray(_powers(1e6, d), x.dtype) * z * z)
+        if function == 3:
+            return shapes.rastrigin(jnp.asarray(stretch, x.dtype) * shapes.skew(z, 0.2))
+        z = jnp.where(z > 0, jnp.asarray(far, x.dtype) * z, z) * jnp.asarray(stretch, x.dtype)
+        return shapes.rastrigin(z) + 100 * shapes.outside(x)
+
+    return inner
+
+
+def _slope(function: int, d: int, s: int) -> Function:
+    """5: linear, optimal in a corner of the box."""
+    sign = np.where(data.optimum(d, s) < 0, -1.0, 1.0)
+
+    def inner(x: Array) -> Array:
+        towards = jnp.minimum(jnp.asarray(sign, x.dtype) * x, 5)
+        return jnp.sum(jnp.asarray(_powers(10.0, d), x.dtype) * (5 - towards))
+
+    return inner
+
+
+def _turned(function: int, d: int, s: int) -> Function:
+    """6, 13, 23: z = R L Q (x - best)."""
+    best = data.optimum(d, s)
+    r, q = _pair(d, s)
+    matrix = (r * _powers(10.0 if function == 23 else 10**0.5, d)[None]) @ q
+    kind = {6: shapes.sector(best), 13: shapes.ridge, 23: shapes.katsuura}[function]
+
+    def inner(x: Array) -> Array:
+        f = kind(_rotate(matrix, x - jnp.asarray(best, x.dtype)))
+        return f + shapes.outside(x) if function == 23 else f
+
+    return inner
+
+
+def _steps(function: int, d: int, s: int) -> Function:
+    """7: an ellipsoid of plateaus."""
+    best = data.optimum(d, s)
+    r, q = _pair(d, s)
+    matrix = _powers(10**0.5, d)[:, None] * q
+
+    def inner(x: Array) -> Array:
+        y = _rotate(matrix, x - jnp.asarray(best, x.dtype))
+        z = jnp.where(jnp.abs(y) > 0.5, jnp.floor(0.5 + y), jnp.floor(0.5 + 10 * y) / 10)
+        z = _rotate(r, z)
+        f = jnp.sum(jnp.asarray(_powers(100.0, d), x.dtype) * z * z)
+        return 0.1 * jnp.maximum(jnp.abs(y[0]) / 1e4, f) + shapes.outside(x)
+
+    return inner
+
+
+def _valley(function: int, d: int, s: int) -> Function:
+    """8, 9, 19: Rosenbrock's, about its optimum."""
+    factor = max(1.0, d**0.5 / 8)
+    matrix = np.eye(d) if function == 8 else data.rotation(d, s)
+    best = 0.75 * data.optimum(d, s) if function == 8 else matrix.T @ np.full(d, 0.5 / factor)
+
+    def inner(x: Array) -> Array:
+        terms = shapes.valley(factor * _rotate(matrix, x - jnp.asarray(best, x.dtype)))
+        if function != 19:
+            return jnp.sum(terms)
+        return 10 * jnp.mean(terms / 4000 + 2 * jnp.sin(terms / 2) ** 2)
+
+    return inner
+
+
+def _rotated(function: int, d: int, s: int) -> Function:
+    """10, 11, 12, 14: one rotation."""
+    best = data.optimum(d, s + 1000000 if function == 12 else s)
+    r = data.rotation(d, s + 1000000)
+
+    def inner(x: Array) -> Array:
+        z = _rotate(r, x - jnp.asarray(best, x.dtype))
+        if function == 10:
+            return jnp.sum(jnp.asarray(_powers(1e6, d), x.dtype) * shapes.oscillate(z) ** 2)
+        if function == 11:
+            z = shapes.oscillate(z)
+            return 1e6 * z[0] ** 2 + jnp.sum(z[1:] ** 2)
+        if function == 12:
+            z = _rotate(r, shapes.skew(z, 0.5))
+            return z[0] ** 2 + 1e6 * jnp.sum(z[1:] ** 2)
+        return jnp.sqrt(jnp.sum(jnp.abs(z) ** jnp.asarray(2 + 4 * np.arange(d) / (d - 1), x.dtype)))
+
+    return inner
+
+
+def _bumpy(function: int, d: int, s: int) -> Function:
+    """15 to 18: multi-modal about an adequate global structure."""
+    best = data.optimum(d, s)
+    r, q = _pair(d, s)
+    condition = {15: 10**0.5, 16: 0.1, 17: 10**0.5, 18: 1000**0.5}[function]
+    matrix = _powers(condition, d)[:, None] * q
+    if function < 17:
+        matrix = r @ matrix
+
+    def inner(x: Array) -> Array:
+        z = _rotate(r, x - jnp.asarray(best, x.dtype))
+        if function == 15:
+            z = shapes.skew(shapes.oscillate(z), 0.2)
+            return shapes.rastrigin(_rotate(matrix, z))
+        if function == 16:
+            f = shapes.weierstrass(_rotate(matrix, shapes.oscillate(z)))
+            return f + 10 / d * shapes.outside(x)
+        f = shapes.schaffers(_rotate(matrix, shapes.skew(z, 0.5)))
+        return f + 10 * shapes.outside(x)
+
+    return inner
+
+
+def _schwefel(function: int, d: int, s: int) -> Function:
+    """20: the better optima lie in the corners."""
+    sign = np.where(data.uniform(d, s) < 0.5, -1.0, 1.0)
+
+    def inner(x: Array) -> Array:
+        return shapes.schwefel(2 * jnp.asarray(sign, x.dtype) * x)
+
+    return inner
+
+
+def _gallagher(function: int, d: int, s: int) -> Function:
+    """21, 22: the best of 101 or 21 random peaks."""
+    heights, places, scales = data.peaks(d, 101 if function == 21 else 21, s)
+    rotation = data.rotation(d, s)
+
+    def inner(x: Array) -> Array:
+        away = jax.vmap(lambda place: _rotate(rotation, x - place))(jnp.asarray(places, x.dtype))
+        q = jnp.sum(jnp.asarray(scales, x.dtype) * away * away, axis=1) / (2 * d)
+        h = jnp.asarray(heights, x.dtype)
+        low = jnp.min(jnp.asarray(10 - heights, x.dtype) - h * jnp.expm1(-q))
+        return shapes.oscillate(low) ** 2 + shapes.outside(x)
+
+    return inner
+
+
+def _lunacek(function: int, d: int, s: int) -> Function:
+    """24: two funnels, the wider one worse."""
+    sign = np.where(data.normal(d, s) < 0, -1.0, 1.0)
+    r, q = _pair(d, s)
+    matrix = (r * _powers(10.0, d)[None]) @ q
+
+    def inner(x: Array) -> Array:
+        y = 2 * jnp.asarray(sign, x.dtype) * x - 2.5
+        z = _rotate(matrix, y)
+        waves = 20 * jnp.sum(jnp.sin(jnp.pi * z) ** 2)
+        return shapes.two_bowls(y) + waves + 1e4 * shapes.outside(x)
+
+    return inner
+
+
+_FAMILIES: dict[int, Callable[[int, int, int], Function]] = (
+    dict.fromkeys((1, 2, 3, 4), _plain)
+    | {5: _slope, 7: _steps, 20: _schwefel, 24: _lunacek}
+    | dict.fromkeys((6, 13, 23), _turned)
+    | dict.fromkeys((8, 9, 19), _valley)
+    | dict.fromkeys((10, 11, 12, 14), _rotated)
+    | dict.fromkeys((15, 16, 17, 18), _bumpy)
+    | dict.fromkeys((21, 22), _gallagher)
+)

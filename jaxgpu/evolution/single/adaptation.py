@@ -1,0 +1,76 @@
+"""Weights and learning rates of the CMA family, and the adaptation of its step size.
+
+Hansen (2016), "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, table 1. They are
+functions of the population size as a number, so that a restart may change it in a compiled loop.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree
+
+
+@pytree
+class Rates:
+    """How fast everything is learnt."""
+
+    mu_eff: Array  # [] effective number of parents
+    weights: Array  # [N] of the ranks, best first: positive ones sum to 1, 0 beyond the population
+    sigma: Array  # [] c_sigma, of the step-size path
+    damping: Array  # [] d_sigma
+    path: Array  # [] c_c, of the covariance path
+    one: Array  # [] c_1, of the rank-one update
+    mu: Array  # [] c_mu, of the rank-mu update
+
+
+def rates(size: int, count: Array | float, dimension: int, dtype: jnp.dtype) -> Rates:
+    """For a population of `count`, held in `size` places, in a space of `dimension`."""
+    n, place = dimension, jnp.arange(1, size + 1).astype(dtype)
+    count = jnp.asarray(count, dtype)
+    raw = jnp.where(place <= count, jnp.log((count + 1) / 2) - jnp.log(place), 0)
+    up, down = jnp.maximum(raw, 0), jnp.maximum(-raw, 0)
+    mu_eff = jnp.sum(up) ** 2 / jnp.sum(up * up)
+    mu_less = jnp.sum(down) ** 2 / jnp.maximum(jnp.sum(down * down), 1e-30)
+    one = 2 / ((n + 1.3) ** 2 + mu_eff)
+    mu = jnp.minimum(1 - one, 2 * (mu_eff - 1.75 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))
+    # equations 50 to 53: how much the negative weights may add up to
+    most = jnp.minimum(1 + one / mu, 1 + 2 * mu_less / (mu_eff + 2))
+    most = jnp.minimum(most, (1 - one - mu) / (n * mu))
+    sigma = (mu_eff + 2) / (n + mu_eff + 5)
+    return Rates(
+        mu_eff,
+        up / jnp.sum(up) - most * down / jnp.maximum(jnp.sum(down), 1e-30),
+        sigma,
+        1 + 2 * jnp.maximum(0, jnp.sqrt((mu_eff - 1) / (n + 1)) - 1) + sigma,
+        (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n),
+        one,
+        mu,
+    )
+
+
+def normal_length(dimension: int) -> float:
+    """Expected length of a standard normal vector, to 1e-4 relative for 2 dimensions or more."""
+    n = dimension
+    return n**0.5 * (1 - 1 / (4 * n) + 1 / (21 * n * n))
+
+
+def step_size(rates: Rates, sigma: Array, path: Array) -> Array:
+    """Equation 44: sigma grows when the path is longer than that of a random walk.
+
+    The growth in one generation is bounded by e, as in the authors' programs.
+    """
+    longer = jnp.sqrt(jnp.sum(path * path)) / normal_length(path.shape[0]) - 1
+    return sigma * jnp.exp(jnp.minimum(1, rates.sigma / rates.damping * longer))
+
+
+def walked(path: Array, rate: Array, mu_eff: Array, step: Array) -> Array:
+    """The path after one more step: its variance stays 1 when selection is random."""
+    return (1 - rate) * path + jnp.sqrt(rate * (2 - rate) * mu_eff) * step
+
+
+def stalled(rates: Rates, path: Array, generation: Array) -> Array:
+    """h_sigma is 0: the path is so long that the covariance path must wait. [] bool."""
+    n = path.shape[0]
+    age = 1 - (1 - rates.sigma) ** (2 * (generation + 1).astype(path.dtype))
+    length = jnp.sqrt(jnp.sum(path * path) / age)
+    return length >= (1.4 + 2 / (n + 1)) * normal_length(n)

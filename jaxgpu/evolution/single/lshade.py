@@ -1,0 +1,192 @@
+"""L-SHADE: differential evolution that learns its parameters and shrinks its population.
+
+Tanabe & Fukunaga (2014), doi:10.1109/CEC.2014.6900380, with its parameters: current-to-pbest/1
+with an archive, H memories of F and CR, linear reduction of N to 4 over the given evaluations.
+
+Shapes are fixed, so `ask` always gives the first population's number of candidates; those of
+members that are gone are copies, and are not counted as evaluations. The memories weigh by
+improvements of f, so an increasing transformation of f changes the run; an offset does not.
+Departure: an improvement on an infeasible or failed parent weighs as much as the largest other.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.evolution.population import sample
+from jaxgpu.evolution.problem import Box, Problem
+from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.single.ranking import Best, better, nothing, order, start
+from jaxgpu.pytree import pytree, static
+
+
+@pytree
+class LSHADE:
+    """What to run."""
+
+    evaluations: Array | int  # [] at which 4 members are left
+    population: int = static()  # N at first; the paper's is 18 D
+    memory: int = static(default=6)  # H
+    greed: Array | float = 0.11  # [] p, share of the members that attract
+    archive: float = static(default=2.6)  # members kept after they were beaten, in populations
+
+    def __post_init__(self) -> None:
+        if self.population < 6 or self.memory < 1:
+            raise ValueError(
+                f"LSHADE: population={self.population}, memory={self.memory}; need at least 6 and 1"
+            )
+
+
+@pytree
+class State:
+    """Where the run is. Members are in order, the best first; A places in the archive."""
+
+    x: Array  # [N, D] members
+    f: Array  # [N] objective
+    violation: Array  # [N]
+    count: Array  # [] members that are left
+    used: Array  # [] evaluations
+    archive: Array  # [A, D] beaten parents
+    kept: Array  # [] of them
+    factor: Array  # [H] memory of F
+    rate: Array  # [H] memory of CR, negative for the terminal value
+    slot: Array  # [] of the memory to be written next
+    scale: Array  # [N] F of the next children
+    cross: Array  # [N] their CR
+    best: Best
+    box: Box
+    key: Array  # [] of the parameters
+
+
+@init.register
+def _(spec: LSHADE, key: Array, problem: Problem) -> State:
+    k_sample, k_draw = jax.random.split(key)
+    start("LSHADE", key, problem)
+    members = sample(k_sample, problem, spec.population)
+    n, d = members.x.shape
+    zero, half = jnp.int32(0), jnp.full(spec.memory, 0.5, members.x.dtype)
+    archive = jnp.zeros((round(spec.archive * n), d), members.x.dtype)
+    f, count = members.violation, jnp.int32(n)
+    scale = jnp.full(n, 0.5, members.x.dtype)
+    best, box = nothing(problem), problem.box
+    memory = zero, half, half, zero, scale, scale
+    return State(members.x, f, f, count, zero, archive, *memory, best, box, k_draw)
+
+
+@ask.register
+def _(spec: LSHADE, state: State, key: Array) -> Array:
+    k_best, k_one, k_two, k_cross, k_sure = jax.random.split(key, 5)
+    n, d = state.x.shape
+    i, dtype = jnp.arange(n, dtype=jnp.int32), state.x.dtype
+    top = jnp.maximum(2, jnp.round(spec.greed * state.count.astype(dtype))).astype(jnp.int32)
+    leader = jax.random.randint(k_best, (n,), 0, top)
+    one = (i + jax.random.randint(k_one, (n,), 1, state.count)) % state.count
+    two = jax.random.randint(k_two, (n,), 0, state.count + state.kept - 2)
+    # past the member itself and the first partner: uniform over all others
+    low, high = jnp.minimum(i, one), jnp.maximum(i, one)
+    two += (two >= low).astype(jnp.int32)
+    two += (two >= high).astype(jnp.int32)
+    old = state.archive[jnp.maximum(two - state.count, 0)]
+    other = jnp.where((two < state.count)[:, None], state.x[jnp.minimum(two, n - 1)], old)
+    pull = state.x[leader] - state.x + state.x[one] - other
+    v = state.x + state.scale[:, None] * pull
+    # a variable outside the box goes half way to the bound
+    lower, upper = state.box.lower[None], state.box.upper[None]
+    v = jnp.where(v < lower, (lower + state.x) / 2, v)
+    v = jnp.where(v > upper, (upper + state.x) / 2, v)
+    crossed = jax.random.uniform(k_cross, (n, d), dtype) < state.cross[:, None]
+    crossed |= jax.random.randint(k_sure, (n, 1), 0, d) == jnp.arange(d)[None]
+    moves = (state.used > 0) & (i < state.count)
+    return jnp.where(crossed & moves[:, None], v, state.x)
+
+
+@tell.register
+def _(spec: LSHADE, state: State, x: Array, f: Array, violation: Array) -> State:
+    n, value = spec.population, f[:, 0]
+    alive = jnp.arange(n) < state.count
+    first = state.used == 0
+    level = violation == state.violation
+    wins = (violation < state.violation) | (level & (value < state.f))
+    kept = alive & (wins | (level & (value == state.f)))
+    improved = alive & wins & ~first
+    gain = jnp.where(level, state.f - value, jnp.inf)
+    factor, rate, slot = _remember(state, improved, gain)
+    k_archive, k_draw = jax.random.split(jax.random.fold_in(state.key, state.used))
+    archive, size = _store(k_archive, spec, state, improved)
+    used = state.used + state.count
+    share = jnp.clip(used / spec.evaluations, 0, 1)
+    count = jnp.round(n - (n - 4) * share).astype(jnp.int32)
+    new_f = jnp.where(kept, value, state.f)
+    new_violation = jnp.where(kept, violation, state.violation)
+    # members that are gone stay behind all others
+    ranked = order(
+        jnp.where(alive, new_f, jnp.nan)[:, None], jnp.where(alive, new_violation, jnp.inf)
+    )
+    index = ranked[0]
+    scale, cross = _draw(k_draw, factor, rate, n)
+    return State(
+        jnp.where(kept[:, None], x, state.x)[index],
+        new_f[index],
+        new_violation[index],
+        jnp.minimum(count, state.count),
+        used,
+        archive,
+        size,
+        factor,
+        rate,
+        slot,
+        scale,
+        cross,
+        better(state.best, x, f, violation),
+        state.box,
+        state.key,
+    )
+
+
+def _remember(state: State, improved: Array, gain: Array) -> tuple[Array, Array, Array]:
+    """Algorithm 1: the memories of F and CR after one generation, and the next slot."""
+    known = jnp.where(improved & jnp.isfinite(gain), gain, 0)
+    most = jnp.max(known)
+    weight = jnp.where(improved, jnp.where(jnp.isfinite(gain), gain, most), 0)
+    weight = jnp.where(improved & (most <= 0), 1, weight)
+    weight = weight / jnp.maximum(jnp.max(weight), 1e-30)
+
+    def lehmer(value: Array) -> Array:
+        below = jnp.sum(weight * value)
+        return jnp.sum(weight * value * value) / jnp.where(below > 0, below, 1)
+
+    any_one = jnp.any(improved)
+    ended = (state.rate[state.slot] < 0) | (jnp.max(jnp.where(improved, state.cross, 0)) <= 0)
+    cross = jnp.where(ended, -1, lehmer(state.cross))
+    factor = jnp.where(any_one, lehmer(state.scale), state.factor[state.slot])
+    cross = jnp.where(any_one, cross, state.rate[state.slot])
+    slot = jnp.where(any_one, (state.slot + 1) % state.factor.shape[0], state.slot)
+    return (
+        state.factor.at[state.slot].set(factor),
+        state.rate.at[state.slot].set(cross),
+        slot.astype(jnp.int32),
+    )
+
+
+def _store(key: Array, spec: LSHADE, state: State, beaten: Array) -> tuple[Array, Array]:
+    """The archive with the beaten parents, random members of it dropped where it is too full."""
+    room = state.archive.shape[0]
+    all_of_them = jnp.concatenate([state.archive, state.x])
+    real = jnp.concatenate([jnp.arange(room) < state.kept, beaten])
+    lot = jax.random.bits(key, (all_of_them.shape[0],), jnp.uint32) >> 1
+    index = jnp.argsort(jnp.where(real, lot, ~jnp.zeros_like(lot)), stable=True)[:room]
+    most = jnp.round(spec.archive * state.count.astype(state.x.dtype)).astype(jnp.int32)
+    return all_of_them[index], jnp.minimum(jnp.sum(real, dtype=jnp.int32), most)
+
+
+def _draw(key: Array, factor: Array, rate: Array, count: int) -> tuple[Array, Array]:
+    """F and CR of the next children, each from a random memory."""
+    k_slot, k_scale, k_cross = jax.random.split(key, 3)
+    slot = jax.random.randint(k_slot, (count,), 0, factor.shape[0])
+    middle, dtype = factor[slot], factor.dtype
+    # a Cauchy variate that is drawn again until it is positive, by its quantiles
+    least = 0.5 - jnp.arctan(middle / 0.1) / jnp.pi
+    u = least + jax.random.uniform(k_scale, (count,), dtype) * (1 - least)
+    scale = jnp.clip(middle + 0.1 * jnp.tan(jnp.pi * (u - 0.5)), 1e-6, 1)
+    cross = rate[slot] + 0.1 * jax.random.normal(k_cross, (count,), dtype)
+    return scale, jnp.where(rate[slot] < 0, 0, jnp.clip(cross, 0, 1))

@@ -1,0 +1,205 @@
+"""IPOP- and BIPOP-CMA-ES: restarts with larger and smaller populations, in one compiled loop.
+
+Auger & Hansen (2005), doi:10.1109/CEC.2005.1554902, and Hansen (2009),
+doi:10.1145/1570256.1570333. `ask` always gives one batch, the smallest population; a generation of
+a larger one is gathered over several batches, so that no candidate is evaluated in vain.
+
+Departures: populations are whole multiples of the batch; a full set of doublings is followed by
+runs of the largest population; of the papers' stopping rules that of stagnating medians is left
+out, and the condition number may also not exceed what the precision resolves.
+"""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.evolution.problem import Box, Problem
+from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.single.adaptation import rates
+from jaxgpu.evolution.single.cma import Shape, draw, fresh, update
+from jaxgpu.evolution.single.ranking import (
+    Best,
+    about_middle,
+    better,
+    nothing,
+    start,
+    utilities,
+    width,
+)
+from jaxgpu.pytree import pytree, static
+
+
+@pytree
+class Restarts:
+    """What to run: BIPOP-CMA-ES, or IPOP-CMA-ES with `small_runs=False`."""
+
+    batch: int = static()  # N of the first run and of every `ask`
+    doublings: int = static(default=9)  # the largest population is batch 2^doublings
+    small_runs: bool = static(default=True)
+    sigma: Array | float = 0.2  # [] first step size, in widths of the box
+    start: Array | float = 0.8  # [] share of the box, about its middle, that the means start in
+    tolerance: Array | float = 1e-12  # [] a run ends when the best values differ by no more
+
+    def __post_init__(self) -> None:
+        if self.batch < 4 or self.doublings < 0:
+            raise ValueError(
+                f"Restarts: batch={self.batch}, doublings={self.doublings}; need at least 4 and 0"
+            )
+
+
+@pytree
+class Schedule:
+    """Which run this is, and what the two kinds of runs have spent."""
+
+    population: Array  # [] of this run
+    large: Array  # [] population of the last large run
+    sigma: Array  # [] first step size of this run
+    is_small: Array  # [] bool
+    used: Array  # [] evaluations of this run
+    spent: Array  # [2] evaluations of the large and the small runs before this one
+    allowed: Array  # [] evaluations that this run may use
+    runs: Array  # [] restarts so far
+
+
+@pytree
+class State:
+    """Where the run is. L is the largest population, H the generations that are looked back."""
+
+    shape: Shape
+    x: Array  # [L, D] candidates of the generation so far
+    f: Array  # [L, 1] NaN where there is none yet
+    violation: Array  # [L]
+    filled: Array  # [] how many there are
+    recent: Array  # [H] best value of each of the last generations
+    schedule: Schedule
+    best: Best
+    box: Box
+    key: Array  # [] of the restarts
+
+
+@init.register
+def _(spec: Restarts, key: Array, problem: Problem) -> State:
+    first, rest = jax.random.split(key)
+    mean = start("Restarts", first, problem, spec.start)
+    d, dtype = mean.shape[0], mean.dtype
+    largest = spec.batch << spec.doublings
+    zero, batch = jnp.int32(0), jnp.int32(spec.batch)
+    most = jnp.int32(jnp.iinfo(jnp.int32).max)
+    sigma = jnp.asarray(spec.sigma, dtype)
+    schedule = Schedule(
+        batch, batch, sigma, jnp.bool_(False), zero, jnp.zeros(2, jnp.int32), most, zero
+    )
+    return State(
+        fresh(mean, sigma),
+        jnp.zeros((largest, d), dtype),
+        jnp.full((largest, 1), jnp.nan, dtype),
+        jnp.full(largest, jnp.inf, dtype),
+        zero,
+        jnp.full(10 + 30 * d // spec.batch, jnp.inf, dtype),
+        schedule,
+        nothing(problem),
+        problem.box,
+        rest,
+    )
+
+
+@ask.register
+def _(spec: Restarts, state: State, key: Array) -> Array:
+    return draw(state.shape, state.box, key, spec.batch)
+
+
+@tell.register
+def _(spec: Restarts, state: State, x: Array, f: Array, violation: Array) -> State:
+    at = state.filled
+    schedule = replace(state.schedule, used=state.schedule.used + spec.batch)
+    state = replace(
+        state,
+        x=lax.dynamic_update_slice_in_dim(state.x, x, at, 0),
+        f=lax.dynamic_update_slice_in_dim(state.f, f, at, 0),
+        violation=lax.dynamic_update_slice_in_dim(state.violation, violation, at, 0),
+        filled=at + spec.batch,
+        best=better(state.best, x, f, violation),
+        schedule=schedule,
+    )
+    full = state.filled >= schedule.population
+    state = lax.cond(full, _generation, lambda s: s, state)
+    over = full & _over(spec, state)
+    return lax.cond(over, lambda s: _restart(spec, s), lambda s: s, state)
+
+
+def _generation(state: State) -> State:
+    """Learn from the candidates that have been gathered, and forget them."""
+    size, d = state.x.shape
+    learn = rates(size, state.schedule.population, d, state.x.dtype)
+    weight = utilities(state.f, state.violation, learn.weights)
+    positive = utilities(state.f, state.violation, jnp.maximum(learn.weights, 0))
+    shape = update(state.shape, state.box, learn, state.x, weight, positive)
+    least = jnp.nanmin(state.f)
+    return replace(
+        state,
+        shape=shape,
+        f=jnp.full_like(state.f, jnp.nan),
+        violation=jnp.full_like(state.violation, jnp.inf),
+        filled=jnp.int32(0),
+        recent=jnp.roll(state.recent, 1).at[0].set(least),
+    )
+
+
+def _over(spec: Restarts, state: State) -> Array:
+    """Whether this run can gain no more: the rules of Hansen (2009), section 2. [] bool."""
+    s, run = state.shape, state.schedule
+    d, eps = s.mean.shape[0], jnp.finfo(s.mean.dtype).eps
+    spread = s.sigma * width(state.box) * jnp.sqrt(jnp.diagonal(s.covariance))
+    back = 10 + 30 * d // run.population
+    recent = jnp.where(jnp.arange(state.recent.shape[0]) < back, state.recent, state.recent[0])
+    flat = jnp.max(recent) - jnp.min(recent) <= spec.tolerance
+    first = run.sigma * width(state.box)
+    small = jnp.all(
+        jnp.maximum(spread, s.sigma * width(state.box) * jnp.abs(s.path)) < 1e-12 * first
+    )
+    least, most = jnp.min(s.lengths), jnp.max(s.lengths)
+    # at eps the decomposition has raised the eigenvalues
+    singular = (most >= 1e7 * least) | (least * least <= 1.01 * eps * most * most)
+    stuck = jnp.any(s.mean + 0.2 * spread == s.mean)
+    axis = 0.1 * s.sigma * s.lengths[:, None] * s.axes.T * width(state.box)[None]
+    stuck |= jnp.any(jnp.all(s.mean[None] + axis == s.mean[None], axis=1))
+    wild = s.sigma * most > 1e4 * run.sigma
+    limit = 100 + 50 * (d + 3) ** 2 / jnp.sqrt(run.population.astype(s.mean.dtype))
+    old = s.generation.astype(s.mean.dtype) > limit
+    return ((flat & (s.generation >= back)) | small | singular | stuck | wild | old) | (
+        run.used >= run.allowed
+    )
+
+
+def _restart(spec: Restarts, state: State) -> State:
+    """The next run: large when the large runs have spent less than the small ones."""
+    run = state.schedule
+    key, k_mean, k_size, k_sigma = jax.random.split(state.key, 4)
+    which = jnp.where(run.is_small, 1, 0)
+    spent = run.spent.at[which].add(jnp.where(run.runs > 0, run.used, 0))
+    small = spec.small_runs & (run.runs > 0) & (spent[1] < spent[0])
+    large = jnp.minimum(2 * run.large, spec.batch << spec.doublings)
+    large = jnp.where(small, run.large, large)
+    dtype = state.x.dtype
+    share = (0.5 * (large // spec.batch).astype(dtype)) ** (
+        jax.random.uniform(k_size, (), dtype) ** 2
+    )
+    few = spec.batch * jnp.maximum(1, jnp.floor(share)).astype(jnp.int32)
+    less = 10 ** (-2 * jax.random.uniform(k_sigma, (), dtype))
+    sigma = jnp.asarray(spec.sigma, dtype) * jnp.where(small, less, 1)
+    most = jnp.int32(jnp.iinfo(jnp.int32).max)
+    last = jnp.where(run.is_small, run.allowed * 2, run.used)
+    schedule = Schedule(
+        jnp.where(small, few, large),
+        large,
+        sigma,
+        small,
+        jnp.int32(0),
+        spent,
+        jnp.where(small, last // 2, most),
+        run.runs + 1,
+    )
+    shape = fresh(about_middle(k_mean, state.box, spec.start), sigma)
+    return replace(state, shape=shape, schedule=schedule, key=key)

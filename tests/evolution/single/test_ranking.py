@@ -1,0 +1,34 @@
+"""Weights by rank: equal candidates share, failures come last."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.single.ranking import better, nothing, utilities
+
+
+def shared(f, violation, weights):
+    """By definition: the mean weight of the places that the equal ones occupy."""
+    keys = list(zip(violation, f))
+    ranked = sorted(keys)
+    return [np.mean([w for w, k in zip(weights, ranked) if k == key]) for key in keys]
+
+
+def test_equal_candidates_share_their_weights(x64):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        f, violation = rng.integers(0, 3, 12).astype(float), rng.integers(0, 2, 12).astype(float)
+        f[rng.random(12) < 0.2] = np.inf
+        weights = rng.normal(size=12)
+        got = utilities(jnp.asarray(f)[:, None], jnp.asarray(violation), jnp.asarray(weights))
+        np.testing.assert_allclose(got, shared(f, violation, weights), rtol=1e-12, atol=1e-14)
+
+
+def test_a_failed_candidate_is_never_the_best():
+    best = nothing(Problem(box(0.0, 1.0, 2), lambda x: x[:1]))
+    x = jax.random.uniform(jax.random.key(0), (3, 2))
+    f = jnp.array([[jnp.inf], [4.0], [2.0]])
+    best = better(best, x, f, jnp.array([jnp.inf, 0.0, 0.5]))
+    assert best.f == 4 and (best.x == x[1]).all() and best.violation == 0
+    assert better(best, x, f + 1, jnp.array([jnp.inf, 0.0, 0.5])).f == 4

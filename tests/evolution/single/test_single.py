@@ -1,0 +1,149 @@
+"""Every single-objective algorithm: converges from five seeds past failures, and its protocol."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import avals, check_program, exports
+
+from jaxgpu.evolution import protocol, single
+from jaxgpu.evolution.problem import Problem, box, evaluate
+
+BEST = jnp.linspace(-2.0, 2.5, 5)
+
+
+def valley(x):
+    """An ellipsoid of condition 1000 that fails beside its optimum, where x_0 < -3."""
+    z = x - BEST.astype(x.dtype)
+    f = jnp.sum(10 ** jnp.linspace(0.0, 3.0, 5).astype(x.dtype) * z * z, keepdims=True)
+    return jnp.where(x[0] < -3, jnp.nan, f)
+
+
+PROBLEM = Problem(box(-5.0, 5.0, 5), valley)
+# spec, generations, and the worst value allowed over five seeds; first values are about 1e4
+RUNS = {
+    "cma": (single.CMAES(8), 300, 1e-8),
+    "sep_cma": (single.SepCMAES(8), 300, 1e-8),
+    "lm_ma": (single.LMMAES(8), 700, 1e-5),
+    "xnes": (single.XNES(9), 500, 1e-8),
+    "snes": (single.SNES(9), 500, 1e-8),
+    "openes": (single.OpenES(50), 1500, 2.0),
+    "pgpe": (single.pgpe(50), 1500, 0.05),
+    "restarts": (single.Restarts(8, doublings=2), 400, 1e-7),
+    "lshade": (single.LSHADE(8000, population=90), 150, 1e-5),
+    "pso": (single.PSO(30), 300, 1e-8),
+    "cso": (single.CSO(50), 600, 1e-8),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_converges_past_failures_from_five_seeds(name):
+    spec, generations, limit = RUNS[name]
+
+    def best(key):
+        return protocol.evolve(spec, PROBLEM, key, generations).best
+
+    got = jax.jit(jax.vmap(best))(jax.random.split(jax.random.key(0), 5))
+    assert got.f.max() < limit, got.f
+    assert (got.violation == 0).all()
+    np.testing.assert_allclose(jax.vmap(valley)(got.x)[:, 0], got.f, rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_protocol(name, tmp_path):
+    spec, key = RUNS[name][0], jax.random.key(0)
+    measure = lambda state: state.best.f
+    whole = protocol.run(spec, PROBLEM, key, 12, measure=measure)
+    protocol.run(spec, PROBLEM, key, 7, measure=measure, out=tmp_path)
+    again = protocol.run(spec, PROBLEM, key, 12, measure=measure, out=tmp_path, resume=True)
+    assert again.timing.steps == 5
+    np.testing.assert_array_equal(again.history, whole.history)
+    assert (whole.history[1:] <= whole.history[:-1]).all()
+    for a, b in zip(jax.tree.leaves(again.state), jax.tree.leaves(whole.state)):
+        if not jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            np.testing.assert_array_equal(a, b)
+    step = lambda state, key: protocol.step(spec, PROBLEM, state, key)
+    after = jax.eval_shape(step, whole.state, key)
+    assert avals(after) == avals(jax.eval_shape(lambda: whole.state))
+    check_program(lambda state: step(state, key), whole.state)
+    exports(lambda x, f: protocol.tell(spec, whole.state, x, f, f[:, 0]).best.f, *_told(spec, key))
+
+
+def _told(spec, key):
+    state = protocol.init(spec, key, PROBLEM)
+    x = protocol.ask(spec, state, key)
+    assert ((x >= -5) & (x <= 5)).all()
+    return x, evaluate(PROBLEM, x)[0]
+
+
+@pytest.mark.parametrize("name", ["cma", "xnes", "snes", "sep_cma"])
+def test_only_the_order_of_the_values_counts(name):
+    spec, key = RUNS[name][0], jax.random.key(1)
+    state = protocol.init(spec, key, PROBLEM)
+    x = protocol.ask(spec, state, key)
+    f = jnp.arange(x.shape[0], dtype=x.dtype)[::-1, None]
+    none = jnp.zeros(x.shape[0])
+    tell = jax.jit(protocol.tell)
+    plain, bent = tell(spec, state, x, f, none), tell(spec, state, x, 1e9 * jnp.exp(f), none)
+    for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(bent)):
+        if a is not plain.best.f:
+            np.testing.assert_array_equal(a, b)
+
+
+def test_lm_ma_is_finite_where_its_rates_would_exceed_one():
+    spec = single.LMMAES(256)
+    problem = Problem(box(-5.0, 5.0, 64), lambda x: jnp.sum(x * x, keepdims=True))
+    state = jax.jit(protocol.evolve)(spec, problem, jax.random.key(0), 150)
+    assert np.isfinite(state.sigma) and state.best.f < 1e-3, state.best.f
+
+
+def test_lm_ma_recovers_the_normal_vectors(x64):
+    # sigma and the path know them: compare with the maps as matrices, inverted by LU
+    spec = single.LMMAES(12, 0.01)
+    problem = Problem(box(-5.0, 5.0, 6), lambda x: jnp.sum(x**4, keepdims=True))
+    state = protocol.evolve(spec, problem, jax.random.key(0), 20)
+    x = protocol.ask(spec, state, jax.random.key(7))
+    f = -jnp.arange(12.0)[:, None]
+    after = protocol.tell(spec, state, x, f, jnp.zeros(12))
+    maps = np.eye(6)
+    for i, v in enumerate(np.asarray(state.vectors)):
+        c = 1 / (1.5**i * 6)
+        maps = ((1 - c) * np.eye(6) + c * np.outer(v, v)) @ maps
+    raw = np.log(13 / 2) - np.log(np.arange(1, 7))
+    w = raw / raw.sum()
+    y = (np.asarray(x)[::-1][:6] - np.asarray(state.mean)) / (10 * float(state.sigma))
+    path = np.sqrt(1 / (w**2).sum()) * np.linalg.solve(maps, w @ y)  # c_sigma = 1
+    np.testing.assert_allclose(after.path, path, rtol=1e-9, atol=1e-9)
+
+
+def test_lshade_shrinks_to_four_and_keeps_its_bounds():
+    spec = single.LSHADE(1500, population=40)
+    run = protocol.run(
+        spec,
+        PROBLEM,
+        jax.random.key(2),
+        120,
+        measure=lambda s: (s.count, s.kept, s.used, s.scale.min(), s.scale.max(), s.f[:4]),
+    )
+    count, kept, used, least, most, f = run.history
+    assert count[-1] == 4 and (np.diff(count) <= 0).all()
+    # equation 10, from the evaluations used before
+    np.testing.assert_array_equal(count, np.round(40 - 36 * np.minimum(used / 1500, 1)).astype(int))
+    assert (kept <= np.round(2.6 * np.append(40, count[:-1]))).all()
+    assert (least > 0).all() and (most <= 1).all()
+    assert (np.diff(f, axis=1) >= 0).all()  # in order
+
+
+def test_swarms_move_as_their_equations_say(x64):
+    spec = single.CSO(8)
+    state = protocol.evolve(spec, PROBLEM, jax.random.key(0), 5)
+    x = protocol.ask(spec, state, jax.random.key(1))
+    worse = np.asarray(state.f)[np.asarray(state.loser)] >= np.asarray(state.f)[state.winner]
+    broken = np.asarray(state.violation)
+    assert (worse | (broken[state.loser] > broken[state.winner])).all()
+    assert sorted(np.append(state.loser, state.winner)) == list(range(8))
+    after = protocol.tell(spec, state, x, *evaluate(PROBLEM, x))
+    np.testing.assert_array_equal(after.x[state.winner], state.x[state.winner])
+    np.testing.assert_allclose(after.v[state.loser], x - state.x[state.loser], rtol=1e-15)
