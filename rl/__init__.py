@@ -5,8 +5,10 @@ from jaxgpu.rl.envs.acrobot import Acrobot
 from jaxgpu.rl.envs.cartpole import CartPole
 from jaxgpu.rl.envs.mountain_car import MountainCar, MountainCarContinuous
 from jaxgpu.rl.envs.pendulum import Pendulum
+from jaxgpu.rl.envs.reach import Reach
 from jaxgpu.rl.learn import Learner, Scores, evaluate, interquartile_mean, learn, train
 from jaxgpu.rl.ppo import PPO
+from jaxgpu.rl.shac import SHAC
 from jaxgpu.rl.spaces import Box, Discrete
 from jaxgpu.rl.vectorize import Outcome, Vector, vectorize
 
@@ -17,6 +19,8 @@ __all__ = [
     "MountainCarContinuous",
     "Pendulum",
     "PPO",
+    "SHAC",
+    "Reach",
     "Learner",
     "Scores",
     "evaluate",

@@ -1,0 +1,166 @@
+"""Short-horizon actor-critic: learning by the analytic gradient of the simulation.
+
+Xu et al. (2022), arXiv:2204.07137. The actor climbs the derivative of the discounted rewards of a
+short window plus the target critic's value of where each path ends; the critic learns TD(lambda)
+targets; the target follows the critic slowly. Departure: observations are normalised.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree, static
+from jaxgpu.rl import normaliser, optimiser
+from jaxgpu.rl.advantage import advantages
+from jaxgpu.rl.environment import Environment
+from jaxgpu.rl.networks import ActorCritic, Normal
+from jaxgpu.rl.spaces import Box
+from jaxgpu.rl.vectorize import VectorState, vectorize
+
+
+@pytree
+class SHAC:
+    """What to run; numbers are leaves, to be vmapped over."""
+
+    learning_rate: Array | float = 3e-3  # [] of the actor, at the start
+    critic_rate: Array | float = 2e-3  # [] of the critic, at the start
+    discount: Array | float = 0.97  # [] gamma
+    trace: Array | float = 0.95  # [] lambda
+    follow: Array | float = 0.2  # [] of the critic that the target takes over in an update
+    max_gradient: Array | float = 1.0  # [] norm
+    updates: Array | float = 1e9  # [] after which the learning rates are zero
+    copies: int = static(default=64)  # B
+    horizon: int = static(default=16)  # H, steps in a window
+    passes: int = static(default=8)  # of the critic over a window
+    hidden: tuple[int, ...] = static(default=(64, 64))
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of environments in one update."""
+        return self.copies * self.horizon
+
+    def init(self, env: Environment, key: Array) -> "State":
+        """Networks before learning, and environments at the start.
+
+        Raises:
+            ValueError: an environment without derivatives.
+        """
+        if not env.differentiable or not isinstance(env.action_space, Box):
+            raise ValueError(
+                f"SHAC: {type(env).__name__} is not differentiable; learn it by PPO, or give an "
+                "environment with `differentiable` true and real actions"
+            )
+        env_key, network_key = jax.random.split(key)
+        vector = vectorize(env, self.copies).start(env_key)
+        first = jax.tree.map(lambda x: x[0], vector.observation)
+        params = self._network(env).init(network_key, first)
+        zero = jnp.zeros(())
+        report = {"episode_return": zero, "episodes": zero, "success": zero}
+        memory = (optimiser.init(params), optimiser.init(params))
+        seen = normaliser.init(first)
+        return State(params, params, memory, seen, vector, jnp.int32(0), report)
+
+    def update(self, env: Environment, state: "State", key: Array) -> "State":
+        """One window of all copies: a step of the actor, then `passes` of the critic."""
+        left = jnp.maximum(1 - state.update.astype(jnp.float32) / self.updates, 0.0)
+        climb = jax.grad(self._window, has_aux=True)
+        slope, (vector, batch, report) = climb(state.params, env, state, key)
+        actor_rate = self.learning_rate * left
+        params, actor_memory = optimiser.descend(
+            state.params, state.memory[0], slope, actor_rate, self.max_gradient
+        )
+        network = self._network(env)
+
+        def error(params: Any) -> Array:
+            value: Any = network.apply(params, batch["observation"], method=ActorCritic.value)
+            return jnp.mean((value - batch["target"]) ** 2)
+
+        def learn(carry: Any, _: None) -> tuple[Any, None]:
+            params, memory = carry
+            slope, rate = jax.grad(error)(params), self.critic_rate * left
+            return optimiser.descend(params, memory, slope, rate, self.max_gradient), None
+
+        start = (params, state.memory[1])
+        (params, critic_memory), _ = jax.lax.scan(learn, start, length=self.passes)
+        follow = lambda old, new: old + self.follow * (new - old)
+        target = jax.tree.map(follow, state.target, params)
+        seen = normaliser.update(state.seen, batch["raw"])
+        memory = (actor_memory, critic_memory)
+        return State(params, target, memory, seen, vector, state.update + 1, report)
+
+    def policy(self, env: Environment, state: "State") -> Any:
+        """The learnt policy: observation to action, without noise."""
+
+        def act(observation: Any) -> Array:
+            x = normaliser.apply(state.seen, observation)
+            return _squash(env, self._act(env, state.params, x).mode())
+
+        return act
+
+    def _window(self, params: Any, env: Environment, state: "State", key: Array) -> Any:
+        """Minus the mean reward a step of the window, the future beyond it included."""
+        copies, network = vectorize(env, self.copies), self._network(env)
+
+        def worth(x: Any) -> Array:
+            value: Any = network.apply(state.target, x, method=ActorCritic.value)
+            return value
+
+        def move(carry: Any, key: Array) -> tuple[Any, Any]:
+            vector, weight = carry
+            act_key, step_key = jax.random.split(key)
+            x = normaliser.apply(state.seen, vector.observation)
+            action = _squash(env, self._act(env, params, x).sample(act_key))
+            after, out = copies.advance(vector, action, step_key)
+            final = worth(normaliser.apply(state.seen, out.final))
+            future = self.discount * jnp.where(out.terminated, 0.0, final)
+            gain = weight * (out.reward + jnp.where(out.over, future, 0.0))
+            later = jnp.where(out.over, 1.0, weight * self.discount)
+            row = (vector.observation, x, out, final, gain, weight * future)
+            return (after, later), row
+
+        start = (state.vector, jnp.ones(self.copies))
+        keys = jax.random.split(key, self.horizon)
+        (vector, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, keys)
+        ahead = jnp.where(out.over[-1], 0.0, beyond[-1])  # of the paths still under way
+        loss = -jnp.mean(jnp.sum(gain, 0) + ahead) / self.horizon
+        value = worth(x)
+        ends = (out.terminated, out.truncated)
+        target = value + advantages(out.reward, value, final, *ends, self.discount, self.trace)
+        batch = {"raw": raw, "observation": x, "target": target}
+        return loss, jax.lax.stop_gradient((vector, batch, _report(out)))
+
+    def _network(self, env: Environment) -> ActorCritic:
+        return ActorCritic(env.action_space, self.hidden, log_std=-1.0)
+
+    def _act(self, env: Environment, params: Any, x: Any) -> Normal:
+        choice: Any = self._network(env).apply(params, x, method=ActorCritic.act)
+        return choice
+
+
+@pytree
+class State:
+    """All of a training: resumed from it, a run goes on to the bit."""
+
+    params: Any
+    target: Any  # the slow copy; its critic alone is used
+    memory: Any  # of the optimisers of actor and critic
+    seen: normaliser.Normaliser
+    vector: VectorState
+    update: Array  # [] updates done
+    report: dict[str, Array]  # means over the episodes that ended in the last window
+
+
+def _squash(env: Environment, action: Array) -> Array:
+    """Any real numbers to actions within the bounds, smoothly."""
+    space: Any = env.action_space
+    return space.low + (space.high - space.low) * (jnp.tanh(action) + 1) / 2
+
+
+def _report(out: Any) -> dict[str, Array]:
+    ended = jnp.sum(out.over.astype(jnp.float32))
+    mean = lambda x: jnp.sum(jnp.where(out.over, x, 0.0)) / jnp.maximum(ended, 1.0)
+    success = mean(out.info["success"].astype(jnp.float32))
+    total = mean(out.info["episode_return"])
+    return {"episode_return": total, "episodes": ended, "success": success}

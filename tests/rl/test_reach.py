@@ -1,0 +1,56 @@
+"""The reaching task: what an oracle gets, units, and its gradient."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+from jaxgpu import rl
+from jaxgpu.rl.arms import place
+from jaxgpu.rl.envs.reach import State
+
+
+@pytest.mark.parametrize("name", ["surgical/psm-reach", "surgical/ecm-reach"])
+def test_damped_least_squares_reaches_every_goal(name):
+    """A resolved-rate controller that shares nothing with learning solves all 64."""
+    env = rl.make(name)
+    low, high = env._range(jnp.float32)
+
+    def act(state):
+        jacobian = jax.jacfwd(lambda q: place(env.arm, q)[0])(state.q) * (high - low)[None]
+        error = state.goal - place(env.arm, state.q)[0]
+        gram = jnp.einsum("ik,jk->ij", jacobian, jacobian, precision="highest")
+        step = jnp.linalg.solve(gram + 1e-6 * jnp.eye(3), error)
+        move = jnp.einsum("ik,i->k", jacobian, step, precision="highest") / env.speed
+        return jnp.clip(move / jnp.maximum(1.0, jnp.abs(move).max()), -1, 1)
+
+    def play(key):
+        def move(state, _):
+            out = env.advance(state, act(state), key)
+            return out.state, out.info["distance"]
+
+        return jax.lax.scan(move, env.start(key)[0], length=99)[1]
+
+    distance = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), 64)))
+    assert distance[:, 0].mean() > 0.05  # 5 cm away at first
+    assert (distance[:, -1] < 0.005).mean() >= 0.95  # the rest sits at a limit of a joint
+
+
+def test_the_reward_is_in_metres_and_success_in_millimetres():
+    env = rl.make("surgical/psm-reach")
+    state, _ = env.start(jax.random.key(0))
+    tip = place(env.arm, state.q)[0]
+    for offset, success in ((0.004, True), (0.006, False)):
+        near = State(state.q, tip + jnp.array([offset, 0.0, 0.0]), state.t)
+        out = rl.step(env, near, jnp.zeros(6), jax.random.key(0))
+        assert out.info["success"] == success
+        np.testing.assert_allclose(out.reward, success - 20 * offset, rtol=1e-3)
+
+
+def test_rewards_have_the_derivative_of_finite_differences(x64):
+    env = rl.make("surgical/psm-reach")
+    q = jnp.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])
+    state = State(q, jnp.array([0.02, 0.03, -0.1]), jnp.int32(0))
+    reward = lambda action: env.advance(state, action, jax.random.key(0)).reward
+    check_grads(jax.jit(reward), (jnp.full(6, 0.2),), order=1, rtol=1e-6, atol=1e-6)
