@@ -56,6 +56,7 @@ def test_links_inside_the_repository_lead_somewhere(page):
         assert (page.parent / target).exists(), f"{name(page)}: {target}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=name)
 def test_a_notebook_runs_from_the_root(file):
     book = nbformat.read(file, as_version=4)

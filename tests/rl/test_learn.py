@@ -27,7 +27,12 @@ def test_resuming_gives_the_same_bits(tmp_path):
     resumed = rl.train(ENV, SMALL, key, 6 * 32, out=tmp_path, resume=True)
     same(resumed.state, whole.state)
     same(resumed.history, whole.history)
-    state, reports = jax.jit(lambda key: rl.learn(ENV, SMALL, key, 6))(key)
+
+
+def test_the_pure_loop_trains_as_the_one_on_the_host():
+    key = jax.random.key(0)
+    whole = rl.train(ENV, SMALL, key, 6 * 32)
+    state, _ = jax.jit(lambda key: rl.learn(ENV, SMALL, key, 6))(key)
     for a, b in zip(jax.tree.leaves(state.params), jax.tree.leaves(whole.state.params)):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 

@@ -28,6 +28,7 @@ def scores(env, learner, updates, seeds, limit):
     return np.asarray(jax.jit(jax.vmap(one))(keys).total).mean(1)
 
 
+@pytest.mark.slow
 def test_cartpole_is_solved_in_100k_steps_on_eight_seeds():
     """Bar: 495; Stable-Baselines3's zoo reports 500 at 100k for one run."""
     total = scores(rl.make("cartpole"), CARTPOLE, 97, 8, 500)

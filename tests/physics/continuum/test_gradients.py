@@ -102,6 +102,7 @@ def test_tools_through_contact(x64):
         assert min(abs(c - exact) for c in central) <= 1e-3 * abs(exact), name
 
 
+@pytest.mark.slow
 def test_checkpoints_change_memory_and_nothing_else(x64):
     x = lattice((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
     body = Body(x, NeoHookean(1e4), (DX / 2) ** 2)
@@ -141,6 +142,7 @@ def forecast(particles, nodes, frames, substeps, budget=2**30):
     return program.memory_analysis().temp_size_in_bytes, x.shape[0]
 
 
+@pytest.mark.slow
 def test_a_thousand_steps_of_eight_thousand_particles_in_50_mb():
     size, count = forecast(8192, 32, 100, 10, budget=2**25)
     assert count == 8000
@@ -163,6 +165,7 @@ def test_levels_are_the_fewest_that_fit():
     assert plans[3] == (3, 3)
 
 
+@pytest.mark.slow
 def test_curvature_of_a_rollout_by_forward_over_reverse(x64):
     x = lattice((0.25, 0.25), (0.5, 0.5), DX / 2).astype(jnp.float64)
 

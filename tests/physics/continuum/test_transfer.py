@@ -93,6 +93,7 @@ def test_both_modes_agree_with_differences_and_with_each_other(x64, shape):
     check_grads(jax.jit(functions(shape)), args, order=1, modes=["fwd", "rev"], eps=1e-5, rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5, 6)], ids=str)
 def test_second_derivatives_in_all_four_nestings(x64, shape):
     x, q, g = sample(shape, seed=4, chunks=1, per=2)

@@ -114,6 +114,7 @@ def test_batch_axes_come_last_and_mean_nothing(i):
     np.testing.assert_allclose(whole[:, 1, 2], one, rtol=0, atol=2e-5 * np.abs(one).max())
 
 
+@pytest.mark.slow
 def test_conforms():
     tree = arm(2)
     args = tuple(jax.random.normal(jax.random.key(8), (4, 2)) ** 2)
