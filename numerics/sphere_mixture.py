@@ -30,19 +30,20 @@ class Mixture:
     concentrations: Array  # [K] at least 0
     log_weights: Array  # [K] logarithms of shares that sum to 1
 
-    def joint(self, x: Array) -> Array:
+    def joint(self, x: ArrayLike) -> Array:
         """log of weight times density of every component at `x`, [N, d] -> [N, K]."""
-        d, k = x.shape[1], self.concentrations
-        cosine = jnp.dot(x, self.mean_directions.T, precision="highest")
-        offset = self.log_weights - log_hyp0f1(0.5 * d, 0.25 * k * k) - log_sphere_area(d)
-        return k[None] * cosine + offset[None]
+        with scope(self):
+            d, k = self.mean_directions.shape[1], self.concentrations
+            cosine = jnp.dot(jnp.asarray(x), self.mean_directions.T, precision="highest")
+            offset = self.log_weights - log_hyp0f1(0.5 * d, 0.25 * k * k) - log_sphere_area(d)
+            return k[None] * cosine + offset[None]
 
-    def log_prob(self, x: Array) -> Array:
+    def log_prob(self, x: ArrayLike) -> Array:
         """Log density at the unit vectors `x`, [N, d] -> [N]."""
         with scope(self):
             return jax.nn.logsumexp(self.joint(x), 1)
 
-    def responsibilities(self, x: Array) -> Array:
+    def responsibilities(self, x: ArrayLike) -> Array:
         """Probability of every component given `x`, [N, d] -> [N, K]."""
         with scope(self):
             return jax.nn.softmax(self.joint(x), 1)

@@ -61,9 +61,10 @@ class VonMisesFisher:
             k = self.concentration
             return log_hyp0f1(half, 0.25 * k * k) + log_sphere_area(self.dimension)
 
-    def log_prob(self, x: Array) -> Array:
+    def log_prob(self, x: ArrayLike) -> Array:
         """Log density at the unit vectors `x`, [..., d] -> [...], per unit of area."""
         with scope(self):
+            x = jnp.asarray(x)
             along = jnp.sum(x * _like(self.mean_direction, x), -1)
             return self.concentration * along - self.log_normalizer()
 

@@ -19,6 +19,32 @@ def test_tokens():
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-15)
 
 
+def test_activations_are_those_of_the_network_half_way():
+    """The reader, run whole, must see what its first half hands on: an image decides its own row,
+    whatever its brightness."""
+    images = features.digits()[0][[0, 700, 1400]]
+    x = features.activations(images, 16)
+    assert x.shape == (3, 2048)
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-15)
+    again = features.activations(3 * images[1:], 16)
+    np.testing.assert_allclose(again, x[1:], atol=1e-6)
+    assert np.all(x[0] @ x[1:].T < 0.99)
+    assert features.activations(images[:1], 32).shape == (1, 8192)
+
+
+def test_photograph():
+    x = features.photograph()
+    assert x.shape == (378, 784)
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-15)
+    # squares side by side go on where the other ends, up to the factor that each was divided by
+    tiles = x.reshape(21, 18, 28, 28)
+    left, right = (
+        features.unit(tiles[..., j].reshape(-1, 28)).reshape(21, 18, 28) for j in (0, 27)
+    )
+    meet = np.linalg.norm(right[:, :-1] - left[:, 1:], axis=2)
+    assert np.median(meet) < 0.5 * np.median(np.linalg.norm(right[:, :-1] - right[:, 1:], axis=2))
+
+
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(features._FILES, "no-such-package", "none")
     with pytest.raises(FileNotFoundError, match="run `pip install --no-deps no-such-package`"):

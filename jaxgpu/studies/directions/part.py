@@ -1,0 +1,16 @@
+"""A part of the study's report."""
+
+from dataclasses import dataclass, field
+
+from jaxgpu.report import Figure, Table
+from jaxgpu.run import Timing
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one question adds to the report."""
+
+    figures: list[Figure]
+    tables: list[Table]
+    findings: list[str]
+    timing: dict[str, Timing] = field(default_factory=dict)
