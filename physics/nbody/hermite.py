@@ -7,41 +7,30 @@ N-Body Simulations, eq. 2.13). Units in which G = 1.
 A block of due bodies is packed into tiles of fixed size, and the number of tiles is known at run
 time: one program serves a block of one and a block of all, at the cost of the bodies that are due.
 Massless bodies are targets only. A step of K due bodies costs N K pairs, and every block O(N + M)
-to find out who is due and to predict the stars.
+to find out who is due and to predict the stars. `Hermite.pairing` regularises close pairs of stars.
 """
 
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import pairs
-from jaxgpu.pytree import pytree, static
-
-
-@pytree
-class Hermite:
-    """How to integrate. Lengths, times and masses in units in which G is 1."""
-
-    m: Array  # [N] masses of the stars
-    eta: Array | float = 0.02  # [] accuracy of the steps: dt = sqrt(eta ...)
-    softening: Array | float = 0.0  # [] length; 0 for none
-    interval: Array | float = 0.125  # [] time that one call of `step` covers
-    longest: int = static(default=2)  # steps are at most interval / 2^longest
-    shortest: int = static(default=40)  # and at least interval / 2^shortest
-    tile: int = static(default=32)  # bodies advanced together, on a CPU
-
-
-@pytree
-class Population:
-    """Bodies with their last known state, each at a time of its own."""
-
-    x: Array  # [6, N] position and velocity
-    a: Array  # [6, N] acceleration and jerk
-    t: Array  # [N] time of that state, as a part of the interval: a dyadic number, exactly
-    dt: Array  # [N] step to take next, as a part of the interval: a power of two, exactly
+from jaxgpu.physics.nbody import binaries, pairing, pairs, sight
+from jaxgpu.physics.nbody.blocks import (
+    Hermite,
+    Population,
+    first_step,
+    next_step,
+    none_packed,
+    packed,
+    predicted,
+    pull_and_snap,
+    size,
+)
+from jaxgpu.physics.nbody.sight import Pull
+from jaxgpu.physics.nbody.slots import Slots, empty
+from jaxgpu.pytree import pytree
 
 
 @pytree
@@ -50,9 +39,11 @@ class State:
 
     stars: Population
     tracers: Population
+    slots: Slots
     blocks: Array  # [] int32: block steps so far
     steps: Array  # [2] float: steps of stars and of tracers so far
     floored: Array  # [] int32: steps that should have been shorter than the shortest
+    refused: Array  # [] int32: how often a close pair found no slot free
 
 
 def init(spec: Hermite, stars: Array, tracers: Array) -> State:
@@ -63,21 +54,41 @@ def init(spec: Hermite, stars: Array, tracers: Array) -> State:
     if tracers.ndim != 2 or tracers.shape[0] != 6:
         raise ValueError(f"hermite.init: tracers {list(tracers.shape)}; must be [6, M]; M may be 0")
 
-    def population(x: Array) -> Population:
-        a = pairs.pull(x, stars, spec.m, spec.softening)
-        # Aarseth (2003), sect. 2.2: before snap and crackle are known
-        wanted = spec.eta / 2 * _size(a[:3]) / _size(a[3:])
-        still = jnp.zeros(x.shape[1], x.dtype)
-        return Population(x, a, still, _quantised(spec, wanted / spec.interval))
+    among = pairs.pull(stars, stars, spec.m, spec.softening)[:3]
 
-    none = jnp.zeros((), jnp.int32)
-    return State(population(stars), population(tracers), none, jnp.zeros(2, stars.dtype), none)
+    def population(x: Array) -> Population:
+        a, snap = pull_and_snap(spec, x, stars, among, spec.m)
+        end = jnp.ones(x.shape[1], x.dtype)  # as between any two calls of `step`
+        return Population(x, a, end, first_step(spec, a, snap))
+
+    none, steps = jnp.zeros((), jnp.int32), jnp.zeros(2, stars.dtype)
+    bodies, slots, refused = population(stars), empty(spec), none
+    if spec.pairing.slots > 0:
+        end = jnp.ones((), stars.dtype)
+        bodies, slots, refused = pairing.form_all(spec, bodies, slots, end)
+    return State(bodies, population(tracers), slots, none, steps, none, refused)
+
+
+def points(spec: Hermite, state: State) -> Array:
+    """Positions and velocities [6, N] of all stars, those in pairs too, between two steps."""
+    x, slots, now = state.stars.x, state.slots, jnp.max(state.stars.t)
+    if spec.pairing.slots == 0:
+        return x
+    taken = slots.first < spec.m.shape[0]
+    bring = lambda q, slots: pairing.arrived(spec, state.stars, slots, q, now)
+    slots = lax.fori_loop(
+        0, spec.pairing.slots, lambda q, s: lax.cond(taken[q], bring, lambda _, s: s, q, s), slots
+    )
+    all = sight.members(spec, slots, x, now, taken)
+    x = x.at[:, slots.first].set(all.one, mode="drop")
+    return x.at[:, slots.second].set(all.two, mode="drop")
 
 
 def step(spec: Hermite, state: State) -> State:
     """The state one interval later."""
     rewind = lambda group: replace(group, t=jnp.zeros_like(group.t))
-    begin = replace(state, stars=rewind(state.stars), tracers=rewind(state.tracers))
+    slots = replace(state.slots, t=state.slots.t - 1, ready=state.slots.ready - 1)
+    begin = replace(state, stars=rewind(state.stars), tracers=rewind(state.tracers), slots=slots)
 
     def unfinished(carry: tuple[State, Array]) -> Array:
         return carry[1] < 1
@@ -86,36 +97,61 @@ def step(spec: Hermite, state: State) -> State:
         state, _ = carry
         due = [group.t + group.dt for group in (state.stars, state.tracers)]
         now = jnp.minimum(jnp.min(due[0]), jnp.min(due[1], initial=jnp.inf))
-        sources = lax.optimization_barrier(predicted(spec, state.stars, now))
-        stars, s, low_s = advance(spec, state.stars, sources, now, stars=True)
-        tracers, t, low_t = advance(spec, state.tracers, sources, now, stars=False)
-        steps = state.steps + jnp.stack([s, t]).astype(state.steps.dtype)
-        done = State(stars, tracers, state.blocks + 1, steps, state.floored + low_s + low_t)
-        return done, now
+        return _block(spec, state, now), now
 
     return lax.while_loop(unfinished, block, (begin, jnp.zeros((), state.steps.dtype)))[0]
 
 
+def _block(spec: Hermite, state: State, now: Array) -> State:
+    """Everybody who is due brought to `now`; what happens to stars depends on stars alone."""
+    stars, slots, tracers = state.stars, state.slots, state.tracers
+    sources = lax.optimization_barrier(predicted(spec, stars, now))
+    due, late = stars.t + stars.dt == now, tracers.t + tracers.dt == now
+    plain = lambda some, x: pairs.pull(x, sources, spec.m, spec.softening)
+    refused = jnp.int32(0)
+    if spec.pairing.slots == 0:
+        tracers, t, low_t = advance(spec, tracers, late, plain, None, now)
+        stars, s, low_s = advance(spec, stars, due, plain, sources, now)
+    else:
+        slots = binaries.caught_up(spec, stars, slots, now)
+        # a pair that is to be dissolved is brought to the next time at which stars are due
+        due = due.at[slots.first].max(slots.leave & jnp.any(due), mode="drop")
+        on_tracers = sight.seen_by_tracers(spec, slots, sources, now)
+        tracers, t, low_t = advance(spec, tracers, late, on_tracers, None, now)
+        on_stars = sight.seen_by_stars(spec, slots, sources, due, now)
+        stars, s, low_s = advance(spec, stars, due, on_stars, sources, now)
+        stars, slots = pairing.dissolve(spec, stars, slots, now)
+        stars, slots, refused = pairing.form(spec, stars, slots, now)
+    steps = state.steps + jnp.stack([s, t]).astype(state.steps.dtype)
+    floored, refused = state.floored + low_s + low_t, state.refused + refused
+    return State(stars, tracers, slots, state.blocks + 1, steps, floored, refused)
+
+
 def advance(
-    spec: Hermite, group: Population, sources: Array, now: Array, stars: bool
+    spec: Hermite, group: Population, due: Array, pull: Pull, own: Array | None, now: Array
 ) -> tuple[Population, Array, Array]:
-    """Bring those of `group` that are due to `now`; how many there were, and how many floored."""
+    """Bring those of `group` that are due to `now`; how many there were, and how many floored.
+
+    own: all predicted states [6, N], for stars; a star must find itself among the sources to the
+    bit, or it would pull on itself.
+    """
     count = group.t.shape[0]
     if count == 0:
         return group, jnp.int32(0), jnp.int32(0)
     size = min(spec.tile, count)
-    due = group.t + group.dt == now
     total = jnp.sum(due, dtype=jnp.int32)
-    index = lax.cond(total > 0, lambda: _packed(due, size), lambda: _none(count, size))
+    index = lax.cond(total > 0, lambda: packed(due, size), lambda: none_packed(count, size))
 
     def tile(i: Array, carry: tuple[Population, Array]) -> tuple[Population, Array]:
         group, floored = carry
         some = lax.dynamic_slice(index, (i * size,), (size,))
         old = jax.tree.map(lambda all: jnp.take(all, some, axis=-1, mode="clip"), group)
-        # a star must find itself among the sources to the bit, or it would pull on itself
-        own = jnp.take(sources, some, axis=-1, mode="clip") if stars else None
-        guess = predicted(spec, old, now) if own is None else own
-        new, low = corrected(spec, *lax.optimization_barrier((old, guess)), sources, now)
+        if own is None:
+            guess = predicted(spec, old, now)
+        else:
+            guess = jnp.take(own, some, axis=-1, mode="clip")
+        old, guess = lax.optimization_barrier((old, guess))
+        new, low = corrected(spec, old, pull(some, guess), now)
         put = lambda all, part: all.at[..., some].set(part, mode="drop")
         low = jnp.sum(low & (some < count), dtype=jnp.int32)
         return jax.tree.map(put, group, new), floored + low
@@ -125,62 +161,18 @@ def advance(
     return group, total, floored
 
 
-def _packed(due: Array, spare: int) -> Array:
-    """Indices of the bodies that are due, then the number of all; three times `jnp.nonzero`."""
-    count = due.shape[0]
-    place = lax.associative_scan(jnp.add, due.astype(jnp.int32)) - 1
-    body = jnp.arange(count, dtype=jnp.int32)
-    # no two due bodies share a place, and the others have none
-    return _none(count, spare).at[jnp.where(due, place, count + spare)].set(body, mode="drop")
-
-
-def _none(count: int, spare: int) -> Array:
-    return jnp.full(count + spare, count, jnp.int32)
-
-
-def predicted(spec: Hermite, group: Population, now: Array) -> Array:
-    """Positions and velocities [6, N] at `now`, by Taylor series to the jerk."""
-    h = (spec.interval * (now - group.t))[None]
-    x, v, a, j = group.x[:3], group.x[3:], group.a[:3], group.a[3:]
-    return jnp.concatenate([x + h * (v + h / 2 * (a + h / 3 * j)), v + h * (a + h / 2 * j)])
-
-
-def corrected(
-    spec: Hermite, old: Population, guess: Array, sources: Array, now: Array
-) -> tuple[Population, Array]:
-    """Bodies predicted at `guess` [6, B], corrected, and which want a step below the floor."""
+def corrected(spec: Hermite, old: Population, f: Array, now: Array) -> tuple[Population, Array]:
+    """Bodies pulled at `now` by `f` [6, B], corrected, and which want a step below the floor."""
     part = now - old.t
     h = spec.interval * jnp.where(part > 0, part, 1)[None]  # spare lanes are not due: no 0 / 0
-    f = pairs.pull(guess, sources, spec.m, spec.softening)
     a0, j0, a1, j1 = old.a[:3], old.a[3:], f[:3], f[3:]
     v = old.x[3:] + h / 2 * (a0 + a1) + h * h / 12 * (j0 - j1)
     x = old.x[:3] + h / 2 * (old.x[3:] + v) + h * h / 12 * (a0 - a1)
     crackle = (12 * (a0 - a1) + 6 * h * (j0 + j1)) / (h * h * h)
     snap = (-6 * (a0 - a1) - h * (4 * j0 + 2 * j1)) / (h * h) + h * crackle  # at the end
-    a, j, s, c = (_size(q) for q in (a1, j1, snap, crackle))
-    wanted = jnp.sqrt(spec.eta * (a * s + j * j) / (j * c + s * s))
-    dt, low = _next(spec, old.dt, wanted, now)
+    a, j, s, c = (size(q) for q in (a1, j1, snap, crackle))
+    below = j * c + s * s
+    free = below == 0  # no force at all: the longest step
+    wanted = jnp.sqrt(spec.eta * (a * s + j * j) / jnp.where(free, 1, below))
+    dt, low = next_step(spec, old.dt, jnp.where(free, jnp.inf, wanted), now)
     return Population(jnp.concatenate([x, v]), f, jnp.full_like(old.t, now), dt), low
-
-
-def _next(spec: Hermite, dt: Array, wanted: Array, now: Array) -> tuple[Array, Array]:
-    """The next steps: shorter at once, longer by one power where the block structure allows."""
-    wanted = wanted / spec.interval
-    twice = jnp.minimum(2 * dt, 2.0**-spec.longest)
-    fits = jnp.floor(now / twice) * twice == now
-    longer = jnp.where((wanted >= twice) & fits, twice, dt)
-    dt = jnp.where(wanted < dt, _quantised(spec, wanted), longer)
-    return dt, ~(wanted >= 2.0**-spec.shortest)
-
-
-def _quantised(spec: Hermite, wanted: Array) -> Array:
-    """The largest allowed power of two that is not longer than `wanted`, part of an interval."""
-    depth = jnp.ceil(-jnp.log2(wanted))
-    depth = jnp.where(jnp.isnan(depth), spec.shortest, depth)
-    depth = jnp.clip(depth, spec.longest, spec.shortest).astype(jnp.int32)
-    # from a table, because XLA's exp2 is not exact and a block is found by equal times
-    return jnp.asarray(0.5 ** np.arange(spec.shortest + 1), wanted.dtype)[depth]
-
-
-def _size(vector: Array) -> Array:
-    return jnp.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])

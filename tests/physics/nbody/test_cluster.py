@@ -1,10 +1,13 @@
 """The one-call form: what it keeps, what it refuses, how it resumes."""
 
+from dataclasses import replace
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics.nbody import cluster, models
+from jaxgpu.physics.nbody import cluster, hermite, models
 
 
 def sphere(count, seed=0):
@@ -25,20 +28,40 @@ def test_keeps_the_energy_whatever_the_global_precision():
     np.testing.assert_array_equal(runs[0].state.stars.x, runs[1].state.stars.x)
 
 
-def test_resumes_to_the_same_bits(tmp_path):
-    swarm = sphere(20, 3)
-    whole = cluster.evolve(sphere(32), M, 0.5, tracers=swarm)
-    cluster.evolve(sphere(32), M, 0.25, tracers=swarm, out=tmp_path)
-    again = cluster.evolve(sphere(32), M, 0.5, tracers=swarm, out=tmp_path, resume=True)
+def with_a_binary(count):
+    """A sphere in which two stars are a hard binary of semi-major axis 1e-3, at e = 0.5."""
+    x, m = sphere(count), 1 / count
+    apart = np.array([1.5e-3, 0, 0, 0, np.sqrt(2 * m / 3e-3), 0])
+    x[:, 1], x[:, 0] = x[:, 0] + apart / 2, x[:, 0] - apart / 2
+    return x
+
+
+@pytest.mark.parametrize("softening", [0.01, pytest.param(0.0, marks=pytest.mark.slow)])
+def test_resumes_to_the_same_bits(tmp_path, softening):
+    """Without softening with a pair, whose 1000 orbits cost no more than its centre, nor energy."""
+    swarm, stars, how = sphere(20, 3), with_a_binary(32), {"softening": softening}
+    whole = cluster.evolve(stars, M, 0.5, tracers=swarm, **how)
+    cluster.evolve(stars, M, 0.25, tracers=swarm, out=tmp_path, **how)
+    again = cluster.evolve(stars, M, 0.5, tracers=swarm, out=tmp_path, resume=True, **how)
     jax.tree.map(np.testing.assert_array_equal, whole.state, again.state)
     np.testing.assert_array_equal(whole.history["kinetic"], again.history["kinetic"])
+    assert (whole.history["pairs"] > 0).all() == (softening == 0)
+    total = whole.history["kinetic"] + whole.history["potential"]
+    assert np.abs(total / total[0] - 1).max() < 1e-6 and whole.state.blocks < 2000
 
 
-def test_a_collision_course_is_not_silent():
-    stars = np.zeros((6, 2))
-    stars[0] = 0.5, -0.5  # at rest: they fall into each other
-    with pytest.raises(RuntimeError, match="evolve: .* shorter than the floor.*softening"):
-        cluster.evolve(stars, np.array([0.5, 0.5]), 2.0)
+@pytest.mark.parametrize(
+    "count, sentence",
+    [
+        ("floored", "evolve: 3 steps should have been shorter than the floor; .*softening"),
+        ("refused", "evolve: 3 times a close pair found none of 0 slots free; .*slots larger"),
+    ],
+)
+def test_what_went_wrong_on_the_way_is_not_silent(monkeypatch, count, sentence):
+    wrong = lambda spec, state: replace(state, **{count: jnp.int32(3)})
+    monkeypatch.setattr(hermite, "step", wrong)
+    with pytest.raises(RuntimeError, match=sentence):
+        cluster.evolve(sphere(32), M, 0.125, softening=0.01)
 
 
 def changed(index, value):
@@ -59,6 +82,9 @@ def changed(index, value):
         (np.repeat(sphere(16), 2, axis=1), M, {}, "stars: star . is where another is"),
         (sphere(32), M, {"tracers": np.zeros((3, 4))}, r"tracers: shape \(3, 4\); must be"),
         (sphere(32), M, {"tracers": np.full((6, 4), np.inf)}, "tracers: body 0 is not finite"),
+        (sphere(32), M, {"tracers": sphere(32)[:, 9:11]}, "tracers: body 0 is where a star is"),
+        (sphere(32), M, {"eta": 0.0}, "eta: 0.0, softening: 0.0; must be positive"),
+        (sphere(32), M, {"softening": np.nan}, "softening: nan; must be positive, and not"),
         (sphere(32), M, {"t": 0.3}, "t: 0.3; must be a multiple of 1/8"),
         (sphere(32), M, {"t": -1.0}, "t: -1.0; must be a multiple of 1/8, and not negative"),
     ],

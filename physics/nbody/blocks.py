@@ -1,0 +1,130 @@
+"""Bodies with steps of their own: the block structure of time, and prediction in it.
+
+Steps are powers of two of an interval and commensurate with the time (McMillan 1986), so that the
+bodies that are due are those whose time is equal to the bit. Makino & Aarseth (1992), PASJ 44, 141.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.physics.nbody import pairs
+from jaxgpu.pytree import pytree, static
+
+
+@pytree
+class Pairing:
+    """Which close pairs are regularised, and how; see `binaries`. No slots, no pairs."""
+
+    close: Array | float = 0.0  # [] length: semi-major axis, or distance, of a pair at most
+    weak: Array | float = 1e-6  # [] perturbation below which a pair is slowed down, seen as a point
+    strong: Array | float = 0.05  # [] perturbation above which it is a pair no more
+    kicks: Array | float = 32.0  # [] by the others in an orbit; more if it is disturbed
+    slots: int = static(default=0)  # how many pairs at a time
+
+
+@pytree
+class Hermite:
+    """How to integrate. Lengths, times and masses in units in which G is 1."""
+
+    m: Array  # [N] masses of the stars
+    eta: Array | float = 0.02  # [] accuracy of the steps: dt = sqrt(eta ...)
+    softening: Array | float = 0.0  # [] length; 0 for none
+    interval: Array | float = 0.125  # [] time that one call of `step` covers
+    pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
+    longest: int = static(default=2)  # steps are at most interval / 2^longest
+    shortest: int = static(default=40)  # and at least interval / 2^shortest
+    tile: int = static(default=32)  # bodies advanced together, on a CPU
+
+
+@pytree
+class Population:
+    """Bodies with their last known state, each at a time of its own."""
+
+    x: Array  # [6, N] position and velocity
+    a: Array  # [6, N] acceleration and jerk
+    t: Array  # [N] time of that state, as a part of the interval: a dyadic number, exactly
+    dt: Array  # [N] step to take next, as a part of the interval: a power of two, exactly
+
+
+def predicted(spec: Hermite, group: Population, now: Array) -> Array:
+    """Positions and velocities [6, N] at `now`, by Taylor series to the jerk."""
+    h = (spec.interval * (now - group.t))[None]
+    x, v, a, j = group.x[:3], group.x[3:], group.a[:3], group.a[3:]
+    return jnp.concatenate([x + h * (v + h / 2 * (a + h / 3 * j)), v + h * (a + h / 2 * j)])
+
+
+def first_step(spec: Hermite, a: Array, snap: Array) -> Array:
+    """The step [N] of bodies with acceleration and jerk [6, N] and `snap` [3, N], of the interval.
+
+    Aarseth's criterion as for a circular orbit, whose crackle is to the snap as that to the jerk;
+    with no more than acceleration and jerk, a body at rest would take any step.
+    """
+    a, j, s = size(a[:3]), size(a[3:]), size(snap)
+    free = s == 0
+    wanted = jnp.sqrt(spec.eta * (a * s + j * j) / jnp.where(free, 1, 2 * s * s))
+    return quantised(spec, jnp.where(free, jnp.inf, wanted) / spec.interval)
+
+
+def pull_and_snap(
+    spec: Hermite, x: Array, sources: Array, a: Array, m: Array
+) -> tuple[Array, Array]:
+    """Acceleration and jerk [6, K] at `x` by `sources`, and snap [3, K].
+
+    a: acceleration [3, N] of the sources.
+    """
+    pull = lambda x, sources: pairs.pull(x, sources, m, spec.softening)
+    f = pull(x, sources)
+    along = lambda x, a: jnp.concatenate([x[3:], a])
+    ways = along(x, f[:3]), along(sources, a)
+    return f, jax.jvp(pull, (x, sources), ways)[1][3:]
+
+
+def next_step(spec: Hermite, dt: Array, wanted: Array, now: Array) -> tuple[Array, Array]:
+    """The next steps: shorter at once, longer by one power where the block structure allows."""
+    wanted = wanted / spec.interval
+    twice = jnp.minimum(2 * dt, 2.0**-spec.longest)
+    fits = jnp.floor(now / twice) * twice == now
+    longer = jnp.where((wanted >= twice) & fits, twice, dt)
+    dt = jnp.where(wanted < dt, quantised(spec, wanted), longer)
+    return dt, ~(wanted >= 2.0**-spec.shortest)
+
+
+def fitting_step(spec: Hermite, dt: Array, now: Array) -> Array:
+    """The largest power of two up to `dt` [] that divides `now`, where bodies begin anew."""
+    steps = jnp.asarray(_steps(spec), dt.dtype)
+    fits = (steps <= dt) & (jnp.floor(now / steps) * steps == now)
+    return jnp.max(jnp.where(fits, steps, 2.0**-spec.shortest))
+
+
+def quantised(spec: Hermite, wanted: Array) -> Array:
+    """The largest allowed power of two that is not longer than `wanted`, part of an interval."""
+    depth = jnp.ceil(-jnp.log2(wanted))
+    depth = jnp.where(jnp.isnan(depth), spec.shortest, depth)
+    depth = jnp.clip(depth, spec.longest, spec.shortest).astype(jnp.int32)
+    # from a table, because XLA's exp2 is not exact and a block is found by equal times
+    return jnp.asarray(_steps(spec), wanted.dtype)[depth]
+
+
+def _steps(spec: Hermite) -> np.ndarray:
+    return 0.5 ** np.arange(spec.shortest + 1)
+
+
+def packed(due: Array, spare: int) -> Array:
+    """Indices of the bodies that are due, then the number of all; three times `jnp.nonzero`."""
+    count = due.shape[0]
+    place = lax.associative_scan(jnp.add, due.astype(jnp.int32)) - 1
+    body = jnp.arange(count, dtype=jnp.int32)
+    # no two due bodies share a place, and the others have none
+    return none_packed(count, spare).at[jnp.where(due, place, count + spare)].set(body, mode="drop")
+
+
+def none_packed(count: int, spare: int) -> Array:
+    """What `packed` returns where nobody is due."""
+    return jnp.full(count + spare, count, jnp.int32)
+
+
+def size(vector: Array) -> Array:
+    """Euclidean length [...] of a vector [3, ...]."""
+    return jnp.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])

@@ -1,0 +1,180 @@
+"""When two stars become a regularised pair, and when a pair becomes two stars again.
+
+A pair is formed of two stars that are due together, nearest to each other, bound more tightly than
+`close` or approaching within it, and little disturbed by the rest; it is dissolved once too wide or
+too much disturbed. Both happen at the time of a block, where all bodies concerned are known, and
+change no position or velocity.
+"""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.physics.nbody import binaries, regular, sight
+from jaxgpu.physics.nbody.blocks import (
+    Hermite,
+    Population,
+    first_step,
+    fitting_step,
+    predicted,
+    pull_and_snap,
+)
+from jaxgpu.physics.nbody.slots import Slots, empty, extent, weights
+
+
+def dissolve(
+    spec: Hermite, stars: Population, slots: Slots, now: Array
+) -> tuple[Population, Slots]:
+    """Split all pairs that are to leave and whose centres are at `now`."""
+
+    def waiting(carry: tuple[Population, Slots]) -> Array:
+        return jnp.any(_to_leave(carry[0], carry[1], now))
+
+    def one(carry: tuple[Population, Slots]) -> tuple[Population, Slots]:
+        stars, slots = carry
+        q = jnp.argmax(_to_leave(stars, slots, now))
+        return _split(spec, stars, slots, q, now)
+
+    return lax.while_loop(waiting, one, (stars, slots))
+
+
+def _to_leave(stars: Population, slots: Slots, now: Array) -> Array:
+    return slots.leave & (jnp.take(stars.t, slots.first, mode="clip") == now)
+
+
+def _split(
+    spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array
+) -> tuple[Population, Slots]:
+    slots = arrived(spec, stars, slots, q, now)
+    sources = predicted(spec, stars, now)
+    nobody = jnp.zeros(slots.t.shape, bool)
+    all = sight.members(spec, slots, sources, now, nobody)
+    both = jnp.stack([slots.first[q], slots.second[q]])
+    free = empty(spec)
+    slots = jax.tree.map(lambda all, none: all.at[..., q].set(none[..., q]), slots, free)
+    x = jnp.stack([all.one[:, q], all.two[:, q]], 1)
+    stars = replace(stars, x=stars.x.at[:, both].set(x), t=stars.t.at[both].set(now))
+    return _begun(spec, stars, slots, both, now), slots
+
+
+def arrived(spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array) -> Slots:
+    """Pair `q` brought to `now` by a step that ends there."""
+    pair = jax.tree.map(lambda all: all[..., q], slots)
+    rest = (now - pair.t) * spec.interval
+    half = regular.after(pair.orbit, rest / 2 + pair.lost)
+    at = pair.t + rest / 2 / spec.interval
+    apart = jnp.concatenate(regular.physical(half))
+    pull, _ = binaries.perturbed(spec, slots, q, predicted(spec, stars, at), apart, at)
+    orbit = regular.kick(half, rest / regular.distance(half), pull)
+    orbit = regular.after(orbit, rest / 2)
+    pair = replace(pair, orbit=orbit, t=now, lost=jnp.zeros_like(pair.lost))
+    return jax.tree.map(lambda all, one: all.at[..., q].set(one), slots, pair)
+
+
+def _begun(spec: Hermite, stars: Population, slots: Slots, who: Array, now: Array) -> Population:
+    """`stars` with new forces and first steps for those of `who` [K], which are at `now`."""
+    sources = predicted(spec, stars, now)
+    a = stars.a[:3] + spec.interval * (now - stars.t)[None] * stars.a[3:]
+    mass = weights(spec, slots)
+    f, snap = pull_and_snap(spec, sources[:, who], sources, a, mass)
+    nobody = jnp.full(who.shape, -1, jnp.int32)
+    f = f + sight.in_full(sources[:, who], nobody, sight.near_members(spec, slots, sources, now))
+    dt = fitting_step(spec, jnp.min(first_step(spec, f, snap)), now)
+    return replace(stars, a=stars.a.at[:, who].set(f), dt=stars.dt.at[who].set(dt))
+
+
+def form(
+    spec: Hermite, stars: Population, slots: Slots, now: Array
+) -> tuple[Population, Slots, Array]:
+    """Pair the star of the shortest step with its neighbour, if they fit; how many were refused."""
+    single = jnp.isfinite(stars.dt).at[slots.first].set(False, mode="drop")
+    dt = jnp.where((stars.t == now) & single, stars.dt, jnp.inf)
+    # at a distance of `close` the step of a pair is no longer than this
+    gate = jnp.sqrt(spec.eta * spec.pairing.close**3 / spec.m) / spec.interval
+    some = jnp.any(dt < gate)
+    none = lambda: (stars, slots, jnp.int32(0))
+    return lax.cond(some, lambda: _formed(spec, stars, slots, single, now), none)
+
+
+def form_all(
+    spec: Hermite, stars: Population, slots: Slots, now: Array
+) -> tuple[Population, Slots, Array]:
+    """Pair stars until `form` finds no more, for a beginning; and pairs refused."""
+    taken = lambda slots: jnp.sum(slots.first < spec.m.shape[0])
+
+    def one(
+        carry: tuple[Population, Slots, Array, Array],
+    ) -> tuple[Population, Slots, Array, Array]:
+        stars, slots, _, refused = carry
+        after, more, no = form(spec, stars, slots, now)
+        return after, more, taken(more) > taken(slots), refused + no
+
+    start = stars, slots, jnp.bool_(True), jnp.int32(0)
+    stars, slots, _, refused = lax.while_loop(lambda carry: carry[2], one, start)
+    return stars, slots, refused
+
+
+def _formed(
+    spec: Hermite, stars: Population, slots: Slots, single: Array, now: Array
+) -> tuple[Population, Slots, Array]:
+    one = jnp.argmin(jnp.where((stars.t == now) & single, stars.dt, jnp.inf))
+    x = predicted(spec, stars, now)
+    d = x[:3] - x[:3, one, None]
+    r2 = jnp.sum(d * d, 0)
+    mass = weights(spec, slots)
+    r2 = jnp.where(mass > 0, r2, jnp.inf).at[one].set(jnp.inf)
+    two = jnp.argmin(r2)
+    apart = x[:, two] - x[:, one]
+    orbit = regular.regularised(apart[:3], apart[3:], spec.m[one] + spec.m[two])
+    fit = single[two] & (stars.t[two] == now) & _fit(spec, orbit, one, two, x, mass)
+    free = slots.first == spec.m.shape[0]
+    room = jnp.any(free)
+    joined = lambda: _joined(spec, stars, slots, (one, two, jnp.argmax(free)), orbit, now)
+    stars, slots = lax.cond(fit & room, joined, lambda: (stars, slots))
+    return stars, slots, (fit & ~room).astype(jnp.int32)
+
+
+def _fit(
+    spec: Hermite, orbit: regular.Orbit, one: Array, two: Array, x: Array, mass: Array
+) -> Array:
+    """Whether two stars are bound tightly, and little disturbed."""
+    tight = orbit.h < -orbit.m / (2 * spec.pairing.close)  # a < close
+    d = x[:3] - x[:3, one, None]
+    r2 = jnp.sum(d * d, 0).at[one].set(jnp.inf).at[two].set(jnp.inf)
+    tide = 2 * jnp.sum(mass / (r2 * jnp.sqrt(r2))) * extent(spec, orbit) ** 3 / orbit.m
+    return tight & (tide < spec.pairing.strong / 4)
+
+
+def _joined(
+    spec: Hermite,
+    stars: Population,
+    slots: Slots,
+    who: tuple[Array, Array, Array],
+    orbit: regular.Orbit,
+    now: Array,
+) -> tuple[Population, Slots]:
+    one, two, q = who
+    m, n = spec.m[one], spec.m[two]
+    mean = lambda all: (m * all[:, one] + n * all[:, two]) / (m + n)
+    x = stars.x.at[:, one].set(mean(stars.x)).at[:, two].set(mean(stars.x))
+    # their mutual pulls cancel; the step may grow from theirs by a power of two at a time
+    a = stars.a.at[:, one].set(mean(stars.a)).at[:, two].set(0)
+    stars = replace(stars, x=x, a=a, dt=stars.dt.at[two].set(jnp.inf))
+    own = jnp.ones_like(now)
+    strong = own * spec.pairing.strong / 4  # until the first kick knows better
+    ready = now + regular.drift(orbit, binaries.stretch(spec, orbit, strong))[1] / spec.interval
+    pair = Slots(
+        one.astype(jnp.int32),
+        two.astype(jnp.int32),
+        orbit,
+        now,
+        ready,
+        own,
+        0 * own,
+        strong,
+        0 * own,
+        jnp.bool_(False),
+    )
+    return stars, jax.tree.map(lambda all, part: all.at[..., q].set(part), slots, pair)
