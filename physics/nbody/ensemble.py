@@ -27,7 +27,7 @@ class Ensemble:
     convergence: Array | float = 1e-8  # [] last change of the acceleration over it
     most: Array | int = 100_000  # [] steps that a system may try
     iterations: int = static(default=5)  # evaluations of the forces in a step
-    lanes: int = static(default=128)  # systems advanced together
+    lanes: int = static(default=64)  # systems advanced together
 
 
 @pytree
