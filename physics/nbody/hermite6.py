@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.physics.nbody import snaps
+from jaxgpu.physics.nbody.blocks import none_packed, packed, size
 from jaxgpu.physics.nbody.tide import Alone, Origin, Tide
 from jaxgpu.pytree import pytree, static
 
@@ -82,8 +83,8 @@ def init(spec: Hermite6, stars: Array, tracers: Array, origin: Origin | None = N
         first = pulls(jnp.concatenate([x, still]), _at_rest(stars))[:3]
         a = pulls(jnp.concatenate([x, first]), jnp.concatenate([stars, of_stars]))
         # before derivatives beyond the snap are known: far inside of what they will allow
-        wanted = spec.eta / 8 * jnp.sqrt(_size(a[:3]) / _size(a[6:]))
-        wanted = jnp.minimum(wanted, spec.eta / 8 * _size(a[:3]) / _size(a[3:6]))
+        wanted = spec.eta / 8 * jnp.sqrt(size(a[:3]) / size(a[6:]))
+        wanted = jnp.minimum(wanted, spec.eta / 8 * size(a[:3]) / size(a[3:6]))
         a = jnp.concatenate([a, still])
         return Population(x, a, jnp.zeros_like(x[0]), _quantised(spec, wanted / spec.interval))
 
@@ -134,14 +135,14 @@ def _advanced(
     count = group.t.shape[0]
     if count == 0:
         return group, jnp.int32(0), jnp.int32(0)
-    size = min(spec.tile, count)
+    width = min(spec.tile, count)
     due = group.t + group.dt == now
     total = jnp.sum(due, dtype=jnp.int32)
-    index = lax.cond(total > 0, lambda: _packed(due, size), lambda: _none(count, size))
+    index = lax.cond(total > 0, lambda: packed(due, width), lambda: none_packed(count, width))
 
     def tile(i: Array, carry: tuple[Population, Array]) -> tuple[Population, Array]:
         group, floored = carry
-        some = lax.dynamic_slice(index, (i * size,), (size,))
+        some = lax.dynamic_slice(index, (i * width,), (width,))
         old = jax.tree.map(lambda all: jnp.take(all, some, axis=-1, mode="clip"), group)
         # a star must find itself among the sources to the bit, or it would pull on itself
         own = jnp.take(sources, some, axis=-1, mode="clip") if stars else None
@@ -153,7 +154,7 @@ def _advanced(
         low = jnp.sum(low & (some < count), dtype=jnp.int32)
         return jax.tree.map(put, group, new), floored + low
 
-    tiles = (total + size - 1) // size
+    tiles = (total + width - 1) // width
     group, floored = lax.fori_loop(0, tiles, tile, (group, jnp.int32(0)))
     return group, total, floored
 
@@ -175,8 +176,8 @@ def corrected(spec: Hermite6, old: Population, f: Array, now: Array) -> tuple[Po
     pop = (24 * fourth + 120 * fifth) / (h * h * h * h)
     last = 120 * fifth / (h * h * h * h * h)
     # Nitadori & Makino, eq. 33, with p = 6
-    low = _size(a1) * _size(f[6:]) + _size(f[3:6]) ** 2
-    high = _size(crackle) * _size(last) + _size(pop) ** 2
+    low = size(a1) * size(f[6:]) + size(f[3:6]) ** 2
+    high = size(crackle) * size(last) + size(pop) ** 2
     wanted = spec.eta * jnp.cbrt(jnp.sqrt(low / high))
     dt, floored = _next(spec, old.dt, wanted, now)
     a = jnp.concatenate([f, crackle])
@@ -202,21 +203,5 @@ def _quantised(spec: Hermite6, wanted: Array) -> Array:
     return jnp.asarray(0.5 ** np.arange(spec.shortest + 1), wanted.dtype)[depth]
 
 
-def _packed(due: Array, spare: int) -> Array:
-    """Indices of the bodies that are due, then the number of all."""
-    count = due.shape[0]
-    place = lax.associative_scan(jnp.add, due.astype(jnp.int32)) - 1
-    body = jnp.arange(count, dtype=jnp.int32)
-    return _none(count, spare).at[jnp.where(due, place, count + spare)].set(body, mode="drop")
-
-
-def _none(count: int, spare: int) -> Array:
-    return jnp.full(count + spare, count, jnp.int32)
-
-
 def _at_rest(stars: Array) -> Array:
     return jnp.concatenate([stars, jnp.zeros_like(stars[:3])])
-
-
-def _size(vector: Array) -> Array:
-    return jnp.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])
