@@ -7,12 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import avals, check_program, exports
+from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu.evolution import indicators, multi, protocol
 from jaxgpu.evolution.lattice import das_dennis
 from jaxgpu.evolution.multi.nsga3 import rescale
 from jaxgpu.evolution.problem import Box, Problem, evaluate
 from jaxgpu.evolution.problems import dtlz
+from jaxgpu.mesh import devices
 
 LATTICE = das_dennis(3, 6)  # 28 directions
 SPHERE = LATTICE.w / jnp.sqrt(jnp.sum(LATTICE.w**2, axis=1, keepdims=True))
@@ -28,13 +30,19 @@ SPECS = {
     "moead": multi.moead(LATTICE, 8),
     "moead_tchebycheff": multi.moead(LATTICE, 8, "tchebycheff"),
     "rvea": multi.RVEA(LATTICE, generations=200),
+    "hype": multi.HypE(population=28, rays=1024, rounds=28),
+    "sms": multi.HypE(population=28, rays=1024, rounds=28, depth=1),
 }
+SLOW = {"hype", "sms"}
 # least share of the volume of the 28 ideal points, over five seeds; those that seek the lattice
 # must come close to it, crowding spreads unevenly
-SHARE = {"nsga2": 0.88}
+# those that seek volume must find more of it than the lattice has
+SHARE = {"nsga2": 0.88, "hype": 1.015, "sms": 1.015}
 
 
-@pytest.mark.parametrize("name", [*SPECS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in SPECS]
+)
 def test_reaches_the_sphere_from_five_seeds(name):
     problem = dtlz.dtlz2(3, 7)
 
@@ -75,7 +83,7 @@ def test_nsga3_normalises_a_front_that_is_nearly_flat():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea"])
+@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea", "hype"])
 def test_feasible_members_come_first_and_the_front_is_the_constrained_one(name):
     problem = dtlz.c2_dtlz2(3, 5)
 
@@ -91,7 +99,7 @@ def test_feasible_members_come_first_and_the_front_is_the_constrained_one(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea"])
+@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea", "hype"])
 def test_failed_evaluations_neither_win_nor_spread(name):
     sphere = dtlz.dtlz2(3, 7)
 
@@ -107,7 +115,7 @@ def test_failed_evaluations_neither_win_nor_spread(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea"])
+@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea", "hype"])
 def test_protocol(name):
     spec, problem = SPECS[name], dtlz.dtlz2(3, 7)
     key = jax.random.key(0)
@@ -132,7 +140,7 @@ def test_protocol(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea"])
+@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea", "hype"])
 def test_a_run_is_the_same_when_it_is_cut_and_resumed(name, tmp_path):
     spec, problem, key = SPECS[name], dtlz.dtlz2(3, 5), jax.random.key(3)
     spread = lambda state: jnp.max(state.population.x)
@@ -182,6 +190,30 @@ def test_memory_of_a_generation_grows_linearly(name):
     small, large = used(1 << 14), used(1 << 17)
     assert large < 8 * 1.4 * small
     assert large < 1e9 * (1 << 17) / 1e5  # 1 GB at 1e5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nsga2", "nsga3"])
+def test_a_population_over_eight_devices_goes_the_same_way(name):
+    n, problem, mesh = 64, dtlz.dtlz2(3, 7), devices(8)
+    spec = {
+        "nsga2": multi.NSGA2(population=n),
+        "nsga3": multi.NSGA3(das_dennis(3, 9), population=n),
+    }
+
+    def spread(leaf):
+        over = PartitionSpec("batch") if leaf.ndim and leaf.shape[0] == n else PartitionSpec()
+        return jax.device_put(leaf, NamedSharding(mesh, over))
+
+    one = jax.jit(protocol.init)(spec[name], jax.random.key(0), problem)
+    many = jax.tree.map(spread, one)
+    step = jax.jit(lambda state, key: protocol.step(spec[name], problem, state, key))
+    for i in range(4):
+        one = step(one, jax.random.key(i))
+        many = jax.tree.map(spread, step(many, jax.random.key(i)))
+    assert len(many.population.x.sharding.device_set) == 8
+    np.testing.assert_array_equal(many.rank, one.rank)
+    np.testing.assert_array_equal(many.population.x, one.population.x)
 
 
 def test_copies_are_ranked_last():

@@ -1,0 +1,167 @@
+"""Seconds a generation of NSGA-II, NSGA-III and CMA-ES, and contributions, beside the peers.
+
+`pip install pymoo moocore evosax` brings the peers; those that are not there are left out.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module, metadata, util
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.harness import Contender, Entry
+from jaxgpu.evolution import multi, protocol, single
+from jaxgpu.evolution.indicators import hypervolume_by_rays
+from jaxgpu.evolution.lattice import das_dennis, divisions_for
+from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.problems import dtlz
+
+EARLY = 30  # generations before the clock starts: the first have unusually many fronts
+WORK = f"DTLZ2, m = 3, D = 12, float32, generations after the first {EARLY}"
+
+
+def entries() -> list[Entry]:
+    """Populations of 1e3 and 1e4 with pymoo, of 1e5 alone; then the rest."""
+    found = []
+    for name in ("NSGA2", "NSGA3"):
+        for count, steps in ((1000, 50), (10_000, 5)):
+            contenders = [_ours(name, count, steps), *_pymoo(name, count, steps)]
+            label = f"{name}, N = {count}"
+            found.append(Entry(label, WORK, contenders, steps, "generations", rounds=3))
+        alone = [_ours(name, 100_000, 2)]
+        found.append(Entry(f"{name}, N = 100000", WORK, alone, 2, "generations", rounds=3))
+    return [*found, _contributions(), _cma()]
+
+
+def _has(module: str) -> bool:
+    return util.find_spec(module) is not None
+
+
+def _advanced(spec: Any, problem: Problem, first: int, steps: int) -> Callable[[], Any]:
+    """A call that makes `steps` generations after the first ones."""
+
+    @jax.jit
+    def advance(state: Any, key: Any, count: Any) -> Any:
+        body = lambda i, state: protocol.step(spec, problem, state, jax.random.fold_in(key, i))
+        return jax.lax.fori_loop(0, count, body, state)
+
+    key = jax.random.key(0)
+    made: list[Any] = []  # the start is made by the warming call
+
+    def call() -> Any:
+        if not made:
+            made.append(advance(jax.jit(protocol.init)(spec, key, problem), key, first))
+        return jax.block_until_ready(advance(made[0], jax.random.key(1), steps))
+
+    return call
+
+
+def _ours(name: str, count: int, steps: int) -> Contender:
+    spec: Any = multi.NSGA2(population=count)
+    if name == "NSGA3":
+        spec = multi.NSGA3(das_dennis(3, divisions_for(3, count)), population=count)
+    call = _advanced(spec, dtlz.dtlz2(3), EARLY, steps)
+
+    def run() -> dict[str, float]:
+        return {"|f|": float(np.linalg.norm(call().population.f, axis=1).mean())}
+
+    return Contender("jaxgpu", run)
+
+
+def _pymoo(name: str, count: int, steps: int) -> list[Contender]:
+    """As it is shipped, and with repeated members kept."""
+    if not _has("pymoo"):
+        return []
+    return [
+        Contender(
+            f"pymoo {metadata.version('pymoo')}, {word}", _pymoo_run(name, count, steps, eliminate)
+        )
+        for word, eliminate in (("as shipped", True), ("repeats kept", False))
+    ]
+
+
+def _pymoo_run(name: str, count: int, steps: int, eliminate: bool) -> Callable[[], dict]:
+    module = import_module(f"pymoo.algorithms.moo.{name.lower()}")
+    problem = import_module("pymoo.problems").get_problem("dtlz2", n_var=12, n_obj=3)
+    first = EARLY if count <= 1000 else 2
+    options: dict[str, Any] = {"pop_size": count, "eliminate_duplicates": eliminate}
+    if name == "NSGA3":
+        options["ref_dirs"] = np.asarray(das_dennis(3, divisions_for(3, count)).w, float)
+    made: list[Any] = []
+
+    def run() -> dict[str, float]:
+        if not made:
+            made.append(getattr(module, name)(**options))
+            made[0].setup(problem, termination=("n_gen", 10**6), seed=1, verbose=False)
+            for _ in range(first):
+                made[0].next()
+        for _ in range(steps):
+            made[0].next()
+        return {"|f|": float(np.linalg.norm(made[0].pop.get("F"), axis=1).mean())}
+
+    return run
+
+
+def _contributions() -> Entry:
+    """What each of 1000 points on a sphere alone adds to the volume, m = 4."""
+    f = np.abs(np.random.default_rng(0).normal(size=(1000, 4)))
+    f /= np.linalg.norm(f, axis=1, keepdims=True)
+    reference = np.full(4, 1.1)
+    exact: np.ndarray | None = None
+    if _has("moocore"):
+        exact = np.asarray(import_module("moocore").hv_contributions(f, ref=reference))
+
+    def answer(own: np.ndarray) -> dict[str, float]:
+        error = np.nan if exact is None else np.abs(own - exact).sum() / exact.sum()
+        return {"sum": float(own.sum()), "error": float(error)}
+
+    def ours(rays: int) -> dict[str, float]:
+        points = jnp.float32(f), jnp.float32(reference)
+        found = volume(*points, jax.random.key(0), rays)
+        return answer(np.asarray(found.contributions, float))
+
+    volume = jax.jit(hypervolume_by_rays, static_argnums=3)
+    contenders = [
+        Contender(f"jaxgpu, 2^{bits} rays", partial(ours, 1 << bits)) for bits in (16, 19)
+    ]
+    if _has("moocore"):
+        name = f"moocore {metadata.version('moocore')}, exact"
+        call = import_module("moocore").hv_contributions
+        contenders.append(Contender(name, lambda: answer(np.asarray(call(f, ref=reference)))))
+    return Entry("contributions", "n = 1000 points of a sphere, m = 4", contenders, rounds=3)
+
+
+def _cma() -> Entry:
+    """CMA-ES on the sphere with 1000 variables and 4096 candidates."""
+    problem = Problem(box(-5.0, 5.0, 1000), lambda x: jnp.sum(x * x, keepdims=True))
+    call = _advanced(single.CMAES(4096), problem, 2, 1)
+
+    def ours() -> dict[str, float]:
+        return {"f": float(call().best.f)}
+
+    contenders = [Contender("jaxgpu", ours)]
+    if _has("evosax"):
+        contenders.append(Contender(f"evosax {metadata.version('evosax')}", _evosax()))
+    work = "sphere, 1000 variables, 4096 candidates, float32, one generation"
+    return Entry("CMA-ES", work, contenders, 1, "generations", rounds=3)
+
+
+def _evosax() -> Callable[[], dict[str, float]]:
+    strategy = import_module("evosax.algorithms").CMA_ES(4096, jnp.zeros(1000))
+    params = strategy.default_params
+
+    @jax.jit
+    def step(state: Any, key: Any) -> Any:
+        x, state = strategy.ask(key, state, params)
+        f = jnp.sum(x * x, axis=1)
+        return strategy.tell(key, x, f, state, params)[0], jnp.min(f)
+
+    state = strategy.init(jax.random.key(0), jnp.ones(1000), params)
+
+    def run() -> dict[str, float]:
+        return {"f": float(jax.block_until_ready(step(state, jax.random.key(1)))[1])}
+
+    return run

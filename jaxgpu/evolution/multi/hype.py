@@ -1,0 +1,144 @@
+"""HypE and SMS: survival of those whose loss would cost the most hypervolume.
+
+Bader & Zitzler (2011), doi:10.1162/EVCO_a_00009, and, with `depth=1`, the exclusive contributions
+of SMS-EMOA (Beume, Naujoks & Emmerich 2007, doi:10.1016/j.ejor.2006.08.008). With k members to go,
+a member is worth
+
+    I = sum_j alpha_j / j V_j,    alpha_j = prod_(l < j) (k - l) / (n - l),
+
+where V_j is the volume that it and just j - 1 others of the n dominate: what is expected to be
+lost with it when k random members go. The volumes are measured along rays (see
+`indicators.rays`), so that memory is O(N).
+
+Departures: rays from the reference point instead of points in a box; terms beyond `depth` others
+are dropped (alpha_j falls about as (k / n)^j); members are removed in `rounds` of several where
+there are fewer rounds than members to go, and one by one otherwise, which is worth its time: 28
+members on DTLZ2 with three objectives come to 1.02 of the volume of 28 ideal lattice points one by
+one, and to 0.97 in four rounds. Objectives are scaled to the front of each generation, the
+reference is 1.1 of its range. 4 (m + depth) N rays operations a round.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.evolution.indicators.rays import TILE, directions, lengths
+from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
+from jaxgpu.evolution.pareto.order import argsort
+from jaxgpu.evolution.population import Population, chosen, sample, take
+from jaxgpu.evolution.problem import Box, Problem
+from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.variation import Variation
+from jaxgpu.pytree import pytree, static
+
+
+@pytree
+class HypE:
+    """What to run."""
+
+    variation: Variation = Variation(eta_crossover=15.0, eta_mutation=20.0, crossover=1.0)
+    population: int = static(default=100)  # N, even
+    rays: int = static(default=1024)
+    rounds: int = static(default=32)  # of removal in a generation
+    depth: int = static(default=4)  # members that may share a volume; 1 gives SMS
+
+    def __post_init__(self) -> None:
+        if self.population < 4 or self.population % 2:
+            raise ValueError(f"HypE: population={self.population}; it must be even, at least 4")
+        if self.rays < 1 or self.rays % TILE or min(self.rounds, self.depth) < 1:
+            raise ValueError(
+                f"HypE: rays={self.rays}, rounds={self.rounds}, depth={self.depth}; rays must be "
+                f"a multiple of {TILE}, the others at least 1"
+            )
+
+
+@pytree
+class State:
+    """Where the run is."""
+
+    population: Population
+    rank: Array  # [N] front
+    worth: Array  # [N] expected loss of hypervolume
+    box: Box
+    key: Array  # [] of the rays
+    generation: Array  # []
+
+
+@init.register
+def _(spec: HypE, key: Array, problem: Problem) -> State:
+    n = spec.population
+    k_sample, k_tell = jax.random.split(key)
+    members = sample(k_sample, problem, n)
+    rank, worth = jnp.zeros(n, jnp.int32), jnp.zeros(n, members.x.dtype)
+    return State(members, rank, worth, problem.box, k_tell, jnp.int32(0))
+
+
+@ask.register
+def _(spec: HypE, state: State, key: Array) -> Array:
+    """Children of the winners of binary tournaments by front, then by worth."""
+    k_meet, k_vary = jax.random.split(key)
+    pair = tournaments(k_meet, spec.population)
+    rank, worth = state.rank[pair], state.worth[pair]
+    win = (rank[0] < rank[1]) | ((rank[0] == rank[1]) & (worth[0] >= worth[1]))
+    return brood(k_vary, spec.variation, state, jnp.where(win, pair[0], pair[1]))
+
+
+@tell.register
+def _(spec: HypE, state: State, x: Array, f: Array, violation: Array) -> State:
+    n, m = spec.population, f.shape[1]
+    both, rank, cut = ranked(state, Population(x, f, violation))
+    reach = _reach(both.f, (rank <= cut) & jnp.all(jnp.isfinite(both.f), axis=1))
+    key = jax.random.fold_in(state.key, state.generation)
+    shifts = jax.random.bits(key, (spec.rounds + 1, m - 1), jnp.uint32)
+    alive, edge = rank <= cut, rank == cut
+
+    def remove(i: Array, alive: Array) -> Array:
+        # a share of what has to go, the least worth first; the last round takes the rest
+        excess = jnp.sum(alive, dtype=jnp.int32) - n
+        count = -(-excess // (spec.rounds - i))
+        value = worths(spec, jnp.where(alive[:, None], reach, 0), shifts[i], excess, alive & edge)
+        order = argsort(jnp.where(alive & edge, value, jnp.inf))
+        gone = jnp.zeros_like(alive).at[order].set(jnp.arange(2 * n) < count, unique_indices=True)
+        return alive & ~gone
+
+    alive = lax.fori_loop(0, spec.rounds, remove, alive)
+    best = chosen(alive, n)
+    reach = jnp.where(alive[:, None], reach, 0)
+    worth = worths(spec, reach, shifts[-1], jnp.int32(n), alive)
+    members = take(both, best)
+    return State(members, rank[best], worth[best], state.box, state.key, state.generation + 1)
+
+
+def _reach(f: Array, alive: Array) -> Array:
+    """Distance to the reference point, in ranges of those alive; 0 for the others. [n, m]."""
+    marked = alive[:, None]
+    low = jnp.min(jnp.where(marked, f, jnp.inf), axis=0)
+    high = jnp.max(jnp.where(marked, f, -jnp.inf), axis=0)
+    span = jnp.where(jnp.isfinite(high - low) & (high > low), high - low, 1)
+    return jnp.where(marked, 1.1 - (jnp.where(marked, f, low[None]) - low[None]) / span[None], 0)
+
+
+def worths(spec: HypE, reach: Array, shift: Array, excess: Array, members: Array) -> Array:
+    """Expected loss of volume with each member when `excess` of the `members` go. [n]."""
+    n, m = reach.shape
+    k, among = excess.astype(reach.dtype), jnp.sum(members).astype(reach.dtype)
+    j = jnp.arange(1, spec.depth, dtype=reach.dtype)
+    odds = jnp.maximum(k - j, 0) / jnp.maximum(among - j, 1)
+    alpha = jnp.append(jnp.ones(1, reach.dtype), jnp.cumprod(odds))
+    alpha = alpha / jnp.arange(1, spec.depth + 1, dtype=reach.dtype)
+
+    def tile(total: Array, start: Array) -> tuple[Array, None]:
+        s = lengths(reach, directions(shift, start, reach.dtype))
+        far = jnp.max(s, axis=1, keepdims=True)
+        share = jnp.zeros_like(s)
+        for _ in range(spec.depth):
+            inner = s >= far
+            count = jnp.sum(inner, axis=1, keepdims=True, dtype=jnp.int32)  # more where they tie
+            second = jnp.max(jnp.where(inner, 0, s), axis=1, keepdims=True)
+            each = jnp.where(count <= spec.depth, alpha[jnp.minimum(count, spec.depth) - 1], 0)
+            share += jnp.where(inner, each * (far**m - second**m), 0)
+            far = second
+        return total + jnp.sum(share, axis=0), None
+
+    starts = jnp.arange(0, spec.rays, TILE, dtype=jnp.uint32)
+    return lax.scan(tile, jnp.zeros(n, reach.dtype), starts)[0]
