@@ -1,0 +1,121 @@
+"""Draw the error of log I_v(x) and log K_v(x) over the plane of v and x, ours beside the peers'.
+
+    pip install python-flint tfp-nightly
+    python -m benchmarks.bessel_map [POINTS A SIDE]
+
+writes docs/pictures/bessel_map.svg. The reference is Arb's, in ball arithmetic with the precision
+doubled until the ball is 95 bits narrow: mpmath is wrong at some such points. The error is
+measured against what half an ulp in the result, in v and in x can each do,
+
+    E = |f - g| / (u (|g| + |x dg/dx| + |v dg/dv|)),    u = 2^-53.
+"""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from jaxgpu.numerics.bessel import log_iv, log_kv
+from jaxgpu.precision import in_float64
+
+PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "bessel_map.svg"
+EDGES = [0, 1, 2, 4, 16, 1e3, 1e6, 1e12, np.inf]
+COLOURS = ["#f7fbff", "#deebf7", "#c6dbef", "#fee391", "#fe9929", "#ec7014", "#cc4c02", "#8c2d04"]
+MISSING = "black"
+
+
+def exact(v: float, x: float) -> list:
+    """log I, log K, and the denominator of E over u for each, in mpmath's numbers."""
+    flint, mpf = import_module("flint"), import_module("mpmath").mpf
+    for precision in (192, 384, 768, 1536, 3072, 6144):
+        flint.ctx.prec = precision
+        order, at, nudge = flint.arb(v), flint.arb(x), flint.arb(2) ** -40
+        here = _logs(order, at)
+        steep = [(a - b) / nudge for a, b in zip(_logs(order * (1 + nudge), at), here)]
+        above = [(a - b).exp() for a, b in zip(_logs(order + 1, at), here)]
+        slope = order + at * above[0], order - at * above[1]
+        sizes = [abs(f) + abs(a) + abs(b) for f, a, b in zip(here, slope, steep)]
+        if all(f.is_finite() and f.rel_accuracy_bits() > 95 for f in here):
+            return [mpf(f.mid().str(30, radius=False)) for f in (*here, *sizes)]
+    raise ArithmeticError(f"bessel_map: v={v}, x={x}; Arb needs more than 6144 bits; draw less")
+
+
+def _logs(v, x) -> tuple:
+    return x.bessel_i(v, scaled=True).log() + x, x.bessel_k(v, scaled=True).log() - x
+
+
+def peers(v: np.ndarray, x: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """log I and log K of each library at the points, in float64."""
+    special = import_module("scipy.special")
+    tfp = import_module("tensorflow_probability.substrates.jax")
+    ours = in_float64(lambda: (np.asarray(log_iv(v, x)), np.asarray(log_kv(v, x))))()
+    with np.errstate(all="ignore"):
+        scipy = np.log(special.ive(v, x)) + x, np.log(special.kve(v, x)) - x
+
+    def theirs():
+        i, k = tfp.math.log_bessel_ive(v, x), tfp.math.log_bessel_kve(v, x)
+        return np.asarray(i) + x, np.asarray(k) - x
+
+    return {"jaxgpu": ours, "SciPy": scipy, "TFP": in_float64(theirs)()}
+
+
+def errors(value: np.ndarray, reference: tuple, size: np.ndarray) -> np.ndarray:
+    """E of each value; nan where it is not finite."""
+    mpf = import_module("mpmath").mpf
+    apart = [float(abs(mpf(a) - b)) if np.isfinite(a) else np.nan for a, b in zip(value, reference)]
+    return np.array(apart) / (2.0**-53 * size)
+
+
+def draw(side: np.ndarray, found: dict[str, list[np.ndarray]]) -> None:
+    """Save the picture: one column a library, one row a function."""
+    plt, colors = import_module("matplotlib.pyplot"), import_module("matplotlib.colors")
+    scale = colors.ListedColormap(COLOURS)
+    scale.set_bad(MISSING)
+    norm = colors.BoundaryNorm(range(len(EDGES)), scale.N)
+    drawing, axes = plt.subplots(
+        2, 3, figsize=(9.5, 6), sharex=True, sharey=True, layout="constrained"
+    )
+    for column, (name, maps) in zip(axes.T, found.items()):
+        for ax, error, function in zip(column, maps, ("log I", "log K")):
+            level = np.searchsorted(EDGES, error, "right") - 1.0
+            level[np.isnan(error)] = np.nan
+            ax.pcolormesh(side, side, level, cmap=scale, norm=norm, rasterized=True)
+            ax.set(xscale="log", yscale="log")
+            missing, right = np.mean(np.isnan(error)), np.mean(error <= 4)
+            ax.set_title(
+                f"{name}: {function}\n{right:.1%} within 4, {missing:.0%} not finite", size=9
+            )
+    for ax in axes[1]:
+        ax.set_xlabel("argument x")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("order v")
+    shades = import_module("matplotlib.cm").ScalarMappable(norm, scale)
+    bar = drawing.colorbar(shades, ax=axes, ticks=range(len(EDGES)), shrink=0.8)
+    bar.ax.set_yticklabels(["0", "1", "2", "4", "16", "$10^3$", "$10^6$", "$10^{12}$", "$\\infty$"])
+    bar.set_label("E: error in units of what a half ulp does; black: not finite")
+    drawing.savefig(PICTURE, dpi=120, metadata={"Date": None})
+
+
+def main() -> None:
+    """Make the picture."""
+    mpmath = import_module("mpmath")
+    mpmath.mp.dps = 40
+    points = int(sys.argv[1]) if len(sys.argv) > 1 else 72
+    side = np.logspace(-6, 4, points)
+    v, x = (a.ravel() for a in np.meshgrid(side, side, indexing="ij"))
+    i, k, size_i, size_k = zip(*(exact(float(a), float(b)) for a, b in zip(v, x)))
+    sizes = np.array(size_i, float), np.array(size_k, float)
+    found = {
+        name: [
+            errors(a, b, size).reshape(points, points) for a, b, size in zip(pair, (i, k), sizes)
+        ]
+        for name, pair in peers(v, x).items()
+    }
+    draw(side, found)
+    for name, maps in found.items():
+        print(name, *(f"E at most {np.nanmax(error):.3g}" for error in maps))
+
+
+if __name__ == "__main__":
+    main()
