@@ -47,6 +47,7 @@ def test_the_optimum_is_zero_in_float32_and_nothing_is_below_it():
         assert f[-1, 0] == 0 and (f[:-1, 0] > 0).all(), function
 
 
+@pytest.mark.slow
 def test_every_function_keeps_float32_and_its_gradient():
     for function in (3, 6, 9, 14, 17, 21, 24):
         problem = bbob(function, 4, 2)
