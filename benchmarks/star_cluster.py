@@ -1,4 +1,7 @@
-"""A Plummer cluster of 1024 stars, against REBOUND; the error of each stands beside its time."""
+"""A Plummer cluster of 1024 stars, against REBOUND; the error of each stands beside its time.
+
+REBOUND's leapfrog is left out: at any step that can be afforded a close pair spoils its energy.
+"""
 
 from functools import partial
 
@@ -21,7 +24,6 @@ def entries() -> list[Entry]:
     before = _energy(stars)
     error = lambda end: {"dE/E": abs(_energy(end) / before - 1)}
     theirs = [
-        ("leapfrog, dt = 2^-13", "leapfrog", {"dt": 2.0**-13}),
         ("BS, 1e-5", "bs", {"eps_rel": 1e-5, "eps_abs": 1e-5}),
         ("IAS15, epsilon = 1e-3", "ias15", {"epsilon": 1e-3}),
     ]
@@ -75,10 +77,7 @@ def _rebound(stars: np.ndarray, how: tuple[str, dict[str, float]]) -> np.ndarray
     integrator, options = how
     sim.integrator, sim.softening = integrator, SOFTENING
     for name, value in options.items():
-        if name == "dt":
-            sim.dt = value
-        else:
-            setattr(sim.integrator, name, value)
+        setattr(sim.integrator, name, value)
     sim.integrate(SPAN)
     return np.array([[p.x, p.y, p.z, p.vx, p.vy, p.vz] for p in sim.particles]).T
 

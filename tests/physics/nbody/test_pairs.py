@@ -29,7 +29,7 @@ def test_pull_of_few_is_the_sum_over_pairs(x64, seed, dtype):
                 r = np.sqrt((d * d).sum())
                 want[k, :, b] += wide[1][n] * d / r**3
                 scale[k, 0, b] += wide[1][n] / r**2
-    error = np.abs(np.asarray(pairs.pull_of_few(sources, gm, x)) - want) / scale
+    error = np.abs(np.asarray(jax.jit(pairs.pull_of_few)(sources, gm, x)) - want) / scale
     assert error.max() < 16 * jnp.finfo(dtype).eps  # a dozen roundings a term, and their sum
 
 
@@ -108,31 +108,41 @@ def plain(x, sources, m, softening):
     return jnp.concatenate([jnp.sum(p[None] * d, 2), jnp.sum(p[None] * (w - q[None] * d), 2)])
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_derivatives_are_those_that_jax_would_find(x64, seed):
-    args = points(seed, 5), points(seed + 10, 7), masses(seed, 7)
-    ours, theirs = (lambda *q, f=f: f(*q, 0.2) for f in (pairs.pull, plain))
-    ways = points(seed + 1, 5), points(seed + 2, 7), masses(seed + 3, 7)
-    close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12 * np.abs(b).max())
-    close(jax.jvp(ours, args, ways)[1], jax.jvp(theirs, args, ways)[1])
-    ct = points(seed + 4, 5)
-    jax.tree.map(close, jax.vjp(ours, *args)[1](ct), jax.vjp(theirs, *args)[1](ct))
-    # with one argument only, under vmap inside and outside, through a scan, and twice
-    total = lambda f: lambda x: jnp.sum(jnp.sin(f(x, *args[1:])))
-    two = jnp.stack([args[0], 2 * args[0]])
-    many = lambda f: lambda x: jnp.sum(jax.vmap(total(f))(x))
-    fall = lambda f: (
-        lambda x: total(f)(
-            jax.lax.scan(lambda x, _: (x + 0.01 * f(x, *args[1:]), None), x, None, length=3)[0]
+def ways(f):
+    """Derivatives of a pull by its points [6, K], in every way one may ask; compiled once."""
+    f = lambda *given, f=f: f(*given, 0.2)
+    total = lambda x, *rest: jnp.sum(jnp.sin(f(x, *rest)))
+    many = lambda x, *rest: jnp.sum(jax.vmap(total, (0, None, None))(x, *rest))
+
+    def fall(x, *rest):
+        return total(
+            jax.lax.scan(lambda x, _: (x + 0.01 * f(x, *rest), None), x, None, length=3)[0], *rest
         )
-    )
-    for way, at in (
-        (lambda f: jax.vmap(jax.grad(total(f))), two),
-        (lambda f: jax.grad(many(f)), two),
-        (lambda f: jax.grad(fall(f)), args[0]),
-        (lambda f: jax.hessian(total(f)), args[0]),
-    ):
-        close(jax.jit(way(ours))(at), jax.jit(way(theirs))(at))
+
+    def all_ways(args, tangents, ct):
+        both = jnp.stack([args[0], 2 * args[0]])
+        return [
+            jax.jvp(f, args, tangents)[1],
+            *jax.vjp(f, *args)[1](ct),
+            jax.vmap(jax.grad(total), (0, None, None))(both, *args[1:]),
+            jax.grad(many)(both, *args[1:]),
+            jax.grad(fall)(*args),
+            jax.hessian(total)(*args),
+        ]
+
+    return jax.jit(all_ways)
+
+
+OURS, THEIRS = ways(pairs.pull), ways(plain)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_derivatives_are_those_that_jax_would_find(x64, seed):
+    """One argument or all, under vmap inside and outside, through a scan, and twice."""
+    args = points(seed, 5), points(seed + 10, 7), masses(seed, 7)
+    given = args, (points(seed + 1, 5), points(seed + 2, 7), masses(seed + 3, 7))
+    for a, b in zip(*(f(*given, points(seed + 4, 5)) for f in (OURS, THEIRS))):
+        np.testing.assert_allclose(a, b, atol=1e-12 * np.abs(b).max())
 
 
 def test_a_gradient_keeps_nothing_a_pair(x64):

@@ -34,12 +34,19 @@ def belt(count, seed=0, e=0.3):
 
 def begun(what, swarm):
     cast = lambda value: jnp.asarray(value, what.gm.dtype)
-    return planetary.init(what, *map(cast, (START.x, START.v, *swarm)))
+    return init(what, *map(cast, (START.x, START.v, *swarm)))
+
+
+@jax.jit
+def walk(what, state, steps):
+    return jax.lax.fori_loop(0, steps, lambda _, s: planetary.step(what, s), state)
+
+
+init = jax.jit(planetary.init)  # one program a shape, as `walk`
 
 
 def gone(what, swarm, steps):
-    go = jax.jit(lambda s: jax.lax.fori_loop(0, steps, lambda _, s: planetary.step(what, s), s))
-    return go(begun(what, swarm))
+    return walk(what, begun(what, swarm), steps)
 
 
 def misses(state, years):
@@ -102,7 +109,7 @@ def test_massless_bodies_never_touch_the_planets(x64):
 
 def test_agrees_with_rebound(x64):
     """Ten years of Newton's gravity, planets and bodies that cross the orbit of Mars."""
-    x, v = belt(40)
+    x, v = belt(30)
     sim = rebound.Simulation()
     for m, p, q in zip(START.gm, START.x, START.v):
         sim.add(m=m, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])
@@ -121,11 +128,9 @@ def test_any_chunks_and_a_restart_give_the_same_bits(x64, tmp_path):
     what = spec()
     step, start = partial(planetary.step, what), begun(what, belt(30))
     whole = run(step, start, 24).state
-    split = run(step, start, 24, chunk=5).state
     run(step, start, 9, out=tmp_path)
-    again = run(step, start, 24, out=tmp_path, resume=True).state
-    for other in (split, again):
-        jax.tree.map(np.testing.assert_array_equal, whole, other)
+    again = run(step, start, 24, chunk=5, out=tmp_path, resume=True).state
+    jax.tree.map(np.testing.assert_array_equal, whole, again)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
