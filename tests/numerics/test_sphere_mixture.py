@@ -98,10 +98,12 @@ def test_a_component_without_a_share_keeps_its_direction(x64):
 
 
 def test_kmeans_starts_from_far_apart_vectors(x64):
-    x, labels = planted(8, [500.0] * 4, 50, seed=1)
-    for seed in range(5):
-        start = spherical_kmeans(jnp.asarray(x), 4, jax.random.key(seed))
-        assert len(set(np.asarray(start.mean_directions)[:, :4].argmax(1))) >= 3
+    """The best of eight candidates finds every cluster; the first alone would miss one now and
+    then, which no later step mends."""
+    x, labels = planted(8, [500.0] * 6, 50, seed=1)
+    for seed in range(30):
+        start = spherical_kmeans(jnp.asarray(x), 6, jax.random.key(seed))
+        assert len(set(np.asarray(start.mean_directions)[:, :6].argmax(1))) == 6, seed
 
 
 def test_refuses_more_components_than_vectors():
