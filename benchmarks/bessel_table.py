@@ -3,7 +3,8 @@
     pip install python-flint
     python -m benchmarks.bessel_table SEED ROWS > table.csv
 
-The columns are those of tests/numerics/log_bessel.csv.gz. Values are Arb's, in ball arithmetic with
+The columns are those of tests/numerics/log_bessel.csv.gz; seed 4 and 1500 rows make
+tests/numerics/log_bessel_edges.csv.gz beside it. Values are Arb's, in ball arithmetic with
 the precision doubled until the ball is 95 bits narrow, so that every digit is certain; derivatives
 in the order are a complex step of 2^(-precision / 3).
 """
@@ -17,30 +18,39 @@ COLUMNS = "v,x,log_iv,log_kv,dlogiv_dv,dlogkv_dv,ratio_i,ratio_k,f32_exact,strat
 
 
 def points(seed: int, rows: int) -> list[tuple[float, float, str]]:
-    """Random points: all magnitudes, the disk, its edge, half-integers, the diagonal, zeros."""
+    """Random points, most of them where a branch begins, orders are special or K is nearly 1."""
     rng = np.random.default_rng(seed)
-    each = max(1, rows // 6)
-    wide = np.exp(rng.uniform(np.log(1e-12), np.log(2e3), (each, 2)))
-    disk = rng.uniform(0, 24, (each, 2))
-    angle = rng.uniform(0, np.pi / 2, each)
-    radius = rng.choice([10.0, 24.0], each) * (
-        1 + rng.choice([-1, 1], each) * 10 ** -rng.uniform(1, 16, each)
-    )
-    edge = np.stack([radius * np.sin(angle), radius * np.cos(angle)], 1)
-    half = np.stack(
-        [
-            rng.integers(0, 24, each) + rng.choice([0.0, 0.5, 1e-9, 0.5 - 1e-9], each),
-            np.exp(rng.uniform(np.log(1e-6), np.log(30), each)),
-        ],
-        1,
-    )
-    v = np.exp(rng.uniform(np.log(1e-3), np.log(2e3), each))
-    diagonal = np.stack([v, v * (1 + rng.choice([0.0, 1e-15, 1e-6], each))], 1)
-    zero = np.stack([rng.uniform(0, 1.5, each), rng.uniform(0.2, 1.4, each)], 1)
-    single = [a.astype(np.float32).astype(np.float64) for a in (wide, disk, edge, half)]
-    named = [("wide", wide), ("disk", disk), ("edge", edge), ("half", half), ("diagonal", diagonal)]
-    named += [("zero", zero)] + [(f"float32 {i}", a) for i, a in enumerate(single)]
-    return [(float(v), float(x), name) for name, block in named for v, x in block]
+    n = max(1, rows // 23)
+    wide = lambda low, high: np.exp(rng.uniform(np.log(low), np.log(high), n))
+    close = lambda: 1 + rng.choice([-1, 1], n) * 10 ** -rng.uniform(1, 16, n)
+    whole = lambda: rng.integers(0, 24, n) + rng.choice([-1, 1], n) * 10 ** -rng.uniform(0.5, 16, n)
+    blocks = {
+        "wide": (wide(1e-12, 3e3), wide(1e-12, 3e3)),
+        "disk": (rng.uniform(0, 24, n), rng.uniform(0, 24, n)),
+        "small": (wide(1e-4, 2), wide(1e-3, 2)),
+        "zero of log K": (rng.uniform(0, 2, n), rng.uniform(0.1, 1.5, n)),
+        "order 0": (np.zeros(n), wide(1e-3, 60)),
+        "tiny order": (wide(1e-14, 1e-2), wide(1e-3, 30)),
+        "integer": (np.abs(whole()), wide(1e-4, 24)),
+        "half-integer": (np.abs(whole() - 0.5), wide(1e-4, 24)),
+        "series edge": (rng.uniform(0, 24, n), 0.375 * close()),
+    }
+    for name, length in (
+        ("edge 24", 24 * close()),
+        ("edge 10", 10 * close()),
+        ("arc", wide(8, 60)),
+    ):
+        turn = rng.uniform(0, np.pi / 2, n)
+        blocks[name] = length * np.sin(turn), length * np.cos(turn)
+    x = wide(1e-3, 30)
+    blocks["diagonal"] = x * close(), x
+    single = {
+        f"float32 {name}": tuple(a.astype(np.float32).astype(np.float64) for a in block)
+        for name, block in list(blocks.items())[:11]
+        if name != "edge 24"
+    }
+    found = [(v, x, name) for name, block in (blocks | single).items() for v, x in zip(*block)]
+    return [(float(v), float(x), name) for v, x, name in found if x > 0]
 
 
 def row(v: float, x: float, name: str) -> str:

@@ -1,5 +1,7 @@
 """What a special function is given: one shape, one floating dtype, or a clear sentence."""
 
+from math import inf
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,23 +19,20 @@ def prepare(name: str, v: ArrayLike, x: ArrayLike) -> tuple[Array, Array, np.dty
     >>> prepare("f", 1, jnp.float16(2))
     (Array(1., dtype=float32), Array(2., dtype=float32), dtype('float16'))
     """
-    floats, shapes = [], []
-    for letter, a in (("v", v), ("x", x)):
-        kind = np.dtype(getattr(a, "dtype", type(a)))
+    kinds = [np.dtype(getattr(a, "dtype", type(a))) for a in (v, x)]
+    for letter, kind in zip("vx", kinds):
         if not (jnp.issubdtype(kind, jnp.floating) or jnp.issubdtype(kind, jnp.integer)):
             raise TypeError(
                 f"{name}: {letter} is {kind}; it must be real numbers; pass floats or integers"
             )
-        shapes.append(np.shape(a))
-        if jnp.issubdtype(kind, jnp.floating):
-            floats.append(a)
     try:
-        shape = np.broadcast_shapes(*shapes)
+        shape = np.broadcast_shapes(np.shape(v), np.shape(x))
     except ValueError:
         raise ValueError(
-            f"{name}: v has shape {shapes[0]}, x has shape {shapes[1]}; the shapes must "
+            f"{name}: v has shape {np.shape(v)}, x has shape {np.shape(x)}; the shapes must "
             "broadcast; insert axes of length 1 where they differ"
         ) from None
+    floats = [a for a, kind in zip((v, x), kinds) if jnp.issubdtype(kind, jnp.floating)]
     with scope(floats):
         result = jnp.result_type(*floats, float)
         work = result if jnp.finfo(result).bits >= 32 else np.dtype(np.float32)
@@ -41,6 +40,9 @@ def prepare(name: str, v: ArrayLike, x: ArrayLike) -> tuple[Array, Array, np.dty
     return v, x, result
 
 
-def known_at_least(v: ArrayLike, bound: float) -> bool:
-    """Whether all of `v` can be seen, when tracing, to be at least `bound`."""
-    return isinstance(v, int | float | np.ndarray | np.generic) and bool(np.all(v >= bound))
+def least(v: ArrayLike) -> float:
+    """The least of `v` where that can be seen when tracing, else minus infinity."""
+    if not isinstance(v, int | float | np.ndarray | np.generic) or not np.size(v):
+        return -inf
+    low = float(np.min(v))
+    return low if low == low else -inf

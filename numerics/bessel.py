@@ -1,23 +1,26 @@
-"""log I_v(x) and log K_v(x), and ratios of neighbouring orders, to a few ulp for every real order.
+"""log I_v(x) and log K_v(x) to a few ulp for every real order and argument.
 
-The plane is cut once, by s = sqrt(v^2 + |x|^2): outside a quarter disk one uniform expansion
+The plane is cut once, by s = sqrt(v^2 + x^2): outside a quarter disk one uniform expansion
 (jaxgpu.numerics.uniform) holds for both functions, inside it a power series or a recurrence
 (jaxgpu.numerics.disk). Both sides are a fixed number of operations without data-dependent loops.
 Float32 is computed in float32 and float64 in float64; half precisions are computed in float32.
 
     x = 0: log I = 0 at v = 0, else -inf;  log K = +inf
-    x = +inf: log I = +inf, log K = -inf;  v = +-inf: the reverse;  both: nan
+    x = +inf: log I = +inf, log K = -inf;  v = inf: the reverse;  both: nan
     x < 0 or a nan: nan;  subnormal x counts as 0, as XLA flushes it
     v < 0: K is even in v;  I_v is I_|v| at integers, else log I_v, nan where I_v < 0
 """
+
+from math import pi
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxgpu.numerics.arguments import known_at_least, prepare
-from jaxgpu.numerics.branches import Kind, log_bessel, reflection_weights, size_of
+from jaxgpu.numerics.arguments import least, prepare
+from jaxgpu.numerics.branches import log_bessel
+from jaxgpu.numerics.uniform import Kind
 from jaxgpu.precision import scope
 
 
@@ -25,8 +28,8 @@ def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
     """Logarithm of the modified Bessel function of the first kind, log I_v(x).
 
     Args:
-        v: order, any real; broadcasts with `x`. A Python or NumPy value of at least 24 (10 in
-            float32) is known when tracing, and then only the uniform expansion is compiled.
+        v: order, any real; broadcasts with `x`. The least of a Python or NumPy value is known when
+            tracing: from 24 (10 in float32) on, no more than it needs is compiled.
         x: argument, x >= 0.
 
     Differentiable to any order in `v` and `x`. Error at most 2 ulp of condition in float64 and
@@ -35,7 +38,7 @@ def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_iv(1000.0, 0.5)
     Array(-7298.42..., dtype=float32)
     """
-    return _first_kind("log_iv", v, x, scaled=False)
+    return _log("log_iv", Kind(1, scaled=False), v, x)
 
 
 def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
@@ -44,7 +47,7 @@ def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_ive(0.0, 1e30)  # -log(2 pi x) / 2
     Array(-35.4577..., dtype=float32)
     """
-    return _first_kind("log_ive", v, x, scaled=True)
+    return _log("log_ive", Kind(1, scaled=True), v, x)
 
 
 def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
@@ -56,7 +59,7 @@ def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_kv(0.5, 2.0)  # log(sqrt(pi / 4)) - 2
     Array(-2.12078..., dtype=float32)
     """
-    return _second_kind("log_kv", v, x, scaled=False)
+    return _log("log_kv", Kind(-1, scaled=False), v, x)
 
 
 def log_kve(v: ArrayLike, x: ArrayLike) -> Array:
@@ -65,38 +68,38 @@ def log_kve(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_kve(0.5, 1e30)
     Array(-34.3129..., dtype=float32)
     """
-    return _second_kind("log_kve", v, x, scaled=True)
+    return _log("log_kve", Kind(-1, scaled=True), v, x)
 
 
-def _first_kind(name: str, v: ArrayLike, x: ArrayLike, scaled: bool) -> Array:
-    order, argument, dtype = prepare(name, v, x)
-    with scope(argument):
-        kind = Kind(1, scaled, known_at_least(v, size_of(argument).edge))
-        if known_at_least(v, 0.0):
-            return log_bessel(kind, order, argument).astype(dtype)
-        positive = jnp.where(order < 0, -order, order)
-        value = log_bessel(kind, positive, argument)
-        mixed = (order < 0) & (order != jnp.round(order)) & (argument > 0)
-        mixed = mixed & (positive < jnp.inf) & (argument < jnp.inf)
-        # one branch is run, except under a vmap over v
-        change = jax.lax.cond(jnp.any(mixed), _reflection, _nothing, mixed, positive, argument)
-        return (value + change).astype(dtype)
+def _log(name: str, kind: Kind, v: ArrayLike, x: ArrayLike) -> Array:
+    order, x, dtype = prepare(name, v, x)
+    with scope(x):
+        m = jnp.where(order < 0, -order, order)  # not |v|, whose second derivative at 0 is lost
+        value = log_bessel(kind._replace(least=least(v)), m, x)
+        if kind.sign > 0 and least(v) < 0:
+            mixed = (order < 0) & (order != jnp.round(order))
+
+            def negative(value: Array) -> Array:
+                at = jnp.where(mixed, m, 1.0), jnp.where(mixed, x, 1.0)
+                first, second, lead = reflection(value, *at, kind.scaled)
+                return jnp.where(mixed, lead + jnp.log(first + second), value)
+
+            # one branch is run, except under a vmap over v
+            value = jax.lax.cond(jnp.any(mixed), negative, lambda value: value, value)
+        return value.astype(dtype)
 
 
-def _second_kind(name: str, v: ArrayLike, x: ArrayLike, scaled: bool) -> Array:
-    order, argument, dtype = prepare(name, v, x)
-    with scope(argument):
-        kind = Kind(-1, scaled, known_at_least(v, size_of(argument).edge))
-        # not |v|, whose second derivative at 0 would be lost
-        return log_bessel(kind, jnp.where(order < 0, -order, order), argument).astype(dtype)
+def reflection(
+    log_first: Array, m: Array, x: Array, scaled: bool = False
+) -> tuple[Array, Array, Array]:
+    """(a, b, c) with I_m = a exp(c) and (2 / pi) sin(pi m) K_m = b exp(c), times e^-x if `scaled`.
 
-
-def _reflection(mixed: Array, m: Array, x: Array) -> Array:
-    """log |I_{-m} / I_m| where `mixed`: I_{-m} = I_m + (2 / pi) sin(pi m) K_m, DLMF 10.27.2."""
-    m, x = jnp.where(mixed, m, 1.0), jnp.where(mixed, x, 1.0)
-    first, second, lead = reflection_weights(m, x)
-    return jnp.where(mixed, lead + jnp.log(first + second), 0.0)
-
-
-def _nothing(mixed: Array, m: Array, x: Array) -> Array:
-    return jnp.zeros_like(x)
+    Their sum is I_{-m}, DLMF 10.27.2; `log_first` is log I_m.
+    """
+    n = jnp.round(m)
+    turn = (2 / pi) * jnp.sin(pi * (m - n)) * (1 - 2 * jnp.mod(n, 2))
+    second = log_bessel(Kind(-1), m, x) - (x if scaled else 0.0)
+    second = jnp.where(turn == 0, -jnp.inf, second)
+    top = jnp.finfo(x.dtype).max
+    lead = jnp.clip(jnp.maximum(log_first, second), -top, top)
+    return jnp.exp(log_first - lead), turn * jnp.exp(second - lead), lead

@@ -1,22 +1,21 @@
 """log 0F1(; b; z), the confluent hypergeometric limit function behind von Mises-Fisher models.
 
-    0F1(; b; z) = Gamma(b) I_v(2 sqrt z) / z^(v/2),    v = b - 1        (DLMF 10.39.9)
+    0F1(; b; z) = Gamma(b) I_v(x) (2 / x)^v,    v = b - 1, x = 2 sqrt z        (DLMF 10.39.9)
 
-Where v^2 + 4 z is large the uniform expansion of log I_v is written with every difference of
-large terms taken by hand, so that the result keeps its relative precision as z vanishes.
+It is even and analytic in x where log I_v itself is singular. Where x and v are large the uniform
+expansion of log I_v is written with every difference of large terms taken by hand.
 """
 
-from math import inf, pi
+from math import inf
 
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.numerics import disk
-from jaxgpu.numerics.arguments import known_at_least, prepare
-from jaxgpu.numerics.branches import size_of
-from jaxgpu.numerics.coefficients import uniform
-from jaxgpu.numerics.uniform import expansion
+from jaxgpu.numerics.arguments import least, prepare
+from jaxgpu.numerics.branches import log_bessel
+from jaxgpu.numerics.uniform import Kind, edge, expansion
 from jaxgpu.precision import scope
 
 
@@ -34,58 +33,38 @@ def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
     """
     parameter, argument, dtype = prepare("log_hyp0f1", b, z)
     with scope(argument):
-        size = size_of(argument)
+        ends = edge(argument)
         usual = (parameter > 0) & (parameter < inf) & (argument >= 0) & (argument < inf)
         v, z = jnp.where(usual, parameter, 1.0) - 1, jnp.where(usual, argument, 1.0)
-        large, short = v >= size.edge, z < 1
-        value = steep(
-            jnp.where(large & ~short, v, size.edge), 4 * jnp.where(short, 1.0, z), size, 1
-        )
-        value = jnp.where(
-            short, _short(jnp.where(short & large, v, size.edge), jnp.where(short, z, 0.0)), value
-        )
-        if not known_at_least(b, size.edge + 1):
-            inside = v * v + 4 * z < size.edge**2
-            tail, _ = disk.series(jnp.where(inside, v, 0.0), jnp.where(inside, z, 0.0), size)
-            wide = _gentle(jnp.where(large, 0.0, v), jnp.where(inside, size.edge**2, z), size)
-            value = jnp.where(large, value, jnp.where(inside, jnp.log1p(tail), wide))
+        short, large = 4 * z < ends**2, v >= ends
+        far = jnp.where(short, ends**2, z)
+        value = steep(Kind(1, least=least(b) - 1), jnp.where(large, v, ends), 4 * far)
+        if least(b) < ends + 1:
+            value = jnp.where(large, value, _gentle(jnp.where(large, 0.0, v), far))
+        value = jnp.where(short, jnp.log1p(disk.series(v, jnp.where(short, z, 0.0))[0]), value)
         return jnp.where(usual, value, jnp.nan).astype(dtype)
 
 
-def steep(v: Array, x2: Array, size: disk.Size, sign: int) -> Array:
-    """log of I_v(x) (2/x)^v Gamma(v + 1), or (sign < 0) of 2 K_v(x) (x/2)^v / Gamma(v).
+def steep(kind: Kind, v: Array, x2: Array) -> Array:
+    """log of I_v(x) (2/x)^v Gamma(v + 1), or (kind.sign < 0) of 2 K_v(x) (x/2)^v / Gamma(v).
 
-    For v at least `size.edge`; lnGamma is the expansion itself at x = 0. `x2` is x^2.
+    For v at least the edge of the disk; lnGamma is the expansion itself at x = 0. `x2` is x^2.
     """
-    s = jnp.sqrt(v * v + x2)
+    s, sign = jnp.sqrt(v * v + x2), kind.sign
     rise = x2 / ((s + v) * v)  # s / v - 1
-    table, one = uniform(size.uniform).log, jnp.ones_like(v)
-    even, odd = expansion(table, (v / s) ** 2, 1 / s)
-    even_0, odd_0 = expansion(table, one, 1 / v)
-    change = (even - even_0) + sign * (odd - odd_0)
+    change = expansion(kind, (v / s) ** 2, 1 / s) - expansion(kind, jnp.ones_like(v), 1 / v)
     return sign * v * (rise - jnp.log1p(0.5 * rise)) - 0.5 * jnp.log1p(rise) + change
 
 
-def _gentle(v: Array, z: Array, size: disk.Size) -> Array:
-    """v below `size.edge` and s above it."""
-    s = jnp.sqrt(v * v + 4 * z)
-    low = v < 0  # Gamma(b) = Gamma(b + 1) / b
-    p, g, _ = disk.gamma_parts(jnp.where(low, v + 1, v), size)
-    p = jnp.where(low, p / (v + 1), p)
-    terms = sum(expansion(uniform(size.uniform).log, (v / s) ** 2, 1 / s))
-    return (
-        jnp.log(p)
-        - jnp.log1p(g)
-        + s
-        - v * jnp.log(0.5 * (v + s))
-        - 0.5 * jnp.log(2 * pi * s)
-        + terms
-    )
+def log_gamma(v: Array) -> Array:
+    """lnGamma(v + 1) for -1 < v < edge."""
+    low = v < 0  # Gamma(v + 1) = Gamma(v + 2) / (v + 1)
+    p, g, _ = disk.gamma_parts(jnp.where(low, v + 1, v))
+    return jnp.log(jnp.where(low, p / (v + 1), p)) - jnp.log1p(g)
 
 
-def _short(v: Array, z: Array) -> Array:
-    """Large v and z < 1: the power series, where ten terms are more than enough."""
-    total = jnp.ones_like(z)
-    for k in range(10, 1, -1):
-        total = 1 + total * z / (k * (v + k))
-    return jnp.log1p(total * z / (v + 1))
+def _gentle(v: Array, z: Array) -> Array:
+    """-1 < v < edge and x >= edge, where I_{-v} is I_v to rounding."""
+    x = 2 * jnp.sqrt(z)
+    first = log_bessel(Kind(1), jnp.where(v < 0, -v, v), x)
+    return log_gamma(v) + first - v * disk.log_half(x)

@@ -16,10 +16,10 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
-from jaxgpu.numerics import disk
 from jaxgpu.numerics.arguments import prepare
-from jaxgpu.numerics.branches import Kind, log_bessel, size_of
-from jaxgpu.numerics.hypergeometric import steep
+from jaxgpu.numerics.branches import log_bessel
+from jaxgpu.numerics.hypergeometric import log_gamma, steep
+from jaxgpu.numerics.uniform import Kind, edge
 from jaxgpu.precision import scope
 
 
@@ -84,8 +84,8 @@ def _slope(v: Array, r: Array, length: Array) -> Array:
     rough = jnp.where(smooth, 0.5, v)
     scale = jnp.sqrt(2 * rough) / length
     x = jnp.where(apart, scale * r, 1.0)
-    kink = rough * jnp.log(x) + log_bessel(Kind(-1, False, False), 1 - rough, x)
-    kink = -scale * jnp.exp(kink - (rough - 1) * log(2) - _log_gamma(rough, size_of(x)))
+    kink = rough * jnp.log(x) + log_bessel(Kind(-1), 1 - rough, x)
+    kink = -scale * jnp.exp(kink - (rough - 1) * log(2) - _log_gamma(rough))
     start = jnp.where(rough > 0.5, 0.0, jnp.where(rough == 0.5, -1 / length, -jnp.inf))
     kink = jnp.where(apart, kink, start + _bend(rough, r, length))
     return jnp.where(smooth, soft, kink)
@@ -106,15 +106,13 @@ def _bend_jvp(primals, tangents):
 
 def _log_shape(v: Array, x: Array) -> Array:
     """log M_v(x), x > 0."""
-    size = size_of(x)
-    large = v >= size.edge
+    large = v >= edge(x)
     low = jnp.where(large, 1.0, v)
-    direct = low * (jnp.log(x) - log(2)) + log_bessel(Kind(-1, False, False), low, x)
-    direct = direct + log(2) - _log_gamma(low, size)
-    return jnp.where(large, steep(jnp.where(large, v, size.edge), x * x, size, -1), direct)
+    direct = low * (jnp.log(x) - log(2)) + log_bessel(Kind(-1), low, x)
+    direct = direct + log(2) - _log_gamma(low)
+    return jnp.where(large, steep(Kind(-1), jnp.where(large, v, edge(x)), x * x), direct)
 
 
-def _log_gamma(v: Array, size: disk.Size) -> Array:
-    """lnGamma(v), 0 < v < size.edge."""
-    p, g, _ = disk.gamma_parts(v, size)
-    return jnp.log(p) - jnp.log1p(g) - jnp.log(v)
+def _log_gamma(v: Array) -> Array:
+    """lnGamma(v), 0 < v < edge."""
+    return log_gamma(v) - jnp.log(v)

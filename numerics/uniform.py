@@ -3,9 +3,7 @@
     log I = s - v a - log(2 pi s) / 2 + sum_k D_k(w) / s^k,    w = (v / s)^2,
     log K = -(s - v a) + log(pi / (2 s)) / 2 + sum_k (-1)^k D_k(w) / s^k,    a = asinh(v / x),
 
-which is Debye's expansion (DLMF 10.41.3-4) for v > 0 and Hankel's (10.40.1-2) at v = 0. Both
-derivatives have the same form with other polynomials, and the ratios need no difference of
-logarithms. `sign` is +1 for I and -1 for K throughout.
+Debye's expansion (DLMF 10.41.3-4) for v > 0 and Hankel's (10.40.1-2) at v = 0.
 """
 
 from math import log, pi
@@ -15,144 +13,94 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.numerics.coefficients import Rows, uniform
+from jaxgpu.numerics import coefficients
 
 
-class Polar(NamedTuple):
-    """(v, x) as a length and an angle, all scaled by a power of two so that nothing overflows."""
+class Kind(NamedTuple):
+    """Which function is asked for: the static part of a call."""
 
-    v: Array  # [...] scale * v
-    x: Array  # [...] scale * x
-    s: Array  # [...] scale * s
-    scale: Array  # [...] 1, or less where v or x is huge
-    log_scale: Array  # [...]
+    sign: int  # +1 for I, -1 for K
+    scaled: bool = False  # log of exp(-x) I or exp(x) K
+    least: float = 0.0  # every order is known to be at least this
 
 
-class Parts(NamedTuple):
-    """The value (rest + weight (log(u) + fix)) / scale + offset: branches share one logarithm."""
-
-    rest: Array
-    weight: Array
-    u: Array
-    fix: Array
-    scale: Array
-    offset: Array
+def edge(x: Array) -> float:
+    """The s from which the expansion is used, for the dtype of `x`."""
+    return 24.0 if x.dtype == jnp.float64 else 10.0
 
 
-def polar(v: Array, x: Array) -> Polar:
-    """Length of (v, x); exact derivatives also on v = x, where a maximum would have a tie."""
-    edge, shift = _powers(x)
-    huge, one = jnp.maximum(v, x) > 2.0**edge, jnp.ones_like(x)
-    c = jnp.where(huge, 2.0**-shift, one)
-    v, x = v * c, x * c
-    return Polar(v, x, jnp.sqrt(v * v + x * x), c, jnp.where(huge, -shift * log(2), 0 * one))
+def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
+    """log I_v or log K_v."""
+    half, _, angle, _ = polar(v, x)
+    lead = 0.5 * v * _slant(v, x) if kind.scaled else half
+    constant = -0.5 * log(4 * pi) if kind.sign > 0 else 0.5 * log(pi / 4)
+    return kind.sign * 2 * (lead - 0.5 * v * angle) + (_tail(kind, v, x) + constant)
 
 
-def parts(v: Array, x: Array, p: Polar, log_s: Array, terms: int, sign: int, scaled: bool) -> Parts:
-    """log I (minus x if `scaled`) or log K (plus x); `log_s` is the logarithm of p.s."""
-    even, odd = _sums(uniform(terms).log, p)
-    rest = p.v * (p.v / (p.s + p.x)) if scaled else p.s
-    u, fix = _exp_angle(v, x, p)
-    offset = even + sign * odd - 0.5 * (log_s - p.log_scale)
-    offset = offset - 0.5 * (log(2 * pi) if sign > 0 else log(2 / pi))
-    return Parts(sign * rest, -sign * p.v, u, fix, p.scale, offset)
+def slope(kind: Kind, v: Array, x: Array) -> Array:
+    """Derivative of `log_bessel` in x, in a form whose own derivatives are exact."""
+    return kind.sign * (float(not kind.scaled) + _slant(v, x) * (v / x)) + _turn(kind, v, x)
 
 
-def slope(v: Array, x: Array, terms: int, sign: int, lead: float = 1.0) -> Array:
-    """Derivative of the logarithm in x; with lead = 0 of the scaled function."""
-    p = polar(v, x)
-    sigma = lead + (p.v / (p.s + p.x)) * (v / x)  # s / x in the form whose derivative is exact
-    return sign * sigma - _correction(p, terms, sign)
+def ratio(kind: Kind, v: Array, x: Array) -> Array:
+    """I_{v+1} / I_v or K_{v+1} / K_v: a sum of terms of which the first is much the largest."""
+    lead = polar(v, x)[3] + (0.0 if kind.sign > 0 else 2 * (v / x))
+    return lead + kind.sign * _turn(kind, v, x)
 
 
-def order_slope(v: Array, x: Array, terms: int, sign: int) -> Array:
-    """Derivative of the logarithm in v."""
-    p = polar(v, x)
-    even, odd = _sums(uniform(terms).order, p)
-    return -sign * angle(v, x) - (p.v / p.s) * (p.scale / p.s) * (0.5 + even + sign * odd)
-
-
-def ratio(v: Array, x: Array, terms: int, sign: int) -> Array:
-    """I_{v+1} / I_v, or K_{v+1} / K_v; v > -1."""
-    p = polar(v, x)
-    if sign > 0:
-        even, odd = _sums(uniform(terms).slope, p)
-        return _half_tangent(v, x) * (1 - (1 + p.v / p.s) * (p.scale / p.s) * (0.5 + even + odd))
-    return v / x - slope(v, x, terms, sign)
-
-
-def _correction(p: Polar, terms: int, sign: int) -> Array:
-    """Minus the derivative in x of the terms beyond +-(s - v a)."""
-    even, odd = _sums(uniform(terms).slope, p)
-    return (p.x / p.s) * (p.scale / p.s) * (0.5 + even + sign * odd)
-
-
-def _sums(rows: Rows, p: Polar) -> tuple[Array, Array]:
-    """Sums of the even and of the odd powers of 1 / s."""
-    return expansion(rows, (p.v / p.s) ** 2, p.scale / p.s)
-
-
-def expansion(rows: Rows, w: Array, y: Array) -> tuple[Array, Array]:
-    """Sums over even and over odd k of row k, a polynomial in w, times y^k."""
-    terms = [horner(row, w) for row in rows]
-    even, odd = horner([0.0, *terms[1::2]], y * y), horner(terms[0::2], y * y)
-    return even, odd * y
+def expansion(kind: Kind, w: Array, y: Array) -> Array:
+    """sum_k (sign y)^k D_k(w), with as many terms as the least order asks for."""
+    accuracy = float(jnp.finfo(y.dtype).eps) / 16
+    rows = coefficients.uniform(max(edge(y), kind.least), accuracy)
+    return y * horner([kind.sign ** (k + 1) * horner(row, w) for k, row in enumerate(rows)], y)
 
 
 def horner(coefficients, z: Array) -> Array:
     """Polynomial in z; coefficients ascend and are numbers or arrays."""
-    total = (
-        jnp.full_like(z, coefficients[-1])
-        if isinstance(coefficients[-1], float)
-        else coefficients[-1]
-    )
+    total = jnp.full_like(z, 0.0) + coefficients[-1]
     for c in coefficients[-2::-1]:
         total = total * z + c
     return total
 
 
-def _exp_angle(v: Array, x: Array, p: Polar) -> tuple[Array, Array]:
-    """(u, fix) with asinh(v / x) = log(u) + fix, to full relative precision for all v / x."""
-    edge, shift = _powers(x)
-    small = x < 2.0**-edge
-    k = jnp.where(small, 2.0**shift, jnp.where(x > 1, p.scale, 1.0))
-    lift = jnp.where(small, shift * log(2) - p.log_scale, jnp.where(x > 1, 0.0, -p.log_scale))
-    steep = (p.v + p.s) / (x * k)
-    gentle = (p.v + p.v * (p.v / (p.x + p.s))) / p.x
-    u = jnp.where(v < x, 1 + gentle, steep)
-    return u, jnp.where(v < x, (gentle - (u - 1)) / u, lift)  # log1p by its rounding error
-
-
 @jax.custom_jvp
-def angle(v: Array, x: Array) -> Array:
-    """asinh(v / x)."""
-    u, fix = _exp_angle(v, x, polar(v, x))
-    return jnp.log(u) + fix
+def polar(v: Array, x: Array) -> tuple[Array, Array, Array, Array]:
+    """(s / 2, log(s / 2), asinh(v / x), x / (v + s)); s itself might overflow."""
+    m, flat = jnp.maximum(v, x), v < x
+    r = jnp.minimum(v, x) / m
+    q = jnp.sqrt(1 + r * r)
+    half = 0.5 * m * q
+    gentle = r + r * r / (1 + q)
+    u = jnp.where(flat, 1 + gentle, (1 + q) * (v / x))  # exp(asinh(v / x))
+    steep = ~flat & (r < jnp.finfo(x.dtype).tiny ** 0.5)  # where u might overflow
+    log_half, log_u = jnp.log(half), jnp.log(jnp.where(steep, x, u))
+    rounded = jnp.where(flat, (gentle - (u - 1)) / u, 0.0)  # log1p by its rounding error
+    return half, log_half, jnp.where(steep, log(4) + log_half - log_u, log_u + rounded), 1 / u
 
 
-@angle.defjvp
-def _angle_jvp(primals, tangents):
+@polar.defjvp
+def _polar_jvp(primals, tangents):
+    # differentiation would halve slopes at v = x and lose the digits of the last where x >> v
     (v, x), (dv, dx) = primals, tangents
-    p = polar(v, x)
-    return angle(v, x), (dv - (v / x) * dx) * (p.scale / p.s)
+    half, log_half, angle, tilt = polar(v, x)
+    y = 0.5 / half
+    along = 0.5 * ((v * y) * dv + (x * y) * dx)
+    turn = y * dv - (v * y) * (dx / x)
+    open_up = (v * y) * (0.5 * dx / (0.5 * v + half)) - tilt * (y * dv)
+    return (half, log_half, angle, tilt), (along, along / half, turn, open_up)
 
 
-@jax.custom_jvp
-def _half_tangent(v: Array, x: Array) -> Array:
-    """x / (v + s), the tangent of half the angle of (v, x)."""
-    p = polar(v, x)
-    return p.x / (p.v + p.s)
+def _slant(v: Array, x: Array) -> Array:
+    """v / (s + x)."""
+    return 0.25 * v / (0.5 * polar(v, x)[0] + 0.25 * x)
 
 
-@_half_tangent.defjvp
-def _half_tangent_jvp(primals, tangents):
-    # plain differentiation would subtract nearly equal numbers where x >> v
-    (v, x), (dv, dx) = primals, tangents
-    p = polar(v, x)
-    along = (p.v * dx - p.x * dv) / p.s
-    return _half_tangent(v, x), along * (p.scale / (p.v + p.s))
+def _tail(kind: Kind, v: Array, x: Array) -> Array:
+    """-log(s / 2) / 2 and the sum."""
+    half, log_half, _, _ = polar(v, x)
+    y = 0.5 / half
+    return expansion(kind, (v * y) ** 2, y) - 0.5 * log_half
 
 
-def _powers(x: Array) -> tuple[int, int]:
-    """Binary exponents beyond which squares are scaled, and by how much."""
-    return (500, 600) if x.dtype == jnp.float64 else (60, 70)
+def _turn(kind: Kind, v: Array, x: Array) -> Array:
+    return jax.jvp(lambda x: _tail(kind, v, x), (x,), (jnp.ones_like(x),))[1]

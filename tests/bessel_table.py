@@ -1,25 +1,32 @@
-"""A table of log I_v(x), log K_v(x), their derivatives and ratios to 25 digits, and its metric.
+"""Tables of log I_v(x), log K_v(x), their derivatives and ratios to 25 digits, and their metric.
 
-Arb and ball-arithmetic Debye sums made it (benchmarks/bessel_table.py makes others of the kind).
+Arb and ball-arithmetic Debye sums made them (benchmarks/bessel_table.py makes others of the kind).
 """
 
 import csv
 import gzip
 import io
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from functools import cache
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-SHIPPED = Path(__file__).parent / "numerics" / "log_bessel.csv.gz"
+SHIPPED = [
+    Path(__file__).parent / "numerics" / name
+    for name in ("log_bessel.csv.gz", "log_bessel_edges.csv.gz")
+]
+WIDTH = 1024  # points that a program of `evaluate` takes at once
 
 
 class Table:
     """Columns as float64, and what float64 leaves of them, under `low`."""
 
-    def __init__(self, text: str):
-        rows = list(csv.DictReader(io.StringIO(text)))
+    def __init__(self, *texts: str):
+        rows = [row for text in texts for row in csv.DictReader(io.StringIO(text))]
         self.stratum = np.array([row["stratum"] for row in rows])
         self.float32 = np.array([row["f32_exact"] == "1" for row in rows])
         self.columns, self.low = {}, {}
@@ -31,6 +38,11 @@ class Table:
                 self.low[name] = np.array(
                     [float(d - Decimal(h)) if np.isfinite(h) else 0.0 for d, h in zip(exact, high)]
                 )
+
+        with np.errstate(all="ignore"):
+            for name, ratio, sign in (("slope_i", "ratio_i", 1), ("slope_k", "ratio_k", -1)):
+                self.columns[name] = self["v"] / self["x"] + sign * self[ratio]
+                self.low[name] = np.zeros(len(rows))
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns[name]
@@ -62,8 +74,40 @@ class Table:
 
 @cache
 def shipped() -> Table:
-    """The table of the tests."""
-    return Table(gzip.decompress(SHIPPED.read_bytes()).decode())
+    """The tables of the tests as one."""
+    return Table(*(gzip.decompress(path.read_bytes()).decode() for path in SHIPPED))
+
+
+def evaluate(f: Callable, v: np.ndarray, x: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+    """f(v, x) in `dtype`; one program serves all calls, whatever their shape."""
+    with np.errstate(over="ignore", under="ignore"):
+        v, x = (np.asarray(a, dtype) for a in np.broadcast_arrays(v, x))
+    blocks = [
+        np.pad(a.ravel(), (0, -a.size % WIDTH), constant_values=1).reshape(-1, WIDTH)
+        for a in (v, x)
+    ]
+    with jax.enable_x64(dtype == np.float64):
+        program = _program(f)
+        values = [np.asarray(program(*pair)) for pair in zip(*blocks)]
+    assert all(a.dtype == dtype for a in values)
+    return np.concatenate(values)[: v.size].reshape(v.shape)
+
+
+@cache
+def by_order(f: Callable) -> Callable:
+    """Derivative in v."""
+    return lambda v, x: jax.jvp(lambda v: f(v, x), (v,), (jnp.ones_like(v),))[1]
+
+
+@cache
+def by_argument(f: Callable) -> Callable:
+    """Derivative in x."""
+    return lambda v, x: jax.jvp(lambda x: f(v, x), (x,), (jnp.ones_like(x),))[1]
+
+
+@cache
+def _program(f: Callable) -> Callable:
+    return jax.jit(f)
 
 
 def worst(table: Table, error: np.ndarray, rows: np.ndarray) -> str:

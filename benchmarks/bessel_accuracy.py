@@ -1,0 +1,106 @@
+"""The largest errors of the log-Bessel functions in each region of the plane, for docs/bessel.md.
+
+    python -m benchmarks.bessel_accuracy     measure, and write the table into the page
+
+The points are the 25-digit tables of the tests. Errors of logarithms are in units of u times the
+condition of the question (tests/bessel_table.py), others in u times their size or max(1, size).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxgpu.numerics.bessel import log_iv, log_kv
+from jaxgpu.numerics.bessel_ratio import iv_ratio, kv_ratio
+from tests.bessel_table import by_argument, by_order, evaluate, shipped
+
+PAGE = Path(__file__).parents[1] / "docs" / "bessel.md"
+DTYPES = (np.float64, np.float32)
+
+
+class Quantity(NamedTuple):
+    """What is measured, and the most that is promised of it."""
+
+    name: str
+    f: Callable
+    column: str  # of the table
+    bars: tuple[float, float]  # float64, float32
+
+
+QUANTITIES = [
+    Quantity("log_iv", log_iv, "log_iv", (2, 2)),
+    Quantity("log_kv", log_kv, "log_kv", (4, 3)),
+    Quantity("d log_iv / dx", by_argument(log_iv), "slope_i", (16, 16)),
+    Quantity("d log_kv / dx", by_argument(log_kv), "slope_k", (16, 16)),
+    Quantity("d log_iv / dv", by_order(log_iv), "dlogiv_dv", (64, 64)),
+    Quantity("d log_kv / dv", by_order(log_kv), "dlogkv_dv", (64, 64)),
+    Quantity("iv_ratio", iv_ratio, "ratio_i", (8, 8)),
+    Quantity("kv_ratio", kv_ratio, "ratio_k", (8, 8)),
+]
+
+
+@cache
+def errors(quantity: Quantity, dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    """The error at every point of the table, and the points at which there is one to speak of."""
+    table, info = shipped(), np.finfo(dtype)
+    got = evaluate(quantity.f, table["v"], table["x"], dtype)
+    exact, rows = table[quantity.column], table.points(dtype)
+    if quantity.column.startswith("ratio"):
+        size = np.abs(exact)
+        rows &= (size > info.tiny) & (size < info.max)
+    elif quantity.column.startswith("log"):
+        size = table.condition(quantity.column)
+    else:
+        size = np.maximum(1, np.abs(exact))
+        rows &= size < info.max
+    return table.error(quantity.column, got, size, dtype), rows
+
+
+def regions(dtype: type) -> dict[str, np.ndarray]:
+    """Parts of the plane by the form that is used there."""
+    table, edge = shipped(), 24 if dtype == np.float64 else 10
+    v, x = table["v"], table["x"]
+    with np.errstate(over="ignore"):
+        s = np.hypot(v, x)
+    inside, far = s < edge, s >= 1e3
+    return {
+        "s < edge, x < 3/8": inside & (x < 0.375),
+        "s < edge, x >= 3/8": inside & (x >= 0.375),
+        "edge <= s < 1000": ~inside & ~far,
+        "s >= 1000": far,
+    }
+
+
+def rows() -> list[list[str]]:
+    """Cells of the table: the name, the bound, the number of points and a region each."""
+    found = []
+    for quantity in QUANTITIES:
+        for dtype, bar in zip(DTYPES, quantity.bars):
+            error, known = errors(quantity, dtype)
+            worst = [error[known & part].max() for part in regions(dtype).values()]
+            name = f"{quantity.name}, {np.dtype(dtype).name}"
+            found.append([name, f"{bar:g}", f"{known.sum()}", *(f"{e:.1f}" for e in worst)])
+    return found
+
+
+def markdown(cells: Sequence[Sequence[str]]) -> str:
+    """The rows as the table of the page."""
+    head = ["", "bound", "points", *regions(np.float64)]
+    lines = [head, ["---"] * len(head), *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def main() -> None:
+    """Write the table into the page."""
+    text = PAGE.read_text()
+    before, rest = text.split("<!-- accuracy -->\n")
+    after = rest.split("<!-- end of accuracy -->\n")[1]
+    marks = ("<!-- accuracy -->\n", "\n<!-- end of accuracy -->\n")
+    PAGE.write_text(before + marks[0] + markdown(rows()) + marks[1] + after)
+
+
+if __name__ == "__main__":
+    main()
