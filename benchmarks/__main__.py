@@ -16,7 +16,9 @@ _NAMES = sorted(
     info.name
     for info in pkgutil.iter_modules(benchmarks.__path__)
     if not info.ispkg
-    and info.name not in ("harness", "cost", "limits", "bessel_map", "bessel_table", "__main__")
+    and not info.name.startswith("bessel_")
+    and info.name not in ("harness", "cost", "limits", "__main__")
+)
 )
 
 
