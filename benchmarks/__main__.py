@@ -19,7 +19,6 @@ _NAMES = sorted(
     and not info.name.startswith("bessel_")
     and info.name not in ("harness", "cost", "limits", "__main__")
 )
-)
 
 
 def main(
