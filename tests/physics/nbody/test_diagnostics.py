@@ -69,7 +69,7 @@ def test_relaxation_time_is_that_of_the_literature():
     assert abs(diagnostics.half_mass_relaxation_time(256, 0.7686) - 7.1) < 0.05
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
 def test_conforms(x64, dtype):
     points = models.plummer(jax.random.key(0), 16).astype(dtype)
     m = jnp.full(16, 1 / 16, dtype)

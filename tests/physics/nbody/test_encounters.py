@@ -94,6 +94,7 @@ def test_misses_nothing_that_a_dense_look_at_massless_flights_sees(x64, seed):
         )
 
 
+@pytest.mark.slow
 def test_an_overflow_is_an_error(x64):
     stars = np.asarray(models.plummer(jax.random.key(0), 64))
     later = np.concatenate([stars[:3] + 0.5 * stars[3:], stars[3:]])
@@ -106,6 +107,7 @@ def test_an_overflow_is_an_error(x64):
         encounters.table(log)
 
 
+@pytest.mark.slow
 def test_conforms(x64):
     stars = jnp.asarray(models.plummer(jax.random.key(1), 9))
     later = jnp.concatenate([stars[:3] + 0.5 * stars[3:], stars[3:]])

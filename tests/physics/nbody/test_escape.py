@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from conformance import check
 
 from jaxgpu.physics.nbody import escape
@@ -32,6 +33,7 @@ def test_each_body_is_noted_once_when_it_is_out(x64):
     np.testing.assert_allclose(late.time, [3.0, 5.5, 99])  # in a tide the bound one counts too
 
 
+@pytest.mark.slow
 def test_conforms(x64):
     f = lambda t, points, potential: noted(escape.nobody(4, points), t, points, potential, CENTRE)
     points = jnp.asarray(np.random.default_rng(0).normal(size=(6, 4)) * 5)

@@ -68,6 +68,7 @@ def test_matches_sixty_digits(x64, seed):
             assert np.abs(got[:, k] - want).max() < 3e-12 * np.linalg.norm(want)
 
 
+@pytest.mark.slow
 def test_follows_the_mean_anomaly_for_a_thousand_turns(x64):
     orbit = elements.uniform(jax.random.key(1), 100, (0.5, 2.0), 0.95, 3.0)
     gm, dt = jnp.asarray(2.5), 5000.0
@@ -129,7 +130,8 @@ def test_derivatives_are_those_of_the_flow(x64):
         assert abs(np.linalg.det(forward[k][:, :6]) - 1) < 1e-9
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_conforms(x64, dtype):
     x, v, dt = (jnp.asarray(q, dtype) for q in conics(5, 4))
     rtol = 1e-9 if dtype == jnp.float64 else 3e-3

@@ -48,6 +48,7 @@ def test_solves_poissons_equation(x64, depth):
     np.testing.assert_allclose(model.mass, summed, atol=1e-4 * summed[-1])
 
 
+@pytest.mark.slow
 def test_concentration_is_differentiable(x64):
     slope = jax.jit(jax.grad(lambda w: king.profile(w).concentration))(5.0)
     difference = (profile(5.001).concentration - profile(4.999).concentration) / 0.002

@@ -69,6 +69,7 @@ def test_no_stars_below_kroupas_beginning():
         masses.kroupa(0.001, 1.0)
 
 
+@pytest.mark.slow
 def test_conforms(x64):
     law = masses.kroupa(0.02, 10.0)
     check(jax.jit(masses.quantile), law, jnp.array([0.1, 0.5, 0.9]), differentiable=(0, 1))

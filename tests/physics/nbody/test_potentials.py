@@ -162,7 +162,8 @@ def test_a_cluster_at_the_tidal_radius_is_balanced(x64):
     assert abs(rest) < 2e-4 / float(x) ** 2
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_conforms(x64, dtype):
     x = places(3, 3).astype(dtype)
     parameters = jnp.asarray([1.0, 1.0], dtype)

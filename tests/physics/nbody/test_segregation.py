@@ -28,7 +28,7 @@ def spheres(seeds, count=500):
         return [np.asarray(models.plummer(jax.random.key(s), count)[:3]) for s in seeds]
 
 
-@pytest.mark.parametrize("geometric", [False, True])
+@pytest.mark.parametrize("geometric", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_one_without_segregation(x64, geometric):
     """20 clusters: the mean of the ratio, whose scatter is the error that is given with it."""
     got = []
@@ -61,6 +61,7 @@ def test_refuses_what_cannot_be_joined():
         segregation.segregation_ratio(jax.random.key(0), jnp.ones((3, 3)), jnp.ones(3), 3)
 
 
+@pytest.mark.slow
 def test_conforms(x64):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 9)))
     check(edges, x, differentiable=(0,), batched=(0,))
