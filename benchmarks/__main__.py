@@ -17,7 +17,7 @@ _NAMES = sorted(
     for info in pkgutil.iter_modules(benchmarks.__path__)
     if not info.ispkg
     and not info.name.startswith("bessel_")
-    and info.name not in ("harness", "cost", "limits", "__main__")
+    and info.name not in ("harness", "cost", "limits", "core_collapse", "__main__")
 )
 
 

@@ -1,0 +1,48 @@
+"""A star cluster through its core's collapse and to twice that time, without softening.
+
+    python -m benchmarks.core_collapse --out FOLDER     minutes; killed, it goes on where it was
+
+The energy must hold through the binaries that end the collapse: the figures of docs/nbody.md.
+"""
+
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import tyro
+
+from jaxgpu.physics.nbody import cluster, models
+
+
+def main(
+    out: Path,
+    stars: int = 256,
+    seed: int = 0,
+    eta: float = 0.01,
+    stages: tuple[float, ...] = (40.0, 80.0, 84.0, 90.0, 100.0, 140.0, 168.0),
+) -> None:
+    """Evolve equal stars of a Plummer model to each time of `stages`, and print a line at each."""
+    with jax.enable_x64(True):
+        x = np.asarray(models.plummer(jax.random.key(seed), stars))
+    m = np.full(stars, 1 / stars)
+    before, since = 0, 0.0
+    print(" time   dE/E now   largest  pairs  blocks a unit  CPU s a unit")
+    for t in stages:
+        start = time.process_time()
+        done = cluster.evolve(x, m, t, eta=eta, out=out, resume=True)
+        cpu = (time.process_time() - start) / (t - since)
+        energy = done.history["kinetic"] + done.history["potential"]
+        error = energy / energy[0] - 1
+        blocks = (int(done.state.blocks) - before) / (t - since)
+        pairs = int(done.history["pairs"][-1])
+        print(
+            f"{t:5.0f} {error[-1]:10.1e} {abs(error).max():9.1e} {pairs:6}"
+            f" {blocks:14.0f} {cpu:13.2f}",
+            flush=True,
+        )
+        before, since = int(done.state.blocks), t
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
