@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 MODULES = ["jaxgpu", *(m.name for m in pkgutil.walk_packages(jaxgpu.__path__, "jaxgpu."))]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LONG = {"jaxgpu.physics.nbody.cluster"}
+LONG |= {f"docs/{page}.md" for page in ("directions", "evolution", "nbody", "rl")}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 # of each code block: the fence's words, the code
@@ -29,13 +31,19 @@ def name(file):
     return str(file.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("module", MODULES)
+def cases(values, name=str):
+    """One test a value, the long ones marked."""
+    marks = lambda v: pytest.mark.slow if name(v) in LONG else ()
+    return [pytest.param(v, id=name(v), marks=marks(v)) for v in values]
+
+
+@pytest.mark.parametrize("module", cases(MODULES))
 def test_examples_in_docstrings(module):
     result = doctest.testmod(importlib.import_module(module), optionflags=FLAGS)
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", cases(PAGES, name))
 def test_python_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     blocks = [code for language, code in _BLOCK.findall(page.read_text()) if language == "python"]
     if not blocks:

@@ -104,6 +104,7 @@ def test_the_folders_hold_the_code_and_the_links_point_at_them():
         assert not link.is_symlink() or os.readlink(link) == f"../{name}"
 
 
+@pytest.mark.slow
 def test_static_checkers_resolve_and_find_nothing():
     call(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, cwd=ROOT)
 

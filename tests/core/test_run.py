@@ -58,6 +58,7 @@ def test_keeps_float64_with_the_global_flag_off():
     assert got.state["x"].dtype == np.float64 and got.history["mean"].dtype == np.float64
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=4))
 @settings(deadline=None, max_examples=15)
 def test_any_split_gives_the_same_bits(cuts):
@@ -203,6 +204,7 @@ def started(out, how):
     return process
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
     process = started(tmp_path, "new")
     process.send_signal(signal.SIGINT)

@@ -148,6 +148,7 @@ def test_the_same_bits_whatever_the_global_flag():
     assert off.dtype == np.float64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f, dtype", [(log_iv, jnp.float32), (log_kv, jnp.float64)])
 def test_conformance(x64, f, dtype):
     v = jnp.array([0.0, 0.3, 2.5, 9.7, 23.0, 80.0], dtype)

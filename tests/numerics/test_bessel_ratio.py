@@ -26,6 +26,7 @@ def test_negative_orders():
                 assert abs(second[i, j] / float(k_ratio) - 1) < 2e-15
 
 
+@pytest.mark.slow
 def test_limits_and_smoothness_at_zero():
     v = np.array([0.0, 0.5, 30.0, -0.3])
     np.testing.assert_array_equal(evaluate(iv_ratio, v, 0.0), 0.0)
@@ -76,6 +77,7 @@ def test_inverse_at_its_limits_and_its_derivatives():
     np.testing.assert_allclose(by_v, (near[0] - near[1]) / (2 * h), rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [iv_ratio, kv_ratio, iv_ratio_inverse])
 def test_conformance(f):
     v = jnp.array([0.0, 0.3, 2.5, 9.7, 80.0])

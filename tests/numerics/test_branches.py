@@ -41,6 +41,7 @@ def test_second_derivative_in_the_argument(f, column, sign):
     assert error.max() < 1e-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f, name", [(first, "besseli"), (second, "besselk")])
 def test_derivatives_at_ties_and_zero(f, name):
     """v = x, where a maximum would be halved, and v = 0, where an absolute value would be."""

@@ -24,6 +24,7 @@ def check_fits(table, beside):
     return fits, answers
 
 
+@pytest.mark.slow
 def test_the_study(monkeypatch, tmp_path):
     """In 2048 dimensions alone."""
     monkeypatch.setattr(directions, "SIDES", (16,))

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
+import pytest
 from conformance import check
 
 from jaxgpu.numerics.hypergeometric import log_hyp0f1
@@ -61,6 +62,7 @@ def test_outside_its_domain():
     np.testing.assert_array_equal(got, [np.nan, np.nan, np.nan, np.nan, 0])
 
 
+@pytest.mark.slow
 def test_conformance():
     b, z = jnp.array([0.5, 3.0, 30.0, 500.0]), jnp.array([0.1, 200.0, 4.0, 1e5])
     check(jax.jit(log_hyp0f1), b, z, differentiable=(0, 1), batched=(0, 1), rtol=2e-5)

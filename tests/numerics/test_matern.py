@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
+import pytest
 from conformance import check
 
 from jaxgpu.numerics.matern import matern
@@ -49,6 +50,7 @@ def test_derivatives_at_zero_distance(x64):
     assert matern(0.0, 0.3) == 1
 
 
+@pytest.mark.slow
 def test_second_derivatives_at_zero_distance_and_close_to_it(x64):
     """In the distance, and mixed: of the smooth, the rough and what lies between."""
     slopes = jax.jit(jax.vmap(jax.grad(jax.grad(matern), (0, 1))))
@@ -81,6 +83,7 @@ def test_is_positive_definite(x64):
     assert np.linalg.eigvalsh(matern(r, 1.3)).min() > -1e-13
 
 
+@pytest.mark.slow
 def test_conformance():
     r, v = jnp.array([0.1, 1.0, 3.0]), jnp.array([0.7, 2.2, 30.0])
     check(jax.jit(matern), r, v, differentiable=(0, 1), batched=(0, 1), rtol=2e-5)

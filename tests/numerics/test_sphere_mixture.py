@@ -44,6 +44,7 @@ def test_finds_planted_clusters(hard):
             assert np.all(np.diff(history) > -1e-6)
 
 
+@pytest.mark.slow
 def test_one_component_is_the_plain_fit():
     x, _ = planted(6, [8.0], 400, seed=2)
     mixture, _ = fit_mixture(x, 1, jax.random.key(0), steps=2)
@@ -53,6 +54,7 @@ def test_one_component_is_the_plain_fit():
     np.testing.assert_allclose(mixture.log_prob(x), fit.log_prob(x), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hard", [False, True])
 def test_recovers_its_parameters_in_32768_dimensions(hard):
     d, count, planted_k = 32768, 30, np.array([12000.0, 20000.0, 40000.0])

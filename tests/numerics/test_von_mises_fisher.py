@@ -67,6 +67,7 @@ def ratio(d, k):
         return r
 
 
+@pytest.mark.slow
 def test_smooth_at_no_concentration(x64):
     """The density is 1 + k t + ..., t the cosine: log C = log C_0 - k^2 / (2 d)."""
     p = made(7, 0.0)
@@ -163,6 +164,7 @@ def test_refuses_what_is_not_a_list_of_vectors():
         VonMisesFisher.fit(np.eye(3), np.ones(2))
 
 
+@pytest.mark.slow
 def test_conformance():
     x = jnp.asarray(np.eye(4, dtype=np.float32))
     p = made(4, 2.0, jnp.float32)

@@ -92,6 +92,7 @@ def test_a_better_set_has_more_volume():
         assert volume(f.at[i].set(reference), reference) <= base * (1 + 3e-5)
 
 
+@pytest.mark.slow
 def test_conforms():
     for m in (3, 4):
         f, reference = cloud(m)

@@ -33,7 +33,7 @@ SPECS = {
     "hype": multi.HypE(population=28, rays=1024, rounds=28),
     "sms": multi.HypE(population=28, rays=1024, rounds=28, depth=1),
 }
-SLOW = {"hype", "sms"}
+SLOW = {"hype", "sms", "unsga3", "moead", "moead_tchebycheff"}
 # least share of the volume of the 28 ideal points, over five seeds; those that seek the lattice
 # must come close to it, crowding spreads unevenly
 # those that seek volume must find more of it than the lattice has

@@ -131,6 +131,7 @@ def test_memory_grows_linearly_with_the_points(m):
     assert large <= (1 << 18) * 320  # bytes a point; a dense bool matrix has 262,144
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n,m", [(1500, 3), (70, 5)])
 def test_conforms(n, m):
     f = jnp.asarray(np.random.default_rng(0).random((2, n, m)), jnp.float32)

@@ -171,6 +171,7 @@ def test_fronts_are_where_they_should_be(x64, m):
         np.testing.assert_allclose(size(f), 1, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_conforms():
     for problem in (dtlz.c2_dtlz2(3), zdt.zdt4()):
         x = jnp.float32(points(problem, 4))

@@ -179,6 +179,7 @@ def test_step_in_space_exports():
     jax.export.export(f, platforms=("cpu", "cuda", "tpu"))(init(run))
 
 
+@pytest.mark.slow
 def test_gradient_and_batch_conform():
     run = scene(Liquid(2e4), n=8)
 

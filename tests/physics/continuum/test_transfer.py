@@ -118,6 +118,7 @@ def test_second_derivatives_in_all_four_nestings(x64, shape):
     np.testing.assert_allclose(forward, difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5, 6)], ids=str)
 def test_a_batch_is_a_loop_also_under_grad_and_nested(x64, shape):
     f = functions(shape)

@@ -59,6 +59,7 @@ def between(x):
     return (x[:, 1] - x[:, 0])[:3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("e", [0.0, 0.9, 0.9999, 1.0])
 def test_a_pair_alone_keeps_energy_and_phase(x64, e):
     """112 orbits, slowed down (nothing is near), beside Kepler's; the third is far."""

@@ -69,7 +69,8 @@ def test_draws_fill_the_ranges(x64):
         assert abs(value.mean() - (low + high) / 2) < 5 * (high - low) / np.sqrt(12 * 5000)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
 def test_conforms(x64, dtype):
     orbit = jax.tree.map(lambda q: q.astype(dtype), orbits(3, 0.6, 8))
     assert check_shapes(orbit) == {}

@@ -142,7 +142,8 @@ def test_tangents_match_central_differences(x64):
     np.testing.assert_allclose(got, slope, atol=1e-7 * np.abs(slope).max())
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
 def test_conforms(x64, dtype):
     stars = models.plummer(jax.random.key(0), 12).astype(dtype)
     spec = hermite.Hermite(jnp.full(12, 1 / 12, dtype), softening=0.1, shortest=12)

@@ -26,6 +26,7 @@ def begun(x, close=0.02):
     return spec, init(spec, jnp.asarray(x), jnp.zeros((6, 0)))
 
 
+@pytest.mark.slow
 def test_moves_no_star(x64):
     x = stars()
     spec, state = begun(x)

@@ -133,7 +133,8 @@ def test_any_chunks_and_a_restart_give_the_same_bits(x64, tmp_path):
     jax.tree.map(np.testing.assert_array_equal, whole, again)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
 def test_the_step_conforms(x64, dtype):
     what = spec(dtype=dtype)
     state = begun(what, belt(20))

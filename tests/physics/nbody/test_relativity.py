@@ -90,6 +90,7 @@ def test_conserved_quantities_do_not_change_along_the_motion(x64):
     assert abs(np.log2(rates[0] / rates[1]) - 4) < 0.2, rates
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_and_conform(x64):
     x, v, gm = system(1)
     light = jnp.asarray(LIGHT)

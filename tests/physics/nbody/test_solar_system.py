@@ -16,6 +16,7 @@ def short(tmp_path_factory):
     return options, out, solar_system.study(options, out, False)
 
 
+@pytest.mark.slow
 def test_the_planets_are_measured_against_jpl(short):
     _, _, found = short
     rows = {row[0]: row[1:] for row in found.tables[0].rows}
