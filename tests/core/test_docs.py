@@ -20,7 +20,7 @@ MODULES = ["jaxgpu", *(m.name for m in pkgutil.walk_packages(jaxgpu.__path__, "j
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LONG = {"jaxgpu.physics.nbody.cluster"}
-LONG |= {f"docs/{page}.md" for page in ("directions", "evolution", "nbody", "rl")}
+LONG |= {f"docs/{page}.md" for page in ("bessel", "directions", "evolution", "nbody", "rl")}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 # of each code block: the fence's words, the code

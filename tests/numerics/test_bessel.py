@@ -32,6 +32,7 @@ def test_the_page_quotes_these_errors():
     assert all(abs(float(a) - float(b)) <= max(1, float(b) / 3) for a, b in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f, sign", [(log_ive, 1), (log_kve, -1)])
 def test_scaled_functions_lose_nothing_where_the_plain_ones_are_large(f, sign):
     v = np.array([0.0, 0.3, 2.5, 30.0, 1000.0])[:, None]

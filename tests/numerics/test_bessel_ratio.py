@@ -64,6 +64,7 @@ def test_an_inverse_whose_order_is_known(x64):
     np.testing.assert_allclose(known, evaluate(iv_ratio_inverse, 391.0, r), rtol=2e-14)
 
 
+@pytest.mark.slow
 def test_inverse_at_its_limits_and_its_derivatives():
     r = np.array([0.0, 1.0, -0.1, 1.1, np.nan])
     got = evaluate(iv_ratio_inverse, 1.5, r)

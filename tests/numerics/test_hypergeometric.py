@@ -37,6 +37,7 @@ def test_a_known_parameter(x64):
     np.testing.assert_allclose(known, evaluate(log_hyp0f1, 392.0, Z), rtol=2e-15)
 
 
+@pytest.mark.slow
 def test_smooth_at_zero_and_differentiable_in_both():
     b = np.array([0.5, 2.0, 40.0, 500.0])
     first = by_argument(log_hyp0f1)

@@ -40,6 +40,7 @@ def test_any_smoothness_and_its_derivative(x64):
         np.testing.assert_allclose(slope, rise, rtol=1e-11, atol=2e-14)
 
 
+@pytest.mark.slow
 def test_derivatives_at_zero_distance(x64):
     """k = 1 - c r^(2 v) - v r^2 / (2 (v - 1) length^2) + ..., and exp(-r / length) for v = 1/2."""
     v = np.array([0.3, 0.5, 0.75, 1.0, 1.2, 40.0])

@@ -65,6 +65,7 @@ def test_the_interquartile_mean_and_its_interval():
     np.testing.assert_allclose([low, high], exact, atol=0.06)  # the draws differ
 
 
+@pytest.mark.slow
 def test_the_same_on_one_and_on_eight_devices():
     """Environments spread over a mesh; sums over them differ by rounding alone."""
     from jaxgpu import mesh

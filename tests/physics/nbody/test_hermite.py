@@ -88,6 +88,7 @@ def test_agrees_with_rebound(x64):
     np.testing.assert_allclose(ours.tracers.x[:3], theirs[:, 64:], atol=1e-7)
 
 
+@pytest.mark.slow
 def test_massless_bodies_never_touch_the_stars(x64):
     stars = models.plummer(jax.random.key(0), 64)
     spec = hermite.Hermite(jnp.full(64, 1 / 64), interval=0.25)

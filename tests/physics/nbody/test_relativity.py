@@ -47,6 +47,7 @@ def test_newton_is_its_definition(x64, seed):
     np.testing.assert_allclose(relativity.newton(x, gm), want, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_equations_of_motion_are_those_of_the_lagrangian(x64, seed):
     """Two sources, EIH and Landau & Lifshitz, agree up to order 1 / c^4."""
