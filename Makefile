@@ -29,7 +29,7 @@ slow: $(READY)
 # the same tests on the oldest jax that is supported
 oldest: $(READY)
 	$(BIN)/python -m venv --clear .venv-oldest
-	cp -r .venv/lib .venv-oldest/
+	cp -r .venv/lib .venv-oldest/ && cp .venv/bin/ruff .venv-oldest/bin/
 	.venv-oldest/bin/python -m pip install -q --no-compile --no-deps jax==0.11.2 jaxlib==0.11.2
 	.venv-oldest/bin/$(PYTEST) -m "not slow"
 

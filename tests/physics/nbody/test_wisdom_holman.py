@@ -69,7 +69,8 @@ def test_two_bodies_are_exact(x64):
     spec = WisdomHolman(jnp.array([1.0, 0.5]), 0.6 * np.pi / np.sqrt(1.5))
     state = init(spec, x[:, :2], v[:, :2])
     before = energy(spec.gm, *inertial(spec, state))
-    assert abs(energy(spec.gm, *inertial(spec, walk(spec, state, 2560))) / before - 1) < 1e-11
+    # rounding: some hundred u in each of the 2560 steps, which may all have one sign
+    assert abs(energy(spec.gm, *inertial(spec, walk(spec, state, 2560))) / before - 1) < 6e-11
 
 
 def test_agrees_with_rebounds_whfast(x64):
