@@ -45,7 +45,7 @@ $(READY): requirements.lock pyproject.toml
 
 lock:
 	uv pip compile pyproject.toml requirements.in --extra dev --universal --python-version 3.12 \
-	  --generate-hashes --no-header --no-annotate --no-emit-index-url -o requirements.lock
+	  --generate-hashes --no-header --no-annotate -o requirements.lock
 
 clean:
 	rm -rf $(DIRS)

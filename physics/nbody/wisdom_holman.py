@@ -81,7 +81,8 @@ def _inertial(gm: Array, x: Array) -> Array:
 
 def _kicks(gm: Array, x: Array) -> Array:
     """Accelerations of Jacobi coordinates, less Kepler's."""
-    r = _inertial(gm, x)
+    # about the centre of mass: far from the origin differences of places would lose digits
+    r = _inertial(gm, x.at[:, 0].set(0))
     d = r[:, None] - r[:, :, None]  # [3, N, N], from the row's body to the column's
     r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
     same = np.eye(gm.shape[0], dtype=bool)
