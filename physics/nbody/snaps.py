@@ -6,9 +6,9 @@ and an inverse square root a pair, against 38 of acceleration and jerk.
 """
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
-from jaxgpu.physics.nbody.pairs import _summed
+from jaxgpu.physics.nbody.pairs import _summed, inverse_powers
 
 
 def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0) -> Array:
@@ -32,10 +32,8 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     def terms(t: list[Array], s: list[Array]) -> list[Array]:
         d, w, b = ([q - p for p, q in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3, 6))
         r2 = _dot(d, d) + eps2
-        apart = r2 > 0
-        u = jnp.where(apart, lax.rsqrt(jnp.where(apart, r2, 1)), 0)
-        u2 = u * u
-        p = s[9] * (u * u2)
+        u2, u3 = inverse_powers(r2)
+        p = s[9] * u3
         alpha = _dot(d, w) * u2
         beta = (_dot(w, w) + _dot(d, b)) * u2 + alpha * alpha
         a = [p * c for c in d]

@@ -150,6 +150,34 @@ def test_derivatives_are_those_that_jax_would_find(x64, seed):
         np.testing.assert_allclose(a, b, atol=1e-12 * np.abs(b).max())
 
 
+def test_a_point_among_its_sources_has_second_derivatives(x64):
+    """Zero distance is no distance, to any order and by the mass too: central differences agree."""
+    x, m, h = points(0, 3).at[:3].set(2 * jnp.eye(3)), masses(1, 3), 1e-5
+    slope = jax.jit(jax.grad(lambda x, m: jnp.sum(jnp.sin(pairs.pull(x, x, m))), (0, 1)))
+    way = points(2, 3), masses(3, 3)
+    got = jax.jit(lambda *given: jax.jvp(slope, given, way)[1])(x, m)
+    ends = [slope(*(q + s * h * w for q, w in zip((x, m), way))) for s in (1, -1)]
+    for a, up, down in zip(got, *ends):
+        np.testing.assert_allclose(a, (up - down) / (2 * h), atol=1e-8 * np.abs(a).max())
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_inverse_powers_are_what_they_say_everywhere(x64, dtype):
+    tiny, huge = (1e-12, 1e12) if dtype == jnp.float32 else (1e-100, 1e100)
+    r = np.array([tiny, 0.3, 1, 7, huge], np.longdouble)
+    r2 = jnp.asarray(np.append(r * r, [0, np.inf]), dtype)
+    u2, u3 = jax.jit(pairs.inverse_powers)(r2)
+    exact = np.asarray(r2[:5], np.longdouble)
+    eps = float(jnp.finfo(dtype).eps)
+    np.testing.assert_allclose(u2[:5], 1 / exact, rtol=2 * eps)
+    np.testing.assert_allclose(u3[:5], exact**-1.5, rtol=4 * eps)
+    np.testing.assert_array_equal([u2[5:], u3[5:]], 0)
+    slope = jax.vmap(jax.jacfwd(pairs.inverse_powers))(r2[1:6])
+    np.testing.assert_allclose(slope[0][:3], -(exact[1:4] ** -2), rtol=8 * eps)
+    np.testing.assert_allclose(slope[1][:3], -1.5 * exact[1:4] ** -2.5, rtol=8 * eps)
+    assert slope[0][4] == slope[1][4] == 0
+
+
 def test_a_gradient_keeps_nothing_a_pair(x64):
     x = points(0, 2048)
     m = masses(0, 2048)
