@@ -1,5 +1,6 @@
 """Quality indicators of a set of objective vectors; all minimised objectives, all jit and vmap."""
 
+from jaxgpu.evolution.indicators.contributions import contributions
 from jaxgpu.evolution.indicators.distances import (
     epsilon,
     epsilon_ratio,
@@ -15,6 +16,7 @@ from jaxgpu.evolution.indicators.utilities import expected_utility, r2
 
 __all__ = [
     "Volume",
+    "contributions",
     "epsilon",
     "epsilon_ratio",
     "expected_utility",

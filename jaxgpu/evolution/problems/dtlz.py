@@ -1,20 +1,19 @@
 """DTLZ1-7, any number of objectives, with convex, inverted and constrained forms.
 
 Deb, Thiele, Laumanns & Zitzler (2005), doi:10.1007/1-84628-137-7_6; convex DTLZ2 and constrained
-C1-DTLZ1, C2-DTLZ2, C3-DTLZ4: Deb & Jain (2014), Jain & Deb (2014),
-doi:10.1109/TEVC.2013.2281535, doi:10.1109/TEVC.2013.2281534; inverted DTLZ1 from the latter.
-
-Angles are given as shares of a quarter turn and their cosines as sines of what is left, so that
-cos(pi/2) is exactly 0: in float32 it would be -4e-8, and a point on the boundary would gain by
-being far from the front.
+C1-DTLZ1, C1-DTLZ3, C2-DTLZ2, C3-DTLZ1, C3-DTLZ4: Deb & Jain (2014), Jain & Deb (2014),
+doi:10.1109/TEVC.2013.2281535, doi:10.1109/TEVC.2013.2281534; inverted DTLZ1 from the latter, and
+in the same way DTLZ2; scaled forms from the former.
 """
 
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.problems.fronts import sphere, triangle
 
 
 def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
@@ -28,12 +27,12 @@ def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
 
 def dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """The unit sphere."""
-    return _problem(_spherical(objectives, _bowl, lambda x: x), objectives, variables, 10)
+    return _problem(_spherical(objectives, _bowl, _same), objectives, variables, 10)
 
 
 def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     """The unit sphere behind 3^k - 1 local fronts."""
-    return _problem(_spherical(objectives, _rugged, lambda x: x), objectives, variables, 10)
+    return _problem(_spherical(objectives, _rugged, _same), objectives, variables, 10)
 
 
 def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
@@ -65,10 +64,10 @@ def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
 
 def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ2 with f_i^4, and f_m^2 for the last: a convex front."""
-    sphere = _spherical(objectives, _bowl, lambda x: x)
+    ball = _spherical(objectives, _bowl, _same)
 
     def function(x: Array) -> Array:
-        f = sphere(x)
+        f = ball(x)
         return jnp.append(f[:-1] ** 4, f[-1] ** 2)
 
     return _problem(function, objectives, variables, 10)
@@ -85,43 +84,95 @@ def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem
     return _problem(function, objectives, variables, 5)
 
 
+def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
+    """DTLZ2 with its sphere turned over: f -> 1 + g - f."""
+    ball = _spherical(objectives, _bowl, _same)
+
+    def function(x: Array) -> Array:
+        return 1 + _bowl(x[objectives - 1 :]) - ball(x)
+
+    return _problem(function, objectives, variables, 10)
+
+
+def scaled(problem: Problem, base: float = 10.0) -> Problem:
+    """A problem whose objectives are multiplied by base^0, base^1, ..., as in scaled DTLZ1, 2."""
+    factor = base ** np.arange(problem.objectives)
+    return Problem(
+        problem.box,
+        lambda x: problem.function(x) * jnp.asarray(factor, x.dtype),
+        problem.objectives,
+    )
+
+
 def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ1 that is feasible only near its front."""
-    first = _first(objectives)
+    return _constrained(
+        _first(objectives),
+        lambda f: jnp.sum(f[:-1]) / 0.5 + f[-1] / 0.6 - 1,
+        (objectives, variables, 5),
+    )
 
-    def function(x: Array) -> tuple[Array, Array]:
-        f = first(x)
-        return f, jnp.sum(f[:-1]) / 0.5 + f[-1] / 0.6 - 1
 
-    return _problem(function, objectives, variables, 5)
+def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
+    """DTLZ3 behind a shell, from radius 4 to 9, 12.5 or 15, that is infeasible."""
+    r = 9.0 if objectives < 5 else 12.5 if objectives <= 12 else 15.0
+
+    def violation(f: Array) -> Array:
+        square = jnp.sum(f * f)
+        return (square - 16) * (r**2 - square)
+
+    function = _spherical(objectives, _rugged, _same)
+    return _constrained(function, violation, (objectives, variables, 10))
 
 
 def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ2, feasible in spheres around the ends and the middle of its front."""
-    sphere = _spherical(objectives, _bowl, lambda x: x)
-    r = 0.4 if objectives == 3 else 0.5
+    r = {2: 0.2, 3: 0.4}.get(objectives, 0.5)
 
-    def function(x: Array) -> tuple[Array, Array]:
-        f = sphere(x)
+    def violation(f: Array) -> Array:
         square = f * f
         ends = (f - 1) ** 2 + jnp.sum(square) - square - r**2
         middle = jnp.sum((f - objectives**-0.5) ** 2) - r**2
-        return f, jnp.minimum(jnp.min(ends), middle)
+        return jnp.minimum(jnp.min(ends), middle)
 
-    return _problem(function, objectives, variables, 10)
+    function = _spherical(objectives, _bowl, _same)
+    return _constrained(function, violation, (objectives, variables, 10))
+
+
+def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
+    """DTLZ1 behind m planes, whose union is the front."""
+
+    def violation(f: Array) -> Array:
+        return jnp.sum(jnp.maximum(1 - (f / 0.5 + jnp.sum(f) - f), 0))
+
+    return _constrained(_first(objectives), violation, (objectives, variables, 5))
 
 
 def c3_dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ4 behind m ellipsoids, whose union is the front."""
-    sphere = _spherical(objectives, _bowl, lambda x: x**100)
 
-    def function(x: Array) -> tuple[Array, Array]:
-        f = sphere(x)
+    def violation(f: Array) -> Array:
         square = f * f
-        broken = 1 - (square / 4 + jnp.sum(square) - square)
-        return f, jnp.sum(jnp.maximum(broken, 0))
+        return jnp.sum(jnp.maximum(1 - (square / 4 + jnp.sum(square) - square), 0))
 
-    return _problem(function, objectives, variables, 10)
+    function = _spherical(objectives, _bowl, lambda x: x**100)
+    return _constrained(function, violation, (objectives, variables, 10))
+
+
+def _constrained(
+    objectives: Callable[[Array], Array],
+    violation: Callable[[Array], Array],
+    sizes: tuple[int, int | None, int],
+) -> Problem:
+    def function(x: Array) -> tuple[Array, Array]:
+        f = objectives(x)
+        return f, violation(f)
+
+    return _problem(function, *sizes)
+
+
+def _same(x: Array) -> Array:
+    return x
 
 
 def _problem(
@@ -136,40 +187,22 @@ def _problem(
 
 
 def _first(m: int) -> Callable[[Array], Array]:
-    def function(x: Array) -> Array:
-        y = x[: m - 1]
-        product = jnp.append(jnp.ones_like(x[:1]), jnp.cumprod(y))[::-1]
-        return (
-            0.5 * (1 + _rugged(x[m - 1 :])) * product * jnp.append(1.0, 1 - y[::-1]).astype(x.dtype)
-        )
-
-    return function
+    return lambda x: 0.5 * (1 + _rugged(x[m - 1 :])) * triangle(x[: m - 1])
 
 
 def _spherical(
     m: int, distance: Callable[[Array], Array], bias: Callable[[Array], Array]
 ) -> Callable[[Array], Array]:
-    def function(x: Array) -> Array:
-        return (1 + distance(x[m - 1 :])) * on_sphere(bias(x[: m - 1]))
-
-    return function
+    return lambda x: (1 + distance(x[m - 1 :])) * sphere(bias(x[: m - 1]))
 
 
 def _degenerate(m: int, distance: Callable[[Array], Array]) -> Callable[[Array], Array]:
     def function(x: Array) -> Array:
         g = distance(x[m - 1 :])
         y = (1 + 2 * g * x[: m - 1]) / (2 * (1 + g))
-        return (1 + g) * on_sphere(y.at[0].set(x[0]))
+        return (1 + g) * sphere(y.at[0].set(x[0]))
 
     return function
-
-
-def on_sphere(y: Array) -> Array:
-    """Point of the unit sphere with polar angles y quarter turns. [m - 1] -> [m], not negative."""
-    one = jnp.ones_like(y[:1])
-    cosine = jnp.sin(jnp.pi / 2 * (1 - y))
-    product = jnp.append(one, jnp.cumprod(cosine))[::-1]
-    return product * jnp.append(one, jnp.sin(jnp.pi / 2 * y[::-1]))
 
 
 def _bowl(z: Array) -> Array:

@@ -1,0 +1,129 @@
+"""What each point alone adds to the hypervolume, exactly, for up to four objectives.
+
+The region that only point i covers is its box [f_i, r] without the boxes of its limits
+max(f_j, f_i), and of those only the ones that no other limit dominates border on it: about 6 of a
+thousand in three objectives, 18 in four. They are found by taking the least remaining limit, by
+the sum of its excess over f_i, and striking out what that one dominates: one pass over the points
+for each neighbour, without a sort (compare the bounded set of While, Bradstreet & Barone 2012,
+doi:10.1109/TEVC.2010.2077298). What is left of the box is then swept along the third objective, as
+heights over a grid of the first and the fourth; all terms are positive, so nothing cancels, and
+float32 keeps its digits where differences of volumes lose them.
+
+With k neighbours O(n^2 k + n k^3) time and O(n + k^2) memory, in tiles of points side by side.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+TILE = 16  # points side by side
+
+
+def contributions(f: Array, reference: Array, neighbours: int = 64) -> Array:
+    """Exclusive hypervolume of every point.
+
+    Args:
+        f: objectives to be minimised, [n, m], 2 <= m <= 4. Points that are not better than the
+            reference in every objective, or hold a NaN, have none and take none away.
+        reference: [m], worse than the points in every objective.
+        neighbours: room for those that border on a point's region. A point with more has NaN;
+            give more then.
+    Returns:
+        [n]; 0 for dominated and repeated points. Not differentiable in reverse; for that see
+        `hypervolume_by_rays`, also for more objectives.
+
+    >>> print(contributions(jnp.array([[0.0, 2.0], [1.0, 1.0], [2.0, 0.5]]), jnp.array([3.0, 3.0])))
+    [1.  1.  0.5]
+    """
+    n, m = f.shape
+    if not 2 <= m <= 4 or reference.shape != (m,):
+        raise ValueError(
+            f"contributions: f {f.shape}, reference {reference.shape}; need [n, 2 to 4] and as "
+            "many, or hypervolume_by_rays"
+        )
+    if neighbours < 1:
+        raise ValueError(f"contributions: neighbours={neighbours}; it must be at least 1")
+    inside = jnp.all(f < reference[None], axis=1, keepdims=True)
+    # objectives that are not there are 0 for all, with a reference of 1
+    pad = 4 - m
+    top = jnp.append(reference, jnp.ones(pad, f.dtype))
+    mine = jnp.pad(jnp.where(inside, f, reference[None]), ((0, 0), (0, pad)))
+    theirs = jnp.pad(jnp.where(inside, f, jnp.inf), ((0, 0), (0, pad)))
+
+    def tile(rows: Array) -> Array:
+        own = mine[rows]
+        found, count = _bordering(theirs, own, rows, neighbours)
+        limits = theirs.at[found].get(mode="fill", fill_value=jnp.inf)
+        limits = jnp.minimum(jnp.maximum(limits, own[:, None]), top[None, None])
+        used = jnp.minimum(jnp.max(count), neighbours)
+        volume = jax.vmap(_uncovered, (0, 0, None, None))(limits, own, top, used)
+        return jnp.where(count > neighbours, jnp.nan, volume)
+
+    rows = jnp.arange(-(-n // TILE) * TILE, dtype=jnp.int32).reshape(-1, TILE)
+    return lax.map(tile, jnp.minimum(rows, n - 1)).reshape(-1)[:n]
+
+
+def _bordering(theirs: Array, own: Array, rows: Array, room: int) -> tuple[Array, Array]:
+    """The points whose limits no other limit dominates, and how many. [T, room], [T] int32.
+
+    Where there are fewer, n stands for none. The count goes on beyond the room.
+    """
+    n, index = theirs.shape[0], jnp.arange(theirs.shape[0], dtype=jnp.int32)
+    columns = list(zip(theirs.T, own.T))
+    excess = sum(jnp.maximum(f[None] - low[:, None], 0) for f, low in columns)
+    excess = jnp.where(index[None] == rows[:, None], jnp.inf, excess)
+
+    def strike(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        excess, found, count, step = state
+        least = jnp.min(excess, axis=1)
+        one = jnp.min(jnp.where(excess <= least[:, None], index[None], n), axis=1)
+        left = jnp.isfinite(least)
+        one = jnp.where(left, one, n)
+        better = jnp.zeros(excess.shape, bool)
+        for f, low in columns:
+            limit = f.at[one].get(mode="fill", fill_value=jnp.inf)
+            # what is not above the own value is no limit in this objective
+            better |= f[None] < jnp.where(limit > low, limit, -jnp.inf)[:, None]
+        excess = jnp.where(better, excess, jnp.inf)
+        found = found.at[:, step].set(one, mode="drop")
+        return excess, found, count + left.astype(jnp.int32), step + 1
+
+    none = jnp.full((rows.shape[0], room), n, jnp.int32)
+    start = excess, none, jnp.zeros(rows.shape[0], jnp.int32), jnp.int32(0)
+    _, found, count, _ = lax.while_loop(lambda s: jnp.any(jnp.isfinite(s[0])), strike, start)
+    return found, count
+
+
+def _uncovered(limits: Array, own: Array, top: Array, count: Array) -> Array:
+    """Volume of the box [own, top] outside of the boxes [limits, top].
+
+    Args:
+        limits: [k, 4] not below `own`; at `top` where there is none.
+        own, top: [4].
+        count: how many limits there may be.
+    """
+    k = limits.shape[0]
+    x, y, z, w = limits.T
+    layer = jnp.argsort(w)
+    place = jnp.zeros(k, jnp.int32).at[layer].set(jnp.arange(k, dtype=jnp.int32))
+    width, depth = _lengths(jnp.sort(x), own[0], top[0]), _lengths(w[layer], own[3], top[3])
+    steps = jnp.append(own[0], jnp.sort(x))[None]
+    layers = jnp.arange(-1, k, dtype=jnp.int32)[:, None]
+    order = jnp.argsort(z)
+    rise = _lengths(z[order], own[2], top[2])
+    base = depth[:, None] * width[None]
+
+    def enter(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        height, volume = state
+        j = order[i]
+        inside = (steps >= x[j]) & (layers >= place[j])
+        height = jnp.where(inside, jnp.minimum(height, y[j] - own[1]), height)
+        return height, volume + rise[i + 1] * jnp.sum(base * height)
+
+    height = jnp.full((k + 1, k + 1), top[1] - own[1])
+    return lax.fori_loop(0, count, enter, (height, rise[0] * jnp.sum(base * height)))[1]
+
+
+def _lengths(ascending: Array, low: Array, high: Array) -> Array:
+    """Of the intervals between low, the values and high. [k] -> [k + 1]."""
+    return jnp.append(ascending, high) - jnp.append(low, ascending)

@@ -1,0 +1,111 @@
+"""Problems on bit strings: the 0/1 knapsack with several sacks, and MNK landscapes.
+
+Zitzler & Thiele (1999), doi:10.1109/4235.797969; Aguirre & Tanaka (2007),
+doi:10.1016/j.ejor.2006.08.004. Both are maximised in the papers; here the objectives are the
+negatives. A bit is set where its variable, in [0, 1], is at least 1/2, so that all algorithms that
+search a box can be applied; the instances are drawn from a seed with NumPy.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.pytree import pytree
+
+
+@pytree
+class Sacks:
+    """An instance of the knapsack problem: m sacks, n items; each item goes in all or none."""
+
+    profit: Array  # [m, n]
+    weight: Array  # [m, n]
+    capacity: Array  # [m]
+
+
+@pytree
+class Landscape:
+    """An instance of an MNK landscape: M objectives, N bits, each with K others."""
+
+    partners: Array  # [M, N, K] the bits that each bit interacts with
+    table: Array  # [M, N, 2^(K+1)] contribution of a bit, by its own value, then its partners'
+
+
+def sacks(items: int, objectives: int, seed: int = 0) -> Sacks:
+    """The paper's: profits and weights from 10 to 100, half of all weight in each sack."""
+    if items < 1 or objectives < 1:
+        raise ValueError(f"sacks: items={items}, objectives={objectives}; need at least 1 of each")
+    rng = np.random.default_rng(seed)
+    profit, weight = rng.integers(10, 101, (2, objectives, items)).astype(float)
+    parts = profit, weight, weight.sum(1) / 2
+    return Sacks(*(jnp.asarray(part, float) for part in parts))
+
+
+def knapsack(instance: Sacks, repair: bool = True) -> Problem:
+    """Minus the profits, [m].
+
+    Args:
+        instance: from `sacks`, or an own one.
+        repair: as in the paper, leave out items, those of least profit per weight (in the sack
+            where that is greatest) first, until no sack is too heavy. Otherwise the overweight,
+            as a share of the capacities, is the violation.
+
+    >>> two = Sacks(jnp.array([[3.0, 4.0]]), jnp.array([[1.0, 2.0]]), jnp.array([2.0]))
+    >>> print(knapsack(two).function(jnp.ones(2)))
+    [-3.]
+    """
+    m, n = instance.profit.shape
+
+    def function(x: Array) -> Array | tuple[Array, Array]:
+        profit, weight, capacity = (
+            part.astype(x.dtype) for part in (instance.profit, instance.weight, instance.capacity)
+        )
+        packed = x >= 0.5
+        if repair:
+            order = jnp.argsort(-jnp.max(profit / weight, axis=0), stable=True)
+            loads = jnp.cumsum(jnp.where(packed[order][None], weight[:, order], 0), axis=1)
+            # loads only grow, so what fits is the first items of that order
+            fits = jnp.all(loads <= capacity[:, None], axis=0)
+            packed = packed.at[order].set(packed[order] & fits, unique_indices=True)
+            return -jnp.sum(jnp.where(packed[None], profit, 0), axis=1)
+        load = jnp.sum(jnp.where(packed[None], weight, 0), axis=1)
+        over = jnp.sum(jnp.maximum(load - capacity, 0) / capacity)
+        return -jnp.sum(jnp.where(packed[None], profit, 0), axis=1), over
+
+    return Problem(box(0.0, 1.0, n), function, m)
+
+
+def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) -> Landscape:
+    """Random partners, and contributions uniform in [0, 1]. N, K, M."""
+    n, k, m = bits, interactions, objectives
+    if m < 1 or n < 1 or not 0 <= k < n or k > 20:
+        raise ValueError(
+            f"landscape: bits={n}, interactions={k}, objectives={m}; need at least 1 bit and "
+            "objective, and interactions from 0 to 20 that are fewer than the bits"
+        )
+    rng = np.random.default_rng(seed)
+    keys = rng.random((m, n, n))
+    keys[:, np.arange(n), np.arange(n)] = np.inf  # none is its own partner
+    partners = np.argsort(keys, axis=2)[:, :, :k].astype(np.int32)
+    table = rng.random((m, n, 2 ** (k + 1)))
+    return Landscape(jnp.asarray(partners), jnp.asarray(table, float))
+
+
+def mnk(instance: Landscape) -> Problem:
+    """Minus the mean contribution of the bits, [M].
+
+    >>> flat = Landscape(jnp.zeros((1, 4, 0), int), jnp.array([[[0.0, 1.0]] * 4]))
+    >>> print(mnk(flat).function(jnp.array([1.0, 0.0, 1.0, 1.0])))
+    [-0.75]
+    """
+    m, n, k = instance.partners.shape
+
+    def function(x: Array) -> Array:
+        bit = (x >= 0.5).astype(jnp.int32)
+        others = bit[instance.partners] << jnp.arange(k, dtype=jnp.int32)[None, None]
+        # the own bit is the highest
+        row = (bit << k)[None] + jnp.sum(others, axis=2, dtype=jnp.int32)
+        contribution = jnp.take_along_axis(instance.table, row[..., None], axis=2)
+        return -jnp.mean(contribution[..., 0], axis=1).astype(x.dtype)
+
+    return Problem(box(0.0, 1.0, n), function, m)

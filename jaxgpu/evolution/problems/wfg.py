@@ -1,0 +1,179 @@
+"""WFG1-9: fronts of many shapes behind biased, deceptive, multi-modal and linked variables.
+
+Huband, Hingston, Barone & While (2006), doi:10.1109/TEVC.2005.861417. A point is scaled to
+[0, 1]^D, transformed, reduced to one distance and m - 1 positions, and these are put on a front;
+the letters are the paper's.
+
+The transformations are written as what they are between their breaks, so that nothing cancels and
+float32 keeps its digits. WFG1 alone cannot be solved to more than about 0.7 in float32 (and 0.5 in
+float64) from its optimum, as y^0.02 of a rounding error is that large, unless it is met exactly.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.evolution.problem import Box, Problem
+from jaxgpu.evolution.problems.fronts import quarter, spread, triangle
+
+_BEST = 0.35  # of every distance variable, but where it is shifted in WFG7-9
+_A, _B, _C = 0.98 / 49.98, 0.02, 50.0  # of the dependence on other variables
+
+
+def wfg(number: int, objectives: int = 3, positions: int | None = None, distances: int = 20):
+    """One of the nine; variable i is in [0, 2 i].
+
+    Args:
+        number: 1 to 9.
+        objectives: m, at least 2.
+        positions: k, a multiple of m - 1; 2 (m - 1) by default, but 4 for two objectives.
+        distances: l, even in WFG2 and WFG3.
+    Returns:
+        Problem. The front of WFG4-9 is (f_j / 2 j) on the unit sphere.
+
+    >>> f = wfg(4).function(0.35 * wfg(4).box.upper)
+    >>> float(jnp.sum((f / jnp.array([2.0, 4.0, 6.0])) ** 2).round(5))
+    1.0
+    """
+    m = objectives
+    k = positions if positions is not None else 4 if m == 2 else 2 * (m - 1)
+    if not 1 <= number <= 9 or m < 2 or k < 1 or k % (m - 1) or distances < 1:
+        raise ValueError(
+            f"wfg: number={number}, objectives={m}, positions={k}, distances={distances}; need 1 "
+            "to 9, at least 2, a multiple of objectives - 1, and at least 1"
+        )
+    if number in (2, 3) and distances % 2:
+        raise ValueError(f"wfg: distances={distances}; WFG{number} needs an even number")
+    upper = 2.0 * np.arange(1, k + distances + 1)
+    reduced, shape = _STAGES[number]
+    centred = np.where(np.arange(m - 1) > 0, 0.0 if number == 3 else 1.0, 1.0)
+
+    def function(x: Array) -> Array:
+        y = jnp.clip(x / jnp.asarray(upper, x.dtype), 0, 1)
+        t = reduced(y, k, m)
+        far = t[-1]
+        p = jnp.maximum(far, jnp.asarray(centred, x.dtype)) * (t[:-1] - 0.5) + 0.5
+        return far + jnp.asarray(2.0 * np.arange(1, m + 1), x.dtype) * shape(p)
+
+    top = jnp.asarray(upper, float)
+    return Problem(Box(jnp.zeros_like(top), top), function, m)
+
+
+def _groups(y: Array, k: int, m: int, reduce: Callable[[Array], Array]) -> Array:
+    """Reduce m - 1 groups of the k positions, and the distances. [D] -> [m]."""
+    return jnp.append(jax.vmap(reduce)(y[:k].reshape(m - 1, -1)), reduce(y[k:]))
+
+
+def _entangled(y: Array) -> Array:
+    """r_nonsep of full degree: the mean, more where the variables differ."""
+    n = y.shape[0]
+    half = -(-n // 2)
+    apart = jnp.sum(jnp.abs(y[:, None] - y[None]))
+    return (jnp.sum(y) + apart) / (half * (1 + 2 * n - 2 * half))
+
+
+def _shift(y: Array) -> Array:
+    """s_linear: 0 at 0.35."""
+    return jnp.where(y < _BEST, (_BEST - y) / _BEST, (y - _BEST) / (1 - _BEST))
+
+
+def _many(y: Array, hills: int, height: float) -> Array:
+    """s_multi: hills about the optimum at 0.35."""
+    t = jnp.where(y <= _BEST, (_BEST - y) / _BEST, (y - _BEST) / (1 - _BEST)) / 2
+    waves = jnp.sin((2 * hills + 1) * jnp.pi * t) ** 2
+    return (2 * waves + 4 * height * t * t) / (height + 2)
+
+
+def _deceive(y: Array) -> Array:
+    """s_decept: a narrow optimum at 0.35, slopes that lead to 0 and 1, worth 0.05."""
+    reach, worth = 0.001, 0.05
+    left = 1 - (_BEST - reach - y) * (1 - worth) / (_BEST - reach)
+    right = 1 - (y - _BEST - reach) * (1 - worth) / (1 - _BEST - reach)
+    near = jnp.abs(y - _BEST) / reach
+    return jnp.where(y < _BEST - reach, left, jnp.where(y > _BEST + reach, right, near))
+
+
+def _level(y: Array) -> Array:
+    """b_flat: 0.8 from 0.75 to 0.85."""
+    low, high, value = 0.75, 0.85, 0.8
+    below, above = value * y / low, 1 - (1 - value) * (1 - y) / (1 - high)
+    return jnp.where(y < low, below, jnp.where(y > high, above, value))
+
+
+def _bend(y: Array, u: Array) -> Array:
+    """b_param: y to a power that the mean u of other variables sets."""
+    v = _A - (1 - 2 * u) * jnp.where(u > 0.5, 1 - _A, _A)
+    return y ** (_B + (_C - _B) * v)
+
+
+def _before(y: Array) -> Array:
+    """Mean of the variables before each; 0 for the first."""
+    count = np.arange(y.shape[0])
+    total = jnp.cumsum(y) - y
+    return total / jnp.asarray(np.maximum(count, 1), y.dtype)
+
+
+def _first(y: Array, k: int, m: int) -> Array:
+    y = jnp.append(y[:k], _level(_shift(y[k:]))) ** 0.02
+    w = jnp.asarray(2.0 * np.arange(1, y.shape[0] + 1), y.dtype)
+    mean = lambda part: jnp.sum(part[0] * part[1]) / jnp.sum(part[1])
+    head = y[:k].reshape(m - 1, -1), w[:k].reshape(m - 1, -1)
+    return jnp.append(jax.vmap(mean)(head), mean((y[k:], w[k:])))
+
+
+def _paired(y: Array, k: int, m: int) -> Array:
+    a, b = _shift(y[k:]).reshape(-1, 2).T
+    return _groups(jnp.append(y[:k], (a + b + 2 * jnp.abs(a - b)) / 3), k, m, jnp.mean)
+
+
+def _shifted(y: Array, k: int) -> Array:
+    return jnp.append(y[:k], _shift(y[k:]))
+
+
+def _seventh(y: Array, k: int, m: int) -> Array:
+    y = jnp.append(_bend(y, _before(y[::-1])[::-1])[:k], y[k:])
+    return _groups(_shifted(y, k), k, m, jnp.mean)
+
+
+def _eighth(y: Array, k: int, m: int) -> Array:
+    y = jnp.append(y[:k], _bend(y, _before(y))[k:])
+    return _groups(_shifted(y, k), k, m, jnp.mean)
+
+
+def _ninth(y: Array, k: int, m: int) -> Array:
+    y = jnp.append(_bend(y, _before(y[::-1])[::-1])[:-1], y[-1])
+    return _groups(jnp.append(_deceive(y[:k]), _many(y[k:], 30, 95.0)), k, m, _entangled)
+
+
+def _concave(p: Array) -> Array:
+    return spread(quarter(p), quarter(1 - p))
+
+
+def _convex(p: Array) -> Array:
+    """1 - cos and 1 - sin, of quarter turns."""
+    return spread(2 * quarter(p / 2) ** 2, 2 * quarter((1 - p) / 2) ** 2)
+
+
+def _mixed(p: Array) -> Array:
+    turn = 10 * jnp.pi
+    return _convex(p).at[-1].set(1 - p[0] + jnp.sin(turn * p[0]) / turn)
+
+
+def _broken(p: Array) -> Array:
+    return _convex(p).at[-1].set(1 - p[0] * jnp.cos(5 * jnp.pi * p[0]) ** 2)
+
+
+_STAGES: dict[int, tuple[Callable[[Array, int, int], Array], Callable[[Array], Array]]] = {
+    1: (_first, _mixed),
+    2: (_paired, _broken),
+    3: (_paired, triangle),
+    4: (lambda y, k, m: _groups(_many(y, 30, 10.0), k, m, jnp.mean), _concave),
+    5: (lambda y, k, m: _groups(_deceive(y), k, m, jnp.mean), _concave),
+    6: (lambda y, k, m: _groups(_shifted(y, k), k, m, _entangled), _concave),
+    7: (_seventh, _concave),
+    8: (_eighth, _concave),
+    9: (_ninth, _concave),
+}
