@@ -35,7 +35,8 @@ class Hermite:
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
     longest: int = static(default=2)  # steps are at most interval / 2^longest
     shortest: int = static(default=40)  # and at least interval / 2^shortest
-    tile: int = static(default=32)  # bodies advanced together, on a CPU
+    tile: int = static(default=16)  # bodies advanced together, on a CPU
+    bulk: int = static(default=256)  # massless bodies advanced together where many are due
 
 
 @pytree

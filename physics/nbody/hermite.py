@@ -1,33 +1,30 @@
-"""Star clusters by fourth-order Hermite steps, each body with a step of its own, massless ones too.
+"""Star clusters by Hermite steps, each body with a step of its own, massless ones too.
 
 Makino & Aarseth (1992), PASJ 44, 141: predict all sources, evaluate and correct those that are due.
 Steps are powers of two (McMillan 1986), chosen by Aarseth's criterion (Aarseth 2003, Gravitational
 N-Body Simulations, eq. 2.13). Units in which G = 1.
 
-A block of due bodies is packed into tiles of fixed size, and the number of tiles is known at run
-time: one program serves a block of one and a block of all, at the cost of the bodies that are due.
-Massless bodies are targets only. A step of K due bodies costs N K pairs, and every block O(N + M)
-to find out who is due and to predict the stars. `Hermite.pairing` regularises close pairs of stars.
+Stars are stepped to fourth order, massless bodies, which are targets only, to sixth (`massless`).
+A step of K due bodies costs N K pairs, and every block O(N + M) to find out who is due (`tiles`)
+and to predict the stars. `Hermite.pairing` regularises close pairs of stars.
 """
 
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import binaries, pairing, pairs, sight
+from jaxgpu.physics.nbody import binaries, massless, pairing, pairs, sight, tiles
 from jaxgpu.physics.nbody.blocks import (
     Hermite,
     Population,
     first_step,
     next_step,
-    none_packed,
-    packed,
     predicted,
     pull_and_snap,
     size,
 )
+from jaxgpu.physics.nbody.massless import Massless
 from jaxgpu.physics.nbody.sight import Pull
 from jaxgpu.physics.nbody.slots import Slots, empty
 from jaxgpu.pytree import pytree
@@ -38,7 +35,7 @@ class State:
     """Where the cluster is; all bodies are at the same time between two calls of `step`."""
 
     stars: Population
-    tracers: Population
+    tracers: Massless
     slots: Slots
     blocks: Array  # [] int32: block steps so far
     steps: Array  # [2] float: steps of stars and of tracers so far
@@ -55,18 +52,16 @@ def init(spec: Hermite, stars: Array, tracers: Array) -> State:
         raise ValueError(f"hermite.init: tracers {list(tracers.shape)}; must be [6, M]; M may be 0")
 
     among = pairs.pull(stars, stars, spec.m, spec.softening)[:3]
-
-    def population(x: Array) -> Population:
-        a, snap = pull_and_snap(spec, x, stars, among, spec.m)
-        end = jnp.ones(x.shape[1], x.dtype)  # as between any two calls of `step`
-        return Population(x, a, end, first_step(spec, a, snap))
-
+    a, snap = pull_and_snap(spec, stars, stars, among, spec.m)
+    end = jnp.ones(stars.shape[1], stars.dtype)  # as between any two calls of `step`
+    bodies = Population(stars, a, end, first_step(spec, a, snap))
+    swarm = massless.begun(spec, tracers, stars, among)
     none, steps = jnp.zeros((), jnp.int32), jnp.zeros(2, stars.dtype)
-    bodies, slots, refused = population(stars), empty(spec), none
+    slots, refused = empty(spec), none
     if spec.pairing.slots > 0:
-        end = jnp.ones((), stars.dtype)
-        bodies, slots, refused = pairing.form_all(spec, bodies, slots, end)
-    return State(bodies, population(tracers), slots, none, steps, none, refused)
+        now = jnp.ones((), stars.dtype)
+        bodies, slots, refused = pairing.form_all(spec, bodies, slots, now)
+    return State(bodies, swarm, slots, none, steps, none, refused)
 
 
 def points(spec: Hermite, state: State) -> Array:
@@ -86,9 +81,12 @@ def points(spec: Hermite, state: State) -> Array:
 
 def step(spec: Hermite, state: State) -> State:
     """The state one interval later."""
-    rewind = lambda group: replace(group, t=jnp.zeros_like(group.t))
+    start = lambda group: jnp.zeros_like(group.t)
     slots = replace(state.slots, t=state.slots.t - 1, ready=state.slots.ready - 1)
-    begin = replace(state, stars=rewind(state.stars), tracers=rewind(state.tracers), slots=slots)
+    stars = replace(state.stars, t=start(state.stars))
+    begin = replace(
+        state, stars=stars, tracers=replace(state.tracers, t=start(state.tracers)), slots=slots
+    )
 
     def unfinished(carry: tuple[State, Array]) -> Array:
         return carry[1] < 1
@@ -110,55 +108,47 @@ def _block(spec: Hermite, state: State, now: Array) -> State:
     plain = lambda some, x: pairs.pull(x, sources, spec.m, spec.softening)
     refused = jnp.int32(0)
     if spec.pairing.slots == 0:
-        tracers, t, low_t = advance(spec, tracers, late, plain, None, now)
-        stars, s, low_s = advance(spec, stars, due, plain, sources, now)
+        tracers, low_t = _followed(spec, tracers, late, plain, now)
+        stars, low_s = _advanced(spec, stars, due, plain, sources, now)
     else:
         slots = binaries.caught_up(spec, stars, slots, now)
         # a pair that is to be dissolved is brought to the next time at which stars are due
         due = due.at[slots.first].max(slots.leave & jnp.any(due), mode="drop")
         on_tracers = sight.seen_by_tracers(spec, slots, sources, now)
-        tracers, t, low_t = advance(spec, tracers, late, on_tracers, None, now)
+        tracers, low_t = _followed(spec, tracers, late, on_tracers, now)
         on_stars = sight.seen_by_stars(spec, slots, sources, due, now)
-        stars, s, low_s = advance(spec, stars, due, on_stars, sources, now)
+        stars, low_s = _advanced(spec, stars, due, on_stars, sources, now)
         stars, slots = pairing.dissolve(spec, stars, slots, now)
         stars, slots, refused = pairing.form(spec, stars, slots, now)
-    steps = state.steps + jnp.stack([s, t]).astype(state.steps.dtype)
+    count = jnp.stack([jnp.sum(who, dtype=jnp.int32) for who in (due, late)])
+    steps = state.steps + count.astype(state.steps.dtype)
     floored, refused = state.floored + low_s + low_t, state.refused + refused
     return State(stars, tracers, slots, state.blocks + 1, steps, floored, refused)
 
 
-def advance(
-    spec: Hermite, group: Population, due: Array, pull: Pull, own: Array | None, now: Array
-) -> tuple[Population, Array, Array]:
-    """Bring those of `group` that are due to `now`; how many there were, and how many floored.
+def _advanced(
+    spec: Hermite, stars: Population, due: Array, pull: Pull, sources: Array, now: Array
+) -> tuple[Population, Array]:
+    """Those stars that are due brought to `now`, and how many steps were floored."""
 
-    own: all predicted states [6, N], for stars; a star must find itself among the sources to the
-    bit, or it would pull on itself.
-    """
-    count = group.t.shape[0]
-    if count == 0:
-        return group, jnp.int32(0), jnp.int32(0)
-    size = min(spec.tile, count)
-    total = jnp.sum(due, dtype=jnp.int32)
-    index = lax.cond(total > 0, lambda: packed(due, size), lambda: none_packed(count, size))
+    def move(some: Array, old: Population) -> tuple[Population, Array]:
+        # a star must find itself among the sources to the bit, or it would pull on itself
+        guess = lax.optimization_barrier(jnp.take(sources, some, axis=-1, mode="clip"))
+        return corrected(spec, old, pull(some, guess), now)
 
-    def tile(i: Array, carry: tuple[Population, Array]) -> tuple[Population, Array]:
-        group, floored = carry
-        some = lax.dynamic_slice(index, (i * size,), (size,))
-        old = jax.tree.map(lambda all: jnp.take(all, some, axis=-1, mode="clip"), group)
-        if own is None:
-            guess = predicted(spec, old, now)
-        else:
-            guess = jnp.take(own, some, axis=-1, mode="clip")
-        old, guess = lax.optimization_barrier((old, guess))
-        new, low = corrected(spec, old, pull(some, guess), now)
-        put = lambda all, part: all.at[..., some].set(part, mode="drop")
-        low = jnp.sum(low & (some < count), dtype=jnp.int32)
-        return jax.tree.map(put, group, new), floored + low
+    return tiles.advance(stars, due, move, spec.tile)
 
-    tiles = (total + size - 1) // size
-    group, floored = lax.fori_loop(0, tiles, tile, (group, jnp.int32(0)))
-    return group, total, floored
+
+def _followed(
+    spec: Hermite, tracers: Massless, late: Array, pull: Pull, now: Array
+) -> tuple[Massless, Array]:
+    """Those massless bodies that are due brought to `now`, and how many steps were floored."""
+
+    def move(some: Array, old: Massless) -> tuple[Massless, Array]:
+        guess = lax.optimization_barrier(massless.predicted(spec, old, now))
+        return massless.corrected(spec, old, pull(some, guess), now)
+
+    return tiles.advance(tracers, late, move, spec.tile, spec.bulk)
 
 
 def corrected(spec: Hermite, old: Population, f: Array, now: Array) -> tuple[Population, Array]:

@@ -1,0 +1,86 @@
+"""The bodies that are due at a moment, gathered into tiles of fixed size and advanced.
+
+The number of tiles is known at run time, so that one program serves a block of one body and a block
+of all, at the cost of those that are due. Many bodies go in large tiles, which spend little on
+gathering; what is left goes in small ones, which waste few lanes. Most blocks are of few bodies:
+these are found in two passes without a prefix sum over all.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.physics.nbody.blocks import none_packed, packed
+
+_FEW, _ROW = 64, 128
+
+# (indices [B] of bodies, the bodies) -> the bodies moved, and how many of them [B] bool floored
+type Move[T] = Callable[[Array, T], tuple[T, Array]]
+
+
+def advance[T](group: T, due: Array, move: Move[T], tile: int, bulk: int = 0) -> tuple[T, Array]:
+    """`group` with those bodies moved that are `due` [N]; how many steps were floored.
+
+    Args:
+        group: pytree of arrays [..., N].
+        due: which bodies.
+        move: moves the bodies of a tile; spare lanes hold the last body, and are dropped.
+        tile: bodies in a small tile.
+        bulk: bodies in a large tile; 0 for small ones alone.
+    """
+    count = due.shape[0]
+    if count == 0:
+        return group, jnp.int32(0)
+    tile, bulk = min(tile, count), bulk if bulk <= count else 0
+    index, total = indices(due, max(tile, bulk))
+
+    def loop(first: Array, tiles: Array, width: int, carry: tuple) -> tuple:
+        def body(i: Array, carry: tuple) -> tuple:
+            group, floored = carry
+            some = lax.dynamic_slice(index, (first + i * width,), (width,))
+            old = jax.tree.map(lambda all: jnp.take(all, some, axis=-1, mode="clip"), group)
+            new, low = move(some, lax.optimization_barrier(old))
+            put = lambda all, part: all.at[..., some].set(part, mode="drop")
+            low = jnp.sum(low & (some < count), dtype=jnp.int32)
+            return jax.tree.map(put, group, new), floored + low
+
+        return lax.fori_loop(0, tiles, body, carry)
+
+    carry, done = (group, jnp.int32(0)), jnp.int32(0)
+    if bulk:
+        # a large tile that is nearly full costs less than the small ones instead
+        tiles = (total + bulk // 4) // bulk
+        carry, done = loop(done, tiles, bulk, carry), tiles * bulk
+    rest = jnp.maximum(total - done, 0)
+    return loop(done, (rest + tile - 1) // tile, tile, carry)
+
+
+def indices(due: Array, spare: int) -> tuple[Array, Array]:
+    """Indices of the bodies that are due, in front of `spare` and more of N; how many there are."""
+    count = due.shape[0]
+    if count <= _FEW * _ROW:
+        total = jnp.sum(due, dtype=jnp.int32)
+        none = lambda: none_packed(count, spare)
+        return lax.cond(total > 0, lambda: packed(due, spare), none), total
+    rows = jnp.pad(due, (0, -count % _ROW)).reshape(-1, _ROW)
+    held = jnp.sum(rows, 1, dtype=jnp.int32)
+    total = jnp.sum(held)
+    few = lambda: none_packed(count, spare).at[:_FEW].set(_first_few(rows, held, count))
+    many = lambda: packed(due, spare)
+    none = lambda: none_packed(count, spare)
+    how = (total > 0).astype(jnp.int32) + (total > _FEW).astype(jnp.int32)
+    return lax.switch(how, [none, few, many]), total
+
+
+def _first_few(rows: Array, held: Array, count: int) -> Array:
+    """Indices [_FEW] of the first bodies due, then `count`; rows [R, _ROW] hold `held` [R] each."""
+    rank = jnp.arange(_FEW, dtype=jnp.int32)
+    ends = lax.associative_scan(jnp.add, held)
+    row = jnp.sum((ends[None] <= rank[:, None]), 1, dtype=jnp.int32)
+    there = jnp.take(rows, row, axis=0, mode="clip").astype(jnp.int32)
+    before = jnp.take(ends - held, row, mode="clip")
+    place = lax.associative_scan(jnp.add, there, axis=1)
+    lane = jnp.sum(place <= (rank - before)[:, None], 1, dtype=jnp.int32)
+    return jnp.where(rank < ends[-1], row * _ROW + lane, count)
