@@ -1,11 +1,14 @@
 """The largest errors of the log-Bessel functions in each region of the plane, for docs/bessel.md.
 
-    python -m benchmarks.bessel_accuracy     measure, and write the table into the page
+    python -m benchmarks.bessel_accuracy            measure, and write the table into the page
+    python -m benchmarks.bessel_accuracy FILE ...   measure on other tables, and print
 
-The points are the 25-digit tables of the tests. Errors of logarithms are in units of u times the
-condition of the question (tests/bessel_table.py), others in u times their size or max(1, size).
+The points are the 25-digit tables of the tests, or others of benchmarks/bessel_table.py. Errors of
+logarithms are in units of u times the condition of the question (tests/bessel_table.py), others in
+u times their size or max(1, size).
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,7 +18,7 @@ import numpy as np
 
 from jaxgpu.numerics.bessel import log_iv, log_kv
 from jaxgpu.numerics.bessel_ratio import iv_ratio, kv_ratio
-from tests.bessel_table import by_argument, by_order, evaluate, shipped
+from tests.bessel_table import Table, by_argument, by_order, evaluate, shipped
 
 PAGE = Path(__file__).parents[1] / "docs" / "bessel.md"
 DTYPES = (np.float64, np.float32)
@@ -43,9 +46,9 @@ QUANTITIES = [
 
 
 @cache
-def errors(quantity: Quantity, dtype: type) -> tuple[np.ndarray, np.ndarray]:
+def errors(quantity: Quantity, dtype: type, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """The error at every point of the table, and the points at which there is one to speak of."""
-    table, info = shipped(), np.finfo(dtype)
+    info = np.finfo(dtype)
     got = evaluate(quantity.f, table["v"], table["x"], dtype)
     exact, rows = table[quantity.column], table.points(dtype)
     if quantity.column.startswith("ratio"):
@@ -59,9 +62,9 @@ def errors(quantity: Quantity, dtype: type) -> tuple[np.ndarray, np.ndarray]:
     return table.error(quantity.column, got, size, dtype), rows
 
 
-def regions(dtype: type) -> dict[str, np.ndarray]:
+def regions(dtype: type, table: Table) -> dict[str, np.ndarray]:
     """Parts of the plane by the form that is used there."""
-    table, edge = shipped(), 24 if dtype == np.float64 else 10
+    edge = 24 if dtype == np.float64 else 10
     v, x = table["v"], table["x"]
     with np.errstate(over="ignore"):
         s = np.hypot(v, x)
@@ -74,13 +77,13 @@ def regions(dtype: type) -> dict[str, np.ndarray]:
     }
 
 
-def rows() -> list[list[str]]:
+def rows(table: Table) -> list[list[str]]:
     """Cells of the table: the name, the bound, the number of points and a region each."""
     found = []
     for quantity in QUANTITIES:
         for dtype, bar in zip(DTYPES, quantity.bars):
-            error, known = errors(quantity, dtype)
-            worst = [error[known & part].max() for part in regions(dtype).values()]
+            error, known = errors(quantity, dtype, table)
+            worst = [error[known & part].max() for part in regions(dtype, table).values()]
             name = f"{quantity.name}, {np.dtype(dtype).name}"
             found.append([name, f"{bar:g}", f"{known.sum()}", *(f"{e:.1f}" for e in worst)])
     return found
@@ -88,18 +91,21 @@ def rows() -> list[list[str]]:
 
 def markdown(cells: Sequence[Sequence[str]]) -> str:
     """The rows as the table of the page."""
-    head = ["", "bound", "points", *regions(np.float64)]
+    head = ["", "bound", "points", *regions(np.float64, shipped())]
     lines = [head, ["---"] * len(head), *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def main() -> None:
-    """Write the table into the page."""
+    """Write the table into the page, or print that of other files."""
+    if files := sys.argv[1:]:
+        print(markdown(rows(Table(*(Path(file).read_text() for file in files)))))
+        return
     text = PAGE.read_text()
     before, rest = text.split("<!-- accuracy -->\n")
     after = rest.split("<!-- end of accuracy -->\n")[1]
     marks = ("<!-- accuracy -->\n", "\n<!-- end of accuracy -->\n")
-    PAGE.write_text(before + marks[0] + markdown(rows()) + marks[1] + after)
+    PAGE.write_text(before + marks[0] + markdown(rows(shipped())) + marks[1] + after)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,8 @@ def _log(name: str, kind: Kind, v: ArrayLike, x: ArrayLike) -> Array:
 
             def negative(value: Array) -> Array:
                 at = jnp.where(mixed, m, 1.0), jnp.where(mixed, x, 1.0)
-                first, second, lead = reflection(value, *at, kind.scaled)
+                second = log_bessel(Kind(-1), *at) - (at[1] if kind.scaled else 0.0)
+                first, second, lead = reflection(at[0], value, second)
                 return jnp.where(mixed, lead + jnp.log(first + second), value)
 
             # one branch is run, except under a vmap over v
@@ -89,17 +90,14 @@ def _log(name: str, kind: Kind, v: ArrayLike, x: ArrayLike) -> Array:
         return value.astype(dtype)
 
 
-def reflection(
-    log_first: Array, m: Array, x: Array, scaled: bool = False
-) -> tuple[Array, Array, Array]:
-    """(a, b, c) with I_m = a exp(c) and (2 / pi) sin(pi m) K_m = b exp(c), times e^-x if `scaled`.
+def reflection(m: Array, log_first: Array, log_second: Array) -> tuple[Array, Array, Array]:
+    """(a, b, c) with I_m = a exp(c) and (2 / pi) sin(pi m) K_m = b exp(c), from their logarithms.
 
-    Their sum is I_{-m}, DLMF 10.27.2; `log_first` is log I_m.
+    Their sum is I_{-m}, DLMF 10.27.2.
     """
     n = jnp.round(m)
     turn = (2 / pi) * jnp.sin(pi * (m - n)) * (1 - 2 * jnp.mod(n, 2))
-    second = log_bessel(Kind(-1), m, x) - (x if scaled else 0.0)
-    second = jnp.where(turn == 0, -jnp.inf, second)
-    top = jnp.finfo(x.dtype).max
-    lead = jnp.clip(jnp.maximum(log_first, second), -top, top)
-    return jnp.exp(log_first - lead), turn * jnp.exp(second - lead), lead
+    log_second = jnp.where(turn == 0, -jnp.inf, log_second)
+    top = jnp.finfo(m.dtype).max
+    lead = jnp.clip(jnp.maximum(log_first, log_second), -top, top)
+    return jnp.exp(log_first - lead), turn * jnp.exp(log_second - lead), lead

@@ -39,10 +39,12 @@ def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
         if least(v) <= -1:
 
             def negative(value: Array) -> Array:
-                # I_{-m} / I_{-m-1} = (I_m + f K_m) / (I_{m+1} - f K_{m+1}), DLMF 10.27.2
+                # I_{-m} / I_{-m-1} = (I_m + f K_m) / (I_{m+1} - f K_{m+1}), DLMF 10.27.2, with
+                # I_m = 1 / (x (K_{m+1} + K_m I_{m+1} / I_m)), 10.28.2
                 at = jnp.where(below, m, 1.0), jnp.where(below, x, 1.0)
-                a, b, _ = reflection(log_bessel(Kind(1), *at), *at)
-                return jnp.where(below, (a + b) / (value * a - ratio(Kind(-1), *at) * b), value)
+                rise, second = ratio(Kind(-1), *at), log_bessel(Kind(-1), *at)
+                a, b, _ = reflection(at[0], -second - jnp.log(at[1] * (rise + value)), second)
+                return jnp.where(below, (a + b) / (value * a - rise * b), value)
 
             value = jax.lax.cond(jnp.any(below), negative, lambda value: value, value)
         return value.astype(dtype)

@@ -1,21 +1,20 @@
 """I_v and K_v near the origin, where s = sqrt(v^2 + x^2) is too small for the uniform expansion.
 
 I_v = (x/2)^v / Gamma(1 + v) times its power series (DLMF 10.25.2), all terms positive.
-K_v comes from the order t = v - round(v), |t| <= 1/2: by Temme's series for x < 1 (Temme 1975,
-doi:10.1016/0021-9991(75)90082-0), by the trapezoidal rule on DLMF 10.32.9 above, which converges
-geometrically; and then up by its recurrence, again all positive. All loops are unrolled and
-branch-free: they fuse into one pass over the points.
+K_v comes from the order t = v - round(v), |t| <= 1/2: by Temme's series for x < NEAR (Temme 1975,
+doi:10.1016/0021-9991(75)90082-0), by a polynomial in log x and t^2 above; and then up by its
+recurrence, again all positive. All loops are unrolled and branch-free: they fuse into one pass over
+the points.
 """
 
-from fractions import Fraction
-from math import log, log1p, prod
+from math import log, pi, prod, sqrt
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.numerics.coefficients import reciprocal_gamma
+from jaxgpu.numerics.coefficients import low_order, reciprocal_gamma
 from jaxgpu.numerics.uniform import Kind, edge, horner
 
 
@@ -23,16 +22,14 @@ class Size(NamedTuple):
     """How many terms a precision needs; each is the least that leaves the error to rounding."""
 
     series: int  # terms of the power series of I at x = edge
-    temme: int  # terms of Temme's series at x = 1
-    nodes: int  # nodes of the trapezoidal rule
-    step: Fraction  # e to the power of its step
+    temme: int  # terms of Temme's series at x = NEAR
+    smooth: tuple[int, int]  # terms in log x and in the square of the order
     gamma: int  # degree of the reciprocal gamma polynomial
     tiny: float  # x from which the square of K_edge cannot overflow
 
 
-DOUBLE = Size(series=41, temme=7, nodes=34, step=Fraction(7, 6), gamma=15, tiny=2.0**-15)
-SINGLE = Size(series=19, temme=4, nodes=14, step=Fraction(11, 8), gamma=9, tiny=0.1875)
-
+DOUBLE = Size(series=41, temme=7, smooth=(29, 8), gamma=17, tiny=2.0**-15)
+SINGLE = Size(series=19, temme=4, smooth=(13, 5), gamma=10, tiny=0.1875)
 
 NEAR = 0.375  # x below which K is summed by Temme's series; it loses digits above
 
@@ -77,7 +74,8 @@ def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
     low, _ = _pair(v, x)
     shift = jnp.where(x < size_of(x).tiny, -jnp.round(v) * log_half(x), 0.0)
     grown = jnp.where(x < NEAR, x if kind.scaled else 0.0, 0.0 if kind.scaled else -x)
-    return grown + (jnp.log(low) + shift)
+    part = jnp.where(x < NEAR, 1.0, jax.lax.rsqrt(x * (2 / pi)))
+    return grown + (jnp.log(low * part) + shift)
 
 
 def slope(kind: Kind, v: Array, x: Array) -> Array:
@@ -101,11 +99,14 @@ def log_half(x: Array) -> Array:
 
 
 def _pair(v: Array, x: Array) -> tuple[Array, Array]:
-    """K_v and K_{v+1}, times e^x where x >= NEAR and (x/2)^n, (x/2)^(n+1) where x < tiny."""
+    """K_v and K_{v+1}, times sqrt(2 x / pi) e^x where x >= NEAR.
+
+    Where x < tiny they are times (x/2)^n and (x/2)^(n+1), n = round(v).
+    """
     n, near, tiny = jnp.round(v), x < NEAR, x < size_of(x).tiny
     t, lower = v - n, jnp.where(tiny, 1.0, 0.5 * x)
     small = _temme(t, jnp.where(near, x, NEAR), jnp.where(near, log_half(x), -1.0))
-    large = _trapezoid(t, jnp.where(near, 1.0, x))
+    large = _smooth(t, jnp.where(near, 1.0, x), jnp.where(near, -0.7, log_half(x)))
     low, high = jnp.where(near, small[0], large[0]), jnp.where(near, small[1] / lower, large[1])
     # K_{m+1} = K_{m-1} + (2 / x) m K_m
     rise, fall = 1 / lower, jnp.where(tiny, 0.25 * x * x, 1.0)
@@ -160,20 +161,14 @@ def _taylor(z: Array, odd: int) -> Array:
     return total
 
 
-def _trapezoid(t: Array, x: Array) -> tuple[Array, Array]:
-    """e^x K_t and e^x K_{t+1}; K_v = int_0^inf exp(-x cosh r) cosh(v r) dr at r = j log(step)."""
-    size = size_of(x)
-    step, h = size.step, log1p(size.step - 1)
-    # exp(t r) from those at powers of 2, so that few roundings add up
-    rise = [jnp.exp(t * (h * 2**k)) for k in range(size.nodes.bit_length())]
-    fall = [1 / e for e in rise]
-    low, high = [jnp.full_like(x, 0.5)], [jnp.full_like(x, 0.5)]
-    for j in range(1, size.nodes + 1):
-        f = step**j
-        bits = [k for k in range(len(rise)) if j >> k & 1]
-        e, d = (prod(powers[k] for k in bits) for powers in (rise, fall))
-        weight = 0.5 * jnp.exp(x * -float((f - 1) ** 2 / (2 * f)))
-        low.append(weight * (e + d))
-        high.append(weight * (float(f) * e + float(1 / f) * d))
-    # four sums from the least term on: most of the rounding is done to small numbers
-    return tuple(h * sum(sum(terms[j::-4]) for j in range(-4, 0)) for terms in (low, high))
+def _smooth(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
+    """K_t and K_{t+1} times sqrt(2 x / pi) e^x: 1 + (t^2 - 1/4) G, and by the slope of G."""
+    low, high = NEAR, edge(x)
+    width = 0.5 * log(high / low)
+    z = (half + log(2 / sqrt(low * high))) / width
+    powers = [horner(row, 4 * t * t) for row in low_order(low, high, size_of(x).smooth)]
+    g, slope = horner(powers, z), horner([k * c for k, c in enumerate(powers)][1:], z) / width
+    here = 1 + (t - 0.5) * (t + 0.5) * g
+    above = here + (t + 0.5) / x * (1 + (t - 0.5) * ((t + 0.5) * g - slope))
+    # both are positive; through a call LLVM 22 does not follow all 2^24 ways up the recurrence
+    return jnp.abs(here), jnp.abs(above)

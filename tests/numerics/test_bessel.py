@@ -1,6 +1,8 @@
 """log I and log K against 25-digit tables, mpmath, and the identities they obey."""
 
 import re
+import tokenize
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -17,19 +19,35 @@ from tests.bessel_table import by_argument, by_order, evaluate, shipped, worst
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
 @pytest.mark.parametrize("quantity", QUANTITIES, ids=lambda q: q.name)
 def test_every_row_of_the_tables(quantity, dtype):
-    error, known = errors(quantity, dtype)
+    error, known = errors(quantity, dtype, shipped())
     bar = quantity.bars[DTYPES.index(dtype)]
     assert error[known].max() <= bar, worst(shipped(), error, known)
 
 
 def test_the_page_quotes_these_errors():
     quoted = PAGE.read_text().split("<!-- accuracy -->\n")[1].split("\n<!-- end")[0]
-    measured = markdown(rows())
+    measured = markdown(rows(shipped()))
     number = r"\d+\.\d"
     assert re.sub(number, "", quoted) == re.sub(number, "", measured)
     pairs = zip(re.findall(number, quoted), re.findall(number, measured))
     # another processor may contract other products: a third, or one rounding
     assert all(abs(float(a) - float(b)) <= max(1, float(b) / 3) for a, b in pairs)
+
+
+def test_the_family_is_within_four_hundred_lines():
+    """Of code; documentation, and the checks of arguments that Matern shares, are apart."""
+    family = ["bessel", "bessel_ratio", "branches", "coefficients", "disk", "hypergeometric"]
+    total, blank = 0, {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.DEDENT}
+    for name in [*family, "uniform"]:
+        lines, last = set(), tokenize.NEWLINE
+        with (Path(__file__).parents[2] / "numerics" / f"{name}.py").open() as file:
+            for token in tokenize.generate_tokens(file.readline):
+                document = token.type == tokenize.STRING and last != tokenize.OP
+                if token.type not in blank and token.string.strip() and not document:
+                    lines |= set(range(token.start[0], token.end[0] + 1))
+                last = last if token.type == tokenize.NL else token.type
+        total += len(lines)
+    assert total <= 400
 
 
 @pytest.mark.slow

@@ -4,8 +4,10 @@ from fractions import Fraction
 
 import mpmath
 import numpy as np
+import pytest
 
-from jaxgpu.numerics.coefficients import debye, reciprocal_gamma, uniform
+from jaxgpu.numerics.coefficients import debye, low_order, reciprocal_gamma, uniform
+from jaxgpu.numerics.disk import DOUBLE, NEAR, SINGLE
 
 
 def test_the_first_terms_are_the_published_ones():
@@ -49,9 +51,32 @@ def test_as_many_terms_as_the_least_s_asks_for():
     assert [len(uniform(s, 2.0**-56)) for s in (24.0, 60.0, 511.0)] == [16, 9, 4]
 
 
-def test_reciprocal_gamma():
-    t = np.linspace(-0.5, 0.5, 101)
-    exact = np.array([float(mpmath.rgamma(1 + mpmath.mpf(a))) for a in t])
-    for degree, bound in ((9, 1e-10), (15, 2.5e-16)):
-        got = 1 + t * np.polynomial.polynomial.polyval(t, reciprocal_gamma(degree))
-        assert np.abs(got - exact).max() < bound
+@pytest.mark.parametrize("size, bound", [(SINGLE, 1e-9), (DOUBLE, 1e-16)])
+def test_reciprocal_gamma(size, bound):
+    with mpmath.workdps(30):
+        for t in np.linspace(-0.5, 0.5, 101):
+            got = 1 + t * polynomial(reciprocal_gamma(size.gamma), mpmath.mpf(t))
+            assert abs(got - mpmath.rgamma(1 + mpmath.mpf(t))) < bound
+
+
+@pytest.mark.parametrize("size, edge, u", [(SINGLE, 10.0, 2.0**-24), (DOUBLE, 24.0, 2.0**-53)])
+def test_low_order(size, edge, u):
+    """Less than u / 2 is left in K_t and K_{t+1}, to which at most a quarter and 0.67 of it go."""
+    rows = low_order(NEAR, edge, size.smooth)
+    with mpmath.workdps(40):
+        width = mpmath.log(edge / NEAR) / 2
+        for x in np.geomspace(NEAR, edge, 9):
+            for t in map(mpmath.mpf, [0.0, 0.1, 0.3, 0.49]):
+                scale = mpmath.sqrt(2 * x / mpmath.pi) * mpmath.exp(x)
+                k, above = (scale * mpmath.besselk(order, x) for order in (t, t + 1))
+                powers = [polynomial(row, 4 * t * t) for row in rows]
+                z = mpmath.log(x / mpmath.sqrt(NEAR * edge)) / width
+                slope = polynomial([i * c for i, c in enumerate(powers)][1:], z) / width
+                assert abs((k - 1) / (t * t - 0.25) - polynomial(powers, z)) < 2 * u
+                # x dK_t/dx = t K_t - x K_{t+1}, DLMF 10.29.2
+                want = (k * (t + x + 0.5) - x * above) / (t * t - 0.25)
+                assert abs(want - slope) < u / 2 / 0.67
+
+
+def polynomial(coefficients, z):
+    return sum(mpmath.mpf(c) * z**k for k, c in enumerate(coefficients))
