@@ -4,8 +4,13 @@ Systems lie along the machine's vectors, in lanes. A lane whose system has arriv
 and takes the next one from the queue, so that no lane waits for the slowest system. The step is
 that of IAS15 (Rein & Spiegel 2015, doi:10.1093/mnras/stu2164): the highest coefficient of a body's
 acceleration against the acceleration, and a step that proves four times too long is taken again.
+
+A step of a system of three bodies takes 0.48 us of a core (Zen 4): 29 evaluations of three pairs,
+which the division and root alone would let one do in 0.08 us, and 1900 products of weights.
 """
 
+import functools
+import operator
 from dataclasses import replace
 
 import jax
@@ -14,6 +19,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.physics.nbody import radau
+from jaxgpu.physics.nbody.pairs import inverse_powers
 from jaxgpu.pytree import pytree, static
 
 _TURNS = 8  # steps between two looks at the queue
@@ -26,8 +32,8 @@ class Ensemble:
     tolerance: Array | float = 1e-4  # [] highest coefficient of the acceleration over it
     convergence: Array | float = 1e-8  # [] last change of the acceleration over it
     most: Array | int = 100_000  # [] steps that a system may try
-    iterations: int = static(default=5)  # evaluations of the forces in a step
-    lanes: int = static(default=64)  # systems advanced together
+    sweeps: int = static(default=4)  # of the nodes in a step
+    lanes: int = static(default=32)  # systems advanced together: as the cache holds
 
 
 @pytree
@@ -56,7 +62,7 @@ class _Lanes:
     x: Array  # [N, 3, W]
     v: Array  # [N, 3, W]
     low: Array  # [2, N, 3, W] what rounding keeps out of x and v
-    a: Array  # [8, N, 3, W] accelerations at the nodes of the last step
+    a: list[Array]  # 8 x [N, 3, W] coefficients of the acceleration over the last step
     m: Array  # [N, W]
     t: Array  # [W] time since the start
     dt: Array  # [W] step to try
@@ -70,9 +76,9 @@ class _Lanes:
 def advance(spec: Ensemble, systems: Systems, span: Array | float) -> Arrived:
     """All systems after the time `span`, a scalar or [M], none of it negative.
 
-    Cost a step and system: 8 + 7 (iterations - 1) evaluations of N (N - 1) / 2 pairs. Memory O(M).
-    Forward mode runs through. Under `jax.vmap` the lanes of all batches wait for each other: put
-    everything into one ensemble.
+    Cost a step and system: 1 + 7 sweeps evaluations of N (N - 1) / 2 pairs; each pair is compiled
+    by itself: 3 s for three bodies, 10 s for eight. Memory O(M). Forward mode runs through. Under
+    `jax.vmap` the lanes of all batches wait for each other: put everything into one ensemble.
     """
     bodies, _, count = systems.x.shape
     if systems.v.shape != systems.x.shape or systems.m.shape != (bodies, count):
@@ -141,7 +147,7 @@ def _loaded(systems: Systems, span: Array, owner: Array) -> _Lanes:
     x, v, m, span = (
         jnp.take(q, owner, axis=-1, mode="clip") for q in (systems.x, systems.v, systems.m, span)
     )
-    a = _pull(m, x[None])
+    a = _pull(m, x)
     # a guess: what follows is judged, and taken again where it was too long
     fall = jnp.full_like(span, jnp.inf)
     for i in range(x.shape[0]):
@@ -151,22 +157,25 @@ def _loaded(systems: Systems, span: Array, owner: Array) -> _Lanes:
     none = jnp.zeros(owner.shape, jnp.int32)
     time = jnp.zeros_like(span)
     dt = jnp.minimum(1e-2 * fall, span)
-    a = jnp.repeat(a, 8, axis=0)
+    a = [a] + 7 * [0 * a]
     return _Lanes(x, v, jnp.stack([0 * x, 0 * x]), a, m, time, dt, dt, span, none, none, owner)
 
 
 def _step(spec: Ensemble, lanes: _Lanes) -> _Lanes:
     """One step of each lane that is under way: taken, or refused and shortened."""
     dt = jnp.minimum(lanes.dt, lanes.span - lanes.t)
-    pull = lambda first, x, v: _pull(lanes.m, x)
-    ratio = (dt / jnp.where(lanes.last > 0, lanes.last, 1))[None, None]
-    guess = radau.extrapolated(lanes.a, ratio)
-    by_lane = dt[None, None]
-    a, change = radau.solve(pull, lanes.x, lanes.v, by_lane, guess, spec.iterations)
-    best, good = _judged(spec, a, change, dt)
+    ratio = dt / jnp.where(lanes.last > 0, lanes.last, 1)
+    by_lane, ratio = dt[None, None], ratio[None, None]
+    guess = radau.continued(lanes.a, ratio)
+    nodes, change = radau.solve_in_turn(
+        lambda x, v: _pull(lanes.m, x), lanes.x, lanes.v, by_lane, guess, spec.sweeps
+    )
+    a = [lax.optimization_barrier(radau.combined(row, nodes)) for row in radau.LAGRANGE]
+    best, good = _judged(spec, (nodes[0], a[7], change), dt)
     done = _finished(spec, lanes)
     taken = good & ~done
-    dx, dv = radau.increment(lanes.v, by_lane, a)
+    dx, dv = (radau.combined(w[8], nodes) for w in (radau.POSITION, radau.VELOCITY))
+    dx, dv = by_lane * (lanes.v + by_lane * dx), by_lane * dv
     moved = [_added(*q) for q in ((lanes.x, lanes.low[0], dx), (lanes.v, lanes.low[1], dv))]
     arrives = dt >= lanes.span - lanes.t
     new = replace(
@@ -184,19 +193,25 @@ def _step(spec: Ensemble, lanes: _Lanes) -> _Lanes:
     return replace(kept, dt=jnp.where(done, lanes.dt, best), tries=tries)
 
 
-def _judged(spec: Ensemble, a: Array, change: Array, dt: Array) -> tuple[Array, Array]:
-    """The step to try next, and whether this one was good enough, for each lane."""
-    size = lambda q: jnp.sqrt(jnp.sum(q * q, -2))  # of vectors: [N, W]
-    pull = size(a[0])
+def _judged(spec: Ensemble, vectors: tuple[Array, ...], dt: Array) -> tuple[Array, Array]:
+    """The step to try next, and whether this one was good enough, for each lane.
+
+    vectors: the acceleration [N, 3, W] at the start, its highest coefficient, and the last change
+        of the acceleration at the last node.
+    """
+    pull, high, change = (jnp.sqrt(jnp.sum(q * q, 1)) for q in vectors)  # [N, W]
+    # where pulls balance, what is left is rounding and no measure of anything
+    pull = jnp.maximum(pull, 1e-8 * jnp.max(pull, 0, keepdims=True))
     pull = jnp.where(pull > 0, pull, 1)
-    noise = 2 * float(jnp.finfo(a.dtype).eps) * float(np.abs(radau.LAGRANGE[7]).sum())
-    highest = size(radau.weighted(radau.LAGRANGE[7:], a)[0]) / pull
-    error = jnp.max(highest, 0) / jnp.maximum(jnp.asarray(spec.tolerance, a.dtype), noise)
-    wild = jnp.max(size(change) / pull, 0)
-    wild = wild / jnp.maximum(spec.convergence, 8 * float(jnp.finfo(a.dtype).eps))
+    eps = float(jnp.finfo(dt.dtype).eps)
+    noise = 2 * eps * float(np.abs(radau.LAGRANGE[7]).sum())
+    error = jnp.max(high / pull, 0)
+    error = error / jnp.maximum(jnp.asarray(spec.tolerance, dt.dtype), noise)
+    wild = jnp.max(change / pull, 0) / jnp.maximum(spec.convergence, 8 * eps)
     factor = jnp.where(error > 0, jnp.where(error > 0, error, 1) ** (-1 / 7), 4)
-    # iteration gains (omega dt)^2 a round, and the guess is good to (omega dt)^8
-    settle = jnp.where(wild > 1, jnp.where(wild > 1, wild, 1) ** (-1 / 12), 4)
+    # a sweep gains (omega dt)^2, and the guess is good to (omega dt)^8
+    power = -1 / (6 + 2 * spec.sweeps)
+    settle = jnp.where(wild > 1, jnp.where(wild > 1, wild, 1) ** power, 4)
     factor = jnp.minimum(factor, settle)
     good = (error < 4.0**7) & (wild <= 16)
     factor = jnp.where(jnp.isnan(error) | jnp.isnan(wild), 0.1, factor)
@@ -205,17 +220,18 @@ def _judged(spec: Ensemble, a: Array, change: Array, dt: Array) -> tuple[Array, 
 
 
 def _pull(m: Array, x: Array) -> Array:
-    """Accelerations [K, N, 3, W] of each other, at K nodes."""
-    bodies = x.shape[1]
-    total = [jnp.zeros_like(x[:, 0]) for _ in range(bodies)]
+    """Accelerations [N, 3, W] of each other."""
+    bodies = x.shape[0]
+    total: list[list[Array]] = [[] for _ in range(bodies)]
     for i in range(bodies):
         for j in range(i):
-            d = [x[:, j, k] - x[:, i, k] for k in range(3)]
-            u = lax.rsqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
-            u3 = jnp.stack([c * (u * u * u) for c in d], 1)
-            total[i] = total[i] + m[j][None, None] * u3
-            total[j] = total[j] - m[i][None, None] * u3
-    return jnp.stack(total, 1)
+            d = x[j] - x[i]
+            r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+            # else it is computed again for every component of every body
+            u3 = lax.optimization_barrier(inverse_powers(r2)[1])
+            total[i].append((m[j] * u3)[None] * d)
+            total[j].append((-m[i] * u3)[None] * d)
+    return lax.optimization_barrier(jnp.stack([functools.reduce(operator.add, q) for q in total]))
 
 
 def _added(high: Array, low: Array, term: Array) -> tuple[Array, Array]:

@@ -48,9 +48,10 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     acceleration within 16u + 21 u^2 |x| / r. They must lie between 1e-12 and 1e12, for float32 to
     hold their cubes. Nothing but float32 is computed. Forward mode runs through.
 
-    >>> near = jnp.array([[1.0, 1.0], [0, 1e-9]])[:, None].repeat(6, 1) * jnp.eye(6, 1)
-    >>> float(pull(near[..., :1], near[..., 1:], jnp.ones(1))[0, 0, 0])
-    1e+18
+    >>> point, source = jnp.zeros((2, 2, 6, 1)).at[:, 0, 0].set(1.0)
+    >>> source = source.at[1, 0].set(2.0**-30)  # at 1 + 2^-30, which is 1 in float32
+    >>> float(pull(point, source, jnp.ones(1))[0, 0, 0]) == 2.0**60
+    True
     """
     if points.dtype != jnp.float32 or points.ndim != 3 or points.shape[:2] != (2, 6):
         given = f"{points.dtype} {list(points.shape)}"

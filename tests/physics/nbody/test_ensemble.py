@@ -69,7 +69,9 @@ def test_published_three_body_orbits(x64):
     before = energy(systems)
     np.testing.assert_allclose(before, [-1.2871419918, -769 / 60], rtol=1e-9)
     after = energy(replace(systems, x=end.x, v=end.v))
-    np.testing.assert_allclose(after, before, rtol=1e-12)
+    assert abs(after[0] / before[0] - 1) < 1e-13
+    # masses 4 and 5 pass at 0.0088, where rounding their separation by eps is 4.5e-12 of the energy
+    assert abs(after[1] / before[1] - 1) < 5e-12
     assert check_shapes(systems, end)["M"] == 2
 
 
@@ -86,6 +88,18 @@ def test_agrees_with_rebound(x64):
         sim.integrate(18.0)
         theirs = np.array([[p.x, p.y, p.z] for p in sim.particles])
         np.testing.assert_allclose(end.x[..., k], theirs, atol=1e-7)
+
+
+def test_balanced_pulls_do_not_stop_the_clock(x64):
+    """Euler's straight line: what is left of the pull on the middle body is rounding, for ever."""
+    w = np.sqrt(1.25)
+    x = np.array([[1.0, 0, 0], [0, 0, 0], [-1, 0, 0]])
+    v = np.array([[0, w, 0], [0, 0, 0], [0, -w, 0]])
+    turn = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 1]])  # so that nothing cancels exactly
+    lines = together((x, v, np.ones(3)), (x @ turn.T, v @ turn.T, np.ones(3)))
+    end = advance(ensemble.Ensemble(), lines, 2 * np.pi / w)
+    assert (np.asarray(end.steps) < 30).all()
+    np.testing.assert_allclose(end.x, lines.x, atol=1e-12)
 
 
 @pytest.mark.slow
