@@ -6,6 +6,7 @@ from jaxgpu.rl.envs.cartpole import CartPole
 from jaxgpu.rl.envs.mountain_car import MountainCar, MountainCarContinuous
 from jaxgpu.rl.envs.pendulum import Pendulum
 from jaxgpu.rl.envs.reach import Reach
+from jaxgpu.rl.evolve import ES
 from jaxgpu.rl.learn import Learner, Scores, evaluate, interquartile_mean, learn, train
 from jaxgpu.rl.ppo import PPO
 from jaxgpu.rl.shac import SHAC
@@ -15,6 +16,7 @@ from jaxgpu.rl.vectorize import Outcome, Vector, vectorize
 __all__ = [
     "Acrobot",
     "CartPole",
+    "ES",
     "MountainCar",
     "MountainCarContinuous",
     "Pendulum",

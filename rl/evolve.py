@@ -1,0 +1,130 @@
+"""Evolution strategies: the weights of the policy are the candidates.
+
+Salimans et al. (2017), arXiv:1703.03864, with any method of `jaxgpu.evolution.single` that keeps a
+mean. All candidates of a generation play the same episodes, so that chance favours none; the
+objective is the mean return, of which only ranks count. Nothing is differentiated: rewards may be
+rare, and observations and actions of any kind.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from jaxgpu.evolution import protocol
+from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.single import SNES
+from jaxgpu.pytree import pytree, static
+from jaxgpu.rl import normaliser
+from jaxgpu.rl.environment import Environment
+from jaxgpu.rl.networks import MLP, feasible
+from jaxgpu.rl.spaces import Box
+from jaxgpu.rl.vectorize import VectorState, vectorize
+
+
+@pytree
+class ES:
+    """What to run; numbers are leaves, to be vmapped over."""
+
+    method: Any = SNES(32)  # of `jaxgpu.evolution.single`, with a mean
+    reach: Array | float = 3.0  # [] bound of the weights
+    episodes: int = static(default=2)  # of each candidate in a generation
+    limit: int = static(default=500)  # steps of an episode, at most
+    hidden: tuple[int, ...] = static(default=(8,))
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of environments in one generation; some are played on after an episode's end."""
+        return self.method.population * self.episodes * self.limit
+
+    def init(self, env: Environment, key: Array) -> "State":
+        """The first mean, and no observation seen."""
+        observation = jax.eval_shape(env.start, key)[1]
+        seen = normaliser.init(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), observation))
+        count = ravel_pytree(self._zeros(env, seen.mean))[0].shape[0]
+        sphere = Problem(box(-1.0, 1.0, count, jnp.float32), jnp.sum)
+        zero = jnp.zeros(())
+        report = {"episode_return": zero, "episodes": zero, "success": zero}
+        return State(protocol.init(self.method, key, sphere), seen, jnp.int32(0), report)
+
+    def update(self, env: Environment, state: "State", key: Array) -> "State":
+        """One generation."""
+        ask_key, play_key = jax.random.split(key)
+        x = protocol.ask(self.method, state.search, ask_key)
+        total, success, seen = self._play(env, state.seen, x, play_key)
+        cost = -jnp.mean(total, 1)
+        broken = jnp.where(jnp.isnan(cost), jnp.inf, 0.0)
+        cost = jnp.where(jnp.isnan(cost), jnp.inf, cost)[:, None]
+        search = protocol.tell(self.method, state.search, x, cost, broken)
+        report = {"episode_return": jnp.mean(total), "success": jnp.mean(success)}
+        report["episodes"] = jnp.float32(total.size)
+        return State(search, seen, state.update + 1, report)
+
+    def policy(self, env: Environment, state: "State") -> Callable[[Any], Array]:
+        """The policy of the mean."""
+        weights = self._weights(env, state.seen.mean)(state.search.mean)
+
+        def act(observation: Any) -> Array:
+            return self._act(env, weights, normaliser.apply(state.seen, observation))
+
+        return act
+
+    def _play(self, env: Environment, seen: Any, x: Array, key: Array) -> tuple[Array, Array, Any]:
+        """Returns [N, E] and successes of `episodes` episodes, and what has been seen."""
+        size = x.shape[0] * self.episodes
+        start_key, step_key = jax.random.split(key)
+        first = jax.vmap(env.start)(jax.random.split(start_key, self.episodes))
+        first = jax.tree.map(lambda a: jnp.concatenate([a] * x.shape[0]), first)
+        zero = jnp.zeros(size)
+        vector = VectorState(*first, zero, jnp.zeros(size, jnp.int32), first)
+        copies = vectorize(env, size, "same")
+        weights = jax.vmap(self._weights(env, seen.mean))(x)
+        group = lambda a: a.reshape(x.shape[0], self.episodes, *a.shape[1:])
+        act = jax.vmap(jax.vmap(lambda w, o: self._act(env, w, o), (None, 0)))
+
+        def move(carry: Any, key: Array) -> tuple[Any, None]:
+            vector, playing, total, success, new = carry
+            inputs = jax.tree.map(group, normaliser.apply(seen, vector.observation))
+            action = act(weights, inputs)
+            action = action.reshape(size, *action.shape[2:])
+            after, out = copies.advance(vector, action, key)
+            total = jnp.where(playing, out.info["episode_return"], total)
+            success = jnp.where(playing, out.info["success"], success)
+            new = normaliser.update(new, vector.observation)
+            return (after, playing & ~out.over, total, success, new), None
+
+        begin = (vector, zero == 0, zero, zero > 0, seen)
+        (_, _, total, success, new), _ = jax.lax.scan(
+            move, begin, jax.random.split(step_key, self.limit)
+        )
+        return group(total), group(success.astype(total.dtype)), new
+
+    def _act(self, env: Environment, weights: Any, x: Any) -> Array:
+        out: Any = self._network(env).apply(weights, x)
+        real = isinstance(env.action_space, Box)
+        return feasible(env.action_space, out) if real else jnp.argmax(out, -1)
+
+    def _network(self, env: Environment) -> MLP:
+        space: Any = env.action_space
+        return MLP(space.shape[0] if isinstance(space, Box) else space.size, self.hidden)
+
+    def _zeros(self, env: Environment, observation: Any) -> Any:
+        shapes = jax.eval_shape(self._network(env).init, jax.random.key(0), observation)
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+    def _weights(self, env: Environment, observation: Any) -> Callable[[Array], Any]:
+        unravel = ravel_pytree(self._zeros(env, observation))[1]
+        return lambda x: unravel(self.reach * x)
+
+
+@pytree
+class State:
+    """All of a training: resumed from it, a run goes on to the bit."""
+
+    search: Any  # of the method
+    seen: normaliser.Normaliser
+    update: Array  # [] generations done
+    report: dict[str, Array]  # means over the generation
