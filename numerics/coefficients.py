@@ -12,7 +12,6 @@ from functools import cache
 import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.polynomial.chebyshev import chebpts1
-from scipy.special import zeta
 
 
 @cache
@@ -50,6 +49,8 @@ def reciprocal_gamma(degree: int) -> list[float]:
     >>> round(reciprocal_gamma(15)[0], 12)  # Euler's constant
     0.577215664902
     """
+    from scipy.special import zeta
+
     digamma = [np.euler_gamma, *((-1) ** k * zeta(k + 1) for k in range(1, degree + 1))]
     terms = [1.0]
     for k in range(1, degree + 2):
