@@ -55,6 +55,8 @@ def tutorial(s, x, f):
     d_s = 1 + 2 * max(0, np.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_s
     values, axes = np.linalg.eigh(s["C"])
     root = axes @ np.diag(values**-0.5) @ axes.T
+    if s["factor"] == "cholesky":
+        root = np.linalg.inv(np.linalg.cholesky(s["C"]))
     y = (x[np.argsort(f)] - s["m"]) / (20 * s["sigma"])
     step = sum(w[i] * y[i] for i in range(lam) if w[i] > 0)
     s["m"] = s["m"] + 20 * s["sigma"] * step
@@ -73,15 +75,17 @@ def tutorial(s, x, f):
     s["sigma"] *= np.exp(c_s / d_s * (length / norm - 1))
 
 
-def test_a_run_is_that_of_the_tutorial(x64):
+@pytest.mark.parametrize("factor", ["eigenvectors", "cholesky"])
+def test_a_run_is_that_of_the_tutorial(x64, factor):
     # a box so wide that no candidate reaches its sides; 7 and 12 so that c_mu is not small and
     # the eigenvectors are renewed in every generation, as in the loops
-    spec, problem = single.CMAES(12, 0.05, 0.2), Problem(box(-10.0, 10.0, 7), ellipsoid)
+    spec = single.CMAES(12, 0.05, 0.2, factor)
+    problem = Problem(box(-10.0, 10.0, 7), ellipsoid)
     state = protocol.init(spec, jax.random.key(0), problem)
     tell = jax.jit(protocol.tell)
     zero = np.zeros(7)
     s = {"m": np.array(state.shape.mean), "sigma": 0.05, "C": np.eye(7), "ps": zero, "pc": zero}
-    s["g"] = 0
+    s |= {"g": 0, "factor": factor}
     for i in range(40):
         x = protocol.ask(spec, state, jax.random.key(i))
         f = jax.vmap(ellipsoid)(x)
@@ -127,6 +131,8 @@ def test_it_does_not_see_rotations(x64):
 def test_bad_populations_are_named():
     with pytest.raises(ValueError, match="CMAES: population=3; it must be at least 4"):
         single.CMAES(3)
+    with pytest.raises(ValueError, match="factor='qr'; it must be 'eigenvectors' or 'cholesky'"):
+        single.CMAES(8, factor="qr")
     with pytest.raises(ValueError, match="Restarts: batch=8, doublings=-1"):
         single.Restarts(8, -1)
     two = Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)

@@ -23,6 +23,7 @@ PROBLEM = Problem(box(-5.0, 5.0, 5), valley)
 # spec, generations, and the worst value allowed over five seeds; first values are about 1e4
 RUNS = {
     "cma": (single.CMAES(8), 300, 1e-8),
+    "cma_cholesky": (single.CMAES(8, factor="cholesky"), 300, 1e-8),
     "sep_cma": (single.SepCMAES(8), 300, 1e-8),
     "lm_ma": (single.LMMAES(8), 700, 1e-5),
     "xnes": (single.XNES(9), 500, 1e-8),
