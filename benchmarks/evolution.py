@@ -33,7 +33,7 @@ def entries() -> list[Entry]:
             found.append(Entry(label, WORK, contenders, steps, "generations", rounds=3))
         alone = [_ours(name, 100_000, 2)]
         found.append(Entry(f"{name}, N = 100000", WORK, alone, 2, "generations", rounds=3))
-    return [*found, _contributions(), _cma()]
+    return [*found, _seeds(), _contributions(), _cma()]
 
 
 def _has(module: str) -> bool:
@@ -103,6 +103,35 @@ def _pymoo_run(name: str, count: int, steps: int, eliminate: bool) -> Callable[[
         return {"|f|": float(np.linalg.norm(made[0].pop.get("F"), axis=1).mean())}
 
     return run
+
+
+def _seeds(seeds: int = 100, count: int = 100, steps: int = 25) -> Entry:
+    """Many small runs: one program here, one after the other there."""
+    problem, spec = dtlz.dtlz2(3), multi.NSGA2(population=count)
+    evolve = jax.jit(jax.vmap(lambda key: protocol.evolve(spec, problem, key, steps)))
+
+    def size(f: np.ndarray) -> dict[str, float]:
+        return {"|f|": float(np.linalg.norm(f, axis=-1).mean())}
+
+    def ours() -> dict[str, float]:
+        return size(np.asarray(evolve(jax.random.split(jax.random.key(0), seeds)).population.f))
+
+    def theirs(eliminate: bool) -> dict[str, float]:
+        peer = import_module("pymoo.algorithms.moo.nsga2").NSGA2
+        work = import_module("pymoo.problems").get_problem("dtlz2", n_var=12, n_obj=3)
+        solve = import_module("pymoo.optimize").minimize
+        run = lambda seed: solve(
+            work, peer(pop_size=count, eliminate_duplicates=eliminate), ("n_gen", steps), seed=seed
+        )
+        return size(np.stack([run(seed).pop.get("F") for seed in range(seeds)]))
+
+    contenders = [Contender("jaxgpu", ours)]
+    if _has("pymoo"):
+        version = metadata.version("pymoo")
+        for word, eliminate in (("as shipped", True), ("repeats kept", False)):
+            contenders.append(Contender(f"pymoo {version}, {word}", partial(theirs, eliminate)))
+    work = f"NSGA2, DTLZ2, m = 3, D = 12, {seeds} seeds, N = {count}, first {steps} generations"
+    return Entry("seeds", work, contenders, seeds * steps, "generations", rounds=3)
 
 
 def _contributions() -> Entry:

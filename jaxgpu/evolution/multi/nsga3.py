@@ -5,8 +5,9 @@ Jain & Deb (2014), doi:10.1109/TEVC.2013.2281534; U-NSGA-III's niching tournamen
 (2016), doi:10.1109/TEVC.2015.2459718.
 
 The intercepts are guarded as in the authors' later work (Blank, Deb & Roy 2019,
-doi:10.1007/978-3-030-12598-1_19): where the extreme points span no proper plane, or one that
-reaches beyond the worst point seen, the nadir is the worst of the first front.
+doi:10.1007/978-3-030-12598-1_19): where the extreme points span no proper plane, the nadir is the
+worst of the first front, and no intercept is beyond the worst point seen. Infeasible members set
+no scale.
 Association and niching take O(N) memory: see `lattice` and `niching`.
 """
 
@@ -42,7 +43,7 @@ class NSGA3:
 class Scale:
     """What the objectives are normalised by."""
 
-    ideal: Array  # [m] best value seen of each objective
+    ideal: Array  # [m] best value seen of each objective, of feasible members; infinite before
     worst: Array  # [m] worst value seen of each
     extreme: Array  # [m, m] member nearest to each axis, a row each
     nadir: Array  # [m] worst value on the front, by the plane through the extremes
@@ -97,9 +98,10 @@ def _(spec: NSGA3, state: State, key: Array) -> Array:
 def _(spec: NSGA3, state: State, x: Array, f: Array, violation: Array) -> State:
     n = spec.population
     both, rank, cut = ranked(state, Population(x, f, violation))
-    scale = rescale(state.scale, both.f, (rank == 0) & (both.violation <= 0))
-    span = (scale.nadir - scale.ideal)[None]
-    g = jnp.where(jnp.isfinite(both.f), (both.f - scale.ideal[None]) / span, 0)
+    feasible = both.violation <= 0
+    scale = rescale(state.scale, both.f, feasible, rank == 0)
+    origin = _known(scale.ideal)[None]
+    g = jnp.where(jnp.isfinite(both.f), (both.f - origin) / (scale.nadir[None] - origin), 0)
     niche, distance = associate(spec.directions, jnp.maximum(g, 0))
     kept = rank < cut
     taken = jnp.zeros(spec.directions.w.shape[0], jnp.int32).at[niche].add(kept.astype(jnp.int32))
@@ -119,17 +121,17 @@ def _(spec: NSGA3, state: State, x: Array, f: Array, violation: Array) -> State:
     )
 
 
-def rescale(scale: Scale, f: Array, front: Array) -> Scale:
-    """The scale after the members f [n, m], those of the first feasible front marked.
+def rescale(scale: Scale, f: Array, feasible: Array, front: Array) -> Scale:
+    """The scale after the members f [n, m], given which are feasible and in the first front.
 
     A front may be nearly flat in one objective, as in the first generations of DTLZ4, and its
     members must still spread along it: no range is too small to be normalised by.
     """
     m = f.shape[1]
-    known = jnp.all(jnp.isfinite(f), axis=1, keepdims=True)
-    ideal = jnp.minimum(scale.ideal, jnp.min(f, axis=0))
+    known = jnp.all(jnp.isfinite(f), axis=1, keepdims=True) & feasible[:, None]
+    ideal = jnp.minimum(scale.ideal, jnp.min(jnp.where(known, f, jnp.inf), axis=0))
     worst = jnp.maximum(scale.worst, jnp.max(jnp.where(known, f, -jnp.inf), axis=0))
-    origin = jnp.where(jnp.isfinite(ideal), ideal, 0)
+    origin = _known(ideal)
     front = front[:, None] & known
     edge = jnp.max(jnp.where(front, f, -jnp.inf), axis=0)
     nadir = jnp.where(jnp.isfinite(edge), edge, worst)
@@ -147,6 +149,11 @@ def rescale(scale: Scale, f: Array, front: Array) -> Scale:
     return Scale(ideal, worst, extreme, jnp.where(nadir > origin, nadir, origin + 1))
 
 
+def _known(ideal: Array) -> Array:
+    """0 where no feasible member has been seen: all are then ranked by their violations."""
+    return jnp.where(jnp.isfinite(ideal), ideal, 0)
+
+
 def _intercepts(extreme: Array, origin: Array, span: Array, fallback: Array, worst: Array) -> Array:
     """Where the plane through the extremes meets the axes, or the fallback where it does not."""
     m = origin.shape[0]
@@ -157,5 +164,4 @@ def _intercepts(extreme: Array, origin: Array, span: Array, fallback: Array, wor
     reach = 1 / plane
     off = jnp.sum(rows * plane[None], axis=1) - 1
     sound &= jnp.all(jnp.isfinite(reach) & (reach > 1e-6) & (jnp.abs(off) < 1e-2))
-    sound &= jnp.all(reach * span <= (1 + 1e-6) * (worst - origin))
-    return jnp.where(sound, origin + reach * span, fallback)
+    return jnp.where(sound, jnp.minimum(origin + reach * span, worst), fallback)

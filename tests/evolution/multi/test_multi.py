@@ -76,10 +76,24 @@ def test_nsga3_normalises_a_front_that_is_nearly_flat():
     f = jnp.exp2(-20.0) * jax.random.uniform(jax.random.key(0), (40, 3))
     unit = jnp.exp2(jnp.array([-40.0, -40.0, -40.0]))
     empty = protocol.init(SPECS["nsga3"], jax.random.key(0), dtlz.dtlz2(3, 7)).scale
-    front = jnp.arange(40) < 9
-    plain, scaled = rescale(empty, f, front), rescale(empty, f * unit[None], front)
+    front, all_of_them = jnp.arange(40) < 9, jnp.ones(40, bool)
+    plain, scaled = (rescale(empty, v, all_of_them, front) for v in (f, f * unit[None]))
     for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(scaled)):
         np.testing.assert_array_equal(a * jnp.broadcast_to(unit, a.shape), b)
+
+
+def test_nsga3_normalises_by_feasible_members_and_never_beyond_the_worst_of_them():
+    empty = protocol.init(SPECS["nsga3"], jax.random.key(0), dtlz.dtlz2(3, 7)).scale
+    # the plane through the first three meets the axes at 1, 1 and 16; the worst seen are 2, 2, 4
+    f = jnp.array([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0.25, 4.0], [2.0, 2, 3], [-9.0, 50, 50]])
+    feasible, front = jnp.arange(5) < 4, jnp.arange(5) < 3
+    got = rescale(empty, f, feasible, front)
+    np.testing.assert_array_equal(got.ideal, [0, 0, 0])
+    np.testing.assert_array_equal(got.worst, [2, 2, 4])
+    np.testing.assert_allclose(got.nadir, [1, 1, 4], rtol=1e-5)
+    # before any is feasible there is a scale all the same, which nothing remembers
+    none = rescale(empty, f, jnp.zeros(5, bool), front)
+    assert np.isfinite(none.nadir).all() and (none.nadir > 0).all() and np.isinf(none.ideal).all()
 
 
 @pytest.mark.slow

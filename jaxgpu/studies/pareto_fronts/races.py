@@ -1,0 +1,106 @@
+"""The problems of the study, how its runs are measured, and pymoo's runs of the same."""
+
+from dataclasses import dataclass
+from functools import partial
+from importlib import resources
+from io import BytesIO
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.evolution import multi, protocol
+from jaxgpu.evolution.indicators import hypervolume
+from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.nsga3 import State
+from jaxgpu.evolution.pareto import nondominated
+from jaxgpu.evolution.population import Population
+from jaxgpu.evolution.problem import Problem
+from jaxgpu.evolution.problems import dtlz
+from jaxgpu.evolution.problems.engineering import engineering
+from jaxgpu.run import Run, run
+
+DIVISIONS, MEMBERS, EVERY = 12, 92, 5  # 91 directions; generations between two measurements
+
+
+@dataclass(frozen=True)
+class Race:
+    """A problem of three objectives, and what they are."""
+
+    title: str
+    axes: tuple[str, str, str]
+    problem: str
+
+    def made(self) -> Problem:
+        """The problem itself."""
+        return dtlz.dtlz2(3) if self.problem == "DTLZ2" else engineering(self.problem)
+
+
+RACES = {
+    "car side impact": Race("Car side impact", ("mass", "pubic force", "velocity"), "CRE31"),
+    "rocket injector": Race(
+        "Rocket injector",
+        ("face temperature", "wall temperature", "tip temperature"),
+        "RE37",
+    ),
+    "DTLZ2": Race("DTLZ2", ("f1", "f2", "f3"), "DTLZ2"),
+}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What pymoo reached: `python -m benchmarks.pareto_fronts` writes it."""
+
+    low: np.ndarray  # [3] least value of each objective on its fronts
+    high: np.ndarray  # [3] greatest
+    volumes: np.ndarray  # [seeds, measurements] hypervolume below 1.1, in these units
+    front: np.ndarray  # [K, 3] of the seed whose last volume is the median one
+
+
+def peer(name: str) -> Peer:
+    """The stored runs of a race."""
+    stored = resources.files("jaxgpu.studies.pareto_fronts").joinpath("pymoo.npz").read_bytes()
+    with np.load(BytesIO(stored)) as file:
+        return Peer(*(file[f"{name} {part}"] for part in Peer.__dataclass_fields__))
+
+
+def volume(members: Population, low: Array, high: Array) -> Array:
+    """Hypervolume of the feasible members below 1.1 of the range from low to high."""
+    feasible = (members.violation <= 0)[:, None]
+    f = jnp.where(feasible, (members.f - low[None]) / (high - low)[None], 2.0)
+    return hypervolume(f, jnp.full(3, 1.1, f.dtype))
+
+
+def race(name: str, seeds: int, generations: int, seed: int, out: Path, resume: bool) -> Run:
+    """All seeds of NSGA-III at once; the history is the volume every few generations."""
+    problem, against = RACES[name].made(), peer(name)
+    spec = multi.NSGA3(das_dennis(3, DIVISIONS), population=MEMBERS)
+    low, high = (jnp.asarray(bound, jnp.float32) for bound in (against.low, against.high))
+
+    def step(state: State, key: Array) -> State:
+        def generation(i: Array, state: State) -> State:
+            keys = jax.random.split(jax.random.fold_in(key, i), seeds)
+            return jax.vmap(partial(protocol.step, spec, problem))(state, keys)
+
+        return jax.lax.fori_loop(0, EVERY, generation, state)
+
+    first, rest = jax.random.split(jax.random.key(seed))
+    start = jax.vmap(lambda key: protocol.init(spec, key, problem))
+    measure = lambda state: jax.vmap(partial(volume, low=low, high=high))(state.population)
+    begun = jax.jit(start)(jax.random.split(first, seeds))
+    steps = generations // EVERY
+    return run(step, begun, steps, key=rest, measure=measure, out=out, resume=resume)
+
+
+def front(members: Population, which: int) -> np.ndarray:
+    """The feasible, non-dominated members of one of the seeds, [K, 3]."""
+    f, violation = members.f[which], members.violation[which]
+    best = np.asarray(nondominated(f, violation)) & (np.asarray(violation) <= 0)
+    return np.asarray(f)[best]
+
+
+def middle(volumes: np.ndarray) -> int:
+    """The seed whose last volume is the median one. [seeds, measurements]."""
+    return int(np.argsort(volumes[:, -1], kind="stable")[len(volumes) // 2])

@@ -1,0 +1,73 @@
+"""The study `pareto-fronts`: as good as pymoo's stored runs, its pages, its options."""
+
+import base64
+import json
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import report
+from jaxgpu.evolution.population import Population
+from jaxgpu.studies import pareto_fronts
+from jaxgpu.studies.pareto_fronts import pictures, races
+
+
+@pytest.mark.slow
+def test_the_volumes_are_those_of_pymoo_at_equal_evaluations(tmp_path):
+    options = pareto_fronts.Options()
+    found = pareto_fronts.study(options, tmp_path, False)
+    lines = {(row[0], row[1].split()[0]): row for row in found.tables[0].rows}
+    for name in races.RACES:
+        ours, theirs = lines[name, "jaxgpu"], lines[name, "pymoo"]
+        # medians of 11 seeds differ by chance by about half of the spread between the quartiles
+        assert ours[2] > theirs[2] - 0.5 * max(theirs[4] - theirs[3], ours[4] - ours[3]), name
+    report.save(tmp_path, "pareto-fronts", options, found)
+    page = report.write(tmp_path).read_text()
+    assert page.count("<iframe") == 3 and page.count("<img") == 1
+    again = pareto_fronts.study(options, tmp_path, True)
+    assert again.tables[0].rows == found.tables[0].rows
+
+
+def test_the_stored_runs_are_fronts_whose_volumes_they_tell():
+    for name in races.RACES:
+        peer = races.peer(name)
+        assert peer.volumes.shape == (11, 50) and np.isfinite(peer.volumes).all()
+        f = np.full((races.MEMBERS, 3), 9.0, np.float32)
+        f[: len(peer.front)] = peer.front
+        members = Population(jnp.zeros((len(f), 0)), jnp.asarray(f), jnp.zeros(len(f)))
+        got = races.volume(members, *(jnp.asarray(b) for b in (peer.low, peer.high)))
+        last = peer.volumes[:, -1]
+        np.testing.assert_allclose(got, last[races.middle(peer.volumes)], rtol=1e-6)
+        assert got == np.float32(np.median(last)) or abs(got - np.median(last)) < 1e-6
+
+
+def test_infeasible_members_have_no_volume():
+    f = jnp.array([[0.1, 0.1, 0.1], [0.6, 0.6, 0.6]])
+    members = Population(jnp.zeros((2, 0)), f, jnp.array([1.0, 0.0]))
+    got = races.volume(members, jnp.zeros(3), jnp.ones(3))
+    np.testing.assert_allclose(got, 0.5**3, rtol=1e-5)
+
+
+def test_a_page_holds_its_points_and_cannot_be_broken_out_of():
+    fronts = {"ours</script>": np.eye(3), "theirs": np.zeros((1, 3))}
+    one = pictures.viewer(("a", "b", "c"), fronts, np.array([[0, 0, 0], [1, 1, 2]]), "caption")
+    page = base64.b64decode(one.data).decode()
+    assert one.mime == "text/html" and page.count("</script>") == 1
+    data = json.loads(re.search(r"const data = (.*);", page)[1])
+    assert data["high"] == [1, 1, 2] and data["sets"][0]["points"] == np.eye(3).tolist()
+    assert [s["name"] for s in data["sets"]] == list(fronts)
+
+
+@pytest.mark.parametrize(
+    "option, sentence",
+    [
+        ({"generations": 52}, "generations: 52; must be a multiple of 5"),
+        ({"generations": 255}, "50 to 250"),
+        ({"seeds": 2}, "seeds: 2; must be at least 3"),
+    ],
+)
+def test_options_out_of_range_are_named(option, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        pareto_fronts.Options(**option)
