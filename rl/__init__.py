@@ -9,6 +9,7 @@ from jaxgpu.rl.envs.reach import Reach
 from jaxgpu.rl.evolve import ES
 from jaxgpu.rl.learn import Learner, Scores, evaluate, interquartile_mean, learn, train
 from jaxgpu.rl.ppo import PPO
+from jaxgpu.rl.pqn import PQN
 from jaxgpu.rl.shac import SHAC
 from jaxgpu.rl.spaces import Box, Discrete
 from jaxgpu.rl.vectorize import Outcome, Vector, vectorize
@@ -21,6 +22,7 @@ __all__ = [
     "MountainCarContinuous",
     "Pendulum",
     "PPO",
+    "PQN",
     "SHAC",
     "Reach",
     "Learner",

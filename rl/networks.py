@@ -21,12 +21,14 @@ class MLP(nn.Module):
     hidden: Sequence[int] = (64, 64)
     scale: float = 1.0
     activation: Callable[[Array], Array] = nn.tanh
+    level: bool = False  # LayerNorm before each activation
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         """[..., inputs] to [..., outputs]."""
         for width in self.hidden:
-            x = self.activation(self._dense(width, 2**0.5)(x))
+            x = self._dense(width, 2**0.5)(x)
+            x = self.activation(nn.LayerNorm()(x) if self.level else x)
         return self._dense(self.outputs, self.scale)(x)
 
     def _dense(self, width: int, scale: float) -> nn.Dense:
