@@ -10,11 +10,12 @@ and to predict the stars. `Hermite.pairing` regularises close pairs of stars.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import binaries, massless, pairing, pairs, sight, tiles
+from jaxgpu.physics.nbody import binaries, hosts, massless, pairing, pairs, sight, tiles
 from jaxgpu.physics.nbody.blocks import (
     Hermite,
     Population,
@@ -61,6 +62,9 @@ def init(spec: Hermite, stars: Array, tracers: Array) -> State:
     if spec.pairing.slots > 0:
         now = jnp.ones((), stars.dtype)
         bodies, slots, refused = pairing.form_all(spec, bodies, slots, now)
+        near = partial(hosts.seen, spec, stars, bodies, slots, now)
+        pull = sight.seen_by_tracers(spec, slots, stars, now)
+        swarm = hosts.advance(spec, swarm, swarm.t == now, pull, near)
     return State(bodies, swarm, slots, none, steps, none, refused)
 
 
@@ -108,16 +112,19 @@ def _block(spec: Hermite, state: State, now: Array) -> State:
     plain = lambda some, x: pairs.pull(x, sources, spec.m, spec.softening)
     refused = jnp.int32(0)
     if spec.pairing.slots == 0:
-        tracers, low_t = _followed(spec, tracers, late, plain, now)
         stars, low_s = _advanced(spec, stars, due, plain, sources, now)
+        tracers, low_t = _followed(spec, tracers, late, plain, now)
     else:
         slots = binaries.caught_up(spec, stars, slots, now)
         # a pair that is to be dissolved is brought to the next time at which stars are due
         due = due.at[slots.first].max(slots.leave & jnp.any(due), mode="drop")
         on_tracers = sight.seen_by_tracers(spec, slots, sources, now)
-        tracers, low_t = _followed(spec, tracers, late, on_tracers, now)
         on_stars = sight.seen_by_stars(spec, slots, sources, due, now)
         stars, low_s = _advanced(spec, stars, due, on_stars, sources, now)
+        alone = late & (tracers.host == spec.m.shape[0])
+        tracers, low_t = _followed(spec, tracers, alone, on_tracers, now)
+        near = partial(hosts.seen, spec, sources, stars, slots, now)
+        tracers = hosts.advance(spec, tracers, late, on_tracers, near)
         stars, slots = pairing.dissolve(spec, stars, slots, now)
         stars, slots, refused = pairing.form(spec, stars, slots, now)
     count = jnp.stack([jnp.sum(who, dtype=jnp.int32) for who in (due, late)])

@@ -27,11 +27,12 @@ class Massless:
 
     x: Array  # [6, M] position and velocity
     a: Array  # [6, M] acceleration and jerk
-    s: Array  # [6, M] snap and crackle
-    past: Array  # [6, M] acceleration and jerk at the start of the last step
+    s: Array  # [6, M] snap and crackle; with a host, position and velocity relative to it
+    past: Array  # [6, M] acceleration and jerk a step ago; with a host, the tide and its derivative
     gap: Array  # [M] length of the last step, time; 0 where it is forgotten
     t: Array  # [M] time of the state, as a part of the interval: a dyadic number, exactly
     dt: Array  # [M] step to take next, as a part of the interval: a power of two, exactly
+    host: Array  # [M] int32: the star it is close to, see `hosts`; N for none
 
 
 def begun(spec: Hermite, x: Array, stars: Array, among: Array) -> Massless:
@@ -46,7 +47,9 @@ def begun(spec: Hermite, x: Array, stars: Array, among: Array) -> Massless:
     a, snap = pull_and_snap(spec, x, stars, among, spec.m)
     end = jnp.ones(x.shape[1], x.dtype)
     s = jnp.concatenate([snap, jnp.zeros_like(snap)])
-    return Massless(x, a, s, jnp.zeros_like(a), jnp.zeros_like(end), end, first_step(spec, a, snap))
+    alone = jnp.full(x.shape[1], spec.m.shape[0], jnp.int32)
+    dt = first_step(spec, a, snap)
+    return Massless(x, a, s, jnp.zeros_like(a), jnp.zeros_like(end), end, dt, alone)
 
 
 def predicted(spec: Hermite, group: Massless, now: Array) -> Array:
@@ -87,7 +90,7 @@ def corrected(spec: Hermite, old: Massless, f: Array, now: Array) -> tuple[Massl
     error = jnp.where(known[0], size(h**4 * alpha / 30), jnp.inf)
     dt, low = next_step(spec, old.dt, _wanted(spec, f, s, h[0], error), now)
     time = jnp.full_like(old.t, now)
-    return Massless(jnp.concatenate([x, v]), f, s, old.a, h[0], time, dt), low
+    return Massless(jnp.concatenate([x, v]), f, s, old.a, h[0], time, dt, old.host), low
 
 
 def _wanted(spec: Hermite, f: Array, s: Array, h: Array, error: Array) -> Array:

@@ -63,6 +63,7 @@ def test_a_polynomial_of_degree_five_is_followed_exactly(x64, seed):
         jnp.array([g]),
         jnp.zeros(1),
         jnp.full(1, h),
+        jnp.ones(1, jnp.int32),
     )
     spec = hermite.Hermite(jnp.ones(1), interval=1.0)
     new, _ = massless.corrected(spec, old, at(h, 0, 1)[:, None], jnp.asarray(h))
@@ -95,10 +96,10 @@ def test_a_step_much_longer_ago_is_forgotten(x64):
     """The result is that of two ends alone where the last step was over four times this one."""
     f = jnp.asarray(np.random.default_rng(0).normal(size=(6, 1)))
     spec = hermite.Hermite(jnp.ones(1), interval=1.0)
-    zero, one = jnp.zeros((6, 1)), jnp.ones(1)
+    zero, one, alone = jnp.zeros((6, 1)), jnp.ones(1), jnp.ones(1, jnp.int32)
     new = {}
     for gap in (0.0, 0.49, 0.51, 1.0):
-        old = massless.Massless(zero, zero, zero, zero + 3, gap * one, 0 * one, one / 8)
+        old = massless.Massless(zero, zero, zero, zero + 3, gap * one, 0 * one, one / 8, alone)
         new[gap] = np.asarray(massless.corrected(spec, old, f, jnp.asarray(0.125))[0].x)
     np.testing.assert_array_equal(new[0.0], new[0.51])
     np.testing.assert_array_equal(new[0.0], new[1.0])
