@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.physics.nbody import pairs
+from jaxgpu.physics.nbody.tide import Alone, Tide
 from jaxgpu.pytree import pytree, static
 
 
@@ -33,6 +34,7 @@ class Hermite:
     softening: Array | float = 0.0  # [] length; 0 for none
     interval: Array | float = 0.125  # [] time that one call of `step` covers
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
+    tide: Tide | Alone = Alone()  # of a galaxy
     longest: int = static(default=2)  # steps are at most interval / 2^longest
     shortest: int = static(default=40)  # and at least interval / 2^shortest
     tile: int = static(default=16)  # bodies advanced together, on a CPU

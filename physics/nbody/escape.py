@@ -2,12 +2,16 @@
 
 As NBODY6 counts them (Aarseth 2003, Gravitational N-Body Simulations, sect. 9.6): beyond a radius
 about the density centre, twice the tidal one in a tide, and unbound where the cluster is alone.
-Bodies are marked and stay where they are, so shapes never change.
+Bodies are marked and stay where they are, so shapes never change. A massless body that has left may
+be `halted`: it keeps its last state and costs no force any more.
 """
+
+from dataclasses import replace
 
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.physics.nbody.massless import Massless
 from jaxgpu.pytree import pytree
 
 
@@ -60,3 +64,9 @@ def noted(
     put = lambda value, old: jnp.where(new, value, old)
     speed, energy = put(jnp.sqrt(v2), escapes.speed), put(energy, escapes.energy)
     return Escapes(escapes.gone | new, put(time, escapes.time), speed, energy)
+
+
+def halted(tracers: Massless, gone: Array) -> Massless:
+    """Massless bodies, of which those that are `gone` [M] are never due again."""
+    never = jnp.where(gone, jnp.inf, tracers.dt)
+    return replace(tracers, dt=never)

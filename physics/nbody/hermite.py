@@ -6,7 +6,8 @@ N-Body Simulations, eq. 2.13). Units in which G = 1.
 
 Stars are stepped to fourth order, massless bodies, which are targets only, to sixth (`massless`).
 A step of K due bodies costs N K pairs, and every block O(N + M) to find out who is due (`tiles`)
-and to predict the stars. `Hermite.pairing` regularises close pairs of stars.
+and to predict the stars. `Hermite.pairing` regularises close pairs of stars; `Hermite.tide` lets
+the cluster fall through a galaxy, where it acts on stars, centres of pairs and massless bodies.
 """
 
 from dataclasses import replace
@@ -28,6 +29,7 @@ from jaxgpu.physics.nbody.blocks import (
 from jaxgpu.physics.nbody.massless import Massless
 from jaxgpu.physics.nbody.sight import Pull
 from jaxgpu.physics.nbody.slots import Slots, empty
+from jaxgpu.physics.nbody.tide import Origin
 from jaxgpu.pytree import pytree
 
 
@@ -42,30 +44,38 @@ class State:
     steps: Array  # [2] float: steps of stars and of tracers so far
     floored: Array  # [] int32: steps that should have been shorter than the shortest
     refused: Array  # [] int32: how often a close pair found no slot free
+    origin: Origin  # in the galaxy, of what positions are relative to
 
 
-def init(spec: Hermite, stars: Array, tracers: Array) -> State:
-    """The state for stars [6, N] and massless bodies [6, M], positions over velocities."""
+def init(spec: Hermite, stars: Array, tracers: Array, origin: Origin | None = None) -> State:
+    """The state for stars [6, N] and massless bodies [6, M], positions over velocities.
+
+    origin: position and velocity in the galaxy of what positions are relative to; where there is a
+        tide.
+    """
     if stars.ndim != 2 or stars.shape != (6, spec.m.shape[0]):
         shape = list(stars.shape)
         raise ValueError(f"hermite.init: stars {shape}; must be [6, {spec.m.shape[0]}], as m is")
     if tracers.ndim != 2 or tracers.shape[0] != 6:
         raise ValueError(f"hermite.init: tracers {list(tracers.shape)}; must be [6, M]; M may be 0")
 
+    origin = Origin.nowhere(stars) if origin is None else origin
+    tide = partial(spec.tide.on, spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype))
     among = pairs.pull(stars, stars, spec.m, spec.softening)[:3]
     a, snap = pull_and_snap(spec, stars, stars, among, spec.m)
     end = jnp.ones(stars.shape[1], stars.dtype)  # as between any two calls of `step`
+    a = a + tide(stars)
     bodies = Population(stars, a, end, first_step(spec, a, snap))
-    swarm = massless.begun(spec, tracers, stars, among)
+    swarm = massless.begun(spec, tracers, stars, among, tide)
     none, steps = jnp.zeros((), jnp.int32), jnp.zeros(2, stars.dtype)
     slots, refused = empty(spec), none
     if spec.pairing.slots > 0:
         now = jnp.ones((), stars.dtype)
         bodies, slots, refused = pairing.form_all(spec, bodies, slots, now)
         near = partial(hosts.seen, spec, stars, bodies, slots, now)
-        pull = sight.seen_by_tracers(spec, slots, stars, now)
+        pull = _with(tide, sight.seen_by_tracers(spec, slots, stars, now))
         swarm = hosts.advance(spec, swarm, swarm.t == now, pull, near)
-    return State(bodies, swarm, slots, none, steps, none, refused)
+    return State(bodies, swarm, slots, none, steps, none, refused, origin)
 
 
 def points(spec: Hermite, state: State) -> Array:
@@ -99,17 +109,19 @@ def step(spec: Hermite, state: State) -> State:
         state, _ = carry
         due = [group.t + group.dt for group in (state.stars, state.tracers)]
         now = jnp.minimum(jnp.min(due[0]), jnp.min(due[1], initial=jnp.inf))
-        return _block(spec, state, now), now
+        return _block(spec, state, now, partial(spec.tide.on, path, now)), now
 
-    return lax.while_loop(unfinished, block, (begin, jnp.zeros((), state.steps.dtype)))[0]
+    path = spec.tide.path(state.origin, spec.interval)
+    end = lax.while_loop(unfinished, block, (begin, jnp.zeros((), state.steps.dtype)))[0]
+    return replace(end, origin=spec.tide.moved(path, state.origin))
 
 
-def _block(spec: Hermite, state: State, now: Array) -> State:
+def _block(spec: Hermite, state: State, now: Array, tide: pairing.Outside) -> State:
     """Everybody who is due brought to `now`; what happens to stars depends on stars alone."""
     stars, slots, tracers = state.stars, state.slots, state.tracers
     sources = lax.optimization_barrier(predicted(spec, stars, now))
     due, late = stars.t + stars.dt == now, tracers.t + tracers.dt == now
-    plain = lambda some, x: pairs.pull(x, sources, spec.m, spec.softening)
+    plain = lambda some, x: pairs.pull(x, sources, spec.m, spec.softening) + tide(x)
     refused = jnp.int32(0)
     if spec.pairing.slots == 0:
         stars, low_s = _advanced(spec, stars, due, plain, sources, now)
@@ -118,19 +130,24 @@ def _block(spec: Hermite, state: State, now: Array) -> State:
         slots = binaries.caught_up(spec, stars, slots, now)
         # a pair that is to be dissolved is brought to the next time at which stars are due
         due = due.at[slots.first].max(slots.leave & jnp.any(due), mode="drop")
-        on_tracers = sight.seen_by_tracers(spec, slots, sources, now)
-        on_stars = sight.seen_by_stars(spec, slots, sources, due, now)
+        on_tracers = _with(tide, sight.seen_by_tracers(spec, slots, sources, now))
+        on_stars = _with(tide, sight.seen_by_stars(spec, slots, sources, due, now))
         stars, low_s = _advanced(spec, stars, due, on_stars, sources, now)
         alone = late & (tracers.host == spec.m.shape[0])
         tracers, low_t = _followed(spec, tracers, alone, on_tracers, now)
         near = partial(hosts.seen, spec, sources, stars, slots, now)
         tracers = hosts.advance(spec, tracers, late, on_tracers, near)
-        stars, slots = pairing.dissolve(spec, stars, slots, now)
+        stars, slots = pairing.dissolve(spec, stars, slots, now, tide)
         stars, slots, refused = pairing.form(spec, stars, slots, now)
     count = jnp.stack([jnp.sum(who, dtype=jnp.int32) for who in (due, late)])
     steps = state.steps + count.astype(state.steps.dtype)
     floored, refused = state.floored + low_s + low_t, state.refused + refused
-    return State(stars, tracers, slots, state.blocks + 1, steps, floored, refused)
+    blocks = state.blocks + 1
+    return State(stars, tracers, slots, blocks, steps, floored, refused, state.origin)
+
+
+def _with(tide: pairing.Outside, pull: Pull) -> Pull:
+    return lambda some, x: pull(some, x) + tide(x)
 
 
 def _advanced(

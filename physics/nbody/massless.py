@@ -10,6 +10,8 @@ long as Aarseth's criterion allows a star.
 Nothing feels these bodies: they are targets of the pair sum alone.
 """
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -35,7 +37,7 @@ class Massless:
     host: Array  # [M] int32: the star it is close to, see `hosts`; N for none
 
 
-def begun(spec: Hermite, x: Array, stars: Array, among: Array) -> Massless:
+def begun(spec: Hermite, x: Array, stars: Array, among: Array, tide: Callable) -> Massless:
     """Massless bodies at `x` [6, M] between two steps.
 
     Args:
@@ -43,8 +45,10 @@ def begun(spec: Hermite, x: Array, stars: Array, among: Array) -> Massless:
         x: positions over velocities.
         stars: those of the stars [6, N].
         among: acceleration [3, N] of the stars.
+        tide: acceleration and jerk [6, M] from outside.
     """
     a, snap = pull_and_snap(spec, x, stars, among, spec.m)
+    a = a + tide(x)
     end = jnp.ones(x.shape[1], x.dtype)
     s = jnp.concatenate([snap, jnp.zeros_like(snap)])
     alone = jnp.full(x.shape[1], spec.m.shape[0], jnp.int32)

@@ -6,6 +6,7 @@ too much disturbed. Both happen at the time of a block, where all bodies concern
 change no position or velocity.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jax
@@ -23,9 +24,12 @@ from jaxgpu.physics.nbody.blocks import (
 )
 from jaxgpu.physics.nbody.slots import Slots, empty, extent, weights
 
+# positions over velocities [6, K] -> acceleration and jerk [6, K] from outside
+type Outside = Callable[[Array], Array]
+
 
 def dissolve(
-    spec: Hermite, stars: Population, slots: Slots, now: Array
+    spec: Hermite, stars: Population, slots: Slots, now: Array, outside: Outside = jnp.zeros_like
 ) -> tuple[Population, Slots]:
     """Split all pairs that are to leave and whose centres are at `now`."""
 
@@ -35,7 +39,7 @@ def dissolve(
     def one(carry: tuple[Population, Slots]) -> tuple[Population, Slots]:
         stars, slots = carry
         q = jnp.argmax(_to_leave(stars, slots, now))
-        return _split(spec, stars, slots, q, now)
+        return _split(spec, stars, slots, q, now, outside)
 
     return lax.while_loop(waiting, one, (stars, slots))
 
@@ -45,7 +49,7 @@ def _to_leave(stars: Population, slots: Slots, now: Array) -> Array:
 
 
 def _split(
-    spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array
+    spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array, outside: Outside
 ) -> tuple[Population, Slots]:
     slots = arrived(spec, stars, slots, q, now)
     sources = predicted(spec, stars, now)
@@ -56,7 +60,7 @@ def _split(
     slots = jax.tree.map(lambda all, none: all.at[..., q].set(none[..., q]), slots, free)
     x = jnp.stack([all.one[:, q], all.two[:, q]], 1)
     stars = replace(stars, x=stars.x.at[:, both].set(x), t=stars.t.at[both].set(now))
-    return _begun(spec, stars, slots, both, now), slots
+    return _begun(spec, stars, slots, both, now, outside), slots
 
 
 def arrived(spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array) -> Slots:
@@ -73,7 +77,9 @@ def arrived(spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array
     return jax.tree.map(lambda all, one: all.at[..., q].set(one), slots, pair)
 
 
-def _begun(spec: Hermite, stars: Population, slots: Slots, who: Array, now: Array) -> Population:
+def _begun(
+    spec: Hermite, stars: Population, slots: Slots, who: Array, now: Array, outside: Outside
+) -> Population:
     """`stars` with new forces and first steps for those of `who` [K], which are at `now`."""
     sources = predicted(spec, stars, now)
     a = stars.a[:3] + spec.interval * (now - stars.t)[None] * stars.a[3:]
@@ -81,6 +87,7 @@ def _begun(spec: Hermite, stars: Population, slots: Slots, who: Array, now: Arra
     f, snap = pull_and_snap(spec, sources[:, who], sources, a, mass)
     nobody = jnp.full(who.shape, -1, jnp.int32)
     f = f + sight.in_full(sources[:, who], nobody, sight.near_members(spec, slots, sources, now))
+    f = f + outside(sources[:, who])
     dt = fitting_step(spec, jnp.min(first_step(spec, f, snap)), now)
     return replace(stars, a=stars.a.at[:, who].set(f), dt=stars.dt.at[who].set(dt))
 

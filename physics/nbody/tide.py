@@ -43,6 +43,10 @@ class Alone:
         """Zeros [9, K]."""
         return jnp.zeros((9, points.shape[1]), points.dtype)
 
+    def on(self, path: tuple[()], fraction: Array, points: Array) -> Array:
+        """Zeros [6, K]."""
+        return jnp.zeros_like(points)
+
     def moved(self, path: tuple[()], origin: Origin) -> Origin:
         """The origin, which stays."""
         return origin
@@ -78,6 +82,11 @@ class Tide:
         there = potentials.derivatives(self.field, at[:3], at[3:6], at[6:])
         own = potentials.derivatives(self.field, x, v, a)
         return jnp.concatenate(there) - jnp.concatenate(own)[:, None]
+
+    def on(self, path: Film, fraction: Array, points: Array) -> Array:
+        """Acceleration and jerk [6, K] relative to the origin, of `points` [6, K]."""
+        still = jnp.zeros_like(points[:3])
+        return self.pull(path, fraction, jnp.concatenate([points, still]))[:6]
 
     def moved(self, path: Film, origin: Origin) -> Origin:
         """The origin at the end of the interval."""
