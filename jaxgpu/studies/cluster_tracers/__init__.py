@@ -1,0 +1,137 @@
+"""Star clusters and their massless bodies: three densities, alone and in the tide of a galaxy.
+
+Stars of a Kroupa mass function and many massless bodies begin as the same Plummer sphere. What
+massless bodies do is held against what Flammini Dotti et al. (2025, A&A 693, A166) found with
+NBODY6++GPU-MASSLESS: they do not segregate, follow the potential, and escape at a rate that the
+core's collapse sets. There is no stellar evolution here and pairs are regularised, so that
+a cluster alone is the same at every density, in its own units of time; the tide tells them apart.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.physics.nbody import blocks, cluster, masses, models, potentials, tide, units
+from jaxgpu.precision import in_float64, reassociated
+from jaxgpu.pytree import pytree
+from jaxgpu.report import Report
+from jaxgpu.run import Run, run
+from jaxgpu.studies.cluster_tracers.findings import written
+from jaxgpu.studies.cluster_tracers.measures import measured
+
+PLACE, SPEED = 8000.0, 220.0  # of the orbit in the galaxy, pc and km/s
+HALF_MASS = 0.7686  # radius of a Plummer sphere, virial radii
+SLOTS = 16  # regularised pairs at a time
+
+
+@dataclass(frozen=True)
+class Options:
+    """How many bodies, how dense, how long."""
+
+    stars: int = 1000
+    """Stars, of a Kroupa mass function from 0.08 solar masses on."""
+    tracers: int = 10_000
+    """Massless bodies."""
+    seeds: int = 8
+    """Clusters of each kind; errors are those of the mean over them."""
+    time: int = 40
+    """How long, in N-body units: a crossing takes 2.8 of them."""
+    radii: tuple[float, float, float] = (0.5, 1.0, 2.0)
+    """Half-mass radii, pc."""
+    heaviest: float = 20.0
+    """Largest mass of a star, in solar masses."""
+    eta: float = 0.02
+    """Accuracy of the steps."""
+
+    def __post_init__(self):
+        if self.stars < 32 or self.tracers < 32:
+            given = f"stars: {self.stars}, tracers: {self.tracers}"
+            raise ValueError(f"{given}; must be at least 32 each, or radii mean nothing")
+        if self.seeds < 1 or self.time < 2:
+            given = f"seeds: {self.seeds}, time: {self.time}"
+            raise ValueError(f"{given}; must be at least 1 and 2")
+        if not 0 < min(self.radii) or len(set(self.radii)) < 3:
+            raise ValueError(f"radii: {self.radii}; must be three different ones, positive, in pc")
+        if not 1 <= self.heaviest <= 150:
+            raise ValueError(f"heaviest: {self.heaviest}; must be from 1 to 150 solar masses")
+
+
+@pytree
+class Kind:
+    """A cluster to run: its spec, the edge of it, and where it is."""
+
+    spec: blocks.Hermite
+    edge: Array  # [] beyond it bodies have escaped
+    now: cluster.Cluster
+
+
+@in_float64
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Run all clusters in one program, one after the other, and compare their massless bodies."""
+    keys = jax.random.split(jax.random.key(0), options.seeds)
+    kinds = [kind(options, key, radius) for key in keys for radius in (None, *options.radii)]
+    all = jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
+    done = together(options, all, out, resume)
+    cluster.complain(kinds[0].spec, jax.tree.map(jnp.sum, done.state.now.bodies))
+    return written(options, done, scales(options, np.asarray(done.state.spec.m)))
+
+
+def kind(options: Options, key: Array, radius: float | None) -> Kind:
+    """A cluster of a half-mass radius in pc in the tide, or alone; stars are the same for a key."""
+    by_mass, by_place, by_swarm = jax.random.split(key, 3)
+    law = masses.kroupa(0.08, options.heaviest)
+    solar = masses.draw(by_mass, law, options.stars)
+    m = solar / jnp.sum(solar)
+    stars = models.virial(models.plummer(by_place, options.stars), m)
+    swarm = models.plummer(by_swarm, options.tracers)
+    gm, v, edge = 0.0, 0.0, 20.0
+    place, total = PLACE, float(jnp.sum(solar))
+    if radius is not None:
+        scale = units.Scale(mass=total, length=radius / HALF_MASS)
+        gm = SPEED**2 * PLACE / units.G / total
+        place, v = PLACE / scale.length, SPEED / scale.velocity
+        edge = 2 * float(potentials.tidal_radius(1.0, gm, place))
+    spec = blocks.Hermite(
+        m,
+        jnp.asarray(options.eta),
+        pairing=blocks.Pairing(close=jnp.asarray(1 / options.stars), slots=SLOTS),
+        tide=tide.Tide(potentials.PointMass(jnp.asarray(gm))),
+    )
+    origin = tide.Origin(jnp.array([place, 0, 0.0]), jnp.array([0, v, 0.0]))
+    return Kind(spec, jnp.asarray(edge), _begun(spec, stars, swarm, origin))
+
+
+_begun = jax.jit(cluster.begin)
+
+
+def together(options: Options, all: Kind, out: Path, resume: bool) -> Run:
+    """All clusters, half a unit of time a step; one compilation, and one checkpoint, for all."""
+
+    def half(one: Kind) -> Kind:
+        go = lambda _, now: cluster.step(one.spec, now, one.edge)
+        return Kind(one.spec, one.edge, lax.fori_loop(0, 4, go, one.now))
+
+    @reassociated
+    def step(all: Kind) -> Kind:
+        return lax.map(half, all)
+
+    def measure(all: Kind) -> dict[str, Array]:
+        rows = lax.map(lambda one: measured(one.spec, one.now), all)
+        first = jax.tree.map(lambda leaf: leaf[1], all)  # the densest in the tide
+        seen = jnp.concatenate([first.now.bodies.stars.x[:3], first.now.bodies.tracers.x[:3]], 1)
+        return rows | {"film": seen.astype(jnp.float32)}
+
+    return run(step, all, 2 * options.time, measure=measure, out=out, resume=resume)
+
+
+def scales(options: Options, m: np.ndarray) -> dict[str, float]:
+    """Million years in a unit of time, by the name of the density; a mean cluster's."""
+    total = float(masses.mean(masses.kroupa(0.08, options.heaviest))) * options.stars
+    return {
+        f"{radius:g} pc": units.Scale(mass=total, length=radius / HALF_MASS).time
+        for radius in options.radii
+    }

@@ -1,0 +1,66 @@
+"""What is measured of a cluster at each moment, and what it says over all seeds."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics.nbody import blocks, cluster, diagnostics, hermite
+
+FRACTIONS = (0.1, 0.5, 0.9)
+HEAVY = 20  # one star in so many counts as heavy
+
+
+def measured(spec: blocks.Hermite, now: cluster.Cluster) -> dict[str, Array]:
+    """Radii [F] of heavy stars, light stars and massless bodies about the core, and its radius."""
+    x = hermite.points(spec, now.bodies)
+    m = spec.m
+    centre, core = diagnostics.core(x, m)
+    fractions = jnp.asarray(FRACTIONS)
+    order = jnp.sort(m)
+    count = m.shape[0]
+    heavy, light = m >= order[count - max(count // HEAVY, 3)], m < order[count // 2]
+    radii = lambda x, who: diagnostics.lagrangian_radii(x, who.astype(m.dtype), centre, fractions)
+    kinetic, potential = diagnostics.energy(x, m)
+    return {
+        "heavy": radii(x, heavy & ~now.stars_gone.gone),
+        "light": radii(x, light & ~now.stars_gone.gone),
+        "swarm": radii(now.bodies.tracers.x, ~now.gone.gone),
+        "core": core,
+        "energy": kinetic + potential,
+        "gone": jnp.sum(now.gone.gone, dtype=jnp.int32),
+        "pairs": jnp.sum(now.bodies.slots.first < count, dtype=jnp.int32),
+    }
+
+
+def smooth(series: np.ndarray, width: int = 5) -> np.ndarray:
+    """Running median [T, ...] along time."""
+    pad = np.pad(series, [(width // 2, width // 2)] + [(0, 0)] * (series.ndim - 1), mode="edge")
+    return np.median(np.lib.stride_tricks.sliding_window_view(pad, width, 0), -1)
+
+
+def collapse(core: np.ndarray) -> np.ndarray:
+    """Index [R] of the moment of the smallest core of each cluster, from its radii [T, R]."""
+    return np.argmin(smooth(core), 0)
+
+
+def slope(radii: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """d ln r / dt [R] by least squares over the second half, from radii [T, R]."""
+    half = len(times) // 2
+    t = times[half:] - times[half:].mean()
+    return t @ np.log(radii[half:]) / (t @ t)
+
+
+def mean(values: np.ndarray) -> tuple[float, float]:
+    """Mean and its standard error; nan where there is but one value."""
+    values = values[np.isfinite(values)]
+    if len(values) < 2:
+        return float(values.mean()) if len(values) else np.nan, np.nan
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def rates(gone: np.ndarray, times: np.ndarray, turn: np.ndarray, count: int) -> np.ndarray:
+    """Escapes a unit of time and a thousand bodies [2, R], before and after the moment `turn`."""
+    runs = np.arange(gone.shape[1])
+    at, end = gone[turn, runs], gone[-1]
+    after = np.where(times[-1] > times[turn], times[-1] - times[turn], np.nan)
+    return 1000 / count * np.stack([at / times[turn], (end - at) / after])

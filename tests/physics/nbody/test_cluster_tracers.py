@@ -1,0 +1,89 @@
+"""The study `cluster-tracers`: what it measures, what it says, what it refuses."""
+
+import base64
+import io
+
+import jax
+import numpy as np
+import pytest
+from PIL import Image
+
+from jaxgpu import report
+from jaxgpu.studies import cluster_tracers, studies
+from jaxgpu.studies.cluster_tracers import measures
+
+T = np.linspace(0.5, 20, 40)
+
+
+def test_slopes_are_those_of_an_exponential():
+    """Whatever the first half does."""
+    radii = np.exp(np.outer(T, [0.05, -0.02]))
+    radii[:10] = 7
+    np.testing.assert_allclose(measures.slope(radii, T), [0.05, -0.02], rtol=1e-12)
+
+
+def test_the_collapse_is_the_smallest_core_but_for_a_single_moment():
+    core = np.abs(T - 12)[:, None] + 1 + np.zeros(2)
+    core[3, 0] = 0.1
+    # the median of five about the lowest equals that one earlier
+    np.testing.assert_allclose(T[measures.collapse(core)], 12, atol=0.5)
+
+
+def test_rates_are_escapes_over_time_and_bodies():
+    """Two a unit until 10, five a unit after, of 500 bodies."""
+    gone = np.where(T < 10, 2 * T, 20 + 5 * (T - 10))[:, None]
+    turn = np.array([np.flatnonzero(T == 10)[0]])
+    np.testing.assert_allclose(measures.rates(gone, T, turn, 500)[:, 0], [4, 10])
+
+
+def test_a_mean_has_its_error_and_one_value_has_none():
+    mean, error = measures.mean(np.array([1.0, 2, 3, np.nan]))
+    assert mean == 2 and error == pytest.approx(1 / np.sqrt(3))
+    assert np.isnan(measures.mean(np.array([4.0]))[1])
+
+
+@pytest.mark.parametrize(
+    "option, sentence",
+    [
+        ({"stars": 5}, "stars: 5, tracers: 10000; must be at least 32 each"),
+        ({"seeds": 0}, "seeds: 0, time: 40; must be at least 1 and 2"),
+        ({"radii": (1.0, 1.0, 2.0)}, "must be three different ones, positive, in pc"),
+        ({"heaviest": 0.5}, "heaviest: 0.5; must be from 1 to 150 solar masses"),
+    ],
+)
+def test_bad_options_get_a_sentence(option, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        cluster_tracers.Options(**option)
+
+
+@pytest.mark.slow
+def test_the_study_reports_and_resumes(tmp_path):
+    """Four clusters of one seed; the stars of all begin alike, and alone and dense evolve alike."""
+    options = cluster_tracers.Options(stars=40, tracers=100, seeds=1, time=2)
+    found = cluster_tracers.study(options, tmp_path / "run", False)
+    assert "cluster-tracers" in [study.name for study in studies()]
+    assert [len(table.rows) for table in found.tables] == [4, 4, 3]
+    assert len(found.findings) == 7 and "P5" in found.findings[4]
+    film = Image.open(io.BytesIO(base64.b64decode(found.figures[0].data)))
+    assert film.n_frames == 4
+    again = cluster_tracers.study(options, tmp_path / "run", True)
+    assert again.findings == found.findings
+    report.save(tmp_path / "run", "cluster-tracers", options, found)
+    assert "P1, no segregation" in report.write(tmp_path).read_text()
+
+
+@pytest.mark.slow
+def test_a_density_is_nothing_but_its_tide():
+    """Stars begin the same; a wide cluster is nearer to its edge, at twice the tidal radius."""
+    with jax.enable_x64(True):
+        options = cluster_tracers.Options(stars=40, tracers=40)
+        alone, dense, loose = (
+            cluster_tracers.kind(options, jax.random.key(3), r) for r in (None, 0.5, 2.0)
+        )
+        np.testing.assert_array_equal(alone.spec.m, loose.spec.m)
+        x = [one.now.bodies.stars.x for one in (alone, dense, loose)]
+        np.testing.assert_array_equal(x[0], x[1])
+        np.testing.assert_array_equal(x[0], x[2])
+        # the same mass on the same orbit: edges in pc are equal, 0.5 and 2 pc of half-mass radius
+        assert float(dense.edge / loose.edge) == pytest.approx(4, rel=1e-9)
+        assert alone.spec.tide.field.gm == 0
