@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import check
+from scipy.stats import kstest
 
-from jaxgpu.physics.nbody import potentials, units
+from jaxgpu.physics.nbody import leapfrog, models, potentials, units
 
 # MWPotential2014 as galpy 1.12.1 has it, R0 = v0 = 1: R, z, potential, radial and vertical force
 GALPY = np.array(
@@ -180,3 +181,25 @@ def test_conforms(x64, dtype):
 
     rtol = 1e-9 if dtype == jnp.float64 else 1e-4
     check(jax.jit(f), x, parameters, differentiable=(0,), rtol=rtol)
+
+
+@pytest.mark.slow
+def test_a_plummer_sphere_of_massless_bodies_stays_what_it_is(x64):
+    """A hundred crossing times in the analytic potential: each keeps its energy, all their radii.
+
+    A thousand bodies; the distribution of radii is Plummer's cumulative mass, before and after.
+    """
+    b = 3 * np.pi / 16
+    field = potentials.MiyamotoNagai(1.0, 0.0, b)  # without a disc: Plummer's
+    stars = models.plummer(jax.random.key(2), 1000)
+    go = jax.jit(
+        lambda x: leapfrog.walk(lambda t, x: field.pull(x), x[:3], x[3:], (0.0, 283.0), 11320, 8)
+    )
+    x, v = go(stars)
+    energy = lambda x, v: jnp.sum(v * v, 0) / 2 + field.potential(x)
+    before = energy(stars[:3], stars[3:])
+    assert np.abs(energy(x, v) / before - 1).max() < 1e-9
+    for place in (stars[:3], x):
+        r = np.linalg.norm(place, axis=0)
+        mass = lambda r: r**3 / (r * r + b * b) ** 1.5
+        assert kstest(r, mass).pvalue > 0.01
