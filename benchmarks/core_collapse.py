@@ -19,7 +19,7 @@ def main(
     out: Path,
     stars: int = 256,
     seed: int = 0,
-    eta: float = 0.01,
+    eta: float = 0.005,
     stages: tuple[float, ...] = (40.0, 80.0, 84.0, 90.0, 100.0, 140.0, 168.0),
 ) -> None:
     """Evolve equal stars of a Plummer model to each time of `stages`, and print a line at each."""
