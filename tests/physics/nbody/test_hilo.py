@@ -72,6 +72,15 @@ def test_long_sums_are_added_in_pairs(x64):
     assert (off < 64 * U * size.max(1, keepdims=True)).all()
 
 
+def test_a_sum_in_pairs_keeps_what_rounding_drops():
+    """Ten thousand times 0.1 in float32, whose own sum is off by 1e-4 of itself."""
+    term = jnp.full(1, 0.1, jnp.float32)
+    add = jax.jit(lambda: jax.lax.fori_loop(0, 10_000, lambda _, x: hilo._added(x, term), zero))
+    zero = jnp.zeros((2, 1), jnp.float32)
+    total = np.asarray(add(), float).sum()
+    assert abs(total / (10_000 * float(np.float32(0.1))) - 1) < 10_000 * 2.0**-47
+
+
 def test_split_keeps_forty_eight_bits(x64):
     x = jnp.asarray(np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-10, 10, 0.02))
     assert (np.abs(hilo.joined(hilo.split(x)) - x) <= 2.0**-48 * np.abs(x)).all()
