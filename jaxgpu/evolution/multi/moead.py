@@ -41,7 +41,7 @@ class State:
     """Where the run is."""
 
     population: Population
-    ideal: Array  # [m] best value seen of each objective
+    ideal: Array  # [m] best value seen of each objective, of feasible members
     box: Box
     generation: Array  # []
 
@@ -105,7 +105,8 @@ def _(spec: MOEAD, state: State, key: Array) -> Array:
 
 @tell.register
 def _(spec: MOEAD, state: State, x: Array, f: Array, violation: Array) -> State:
-    ideal = jnp.minimum(state.ideal, jnp.min(f, axis=0))
+    feasible = (violation <= 0)[:, None]
+    ideal = jnp.minimum(state.ideal, jnp.min(jnp.where(feasible, f, jnp.inf), axis=0))
     origin = jnp.where(jnp.isfinite(ideal), ideal, 0)
     old = state.population
     near = spec.neighbours

@@ -241,6 +241,16 @@ def test_copies_are_ranked_last():
     assert len(np.unique(kept, axis=0)) == 4 and kept.max() < 0.85
 
 
+def test_moead_takes_its_ideal_point_from_feasible_members():
+    spec = SPECS["moead"]
+    state = protocol.init(spec, jax.random.key(0), dtlz.dtlz2(3, 7))
+    f = jnp.ones((28, 3)).at[0].set(-9.0)
+    tell = jax.jit(protocol.tell)
+    state = tell(spec, state, state.population.x, f, jnp.zeros(28).at[0].set(1.0))
+    np.testing.assert_array_equal(state.ideal, 1)
+    assert np.isfinite(state.population.f).all()
+
+
 def test_bad_specs_are_named():
     with pytest.raises(ValueError, match="must be even"):
         multi.NSGA2(population=7)
