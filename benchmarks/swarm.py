@@ -1,0 +1,81 @@
+"""Massless bodies in a cluster: an interval of 2048 stars with 20480, and what one of them costs.
+
+python -m benchmarks swarm                  2048 stars without and with 20 480 massless bodies
+python -m benchmarks.swarm --stars 64       the cost of 1e3 to 1e6 massless bodies, with memory
+"""
+
+import time
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+
+from benchmarks.harness import Contender, Entry
+from jaxgpu.physics.nbody import hermite, models
+from jaxgpu.precision import in_float64, reassociation
+
+SPAN, SOFTENING = 0.125, 1e-4
+
+
+@in_float64
+def entries() -> list[Entry]:
+    """An eighth of a time unit of both clusters, on all cores."""
+    with_, without = (_prepared(2048, count) for count in (20_480, 0))
+    return [
+        Entry(
+            name="swarm",
+            work=f"2048 stars, softening {SOFTENING}, {SPAN} N-body time units",
+            contenders=[
+                Contender("with 20 480 massless bodies", partial(_timed, *with_)),
+                Contender("without", partial(_timed, *without)),
+            ],
+            amount=SPAN,
+            unit="time units",
+            rounds=3,
+        )
+    ]
+
+
+def _prepared(stars: int, massless: int) -> tuple:
+    """The compiled step, its spec and a state one interval old, when steps have settled."""
+    x = models.plummer(jax.random.key(1), stars)
+    swarm = models.plummer(jax.random.key(2), massless) if massless else jnp.zeros((6, 0))
+    spec = hermite.Hermite(jnp.full(stars, 1 / stars), softening=jnp.asarray(SOFTENING))
+    state = jax.jit(hermite.init)(spec, x, swarm)
+    step = jax.jit(hermite.step, compiler_options=reassociation()).lower(spec, state).compile()
+    return step, spec, step(spec, state)
+
+
+@in_float64
+def _timed(step, spec: hermite.Hermite, state: hermite.State) -> dict[str, float]:
+    end = step(spec, state)
+    steps = np.asarray(end.steps - state.steps)
+    return {"blocks": float(end.blocks - state.blocks), "pairs": float(steps.sum() * spec.m.size)}
+
+
+@in_float64
+def main(stars: int = 64, rounds: int = 2) -> None:
+    """Print CPU seconds of an interval for 1e3 to 1e6 massless bodies, and the program's memory."""
+    print("massless  CPU s  us a body  steps a body  ns a pair  MB")
+    for massless in (1000, 10_000, 100_000, 1_000_000):
+        step, spec, state = _prepared(stars, massless)
+        seconds, count = [], 0.0
+        for _ in range(rounds):
+            begin = time.process_time()
+            end = jax.block_until_ready(step(spec, state))
+            seconds.append(time.process_time() - begin)
+            count = float(end.steps[1] - state.steps[1])
+        best = min(seconds)
+        memory = step.memory_analysis()
+        size = memory.argument_size_in_bytes + memory.temp_size_in_bytes
+        print(
+            f"{massless:8} {best:6.3f} {1e6 * best / massless:10.1f} {count / massless:13.1f}"
+            f" {1e9 * best / (count * stars):10.2f} {size / 1e6:6.0f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
