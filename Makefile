@@ -17,6 +17,8 @@ DIRS = .venv .venv-oldest out build dist docs/_build
 demo: $(READY)
 	$(BIN)/jaxgpu run solar-system --out $(OUT)/solar-system --resume
 	$(BIN)/jaxgpu run directions --out $(OUT)/directions --resume
+	$(BIN)/jaxgpu run pareto-fronts --out $(OUT)/pareto-fronts --resume
+	$(BIN)/jaxgpu run cluster-tracers --stars 128 --tracers 640 --seeds 1 --time 12 --out $(OUT)/cluster-tracers --resume
 	@echo "The report is here:"
 	@$(BIN)/jaxgpu report $(OUT)
 

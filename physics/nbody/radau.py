@@ -118,7 +118,8 @@ def solve_in_turn(
     """As `solve`, node after node with the newest values of all others, the order of both papers.
 
     A sweep multiplies the error by about 0.004 (omega dt)^2: three do what five iterations of
-    `solve` do, but for one node at a time, so many systems must fill the machine's vectors.
+    `solve` do, or four where forces depend on velocities. Nodes come one at a time, so many systems
+    must fill the machine's vectors.
 
     Args:
         accelerate: `accelerate(x, v)` is the acceleration where `x` and `v` are those of one node.

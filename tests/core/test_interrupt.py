@@ -9,7 +9,15 @@ import pytest
 from jaxgpu.interrupt import Interrupt
 
 
-def test_the_first_is_noted_and_the_second_stops():
+@pytest.fixture
+def heard():
+    """Ctrl-C as a terminal sends it: shells let programs in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_first_is_noted_and_the_second_stops(heard):
     before = signal.getsignal(signal.SIGINT)
     with Interrupt() as interrupt:
         assert not interrupt.asked

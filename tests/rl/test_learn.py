@@ -19,6 +19,7 @@ def same(a, b):
     jax.tree.map(equal, a, b)
 
 
+@pytest.mark.slow
 def test_resuming_gives_the_same_bits(tmp_path):
     """Six updates = three, stop, load, three: parameters, optimiser, environments and reports."""
     key = jax.random.key(0)

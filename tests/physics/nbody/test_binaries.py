@@ -73,6 +73,7 @@ def test_a_pair_alone_keeps_energy_and_phase(x64, e):
     np.testing.assert_allclose(between(end), want, atol=1e-7 * A)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("e", [0.0, 0.5, 0.9, 0.9999])
 def test_a_perturbed_pair_agrees_with_ias15(x64, e):
     """56 orbits beside a star of the pair's mass at 30 semi-major axes.
@@ -156,6 +157,7 @@ def test_a_collision_course_is_counted(x64):
     assert gone(x, 1)[1].floored > 0
 
 
+@pytest.mark.slow
 def test_a_pair_without_a_slot_is_counted(x64):
     pair = np.zeros((6, 2))
     pair[0], pair[4] = (1e-3, -1e-3), (11.0, -11.0)

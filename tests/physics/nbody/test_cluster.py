@@ -36,7 +36,8 @@ def with_a_binary(count):
     return x
 
 
-@pytest.mark.parametrize("softening", [0.01, pytest.param(0.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("softening", [0.01, 0.0])
 def test_resumes_to_the_same_bits(tmp_path, softening):
     """Without softening with a pair, whose 1000 orbits cost no more than its centre, nor energy."""
     swarm, stars, how = sphere(20, 3), with_a_binary(32), {"softening": softening}

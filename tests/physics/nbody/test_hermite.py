@@ -132,6 +132,7 @@ def test_the_sizes_of_tiles_are_invisible(x64):
     assert ends[0].blocks == ends[1].blocks
 
 
+@pytest.mark.slow
 def test_tangents_match_central_differences(x64):
     stars = models.plummer(jax.random.key(8), 8)
     spec = hermite.Hermite(jnp.full(8, 1 / 8), softening=0.1)

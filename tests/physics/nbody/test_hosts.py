@@ -69,6 +69,7 @@ def miss(state, exact):
     return np.linalg.norm(ours - (exact[:, 4:] - exact[:, :1]), axis=0)
 
 
+@pytest.mark.slow
 def test_passages_and_orbits_are_those_of_ias15(x64):
     """Deep ones to a hundred-millionth of the distance between the stars."""
     tracers = swarm()

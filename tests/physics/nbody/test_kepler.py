@@ -111,6 +111,7 @@ def test_without_gravity_it_is_a_straight_line(x64):
     np.testing.assert_allclose(drift(x, v, 0.0, 4.0)[0], x + 4 * v, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_flow(x64):
     """An ellipse over several turns and a hyperbola, in all seven arguments and in time."""
     flow = lambda q: jnp.concatenate(kepler.drift(q[:3], q[3:6], q[6], q[7]))

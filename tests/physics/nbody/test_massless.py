@@ -31,6 +31,7 @@ def derivatives(x):
     return jnp.concatenate([f(x) for f in chain])
 
 
+@pytest.mark.slow
 def test_error_shrinks_as_the_sixth_power_of_the_step(x64):
     """Equal steps on an orbit of e = 0.3, the step before the first known from Kepler."""
     error = []
