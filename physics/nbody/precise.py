@@ -45,8 +45,8 @@ def evolve(
         resume: go on from the last one there.
 
     Returns:
-        state: the last `hermite6.State`; history: "kinetic" and "potential" energy of the stars
-        after each interval, without the galaxy's; timing.
+        As `state` the last `hermite6.State`, as `history` the "kinetic" and "potential" energy of
+        the stars after each interval, without the galaxy's.
 
     Raises:
         ValueError: bodies at the same place, masses that are not positive, anything not finite, a

@@ -38,6 +38,7 @@ def test_limits_and_smoothness_at_zero():
     np.testing.assert_allclose(slope, 1 / (2 * v + 2), rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_derivative_keeps_its_digits_where_riccati_s_equation_loses_them():
     v, x = np.array([0.0, 0.5, 10.0, 400.0, 30.0]), np.array([1e6, 1e5, 1e7, 1e9, 0.01])
     got = evaluate(by_argument(iv_ratio), v, x)

@@ -79,6 +79,7 @@ def test_third_and_mixed_derivatives(x64, f):
     np.testing.assert_allclose(mixed[0], mixed[1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_at_limits_are_limits():
     v, x = np.array([0.0, 2.0, 2.0, 1.0]), np.array([0.0, 0.0, np.inf, -1.0])
     np.testing.assert_array_equal(evaluate(by_argument(first), v, x), [0, np.inf, 1, np.nan])

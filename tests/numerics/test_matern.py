@@ -25,6 +25,7 @@ def test_half_integers_in_closed_form(x64):
         np.testing.assert_allclose(matern(R, v, 0.7), polynomial(x) * np.exp(-x), rtol=3e-14)
 
 
+@pytest.mark.slow
 def test_any_smoothness_and_its_derivative(x64):
     v = np.array([0.2, 0.8, 1.0, 3.3, 23.9, 24.1, 300.0])
     both = jax.jit(jax.vmap(jax.value_and_grad(matern, 1), (None, 0)))

@@ -68,6 +68,7 @@ def test_a_truncated_episode_keeps_its_worth():
     np.testing.assert_allclose(value, 10, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_hyper_parameters_are_leaves():
     env = rl.make("cartpole")
     small = lambda rate: rl.PPO(rate, copies=2, horizon=4, epochs=1, minibatches=1, hidden=(4,))

@@ -38,6 +38,7 @@ def values(learner, env, state, observations):
     return learner._worth(env, state.params, x)
 
 
+@pytest.mark.slow
 def test_values_are_those_of_the_best_policy():
     """Q of cell s is 0.8^(3 - s) to the right, 0.8^(5 - s) to the left, 0.8^4 against the wall.
 

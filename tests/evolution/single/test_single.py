@@ -137,6 +137,7 @@ def test_lshade_shrinks_to_four_and_keeps_its_bounds():
     assert (np.diff(f, axis=1) >= 0).all()  # in order
 
 
+@pytest.mark.slow
 def test_swarms_move_as_their_equations_say(x64):
     spec = single.CSO(8)
     state = protocol.evolve(spec, PROBLEM, jax.random.key(0), 5)

@@ -87,6 +87,7 @@ def test_every_input_against_differences(x64, material):
         assert min(abs(e - exact) for e in errors) <= 1e-6 * abs(exact) + 1e-9, name
 
 
+@pytest.mark.slow
 def test_tools_through_contact(x64):
     loss, p = outcome(NeoHookean(1e4), contact=True)
     slope = jax.jit(jax.grad(loss))(p)

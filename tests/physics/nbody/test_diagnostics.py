@@ -51,6 +51,7 @@ def test_lagrangian_radii_weigh_masses(x64):
     np.testing.assert_array_equal(radii, [1, 2, 3, 4])
 
 
+@pytest.mark.slow
 def test_the_core_is_where_the_stars_are_densest(x64):
     """Off-centre on purpose; with density squared for a weight the radius is 0.55 scale lengths.
 

@@ -99,6 +99,7 @@ def test_massless_bodies_never_touch_the_stars(x64):
         jax.tree.map(np.testing.assert_array_equal, joined.stars, alone.stars)
 
 
+@pytest.mark.slow
 def test_a_massless_body_moves_as_a_very_light_star(x64):
     stars = np.array(models.plummer(jax.random.key(5), 33))
     m = np.full(33, 1 / 32)

@@ -117,6 +117,7 @@ def test_company_changes_nothing(x64):
     np.testing.assert_array_equal(mixed.taken, alone.taken[order])
 
 
+@pytest.mark.slow
 def test_a_tighter_tolerance_costs_steps_and_buys_accuracy(x64):
     x, v = ring(8, seed=5)
     want = np.array([by_scipy(x[:, i], v[:, i], 8 * SPAN)[:3] for i in range(8)]).T

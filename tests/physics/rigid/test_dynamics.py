@@ -103,6 +103,7 @@ def test_the_derivative_rule_is_the_derivative_of_the_plain_program(x64):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10 * np.abs(want).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("i", [0, 3])
 def test_batch_axes_come_last_and_mean_nothing(i):
     tree = from_mjcf(MUJOCO["trees"][i]["xml"])

@@ -128,6 +128,7 @@ def test_targets_and_forces_act(x64):
     np.testing.assert_allclose(led.v, 0.1 * 50 * 0.4 / (2 + 0.01 * 50))
 
 
+@pytest.mark.slow
 def test_gradients_through_time_are_those_of_finite_differences(x64):
     tree = arm(2, dtype=jnp.float64)
     spec = simulation(tree, 0.01, 20.0, 0.5)
