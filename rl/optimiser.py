@@ -1,8 +1,10 @@
 """Adam with a bound on the gradient's norm: Kingma & Ba (2015), arXiv:1412.6980, by optax."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 from jax import Array
 
@@ -24,6 +26,38 @@ def descend(
     with jax.numpy_dtype_promotion("standard"):  # optax raises floats to whole-number powers
         step, memory = _adam(max_norm).update(slope, memory)
     return jax.tree.map(lambda p, s: p - rate * s, params, step), memory
+
+
+def passes(
+    loss: Callable[[Any, Any], Array], start: tuple[Any, Any], batch: Any, orders: Array, *step: Any
+) -> tuple[Any, Any]:
+    """Parameters and memory after a step down `loss(params, part)` for each part of a batch.
+
+    Args:
+        loss: of the parameters and of rows of the batch.
+        start: parameters and memory.
+        batch: leaves [R, ...].
+        orders: rows of each part, [parts, R / minibatches], as `minibatches` draws them.
+        step: `rate` and `max_norm` of `descend`.
+
+    >>> start = jnp.float32(0.0), init(jnp.float32(0.0))
+    >>> x, orders = jnp.array([1.0, 3.0]), jnp.array([[0], [1]] * 200)
+    >>> round(float(passes(lambda p, x: jnp.sum((p - x) ** 2), start, x, orders, 0.02, 9.0)[0]), 1)
+    2.0
+    """
+
+    def learn(carry: tuple[Any, Any], rows: Array) -> tuple[tuple[Any, Any], None]:
+        params, memory = carry
+        slope = jax.grad(loss)(params, jax.tree.map(lambda x: x[rows], batch))
+        return descend(params, memory, slope, *step), None
+
+    return jax.lax.scan(learn, start, orders)[0]
+
+
+def minibatches(key: Array, rows: int, epochs: int, parts: int) -> Array:
+    """Every row once an epoch, in `parts` random parts: indices [epochs parts, rows / parts]."""
+    keys = jax.random.split(key, epochs)
+    return jnp.concatenate([jax.random.permutation(k, rows).reshape(parts, -1) for k in keys])
 
 
 def _adam(max_norm: Array | float) -> optax.GradientTransformation:

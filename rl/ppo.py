@@ -76,18 +76,18 @@ class PPO:
             1 - state.update.astype(jnp.float32) / self.updates, 0.0
         )
 
-        def learn(carry: Any, rows: Array) -> tuple[Any, None]:
-            params, memory = carry
-            part = jax.tree.map(lambda x: x[rows], batch)
-            slope = jax.grad(self._loss)(params, self._network(env), part)
-            return optimiser.descend(params, memory, slope, rate, self.max_gradient), None
-
-        order = [
-            jax.random.permutation(k, self.steps_per_update).reshape(self.minibatches, -1)
-            for k in jax.random.split(learn_key, self.epochs)
-        ]
-        start = (state.params, state.memory)
-        (params, memory), _ = jax.lax.scan(learn, start, jnp.concatenate(order))
+        network = self._network(env)
+        orders = optimiser.minibatches(
+            learn_key, self.steps_per_update, self.epochs, self.minibatches
+        )
+        params, memory = optimiser.passes(
+            lambda params, part: self._loss(params, network, part),
+            (state.params, state.memory),
+            batch,
+            orders,
+            rate,
+            self.max_gradient,
+        )
         return State(params, memory, seen, vector, state.update + 1, report)
 
     def policy(self, env: Environment, state: "State") -> Any:

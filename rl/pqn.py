@@ -83,17 +83,11 @@ class PQN:
             worth = jnp.take_along_axis(worth, part["action"][:, None], 1)[:, 0]
             return 0.5 * jnp.mean((worth - part["target"]) ** 2)
 
-        def learn(carry: Any, rows: Array) -> tuple[Any, None]:
-            params, memory = carry
-            slope = jax.grad(error)(params, jax.tree.map(lambda x: x[rows], batch))
-            return optimiser.descend(params, memory, slope, rate, self.max_gradient), None
-
-        order = [
-            jax.random.permutation(k, self.steps_per_update).reshape(self.minibatches, -1)
-            for k in jax.random.split(learn_key, self.epochs)
-        ]
+        orders = optimiser.minibatches(
+            learn_key, self.steps_per_update, self.epochs, self.minibatches
+        )
         start = (state.params, state.memory)
-        (params, memory), _ = jax.lax.scan(learn, start, jnp.concatenate(order))
+        params, memory = optimiser.passes(error, start, batch, orders, rate, self.max_gradient)
         seen = normaliser.update(state.seen, raw)
         return State(params, memory, seen, vector, state.update + 1, report)
 

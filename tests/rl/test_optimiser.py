@@ -26,3 +26,11 @@ def test_conforms():
     x = jnp.array([1.0, 2.0])
     f = jax.jit(lambda x, slope: optimiser.descend(x, optimiser.init(x), slope, 0.1, 1.0)[0])
     conformance.check(f, x, x, batched=(0, 1))
+
+
+def test_minibatches_hold_every_row_once_an_epoch():
+    orders = np.asarray(optimiser.minibatches(jax.random.key(0), 12, 5, 3))
+    assert orders.shape == (15, 4)
+    rows = orders.reshape(5, 12)
+    np.testing.assert_array_equal(np.sort(rows, 1), np.tile(np.arange(12), (5, 1)))
+    assert len(np.unique(rows, axis=0)) == 5
