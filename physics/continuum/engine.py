@@ -88,7 +88,7 @@ def _on_grid(scene: Scene, tools, field: Array):
     for collider, tool in zip(scene.colliders, tools):
         v, impulse, torque = collide.touch(collider, tool, nodes, v, m, scene.grid.dx / 2)
         moved.append(collide.advance(collider, tool, impulse, torque, gravity, scene.dt))
-    v = scene.grid.bounded(v)
+    v = scene.grid.bounded(v, m)
     empty = [jnp.zeros_like(m)] * (4 - d)
     return jnp.stack([*v, *empty], 1), tuple(moved)
 

@@ -78,22 +78,45 @@ class Grid:
                 field = jnp.moveaxis(_joined(jnp.moveaxis(field, axis, 0)), 0, axis)
         return field.reshape(-1, field.shape[-1])
 
-    def bounded(self, v: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Node velocities [nodes], m/s, after the faces have acted."""
-        v = tuple(a.reshape(self.shape) for a in v)
+    def bounded(self, v: tuple[Array, ...], m: Array) -> tuple[Array, ...]:
+        """Node velocities after the faces have acted: D arrays [nodes], m/s; mass [nodes], kg.
+
+        The node beyond a face becomes the mirror image of the first one within: else the spline
+        of that one, an eighth at the face, lets matter through and feels a pressure that nothing
+        balances. A slip face does so only where the pair approaches it.
+        """
+        v = [a.reshape(self.shape) for a in v]
+        m = m.reshape(self.shape)
         for axis, face in enumerate(self.faces):
             if face == "periodic":
                 continue
-            index = np.arange(self.shape[axis])
-            index = index.reshape([-1 if d == axis else 1 for d in range(len(v))])
-            low, high = index <= PAD, index >= self.shape[axis] - 1 - PAD
-            if face == "stick":
-                v = tuple(jnp.where(low | high, 0, a) for a in v)
-            else:
-                kept = jnp.where(low, jnp.maximum(v[axis], 0), v[axis])
-                kept = jnp.where(high, jnp.minimum(kept, 0), kept)
-                v = (*v[:axis], kept, *v[axis + 1 :])
+            for i in range(len(v)) if face == "stick" else (axis,):
+                for side in (1, -1):
+                    way = (slice(None),) * axis + (slice(None, None, side),)
+                    u, mass = (jnp.moveaxis(a[way], axis, 0) for a in (v[i], m))
+                    new = _mirrored(u, mass, into=side if face == "slip" else 0)
+                    v[i] = jnp.moveaxis(new, 0, axis)[way]
         return tuple(a.ravel() for a in v)
+
+
+def _mirrored(v: Array, m: Array, into: int) -> Array:
+    """One component [nodes, ...] after the face at node PAD of the first axis has acted.
+
+    `into` is the sign that points into the box where matter may leave the face; 0 holds it.
+    """
+    out, inner = PAD - 1, PAD + 1
+    total = m[out] + m[inner]
+    share = jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0)
+    pair = (m[inner] * v[inner] - m[out] * v[out]) * share
+    if into:
+        near = into * (v[inner] + v[out]) < 0
+        first = jnp.where(near, pair, v[inner])
+        beyond = jnp.where(near, -pair, v[out])
+        face = into * jnp.maximum(into * v[PAD], 0)
+        far = into * jnp.maximum(into * v[:out], 0)
+    else:
+        first, beyond, face, far = pair, -pair, jnp.zeros_like(pair), jnp.zeros_like(v[:out])
+    return jnp.concatenate([far, beyond[None], face[None], first[None], v[inner + 1 :]])
 
 
 def _joined(field: Array) -> Array:
