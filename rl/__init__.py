@@ -3,13 +3,16 @@
 from jaxgpu.rl.environment import Environment, Step, make, names, register, reset, step
 from jaxgpu.rl.envs.acrobot import Acrobot
 from jaxgpu.rl.envs.cartpole import CartPole
+from jaxgpu.rl.envs.centre import Centre
 from jaxgpu.rl.envs.mountain_car import MountainCar, MountainCarContinuous
 from jaxgpu.rl.envs.pendulum import Pendulum
 from jaxgpu.rl.envs.reach import Reach
+from jaxgpu.rl.envs.track import Track
 from jaxgpu.rl.evolve import ES
 from jaxgpu.rl.learn import Learner, Scores, evaluate, interquartile_mean, learn, train
 from jaxgpu.rl.ppo import PPO
 from jaxgpu.rl.pqn import PQN
+from jaxgpu.rl.sac import SAC
 from jaxgpu.rl.shac import SHAC
 from jaxgpu.rl.spaces import Box, Discrete
 from jaxgpu.rl.vectorize import Outcome, Vector, vectorize
@@ -17,14 +20,17 @@ from jaxgpu.rl.vectorize import Outcome, Vector, vectorize
 __all__ = [
     "Acrobot",
     "CartPole",
+    "Centre",
     "ES",
     "MountainCar",
     "MountainCarContinuous",
     "Pendulum",
     "PPO",
     "PQN",
+    "SAC",
     "SHAC",
     "Reach",
+    "Track",
     "Learner",
     "Scores",
     "evaluate",

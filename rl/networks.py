@@ -60,6 +60,28 @@ class Normal(NamedTuple):
         return jnp.sum(self.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e), -1)
 
 
+class Squashed(NamedTuple):
+    """Hyperbolic tangents of independent normal distributions: actions in -1 ... 1."""
+
+    mean: Array  # [..., A] before the tangent
+    log_std: Array  # [..., A]
+
+    def draw(self, key: Array) -> tuple[Array, Array]:
+        """Random actions and the logarithms [...] of their densities; differentiable in both."""
+        u = Normal(self.mean, self.log_std).sample(key)
+        return jnp.tanh(u), self.log_prob(u)
+
+    def mode(self) -> Array:
+        """The tangents of the means."""
+        return jnp.tanh(self.mean)
+
+    def log_prob(self, u: Array) -> Array:
+        """Logarithm of the density of the actions tanh(u), [...]."""
+        # log(1 - tanh(u)^2), which is 0 - inf where tanh rounds to one
+        shrink = 2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u))
+        return Normal(self.mean, self.log_std).log_prob(u) - jnp.sum(shrink, -1)
+
+
 class Categorical(NamedTuple):
     """A choice among A."""
 
@@ -121,3 +143,9 @@ class ActorCritic(nn.Module):
 def feasible(space: Space, action: Array) -> Any:
     """Real actions clipped to the bounds of `space`; whole numbers as they are."""
     return jnp.clip(action, space.low, space.high) if isinstance(space, Box) else action
+
+
+def stretched(space: Space, action: Array) -> Any:
+    """Actions in -1 ... 1 stretched to the bounds of a real `space`."""
+    bounds: Any = space
+    return bounds.low + (bounds.high - bounds.low) * (action + 1) / 2

@@ -1,4 +1,8 @@
-"""Running mean and variance of observations: Chan, Golub & LeVeque (1983), equations 2.1."""
+"""Running mean and variance of observations: Chan, Golub & LeVeque (1983), equations 2.1.
+
+Also rewards over the running deviation of their discounted sums (Engstrom et al. 2020,
+arXiv:2005.12729, section 3), so that the size of a task's rewards does not matter.
+"""
 
 from typing import Any
 
@@ -61,3 +65,36 @@ def apply(normaliser: Normaliser, observations: Any) -> Any:
         return jnp.where(known, jnp.clip((x - mean) / jnp.where(known, spread, 1.0), -10, 10), x)
 
     return jax.tree.map(scaled, observations, normaliser.mean, normaliser.square)
+
+
+@pytree
+class Returns:
+    """Discounted sums of rewards of B copies."""
+
+    total: Array  # [B] of the running episodes
+    seen: Normaliser  # all sums so far
+
+
+def no_returns(copies: int) -> Returns:
+    """Before the first step."""
+    return Returns(jnp.zeros(copies), init(jnp.zeros(())))
+
+
+def scale(
+    returns: Returns, reward: Array, over: Array, discount: Array | float
+) -> tuple[Returns, Array]:
+    """Take in rewards [T, B], with `over` where episodes end, and divide them by the deviation.
+
+    >>> over = jnp.zeros((2, 1), bool)
+    >>> scale(no_returns(1), jnp.array([[2.0], [2.0]]), over, 0.5)[1]  # sums 2 and 3
+    Array([[4.],
+           [4.]], dtype=float32)
+    """
+
+    def add(total: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+        total = discount * total + row[0]
+        return jnp.where(row[1], 0.0, total), total
+
+    total, sums = jax.lax.scan(add, returns.total, (reward, over))
+    seen = update(returns.seen, sums)
+    return Returns(total, seen), reward / jnp.sqrt(seen.square / seen.count + 1e-8)

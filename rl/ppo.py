@@ -3,7 +3,10 @@
 Schulman et al. (2017), arXiv:1707.06347, with the advantages of Schulman et al. (2016),
 arXiv:1506.02438. Departures: observations and advantages are normalised, the learning rate falls
 linearly to zero, values are not clipped (Andrychowicz et al. 2021, arXiv:2006.05990, find no use in
-it). A truncated episode is bootstrapped with the value of its true last observation.
+it). A truncated episode is bootstrapped with the value of its true last observation. As options,
+rewards are divided by the running deviation of their discounted sums, and the learning rate is
+made to keep the policy's step at a given divergence (Rudin et al. 2022, arXiv:2109.11978; there
+after each minibatch, here after each update).
 
 A step of an environment costs about 3 + 3 `epochs` passes through both networks.
 """
@@ -34,11 +37,14 @@ class PPO:
     value: Array | float = 0.5  # [] weight of the value's error
     max_gradient: Array | float = 0.5  # [] norm
     updates: Array | float = 1e9  # [] after which the learning rate is zero
+    divergence: Array | float = 0.01  # [] nats an update, where `adaptive`
     copies: int = static(default=64)  # B
     horizon: int = static(default=64)  # T, steps of each copy between updates
     epochs: int = static(default=4)
     minibatches: int = static(default=8)
     hidden: tuple[int, ...] = static(default=(64, 64))
+    level: bool = static(default=False)  # divide rewards by the deviation of their sums
+    adaptive: bool = static(default=False)  # the learning rate keeps to `divergence`
 
     @property
     def steps_per_update(self) -> int:
@@ -62,19 +68,19 @@ class PPO:
         params = self._network(env).init(network_key, first)
         zero = jnp.zeros((), jnp.float32)
         report = {"episode_return": zero, "episodes": zero, "success": zero}
-        state = (params, optimiser.init(params), normaliser.init(first), vector)
-        return State(*state, jnp.int32(0), report)
+        returns = normaliser.no_returns(self.copies)
+        state = (params, optimiser.init(params), normaliser.init(first), returns, vector)
+        return State(*state, jnp.int32(0), jnp.ones(()), report)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
         roll_key, learn_key = jax.random.split(key)
-        vector, batch, report = self._rollout(env, state, roll_key)
+        (vector, returns), batch, report = self._rollout(env, state, roll_key)
         seen = normaliser.update(state.seen, batch["observation"])
         batch = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
         batch["observation"] = normaliser.apply(state.seen, batch["observation"])
-        rate = self.learning_rate * jnp.maximum(
-            1 - state.update.astype(jnp.float32) / self.updates, 0.0
-        )
+        left = jnp.maximum(1 - state.update.astype(jnp.float32) / self.updates, 0.0)
+        rate = self.learning_rate * state.pace * left
 
         network = self._network(env)
         orders = optimiser.minibatches(
@@ -88,7 +94,8 @@ class PPO:
             rate,
             self.max_gradient,
         )
-        return State(params, memory, seen, vector, state.update + 1, report)
+        pace = self._pace(state.pace, self._apply(network, params, batch["observation"])[0], batch)
+        return State(params, memory, seen, returns, vector, state.update + 1, pace, report)
 
     def policy(self, env: Environment, state: "State") -> Any:
         """The learnt policy: observation to its likeliest action."""
@@ -116,8 +123,11 @@ class PPO:
         final: Any = network.apply(
             state.params, normaliser.apply(state.seen, out.final), method=ActorCritic.value
         )
+        returns, reward = state.returns, out.reward
+        if self.level:
+            returns, reward = normaliser.scale(returns, reward, out.over, self.discount)
         gain = advantages(
-            *(out.reward, value, final, out.terminated, out.truncated, self.discount, self.trace)
+            *(reward, value, final, out.terminated, out.truncated, self.discount, self.trace)
         )
         batch = {"observation": observation, "action": action, "likely": likely}
         batch |= {"advantage": gain, "target": gain + value}
@@ -125,17 +135,31 @@ class PPO:
         single = lambda x: jnp.where(out.over, x.astype(jnp.float32), 0.0)
         mean = lambda x: jnp.sum(single(x)) / jnp.maximum(ended, 1.0)
         report = {"episode_return": mean(out.info["episode_return"]), "episodes": ended}
-        return vector, batch, report | {"success": mean(out.info["success"])}
+        return (vector, returns), batch, report | {"success": mean(out.info["success"])}
 
     def _loss(self, params: Any, network: ActorCritic, part: dict[str, Array]) -> Array:
-        choice, value = self._apply(network, params, part["observation"])
+        return self.surrogate(*self._apply(network, params, part["observation"]), part)
+
+    def surrogate(
+        self, choice: Normal | Categorical, value: Array, part: dict[str, Array]
+    ) -> Array:
+        """The loss of a batch: the bounded objective, the value's error and the entropy."""
         gain = part["advantage"]
         gain = (gain - jnp.mean(gain)) / (jnp.std(gain) + 1e-8)
         ratio = jnp.exp(choice.log_prob(part["action"]) - part["likely"])
         bounded = jnp.clip(ratio, 1 - self.clip, 1 + self.clip)
-        surrogate = jnp.mean(jnp.minimum(ratio * gain, bounded * gain))
+        climb = jnp.mean(jnp.minimum(ratio * gain, bounded * gain))
         error = jnp.mean((value - part["target"]) ** 2)
-        return self.value * error - surrogate - self.entropy * jnp.mean(choice.entropy())
+        return self.value * error - climb - self.entropy * jnp.mean(choice.entropy())
+
+    def _pace(self, pace: Array, choice: Normal | Categorical, batch: dict[str, Array]) -> Array:
+        """Slower after a policy's step of more than twice `divergence`, faster below half."""
+        if not self.adaptive:
+            return pace
+        change = choice.log_prob(batch["action"]) - batch["likely"]
+        far = jnp.mean(jnp.exp(change) - 1 - change)  # KL(old, new), unbiased, never negative
+        factor = jnp.where(far < self.divergence / 2, 1.5, 1.0)
+        return jnp.clip(pace * jnp.where(far > 2 * self.divergence, 1 / 1.5, factor), 1e-2, 1e2)
 
     def _network(self, env: Environment) -> ActorCritic:
         return ActorCritic(env.action_space, self.hidden)
@@ -157,6 +181,8 @@ class State:
     params: Any
     memory: Any  # of the optimiser
     seen: normaliser.Normaliser
+    returns: normaliser.Returns
     vector: VectorState
     update: Array  # [] updates done
+    pace: Array  # [] factor of the learning rate
     report: dict[str, Array]  # means over the episodes that ended in the last rollout

@@ -15,7 +15,7 @@ from jaxgpu.pytree import pytree, static
 from jaxgpu.rl import normaliser, optimiser
 from jaxgpu.rl.advantage import advantages
 from jaxgpu.rl.environment import Environment
-from jaxgpu.rl.networks import ActorCritic, Normal
+from jaxgpu.rl.networks import ActorCritic, Normal, stretched
 from jaxgpu.rl.spaces import Box
 from jaxgpu.rl.vectorize import VectorState, vectorize
 
@@ -95,7 +95,7 @@ class SHAC:
 
         def act(observation: Any) -> Array:
             x = normaliser.apply(state.seen, observation)
-            return _squash(env, self._act(env, state.params, x).mode())
+            return stretched(env.action_space, jnp.tanh(self._act(env, state.params, x).mode()))
 
         return act
 
@@ -111,7 +111,8 @@ class SHAC:
             vector, weight = carry
             act_key, step_key = jax.random.split(key)
             x = normaliser.apply(state.seen, vector.observation)
-            action = _squash(env, self._act(env, params, x).sample(act_key))
+            choice = self._act(env, params, x).sample(act_key)
+            action = stretched(env.action_space, jnp.tanh(choice))
             after, out = copies.advance(vector, action, step_key)
             final = worth(normaliser.apply(state.seen, out.final))
             future = self.discount * jnp.where(out.terminated, 0.0, final)
@@ -150,12 +151,6 @@ class State:
     vector: VectorState
     update: Array  # [] updates done
     report: dict[str, Array]  # means over the episodes that ended in the last window
-
-
-def _squash(env: Environment, action: Array) -> Array:
-    """Any real numbers to actions within the bounds, smoothly."""
-    space: Any = env.action_space
-    return space.low + (space.high - space.low) * (jnp.tanh(action) + 1) / 2
 
 
 def _report(out: Any) -> dict[str, Array]:

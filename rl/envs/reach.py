@@ -1,7 +1,7 @@
-"""Bring the tip of a surgical arm to a point: psm-reach and ecm-reach, kinematic.
+"""Bring the tip of a surgical arm to a point: psm-reach, ecm-reach and star-reach, kinematic.
 
-Start and goal are tips of random joint positions in the middle half of the range (insertions
-between 50 and 200 mm), so that every goal can be reached.
+Start and goal are tips of random joint positions in the arm's range at work, so that every goal can
+be reached.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import pytree, static
-from jaxgpu.rl.arms import ECM, PSM, Arm, place
+from jaxgpu.rl.arms import ECM, PSM, STAR, Arm, moved, place, scaled, working
 from jaxgpu.rl.environment import Step, register
 from jaxgpu.rl.spaces import Box
 
@@ -52,7 +52,7 @@ class Reach:
 
     def start(self, key: Array) -> tuple[State, Array]:
         """A random position of the arm, and the tip of another for a goal."""
-        low, high = self._range(jnp.float32)
+        low, high = working(self.arm, jnp.float32)
         part, other_part = jax.random.uniform(key, (2, self.arm.joints))
         q, other = low + (high - low) * part, low + (high - low) * other_part
         state = State(q, place(self.arm, other)[0], jnp.int32(0))
@@ -60,8 +60,7 @@ class Reach:
 
     def advance(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action`, within their range."""
-        low, high = self._range(state.q.dtype)
-        q = jnp.clip(state.q + self.speed * (high - low) * jnp.clip(action, -1, 1), low, high)
+        q = moved(self.arm, state.q, action, self.speed)
         tip, _ = place(self.arm, q)
         distance = jnp.sqrt(jnp.sum((state.goal - tip) ** 2) + 1e-12)
         near = distance < self.tolerance
@@ -72,16 +71,8 @@ class Reach:
         return Step(new, self._observe(new, tip), reward, jnp.zeros_like(over), over, info)
 
     def _observe(self, state: State, tip: Array) -> Array:
-        low, high = self._range(state.q.dtype)
-        scaled = (state.q - low) / (high - low) * 2 - 1
-        return jnp.concatenate([scaled, 20 * (state.goal - tip), 5 * tip])
-
-    def _range(self, dtype: Any) -> tuple[Array, Array]:
-        """The middle half of the joints' range; of an insertion, 50 to 200 mm."""
-        slides = np.array(self.arm.sliding)
-        low = np.where(slides, 0.05, np.array(self.arm.lower) / 2)
-        high = np.where(slides, 0.20, np.array(self.arm.upper) / 2)
-        return jnp.asarray(low, dtype), jnp.asarray(high, dtype)
+        joints = scaled(self.arm, state.q)
+        return jnp.concatenate([joints, 20 * (state.goal - tip), 5 * tip])
 
 
 @register("surgical/psm-reach")
@@ -94,3 +85,9 @@ def psm_reach(**parameters: Any) -> Reach:
 def ecm_reach(**parameters: Any) -> Reach:
     """The endoscope manipulator, four joints."""
     return Reach(arm=ECM, **parameters)
+
+
+@register("surgical/star-reach")
+def star_reach(**parameters: Any) -> Reach:
+    """The seven joints of STAR."""
+    return Reach(arm=STAR, **parameters)

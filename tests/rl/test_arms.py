@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from jaxgpu.rl.arms import ECM, PSM, place
+from jaxgpu.rl.arms import ECM, PSM, STAR, place, posture
 
-PLACE = {arm: jax.jit(lambda q, arm=arm: place(arm, q)) for arm in (PSM, ECM)}
+PLACE = {arm: jax.jit(lambda q, arm=arm: place(arm, q)) for arm in (PSM, ECM, STAR)}
 
 
 def random_joints(arm, seed):
@@ -31,7 +31,7 @@ def by_matrices(arm, q):
     return T[:3, 3] + T[:3, :3] @ arm.tip, T[:3, :3]
 
 
-@pytest.mark.parametrize("arm", [PSM, ECM], ids=["psm", "ecm"])
+@pytest.mark.parametrize("arm", [PSM, ECM, STAR], ids=["psm", "ecm", "star"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_tip_is_where_matrices_put_it(x64, arm, seed):
     q = random_joints(arm, seed)
@@ -57,6 +57,18 @@ def test_a_straight_wrist_continues_the_shaft(x64):
     along = [np.sin(yaw) * np.cos(pitch), -np.sin(pitch), -np.cos(yaw) * np.cos(pitch)]
     tip, _ = PLACE[PSM](jnp.array([yaw, pitch, insertion, 1.1, 0.0, 0.0]))
     np.testing.assert_allclose(tip, depth * np.array(along), atol=1e-14)
+
+
+def test_star_reaches_down_and_its_links_have_their_lengths(x64):
+    """Upright it is 0.36 + 0.42 + 0.40 + 0.126 + 0.30 m high; at work its tool points down."""
+    np.testing.assert_allclose(PLACE[STAR](jnp.zeros(7))[0], [0, 0, 1.606], atol=1e-14)
+    q = (jnp.array(STAR.low) + jnp.array(STAR.high)) / 2
+    tip, R = PLACE[STAR](q)
+    np.testing.assert_allclose(R[:, 2], [0, 0, -1], atol=1e-14)
+    points = jax.jit(lambda q: posture(STAR, q))(jnp.array(random_joints(STAR, 0)))
+    lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    np.testing.assert_allclose(lengths, [0, 0.42, 0, 0.4, 0, 0.126, 0.3], atol=1e-14)
+    np.testing.assert_allclose(points[-1], PLACE[STAR](jnp.array(random_joints(STAR, 0)))[0])
 
 
 def test_conforms():

@@ -4,10 +4,11 @@ import conformance
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.integrate
 import scipy.stats
 
 from jaxgpu.rl import Box, Discrete
-from jaxgpu.rl.networks import ActorCritic, Categorical, Normal, feasible
+from jaxgpu.rl.networks import ActorCritic, Categorical, Normal, Squashed, feasible, stretched
 
 
 def test_normal(x64):
@@ -19,6 +20,22 @@ def test_normal(x64):
     draws = jax.vmap(choice.sample)(jax.random.split(jax.random.key(0), 4000))
     np.testing.assert_allclose(draws.std(0), np.exp(log_std), rtol=0.06)  # 5 sigma of 1/sqrt(2n)
     np.testing.assert_array_equal(choice.mode(), mean)
+
+
+def test_squashed_normal(x64):
+    """Its density integrates, over any stretch of actions, to the normal's share of it."""
+    choice = Squashed(jnp.array([0.7]), jnp.array([-0.4]))
+    density = jax.jit(lambda u: jnp.exp(choice.log_prob(u[None])))
+    for low, high in ((-0.999, 0.2), (0.5, 0.99)):
+        share, error = scipy.integrate.quad(lambda a: float(density(np.arctanh(a))), low, high)
+        exact = np.diff(scipy.stats.norm(0.7, np.exp(-0.4)).cdf(np.arctanh([low, high])))
+        np.testing.assert_allclose(share, exact[0], atol=1e-9 + error)
+    far = Squashed(jnp.array([40.0]), jnp.array([0.0])).log_prob(jnp.array([40.0]))
+    np.testing.assert_allclose(far, -0.5 * np.log(2 * np.pi) + 80 - 2 * np.log(2), rtol=1e-14)
+    action, likely = choice.draw(jax.random.key(0))
+    np.testing.assert_allclose(likely, choice.log_prob(jnp.arctanh(action)), rtol=1e-10)
+    np.testing.assert_allclose(choice.mode(), np.tanh(0.7))
+    assert stretched(Box(-2.0, 4.0, (3,)), jnp.array([-1.0, 0.0, 1.0])).tolist() == [-2, 1, 4]
 
 
 def test_categorical(x64):

@@ -37,6 +37,22 @@ def test_observations_may_be_dictionaries():
     )
 
 
+def test_rewards_are_divided_by_the_deviation_of_their_discounted_sums(x64):
+    """Against sums written out, over two rollouts and the ends of episodes."""
+    rng, discount = np.random.default_rng(1), 0.9
+    reward, over = rng.normal(2, 3, (10, 4)), rng.random((10, 4)) < 0.2
+    sums = np.zeros((10, 4))
+    for t in range(10):
+        for b in range(4):
+            begin = max((s + 1 for s in range(t) if over[s, b]), default=0)
+            sums[t, b] = sum(discount ** (t - s) * reward[s, b] for s in range(begin, t + 1))
+    returns = normaliser.no_returns(4)
+    for part in (slice(0, 5), slice(5, 10)):
+        returns, got = normaliser.scale(returns, *map(jnp.asarray, (reward[part], over[part])), 0.9)
+        want = reward[part] / np.std(sums[: part.stop])
+        np.testing.assert_allclose(got, want, rtol=1e-7)
+
+
 def test_conforms():
     seen = normaliser.init(jnp.zeros(2))
     data = jax.random.normal(jax.random.key(0), (6, 2))

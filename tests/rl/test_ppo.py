@@ -11,7 +11,7 @@ from conformance import exports
 from rl_probe import Probe
 
 from jaxgpu import rl
-from jaxgpu.rl.networks import ActorCritic
+from jaxgpu.rl.networks import ActorCritic, Normal
 
 CARTPOLE = rl.PPO(
     2.5e-3, copies=16, horizon=64, epochs=6, minibatches=4, updates=97.0
@@ -92,3 +92,15 @@ def test_an_update_is_portable_deterministic_and_calls_no_one_back():
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="7 minibatches of 64 copies times 64 steps"):
         rl.PPO(minibatches=7).init(rl.make("cartpole"), jax.random.key(0))
+
+
+def test_the_learning_rate_keeps_to_a_divergence():
+    """Normals moved by d diverge by d^2 / 2: slower beyond twice 0.01, faster below half of it."""
+    learner, old = rl.PPO(adaptive=True), Normal(jnp.zeros((40_000, 1)), jnp.zeros((40_000, 1)))
+    action = old.sample(jax.random.key(0))
+    batch = {"action": action, "likely": old.log_prob(action)}
+    for far, factor in ((0.025, 1 / 1.5), (0.015, 1.0), (0.007, 1.0), (0.003, 1.5)):
+        new = Normal(old.mean + np.sqrt(2 * far), old.log_std)
+        np.testing.assert_allclose(learner._pace(jnp.ones(()), new, batch), factor, rtol=1e-6)
+    still = rl.PPO()._pace(jnp.ones(()), new, batch)
+    assert still == 1

@@ -5,34 +5,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
+from rl_controller import play
 
 from jaxgpu import rl
 from jaxgpu.rl.arms import place
 from jaxgpu.rl.envs.reach import State
 
+ALL = ["surgical/psm-reach", "surgical/ecm-reach"]
+ALL += [pytest.param("surgical/star-reach", marks=pytest.mark.slow)]
 
-@pytest.mark.parametrize("name", ["surgical/psm-reach", "surgical/ecm-reach"])
+
+@pytest.mark.parametrize("name", ALL)
 def test_damped_least_squares_reaches_every_goal(name):
     """A resolved-rate controller that shares nothing with learning solves all 64."""
     env = rl.make(name)
-    low, high = env._range(jnp.float32)
-
-    def act(state):
-        jacobian = jax.jacfwd(lambda q: place(env.arm, q)[0])(state.q) * (high - low)[None]
-        error = state.goal - place(env.arm, state.q)[0]
-        gram = jnp.einsum("ik,jk->ij", jacobian, jacobian, precision="highest")
-        step = jnp.linalg.solve(gram + 1e-6 * jnp.eye(3), error)
-        move = jnp.einsum("ik,i->k", jacobian, step, precision="highest") / env.speed
-        return jnp.clip(move / jnp.maximum(1.0, jnp.abs(move).max()), -1, 1)
-
-    def play(key):
-        def move(state, _):
-            out = env.advance(state, act(state), key)
-            return out.state, out.info["distance"]
-
-        return jax.lax.scan(move, env.start(key)[0], length=99)[1]
-
-    distance = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), 64)))
+    distance = play(env, env.arm, lambda state, q: place(env.arm, q)[0] - state.goal)["distance"]
     assert distance[:, 0].mean() > 0.05  # 5 cm away at first
     assert (distance[:, -1] < 0.005).mean() >= 0.95  # the rest sits at a limit of a joint
 

@@ -1,0 +1,86 @@
+"""Environments of gymnax 1.0 and later: their parameters stay leaves."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import pytree, static
+from jaxgpu.rl.environment import Step
+from jaxgpu.rl.spaces import Box, Discrete, Space
+
+
+@pytree
+class Gymnax:
+    """An environment of gymnax under this package's protocol."""
+
+    params: Any
+    inner: Any = static()
+
+    @property
+    def observation_space(self) -> Space:
+        """As gymnax says."""
+        return _space("observations", self.inner.observation_space(self.params))
+
+    @property
+    def action_space(self) -> Space:
+        """As gymnax says."""
+        return _space("actions", self.inner.action_space(self.params))
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether gymnax lets gradients through its transitions."""
+        return bool(self.inner.transition_gradients_enabled)
+
+    def start(self, key: Array) -> tuple[Any, Array]:
+        """A first state and its observation."""
+        observation, state = self.inner.reset_env(key, self.params)
+        return jax.tree.map(_strong, state), _strong(observation)
+
+    def advance(self, state: Any, action: Array, key: Array) -> Step:
+        """One step, without gymnax's own new beginnings; `success` is not known, thus false."""
+        observation, new, reward, over, info = self.inner.step_env(key, state, action, self.params)
+        cut = jnp.asarray(self.inner.is_truncated(new, self.params), bool)
+        new = jax.tree.map(lambda x, old: jnp.asarray(x, old.dtype), new, state)
+        info = {"success": jnp.bool_(False)} | info
+        reward = jnp.asarray(reward, jnp.float32)
+        return Step(new, _strong(observation), reward, jnp.asarray(over, bool), cut, info)
+
+
+def from_gymnax(env: Any, params: Any | None = None) -> Gymnax:
+    """`env` of gymnax, with `params` in place of its defaults.
+
+    Raises:
+        TypeError: not an environment of gymnax 1.0 or later.
+    """
+    for name in ("reset_env", "step_env", "is_truncated", "transition_gradients_enabled"):
+        if not hasattr(env, name):
+            raise TypeError(
+                f"from_gymnax: {type(env).__name__} has no {name}; give an environment of "
+                "gymnax 1.0 or later, without wrappers"
+            )
+    return Gymnax(env.default_params if params is None else params, env)
+
+
+def _space(what: str, space: Any) -> Space:
+    if hasattr(space, "n"):
+        return Discrete(int(space.n))
+    if not hasattr(space, "low"):
+        raise TypeError(
+            f"from_gymnax: {what} are {type(space).__name__}; they must be a Box or Discrete"
+        )
+    low, high = np.min(space.low), np.max(space.high)
+    if what == "actions" and (np.ptp(space.low) or np.ptp(space.high)):
+        raise ValueError(
+            f"from_gymnax: actions from {space.low} to {space.high}; the bounds must be the same "
+            "for all of them; rescale the actions"
+        )
+    return Box(float(low), float(high), tuple(space.shape))
+
+
+def _strong(x: Any) -> Array:
+    """An array of the type it will have after a step, too."""
+    x = jnp.asarray(x)
+    return jnp.asarray(x, x.dtype)

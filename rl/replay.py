@@ -1,0 +1,55 @@
+"""What was experienced, kept on the device: a ring in which the newest rows overwrite the oldest.
+
+Adding moves the rows added and nothing else; a draw reads the rows drawn.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree
+
+
+@pytree
+class Replay:
+    """Up to C rows; leaves of `rows` are [C, ...]."""
+
+    rows: Any
+    next: Array  # [] where the next row goes
+    size: Array  # [] rows held
+
+
+def init(row: Any, capacity: int) -> Replay:
+    """Room for `capacity` rows like `row`, none held.
+
+    Raises:
+        ValueError: no room.
+    """
+    if capacity < 1:
+        raise ValueError(f"replay: capacity={capacity}; give room for at least 1 row")
+    room = jax.tree.map(lambda x: jnp.zeros((capacity, *jnp.shape(x)), jnp.result_type(x)), row)
+    return Replay(room, jnp.int32(0), jnp.int32(0))
+
+
+def add(replay: Replay, rows: Any) -> Replay:
+    """Take in B `rows`, leaves [B, ...]; where there is no room they overwrite the oldest.
+
+    >>> kept = add(init(jnp.float32(0), 3), jnp.array([1.0, 2.0]))
+    >>> add(kept, jnp.array([3.0, 4.0])).rows.tolist()
+    [4.0, 2.0, 3.0]
+    """
+    capacity, count = (jax.tree.leaves(x)[0].shape[0] for x in (replay.rows, rows))
+    if count > capacity:
+        raise ValueError(f"replay: {count} rows at once; the capacity is {capacity}; raise it")
+    places = (replay.next + jnp.arange(count, dtype=jnp.int32)) % capacity
+    kept = jax.tree.map(lambda old, new: old.at[places].set(new), replay.rows, rows)
+    size = jnp.minimum(replay.size + count, capacity)
+    return Replay(kept, (replay.next + count) % capacity, size)
+
+
+def draw(replay: Replay, key: Array, count: int) -> Any:
+    """Rows [count, ...] drawn with replacement, all that are held alike likely."""
+    pick = jax.random.randint(key, (count,), 0, jnp.maximum(replay.size, 1))
+    return jax.tree.map(lambda x: x[pick], replay.rows)

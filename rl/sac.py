@@ -1,0 +1,208 @@
+"""Soft actor-critic: learning from all that was experienced, for reward and randomness.
+
+Haarnoja et al. (2018), arXiv:1812.05905: twin critics learn soft values of rows drawn from a replay
+buffer, the actor, a normal distribution squashed by tanh, follows the smaller of the two, and the
+temperature makes its entropy what is asked for. Departures: observations are normalised; actor,
+critics and temperature take one step of Adam together, each down its own loss; a truncated episode
+is bootstrapped with the value of its true last observation.
+
+An update steps all copies `horizon` times and descends `gradients` times.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree, static
+from jaxgpu.rl import normaliser, optimiser, replay
+from jaxgpu.rl.environment import Environment
+from jaxgpu.rl.networks import MLP, Squashed, stretched
+from jaxgpu.rl.spaces import Box
+from jaxgpu.rl.vectorize import VectorState, vectorize
+
+
+class Networks(nn.Module):
+    """An actor and two critics."""
+
+    actions: int
+    hidden: tuple[int, ...]
+
+    def setup(self) -> None:
+        """Make all three."""
+        twins: Any = nn.vmap(MLP, {"params": 0}, {"params": True}, in_axes=None, axis_size=2)
+        self.actor = MLP(2 * self.actions, self.hidden, 0.01, nn.relu)
+        self.critics = twins(1, self.hidden, 1.0, nn.relu)
+
+    def __call__(self, x: Array, action: Array) -> tuple[Squashed, Array]:
+        """For the start of the parameters."""
+        return self.act(x), self.worth(x, action)
+
+    def act(self, x: Array) -> Squashed:
+        """The distribution over actions, of observations [..., O]."""
+        mean, log_std = jnp.split(self.actor(x), 2, -1)
+        return Squashed(mean, jnp.clip(log_std, -10.0, 2.0))
+
+    def worth(self, x: Array, action: Array) -> Array:
+        """What both critics say, [2, N], of observations [N, O] and actions [N, A]."""
+        return self.critics(jnp.concatenate([x, action], -1))[..., 0]
+
+
+@pytree
+class SAC:
+    """What to run; numbers are leaves, to be vmapped over."""
+
+    learning_rate: Array | float = 1e-3  # [] at the start
+    discount: Array | float = 0.99  # [] gamma
+    follow: Array | float = 0.005  # [] of the critics that the target takes over in a descent
+    entropy: Array | float = -1.0  # [] asked for, nats for each number of an action in -1...1
+    temperature: Array | float = 1.0  # [] alpha at the start
+    wander: Array | float = 256.0  # [] first steps of environments, of random actions
+    updates: Array | float = 1e9  # [] after which the learning rate is zero
+    copies: int = static(default=8)  # B
+    horizon: int = static(default=1)  # T, steps of each copy between updates
+    gradients: int = static(default=8)  # descents in an update
+    batch: int = static(default=128)  # N, rows of a descent
+    capacity: int = static(default=100_000)  # C, rows kept
+    hidden: tuple[int, ...] = static(default=(64, 64))
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of environments in one update."""
+        return self.copies * self.horizon
+
+    def init(self, env: Environment, key: Array) -> "State":
+        """Networks before learning, an empty buffer, and environments at the start.
+
+        Raises:
+            ValueError: a finite number of actions, or a buffer too small for a rollout.
+        """
+        if not isinstance(env.action_space, Box):
+            raise ValueError(
+                f"SAC: {type(env).__name__} has {env.action_space.size} actions; they must be "
+                "real; learn it by PQN or PPO"
+            )
+        if self.capacity < self.steps_per_update:
+            raise ValueError(
+                f"SAC: capacity={self.capacity}; an update has {self.steps_per_update} steps; "
+                "give room for as many"
+            )
+        env_key, network_key = jax.random.split(key)
+        vector = vectorize(env, self.copies).start(env_key)
+        first = jax.tree.map(lambda x: x[0], vector.observation)
+        action = jnp.zeros(env.action_space.shape)
+        network = self._network(env)
+        weights: Any = network.init(network_key, first[None], action[None])
+        params = {"weights": weights, "log_alpha": jnp.log(self.temperature * jnp.ones(()))}
+        zero = jnp.zeros(())
+        row = {"observation": first, "action": action, "reward": zero}
+        row |= {"after": first, "terminated": jnp.bool_(False)}
+        kept = replay.init(row, self.capacity)
+        report = {"episode_return": zero, "episodes": zero, "success": zero, "temperature": zero}
+        state = (params, weights, optimiser.init(params), normaliser.init(first), kept, vector)
+        return State(*state, jnp.int32(0), report)
+
+    def update(self, env: Environment, state: "State", key: Array) -> "State":
+        """`horizon` steps of all copies, then `gradients` descents on rows from the buffer."""
+        roll_key, learn_key = jax.random.split(key)
+        vector, rows, report = self._rollout(env, state, roll_key)
+        kept = replay.add(state.kept, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows))
+        seen = normaliser.update(state.seen, rows["observation"])
+        done = state.update.astype(jnp.float32) / self.updates
+        rate = self.learning_rate * jnp.maximum(1 - done, 0.0)
+        descend = jax.grad(self._loss)
+
+        def learn(carry: Any, key: Array) -> tuple[Any, None]:
+            params, target, memory = carry
+            draw_key, act_key = jax.random.split(key)
+            part = replay.draw(kept, draw_key, self.batch)
+            x = [normaliser.apply(seen, part[name]) for name in ("observation", "after")]
+            part |= {"observation": x[0], "after": x[1]}
+            slope = descend(params, target, env, part, act_key)
+            params, memory = optimiser.descend(params, memory, slope, rate, jnp.inf)
+            closer = lambda old, new: old + self.follow * (new - old)
+            return (params, jax.tree.map(closer, target, params["weights"]), memory), None
+
+        keys = jax.random.split(learn_key, self.gradients)
+        start = (state.params, state.target, state.memory)
+        (params, target, memory), _ = jax.lax.scan(learn, start, keys)
+        report["temperature"] = jnp.exp(params["log_alpha"])
+        return State(params, target, memory, seen, kept, vector, state.update + 1, report)
+
+    def policy(self, env: Environment, state: "State") -> Callable[[Any], Array]:
+        """The learnt policy: observation to action, without noise."""
+
+        def act(observation: Any) -> Array:
+            x = normaliser.apply(state.seen, observation)
+            return stretched(env.action_space, self._act(env, state.params, x).mode())
+
+        return act
+
+    def _rollout(self, env: Environment, state: "State", key: Array) -> tuple[Any, dict, dict]:
+        copies = vectorize(env, self.copies)
+        begun = (state.update * self.steps_per_update).astype(jnp.float32)
+
+        def move(carry: VectorState, inputs: tuple[Array, Array]) -> tuple[VectorState, Any]:
+            key, i = inputs
+            act_key, any_key, step_key = jax.random.split(key, 3)
+            x = normaliser.apply(state.seen, carry.observation)
+            action, _ = self._act(env, state.params, x).draw(act_key)
+            anyhow = jax.random.uniform(any_key, action.shape, minval=-1.0)
+            early = begun + (i * self.copies).astype(jnp.float32) < self.wander
+            action = jnp.where(early, anyhow, action)
+            after, out = copies.advance(carry, stretched(env.action_space, action), step_key)
+            return after, (carry.observation, action, out)
+
+        inputs = (jax.random.split(key, self.horizon), jnp.arange(self.horizon))
+        vector, (observation, action, out) = jax.lax.scan(move, state.vector, inputs)
+        rows = {"observation": observation, "action": action, "reward": out.reward}
+        rows |= {"after": out.final, "terminated": out.terminated}
+        ended = jnp.sum(out.over.astype(jnp.float32))
+        single = lambda x: jnp.where(out.over, x.astype(jnp.float32), 0.0)
+        mean = lambda x: jnp.sum(single(x)) / jnp.maximum(ended, 1.0)
+        report = {"episode_return": mean(out.info["episode_return"]), "episodes": ended}
+        return vector, rows, report | {"success": mean(out.info["success"])}
+
+    def _loss(self, params: Any, target: Any, env: Environment, part: Any, key: Array) -> Array:
+        """The critics' errors, the actor's loss and the temperature's: apart but for their sum."""
+        network, held = self._network(env), jax.lax.stop_gradient(params)
+        alpha = jnp.exp(held["log_alpha"])
+        now_key, then_key = jax.random.split(key)
+        then, likely = self._act(env, held, part["after"]).draw(then_key)
+        worth: Any = network.apply(target, part["after"], then, method=Networks.worth)
+        soft = jnp.min(worth, 0) - alpha * likely
+        goal = part["reward"] + self.discount * jnp.where(part["terminated"], 0.0, soft)
+        weights, seen = params["weights"], part["observation"]
+        said: Any = network.apply(weights, seen, part["action"], method=Networks.worth)
+        error = 0.5 * jnp.sum(jnp.mean((said - goal[None]) ** 2, 1))
+
+        action, likely = self._act(env, params, seen).draw(now_key)
+        worth = network.apply(held["weights"], seen, action, method=Networks.worth)
+        loss = jnp.mean(alpha * likely - jnp.min(worth, 0))
+        asked = self.entropy * action.shape[-1]
+        excess = -jax.lax.stop_gradient(jnp.mean(likely)) - asked  # of entropy
+        return error + loss + params["log_alpha"] * excess
+
+    def _network(self, env: Environment) -> Networks:
+        return Networks(env.action_space.shape[0], self.hidden)
+
+    def _act(self, env: Environment, params: Any, x: Any) -> Squashed:
+        out: Any = self._network(env).apply(params["weights"], x, method=Networks.act)
+        return out
+
+
+@pytree
+class State:
+    """All of a training: resumed from it, a run goes on to the bit."""
+
+    params: Any  # weights of the networks, and the logarithm of the temperature
+    target: Any  # the slow copy of the weights; its critics alone are used
+    memory: Any  # of the optimiser
+    seen: normaliser.Normaliser
+    kept: replay.Replay
+    vector: VectorState
+    update: Array  # [] updates done
+    report: dict[str, Array]  # means over the episodes that ended in the last rollout

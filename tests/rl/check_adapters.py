@@ -1,0 +1,105 @@
+"""Holds the adapters to the libraries themselves, which the tests do without.
+
+pip install gymnasium gymnax brax && python -m pytest -p no:cacheprovider tests/rl/check_adapters.py
+"""
+
+import brax.envs
+import gymnasium
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from jaxgpu import rl
+from jaxgpu.rl import adapters
+
+
+@pytest.fixture(autouse=True)
+def lenient():
+    """The peers promote ranks and types as they like, and make keys of the old kind."""
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        with jax.legacy_prng_key("allow"):
+            yield
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["cartpole", "pendulum", "surgical/psm-reach"])
+def test_gymnasium_accepts_ours(name):
+    check_env(adapters.to_gymnasium(rl.make(name)), skip_render_check=True)
+
+
+def test_a_single_environment_gives_the_states_of_gymnasium():
+    ours, theirs = adapters.to_gymnasium(rl.make("cartpole")), gymnasium.make("CartPole-v1")
+    first, _ = ours.reset(seed=3)
+    theirs.reset(seed=0)
+    theirs.unwrapped.state = first.astype(float)
+    for action in np.random.default_rng(0).integers(0, 2, 200):
+        a, b = ours.step(action), theirs.step(action)
+        np.testing.assert_allclose(a[0], b[0], atol=1e-4)
+        assert a[1:4] == b[1:4]
+        if a[2]:
+            break
+    assert a[2]
+
+
+def test_many_begin_anew_in_the_same_step():
+    """As gymnasium's own vector of the same kind: the same keys, shapes and types."""
+    same = gymnasium.vector.AutoresetMode.SAME_STEP
+    make = [lambda: gymnasium.make("CartPole-v1")] * 5
+    theirs = gymnasium.vector.SyncVectorEnv(make, autoreset_mode=same)
+    ours = adapters.to_gymnasium_vector(rl.make("cartpole"), 5)
+    assert ours.observation_space.shape == theirs.observation_space.shape
+    assert ours.action_space == theirs.action_space
+    assert ours.metadata["autoreset_mode"] == theirs.metadata["autoreset_mode"] == same
+    ours.reset(seed=0), theirs.reset(seed=0)
+    seen = 0
+    for _ in range(60):
+        a, b = ours.step(np.ones(5, int)), theirs.step(np.ones(5, int))
+        for x, y in zip(a[:4], b[:4]):
+            assert x.shape == y.shape and x.dtype.kind == y.dtype.kind
+        if (over := a[2] | a[3]).any():
+            seen += over.sum()
+            np.testing.assert_array_equal(a[4]["_final_obs"], over)
+            assert np.abs(a[4]["final_obs"][over, 2]).min() > 12 * np.pi / 180  # fallen
+            assert np.abs(a[0][over]).max() <= 0.05  # begun anew
+        assert ("final_obs" in a[4]) == over.any()
+    assert seen >= 20
+
+
+def test_gymnax_gives_its_own_steps_and_learns():
+    inner, params = gymnax.make("CartPole-v1")
+    env = adapters.from_gymnax(inner, params)
+    key = jax.random.key(0)
+    state, observation = env.start(key)
+    want, other = inner.reset_env(key, params)
+    np.testing.assert_array_equal(observation, want)
+    for action in (0, 1, 1):
+        step = env.advance(state, jnp.int32(action), key)
+        want, other, reward, over, _ = inner.step_env(key, other, jnp.int32(action), params)
+        np.testing.assert_allclose(step.observation, want, rtol=1e-6)
+        assert (step.reward, step.terminated, step.truncated) == (reward, over, False)
+        state = step.state
+    learner = rl.PPO(2.5e-3, copies=16, horizon=64, epochs=6, minibatches=4, updates=60.0)
+    end, _ = jax.jit(lambda key: rl.learn(env, learner, key, 60))(key)
+    scores = rl.evaluate(env, learner.policy(env, end), key, 50, 500)
+    assert scores.total.mean() > 300
+
+
+def test_brax_gives_its_own_steps_and_is_cut_by_the_clock():
+    inner = brax.envs.get_environment("fast")
+    env = adapters.from_brax(inner, horizon=3)
+    state, _ = env.start(jax.random.key(0))
+    other = inner.reset(jax.random.key(0))
+    for i in range(3):
+        step = env.advance(state, jnp.zeros(1), jax.random.key(1))
+        other = inner.step(other, jnp.zeros(1))
+        np.testing.assert_allclose(step.observation, other.obs)
+        np.testing.assert_allclose(step.reward, other.reward)
+        assert bool(step.truncated) == (i == 2)
+        state = step.state
+    learner = rl.PPO(copies=4, horizon=8, epochs=1, minibatches=2)
+    env = adapters.from_brax(brax.envs.get_environment("inverted_pendulum"), horizon=50)
+    state, reports = jax.jit(lambda key: rl.learn(env, learner, key, 2))(jax.random.key(0))
+    assert np.isfinite(reports["episode_return"]).all()

@@ -1,0 +1,161 @@
+"""Adapters on stand-ins with the parts of the libraries that they use.
+
+`check_adapters.py` beside this file holds them to the libraries themselves.
+"""
+
+import sys
+import types
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import rl
+from jaxgpu.rl import adapters
+
+
+class Plain:
+    """A counter that ends at 3 and is cut at `limit`, in gymnax's form."""
+
+    default_params = {"limit": jnp.int32(5), "step": jnp.float32(1)}
+    transition_gradients_enabled = False
+
+    def reset_env(self, key, params):
+        return jnp.zeros(1), {"x": 0.0, "t": 0}  # weakly typed, as gymnax's often are
+
+    def step_env(self, key, state, action, params):
+        state = {"x": state["x"] + jnp.where(action == 1, params["step"], 0.0), "t": state["t"] + 1}
+        return state["x"][None], state, state["x"], state["x"] >= 3, {"discount": jnp.ones(())}
+
+    def is_truncated(self, state, params):
+        return state["t"] >= params["limit"]
+
+    def action_space(self, params):
+        return types.SimpleNamespace(n=2)
+
+    def observation_space(self, params):
+        return types.SimpleNamespace(low=np.zeros(1), high=np.full(1, 9.0), shape=(1,))
+
+
+class BraxState(NamedTuple):
+    obs: object
+    reward: object
+    done: object
+    metrics: dict
+
+
+class Dual:
+    """Observations by name, in Brax's form; done when the sum of actions reaches 2."""
+
+    observation_size = {"state": (2,), "privileged": (3,)}
+    action_size = 2
+
+    def _state(self, x):
+        obs = {"state": x, "privileged": jnp.append(x, 0)}
+        return BraxState(obs, jnp.sum(x), jnp.where(jnp.sum(x) >= 2, 1.0, 0.0), {})
+
+    def reset(self, key):
+        return self._state(jnp.zeros(2))
+
+    def step(self, state, action):
+        return self._state(state.obs["state"] + action)
+
+
+def test_gymnax_ends_truncates_and_keeps_its_parameters_as_leaves():
+    env = adapters.from_gymnax(Plain())
+    assert isinstance(env, rl.Environment)
+    assert (env.action_space.size, env.observation_space.high) == (2, 9.0)
+    state, observation = env.start(jax.random.key(0))
+    ends = []
+    for action in (1, 0, 1, 1, 0):
+        step = env.advance(state, jnp.int32(action), jax.random.key(0))
+        state = step.state
+        ends.append((float(step.observation[0]), bool(step.terminated), bool(step.truncated)))
+    over = [(1, False, False), (1, False, False), (2, False, False), (3, True, False)]
+    assert ends == [*over, (3, True, True)]
+    lengths = jnp.array([0.5, 2.0], jnp.float32)
+    move = lambda step: (
+        adapters.from_gymnax(Plain(), {"limit": jnp.int32(5), "step": step})
+        .advance(env.start(jax.random.key(0))[0], jnp.int32(1), jax.random.key(0))
+        .reward
+    )
+    np.testing.assert_array_equal(jax.vmap(move)(lengths), lengths)
+
+
+def test_brax_is_cut_by_the_clock_and_one_of_its_observations_is_used():
+    env = adapters.from_brax(Dual(), horizon=3, part="privileged")
+    assert isinstance(env, rl.Environment) and env.observation_space.shape == (3,)
+    state, observation = env.start(jax.random.key(0))
+    ends = []
+    for _ in range(3):
+        step = env.advance(state, jnp.array([0.5, 0.5]), jax.random.key(0))
+        state = step.state
+        ends.append((float(step.reward), bool(step.terminated), bool(step.truncated)))
+    assert ends == [(1, False, False), (2, True, False), (3, True, True)]
+    assert step.observation.shape == observation.shape == (3,)
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Modules by gymnasium's names that record what they are given."""
+    space = lambda kind: lambda *given: (kind, *given)
+    spaces = types.SimpleNamespace(Box=space("box"), Discrete=space("discrete"))
+    vector = types.SimpleNamespace(
+        VectorEnv=object,
+        AutoresetMode=types.SimpleNamespace(SAME_STEP="same step"),
+        utils=types.SimpleNamespace(batch_space=lambda space, size: (size, *space)),
+    )
+    seeding = types.SimpleNamespace(np_random=lambda seed: (np.random.default_rng(seed), seed))
+    gym = types.SimpleNamespace(Env=object, spaces=spaces, vector=vector)
+    monkeypatch.setitem(sys.modules, "gymnasium", gym)
+    monkeypatch.setitem(sys.modules, "gymnasium.utils", types.SimpleNamespace(seeding=seeding))
+    monkeypatch.setitem(sys.modules, "gymnasium.utils.seeding", seeding)
+
+
+def test_a_seed_of_gymnasium_repeats_an_episode(stand_in):
+    env = adapters.to_gymnasium(rl.make("cartpole"))
+    episodes = []
+    for _ in range(2):
+        first, _ = env.reset(seed=7)
+        steps = [env.step(1) for _ in range(12)]
+        last = next(step for step in steps if step[2])
+        episodes.append((first.tolist(), last[0].tolist()))
+        assert isinstance(last[1], float) and isinstance(last[2], bool)
+    assert episodes[0] == episodes[1]
+    assert env.reset()[0].tolist() != episodes[0][0]
+    with pytest.raises(ValueError, match="step: action is 2; it must be one of 0 ... 1"):
+        env.step(2)
+
+
+def test_many_keep_their_last_observations(stand_in):
+    env = adapters.to_gymnasium_vector(rl.make("cartpole"), 3)
+    assert env.action_space == (3, "discrete", 2)
+    env.reset(seed=0)
+    for _ in range(15):
+        observation, reward, terminated, truncated, info = env.step([1, 1, 1])
+        over = terminated | truncated
+        assert ("final_obs" in info) == over.any()
+        if over.any():
+            assert np.abs(info["final_obs"][over, 2]).min() > 12 * np.pi / 180
+            assert np.abs(observation[over]).max() <= 0.05
+            return
+    raise AssertionError("no episode ended")
+
+
+def test_bad_input_is_named(monkeypatch):
+    with pytest.raises(TypeError, match="from_gymnax: CartPole has no reset_env; give"):
+        adapters.from_gymnax(rl.make("cartpole"))
+    with pytest.raises(TypeError, match="from_brax: int has no reset; give"):
+        adapters.from_brax(3)
+    with pytest.raises(ValueError, match="no observation 'pixels'; there are state, privileged"):
+        adapters.from_brax(Dual(), part="pixels")
+    uneven = types.SimpleNamespace(low=np.array([-1.0, -2.0]), high=np.ones(2), shape=(2,))
+    other = Plain()
+    other.action_space = lambda params: uneven
+    with pytest.raises(ValueError, match="the bounds must be the same"):
+        _ = adapters.from_gymnax(other).action_space
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ImportError, match="gymnasium is not installed; pip install"):
+        adapters.to_gymnasium(rl.make("cartpole"))
