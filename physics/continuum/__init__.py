@@ -26,14 +26,17 @@ from jaxgpu.physics.continuum.scene import (
     positions,
     velocities,
 )
+from jaxgpu.physics.continuum.sources import Collector, Injector
 
 __all__ = [
     "Body",
+    "Collector",
     "Collider",
     "Corotated",
     "DruckerPrager",
     "Grid",
     "HerschelBulkley",
+    "Injector",
     "Liquid",
     "Material",
     "NeoHookean",

@@ -1,12 +1,15 @@
 """Tools that matter meets: signed-distance shapes that stand, are led, or move freely.
 
-Inside a tool, and within half a cell of it, a node's velocity relative to the tool loses its
+Inside a tool, and within a cell of it, a node's velocity relative to the tool loses its
 approaching normal part, and Coulomb's law slows the tangential part with the impulse just given:
 
     u = v - v_tool,  u_n = u . n < 0:   u_t <- u_t max(0, 1 + mu u_n / |u_t|),  u_n <- 0
 
-The half cell makes a tool displace its own volume: nodes strictly inside it end, on average, half a
-cell short of its surface. Only velocities on the grid change and particles are never pushed. A free
+The spline of a node reaches a cell and a half, so that the first node left free, one to two cells
+away, ends at the surface on average: a tool displaces its own volume. Were a nearer node left free,
+the surface would cut its spline and nothing would balance the pressure on the cut: an eighth of it
+at one cell, more than all of it at half a cell.
+Only velocities on the grid change and particles are never pushed. A free
 tool takes the opposite impulse and torque: the momentum of matter and tool is kept to rounding.
 """
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.ad_checkpoint import checkpoint_name
 
-from jaxgpu.physics.continuum import collide
+from jaxgpu.physics.continuum import collide, sources
 from jaxgpu.physics.continuum.grid import Grid
 from jaxgpu.physics.continuum.scene import Particles, Scene, State
 from jaxgpu.physics.continuum.stencil import base
@@ -55,7 +55,9 @@ def step(scene: Scene, state: State) -> State:
         _receive(x, v, matter, particles, grid, scene.dt)
         for (x, _, matter), particles in zip(sent, state.bodies)
     )
-    return State(bodies=bodies, tools=tools, t=state.t + scene.dt)
+    t = state.t + scene.dt
+    bodies, flows = sources.flow(scene, bodies, tools, state.flows, (state.t, t))
+    return State(bodies=bodies, tools=tools, t=t, flows=flows)
 
 
 def _send(material: Any, particles: Particles, grid: Grid, dt):
@@ -85,8 +87,9 @@ def _on_grid(scene: Scene, tools, field: Array):
     v = tuple(field[:, i] * share + scene.dt * gravity[i] for i in range(d))
     moved = []
     nodes = scene.grid.nodes(dtype) if scene.colliders else ()
+    reach = 1.0001 * scene.grid.dx  # a plane through nodes holds the next row whatever the rounding
     for collider, tool in zip(scene.colliders, tools):
-        v, impulse, torque = collide.touch(collider, tool, nodes, v, m, scene.grid.dx / 2)
+        v, impulse, torque = collide.touch(collider, tool, nodes, v, m, reach)
         moved.append(collide.advance(collider, tool, impulse, torque, gravity, scene.dt))
     v = scene.grid.bounded(v, m)
     empty = [jnp.zeros_like(m)] * (4 - d)

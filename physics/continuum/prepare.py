@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxgpu.physics.continuum.grid import Grid
 from jaxgpu.physics.continuum.scene import Body, Scene
+from jaxgpu.physics.continuum.sources import Injector
 
 WAVE = 0.8  # A: cells a wave may cross in a step
 DIFFUSION = 1.0  # B: of the explicit limit on a square lattice
@@ -46,19 +47,58 @@ def prepare(scene: Scene) -> Scene:
         )
     for i, body in enumerate(scene.bodies):
         _check(f"prepare: bodies[{i}]", body, scene.grid)
+    jets = _check_sources(scene)
     fall = np.linalg.norm(np.asarray(scene.gravity or (0.0,), float)) * max(scene.grid.cells)
-    fastest = np.sqrt(2 * fall * scene.grid.dx)
+    fastest = np.sqrt(2 * fall * scene.grid.dx) + jets
     limit = min(_limit(b, scene.grid, 0.0) for b in scene.bodies)
     wanted = SAFETY * min(_limit(b, scene.grid, fastest) for b in scene.bodies)
     if scene.dt is None:
         dtype = scene.bodies[0].x.dtype
-        return dataclasses.replace(scene, dt=dtype.type(wanted))
+        scene = dataclasses.replace(scene, dt=dtype.type(wanted))
+        _check_intervals(scene)
+        return scene
     if not 0 < float(scene.dt) <= limit:
         raise ValueError(
             f"prepare: dt={float(scene.dt):.3g} s; it must lie in (0, {limit:.3g}] to be stable "
             f"with these materials at dx={scene.grid.dx:g} m; {wanted:.3g} s is what dt=None gives"
         )
+    _check_intervals(scene)
     return scene
+
+
+def _check_sources(scene: Scene) -> float:
+    """Refuse sources that cannot work; the speed of the fastest injector, m/s."""
+    d, fastest = len(scene.grid.cells), 0.0
+    for i, source in enumerate(scene.sources):
+        name = f"prepare: sources[{i}]"
+        for field, among in (("body", scene.bodies), ("tool", scene.colliders)):
+            index = getattr(source, field)
+            if not (-1 if field == "tool" else 0) <= index < len(among):
+                raise ValueError(f"{name}.{field}={index}; the scene has {len(among)} of them")
+        if not isinstance(source, Injector):
+            continue
+        x, v = np.asarray(source.x), np.asarray(source.v)
+        if x.ndim != 2 or 0 in x.shape or x.shape[1] != d or v.shape != (d,):
+            raise ValueError(
+                f"{name}: x has shape {list(x.shape)} and v {list(v.shape)}; they must be "
+                f"[n, {d}] with n >= 1 and [{d}]"
+            )
+        inside = np.all((x >= scene.grid.lower) & (x <= scene.grid.upper))
+        if not np.all(np.isfinite(v)) or not (inside or source.tool >= 0):
+            raise ValueError(f"{name}: x must lie inside the box and v be finite numbers, in m/s")
+        if np.ndim(scene.bodies[source.body].volume) or np.ndim(scene.bodies[source.body].density):
+            raise ValueError(f"{name}: bodies[{source.body}] must have one volume and density")
+        fastest = max(fastest, float(np.linalg.norm(v)))
+    return fastest
+
+
+def _check_intervals(scene: Scene) -> None:
+    for i, source in enumerate(scene.sources):
+        if isinstance(source, Injector) and not float(source.interval) >= float(scene.dt):
+            raise ValueError(
+                f"prepare: sources[{i}].interval={float(source.interval):.3g} s; it must be at "
+                f"least dt={float(scene.dt):.3g} s; give more points a layer instead"
+            )
 
 
 def _limit(body: Body, grid: Grid, extra: float) -> float:
@@ -73,8 +113,11 @@ def _limit(body: Body, grid: Grid, extra: float) -> float:
 def _check(name: str, body: Body, grid: Grid) -> None:
     d = len(grid.cells)
     x = np.asarray(body.x)
-    if x.ndim != 2 or x.shape[0] == 0 or x.shape[1] != d:
-        raise ValueError(f"{name}.x has shape {list(x.shape)}; it must be [N, {d}] with N >= 1")
+    if x.ndim != 2 or x.shape[1] != d or x.shape[0] == 0 == body.capacity:
+        raise ValueError(
+            f"{name}.x has shape {list(x.shape)}; it must be [N, {d}] with N >= 1, or N = 0 and "
+            f"a capacity for injectors"
+        )
     outside = ~np.all((x >= grid.lower) & (x <= grid.upper), -1)  # nan is outside
     if outside.any():
         raise ValueError(

@@ -7,6 +7,7 @@ state of the innermost level, so that the reverse pass repeats no transfer.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,6 +49,7 @@ def simulate(
     Raises:
         ValueError: what `prepare` refuses.
         FloatingPointError: matter left the box or is not a number; with the time it was seen.
+        OverflowError: an injector found no empty slot; with the capacity that would have done.
 
     >>> from jaxgpu.physics.continuum import Body, Grid, NeoHookean, positions
     >>> drop = Body(jnp.full((8, 2), 0.5), NeoHookean(), volume=1e-3)
@@ -60,7 +62,7 @@ def simulate(
     scene = prepare(scene)
     substeps = int(np.ceil(t / (frames * float(np.asarray(scene.dt))) - 1e-6))
     dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
-    scene = Scene(scene.bodies, scene.grid, scene.gravity, scene.colliders, dt)
+    scene = replace(scene, dt=dt)
 
     def frame(state: State) -> State:
         return lax.fori_loop(0, substeps, lambda _, s: engine.step(scene, s), state)
@@ -69,18 +71,34 @@ def simulate(
         frame,
         init(scene),
         frames,
-        measure=lambda s: (measure(s), lost(scene, s), s.t),
+        measure=lambda s: (measure(s), lost(scene, s), s.t, _refused(scene, s)),
         out=out,
         resume=resume,
     )
-    history, bad, times = done.history
+    history, bad, times, refused = done.history
     if np.any(bad):
         first = int(np.argmax(bad > 0))
         raise FloatingPointError(
             f"simulate: {bad[first]} particles were outside the box or not a number at "
             f"t={times[first]:.4g} s; take a smaller dt, stiffer contact or a wider grid"
         )
+    for i in range(len(scene.bodies)):
+        if np.any(refused[:, i]):
+            slots, first = done.state.bodies[i].m.size, int(np.argmax(refused[:, i] > 0))
+            raise OverflowError(
+                f"simulate: bodies[{i}] has {slots} slots and its injectors found none for "
+                f"{refused[-1, i]} particles, the first by t={times[first]:.4g} s; give its Body "
+                f"capacity={slots + refused[-1, i]} or collect more"
+            )
     return Run(done.state, history, done.timing)
+
+
+def _refused(scene: Scene, state: State) -> jax.Array:
+    """Particles of each body that found no slot, [bodies] int32."""
+    counts = [jnp.int32(0)] * len(scene.bodies)
+    for source, flow in zip(scene.sources, state.flows):
+        counts[source.body] = counts[source.body] + flow.refused
+    return jnp.stack(counts)
 
 
 def lost(scene: Scene, state: State) -> jax.Array:

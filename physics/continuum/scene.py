@@ -13,6 +13,7 @@ from jax import Array
 
 from jaxgpu.physics.continuum.collide import Collider, Tool
 from jaxgpu.physics.continuum.grid import Grid
+from jaxgpu.physics.continuum.sources import Collector, Flow, Injector
 from jaxgpu.physics.continuum.tensor import Mat, Vec
 from jaxgpu.pytree import pytree, static
 
@@ -64,6 +65,7 @@ class Scene:
     gravity: tuple[Any, ...] = ()  # D numbers, m/s^2; none by default
     colliders: tuple[Collider, ...] = ()
     dt: Array | float | None = None  # [] s; `prepare` chooses
+    sources: tuple[Injector | Collector, ...] = ()  # act after every step, in this order
 
 
 @pytree
@@ -85,6 +87,7 @@ class State:
     bodies: tuple[Particles, ...]
     tools: tuple[Tool, ...]  # pose and velocity of each collider
     t: Array  # [] time, s
+    flows: tuple[Flow, ...] = ()  # what each source has moved
 
 
 def init(scene: Scene) -> State:
@@ -101,7 +104,8 @@ def init(scene: Scene) -> State:
     dtype = scene.bodies[0].x.dtype
     bodies = tuple(_particles(body, scene.grid) for body in scene.bodies)
     tools = tuple(collider.start(dtype) for collider in scene.colliders)
-    return State(bodies=bodies, tools=tools, t=jnp.zeros((), dtype))
+    flows = tuple(Flow.none() for _ in scene.sources)
+    return State(bodies=bodies, tools=tools, t=jnp.zeros((), dtype), flows=flows)
 
 
 def _particles(body: Body, grid: Grid) -> Particles:
