@@ -58,6 +58,37 @@ def test_an_eccentric_orbit_keeps_its_energy(x64):
     assert drift[0] < 1e-4 and 8 < drift[0] / drift[1] < 64, drift  # 4^2 an orbit, or better
 
 
+@pytest.mark.slow
+def test_energy_over_a_hundred_orbits(x64):
+    """Steps forward are not reversible: the error grows by as much in every orbit.
+
+    The figures are those first measured, of a circle in 256 steps and of e = 0.9 at eta 0.01.
+    """
+    equal = {"longest": 5, "shortest": 5}
+    for e, rule, rate in ((0.0, equal, 7.77e-10), (0.9, {"eta": 0.01}, 1.72e-6)):
+        stars, m = pair(e)
+        spec = hermite.Hermite(jnp.asarray(m), interval=2 * np.pi / 8, **rule)
+        middle = gone(spec, stars, NOBODY, 400)
+        end = middle
+        for _ in range(400):
+            end = step(spec, end)
+        energy = [float(sum(diagnostics.energy(s.stars.x, spec.m))) for s in (middle, end)]
+        error = np.array(energy) / (-0.75 * 0.25 / 2) - 1
+        np.testing.assert_allclose(error, [50 * rate, 100 * rate], rtol=0.05)
+
+
+@pytest.mark.slow
+def test_equal_steps_keep_momentum_and_spin(x64):
+    """All pulls are then of pairs at one moment, equal and opposite: momentum to rounding."""
+    m = jax.random.uniform(jax.random.key(1), (64,), minval=0.5, maxval=1.5) / 64
+    spec = hermite.Hermite(m, interval=0.25, softening=1e-3, longest=11, shortest=11)
+    stars = models.plummer(jax.random.key(0), 64)
+    end = gone(spec, stars, NOBODY, 4).stars.x
+    assert np.abs(np.asarray((end - stars) @ m)[3:]).max() < 1e-12
+    spin = lambda x: np.cross(np.asarray(x[:3]).T, np.asarray(x[3:]).T).T @ np.asarray(m)
+    assert np.abs(spin(end) - spin(stars)).max() < 1e-10
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_cluster_keeps_what_it_must(x64, seed):
     stars = models.plummer(jax.random.key(seed), 128)
@@ -91,11 +122,11 @@ def test_agrees_with_rebound(x64):
 @pytest.mark.slow
 def test_massless_bodies_never_touch_the_stars(x64):
     stars = models.plummer(jax.random.key(0), 64)
-    spec = hermite.Hermite(jnp.full(64, 1 / 64), interval=0.25)
-    alone = gone(spec, stars, NOBODY, 2, fast)
-    for count in (1, 3000):
+    spec = hermite.Hermite(jnp.full(64, 1 / 64), interval=0.125)
+    alone = gone(spec, stars, NOBODY, 1, fast)
+    for count in (1, 100_000):
         swarm = models.plummer(jax.random.key(9), count + 1)[:, 1:]
-        joined = gone(spec, stars, swarm, 2, fast)
+        joined = gone(spec, stars, swarm, 1, fast)
         jax.tree.map(np.testing.assert_array_equal, joined.stars, alone.stars)
 
 

@@ -86,3 +86,70 @@ def test_a_circular_origin_comes_back(x64):
         origin = fall(origin)
     np.testing.assert_allclose(origin.x, start.x, atol=1e-9)
     np.testing.assert_allclose(origin.v, start.v, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 13])
+def test_a_body_that_falls_with_the_origin_feels_nothing(x64, count):
+    """To the bit: of a remainder, the steps would make noise and follow it."""
+    well = tide.Tide(potentials.milky_way_in(SCALE))
+    origin = tide.Origin(jnp.array([800.0, 3, 7]), jnp.array([1.0, 90, 2]))
+    path = jax.jit(well.path)(origin, 0.125)
+    none = jax.jit(well.pull)(path, jnp.array(0.3), jnp.zeros((9, count)))
+    assert not np.asarray(none).any()
+
+
+# a Plummer sphere of mass 1 and scale 1/4 on a circle about a point mass; its tidal radius is 1
+CORE, OMEGA, FAR = 0.25, np.sqrt(1 / 3), 100.0
+EDGE = np.sqrt(1 - CORE**2)  # where its pull and the tide balance
+
+
+def jacobi(x):
+    """The potential in the frame that turns with the orbit; the z axis is the orbit's."""
+    well = 1 / np.sqrt((x**2).sum(0) + CORE**2)
+    return -well - OMEGA**2 / 2 * (3 * x[0] ** 2 - x[2] ** 2)
+
+
+def on_shell(energy, count, random):
+    """States [6, count] within the edge, uniform on a shell of energy, and the shell's volume."""
+    box = np.array([EDGE, 0.8, 0.8])[:, None]
+    x = random.uniform(-1, 1, (3, 60 * count)) * box
+    speed = np.sqrt(np.maximum(2 * (energy - jacobi(x)), 0))
+    top = np.sqrt(2 * (energy - jacobi(np.zeros(3))))
+    kept = np.flatnonzero(random.uniform(0, top, speed.size) < speed)[:count]
+    x, v = x[:, kept], speed[kept]
+    way = random.normal(size=x.shape)
+    volume = 4 * np.pi * speed.mean() * np.prod(2 * box)
+    return np.vstack([x, v * way / np.linalg.norm(way, axis=0)]), volume
+
+
+@pytest.mark.slow
+def test_escape_is_the_flux_over_the_saddles(x64):
+    """Fukushige & Heggie (2000), doi:10.1046/j.1365-8711.2000.03811.x: the flux goes as the square
+    of the energy above that of the edge.
+
+    Of a shell of energy that is filled evenly, just 2 pi^2 E^2 / (w1 w2) leaves over each of the
+    two saddles in a unit of time; w1 and w2 are the frequencies across. A lone star of Plummer's
+    softening is the cluster, and massless bodies leave it for the galaxy.
+    """
+    count, until, dt, above = 20_000, 2.0, 1 / 16, np.array([0.03, 0.06, 0.12])
+    random = np.random.default_rng(0)
+    depth = jacobi(np.array([EDGE, 0, 0]))
+    shells = [on_shell(depth * (1 - e), count, random) for e in above]
+    flux = 2 * 2 * np.pi**2 * (depth * above) ** 2 / (np.sqrt(3) * OMEGA * 2 * OMEGA)
+    swarm = np.hstack([states for states, _ in shells])
+    swarm[3:] += np.cross([0, 0, OMEGA], swarm[:3].T).T
+    field = potentials.PointMass(OMEGA**2 * FAR**3)
+    spec = hermite.Hermite(jnp.ones(1), 0.05, CORE, dt, tide=tide.Tide(field), longest=0)
+    origin = tide.Origin(jnp.array([FAR, 0, 0]), jnp.array([0, OMEGA * FAR, 0]))
+    state = hermite.init(spec, jnp.zeros((6, 1)), jnp.asarray(swarm), origin)
+    step, gone = jax.jit(hermite.step), np.zeros(swarm.shape[1], bool)
+    for k in range(round(until / dt)):
+        state = step(spec, state)
+        x, turned = np.asarray(state.tracers.x), OMEGA * dt * (k + 1)
+        gone |= np.abs(np.cos(turned) * x[0] + np.sin(turned) * x[1]) > EDGE
+    left = gone.reshape(above.size, count).sum(1)
+    want = flux * until * count / np.array([volume for _, volume in shells])
+    # three deviations of the count, and what the saddles are not quadratic
+    assert (np.abs(left - want) < 3 * np.sqrt(want) + 0.04 * want).all(), (left, want)
+    slope = np.polyfit(np.log(above), np.log(left / want * flux), 1)[0]
+    assert abs(slope - 2) < 0.2, slope
