@@ -1,0 +1,126 @@
+"""Actions found by drawing many and keeping to the good ones: CEM and MPPI.
+
+`CEM`, the cross-entropy method (de Boer, Kroese, Mannor & Rubinstein 2005,
+doi:10.1007/s10479-005-5724-z): a normal distribution is fitted to the elites of its samples.
+`MPPI`, model predictive path integral control (Williams, Drews, Goldfain, Rehg & Theodorou 2018,
+doi:10.1109/TRO.2018.2865891, algorithm 2): the mean moves to the average of the samples, weighted
+by exp(-loss / temperature); its control cost is left out and the temperature is in standard
+deviations of the losses. Both draw noise that is correlated in time, e_t = r e_(t-1) +
+sqrt(1 - r^2) n_t, since independent noise cancels out over an episode. O(N) losses an update.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree, static
+from jaxgpu.rl.plan.best import Best, Loss, better, nothing
+
+
+@pytree
+class State:
+    """Where the search is."""
+
+    actions: Array  # [T, A] mean of the samples
+    sigma: Array  # [T, A] their standard deviation
+    best: Best
+    calls: Array  # [] losses computed
+
+
+@pytree
+class CEM:
+    """What to run."""
+
+    population: int = static(default=32)  # N
+    elites: int = static(default=8)
+    sigma: Array | float = 0.5  # [] standard deviation at the start
+    keep: Array | float = 0.2  # [] share of the old distribution in the new one
+    correlation: Array | float = 0.7  # [] r of the noise
+    low: Array | float = -1.0  # [] or [A]
+    high: Array | float = 1.0  # [] or [A]
+    batch: int = static(default=1)  # samples simulated at once
+
+    def __post_init__(self) -> None:
+        if not 1 < self.elites <= self.population:
+            raise ValueError(
+                f"CEM: {self.elites} elites of {self.population}; take 2 or more, up to all"
+            )
+
+    def init(self, actions: Array) -> State:
+        """Before the first generation, about `actions` [T, A]."""
+        return _begun(actions, self.sigma)
+
+    def update(self, loss: Loss, state: State, key: Array) -> State:
+        """One generation."""
+        x = _draw(self, state, key)
+        f = _losses(loss, x, self.batch)
+        good = x[jnp.argsort(f)[: self.elites]]
+        blend = lambda old, new: self.keep * old + (1 - self.keep) * new
+        actions = blend(state.actions, jnp.mean(good, 0))
+        return _after(state, x, f, actions, blend(state.sigma, jnp.std(good, 0)))
+
+
+@pytree
+class MPPI:
+    """What to run."""
+
+    population: int = static(default=32)  # N
+    sigma: Array | float = 0.5  # [] standard deviation
+    temperature: Array | float = 0.3  # [] in standard deviations of the losses
+    decay: Array | float = 0.98  # [] of sigma in an update
+    correlation: Array | float = 0.7  # [] r of the noise
+    low: Array | float = -1.0  # [] or [A]
+    high: Array | float = 1.0  # [] or [A]
+    batch: int = static(default=1)  # samples simulated at once
+
+    def __post_init__(self) -> None:
+        if self.population < 2:
+            raise ValueError(f"MPPI: population={self.population}; take at least 2")
+
+    def init(self, actions: Array) -> State:
+        """Before the first update, about `actions` [T, A]."""
+        return _begun(actions, self.sigma)
+
+    def update(self, loss: Loss, state: State, key: Array) -> State:
+        """One update of the mean."""
+        x = _draw(self, state, key)
+        f = _losses(loss, x, self.batch)
+        known = jnp.isfinite(f)
+        size = jnp.std(f, where=known)
+        size = jnp.where(size > 0, size, 1)
+        weight = jax.nn.softmax(jnp.where(known, -f / (self.temperature * size), -jnp.inf))
+        weight = jnp.where(jnp.any(known), weight, 1 / self.population)
+        actions = jnp.sum(weight[:, None, None] * x, 0)
+        return _after(state, x, f, actions, self.decay * state.sigma)
+
+
+def _begun(actions: Array, sigma: Array | float) -> State:
+    spread = jnp.zeros_like(actions) + sigma
+    return State(actions, spread, nothing(actions), jnp.int32(0))
+
+
+def _draw(spec: CEM | MPPI, state: State, key: Array) -> Array:
+    """Samples [N, T, A] within the bounds, the first of them the mean itself."""
+    noise = jax.random.normal(key, (spec.population, *state.actions.shape), state.actions.dtype)
+    r = jnp.asarray(spec.correlation, noise.dtype)
+
+    def mix(e: Array, n: Array) -> tuple[Array, Array]:
+        e = r * e + jnp.sqrt(1 - r * r) * n
+        return e, e
+
+    first = noise[:, 0]
+    _, rest = jax.lax.scan(mix, first, jnp.moveaxis(noise[:, 1:], 1, 0))
+    e = jnp.concatenate([first[:, None], jnp.moveaxis(rest, 0, 1)], 1).at[0].set(0)
+    return jnp.clip(state.actions[None] + state.sigma[None] * e, spec.low, spec.high)
+
+
+def _losses(loss: Loss, x: Array, batch: int) -> Array:
+    """Loss of each sample [N]; infinite where it is not a number."""
+    f = jax.lax.map(loss, x, batch_size=batch if batch > 1 else None)
+    return jnp.where(jnp.isnan(f), jnp.inf, f)
+
+
+def _after(state: State, x: Array, f: Array, actions: Array, sigma: Array) -> State:
+    least = jnp.argmin(f)
+    best = better(state.best, x[least], f[least])
+    return State(actions, sigma, best, state.calls + jnp.int32(x.shape[0]))

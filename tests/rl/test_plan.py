@@ -1,0 +1,199 @@
+"""Planners against the exact solution of a linear system with quadratic costs (LQR)."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from conformance import check_program, exports
+
+from jaxgpu import rl
+from jaxgpu.rl.plan import CEM, MPPI, Descent, Expansion, cost, plan, shared
+from jaxgpu.rl.plan.sampling import _draw
+
+T = 12
+A, B = np.array([[1.0, 0.1], [-0.2, 0.95]]), np.array([[0.0], [0.3]])
+Q, R, START = np.diag([1.0, 0.2]), np.array([[0.05]]), np.array([1.0, -0.5])
+
+
+def riccati():
+    """The best actions [T, 1] and their cost, by dynamic programming, float64."""
+    p, gains = Q, []
+    for _ in range(T):
+        gains.append(np.linalg.solve(R + B.T @ p @ B, B.T @ p @ A))
+        p = Q + A.T @ p @ (A - B @ gains[-1])
+    x, u = START, []
+    for k in gains[::-1]:
+        u.append(-k @ x)
+        x = A @ x + B @ u[-1]
+    return np.array(u), START @ p @ START
+
+
+BEST, LEAST = riccati()
+
+
+def quadratic(actions, frames=T):
+    """Cost of the first `frames` steps: state before each, action, and the state after the last."""
+    a, b, q, r = (jnp.asarray(m, actions.dtype) for m in (A, B, Q, R))
+
+    def step(x, action):
+        u, t = action
+        spent = jnp.where(t < frames, x @ q @ x + u @ r @ u, 0)
+        return jnp.where(t < frames, a @ x + b @ u, x), spent
+
+    x, spent = jax.lax.scan(step, jnp.asarray(START, a.dtype), (actions, jnp.arange(T)))
+    return jnp.sum(spent) + x @ q @ x
+
+
+ZERO, KEY = jnp.zeros((T, 1)), jax.random.key(0)
+WIDE = {"low": -10.0, "high": 10.0}
+
+
+def test_riccati_is_the_minimum_that_differences_see():
+    at = lambda u: float(quadratic(jnp.asarray(u, jnp.float32)))
+    np.testing.assert_allclose(at(BEST), LEAST, rtol=1e-5)
+    rng = np.random.default_rng(0)
+    assert all(at(BEST + 0.05 * rng.normal(size=(T, 1))) > LEAST for _ in range(10))
+
+
+@pytest.mark.slow
+def test_lbfgs_finds_the_exact_actions_and_counts_its_line_search():
+    done = plan(quadratic, ZERO, Descent(optax.lbfgs(), **WIDE), 15, key=KEY)
+    # at the minimum the loss rounds to 1e-7 of itself, so actions to its root
+    np.testing.assert_allclose(done.state.actions, BEST, atol=2e-3)
+    np.testing.assert_allclose(done.state.best.loss, LEAST, rtol=1e-5)
+    assert done.state.calls > 15 and done.state.refused == 0
+    assert np.all(np.diff(done.history["best"]) <= 0)
+
+
+def test_adam_with_a_plateau_schedule_descends_to_the_minimum():
+    rate = optax.chain(
+        optax.adam(0.2), optax.contrib.reduce_on_plateau(factor=0.5, patience=5, rtol=1e-3)
+    )
+    done = plan(quadratic, ZERO, Descent(rate, **WIDE), 200, key=KEY)
+    np.testing.assert_allclose(done.state.best.loss, LEAST, rtol=1e-3)
+    assert done.state.calls == 200
+
+
+@pytest.mark.parametrize(
+    "planner, most",
+    [
+        (CEM(64, 12, sigma=1.0, correlation=0.0, **WIDE), 1.05),
+        (MPPI(64, sigma=0.6, temperature=0.2, correlation=0.3, **WIDE), 1.15),
+    ],
+    ids=["CEM", "MPPI"],
+)
+def test_sampling_comes_near_from_every_seed(planner, most):
+    """A noise of 0.1 in each of 12 actions would cost 4 %: chosen before the runs."""
+    loss = jax.jit(lambda key: _sampled(planner, key))
+    worst = max(float(loss(jax.random.key(seed))) for seed in range(5))
+    assert LEAST * (1 - 1e-5) <= worst <= most * LEAST
+
+
+def _sampled(planner, key):
+    def one(i, state):
+        return planner.update(quadratic, state, jax.random.fold_in(key, i))
+
+    return jax.lax.fori_loop(0, 60, one, planner.init(ZERO)).best.loss
+
+
+def test_noise_is_correlated_and_within_bounds():
+    wide = CEM(4000, 2, sigma=1.0, correlation=0.8, low=-50.0, high=50.0)
+    e = np.asarray(_draw(wide, wide.init(jnp.zeros((8, 1))), KEY))[1:, :, 0]
+    seen = np.corrcoef(e.T)
+    # 4000 samples: a correlation has a standard error of 1 / sqrt(4000) = 0.016
+    np.testing.assert_allclose(seen[0], 0.8 ** np.arange(8), atol=0.06)
+    np.testing.assert_allclose(e.std(0), 1, atol=0.05)
+    narrow = CEM(16, 4, sigma=5.0, low=-0.5, high=0.25)
+    assert jnp.abs(_draw(narrow, narrow.init(ZERO), KEY)).max() <= 0.5
+    state = narrow.update(quadratic, narrow.init(ZERO), KEY)
+    assert state.best.actions.min() >= -0.5 and state.calls == 16
+
+
+def test_bounds_hold_and_a_step_without_a_gradient_is_not_taken():
+    far = jnp.linspace(-2, 2, T)[:, None]
+    done = plan(lambda a: jnp.sum((a - far) ** 2), ZERO, Descent(optax.sgd(0.3)), 30, key=KEY)
+    np.testing.assert_allclose(done.state.actions, jnp.clip(far, -1, 1), atol=1e-4)
+    trap = lambda a: jnp.where(a[0, 0] > 0.5, jnp.nan, -a[0, 0])
+    done = plan(trap, ZERO, Descent(optax.sgd(0.3)), 9, key=KEY)
+    assert jnp.isfinite(done.state.best.loss) and done.state.refused > 0
+    assert jnp.isfinite(done.state.actions).all()
+    done = plan(trap, ZERO, CEM(16, 4), 9, key=KEY)
+    assert jnp.isfinite(done.state.best.loss) and jnp.isfinite(done.state.actions).all()
+    assert done.state.best.actions[0, 0] <= 0.5
+
+
+def test_a_window_grows_to_the_whole_and_leaves_the_future_alone():
+    inner = Descent(optax.adam(0.1), **WIDE)
+    spec = Expansion(inner, first=4, grow=4, patience=3, tolerance=1e-3)
+    update = jax.jit(lambda state, key: spec.update(quadratic, state, key))
+    state, windows = spec.init(ZERO), []
+    for i in range(250):
+        if state.window == 4:
+            assert jnp.all(state.actions[4:] == 0)
+        state = update(state, jax.random.fold_in(KEY, i))
+        windows.append(int(state.window))
+    assert sorted(set(windows)) == [4, 8, 12] and np.all(np.diff(windows) >= 0)
+    np.testing.assert_allclose(state.best.loss, LEAST, rtol=1e-2)
+    frozen = Expansion(inner, first=4, grow=4, patience=3, tolerance=1e-3, freeze=True)
+    done = plan(quadratic, ZERO, frozen, 250, key=KEY).state
+    assert done.window == 12 and done.frozen == 8
+    assert done.best.loss > LEAST  # what is planned first is planned blind
+
+
+def test_a_shared_gradient_is_the_stated_mixture_both_ways():
+    x, w = jnp.linspace(-1, 2, 7), jnp.sin(jnp.arange(7.0))
+    f = lambda x: jnp.sum(w * shared(x, 0.3) ** 2)
+    np.testing.assert_array_equal(shared(x, 0.3), x)
+    own = 2 * w * x
+    want = 0.7 * own + 0.3 * jnp.mean(own)
+    np.testing.assert_allclose(jax.grad(f)(x), want, rtol=1e-5, atol=1e-6)
+    way = jnp.cos(jnp.arange(7.0))
+    np.testing.assert_allclose(jax.jvp(f, (x,), (way,))[1], jnp.sum(want * way), rtol=1e-5)
+
+
+def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
+    env = rl.make("pendulum")
+    state, _ = env.start(jax.random.key(3))
+    actions = jnp.sin(jnp.arange(6.0))[:, None]
+    step, at, total = jax.jit(env.advance), state, []
+    for a in actions:
+        out = step(at, a, KEY)
+        at, total = out.state, [*total, float(out.reward)]
+    price = jax.jit(lambda actions, frames: cost(env, state, actions, frames))
+    np.testing.assert_allclose(price(actions, 6), -sum(total), rtol=1e-5)
+    np.testing.assert_allclose(price(actions, 4), -sum(total[:4]), rtol=1e-5)
+    slope = jax.jit(jax.grad(price))(actions, 4)
+    assert jnp.all(slope[4:] == 0) and jnp.all(slope[:3] != 0)
+    check_program(lambda a: jax.grad(price)(a, 4), actions)
+    exports(lambda a: jax.grad(price)(a, 4), actions)
+
+
+def test_a_gradient_that_fades_sees_its_own_reward_and_less_and_less_of_others():
+    env = rl.make("pendulum")
+    state, _ = env.start(jax.random.key(3))
+    actions = jnp.sin(jnp.arange(4.0))[:, None]
+    price = lambda actions, fade: cost(env, state, actions, fade=fade)
+    value, slope = jax.jit(jax.value_and_grad(price))(actions, 0.6)
+    # d cost / d u_i = sum over rewards j >= i of 0.6^(j - i) d r_j / d u_i
+    reward = jax.jit(jax.jacrev(lambda a: jnp.stack([cost(env, state, a, k) for k in range(5)])))
+    each = np.diff(np.asarray(reward(actions))[..., 0], axis=0)  # [reward, action]
+    lag = np.subtract.outer(np.arange(4), np.arange(4))
+    want = (each * np.where(lag >= 0, 0.6 ** np.maximum(lag, 0), 0)).sum(0)
+    np.testing.assert_allclose(slope[:, 0], want, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(value, price(actions, 1.0), rtol=1e-6)
+
+
+def test_a_plan_resumes_to_the_bit(tmp_path):
+    whole = plan(quadratic, ZERO, CEM(8, 3), 6, key=KEY)
+    plan(quadratic, ZERO, CEM(8, 3), 4, key=KEY, out=tmp_path)
+    rest = plan(quadratic, ZERO, CEM(8, 3), 6, key=KEY, out=tmp_path, resume=True)
+    np.testing.assert_array_equal(rest.state.actions, whole.state.actions)
+    np.testing.assert_array_equal(rest.history["loss"], whole.history["loss"])
+
+
+def test_bad_input_gets_a_sentence():
+    with pytest.raises(ValueError, match="CEM: 9 elites of 8; take 2 or more, up to all"):
+        CEM(8, 9)
+    with pytest.raises(ValueError, match="MPPI: population=1; take at least 2"):
+        MPPI(1)
