@@ -12,6 +12,7 @@ from jaxgpu.physics.continuum.elastic import Corotated, NeoHookean, lame
 from jaxgpu.physics.continuum.engine import step
 from jaxgpu.physics.continuum.fill import lattice
 from jaxgpu.physics.continuum.grid import Grid
+from jaxgpu.physics.continuum.health import Health, examine
 from jaxgpu.physics.continuum.liquid import HerschelBulkley, Liquid
 from jaxgpu.physics.continuum.plastic import DruckerPrager, Snow, VonMises
 from jaxgpu.physics.continuum.prepare import prepare
@@ -35,6 +36,7 @@ __all__ = [
     "Corotated",
     "DruckerPrager",
     "Grid",
+    "Health",
     "HerschelBulkley",
     "Injector",
     "Liquid",
@@ -46,6 +48,7 @@ __all__ = [
     "State",
     "Tool",
     "VonMises",
+    "examine",
     "init",
     "lame",
     "lattice",

@@ -1,0 +1,108 @@
+"""How the gradient of a rollout fares on its way back through time.
+
+Chaotic or stiff motion makes the adjoint grow by a factor a frame until a gradient is exact and
+useless (Metz, Freeman, Schoenholz & Kachman 2021, arXiv:2111.05803, section 3), and one derivative
+that is no number spoils all before it. `examine` measures both: the state passes through an
+identity at the start of each frame, whose reverse rule hands the adjoint on and notes its size.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.continuum.rollout import rollout
+from jaxgpu.physics.continuum.scene import Scene, State
+from jaxgpu.pytree import pytree
+
+
+@pytree
+class Health:
+    """Size of the derivative of a loss in the state at the start of each frame."""
+
+    x: Array  # [T] root of the sum of squares of dloss/dx over particles and axes, loss / m
+    v: Array  # [T] the same of dloss/dv, loss s / m
+    broken: Array  # [T] entries of the state's derivative that are not finite numbers
+    span: Array  # [] s of a frame
+
+    @property
+    def growth(self) -> Array:
+        """Exponent of growth backwards in time [1/s]: least squares of log |dloss/dv|.
+
+        Above a few over the length of the rollout, shorten the rollout or expand it stepwise.
+        """
+        back = -self.span * jnp.arange(self.v.shape[0], dtype=self.v.dtype)
+        back = back - jnp.mean(back)
+        size = jnp.log(jnp.maximum(self.v, jnp.finfo(self.v.dtype).tiny))
+        return jnp.sum(back * size) / jnp.sum(back * back)
+
+    @property
+    def breaks_at(self) -> Array:
+        """Last frame whose start has a broken derivative, where the trouble is; -1 if none, []."""
+        frames = jnp.arange(self.broken.shape[0], dtype=jnp.int32)
+        return jnp.max(jnp.where(self.broken > 0, frames, -1))
+
+
+def examine(
+    scene: Scene,
+    state: State,
+    controls: Any,
+    drive: Callable[[Scene, State, Any], tuple[Scene, State]],
+    loss: Callable[[State, Any], Array],
+    **options: Any,
+) -> tuple[Array, Any, Health]:
+    """Value and gradient in the controls of a loss, and how the gradient fared; jit the caller.
+
+    Args:
+        scene, state, controls, drive: as `rollout` takes them.
+        loss: scalar function of the last state and the measures [T, ...].
+        options: substeps and the other options of `rollout`.
+    Returns:
+        the loss, its gradient shaped as the controls, and a `Health`. Costs what the gradient does.
+
+    >>> from dataclasses import replace
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, init, prepare
+    >>> scene = prepare(Scene((Body(jnp.ones((1, 2)), Liquid(), volume=1e-4),), Grid(0.2, (9, 9))))
+    >>> push = lambda scene, state, g: (replace(scene, gravity=(g, 0.0)), state)
+    >>> place = lambda state, _: state.bodies[0].x[0][0, 0]
+    >>> _, slope, health = examine(scene, init(scene), jnp.zeros(3), push, place, substeps=2)
+    >>> [round(float(a), 3) for a in health.v / scene.dt]  # what a velocity moves: the steps left
+    [6.0, 4.0, 2.0]
+    """
+    frames = jax.tree.leaves(controls)[0].shape[0]
+    zeros = jnp.zeros((frames, 3), state.t.dtype)
+
+    def watched(scene: Scene, state: State, both: Any) -> tuple[Scene, State]:
+        control, probe = both
+        return drive(scene, _tap(state, probe), control)
+
+    def total(controls: Any, probes: Array) -> Array:
+        return loss(*rollout(scene, state, (controls, probes), watched, **options))
+
+    value, (slope, sizes) = jax.value_and_grad(total, (0, 1))(controls, zeros)
+    span = options["substeps"] * jnp.asarray(scene.dt, state.t.dtype)
+    return value, slope, Health(*jnp.sqrt(sizes[:, :2]).T, sizes[:, 2], span)
+
+
+@jax.custom_vjp
+def _tap(state: State, probe: Array) -> State:
+    """The state itself; in reverse, the probe [3] receives the adjoint's squares and faults."""
+    return state
+
+
+def _pass(state: State, probe: Array):
+    return state, None
+
+
+def _note(_, adjoint: State):
+    dtype = adjoint.t.dtype
+    squares = lambda arrays: sum(jnp.sum(a * a) for a in arrays)
+    x, v = (sum(squares(getattr(b, name)) for b in adjoint.bodies) for name in ("x", "v"))
+    floats = [a for a in jax.tree.leaves(adjoint) if jnp.issubdtype(a.dtype, jnp.floating)]
+    broken = sum(jnp.sum(~jnp.isfinite(a), dtype=jnp.int32) for a in floats)
+    return adjoint, jnp.stack([x, v, jnp.asarray(broken, dtype)])
+
+
+_tap.defvjp(_pass, _note)

@@ -1,0 +1,46 @@
+"""What the report on a gradient says, against motions whose adjoint is known."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, examine, init, rollout
+
+FRAMES, RATE = 8, 0.4
+
+
+@pytest.mark.slow
+def test_growth_and_the_frame_that_breaks(x64):
+    """Velocity times e^RATE a frame: dloss/dv is e^(RATE k) with k frames to go."""
+    x = jnp.array([[0.4, 0.5], [0.9, 0.5]])
+    scene = Scene((Body(x, Liquid(), 1e-4, v=(1e-3, 0.0)),), Grid(0.1, (16, 16)), dt=1e-3)
+
+    def drive(scene, state, control):
+        body = state.bodies[0]
+        # the root has no slope at zero, which the control of the broken frame is
+        faster = tuple(a * jnp.exp(RATE + 0 * jnp.sqrt(control * body.x[0])) for a in body.v)
+        body = dataclasses.replace(body, v=faster)
+        return scene, dataclasses.replace(state, bodies=(body,))
+
+    speed = lambda state, _: jnp.sum(state.bodies[0].v[0])
+    run = jax.jit(lambda c: examine(scene, init(scene), c, drive, speed, substeps=2))
+    plain = lambda c: speed(*rollout(scene, init(scene), c, drive, substeps=2))
+    for fault in (-1, 3):
+        controls = jnp.where(jnp.arange(FRAMES) == fault, 0.0, 1.0)
+        value, slope, health = run(controls)
+        assert int(health.breaks_at) == fault
+        np.testing.assert_array_equal(np.asarray(health.broken) > 0, np.arange(FRAMES) <= fault)
+        sound = slice(fault + 1, None)
+        left = np.arange(FRAMES, 0, -1)
+        # each of the two particles sees only itself
+        exact = 2**0.5 * np.exp(RATE * left)
+        np.testing.assert_allclose(health.v[sound], exact[sound], rtol=1e-9)
+        if fault < 0:
+            np.testing.assert_allclose(health.growth, RATE / 2e-3, rtol=1e-9)
+            expected = jax.jit(jax.value_and_grad(plain))(controls)
+            np.testing.assert_allclose(value, expected[0], rtol=1e-12)
+            np.testing.assert_allclose(slope, expected[1], atol=1e-12)
+            assert np.abs(health.x).max() < 1e-6 * health.v.min()
