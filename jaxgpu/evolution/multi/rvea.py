@@ -74,7 +74,7 @@ def _(spec: RVEA, state: State, x: Array, f: Array, violation: Array) -> State:
     both = merge(state.population, Population(x, f, violation))
     h, m = state.unit.shape
     known = jnp.isfinite(both.violation) & jnp.all(jnp.isfinite(both.f), axis=1)
-    low = jnp.min(jnp.where(known[:, None], both.f, jnp.inf), axis=0)
+    low, _ = _range(both, known)
     g = jnp.where(known[:, None], both.f - low[None], 0)
     size = jnp.sqrt(jnp.sum(g * g, axis=1))
     niche, cosine = _nearest(state.unit, g)
@@ -110,15 +110,22 @@ def _adapt(spec: RVEA, state: State, members: Population) -> tuple[Array, Array]
     every = jnp.maximum(jnp.ceil(spec.adaptation * spec.generations), 1).astype(jnp.int32)
 
     def scaled() -> tuple[Array, Array]:
-        known = jnp.isfinite(members.f)
-        high = jnp.max(jnp.where(known, members.f, -jnp.inf), axis=0)
-        span = high - jnp.min(jnp.where(known, members.f, jnp.inf), axis=0)
+        low, high = _range(members, jnp.isfinite(members.violation))
+        span = high - low
         span = jnp.where(jnp.isfinite(span) & (span > 1e-6), span, 1e-6)
         unit = _normalise(spec.directions.w * span[None])
         return unit, _angles(unit)
 
     due = (state.generation % every == 0) & (state.generation > 0)
     return lax.cond(due, scaled, lambda: (state.unit, state.angle))
+
+
+def _range(members: Population, known: Array) -> tuple[Array, Array]:
+    """Least and greatest objectives of the feasible members, or of all known ones before any."""
+    feasible = known & (members.violation <= 0)
+    counted = jnp.where(jnp.any(feasible), feasible, known)[:, None]
+    low = jnp.min(jnp.where(counted, members.f, jnp.inf), axis=0)
+    return low, jnp.max(jnp.where(counted, members.f, -jnp.inf), axis=0)
 
 
 def _normalise(w: Array) -> Array:

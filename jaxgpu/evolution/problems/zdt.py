@@ -1,6 +1,7 @@
-"""ZDT1-4 and 6, two objectives.
+"""ZDT1-6, two objectives.
 
-Zitzler, Deb & Thiele (2000), doi:10.1162/106365600568202. ZDT5, on bit strings, is left out.
+Zitzler, Deb & Thiele (2000), doi:10.1162/106365600568202. ZDT5 is on bit strings; as in `bits`, a
+bit is set where its variable, in [0, 1], is at least 1/2.
 """
 
 import jax.numpy as jnp
@@ -54,6 +55,22 @@ def zdt4(variables: int = 10) -> Problem:
 
     wide = box(-5.0, 5.0, variables)
     return Problem(Box(wide.lower.at[0].set(0), wide.upper.at[0].set(1)), function, 2)
+
+
+def zdt5() -> Problem:
+    """31 points f2 = 10 / f1 behind the deceptive f2 = 11 / f1; a string of 30 bits, ten of 5.
+
+    >>> print(zdt5().function(jnp.ones(80)))
+    [31.          0.32258064]
+    """
+
+    def function(x: Array) -> Array:
+        bit = jnp.where(x >= 0.5, 1, 0).astype(x.dtype)
+        f = 1 + jnp.sum(bit[:30])
+        ones = jnp.sum(bit[30:].reshape(10, 5), axis=1)
+        return jnp.stack([f, jnp.sum(jnp.where(ones < 5, 2 + ones, 1)) / f])
+
+    return Problem(box(0.0, 1.0, 80), function, 2)
 
 
 def zdt6(variables: int = 10) -> Problem:

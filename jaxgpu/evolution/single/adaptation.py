@@ -60,7 +60,15 @@ def step_size(rates: Rates, sigma: Array, path: Array) -> Array:
     The growth in one generation is bounded by e, as in the authors' programs.
     """
     longer = jnp.sqrt(jnp.sum(path * path)) / normal_length(path.shape[0]) - 1
-    return sigma * jnp.exp(jnp.minimum(1, rates.sigma / rates.damping * longer))
+    return above_zero(sigma * jnp.exp(jnp.minimum(1, rates.sigma / rates.damping * longer)))
+
+
+def above_zero(size: Array) -> Array:
+    """The size, but so large that steps can be divided by it and by its square.
+
+    A run that goes on after all candidates have become equal shrinks its steps for ever.
+    """
+    return jnp.maximum(size, jnp.finfo(size.dtype).tiny ** 0.5)
 
 
 def walked(path: Array, rate: Array, mu_eff: Array, step: Array) -> Array:

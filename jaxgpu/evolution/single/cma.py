@@ -24,7 +24,14 @@ from jax import Array, lax
 from jaxgpu.evolution.population import inside
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single.adaptation import Rates, rates, stalled, step_size, walked
+from jaxgpu.evolution.single.adaptation import (
+    Rates,
+    above_zero,
+    rates,
+    stalled,
+    step_size,
+    walked,
+)
 from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
 from jaxgpu.pytree import pytree, static
 
@@ -181,5 +188,5 @@ def _decompose(covariance: Array) -> tuple[Array, Array, Array]:
     covariance = (covariance + covariance.T) / 2
     values, axes = jnp.linalg.eigh(covariance)
     # rounding makes the least eigenvalues random below this share of the greatest
-    floor = jnp.finfo(values.dtype).eps * jnp.max(values)
+    floor = above_zero(jnp.finfo(values.dtype).eps * jnp.max(values))
     return covariance, axes, jnp.sqrt(jnp.maximum(values, floor))

@@ -18,6 +18,7 @@ from jax import Array
 from jaxgpu.evolution.population import inside
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.single.adaptation import above_zero
 from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
 from jaxgpu.pytree import pytree, static
 
@@ -84,7 +85,7 @@ def _(spec: OpenES, state: State, x: Array, f: Array, violation: Array) -> State
     wider = spec.learn_sigma * jnp.sum(weight * (z * z - 1), axis=0) / n
     return State(
         inside(state.box, mean[None])[0],
-        state.sigma * (1 + jnp.clip(wider, -0.2, 0.2)),
+        above_zero(state.sigma * (1 + jnp.clip(wider, -0.2, 0.2))),
         first,
         second,
         state.generation + 1,

@@ -17,7 +17,7 @@ from jax import Array, lax
 from jaxgpu.evolution.population import inside
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single.adaptation import rates, walked
+from jaxgpu.evolution.single.adaptation import above_zero, rates, walked
 from jaxgpu.evolution.single.cma import default_population
 from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
 from jaxgpu.pytree import pytree, static
@@ -100,7 +100,7 @@ def _(spec: LMMAES, state: State, x: Array, f: Array, violation: Array) -> State
     growth = c_sigma / 2 * (jnp.sum(path * path) / d - 1)
     return State(
         inside(state.box, (state.mean + scale * step)[None])[0],
-        state.sigma * jnp.exp(jnp.minimum(1, growth)),
+        above_zero(state.sigma * jnp.exp(jnp.minimum(1, growth))),
         vectors,
         path,
         state.generation + 1,

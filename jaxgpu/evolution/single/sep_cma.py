@@ -12,7 +12,7 @@ from jax import Array
 from jaxgpu.evolution.population import inside
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single.adaptation import rates, stalled, step_size, walked
+from jaxgpu.evolution.single.adaptation import above_zero, rates, stalled, step_size, walked
 from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
 from jaxgpu.pytree import pytree, static
 
@@ -78,5 +78,5 @@ def _(spec: SepCMAES, state: State, x: Array, f: Array, violation: Array) -> Sta
     variance = kept * state.variance + one * path * path + mu * spread
     sigma = step_size(learn, state.sigma, step_path)
     best = better(state.best, x, f, violation)
-    variance = jnp.maximum(variance, jnp.finfo(x.dtype).eps ** 2 * jnp.max(variance))
+    variance = jnp.maximum(variance, above_zero(jnp.finfo(x.dtype).eps ** 2 * jnp.max(variance)))
     return State(mean, sigma, variance, path, step_path, state.generation + 1, best, state.box)

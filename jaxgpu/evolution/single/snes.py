@@ -15,6 +15,7 @@ from jax import Array
 from jaxgpu.evolution.population import inside
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.single.adaptation import above_zero
 from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
 from jaxgpu.evolution.single.xnes import natural_weights
 from jaxgpu.pytree import pytree, static
@@ -64,6 +65,6 @@ def _(spec: SNES, state: State, x: Array, f: Array, violation: Array) -> State:
     rate = spec.scale * (3 + math.log(d)) / (5 * math.sqrt(d))
     step = spec.rate * state.sigma * jnp.sum(weight * z, axis=0)
     # the weights sum to 0: z^2 - 1 needs no -1
-    sigma = state.sigma * jnp.exp(rate / 2 * jnp.sum(weight * z * z, axis=0))
+    sigma = above_zero(state.sigma * jnp.exp(rate / 2 * jnp.sum(weight * z * z, axis=0)))
     mean = inside(state.box, (state.mean + step)[None])[0]
     return State(mean, sigma, better(state.best, x, f, violation), state.box)

@@ -16,6 +16,7 @@ from jax import Array
 from jaxgpu.evolution.population import inside
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.single.adaptation import above_zero
 from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
 from jaxgpu.pytree import pytree, static
 
@@ -82,10 +83,14 @@ def _(spec: XNES, state: State, x: Array, f: Array, violation: Array) -> State:
     turn = vectors * jnp.exp(rate / 2 * values)[None]
     turn = jnp.matmul(turn, vectors.T, precision="highest")
     mean = inside(state.box, (state.mean + spec.rate * scale * step)[None])[0]
+    sigma = above_zero(state.sigma * jnp.exp(rate / 2 * growth))
+    shape = jnp.matmul(state.shape, turn, precision="highest")
+    # beyond the last bit of x rounding can make the shape singular; it then stays as it was
+    sound = jnp.isfinite(sigma) & jnp.all(jnp.isfinite(mean)) & jnp.all(jnp.isfinite(shape))
     return State(
-        mean,
-        state.sigma * jnp.exp(rate / 2 * growth),
-        jnp.matmul(state.shape, turn, precision="highest"),
+        jnp.where(sound, mean, state.mean),
+        jnp.where(sound, sigma, state.sigma),
+        jnp.where(sound, shape, state.shape),
         better(state.best, x, f, violation),
         state.box,
     )

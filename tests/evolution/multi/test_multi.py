@@ -154,19 +154,6 @@ def test_protocol(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea", "hype"])
-def test_a_run_is_the_same_when_it_is_cut_and_resumed(name, tmp_path):
-    spec, problem, key = SPECS[name], dtlz.dtlz2(3, 5), jax.random.key(3)
-    spread = lambda state: jnp.max(state.population.x)
-    whole = protocol.run(spec, problem, key, 20, measure=spread)
-    protocol.run(spec, problem, key, 12, measure=spread, out=tmp_path)
-    again = protocol.run(spec, problem, key, 20, measure=spread, out=tmp_path, resume=True)
-    np.testing.assert_array_equal(again.state.population.x, whole.state.population.x)
-    np.testing.assert_array_equal(again.history, whole.history)
-    assert again.timing.steps == 8
-
-
-@pytest.mark.slow
 def test_hyper_parameters_and_seeds_are_batch_axes():
     problem = dtlz.dtlz2(3, 7)
 
@@ -249,6 +236,20 @@ def test_moead_takes_its_ideal_point_from_feasible_members():
     state = tell(spec, state, state.population.x, f, jnp.zeros(28).at[0].set(1.0))
     np.testing.assert_array_equal(state.ideal, 1)
     assert np.isfinite(state.population.f).all()
+
+
+def test_rvea_measures_from_feasible_members():
+    # one infeasible member is far below all others: the angles must not be seen from there
+    problem = dtlz.dtlz2(3, 7)
+    state = protocol.init(SPECS["rvea"], jax.random.key(0), problem)
+    tell, x = jax.jit(protocol.tell), state.population.x
+    f, violation = evaluate(problem, x)
+    low = f.at[0].set(-99.0)
+    bad = violation.at[0].set(1.0)
+    got = tell(SPECS["rvea"], state, x, low, bad).population.f
+    want = tell(SPECS["rvea"], state, x, f.at[0].set(jnp.inf), bad.at[0].set(jnp.inf)).population.f
+    kept = {tuple(row) for row in np.asarray(got) if np.isfinite(row).all() and row.min() > -99}
+    assert kept == {tuple(row) for row in np.asarray(want) if np.isfinite(row).all()}
 
 
 def test_bad_specs_are_named():

@@ -40,7 +40,8 @@ def of_pymoo() -> dict[str, np.ndarray]:
     for i in range(1, 10):
         for m, k, distances in WFG:
             made[f"WFG{i} {m} {k} {distances}"] = get_problem(f"wfg{i}", k + distances, m, k=k)
-    found = {}
+    bits = get_problem("zdt5", normalize=False)
+    found = {"ZDT5": bits.evaluate(uniform(np.zeros(80), np.ones(80)) >= 0.5)}
     for name, problem in made.items():
         low, high = (np.broadcast_to(b, problem.n_var) for b in (problem.xl, problem.xu))
         x = uniform(np.asarray(low, float), np.asarray(high, float))

@@ -15,7 +15,7 @@ SEPARATE = [zdt.zdt1, zdt.zdt2, zdt.zdt3, zdt.zdt4, zdt.zdt6]
 
 
 PEERS = {
-    **{f"ZDT{i}": getattr(zdt, f"zdt{i}")() for i in (1, 2, 3, 4, 6)},
+    **{f"ZDT{i}": getattr(zdt, f"zdt{i}")() for i in range(1, 7)},
     **{f"DTLZ{i} 5": getattr(dtlz, f"dtlz{i}")(5) for i in range(1, 8)},
     **{
         f"{name.upper().replace('_', '')} {m}": getattr(dtlz, name)(m)

@@ -53,18 +53,12 @@ def test_converges_past_failures_from_five_seeds(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_protocol(name, tmp_path):
+def test_protocol(name):
     spec, key = RUNS[name][0], jax.random.key(0)
-    measure = lambda state: state.best.f
-    whole = protocol.run(spec, PROBLEM, key, 12, measure=measure)
-    protocol.run(spec, PROBLEM, key, 7, measure=measure, out=tmp_path)
-    again = protocol.run(spec, PROBLEM, key, 12, measure=measure, out=tmp_path, resume=True)
-    assert again.timing.steps == 5
-    np.testing.assert_array_equal(again.history, whole.history)
+    whole = protocol.run(spec, PROBLEM, key, 3000, measure=lambda state: state.best.f)
     assert (whole.history[1:] <= whole.history[:-1]).all()
-    for a, b in zip(jax.tree.leaves(again.state), jax.tree.leaves(whole.state)):
-        if not jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            np.testing.assert_array_equal(a, b)
+    # long after it has converged to the last bit nothing has become infinite or lost its meaning
+    assert np.isfinite(protocol.ask(spec, whole.state, key)).all()
     step = lambda state, key: protocol.step(spec, PROBLEM, state, key)
     after = jax.eval_shape(step, whole.state, key)
     assert avals(after) == avals(jax.eval_shape(lambda: whole.state))

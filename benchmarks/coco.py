@@ -1,0 +1,127 @@
+"""How many targets of COCO's own bbob are reached: 24 functions, 3 instances, best value + 1e-8.
+
+    python -m benchmarks.coco                               every row, seeds 1 to 5
+    python -m benchmarks.coco --rows CMAES-float32          some of them
+    python -m benchmarks.coco --seeds 1 2 3
+
+The functions are COCO's C program (`pip install coco-experiment`); pycma (`pip install cma`) runs
+beside ours where it is there. As in Hansen (2009), doi:10.1145/1570256.1570333, the first step is
+2, the starts are uniform in [-4, 4], and the search is not bounded (here: by [-20, 20]). COCO's
+offset is taken off before a value is rounded to float32.
+"""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+
+from jaxgpu.evolution import protocol, single
+from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.problems import bbob_data
+
+TARGET, WIDE = 1e-8, 20.0
+PLAIN = single.CMAES(8, sigma=2 / (2 * WIDE), start=4 / WIDE)
+BIPOP = single.Restarts(8, 5, sigma=2 / (2 * WIDE), start=4 / WIDE)
+ROWS = {  # spec, dtype, evaluations per variable
+    "CMAES-float64": (PLAIN, jnp.float64, 1000),
+    "CMAES-float32": (PLAIN, jnp.float32, 1000),
+    "BIPOP-float64": (BIPOP, jnp.float64, 2000),
+    "BIPOP-float32": (BIPOP, jnp.float32, 2000),
+}
+PEERS = {"pycma": 1000, "pycma-BIPOP": 2000}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the command line."""
+
+    rows: tuple[str, ...] = (*ROWS, *PEERS)
+    """Algorithms; those of peers need them installed."""
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    """One run of all 72 problems each."""
+    dimension: int = 5
+    """Variables."""
+
+
+def problems(dimension: int) -> list[tuple[Any, float]]:
+    """COCO's, each with its best value."""
+    suite = import_module("cocoex").Suite("bbob", "instances:1-3", f"dimensions:{dimension}")
+    made = [suite.get_problem(i) for i in range(len(suite))]
+    return [(p, bbob_data.value(p.id_function, p.id_instance)) for p in made]
+
+
+def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
+    """Targets reached of each function, by one of our specs, all problems side by side."""
+    spec, dtype, budget = ROWS[row]
+    made = problems(dimension)
+    # only the box is used: the values come from COCO
+    here = Problem(box(-WIDE, WIDE, dimension, dtype), lambda x: x[:1])
+    keys = jax.random.split(jax.random.key(seed), len(made))
+
+    @jax.jit
+    def ask(state: Any, count: Any) -> Any:
+        key = lambda key: jax.random.fold_in(key, count)
+        return jax.vmap(lambda state, k: protocol.ask(spec, state, key(k)))(state, keys)
+
+    @jax.jit
+    def tell(state: Any, x: Any, f: Any) -> Any:
+        none = jnp.zeros(f.shape[1], f.dtype)
+        return jax.vmap(lambda state, x, f: protocol.tell(spec, state, x, f, none))(state, x, f)
+
+    state = jax.jit(jax.vmap(lambda key: protocol.init(spec, key, here)))(keys)
+    best, used = np.full(len(made), np.inf), 0
+    while used < budget * dimension:
+        x = ask(state, jnp.int32(used))
+        rows = np.asarray(x, float)
+        f = np.array([[p(one) - least for one in xs] for (p, least), xs in zip(made, rows)])
+        state = tell(state, x, jnp.asarray(f[..., None], dtype))
+        best, used = np.fmin(best, f.min(1)), used + rows.shape[1]
+    return _counted(made, best <= TARGET)
+
+
+def reached_by_pycma(row: str, seed: int, dimension: int) -> dict[int, int]:
+    """The same by pycma, one problem after the other."""
+    cma, hit = import_module("cma"), []
+    made, budget = problems(dimension), PEERS[row] * dimension
+    for i, (problem, least) in enumerate(made):
+        rng = np.random.default_rng([seed, i])
+        options: dict[str, Any] = {"verbose": -9, "maxfevals": budget, "seed": 1000 * seed + i + 1}
+        options["ftarget"] = least + TARGET
+        start: Callable[[], np.ndarray] = lambda rng=rng: rng.uniform(-4, 4, dimension)
+        restarts = {"bipop": True, "restarts": 9} if row == "pycma-BIPOP" else {}
+        found = cma.fmin2(problem, start, 2, options, **restarts)[1]
+        hit.append(found.result.fbest - least <= TARGET)
+    return _counted(made, np.array(hit))
+
+
+def _counted(made: list[tuple[Any, float]], hit: np.ndarray) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for (problem, _), one in zip(made, hit):
+        found[problem.id_function] = found.get(problem.id_function, 0) + int(one)
+    return found
+
+
+def main(options: Options) -> None:
+    """Print a line a row: targets of each seed, their median, and the share of each function."""
+    warnings.simplefilter("ignore")  # pycma's, on functions that are flat
+    for row in options.rows:
+        begin = time.process_time()
+        run = reached_by_pycma if row in PEERS else reached
+        with jax.enable_x64(True):
+            found = [run(row, seed, options.dimension) for seed in options.seeds]
+        total = [sum(one.values()) for one in found]
+        each = {f: sum(one[f] for one in found) for f in found[0]}
+        spent = time.process_time() - begin
+        print(f"{row:14s} {total} median {np.median(total):g} of 72, CPU {spent:.0f} s")
+        print("  by function, of", 3 * len(found), {f: n for f, n in each.items() if n}, flush=True)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

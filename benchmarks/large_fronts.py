@@ -1,0 +1,110 @@
+"""How near NSGA-III and RVEA come to the fronts of DTLZ with a thousand members, beside two peers.
+
+    python -m benchmarks.large_fronts                             every row, 20 seeds each
+    python -m benchmarks.large_fronts --rows dtlz2 --algorithms RVEA
+
+The protocol and the peers' medians of 30 seeds are those of CUDA-MOEA's report (its repository
+youben917/CUDA-MOEA, tests/benchmark, group A: CUDA-MOEA 0.1.0 and EvoX 1.3.0 on a GPU): three
+objectives, 12 variables (7 for DTLZ1), 500 generations, SBX with index 30 and probability 1,
+mutation with index 20, NSGA-III with 1024 members on 990 directions, RVEA with 990, float32; IGD of
+the members that are not dominated, to 20,000 random points of the front. Those points are the
+report's own, drawn again.
+"""
+
+import time
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+
+from jaxgpu.evolution import indicators, multi, pareto, protocol
+from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.problems import dtlz
+
+PEERS = {  # medians of NSGA-III: CUDA-MOEA, EvoX; of RVEA: CUDA-MOEA, EvoX
+    "dtlz1": (5.740e-3, 6.178e-3, 5.770e-3, 1.096e-2),
+    "dtlz2": (1.6891e-2, 1.6905e-2, 1.6991e-2, 1.6984e-2),
+    "dtlz3": (1.6923e-2, 1.6936e-2, 1.7004e-2, 2.561e-2),
+    "dtlz4": (1.6858e-2, 1.6949e-2, 1.6950e-2, 1.6945e-2),
+    "dtlz5": (1.340e-3, 1.263e-3, 1.971e-2, 2.082e-2),
+    "dtlz6": (1.922e-3, 1.546e-3, 1.723e-2, 1.445e-2),
+    "dtlz7": (1.9346e-2, 1.9404e-2, 3.010e-2, 3.041e-2),
+    "convex_dtlz2": (1.6192e-2, 1.5864e-2, 2.853e-2, np.nan),
+}
+GENERATIONS, DIVISIONS = 500, 43
+SEED, COUNT = 2887, 20_000  # of the points of the front
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the command line."""
+
+    rows: tuple[str, ...] = tuple(PEERS)
+    """Problems."""
+    algorithms: tuple[str, ...] = ("NSGA3", "RVEA")
+    """Which of the two."""
+    seeds: int = 20
+    """How many, all in one program."""
+    key: int = 7
+    """Of the seeds."""
+
+
+def front(name: str) -> np.ndarray:
+    """The points of the front that the report measures from, [20000, 3]."""
+    # torch.rand's float32 is the low 24 bits of a word of MT19937
+    words = np.random.MT19937()
+    words._legacy_seeding(SEED)
+    uniform = lambda count: (words.random_raw(count) & 0xFFFFFF) * 2.0**-24
+    if name == "dtlz1":
+        e = -np.log(np.maximum(uniform(3 * COUNT), 1e-38)).reshape(COUNT, 3)
+        return 0.5 * e / e.sum(1, keepdims=True)
+    if name in ("dtlz5", "dtlz6"):
+        angle = uniform(COUNT) * np.pi / 2
+        return np.stack([np.cos(angle) / 2**0.5, np.cos(angle) / 2**0.5, np.sin(angle)], 1)
+    if name == "dtlz7":
+        parts = np.array([[0.0, 0.251411836], [0.631626531, 0.859400856]])
+        low, high = parts[words.random_raw(2 * COUNT) % 2].T
+        y = (low + uniform(2 * COUNT) * (high - low)).reshape(COUNT, 2)
+        last = 6 - (y * (1 + np.sin(3 * np.pi * y))).sum(1, keepdims=True)
+        return np.concatenate([y, last], 1)
+    cube = uniform(3 * COUNT).reshape(COUNT, 3)
+    sphere = cube / np.linalg.norm(cube, axis=1, keepdims=True)
+    return sphere ** np.array([4, 4, 2]) if name == "convex_dtlz2" else sphere
+
+
+def distances(name: str, algorithm: str, seeds: int, key: int) -> np.ndarray:
+    """IGD of each seed, sorted."""
+    problem = getattr(dtlz, name)(3, 7 if name == "dtlz1" else 12)
+    lattice, points = das_dennis(3, DIVISIONS), jnp.float32(front(name))
+    spec = multi.NSGA3(lattice, population=1024)
+    if algorithm == "RVEA":
+        spec = multi.RVEA(lattice, generations=GENERATIONS)
+
+    def one(key: jax.Array) -> jax.Array:
+        # the first generation here only evaluates the first population
+        f = protocol.evolve(spec, problem, key, GENERATIONS + 1).population.f
+        kept = pareto.nondominated(f)
+        return indicators.igd(jnp.where(kept[:, None], f, jnp.inf), points)
+
+    keys = jax.random.split(jax.random.key(key), seeds)
+    return np.sort(jax.jit(lambda keys: jax.lax.map(one, keys))(keys))
+
+
+def main(options: Options) -> None:
+    """Print a line a row: ours, the better peer, and by how much ours is above it."""
+    print("                     best        median      worst       peer        excess  CPU s")
+    for algorithm in options.algorithms:
+        for row in options.rows:
+            begin = time.process_time()
+            found = distances(row, algorithm, options.seeds, options.key)
+            peer = np.nanmin(PEERS[row][2:] if algorithm == "RVEA" else PEERS[row][:2])
+            figures = (found[0], np.median(found), found[-1], peer)
+            excess, spent = 100 * (figures[1] / peer - 1), time.process_time() - begin
+            shown = "".join(f"{x:12.4e}" for x in figures)
+            print(f"{algorithm:6s}{row:13s}{shown}{excess:+8.2f} %{spent:6.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))
