@@ -177,7 +177,7 @@ def _cma() -> Entry:
     if _has("evosax"):
         contenders.append(Contender(f"evosax {metadata.version('evosax')}", _evosax()))
     work = "sphere, 1000 variables, 4096 candidates, float32, one generation"
-    return Entry("CMA-ES", work, contenders, 1, "generations", rounds=3)
+    return Entry("CMA-ES", work, contenders, 1, "generations", rounds=7)
 
 
 def _evosax() -> Callable[[], dict[str, float]]:
@@ -190,7 +190,11 @@ def _evosax() -> Callable[[], dict[str, float]]:
         f = jnp.sum(x * x, axis=1)
         return strategy.tell(key, x, f, state, params)[0], jnp.min(f)
 
+    # as ours: two generations first, so that the covariance is no longer the identity, whose
+    # eigenvectors cost nothing
     state = strategy.init(jax.random.key(0), jnp.ones(1000), params)
+    for i in range(2):
+        state = step(state, jax.random.key(i))[0]
 
     def run() -> dict[str, float]:
         return {"f": float(jax.block_until_ready(step(state, jax.random.key(1)))[1])}

@@ -50,7 +50,8 @@ def zdt4(variables: int = 10) -> Problem:
 
     def function(x: Array) -> Array:
         z = x[1:]
-        g = 1 + 10 * z.shape[0] + jnp.sum(z * z - 10 * jnp.cos(4 * jnp.pi * z))
+        # 1 - cos(2 a) as 2 sin(a)^2: the paper's sum cancels near the front
+        g = 1 + jnp.sum(z * z + 20 * jnp.sin(2 * jnp.pi * z) ** 2)
         return jnp.stack([x[0], g * (1 - jnp.sqrt(x[0] / g))])
 
     wide = box(-5.0, 5.0, variables)
