@@ -4,6 +4,7 @@ from jaxgpu.rl.environment import Environment, Step, make, names, register, rese
 from jaxgpu.rl.envs.acrobot import Acrobot
 from jaxgpu.rl.envs.cartpole import CartPole
 from jaxgpu.rl.envs.centre import Centre
+from jaxgpu.rl.envs.matter import Matter
 from jaxgpu.rl.envs.mountain_car import MountainCar, MountainCarContinuous
 from jaxgpu.rl.envs.pendulum import Pendulum
 from jaxgpu.rl.envs.reach import Reach
@@ -22,6 +23,7 @@ __all__ = [
     "CartPole",
     "Centre",
     "ES",
+    "Matter",
     "MountainCar",
     "MountainCarContinuous",
     "Pendulum",

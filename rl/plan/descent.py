@@ -1,7 +1,7 @@
 """Descent along the gradient of a loss in a sequence of actions, by any optimiser of optax.
 
 Adam, L-BFGS with its line search, clipping, and learning rates that fall on a plateau
-(`optax.contrib.reduce_on_plateau`) are all `optax.chain`s; after each step the actions are moved
+(`optax.contrib.reduce_on_plateau`) are chains of optax; after each step the actions are moved
 to the nearest within their bounds. A step whose loss or gradient is not finite is not taken.
 """
 

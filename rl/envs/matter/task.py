@@ -1,0 +1,132 @@
+"""Handling matter with a led tool, as an environment: what all tasks share.
+
+A frame is `substeps` steps of `continuum.step` at the velocity that the action gives the tool. With
+the loss l of a task, in metres or as the task says, the reward of a frame is
+
+    (1 - l / l_0) / horizon,
+
+so that an episode in which nothing gets better returns about 0, and one that reached l = 0 at once
+would return 1. Rewards are differentiable in actions and in every number of the scene.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics import continuum
+from jaxgpu.physics.continuum import Scene, rollout
+from jaxgpu.pytree import pytree, static
+from jaxgpu.rl.environment import Step
+from jaxgpu.rl.spaces import Box
+
+LEADS = {"x": ("v", 0), "y": ("v", 1), "z": ("v", 2), "turn": ("spin", -1)}
+
+
+@pytree
+class State:
+    """Matter and tools, and what the task remembers of the start."""
+
+    matter: continuum.State
+    memory: Any  # what `goal.remember` gave
+    first: Array  # [] loss at the start
+    t: Array  # [] frames since the start
+
+
+@pytree
+class Matter:
+    """A scene whose first tool is led by actions towards a goal."""
+
+    scene: Scene  # with dt; the first collider is the tool
+    goal: Any  # remember(state) -> memory, loss(state, memory) -> [], success(...) -> bool
+    speed: Any  # [A] velocity of the tool at action 1, m/s or rad/s
+    tilt: Any = 0.0  # [A] action, the same at every frame, from which planning starts
+    jitter: Array | float = 0.1  # [] of the particles at the start, in their spacing
+    horizon: int = static(default=50)  # frames
+    substeps: int = static(default=100)  # steps in a frame
+    leads: tuple[str, ...] = static(default=("x", "y", "turn"))  # what the actions move
+    marks: int = static(default=16)  # particles of each body that are observed
+
+    @property
+    def observation_space(self) -> Box:
+        """Marked particles (place in box widths, velocity in m/s), then pose and velocity of tools.
+
+        Turns are as in `continuum.Tool`: an angle in 2-D, a quaternion in 3-D.
+        """
+        d, tools = len(self.scene.grid.cells), len(self.scene.colliders)
+        size = len(self.scene.bodies) * self.marks * 2 * d
+        return Box(-np.inf, np.inf, (size + tools * (6 if d == 2 else 13),))
+
+    @property
+    def action_space(self) -> Box:
+        """Velocities of the tool, in shares of the greatest."""
+        return Box(-1.0, 1.0, (len(self.leads),))
+
+    @property
+    def differentiable(self) -> bool:
+        """Piecewise: contact sets in node by node."""
+        return True
+
+    def guess(self) -> Array:
+        """Actions [horizon, A] from which all planners begin."""
+        tilt = jnp.asarray(self.tilt, jnp.float32)
+        return jnp.zeros((self.horizon, len(self.leads))) + jnp.broadcast_to(
+            tilt, (self.horizon, len(self.leads))
+        )
+
+    def start(self, key: Array) -> tuple[State, Array]:
+        """The scene, every particle moved a little at random."""
+        bodies = []
+        for body, k in zip(self.scene.bodies, jax.random.split(key, len(self.scene.bodies))):
+            spacing = jnp.asarray(body.volume, body.x.dtype) ** (1 / body.x.shape[1])
+            shift = jax.random.uniform(k, body.x.shape, body.x.dtype, -1, 1)
+            bodies.append(dataclasses.replace(body, x=body.x + self.jitter * spacing * shift))
+        matter = continuum.init(dataclasses.replace(self.scene, bodies=tuple(bodies)))
+        memory = self.goal.remember(matter)
+        state = State(matter, memory, self.goal.loss(matter, memory), jnp.int32(0))
+        return state, self._observe(state)
+
+    def advance(self, state: State, action: Array, key: Array) -> Step:
+        """A frame with the tool at the velocity of `action`."""
+        drive = lambda scene, matter, a: (scene, self._lead(matter, a))
+        control = jnp.clip(action, -1, 1)[None]
+        end, _ = rollout(
+            self.scene, state.matter, control, drive, substeps=self.substeps, checkpoint=(0, 1)
+        )
+        new = State(end, state.memory, state.first, state.t + 1)
+        loss = self.goal.loss(end, state.memory)
+        over = new.t >= self.horizon
+        info = {"success": self.goal.success(end, state.memory), "loss": loss}
+        reward = (1 - loss / state.first) / self.horizon
+        return Step(new, self._observe(new), reward, jnp.zeros_like(over), over, info)
+
+    def _lead(self, matter: continuum.State, action: Array) -> continuum.State:
+        """The first tool with the velocity of the action; it keeps it until the next."""
+        tool, *others = matter.tools
+        velocity = {"v": jnp.zeros_like(tool.v), "spin": jnp.zeros_like(tool.spin)}
+        rate = jnp.asarray(self.speed, action.dtype) * action
+        for i, name in enumerate(self.leads):
+            field, axis = LEADS[name]
+            velocity[field] = velocity[field].at[axis].set(rate[i])
+        led = dataclasses.replace(tool, v=velocity["v"], spin=velocity["spin"])
+        return dataclasses.replace(matter, tools=(led, *others))
+
+    def _observe(self, state: State) -> Array:
+        grid, parts = self.scene.grid, []
+        for body, p in zip(self.scene.bodies, state.matter.bodies):
+            some = np.linspace(0, body.x.shape[0] - 1, self.marks).astype(int)
+            for i, a in enumerate(p.x):
+                parts.append((a.ravel()[some] - grid.lower[i]) / (grid.cells[i] * grid.dx))
+            parts += [a.ravel()[some] for a in p.v]
+        for tool in state.matter.tools:
+            x = [(tool.x[i] - grid.lower[i]) / (n * grid.dx) for i, n in enumerate(grid.cells)]
+            parts += [jnp.stack(x), tool.turn, tool.v, tool.spin]
+        return jnp.concatenate(parts)
+
+
+def mean(quantity: Array, filled: Array) -> Array:
+    """Mean of a quantity [C, P] over the slots of a mask [C, P]."""
+    return jnp.sum(jnp.where(filled, quantity, 0)) / jnp.sum(filled).astype(quantity.dtype)

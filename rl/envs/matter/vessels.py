@@ -1,0 +1,61 @@
+"""Shapes of the tasks' tools, in the plane and in space."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.physics.continuum import sdf
+from jaxgpu.physics.continuum.tensor import Vec
+from jaxgpu.pytree import pytree
+
+
+@pytree
+class Once:
+    """A shape whose distances are computed once a step.
+
+    What reads them would otherwise have the compiler compute them over and over, ten times the
+    cost of all the rest of a step.
+    """
+
+    shape: Any
+
+    def distance(self, x: Vec) -> Array:
+        """Distance from the surface, m."""
+        return lax.optimization_barrier(self.shape.distance(lax.optimization_barrier(tuple(x))))
+
+
+@pytree
+class Prism:
+    """A plane shape as thick as 2 `half` along z: what a task in the plane looks like in space."""
+
+    shape: Any  # in 2-D
+    half: Array | float  # [] m
+
+    def distance(self, x: Vec) -> Array:
+        """Distance from the surface, m; a lower bound beyond the edges."""
+        across = self.shape.distance(x[:2])
+        along = jnp.abs(x[2]) - self.half
+        return jnp.maximum(across, along)
+
+
+def rod(d: int, half: float, radius: float) -> Any:
+    """An upright rod: a rounded rectangle in the plane, a capsule in space."""
+    if d == 2:
+        return sdf.Rounded(sdf.Box((radius / 2, half)), radius / 2)
+    return sdf.Capsule(half, radius)
+
+
+def glass(d: int, half: float, radius: float, wall: float) -> Any:
+    """A vessel open at the top; `half` its height and `radius` its width, inside, m.
+
+    The origin is the middle of the inside, and walls and bottom are `wall` thick.
+    """
+    solid = sdf.Box if d == 2 else lambda half: sdf.Cylinder(half[1], half[0])
+    outer = sdf.Moved(solid((radius + wall, half + wall / 2)), _up(d, -wall / 2))
+    inner = sdf.Moved(solid((radius, half + wall)), _up(d, wall))
+    return sdf.Intersection((outer, sdf.Outside(inner)))
+
+
+def _up(d: int, y: float) -> tuple[float, ...]:
+    return (0.0, y, 0.0)[:d]
