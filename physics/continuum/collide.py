@@ -75,7 +75,7 @@ def touch(
     local = pose.unturned(tool.turn, arm)
     distance, pull = jax.vjp(collider.shape.distance, local)
     (normal,) = pull(jnp.ones_like(distance))
-    n = pose.turned(tool.turn, normal)
+    n = pose.turned(tool.turn, _unit(normal))
     carried = tuple(tool.v[i] + w for i, w in enumerate(pose.cross(tool.spin, arm)))
     u = tuple(a - b for a, b in zip(v, carried))
     inside = distance < reach
@@ -89,6 +89,14 @@ def touch(
     impulse = jnp.stack([a.sum() for a in change])
     torque = jnp.stack([a.sum() for a in pose.moment(arm, change)])
     return new, impulse, torque
+
+
+def _unit(a: Vec) -> Vec:
+    """A slope of length one; sampled distances and blends have shorter ones, centres none."""
+    square = dot(a, a)
+    some = square > 0
+    share = jnp.where(some, 1 / jnp.sqrt(jnp.where(some, square, 1)), 0)
+    return tuple(share * b for b in a)
 
 
 def _slide(u: Vec, n: Vec, friction) -> Vec:

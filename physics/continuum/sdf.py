@@ -5,6 +5,7 @@ differentiation, so normals are exact wherever the distance is smooth, and every
 differentiable. Quilez (2008), https://iquilezles.org/articles/distfunctions, for the formulas.
 """
 
+from itertools import product
 from typing import Any
 
 import jax.numpy as jnp
@@ -147,3 +148,34 @@ class Intersection:
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
         return Outside(Union(tuple(Outside(shape) for shape in self.shapes))).distance(x)
+
+
+@pytree
+class Voxels:
+    """Distances sampled on a lattice, trilinear between its points.
+
+    >>> ramp = jnp.arange(3.0)[:, None] * jnp.ones((1, 3))
+    >>> float(Voxels(ramp, (0.0, 0.0), 0.5).distance((jnp.array(0.2), jnp.array(0.7))))
+    0.4000000059604645
+    """
+
+    values: Array  # [n, ...] a length for each of the D axes, at least 2; distance, m
+    lower: Any  # [D] position of the first point, m
+    spacing: Array | float  # [] m
+
+    def distance(self, x: Vec) -> Array:
+        """Distance from the surface, m; beyond the lattice at least that from the lattice."""
+        at, far = [], []
+        for i, n in enumerate(self.values.shape):
+            q = (x[i] - self.lower[i]) / self.spacing
+            at.append(jnp.clip(q, 0, n - 1))
+            far.append((q - at[-1]) * self.spacing)
+        first = [jnp.clip(jnp.floor(q), 0, n - 2) for q, n in zip(at, self.values.shape)]
+        total = jnp.zeros_like(x[0])
+        for corner in product((0, 1), repeat=len(x)):
+            share = jnp.ones_like(x[0])
+            for q, b, side in zip(at, first, corner):
+                share = share * (q - b if side else 1 - (q - b))
+            index = tuple(b.astype(jnp.int32) + side for b, side in zip(first, corner))
+            total = total + share * self.values[index].astype(x[0].dtype)
+        return total + _length(far)
