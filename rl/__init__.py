@@ -10,9 +10,18 @@ from jaxgpu.rl.envs.pendulum import Pendulum
 from jaxgpu.rl.envs.reach import Reach
 from jaxgpu.rl.envs.track import Track
 from jaxgpu.rl.evolve import ES
-from jaxgpu.rl.learn import Learner, Scores, evaluate, interquartile_mean, learn, train
+from jaxgpu.rl.learn import (
+    Learner,
+    Remembering,
+    Scores,
+    evaluate,
+    interquartile_mean,
+    learn,
+    train,
+)
 from jaxgpu.rl.ppo import PPO
 from jaxgpu.rl.pqn import PQN
+from jaxgpu.rl.recurrent import RecurrentPPO
 from jaxgpu.rl.sac import SAC
 from jaxgpu.rl.shac import SHAC
 from jaxgpu.rl.spaces import Box, Discrete
@@ -34,6 +43,8 @@ __all__ = [
     "Reach",
     "Track",
     "Learner",
+    "RecurrentPPO",
+    "Remembering",
     "Scores",
     "evaluate",
     "interquartile_mean",

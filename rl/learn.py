@@ -29,8 +29,8 @@ class Learner(Protocol):
         """The state after one update; `state.report` holds its measurements."""
         ...
 
-    def policy(self, env: Environment, state: Any) -> Callable[[Any], Array]:
-        """The learnt policy, without noise."""
+    def policy(self, env: Environment, state: Any) -> Any:
+        """The learnt policy, without noise: a function, or `Remembering`."""
         ...
 
 
@@ -40,6 +40,13 @@ class Scores(NamedTuple):
     total: Array  # [E] sum of rewards
     length: Array  # [E] steps
     success: Array  # [E] whether the last step was a success
+
+
+class Remembering(NamedTuple):
+    """A policy with a memory; one without is a function from observation to action."""
+
+    blank: Any  # the memory at the start of an episode
+    act: Callable[[Any, Any], tuple[Any, Array]]  # memory and observation to memory and action
 
 
 def learn(env: Environment, learner: Learner, key: Array, updates: int) -> tuple[Any, Any]:
@@ -90,24 +97,33 @@ def train(
 
 
 def evaluate(
-    env: Environment, policy: Callable[[Any], Array], key: Array, episodes: int, limit: int
+    env: Environment,
+    policy: Callable[[Any], Array] | Remembering,
+    key: Array,
+    episodes: int,
+    limit: int,
 ) -> Scores:
     """Play `episodes` episodes of at most `limit` steps, all at once; a pure function."""
     start_key, step_key = jax.random.split(key)
     state, observation = jax.vmap(env.start)(jax.random.split(start_key, episodes))
     zero = jnp.zeros(episodes)
+    act = policy.act if isinstance(policy, Remembering) else lambda memory, x: (memory, policy(x))
+    blank = policy.blank if isinstance(policy, Remembering) else ()
+    memory = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (episodes, *x.shape)), blank)
 
     def move(carry: Any, key: Array) -> tuple[Any, None]:
-        state, observation, playing, scores = carry
+        memory, state, observation, playing, scores = carry
         keys = jax.random.split(key, episodes)
-        new = jax.vmap(env.advance)(state, jax.vmap(policy)(observation), keys)
+        memory, action = jax.vmap(act)(memory, observation)
+        new = jax.vmap(env.advance)(state, action, keys)
         total = scores.total + jnp.where(playing, new.reward, 0.0)
         length = scores.length + jnp.where(playing, 1.0, 0.0)
         success = jnp.where(playing, new.info["success"], scores.success)
         playing = playing & ~(new.terminated | new.truncated)
-        return (new.state, new.observation, playing, Scores(total, length, success)), None
+        scores = Scores(total, length, success)
+        return (memory, new.state, new.observation, playing, scores), None
 
-    begin = (state, observation, zero == 0, Scores(zero, zero, zero > 0))
+    begin = (memory, state, observation, zero == 0, Scores(zero, zero, zero > 0))
     (*_, scores), _ = jax.lax.scan(move, begin, jax.random.split(step_key, limit))
     return scores
 

@@ -94,7 +94,8 @@ class PPO:
             rate,
             self.max_gradient,
         )
-        pace = self._pace(state.pace, self._apply(network, params, batch["observation"])[0], batch)
+        choice = self._apply(network, params, batch["observation"])[0]
+        pace = self.kept(state.pace, choice, batch)
         return State(params, memory, seen, returns, vector, state.update + 1, pace, report)
 
     def policy(self, env: Environment, state: "State") -> Any:
@@ -131,11 +132,7 @@ class PPO:
         )
         batch = {"observation": observation, "action": action, "likely": likely}
         batch |= {"advantage": gain, "target": gain + value}
-        ended = jnp.sum(out.over.astype(jnp.float32))
-        single = lambda x: jnp.where(out.over, x.astype(jnp.float32), 0.0)
-        mean = lambda x: jnp.sum(single(x)) / jnp.maximum(ended, 1.0)
-        report = {"episode_return": mean(out.info["episode_return"]), "episodes": ended}
-        return (vector, returns), batch, report | {"success": mean(out.info["success"])}
+        return (vector, returns), batch, out.report()
 
     def _loss(self, params: Any, network: ActorCritic, part: dict[str, Array]) -> Array:
         return self.surrogate(*self._apply(network, params, part["observation"]), part)
@@ -152,7 +149,7 @@ class PPO:
         error = jnp.mean((value - part["target"]) ** 2)
         return self.value * error - climb - self.entropy * jnp.mean(choice.entropy())
 
-    def _pace(self, pace: Array, choice: Normal | Categorical, batch: dict[str, Array]) -> Array:
+    def kept(self, pace: Array, choice: Normal | Categorical, batch: dict[str, Array]) -> Array:
         """Slower after a policy's step of more than twice `divergence`, faster below half."""
         if not self.adaptive:
             return pace

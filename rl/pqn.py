@@ -120,11 +120,7 @@ class PQN:
         ends = (out.terminated, out.truncated)
         gain = advantages(out.reward, value, final, *ends, self.discount, self.trace)
         batch = {"observation": x, "action": action, "target": value + gain}
-        ended = jnp.sum(out.over.astype(jnp.float32))
-        mean = lambda x: jnp.sum(jnp.where(out.over, x, 0.0)) / jnp.maximum(ended, 1.0)
-        report = {"episode_return": mean(out.info["episode_return"]), "episodes": ended}
-        report["success"] = mean(out.info["success"].astype(jnp.float32))
-        return vector, raw, batch, report
+        return vector, raw, batch, out.report()
 
     def _network(self, env: Environment) -> MLP:
         space: Any = env.action_space

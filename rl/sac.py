@@ -160,11 +160,7 @@ class SAC:
         vector, (observation, action, out) = jax.lax.scan(move, state.vector, inputs)
         rows = {"observation": observation, "action": action, "reward": out.reward}
         rows |= {"after": out.final, "terminated": out.terminated}
-        ended = jnp.sum(out.over.astype(jnp.float32))
-        single = lambda x: jnp.where(out.over, x.astype(jnp.float32), 0.0)
-        mean = lambda x: jnp.sum(single(x)) / jnp.maximum(ended, 1.0)
-        report = {"episode_return": mean(out.info["episode_return"]), "episodes": ended}
-        return vector, rows, report | {"success": mean(out.info["success"])}
+        return vector, rows, out.report()
 
     def _loss(self, params: Any, target: Any, env: Environment, part: Any, key: Array) -> Array:
         """The critics' errors, the actor's loss and the temperature's: apart but for their sum."""

@@ -130,7 +130,7 @@ class SHAC:
         ends = (out.terminated, out.truncated)
         target = value + advantages(out.reward, value, final, *ends, self.discount, self.trace)
         batch = {"raw": raw, "observation": x, "target": target}
-        return loss, jax.lax.stop_gradient((vector, batch, _report(out)))
+        return loss, jax.lax.stop_gradient((vector, batch, out.report()))
 
     def _network(self, env: Environment) -> ActorCritic:
         return ActorCritic(env.action_space, self.hidden, log_std=-1.0)
@@ -151,11 +151,3 @@ class State:
     vector: VectorState
     update: Array  # [] updates done
     report: dict[str, Array]  # means over the episodes that ended in the last window
-
-
-def _report(out: Any) -> dict[str, Array]:
-    ended = jnp.sum(out.over.astype(jnp.float32))
-    mean = lambda x: jnp.sum(jnp.where(out.over, x, 0.0)) / jnp.maximum(ended, 1.0)
-    success = mean(out.info["success"].astype(jnp.float32))
-    total = mean(out.info["episode_return"])
-    return {"episode_return": total, "episodes": ended, "success": success}

@@ -34,6 +34,14 @@ class Outcome(NamedTuple):
         """Whether the episode ended here, in either way."""
         return self.terminated | self.truncated
 
+    def report(self) -> dict[str, Array]:
+        """Of the episodes that ended: their number, and means of their returns and successes."""
+        ended = jnp.sum(self.over.astype(jnp.float32))
+        single = lambda x: jnp.where(self.over, x.astype(jnp.float32), 0.0)
+        mean = lambda x: jnp.sum(single(x)) / jnp.maximum(ended, 1.0)
+        total, success = mean(self.info["episode_return"]), mean(self.info["success"])
+        return {"episode_return": total, "episodes": ended, "success": success}
+
 
 @pytree
 class VectorState:

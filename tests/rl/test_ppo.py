@@ -101,6 +101,6 @@ def test_the_learning_rate_keeps_to_a_divergence():
     batch = {"action": action, "likely": old.log_prob(action)}
     for far, factor in ((0.025, 1 / 1.5), (0.015, 1.0), (0.007, 1.0), (0.003, 1.5)):
         new = Normal(old.mean + np.sqrt(2 * far), old.log_std)
-        np.testing.assert_allclose(learner._pace(jnp.ones(()), new, batch), factor, rtol=1e-6)
-    still = rl.PPO()._pace(jnp.ones(()), new, batch)
-    assert still == 1
+        pace = learner.kept(jnp.ones(()), new, batch)
+        np.testing.assert_allclose(pace, factor, rtol=1e-6)
+    assert rl.PPO().kept(jnp.ones(()), new, batch) == 1

@@ -1,0 +1,183 @@
+"""PPO with a memory, for tasks that hide what matters: a gated recurrent unit before both networks.
+
+The unit is that of Cho et al. (2014), arXiv:1406.1078, learnt through whole rollouts: a minibatch
+is some of the copies over all steps, each from the memory it began the rollout with. The memory is
+blank at every start of an episode, in the rollout and in learning alike. All else is as in `PPO`.
+"""
+
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree, static
+from jaxgpu.rl import normaliser, optimiser
+from jaxgpu.rl.advantage import advantages
+from jaxgpu.rl.environment import Environment
+from jaxgpu.rl.learn import Remembering
+from jaxgpu.rl.networks import ActorCritic, Categorical, Normal, feasible
+from jaxgpu.rl.ppo import PPO
+from jaxgpu.rl.spaces import Space
+from jaxgpu.rl.vectorize import VectorState, vectorize
+
+
+class Recurrent(nn.Module):
+    """Observation to memory, memory to action and value."""
+
+    space: Space
+    width: int
+
+    def setup(self) -> None:
+        """Make all parts."""
+        start = nn.initializers.orthogonal(2**0.5)
+        self.embed = nn.Dense(self.width, kernel_init=start, precision="highest")
+        self.cell = nn.GRUCell(self.width)
+        self.heads = ActorCritic(self.space, (self.width,))
+
+    def __call__(self, memory: Array, x: Array) -> tuple[Array, Normal | Categorical, Array]:
+        """Memory [..., W] and observation [..., O] to memory, distribution and value."""
+        memory = self.recall(memory, x)
+        return memory, *self.heads(memory)
+
+    def recall(self, memory: Array, x: Array) -> Array:
+        """The memory after an observation."""
+        with jax.default_matmul_precision("highest"):  # the cell has no argument for it
+            return self.cell(memory, nn.tanh(self.embed(x)))[0]
+
+    def said(self, memory: Array) -> tuple[Normal | Categorical, Array]:
+        """Distribution and value."""
+        return self.heads(memory)
+
+
+@pytree
+class RecurrentPPO:
+    """What to run: PPO's numbers, the width of the memory and of the networks behind it."""
+
+    ppo: PPO  # its `hidden` does not count
+    width: int = static(default=64)  # W
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of environments in one update."""
+        return self.ppo.steps_per_update
+
+    def init(self, env: Environment, key: Array) -> "State":
+        """The network before learning, and environments at the start.
+
+        Raises:
+            ValueError: minibatches that do not divide the copies.
+        """
+        if self.ppo.copies % self.ppo.minibatches:
+            raise ValueError(
+                f"RecurrentPPO: {self.ppo.minibatches} minibatches of {self.ppo.copies} copies, "
+                "which stay whole; choose a divisor"
+            )
+        env_key, network_key = jax.random.split(key)
+        vector = vectorize(env, self.ppo.copies).start(env_key)
+        first = jax.tree.map(lambda x: x[0], vector.observation)
+        memory = jnp.zeros((self.ppo.copies, self.width))
+        params = self._network(env).init(network_key, memory[0], first)
+        zero = jnp.zeros(())
+        report = {"episode_return": zero, "episodes": zero, "success": zero}
+        seen, returns = normaliser.init(first), normaliser.no_returns(self.ppo.copies)
+        state = (params, optimiser.init(params), seen, returns, vector, memory)
+        return State(*state, jnp.ones(self.ppo.copies, bool), jnp.int32(0), jnp.ones(()), report)
+
+    def update(self, env: Environment, state: "State", key: Array) -> "State":
+        """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
+        ppo, network = self.ppo, self._network(env)
+        roll_key, learn_key = jax.random.split(key)
+        (vector, memory, fresh, returns), batch, report = self._rollout(env, state, roll_key)
+        seen = normaliser.update(state.seen, batch["observation"])
+        batch["observation"] = normaliser.apply(state.seen, batch["observation"])
+        batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch)  # [B, T, ...]
+        batch["memory"] = state.recall
+
+        def loss(params: Any, part: dict[str, Array]) -> Array:
+            return ppo.surrogate(*self._replay(network, params, part), part)
+
+        left = jnp.maximum(1 - state.update.astype(jnp.float32) / ppo.updates, 0.0)
+        orders = optimiser.minibatches(learn_key, ppo.copies, ppo.epochs, ppo.minibatches)
+        rate = ppo.learning_rate * state.pace * left
+        start = (state.params, state.memory)
+        params, adam = optimiser.passes(loss, start, batch, orders, rate, ppo.max_gradient)
+        pace = ppo.kept(state.pace, self._replay(network, params, batch)[0], batch)
+        rest = (seen, returns, vector, memory, fresh, state.update + 1, pace, report)
+        return State(params, adam, *rest)
+
+    def policy(self, env: Environment, state: "State") -> Remembering:
+        """The learnt policy: the likeliest action."""
+
+        def act(memory: Array, observation: Any) -> tuple[Array, Array]:
+            x = normaliser.apply(state.seen, observation)
+            out: Any = self._network(env).apply(state.params, memory, x)
+            return out[0], feasible(env.action_space, out[1].mode())
+
+        return Remembering(jnp.zeros(self.width), act)
+
+    def _rollout(self, env: Environment, state: "State", key: Array) -> tuple[Any, dict, dict]:
+        ppo, network = self.ppo, self._network(env)
+        copies = vectorize(env, ppo.copies)
+
+        def move(carry: tuple[VectorState, Array, Array], key: Array) -> tuple[Any, Any]:
+            vector, memory, fresh = carry
+            act_key, step_key = jax.random.split(key)
+            x = normaliser.apply(state.seen, vector.observation)
+            said: Any = network.apply(state.params, _blank(memory, fresh), x)
+            memory, choice, value = said
+            action = choice.sample(act_key)
+            after, out = copies.advance(vector, feasible(env.action_space, action), step_key)
+            row = (vector.observation, action, choice.log_prob(action), value, out, memory, fresh)
+            return (after, memory, out.over), row
+
+        keys = jax.random.split(key, ppo.horizon)
+        start = (state.vector, state.recall, state.fresh)
+        (vector, memory, fresh), rows = jax.lax.scan(move, start, keys)
+        observation, action, likely, value, out, memories, begun = rows
+        ahead = normaliser.apply(state.seen, out.final)
+        said: Any = network.apply(state.params, memories, ahead)
+        returns, reward = state.returns, out.reward
+        if ppo.level:
+            returns, reward = normaliser.scale(returns, reward, out.over, ppo.discount)
+        ends = (out.terminated, out.truncated)
+        gain = advantages(reward, value, said[2], *ends, ppo.discount, ppo.trace)
+        batch = {"observation": observation, "action": action, "likely": likely, "fresh": begun}
+        batch |= {"advantage": gain, "target": gain + value}
+        return (vector, memory, fresh, returns), batch, out.report()
+
+    def _replay(self, network: Recurrent, params: Any, part: dict[str, Array]) -> Any:
+        """Distributions and values along the rollouts of `part`, [B, T]."""
+
+        def step(memory: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+            x, fresh = row
+            now: Any = network.apply(params, _blank(memory, fresh), x, method=Recurrent.recall)
+            return now, now
+
+        along = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), (part["observation"], part["fresh"]))
+        memories = jax.lax.scan(step, part["memory"], along)[1]
+        return network.apply(params, jnp.moveaxis(memories, 0, 1), method=Recurrent.said)
+
+    def _network(self, env: Environment) -> Recurrent:
+        return Recurrent(env.action_space, self.width)
+
+
+@pytree
+class State:
+    """All of a training: resumed from it, a run goes on to the bit."""
+
+    params: Any
+    memory: Any  # of the optimiser
+    seen: normaliser.Normaliser
+    returns: normaliser.Returns
+    vector: VectorState
+    recall: Array  # [B, W] what the policy remembers in each copy
+    fresh: Array  # [B] bool: the copy is at the start of an episode
+    update: Array  # [] updates done
+    pace: Array  # [] factor of the learning rate
+    report: dict[str, Array]  # means over the episodes that ended in the last rollout
+
+
+def _blank(memory: Array, fresh: Array) -> Array:
+    return jnp.where(fresh[:, None], 0.0, memory)

@@ -1,0 +1,83 @@
+"""PPO with a memory: what it replays, a task that needs it, and what it refuses."""
+
+from dataclasses import replace
+
+import conformance
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import rl
+from jaxgpu.pytree import pytree
+
+SMALL = rl.RecurrentPPO(rl.PPO(copies=4, horizon=6, epochs=1, minibatches=2), width=8)
+
+
+@pytree
+class Corridor:
+    """A T-maze: a bit is shown at its entrance alone, and asked for at the junction, 8 steps on."""
+
+    observation_space = rl.Box(-1.0, 1.0, (2,))
+    action_space = rl.Discrete(2)
+    differentiable = False
+
+    def start(self, key):
+        bit = jax.random.bernoulli(key)
+        return (bit, jnp.int32(0)), jnp.stack([jnp.where(bit, 1.0, -1.0), 0.0])
+
+    def advance(self, state, action, key):
+        bit, t = state[0], state[1] + 1
+        over = t >= 8
+        right = over & ((action == 1) == bit)
+        observation = jnp.stack([jnp.zeros(()), jnp.where(t == 7, 1.0, 0.0)])
+        reward = jnp.where(right, 1.0, 0.0)
+        return rl.Step((bit, t), observation, reward, over, over & False, {"success": right})
+
+
+def rate(env, learner, updates, seeds, limit):
+    """Share of 1000 episodes that succeed after training, for each seed."""
+
+    def one(key):
+        state, _ = rl.learn(env, learner, key, updates)
+        test_key = jax.random.fold_in(key, 1)
+        return rl.evaluate(env, learner.policy(env, state), test_key, 1000, limit).success
+
+    return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), seeds))).mean(1)
+
+
+def test_what_is_replayed_is_what_was_played():
+    """Before any step of learning, along rollouts with ends of episodes in them."""
+    env = rl.make("cartpole-masked", horizon=4)
+    state = jax.jit(lambda key: SMALL.init(env, key))(jax.random.key(0))
+    play = jax.jit(lambda state, key: SMALL._rollout(env, state, key)[:2])
+    for seed in range(2):  # the second begins with memories of the first
+        (vector, memory, fresh, _), batch = play(state, jax.random.key(seed))
+        part = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch) | {"memory": state.recall}
+        choice, value = SMALL._replay(SMALL._network(env), state.params, part)
+        np.testing.assert_allclose(choice.log_prob(part["action"]), part["likely"], rtol=1e-5)
+        np.testing.assert_allclose(value + part["advantage"], part["target"], rtol=1e-4, atol=1e-5)
+        assert part["fresh"].sum() >= 4 and (seed == 0 or np.abs(state.recall).min() > 0)
+        state = replace(state, vector=vector, recall=memory, fresh=fresh)
+
+
+@pytest.mark.slow
+def test_the_way_through_a_maze_is_found_only_with_a_memory():
+    """Success of the worst of eight seeds with it, and of the best without: a coin's."""
+    ppo = rl.PPO(5e-3, copies=64, horizon=16, epochs=4, minibatches=4, updates=60.0, hidden=(16,))
+    assert rate(Corridor(), rl.RecurrentPPO(ppo, 16), 60, 8, 8).min() >= 0.95
+    assert rate(Corridor(), ppo, 60, 8, 8).max() <= 0.6
+
+
+def test_an_update_keeps_its_types_and_calls_no_one_back():
+    env = rl.make("cartpole-masked")
+    state = jax.eval_shape(lambda key: SMALL.init(env, key), jax.random.key(0))
+    update = lambda state: SMALL.update(env, state, jax.random.key(1))
+    assert conformance.avals(jax.eval_shape(update, state)) == conformance.avals(state)
+    conformance.check_program(update, state)
+    conformance.exports(update, state)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="3 minibatches of 64 copies, which stay whole"):
+        rl.RecurrentPPO(rl.PPO(minibatches=3)).init(rl.make("cartpole"), jax.random.key(0))

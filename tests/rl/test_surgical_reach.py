@@ -1,0 +1,60 @@
+"""The study `surgical-reach`: what it finds at a tenth of its size, its statistics, its options."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+import scipy.stats
+from PIL import Image
+
+from jaxgpu import report
+from jaxgpu.studies import surgical_reach
+from jaxgpu.studies.surgical_reach import pictures, races
+
+
+@pytest.mark.slow
+def test_ppo_reaches_most_goals_and_a_resumed_study_says_the_same(tmp_path):
+    """After 98,304 steps PPO is at 80 % on seeds of the pilot, SHAC in a fifth of them at 15 %."""
+    options = surgical_reach.Options(steps=100_000, seeds=3)
+    found = surgical_reach.study(options, tmp_path, False)
+    ends = {row[0]: row for row in found.tables[0].rows}
+    assert list(ends) == ["PPO", "SHAC", "ES"]
+    assert ends["PPO"][2] > 40 and ends["PPO"][1] == 81_920
+    film = Image.open(io.BytesIO(base64.b64decode(found.figures[0].data)))
+    assert film.size == (200, 200) and film.n_frames == 66
+    report.save(tmp_path, "surgical-reach", options, found)
+    assert report.write(tmp_path).read_text().count("<img") == 2
+
+
+def test_curves_are_interquartile_means_of_the_shares_reached():
+    errors = np.random.default_rng(0).uniform(0, 10, (4, 8, races.GOALS)).astype(np.float32)
+    shares = races.curve(errors, 5.0)
+    want = scipy.stats.trim_mean((errors < 5).mean(2), 0.25, axis=1)
+    np.testing.assert_allclose(shares[:, 0], want, rtol=1e-6)
+    assert np.all((shares[:, 1] <= want) & (want <= shares[:, 2]))
+
+
+def test_every_learner_gets_its_share_of_the_steps():
+    steps = {name: racer.steps(1_000_000) for name, racer in races.RACERS.items()}
+    for name, share in (("PPO", 1e6), ("SHAC", 2e5), ("ES", 5e6)):
+        assert abs(steps[name] - share) < 0.1 * share
+
+
+def test_a_film_keeps_the_colours_of_the_scene():
+    images = np.zeros((2, 8, 8, 3), np.uint8)
+    images[0, 2, 2], images[1, 3, 3] = np.round(
+        255 * np.array([pictures.INKS[2], pictures.INKS[3]])
+    )
+    film = Image.open(io.BytesIO(pictures._gif(images)))
+    for frame, place in ((0, (2, 2)), (1, (3, 3))):
+        film.seek(frame)
+        near = np.array(film.convert("RGB").getpixel(place), int) - images[frame][place]
+        assert np.abs(near).max() <= 7  # a shade: 255 / 41
+
+
+def test_options_that_cannot_be_met_are_refused():
+    with pytest.raises(ValueError, match="steps: 5; must be at least 100000"):
+        surgical_reach.Options(steps=5)
+    with pytest.raises(ValueError, match="seeds: 2; must be at least 3"):
+        surgical_reach.Options(seeds=2)
