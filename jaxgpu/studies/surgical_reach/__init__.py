@@ -32,7 +32,7 @@ class Options:
 
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Train all three on the same task, and hold their curves side by side."""
-    env = rl.make(races.TASK)
+    env = rl.Reach()
     runs = {
         name: races.race(
             name, options.seeds, options.steps, options.seed, out / name.lower(), resume

@@ -14,7 +14,6 @@ from jaxgpu.run import Run, run
 
 MEASUREMENTS, GOALS = 20, 64  # along a training; goals reached for at each
 HORIZON = 100  # steps of an episode
-TASK = "surgical/psm-reach"
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ RACERS = {
 
 def race(name: str, seeds: int, steps: int, seed: int, out: Path, resume: bool) -> Run:
     """All seeds of a learner in one program; the history is the errors in mm, [M, seeds, goals]."""
-    racer, env = RACERS[name], rl.make(TASK)
+    racer, env = RACERS[name], rl.Reach()
     every = racer.every(steps)
     learner = racer.learner
     if hasattr(learner, "updates"):  # its learning rate falls to zero at the end
