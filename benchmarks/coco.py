@@ -93,7 +93,10 @@ def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
         rows = np.asarray(x, float)
         f = np.array([[p(one) - least for one in xs] for (p, least), xs in zip(made, rows)])
         state = tell(state, x, jnp.asarray(f[..., None], dtype))
-        best, used = np.fmin(best, f.min(1)), used + rows.shape[1]
+        # L-SHADE, which asks for copies of members that are gone, counts for itself
+        counted = getattr(state, "used", None)
+        best = np.fmin(best, f.min(1))
+        used = used + rows.shape[1] if counted is None else int(counted.max())
     return _counted(made, best <= TARGET)
 
 
