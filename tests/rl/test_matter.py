@@ -55,7 +55,7 @@ def test_loss_reward_and_success_are_those_of_the_positions():
         pairs = zip(at.matter.bodies, state.matter.bodies)
         (milk, milk_left), (water, water_left) = (slots(b, c) for b, c in pairs)
         fall = np.where(milk_left, np.abs(milk - milk0).sum(0), milk0[1] - 0.04)
-        loss = np.where(water_left, np.abs(water[1] - 0.04), 0).mean() + fall.mean()
+        loss = np.where(water_left, np.abs(water[1] - 0.04), 0).mean() + 2 * fall.mean()
         np.testing.assert_allclose(seen["loss"][frame], loss, rtol=1e-4)
         np.testing.assert_allclose(seen["reward"][frame], (1 - loss / bottom) / 50, atol=1e-5)
         turn, x = float(at.matter.tools[0].turn[0]), np.asarray(at.matter.tools[0].x, float)

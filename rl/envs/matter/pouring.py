@@ -1,11 +1,12 @@
 """Pouring: tilt a glass so that the water on top runs out and the milk below stays.
 
 After FluidLab's task of the name (Xian et al. 2023, arXiv:2303.02346): l = mean of (y - h) of the
-water + mean 1-norm of (x - x_0) of the milk, in metres; liquid below h is taken away, x_0 is where
-the milk began; water taken away counts 0 and milk its fall. Departures: SI units and
+water + 2 mean 1-norm of (x - x_0) of the milk, in metres; liquid below h is taken away, x_0 is
+where the milk began; water taken away counts 0 and milk its fall. Departures: SI units and
 materials; velocities of the glass in its plane (x, y, turn) in place of six of which training
-frees one; water weighs 1 in place of 0.2, since this glass is lower over the floor, and with 0.2
-holding still would be best; no pull towards the best particle. The small form is in a plane.
+frees one; the milk weighs 2 and the water 1 in place of 1 and 0.2, since this glass is low over the
+sink: with 0.2 holding still would be best, and with equal weights pouring out all; no pull towards
+the best particle. The small form is in a plane.
 """
 
 from typing import Any
@@ -43,6 +44,7 @@ class Pour:
 
     height: Array | float  # [] below which liquid is taken away, m
     half: Any  # [D] of the inside of the glass, m
+    milk: Array | float = 2.0  # [] weight of the milk
 
     def remember(self, state: State) -> Any:
         """Where the milk began, and which slots milk and water filled."""
@@ -50,13 +52,13 @@ class Pour:
         return milk.x, milk.m > 0, water.m > 0
 
     def loss(self, state: State, memory: Any) -> Array:
-        """Mean of abs(y - h) of the water + mean 1-norm of x - x_0 of the milk, m."""
+        """Mean of abs(y - h) of the water + 2 mean 1-norm of x - x_0 of the milk, m."""
         (milk, water), (x, of_milk, of_water) = state.bodies, memory
         zero = jnp.zeros_like(milk.m)
         away = sum((jnp.abs(a - b) for a, b in zip(milk.x, x)), zero)
         away = jnp.where(milk.m > 0, away, x[1] - self.height)
         left = jnp.where(water.m > 0, jnp.abs(water.x[1] - self.height), 0)
-        return mean(left, of_water) + mean(away, of_milk)
+        return mean(left, of_water) + self.milk * mean(away, of_milk)
 
     def success(self, state: State, memory: Any) -> Array:
         """Nine tenths of the water are out of the glass and nine tenths of the milk in it."""
