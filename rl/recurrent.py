@@ -92,8 +92,6 @@ class RecurrentPPO:
         (vector, memory, fresh, returns), batch, report = self._rollout(env, state, roll_key)
         seen = normaliser.update(state.seen, batch["observation"])
         batch["observation"] = normaliser.apply(state.seen, batch["observation"])
-        batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch)  # [B, T, ...]
-        batch["memory"] = state.recall
 
         def loss(params: Any, part: dict[str, Array]) -> Array:
             return ppo.surrogate(*self._replay(network, params, part), part)
@@ -145,6 +143,8 @@ class RecurrentPPO:
         gain = advantages(reward, value, said[2], *ends, ppo.discount, ppo.trace)
         batch = {"observation": observation, "action": action, "likely": likely, "fresh": begun}
         batch |= {"advantage": gain, "target": gain + value}
+        batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch)  # [B, T, ...]
+        batch["memory"] = state.recall
         return (vector, memory, fresh, returns), batch, out.report()
 
     def _replay(self, network: Recurrent, params: Any, part: dict[str, Array]) -> Any:

@@ -51,9 +51,12 @@ def test_what_is_replayed_is_what_was_played():
     env = rl.make("cartpole-masked", horizon=4)
     state = jax.jit(lambda key: SMALL.init(env, key))(jax.random.key(0))
     play = jax.jit(lambda state, key: SMALL._rollout(env, state, key)[:2])
+    full = replace(state, recall=jnp.ones_like(state.recall))  # but all copies begin an episode
+    one, other = (play(s, jax.random.key(0))[1]["likely"] for s in (state, full))
+    np.testing.assert_array_equal(one, other)
     for seed in range(2):  # the second begins with memories of the first
         (vector, memory, fresh, _), batch = play(state, jax.random.key(seed))
-        part = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch) | {"memory": state.recall}
+        part = batch
         choice, value = SMALL._replay(SMALL._network(env), state.params, part)
         np.testing.assert_allclose(choice.log_prob(part["action"]), part["likely"], rtol=1e-5)
         np.testing.assert_allclose(value + part["advantage"], part["target"], rtol=1e-4, atol=1e-5)
