@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from jaxgpu.physics.continuum import pose
 from jaxgpu.physics.continuum.tensor import Vec, dot
@@ -73,9 +73,11 @@ def touch(
     """
     arm = tuple(p - tool.x[i] for i, p in enumerate(nodes))
     local = pose.unturned(tool.turn, arm)
-    distance, pull = jax.vjp(collider.shape.distance, local)
+    # fused with what reads it, a shape would be evaluated anew for every reader
+    apart = lax.optimization_barrier
+    distance, pull = jax.vjp(lambda x: apart(collider.shape.distance(apart(x))), local)
     (normal,) = pull(jnp.ones_like(distance))
-    n = pose.turned(tool.turn, _unit(normal))
+    n = apart(pose.turned(tool.turn, _unit(normal)))
     carried = tuple(tool.v[i] + w for i, w in enumerate(pose.cross(tool.spin, arm)))
     u = tuple(a - b for a, b in zip(v, carried))
     inside = distance < reach
@@ -85,6 +87,7 @@ def touch(
         slid = _slide(u, n, collider.friction)
         hit = inside & (dot(u, n) < 0)
         new = tuple(jnp.where(hit, b + s, a) for a, b, s in zip(v, carried, slid))
+    new = apart(new)
     change = tuple(m * (a - b) for a, b in zip(v, new))
     impulse = jnp.stack([a.sum() for a in change])
     torque = jnp.stack([a.sum() for a in pose.moment(arm, change)])

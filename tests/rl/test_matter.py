@@ -9,7 +9,7 @@ import pytest
 
 from jaxgpu import rl
 from jaxgpu.physics.continuum import sdf
-from jaxgpu.rl.envs.matter.vessels import Once, Prism, glass, rod
+from jaxgpu.rl.envs.matter.vessels import Prism, glass, rod
 from jaxgpu.rl.envs.matter.view import view
 from jaxgpu.rl.plan import cost, play
 
@@ -123,10 +123,9 @@ def test_a_glass_is_solid_where_its_walls_are(d):
     )
 
 
-def test_wrapped_shapes_have_the_distances_they_should():
+def test_a_prism_is_a_plane_shape_with_a_thickness():
     x = tuple(jnp.asarray(a, jnp.float32) for a in np.random.default_rng(1).normal(size=(3, 50)))
     box = sdf.Box((0.5, 0.7))
-    np.testing.assert_array_equal(Once(box).distance(x[:2]), box.distance(x[:2]))
     prism, solid = Prism(box, 0.4).distance(x), sdf.Box((0.5, 0.7, 0.4)).distance(x)
     np.testing.assert_array_equal(prism < 0, solid < 0)
     assert jnp.all(prism <= solid + 1e-6)

@@ -31,7 +31,7 @@ from jaxgpu.physics.continuum import (
 from jaxgpu.pytree import pytree
 from jaxgpu.rl.environment import register
 from jaxgpu.rl.envs.matter.task import Matter, mean
-from jaxgpu.rl.envs.matter.vessels import Once, glass
+from jaxgpu.rl.envs.matter.vessels import glass
 
 SOUND = 8.0  # m/s: the liquids run at up to 1.5 m/s; pressure is linear, so stiffness stays
 WATER, MILK = 1000.0, 1030.0  # kg/m^3
@@ -93,7 +93,7 @@ def pouring(size: str = "small", **parameters: Any) -> Matter:
         Body(fill(bottom), liquid(MILK), volume, MILK),
         Body(fill(bottom + layer), liquid(WATER), volume, WATER),
     )
-    tool = Collider(Once(shape), middle)
+    tool = Collider(shape, middle)
     dt = 0.02 / substeps
     gravity = (0.0, -9.81, 0.0)[:d]
     below = sdf.Moved(sdf.HalfSpace((0.0, 1.0, 0.0)[:d]), (0.0, HEIGHT, 0.0)[:d])

@@ -3,26 +3,11 @@
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from jaxgpu.physics.continuum import sdf
 from jaxgpu.physics.continuum.tensor import Vec
 from jaxgpu.pytree import pytree
-
-
-@pytree
-class Once:
-    """A shape whose distances are computed once a step.
-
-    What reads them would otherwise have the compiler compute them over and over, ten times the
-    cost of all the rest of a step.
-    """
-
-    shape: Any
-
-    def distance(self, x: Vec) -> Array:
-        """Distance from the surface, m."""
-        return lax.optimization_barrier(self.shape.distance(lax.optimization_barrier(tuple(x))))
 
 
 @pytree
