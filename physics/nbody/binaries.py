@@ -20,7 +20,7 @@ from jax import Array, lax
 
 from jaxgpu.physics.nbody import regular, sight
 from jaxgpu.physics.nbody.blocks import Hermite, Population, predicted
-from jaxgpu.physics.nbody.slots import Slots, extent, near, weights
+from jaxgpu.physics.nbody.slots import Slots, depth, extent, near, weights
 
 
 def caught_up(spec: Hermite, stars: Population, slots: Slots, now: Array) -> Slots:
@@ -86,7 +86,7 @@ def _paced(spec: Hermite, pair: Slots, dt: Array) -> Slots:
 
 def _unfit(spec: Hermite, pair: Slots) -> Array:
     """Whether a pair is too wide, or pulled apart by the others."""
-    wide = pair.orbit.h > -pair.orbit.m / (4 * spec.pairing.close)  # a > 2 close
+    wide = pair.orbit.h > -depth(spec) / 2
     return wide | (pair.tide > spec.pairing.strong)
 
 
@@ -95,5 +95,5 @@ def stretch(spec: Hermite, orbit: regular.Orbit, tide: Array) -> Array:
 
     Shrunk by the perturbation as Aarseth (2003), chapter 8, does.
     """
-    nu2 = jnp.maximum(-orbit.h / 2, orbit.m / (8 * spec.pairing.close))
+    nu2 = jnp.maximum(-orbit.h / 2, depth(spec) / 4)
     return jnp.pi / (spec.pairing.kicks * jnp.sqrt(nu2) * jnp.cbrt(1 + 1000 * tide))

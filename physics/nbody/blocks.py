@@ -18,7 +18,7 @@ from jaxgpu.pytree import pytree, static
 class Pairing:
     """Which close pairs are regularised, and how; see `binaries`. No slots, no pairs."""
 
-    close: Array | float = 0.0  # [] length: semi-major axis, or distance, of a pair at most
+    close: Array | float = 0.0  # [] length: semi-major axis of a pair of mean stars at most
     weak: Array | float = 1e-6  # [] perturbation below which a pair is slowed down, seen as a point
     strong: Array | float = 0.05  # [] perturbation above which it is a pair no more
     kicks: Array | float = 32.0  # [] by the others in an orbit; more if it is disturbed

@@ -79,8 +79,9 @@ def evolve(
 
     In float64, in intervals of 1/8, whatever the global precision. The run can be killed at any
     moment and resumed to the same bits. Without softening, pairs of stars with a semi-major axis
-    below the virial radius over N are regularised (`binaries`), up to 64 at a time, and massless
-    bodies that near to a star follow their conic about it (`hosts`).
+    below the virial radius over N (of heavy stars, longer in proportion to the pair's mass) are
+    regularised (`binaries`), up to 64 at a time, and massless bodies within the virial radius over
+    N of a star follow their conic about it (`hosts`).
 
     Args:
         stars: positions over velocities.

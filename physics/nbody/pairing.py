@@ -1,7 +1,7 @@
 """When two stars become a regularised pair, and when a pair becomes two stars again.
 
 A pair is formed of two stars that are due together, nearest to each other, bound more tightly than
-`close` or approaching within it, and little disturbed by the rest; it is dissolved once too wide or
+`close` allows, and little disturbed by the rest; it is dissolved once too wide or
 too much disturbed. Both happen at the time of a block, where all bodies concerned are known, and
 change no position or velocity.
 """
@@ -22,7 +22,7 @@ from jaxgpu.physics.nbody.blocks import (
     predicted,
     pull_and_snap,
 )
-from jaxgpu.physics.nbody.slots import Slots, empty, extent, weights
+from jaxgpu.physics.nbody.slots import Slots, depth, empty, extent, weights
 
 # positions over velocities [6, K] -> acceleration and jerk [6, K] from outside
 type Outside = Callable[[Array], Array]
@@ -98,8 +98,9 @@ def form(
     """Pair the star of the shortest step with its neighbour, if they fit; how many were refused."""
     single = jnp.isfinite(stars.dt).at[slots.first].set(False, mode="drop")
     dt = jnp.where((stars.t == now) & single, stars.dt, jnp.inf)
-    # at a distance of `close` the step of a pair is no longer than this
-    gate = jnp.sqrt(spec.eta * spec.pairing.close**3 / spec.m) / spec.interval
+    # where a pair is as wide as may be its step is no longer than this, whoever the other star is
+    both = (spec.m + jnp.max(spec.m)) / 2
+    gate = jnp.sqrt(spec.eta / depth(spec) ** 3) * both / spec.interval
     some = jnp.any(dt < gate)
     none = lambda: (stars, slots, jnp.int32(0))
     return lax.cond(some, lambda: _formed(spec, stars, slots, single, now), none)
@@ -147,7 +148,7 @@ def _fit(
     spec: Hermite, orbit: regular.Orbit, one: Array, two: Array, x: Array, mass: Array
 ) -> Array:
     """Whether two stars are bound tightly, and little disturbed."""
-    tight = orbit.h < -orbit.m / (2 * spec.pairing.close)  # a < close
+    tight = orbit.h < -depth(spec)
     d = x[:3] - x[:3, one, None]
     r2 = jnp.sum(d * d, 0).at[one].set(jnp.inf).at[two].set(jnp.inf)
     tide = 2 * jnp.sum(mass / (r2 * jnp.sqrt(r2))) * extent(spec, orbit) ** 3 / orbit.m

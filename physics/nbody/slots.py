@@ -53,7 +53,16 @@ def near(spec: Hermite, slots: Slots) -> Array:
     return (slots.first < spec.m.shape[0]) & (slots.slow == 1) & (slots.tide > spec.pairing.weak)
 
 
+def depth(spec: Hermite) -> Array:
+    """Energy over the reduced mass, negative, of the widest pair that is formed.
+
+    That of two mean stars with the semi-major axis `close`; of heavier ones it is longer in
+    proportion to their mass, for it is the speed of an orbit that tells whether a pair is hard.
+    """
+    return jnp.mean(spec.m) / spec.pairing.close
+
+
 def extent(spec: Hermite, orbit: regular.Orbit) -> Array:
     """The size [...] at which a pair feels a tide: its apocentre, or its distance if too wide."""
-    wide = orbit.h > -orbit.m / (4 * spec.pairing.close)
+    wide = orbit.h > -depth(spec) / 2
     return jnp.where(wide, regular.distance(orbit), regular.apocentre(orbit))

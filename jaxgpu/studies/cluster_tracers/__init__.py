@@ -44,7 +44,7 @@ class Options:
     """Half-mass radii, pc."""
     heaviest: float = 20.0
     """Largest mass of a star, in solar masses."""
-    eta: float = 0.02
+    eta: float = 0.005
     """Accuracy of the steps."""
 
     def __post_init__(self):

@@ -51,6 +51,12 @@ def test_pairs_no_stars_that_do_not_fit(x64, x, close):
     assert (begun(x, close)[1].slots.first == 3).all()
 
 
+@pytest.mark.parametrize("a, formed", [(0.0149, True), (0.0151, False)])
+def test_how_wide_a_pair_may_be_goes_as_its_mass(x64, a, formed):
+    """Of 1/2, where two mean stars have 2/3."""
+    assert (begun(stars(a))[1].slots.first != 3).any() == formed
+
+
 def test_centre_of_mass_carries_the_momentum(x64):
     x = stars()
     spec, state = begun(x)
