@@ -1,4 +1,4 @@
-"""A star cluster through its core's collapse and to twice that time, without softening.
+"""A star cluster through the collapse of its core and to twice that time, without softening.
 
     python -m benchmarks.core_collapse --out FOLDER     minutes; killed, it goes on where it was
 
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import tyro
 
-from jaxgpu.physics.nbody import cluster, models
+from jaxgpu.physics.nbody import cluster, masses, models
 
 
 def main(
@@ -21,16 +21,25 @@ def main(
     seed: int = 0,
     eta: float = 0.005,
     stages: tuple[float, ...] = (40.0, 80.0, 84.0, 90.0, 100.0, 140.0, 168.0),
+    heaviest: float | None = None,
 ) -> None:
-    """Evolve equal stars of a Plummer model to each time of `stages`, and print a line at each."""
+    """Evolve a Plummer model to each time of `stages`, and print a line at each.
+
+    Stars are equal, or of Kroupa's function from 0.08 to `heaviest` solar masses.
+    """
     with jax.enable_x64(True):
-        x = np.asarray(models.plummer(jax.random.key(seed), stars))
-    m = np.full(stars, 1 / stars)
+        key, m = jax.random.key(seed), np.full(stars, 1 / stars)
+        x = models.plummer(key, stars)
+        if heaviest:
+            law = masses.kroupa(0.08, heaviest)
+            solar = masses.draw(jax.random.fold_in(key, 1), law, stars)
+            m = np.asarray(solar / solar.sum())
+            x = models.virial(x, m)
     before, since = 0, 0.0
     print(" time   dE/E now   largest  pairs  blocks a unit  CPU s a unit")
     for t in stages:
         start = time.process_time()
-        done = cluster.evolve(x, m, t, eta=eta, out=out, resume=True)
+        done = cluster.evolve(np.asarray(x), m, t, eta=eta, out=out, resume=True)
         cpu = (time.process_time() - start) / (t - since)
         energy = done.history["kinetic"] + done.history["potential"]
         error = energy / energy[0] - 1
