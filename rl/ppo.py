@@ -70,7 +70,7 @@ class PPO:
         report = {"episode_return": zero, "episodes": zero, "success": zero}
         returns = normaliser.no_returns(self.copies)
         state = (params, optimiser.init(params), normaliser.init(first), returns, vector)
-        return State(*state, jnp.int32(0), jnp.ones(()), report)
+        return State(*state, jnp.int32(0), jnp.ones((), jnp.float32), report)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""

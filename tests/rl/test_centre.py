@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from rl_controller import play
 from scipy.spatial.transform import Rotation
 
@@ -15,6 +16,7 @@ from jaxgpu.rl.envs.centre import AHEAD
 ENV = rl.make("surgical/ecm-centre")
 
 
+@pytest.mark.slow
 def test_damped_least_squares_centres_every_target():
     def residual(state, q):
         off = ENV._seen(replace(state, q=q)) - jnp.array([0.0, 0.0, AHEAD])

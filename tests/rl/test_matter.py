@@ -25,6 +25,7 @@ def places(particles):
     return np.stack([np.asarray(a, float)[filled] for a in particles.x])
 
 
+@pytest.mark.slow
 def test_a_glass_held_still_keeps_its_layers():
     state, _ = start(KEY)
     states, seen = whole(state, jnp.zeros((ENV.horizon, 3)))
@@ -131,6 +132,7 @@ def test_a_prism_is_a_plane_shape_with_a_thickness():
     assert jnp.all(prism <= solid + 1e-6)
 
 
+@pytest.mark.slow
 def test_a_view_shows_both_liquids_and_the_glass():
     state, _ = start(KEY)
     image = np.asarray(jax.jit(lambda m: view(ENV, m, 120, 90))(state.matter))

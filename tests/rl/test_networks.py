@@ -4,6 +4,7 @@ import conformance
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import scipy.integrate
 import scipy.stats
 
@@ -49,6 +50,7 @@ def test_categorical(x64):
     np.testing.assert_allclose(np.bincount(draws, minlength=3) / 4000, p, atol=0.04)
 
 
+@pytest.mark.slow
 def test_actor_and_critic_share_nothing_and_state_their_precision():
     network, x = ActorCritic(Box(-1.0, 1.0, (2,)), (8,)), jnp.ones((3, 5))
     params = network.init(jax.random.key(0), x)

@@ -78,6 +78,7 @@ def test_hyper_parameters_are_leaves():
     assert np.abs(none - some).max() > 0.01
 
 
+@pytest.mark.slow
 def test_an_update_is_portable_deterministic_and_calls_no_one_back():
     env = rl.make("pendulum")
     learner = rl.PPO(copies=2, horizon=4, epochs=1, minibatches=1, hidden=(4,))

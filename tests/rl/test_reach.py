@@ -11,8 +11,8 @@ from jaxgpu import rl
 from jaxgpu.rl.arms import place
 from jaxgpu.rl.envs.reach import State
 
-ALL = ["surgical/psm-reach", "surgical/ecm-reach"]
-ALL += [pytest.param("surgical/star-reach", marks=pytest.mark.slow)]
+SLOW = ["surgical/psm-reach", "surgical/star-reach"]
+ALL = ["surgical/ecm-reach", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 
 
 @pytest.mark.parametrize("name", ALL)

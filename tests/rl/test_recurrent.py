@@ -46,6 +46,7 @@ def rate(env, learner, updates, seeds, limit):
     return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), seeds))).mean(1)
 
 
+@pytest.mark.slow
 def test_what_is_replayed_is_what_was_played():
     """Before any step of learning, along rollouts with ends of episodes in them."""
     env = rl.make("cartpole-masked", horizon=4)

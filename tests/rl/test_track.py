@@ -11,7 +11,8 @@ from jaxgpu import rl
 from jaxgpu.rl.arms import place, working
 from jaxgpu.rl.envs.track import State
 
-ALL = ["surgical/psm-track", pytest.param("surgical/star-track", marks=pytest.mark.slow)]
+pytestmark = pytest.mark.slow
+ALL = ["surgical/psm-track", "surgical/star-track"]
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -33,7 +33,7 @@ SPECS = {
     "hype": multi.HypE(population=28, rays=1024, rounds=28),
     "sms": multi.HypE(population=28, rays=1024, rounds=28, depth=1),
 }
-SLOW = {"hype", "sms", "unsga3", "moead", "moead_tchebycheff"}
+SLOW = {"nsga3", "nsga2", "hype", "sms", "unsga3", "moead", "moead_tchebycheff"}
 # least share of the volume of the 28 ideal points, over five seeds; those that seek the lattice
 # must come close to it, crowding spreads unevenly
 # those that seek volume must find more of it than the lattice has
@@ -71,6 +71,7 @@ def test_nsga3_finds_all_of_dtlz4_from_every_seed():
     assert jnp.median(got) < 5.97e-4
 
 
+@pytest.mark.slow
 def test_nsga3_normalises_a_front_that_is_nearly_flat():
     # powers of two change no digit
     f = jnp.exp2(-20.0) * jax.random.uniform(jax.random.key(0), (40, 3))
@@ -170,6 +171,7 @@ def test_hyper_parameters_and_seeds_are_batch_axes():
     np.testing.assert_allclose(table[1, 2], alone, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_float64_runs_in_float64(x64):
     state = protocol.evolve(SPECS["nsga2"], dtlz.dtlz2(3, 7), jax.random.key(0), 2)
     assert state.population.f.dtype == jnp.float64
@@ -217,6 +219,7 @@ def test_a_population_over_eight_devices_goes_the_same_way(name):
     np.testing.assert_array_equal(many.population.x, one.population.x)
 
 
+@pytest.mark.slow
 def test_copies_are_ranked_last():
     problem = Problem(Box(jnp.zeros(2), jnp.ones(2)), lambda x: x, 2)
     spec = multi.NSGA2(population=4)

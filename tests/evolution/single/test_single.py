@@ -94,6 +94,7 @@ def test_lm_ma_is_finite_where_its_rates_would_exceed_one():
     assert np.isfinite(state.sigma) and state.best.f < 1e-3, state.best.f
 
 
+@pytest.mark.slow
 def test_lm_ma_recovers_the_normal_vectors(x64):
     # sigma and the path know them: compare with the maps as matrices, inverted by LU
     spec = single.LMMAES(12, 0.01)

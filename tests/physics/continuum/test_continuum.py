@@ -167,7 +167,10 @@ def test_does_not_depend_on_where_how_fast_and_in_which_unit(x64, material):
     assert np.abs(drift - plain).max() < 0.02 * np.abs(plain).max()
 
 
-@pytest.mark.parametrize("material", [MATERIALS[0], MATERIALS[5]], ids=["liquid", "sand"])
+SAND = pytest.param(MATERIALS[5], marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("material", [MATERIALS[0], SAND], ids=["liquid", "sand"])
 def test_step_conforms(material):
     run = with_flow(scene(material), [[0.9, 1.2], [-0.4, -1.0]])
     check_state(lambda s: step(run, s), forward(run, init(run), 3), rtol=3e-5)

@@ -85,7 +85,9 @@ def functions(shape):
     return f
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(
+    "shape", [*SHAPES[:2], pytest.param(SHAPES[2], marks=pytest.mark.slow)], ids=str
+)
 def test_both_modes_agree_with_differences_and_with_each_other(x64, shape):
     # particles sit away from the kinks of the second derivative: orders 1 and 2 exist
     args = sample(shape, seed=3, chunks=1, per=2)
