@@ -46,7 +46,7 @@ class ES:
         seen = normaliser.init(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), observation))
         count = ravel_pytree(self._zeros(env, seen.mean))[0].shape[0]
         sphere = Problem(box(-1.0, 1.0, count, jnp.float32), jnp.sum)
-        zero = jnp.zeros(())
+        zero = jnp.zeros((), jnp.float32)
         report = {"episode_return": zero, "episodes": zero, "success": zero}
         return State(protocol.init(self.method, key, sphere), seen, jnp.int32(0), report)
 
@@ -55,8 +55,9 @@ class ES:
         ask_key, play_key = jax.random.split(key)
         x = protocol.ask(self.method, state.search, ask_key)
         total, success, seen = self._play(env, state.seen, x, play_key)
+        total, success = total.astype(jnp.float32), success.astype(jnp.float32)
         cost = -jnp.mean(total, 1)
-        broken = jnp.where(jnp.isnan(cost), jnp.inf, 0.0)
+        broken = jnp.where(jnp.isnan(cost), jnp.inf, jnp.zeros_like(cost))
         cost = jnp.where(jnp.isnan(cost), jnp.inf, cost)[:, None]
         search = protocol.tell(self.method, state.search, x, cost, broken)
         report = {"episode_return": jnp.mean(total), "success": jnp.mean(success)}

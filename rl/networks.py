@@ -121,7 +121,7 @@ class ActorCritic(nn.Module):
         self.critic = MLP(1, self.hidden, 1.0)
         if real:
             start = nn.initializers.constant(self.log_std)
-            self.spread = self.param("spread", start, (self.count,))
+            self.spread = self.param("spread", start, (self.count,), jnp.float32)
 
     def __call__(self, x: Array) -> tuple[Normal | Categorical, Array]:
         """Observations [..., O] to a distribution over actions and values [...]."""

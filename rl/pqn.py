@@ -65,7 +65,7 @@ class PQN:
         vector = vectorize(env, self.copies).start(env_key)
         first = jax.tree.map(lambda x: x[0], vector.observation)
         params = self._network(env).init(network_key, first)
-        zero = jnp.zeros(())
+        zero = jnp.zeros((), jnp.float32)
         report = {"episode_return": zero, "episodes": zero, "success": zero}
         state = (params, optimiser.init(params), normaliser.init(first), vector)
         return State(*state, jnp.int32(0), report)

@@ -79,11 +79,12 @@ class RecurrentPPO:
         first = jax.tree.map(lambda x: x[0], vector.observation)
         memory = jnp.zeros((self.ppo.copies, self.width))
         params = self._network(env).init(network_key, memory[0], first)
-        zero = jnp.zeros(())
+        zero = jnp.zeros((), jnp.float32)
         report = {"episode_return": zero, "episodes": zero, "success": zero}
         seen, returns = normaliser.init(first), normaliser.no_returns(self.ppo.copies)
         state = (params, optimiser.init(params), seen, returns, vector, memory)
-        return State(*state, jnp.ones(self.ppo.copies, bool), jnp.int32(0), jnp.ones(()), report)
+        fresh, pace = jnp.ones(self.ppo.copies, bool), jnp.ones((), jnp.float32)
+        return State(*state, fresh, jnp.int32(0), pace, report)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""

@@ -96,9 +96,10 @@ class SAC:
         action = jnp.zeros(env.action_space.shape)
         network = self._network(env)
         weights: Any = network.init(network_key, first[None], action[None])
-        params = {"weights": weights, "log_alpha": jnp.log(self.temperature * jnp.ones(()))}
-        zero = jnp.zeros(())
-        row = {"observation": first, "action": action, "reward": zero}
+        alpha = self.temperature * jnp.ones((), jnp.float32)
+        params = {"weights": weights, "log_alpha": jnp.log(alpha)}
+        zero = jnp.zeros((), jnp.float32)
+        row = {"observation": first, "action": action, "reward": jnp.zeros(())}
         row |= {"after": first, "terminated": jnp.bool_(False)}
         kept = replay.init(row, self.capacity)
         report = {"episode_return": zero, "episodes": zero, "success": zero, "temperature": zero}

@@ -56,7 +56,7 @@ class SHAC:
         vector = vectorize(env, self.copies).start(env_key)
         first = jax.tree.map(lambda x: x[0], vector.observation)
         params = self._network(env).init(network_key, first)
-        zero = jnp.zeros(())
+        zero = jnp.zeros((), jnp.float32)
         report = {"episode_return": zero, "episodes": zero, "success": zero}
         memory = (optimiser.init(params), optimiser.init(params))
         seen = normaliser.init(first)
