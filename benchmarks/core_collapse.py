@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 import tyro
 
 from jaxgpu.physics.nbody import cluster, masses, models
@@ -28,18 +28,18 @@ def main(
     Stars are equal, or of Kroupa's function from 0.08 to `heaviest` solar masses.
     """
     with jax.enable_x64(True):
-        key, m = jax.random.key(seed), np.full(stars, 1 / stars)
-        x = models.plummer(key, stars)
+        key = jax.random.key(seed)
+        x, m = models.plummer(key, stars), jnp.full(stars, 1 / stars)
         if heaviest:
             law = masses.kroupa(0.08, heaviest)
             solar = masses.draw(jax.random.fold_in(key, 1), law, stars)
-            m = np.asarray(solar / solar.sum())
+            m = solar / solar.sum()
             x = models.virial(x, m)
     before, since = 0, 0.0
     print(" time   dE/E now   largest  pairs  blocks a unit  CPU s a unit")
     for t in stages:
         start = time.process_time()
-        done = cluster.evolve(np.asarray(x), m, t, eta=eta, out=out, resume=True)
+        done = cluster.evolve(x, m, t, eta=eta, out=out, resume=True)
         cpu = (time.process_time() - start) / (t - since)
         energy = done.history["kinetic"] + done.history["potential"]
         error = energy / energy[0] - 1
