@@ -22,11 +22,12 @@ from jaxgpu.rl import normaliser, optimiser
 from jaxgpu.rl.advantage import advantages
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.networks import ActorCritic, Categorical, Normal, feasible
+from jaxgpu.rl.training import Rollouts, Training
 from jaxgpu.rl.vectorize import VectorState, vectorize
 
 
 @pytree
-class PPO:
+class PPO(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
     learning_rate: Array | float = 1e-3  # [] at the start
@@ -36,20 +37,11 @@ class PPO:
     entropy: Array | float = 0.0  # [] weight of the entropy
     value: Array | float = 0.5  # [] weight of the value's error
     max_gradient: Array | float = 0.5  # [] norm
-    updates: Array | float = 1e9  # [] after which the learning rate is zero
     divergence: Array | float = 0.01  # [] nats an update, where `adaptive`
-    copies: int = static(default=64)  # B
-    horizon: int = static(default=64)  # T, steps of each copy between updates
     epochs: int = static(default=4)
     minibatches: int = static(default=8)
-    hidden: tuple[int, ...] = static(default=(64, 64))
     level: bool = static(default=False)  # divide rewards by the deviation of their sums
     adaptive: bool = static(default=False)  # the learning rate keeps to `divergence`
-
-    @property
-    def steps_per_update(self) -> int:
-        """Steps of environments in one update."""
-        return self.copies * self.horizon
 
     def init(self, env: Environment, key: Array) -> "State":
         """Networks before learning, and environments at the start.
@@ -57,20 +49,13 @@ class PPO:
         Raises:
             ValueError: minibatches that do not divide the batch.
         """
-        if self.steps_per_update % self.minibatches:
-            raise ValueError(
-                f"PPO: {self.minibatches} minibatches of {self.copies} copies times "
-                f"{self.horizon} steps; choose a divisor of {self.steps_per_update}"
-            )
+        self.check_minibatches(self.minibatches)
         env_key, network_key = jax.random.split(key)
-        vector = vectorize(env, self.copies).start(env_key)
-        first = jax.tree.map(lambda x: x[0], vector.observation)
+        vector, first, report = self.begun(env, env_key)
         params = self._network(env).init(network_key, first)
-        zero = jnp.zeros((), jnp.float32)
-        report = {"episode_return": zero, "episodes": zero, "success": zero}
-        returns = normaliser.no_returns(self.copies)
-        state = (params, optimiser.init(params), normaliser.init(first), returns, vector)
-        return State(*state, jnp.int32(0), jnp.ones((), jnp.float32), report)
+        state = (params, optimiser.init(params), normaliser.init(first), vector)
+        rest = (normaliser.no_returns(self.copies), jnp.ones((), jnp.float32))
+        return State(*state, jnp.int32(0), report, *rest)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
@@ -79,8 +64,7 @@ class PPO:
         seen = normaliser.update(state.seen, batch["observation"])
         batch = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
         batch["observation"] = normaliser.apply(state.seen, batch["observation"])
-        left = jnp.maximum(1 - state.update.astype(jnp.float32) / self.updates, 0.0)
-        rate = self.learning_rate * state.pace * left
+        rate = self.learning_rate * state.pace * self.left(state)
 
         network = self._network(env)
         orders = optimiser.minibatches(
@@ -96,7 +80,7 @@ class PPO:
         )
         choice = self._apply(network, params, batch["observation"])[0]
         pace = self.kept(state.pace, choice, batch)
-        return State(params, memory, seen, returns, vector, state.update + 1, pace, report)
+        return State(params, memory, seen, vector, state.update + 1, report, returns, pace)
 
     def policy(self, env: Environment, state: "State") -> Any:
         """The learnt policy: observation to its likeliest action."""
@@ -172,14 +156,8 @@ class PPO:
 
 
 @pytree
-class State:
-    """All of a training: resumed from it, a run goes on to the bit."""
+class State(Training):
+    """And what rewards and learning rate are scaled by."""
 
-    params: Any
-    memory: Any  # of the optimiser
-    seen: normaliser.Normaliser
     returns: normaliser.Returns
-    vector: VectorState
-    update: Array  # [] updates done
     pace: Array  # [] factor of the learning rate
-    report: dict[str, Array]  # means over the episodes that ended in the last rollout

@@ -7,6 +7,7 @@ truncated episode is bootstrapped with the value of its true last observation.
 """
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any
 
 import flax.linen as nn
@@ -20,11 +21,12 @@ from jaxgpu.rl.advantage import advantages
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.networks import MLP
 from jaxgpu.rl.spaces import Discrete
+from jaxgpu.rl.training import Rollouts, Training
 from jaxgpu.rl.vectorize import VectorState, vectorize
 
 
 @pytree
-class PQN:
+class PQN(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
     learning_rate: Array | float = 1e-3  # [] at the start
@@ -33,19 +35,12 @@ class PQN:
     explore: Array | float = 0.05  # [] share of random actions in the end
     settle: Array | float = 0.5  # [] share of the updates in which it falls from 1 to that
     max_gradient: Array | float = 10.0  # [] norm
-    updates: Array | float = 1e9  # [] after which the learning rate is zero
-    copies: int = static(default=32)  # B
-    horizon: int = static(default=64)  # T, steps of each copy between updates
     epochs: int = static(default=4)
     minibatches: int = static(default=8)
-    hidden: tuple[int, ...] = static(default=(64, 64))
+    _: KW_ONLY
+    copies: int = static(default=32)  # B
 
-    @property
-    def steps_per_update(self) -> int:
-        """Steps of environments in one update."""
-        return self.copies * self.horizon
-
-    def init(self, env: Environment, key: Array) -> "State":
+    def init(self, env: Environment, key: Array) -> Training:
         """The network before learning, and environments at the start.
 
         Raises:
@@ -56,27 +51,19 @@ class PQN:
                 f"PQN: {type(env).__name__} has real actions; it must have a finite number of "
                 "them; learn it by PPO"
             )
-        if self.steps_per_update % self.minibatches:
-            raise ValueError(
-                f"PQN: {self.minibatches} minibatches of {self.copies} copies times "
-                f"{self.horizon} steps; choose a divisor of {self.steps_per_update}"
-            )
+        self.check_minibatches(self.minibatches)
         env_key, network_key = jax.random.split(key)
-        vector = vectorize(env, self.copies).start(env_key)
-        first = jax.tree.map(lambda x: x[0], vector.observation)
+        vector, first, report = self.begun(env, env_key)
         params = self._network(env).init(network_key, first)
-        zero = jnp.zeros((), jnp.float32)
-        report = {"episode_return": zero, "episodes": zero, "success": zero}
         state = (params, optimiser.init(params), normaliser.init(first), vector)
-        return State(*state, jnp.int32(0), report)
+        return Training(*state, jnp.int32(0), report)
 
-    def update(self, env: Environment, state: "State", key: Array) -> "State":
+    def update(self, env: Environment, state: Training, key: Array) -> Training:
         """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
         roll_key, learn_key = jax.random.split(key)
-        done = state.update.astype(jnp.float32) / self.updates
-        vector, raw, batch, report = self._rollout(env, state, done, roll_key)
+        vector, raw, batch, report = self._rollout(env, state, roll_key)
         batch = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
-        rate = self.learning_rate * jnp.maximum(1 - done, 0.0)
+        rate = self.learning_rate * self.left(state)
 
         def error(params: Any, part: dict[str, Array]) -> Array:
             worth = self._worth(env, params, part["observation"])
@@ -89,9 +76,9 @@ class PQN:
         start = (state.params, state.memory)
         params, memory = optimiser.passes(error, start, batch, orders, rate, self.max_gradient)
         seen = normaliser.update(state.seen, raw)
-        return State(params, memory, seen, vector, state.update + 1, report)
+        return Training(params, memory, seen, vector, state.update + 1, report)
 
-    def policy(self, env: Environment, state: "State") -> Callable[[Any], Array]:
+    def policy(self, env: Environment, state: Training) -> Callable[[Any], Array]:
         """The greedy policy."""
 
         def act(observation: Any) -> Array:
@@ -100,9 +87,10 @@ class PQN:
 
         return act
 
-    def _rollout(self, env: Environment, state: "State", done: Array, key: Array) -> Any:
+    def _rollout(self, env: Environment, state: Training, key: Array) -> Any:
         copies = vectorize(env, self.copies)
-        share = jnp.maximum(1 - (1 - self.explore) * done / self.settle, self.explore)
+        settled = self.done(state) / self.settle
+        share = jnp.maximum(1 - (1 - self.explore) * settled, self.explore)
 
         def move(carry: VectorState, key: Array) -> tuple[VectorState, Any]:
             pick_key, random_key, step_key = jax.random.split(key, 3)
@@ -130,15 +118,3 @@ class PQN:
         """Q of every action, [..., A]."""
         out: Any = self._network(env).apply(params, x)
         return out
-
-
-@pytree
-class State:
-    """All of a training: resumed from it, a run goes on to the bit."""
-
-    params: Any
-    memory: Any  # of the optimiser
-    seen: normaliser.Normaliser
-    vector: VectorState
-    update: Array  # [] updates done
-    report: dict[str, Array]  # means over the episodes that ended in the last rollout

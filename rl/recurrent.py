@@ -13,12 +13,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.pytree import pytree, static
-from jaxgpu.rl import normaliser, optimiser
+from jaxgpu.rl import normaliser, optimiser, ppo
 from jaxgpu.rl.advantage import advantages
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.learn import Remembering
 from jaxgpu.rl.networks import ActorCritic, Categorical, Normal, feasible
-from jaxgpu.rl.ppo import PPO
 from jaxgpu.rl.spaces import Space
 from jaxgpu.rl.vectorize import VectorState, vectorize
 
@@ -55,7 +54,7 @@ class Recurrent(nn.Module):
 class RecurrentPPO:
     """What to run: PPO's numbers, the width of the memory and of the networks behind it."""
 
-    ppo: PPO  # its `hidden` does not count
+    ppo: ppo.PPO  # its `hidden` does not count
     width: int = static(default=64)  # W
 
     @property
@@ -75,36 +74,32 @@ class RecurrentPPO:
                 "which stay whole; choose a divisor"
             )
         env_key, network_key = jax.random.split(key)
-        vector = vectorize(env, self.ppo.copies).start(env_key)
-        first = jax.tree.map(lambda x: x[0], vector.observation)
+        vector, first, report = self.ppo.begun(env, env_key)
         memory = jnp.zeros((self.ppo.copies, self.width))
         params = self._network(env).init(network_key, memory[0], first)
-        zero = jnp.zeros((), jnp.float32)
-        report = {"episode_return": zero, "episodes": zero, "success": zero}
-        seen, returns = normaliser.init(first), normaliser.no_returns(self.ppo.copies)
-        state = (params, optimiser.init(params), seen, returns, vector, memory)
-        fresh, pace = jnp.ones(self.ppo.copies, bool), jnp.ones((), jnp.float32)
-        return State(*state, fresh, jnp.int32(0), pace, report)
+        state = (params, optimiser.init(params), normaliser.init(first), vector)
+        scales = (normaliser.no_returns(self.ppo.copies), jnp.ones((), jnp.float32))
+        fresh = jnp.ones(self.ppo.copies, bool)
+        return State(*state, jnp.int32(0), report, *scales, memory, fresh)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
-        ppo, network = self.ppo, self._network(env)
+        spec, network = self.ppo, self._network(env)
         roll_key, learn_key = jax.random.split(key)
         (vector, memory, fresh, returns), batch, report = self._rollout(env, state, roll_key)
         seen = normaliser.update(state.seen, batch["observation"])
         batch["observation"] = normaliser.apply(state.seen, batch["observation"])
 
         def loss(params: Any, part: dict[str, Array]) -> Array:
-            return ppo.surrogate(*self._replay(network, params, part), part)
+            return spec.surrogate(*self._replay(network, params, part), part)
 
-        left = jnp.maximum(1 - state.update.astype(jnp.float32) / ppo.updates, 0.0)
-        orders = optimiser.minibatches(learn_key, ppo.copies, ppo.epochs, ppo.minibatches)
-        rate = ppo.learning_rate * state.pace * left
+        orders = optimiser.minibatches(learn_key, spec.copies, spec.epochs, spec.minibatches)
+        rate = spec.learning_rate * state.pace * spec.left(state)
         start = (state.params, state.memory)
-        params, adam = optimiser.passes(loss, start, batch, orders, rate, ppo.max_gradient)
-        pace = ppo.kept(state.pace, self._replay(network, params, batch)[0], batch)
-        rest = (seen, returns, vector, memory, fresh, state.update + 1, pace, report)
-        return State(params, adam, *rest)
+        params, adam = optimiser.passes(loss, start, batch, orders, rate, spec.max_gradient)
+        pace = spec.kept(state.pace, self._replay(network, params, batch)[0], batch)
+        done = (seen, vector, state.update + 1, report)
+        return State(params, adam, *done, returns, pace, memory, fresh)
 
     def policy(self, env: Environment, state: "State") -> Remembering:
         """The learnt policy: the likeliest action."""
@@ -117,8 +112,8 @@ class RecurrentPPO:
         return Remembering(jnp.zeros(self.width), act)
 
     def _rollout(self, env: Environment, state: "State", key: Array) -> tuple[Any, dict, dict]:
-        ppo, network = self.ppo, self._network(env)
-        copies = vectorize(env, ppo.copies)
+        spec, network = self.ppo, self._network(env)
+        copies = vectorize(env, spec.copies)
 
         def move(carry: tuple[VectorState, Array, Array], key: Array) -> tuple[Any, Any]:
             vector, memory, fresh = carry
@@ -131,17 +126,17 @@ class RecurrentPPO:
             row = (vector.observation, action, choice.log_prob(action), value, out, memory, fresh)
             return (after, memory, out.over), row
 
-        keys = jax.random.split(key, ppo.horizon)
+        keys = jax.random.split(key, spec.horizon)
         start = (state.vector, state.recall, state.fresh)
         (vector, memory, fresh), rows = jax.lax.scan(move, start, keys)
         observation, action, likely, value, out, memories, begun = rows
         ahead = normaliser.apply(state.seen, out.final)
         said: Any = network.apply(state.params, memories, ahead)
         returns, reward = state.returns, out.reward
-        if ppo.level:
-            returns, reward = normaliser.scale(returns, reward, out.over, ppo.discount)
+        if spec.level:
+            returns, reward = normaliser.scale(returns, reward, out.over, spec.discount)
         ends = (out.terminated, out.truncated)
-        gain = advantages(reward, value, said[2], *ends, ppo.discount, ppo.trace)
+        gain = advantages(reward, value, said[2], *ends, spec.discount, spec.trace)
         batch = {"observation": observation, "action": action, "likely": likely, "fresh": begun}
         batch |= {"advantage": gain, "target": gain + value}
         batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch)  # [B, T, ...]
@@ -165,19 +160,11 @@ class RecurrentPPO:
 
 
 @pytree
-class State:
-    """All of a training: resumed from it, a run goes on to the bit."""
+class State(ppo.State):
+    """And what the policy remembers."""
 
-    params: Any
-    memory: Any  # of the optimiser
-    seen: normaliser.Normaliser
-    returns: normaliser.Returns
-    vector: VectorState
-    recall: Array  # [B, W] what the policy remembers in each copy
+    recall: Array  # [B, W] in each copy
     fresh: Array  # [B] bool: the copy is at the start of an episode
-    update: Array  # [] updates done
-    pace: Array  # [] factor of the learning rate
-    report: dict[str, Array]  # means over the episodes that ended in the last rollout
 
 
 def _blank(memory: Array, fresh: Array) -> Array:

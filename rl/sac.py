@@ -10,6 +10,7 @@ An update steps all copies `horizon` times and descends `gradients` times.
 """
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any
 
 import flax.linen as nn
@@ -22,6 +23,7 @@ from jaxgpu.rl import normaliser, optimiser, replay
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.networks import MLP, Squashed, stretched
 from jaxgpu.rl.spaces import Box
+from jaxgpu.rl.training import Rollouts, Training
 from jaxgpu.rl.vectorize import VectorState, vectorize
 
 
@@ -52,7 +54,7 @@ class Networks(nn.Module):
 
 
 @pytree
-class SAC:
+class SAC(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
     learning_rate: Array | float = 1e-3  # [] at the start
@@ -61,18 +63,12 @@ class SAC:
     entropy: Array | float = -1.0  # [] asked for, nats for each number of an action in -1...1
     temperature: Array | float = 1.0  # [] alpha at the start
     wander: Array | float = 256.0  # [] first steps of environments, of random actions
-    updates: Array | float = 1e9  # [] after which the learning rate is zero
-    copies: int = static(default=8)  # B
-    horizon: int = static(default=1)  # T, steps of each copy between updates
     gradients: int = static(default=8)  # descents in an update
     batch: int = static(default=128)  # N, rows of a descent
     capacity: int = static(default=100_000)  # C, rows kept
-    hidden: tuple[int, ...] = static(default=(64, 64))
-
-    @property
-    def steps_per_update(self) -> int:
-        """Steps of environments in one update."""
-        return self.copies * self.horizon
+    _: KW_ONLY
+    copies: int = static(default=8)  # B
+    horizon: int = static(default=1)  # T, steps of each copy between updates
 
     def init(self, env: Environment, key: Array) -> "State":
         """Networks before learning, an empty buffer, and environments at the start.
@@ -91,20 +87,18 @@ class SAC:
                 "give room for as many"
             )
         env_key, network_key = jax.random.split(key)
-        vector = vectorize(env, self.copies).start(env_key)
-        first = jax.tree.map(lambda x: x[0], vector.observation)
+        vector, first, report = self.begun(env, env_key)
         action = jnp.zeros(env.action_space.shape)
         network = self._network(env)
         weights: Any = network.init(network_key, first[None], action[None])
         alpha = self.temperature * jnp.ones((), jnp.float32)
         params = {"weights": weights, "log_alpha": jnp.log(alpha)}
-        zero = jnp.zeros((), jnp.float32)
         row = {"observation": first, "action": action, "reward": jnp.zeros(())}
         row |= {"after": first, "terminated": jnp.bool_(False)}
         kept = replay.init(row, self.capacity)
-        report = {"episode_return": zero, "episodes": zero, "success": zero, "temperature": zero}
-        state = (params, weights, optimiser.init(params), normaliser.init(first), kept, vector)
-        return State(*state, jnp.int32(0), report)
+        report["temperature"] = alpha
+        state = (params, optimiser.init(params), normaliser.init(first), vector)
+        return State(*state, jnp.int32(0), report, weights, kept)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """`horizon` steps of all copies, then `gradients` descents on rows from the buffer."""
@@ -112,8 +106,7 @@ class SAC:
         vector, rows, report = self._rollout(env, state, roll_key)
         kept = replay.add(state.kept, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows))
         seen = normaliser.update(state.seen, rows["observation"])
-        done = state.update.astype(jnp.float32) / self.updates
-        rate = self.learning_rate * jnp.maximum(1 - done, 0.0)
+        rate = self.learning_rate * self.left(state)
         descend = jax.grad(self._loss)
 
         def learn(carry: Any, key: Array) -> tuple[Any, None]:
@@ -131,7 +124,7 @@ class SAC:
         start = (state.params, state.target, state.memory)
         (params, target, memory), _ = jax.lax.scan(learn, start, keys)
         report["temperature"] = jnp.exp(params["log_alpha"])
-        return State(params, target, memory, seen, kept, vector, state.update + 1, report)
+        return State(params, memory, seen, vector, state.update + 1, report, target, kept)
 
     def policy(self, env: Environment, state: "State") -> Callable[[Any], Array]:
         """The learnt policy: observation to action, without noise."""
@@ -192,14 +185,8 @@ class SAC:
 
 
 @pytree
-class State:
-    """All of a training: resumed from it, a run goes on to the bit."""
+class State(Training):
+    """`params` holds the weights of the networks, and the logarithm of the temperature."""
 
-    params: Any  # weights of the networks, and the logarithm of the temperature
     target: Any  # the slow copy of the weights; its critics alone are used
-    memory: Any  # of the optimiser
-    seen: normaliser.Normaliser
     kept: replay.Replay
-    vector: VectorState
-    update: Array  # [] updates done
-    report: dict[str, Array]  # means over the episodes that ended in the last rollout

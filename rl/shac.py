@@ -5,6 +5,7 @@ short window plus the target critic's value of where each path ends; the critic 
 targets; the target follows the critic slowly. Departure: observations are normalised.
 """
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import jax
@@ -17,11 +18,12 @@ from jaxgpu.rl.advantage import advantages
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.networks import ActorCritic, Normal, stretched
 from jaxgpu.rl.spaces import Box
-from jaxgpu.rl.vectorize import VectorState, vectorize
+from jaxgpu.rl.training import Rollouts, Training
+from jaxgpu.rl.vectorize import vectorize
 
 
 @pytree
-class SHAC:
+class SHAC(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
     learning_rate: Array | float = 3e-3  # [] of the actor, at the start
@@ -30,16 +32,9 @@ class SHAC:
     trace: Array | float = 0.95  # [] lambda
     follow: Array | float = 0.2  # [] of the critic that the target takes over in an update
     max_gradient: Array | float = 1.0  # [] norm
-    updates: Array | float = 1e9  # [] after which the learning rates are zero
-    copies: int = static(default=64)  # B
-    horizon: int = static(default=16)  # H, steps in a window
     passes: int = static(default=8)  # of the critic over a window
-    hidden: tuple[int, ...] = static(default=(64, 64))
-
-    @property
-    def steps_per_update(self) -> int:
-        """Steps of environments in one update."""
-        return self.copies * self.horizon
+    _: KW_ONLY
+    horizon: int = static(default=16)  # H, steps in a window
 
     def init(self, env: Environment, key: Array) -> "State":
         """Networks before learning, and environments at the start.
@@ -53,18 +48,15 @@ class SHAC:
                 "environment with `differentiable` true and real actions"
             )
         env_key, network_key = jax.random.split(key)
-        vector = vectorize(env, self.copies).start(env_key)
-        first = jax.tree.map(lambda x: x[0], vector.observation)
+        vector, first, report = self.begun(env, env_key)
         params = self._network(env).init(network_key, first)
-        zero = jnp.zeros((), jnp.float32)
-        report = {"episode_return": zero, "episodes": zero, "success": zero}
         memory = (optimiser.init(params), optimiser.init(params))
-        seen = normaliser.init(first)
-        return State(params, params, memory, seen, vector, jnp.int32(0), report)
+        state = (params, memory, normaliser.init(first), vector)
+        return State(*state, jnp.int32(0), report, params)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One window of all copies: a step of the actor, then `passes` of the critic."""
-        left = jnp.maximum(1 - state.update.astype(jnp.float32) / self.updates, 0.0)
+        left = self.left(state)
         climb = jax.grad(self._window, has_aux=True)
         slope, (vector, batch, report) = climb(state.params, env, state, key)
         actor_rate = self.learning_rate * left
@@ -88,7 +80,7 @@ class SHAC:
         target = jax.tree.map(follow, state.target, params)
         seen = normaliser.update(state.seen, batch["raw"])
         memory = (actor_memory, critic_memory)
-        return State(params, target, memory, seen, vector, state.update + 1, report)
+        return State(params, memory, seen, vector, state.update + 1, report, target)
 
     def policy(self, env: Environment, state: "State") -> Any:
         """The learnt policy: observation to action, without noise."""
@@ -141,13 +133,7 @@ class SHAC:
 
 
 @pytree
-class State:
-    """All of a training: resumed from it, a run goes on to the bit."""
+class State(Training):
+    """`memory` holds those of the actor's optimiser and of the critic's."""
 
-    params: Any
     target: Any  # the slow copy; its critic alone is used
-    memory: Any  # of the optimisers of actor and critic
-    seen: normaliser.Normaliser
-    vector: VectorState
-    update: Array  # [] updates done
-    report: dict[str, Array]  # means over the episodes that ended in the last window

@@ -7,13 +7,17 @@ import numpy as np
 from jaxgpu.rl.arms import working
 
 
-def play(env, arm, residual, episodes=64):
-    """What `env` measured, [episodes, steps - 1] each; `residual(state, q)` [M] should vanish."""
+def play(env, arm, residual, episodes=64, at="q"):
+    """States and measurements [episodes, steps - 1]; `residual(state, q)` [M] should vanish.
+
+    at: the joints of the state that actions move.
+    """
     low, high = working(arm, jnp.float32)
 
     def act(state):
-        jacobian = jax.jacfwd(lambda q: residual(state, q))(state.q) * (high - low)[None]
-        left = -residual(state, state.q)
+        now = getattr(state, at)
+        jacobian = jax.jacfwd(lambda q: residual(state, q))(now) * (high - low)[None]
+        left = -residual(state, now)
         gram = jnp.einsum("ik,jk->ij", jacobian, jacobian, precision="highest")
         step = jnp.linalg.solve(gram + 1e-6 * jnp.eye(len(left)), left)
         move = jnp.einsum("ik,i->k", jacobian, step, precision="highest") / env.speed
@@ -22,7 +26,7 @@ def play(env, arm, residual, episodes=64):
     def episode(key):
         def move(state, _):
             out = env.advance(state, act(state), key)
-            return out.state, out.info
+            return out.state, (out.state, out.info)
 
         return jax.lax.scan(move, env.start(key)[0], length=env.horizon - 1)[1]
 

@@ -22,7 +22,7 @@ def test_damped_least_squares_centres_every_target():
         off = ENV._seen(replace(state, q=q)) - jnp.array([0.0, 0.0, AHEAD])
         return jnp.append(off, 0.1 * (q[3] - state.roll))
 
-    seen = play(ENV, ECM, residual)
+    _, seen = play(ENV, ECM, residual)
     assert seen["success"][:, 0].mean() < 0.1 and seen["success"][:, -1].mean() >= 0.95
 
 

@@ -14,46 +14,6 @@ SMALL = rl.PPO(copies=4, horizon=8, epochs=1, minibatches=2, hidden=(8,))
 ENV = rl.make("cartpole")
 
 
-def same(a, b):
-    equal = lambda x, y: np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
-    jax.tree.map(equal, a, b)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name, learner",
-    [
-        ("cartpole", SMALL),
-        ("pendulum", rl.PPO(copies=4, horizon=8, minibatches=2, level=True, adaptive=True)),
-        ("cartpole", rl.RecurrentPPO(SMALL)),
-        ("pendulum", rl.SAC()),
-        ("cartpole", rl.PQN(copies=4, horizon=8, minibatches=2)),
-        ("pendulum", rl.SHAC(copies=4, horizon=4)),
-        ("cartpole", rl.ES(limit=8)),
-    ],
-    ids=lambda x: type(x).__name__,
-)
-def test_weights_stay_32_bit_where_64_bit_numbers_are_enabled(x64, name, learner):
-    """Another pillar may ask for them in the same program; environments then use them."""
-    training = lambda key: rl.learn(rl.make(name), learner, key, 2)
-    with jax.numpy_dtype_promotion("standard"):
-        state, reports = jax.eval_shape(training, jax.random.key(0))
-    learnt = state.search if isinstance(learner, rl.ES) else (state.params, reports)
-    floats = [x.dtype for x in jax.tree.leaves(learnt) if jnp.issubdtype(x.dtype, jnp.floating)]
-    assert set(floats) == {jnp.dtype("float32")}
-
-
-@pytest.mark.slow
-def test_resuming_gives_the_same_bits(tmp_path):
-    """Six updates = three, stop, load, three: parameters, optimiser, environments and reports."""
-    key = jax.random.key(0)
-    whole = rl.train(ENV, SMALL, key, 6 * 32)
-    rl.train(ENV, SMALL, key, 3 * 32, out=tmp_path)
-    resumed = rl.train(ENV, SMALL, key, 6 * 32, out=tmp_path, resume=True)
-    same(resumed.state, whole.state)
-    same(resumed.history, whole.history)
-
-
 def test_the_pure_loop_trains_as_the_one_on_the_host():
     key = jax.random.key(0)
     whole = rl.train(ENV, SMALL, key, 6 * 32)

@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-import conformance
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import exports
 from rl_probe import Probe
 
 from jaxgpu import rl
@@ -66,28 +64,6 @@ def test_a_truncated_episode_keeps_its_worth():
     network = ActorCritic(env.action_space, (16,))
     value = network.apply(state.params, jnp.zeros(1), method=ActorCritic.value)
     np.testing.assert_allclose(value, 10, rtol=0.05)
-
-
-@pytest.mark.slow
-def test_hyper_parameters_are_leaves():
-    env = rl.make("cartpole")
-    small = lambda rate: rl.PPO(rate, copies=2, horizon=4, epochs=1, minibatches=1, hidden=(4,))
-    f = lambda rate, key: rl.learn(env, small(rate), key, 1)[0].params["params"]["critic"]
-    rates = jnp.array([0.0, 0.1])
-    none, some = jax.jit(jax.vmap(f, (0, None)))(rates, jax.random.key(0))["Dense_0"]["kernel"]
-    assert np.abs(none - some).max() > 0.01
-
-
-@pytest.mark.slow
-def test_an_update_is_portable_deterministic_and_calls_no_one_back():
-    env = rl.make("pendulum")
-    learner = rl.PPO(copies=2, horizon=4, epochs=1, minibatches=1, hidden=(4,))
-    state = learner.init(env, jax.random.key(0))
-    update = lambda state: learner.update(env, state, jax.random.key(1))
-    conformance.check_program(update, state)
-    exports(update, state)
-    assert conformance.avals(jax.eval_shape(update, state)) == conformance.avals(state)
-    conformance.assert_deterministic(update, state)
 
 
 def test_bad_input_is_named():

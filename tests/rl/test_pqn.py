@@ -1,6 +1,5 @@
 """Parallel Q-learning: values against the exact ones, a score, and what it refuses."""
 
-import conformance
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,17 +80,6 @@ def test_cartpole_is_solved_in_200k_steps():
     total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))
     means = np.asarray(total).mean(1)
     assert np.median(means) >= 480, means
-
-
-def test_an_update_is_portable_deterministic_and_calls_no_one_back():
-    env = rl.make("acrobot")
-    learner = rl.PQN(copies=2, horizon=4, epochs=1, minibatches=1, hidden=(4,))
-    state = learner.init(env, jax.random.key(0))
-    update = lambda state: learner.update(env, state, jax.random.key(1))
-    assert conformance.avals(jax.eval_shape(update, state)) == conformance.avals(state)
-    conformance.check_program(update, state)
-    conformance.exports(update, state)
-    conformance.assert_deterministic(update, state)
 
 
 def test_bad_input_is_named():
