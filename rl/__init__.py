@@ -4,10 +4,14 @@ from jaxgpu.rl.environment import Environment, Step, make, names, register, rese
 from jaxgpu.rl.envs.acrobot import Acrobot
 from jaxgpu.rl.envs.cartpole import CartPole
 from jaxgpu.rl.envs.centre import Centre
+from jaxgpu.rl.envs.compat import Compat
 from jaxgpu.rl.envs.matter import Matter
 from jaxgpu.rl.envs.mountain_car import MountainCar, MountainCarContinuous
+from jaxgpu.rl.envs.needle import NeedlePick
+from jaxgpu.rl.envs.pegs import PegTransfer
 from jaxgpu.rl.envs.pendulum import Pendulum
 from jaxgpu.rl.envs.reach import Reach
+from jaxgpu.rl.envs.servo import Servo
 from jaxgpu.rl.envs.track import Track
 from jaxgpu.rl.evolve import ES
 from jaxgpu.rl.learn import (
@@ -31,16 +35,20 @@ __all__ = [
     "Acrobot",
     "CartPole",
     "Centre",
+    "Compat",
     "ES",
     "Matter",
     "MountainCar",
     "MountainCarContinuous",
+    "NeedlePick",
+    "PegTransfer",
     "Pendulum",
     "PPO",
     "PQN",
     "SAC",
     "SHAC",
     "Reach",
+    "Servo",
     "Track",
     "Learner",
     "RecurrentPPO",

@@ -1,0 +1,32 @@
+"""A hand-made plan for tasks of handling: one waypoint after the other, straight, on the host."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def play(env, waypoints, episodes=32):
+    """Successes [episodes] at the end and states [steps]; `waypoints(state)` of [tip, yaw, jaw]."""
+    start = jax.jit(jax.vmap(env.start))
+    advance = jax.jit(jax.vmap(env.advance, (0, 0, None)))
+    state, _ = start(jax.random.split(jax.random.key(0), episodes))
+    plans = [
+        waypoints(jax.tree.map(lambda x, i=i: np.asarray(x[i]), state)) for i in range(episodes)
+    ]
+    states, scale = [state], np.append(np.full(3, env.reach), env.twist)
+    for _ in range(env.horizon):
+        actions = []
+        for plan, tip, yaw in zip(plans, np.asarray(state.tip), np.asarray(state.yaw)):
+            left = plan[0][:4] - np.append(tip, yaw)
+            actions.append(np.append(np.clip(left / scale, -1, 1), plan[0][4]))
+            if len(plan) > 1 and np.all(np.abs(left) < scale):
+                plan.pop(0)  # it is there after this step
+        out = advance(state, jnp.asarray(np.array(actions), jnp.float32), jax.random.key(0))
+        state = out.state
+        states.append(state)
+    return np.asarray(out.info["success"]), states
+
+
+def nearest(yaw):
+    """The same jaw, turned by less than 90 degrees."""
+    return (yaw + np.pi / 2) % np.pi - np.pi / 2
