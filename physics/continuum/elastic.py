@@ -93,7 +93,7 @@ class Corotated:
     def stress(self, matter: Mat, gradient: Mat, dt) -> tuple[Mat, Mat]:
         """F after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa].
 
-        Differentiable to first order, exactly also at rest.
+        Differentiable to second order, exactly also at rest.
         """
         f = deform(matter, gradient, dt)
         _, tau, _ = spectral(corotated, f, lame(self.young, self.poisson))

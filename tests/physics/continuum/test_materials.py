@@ -258,3 +258,27 @@ def test_every_parameter_has_its_derivative(x64, law):
         # rounding 1e-16 / 1e-5 and third derivatives 1e-10 of a work of order 0.1
         best = min(abs(central(h * size) - slope[i]) for h in (1e-4, 1e-5))
         assert best <= 1e-6 * abs(slope[i]) + 1e-10 / size, (i, slope[i])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS[3:], ids=lambda law: type(law).__name__)
+def test_every_spectral_law_has_its_curvature(x64, law):
+    """Along changes of the flow and of all parameters at once."""
+    leaves, tree = jax.tree.flatten(law)
+    values = [jnp.asarray(float(a)) for a in leaves]
+    rng = np.random.default_rng(11)
+    way = [0.1 * v * rng.normal() for v in values], jnp.asarray(0.2 * rng.normal(size=(2, 2)))
+
+    bent = law.stress(law.rest(jnp.ones(()), 2), mat([[-0.6, 0.9], [0.2, -0.5]]), 0.05)[0]
+
+    def work(h):
+        law = jax.tree.unflatten(tree, [a + h * b for a, b in zip(values, way[0])])
+        rate = mat(jnp.array([[-0.5, 0.2], [0.7, -0.6]]) + h * way[1])
+        _, tau = law.stress(bent, rate, 0.05)
+        return sum((i + 2 * j + 1) * tau[i][j] for i in range(2) for j in range(2)) / E
+
+    slope = jax.jit(lambda h: jax.jvp(work, (h,), (1.0,))[1])
+    curvature = jax.jit(lambda h: jax.jvp(jax.grad(work), (h,), (1.0,))[1])(0.0)
+    # rounding 1e-16 / h against third derivatives h^2
+    best = min(abs((slope(h) - slope(-h)) / (2 * h) - curvature) for h in (1e-3, 1e-4, 1e-5))
+    assert best <= 1e-6 * abs(curvature) + 1e-9

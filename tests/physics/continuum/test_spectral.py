@@ -32,7 +32,7 @@ def apply(f, mu=MU, lam=LAM):
     return arrays(h), arrays(tau), total
 
 
-def precise(f):
+def precise(f, mu=MU, lam=LAM):
     """The same maps by matrix functions, in 60 digits: H = (f f^T)^(-1/4) f, tau by log f f^T."""
     with mpmath.workdps(60):
         a = mpmath.matrix(f.tolist())
@@ -40,7 +40,7 @@ def precise(f):
         power = lambda g: q * mpmath.diag([g(x) for x in e]) * q.T
         log = power(lambda x: mpmath.log(x) / 2)
         trace = sum(log[i, i] for i in range(len(f)))
-        tau = 2 * mpmath.mpf(MU) * log + mpmath.mpf(LAM) * trace * mpmath.eye(len(f))
+        tau = 2 * mpmath.mpf(mu) * log + mpmath.mpf(lam) * trace * mpmath.eye(len(f))
         return power(lambda x: x ** mpmath.mpf("-0.25")) * a, tau, trace
 
 
@@ -53,6 +53,20 @@ def difference(f, direction):
         ahead, behind = (precise(np.array((at + s * step).tolist())) for s in (1, -1))
         parts = [(a - b) / (2 * h) for a, b in zip(ahead, behind)]
         return [np.array(p.tolist(), float) if hasattr(p, "tolist") else float(p) for p in parts]
+
+
+def bend(f, x, z, dmu):
+    """Mixed second derivative along z and (x, dmu) of the precise maps, error 1e-20."""
+    with mpmath.workdps(60):
+        h, at = mpmath.mpf(10) ** -15, mpmath.matrix(f.tolist())
+        way = lambda m, s: mpmath.matrix(m.tolist()) * (s * h)
+        total = [0, 0, 0]
+        for s in (1, -1):
+            for t in (1, -1):
+                moved = np.array((at + way(x, s) + way(z, t)).tolist())
+                found = precise(moved, mpmath.mpf(MU) + s * h * mpmath.mpf(dmu))
+                total = [a + s * t * b / (4 * h * h) for a, b in zip(total, found)]
+        return [np.array(p.tolist(), float) if hasattr(p, "tolist") else float(p) for p in total]
 
 
 def rotation(rng, d):
@@ -112,14 +126,56 @@ def test_value_commutes_with_rotations(x64, d, dtype, tolerance):
         assert h.dtype == tau.dtype == dtype
 
 
-def test_a_second_derivative_raises_instead_of_being_wrong():
+@pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_curvature_is_exact_also_where_stretches_repeat(x64, d):
+    """In every state, along changes of f and of a parameter, against 60 digits."""
+    rng = np.random.default_rng(5)
+    x, z, dmu = rng.normal(size=(d, d)), rng.normal(size=(d, d)), 0.4
+    names, at = zip(*states(d).items())
+
+    def forward(f):
+        first = lambda f, mu: jax.jvp(apply, (f, mu), (jnp.asarray(x), dmu))[1]
+        return jax.jvp(first, (f, MU), (jnp.asarray(z), 0.0))[1]
+
+    got = jax.jit(jax.vmap(forward))(jnp.asarray(np.stack(at)))
+    for n, (name, f) in enumerate(zip(names, at)):
+        for a, b in zip(got, bend(f, x, z, dmu)):
+            # eps / gap^2 at the gap eps^(1/6) from which divided differences are taken as they are
+            np.testing.assert_allclose(a[n], b, rtol=1e-8, atol=1e-8, err_msg=name)
+
+
+@pytest.mark.slow
+def test_every_order_of_modes_gives_the_same_curvature(x64, d=2):
+    rng = np.random.default_rng(6)
+    out = jax.eval_shape(apply, jnp.eye(d))
+    weight = jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), out)
+    x, z = (jnp.asarray(rng.normal(size=(d, d))) for _ in range(2))
+    total = lambda f, mu: sum(jnp.sum(a * w) for a, w in zip(apply(f, mu), weight))
+    along = lambda g: lambda f, mu: jnp.sum(g(f, mu)[0] * x) + 0.3 * g(f, mu)[1]
+    way, grad = (z, -0.2), jax.grad(total, (0, 1))
+
+    @jax.jit
+    @jax.vmap
+    def all_ways(f):
+        at = f, MU
+        push = lambda f, mu: jax.jvp(total, (f, mu), (x, 0.3))[1]
+        turned = jax.grad(push, (0, 1))(*at), jax.grad(along(grad), (0, 1))(*at)
+        inner = lambda g: jnp.sum(g[0] * way[0]) + g[1] * way[1]
+        return (jax.jvp(push, at, way)[1], jax.jvp(along(grad), at, way)[1], *map(inner, turned))
+
+    first, *others = all_ways(jnp.asarray(np.stack(list(states(d).values()))))
+    for other in others:
+        np.testing.assert_allclose(other, first, rtol=1e-11, atol=1e-11)
+
+
+def test_a_third_derivative_raises_instead_of_being_wrong():
     energy = lambda f: jnp.sum(apply(f)[1])
-    with pytest.raises(NotImplementedError, match="second derivative"):
-        jax.jacfwd(jax.grad(energy))(jnp.eye(3))
+    with pytest.raises(NotImplementedError, match="third derivative"):
+        jax.eval_shape(jax.jacfwd(jax.hessian(energy)), jnp.eye(2))
 
 
 def test_float32_derivative_at_rest():
-    grad = jax.grad(lambda f: jnp.sum(apply(f)[1]))(jnp.eye(3))
+    grad = jax.jit(jax.grad(lambda f: jnp.sum(apply(f)[1])))(jnp.eye(3))
     # d sum(tau) = 2 mu sum(sym dF) + 3 lam tr dF
     want = 2 * MU * np.ones((3, 3)) + 3 * LAM * np.eye(3)
     np.testing.assert_allclose(grad, want, rtol=1e-5)
