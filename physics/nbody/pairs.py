@@ -5,11 +5,10 @@ computed once for all of them. Sources are the leading, reduced axis, so that ta
 machine's vectors and no sum has to be reordered to be fast. Targets go in tiles of 512, beyond
 which XLA's CPU backend stops vectorising the loop (0.6e9 pairs a second and core become 0.13e9).
 
-A pair of `pull` is 39 operations, a division and a square root; of its sources it reads 56 bytes,
+A pair of `pull` is 38 operations, a division and a square root; of its sources it reads 56 bytes,
 from cache, and nothing is written but the six sums. A core of an AMD EPYC (Zen 4, 3.66 GHz) does
-1.1e9 divisions with a root a second and nothing else; the whole pair, in float64, 0.96e9, 87 % of
-that and as much as a C loop with AVX-512 intrinsics (`benchmarks/pair_kernel.py`). Without the
-compiler options of `precision.reassociation` it is 0.78e9.
+1.1e9 divisions with a root a second and nothing else; the whole pair, in float64, 1.02e9, 1.05
+times a C loop with AVX-512 intrinsics (`benchmarks/pair_kernel.py`).
 
 A gradient costs one such pass for the targets and one for the sources: the rules below are written
 out, so no tape of N x K values is kept. For devices whose float64 is slow, see `hilo`.
@@ -33,8 +32,8 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     """Acceleration and jerk [6, K] at points by N sources, with G = 1.
 
     a = sum m d / r^3 and its time derivative sum m (w - 3 (d . w) d / r^2) / r^3, where d and w are
-    the separation and the relative velocity and r^2 = d . d + softening^2. A source at zero
-    distance (the point itself) pulls with nothing.
+    the separation and the relative velocity and r^2 = d . d + softening^2. A point that is one of
+    the sources is not pulled by itself. Below 1e-77 (float32: 1e-9) all pulls are softened.
 
     Args:
         points: positions and velocities [6, K].
@@ -53,12 +52,16 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
 
 @jax.custom_jvp
 def _pull(points: Array, sources: Array, m: Array, softening: Array) -> Array:
+    # a point is at no distance from itself: 0 / least is 0, and spares each pair a comparison
+    least = softening * softening + float(jnp.finfo(points.dtype).tiny) ** 0.5
+
     def terms(t: list[Array], s: list[Array]) -> list[Array]:
-        d, w, u2, u3, q = _pair(t, s, softening)
-        p = s[6] * u3
+        d, w = _between(t, s)
+        u2, u3 = _powers(least + d[0] * d[0] + d[1] * d[1] + d[2] * d[2], 3)
+        p, q = s[6] * u3, _dot(d, w) * u2
         return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
-    return _summed(terms, list(points), [*sources, m], 6)
+    return _summed(terms, list(points), [*sources, m / 27**0.5], 6)
 
 
 @_pull.defjvp
@@ -163,29 +166,39 @@ ad.primitive_jvps[_tangent_p] = _again
 batching.primitive_batchers[_tangent_p] = _vectorise
 
 
+def _between(t: list[Array], s: list[Array]) -> list[list[Array]]:
+    """Separation and relative velocity of every pair, from targets to sources."""
+    return [[b - a for a, b in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3)]
+
+
 def _pair(
     t: list[Array], s: list[Array], softening: Array
 ) -> tuple[list[Array], list[Array], Array, Array, Array]:
     """Separation, relative velocity, 1 / r^2, 1 / r^3 and 3 (d . w) / r^2 of every pair."""
-    d, w = ([b - a for a, b in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3))
+    d, w = _between(t, s)
     u2, u3 = inverse_powers(_dot(d, d) + softening * softening)
     return d, w, u2, u3, 3 * _dot(d, w) * u2
+
+
+def _powers(r2: Array, scale: float) -> tuple[Array, Array]:
+    """The `scale` / r^2, and its power 3/2."""
+
+    def cpu(r2: Array) -> tuple[Array, Array]:
+        # divider and multipliers work side by side: 1.3 times the rate of XLA's inverse root
+        u2 = scale / r2
+        return u2, u2 * jnp.sqrt(u2)
+
+    def other(r2: Array) -> tuple[Array, Array]:
+        u = scale**0.5 * lax.rsqrt(r2)
+        return u * u, u * (u * u)
+
+    return lax.platform_dependent(r2, cpu=cpu, default=other)
 
 
 @jax.custom_jvp
 def inverse_powers(r2: Array) -> tuple[Array, Array]:
     """1 / r^2 and 1 / r^3, and 0 for both where there is no distance, as are their derivatives."""
-
-    def cpu(r2: Array) -> tuple[Array, Array]:
-        # divider and multipliers work side by side: 1.3 times the rate of XLA's inverse root
-        u2 = 1 / jnp.where(r2 > 0, r2, jnp.inf)
-        return u2, u2 * jnp.sqrt(u2)
-
-    def other(r2: Array) -> tuple[Array, Array]:
-        u = jnp.where(r2 > 0, lax.rsqrt(r2), 0)
-        return u * u, u * (u * u)
-
-    return lax.platform_dependent(r2, cpu=cpu, default=other)
+    return _powers(jnp.where(r2 > 0, r2, jnp.inf), 1)
 
 
 @inverse_powers.defjvp
