@@ -90,6 +90,7 @@ def test_a_perturbed_pair_agrees_with_ias15(x64, e):
     np.testing.assert_allclose(ours[:3, 2], theirs[:3, 2], atol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_phase_falls_with_the_square_of_the_kicks(x64):
     x = triple(apart(0.7), 0.3, 1.6)
     theirs = between(reference(x, 0.25))

@@ -91,6 +91,7 @@ def light_one():
     return stars, np.append(np.full(32, 1 / 32), 1e-15), dict(softening=1e-2, interval=0.25)
 
 
+@pytest.mark.slow
 def test_massless_bodies_never_touch_the_stars(x64):
     stars, m, how = light_one()
     spec = hermite6.Hermite6(jnp.asarray(m[:-1]), **how)

@@ -92,6 +92,7 @@ def test_without_hosts_the_same_costs_more_and_errs_more(x64):
     assert (miss(with_, exact) < 0.3 * miss(without, exact)).all()
 
 
+@pytest.mark.slow
 def test_an_undisturbed_orbit_is_exact(x64):
     """Ninety periods at e = 0.5, the other stars far away."""
     far = X.copy()

@@ -99,6 +99,7 @@ def test_what_is_conserved_stays(x64):
         assert np.abs(after - before).max() < 3e-14 * size
 
 
+@pytest.mark.slow
 def test_massless_bodies_never_touch_the_planets(x64):
     alone = gone(spec(), belt(0), 30)
     for count in (1, 700):
@@ -124,6 +125,7 @@ def test_agrees_with_rebound(x64):
     assert ours.swarm.coarse.sum() == 0
 
 
+@pytest.mark.slow
 def test_any_chunks_and_a_restart_give_the_same_bits(x64, tmp_path):
     what = spec()
     step, start = partial(planetary.step, what), begun(what, belt(30))

@@ -25,11 +25,13 @@ def test_the_planets_are_measured_against_jpl(short):
     assert 1000 < rows["EMB"][1] < 1300
 
 
+@pytest.mark.slow
 def test_what_is_conserved_is_conserved(short):
     for _, _, change in short[2].tables[1].rows:
         assert change < 2e-14
 
 
+@pytest.mark.slow
 def test_the_report_holds_four_pictures_and_a_page(short, tmp_path):
     options, _, found = short
     assert len(found.figures) == 4 and found.timing["Newton"].steps == 100
@@ -39,6 +41,7 @@ def test_the_report_holds_four_pictures_and_a_page(short, tmp_path):
     assert json.loads((tmp_path / "report.json").read_text())["options"]["swarm"] == 50
 
 
+@pytest.mark.slow
 def test_resuming_a_finished_run_gives_the_same_report(short):
     options, out, found = short
     again = solar_system.study(options, out, True)

@@ -156,6 +156,7 @@ def test_conforms(x64, dtype):
     check(partial(swarm.advance, force, Control(tile=4)), cast(film(0.0)), state)
 
 
+@pytest.mark.slow
 def test_tangents_are_those_of_the_flow(x64):
     """Forward mode through the levels, against central differences."""
     x, v = (jnp.asarray(q) for q in ring(4, seed=9))
