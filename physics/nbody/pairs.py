@@ -44,8 +44,8 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     Differentiable in points, sources and m, not in the softening: forward mode is one more pass,
     reverse mode two, and neither keeps anything a pair. Only second derivatives need O(N K) memory.
 
-    >>> pull(jnp.zeros((6, 1)), jnp.array([[2.0, 0, 0, 0, 1, 0]]).T, jnp.array([4.0]))[:, 0]
-    Array([1. , 0. , 0. , 0. , 0.5, 0. ], dtype=float32)
+    >>> pull(jnp.zeros((6, 1)), jnp.array([[2.0, 0, 0, 0, 1, 0]]).T, jnp.ones(1))[:, 0].round(6)
+    Array([0.25 , 0.   , 0.   , 0.   , 0.125, 0.   ], dtype=float32)
     """
     return _pull(points, sources, m, jnp.asarray(softening, points.dtype))
 

@@ -3,7 +3,7 @@
 The number of tiles is known at run time, so that one program serves a block of one body and a block
 of all, at the cost of those that are due. Many bodies go in large tiles, which spend little on
 gathering; what is left goes in small ones, which waste few lanes. Most blocks are of few bodies:
-these are found in two passes without a prefix sum over all.
+these are found by counting bits, without a prefix sum over all.
 """
 
 from collections.abc import Callable
@@ -60,27 +60,46 @@ def advance[T](group: T, due: Array, move: Move[T], tile: int, bulk: int = 0) ->
 def indices(due: Array, spare: int) -> tuple[Array, Array]:
     """Indices of the bodies that are due, in front of `spare` and more of N; how many there are."""
     count = due.shape[0]
-    if count <= _FEW * _ROW:
-        total = jnp.sum(due, dtype=jnp.int32)
-        none = lambda: none_packed(count, spare)
-        return lax.cond(total > 0, lambda: packed(due, spare), none), total
-    rows = jnp.pad(due, (0, -count % _ROW)).reshape(-1, _ROW)
-    held = jnp.sum(rows, 1, dtype=jnp.int32)
-    total = jnp.sum(held)
-    few = lambda: none_packed(count, spare).at[:_FEW].set(_first_few(rows, held, count))
-    many = lambda: packed(due, spare)
+    lanes = jnp.pad(due, (0, -count % _ROW)).reshape(-1, _ROW // 32, 32)
+    bit = jnp.left_shift(jnp.uint32(1), jnp.arange(32, dtype=jnp.uint32))
+    words = jnp.sum(jnp.where(lanes, bit[None, None], 0), 2, dtype=jnp.uint32)
+    held = jnp.sum(lax.population_count(words).astype(jnp.int32), 1, dtype=jnp.int32)
+    total = jnp.sum(held, dtype=jnp.int32)
     none = lambda: none_packed(count, spare)
+    few = lambda: none().at[:_FEW].set(_first_few(words, held, count)[: count + spare])
+    many = lambda: packed(due, spare)
     how = (total > 0).astype(jnp.int32) + (total > _FEW).astype(jnp.int32)
     return lax.switch(how, [none, few, many]), total
 
 
-def _first_few(rows: Array, held: Array, count: int) -> Array:
-    """Indices [_FEW] of the first bodies due, then `count`; rows [R, _ROW] hold `held` [R] each."""
+def _first_few(words: Array, held: Array, count: int) -> Array:
+    """Indices [_FEW] of the first bodies due, then `count`; `words` [R, W] hold `held` [R] bits."""
     rank = jnp.arange(_FEW, dtype=jnp.int32)
-    ends = lax.associative_scan(jnp.add, held)
-    row = jnp.sum((ends[None] <= rank[:, None]), 1, dtype=jnp.int32)
-    there = jnp.take(rows, row, axis=0, mode="clip").astype(jnp.int32)
-    before = jnp.take(ends - held, row, mode="clip")
-    place = lax.associative_scan(jnp.add, there, axis=1)
-    lane = jnp.sum(place <= (rank - before)[:, None], 1, dtype=jnp.int32)
+    ends = _running(held)
+    row = jnp.sum(ends[:, None] <= rank[None], 0, dtype=jnp.int32)
+    rest = rank - jnp.take(ends - held, row, mode="clip")
+    of_row = jnp.take(words, row, axis=0, mode="clip")
+    word, lane = of_row[:, 0], jnp.zeros_like(rank)
+    for k in range(1, words.shape[1]):
+        beyond, rest = _beyond(word, rest)
+        word, lane = jnp.where(beyond, of_row[:, k], word), jnp.where(beyond, 32 * k, lane)
+    for width in (16, 8, 4, 2, 1):
+        low = word & jnp.uint32(2**width - 1)
+        beyond, rest = _beyond(low, rest)
+        word = jnp.where(beyond, word >> jnp.uint32(width), low)
+        lane = lane + jnp.where(beyond, width, 0)
     return jnp.where(rank < ends[-1], row * _ROW + lane, count)
+
+
+def _beyond(word: Array, rank: Array) -> tuple[Array, Array]:
+    """Whether the bit of that rank is not in the word, and its rank in what comes after."""
+    bits = lax.population_count(word).astype(jnp.int32)
+    return rank >= bits, jnp.where(rank >= bits, rank - bits, rank)
+
+
+def _running(x: Array) -> Array:
+    """Sums [R] of the first, the first two ..., in one pass where they are few."""
+    if x.shape[0] > 512:
+        return lax.associative_scan(jnp.add, x)
+    index = jnp.arange(x.shape[0], dtype=jnp.int32)
+    return jnp.sum(jnp.where(index[:, None] <= index[None], x[:, None], 0), 0, dtype=x.dtype)
