@@ -104,8 +104,11 @@ def _by_rounding(unit: Array, p: int, f: Array) -> Array:
     k = jnp.floor(y).astype(jnp.int32)
     # the units that are left go to the largest remainders; of three, 0, 1 or 2 are left
     rest = y - k.astype(y.dtype)
-    left = p - jnp.sum(k, axis=1, keepdims=True)
-    place = jnp.argsort(jnp.argsort(-rest, axis=1), axis=1)
+    left = p - jnp.sum(k, axis=1, keepdims=True, dtype=jnp.int32)
+    # how many remainders come before each, by comparisons: XLA sorts short rows slowly
+    a, b, c = rest[:, 0], rest[:, 1], rest[:, 2]
+    one, other = jnp.stack([b > a, a >= b, a >= c], 1), jnp.stack([c > a, c > b, b >= c], 1)
+    place = one.astype(jnp.int32) + other.astype(jnp.int32)
     k = k + (place < left).astype(jnp.int32)
     moves = [(0, 0, 0), (1, -1, 0), (-1, 1, 0), (1, 0, -1), (-1, 0, 1), (0, 1, -1), (0, -1, 1)]
     best, index = jnp.full(f.shape[0], -jnp.inf, f.dtype), jnp.zeros(f.shape[0], jnp.int32)

@@ -48,13 +48,12 @@ def sbx(
     gap = high - low
     crossed = paired & ((bits & 1) == 1) & (gap > 0)
     gap = jnp.where(crossed, gap, 1)
-    power = 1 / (eta + 1)
 
     def spread(room: Array) -> Array:
         """How far from the mean, in half gaps, given the room outside the pair in gaps."""
-        alpha = 2 - (1 + 2 * room) ** -(eta + 1)
+        alpha = 2 - _power(1 + 2 * room, -(eta + 1))
         v = u * alpha
-        return jnp.where(v <= 1, v, 1 / (2 - v)) ** power
+        return _power(jnp.where(v <= 1, v, 1 / (2 - v)), 1 / (eta + 1))
 
     mean = 0.5 * (low + high)
     c = mean - 0.5 * spread(jnp.maximum(low - box.lower[None], 0) / gap) * gap
@@ -75,9 +74,14 @@ def polynomial_mutation(
     width = (box.upper - box.lower)[None]
     at = (x - box.lower[None]) / jnp.where(width > 0, width, 1)
     down = u < 0.5
-    room = jnp.where(down, 1 - at, at) ** (eta + 1)
+    room = _power(jnp.where(down, 1 - at, at), eta + 1)
     v = jnp.where(down, 2 * u, 2 - 2 * u)
     # |shift| of the unit box; v + (1 - v) room is in [0, 1]
-    shift = 1 - jnp.clip(v + (1 - v) * room, 0, 1) ** (1 / (eta + 1))
+    shift = 1 - _power(jnp.clip(v + (1 - v) * room, 0, 1), 1 / (eta + 1))
     moved = x + jnp.where(down, -shift, shift) * width
     return jnp.where(mutated, jnp.clip(moved, box.lower[None], box.upper[None]), x)
+
+
+def _power(x: Array, exponent: Array | float) -> Array:
+    """x^exponent for x >= 0: XLA has vectors of log and exp on a CPU, and no power."""
+    return jnp.exp(exponent * jnp.log(x))

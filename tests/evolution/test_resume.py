@@ -22,12 +22,15 @@ MANY = {
     "nsga3": multi.NSGA3(LATTICE, population=16),
     "unsga3": multi.NSGA3(LATTICE, population=16, unified=True),
     "moead": multi.moead(LATTICE, 5),
+    "moead_tchebycheff": multi.moead(LATTICE, 5, "tchebycheff"),
+    "moead_sum": multi.moead(LATTICE, 5, "sum"),
     "rvea": multi.RVEA(LATTICE, generations=100),
     "hype": multi.HypE(population=16, rays=1024, rounds=4),
     "sms": multi.HypE(population=16, rays=1024, rounds=4, depth=1),
 }
 ONE = {
     "cma": single.CMAES(8),
+    "cma_cholesky": single.CMAES(8, factor="cholesky"),
     "sep_cma": single.SepCMAES(8),
     "lm_ma": single.LMMAES(8),
     "xnes": single.XNES(8),
@@ -35,6 +38,7 @@ ONE = {
     "openes": single.OpenES(8),
     "pgpe": single.pgpe(8),
     "bipop": single.Restarts(8, doublings=2),
+    "ipop": single.Restarts(8, doublings=2, small_runs=False),
     "lshade": single.LSHADE(800, population=16),
     "pso": single.PSO(8),
     "cso": single.CSO(8),

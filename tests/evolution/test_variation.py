@@ -10,6 +10,7 @@ from scipy import stats
 from jaxgpu.evolution.problem import Box
 from jaxgpu.evolution.variation import Variation, children, polynomial_mutation, sbx
 
+CROSS, MUTATE = jax.jit(sbx), jax.jit(polynomial_mutation)
 WIDE = Box(jnp.full(2, -1e6), jnp.full(2, 1e6))
 N = 20_000
 
@@ -18,7 +19,7 @@ def test_spread_of_unbounded_crossover_has_the_polynomial_density():
     # far from the bounds: P(spread <= b) = b^(eta+1) / 2 below 1, 1 - b^-(eta+1) / 2 above
     eta = 3.0
     a, b = jnp.zeros((N, 2)), jnp.ones((N, 2))
-    c, d = sbx(jax.random.key(0), a, b, WIDE, eta, 1.0)
+    c, d = CROSS(jax.random.key(0), a, b, WIDE, eta, 1.0)
     np.testing.assert_allclose(c + d, 1, atol=1e-5)
     spread = np.abs(np.asarray(d - c)).ravel()
     crossed = spread[spread != 1]
@@ -32,7 +33,7 @@ def test_spread_of_unbounded_crossover_has_the_polynomial_density():
 
 def test_children_of_a_crossed_pair_are_exchanged_half_the_time():
     a, b = jnp.zeros((N, 2)), jnp.ones((N, 2))
-    c, d = sbx(jax.random.key(1), a, b, WIDE, 15.0, 1.0)
+    c, d = CROSS(jax.random.key(1), a, b, WIDE, 15.0, 1.0)
     crossed = np.asarray(jnp.abs(d - c) != 1)
     swapped = np.asarray(c > d)[crossed]
     assert abs(swapped.mean() - 0.5) < 5 * np.sqrt(0.25 / len(swapped))
@@ -40,7 +41,7 @@ def test_children_of_a_crossed_pair_are_exchanged_half_the_time():
 
 def test_pairs_are_left_alone_with_the_given_probability():
     a, b = jnp.zeros((N, 2)), jnp.ones((N, 2))
-    c, _ = sbx(jax.random.key(2), a, b, WIDE, 15.0, 0.4)
+    c, _ = CROSS(jax.random.key(2), a, b, WIDE, 15.0, 0.4)
     alone = np.asarray((c == a).all(1)).mean()
     want = 0.6 + 0.4 * 0.25
     assert abs(alone - want) < 5 * np.sqrt(want * (1 - want) / N)
@@ -51,7 +52,7 @@ def test_mutation_follows_its_formula(at):
     # Deb's bounded form: the share u moves by (v + (1 - v) room^(eta+1))^(1/(eta+1)) - 1
     box, eta, p = Box(jnp.zeros(1), jnp.full(1, 2.0)), 5.0, 0.3
     x = jnp.full((N, 1), 2 * at)
-    y = np.asarray(polynomial_mutation(jax.random.key(3), x, box, eta, p)).ravel()
+    y = np.asarray(MUTATE(jax.random.key(3), x, box, eta, p)).ravel()
     moved = y != 2 * at
     floor = 0.5 if at in (0.0, 1.0) else 1.0  # half the moves at a bound lead outside
     want = p * floor
@@ -67,10 +68,11 @@ def test_mutation_follows_its_formula(at):
 def test_children_stay_in_the_box_and_are_finite():
     rng = np.random.default_rng(0)
     box = Box(jnp.array([-1.0, 0.0, 5.0]), jnp.array([1.0, 1e-3, 5.0]))
+    vary = jax.jit(children)
     for seed in range(5):
         corner = rng.integers(0, 2, (200, 3))
         x = jnp.where(corner == 1, box.upper[None], box.lower[None])
-        y = children(jax.random.key(seed), Variation(1.0, 1.0, 1.0, 3.0), x[:100], x[100:], box)
+        y = vary(jax.random.key(seed), Variation(1.0, 1.0, 1.0, 3.0), x[:100], x[100:], box)
         assert ((y >= box.lower[None]) & (y <= box.upper[None])).all()
 
 

@@ -5,8 +5,9 @@ doi:10.1145/1570256.1570333. `ask` always gives one batch, the smallest populati
 a larger one is gathered over several batches, so that no candidate is evaluated in vain.
 
 Departures: populations are whole multiples of the batch; a full set of doublings is followed by
-runs of the largest population; of the papers' stopping rules that of stagnating medians is left
-out, and the condition number may also not exceed what the precision resolves.
+runs of the largest population; medians stagnate over 120 + 30 D / N generations, not over a fifth
+of the run where that is more; the mean counts as stuck when three deviations leave it as it is, not
+0.1 or 0.2, which in float32 would end runs on ill-conditioned functions before their last digits.
 """
 
 from dataclasses import replace
@@ -72,7 +73,7 @@ class State:
     f: Array  # [L, 1] NaN where there is none yet
     violation: Array  # [L]
     filled: Array  # [] how many there are
-    recent: Array  # [H] best value of each of the last generations
+    recent: Array  # [2, H] best and median value of each of the last generations, newest first
     schedule: Schedule
     best: Best
     box: Box
@@ -97,7 +98,7 @@ def _(spec: Restarts, key: Array, problem: Problem) -> State:
         jnp.full((largest, 1), jnp.nan, dtype),
         jnp.full(largest, jnp.inf, dtype),
         zero,
-        jnp.full(10 + 30 * d // spec.batch, jnp.inf, dtype),
+        jnp.full((2, 120 + 30 * d // spec.batch), jnp.inf, dtype),
         schedule,
         nothing(problem),
         problem.box,
@@ -136,41 +137,58 @@ def _generation(state: State) -> State:
     weight = utilities(state.f, state.violation, learn.weights)
     positive = utilities(state.f, state.violation, jnp.maximum(learn.weights, 0))
     shape = update(state.shape, state.box, learn, state.x, weight, positive)
-    least = jnp.nanmin(state.f)
+    values = jnp.stack([jnp.nanmin(state.f), jnp.nanmedian(state.f)])
     return replace(
         state,
         shape=shape,
         f=jnp.full_like(state.f, jnp.nan),
         violation=jnp.full_like(state.violation, jnp.inf),
         filled=jnp.int32(0),
-        recent=jnp.roll(state.recent, 1).at[0].set(least),
+        recent=jnp.roll(state.recent, 1, axis=1).at[:, 0].set(values),
     )
 
 
 def _over(spec: Restarts, state: State) -> Array:
     """Whether this run can gain no more: the rules of Hansen (2009), section 2. [] bool."""
     s, run = state.shape, state.schedule
-    d, eps = s.mean.shape[0], jnp.finfo(s.mean.dtype).eps
+    d = s.mean.shape[0]
     spread = s.sigma * width(state.box) * jnp.sqrt(jnp.diagonal(s.covariance))
     back = 10 + 30 * d // run.population
-    recent = jnp.where(jnp.arange(state.recent.shape[0]) < back, state.recent, state.recent[0])
+    best = state.recent[0]
+    recent = jnp.where(jnp.arange(best.shape[0]) < back, best, best[0])
     flat = jnp.max(recent) - jnp.min(recent) <= spec.tolerance
     first = run.sigma * width(state.box)
     small = jnp.all(
         jnp.maximum(spread, s.sigma * width(state.box) * jnp.abs(s.path)) < 1e-12 * first
     )
     least, most = jnp.min(s.lengths), jnp.max(s.lengths)
-    # at eps the decomposition has raised the eigenvalues
-    singular = (most >= 1e7 * least) | (least * least <= 1.01 * eps * most * most)
-    stuck = jnp.any(s.mean + 0.2 * spread == s.mean)
-    axis = 0.1 * s.sigma * s.lengths[:, None] * s.axes.T * width(state.box)[None]
+    singular = most >= 1e7 * least
+    # three deviations: no candidate differs, where the authors' 0.2 leaves float32 digits unused
+    stuck = jnp.any(s.mean + 3 * spread == s.mean)
+    axis = 3 * s.sigma * s.lengths[:, None] * s.axes.T * width(state.box)[None]
     stuck |= jnp.any(jnp.all(s.mean[None] + axis == s.mean[None], axis=1))
     wild = s.sigma * most > 1e4 * run.sigma
     limit = 100 + 50 * (d + 3) ** 2 / jnp.sqrt(run.population.astype(s.mean.dtype))
     old = s.generation.astype(s.mean.dtype) > limit
-    return ((flat & (s.generation >= back)) | small | singular | stuck | wild | old) | (
-        run.used >= run.allowed
-    )
+    over = (flat & (s.generation >= back)) | small | singular | stuck | wild | old
+    return over | _stagnates(state) | (run.used >= run.allowed)
+
+
+def _stagnates(state: State) -> Array:
+    """Neither the best nor the median values of late are lower than those of a while ago. [] bool.
+
+    Compared are the medians of the newest and of the oldest three tenths of the generations that
+    are looked back.
+    """
+    d = state.shape.mean.shape[0]
+    back = 120 + 30 * d // state.schedule.population
+    age = jnp.arange(state.recent.shape[1])
+
+    def middle(mask: Array) -> Array:
+        return jnp.nanmedian(jnp.where(mask[None], state.recent, jnp.nan), axis=1)
+
+    late, early = middle(10 * age < 3 * back), middle((10 * age >= 7 * back) & (age < back))
+    return jnp.all(late >= early) & (state.shape.generation >= back)
 
 
 def _restart(spec: Restarts, state: State) -> State:

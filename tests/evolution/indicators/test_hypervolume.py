@@ -58,7 +58,7 @@ def test_matches_moocore(x64, m):
     np.testing.assert_allclose(single, MOOCORE[m], rtol=1e-6)
 
 
-@pytest.mark.parametrize("m", [2, 3, 4])
+@pytest.mark.parametrize("m", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_gradient_is_the_slope(x64, m):
     f, reference = cloud(m)
     f, rng = f[:40], np.random.default_rng(0)

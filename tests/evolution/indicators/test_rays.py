@@ -24,7 +24,7 @@ def exact_contributions(f, reference):
     )
 
 
-@pytest.mark.parametrize("m", [2, 3, 4])
+@pytest.mark.parametrize("m", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_volume_and_contributions_within_their_errors(m):
     f, reference = sphere(40, m), jnp.full(m, 1.1)
     want = float(hypervolume(f, reference))
@@ -70,6 +70,7 @@ def test_error_falls_faster_than_random_sampling():
     assert gain > 8 * 1.5, gain  # random directions: sqrt(64) = 8
 
 
+@pytest.mark.slow
 def test_gradient_is_the_slope_of_the_exact_volume():
     f, reference = sphere(12, 3), jnp.full(3, 1.1)
     got = jax.grad(lambda f: estimate(f, reference, jax.random.key(0), rays=1 << 15).volume)(f)

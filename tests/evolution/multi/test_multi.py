@@ -33,16 +33,14 @@ SPECS = {
     "hype": multi.HypE(population=28, rays=1024, rounds=28),
     "sms": multi.HypE(population=28, rays=1024, rounds=28, depth=1),
 }
-SLOW = {"nsga3", "nsga2", "hype", "sms", "unsga3", "moead", "moead_tchebycheff"}
 # least share of the volume of the 28 ideal points, over five seeds; those that seek the lattice
 # must come close to it, crowding spreads unevenly
 # those that seek volume must find more of it than the lattice has
 SHARE = {"nsga2": 0.88, "hype": 1.015, "sms": 1.015}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in SPECS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SPECS)
 def test_reaches_the_sphere_from_five_seeds(name):
     problem = dtlz.dtlz2(3, 7)
 

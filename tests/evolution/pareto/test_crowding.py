@@ -9,6 +9,8 @@ from conformance import check
 from jaxgpu.evolution import pareto
 from jaxgpu.evolution.pareto.crowding import crowding
 
+RANKS, CROWDING = jax.jit(pareto.ranks), jax.jit(crowding)
+
 
 def crowding_by_definition(f):
     """Section III-B of the paper, for one front."""
@@ -27,8 +29,8 @@ def crowding_by_definition(f):
 @pytest.mark.parametrize("seed", range(5))
 def test_matches_the_procedure_in_every_front(m, seed):
     f = np.random.default_rng(seed).random((200, m)).astype(np.float32)
-    rank = np.asarray(pareto.ranks(jnp.asarray(f)))
-    got = np.asarray(jax.jit(crowding)(f, rank))
+    rank = np.asarray(RANKS(f))
+    got = np.asarray(CROWDING(f, rank))
     for front in range(rank.max() + 1):
         # one rounding in each of the subtractions, the division and the m sums
         want = crowding_by_definition(f[rank == front].astype(float))

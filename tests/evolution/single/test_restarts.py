@@ -1,5 +1,7 @@
 """BIPOP's budget: large runs double, small ones stay below half, and the poorer regime goes."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from jaxgpu.evolution import protocol, single
 from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.single import restarts
 
 
 @pytest.mark.slow
@@ -40,3 +43,39 @@ def test_the_schedule_is_that_of_hansen(small_runs):
         last = np.flatnonzero(~small[:i])[-1]
         used = schedule.used[first[last + 1] - 1] + 6  # the last batch starts the next run
         assert allowed[i] == used // 2
+
+
+def test_a_run_stagnates_when_neither_best_nor_median_falls():
+    # Hansen (2009), section 2: medians of the first and the last three tenths, newest first here
+    problem = Problem(box(-1.0, 1.0, 4), lambda x: x[:1])
+    spec, rng = single.Restarts(6, 2), np.random.default_rng(0)
+    state = protocol.init(spec, jax.random.key(0), problem)
+    stagnates, verdicts = jax.jit(restarts._stagnates), []
+    for population in (6, 24):
+        back = 120 + 30 * 4 // population
+        run = replace(state.schedule, population=jnp.int32(population))
+        for slope in (-0.02, 0.0, 0.001, 0.02):
+            recent = slope * np.arange(140.0) + rng.normal(size=(2, 140))
+            old = recent[:, [i for i in range(back) if i >= 0.7 * back]]
+            new = recent[:, [i for i in range(back) if i < 0.3 * back]]
+            want = (np.median(new, axis=1) >= np.median(old, axis=1)).all()
+            for generation in (back - 1, back):
+                shape = replace(state.shape, generation=jnp.int32(generation))
+                now = replace(state, recent=jnp.float32(recent), schedule=run, shape=shape)
+                assert stagnates(now) == (want and generation == back)
+            verdicts.append(want)
+    assert 0 < sum(verdicts) < len(verdicts)
+
+
+@pytest.mark.slow
+def test_restarts_reach_the_last_digits_of_an_ellipsoid_in_float32():
+    # with the rule of 0.2 deviations for a stuck mean the runs end at some 1e-7
+    best = jnp.array([1.7, -2.3, 0.4, 3.1, -1.2])
+
+    def ellipsoid(x):
+        return jnp.sum(10 ** jnp.linspace(0.0, 6.0, 5) * (x - best) ** 2, keepdims=True)
+
+    problem, spec = Problem(box(-20.0, 20.0, 5), ellipsoid), single.Restarts(8, 5, sigma=0.05)
+    run = jax.jit(jax.vmap(lambda key: protocol.evolve(spec, problem, key, 625).best.f))
+    got = run(jax.random.split(jax.random.key(0), 5))
+    assert got.max() <= 1e-8, got

@@ -114,6 +114,7 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
     np.testing.assert_allclose(after.path, path, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_lshade_shrinks_to_four_and_keeps_its_bounds():
     spec = single.LSHADE(1500, population=40)
     run = protocol.run(
