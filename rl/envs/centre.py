@@ -55,11 +55,20 @@ class Centre(armed.Armed):
         """Move the joints by `action`, within their range."""
         q = self.moved(state.q, action)
         new = State(q, state.t + 1, state.target, state.roll)
-        seen = self._seen(new)
-        off = jnp.sqrt(seen[0] ** 2 + seen[1] ** 2 + (seen[2] - AHEAD) ** 2 + 1e-12)
-        tilt = jnp.abs(q[3] - state.roll)
+        seen, off, tilt = self._judge(new)
         observation = self._observe(new, seen)
         return self.judged(new, observation, off, tilt < self.upright, 0.2 * tilt)
+
+    def there(self, state: State) -> Array:
+        """Whether the target is in the centre, upright."""
+        _, off, tilt = self._judge(state)
+        return (off < self.tolerance) & (tilt < self.upright)
+
+    def _judge(self, state: State) -> tuple[Array, Array, Array]:
+        """The target as it is seen, how far off it is, m, and how tilted, rad."""
+        seen = self._seen(state)
+        off = jnp.sqrt(seen[0] ** 2 + seen[1] ** 2 + (seen[2] - AHEAD) ** 2 + 1e-12)
+        return seen, off, jnp.abs(state.q[3] - state.roll)
 
     def _seen(self, state: State) -> Array:
         """The target in the camera's frame, [3] m: right, down, ahead."""

@@ -102,6 +102,10 @@ class Handling:
         """Whether the object is where it should be."""
         raise NotImplementedError
 
+    def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
+        """Capsules for a picture: starts, ends [K, 3], radii [K], m; which are the object, [K]."""
+        raise NotImplementedError
+
     def observe(self, state: State) -> Array:
         """Tip, jaw, ways to the handle and on to the goal, turns, whether closed and held."""
         where, across = self.handle(state.place, state.turn)

@@ -54,3 +54,9 @@ class NeedlePick(Handling):
         arc = RADIUS * np.stack([1 - np.cos(angles), np.sin(angles), 0 * angles], 1)
         arc = jnp.asarray(arc, state.place.dtype)
         return state.place[None] + jax.vmap(turned, (0, None))(arc, state.turn)
+
+    def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
+        """The wire, twice as thick as it is."""
+        points = self.wire(state)
+        own = jnp.ones(len(points) - 1, bool)
+        return points[:-1], points[1:], jnp.full(len(own), 2 * WIRE), own

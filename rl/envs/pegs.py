@@ -78,6 +78,21 @@ class PegTransfer(Handling):
         aside = jnp.sqrt(off[0] ** 2 + off[1] ** 2) < self.tolerance
         return aside & (jnp.abs(off[2]) < self.upright)
 
+    def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
+        """Pegs, and the block as a triangle of round bars through its handles."""
+        base = jnp.append(jnp.asarray(PEGS), jnp.full((12, 1), FLOOR), 1).astype(jnp.float32)
+        angles = np.array([np.pi, np.pi / 3, -np.pi / 3])
+        corner = (HOLE + OUTER) / 2 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
+        corner = jax.vmap(turned, (0, None))(jnp.asarray(corner, jnp.float32), state.turn)
+        corner = state.place[None] + corner
+        radius = [PEG] * 12 + [(OUTER - HOLE) / 2] * 3
+        return (
+            jnp.concatenate([base, corner]),
+            jnp.concatenate([base + jnp.array([[0.0, 0.0, TOP]]), jnp.roll(corner, 1, 0)]),
+            jnp.asarray(radius, jnp.float32),
+            jnp.arange(15) >= 12,
+        )
+
 
 def _on_the_way(state: State, tip: Array, yaw: Array) -> Array:
     """Whether the held block meets a peg on the way: a step is longer than its wall is thick."""

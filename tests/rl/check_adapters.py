@@ -1,6 +1,7 @@
-"""Holds the adapters to the libraries themselves, which the tests do without.
+"""Holds adapters and logs to the libraries themselves, which the tests do without.
 
-pip install gymnasium gymnax brax && python -m pytest -p no:cacheprovider tests/rl/check_adapters.py
+pip install gymnasium gymnax brax tensorboardX, then
+python -m pytest -p no:cacheprovider -W ignore tests/rl/check_adapters.py
 """
 
 import brax.envs
@@ -11,9 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from tensorboardX.proto import event_pb2
 
 from jaxgpu import rl
 from jaxgpu.rl import adapters
+from jaxgpu.rl.logs import to_tensorboard
 
 
 @pytest.fixture(autouse=True)
@@ -103,3 +106,16 @@ def test_brax_gives_its_own_steps_and_is_cut_by_the_clock():
     env = adapters.from_brax(brax.envs.get_environment("inverted_pendulum"), horizon=50)
     state, reports = jax.jit(lambda key: rl.learn(env, learner, key, 2))(jax.random.key(0))
     assert np.isfinite(reports["episode_return"]).all()
+
+
+def test_tensorboard_files_hold_the_reports(tmp_path):
+    """Read record by record: 8 bytes of length and 4 of checksum, the event, 4 of checksum."""
+    to_tensorboard({"episode_return": np.array([3.0, 4.5])}, tmp_path, 64)
+    (file,) = tmp_path.iterdir()
+    data, rows = file.read_bytes(), []
+    while data:
+        size = int.from_bytes(data[:8], "little")
+        event = event_pb2.Event.FromString(data[12 : 12 + size])
+        rows += [(value.tag, value.simple_value, event.step) for value in event.summary.value]
+        data = data[16 + size :]
+    assert rows == [("episode_return", 3.0, 64), ("episode_return", 4.5, 128)]

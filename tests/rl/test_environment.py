@@ -12,9 +12,10 @@ from jaxgpu import rl
 def test_every_environment_keeps_the_protocol(name):
     env = rl.make(name)
     assert isinstance(env, rl.Environment)
-    state, observation = jax.jit(env.start)(jax.random.key(0))
-    action = env.action_space.sample(jax.random.key(1))
-    step = jax.jit(env.advance)(state, action, jax.random.key(2))
+    key = jax.random.key(0)
+    state, observation = jax.eval_shape(env.start, key)
+    action = jax.eval_shape(env.action_space.sample, key)
+    step = jax.eval_shape(env.advance, state, action, key)
     assert avals(step.state) == avals(state)
     assert avals(step.observation) == avals(observation)
     assert observation.shape == env.observation_space.shape

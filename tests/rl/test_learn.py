@@ -14,6 +14,7 @@ SMALL = rl.PPO(copies=4, horizon=8, epochs=1, minibatches=2, hidden=(8,))
 ENV = rl.make("cartpole")
 
 
+@pytest.mark.slow
 def test_the_pure_loop_trains_as_the_one_on_the_host():
     key = jax.random.key(0)
     whole = rl.train(ENV, SMALL, key, 6 * 32)
@@ -22,11 +23,15 @@ def test_the_pure_loop_trains_as_the_one_on_the_host():
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-def test_another_network_or_too_few_steps_are_refused(tmp_path):
+@pytest.mark.slow
+def test_another_network_is_refused(tmp_path):
     rl.train(ENV, SMALL, jax.random.key(0), 32, out=tmp_path)
     wider = rl.PPO(copies=4, horizon=8, epochs=1, minibatches=2, hidden=(9,))
     with pytest.raises(CheckpointError, match="resume with the options that wrote it"):
         rl.train(ENV, wider, jax.random.key(0), 64, out=tmp_path, resume=True)
+
+
+def test_too_few_steps_are_refused():
     with pytest.raises(ValueError, match="steps=31; one update has 32"):
         rl.train(ENV, SMALL, jax.random.key(0), 31)
 

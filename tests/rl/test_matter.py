@@ -46,6 +46,7 @@ def slots(particles, start):
     return x, np.asarray(particles.m)[filled] > 0
 
 
+@pytest.mark.slow
 def test_loss_reward_and_success_are_those_of_the_positions():
     state, first = start(KEY)
     actions = jnp.zeros((ENV.horizon, 3)).at[:, 2].set(-0.9).at[:, 0].set(0.3)

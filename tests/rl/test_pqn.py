@@ -60,6 +60,7 @@ class Idle(Probe):
     action_space = rl.Discrete(2)
 
 
+@pytest.mark.slow
 def test_a_truncated_episode_keeps_its_worth():
     """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
     learner = rl.PQN(3e-2, 0.9, copies=8, horizon=40, minibatches=2, hidden=(4,))

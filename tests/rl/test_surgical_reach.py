@@ -10,7 +10,7 @@ from PIL import Image
 
 from jaxgpu import report
 from jaxgpu.studies import surgical_reach
-from jaxgpu.studies.surgical_reach import pictures, races
+from jaxgpu.studies.surgical_reach import races
 
 
 @pytest.mark.slow
@@ -39,18 +39,6 @@ def test_every_learner_gets_its_share_of_the_steps():
     steps = {name: racer.steps(1_000_000) for name, racer in races.RACERS.items()}
     for name, share in (("PPO", 1e6), ("SHAC", 2e5), ("ES", 5e6)):
         assert abs(steps[name] - share) < 0.1 * share
-
-
-def test_a_film_keeps_the_colours_of_the_scene():
-    images = np.zeros((2, 8, 8, 3), np.uint8)
-    images[0, 2, 2], images[1, 3, 3] = np.round(
-        255 * np.array([pictures.INKS[2], pictures.INKS[3]])
-    )
-    film = Image.open(io.BytesIO(pictures._gif(images)))
-    for frame, place in ((0, (2, 2)), (1, (3, 3))):
-        film.seek(frame)
-        near = np.array(film.convert("RGB").getpixel(place), int) - images[frame][place]
-        assert np.abs(near).max() <= 7  # a shade: 255 / 41
 
 
 def test_options_that_cannot_be_met_are_refused():

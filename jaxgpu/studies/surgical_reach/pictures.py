@@ -1,7 +1,6 @@
 """Pictures of the study: learning curves, and a film of the arm."""
 
 import base64
-import io
 from typing import Any
 
 import jax
@@ -12,11 +11,12 @@ from jax import Array
 from jaxgpu import rl
 from jaxgpu.physics.continuum.render import Camera
 from jaxgpu.report import Figure
-from jaxgpu.rl import render
+from jaxgpu.rl.envs.reach import State
+from jaxgpu.rl.film import film as on_device
+from jaxgpu.rl.film import gif
 from jaxgpu.studies.surgical_reach.races import HORIZON, played
 
 COLOURS = {"PPO": "#1f6fb4", "SHAC": "#c8553d", "ES": "#5b8e7d"}
-INKS = (render.STEEL, render.BLUE, render.ORANGE, render.GREEN, render.SKY)
 GOALS, EVERY, SIZE = 3, 3, 200  # in the film: goals, steps a frame, pixels
 
 
@@ -45,36 +45,14 @@ def curves(steps: dict[str, np.ndarray], shares: dict[str, np.ndarray], errors: 
 def film(env: rl.Reach, policy: Any, key: Array, caption: str) -> Figure:
     """The arm reaching for one goal after the other, drawn on the device."""
     keys = jax.random.split(key, GOALS)
-    q, goal, distance = jax.jit(jax.vmap(lambda key: played(env, policy, key)))(keys)
+    q, goal, _ = jax.jit(jax.vmap(lambda key: played(env, policy, key)))(keys)
     length = 2 * HORIZON // 3  # it is there long before the end
     frames = lambda x: x[:, :length:EVERY].reshape(-1, *x.shape[2:])
-    goal = jnp.repeat(goal, frames(distance).size // GOALS, axis=0)
+    goal = jnp.repeat(goal, len(frames(q)) // GOALS, axis=0)
     camera = Camera(
         *((0.27, -0.33, 0.03), (0.0, 0.0, -0.11), (0.0, 0.0, 1.0), 0.58), width=SIZE, height=SIZE
     )
 
-    def draw(row: tuple[Array, Array, Array]) -> Array:
-        scene = render.arm(env.arm, row[0], row[1], row[2] < env.tolerance, 0.006)
-        return jnp.round(255 * render.picture(scene, camera)).astype(jnp.uint8)
-
-    images = jax.jit(lambda rows: jax.lax.map(draw, rows))((frames(q), goal, frames(distance)))
-    return Figure(caption, "image/gif", base64.b64encode(_gif(np.asarray(images))).decode())
-
-
-def _gif(images: np.ndarray) -> bytes:
-    """A film of 8-bit images [T, H, W, 3] in shades of the scene's own colours.
-
-    A palette of Pillow's own choice spends all colours on the grey of the floor.
-    """
-    from PIL import Image
-
-    levels = np.linspace(0, 1, 42)[:, None]
-    ramps = [np.outer(levels, 255 * np.array(ink)) for ink in (*INKS, (1, 1, 1))]
-    paint = Image.new("P", (1, 1))
-    paint.putpalette(np.concatenate(ramps).astype(np.uint8).ravel().tolist())
-    first, *rest = [
-        Image.fromarray(image).quantize(palette=paint, dither=Image.Dither.NONE) for image in images
-    ]
-    file = io.BytesIO()
-    first.save(file, format="GIF", save_all=True, append_images=rest, duration=90, loop=0)
-    return file.getvalue()
+    states = State(frames(q), jnp.zeros(len(goal), jnp.int32), goal)
+    images = gif(on_device(env, states, camera))
+    return Figure(caption, "image/gif", base64.b64encode(images).decode())

@@ -1,6 +1,6 @@
 """The learners of the study, and how a training of many seeds is run and measured."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ from jax import Array
 
 from jaxgpu import rl
 from jaxgpu.evolution.single import SNES
-from jaxgpu.run import Run, run
+from jaxgpu.rl.sweep import sweep
+from jaxgpu.run import Run
 
 MEASUREMENTS, GOALS = 20, 64  # along a training; goals reached for at each
 HORIZON = 100  # steps of an episode
@@ -43,25 +44,10 @@ RACERS = {
 def race(name: str, seeds: int, steps: int, seed: int, out: Path, resume: bool) -> Run:
     """All seeds of a learner in one program; the history is the errors in mm, [M, seeds, goals]."""
     racer, env = RACERS[name], rl.Reach()
+    keys = jax.random.split(jax.random.key(seed), seeds)
+    measure = lambda state: errors(env, racer.learner.policy(env, state))
     every = racer.every(steps)
-    learner = racer.learner
-    if hasattr(learner, "updates"):  # its learning rate falls to zero at the end
-        learner = replace(learner, updates=float(MEASUREMENTS * every))
-    begin, rest = jax.random.split(jax.random.key(seed))
-
-    def step(state: Any, key: Array) -> Any:
-        def update(i: Array, state: Any) -> Any:
-            keys = jax.random.split(jax.random.fold_in(key, i), seeds)
-            return jax.vmap(lambda state, key: learner.update(env, state, key))(state, keys)
-
-        return jax.lax.fori_loop(0, every, update, state)
-
-    def measure(state: Any) -> Array:
-        return jax.vmap(lambda state: errors(env, learner.policy(env, state)))(state)
-
-    start = jax.jit(jax.vmap(lambda key: learner.init(env, key)))
-    first = start(jax.random.split(begin, seeds))
-    return run(step, first, MEASUREMENTS, key=rest, measure=measure, out=out, resume=resume)
+    return sweep(env, racer.learner, keys, MEASUREMENTS, every, measure, out, resume)
 
 
 def errors(env: rl.Reach, policy: Any) -> Array:

@@ -114,6 +114,7 @@ def test_contact_at_the_tip_of_an_arm_is_its_jacobian_transposed(x64):
     np.testing.assert_allclose(force, 1e4 * 0.01 * across, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_conforms():
     spec, ball = block(0.0, jnp.float32)
     state = State(jnp.array([0.0, 0.0, 0.0499]), jnp.array([0.01, 0.0, 0.0]))

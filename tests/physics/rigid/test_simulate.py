@@ -157,6 +157,7 @@ def test_runs_in_the_loop_of_the_package():
     assert check_shapes(result.state)["N"] == 2
 
 
+@pytest.mark.slow
 def test_conforms():
     spec = simulation(arm(2), 0.01, 5.0)
     state = State(jnp.array([0.2, 0.4]), jnp.array([0.5, -0.3]))

@@ -1,0 +1,117 @@
+"""Steps a second of environments and of PPO, beside gymnax, gymnasium and a PPO after PureJaxRL's.
+
+Needs gymnax and gymnasium (pip install gymnax gymnasium). MJX and MuJoCo are in `rigid`.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.harness import Contender, Entry
+from benchmarks.rl_rival import Rival
+from jaxgpu import rl
+
+COPIES, STEPS, AGENTS = 2048, 200, 16
+UPDATES = 195  # of 4 copies and 128 steps: 99,840 steps
+
+
+def _ours(name: str, copies: int = COPIES) -> Callable[[Any], Any]:
+    """Mean size of what is observed under random actions; a constant reward would cost nothing."""
+    env = rl.make(name)
+    many = rl.vectorize(env, copies)
+
+    def run(key: Any) -> Any:
+        def move(state: Any, key: Any) -> tuple[Any, Any]:
+            act_key, step_key = jax.random.split(key)
+            action = jax.vmap(env.action_space.sample)(jax.random.split(act_key, copies))
+            state, out = many.advance(state, action, step_key)
+            return state, jnp.mean(jnp.abs(out.final))
+
+        return jnp.mean(jax.lax.scan(move, many.start(key), jax.random.split(key, STEPS))[1])
+
+    return jax.jit(run)
+
+
+def _gymnax(name: str) -> Callable[[Any], Any]:
+    env, params = import_module("gymnax").make(name)
+
+    def run(key: Any) -> Any:
+        def move(state: Any, key: Any) -> tuple[Any, Any]:
+            act_key, step_key = jax.random.split(key)
+            sample = lambda key: env.action_space(params).sample(key)
+            action = jax.vmap(sample)(jax.random.split(act_key, COPIES))
+            step = jax.vmap(env.step, (0, 0, 0, None))
+            out = step(jax.random.split(step_key, COPIES), state, action, params)
+            return out[1], jnp.mean(jnp.abs(out[0]))
+
+        start = jax.vmap(env.reset, (0, None))(jax.random.split(key, COPIES), params)[1]
+        return jnp.mean(jax.lax.scan(move, start, jax.random.split(key, STEPS))[1])
+
+    return jax.jit(run)
+
+
+def _gymnasium() -> dict[str, float]:
+    """Its own CartPole of many copies, in NumPy."""
+    gymnasium = import_module("gymnasium")
+    env = gymnasium.make_vec("CartPole-v1", COPIES, vectorization_mode="vector_entry_point")
+    env.reset(seed=0)
+    rng, total = np.random.default_rng(0), 0.0
+    for _ in range(STEPS):
+        total += np.abs(env.step(rng.integers(0, 2, COPIES))[0]).mean()
+    return {"mean |observation|": total / STEPS}
+
+
+def _training(agents: int) -> list[Contender]:
+    """CartPole with PureJaxRL's sizes, networks and rates; the mean return of the last rollouts."""
+    env = rl.make("cartpole")
+    ppo = rl.PPO(
+        *(2.5e-4, 0.99, 0.95, 0.2, 0.01),
+        copies=4,
+        horizon=128,
+        epochs=4,
+        minibatches=4,
+        updates=float(UPDATES),
+    )
+    keys = jax.random.split(jax.random.key(0), agents)
+    ours = jax.jit(jax.vmap(lambda key: rl.learn(env, ppo, key, UPDATES)[1]))
+    theirs = jax.jit(jax.vmap(Rival(updates=UPDATES).learn))
+
+    def last(reports: Any) -> Any:
+        ended = reports["episodes"][:, -20:]
+        total = jnp.sum(reports["episode_return"][:, -20:] * ended)
+        return total / jnp.maximum(jnp.sum(ended), 1.0)
+
+    return [
+        Contender("jaxgpu", lambda: {"return": last(ours(keys))}),
+        Contender("after PureJaxRL", lambda: {"return": last(theirs(keys))}),
+    ]
+
+
+def entries() -> list[Entry]:
+    """Random actions in CartPole and a surgical arm, then whole trainings."""
+    key, work = jax.random.key(0), f"random actions, {COPIES} copies, {STEPS} steps, begun anew"
+    speed = lambda name, f: Contender(name, lambda: {"mean |observation|": f(key)})
+    gymnax, amount = f"gymnax {version('gymnax')}", float(COPIES * STEPS)
+    cartpole = [speed("jaxgpu", _ours("cartpole")), speed(gymnax, _gymnax("CartPole-v1"))]
+    cartpole.append(Contender(f"gymnasium {version('gymnasium')}", _gymnasium))
+    arms = {name: _ours(name) for name in ("surgical/psm-reach", "surgical/star-reach-dynamic")}
+    trained = float(UPDATES * 4 * 128)
+    ppo = f"PPO on CartPole, 4 copies of 128 steps, 4 epochs, {UPDATES} updates"
+    return [
+        Entry("cartpole", work, cartpole, amount, "steps"),
+        *(Entry(name, work, [speed("jaxgpu", f)], amount, "steps") for name, f in arms.items()),
+        Entry("ppo", ppo, _training(1), trained, "steps", rounds=3),
+        Entry(
+            "ppo agents",
+            f"{AGENTS} agents in one program, else the same",
+            _training(AGENTS),
+            AGENTS * trained,
+            "steps",
+            rounds=3,
+        ),
+    ]

@@ -1,0 +1,106 @@
+"""A PPO for CartPole after PureJaxRL's, to race against: its sizes and rates, our writing.
+
+Lu et al. (2022), github.com/luchris429/purejaxrl, which is no package. As there: gymnax's CartPole,
+one network of two towers of 64 tanh units, values clipped, truncated episodes taken for finished
+ones, observations and rewards as they are, the learning rate falling to zero.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxgpu.rl.networks import ActorCritic
+from jaxgpu.rl.spaces import Discrete
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What to run."""
+
+    updates: int
+    copies: int = 4
+    horizon: int = 128
+    epochs: int = 4
+    parts: int = 4
+    rate: float = 2.5e-4
+
+    def learn(self, key: Any) -> dict[str, Any]:
+        """Reports of all updates: returns of the episodes that ended, and their number."""
+        env, params = import_module("gymnax").make("CartPole-v1")
+        network = ActorCritic(Discrete(2))
+        falls = optax.linear_schedule(self.rate, 0.0, self.updates * self.epochs * self.parts)
+        adam = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(falls, eps=1e-5))
+        start = jax.random.split(key, self.copies)
+        x, state = jax.vmap(env.reset, (0, None))(start, params)
+        weights = network.init(key, x[0])
+        zero = jnp.zeros(self.copies)
+        carry = (weights, adam.init(weights), x, state, zero)
+
+        def move(carry: Any, key: Any) -> tuple[Any, Any]:
+            weights, x, state, total = carry
+            act_key, step_key = jax.random.split(key)
+            choice, value = network.apply(weights, x)
+            action = choice.sample(act_key)
+            each = jax.random.split(step_key, self.copies)
+            out = jax.vmap(env.step, (0, 0, 0, None))(each, state, action, params)
+            after, state, reward = out[:3]
+            over = out[3] if len(out) == 5 else out[3] | out[4]
+            row = (x, action, choice.log_prob(action), value, reward, over, total + reward)
+            return (weights, after, state, jnp.where(over, 0.0, total + reward)), row
+
+        def update(carry: Any, key: Any) -> tuple[Any, Any]:
+            weights, memory, *world = carry
+            roll_key, learn_key = jax.random.split(key)
+            keys = jax.random.split(roll_key, self.horizon)
+            (_, *world), rows = jax.lax.scan(move, (weights, *world), keys)
+            batch = self._batch(rows, network.apply(weights, world[0])[1])
+            done = (weights, memory)
+            for pass_key in jax.random.split(learn_key, self.epochs):
+                done = self._pass(network, adam, done, batch, pass_key)
+            over, total = rows[5], rows[6]
+            ended = jnp.sum(over)
+            mean = jnp.sum(jnp.where(over, total, 0.0)) / jnp.maximum(ended, 1)
+            return (*done, *world), {"episode_return": mean, "episodes": ended}
+
+        return jax.lax.scan(update, carry, jax.random.split(key, self.updates))[1]
+
+    def _batch(self, rows: Any, last: Any) -> Any:
+        x, action, likely, value, reward, over, _ = rows
+
+        def back(later: Any, row: Any) -> tuple[Any, Any]:
+            gain, next_value = later
+            reward, value, over = row
+            on = jnp.where(over, 0.0, 1.0)
+            error = reward + 0.99 * next_value * on - value
+            gain = error + 0.99 * 0.95 * on * gain
+            return (gain, value), gain
+
+        start = (jnp.zeros_like(last), last)
+        gain = jax.lax.scan(back, start, (reward, value, over), reverse=True)[1]
+        batch = (x, action, likely, value, gain, gain + value)
+        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), batch)
+
+    def _pass(self, network: Any, adam: Any, done: Any, batch: Any, key: Any) -> Any:
+        def loss(weights: Any, part: Any) -> Any:
+            x, action, likely, old, gain, target = part
+            choice, value = network.apply(weights, x)
+            gain = (gain - jnp.mean(gain)) / (jnp.std(gain) + 1e-8)
+            ratio = jnp.exp(choice.log_prob(action) - likely)
+            climb = jnp.minimum(ratio * gain, jnp.clip(ratio, 0.8, 1.2) * gain)
+            near = old + jnp.clip(value - old, -0.2, 0.2)
+            error = jnp.maximum((value - target) ** 2, (near - target) ** 2)
+            return 0.25 * jnp.mean(error) - jnp.mean(climb) - 0.01 * jnp.mean(choice.entropy())
+
+        def step(done: Any, part: Any) -> tuple[Any, None]:
+            weights, memory = done
+            slope = jax.grad(loss)(weights, part)
+            move, memory = adam.update(slope, memory)
+            return (optax.apply_updates(weights, move), memory), None
+
+        order = jax.random.permutation(key, self.copies * self.horizon)
+        parts = jax.tree.map(lambda a: a[order].reshape(self.parts, -1, *a.shape[1:]), batch)
+        return jax.lax.scan(step, done, parts)[0]

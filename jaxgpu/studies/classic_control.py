@@ -1,0 +1,184 @@
+"""The score table of classic control: every learner against published results."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgpu import rl
+from jaxgpu.evolution.single import SNES
+from jaxgpu.report import Report, Table, figure
+from jaxgpu.rl.sweep import sweep
+from jaxgpu.run import Run
+
+PARTS, EPISODES = 10, 100  # measurements of a training; episodes of each
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the study."""
+
+    seeds: int = 8
+    """Trainings of each row, all in one program."""
+    share: float = 1.0
+    """Of each row's steps of environments."""
+    only: str = ""
+    """Part of the names of the rows that are run, `pendulum` or `PPO`; all if empty."""
+    seed: int = 0
+    """Of the first training."""
+
+    def __post_init__(self):
+        if self.seeds < 3:
+            raise ValueError(f"seeds: {self.seeds}; must be at least 3, for an interval")
+        if not 0.01 <= self.share <= 100:
+            raise ValueError(f"share: {self.share}; must be from 0.01 to 100")
+        if not chosen(self.only):
+            names = ", ".join(row.name for row in ROWS)
+            raise ValueError(f"only: no row has {self.only!r} in its name; the rows are {names}")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A task, a learner, and what is asked of it."""
+
+    task: str
+    learner: Any
+    steps: int  # of environments, about
+    limit: int  # steps of an episode
+    bar: float  # for the median over the seeds
+    published: str
+
+    @property
+    def name(self) -> str:
+        """Task and learner."""
+        return f"{self.task}, {type(self.learner).__name__}"
+
+    def every(self, share: float) -> int:
+        """Updates before each measurement."""
+        return max(1, round(share * self.steps / self.learner.steps_per_update / PARTS))
+
+
+PUSH = rl.PPO(2.5e-3, copies=16, epochs=6, minibatches=4)
+ROWS = (
+    Row("cartpole", PUSH, 100_000, 500, 495, "500 at 100k, zoo PPO"),
+    Row("cartpole", rl.PQN(2e-3, horizon=32), 200_000, 500, 480, "500 at 50k, zoo DQN"),
+    Row("cartpole", rl.ES(), 640_000, 500, 495, "none"),
+    Row(
+        *("acrobot", rl.PPO(copies=16, minibatches=4), 300_000, 500, -85),
+        published="-73.5 at 1M, zoo PPO",
+    ),
+    Row(
+        "pendulum",
+        rl.PPO(1e-3, 0.95, copies=16, horizon=256, epochs=10, minibatches=32, level=True),
+        *(200_000, 200, -180),
+        published="-172 at 100k, zoo PPO with gSDE",
+    ),
+    Row(
+        *("pendulum", rl.SAC(3e-3, 0.98, 0.01, copies=8, horizon=2, gradients=8), 20_000, 200),
+        *(-165, "-157 at 20k, zoo SAC"),
+    ),
+    Row("mountain-car", rl.PQN(), 500_000, 200, -120, "-101 at 120k, zoo DQN"),
+    Row(
+        *("mountain-car-continuous", rl.ES(SNES(32), limit=999), 1_900_000, 999, 90),
+        published="94.7 at 50k, zoo SAC",
+    ),
+)
+
+
+def chosen(only: str) -> list[Row]:
+    """The rows with `only` in their names."""
+    return [row for row in ROWS if only.lower() in row.name.lower()]
+
+
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Train every row, and hold its returns beside the published ones."""
+    rows = chosen(options.only)
+    runs = {row.name: train(row, options, out, resume) for row in rows}
+    ends = {row.name: runs[row.name].history[-1] for row in rows}
+    met = sum(np.median(ends[row.name]) >= row.bar for row in rows)
+    return Report(
+        "Classic control",
+        f"Mean returns of {EPISODES} episodes without noise, medians of {options.seeds} seeds: "
+        f"{met} of {len(rows)} rows are at or above what was asked of them.",
+        figures=[
+            figure(
+                curves(rows, runs, options),
+                "Returns along the training: median of the seeds, and the best and worst of them. "
+                "Dotted: what was asked for.",
+            )
+        ],
+        tables=[table(rows, ends, options)],
+        findings=FINDINGS,
+        citations=CITATIONS,
+        timing={name: run.timing for name, run in runs.items()},
+        seed=options.seed,
+    )
+
+
+def train(row: Row, options: Options, out: Path, resume: bool) -> Run:
+    """All seeds of a row; the history is their mean returns, [PARTS, seeds]."""
+    env = rl.make(row.task)
+
+    def measure(state: Any) -> jax.Array:
+        policy = row.learner.policy(env, state)
+        return rl.evaluate(env, policy, jax.random.key(7), EPISODES, row.limit).total.mean()
+
+    keys = jax.random.split(jax.random.key(options.seed), options.seeds)
+    folder = out / row.name.replace(", ", "-").lower()
+    every = row.every(options.share)
+    return sweep(env, row.learner, keys, PARTS, every, measure, folder, resume)
+
+
+def table(rows: list[Row], ends: dict[str, np.ndarray], options: Options) -> Table:
+    """The ends of all trainings."""
+
+    def line(row: Row) -> list:
+        x = ends[row.name].astype(np.float32)
+        middle = rl.interquartile_mean(x, jax.random.key(0))
+        steps = PARTS * row.every(options.share) * row.learner.steps_per_update
+        spread = [float(np.median(x)), *middle, float(x.min())]
+        held = "yes" if np.median(x) >= row.bar else "no"
+        return [row.name, steps, *spread, row.bar, held, row.published]
+
+    head = ["task, learner", "steps a seed", "median", "middle mean", "low", "high", "worst"]
+    return Table("Returns", [*head, "asked", "met", "published"], [line(row) for row in rows], 4)
+
+
+def curves(rows: list[Row], runs: dict[str, Run], options: Options) -> Any:
+    """A panel a row."""
+    import matplotlib.pyplot as plt
+
+    columns = min(4, len(rows))
+    deep = -(-len(rows) // columns)
+    size = (2.6 * columns, 2.1 * deep)
+    drawing, axes = plt.subplots(
+        deep, columns, figsize=size, squeeze=False, constrained_layout=True
+    )
+    for panel, row in zip(axes.flat, rows):
+        x, y = np.arange(1, PARTS + 1) * row.every(options.share), runs[row.name].history
+        x = x * row.learner.steps_per_update / 1e3
+        panel.fill_between(x, y.min(1), y.max(1), color="#1f6fb4", alpha=0.2, lw=0)
+        panel.plot(x, np.median(y, 1), color="#1f6fb4", lw=1.4)
+        panel.axhline(row.bar, color="k", lw=0.7, ls=":")
+        panel.set_title(row.name, fontsize=8)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize=7)
+    for panel in axes.flat[len(rows) :]:
+        panel.set_visible(False)
+    drawing.supxlabel("thousand steps of environments", fontsize=8)
+    return drawing
+
+
+FINDINGS = [
+    "What was asked lies near the results of Stable-Baselines3's zoo, one training each, some of "
+    "them with state-dependent exploration, which is not used here.",
+    "Tasks give the states and rewards of gymnasium 1.4.0; their mean returns are comparable.",
+]
+
+CITATIONS = [
+    "Raffin (2020), RL Baselines3 Zoo: the published results",
+    "Towers et al. (2024), arXiv:2407.17032: gymnasium",
+    "Agarwal et al. (2021), arXiv:2108.13264: interquartile means",
+]

@@ -1,0 +1,48 @@
+"""The study `classic-control`: its rows at a hundredth of their steps, its table, its options."""
+
+import numpy as np
+import pytest
+
+from jaxgpu import report
+from jaxgpu.studies import classic_control
+from jaxgpu.studies.classic_control import PARTS, ROWS, Options, chosen, table
+
+
+@pytest.mark.slow
+def test_a_row_is_trained_drawn_and_held_to_its_bar(tmp_path):
+    """CartPole by PPO at a third of its steps, where it balances for a while."""
+    options = Options(seeds=3, share=0.3, only="cartpole, PPO")
+    found = classic_control.study(options, tmp_path, False)
+    (row,) = found.tables[0].rows
+    assert row[0] == "cartpole, PPO" and 2e4 < row[1] < 4e4 and row[2] > 100
+    assert found.lead.endswith("1 of 1 rows are at or above what was asked of them.") == (
+        row[8] == "yes"
+    )
+    report.save(tmp_path, "classic-control", options, found)
+    assert report.write(tmp_path).read_text().count("<img") == 1
+
+
+def test_the_table_says_what_was_met():
+    rows = chosen("pendulum")
+    ends = {row.name: row.bar + np.array([-9.0, 0.0, 1.0, 2.0]) for row in rows}
+    ends[rows[0].name] -= 1.5
+    met = [line[8] for line in table(rows, ends, Options()).rows]
+    assert met == ["no", "yes"]
+    worst = [line[6] for line in table(rows, ends, Options()).rows]
+    assert worst == [rows[0].bar - 10.5, rows[1].bar - 9]
+
+
+def test_every_row_gets_its_steps():
+    for row in ROWS:
+        steps = PARTS * row.every(1.0) * row.learner.steps_per_update
+        assert abs(steps - row.steps) < 0.1 * row.steps, row.name
+
+
+def test_options_that_cannot_be_met_are_refused():
+    for wrong, match in (
+        ({"seeds": 2}, "seeds: 2; must be at least 3"),
+        ({"share": 0.0}, "share: 0.0; must be from 0.01"),
+        ({"only": "chess"}, "only: no row has 'chess' in its name; the rows are cartpole, PPO"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            Options(**wrong)
