@@ -71,7 +71,15 @@ ROWS = (
     ),
     Row(
         "pendulum",
-        rl.PPO(1e-3, 0.95, copies=16, horizon=256, epochs=10, minibatches=32, level=True),
+        rl.PPO(
+            *(1e-3, 0.95, 0.9),
+            entropy=0.005,
+            copies=16,
+            horizon=256,
+            epochs=10,
+            minibatches=32,
+            level=True,
+        ),
         *(200_000, 200, -180),
         published="-172 at 100k, zoo PPO with gSDE",
     ),
