@@ -12,6 +12,8 @@ from jax import Array
 from jaxgpu.physics.continuum.tensor import Mat, inner, scale, shift, symmetric, trace
 from jaxgpu.pytree import pytree
 
+_SPRAY = 1e3  # J of a drop that flies alone: it keeps its rate of expansion, which means nothing
+
 
 @pytree
 class Liquid:
@@ -94,11 +96,13 @@ class HerschelBulkley:
 
 
 def _flow(law, volume: Array, gradient: Mat, dt, viscosity) -> tuple[Array, Mat]:
-    volume = volume * (1 + dt * trace(gradient))
+    volume = jnp.minimum(volume * (1 + dt * trace(gradient)), _SPRAY)
     p = law.bulk_modulus / law.exponent * (volume**-law.exponent - 1)
+    # liquid that has parted fills a part of its volume; the rest bears no shear
+    filled = jnp.where(p < -law.tension, jnp.minimum(volume, 1), volume)
     p = jnp.maximum(p, -law.tension)
     rate = symmetric(gradient)
     flow = shift(rate, -trace(gradient) / 3)
     # 2 D : D, of which the root is the shear rate; the floor keeps the root's slope finite
     shear = jnp.sqrt(jnp.maximum(2 * inner(rate, rate), jnp.finfo(p.dtype).tiny))
-    return volume, shift(scale(2 * viscosity(shear) * volume, flow), -p * volume)
+    return volume, shift(scale(2 * viscosity(shear) * filled, flow), -p * volume)

@@ -29,8 +29,8 @@ def places(particles):
 def test_a_glass_held_still_keeps_its_layers():
     state, _ = start(KEY)
     states, seen = whole(state, jnp.zeros((ENV.horizon, 3)))
-    # the liquids give way by rho g h / K = 1 %: the milk's mean place moves by less than 1 mm of
-    # the 97 that the water could fall
+    # the liquids give way by rho g h / K = 1 %: their mean places move by less than 1 mm of
+    # the 91 that the water could fall
     assert abs(float(jnp.sum(seen["reward"]))) < 0.02
     assert not seen["success"].any()
     milk, water = (places(b) for b in jax.tree.map(lambda a: a[-1], states).matter.bodies)
@@ -57,9 +57,11 @@ def test_loss_reward_and_success_are_those_of_the_positions():
         pairs = zip(at.matter.bodies, state.matter.bodies)
         (milk, milk_left), (water, water_left) = (slots(b, c) for b, c in pairs)
         fall = np.where(milk_left, np.abs(milk - milk0).sum(0), milk0[1] - 0.04)
-        loss = np.where(water_left, np.abs(water[1] - 0.04), 0).mean() + 2 * fall.mean()
+        loss = np.where(water_left, np.abs(water[1] - 0.04), 0).mean() + fall.mean()
         np.testing.assert_allclose(seen["loss"][frame], loss, rtol=1e-4)
-        np.testing.assert_allclose(seen["reward"][frame], (1 - loss / bottom) / 50, atol=1e-5)
+        np.testing.assert_allclose(
+            seen["reward"][frame], (1 - loss / bottom) / ENV.horizon, atol=1e-5
+        )
         turn, x = float(at.matter.tools[0].turn[0]), np.asarray(at.matter.tools[0].x, float)
         np.testing.assert_allclose(turn, -0.9 * 4.0 * 0.02 * (frame + 1), rtol=1e-4)
         np.testing.assert_allclose(x, [0.105 + 0.03 * 0.02 * (frame + 1), 0.135], rtol=1e-4)
@@ -75,13 +77,25 @@ def test_loss_reward_and_success_are_those_of_the_positions():
     np.testing.assert_allclose(first[0], milk0[0, 0] / 0.288, rtol=1e-5)
 
 
+@pytest.mark.slow
+def test_a_plan_made_by_hand_pours_from_every_seed():
+    """Tilt by 86 degrees in 0.4 s, wait for 0.45 s and turn back: what planners have to beat."""
+    t = (jnp.arange(float(ENV.horizon)) + 0.5) * 0.02
+    turn = jnp.where(t < 0.4, -3.75, jnp.where(t < 0.85, 0, jnp.where(t < 1.25, 3.75, 0)))
+    actions = jnp.stack([0 * t, 0 * t, turn / 4], 1)
+    for seed in range(5):
+        _, seen = whole(start(jax.random.key(seed))[0], actions)
+        assert seen["success"][-1] and jnp.sum(seen["reward"]) > 0.25, seed
+
+
 def test_success_is_seen_where_it_is():
     """Water moved to the sink by hand, or taken away; milk left in the glass."""
     state, _ = start(KEY)
     milk, water = state.matter.bodies
     fallen = dataclasses.replace(water, x=(water.x[0], 0 * water.x[1] + 0.04))
     gone = dataclasses.replace(water, m=0 * water.m)
-    cases = ((milk, fallen, True), (milk, gone, True), (fallen, milk, False), (milk, water, False))
+    spilt = dataclasses.replace(milk, x=(milk.x[0], 0 * milk.x[1] + 0.04))
+    cases = ((milk, fallen, True), (milk, gone, True), (spilt, gone, False), (milk, water, False))
     for *bodies, won in cases:
         at = dataclasses.replace(state.matter, bodies=tuple(bodies))
         assert ENV.goal.success(at, state.memory) == won

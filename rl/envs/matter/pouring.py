@@ -1,17 +1,13 @@
 """Pouring: tilt a glass so that the water on top runs out and the milk below stays.
 
 After FluidLab's task of the name (Xian et al. 2023, arXiv:2303.02346): l = mean of (y - h) of the
-water + 2 mean 1-norm of (x - x_0) of the milk, in metres; liquid below h is taken away, x_0 is
-where the milk began; water taken away counts 0 and milk its fall. Departures: SI units and
-materials; velocities of the glass in its plane (x, y, turn) in place of six of which training
-frees one; the milk weighs 2 and the water 1 in place of 1 and 0.2, since this glass is low over the
-sink: with 0.2 holding still would be best, and with equal weights pouring out all; no pull towards
-the best particle. The small form is in a plane.
-"""
+water + mean 1-norm of (x - x_0) of the milk, in metres; liquid below h is taken away, x_0 is
+where"""
 
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxgpu.physics.continuum import (
@@ -34,7 +30,9 @@ from jaxgpu.rl.envs.matter.task import Matter, mean
 from jaxgpu.rl.envs.matter.vessels import glass
 
 SOUND = 8.0  # m/s: the liquids run at up to 1.5 m/s; pressure is linear, so stiffness stays
-WATER, MILK = 1000.0, 1030.0  # kg/m^3
+WATER, MILK = 1000.0, 1290.0  # kg/m^3
+THICK = 20.0  # Pa s, of milk boiled down to caramel
+DEPTHS = 0.021, 0.03  # m, of milk and water
 HEIGHT = 0.04  # m
 
 
@@ -44,7 +42,7 @@ class Pour:
 
     height: Array | float  # [] below which liquid is taken away, m
     half: Any  # [D] of the inside of the glass, m
-    milk: Array | float = 2.0  # [] weight of the milk
+    milk: Array | float = 1.0  # [] weight of the milk
 
     def remember(self, state: State) -> Any:
         """Where the milk began, and which slots milk and water filled."""
@@ -52,7 +50,7 @@ class Pour:
         return milk.x, milk.m > 0, water.m > 0
 
     def loss(self, state: State, memory: Any) -> Array:
-        """Mean of abs(y - h) of the water + 2 mean 1-norm of x - x_0 of the milk, m."""
+        """Mean of abs(y - h) of the water + mean 1-norm of x - x_0 of the milk, m."""
         (milk, water), (x, of_milk, of_water) = state.bodies, memory
         zero = jnp.zeros_like(milk.m)
         away = sum((jnp.abs(a - b) for a, b in zip(milk.x, x)), zero)
@@ -76,22 +74,21 @@ class Pour:
 
 @register("matter/pouring")
 def pouring(size: str = "small", **parameters: Any) -> Matter:
-    """Pour the water off the milk; `size` is "small" (in the plane, 1 s) or "full" (2 s)."""
-    d, cells, frames, substeps = {"small": (2, 48, 50, 64), "full": (3, 96, 100, 128)}[size]
+    """Pour the water off the milk in 1.5 s; `size` is "small" (in the plane) or "full"."""
+    d, cells, frames, substeps = {"small": (2, 48, 75, 80), "full": (3, 96, 75, 300)}[size]
     dx = 0.288 / cells
     radius, half = 0.039, 0.042
     middle = (0.105, 0.135, 0.072)[:d]
     shape = glass(d, half, radius, 0.018)
     box = (cells, cells * 7 // 8, cells // 2)[:d]
     grid = Grid(dx, box)
-    layer = 0.03  # m, of each liquid
     bottom = middle[1] - half
-    fill = lambda low: _filled(d, middle, radius, low, low + layer, dx / 2)
-    liquid = lambda density: Liquid(density * SOUND**2, exponent=1.0)
+    fill = lambda low, deep: _filled(d, middle, radius, low, low + deep, dx / 2)
+    liquid = lambda density, viscosity: Liquid(density * SOUND**2, viscosity, exponent=1.0)
     volume = (dx / 2) ** d
     bodies = (
-        Body(fill(bottom), liquid(MILK), volume, MILK),
-        Body(fill(bottom + layer), liquid(WATER), volume, WATER),
+        Body(fill(bottom, DEPTHS[0]), liquid(MILK, THICK), volume, MILK),
+        Body(fill(bottom + DEPTHS[0], DEPTHS[1]), liquid(WATER, 0.0), volume, WATER),
     )
     tool = Collider(shape, middle)
     dt = 0.02 / substeps
@@ -104,11 +101,17 @@ def pouring(size: str = "small", **parameters: Any) -> Matter:
         scene,
         goal,
         speed=(0.1, 0.1, 4.0),
-        tilt=(0.0, 0.0, -0.4),
+        tilt=_tilted(frames),
         horizon=frames,
         substeps=substeps,
         **parameters,
     )
+
+
+def _tilted(frames: int) -> np.ndarray:
+    """Actions [T, 3] that tilt by 71 degrees and turn back, which pours a part of the water."""
+    turn = -0.65 * np.sin(2 * np.pi * (np.arange(frames) + 0.5) / frames)
+    return np.stack([0 * turn, 0 * turn, turn], 1).astype(np.float32)
 
 
 def _filled(d: int, middle: Any, radius: float, low: float, high: float, spacing: float) -> Array:

@@ -43,7 +43,7 @@ class Matter:
     scene: Scene  # with dt; the first collider is the tool
     goal: Any  # remember(state) -> memory, loss(state, memory) -> [], success(...) -> bool
     speed: Any  # [A] velocity of the tool at action 1, m/s or rad/s
-    tilt: Any = 0.0  # [A] action, the same at every frame, from which planning starts
+    tilt: Any = 0.0  # [A] or [T, A] actions from which planning starts
     jitter: Array | float = 0.1  # [] of the particles at the start, in their spacing
     horizon: int = static(default=50)  # frames
     substeps: int = static(default=100)  # steps in a frame

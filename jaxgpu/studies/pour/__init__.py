@@ -1,0 +1,132 @@
+"""Pouring water off milk: a glass led by gradients through the liquids, beside CEM."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.report import Figure, Report, Table, figure
+from jaxgpu.rl.envs.matter.task import Matter, State
+from jaxgpu.rl.plan import cost
+from jaxgpu.run import Run
+from jaxgpu.studies.pour import pictures, races
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much is spent."""
+
+    calls: int = 64
+    """Episodes that each planner simulates, a multiple of 8."""
+    seeds: int = 3
+    """Runs of each planner, from particles placed at random."""
+    planners: int = 4
+    """How many: Adam and CEM at 2, then Adam on a growing window, then MPPI."""
+    size: str = "small"
+    """Of the task: small is a plane, full is space."""
+    seed: int = 0
+    """Of the first of them."""
+
+    def __post_init__(self):
+        if self.calls < 8 or self.calls % races.POPULATION:
+            raise ValueError(f"calls: {self.calls}; must be a multiple of {races.POPULATION}")
+        if self.seeds < 1 or not 2 <= self.planners <= 4:
+            given = f"seeds: {self.seeds}, planners: {self.planners}"
+            raise ValueError(f"{given}; must be at least 1, and 2 to 4")
+        if self.size not in ("small", "full"):
+            raise ValueError(f"size: {self.size!r}; must be small or full")
+
+
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Plan with every planner, score their plans, and show the first seed's."""
+    env = races.task(options.size)
+    states = races.begun(env, options.seeds, options.seed)
+    names = races.NAMES[: options.planners]
+    runs = {
+        name: races.race(
+            env, name, states, options.calls, options.seed, out / name.replace(", ", "-"), resume
+        )
+        for name in names
+    }
+    scores = scored(env, states, runs)
+    middle = {name: float(np.median(score)) for name, score in scores.items()}
+    return Report(
+        "Pouring water off milk",
+        f"A glass of milk under water is led for {env.horizon * 0.02:g} s. After {options.calls} "
+        f"simulated episodes gradients through the liquids return {middle['Adam']:.3f}, CEM "
+        f"{middle['CEM']:.3f} and holding still {middle['holding still']:.3f} (medians of "
+        f"{options.seeds}).",
+        figures=figures(env, states, runs, options.calls, scores["holding still"]),
+        tables=[table(scores, options.calls)],
+        findings=FINDINGS,
+        citations=CITATIONS,
+        timing={name: one.timing for name, one in runs.items()},
+        seed=options.seed,
+    )
+
+
+def figures(
+    env: Matter, states: State, runs: dict[str, Run], calls: int, still: np.ndarray
+) -> list[Figure]:
+    """The first seed's film before and after, and the curves of all seeds."""
+    best = {name: -runs[name].history["best"] for name in runs if "window" not in name}
+    spent = {name: calls // len(b) * np.arange(1, len(b) + 1) for name, b in best.items()}
+    first = jax.tree.map(lambda a: a[0], states)
+    plan = jnp.asarray(runs["Adam"].state.best.actions[0])
+    return [
+        pictures.film(
+            env,
+            first,
+            [env.guess(), plan],
+            "Before and after: the tilt that all planners begin with, and Adam's best plan.",
+        ),
+        figure(
+            pictures.curves(best, spent, float(np.median(still))),
+            "The best plan so far over simulated episodes; an episode with its gradient is "
+            "one too. Lines are medians, areas the range of the seeds.",
+        ),
+    ]
+
+
+def scored(env: Matter, states: State, runs: dict[str, Run]) -> dict[str, np.ndarray]:
+    """Return of each way to act, seed by seed; planners' best plans are played anew."""
+    shape = (*states.first.shape, env.horizon, len(env.leads))
+    noise = jax.random.uniform(jax.random.key(1), shape, minval=-1.0, maxval=1.0)
+    guess = jnp.broadcast_to(env.guess(), shape)
+    plans: dict[str, Any] = {"holding still": 0 * guess, "random": noise, "first guess": guess}
+    plans |= {name: run.state.best.actions for name, run in runs.items()}
+    play = lambda args: -cost(env, *args)
+    every = jax.jit(lambda actions: jax.lax.map(play, (states, actions)))
+    return {name: np.asarray(every(jnp.asarray(actions))) for name, actions in plans.items()}
+
+
+def table(scores: dict[str, np.ndarray], calls: int) -> Table:
+    """Returns, one line a way to act."""
+    rows = [
+        [name, float(np.median(r)), float(r.min()), float(r.max()), len(r)]
+        for name, r in scores.items()
+    ]
+    return Table(
+        f"Return of an episode after {calls} simulated ones",
+        ["", "median", "worst", "best", "seeds"],
+        rows,
+        digits=3,
+    )
+
+
+FINDINGS = [
+    "1 would be all water on the floor and all milk in place at once; 0 is no change.",
+    f"Gradients fade by {races.FADE} a frame: exact ones through a whole splash have norms that "
+    "say nothing of where to go.",
+    "The curves count episodes; one with its gradient takes longer, as the timing says.",
+]
+
+CITATIONS = [
+    "Xian et al. (2023), arXiv:2303.02346: FluidLab, the task",
+    "de Boer, Kroese, Mannor & Rubinstein (2005), doi:10.1007/s10479-005-5724-z: CEM",
+    "Kingma & Ba (2015), arXiv:1412.6980: Adam",
+    "Metz, Freeman, Schoenholz & Kachman (2021), arXiv:2111.05803: gradients of chaotic motion",
+]

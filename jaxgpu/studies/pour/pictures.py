@@ -1,0 +1,53 @@
+"""Films of the glass, and the curves of the planners."""
+
+import base64
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics.continuum.render import gif
+from jaxgpu.report import Figure
+from jaxgpu.rl.envs.matter.task import Matter, State
+from jaxgpu.rl.envs.matter.view import view
+from jaxgpu.rl.plan import play
+
+COLOURS = {
+    "Adam": "#c8553d",
+    "CEM": "#1b2a41",
+    "MPPI": "#d9a441",
+    "Adam, growing window": "#5b8e7d",
+}
+
+
+def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
+    """Episodes of several plans side by side, every other frame of them."""
+
+    def shown(actions: Array) -> Array:
+        states, _ = play(env, state, actions)
+        some = jax.tree.map(lambda a: a[::2], states.matter)
+        return jax.lax.map(lambda matter: view(env, matter, 320, 240), some)
+
+    draw = jax.jit(shown)
+    images = np.concatenate([np.asarray(draw(actions)) for actions in plans], axis=2)
+    data = gif(images, seconds=0.08)
+    return Figure(caption, "image/gif", base64.b64encode(data).decode())
+
+
+def curves(returns: dict[str, np.ndarray], spent: dict[str, np.ndarray], still: float) -> Any:
+    """Best return so far over simulated episodes: medians and the range of the seeds."""
+    import matplotlib.pyplot as plt
+
+    drawing, axes = plt.subplots(figsize=(7.2, 4))
+    for name, best in returns.items():
+        axes.plot(spent[name], np.median(best, 1), color=COLOURS[name], lw=1.8, label=name)
+        axes.fill_between(
+            spent[name], best.min(1), best.max(1), color=COLOURS[name], alpha=0.15, lw=0
+        )
+    axes.axhline(still, color="0.5", lw=0.8, ls="--", label="holding still")
+    axes.set_xlabel("episodes simulated")
+    axes.set_ylabel("return of the best plan so far")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    return drawing
