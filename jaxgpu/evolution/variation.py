@@ -8,7 +8,7 @@ the mutation rate is, divided by the rate, the uniform number that the mutation 
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from jaxgpu.evolution.problem import Box
 from jaxgpu.pytree import pytree
@@ -27,6 +27,8 @@ class Variation:
 def children(key: Array, spec: Variation, a: Array, b: Array, box: Box) -> Array:
     """Two children of each pair of parents, crossed and mutated. [P, D], [P, D] -> [2 P, D]."""
     k_cross, k_mutate = jax.random.split(key)
+    # the gather of the parents must not be fused in: the loops would no longer be vectors
+    a, b = lax.optimization_barrier((a, b))
     c, d = sbx(k_cross, a, b, box, spec.eta_crossover, spec.crossover)
     x = jnp.concatenate([c, d])
     return polynomial_mutation(k_mutate, x, box, spec.eta_mutation, spec.mutation / x.shape[1])
