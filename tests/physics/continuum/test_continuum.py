@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import check, check_state
+from continuum_run import forward
 
 from jaxgpu.physics.continuum import (
     Body,
@@ -33,11 +34,6 @@ MATERIALS = [
     VonMises(2e4, yield_stress=50.0), DruckerPrager(2e4), Snow(2e4),
 ]  # fmt: skip
 OFTEN = (Liquid, NeoHookean, DruckerPrager)  # the others in the slow tier
-named = pytest.mark.parametrize(
-    "material",
-    [m if isinstance(m, OFTEN) else pytest.param(m, marks=pytest.mark.slow) for m in MATERIALS],
-    ids=lambda m: type(m).__name__,
-)
 
 
 def scene(material, d=2, dtype=jnp.float32, v=0.0, gravity=True, n=12, centre=0.5):
@@ -47,11 +43,6 @@ def scene(material, d=2, dtype=jnp.float32, v=0.0, gravity=True, n=12, centre=0.
     body = Body(x.astype(dtype), material, (dx / 2) ** d, v=v)
     down = (0.0, -9.81, 0.0)[:d] if gravity else ()
     return prepare(Scene((body,), Grid(dx, (n,) * d), down))
-
-
-@jax.jit
-def forward(scene, state, steps):
-    return jax.lax.fori_loop(0, steps, lambda _, s: step(scene, s), state)
 
 
 def with_flow(run, gradient):
@@ -80,9 +71,12 @@ def angular_momentum(state, dx):
     return orbital + (m * dx**2 / 4 * (c[1, 0] - c[0, 1])).sum()
 
 
-@pytest.mark.parametrize(
-    "material, d", [(m, 2) for m in MATERIALS] + [(MATERIALS[0], 3), (MATERIALS[5], 3)]
-)
+FALLING = [(m, 2) if isinstance(m, OFTEN) else pytest.param(m, 2, marks=pytest.mark.slow)
+           for m in MATERIALS]  # fmt: skip
+FALLING += [(MATERIALS[0], 3), pytest.param(MATERIALS[5], 3, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("material, d", FALLING)
 def test_falls_freely_and_loses_nothing(material, d):
     run = scene(material, d, centre=0.7)
     steps = int(0.05 / float(run.dt))
@@ -132,7 +126,11 @@ def test_an_affine_flow_is_reproduced_exactly(x64, d):
             np.testing.assert_allclose(end.bodies[0].C[i][j][full], a[i, j], rtol=1e-9)
 
 
-@named
+@pytest.mark.parametrize(
+    "material",
+    [m if type(m) is Liquid else pytest.param(m, marks=pytest.mark.slow) for m in MATERIALS],
+    ids=lambda m: type(m).__name__,
+)
 def test_does_not_depend_on_where_how_fast_and_in_which_unit(x64, material):
     """Galilean, translation, quarter-turn and scale invariance of a bouncing-free deformation."""
     stretch = np.array([[0.5, 0.8], [-0.3, -0.9]])

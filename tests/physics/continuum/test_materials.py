@@ -107,6 +107,18 @@ def test_liquid_parts_at_its_tension_limit(x64):
         np.testing.assert_allclose(tau, limit * 1.15 * np.eye(3))  # Kirchhoff: times J
 
 
+def test_parted_liquid_bears_shear_by_its_own_volume(x64):
+    rate = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    for volume in (0.99, 1.0, 3.0, 900.0):
+        tau = array(Liquid(1e5, 5.0).stress(jnp.asarray(volume), mat(rate), 0.1)[1])
+        np.testing.assert_allclose(tau[0, 1], 5.0 * 2.0 * min(volume, 1), rtol=1e-12)
+    lone = mat(np.eye(3) * 50.0)  # a drop alone keeps its rate: 6 times as large every step
+    volume = jnp.ones(())
+    for _ in range(500):
+        volume, tau = Liquid(1e5, 5.0).stress(volume, lone, 0.1)
+    assert np.isfinite(volume) and not array(tau).any()
+
+
 @pytest.mark.parametrize("index", [0.6, 1.0, 1.4])
 def test_herschel_bulkley_flow_curve(x64, index):
     law = HerschelBulkley(1e5, 12.0, 2.0, index, growth=1e4)
@@ -231,7 +243,14 @@ def test_stress_does_not_depend_on_the_observer(x64, law, d):
         np.testing.assert_allclose(array(tau_turned), q @ array(tau) @ q.T, atol=1e-9 * E)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
+OFTEN = (Liquid, NeoHookean, DruckerPrager)  # the others in the slow tier
+
+
+@pytest.mark.parametrize(
+    "law",
+    [m if isinstance(m, OFTEN) else pytest.param(m, marks=pytest.mark.slow) for m in LAWS],
+    ids=lambda law: type(law).__name__,
+)
 def test_every_parameter_has_its_derivative(x64, law):
     # a fast compression with shear: every branch but separation is active
     rate = mat([[-0.6, 0.9], [0.2, -0.5]])

@@ -73,7 +73,9 @@ def test_viscosity_is_that_of_the_liquid_at_every_time_step():
     np.testing.assert_allclose(rates, rates[0], rtol=0.01)
 
 
-@pytest.mark.parametrize("angle, mu", [(0.5, 0.3), (0.5, 0.1), (0.35, 0.6)])
+@pytest.mark.parametrize(
+    "angle, mu", [(0.5, 0.3), pytest.param(0.5, 0.1, marks=pytest.mark.slow), (0.35, 0.6)]
+)
 def test_a_block_slides_as_coulomb_says(angle, mu):
     dx = 1 / 16
     x = lattice((0.5, 0.25), (1.25, 0.5), dx / 2)
