@@ -20,6 +20,7 @@ demo: $(READY)
 	$(BIN)/jaxgpu run pareto-fronts --out $(OUT)/pareto-fronts --resume
 	$(BIN)/jaxgpu run cluster-tracers --stars 128 --tracers 640 --seeds 1 --time 12 --out $(OUT)/cluster-tracers --resume
 	$(BIN)/jaxgpu run surgical-reach --steps 200000 --seeds 3 --out $(OUT)/surgical-reach --resume
+	$(BIN)/jaxgpu run pour --calls 16 --seeds 1 --planners 2 --out $(OUT)/pour --resume
 	@echo "The report is here:"
 	@$(BIN)/jaxgpu report $(OUT)
 

@@ -189,4 +189,4 @@ def corrected(spec: Hermite, old: Population, f: Array, now: Array) -> tuple[Pop
     free = below == 0  # no force at all: the longest step
     wanted = jnp.sqrt(spec.eta * (a * s + j * j) / jnp.where(free, 1, below))
     dt, low = next_step(spec, old.dt, jnp.where(free, jnp.inf, wanted), now)
-    return Population(jnp.concatenate([x, v]), f, jnp.maximum(old.t, now), dt), low
+    return Population(jnp.concatenate([x, v]), f, jnp.full_like(old.t, now), dt), low

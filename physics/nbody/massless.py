@@ -93,7 +93,7 @@ def corrected(spec: Hermite, old: Massless, f: Array, now: Array) -> tuple[Massl
     )
     error = jnp.where(known[0], size(h**4 * alpha / 30), jnp.inf)
     dt, low = next_step(spec, old.dt, _wanted(spec, f, s, h[0], error), now)
-    time = jnp.maximum(old.t, now)
+    time = jnp.full_like(old.t, now)
     return Massless(jnp.concatenate([x, v]), f, s, old.a, h[0], time, dt, old.host), low
 
 

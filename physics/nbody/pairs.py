@@ -7,8 +7,8 @@ which XLA's CPU backend stops vectorising the loop (0.6e9 pairs a second and cor
 
 A pair of `pull` is 38 operations, a division and a square root; of its sources it reads 56 bytes,
 from cache, and nothing is written but the six sums. A core of an AMD EPYC (Zen 4, 3.66 GHz) does
-1.1e9 divisions with a root a second and nothing else; the whole pair, in float64, 1.02e9, 1.05
-times a C loop with AVX-512 intrinsics (`benchmarks/pair_kernel.py`).
+1.06e9 divisions with a root a second and nothing else; the whole pair, in float64, 0.98e9, 93 % of
+that and as many as a C loop with AVX-512 intrinsics (`benchmarks/pair_kernel.py`).
 
 A gradient costs one such pass for the targets and one for the sources: the rules below are written
 out, so no tape of N x K values is kept. For devices whose float64 is slow, see `hilo`.
