@@ -16,12 +16,12 @@ from jaxgpu.studies.pareto_fronts import pictures, races
 
 @pytest.mark.slow
 def test_the_volumes_are_those_of_pymoo_at_equal_evaluations(tmp_path):
-    options = pareto_fronts.Options()
+    options = pareto_fronts.Options(seeds=33)
     found = pareto_fronts.study(options, tmp_path, False)
     lines = {(row[0], row[1].split()[0]): row for row in found.tables[0].rows}
     for name in races.RACES:
         ours, theirs = lines[name, "jaxgpu"], lines[name, "pymoo"]
-        # medians of 11 seeds differ by chance by about half of the spread between the quartiles
+        # medians of 33 and of pymoo's 11 seeds differ by chance by a third of the quartiles' spread
         assert ours[2] > theirs[2] - 0.5 * max(theirs[4] - theirs[3], ours[4] - ours[3]), name
     report.save(tmp_path, "pareto-fronts", options, found)
     page = report.write(tmp_path).read_text()
