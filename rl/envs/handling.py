@@ -7,6 +7,8 @@ and within `skew` of the direction across it, holds it, and what is let go falls
 The origin is the arm's remote centre; `inverse.joints` gives the joints of the arm.
 """
 
+from abc import ABC, abstractmethod
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -37,7 +39,7 @@ class State:
 
 
 @pytree
-class Handling:
+class Handling(ABC):
     """0 a step in which the object is where it should be, -1 else; `shaping` pays for progress."""
 
     reach: Array | float = 0.01  # [] greatest step of the tip along each axis, m
@@ -90,21 +92,21 @@ class Handling:
         del state
         return tip, yaw
 
+    @abstractmethod
     def fallen(self, place: Array) -> Array:
         """Where an object let go at `place` comes to rest."""
-        raise NotImplementedError
 
+    @abstractmethod
     def handle(self, place: Array, turn: Array) -> tuple[Array, Array]:
         """Where an object is to be taken, [3] m, and the jaw's yaw across it there, rad."""
-        raise NotImplementedError
 
+    @abstractmethod
     def there(self, state: State) -> Array:
         """Whether the object is where it should be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
         """Capsules for a picture: starts, ends [K, 3], radii [K], m; which are the object, [K]."""
-        raise NotImplementedError
 
     def observe(self, state: State) -> Array:
         """Tip, jaw, ways to the handle and on to the goal, turns, whether closed and held."""
