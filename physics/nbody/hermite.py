@@ -5,18 +5,21 @@ Steps are powers of two (McMillan 1986), chosen by Aarseth's criterion (Aarseth 
 N-Body Simulations, eq. 2.13). Units in which G = 1.
 
 Stars are stepped to fourth order, massless bodies, which are targets only, to sixth (`massless`).
-A step of K due bodies costs N K pairs, and every block O(N + M) to find out who is due (`tiles`)
-and to predict the stars. `Hermite.pairing` regularises close pairs of stars; `Hermite.tide` lets
-the cluster fall through a galaxy, where it acts on stars, centres of pairs and massless bodies.
+A step of K due bodies costs N K pairs, and every block O(N + M / 128) to find out who is due
+(`tiles`, `ledger`) and to predict the stars. `Hermite.pairing` regularises close pairs of stars;
+`Hermite.tide` lets the cluster fall through a galaxy, where it acts on stars, centres of pairs and
+massless bodies.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import binaries, hosts, massless, pairing, pairs, sight, tiles
+from jaxgpu.physics.nbody import binaries, hosts, ledger, massless, pairing, pairs, sight, tiles
 from jaxgpu.physics.nbody.blocks import (
     Hermite,
     Population,
@@ -26,6 +29,7 @@ from jaxgpu.physics.nbody.blocks import (
     pull_and_snap,
     size,
 )
+from jaxgpu.physics.nbody.ledger import Layout, Ledger
 from jaxgpu.physics.nbody.massless import Massless
 from jaxgpu.physics.nbody.sight import Pull
 from jaxgpu.physics.nbody.slots import Slots, empty
@@ -72,9 +76,11 @@ def init(spec: Hermite, stars: Array, tracers: Array, origin: Origin | None = No
     if spec.pairing.slots > 0:
         now = jnp.ones((), stars.dtype)
         bodies, slots, refused = pairing.form_all(spec, bodies, slots, now)
-        near = partial(hosts.seen, spec, stars, bodies, slots, now)
+        them = partial(hosts.seen, spec, stars, bodies, slots, now)
         pull = _with(tide, sight.seen_by_tracers(spec, slots, stars, now))
-        swarm = hosts.advance(spec, swarm, swarm.t == now, pull, near)
+        near = hosts.near(spec, swarm)
+        move = hosts.move(spec, pull, them, jnp.any(near))
+        swarm = tiles.advance(swarm, near, move, spec.tile)[0]
     return State(bodies, swarm, slots, none, steps, none, refused, origin)
 
 
@@ -95,37 +101,49 @@ def points(spec: Hermite, state: State) -> Array:
 
 def step(spec: Hermite, state: State) -> State:
     """The state one interval later."""
-    start = lambda group: jnp.zeros_like(group.t)
+    start = lambda group: replace(group, t=jnp.zeros_like(group.t))
     slots = replace(state.slots, t=state.slots.t - 1, ready=state.slots.ready - 1)
-    stars = replace(state.stars, t=start(state.stars))
-    begin = replace(
-        state, stars=stars, tracers=replace(state.tracers, t=start(state.tracers)), slots=slots
-    )
+    swarm = start(state.tracers)
+    layout = ledger.Layout(swarm)
+    # the massless bodies are in the ledger meanwhile
+    nobody = jax.tree.map(lambda q: q[..., :0], swarm)
+    begin = replace(state, stars=start(state.stars), tracers=nobody, slots=slots)
 
-    def unfinished(carry: tuple[State, Array]) -> Array:
-        return carry[1] < 1
+    def unfinished(carry: tuple[State, Ledger, Array]) -> Array:
+        return carry[2] < 1
 
-    def block(carry: tuple[State, Array]) -> tuple[State, Array]:
-        state, _ = carry
-        due = [group.t + group.dt for group in (state.stars, state.tracers)]
-        now = jnp.minimum(jnp.min(due[0]), jnp.min(due[1], initial=jnp.inf))
-        return _block(spec, state, now, partial(spec.tide.on, path, now)), now
+    def block(carry: tuple[State, Ledger, Array]) -> tuple[State, Ledger, Array]:
+        state, book, _ = carry
+        now = jnp.min(state.stars.t + state.stars.dt)
+        now = jnp.minimum(now, jnp.min(book.soonest, initial=jnp.inf))
+        return *_block(spec, state, layout, book, partial(spec.tide.on, path, now), now), now
 
     path = spec.tide.path(state.origin, spec.interval)
-    end = lax.while_loop(unfinished, block, (begin, jnp.zeros((), state.steps.dtype)))[0]
-    return replace(end, origin=spec.tide.moved(path, state.origin))
+    book = ledger.opened(layout, swarm, (spec.tile, spec.bulk))
+    zero = jnp.zeros((), state.steps.dtype)
+    end, book, _ = lax.while_loop(unfinished, block, (begin, book, zero))
+    return replace(
+        end, tracers=layout.unpacked(book.rows), origin=spec.tide.moved(path, state.origin)
+    )
 
 
-def _block(spec: Hermite, state: State, now: Array, tide: pairing.Outside) -> State:
+def _block(
+    spec: Hermite,
+    state: State,
+    layout: Layout[Massless],
+    book: Ledger,
+    tide: pairing.Outside,
+    now: Array,
+) -> tuple[State, Ledger]:
     """Everybody who is due brought to `now`; what happens to stars depends on stars alone."""
-    stars, slots, tracers = state.stars, state.slots, state.tracers
+    stars, slots = state.stars, state.slots
     sources = lax.optimization_barrier(predicted(spec, stars, now))
-    due, late = stars.t + stars.dt == now, tracers.t + tracers.dt == now
+    due = stars.t + stars.dt == now
     plain = lambda some, x: pairs.pull(x, sources, spec.m, spec.softening) + tide(x)
     refused = jnp.int32(0)
     if spec.pairing.slots == 0:
         stars, low_s = _advanced(spec, stars, due, plain, sources, now)
-        tracers, low_t = _followed(spec, tracers, late, plain, now)
+        book, late, low_t = _followed(spec, layout, book, plain, None, now)
     else:
         slots = binaries.caught_up(spec, stars, slots, now)
         # a pair that is to be dissolved is brought to the next time at which stars are due
@@ -133,17 +151,16 @@ def _block(spec: Hermite, state: State, now: Array, tide: pairing.Outside) -> St
         on_tracers = _with(tide, sight.seen_by_tracers(spec, slots, sources, now))
         on_stars = _with(tide, sight.seen_by_stars(spec, slots, sources, due, now))
         stars, low_s = _advanced(spec, stars, due, on_stars, sources, now)
-        alone = late & (tracers.host == spec.m.shape[0])
-        tracers, low_t = _followed(spec, tracers, alone, on_tracers, now)
-        near = partial(hosts.seen, spec, sources, stars, slots, now)
-        tracers = hosts.advance(spec, tracers, late, on_tracers, near)
+        them = partial(hosts.seen, spec, sources, stars, slots, now)
+        book, late, low_t = _followed(spec, layout, book, on_tracers, them, now)
         stars, slots = pairing.dissolve(spec, stars, slots, now, tide)
         stars, slots, refused = pairing.form(spec, stars, slots, now)
-    count = jnp.stack([jnp.sum(who, dtype=jnp.int32) for who in (due, late)])
+    count = jnp.stack([jnp.sum(due, dtype=jnp.int32), late])
     steps = state.steps + count.astype(state.steps.dtype)
     floored, refused = state.floored + low_s + low_t, state.refused + refused
     blocks = state.blocks + 1
-    return State(stars, tracers, slots, blocks, steps, floored, refused, state.origin)
+    end = State(stars, state.tracers, slots, blocks, steps, floored, refused, state.origin)
+    return end, book
 
 
 def _with(tide: pairing.Outside, pull: Pull) -> Pull:
@@ -164,15 +181,33 @@ def _advanced(
 
 
 def _followed(
-    spec: Hermite, tracers: Massless, late: Array, pull: Pull, now: Array
-) -> tuple[Massless, Array]:
-    """Those massless bodies that are due brought to `now`, and how many steps were floored."""
+    spec: Hermite,
+    layout: Layout[Massless],
+    book: Ledger,
+    pull: Pull,
+    stars: Callable[[], hosts.Stars] | None,
+    now: Array,
+) -> tuple[Ledger, Array, Array]:
+    """Those massless bodies that are due brought to `now`, how many, and how many floored.
 
-    def move(some: Array, old: Massless) -> tuple[Massless, Array]:
+    stars: those that may be hosts; None where close encounters are softened.
+    """
+
+    def alone(some: Array, old: Massless) -> tuple[Massless, Array]:
         guess = lax.optimization_barrier(massless.predicted(spec, old, now))
-        return massless.corrected(spec, old, pull(some, guess), now)
+        new, low = massless.corrected(spec, old, pull(some, guess), now)
+        if stars is None:
+            return new, low
+        hosted = old.host < spec.m.shape[0]
+        keep = lambda old, new: jnp.where(hosted, old, new)
+        return jax.tree.map(keep, old, new), low & ~hosted
 
-    return tiles.advance(tracers, late, move, spec.tile, spec.bulk)
+    if book.soonest.size == 0:
+        return book, jnp.int32(0), jnp.int32(0)
+    near = None
+    if stars is not None:
+        near = partial(hosts.near, spec), partial(hosts.move, spec, pull, stars)
+    return ledger.advance(layout, book, now, alone, near, (spec.tile, spec.bulk))
 
 
 def corrected(spec: Hermite, old: Population, f: Array, now: Array) -> tuple[Population, Array]:

@@ -13,14 +13,16 @@ to a star in a pair are left to the block steps.
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import kepler, sight, tiles
+from jaxgpu.physics.nbody import kepler, sight
 from jaxgpu.physics.nbody.blocks import Hermite, Population, next_step, predicted, size
 from jaxgpu.physics.nbody.massless import Massless
 from jaxgpu.physics.nbody.sight import Pull
 from jaxgpu.physics.nbody.slots import Slots, weights
+from jaxgpu.physics.nbody.tiles import Move
 from jaxgpu.pytree import pytree
 
 _ENTER, _LEAVE = 1 / 30, 1 / 10  # perturbation over attraction
@@ -38,36 +40,34 @@ class Stars:
     now: Array  # [] part of the interval
 
 
-def advance(
-    spec: Hermite, tracers: Massless, late: Array, pull: Pull, stars: Callable[[], Stars]
-) -> Massless:
-    """The massless bodies, after those without hosts were advanced.
+def near(spec: Hermite, tracers: Massless) -> Array:
+    """Which massless bodies [B] have a host, or may be near enough to a star to get one."""
+    short = jnp.sqrt(_GATE * spec.eta * spec.pairing.close**3 / jnp.mean(spec.m)) / spec.interval
+    return (tracers.host < spec.m.shape[0]) | (tracers.dt < short)
+
+
+def move(spec: Hermite, pull: Pull, stars: Callable[[], Stars], any: Array) -> Move[Massless]:
+    """How those that are `near` move, after those without a host were brought to now.
 
     Args:
         spec: how to integrate.
-        tracers: all of them; those of `late` that have hosts still wait for their step.
-        late: [M] who was due.
         pull: the pull of all bodies, now.
         stars: `seen`, called only where bodies are near a star.
+        any: whether there are.
     """
     count = spec.m.shape[0]
-    short = jnp.sqrt(_GATE * spec.eta * spec.pairing.close**3 / jnp.mean(spec.m)) / spec.interval
-    near = late & ((tracers.host < count) | (tracers.dt < short))
+    nothing = lambda: jax.tree.map(lambda q: jnp.zeros(q.shape, q.dtype), jax.eval_shape(stars))
+    them = lax.cond(any, stars, nothing)
 
-    def some() -> Massless:
-        them = stars()
+    def moved(some: Array, old: Massless) -> tuple[Massless, Array]:
+        hosted = old.host < count
+        host = jnp.where(hosted, old.host, _nearest(them, old.x))
+        d = old.x - jnp.take(them.places, host, axis=1)
+        close = hosted | (size(d[:3]) < spec.pairing.close)
+        settled = lambda: _settled(spec, old, host, pull, them)
+        return lax.cond(jnp.any(close), settled, lambda: old), some < 0
 
-        def move(some: Array, old: Massless) -> tuple[Massless, Array]:
-            hosted = old.host < count
-            host = jnp.where(hosted, old.host, _nearest(them, old.x))
-            d = old.x - jnp.take(them.places, host, axis=1)
-            close = hosted | (size(d[:3]) < spec.pairing.close)
-            settled = lambda: _settled(spec, old, host, pull, them)
-            return lax.cond(jnp.any(close), settled, lambda: old), some < 0
-
-        return tiles.advance(tracers, near, move, spec.tile)[0]
-
-    return lax.cond(jnp.any(near), some, lambda: tracers)
+    return moved
 
 
 def seen(spec: Hermite, sources: Array, stars: Population, slots: Slots, now: Array) -> Stars:

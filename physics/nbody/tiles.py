@@ -36,19 +36,48 @@ def advance[T](group: T, due: Array, move: Move[T], tile: int, bulk: int = 0) ->
     tile, bulk = min(tile, count), bulk if bulk <= count else 0
     index, total = indices(due, max(tile, bulk))
 
-    def loop(first: Array, tiles: Array, width: int, carry: tuple) -> tuple:
-        def body(i: Array, carry: tuple) -> tuple:
-            group, floored = carry
-            some = lax.dynamic_slice(index, (first + i * width,), (width,))
-            old = jax.tree.map(lambda all: jnp.take(all, some, axis=-1, mode="clip"), group)
-            new, low = move(some, lax.optimization_barrier(old))
-            put = lambda all, part: all.at[..., some].set(part, mode="drop")
-            low = jnp.sum(low & (some < count), dtype=jnp.int32)
-            return jax.tree.map(put, group, new), floored + low
+    def each(some: Array, carry: tuple) -> tuple:
+        group, floored = carry
+        old = jax.tree.map(lambda all: jnp.take(all, some, axis=-1, mode="clip"), group)
+        new, low = move(some, lax.optimization_barrier(old))
+        put = lambda all, part: all.at[..., some].set(part, mode="drop")
+        low = jnp.sum(low & (some < count), dtype=jnp.int32)
+        return jax.tree.map(put, group, new), floored + low
+
+    return swept(index, total, count, (tile, bulk), each, (group, jnp.int32(0)))
+
+
+def swept[C](
+    index: Array,
+    total: Array,
+    count: int,
+    widths: tuple[int, int],
+    each: Callable[[Array, C], C],
+    carry: C,
+) -> C:
+    """`carry` after `each`(indices [B], carry) of every tile.
+
+    Args:
+        index: of bodies; those behind the first `total` mean nothing.
+        total: how many are to be moved.
+        count: of all bodies; the index of spare lanes.
+        widths: bodies in a small tile and in a large one, which may be 0 for none.
+        each: moves the bodies of a tile.
+        carry: what is moved.
+    """
+    tile, bulk = widths
+
+    def loop(first: Array, tiles: Array, width: int, carry: C) -> C:
+        lane = jnp.arange(width, dtype=jnp.int32)
+
+        def body(i: Array, carry: C) -> C:
+            start = first + i * width
+            some = lax.dynamic_slice(index, (start,), (width,))
+            return each(jnp.where(start + lane < total, some, count), carry)
 
         return lax.fori_loop(0, tiles, body, carry)
 
-    carry, done = (group, jnp.int32(0)), jnp.int32(0)
+    done = jnp.int32(0)
     if bulk:
         # a large tile that is nearly full costs less than the small ones instead
         tiles = (total + bulk // 4) // bulk
