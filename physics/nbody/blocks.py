@@ -4,6 +4,8 @@ Steps are powers of two of an interval and commensurate with the time (McMillan 
 bodies that are due are those whose time is equal to the bit. Makino & Aarseth (1992), PASJ 44, 141.
 """
 
+from typing import Protocol
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,9 +38,22 @@ class Hermite:
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
     tide: Tide | Alone = Alone()  # of a galaxy
     longest: int = static(default=2)  # steps are at most interval / 2^longest
-    shortest: int = static(default=40)  # and at least interval / 2^shortest
+    shortest: int = static(default=40)  # and at least interval / 2^shortest; 2^23 in float32
     tile: int = static(default=16)  # bodies advanced together, on a CPU
     bulk: int = static(default=256)  # massless bodies advanced together where many are due
+
+
+class Steps(Protocol):
+    """How long steps may be."""
+
+    @property
+    def interval(self) -> Array | float: ...
+
+    @property
+    def longest(self) -> int: ...
+
+    @property
+    def shortest(self) -> int: ...
 
 
 @pytree
@@ -84,34 +99,40 @@ def pull_and_snap(
     return f, jax.jvp(pull, (x, sources), ways)[1][3:]
 
 
-def next_step(spec: Hermite, dt: Array, wanted: Array, now: Array) -> tuple[Array, Array]:
+def next_step(spec: Steps, dt: Array, wanted: Array, now: Array) -> tuple[Array, Array]:
     """The next steps: shorter at once, longer by one power where the block structure allows."""
     wanted = wanted / spec.interval
     twice = jnp.minimum(2 * dt, 2.0**-spec.longest)
     fits = jnp.floor(now / twice) * twice == now
     longer = jnp.where((wanted >= twice) & fits, twice, dt)
     dt = jnp.where(wanted < dt, quantised(spec, wanted), longer)
-    return dt, ~(wanted >= 2.0**-spec.shortest)
+    return dt, ~(wanted >= 2.0 ** -_deepest(spec, wanted))
 
 
-def fitting_step(spec: Hermite, dt: Array, now: Array) -> Array:
+def fitting_step(spec: Steps, dt: Array, now: Array) -> Array:
     """The largest power of two up to `dt` [] that divides `now`, where bodies begin anew."""
-    steps = jnp.asarray(_steps(spec), dt.dtype)
+    steps = _steps(spec, dt)
     fits = (steps <= dt) & (jnp.floor(now / steps) * steps == now)
-    return jnp.max(jnp.where(fits, steps, 2.0**-spec.shortest))
+    return jnp.max(jnp.where(fits, steps, steps[-1]))
 
 
-def quantised(spec: Hermite, wanted: Array) -> Array:
+def quantised(spec: Steps, wanted: Array) -> Array:
     """The largest allowed power of two that is not longer than `wanted`, part of an interval."""
+    deepest = _deepest(spec, wanted)
     depth = jnp.ceil(-jnp.log2(wanted))
-    depth = jnp.where(jnp.isnan(depth), spec.shortest, depth)
-    depth = jnp.clip(depth, spec.longest, spec.shortest).astype(jnp.int32)
+    depth = jnp.where(jnp.isnan(depth), deepest, depth)
+    depth = jnp.clip(depth, spec.longest, deepest).astype(jnp.int32)
     # from a table, because XLA's exp2 is not exact and a block is found by equal times
-    return jnp.asarray(_steps(spec), wanted.dtype)[depth]
+    return _steps(spec, wanted)[depth]
 
 
-def _steps(spec: Hermite) -> np.ndarray:
-    return 0.5 ** np.arange(spec.shortest + 1)
+def _deepest(spec: Steps, like: Array) -> int:
+    """How often an interval is halved at most: a shorter step would not move the time."""
+    return min(spec.shortest, jnp.finfo(like.dtype).nmant)
+
+
+def _steps(spec: Steps, like: Array) -> Array:
+    return jnp.asarray(0.5 ** np.arange(_deepest(spec, like) + 1), like.dtype)
 
 
 def packed(due: Array, spare: int) -> Array:

@@ -11,11 +11,10 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
 from jaxgpu.physics.nbody import snaps
-from jaxgpu.physics.nbody.blocks import none_packed, packed, size
+from jaxgpu.physics.nbody.blocks import next_step, none_packed, packed, quantised, size
 from jaxgpu.physics.nbody.tide import Alone, Origin, Tide
 from jaxgpu.pytree import pytree, static
 
@@ -30,7 +29,7 @@ class Hermite6:
     interval: Array | float = 0.125  # [] time that one call of `step` covers
     tide: Tide | Alone = Alone()
     longest: int = static(default=2)  # steps are at most interval / 2^longest
-    shortest: int = static(default=40)  # and at least interval / 2^shortest
+    shortest: int = static(default=40)  # and at least interval / 2^shortest; 2^23 in float32
     tile: int = static(default=32)  # bodies advanced together, on a CPU
 
 
@@ -86,7 +85,7 @@ def init(spec: Hermite6, stars: Array, tracers: Array, origin: Origin | None = N
         wanted = spec.eta / 8 * jnp.sqrt(size(a[:3]) / size(a[6:]))
         wanted = jnp.minimum(wanted, spec.eta / 8 * size(a[:3]) / size(a[3:6]))
         a = jnp.concatenate([a, still])
-        return Population(x, a, jnp.zeros_like(x[0]), _quantised(spec, wanted / spec.interval))
+        return Population(x, a, jnp.zeros_like(x[0]), quantised(spec, wanted / spec.interval))
 
     none = jnp.zeros((), jnp.int32)
     counts = jnp.zeros(2, stars.dtype)
@@ -179,28 +178,9 @@ def corrected(spec: Hermite6, old: Population, f: Array, now: Array) -> tuple[Po
     low = size(a1) * size(f[6:]) + size(f[3:6]) ** 2
     high = size(crackle) * size(last) + size(pop) ** 2
     wanted = spec.eta * jnp.cbrt(jnp.sqrt(low / high))
-    dt, floored = _next(spec, old.dt, wanted, now)
+    dt, floored = next_step(spec, old.dt, wanted, now)
     a = jnp.concatenate([f, crackle])
     return Population(jnp.concatenate([x, v]), a, jnp.full_like(old.t, now), dt), floored
-
-
-def _next(spec: Hermite6, dt: Array, wanted: Array, now: Array) -> tuple[Array, Array]:
-    """The next steps: shorter at once, longer by one power where the block structure allows."""
-    wanted = wanted / spec.interval
-    twice = jnp.minimum(2 * dt, 2.0**-spec.longest)
-    fits = jnp.floor(now / twice) * twice == now
-    longer = jnp.where((wanted >= twice) & fits, twice, dt)
-    dt = jnp.where(wanted < dt, _quantised(spec, wanted), longer)
-    return dt, ~(wanted >= 2.0**-spec.shortest)
-
-
-def _quantised(spec: Hermite6, wanted: Array) -> Array:
-    """The largest allowed power of two that is not longer than `wanted`, part of an interval."""
-    depth = jnp.ceil(-jnp.log2(wanted))
-    depth = jnp.where(jnp.isnan(depth), spec.shortest, depth)
-    depth = jnp.clip(depth, spec.longest, spec.shortest).astype(jnp.int32)
-    # from a table, because XLA's exp2 is not exact and a block is found by equal times
-    return jnp.asarray(0.5 ** np.arange(spec.shortest + 1), wanted.dtype)[depth]
 
 
 def _at_rest(stars: Array) -> Array:

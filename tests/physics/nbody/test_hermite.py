@@ -193,6 +193,16 @@ def test_conforms(x64, dtype):
     check(seen, state, rtol=1e-3 if dtype == jnp.float32 else 1e-9)
 
 
+@pytest.mark.slow
+def test_a_plunge_in_float32_comes_to_its_end_and_says_it_was_too_deep():
+    """Times of 24 bits resolve no step below 2^-23: without that floor, time would stand still."""
+    stars, m = (np.asarray(q, np.float32) for q in pair(0.99999))
+    spec = hermite.Hermite(jnp.asarray(m), interval=2 * np.pi / 8)
+    end = gone(spec, stars, NOBODY.astype(np.float32), 5)
+    assert end.floored > 0 and end.stars.dt.min() >= 2.0**-23
+    assert np.isfinite(end.stars.x).all()
+
+
 def test_wrong_shapes_are_refused(x64):
     spec = hermite.Hermite(jnp.ones(3))
     with pytest.raises(ValueError, match=r"hermite.init: stars \[6, 2\]; must be \[6, 3\]"):
