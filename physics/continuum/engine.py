@@ -20,7 +20,7 @@ from jax import Array, lax
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxgpu.physics.continuum import collide, sources
-from jaxgpu.physics.continuum.grid import Grid
+from jaxgpu.physics.continuum.grid import Grid, inverse
 from jaxgpu.physics.continuum.scene import Particles, Scene, State
 from jaxgpu.physics.continuum.stencil import base
 from jaxgpu.physics.continuum.tensor import Vec
@@ -81,8 +81,7 @@ def _on_grid(scene: Scene, tools, field: Array):
     """Velocity of every node after forces, tools and faces, [nodes, 4]; the tools after dt."""
     d, dtype = len(scene.grid.cells), field.dtype
     m = field[:, d]
-    full = m > 0
-    share = jnp.where(full, 1 / jnp.where(full, m, 1), 0)
+    share = inverse(m)
     gravity = jnp.stack([jnp.asarray(g, dtype) for g in scene.gravity or (0.0,) * d])
     v = tuple(field[:, i] * share + scene.dt * gravity[i] for i in range(d))
     moved = []

@@ -6,6 +6,7 @@ done.state.best.actions
 """
 
 from jaxgpu.rl.plan.best import Best
+from jaxgpu.rl.plan.contest import begun, planners, race, returns
 from jaxgpu.rl.plan.descent import Descent
 from jaxgpu.rl.plan.expansion import Expansion
 from jaxgpu.rl.plan.fading import faded
@@ -14,4 +15,19 @@ from jaxgpu.rl.plan.objective import cost, play
 from jaxgpu.rl.plan.sampling import CEM, MPPI
 from jaxgpu.rl.plan.sharing import shared
 
-__all__ = ["Best", "CEM", "Descent", "Expansion", "MPPI", "cost", "faded", "plan", "play", "shared"]
+__all__ = [
+    "Best",
+    "CEM",
+    "Descent",
+    "Expansion",
+    "MPPI",
+    "begun",
+    "cost",
+    "faded",
+    "plan",
+    "planners",
+    "play",
+    "race",
+    "returns",
+    "shared",
+]

@@ -54,7 +54,9 @@ class Expansion:
         far = jnp.asarray(jnp.inf, seen.dtype)
         # losses of different windows do not compare: a new one starts without a best
         best = Best(inner.best.actions, jnp.where(ripe, far, inner.best.loss), seen)
-        inner = dataclasses.replace(inner, best=best)
+        # a wider window starts from the best plan of the narrower one, wherever the last step led
+        actions = jnp.where(ripe, best.actions, inner.actions)
+        inner = dataclasses.replace(inner, best=best, actions=actions)
         least = jnp.where(ripe, far, jnp.minimum(state.least, seen))
         frozen = jnp.where(ripe, state.window, state.frozen)
         return State(inner, window, jnp.where(ripe, 0, stale), least, frozen)

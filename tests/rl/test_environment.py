@@ -8,7 +8,13 @@ from conformance import avals
 from jaxgpu import rl
 
 
-@pytest.mark.parametrize("name", rl.names())
+def marked(name):
+    """Tasks of matter take a second each to trace: one of them in the fast tier."""
+    slow = name.startswith("matter/") and name != "matter/mixing"
+    return pytest.param(name, id=name, marks=pytest.mark.slow if slow else ())
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in rl.names()])
 def test_every_environment_keeps_the_protocol(name):
     env = rl.make(name)
     assert isinstance(env, rl.Environment)

@@ -97,6 +97,7 @@ def _sampled(planner, key):
     return jax.lax.fori_loop(0, 60, one, planner.init(ZERO)).best.loss
 
 
+@pytest.mark.slow
 def test_noise_is_correlated_and_within_bounds():
     wide = CEM(4000, 2, sigma=1.0, correlation=0.8, low=-50.0, high=50.0)
     e = np.asarray(_draw(wide, wide.init(jnp.zeros((8, 1))), KEY))[1:, :, 0]
@@ -169,6 +170,7 @@ def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
     exports(lambda a: jax.grad(price)(a, 4), actions)
 
 
+@pytest.mark.slow
 def test_a_gradient_that_fades_sees_its_own_reward_and_less_and_less_of_others():
     env = rl.make("pendulum")
     state, _ = env.start(jax.random.key(3))

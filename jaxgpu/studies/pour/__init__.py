@@ -8,11 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgpu import rl
 from jaxgpu.report import Figure, Report, Table, figure
 from jaxgpu.rl.envs.matter.task import Matter, State
-from jaxgpu.rl.plan import cost
+from jaxgpu.rl.plan import begun, planners, race, returns
+from jaxgpu.rl.plan.contest import POPULATION
 from jaxgpu.run import Run
-from jaxgpu.studies.pour import pictures, races
+from jaxgpu.studies.pour import pictures
+
+FADE = 0.9  # of gradients, a frame
+PLANNERS = planners(first=20, grow=10)
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,8 @@ class Options:
     """Of the first of them."""
 
     def __post_init__(self):
-        if self.calls < 8 or self.calls % races.POPULATION:
-            raise ValueError(f"calls: {self.calls}; must be a multiple of {races.POPULATION}")
+        if self.calls < POPULATION or self.calls % POPULATION:
+            raise ValueError(f"calls: {self.calls}; must be a multiple of {POPULATION}")
         if self.seeds < 1 or not 2 <= self.planners <= 4:
             given = f"seeds: {self.seeds}, planners: {self.planners}"
             raise ValueError(f"{given}; must be at least 1, and 2 to 4")
@@ -42,15 +47,10 @@ class Options:
 
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Plan with every planner, score their plans, and show the first seed's."""
-    env = races.task(options.size)
-    states = races.begun(env, options.seeds, options.seed)
-    names = races.NAMES[: options.planners]
-    runs = {
-        name: races.race(
-            env, name, states, options.calls, options.seed, out / name.replace(", ", "-"), resume
-        )
-        for name in names
-    }
+    env: Any = rl.make("matter/pouring", size=options.size)
+    states = begun(env, options.seeds, options.seed)
+    some = {name: PLANNERS[name] for name in list(PLANNERS)[: options.planners]}
+    runs = raced(env, states, some, FADE, options, out, resume)
     scores = scored(env, states, runs)
     middle = {name: float(np.median(score)) for name, score in scores.items()}
     return Report(
@@ -68,12 +68,35 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     )
 
 
+def raced(
+    env: Matter,
+    states: State,
+    some: dict[str, Any],
+    fade: float,
+    options: Any,
+    out: Path,
+    resume: bool,
+) -> dict[str, Run]:
+    """A run of each planner, a folder each; `fade` is for those that use gradients."""
+    return {
+        name: race(
+            env,
+            planner,
+            states,
+            options.calls,
+            fade=fade if name.startswith("Adam") else 1.0,
+            seed=options.seed,
+            out=out / name.replace(", ", "-").replace(" ", "-"),
+            resume=resume,
+        )
+        for name, planner in some.items()
+    }
+
+
 def figures(
     env: Matter, states: State, runs: dict[str, Run], calls: int, still: np.ndarray
 ) -> list[Figure]:
     """The first seed's film before and after, and the curves of all seeds."""
-    best = {name: -runs[name].history["best"] for name in runs if "window" not in name}
-    spent = {name: calls // len(b) * np.arange(1, len(b) + 1) for name, b in best.items()}
     first = jax.tree.map(lambda a: a[0], states)
     plan = jnp.asarray(runs["Adam"].state.best.actions[0])
     return [
@@ -83,12 +106,19 @@ def figures(
             [env.guess(), plan],
             "Before and after: the tilt that all planners begin with, and Adam's best plan.",
         ),
-        figure(
-            pictures.curves(best, spent, float(np.median(still))),
-            "The best plan so far over simulated episodes; an episode with its gradient is "
-            "one too. Lines are medians, areas the range of the seeds.",
-        ),
+        progress(runs, calls, still),
     ]
+
+
+def progress(runs: dict[str, Run], calls: int, still: np.ndarray) -> Figure:
+    """The curves of all seeds; those on a window that grows do not compare."""
+    best = {name: -runs[name].history["best"] for name in runs if "window" not in name}
+    spent = {name: calls // len(b) * np.arange(1, len(b) + 1) for name, b in best.items()}
+    return figure(
+        pictures.curves(best, spent, float(np.median(still))),
+        "The best plan so far over simulated episodes; an episode with its gradient is "
+        "one too. Lines are medians, areas the range of the seeds.",
+    )
 
 
 def scored(env: Matter, states: State, runs: dict[str, Run]) -> dict[str, np.ndarray]:
@@ -98,9 +128,7 @@ def scored(env: Matter, states: State, runs: dict[str, Run]) -> dict[str, np.nda
     guess = jnp.broadcast_to(env.guess(), shape)
     plans: dict[str, Any] = {"holding still": 0 * guess, "random": noise, "first guess": guess}
     plans |= {name: run.state.best.actions for name, run in runs.items()}
-    play = lambda args: -cost(env, *args)
-    every = jax.jit(lambda actions: jax.lax.map(play, (states, actions)))
-    return {name: np.asarray(every(jnp.asarray(actions))) for name, actions in plans.items()}
+    return {name: returns(env, states, actions) for name, actions in plans.items()}
 
 
 def table(scores: dict[str, np.ndarray], calls: int) -> Table:
@@ -119,7 +147,7 @@ def table(scores: dict[str, np.ndarray], calls: int) -> Table:
 
 FINDINGS = [
     "1 would be all water on the floor and all milk in place at once; 0 is no change.",
-    f"Gradients fade by {races.FADE} a frame: exact ones through a whole splash have norms that "
+    f"Gradients fade by {FADE} a frame: exact ones through a whole splash have norms that "
     "say nothing of where to go.",
     "The curves count episodes; one with its gradient takes longer, as the timing says.",
 ]

@@ -44,7 +44,7 @@ class Pour:
     half: Any  # [D] of the inside of the glass, m
     milk: Array | float = 1.0  # [] weight of the milk
 
-    def remember(self, state: State) -> Any:
+    def remember(self, state: State, show: Any) -> Any:
         """Where the milk began, and which slots milk and water filled."""
         milk, water = state.bodies
         return milk.x, milk.m > 0, water.m > 0
@@ -57,6 +57,10 @@ class Pour:
         away = jnp.where(milk.m > 0, away, x[1] - self.height)
         left = jnp.where(water.m > 0, jnp.abs(water.x[1] - self.height), 0)
         return mean(left, of_water) + self.milk * mean(away, of_milk)
+
+    def scale(self, state: State, memory: Any) -> Array:
+        """The loss at the start."""
+        return self.loss(state, memory)
 
     def success(self, state: State, memory: Any) -> Array:
         """Nine tenths of the water are out of the glass and nine tenths of the milk in it."""

@@ -5,12 +5,14 @@ the loss l of a task, in metres or as the task says, the reward of a frame is
 
     (1 - l / l_0) / horizon,
 
-so that an episode in which nothing gets better returns about 0, and one that reached l = 0 at once
-would return 1. Rewards are differentiable in actions and in every number of the scene.
+l_0 the loss of doing nothing: an episode in which nothing gets better returns about 0, and one
+with l = 0 throughout would return 1. Rewards are differentiable in actions and in every number of
+the scene.
 """
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +23,35 @@ from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import Scene, rollout
 from jaxgpu.pytree import pytree, static
 from jaxgpu.rl.environment import Step
+from jaxgpu.rl.envs.matter.limits import Anywhere
 from jaxgpu.rl.spaces import Box
 
 LEADS = {"x": ("v", 0), "y": ("v", 1), "z": ("v", 2), "turn": ("spin", -1)}
+
+type Show = Callable[[Array, Callable[[continuum.State], Any]], Any]
+
+
+class Goal(Protocol):
+    """What a task wants; all functions are pure."""
+
+    def remember(self, state: continuum.State, show: Show) -> Any:
+        """What the loss needs to know of the start.
+
+        `show(actions, measure)` plays actions [T, A] from there and gives measures [T, ...].
+        """
+        ...
+
+    def loss(self, state: continuum.State, memory: Any) -> Array:
+        """How far from the goal, [], zero or more."""
+        ...
+
+    def scale(self, state: continuum.State, memory: Any) -> Array:
+        """The loss l_0 of doing nothing, []; `state` is the start."""
+        ...
+
+    def success(self, state: continuum.State, memory: Any) -> Array:
+        """Whether the goal is reached, [] bool."""
+        ...
 
 
 @pytree
@@ -32,7 +60,7 @@ class State:
 
     matter: continuum.State
     memory: Any  # what `goal.remember` gave
-    first: Array  # [] loss at the start
+    first: Array  # [] loss of doing nothing
     t: Array  # [] frames since the start
 
 
@@ -41,14 +69,18 @@ class Matter:
     """A scene whose first tool is led by actions towards a goal."""
 
     scene: Scene  # with dt; the first collider is the tool
-    goal: Any  # remember(state) -> memory, loss(state, memory) -> [], success(...) -> bool
+    goal: Any  # a `Goal`
     speed: Any  # [A] velocity of the tool at action 1, m/s or rad/s
     tilt: Any = 0.0  # [A] or [T, A] actions from which planning starts
+    script: Any = 0.0  # [D] or [T, D] velocity of the tool that comes to that of the actions, m/s
+    limits: Any = Anywhere()  # of the tool's place
     jitter: Array | float = 0.1  # [] of the particles at the start, in their spacing
     horizon: int = static(default=50)  # frames
     substeps: int = static(default=100)  # steps in a frame
     leads: tuple[str, ...] = static(default=("x", "y", "turn"))  # what the actions move
     marks: int = static(default=16)  # particles of each body that are observed
+    names: tuple[str, ...] = static(default=("milk", "water"))  # of the bodies, for pictures
+    sight: tuple[float, ...] = static(default=(0.18, 0.22, 1.0))  # from the middle to the camera
 
     @property
     def observation_space(self) -> Box:
@@ -85,17 +117,14 @@ class Matter:
             shift = jax.random.uniform(k, body.x.shape, body.x.dtype, -1, 1)
             bodies.append(dataclasses.replace(body, x=body.x + self.jitter * spacing * shift))
         matter = continuum.init(dataclasses.replace(self.scene, bodies=tuple(bodies)))
-        memory = self.goal.remember(matter)
-        state = State(matter, memory, self.goal.loss(matter, memory), jnp.int32(0))
+        show = lambda actions, measure: self._run(matter, actions, 0, measure)[1]
+        memory = self.goal.remember(matter, show)
+        state = State(matter, memory, self.goal.scale(matter, memory), jnp.int32(0))
         return state, self._observe(state)
 
     def advance(self, state: State, action: Array, key: Array) -> Step:
         """A frame with the tool at the velocity of `action`."""
-        drive = lambda scene, matter, a: (scene, self._lead(matter, a))
-        control = jnp.clip(action, -1, 1)[None]
-        end, _ = rollout(
-            self.scene, state.matter, control, drive, substeps=self.substeps, checkpoint=(0, 1)
-        )
+        end, _ = self._run(state.matter, action[None], state.t, lambda _: ())
         new = State(end, state.memory, state.first, state.t + 1)
         loss = self.goal.loss(end, state.memory)
         over = new.t >= self.horizon
@@ -103,15 +132,36 @@ class Matter:
         reward = (1 - loss / state.first) / self.horizon
         return Step(new, self._observe(new), reward, jnp.zeros_like(over), over, info)
 
-    def _lead(self, matter: continuum.State, action: Array) -> continuum.State:
+    def _run(
+        self, matter: continuum.State, actions: Array, first: Array | int, measure: Any
+    ) -> tuple[continuum.State, Any]:
+        """The end of frames at the velocities of the actions [T, A], and measures [T, ...]."""
+        drive = lambda scene, matter, control: (scene, self._lead(matter, *control))
+        frames = first + jnp.arange(actions.shape[0], dtype=jnp.int32)
+        return rollout(
+            self.scene,
+            matter,
+            (jnp.clip(actions, -1, 1), frames),
+            drive,
+            substeps=self.substeps,
+            measure=measure,
+            checkpoint=(0, 1),
+        )
+
+    def _lead(self, matter: continuum.State, action: Array, frame: Array) -> continuum.State:
         """The first tool with the velocity of the action; it keeps it until the next."""
         tool, *others = matter.tools
-        velocity = {"v": jnp.zeros_like(tool.v), "spin": jnp.zeros_like(tool.spin)}
+        script = jnp.asarray(self.script, tool.v.dtype)
+        script = jnp.broadcast_to(script, (self.horizon, tool.v.shape[0]))
+        velocity = {"v": script[frame], "spin": jnp.zeros_like(tool.spin)}
         rate = jnp.asarray(self.speed, action.dtype) * action
         for i, name in enumerate(self.leads):
             field, axis = LEADS[name]
-            velocity[field] = velocity[field].at[axis].set(rate[i])
-        led = dataclasses.replace(tool, v=velocity["v"], spin=velocity["spin"])
+            velocity[field] = velocity[field].at[axis].add(rate[i])
+        duration = self.substeps * jnp.asarray(self.scene.dt, tool.v.dtype)
+        sent = tool.x + duration * velocity["v"]
+        v = velocity["v"] + (self.limits.nearest(sent) - sent) / duration
+        led = dataclasses.replace(tool, v=v, spin=velocity["spin"])
         return dataclasses.replace(matter, tools=(led, *others))
 
     def _observe(self, state: State) -> Array:

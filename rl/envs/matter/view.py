@@ -12,7 +12,13 @@ from jaxgpu.physics.continuum.render import Camera, Look, picture, points
 from jaxgpu.rl.envs.matter.task import Matter
 from jaxgpu.rl.envs.matter.vessels import Prism
 
-COLOURS = ((0.93, 0.90, 0.84), (0.16, 0.46, 0.80), (0.86, 0.44, 0.20), (0.35, 0.62, 0.35))
+COLOURS = {
+    "milk": (0.93, 0.90, 0.84),
+    "water": (0.16, 0.46, 0.80),
+    "coffee": (0.36, 0.20, 0.10),
+    "duck": (0.95, 0.75, 0.15),
+    "cream": (0.95, 0.80, 0.78),
+}
 SLICES = 6  # of a slab
 
 
@@ -25,14 +31,17 @@ def view(env: Matter, matter: State, width: int = 400, height: int = 300) -> Arr
     x = points(matter)
     filled = jnp.concatenate([b.m.ravel() > 0 for b in matter.bodies])
     paint = jnp.concatenate(
-        [jnp.zeros((b.m.size, 3)) + jnp.array([c]) for b, c in zip(matter.bodies, COLOURS)]
+        [
+            jnp.zeros((b.m.size, 3)) + jnp.array([COLOURS[name]])
+            for b, name in zip(matter.bodies, env.names)
+        ]
     )
     if d == 2:
         depths = (np.arange(SLICES) - (SLICES - 1) / 2) * spacing
         x = jnp.concatenate([x + jnp.array([[0.0, 0.0, z]]) for z in depths])
         paint, filled = jnp.tile(paint, (SLICES, 1)), jnp.tile(filled, SLICES)
     away = 1.65 * max(size[0] * height / width, size[1])
-    eye = middle + away * np.array([0.18, 0.22, 1.0])
+    eye = middle + away * np.array(env.sight)
     camera = Camera(eye, middle, angle=0.62, width=width, height=height)
     pixels = height / 2 / np.tan(0.31) / away
     look = Look(

@@ -1,0 +1,72 @@
+"""Scores of planners on tasks of matter: `python -m benchmarks.matter_tasks [TASK ...]`.
+
+Every planner simulates equally many episodes from every seed and its best plan is played anew. An
+episode with its gradient counts as one and costs about five; the seconds say so. Printed is a row
+of docs/tasks.md for each task: medians over the seeds, and the worst and best.
+"""
+
+import time
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+
+from jaxgpu import report, rl
+from jaxgpu.rl.plan import begun, planners, race, returns
+
+TASKS = {  # fade of gradients, rate of Adam, frames of the growing window
+    "pouring": (0.9, 0.05, 12),
+    "latte-art-stir": (1.0, 0.1, 4),
+    "mixing": (1.0, 0.05, 10),
+    "gathering-easy": (0.95, 0.05, 12),
+    "ice-cream-static": (1.0, 0.1, 6),
+    "transporting": (0.95, 0.1, 10),
+}
+
+
+def main(
+    names: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="TASK")]] = (),
+    calls: int = 32,
+    seeds: int = 3,
+    size: str = "small",
+):
+    """Score the named tasks, or all."""
+    unknown = set(names) - set(TASKS)
+    if unknown:
+        raise SystemExit(
+            f"matter_tasks: no {', '.join(sorted(unknown))}; there are {', '.join(TASKS)}"
+        )
+    about = report.environment()
+    print(", ".join(f"{k} {about[k]}" for k in ("jaxgpu", "jax", "python", "device")))
+    print(f"{calls} episodes a planner, {seeds} seeds: median (worst to best)")
+    for name in names or TASKS:
+        for line in _scores(name, calls, seeds, size):
+            print(line, flush=True)
+
+
+def _scores(name: str, calls: int, seeds: int, size: str):
+    """Lines of the table, one as soon as it is known."""
+    fade, rate, part = TASKS[name]
+    env: Any = rl.make(f"matter/{name}", size=size)
+    states = begun(env, seeds)
+    shape = (seeds, env.horizon, len(env.leads))
+    noise = jax.random.uniform(jax.random.key(1), shape, minval=-1.0, maxval=1.0)
+    given = {"no-op": jnp.zeros(shape), "random": noise, "first guess": env.guess()}
+    for way, actions in given.items():
+        yield _line(name, way, returns(env, states, actions), 0.0)
+    for way, planner in planners(part, part, rate).items():
+        began = time.process_time()
+        done = race(env, planner, states, calls, fade=fade if way.startswith("Adam") else 1.0)
+        spent = (time.process_time() - began) / seeds
+        yield _line(name, way, returns(env, states, done.state.best.actions), spent)
+
+
+def _line(task: str, way: str, score: np.ndarray, seconds: float) -> str:
+    spread = f"{np.median(score):.3f} ({score.min():.3f} to {score.max():.3f})"
+    return f"| {task} | {way} | {spread} | {seconds:.0f} |"
+
+
+if __name__ == "__main__":
+    tyro.cli(main, prog="python -m benchmarks.matter_tasks")

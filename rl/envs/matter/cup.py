@@ -1,0 +1,75 @@
+"""A cup of coffee with milk and a stirrer in it, seen from above: the plane is its surface.
+
+In space the cup stands upright, the liquids rest in it under gravity and milk floats on top. Both
+liquids are thickened, so that they flow slowly (a Reynolds number near 1): what is drawn stays.
+They stick to cup and stirrer as viscous liquids do.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, lattice, prepare, sdf
+from jaxgpu.rl.envs.matter.limits import Around
+
+RADIUS, MIDDLE = 0.04, 0.048  # m, of the cup inside; of its axis in a box 96 mm wide
+ROD = 0.005  # m, radius of the stirrer
+DEPTH, LAYER = 0.012, 0.004  # m, of the liquids; of the milk on top
+DENSITY, VISCOSITY = 1000.0, 1.0  # kg/m^3, Pa s
+FRAME = 0.04  # s
+SPEED = 0.15  # m/s, of the stirrer at most
+
+# sound ten times as fast as the stirrer, or as fast as pressure at the depth of the cup asks for
+SIZES = {"small": (2, 32, 1.5, 50), "full": (3, 48, 2.0, 120)}  # axes, cells, m/s, steps a frame
+
+
+def cup(size: str, start: Any, milk: Callable[[Any, Any], Any]) -> tuple[Scene, dict[str, Any]]:
+    """The scene, and what all tasks of `Matter` in a cup have in common.
+
+    Args:
+        size: "small" is the plane, "full" is space.
+        start: where the stirrer stands at first, from the axis, [2] m.
+        milk: `milk(x, y)` says where in the surface, from the axis, milk is.
+    """
+    d, cells, sound, substeps = SIZES[size]
+    dx = 2 * MIDDLE / cells
+    axes = (0, 1) if d == 2 else (0, 2)
+    place = lambda x, y, z: (x, z) if d == 2 else (x, y, z)
+    full = sdf.Ball(RADIUS) if d == 2 else sdf.Cylinder(1.0, RADIUS)
+    rod = sdf.Ball(ROD) if d == 2 else sdf.Capsule(DEPTH, ROD)
+    at = place(MIDDLE + start[0], DEPTH + ROD + 0.004, MIDDLE + start[1])
+    centre = place(MIDDLE, 0.0, MIDDLE)
+    upper = place(2 * MIDDLE, DEPTH, 2 * MIDDLE)
+    wet = sdf.Intersection((sdf.Moved(full, centre), sdf.Outside(sdf.Moved(rod, at))))
+    x = lattice((0.0,) * d, upper, dx / 2, wet)
+    white = milk(*(np.asarray(x)[:, i] - MIDDLE for i in axes))
+    if d == 3:
+        white &= np.asarray(x)[:, 1] > DEPTH - LAYER
+    modulus = DENSITY * sound**2
+    # a full plane has no surface to part at: its pressure is counted from that of the air
+    liquid = Liquid(modulus, VISCOSITY, 0.1 * modulus if d == 2 else 0.0, exponent=1.0)
+    split = (np.flatnonzero(white), np.flatnonzero(~white))
+    bodies = tuple(Body(x[i], liquid, (dx / 2) ** d, DENSITY) for i in split)
+    tools = (
+        Collider(rod, at, stick=True),
+        Collider(sdf.Outside(full), centre, stick=True),
+    )
+    box = (cells,) * 2 if d == 2 else (cells, cells * 5 // 12, cells)
+    gravity = () if d == 2 else (0.0, -9.81, 0.0)
+    dt = jnp.float32(FRAME / substeps)
+    shared = {
+        "speed": (SPEED,) * 2,
+        "limits": Around((MIDDLE, MIDDLE), RADIUS - ROD - 0.004, axes),
+        "substeps": substeps,
+        "leads": ("x", "y") if d == 2 else ("x", "z"),
+        "names": ("milk", "coffee"),
+        "sight": (0.18, 0.22, 1.0) if d == 2 else (0.0, 1.25, 0.5),
+    }
+    return prepare(Scene(bodies, Grid(dx, box), gravity, tools, dt)), shared
+
+
+def strokes(*moves: tuple[float, float, int]) -> np.ndarray:
+    """Actions [T, 2] of straight strokes: each a velocity in shares of the greatest, and frames."""
+    return np.concatenate([np.tile(np.float32([[x, y]]), (n, 1)) for x, y, n in moves])

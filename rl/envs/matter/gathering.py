@@ -1,0 +1,123 @@
+"""Gathering: push floating ducks along a tank with strokes of a plate.
+
+After FluidLab's GatheringEasy (Xian et al. 2023, arXiv:2303.02346): l = mean |x - x_goal| of the
+ducks' particles, along the tank only. The plate's height is not chosen but goes by the clock, down
+in the water, up, and down again, so that every stroke there can be followed by a way back in the
+air. The ducks are of foam, which is elastic, where FluidLab's are rigid.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics.continuum import (
+    Body,
+    Collider,
+    Corotated,
+    Grid,
+    Liquid,
+    Scene,
+    State,
+    lattice,
+    prepare,
+    sdf,
+)
+from jaxgpu.pytree import pytree
+from jaxgpu.rl.environment import register
+from jaxgpu.rl.envs.matter.limits import Between
+from jaxgpu.rl.envs.matter.task import Matter, Show, mean
+
+LENGTH, DEPTH = 0.4, 0.056  # m, of the tank and of the water in it
+DUCK, PLACES = 0.016, (0.11, 0.16)  # m, radius of the ducks and where they float at first
+GOAL = 0.3  # m
+FOAM, YOUNG = 350.0, 4e3  # kg/m^3, Pa
+SOUND = 5.0  # m/s, of the water
+STROKE = ("down", 16), ("up", 4), ("high", 12), ("down again", 4)  # frames of each stage
+FRAME, SPEED, LIFT = 0.04, 0.25, 0.06  # s, m/s of the plate, m that it is lifted by
+
+
+@pytree
+class Gather:
+    """Bodies at one place along the first axis."""
+
+    goal: Array | float  # [] m
+    near: Array | float  # [] m
+    body: int = 1  # of the scene
+
+    def remember(self, state: State, show: Show) -> Any:
+        """Which slots are filled."""
+        return state.bodies[self.body].m > 0
+
+    def loss(self, state: State, memory: Any) -> Array:
+        """Mean of |x - goal|, m."""
+        return mean(jnp.abs(state.bodies[self.body].x[0] - self.goal), memory)
+
+    def scale(self, state: State, memory: Any) -> Array:
+        """The loss at the start, m."""
+        return self.loss(state, memory)
+
+    def success(self, state: State, memory: Any) -> Array:
+        """Every particle is nearer to the goal than `near`."""
+        far = jnp.abs(state.bodies[self.body].x[0] - self.goal) > self.near
+        return ~jnp.any(far & memory)
+
+
+@register("matter/gathering-easy")
+def gathering_easy(size: str = "small", **parameters: Any) -> Matter:
+    """Push two ducks to the far end in two strokes; `size` is "small" (in the plane) or "full"."""
+    d, cells, substeps = {"small": (2, 50, 60), "full": (3, 100, 120)}[size]
+    dx = LENGTH / cells
+    grid = Grid(dx, (cells, cells * 9 // 20, cells * 3 // 10)[:d])
+    wide = grid.upper[-1]  # of the tank, in space
+    duck = lambda i: sdf.Moved(sdf.Ball(DUCK), _at(d, PLACES[i], i, wide))
+    ducks = sdf.Union(tuple(duck(i) for i in range(len(PLACES))))
+    plate = Collider(sdf.Box((0.006, 0.03, 0.03)[:d]), (0.05, DEPTH + 0.004, wide / 2)[:d])
+    wet = sdf.Outside(sdf.Union((ducks, sdf.Moved(plate.shape, plate.x))))
+    spacing, volume = dx / 2, (dx / 2) ** d
+    water = lattice((0.0,) * d, (LENGTH, DEPTH, wide)[:d], spacing, wet)
+    foam = lattice((0.0,) * d, grid.upper, spacing, ducks)
+    bodies = (
+        Body(water, Liquid(1000.0 * SOUND**2, exponent=1.0), volume, 1000.0),
+        Body(foam, Corotated(YOUNG, 0.3), volume, FOAM),
+    )
+    gravity = (0.0, -9.81, 0.0)[:d]
+    scene = Scene(bodies, grid, gravity, (plate,), jnp.float32(FRAME / substeps))
+    script = _lifts(d, 2)
+    margin = (0.03, 0.0, 0.04)[:d]
+    limits = Between(margin, tuple(a - b for a, b in zip(grid.upper, margin)))
+    return Matter(
+        prepare(scene),
+        Gather(GOAL, 0.06),
+        speed=(SPEED,) * (d - 1),
+        tilt=_strokes(d, 2),
+        script=script,
+        limits=limits,
+        horizon=len(script),
+        substeps=substeps,
+        leads=("x",) if d == 2 else ("x", "z"),
+        names=("water", "duck"),
+        **parameters,
+    )
+
+
+def _at(d: int, x: float, i: int, wide: float) -> tuple[float, ...]:
+    """Middle of duck number i: a third of it under water, side by side in space."""
+    return (x, DEPTH + DUCK / 3, wide * (1 + i) / 3)[:d]
+
+
+def _lifts(d: int, strokes: int) -> np.ndarray:
+    """Velocity [T, D] of the plate by the clock, m/s: none in x, up and down in y."""
+    y = {"down": 0.0, "up": 1.0, "high": 0.0, "down again": -1.0}
+    height = np.concatenate([np.full(n, y[stage] * LIFT / (n * FRAME)) for stage, n in STROKE])
+    one = np.stack([0 * height, height, 0 * height][:d], 1)
+    return np.tile(one, (strokes, 1)).astype(np.float32)
+
+
+def _strokes(d: int, strokes: int) -> np.ndarray:
+    """Actions [T, A] that push half as far as would be needed and come back in the air."""
+    x = {"down": 0.4, "up": 0.0, "high": -0.5, "down again": 0.0}
+    along = np.concatenate([np.full(n, x[stage]) for stage, n in STROKE])
+    one = np.stack([along, 0 * along][: d - 1], 1)
+    return np.tile(one, (strokes, 1)).astype(np.float32)

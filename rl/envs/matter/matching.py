@@ -1,0 +1,79 @@
+"""The goal of doing as was shown: every particle where a demonstration had it at that time.
+
+    l(t) = mean over particles of |x - x*(t)|^2,  m^2,
+
+particle by particle, as in FluidLab (Xian et al. 2023, arXiv:2303.02346), where it is called a
+chamfer distance. The demonstration is a plan, and the places x*(t) are what it leads to from the
+very start of the episode, so that they can be reached whatever the start: an episode begins with
+two simulated ones, those of the demonstration and of doing nothing, whose mean loss is l_0. Many
+copies of such a task should begin anew as they began (`restart="same"` of `rl.vectorize`).
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.continuum import State
+from jaxgpu.pytree import pytree, static
+from jaxgpu.rl.envs.matter.task import Show
+
+
+@pytree
+class Shown:
+    """Places of the particles that count, after every frame."""
+
+    x: Any  # D arrays [T, N] of the demonstration, m
+    filled: Array  # [T, N] whether the slot held a particle
+    idle: Array  # [] mean loss of doing nothing, m^2
+
+
+@pytree
+class Match:
+    """Particles where the demonstration had them at the same time."""
+
+    demo: Any  # [T, A] actions of the demonstration
+    frame: Array | float  # [] duration of a frame, s
+    near: Array | float = 0.1  # [] of l_0: a loss below it is a success
+    bodies: tuple[int, ...] = static(default=(0,))  # of the scene, whose particles count
+    every: int = static(default=1)  # one slot in how many counts
+
+    def remember(self, state: State, show: Show) -> Shown:
+        """What the demonstration and doing nothing lead to."""
+        demo = jnp.asarray(self.demo, state.t.dtype)
+        both = jax.lax.map(
+            lambda actions: show(actions, self._places), jnp.stack([demo, jnp.zeros_like(demo)])
+        )
+        (x, filled), (still, _) = (jax.tree.map(lambda a, i=i: a[i], both) for i in (0, 1))
+        away = sum((a - b) ** 2 for a, b in zip(x, still))
+        return Shown(x, filled, jnp.mean(_mean(away, filled)))
+
+    def loss(self, state: State, memory: Shown) -> Array:
+        """Mean of |x - x*(t)|^2, m^2; at the start that of the first frame."""
+        frames = memory.filled.shape[0]
+        i = jnp.clip(jnp.int32(jnp.round(state.t / self.frame)) - 1, 0, frames - 1)
+        x, filled = self._places(state)
+        away = sum((a - b[i]) ** 2 for a, b in zip(x, memory.x))
+        return _mean(away, filled & memory.filled[i])
+
+    def scale(self, state: State, memory: Shown) -> Array:
+        """Mean over the frames of the loss of doing nothing, m^2."""
+        return memory.idle
+
+    def success(self, state: State, memory: Shown) -> Array:
+        """The loss is below a share `near` of the mean one of doing nothing."""
+        return self.loss(state, memory) < self.near * memory.idle
+
+    def _places(self, state: State) -> tuple[tuple[Array, ...], Array]:
+        """Places D x [N] of the slots that count, and whether they are filled [N]."""
+        some = [state.bodies[i] for i in self.bodies]
+        join = lambda arrays: jnp.concatenate([a.ravel() for a in arrays])[:: self.every]
+        x = tuple(join(a) for a in zip(*(b.x for b in some)))
+        return x, join([b.m for b in some]) > 0
+
+
+def _mean(quantity: Array, filled: Array) -> Array:
+    """Mean over the filled of the last axis; zero where there are none."""
+    count = jnp.sum(filled, -1).astype(quantity.dtype)
+    return jnp.sum(jnp.where(filled, quantity, 0), -1) / jnp.maximum(count, 1)

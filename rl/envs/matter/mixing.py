@@ -1,0 +1,71 @@
+"""Mixing: stir milk until it is spread over the whole cup.
+
+After FluidLab's task of the name (Xian et al. 2023, arXiv:2303.02346), whose loss is minus the sum
+of |x - x'|_1 over pairs of a tenth of the milk's particles. Here all pairs count, and the loss is
+what is missing to an even mixture,
+
+    l = m(all liquid at the start) - m(milk),  m = mean over pairs of |x - x'|_1,  m.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.continuum import Particles, State
+from jaxgpu.pytree import pytree
+from jaxgpu.rl.environment import register
+from jaxgpu.rl.envs.matter import cup
+from jaxgpu.rl.envs.matter.task import Matter, Show
+
+PATCH = 0.013  # m, radius of the milk at the start
+START = (-0.024, 0.0)  # m from the axis
+TILT = cup.strokes(  # there and back through the milk, twice, and a rest
+    *((1, 0, 8), (0, -0.6, 4), (-1, 0, 8), (0, 1, 5)),
+    *((1, 0, 8), (0, -1, 5), (-1, 0, 8), (0, 0, 4)),
+)
+
+
+@pytree
+class Spread:
+    """Milk as far apart as if it were mixed evenly."""
+
+    near: Array | float = 0.3  # [] of l_0: a loss below it is a success
+
+    def remember(self, state: State, show: Show) -> Array:
+        """Mean distance of pairs of all liquid, and that of the milk."""
+        return jnp.stack([apart(state.bodies), apart(state.bodies[:1])])
+
+    def loss(self, state: State, memory: Array) -> Array:
+        """What the milk's mean distance of pairs is short of, m; not below zero."""
+        return jnp.maximum(memory[0] - apart(state.bodies[:1]), 0)
+
+    def scale(self, state: State, memory: Array) -> Array:
+        """The loss at the start, m."""
+        return memory[0] - memory[1]
+
+    def success(self, state: State, memory: Array) -> Array:
+        """The loss is below a share `near` of that at the start."""
+        return self.loss(state, memory) < self.near * self.scale(state, memory)
+
+
+def apart(bodies: tuple[Particles, ...]) -> Array:
+    """Mean of |x - x'|_1 over pairs of particles, m. O(N log N)."""
+    filled = jnp.concatenate([b.m.ravel() > 0 for b in bodies])
+    n, rank = jnp.sum(filled, dtype=jnp.int32), jnp.arange(filled.size, dtype=jnp.int32)
+    total = jnp.zeros((), bodies[0].m.dtype)
+    for axis in zip(*(b.x for b in bodies)):
+        x = jnp.concatenate([a.ravel() for a in axis])
+        x = jnp.sort(jnp.where(filled, x, jnp.inf))  # empty slots last
+        # in order, entry k is the larger one of k pairs and the smaller of n - 1 - k
+        weight = (2 * rank - n + 1).astype(x.dtype)
+        total = total + jnp.sum(jnp.where(rank < n, weight * jnp.where(rank < n, x, 0), 0))
+    pairs = n.astype(total.dtype)
+    return total / (pairs * (pairs - 1) / 2)
+
+
+@register("matter/mixing")
+def mixing(size: str = "small", **parameters: Any) -> Matter:
+    """Spread milk in 2 s; `size` is "small" (in the plane) or "full"."""
+    scene, shared = cup.cup(size, START, lambda x, y: x * x + y * y < PATCH**2)
+    return Matter(scene, Spread(), tilt=TILT, horizon=len(TILT), **shared, **parameters)

@@ -1,0 +1,123 @@
+"""Transporting: drive a heavy block along with a jet of water, without gravity.
+
+After FluidLab's task of the name (Xian et al. 2023, arXiv:2303.02346): l = |x - x_goal| of the
+block + a small share of the mean 1-norm of the water's distance from it, which leads the jet to the
+block before it has touched it. The nozzle gives water at a steady rate, and water that comes near
+the walls is taken away. The block is truly rigid, FluidLab's made of particles held together.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics.continuum import (
+    Collector,
+    Collider,
+    Grid,
+    Injector,
+    Liquid,
+    Scene,
+    State,
+    prepare,
+    sdf,
+)
+from jaxgpu.pytree import pytree
+from jaxgpu.rl.environment import register
+from jaxgpu.rl.envs.matter.limits import Between
+from jaxgpu.rl.envs.matter.nozzles import empty, opening
+from jaxgpu.rl.envs.matter.task import Matter, Show
+
+BOX = 0.36, 0.18  # m, length and height
+BLOCK, PLACE, GOAL = 0.018, (0.12, 0.1), 0.27  # m: half its edge, where it begins and should be
+DENSITY = 11340.0  # kg/m^3, of the block: lead
+NOZZLE, OPENING = 0.012, 0.009  # m: half length and half width
+START, JET = (0.06, 0.06), 0.8  # m, of the nozzle, which points up; m/s
+SOUND, WATER = 8.0, 1000.0  # m/s, kg/m^3
+FRAME, MARGIN = 0.02, 0.018  # s, m
+
+
+@pytree
+class Transport:
+    """A free tool at one place along the first axis, and water near it."""
+
+    goal: Array | float  # [] m
+    near: Array | float  # [] m
+    attraction: Array | float = 0.1  # [] share of the water's distance
+    tool: int = 1  # of the scene
+
+    def remember(self, state: State, show: Show) -> Any:
+        """Nothing."""
+        return ()
+
+    def loss(self, state: State, memory: Any) -> Array:
+        """|x - goal| + a share of the mean 1-norm of the water's distance from the tool, m."""
+        water, x = state.bodies[0], state.tools[self.tool].x
+        filled = water.m > 0
+        away = sum((jnp.abs(a - x[i]) for i, a in enumerate(water.x)), jnp.zeros_like(water.m))
+        count = jnp.sum(filled).astype(x.dtype)
+        apart = jnp.sum(jnp.where(filled, away, 0)) / jnp.maximum(count, 1)
+        return jnp.abs(x[0] - self.goal) + self.attraction * apart
+
+    def scale(self, state: State, memory: Any) -> Array:
+        """The distance from the goal at the start, m."""
+        return jnp.abs(state.tools[self.tool].x[0] - self.goal)
+
+    def success(self, state: State, memory: Any) -> Array:
+        """The tool is nearer to the goal than `near`."""
+        return jnp.abs(state.tools[self.tool].x[0] - self.goal) < self.near
+
+
+@register("matter/transporting")
+def transporting(size: str = "small", **parameters: Any) -> Matter:
+    """Drive the block along in 1 s; `size` is "small" (in the plane) or "full"."""
+    d, cells, substeps = {"small": (2, 60, 50), "full": (3, 120, 100)}[size]
+    dx, frames = BOX[0] / cells, 48
+    grid = Grid(dx, (cells, cells // 2, cells // 6)[:d])
+    place = lambda x, y, z: (x, y, z)[:d]
+    middle = tuple(0.5 * a for a in grid.upper)
+    deep = middle[-1]
+    nozzle = Collider(sdf.Box((NOZZLE, OPENING, OPENING)[:d]), place(*START, deep), turn=_up(d))
+    layer = opening(d, OPENING, dx / 2, 0, NOZZLE + dx)
+    interval = dx / 2 / JET
+    liquid = Liquid(WATER * SOUND**2, exponent=1.0)
+    water = empty(layer, liquid, WATER, dx / 2, frames * FRAME / interval)
+    inner = (*(a - MARGIN for a in middle[:2]), 1.0)[:d]
+    sources = (
+        Injector(layer, place(JET, 0.0, 0.0), interval, body=0, tool=0),
+        Collector(sdf.Outside(sdf.Moved(sdf.Box(inner), middle)), body=0),
+    )
+    tools = (nozzle, _block(place(*PLACE, deep)))
+    scene = Scene((water,), grid, (), tools, jnp.float32(FRAME / substeps), sources)
+    away = place(0.04, 0.04, 0.0)
+    return Matter(
+        prepare(scene),
+        Transport(GOAL, 0.03),
+        speed=(0.2, 0.2, 5.0),
+        tilt=_turned(frames),
+        limits=Between(away, tuple(a - b for a, b in zip(grid.upper, away))),
+        horizon=frames,
+        substeps=substeps,
+        names=("water",),
+        **parameters,
+    )
+
+
+def _block(at: tuple[float, ...]) -> Collider:
+    """A free cube, in the plane a square one metre deep."""
+    d = len(at)
+    mass = DENSITY * (2 * BLOCK) ** d
+    inertia = (mass * (2 * BLOCK) ** 2 / 6,) * (1 if d == 2 else 3)
+    return Collider(sdf.Box((BLOCK,) * d), at, mass=mass, inertia=inertia)
+
+
+def _turned(frames: int) -> np.ndarray:
+    """Actions [T, 3] that rise to the block's height while turning half of the way towards it."""
+    early = np.arange(frames) < 20
+    return np.stack([0 * early, 0.5 * early, -0.4 * early], 1).astype(np.float32)
+
+
+def _up(d: int) -> tuple[float, ...]:
+    """A quarter of a turn, from along x to along y."""
+    return (np.pi / 2,) if d == 2 else (0.5**0.5, 0.0, 0.0, 0.5**0.5)

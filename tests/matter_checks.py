@@ -1,0 +1,35 @@
+"""What every task of handling matter must do."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.rl.plan import cost
+
+
+def slope_is_that_of_differences(env, actions):
+    """Reward in `actions` [T, A] of short frames in float64, along one direction; call with x64."""
+
+    def wide(a):
+        return a.astype(jnp.float64) if jnp.asarray(a).dtype == jnp.float32 else a
+
+    env = dataclasses.replace(jax.tree.map(wide, env), substeps=10)
+    state, _ = env.start(jax.random.key(0))
+    both = jax.jit(jax.value_and_grad(lambda a: cost(env, state, a)))
+    way = jnp.cos(jnp.arange(float(actions.size))).reshape(actions.shape)
+    exact = jnp.sum(both(actions)[1] * way)
+    assert abs(exact) > 0
+    # contact sets in node by node, so the loss has kinks: small steps, and 1e-3
+    price = lambda h: both(actions + h * way)[0]
+    central = [(price(h) - price(-h)) / (2 * h) for h in (1e-4, 1e-5, 1e-6)]
+    assert min(abs(c - exact) for c in central) <= 1e-3 * abs(exact)
+
+
+def places(particles):
+    """[D, N] of all slots, float64, and which are filled [N]."""
+    return (
+        np.stack([np.asarray(a, float).ravel() for a in particles.x]),
+        np.asarray(particles.m).ravel() > 0,
+    )

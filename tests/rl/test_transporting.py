@@ -1,0 +1,45 @@
+"""Transporting: the jet pushes the block by the momentum it loses, and a plan by hand succeeds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from matter_checks import places, slope_is_that_of_differences
+
+from jaxgpu import rl
+from jaxgpu.rl.plan import play
+
+ENV = rl.make("matter/transporting")
+
+
+def by_hand():
+    """Rise to the block and turn to it in 0.4 s, then follow it."""
+    early = jnp.arange(ENV.horizon) < 20
+    turn = -np.pi / 2 / 0.4 / 5
+    moves = ((0.0, 0.8), (0.5, 0.0), (turn, 0.0))
+    return jnp.stack([jnp.where(early, a, b) for a, b in moves], 1)
+
+
+@pytest.mark.slow
+def test_a_plan_made_by_hand_drives_the_block_home_from_every_seed():
+    start, whole = jax.jit(ENV.start), jax.jit(lambda state, actions: play(ENV, state, actions))
+    for seed in range(3):
+        state, _ = start(jax.random.key(seed))
+        noise = jax.random.uniform(jax.random.key(seed), by_hand().shape, minval=-1, maxval=1)
+        played = [whole(state, actions) for actions in (by_hand(), 0 * noise, noise)]
+        hand, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
+        assert abs(still) < 0.1 and max(random, still) + 0.15 < hand
+        states, seen = played[0]
+        assert seen["success"][-1] and not played[1][1]["success"][-1]
+        for i in (5, 30, 47):
+            at = jax.tree.map(lambda a, i=i: a[i], states).matter
+            (water, full), block = places(at.bodies[0]), np.asarray(at.tools[1].x, float)
+            apart = np.abs(water - block[:, None]).sum(0)[full].mean()
+            loss = abs(block[0] - 0.27) + 0.1 * apart
+            np.testing.assert_allclose(seen["loss"][i], loss, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_the_gradient_through_jet_and_block_is_that_of_differences(x64):
+    actions = 0.3 * jnp.sin(1 + jnp.arange(9.0)).reshape(3, 3)
+    slope_is_that_of_differences(ENV, actions)
