@@ -1,7 +1,8 @@
 """Crossover and mutation of real vectors in a box.
 
-Simulated binary crossover: Deb & Agrawal (1995), in the bounded form of Deb & Beyer (1999) that
-the authors' NSGA-II and NSGA-III codes use. Polynomial mutation: Deb & Goyal (1996), bounded.
+Simulated binary crossover: Deb & Agrawal (1995), as it is and cut at the bounds, or in the bounded
+form of Deb & Beyer (1999) that the authors' NSGA-II program has. Only the former puts children on
+a bound, where the edges of many fronts are. Polynomial mutation: Deb & Goyal (1996), bounded.
 Each random number is drawn once: one 32-bit word gives a spread and two coins, and a word below
 the mutation rate is, divided by the rate, the uniform number that the mutation needs.
 """
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.evolution.problem import Box
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import pytree, static
 
 
 @pytree
@@ -22,6 +23,7 @@ class Variation:
     eta_mutation: Array | float = 20.0  # [] index of the mutation
     crossover: Array | float = 0.9  # [] probability that a pair is crossed at all
     mutation: Array | float = 1.0  # [] expected number of mutated variables of a child
+    bounded: bool = static(default=True)  # crossover leaves room to the bounds; or is cut there
 
 
 def children(key: Array, spec: Variation, a: Array, b: Array, box: Box) -> Array:
@@ -29,18 +31,25 @@ def children(key: Array, spec: Variation, a: Array, b: Array, box: Box) -> Array
     k_cross, k_mutate = jax.random.split(key)
     # the gather of the parents must not be fused in: the loops would no longer be vectors
     a, b = lax.optimization_barrier((a, b))
-    c, d = sbx(k_cross, a, b, box, spec.eta_crossover, spec.crossover)
+    c, d = sbx(k_cross, a, b, box, spec.eta_crossover, spec.crossover, spec.bounded)
     x = jnp.concatenate([c, d])
     return polynomial_mutation(k_mutate, x, box, spec.eta_mutation, spec.mutation / x.shape[1])
 
 
 def sbx(
-    key: Array, a: Array, b: Array, box: Box, eta: Array | float, probability: Array | float
+    key: Array,
+    a: Array,
+    b: Array,
+    box: Box,
+    eta: Array | float,
+    probability: Array | float,
+    bounded: bool = True,
 ) -> tuple[Array, Array]:
     """Simulated binary crossover: children spread about the parents as their distance is.
 
     Each variable of a crossed pair is crossed with probability 1/2. The two children keep the
-    mean of the parents where no bound is near.
+    mean of the parents where no bound is near. If `bounded`, the spread follows the density that
+    is left between the bounds, and children only come near one; else those beyond are put on it.
     """
     k_pair, k_bits = jax.random.split(key)
     bits = jax.random.bits(k_bits, a.shape, jnp.uint32)
@@ -53,7 +62,7 @@ def sbx(
 
     def spread(room: Array) -> Array:
         """How far from the mean, in half gaps, given the room outside the pair in gaps."""
-        alpha = 2 - _power(1 + 2 * room, -(eta + 1))
+        alpha = 2 - _power(1 + 2 * room, -(eta + 1)) if bounded else 2
         v = u * alpha
         return _power(jnp.where(v <= 1, v, 1 / (2 - v)), 1 / (eta + 1))
 

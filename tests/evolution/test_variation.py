@@ -10,7 +10,7 @@ from scipy import stats
 from jaxgpu.evolution.problem import Box
 from jaxgpu.evolution.variation import Variation, children, polynomial_mutation, sbx
 
-CROSS, MUTATE = jax.jit(sbx), jax.jit(polynomial_mutation)
+CROSS, MUTATE = jax.jit(sbx, static_argnames="bounded"), jax.jit(polynomial_mutation)
 WIDE = Box(jnp.full(2, -1e6), jnp.full(2, 1e6))
 N = 20_000
 
@@ -29,6 +29,27 @@ def test_spread_of_unbounded_crossover_has_the_polynomial_density():
         return np.where(s <= 1, s ** (eta + 1) / 2, 1 - np.maximum(s, 1) ** -(eta + 1) / 2)
 
     assert stats.kstest(crossed, law).pvalue > 1e-4
+
+
+def test_crossover_that_is_cut_puts_on_the_bounds_what_would_lie_beyond():
+    # parents 0.8 apart, 0.1 from either bound: beyond are spreads above 1.25, of half the variables
+    eta, a, b = 3.0, jnp.full((N, 2), 0.1), jnp.full((N, 2), 0.9)
+    unit = Box(jnp.zeros(2), jnp.ones(2))
+    beyond = 0.5 * 1.25 ** -(eta + 1)
+    c, d = (np.asarray(x) for x in CROSS(jax.random.key(4), a, b, unit, eta, 1.0, bounded=False))
+    out = np.minimum(c, d) == 0
+    np.testing.assert_array_equal(np.maximum(c, d) == 1, out)
+    assert abs(out.mean() - 0.5 * beyond) < 5 * np.sqrt(0.5 * beyond / (2 * N))
+    # the bounded form has the law of those that are inside
+    c, d = (np.asarray(x) for x in CROSS(jax.random.key(4), a, b, unit, eta, 1.0))
+    spread = np.abs(d - c).ravel() / 0.8
+    crossed = spread[np.abs(spread - 1) > 1e-6]
+
+    def law(s):
+        whole = np.where(s <= 1, s ** (eta + 1) / 2, 1 - np.maximum(s, 1) ** -(eta + 1) / 2)
+        return whole / (1 - beyond)
+
+    assert spread.max() < 1.25 and stats.kstest(crossed, law).pvalue > 1e-4
 
 
 def test_children_of_a_crossed_pair_are_exchanged_half_the_time():

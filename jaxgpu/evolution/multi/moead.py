@@ -31,7 +31,7 @@ class MOEAD:
 
     w: Array  # [H, m] weights of the subproblems
     neighbours: Array  # [H, T] nearest weights of each, itself first
-    variation: Variation = Variation(eta_crossover=20.0, eta_mutation=20.0, crossover=1.0)
+    variation: Variation = Variation(20.0, 20.0, crossover=1.0, bounded=False)
     penalty: Array | float = 5.0  # [] of the boundary intersection, for the distance to the line
     scalarisation: str = static(default="boundary")
 
@@ -98,7 +98,7 @@ def _(spec: MOEAD, state: State, key: Array) -> Array:
     a = state.population.x[spec.neighbours[row, first]]
     b = state.population.x[spec.neighbours[row, (first + step) % t]]
     v = spec.variation
-    x, _ = sbx(k_cross, a, b, state.box, v.eta_crossover, v.crossover)
+    x, _ = sbx(k_cross, a, b, state.box, v.eta_crossover, v.crossover, v.bounded)
     x = polynomial_mutation(k_mutate, x, state.box, v.eta_mutation, v.mutation / x.shape[1])
     return jnp.where(state.generation == 0, state.population.x, x)
 

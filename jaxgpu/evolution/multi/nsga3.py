@@ -5,9 +5,9 @@ Jain & Deb (2014), doi:10.1109/TEVC.2013.2281534; U-NSGA-III's niching tournamen
 (2016), doi:10.1109/TEVC.2015.2459718.
 
 The intercepts are guarded as in the authors' later work (Blank, Deb & Roy 2019,
-doi:10.1007/978-3-030-12598-1_19): where the extreme points span no proper plane, the nadir is the
-worst of the first front, and no intercept is beyond the worst point seen. Infeasible members set
-no scale.
+doi:10.1007/978-3-030-12598-1_19): extreme points are remembered, and no intercept is beyond the
+worst point seen; `guarded=False` leaves both out. Where the extreme points span no proper plane,
+the nadir is the worst of the first front. Infeasible members set no scale.
 Association and niching take O(N) memory: see `lattice` and `niching`.
 """
 
@@ -30,9 +30,10 @@ class NSGA3:
     """What to run; the paper's operators by default."""
 
     directions: Directions  # H of them
-    variation: Variation = Variation(eta_crossover=30.0, eta_mutation=20.0, crossover=1.0)
+    variation: Variation = Variation(30.0, 20.0, crossover=1.0, bounded=False)
     population: int = static(default=92)  # N, even, about H
     unified: bool = static(default=False)  # U-NSGA-III: parents win a tournament in their niche
+    guarded: bool = static(default=True)  # the plane of the later work, or the paper's own
 
     def __post_init__(self) -> None:
         if self.population < 4 or self.population % 2:
@@ -99,7 +100,7 @@ def _(spec: NSGA3, state: State, x: Array, f: Array, violation: Array) -> State:
     n = spec.population
     both, rank, cut = ranked(state, Population(x, f, violation))
     feasible = both.violation <= 0
-    scale = rescale(state.scale, both.f, feasible, rank == 0)
+    scale = rescale(state.scale, both.f, feasible, rank == 0, spec.guarded)
     origin = _known(scale.ideal)[None]
     g = jnp.where(jnp.isfinite(both.f), (both.f - origin) / (scale.nadir[None] - origin), 0)
     niche, distance = associate(spec.directions, jnp.maximum(g, 0))
@@ -121,7 +122,7 @@ def _(spec: NSGA3, state: State, x: Array, f: Array, violation: Array) -> State:
     )
 
 
-def rescale(scale: Scale, f: Array, feasible: Array, front: Array) -> Scale:
+def rescale(scale: Scale, f: Array, feasible: Array, front: Array, guarded: bool = True) -> Scale:
     """The scale after the members f [n, m], given which are feasible and in the first front.
 
     A front may be nearly flat in one objective, as in the first generations of DTLZ4, and its
@@ -136,7 +137,8 @@ def rescale(scale: Scale, f: Array, feasible: Array, front: Array) -> Scale:
     edge = jnp.max(jnp.where(front, f, -jnp.inf), axis=0)
     nadir = jnp.where(jnp.isfinite(edge), edge, worst)
     span = jnp.where(jnp.isfinite(nadir) & (nadir > origin), nadir - origin, 1)
-    points = jnp.concatenate([scale.extreme, jnp.where(front, f, jnp.inf)])
+    points = jnp.where(front, f, jnp.inf)
+    points = jnp.concatenate([scale.extreme, points]) if guarded else points
     away = points - origin[None]
     # equation 4: an axis weighs 1, the others 1e6; 1e-3, or a hundredth of the range where that
     # is less, counts as on the axis
@@ -144,7 +146,8 @@ def rescale(scale: Scale, f: Array, feasible: Array, front: Array) -> Scale:
     weight = jnp.where(jnp.eye(m, dtype=bool), 1, 1e6).astype(f.dtype)
     reach = [jnp.max(away * weight[k][None], axis=1) for k in range(m)]
     extreme = points[jnp.stack([jnp.argmin(r) for r in reach])]
-    nadir = _intercepts(extreme, origin, span, nadir, worst)
+    farthest = worst if guarded else jnp.full_like(worst, jnp.inf)
+    nadir = _intercepts(extreme, origin, span, nadir, farthest)
     nadir = jnp.where(jnp.isfinite(nadir) & (nadir > origin), nadir, worst)
     return Scale(ideal, worst, extreme, jnp.where(nadir > origin, nadir, origin + 1))
 
@@ -154,7 +157,9 @@ def _known(ideal: Array) -> Array:
     return jnp.where(jnp.isfinite(ideal), ideal, 0)
 
 
-def _intercepts(extreme: Array, origin: Array, span: Array, fallback: Array, worst: Array) -> Array:
+def _intercepts(
+    extreme: Array, origin: Array, span: Array, fallback: Array, farthest: Array
+) -> Array:
     """Where the plane through the extremes meets the axes, or the fallback where it does not."""
     m = origin.shape[0]
     rows = (extreme - origin[None]) / span[None]
@@ -164,4 +169,4 @@ def _intercepts(extreme: Array, origin: Array, span: Array, fallback: Array, wor
     reach = 1 / plane
     off = jnp.sum(rows * plane[None], axis=1) - 1
     sound &= jnp.all(jnp.isfinite(reach) & (reach > 1e-6) & (jnp.abs(off) < 1e-2))
-    return jnp.where(sound, jnp.minimum(origin + reach * span, worst), fallback)
+    return jnp.where(sound, jnp.minimum(origin + reach * span, farthest), fallback)

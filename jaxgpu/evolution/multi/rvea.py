@@ -25,7 +25,7 @@ class RVEA:
     """What to run; the paper's parameters by default."""
 
     directions: Directions  # H of them; the population has as many slots
-    variation: Variation = Variation(eta_crossover=30.0, eta_mutation=20.0, crossover=1.0)
+    variation: Variation = Variation(30.0, 20.0, crossover=1.0, bounded=False)
     generations: Array | int = 250  # [] t_max, when the penalty has its full weight
     alpha: Array | float = 2.0  # [] how late the penalty sets in
     adaptation: Array | float = 0.1  # [] share of the run between two adaptations of the directions
@@ -77,9 +77,11 @@ def _(spec: RVEA, state: State, x: Array, f: Array, violation: Array) -> State:
     low, _ = _range(both, known)
     g = jnp.where(known[:, None], both.f - low[None], 0)
     size = jnp.sqrt(jnp.sum(g * g, axis=1))
-    niche, cosine = _nearest(state.unit, g)
-    cosine = jnp.where(size > 0, cosine / jnp.where(size > 0, size, 1), 1)
-    theta = jnp.arccos(jnp.clip(cosine, 0, 1))
+    niche = _nearest(state.unit, g)
+    along = jnp.sum(g * state.unit[niche], axis=1)
+    off = g - along[:, None] * state.unit[niche]
+    # the arccosine would have half the digits where the angles are small, as they are at the end
+    theta = jnp.arctan2(jnp.sqrt(jnp.sum(off * off, axis=1)), along)
     time = (state.generation / spec.generations).astype(f.dtype)
     penalty = m * time**spec.alpha * theta / state.angle[niche]
     # equation 10; among infeasible members of a direction the least violating survives
@@ -132,13 +134,11 @@ def _normalise(w: Array) -> Array:
     return w / jnp.sqrt(jnp.sum(w * w, axis=1, keepdims=True))
 
 
-def _nearest(unit: Array, g: Array) -> tuple[Array, Array]:
-    """The direction with the greatest projection of each point, and the projection."""
+def _nearest(unit: Array, g: Array) -> Array:
+    """The direction with the greatest projection of each point."""
 
-    def one(point: Array) -> tuple[Array, Array]:
-        along = jnp.sum(unit * point[None], axis=1)
-        index = jnp.argmax(along).astype(jnp.int32)
-        return index, along[index]
+    def one(point: Array) -> Array:
+        return jnp.argmax(jnp.sum(unit * point[None], axis=1)).astype(jnp.int32)
 
     return lax.map(one, g, batch_size=_TILE)
 

@@ -90,6 +90,8 @@ def test_nsga3_normalises_by_feasible_members_and_never_beyond_the_worst_of_them
     np.testing.assert_array_equal(got.ideal, [0, 0, 0])
     np.testing.assert_array_equal(got.worst, [2, 2, 4])
     np.testing.assert_allclose(got.nadir, [1, 1, 4], rtol=1e-5)
+    plain = rescale(empty, f, feasible, front, guarded=False)
+    np.testing.assert_allclose(plain.nadir, [1, 1, 16], rtol=1e-5)
     # before any is feasible there is a scale all the same, which nothing remembers
     none = rescale(empty, f, jnp.zeros(5, bool), front)
     assert np.isfinite(none.nadir).all() and (none.nadir > 0).all() and np.isinf(none.ideal).all()
