@@ -31,7 +31,7 @@ class MOEAD:
 
     w: Array  # [H, m] weights of the subproblems
     neighbours: Array  # [H, T] nearest weights of each, itself first
-    variation: Variation = Variation(20.0, 20.0, crossover=1.0, bounded=False)
+    variation: Variation = Variation(eta_crossover=20.0, eta_mutation=20.0, crossover=1.0)
     penalty: Array | float = 5.0  # [] of the boundary intersection, for the distance to the line
     scalarisation: str = static(default="boundary")
 
