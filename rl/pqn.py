@@ -3,7 +3,9 @@
 Gallici et al. (2024), arXiv:2407.04811: many copies explore greedily but for a falling share of
 random actions, a network with LayerNorm learns their Q(lambda) returns in a few passes and forgets
 them. Departures: observations are normalised, the learning rate falls linearly to zero, and a
-truncated episode is bootstrapped with the value of its true last observation.
+truncated episode is bootstrapped with the value of its true last observation. As an option a random
+action is held on (Dabney et al. 2021, arXiv:2006.01782; here for a geometric number of steps, no
+longer than the rollout or the episode): steps that cancel do not lead to a reward far off.
 """
 
 from collections.abc import Callable
@@ -34,6 +36,7 @@ class PQN(Rollouts):
     trace: Array | float = 0.65  # [] lambda
     explore: Array | float = 0.05  # [] share of random actions in the end
     settle: Array | float = 0.5  # [] share of the updates in which it falls from 1 to that
+    hold: Array | float = 0.0  # [] chance of a random action to be held for a further step
     max_gradient: Array | float = 10.0  # [] norm
     epochs: int = static(default=4)
     minibatches: int = static(default=8)
@@ -92,18 +95,24 @@ class PQN(Rollouts):
         settled = self.done(state) / self.settle
         share = jnp.maximum(1 - (1 - self.explore) * settled, self.explore)
 
-        def move(carry: VectorState, key: Array) -> tuple[VectorState, Any]:
+        def move(carry: tuple[VectorState, Array, Array], key: Array) -> tuple[Any, Any]:
+            vector, strayed, held = carry
             pick_key, random_key, step_key = jax.random.split(key, 3)
-            x = normaliser.apply(state.seen, carry.observation)
+            x = normaliser.apply(state.seen, vector.observation)
             worth = self._worth(env, state.params, x)
             anyhow = jax.random.randint(random_key, (self.copies,), 0, worth.shape[-1])
-            stray = jax.random.uniform(pick_key, (self.copies,)) < share
+            hold = jax.random.uniform(jax.random.fold_in(pick_key, 0), (self.copies,)) < self.hold
+            hold = strayed & hold
+            stray = hold | (jax.random.uniform(pick_key, (self.copies,)) < share)
+            anyhow = jnp.where(hold, held, anyhow)
             action = jnp.where(stray, anyhow, jnp.argmax(worth, -1))
-            after, out = copies.advance(carry, action, step_key)
-            return after, (carry.observation, x, action, jnp.max(worth, -1), out)
+            after, out = copies.advance(vector, action, step_key)
+            row = (vector.observation, x, action, jnp.max(worth, -1), out)
+            return (after, stray & ~out.over, action), row
 
         keys = jax.random.split(key, self.horizon)
-        vector, (raw, x, action, value, out) = jax.lax.scan(move, state.vector, keys)
+        start = (state.vector, jnp.zeros(self.copies, bool), jnp.zeros(self.copies, jnp.int32))
+        (vector, _, _), (raw, x, action, value, out) = jax.lax.scan(move, start, keys)
         final = self._worth(env, state.params, normaliser.apply(state.seen, out.final)).max(-1)
         ends = (out.terminated, out.truncated)
         gain = advantages(out.reward, value, final, *ends, self.discount, self.trace)

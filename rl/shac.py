@@ -2,10 +2,13 @@
 
 Xu et al. (2022), arXiv:2204.07137. The actor climbs the derivative of the discounted rewards of a
 short window plus the target critic's value of where each path ends; the critic learns TD(lambda)
-targets; the target follows the critic slowly. Departure: observations are normalised.
+targets; the target follows the critic slowly. Departures: observations are normalised; as an
+option a share of the copies begins anew with each window. Without it, where episodes end by the
+clock alone, all copies run in step, and the critic sees what comes after a beginning once in many
+windows.
 """
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import jax
@@ -19,7 +22,7 @@ from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.networks import ActorCritic, Normal, stretched
 from jaxgpu.rl.spaces import Box
 from jaxgpu.rl.training import Rollouts, Training
-from jaxgpu.rl.vectorize import vectorize
+from jaxgpu.rl.vectorize import VectorState, vectorize
 
 
 @pytree
@@ -32,6 +35,7 @@ class SHAC(Rollouts):
     trace: Array | float = 0.95  # [] lambda
     follow: Array | float = 0.2  # [] of the critic that the target takes over in an update
     max_gradient: Array | float = 1.0  # [] norm
+    renew: Array | float = 0.0  # [] chance of a copy to begin anew with a window
     passes: int = static(default=8)  # of the critic over a window
     _: KW_ONLY
     horizon: int = static(default=16)  # H, steps in a window
@@ -57,8 +61,9 @@ class SHAC(Rollouts):
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One window of all copies: a step of the actor, then `passes` of the critic."""
         left = self.left(state)
+        begun = replace(state, vector=self._renewed(env, state.vector, jax.random.fold_in(key, 0)))
         climb = jax.grad(self._window, has_aux=True)
-        slope, (vector, batch, report) = climb(state.params, env, state, key)
+        slope, (vector, batch, report) = climb(state.params, env, begun, key)
         actor_rate = self.learning_rate * left
         params, actor_memory = optimiser.descend(
             state.params, state.memory[0], slope, actor_rate, self.max_gradient
@@ -90,6 +95,12 @@ class SHAC(Rollouts):
             return stretched(env.action_space, jnp.tanh(self._act(env, state.params, x).mode()))
 
         return act
+
+    def _renewed(self, env: Environment, vector: VectorState, key: Array) -> VectorState:
+        """A share of the copies begun anew; the critic has valued where their paths broke off."""
+        pick_key, start_key = jax.random.split(key)
+        over = jax.random.uniform(pick_key, (self.copies,)) < self.renew
+        return vectorize(env, self.copies).renewed(vector, over, start_key)
 
     def _window(self, params: Any, env: Environment, state: "State", key: Array) -> Any:
         """Minus the mean reward a step of the window, the future beyond it included."""

@@ -79,22 +79,22 @@ class Vector:
         reward = step.reward if step.reward.ndim == 1 else step.reward[:, 0]
         total = state.total + jax.lax.stop_gradient(reward)
         length = state.length + 1
-        fresh = jax.lax.stop_gradient(self._beginnings(state, start_key))
+        info = {**step.info, "episode_return": total, "episode_length": length}
+        moved = VectorState(step.state, step.observation, total, length, state.first)
+        after = self.renewed(moved, over, start_key)
+        ends = (step.terminated, step.truncated)
+        return after, Outcome(after.observation, step.observation, step.reward, *ends, info)
+
+    def renewed(self, state: VectorState, over: Array, key: Array) -> VectorState:
+        """The copies begun anew where `over` [B]."""
+        fresh = jax.lax.stop_gradient(self._beginnings(state, key))
 
         def choose(new: Array, old: Array) -> Array:
             return jnp.where(over.reshape(over.shape + (1,) * (old.ndim - 1)), new, old)
 
-        later, observation = jax.tree.map(choose, fresh, (step.state, step.observation))
-        info = {**step.info, "episode_return": total, "episode_length": length}
-        after = VectorState(
-            later,
-            observation,
-            jnp.where(over, 0.0, total),
-            jnp.where(over, 0, length),
-            state.first,
-        )
-        ends = (step.terminated, step.truncated)
-        return after, Outcome(observation, step.observation, step.reward, *ends, info)
+        later, observation = jax.tree.map(choose, fresh, (state.state, state.observation))
+        total, length = jnp.where(over, 0.0, state.total), jnp.where(over, 0, state.length)
+        return VectorState(later, observation, total, length, state.first)
 
     def _beginnings(self, state: VectorState, key: Array) -> Any:
         if self.restart == "same":

@@ -72,7 +72,7 @@ ROWS = (
     Row(
         "pendulum",
         rl.PPO(
-            *(1e-3, 0.95, 0.9),
+            *(1e-3, 0.97, 0.9),
             entropy=0.005,
             copies=16,
             horizon=256,
@@ -87,7 +87,15 @@ ROWS = (
         *("pendulum", rl.SAC(3e-3, 0.98, 0.01, copies=8, horizon=2, gradients=8), 20_000, 200),
         *(-165, "-157 at 20k, zoo SAC"),
     ),
-    Row("mountain-car", rl.PQN(), 500_000, 200, -120, "-101 at 120k, zoo DQN"),
+    Row(
+        "pendulum",
+        rl.SHAC(1e-2, 2e-3, 0.98, renew=0.1, passes=4, copies=8, horizon=16),
+        *(200_000, 200, -165, "none"),
+    ),
+    Row(
+        *("mountain-car", rl.PQN(hold=0.9, settle=0.3, horizon=32), 500_000, 200),
+        *(-120, "-101 at 120k, zoo DQN"),
+    ),
     Row(
         *("mountain-car-continuous", rl.ES(SNES(32), limit=999), 1_900_000, 999, 90),
         published="94.7 at 50k, zoo SAC",

@@ -68,19 +68,44 @@ def test_a_truncated_episode_keeps_its_worth():
     np.testing.assert_allclose(values(learner, Idle(), state, jnp.zeros(1)), 10, rtol=0.05)
 
 
-@pytest.mark.slow
-def test_cartpole_is_solved_in_200k_steps():
-    """Bar: 480 in the median of eight seeds, 100 episodes each."""
-    env, learner = rl.make("cartpole"), rl.PQN(2e-3, copies=32, horizon=32, updates=195.0)
+PUSH = rl.PQN(2e-3, horizon=32, updates=195.0)  # 199,680 steps
+ROCK = rl.PQN(hold=0.9, settle=0.3, horizon=32, updates=488.0)  # 499,712; on four other seeds
+
+
+def scores(env, learner, limit):
+    """Mean returns of 100 episodes after training, for each of eight seeds."""
 
     def one(key):
-        state, _ = rl.learn(env, learner, key, 195)  # 199,680 steps
+        state, _ = rl.learn(env, learner, key, int(learner.updates))
         test_key = jax.random.fold_in(key, 1)
-        return rl.evaluate(env, learner.policy(env, state), test_key, 100, 500).total
+        return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit).total
 
     total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))
-    means = np.asarray(total).mean(1)
-    assert np.median(means) >= 480, means
+    return np.asarray(total).mean(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, learner, limit, median, worst",
+    [("cartpole", PUSH, 500, 480, 0), ("mountain-car", ROCK, 200, -120, -140)],
+)
+def test_scores(name, learner, limit, median, worst):
+    """The zoo's DQN has 500 at 50k and -101 at 120k."""
+    means = scores(rl.make(name), learner, limit)
+    assert np.median(means) >= median and means.min() >= worst, means
+
+
+@pytest.mark.slow
+def test_random_actions_are_held():
+    """At first all are random: held for ever they stay the same, else two of three change."""
+    env, key = rl.make("mountain-car"), jax.random.key(0)
+    for hold, changes in ((1.0, 0.0), (0.0, 2 / 3), (0.7, 0.2)):
+        learner = rl.PQN(hold=hold, copies=512, horizon=8, hidden=(4,))
+        state = jax.eval_shape(lambda key, it=learner: it.init(env, key), key)
+        state = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), state)
+        action = learner._rollout(env, state, key)[2]["action"]
+        found = np.mean(np.asarray(action[1:]) != np.asarray(action[:-1]))
+        np.testing.assert_allclose(found, changes, atol=5 * 0.5 / (7 * 512) ** 0.5)
 
 
 def test_bad_input_is_named():

@@ -1,5 +1,7 @@
 """SHAC: its gradient, what it learns in 0.2 M steps, and what it refuses."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,23 +12,37 @@ from jaxgpu import rl
 REACH = rl.SHAC(discount=0.8, horizon=8, updates=390.0)  # 199,680 steps
 
 
-def successes(env, learner, updates, seeds, limit):
+# 199,936 steps
+SWING = rl.SHAC(*(1e-2, 2e-3, 0.98), renew=0.1, passes=4, copies=8, horizon=16, updates=1562.0)
+
+
+def scores(env, learner, limit, seed=0):
+    """Of 128 episodes after training, for each of eight seeds."""
+
     def one(key):
-        state, _ = rl.learn(env, learner, key, updates)
+        state, _ = rl.learn(env, learner, key, int(learner.updates))
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, learner.policy(env, state), test_key, 128, limit)
 
-    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), seeds))
+    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(seed), 8))
 
 
 @pytest.mark.slow
 def test_psm_reach_is_solved_in_200k_steps():
     """128 goals to 5 mm; the learner was chosen on other seeds than these eight."""
-    scores = successes(rl.make("surgical/psm-reach"), REACH, 390, 8, 100)
-    rate = np.asarray(scores.success).mean(1)
+    found = scores(rl.make("surgical/psm-reach"), REACH, 100, 1)
+    rate = np.asarray(found.success).mean(1)
     assert np.median(rate) >= 0.98, rate
 
 
+@pytest.mark.slow
+def test_pendulum_is_swung_up_in_200k_steps():
+    """Bar: -165 in the median; chosen on six other seeds, where without `renew` it is -1057."""
+    means = np.asarray(scores(rl.make("pendulum"), SWING, 200).total).mean(1)
+    assert np.median(means) >= -165 and means.min() >= -200, means
+
+
+@pytest.mark.slow
 def test_the_actor_climbs_the_derivative_of_the_window():
     """Against central differences, through dynamics, noise, resets and the critic at the end."""
     env = rl.make("pendulum", horizon=2)  # one reset inside the window
@@ -43,6 +59,18 @@ def test_the_actor_climbs_the_derivative_of_the_window():
     # rounding of the loss, 6e-8 of it, over the step; the third derivative times its square
     np.testing.assert_allclose((ahead - behind) / 1e-2, exact, rtol=5e-3, atol=1e-4)
     assert abs(exact) > 0.05
+
+
+def test_a_share_of_the_copies_begins_anew_with_a_window():
+    """A tenth of 4,000 begins; its clocks are at zero, those of the others where they were."""
+    env, learner = rl.make("pendulum"), rl.SHAC(renew=0.1, copies=4000)
+    vector = learner.begun(env, jax.random.key(0))[0]
+    vector = replace(vector, length=vector.length + 7, state=replace(vector.state, t=vector.length))
+    after = jax.jit(lambda key: learner._renewed(env, vector, key))(jax.random.key(1))
+    begun = np.asarray(after.length) == 0
+    np.testing.assert_allclose(begun.mean(), 0.1, atol=5 * (0.09 / 4000) ** 0.5)
+    moved = np.asarray(after.state.angle) != np.asarray(vector.state.angle)
+    np.testing.assert_array_equal(moved, begun)
 
 
 def test_what_has_no_derivative_is_refused():
