@@ -1,20 +1,24 @@
-"""Particles of a state on disk: PLY for viewers, through trimesh, and NPZ for NumPy."""
+"""Particles of a state on disk: PLY through trimesh, VTU through PyEVTK, and NPZ for NumPy."""
 
 from pathlib import Path
 
 import numpy as np
 
+from jaxgpu.physics.continuum.extras import extra
 from jaxgpu.physics.continuum.scene import State, positions, velocities
 
 
 def write(path: str | Path, state: State) -> None:
-    """Positions of all filled slots (NPZ: velocities too), with the number of their body.
+    """Positions and velocities of all filled slots, with the number of their body.
 
     Args:
-        path: ends in .ply (needs the extra `mesh`; 2-D lies in z = 0) or .npz.
+        path: ends in .npz, .vtu (for ParaView; needs the extra `files`) or .ply (for viewers, with
+            a colour a body in place of velocities; needs the extra `mesh`). In the last two 2-D
+            lies in z = 0.
         state: as `step` gives it; on the host only.
     Raises:
         ValueError: another ending.
+        ModuleNotFoundError: the extra is not installed.
 
     >>> import jax.numpy as jnp, tempfile
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, init
@@ -27,15 +31,24 @@ def write(path: str | Path, state: State) -> None:
     path = Path(path)
     x = np.concatenate([positions(body) for body in state.bodies])
     body = np.repeat(np.arange(len(state.bodies)), [len(positions(b)) for b in state.bodies])
+    v = np.concatenate([velocities(body) for body in state.bodies])
     if path.suffix == ".npz":
-        v = np.concatenate([velocities(body) for body in state.bodies])
         np.savez(path, x=x, v=v, body=body, t=np.asarray(state.t))
-    elif path.suffix == ".ply":
-        import trimesh
-
-        flat = np.zeros((len(x), 3 - x.shape[1]), x.dtype)
+        return
+    flat = np.zeros((len(x), 3 - x.shape[1]), x.dtype)
+    x, v = np.hstack([x, flat]), np.hstack([v, flat])
+    if path.suffix == ".ply":
+        trimesh = extra("trimesh", "mesh", f"write: {path.name}")
         colours = np.array([[70, 120, 200], [230, 215, 190], [210, 110, 60], [90, 150, 90]])
-        cloud = trimesh.PointCloud(np.hstack([x, flat]), colours[body % len(colours)])
+        cloud = trimesh.PointCloud(x, colours[body % len(colours)])
         path.write_bytes(bytes(cloud.export(file_type="ply")))
+    elif path.suffix == ".vtu":
+        vtk = extra("pyevtk.hl", "files", f"write: {path.name}")
+        data = {"velocity": _columns(v), "body": body.astype(np.int32)}
+        vtk.pointsToVTK(str(path.with_suffix("")), *_columns(x), data=data)
     else:
-        raise ValueError(f"write: {path.name}; the name must end in .ply or .npz")
+        raise ValueError(f"write: {path.name}; the name must end in .npz, .ply or .vtu")
+
+
+def _columns(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(np.ascontiguousarray(column) for column in a.T)

@@ -3,13 +3,13 @@
 image = picture(Camera(eye, target), x, colour, Look(radius), floor=0.0)    # [H, W, 3]
 index, depth = nearest(camera, x, radius)         # which particle each pixel shows, how far ahead
 depth = soft_depth(camera, x, radius, far=3.0, blur=0.01)     # smooth in x: for inverse problems
-open("film.gif", "wb").write(gif(images))
+open("film.gif", "wb").write(gif(images))         # or mp4(images)
 """
 
 from jaxgpu.physics.continuum.render.camera import Camera
-from jaxgpu.physics.continuum.render.film import gif, picture, points
+from jaxgpu.physics.continuum.render.film import gif, mp4, picture, points
 from jaxgpu.physics.continuum.render.shade import Look
 from jaxgpu.physics.continuum.render.splat import nearest, soft_depth
 from jaxgpu.physics.continuum.render.trace import trace
 
-__all__ = ["Camera", "Look", "gif", "nearest", "picture", "points", "soft_depth", "trace"]
+__all__ = ["Camera", "Look", "gif", "mp4", "nearest", "picture", "points", "soft_depth", "trace"]

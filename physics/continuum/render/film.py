@@ -1,7 +1,8 @@
-"""Pictures of a whole scene, and films of them as GIF."""
+"""Pictures of a whole scene, and films of them: GIF through Pillow, MP4 through PyAV."""
 
 import io
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.physics.continuum.collide import Tool
+from jaxgpu.physics.continuum.extras import extra
 from jaxgpu.physics.continuum.render import ground, shade
 from jaxgpu.physics.continuum.render.camera import Camera
 from jaxgpu.physics.continuum.render.shade import Look
@@ -67,15 +69,8 @@ def gif(images: Any, seconds: float = 0.05) -> bytes:
     >>> gif(np.zeros((2, 4, 4, 3)))[:6]
     b'GIF89a'
     """
-    from PIL import Image
-
-    images = np.asarray(images)
-    if images.ndim != 4 or images.shape[-1] != 3 or len(images) == 0:
-        raise ValueError(
-            f"gif: images have shape {list(images.shape)}; they must be [T, H, W, 3], T >= 1"
-        )
-    if images.dtype != np.uint8:
-        images = np.round(255 * np.clip(images, 0, 1)).astype(np.uint8)
+    Image = extra("PIL.Image", "viz", "gif")
+    images = _frames("gif", images)
     # one palette for all frames, of the colours of the first, a middle and the last one
     some = np.concatenate([images[0], images[len(images) // 2], images[-1]])
     palette = Image.fromarray(some).quantize(255, dither=Image.Dither.NONE)
@@ -86,3 +81,42 @@ def gif(images: Any, seconds: float = 0.05) -> bytes:
         file, format="GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0
     )
     return file.getvalue()
+
+
+def mp4(images: Any, seconds: float = 0.05) -> bytes:
+    """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones, as H.264 that browsers play.
+
+    Args:
+        images: an odd height or width is cut by one pixel, for colours are kept at half the size.
+        seconds: each image is shown.
+    Raises:
+        ValueError: images of another shape.
+        ModuleNotFoundError: the extra `files` is not installed.
+    """
+    av = extra("av", "files", "mp4")
+    images = _frames("mp4", images)
+    height, width = (n // 2 * 2 for n in images.shape[1:3])
+    if not height * width:
+        raise ValueError(f"mp4: images have shape {list(images.shape)}; H and W must be 2 or more")
+    file = io.BytesIO()
+    with av.open(file, "w", format="mp4") as container:
+        rate = Fraction(1 / seconds).limit_denominator(1000)
+        stream = container.add_stream("libx264", rate=rate, options={"crf": "18"})
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for image in images[:, :height, :width]:
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return file.getvalue()
+
+
+def _frames(name: str, images: Any) -> np.ndarray:
+    """Images as 8-bit ones, [T, H, W, 3]."""
+    images = np.asarray(images)
+    if images.ndim != 4 or images.shape[-1] != 3 or len(images) == 0:
+        raise ValueError(
+            f"{name}: images have shape {list(images.shape)}; they must be [T, H, W, 3], T >= 1"
+        )
+    if images.dtype != np.uint8:
+        images = np.round(255 * np.clip(images, 0, 1)).astype(np.uint8)
+    return images

@@ -1,7 +1,9 @@
 """Depth images against a loop over pixels and balls; tools against analytic rays; pictures."""
 
 import io
+import sys
 
+import av
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +17,7 @@ from jaxgpu.physics.continuum.render import (
     Camera,
     Look,
     gif,
+    mp4,
     nearest,
     picture,
     soft_depth,
@@ -229,8 +232,24 @@ def test_a_film_keeps_its_frames_and_colours():
         np.testing.assert_allclose(shown, images[k], atol=0.02)
 
 
-def test_bad_input_gets_a_sentence():
+def test_a_film_for_browsers_keeps_its_frames_and_colours():
+    rows, columns = np.mgrid[:41, :60] // 2 / 30  # the format keeps one colour a block of 2 x 2
+    images = np.stack([np.stack([rows, columns, 0 * rows + k / 4], -1) for k in range(5)])
+    with av.open(io.BytesIO(mp4(images, 0.04))) as film:
+        stream = film.streams.video[0]
+        assert stream.average_rate == 25 and stream.codec_context.name == "h264"
+        shown = np.stack([f.to_ndarray(format="rgb24") for f in film.decode(stream)]) / 255
+    assert shown.shape == (5, 40, 60, 3)  # colours are kept at half the size, so it must be even
+    np.testing.assert_allclose(shown, images[:, :40], atol=0.04)
+
+
+def test_bad_input_gets_a_sentence(monkeypatch):
     with pytest.raises(ValueError, match="Camera: an image of 0 x 240; give at least one pixel"):
         Camera((0.0, 0.0, 1.0), (0.0, 0.0, 0.0), width=0)
     with pytest.raises(ValueError, match="gif: images have shape"):
         gif(np.zeros((4, 4, 3)))
+    with pytest.raises(ValueError, match="mp4: images have shape"):
+        mp4(np.zeros((0, 4, 4, 3)))
+    monkeypatch.setitem(sys.modules, "av", None)  # as if it were not installed
+    with pytest.raises(ModuleNotFoundError, match=r'mp4 needs av; pip install "jaxgpu\[files\]"'):
+        mp4(np.zeros((1, 4, 4, 3)))
