@@ -70,7 +70,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             pictures.film(
                 env, first, [demo, plan], "What was shown, and the best plan on a growing window."
             ),
-            progress(runs, options.calls, scores["holding still"]),
+            progress(runs, options.calls, scores),
         ],
         tables=[table(scores, options.calls)],
         findings=FINDINGS,

@@ -59,7 +59,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         f"simulated episodes gradients through the liquids return {middle['Adam']:.3f}, CEM "
         f"{middle['CEM']:.3f} and holding still {middle['holding still']:.3f} (medians of "
         f"{options.seeds}).",
-        figures=figures(env, states, runs, options.calls, scores["holding still"]),
+        figures=figures(env, states, runs, options.calls, scores),
         tables=[table(scores, options.calls)],
         findings=FINDINGS,
         citations=CITATIONS,
@@ -94,7 +94,7 @@ def raced(
 
 
 def figures(
-    env: Matter, states: State, runs: dict[str, Run], calls: int, still: np.ndarray
+    env: Matter, states: State, runs: dict[str, Run], calls: int, scores: dict[str, np.ndarray]
 ) -> list[Figure]:
     """The first seed's film before and after, and the curves of all seeds."""
     first = jax.tree.map(lambda a: a[0], states)
@@ -106,18 +106,23 @@ def figures(
             [env.guess(), plan],
             "Before and after: the tilt that all planners begin with, and Adam's best plan.",
         ),
-        progress(runs, calls, still),
+        progress(runs, calls, scores),
     ]
 
 
-def progress(runs: dict[str, Run], calls: int, still: np.ndarray) -> Figure:
-    """The curves of all seeds; those on a window that grows do not compare."""
+def progress(runs: dict[str, Run], calls: int, scores: dict[str, np.ndarray]) -> Figure:
+    """The curves of all seeds; of those on a window that grows the end, for windows do not compare.
+
+    scores: return [S] of each way to act, as `scored` gives it.
+    """
     best = {name: -runs[name].history["best"] for name in runs if "window" not in name}
     spent = {name: calls // len(b) * np.arange(1, len(b) + 1) for name, b in best.items()}
+    ends = {name: scores[name] for name in runs if "window" in name}
     return figure(
-        pictures.curves(best, spent, float(np.median(still))),
+        pictures.curves(best, spent, ends, calls, float(np.median(scores["holding still"]))),
         "The best plan so far over simulated episodes; an episode with its gradient is "
-        "one too. Lines are medians, areas the range of the seeds.",
+        "one too. Lines are medians, areas the range of the seeds"
+        + ("; of plans on a growing window only the last is a whole one." if ends else "."),
     )
 
 
@@ -134,7 +139,7 @@ def scored(env: Matter, states: State, runs: dict[str, Run]) -> dict[str, np.nda
 def table(scores: dict[str, np.ndarray], calls: int) -> Table:
     """Returns, one line a way to act."""
     rows = [
-        [name, float(np.median(r)), float(r.min()), float(r.max()), len(r)]
+        [name, *(round(float(x), 3) + 0.0 for x in (np.median(r), r.min(), r.max())), len(r)]
         for name, r in scores.items()
     ]
     return Table(

@@ -35,8 +35,22 @@ def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
     return Figure(caption, "image/gif", base64.b64encode(data).decode())
 
 
-def curves(returns: dict[str, np.ndarray], spent: dict[str, np.ndarray], still: float) -> Any:
-    """Best return so far over simulated episodes: medians and the range of the seeds."""
+def curves(
+    returns: dict[str, np.ndarray],
+    spent: dict[str, np.ndarray],
+    ends: dict[str, np.ndarray],
+    calls: int,
+    still: float,
+) -> Any:
+    """Best return so far over simulated episodes: medians and the range of the seeds.
+
+    Args:
+        returns: of each planner [updates, S].
+        spent: episodes simulated by then [updates].
+        ends: of those planners that are known after all episodes only [S].
+        calls: all episodes.
+        still: return of holding still.
+    """
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(7.2, 4))
@@ -45,6 +59,10 @@ def curves(returns: dict[str, np.ndarray], spent: dict[str, np.ndarray], still: 
         axes.fill_between(
             spent[name], best.min(1), best.max(1), color=COLOURS[name], alpha=0.15, lw=0
         )
+    for name, end in ends.items():
+        middle = np.median(end)
+        reach = [[middle - end.min()], [end.max() - middle]]
+        axes.errorbar([calls], [middle], reach, fmt="o", color=COLOURS[name], capsize=3, label=name)
     axes.axhline(still, color="0.5", lw=0.8, ls="--", label="holding still")
     axes.set_xlabel("episodes simulated")
     axes.set_ylabel("return of the best plan so far")
