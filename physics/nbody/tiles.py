@@ -55,15 +55,15 @@ def swept[C](
     each: Callable[[Array, C], C],
     carry: C,
 ) -> C:
-    """`carry` after `each`(indices [B], carry) of every tile.
+    """What is carried through `each` of all tiles, in order.
 
     Args:
         index: of bodies; those behind the first `total` mean nothing.
         total: how many are to be moved.
         count: of all bodies; the index of spare lanes.
         widths: bodies in a small tile and in a large one, which may be 0 for none.
-        each: moves the bodies of a tile.
-        carry: what is moved.
+        each: (indices [B], carry) -> carry, with the bodies of a tile moved.
+        carry: all bodies, and what goes with them.
     """
     tile, bulk = widths
 
