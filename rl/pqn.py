@@ -100,12 +100,12 @@ class PQN(Rollouts):
             pick_key, random_key, step_key = jax.random.split(key, 3)
             x = normaliser.apply(state.seen, vector.observation)
             worth = self._worth(env, state.params, x)
-            anyhow = jax.random.randint(random_key, (self.copies,), 0, worth.shape[-1])
+            anyhow = jax.random.randint(random_key, (self.copies,), 0, worth.shape[-1], jnp.int32)
             hold = jax.random.uniform(jax.random.fold_in(pick_key, 0), (self.copies,)) < self.hold
             hold = strayed & hold
             stray = hold | (jax.random.uniform(pick_key, (self.copies,)) < share)
             anyhow = jnp.where(hold, held, anyhow)
-            action = jnp.where(stray, anyhow, jnp.argmax(worth, -1))
+            action = jnp.where(stray, anyhow, jax.lax.argmax(worth, worth.ndim - 1, jnp.int32))
             after, out = copies.advance(vector, action, step_key)
             row = (vector.observation, x, action, jnp.max(worth, -1), out)
             return (after, stray & ~out.over, action), row
