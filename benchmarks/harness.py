@@ -64,7 +64,7 @@ def measure(entry: Entry) -> list[Measured]:
         walls = [one[i][0] for one in rounds]
         low, middle, high = (float(q) for q in np.percentile(walls, [25, 50, 75]))
         cpu = float(np.median([one[i][1] for one in rounds]))
-        compile_time = max(0.0, first[i][0] - middle)
+        compile_time = contender.part * max(0.0, first[i][0] - middle)
         measured.append(
             Measured(contender.name, compile_time, (low, middle, high), cpu, rounds[-1][i][2])
         )

@@ -1,6 +1,6 @@
-"""Steps a second of environments and of PPO, beside gymnax, gymnasium and a PPO after PureJaxRL's.
+"""Steps a second of environments and learners, beside gymnax, gymnasium, Brax and PureJaxRL's PPO.
 
-Needs gymnax and gymnasium (pip install gymnax gymnasium). MJX and MuJoCo are in `rigid`.
+Needs all but the last (pip install gymnax gymnasium brax). MJX and MuJoCo are in `rigid`.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,8 @@ from benchmarks.rl_rival import Rival
 from jaxgpu import rl
 
 COPIES, STEPS, AGENTS = 2048, 200, 16
+FEW, SHORT = 128, 25  # copies and steps of Brax, a 128th of the work
+WINDOWS = 50  # of SHAC
 UPDATES = 195  # of 4 copies and 128 steps: 99,840 steps
 
 
@@ -66,6 +68,33 @@ def _gymnasium() -> dict[str, float]:
     return {"mean |observation|": total / STEPS}
 
 
+def _brax() -> Callable[[Any], Any]:
+    """Its arm that reaches, of two joints, under its own wrappers."""
+    envs = import_module("brax.envs")
+    env = envs.create("reacher", batch_size=FEW)
+
+    def run(key: Any) -> Any:
+        def move(state: Any, key: Any) -> tuple[Any, Any]:
+            action = jax.random.uniform(key, (FEW, env.action_size), minval=-1.0)
+            state = env.step(state, action)
+            return state, jnp.mean(jnp.abs(state.obs))
+
+        start = env.reset(key)
+        return jnp.mean(jax.lax.scan(move, start, jax.random.split(key, SHORT))[1])
+
+    return jax.jit(run)
+
+
+def _windows(name: str) -> Entry:
+    """Learning by analytic gradients; compiling counts most."""
+    env, shac, key = rl.make(name), rl.SHAC(), jax.random.key(0)
+    run = jax.jit(lambda key: rl.learn(env, shac, key, WINDOWS)[1]["episode_return"][-1])
+    work = f"SHAC, {shac.copies} copies, {WINDOWS} windows of {shac.horizon} steps"
+    amount = float(WINDOWS * shac.steps_per_update)
+    ours = Contender("jaxgpu", lambda: {"return": run(key)})
+    return Entry(f"shac {name}", work, [ours], amount, "steps", rounds=3)
+
+
 def _training(agents: int) -> list[Contender]:
     """CartPole with PureJaxRL's sizes, networks and rates; the mean return of the last rollouts."""
     env = rl.make("cartpole")
@@ -93,18 +122,25 @@ def _training(agents: int) -> list[Contender]:
 
 
 def entries() -> list[Entry]:
-    """Random actions in CartPole and a surgical arm, then whole trainings."""
+    """Random actions in CartPole and surgical arms, then trainings."""
     key, work = jax.random.key(0), f"random actions, {COPIES} copies, {STEPS} steps, begun anew"
     speed = lambda name, f: Contender(name, lambda: {"mean |observation|": f(key)})
     gymnax, amount = f"gymnax {version('gymnax')}", float(COPIES * STEPS)
     cartpole = [speed("jaxgpu", _ours("cartpole")), speed(gymnax, _gymnax("CartPole-v1"))]
     cartpole.append(Contender(f"gymnasium {version('gymnasium')}", _gymnasium))
-    arms = {name: _ours(name) for name in ("surgical/psm-reach", "surgical/star-reach-dynamic")}
+    near, heavy = (f"surgical/{name}" for name in ("psm-reach", "star-reach-dynamic"))
+    reacher = Contender(
+        f"brax {version('brax')} reacher, 2 joints",
+        speed("", _brax()).run,
+        part=FEW * SHORT / amount,
+    )
+    reaching = [speed("jaxgpu, 7 joints", _ours(heavy)), reacher]
     trained = float(UPDATES * 4 * 128)
     ppo = f"PPO on CartPole, 4 copies of 128 steps, 4 epochs, {UPDATES} updates"
     return [
         Entry("cartpole", work, cartpole, amount, "steps"),
-        *(Entry(name, work, [speed("jaxgpu", f)], amount, "steps") for name, f in arms.items()),
+        Entry(near, work, [speed("jaxgpu", _ours(near))], amount, "steps"),
+        Entry(heavy, work, reaching, amount, "steps", rounds=3),
         Entry("ppo", ppo, _training(1), trained, "steps", rounds=3),
         Entry(
             "ppo agents",
@@ -114,4 +150,5 @@ def entries() -> list[Entry]:
             "steps",
             rounds=3,
         ),
+        *(_windows(name) for name in (near, heavy)),
     ]

@@ -56,8 +56,8 @@ def passes(
 
 def minibatches(key: Array, rows: int, epochs: int, parts: int) -> Array:
     """Every row once an epoch, in `parts` random parts: indices [epochs parts, rows / parts]."""
-    keys = jax.random.split(key, epochs)
-    return jnp.concatenate([jax.random.permutation(k, rows).reshape(parts, -1) for k in keys])
+    orders = jax.vmap(lambda key: jax.random.permutation(key, rows))(jax.random.split(key, epochs))
+    return jnp.reshape(orders, (epochs * parts, -1))
 
 
 def _adam(max_norm: Array | float) -> optax.GradientTransformation:

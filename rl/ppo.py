@@ -94,17 +94,17 @@ class PPO(Rollouts):
     def _rollout(self, env: Environment, state: "State", key: Array) -> tuple[Any, dict, dict]:
         copies, network = vectorize(env, self.copies), self._network(env)
 
-        def move(carry: VectorState, key: Array) -> tuple[VectorState, Any]:
-            act_key, step_key = jax.random.split(key)
+        def move(carry: VectorState, inputs: tuple[Array, Any]) -> tuple[VectorState, Any]:
+            act_key, supply = inputs
             x = normaliser.apply(state.seen, carry.observation)
             choice, value = self._apply(network, state.params, x)
             action = choice.sample(act_key)
-            after, out = copies.advance(carry, feasible(env.action_space, action), step_key)
+            after, out = copies.follow(carry, feasible(env.action_space, action), supply)
             likely = choice.log_prob(action)
             return after, (carry.observation, action, likely, value, out)
 
-        keys = jax.random.split(key, self.horizon)
-        vector, (observation, action, likely, value, out) = jax.lax.scan(move, state.vector, keys)
+        inputs = self.drawn(copies, state.vector, key, 1)
+        vector, (observation, action, likely, value, out) = jax.lax.scan(move, state.vector, inputs)
         final: Any = network.apply(
             state.params, normaliser.apply(state.seen, out.final), method=ActorCritic.value
         )

@@ -95,9 +95,8 @@ class PQN(Rollouts):
         settled = self.done(state) / self.settle
         share = jnp.maximum(1 - (1 - self.explore) * settled, self.explore)
 
-        def move(carry: tuple[VectorState, Array, Array], key: Array) -> tuple[Any, Any]:
-            vector, strayed, held = carry
-            pick_key, random_key, step_key = jax.random.split(key, 3)
+        def move(carry: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
+            (vector, strayed, held), (pick_key, random_key, supply) = carry, inputs
             x = normaliser.apply(state.seen, vector.observation)
             worth = self._worth(env, state.params, x)
             anyhow = jax.random.randint(random_key, (self.copies,), 0, worth.shape[-1], jnp.int32)
@@ -106,13 +105,13 @@ class PQN(Rollouts):
             stray = hold | (jax.random.uniform(pick_key, (self.copies,)) < share)
             anyhow = jnp.where(hold, held, anyhow)
             action = jnp.where(stray, anyhow, jax.lax.argmax(worth, worth.ndim - 1, jnp.int32))
-            after, out = copies.advance(vector, action, step_key)
+            after, out = copies.follow(vector, action, supply)
             row = (vector.observation, x, action, jnp.max(worth, -1), out)
             return (after, stray & ~out.over, action), row
 
-        keys = jax.random.split(key, self.horizon)
+        inputs = self.drawn(copies, state.vector, key, 2)
         start = (state.vector, jnp.zeros(self.copies, bool), jnp.zeros(self.copies, jnp.int32))
-        (vector, _, _), (raw, x, action, value, out) = jax.lax.scan(move, start, keys)
+        (vector, _, _), (raw, x, action, value, out) = jax.lax.scan(move, start, inputs)
         final = self._worth(env, state.params, normaliser.apply(state.seen, out.final)).max(-1)
         ends = (out.terminated, out.truncated)
         gain = advantages(out.reward, value, final, *ends, self.discount, self.trace)

@@ -115,20 +115,19 @@ class RecurrentPPO:
         spec, network = self.ppo, self._network(env)
         copies = vectorize(env, spec.copies)
 
-        def move(carry: tuple[VectorState, Array, Array], key: Array) -> tuple[Any, Any]:
-            vector, memory, fresh = carry
-            act_key, step_key = jax.random.split(key)
+        def move(carry: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
+            (vector, memory, fresh), (act_key, supply) = carry, inputs
             x = normaliser.apply(state.seen, vector.observation)
             said: Any = network.apply(state.params, _blank(memory, fresh), x)
             memory, choice, value = said
             action = choice.sample(act_key)
-            after, out = copies.advance(vector, feasible(env.action_space, action), step_key)
+            after, out = copies.follow(vector, feasible(env.action_space, action), supply)
             row = (vector.observation, action, choice.log_prob(action), value, out, memory, fresh)
             return (after, memory, out.over), row
 
-        keys = jax.random.split(key, spec.horizon)
         start = (state.vector, state.recall, state.fresh)
-        (vector, memory, fresh), rows = jax.lax.scan(move, start, keys)
+        inputs = spec.drawn(copies, state.vector, key, 1)
+        (vector, memory, fresh), rows = jax.lax.scan(move, start, inputs)
         observation, action, likely, value, out, memories, begun = rows
         ahead = normaliser.apply(state.seen, out.final)
         said: Any = network.apply(state.params, memories, ahead)

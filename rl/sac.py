@@ -139,18 +139,17 @@ class SAC(Rollouts):
         copies = vectorize(env, self.copies)
         begun = (state.update * self.steps_per_update).astype(jnp.float32)
 
-        def move(carry: VectorState, inputs: tuple[Array, Array]) -> tuple[VectorState, Any]:
-            key, i = inputs
-            act_key, any_key, step_key = jax.random.split(key, 3)
+        def move(carry: VectorState, inputs: Any) -> tuple[VectorState, Any]:
+            act_key, any_key, supply, i = inputs
             x = normaliser.apply(state.seen, carry.observation)
             action, _ = self._act(env, state.params, x).draw(act_key)
             anyhow = jax.random.uniform(any_key, action.shape, minval=-1.0)
             early = begun + (i * self.copies).astype(jnp.float32) < self.wander
             action = jnp.where(early, anyhow, action)
-            after, out = copies.advance(carry, stretched(env.action_space, action), step_key)
+            after, out = copies.follow(carry, stretched(env.action_space, action), supply)
             return after, (carry.observation, action, out)
 
-        inputs = (jax.random.split(key, self.horizon), jnp.arange(self.horizon))
+        inputs = (*self.drawn(copies, state.vector, key, 2), jnp.arange(self.horizon))
         vector, (observation, action, out) = jax.lax.scan(move, state.vector, inputs)
         rows = {"observation": observation, "action": action, "reward": out.reward}
         rows |= {"after": out.final, "terminated": out.terminated}

@@ -3,12 +3,12 @@
 Xu et al. (2022), arXiv:2204.07137. The actor climbs the derivative of the discounted rewards of a
 short window plus the target critic's value of where each path ends; the critic learns TD(lambda)
 targets; the target follows the critic slowly. Departures: observations are normalised; as an
-option a share of the copies begins anew with each window. Without it, where episodes end by the
+option a share of the copies begins anew after each window. Without it, where episodes end by the
 clock alone, all copies run in step, and the critic sees what comes after a beginning once in many
 windows.
 """
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 from typing import Any
 
 import jax
@@ -22,7 +22,7 @@ from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.networks import ActorCritic, Normal, stretched
 from jaxgpu.rl.spaces import Box
 from jaxgpu.rl.training import Rollouts, Training
-from jaxgpu.rl.vectorize import VectorState, vectorize
+from jaxgpu.rl.vectorize import vectorize
 
 
 @pytree
@@ -35,7 +35,7 @@ class SHAC(Rollouts):
     trace: Array | float = 0.95  # [] lambda
     follow: Array | float = 0.2  # [] of the critic that the target takes over in an update
     max_gradient: Array | float = 1.0  # [] norm
-    renew: Array | float = 0.0  # [] chance of a copy to begin anew with a window
+    renew: Array | float = 0.0  # [] chance of a copy to begin anew after a window
     passes: int = static(default=8)  # of the critic over a window
     _: KW_ONLY
     horizon: int = static(default=16)  # H, steps in a window
@@ -61,9 +61,8 @@ class SHAC(Rollouts):
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One window of all copies: a step of the actor, then `passes` of the critic."""
         left = self.left(state)
-        begun = replace(state, vector=self._renewed(env, state.vector, jax.random.fold_in(key, 0)))
         climb = jax.grad(self._window, has_aux=True)
-        slope, (vector, batch, report) = climb(state.params, env, begun, key)
+        slope, (vector, batch, report) = climb(state.params, env, state, key)
         actor_rate = self.learning_rate * left
         params, actor_memory = optimiser.descend(
             state.params, state.memory[0], slope, actor_rate, self.max_gradient
@@ -96,27 +95,22 @@ class SHAC(Rollouts):
 
         return act
 
-    def _renewed(self, env: Environment, vector: VectorState, key: Array) -> VectorState:
-        """A share of the copies begun anew; the critic has valued where their paths broke off."""
-        pick_key, start_key = jax.random.split(key)
-        over = jax.random.uniform(pick_key, (self.copies,)) < self.renew
-        return vectorize(env, self.copies).renewed(vector, over, start_key)
-
     def _window(self, params: Any, env: Environment, state: "State", key: Array) -> Any:
         """Minus the mean reward a step of the window, the future beyond it included."""
         copies, network = vectorize(env, self.copies), self._network(env)
+        # of a step its derivative computes again what it needs: cheaper than to keep it
+        forth = jax.checkpoint(copies.follow, prevent_cse=False)
 
         def worth(x: Any) -> Array:
             value: Any = network.apply(state.target, x, method=ActorCritic.value)
             return value
 
-        def move(carry: Any, key: Array) -> tuple[Any, Any]:
-            vector, weight = carry
-            act_key, step_key = jax.random.split(key)
+        def move(carry: Any, inputs: Any) -> tuple[Any, Any]:
+            (vector, weight), (act_key, supply, also) = carry, inputs
             x = normaliser.apply(state.seen, vector.observation)
             choice = self._act(env, params, x).sample(act_key)
             action = stretched(env.action_space, jnp.tanh(choice))
-            after, out = copies.advance(vector, action, step_key)
+            after, out = forth(vector, action, supply, also)
             final = worth(normaliser.apply(state.seen, out.final))
             future = self.discount * jnp.where(out.terminated, 0.0, final)
             gain = weight * (out.reward + jnp.where(out.over, future, 0.0))
@@ -125,8 +119,9 @@ class SHAC(Rollouts):
             return (after, later), row
 
         start = (state.vector, jnp.ones(self.copies))
-        keys = jax.random.split(key, self.horizon)
-        (vector, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, keys)
+        also = self._renewed(jax.random.fold_in(key, 0))
+        inputs = (*self.drawn(copies, state.vector, key, 1), also)
+        (vector, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, inputs)
         ahead = jnp.where(out.over[-1], 0.0, beyond[-1])  # of the paths still under way
         loss = -jnp.mean(jnp.sum(gain, 0) + ahead) / self.horizon
         value = worth(x)
@@ -134,6 +129,14 @@ class SHAC(Rollouts):
         target = value + advantages(out.reward, value, final, *ends, self.discount, self.trace)
         batch = {"raw": raw, "observation": x, "target": target}
         return loss, jax.lax.stop_gradient((vector, batch, out.report()))
+
+    def _renewed(self, key: Array) -> Array:
+        """Which copies begin anew after which step, [H, B]: a share of them, after the last.
+
+        The critic has valued where their paths broke off.
+        """
+        share = jax.random.uniform(key, (self.copies,)) < self.renew
+        return (jnp.arange(self.horizon) == self.horizon - 1)[:, None] & share[None]
 
     def _network(self, env: Environment) -> ActorCritic:
         return ActorCritic(env.action_space, self.hidden, log_std=-1.0)

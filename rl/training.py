@@ -10,7 +10,7 @@ from jax import Array
 from jaxgpu.pytree import pytree, static
 from jaxgpu.rl import normaliser
 from jaxgpu.rl.environment import Environment
-from jaxgpu.rl.vectorize import VectorState, vectorize
+from jaxgpu.rl.vectorize import Vector, VectorState, vectorize
 
 
 @pytree
@@ -46,6 +46,13 @@ class Rollouts:
         zero = jnp.zeros((), jnp.float32)
         report = {"episode_return": zero, "episodes": zero, "success": zero}
         return vector, jax.tree.map(lambda x: x[0], vector.observation), report
+
+    def drawn(self, copies: Vector, vector: VectorState, key: Array, count: int) -> tuple:
+        """For each of T steps: `count` keys [T] for the policy, and what the copies draw."""
+        each = lambda key: jax.random.split(key, count + 1)
+        keys = jax.vmap(each)(jax.random.split(key, self.horizon))
+        supply = jax.vmap(lambda key: copies.supply(vector, key))(keys[:, count])
+        return *(keys[:, i] for i in range(count)), supply
 
     def done(self, state: Training) -> Array:
         """The share of the updates that are done."""

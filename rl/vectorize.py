@@ -69,9 +69,29 @@ class Vector:
         zero = jnp.zeros(self.size)
         return VectorState(state, observation, zero, jnp.zeros(self.size, jnp.int32), first)
 
-    def advance(self, state: VectorState, action: Array, key: Array) -> tuple[VectorState, Outcome]:
-        """One step of all copies, and new beginnings; no gradient flows through a beginning."""
+    def advance(
+        self, state: VectorState, action: Array, key: Array, also: Array | bool = False
+    ) -> tuple[VectorState, Outcome]:
+        """One step of all copies, and new beginnings; no gradient flows through a beginning.
+
+        Copies that are in `also` [B] begin anew too, their episodes broken off without an end.
+        """
+        return self.follow(state, action, self.supply(state, key), also)
+
+    def supply(self, state: VectorState, key: Array) -> Any:
+        """What a step draws: a key, and states to begin with.
+
+        `advance` draws it itself. Mapped over the keys of many steps before the first of them, the
+        same numbers cost fewer and larger operations, and room for an eighth of the copies a step.
+        """
         step_key, start_key = jax.random.split(key)
+        return step_key, jax.lax.stop_gradient(self._beginnings(state, start_key))
+
+    def follow(
+        self, state: VectorState, action: Array, supply: Any, also: Array | bool = False
+    ) -> tuple[VectorState, Outcome]:
+        """`advance` with what has been drawn."""
+        step_key, fresh = supply
         step = jax.vmap(self.env.advance)(
             state.state, action, jax.random.split(step_key, self.size)
         )
@@ -81,15 +101,15 @@ class Vector:
         length = state.length + 1
         info = {**step.info, "episode_return": total, "episode_length": length}
         moved = VectorState(step.state, step.observation, total, length, state.first)
-        after = self.renewed(moved, over, start_key)
+        after = self._renewed(moved, over | also, fresh)
         ends = (step.terminated, step.truncated)
         return after, Outcome(after.observation, step.observation, step.reward, *ends, info)
 
-    def renewed(self, state: VectorState, over: Array, key: Array) -> VectorState:
+    def _renewed(self, state: VectorState, over: Array, fresh: Any) -> VectorState:
         """The copies begun anew where `over` [B]."""
-        fresh = jax.lax.stop_gradient(self._beginnings(state, key))
 
         def choose(new: Array, old: Array) -> Array:
+            new = jnp.concatenate([new] * -(-self.size // new.shape[0]))[: self.size]
             return jnp.where(over.reshape(over.shape + (1,) * (old.ndim - 1)), new, old)
 
         later, observation = jax.tree.map(choose, fresh, (state.state, state.observation))
@@ -100,9 +120,7 @@ class Vector:
         if self.restart == "same":
             return state.first
         count = self.size if self.restart == "fresh" else -(-self.size // 8)
-        fresh = jax.vmap(self.env.start)(jax.random.split(key, count))
-        spread = lambda x: jnp.concatenate([x] * -(-self.size // count))[: self.size]
-        return jax.tree.map(spread, fresh)
+        return jax.vmap(self.env.start)(jax.random.split(key, count))
 
 
 def vectorize(env: Environment, size: int, restart: str = "bank") -> Vector:

@@ -1,14 +1,14 @@
 """SHAC: its gradient, what it learns in 0.2 M steps, and what it refuses."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxgpu import rl
+from jaxgpu.rl.vectorize import vectorize
 
+KEY = jax.random.key(0)
 REACH = rl.SHAC(discount=0.8, horizon=8, updates=390.0)  # 199,680 steps
 
 
@@ -61,16 +61,20 @@ def test_the_actor_climbs_the_derivative_of_the_window():
     assert abs(exact) > 0.05
 
 
-def test_a_share_of_the_copies_begins_anew_with_a_window():
-    """A tenth of 4,000 begins; its clocks are at zero, those of the others where they were."""
-    env, learner = rl.make("pendulum"), rl.SHAC(renew=0.1, copies=4000)
-    vector = learner.begun(env, jax.random.key(0))[0]
-    vector = replace(vector, length=vector.length + 7, state=replace(vector.state, t=vector.length))
-    after = jax.jit(lambda key: learner._renewed(env, vector, key))(jax.random.key(1))
-    begun = np.asarray(after.length) == 0
-    np.testing.assert_allclose(begun.mean(), 0.1, atol=5 * (0.09 / 4000) ** 0.5)
-    moved = np.asarray(after.state.angle) != np.asarray(vector.state.angle)
-    np.testing.assert_array_equal(moved, begun)
+def test_a_share_of_the_copies_begins_anew_after_a_window():
+    """A tenth of 4,000 begins, after its last step; the clocks of the others go on."""
+    env, learner = rl.make("pendulum"), rl.SHAC(renew=0.1, copies=4000, horizon=3)
+    also = np.asarray(learner._renewed(jax.random.key(1)))
+    assert not also[:2].any()
+    np.testing.assert_allclose(also[2].mean(), 0.1, atol=5 * (0.09 / 4000) ** 0.5)
+    copies = vectorize(env, 4000)
+    forth = jax.jit(lambda state, also: copies.advance(state, jnp.zeros((4000, 1)), KEY, also))
+    state, out = forth(learner.begun(env, KEY)[0], also[2])
+    np.testing.assert_array_equal(state.length, np.where(also[2], 0, 1))
+    np.testing.assert_array_equal(state.state.t, state.length)
+    moved = np.any(np.asarray(out.final) != np.asarray(state.observation), 1)
+    np.testing.assert_array_equal(moved, also[2])
+    assert not out.over.any()
 
 
 def test_what_has_no_derivative_is_refused():

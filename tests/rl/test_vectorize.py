@@ -46,6 +46,19 @@ def test_beginnings(restart, distinct):
         np.testing.assert_array_equal(second, state.observation)
 
 
+@pytest.mark.parametrize("restart", ["bank", "same"])
+def test_what_is_drawn_for_many_steps_at_once_is_what_each_draws(restart):
+    copies = rl.vectorize(rl.make("pendulum", horizon=4), 16, restart)
+    state, action = copies.start(jax.random.key(0)), jnp.zeros((16, 1))
+    supplies = jax.vmap(lambda key: copies.supply(state, key))(KEYS[:12])
+    forth = jax.jit(lambda s: jax.lax.scan(lambda s, i: copies.follow(s, action, i), s, supplies))
+    last, out = forth(state)
+    _, observations, whole = play(restart)
+    np.testing.assert_array_equal(out.observation, observations)
+    np.testing.assert_array_equal(last.observation, observations[-1])
+    np.testing.assert_array_equal(out.reward, whole.reward)
+
+
 def test_sums_of_an_episode_start_anew():
     _, _, out = play("fresh")
     np.testing.assert_array_equal(out.info["episode_length"][:, 0], [1, 2, 3, 4] * 3)
