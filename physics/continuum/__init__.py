@@ -27,6 +27,7 @@ from jaxgpu.physics.continuum.scene import (
     positions,
     velocities,
 )
+from jaxgpu.physics.continuum.soft import Soft
 from jaxgpu.physics.continuum.sources import Collector, Injector
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Particles",
     "Scene",
     "Snow",
+    "Soft",
     "State",
     "Tool",
     "VonMises",

@@ -11,6 +11,9 @@ the surface would cut its spline and nothing would balance the pressure on the c
 at one cell, more than all of it at half a cell.
 Only velocities on the grid change and particles are never pushed. A free
 tool takes the opposite impulse and torque: the momentum of matter and tool is kept to rounding.
+
+Contact may set in earlier and smoothly (`soft`), so that a tool which has not arrived yet has a
+gradient.
 """
 
 from typing import Any
@@ -20,6 +23,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.physics.continuum import pose
+from jaxgpu.physics.continuum.soft import Soft
 from jaxgpu.physics.continuum.tensor import Vec, dot
 from jaxgpu.pytree import pytree, static
 
@@ -47,6 +51,7 @@ class Collider:
     stick: bool = static(default=False)  # hold what touches, also against leaving
     mass: Array | float | None = None  # [] kg; free where given
     inertia: Any = None  # [1] or [3] principal moments in its own frame, kg m^2
+    soft: Soft | None = None  # how contact sets in further out; at once if none
 
     def start(self, dtype) -> Tool:
         """The tool at time zero."""
@@ -58,7 +63,7 @@ class Collider:
 
 
 def touch(
-    collider: Collider, tool: Tool, nodes: Vec, v: Vec, m: Array, reach: float
+    collider: Collider, tool: Tool, nodes: Vec, v: Vec, m: Array, reach: float, dt: Any
 ) -> tuple[Vec, Array, Array]:
     """Node velocities after contact with one tool, and the impulse and its torque on the tool.
 
@@ -67,9 +72,11 @@ def touch(
         v: D arrays [nodes] velocity, m/s.
         m: [nodes] mass, kg.
         reach: how far outside its surface the tool acts, m.
+        dt: s, for which soft contact acts.
     Returns:
         velocities, impulse [D] in N s and angular impulse [1] or [3] in N m s about the tool's x.
-    Differentiable in the tool, the shape, friction and v; piecewise where contact sets in.
+    Differentiable in the tool, the shape, friction and v; piecewise where contact sets in, unless
+    it is soft.
     """
     arm = tuple(p - tool.x[i] for i, p in enumerate(nodes))
     local = pose.unturned(tool.turn, arm)
@@ -80,13 +87,17 @@ def touch(
     n = apart(pose.turned(tool.turn, _unit(normal)))
     carried = tuple(tool.v[i] + w for i, w in enumerate(pose.cross(tool.spin, arm)))
     u = tuple(a - b for a, b in zip(v, carried))
-    inside = distance < reach
     if collider.stick:
-        new = tuple(jnp.where(inside, b, a) for a, b in zip(v, carried))
+        after = carried
     else:
         slid = _slide(u, n, collider.friction)
-        hit = inside & (dot(u, n) < 0)
-        new = tuple(jnp.where(hit, b + s, a) for a, b, s in zip(v, carried, slid))
+        hit = dot(u, n) < 0
+        after = tuple(jnp.where(hit, b + s, a) for a, b, s in zip(v, carried, slid))
+    if collider.soft is None:
+        new = tuple(jnp.where(distance < reach, b, a) for a, b in zip(v, after))
+    else:
+        share = collider.soft.share(distance - reach, dt)
+        new = tuple((1 - share) * a + share * b for a, b in zip(v, after))
     new = apart(new)
     change = tuple(m * (a - b) for a, b in zip(v, new))
     impulse = jnp.stack([a.sum() for a in change])

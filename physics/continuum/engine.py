@@ -88,7 +88,7 @@ def _on_grid(scene: Scene, tools, field: Array):
     nodes = scene.grid.nodes(dtype) if scene.colliders else ()
     reach = 1.0001 * scene.grid.dx  # a plane through nodes holds the next row whatever the rounding
     for collider, tool in zip(scene.colliders, tools):
-        v, impulse, torque = collide.touch(collider, tool, nodes, v, m, reach)
+        v, impulse, torque = collide.touch(collider, tool, nodes, v, m, reach, scene.dt)
         moved.append(collide.advance(collider, tool, impulse, torque, gravity, scene.dt))
     v = scene.grid.bounded(v, m)
     empty = [jnp.zeros_like(m)] * (4 - d)

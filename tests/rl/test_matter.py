@@ -10,6 +10,7 @@ from matter_checks import slope_is_that_of_differences
 
 from jaxgpu import rl
 from jaxgpu.physics.continuum import sdf
+from jaxgpu.rl.envs.matter import softened
 from jaxgpu.rl.envs.matter.vessels import Prism, glass, rod
 from jaxgpu.rl.envs.matter.view import view
 from jaxgpu.rl.plan import play
@@ -133,6 +134,19 @@ def test_a_prism_is_a_plane_shape_with_a_thickness():
     prism, solid = Prism(box, 0.4).distance(x), sdf.Box((0.5, 0.7, 0.4)).distance(x)
     np.testing.assert_array_equal(prism < 0, solid < 0)
     assert jnp.all(prism <= solid + 1e-6)
+
+
+def test_a_softened_task_differs_in_the_contact_of_its_led_tool_alone():
+    env = rl.make("matter/mixing")
+    soft = softened(env, 0.006, 50.0)
+    led, *others = soft.scene.colliders
+    assert (led.soft.length, led.soft.rate) == (0.006, 50.0)
+    assert others and all(tool.soft is None for tool in others)
+    tools = (dataclasses.replace(led, soft=None), *others)
+    same = dataclasses.replace(soft, scene=dataclasses.replace(soft.scene, colliders=tools))
+    assert jax.tree.structure(same) == jax.tree.structure(env)
+    for a, b in zip(jax.tree.leaves(same), jax.tree.leaves(env)):
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.slow

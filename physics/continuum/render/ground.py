@@ -16,7 +16,8 @@ def laid(
 ) -> tuple[Array, Array]:
     """Image [H, W, 3] and depth [H, W] with a floor at y = `height`, m, where nothing is nearer.
 
-    It fades into the background far from the particles x [N, 3], on which their shadow falls.
+    The shadow of the particles x [N, 3] falls on it. It fades into the background far from the
+    camera's target, so that a film has one floor however the particles spread.
     """
     start, end = camera.places(jnp.zeros_like(depth)), camera.places(jnp.ones_like(depth))
     fall = end[1] - start[1]
@@ -30,8 +31,9 @@ def laid(
         centre + 12 * size * _sun(x.dtype), centre, (0.0, 0.0, 1.0), 0.25, PIXELS, PIXELS
     )
     dark = 0.30 * _shade(from_sun, x, radius, spot)
-    away = jnp.sqrt(sum((spot[..., i] - centre[i]) ** 2 for i in (0, 2))) / size
-    fade = jnp.clip(2.0 - 0.6 * away, 0, 1)
+    target, eye = (jnp.asarray(a, x.dtype) for a in (camera.target, camera.eye))
+    away = jnp.sqrt(sum((spot[..., i] - target[i]) ** 2 for i in (0, 2)))
+    fade = jnp.clip(2.0 - 1.5 * away / jnp.sqrt(jnp.sum((eye - target) ** 2)), 0, 1)
     colour = [(1 - dark) * fade * a + (1 - fade) * b for a, b in zip(STONE, SKY)]
     return jnp.where(seen[..., None], jnp.stack(colour, -1), image), jnp.where(seen, t, depth)
 
@@ -51,11 +53,13 @@ def _shade(from_sun: Camera, x: Array, radius: Array | float, spot: Array) -> Ar
 
 
 def _extent(x: Array, radius: Array | float) -> tuple[Array, Array]:
-    """Middle [3] and half the size [] of the particles that are drawn."""
+    """Middle [3] and half the size [] of the particles that are drawn; 0 and 1 if none are."""
     drawn = jnp.broadcast_to(jnp.asarray(radius, x.dtype), (x.shape[0],)) > 0
     low = jnp.min(jnp.where(drawn[:, None], x, jnp.inf), 0)
     high = jnp.max(jnp.where(drawn[:, None], x, -jnp.inf), 0)
-    return (low + high) / 2, 0.75 * jnp.max(high - low) + jnp.max(jnp.asarray(radius, x.dtype))
+    size = 0.75 * jnp.max(high - low) + jnp.max(jnp.asarray(radius, x.dtype))
+    some = jnp.any(drawn)
+    return jnp.where(some, (low + high) / 2, 0), jnp.where(some, size, 1)
 
 
 def _sun(dtype) -> Array:

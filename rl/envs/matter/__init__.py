@@ -6,6 +6,7 @@ from jaxgpu.rl.envs.matter.latte import latte_art_stir
 from jaxgpu.rl.envs.matter.matching import Match
 from jaxgpu.rl.envs.matter.mixing import Spread, mixing
 from jaxgpu.rl.envs.matter.pouring import Pour, pouring
+from jaxgpu.rl.envs.matter.softened import softened
 from jaxgpu.rl.envs.matter.task import Matter
 from jaxgpu.rl.envs.matter.transporting import Transport, transporting
 
@@ -21,5 +22,6 @@ __all__ = [
     "latte_art_stir",
     "mixing",
     "pouring",
+    "softened",
     "transporting",
 ]

@@ -31,11 +31,12 @@ from jaxgpu.rl.envs.matter.task import Matter, Show
 
 BOX = 0.36, 0.18  # m, length and height
 BLOCK, PLACE, GOAL = 0.018, (0.12, 0.1), 0.27  # m: half its edge, where it begins and should be
-DENSITY = 11340.0  # kg/m^3, of the block: lead
+# kg/m^3, of the block: lead; titanium in space, where the jet is narrower than the block both ways
+DENSITY = {2: 11340.0, 3: 4506.0}
 NOZZLE, OPENING = 0.012, 0.009  # m: half length and half width
 START, JET = (0.06, 0.06), 0.8  # m, of the nozzle, which points up; m/s
 SOUND, WATER = 8.0, 1000.0  # m/s, kg/m^3
-FRAME, MARGIN = 0.02, 0.018  # s, m
+FRAME, MARGIN = 0.02, (0.018, 0.018, 0.006)  # s, m
 
 
 @pytree
@@ -83,7 +84,7 @@ def transporting(size: str = "small", **parameters: Any) -> Matter:
     interval = dx / 2 / JET
     liquid = Liquid(WATER * SOUND**2, exponent=1.0)
     water = empty(layer, liquid, WATER, dx / 2, frames * FRAME / interval)
-    inner = (*(a - MARGIN for a in middle[:2]), 1.0)[:d]
+    inner = tuple(a - b for a, b in zip(middle, MARGIN))
     sources = (
         Injector(layer, place(JET, 0.0, 0.0), interval, body=0, tool=0),
         Collector(sdf.Outside(sdf.Moved(sdf.Box(inner), middle)), body=0),
@@ -107,7 +108,7 @@ def transporting(size: str = "small", **parameters: Any) -> Matter:
 def _block(at: tuple[float, ...]) -> Collider:
     """A free cube, in the plane a square one metre deep."""
     d = len(at)
-    mass = DENSITY * (2 * BLOCK) ** d
+    mass = DENSITY[d] * (2 * BLOCK) ** d
     inertia = (mass * (2 * BLOCK) ** 2 / 6,) * (1 if d == 2 else 3)
     return Collider(sdf.Box((BLOCK,) * d), at, mass=mass, inertia=inertia)
 

@@ -187,8 +187,8 @@ def test_a_shadow_lies_on_the_floor_away_from_the_sun():
     camera = Camera((0.0, 3.0, 0.01), (0.0, 0.0, 0.0), angle=0.6, width=60, height=60)
     empty = jnp.full((60, 60), jnp.inf)
     drop = lattice((-0.1, 0.3, -0.1), (0.1, 0.5, 0.1), 0.02, sdf.Moved(sdf.Ball(0.1), (0, 0.4, 0)))
-    put = jax.jit(lambda x: laid(camera, jnp.ones((60, 60, 3)), empty, x, 0.015, 0.0))
-    image, depth = put(drop)
+    put = jax.jit(lambda x, r: laid(camera, jnp.ones((60, 60, 3)), empty, x, r, 0.0))
+    image, depth = put(drop, 0.015)
     np.testing.assert_allclose(depth, 3.0, rtol=2e-3)  # the camera is 0.2 degrees off the zenith
     x, height, z = camera.places(depth)
     np.testing.assert_allclose(height, 0, atol=1e-5)
@@ -196,6 +196,8 @@ def test_a_shadow_lies_on_the_floor_away_from_the_sun():
     # the sun is at (0.45, 0.8, 0.4): a drop 0.4 m up throws its shadow 0.4 (0.45, 0.4) / 0.8 away
     np.testing.assert_allclose(np.asarray(x)[dark].mean(), -0.225, atol=0.02)
     np.testing.assert_allclose(np.asarray(z)[dark].mean(), -0.2, atol=0.02)
+    bare, _ = put(drop, 0.0)  # nothing is drawn, as before the first drop of a jet
+    np.testing.assert_allclose(bare[..., 0], 0.83, rtol=1e-5)
 
 
 @pytest.mark.slow
