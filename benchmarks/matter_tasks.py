@@ -53,9 +53,9 @@ def _scores(name: str, calls: int, seeds: int, size: str):
     states = begun(env, seeds)
     shape = (seeds, env.horizon, len(env.leads))
     noise = jax.random.uniform(jax.random.key(1), shape, minval=-1.0, maxval=1.0)
-    given = {"no-op": jnp.zeros(shape), "random": noise, "first guess": env.guess()}
-    for way, actions in given.items():
-        yield _line(name, way, returns(env, states, actions), 0.0)
+    given = jnp.stack([jnp.zeros(shape), noise, jnp.broadcast_to(env.guess(), shape)])
+    for way, score in zip(("no-op", "random", "first guess"), returns(env, states, given)):
+        yield _line(name, way, score, 0.0)
     for way, planner in planners(part, part, rate).items():
         began = time.process_time()
         done = race(env, planner, states, calls, fade=fade if way.startswith("Adam") else 1.0)

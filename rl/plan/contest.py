@@ -83,9 +83,19 @@ def race(
 
 
 def returns(env: Environment, states: Any, actions: Any) -> np.ndarray:
-    """Sum of rewards [S] of actions [T, A], or [S, T, A], from every state."""
+    """Sum of rewards of actions from every state, in one program.
+
+    Args:
+        states: S of them, stacked, as `begun` gives them.
+        actions: [T, A] for all states, [S, T, A], or [K, S, T, A] of K ways to act.
+    Returns:
+        [S], or [K, S].
+    """
     seeds = jax.tree.leaves(states)[0].shape[0]
     actions = jnp.asarray(actions)
-    actions = jnp.broadcast_to(actions, (seeds, *actions.shape[-2:]))
+    actions = jnp.broadcast_to(actions, (*actions.shape[:-3], seeds, *actions.shape[-2:]))
     play = lambda args: -cost(env, *args)
-    return np.asarray(jax.jit(lambda: jax.lax.map(play, (states, actions)))())
+    way = lambda plans: jax.lax.map(play, (states, plans))
+    ways = actions.reshape(-1, *actions.shape[-3:])
+    played = jax.jit(lambda: jax.lax.map(way, ways))()
+    return np.asarray(played).reshape(actions.shape[:-2])

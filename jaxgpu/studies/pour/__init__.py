@@ -133,7 +133,7 @@ def scored(env: Matter, states: State, runs: dict[str, Run]) -> dict[str, np.nda
     guess = jnp.broadcast_to(env.guess(), shape)
     plans: dict[str, Any] = {"holding still": 0 * guess, "random": noise, "first guess": guess}
     plans |= {name: run.state.best.actions for name, run in runs.items()}
-    return {name: returns(env, states, actions) for name, actions in plans.items()}
+    return dict(zip(plans, returns(env, states, jnp.stack([*plans.values()]))))
 
 
 def table(scores: dict[str, np.ndarray], calls: int) -> Table:
