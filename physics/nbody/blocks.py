@@ -9,7 +9,7 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from jaxgpu.physics.nbody import pairs
 from jaxgpu.physics.nbody.tide import Alone, Tide
@@ -133,20 +133,6 @@ def _deepest(spec: Steps, like: Array) -> int:
 
 def _steps(spec: Steps, like: Array) -> Array:
     return jnp.asarray(0.5 ** np.arange(_deepest(spec, like) + 1), like.dtype)
-
-
-def packed(due: Array, spare: int) -> Array:
-    """Indices of the bodies that are due, then the number of all; three times `jnp.nonzero`."""
-    count = due.shape[0]
-    place = lax.associative_scan(jnp.add, due.astype(jnp.int32)) - 1
-    body = jnp.arange(count, dtype=jnp.int32)
-    # no two due bodies share a place, and the others have none
-    return none_packed(count, spare).at[jnp.where(due, place, count + spare)].set(body, mode="drop")
-
-
-def none_packed(count: int, spare: int) -> Array:
-    """What `packed` returns where nobody is due."""
-    return jnp.full(count + spare, count, jnp.int32)
 
 
 def size(vector: Array) -> Array:

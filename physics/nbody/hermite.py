@@ -32,7 +32,7 @@ from jaxgpu.physics.nbody.blocks import (
 from jaxgpu.physics.nbody.ledger import Layout, Ledger
 from jaxgpu.physics.nbody.massless import Massless
 from jaxgpu.physics.nbody.sight import Pull
-from jaxgpu.physics.nbody.slots import Slots, empty
+from jaxgpu.physics.nbody.slots import Slots, empty, near
 from jaxgpu.physics.nbody.tide import Origin
 from jaxgpu.pytree import pytree
 
@@ -76,8 +76,11 @@ def init(spec: Hermite, stars: Array, tracers: Array, origin: Origin | None = No
     if spec.pairing.slots > 0:
         now = jnp.ones((), stars.dtype)
         bodies, slots, refused = pairing.form_all(spec, bodies, slots, now)
-        them = partial(hosts.seen, spec, stars, bodies, slots, now)
-        pull = _with(tide, sight.seen_by_tracers(spec, slots, stars, now))
+        taken = slots.first < spec.m.shape[0]
+        apart = sight.apart(spec, slots, now, taken)
+        them = partial(hosts.seen, spec, stars, bodies, slots, apart, now)
+        all = sight.members(spec, slots, stars, apart, taken)
+        pull = _with(tide, sight.seen_by_tracers(slots, stars, all))
         near = hosts.near(spec, swarm)
         move = hosts.move(spec, pull, them, jnp.any(near))
         swarm = tiles.advance(swarm, near, move, spec.tile)[0]
@@ -90,19 +93,19 @@ def points(spec: Hermite, state: State) -> Array:
     if spec.pairing.slots == 0:
         return x
     taken = slots.first < spec.m.shape[0]
-    bring = lambda q, slots: pairing.arrived(spec, state.stars, slots, q, now)
+    bring = lambda q, slots: binaries.stepped(spec, state.stars, slots, q, now)
     slots = lax.fori_loop(
         0, spec.pairing.slots, lambda q, s: lax.cond(taken[q], bring, lambda _, s: s, q, s), slots
     )
-    all = sight.members(spec, slots, x, now, taken)
+    all = sight.members(spec, slots, x, sight.apart(spec, slots, now, taken), taken)
     x = x.at[:, slots.first].set(all.one, mode="drop")
-    return x.at[:, slots.second].set(all.two, mode="drop")
+    return x.at[:, slots.pairs.second].set(all.two, mode="drop")
 
 
 def step(spec: Hermite, state: State) -> State:
     """The state one interval later."""
     start = lambda group: replace(group, t=jnp.zeros_like(group.t))
-    slots = replace(state.slots, t=state.slots.t - 1, ready=state.slots.ready - 1)
+    slots = state.slots.rewound()
     swarm = start(state.tracers)
     layout = ledger.Layout(swarm)
     # the massless bodies are in the ledger meanwhile
@@ -145,15 +148,21 @@ def _block(
         stars, low_s = _advanced(spec, stars, due, plain, sources, now)
         book, late, low_t = _followed(spec, layout, book, plain, None, now)
     else:
-        slots = binaries.caught_up(spec, stars, slots, now)
         # a pair that is to be dissolved is brought to the next time at which stars are due
-        due = due.at[slots.first].max(slots.leave & jnp.any(due), mode="drop")
-        on_tracers = _with(tide, sight.seen_by_tracers(spec, slots, sources, now))
-        on_stars = _with(tide, sight.seen_by_stars(spec, slots, sources, due, now))
+        some = jnp.any(due)
+        slots = binaries.caught_up(spec, stars, slots, now, some)
+        due = due.at[slots.first].max(slots.pairs.leave & some, mode="drop")
+        # stars see as two those pairs that are disturbed, massless bodies all of them
+        who = near(spec, slots) | slots.pairs.leave
+        who = slots.first < spec.m.shape[0] if book.soonest.size else who
+        apart = sight.apart(spec, slots, now, who)
+        all = sight.members(spec, slots, sources, apart, who)
+        on_stars = _with(tide, sight.seen_by_stars(spec, slots, sources, due, all))
         stars, low_s = _advanced(spec, stars, due, on_stars, sources, now)
-        them = partial(hosts.seen, spec, sources, stars, slots, now)
+        on_tracers = _with(tide, sight.seen_by_tracers(slots, sources, all))
+        them = partial(hosts.seen, spec, sources, stars, slots, apart, now)
         book, late, low_t = _followed(spec, layout, book, on_tracers, them, now)
-        stars, slots = pairing.dissolve(spec, stars, slots, now, tide)
+        stars, slots = pairing.dissolve(spec, stars, slots, apart, now, tide)
         stars, slots, refused = pairing.form(spec, stars, slots, now)
     count = jnp.stack([jnp.sum(due, dtype=jnp.int32), late])
     steps = state.steps + count.astype(state.steps.dtype)

@@ -9,12 +9,11 @@ The field of a galaxy may act on all: positions are then relative to an origin t
 
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import snaps
-from jaxgpu.physics.nbody.blocks import next_step, none_packed, packed, quantised, size
+from jaxgpu.physics.nbody import snaps, tiles
+from jaxgpu.physics.nbody.blocks import next_step, quantised, size
 from jaxgpu.physics.nbody.tide import Alone, Origin, Tide
 from jaxgpu.pytree import pytree, static
 
@@ -131,31 +130,17 @@ def _advanced(
 ) -> tuple[Population, Array, Array]:
     """Bring those of `group` that are due to `now`; how many there were, and how many floored."""
     now, path = when
-    count = group.t.shape[0]
-    if count == 0:
-        return group, jnp.int32(0), jnp.int32(0)
-    width = min(spec.tile, count)
     due = group.t + group.dt == now
-    total = jnp.sum(due, dtype=jnp.int32)
-    index = lax.cond(total > 0, lambda: packed(due, width), lambda: none_packed(count, width))
 
-    def tile(i: Array, carry: tuple[Population, Array]) -> tuple[Population, Array]:
-        group, floored = carry
-        some = lax.dynamic_slice(index, (i * width,), (width,))
-        old = jax.tree.map(lambda all: jnp.take(all, some, axis=-1, mode="clip"), group)
+    def move(some: Array, old: Population) -> tuple[Population, Array]:
         # a star must find itself among the sources to the bit, or it would pull on itself
         own = jnp.take(sources, some, axis=-1, mode="clip") if stars else None
-        guess = predicted(spec, old, now) if own is None else own
-        old, guess = lax.optimization_barrier((old, guess))
+        guess = lax.optimization_barrier(predicted(spec, old, now) if own is None else own)
         force = snaps.pull(guess, sources, spec.m, spec.softening)
-        new, low = corrected(spec, old, force + spec.tide.pull(path, now, guess), now)
-        put = lambda all, part: all.at[..., some].set(part, mode="drop")
-        low = jnp.sum(low & (some < count), dtype=jnp.int32)
-        return jax.tree.map(put, group, new), floored + low
+        return corrected(spec, old, force + spec.tide.pull(path, now, guess), now)
 
-    tiles = (total + width - 1) // width
-    group, floored = lax.fori_loop(0, tiles, tile, (group, jnp.int32(0)))
-    return group, total, floored
+    group, floored = tiles.advance(group, due, move, spec.tile)
+    return group, jnp.sum(due, dtype=jnp.int32), floored
 
 
 def corrected(spec: Hermite6, old: Population, f: Array, now: Array) -> tuple[Population, Array]:

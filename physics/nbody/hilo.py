@@ -14,7 +14,8 @@ never give `precision.reassociation` to a program that holds it.
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody.pairs import _dot, _summed, inverse_powers
+from jaxgpu.physics.nbody.pairs import _dot, inverse_powers
+from jaxgpu.physics.nbody.sums import summed
 
 _CHUNK = 4096
 
@@ -65,11 +66,11 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
         p, q = s[12] * u3, 3 * _dot(d, w) * u2
         return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
-    along = list(points.reshape(12, -1))
+    along = points.reshape(12, -1)
     columns = jnp.concatenate([sources.reshape(12, -1), m[None]])
     count = -(-m.shape[0] // _CHUNK)
     if count == 1:
-        total = _summed(terms, along, list(columns), 6)
+        total = summed(terms, [along], [columns], 6)
         return jnp.stack([total, jnp.zeros_like(total)])
     # filled up with sources that have no mass, and are so far away that no power overflows
     spare = jnp.full((13, count * _CHUNK - m.shape[0]), 1e18, jnp.float32).at[12].set(0)
@@ -77,7 +78,7 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
 
     def add(i: Array, total: Array) -> Array:
         chunk = lax.dynamic_slice(columns, (0, i * _CHUNK), (13, _CHUNK))
-        return _added(total, _summed(terms, along, list(chunk), 6))
+        return _added(total, summed(terms, [along], [chunk], 6))
 
     return lax.fori_loop(0, count, add, jnp.zeros((2, 6, points.shape[2]), jnp.float32))
 

@@ -21,7 +21,7 @@ from jaxgpu.physics.nbody import kepler, sight
 from jaxgpu.physics.nbody.blocks import Hermite, Population, next_step, predicted, size
 from jaxgpu.physics.nbody.massless import Massless
 from jaxgpu.physics.nbody.sight import Pull
-from jaxgpu.physics.nbody.slots import Slots, weights
+from jaxgpu.physics.nbody.slots import Slots
 from jaxgpu.physics.nbody.tiles import Move
 from jaxgpu.pytree import pytree
 
@@ -70,14 +70,17 @@ def move(spec: Hermite, pull: Pull, stars: Callable[[], Stars], any: Array) -> M
     return moved
 
 
-def seen(spec: Hermite, sources: Array, stars: Population, slots: Slots, now: Array) -> Stars:
-    """The stars at `now`, predicted at `sources` [6, N] before those that were due moved."""
-    taken = slots.first < spec.m.shape[0]
-    here = predicted(spec, stars, now)
-    all = sight.members_if(jnp.any(taken), spec, slots, here, now, taken)
-    places = here.at[:, slots.first].set(all.one, mode="drop")
-    places = places.at[:, slots.second].set(all.two, mode="drop")
-    return Stars(sources, places, weights(spec, slots) == spec.m, now)
+def seen(
+    spec: Hermite, sources: Array, stars: Population, slots: Slots, apart: Array, now: Array
+) -> Stars:
+    """The stars at `now`, predicted at `sources` [6, N] before those that were due moved.
+
+    apart: state [6, S] of the pairs.
+    """
+    pair, here = slots.pairs, predicted(spec, stars, now)
+    one, two = sight.places(pair, jnp.take(here, pair.first, axis=1, mode="clip"), apart)
+    place = here.at[:, pair.first].set(one, mode="drop").at[:, pair.second].set(two, mode="drop")
+    return Stars(sources, place, slots.weights == spec.m, now)
 
 
 def _settled(spec: Hermite, old: Massless, host: Array, pull: Pull, them: Stars) -> Massless:
@@ -89,19 +92,16 @@ def _settled(spec: Hermite, old: Massless, host: Array, pull: Pull, them: Stars)
     h = jnp.where(hosted, spec.interval * (them.now - old.t), 0)[None]
     # what has a host is where that brings it; another is where it was left a moment ago
     at = jnp.where(hosted[None], home + _drifted(old, hosted, gm, h), old.x)
-    nobody = jnp.full(host.shape, count, jnp.int32)
-    f = pull(nobody, at)
-    tide = f - _attraction(home - at, gm) - pull(nobody, home)
-    kick = jnp.where(free[None], tide, old.past)  # a host that was taken: as before
     apart = at - jnp.where(hosted[None], home, place)
-    r = apart[:3] + h * h / 12 * kick[:3]
-    v = apart[3:] + h / 2 * (kick[:3] - h / 6 * kick[3:])
-    apart = jnp.concatenate([r, v])
+    # with a host that was taken, the tide is as before, and the pull felt where that leads to
+    lost, past = hosted & ~free, _kicked(apart, h, old.past)
+    here = jnp.where(lost[None], place + past, at)
+    nobody = jnp.full(2 * host.size, count, jnp.int32)
+    f, there = jnp.split(pull(nobody, jnp.concatenate([here, home], 1)), 2, axis=1)
+    tide = f - _attraction(home - at, gm) - there
+    apart = jnp.where(lost[None], past, _kicked(apart, h, tide))
     x = jnp.where(hosted[None], place + apart, old.x)
-    lost = hosted & ~free  # the force was asked for where the pair's centre is
-    again = lambda: jnp.where(lost[None], pull(nobody, x), f)
-    f = lax.cond(jnp.any(lost), again, lambda: f)
-    stays = _dominates(spec, size(r), size(tide[:3]), gm, hosted) & free
+    stays = _dominates(spec, size(apart[:3]), size(tide[:3]), gm, hosted) & free
     wanted = jnp.where(stays, _step(spec, apart, size(tide[:3]), gm), _leaving(spec, apart, gm))
     dt, _ = next_step(spec, old.dt, wanted, them.now)
     touched = stays | hosted
@@ -124,6 +124,12 @@ def _drifted(old: Massless, hosted: Array, gm: Array, h: Array) -> Array:
     r = jnp.where(hosted[None], old.s[:3] - h * h / 12 * p, 1)
     v = jnp.where(hosted[None], old.s[3:] + h / 2 * (p + h / 6 * rate), 0)
     return jnp.concatenate(kepler.drift(r, v, gm, h[0]))
+
+
+def _kicked(apart: Array, h: Array, tide: Array) -> Array:
+    """The state [6, B] relative to the host after the kick that ends a step of `h`."""
+    v = apart[3:] + h / 2 * (tide[:3] - h / 6 * tide[3:])
+    return jnp.concatenate([apart[:3] + h * h / 12 * tide[:3], v])
 
 
 def _dominates(spec: Hermite, r: Array, tide: Array, gm: Array, hosted: Array) -> Array:

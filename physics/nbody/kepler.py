@@ -132,7 +132,8 @@ def _flight(
 
 def _solved(orbit: tuple[Array, Array, Array, Array], dt: Array, starts: tuple) -> Array:
     """The `s` at which the time is dt."""
-    wrong = [jnp.abs(_flight(orbit, s)[0] - dt) for s in starts]
+    r, radial, zeta, beta = (q[None] for q in orbit)
+    wrong = jnp.abs(_flight((r, radial, zeta, beta), jnp.stack(starts))[0] - dt[None])
     s = jnp.where(wrong[0] < wrong[1], starts[0], starts[1])  # nan, an overflow, loses
     precise = 4 * float(jnp.finfo(s.dtype).eps)
 

@@ -89,7 +89,7 @@ def advance[T: Stepped](
 ) -> tuple[Ledger, Array, Array]:
     """The ledger with those moved whose steps end `now`; how many they are, and were floored."""
     pages, hits = tiles.indices(ledger.soonest == now, _OPENED)
-    opened = (hits + _OPENED - 1) // _OPENED
+    opened = lax.div(hits + _OPENED - 1, jnp.int32(_OPENED))
     turn, total = _whose_turn(ledger, pages, opened, now)
     ledger, count, none = replace(ledger, turn=turn), ledger.rows.shape[0], jnp.int32(0)
 
@@ -99,7 +99,9 @@ def advance[T: Stepped](
         if again is None:
             return ledger, low, listed
         take = again[0](new) & (some < count)
-        rank = jnp.where(take, listed + jnp.cumsum(take, dtype=jnp.int32) - 1, ledger.after.size)
+        rank = jnp.where(
+            take, listed + tiles.running(take.astype(jnp.int32)) - 1, ledger.after.size
+        )
         ledger = replace(ledger, after=ledger.after.at[rank].set(some, mode="drop"))
         return ledger, low, listed + jnp.sum(take, dtype=jnp.int32)
 

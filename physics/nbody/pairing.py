@@ -9,7 +9,6 @@ change no position or velocity.
 from collections.abc import Callable
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -22,16 +21,24 @@ from jaxgpu.physics.nbody.blocks import (
     predicted,
     pull_and_snap,
 )
-from jaxgpu.physics.nbody.slots import Slots, depth, empty, extent, weights
+from jaxgpu.physics.nbody.slots import Slots, depth, extent, near, nobody
 
 # positions over velocities [6, K] -> acceleration and jerk [6, K] from outside
 type Outside = Callable[[Array], Array]
 
 
 def dissolve(
-    spec: Hermite, stars: Population, slots: Slots, now: Array, outside: Outside = jnp.zeros_like
+    spec: Hermite,
+    stars: Population,
+    slots: Slots,
+    apart: Array,
+    now: Array,
+    outside: Outside = jnp.zeros_like,
 ) -> tuple[Population, Slots]:
-    """Split all pairs that are to leave and whose centres are at `now`."""
+    """Split all pairs that are to leave and are at `now`, as their centres are.
+
+    apart: state [6, S] of the pairs that are to leave, and of those that stars see as two.
+    """
 
     def waiting(carry: tuple[Population, Slots]) -> Array:
         return jnp.any(_to_leave(carry[0], carry[1], now))
@@ -39,54 +46,50 @@ def dissolve(
     def one(carry: tuple[Population, Slots]) -> tuple[Population, Slots]:
         stars, slots = carry
         q = jnp.argmax(_to_leave(stars, slots, now))
-        return _split(spec, stars, slots, q, now, outside)
+        return _split(spec, stars, slots, q, apart, now, outside)
 
     return lax.while_loop(waiting, one, (stars, slots))
 
 
 def _to_leave(stars: Population, slots: Slots, now: Array) -> Array:
-    return slots.leave & (jnp.take(stars.t, slots.first, mode="clip") == now)
+    # brought to now as their last step, see `binaries`, and so were their centres
+    pair = slots.pairs
+    there = (pair.t == now) & (jnp.take(stars.t, pair.first, mode="clip") == now)
+    return pair.leave & there
 
 
 def _split(
-    spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array, outside: Outside
+    spec: Hermite,
+    stars: Population,
+    slots: Slots,
+    q: Array,
+    apart: Array,
+    now: Array,
+    outside: Outside,
 ) -> tuple[Population, Slots]:
-    slots = arrived(spec, stars, slots, q, now)
-    sources = predicted(spec, stars, now)
-    nobody = jnp.zeros(slots.t.shape, bool)
-    all = sight.members(spec, slots, sources, now, nobody)
-    both = jnp.stack([slots.first[q], slots.second[q]])
-    free = empty(spec)
-    slots = jax.tree.map(lambda all, none: all.at[..., q].set(none[..., q]), slots, free)
-    x = jnp.stack([all.one[:, q], all.two[:, q]], 1)
+    pair = slots.one(q)
+    both = jnp.stack([pair.first, pair.second])
+    x = jnp.stack(sight.places(pair, stars.x[:, pair.first], apart[:, q]), 1)
+    slots = Slots(slots.holding(q, nobody(spec)), slots.weights.at[both].set(spec.m[both]))
     stars = replace(stars, x=stars.x.at[:, both].set(x), t=stars.t.at[both].set(now))
-    return _begun(spec, stars, slots, both, now, outside), slots
-
-
-def arrived(spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array) -> Slots:
-    """Pair `q` brought to `now` by a step that ends there."""
-    pair = jax.tree.map(lambda all: all[..., q], slots)
-    rest = (now - pair.t) * spec.interval
-    half = regular.after(pair.orbit, rest / 2 + pair.lost)
-    at = pair.t + rest / 2 / spec.interval
-    apart = jnp.concatenate(regular.physical(half))
-    pull, _ = binaries.perturbed(spec, slots, q, predicted(spec, stars, at), apart, at)
-    orbit = regular.kick(half, rest / regular.distance(half), pull)
-    orbit = regular.after(orbit, rest / 2)
-    pair = replace(pair, orbit=orbit, t=now, lost=jnp.zeros_like(pair.lost))
-    return jax.tree.map(lambda all, one: all.at[..., q].set(one), slots, pair)
+    return _begun(spec, stars, slots, both, apart, now, outside), slots
 
 
 def _begun(
-    spec: Hermite, stars: Population, slots: Slots, who: Array, now: Array, outside: Outside
+    spec: Hermite,
+    stars: Population,
+    slots: Slots,
+    who: Array,
+    apart: Array,
+    now: Array,
+    outside: Outside,
 ) -> Population:
     """`stars` with new forces and first steps for those of `who` [K], which are at `now`."""
     sources = predicted(spec, stars, now)
     a = stars.a[:3] + spec.interval * (now - stars.t)[None] * stars.a[3:]
-    mass = weights(spec, slots)
-    f, snap = pull_and_snap(spec, sources[:, who], sources, a, mass)
-    nobody = jnp.full(who.shape, -1, jnp.int32)
-    f = f + sight.in_full(sources[:, who], nobody, sight.near_members(spec, slots, sources, now))
+    f, snap = pull_and_snap(spec, sources[:, who], sources, a, slots.weights)
+    all = sight.members(spec, slots, sources, apart, near(spec, slots))
+    f = f + sight.in_full(sources[:, who], jnp.full(who.shape, -1, jnp.int32), all)
     f = f + outside(sources[:, who])
     dt = fitting_step(spec, jnp.min(first_step(spec, f, snap)), now)
     return replace(stars, a=stars.a.at[:, who].set(f), dt=stars.dt.at[who].set(dt))
@@ -131,7 +134,7 @@ def _formed(
     x = predicted(spec, stars, now)
     d = x[:3] - x[:3, one, None]
     r2 = jnp.sum(d * d, 0)
-    mass = weights(spec, slots)
+    mass = slots.weights
     r2 = jnp.where(mass > 0, r2, jnp.inf).at[one].set(jnp.inf)
     two = jnp.argmin(r2)
     apart = x[:, two] - x[:, one]
@@ -170,19 +173,18 @@ def _joined(
     # their mutual pulls cancel; the step may grow from theirs by a power of two at a time
     a = stars.a.at[:, one].set(mean(stars.a)).at[:, two].set(0)
     stars = replace(stars, x=x, a=a, dt=stars.dt.at[two].set(jnp.inf))
-    own = jnp.ones_like(now)
-    strong = own * spec.pairing.strong / 4  # until the first kick knows better
-    ready = now + regular.drift(orbit, binaries.stretch(spec, orbit, strong))[1] / spec.interval
-    pair = Slots(
-        one.astype(jnp.int32),
-        two.astype(jnp.int32),
-        orbit,
-        now,
-        ready,
-        own,
-        0 * own,
-        strong,
-        0 * own,
-        jnp.bool_(False),
+    strong = jnp.ones_like(now) * spec.pairing.strong / 4  # until the first kick knows better
+    wait = regular.drift(orbit, binaries.stretch(spec, orbit, strong))[1]
+    pair = replace(
+        nobody(spec),
+        first=one.astype(jnp.int32),
+        second=two.astype(jnp.int32),
+        m=jnp.stack([m, n]),
+        part=jnp.stack([m, n]) / (m + n),
+        orbit=orbit,
+        t=now,
+        ready=now + wait / spec.interval,
+        tide=strong,
     )
-    return stars, jax.tree.map(lambda all, part: all.at[..., q].set(part), slots, pair)
+    mass = slots.weights.at[one].set(m + n).at[two].set(0)
+    return stars, Slots(slots.holding(q, pair), mass)

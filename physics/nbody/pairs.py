@@ -1,9 +1,4 @@
-"""Forces between pairs of points, summed without ever storing one value a pair.
-
-Every sum is one variadic reduction over the sources: all outputs in one pass, the pair's expression
-computed once for all of them. Sources are the leading, reduced axis, so that targets lie along the
-machine's vectors and no sum has to be reordered to be fast. Targets go in tiles of 512, beyond
-which XLA's CPU backend stops vectorising the loop (0.6e9 pairs a second and core become 0.13e9).
+"""Forces between pairs of points, summed (`sums`) without ever storing one value a pair.
 
 A pair of `pull` is 38 operations, a division and a square root; of its sources it reads 56 bytes,
 from cache, and nothing is written but the six sums. A core of an AMD EPYC (Zen 4, 3.66 GHz) does
@@ -23,9 +18,7 @@ from jax import Array, lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-_TILE = 512
-
-type Terms = Callable[[list[Array], list[Array]], list[Array]]
+from jaxgpu.physics.nbody.sums import summed
 
 
 def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0) -> Array:
@@ -61,7 +54,7 @@ def _pull(points: Array, sources: Array, m: Array, softening: Array) -> Array:
         p, q = s[6] * u3, _dot(d, w) * u2
         return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
-    return _summed(terms, list(points), [*sources, m / 27**0.5], 6)
+    return summed(terms, [points], [sources, m / 27**0.5], 6)
 
 
 @_pull.defjvp
@@ -88,7 +81,7 @@ def _tangent(given: tuple, tangents: tuple) -> Array:
             dp * (w[k] - q * d[k]) + p * (dw[k] - dq * d[k] - q * dd[k]) for k in range(3)
         ]
 
-    return _summed(terms, [*points, *by_point], [*sources, m, *by_source, by_mass], 6)
+    return summed(terms, [points, by_point], [sources, m, by_source, by_mass], 6)
 
 
 def _cotangent(given: tuple, ct: Array) -> tuple[Array, Array, Array]:
@@ -111,8 +104,8 @@ def _cotangent(given: tuple, ct: Array) -> tuple[Array, Array, Array]:
         by_mass = _dot(s[6:9], d) + _dot(s[9:], w) - q * _dot(s[9:], d)
         return [*gradients(d, w, u2, t[6] * u3, q, s[6:]), u3 * by_mass]
 
-    for_points = _summed(to_points, [*points, *ct], [*sources, m], 6)
-    for_sources = _summed(to_sources, [*sources, m], [*points, *ct], 7)
+    for_points = summed(to_points, [points, ct], [sources, m], 6)
+    for_sources = summed(to_sources, [sources, m], [points, ct], 7)
     return for_points, for_sources[:6], for_sources[6]
 
 
@@ -210,27 +203,6 @@ def _inverse_powers_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
 
 def _dot(a: list[Array], b: list[Array]) -> Array:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-def _summed(terms: Terms, targets: list[Array], sources: list[Array], outputs: int) -> Array:
-    """Sum of `terms` over all sources for each target, [outputs, K]."""
-    zero = (jnp.zeros((), targets[0].dtype),) * outputs
-    add = lambda a, b: tuple(p + q for p, q in zip(a, b))
-    # a gather or stack fused into the loop would cost it its vectors: 6 to 13 times
-    across = lax.optimization_barrier([s[:, None] for s in sources])
-
-    def tile(targets: list[Array]) -> Array:
-        along = lax.optimization_barrier([t[None] for t in targets])
-        sums = lax.reduce(tuple(terms(along, across)), zero, add, (0,))
-        return jnp.stack(lax.optimization_barrier(sums))
-
-    count = targets[0].shape[0]
-    if count <= _TILE:
-        return tile(targets)
-    tiles = -(-count // _TILE)
-    padded = [jnp.pad(t, (0, tiles * _TILE - count)).reshape(tiles, _TILE) for t in targets]
-    sums = jnp.moveaxis(lax.map(tile, padded), 0, 1)
-    return sums.reshape(outputs, -1)[:, :count]
 
 
 def pull_of_few(sources: Array, gm: Array, x: Array) -> Array:

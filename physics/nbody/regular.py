@@ -104,7 +104,12 @@ def kick(orbit: Orbit, s: Array, a: Array) -> Orbit:
 
 
 def after(orbit: Orbit, t: Array) -> Orbit:
-    """The orbit a physical time `t` [...] later (or earlier), unperturbed, to rounding.
+    """The orbit a physical time `t` [...] later (or earlier), unperturbed, to rounding."""
+    return drift(orbit, until(orbit, t))[0]
+
+
+def until(orbit: Orbit, t: Array) -> Array:
+    """The regular time [...] in which a physical time `t` [...] goes by, of either sign.
 
     Whole revolutions are left out first. Kepler's equation by the iteration of Laguerre and Conway
     (1986), doi:10.1007/BF01230852, which converges from any start.
@@ -128,8 +133,7 @@ def after(orbit: Orbit, t: Array) -> Orbit:
 
     far = distance(orbit) + jnp.cbrt(orbit.m * t * t)
     start = jnp.where(bound, -2 * orbit.h * t / orbit.m, t / far)
-    s = lax.while_loop(unsolved, improve, (jnp.int32(0), start, jnp.bool_(True)))[1]
-    return drift(orbit, s)[0]
+    return lax.while_loop(unsolved, improve, (jnp.int32(0), start, jnp.bool_(True)))[1]
 
 
 def stumpff(x: Array) -> tuple[Array, Array, Array, Array]:

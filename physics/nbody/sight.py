@@ -6,13 +6,15 @@ pair is two, in true phase. Without pairs in sight nothing of this is computed.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.physics.nbody import pairs, regular
 from jaxgpu.physics.nbody.blocks import Hermite
-from jaxgpu.physics.nbody.slots import Slots, extent, masses, near, weights
+from jaxgpu.physics.nbody.slots import Pair, Slots, extent, near
+from jaxgpu.physics.nbody.sums import summed
 from jaxgpu.pytree import pytree
 
 # (indices [B] of bodies, their predicted states [6, B]) -> acceleration and jerk [6, B]
@@ -23,124 +25,121 @@ type Pull = Callable[[Array, Array], Array]
 class Members:
     """Where the members of the pairs are."""
 
+    first: Array  # [S] int32: star whose place the centre takes; N where the slot is free
     one: Array  # [6, S]
     two: Array  # [6, S]
     centre: Array  # [6, S]
     m: Array  # [2, S] masses; 0 where the slot is free
-    reach: Array  # [S] within this distance the members are seen, beyond it the centre
+    reach: Array  # [S] within this distance the members are seen, beyond it the centre; or 0
 
 
-def seen_by_tracers(spec: Hermite, slots: Slots, sources: Array, now: Array) -> Pull:
+def seen_by_tracers(slots: Slots, sources: Array, all: Members) -> Pull:
     """The pull of all stars on massless bodies, which see every pair as two, in true phase."""
-    taken = slots.first < spec.m.shape[0]
-    some = jnp.any(taken)
-    all = members_if(some, spec, slots, sources, now, taken)
-    mass = weights(spec, slots)
+    some = jnp.any(all.reach > 0)
 
     def pull(index: Array, x: Array) -> Array:
-        plain = pairs.pull(x, sources, mass)
-        nobody = jnp.full(x.shape[1], -1, jnp.int32)
+        plain = pairs.pull(x, sources, slots.weights)
+        nobody = jnp.full(index.shape, -1, jnp.int32)
         return lax.cond(some, lambda: plain + in_full(x, nobody, all), lambda: plain)
 
     return pull
 
 
-def seen_by_stars(spec: Hermite, slots: Slots, sources: Array, due: Array, now: Array) -> Pull:
+def seen_by_stars(spec: Hermite, slots: Slots, sources: Array, due: Array, all: Members) -> Pull:
     """The pull of all stars on stars and on centres of pairs, of which `due` [N] will ask."""
     seen = near(spec, slots)
-    some, mass = jnp.any(seen), weights(spec, slots)
-    all = near_members(spec, slots, sources, now)
+    some, all = jnp.any(seen), replace(all, reach=jnp.where(seen, all.reach, 0))
     asked = seen & jnp.take(due, slots.first, mode="clip")
-    on_centres = centres(spec, slots, asked, sources, all)
-    slot = jnp.arange(seen.shape[0], dtype=jnp.int32)
-    place = jnp.full(mass.shape, -1, jnp.int32).at[slots.first].set(slot, mode="drop")
+    on_centres = centres(slots, asked, sources, all)
 
     def pull(index: Array, x: Array) -> Array:
-        plain = pairs.pull(x, sources, mass)
-        own = jnp.take(place, index, mode="clip")
+        plain = pairs.pull(x, sources, slots.weights)
 
         def full() -> Array:
-            centre = (own >= 0) & jnp.take(seen, own, mode="clip")
-            f = plain + in_full(x, own, all)
-            return jnp.where(centre[None], jnp.take(on_centres, own, axis=1, mode="clip"), f)
+            own = (index[:, None] == all.first[None]) & seen[None]
+            centre = jnp.sum(jnp.where(own[None], on_centres[:, None], 0), 2)
+            return jnp.where(jnp.any(own, 1)[None], centre, plain + in_full(x, index, all))
 
         return lax.cond(some, full, lambda: plain)
 
     return pull
 
 
-def near_members(spec: Hermite, slots: Slots, sources: Array, now: Array) -> Members:
-    """The pairs that stars see as two."""
-    seen = near(spec, slots)
-    return members_if(jnp.any(seen), spec, slots, sources, now, seen)
+def apart(spec: Hermite, slots: Slots, now: Array, who: Array) -> Array:
+    """State [6, S] of the second star of each pair relative to its first, of all or of nobody.
 
-
-def members_if(
-    some: Array, spec: Hermite, slots: Slots, sources: Array, now: Array, who: Array
-) -> Members:
-    """`members` where there are `some` to be seen; else nobody's place costs nothing."""
-    nowhere = jnp.zeros((6, slots.t.shape[0]), sources.dtype)
-    plain = lambda: _members(spec, slots, sources, nowhere, who)
-    return lax.cond(some, lambda: members(spec, slots, sources, now, who), plain)
-
-
-def members(spec: Hermite, slots: Slots, sources: Array, now: Array, who: Array) -> Members:
-    """The pairs at time `now`, among stars at `sources` [6, N]; those of `who` [S] are seen."""
-    late = (now - slots.t) * spec.interval + slots.lost
-    x, v = regular.physical(regular.after(slots.orbit, late))
-    return _members(spec, slots, sources, jnp.concatenate([x, v]), who)
-
-
-def _members(spec: Hermite, slots: Slots, sources: Array, apart: Array, who: Array) -> Members:
-    m = masses(spec, slots)
-    part = m / jnp.maximum(m[0] + m[1], jnp.finfo(m.dtype).tiny)[None]
-    centre = jnp.take(sources, slots.first, axis=1, mode="clip")
-    reach = extent(spec, slots.orbit) * jnp.cbrt(2 / spec.pairing.weak)
-    reach = jnp.where(who & (slots.first < spec.m.shape[0]), reach, 0)
-    one, two = centre - part[1][None] * apart, centre + part[0][None] * apart
-    return Members(one, two, centre, m, reach)
-
-
-def in_full(points: Array, own: Array, all: Members) -> Array:
-    """What members within reach add to the pull [6, K] of their centres at `points` [6, K].
-
-    own: [K] int32, the slot that each point belongs to, and is not pulled by; -1 for none.
+    Where none of `who` [S] is asked for, it means nothing and costs nothing.
     """
 
-    def pull(at: Array, m: Array) -> Array:
-        d, w = (at[k : k + 3, None] - points[k : k + 3, :, None] for k in (0, 3))
-        r2 = jnp.sum(d * d, 0)
-        u2 = jnp.where(r2 > 0, 1 / jnp.where(r2 > 0, r2, 1), 0)
-        p, q = m[None] * u2 * jnp.sqrt(u2), 3 * jnp.sum(d * w, 0) * u2
-        return jnp.concatenate([p[None] * d, p[None] * (w - q[None] * d)])
+    def moved() -> Array:
+        pair = slots.pairs
+        late = (now - pair.t) * spec.interval + pair.lost
+        return jnp.concatenate(regular.physical(regular.after(pair.orbit, late)))
 
-    d = all.centre[:3, None] - points[:3, :, None]
-    slot = jnp.arange(all.reach.shape[0], dtype=jnp.int32)
-    seen = (jnp.sum(d * d, 0) < (all.reach * all.reach)[None]) & (own[:, None] != slot[None])
-    one, two = pull(all.one, all.m[0]), pull(all.two, all.m[1])
-    return jnp.sum(jnp.where(seen[None], one + two - pull(all.centre, all.m[0] + all.m[1]), 0), 2)
+    return lax.cond(jnp.any(who), moved, lambda: jnp.zeros((6, who.size), now.dtype))
 
 
-def outside(spec: Hermite, slots: Slots, q: Array, sources: Array, all: Members) -> Array:
-    """Acceleration and jerk [6, 2] at the members of pair `q` by all bodies but the pair."""
-    points = jnp.stack([all.one[:, q], all.two[:, q]], 1)
-    others = weights(spec, slots).at[slots.first[q]].set(0, mode="drop")
-    plain = pairs.pull(points, sources, others)
-    own = jnp.full(2, q, jnp.int32)
-    seen = jnp.any((all.reach > 0) & (jnp.arange(all.reach.shape[0]) != q))
+def members(spec: Hermite, slots: Slots, sources: Array, apart: Array, who: Array) -> Members:
+    """The pairs among stars at `sources` [6, N], two stars `apart` [6, S]; `who` [S] are seen."""
+    pair = slots.pairs
+    centre = jnp.take(sources, pair.first, axis=1, mode="clip")
+    reach = extent(spec, pair.orbit) * jnp.cbrt(2 / spec.pairing.weak)
+    one, two = places(pair, centre, apart)
+    return Members(pair.first, one, two, centre, pair.m, jnp.where(who, reach, 0))
+
+
+def places(pair: Pair, centre: Array, apart: Array) -> tuple[Array, Array]:
+    """States [6, ...] of the two stars of pairs."""
+    return centre - pair.part[1][None] * apart, centre + pair.part[0][None] * apart
+
+
+def in_full(points: Array, who: Array, all: Members) -> Array:
+    """What members within reach add to the pull [6, K] of their centres at `points` [6, K].
+
+    who: [K] int32, the star that each point is; a pair does not pull its own centre. -1 for none.
+    """
+
+    def terms(t: list[Array], s: list[Array]) -> list[Array]:
+        d = [b - a for a, b in zip(t[:3], s[12:15])]
+        seen = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < s[20] * s[20]) & (t[6] != s[21])
+        one, two, centre = (_pull(t, s[k : k + 6], seen) for k in (0, 6, 12))
+        m, n, both = s[18], s[19], s[18] + s[19]
+        return [m * p + n * q - both * r for p, q, r in zip(one, two, centre)]
+
+    first, who = (q.astype(points.dtype) for q in (all.first, who))
+    return summed(terms, [points, who], [all.one, all.two, all.centre, all.m, all.reach, first], 6)
+
+
+def _pull(t: list[Array], s: list[Array], seen: Array) -> list[Array]:
+    """By one unit of mass, where it is seen and elsewhere."""
+    d, w = ([b - a for a, b in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3))
+    r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+    some = seen & (r2 > 0)
+    u2 = jnp.where(some, 1 / jnp.where(some, r2, 1), 0)
+    p, q = u2 * jnp.sqrt(u2), 3 * (d[0] * w[0] + d[1] * w[1] + d[2] * w[2]) * u2
+    return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
+
+
+def outside(slots: Slots, pair: Pair, points: Array, sources: Array, all: Members) -> Array:
+    """Acceleration and jerk [6, 2] at the members of a pair, at `points`, by all but the pair."""
+    star = jnp.arange(slots.weights.size, dtype=jnp.int32)
+    plain = pairs.pull(points, sources, jnp.where(star == pair.first, 0, slots.weights))
+    seen = jnp.any((all.reach > 0) & (all.first != pair.first))
+    own = jnp.full(2, pair.first)
     return lax.cond(seen, lambda: plain + in_full(points, own, all), lambda: plain)
 
 
-def centres(spec: Hermite, slots: Slots, due: Array, sources: Array, all: Members) -> Array:
+def centres(slots: Slots, due: Array, sources: Array, all: Members) -> Array:
     """Acceleration and jerk [6, S] of the centres of the pairs that are `due` [S]."""
-    m = all.m / jnp.maximum(all.m[0] + all.m[1], jnp.finfo(all.m.dtype).tiny)[None]
 
     def one(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         due, f = carry
         q = jnp.argmax(due)
-        pull = outside(spec, slots, q, sources, all)
-        return due.at[q].set(False), f.at[:, q].set(m[0, q] * pull[:, 0] + m[1, q] * pull[:, 1])
+        pair, at = slots.one(q), lambda all: lax.dynamic_index_in_dim(all, q, 1)
+        pull = outside(slots, pair, jnp.concatenate([at(all.one), at(all.two)], 1), sources, all)
+        mean = pair.part[0] * pull[:, :1] + pair.part[1] * pull[:, 1:]
+        done = lax.dynamic_update_index_in_dim(due, jnp.bool_(False), q, 0)
+        return done, lax.dynamic_update_slice_in_dim(f, mean, q, 1)
 
-    return lax.while_loop(lambda carry: jnp.any(carry[0]), one, (due, jnp.zeros_like(all.centre)))[
-        1
-    ]
+    waiting = lambda carry: jnp.any(carry[0])
+    return lax.while_loop(waiting, one, (due, jnp.zeros_like(all.centre)))[1]

@@ -1,7 +1,14 @@
-"""The slots that hold regularised pairs, and what their stars weigh meanwhile."""
+"""The slots that hold regularised pairs, and what their stars weigh meanwhile.
 
+All that is known of a pair is one column of one array, so that to take a pair from its slot, or to
+put it back, is one operation and not one a field.
+"""
+
+from dataclasses import replace
+
+import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from jaxgpu.physics.nbody import regular
 from jaxgpu.physics.nbody.blocks import Hermite
@@ -9,48 +16,106 @@ from jaxgpu.pytree import pytree
 
 
 @pytree
-class Slots:
-    """Pairs, each at a time of its own, between the last step and the next."""
+class Pair:
+    """Two stars at a time of their own, between the last step and the next."""
 
-    first: Array  # [S] int32: star whose place the centre of mass takes; N where the slot is free
-    second: Array  # [S] int32: star that has no mass meanwhile
-    orbit: regular.Orbit  # batch [S]: the second about the first
-    t: Array  # [S] time of the orbit, as a part of the interval
-    ready: Array  # [S] when its next step ends; infinite where the slot is free
-    slow: Array  # [S] slow-down, at least 1
-    lost: Array  # [S] time by which the slowed orbit is late
-    tide: Array  # [S] perturbation at the apocentre over the attraction
-    turn: Array  # [S] orbits since the slow-down was chosen
-    leave: Array  # [S] bool: is to be dissolved
+    first: Array  # [...] int32: star whose place the centre of mass takes; N for no pair
+    second: Array  # [...] int32: star that has no mass meanwhile
+    m: Array  # [2, ...] masses of both; 0 for no pair
+    part: Array  # [2, ...] their shares of the sum
+    orbit: regular.Orbit  # batch [...]: the second about the first
+    t: Array  # [...] time of the orbit, as a part of the interval
+    ready: Array  # [...] when its next step ends; infinite for no pair
+    slow: Array  # [...] slow-down, at least 1
+    lost: Array  # [...] time by which the slowed orbit is late
+    tide: Array  # [...] perturbation at the apocentre over the attraction
+    turn: Array  # [...] orbits since the slow-down was chosen
+    leave: Array  # [...] bool: is to be dissolved
+
+
+@pytree
+class Slots:
+    """A fixed number of pairs or places for them."""
+
+    columns: Array  # [C, S] a pair each, the fields of `Pair` in order; integers exactly, as floats
+    weights: Array  # [N] the mass that each place of the population stands for
+
+    @property
+    def pairs(self) -> Pair:
+        """All of them, batch [S]."""
+        return _pair(self.columns)
+
+    @property
+    def first(self) -> Array:
+        """[S] int32: stars whose places the centres of mass take; N where the slot is free."""
+        return self.columns[0].astype(jnp.int32)
+
+    def rewound(self) -> "Slots":
+        """The same, times counted from the end of an interval and no more from its beginning."""
+        pair = self.pairs
+        return replace(self, columns=packed(replace(pair, t=pair.t - 1, ready=pair.ready - 1)))
+
+    def one(self, q: Array) -> Pair:
+        """That in slot `q` []."""
+        return _pair(
+            lax.dynamic_index_in_dim(
+                self.columns, q, 1, keepdims=False, allow_negative_indices=False
+            )
+        )
+
+    def holding(self, q: Array, pair: Pair) -> Array:
+        """`columns` with a pair put into slot `q` []."""
+        return lax.dynamic_update_index_in_dim(
+            self.columns, packed(pair), q, 1, allow_negative_indices=False
+        )
+
+
+def packed(pair: Pair) -> Array:
+    """The columns [C, ...] of pairs."""
+    leaves, dtype = jax.tree.leaves(pair), pair.t.dtype
+    rows = [q if q.ndim > pair.t.ndim else q[None] for q in leaves]
+    return jnp.concatenate([q.astype(dtype) for q in rows])
+
+
+def _pair(columns: Array) -> Pair:
+    first, second = columns[0].astype(jnp.int32), columns[1].astype(jnp.int32)
+    orbit = regular.Orbit(columns[6:10], columns[10:14], columns[14], columns[15])
+    rest = *(columns[k] for k in range(16, 22)), columns[22] != 0
+    return Pair(first, second, columns[2:4], columns[4:6], orbit, *rest)
 
 
 def empty(spec: Hermite) -> Slots:
     """All slots free."""
-    s, n, dtype = spec.pairing.slots, spec.m.shape[0], spec.m.dtype
-    zero, nobody = jnp.zeros(s, dtype), jnp.full(s, n, jnp.int32)
-    x = jnp.zeros((3, s), dtype)
-    anything = regular.regularised(x.at[0].set(1), x.at[1].set(1), zero + 1)
-    never = zero + jnp.inf
-    no = jnp.zeros(s, bool)
-    return Slots(nobody, nobody, anything, zero, never, zero + 1, zero, zero, zero, no)
+    columns = packed(nobody(spec))
+    return Slots(jnp.repeat(columns[:, None], spec.pairing.slots, 1), spec.m)
 
 
-def weights(spec: Hermite, slots: Slots) -> Array:
-    """The mass [N] that each place of the population stands for."""
-    one, two = masses(spec, slots)
-    m = spec.m.at[slots.first].set(one + two, mode="drop")
-    return m.at[slots.second].set(0, mode="drop")
-
-
-def masses(spec: Hermite, slots: Slots) -> Array:
-    """Of the members [2, S]; 0 where the slot is free."""
-    get = lambda index: jnp.take(spec.m, index, mode="fill", fill_value=0)
-    return jnp.stack([get(slots.first), get(slots.second)])
+def nobody(spec: Hermite) -> Pair:
+    """What a free slot holds."""
+    none, zero = jnp.int32(spec.m.shape[0]), jnp.zeros((), spec.m.dtype)
+    x = jnp.stack([zero + 1, zero, zero])
+    anything = regular.regularised(x, x[::-1], zero + 1)
+    m = jnp.stack([zero, zero])
+    return Pair(
+        none,
+        none,
+        m,
+        m,
+        anything,
+        t=zero,
+        ready=zero + jnp.inf,
+        slow=zero + 1,
+        lost=zero,
+        tide=zero,
+        turn=zero,
+        leave=jnp.bool_(False),
+    )
 
 
 def near(spec: Hermite, slots: Slots) -> Array:
     """[S] whether a pair is perturbed enough to be seen as two."""
-    return (slots.first < spec.m.shape[0]) & (slots.slow == 1) & (slots.tide > spec.pairing.weak)
+    pair = slots.pairs
+    return (pair.first < spec.m.shape[0]) & (pair.slow == 1) & (pair.tide > spec.pairing.weak)
 
 
 def depth(spec: Hermite) -> Array:

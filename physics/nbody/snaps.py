@@ -8,7 +8,8 @@ and an inverse square root a pair, against 38 of acceleration and jerk.
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.physics.nbody.pairs import _summed, inverse_powers
+from jaxgpu.physics.nbody.pairs import inverse_powers
+from jaxgpu.physics.nbody.sums import summed
 
 
 def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0) -> Array:
@@ -41,7 +42,7 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
         snap = [p * c - 6 * alpha * e - 3 * beta * f for c, e, f in zip(b, j, a)]
         return a + j + snap
 
-    return _summed(terms, list(points), [*sources, m], 9)
+    return summed(terms, [points], [sources, m], 9)
 
 
 def _dot(a: list[Array], b: list[Array]) -> Array:

@@ -12,8 +12,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody.blocks import none_packed, packed
-
 _FEW, _ROW = 64, 128
 
 # (indices [B] of bodies, the bodies) -> the bodies moved, and how many of them [B] bool floored
@@ -80,10 +78,10 @@ def swept[C](
     done = jnp.int32(0)
     if bulk:
         # a large tile that is nearly full costs less than the small ones instead
-        tiles = (total + bulk // 4) // bulk
+        tiles = lax.div(total + bulk // 4, jnp.int32(bulk))
         carry, done = loop(done, tiles, bulk, carry), tiles * bulk
     rest = jnp.maximum(total - done, 0)
-    return loop(done, (rest + tile - 1) // tile, tile, carry)
+    return loop(done, lax.div(rest + tile - 1, jnp.int32(tile)), tile, carry)
 
 
 def indices(due: Array, spare: int) -> tuple[Array, Array]:
@@ -94,17 +92,32 @@ def indices(due: Array, spare: int) -> tuple[Array, Array]:
     words = jnp.sum(jnp.where(lanes, bit[None, None], 0), 2, dtype=jnp.uint32)
     held = jnp.sum(lax.population_count(words).astype(jnp.int32), 1, dtype=jnp.int32)
     total = jnp.sum(held, dtype=jnp.int32)
-    none = lambda: none_packed(count, spare)
+    none = lambda: jnp.full(count + spare, count, jnp.int32)
     few = lambda: none().at[:_FEW].set(_first_few(words, held, count)[: count + spare])
-    many = lambda: packed(due, spare)
+    many = lambda: (
+        none()
+        .at[_places(lanes, words, held, count + spare)]
+        .set(jnp.arange(lanes.size, dtype=jnp.int32), mode="drop")
+    )
     how = (total > 0).astype(jnp.int32) + (total > _FEW).astype(jnp.int32)
     return lax.switch(how, [none, few, many]), total
+
+
+def _places(lanes: Array, words: Array, held: Array, nowhere: int) -> Array:
+    """Each body's rank [N] among those due, the bits of `lanes` [R, W, 32]; others are nowhere."""
+    bit = jnp.left_shift(jnp.uint32(1), jnp.arange(32, dtype=jnp.uint32))
+    ones = lambda words: lax.population_count(words).astype(jnp.int32)
+    word = jnp.arange(words.shape[1], dtype=jnp.int32)
+    before = jnp.where(word[:, None] < word[None], ones(words)[:, :, None], 0)
+    start = (running(held) - held)[:, None] + jnp.sum(before, 1, dtype=jnp.int32)
+    rank = start[:, :, None] + ones(words[:, :, None] & (bit - 1)[None, None])
+    return jnp.where(lanes, rank, nowhere).reshape(-1)
 
 
 def _first_few(words: Array, held: Array, count: int) -> Array:
     """Indices [_FEW] of the first bodies due, then `count`; `words` [R, W] hold `held` [R] bits."""
     rank = jnp.arange(_FEW, dtype=jnp.int32)
-    ends = _running(held)
+    ends = running(held)
     row = jnp.sum(ends[:, None] <= rank[None], 0, dtype=jnp.int32)
     rest = rank - jnp.take(ends - held, row, mode="clip")
     of_row = jnp.take(words, row, axis=0, mode="clip")
@@ -126,7 +139,7 @@ def _beyond(word: Array, rank: Array) -> tuple[Array, Array]:
     return rank >= bits, jnp.where(rank >= bits, rank - bits, rank)
 
 
-def _running(x: Array) -> Array:
+def running(x: Array) -> Array:
     """Sums [R] of the first, the first two ..., in one pass where they are few."""
     if x.shape[0] > 512:
         return lax.associative_scan(jnp.add, x)

@@ -46,10 +46,3 @@ def test_quantised_is_the_next_power_of_two_below(x64):
     wanted = np.array([1.0, 0.25, 0.2499, 0.1, 2.0**-20, 1e-9, np.nan])
     got = blocks.quantised(spec, jnp.asarray(wanted))
     np.testing.assert_array_equal(got, [0.25, 0.25, 0.125, 0.0625, *[2.0**-20] * 3])
-
-
-def test_packed_are_the_indices_of_those_due():
-    due = np.random.default_rng(0).random(50) < 0.3
-    got = np.asarray(blocks.packed(jnp.asarray(due), 4))
-    np.testing.assert_array_equal(got[: due.sum()], np.flatnonzero(due))
-    assert (got[due.sum() :] == 50).all()

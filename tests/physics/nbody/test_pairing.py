@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics.nbody import hermite, pairing
+from jaxgpu.physics.nbody import hermite, pairing, sight, slots
 from jaxgpu.physics.nbody.blocks import Hermite, Pairing
 
 init, points, dissolve = (jax.jit(f) for f in (hermite.init, hermite.points, pairing.dissolve))
@@ -30,11 +30,15 @@ def begun(x, close=0.02):
 def test_moves_no_star(x64):
     x = stars()
     spec, state = begun(x)
-    assert sorted([int(state.slots.first[0]), int(state.slots.second[0])]) == [0, 1]
+    assert sorted([int(state.slots.first[0]), int(state.slots.pairs.second[0])]) == [0, 1]
     np.testing.assert_allclose(points(spec, state), x, atol=1e-14)
-    leaving = replace(state.slots, leave=jnp.array([True, False]))
-    alone, empty = dissolve(spec, state.stars, leaving, jnp.float64(1.0))
+    leave = replace(state.slots.pairs, leave=jnp.array([True, False]))
+    leaving = replace(state.slots, columns=slots.packed(leave))
+    now = jnp.float64(1.0)
+    apart = sight.apart(spec, leaving, now, jnp.ones(2, bool))
+    alone, empty = dissolve(spec, state.stars, leaving, apart, now)
     np.testing.assert_allclose(alone.x, x, atol=1e-14)
+    np.testing.assert_array_equal(empty.weights, M)
     assert (empty.first == 3).all() and np.isfinite(alone.dt).all()
     fresh = hermite.init(Hermite(jnp.asarray(M)), jnp.asarray(x), jnp.zeros((6, 0)))
     np.testing.assert_allclose(alone.a[:, :2], fresh.stars.a[:, :2], atol=1e-6)
@@ -62,6 +66,8 @@ def test_centre_of_mass_carries_the_momentum(x64):
     spec, state = begun(x)
     one = int(state.slots.first[0])
     np.testing.assert_allclose(state.stars.x[:, one], x[:, :2] @ M[:2] / 0.5, atol=1e-15)
+    weighs = np.array([0.5 * (one == 0), 0.5 * (one == 1), 0.5])
+    np.testing.assert_array_equal(state.slots.weights, weighs)
     free = hermite.init(Hermite(jnp.asarray(M)), jnp.asarray(x), jnp.zeros((6, 0))).stars.a
     mean = np.asarray(free)[:, :2] @ M[:2] / 0.5
     # what two stars of a pair do to each other is 1e4 times as much, and cancels

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,24 +14,36 @@ SPEC = lambda: Hermite(jnp.asarray(M), pairing=Pairing(close=0.02, slots=3))
 
 
 def held(spec):
+    pair = replace(slots.nobody(spec), first=jnp.int32(2), second=jnp.int32(0))
+    pair = replace(pair, m=jnp.array([0.5, 0.3]), tide=jnp.float64(1e-3))
+    return replace(slots.empty(spec), columns=slots.empty(spec).holding(jnp.int32(1), pair))
+
+
+def changed(held, **fields):
+    """With other fields of all pairs."""
+    return replace(held, columns=slots.packed(replace(held.pairs, **fields)))
+
+
+def test_what_is_put_into_a_slot_comes_out_of_it(x64):
+    spec, random, q = SPEC(), np.random.default_rng(0), jnp.int32(2)
+    orbit = regular.Orbit(*(jnp.asarray(random.normal(size=n)) for n in (4, 4, (), ())))
+    m, times = jnp.array([0.7, 0.2]), jnp.arange(1.0, 7.0)
+    who = jnp.int32(3), jnp.int32(1)
+    pair = slots.Pair(*who, m, m / 0.9, orbit, *times, jnp.bool_(True))
     empty = slots.empty(spec)
-    first, second = empty.first.at[1].set(2), empty.second.at[1].set(0)
-    return replace(empty, first=first, second=second, tide=empty.tide + 1e-3)
-
-
-def test_a_pair_weighs_what_its_stars_do(x64):
-    spec = SPEC()
-    np.testing.assert_array_equal(slots.weights(spec, slots.empty(spec)), M)
-    np.testing.assert_array_equal(slots.weights(spec, held(spec)), [0, 0.2, 0.8, 0.7])
-    np.testing.assert_array_equal(slots.masses(spec, held(spec)), [[0, 0.5, 0], [0, 0.3, 0]])
+    some = replace(empty, columns=empty.holding(q, pair))
+    jax.tree.map(np.testing.assert_array_equal, some.one(q), pair)
+    types = lambda pair: [jax.typeof(leaf) for leaf in jax.tree.leaves(pair)]
+    assert types(some.one(q)) == types(pair)
+    jax.tree.map(np.testing.assert_array_equal, some.one(jnp.int32(0)), slots.nobody(spec))
 
 
 def test_only_disturbed_pairs_at_full_speed_are_near(x64):
     spec = SPEC()
     some = held(spec)
     np.testing.assert_array_equal(slots.near(spec, some), [False, True, False])
-    assert not slots.near(spec, replace(some, slow=some.slow * 1.5)).any()
-    assert not slots.near(spec, replace(some, tide=some.tide * 1e-6)).any()
+    assert not slots.near(spec, changed(some, slow=jnp.full(3, 1.5))).any()
+    assert not slots.near(spec, changed(some, tide=jnp.full(3, 1e-9))).any()
 
 
 def test_extent_is_the_apocentre_of_a_tight_pair(x64):
