@@ -48,6 +48,7 @@ def test_derivative_keeps_its_digits_where_riccati_s_equation_loses_them():
             assert abs(got[i] / float(1 - r * r - (2 * a + 1) / b * r) - 1) < 1e-12
 
 
+@pytest.mark.slow
 def test_the_inverse_is_one():
     """x to 1e-14 relative, times the condition number r / (x dr/dx) of the question."""
     v = np.array([2, 3, 5, 64, 784, 32768, 131072])[:, None] / 2 - 1

@@ -99,6 +99,7 @@ def test_the_error_of_the_phase_falls_with_the_square_of_the_kicks(x64):
     assert 2.5 < error[0] / error[1] < 6, error
 
 
+@pytest.mark.slow
 def test_slowing_down_keeps_the_secular_change(x64):
     """The eccentricity that a distant inclined star pumps, with and without a factor of 8."""
     m = np.array([0.5, 0.3, 1.0])

@@ -117,6 +117,7 @@ def test_stars_are_the_same_to_the_bit(x64):
     assert avals(near) == avals(begun)
 
 
+@pytest.mark.slow
 def test_a_host_that_becomes_a_member_of_a_pair_is_left(x64):
     """The body goes on about that star, as one that had no host to begin with."""
     both = X.copy()
