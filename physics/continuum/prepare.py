@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxgpu.physics.continuum.collide import Collider
 from jaxgpu.physics.continuum.grid import Grid
 from jaxgpu.physics.continuum.scene import Body, Scene
 from jaxgpu.physics.continuum.sources import Injector
@@ -47,6 +48,8 @@ def prepare(scene: Scene) -> Scene:
         )
     for i, body in enumerate(scene.bodies):
         _check(f"prepare: bodies[{i}]", body, scene.grid)
+    for i, tool in enumerate(scene.colliders):
+        _check_tool(f"prepare: colliders[{i}]", tool)
     jets = _check_sources(scene)
     fall = np.linalg.norm(np.asarray(scene.gravity or (0.0,), float)) * max(scene.grid.cells)
     fastest = np.sqrt(2 * fall * scene.grid.dx) + jets
@@ -136,6 +139,19 @@ def _check(name: str, body: Body, grid: Grid) -> None:
         if not np.all(np.isfinite(np.asarray(leaf))):
             raise ValueError(f"{name}.material{jax.tree_util.keystr(path)} is not a finite number")
     _ranges(name, body.material)
+
+
+def _check_tool(name: str, tool: Collider) -> None:
+    soft = {} if tool.soft is None else {"length": tool.soft.length, "rate": tool.soft.rate}
+    given = {"mass": tool.mass, "inertia": tool.inertia}
+    given |= {f"soft.{field}": value for field, value in soft.items()}
+    for field, value in given.items():
+        if value is not None and not isinstance(value, jax.core.Tracer):
+            _positive(f"{name}.{field}", value)
+    if not isinstance(tool.friction, jax.core.Tracer) and not np.all(
+        np.asarray(tool.friction) >= 0
+    ):
+        raise ValueError(f"{name}.friction={tool.friction:g}; it must not be negative")
 
 
 def _positive(name: str, value: Any) -> None:

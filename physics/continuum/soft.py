@@ -21,13 +21,18 @@ NEAREST = 1e-6  # of `length`: nearer nodes are as near; keeps 1 / d^2 of a reve
 
 @pytree
 class Soft:
-    """How far ahead, and how firmly, a tool is felt."""
+    """How far ahead, and how firmly, a tool is felt; both above zero, or `prepare` refuses them.
+
+    After Xian et al. (2023), arXiv:2303.02346; the equation is the module's.
+    """
 
     length: Array | float  # [] m
     rate: Array | float = 100.0  # [] 1/s, a length ahead of hard contact
 
     def share(self, d: Array, dt: Array | float) -> Array:
         """What a step of dt takes of the way to hard contact, d metres ahead of it; 0 to 1.
+
+        d: [...] m, negative within. dt: [] s.
 
         >>> share = Soft(0.01, rate=100.0).share(jnp.array([-1.0, 0.01, 1.0]), 0.01)
         >>> [round(float(a), 4) for a in share]  # 1 - 1 / e at one length

@@ -10,10 +10,12 @@ import pytest
 
 from jaxgpu.physics.continuum import (
     Body,
+    Collider,
     Grid,
     Liquid,
     NeoHookean,
     Scene,
+    Soft,
     init,
     lattice,
     lost,
@@ -37,6 +39,10 @@ def changed(**fields):
     return Scene((dataclasses.replace(BODY, **fields),), GRID)
 
 
+def led(**fields):
+    return Scene((BODY,), GRID, colliders=(Collider(sdf.Ball(0.1), (0.5, 0.5), **fields),))
+
+
 def test_scenes_that_cannot_run_are_refused():
     refused(Scene((), GRID), "the scene has no bodies")
     refused(changed(x=jnp.zeros((0, 2))), "bodies[0].x has shape [0, 2]")
@@ -51,6 +57,10 @@ def test_scenes_that_cannot_run_are_refused():
     refused(changed(material=NeoHookean(jnp.nan)), "material.young is not a finite number")
     refused(changed(material=Liquid(viscosity=-1.0)), "viscosity=-1; it must not be negative")
     refused(Scene((BODY,), GRID, gravity=(0.0, 0.0, -9.81)), "gravity has 3 numbers")
+    refused(led(mass=0.0), "colliders[0].mass=0; it must be above zero")
+    refused(led(friction=-0.5), "colliders[0].friction=-0.5; it must not be negative")
+    refused(led(soft=Soft(0.0)), "colliders[0].soft.length=0; it must be above zero")
+    refused(led(soft=Soft(0.1, jnp.nan)), "colliders[0].soft.rate=nan; it must be above zero")
     with pytest.raises(ValueError, match="face 'open'"):
         Grid(0.1, (10, 10), faces=("slip", "open"))
     with pytest.raises(ValueError, match="no point of spacing"):
