@@ -26,74 +26,70 @@ from jaxgpu.physics.nbody.slots import Pair, Slots, depth, extent, near
 def caught_up(spec: Hermite, stars: Population, slots: Slots, now: Array, due: Array) -> Slots:
     """All pairs stepped as far as they come without passing `now`, one after the other.
 
-    due: [] bool, whether stars are: then pairs that are to be dissolved are brought to `now`.
+    due: [] bool, whether stars are: then pairs that are to be dissolved take their last step.
     """
 
-    def ends(slots: Slots) -> Array:
+    def turn(slots: Slots) -> Array:
         pair = slots.pairs
-        return jnp.where(due & pair.leave & (pair.t < now), now, jnp.inf)
+        leaving = due & pair.leave & jnp.isfinite(pair.ready)
+        return jnp.where(pair.ready <= now, pair.ready, jnp.where(leaving, now, jnp.inf))
 
-    def following(slots: Slots) -> tuple[Array, Array, Array]:
-        """Which pair is next, whether it is any, and where its step must end."""
-        ready = slots.pairs.ready
-        last = jnp.min(ready) > now
-        when = jnp.where(last, ends(slots), ready)
-        return jnp.argmin(when), jnp.min(when) <= now, jnp.where(last, now, jnp.inf)
+    def one(slots: Slots) -> Slots:
+        return stepped(spec, stars, slots, jnp.argmin(turn(slots)), now)
 
-    def one(carry: tuple[Slots, tuple]) -> tuple[Slots, tuple]:
-        slots, (q, _, end) = carry
-        slots = stepped(spec, stars, slots, q, end)
-        return slots, following(slots)
-
-    return lax.while_loop(lambda carry: carry[1][1], one, (slots, following(slots)))[0]
+    return lax.while_loop(lambda slots: jnp.any(turn(slots) <= now), one, slots)
 
 
-def stepped(spec: Hermite, stars: Population, slots: Slots, q: Array, end: Array) -> Slots:
-    """Pair `q` stepped: half a drift, a kick, half a drift; to `end` as its last, if finite."""
-    pair, last = slots.one(q), jnp.isfinite(end)
-    rest = jnp.where(last, end - pair.t, 0) * spec.interval
-    s = stretch(spec, pair.orbit, pair.tide)
-    way = lambda: regular.until(slots.one(q).orbit, rest / 2 + pair.lost)
-    half, before = regular.drift(pair.orbit, lax.cond(last, way, lambda: s / 2))
-    part = jnp.where(last, rest / 2, pair.slow * before)
-    now = pair.t + part / spec.interval
-    sources = lax.optimization_barrier(predicted(spec, stars, now))
-    apart = jnp.concatenate(regular.physical(half))
-    pull, tide = _perturbed(spec, slots, pair, sources, apart, now)
-    kicked = regular.kick(half, jnp.where(last, rest / regular.distance(half), pair.slow * s), pull)
-    orbit, after = regular.drift(kicked, s / 2)
-    taken = before + after
+def stepped(spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array) -> Slots:
+    """Pair `q` stepped: half a drift, a kick, half a drift.
+
+    Where a whole step would pass `now` it is the pair's last: one of all the time that is left,
+    which ends with the kick, for `sight.apart` does what comes after.
+    """
+    pair = slots.one(q)
+    last = pair.ready > now
+    # an orbit that was late and is slow no more goes to where it should be, and no time goes by
+    exact = last | (pair.ready == pair.t)
+    rest = jnp.where(last, now - pair.t, 0) * spec.interval
+    s = jnp.where(exact, 0, stretch(spec, pair.orbit, pair.tide))
+    way = lambda: regular.until(pair.orbit, rest / 2 + pair.lost)
+    half, before = regular.drift(pair.orbit, lax.cond(exact, way, lambda: s / 2))
+    at = pair.t + jnp.where(exact, rest / 2, pair.slow * before) / spec.interval
+    sources = lax.optimization_barrier(predicted(spec, stars, at))
+    pull, tide = _perturbed(spec, slots, pair, sources, half, at)
+    weight = jnp.where(exact, rest / regular.distance(half), pair.slow * s)
+    orbit = regular.kick(half, weight, pull)
+    tide = 2 * tide * extent(spec, half) ** 3 / orbit.m
+    following = stretch(spec, orbit, tide)
+    # to the end of this step, and of the next
+    ends = jax.tree.map(lambda q: q[..., None], orbit)
+    ends, times = regular.drift(ends, jnp.stack([s / 2, s / 2 + following]))
+    after, wait = times[0], times[1] - times[0]
     new = replace(
         pair,
-        orbit=orbit,
-        t=pair.t + pair.slow * taken / spec.interval,
-        lost=pair.lost + (pair.slow - 1) * taken,
-        tide=2 * tide * extent(spec, half) ** 3 / orbit.m,
+        orbit=jax.tree.map(lambda q: q[..., 0], ends),
+        t=at + pair.slow * after / spec.interval,
+        lost=jnp.where(exact, 0, pair.lost + (pair.slow - 1) * (before + after)),
+        tide=tide,
         turn=pair.turn + s * jnp.sqrt(jnp.maximum(-orbit.h / 2, 0)) / jnp.pi,
     )
     new = _paced(spec, new, jnp.take(stars.dt, pair.first) * spec.interval)
-    gone = replace(pair, orbit=kicked, t=end)
-    new = jax.tree.map(lambda new, gone: jnp.where(last, gone, new), new, gone)
-    # the time that an orbit was late that is slow no more, or the other half of the last step
-    rest = jnp.where(last, rest / 2, jnp.where(new.slow == 1, new.lost, 0))
-    way = lambda: regular.after(new.orbit, rest)
-    orbit = lax.cond(rest != 0, way, lambda: new.orbit)
-    lost = jnp.where(last | (new.slow == 1), 0, new.lost)
-    wait = regular.drift(orbit, stretch(spec, orbit, new.tide))[1]
-    ready = jnp.where(last, jnp.inf, new.t + new.slow * wait / spec.interval)
-    new = replace(new, orbit=orbit, lost=lost, ready=ready)
+    wait = jnp.where((new.slow == 1) & (new.lost != 0), 0, new.slow * wait)
+    ready = jnp.where(last, jnp.inf, new.t + wait / spec.interval)
+    new = replace(new, ready=ready, leave=last | new.leave)
     return replace(slots, columns=slots.holding(q, new))
 
 
 def _perturbed(
-    spec: Hermite, slots: Slots, pair: Pair, sources: Array, apart: Array, now: Array
+    spec: Hermite, slots: Slots, pair: Pair, sources: Array, orbit: regular.Orbit, now: Array
 ) -> tuple[Array, Array]:
-    """The relative acceleration [3] of a pair, its members `apart` [6], and sum m / d^3."""
-    seen = near(spec, slots) & (slots.first != pair.first)
-    all = sight.members(spec, slots, sources, sight.apart(spec, slots, now, seen), seen)
+    """The relative acceleration [3] of a pair on `orbit` at `now`, and sum m / d^3."""
     centre = lax.dynamic_index_in_dim(sources, pair.first, 1, keepdims=False)
+    apart = jnp.concatenate(regular.physical(orbit))
     points = jnp.stack(sight.places(pair, centre, apart), 1)
-    pull = sight.outside(slots, pair, points, sources, all)
+    seen = near(spec, slots) & (slots.first != pair.first)
+    all = lambda: sight.members(spec, slots, sources, sight.apart(spec, slots, now), seen)
+    pull = sight.outside(slots, pair, points, sources, seen, all)
     d = sources[:3] - centre[:3, None]
     r2 = jnp.sum(d * d, 0)
     u2 = jnp.where(r2 > 0, 1 / jnp.where(r2 > 0, r2, 1), 0)

@@ -77,9 +77,8 @@ def init(spec: Hermite, stars: Array, tracers: Array, origin: Origin | None = No
         now = jnp.ones((), stars.dtype)
         bodies, slots, refused = pairing.form_all(spec, bodies, slots, now)
         taken = slots.first < spec.m.shape[0]
-        apart = sight.apart(spec, slots, now, taken)
+        apart, all = sight.seen(spec, slots, stars, now, taken)
         them = partial(hosts.seen, spec, stars, bodies, slots, apart, now)
-        all = sight.members(spec, slots, stars, apart, taken)
         pull = _with(tide, sight.seen_by_tracers(slots, stars, all))
         near = hosts.near(spec, swarm)
         move = hosts.move(spec, pull, them, jnp.any(near))
@@ -97,7 +96,7 @@ def points(spec: Hermite, state: State) -> Array:
     slots = lax.fori_loop(
         0, spec.pairing.slots, lambda q, s: lax.cond(taken[q], bring, lambda _, s: s, q, s), slots
     )
-    all = sight.members(spec, slots, x, sight.apart(spec, slots, now, taken), taken)
+    all = sight.seen(spec, slots, x, now, taken)[1]
     x = x.at[:, slots.first].set(all.one, mode="drop")
     return x.at[:, slots.pairs.second].set(all.two, mode="drop")
 
@@ -155,8 +154,7 @@ def _block(
         # stars see as two those pairs that are disturbed, massless bodies all of them
         who = near(spec, slots) | slots.pairs.leave
         who = slots.first < spec.m.shape[0] if book.soonest.size else who
-        apart = sight.apart(spec, slots, now, who)
-        all = sight.members(spec, slots, sources, apart, who)
+        apart, all = sight.seen(spec, slots, sources, now, who)
         on_stars = _with(tide, sight.seen_by_stars(spec, slots, sources, due, all))
         stars, low_s = _advanced(spec, stars, due, on_stars, sources, now)
         on_tracers = _with(tide, sight.seen_by_tracers(slots, sources, all))

@@ -35,7 +35,7 @@ def dissolve(
     now: Array,
     outside: Outside = jnp.zeros_like,
 ) -> tuple[Population, Slots]:
-    """Split all pairs that are to leave and are at `now`, as their centres are.
+    """Split all pairs that are to leave and whose centres are at `now`.
 
     apart: state [6, S] of the pairs that are to leave, and of those that stars see as two.
     """
@@ -52,10 +52,8 @@ def dissolve(
 
 
 def _to_leave(stars: Population, slots: Slots, now: Array) -> Array:
-    # brought to now as their last step, see `binaries`, and so were their centres
-    pair = slots.pairs
-    there = (pair.t == now) & (jnp.take(stars.t, pair.first, mode="clip") == now)
-    return pair.leave & there
+    pair = slots.pairs  # whose last step is taken where its centre is at now, see `binaries`
+    return pair.leave & (jnp.take(stars.t, pair.first, mode="clip") == now)
 
 
 def _split(

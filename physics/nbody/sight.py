@@ -8,6 +8,7 @@ pair is two, in true phase. Without pairs in sight nothing of this is computed.
 from collections.abc import Callable
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -65,18 +66,24 @@ def seen_by_stars(spec: Hermite, slots: Slots, sources: Array, due: Array, all: 
     return pull
 
 
-def apart(spec: Hermite, slots: Slots, now: Array, who: Array) -> Array:
-    """State [6, S] of the second star of each pair relative to its first, of all or of nobody.
+def seen(
+    spec: Hermite, slots: Slots, sources: Array, now: Array, who: Array
+) -> tuple[Array, Members]:
+    """What is `apart` and the `members` of the pairs; zeros where none of `who` [S] is seen."""
 
-    Where none of `who` [S] is asked for, it means nothing and costs nothing.
-    """
+    def there() -> tuple[Array, Members]:
+        between = apart(spec, slots, now)
+        return between, members(spec, slots, sources, between, who)
 
-    def moved() -> Array:
-        pair = slots.pairs
-        late = (now - pair.t) * spec.interval + pair.lost
-        return jnp.concatenate(regular.physical(regular.after(pair.orbit, late)))
+    nothing = lambda: jax.tree.map(lambda q: jnp.zeros(q.shape, q.dtype), jax.eval_shape(there))
+    return lax.cond(jnp.any(who), there, nothing)
 
-    return lax.cond(jnp.any(who), moved, lambda: jnp.zeros((6, who.size), now.dtype))
+
+def apart(spec: Hermite, slots: Slots, now: Array) -> Array:
+    """State [6, S] of the second star of each pair relative to its first."""
+    pair = slots.pairs
+    late = (now - pair.t) * spec.interval + pair.lost
+    return jnp.concatenate(regular.physical(regular.after(pair.orbit, late)))
 
 
 def members(spec: Hermite, slots: Slots, sources: Array, apart: Array, who: Array) -> Members:
@@ -120,13 +127,22 @@ def _pull(t: list[Array], s: list[Array], seen: Array) -> list[Array]:
     return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
 
-def outside(slots: Slots, pair: Pair, points: Array, sources: Array, all: Members) -> Array:
-    """Acceleration and jerk [6, 2] at the members of a pair, at `points`, by all but the pair."""
+def outside(
+    slots: Slots,
+    pair: Pair,
+    points: Array,
+    sources: Array,
+    seen: Array,
+    all: Callable[[], Members],
+) -> Array:
+    """Acceleration and jerk [6, 2] at the members of a pair, at `points`, by all but the pair.
+
+    seen: [S] whether other pairs are seen as their members, `all`, which are asked for only then.
+    """
     star = jnp.arange(slots.weights.size, dtype=jnp.int32)
     plain = pairs.pull(points, sources, jnp.where(star == pair.first, 0, slots.weights))
-    seen = jnp.any((all.reach > 0) & (all.first != pair.first))
     own = jnp.full(2, pair.first)
-    return lax.cond(seen, lambda: plain + in_full(points, own, all), lambda: plain)
+    return lax.cond(jnp.any(seen), lambda: plain + in_full(points, own, all()), lambda: plain)
 
 
 def centres(slots: Slots, due: Array, sources: Array, all: Members) -> Array:
@@ -136,7 +152,9 @@ def centres(slots: Slots, due: Array, sources: Array, all: Members) -> Array:
         due, f = carry
         q = jnp.argmax(due)
         pair, at = slots.one(q), lambda all: lax.dynamic_index_in_dim(all, q, 1)
-        pull = outside(slots, pair, jnp.concatenate([at(all.one), at(all.two)], 1), sources, all)
+        points, seen = jnp.concatenate([at(all.one), at(all.two)], 1), all.reach > 0
+        seen = seen & (all.first != pair.first)
+        pull = outside(slots, pair, points, sources, seen, lambda: all)
         mean = pair.part[0] * pull[:, :1] + pair.part[1] * pull[:, 1:]
         done = lax.dynamic_update_index_in_dim(due, jnp.bool_(False), q, 0)
         return done, lax.dynamic_update_slice_in_dim(f, mean, q, 1)
