@@ -20,6 +20,7 @@ from jax import Array, lax
 from jaxgpu.physics.nbody import kepler, sight
 from jaxgpu.physics.nbody.blocks import Hermite, Population, next_step, predicted, size
 from jaxgpu.physics.nbody.massless import Massless
+from jaxgpu.physics.nbody.once import once
 from jaxgpu.physics.nbody.sight import Pull
 from jaxgpu.physics.nbody.slots import Slots
 from jaxgpu.physics.nbody.tiles import Move
@@ -64,8 +65,8 @@ def move(spec: Hermite, pull: Pull, stars: Callable[[], Stars], any: Array) -> M
         host = jnp.where(hosted, old.host, _nearest(them, old.x))
         d = old.x - jnp.take(them.places, host, axis=1)
         close = hosted | (size(d[:3]) < spec.pairing.close)
-        settled = lambda: _settled(spec, old, host, pull, them)
-        return lax.cond(jnp.any(close), settled, lambda: old), some < 0
+        settled = lambda old: _settled(spec, old, host, pull, them)
+        return once(jnp.any(close), settled, old), some < 0
 
     return moved
 

@@ -18,6 +18,7 @@ from jaxgpu.physics.nbody import tiles
 from jaxgpu.pytree import pytree
 
 _PAGE, _OPENED = 128, 8  # bodies a page, pages looked into at a time
+_MANY = 16  # times a large tile: of fewer bodies all go in small ones
 
 # who of a tile moves again [B] bool; and how, given how many there are of all tiles
 type Again[T] = tuple[Callable[[T], Array], Callable[[Array], tiles.Move[T]]]
@@ -88,6 +89,8 @@ def advance[T: Stepped](
     widths: tuple[int, int],
 ) -> tuple[Ledger, Array, Array]:
     """The ledger with those moved whose steps end `now`; how many they are, and were floored."""
+    if ledger.rows.shape[0] < _MANY * widths[1]:
+        widths = widths[0], 0  # so few are seldom due together: one loop is half the program
     pages, hits = tiles.indices(ledger.soonest == now, _OPENED)
     opened = lax.div(hits + _OPENED - 1, jnp.int32(_OPENED))
     turn, total = _whose_turn(ledger, pages, opened, now)

@@ -21,6 +21,7 @@ from jaxgpu.physics.nbody.blocks import (
     predicted,
     pull_and_snap,
 )
+from jaxgpu.physics.nbody.once import once
 from jaxgpu.physics.nbody.slots import Slots, depth, extent, near, nobody
 
 # positions over velocities [6, K] -> acceleration and jerk [6, K] from outside
@@ -68,8 +69,10 @@ def _split(
     pair = slots.one(q)
     both = jnp.stack([pair.first, pair.second])
     x = jnp.stack(sight.places(pair, stars.x[:, pair.first], apart[:, q]), 1)
-    slots = Slots(slots.holding(q, nobody(spec)), slots.weights.at[both].set(spec.m[both]))
-    stars = replace(stars, x=stars.x.at[:, both].set(x), t=stars.t.at[both].set(now))
+    weights = _put(slots.weights, both, spec.m[both])
+    slots = Slots(slots.holding(q, nobody(spec)), weights)
+    times = _put(stars.t, both, jnp.stack([now, now]))
+    stars = replace(stars, x=_put(stars.x, both, x), t=times)
     return _begun(spec, stars, slots, both, apart, now, outside), slots
 
 
@@ -82,7 +85,7 @@ def _begun(
     now: Array,
     outside: Outside,
 ) -> Population:
-    """`stars` with new forces and first steps for those of `who` [K], which are at `now`."""
+    """`stars` with new forces and first steps for those of `who` [2], which are at `now`."""
     sources = predicted(spec, stars, now)
     a = stars.a[:3] + spec.interval * (now - stars.t)[None] * stars.a[3:]
     f, snap = pull_and_snap(spec, sources[:, who], sources, a, slots.weights)
@@ -90,7 +93,12 @@ def _begun(
     f = f + sight.in_full(sources[:, who], jnp.full(who.shape, -1, jnp.int32), all)
     f = f + outside(sources[:, who])
     dt = fitting_step(spec, jnp.min(first_step(spec, f, snap)), now)
-    return replace(stars, a=stars.a.at[:, who].set(f), dt=stars.dt.at[who].set(dt))
+    return replace(stars, a=_put(stars.a, who, f), dt=_put(stars.dt, who, jnp.stack([dt, dt])))
+
+
+def _put(all: Array, who: Array, values: Array) -> Array:
+    """`all` [..., N] with the values [..., 2] of two stars; without a scatter, see `once`."""
+    return all.at[..., who[0]].set(values[..., 0]).at[..., who[1]].set(values[..., 1])
 
 
 def form(
@@ -103,8 +111,8 @@ def form(
     both = (spec.m + jnp.max(spec.m)) / 2
     gate = jnp.sqrt(spec.eta / depth(spec) ** 3) * both / spec.interval
     some = jnp.any(dt < gate)
-    none = lambda: (stars, slots, jnp.int32(0))
-    return lax.cond(some, lambda: _formed(spec, stars, slots, single, now), none)
+    formed = lambda old: _formed(spec, old[0], old[1], single, now)
+    return once(some, formed, (stars, slots, jnp.int32(0)))
 
 
 def form_all(

@@ -14,7 +14,7 @@ from jax import Array, lax
 from jaxgpu.pytree import pytree
 
 _HALVINGS = 4
-_TERMS = 9
+_TERMS = 6
 
 
 @pytree

@@ -14,6 +14,7 @@ from jax import Array, lax
 
 from jaxgpu.physics.nbody import pairs, regular
 from jaxgpu.physics.nbody.blocks import Hermite
+from jaxgpu.physics.nbody.once import once
 from jaxgpu.physics.nbody.slots import Pair, Slots, extent, near
 from jaxgpu.physics.nbody.sums import summed
 from jaxgpu.pytree import pytree
@@ -41,7 +42,7 @@ def seen_by_tracers(slots: Slots, sources: Array, all: Members) -> Pull:
     def pull(index: Array, x: Array) -> Array:
         plain = pairs.pull(x, sources, slots.weights)
         nobody = jnp.full(index.shape, -1, jnp.int32)
-        return lax.cond(some, lambda: plain + in_full(x, nobody, all), lambda: plain)
+        return once(some, lambda plain: plain + in_full(x, nobody, all), plain)
 
     return pull
 
@@ -54,14 +55,12 @@ def seen_by_stars(spec: Hermite, slots: Slots, sources: Array, due: Array, all: 
     on_centres = centres(slots, asked, sources, all)
 
     def pull(index: Array, x: Array) -> Array:
-        plain = pairs.pull(x, sources, slots.weights)
-
-        def full() -> Array:
+        def full(plain: Array) -> Array:
             own = (index[:, None] == all.first[None]) & seen[None]
             centre = jnp.sum(jnp.where(own[None], on_centres[:, None], 0), 2)
             return jnp.where(jnp.any(own, 1)[None], centre, plain + in_full(x, index, all))
 
-        return lax.cond(some, full, lambda: plain)
+        return once(some, full, pairs.pull(x, sources, slots.weights))
 
     return pull
 
@@ -75,8 +74,8 @@ def seen(
         between = apart(spec, slots, now)
         return between, members(spec, slots, sources, between, who)
 
-    nothing = lambda: jax.tree.map(lambda q: jnp.zeros(q.shape, q.dtype), jax.eval_shape(there))
-    return lax.cond(jnp.any(who), there, nothing)
+    nothing = jax.tree.map(lambda q: jnp.zeros(q.shape, q.dtype), jax.eval_shape(there))
+    return once(jnp.any(who), lambda _: there(), nothing)
 
 
 def apart(spec: Hermite, slots: Slots, now: Array) -> Array:
