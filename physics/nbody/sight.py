@@ -57,7 +57,7 @@ def seen_by_stars(spec: Hermite, slots: Slots, sources: Array, due: Array, all: 
     def pull(index: Array, x: Array) -> Array:
         def full(plain: Array) -> Array:
             own = (index[:, None] == all.first[None]) & seen[None]
-            centre = jnp.sum(jnp.where(own[None], on_centres[:, None], 0), 2)
+            centre = jnp.take(on_centres, jnp.argmax(own, 1), axis=1)
             return jnp.where(jnp.any(own, 1)[None], centre, plain + in_full(x, index, all))
 
         return once(some, full, pairs.pull(x, sources, slots.weights))

@@ -4,7 +4,10 @@ All that is known of a pair is one column of one array, so that to take a pair f
 put it back, is one operation and not one a field.
 """
 
+import math
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +51,7 @@ class Slots:
     @property
     def first(self) -> Array:
         """[S] int32: stars whose places the centres of mass take; N where the slot is free."""
-        return self.columns[0].astype(jnp.int32)
+        return self.pairs.first
 
     def rewound(self) -> "Slots":
         """The same, times counted from the end of an interval and no more from its beginning."""
@@ -78,10 +81,22 @@ def packed(pair: Pair) -> Array:
 
 
 def _pair(columns: Array) -> Pair:
-    first, second = columns[0].astype(jnp.int32), columns[1].astype(jnp.int32)
-    orbit = regular.Orbit(columns[6:10], columns[10:14], columns[14], columns[15])
-    rest = *(columns[k] for k in range(16, 22)), columns[22] != 0
-    return Pair(first, second, columns[2:4], columns[4:6], orbit, *rest)
+    tree, fields = _layout()
+    leaves, start = [], 0
+    for field in fields:
+        end = start + math.prod(field.shape)
+        leaf = columns[start:end] if field.shape else columns[start]
+        real = jnp.issubdtype(field.dtype, jnp.floating)
+        leaves.append(leaf if real else leaf.astype(field.dtype))
+        start = end
+    return jax.tree.unflatten(tree, leaves)
+
+
+@cache
+def _layout() -> tuple[Any, list[jax.ShapeDtypeStruct]]:
+    """The fields of one pair, in order."""
+    leaves, tree = jax.tree.flatten(jax.eval_shape(lambda: nobody(Hermite(jnp.ones(1)))))
+    return tree, leaves
 
 
 def empty(spec: Hermite) -> Slots:
