@@ -88,7 +88,7 @@ def _perturbed(
     apart = jnp.concatenate(regular.physical(orbit))
     points = jnp.stack(sight.places(pair, centre, apart), 1)
     seen = near(spec, slots) & (slots.first != pair.first)
-    all = lambda: sight.members(spec, slots, sources, sight.apart(spec, slots, now), seen)
+    all = lambda: sight.members(spec, slots, sources, sight.apart(spec, slots, now, seen), seen)
     pull = sight.outside(slots, pair, points, sources, seen, all)
     d = sources[:3] - centre[:3, None]
     r2 = jnp.sum(d * d, 0)

@@ -19,6 +19,8 @@ from jaxgpu.physics.nbody.slots import Pair, Slots, extent, near
 from jaxgpu.physics.nbody.sums import summed
 from jaxgpu.pytree import pytree
 
+_LANES = 8  # orbits solved together: a vector of float64
+
 # (indices [B] of bodies, their predicted states [6, B]) -> acceleration and jerk [6, B]
 type Pull = Callable[[Array, Array], Array]
 
@@ -71,18 +73,33 @@ def seen(
     """What is `apart` and the `members` of the pairs; zeros where none of `who` [S] is seen."""
 
     def there() -> tuple[Array, Members]:
-        between = apart(spec, slots, now)
+        between = apart(spec, slots, now, who)
         return between, members(spec, slots, sources, between, who)
 
     nothing = jax.tree.map(lambda q: jnp.zeros(q.shape, q.dtype), jax.eval_shape(there))
     return once(jnp.any(who), lambda _: there(), nothing)
 
 
-def apart(spec: Hermite, slots: Slots, now: Array) -> Array:
-    """State [6, S] of the second star of each pair relative to its first."""
-    pair = slots.pairs
-    late = (now - pair.t) * spec.interval + pair.lost
-    return jnp.concatenate(regular.physical(regular.after(pair.orbit, late)))
+def apart(spec: Hermite, slots: Slots, now: Array, who: Array) -> Array:
+    """State [6, S] of the second star of each pair relative to its first, of those of `who` [S].
+
+    Eight at a time, up to the last that is asked for: pairs take the first slots that are free.
+    """
+    count = who.size
+    width = min(_LANES, count)
+
+    def some(k: Array, states: Array) -> Array:
+        first = k * width
+        pair = replace(
+            slots, columns=lax.dynamic_slice_in_dim(slots.columns, first, width, 1)
+        ).pairs
+        late = (now - pair.t) * spec.interval + pair.lost
+        here = jnp.concatenate(regular.physical(regular.after(pair.orbit, late)))
+        return lax.dynamic_update_slice_in_dim(states, here, first, 1)
+
+    last = jnp.max(jnp.where(who, jnp.arange(1, count + 1, dtype=jnp.int32), 0))
+    none = jnp.zeros((6, count), now.dtype)
+    return lax.fori_loop(0, (last + width - 1) // width, some, none)
 
 
 def members(spec: Hermite, slots: Slots, sources: Array, apart: Array, who: Array) -> Members:

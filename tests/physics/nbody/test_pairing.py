@@ -35,7 +35,7 @@ def test_moves_no_star(x64):
     leave = replace(state.slots.pairs, leave=jnp.array([True, False]))
     leaving = replace(state.slots, columns=slots.packed(leave))
     now = jnp.float64(1.0)
-    apart = sight.apart(spec, leaving, now)
+    apart = sight.apart(spec, leaving, now, jnp.ones(2, bool))
     alone, empty = dissolve(spec, state.stars, leaving, apart, now)
     np.testing.assert_allclose(alone.x, x, atol=1e-14)
     np.testing.assert_array_equal(empty.weights, M)

@@ -30,7 +30,7 @@ def two_pairs(seed):
 def every(spec, held, sources, now):
     """The members of all pairs."""
     taken = held.first < 5
-    return sight.members(spec, held, sources, sight.apart(spec, held, now), taken)
+    return sight.members(spec, held, sources, sight.apart(spec, held, now, taken), taken)
 
 
 def by_definition(x, k):
