@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.harness import Contender, Entry
+from benchmarks.rl_brax import Race
 from benchmarks.rl_rival import Rival
 from jaxgpu import rl
 
@@ -20,6 +21,7 @@ COPIES, STEPS, AGENTS = 2048, 200, 16
 FEW, SHORT = 128, 25  # copies and steps of Brax, a 128th of the work
 WINDOWS = 50  # of SHAC
 UPDATES = 195  # of 4 copies and 128 steps: 99,840 steps
+STRETCH, STRETCHES = 25, 8  # updates of 256 copies and 32 steps: 204,800 steps; rounds and more
 
 
 def _ours(name: str, copies: int = COPIES) -> Callable[[Any], Any]:
@@ -121,6 +123,45 @@ def _training(agents: int) -> list[Contender]:
     ]
 
 
+def _stretches() -> Entry:
+    """PPO on the kinematic arm, both at the same sizes and rates, from one stretch to the next."""
+    env, limit = rl.make("surgical/psm-reach"), 100
+    ppo = rl.PPO(1e-3, 0.97, copies=256, horizon=32)  # 4 epochs of 8 minibatches
+    steps = STRETCH * ppo.steps_per_update
+    race = Race(
+        *(env, limit, steps, STRETCHES),
+        num_envs=ppo.copies,
+        unroll_length=ppo.horizon,
+        batch_size=ppo.copies // ppo.minibatches,
+        num_minibatches=ppo.minibatches,
+        num_updates_per_batch=ppo.epochs,
+        learning_rate=ppo.learning_rate,
+        discounting=ppo.discount,
+        gae_lambda=ppo.trace,
+        clipping_epsilon=ppo.clip,
+        max_grad_norm=ppo.max_gradient,
+        entropy_cost=0.0,
+    )
+
+    @jax.jit
+    def on(state: Any, key: Any) -> tuple[Any, Any]:
+        keys = jax.random.split(key, STRETCH)
+        state, _ = jax.lax.scan(lambda s, key: (ppo.update(env, s, key), None), state, keys)
+        return state, rl.evaluate(env, ppo.policy(env, state), key, 64, limit).total.mean()
+
+    now = [ppo.init(env, jax.random.key(0))]
+
+    def ours() -> dict[str, float]:
+        now[0], total = on(now[0], jax.random.key(int(now[0].update)))
+        return {"return": total}
+
+    brax = Contender(f"brax {version('brax')}", race.stretch)
+    work = f"PPO, 256 copies of 32 steps, 4 epochs, {STRETCH} updates, going on each round"
+    return Entry(
+        "ppo psm-reach", work, [Contender("jaxgpu", ours), brax], float(steps), "steps", rounds=5
+    )
+
+
 def entries() -> list[Entry]:
     """Random actions in CartPole and surgical arms, then trainings."""
     key, work = jax.random.key(0), f"random actions, {COPIES} copies, {STEPS} steps, begun anew"
@@ -150,5 +191,6 @@ def entries() -> list[Entry]:
             "steps",
             rounds=3,
         ),
+        _stretches(),
         *(_windows(name) for name in (near, heavy)),
     ]

@@ -17,7 +17,7 @@ from jaxgpu.rl.film import gif
 from jaxgpu.studies.surgical_reach.races import HORIZON, played
 
 COLOURS = {"PPO": "#1f6fb4", "SHAC": "#c8553d", "ES": "#5b8e7d"}
-GOALS, EVERY, SIZE = 3, 3, 200  # in the film: goals, steps a frame, pixels
+GOALS, EVERY, SIZE = 3, 3, 400  # in the film: goals, steps a frame, pixels
 
 
 def curves(steps: dict[str, np.ndarray], shares: dict[str, np.ndarray], errors: dict) -> Any:

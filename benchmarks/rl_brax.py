@@ -1,0 +1,102 @@
+"""Brax's PPO on an environment of ours, to race against: its own `train`, a stretch at a time."""
+
+import queue
+import threading
+from importlib import import_module
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxgpu.rl.environment import Environment
+
+
+class Race:
+    """Brax's `train` in a thread of its own, which waits where it reports, so that it can be timed.
+
+    Each `stretch` is of as many steps; it compiles in the first two. Episodes begin as the first
+    one of the copy did, as its wrapper has it.
+    """
+
+    def __init__(self, env: Environment, limit: int, steps: int, stretches: int, **sizes: Any):
+        # Brax 0.14.2 calls what jax 0.12 no longer has
+        missing = "device_put_replicated"
+        setattr(jax, missing, lambda tree, _: jax.tree.map(_row, tree))
+        ppo = import_module("brax.training.agents.ppo.train")
+        networks = import_module("brax.training.agents.ppo.networks")
+        self._go, self._done = queue.SimpleQueue[bool](), queue.SimpleQueue[Any]()
+        tanh = {"activation": jax.nn.tanh}
+        layers = {f"{who}_hidden_layer_sizes": (64, 64) for who in ("policy", "value")}
+        make = lambda *given, **named: networks.make_ppo_networks(*given, **named, **layers, **tanh)
+
+        def train() -> None:
+            self._go.get()
+            try:
+                ppo.train(
+                    _adapted(env),
+                    stretches * steps,
+                    episode_length=limit,
+                    num_evals=stretches + 1,
+                    num_eval_envs=64,
+                    normalize_observations=True,
+                    network_factory=make,
+                    progress_fn=self._report,
+                    **sizes,
+                )
+            except Exception as error:  # told where it is waited for
+                self._done.put(error)
+
+        threading.Thread(target=train, daemon=True).start()
+
+    def stretch(self) -> dict[str, float]:
+        """Train on; the mean return of 64 episodes afterwards."""
+        self._go.put(True)
+        metrics = self._done.get()
+        if isinstance(metrics, Exception):
+            raise metrics
+        return {"return": float(metrics["eval/episode_reward"])}
+
+    def _report(self, steps: int, metrics: Any) -> None:
+        if steps > 0:
+            self._done.put(metrics)
+            self._go.get()
+
+
+def _adapted(env: Environment) -> Any:
+    """`env` in Brax's protocol; its end by the clock is that of Brax's wrapper."""
+    base = import_module("brax.envs.base")
+    key = jax.random.key(0)
+    size = jax.eval_shape(env.start, key)[1].shape[0]
+
+    class Adapted(base.Env):
+        def reset(self, rng: Any) -> Any:
+            state, observation = env.start(rng)
+            zero = jnp.zeros(())
+            return base.State(state, observation, zero, zero)
+
+        def step(self, state: Any, action: Any) -> Any:
+            out = env.advance(state.pipeline_state, action, key)
+            return state.replace(
+                pipeline_state=out.state,
+                obs=out.observation,
+                reward=out.reward,
+                done=out.terminated.astype(jnp.float32),
+            )
+
+        @property
+        def observation_size(self) -> int:
+            return size
+
+        @property
+        def action_size(self) -> int:
+            return env.action_space.shape[0]
+
+        @property
+        def backend(self) -> str:
+            return "jaxgpu"
+
+    return Adapted()
+
+
+def _row(x: Any) -> Any:
+    return jnp.asarray(x)[None]
