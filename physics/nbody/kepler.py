@@ -41,7 +41,9 @@ def drift(x: Array, v: Array, gm: Array, dt: Array | float) -> tuple[Array, Arra
     dt = _within_a_period(beta, gm, dt)
     orbit = r, radial, gm - beta * r, beta
     known = lax.stop_gradient((orbit, dt))
-    s = _solved(*known, _guesses(*known, *lax.stop_gradient((gm, _spin(x, v)))))
+    still = lax.stop_gradient(gm)
+    starts = _guesses(*known, still, lax.stop_gradient(_spin(x, v)))
+    s = _solved(*known, starts, _most(*known, still))
     time, distance = _flight(orbit, s)[:2]
     s = s - (time - dt) / distance
     time, distance, (_, g1, g2, g3) = _flight(orbit, s)
@@ -130,27 +132,47 @@ def _flight(
     return time, r + radial * g[1] + zeta * g[2], g
 
 
-def _solved(orbit: tuple[Array, Array, Array, Array], dt: Array, starts: tuple) -> Array:
-    """The `s` at which the time is dt."""
+def _solved(
+    orbit: tuple[Array, Array, Array, Array], dt: Array, starts: tuple, most: Array
+) -> Array:
+    """The `s` at which the time is dt; no farther from 0 than `most`.
+
+    By the iteration of Laguerre and Conway (1986), doi:10.1007/BF01230852, between bounds that
+    close in: from a pericentre it leaps 1 / (1 - e).
+    """
     r, radial, zeta, beta = (q[None] for q in orbit)
     wrong = jnp.abs(_flight((r, radial, zeta, beta), jnp.stack(starts))[0] - dt[None])
     s = jnp.where(wrong[0] < wrong[1], starts[0], starts[1])  # nan, an overflow, loses
     precise = 4 * float(jnp.finfo(s.dtype).eps)
 
-    def unfinished(carry: tuple[Array, Array, Array]) -> Array:
-        k, s, step = carry
+    def unfinished(carry: tuple[Array, ...]) -> Array:
+        k, s, step, _, _ = carry
         return (k < _ROUNDS) & jnp.any(jnp.abs(step) > precise * jnp.abs(s))
 
-    def laguerre(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        k, s, _ = carry
+    def laguerre(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        k, s, _, low, high = carry
         time, distance, (g0, g1, _, _) = _flight(orbit, s)
         error, bend = time - dt, orbit[1] * g0 + orbit[2] * g1
+        low, high = jnp.where(error < 0, s, low), jnp.where(error > 0, s, high)
         root = jnp.sqrt(jnp.abs(16 * distance * distance - 20 * error * bend))
-        step = 5 * error / (distance + root)
-        step = jnp.where(jnp.isfinite(step), step, s / 2)  # where sinh overflows: nearer
-        return k + 1, s - step, step
+        leap = s - 5 * error / (distance + root)
+        middle = (low + high) / 2
+        nearer = jnp.where(jnp.isfinite(middle), middle, s / 2)  # where sinh overflows
+        after = jnp.where((low <= leap) & (leap <= high), leap, nearer)
+        return k + 1, after, s - after, low, high
 
-    return lax.while_loop(unfinished, laguerre, (jnp.int32(0), s, jnp.full_like(s, jnp.inf)))[1]
+    low, high = jnp.where(dt < 0, -most, 0), jnp.where(dt > 0, most, 0)
+    start = jnp.int32(0), jnp.clip(s, low, high), jnp.full_like(s, jnp.inf), low, high
+    return lax.while_loop(unfinished, laguerre, start)[1]
+
+
+def _most(orbit: tuple[Array, Array, Array, Array], dt: Array, gm: Array) -> Array:
+    """The largest `s` that can be: eccentric and mean anomaly differ by at most 2, r'' >= gm."""
+    bound, heavy = orbit[3] > 0, gm > 0
+    beta, gm = jnp.where(bound, orbit[3], 1), jnp.where(heavy, gm, 1)
+    closed = jnp.abs(dt) * beta / gm + 2 / jnp.sqrt(beta)
+    open_ = jnp.where(heavy, jnp.cbrt(24 * jnp.abs(dt) / gm), jnp.inf)
+    return jnp.where(bound, closed, open_)
 
 
 def _guesses(

@@ -112,7 +112,9 @@ def until(orbit: Orbit, t: Array) -> Array:
     """The regular time [...] in which a physical time `t` [...] goes by, of either sign.
 
     Whole revolutions are left out first. Kepler's equation by the iteration of Laguerre and Conway
-    (1986), doi:10.1007/BF01230852, which converges from any start.
+    (1986), doi:10.1007/BF01230852. It leaps far away from where it happens upon a pericentre, so it
+    is kept between bounds: an eccentric and a mean anomaly differ by no more than 2 in a
+    revolution, and r'' >= m without one, so that t >= m s^3 / 24.
     """
     turn = period(orbit)
     bound = jnp.isfinite(turn)
@@ -120,20 +122,25 @@ def until(orbit: Orbit, t: Array) -> Array:
     t = t - jnp.where(bound, jnp.round(t / turn) * turn, 0)
     tolerance = 4 * jnp.finfo(t.dtype).eps * jnp.abs(t)
 
-    def unsolved(carry: tuple[Array, Array, Array]) -> Array:
-        return carry[2]
+    def unsolved(carry: tuple[Array, ...]) -> Array:
+        return carry[4]
 
-    def improve(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        k, s, _ = carry
+    def improve(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        k, s, low, high, _ = carry
         later, past = drift(orbit, s)
         f, slope, bend = past - t, distance(later), 2 * jnp.sum(later.u * later.w, 0)
+        low, high = jnp.where(f < 0, s, low), jnp.where(f > 0, s, high)
         root = jnp.sqrt(jnp.abs(16 * slope * slope - 20 * f * bend))
-        change = 5 * f / (slope + root)
-        return k + 1, s - change, jnp.any(jnp.abs(f) > tolerance) & (k < 40)
+        leap = s - 5 * f / (slope + root)
+        s = jnp.where((low <= leap) & (leap <= high), leap, (low + high) / 2)
+        return k + 1, s, low, high, jnp.any(jnp.abs(f) > tolerance) & (k < 60)
 
-    far = distance(orbit) + jnp.cbrt(orbit.m * t * t)
-    start = jnp.where(bound, -2 * orbit.h * t / orbit.m, t / far)
-    return lax.while_loop(unsolved, improve, (jnp.int32(0), start, jnp.bool_(True)))[1]
+    mean, pace = -2 * orbit.h * t / orbit.m, jnp.sqrt(jnp.where(bound, -2 * orbit.h, 1))
+    start = jnp.where(bound, mean, t / (distance(orbit) + jnp.cbrt(orbit.m * t * t)))
+    most = jnp.where(bound, jnp.abs(mean) + 2 / pace, jnp.cbrt(24 * jnp.abs(t) / orbit.m))
+    low, high = jnp.where(t < 0, -most, 0), jnp.where(t > 0, most, 0)
+    carry = jnp.int32(0), jnp.clip(start, low, high), low, high, jnp.bool_(True)
+    return lax.while_loop(unsolved, improve, carry)[1]
 
 
 def stumpff(x: Array) -> tuple[Array, Array, Array, Array]:

@@ -137,3 +137,21 @@ def test_conforms(x64, dtype):
     x, v, dt = (jnp.asarray(q, dtype) for q in conics(5, 4))
     rtol = 1e-9 if dtype == jnp.float64 else 3e-3
     check(drift, x, v, jnp.ones(4, dtype), dt / 8, differentiable=(0, 1, 2, 3), rtol=rtol)
+
+
+@pytest.mark.parametrize("short", [1.6e-2, 1e-4, 1e-6])
+def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
+    """Laguerre's leap is 1 / (1 - e) from there, and used to end far away; 1 - e is `short`."""
+    e, begin = 1 - short, np.linspace(-3.1, 3.1, 401)  # eccentric; the guess adds mean motion to it
+    across, flat = np.sqrt(1 - e * e), np.zeros(401)
+    x = np.stack([np.cos(begin) - e, across * np.sin(begin), flat])
+    v = np.stack([-np.sin(begin), across * np.cos(begin), flat]) / (1 - e * np.cos(begin))[None]
+    there, _ = jax.jit(kepler.drift)(*(jnp.asarray(q) for q in (x, v, flat + 1, -begin)))
+    mean = -e * np.sin(begin)
+    low, high = mean - 1, mean + 1
+    for _ in range(60):  # Kepler's equation by halving
+        middle = (low + high) / 2
+        early = middle - e * np.sin(middle) < mean
+        low, high = np.where(early, middle, low), np.where(early, high, middle)
+    r = np.sqrt((np.asarray(there) ** 2).sum(0))
+    np.testing.assert_allclose(r, 1 - e * np.cos(low), rtol=0, atol=4e-15 / short)

@@ -127,3 +127,15 @@ def test_tangents_match_central_differences(x64):
     slope = (go(x + h * way, v, 2.1)[0] - go(x - h * way, v, 2.1)[0]) / (2 * h)
     got = jax.jvp(lambda x: go(x, v, 2.1)[0], (x,), (way,))[1]
     np.testing.assert_allclose(got, slope, atol=1e-8)
+
+
+@pytest.mark.parametrize("short", [1e-1, 1.6e-2, 1e-4, 1e-6])
+def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
+    """Laguerre's leap is 1 / (1 - e) from there, and used to end in nan; 1 - e is `short`."""
+    e, begin = 1 - short, np.linspace(-3.1, 3.1, 401)  # eccentric; the guess adds mean motion to it
+    across, flat = np.sqrt(1 - e * e), np.zeros(401)
+    x = np.stack([np.cos(begin) - e, across * np.sin(begin), flat])
+    v = np.stack([-np.sin(begin), across * np.cos(begin), flat]) / (1 - e * np.cos(begin))[None]
+    orbit = regular.regularised(jnp.asarray(x), jnp.asarray(v), jnp.ones(401))
+    s = jax.jit(regular.until)(orbit, jnp.asarray(-begin))
+    np.testing.assert_allclose(regular.drift(orbit, s)[1], -begin, rtol=0, atol=1e-14)
