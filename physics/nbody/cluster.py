@@ -100,8 +100,8 @@ def evolve(
 
     Raises:
         ValueError: bodies at the same place, masses that are not positive, anything not finite.
-        RuntimeError: an encounter wanted steps below the floor, 2^-40 of an interval; or there were
-        more close pairs than slots.
+        RuntimeError: an encounter wanted steps below the floor, 2^-40 of an interval; there were
+        more close pairs than slots; or the stars' places are not finite any more.
 
     >>> pair = np.array([[0.5, -0.5], [0, 0], [0, 0], [0, 0], [0.5, -0.5], [0, 0]])
     >>> done = evolve(pair, np.array([0.5, 0.5]), 1.0)
@@ -183,7 +183,12 @@ def _virial_radius(stars: np.ndarray, m: np.ndarray) -> float:
 
 
 def complain(spec: blocks.Hermite, state: hermite.State) -> None:
-    """Raise where steps were floored or pairs refused on the way to `state`."""
+    """Raise where places were lost, steps floored or pairs refused on the way to `state`."""
+    if not np.isfinite(np.asarray(state.stars.x)).all():
+        raise RuntimeError(
+            "evolve: the stars' places are not finite any more, a fault of the integrator; report "
+            "it with the stars at the start, and give a softening meanwhile"
+        )
     if low := int(state.floored):
         raise RuntimeError(
             f"evolve: {low} steps should have been shorter than the floor; bodies came too close "

@@ -75,6 +75,15 @@ def test_what_went_wrong_on_the_way_is_not_silent(monkeypatch, count, sentence):
         cluster.evolve(sphere(32), M, 0.125, softening=0.01)
 
 
+def test_lost_places_are_not_silent(monkeypatch):
+    wrong = lambda spec, state: replace(
+        state, stars=replace(state.stars, x=state.stars.x * jnp.nan)
+    )
+    monkeypatch.setattr(hermite, "step", wrong)
+    with pytest.raises(RuntimeError, match="evolve: the stars' places are not finite any more, .*"):
+        cluster.evolve(sphere(32), M, 0.125, softening=0.01)
+
+
 def changed(index, value):
     x = sphere(32)
     x[index] = value
