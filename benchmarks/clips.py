@@ -1,4 +1,6 @@
-"""Draw the clips of docs/pictures: every surgical task, done by a controller or a plan by hand.
+"""Draw the clips of docs/pictures: surgical tasks, done by a controller or a plan by hand.
+
+Also classic ones, by policies that are learnt on the way, and `matter/pouring`, planned by Adam.
 
 `python -m benchmarks.clips [name ...]`
 """
@@ -11,15 +13,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from jaxgpu import rl
 from jaxgpu.physics.continuum.render import Camera
+from jaxgpu.physics.continuum.render import gif as matter_gif
 from jaxgpu.rl.arms import STAR, place, working
 from jaxgpu.rl.envs import pegs
 from jaxgpu.rl.envs.centre import AHEAD, Centre
 from jaxgpu.rl.envs.compat import Compat
 from jaxgpu.rl.envs.handling import Handling
+from jaxgpu.rl.envs.matter.view import view
 from jaxgpu.rl.film import film, gif
+from jaxgpu.rl.plan import Descent, cost, plan, play
+from jaxgpu.studies.classic_control import PARTS, ROWS
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 FRAMES, SIZE, SEED = 32, 176, 3
@@ -29,6 +36,13 @@ STAND = Camera((-1.3, 1.1, 0.75), (0.0, 0.28, 0.28), (0.0, 0.0, 1.0), 0.4, SIZE,
 # up is x in the frame of the ECM
 LYING = Camera((0.7, -2.9, -1.2), (0.75, 0.0, 0.45), (1.0, 0.0, 0.0), 0.5, SIZE, SIZE)
 SCENES = {"psm-reach-compat": (STAND, 0.012), "ecm-reach-compat": (LYING, 0.025)}
+CLASSIC = {  # the middle of the picture, x and z, and how far away the eye is, m
+    "cartpole": (0.0, 0.45, 4.6),
+    "pendulum": (0.0, -0.1, 5.0),
+    "acrobot": (0.0, -0.2, 9.0),
+    "mountain-car": (-0.3, 0.6, 3.6),
+    "mountain-car-continuous": (-0.3, 0.6, 3.6),
+}
 TRAY = Camera((0.18, -0.27, -0.04), (-0.01, 0.0, -0.16), (0.0, 0.0, 1.0), 0.52, SIZE, SIZE)
 
 
@@ -109,20 +123,66 @@ def planned(env: Any) -> Any:
     return jax.tree.map(lambda *x: jnp.stack(x), *states)
 
 
+def learnt(name: str) -> Any:
+    """States [T] of an episode under the policy that the study `classic-control` learns first."""
+    row = next(row for row in ROWS if row.task == name)
+    env, updates = rl.make(name), PARTS * row.every(1.0)
+    learner = replace(row.learner, updates=float(updates)) if "PPO" in row.name else row.learner
+    state, _ = jax.jit(lambda key: rl.learn(env, learner, key, updates))(jax.random.key(SEED))
+    act = learner.policy(env, state)
+
+    def move(carry: Any, _: None) -> tuple[Any, Any]:
+        state, seen, over = carry
+        step = env.advance(state, act(seen), jax.random.key(0))
+        keep = lambda old, new: jnp.where(over, old, new)
+        later = jax.tree.map(keep, (state, seen), (step.state, step.observation))
+        return (*later, over | step.terminated), (later[0], over)
+
+    start = (*env.start(jax.random.key(SEED)), jnp.bool_(False))
+    run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(row.limit, 200))[1])
+    states, over = run(start)
+    return jax.tree.map(lambda x: x[: int(np.sum(~np.asarray(over))) + 8], states)
+
+
+def poured() -> bytes:
+    """The film of a plan of sixteen steps of Adam."""
+    env: Any = rl.make("matter/pouring")
+    state, _ = jax.jit(env.start)(jax.random.key(0))
+    loss = lambda actions, frames=None: cost(env, state, actions, frames, fade=0.9)
+    done = plan(loss, env.guess(), Descent(optax.adam(0.05)), 16, key=jax.random.key(1))
+    states, _ = jax.jit(lambda actions: play(env, state, actions))(done.state.best.actions)
+    draw = jax.jit(lambda some: jax.lax.map(lambda matter: view(env, matter, 240, 180), some))
+    return matter_gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
+
+
+def drawn(name: str) -> bytes:
+    """The clip of an environment."""
+    if name == "matter/pouring":
+        return poured()
+    env: Any = rl.make(name)
+    title = name.partition("/")[2] or name
+    if title in CLASSIC:
+        states = learnt(name)
+    else:
+        states = planned(env) if isinstance(env, Handling) else led(env)
+    every = max(1, states.t.shape[0] // FRAMES)
+    states = jax.tree.map(lambda x: x[::every], states)
+    usual = (TALL, 0.03) if getattr(env, "arm", None) is STAR else (ARM, 0.006)
+    camera, radius = SCENES.get(title, usual)
+    camera = TRAY if isinstance(env, Handling) else camera
+    if title in CLASSIC:
+        x, z, away = CLASSIC[title]
+        camera = Camera((x, -away, z + 0.4), (x, 0.0, z), (0.0, 0.0, 1.0), 0.6, SIZE, SIZE)
+    return gif(film(env, states, camera, radius))
+
+
 def main(names: list[str]) -> None:
     """Draw the named clips, or all."""
-    for name in names or [name for name in rl.names() if name.startswith("surgical/")]:
-        env: Any = rl.make(name)
-        states = planned(env) if isinstance(env, Handling) else led(env)
-        every = max(1, states.t.shape[0] // FRAMES)
-        states = jax.tree.map(lambda x, every=every: x[::every], states)
-        title = name.partition("/")[2]
-        usual = (TALL, 0.03) if getattr(env, "arm", None) is STAR else (ARM, 0.006)
-        camera, radius = SCENES.get(title, usual)
-        camera = TRAY if isinstance(env, Handling) else camera
-        file, images = PICTURES / f"{title}.gif", film(env, states, camera, radius)
-        file.write_bytes(gif(images))
-        print(f"{file.name}: {len(images)} frames, {file.stat().st_size / 1e3:.0f} kB")
+    surgical = [name for name in rl.names() if name.startswith("surgical/")]
+    for name in names or [*CLASSIC, *surgical, "matter/pouring"]:
+        file = PICTURES / f"{name.rpartition('/')[2]}.gif"
+        file.write_bytes(drawn(name))
+        print(f"{file.name}: {file.stat().st_size / 1e3:.0f} kB", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Films of surgical tasks: what is there at a state, drawn on the device, and written as GIF."""
+"""Films of tasks with bodies: what is there at a state, drawn on the device, written as GIF."""
 
 import io
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.physics.continuum.render import Camera
-from jaxgpu.rl import render
+from jaxgpu.rl import render, stage
 from jaxgpu.rl.arms import PSM, place
 from jaxgpu.rl.envs.handling import FLOOR, Handling
 
@@ -17,10 +17,12 @@ INKS = (render.STEEL, render.BLUE, render.ORANGE, render.GREEN, render.SKY)
 
 
 def scene(env: Any, state: Any, radius: float = 0.006) -> render.Scene:
-    """Arm, goal and objects of a surgical task at one state; links of `radius`, m.
+    """Arm, goal and objects of a surgical task at one state, links of `radius`, m; or a classic's.
 
     The goal is orange, and green once the task counts as done there.
     """
+    if (classic := stage.scene(env, state)) is not None:
+        return classic
     if isinstance(env, Handling):
         return _handled(env, state)
     if callable(getattr(env, "goal", None)):
@@ -34,7 +36,7 @@ def scene(env: Any, state: Any, radius: float = 0.006) -> render.Scene:
 
 
 def film(env: Any, states: Any, camera: Camera, radius: float = 0.006) -> np.ndarray:
-    """8-bit images [T, H, W, 3] of the states [T, ...] of a surgical task."""
+    """8-bit images [T, H, W, 3] of the states [T, ...] of a surgical or classic task."""
 
     def draw(state: Any) -> Array:
         image = render.picture(scene(env, state, radius), camera)

@@ -4,7 +4,8 @@ Haarnoja et al. (2018), arXiv:1812.05905: twin critics learn soft values of rows
 buffer, the actor, a normal distribution squashed by tanh, follows the smaller of the two, and the
 temperature makes its entropy what is asked for. Departures: observations are normalised; actor,
 critics and temperature take one step of Adam together, each down its own loss; a truncated episode
-is bootstrapped with the value of its true last observation.
+is bootstrapped with the value of its true last observation. As an option a random action of the
+first steps is held on, as in `pqn`: steps that cancel do not lead to a reward far off.
 
 An update steps all copies `horizon` times and descends `gradients` times.
 """
@@ -63,6 +64,7 @@ class SAC(Rollouts):
     entropy: Array | float = -1.0  # [] asked for, nats for each number of an action in -1...1
     temperature: Array | float = 1.0  # [] alpha at the start
     wander: Array | float = 256.0  # [] first steps of environments, of random actions
+    hold: Array | float = 0.0  # [] chance of one of these to be held for a further step
     gradients: int = static(default=8)  # descents in an update
     batch: int = static(default=128)  # N, rows of a descent
     capacity: int = static(default=100_000)  # C, rows kept
@@ -139,18 +141,21 @@ class SAC(Rollouts):
         copies = vectorize(env, self.copies)
         begun = (state.update * self.steps_per_update).astype(jnp.float32)
 
-        def move(carry: VectorState, inputs: Any) -> tuple[VectorState, Any]:
-            act_key, any_key, supply, i = inputs
-            x = normaliser.apply(state.seen, carry.observation)
+        def move(carry: tuple[VectorState, Array], inputs: Any) -> tuple[Any, Any]:
+            (vector, held), (act_key, any_key, supply, i) = carry, inputs
+            x = normaliser.apply(state.seen, vector.observation)
             action, _ = self._act(env, state.params, x).draw(act_key)
             anyhow = jax.random.uniform(any_key, action.shape, minval=-1.0)
+            on = jax.random.uniform(jax.random.fold_in(any_key, 0), (self.copies, 1)) < self.hold
+            anyhow = jnp.where(on & (i > 0), held, anyhow)
             early = begun + (i * self.copies).astype(jnp.float32) < self.wander
             action = jnp.where(early, anyhow, action)
-            after, out = copies.follow(carry, stretched(env.action_space, action), supply)
-            return after, (carry.observation, action, out)
+            after, out = copies.follow(vector, stretched(env.action_space, action), supply)
+            return (after, action), (vector.observation, action, out)
 
         inputs = (*self.drawn(copies, state.vector, key, 2), jnp.arange(self.horizon))
-        vector, (observation, action, out) = jax.lax.scan(move, state.vector, inputs)
+        start = state.vector, jnp.zeros((self.copies, *env.action_space.shape))
+        (vector, _), (observation, action, out) = jax.lax.scan(move, start, inputs)
         rows = {"observation": observation, "action": action, "reward": out.reward}
         rows |= {"after": out.final, "terminated": out.terminated}
         return vector, rows, out.report()

@@ -100,6 +100,19 @@ ROWS = (
         *("mountain-car-continuous", rl.ES(SNES(32), limit=999), 1_900_000, 999, 90),
         published="94.7 at 50k, zoo SAC",
     ),
+    Row(
+        "mountain-car-continuous",
+        rl.SAC(
+            *(1e-3, 0.99, 0.01, -0.5, 0.5),
+            wander=8192.0,
+            hold=0.95,
+            gradients=64,
+            batch=256,
+            horizon=64,
+        ),
+        *(50_000, 999, 90),
+        published="94.7 at 50k, zoo SAC with gSDE",
+    ),
 )
 
 
