@@ -60,7 +60,7 @@ class Row:
         return max(1, round(share * self.steps / self.learner.steps_per_update / PARTS))
 
 
-PUSH = rl.PPO(2.5e-3, copies=16, epochs=6, minibatches=4)
+PUSH = rl.PPO(2.5e-3, clip=0.1, copies=16, epochs=6, minibatches=4)
 ROWS = (
     Row("cartpole", PUSH, 100_000, 500, 495, "500 at 100k, zoo PPO"),
     Row("cartpole", rl.PQN(2e-3, horizon=32), 200_000, 500, 480, "500 at 50k, zoo DQN"),

@@ -12,7 +12,7 @@ from jaxgpu import rl
 from jaxgpu.rl.networks import ActorCritic, Normal
 
 CARTPOLE = rl.PPO(
-    2.5e-3, copies=16, horizon=64, epochs=6, minibatches=4, updates=97.0
+    2.5e-3, clip=0.1, copies=16, horizon=64, epochs=6, minibatches=4, updates=97.0
 )  # 99,328 steps
 
 

@@ -22,7 +22,7 @@ def test_ppo_learns_to_reach_and_the_report_has_its_curves_and_its_film(tmp_path
     assert list(ends) == ["PPO", "SHAC", "ES"]
     assert ends["PPO"][2] > 40 and ends["PPO"][1] == 81_920
     film = Image.open(io.BytesIO(base64.b64decode(found.figures[0].data)))
-    assert film.size == (200, 200) and film.n_frames == 66
+    assert film.size == (400, 400) and film.n_frames == 66
     report.save(tmp_path, "surgical-reach", options, found)
     assert report.write(tmp_path).read_text().count("<img") == 2
 
