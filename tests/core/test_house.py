@@ -150,6 +150,14 @@ def test_every_folder_with_code_is_installed():
             assert f'"{package}"' in listed, f"pyproject.toml: packages lacks {package}"
 
 
+def test_nothing_lies_at_the_top_that_was_not_put_there():
+    """Downloads, archives and pictures of a session: they are easily committed with the rest."""
+    usual = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE", "Makefile"}
+    usual |= {"pyproject.toml", "requirements.in", "requirements.lock"}
+    files = {p.name for p in ROOT.iterdir() if p.is_file() and not p.name.startswith(".")}
+    assert files <= usual, files - usual
+
+
 def test_every_module_has_a_test_named_after_it_or_after_its_folder():
     tests = {file.name for file in (ROOT / "tests").rglob("test_*.py")}
     for file in SOURCES:
