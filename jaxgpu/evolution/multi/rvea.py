@@ -4,12 +4,16 @@ Cheng, Jin, Olhofer & Sendhoff (2016), doi:10.1109/TEVC.2016.2519378. The surviv
 as many slots as there are directions; a direction without a member leaves its slot empty. The
 angle between neighbouring directions, which scales the penalty, is computed when the directions
 change and not in every generation. O(N) memory.
+
+Of the members of a direction, one that is not dominated comes before one that is, which is not in
+the paper: there the angle comes to count for so much that members off the front win.
 """
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.evolution import pareto
 from jaxgpu.evolution.lattice import Directions
 from jaxgpu.evolution.population import Population, chosen, merge, permutation, sample, take
 from jaxgpu.evolution.problem import Box, Problem
@@ -84,18 +88,16 @@ def _(spec: RVEA, state: State, x: Array, f: Array, violation: Array) -> State:
     theta = jnp.arctan2(jnp.sqrt(jnp.sum(off * off, axis=1)), along)
     time = (state.generation / spec.generations).astype(f.dtype)
     penalty = m * time**spec.alpha * theta / state.angle[niche]
-    # equation 10; among infeasible members of a direction the least violating survives
-    value = jnp.where(known, (1 + penalty) * size, jnp.inf)
     home = jnp.where(known, niche, h)
-    least = jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(both.violation)
-    value = jnp.where(both.violation <= least[home], value, jnp.inf)
+    # within a direction: those that are not dominated, other feasible ones, the least violating
+    feasible = known & (both.violation <= 0)
+    front = pareto.nondominated(jnp.where(feasible[:, None], both.f, jnp.inf))
+    order = jnp.where(feasible, jnp.where(front, -1, 0), both.violation)
+    known &= order <= jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(order)[home]
+    value = jnp.where(known, (1 + penalty) * size, jnp.inf)  # equation 10
     best = jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(value)
-    index = jnp.arange(2 * h, dtype=jnp.int32)
-    winner = (
-        jnp.full(h + 1, 2 * h, jnp.int32)
-        .at[home]
-        .min(jnp.where(known & (value == best[home]), index, 2 * h))[:h]
-    )
+    index = jnp.where(known & (value == best[home]), jnp.arange(2 * h, dtype=jnp.int32), 2 * h)
+    winner = jnp.full(h + 1, 2 * h, jnp.int32).at[home].min(index)[:h]
     filled = winner < 2 * h
     members = take(both, jnp.minimum(winner, 2 * h - 1))
     members = Population(
