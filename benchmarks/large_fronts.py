@@ -52,6 +52,8 @@ class Options:
     """Of the seeds."""
     guarded: bool = True
     """Whether NSGA-III's plane is that of the authors' later work, or the paper's own."""
+    spaced: bool = False
+    """Whether NSGA-III's directions take further members by their room, or at random."""
 
 
 def front(name: str) -> np.ndarray:
@@ -90,7 +92,8 @@ def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, 
     """IGD of each seed, sorted, and the median share of the hypervolume."""
     problem = getattr(dtlz, name)(3, 7 if name == "dtlz1" else 12)
     lattice, points = das_dennis(3, DIVISIONS), jnp.float32(front(name))
-    spec = multi.NSGA3(lattice, population=1024, guarded=options.guarded)
+    guarded, spaced = options.guarded, options.spaced
+    spec = multi.NSGA3(lattice, population=1024, guarded=guarded, spaced=spaced)
     if algorithm == "RVEA":
         spec = multi.RVEA(lattice, generations=GENERATIONS)
 

@@ -5,16 +5,25 @@ direction with the fewest members so far (a random one of several), and of its c
 nearest if it has none yet, else a random one. Direction j with r_j members takes its candidates
 in an order that can be drawn beforehand (the nearest first if r_j = 0, the rest at random), and
 takes the k-th of them when the fewest members anywhere are r_j + k. So the candidates with the
-lowest r_j + k are taken, random among equals: the same distribution, without the loop.
+lowest r_j + k are taken, random among equals: the same distribution, without the loop. If the
+candidates' room is given, the roomier ones stand where the random ones would.
 """
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.evolution.pareto.order import dense_ranks
+
 
 def fill(
-    key: Array, niche: Array, distance: Array, taken: Array, candidate: Array, count: Array
+    key: Array,
+    niche: Array,
+    distance: Array,
+    taken: Array,
+    candidate: Array,
+    count: Array,
+    room: Array | None = None,
 ) -> Array:
     """Mark `count` of the candidates as the sequential procedure would.
 
@@ -25,6 +34,7 @@ def fill(
         taken: members each direction has already, [H] int32.
         candidate: who may be taken, [N] bool, at least `count` of them.
         count: how many to take, int32.
+        room: around each, [N]; in a direction with members the most comes first, random if None.
     Returns:
         [N] bool.
     """
@@ -38,6 +48,8 @@ def fill(
     first = jnp.full(h + 1, n, jnp.int32).at[home].min(nearest)
     empty = jnp.append(taken, 1) == 0
     draw = jax.random.bits(k_order, (n,), jnp.uint32) | 1
+    if room is not None:
+        draw = 1 + dense_ranks(-room).astype(jnp.uint32)
     draw = jnp.where(empty[home] & (first[home] == index), 0, draw)
     order = jnp.argsort(draw, stable=True)
     order = order[jnp.argsort(home[order].astype(jnp.uint32), stable=True)]

@@ -7,7 +7,9 @@ Jain & Deb (2014), doi:10.1109/TEVC.2013.2281534; U-NSGA-III's niching tournamen
 The intercepts are guarded as in the authors' later work (Blank, Deb & Roy 2019,
 doi:10.1007/978-3-030-12598-1_19): extreme points are remembered, and no intercept is beyond the
 worst point seen; `guarded=False` leaves both out. Where the extreme points span no proper plane,
-the nadir is the worst of the first front. Infeasible members set no scale.
+the nadir is the worst of the first front. Infeasible members set no scale. Where directions are to
+have several members the paper takes random ones; `spaced=True` those with the most room around
+them, by NSGA-II's crowding distance.
 Association and niching take O(N) memory: see `lattice` and `niching`.
 """
 
@@ -18,6 +20,7 @@ from jax import Array
 from jaxgpu.evolution.lattice import Directions, associate
 from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
 from jaxgpu.evolution.niching import fill
+from jaxgpu.evolution.pareto.crowding import crowding
 from jaxgpu.evolution.population import Population, chosen, sample, take
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
@@ -34,6 +37,7 @@ class NSGA3:
     population: int = static(default=92)  # N, even, about H
     unified: bool = static(default=False)  # U-NSGA-III: parents win a tournament in their niche
     guarded: bool = static(default=True)  # the plane of the later work, or the paper's own
+    spaced: bool = static(default=False)  # further members of a direction: roomy, or random
 
     def __post_init__(self) -> None:
         if self.population < 4 or self.population % 2:
@@ -108,7 +112,8 @@ def _(spec: NSGA3, state: State, x: Array, f: Array, violation: Array) -> State:
     taken = jnp.zeros(spec.directions.w.shape[0], jnp.int32).at[niche].add(kept.astype(jnp.int32))
     key = jax.random.fold_in(state.key, state.generation)
     more = n - jnp.sum(kept, dtype=jnp.int32)
-    kept |= fill(key, niche, distance, taken, rank == cut, more)
+    room = crowding(g, (rank > cut).astype(jnp.int32)) if spec.spaced else None
+    kept |= fill(key, niche, distance, taken, rank == cut, more, room)
     best = chosen(kept, n)
     return State(
         take(both, best),

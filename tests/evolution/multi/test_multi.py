@@ -264,3 +264,16 @@ def test_bad_specs_are_named():
         multi.moead(LATTICE, 8, "pbi")
     with pytest.raises(TypeError, match="no registered algorithm"):
         protocol.ask("nsga2", None, jax.random.key(0))
+
+
+def test_rvea_prefers_what_is_not_dominated_to_what_is_nearer_its_direction():
+    spec, problem = SPECS["rvea"], dtlz.dtlz2(3, 7)
+    state = protocol.init(spec, jax.random.key(0), problem)
+    # at the end angles count the most
+    state = dataclasses.replace(state, generation=jnp.int32(spec.generations))
+    k = int(jnp.argmax(jnp.min(state.unit, axis=1)))
+    on, off = 1.1 * state.unit[k], state.unit[k] + jnp.array([0.02, -0.02, 0.0])
+    f = jnp.full_like(state.population.f, jnp.inf).at[:5].set(jnp.stack([*jnp.eye(3), on, off]))
+    violation = jnp.where(jnp.isfinite(f[:, 0]), 0, jnp.inf)
+    got = protocol.tell(spec, state, state.population.x, f, violation).population.f
+    np.testing.assert_array_equal(got[k], off)
