@@ -53,7 +53,7 @@ class Options:
     guarded: bool = True
     """Whether NSGA-III's plane is that of the authors' later work, or the paper's own."""
     spaced: bool = False
-    """Whether NSGA-III's directions take further members by their room, or at random."""
+    """Whether NSGA-III chooses by room where the paper's choice is random."""
 
 
 def front(name: str) -> np.ndarray:

@@ -6,7 +6,7 @@ nearest if it has none yet, else a random one. Direction j with r_j members take
 in an order that can be drawn beforehand (the nearest first if r_j = 0, the rest at random), and
 takes the k-th of them when the fewest members anywhere are r_j + k. So the candidates with the
 lowest r_j + k are taken, random among equals: the same distribution, without the loop. If the
-candidates' room is given, the roomier ones stand where the random ones would.
+candidates' room is given, the roomier stand wherever the random ones would.
 """
 
 import jax
@@ -34,7 +34,7 @@ def fill(
         taken: members each direction has already, [H] int32.
         candidate: who may be taken, [N] bool, at least `count` of them.
         count: how many to take, int32.
-        room: around each, [N]; in a direction with members the most comes first, random if None.
+        room: around each, [N]; the most comes first where chance would decide, as it does if None.
     Returns:
         [N] bool.
     """
@@ -47,9 +47,9 @@ def fill(
     nearest = jnp.where(apart == least[home], index, n)
     first = jnp.full(h + 1, n, jnp.int32).at[home].min(nearest)
     empty = jnp.append(taken, 1) == 0
-    draw = jax.random.bits(k_order, (n,), jnp.uint32) | 1
+    draw, tie = jax.random.bits(k_order, (n,), jnp.uint32) | 1, None
     if room is not None:
-        draw = 1 + dense_ranks(-room).astype(jnp.uint32)
+        draw = tie = 1 + dense_ranks(-room).astype(jnp.uint32)
     draw = jnp.where(empty[home] & (first[home] == index), 0, draw)
     order = jnp.argsort(draw, stable=True)
     order = order[jnp.argsort(home[order].astype(jnp.uint32), stable=True)]
@@ -57,6 +57,7 @@ def fill(
     within = index - lax.cummax(jnp.where(new, index, 0), axis=0)
     level = jnp.append(taken, n)[home[order]] + within
     level = jnp.where(candidate[order], level, 2 * n)
-    tie = jnp.argsort(jax.random.bits(k_tie, (n,), jnp.uint32), stable=True)
+    tie = jax.random.bits(k_tie, (n,), jnp.uint32) if tie is None else tie[order]
+    tie = jnp.argsort(tie, stable=True)
     best = tie[jnp.argsort(level[tie].astype(jnp.uint32), stable=True)]
     return jnp.zeros(n, bool).at[order[best]].set(index < count, unique_indices=True)

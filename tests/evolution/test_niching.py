@@ -65,10 +65,10 @@ def test_only_candidates_and_exactly_as_many_as_asked():
 
 
 def test_further_members_are_those_with_the_most_room():
-    room = jnp.array([1.0, 5, 2, 9, 1, 3, 7, 4, 1, 8])
+    room = jnp.array([1.0, 5, 2, 9, 1.5, 3, 7, 4, 1, 8])
     mask = np.asarray(ONE(jax.random.key(0), *arguments(), jnp.int32(7), room))
-    # the nearest of the empty directions 0 and 3, the roomiest of 1 and 2; then one more of each
-    # of 0, 1 and 2, the roomiest that is left
+    # the nearest of the empty directions 0 and 3, then the roomiest of 0, 1 and 2; of those that
+    # would be third in a direction, 0, 4 and 7, the two roomiest
     np.testing.assert_array_equal(np.flatnonzero(mask), [1, 2, 3, 4, 6, 7, 8])
 
 

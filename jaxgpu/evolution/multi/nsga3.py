@@ -7,9 +7,9 @@ Jain & Deb (2014), doi:10.1109/TEVC.2013.2281534; U-NSGA-III's niching tournamen
 The intercepts are guarded as in the authors' later work (Blank, Deb & Roy 2019,
 doi:10.1007/978-3-030-12598-1_19): extreme points are remembered, and no intercept is beyond the
 worst point seen; `guarded=False` leaves both out. Where the extreme points span no proper plane,
-the nadir is the worst of the first front. Infeasible members set no scale. Where directions are to
-have several members the paper takes random ones; `spaced=True` those with the most room around
-them, by NSGA-II's crowding distance.
+the nadir is the worst of the first front. Infeasible members set no scale. Where the paper takes
+random members, further ones of a direction or of equal directions, `spaced=True` takes those with
+the most room around them, by NSGA-II's crowding distance.
 Association and niching take O(N) memory: see `lattice` and `niching`.
 """
 
@@ -37,7 +37,7 @@ class NSGA3:
     population: int = static(default=92)  # N, even, about H
     unified: bool = static(default=False)  # U-NSGA-III: parents win a tournament in their niche
     guarded: bool = static(default=True)  # the plane of the later work, or the paper's own
-    spaced: bool = static(default=False)  # further members of a direction: roomy, or random
+    spaced: bool = static(default=False)  # by room where the paper's choice is random
 
     def __post_init__(self) -> None:
         if self.population < 4 or self.population % 2:
