@@ -21,7 +21,7 @@ from jaxgpu.pytree import pytree, static
 from jaxgpu.rl import normaliser, optimiser
 from jaxgpu.rl.advantage import advantages
 from jaxgpu.rl.environment import Environment
-from jaxgpu.rl.networks import ActorCritic, Categorical, Normal, feasible
+from jaxgpu.rl.networks import ActorCritic, Categorical, Normal, feasible, noise
 from jaxgpu.rl.training import Rollouts, Training
 from jaxgpu.rl.vectorize import VectorState, vectorize
 
@@ -92,21 +92,23 @@ class PPO(Rollouts):
         return act
 
     def _rollout(self, env: Environment, state: "State", key: Array) -> tuple[Any, dict, dict]:
-        copies, network = vectorize(env, self.copies), self._network(env)
+        copies = vectorize(env, self.copies)
 
         def move(carry: VectorState, inputs: tuple[Array, Any]) -> tuple[VectorState, Any]:
-            act_key, supply = inputs
-            x = normaliser.apply(state.seen, carry.observation)
-            choice, value = self._apply(network, state.params, x)
-            action = choice.sample(act_key)
+            drawn, supply = inputs
+            choice = self._act(env, state.params, normaliser.apply(state.seen, carry.observation))
+            action = choice.pick(drawn)
             after, out = copies.follow(carry, feasible(env.action_space, action), supply)
-            likely = choice.log_prob(action)
-            return after, (carry.observation, action, likely, value, out)
+            return after, (carry.observation, choice, action, out)
 
-        inputs = self.drawn(copies, state.vector, key, 1)
-        vector, (observation, action, likely, value, out) = jax.lax.scan(move, state.vector, inputs)
-        final: Any = network.apply(
-            state.params, normaliser.apply(state.seen, out.final), method=ActorCritic.value
+        act_keys, supply = self.drawn(copies, state.vector, key, 1)
+        drawn = jax.vmap(lambda key: noise(env.action_space, key, self.copies))(act_keys)
+        vector, rows = jax.lax.scan(move, state.vector, (drawn, supply))
+        observation, choice, action, out = rows
+        likely = choice.log_prob(action)
+        value, final = (
+            self._value(env, state.params, normaliser.apply(state.seen, x))
+            for x in (observation, out.final)
         )
         returns, reward = state.returns, out.reward
         if self.level:
@@ -152,7 +154,12 @@ class PPO(Rollouts):
         return out
 
     def _act(self, env: Environment, params: Any, x: Any) -> Normal | Categorical:
-        return self._apply(self._network(env), params, x)[0]
+        out: Any = self._network(env).apply(params, x, method=ActorCritic.act)
+        return out
+
+    def _value(self, env: Environment, params: Any, x: Any) -> Array:
+        out: Any = self._network(env).apply(params, x, method=ActorCritic.value)
+        return out
 
 
 @pytree
