@@ -57,18 +57,23 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     scores = scored(env, states, runs)
     middle = {name: float(np.median(score)) for name, score in scores.items()}
     first = jax.tree.map(lambda a: a[0], states)
-    plan = jnp.asarray(runs["Adam, growing window"].state.best.actions[0])
+    grown = runs["Adam, growing window"].state
+    plan, window = jnp.asarray(grown.best.actions[0]), int(grown.window[0])
     demo = jnp.asarray(env.goal.demo)
     particles = sum(body.x.shape[0] for body in env.scene.bodies)
     return Report(
         "Latte art",
         f"A stirrer is led for {env.horizon * 0.04:g} s through {particles} particles of milk and "
         f"coffee. After {options.calls} simulated episodes gradients on a growing window return "
-        f"{middle['Adam, growing window']:.3f} and CEM {middle['CEM']:.3f} (medians of "
-        f"{options.seeds}).",
+        f"{middle['Adam, growing window']:.3f} and CEM {middle['CEM']:.3f} "
+        f"({'one seed' if options.seeds == 1 else f'medians of {options.seeds} seeds'}).",
         figures=[
             pictures.film(
-                env, first, [demo, plan], "What was shown, and the best plan on a growing window."
+                env,
+                first,
+                [demo, plan],
+                "Left what was shown, right the best plan on a growing window, which had come to "
+                f"{window} of {env.horizon} frames; in later ones the stirrer stands.",
             ),
             progress(runs, options.calls, scores),
         ],

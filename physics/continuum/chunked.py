@@ -2,7 +2,8 @@
 
 Loops stay rolled, since only a loop's boundary keeps XLA from computing the weights once for
 every node (4-fold slower when unrolled). A particle costs 27 row updates (432 bytes) and about
-300 operations in 3-D, either way. The functions' meaning is in `transfer`.
+300 operations in 3-D, either way; chunks of empty slots have nothing to spread and are skipped.
+The functions' meaning is in `transfer`.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from jax import Array, lax
 
 from jaxgpu.physics.continuum.stencil import ROW, Layout, padded, stencil, trimmed, weights
 
+THREE = np.int32(3)  # nodes that a particle touches along an axis
 _IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
 _ADD = lax.ScatterDimensionNumbers(
     update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
@@ -27,7 +29,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
     def add(grid, chunk):
         x, q, offset = chunk
-        return _spread_chunk(grid, x, padded(q, layout), offset, layout), None
+        return _spread_chunk(grid, x, q, offset, layout), None
 
     zero = jnp.zeros((layout.nodes, ROW), x[0].dtype)
     chunks = (list(x), list(q), layout.offsets(x[0].shape[0]))
@@ -45,21 +47,26 @@ def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) 
 
     def take(chunk):
         x, q, offset = chunk
-        rows = [part.T for part in padded(q, layout)]
-        return _slopes_chunk(grid, x, rows, offset, layout)
+        return _slopes_chunk(grid, x, q, offset, layout)
 
     return lax.map(take, (list(x), list(q), layout.offsets(x[0].shape[0])))
 
 
-def _three(body, carry):
+def _three(body, carry, count=THREE):
     """Run `body(i, i as a float, carry)` for the three nodes along an axis, rolled."""
     dtype = carry[0].dtype if isinstance(carry, list) else carry.dtype
     turn = lambda i, carry: body(i, i.astype(dtype), carry)
-    return lax.fori_loop(np.int32(0), np.int32(3), turn, carry)
+    return lax.fori_loop(np.int32(0), count, turn, carry)
 
 
-def _spread_chunk(grid: Array, x, rows, offset: Array, layout: Layout) -> Array:
+def _count(q: Sequence[Array]) -> Array:
+    """Nodes to visit along the first axis: 3, or none where a chunk has nothing to give, []."""
+    return jnp.where(jnp.any(jnp.stack(q) != 0), THREE, 0)
+
+
+def _spread_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> Array:
     row, f = stencil(x, offset, layout)
+    rows, count = padded(q, layout), _count(q)
     w = [weights(fd, n) for fd, n in zip(f, layout.order)]
 
     def along(axis, grid, row, value, slope):
@@ -70,7 +77,7 @@ def _spread_chunk(grid: Array, x, rows, offset: Array, layout: Layout) -> Array:
                 return lax.scatter_add(grid, at[:, None], here.T, _ADD, mode=_IN_BOUNDS)
             return along(axis + 1, grid, at, here, [w[axis][i][None] * s for s in slope[1:]])
 
-        return _three(node, grid)
+        return _three(node, grid, THREE if axis else count)
 
     return along(0, grid, row, rows[0], rows[1:])
 
@@ -100,8 +107,9 @@ def _moments_chunk(grid: Array, x, offset: Array, layout: Layout) -> list[Array]
     return trimmed([m.T for m in along(0, row)], layout)
 
 
-def _slopes_chunk(grid: Array, x, rows, offset: Array, layout: Layout) -> list[Array]:
+def _slopes_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> list[Array]:
     row, f = stencil(x, offset, layout)
+    rows, count = [part.T for part in padded(q, layout)], _count(q)
     w = [weights(fd, n) for fd, n in zip(f, layout.order)]
     dw = [weights(fd, n + 1) for fd, n in zip(f, layout.order)]
     last = len(w) - 1
@@ -122,6 +130,6 @@ def _slopes_chunk(grid: Array, x, rows, offset: Array, layout: Layout) -> list[A
             return [a + b for a, b in zip(total, new)]
 
         zero = jnp.zeros((row.shape[0], ROW), grid.dtype)
-        return _three(node, [zero] * (last - axis + 2))
+        return _three(node, [zero] * (last - axis + 2), THREE if axis else count)
 
     return [part.sum(1) for part in along(0, row, rows[0])[1:]]

@@ -22,7 +22,8 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxgpu.physics.continuum import collide, sources
 from jaxgpu.physics.continuum.grid import Grid, inverse
 from jaxgpu.physics.continuum.scene import Particles, Scene, State
-from jaxgpu.physics.continuum.stencil import base
+from jaxgpu.physics.continuum.sparse import over_mass
+from jaxgpu.physics.continuum.stencil import ROW, base
 from jaxgpu.physics.continuum.tensor import Vec
 from jaxgpu.physics.continuum.transfer import moments, spread
 
@@ -79,20 +80,28 @@ def _send(material: Any, particles: Particles, grid: Grid, dt):
 
 def _on_grid(scene: Scene, tools, field: Array):
     """Velocity of every node after forces, tools and faces, [nodes, 4]; the tools after dt."""
-    d, dtype = len(scene.grid.cells), field.dtype
-    m = field[:, d]
-    share = inverse(m)
+    grid, d, dtype = scene.grid, len(scene.grid.cells), field.dtype
     gravity = jnp.stack([jnp.asarray(g, dtype) for g in scene.gravity or (0.0,) * d])
-    v = tuple(field[:, i] * share + scene.dt * gravity[i] for i in range(d))
-    moved = []
-    nodes = scene.grid.nodes(dtype) if scene.colliders else ()
-    reach = 1.0001 * scene.grid.dx  # a plane through nodes holds the next row whatever the rounding
-    for collider, tool in zip(scene.colliders, tools):
-        v, impulse, torque = collide.touch(collider, tool, nodes, v, m, reach, scene.dt)
-        moved.append(collide.advance(collider, tool, impulse, torque, gravity, scene.dt))
-    v = scene.grid.bounded(v, m)
-    empty = [jnp.zeros_like(m)] * (4 - d)
-    return jnp.stack([*v, *empty], 1), tuple(moved)
+    reach = 1.0001 * grid.dx  # a plane through nodes holds the next row whatever the rounding
+
+    def some(first: Array, rows: Array):
+        m = rows[:, d]
+        share, pushes = inverse(m), []
+        v = tuple(rows[:, i] * share + scene.dt * gravity[i] for i in range(d))
+        if scene.colliders:
+            nodes = grid.places(first + jnp.arange(len(m), dtype=jnp.int32), dtype)
+        for collider, tool in zip(scene.colliders, tools):
+            v, *push = collide.touch(collider, tool, nodes, v, m, reach, scene.dt)
+            pushes.append(push)
+        empty = [jnp.zeros_like(m)] * (ROW - d)
+        return jnp.stack([*v, *empty], 1), pushes
+
+    v, pushes = over_mass(some, field, grid.shape)
+    moved = tuple(
+        collide.advance(collider, tool, *push, gravity, scene.dt)
+        for collider, tool, push in zip(scene.colliders, tools, pushes)
+    )
+    return grid.bounded(v, field[:, d]), moved
 
 
 def _receive(x: Vec, v: Array, matter: Any, particles: Particles, grid: Grid, dt) -> Particles:

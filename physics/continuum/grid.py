@@ -1,13 +1,15 @@
 """The box in which matter moves, the nodes around it, and what its faces do to velocity."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 PAD = 2  # nodes outside each face, so that a particle on a face has its whole stencil
+NEAR = PAD + 2  # nodes that a face acts on: those outside, its own and the first one within
 
 type Face = Literal["slip", "stick", "periodic"]
 
@@ -52,12 +54,14 @@ class Grid:
         """Nodes along each axis, those outside the box counted in."""
         return tuple(n + 1 + 2 * PAD for n in self.cells)
 
-    def nodes(self, dtype) -> tuple[Array, ...]:
-        """Position of every node, one array [nodes] along each axis, m."""
-        axes = [
-            a + (np.arange(n) - PAD) * self.dx for a, n in zip(self.lower, self.shape, strict=True)
-        ]
-        return tuple(jnp.asarray(m.ravel(), dtype) for m in np.meshgrid(*axes, indexing="ij"))
+    def places(self, rows: Array, dtype) -> tuple[Array, ...]:
+        """Position of nodes, given by row of the flattened grid, an array along each axis, m."""
+        found = []
+        for a, n in zip(self.lower[::-1], self.shape[::-1]):
+            axis = jnp.asarray(a + (np.arange(n) - PAD) * self.dx, dtype)
+            found.append(axis[lax.rem(rows, np.int32(n))])
+            rows = lax.div(rows, np.int32(n))
+        return tuple(found[::-1])
 
     def coordinate(self, x: Array, axis: int) -> Array:
         """Position [m] along an axis in units of dx, counted from the first node."""
@@ -78,25 +82,20 @@ class Grid:
                 field = jnp.moveaxis(_joined(jnp.moveaxis(field, axis, 0)), 0, axis)
         return field.reshape(-1, field.shape[-1])
 
-    def bounded(self, v: tuple[Array, ...], m: Array) -> tuple[Array, ...]:
-        """Node velocities after the faces have acted: D arrays [nodes], m/s; mass [nodes], kg.
+    def bounded(self, v: Array, m: Array) -> Array:
+        """Node velocities after the faces have acted: [nodes, 4], m/s; mass [nodes], kg.
 
         The node beyond a face becomes the mirror image of the first one within: else the spline
         of that one, an eighth at the face, lets matter through and feels a pressure that nothing
         balances. A slip face does so only where the pair approaches it.
         """
-        v = [a.reshape(self.shape) for a in v]
-        m = m.reshape(self.shape)
+        shape, v, m = v.shape, v.reshape(*self.shape, -1), m.reshape(self.shape)
         for axis, face in enumerate(self.faces):
-            if face == "periodic":
-                continue
-            for i in range(len(v)) if face == "stick" else (axis,):
-                for side in (1, -1):
-                    way = (slice(None),) * axis + (slice(None, None, side),)
-                    u, mass = (jnp.moveaxis(a[way], axis, 0) for a in (v[i], m))
-                    new = _mirrored(u, mass, into=side if face == "slip" else 0)
-                    v[i] = jnp.moveaxis(new, 0, axis)[way]
-        return tuple(a.ravel() for a in v)
+            if face != "periodic":
+                held = range(len(self.cells)) if face == "stick" else (axis,)
+                v = _faced(v, m, axis, 1, held, face == "slip")
+                v = _faced(v, m, axis, -1, held, face == "slip")
+        return v.reshape(shape)
 
 
 def inverse(m: Array) -> Array:
@@ -112,8 +111,20 @@ def inverse(m: Array) -> Array:
     return jnp.where(some, 1 / jnp.where(some, m, 1), 0)
 
 
+def _faced(v: Array, m: Array, axis: int, side: int, held: Iterable[int], slip: bool) -> Array:
+    """Velocities [..., 4] after one face, the lower (side 1) or upper (-1) one of an axis."""
+    start = 0 if side == 1 else m.shape[axis] - NEAR
+    near = lambda a: lax.slice_in_dim(a, start, start + NEAR, axis=axis)
+    mass, u = (jnp.moveaxis(near(a), axis, 0)[::side] for a in (m, v))
+    for i in held:
+        u = u.at[..., i].set(_mirrored(u[..., i], mass, into=side if slip else 0))
+    # XLA 0.12 on a CPU fuses these and reads layers that it has already written, but for a barrier
+    new = lax.optimization_barrier(jnp.moveaxis(u[::side], 0, axis))
+    return lax.dynamic_update_slice_in_dim(v, new, start, axis)
+
+
 def _mirrored(v: Array, m: Array, into: int) -> Array:
-    """One component [nodes, ...] after the face at node PAD of the first axis has acted.
+    """One component [NEAR, ...] after the face at node PAD of the first axis has acted.
 
     `into` is the sign that points into the box where matter may leave the face; 0 holds it.
     """
@@ -127,7 +138,7 @@ def _mirrored(v: Array, m: Array, into: int) -> Array:
         far = into * jnp.maximum(into * v[:out], 0)
     else:
         first, beyond, face, far = pair, -pair, jnp.zeros_like(pair), jnp.zeros_like(v[:out])
-    return jnp.concatenate([far, beyond[None], face[None], first[None], v[inner + 1 :]])
+    return jnp.concatenate([far, jnp.stack([beyond, face, first])])
 
 
 def _joined(field: Array) -> Array:

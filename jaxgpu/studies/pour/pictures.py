@@ -55,7 +55,9 @@ def curves(
 
     drawing, axes = plt.subplots(figsize=(7.2, 4))
     for name, best in returns.items():
-        axes.plot(spent[name], np.median(best, 1), color=COLOURS[name], lw=1.8, label=name)
+        drawn = {"color": COLOURS[name], "lw": 1.8, "label": name}
+        marker = "o" if len(best) < 9 else ""  # a line through one point is not seen
+        axes.plot(spent[name], np.median(best, 1), marker=marker, **drawn)
         axes.fill_between(
             spent[name], best.min(1), best.max(1), color=COLOURS[name], alpha=0.15, lw=0
         )
