@@ -7,6 +7,7 @@ The functions' meaning is in `transfer`.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -52,7 +53,7 @@ def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) 
     return lax.map(take, (list(x), list(q), layout.offsets(x[0].shape[0])))
 
 
-def _three(body, carry, count=THREE):
+def _three(body, carry, count: Any = THREE):
     """Run `body(i, i as a float, carry)` for the three nodes along an axis, rolled."""
     dtype = carry[0].dtype if isinstance(carry, list) else carry.dtype
     turn = lambda i, carry: body(i, i.astype(dtype), carry)

@@ -88,8 +88,7 @@ def _on_grid(scene: Scene, tools, field: Array):
         m = rows[:, d]
         share, pushes = inverse(m), []
         v = tuple(rows[:, i] * share + scene.dt * gravity[i] for i in range(d))
-        if scene.colliders:
-            nodes = grid.places(first + jnp.arange(len(m), dtype=jnp.int32), dtype)
+        nodes = grid.places(first + jnp.arange(len(m), dtype=jnp.int32), dtype)
         for collider, tool in zip(scene.colliders, tools):
             v, *push = collide.touch(collider, tool, nodes, v, m, reach, scene.dt)
             pushes.append(push)

@@ -36,7 +36,7 @@ def scene(cells):
         Collider(sdf.HalfSpace((0.1, 1.0, 0.2)[:d]), place(0.0, 0.02), stick=True),
         Collider(sdf.Ball(0.02), place(0.10, 0.05), mass=0.05, inertia=(1e-5,) * (2 * d - 3)),
     )
-    body = Body(x, Liquid(2e4, 0.5), (dx / 2) ** d, v=(1.0, -0.5, 0.2)[:d])
+    body = Body(x, Liquid(2e4, 0.5), (dx / 2) ** d, v=np.float32([1.0, -0.5, 0.2])[:d])
     return prepare(Scene((body,), Grid(dx, cells), (0.0, -9.81, 0.0)[:d], tools))
 
 
