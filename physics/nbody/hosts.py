@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import kepler, sight
+from jaxgpu.physics.nbody import regular, sight
 from jaxgpu.physics.nbody.blocks import Hermite, Population, next_step, predicted, size
 from jaxgpu.physics.nbody.massless import Massless
 from jaxgpu.physics.nbody.once import once
@@ -124,7 +124,7 @@ def _drifted(old: Massless, hosted: Array, gm: Array, h: Array) -> Array:
     p, rate = old.past[:3], old.past[3:]
     r = jnp.where(hosted[None], old.s[:3] - h * h / 12 * p, 1)
     v = jnp.where(hosted[None], old.s[3:] + h / 2 * (p + h / 6 * rate), 0)
-    return jnp.concatenate(kepler.drift(r, v, gm, h[0]))
+    return jnp.concatenate(regular.physical(regular.after(regular.regularised(r, v, gm), h[0])))
 
 
 def _kicked(apart: Array, h: Array, tide: Array) -> Array:

@@ -3,7 +3,7 @@
 The number of tiles is known at run time, so that one program serves a block of one body and a block
 of all, at the cost of those that are due. Many bodies go in large tiles, which spend little on
 gathering; what is left goes in small ones, which waste few lanes. Most blocks are of few bodies:
-these are found by counting bits, without a prefix sum over all.
+all are found by counting bits, a vector of them at a time, without a scatter.
 """
 
 from collections.abc import Callable
@@ -91,35 +91,25 @@ def indices(due: Array, spare: int) -> tuple[Array, Array]:
     bit = jnp.left_shift(jnp.uint32(1), jnp.arange(32, dtype=jnp.uint32))
     words = jnp.sum(jnp.where(lanes, bit[None, None], 0), 2, dtype=jnp.uint32)
     held = jnp.sum(lax.population_count(words).astype(jnp.int32), 1, dtype=jnp.int32)
-    total = jnp.sum(held, dtype=jnp.int32)
-    none = lambda: jnp.full(count + spare, count, jnp.int32)
-    few = lambda: none().at[:_FEW].set(_first_few(words, held, count)[: count + spare])
-    many = lambda: (
-        none()
-        .at[_places(lanes, words, held, count + spare)]
-        .set(jnp.arange(lanes.size, dtype=jnp.int32), mode="drop")
-    )
-    how = (total > 0).astype(jnp.int32) + (total > _FEW).astype(jnp.int32)
-    return lax.switch(how, [none, few, many]), total
-
-
-def _places(lanes: Array, words: Array, held: Array, nowhere: int) -> Array:
-    """Each body's rank [N] among those due, the bits of `lanes` [R, W, 32]; others are nowhere."""
-    bit = jnp.left_shift(jnp.uint32(1), jnp.arange(32, dtype=jnp.uint32))
-    ones = lambda words: lax.population_count(words).astype(jnp.int32)
-    word = jnp.arange(words.shape[1], dtype=jnp.int32)
-    before = jnp.where(word[:, None] < word[None], ones(words)[:, :, None], 0)
-    start = (running(held) - held)[:, None] + jnp.sum(before, 1, dtype=jnp.int32)
-    rank = start[:, :, None] + ones(words[:, :, None] & (bit - 1)[None, None])
-    return jnp.where(lanes, rank, nowhere).reshape(-1)
-
-
-def _first_few(words: Array, held: Array, count: int) -> Array:
-    """Indices [_FEW] of the first bodies due, then `count`; `words` [R, W] hold `held` [R] bits."""
-    rank = jnp.arange(_FEW, dtype=jnp.int32)
     ends = running(held)
+
+    def few(k: Array, index: Array) -> Array:
+        some = _ranked(words, ends - held, ends, k * _FEW, count)
+        return lax.dynamic_update_slice(index, some, (k * _FEW,))
+
+    turns = lax.div(ends[-1] + _FEW - 1, jnp.int32(_FEW))
+    index = jnp.full(-(-(count + spare) // _FEW) * _FEW, count, jnp.int32)
+    return lax.fori_loop(0, turns, few, index)[: count + spare], ends[-1]
+
+
+def _ranked(words: Array, start: Array, ends: Array, first: Array, count: int) -> Array:
+    """Indices [_FEW] of the bodies due from the rank `first` on, then `count`.
+
+    words: [R, W] bits of the rows, of ranks from `start` [R] to before `ends` [R].
+    """
+    rank = first + jnp.arange(_FEW, dtype=jnp.int32)
     row = jnp.sum(ends[:, None] <= rank[None], 0, dtype=jnp.int32)
-    rest = rank - jnp.take(ends - held, row, mode="clip")
+    rest = rank - jnp.take(start, row, mode="clip")
     of_row = jnp.take(words, row, axis=0, mode="clip")
     word, lane = of_row[:, 0], jnp.zeros_like(rank)
     for k in range(1, words.shape[1]):

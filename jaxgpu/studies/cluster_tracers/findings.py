@@ -66,7 +66,8 @@ def summary(
 
 def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float]) -> list[Table]:
     """Radii and escapes, a row a kind of cluster."""
-    shown = lambda value: f"{value[0]:.3g}" + ("" if np.isnan(value[1]) else f" ± {value[1]:.1g}")
+    spread = lambda value: "" if np.isnan(value[1]) else f" ± {value[1]:.1g}"
+    shown = lambda value: "-" if np.isnan(value[0]) else f"{value[0]:.3g}" + spread(value)
     rows = lambda names: [[kind, *(shown(one[name]) for name in names)] for kind, one in by.items()]
     radii = ["heavy", "light", "swarm", "outer", "light slope", "swarm slope", "difference"]
     leaving = ["collapse", "depth", "gone", "before", "after"]
@@ -102,6 +103,7 @@ def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
     alone, densities = by["alone"], [name for name in by if name != "alone"]
     dense, loose = by[densities[0]], by[densities[-1]]
     plain = lambda value: f"{value[0]:.2g}" + ("" if np.isnan(value[1]) else f" ± {value[1]:.1g}")
+    late = lambda value: "no time left to tell" if np.isnan(value[0]) else plain(value)
     return [
         f"P1, no segregation: alone, half-mass radii change by factors of {plain(alone['heavy'])} "
         f"(heavy stars), {plain(alone['light'])} (light stars) and {plain(alone['swarm'])} "
@@ -113,7 +115,7 @@ def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
         f"{plain(dense['outer'])} at the highest density, {plain(loose['outer'])} at the lowest "
         f"and {plain(alone['outer'])} alone.",
         "P4, escape before and after collapse, per thousand and unit of time: "
-        + ", ".join(f"{plain(by[k]['before'])} and {plain(by[k]['after'])} ({k})" for k in by)
+        + ", ".join(f"{plain(by[k]['before'])} and {late(by[k]['after'])} ({k})" for k in by)
         + ".",
         f"P5, depth of collapse: cores shrink to {plain(dense['depth'])} (densest) and "
         f"{plain(loose['depth'])} (loosest) of their first radius; shares that escape are "
