@@ -1,7 +1,7 @@
 """A PPO for CartPole after PureJaxRL's, to race against: its sizes and rates, our writing.
 
 Lu et al. (2022), github.com/luchris429/purejaxrl, which is no package. As there: gymnax's CartPole,
-flax's layers in two towers of 64 tanh units, values clipped, truncated episodes taken for finished
+plain layers in two towers of 64 tanh units, values clipped, truncated episodes taken for finished
 ones, observations and rewards as they are, the learning rate falling to zero.
 """
 
@@ -9,29 +9,43 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
 from jaxgpu.rl.networks import Categorical
 
+SIZES = (64, 64)
 
-class Towers(nn.Module):
-    """Observations to a choice of two and values."""
 
-    @nn.compact
-    def __call__(self, x: Any) -> tuple[Categorical, Any]:
-        """Both from [..., 4]."""
-        return Categorical(self._tower(x, 2, 0.01)), self._tower(x, 1, 1.0)[..., 0]
+def towers(key: Any) -> list[list[tuple[Any, Any]]]:
+    """Weights of two towers, from four observations to a choice of two and to a value."""
 
-    def _tower(self, x: Any, outputs: int, scale: float) -> Any:
-        dense = lambda width, size: nn.Dense(
-            width, kernel_init=nn.initializers.orthogonal(size), precision="highest"
+    def layer(key: Any, shape: tuple[int, int], scale: float) -> tuple[Any, Any]:
+        return jax.nn.initializers.orthogonal(scale)(key, shape), jnp.zeros(shape[1])
+
+    def tower(key: Any, outputs: int, scale: float) -> list[tuple[Any, Any]]:
+        keys, widths = jax.random.split(key, 3), (4, *SIZES, outputs)
+        shapes = zip(keys, zip(widths, widths[1:]), (2**0.5, 2**0.5, scale))
+        return [layer(*one) for one in shapes]
+
+    choice_key, value_key = jax.random.split(key)
+    return [tower(choice_key, 2, 0.01), tower(value_key, 1, 1.0)]
+
+
+def applied(weights: Any, x: Any) -> tuple[Categorical, Any]:
+    """The choice and the value at observations [..., 4]."""
+
+    def through(tower: Any, x: Any) -> Any:
+        inner = (((x.ndim - 1,), (0,)), ((), ()))
+        dense = lambda x, layer: (
+            jax.lax.dot_general(x, layer[0], inner, precision="highest") + layer[1]
         )
-        for _ in range(2):
-            x = nn.tanh(dense(64, 2**0.5)(x))
-        return dense(outputs, scale)(x)
+        for layer in tower[:-1]:
+            x = jnp.tanh(dense(x, layer))
+        return dense(x, tower[-1])
+
+    return Categorical(through(weights[0], x)), through(weights[1], x)[..., 0]
 
 
 @dataclass(frozen=True)
@@ -48,19 +62,18 @@ class Rival:
     def learn(self, key: Any) -> dict[str, Any]:
         """Reports of all updates: returns of the episodes that ended, and their number."""
         env, params = import_module("gymnax").make("CartPole-v1")
-        network = Towers()
         falls = optax.linear_schedule(self.rate, 0.0, self.updates * self.epochs * self.parts)
         adam = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(falls, eps=1e-5))
         start = jax.random.split(key, self.copies)
         x, state = jax.vmap(env.reset, (0, None))(start, params)
-        weights = network.init(key, x[0])
+        weights = towers(key)
         zero = jnp.zeros(self.copies)
         carry = (weights, adam.init(weights), x, state, zero)
 
         def move(carry: Any, key: Any) -> tuple[Any, Any]:
             weights, x, state, total = carry
             act_key, step_key = jax.random.split(key)
-            choice, value = network.apply(weights, x)
+            choice, value = applied(weights, x)
             action = choice.sample(act_key)
             each = jax.random.split(step_key, self.copies)
             out = jax.vmap(env.step, (0, 0, 0, None))(each, state, action, params)
@@ -74,10 +87,10 @@ class Rival:
             roll_key, learn_key = jax.random.split(key)
             keys = jax.random.split(roll_key, self.horizon)
             (_, *world), rows = jax.lax.scan(move, (weights, *world), keys)
-            batch = self._batch(rows, network.apply(weights, world[0])[1])
+            batch = self._batch(rows, applied(weights, world[0])[1])
             done = (weights, memory)
             for pass_key in jax.random.split(learn_key, self.epochs):
-                done = self._pass(network, adam, done, batch, pass_key)
+                done = self._pass(adam, done, batch, pass_key)
             over, total = rows[5], rows[6]
             ended = jnp.sum(over)
             mean = jnp.sum(jnp.where(over, total, 0.0)) / jnp.maximum(ended, 1)
@@ -101,10 +114,10 @@ class Rival:
         batch = (x, action, likely, value, gain, gain + value)
         return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), batch)
 
-    def _pass(self, network: Any, adam: Any, done: Any, batch: Any, key: Any) -> Any:
+    def _pass(self, adam: Any, done: Any, batch: Any, key: Any) -> Any:
         def loss(weights: Any, part: Any) -> Any:
             x, action, likely, old, gain, target = part
-            choice, value = network.apply(weights, x)
+            choice, value = applied(weights, x)
             gain = (gain - jnp.mean(gain)) / (jnp.std(gain) + 1e-8)
             ratio = jnp.exp(choice.log_prob(action) - likely)
             climb = jnp.minimum(ratio * gain, jnp.clip(ratio, 0.8, 1.2) * gain)
