@@ -84,8 +84,10 @@ ROWS = (
         published="-172 at 100k, zoo PPO with gSDE",
     ),
     Row(
-        *("pendulum", rl.SAC(3e-3, 0.98, 0.01, copies=8, horizon=2, gradients=8), 20_000, 200),
-        *(-165, "-157 at 20k, zoo SAC"),
+        "pendulum",
+        rl.SAC(3e-3, 0.98, 0.01, wander=1000.0, copies=8, horizon=2, gradients=8),
+        *(20_000, 200, -165),
+        published="-157 at 20k, zoo SAC",
     ),
     Row(
         "pendulum",
