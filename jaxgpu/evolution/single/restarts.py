@@ -4,10 +4,12 @@ Auger & Hansen (2005), doi:10.1109/CEC.2005.1554902, and Hansen (2009),
 doi:10.1145/1570256.1570333. `ask` always gives one batch, the smallest population; a generation of
 a larger one is gathered over several batches, so that no candidate is evaluated in vain.
 
-Departures: populations are whole multiples of the batch; a full set of doublings is followed by
-runs of the largest population; medians stagnate over 120 + 30 D / N generations, not over a fifth
-of the run where that is more; the mean counts as stuck when three deviations leave it as it is, not
-0.1 or 0.2, which in float32 would end runs on ill-conditioned functions before their last digits.
+Departures: a later run also ends when the best value of all lies further below it than it came
+down over the generations that are looked back; populations are whole multiples of the batch; a full
+set of doublings is followed by runs of the largest population; medians stagnate over 120 + 30 D / N
+generations, not over a fifth of the run where that is more; the mean counts as stuck when three
+deviations leave it as it is, not 0.1 or 0.2, which in float32 would end runs on ill-conditioned
+functions before their last digits.
 """
 
 from dataclasses import replace
@@ -137,7 +139,8 @@ def _generation(state: State) -> State:
     weight = utilities(state.f, state.violation, learn.weights)
     positive = utilities(state.f, state.violation, jnp.maximum(learn.weights, 0))
     shape = update(state.shape, state.box, learn, state.x, weight, positive)
-    values = jnp.stack([jnp.nanmin(state.f), jnp.nanmedian(state.f)])
+    f = jnp.where(state.violation[:, None] > 0, jnp.nan, state.f)  # of feasible candidates
+    values = jnp.stack([jnp.nanmin(f), jnp.nanmedian(f)])
     return replace(
         state,
         shape=shape,
@@ -156,7 +159,10 @@ def _over(spec: Restarts, state: State) -> Array:
     back = 10 + 30 * d // run.population
     best = state.recent[0]
     recent = jnp.where(jnp.arange(best.shape[0]) < back, best, best[0])
-    flat = jnp.max(recent) - jnp.min(recent) <= spec.tolerance
+    gain = jnp.max(recent) - jnp.min(recent)
+    flat = gain <= spec.tolerance
+    # a steady run gains less from here on than it has of late: that leaves it above an earlier one
+    hopeless = (run.runs > 0) & (jnp.min(recent) - state.best.f > gain)
     first = run.sigma * width(state.box)
     small = jnp.all(
         jnp.maximum(spread, s.sigma * width(state.box) * jnp.abs(s.path)) < 1e-12 * first
@@ -170,7 +176,7 @@ def _over(spec: Restarts, state: State) -> Array:
     wild = s.sigma * most > 1e4 * run.sigma
     limit = 100 + 50 * (d + 3) ** 2 / jnp.sqrt(run.population.astype(s.mean.dtype))
     old = s.generation.astype(s.mean.dtype) > limit
-    over = (flat & (s.generation >= back)) | small | singular | stuck | wild | old
+    over = ((flat | hopeless) & (s.generation >= back)) | small | singular | stuck | wild | old
     return over | _stagnates(state) | (run.used >= run.allowed)
 
 

@@ -67,6 +67,36 @@ def test_a_run_stagnates_when_neither_best_nor_median_falls():
     assert 0 < sum(verdicts) < len(verdicts)
 
 
+def test_a_later_run_ends_when_it_cannot_reach_the_best():
+    problem, spec = Problem(box(-1.0, 1.0, 4), lambda x: x[:1]), single.Restarts(6, 2)
+    state = protocol.init(spec, jax.random.key(0), problem)
+    over, back = jax.jit(lambda state: restarts._over(spec, state)), 10 + 30 * 4 // 6
+    # newest first; tends to 3
+    halves = jnp.float32(3 + 2.0 ** np.minimum(np.arange(140), 99) * np.ones((2, 1)))
+
+    def ends(best, runs=1, generation=back, newest=4.0, recent=halves):
+        shape = replace(state.shape, generation=jnp.int32(generation))
+        run = replace(state.schedule, runs=jnp.int32(runs))
+        recent = recent.at[:, 0].set(newest)
+        best = replace(state.best, f=jnp.float32(best), violation=jnp.float32(0))
+        return bool(over(replace(state, shape=shape, schedule=run, recent=recent, best=best)))
+
+    gain = 2.0 ** (back - 1) - 1
+    assert ends(4 - 1.01 * gain) and not ends(4 - 0.99 * gain)
+    assert not ends(-2 * gain, runs=0) and not ends(-2 * gain, generation=back - 1)
+    assert not ends(-2 * gain, newest=jnp.nan)  # no feasible candidate
+
+
+def test_values_of_infeasible_candidates_end_no_run():
+    problem = Problem(box(-1.0, 1.0, 4), lambda x: (x[:1], x[0]))
+    spec = single.Restarts(6, 0)
+    state = protocol.init(spec, jax.random.key(0), problem)
+    x = protocol.ask(spec, state, jax.random.key(1))
+    f, violation = -jnp.arange(6.0)[:, None], jnp.float32([0, 0, 0, 1, 1, 1])
+    state = protocol.tell(spec, state, x, f, violation)
+    np.testing.assert_array_equal(state.recent[:, 0], [-2, -1])
+
+
 @pytest.mark.slow
 def test_restarts_reach_the_last_digits_of_an_ellipsoid_in_float32():
     # with the rule of 0.2 deviations for a stuck mean the runs end at some 1e-7
