@@ -21,11 +21,12 @@ from jax.ad_checkpoint import checkpoint_name
 
 from jaxgpu.physics.continuum import collide, sources
 from jaxgpu.physics.continuum.grid import Grid, inverse
-from jaxgpu.physics.continuum.scene import Particles, Scene, State
+from jaxgpu.physics.continuum.scene import Body, Particles, Scene, State
 from jaxgpu.physics.continuum.sparse import over_mass
 from jaxgpu.physics.continuum.stencil import ROW, base
 from jaxgpu.physics.continuum.tensor import Vec
 from jaxgpu.physics.continuum.transfer import moments, spread
+from jaxgpu.physics.continuum.volume import excess
 
 FIELD = "continuum momentum and mass"  # names the grid in a rematerialisation policy
 
@@ -46,15 +47,15 @@ def step(scene: Scene, state: State) -> State:
         _send(body.material, particles, grid, scene.dt)
         for body, particles in zip(scene.bodies, state.bodies)
     ]
-    field = sum(
-        (spread(x, q, grid.shape) for x, q, _ in sent[1:]), spread(*sent[0][:2], grid.shape)
-    )
+    fields = [spread(x, q, grid.shape) for x, q, _ in sent]
     # named, so that a rollout may keep it: with it, the reverse pass repeats no transfer
-    field = checkpoint_name(grid.joined(field), FIELD)
+    field = checkpoint_name(grid.joined(sum(fields[1:], fields[0])), FIELD)
     v, tools = _on_grid(scene, state.tools, field)
+    if any(_held(body) for body in scene.bodies):
+        v = v.at[:, len(grid.cells)].set(excess(_at_rest(scene, fields, field), grid))
     bodies = tuple(
-        _receive(x, v, matter, particles, grid, scene.dt)
-        for (x, _, matter), particles in zip(sent, state.bodies)
+        _receive(x, v, matter, particles, grid, scene.dt, body)
+        for (x, _, matter), particles, body in zip(sent, state.bodies, scene.bodies)
     )
     t = state.t + scene.dt
     bodies, flows = sources.flow(scene, bodies, tools, state.flows, (state.t, t))
@@ -76,6 +77,20 @@ def _send(material: Any, particles: Particles, grid: Grid, dt):
         return x, [*q0, p.m, *(a[i][j] for j in range(d) for i in range(d))], matter
 
     return lax.map(jax.checkpoint(one), particles)
+
+
+def _held(body: Body) -> bool:
+    """Whether the material holds its volume to that of the grid."""
+    return getattr(body.material, "held", None) is not None
+
+
+def _at_rest(scene: Scene, fields: list[Array], field: Array) -> Array:
+    """Volume at rest of the matter that was spread on each node, [nodes]."""
+    d = len(scene.grid.cells)
+    if len(fields) == 1:
+        return field[:, d] / scene.bodies[0].density
+    parts = [f[:, d : d + 1] / body.density for f, body in zip(fields, scene.bodies)]
+    return checkpoint_name(scene.grid.joined(sum(parts[1:], parts[0])), FIELD)[:, 0]
 
 
 def _on_grid(scene: Scene, tools, field: Array):
@@ -103,10 +118,15 @@ def _on_grid(scene: Scene, tools, field: Array):
     return grid.bounded(v, field[:, d]), moved
 
 
-def _receive(x: Vec, v: Array, matter: Any, particles: Particles, grid: Grid, dt) -> Particles:
+def _receive(
+    x: Vec, v: Array, matter: Any, particles: Particles, grid: Grid, dt, body: Body
+) -> Particles:
     """Particles with velocity, its gradient and position taken from the grid."""
     d = len(x)
-    gathered = moments(x, v, grid.shape)
+    gathered = moments(x, v, grid.shape, d + _held(body))
+    if _held(body):
+        sound = body.material.speed(body.density) * dt / grid.dx
+        matter = body.material.hold(matter, gathered[0].pop(), sound)
 
     def one(args):
         x, m, mass, position = args

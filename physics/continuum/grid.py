@@ -82,6 +82,17 @@ class Grid:
                 field = jnp.moveaxis(_joined(jnp.moveaxis(field, axis, 0)), 0, axis)
         return field.reshape(-1, field.shape[-1])
 
+    def folded(self, m: Array) -> Array:
+        """What was spread on nodes [nodes], with what lies beyond faces mirrored back into the box.
+
+        Nodes beyond a face become the mirror image of those within.
+        """
+        m = m.reshape(self.shape)
+        for axis, face in enumerate(self.faces):
+            if face != "periodic":
+                m = _folded(_folded(m, axis, 1), axis, -1)
+        return m.ravel()
+
     def bounded(self, v: Array, m: Array) -> Array:
         """Node velocities after the faces have acted: [nodes, 4], m/s; mass [nodes], kg.
 
@@ -139,6 +150,15 @@ def _mirrored(v: Array, m: Array, into: int) -> Array:
     else:
         first, beyond, face, far = pair, -pair, jnp.zeros_like(pair), jnp.zeros_like(v[:out])
     return jnp.concatenate([far, jnp.stack([beyond, face, first])])
+
+
+def _folded(m: Array, axis: int, side: int) -> Array:
+    """Mass after one face, the lower (side 1) or upper (-1) one of an axis."""
+    n = 2 * PAD + 1
+    start = 0 if side == 1 else m.shape[axis] - n
+    near = lax.slice_in_dim(m, start, start + n, axis=axis)
+    near = lax.optimization_barrier(near + jnp.flip(near, axis))  # its middle is the face; `_faced`
+    return lax.dynamic_update_slice_in_dim(m, near, start, axis)
 
 
 def _joined(field: Array) -> Array:

@@ -50,6 +50,7 @@ def prepare(scene: Scene) -> Scene:
         _check(f"prepare: bodies[{i}]", body, scene.grid)
     for i, tool in enumerate(scene.colliders):
         _check_tool(f"prepare: colliders[{i}]", tool)
+    _check_held(scene)
     jets = _check_sources(scene)
     fall = np.linalg.norm(np.asarray(scene.gravity or (0.0,), float)) * max(scene.grid.cells)
     fastest = np.sqrt(2 * fall * scene.grid.dx) + jets
@@ -67,6 +68,16 @@ def prepare(scene: Scene) -> Scene:
         )
     _check_intervals(scene)
     return scene
+
+
+def _check_held(scene: Scene) -> None:
+    held = any(getattr(body.material, "held", None) is not None for body in scene.bodies)
+    for i, body in enumerate(scene.bodies):
+        if held and np.ndim(body.density):
+            raise ValueError(
+                f"prepare: bodies[{i}].density has shape {list(np.shape(body.density))}; beside a "
+                f"liquid that is held it must be one number"
+            )
 
 
 def _check_sources(scene: Scene) -> float:
@@ -167,7 +178,7 @@ def _ranges(name: str, material: Any) -> None:
     poisson = np.asarray(getattr(material, "poisson", 0.0))
     if not np.all((poisson > -1) & (poisson < 0.5)):
         raise ValueError(f"{name}.material.poisson={poisson:g}; it must lie in (-1, 0.5)")
-    for field in ("viscosity", "yield_stress", "consistency", "tension", "friction_angle"):
+    for field in ("viscosity", "yield_stress", "consistency", "tension", "friction_angle", "held"):
         value = getattr(material, field, 0.0)
-        if not callable(value) and np.any(np.asarray(value) < 0):
+        if value is not None and not callable(value) and np.any(np.asarray(value) < 0):
             raise ValueError(f"{name}.material.{field}={value:g}; it must not be negative")

@@ -52,19 +52,22 @@ def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Ar
     return _spread.bind(*x, *q, layout=layout)
 
 
-def moments(x: Sequence[Array], grid: Array, shape: tuple[int, ...]) -> list[list[Array]]:
+def moments(
+    x: Sequence[Array], grid: Array, shape: tuple[int, ...], columns: int = 0
+) -> list[list[Array]]:
     """Moments M_0, M_1, ..., M_D of the first D columns of a grid field at the particles.
 
     Args:
         x: D arrays [C, P], as in `spread`.
         grid: [nodes, 4].
         shape: number of nodes along each axis.
+        columns: of which M_0 is taken, D or D + 1.
     Returns:
         D + 1 lists of D arrays [C, P]: M_0, then the first moments along each axis.
     Differentiable in x and grid, any mode and order.
     """
     d = len(shape)
-    layout = Layout(1, tuple(shape), (d, d), (0,) * d)
+    layout = Layout(1, tuple(shape), (columns or d, d), (0,) * d)
     return layout.split(_moments.bind(*x, grid, layout=layout))
 
 

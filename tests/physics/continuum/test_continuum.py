@@ -168,7 +168,10 @@ def test_does_not_depend_on_where_how_fast_and_in_which_unit(x64, material):
 SAND = pytest.param(MATERIALS[5], marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("material", [MATERIALS[0], SAND], ids=["liquid", "sand"])
+HELD = Liquid(2e4, 0.3, held=0.1)
+
+
+@pytest.mark.parametrize("material", [MATERIALS[0], HELD, SAND], ids=["liquid", "held", "sand"])
 def test_step_conforms(material):
     run = with_flow(scene(material), [[0.9, 1.2], [-0.4, -1.0]])
     check_state(lambda s: step(run, s), forward(run, init(run), 3), rtol=3e-5)
@@ -201,8 +204,9 @@ def test_empty_slots_change_nothing():
     assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(b))
 
 
-def test_two_halves_are_one_whole():
-    run = scene(Liquid(2e4, 0.3), v=(0.5, 0.2))
+@pytest.mark.parametrize("held", [None, 0.1])
+def test_two_halves_are_one_whole(held):
+    run = scene(Liquid(2e4, 0.3, held=held), v=(0.5, 0.2))
     body = run.bodies[0]
     left = np.asarray(body.x)[:, 0] < 0.5
     halves = tuple(dataclasses.replace(body, x=body.x[keep]) for keep in (left, ~left))

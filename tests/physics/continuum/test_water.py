@@ -24,12 +24,14 @@ from jaxgpu.physics.continuum import (
 G = 9.81
 
 
+@pytest.mark.parametrize("held", [None, 0.01])
 @pytest.mark.parametrize("axis, sign", [(1, -1), (0, 1)], ids=["on the floor", "on a side"])
-def test_water_at_rest_stays_and_bears_its_weight(axis, sign):
+def test_water_at_rest_stays_and_bears_its_weight(axis, sign, held):
     h, dx, bulk = 0.5, 1 / 16, 1000 * 100 * G * 0.5
     x = lattice((0.0, 0.0), (h, h), dx / 2)
+    water = Liquid(bulk, held=held)
     gravity = tuple(sign * G if d == axis else 0.0 for d in range(2))
-    scene = prepare(Scene((Body(x, Liquid(bulk), (dx / 2) ** 2),), Grid(dx, (8, 8)), gravity))
+    scene = prepare(Scene((Body(x, water, (dx / 2) ** 2),), Grid(dx, (8, 8)), gravity))
     depth = lambda x: h - x[axis] if sign < 0 else x[axis]
     start = init(scene)
     body = start.bodies[0]
@@ -45,15 +47,16 @@ def test_water_at_rest_stays_and_bears_its_weight(axis, sign):
     assert moved.max() < 1e-3 * dx
 
 
+@pytest.mark.parametrize("held", [None, 0.01])
 @pytest.mark.parametrize(
     "above", [0.3, *(pytest.param(a, marks=pytest.mark.slow) for a in (0.0, 0.5, 0.7))]
 )
-def test_water_at_rest_on_a_plane_anywhere_between_nodes(above):
+def test_water_at_rest_on_a_plane_anywhere_between_nodes(above, held):
     dx, h, bulk = 1 / 16, 0.5, 1000 * 100 * G * 0.5
     floor = (2 + above) * dx
     x = lattice((0.0, floor), (0.25, floor + h), dx / 2)
     plane = Collider(sdf.HalfSpace((0.0, 1.0)), x=jnp.array([0.0, floor]))
-    body = Body(x, Liquid(bulk), (dx / 2) ** 2)
+    body = Body(x, Liquid(bulk, held=held), (dx / 2) ** 2)
     scene = prepare(Scene((body,), Grid(dx, (4, 16)), (0.0, -G), (plane,)))
     start = init(scene)
     at_rest = (1 + 7 * 1000 * G * (h + floor - start.bodies[0].x[1]) / bulk) ** (-1 / 7)
