@@ -24,9 +24,9 @@ def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
         title="Massless bodies in star clusters",
         lead=(
             f"{options.stars} stars and {options.tracers} massless bodies, three densities, alone "
-            f"and in the tide, {options.seeds} of each: while the heavy stars sink to "
-            f"{alone['heavy'][0]:.2f} of their half-mass radius, the massless bodies go to "
-            f"{alone['swarm'][0]:.2f} of theirs."
+            f"and in the tide, {options.seeds} of each: alone, the radius that holds half of the "
+            f"heavy stars goes to {alone['heavy'][0]:.2f} of what it was, that of the light stars "
+            f"to {alone['light'][0]:.2f}, that of the massless bodies to {alone['swarm'][0]:.2f}."
         ),
         figures=figures(options, history, times, of, scale),
         tables=tables(by, scale),
