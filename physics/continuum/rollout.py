@@ -65,7 +65,8 @@ def simulate(
     scene = replace(scene, dt=dt)
 
     def frame(state: State) -> State:
-        return lax.fori_loop(0, substeps, lambda _, s: engine.step(scene, s), state)
+        one = lambda i, state: engine.step(scene, state, engine.due(i, substeps))
+        return lax.fori_loop(0, substeps, one, state)
 
     done = run(
         frame,
@@ -152,11 +153,12 @@ def rollout(
     if checkpoint == "auto":
         checkpoint = levels(scene, state, frames, substeps, budget)
     outer, within = checkpoint
+    held = engine.due(jnp.arange(substeps, dtype=jnp.int32), substeps)
 
     def frame(state: State, control: Any) -> tuple[State, Any]:
         driven, state = drive(scene, state, control)
-        one = lambda state, _: (engine.step(driven, state), None)
-        state, _ = _nested(one, state, None, substeps, within, keep_grid=True)
+        one = lambda state, held: (engine.step(driven, state, held), None)
+        state, _ = _nested(one, state, held, substeps, within, keep_grid=True)
         return state, measure(state)
 
     return _nested(frame, state, controls, frames, outer, keep_grid=False)

@@ -76,6 +76,29 @@ def test_liquid_poured_from_a_glass_keeps_its_volume():
     assert abs(poured(0.01) - 1) < 0.01
 
 
+def poured_in_space(held):
+    """Depth of what a turning glass of 11 x 12.5 cells poured, over what it should be."""
+    dx, cells = 0.006, (16, 34, 12)
+    radius, half, middle = 5.5 * dx, 6.25 * dx, (8 * dx, 24 * dx, 6 * dx)
+    outer = sdf.Moved(sdf.Cylinder(half + 1.5 * dx, radius + 3 * dx), (0.0, -1.5 * dx, 0.0))
+    inner = sdf.Moved(sdf.Cylinder(half + 3 * dx, radius), (0.0, 3 * dx, 0.0))
+    glass = sdf.Intersection((outer, sdf.Outside(inner)))
+    round_ = sdf.Moved(sdf.Cylinder(1.0, radius), (middle[0], 0.0, middle[2]))
+    lower = middle[0] - radius, middle[1] - half, middle[2] - radius
+    upper = tuple(a + b for a, b in zip(lower, (2 * radius, 10.5 * dx, 2 * radius)))
+    x = lattice(lower, upper, dx / 2, round_)
+    body = Body(x, Liquid(1000 * 8.0**2, 0.5, exponent=1.0, held=held), (dx / 2) ** 3)
+    tool = Collider(glass, middle, spin=(0.0, 0.0, -3.0))
+    scene = Scene((body,), Grid(dx, cells), (0.0, -G, 0.0), (tool,))
+    return depth(scene, 8.0) / (len(x) / 8 * dx / (16 * 12))
+
+
+@pytest.mark.slow
+def test_liquid_poured_in_space_keeps_its_volume():
+    assert abs(poured_in_space(None) - 1) > 0.03
+    assert abs(poured_in_space(0.01) - 1) < 0.01
+
+
 def test_a_plane_that_cuts_a_spline_asks_for_nothing():
     share = BSpline.basis_element([-1.5, -0.5, 0.5, 1.5]).antiderivative()
     below = lambda s: share(np.clip(s, -1.5, 1.5))  # of a spline whose node is s within
