@@ -29,6 +29,7 @@ class Cluster:
     """A cluster on its way."""
 
     bodies: hermite.State
+    stars: Array  # [6, N] positions over velocities of all stars, those in pairs too
     stars_gone: escape.Escapes  # of the stars [N]
     gone: escape.Escapes  # of the massless bodies [M]
     time: Array  # [] since the beginning
@@ -51,8 +52,7 @@ class Evolution:
     @property
     def stars(self) -> np.ndarray:
         """Positions over velocities [6, N] of all stars, those in pairs too."""
-        with jax.enable_x64(True):
-            return np.asarray(jax.jit(hermite.points)(self.spec, self.state))
+        return np.asarray(self.cluster.stars)
 
     @property
     def swarm(self) -> np.ndarray:
@@ -119,8 +119,7 @@ def evolve(
     start = jax.jit(begin)(spec, jnp.asarray(stars), jnp.asarray(tracers))
 
     def measure(cluster: Cluster) -> dict[str, Array]:
-        x = hermite.points(spec, cluster.bodies)
-        kinetic, potential = diagnostics.energy(x, spec.m, softening)
+        kinetic, potential = diagnostics.energy(cluster.stars, spec.m, softening)
         pairs = jnp.sum(cluster.bodies.slots.first < m.shape[0], dtype=jnp.int32)
         gone = jnp.sum(cluster.gone.gone, dtype=jnp.int32)
         return {"kinetic": kinetic, "potential": potential, "pairs": pairs, "gone": gone}
@@ -140,7 +139,7 @@ def begin(
     """A cluster of stars [6, N] and massless bodies [6, M], from which nobody has escaped yet."""
     nobody = escape.nobody(stars.shape[1], stars), escape.nobody(tracers.shape[1], stars)
     bodies = hermite.init(spec, stars, tracers, origin)
-    return Cluster(bodies, *nobody, jnp.zeros((), stars.dtype))
+    return Cluster(bodies, stars, *nobody, jnp.zeros((), stars.dtype))
 
 
 def step(spec: blocks.Hermite, cluster: Cluster, edge: Array | float) -> Cluster:
@@ -167,7 +166,7 @@ def step(spec: blocks.Hermite, cluster: Cluster, edge: Array | float) -> Cluster
 
     gone = noted(cluster.gone, bodies.tracers.x)
     bodies = replace(bodies, tracers=escape.halted(bodies.tracers, gone.gone))
-    return Cluster(bodies, noted(cluster.stars_gone, points), gone, time)
+    return Cluster(bodies, points, noted(cluster.stars_gone, points), gone, time)
 
 
 def _pairing(stars: np.ndarray, m: np.ndarray, softening: float) -> blocks.Pairing:

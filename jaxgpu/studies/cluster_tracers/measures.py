@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.nbody import blocks, cluster, diagnostics, hermite
+from jaxgpu.physics.nbody import blocks, cluster, diagnostics
 
 FRACTIONS = (0.1, 0.5, 0.9)
 HEAVY = 20  # one star in so many counts as heavy
@@ -12,7 +12,7 @@ HEAVY = 20  # one star in so many counts as heavy
 
 def measured(spec: blocks.Hermite, now: cluster.Cluster) -> dict[str, Array]:
     """Radii [F] of heavy stars, light stars and massless bodies about the core, and its radius."""
-    x = hermite.points(spec, now.bodies)
+    x = now.stars
     m = spec.m
     centre, core = diagnostics.core(x, m)
     fractions = jnp.asarray(FRACTIONS)

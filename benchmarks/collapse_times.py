@@ -1,0 +1,109 @@
+"""When the cores of star clusters collapse: equal stars, and the sooner the heavier the heaviest.
+
+    python -m benchmarks.collapse_times                           256 equal stars, minutes
+    python -m benchmarks.collapse_times --stars 512 --heaviest 8  stars of Kroupa's function
+
+Two moments of each cluster: of its smallest core (Casertano & Hut, running median of five eighths),
+and of the first pair of 100 kT, which is clear also where a core is that of a few heavy stars
+(Fujii & Portegies Zwart 2014, doi:10.1093/mnras/stu015). No softening; see docs/nbody.md.
+"""
+
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from jax import Array, lax
+
+from jaxgpu.physics.nbody import blocks, cluster, diagnostics, masses, models
+from jaxgpu.precision import reassociation
+from jaxgpu.studies.cluster_tracers.measures import smooth
+
+type Advance = Callable[[blocks.Hermite, cluster.Cluster], tuple[cluster.Cluster, dict[str, Array]]]
+
+_HARD = 100.0  # kT of the first moment; 3 N kT / 2 is the kinetic energy, a quarter
+_FAR = 20.0  # beyond it stars have escaped
+
+
+def main(
+    stars: int = 256,
+    seeds: int = 8,
+    heaviest: float | None = None,
+    eta: float = 0.01,
+    latest: int = 250,
+) -> None:
+    """Evolve Plummer models until a tenth after the first hard pair, or twice that with masses.
+
+    Stars are equal, or have the quantiles of Kroupa's function from 0.08 to `heaviest` solar
+    masses, in random order. None is followed beyond the time `latest`.
+    """
+    print(" seed  m_max/<m>  smallest core at  hard pair at  |dE/E|  CPU s")
+    times, advance = [], jax.jit(unit, compiler_options=reassociation())
+    with jax.enable_x64(True):
+        for seed in range(seeds):
+            start = time.process_time()
+            spec, now = begun(stars, seed, heaviest, eta)
+            found, error = followed(advance, spec, now, latest, 2.0 if heaviest else 1.1)
+            ratio, spent = float(spec.m.max() * stars), time.process_time() - start
+            line = f"{seed:5} {ratio:11.1f} {found[0]:17.2f} {found[1]:13.2f}"
+            print(f"{line} {error:7.0e} {spent:6.0f}", flush=True)
+            times.append(found)
+    sem = np.std(times, 0, ddof=1) / np.sqrt(seeds)
+    for name, mean, err in zip(("smallest core", "hard pair"), np.mean(times, 0), sem, strict=True):
+        print(f"{name}: {mean:.1f} +- {err:.1f}")
+
+
+def begun(
+    stars: int, seed: int, heaviest: float | None, eta: float
+) -> tuple[blocks.Hermite, cluster.Cluster]:
+    """How stars are integrated, and the cluster that they are; of the masses see `main`."""
+    by_place, by_mass = jax.random.split(jax.random.key(seed))
+    x, m = models.plummer(by_place, stars), jnp.full(stars, 1 / stars)
+    if heaviest:
+        share = (jax.random.permutation(by_mass, stars) + 0.5) / stars
+        solar = masses.quantile(masses.kroupa(0.08, heaviest), share)
+        m = solar / solar.sum()
+        x = models.virial(x, m)
+    pairing = blocks.Pairing(close=1 / stars, slots=min(stars // 2, 64))
+    spec = blocks.Hermite(m, eta, pairing=pairing)
+    return spec, jax.jit(cluster.begin)(spec, x, jnp.zeros((6, 0)))
+
+
+def unit(spec: blocks.Hermite, now: cluster.Cluster) -> tuple[cluster.Cluster, dict[str, Array]]:
+    """The cluster a unit of time later, and its core and pairs [8] after each eighth of it."""
+
+    def eighth(now: cluster.Cluster, _: None) -> tuple[cluster.Cluster, dict[str, Array]]:
+        now = cluster.step(spec, now, _FAR)
+        energy = jnp.sum(jnp.stack(diagnostics.energy(now.stars, spec.m)))
+        pair = -jnp.min(diagnostics.bound_pairs(now.stars, spec.m).energy)
+        core = diagnostics.core(now.stars, spec.m)[1]
+        return now, {"core": core, "pair": 6 * spec.m.shape[0] * pair, "energy": energy}
+
+    return lax.scan(eighth, now, None, length=8)
+
+
+def followed(
+    advance: Advance, spec: blocks.Hermite, now: cluster.Cluster, latest: int, share: float
+) -> tuple[tuple[float, float], float]:
+    """The two moments of a cluster, and the largest relative error of its energy.
+
+    It is followed until `share` times the second, infinite if that does not come by `latest`.
+    """
+    rows: list[dict[str, np.ndarray]] = []
+    hard, end = np.inf, latest
+    while len(rows) < end:
+        now, row = advance(spec, now)
+        rows.append(jax.tree.map(np.asarray, row))
+        if hard == np.inf and (row["pair"] > _HARD).any():
+            hard = len(rows) - 1 + (np.argmax(row["pair"] > _HARD) + 1) / 8
+            end = min(latest, int(np.ceil(share * hard)))
+    cluster.complain(spec, now.bodies)
+    core, energy = (np.concatenate([row[name] for row in rows]) for name in ("core", "energy"))
+    smallest = (np.argmin(smooth(core[:, None])[:, 0]) + 1) / 8
+    return (smallest, hard), abs(energy / energy[0] - 1).max()
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
