@@ -7,15 +7,34 @@ ones, observations and rewards as they are, the learning rate falling to zero.
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from jaxgpu.rl.networks import Categorical
-
 SIZES = (64, 64)
+
+
+class Choice(NamedTuple):
+    """Among two, as distrax writes it."""
+
+    logits: Any  # [..., 2]
+
+    def sample(self, key: Any) -> Any:
+        """Random actions."""
+        return jax.random.categorical(key, self.logits)
+
+    def log_prob(self, action: Any) -> Any:
+        """Logarithm of the probability, [...]."""
+        all = jax.nn.log_softmax(self.logits)
+        taken = jax.nn.one_hot(action, all.shape[-1], dtype=bool)
+        return jnp.sum(jnp.where(taken, all, 0.0), -1)
+
+    def entropy(self) -> Any:
+        """In nats, [...]."""
+        all = jax.nn.log_softmax(self.logits)
+        return -jnp.sum(jnp.exp(all) * all, -1)
 
 
 def towers(key: Any) -> list[list[tuple[Any, Any]]]:
@@ -33,7 +52,7 @@ def towers(key: Any) -> list[list[tuple[Any, Any]]]:
     return [tower(choice_key, 2, 0.01), tower(value_key, 1, 1.0)]
 
 
-def applied(weights: Any, x: Any) -> tuple[Categorical, Any]:
+def applied(weights: Any, x: Any) -> tuple[Choice, Any]:
     """The choice and the value at observations [..., 4]."""
 
     def through(tower: Any, x: Any) -> Any:
@@ -45,7 +64,7 @@ def applied(weights: Any, x: Any) -> tuple[Categorical, Any]:
             x = jnp.tanh(dense(x, layer))
         return dense(x, tower[-1])
 
-    return Categorical(through(weights[0], x)), through(weights[1], x)[..., 0]
+    return Choice(through(weights[0], x)), through(weights[1], x)[..., 0]
 
 
 @dataclass(frozen=True)
