@@ -9,6 +9,7 @@ import pytest
 from rl_probe import Probe
 
 from jaxgpu import rl
+from jaxgpu.rl import ppo
 from jaxgpu.rl.networks import ActorCritic, Normal
 
 CARTPOLE = rl.PPO(
@@ -76,6 +77,43 @@ def test_a_truncated_episode_keeps_its_worth():
     network = ActorCritic(env.action_space, (16,))
     value = network.apply(state.params, jnp.zeros(1), method=ActorCritic.value)
     np.testing.assert_allclose(value, 10, rtol=0.05)
+
+
+def test_values_ahead_are_of_what_was_seen_next_or_last_before_a_truncation():
+    """Multiples of the observations; the first copy is cut twice, the last ended."""
+    seen = -1 - jnp.arange(12.0).reshape(4, 3)
+    cut = jnp.zeros((4, 3), bool).at[jnp.array([0, 2, 3]), jnp.array([0, 0, 1])].set(True)
+    ended = jnp.zeros((4, 3), bool).at[1, 2].set(True)
+    later = jnp.where(cut | ended, 99.0, 3 * seen)
+    got = ppo.ahead(jnp.multiply, jnp.float32(3), later, seen, cut)
+    np.testing.assert_array_equal(got, jnp.where(ended, 99.0, 3 * seen))
+    total = lambda k, x: jnp.sum(ppo.ahead(jnp.multiply, k, later, x, cut))
+    for slopes in (jax.grad, jax.jacfwd):
+        one, other = jax.vmap(slopes(total, (0, 1)), (0, None))(jnp.array([3.0, 4.0]), seen)
+        np.testing.assert_allclose(one, [seen.sum()] * 2, rtol=1e-6)
+        np.testing.assert_array_equal(other, jnp.stack([0 * seen + 3, 0 * seen + 4]))
+
+
+@pytest.mark.slow
+def test_slopes_of_a_training_are_those_of_the_plain_formula(monkeypatch):
+    """Of a value by learning rate and discount, in reverse, for three seeds at once."""
+    env = rl.make("cartpole", horizon=11)  # which cuts most episodes; some fall before
+
+    def slopes():
+        def value(numbers, key):
+            learner = rl.PPO(*numbers, copies=4, horizon=24, epochs=1, minibatches=2, hidden=(8,))
+            state, _ = rl.learn(env, learner, key, 3)
+            network, x = ActorCritic(env.action_space, (8,)), jnp.array([0.1, 0.2, 0.03, 0.1])
+            return network.apply(state.params, x, method=ActorCritic.value)
+
+        keys = jax.random.split(jax.random.key(0), 3)
+        return jax.jit(jax.vmap(jax.grad(value), (None, 0)))((1e-2, 0.9), keys)
+
+    ours = slopes()
+    monkeypatch.setattr(ppo, "ahead", lambda worth, model, later, final, cut: worth(model, final))
+    for one, other in zip(ours, slopes(), strict=True):
+        assert np.all(np.abs(one) > 1e-3)
+        np.testing.assert_allclose(one, other, rtol=1e-4)
 
 
 def test_bad_input_is_named():
