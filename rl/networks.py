@@ -3,6 +3,7 @@
 Every product states full precision, so that scores do not change with the device's default.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -117,14 +118,19 @@ class Categorical(NamedTuple):
 
     def log_prob(self, action: Array) -> Array:
         """Logarithm of the probability, [...]."""
-        all = jax.nn.log_softmax(self.logits)
-        taken = jax.nn.one_hot(action, all.shape[-1], dtype=bool)  # its slope needs no scatter
-        return jnp.sum(jnp.where(taken, all, 0.0), -1)
+        total: Any = sum(jnp.where(action == i, x, 0.0) for i, x in enumerate(self._logs()))
+        return total
 
     def entropy(self) -> Array:
         """In nats, [...]."""
-        all = jax.nn.log_softmax(self.logits)
-        return -jnp.sum(jnp.exp(all) * all, -1)
+        total: Any = sum(jnp.exp(x) * x for x in self._logs())
+        return -total
+
+    def _logs(self) -> list[Array]:
+        """Logarithms of all probabilities, A times [...]: wide arrays, unlike rows of few."""
+        each = jnp.unstack(self.logits, axis=-1)
+        whole = functools.reduce(jnp.logaddexp, each)
+        return [x - whole for x in each]
 
 
 class ActorCritic(nn.Module):

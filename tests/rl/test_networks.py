@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.special
 import scipy.stats
 
 from jaxgpu.rl import Box, Discrete
@@ -48,6 +49,18 @@ def test_categorical(x64):
     assert choice.mode() == 1
     draws = jax.vmap(choice.sample)(jax.random.split(jax.random.key(0), 4000))
     np.testing.assert_allclose(np.bincount(draws, minlength=3) / 4000, p, atol=0.04)
+
+
+def test_choices_against_scipy(x64):
+    """Logarithms, entropies and slopes; one has logits whose exponentials overflow."""
+    logits = 3 * jax.random.normal(jax.random.key(0), (3, 5)) + jnp.array([[0.0], [0.0], [800.0]])
+    p = scipy.special.softmax(np.asarray(logits), -1)
+    action, choice = jnp.array([1, 0, 4]), Categorical(logits)
+    likely = scipy.special.log_softmax(np.asarray(logits), -1)[range(3), action]
+    np.testing.assert_allclose(choice.log_prob(action), likely, rtol=1e-12)
+    np.testing.assert_allclose(choice.entropy(), scipy.stats.entropy(p, axis=-1), rtol=1e-11)
+    slope = jax.grad(lambda x: jnp.sum(Categorical(x).log_prob(action)))(logits)
+    np.testing.assert_allclose(slope, np.eye(5)[action] - p, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.slow
