@@ -72,12 +72,12 @@ ROWS = (
     Row(
         "pendulum",
         rl.PPO(
-            *(1e-3, 0.97, 0.9),
+            *(6e-4, 0.97, 0.9),
             entropy=0.005,
             copies=16,
-            horizon=256,
+            horizon=128,
             epochs=10,
-            minibatches=32,
+            minibatches=16,
             level=True,
         ),
         *(200_000, 200, -180),

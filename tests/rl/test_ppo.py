@@ -30,33 +30,33 @@ def scores(env, learner, updates, seeds, limit, what="total"):
 
 
 CALM = rl.PPO(1e-3, copies=16, horizon=64, epochs=4, minibatches=4, updates=292.0)
-# 196,608 steps; chosen on six other seeds
+# 196,608 steps; chosen on 24 other seeds, the worst -219
 SWING = rl.PPO(
-    *(1e-3, 0.97, 0.9),
+    *(6e-4, 0.97, 0.9),
     entropy=0.005,
     copies=16,
-    horizon=256,
+    horizon=128,
     epochs=10,
-    minibatches=32,
+    minibatches=16,
     level=True,
-    updates=48.0,
+    updates=96.0,
 )
 NEAR = rl.PPO(2e-3, 0.9, copies=128, horizon=32, epochs=4, minibatches=8, updates=244.0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, learner, updates, limit, median, worst",
+    "name, learner, seeds, limit, median, worst",
     [
-        ("cartpole", CARTPOLE, 97, 500, 495, 475),  # Stable-Baselines3's zoo has 500 at 100k
-        ("cartpole", replace(CARTPOLE, updates=292.0), 292, 500, 500, 500),  # 299,008 steps
-        ("acrobot", CALM, 292, 500, -85, -100),  # 299,008 steps; the zoo has -73.5 at 1M
-        ("pendulum", SWING, 48, 200, -180, -300),  # the zoo has -172 at 100k, by gSDE
+        ("cartpole", CARTPOLE, 8, 500, 495, 475),  # Stable-Baselines3's zoo has 500 at 100k
+        ("cartpole", replace(CARTPOLE, updates=292.0), 8, 500, 500, 500),  # 299,008 steps
+        ("acrobot", CALM, 8, 500, -85, -100),  # 299,008 steps; the zoo has -73.5 at 1M
+        ("pendulum", SWING, 24, 200, -180, -300),  # the zoo has -172 at 100k, by gSDE
     ],
 )
-def test_scores(name, learner, updates, limit, median, worst):
-    """Of eight seeds."""
-    total = scores(rl.make(name), learner, updates, 8, limit)
+def test_scores(name, learner, seeds, limit, median, worst):
+    """Of eight seeds, and of 24 where they scatter."""
+    total = scores(rl.make(name), learner, int(learner.updates), seeds, limit)
     assert np.median(total) >= median and total.min() >= worst, total
 
 
