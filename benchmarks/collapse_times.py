@@ -40,12 +40,12 @@ def main(
     masses, in random order. None is followed beyond the time `latest`.
     """
     print(" seed  m_max/<m>  smallest core at  hard pair at  |dE/E|  CPU s")
-    times, advance = [], jax.jit(unit, compiler_options=reassociation())
+    times, advance = [], jax.jit(_unit, compiler_options=reassociation())
     with jax.enable_x64(True):
         for seed in range(seeds):
             start = time.process_time()
-            spec, now = begun(stars, seed, heaviest, eta)
-            found, error = followed(advance, spec, now, latest, 2.0 if heaviest else 1.1)
+            spec, now = _begun(stars, seed, heaviest, eta)
+            found, error = _followed(advance, spec, now, latest, 2.0 if heaviest else 1.1)
             ratio, spent = float(spec.m.max() * stars), time.process_time() - start
             line = f"{seed:5} {ratio:11.1f} {found[0]:17.2f} {found[1]:13.2f}"
             print(f"{line} {error:7.0e} {spent:6.0f}", flush=True)
@@ -55,7 +55,7 @@ def main(
         print(f"{name}: {mean:.1f} +- {err:.1f}")
 
 
-def begun(
+def _begun(
     stars: int, seed: int, heaviest: float | None, eta: float
 ) -> tuple[blocks.Hermite, cluster.Cluster]:
     """How stars are integrated, and the cluster that they are; of the masses see `main`."""
@@ -71,7 +71,7 @@ def begun(
     return spec, jax.jit(cluster.begin)(spec, x, jnp.zeros((6, 0)))
 
 
-def unit(spec: blocks.Hermite, now: cluster.Cluster) -> tuple[cluster.Cluster, dict[str, Array]]:
+def _unit(spec: blocks.Hermite, now: cluster.Cluster) -> tuple[cluster.Cluster, dict[str, Array]]:
     """The cluster a unit of time later, and its core and pairs [8] after each eighth of it."""
 
     def eighth(now: cluster.Cluster, _: None) -> tuple[cluster.Cluster, dict[str, Array]]:
@@ -84,7 +84,7 @@ def unit(spec: blocks.Hermite, now: cluster.Cluster) -> tuple[cluster.Cluster, d
     return lax.scan(eighth, now, None, length=8)
 
 
-def followed(
+def _followed(
     advance: Advance, spec: blocks.Hermite, now: cluster.Cluster, latest: int, share: float
 ) -> tuple[tuple[float, float], float]:
     """The two moments of a cluster, and the largest relative error of its energy.
