@@ -146,7 +146,7 @@ def _bend_jvp(args, tangents, *, form: Map, back: bool):
     if not _still(tangents[:n]):
         raise NotImplementedError(
             "spectral: a third derivative was asked for; the map has exact first and second "
-            "derivatives only; use a law without principal stretches (NeoHookean, Liquid)"
+            "derivatives only; use a law by invariants (NeoHookean, Corotated, Liquid)"
         )
     known, z, slot = args[: form.known], args[form.known : form.known + n], args[form.known + n :]
     dz, dslot = tangents[form.known : form.known + n], tangents[form.known + n :]

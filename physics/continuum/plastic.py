@@ -14,7 +14,7 @@ doi:10.1145/2461912.2461948, sections 4 and 5.
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.physics.continuum.elastic import corotated, deform, lame, pressure_wave
+from jaxgpu.physics.continuum.elastic import deform, lame, pressure_wave
 from jaxgpu.physics.continuum.spectral import spectral
 from jaxgpu.physics.continuum.tensor import Mat, Vec, dot, identity
 from jaxgpu.pytree import pytree, static
@@ -196,5 +196,6 @@ def _snow(s: Vec, state):
     ratio = dot(full[:1], full[1:2]) * full[2] / (kept[0] * kept[1] * kept[2])
     packed = packed * ratio
     harder = jnp.exp(hardening * (1 - packed))
-    _, tau, _ = corotated(kept, (mu * harder, lam * harder))
+    j = kept[0] * kept[1] * kept[2]
+    tau = tuple(harder * (2 * mu * (x - 1) * x + lam * (j - 1) * j) for x in kept)  # corotated
     return kept[: len(s)], tau[: len(s)], (kept[len(s) :], packed)

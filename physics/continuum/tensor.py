@@ -59,10 +59,20 @@ def diagonal_scale(u: Mat, h: Vec, v: Mat) -> Mat:
 
 def congruence(u: Mat, t: Vec) -> Mat:
     """u diag(t) u^T, each pair of equal entries computed once."""
-    d = len(u)
     scaled = [[x * y for x, y in zip(row, t)] for row in u]
-    half = {(i, j): dot(scaled[i], u[j]) for i in range(d) for j in range(i + 1)}
-    return matrix([half[max(i, j), min(i, j)] for j in range(d)] for i in range(d))
+    return _symmetric(scaled, u)
+
+
+def gram(a: Mat) -> Mat:
+    """a a^T, each pair of equal entries computed once."""
+    return _symmetric(a, a)
+
+
+def _symmetric(a, b) -> Mat:
+    """a b^T where that is symmetric."""
+    n = range(len(a))
+    half = {(i, j): dot(a[i], b[j]) for i in n for j in range(i + 1)}
+    return matrix([half[max(i, j), min(i, j)] for j in n] for i in n)
 
 
 def dot(a, b) -> Array:

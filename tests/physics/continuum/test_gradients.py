@@ -168,7 +168,11 @@ def test_levels_are_the_fewest_that_fit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("material", [NeoHookean(1e4), Corotated(1e4)], ids=["plain", "spectral"])
+@pytest.mark.parametrize(
+    "material",
+    [NeoHookean(1e4), Corotated(1e4), VonMises(1e4, 0.3, 1e9)],
+    ids=lambda m: type(m).__name__,
+)
 def test_curvature_of_a_rollout_by_forward_over_reverse(x64, material):
     """From rest, where all stretches are equal, in speed and in stiffness at once."""
     x = lattice((0.25, 0.25), (0.5, 0.5), DX / 2).astype(jnp.float64)

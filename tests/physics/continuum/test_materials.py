@@ -281,7 +281,7 @@ def test_every_parameter_has_its_derivative(x64, law):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS[3:], ids=lambda law: type(law).__name__)
-def test_every_spectral_law_has_its_curvature(x64, law):
+def test_every_law_of_stretches_has_its_curvature(x64, law):
     """Along changes of the flow and of all parameters at once."""
     leaves, tree = jax.tree.flatten(law)
     values = [jnp.asarray(float(a)) for a in leaves]
