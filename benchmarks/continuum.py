@@ -32,9 +32,9 @@ SIZES = ((65_536, 64), (2_048, 24))  # particles, nodes along an axis
 
 
 def entries() -> list[Entry]:
-    """Every material at both sizes, forward; then the gradient of the large liquid."""
+    """Every material at both sizes, forward; then gradients of the large work."""
     made = [_forward(Work(n, nodes, m)) for n, nodes in SIZES for m in _MATERIALS]
-    return [*made, _gradient(Work(*SIZES[0], "liquid"))]
+    return [*made, *(_gradient(Work(*SIZES[0], m)) for m in ("liquid", "neo-hookean"))]
 
 
 _MATERIALS = {
@@ -74,7 +74,7 @@ def _forward(work: Work) -> Entry:
 
 
 def _gradient(work: Work) -> Entry:
-    """Value and gradient in the initial velocity, every step recomputed from its state."""
+    """Value and gradient in the initial velocity; both programs keep the particles of each step."""
     ours = scene(work)
     state = init(ours)
 
@@ -88,10 +88,17 @@ def _gradient(work: Work) -> Entry:
         return {"loss": value, "d loss / d v_y": slope[1]}
 
     v = jnp.array([0.5, 0.0, 0.0])
+    _installed()
+    from benchmarks.mpm import taichi_gradient
+
     return Entry(
         f"continuum value and gradient {work.material} {work.particles}/{work.nodes}^3",
         f"{STEPS} steps and their reverse, against the same steps forward",
-        [Contender("value and gradient", lambda: both(v)), Contender("value", lambda: forward(v))],
+        [
+            Contender("value and gradient", lambda: both(v)),
+            Contender("value", lambda: forward(v)),
+            Contender(taichi_gradient.NAME, taichi_gradient.program(work)),
+        ],
         amount=work.particles * STEPS,
         unit="particle-steps",
         rounds=3,
@@ -114,10 +121,14 @@ def _loss(ours: Scene, state, v):
     return sum(jnp.mean((a - 0.3) ** 2) for a in end.bodies[0].x)
 
 
-def _rivals(work: Work) -> list[Contender]:
+def _installed() -> None:
     missing = [m for m in ("taichi", "warp") if importlib.util.find_spec(m) is None]
     if missing:
         raise SystemExit(f"continuum: {missing} are not installed; pip install taichi warp-lang")
+
+
+def _rivals(work: Work) -> list[Contender]:
+    _installed()
     from benchmarks.mpm import in_taichi, in_warp
 
     made = [Contender(in_taichi.NAME, in_taichi.program(work))]
