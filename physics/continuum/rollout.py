@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh
 
-from jaxgpu.physics.continuum import engine
+from jaxgpu.physics.continuum import devices, engine
 from jaxgpu.physics.continuum.prepare import prepare
 from jaxgpu.physics.continuum.scene import Scene, State, init
 from jaxgpu.run import Run, run
@@ -34,6 +35,7 @@ def simulate(
     measure: Callable[[State], Any] = _nothing,
     out: str | Path | None = None,
     resume: bool = False,
+    mesh: Mesh | None = None,
 ) -> Run:
     """Run a scene from its start for t seconds and record `measure` at equal intervals.
 
@@ -44,6 +46,7 @@ def simulate(
         measure: pytree of arrays, computed on the device.
         out: folder for checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped.
+        mesh: devices to spread the particles over, as `jaxgpu.mesh.devices` gives them.
     Returns:
         a `Run`: the last state, history [frames, ...] and timing.
     Raises:
@@ -64,13 +67,13 @@ def simulate(
     dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
     scene = replace(scene, dt=dt)
 
-    def frame(state: State) -> State:
-        one = lambda i, state: engine.step(scene, state, engine.due(i, substeps))
+    def frame(state: State, axis: str | None = None) -> State:
+        one = lambda i, state: engine.step(scene, state, engine.due(i, substeps), axis)
         return lax.fori_loop(0, substeps, one, state)
 
     done = run(
-        frame,
-        init(scene),
+        devices.over(frame, mesh) if mesh else frame,
+        devices.place(init(scene, mesh.size), mesh) if mesh else init(scene),
         frames,
         measure=lambda s: (measure(s), lost(scene, s), s.t, _refused(scene, s)),
         out=out,

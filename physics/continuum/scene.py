@@ -90,9 +90,12 @@ class State:
     flows: tuple[Flow, ...] = ()  # what each source has moved
 
 
-def init(scene: Scene) -> State:
+def init(scene: Scene, shares: int = 1) -> State:
     """State at time zero, in the dtype of the bodies' positions.
 
+    Args:
+        scene: as `prepare` returns it.
+        shares: the number of chunks of particles will be a multiple of it.
     Differentiable in positions, velocities, densities and volumes.
 
     >>> from jaxgpu.physics.continuum import Liquid
@@ -102,16 +105,16 @@ def init(scene: Scene) -> State:
     ((3, 2), 30.0)
     """
     dtype = scene.bodies[0].x.dtype
-    bodies = tuple(_particles(body, scene.grid) for body in scene.bodies)
+    bodies = tuple(_particles(body, scene.grid, shares) for body in scene.bodies)
     tools = tuple(collider.start(dtype) for collider in scene.colliders)
     flows = tuple(Flow.none() for _ in scene.sources)
     return State(bodies=bodies, tools=tools, t=jnp.zeros((), dtype), flows=flows)
 
 
-def _particles(body: Body, grid: Grid) -> Particles:
+def _particles(body: Body, grid: Grid, shares: int) -> Particles:
     n, d = body.x.shape
     slots = max(n, body.capacity)
-    c = -(-slots // CHUNK)
+    c = -(-slots // (CHUNK * shares)) * shares
     p = -(-slots // (8 * c)) * 8  # alike, so that the last one is not left half empty
     middle = np.add(grid.lower, grid.upper) / 2  # where empty slots wait
 

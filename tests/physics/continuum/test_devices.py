@@ -1,0 +1,92 @@
+"""A scene on several devices goes as on one, and its derivative too."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import mesh
+from jaxgpu.physics.continuum import (
+    Body,
+    Collector,
+    Collider,
+    DruckerPrager,
+    Grid,
+    Liquid,
+    NeoHookean,
+    Scene,
+    devices,
+    init,
+    lattice,
+    positions,
+    prepare,
+    sdf,
+    simulate,
+    step,
+)
+
+DX = 1 / 16
+
+
+def scene(materials, dtype=jnp.float64):
+    """Two blocks, one on the other, that fall on a ball which moves."""
+    bodies = tuple(
+        Body(lattice((0.2, low), (0.7, low + 0.2), DX / 2).astype(dtype), law, (DX / 2) ** 2)
+        for law, low in zip(materials, (0.3, 0.52))
+    )
+    ball = Collider(sdf.Ball(0.1), (0.4, 0.15), v=(0.0, 0.5), mass=20.0, inertia=0.1)
+    return prepare(Scene(bodies, Grid(DX, (16, 16)), (0.0, -9.81), (ball,)))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize(
+    "materials",
+    [(Liquid(2e4, 0.3, held=0.1), NeoHookean(2e4)), (DruckerPrager(2e4),)],
+    ids=["liquid and solid", "sand"],
+)
+def test_devices_change_nothing(x64, materials, count):
+    run = scene(materials)
+    height = lambda s: jnp.stack([jnp.sum(b.m * b.x[1]) for b in s.bodies])
+    one = simulate(run, 0.1, frames=4, measure=height)
+    many = simulate(run, 0.1, frames=4, measure=height, mesh=mesh.devices(count))
+    assert len(many.state.bodies[0].m.sharding.device_set) == count
+    np.testing.assert_allclose(many.history, one.history, rtol=1e-10)
+    for a, b in zip(one.state.bodies, many.state.bodies):
+        np.testing.assert_allclose(positions(b), positions(a), atol=1e-9)
+    np.testing.assert_allclose(many.state.tools[0].v, one.state.tools[0].v, atol=1e-9)
+
+
+def test_a_run_on_devices_resumes_to_the_same_bits(tmp_path):
+    run, two = scene((Liquid(2e4),), jnp.float32), mesh.devices(2)
+    whole = simulate(run, 0.05, frames=5, mesh=two).state
+    simulate(run, 0.05, frames=5, mesh=two, out=tmp_path)
+    again = simulate(run, 0.05, frames=5, mesh=two, out=tmp_path, resume=True).state
+    for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(again)):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_derivative_is_that_of_one_device(x64):
+    run, two = scene((NeoHookean(2e4),)), mesh.devices(2)
+
+    def fallen(young, mesh):
+        now = dataclasses.replace(
+            run, bodies=(dataclasses.replace(run.bodies[0], material=NeoHookean(young)),)
+        )
+        advance, state = lambda s, axis=None: step(now, s, axis=axis), init(run, 2)
+        if mesh:
+            advance, state = devices.over(advance, mesh), devices.place(state, mesh)
+        for _ in range(5):
+            state = advance(state)
+        return jnp.sum(state.bodies[0].m * state.bodies[0].x[1] ** 2)
+
+    slope = lambda mesh: jax.jit(jax.grad(lambda young: fallen(young, mesh)))(2e4)
+    np.testing.assert_allclose(slope(two), slope(None), rtol=1e-10)
+
+
+def test_sources_are_refused():
+    drain = Collector(sdf.Ball(0.1))
+    run = dataclasses.replace(scene((Liquid(2e4),), jnp.float32), sources=(drain,))
+    with pytest.raises(ValueError, match="runs on one device"):
+        simulate(run, 0.1, mesh=mesh.devices(2))
