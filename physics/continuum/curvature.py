@@ -86,7 +86,7 @@ def _values(law: Callable, at):
     q, parameters = at
     root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), jnp.finfo(a.dtype).tiny))
     s = tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
-    h, t, extra = law(s, parameters)
+    h, t, extra = law(s, s, parameters)
     extra = jax.tree.map(lambda a: jnp.broadcast_to(a, q[0].shape), extra)
     return tuple(a / b for a, b in zip(h, s)), t, extra
 

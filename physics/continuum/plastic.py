@@ -148,54 +148,52 @@ def _strains(s: Vec, out: Vec) -> Vec:
     return tuple(jnp.log(jnp.maximum(x, _SQUASHED)) for x in (*s, *out))
 
 
-def _sizes(e: Vec) -> tuple[Array, Vec, Array]:
-    """Trace, deviator and its norm; the norm's slope at zero is zero."""
+def _sizes(e: Vec) -> tuple[Array, Array]:
+    """Trace, and the norm of the deviator, whose slope at zero is zero."""
     total = e[0] + e[1] + e[2]
     dev = tuple(x - total / 3 for x in e)
     square = dot(dev, dev)
     some = square > 0
-    return total, dev, jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+    return total, jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
 
 
-def _hencky(e: Vec, d: int, mu, lam, history):
-    """Result of a law with elastic log strains e."""
-    total = e[0] + e[1] + e[2]
+def _hencky(e: Vec, total: Array, d: int, mu, lam, history):
+    """Result of a law with elastic log strains e, of this trace."""
     stretches = tuple(jnp.exp(x) for x in e)
     tau = tuple(2 * mu * x + lam * total for x in e[:d])
     return stretches[:d], tau, (stretches[d:], history)
 
 
-def _von_mises(s: Vec, state):
+def _von_mises(s: Vec, among: Vec, state):
     out, strain, (mu, lam, yielding, hardening) = state
-    e = _strains(s, out)
-    total, dev, size = _sizes(e)
+    total, size = _sizes(_strains(among, out))
     root = (2 / 3) ** 0.5
     excess = 2 * mu * size - root * (yielding + hardening * strain)
     flow = jnp.maximum(excess, 0) / (2 * mu + 2 / 3 * hardening)  # |plastic strain| of the step
     keep = 1 - flow / jnp.where(size > 0, size, 1)
-    e = tuple(keep * x + total / 3 for x in dev)
-    return _hencky(e, len(s), mu, lam, strain + root * flow)
+    e = tuple(keep * (x - total / 3) + total / 3 for x in _strains(s, out))
+    return _hencky(e, total, len(s), mu, lam, strain + root * flow)
 
 
-def _drucker_prager(s: Vec, state):
+def _drucker_prager(s: Vec, among: Vec, state):
     out, gained, (mu, lam, slope) = state
-    e = tuple(x + gained / 3 for x in _strains(s, out))
-    total, dev, size = _sizes(e)
+    e, all_e = (tuple(x + gained / 3 for x in _strains(a, out)) for a in (s, among))
+    total, size = _sizes(all_e)
     apart = total >= 0
     # largest |dev e| that the cone allows at this pressure
     most = -slope * (3 * lam + 2 * mu) / (2 * mu) * total
     keep = jnp.where(size > most, most / jnp.where(size > 0, size, 1), 1)
-    e = tuple(jnp.where(apart, 0, keep * x + total / 3) for x in dev)
-    return _hencky(e, len(s), mu, lam, jnp.where(apart, total, 0))
+    e = tuple(jnp.where(apart, 0, keep * (x - total / 3) + total / 3) for x in e)
+    left = jnp.where(apart, 0, total)
+    return _hencky(e, left, len(s), mu, lam, jnp.where(apart, total, 0))
 
 
-def _snow(s: Vec, state):
+def _snow(s: Vec, among: Vec, state):
     out, packed, (mu, lam, compression, stretch, hardening) = state
-    full = (*s, *out)
-    kept = tuple(jnp.clip(x, 1 - compression, 1 + stretch) for x in full)
-    ratio = dot(full[:1], full[1:2]) * full[2] / (kept[0] * kept[1] * kept[2])
-    packed = packed * ratio
+    limited = lambda a: tuple(jnp.clip(x, 1 - compression, 1 + stretch) for x in (*a, *out))
+    volume = lambda a: a[0] * a[1] * a[2]
+    kept, j = limited(s), volume(limited(among))
+    packed = packed * (volume((*among, *out)) / j)
     harder = jnp.exp(hardening * (1 - packed))
-    j = kept[0] * kept[1] * kept[2]
     tau = tuple(harder * (2 * mu * (x - 1) * x + lam * (j - 1) * j) for x in kept)  # corotated
     return kept[: len(s)], tau[: len(s)], (kept[len(s) :], packed)

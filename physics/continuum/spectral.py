@@ -10,9 +10,10 @@ decomposition is never differentiated. With dF' = U^T dF V, in the principal fra
 
 and on the diagonal the law's own derivative. Where stretches meet, a divided difference becomes
 the mean of the derivatives at both ends, which is right to second order in the gap; so the rest
-state F = I, where clamped rules are wrong by 60-100 %, is as exact as any other. Second
-derivatives are in `curvature`. Xu, Sin, Zhu & Barbic (2015), doi:10.1145/2766917, section 4, for
-the isotropic form.
+state F = I, where clamped rules are wrong by 60-100 %, is as exact as any other. What all stretches
+share (pressure, the distance from a yield surface) is the same at both ends and held there: next to
+the tip of sand's cone it changes within the gap itself. Second derivatives are in `curvature`.
+Xu, Sin, Zhu & Barbic (2015), doi:10.1145/2766917, section 4, for the isotropic form.
 """
 
 from collections.abc import Callable
@@ -35,16 +36,19 @@ from jaxgpu.physics.continuum.tensor import (
     transpose,
 )
 
-# (stretches, parameters) -> (new stretches or (), principal Kirchhoff stress, invariants)
-type Law = Callable[[Vec, Any], tuple[Vec, Vec, Any]]
+# (stretches, those of which it takes invariants, parameters)
+# -> (new stretches or (), principal Kirchhoff stress, invariants)
+type Law = Callable[[Vec, Vec, Any], tuple[Vec, Vec, Any]]
 
 
 def spectral(law: Law, f: Mat, parameters: Any) -> tuple[Mat, Mat, Any]:
     """Apply `law` to the principal stretches of f.
 
     Args:
-        law: a symmetric function of the stretches; the last of them is negative where det f is.
-            It returns (h, t, extra); h may be () where no new deformation is wanted.
+        law: `law(s, among, parameters)` returns (h, t, extra); h may be () where no new
+            deformation is wanted. h_i and t_i depend on s_i and on symmetric functions of the
+            stretches `among`, extra on these alone. Both are the stretches of f, the last of
+            them negative where det f is; derivatives vary the one without the other.
         f: 2x2 or 3x3 deformation gradient.
         parameters: pytree of arrays that the law takes; scalars or of the shape of an entry of f.
     Returns:
@@ -62,7 +66,7 @@ def _value(law: Law, point):
     """What the law makes of f, and the decomposition that derivatives use again."""
     f, parameters = point
     frame = u, s, v = svd(f)
-    h, t, extra = law(s, parameters)
+    h, t, extra = law(s, s, parameters)
     extra = jax.tree.map(lambda a: jnp.broadcast_to(a, s[0].shape), extra)
     return ((diagonal_scale(u, h, v) if h else ()), congruence(u, t), extra), frame
 
@@ -72,13 +76,16 @@ def first(law: Law, frame, point, direction):
     (u, s, v), (_, parameters), (df, dparameters) = frame, point, direction
     g = matmul(matmul(transpose(u), df), v)  # dF in the principal frame
     d = len(s)
-    values, (dh, dt, dextra) = jax.jvp(
-        law, (s, parameters), (tuple(g[i][i] for i in range(d)), dparameters)
+    whole = lambda s, parameters: law(s, s, parameters)
+    (h, t, _), (dh, dt, dextra) = jax.jvp(
+        whole, (s, parameters), (tuple(g[i][i] for i in range(d)), dparameters)
     )
-    slope = [_slope(law, s, parameters, j) for j in range(d)]  # slope[j] = d(h, t) / ds_j
-    h, t, _ = values
-    dtau = _frame(dt, lambda i, j: _stress_entry(s, t, slope, g, i, j))
-    dH = _frame(dh, lambda i, j: _stretch_entry(s, h, slope, g, i, j)) if h else ()
+    # the derivative of h_i and t_i in s_i at fixed invariants
+    slope_h, slope_t, _ = jax.jvp(
+        lambda own: law(own, s, parameters), (s,), (tuple(jnp.ones_like(x) for x in s),)
+    )[1]
+    dtau = _frame(dt, lambda i, j: _stress_entry(s, t, slope_t, g, i, j))
+    dH = _frame(dh, lambda i, j: _stretch_entry(s, h, slope_h, g, i, j)) if h else ()
     rotate = lambda m, w: matmul(matmul(u, m), transpose(w))
     return (rotate(dH, v) if h else ()), rotate(dtau, u), dextra
 
@@ -88,19 +95,11 @@ def _frame(diagonal: Vec, entry: Callable[[int, int], Array]) -> Mat:
     return matrix([diagonal[i] if i == j else entry(i, j) for j in range(d)] for i in range(d))
 
 
-def _slope(law: Law, s: Vec, parameters, j: int) -> tuple[Vec, Vec]:
-    """Derivative of h and t in the stretch s_j."""
-    direction = tuple(jnp.ones_like(x) if i == j else jnp.zeros_like(x) for i, x in enumerate(s))
-    h, t, _ = jax.jvp(lambda s: law(s, parameters), (s,), (direction,))[1]
-    return h, t
-
-
-def _divided(s: Vec, y: Vec, dy: list[Vec], i: int, j: int) -> Array:
+def _divided(s: Vec, y: Vec, dy: Vec, i: int, j: int) -> Array:
     """(y_i - y_j) / (s_i - s_j), or its limit where the two stretches nearly meet."""
     gap = s[i] - s[j]
     near = jnp.abs(gap) < jnp.finfo(gap.dtype).eps ** (1 / 3) * jnp.abs(s[0])
-    limit = 0.5 * (dy[i][i] - dy[j][i] + dy[j][j] - dy[i][j])
-    return jnp.where(near, limit, (y[i] - y[j]) / jnp.where(near, 1, gap))
+    return jnp.where(near, (dy[i] + dy[j]) / 2, (y[i] - y[j]) / jnp.where(near, 1, gap))
 
 
 def _sum(s: Vec, i: int, j: int) -> Array:
@@ -108,12 +107,12 @@ def _sum(s: Vec, i: int, j: int) -> Array:
     return jnp.maximum(s[i] + s[j], 1e-6 * jnp.abs(s[0]) + jnp.finfo(s[0].dtype).tiny)
 
 
-def _stretch_entry(s: Vec, h: Vec, slope, g: Mat, i: int, j: int) -> Array:
-    a = _divided(s, h, [dh for dh, _ in slope], i, j)
+def _stretch_entry(s: Vec, h: Vec, slope: Vec, g: Mat, i: int, j: int) -> Array:
+    a = _divided(s, h, slope, i, j)
     b = (h[i] + h[j]) / _sum(s, i, j)
     return 0.5 * (a * (g[i][j] + g[j][i]) + b * (g[i][j] - g[j][i]))
 
 
-def _stress_entry(s: Vec, t: Vec, slope, g: Mat, i: int, j: int) -> Array:
-    a = _divided(s, t, [dt for _, dt in slope], i, j)
+def _stress_entry(s: Vec, t: Vec, slope: Vec, g: Mat, i: int, j: int) -> Array:
+    a = _divided(s, t, slope, i, j)
     return a * (s[j] * g[i][j] + s[i] * g[j][i]) / _sum(s, i, j)

@@ -11,10 +11,10 @@ from jaxgpu.physics.continuum.spectral import spectral
 MU, LAM = 0.7, 1.9
 
 
-def hencky(s, p):
+def hencky(s, among, p):
     """A law with all three results: half the log strain is kept, stress from all of it."""
     e = [jnp.log(x) for x in s]
-    total = sum(e)
+    total = sum(jnp.log(x) for x in among)
     t = tuple(2 * p["mu"] * x + p["lam"] * total for x in e)
     return tuple(jnp.exp(x / 2) for x in e), t, total
 
@@ -94,6 +94,41 @@ def test_derivative_is_exact_also_where_stretches_repeat(x64, d):
         for a, b in zip(got, exact):
             # eps^(2/3) of the divided difference, times curvatures of order ten
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def cone(s, among, _):
+    """Stress on a cone: within a gap next to the tip, |dev e| changes by itself."""
+    own, e = ([jnp.log(x) for x in a] for a in (s, among))
+    mean = sum(e) / jnp.asarray(len(e), e[0].dtype)
+    size = jnp.sqrt(sum((x - mean) ** 2 for x in e))
+    return (), tuple(mean * (1 - (x - mean) / size) for x in own), ()
+
+
+def precise_cone(a):
+    e, q = mpmath.eigsy(a * a.T)
+    log = q * mpmath.diag([mpmath.log(x) / 2 for x in e]) * q.T
+    mean = sum(log[i, i] for i in range(a.rows)) / a.rows
+    dev = log - mean * mpmath.eye(a.rows)
+    return mean * (mpmath.eye(a.rows) - dev / mpmath.norm(dev))
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_derivative_next_to_the_tip_of_a_cone(x64, d, dtype):
+    """Strains are rounded to eps of one, so a derivative by them to eps over the strain."""
+    rng = np.random.default_rng(3)
+    w, x = rng.normal(size=(d, d)) - 2 * np.eye(d), rng.normal(size=(d, d)).astype(dtype)
+    strains = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
+    at = (np.eye(d) + strains[:, None, None] * w).astype(dtype)
+    stress = lambda f: arrays(spectral(cone, tuples(f), ())[1])
+    push = lambda f: jax.jvp(stress, (f,), (jnp.asarray(x),))[1]
+    for k, f, got in zip(strains, at, np.asarray(jax.jit(jax.vmap(push))(at))):
+        with mpmath.workdps(60):
+            f, h = mpmath.matrix(f.astype(float).tolist()), mpmath.mpf(10) ** -20
+            way = mpmath.matrix(x.astype(float).tolist()) * h
+            exact = (precise_cone(f + way) - precise_cone(f - way)) / (2 * h)
+        exact, eps = np.array(exact.tolist(), float), np.finfo(dtype).eps
+        assert np.abs(got - exact).max() <= 20 * eps / k * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("d", [2, 3])
