@@ -1,0 +1,79 @@
+"""Derivatives of sand that yields: its law has kinks, at its cone and where it comes apart."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, init, lattice, rollout, step
+from jaxgpu.physics.continuum.elastic import deform
+from jaxgpu.physics.continuum.tensor import scale
+
+DX, STEPS = 1 / 8, 50
+
+
+def full(p):
+    """A box full of sand, pressed by 3 % in every direction, and its state."""
+    law = DruckerPrager(p["young"], p["poisson"], p["angle"], plane=True)
+    body = Body(p["x"], law, (DX / 2) ** 2, v=p["v"])
+    scene = Scene((body,), Grid(DX, (8, 8)), tuple(p["gravity"]), dt=1e-3)
+    state = init(scene)
+    sand = state.bodies[0]
+    pressed = dataclasses.replace(sand.matter, F=scale(0.97, sand.matter.F))
+    return scene, dataclasses.replace(state, bodies=(dataclasses.replace(sand, matter=pressed),))
+
+
+def inputs():
+    x = lattice((0.0, 0.0), (1.0, 1.0), DX / 2).astype(jnp.float64)
+    return {
+        "x": x,
+        "v": 0.8 * jnp.sin(4 * x[:, ::-1]) + 0.1,
+        "gravity": jnp.array([0.5, -9.81]),
+        "young": jnp.asarray(1e5),
+        "poisson": jnp.asarray(0.3),
+        "angle": jnp.asarray(0.5236),
+    }
+
+
+def loss(p):
+    end, _ = rollout(*full(p), jnp.zeros(5), lambda *a: a[:2], substeps=STEPS // 5)
+    x, y = (a.ravel()[: len(p["x"])] for a in end.bodies[0].x)
+    weight = jnp.cos(1.3 * jnp.arange(float(len(x))))
+    return jnp.sum(weight * x) + jnp.sum(weight[::-1] * y**2)
+
+
+def cases(p):
+    """Whether a particle flows, and whether it is apart: [steps, 2, particles]."""
+    scene, state = full(p)
+
+    def one(state, _):
+        b = state.bodies[0]
+        after, _ = scene.bodies[0].material.stress(b.matter, b.C, scene.dt)
+        trial = deform(b.matter.F, b.C, scene.dt)
+        change = sum(abs(u - v) for r, s in zip(trial, after.F) for u, v in zip(r, s))
+        seen = jnp.stack([change > 1e-11, after.history > 0])
+        return step(scene, state), seen.reshape(2, -1)[:, : len(p["x"])]
+
+    return lax.scan(one, state, None, length=STEPS)[1]
+
+
+@pytest.mark.slow
+def test_every_input_against_differences_between_kinks(x64):
+    """As the other materials, by steps within which no particle changes its case."""
+    value, slope, seen = jax.jit(loss), jax.jit(jax.grad(loss)), jax.jit(cases)
+    p = inputs()
+    flows, apart = np.asarray(seen(p)).any(0)
+    assert flows.mean() > 0.5 and apart.any()  # all three cases occur
+    exact, rng = slope(p), np.random.default_rng(0)
+    for name in p:
+        way = max(np.abs(p[name]).max(), 0.1) * rng.normal(size=p[name].shape)
+        along = jnp.sum(exact[name] * way)
+        errors = []
+        for h in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
+            ahead, behind = (p | {name: p[name] + s * way} for s in (h, -h))
+            if jnp.all(seen(ahead) == seen(behind)):
+                errors.append(abs((value(ahead) - value(behind)) / (2 * h) - along))
+        assert min(errors) <= 1e-6 * abs(along), name
