@@ -68,12 +68,16 @@ def delayed(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
     return errors.min(), lags[errors.argmin()]
 
 
-def column(aspect: float, cells: int, angle: float = 30.0) -> tuple[np.ndarray, float, float]:
-    """Grains [N, 2] of a column of width 1 m at rest, its run-out and its height over the width."""
+def column(aspect: float, cells: int, repose=30.5, grain=0.01) -> tuple[np.ndarray, float, float]:
+    """Points [N, 2] of a column of width 1 m at rest, its run-out and its height over the width.
+
+    `repose` is the sand's angle of repose in degrees, `grain` its diameter over the width or None.
+    """
     dx, high, density = 1 / cells, aspect, 1600.0
     x = lattice((0.0, 0.0), (1.0, high), dx / 2)
     young = 1000 * density * G * high
-    sand = DruckerPrager(young, friction_angle=np.deg2rad(angle), plane=True)
+    angle = np.arcsin(np.tan(np.deg2rad(repose)))
+    sand = DruckerPrager(young, friction_angle=angle, plane=True, grain=grain)
     longest = 2.0 + (1.6 * aspect if aspect < 2.3 else 2.6 * aspect ** (2 / 3))
     shape = int(longest * cells), int(np.ceil(1.1 * high * cells))
     grid = Grid(dx, shape, faces=("slip", "stick"))

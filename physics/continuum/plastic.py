@@ -7,7 +7,9 @@ carried too, so that a 2-D body yields as a 3-D one does.
 Von Mises and Drucker-Prager use the Hencky energy, tau = 2 mu e + lambda tr(e) with e = ln s:
 Klar, Gast, Pradhana, Fu, Schroeder, Jiang & Teran (2016), doi:10.1145/2897824.2925906, section 4
 and supplement; its volume correction is by Tampubolon et al. (2017), doi:10.1145/3072959.3073651,
-section 4.3. Snow is by Stomakhin, Schroeder, Chai, Teran & Selle (2013),
+section 4.3. Its friction at a rate of shear is the mu(I) law of Jop, Forterre & Pouliquen (2006),
+doi:10.1038/nature04801, solved within a step after Dunatunga & Kamrin (2015),
+doi:10.1017/jfm.2015.383, section 4. Snow is by Stomakhin, Schroeder, Chai, Teran & Selle (2013),
 doi:10.1145/2461912.2461948, sections 4 and 5.
 """
 
@@ -67,14 +69,25 @@ class DruckerPrager:
 
     The cone meets Mohr-Coulomb's pyramid in triaxial compression, as is usual in 3-D, or where
     `plane` is set in plane strain at constant volume, which is the choice for 2-D: there the first
-    cone is far too strong (its 30 degrees act like 44). `history` is the volume, as ln J, that
-    was gained while the sand was apart; it is given back before pressure builds up again.
+    cone is far too strong (its 30 degrees act like 44). In simple shear the ratio of shear stress
+    to pressure is then sin phi, so phi = arcsin(tan(angle of repose)). `history` is the volume, as
+    ln J, that was gained while the sand was apart; it is given back before pressure builds up.
+
+    With `grain` friction grows with the rate of shear r at the pressure p, as the ratio
+
+        mu(I) = mu(0) + friction_rise / (inertial_number / I + 1),  I = r d / sqrt(p / rho_s)
+
+    of |dev tau| / sqrt(2) to p, whose mu(0) is the cone's; the defaults are those of glass beads.
     """
 
     young: Array | float = 1e6  # [] E, Pa
     poisson: Array | float = 0.3  # []
     friction_angle: Array | float = 0.5236  # [] phi, rad
     plane: bool = static(default=False)  # fit the cone to plane strain
+    grain: Array | float | None = None  # [] diameter d, m; None: the same friction at every rate
+    grain_density: Array | float = 2500.0  # [] rho_s of a grain, kg/m^3
+    friction_rise: Array | float = 0.26  # [] mu at the highest rates less mu(0)
+    inertial_number: Array | float = 0.279  # [] I_0, where half of the rise is reached
 
     def rest(self, like: Array, d: int) -> Yielding:
         """F_e = I, no gained volume."""
@@ -86,6 +99,10 @@ class DruckerPrager:
         # |dev tau| <= -slope tr tau
         slope = 2**0.5 / 3 * sine if self.plane else (2 / 3) ** 0.5 * 2 * sine / (3 - sine)
         parameters = (*lame(self.young, self.poisson), slope)
+        if self.grain is not None:
+            # I_0 / I = pause sqrt(p) / |plastic strain| of the step
+            pause = self.inertial_number * dt / (self.grain * (2 * self.grain_density) ** 0.5)
+            parameters = (*parameters, self.friction_rise, pause)
         return _return(_drucker_prager, matter, gradient, dt, parameters)
 
     def speed(self, density) -> Array | float:
@@ -176,16 +193,30 @@ def _von_mises(s: Vec, among: Vec, state):
 
 
 def _drucker_prager(s: Vec, among: Vec, state):
-    out, gained, (mu, lam, slope) = state
+    out, gained, (mu, lam, slope, *rate) = state
     e, all_e = (tuple(x + gained / 3 for x in _strains(a, out)) for a in (s, among))
     total, size = _sizes(all_e)
     apart = total >= 0
     # largest |dev e| that the cone allows at this pressure
     most = -slope * (3 * lam + 2 * mu) / (2 * mu) * total
+    if rate:
+        pressure = jnp.where(apart, 1, -(lam + 2 / 3 * mu) * total)
+        most = _hurried(jnp.maximum(size, most), most, pressure, mu, rate)
     keep = jnp.where(size > most, most / jnp.where(size > 0, size, 1), 1)
     e = tuple(jnp.where(apart, 0, keep * (x - total / 3) + total / 3) for x in e)
     left = jnp.where(apart, 0, total)
     return _hencky(e, left, len(s), mu, lam, jnp.where(apart, total, 0))
+
+
+def _hurried(size, most, pressure, mu, rate):
+    """The |dev e| <= size that friction at the step's own rate of plastic strain allows.
+
+    It is x = most + rise (size - x) / (size - x + lag): the smaller root of a quadratic.
+    """
+    rise, lag = rate[0] * pressure / (2**0.5 * mu), rate[1] * jnp.sqrt(pressure)
+    fast = most + rise
+    root = jnp.sqrt((size - fast + lag) ** 2 + 4 * lag * rise)
+    return 2 * (fast * size + most * lag) / (fast + size + lag + root)
 
 
 def _snow(s: Vec, among: Vec, state):

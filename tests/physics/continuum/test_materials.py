@@ -146,7 +146,10 @@ def test_von_mises_in_uniaxial_strain_and_shear(x64, hardening):
     assert below[0].history == 0
 
 
-@pytest.mark.parametrize("law", [VonMises(E, NU, 500.0, 1e3), DruckerPrager(E, NU, 0.6), Snow(E)])
+@pytest.mark.parametrize("law", [
+    VonMises(E, NU, 500.0, 1e3), DruckerPrager(E, NU, 0.6), DruckerPrager(E, NU, 0.6, grain=0.1),
+    Snow(E),
+])  # fmt: skip
 @pytest.mark.parametrize("seed", SEEDS)
 def test_plane_strain_is_space_without_flow_out_of_the_plane(x64, law, seed):
     rng = np.random.default_rng(seed)
@@ -226,7 +229,7 @@ def test_snow_keeps_stretches_within_limits_and_hardens(x64):
 
 LAWS = [
     Liquid(E, 2.0), HerschelBulkley(E), NeoHookean(E, NU), Corotated(E, NU),
-    VonMises(E, NU, 500.0, 1e3), DruckerPrager(E, NU), Snow(E, NU),
+    VonMises(E, NU, 500.0, 1e3), DruckerPrager(E, NU), DruckerPrager(E, NU, grain=0.1), Snow(E, NU),
 ]  # fmt: skip
 
 

@@ -1,0 +1,140 @@
+"""Sand that shears: its friction at a rate, and layers of it on a slope."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from jaxgpu.physics.continuum import (
+    Body,
+    DruckerPrager,
+    Grid,
+    Scene,
+    lattice,
+    simulate,
+)
+
+G = 9.81
+BEADS = (0.38, 0.26, 0.279, 2500.0)  # mu(0), rise, I_0 and rho_s of glass: Jop et al. (2006)
+SIN = {2: BEADS[0], 3: 3 * BEADS[0] / (2 * 3**0.5 + BEADS[0])}  # sin phi of such a cone
+
+
+def mat(a):
+    return tuple(tuple(jnp.asarray(x) for x in row) for row in a)
+
+
+def array(m):
+    return np.array([[np.asarray(x) for x in row] for row in m])
+
+
+def beads(d, grain=1e-3, young=1e7):
+    """Glass beads, with the cone of plane strain in 2-D and the other one in 3-D."""
+    return DruckerPrager(young, 0.3, np.arcsin(SIN[d]), plane=d == 2, grain=grain)
+
+
+def friction(tau):
+    """|dev tau| / sqrt(2) p, where in 2-D the third stress is the others' mean, and tau_xy / p."""
+    d = len(tau)
+    dev = tau - np.trace(tau) / d * np.eye(d)
+    p = -np.trace(tau) / d
+    return np.linalg.norm(dev) / (2**0.5 * p), tau[0, 1] / p
+
+
+def sheared(law, rate, d, strain=0.08, steps=400):
+    """Stress and pressure after simple shear at a rate, from a pressure of about 1e3 Pa."""
+    matter, _ = law.stress(law.rest(jnp.ones(()), d), mat(-4e-5 * 3 / d * np.eye(d)), 1.0)
+    flow = mat(rate * np.outer(np.eye(d)[0], np.eye(d)[1]))
+    step = jax.jit(lambda m: law.stress(m, flow, strain / steps / rate))
+    for _ in range(steps):
+        matter, tau = step(matter)
+    return array(tau)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("number", [1e-4, 1e-2, 0.1, 1.0, 10.0])
+def test_friction_in_steady_shear_is_that_published(x64, d, number):
+    rest, rise, half, solid = BEADS
+    rate = number * np.sqrt(1e3 / solid) / 1e-3
+    tau = sheared(beads(d), rate, d)
+    seen = rate * 1e-3 / np.sqrt(-np.trace(tau) / d / solid)
+    want = rest + rise / (half / seen + 1)
+    np.testing.assert_allclose(friction(tau), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("angle", [20.0, 30.0, 36.1])
+def test_friction_in_plane_shear_is_the_sine_of_the_angle(x64, angle):
+    # not its tangent: at constant volume the plane that shears is not the one nearest to failure
+    law = DruckerPrager(1e7, 0.3, np.deg2rad(angle), plane=True)
+    np.testing.assert_allclose(friction(sheared(law, 1.0, 2)), np.sin(np.deg2rad(angle)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_finest_grains_have_the_same_friction_at_every_rate(x64, d, seed):
+    rng = np.random.default_rng(seed)
+    fine, plain = beads(d, 1e-13), beads(d, None)
+    a = b = plain.rest(jnp.ones(()), d)
+    for _ in range(10):
+        rate = mat(rng.normal(size=(d, d)) - 0.3 * np.eye(d))
+        a, one = fine.stress(a, rate, 0.03)
+        b, two = plain.stress(b, rate, 0.03)
+        np.testing.assert_allclose(array(one), array(two), rtol=1e-7, atol=1e-7 * 1e7)
+        np.testing.assert_allclose(a.history, b.history, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_large_step_ends_where_the_law_meets_the_strain_it_relaxed(x64, seed):
+    # shear stress t after the step: t = mu(I) p at the rate (trial - t) / (shear modulus dt)
+    rest, rise, half, solid = BEADS
+    stretch = np.eye(3) + np.random.default_rng(seed).uniform(-0.2, 0.2, (3, 3)) - 0.3 * np.eye(3)
+    law, dt = beads(3, 0.05, 1e4), 0.1
+    _, tau = law.stress(law.rest(jnp.ones(()), 3), mat((stretch - np.eye(3)) / dt), dt)
+    e = np.log(np.linalg.svd(stretch, compute_uv=False))
+    shear, bulk = 1e4 / 2.6, 1e4 / 1.2
+    p, trial = -bulk * e.sum(), 2**0.5 * shear * np.linalg.norm(e - e.mean())
+
+    def beyond(t):
+        number = (trial - t) / (shear * dt) * 0.05 * np.sqrt(solid / p)
+        return t / p - rest - rise * number / (half + number)
+
+    want = brentq(beyond, 0, trial) / p if beyond(trial) > 0 else trial / p
+    np.testing.assert_allclose(friction(array(tau))[0], want, rtol=1e-9)
+    assert rest + 0.03 < want < rest + rise or want == trial / p
+
+
+def layer(slope, sand, cells, end, density=1500.0):
+    """The run of a layer 1 m deep on a periodic slope that holds its floor, from rest.
+
+    It shows the mean velocity in ten frames.
+    """
+    dx, angle = 1 / cells, np.arctan(slope)
+    body = Body(lattice((0.0, 0.0), (4 * dx, 1.0), dx / 2), sand, (dx / 2) ** 2, density)
+    grid = Grid(dx, (4, int(1.25 * cells)), faces=("periodic", "stick"))
+    scene = Scene((body,), grid, gravity=(G * np.sin(angle), -G * np.cos(angle)))
+    return simulate(scene, end, frames=10, measure=lambda s: jnp.mean(s.bodies[0].v[0]))
+
+
+def test_a_layer_slides_with_the_friction_of_plane_shear():
+    # tan 30 degrees is 0.577; what is above sin 30 = 0.5 is the grid's and falls with it
+    slope = np.tan(np.deg2rad(35))
+    seen = []
+    for cells in (8, 16):
+        sand = DruckerPrager(1.6e7, friction_angle=np.deg2rad(30), plane=True)
+        speed = layer(slope, sand, cells, 1.0, 1600.0).history
+        gain = (speed[-1] - speed[4]) / 0.5 / (G * np.cos(np.arctan(slope)))
+        seen.append(slope - gain)
+    assert 0.5 < seen[1] < 0.54 and seen[1] < seen[0] < 0.56
+
+
+@pytest.mark.parametrize("number, end", [(0.1, 8.0), (0.3, 16.0)])
+def test_a_layer_on_a_slope_flows_as_bagnold_says(number, end):
+    """v(y) = 2/3 I / d sqrt(rho / rho_s g cos a) (H^1.5 - (H - y)^1.5), with mu(I) = tan a."""
+    rest, rise, half, solid = BEADS
+    slope = rest + rise / (half / number + 1)
+    run = layer(slope, beads(2, 0.2, 300 * 1500 * G), 16, end)
+    scale = 2 / 3 * number / 0.2 * np.sqrt(1500 / solid * G * np.cos(np.arctan(slope)))
+    y, v = (np.asarray(a).ravel() for a in (run.state.bodies[0].x[1], run.state.bodies[0].v[0]))
+    want = scale * (1 - np.maximum(1 - y, 0) ** 1.5)
+    np.testing.assert_allclose(run.history[-1], 0.6 * scale, rtol=0.01)
+    assert np.sqrt(np.mean((v - want) ** 2)) < 0.02 * scale
