@@ -40,7 +40,7 @@ def entries() -> list[Entry]:
 
 
 _MATERIALS = {
-    "liquid": lambda w: Liquid(w.young, exponent=1.0, tension=1e9),
+    "liquid": lambda w: Liquid(w.young, exponent=1.0, tension=1e9, held=None),  # as the rivals
     "neo-hookean": lambda w: NeoHookean(w.young, w.poisson),
     "corotated": lambda w: Corotated(w.young, w.poisson),
     "sand": lambda w: DruckerPrager(w.young, w.poisson, w.friction),

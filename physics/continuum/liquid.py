@@ -28,7 +28,7 @@ class Liquid:
     viscosity: Array | float = 0.0  # [] eta, Pa s; water 1e-3
     tension: Array | float = 0.0  # [] largest tension the liquid bears before it parts, Pa
     exponent: Array | float = 7.0  # [] g of the equation of state; 1 is linear
-    held: Array | float | None = None  # [] share of `hold`; 0.01 keeps the volume within 1 %
+    held: Array | float | None = 0.01  # [] share of `hold`: keeps the volume within 1 %; None: free
 
     def rest(self, like: Array, d: int) -> Array:
         """Volume per rest volume, J = 1."""
@@ -93,7 +93,7 @@ class HerschelBulkley:
     growth: Array | float = 100.0  # [] m of Papanastasiou, s
     tension: Array | float = 0.0  # [] Pa
     exponent: Array | float = 7.0  # []
-    held: Array | float | None = None  # []; see `Liquid.hold`
+    held: Array | float | None = 0.01  # []; see `Liquid.hold`
 
     def rest(self, like: Array, d: int) -> Array:
         """Volume per rest volume, J = 1."""

@@ -76,7 +76,7 @@ def _check_held(scene: Scene) -> None:
         if held and np.ndim(body.density):
             raise ValueError(
                 f"prepare: bodies[{i}].density has shape {list(np.shape(body.density))}; beside a "
-                f"liquid that is held it must be one number"
+                f"liquid that is held it must be one number, or the liquid be given held=None"
             )
 
 
