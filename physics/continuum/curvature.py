@@ -13,8 +13,9 @@ D_X being the law's derivative along the diagonal of X, and in the parameters. W
 all coefficients are a_ij = [y_i]_ij, c = [a_12]_10, and e_i,ij = d a_ij / dq_i + [d y_j / dq_i]_ij,
 e_j,ij = d a_ij / dq_j + [d y_j / dq_i]_ij, e_l,ij = [d y_l / dq_i]_ij. So no formula has a singular
 case but [w], the mean of (d_i - d_j) w / 2 over the way from one state to the other: by three
-Gauss points, with an error of 5e-7 times the gap's sixth power, where they are near. tau is such a
-map with y = t, and H = R F with y = h / s.
+Gauss points, with an error of 5e-7 times the gap's sixth power, where they are near. In a and c the
+invariants that y takes are held, as in `spectral`, so that near is a matter of y_i alone; in e they
+vary, and near is far nearer. tau is such a map with y = t, and H = R F with y = h / s.
 """
 
 from collections.abc import Callable
@@ -30,6 +31,8 @@ from jaxgpu.pytree import pytree
 
 PAIRS = {2: ((0, 1),), 3: ((0, 1, 2), (0, 2, 1), (1, 2, 0))}  # i, j and the third
 GAUSS = 0.6**0.5  # the outer two of three points, of weights 5, 8 and 5
+# gaps, as powers of eps, below which points are taken: rounding is eps / gap^2 in c, eps / gap in e
+SMOOTH, SHARP = 1 / 6, 2 / 5
 
 
 @pytree
@@ -53,11 +56,11 @@ def second(law: Callable, frame, point, x, z):
     still = jax.tree.map(jnp.zeros_like, parameters)
     ways = [(tuple(b[i][i] * sign[i] for i in range(d)), p)
             for b, p in ((bx, x[1]), (bz, z[1]), (bxz, still))]  # fmt: skip
-    y = partial(_values, law)
+    y = lambda at: _values(law, at, at)
     straight = jax.tree.map(jnp.add, _slope(partial(_slope, y, ways[0]), ways[1], at),
                             _slope(y, ways[2], at))  # fmt: skip
-    pairs = _pairs(y, at, sign, ways[:2])
-    c = _triple(y, at) if d == 3 else ((), ())
+    pairs = _pairs(law, at, sign, ways[:2])
+    c = _triple(law, at) if d == 3 else ((), ())
     extra = straight[2]
     for (i, j, *_), pair in zip(PAIRS[d], pairs):
         weight = 2 * bx[i][j] * bz[i][j]
@@ -81,12 +84,13 @@ def _twice(m: Mat) -> Mat:
     return add(m, transpose(m))
 
 
-def _values(law: Callable, at):
-    """h / s (or ()), t and the invariants, by the signed squares of the stretches."""
-    q, parameters = at
+def _values(law: Callable, at, among):
+    """h / s (or ()), t and the invariants of `among`, by the signed squares of the stretches."""
+    (q, _), (others, parameters) = at, among
     root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), jnp.finfo(a.dtype).tiny))
-    s = tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
-    h, t, extra = law(s, s, parameters)
+    signed = lambda q: tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
+    s = signed(q)
+    h, t, extra = law(s, signed(others), parameters)
     extra = jax.tree.map(lambda a: jnp.broadcast_to(a, q[0].shape), extra)
     return tuple(a / b for a, b in zip(h, s)), t, extra
 
@@ -100,12 +104,12 @@ def _unit(q: Vec, i: int, size) -> Vec:
     return tuple(size + jnp.zeros_like(a) if i == j else jnp.zeros_like(a) for j, a in enumerate(q))
 
 
-def _exchanged(w: Callable, at):
+def _exchanged(w: Callable, at, power: float):
     """[w]_01 of a function w of `at`, whose first two values are exchanged."""
     (p, q, *rest), parameters = at
     gap = jnp.abs(p) - jnp.abs(q)
     size = sum((jnp.abs(a) for a in rest), jnp.abs(p) + jnp.abs(q))
-    near = jnp.abs(gap) < jnp.finfo(gap.dtype).eps ** (1 / 6) * size
+    near = jnp.abs(gap) < jnp.finfo(gap.dtype).eps ** power * size
     middle, reach = (p + q) / 2, (p - q) / 2 * GAUSS
     one, mean, other = (jnp.where(near, m, p) for m in (middle + reach, middle, middle - reach))
     first, last = jnp.stack([p, q, one, mean, other]), jnp.stack([q, p, other, mean, one])
@@ -122,35 +126,38 @@ def _exchanged(w: Callable, at):
     return jax.tree.map(pick, value, slope)
 
 
-def _divided(y: Callable, at):
-    """a_01, of h / s (or ()) and of t."""
-    r, t, _ = _exchanged(y, at)
+def _divided(law: Callable, at, among):
+    """a_01 at the invariants of `among`, of h / s (or ()) and of t."""
+    r, t, _ = _exchanged(lambda at: _values(law, at, among), at, SMOOTH)
     return (r[0] if r else ()), t[0]
 
 
-def _pairs(y: Callable, at, sign: Vec, ways) -> list[Pair]:
+def _pairs(law: Callable, at, sign: Vec, ways) -> list[Pair]:
     """The coefficients of all pairs, in one program for all of them."""
     q, parameters = at
     orders = PAIRS[len(q)]
     turned = lambda m: tuple(jnp.stack([m[order[n]] for order in orders]) for n in range(len(q)))
-    one = lambda q, sign, x, z: _pair(y, (q, parameters), sign, ((x, ways[0][1]), (z, ways[1][1])))
+    one = lambda q, sign, x, z: _pair(
+        law, (q, parameters), sign, ((x, ways[0][1]), (z, ways[1][1]))
+    )
     every = jax.vmap(one)(turned(q), turned(sign), *(turned(way) for way, _ in ways))
     return [jax.tree.map(lambda a, n=n: a[n], every) for n in range(len(orders))]
 
 
-def _pair(y: Callable, at, sign: Vec, ways) -> Pair:
+def _pair(law: Callable, at, sign: Vec, ways) -> Pair:
     """The coefficients of the first two values."""
     q, parameters = at
     still = jax.tree.map(jnp.zeros_like, parameters)
     own = [(_unit(q, n, sign[n]), still) for n in (0, 1)]
-    divided = partial(_divided, y)
+    divided = lambda at: _divided(law, at, at)
+    y = lambda at: _values(law, at, at)
     # the first way is on its own: a transpose must see what is linear in it, and that alone
     stacked = jax.tree.map(lambda *a: jnp.stack(a), ways[1], *own)
     look = lambda way: jax.jvp(divided, (at,), (way,))
     a, slopes = jax.vmap(look, out_axes=(None, 0))(stacked)
     other, *slope = (jax.tree.map(lambda a, n=n: a[n], slopes) for n in range(3))
     along = [_slope(divided, ways[0], at), other]
-    r, t, extra = _exchanged(partial(_slope, y, own[0]), at)
+    r, t, extra = _exchanged(partial(_slope, y, own[0]), at, SHARP)
     mixed = (r[1] if r else ()), t[1]
     bend = [jax.tree.map(jnp.add, e, mixed) for e in slope]
     if len(q) == 3:
@@ -158,11 +165,11 @@ def _pair(y: Callable, at, sign: Vec, ways) -> Pair:
     return Pair(a, along, bend, extra)
 
 
-def _triple(y: Callable, at):
+def _triple(law: Callable, at):
     """c, the second divided difference over all three values."""
     (q0, q1, q2), parameters = at
-    third = lambda at: _divided(y, ((at[0][0], at[0][2], at[0][1]), at[1]))
-    return _exchanged(third, ((q1, q0, q2), parameters))
+    third = lambda own: _divided(law, ((own[0][0], own[0][2], own[0][1]), own[1]), at)
+    return _exchanged(third, ((q1, q0, q2), parameters), SMOOTH)
 
 
 def _curved(which: int, straight: Vec, pairs: list[Pair], c, changes) -> Mat:

@@ -132,6 +132,24 @@ def test_derivative_next_to_the_tip_of_a_cone(x64, d, dtype):
 
 
 @pytest.mark.parametrize("d", [2, 3])
+def test_curvature_next_to_the_tip_of_a_cone(x64, d):
+    rng = np.random.default_rng(3)
+    w, x = rng.normal(size=(d, d)) - 2 * np.eye(d), rng.normal(size=(d, d))
+    strains = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
+    at = np.eye(d) + strains[:, None, None] * w
+    stress = lambda f: arrays(spectral(cone, tuples(f), ())[1])
+    push = lambda f: jax.jvp(stress, (f,), (jnp.asarray(x),))[1]
+    twice = lambda f: jax.jvp(push, (f,), (jnp.asarray(x),))[1]
+    for k, f, got in zip(strains, at, np.asarray(jax.jit(jax.vmap(twice))(at))):
+        with mpmath.workdps(60):
+            f, h = mpmath.matrix(f.tolist()), mpmath.mpf(10) ** -18
+            way = mpmath.matrix(x.tolist()) * h
+            ends = precise_cone(f + way) + precise_cone(f - way)
+            exact = np.array(((ends - 2 * precise_cone(f)) / (h * h)).tolist(), float)
+        assert np.abs(got - exact).max() <= 1e-9 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("d", [2, 3])
 def test_reverse_is_the_transpose_of_forward(x64, d):
     rng = np.random.default_rng(1)
     f, df = jnp.asarray(states(d)["pair"]), jnp.asarray(rng.normal(size=(d, d)))
