@@ -67,6 +67,7 @@ def test_a_run_on_devices_resumes_to_the_same_bits(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_the_derivative_is_that_of_one_device(x64):
     run, two = scene((NeoHookean(2e4),)), mesh.devices(2)
 
