@@ -140,7 +140,7 @@ def test_curvature_next_to_the_tip_of_a_cone(x64, d):
     stress = lambda f: arrays(spectral(cone, tuples(f), ())[1])
     push = lambda f: jax.jvp(stress, (f,), (jnp.asarray(x),))[1]
     twice = lambda f: jax.jvp(push, (f,), (jnp.asarray(x),))[1]
-    for k, f, got in zip(strains, at, np.asarray(jax.jit(jax.vmap(twice))(at))):
+    for f, got in zip(at, np.asarray(jax.jit(jax.vmap(twice))(at))):
         with mpmath.workdps(60):
             f, h = mpmath.matrix(f.tolist()), mpmath.mpf(10) ** -18
             way = mpmath.matrix(x.tolist()) * h
