@@ -6,20 +6,26 @@ that it pays where particles are many beside the nodes.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 
+from jaxgpu.mesh import replicate, split
 from jaxgpu.physics.continuum.scene import State
 
 
 def over(advance: Callable[[State, str], State], mesh: Mesh) -> Callable[[State], State]:
-    """`advance(state, axis)` as a function of a state that `place` has spread over the mesh.
+    """A function of a state whose particles are spread over the mesh; `jit` it.
 
-    `axis` is what `engine.step` takes.
+    Args:
+        advance: `advance(state, axis)` of the share of one device; `axis` is for `engine.step`.
+        mesh: of one axis, as `jaxgpu.mesh.devices` gives it.
+    Differentiable as `advance` is. Example in `place`.
     """
     (axis,) = mesh.axis_names
-    spec = _spec(axis)
+    rest = PartitionSpec()
+    spec = State(bodies=PartitionSpec(axis), tools=rest, t=rest, flows=rest)
     one = lambda state: advance(state, axis)
     # the transfers are primitives of our own, of which jax does not know that they vary
     return jax.shard_map(one, mesh=mesh, in_specs=(spec,), out_specs=spec, check_vma=False)
@@ -27,6 +33,9 @@ def over(advance: Callable[[State, str], State], mesh: Mesh) -> Callable[[State]
 
 def place(state: State, mesh: Mesh) -> State:
     """A state of `init(scene, mesh.size)` with its chunks spread over the devices.
+
+    Raises:
+        ValueError: the number of chunks is no multiple of the devices.
 
     >>> import jax.numpy as jnp
     >>> from jaxgpu import mesh
@@ -38,11 +47,5 @@ def place(state: State, mesh: Mesh) -> State:
     >>> len(end.bodies[0].m.sharding.device_set), round(float(end.bodies[0].m.sum()), 3)
     (2, 4.0)
     """
-    (axis,) = mesh.axis_names
-    return jax.device_put(state, jax.tree.map(lambda p: NamedSharding(mesh, p), _spec(axis)))
-
-
-def _spec(axis: str) -> State:
-    """Particles by their leading axis, chunks; the rest everywhere."""
-    all_ = PartitionSpec()
-    return State(bodies=PartitionSpec(axis), tools=all_, t=all_, flows=all_)
+    tools, t, flows = replicate((state.tools, state.t, state.flows), mesh)
+    return replace(state, bodies=split(state.bodies, mesh), tools=tools, t=t, flows=flows)

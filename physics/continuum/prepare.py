@@ -22,6 +22,9 @@ from jaxgpu.physics.continuum.sources import Injector
 WAVE = 0.8  # A: cells a wave may cross in a step
 DIFFUSION = 1.0  # B: of the explicit limit on a square lattice
 SAFETY = 0.4
+_POSITIVE = ("young", "bulk_modulus", "exponent", "grain", "grain_density", "inertial_number")
+_NOT_NEGATIVE = ("viscosity", "yield_stress", "consistency", "tension", "friction_angle",
+                 "friction_rise", "held")  # fmt: skip
 
 
 def prepare(scene: Scene) -> Scene:
@@ -172,13 +175,13 @@ def _positive(name: str, value: Any) -> None:
 
 
 def _ranges(name: str, material: Any) -> None:
-    for field in ("young", "bulk_modulus", "exponent"):
-        if hasattr(material, field):
+    for field in _POSITIVE:
+        if getattr(material, field, None) is not None:
             _positive(f"{name}.material.{field}", getattr(material, field))
     poisson = np.asarray(getattr(material, "poisson", 0.0))
     if not np.all((poisson > -1) & (poisson < 0.5)):
         raise ValueError(f"{name}.material.poisson={poisson:g}; it must lie in (-1, 0.5)")
-    for field in ("viscosity", "yield_stress", "consistency", "tension", "friction_angle", "held"):
+    for field in _NOT_NEGATIVE:
         value = getattr(material, field, 0.0)
         if value is not None and not callable(value) and np.any(np.asarray(value) < 0):
             raise ValueError(f"{name}.material.{field}={value:g}; it must not be negative")

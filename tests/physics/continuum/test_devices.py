@@ -61,7 +61,7 @@ def test_devices_change_nothing(x64, materials, count):
 def test_a_run_on_devices_resumes_to_the_same_bits(tmp_path):
     run, two = scene((Liquid(2e4),), jnp.float32), mesh.devices(2)
     whole = simulate(run, 0.05, frames=5, mesh=two).state
-    simulate(run, 0.05, frames=5, mesh=two, out=tmp_path)
+    simulate(run, 0.03, frames=3, mesh=two, out=tmp_path)
     again = simulate(run, 0.05, frames=5, mesh=two, out=tmp_path, resume=True).state
     for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(again)):
         np.testing.assert_array_equal(a, b)
@@ -91,3 +91,8 @@ def test_sources_are_refused():
     run = dataclasses.replace(scene((Liquid(2e4),), jnp.float32), sources=(drain,))
     with pytest.raises(ValueError, match="runs on one device"):
         simulate(run, 0.1, mesh=mesh.devices(2))
+
+
+def test_chunks_that_devices_do_not_share_evenly_are_refused():
+    with pytest.raises(ValueError, match="must be a multiple"):
+        devices.place(init(scene((Liquid(2e4),), jnp.float32)), mesh.devices(2))

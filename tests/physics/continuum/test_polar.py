@@ -47,7 +47,7 @@ def test_agrees_with_lapack(x64, d, dtype):
         f = turned(np.exp(np.clip(log, -1.15, 1.15)), rng).astype(dtype)
         v, s = exact(f)
         error = np.abs(np.asarray(left(jnp.asarray(f))) - v).max((1, 2)) / s[:, 0]
-        assert error.max() < 80 * np.finfo(dtype).eps, kind  # 1e-6 and 2e-14
+        assert error.max() < {np.float32: 1e-6, np.float64: 2e-14}[dtype], (kind, error.max())
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -70,8 +70,8 @@ def test_is_bounded_everywhere(d, scale):
         f = (scale * f).astype(np.float32)
         v = np.asarray(left(jnp.asarray(f)))
         assert (np.abs(v).max((1, 2)) <= 1.001 * np.linalg.norm(f, axis=(1, 2))).all()
-        slope = np.asarray(jax.grad(lambda f: left(f).sum())(jnp.asarray(f)))
-        assert np.isfinite(slope).all() or not 1e-2 <= scale <= 1e2
+        if 1e-2 <= scale <= 1e2:
+            assert np.isfinite(jax.grad(lambda f: left(f).sum())(jnp.asarray(f))).all()
 
 
 STATES = {

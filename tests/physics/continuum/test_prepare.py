@@ -11,6 +11,7 @@ import pytest
 from jaxgpu.physics.continuum import (
     Body,
     Collider,
+    DruckerPrager,
     Grid,
     Liquid,
     NeoHookean,
@@ -56,6 +57,8 @@ def test_scenes_that_cannot_run_are_refused():
     refused(changed(material=NeoHookean(1e4, 0.5)), "poisson=0.5; it must lie in (-1, 0.5)")
     refused(changed(material=NeoHookean(jnp.nan)), "material.young is not a finite number")
     refused(changed(material=Liquid(viscosity=-1.0)), "viscosity=-1; it must not be negative")
+    refused(changed(material=DruckerPrager(grain=0.0)), "grain=0; it must be above zero")
+    refused(changed(material=DruckerPrager(friction_rise=-0.1)), "rise=-0.1; it must not be neg")
     refused(Scene((BODY,), GRID, gravity=(0.0, 0.0, -9.81)), "gravity has 3 numbers")
     refused(led(mass=0.0), "colliders[0].mass=0; it must be above zero")
     refused(led(friction=-0.5), "colliders[0].friction=-0.5; it must not be negative")
