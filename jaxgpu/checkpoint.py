@@ -61,7 +61,7 @@ def save(path: str | Path, tree: Any, meta: dict[str, Any] | None = None) -> Non
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def load(path: str | Path, like: Any) -> tuple[Any, dict[str, Any]]:
@@ -77,7 +77,22 @@ def load(path: str | Path, like: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _load(path: Path, template: Callable[[dict[str, Any]], Any]) -> tuple[Any, dict[str, Any]]:
-    header, arrays = _read(path)
+    try:
+        return _restore(path, *_read(path), template)
+    except CheckpointError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, zipfile.BadZipFile) as error:
+        raise CheckpointError(
+            f"{path}: sealed, but not as this version writes it ({error!r}); use another"
+        ) from error
+
+
+def _restore(
+    path: Path,
+    header: dict[str, Any],
+    arrays: list[np.ndarray],
+    template: Callable[[dict[str, Any]], Any],
+) -> tuple[Any, dict[str, Any]]:
     like = template(header["meta"])
     want = [(name, *_to_numpy(leaf)) for name, leaf in _named_leaves(like)]
     found = [(name, kind, tuple(shape)) for name, kind, shape in header["leaves"]]
@@ -235,7 +250,8 @@ def _steps(directory: Path) -> list[Path]:
     return sorted(directory.glob("step-*.npz"), reverse=True)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Put the names in a directory on the disk."""
     if os.name == "posix":
         handle = os.open(directory, os.O_RDONLY)
         try:

@@ -4,13 +4,15 @@ Options are the fields of the studies' dataclasses, turned into a command line b
 one sentence and exit code 2.
 """
 
+import contextlib
 import dataclasses
+import errno
 import functools
 import json
 import operator
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,9 +20,28 @@ from typing import Annotated, Any
 import jax
 import tyro
 
-from jaxgpu import memory, report
+from jaxgpu import memory, ranges, report
 from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.report import ReportError
 from jaxgpu.studies import BadInput, Study, studies
+
+try:
+    import fcntl  # not on Windows, where two processes may meet in one folder
+except ImportError:
+    fcntl = None
+
+# what to do where the disk does not do as it is told
+_ADVICE = {
+    errno.ENOSPC: "make room, and go on with --resume",
+    errno.EDQUOT: "make room, and go on with --resume",
+    errno.EROFS: "give another --out",
+    errno.EACCES: "give another --out",
+    errno.EPERM: "give another --out",
+    errno.EEXIST: "give a folder",
+    errno.ENOTDIR: "give a folder",
+}
+
+_OPTIONS = "options.json"  # in the folder of a run
 
 # a command is parsed whole, options checked, before the call that it returns does anything
 type Call = Callable[[], None]
@@ -37,12 +58,14 @@ def main(args: list[str] | None = None) -> int:
             description="Simulation, optimisation, learning and special functions in JAX.",
             config=(tyro.conf.FlagCreatePairsOff,),
         )
-    except ValueError as error:  # an option that its dataclass refuses
+    except (TypeError, ValueError) as error:  # an option that its dataclass refuses
         return _refuse(error)
     try:
         call()
-    except (BadInput, CheckpointError, FileNotFoundError, MemoryError) as error:
+    except (BadInput, CheckpointError, ReportError, MemoryError) as error:
         return _refuse(error)
+    except OSError as error:
+        return _refuse(_said(error))
     except KeyboardInterrupt as stop:
         print(f"jaxgpu: {stop or 'stopped'}", file=sys.stderr)
         return 130
@@ -81,16 +104,38 @@ def info() -> Call:
 
 
 def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
-    """Run `study` in the folder `out`, draw its report, and print the path of the page."""
-    _claim(out, study, options, resume)
-    _enable_cache()
-    report.save(out, study.name, options, study.run(options, out, resume))
+    """Run `study` in the folder `out`, draw its report, and print the path of the page.
+
+    Options are held to the ranges of their fields, and the packages that draw the report are asked
+    for, before anything is done. A folder in which nothing was saved is free again.
+
+    Raises:
+        BadInput: an option outside its range, or a folder of another experiment.
+        ReportError: matplotlib or jinja2 is not installed.
+    """
+    try:
+        ranges.check(study.name, options)
+    except (TypeError, ValueError) as error:
+        raise BadInput(str(error)) from None
+    report.ready()
+    with _claimed(out, study, options, resume):
+        _enable_cache()
+        report.save(out, study.name, options, study.run(options, out, resume))
     print(report.write(out).resolve())
 
 
-def _refuse(error: Exception) -> int:
+def _refuse(error: Exception | str) -> int:
     print(f"jaxgpu: {error}", file=sys.stderr)
     return 2
+
+
+def _said(error: OSError) -> str:
+    """An error of the disk in one sentence."""
+    if error.errno is None:  # one of ours
+        return str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    advice = _ADVICE.get(error.errno, "give another folder")
+    return f"{where}{error.strerror}; {advice}"
 
 
 def _run_command() -> Any:
@@ -126,23 +171,80 @@ def _launch(study: Study) -> type:
     )
 
 
+@contextlib.contextmanager
+def _claimed(out: Path, study: Study, options: Any, resume: bool) -> Iterator[None]:
+    """`out` as the folder of this experiment and process alone.
+
+    It is given back where the experiment ends before anything was saved in it.
+    """
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out}: is a file; give a folder as --out")
+    out.mkdir(parents=True, exist_ok=True)
+    with _locked(out):
+        _claim(out, study, options, resume)
+        try:
+            yield
+        except BaseException:
+            if not _holds_work(out):
+                (out / _OPTIONS).unlink(missing_ok=True)
+            raise
+
+
 def _claim(out: Path, study: Study, options: Any, resume: bool) -> None:
-    """Make `out` the folder of this very experiment, or say why it cannot be."""
+    """Write down of what experiment `out` is, or say why it cannot be of this one."""
     asked = {"study": study.name, **dataclasses.asdict(options)}
     asked = json.loads(json.dumps(asked, default=str))
-    file = out / "options.json"
-    if file.exists():
-        held = json.loads(file.read_text())
+    file = out / _OPTIONS
+    if file.exists() and _holds_work(out):
+        if not resume:
+            raise BadInput(f"{out}: holds a run already; add --resume, or give another --out")
+        held = _held(file)
         changed = [name for name in asked.keys() | held.keys() if asked.get(name) != held.get(name)]
-        if resume and changed:
+        if changed:
             name = min(changed)
             raise BadInput(
                 f"{out}: was run with {name}={held.get(name)}, not {asked.get(name)}; "
                 "resume with the same options, or give another --out"
             )
-        if not resume:
-            raise BadInput(f"{out}: holds a run already; add --resume, or give another --out")
     report.replace_text(file, json.dumps(asked))
+
+
+def _held(file: Path) -> dict[str, Any]:
+    """The options that a run was begun with."""
+    with contextlib.suppress(ValueError, RecursionError):
+        held = json.loads(file.read_text())
+        if isinstance(held, dict):
+            return held
+    raise BadInput(
+        f"{file}: empty or torn; remove it, and resume with the options that began the run"
+    )
+
+
+def _holds_work(out: Path) -> bool:
+    """Whether there is a report or a checkpoint in `out` or below."""
+    return (out / "report.json").exists() or any(out.rglob("step-*.npz"))
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """`folder` for this process alone; the system lets go of it when the process ends."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise BadInput(
+            f"{folder}: another process runs in it; wait, or give another --out"
+        ) from None
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def _cache_folder() -> Path:
@@ -153,7 +255,15 @@ def _cache_folder() -> Path:
 def _enable_cache() -> None:
     """Keep compiled programs between runs, in a folder that only its owner can write."""
     folder = _cache_folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        chosen = "JAX_COMPILATION_CACHE_DIR" in os.environ
+        if not chosen and folder.stat().st_mode & 0o022:  # JAX runs what it finds there
+            raise PermissionError(errno.EPERM, "others can write there", str(folder))
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}"
+        print(f"jaxgpu: compiled programs are not kept ({why})", file=sys.stderr)
+        return
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 

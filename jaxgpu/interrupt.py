@@ -1,12 +1,17 @@
-"""Ctrl-C as a request to stop at the next safe point."""
+"""Ctrl-C, or a request to end, as a request to stop at the next safe point."""
 
 import signal
 import threading
 from typing import Any
 
+_REQUESTS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+)  # of a person, and of a scheduler that needs the machine
+
 
 class Interrupt:
-    """While entered, the first Ctrl-C only sets `asked`; a second one stops at once.
+    """While entered, the first Ctrl-C or SIGTERM only sets `asked`; a second one stops at once.
 
     Outside the main thread, where Python delivers no signals, it does nothing.
     """
@@ -14,15 +19,18 @@ class Interrupt:
     asked = False
 
     def __enter__(self) -> "Interrupt":
-        self._ours = threading.current_thread() is threading.main_thread()
-        if self._ours:
-            self._previous = signal.signal(signal.SIGINT, self._ask)
+        self._previous: dict[signal.Signals, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            self._previous = {which: signal.signal(which, self._ask) for which in _REQUESTS}
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._ours:
-            signal.signal(signal.SIGINT, self._previous)
+        self._restore()
 
     def _ask(self, *_: Any) -> None:
         self.asked = True
-        signal.signal(signal.SIGINT, self._previous)
+        self._restore()
+
+    def _restore(self) -> None:
+        for which, handler in self._previous.items():
+            signal.signal(which, handler)

@@ -5,13 +5,37 @@ from typing import Any, dataclass_transform
 
 import jax
 
+from jaxgpu.ranges import KEY, Range
+
 
 def static(**kwargs: Any) -> Any:
     """Declare a field that is baked into the compiled program: a size, a name or a function."""
     return dataclasses.field(metadata={"static": True}, **kwargs)
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, static))
+def number(default: Any = dataclasses.MISSING, *, baked: bool = False, **bounds: Any) -> Any:
+    """Declare a field of real numbers, a leaf, and the range they must lie in.
+
+    Args:
+        default: the number taken where none is given; without it the field must be given.
+        baked: no leaf, but baked into the compiled program.
+        bounds: `above`, `least`, `below`, `most`, `unit`, `infinite`, `none` of `ranges.Range`.
+    """
+    return _ranged({"static": True} if baked else {}, default, Range(**bounds))
+
+
+def size(default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
+    """Declare a static whole number, baked into the compiled program, and its range."""
+    return _ranged({"static": True}, default, Range(whole=True, one=True, **bounds))
+
+
+def _ranged(metadata: dict[str, Any], default: Any, among: Range) -> Any:
+    return dataclasses.field(default=default, metadata={**metadata, KEY: among})
+
+
+@dataclass_transform(
+    frozen_default=True, field_specifiers=(dataclasses.field, static, number, size)
+)
 def pytree[T](cls: type[T]) -> type[T]:
     """Make `cls` a frozen dataclass whose fields are leaves unless marked `static`.
 
@@ -20,8 +44,8 @@ def pytree[T](cls: type[T]) -> type[T]:
 
     >>> @pytree
     ... class Bodies:
-    ...     m: float
-    ...     count: int = static(default=2)
+    ...     m: float = number(above=0, unit="kg")
+    ...     count: int = size(default=2, least=1)
     >>> jax.tree.leaves(Bodies(m=1.5))
     [1.5]
     """

@@ -9,9 +9,11 @@ import dataclasses
 import datetime
 import io
 import json
+import os
 import platform
+import uuid
 from dataclasses import dataclass, field
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,12 @@ import jax
 import numpy as np
 
 import jaxgpu
+from jaxgpu import checkpoint
 from jaxgpu.run import Timing
+
+
+class ReportError(ValueError):
+    """A report cannot be drawn; the message is one sentence that says what to do."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,22 @@ class Report:
     citations: list[str] = field(default_factory=list)  # of methods and data that were used
     timing: dict[str, Timing] = field(default_factory=dict)  # by the name of the run
     seed: int | None = None
+
+
+def ready(*packages: str) -> None:
+    """Ask for the packages that a report is drawn with, which a bare installation has not.
+
+    Raises:
+        ReportError: one of them cannot be imported.
+    """
+    for package in packages or ("jinja2", "matplotlib"):
+        try:
+            import_module(package)
+        except ImportError as missing:
+            raise ReportError(
+                f"report: {package} cannot be imported ({missing}); reports and their pictures are "
+                'drawn with it; run `pip install "jaxgpu[viz]"`'
+            ) from None
 
 
 def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
@@ -100,7 +123,9 @@ def write(folder: Path) -> Path:
 
     Raises:
         FileNotFoundError: there is none.
+        ReportError: jinja2 is not installed, or a report is torn.
     """
+    ready("jinja2")
     import jinja2
 
     files = [*folder.glob("report.json"), *sorted(folder.glob("*/report.json"))]
@@ -108,7 +133,7 @@ def write(folder: Path) -> Path:
         raise FileNotFoundError(
             f"report: no results in {folder}; give a folder that `jaxgpu run` wrote"
         )
-    records = sorted((json.loads(file.read_text()) for file in files), key=lambda r: r["date"])
+    records = sorted((read(file) for file in files), key=lambda record: record["date"])
     engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     engine.filters["number"] = _number
     template = Path(__file__).with_name("report.html").read_text()
@@ -117,12 +142,50 @@ def write(folder: Path) -> Path:
     return folder / "report.html"
 
 
+def read(file: Path) -> dict[str, Any]:
+    """The record that `save` wrote, whole.
+
+    Raises:
+        ReportError: the file is empty, torn, or no report.
+    """
+    try:
+        record = json.loads(file.read_text())
+        held = record["report"]
+        Report(**held)
+        for name, kind in (("figures", Figure), ("tables", Table)):
+            for part in held[name]:
+                kind(**part)
+        for timing in held["timing"].values():
+            Timing(**timing)
+        whole = all(isinstance(record[name], dict) for name in ("options", "environment"))
+        whole &= all(isinstance(record[name], str) for name in ("study", "date"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        whole, record = False, {}
+    if not whole:
+        raise ReportError(
+            f"{file}: empty, torn or no report of jaxgpu; run its study again with --resume, "
+            "or remove the file"
+        )
+    return record
+
+
 def replace_text(path: Path, text: str) -> None:
-    """Put `text` under the name `path` as a whole: a reader sees the old text or the new."""
+    """Put `text` under the name `path` as a whole: a reader sees the old text or the new.
+
+    It is on the disk before it has the name, so that a power cut leaves no empty file; the name of
+    the scratch file is its own, so that two processes cannot write into one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.tmp")
-    scratch.write_text(text)
-    scratch.replace(path)
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with open(scratch, "x") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+    checkpoint.sync_directory(path.parent)
 
 
 def _number(value: Any, digits: int) -> str:

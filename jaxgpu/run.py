@@ -17,11 +17,12 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu import checkpoint, memory, precision
+from jaxgpu import checkpoint, identity, memory, precision
 from jaxgpu.interrupt import Interrupt
 from jaxgpu.store import Store
 
 _HISTORY_BYTES = 1 << 26  # the metrics of one chunk, on the device
+_LONGEST = 2**31 - 1  # steps; they are counted in 32 bits
 _CHUNK_SECONDS = 1.0  # between two contacts with the host, where the caller fixes no chunk
 
 
@@ -50,6 +51,7 @@ def run(
     *,
     key: Array | None = None,
     measure: Callable[[Any], Any] = lambda state: (),
+    check: Callable[[Any, Any], None] = lambda state, history: None,
     chunk: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -65,16 +67,21 @@ def run(
         steps: how many in all, those of a resumed run counted in.
         key: typed key of the whole run.
         measure: pytree of arrays, computed on the device.
+        check: looks at the state and the history so far after each chunk, before it is saved; what
+            it raises ends the run.
         chunk: steps between two contacts with the host; about a second's worth by default.
         out: folder for checkpoints, one after each chunk, the newest two kept.
-        resume: go on from the last good checkpoint in `out`, where there is one.
+        resume: go on from the last good checkpoint in `out`, where there is one. It must be of the
+            same experiment: the same step with the same numbers in it, start, key and measure,
+            under the same version of jax. How many steps there are in all may be another number.
 
     Returns:
         The last state, the history [steps, ...] and the timing, compilation apart.
 
     Raises:
         MemoryError: the program would not fit; nothing was started.
-        CheckpointError: checkpoints are there and none can be used.
+        CheckpointError: checkpoints are there and none can be used, or they are of another
+            experiment.
         KeyboardInterrupt: after Ctrl-C, once the running chunk is done and saved.
 
     >>> run(lambda x: 2 * x, jnp.float32(1), 10, measure=lambda x: x).history[-3:]
@@ -82,12 +89,16 @@ def run(
     """
     if steps < 0 or (chunk is not None and chunk < 1):
         raise ValueError(f"run: steps={steps}, chunk={chunk}; need steps >= 0 and chunk >= 1")
+    if steps > _LONGEST:
+        raise ValueError(f"run: steps={steps}; it must be at most {_LONGEST}; let a step do more")
     if resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
     with precision.scope(state), Store(out, key) as store, Interrupt() as interrupt:
         state = jax.tree.map(_own, state)
         loop = _Loop(step, measure, state, key, min(steps, chunk or steps))
         store.refuse_overwriting(resume)
+        if out is not None:
+            store.name_experiment(loop.digests() | {"start": identity.of_arrays(state)})
         done, state, history = 0, state, loop.rows(0)
         if resume and (found := store.last(state, loop.rows)) is not None:
             done, state, history = found
@@ -103,6 +114,7 @@ def run(
                 history = jax.tree.map(lambda *parts: np.concatenate(parts), history, rows)
                 done += count
                 bar.update(count)
+                check(state, history)
                 store.save(done, state, history)
                 if interrupt.asked:
                     store.wait()
@@ -116,9 +128,14 @@ class _Loop:
     def __init__(self, step: Any, measure: Any, state: Any, key: Any, longest: int):
         self.step, self.measure, self.key = step, measure, key
         self._check_fixed_point(state)
-        self.row = jax.eval_shape(measure, state)
+        self.measured, self.row = jax.make_jaxpr(measure, return_shape=True)(state)
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.row))
         self.capacity = max(1, min(longest, _HISTORY_BYTES // max(1, size)))
+
+    def digests(self) -> dict[str, str]:
+        """What tells this run's program from another one."""
+        programs = {"program": self.stepped, "measure": self.measured}
+        return {name: identity.of_program(program) for name, program in programs.items()}
 
     def compile(self, state: Any) -> float:
         """Compile for `state`, check that it fits, and return the seconds it took."""
@@ -155,7 +172,8 @@ class _Loop:
         return self.step(state) if key is None else self.step(state, jax.random.fold_in(key, i))
 
     def _check_fixed_point(self, state: Any) -> None:
-        new = jax.eval_shape(lambda state: self._step(state, self.key, 0), state)
+        step = lambda state, key: self._step(state, key, 0)
+        self.stepped, new = jax.make_jaxpr(step, return_shape=True)(state, self.key)
         before, after = (
             [f"{jax.tree_util.keystr(at)} {a.dtype}{list(a.shape)}" for at, a in tree]
             for tree in (jax.tree.leaves_with_path(state), jax.tree.leaves_with_path(new))

@@ -12,6 +12,16 @@ from jax import Array
 
 from jaxgpu import checkpoint
 
+# what makes two runs the same experiment, and what to say where they differ
+_SAME = {
+    "key": "another key; resume with the same seed",
+    "generator": "a key of another kind; resume with jax.random.key(seed, impl=...) of that kind",
+    "jax": "another version of jax, whose last digits may differ; install that one",
+    "program": "another step: another function, spec, bound or number in it; resume with the same",
+    "start": "another start; resume with the same initial state",
+    "measure": "another measure; resume with the same",
+}
+
 
 class Store:
     """Checkpoints of a run, written by a thread while the next chunk computes."""
@@ -20,7 +30,10 @@ class Store:
         self.out = None if out is None else Path(out)
         self.name = "run" if self.out is None else self.out.name
         self.hint = "; nothing was saved" if self.out is None else f"; resume from {self.out}"
-        self.meta = {"key": None if key is None else jax.random.key_data(key).tolist()}
+        self.meta = {"key": None, "generator": None, "jax": jax.__version__}
+        if key is not None:
+            self.meta["key"] = jax.random.key_data(key).tolist()
+            self.meta["generator"] = str(jax.random.key_impl(key))
         self.writing: Future | None = None
 
     def __enter__(self):
@@ -38,6 +51,10 @@ class Store:
                 f"{self.out}: holds a run already; go on with resume=True, or give another folder"
             )
 
+    def name_experiment(self, digests: dict[str, str]) -> None:
+        """Write these digests into every checkpoint, and resume from none that has others."""
+        self.meta |= digests
+
     def last(self, state: Any, rows: Callable[[int], Any]) -> tuple[int, Any, Any] | None:
         """Step, state and history of the last good checkpoint, each array where `state` has it.
 
@@ -48,10 +65,11 @@ class Store:
         if found is None:
             return None
         (saved, history), meta = found
-        if meta["key"] != self.meta["key"]:
-            raise checkpoint.CheckpointError(
-                f"{self.out}: written by a run with another key; resume with the same seed"
-            )
+        for name, difference in _SAME.items():
+            if meta.get(name) != self.meta.get(name):
+                raise checkpoint.CheckpointError(
+                    f"{self.out}: written by a run with {difference}, or give another folder"
+                )
         put = lambda new, old: jnp.copy(jax.device_put(new, old.sharding))
         return meta["step"], jax.tree.map(put, saved, state), history
 

@@ -1,5 +1,6 @@
 """A checkpoint is exactly right or refused by name."""
 
+import json
 import os
 import random
 
@@ -143,3 +144,32 @@ def test_a_failed_write_leaves_the_old_file(file, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         save(file, example(), {"step": 5})
     assert file.read_bytes() == before and os.listdir(file.parent) == ["a.npz"]
+
+
+def headers(good):
+    """Headers that a sealed file may hold though no version of ours writes them."""
+    wrong = [b"not json", b"[]", b"7", json.dumps({**good, "version": "1"}).encode()]
+    for name in ("version", "leaves", "meta"):
+        wrong.append(json.dumps({k: v for k, v in good.items() if k != name}).encode())
+    for leaves in ([["x"]], 7, [["x", "float99", [3]]], [["x", "float32", [4]]], [None]):
+        wrong.append(json.dumps({**good, "leaves": leaves}).encode())
+    return [*wrong, json.dumps({**good, "meta": []}).encode()]
+
+
+def test_a_sealed_file_with_a_wrong_header_is_refused_and_passed_over(tmp_path):
+    """Whoever seals anew what they changed gets a CheckpointError, and the one before is used."""
+    x = np.arange(3.0, dtype=np.float32)
+    checkpoint.save_step(tmp_path, 1, {"x": x}, {})
+    checkpoint.save_step(tmp_path, 2, {"x": x}, {})
+    newest = max(tmp_path.iterdir())
+    with np.load(newest) as members:
+        good, data = json.loads(members["header"].tobytes()), members["0"]
+    for header in headers(good):
+        with open(newest, "wb+") as file:
+            np.savez(file, **{"header": np.frombuffer(header, np.uint8), "0": data})
+            checkpoint._seal(file)
+        with pytest.raises(CheckpointError, match="step-000000000002"):
+            checkpoint._load(newest, lambda meta: {"x": x} if meta["step"] else None)
+        with pytest.warns(UserWarning, match="going back to step-000000000001"):
+            found = checkpoint.load_last(tmp_path, lambda meta: {"x": x} if meta["step"] else None)
+        np.testing.assert_array_equal(found[0]["x"], x)

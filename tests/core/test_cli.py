@@ -1,15 +1,21 @@
 """The command line: one sentence and exit code 2 for what cannot be done."""
 
 import dataclasses
+import errno
 import json
+import os
+import sys
 import types
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from jaxgpu import cli
+from jaxgpu import checkpoint, cli
+from jaxgpu.pytree import number, size
 from jaxgpu.report import Report
-from jaxgpu.studies import Study, studies
+from jaxgpu.studies import BadInput, Study, studies
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,27 @@ class Still:
     """Nothing happens."""
 
 
+@dataclass(frozen=True)
+class Ranged:
+    """How stones are thrown."""
+
+    stones: int = size(3, least=1, most=100)
+    """How many."""
+    speed: float = number(1.0, above=0, unit="m/s")
+    """Of each."""
+    seed: int = size(0, least=0, most=2**32 - 1)
+    """Of the throws."""
+
+
+def hurl(options, out, resume):
+    if options.stones == 7:
+        raise BadInput("hurl: seven stones are unlucky; throw another number")
+    if options.stones == 13:
+        checkpoint.save_step(out / "part", 1, np.zeros(3), {})
+        raise OSError(errno.ENOSPC, "No space left on device")
+    return Report("Throw", f"{options.stones} stones, resumed {resume}")
+
+
 def fall(options, out, resume):
     if options.height == 13:
         raise KeyboardInterrupt("run: stopped at step 3 of 9")
@@ -38,6 +65,7 @@ def fall(options, out, resume):
 @pytest.fixture
 def command(monkeypatch, tmp_path):
     two = [Study("fall", "Let it fall.", Options, fall), Study("rest", "Let it be.", Still, fall)]
+    two.append(Study("hurl", "Let it fly.", Ranged, hurl))
     monkeypatch.setattr(cli, "studies", lambda: two)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
@@ -112,3 +140,144 @@ def test_every_study_keeps_the_contract():
         options = study.options()
         assert study.description.endswith(".") and isinstance(study.run, types.FunctionType)
         assert dataclasses.is_dataclass(options) and json.dumps(dataclasses.asdict(options))
+
+
+def said_once(capsys):
+    """The one sentence that was said, on stderr."""
+    out = capsys.readouterr()
+    lines = out.err.strip().splitlines()
+    assert not out.out and len(lines) == 1 and lines[0].startswith("jaxgpu: "), out
+    return lines[0]
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
+def test_what_draws_a_report_is_asked_for_before_any_work(
+    command, tmp_path, capsys, monkeypatch, package
+):
+    """A bare installation computed the whole study, and then died for want of matplotlib."""
+    monkeypatch.setitem(sys.modules, package, None)
+    assert command("run", "hurl", "--out", "a") == 2
+    said = said_once(capsys)
+    assert f"{package} cannot be imported" in said and 'pip install "jaxgpu[viz]"' in said
+    assert not (tmp_path / "a").exists()
+    monkeypatch.undo()
+
+
+def test_an_old_report_is_not_drawn_without_jinja2(command, capsys, monkeypatch):
+    assert command("run", "hurl", "--out", "a") == 0
+    capsys.readouterr()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert command("report", "a") == 2
+    assert "jinja2 cannot be imported" in said_once(capsys)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--stones", "0"), "hurl: Ranged.stones=0; it must be a whole number of at least 1"),
+        (("--stones", "200000000000"), "and of at most 100"),
+        (("--speed", "nan"), "Ranged.speed=nan; it must be a finite number above 0, in m/s"),
+        (("--speed", "inf"), "Ranged.speed=inf; "),
+        (("--speed", "-1"), "Ranged.speed=-1; "),
+        (("--seed", "99999999999999999999"), "Ranged.seed=99999999999999999999; "),
+        (("--seed", "-1"), "Ranged.seed=-1; "),
+        (("--stones", "7"), "seven stones are unlucky"),
+    ],
+)
+def test_after_a_refusal_the_folder_is_free(command, capsys, option, said):
+    """The corrected command was refused: "holds a run already"."""
+    assert command("run", "hurl", "--out", "a", *option) == 2
+    assert said in said_once(capsys)
+    assert command("run", "hurl", "--out", "a") == 0
+
+
+def test_a_folder_that_a_killed_process_claimed_is_free(command, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "options.json").write_text('{"study": "hurl", "stones": 9}')
+    assert command("run", "hurl", "--out", "a") == 0
+
+
+def test_a_full_disk_is_said_and_the_run_stays_where_it_is(command, tmp_path, capsys):
+    assert command("run", "hurl", "--out", "a", "--stones", "13") == 2
+    assert "No space left on device; make room, and go on with --resume" in said_once(capsys)
+    assert command("run", "hurl", "--out", "a", "--stones", "3") == 2
+    assert "a: holds a run already" in said_once(capsys)
+    assert command("run", "hurl", "--out", "a", "--stones", "3", "--resume") == 2
+    assert "was run with stones=13, not 3" in said_once(capsys)
+
+
+def test_a_file_or_a_disk_that_cannot_be_written_is_said(command, tmp_path, capsys, monkeypatch):
+    Path("a").write_text("mine")
+    assert command("run", "hurl", "--out", "a") == 2
+    assert "a: is a file; give a folder as --out" in said_once(capsys)
+    assert command("run", "hurl", "--out", "a/b") == 2
+    assert "a/b: Not a directory; give a folder" in said_once(capsys)
+    assert Path("a").read_text() == "mine"
+
+    def refuse(self, *_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert command("run", "hurl", "--out", "b") == 2
+    assert "b: Read-only file system; give another --out" in said_once(capsys)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"study": "hur', "\0\0", "7"])
+def test_torn_options_are_named_and_the_run_goes_on_without_them(command, tmp_path, capsys, text):
+    command("run", "hurl", "--out", "a", "--stones", "13")
+    capsys.readouterr()
+    (tmp_path / "a" / "options.json").write_text(text)
+    assert command("run", "hurl", "--out", "a", "--resume") == 2
+    assert "a/options.json: empty or torn; remove it, and resume" in said_once(capsys)
+    (tmp_path / "a" / "options.json").unlink()
+    assert command("run", "hurl", "--out", "a", "--resume") == 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"study": "hurl"}', '{"report": {"title": 3}}', "{"])
+def test_a_torn_report_is_named(command, tmp_path, capsys, text):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "report.json").write_text(text)
+    assert command("report", "a") == 2
+    assert "a/report.json: empty, torn or no report of jaxgpu; " in said_once(capsys)
+    assert command("run", "hurl", "--out", "a", "--resume") == 0  # and the study mends it
+
+
+def test_two_processes_do_not_share_a_folder(command, tmp_path, capsys):
+    with cli._locked(tmp_path):
+        assert command("run", "hurl", "--out", str(tmp_path)) == 2
+    assert "another process runs in it" in said_once(capsys)
+    assert command("run", "hurl", "--out", str(tmp_path)) == 0
+
+
+def test_a_cache_that_others_can_write_is_not_used(command, tmp_path, capsys, monkeypatch):
+    """JAX runs the programs that lie there."""
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".cache" / "jaxgpu" / "compiled"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert command("run", "hurl") == 0
+    assert "compiled programs are not kept" in capsys.readouterr().err
+    assert cli._cache_folder() == folder
+    folder.chmod(0o700)
+    assert command("run", "hurl", "--out", "b") == 0
+    assert not capsys.readouterr().err
+
+
+HOSTILE = [float("nan"), float("inf"), -float("inf"), -1, 10**20, -(10**20), "much", None, 2.5]
+
+
+@pytest.mark.parametrize("study", studies(), ids=lambda study: study.name)
+def test_every_number_of_a_study_has_a_range(study):
+    """nan, infinity, negative and absurd numbers are refused when the study is opened."""
+    for field in dataclasses.fields(study.options):
+        if field.type in (int, float) or str(field.type).startswith("tuple"):
+            good = getattr(study.options(), field.name)
+            for bad in HOSTILE:
+                if bad == 2.5 and field.type is not int:
+                    continue
+                wrong = (*good[:-1], bad) if isinstance(good, tuple) else bad
+                with pytest.raises(
+                    (ValueError, TypeError), match=f"Options.{field.name}=.*; it must"
+                ):
+                    study.options(**{field.name: wrong})

@@ -1,8 +1,10 @@
 """A report is one page that needs nothing beside it."""
 
 import json
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import matplotlib
 import pytest
@@ -82,3 +84,32 @@ def test_the_record_is_plain_json(tmp_path):
     assert record["environment"]["jaxgpu"] and list(tmp_path.iterdir()) == [
         tmp_path / "report.json"
     ]
+
+
+def test_text_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """A power cut between the two left an empty file; two processes wrote into one scratch file."""
+    order, scratch = [], []
+    sync, replace = os.fsync, Path.replace
+
+    def seen(self, target):
+        scratch.append(self.name)
+        order.append("replace")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", lambda handle: (order.append("sync"), sync(handle)))
+    monkeypatch.setattr(Path, "replace", seen)
+    for text in ("one", "two"):
+        report.replace_text(tmp_path / "a.json", text)
+    assert order == ["sync", "replace", "sync"] * 2 and scratch[0] != scratch[1]
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.json", "two")]
+
+
+def test_text_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    report.replace_text(tmp_path / "a.json", "old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        report.replace_text(tmp_path / "a.json", "new")
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.json", "old")]

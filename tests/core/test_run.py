@@ -213,3 +213,52 @@ def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
     rest, err = started(tmp_path, "resume").communicate(timeout=60)
     whole, _ = started(tmp_path / "whole", "new").communicate(timeout=60)
     assert rest == whole and len(whole) > 100, err
+
+
+def drift(by):
+    return lambda x, key: x + by + jax.random.normal(key, x.shape, x.dtype)
+
+
+def test_another_experiment_is_refused_and_the_difference_named(tmp_path):
+    """A run resumes only as itself: function, constants, start, key, kind of key, measure, jax."""
+    plain = {"step": drift(1.0), "state": np.zeros(3, np.float32), "key": KEY, "measure": jnp.sum}
+    run(**plain, steps=4, out=tmp_path)
+    others = {
+        "another step": {"step": drift(2.0)},
+        "another step: ": {"step": drift(jnp.ones(3))},
+        "another step: another function": {"step": lambda x, key: x * 1.0},
+        "another start": {"state": np.full(3, 1e-9, np.float32)},
+        "another key": {"key": jax.random.key(1)},
+        "a key of another kind": {"key": jax.random.key(0, impl="unsafe_rbg")},
+        "another measure": {"measure": jnp.mean},
+    }
+    rbg = jax.random.key(0, impl="rbg")
+    run(**plain | {"key": rbg}, steps=4, out=tmp_path / "rbg")
+    for difference, change in others.items():
+        out = tmp_path / "rbg" if "kind" in difference else tmp_path
+        with pytest.raises(CheckpointError, match=f"{difference}.*; .*another folder"):
+            run(**plain | change, steps=9, out=out, resume=True)
+    assert run(**plain, steps=9, chunk=2, out=tmp_path, resume=True).timing.steps == 5
+
+
+def test_a_checkpoint_of_another_jax_is_refused(tmp_path, monkeypatch):
+    run(walk, start(), 5, key=KEY, out=tmp_path)
+    monkeypatch.setattr(jax, "__version__", "0.4.1")
+    with pytest.raises(CheckpointError, match="another version of jax"):
+        run(walk, start(), 9, key=KEY, out=tmp_path, resume=True)
+
+
+def test_a_call_back_is_part_of_the_experiment(tmp_path):
+    def asking(scale):
+        host = lambda x: np.asarray(scale * x, np.float32)
+        return lambda x: jax.pure_callback(host, jax.ShapeDtypeStruct((), np.float32), x)
+
+    run(asking(0.5), np.float32(1), 3, out=tmp_path)
+    assert run(asking(0.5), np.float32(1), 5, out=tmp_path, resume=True).timing.steps == 2
+    with pytest.raises(CheckpointError, match="another step"):
+        run(asking(0.25), np.float32(1), 9, out=tmp_path, resume=True)
+
+
+def test_steps_are_counted_in_32_bits():
+    with pytest.raises(ValueError, match="at most 2147483647; let a step do more"):
+        run(walk, start(), 2**31, key=KEY)
