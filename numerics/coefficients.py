@@ -36,7 +36,8 @@ def uniform(least: float, accuracy: float) -> list[list[float]]:
     """As many D_k as the expansion needs to have a relative `accuracy` for all s >= `least`."""
     rows = [[float(c) for c in row] for row in debye(16)]
     sizes = [np.abs(np.polyval(row[::-1], np.linspace(0, 1, 65))).max() for row in rows]
-    large = [k for k, size in enumerate(sizes) if size > accuracy * float(least) ** (k + 2)]
+    least = min(float(least), 1e18)  # one term will do from far below there; its powers are finite
+    large = [k for k, size in enumerate(sizes) if size > accuracy * least ** (k + 2)]
     return rows[: max(large, default=0) + 1]
 
 

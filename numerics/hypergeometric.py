@@ -31,7 +31,7 @@ def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
     >>> log_hyp0f1(1.5, 1.0)  # log(sinh(2) / 2)
     Array(0.59522..., dtype=float32)
     """
-    parameter, argument, dtype = prepare("log_hyp0f1", b, z)
+    parameter, argument, dtype = prepare("log_hyp0f1", b, z, ("b", "z"))
     with scope(argument):
         ends = edge(argument)
         usual = (parameter > 0) & (parameter < inf) & (argument >= 0) & (argument < inf)

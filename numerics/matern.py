@@ -16,7 +16,7 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
-from jaxgpu.numerics.arguments import prepare
+from jaxgpu.numerics.arguments import broadcast
 from jaxgpu.numerics.branches import log_bessel
 from jaxgpu.numerics.hypergeometric import log_gamma, steep
 from jaxgpu.numerics.uniform import Kind, edge
@@ -37,13 +37,14 @@ def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Arra
     >>> matern(2.0, 0.5)  # exp(-2)
     Array(0.13533..., dtype=float32)
     """
-    v, r, dtype = prepare("matern", smoothness, r)
-    _, length, _ = prepare("matern", smoothness, length)
+    given = {"r": r, "smoothness": smoothness, "length": length}
+    (r, v, length), dtype = broadcast("matern", given)
     with scope(r):
-        length = length.astype(r.dtype)
         known = (v > 0) & (v < jnp.inf) & (r >= 0) & (length > 0)
-        value = _covariance(*(jnp.where(known, a, 1.0) for a in (v, r, length)))
-        return jnp.where(known, value, jnp.nan).astype(dtype)
+        known &= (r < jnp.inf) | (length < jnp.inf)
+        far = jnp.sqrt(2 * v) * r / length == jnp.inf
+        value = _covariance(*(jnp.where(known & ~far, a, 1.0) for a in (v, r, length)))
+        return jnp.where(known, jnp.where(far, 0.0, value), jnp.nan).astype(dtype)
 
 
 @jax.custom_jvp

@@ -16,6 +16,8 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.numerics.bessel_ratio import iv_ratio
+from jaxgpu.numerics.sphere_arguments import concentration_of, count_of, direction_of, key_of
+from jaxgpu.precision import scope
 
 _BLOCK = 1 << 16  # numbers drawn at a time: they stay in the cache, which more than halves the time
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
@@ -24,10 +26,27 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 def draw(key: Array, mean_direction: Array, concentration: Array, count: int) -> Array:
     """`count` unit vectors, [count, d]; differentiable in both parameters.
 
+    Args:
+        key: typed key.
+        mean_direction: unit vector, [d].
+        concentration: at least 0, [].
+        count: how many.
+
+    Raises:
+        ValueError: another length than 1, a concentration below 0, nan.
+
     >>> north = jnp.array([0.0, 0.0, 1.0])
     >>> draw(jax.random.key(0), north, jnp.array(1e6), 2).shape
     (2, 3)
     """
+    m = direction_of("sample: mean_direction", mean_direction)
+    k = concentration_of("sample: concentration", concentration, m)
+    key, count = key_of("sample", key), count_of("sample: count", count, least=0)
+    with scope((m, k)):
+        return _drawn(key, m, k, count)
+
+
+def _drawn(key: Array, mean_direction: Array, concentration: Array, count: int) -> Array:
     d = mean_direction.shape[0]
     for_cosine, for_tangent = jax.random.split(key)
     gap = gaps(for_cosine, d, jax.lax.stop_gradient(concentration), count)

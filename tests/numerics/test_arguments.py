@@ -1,10 +1,11 @@
 """What goes in, what comes out, and what is refused."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.numerics.arguments import least, prepare
+from jaxgpu.numerics.arguments import broadcast, least, prepare
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,11 @@ from jaxgpu.numerics.arguments import least, prepare
         (jnp.bfloat16(1), 2, "bfloat16"),
         (np.float64(1), 2.0, "float64"),
         (1, np.array([2.0]), "float64"),
+        ([1, 2], [2.0, 3.0], "float32"),
+        (1, [[2.0]], "float32"),
+        ([np.float64(1)], 2.0, "float64"),
+        ([jnp.float16(1), jnp.float16(2)], 2.0, "float16"),
+        (10**400, 2.0, "float32"),
     ],
 )
 def test_the_result_has_the_dtype_of_the_arguments(v, x, dtype):
@@ -32,7 +38,9 @@ def test_float64_is_not_rounded_on_the_way_in():
     assert np.asarray(order)[0] == 1 / 3 and np.asarray(argument).tolist() == [1e300, 0.1]
 
 
-@pytest.mark.parametrize("bad", ["1", 1j, True, None, np.array([1j]), [1.0, 2.0]])
+@pytest.mark.parametrize(
+    "bad", ["1", 1j, True, None, np.array([1j]), ["a"], [1j], [True], [[1.0], []], np.longdouble(1)]
+)
 def test_refuses_what_is_not_a_number(bad):
     with pytest.raises(TypeError, match="f: x is .*; it must be real numbers; "):
         prepare("f", 1.0, bad)
@@ -47,3 +55,13 @@ def test_sees_values_but_not_traced_ones():
     assert least(24) == 24 and least(np.array([30.0, 25.0])) == 25
     for unknown in (np.array([30.0, np.nan]), np.array([]), jnp.float32(30), np.nan):
         assert least(unknown) == -np.inf
+
+
+def test_three_arguments_share_a_shape_and_a_dtype():
+    """The length of `matern` lost its digits where the distance had fewer."""
+    some = {"r": np.ones((3, 1), np.float32), "v": [1, 2], "length": np.float64(2)}
+    with jax.numpy_dtype_promotion("standard"):
+        values, result = broadcast("f", some)
+    assert result == np.float64 and {a.shape for a in values} == {(3, 2)}
+    with pytest.raises(ValueError, match=r"f: r has shape \(3, 1\), .*, length has shape \(4,\); "):
+        broadcast("f", some | {"length": np.ones(4)})

@@ -73,5 +73,7 @@ def test_options_that_cannot_be():
         directions.Options(images=30)
     with pytest.raises(ValueError, match="components: 41; must be 1 to 40"):
         directions.Options(images=40, components=41)
-    with pytest.raises(ValueError, match="steps: 0; must be at least 1"):
+    with pytest.raises(
+        ValueError, match="Options.steps=0; it must be a whole number of at least 1"
+    ):
         directions.Options(steps=0)

@@ -52,3 +52,14 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(features._FILES, "numpy", "numpy/none")
     with pytest.raises(FileNotFoundError, match="package numpy are not installed"):
         features.locate("numpy")
+
+
+def test_what_has_no_direction_is_named():
+    with pytest.raises(ValueError, match="unit: x has length 0 in row 1; "):
+        features.unit(np.array([[1.0, 0], [0, 0]]))
+    with pytest.raises(ValueError, match="locate: package='scipy'; it must be one of"):
+        features.locate("scipy")
+    images = np.ones((2, 784))
+    for bad, size in ((images, 17), (0 * images, 16), (images[:, 1:], 16), (images * np.nan, 16)):
+        with pytest.raises(ValueError, match="activations: "):
+            features.activations(bad, size)

@@ -89,3 +89,32 @@ def test_is_positive_definite(x64):
 def test_conformance():
     r, v = jnp.array([0.1, 1.0, 3.0]), jnp.array([0.7, 2.2, 30.0])
     check(jax.jit(matern), r, v, differentiable=(0, 1), batched=(0, 1), rtol=2e-5)
+
+
+def test_far_away_nothing_is_left_and_what_has_no_answer_is_nan():
+    """At r = inf it was nan, at r = length = inf it was 1."""
+    inf, nan = np.inf, np.nan
+    rows = [(inf, 1, 1), (1e30, 1, 1e-30), (1, 1, inf)]  # distance, smoothness, length
+    rows += [(inf, 1, inf), (nan, 1, 1), (1, nan, 1), (1, 1, nan), (-1, 1, 1), (1, 0, 1), (1, 1, 0)]
+    r, v, length = np.array(rows, np.float32).T
+
+    def some(r):
+        values = matern(r, v, length)
+        return jnp.sum(values[:3]), values
+
+    slope, got = jax.jit(jax.grad(some, has_aux=True))(jnp.asarray(r))
+    np.testing.assert_array_equal(got, [0, 0, 1, *[nan] * 7])
+    assert np.all(slope[:2] == 0)
+
+
+def test_what_cannot_be_answered_is_named_as_in_the_call():
+    with pytest.raises(
+        ValueError, match=r"matern: r has shape \(3,\), .* length has shape \(4,\);"
+    ):
+        matern(np.ones(3), 1.0, np.ones(4))
+    with pytest.raises(TypeError, match="matern: length is <U.; it must be real numbers"):
+        matern(1.0, 1.0, "long")
+    with pytest.raises(
+        TypeError, match="matern: smoothness is complex128; it must be real numbers"
+    ):
+        matern(1.0, np.array([1j]))
