@@ -13,7 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.evolution.problem import floats
+from jaxgpu.pytree import number, pytree, size
+from jaxgpu.ranges import Range, refuse
 
 _TILE = 128
 
@@ -22,8 +24,8 @@ _TILE = 128
 class Directions:
     """A set of directions into the positive orthant."""
 
-    w: Array  # [H, m] points of the simplex
-    divisions: int = static(default=0)  # p of a single three-objective lattice, else 0
+    w: Array = number(least=0)  # [H, m] points of the simplex
+    divisions: int = size(default=0, least=0)  # p of a single three-objective lattice, else 0
 
 
 def das_dennis(objectives: int, *layers: int) -> Directions:
@@ -35,6 +37,8 @@ def das_dennis(objectives: int, *layers: int) -> Directions:
     >>> das_dennis(3, 12).w.shape, das_dennis(8, 3, 2).w.shape
     ((91, 3), (156, 8))
     """
+    for given in (objectives, *layers):
+        refuse("das_dennis: a number", given, Range(whole=True, one=True))
     if objectives < 2 or not layers or min(layers) < 1:
         raise ValueError(
             f"das_dennis: {objectives} objectives, layers {layers}; need >= 2 and >= 1 division"
@@ -54,10 +58,34 @@ def divisions_for(objectives: int, count: int) -> int:
     >>> divisions_for(3, 92)
     12
     """
+    refuse("divisions_for: objectives", objectives, Range(least=2, whole=True, one=True))
+    refuse("divisions_for: count", count, Range(least=1, whole=True, one=True))
     p = 1
     while comb(p + objectives, objectives - 1) <= count:
         p += 1
     return p
+
+
+def layers_for(objectives: int, count: int = 160) -> tuple[int, ...]:
+    """Divisions of a set of about `count` directions some of which are inside the simplex.
+
+    A lattice with fewer divisions than objectives has points on the sides of the simplex alone:
+    of each, some objective weighs nothing. From five objectives on there are two layers (Deb &
+    Jain 2014, section IV-F), the inner one with as many divisions or one less.
+
+    >>> layers_for(3, 120), layers_for(8), layers_for(15)
+    ((14,), (3, 2), (2, 1))
+    """
+    refuse("layers_for: objectives", objectives, Range(least=2, whole=True, one=True))
+    if objectives < 5:
+        return (divisions_for(objectives, count),)
+    points = lambda p: comb(p + objectives - 1, objectives - 1)
+    best = (2, 1)
+    for outer in range(2, divisions_for(objectives, max(count, objectives)) + 1):
+        for inner in (outer - 1, outer):
+            if points(outer) + points(inner) <= count:
+                best = outer, inner
+    return best
 
 
 def _simplex(m: int, p: int) -> np.ndarray:
@@ -81,7 +109,10 @@ def associate(directions: Directions, f: Array) -> tuple[Array, Array]:
     >>> print(index, distance)
     [0 1] [0. 1.]
     """
-    w = directions.w
+    w, f = directions.w, floats("associate: f", f)
+    if f.ndim != 2 or f.shape[1] != w.shape[1]:
+        raise ValueError(f"associate: f has shape {list(f.shape)}; it must be [N, {w.shape[1]}]")
+    refuse("associate: f", f, Range(least=0, infinite=True))
     unit = w / jnp.sqrt(jnp.sum(w * w, axis=1, keepdims=True))
     if directions.divisions:
         index = _by_rounding(unit, directions.divisions, f)

@@ -1,5 +1,7 @@
 """What the multi-objective algorithms share: a population, its first members, its survivors."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -48,24 +50,50 @@ def chosen(mask: Array, count: int) -> Array:
     return jnp.zeros(count, jnp.int32).at[to].set(index, mode="drop", unique_indices=True)
 
 
-def distinct(population: Population) -> tuple[Array, Array]:
-    """Objectives and violations for ranking: those of repeated decision vectors are infinite.
+def distinct(population: Population, box: Box | None = None) -> tuple[Array, Array]:
+    """Objectives and violations for ranking: those of repeated points are infinite.
 
-    Of equal vectors the first counts. Rows are hashed and sorted, so equal ones are adjacent:
-    O(N D) and one sort, where a distance matrix takes O(N^2 D).
+    Of equal points the first counts. Where the box says what its vectors stand for, that is what
+    is compared. Rows are hashed and sorted, so equal ones are adjacent: O(N D) and one sort, where
+    a distance matrix takes O(N^2 D). Another point with the same hash may lie between two equal
+    ones; two others may hide a copy.
     """
-    x = population.x
-    words = jax.lax.bitcast_convert_type(x, jnp.uint32).reshape(x.shape[0], -1)
-    # an odd multiplier for each column; equal rows have equal sums, which is all that is needed
-    odd = jax.random.bits(jax.random.key(0), (words.shape[1],), jnp.uint32) | 1
-    mixed = (words ^ (words >> 15)) * odd[None]
-    mixed = jnp.sum(mixed ^ (mixed >> 13), axis=1, dtype=jnp.uint32)
-    order = jnp.argsort(mixed, stable=True)
-    rows = x[order]
-    again = jnp.append(jnp.zeros(1, bool), jnp.all(rows[1:] == rows[:-1], axis=1))
+    rows = population.x
+    if box is not None and box.words is not None:
+        rows = jax.vmap(box.words)(rows)
+    else:
+        rows = jnp.where(rows == 0, jnp.zeros_like(rows), rows)  # -0 is 0
+    order = jnp.argsort(hashes(rows), stable=True)
+    rows = rows[order]
+    again = _same_as_before(rows, 1) | _same_as_before(rows, 2)
     copy = jnp.zeros_like(again).at[order].set(again, unique_indices=True)
     f = jnp.where(copy[:, None], jnp.inf, population.f)
     return f, jnp.where(copy, jnp.inf, population.violation)
+
+
+def hashes(rows: Array) -> Array:
+    """A number for each row, equal where rows are equal to the bit. [N, K] -> [N] uint32."""
+    words = jax.lax.bitcast_convert_type(rows, jnp.uint32).reshape(rows.shape[0], -1)
+    # an odd multiplier for each column; equal rows have equal sums, which is all that is needed
+    odd = jax.random.bits(jax.random.key(0), (words.shape[1],), jnp.uint32) | 1
+    mixed = (words ^ (words >> 15)) * odd[None]
+    return jnp.sum(mixed ^ (mixed >> 13), axis=1, dtype=jnp.uint32)
+
+
+def _same_as_before(rows: Array, back: int) -> Array:
+    """Which rows equal the one so many places before. [N] bool."""
+    back = min(back, rows.shape[0])
+    none = jnp.zeros(back, bool)
+    return jnp.append(none, jnp.all(rows[back:] == rows[: rows.shape[0] - back], axis=1))
+
+
+def even(name: str, count: Any) -> None:
+    """Refuse a whole number that is no size of a population: even, and at least 4.
+
+    What is no whole number is left to the range of the field, which is looked at in `init`.
+    """
+    if isinstance(count, int) and (count < 4 or count % 2):
+        raise ValueError(f"{name}: population={count}; it must be even, at least 4")
 
 
 def permutation(key: Array, count: int) -> Array:

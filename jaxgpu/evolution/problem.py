@@ -5,17 +5,29 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.core import Tracer
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu import ranges
+from jaxgpu.pytree import number, pytree, size, static
+
+_UNTRACEABLE = (
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.ConcretizationTypeError,
+)
 
 
 @pytree
 class Box:
     """Bounds of the decision vectors, in their own units; leaves, so that they can be mapped."""
 
-    lower: Array  # [D]
-    upper: Array  # [D]
+    lower: Array = number()  # [D]
+    upper: Array = number()  # [D] not below them
+    # of a vector [D] to words [K], uint32, that are equal where two vectors are one point; None
+    # where every vector is a point of its own
+    words: Callable[[Array], Array] | None = static(default=None)
 
 
 @pytree
@@ -28,7 +40,7 @@ class Problem:
 
     box: Box
     function: Callable[[Array], Any] = static()
-    objectives: int = static(default=1)  # m
+    objectives: int = size(default=1, least=1)  # m
 
 
 def box(lower: float, upper: float, count: int, dtype: Any = None) -> Box:
@@ -37,8 +49,74 @@ def box(lower: float, upper: float, count: int, dtype: Any = None) -> Box:
     >>> box(0.0, 1.0, 3).upper.shape
     (3,)
     """
+    ranges.refuse("box: count", count, ranges.Range(least=1, whole=True, one=True))
     dtype = jnp.zeros(0).dtype if dtype is None else dtype
-    return Box(jnp.full(count, lower, dtype), jnp.full(count, upper, dtype))
+    made = Box(jnp.full(count, lower, dtype), jnp.full(count, upper, dtype))
+    return bounded("box", made)
+
+
+def ready(name: str, problem: Problem) -> Problem:
+    """The problem, its bounds arrays of one float type; refused where they are no box.
+
+    Values are held against their ranges where they can be seen, on the host; shapes always.
+
+    Args:
+        name: of the function that was called, which begins the sentence.
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"{name}: problem={_kind(problem)}; it must be a Problem, as by `problem`")
+    if not callable(problem.function):
+        found = _kind(problem.function)
+        raise TypeError(f"{name}: Problem.function={found}; it must be a function of a vector [D]")
+    ranges.check(name, problem)
+    within = bounded(name, problem.box)
+    return problem if within is problem.box else Problem(within, *_rest(problem))
+
+
+def _rest(problem: Problem) -> tuple[Callable[[Array], Any], int]:
+    return problem.function, problem.objectives
+
+
+def bounded(name: str, box: Box) -> Box:
+    """The box, its bounds arrays [D] of one float type; refused where they are none."""
+    ranges.check(name, box)
+    seen = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(box))
+    lower, upper = (jnp.asarray(bound) for bound in (box.lower, box.upper))
+    if lower.shape != upper.shape or lower.ndim != 1 or lower.shape[0] < 1:
+        raise ValueError(
+            f"{name}: Box.lower has shape {list(lower.shape)}, Box.upper {list(upper.shape)}; both "
+            "must be [D], with at least one variable"
+        )
+    dtype = wider(lower, upper)
+    if seen:
+        ordered(f"{name}: Box", lower, upper, dtype)
+    if lower.dtype == upper.dtype == dtype and lower is box.lower and upper is box.upper:
+        return box
+    return Box(lower.astype(dtype), upper.astype(dtype), box.words)
+
+
+def ordered(name: str, lower: Any, upper: Any, dtype: Any) -> None:
+    """Refuse bounds that are the wrong way round, or whose distance is no number of the type."""
+    with np.errstate(over="ignore"):
+        low, high = (np.asarray(bound).astype(dtype) for bound in (lower, upper))
+        low, high = np.broadcast_arrays(low, high)
+        wrong, wide = low > high, ~np.isfinite(high - low)
+    if wrong.any():
+        at = tuple(np.argwhere(wrong)[0])
+        raise ValueError(
+            f"{name}: lower={low[at]:g}, upper={high[at]:g}{_place(at)}; lower must not be above "
+            "upper"
+        )
+    if wide.any():
+        at = tuple(np.argwhere(wide)[0])
+        raise ValueError(
+            f"{name}: lower={low[at]:g}, upper={high[at]:g}{_place(at)}; their distance must be a "
+            f"finite {np.dtype(dtype).name}"
+        )
+
+
+def _place(at: tuple[int, ...]) -> str:
+    return f" at {[int(i) for i in at]}" if at else ""
 
 
 def evaluate(problem: Problem, x: Array) -> tuple[Array, Array]:
@@ -51,14 +129,91 @@ def evaluate(problem: Problem, x: Array) -> tuple[Array, Array]:
     >>> print(evaluate(sphere, jnp.array([[1.0, 1.0], [jnp.nan, 0.0]]))[0].ravel())
     [ 2. inf]
     """
-    out = jax.vmap(problem.function)(x)
-    f, violation = out if isinstance(out, tuple) else (out, jnp.zeros(x.shape[0], x.dtype))
-    f = f[:, None] if f.ndim == 1 else f
+    x, d = floats("evaluate: x", x), np.shape(problem.box.lower)[-1]
+    if x.ndim != 2 or x.shape[1] != d:
+        raise ValueError(f"evaluate: x has shape {list(x.shape)}; it must be [N, {d}]")
+
+    def one(x: Array) -> tuple[Array, Array]:
+        f, violation = outcome(problem.function, x)
+        return f, jnp.zeros((), x.dtype) if violation is None else violation
+
+    f, violation = jax.vmap(one)(x)
     if f.shape[1] != problem.objectives:
         raise ValueError(
             f"evaluate: the function returns {f.shape[1]} objectives; the problem says "
             f"{problem.objectives}"
         )
+    return sound(f, violation)
+
+
+def sound(f: Array, violation: Array) -> tuple[Array, Array]:
+    """Values [N, m] and violations [N] without NaN: what has one is infinite in both."""
     broken = jnp.any(jnp.isnan(f), axis=1) | jnp.isnan(violation)
     violation = jnp.where(broken, jnp.inf, jnp.maximum(violation, 0))
-    return jnp.where(broken[:, None], jnp.inf, f).astype(x.dtype), violation.astype(x.dtype)
+    return jnp.where(broken[:, None], jnp.inf, f), violation
+
+
+def outcome(function: Callable[[Any], Any], x: Any, dtype: Any = None) -> tuple[Array, Any]:
+    """Objectives [m] and the violation [], or None, of one point, in the float type of x.
+
+    Raises:
+        TypeError: JAX cannot trace the function, or what it returns are no real numbers.
+        ValueError: what it returns has another shape.
+    """
+    dtype = x.dtype if dtype is None else dtype
+    try:
+        out = function(x)
+    except _UNTRACEABLE as error:
+        raise TypeError(
+            f"objective: JAX cannot trace it ({type(error).__name__}); write it with jax.numpy, "
+            "and jnp.where for if, or evaluate it on the host between ask and tell"
+        ) from error
+    if isinstance(out, tuple) and len(out) != 2:
+        raise TypeError(
+            f"objective: it returns a tuple of {len(out)}; it must be f or (f, violation), with "
+            "several objectives in one array, jnp.stack([f1, f2, f3])"
+        )
+    f, violation = out if isinstance(out, tuple) else (out, None)
+    f = jnp.atleast_1d(floats("objective: f", f)).astype(dtype)
+    if f.ndim != 1 or f.shape[0] < 1:
+        raise ValueError(
+            f"objective: f has shape {list(f.shape)}; it must be a scalar or [objectives]"
+        )
+    if violation is None:
+        return f, None
+    violation = floats("objective: violation", violation).astype(dtype)
+    if violation.shape != ():
+        raise ValueError(
+            f"objective: violation has shape {list(violation.shape)}; it must be one number, the "
+            "total, jnp.sum(jnp.maximum(g, 0)) of constraints g <= 0"
+        )
+    return f, violation
+
+
+def wider(*arrays: Array) -> Any:
+    """The widest float type of the arrays; the default one where none holds floats."""
+    kinds = [a.dtype for a in arrays if jnp.issubdtype(a.dtype, jnp.floating)]
+    return max(kinds, key=lambda kind: kind.itemsize) if kinds else jnp.zeros(0).dtype
+
+
+def whole_numbers(name: str, **values: Any) -> None:
+    """Refuse what is no whole number among the sizes that a problem is made of."""
+    for which, value in values.items():
+        ranges.refuse(f"{name}: {which}", value, ranges.Range(whole=True, one=True))
+
+
+def floats(name: str, value: Any) -> Array:
+    """The value as an array of floats; refused where it holds no real numbers."""
+    try:
+        a = None if value is None else jnp.asarray(value)
+    except (TypeError, ValueError):
+        a = None
+    if a is None or jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+        raise TypeError(f"{name} is {_kind(value)}; it must be a number or an array of numbers")
+    if jnp.issubdtype(a.dtype, jnp.complexfloating):
+        raise TypeError(f"{name} is of type {a.dtype}; it must be real: take jnp.real or jnp.abs")
+    return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(jnp.zeros(0).dtype)
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"

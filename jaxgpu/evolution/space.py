@@ -5,6 +5,11 @@ is read: a real number as it is, a whole number as the cell it falls into, a cat
 greatest of as many numbers as there are categories, and a permutation as the order of its numbers
 (random keys; Bean 1994, doi:10.1287/ijoc.6.2.154). All values of a discrete variable are equally
 likely to a uniform point. Bounds are leaves, so that spaces can be mapped over.
+
+A whole number of more than 2^22 values takes two numbers of the box, as float32 cannot tell so
+many cells apart: a first that says where, and a second that adds up to 2^-11 of the range. Their
+sum is taken in whole numbers, so that every value is reached; within 2^-11 of the ends values are
+rarer.
 """
 
 import math
@@ -12,64 +17,176 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
+from jax import Array, lax
+from jax.core import Tracer
 
-from jaxgpu.evolution.problem import Problem, box
-from jaxgpu.pytree import pytree, static
+from jaxgpu import ranges
+from jaxgpu.evolution.problem import Box, Problem, box, ordered, outcome
+from jaxgpu.pytree import number, pytree, size, static
+
+_CELLS = 1 << 22  # values of a whole number that one number of the box tells apart
+_LEAST, _MOST = -(2**31), 2**31 - 1
 
 
 @pytree
 class Real:
-    """Real numbers, `shape` of them, with common bounds or an array of bounds of that shape."""
+    """Real numbers with common bounds, or an array of bounds."""
 
-    lower: Array | float  # [...] smallest value, of the shape or one for all
-    upper: Array | float  # [...] largest value
-    shape: tuple[int, ...] = static(default=())
-    logarithmic: bool = static(default=False)  # uniform in the logarithm
+    lower: Array | float = number()  # [...] smallest value, of the shape or one for all
+    upper: Array | float = number()  # [...] largest value
+    shape: tuple[int, ...] | None = static(default=None)  # by default that of the bounds
+    logarithmic: bool = static(default=False)  # uniform in the logarithm; then lower is above 0
 
     def size(self) -> int:
         """Numbers of the box it takes."""
-        return math.prod(self.shape)
+        return math.prod(_shape(self))
+
+    def check(self) -> None:
+        """Refuse bounds that are no numbers, reversed, or of another shape."""
+        dtype = jax.dtypes.canonicalize_dtype(float)
+        if not _checked("Real", self):
+            return
+        ordered("Real", self.lower, self.upper, dtype)
+        low, high = (np.asarray(b, np.float64) for b in (self.lower, self.upper))
+        if self.logarithmic and (low <= 0).any():
+            raise ValueError(
+                f"Real: lower={low[low <= 0].flat[0]:g}; it must be above 0 where the variable is "
+                "logarithmic"
+            )
+        if ((high > low) & (high.astype(dtype) == low.astype(dtype))).any():
+            raise ValueError(
+                f"Real: lower={np.min(low):.17g}, upper={np.max(high):.17g}; {dtype.name} has no "
+                "two numbers there; search the difference from one of them"
+            )
 
     def read(self, u: Array) -> Array:
         """The value at u [size] of the unit box."""
-        u = u.reshape(self.shape)
+        u = u.reshape(_shape(self))
         low, high = (jnp.asarray(b, u.dtype) for b in (self.lower, self.upper))
         if self.logarithmic:
-            return jnp.clip(low * (high / low) ** u, low, high)
+            ratio = high / low
+            # bounds may be further apart than the greatest float
+            value = jnp.exp(jnp.log(low) + u * (jnp.log(high) - jnp.log(low)))
+            value = jnp.where(jnp.isfinite(ratio), low * ratio**u, value)
+            return jnp.clip(value, low, high)
         return jnp.clip(low + u * (high - low), low, high)
 
 
 @pytree
 class Integer:
-    """Whole numbers, both bounds included."""
+    """Whole numbers of 32 bits, both bounds included.
 
-    lower: Array | int  # [...] smallest value, of the shape or one for all
-    upper: Array | int  # [...] largest value
-    shape: tuple[int, ...] = static(default=())
+    Bounds that are traced are taken to hold at most 2^22 values.
+    """
+
+    lower: Array | int = number(whole=True, least=_LEAST, most=_MOST)  # [...] smallest value
+    upper: Array | int = number(whole=True, least=_LEAST, most=_MOST)  # [...] largest value
+    shape: tuple[int, ...] | None = static(default=None)  # by default that of the bounds
 
     def size(self) -> int:
         """Numbers of the box it takes."""
-        return math.prod(self.shape)
+        return math.prod(_shape(self)) * (2 if self._wide() else 1)
+
+    def check(self) -> None:
+        """Refuse bounds that are no whole numbers of 32 bits, reversed, or of another shape."""
+        if _checked("Integer", self):
+            ordered("Integer", self.lower, self.upper, np.int64)
+
+    def _wide(self) -> bool:
+        if not _visible(self):
+            return False
+        count = np.asarray(self.upper, np.int64) - np.asarray(self.lower, np.int64) + 1
+        return bool((count > _CELLS).any())
 
     def read(self, u: Array) -> Array:
         """The value at u [size] of the unit box, int32."""
         low, high = (jnp.asarray(b, jnp.int32) for b in (self.lower, self.upper))
+        if self._wide():
+            first, second = u.reshape(2, *_shape(self))
+            return _far(first, second, low, high)
         count = (high - low + 1).astype(u.dtype)
-        cell = jnp.floor(u.reshape(self.shape) * count).astype(jnp.int32)
+        cell = jnp.floor(u.reshape(_shape(self)) * count).astype(jnp.int32)
         return jnp.clip(low + cell, low, high)
+
+
+def _far(first: Array, second: Array, low: Array, high: Array) -> Array:
+    """The value of a wide range: 32 bits of a place in it, times the number of values."""
+    unsigned = lambda i: lax.bitcast_convert_type(i, jnp.uint32)
+    top = (1 << 24) - 1
+    a, b = (jnp.clip(u * (1 << 24), 0, top).astype(jnp.int32) for u in (first, second))
+    # a twice over is the place of both ends to the last bit; b moves it by up to 2^21 of 2^32
+    place = unsigned((a << 8) | (a >> 16)) + unsigned((b - a) >> 3)
+    count = unsigned(high) - unsigned(low) + 1  # 2^32 wraps to 0
+    cell = jnp.where(count == 0, place, _high_word(place, count))
+    return lax.bitcast_convert_type(unsigned(low) + cell, jnp.int32)
+
+
+def _high_word(a: Array, b: Array) -> Array:
+    """The upper 32 of the 64 bits of a product of two uint32."""
+    half = 0xFFFF
+    low, cross = (a & half) * (b & half), (a >> 16) * (b & half)
+    other = (a & half) * (b >> 16)
+    middle = (low >> 16) + (cross & half) + (other & half)
+    return (a >> 16) * (b >> 16) + (cross >> 16) + (other >> 16) + (middle >> 16)
+
+
+def _shape(one: Real | Integer) -> tuple[int, ...]:
+    if one.shape is not None:
+        return one.shape
+    return np.broadcast_shapes(np.shape(one.lower), np.shape(one.upper))
+
+
+def _visible(one: Real | Integer) -> bool:
+    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(one))
+
+
+def _checked(name: str, one: Real | Integer) -> bool:
+    """Refuse bounds out of their ranges or of another shape; whether their values can be seen."""
+    ranges.check(name, one)
+    if one.shape is not None:
+        _sizes(name, one.shape)
+    low, high = np.shape(one.lower), np.shape(one.upper)
+    try:
+        found = np.broadcast_shapes(low, high)
+        fits = one.shape is None or np.broadcast_shapes(found, one.shape) == one.shape
+        fits = fits and 0 not in found
+    except ValueError:
+        fits = False
+    if not fits:
+        want = (
+            "one shape, of at least one number,"
+            if one.shape is None
+            else f"the shape {list(one.shape)}, or a number"
+        )
+        raise ValueError(
+            f"{name}: lower has shape {list(low)}, upper {list(high)}; they must have {want}"
+        )
+    return _visible(one)
+
+
+def _sizes(name: str, shape: Any) -> None:
+    """Refuse what is no shape."""
+    whole = isinstance(shape, tuple) and all(isinstance(n, int | np.integer) for n in shape)
+    if not whole or min(shape, default=1) < 1:
+        raise TypeError(f"{name}: shape={shape!r}; it must be a tuple of sizes of at least 1")
 
 
 @pytree
 class Categorical:
     """One of `count` things without order, as their numbers 0 ... count - 1."""
 
-    count: int = static()
+    count: int = size(least=1)
     shape: tuple[int, ...] = static(default=())
 
     def size(self) -> int:
         """Numbers of the box it takes."""
         return self.count * math.prod(self.shape)
+
+    def check(self) -> None:
+        """Refuse a number of things that is none, and what is no shape."""
+        ranges.check("Categorical", self)
+        _sizes("Categorical", self.shape)
 
     def read(self, u: Array) -> Array:
         """The value at u [size] of the unit box, int32."""
@@ -86,6 +203,10 @@ class Boolean:
         """Numbers of the box it takes."""
         return math.prod(self.shape)
 
+    def check(self) -> None:
+        """Refuse what is no shape."""
+        _sizes("Boolean", self.shape)
+
     def read(self, u: Array) -> Array:
         """The value at u [size] of the unit box."""
         return u.reshape(self.shape) >= 0.5
@@ -95,11 +216,15 @@ class Boolean:
 class Permutation:
     """An order of 0 ... count - 1."""
 
-    count: int = static()
+    count: int = size(least=1)
 
     def size(self) -> int:
         """Numbers of the box it takes."""
         return self.count
+
+    def check(self) -> None:
+        """Refuse a number of things that is none."""
+        ranges.check("Permutation", self)
 
     def read(self, u: Array) -> Array:
         """The value at u [size] of the unit box, [count] int32."""
@@ -115,6 +240,7 @@ def _variables(space: Any) -> tuple[list[Any], Any]:
         if not isinstance(one, KINDS):
             names = ", ".join(kind.__name__ for kind in KINDS)
             raise TypeError(f"space: {one!r} is no variable; it must be one of {names}")
+        one.check()
     if not found:
         raise ValueError("space: it holds no variable; give at least one")
     return found, tree
@@ -137,11 +263,33 @@ def read(space: Any, u: Array) -> Any:
     {'flag': True, 'n': 3}
     """
     found, tree = _variables(space)
+    sizes = [one.size() for one in found]
+    if u.shape != (sum(sizes),):
+        raise ValueError(f"read: u has shape {list(u.shape)}; the space takes [{sum(sizes)}]")
     values, at = [], 0
-    for one in found:
-        values.append(one.read(u[at : at + one.size()]))
-        at += one.size()
+    for one, count in zip(found, sizes):
+        values.append(one.read(u[at : at + count]))
+        at += count
     return jax.tree.unflatten(tree, values)
+
+
+def words(space: Any, u: Array) -> Array:
+    """What tells the point of the space at u [D] from all others. [K] uint32.
+
+    >>> u = jnp.array([[0.1, 0.9], [0.2, 0.8], [0.9, 0.1]])  # the first two are one order
+    >>> print(jax.vmap(lambda u: words(Permutation(2), u))(u).tolist())
+    [[0, 1], [0, 1], [1, 0]]
+    """
+    return jnp.concatenate([_bits(leaf) for leaf in jax.tree.leaves(read(space, u))])
+
+
+def _bits(value: Array) -> Array:
+    if value.dtype == bool:
+        return value.astype(jnp.uint32).ravel()
+    value = jnp.where(value == 0, jnp.zeros_like(value), value)  # -0 is 0
+    if value.dtype.itemsize < 4:
+        value = value.astype(jnp.float32)
+    return lax.bitcast_convert_type(value, jnp.uint32).ravel()
 
 
 def problem(function: Any, space: Any) -> Problem:
@@ -151,17 +299,22 @@ def problem(function: Any, space: Any) -> Problem:
         function: of one point to its objective, a scalar, or objectives [m], or a pair of them and
             the total violation.
         space: pytree of variables.
+
+    Raises:
+        TypeError: JAX cannot trace the function, or it returns no real numbers.
+        ValueError: it returns another shape; bounds are reversed or no numbers.
     """
+    if not callable(function):
+        raise TypeError(
+            f"problem: function={function!r}; it must be a function of one point of the space"
+        )
+    plain = box(0.0, 1.0, dimension(space))
 
     def inner(u: Array) -> Any:
-        out = function(read(space, u))
-        f, violation = out if isinstance(out, tuple) else (out, None)
-        f = jnp.atleast_1d(jnp.asarray(f)).astype(u.dtype)
-        return f if violation is None else (f, jnp.asarray(violation).astype(u.dtype))
+        f, violation = outcome(function, read(space, u), u.dtype)
+        return f if violation is None else (f, violation)
 
-    unit = box(0.0, 1.0, dimension(space))
-    out = jax.eval_shape(inner, unit.lower)
+    out = jax.eval_shape(inner, plain.lower)
     f = out[0] if isinstance(out, tuple) else out
-    if f.ndim != 1:
-        raise ValueError(f"problem: f has shape {f.shape}; it must be a scalar or [objectives]")
+    unit = Box(plain.lower, plain.upper, lambda u: words(space, u))
     return Problem(unit, inner, f.shape[0])

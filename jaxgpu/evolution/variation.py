@@ -12,17 +12,24 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.evolution.problem import Box
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
 
 
 @pytree
 class Variation:
     """How children are made of two parents."""
 
-    eta_crossover: Array | float = 15.0  # [] index of the crossover; large keeps children close
-    eta_mutation: Array | float = 20.0  # [] index of the mutation
-    crossover: Array | float = 0.9  # [] probability that a pair is crossed at all
-    mutation: Array | float = 1.0  # [] expected number of mutated variables of a child
+    # large indices keep children close
+    eta_crossover: Array | float = number(
+        default=15.0, least=0, one=True
+    )  # [] index of the crossover
+    eta_mutation: Array | float = number(
+        default=20.0, least=0, one=True
+    )  # [] index of the mutation
+    # that a pair is crossed at all
+    crossover: Array | float = number(default=0.9, least=0, most=1, one=True)  # [] probability
+    # expected number of mutated variables of a child, at most all
+    mutation: Array | float = number(default=1.0, least=0, one=True)  # [] variables
     bounded: bool = static(default=True)  # crossover leaves room to the bounds; or is cut there
 
 
@@ -80,6 +87,7 @@ def polynomial_mutation(
 ) -> Array:
     """Move each variable with the given probability, by a polynomial share of the box."""
     draw = jax.random.bits(key, x.shape, jnp.uint32).astype(x.dtype) * 2.0**-32
+    probability = jnp.minimum(probability, 1)
     mutated = draw < probability
     u = draw / probability
     width = (box.upper - box.lower)[None]

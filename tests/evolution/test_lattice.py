@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conformance import check
 
-from jaxgpu.evolution.lattice import Directions, associate, das_dennis, divisions_for
+from jaxgpu.evolution.lattice import Directions, associate, das_dennis, divisions_for, layers_for
 
 
 @pytest.mark.parametrize("m,p", [(2, 7), (3, 12), (4, 5), (8, 3)])
@@ -72,3 +72,13 @@ def test_sizes():
     assert divisions_for(3, 91) == 12 and divisions_for(3, 90) == 11
     with pytest.raises(ValueError, match="das_dennis"):
         das_dennis(1, 3)
+
+
+@pytest.mark.parametrize("m", range(5, 16))
+def test_default_sets_have_directions_inside(m):
+    w = np.asarray(das_dennis(m, *layers_for(m)).w)
+    assert 80 <= len(w) <= 160
+    inside = (w > 1e-3).all(1)
+    assert inside.sum() >= m and (~inside).sum() >= m
+    assert len(np.unique(np.round(w, 6), axis=0)) == len(w)
+    np.testing.assert_allclose(w.sum(1), 1, rtol=1e-6)

@@ -64,8 +64,8 @@ def test_a_page_holds_its_points_and_cannot_be_broken_out_of():
     "option, sentence",
     [
         ({"generations": 52}, "generations: 52; must be a multiple of 5"),
-        ({"generations": 255}, "50 to 250"),
-        ({"seeds": 2}, "seeds: 2; must be at least 3"),
+        ({"generations": 255}, "it must be a whole number of at least 50 and of at most 250"),
+        ({"seeds": 2}, "Options.seeds=2; it must be a whole number of at least 3"),
     ],
 )
 def test_options_out_of_range_are_named(option, sentence):

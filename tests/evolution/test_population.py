@@ -51,3 +51,18 @@ def test_merge_take_and_inside():
     np.testing.assert_array_equal(population.take(both, jnp.array([2, 0])).x, [[5, 6], [1, 2]])
     box = Box(jnp.zeros(2), jnp.array([4.0, 5.0]))
     np.testing.assert_array_equal(population.inside(box, both.x[2:]), [[4, 5]])
+
+
+def test_minus_zero_is_zero_and_a_copy_is_found_past_another_point_with_its_hash():
+    f, _ = population.distinct(members([[0.0, 1.0], [-0.0, 1.0], [0.0, -1.0]]))
+    np.testing.assert_array_equal(np.isfinite(f[:, 0]), [True, False, True])
+    # two different rows with one hash, found among 2^18 by their birthdays
+    x = np.random.default_rng(3).random((1 << 18, 2)).astype(np.float32)
+    words = np.asarray(jax.jit(population.hashes)(x))
+    order = np.argsort(words, kind="stable")
+    at = np.flatnonzero(words[order][1:] == words[order][:-1])
+    assert len(at) > 0
+    a, b = x[order[at[0]]], x[order[at[0] + 1]]
+    assert (a != b).any()
+    f, _ = population.distinct(members([a, b, a]))
+    np.testing.assert_array_equal(np.isfinite(f[:, 0]), [True, True, False])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.evolution.problem import Problem, box, evaluate
+from jaxgpu.evolution.problem import Box, Problem, bounded, box, evaluate
 
 
 def test_objectives_and_violations_have_their_shapes():
@@ -36,3 +36,10 @@ def test_another_number_of_objectives_is_named():
     problem = Problem(box(0.0, 1.0, 2), lambda x: x, 3)
     with pytest.raises(ValueError, match="returns 2 objectives; the problem says 3"):
         evaluate(problem, jnp.zeros((4, 2)))
+
+
+def test_bounds_of_two_types_have_the_wider_one(x64):
+    mixed = Box(jnp.zeros(2, jnp.float32), jnp.ones(2, jnp.float64))
+    assert bounded("box", mixed).lower.dtype == jnp.float64
+    whole = Box(np.zeros(2, int), jnp.ones(2, jnp.float32))
+    assert bounded("box", whole).lower.dtype == bounded("box", whole).upper.dtype == jnp.float32

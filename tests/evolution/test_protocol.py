@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from jaxgpu.evolution import protocol
-from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.multi import NSGA2
+from jaxgpu.evolution.problem import Box, Problem, box
+from jaxgpu.evolution.single import CMAES
+from jaxgpu.evolution.variation import Variation
 from jaxgpu.pytree import pytree
 
 
@@ -53,3 +56,68 @@ def test_what_is_no_algorithm_is_named():
     for call in (protocol.init, protocol.ask):
         with pytest.raises(TypeError, match="str is no registered algorithm"):
             call("nsga2", None, jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    "box_, said",
+    [
+        (Box([1.0, 1.0], [0.0, 2.0]), r"Box: lower=1, upper=0 at \[0\]; lower must not be"),
+        (Box([0.0, jnp.nan], [1.0, 1.0]), r"Box.lower=nan at \[1\]; it must be a finite"),
+        (Box([0.0], [1.0, 1.0]), r"Box.lower has shape \[1\], Box.upper \[2\]; both must be"),
+        (Box(0.0, 1.0), r"Box.lower has shape \[\], Box.upper \[\]; both must be"),
+        (Box([0.0], [jnp.inf]), r"Box.upper=inf at \[0\]; it must be a finite"),
+    ],
+)
+def test_a_box_that_is_none_is_refused_by_every_algorithm(box_, said):
+    for call in (protocol.init, protocol.evolve):
+        with pytest.raises(ValueError, match=f"^{call.__name__}: .*{said}"):
+            more = () if call is protocol.init else (2,)
+            problem = Problem(box_, lambda x: x, 2)
+            args = (problem, jax.random.key(0)) if more else (jax.random.key(0), problem)
+            call(NSGA2(), *args, *more)
+
+
+def test_whole_bounds_are_bounds():
+    problem = Problem(Box([0, -1], [1, 3]), lambda x: x, 2)
+    state = protocol.evolve(NSGA2(population=8), problem, jax.random.key(0), 2)
+    assert state.population.x.dtype == jnp.float32 and np.isfinite(state.population.f).all()
+
+
+def test_values_from_outside_are_told_as_they_come():
+    """NumPy, [N] of one objective, no violations, NaN: what a laboratory or a C program gives."""
+    spec, key = CMAES(6), jax.random.key(0)
+    state = protocol.init(spec, key, SPHERE)
+    for i in range(3):
+        x = np.asarray(protocol.ask(spec, state, jax.random.fold_in(key, i)), np.float64)
+        f = (x**2).sum(1)
+        f[0] = np.nan
+        state = protocol.tell(spec, state, x, f)
+    assert np.isfinite(state.best.f) and np.isfinite(state.shape.mean).all()
+
+
+def test_values_of_another_shape_are_named():
+    spec, key = NSGA2(population=8), jax.random.key(0)
+    problem = Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)
+    state = protocol.init(spec, key, problem)
+    x = protocol.ask(spec, state, key)
+    for f, violation, said in (
+        (x[:, 0], None, r"tell: f has shape \[8, 1\]; it must be \[8, 2\]"),
+        (x, None, r"tell: f has shape \[8, 3\]; it must be \[8, 2\]"),
+        (x[:, :2].astype(jnp.complex64), None, "tell: f is of type complex64; it must be real"),
+        (x[:, :2], x[:, :2], r"tell: violation has shape \[8, 2\]; it must be \[8\]"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said):
+            protocol.tell(spec, state, x, f, violation)
+    with pytest.raises(ValueError, match=r"tell: x has shape \[7, 3\]; ask gave \[8, 3\]"):
+        protocol.tell(spec, state, x[:7], x[:7, :2])
+
+
+def test_numbers_of_a_spec_are_held_against_their_ranges():
+    key, problem = jax.random.key(0), Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)
+    for variation, said in (
+        (Variation(crossover=1.5), "NSGA2: Variation.crossover=1.5; it must be"),
+        (Variation(eta_mutation=jnp.nan), "NSGA2: Variation.eta_mutation=nan; it must be"),
+        (Variation(mutation=4.0), "NSGA2: Variation.mutation=4; it must be .* in variables of 3"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            protocol.init(NSGA2(variation, population=8), key, problem)

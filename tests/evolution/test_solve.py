@@ -4,7 +4,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.evolution import Boolean, Categorical, Integer, Permutation, Real, minimize, single
+from jaxgpu.evolution import (
+    Boolean,
+    Categorical,
+    Integer,
+    Permutation,
+    Real,
+    minimize,
+    multi,
+    single,
+)
+from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.problems import dtlz
 
 MIXED = {"x": Real(-4.0, 4.0, (2,)), "n": Integer(0, 20), "k": Categorical(4), "b": Boolean()}
 
@@ -52,3 +63,78 @@ def test_two_objectives_give_a_feasible_front():
 def test_too_few_evaluations_are_named():
     with pytest.raises(ValueError, match="evaluations=9; one generation takes 8"):
         minimize(lambda x: jnp.sum(x * x), Real(-1.0, 1.0, (5,)), 9)
+
+
+def test_the_shape_of_the_bounds_is_the_shape_of_the_variable():
+    target = jnp.array([0.2, 0.8])
+    found = minimize(
+        lambda x: jnp.sum((x - target) ** 2),
+        Real(jnp.zeros(2), jnp.ones(2)),
+        600,
+        algorithm=single.PSO(6),
+    )
+    np.testing.assert_allclose(found.x, target, atol=1e-2)
+
+
+def test_bounds_the_wrong_way_round_are_refused():
+    with pytest.raises(ValueError, match="lower=1, upper=0; lower must not be above upper"):
+        minimize(lambda x: (x - 0.3) ** 2, Real(1.0, 0.0), 300)
+
+
+@pytest.mark.parametrize(
+    "function, said",
+    [
+        (lambda x: np.sin(np.asarray(x)), "TracerArrayConversionError.; write it with jax.numpy"),
+        (lambda x: x if x > 0 else -x, "TracerBoolConversionError.; write it with jax.numpy"),
+        (lambda x: float(x), "ConcretizationTypeError.; write it with jax.numpy"),
+        (lambda x: x.astype(jnp.complex64), "f is of type complex64; it must be real"),
+        (lambda x: {"f": x}, "f is a value of type dict; it must be a number"),
+        (lambda x: None, "f is None; it must be a number"),
+        (lambda x: (x, x, x), "it returns a tuple of 3; it must be f or .f, violation."),
+        (lambda x: (x, jnp.stack([x, x])), r"violation has shape \[2\]; it must be one number"),
+        (3.0, "problem: function=3.0; it must be a function"),
+    ],
+)
+def test_a_function_that_cannot_be_minimised_gets_one_sentence(function, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        minimize(function, Real(0.0, 1.0), 300)
+
+
+def test_nan_is_counted_and_all_nan_is_an_error():
+    quick = {1: single.PSO(6), 2: multi.moead(das_dennis(2, 5), 2)}
+    for m, spec in quick.items():
+        with pytest.raises(ValueError, match="none of 60 evaluations .* 60 gave nan; "):
+            f = lambda x, m=m: jnp.full(m, jnp.nan) * x
+            minimize(f, Real(0.0, 1.0), 60, algorithm=spec)
+    found = minimize(
+        lambda x: jnp.where(x < 0.5, jnp.nan, x), Real(0.0, 1.0), 300, algorithm=quick[1]
+    )
+    assert 0 < found.failed < 300 and 0.5 <= found.x < 0.6 and found.feasible
+
+
+def test_what_is_infeasible_everywhere_says_so():
+    with pytest.warns(RuntimeWarning, match="none of 60 evaluations is feasible; .*violation=1"):
+        found = minimize(lambda x: (x, 1 + x), Real(0.0, 1.0), 60, algorithm=single.PSO(6))
+    assert not found.feasible and found.violation == 1
+
+
+def test_a_front_of_whole_numbers_holds_different_points():
+    def f(n):  # all 343 points are Pareto-optimal
+        place = (49 * n[0] + 7 * n[1] + n[2]).astype(jnp.float32)
+        return jnp.stack([place, -place])
+
+    found = minimize(f, Integer(0, 6, (3,)), 2500)
+    assert len(np.unique(found.x, axis=0)) == len(found.f) == 100
+
+
+def test_many_objectives_have_a_front_that_is_not_all_edge():
+    problem = dtlz.dtlz2(5)
+    found = minimize(problem.function, Real(0.0, 1.0, (14,)), 7000)
+    # on an edge some objective is near 0; before, all 72 members of 72 were there
+    inside = (found.f > 0.02).all(1)
+    assert inside.mean() > 0.3, inside.mean()
+
+
+def test_directions_say_how_many_members_there_are():
+    assert multi.NSGA3(das_dennis(3, 50)).members == 1328
+    assert multi.NSGA3(das_dennis(3, 12)).members == 92

@@ -16,6 +16,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.evolution.indicators.sets import points, vector
+from jaxgpu.ranges import Range, refuse
+
 TILE = 16  # points side by side
 
 
@@ -24,7 +27,8 @@ def contributions(f: Array, reference: Array, neighbours: int = 64) -> Array:
 
     Args:
         f: objectives to be minimised, [n, m], 2 <= m <= 4. Points that are not better than the
-            reference in every objective, or hold a NaN, have none and take none away.
+            reference in every objective have none and take none away. NaN and -inf are refused
+            where they can be seen; in a compiled program a point with a NaN counts for nothing.
         reference: [m], worse than the points in every objective.
         neighbours: room for those that border on a point's region. A point with more has NaN;
             give more then.
@@ -35,14 +39,12 @@ def contributions(f: Array, reference: Array, neighbours: int = 64) -> Array:
     >>> print(contributions(jnp.array([[0.0, 2.0], [1.0, 1.0], [2.0, 0.5]]), jnp.array([3.0, 3.0])))
     [1.  1.  0.5]
     """
+    f = points("contributions: f", f)
     n, m = f.shape
-    if not 2 <= m <= 4 or reference.shape != (m,):
-        raise ValueError(
-            f"contributions: f {f.shape}, reference {reference.shape}; need [n, 2 to 4] and as "
-            "many, or hypervolume_by_rays"
-        )
-    if neighbours < 1:
-        raise ValueError(f"contributions: neighbours={neighbours}; it must be at least 1")
+    if not 2 <= m <= 4:
+        raise ValueError(f"contributions: {m} objectives; exact for 2 to 4, or hypervolume_by_rays")
+    reference = vector("contributions: reference", reference, f)
+    refuse("contributions: neighbours", neighbours, Range(least=1, whole=True, one=True))
     inside = jnp.all(f < reference[None], axis=1, keepdims=True)
     # objectives that are not there are 0 for all, with a reference of 1
     pad = 4 - m

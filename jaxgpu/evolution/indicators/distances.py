@@ -14,6 +14,9 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.evolution.indicators.sets import alike, points
+from jaxgpu.ranges import Range, refuse
+
 _TILE = 128
 
 
@@ -52,6 +55,10 @@ def epsilon(f: Array, front: Array) -> Array:
 
 def epsilon_ratio(f: Array, front: Array) -> Array:
     """Least factor by which f must be divided to weakly dominate the front; all values > 0."""
+    f, front = points("epsilon_ratio: f", f, nan=True), points("epsilon_ratio: front", front)
+    positive = Range(above=0, infinite=True)
+    refuse("epsilon_ratio: f", jnp.where(jnp.isnan(f), jnp.inf, f), positive)
+    refuse("epsilon_ratio: front", front, positive)
     return jnp.max(_nearest(front, f, lambda front, f: jnp.max(f / front, axis=-1)))
 
 
@@ -61,7 +68,10 @@ def spacing(f: Array) -> Array:
     >>> round(float(spacing(jnp.array([[0.0, 0.0], [1.0, 0.0], [4.0, 0.0]]))), 4)
     1.1547
     """
+    f = points("spacing: f", f, nan=True)
     n = f.shape[0]
+    if n < 2:
+        raise ValueError("spacing: one point; it must be two or more")
     f = jnp.where(jnp.isnan(f), jnp.inf, f)
 
     def nearest(i: Array) -> Array:
@@ -79,7 +89,9 @@ def _length(d: Array) -> Array:
 
 def _nearest(a: Array, b: Array, distance: Callable[[Array, Array], Array]) -> Array:
     """For each of `a` the least distance to any of `b`. [p, m], [q, m] -> [p]."""
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+    # a failed point is infinitely far: NaN is no error in the set, and makes a gap in the front
+    a, b = alike(points("indicator: set", a, nan=True), points("indicator: set", b, nan=True))
+    if a.shape[1] != b.shape[1]:
         raise ValueError(f"indicator: sets of shapes {a.shape} and {b.shape}; need [n, m], [r, m]")
 
     def least(point: Array) -> Array:

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu.evolution.indicators.sets import points, vector
 from jaxgpu.evolution.pareto.order import argsort
 
 _SLICES = 32  # volumes of one dimension less computed side by side
@@ -29,7 +30,8 @@ def hypervolume(f: Array, reference: Array) -> Array:
 
     Args:
         f: objectives to be minimised, [n, m], 1 <= m <= 5. Points that are not better than the
-            reference in every objective, or hold a NaN, count for nothing.
+            reference in every objective count for nothing. NaN and -inf are refused where they can
+            be seen; in a compiled program a point with a NaN counts for nothing.
         reference: [m].
     Returns:
         Scalar. Differentiable once in f and reference; where two values are equal the
@@ -39,11 +41,11 @@ def hypervolume(f: Array, reference: Array) -> Array:
     >>> float(hypervolume(f, jnp.array([3.0, 3.0])))
     5.5
     """
-    n, m = f.shape
+    f = points("hypervolume: f", f)
+    m = f.shape[1]
     if not 1 <= m <= 5:
         raise ValueError(f"hypervolume: {m} objectives; exact for 1 to 5, else hypervolume_by_rays")
-    if reference.shape != (m,):
-        raise ValueError(f"hypervolume: reference has shape {reference.shape}; f needs {(m,)}")
+    reference = vector("hypervolume: reference", reference, f)
     inside = jnp.all(f < reference[None], axis=1, keepdims=True)
     return _volume(jnp.where(inside, f, reference[None]), reference)
 

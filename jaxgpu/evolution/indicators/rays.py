@@ -20,7 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu.evolution.indicators.sets import key_of, points, vector
 from jaxgpu.pytree import pytree
+from jaxgpu.ranges import Range, refuse
 
 SHIFTS = 8  # independent replicates behind every standard error
 TILE = 64  # rays side by side
@@ -42,7 +44,8 @@ def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 <<
 
     Args:
         f: objectives to be minimised, [n, m], m >= 2. Points not better than the reference in
-            every objective, or with a NaN, count for nothing.
+            every objective count for nothing. NaN and -inf are refused where they can be seen; in
+            a compiled program a point with a NaN counts for nothing.
         reference: [m], worse than the points in every objective.
         key: of the random shifts.
         rays: how many directions, a multiple of 512.
@@ -53,11 +56,13 @@ def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 <<
     >>> bool(abs(square.volume - 1) < 1e-3)
     True
     """
+    f = points("hypervolume_by_rays: f", f)
     n, m = f.shape
-    if m < 2 or reference.shape != (m,):
-        raise ValueError(
-            f"hypervolume_by_rays: f {f.shape}, reference {reference.shape}; need [n, m >= 2], [m]"
-        )
+    if m < 2:
+        raise ValueError("hypervolume_by_rays: one objective; it must be two or more")
+    reference = vector("hypervolume_by_rays: reference", reference, f)
+    key = key_of("hypervolume_by_rays", key)
+    refuse("hypervolume_by_rays: rays", rays, Range(whole=True, one=True))
     if rays < 1 or rays % (SHIFTS * TILE):
         raise ValueError(f"hypervolume_by_rays: {rays} rays; need a multiple of {SHIFTS * TILE}")
     reach = reaches(f, reference)

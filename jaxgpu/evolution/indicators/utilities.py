@@ -9,6 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.evolution.indicators.sets import key_of, points, rows, vector
+from jaxgpu.ranges import Range, refuse
+
 _TILE = 128
 
 
@@ -23,6 +26,8 @@ def r2(f: Array, weights: Array, ideal: Array) -> Array:
     >>> float(r2(jnp.array([[0.5, 0.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.zeros(2)))
     0.25
     """
+    f = points("r2: f", f)
+    weights, ideal = rows("r2: weights", weights, f, least=0), vector("r2: ideal", ideal, f)
     gap = jnp.abs(f - ideal[None])
 
     def least(w: Array) -> Array:
@@ -48,6 +53,11 @@ def expected_utility(f: Array, key: Array, low: Array, high: Array, count: int =
     >>> float(expected_utility(ends, key, jnp.zeros(2), jnp.ones(2)).round(2))
     0.75
     """
+    f, key = points("expected_utility: f", f), key_of("expected_utility", key)
+    low = vector("expected_utility: low", low, f)
+    high = vector("expected_utility: high", high, f)
+    refuse("expected_utility: high - low", high - low, Range(above=0))
+    refuse("expected_utility: count", count, Range(least=1, whole=True, one=True))
     gain = (high[None] - f) / (high - low)[None]
     weights = jax.random.dirichlet(key, jnp.ones(f.shape[1], f.dtype), (count,), f.dtype)
 

@@ -25,11 +25,11 @@ from jax import Array, lax
 from jaxgpu.evolution.indicators.rays import TILE, directions, lengths
 from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
 from jaxgpu.evolution.pareto.order import argsort
-from jaxgpu.evolution.population import Population, chosen, sample, take
+from jaxgpu.evolution.population import Population, chosen, even, sample, take
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
 from jaxgpu.evolution.variation import Variation
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import pytree, size
 
 
 @pytree
@@ -37,14 +37,15 @@ class HypE:
     """What to run."""
 
     variation: Variation = Variation(eta_crossover=15.0, eta_mutation=20.0, crossover=1.0)
-    population: int = static(default=100)  # N, even
-    rays: int = static(default=1024)
-    rounds: int = static(default=32)  # of removal in a generation
-    depth: int = static(default=4)  # members that may share a volume; 1 gives SMS
+    population: int = size(default=100, least=4)  # N, even
+    rays: int = size(default=1024, least=TILE)  # a multiple of it
+    rounds: int = size(default=32, least=1)  # of removal in a generation
+    depth: int = size(default=4, least=1)  # members that may share a volume; 1 gives SMS
 
     def __post_init__(self) -> None:
-        if self.population < 4 or self.population % 2:
-            raise ValueError(f"HypE: population={self.population}; it must be even, at least 4")
+        even("HypE", self.population)
+        if not all(isinstance(n, int) for n in (self.rays, self.rounds, self.depth)):
+            return  # refused in `init`, by the ranges of the fields
         if self.rays < 1 or self.rays % TILE or min(self.rounds, self.depth) < 1:
             raise ValueError(
                 f"HypE: rays={self.rays}, rounds={self.rounds}, depth={self.depth}; rays must be "

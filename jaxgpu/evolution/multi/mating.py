@@ -48,8 +48,8 @@ def brood(key: Array, variation: Variation, state: Elitist, parents: Array) -> A
 def ranked(state: Elitist, new: Population) -> tuple[Population, Array, Array]:
     """Children and parents, their fronts [2 N], and the front [] in which the N-th of them is.
 
-    Repeated decision vectors rank last.
+    Repeated points rank last.
     """
     both, n = merge(new, state.population), new.x.shape[0]
-    rank = pareto.ranks(*distinct(both), stop=n)
+    rank = pareto.ranks(*distinct(both, state.box), stop=n)
     return both, rank, jnp.sort(rank.astype(jnp.uint32))[n - 1].astype(jnp.int32)

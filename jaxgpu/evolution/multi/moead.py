@@ -20,7 +20,8 @@ from jaxgpu.evolution.population import Population, sample
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
 from jaxgpu.evolution.variation import Variation, polynomial_mutation, sbx
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
+from jaxgpu.ranges import Range, check, refuse
 
 SCALARISATIONS = ("boundary", "tchebycheff", "sum")
 
@@ -29,10 +30,12 @@ SCALARISATIONS = ("boundary", "tchebycheff", "sum")
 class MOEAD:
     """What to run. Make it with `moead`."""
 
-    w: Array  # [H, m] weights of the subproblems
-    neighbours: Array  # [H, T] nearest weights of each, itself first
+    w: Array = number(least=0)  # [H, m] weights of the subproblems
+    neighbours: Array = number(least=0, whole=True)  # [H, T] nearest weights of each, itself first
     variation: Variation = Variation(eta_crossover=20.0, eta_mutation=20.0, crossover=1.0)
-    penalty: Array | float = 5.0  # [] of the boundary intersection, for the distance to the line
+    penalty: Array | float = number(
+        default=5.0, least=0, one=True
+    )  # [] of the distance to the line
     scalarisation: str = static(default="boundary")
 
 
@@ -60,6 +63,10 @@ def moead(
         scalarisation: "boundary" (penalty boundary intersection), "tchebycheff" or "sum".
         variation: operators; the paper's by default.
     """
+    check("moead", directions)
+    if variation is not None:
+        check("moead", variation)
+    refuse("moead: neighbourhood", neighbourhood, Range(least=2, whole=True, one=True))
     h = directions.w.shape[0]
     if scalarisation not in SCALARISATIONS:
         raise ValueError(f"moead: scalarisation={scalarisation!r}; it must be in {SCALARISATIONS}")
@@ -80,6 +87,11 @@ def _with(spec: MOEAD, variation: Variation) -> MOEAD:
 
 @init.register
 def _(spec: MOEAD, key: Array, problem: Problem) -> State:
+    for name, table in (("w", spec.w), ("neighbours", spec.neighbours)):
+        if jnp.ndim(table) != 2 or jnp.shape(table)[0] != jnp.shape(spec.w)[0]:
+            raise ValueError(
+                f"MOEAD: {name} has shape {list(jnp.shape(table))}; make the spec with `moead`"
+            )
     h, m = spec.w.shape
     if problem.objectives != m:
         raise ValueError(f"MOEAD: weights of {m} objectives; the problem has {problem.objectives}")

@@ -11,11 +11,11 @@ from jax import Array
 from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
 from jaxgpu.evolution.pareto.crowding import crowding
 from jaxgpu.evolution.pareto.order import sortable
-from jaxgpu.evolution.population import Population, chosen, sample, take
+from jaxgpu.evolution.population import Population, chosen, even, sample, take
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
 from jaxgpu.evolution.variation import Variation
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import pytree, size
 
 
 @pytree
@@ -23,11 +23,10 @@ class NSGA2:
     """What to run. Numbers are leaves: `vmap` over them to tune a batch of runs at once."""
 
     variation: Variation = Variation()
-    population: int = static(default=100)  # N, even
+    population: int = size(default=100, least=4)  # N, even
 
     def __post_init__(self) -> None:
-        if self.population < 4 or self.population % 2:
-            raise ValueError(f"NSGA2: population={self.population}; it must be even, at least 4")
+        even("NSGA2", self.population)
 
 
 @pytree

@@ -21,11 +21,11 @@ from jaxgpu.evolution.lattice import Directions, associate
 from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
 from jaxgpu.evolution.niching import fill
 from jaxgpu.evolution.pareto.crowding import crowding
-from jaxgpu.evolution.population import Population, chosen, sample, take
+from jaxgpu.evolution.population import Population, chosen, even, sample, take
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
 from jaxgpu.evolution.variation import Variation
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import pytree, size, static
 
 
 @pytree
@@ -34,14 +34,20 @@ class NSGA3:
 
     directions: Directions  # H of them
     variation: Variation = Variation(30.0, 20.0, crossover=1.0, bounded=False)
-    population: int = static(default=92)  # N, even, about H
+    # N, even, about H; by default the least multiple of four that is not below H
+    population: int | None = size(default=None, least=4, none=True)
     unified: bool = static(default=False)  # U-NSGA-III: parents win a tournament in their niche
     guarded: bool = static(default=True)  # the plane of the later work, or the paper's own
     spaced: bool = static(default=False)  # by room where the paper's choice is random
 
     def __post_init__(self) -> None:
-        if self.population < 4 or self.population % 2:
-            raise ValueError(f"NSGA3: population={self.population}; it must be even, at least 4")
+        even("NSGA3", self.population)
+
+    @property
+    def members(self) -> int:
+        """N."""
+        lines = self.directions.w.shape[-2]
+        return max(4, -(-lines // 4) * 4) if self.population is None else self.population
 
 
 @pytree
@@ -70,8 +76,8 @@ class State:
 
 @init.register
 def _(spec: NSGA3, key: Array, problem: Problem) -> State:
-    n, m = spec.population, problem.objectives
-    if spec.directions.w.shape[1] != m:
+    n, m = spec.members, problem.objectives
+    if spec.directions.w.ndim != 2 or spec.directions.w.shape[1] != m:
         raise ValueError(
             f"NSGA3: directions of {spec.directions.w.shape[1]} objectives; the problem has {m}"
         )
@@ -88,7 +94,7 @@ def _(spec: NSGA3, key: Array, problem: Problem) -> State:
 def _(spec: NSGA3, state: State, key: Array) -> Array:
     """Children of random parents; of two, a less violating one is preferred."""
     k_meet, k_vary = jax.random.split(key)
-    pair = tournaments(k_meet, spec.population)
+    pair = tournaments(k_meet, spec.members)
     violation = state.population.violation[pair]
     win = violation[0] <= violation[1]
     if spec.unified:
@@ -101,7 +107,7 @@ def _(spec: NSGA3, state: State, key: Array) -> Array:
 
 @tell.register
 def _(spec: NSGA3, state: State, x: Array, f: Array, violation: Array) -> State:
-    n = spec.population
+    n = spec.members
     both, rank, cut = ranked(state, Population(x, f, violation))
     feasible = both.violation <= 0
     scale = rescale(state.scale, both.f, feasible, rank == 0, spec.guarded)

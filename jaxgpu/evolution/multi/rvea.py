@@ -19,7 +19,7 @@ from jaxgpu.evolution.population import Population, chosen, merge, permutation, 
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
 from jaxgpu.evolution.variation import Variation, children
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 _TILE = 128
 
@@ -30,9 +30,12 @@ class RVEA:
 
     directions: Directions  # H of them; the population has as many slots
     variation: Variation = Variation(30.0, 20.0, crossover=1.0, bounded=False)
-    generations: Array | int = 250  # [] t_max, when the penalty has its full weight
-    alpha: Array | float = 2.0  # [] how late the penalty sets in
-    adaptation: Array | float = 0.1  # [] share of the run between two adaptations of the directions
+    generations: Array | int = number(
+        default=250, least=1, one=True
+    )  # [] t_max: the penalty in full
+    alpha: Array | float = number(default=2.0, least=0, one=True)  # [] how late the penalty sets in
+    # of the run between two adaptations of the directions
+    adaptation: Array | float = number(default=0.1, least=0, most=1, one=True)  # [] share
 
 
 @pytree
@@ -53,7 +56,7 @@ def _(spec: RVEA, key: Array, problem: Problem) -> State:
         raise ValueError(
             f"RVEA: directions of {m} objectives; the problem has {problem.objectives}"
         )
-    unit = _normalise(spec.directions.w)
+    unit = _normalise(jnp.asarray(spec.directions.w, problem.box.lower.dtype))
     members = sample(key, problem, h)
     return State(members, unit, _angles(unit), problem.box, jnp.int32(0))
 
@@ -117,7 +120,7 @@ def _adapt(spec: RVEA, state: State, members: Population) -> tuple[Array, Array]
         low, high = _range(members, jnp.isfinite(members.violation))
         span = high - low
         span = jnp.where(jnp.isfinite(span) & (span > 1e-6), span, 1e-6)
-        unit = _normalise(spec.directions.w * span[None])
+        unit = _normalise(jnp.asarray(spec.directions.w, span.dtype) * span[None])
         return unit, _angles(unit)
 
     due = (state.generation % every == 0) & (state.generation > 0)

@@ -12,6 +12,8 @@ from jaxgpu.evolution.pareto.chains import chain_ranks
 from jaxgpu.evolution.pareto.fronts2 import ranks2
 from jaxgpu.evolution.pareto.fronts3 import ranks3
 from jaxgpu.evolution.pareto.order import dense_ranks
+from jaxgpu.evolution.problem import floats
+from jaxgpu.ranges import Range, refuse
 
 _CHAINS_BELOW = 1024  # where the pair tests of `chains` cost less than the passes of `fronts3`
 
@@ -37,13 +39,16 @@ def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> 
     >>> print(ranks(jnp.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]])))
     [0 0 1 0]
     """
-    if f.ndim != 2 or f.shape[1] == 0:
+    f = floats("ranks: f", f)
+    if f.ndim != 2 or 0 in f.shape:
         raise ValueError(f"ranks: f has shape {f.shape}; it must be [points, objectives]")
     n, m = f.shape
     stop = n if stop is None else stop
+    refuse("ranks: stop", stop, Range(least=0, whole=True, one=True))
     broken = jnp.any(jnp.isnan(f), axis=1)
     if violation is None:
         return _ranks(jnp.where(broken[:, None], jnp.inf, f), stop)
+    violation = floats("ranks: violation", violation)
     if violation.shape != (n,):
         raise ValueError(f"ranks: violation has shape {violation.shape}; f needs one of {(n,)}")
     violation = jnp.where(broken | jnp.isnan(violation), jnp.inf, violation)
@@ -79,4 +84,10 @@ def dominates(a: Array, b: Array) -> Array:
     >>> print(dominates(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])))
     True
     """
+    a, b = floats("dominates: a", a), floats("dominates: b", b)
+    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1]:
+        raise ValueError(
+            f"dominates: a has shape {list(a.shape)}, b {list(b.shape)}; both must be "
+            "[..., objectives]"
+        )
     return jnp.all(a <= b, axis=-1) & jnp.any(a < b, axis=-1)

@@ -4,8 +4,9 @@ Finck, Hansen, Ros & Auger (2009), "Real-parameter black-box optimization benchm
 presentation of the noiseless functions"; instances as in COCO (Hansen et al. 2021,
 doi:10.1080/10556788.2020.1808977). The optimal value is 0, and every function is written so that
 nothing cancels near its optimum (1 - cos as a sine squared, 1 - exp as expm1, Rosenbrock's about
-its optimum): with the offset, up to 1000, float32 would see no value below 1e-5. Schwefel's
-function (20) alone has a floor, of about 1e-7.
+its optimum): with the offset, up to 1000, float32 would see no value below 1e-5. The optimum is
+kept as a sum of two floats, so that a value in float32 is that of the point in float32. Schwefel's
+function (20) alone has a floor, of less than 1e-6.
 """
 
 from collections.abc import Callable
@@ -15,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.problem import Problem, box, whole_numbers
 from jaxgpu.evolution.problems import bbob_data as data
 from jaxgpu.evolution.problems import bbob_shapes as shapes
+from jaxgpu.evolution.problems.pairs import away
 
 Function = Callable[[Array], Array]
 
@@ -30,9 +32,11 @@ def bbob(function: int, dimension: int, instance: int = 1) -> Problem:
         dimension: D, at least 2.
         instance: 1 to 15 in COCO's experiments; any positive number.
 
-    >>> float(bbob(1, 2).function(jnp.asarray(data.optimum(2, 10001), float))[0])
-    0.0
+    >>> best = jnp.asarray(data.optimum(2, 10001), float)
+    >>> float(bbob(1, 2).function(best)[0]) < 1e-12
+    True
     """
+    whole_numbers("bbob", function=function, dimension=dimension, instance=instance)
     if not 1 <= function <= 24 or dimension < 2 or instance < 1:
         raise ValueError(
             f"bbob: function={function}, dimension={dimension}, instance={instance}; need 1 to 24, "
@@ -66,7 +70,7 @@ def _plain(function: int, d: int, s: int) -> Function:
     far = np.where(np.arange(d) % 2 == 0, 10.0, 1.0)
 
     def inner(x: Array) -> Array:
-        z = x - jnp.asarray(best, x.dtype)
+        z = away(x, best)
         if function == 1:
             return jnp.sum(z * z)
         z = shapes.oscillate(z)
@@ -99,7 +103,7 @@ def _turned(function: int, d: int, s: int) -> Function:
     kind = {6: shapes.sector(best), 13: shapes.ridge, 23: shapes.katsuura}[function]
 
     def inner(x: Array) -> Array:
-        f = kind(_rotate(matrix, x - jnp.asarray(best, x.dtype)))
+        f = kind(_rotate(matrix, away(x, best)))
         return f + shapes.outside(x) if function == 23 else f
 
     return inner
@@ -112,7 +116,7 @@ def _steps(function: int, d: int, s: int) -> Function:
     matrix = _powers(10**0.5, d)[:, None] * q
 
     def inner(x: Array) -> Array:
-        y = _rotate(matrix, x - jnp.asarray(best, x.dtype))
+        y = _rotate(matrix, away(x, best))
         z = jnp.where(jnp.abs(y) > 0.5, jnp.floor(0.5 + y), jnp.floor(0.5 + 10 * y) / 10)
         z = _rotate(r, z)
         f = jnp.sum(jnp.asarray(_powers(100.0, d), x.dtype) * z * z)
@@ -128,7 +132,7 @@ def _valley(function: int, d: int, s: int) -> Function:
     best = 0.75 * data.optimum(d, s) if function == 8 else matrix.T @ np.full(d, 0.5 / factor)
 
     def inner(x: Array) -> Array:
-        terms = shapes.valley(factor * _rotate(matrix, x - jnp.asarray(best, x.dtype)))
+        terms = shapes.valley(factor * _rotate(matrix, away(x, best)))
         if function != 19:
             return jnp.sum(terms)
         return 10 * jnp.mean(terms / 4000 + 2 * jnp.sin(terms / 2) ** 2)
@@ -142,7 +146,7 @@ def _rotated(function: int, d: int, s: int) -> Function:
     r = data.rotation(d, s + 1000000)
 
     def inner(x: Array) -> Array:
-        z = _rotate(r, x - jnp.asarray(best, x.dtype))
+        z = _rotate(r, away(x, best))
         if function == 10:
             return jnp.sum(jnp.asarray(_powers(1e6, d), x.dtype) * shapes.oscillate(z) ** 2)
         if function == 11:
@@ -166,7 +170,7 @@ def _bumpy(function: int, d: int, s: int) -> Function:
         matrix = r @ matrix
 
     def inner(x: Array) -> Array:
-        z = _rotate(r, x - jnp.asarray(best, x.dtype))
+        z = _rotate(r, away(x, best))
         if function == 15:
             z = shapes.skew(shapes.oscillate(z), 0.2)
             return shapes.rastrigin(_rotate(matrix, z))
@@ -195,8 +199,8 @@ def _gallagher(function: int, d: int, s: int) -> Function:
     rotation = data.rotation(d, s)
 
     def inner(x: Array) -> Array:
-        away = jax.vmap(lambda place: _rotate(rotation, x - place))(jnp.asarray(places, x.dtype))
-        q = jnp.sum(jnp.asarray(scales, x.dtype) * away * away, axis=1) / (2 * d)
+        apart = jax.vmap(lambda z: _rotate(rotation, z))(away(x[None], places))
+        q = jnp.sum(jnp.asarray(scales, x.dtype) * apart * apart, axis=1) / (2 * d)
         h = jnp.asarray(heights, x.dtype)
         low = jnp.min(jnp.asarray(10 - heights, x.dtype) - h * jnp.expm1(-q))
         return shapes.oscillate(low) ** 2 + shapes.outside(x)

@@ -10,29 +10,32 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problem import Problem, box
-from jaxgpu.pytree import pytree
+from jaxgpu.evolution.problem import Problem, box, whole_numbers
+from jaxgpu.pytree import number, pytree
+from jaxgpu.ranges import check
 
 
 @pytree
 class Sacks:
     """An instance of the knapsack problem: m sacks, n items; each item goes in all or none."""
 
-    profit: Array  # [m, n]
-    weight: Array  # [m, n]
-    capacity: Array  # [m]
+    profit: Array = number(least=0)  # [m, n]
+    weight: Array = number(above=0)  # [m, n]
+    capacity: Array = number(above=0)  # [m]
 
 
 @pytree
 class Landscape:
     """An instance of an MNK landscape: M objectives, N bits, each with K others."""
 
-    partners: Array  # [M, N, K] the bits that each bit interacts with
-    table: Array  # [M, N, 2^(K+1)] contribution of a bit, by its own value, then its partners'
+    partners: Array = number(whole=True, least=0)  # [M, N, K] the bits that each interacts with
+    # of a bit, by its own value, then its partners'
+    table: Array = number()  # [M, N, 2^(K+1)] contribution
 
 
 def sacks(items: int, objectives: int, seed: int = 0) -> Sacks:
     """The paper's: profits and weights from 10 to 100, half of all weight in each sack."""
+    whole_numbers("sacks", items=items, objectives=objectives, seed=seed)
     if items < 1 or objectives < 1:
         raise ValueError(f"sacks: items={items}, objectives={objectives}; need at least 1 of each")
     rng = np.random.default_rng(seed)
@@ -54,11 +57,19 @@ def knapsack(instance: Sacks, repair: bool = True) -> Problem:
     >>> print(knapsack(two).function(jnp.ones(2)))
     [-3.]
     """
-    m, n = instance.profit.shape
+    check("knapsack", instance)
+    shape = np.shape(instance.profit)
+    m, n = shape if len(shape) == 2 else (0, 0)
+    if not m or not n or np.shape(instance.weight) != (m, n) or np.shape(instance.capacity) != (m,):
+        raise ValueError(
+            f"knapsack: profit has shape {list(shape)}, weight {list(np.shape(instance.weight))}, "
+            f"capacity {list(np.shape(instance.capacity))}; they must be [m, n], [m, n], [m]"
+        )
 
     def function(x: Array) -> Array | tuple[Array, Array]:
         profit, weight, capacity = (
-            part.astype(x.dtype) for part in (instance.profit, instance.weight, instance.capacity)
+            jnp.asarray(part, x.dtype)
+            for part in (instance.profit, instance.weight, instance.capacity)
         )
         packed = x >= 0.5
         if repair:
@@ -77,6 +88,9 @@ def knapsack(instance: Sacks, repair: bool = True) -> Problem:
 
 def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) -> Landscape:
     """Random partners, and contributions uniform in [0, 1]. N, K, M."""
+    whole_numbers(
+        "landscape", bits=bits, interactions=interactions, objectives=objectives, seed=seed
+    )
     n, k, m = bits, interactions, objectives
     if m < 1 or n < 1 or not 0 <= k < n or k > 20:
         raise ValueError(
@@ -98,7 +112,13 @@ def mnk(instance: Landscape) -> Problem:
     >>> print(mnk(flat).function(jnp.array([1.0, 0.0, 1.0, 1.0])))
     [-0.75]
     """
-    m, n, k = instance.partners.shape
+    check("mnk", instance)
+    m, n, k = np.shape(instance.partners)
+    if np.shape(instance.table) != (m, n, 2 ** (k + 1)) or np.any(instance.partners >= n):
+        raise ValueError(
+            f"mnk: partners of shape {[m, n, k]}, table {list(np.shape(instance.table))}; they "
+            f"must be numbers below {n}, and {[m, n, 2 ** (k + 1)]}"
+        )
 
     def function(x: Array) -> Array:
         bit = (x >= 0.5).astype(jnp.int32)

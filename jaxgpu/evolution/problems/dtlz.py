@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problem import Problem, box
+from jaxgpu import ranges
+from jaxgpu.evolution.problem import Problem, box, whole_numbers
 from jaxgpu.evolution.problems.fronts import sphere, triangle
 
 
@@ -96,6 +97,7 @@ def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem
 
 def scaled(problem: Problem, base: float = 10.0) -> Problem:
     """A problem whose objectives are multiplied by base^0, base^1, ..., as in scaled DTLZ1, 2."""
+    ranges.refuse("scaled: base", base, ranges.Range(above=0, one=True))
     factor = base ** np.arange(problem.objectives)
     return Problem(
         problem.box,
@@ -115,6 +117,7 @@ def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
 
 def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ3 behind a shell, from radius 4 to 9, 12.5 or 15, that is infeasible."""
+    whole_numbers("dtlz", objectives=objectives)
     r = 9.0 if objectives < 5 else 12.5 if objectives <= 12 else 15.0
 
     def violation(f: Array) -> Array:
@@ -178,7 +181,9 @@ def _same(x: Array) -> Array:
 def _problem(
     function: Callable[[Array], object], objectives: int, variables: int | None, distance: int
 ) -> Problem:
+    whole_numbers("dtlz", objectives=objectives)
     count = objectives - 1 + distance if variables is None else variables
+    whole_numbers("dtlz", variables=count)
     if objectives < 2 or count < objectives:
         raise ValueError(
             f"dtlz: {objectives} objectives, {count} variables; need 2 <= objectives <= variables"

@@ -14,6 +14,7 @@ from jax import Array
 
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.problems import fitted, mechanical
+from jaxgpu.ranges import numbers
 
 _CAR = (0.5, 0.45, 0.5, 0.5, 0.875, 0.4, 0.4), (1.5, 1.35, 1.5, 1.5, 2.625, 1.2, 1.2)
 _BEAM = (0.125, 0.1, 0.1, 0.125), (5.0, 10.0, 10.0, 5.0)
@@ -79,7 +80,8 @@ def engineering(name: str) -> Problem:
 
 def car_cab(noise: tuple[float, ...]) -> Problem:
     """RE91, nine objectives of a car's cab, given four draws from the standard normal."""
-    design = partial(fitted.car_cab, noise=jnp.asarray(noise, float))
+    draws = jnp.asarray(numbers("car_cab: noise", noise, (4,)), float)
+    design = partial(fitted.car_cab, noise=draws)
     return _problem(design, *_CAR, constrained=False)
 
 

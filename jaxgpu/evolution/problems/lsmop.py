@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problem import Box, Problem
+from jaxgpu.evolution.problem import Box, Problem, whole_numbers
 from jaxgpu.evolution.problems.fronts import sphere, triangle
 
 _PARTS = 5  # of each group
@@ -34,8 +34,10 @@ def lsmop(number: int, objectives: int = 3, variables: int | None = None) -> Pro
     >>> print(lsmop(1).function(x), lsmop(5).function(x).round(3))
     [0. 0. 1.] [0.707 0.707 0.   ]
     """
+    whole_numbers("lsmop", number=number, objectives=objectives)
     m = objectives
     d = 100 * m if variables is None else variables
+    whole_numbers("lsmop", variables=d)
     if not 1 <= number <= 9 or m < 2:
         raise ValueError(f"lsmop: number={number}, objectives={m}; need 1 to 9, at least 2")
     sizes = group_sizes(m, d)

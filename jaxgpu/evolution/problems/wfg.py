@@ -5,8 +5,10 @@ Huband, Hingston, Barone & While (2006), doi:10.1109/TEVC.2005.861417. A point i
 the letters are the paper's.
 
 The transformations are written as what they are between their breaks, so that nothing cancels and
-float32 keeps its digits. WFG1 alone cannot be solved to more than about 0.7 in float32 (and 0.5 in
-float64) from its optimum, as y^0.02 of a rounding error is that large, unless it is met exactly.
+float32 keeps its digits. How far a variable is from its best value is taken from x and that value
+as a sum of two floats: a value in float32 is that of the point in float32, not of one nearby. In
+WFG1 the difference is large: y^0.02 of the rounding of 0.35 is about 0.7 in float32 (0.5 in
+float64), so that it cannot be solved to less unless the optimum is a float.
 """
 
 from collections.abc import Callable
@@ -16,11 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problem import Box, Problem
+from jaxgpu.evolution.problem import Box, Problem, whole_numbers
 from jaxgpu.evolution.problems.fronts import quarter, spread, triangle
+from jaxgpu.evolution.problems.pairs import away
 
 _BEST = 0.35  # of every distance variable, but where it is shifted in WFG7-9
-_A, _B, _C = 0.98 / 49.98, 0.02, 50.0  # of the dependence on other variables
 
 
 def wfg(number: int, objectives: int = 3, positions: int | None = None, distances: int = 20):
@@ -38,8 +40,10 @@ def wfg(number: int, objectives: int = 3, positions: int | None = None, distance
     >>> float(jnp.sum((f / jnp.array([2.0, 4.0, 6.0])) ** 2).round(5))
     1.0
     """
+    whole_numbers("wfg", number=number, objectives=objectives, distances=distances)
     m = objectives
     k = positions if positions is not None else 4 if m == 2 else 2 * (m - 1)
+    whole_numbers("wfg", positions=k)
     if not 1 <= number <= 9 or m < 2 or k < 1 or k % (m - 1) or distances < 1:
         raise ValueError(
             f"wfg: number={number}, objectives={m}, positions={k}, distances={distances}; need 1 "
@@ -52,8 +56,10 @@ def wfg(number: int, objectives: int = 3, positions: int | None = None, distance
     centred = np.where(np.arange(m - 1) > 0, 0.0 if number == 3 else 1.0, 1.0)
 
     def function(x: Array) -> Array:
-        y = jnp.clip(x / jnp.asarray(upper, x.dtype), 0, 1)
-        t = reduced(y, k, m)
+        width = jnp.asarray(upper, x.dtype)
+        y = jnp.clip(x / width, 0, 1)
+        d = jnp.clip(away(x, _BEST * upper) / width, -_BEST, 1 - _BEST)
+        t = reduced(y, d, k, m)
         far = t[-1]
         p = jnp.maximum(far, jnp.asarray(centred, x.dtype)) * (t[:-1] - 0.5) + 0.5
         return far + jnp.asarray(2.0 * np.arange(1, m + 1), x.dtype) * shape(p)
@@ -75,25 +81,27 @@ def _entangled(y: Array) -> Array:
     return (jnp.sum(y) + apart) / (half * (1 + 2 * n - 2 * half))
 
 
-def _shift(y: Array) -> Array:
-    """s_linear: 0 at 0.35."""
-    return jnp.where(y < _BEST, (_BEST - y) / _BEST, (y - _BEST) / (1 - _BEST))
+def _shift(d: Array) -> Array:
+    """s_linear: 0 at 0.35, given the distance from there."""
+    return jnp.where(d < 0, -d / _BEST, d / (1 - _BEST))
 
 
-def _many(y: Array, hills: int, height: float) -> Array:
-    """s_multi: hills about the optimum at 0.35."""
-    t = jnp.where(y <= _BEST, (_BEST - y) / _BEST, (y - _BEST) / (1 - _BEST)) / 2
+def _many(d: Array, hills: int, height: float) -> Array:
+    """s_multi: hills about the optimum at 0.35, given the distance from there."""
+    t = _shift(d) / 2
     waves = jnp.sin((2 * hills + 1) * jnp.pi * t) ** 2
     return (2 * waves + 4 * height * t * t) / (height + 2)
 
 
-def _deceive(y: Array) -> Array:
-    """s_decept: a narrow optimum at 0.35, slopes that lead to 0 and 1, worth 0.05."""
+def _deceive(d: Array) -> Array:
+    """s_decept: a narrow optimum at 0.35, slopes that lead to 0 and 1, worth 0.05.
+
+    Given the distance from 0.35.
+    """
     reach, worth = 0.001, 0.05
-    left = 1 - (_BEST - reach - y) * (1 - worth) / (_BEST - reach)
-    right = 1 - (y - _BEST - reach) * (1 - worth) / (1 - _BEST - reach)
-    near = jnp.abs(y - _BEST) / reach
-    return jnp.where(y < _BEST - reach, left, jnp.where(y > _BEST + reach, right, near))
+    left = 1 + (d + reach) * (1 - worth) / (_BEST - reach)
+    right = 1 - (d - reach) * (1 - worth) / (1 - _BEST - reach)
+    return jnp.where(d < -reach, left, jnp.where(d > reach, right, jnp.abs(d) / reach))
 
 
 def _level(y: Array) -> Array:
@@ -104,9 +112,8 @@ def _level(y: Array) -> Array:
 
 
 def _bend(y: Array, u: Array) -> Array:
-    """b_param: y to a power that the mean u of other variables sets."""
-    v = _A - (1 - 2 * u) * jnp.where(u > 0.5, 1 - _A, _A)
-    return y ** (_B + (_C - _B) * v)
+    """b_param: y to a power that the mean u of other variables sets, from 0.02 by 1 to 50."""
+    return y ** jnp.where(u > 0.5, 1 + 49 * (2 * u - 1), 0.02 + 1.96 * u)
 
 
 def _before(y: Array) -> Array:
@@ -116,36 +123,37 @@ def _before(y: Array) -> Array:
     return total / jnp.asarray(np.maximum(count, 1), y.dtype)
 
 
-def _first(y: Array, k: int, m: int) -> Array:
-    y = jnp.append(y[:k], _level(_shift(y[k:]))) ** 0.02
+def _first(y: Array, d: Array, k: int, m: int) -> Array:
+    y = jnp.append(y[:k], _level(_shift(d[k:]))) ** 0.02
     w = jnp.asarray(2.0 * np.arange(1, y.shape[0] + 1), y.dtype)
     mean = lambda part: jnp.sum(part[0] * part[1]) / jnp.sum(part[1])
     head = y[:k].reshape(m - 1, -1), w[:k].reshape(m - 1, -1)
     return jnp.append(jax.vmap(mean)(head), mean((y[k:], w[k:])))
 
 
-def _paired(y: Array, k: int, m: int) -> Array:
-    a, b = _shift(y[k:]).reshape(-1, 2).T
+def _paired(y: Array, d: Array, k: int, m: int) -> Array:
+    a, b = _shift(d[k:]).reshape(-1, 2).T
     return _groups(jnp.append(y[:k], (a + b + 2 * jnp.abs(a - b)) / 3), k, m, jnp.mean)
 
 
-def _shifted(y: Array, k: int) -> Array:
-    return jnp.append(y[:k], _shift(y[k:]))
+def _sixth(y: Array, d: Array, k: int, m: int) -> Array:
+    return _groups(jnp.append(y[:k], _shift(d[k:])), k, m, _entangled)
 
 
-def _seventh(y: Array, k: int, m: int) -> Array:
-    y = jnp.append(_bend(y, _before(y[::-1])[::-1])[:k], y[k:])
-    return _groups(_shifted(y, k), k, m, jnp.mean)
+def _seventh(y: Array, d: Array, k: int, m: int) -> Array:
+    y = _bend(y, _before(y[::-1])[::-1])
+    return _groups(jnp.append(y[:k], _shift(d[k:])), k, m, jnp.mean)
 
 
-def _eighth(y: Array, k: int, m: int) -> Array:
-    y = jnp.append(y[:k], _bend(y, _before(y))[k:])
-    return _groups(_shifted(y, k), k, m, jnp.mean)
+def _eighth(y: Array, d: Array, k: int, m: int) -> Array:
+    d = _bend(y, _before(y)) - _BEST
+    return _groups(jnp.append(y[:k], _shift(d[k:])), k, m, jnp.mean)
 
 
-def _ninth(y: Array, k: int, m: int) -> Array:
-    y = jnp.append(_bend(y, _before(y[::-1])[::-1])[:-1], y[-1])
-    return _groups(jnp.append(_deceive(y[:k]), _many(y[k:], 30, 95.0)), k, m, _entangled)
+def _ninth(y: Array, d: Array, k: int, m: int) -> Array:
+    bent = _bend(y, _before(y[::-1])[::-1]) - _BEST
+    d = jnp.append(bent[:-1], d[-1])
+    return _groups(jnp.append(_deceive(d[:k]), _many(d[k:], 30, 95.0)), k, m, _entangled)
 
 
 def _concave(p: Array) -> Array:
@@ -166,13 +174,14 @@ def _broken(p: Array) -> Array:
     return _convex(p).at[-1].set(1 - p[0] * jnp.cos(5 * jnp.pi * p[0]) ** 2)
 
 
-_STAGES: dict[int, tuple[Callable[[Array, int, int], Array], Callable[[Array], Array]]] = {
+# of a point y in [0, 1]^D, less 0.35, and k and m: one distance behind m - 1 positions
+_STAGES: dict[int, tuple[Callable[[Array, Array, int, int], Array], Callable[[Array], Array]]] = {
     1: (_first, _mixed),
     2: (_paired, _broken),
     3: (_paired, triangle),
-    4: (lambda y, k, m: _groups(_many(y, 30, 10.0), k, m, jnp.mean), _concave),
-    5: (lambda y, k, m: _groups(_deceive(y), k, m, jnp.mean), _concave),
-    6: (lambda y, k, m: _groups(_shifted(y, k), k, m, _entangled), _concave),
+    4: (lambda y, d, k, m: _groups(_many(d, 30, 10.0), k, m, jnp.mean), _concave),
+    5: (lambda y, d, k, m: _groups(_deceive(d), k, m, jnp.mean), _concave),
+    6: (_sixth, _concave),
     7: (_seventh, _concave),
     8: (_eighth, _concave),
     9: (_ninth, _concave),

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.evolution.problem import Box, Problem, box
+from jaxgpu.ranges import Range, refuse
 
 
 def zdt1(variables: int = 30) -> Problem:
@@ -16,6 +17,7 @@ def zdt1(variables: int = 30) -> Problem:
     >>> print(zdt1().function(jnp.zeros(30)))
     [0. 1.]
     """
+    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         g = _mean(x)
@@ -26,6 +28,7 @@ def zdt1(variables: int = 30) -> Problem:
 
 def zdt2(variables: int = 30) -> Problem:
     """Concave front f2 = 1 - f1^2."""
+    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         g = _mean(x)
@@ -36,6 +39,7 @@ def zdt2(variables: int = 30) -> Problem:
 
 def zdt3(variables: int = 30) -> Problem:
     """Five disconnected pieces."""
+    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         g = _mean(x)
@@ -47,6 +51,7 @@ def zdt3(variables: int = 30) -> Problem:
 
 def zdt4(variables: int = 10) -> Problem:
     """The front of ZDT1 behind 21^(D-1) local ones."""
+    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         z = x[1:]
@@ -76,6 +81,7 @@ def zdt5() -> Problem:
 
 def zdt6(variables: int = 10) -> Problem:
     """The front of ZDT2, unevenly covered."""
+    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         f = 1 - jnp.exp(-4 * x[0]) * jnp.sin(6 * jnp.pi * x[0]) ** 6
@@ -83,6 +89,10 @@ def zdt6(variables: int = 10) -> Problem:
         return jnp.stack([f, g * (1 - (f / g) ** 2)])
 
     return Problem(box(0.0, 1.0, variables), function, 2)
+
+
+def _at_least_two(variables: int) -> None:
+    refuse("zdt: variables", variables, Range(least=2, whole=True, one=True))
 
 
 def _mean(x: Array) -> Array:

@@ -4,9 +4,9 @@ Hansen (2016), "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, with 
 weights of its active update. Invariant under rotations of the space, and under increasing
 transformations of the objective, which enters by ranks alone.
 
-Departures: candidates outside the box are moved to its nearest points, and learnt from as such;
-of equal candidates each gets the mean of their weights. The eigenvectors are renewed at the
-tutorial's interval of 1 / (10 D (c_1 + c_mu)) generations. O(D^3) then, O(N D^2) otherwise.
+Departures: the distribution is not bounded, and its samples are evaluated inside the box, as
+`bounds` says; of equal candidates each gets the mean of their weights. The eigenvectors are renewed
+at the tutorial's interval of 1 / (10 D (c_1 + c_mu)) generations. O(D^3) then, O(N D^2) otherwise.
 
 In hundreds of dimensions with large populations that is every generation and most of the time. With
 `factor="cholesky"` the distribution is the same, C = L L^T in place of (B D)(B D)^T, for a
@@ -21,9 +21,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.population import inside
+from jaxgpu import ranges
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.single import bounds
 from jaxgpu.evolution.single.adaptation import (
     Rates,
     above_zero,
@@ -33,7 +34,7 @@ from jaxgpu.evolution.single.adaptation import (
     walked,
 )
 from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size, static
 
 
 def default_population(dimension: int) -> int:
@@ -42,6 +43,8 @@ def default_population(dimension: int) -> int:
     >>> default_population(5), default_population(20)
     (8, 12)
     """
+    among = ranges.Range(least=1, whole=True, one=True)
+    ranges.refuse("default_population: dimension", dimension, among)
     return 4 + int(3 * math.log(dimension))
 
 
@@ -49,9 +52,11 @@ def default_population(dimension: int) -> int:
 class CMAES:
     """What to run."""
 
-    population: int = static()  # N; `default_population(D)` is the tutorial's
-    sigma: Array | float = 0.2  # [] first step size, in widths of the box
-    start: Array | float = 0.8  # [] share of the box, about its middle, that the first mean is in
+    population: int = size(least=4)  # N; `default_population(D)` is the tutorial's
+    # [] first step size, in widths of the box
+    sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
+    # [] share of the box, about its middle, that the first mean is in
+    start: Array | float = number(default=0.8, least=0, most=1, one=True)
     factor: str = static(default="eigenvectors")  # or "cholesky"
 
     def __post_init__(self) -> None:
@@ -59,7 +64,7 @@ class CMAES:
             raise ValueError(
                 f"CMAES: factor={self.factor!r}; it must be 'eigenvectors' or 'cholesky'"
             )
-        if self.population < 4:
+        if isinstance(self.population, int) and self.population < 4:
             raise ValueError(f"CMAES: population={self.population}; it must be at least 4")
 
 
@@ -67,7 +72,7 @@ class CMAES:
 class Shape:
     """The distribution x = mean + sigma width B D z, z standard normal."""
 
-    mean: Array  # [D]
+    mean: Array  # [D] free: the point of the box is `bounds.point(box, mean)`
     sigma: Array  # [] step size, in widths of the box
     covariance: Array  # [D, D] C = B D^2 B^T, as last decomposed or since updated
     axes: Array  # [D, D] B, eigenvectors in columns; or L, lower triangular
@@ -84,6 +89,7 @@ class State:
     shape: Shape
     best: Best
     box: Box
+    key: Array  # [] of the candidates at the sides
 
 
 def fresh(mean: Array, sigma: Array | float) -> Shape:
@@ -94,22 +100,34 @@ def fresh(mean: Array, sigma: Array | float) -> Shape:
     return Shape(mean, sigma, eye, eye, one, zero, zero, jnp.int32(0))
 
 
-def draw(shape: Shape, box: Box, key: Array, count: int) -> Array:
-    """Candidates, [count, D]."""
-    z = jax.random.normal(key, (count, shape.mean.shape[0]), shape.mean.dtype)
-    y = jnp.matmul(z * shape.lengths[None], shape.axes.T, precision="highest")
-    return inside(box, shape.mean[None] + shape.sigma * width(box)[None] * y)
+def draw(shape: Shape, box: Box, count: int) -> bounds.Draw:
+    """How free candidates [count, D] are drawn."""
+
+    def of(key: Array) -> Array:
+        z = jax.random.normal(key, (count, shape.mean.shape[0]), shape.mean.dtype)
+        y = jnp.matmul(z * shape.lengths[None], shape.axes.T, precision="highest")
+        return shape.mean[None] + shape.sigma * width(box)[None] * y
+
+    return of
+
+
+def cloud(shape: Shape, box: Box) -> bounds.Cloud:
+    """Where they are drawn."""
+    root = jnp.sqrt(jnp.sum((shape.axes * shape.lengths[None]) ** 2, axis=1))
+    return bounds.Cloud(shape.mean, shape.sigma * width(box) * root)
 
 
 @init.register
 def _(spec: CMAES, key: Array, problem: Problem) -> State:
-    mean = start("CMAES", key, problem, spec.start)
-    return State(fresh(mean, spec.sigma), nothing(problem), problem.box)
+    mean = bounds.free(problem.box, start(spec, key, problem, spec.start))
+    shape = fresh(mean, spec.sigma)
+    return State(shape, nothing(problem), problem.box, bounds.first_key(key))
 
 
 @ask.register
 def _(spec: CMAES, state: State, key: Array) -> Array:
-    return draw(state.shape, state.box, key, spec.population)
+    box, draws = state.box, draw(state.shape, state.box, spec.population)
+    return bounds.candidates(box, state.key, key, cloud(state.shape, box), draws)
 
 
 @tell.register
@@ -118,9 +136,11 @@ def _(spec: CMAES, state: State, x: Array, f: Array, violation: Array) -> State:
     learn = rates(n, float(n), d, x.dtype)
     weight = utilities(f, violation, learn.weights)
     positive = utilities(f, violation, jnp.maximum(learn.weights, 0))
-    triangular = spec.factor == "cholesky"
-    shape = update(state.shape, state.box, learn, x, weight, positive, triangular)
-    return State(shape, better(state.best, x, f, violation), state.box)
+    triangular, box = spec.factor == "cholesky", state.box
+    draws = draw(state.shape, box, spec.population)
+    y = bounds.samples(box, state.key, x, cloud(state.shape, box), draws)
+    shape = update(state.shape, box, learn, y, weight, positive, triangular)
+    return State(shape, better(state.best, x, f, violation), box, bounds.next_key(state.key))
 
 
 def update(
@@ -135,7 +155,7 @@ def update(
     """The distribution after one generation.
 
     Args:
-        x: candidates [N, D].
+        x: free candidates [N, D].
         weight: of each in the covariance [N], negative for the worse half.
         positive: of each in the mean [N].
         triangular: the axes are L.
@@ -144,7 +164,7 @@ def update(
     y = (x - s.mean[None]) / (s.sigma * width(box)[None])
     # sums of products in place of a product of a vector and a matrix: no precision to lose
     step = jnp.sum(positive[:, None] * y, axis=0)
-    mean = inside(box, (s.mean + s.sigma * width(box) * step)[None])[0]
+    mean = bounds.settled(box, s.mean + s.sigma * width(box) * step)
     white = _whitened(s, y, triangular)
     along = jnp.sum(positive[:, None] * white, axis=0)
     # C^(-1/2) times the step

@@ -3,35 +3,44 @@
 Tanabe & Fukunaga (2014), doi:10.1109/CEC.2014.6900380, with its parameters: current-to-pbest/1
 with an archive, H memories of F and CR, linear reduction of N to 4 over the given evaluations.
 
-Shapes are fixed, so `ask` always gives the first population's number of candidates; those of
-members that are gone are copies, and are not counted as evaluations. The memories weigh by
-improvements of f, so an increasing transformation of f changes the run; an offset does not.
+Shapes are fixed, so `ask` always gives one batch, and a generation is gathered over several. All
+that is asked for is counted: of the last batch of a generation, which may hold copies of members
+that are gone, too. The memories weigh by improvements of f, so an increasing transformation of f
+changes the run; an offset does not.
 Departure: an improvement on an infeasible or failed parent weighs as much as the largest other.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from jaxgpu.evolution.population import sample
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
 from jaxgpu.evolution.single.ranking import Best, better, nothing, order, start
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size
 
 
 @pytree
 class LSHADE:
     """What to run."""
 
-    evaluations: Array | int  # [] at which 4 members are left
-    population: int = static()  # N at first; the paper's is 18 D
-    memory: int = static(default=6)  # H
-    greed: Array | float = 0.11  # [] p, share of the members that attract
-    archive: float = static(default=2.6)  # members kept after they were beaten, in populations
+    evaluations: Array | int = number(least=1, one=True)  # [] after which 4 members are left
+    population: int = size(least=6)  # N at first; the paper's is 18 D
+    memory: int = size(default=6, least=1)  # H
+    # [] p, share of the members that attract
+    greed: Array | float = number(default=0.11, above=0, most=1, one=True)
+    # members kept after they were beaten, in populations
+    archive: float = number(default=2.6, baked=True, least=0, one=True)
+    batch: int = size(
+        default=4, least=1
+    )  # of every `ask`; the population where evaluations are parallel
 
     def __post_init__(self) -> None:
-        if self.population < 6 or self.memory < 1:
+        whole = isinstance(self.population, int) and isinstance(self.memory, int)
+        if whole and (self.population < 6 or self.memory < 1):
             raise ValueError(
                 f"LSHADE: population={self.population}, memory={self.memory}; need at least 6 and 1"
             )
@@ -39,13 +48,21 @@ class LSHADE:
 
 @pytree
 class State:
-    """Where the run is. Members are in order, the best first; A places in the archive."""
+    """Where the run is. Members are in order, the best first; A places in the archive.
+
+    A generation has places for C children: whole batches, no fewer than the first members.
+    """
 
     x: Array  # [N, D] members
     f: Array  # [N] objective
     violation: Array  # [N]
     count: Array  # [] members that are left
-    used: Array  # [] evaluations
+    used: Array  # [] evaluations, all that `ask` gave
+    generation: Array  # [] before the first, the members themselves are evaluated
+    child: Array  # [C, D] children of this generation so far
+    child_f: Array  # [C]
+    child_violation: Array  # [C]
+    filled: Array  # [] how many there are
     archive: Array  # [A, D] beaten parents
     kept: Array  # [] of them
     factor: Array  # [H] memory of F
@@ -61,60 +78,95 @@ class State:
 @init.register
 def _(spec: LSHADE, key: Array, problem: Problem) -> State:
     k_sample, k_draw = jax.random.split(key)
-    start("LSHADE", key, problem)
+    start(spec, key, problem)
     members = sample(k_sample, problem, spec.population)
-    n, d = members.x.shape
-    zero, half = jnp.int32(0), jnp.full(spec.memory, 0.5, members.x.dtype)
-    archive = jnp.zeros((round(spec.archive * n), d), members.x.dtype)
-    f, count = members.violation, jnp.int32(n)
-    scale = jnp.full(n, 0.5, members.x.dtype)
-    best, box = nothing(problem), problem.box
-    memory = zero, half, half, zero, scale, scale
-    return State(members.x, f, f, count, zero, archive, *memory, best, box, k_draw)
+    (n, d), dtype = members.x.shape, members.x.dtype
+    zero, half = jnp.int32(0), jnp.full(spec.memory, 0.5, dtype)
+    places = -(-n // spec.batch) * spec.batch
+    far = jnp.full(places, jnp.inf, dtype)
+    return State(
+        x=members.x,
+        f=members.violation,
+        violation=members.violation,
+        count=jnp.int32(n),
+        used=zero,
+        generation=zero,
+        child=jnp.zeros((places, d), dtype),
+        child_f=far,
+        child_violation=far,
+        filled=zero,
+        archive=jnp.zeros((max(1, round(spec.archive * n)), d), dtype),
+        kept=zero,
+        factor=half,
+        rate=half,
+        slot=zero,
+        scale=jnp.full(n, 0.5, dtype),
+        cross=jnp.full(n, 0.5, dtype),
+        best=nothing(problem),
+        box=problem.box,
+        key=k_draw,
+    )
 
 
 @ask.register
 def _(spec: LSHADE, state: State, key: Array) -> Array:
     k_best, k_one, k_two, k_cross, k_sure = jax.random.split(key, 5)
-    n, d = state.x.shape
-    i, dtype = jnp.arange(n, dtype=jnp.int32), state.x.dtype
+    (n, d), dtype, size = state.x.shape, state.x.dtype, spec.batch
+    i = state.filled + jnp.arange(size, dtype=jnp.int32)
+    place = jnp.minimum(i, n - 1)
+    parent = state.x[place]
     top = jnp.maximum(2, jnp.round(spec.greed * state.count.astype(dtype))).astype(jnp.int32)
-    leader = jax.random.randint(k_best, (n,), 0, top)
-    one = (i + jax.random.randint(k_one, (n,), 1, state.count)) % state.count
-    two = jax.random.randint(k_two, (n,), 0, state.count + state.kept - 2)
+    leader = jax.random.randint(k_best, (size,), 0, top)
+    one = (i + jax.random.randint(k_one, (size,), 1, state.count)) % state.count
+    two = jax.random.randint(k_two, (size,), 0, state.count + state.kept - 2)
     # past the member itself and the first partner: uniform over all others
     low, high = jnp.minimum(i, one), jnp.maximum(i, one)
     two += (two >= low).astype(jnp.int32)
     two += (two >= high).astype(jnp.int32)
     old = state.archive[jnp.maximum(two - state.count, 0)]
     other = jnp.where((two < state.count)[:, None], state.x[jnp.minimum(two, n - 1)], old)
-    pull = state.x[leader] - state.x + state.x[one] - other
-    v = state.x + state.scale[:, None] * pull
+    pull = state.x[leader] - parent + state.x[one] - other
+    v = parent + state.scale[place][:, None] * pull
     # a variable outside the box goes half way to the bound
     lower, upper = state.box.lower[None], state.box.upper[None]
-    v = jnp.where(v < lower, (lower + state.x) / 2, v)
-    v = jnp.where(v > upper, (upper + state.x) / 2, v)
-    crossed = jax.random.uniform(k_cross, (n, d), dtype) < state.cross[:, None]
-    crossed |= jax.random.randint(k_sure, (n, 1), 0, d) == jnp.arange(d)[None]
-    moves = (state.used > 0) & (i < state.count)
-    return jnp.where(crossed & moves[:, None], v, state.x)
+    v = jnp.where(v < lower, (lower + parent) / 2, v)
+    v = jnp.where(v > upper, (upper + parent) / 2, v)
+    crossed = jax.random.uniform(k_cross, (size, d), dtype) < state.cross[place][:, None]
+    crossed |= jax.random.randint(k_sure, (size, 1), 0, d) == jnp.arange(d)[None]
+    moves = (state.generation > 0) & (i < state.count)
+    return jnp.where(crossed & moves[:, None], v, parent)
 
 
 @tell.register
 def _(spec: LSHADE, state: State, x: Array, f: Array, violation: Array) -> State:
-    n, value = spec.population, f[:, 0]
+    at = state.filled
+    state = replace(
+        state,
+        child=lax.dynamic_update_slice_in_dim(state.child, x, at, 0),
+        child_f=lax.dynamic_update_slice_in_dim(state.child_f, f[:, 0], at, 0),
+        child_violation=lax.dynamic_update_slice_in_dim(state.child_violation, violation, at, 0),
+        filled=at + spec.batch,
+        used=state.used + spec.batch,
+        best=better(state.best, x, f, violation),
+    )
+    full = state.filled >= state.count
+    return lax.cond(full, lambda s: _generation(spec, s), lambda s: s, state)
+
+
+def _generation(spec: LSHADE, state: State) -> State:
+    """Parents or children, whichever are better, and what is learnt from those that won."""
+    n = spec.population
+    x, value, violation = state.child[:n], state.child_f[:n], state.child_violation[:n]
     alive = jnp.arange(n) < state.count
-    first = state.used == 0
     level = violation == state.violation
     wins = (violation < state.violation) | (level & (value < state.f))
     kept = alive & (wins | (level & (value == state.f)))
-    improved = alive & wins & ~first
+    improved = alive & wins & (state.generation > 0)
     gain = jnp.where(level, state.f - value, jnp.inf)
     factor, rate, slot = _remember(state, improved, gain)
-    k_archive, k_draw = jax.random.split(jax.random.fold_in(state.key, state.used))
+    k_archive, k_draw = jax.random.split(jax.random.fold_in(state.key, state.generation))
     archive, size = _store(k_archive, spec, state, improved)
-    used = state.used + state.count
-    share = jnp.clip(used / spec.evaluations, 0, 1)
+    share = jnp.clip(state.used / spec.evaluations, 0, 1)
     count = jnp.round(n - (n - 4) * share).astype(jnp.int32)
     new_f = jnp.where(kept, value, state.f)
     new_violation = jnp.where(kept, violation, state.violation)
@@ -124,22 +176,21 @@ def _(spec: LSHADE, state: State, x: Array, f: Array, violation: Array) -> State
     )
     index = ranked[0]
     scale, cross = _draw(k_draw, factor, rate, n)
-    return State(
-        jnp.where(kept[:, None], x, state.x)[index],
-        new_f[index],
-        new_violation[index],
-        jnp.minimum(count, state.count),
-        used,
-        archive,
-        size,
-        factor,
-        rate,
-        slot,
-        scale,
-        cross,
-        better(state.best, x, f, violation),
-        state.box,
-        state.key,
+    return replace(
+        state,
+        x=jnp.where(kept[:, None], x, state.x)[index],
+        f=new_f[index],
+        violation=new_violation[index],
+        count=jnp.minimum(count, state.count),
+        generation=state.generation + 1,
+        filled=jnp.int32(0),
+        archive=archive,
+        kept=size,
+        factor=factor,
+        rate=rate,
+        slot=slot,
+        scale=scale,
+        cross=cross,
     )
 
 

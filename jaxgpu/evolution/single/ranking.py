@@ -6,10 +6,13 @@ the last of the ranks. Feasible candidates come before infeasible ones, and of t
 less violating comes first.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.evolution.pareto.order import first_copies, lexsort, sortable
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.pytree import pytree
@@ -30,8 +33,13 @@ def nothing(problem: Problem) -> Best:
     return Best(jnp.zeros_like(problem.box.lower), far, far)
 
 
-def start(name: str, key: Array, problem: Problem, share: Array | float = 0.8) -> Array:
-    """A point [D], uniform in this share of the box about its middle."""
+def start(spec: Any, key: Array, problem: Problem, share: Array | float = 0.8) -> Array:
+    """A point [D], uniform in this share of the box about its middle.
+
+    The spec and the problem are held against what a strategy can do with them first.
+    """
+    name = type(spec).__name__
+    ranges.check(name, spec)
     if problem.objectives != 1:
         raise ValueError(
             f"{name}: the problem has {problem.objectives} objectives; it must have 1, or take an "

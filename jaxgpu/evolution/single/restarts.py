@@ -20,8 +20,9 @@ from jax import Array, lax
 
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.single import bounds
 from jaxgpu.evolution.single.adaptation import rates
-from jaxgpu.evolution.single.cma import Shape, draw, fresh, update
+from jaxgpu.evolution.single.cma import Shape, cloud, draw, fresh, update
 from jaxgpu.evolution.single.ranking import (
     Best,
     about_middle,
@@ -31,22 +32,26 @@ from jaxgpu.evolution.single.ranking import (
     utilities,
     width,
 )
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size, static
 
 
 @pytree
 class Restarts:
     """What to run: BIPOP-CMA-ES, or IPOP-CMA-ES with `small_runs=False`."""
 
-    batch: int = static()  # N of the first run and of every `ask`
-    doublings: int = static(default=9)  # the largest population is batch 2^doublings
+    batch: int = size(least=4)  # N of the first run and of every `ask`
+    doublings: int = size(default=9, least=0)  # the largest population is batch 2^doublings
     small_runs: bool = static(default=True)
-    sigma: Array | float = 0.2  # [] first step size, in widths of the box
-    start: Array | float = 0.8  # [] share of the box, about its middle, that the means start in
-    tolerance: Array | float = 1e-12  # [] a run ends when the best values differ by no more
+    # [] first step size, in widths of the box
+    sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
+    # [] share of the box, about its middle, that the means start in
+    start: Array | float = number(default=0.8, least=0, most=1, one=True)
+    # [] a run ends when the best values differ by no more
+    tolerance: Array | float = number(default=1e-12, least=0, one=True)
 
     def __post_init__(self) -> None:
-        if self.batch < 4 or self.doublings < 0:
+        whole = isinstance(self.batch, int) and isinstance(self.doublings, int)
+        if whole and (self.batch < 4 or self.doublings < 0):
             raise ValueError(
                 f"Restarts: batch={self.batch}, doublings={self.doublings}; need at least 4 and 0"
             )
@@ -71,7 +76,7 @@ class State:
     """Where the run is. L is the largest population, H the generations that are looked back."""
 
     shape: Shape
-    x: Array  # [L, D] candidates of the generation so far
+    x: Array  # [L, D] free candidates of the generation so far
     f: Array  # [L, 1] NaN where there is none yet
     violation: Array  # [L]
     filled: Array  # [] how many there are
@@ -80,12 +85,13 @@ class State:
     best: Best
     box: Box
     key: Array  # [] of the restarts
+    side: Array  # [] of the candidates at the sides
 
 
 @init.register
 def _(spec: Restarts, key: Array, problem: Problem) -> State:
     first, rest = jax.random.split(key)
-    mean = start("Restarts", first, problem, spec.start)
+    mean = bounds.free(problem.box, start(spec, first, problem, spec.start))
     d, dtype = mean.shape[0], mean.dtype
     largest = spec.batch << spec.doublings
     zero, batch = jnp.int32(0), jnp.int32(spec.batch)
@@ -105,26 +111,31 @@ def _(spec: Restarts, key: Array, problem: Problem) -> State:
         nothing(problem),
         problem.box,
         rest,
+        bounds.first_key(key),
     )
 
 
 @ask.register
 def _(spec: Restarts, state: State, key: Array) -> Array:
-    return draw(state.shape, state.box, key, spec.batch)
+    box, draws = state.box, draw(state.shape, state.box, spec.batch)
+    return bounds.candidates(box, state.side, key, cloud(state.shape, box), draws)
 
 
 @tell.register
 def _(spec: Restarts, state: State, x: Array, f: Array, violation: Array) -> State:
-    at = state.filled
+    at, box = state.filled, state.box
+    draws = draw(state.shape, box, spec.batch)
+    y = bounds.samples(box, state.side, x, cloud(state.shape, box), draws)
     schedule = replace(state.schedule, used=state.schedule.used + spec.batch)
     state = replace(
         state,
-        x=lax.dynamic_update_slice_in_dim(state.x, x, at, 0),
+        x=lax.dynamic_update_slice_in_dim(state.x, y, at, 0),
         f=lax.dynamic_update_slice_in_dim(state.f, f, at, 0),
         violation=lax.dynamic_update_slice_in_dim(state.violation, violation, at, 0),
         filled=at + spec.batch,
         best=better(state.best, x, f, violation),
         schedule=schedule,
+        side=bounds.next_key(state.side),
     )
     full = state.filled >= schedule.population
     state = lax.cond(full, _generation, lambda s: s, state)
@@ -158,7 +169,7 @@ def _over(spec: Restarts, state: State) -> Array:
     spread = s.sigma * width(state.box) * jnp.sqrt(jnp.diagonal(s.covariance))
     back = 10 + 30 * d // run.population
     best = state.recent[0]
-    recent = jnp.where(jnp.arange(best.shape[0]) < back, best, best[0])
+    recent = jnp.where(jnp.arange(best.shape[0], dtype=jnp.int32) < back, best, best[0])
     gain = jnp.max(recent) - jnp.min(recent)
     flat = gain <= spec.tolerance
     # a steady run gains less from here on than it has of late: that leaves it above an earlier one
@@ -188,7 +199,7 @@ def _stagnates(state: State) -> Array:
     """
     d = state.shape.mean.shape[0]
     back = 120 + 30 * d // state.schedule.population
-    age = jnp.arange(state.recent.shape[1])
+    age = jnp.arange(state.recent.shape[1], dtype=jnp.int32)
 
     def middle(mask: Array) -> Array:
         return jnp.nanmedian(jnp.where(mask[None], state.recent, jnp.nan), axis=1)
@@ -225,5 +236,5 @@ def _restart(spec: Restarts, state: State) -> State:
         jnp.where(small, last // 2, most),
         run.runs + 1,
     )
-    shape = fresh(about_middle(k_mean, state.box, spec.start), sigma)
-    return replace(state, shape=shape, schedule=schedule, key=key)
+    mean = bounds.free(state.box, about_middle(k_mean, state.box, spec.start))
+    return replace(state, shape=fresh(mean, sigma), schedule=schedule, key=key)

@@ -9,23 +9,24 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.population import inside
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
+from jaxgpu.evolution.single import bounds
 from jaxgpu.evolution.single.adaptation import above_zero, rates, stalled, step_size, walked
 from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size
 
 
 @pytree
 class SepCMAES:
     """What to run."""
 
-    population: int = static()  # N
-    sigma: Array | float = 0.2  # [] first step size, in widths of the box
+    population: int = size(least=4)  # N
+    # [] first step size, in widths of the box
+    sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
 
     def __post_init__(self) -> None:
-        if self.population < 4:
+        if isinstance(self.population, int) and self.population < 4:
             raise ValueError(f"SepCMAES: population={self.population}; it must be at least 4")
 
 
@@ -33,7 +34,7 @@ class SepCMAES:
 class State:
     """Where the run is: x = mean + sigma width sqrt(variance) z, z standard normal."""
 
-    mean: Array  # [D]
+    mean: Array  # [D] free
     sigma: Array  # [] step size, in widths of the box
     variance: Array  # [D] diagonal of C
     path: Array  # [D] p_c
@@ -41,21 +42,31 @@ class State:
     generation: Array  # []
     best: Best
     box: Box
+    key: Array  # [] of the candidates at the sides
 
 
 @init.register
 def _(spec: SepCMAES, key: Array, problem: Problem) -> State:
-    mean = start("SepCMAES", key, problem)
+    mean = bounds.free(problem.box, start(spec, key, problem))
     zero, sigma = jnp.zeros_like(mean), jnp.asarray(spec.sigma, mean.dtype)
-    best, box = nothing(problem), problem.box
-    return State(mean, sigma, jnp.ones_like(mean), zero, zero, jnp.int32(0), best, box)
+    best, box, own = nothing(problem), problem.box, bounds.first_key(key)
+    return State(mean, sigma, jnp.ones_like(mean), zero, zero, jnp.int32(0), best, box, own)
+
+
+def _drawing(spec: SepCMAES, state: State) -> tuple[bounds.Cloud, bounds.Draw]:
+    scale = state.sigma * width(state.box) * jnp.sqrt(state.variance)
+    cloud = bounds.Cloud(state.mean, scale)
+
+    def draw(key: Array) -> Array:
+        z = jax.random.normal(key, (spec.population, state.mean.shape[0]), state.mean.dtype)
+        return state.mean[None] + scale[None] * z
+
+    return cloud, draw
 
 
 @ask.register
 def _(spec: SepCMAES, state: State, key: Array) -> Array:
-    z = jax.random.normal(key, (spec.population, state.mean.shape[0]), state.mean.dtype)
-    scale = state.sigma * width(state.box) * jnp.sqrt(state.variance)
-    return inside(state.box, state.mean[None] + scale[None] * z)
+    return bounds.candidates(state.box, state.key, key, *_drawing(spec, state))
 
 
 @tell.register
@@ -64,9 +75,10 @@ def _(spec: SepCMAES, state: State, x: Array, f: Array, violation: Array) -> Sta
     learn = rates(n, float(n), d, x.dtype)
     weight = utilities(f, violation, jnp.maximum(learn.weights, 0))
     scale = state.sigma * width(state.box)
-    y = (x - state.mean[None]) / scale[None]
+    sampled = bounds.samples(state.box, state.key, x, *_drawing(spec, state))
+    y = (sampled - state.mean[None]) / scale[None]
     step = jnp.sum(weight[:, None] * y, axis=0)
-    mean = inside(state.box, (state.mean + scale * step)[None])[0]
+    mean = bounds.settled(state.box, state.mean + scale * step)
     along = step / jnp.sqrt(state.variance)
     step_path = walked(state.step_path, learn.sigma, learn.mu_eff, along)
     wait = stalled(learn, step_path, state.generation)
@@ -79,4 +91,5 @@ def _(spec: SepCMAES, state: State, x: Array, f: Array, violation: Array) -> Sta
     sigma = step_size(learn, state.sigma, step_path)
     best = better(state.best, x, f, violation)
     variance = jnp.maximum(variance, above_zero(jnp.finfo(x.dtype).eps ** 2 * jnp.max(variance)))
-    return State(mean, sigma, variance, path, step_path, state.generation + 1, best, state.box)
+    age, own = state.generation + 1, bounds.next_key(state.key)
+    return State(mean, sigma, variance, path, step_path, age, best, state.box, own)

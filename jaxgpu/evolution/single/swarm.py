@@ -16,19 +16,20 @@ from jaxgpu.evolution.population import inside, permutation, sample
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.protocol import ask, init, tell
 from jaxgpu.evolution.single.ranking import Best, better, nothing, start
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size
 
 
 @pytree
 class PSO:
     """What to run."""
 
-    population: int = static(default=30)  # N
-    inertia: Array | float = 0.72984  # [] constriction chi
-    attraction: Array | float = 1.496172  # [] chi phi / 2, to the own best and the neighbours'
+    population: int = size(default=30, least=4)  # N
+    inertia: Array | float = number(default=0.72984, one=True)  # [] constriction chi
+    # [] chi phi / 2, to the own best and the neighbours'
+    attraction: Array | float = number(default=1.496172, least=0, one=True)
 
     def __post_init__(self) -> None:
-        if self.population < 4:
+        if isinstance(self.population, int) and self.population < 4:
             raise ValueError(f"PSO: population={self.population}; it must be at least 4")
 
 
@@ -48,7 +49,7 @@ class PSOState:
 
 @init.register
 def _(spec: PSO, key: Array, problem: Problem) -> PSOState:
-    start("PSO", key, problem)
+    start(spec, key, problem)
     members = sample(key, problem, spec.population)
     x, far = members.x, members.violation
     best, box = nothing(problem), problem.box
@@ -93,11 +94,13 @@ def _(spec: PSO, state: PSOState, x: Array, f: Array, violation: Array) -> PSOSt
 class CSO:
     """What to run."""
 
-    population: int = static(default=100)  # N, even
-    social: Array | float = 0.0  # [] phi, pull to the mean; the paper's 0 up to 100 particles
+    population: int = size(default=100, least=4)  # N, even
+    # [] phi, pull to the mean; the paper's 0 up to 100 particles
+    social: Array | float = number(default=0.0, least=0, one=True)
 
     def __post_init__(self) -> None:
-        if self.population < 4 or self.population % 2:
+        whole = isinstance(self.population, int)
+        if whole and (self.population < 4 or self.population % 2):
             raise ValueError(f"CSO: population={self.population}; it must be even, at least 4")
 
 
@@ -120,7 +123,7 @@ class CSOState:
 @init.register
 def _(spec: CSO, key: Array, problem: Problem) -> CSOState:
     k_sample, k_pairs = jax.random.split(key)
-    start("CSO", key, problem)
+    start(spec, key, problem)
     members = sample(k_sample, problem, spec.population)
     x, far = members.x, members.violation
     first, second = jnp.arange(spec.population, dtype=jnp.int32).reshape(2, -1)

@@ -81,5 +81,7 @@ def test_conforms():
 def test_sizes_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match="hypervolume_by_rays"):
         contributions(jnp.zeros((3, 5)), jnp.ones(5))
+    with pytest.raises(ValueError, match=r"contributions: f=nan at \[0, 1\]; it must be"):
+        contributions([[0.0, jnp.nan]], [1.0, 1.0])
     with pytest.raises(ValueError, match="neighbours=0"):
         contributions(jnp.zeros((3, 2)), jnp.ones(2), 0)

@@ -77,8 +77,19 @@ def test_gradient_is_the_slope(x64, m):
 
 def test_nan_and_points_beyond_the_reference_count_for_nothing():
     f = jnp.array([[0.0, 0.5], [jnp.nan, 0.0], [0.5, 2.0], [-jnp.inf, 1.0]])
-    assert hypervolume(f, jnp.ones(2)) == 0.5
+    assert jax.jit(hypervolume)(f, jnp.ones(2)) == 0.5
     assert np.isfinite(jax.grad(hypervolume)(f, jnp.ones(2))).all()
+
+
+def test_on_the_host_a_point_without_a_volume_is_refused():
+    """Left out in a compiled program; a user who looks at a front is told which point it is."""
+    with pytest.raises(ValueError, match=r"hypervolume: f=nan at \[1, 0\]; it must be a number"):
+        hypervolume(jnp.array([[0.0, 0.5], [jnp.nan, 0.0]]), jnp.ones(2))
+    with pytest.raises(ValueError, match=r"f=-inf at \[0, 1\]"):
+        hypervolume([[0.0, -np.inf]], [1.0, 1.0])
+    with pytest.raises(ValueError, match=r"reference=inf at \[1\]; it must be a finite number"):
+        hypervolume([[0.0, 0.5]], [1.0, np.inf])
+    assert hypervolume([[0, 2], [1, 1], [np.inf, 0]], [3, 3]) == 5  # lists, and no value yet
 
 
 def test_a_better_set_has_more_volume():

@@ -1,0 +1,71 @@
+"""Sets of objective vectors as the indicators take them: arrays of floats, held against errors.
+
+Values are looked at where they can be seen, on the host. In a compiled program a point with a NaN
+counts for nothing, or is infinitely far.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from jaxgpu.evolution.problem import floats, wider
+from jaxgpu.ranges import Range, refuse
+
+
+def points(name: str, value: Any, nan: bool = False) -> Array:
+    """The set [n, m] as floats; refused where a value is NaN or -inf, unless NaN may be.
+
+    A point that is +inf has no value yet: it is farther than any other.
+    """
+    a = floats(name, value)
+    if a.ndim != 2 or 0 in a.shape:
+        raise ValueError(
+            f"{name} has shape {list(a.shape)}; it must be [points, objectives], at least one each"
+        )
+    if isinstance(a, Tracer):
+        return a
+    seen = np.asarray(a)
+    bad = (seen == -np.inf) | (np.isnan(seen) & (not nan))
+    if bad.any():
+        at = [int(i) for i in np.argwhere(bad)[0]]
+        raise ValueError(
+            f"{name}={seen[tuple(at)]:g} at {at}; it must be a number, or inf of a point without a "
+            "value: leave such points out"
+        )
+    return a
+
+
+def vector(name: str, value: Any, like: Array, **bounds: Any) -> Array:
+    """One finite number for each objective of a set, in its float type. [m]."""
+    a = floats(name, value)
+    if a.shape != like.shape[1:]:
+        raise ValueError(f"{name} has shape {list(a.shape)}; f needs {list(like.shape[1:])}")
+    refuse(name, a, Range(**bounds))
+    return a.astype(like.dtype)
+
+
+def alike(a: Array, b: Array) -> tuple[Array, Array]:
+    """Both in the wider of their float types."""
+    dtype = wider(a, b)
+    return a.astype(dtype), b.astype(dtype)
+
+
+def rows(name: str, value: Any, like: Array, **bounds: Any) -> Array:
+    """Some vectors of a number for each objective of a set, in its float type. [w, m]."""
+    a = floats(name, value)
+    if a.ndim != 2 or a.shape[1] != like.shape[1] or not a.shape[0]:
+        raise ValueError(f"{name} has shape {list(a.shape)}; it must be [rows, {like.shape[1]}]")
+    refuse(name, a, Range(**bounds))
+    return a.astype(like.dtype)
+
+
+def key_of(name: str, key: Any) -> Array:
+    """The key; refused where it is none."""
+    dtype = getattr(key, "dtype", None)
+    if dtype is None or not (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32):
+        raise TypeError(f"{name}: key={key!r}; it must be a key, as jax.random.key(0)")
+    return key

@@ -1,0 +1,64 @@
+"""The doors of `jaxgpu.evolution.single`: every number of every spec, at `init`."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from doors import Door
+
+from jaxgpu.evolution import protocol, single
+from jaxgpu.evolution.problem import Problem, box
+
+BOWL = Problem(box(-1.0, 1.0, 3), lambda x: jnp.sum(x * x, keepdims=True))
+# what the numbers of each spec may be, beyond those that are right for none
+RIGHT = {
+    "CMAES": ("start: zero",),
+    "Restarts": ("start: zero", "tolerance: zero", "doublings: zero"),
+    "XNES": ("scale: zero",),
+    "SNES": ("scale: zero",),
+    "OpenES": ("learn_sigma: zero",),
+    "LSHADE": ("archive: zero",),
+    "PSO": ("inertia: zero", "inertia: negative", "attraction: zero"),
+    "CSO": ("social: zero",),
+}
+GIVEN = {"population": 8, "batch": 8, "evaluations": 500}
+
+
+def door(kind):
+    """A spec made of plain numbers, and its first candidates."""
+
+    def call(**numbers):
+        spec = kind(**numbers)
+        state = protocol.init(spec, jax.random.key(0), BOWL)
+        return protocol.ask(spec, state, jax.random.key(1))
+
+    fields = dataclasses.fields(kind)
+    good = {f.name: GIVEN.get(f.name, f.default) for f in fields}
+    words = tuple(f.name for f in fields if isinstance(good[f.name], str | bool))
+    name = kind.__name__
+    return Door(f"evolution.single.{name}", call, good, RIGHT.get(name, ()), free=words)
+
+
+KINDS = (
+    single.CMAES,
+    single.CSO,
+    single.LMMAES,
+    single.LSHADE,
+    single.OpenES,
+    single.PSO,
+    single.Restarts,
+    single.SNES,
+    single.SepCMAES,
+    single.XNES,
+)
+
+DOORS = [door(kind) for kind in KINDS]
+DOORS += [
+    Door("evolution.single.default_population", single.default_population, {"dimension": 5}),
+    Door(
+        "evolution.single.pgpe",
+        lambda **numbers: protocol.init(single.pgpe(**numbers), jax.random.key(0), BOWL).mean,
+        {"population": 8, "sigma": np.float32(0.1), "rate": np.float32(0.01)},
+    ),
+]
