@@ -13,34 +13,47 @@ from jax import Array
 
 from jaxgpu.physics.nbody import pairs
 from jaxgpu.physics.nbody.tide import Alone, Tide
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree
+from jaxgpu.pytree import size as whole
 
 
 @pytree
 class Pairing:
     """Which close pairs are regularised, and how; see `binaries`. No slots, no pairs."""
 
-    close: Array | float = 0.0  # [] length: semi-major axis of a pair of mean stars at most
-    weak: Array | float = 1e-6  # [] perturbation below which a pair is slowed down, seen as a point
-    strong: Array | float = 0.05  # [] perturbation above which it is a pair no more
-    kicks: Array | float = 32.0  # [] by the others in an orbit; more if it is disturbed
-    slots: int = static(default=0)  # how many pairs at a time
+    close: Array | float = number(
+        default=0.0, least=0
+    )  # [] length: semi-major axis of a pair of mean stars at most
+    weak: Array | float = number(
+        default=1e-6, above=0
+    )  # [] perturbation below which a pair is slowed down, seen as a point
+    strong: Array | float = number(
+        default=0.05, above=0
+    )  # [] perturbation above which it is a pair no more
+    kicks: Array | float = number(
+        default=32.0, above=0
+    )  # [] by the others in an orbit; more if it is disturbed
+    slots: int = whole(default=0, least=0)  # how many pairs at a time
 
 
 @pytree
 class Hermite:
     """How to integrate. Lengths, times and masses in units in which G is 1."""
 
-    m: Array  # [N] masses of the stars
-    eta: Array | float = 0.02  # [] accuracy of the steps: dt = sqrt(eta ...)
-    softening: Array | float = 0.0  # [] length; 0 for none
-    interval: Array | float = 0.125  # [] time that one call of `step` covers
+    m: Array = number(above=0)  # [N] masses of the stars
+    eta: Array | float = number(
+        default=0.02, above=0
+    )  # [] accuracy of the steps: dt = sqrt(eta ...)
+    softening: Array | float = number(default=0.0, least=0)  # [] length; 0 for none
+    interval: Array | float = number(
+        default=0.125, above=0
+    )  # [] time that one call of `step` covers
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
     tide: Tide | Alone = Alone()  # of a galaxy
-    longest: int = static(default=2)  # steps are at most interval / 2^longest
-    shortest: int = static(default=40)  # and at least interval / 2^shortest; 2^23 in float32
-    tile: int = static(default=16)  # bodies advanced together, on a CPU
-    bulk: int = static(default=256)  # massless bodies advanced together where many are due
+    longest: int = whole(default=2, least=0)  # steps are at most interval / 2^longest
+    shortest: int = whole(default=40, least=1)  # and at least interval / 2^shortest; 23 in float32
+    tile: int = whole(default=16, least=1)  # bodies advanced together, on a CPU
+    bulk: int = whole(default=256, least=1)  # massless bodies advanced together where many are due
 
 
 class Steps(Protocol):

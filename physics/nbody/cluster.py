@@ -6,6 +6,7 @@ ones are then left alone: they keep the state they were seen with and cost nothi
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.nbody import blocks, diagnostics, escape, hermite
-from jaxgpu.physics.nbody.tide import Alone, Origin
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import blocks, centres, diagnostics, entry, escape, hermite
+from jaxgpu.physics.nbody.once import once
+from jaxgpu.physics.nbody.tide import Origin
 from jaxgpu.precision import in_float64, reassociated
 from jaxgpu.pytree import pytree
 from jaxgpu.run import Timing, run
 
-_SLOTS = 64  # pairs at a time; a cluster has as many hard ones only if it was born with them
+_SLOTS, _SPARE = 64, 32  # pairs at a time at least, and beyond those of the start
+_INTERVAL = 1 / 8  # between two rows of the history, where a run may be resumed
 _FAR = 20.0  # virial radii; what is unbound there does not come back
 
 
@@ -41,7 +45,7 @@ class Evolution:
 
     spec: blocks.Hermite
     cluster: Cluster
-    history: dict[str, np.ndarray]  # after each interval: kinetic, potential, pairs, gone
+    history: dict[str, np.ndarray]  # [1 + T] at the start and after each interval, see `evolve`
     timing: Timing
 
     @property
@@ -72,6 +76,8 @@ def evolve(
     tracers: Any = None,
     eta: float = 0.02,
     softening: float = 0.0,
+    slots: int | None = None,
+    tolerance: float = entry.TOLERANCE,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> Evolution:
@@ -80,43 +86,57 @@ def evolve(
     In float64, in intervals of 1/8, whatever the global precision. The run can be killed at any
     moment and resumed to the same bits. Without softening, pairs of stars with a semi-major axis
     below the virial radius over N (of heavy stars, longer in proportion to the pair's mass) are
-    regularised (`binaries`), up to 64 at a time, and massless bodies within the virial radius over
-    N of a star follow their conic about it (`hosts`).
+    regularised (`binaries`), and massless bodies within the virial radius over N of a star follow
+    their conic about it (`hosts`).
+
+    A bound pair or multiple counts as one body, at its centre of mass, in N, in the virial radius
+    and where it is judged who has escaped (`centres`).
 
     Args:
-        stars: positions over velocities.
+        stars: positions over velocities; of six stars, [6, 6], in `layout.Columns`, or in
+            `layout.Rows` where they are rows.
         m: masses, positive.
         t: a multiple of 1/8.
         tracers: positions over velocities of bodies without mass; none by default.
         eta: accuracy of the steps; the energy error falls about as its square.
         softening: length; 0 follows every encounter.
+        slots: how many pairs are regularised at a time at most; by default there is room for those
+            of the start and 32 more, and for 64 at least.
+        tolerance: how far the energy may go from that of the start, as a part of the cluster's own,
+            M^2 / 4 R_v, in which the orbits of bound pairs do not count; inf for any. A run that
+            goes farther ends there, as in NBODY6.
         out: folder for checkpoints.
         resume: go on from the last one there.
 
     Returns:
-        the last stars and massless bodies, the escapes (unbound beyond 20 virial radii), and
-        after each interval the "kinetic" and "potential" energy of the stars, how many "pairs"
-        there are, and how many massless bodies are "gone".
+        the last stars and massless bodies, the escapes (unbound beyond 20 virial radii), and as
+        `history`, for the start and after each interval, the "kinetic" and "potential" energy of
+        the stars, how many "pairs" there are, and how many massless bodies are "gone".
 
     Raises:
         ValueError: bodies at the same place, masses that are not positive, anything not finite.
         RuntimeError: an encounter wanted steps below the floor, 2^-40 of an interval; there were
-        more close pairs than slots; or the stars' places are not finite any more.
+        more close pairs than slots; the energy left its tolerance; or the stars' places are not
+        finite any more. It is raised where that happens, and not at the end.
 
-    >>> pair = np.array([[0.5, -0.5], [0, 0], [0, 0], [0, 0], [0.5, -0.5], [0, 0]])
-    >>> done = evolve(pair, np.array([0.5, 0.5]), 1.0)
-    >>> round(float((done.history["kinetic"] + done.history["potential"])[-1]), 9)
-    -0.125
-    >>> np.abs(done.stars[:3].sum(1)).max() < 1e-12
+    >>> m = np.array([0.7, 0.3])  # a binary whose apocentre is where it is
+    >>> pair = np.outer([1.0, 0.2, 0.1, 0.3, 0.8, 0.1], [-m[1], m[0]])
+    >>> done = evolve(pair, m, 1.0)
+    >>> energy = done.history["kinetic"] + done.history["potential"]
+    >>> energy.shape, abs(energy / energy[0] - 1).max() < 1e-13
+    ((9,), np.True_)
+    >>> np.abs(done.stars[:3] @ m).max() < 1e-12
     np.True_
     """
-    stars, m = np.asarray(stars, np.float64), np.asarray(m, np.float64)
-    tracers = np.zeros((6, 0)) if tracers is None else np.asarray(tracers, np.float64)
-    _check(stars, m, tracers, t)
-    _check_rule(eta, softening)
-    spec = blocks.Hermite(jnp.asarray(m), eta, softening, pairing=_pairing(stars, m, softening))
-    edge = _FAR * _virial_radius(stars, m)
+    stars, m, tracers = entry.bodies("evolve", stars, m, tracers)
+    _check_rule(eta, softening, slots, tolerance)
+    steps = entry.intervals("evolve", _INTERVAL, t)
+    count, radius = weighed(jnp.asarray(stars), jnp.asarray(m))
+    pairing = blocks.Pairing() if softening else _pairing(m.size, int(count), radius, slots)
+    spec = blocks.Hermite(jnp.asarray(m), eta, softening, _INTERVAL, pairing)
+    edge, unit = _FAR * radius, float(m.sum() ** 2 / (4 * radius))
     start = jax.jit(begin)(spec, jnp.asarray(stars), jnp.asarray(tracers))
+    complain(spec, start.bodies)
 
     def measure(cluster: Cluster) -> dict[str, Array]:
         kinetic, potential = diagnostics.energy(cluster.stars, spec.m, softening)
@@ -126,34 +146,49 @@ def evolve(
 
     @reassociated
     def advance(cluster: Cluster) -> Cluster:
-        return step(spec, cluster, edge)
+        return step(spec, cluster, edge, unbound=True)
 
-    done = run(advance, start, round(t * 8), measure=measure, out=out, resume=resume)
-    complain(spec, done.state.bodies)
-    return Evolution(spec, done.state, done.history, done.timing)
+    first = jax.device_get(jax.jit(measure)(start))
+
+    def check(cluster: Cluster, history: dict[str, np.ndarray]) -> None:
+        complain(spec, cluster.bodies)
+        entry.check_energy(entry.with_start(first, history), tolerance, unit, _INTERVAL)
+
+    done = run(advance, start, steps, measure=measure, check=check, out=out, resume=resume)
+    return Evolution(spec, done.state, entry.with_start(first, done.history), done.timing)
 
 
 def begin(
     spec: blocks.Hermite, stars: Array, tracers: Array, origin: Origin | None = None
 ) -> Cluster:
     """A cluster of stars [6, N] and massless bodies [6, M], from which nobody has escaped yet."""
+    stars, tracers = entry.start("begin", spec, stars, tracers, origin)
     nobody = escape.nobody(stars.shape[1], stars), escape.nobody(tracers.shape[1], stars)
     bodies = hermite.init(spec, stars, tracers, origin)
     return Cluster(bodies, stars, *nobody, jnp.zeros((), stars.dtype))
 
 
-def step(spec: blocks.Hermite, cluster: Cluster, edge: Array | float) -> Cluster:
+def step(
+    spec: blocks.Hermite, cluster: Cluster, edge: Array | float, *, unbound: Array | bool
+) -> Cluster:
     """The cluster an interval later, and who left it.
+
+    A bound pair or multiple is judged as one body, at its centre of mass; a massless body that is
+    bound to a star, as that star.
 
     Args:
         spec: how to integrate.
         cluster: where it is.
-        edge: radius about the centre of mass of the stars that are still there; beyond it, and
-            unbound where there is no tide, bodies have escaped. Their energy is that in the field
-            of a point of the stars' mass.
+        edge: radius about the centre of mass of the stars that are still there; beyond it bodies
+            have escaped. Their energy is that in the field of a point of the stars' mass.
+        unbound: whether only those of positive energy have: True for a cluster that is alone,
+            False in the tide of a galaxy, which does not give back what is beyond the edge.
     """
+    ranges.refuse("step: edge", edge, ranges.Range(above=0, infinite=True, one=True))
+    if not isinstance(unbound, bool | np.bool_ | Array) or jnp.result_type(unbound).kind != "b":
+        raise TypeError(f"step: unbound={unbound!r}; it must be a bool; True where it is alone")
     bodies = hermite.step(spec, cluster.bodies)
-    time, alone = cluster.time + spec.interval, isinstance(spec.tide, Alone)
+    time = cluster.time + spec.interval
     points = hermite.points(spec, bodies)
     there = jnp.where(cluster.stars_gone.gone, 0, spec.m)
     mass = jnp.sum(there)
@@ -162,77 +197,65 @@ def step(spec: blocks.Hermite, cluster: Cluster, edge: Array | float) -> Cluster
     def noted(escapes: escape.Escapes, points: Array) -> escape.Escapes:
         d = points[:3] - centre[:3, None]
         depth = -mass / jnp.maximum(blocks.size(d), jnp.finfo(d.dtype).tiny)
-        return escape.noted(escapes, time, points, depth, centre, edge, unbound=alone)
+        return escape.noted(escapes, time, points, depth, centre, edge, unbound=unbound)
 
-    gone = noted(cluster.gone, bodies.tracers.x)
+    # where the centre of a pair is beyond the edge one of its members is: else nobody need be known
+    outside = blocks.size(points[:3] - centre[:3, None]) > edge
+    some = jnp.any(outside & ~cluster.stars_gone.gone)
+    join = partial(centres.joined, softening=spec.softening)
+    wholes = once(some, join, centres.singles(points, spec.m)).of_stars()
+    gone = noted(cluster.gone, _with_hosts(spec, bodies, wholes))
     bodies = replace(bodies, tracers=escape.halted(bodies.tracers, gone.gone))
-    return Cluster(bodies, points, noted(cluster.stars_gone, points), gone, time)
+    return Cluster(bodies, points, noted(cluster.stars_gone, wholes), gone, time)
 
 
-def _pairing(stars: np.ndarray, m: np.ndarray, softening: float) -> blocks.Pairing:
-    """Slots for pairs of down to 3 kT, if every body is a point."""
-    if softening:
-        return blocks.Pairing()
-    return blocks.Pairing(close=_virial_radius(stars, m) / m.size, slots=min(m.size // 2, _SLOTS))
+def _with_hosts(spec: blocks.Hermite, bodies: hermite.State, stars: Array) -> Array:
+    """Where massless bodies are [6, M], or the `stars` [6, N] that they are bound to."""
+    swarm = bodies.tracers
+    m = jnp.take(spec.m, swarm.host, mode="fill", fill_value=0)
+    r, v = blocks.size(swarm.s[:3]), blocks.size(swarm.s[3:])
+    bound = (swarm.host < spec.m.shape[0]) & (r * v * v < 2 * m)
+    return jnp.where(bound, jnp.take(stars, swarm.host, axis=1, mode="clip"), swarm.x)
 
 
-def _virial_radius(stars: np.ndarray, m: np.ndarray) -> float:
-    potential = jax.jit(diagnostics.energy)(jnp.asarray(stars), jnp.asarray(m))[1]
-    return m.sum() ** 2 / (2 * abs(float(potential)))
+@jax.jit
+def weighed(stars: Array, m: Array) -> tuple[Array, Array]:
+    """How many bodies there are, a pair or a multiple one of them, and their virial radius."""
+    bodies = centres.joined(centres.singles(stars, m))
+    return bodies.count, centres.virial_radius(bodies)
+
+
+def _pairing(stars: int, bodies: int, radius: Array, slots: int | None) -> blocks.Pairing:
+    """Slots for pairs of down to 3 kT, of stars that are points."""
+    room = max(_SLOTS, stars - bodies + _SPARE) if slots is None else slots
+    return blocks.Pairing(close=radius / bodies, slots=min(stars // 2, room))
 
 
 def complain(spec: blocks.Hermite, state: hermite.State) -> None:
-    """Raise where places were lost, steps floored or pairs refused on the way to `state`."""
+    """Raise where places were lost, steps floored or pairs refused on the way to `state`.
+
+    The state may be that of many clusters.
+    """
     if not np.isfinite(np.asarray(state.stars.x)).all():
         raise RuntimeError(
             "evolve: the stars' places are not finite any more, a fault of the integrator; report "
             "it with the stars at the start, and give a softening meanwhile"
         )
-    if low := int(state.floored):
+    if low := int(np.sum(state.floored)):
         raise RuntimeError(
             f"evolve: {low} steps should have been shorter than the floor; bodies came too close "
             "for these steps; give a softening"
         )
-    if missed := int(state.refused):
+    if missed := int(np.sum(state.refused)):
         raise RuntimeError(
             f"evolve: {missed} times a close pair found none of {spec.pairing.slots} slots free; "
-            "give a softening, or use hermite.step with pairing.slots larger"
+            f"make slots larger, {max(2 * spec.pairing.slots, _SLOTS)}, or give a softening"
         )
 
 
-def _check(stars: np.ndarray, m: np.ndarray, tracers: np.ndarray, t: float) -> None:
-    if stars.ndim != 2 or stars.shape[0] != 6 or stars.shape[1] < 2:
-        raise ValueError(f"stars: shape {stars.shape}; must be [6, N] with N of at least 2")
-    if tracers.ndim != 2 or tracers.shape[0] != 6:
-        raise ValueError(f"tracers: shape {tracers.shape}; must be [6, M]; leave out for none")
-    if m.shape != stars.shape[1:]:
-        raise ValueError(f"m: shape {m.shape}; must be one mass for each of {stars.shape[1]} stars")
-    for name, value in (("stars", stars), ("tracers", tracers), ("m", m)):
-        if not np.isfinite(value).all():
-            where = int(np.argwhere(~np.isfinite(value))[0, -1])
-            raise ValueError(f"{name}: body {where} is not finite; give finite numbers")
-    if (m <= 0).any():
-        where = int(np.argmin(m))
-        raise ValueError(f"m: star {where} has {m[where]}; must be positive; or make it a tracer")
-    _check_places(stars, tracers)
-    if not (t >= 0 and t * 8 == round(t * 8)):
-        raise ValueError(f"t: {t}; must be a multiple of 1/8, and not negative")
-
-
-def _check_rule(eta: float, softening: float) -> None:
-    if not (0 < eta < np.inf and 0 <= softening < np.inf):
-        given = f"eta: {eta}, softening: {softening}"
-        raise ValueError(f"{given}; must be positive, and not negative; try 0.02 and 0")
-
-
-def _check_places(stars: np.ndarray, tracers: np.ndarray) -> None:
-    places, first, count = np.unique(stars[:3], axis=1, return_index=True, return_counts=True)
-    if places.shape[1] < stars.shape[1]:
-        where = int(first[np.argmax(count)])
-        raise ValueError(f"stars: star {where} is where another is; move one, or merge them")
-    both = np.hstack([places, np.unique(tracers[:3], axis=1)])
-    both, count = np.unique(both, axis=1, return_counts=True)
-    if (count > 1).any():
-        x = both[:, np.argmax(count)]
-        where = int(np.flatnonzero((tracers[:3] == x[:, None]).all(0))[0])
-        raise ValueError(f"tracers: body {where} is where a star is; move it, or leave it out")
+def _check_rule(eta: float, softening: float, slots: int | None, tolerance: float) -> None:
+    ranges.refuse("evolve: eta", eta, ranges.Range(above=0, one=True))
+    ranges.refuse("evolve: softening", softening, ranges.Range(least=0, one=True))
+    ranges.refuse("evolve: slots", slots, ranges.Range(least=0, whole=True, none=True, one=True))
+    among = ranges.Range(above=0, infinite=True, one=True)
+    ranges.refuse("evolve: tolerance", tolerance, among)

@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import kepler
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import kepler, layout
+from jaxgpu.physics.nbody.layout import Columns
 from jaxgpu.pytree import pytree
 
 
@@ -28,6 +30,7 @@ class Log:
 
 def empty(capacity: int, like: Array) -> Log:
     """A log with room for `capacity` encounters, in the dtype of `like`."""
+    ranges.numbers("encounters.empty: capacity", capacity, (), whole=True, least=1)
     none, where = jnp.zeros(capacity, like.dtype), jnp.zeros(capacity, jnp.int32)
     return Log(none, where, where, none, none, jnp.int32(0))
 
@@ -44,6 +47,7 @@ def watched(log: Log, time: tuple, stars: tuple, m: Array, radius: Array | float
 
     Of several encounters of one star between the moments, the closest is logged.
     """
+    stars, m = _checked("encounters.watched", time, stars, m, radius)
     return _written(log, time, _closest(stars, stars, (m, m), time, radius), (m, m), True)
 
 
@@ -51,8 +55,23 @@ def watched_tracers(
     log: Log, time: tuple, tracers: tuple, stars: tuple, m: Array, radius: Array | float
 ) -> Log:
     """The log with all encounters of massless bodies [6, M] with stars [6, N] added."""
+    name = "encounters.watched_tracers"
+    stars, m = _checked(name, time, stars, m, radius)
+    tracers = tuple(layout.columns(f"{name}: tracers", points, 6) for points in tracers)
     masses = jnp.zeros(tracers[0].shape[1], m.dtype), m
     return _written(log, time, _closest(tracers, stars, masses, time, radius), masses, False)
+
+
+def _checked(
+    name: str, time: tuple, stars: tuple, m: Array, radius: Array | float
+) -> tuple[tuple, Array]:
+    """The stars at both moments and their masses; of six stars, said to lie as they do."""
+    stars = tuple(layout.columns(f"{name}: stars", points, 6) for points in stars)
+    m = ranges.numbers(f"{name}: m", m, shape=stars[0].shape[1:], least=0)
+    ranges.numbers(f"{name}: radius", radius, (), above=0, infinite=True)
+    for moment in time:
+        ranges.numbers(f"{name}: time", moment, ())
+    return stars, m
 
 
 def table(log: Log) -> dict[str, np.ndarray]:
@@ -82,7 +101,9 @@ def _closest(bodies: tuple, stars: tuple, m: tuple, time: tuple, radius: Array |
         q = jnp.where(passed & (_square(before) > 0), q, jnp.inf)
         star = jnp.argmin(q).astype(jnp.int32)
         state = [jnp.where(near[star], a[star], b[star]) for a, b in zip(after, before)]
-        wait, _ = kepler.pericentre(jnp.stack(state[:3]), jnp.stack(state[3:]), gm[star])
+        wait, _ = kepler.pericentre(
+            Columns(jnp.stack(state[:3])), Columns(jnp.stack(state[3:])), gm[star]
+        )
         wait = jnp.clip(jnp.where(near[star], span + wait, wait), 0, span)
         spin = jnp.sqrt(_spin(state))
         return {

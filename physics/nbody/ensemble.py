@@ -18,9 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import radau
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import bodies, layout, radau
+from jaxgpu.physics.nbody.layout import Columns, Rows
 from jaxgpu.physics.nbody.pairs import inverse_powers
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size, static
 
 _TURNS = 8  # steps between two looks at the queue
 
@@ -29,20 +31,23 @@ _TURNS = 8  # steps between two looks at the queue
 class Ensemble:
     """How to integrate."""
 
-    tolerance: Array | float = 1e-4  # [] highest coefficient of the acceleration over it
-    convergence: Array | float = 1e-8  # [] last change of the acceleration over it
-    most: Array | int = 100_000  # [] steps that a system may try
-    sweeps: int = static(default=4)  # of the nodes in a step
-    lanes: int = static(default=32)  # systems advanced together: as the cache holds
+    tolerance: Array | float = number(
+        default=1e-4, above=0
+    )  # [] highest coefficient over acceleration
+    convergence: Array | float = number(default=1e-8, above=0)  # [] last change over acceleration
+    most: Array | int = number(default=100_000, least=1, unit="steps")  # [] that a system may try
+    sweeps: int = size(default=4, least=1)  # of the nodes in a step
+    lanes: int = size(default=32, least=1)  # systems advanced together: as the cache holds
 
 
 @pytree
 class Systems:
-    """M systems of N bodies; G = 1."""
+    """M systems of N bodies, as the machine wants them; G = 1. `gathered` makes them."""
 
     x: Array  # [N, 3, M] position
     v: Array  # [N, 3, M] velocity
     m: Array  # [N, M] mass; 0 for a massless body
+    told: bool = static(default=False)  # these are the axes, though three could be another
 
 
 @pytree
@@ -52,7 +57,8 @@ class Arrived:
     x: Array  # [N, 3, M] position
     v: Array  # [N, 3, M] velocity
     steps: Array  # [M] int32: steps accepted
-    unfinished: Array  # [M] bool: out of steps; x and v are then meaningless
+    unfinished: Array  # [M] bool: did not arrive: out of steps, or the span or the bodies were nan
+    #   or the span negative; x and v are then meaningless
 
 
 @pytree
@@ -73,18 +79,49 @@ class _Lanes:
     owner: Array  # [W] int32: which system; M for none
 
 
+def gathered(x: Array | Rows | Columns, v: Array | Rows | Columns, m: Array) -> Systems:
+    """The systems of positions and velocities [M, N, 3] and masses [M, N]: batches lead.
+
+    Of three bodies say which way they lie in each system: `layout.Rows(x)` or `layout.Columns(x)`.
+
+    >>> x = jnp.zeros((10, 2, 3)).at[:, 1, 0].set(1.0)  # ten pairs
+    >>> gathered(x, jnp.zeros((10, 2, 3)), jnp.ones((10, 2))).x.shape
+    (2, 3, 10)
+    """
+    name = "ensemble.gathered"
+    x, v = layout.rows(f"{name}: x", x, batch=1), layout.rows(f"{name}: v", v, batch=1)
+    m = bodies.numbers(f"{name}: m", m, least=0)
+    if x.ndim != 3 or v.shape != x.shape or m.shape != x.shape[:2]:
+        shapes = f"x {list(x.shape)}, v {list(v.shape)}, m {list(m.shape)}"
+        raise ValueError(f"{name}: {shapes}; must be twice [M, N, 3] and [M, N]")
+    x, v, m = bodies.one_precision(name, x=x, v=v, m=m)
+    return Systems(jnp.moveaxis(x, 0, -1), jnp.moveaxis(v, 0, -1), m.T, told=True)
+
+
 def advance(spec: Ensemble, systems: Systems, span: Array | float) -> Arrived:
     """All systems after the time `span`, a scalar or [M], none of it negative.
 
     Cost a step and system: 1 + 7 sweeps evaluations of N (N - 1) / 2 pairs; each pair is compiled
     by itself: 3 s for three bodies, 10 s for eight. Memory O(M). Forward mode runs through. Under
     `jax.vmap` the lanes of all batches wait for each other: put everything into one ensemble.
+
+    Raises:
+        ValueError: shapes that do not fit, or could be read another way (three bodies or three
+            systems that `gathered` did not make), values that are not finite, two bodies of a
+            system at one place, a negative span or mass, two floating types.
     """
-    bodies, _, count = systems.x.shape
-    if systems.v.shape != systems.x.shape or systems.m.shape != (bodies, count):
-        shapes = [list(q.shape) for q in (systems.x, systems.v, systems.m)]
-        raise ValueError(f"ensemble.advance: x, v, m {shapes}; must be [N, 3, M] twice and [N, M]")
+    ranges.check("ensemble.advance", spec)
+    systems = _checked("ensemble.advance", systems)
+    count = systems.x.shape[2]
+    span = ranges.numbers("ensemble.advance: span", span, least=0)
+    if span.shape not in ((), (1,), (count,)):
+        raise ValueError(
+            f"ensemble.advance: span has shape {list(span.shape)}; it must be [] or [{count}]"
+        )
     span = jnp.broadcast_to(jnp.asarray(span, systems.x.dtype), (count,))
+    if count == 0:
+        nobody = jnp.zeros(0, jnp.int32)
+        return Arrived(systems.x, systems.v, nobody, nobody.astype(bool))
     width = min(spec.lanes, count)
     none = jnp.zeros(count, jnp.int32)
     out = Arrived(systems.x, systems.v, none, none.astype(bool))
@@ -107,14 +144,46 @@ def advance(spec: Ensemble, systems: Systems, span: Array | float) -> Arrived:
 
 def energy(systems: Systems) -> Array:
     """Total energy [M]."""
+    systems = _checked("ensemble.energy", systems)
     v2 = jnp.sum(systems.v * systems.v, 1)
     total = jnp.sum(systems.m * v2, 0) / 2
-    bodies = systems.m.shape[0]
-    for i in range(bodies):
+    for i in range(systems.m.shape[0]):
         for j in range(i):
             d = systems.x[i] - systems.x[j]
             total = total - systems.m[i] * systems.m[j] / jnp.sqrt(jnp.sum(d * d, 0))
     return total
+
+
+def _checked(name: str, systems: Systems) -> Systems:
+    """The systems in one precision."""
+    x = bodies.numbers(f"{name}: x", systems.x)
+    v = bodies.numbers(f"{name}: v", systems.v)
+    m = bodies.numbers(f"{name}: m", systems.m, least=0)
+    shape = x.shape if x.ndim == 3 else (0, 0, 0)
+    if shape[0] == 0 or shape[1] != 3 or v.shape != shape or m.shape != (shape[0], shape[2]):
+        shapes = [list(q.shape) for q in (x, v, m)]
+        raise ValueError(f"{name}: x, v, m {shapes}; must be [N, 3, M] twice and [N, M]")
+    seen = not isinstance(x, jax.core.Tracer)
+    if seen and not systems.told and 3 in (shape[0], shape[2]):
+        raise ValueError(
+            f"{name}: x has shape {list(shape)}, which can be read in two ways; make the systems "
+            "by ensemble.gathered, or say Systems(..., told=True) of axes [N, 3, M]"
+        )
+    x, v, m = bodies.one_precision(name, x=x, v=v, m=m)
+    if seen and not isinstance(m, jax.core.Tracer):
+        _refuse_meetings(name, np.asarray(x), np.asarray(m))
+    return replace(systems, x=x, v=v, m=m)
+
+
+def _refuse_meetings(name: str, x: np.ndarray, m: np.ndarray) -> None:
+    for i in range(x.shape[0]):
+        for j in range(i):
+            met = (x[i] == x[j]).all(0) & (m[i] + m[j] > 0)
+            if met.any():
+                raise ValueError(
+                    f"{name}: bodies {j} and {i} of system {int(np.argmax(met))} are at one place; "
+                    "move one, or merge them"
+                )
 
 
 def _relieved(
@@ -125,7 +194,7 @@ def _relieved(
     free = _finished(spec, lanes)
     place = jnp.where(free, lanes.owner, count)
     put = lambda all, some: all.at[..., place].set(some, mode="drop")
-    late = lanes.t < lanes.span
+    late = ~(lanes.t == lanes.span)  # negative or nan, it is never reached
     out = Arrived(
         put(out.x, lanes.x),
         put(out.v, lanes.v),
@@ -139,7 +208,7 @@ def _relieved(
 
 
 def _finished(spec: Ensemble, lanes: _Lanes) -> Array:
-    return (lanes.t >= lanes.span) | (lanes.tries >= spec.most)
+    return ~(lanes.t < lanes.span) | (lanes.tries >= spec.most)
 
 
 def _loaded(systems: Systems, span: Array, owner: Array) -> _Lanes:
@@ -153,7 +222,9 @@ def _loaded(systems: Systems, span: Array, owner: Array) -> _Lanes:
     for i in range(x.shape[0]):
         for j in range(i):
             r2 = jnp.sum((x[i] - x[j]) ** 2, 0)
-            fall = jnp.minimum(fall, jnp.sqrt(r2 * jnp.sqrt(r2) / (m[i] + m[j])))
+            both = m[i] + m[j]
+            free = jnp.sqrt(r2 * jnp.sqrt(r2) / jnp.where(both > 0, both, 1))
+            fall = jnp.minimum(fall, jnp.where(both > 0, free, jnp.inf))
     none = jnp.zeros(owner.shape, jnp.int32)
     time = jnp.zeros_like(span)
     dt = jnp.minimum(1e-2 * fall, span)
@@ -221,9 +292,9 @@ def _judged(spec: Ensemble, vectors: tuple[Array, ...], dt: Array) -> tuple[Arra
 
 def _pull(m: Array, x: Array) -> Array:
     """Accelerations [N, 3, W] of each other."""
-    bodies = x.shape[0]
-    total: list[list[Array]] = [[] for _ in range(bodies)]
-    for i in range(bodies):
+    count = x.shape[0]
+    total: list[list[Array]] = [[] for _ in range(count)]
+    for i in range(count):
         for j in range(i):
             d = x[j] - x[i]
             r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]

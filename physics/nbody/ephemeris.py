@@ -10,6 +10,10 @@ from importlib import resources
 
 import numpy as np
 
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import layout
+from jaxgpu.physics.nbody.layout import Columns, Rows
+
 AU = 149597870.7  # km
 J2000 = 2451545.0  # Julian date of 2000 January 1, 12 h
 CENTURY = 36525.0  # days
@@ -39,6 +43,7 @@ def de440(jd: float) -> Ephemeris:
     >>> round(float(np.linalg.norm(de440(J2000).x[1] - de440(J2000).x[0])), 4)  # Mercury, AU
     0.4665
     """
+    ranges.numbers("ephemeris.de440: jd", jd, (), unit="days")
     text = resources.files("jaxgpu.physics.nbody").joinpath("data/de440.csv").read_text()
     rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
     here = [row for row in rows if float(row["jd"]) == jd]
@@ -54,20 +59,27 @@ def de440(jd: float) -> Ephemeris:
     )
 
 
-def ecliptic(vector: np.ndarray) -> np.ndarray:
+def ecliptic(vector: np.ndarray | Rows | Columns) -> np.ndarray:
     """Components [3, ...] along the axes of the ecliptic of J2000, from those of the ICRF.
+
+    Of three vectors say which way they lie: `layout.Rows(x)`, and so has the result a row a vector,
+    or `layout.Columns(x)`.
 
     >>> pole = ecliptic(np.array([0, -np.sin(OBLIQUITY), np.cos(OBLIQUITY)]))
     >>> bool(np.abs(pole - [0, 0, 1]).max() < 1e-15)
     True
     """
-    c, s = np.cos(OBLIQUITY), np.sin(OBLIQUITY)
-    x, y, z = vector
-    return np.stack([x, c * y + s * z, c * z - s * y])
+    return _turned("ephemeris.ecliptic", vector, OBLIQUITY)
 
 
-def equatorial(vector: np.ndarray) -> np.ndarray:
+def equatorial(vector: np.ndarray | Rows | Columns) -> np.ndarray:
     """Components [3, ...] along the axes of the ICRF, from those of the ecliptic of J2000."""
-    c, s = np.cos(OBLIQUITY), np.sin(OBLIQUITY)
-    x, y, z = vector
-    return np.stack([x, c * y - s * z, s * y + c * z])
+    return _turned("ephemeris.equatorial", vector, -OBLIQUITY)
+
+
+def _turned(name: str, vector: np.ndarray, angle: float) -> np.ndarray:
+    """About the x axis, which points to the equinox."""
+    c, s = np.cos(angle), np.sin(angle)
+    x, y, z = np.asarray(layout.columns(f"{name}: vector", vector))
+    turned = np.stack([x, c * y + s * z, c * z - s * y])
+    return np.moveaxis(turned, 0, -1) if isinstance(vector, Rows) else turned

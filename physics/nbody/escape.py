@@ -11,6 +11,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.physics.nbody.massless import Massless
 from jaxgpu.pytree import pytree
 
@@ -39,7 +40,7 @@ def noted(
     centre: Array,
     radius: Array | float,
     *,
-    unbound: bool = True,
+    unbound: Array | bool = True,
 ) -> Escapes:
     """The escapes, those added that are seen outside for the first time.
 
@@ -50,17 +51,21 @@ def noted(
         potential: of the cluster at the bodies [N], as `diagnostics.potential` gives it.
         centre: position over velocity [6] of the cluster.
         radius: bodies within it have not escaped.
-        unbound: count only those of positive energy; in a tide leave them in by False.
+        unbound: count only those of positive energy; False for all beyond the radius, in a tide.
 
     >>> far = jnp.array([[9.0, 1.0]] + [[0.0, 0.0]] * 2 + [[1.0, 1.0]] + [[0.0, 0.0]] * 2)
     >>> noted(nobody(2, far), jnp.float32(3), far, -0.1 * jnp.ones(2), jnp.zeros(6), 5.0).gone
     Array([ True, False], dtype=bool)
     """
+    points = ranges.numbers("noted: points", points, (6, "N"))
+    potential = ranges.numbers("noted: potential", potential, points.shape[1:])
+    centre = ranges.numbers("noted: centre", centre, (6,))
+    ranges.numbers("noted: radius", radius, (), least=0, infinite=True)
     d = points - centre[:, None]
     r2, v2 = (d[k] * d[k] + d[k + 1] * d[k + 1] + d[k + 2] * d[k + 2] for k in (0, 3))
     energy = v2 / 2 + potential
     new = ~escapes.gone & (r2 > radius * radius)
-    new = new & (energy > 0) if unbound else new
+    new = new & ((energy > 0) | jnp.logical_not(unbound))
     put = lambda value, old: jnp.where(new, value, old)
     speed, energy = put(jnp.sqrt(v2), escapes.speed), put(energy, escapes.energy)
     return Escapes(escapes.gone | new, put(time, escapes.time), speed, energy)

@@ -19,7 +19,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import binaries, hosts, ledger, massless, pairing, pairs, sight, tiles
+from jaxgpu.physics.nbody import (
+    binaries,
+    entry,
+    hosts,
+    ledger,
+    massless,
+    pairing,
+    pairs,
+    sight,
+    tiles,
+)
 from jaxgpu.physics.nbody.blocks import (
     Hermite,
     Population,
@@ -57,12 +67,7 @@ def init(spec: Hermite, stars: Array, tracers: Array, origin: Origin | None = No
     origin: position and velocity in the galaxy of what positions are relative to; where there is a
         tide.
     """
-    if stars.ndim != 2 or stars.shape != (6, spec.m.shape[0]):
-        shape = list(stars.shape)
-        raise ValueError(f"hermite.init: stars {shape}; must be [6, {spec.m.shape[0]}], as m is")
-    if tracers.ndim != 2 or tracers.shape[0] != 6:
-        raise ValueError(f"hermite.init: tracers {list(tracers.shape)}; must be [6, M]; M may be 0")
-
+    stars, tracers = entry.start("hermite.init", spec, stars, tracers, origin)
     origin = Origin.nowhere(stars) if origin is None else origin
     tide = partial(spec.tide.on, spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype))
     among = pairs.pull(stars, stars, spec.m, spec.softening)[:3]
@@ -227,8 +232,9 @@ def corrected(spec: Hermite, old: Population, f: Array, now: Array) -> tuple[Pop
     crackle = (12 * (a0 - a1) + 6 * h * (j0 + j1)) / (h * h * h)
     snap = (-6 * (a0 - a1) - h * (4 * j0 + 2 * j1)) / (h * h) + h * crackle  # at the end
     a, j, s, c = (size(q) for q in (a1, j1, snap, crackle))
-    below = j * c + s * s
-    free = below == 0  # no force at all: the longest step
-    wanted = jnp.sqrt(spec.eta * (a * s + j * j) / jnp.where(free, 1, below))
+    above, below = a * s + j * j, j * c + s * s
+    # no force at all, whatever rounding left of the one before: the longest step
+    free = (above == 0) | (below == 0)
+    wanted = jnp.sqrt(spec.eta * above / jnp.where(free, 1, below))
     dt, low = next_step(spec, old.dt, jnp.where(free, jnp.inf, wanted), now)
     return Population(jnp.concatenate([x, v]), f, jnp.full_like(old.t, now), dt), low

@@ -12,24 +12,29 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import snaps, tiles
+from jaxgpu.physics.nbody import entry, snaps, tiles
 from jaxgpu.physics.nbody.blocks import next_step, quantised, size
 from jaxgpu.physics.nbody.tide import Alone, Origin, Tide
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree
+from jaxgpu.pytree import size as whole
 
 
 @pytree
 class Hermite6:
     """How to integrate. Lengths, times and masses in units in which G is 1."""
 
-    m: Array  # [N] masses of the stars
-    eta: Array | float = 0.4  # [] accuracy of the steps, which are proportional to it
-    softening: Array | float = 0.0  # [] length; 0 for none
-    interval: Array | float = 0.125  # [] time that one call of `step` covers
+    m: Array = number(above=0)  # [N] masses of the stars
+    eta: Array | float = number(
+        default=0.4, above=0
+    )  # [] accuracy of the steps, which are proportional to it
+    softening: Array | float = number(default=0.0, least=0)  # [] length; 0 for none
+    interval: Array | float = number(
+        default=0.125, above=0
+    )  # [] time that one call of `step` covers
     tide: Tide | Alone = Alone()
-    longest: int = static(default=2)  # steps are at most interval / 2^longest
-    shortest: int = static(default=40)  # and at least interval / 2^shortest; 2^23 in float32
-    tile: int = static(default=32)  # bodies advanced together, on a CPU
+    longest: int = whole(default=2, least=0)  # steps are at most interval / 2^longest
+    shortest: int = whole(default=40, least=1)  # and at least interval / 2^shortest; 23 in float32
+    tile: int = whole(default=32, least=1)  # bodies advanced together, on a CPU
 
 
 @pytree
@@ -60,13 +65,7 @@ def init(spec: Hermite6, stars: Array, tracers: Array, origin: Origin | None = N
     origin: position and velocity in the galaxy of what positions are relative to; where there is a
         tide.
     """
-    if stars.ndim != 2 or stars.shape != (6, spec.m.shape[0]):
-        shape = list(stars.shape)
-        raise ValueError(f"hermite6.init: stars {shape}; must be [6, {spec.m.shape[0]}], as m is")
-    if tracers.ndim != 2 or tracers.shape[0] != 6:
-        raise ValueError(
-            f"hermite6.init: tracers {list(tracers.shape)}; must be [6, M]; M may be 0"
-        )
+    stars, tracers = entry.start("hermite6.init", spec, stars, tracers, origin)
     origin = Origin.nowhere(stars) if origin is None else origin
     path = spec.tide.path(origin, spec.interval)
 

@@ -13,11 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu.physics.nbody import bodies, layout
+from jaxgpu.physics.nbody.layout import Columns, Rows
+
 _ROUNDS = 40  # rounding is reached in 3 to 6; a radial fall through the centre never gets there
 _SERIES = 9  # terms of a Stumpff function up to |z| = 1: the tenth is below rounding
 
 
-def drift(x: Array, v: Array, gm: Array, dt: Array | float) -> tuple[Array, Array]:
+def drift(
+    x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array | float, dt: Array | float
+) -> tuple[Array, Array]:
     """Relative position and velocity [3, ...] after a time dt, of two bodies alone.
 
     Args:
@@ -26,6 +31,13 @@ def drift(x: Array, v: Array, gm: Array, dt: Array | float) -> tuple[Array, Arra
         gm: gravitational parameter of both together [...], not negative; 0 is a straight line.
         dt: time [...], of either sign.
 
+    Of three pairs say which way they lie: `layout.Rows(x)` has a row [3] a pair, and so has then
+    the result; `layout.Columns(x)` has the components first.
+
+    Raises:
+        ValueError: shapes that do not fit or can be read both ways, values that are not finite,
+            bodies at one place, a negative parameter.
+
     Differentiable in all four, in both modes. Relative error some 1e-15 a drift, times 1 / (1 - e)
     near the pericentre of a narrow orbit.
 
@@ -33,8 +45,9 @@ def drift(x: Array, v: Array, gm: Array, dt: Array | float) -> tuple[Array, Arra
     >>> jnp.round(x, 5).tolist(), jnp.round(v, 5).tolist()
     ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     """
-    dtype = x.dtype
-    gm, dt = (jnp.broadcast_to(jnp.asarray(q, dtype), x.shape[1:]) for q in (gm, dt))
+    given = x
+    x, v, gm = _pair("kepler.drift", x, v, gm, least=0)
+    dt = bodies.each("kepler.drift: dt", dt, x)
     r = jnp.sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])
     radial = x[0] * v[0] + x[1] * v[1] + x[2] * v[2]
     beta = 2 * gm / r - (v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
@@ -50,10 +63,13 @@ def drift(x: Array, v: Array, gm: Array, dt: Array | float) -> tuple[Array, Arra
     # f - 1 and g' - 1, so that a short drift changes little with few roundings
     f, g = -gm * g2 / r, dt - gm * g3
     df, dg = -gm * g1 / (r * distance), -gm * g2 / distance
-    return x + (f[None] * x + g[None] * v), v + (df[None] * x + dg[None] * v)
+    x, v = x + (f[None] * x + g[None] * v), v + (df[None] * x + dg[None] * v)
+    return layout.like(given, x), layout.like(given, v)
 
 
-def pericentre(x: Array, v: Array, gm: Array) -> tuple[Array, Array]:
+def pericentre(
+    x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array | float
+) -> tuple[Array, Array]:
     """Time to the nearest pericentre, negative where it is past, and its distance; both [...].
 
     Args:
@@ -67,6 +83,7 @@ def pericentre(x: Array, v: Array, gm: Array) -> tuple[Array, Array]:
     >>> round(float(time), 4), float(q)
     (0.0, 3.0)
     """
+    x, v, gm = _pair("kepler.pericentre", x, v, gm, above=0)
     r = jnp.sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])
     radial = x[0] * v[0] + x[1] * v[1] + x[2] * v[2]
     beta = 2 * gm / r - (v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
@@ -103,6 +120,16 @@ def stumpff(z: Array) -> tuple[Array, Array]:
     c2 = 2 * half * half / (root * root)
     c3 = jnp.where(closed, root - whole, whole - root) / (root * root * root)
     return jnp.where(near, series[0], c2), jnp.where(near, series[1], c3)
+
+
+def _pair(name: str, x: Array, v: Array, gm: Array, **bounds: float) -> tuple[Array, Array, Array]:
+    """Relative positions and velocities [3, ...] and parameters [...], checked."""
+    x, v = layout.columns(f"{name}: x", x), layout.columns(f"{name}: v", v)
+    if x.shape != v.shape:
+        raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; both must be [3, ...]")
+    bodies.away(f"{name}: x", x)
+    x, v = bodies.one_precision(name, x=x, v=v)
+    return x, v, bodies.each(f"{name}: gm", gm, x, **bounds)
 
 
 def _spin(x: Array, v: Array) -> Array:

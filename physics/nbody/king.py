@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.scipy.special import erf, gammainc
 
+from jaxgpu import ranges
 from jaxgpu.physics.nbody.models import directions
 from jaxgpu.pytree import pytree
 
@@ -43,7 +44,7 @@ class Profile:
 
 def profile(depth: Array | float) -> Profile:
     """The model of central depth W0, 0.1 to 16; differentiable in it."""
-    depth = jnp.asarray(depth, float)
+    depth = jnp.asarray(ranges.numbers("king: depth", depth, (), least=0.1, most=16), float)
     # even steps in W, but finer to the edge, where the radius grows like 1 / (W + const)
     u = jnp.asarray(np.linspace(1, 0, _STEPS + 1) ** 2, depth.dtype)
     w = depth * u
@@ -73,8 +74,7 @@ def king(key: Array, count: int, depth: Array | float) -> Array:
         count: how many bodies, in the default precision.
         depth: central potential W0, 0.1 to 16: about 3 for loose clusters, 8 for dense ones.
     """
-    if not isinstance(depth, jax.core.Tracer) and not 0.1 <= float(depth) <= 16:
-        raise ValueError(f"king: depth {depth}; W0 must be 0.1 to 16; 3 to 8 are usual")
+    ranges.numbers("king: count", count, (), whole=True, least=1)
     by_mass, by_speed, by_place, by_course = jax.random.split(key, 4)
     model = profile(depth)
     total, unit = model.mass[-1], model.virial_radius

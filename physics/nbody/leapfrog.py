@@ -15,6 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import bodies
+
 _HALVES = {
     2: (1.0,),
     # x + x + (1 - 4 x) + x + x, where 4 x^3 + (1 - 4 x)^3 = 0
@@ -64,11 +67,16 @@ def walk(
     >>> x.round(5).tolist()
     [-1.0]
     """
-    if order not in CHAINS:
+    if not isinstance(order, int) or order not in CHAINS:
         raise ValueError(f"walk: order {order}; must be one of {', '.join(map(str, CHAINS))}")
-    if steps < 1:
-        raise ValueError(f"walk: steps {steps}; must be at least 1")
+    ranges.numbers("walk: steps", steps, (), whole=True, least=1)
     start, end = time
+    for moment in time:
+        ranges.numbers("walk: time", moment, ())
+    x, v = bodies.numbers("walk: x", x), bodies.numbers("walk: v", v)
+    if x.shape != v.shape:
+        raise ValueError(f"walk: x {list(x.shape)}, v {list(v.shape)}; must be of one shape")
+    x, v = bodies.one_precision("walk", x=x, v=v)
     dt = jnp.asarray((end - start) / steps, x.dtype)
     kicks = CHAINS[order]
     # half of the chain's neighbours on either side of a kick; the first and last half are apart

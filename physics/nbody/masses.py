@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu import ranges
+from jaxgpu.pytree import number, pytree
 
 _KROUPA_BREAKS = (0.01, 0.08, 0.5)
 _KROUPA_SLOPES = (0.3, 1.3, 2.3)
@@ -19,8 +20,8 @@ _KROUPA_SLOPES = (0.3, 1.3, 2.3)
 class MassFunction:
     """dN/dm falls as m^-slope between breaks and is continuous across them."""
 
-    breaks: Array  # [K + 1] ascending masses
-    slopes: Array  # [K] of each piece
+    breaks: Array = number(above=0)  # [K + 1] ascending masses
+    slopes: Array = number()  # [K] of each piece
 
 
 def salpeter(low: float = 0.1, high: float = 100.0) -> MassFunction:
@@ -47,11 +48,16 @@ def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
 
 def draw(key: Array, law: MassFunction, count: int) -> Array:
     """Masses [count], in the default precision."""
+    ranges.numbers("draw: count", count, (), whole=True, least=0)
+    _check_law("draw", law)
     return quantile(law, jax.random.uniform(key, count, law.breaks.dtype))
 
 
 def quantile(law: MassFunction, share: Array) -> Array:
     """The mass below which lies the `share` [...] of all stars, 0 to 1."""
+    _check_law("quantile", law)
+    share = jnp.asarray(ranges.numbers("quantile: share", share, least=0, most=1))
+    share = share.astype(law.breaks.dtype)
     height, amount = _pieces(law, 0)
     below = jnp.concatenate([jnp.zeros_like(amount[:1]), jnp.cumsum(amount)])
     wanted = share * below[-1]
@@ -66,6 +72,7 @@ def quantile(law: MassFunction, share: Array) -> Array:
 
 def mean(law: MassFunction) -> Array:
     """Mean mass of a star."""
+    _check_law("mean", law)
     return jnp.sum(_pieces(law, 1)[1]) / jnp.sum(_pieces(law, 0)[1])
 
 
@@ -83,5 +90,18 @@ def _pieces(law: MassFunction, moment: int) -> tuple[Array, Array]:
 
 
 def _check(name: str, low: float, high: float) -> None:
-    if not 0 < low < high < np.inf:
+    ranges.numbers(f"{name}: low", low, (), above=0)
+    ranges.numbers(f"{name}: high", high, (), above=0)
+    if not low < high:
         raise ValueError(f"{name}: low {low}, high {high}; must be 0 < low < high")
+
+
+def _check_law(name: str, law: MassFunction) -> None:
+    ranges.check(name, law)
+    pieces = jnp.shape(law.slopes)
+    ranges.numbers(f"{name}: breaks", law.breaks, (pieces[0] + 1 if pieces else 2,))
+    ranges.numbers(f"{name}: slopes", law.slopes, ("K",))
+    if not isinstance(law.breaks, jax.core.Tracer) and (np.diff(np.asarray(law.breaks)) <= 0).any():
+        raise ValueError(
+            f"{name}: breaks={list(np.asarray(law.breaks))}; they must ascend; sort them"
+        )

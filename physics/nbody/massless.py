@@ -100,9 +100,10 @@ def corrected(spec: Hermite, old: Massless, f: Array, now: Array) -> tuple[Massl
 def _wanted(spec: Hermite, f: Array, s: Array, h: Array, error: Array) -> Array:
     """The step [B] after one of `h` that missed the mean acceleration by `error`; inf: unknown."""
     a, jerk, snap, crackle = (size(q[k : k + 3]) for q in (f, s) for k in (0, 3))
-    below = jerk * crackle + snap * snap
-    free = below == 0  # no force at all: the longest step
-    aarseth = jnp.sqrt(spec.eta * (a * snap + jerk * jerk) / jnp.where(free, 1, below))
+    above, below = a * snap + jerk * jerk, jerk * crackle + snap * snap
+    # no force at all, whatever rounding left of the one before: the longest step
+    free = (above == 0) | (below == 0)
+    aarseth = jnp.sqrt(spec.eta * above / jnp.where(free, 1, below))
     room = _TOLERANCE * spec.eta * spec.eta * a / jnp.maximum(error, jnp.finfo(a.dtype).tiny)
     longer = jnp.minimum(h * jnp.sqrt(jnp.sqrt(room)), aarseth * _CAUTION**0.5)
     return jnp.where(free, jnp.inf, jnp.where(jnp.isinf(error), aarseth, longer))

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import diagnostics
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import diagnostics, layout
+from jaxgpu.physics.nbody.bodies import apart, one_precision
 
 PLUMMER_RADIUS = 3 * np.pi / 16  # scale length in N-body units
 
@@ -24,6 +26,7 @@ def plummer(key: Array, count: int) -> Array:
         key: of the draw.
         count: how many bodies, in the default precision.
     """
+    ranges.numbers("plummer: count", count, (), whole=True, least=1)
     by_mass, by_speed, by_place, by_course = jax.random.split(key, 4)
     inside = jax.random.uniform(by_mass, count, maxval=0.999)
     r = 1 / jnp.sqrt(inside ** (-2 / 3) - 1)
@@ -50,6 +53,12 @@ def virial(points: Array, m: Array, ratio: float = 0.5, softening: float = 0.0) 
     With softening the length is found by fixed-point iteration, good to rounding in 30 rounds for
     softenings well below the virial radius.
     """
+    points = layout.columns("virial: points", points, 6)
+    m = ranges.numbers("virial: m", m, points.shape[1:], above=0)
+    points, m = one_precision("virial", points=points, m=m)
+    apart("virial", points[:3].T)
+    ranges.numbers("virial: ratio", ratio, (), least=0)
+    ranges.numbers("virial: softening", softening, (), least=0)
     mass = jnp.sum(m)
     centred = points - jnp.sum(m[None] * points, 1, keepdims=True) / mass
     target = mass * mass / 2

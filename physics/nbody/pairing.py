@@ -105,38 +105,51 @@ def form(
     spec: Hermite, stars: Population, slots: Slots, now: Array
 ) -> tuple[Population, Slots, Array]:
     """Pair the star of the shortest step with its neighbour, if they fit; how many were refused."""
-    single = jnp.isfinite(stars.dt).at[slots.first].set(False, mode="drop")
-    dt = jnp.where((stars.t == now) & single, stars.dt, jnp.inf)
-    # where a pair is as wide as may be its step is no longer than this, whoever the other star is
-    both = (spec.m + jnp.max(spec.m)) / 2
-    gate = jnp.sqrt(spec.eta / depth(spec) ** 3) * both / spec.interval
-    some = jnp.any(dt < gate)
-    formed = lambda old: _formed(spec, old[0], old[1], single, now)
-    return once(some, formed, (stars, slots, jnp.int32(0)))
+    single, dt, gate = _candidates(spec, stars, slots, now)
+    formed = lambda old: _formed(spec, old[0], old[1], single, dt, now)
+    return once(jnp.any(dt < gate), formed, (stars, slots, jnp.int32(0)))
 
 
 def form_all(
     spec: Hermite, stars: Population, slots: Slots, now: Array
 ) -> tuple[Population, Slots, Array]:
-    """Pair stars until `form` finds no more, for a beginning; and pairs refused."""
-    taken = lambda slots: jnp.sum(slots.first < spec.m.shape[0])
+    """Pair all stars that fit, for a beginning; and how often no slot was free.
+
+    Every star of a short step has its turn: one that fits no neighbour keeps no other from its own.
+    """
 
     def one(
-        carry: tuple[Population, Slots, Array, Array],
-    ) -> tuple[Population, Slots, Array, Array]:
-        stars, slots, _, refused = carry
-        after, more, no = form(spec, stars, slots, now)
-        return after, more, taken(more) > taken(slots), refused + no
+        carry: tuple[Population, Slots, Array, Array, Array],
+    ) -> tuple[Population, Slots, Array, Array, Array]:
+        stars, slots, refused, tried, _ = carry
+        single, dt, gate = _candidates(spec, stars, slots, now)
+        dt = jnp.where(tried, jnp.inf, dt)
+        some = jnp.any(dt < gate)
+        tried = tried.at[jnp.argmin(dt)].set(True)
+        formed = lambda old: _formed(spec, old[0], old[1], single, dt, now)
+        stars, slots, no = once(some, formed, (stars, slots, jnp.int32(0)))
+        return stars, slots, refused + no, tried, some
 
-    start = stars, slots, jnp.bool_(True), jnp.int32(0)
-    stars, slots, _, refused = lax.while_loop(lambda carry: carry[2], one, start)
-    return stars, slots, refused
+    nobody = jnp.zeros(stars.dt.shape, bool)
+    start = stars, slots, jnp.int32(0), nobody, jnp.bool_(True)
+    return lax.while_loop(lambda carry: carry[4], one, start)[:3]
+
+
+def _candidates(
+    spec: Hermite, stars: Population, slots: Slots, now: Array
+) -> tuple[Array, Array, Array]:
+    """Who is in no pair [N], steps [N] of those of them that are due, and what is short [N]."""
+    single = jnp.isfinite(stars.dt).at[slots.first].set(False, mode="drop")
+    dt = jnp.where((stars.t == now) & single, stars.dt, jnp.inf)
+    # where a pair is as wide as may be its step is no longer than this, whoever the other star is
+    both = (spec.m + jnp.max(spec.m)) / 2
+    return single, dt, jnp.sqrt(spec.eta / depth(spec) ** 3) * both / spec.interval
 
 
 def _formed(
-    spec: Hermite, stars: Population, slots: Slots, single: Array, now: Array
+    spec: Hermite, stars: Population, slots: Slots, single: Array, dt: Array, now: Array
 ) -> tuple[Population, Slots, Array]:
-    one = jnp.argmin(jnp.where((stars.t == now) & single, stars.dt, jnp.inf))
+    one = jnp.argmin(dt)
     x = predicted(spec, stars, now)
     d = x[:3] - x[:3, one, None]
     r2 = jnp.sum(d * d, 0)

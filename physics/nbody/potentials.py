@@ -16,8 +16,9 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import gammainc, gammaln
 
+from jaxgpu import ranges
 from jaxgpu.physics.nbody import units
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 
 class Field(Protocol):
@@ -36,7 +37,7 @@ class Field(Protocol):
 class PointMass:
     """-GM / r."""
 
-    gm: Array | float  # [] gravitational parameter
+    gm: Array | float = number(least=0)  # [] gravitational parameter
 
     def potential(self, x: Array) -> Array:
         """Potential [...] at places [3, ...].
@@ -55,9 +56,9 @@ class PointMass:
 class Cusp:
     """A sphere of density A r^-slope exp(-(r / cut)^2)."""
 
-    amplitude: Array | float  # [] G A, for r in the unit of length
-    slope: Array | float  # [] below 2
-    cut: Array | float  # [] length
+    amplitude: Array | float = number(least=0)  # [] G A, for r in the unit of length
+    slope: Array | float = number(below=2)  # []
+    cut: Array | float = number(above=0)  # [] length
 
     def potential(self, x: Array) -> Array:
         """Potential [...] at places [3, ...], zero far away."""
@@ -85,9 +86,9 @@ class Cusp:
 class MiyamotoNagai:
     """-GM / sqrt(x^2 + y^2 + (a + sqrt(z^2 + b^2))^2)."""
 
-    gm: Array | float  # [] gravitational parameter
-    a: Array | float  # [] length of the disc
-    b: Array | float  # [] its thickness
+    gm: Array | float = number(least=0)  # [] gravitational parameter
+    a: Array | float = number(least=0)  # [] length of the disc
+    b: Array | float = number(least=0)  # [] its thickness
 
     def potential(self, x: Array) -> Array:
         """Potential [...] at places [3, ...]."""
@@ -106,9 +107,9 @@ class MiyamotoNagai:
 class NavarroFrenkWhite:
     """-GM ln(1 + s / a) / s, where s^2 = x^2 + y^2 + (z / q)^2."""
 
-    gm: Array | float  # [] gravitational parameter of the mass 4 pi rho_0 a^3
-    a: Array | float  # [] length
-    q: Array | float = 1.0  # [] flattening of the potential; 1 is a sphere
+    gm: Array | float = number(least=0)  # [] gravitational parameter of the mass 4 pi rho_0 a^3
+    a: Array | float = number(above=0)  # [] length
+    q: Array | float = number(default=1.0, above=0)  # [] flattening of the potential; 1 is a sphere
 
     def potential(self, x: Array) -> Array:
         """Potential [...] at places [3, ...]."""
@@ -157,6 +158,8 @@ def milky_way(radius: Array | float = 8.0, speed: Array | float = 220.0) -> Sum:
     >>> round(float(jnp.sqrt(-x[0] * field.pull(x)[0])), 3)
     220.0
     """
+    ranges.numbers("milky_way: radius", radius, (), above=0)
+    ranges.numbers("milky_way: speed", speed, (), above=0)
     v2 = speed * speed
     at = jnp.array([1.0, 0, 0], float)
     parts = (
@@ -201,6 +204,9 @@ def tidal_radius(mass: Array | float, enclosed: Array | float, radius: Array | f
     >>> round(float(tidal_radius(3.0, 1e9, 1000.0)), 6)
     1.0
     """
+    ranges.numbers("tidal_radius: mass", mass, least=0)
+    ranges.numbers("tidal_radius: enclosed", enclosed, above=0)
+    ranges.numbers("tidal_radius: radius", radius, least=0)
     return radius * jnp.cbrt(jnp.asarray(mass, float) / (3 * enclosed))
 
 

@@ -4,6 +4,7 @@ As `cluster.evolve`, for energy errors below 1e-9 and for clusters in a tide. Cl
 regularised: a hard binary costs its own steps, and an encounter without softening its own.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.nbody import cluster, diagnostics, hermite6
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import cluster, diagnostics, entry, hermite6
 from jaxgpu.physics.nbody.tide import Alone, Origin
 from jaxgpu.precision import in_float64, reassociated
 from jaxgpu.run import Run, run
@@ -26,6 +28,7 @@ def evolve(
     *,
     tracers: Any = None,
     origin: Origin | None = None,
+    tolerance: float | None = None,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> Run:
@@ -37,36 +40,50 @@ def evolve(
     Args:
         spec: masses [N], accuracy, softening, the field of a galaxy, and the interval, after each
             of which energies are recorded and the run may be resumed.
-        stars: positions over velocities; relative to the origin, where there is a galaxy.
+        stars: positions over velocities; relative to the origin, where there is a galaxy. Of six
+            stars, [6, 6], in `layout.Columns`, or in `layout.Rows` where they are rows.
         t: a multiple of the interval.
         tracers: positions over velocities of bodies without mass; none by default.
         origin: where the cluster is in the galaxy, and how it moves.
+        tolerance: how far the energy may go from that of the start, as a part of the cluster's own,
+            M^2 / 4 R_v, in which the orbits of bound pairs do not count; inf for any. 1e-3 by
+            default where the cluster is alone; a galaxy works on it, and none can be given there.
         out: folder for checkpoints.
         resume: go on from the last one there.
 
     Returns:
         As `state` the last `hermite6.State`, as `history` the "kinetic" and "potential" energy of
-        the stars after each interval, without the galaxy's.
+        the stars at the start and after each interval, without the galaxy's.
 
     Raises:
         ValueError: bodies at the same place, masses that are not positive, anything not finite, a
         galaxy without a place in it.
-        RuntimeError: an encounter wanted steps below the floor.
+        RuntimeError: an encounter wanted steps below the floor, or the energy left its tolerance.
 
     >>> pair = np.array([[0.5, -0.5], [0, 0], [0, 0], [0, 0], [0.5, -0.5], [0, 0]])
     >>> history = evolve(hermite6.Hermite6(np.array([0.5, 0.5])), pair, 1.0).history
     >>> round(float((history["kinetic"] + history["potential"])[-1]), 9)
     -0.125
     """
+    ranges.check("evolve", spec)
+    stars, m, tracers = entry.bodies("evolve", stars, spec.m, tracers)
+    interval = float(spec.interval)
+    steps = entry.intervals("evolve", interval, t)
     spec = jax.tree.map(lambda q: jnp.asarray(q, jnp.float64), spec)
-    stars = np.asarray(stars, np.float64)
-    tracers = np.zeros((6, 0)) if tracers is None else np.asarray(tracers, np.float64)
-    cluster._check(stars, np.asarray(spec.m), tracers, 0.0)
-    cluster._check_rule(float(spec.eta), float(spec.softening))
-    count = _intervals(float(spec.interval), t)
-    if isinstance(spec.tide, Alone) != (origin is None):
+    alone = isinstance(spec.tide, Alone)
+    if alone != (origin is None):
         given = "no origin" if origin is None else "no spec.tide"
         raise ValueError(f"origin: a galaxy has a field and a place in it; {given}; give both")
+    if tolerance is not None and not alone:
+        raise ValueError(
+            f"evolve: tolerance={tolerance}; a galaxy works on the cluster, whose energy is not "
+            "kept; leave it out"
+        )
+    among = ranges.Range(above=0, infinite=True, none=True, one=True)
+    ranges.refuse("evolve: tolerance", tolerance, among)
+    limit = (entry.TOLERANCE if alone else np.inf) if tolerance is None else tolerance
+    radius = cluster.weighed(jnp.asarray(stars), jnp.asarray(m))[1]
+    unit = float(m.sum() ** 2 / (4 * radius))
     origin = jax.tree.map(lambda q: jnp.asarray(q, jnp.float64), origin)
     state = jax.jit(hermite6.init)(spec, jnp.asarray(stars), jnp.asarray(tracers), origin)
 
@@ -78,19 +95,16 @@ def evolve(
     def step(state: hermite6.State) -> hermite6.State:
         return hermite6.step(spec, state)
 
-    done = run(step, state, count, measure=measure, out=out, resume=resume)
-    if low := int(done.state.floored):
-        raise RuntimeError(
-            f"evolve: {low} steps should have been shorter than interval / 2^{spec.shortest}, for "
-            "bodies that came close; give a softening, or use cluster.evolve, which pairs them"
-        )
-    return done
+    first = jax.device_get(jax.jit(measure)(state))
 
+    def check(state: hermite6.State, history: dict[str, np.ndarray]) -> None:
+        if low := int(state.floored):
+            raise RuntimeError(
+                f"evolve: {low} steps should have been shorter than interval / 2^{spec.shortest}, "
+                "for bodies that came close; give a softening, or use cluster.evolve, which pairs "
+                "them"
+            )
+        entry.check_energy(entry.with_start(first, history), limit, unit, interval)
 
-def _intervals(interval: float, t: float) -> int:
-    """How many make up the time."""
-    if not 0 < interval < np.inf:
-        raise ValueError(f"spec.interval: {interval}; must be positive; 0.125 is usual")
-    if not 0 <= t < np.inf or abs(round(t / interval) * interval - t) > 1e-12 * t:
-        raise ValueError(f"t: {t}; must be a multiple of the interval, {interval}, not negative")
-    return round(t / interval)
+    done = run(step, state, steps, measure=measure, check=check, out=out, resume=resume)
+    return replace(done, history=entry.with_start(first, done.history))

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.nbody import elements
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import elements, layout
+from jaxgpu.physics.nbody.bodies import one_precision
 from jaxgpu.physics.nbody.elements import Elements
 
 
@@ -21,7 +23,9 @@ def orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
         count: how many.
         a: smallest and largest semi-major axis.
     """
-    if not 0 < a[0] <= a[1]:
+    ranges.numbers("orbits: count", count, (), whole=True, least=0)
+    a = tuple(np.asarray(ranges.numbers("orbits: a", a, (2,), above=0)).tolist())
+    if not a[0] <= a[1]:
         raise ValueError(f"orbits: a {a}; must be the smallest and the largest, both positive")
     axis, e, tilt, *angles = jax.random.uniform(key, (6, count))
     low, high = np.log(a)
@@ -43,7 +47,12 @@ def paired(points: Array, m: Array, companions: Array, orbit: Elements) -> tuple
         companions: masses [B] of the second stars, positive; B is at most N.
         orbit: the relative orbits [B].
     """
+    points = layout.columns("paired: points", points, 6)
+    m = ranges.numbers("paired: m", m, points.shape[1:], above=0)
+    companions = ranges.numbers("paired: companions", companions, ("B",), above=0)
+    points, m, companions = one_precision("paired", points=points, m=m, companions=companions)
     count = companions.shape[0]
+    ranges.numbers("paired: orbit.a", orbit.a, (count,), above=0)
     if count > m.shape[0]:
         raise ValueError(f"paired: {count} companions of {m.shape[0]} stars; give at most as many")
     first, both = m[:count], m[:count] + companions

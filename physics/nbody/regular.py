@@ -11,10 +11,15 @@ Components come first; trailing axes are a batch. Units in which G = 1.
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import bodies, layout
+from jaxgpu.physics.nbody.layout import Columns, Rows
 from jaxgpu.pytree import pytree
 
 _HALVINGS = 4
 _TERMS = 6
+_DOUBLED = 200.0  # the largest argument for which the series and doubling will do
+_FAR = 500.0  # mean anomaly of a hyperbola; before, no argument exceeds 40 at the solution
 
 
 @pytree
@@ -27,13 +32,22 @@ class Orbit:
     m: Array  # [...] mass of both
 
 
-def regularised(x: Array, v: Array, m: Array) -> Orbit:
+def regularised(x: Array | Rows | Columns, v: Array | Rows | Columns, m: Array) -> Orbit:
     """The orbit of a relative position and velocity [3, ...], apart, of total mass m [...].
+
+    Of three orbits say which way they lie: `layout.Rows(x)` or `layout.Columns(x)`.
 
     >>> orbit = regularised(jnp.array([2.0, 0, 0]), jnp.array([0, 1.0, 0]), jnp.array(2.0))
     >>> float(orbit.h), round(float(period(orbit)), 3)
     (-0.5, 12.566)
     """
+    name = "regular.regularised"
+    x, v = layout.columns(f"{name}: x", x), layout.columns(f"{name}: v", v)
+    if x.shape != v.shape:
+        raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; both must be [3, ...]")
+    bodies.away(f"{name}: x", x)
+    x, v = bodies.one_precision(name, x=x, v=v)
+    m = bodies.each(f"{name}: m", m, x, above=0)
     r = _length(x)
     right = x[0] >= 0
     big = jnp.sqrt((r + jnp.abs(x[0])) / 2)
@@ -78,6 +92,7 @@ def _eccentricity2(orbit: Orbit, a: Array) -> Array:
 
 def drift(orbit: Orbit, s: Array) -> tuple[Orbit, Array]:
     """The orbit a stretch `s` [...] of regular time later, and the physical time that took."""
+    s = jnp.asarray(ranges.numbers("regular.drift: s", s), orbit.h.dtype)
     u, w, half = orbit.u, orbit.w, -orbit.h / 2
     c0, c1, c2, c3 = stumpff(half * s * s)
     later = Orbit(
@@ -114,13 +129,20 @@ def until(orbit: Orbit, t: Array) -> Array:
     Whole revolutions are left out first. Kepler's equation by the iteration of Laguerre and Conway
     (1986), doi:10.1007/BF01230852. It leaps far away from where it happens upon a pericentre, so it
     is kept between bounds: an eccentric and a mean anomaly differ by no more than 2 in a
-    revolution, and r'' >= m without one, so that t >= m s^3 / 24.
+    revolution, and r'' >= m without one, so that t >= m s^3 / 24; and where a hyperbola is followed
+    far, t n >= 2 sinh(n' s / 2) - n' s with n' = sqrt(2 h) and n = n'^3 / m.
     """
+    t = jnp.asarray(ranges.numbers("regular.until: t", t), orbit.h.dtype)
     turn = period(orbit)
     bound = jnp.isfinite(turn)
     turn = jnp.where(bound, turn, 1)
     t = t - jnp.where(bound, jnp.round(t / turn) * turn, 0)
-    tolerance = 4 * jnp.finfo(t.dtype).eps * jnp.abs(t)
+    fast = jnp.sqrt(jnp.where(orbit.h > 0, 2 * orbit.h, 0))
+    mean_far = fast * fast * fast * jnp.abs(t) / orbit.m
+    far = mean_far > _FAR
+    angle = 2 * jnp.arcsinh(jnp.where(far, mean_far, 1))
+    # the time of a far place is known no better than its angle, some eps of it
+    tolerance = 4 * jnp.finfo(t.dtype).eps * jnp.abs(t) * jnp.where(far, angle, 1)
 
     def unsolved(carry: tuple[Array, ...]) -> Array:
         return carry[4]
@@ -138,6 +160,7 @@ def until(orbit: Orbit, t: Array) -> Array:
     mean, pace = -2 * orbit.h * t / orbit.m, jnp.sqrt(jnp.where(bound, -2 * orbit.h, 1))
     start = jnp.where(bound, mean, t / (distance(orbit) + jnp.cbrt(orbit.m * t * t)))
     most = jnp.where(bound, jnp.abs(mean) + 2 / pace, jnp.cbrt(24 * jnp.abs(t) / orbit.m))
+    most = jnp.where(far, angle / jnp.where(far, fast, 1), most)
     low, high = jnp.where(t < 0, -most, 0), jnp.where(t > 0, most, 0)
     carry = jnp.int32(0), jnp.clip(start, low, high), low, high, jnp.bool_(True)
     return lax.while_loop(unsolved, improve, carry)[1]
@@ -146,13 +169,13 @@ def until(orbit: Orbit, t: Array) -> Array:
 def stumpff(x: Array) -> tuple[Array, Array, Array, Array]:
     """c_k(x) = sum_n (-x)^n / (2 n + k)! for k = 0 to 3: cos, sin and what is left of them.
 
-    By the series for x / 4^4 and doubling of the angle, to a relative 1e-13 for |x| up to 40.
+    By the series for x / 4^4 and doubling of the angle, to a relative 1e-13 for |x| up to 40;
+    by exponentials below -200; nan above 200, which is more than two revolutions of an ellipse.
 
     >>> round(float(stumpff(jnp.array(1.0))[0]), 4)
     0.5403
     """
-    x = x / 4**_HALVINGS
-    c3, c2 = jnp.ones_like(x) / 6, jnp.ones_like(x) / 2
+    whole, x = x, x / 4**_HALVINGS
     a, b = jnp.ones_like(x), jnp.ones_like(x)
     for n in range(_TERMS, 0, -1):
         a = 1 - x * a / ((2 * n + 2) * (2 * n + 3))
@@ -161,7 +184,16 @@ def stumpff(x: Array) -> tuple[Array, Array, Array, Array]:
     for _ in range(_HALVINGS):
         c0, c1 = 1 - x * c2, 1 - x * c3
         c2, c3, x = c1 * c1 / 2, (c2 + c0 * c3) / 4, 4 * x
-    return 1 - x * c2, 1 - x * c3, c2, c3
+    # a hyperbola far out, where doubling would start too far from 0
+    open_ = whole < -_DOUBLED
+    q = jnp.sqrt(jnp.where(open_, -whole, 1))
+    rise, fall = jnp.exp(q), jnp.exp(-q)
+    cosh, sinh = (rise + fall) / 2, (rise - fall) / (2 * q)
+    beyond = cosh, sinh, (cosh - 1) / (q * q), (sinh - 1) / (q * q)
+    near = 1 - x * c2, 1 - x * c3, c2, c3
+    near = (jnp.where(whole > _DOUBLED, jnp.nan, c) for c in near)
+    c0, c1, c2, c3 = (jnp.where(open_, b, a) for a, b in zip(near, beyond))
+    return c0, c1, c2, c3
 
 
 def _product(u: Array, q: Array) -> Array:

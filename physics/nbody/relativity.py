@@ -9,10 +9,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import bodies, layout
+from jaxgpu.physics.nbody.layout import Columns, Rows
+
 LIGHT = 299792.458 * 86400 / 149597870.7  # astronomical units a day
 
 
-def newton(x: Array, gm: Array) -> Array:
+def newton(x: Array | Rows | Columns, gm: Array) -> Array:
     """Acceleration [N, 3] of each body by all others, sum_j GM_j (x_j - x_i) / r_ij^3.
 
     Args:
@@ -23,11 +27,14 @@ def newton(x: Array, gm: Array) -> Array:
     Array([[ 0.,  0.,  0.],
            [-1.,  0.,  0.]], dtype=float32)
     """
+    x, _, gm, _ = _checked("relativity.newton", x, x, gm, jnp.inf)
     d, u = _apart(x)
     return jnp.sum((gm[None] * u * u * u)[..., None] * d, 1)
 
 
-def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
+def einstein_infeld_hoffmann(
+    x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array, light: Array | float
+) -> Array:
     """Acceleration [N, 3] of each body by all others, to first order in 1 / light^2.
 
     Args:
@@ -35,7 +42,10 @@ def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float
         v: barycentric velocities [N, 3].
         gm: gravitational parameters [N].
         light: speed of light in the units of `v`; infinity gives Newton's gravity.
+
+    Of three bodies say which way they lie, here and below: `layout.Rows(x)` or `layout.Columns(x)`.
     """
+    x, v, gm, light = _checked("relativity.einstein_infeld_hoffmann", x, v, gm, light)
     d, u = _apart(x)
     pull = gm[None] * u * u * u
     a = jnp.sum(pull[..., None] * d, 1)  # Newton's: its corrections would be of second order
@@ -70,6 +80,7 @@ def schwarzschild(x: list[Array], v: list[Array], gm: Array, light: Array | floa
         gm: gravitational parameter of the heavy body.
         light: speed of light.
     """
+    ranges.numbers("relativity.schwarzschild: light", light, above=0, infinite=True)
     u = lax.rsqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])
     v2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
     xv = x[0] * v[0] + x[1] * v[1] + x[2] * v[2]
@@ -78,12 +89,15 @@ def schwarzschild(x: list[Array], v: list[Array], gm: Array, light: Array | floa
     return [along_x * x[k] + along_v * v[k] for k in range(3)]
 
 
-def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
+def lagrangian(
+    x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array, light: Array | float
+) -> Array:
     """Lagrangian of the system times G, to first order in 1 / light^2.
 
     Landau & Lifshitz, The Classical Theory of Fields, section 106. Euler's equations of it are
     those of `einstein_infeld_hoffmann`, up to terms of second order.
     """
+    x, v, gm, light = _checked("relativity.lagrangian", x, v, gm, light)
     d, u = _apart(x)
     v2 = jnp.sum(v * v, 1)
     pair = gm[:, None] * gm[None] * u
@@ -98,14 +112,32 @@ def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     return jnp.sum(gm * v2) / 2 + jnp.sum(pair) / 2 + small / (light * light)
 
 
-def conserved(x: Array, v: Array, gm: Array, light: Array | float) -> tuple[Array, Array, Array]:
+def conserved(
+    x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array, light: Array | float
+) -> tuple[Array, Array, Array]:
     """Energy [], momentum [3] and angular momentum [3], each times G: what the motion keeps.
 
     By Noether's theorem from `lagrangian`: p = dL/dv, E = v . p - L, sum x cross p. The equations
     of motion keep them up to terms of order 1 / light^4.
     """
-    value, p = jax.value_and_grad(lagrangian, 1)(x, v, gm, light)
+    x, v, gm, light = _checked("relativity.conserved", x, v, gm, light)
+    value, p = jax.value_and_grad(lagrangian, 1)(Rows(x), v, gm, light)
     return jnp.sum(p * v) - value, jnp.sum(p, 0), jnp.sum(jnp.cross(x, p), 0)
+
+
+def _checked(
+    name: str, x: Array, v: Array, gm: Array, light: Array | float
+) -> tuple[Array, Array, Array, Array | float]:
+    """Positions and velocities [N, 3], parameters [N] and the speed of light."""
+    x, v = layout.rows(f"{name}: x", x), layout.rows(f"{name}: v", v)
+    gm = bodies.numbers(f"{name}: gm", gm, least=0)
+    if gm.ndim != 1 or x.shape != (*gm.shape, 3) or v.shape != x.shape:
+        shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
+        raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3]")
+    ranges.numbers(f"{name}: light", light, (), above=0, infinite=True)
+    x, v, gm = bodies.one_precision(name, x=x, v=v, gm=gm)
+    bodies.apart(f"{name}: x", x)
+    return x, v, gm, jnp.asarray(light, x.dtype)
 
 
 def _apart(x: Array) -> tuple[Array, Array]:

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import radau
+from jaxgpu.physics.nbody import layout, radau
 from jaxgpu.physics.nbody.film import Film
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size
 
 # (x_bodies, v_bodies [K, N, 3]; x, v [K, 3, B]) -> acceleration [K, 3, B]
 Force = Callable[[Array, Array, Array, Array], Array]
@@ -29,15 +29,15 @@ Force = Callable[[Array, Array, Array, Array], Array]
 
 @pytree
 class Control:
-    """How finely the massless bodies are followed."""
+    """How finely the massless bodies are followed: by the polynomial of their acceleration."""
 
-    tolerance: Array | float = (
-        1e-5  # [] highest coefficient of the acceleration over the acceleration
-    )
-    convergence: Array | float = 1e-8  # [] last change of the acceleration over the acceleration
-    iterations: int = static(default=3)
-    deepest: int = static(default=12)  # the shortest step is 2^-deepest of the film
-    tile: int = static(default=512)  # bodies that are advanced together
+    tolerance: Array | float = number(
+        default=1e-5, above=0
+    )  # [] highest coefficient over acceleration
+    convergence: Array | float = number(default=1e-8, above=0)  # [] last change over acceleration
+    iterations: int = size(default=3, least=2)
+    deepest: int = size(default=12, least=0, most=30)  # the shortest step is 2^-deepest of the film
+    tile: int = size(default=512, least=1)  # bodies that are advanced together
 
 
 @pytree
@@ -54,6 +54,9 @@ class Swarm:
 
 def init(force: Force, film: Film, x: Array, v: Array) -> Swarm:
     """A swarm at positions `x` and velocities `v` [3, M], at the start of the film."""
+    x, v = layout.columns("swarm.init: x", x), layout.columns("swarm.init: v", v)
+    if x.ndim != 2 or x.shape != v.shape:
+        raise ValueError(f"swarm.init: x {list(x.shape)}, v {list(v.shape)}; both must be [3, M]")
     bodies = film.at(jnp.zeros(1, x.dtype))
     a = force(*bodies, x[None], v[None])
     # with a constant for a guess, an eighth of the stretch still converges; see `advance`
@@ -67,23 +70,23 @@ def advance(force: Force, control: Control, film: Film, swarm: Swarm) -> Swarm:
     count = swarm.x.shape[1]
     if count == 0:
         return swarm
-    size = min(control.tile, count)
+    tile_size = min(control.tile, count)
 
     def work_off(carry):
         k, swarm, waiting = carry
         due = waiting & (swarm.level == k)
-        index = jnp.nonzero(due, size=count + size, fill_value=count)[0]
+        index = jnp.nonzero(due, size=count + tile_size, fill_value=count)[0]
 
         def tile(i, carry):
             swarm, waiting = carry
-            some = lax.dynamic_slice(index, (i * size,), (size,))
+            some = lax.dynamic_slice(index, (i * tile_size,), (tile_size,))
             old = jax.tree.map(lambda all: jnp.take(all, some, axis=-1, mode="clip"), swarm)
             new, refused = _cross(force, control, film, lax.optimization_barrier(old), k)
             new = lax.optimization_barrier(new)
             put = lambda all, part: all.at[..., some].set(part, mode="drop")
             return jax.tree.map(put, swarm, new), put(waiting, refused)
 
-        tiles = (jnp.sum(due, dtype=jnp.int32) + size - 1) // size
+        tiles = (jnp.sum(due, dtype=jnp.int32) + tile_size - 1) // tile_size
         swarm, waiting = lax.fori_loop(0, tiles, tile, (swarm, waiting))
         return k + 1, swarm, waiting
 
@@ -99,23 +102,30 @@ def _cross(force: Force, control: Control, film: Film, old: Swarm, k: Array) -> 
     nodes = jnp.asarray(radau.NODES, old.x.dtype)
 
     def step(s, carry):
-        x, v, a, error = carry
+        x, v, a, worst = carry
         bodies = lax.optimization_barrier(film.at((s.astype(x.dtype) + nodes) * part))
         pull = lambda first, x, v: force(bodies[0][first:], bodies[1][first:], x, v)
         guess = radau.extrapolated(a, jnp.where(s == 0, ratio, 1)[None])
         a, change = radau.solve(pull, x, v, dt, guess, control.iterations)
         dx, dv = radau.increment(v, dt, a)
-        return x + dx, v + dv, a, jnp.maximum(error, _error(control, a, change))
+        return x + dx, v + dv, a, jnp.maximum(worst, error(control, a, change))
 
     ratio = jnp.exp2((old.taken - k).astype(old.x.dtype))
     start = old.x, old.v, old.a, jnp.zeros_like(ratio)
-    x, v, a, error = lax.fori_loop(0, pieces, step, start)
-    return _judged(control, old, replace(old, x=x, v=v, a=a), error, k)
+    x, v, a, worst = lax.fori_loop(0, pieces, step, start)
+    return _judged(control, old, replace(old, x=x, v=v, a=a), worst, k)
 
 
-def _error(control: Control, a: Array, change: Array) -> Array:
-    """How coarse a step was, [B]: up to 1 is fine, nan is not. Rounding alone stays below 1."""
-    pull, rounding = _length(a[0]), float(jnp.finfo(a.dtype).eps)
+def error(control: Control, a: Array, change: Array, least: Array | float = 0.0) -> Array:
+    """How coarse a step was, [B]: up to 1 is fine, nan is not. Rounding alone stays below 1.
+
+    Args:
+        control: what is asked of a step.
+        a: accelerations at its nodes [8, 3, B].
+        change: how much the last iteration changed the last of them [3, B].
+        least: the least acceleration that errors are held against.
+    """
+    pull, rounding = jnp.maximum(_length(a[0]), least), float(jnp.finfo(a.dtype).eps)
     noise = rounding * float(np.abs(radau.LAGRANGE[7]).sum())
     truncation = _length(radau.weighted(radau.LAGRANGE[7:], a)[0])
     truncation = truncation / jnp.maximum(jnp.asarray(control.tolerance, a.dtype), noise)

@@ -13,7 +13,7 @@ from jax import Array
 
 from jaxgpu.physics.nbody import potentials, radau
 from jaxgpu.physics.nbody.film import Film
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 _ROUNDS = 8  # of fixed-point iteration: each gains (omega dt)^2 / 5
 
@@ -22,8 +22,8 @@ _ROUNDS = 8  # of fixed-point iteration: each gains (omega dt)^2 / 5
 class Origin:
     """Where the frame is in the galaxy."""
 
-    x: Array  # [3] position from the galaxy's centre
-    v: Array  # [3] velocity
+    x: Array = number()  # [3] position from the galaxy's centre
+    v: Array = number()  # [3] velocity
 
     @staticmethod
     def nowhere(like: Array) -> "Origin":

@@ -6,7 +6,8 @@ IAU 2012 B2 for the parsec, Julian years.
 
 import math
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu import ranges
+from jaxgpu.pytree import number, pytree
 
 SUN = 1.3271244e11  # GM of the Sun, km^3 / s^2
 PARSEC = 3.0856775814913673e13  # km
@@ -18,14 +19,11 @@ G = SUN / PARSEC  # pc (km/s)^2 / solar mass: 0.0043009
 class Scale:
     """What one N-body unit of mass and of length are; the others follow from G = 1."""
 
-    mass: float = static()  # solar masses
-    length: float = static()  # pc
+    mass: float = number(baked=True, above=0, one=True, unit="solar masses")
+    length: float = number(baked=True, above=0, one=True, unit="pc")
 
     def __post_init__(self):
-        for name in ("mass", "length"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise ValueError(f"Scale: {name} {value}; must be positive; in solar masses and pc")
+        ranges.check("Scale", self)
 
     @property
     def velocity(self) -> float:

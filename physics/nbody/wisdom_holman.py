@@ -7,20 +7,23 @@ the step and of first order in the masses of the planets over that of the star; 
 grow. Bodies must stay in their order and not meet.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import kepler
-from jaxgpu.pytree import pytree
+from jaxgpu import ranges
+from jaxgpu.physics.nbody import bodies, kepler, layout
+from jaxgpu.physics.nbody.layout import Columns, Rows
+from jaxgpu.pytree import number, pytree, static
 
 
 @pytree
 class WisdomHolman:
     """What to integrate, in any units in which G is 1 once it is multiplied into the masses."""
 
-    gm: Array  # [N] gravitational parameters: the star, then from the inside out; 0 for massless
-    dt: Array | float  # [] step, a twentieth of the shortest period or less
+    gm: Array = number(least=0, unit="length^3 / time^2")  # [N] the star, then from the inside out
+    dt: Array | float = number(unit="time")  # [] step, a twentieth of the shortest period or less
 
 
 @pytree
@@ -30,37 +33,66 @@ class State:
     x: Array  # [3, N] positions relative to the centre of mass of the bodies before
     v: Array  # [3, N] velocities
     a: Array  # [3, N] accelerations by all but Kepler's, at x
+    rows: bool = static(default=False)  # `inertial` gives a row a body, for so they were given
 
 
-def init(spec: WisdomHolman, x: Array, v: Array) -> State:
-    """The state for positions and velocities [3, N] in an inertial frame."""
-    if x.ndim != 2 or x.shape != (3, spec.gm.shape[0]) or v.shape != x.shape:
-        shapes = f"x {list(x.shape)}, v {list(v.shape)}"
-        raise ValueError(f"wisdom_holman.init: {shapes}; both must be [3, {spec.gm.shape[0]}]")
-    x, v = _jacobi(spec.gm, x), _jacobi(spec.gm, v)
-    return State(x, v, _kicks(spec.gm, x))
+def init(spec: WisdomHolman, x: Array | Rows | Columns, v: Array | Rows | Columns) -> State:
+    """The state for positions and velocities [3, N] in an inertial frame.
+
+    A row [3] a body, as ephemerides have it, is `layout.Rows(x)`: `inertial` then gives rows too.
+    Of three bodies it must be said, also that the components come first: `layout.Columns(x)`.
+
+    Raises:
+        ValueError: shapes that do not fit or can be read both ways, values that are not finite, a
+            star without mass, two bodies at one place, two floating types, float64 where JAX has
+            it switched off.
+    """
+    rows = isinstance(x, Rows)
+    x, v, gm = _checked(spec, x, v)
+    x, v = _jacobi(gm, x), _jacobi(gm, v)
+    return State(x, v, _kicks(gm, x), rows)
 
 
 def step(spec: WisdomHolman, state: State) -> State:
     """The state one step later."""
-    dt = jnp.asarray(spec.dt, state.x.dtype)
+    gm, dt = (jnp.asarray(q, state.x.dtype) for q in (spec.gm, spec.dt))
     v = state.v + dt / 2 * state.a
-    inner = jnp.cumsum(spec.gm)[1:]
-    x1, v1 = kepler.drift(state.x[:, 1:], v[:, 1:], inner, dt)
+    x1, v1 = kepler.drift(Columns(state.x[:, 1:]), Columns(v[:, 1:]), jnp.cumsum(gm)[1:], dt)
     centre = state.x[:, :1] + dt * v[:, :1]
     x = jnp.concatenate([centre, x1], 1)
-    a = _kicks(spec.gm, x)
-    return State(x, jnp.concatenate([v[:, :1], v1], 1) + dt / 2 * a, a)
+    a = _kicks(gm, x)
+    return State(x, jnp.concatenate([v[:, :1], v1], 1) + dt / 2 * a, a, state.rows)
 
 
 def walk(spec: WisdomHolman, state: State, steps: int) -> State:
     """The state `steps` steps later; reverse mode runs through."""
+    ranges.numbers("wisdom_holman.walk: steps", steps, (), whole=True, least=0)
     return lax.scan(lambda s, _: (step(spec, s), None), state, None, length=steps)[0]
 
 
 def inertial(spec: WisdomHolman, state: State) -> tuple[Array, Array]:
-    """Positions and velocities [3, N] in the inertial frame."""
-    return _inertial(spec.gm, state.x), _inertial(spec.gm, state.v)
+    """Positions and velocities in the inertial frame, [3, N], or [N, 3] if rows were given."""
+    gm = jnp.asarray(spec.gm, state.x.dtype)
+    x, v = _inertial(gm, state.x), _inertial(gm, state.v)
+    return (x.T, v.T) if state.rows else (x, v)
+
+
+def _checked(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Positions and velocities [3, N] and the masses."""
+    name = "wisdom_holman.init"
+    ranges.check(name, spec)
+    gm = bodies.numbers(f"{name}: gm", spec.gm, least=0)
+    x, v = layout.columns(f"{name}: x", x), layout.columns(f"{name}: v", v)
+    if gm.ndim != 1 or gm.size == 0 or x.shape != (3, *gm.shape) or v.shape != x.shape:
+        shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
+        raise ValueError(f"{name}: {shapes}; must be [N] and twice [3, N], with a body or more")
+    if jnp.ndim(spec.dt):
+        raise ValueError(f"{name}: dt has shape {list(jnp.shape(spec.dt))}; it must be one number")
+    x, v, gm = bodies.one_precision(name, x=x, v=v, gm=gm)
+    if not isinstance(gm, jax.core.Tracer) and gm[0] == 0:
+        raise ValueError(f"{name}: gm is 0 of the first body; it must be the star, above 0")
+    bodies.apart(f"{name}: x", x.T)
+    return x, v, gm
 
 
 def _jacobi(gm: Array, x: Array) -> Array:

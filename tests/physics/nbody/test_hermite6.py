@@ -138,5 +138,5 @@ def test_wrong_shapes_are_refused(x64):
     spec = hermite6.Hermite6(jnp.ones(3))
     with pytest.raises(ValueError, match=r"hermite6.init: stars \[6, 2\]; must be \[6, 3\]"):
         hermite6.init(spec, jnp.zeros((6, 2)), jnp.zeros((6, 0)))
-    with pytest.raises(ValueError, match=r"tracers \[2, 6\]; must be \[6, M\]"):
+    with pytest.raises(ValueError, match=r"tracers has shape \[2, 6\]; it must be \[6, N\]"):
         hermite6.init(spec, jnp.zeros((6, 3)), jnp.zeros((2, 6)))

@@ -87,5 +87,8 @@ def test_speeds_follow_kings_distribution(x64):
 
 
 def test_a_wrong_depth_is_refused():
-    with pytest.raises(ValueError, match="king: depth 0.0; W0 must be 0.1 to 16"):
+    with pytest.raises(
+        ValueError,
+        match="king: depth=0; it must be a finite number of at least 0.1 and of at most 16",
+    ):
         king.king(jax.random.key(0), 5, 0.0)

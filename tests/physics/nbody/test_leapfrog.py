@@ -108,8 +108,16 @@ def test_gradients_both_ways_match_central_differences(x64):
 def test_wrong_orders_and_steps_are_refused():
     with pytest.raises(ValueError, match="walk: order 5; must be one of 2, 4, 6, 8"):
         leapfrog.walk(kepler, jnp.ones(2), jnp.ones(2), (0.0, 1.0), 3, 5)
-    with pytest.raises(ValueError, match="walk: steps 0; must be at least 1"):
+    with pytest.raises(ValueError, match="walk: steps=0; it must be a whole number of at least 1"):
         leapfrog.walk(kepler, jnp.ones(2), jnp.ones(2), (0.0, 1.0), 0)
+
+    whole = leapfrog.walk(kepler, np.array([1, 0]), np.array([0, 1]), (0.0, 1.0), 50)[0]
+    assert abs(float(whole[0]) - np.cos(1)) < 1e-3  # whole numbers; their step was rounded to 0
+    for change in (dict(time=(0.0, np.nan)), dict(x=[np.inf, 0.0]), dict(v=[1.0])):
+        with pytest.raises(ValueError, match="^walk: "):
+            leapfrog.walk(
+                kepler, **(dict(x=[1.0, 0], v=[0.0, 1], time=(0.0, 1.0), steps=3) | change)
+            )
 
 
 @pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])

@@ -58,9 +58,16 @@ def test_a_slope_of_one_is_a_logarithm(x64):
     )
 
 
-@pytest.mark.parametrize("low, high", [(0.0, 1.0), (2.0, 1.0), (0.08, np.inf)])
-def test_wrong_limits_are_refused(low, high):
-    with pytest.raises(ValueError, match=r"kroupa: low .*, high .*; must be 0 < low < high"):
+@pytest.mark.parametrize(
+    "low, high, sentence",
+    [
+        (0.0, 1.0, "kroupa: low=0; it must be a finite number above 0"),
+        (2.0, 1.0, r"kroupa: low .*, high .*; must be 0 < low < high"),
+        (0.08, np.inf, "kroupa: high=inf; it must be a finite number above 0"),
+    ],
+)
+def test_wrong_limits_are_refused(low, high, sentence):
+    with pytest.raises(ValueError, match=sentence):
         masses.kroupa(low, high)
 
 

@@ -1,5 +1,6 @@
 """The Solar System against JPL and REBOUND, and the swarm that nothing feels."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -10,7 +11,7 @@ import rebound
 from conformance import avals, check
 from shapes import check_shapes
 
-from jaxgpu.physics.nbody import elements, ephemeris, planetary, relativity
+from jaxgpu.physics.nbody import elements, ephemeris, layout, planetary, relativity
 from jaxgpu.physics.nbody.swarm import Control
 from jaxgpu.run import run
 
@@ -164,7 +165,78 @@ def test_reverse_mode_runs_through_the_planets(x64):
 
 def test_wrong_shapes_are_refused(x64):
     x, v = belt(4)
-    with pytest.raises(ValueError, match=r"planetary.init: swarm_x \[4, 3\].*components first"):
+    with pytest.raises(
+        ValueError, match=r"planetary.init: swarm_x has shape \[4, 3\]; it must be \[3, N\]"
+    ):
         planetary.init(spec(), jnp.asarray(START.x), jnp.asarray(START.v), x.T, v.T)
-    with pytest.raises(ValueError, match="10 bodies have gm, so both must be"):
+    with pytest.raises(ValueError, match=r"gm \[10\], x \[9, 3\].*must be \[N\] and twice"):
         planetary.init(spec(), jnp.asarray(START.x[:9]), jnp.asarray(START.v), x, v)
+
+
+NOBODY = np.zeros((3, 0))
+RIGHT = dict(gm=START.gm, stretch=STRETCH, x=START.x, v=START.v, swarm_x=NOBODY, swarm_v=NOBODY)
+SUN = START.x[0][:, None]
+WRONG = [
+    (dict(gm=START.gm * np.nan), r"Planetary.gm=nan at \[0\]"),
+    (dict(gm=START.gm.astype(np.float32)), "x is float64, v is float64, gm is float32"),
+    (dict(stretch=np.inf), "Planetary.stretch=inf"),
+    (dict(light=0.0), "Planetary.light=0; it must be a number or infinity above 0"),
+    (dict(pieces=0), "Planetary.pieces=0; it must be a whole number of at least 1"),
+    (dict(iterations=0), "Planetary.iterations=0; it must be a whole number of at least 2"),
+    (dict(x=START.x[[0, 1, 2, 2, 4, 5, 6, 7, 8, 9]]), "x: bodies 2 and 3 are at one place"),
+    (dict(x=START.x.T), r"x has shape \[3, 10\]; it must be \[N, 3\]"),
+    (dict(swarm_x=SUN, swarm_v=SUN), "swarm_x: massless body 0 is where massive body 0 is"),
+    (dict(swarm_x=np.ones((3, 3)), swarm_v=np.ones((3, 3))), r"swarm_x has shape \[3, 3\], which"),
+    (dict(gm=START.gm[::-1], swarm_x=SUN + 1, swarm_v=SUN), "gm is largest of body 9"),
+    (dict(x=START.x[:3], v=START.v[:3], gm=START.gm[:3]), r"x has shape \[3, 3\], which"),
+]
+
+
+@pytest.mark.parametrize("change, sentence", WRONG)
+def test_wrong_values_are_refused_in_a_sentence(x64, change, sentence):
+    given = RIGHT | change
+    what = {key: given.pop(key) for key in list(given) if key not in ("x", "v", *list(RIGHT)[4:])}
+    with pytest.raises((ValueError, TypeError), match=f"^planetary.init: {sentence}"):
+        planetary.init(planetary.Planetary(**what), **given)
+
+
+def test_float64_without_64_bit_types_is_refused_in_a_sentence():
+    """As README's example without its line that switches them on: forty lines of a scan's carry."""
+    what = planetary.Planetary(gm=START.gm, stretch=np.array(STRETCH))
+    with pytest.raises(
+        ValueError, match="^planetary.init: x is float64, which JAX has switched off"
+    ):
+        planetary.init(what, START.x, START.v, NOBODY, NOBODY)
+
+
+def test_three_bodies_may_lie_either_way_and_lists_do(x64):
+    some = [0, 4, 5]
+    what = planetary.Planetary(START.gm[some].tolist(), STRETCH)
+    x, v = START.x[some], START.v[some]
+    rows = planetary.init(what, layout.Rows(x), layout.Rows(v), NOBODY, NOBODY)
+    columns = planetary.init(what, layout.Columns(x.T), layout.Columns(v.T), NOBODY, NOBODY)
+    np.testing.assert_allclose(rows.a, columns.a, rtol=1e-12)
+    assert rows.x.dtype == jnp.float64
+
+
+def test_a_run_says_what_it_missed(x64):
+    """Steps too long, iterations too few, bodies that meet, a tracer too close to the Sun."""
+
+    def faults(what, state, **change):
+        return planetary.faults(walk(what, replace(state, **change), 3))
+
+    what = spec()
+    fine = begun(what, belt(0))
+    assert faults(what, fine) == []
+    long = replace(what, stretch=jnp.asarray(1e5))  # a thousand revolutions of Mercury
+    assert "steps of the massive bodies missed the tolerance" in faults(long, fine)[0]
+    few = replace(what, iterations=2)
+    assert "steps of the massive bodies missed the tolerance" in faults(few, fine)[0]
+    met = faults(what, fine, x=fine.x.at[1].set(fine.x[2]))
+    assert "places of massive bodies are not finite" in met[0]
+    grazing = elements.Elements(0.5, 0.99999, 0.1, 0.3, 0.7, np.pi)
+    x, v = elements.to_state(grazing, START.gm[0])
+    tracer = x[:, None] + SUN, v[:, None] + START.v[0][:, None]
+    low = spec(deepest=4)
+    (said,) = faults(low, begun(low, tracer))
+    assert said.startswith("1 of the 1 massless bodies missed the tolerance")

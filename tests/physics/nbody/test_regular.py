@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conformance import check
 
-from jaxgpu.physics.nbody import regular
+from jaxgpu.physics.nbody import kepler, regular
 
 M = 1.3
 
@@ -139,3 +139,49 @@ def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
     orbit = regular.regularised(jnp.asarray(x), jnp.asarray(v), jnp.ones(401))
     s = jax.jit(regular.until)(orbit, jnp.asarray(-begin))
     np.testing.assert_allclose(regular.drift(orbit, s)[1], -begin, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_hyperbola_is_followed_far(x64, seed):
+    """To 1e9 pericentres, on both sides of it, where it was wrong by up to 1e42 from 1e5 on."""
+    random = np.random.default_rng(seed)
+    e, q = 1 + 10 ** random.uniform(-1, 2, 8), 10 ** random.uniform(-2, 1, 8)
+    far = 10 ** random.uniform(4, 9, 8) * random.choice([-1, 1], 8)
+    t = far * q / np.sqrt(M * (e - 1) / q)  # distance over the speed at infinity
+    for k in range(8):
+        x, v = at_pericentre(e[k], q[k])
+        got, speed = go(x, v, t[k])
+        # Kepler's equation is even: what is before the pericentre mirrors what is after
+        want = exact(e[k], q[k], abs(t[k])) * np.array([1, np.sign(t[k])])
+        # the angle, some tens, is known to an ulp, and the energy to e / (e - 1) ulp
+        np.testing.assert_allclose(got[:2], want, atol=1e-14 / (1 - 1 / e[k]) * np.abs(want).max())
+        back = go(got, speed, -t[k])[0]
+        assert np.isfinite(back).all()
+
+
+def test_the_far_solution_meets_the_near_one_and_keplers(x64):
+    """Continuous where the formula changes, and as `kepler.drift` has it, far before and after."""
+    t = np.concatenate([np.geomspace(0.1, 1e12, 40), -np.geomspace(0.1, 1e12, 40)])
+    x, v = (np.repeat(q, 80, axis=1) for q in ([[1.0], [0.2], [0.1]], [[0.1], [4.0], [0.3]]))
+    got = go(jnp.asarray(x), jnp.asarray(v), t)
+    want = jax.jit(kepler.drift)(x, v, M, t)
+    for one, two in zip(got, want):
+        size = np.linalg.norm(two, axis=0)
+        assert (np.linalg.norm(one - two, axis=0) / size).max() < 1e-13
+
+
+def test_far_arguments_of_stumpff_functions(x64):
+    for x in (-1e4, -300.0, -201.0, -199.0, -90.0):
+        for k, got in enumerate(regular.stumpff(jnp.float64(x))):
+            with mpmath.workdps(60):
+                terms = [(-mpmath.mpf(x)) ** n / mpmath.factorial(2 * n + k) for n in range(400)]
+                want = float(mpmath.fsum(terms))
+            np.testing.assert_allclose(float(got), want, rtol=1e-13)
+    assert np.isnan(regular.stumpff(jnp.float64(201.0))).all()  # no answer rather than a wrong one
+
+
+def test_times_that_are_no_numbers_are_refused(x64):
+    orbit = regular.regularised(*at_pericentre(0.3, 0.7), jnp.float64(M))
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=f"regular.until: t={bad}; it must be a finite number"):
+            regular.after(orbit, bad)

@@ -61,10 +61,13 @@ def test_the_seed_sets_the_swarm(x64):
 @pytest.mark.parametrize(
     "option, sentence",
     [
-        ({"years": 7}, "years: 7; must be 10, 50 or 100"),
-        ({"swarm": 0}, "swarm: 0; must be at least 1"),
-        ({"eccentricity": 0.5}, "eccentricity: 0.5; must be from 0 to 0.4"),
-        ({"inclination": -1.0}, "inclination: -1.0; must be from 0 to 90"),
+        ({"years": 20}, "years: 20; must be 10, 50 or 100"),
+        ({"swarm": 0}, "Options.swarm=0; it must be a whole number of at least 1"),
+        ({"eccentricity": 0.5}, "eccentricity=0.5; it must be .* of at least 0 and of at most 0.4"),
+        (
+            {"inclination": -1.0},
+            "inclination=-1; it must be .* of at least 0 and of at most 90, in degrees",
+        ),
     ],
 )
 def test_bad_options_are_refused(option, sentence):

@@ -41,7 +41,8 @@ def force(bodies_x, bodies_v, x, v):
 
 def carried(x, v, stretches, **control):
     go = jax.jit(partial(swarm.advance, force, Control(**control)))
-    state = swarm.init(force, film(0.0), jnp.asarray(x), jnp.asarray(v))
+    begin = jax.jit(partial(swarm.init, force))  # traced, so that what is not finite gets through
+    state = begin(film(0.0), jnp.asarray(x), jnp.asarray(v))
     for i in range(stretches):
         state = go(film(i * SPAN), state)
     return state

@@ -16,5 +16,5 @@ def test_scales_are_those_of_the_literature():
     assert abs(scale.time / (14.94 * np.sqrt(1.3**3 / 5000)) - 1) < 2.5e-3
     # a km/s for a Myr, in pc: from the IAU parsec and Julian years
     np.testing.assert_allclose(scale.velocity * scale.time * 1.022712165045695, 1.3, rtol=1e-12)
-    with pytest.raises(ValueError, match="Scale: mass -1; must be positive"):
+    with pytest.raises(ValueError, match="Scale: mass=-1; it must be .* above 0, in solar"):
         units.Scale(mass=-1, length=1.0)

@@ -7,7 +7,7 @@ import pytest
 import rebound
 from conformance import check_state
 
-from jaxgpu.physics.nbody import elements, wisdom_holman
+from jaxgpu.physics.nbody import elements, ephemeris, layout, wisdom_holman
 from jaxgpu.physics.nbody.wisdom_holman import WisdomHolman
 
 init, step = jax.jit(wisdom_holman.init), jax.jit(wisdom_holman.step)
@@ -122,9 +122,9 @@ def test_gradients_both_ways_match_central_differences(x64):
 
 def test_wrong_shapes_are_refused():
     with pytest.raises(
-        ValueError, match=r"wisdom_holman.init: x \[2, 3\], v \[2, 3\]; both must be \[3, 2\]"
+        ValueError, match=r"wisdom_holman.init: gm \[2\], x \[3, 4\], v \[3, 4\]; must be"
     ):
-        wisdom_holman.init(WisdomHolman(jnp.ones(2), 0.1), jnp.ones((2, 3)), jnp.ones((2, 3)))
+        wisdom_holman.init(WisdomHolman(jnp.ones(2), 0.1), jnp.ones((3, 4)), jnp.ones((3, 4)))
 
 
 @pytest.mark.slow
@@ -135,3 +135,47 @@ def test_conforms(x64, dtype):
     check_state(
         lambda s: step(spec, s), init(spec, x, v), rtol=1e-3 if dtype == jnp.float32 else 1e-9
     )
+
+
+def test_sun_mars_and_jupiter_lie_as_they_are_said_to(x64):
+    """A shape of [3, 3] is rows and columns; read the wrong way, Mars was in the Sun."""
+    start = ephemeris.de440(ephemeris.J2000)
+    some = [0, 4, 5]
+    spec = WisdomHolman(jnp.asarray(start.gm[some]), 10.0)
+    x, v = start.x[some], start.v[some]
+    with pytest.raises(
+        ValueError, match=r"init: x has shape \[3, 3\], which can be read both ways"
+    ):
+        wisdom_holman.init(spec, x, v)
+    ends = []
+    for lie, part in ((layout.Rows, (x, v)), (layout.Columns, (x.T, v.T))):
+        state = wisdom_holman.init(spec, *map(lie, part))
+        ends.append(wisdom_holman.inertial(spec, wisdom_holman.walk(spec, state, 100))[0])
+    np.testing.assert_array_equal(ends[0], ends[1].T)  # the result lies as what was given
+    sim = rebound.Simulation()
+    for m, p, q in zip(start.gm[some], x, v):
+        sim.add(m=m, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])
+    sim.integrate(1000.0)
+    theirs = np.array([[p.x, p.y, p.z] for p in sim.particles])
+    np.testing.assert_allclose(ends[0], theirs, atol=1e-3)
+
+
+WRONG = [
+    (dict(gm=[1.0, -1e-3]), r"WisdomHolman.gm=-0.001 at \[1\]"),
+    (dict(gm=[0.0, 1e-3]), "gm is 0 of the first body"),
+    (dict(dt=np.nan), "WisdomHolman.dt=nan"),
+    (dict(dt=np.ones(2)), r"dt has shape \[2\]"),
+    (dict(x=[[0.0, 0], [0, 0], [0, 0]]), "x: bodies 0 and 1 are at one place"),
+    (dict(x=np.full((3, 2), np.inf)), "x=inf at"),
+    (dict(v=np.zeros((3, 2), np.float32)), "x is float64, v is float32, gm is float64; they must"),
+]
+
+
+@pytest.mark.parametrize("change, sentence", WRONG)
+def test_wrong_values_are_refused_in_a_sentence(x64, change, sentence):
+    right = dict(gm=[1.0, 1e-3], dt=0.1, x=[[0.0, 1], [0, 0], [0, 0]], v=[[0.0, 0], [0, 1], [0, 0]])
+    given = right | change
+    with pytest.raises((ValueError, TypeError), match=f"^wisdom_holman.init: {sentence}"):
+        wisdom_holman.init(WisdomHolman(given["gm"], given["dt"]), given["x"], given["v"])
+    state = wisdom_holman.init(WisdomHolman(right["gm"], 0.1), right["x"], right["v"])  # lists
+    assert np.isfinite(state.x).all()

@@ -1,0 +1,89 @@
+"""What is asked of bodies before they are set in motion: one precision, and no two at one place."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import ranges
+
+
+def numbers(name: str, value: Any, **bounds: Any) -> Array:
+    """The argument as `ranges.numbers` has it; a list becomes an array in the default precision.
+
+    >>> numbers("init: m", [1.0, 2.0], above=0).dtype
+    dtype('float32')
+    """
+    checked = ranges.numbers(name, value, **bounds)
+    return checked if hasattr(value, "dtype") else jnp.asarray(checked)
+
+
+def one_precision(name: str, **arrays: Array) -> tuple[Array, ...]:
+    """The arrays, all in the floating type that they share; whole numbers take the others'.
+
+    Args:
+        name: of the function that was called, which begins the sentence of a refusal.
+        arrays: by the names of its arguments.
+
+    Raises:
+        ValueError: two floating types, or float64 where JAX has it switched off.
+
+    >>> one_precision("init", x=jnp.ones(3), m=jnp.arange(3))[1].dtype
+    dtype('float32')
+    """
+    real = {key: a.dtype for key, a in arrays.items() if jnp.issubdtype(a.dtype, jnp.floating)}
+    if len(set(real.values())) > 1:
+        given = ", ".join(f"{key} is {dtype}" for key, dtype in real.items())
+        raise ValueError(f"{name}: {given}; they must be of one type; convert them")
+    dtype = next(iter(real.values()), jnp.zeros(()).dtype)
+    if dtype == np.float64 and jax.dtypes.canonicalize_dtype(np.float64) != dtype:
+        raise ValueError(
+            f"{name}: {next(iter(real))} is float64, which JAX has switched off; call it under "
+            "jax.enable_x64(True), or convert to float32"
+        )
+    return tuple(jnp.asarray(a, dtype) for a in arrays.values())
+
+
+def apart(name: str, x: Array) -> None:
+    """Refuse bodies [N, 3] two of which are at one place; what is traced passes."""
+    if isinstance(x, jax.core.Tracer):
+        return
+    places, count = np.unique(np.asarray(x), axis=0, return_counts=True)
+    if (count > 1).any():
+        two = np.flatnonzero((np.asarray(x) == places[np.argmax(count)]).all(1))[:2].tolist()
+        raise ValueError(
+            f"{name}: bodies {two[0]} and {two[1]} are at one place; move one, or merge them"
+        )
+
+
+def clear(name: str, tracers: Array, x: Array) -> None:
+    """Refuse massless bodies [3, M] of which one is where a massive body [N, 3] is."""
+    if isinstance(x, jax.core.Tracer) or isinstance(tracers, jax.core.Tracer):
+        return
+    there = np.asarray(tracers)
+    for number, place in enumerate(np.asarray(x)):
+        hit = np.flatnonzero((there == place[:, None]).all(0))
+        if hit.size:
+            raise ValueError(
+                f"{name}: massless body {int(hit[0])} is where massive body {number} is; "
+                "move it, or leave it out"
+            )
+
+
+def away(name: str, x: Array) -> None:
+    """Refuse relative positions [3, ...] of which one is zero; what is traced passes."""
+    if not isinstance(x, jax.core.Tracer) and (np.asarray(x) == 0).all(0).any():
+        raise ValueError(f"{name}: a relative position is zero; the two bodies must be apart")
+
+
+def each(name: str, value: Any, x: Array, **bounds: Any) -> Array:
+    """A number for each pair at `x` [3, ...], from one for all or one each, in its precision."""
+    value, shape = ranges.numbers(name, value, **bounds), x.shape[1:]
+    few = len(value.shape) <= len(shape)
+    if not few or any(n not in (1, m) for n, m in zip(value.shape[::-1], shape[::-1])):
+        raise ValueError(
+            f"{name} has shape {list(value.shape)}; it must be one number, or {list(shape)}"
+        )
+    return jnp.broadcast_to(jnp.asarray(value, x.dtype), shape)
