@@ -10,7 +10,8 @@ away, ends at the surface on average: a tool displaces its own volume. Were a ne
 the surface would cut its spline and nothing would balance the pressure on the cut: an eighth of it
 at one cell, more than all of it at half a cell.
 Only velocities on the grid change and particles are never pushed. A free
-tool takes the opposite impulse and torque: the momentum of matter and tool is kept to rounding.
+tool takes the opposite impulse and torque: momentum and angular momentum of matter and tool are
+kept to rounding. In space its angular momentum is part of the state (`Momentum`).
 
 Contact may set in earlier and smoothly (`soft`), so that a tool which has not arrived yet has a
 gradient.
@@ -25,7 +26,18 @@ from jax import Array, lax
 from jaxgpu.physics.continuum import pose
 from jaxgpu.physics.continuum.soft import Soft
 from jaxgpu.physics.continuum.tensor import Vec, dot
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
+
+
+@pytree
+class Momentum:
+    """Angular momentum of a tool about its centre of mass, and the spin that it belongs to.
+
+    Where `Tool.spin` is set to something else, the difference is added before the next step.
+    """
+
+    L: Array  # [3] angular momentum, kg m^2/s
+    spin: Array  # [3] angular velocity, rad/s
 
 
 @pytree
@@ -36,6 +48,7 @@ class Tool:
     turn: Array  # [1] angle, rad, in 2-D; [4] unit quaternion (w, x, y, z) in 3-D
     v: Array  # [D] velocity, m/s
     spin: Array  # [1] or [3] angular velocity, rad/s
+    kept: Momentum | None = None  # of a tool that is free in 3-D
 
 
 @pytree
@@ -43,14 +56,17 @@ class Collider:
     """A rigid shape. With `mass` it is free and moved by gravity and matter, else it is led."""
 
     shape: Any  # an `sdf` shape, in the tool's own frame
-    x: Any  # [D] position at the start, m
-    turn: Any = None  # [1] or [4] orientation at the start; none is upright
-    v: Any = 0.0  # [D] velocity, m/s
-    spin: Any = 0.0  # [1] or [3] angular velocity, rad/s
-    friction: Array | float = 0.0  # [] Coulomb's mu; 0 slips
+    x: Any = number(unit="m")  # [D] position at the start
+    turn: Any = number(
+        default=None, none=True
+    )  # [1] or [4] orientation at the start; none is upright
+    v: Any = number(default=0.0, unit="m/s")  # [D] velocity
+    spin: Any = number(default=0.0, unit="rad/s")  # [1] or [3] angular velocity
+    friction: Array | float = number(default=0.0, least=0, one=True)  # [] Coulomb's mu; 0 slips
     stick: bool = static(default=False)  # hold what touches, also against leaving
-    mass: Array | float | None = None  # [] kg; free where given
-    inertia: Any = None  # [1] or [3] principal moments in its own frame, kg m^2
+    # free where both are given; principal moments in the tool's own frame
+    mass: Array | float | None = number(default=None, above=0, unit="kg", one=True, none=True)  # []
+    inertia: Any = number(default=None, above=0, unit="kg m^2", none=True)  # [1] or [3]
     soft: Soft | None = None  # how contact sets in further out; at once if none
 
     def start(self, dtype) -> Tool:
@@ -59,7 +75,15 @@ class Collider:
         upright = pose.upright(x.shape[0], dtype)
         turn = upright if self.turn is None else jnp.asarray(self.turn, dtype)
         spin = jnp.zeros(1 if x.shape[0] == 2 else 3, dtype) + jnp.asarray(self.spin, dtype)
-        return Tool(x=x, turn=turn, v=jnp.zeros_like(x) + jnp.asarray(self.v, dtype), spin=spin)
+        kept = None
+        if self.mass is not None and x.shape[0] == 3:
+            kept = Momentum(pose.momentum(turn, spin, self.moments(spin)), spin)
+        v = jnp.zeros_like(x) + jnp.asarray(self.v, dtype)
+        return Tool(x=x, turn=turn, v=v, spin=spin, kept=kept)
+
+    def moments(self, spin: Array) -> Array:
+        """Principal moments of inertia, one a component of `spin`, kg m^2."""
+        return jnp.asarray(self.inertia, spin.dtype) + jnp.zeros_like(spin)
 
 
 def touch(
@@ -129,11 +153,24 @@ def advance(
 ) -> Tool:
     """The tool after dt, pushed if it is free.
 
-    Semi-implicit Euler; angular momentum in the tool's principal frame, gyroscopic term included.
+    Semi-implicit Euler for its place. In 3-D the torque is added to the angular momentum, which is
+    left alone where there is none, and the tool turns for dt as a free body (`pose.drifted`).
+    Differentiable in everything; where `Tool.kept` is none in 3-D, L is that of spin.
     """
-    v, spin = tool.v, tool.spin
-    if collider.mass is not None:
-        v = v + dt * gravity + impulse / collider.mass
-        inertia = jnp.asarray(collider.inertia, v.dtype) + jnp.zeros_like(spin)
-        spin = pose.spun(tool.turn, spin, inertia, torque, dt)
-    return Tool(x=tool.x + dt * v, turn=pose.rotated(tool.turn, spin, dt), v=v, spin=spin)
+    v, spin, kept = tool.v, tool.spin, tool.kept
+    if collider.mass is None:
+        turn = pose.rotated(tool.turn, spin, dt)
+        return Tool(x=tool.x + dt * v, turn=turn, v=v, spin=spin, kept=kept)
+    v = v + dt * gravity + impulse / collider.mass
+    inertia = collider.moments(spin)
+    if spin.shape == (1,):
+        spin = spin + torque / inertia
+        turn = pose.rotated(tool.turn, spin, dt)
+    else:
+        # L, not spin, is carried on: taken from spin anew, its rounding would add up
+        known, seen = (0, jnp.zeros_like(spin)) if kept is None else (kept.L, kept.spin)
+        L = known + pose.momentum(tool.turn, spin - seen, inertia) + torque
+        turn = pose.drifted(tool.turn, L, inertia, dt)
+        spin = pose.spin_of(turn, L, inertia)
+        kept = None if kept is None else Momentum(L, spin)
+    return Tool(x=tool.x + dt * v, turn=turn, v=v, spin=spin, kept=kept)

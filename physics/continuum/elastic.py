@@ -8,6 +8,7 @@ doi:10.2312/SCA/SCA12/025-032 (fixed corotated). In 2-D strain is plane: F_33 = 
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.physics.continuum.polar import stretch
 from jaxgpu.physics.continuum.tensor import (
     Mat,
@@ -19,7 +20,7 @@ from jaxgpu.physics.continuum.tensor import (
     scale,
     shift,
 )
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 
 def lame(young, poisson):
@@ -28,6 +29,8 @@ def lame(young, poisson):
     >>> lame(10.0, 0.25)
     (4.0, 4.0)
     """
+    ranges.refuse("lame: young", young, ranges.Range(above=0, unit="Pa"))
+    ranges.refuse("lame: poisson", poisson, ranges.Range(above=-1, below=0.5))
     mu = young / (2 * (1 + poisson))
     return mu, 2 * mu * poisson / (1 - 2 * poisson)
 
@@ -50,8 +53,8 @@ class NeoHookean:
     Stiffens without bound as J -> 0; nan when a particle turns inside out.
     """
 
-    young: Array | float = 1e5  # [] E, Pa
-    poisson: Array | float = 0.3  # []
+    young: Array | float = number(default=1e5, above=0, unit="Pa", one=True)  # [] E
+    poisson: Array | float = number(default=0.3, above=-1, below=0.5, one=True)  # []
 
     def rest(self, like: Array, d: int) -> Mat:
         """F = I."""
@@ -83,8 +86,8 @@ class Corotated:
     Linear in the stretches, and finite through inversion.
     """
 
-    young: Array | float = 1e5  # [] E, Pa
-    poisson: Array | float = 0.3  # []
+    young: Array | float = number(default=1e5, above=0, unit="Pa", one=True)  # [] E
+    poisson: Array | float = number(default=0.3, above=-1, below=0.5, one=True)  # []
 
     def rest(self, like: Array, d: int) -> Mat:
         """F = I."""

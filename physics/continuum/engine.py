@@ -10,6 +10,12 @@ With node offset o and position f in the stencil, momentum spreads as Q_0 + sum_
     Q_0 = m v - A f,  Q_d = A e_d,  A = dx (m C - dt V tau 4 / dx^2)
 
 so that 13 numbers a particle go out, and C comes back as 4 / dx (M_d - f_d v).
+
+To spread S and take back G damps a wave of number k by some 0.03 (k dx)^4, which is a share of each
+step. Where that would drown a viscosity (`Scene.sharp`) velocities are spread by S (2 - G S) in
+place of S, so that the share is squared: XPIC(2) of Hammerquist & Nairn (2017),
+doi:10.1016/j.cma.2017.01.035, here with affine velocities, so that it keeps momentum and angular
+momentum as S and G do.
 """
 
 from collections.abc import Callable
@@ -25,7 +31,7 @@ from jaxgpu.physics.continuum.grid import Grid, inverse
 from jaxgpu.physics.continuum.scene import Body, Particles, Scene, State
 from jaxgpu.physics.continuum.sparse import over_mass
 from jaxgpu.physics.continuum.stencil import ROW, base
-from jaxgpu.physics.continuum.tensor import Vec
+from jaxgpu.physics.continuum.tensor import Mat, Vec, add, scale
 from jaxgpu.physics.continuum.transfer import moments, spread
 from jaxgpu.physics.continuum.volume import excess
 
@@ -51,13 +57,23 @@ def step(scene: Scene, state: State, held: Array | int = 1, axis: str | None = N
     if axis and scene.sources:
         raise ValueError("step: a scene with injectors or collectors runs on one device; axis=None")
     grid, whole = scene.grid, lambda field: lax.psum(field, axis) if axis else field
-    sent = [
-        _send(body.material, particles, grid, scene.dt)
-        for body, particles in zip(scene.bodies, state.bodies)
-    ]
-    fields = [spread(x, q, grid.shape) for x, q, _ in sent]
     # named, so that a rollout may keep it: with it, the reverse pass repeats no transfer
-    field = checkpoint_name(grid.joined(whole(sum(fields[1:], fields[0]))), FIELD)
+    total = lambda parts: checkpoint_name(grid.joined(whole(sum(parts[1:], parts[0]))), FIELD)
+    known = [None] * len(scene.bodies)
+    if scene.sharp:
+        plain = [_send(None, particles, grid, scene.dt) for particles in state.bodies]
+        fields = [spread(x, q, grid.shape) for x, q, _ in plain]
+        field = total(fields)
+        known = _known(grid, [x for x, _, _ in plain], field)
+    sent = [
+        _send(body.material, particles, grid, scene.dt, there)
+        for body, particles, there in zip(scene.bodies, state.bodies, known)
+    ]
+    parts = [spread(x, q, grid.shape) for x, q, _ in sent]
+    if scene.sharp:
+        field = field + total(parts)
+    else:
+        fields, field = parts, total(parts)
     v, tools = _on_grid(scene, state.tools, field)
     if any(_held(body) for body in scene.bodies):
         rest = lambda: _at_rest(scene, fields, field, whole)
@@ -83,21 +99,49 @@ def due(i: Array, steps: int) -> Array:
     return jnp.where(i % EVERY == 0, jnp.minimum(EVERY, steps - i), 0)
 
 
-def _send(material: Any, particles: Particles, grid: Grid, dt):
-    """Grid coordinates, what each particle spreads, and its matter after the step."""
+def _send(material: Any, particles: Particles, grid: Grid, dt, known: Any = None):
+    """Grid coordinates, what each particle spreads, and its matter after the step.
+
+    Without a material it spreads no stress. What is `known`, a velocity and its gradient, is left
+    out, and so is the mass then.
+    """
     d = len(particles.x)
 
-    def one(p: Particles):
-        matter, tau = material.stress(p.matter, p.C, dt)
+    def one(given):
+        p, known = given
         x = tuple(grid.coordinate(a, i) for i, a in enumerate(p.x))
         f = [a - base(a, n) for a, n in zip(x, grid.shape)]
-        force = (-4 * dt / grid.dx) * p.volume
+        v, slope, mass = p.v, p.C, p.m
+        if known is not None:
+            v = tuple(a - b for a, b in zip(v, known[0]))
+            slope = add(slope, scale(-1, known[1]))
+            mass = jnp.zeros_like(p.m)
         inertia = grid.dx * p.m
-        a = [[inertia * p.C[i][j] + force * tau[i][j] for j in range(d)] for i in range(d)]
-        q0 = [p.m * p.v[i] - sum(a[i][j] * f[j] for j in range(d)) for i in range(d)]
-        return x, [*q0, p.m, *(a[i][j] for j in range(d) for i in range(d))], matter
+        a, matter = [[inertia * b for b in row] for row in slope], None
+        if material is not None:
+            matter, tau = material.stress(p.matter, p.C, dt)
+            force = (-4 * dt / grid.dx) * p.volume
+            a = [[a[i][j] + force * tau[i][j] for j in range(d)] for i in range(d)]
+        q0 = [p.m * v[i] - sum(a[i][j] * f[j] for j in range(d)) for i in range(d)]
+        return x, [*q0, mass, *(a[i][j] for j in range(d) for i in range(d))], matter
 
-    return lax.map(jax.checkpoint(one), particles)
+    return lax.map(jax.checkpoint(one), (particles, known))
+
+
+def _known(grid: Grid, places: list[Vec], field: Array) -> list:
+    """Velocity and its gradient of each body as its particles would take them from this field."""
+    d = len(grid.cells)
+    v = grid.bounded(field * inverse(field[:, d])[:, None], field[:, d])
+    take = jax.checkpoint(lambda given: _taken(*given, grid))
+    return [lax.map(take, (x, moments(x, v, grid.shape, d))) for x in places]
+
+
+def _taken(x: Vec, m: Any, grid: Grid) -> tuple[Vec, Mat]:
+    """Velocity and its gradient from the moments of the grid at particles."""
+    axes = range(len(x))
+    f = [a - base(a, n) for a, n in zip(x, grid.shape)]
+    slope = lambda i, j: (4 / grid.dx) * (m[j + 1][i] - f[j] * m[0][i])
+    return tuple(m[0]), tuple(tuple(slope(i, j) for j in axes) for i in axes)
 
 
 def _held(body: Body) -> bool:
@@ -117,7 +161,8 @@ def _at_rest(scene: Scene, fields: list[Array], field: Array, whole: Callable) -
 def _on_grid(scene: Scene, tools, field: Array):
     """Velocity of every node after forces, tools and faces, [nodes, 4]; the tools after dt."""
     grid, d, dtype = scene.grid, len(scene.grid.cells), field.dtype
-    gravity = jnp.stack([jnp.asarray(g, dtype) for g in scene.gravity or (0.0,) * d])
+    forces = scene.gravity if len(scene.gravity) else (0.0,) * d
+    gravity = jnp.stack([jnp.asarray(g, dtype) for g in forces])
     reach = 1.0001 * grid.dx  # a plane through nodes holds the next row whatever the rounding
 
     def some(first: Array, rows: Array):
@@ -153,10 +198,7 @@ def _receive(
     def one(args):
         x, m, mass, position = args
         full = mass > 0
-        v = tuple(jnp.where(full, a, 0) for a in m[0])
-        f = [a - base(a, n) for a, n in zip(x, grid.shape)]
-        slope = lambda i, j: (4 / grid.dx) * (m[j + 1][i] - f[j] * m[0][i])
-        c = tuple(tuple(jnp.where(full, slope(i, j), 0) for j in range(d)) for i in range(d))
+        v, c = jax.tree.map(lambda a: jnp.where(full, a, 0), _taken(x, m, grid))
         moved = tuple(grid.wrapped(a + dt * b, i) for i, (a, b) in enumerate(zip(position, v)))
         return moved, v, c
 

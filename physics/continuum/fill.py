@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu import ranges
+
 
 def lattice(
     lower: Sequence[float], upper: Sequence[float], spacing: float, shape: Any = None
@@ -18,12 +20,23 @@ def lattice(
         spacing: m; half a grid cell is usual. A particle's rest volume is spacing^D.
         shape: an `sdf` shape in the same coordinates; points outside it are left out.
     Raises:
-        ValueError: no point is left.
+        ValueError: no point is left, or the corners are none of a box.
 
     >>> lattice((0.0, 0.0), (1.0, 0.5), 0.5)
     Array([[0.25, 0.25],
            [0.75, 0.25]], dtype=float32)
     """
+    among = {"unit": "m"}
+    lower, upper = (
+        ranges.numbers(f"lattice: {name}", corner, ("D",), **among).tolist()
+        for name, corner in (("lower", lower), ("upper", upper))
+    )
+    spacing = float(ranges.numbers("lattice: spacing", spacing, (), above=0, **among))
+    if len(lower) != len(upper) or len(lower) not in (2, 3) or not np.all(np.less(lower, upper)):
+        raise ValueError(
+            f"lattice: lower={tuple(lower)} and upper={tuple(upper)}; they must be the lower and "
+            f"the upper corner of a box, 2 or 3 numbers each"
+        )
     counts = [int(round((b - a) / spacing)) for a, b in zip(lower, upper)]
     axes = [a + (np.arange(n) + 0.5) * spacing for a, n in zip(lower, counts)]
     x = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], 1)

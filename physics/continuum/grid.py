@@ -8,6 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu import ranges
+from jaxgpu.pytree import number
+
 PAD = 2  # nodes outside each face, so that a particle on a face has its whole stencil
 NEAR = PAD + 2  # nodes that a face acts on: those outside, its own and the first one within
 
@@ -25,21 +28,33 @@ class Grid:
     (1.0, 2.0)
     """
 
-    dx: float  # m
+    dx: float = number(above=0, unit="m", one=True)
     cells: tuple[int, ...]  # along each of 2 or 3 axes
-    lower: tuple[float, ...] = ()  # corner of the box, m; the origin by default
+    lower: tuple[float, ...] = number(
+        default=(), unit="m"
+    )  # corner of the box; the origin by default
     faces: tuple[Face, ...] = ()  # a kind for each axis, "slip" by default
 
     def __post_init__(self):
+        if not isinstance(self.cells, tuple | list | np.ndarray):
+            raise TypeError(f"Grid: cells={self.cells!r}; it must be 2 or 3 whole numbers")
         d = len(self.cells)
-        if d not in (2, 3) or min(self.cells) < 3:
-            raise ValueError(f"Grid: cells={self.cells}; give 2 or 3 numbers, each at least 3")
-        if not self.dx > 0:
-            raise ValueError(f"Grid: dx={self.dx}; it must be a length above zero, in metres")
-        object.__setattr__(self, "lower", tuple(self.lower) or (0.0,) * d)
-        object.__setattr__(self, "faces", tuple(self.faces) or ("slip",) * d)
+        whole = all(isinstance(n, int | np.integer) for n in self.cells)
+        if d not in (2, 3) or not whole or min(self.cells) < 3:
+            raise ValueError(
+                f"Grid: cells={self.cells}; it must be 2 or 3 whole numbers, each of at least 3"
+            )
+        ranges.check("Grid", self)
+        put = lambda field, value: object.__setattr__(self, field, value)
+        put("dx", float(self.dx))
+        put("cells", tuple(int(n) for n in self.cells))
+        put("lower", tuple(float(a) for a in self.lower) or (0.0,) * d)
+        put("faces", tuple(self.faces) or ("slip",) * d)
         if len(self.lower) != d or len(self.faces) != d:
-            raise ValueError(f"Grid: lower and faces must have {d} entries, as cells has")
+            raise ValueError(
+                f"Grid: lower={self.lower} and faces={self.faces}; they must have {d} entries, as "
+                f"cells has"
+            )
         for face in self.faces:
             if face not in ("slip", "stick", "periodic"):
                 raise ValueError(f"Grid: face {face!r}; it must be slip, stick or periodic")

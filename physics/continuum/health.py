@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.physics.continuum.rollout import rollout
+from jaxgpu.physics.continuum.rollout import frames_of, rollout
 from jaxgpu.physics.continuum.scene import Scene, State
 from jaxgpu.pytree import pytree
 
@@ -71,7 +71,7 @@ def examine(
     >>> [round(float(a), 3) for a in health.v / scene.dt]  # what a velocity moves: the steps left
     [6.0, 4.0, 2.0]
     """
-    frames = jax.tree.leaves(controls)[0].shape[0]
+    frames = frames_of(scene, controls)
     zeros = jnp.zeros((frames, 3), state.t.dtype)
 
     def watched(scene: Scene, state: State, both: Any) -> tuple[Scene, State]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.physics.continuum.tensor import Mat, inner, scale, shift, symmetric, trace
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 _SPRAY = 1e3  # J of a drop that flies alone: it keeps its rate of expansion, which means nothing
 
@@ -24,11 +24,15 @@ class Liquid:
     dt ~ 1 us at centimetre cells.
     """
 
-    bulk_modulus: Array | float = 1e5  # [] K, Pa
-    viscosity: Array | float = 0.0  # [] eta, Pa s; water 1e-3
-    tension: Array | float = 0.0  # [] largest tension the liquid bears before it parts, Pa
-    exponent: Array | float = 7.0  # [] g of the equation of state; 1 is linear
-    held: Array | float | None = 0.01  # [] share of `hold`: keeps the volume within 1 %; None: free
+    bulk_modulus: Array | float = number(default=1e5, above=0, unit="Pa", one=True)  # [] K
+    viscosity: Array | float = number(
+        default=0.0, least=0, unit="Pa s", one=True
+    )  # [] eta; water 1e-3
+    # largest tension the liquid bears before it parts
+    tension: Array | float = number(default=0.0, least=0, unit="Pa", one=True)  # []
+    exponent: Array | float = number(default=7.0, above=0, one=True)  # [] g; 1 is linear
+    # share of `hold`: keeps the volume within 1 %; None: free
+    held: Array | float | None = number(default=0.01, least=0, one=True, none=True)  # []
 
     def rest(self, like: Array, d: int) -> Array:
         """Volume per rest volume, J = 1."""
@@ -86,14 +90,17 @@ class HerschelBulkley:
     doi:10.1122/1.549926, eq. 4): larger is stiffer and asks for smaller steps.
     """
 
-    bulk_modulus: Array | float = 1e5  # [] K, Pa
-    yield_stress: Array | float = 10.0  # [] Pa
-    consistency: Array | float = 1.0  # [] Pa s^index
-    index: Array | float = 1.0  # []
-    growth: Array | float = 100.0  # [] m of Papanastasiou, s
-    tension: Array | float = 0.0  # [] Pa
-    exponent: Array | float = 7.0  # []
-    held: Array | float | None = 0.01  # []; see `Liquid.hold`
+    bulk_modulus: Array | float = number(default=1e5, above=0, unit="Pa", one=True)  # [] K
+    yield_stress: Array | float = number(default=10.0, least=0, unit="Pa", one=True)  # []
+    consistency: Array | float = number(default=1.0, least=0, unit="Pa s^index", one=True)  # []
+    index: Array | float = number(default=1.0, above=0, one=True)  # []
+    growth: Array | float = number(
+        default=100.0, above=0, unit="s", one=True
+    )  # [] m of Papanastasiou
+    tension: Array | float = number(default=0.0, least=0, unit="Pa", one=True)  # []
+    exponent: Array | float = number(default=7.0, above=0, one=True)  # []
+    # see `Liquid.hold`
+    held: Array | float | None = number(default=0.01, least=0, one=True, none=True)  # []
 
     def rest(self, like: Array, d: int) -> Array:
         """Volume per rest volume, J = 1."""

@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgpu import ranges
 from jaxgpu.physics.continuum.extras import extra
 from jaxgpu.physics.continuum.sdf import Voxels
 
@@ -31,8 +32,8 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     name = "voxels"
     if isinstance(mesh, str | Path):
         name, mesh = f"voxels: {Path(mesh).name}", trimesh.load_mesh(mesh)
-    if not spacing > 0:
-        raise ValueError(f"{name}: spacing={spacing}; it must be a length above zero, in metres")
+    ranges.numbers(f"{name}: spacing", spacing, (), above=0, unit="m")
+    ranges.numbers(f"{name}: margin", margin, (), least=0, unit="m")
     if not mesh.is_watertight:
         edges = trimesh.grouping.group_rows(mesh.edges_sorted, require_count=2)
         odd = len(mesh.edges_unique) - len(edges)

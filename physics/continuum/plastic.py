@@ -19,7 +19,7 @@ from jax import Array
 from jaxgpu.physics.continuum.elastic import deform, lame, pressure_wave
 from jaxgpu.physics.continuum.spectral import spectral
 from jaxgpu.physics.continuum.tensor import Mat, Vec, dot, identity
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
 
 _SQUASHED = 1e-3  # smallest stretch that enters a logarithm: inverted particles come back
 
@@ -40,10 +40,12 @@ class VonMises:
     `history` is the plastic strain, sqrt(2/3) |de_p| summed up.
     """
 
-    young: Array | float = 1e5  # [] E, Pa
-    poisson: Array | float = 0.3  # []
-    yield_stress: Array | float = 1e3  # [] in uniaxial tension, Pa
-    hardening: Array | float = 0.0  # [] Pa
+    young: Array | float = number(default=1e5, above=0, unit="Pa", one=True)  # [] E
+    poisson: Array | float = number(default=0.3, above=-1, below=0.5, one=True)  # []
+    yield_stress: Array | float = number(
+        default=1e3, least=0, unit="Pa", one=True
+    )  # [] uniaxial tension
+    hardening: Array | float = number(default=0.0, least=0, unit="Pa", one=True)  # []
 
     def rest(self, like: Array, d: int) -> Yielding:
         """F_e = I, no plastic strain."""
@@ -80,14 +82,26 @@ class DruckerPrager:
     of |dev tau| / sqrt(2) to p, whose mu(0) is the cone's; the defaults are those of glass beads.
     """
 
-    young: Array | float = 1e6  # [] E, Pa
-    poisson: Array | float = 0.3  # []
-    friction_angle: Array | float = 0.5236  # [] phi, rad
+    young: Array | float = number(default=1e6, above=0, unit="Pa", one=True)  # [] E
+    poisson: Array | float = number(default=0.3, above=-1, below=0.5, one=True)  # []
+    # phi
+    friction_angle: Array | float = number(
+        # []
+        default=0.5236,
+        least=0,
+        below=1.5708,
+        unit="rad",
+        one=True,
+    )
     plane: bool = static(default=False)  # fit the cone to plane strain
-    grain: Array | float | None = None  # [] diameter d, m; None: the same friction at every rate
-    grain_density: Array | float = 2500.0  # [] rho_s of a grain, kg/m^3
-    friction_rise: Array | float = 0.26  # [] mu at the highest rates less mu(0)
-    inertial_number: Array | float = 0.279  # [] I_0, where half of the rise is reached
+    # [] diameter d of a grain; None: the same friction at every rate
+    grain: Array | float | None = number(default=None, above=0, unit="m", one=True, none=True)  # []
+    grain_density: Array | float = number(
+        default=2500.0, above=0, unit="kg/m^3", one=True
+    )  # [] rho_s
+    # mu at the highest rates less mu(0); I_0, where half of the rise is reached
+    friction_rise: Array | float = number(default=0.26, least=0, one=True)  # []
+    inertial_number: Array | float = number(default=0.279, above=0, one=True)  # [] I_0
 
     def rest(self, like: Array, d: int) -> Yielding:
         """F_e = I, no gained volume."""
@@ -121,11 +135,12 @@ class Snow:
     `history` is the plastic volume ratio J_p; both moduli grow as exp(hardening (1 - J_p)).
     """
 
-    young: Array | float = 1.4e5  # [] E, Pa
-    poisson: Array | float = 0.2  # []
-    compression: Array | float = 2.5e-2  # [] theta_c: stretches stay above 1 - theta_c
-    stretch: Array | float = 7.5e-3  # [] theta_s: and below 1 + theta_s
-    hardening: Array | float = 10.0  # [] xi
+    young: Array | float = number(default=1.4e5, above=0, unit="Pa", one=True)  # [] E
+    poisson: Array | float = number(default=0.2, above=-1, below=0.5, one=True)  # []
+    # theta_c and theta_s: stretches stay between 1 - theta_c and 1 + theta_s; xi
+    compression: Array | float = number(default=2.5e-2, least=0, below=1, one=True)  # [] theta_c
+    stretch: Array | float = number(default=7.5e-3, least=0, one=True)  # [] theta_s
+    hardening: Array | float = number(default=10.0, least=0, one=True)  # [] xi
 
     def rest(self, like: Array, d: int) -> Yielding:
         """F_e = I, J_p = 1."""

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh
 
+from jaxgpu import ranges
 from jaxgpu.physics.continuum import devices, engine
 from jaxgpu.physics.continuum.prepare import prepare
 from jaxgpu.physics.continuum.scene import Scene, State, init
@@ -51,7 +52,8 @@ def simulate(
         a `Run`: the last state, history [frames, ...] and timing.
     Raises:
         ValueError: what `prepare` refuses.
-        FloatingPointError: matter left the box or is not a number; with the time it was seen.
+        FloatingPointError: matter or a free tool left the box, or is not a number; with the time
+            it was seen.
         OverflowError: an injector found no empty slot; with the capacity that would have done.
 
     >>> from jaxgpu.physics.continuum import Body, Grid, NeoHookean, positions
@@ -60,8 +62,8 @@ def simulate(
     >>> f"{end.t:.3f} s, {positions(end.bodies[0])[0, 1]:.2f} m"  # 0.5 - 10 t^2 / 2
     '0.100 s, 0.45 m'
     """
-    if not (t > 0 and frames >= 1):
-        raise ValueError(f"simulate: t={t}, frames={frames}; both must be above zero")
+    ranges.numbers("simulate: t", t, (), above=0, unit="s")
+    ranges.numbers("simulate: frames", frames, (), least=1, whole=True)
     scene = prepare(scene)
     substeps = int(np.ceil(t / (frames * float(np.asarray(scene.dt))) - 1e-6))
     dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
@@ -75,17 +77,12 @@ def simulate(
         devices.over(frame, mesh) if mesh else frame,
         devices.place(init(scene, mesh.size), mesh) if mesh else init(scene),
         frames,
-        measure=lambda s: (measure(s), lost(scene, s), s.t, _refused(scene, s)),
+        measure=lambda s: (measure(s), lost(scene, s), s.t, _refused(scene, s), _strayed(scene, s)),
         out=out,
         resume=resume,
     )
-    history, bad, times, refused = done.history
-    if np.any(bad):
-        first = int(np.argmax(bad > 0))
-        raise FloatingPointError(
-            f"simulate: {bad[first]} particles were outside the box or not a number at "
-            f"t={times[first]:.4g} s; take a smaller dt, stiffer contact or a wider grid"
-        )
+    history, bad, times, refused, strayed = done.history
+    _raise_lost(bad, times, strayed)
     for i in range(len(scene.bodies)):
         if np.any(refused[:, i]):
             slots, first = done.state.bodies[i].m.size, int(np.argmax(refused[:, i] > 0))
@@ -97,6 +94,23 @@ def simulate(
     return Run(done.state, history, done.timing)
 
 
+def _raise_lost(bad: np.ndarray, times: np.ndarray, strayed: np.ndarray) -> None:
+    """The error of a run in which matter or a tool was lost, at the first frame that shows it."""
+    if not np.any(bad):
+        return
+    first = int(np.argmax(bad > 0))
+    if np.any(strayed[first]):
+        raise FloatingPointError(
+            f"simulate: colliders[{np.argmax(strayed[first])}] had left the box, or was not a "
+            f"number, at t={times[first]:.4g} s; faces of the box do not hold a free tool: hold it "
+            f"by matter, or take a wider grid"
+        )
+    raise FloatingPointError(
+        f"simulate: {bad[first]} particles were outside the box or not a number at "
+        f"t={times[first]:.4g} s; take a smaller dt, stiffer contact or a wider grid"
+    )
+
+
 def _refused(scene: Scene, state: State) -> jax.Array:
     """Particles of each body that found no slot, [bodies] int32."""
     counts = [jnp.int32(0)] * len(scene.bodies)
@@ -105,15 +119,32 @@ def _refused(scene: Scene, state: State) -> jax.Array:
     return jnp.stack(counts)
 
 
+def _strayed(scene: Scene, state: State) -> jax.Array:
+    """Which tools are not finite, or free and with their centre outside the box, [tools] bool."""
+    out = []
+    for collider, tool in zip(scene.colliders, state.tools):
+        finite = jnp.stack([jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves(tool)])
+        inside = jnp.all(finite)
+        if collider.mass is not None:
+            low, high = (jnp.asarray(a, tool.x.dtype) for a in (scene.grid.lower, scene.grid.upper))
+            inside = inside & jnp.all((tool.x >= low) & (tool.x <= high))
+        out.append(~inside)
+    return jnp.stack(out) if out else jnp.zeros(0, bool)
+
+
 def lost(scene: Scene, state: State) -> jax.Array:
-    """How many particles are outside the box (by more than a cell) or not finite, [] int32."""
+    """How many particles and tools are lost, [] int32.
+
+    A particle is, more than a cell outside the box or not finite; a tool, where it is not finite
+    or, if it is free, its centre is outside the box, whose faces tools do not meet.
+    """
     grid, count = scene.grid, jnp.int32(0)
     for body in state.bodies:
         inside = body.m >= 0
         for a, low, high in zip(body.x, grid.lower, grid.upper):
             inside = inside & (a >= low - grid.dx) & (a <= high + grid.dx)  # nan fails both
         count = count + jnp.sum(~inside, dtype=jnp.int32)
-    return count
+    return count + jnp.sum(_strayed(scene, state), dtype=jnp.int32)
 
 
 def rollout(
@@ -152,7 +183,7 @@ def rollout(
     >>> round(float(jax.grad(force)(jnp.zeros(3))[0] / scene.dt), 3)  # a frame of two steps
     2.0
     """
-    frames = jax.tree.leaves(controls)[0].shape[0]
+    frames = frames_of(scene, controls, substeps, budget)
     if checkpoint == "auto":
         checkpoint = levels(scene, state, frames, substeps, budget)
     outer, within = checkpoint
@@ -167,13 +198,33 @@ def rollout(
     return _nested(frame, state, controls, frames, outer, keep_grid=False)
 
 
+def frames_of(scene: Scene, controls: Any, substeps: int = 1, budget: float = 2**30) -> int:
+    """Number of frames of a rollout, after what can be checked of it.
+
+    Raises:
+        ValueError, TypeError: no dt, numbers out of their range, controls of several lengths.
+    """
+    if scene.dt is None:
+        raise ValueError("rollout: the scene has no dt; use prepare(scene), or give dt in seconds")
+    ranges.numbers("rollout: substeps", substeps, (), least=1, whole=True)
+    ranges.numbers("rollout: budget", budget, (), above=0, unit="bytes")
+    lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(controls)}
+    if len(lengths) != 1 or () in lengths or (0,) in lengths:
+        said = sorted(list(a) for a in lengths)
+        raise ValueError(
+            f"rollout: controls begin with axes {said}; all arrays must begin with one axis of "
+            f"frames, and of the same length"
+        )
+    return lengths.pop()[0]
+
+
 def levels(
     scene: Scene, state: State, frames: int, substeps: int, budget: float
 ) -> tuple[int, int]:
     """Fewest levels of checkpoints whose kept states and grids fit in `budget` bytes."""
     size = lambda tree: sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))
     one = size(state)
-    grid = 4 * int(np.prod(scene.grid.shape)) * state.t.dtype.itemsize
+    grid = 4 * int(np.prod(scene.grid.shape)) * state.t.dtype.itemsize * (2 if scene.sharp else 1)
     plans = [(0, 1), (1, 1), (2, 1), (2, 2), (3, 2), (3, 3)]
     for outer, within in plans:
         steps = within * substeps ** (1 / within)

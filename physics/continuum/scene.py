@@ -7,15 +7,17 @@ is one metre deep, so that masses are kg and stresses Pa there too. Particles ar
 
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.physics.continuum import checks
 from jaxgpu.physics.continuum.collide import Collider, Tool
 from jaxgpu.physics.continuum.grid import Grid
 from jaxgpu.physics.continuum.sources import Collector, Flow, Injector
 from jaxgpu.physics.continuum.tensor import Mat, Vec
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size, static
 
 CHUNK = 1024  # at most: the step of so many stays in a core's cache; 256 to 2048 differ by a tenth
 
@@ -42,7 +44,7 @@ class Material(Protocol):
 
 @pytree
 class Body:
-    """Particles of one material, equal in rest volume.
+    """Particles of one material.
 
     `capacity` slots are kept, of which the first N are filled at the start; the rest wait for an
     injector.
@@ -50,10 +52,11 @@ class Body:
 
     x: Array  # [N, D] position, m
     material: Any  # a `Material`
-    volume: Array | float  # [] rest volume of one particle, m^3 (m^2 in 2-D)
-    density: Array | float = 1000.0  # [] at rest, kg/m^3
-    v: Array | float = 0.0  # [D] or [N, D] velocity, m/s
-    capacity: int = static(default=0)  # slots; N where it is less
+    # rest volume of one particle (m^2 in 2-D), density at rest, velocity; slots, N where it is less
+    volume: Array | float = number(above=0, unit="m^3")  # [] or [N]
+    density: Array | float = number(default=1000.0, above=0, unit="kg/m^3")  # [] or [N]
+    v: Array | float = number(default=0.0, unit="m/s")  # [], [D] or [N, D]
+    capacity: int = size(default=0, least=0)
 
 
 @pytree
@@ -62,10 +65,13 @@ class Scene:
 
     bodies: tuple[Body, ...]
     grid: Grid = static()
-    gravity: tuple[Any, ...] = ()  # D numbers, m/s^2; none by default
+    gravity: tuple[Any, ...] = number(default=(), unit="m/s^2")  # D numbers; none by default
     colliders: tuple[Collider, ...] = ()
-    dt: Array | float | None = None  # [] s; `prepare` chooses
+    # step; `prepare` chooses
+    dt: Array | float | None = number(default=None, above=0, unit="s", one=True, none=True)  # []
     sources: tuple[Injector | Collector, ...] = ()  # act after every step, in this order
+    # transfers that do not damp a viscous flow, for twice as many of them; `prepare` chooses
+    sharp: bool | None = static(default=None)
 
 
 @pytree
@@ -96,6 +102,8 @@ def init(scene: Scene, shares: int = 1) -> State:
     Args:
         scene: as `prepare` returns it.
         shares: the number of chunks of particles will be a multiple of it.
+    Raises:
+        ValueError, TypeError: parts that do not fit each other, a number outside its range.
     Differentiable in positions, velocities, densities and volumes.
 
     >>> from jaxgpu.physics.continuum import Liquid
@@ -104,6 +112,7 @@ def init(scene: Scene, shares: int = 1) -> State:
     >>> positions(state.bodies[0]).shape, float(state.bodies[0].m.sum())
     ((3, 2), 30.0)
     """
+    scene = checks.whole("init", scene)
     dtype = scene.bodies[0].x.dtype
     bodies = tuple(_particles(body, scene.grid, shares) for body in scene.bodies)
     tools = tuple(collider.start(dtype) for collider in scene.colliders)
@@ -147,5 +156,10 @@ def velocities(particles: Particles) -> Array:
 
 
 def _filled(particles: Particles, vector: Vec) -> Array:
+    if isinstance(particles.m, jax.core.Tracer):
+        raise TypeError(
+            "positions: the particles are being traced, and how many slots are filled is data; "
+            "take x, v and m of the slots inside jit, where m = 0 marks an empty one"
+        )
     kept = np.asarray(particles.m).ravel() > 0
     return jnp.stack([a.ravel() for a in vector], 1)[kept]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.physics.continuum.tensor import Vec, dot
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 
 def _length(a) -> Array:
@@ -26,7 +26,7 @@ def _length(a) -> Array:
 class HalfSpace:
     """Everything behind a plane through the origin."""
 
-    normal: Any  # [D] outward, of any length
+    normal: Any = number()  # [D] outward, of any length
 
     def distance(self, x: Vec) -> Array:
         """Distance from the plane, m."""
@@ -43,7 +43,7 @@ class Ball:
     3.0
     """
 
-    radius: Array | float  # [] m
+    radius: Array | float = number(above=0, unit="m", one=True)  # []
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
@@ -54,7 +54,7 @@ class Ball:
 class Box:
     """A rectangle or a cuboid, its faces along the axes."""
 
-    half: Any  # [D] half widths, m
+    half: Any = number(above=0, unit="m")  # [D] half widths
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
@@ -69,8 +69,8 @@ class Box:
 class Capsule:
     """All points within a radius of a segment along the second axis (y)."""
 
-    half: Array | float  # [] half the segment's length, m
-    radius: Array | float  # [] m
+    half: Array | float = number(least=0, unit="m", one=True)  # [] half the segment's length
+    radius: Array | float = number(above=0, unit="m", one=True)  # []
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
@@ -82,8 +82,8 @@ class Capsule:
 class Cylinder:
     """A round cylinder about the second axis (y), in 3-D."""
 
-    half: Array | float  # [] half its height, m
-    radius: Array | float  # [] m
+    half: Array | float = number(above=0, unit="m", one=True)  # [] half its height
+    radius: Array | float = number(above=0, unit="m", one=True)  # []
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
@@ -95,7 +95,7 @@ class Moved:
     """A shape moved by an offset."""
 
     shape: Any
-    offset: Any  # [D] m
+    offset: Any = number(unit="m")  # [D]
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
@@ -107,7 +107,7 @@ class Rounded:
     """A shape grown by a radius on all sides."""
 
     shape: Any
-    radius: Array | float  # [] m
+    radius: Array | float = number(least=0, unit="m", one=True)  # []
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
@@ -159,9 +159,10 @@ class Voxels:
     0.4000000059604645
     """
 
-    values: Array  # [n, ...] a length for each of the D axes, at least 2; distance, m
-    lower: Any  # [D] position of the first point, m
-    spacing: Array | float  # [] m
+    # distance at n, ... points along the D axes, at least 2 of each; place of the first of them
+    values: Array = number(unit="m")  # [n, ...]
+    lower: Any = number(unit="m")  # [D]
+    spacing: Array | float = number(above=0, unit="m", one=True)  # []
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m; beyond the lattice at least that from the lattice."""

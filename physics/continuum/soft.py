@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 NEAREST = 1e-6  # of `length`: nearer nodes are as near; keeps 1 / d^2 of a reverse pass finite
 
@@ -26,8 +26,9 @@ class Soft:
     After Xian et al. (2023), arXiv:2303.02346; the equation is the module's.
     """
 
-    length: Array | float  # [] m
-    rate: Array | float = 100.0  # [] 1/s, a length ahead of hard contact
+    length: Array | float = number(above=0, unit="m", one=True)  # []
+    # a length ahead of hard contact
+    rate: Array | float = number(default=100.0, above=0, unit="1/s", one=True)  # []
 
     def share(self, d: Array, dt: Array | float) -> Array:
         """What a step of dt takes of the way to hard contact, d metres ahead of it; 0 to 1.

@@ -18,7 +18,7 @@ from jaxgpu.physics.continuum import pose
 from jaxgpu.physics.continuum.collide import Tool
 from jaxgpu.physics.continuum.grid import Grid
 from jaxgpu.physics.continuum.tensor import Vec
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size
 
 
 @pytree
@@ -44,13 +44,16 @@ class Injector:
     Differentiable in x, v and interval; piecewise in start.
     """
 
-    x: Any  # [n, D] points of a layer, m
-    v: Any  # [D] velocity, m/s
-    interval: Array | float  # [] s between layers, at least dt
-    body: int = static(default=0)  # of the scene, into which particles enter
-    tool: int = static(default=-1)  # collider of the scene that it rides on; none by default
-    start: Array | float = 0.0  # [] s, first layer
-    stop: Array | float = np.inf  # [] s, no layer at or after it
+    x: Any = number(unit="m")  # [n, D] points of a layer
+    v: Any = number(unit="m/s")  # [D] velocity
+    interval: Array | float = number(above=0, unit="s", one=True)  # [] between layers, at least dt
+    body: int = size(default=0, least=0)  # of the scene, into which particles enter
+    tool: int = size(
+        default=-1, least=-1
+    )  # collider of the scene that it rides on; none by default
+    start: Array | float = number(default=0.0, unit="s", one=True)  # [] first layer
+    # no layer at or after it
+    stop: Array | float = number(default=np.inf, unit="s", infinite=True, one=True)  # []
 
     def act(self, body: Any, particles: Any, tools: tuple[Tool, ...], grid: Grid, span: Any):
         """Particles after a step over span = (t, t + dt), how many entered and were refused."""
@@ -84,8 +87,10 @@ class Collector:
     """A region that takes out the particles inside it."""
 
     shape: Any  # an `sdf` shape, in space or in a tool's frame, m
-    body: int = static(default=0)  # of the scene, out of which particles are taken
-    tool: int = static(default=-1)  # collider of the scene that it rides on; none by default
+    body: int = size(default=0, least=0)  # of the scene, out of which particles are taken
+    tool: int = size(
+        default=-1, least=-1
+    )  # collider of the scene that it rides on; none by default
 
     def act(self, body: Any, particles: Any, tools: tuple[Tool, ...], grid: Grid, span: Any):
         """Particles after a step, and how many were taken; an emptied slot waits mid-box."""

@@ -7,29 +7,29 @@ f = H / 2 / tan(angle / 2) is the focal length in pixels. Pixel i covers [i, i +
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.physics.continuum.tensor import Vec, dot
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size
+
+RADIUS = ranges.Range(least=0, unit="m")
 
 
 @pytree
 class Camera:
     """Where it stands, what it looks at, and its image. Differentiable in all but the size."""
 
-    eye: Any  # [3] m
-    target: Any  # [3] what falls on the middle of the image, m
-    up: Any = (0.0, 1.0, 0.0)  # [3] a direction that is not the one of sight
-    angle: Array | float = 0.7  # [] field of view from top to bottom, rad
-    width: int = static(default=320)  # pixels
-    height: int = static(default=240)  # pixels
-
-    def __post_init__(self) -> None:
-        if self.width < 1 or self.height < 1:
-            raise ValueError(
-                f"Camera: an image of {self.width} x {self.height}; give at least one pixel"
-            )
+    eye: Any = number(unit="m")  # [3]
+    target: Any = number(unit="m")  # [3] what falls on the middle of the image
+    up: Any = number(default=(0.0, 1.0, 0.0))  # [3] a direction that is not the one of sight
+    # field of view from top to bottom
+    angle: Array | float = number(default=0.7, above=0, below=3.14159, unit="rad", one=True)  # []
+    width: int = size(default=320, least=1)  # pixels
+    height: int = size(default=240, least=1)  # pixels
 
     @property
     def focal(self) -> Array:
@@ -75,6 +75,39 @@ class Camera:
         return tuple(
             eye[i] + depth * dot((a, b, jnp.ones_like(a)), (right[i], down[i], ahead[i]))
             for i in range(3)
+        )
+
+
+def held(name: str, camera: Camera) -> None:
+    """Refuse a camera that looks nowhere, or along its own upward direction."""
+    ranges.check(name, camera)
+    for field in ("eye", "target", "up"):
+        ranges.numbers(f"{name}: Camera.{field}", getattr(camera, field), (3,))
+    places = (camera.eye, camera.target, camera.up)
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(places)):
+        return
+    eye, target, up = (np.asarray(a, float) for a in places)
+    if not np.linalg.norm(np.cross(target - eye, up)) > 1e-6 * np.linalg.norm(target - eye):
+        raise ValueError(
+            f"{name}: Camera.eye={eye.tolist()}, target={target.tolist()} and up={up.tolist()}; "
+            f"eye and target must be apart, and up must not point along the sight"
+        )
+
+
+def centres(name: str, x: Any, axis: int | str = "N", **bounds: Any) -> Array:
+    """Points or colours [N, 3] in floating point, held against their shape and bounds."""
+    x = ranges.numbers(name, x, (axis, 3), **bounds)
+    if x.shape[0] == 0:
+        raise ValueError(f"{name} has shape [0, 3]; give at least one, of radius 0 to hide it")
+    return jnp.asarray(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.asarray(x, float)
+
+
+def sizes(name: str, radius: Any, x: Array) -> None:
+    """Refuse radii that are negative, no numbers, or not one or [N]."""
+    ranges.refuse(name, radius, RADIUS)
+    if jnp.shape(radius) not in ((), x.shape[:1]):
+        raise ValueError(
+            f"{name} has shape {list(jnp.shape(radius))}; it must be [] or [{x.shape[0]}]"
         )
 
 

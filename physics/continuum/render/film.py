@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.physics.continuum.collide import Tool
 from jaxgpu.physics.continuum.extras import extra
 from jaxgpu.physics.continuum.render import ground, shade
-from jaxgpu.physics.continuum.render.camera import Camera
+from jaxgpu.physics.continuum.render.camera import Camera, centres, held
 from jaxgpu.physics.continuum.render.shade import Look
 from jaxgpu.physics.continuum.render.trace import trace
 from jaxgpu.physics.continuum.scene import State
@@ -45,6 +46,13 @@ def picture(
     >>> picture(camera, jnp.zeros((1, 3)), jnp.ones((1, 3)), look).shape
     (6, 8, 3)
     """
+    held("picture", camera)
+    ranges.check("picture", look)
+    x = centres("picture: x", x)
+    colour = centres("picture: colour", colour, x.shape[0], least=0, most=1)
+    ranges.numbers("picture: far", far, (), above=0, unit="m")
+    if floor is not None:
+        ranges.numbers("picture: floor", floor, (), unit="m")
     image, depth = shade.particles(camera, x, colour, look)
     if floor is not None:
         image, depth = ground.laid(camera, image, depth, x, look.radius, floor)
@@ -70,7 +78,7 @@ def gif(images: Any, seconds: float = 0.05) -> bytes:
     b'GIF89a'
     """
     Image = extra("PIL.Image", "viz", "gif")
-    images = _frames("gif", images)
+    images = _frames("gif", images, seconds)
     # one palette for all frames, of the colours of the first, a middle and the last one
     some = np.concatenate([images[0], images[len(images) // 2], images[-1]])
     palette = Image.fromarray(some).quantize(255, dither=Image.Dither.NONE)
@@ -94,7 +102,7 @@ def mp4(images: Any, seconds: float = 0.05) -> bytes:
         ModuleNotFoundError: the extra `files` is not installed.
     """
     av = extra("av", "files", "mp4")
-    images = _frames("mp4", images)
+    images = _frames("mp4", images, seconds)
     height, width = (n // 2 * 2 for n in images.shape[1:3])
     if not height * width:
         raise ValueError(f"mp4: images have shape {list(images.shape)}; H and W must be 2 or more")
@@ -110,13 +118,15 @@ def mp4(images: Any, seconds: float = 0.05) -> bytes:
     return file.getvalue()
 
 
-def _frames(name: str, images: Any) -> np.ndarray:
+def _frames(name: str, images: Any, seconds: float) -> np.ndarray:
     """Images as 8-bit ones, [T, H, W, 3]."""
-    images = np.asarray(images)
+    ranges.numbers(f"{name}: seconds", seconds, (), above=0, unit="s")
+    images = np.asarray(ranges.numbers(f"{name}: images", images))
     if images.ndim != 4 or images.shape[-1] != 3 or len(images) == 0:
         raise ValueError(
             f"{name}: images have shape {list(images.shape)}; they must be [T, H, W, 3], T >= 1"
         )
     if images.dtype != np.uint8:
-        images = np.round(255 * np.clip(images, 0, 1)).astype(np.uint8)
+        ranges.numbers(f"{name}: images", images, least=0, most=1)
+        images = np.round(255 * images).astype(np.uint8)
     return images

@@ -11,7 +11,7 @@ from jax import Array, lax
 from jaxgpu.physics.continuum.render.camera import Camera
 from jaxgpu.physics.continuum.render.splat import nearest
 from jaxgpu.physics.continuum.tensor import Vec, dot
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size
 
 SUN = (0.45, 0.8, 0.4)  # towards it
 SKY = (0.93, 0.95, 0.97)  # colour of the background
@@ -22,9 +22,10 @@ TINT = (0.42, 0.55, 0.62)  # colour of glass
 class Look:
     """How a picture is drawn."""
 
-    radius: Array | float  # [] or [N] of the balls that stand for the particles, m
-    reach: int = static(default=4)  # pixels about its centre on which a ball is drawn
-    smoothing: int = static(default=8)  # passes of smoothing; 0 shows every ball
+    # of the balls that stand for the particles
+    radius: Array | float = number(least=0, unit="m")  # [] or [N]
+    reach: int = size(default=4, least=0)  # pixels about its centre on which a ball is drawn
+    smoothing: int = size(default=8, least=0)  # passes of smoothing; 0 shows every ball
 
 
 def particles(camera: Camera, x: Array, colour: Array, look: Look) -> tuple[Array, Array]:

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.physics.continuum.render.camera import Camera
+from jaxgpu import ranges
+from jaxgpu.physics.continuum.render.camera import Camera, centres, held, sizes
 from jaxgpu.physics.continuum.tensor import Vec, dot
 
 TIE = 1e-5  # of the depth: two passes that round differently still agree on the nearest ball
@@ -37,6 +38,10 @@ def nearest(camera: Camera, x: Array, radius: Array | float, reach: int = 4) -> 
     >>> nearest(camera, jnp.zeros((1, 3)), 0.25)[1][1, 1]  # 2 m, less the radius
     Array(1.75, dtype=float32)
     """
+    held("nearest", camera)
+    x = centres("nearest: x", x)
+    sizes("nearest: radius", radius, x)
+    ranges.numbers("nearest: reach", reach, (), least=0, whole=True)
     n, c = x.shape[0], camera.seen(lax.stop_gradient(x))
     r = jnp.broadcast_to(jnp.asarray(radius, x.dtype), (n,))
     flat = (camera.height * camera.width + 1,)
@@ -71,6 +76,12 @@ def soft_depth(
     all; the background at `far` counts as a ball of weight 1/10. For blur towards 0 each pixel
     shows its nearest ball. Differentiable in camera, x, radius, far and blur.
     """
+    held("soft_depth", camera)
+    x = centres("soft_depth: x", x)
+    sizes("soft_depth: radius", radius, x)
+    for name, value in (("far", far), ("blur", blur)):
+        ranges.numbers(f"soft_depth: {name}", value, (), above=0, unit="m")
+    ranges.numbers("soft_depth: reach", reach, (), least=0, whole=True)
     c = camera.seen(x)
     r = jnp.broadcast_to(jnp.asarray(radius, x.dtype), (x.shape[0],))
     flat = (camera.height * camera.width + 1,)

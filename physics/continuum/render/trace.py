@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu import ranges
 from jaxgpu.physics.continuum import pose
 from jaxgpu.physics.continuum.collide import Tool
-from jaxgpu.physics.continuum.render.camera import Camera
+from jaxgpu.physics.continuum.render.camera import Camera, held
 from jaxgpu.physics.continuum.tensor import Vec, dot
 
 
@@ -30,6 +31,12 @@ def trace(
     Returns:
         depth [H, W], m, infinite where the shape is missed; unit normals in space, 3 x [H, W].
     """
+    held("trace", camera)
+    ranges.check("trace", shape)
+    ranges.numbers("trace: far", far, (), above=0, unit="m")
+    ranges.numbers("trace: steps", steps, (), least=1, whole=True)
+    if jnp.shape(tool.x) != (3,):
+        raise ValueError(f"trace: the tool's x has shape {list(jnp.shape(tool.x))}; it must be [3]")
     dtype = tool.x.dtype
     tolerance = 1e-4 * far
 

@@ -11,15 +11,18 @@ YIELD, PLASTIC, PUSH = 4.0, 10.0, 20.0  # Pa, Pa s, Pa / m; the channel is 1 m w
 PLUG = YIELD / PUSH  # half-width over which the stress stays below the yield stress, m
 
 
-def channel(cells):
-    """Distance from the middle [m] and velocity [m/s] of particles, from rest, when steady."""
+def channel(cells, share):
+    """Distance from the middle [m] and velocity [m/s] of particles, from rest, when steady.
+
+    Steps are a multiple of those that `prepare` chooses.
+    """
     dx = 1 / cells
     law = HerschelBulkley(2e3, YIELD, PLASTIC, growth=60.0, tension=1e6)
     body = Body(lattice((0.0, 0.0), (4 * dx, 1.0), dx / 2), law, (dx / 2) ** 2)
     grid = Grid(dx, (4, cells), faces=("periodic", "stick"))
     scene = prepare(Scene((body,), grid, gravity=(PUSH / 1000, 0.0)))
-    # 0.9 of the stable limit: the transfer damps by a share of each step, so few steps are better
-    scene = dataclasses.replace(scene, dt=scene.dt * 2.25)
+    assert scene.sharp
+    scene = dataclasses.replace(scene, dt=scene.dt * share)
     end = simulate(scene, 60.0).state.bodies[0]
     kept = np.asarray(end.m) > 0
     return np.abs(np.asarray(end.x[1])[kept] - 0.5), np.asarray(end.v[0])[kept]
@@ -48,16 +51,16 @@ def width(s, v):
 
 @pytest.mark.slow
 def test_a_plug_flows_between_sheared_layers():
-    """Row 11 of the list of cases: profile and width of the plug within 5 % at 72 cells."""
-    errors, narrow = [], []
-    for cells in (36, 72):
-        s, v = channel(cells)
-        errors.append(np.abs(v - creeping(s, 60.0)).max() / bingham(0))
-        narrow.append(1 - width(s, v) / PLUG)
-    assert np.abs(v - bingham(s)).max() < 0.05 * bingham(0)
-    assert abs(narrow[1]) < 0.05
-    # first order at least
-    assert errors[1] < errors[0] / 2 and abs(narrow[1]) < narrow[0] / 2
+    """Row 11 of the list of cases: 5 %, at steps of 0.2 to 0.9 of the stable limit.
+
+    Transfers that damp by a share of each step had the plug 17 % narrow at 36 cells, and more in
+    short steps.
+    """
+    for cells, share in ((36, 2.25), (36, 1.0), (36, 0.5), (72, 2.25)):
+        s, v = channel(cells, share)
+        assert np.abs(v - creeping(s, 60.0)).max() < 0.005 * bingham(0)
+        assert np.abs(v - bingham(s)).max() < 0.05 * bingham(0)
+        assert abs(width(s, v) / PLUG - 1) < 0.02
 
 
 def test_the_exponential_leaves_the_width_as_it_is():

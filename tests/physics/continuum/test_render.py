@@ -246,8 +246,20 @@ def test_a_film_for_browsers_keeps_its_frames_and_colours():
 
 
 def test_bad_input_gets_a_sentence(monkeypatch):
-    with pytest.raises(ValueError, match="Camera: an image of 0 x 240; give at least one pixel"):
-        Camera((0.0, 0.0, 1.0), (0.0, 0.0, 0.0), width=0)
+    x, ahead = jnp.zeros((1, 3)), {"eye": (0.0, 0.0, 1.0), "target": (0.0, 0.0, 0.0)}
+    for fields, words in (
+        ({"width": 0}, "nearest: Camera.width=0; it must be a whole number of at least 1"),
+        ({"angle": 40.0}, "nearest: Camera.angle=40; it must be a finite number above 0 and below"),
+        ({"target": (0.0, 0.0, 1.0)}, "eye and target must be apart"),  # it was an image of nan
+        ({"up": (0.0, 0.0, 2.0)}, "up must not point along the sight"),
+        ({"eye": (0.0, 1.0)}, r"nearest: Camera.eye has shape \[2\]; it must be \[3\]"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            nearest(Camera(**ahead | fields), x, 0.1)
+    with pytest.raises(ValueError, match=r"radius has shape \[3\]; it must be \[\] or \[1\]"):
+        nearest(Camera(**ahead), x, jnp.ones(3))
+    with pytest.raises(ValueError, match="gif: images=200 at .*; it must be a finite number of at"):
+        gif(np.full((1, 2, 2, 3), 200))  # all that was above 1 was white
     with pytest.raises(ValueError, match="gif: images have shape"):
         gif(np.zeros((4, 4, 3)))
     with pytest.raises(ValueError, match="mp4: images have shape"):

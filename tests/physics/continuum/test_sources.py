@@ -142,8 +142,11 @@ def test_too_few_slots_are_one_clear_sentence_with_the_number_needed(tmp_path):
         (Injector(LAYER, (1.0, 0.0), 1e-4), "interval=0.0001 s; it must be at least dt=0.002 s"),
         (Injector(LAYER, (1.0, 0.0), 0.1, body=1), "sources[0].body=1; the scene has 1 of them"),
         (Injector(LAYER, (1.0, 0.0), 0.1, tool=0), "sources[0].tool=0; the scene has 0 of them"),
-        (Injector(LAYER + 1, (1.0, 0.0), 0.1), "x must lie inside the box"),
-        (Injector(LAYER, (np.nan, 0.0), 0.1), "v be finite numbers"),
+        (Injector(LAYER + 1, (1.0, 0.0), 0.1), "points are outside the box"),
+        (
+            Injector(LAYER, (np.nan, 0.0), 0.1),
+            "Injector.v=nan at [0]; it must be a finite number, in m/s",
+        ),
         (Injector(LAYER[0], (1.0, 0.0), 0.1), "x has shape [2] and v [2]"),
     ],
 )

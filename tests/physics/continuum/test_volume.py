@@ -142,5 +142,5 @@ def test_what_cannot_be_held_is_refused():
     with pytest.raises(ValueError, match="must be one number"):
         prepare(scene)
     body = dataclasses.replace(body, density=1000.0, material=Liquid(held=-1.0))
-    with pytest.raises(ValueError, match="must not be negative"):
+    with pytest.raises(ValueError, match="held=-1; it must be a finite number of at least 0"):
         prepare(dataclasses.replace(scene, bodies=(body,)))

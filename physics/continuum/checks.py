@@ -1,0 +1,245 @@
+"""What cannot be right in a scene, said in one sentence.
+
+Ranges of single numbers are declared on the fields and held by `jaxgpu.ranges`; here are shapes,
+dtypes, and what fields must be beside one another. Values that are being traced are passed over.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu import ranges
+from jaxgpu.physics.continuum import sdf
+from jaxgpu.physics.continuum.grid import Grid
+from jaxgpu.physics.continuum.sources import Collector, Injector
+
+if TYPE_CHECKING:
+    from jaxgpu.physics.continuum.collide import Collider
+    from jaxgpu.physics.continuum.scene import Body, Scene
+
+FLOATS = ("float32", "float64")
+_SHARE = 1e-6  # of the largest moment: rounding of moments that just fulfil the triangle inequality
+
+
+def whole(name: str, scene: "Scene") -> "Scene":
+    """The scene with tuples where lists are, positions in floating point, gravity as numbers.
+
+    Args:
+        name: of the function that was called, which begins the sentence.
+    Raises:
+        ValueError, TypeError: a number outside its range, parts that do not fit each other in
+            shape or dtype.
+    """
+    d = len(scene.grid.cells)
+    parts = {
+        field: _parts(f"{name}: {field}", getattr(scene, field), kind, method)
+        for field, kind, method in (
+            ("bodies", "Body", "material"),
+            ("colliders", "Collider", "friction"),
+            ("sources", "Injector or Collector", "act"),
+        )
+    }
+    if not parts["bodies"]:
+        raise ValueError(f"{name}: the scene has no bodies; give at least one Body of particles")
+    ranges.check(name, dataclasses.replace(scene, bodies=(), colliders=(), sources=()))
+    for field, among in parts.items():
+        for i, part in enumerate(among):
+            ranges.check(f"{name}: {field}[{i}]", part)
+    bodies = tuple(_body(f"{name}: bodies[{i}]", b, d) for i, b in enumerate(parts["bodies"]))
+    dtypes = [str(body.x.dtype) for body in bodies]
+    for i, other in enumerate(dtypes):
+        if _kept(other) != _kept(dtypes[0]):
+            raise TypeError(
+                f"{name}: bodies[{i}].x is {other} and bodies[0].x is {dtypes[0]}; all must be "
+                f"alike; convert one by x.astype"
+            )
+    for i, tool in enumerate(parts["colliders"]):
+        _tool(f"{name}: colliders[{i}]", tool, d)
+    for i, source in enumerate(parts["sources"]):
+        _source(f"{name}: sources[{i}]", source, d, parts)
+    gravity = _gravity(f"{name}: gravity", scene.gravity, d)
+    return dataclasses.replace(scene, **{**parts, "bodies": bodies}, gravity=gravity)
+
+
+def places(scene: "Scene") -> None:
+    """Refuse particles, free tools and injectors outside the box, and traced bodies."""
+    if _traced(scene.bodies):
+        raise TypeError(
+            "prepare: the bodies hold values that are being traced; prepare the scene outside of "
+            "jit and grad, and change it inside by dataclasses.replace"
+        )
+    for i, body in enumerate(scene.bodies):
+        _inside(f"prepare: bodies[{i}].x", np.asarray(body.x), "particles", scene.grid)
+    for i, tool in enumerate(scene.colliders):
+        if tool.mass is not None and not _traced(tool.x):
+            name = f"prepare: colliders[{i}].x"
+            _inside(name, np.asarray(tool.x)[None], "centres of free tools", scene.grid)
+    for i, source in enumerate(scene.sources):
+        if isinstance(source, Injector) and source.tool < 0:
+            _inside(f"prepare: sources[{i}].x", np.asarray(source.x), "points", scene.grid)
+
+
+def _inside(name: str, x: np.ndarray, noun: str, grid: Grid) -> None:
+    outside = ~np.all((x >= grid.lower) & (x <= grid.upper), -1)  # nan is outside
+    if outside.any():
+        raise ValueError(
+            f"{name}: {outside.sum()} of {len(x)} {noun} are outside the box {grid.lower} "
+            f"to {grid.upper}, the first at {x[outside.argmax()].tolist()}; move them or widen it"
+        )
+
+
+def _traced(value: Any) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return jnp.asarray(value).shape if _traced(value) else np.shape(value)
+
+
+def _fits(name: str, value: Any, *shapes: tuple[int, ...]) -> None:
+    """Refuse a value of none of these shapes."""
+    if (shape := _shape(value)) not in shapes:
+        said = " or ".join(str(list(a)) for a in shapes)
+        raise ValueError(f"{name} has shape {list(shape)}; it must be {said}")
+
+
+def _parts(name: str, value: Any, kind: str, has: str) -> tuple:
+    if not isinstance(value, tuple | list):
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be a tuple of {kind}, (a, )")
+    for i, part in enumerate(value):
+        if not hasattr(part, has):
+            raise TypeError(f"{name}[{i}] is a {type(part).__name__}; it must be a {kind}")
+    return tuple(value)
+
+
+def _kept(dtype: Any) -> str:
+    """What JAX makes of a dtype: float32 of float64 where 64-bit types are off."""
+    return str(jax.dtypes.canonicalize_dtype(dtype))
+
+
+def _gravity(name: str, gravity: Any, d: int) -> tuple:
+    shape = _shape(gravity)
+    if shape not in ((0,), (d,)):
+        raise ValueError(
+            f"{name} has shape {list(shape)}; it must be {d} numbers, as the grid has {d} axes"
+        )
+    return gravity if isinstance(gravity, tuple) else tuple(gravity[i] for i in range(shape[0]))
+
+
+def _body(name: str, body: "Body", d: int) -> "Body":
+    for method in ("rest", "stress", "speed", "diffusivity"):
+        if not callable(getattr(body.material, method, None)):
+            kind = type(body.material).__name__
+            raise TypeError(f"{name}.material is a {kind}; it must have a method `{method}`")
+    for path, leaf in jax.tree.leaves_with_path(body.material):
+        if not _traced(leaf) and not np.all(np.isfinite(np.asarray(leaf))):
+            field = f"{name}.material{jax.tree_util.keystr(path)}"
+            raise ValueError(f"{field} is not a finite number; give one")
+    x = _floating(f"{name}.x", body.x)
+    if x.ndim != 2 or x.shape[1] != d or x.shape[0] == 0 == body.capacity:
+        raise ValueError(
+            f"{name}.x has shape {list(x.shape)}; it must be [N, {d}] with N >= 1, or N = 0 and "
+            f"a capacity for injectors"
+        )
+    _fits(f"{name}.v", body.v, (), (d,), x.shape)
+    _fits(f"{name}.volume", body.volume, (), x.shape[:1])
+    _fits(f"{name}.density", body.density, (), x.shape[:1])
+    return body if x is body.x else dataclasses.replace(body, x=x)
+
+
+def _floating(name: str, x: Any) -> Any:
+    """Positions as they are, or whole numbers and lists in floating point."""
+    if not hasattr(x, "dtype"):
+        x = jnp.asarray(ranges.numbers(name, x), float)
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        return jnp.asarray(x, float)
+    if str(x.dtype) not in FLOATS:
+        raise TypeError(f"{name} is {x.dtype}; it must be float32 or float64")
+    # where 64-bit types are off, JAX would warn each time that it makes them 32-bit ones
+    return x if str(x.dtype) == _kept(x.dtype) else jnp.asarray(x)
+
+
+def _tool(name: str, tool: "Collider", d: int) -> None:
+    turns, spins = (1, 1) if d == 2 else (4, 3)
+    _fits(f"{name}.x", tool.x, (d,))
+    _fits(f"{name}.v", tool.v, (), (d,))
+    _fits(f"{name}.spin", tool.spin, (), (spins,))
+    if tool.turn is not None:
+        _fits(f"{name}.turn", tool.turn, (turns,))
+        if d == 3 and not _traced(tool.turn) and not np.linalg.norm(tool.turn) > 1e-6:
+            raise ValueError(
+                f"{name}.turn={tuple(np.asarray(tool.turn).tolist())}; it must be a quaternion "
+                f"(w, x, y, z) of length 1; no rotation is (1, 0, 0, 0)"
+            )
+    if (tool.mass is None) != (tool.inertia is None):
+        given, lacks = ("mass", "inertia") if tool.inertia is None else ("inertia", "mass")
+        raise ValueError(
+            f"{name} has {given} but no {lacks}; give both to a tool that moves freely, or "
+            f"neither to one that is led"
+        )
+    if tool.inertia is not None:
+        _fits(f"{name}.inertia", tool.inertia, (), (spins,))
+        if not _traced(tool.inertia):
+            moments = np.asarray(tool.inertia, float)
+            if moments.size == 3 and 2 * moments.max() > (1 + _SHARE) * moments.sum():
+                raise ValueError(
+                    f"{name}.inertia={tuple(moments.tolist())}; no moment may exceed the sum of "
+                    f"the other two; give the principal moments in kg m^2"
+                )
+    _form(f"{name}.shape", tool.shape, d)
+
+
+def _source(name: str, source: Injector | Collector, d: int, parts: dict[str, tuple]) -> None:
+    for field, among in (("body", parts["bodies"]), ("tool", parts["colliders"])):
+        if getattr(source, field) >= len(among):
+            index, count = getattr(source, field), len(among)
+            raise ValueError(f"{name}.{field}={index}; the scene has {count} of them")
+    if isinstance(source, Collector):
+        return _form(f"{name}.shape", source.shape, d)
+    x, v = _shape(source.x), _shape(source.v)
+    if len(x) != 2 or 0 in x or x[1] != d or v != (d,):
+        raise ValueError(
+            f"{name}: x has shape {list(x)} and v {list(v)}; they must be [n, {d}] with n >= 1 "
+            f"and [{d}]"
+        )
+    body = parts["bodies"][source.body]
+    if len(_shape(body.volume)) or len(_shape(body.density)):
+        raise ValueError(
+            f"{name}: bodies[{source.body}] has a volume or density for each particle; give it one "
+            f"of each, which injected particles take"
+        )
+
+
+_VECTORS = {sdf.HalfSpace: "normal", sdf.Box: "half", sdf.Moved: "offset", sdf.Voxels: "lower"}
+
+
+def _form(name: str, shape: Any, d: int) -> None:
+    """Refuse a shape that is not one of D axes."""
+    if not callable(getattr(shape, "distance", None)):
+        kind = type(shape).__name__
+        raise TypeError(f"{name} is a {kind}; it must have a method `distance`, as those of `sdf`")
+    if field := _VECTORS.get(type(shape)):
+        _fits(f"{name}.{field}", getattr(shape, field), (d,))
+    if isinstance(shape, sdf.HalfSpace) and not _traced(shape.normal):
+        if not np.linalg.norm(shape.normal) > 0:
+            raise ValueError(f"{name}.normal has length 0; it must point out of the half space")
+    if isinstance(shape, sdf.Cylinder) and d != 3:
+        raise ValueError(f"{name} is a Cylinder in {d}-D; take a Box, or a Ball for its section")
+    if isinstance(shape, sdf.Voxels) and (
+        np.ndim(shape.values) != d or min(shape.values.shape) < 2
+    ):
+        raise ValueError(
+            f"{name}.values has shape {list(np.shape(shape.values))}; it must have {d} axes of at "
+            f"least 2 points"
+        )
+    inner: Iterable[Any] = getattr(shape, "shapes", ())
+    if isinstance(shape, sdf.Union | sdf.Intersection) and not shape.shapes:
+        raise ValueError(f"{name}.shapes is empty; give at least one shape")
+    if isinstance(shape, sdf.Moved | sdf.Rounded | sdf.Outside):
+        inner = (shape.shape,)
+    for part in inner:
+        _form(name, part, d)

@@ -1,0 +1,134 @@
+"""Viscous liquids driven through a channel: their speed at every grid and time step."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.physics.continuum import (
+    Body,
+    Grid,
+    HerschelBulkley,
+    Liquid,
+    Scene,
+    init,
+    lattice,
+    prepare,
+    simulate,
+    step,
+)
+
+WIDTH, FASTEST = 0.5, 0.5  # m, m/s
+
+
+def channel(cells, index, consistency, density=1000.0, **fields):
+    """A power-law liquid that flows already as it should, and the profile's mean speed.
+
+    u = u_max (1 - |2 y / H|^(1 + 1/n)), which the pressure gradient G drives with
+    u_max = n / (n + 1) (G / k)^(1/n) (H / 2)^(1 + 1/n).
+    """
+    dx, power = WIDTH / cells, 1 + 1 / index
+    push = consistency * (FASTEST * (index + 1) / index / (WIDTH / 2) ** power) ** index
+    x = lattice((0.0, 0.0), (4 * dx, WIDTH), dx / 2)
+    u = FASTEST * (1 - jnp.abs(2 * x[:, 1] / WIDTH - 1) ** power)
+    law = Liquid(1e5, consistency, tension=1e6)
+    if index != 1:
+        law = HerschelBulkley(1e5, 0.0, consistency, index, tension=1e6)
+    body = Body(x, law, (dx / 2) ** 2, density, v=jnp.stack([u, 0 * u], 1))
+    grid = Grid(dx, (4, cells), faces=("periodic", "stick"))
+    scene = Scene((body,), grid, gravity=(push / density, 0.0), **fields)
+    return prepare(scene), FASTEST * (1 - 1 / (power + 1))
+
+
+def speeds(scene, t):
+    """Largest and mean speed of the particles after t, m/s."""
+    b = simulate(scene, t).state.bodies[0]
+    kept = np.asarray(b.m) > 0
+    v = np.asarray(b.v[0])[kept]
+    return v.max(), v.mean()
+
+
+@pytest.mark.parametrize(
+    "cells, index, share, t",
+    [
+        (16, 0.5, 1.0, 12.0),  # fell to 0.29 of it
+        (16, 1.0, 1.0, 6.0),  # to 0.92
+        (16, 1.0, 0.25, 6.0),
+        pytest.param(16, 0.5, 0.25, 12.0, marks=pytest.mark.slow),
+        pytest.param(32, 0.5, 1.0, 12.0, marks=pytest.mark.slow),
+        pytest.param(32, 0.5, 0.25, 3.0, marks=pytest.mark.slow),  # half a million steps
+        pytest.param(32, 1.0, 1.0, 6.0, marks=pytest.mark.slow),
+        pytest.param(32, 1.0, 0.25, 6.0, marks=pytest.mark.slow),
+    ],
+)
+def test_a_power_law_liquid_keeps_the_speed_it_should_have(cells, index, share, t):
+    """Row 22: from the exact profile, at the step that `prepare` chooses and a quarter of it."""
+    scene, mean = channel(cells, index, 10.2)
+    assert scene.sharp
+    fastest, even = speeds(dataclasses.replace(scene, dt=share * scene.dt), t)
+    np.testing.assert_allclose(fastest, FASTEST, rtol=0.05)
+    np.testing.assert_allclose(even, mean, rtol=0.05)
+
+
+def test_other_liquids_densities_and_boxes_are_chosen_for():
+    """Transfers are sharp where damping is a hundredth of the viscosity's work, and not else."""
+    rng = np.random.default_rng(2)
+    for _ in range(8):
+        eta, density = 10 ** rng.uniform(-3, 3), rng.uniform(500.0, 2000.0)
+        cells = int(rng.integers(6, 40))
+        scene, _ = channel(cells, 1.0, eta, density)
+        k, dx = np.pi / WIDTH, WIDTH / cells
+        damped = 0.03 * (k * dx) ** 4 / float(scene.dt) / (eta / density * k**2)
+        assert scene.sharp == (damped > 0.01)
+    assert not channel(16, 1.0, 0.0)[0].sharp  # without a viscosity there is nothing to drown
+    assert (
+        channel(16, 1.0, 0.0, sharp=True)[0].sharp
+        and not channel(16, 0.5, 1.0, sharp=False)[0].sharp
+    )
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d):
+    """S (2 - G S) is linear: (step of the sharp) + (step of the step) = 2 (step), forces aside."""
+    rng, dx = np.random.default_rng(4), 0.1
+    x = rng.uniform(0.3, 0.7, (60, d))
+    volume, v = rng.uniform(0.2, 1.0, 60) * (dx / 2) ** d, rng.normal(size=(60, d))
+    body = Body(jnp.asarray(x), Liquid(1e-9, held=None), volume, v=jnp.asarray(v))
+    scene = Scene((body,), Grid(dx, (10,) * d), dt=1e-12)
+    once = step(scene, init(scene))
+    twice = step(scene, once)
+    sharp = step(dataclasses.replace(scene, sharp=True), init(scene))
+    get = lambda s: jax.tree.map(np.asarray, (s.bodies[0].v, s.bodies[0].C))
+    want = jax.tree.map(lambda a, b: 2 * a - b, get(once), get(twice))
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8), get(sharp), want
+    )
+
+
+def test_a_sharp_step_is_differentiable_and_stable(x64):
+    """Gradients of steps against differences; noise in a sharp liquid dies at the largest step."""
+    dx, rng = 0.1, np.random.default_rng(6)
+    x = lattice((0.3, 0.3), (0.7, 0.7), dx / 2).astype(jnp.float64)
+    body = Body(x, HerschelBulkley(1e4, 3.0, 2.0, 0.6), (dx / 2) ** 2, 900.0)
+    scene = prepare(Scene((body,), Grid(dx, (10, 10)), sharp=True))
+    way = jnp.asarray(rng.normal(size=x.shape))
+
+    @jax.jit
+    def ahead(h, steps):
+        moved = dataclasses.replace(body, v=0.1 * way[::-1] + h * way)
+        start = init(dataclasses.replace(scene, bodies=(moved,)))
+        end = jax.lax.fori_loop(0, steps, lambda _, s: step(scene, s), start)
+        return sum(jnp.sum(jnp.cos(jnp.arange(a.size)) * a.ravel()) for a in end.bodies[0].x)
+
+    slope = jax.jit(jax.jacfwd(lambda h: ahead(h, 20)))(0.0)
+    central = [(ahead(h, 20) - ahead(-h, 20)) / (2 * h) for h in (1e-4, 1e-5, 1e-6)]
+    assert min(abs(c - slope) for c in central) < 1e-6 * abs(slope)
+
+    largest = dataclasses.replace(scene, dt=0.99 * 2.5 * scene.dt)
+    noisy = dataclasses.replace(largest, bodies=(dataclasses.replace(body, v=0.05 * way),))
+    run = jax.jit(lambda s: jax.lax.fori_loop(0, 300, lambda _, s: step(noisy, s), s))
+    start = init(noisy)
+    energy = lambda s: sum(float(jnp.sum(s.bodies[0].m * a * a)) for a in s.bodies[0].v)
+    assert energy(run(start)) < 0.5 * energy(start)
