@@ -5,27 +5,34 @@ remembers: a tangential spring holds the point where the sphere first stuck, and
 would pull harder than mu times the normal force (Cundall & Strack 1979,
 doi:10.1680/geot.1979.29.1.47).
 `push_smooth` is the variant without memory and without kinks, for optimisation by gradients.
+
+Forces are held over a step, so springs that the step cannot follow are softened, and dashpots
+limited, by the mass that each contact meets: see `contact_limits`.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.physics.rigid.contact_limits import dashpot, dissipation, ease, spring
 from jaxgpu.physics.rigid.kinematics import (
     Frames,
+    check_position,
+    check_rows,
     cross,
-    kinematics,
+    frames_of,
     lift,
     link_velocities,
     project,
 )
 from jaxgpu.physics.rigid.simulate import State
 from jaxgpu.physics.rigid.tree import Tree
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
+from jaxgpu.ranges import check, numbers
 
 type Surface = Callable[[Array], Array]  # signed distance [K, ...] of points [K, 3, ...], m
 
@@ -34,8 +41,8 @@ type Surface = Callable[[Array], Array]  # signed distance [K, ...] of points [K
 class Spheres:
     """Spheres that touch, each fixed to a link."""
 
-    centre: Array  # [K, 3] in the link's frame, m
-    radius: Array  # [K] m
+    centre: Array = number(unit="m")  # [K, 3] in the link's frame, m
+    radius: Array = number(least=0, unit="m")  # [K] m
     link: tuple[int, ...] = static()
 
 
@@ -43,11 +50,15 @@ class Spheres:
 class Material:
     """How a pair of bodies pushes and rubs."""
 
-    stiffness: Array | float = 1e4  # [] k, N/m
-    dissipation: Array | float = 0.5  # [] c, s/m
-    friction: Array | float = 0.5  # [] mu
-    tangential_stiffness: Array | float = 5e3  # [] of the stuck spring, N/m
-    tangential_damping: Array | float = 10.0  # [] of the stuck spring, N s/m
+    stiffness: Array | float = number(default=1e4, least=0, unit="N/m")  # [] k, N/m
+    dissipation: Array | float = number(default=0.5, least=0, unit="s/m")  # [] c, s/m
+    friction: Array | float = number(default=0.5, least=0)  # [] mu
+    tangential_stiffness: Array | float = number(
+        default=5e3, above=0, unit="N/m"
+    )  # [] stuck spring, N/m
+    tangential_damping: Array | float = number(
+        default=10.0, least=0, unit="N s/m"
+    )  # [] its dashpot, N s/m
 
 
 class _Touch(NamedTuple):
@@ -61,6 +72,7 @@ class _Touch(NamedTuple):
 
 def init(spheres: Spheres, batch: tuple[int, ...] = ()) -> Array:
     """The stretch of the friction springs before any contact, [K, 3, ...batch]."""
+    _check_spheres("init", spheres)
     return jnp.zeros((*spheres.centre.shape, *batch), spheres.centre.dtype)
 
 
@@ -87,21 +99,31 @@ def push(
     Returns:
         Forces [N, ...] for `step(..., force=)`, and the new stretch.
     """
+    state = _checked("push", tree, state, spheres, material, dt)
     touch = _touch(tree, state, spheres, surface)
+    stretch = numbers("push: stretch", stretch)
+    if stretch.shape != touch.point.shape:
+        want = list(touch.point.shape)
+        raise ValueError(f"push: stretch has shape {list(stretch.shape)}; it must be {want}")
     pressing = touch.depth > 0
-    depth = jnp.where(pressing, touch.depth, 0.0)
-    normal_force = material.stiffness * depth
-    normal_force = normal_force * jnp.maximum(1 + material.dissipation * touch.approach, 0.0)
+    w, across = _ease(tree, state, spheres, touch, pressing)
+    k, delay = spring(material.stiffness, dt, w)
+    depth = jnp.where(pressing, jnp.maximum(touch.depth + delay * touch.approach, 0.0), 0.0)
+    normal_force = k * depth
+    c = dissipation(material.dissipation, dt, w, normal_force)
+    normal_force = normal_force * jnp.maximum(1 + c * touch.approach, 0.0)
 
+    k, delay = (x[:, None] for x in spring(material.tangential_stiffness, dt, across))
+    b = dashpot(jnp.maximum(material.tangential_damping, k * delay), dt, across[:, None])
     stretch = stretch + dt * touch.sliding
     stretch = stretch - _along(stretch, touch.normal) * touch.normal
-    damping = material.tangential_damping * touch.sliding
-    pull = material.tangential_stiffness * stretch + damping
+    damping = b * touch.sliding
+    pull = k * stretch + damping
     square = jnp.sum(pull * pull, 1)
     strength = jnp.sqrt(jnp.where(square > 0, square, 1.0))
     held = jnp.minimum(1.0, material.friction * normal_force / strength)
     pull = pull * held[:, None]
-    stretch = (pull - damping) / material.tangential_stiffness
+    stretch = (pull - damping) / k
     stretch = jnp.where(pressing[:, None], stretch, 0.0)
     return _to_freedoms(tree, spheres, touch, normal_force, pull), stretch
 
@@ -114,30 +136,73 @@ def push_smooth(
     material: Material,
     width: Array | float = 1e-4,
     slow: Array | float = 1e-2,
+    dt: Array | float = 0.005,
 ) -> Array:
     """Forces [N, ...] of the contact without memory: infinitely differentiable in the state.
 
     The depth is softened over `width` (m), and the friction grows as tanh of the speed over `slow`
-    (m/s); both tend to `push` in slipping as they tend to zero.
+    (m/s); both tend to `push` in slipping as they tend to zero. `dt` is the step over which the
+    forces will be held, s; they are softened to what it can follow.
     """
+    state = _checked("push_smooth", tree, state, spheres, material, dt)
+    for name, x in (("width", width), ("slow", slow)):
+        numbers(f"push_smooth: {name}", x, (), above=0)
     touch = _touch(tree, state, spheres, surface)
-    depth = width * jax.nn.softplus(touch.depth / width)
-    rate = 1 + material.dissipation * touch.approach
-    normal_force = material.stiffness * depth * jax.nn.softplus(8 * rate) / 8
+    w, across = _ease(tree, state, spheres, touch, touch.depth > -10 * width)
+    normal_force = width * jax.nn.softplus(touch.depth / width)
+    normal_force = spring(material.stiffness, dt, w)[0] * normal_force
+    rate = 1 + dissipation(material.dissipation, dt, w, normal_force) * touch.approach
+    normal_force = normal_force * jax.nn.softplus(8 * rate) / 8
     square = jnp.sum(touch.sliding * touch.sliding, 1)
     moving = square > 0
     speed = jnp.sqrt(jnp.where(moving, square, 1.0))
     gain = jnp.where(moving, jnp.tanh(speed / slow) / speed, 1 / slow)
-    pull = (material.friction * normal_force * gain)[:, None] * touch.sliding
+    b = dashpot(material.friction * normal_force * gain, dt, across)
+    pull = b[:, None] * touch.sliding
     return _to_freedoms(tree, spheres, touch, normal_force, pull)
 
 
+def _checked(
+    name: str, tree: Tree, state: State, spheres: Spheres, material: Material, dt: Any
+) -> State:
+    """The state as arrays; raise one sentence, which begins with `name`, for what cannot be."""
+    _check_spheres(name, spheres)
+    check(name, material)
+    for field, value in vars(material).items():
+        if jnp.size(value) == 0:
+            raise ValueError(f"{name}: Material.{field} is empty; it must be a number")
+    numbers(f"{name}: dt", dt, (), above=0, unit="s")
+    links = len(tree.parent)
+    if not all(0 <= link < links for link in spheres.link):
+        raise ValueError(f"{name}: Spheres.link={spheres.link}; there are links 0 to {links - 1}")
+    q = check_position(name, tree, state.q)
+    return State(q, check_rows(name, "v", state.v, tree.freedoms))
+
+
+def _check_spheres(name: str, spheres: Spheres) -> None:
+    check(name, spheres)
+    numbers(f"{name}: Spheres.centre", spheres.centre, (len(spheres.link), 3))
+    numbers(f"{name}: Spheres.radius", spheres.radius, (len(spheres.link),))
+
+
+def _ease(
+    tree: Tree, state: State, spheres: Spheres, touch: _Touch, near: Array
+) -> tuple[Array, Array]:
+    return ease(tree, state.q, touch.frames, spheres.link, touch.point, touch.normal, near)
+
+
 def _touch(tree: Tree, state: State, spheres: Spheres, surface: Surface) -> _Touch:
-    frames = kinematics(tree, state.q)
+    frames = frames_of(tree, state.q)
     link = np.array(spheres.link)
     arm = jnp.sum(frames.R[link] * lift(spheres.centre, state.q)[:, None], 2)
     centre = frames.x[link] + arm
     distance, back = jax.vjp(surface, centre)
+    if distance.shape != (len(link), *centre.shape[2:]):
+        want = [len(link), *centre.shape[2:]]
+        raise ValueError(
+            f"push: surface gives shape {list(distance.shape)}; it must give one distance for each "
+            f"point, {want}"
+        )
     (normal,) = back(jnp.ones_like(distance))
     point = centre - distance[:, None] * normal
     V = link_velocities(tree, frames, state.v)[link]

@@ -19,6 +19,7 @@ from jax import Array
 from jaxgpu.physics.rigid.kinematics import (
     Frames,
     centred,
+    check_position,
     check_rows,
     cross,
     freedom_axes,
@@ -36,17 +37,19 @@ def inverse(tree: Tree, q: Array, v: Array, a: Array) -> Array:
 
     Armature, damping and springs are not in it; gravity is. N m or N.
     """
+    q = check_position("inverse", tree, q)
+    v, a = (check_rows("inverse", n, x, tree.freedoms) for n, x in (("v", v), ("a", a)))
     return _inverse(tree, centred(tree, q), v, a)
 
 
 def mass_matrix(tree: Tree, q: Array) -> Array:
     """M(q) [N, N, ...], symmetric positive definite, armature included; kg m^2, kg m or kg."""
+    q = check_position("mass_matrix", tree, q)
     lower = _mass(tree, centred(tree, q))
     off_diagonal = lift(jnp.asarray(1 - np.eye(tree.freedoms), q.dtype), q)
     return lower + jnp.swapaxes(lower * off_diagonal, 0, 1)
 
 
-@jax.custom_jvp
 def forward(tree: Tree, q: Array, v: Array, force: Array, implicit: Array) -> Array:
     """Accelerations [N, ...]: (M(q) + diag(implicit)) a = force - bias(q, v).
 
@@ -60,17 +63,24 @@ def forward(tree: Tree, q: Array, v: Array, force: Array, implicit: Array) -> Ar
     Differentiable in everything. The derivative is that of the equation, not of the factorisation:
     (M + D) da = dforce - a dD - d(inverse)(q, v) at fixed a, so it costs one more solve.
     """
+    q = check_position("forward", tree, q)
+    rates = (("v", v), ("force", force), ("implicit", implicit))
+    return _accelerations(tree, q, *(check_rows("forward", n, x, tree.freedoms) for n, x in rates))
+
+
+@jax.custom_jvp
+def _accelerations(tree: Tree, q: Array, v: Array, force: Array, implicit: Array) -> Array:
     return _forward(tree, q, v, force, implicit)[0]
 
 
-@forward.defjvp
+@_accelerations.defjvp
 def _forward_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     tree, q, v, force, implicit = primals
     dtree, dq, dv, dforce, dimplicit = tangents
     a, factor = _forward(*primals)
 
     def needed(tree: Tree, q: Array, v: Array) -> Array:
-        return inverse(tree, q, v, a) + lift(tree.armature, q) * a
+        return _inverse(tree, centred(tree, q), v, a) + lift(tree.armature, q) * a
 
     change = jax.jvp(needed, (tree, q, v), (dtree, dq, dv))[1]
     return a, _solve(factor, dforce - a * dimplicit - change)
@@ -79,8 +89,6 @@ def _forward_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 def _forward(
     tree: Tree, q: Array, v: Array, force: Array, implicit: Array
 ) -> tuple[Array, tuple[list, list]]:
-    for name, x in (("v", v), ("force", force), ("implicit", implicit)):
-        check_rows("forward", name, x, tree.freedoms)
     frames = centred(tree, q)
     bias = _inverse(tree, frames, v, jnp.zeros_like(v))
     factor = _factor(_mass(tree, frames), implicit)
@@ -131,6 +139,17 @@ def _centres(tree: Tree, R: Array, x: Array) -> tuple[Array, Array]:
     c = x + jnp.sum(R * lift(tree.com, x[0])[:, None], 2)
     RI = jnp.sum(R[:, :, :, None] * lift(tree.inertia, x[0])[:, None], 2)
     return c, jnp.sum(RI[:, :, None] * R[:, None], 3)
+
+
+def factored_mass(tree: Tree, q: Array) -> tuple[list, list, Array]:
+    """M(q) = L^T D L: the rows of L left of its diagonal [k, ...], and D [...], by freedom.
+
+    The last is the rounding of the largest diagonal, which is added to all: a freedom whose D is
+    not above twice of it has no inertia.
+    """
+    M = _mass(tree, centred(tree, q))
+    rounding = jnp.finfo(M.dtype).eps * jnp.max(jnp.stack([M[k, k] for k in range(len(M))]), 0)
+    return *_factor(M, jnp.broadcast_to(rounding, M[0].shape)), rounding
 
 
 def _factor(M: Array, implicit: Array) -> tuple[list, list]:

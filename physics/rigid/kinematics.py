@@ -5,14 +5,16 @@ along, which is faster than `vmap` where the compiler vectorises over the last a
 small matrices are sums of products: accelerators round the factors of dot products to 8 bits.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.lax import Precision
 
-from jaxgpu.physics.rigid.tree import Tree
+from jaxgpu.physics.rigid.tree import Tree, check_tree
+from jaxgpu.ranges import numbers
 
 
 class Frames(NamedTuple):
@@ -28,7 +30,11 @@ def kinematics(tree: Tree, q: Array) -> Frames:
 
     Quaternions are normalised here. Differentiable in `q` and in the tree.
     """
-    check_rows("kinematics", "q", q, tree.coordinates)
+    return frames_of(tree, check_position("kinematics", tree, q))
+
+
+def frames_of(tree: Tree, q: Array) -> Frames:
+    """`kinematics` of coordinates that have been checked."""
     local = _joint_rotations(tree, q)
     R, x = [], []
     for i, (parent, joint, start) in enumerate(zip(tree.parent, tree.joint, tree.starts)):
@@ -56,7 +62,7 @@ def centred(tree: Tree, q: Array) -> Frames:
     Gravity is uniform, so forces and accelerations of joints are the same, and rounding errors
     do not grow with the distance from the world's origin.
     """
-    R, x, _ = kinematics(tree, q)
+    R, x, _ = frames_of(tree, q)
     x = x - jnp.mean(x, 0, keepdims=True)
     return Frames(R, x, _screws(tree, R, x))
 
@@ -102,13 +108,29 @@ def rows(x: Array, index: np.ndarray) -> Array:
     return x if np.array_equal(index, np.arange(x.shape[0])) else x[index]
 
 
-def check_rows(function: str, name: str, x: Array, count: int) -> None:
-    """Raise where `x` has not `count` rows."""
+def check_rows(function: str, name: str, x: Any, count: int) -> Array:
+    """`x` as an array of real numbers; raise where it has not `count` rows or is not finite."""
+    x = jnp.asarray(numbers(f"{function}: {name}", x))
     if x.ndim < 1 or x.shape[0] != count:
         raise ValueError(
             f"{function}: {name} has shape {x.shape}; its first axis must be {count} long; "
             "put batch axes last"
         )
+    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float)
+
+
+def check_position(function: str, tree: Tree, q: Any) -> Array:
+    """`q` as an array; raise where it has not Q rows, is not finite, or has a quaternion of 0."""
+    check_tree(function, tree)
+    q = check_rows(function, "q", q, tree.coordinates)
+    if "free" in tree.joint and not isinstance(q, jax.core.Tracer):
+        for start, joint in zip(tree.starts, tree.joint):
+            if joint == "free" and not np.abs(np.asarray(q[start + 3 : start + 7])).max(0).all():
+                raise ValueError(
+                    f"{function}: q has a quaternion of zeros at row {start + 3}; it must have a "
+                    "length; begin from `init`"
+                )
+    return q
 
 
 def _joint_rotations(tree: Tree, q: Array) -> Array:

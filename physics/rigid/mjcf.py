@@ -1,47 +1,53 @@
 """Reading mechanisms from MuJoCo's XML (MJCF): bodies, joints, inertias and geoms' masses.
 
-What is read follows the XML reference of MuJoCo. Whatever would change the motion and is not
-known here is refused by name; what only looks (materials, lights, cameras, sites) is passed over.
+What is read follows the XML reference of MuJoCo. Whatever would change the motion and is not known
+here is refused by name (`mjcf_attributes`), contact of geoms too (`mjcf_contact`); what only looks
+(materials, lights, cameras, sites) is passed over.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.physics.rigid.solids import Solid, solid, weld
-from jaxgpu.physics.rigid.tree import Link, Tree, assemble
+from jaxgpu.physics.rigid.links import Link
+from jaxgpu.physics.rigid.mjcf_attributes import hold, numbers, scalar, shown, unsupported, word
+from jaxgpu.physics.rigid.mjcf_contact import Geoms
+from jaxgpu.physics.rigid.mjcf_inertia import orientation, read_inertia
+from jaxgpu.physics.rigid.solids import Solid, weld
+from jaxgpu.physics.rigid.tree import Tree, assemble
 
-_PASSED_OVER = {"asset", "visual", "statistic", "size", "sensor", "keyframe", "custom"}
+_PASSED_OVER = {"asset", "visual", "statistic", "size", "sensor", "custom"}
 _IN_BODY = {"body", "joint", "freejoint", "inertial", "geom", "site", "light", "camera"}
-_KNOWN = {
-    "body": {"name", "pos", "quat", "axisangle"},
-    "joint": {"name", "type", "pos", "axis", "range", "limited", "armature", "damping"}
-    | {"stiffness", "springref", "group"},
-    "freejoint": {"name", "group"},
-    "inertial": {"pos", "quat", "mass", "diaginertia", "fullinertia"},
-    "geom": {"name", "type", "size", "pos", "quat", "axisangle", "fromto", "mass", "density"}
-    | {"rgba", "material", "group", "contype", "conaffinity"},
-    "compiler": {"angle", "autolimits"},
-    "option": {"gravity", "timestep", "integrator", "flag"},
-}
 _JOINTS = {"hinge": "revolute", "slide": "prismatic", "free": "free"}
+_BOOLEAN = ("true", "false")
+_FLAG = ("enable", "disable")
+_TINY = 1e-15  # MuJoCo's mjMINVAL: the least mass and inertia of what moves
 
 
 @dataclass
 class _Reader:
-    ignore: frozenset[str]
     radians: bool = False
     autolimits: bool = True
+    gravity: np.ndarray = field(default_factory=lambda: np.array([0, 0, -9.81]))
+    disabled: set[str] = field(default_factory=set)  # flags
     links: list[Link] = field(default_factory=list)
     solids: list[list[Solid]] = field(default_factory=list)
+    labels: dict[int, str] = field(default_factory=dict)  # of bodies, by their last link
+    above: dict[int, int] = field(default_factory=dict)  # the link that such a body hangs on
+    geoms: Geoms = field(default_factory=Geoms)
 
 
 def from_mjcf(text: str, ignore: Collection[str] = (), dtype: Any = jnp.float32) -> Tree:
-    """Read a mechanism from the text of an MJCF file.
+    """The mechanism in the text of an MJCF file; `init` puts it where the file has it (qpos0).
+
+    Contact of geoms is not computed: a file in which geoms could collide is refused unless `ignore`
+    holds "contact". Keyframes are refused, not taken for the start. The time step and the settings
+    of MuJoCo's solver are passed over: steps are those of `Simulation`, and so are joints' stops.
 
     Args:
         text: XML, `<mujoco>` at its root.
@@ -50,156 +56,193 @@ def from_mjcf(text: str, ignore: Collection[str] = (), dtype: Any = jnp.float32)
         dtype: of the tree's arrays.
 
     Raises:
-        ValueError: not MJCF, or the first element or attribute that is not supported, by name.
+        ValueError: not MJCF, a value that cannot be, or the first element or attribute that is not
+            supported, by name.
 
     >>> tree = from_mjcf('''<mujoco><worldbody><body><joint name="hip" axis="0 1 0"/>
     ... <geom size="0.1" mass="2"/></body></worldbody></mujoco>''')
     >>> tree.names, float(tree.mass[0])
     (('hip',), 2.0)
     """
+    ignored = _names(ignore)
+    root = _parse(text, ignored)
+    reader, worlds = _Reader(), []
+    for part in root:
+        if part.tag == "compiler":
+            hold(part)
+            if "angle" in part.attrib:
+                reader.radians = word(part, "angle", "", ("degree", "radian")) == "radian"
+            if "autolimits" in part.attrib:
+                reader.autolimits = word(part, "autolimits", "", _BOOLEAN) == "true"
+        elif part.tag == "option":
+            hold(part)
+            reader.gravity = numbers(part, "gravity", reader.gravity)
+            for flag in part.findall("flag"):
+                _read_flag(reader, flag)
+        elif part.tag == "worldbody":
+            worlds.append(part)
+        elif part.tag not in _PASSED_OVER and not (part.tag == "keyframe" and len(part) == 0):
+            raise unsupported(f"<{part.tag}>", part.tag)
+    for world in worlds:
+        _read_world(reader, world)
+    if not reader.disabled & {"contact", "constraint"} and "contact" not in ignored:
+        reader.geoms.refuse_contact(reader.above, "filterparent" not in reader.disabled)
+    gravity = np.zeros(3) if "gravity" in reader.disabled else reader.gravity
+    return assemble(_welded(reader), gravity.tolist(), dtype)
+
+
+def _parse(text: Any, ignored: frozenset[str]) -> Element:
+    """The root, without the elements and attributes that are to be left out."""
+    if not isinstance(text, str | bytes):
+        raise TypeError(f"from_mjcf: text is {type(text).__name__}; give the text of an MJCF file")
     try:
         root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, ValueError) as error:
         raise ValueError(f"from_mjcf: not XML ({error}); give the text of an MJCF file") from None
     if root.tag != "mujoco":
         raise ValueError(f"from_mjcf: the root is <{root.tag}>; it must be <mujoco>")
-    reader, gravity, worlds = _Reader(frozenset(ignore)), np.array([0, 0, -9.81]), []
-    for part in root:
-        if part.tag == "compiler":
-            _check(reader, part)
-            reader.radians = part.get("angle", "degree") == "radian"
-            reader.autolimits = part.get("autolimits", "true") == "true"
-        elif part.tag == "option":
-            _check(reader, part)
-            gravity = _numbers(part, "gravity", gravity)
-        elif part.tag == "worldbody":
-            worlds.append(part)
-        elif part.tag not in _PASSED_OVER | reader.ignore:
-            raise _unsupported(f"<{part.tag}>")
-    for world in worlds:
-        _read_children(reader, world, -1, np.eye(3), np.zeros(3))
-    links = [replace(a, **weld(parts)) for a, parts in zip(reader.links, reader.solids)]
-    return assemble(links, gravity.tolist(), dtype)
+    for element in root.iter():
+        for name in ignored & set(element.keys()):
+            del element.attrib[name]
+        element[:] = [child for child in element if child.tag not in ignored]
+    return root
 
 
-def _read_children(reader: _Reader, body: Any, link: int, R: np.ndarray, p: np.ndarray) -> None:
-    """Read the bodies in `body`, whose frame lies at R, p in the frame of `link`."""
-    for child in body:
-        if child.tag not in _IN_BODY | reader.ignore:
-            raise _unsupported(f"<{child.tag}> in a body")
-        if child.tag == "body" and child.tag not in reader.ignore:
-            _read_body(reader, child, link, R, p)
+def _names(ignore: Collection[str]) -> frozenset[str]:
+    if isinstance(ignore, str) or not all(isinstance(name, str) for name in ignore):
+        raise TypeError(
+            f"from_mjcf: ignore={ignore!r}; it must be a tuple of names; write ('contact',)"
+        )
+    return frozenset(ignore)
 
 
-def _read_body(reader: _Reader, body: Any, link: int, R: np.ndarray, p: np.ndarray) -> None:
-    _check(reader, body)
-    p = p + R @ _numbers(body, "pos", np.zeros(3))
+def _read_flag(reader: _Reader, flag: Element) -> None:
+    """Keep what is switched off; later flags win."""
+    hold(flag)
+    for name in flag.keys():
+        if word(flag, name, "", _FLAG) == "disable":
+            reader.disabled.add(name)
+        else:
+            reader.disabled.discard(name)
+
+
+def _read_world(reader: _Reader, world: Element) -> None:
+    """Read all bodies, each before those in it, without recursion: files may nest deeply."""
+    hold(world)
+    for geom in world.findall("geom"):
+        hold(geom, has_mass=False)
+        reader.geoms.add(geom, world, -1)
+    fixed = {"joint", "freejoint", "inertial"} & {child.tag for child in world}
+    if fixed:
+        raise ValueError(
+            f"from_mjcf: <worldbody> has a <{min(fixed)}>; the world does not move; put it in a "
+            "<body>"
+        )
+    waiting = [(world, -1, np.eye(3), np.zeros(3))]
+    while waiting:
+        body, link, R, p = waiting.pop()
+        for child in body:
+            if child.tag not in _IN_BODY:
+                raise unsupported(f"<{child.tag}> in a body", str(child.tag))
+        if body is not world:
+            link, R, p = _read_body(reader, body, link, R, p)
+        inner = [(child, link, R, p) for child in body if child.tag == "body"]
+        waiting += inner[::-1]
+
+
+def _read_body(
+    reader: _Reader, body: Element, parent: int, R: np.ndarray, p: np.ndarray
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """Read a body whose parent's frame lies at R, p in the frame of its link; give its own."""
+    hold(body)
+    p = p + R @ numbers(body, "pos", np.zeros(3))
     R = R @ orientation(body, reader.radians)
-    for joint in body:
-        if joint.tag in ("joint", "freejoint"):
-            _check(reader, joint)
-            anchor = _numbers(joint, "pos", np.zeros(3))
-            reader.links.append(_read_joint(reader, joint, link, R, p + R @ anchor))
-            reader.solids.append([])
-            link, R, p = len(reader.links) - 1, np.eye(3), -anchor
-    if link >= 0:  # what is fixed to the world does not move
-        reader.solids[link] += [part.moved(R, p) for part in _read_inertia(reader, body)]
-    _read_children(reader, body, link, R, p)
+    link, joints = parent, [x for x in body if x.tag in ("joint", "freejoint")]
+    for joint in joints:
+        hold(joint)
+        kind = "free" if joint.tag == "freejoint" else joint.get("type", "hinge")
+        if kind not in _JOINTS:
+            raise ValueError(
+                f"from_mjcf: {shown(joint, 'type')} is not supported; use {', '.join(_JOINTS)}"
+            )
+        if kind == "free" and (len(joints) > 1 or parent >= 0):
+            raise ValueError(
+                f"from_mjcf: <{joint.tag}> of {shown(body, 'name')} is free beside or below "
+                "another joint; a free body hangs on the world by that one joint"
+            )
+        anchor = np.zeros(3) if kind == "free" else numbers(joint, "pos", np.zeros(3))
+        reader.links.append(_read_joint(reader, joint, kind, link, R, p + R @ anchor))
+        reader.solids.append([])
+        link, R, p = len(reader.links) - 1, np.eye(3), -anchor
+    if joints:
+        reader.labels[link], reader.above[link] = shown(body, "name"), parent
+    for part in read_inertia(body, link >= 0, reader.radians):
+        reader.solids[link].append(part.moved(R, p))
+    for geom in body.findall("geom"):
+        reader.geoms.add(geom, body, link)
+    return link, R, p
 
 
-def _read_joint(reader: _Reader, joint: Any, parent: int, R: np.ndarray, p: np.ndarray) -> Link:
-    kind = "free" if joint.tag == "freejoint" else joint.get("type", "hinge")
-    if kind not in _JOINTS:
-        raise _unsupported(f'<joint type="{kind}">')
-    if kind == "free":
-        return Link(parent, "free", name=joint.get("name", ""))
-    limited = joint.get("limited", "auto")
-    if limited == "auto":
-        limited = "true" if reader.autolimits and joint.get("range") else "false"
-    angle = 1.0 if reader.radians or kind == "slide" else np.pi / 180
-    limits = _numbers(joint, "range", np.zeros(2)) * angle
-    lower, upper = limits.tolist() if limited == "true" else (-np.inf, np.inf)
+def _read_joint(
+    reader: _Reader, joint: Element, kind: str, parent: int, R: np.ndarray, p: np.ndarray
+) -> Link:
+    damping = 0.0 if "damper" in reader.disabled else scalar(joint, "damping", 0, 0)
+    stiffness = 0.0 if "spring" in reader.disabled else scalar(joint, "stiffness", 0, 0)
+    if kind == "free" and stiffness:
+        raise unsupported(f"{shown(joint, 'stiffness')} on a free body", "stiffness")
+    angle = 1.0 if reader.radians or kind != "hinge" else np.pi / 180
+    lower, upper = _limits(reader, joint) if kind != "free" else (-np.inf, np.inf)
+    axis = numbers(joint, "axis", (0.0, 0.0, 1.0)) if kind != "free" else np.array([0.0, 0, 1])
+    if np.linalg.norm(axis) < 1e-14:
+        raise ValueError(f"from_mjcf: {shown(joint, 'axis')} has no direction; give a longer one")
     return Link(
         parent,
         _JOINTS[kind],
-        axis=_numbers(joint, "axis", np.array([0.0, 0.0, 1.0])).tolist(),
+        axis=axis.tolist(),
         position=p.tolist(),
         rotation=R,
-        armature=float(joint.get("armature", 0)),
-        damping=float(joint.get("damping", 0)),
-        stiffness=float(joint.get("stiffness", 0)),
-        rest=float(joint.get("springref", 0)) * angle,
-        lower=lower,
-        upper=upper,
+        armature=scalar(joint, "armature", 0, 0),
+        damping=damping,
+        stiffness=stiffness,
+        rest=scalar(joint, "springref", 0) * angle if stiffness else 0.0,
+        lower=lower * angle,
+        upper=upper * angle,
         name=joint.get("name", ""),
     )
 
 
-def _read_inertia(reader: _Reader, body: Any) -> list[Solid]:
-    """The `inertial` element of a body or, where it has none, those of its geoms."""
-    for inertial in body.findall("inertial"):
-        _check(reader, inertial)
-        I = np.diag(_numbers(inertial, "diaginertia", np.zeros(3)))
-        if inertial.get("fullinertia"):
-            xx, yy, zz, xy, xz, yz = _numbers(inertial, "fullinertia", np.zeros(6))
-            I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        one = Solid(float(inertial.get("mass", 0)), np.zeros(3), I)
-        R = orientation(inertial, reader.radians)
-        return [one.moved(R, _numbers(inertial, "pos", np.zeros(3)))]
-    return [_read_geom(reader, geom) for geom in body.findall("geom")]
+def _limits(reader: _Reader, joint: Element) -> tuple[float, float]:
+    """The range of a joint in the units of the file, infinite where it has none."""
+    limited = word(joint, "limited", "auto", (*_BOOLEAN, "auto"))
+    lower, upper = numbers(joint, "range", (0.0, 0.0)).tolist()
+    given = (lower, upper) != (0.0, 0.0)
+    if limited == "auto" and given and not reader.autolimits:
+        raise ValueError(
+            f"from_mjcf: {shown(joint, 'range')} without limited, and autolimits is false; say "
+            'limited="true" or limited="false"'
+        )
+    if limited == "false" or (limited == "auto" and not given):
+        return -np.inf, np.inf
+    if not lower < upper:
+        raise ValueError(
+            f"from_mjcf: {shown(joint, 'range')} of a limited joint is {lower:g} to {upper:g}; "
+            "the first must be less than the second"
+        )
+    off = reader.disabled & {"limit", "constraint"}
+    return (-np.inf, np.inf) if off else (lower, upper)
 
 
-def _read_geom(reader: _Reader, geom: Any) -> Solid:
-    _check(reader, geom)
-    size = _numbers(geom, "size", np.zeros(0))
-    p, R = _numbers(geom, "pos", np.zeros(3)), orientation(geom, reader.radians)
-    kind = geom.get("type", "sphere")
-    if geom.get("fromto"):
-        ends = _numbers(geom, "fromto", np.zeros(6))
-        p, along = (ends[:3] + ends[3:]) / 2, ends[3:] - ends[:3]
-        half = np.linalg.norm(along) / 2
-        size = np.array([size[0], half])
-        R = _towards(along / (2 * half))
-    mass = geom.get("mass")
-    density = float(geom.get("density", 1000))
-    return solid(kind, size, None if mass is None else float(mass), density).moved(R, p)
-
-
-def orientation(element: Any, radians: bool) -> np.ndarray:
-    """The rotation matrix of an element's `quat` (w x y z) or `axisangle`, else no rotation."""
-    if element.get("axisangle"):
-        *axis, angle = _numbers(element, "axisangle", np.zeros(4))
-        half = angle * (1 if radians else np.pi / 180) / 2
-        w, v = np.cos(half), np.sin(half) * np.array(axis) / np.linalg.norm(axis)
-    else:
-        w, *v = _numbers(element, "quat", np.array([1.0, 0, 0, 0]))
-        norm = np.sqrt(w * w + np.dot(v, v))
-        w, v = w / norm, np.array(v) / norm
-    K = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
-    return np.eye(3) + 2 * w * K + 2 * K @ K
-
-
-def _towards(z: np.ndarray) -> np.ndarray:
-    """A rotation that takes the z axis to the unit vector `z`."""
-    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
-    x = x / np.linalg.norm(x)
-    return np.stack([x, np.cross(z, x), z], 1)
-
-
-def _numbers(element: Any, name: str, default: np.ndarray) -> np.ndarray:
-    given = element.get(name)
-    return default if given is None else np.array(given.split(), float)
-
-
-def _check(reader: _Reader, element: Any) -> None:
-    known = _KNOWN["joint" if element.tag == "freejoint" else element.tag]
-    for name in element.keys():
-        if name not in known | reader.ignore:
-            raise _unsupported(f'<{element.tag} {name}="{element.get(name)}">')
-
-
-def _unsupported(what: str) -> ValueError:
-    name = what.strip("<>").split()[-1].partition("=")[0] if "=" in what else what.strip("<>")
-    return ValueError(
-        f"from_mjcf: {what} is not supported; remove it, or leave it out with ignore=({name!r},)"
-    )
+def _welded(reader: _Reader) -> list[Link]:
+    """The links with their masses; a body that moves must have mass and inertia, as in MuJoCo."""
+    links = []
+    for i, (link, parts) in enumerate(zip(reader.links, reader.solids)):
+        whole = weld(parts)
+        if i in reader.labels:
+            least = min(whole["mass"], np.linalg.eigvalsh(whole["inertia"])[0])
+            if least < _TINY:
+                raise ValueError(
+                    f"from_mjcf: {reader.labels[i]} moves but has no mass or no inertia; give it "
+                    "geoms or an <inertial>"
+                )
+        links.append(replace(link, **whole))
+    return links

@@ -10,22 +10,26 @@ K = 0 it is MuJoCo's Euler integrator.
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from jaxgpu.physics.rigid.dynamics import forward
-from jaxgpu.physics.rigid.kinematics import check_rows, lift, rows
-from jaxgpu.physics.rigid.tree import FREEDOMS, Tree
-from jaxgpu.pytree import pytree
+from jaxgpu.physics.rigid.kinematics import check_position, check_rows, lift, rows
+from jaxgpu.physics.rigid.links import FREEDOMS
+from jaxgpu.physics.rigid.mobility import check_inertia
+from jaxgpu.physics.rigid.tree import Tree, check_tree
+from jaxgpu.pytree import number, pytree
+from jaxgpu.ranges import check, numbers
 
 
 @pytree
 class Drive:
     """A motor on each degree of freedom: stiffness (target - q) - damping v."""
 
-    stiffness: Array  # [N] N m/rad or N/m; 0 on free joints
-    damping: Array  # [N] N m s/rad or N s/m
+    stiffness: Array = number(least=0)  # [N] N m/rad or N/m; 0 on free joints
+    damping: Array = number(least=0)  # [N] N m s/rad or N s/m
 
 
 @pytree
@@ -34,9 +38,9 @@ class Simulation:
 
     tree: Tree
     drive: Drive
-    dt: Array | float = 0.005  # [] s
-    limit_stiffness: Array | float = 1e4  # [] of the joints' stops, N m/rad or N/m
-    limit_damping: Array | float = 1e2  # [] while a stop is touched, N m s/rad or N s/m
+    dt: Array | float = number(default=0.005, above=0, unit="s")  # [] s
+    limit_stiffness: Array | float = number(default=1e4, least=0)  # [] of the stops, N m/rad or N/m
+    limit_damping: Array | float = number(default=1e2, least=0)  # [] at a stop, N m s/rad or N s/m
 
 
 @pytree
@@ -49,15 +53,43 @@ class State:
 
 def passive(tree: Tree) -> Drive:
     """No motors."""
+    check_tree("passive", tree)
     return Drive(jnp.zeros_like(tree.damping), jnp.zeros_like(tree.damping))
 
 
 def init(spec: Simulation, batch: tuple[int, ...] = ()) -> State:
-    """At rest at q = 0, `batch` copies of it along trailing axes."""
+    """At rest at q = 0, free links where they were put; `batch` copies along trailing axes.
+
+    Raises:
+        ValueError: a number of the spec outside its range, motors for another number of freedoms,
+            or a link that moves without inertia.
+    """
+    check_simulation("init", spec)
+    if not isinstance(batch, tuple) or not all(isinstance(n, int) and n > 0 for n in batch):
+        raise ValueError(f"init: batch={batch!r}; it must be a tuple of whole numbers above 0")
     tree = spec.tree
-    q = lift(jnp.asarray(tree.rest_position, tree.mass.dtype), jnp.zeros((1, *batch)))
+    q = lift(tree.rest_position, jnp.zeros((1, *batch)))
     q = jnp.broadcast_to(q, (tree.coordinates, *batch))
     return State(q, jnp.zeros((tree.freedoms, *batch), q.dtype))
+
+
+def check_simulation(name: str, spec: Simulation) -> None:
+    """Raise one sentence, which begins with `name`, if the spec cannot be simulated."""
+    check(name, spec)
+    tree, drive, h = spec.tree, spec.drive, spec.dt
+    check_tree(name, tree)
+    for field in ("dt", "limit_stiffness", "limit_damping"):
+        if jnp.size(getattr(spec, field)) == 0:
+            raise ValueError(f"{name}: Simulation.{field} is empty; it must be a number")
+    for gain in ("stiffness", "damping"):
+        numbers(f"{name}: Drive.{gain}", getattr(drive, gain), (tree.freedoms,))
+    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((tree, drive, h))):
+        stiffness, damping = (
+            np.asarray(a, float) + np.asarray(b, float)
+            for a, b in ((drive.stiffness, tree.stiffness), (drive.damping, tree.damping))
+        )
+        h = float(np.max(h))
+        check_inertia(name, tree, h * damping + h * h * stiffness)
 
 
 def step(
@@ -78,10 +110,13 @@ def step(
     >>> round(float(step(falling, init(falling)).v[0]), 5)
     -0.981
     """
-    tree, h, q, v = spec.tree, spec.dt, state.q, state.v
-    for name, x in (("target", target), ("force", force)):
-        if x is not None:
-            check_rows("step", name, x, tree.freedoms)
+    check_simulation("step", spec)
+    tree, h = spec.tree, spec.dt
+    q, v = check_position("step", tree, state.q), check_rows("step", "v", state.v, tree.freedoms)
+    if target is not None:
+        target = check_rows("step", "target", target, tree.freedoms)
+    if force is not None:
+        force = check_rows("step", "force", force, tree.freedoms)
     now = rows(q, _coordinate_of(tree))
     soon = now + h * v
     stiffness, damping = lift(spec.drive.stiffness, v), lift(spec.drive.damping, v)

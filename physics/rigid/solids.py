@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from jaxgpu.pytree import number
+from jaxgpu.ranges import Range, numbers, refuse
+
 
 @dataclass(frozen=True)
 class Solid:
     """A rigid piece of matter."""
 
-    mass: float  # kg
+    mass: float = number(least=0, unit="kg")  # kg
     com: np.ndarray  # [3] centre of mass, m
     inertia: np.ndarray  # [3, 3] about the centre of mass, kg m^2
 
@@ -30,7 +33,7 @@ def solid(kind: str, size: np.ndarray, mass: float | None, density: float) -> So
         density: kg/m^3.
 
     Raises:
-        ValueError: an unknown kind or too few sizes.
+        ValueError: an unknown kind, too few sizes, or a size or mass that no body has.
 
     >>> solid("box", np.array([0.5, 0.5, 0.5]), 6.0, 1.0).inertia.diagonal().tolist()
     [1.0, 1.0, 1.0]
@@ -40,7 +43,12 @@ def solid(kind: str, size: np.ndarray, mass: float | None, density: float) -> So
         raise ValueError(f"solid: kind={kind!r}; use one of {', '.join(needs)}")
     if len(size) < needs[kind]:
         raise ValueError(f"solid: {len(size)} sizes for a {kind}; it needs {needs[kind]}")
-    volume, moments = _SHAPES[kind](*size[: needs[kind]])
+    size = numbers("solid: size", size[: needs[kind]]).tolist()
+    if min(size) <= 0:
+        raise ValueError(f"solid: sizes {size} for a {kind}; they must be above 0")
+    for name, x in (("mass", mass), ("density", density)):
+        refuse(f"solid: {name}", x, Range(least=0, none=name == "mass", one=True))
+    volume, moments = _SHAPES[kind](*size)
     mass = density * volume if mass is None else mass
     return Solid(mass, np.zeros(3), np.diag(mass * np.array(moments)))
 

@@ -7,57 +7,34 @@ all; there are L links and Q coordinates.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
-
-COORDINATES = {"revolute": 1, "prismatic": 1, "free": 7}
-FREEDOMS = {"revolute": 1, "prismatic": 1, "free": 6}
-
-
-@dataclass(frozen=True)
-class Link:
-    """One body and the joint that holds it; SI units, angles in rad."""
-
-    parent: int  # index of an earlier link, -1 for the world
-    joint: str = "revolute"  # or "prismatic", "free"
-    axis: Sequence[float] = (0.0, 0.0, 1.0)  # of the joint, in the link's frame; unused if free
-    position: Sequence[float] = (0.0, 0.0, 0.0)  # of the link's frame in its parent's, m
-    rotation: Any = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))  # link to parent, at q = 0
-    mass: float = 1.0  # kg
-    com: Sequence[float] = (0.0, 0.0, 0.0)  # centre of mass in the link's frame, m
-    inertia: Any = ((0.0, 0.0, 0.0),) * 3  # about the centre of mass, link's axes, kg m^2
-    armature: float = 0.0  # inertia of the motor's rotor, kg m^2 or kg
-    damping: float = 0.0  # N m s/rad or N s/m
-    stiffness: float = 0.0  # of a spring at rest at `rest`, N m/rad or N/m
-    rest: float = 0.0
-    lower: float = -np.inf  # limits of the coordinate
-    upper: float = np.inf
-    name: str = ""
+from jaxgpu.physics.rigid.links import COORDINATES, FREEDOMS, Link, check_link
+from jaxgpu.pytree import number, pytree, static
+from jaxgpu.ranges import check, numbers
 
 
 @pytree
 class Tree:
     """A mechanism as arrays, the leaves of which may be differentiated, or batched by `vmap`."""
 
-    position: Array  # [L, 3] of a link's frame in its parent's, m
-    rotation: Array  # [L, 3, 3] link to parent, at q = 0
-    axis: Array  # [L, 3] of the joint, in the link's frame, unit length
-    mass: Array  # [L] kg
-    com: Array  # [L, 3] centre of mass in the link's frame, m
-    inertia: Array  # [L, 3, 3] about the centre of mass, in the link's axes, kg m^2
-    armature: Array  # [N] inertia added to each degree of freedom, kg m^2 or kg
-    damping: Array  # [N] N m s/rad or N s/m
-    stiffness: Array  # [N] of the springs, N m/rad or N/m; 0 on free joints
-    rest: Array  # [N] where the springs are at rest, rad or m
-    lower: Array  # [N] limits of the coordinates, rad or m
-    upper: Array  # [N]
-    gravity: Array  # [3] acceleration of free fall, m/s^2
+    position: Array = number(unit="m")  # [L, 3] of a link's frame in its parent's, m
+    rotation: Array = number()  # [L, 3, 3] link to parent, at q = 0
+    axis: Array = number()  # [L, 3] of the joint, in the link's frame, unit length
+    mass: Array = number(least=0, unit="kg")  # [L] kg
+    com: Array = number(unit="m")  # [L, 3] centre of mass in the link's frame, m
+    inertia: Array = number()  # [L, 3, 3] about the centre of mass, in the link's axes, kg m^2
+    armature: Array = number(least=0)  # [N] inertia added to each freedom, kg m^2 or kg
+    damping: Array = number(least=0)  # [N] N m s/rad or N s/m
+    stiffness: Array = number(least=0)  # [N] of the springs, N m/rad or N/m; 0 on free joints
+    rest: Array = number()  # [N] where the springs are at rest, rad or m
+    lower: Array = number(infinite=True)  # [N] limits of the coordinates, rad or m
+    upper: Array = number(infinite=True)  # [N]
+    gravity: Array = number(unit="m/s^2")  # [3] acceleration of free fall, m/s^2
     parent: tuple[int, ...] = static()
     joint: tuple[str, ...] = static()
     names: tuple[str, ...] = static()
@@ -98,44 +75,48 @@ class Tree:
         return np.array([start for start, joint in pairs if joint != "free"], int)
 
     @property
-    def rest_position(self) -> np.ndarray:
-        """q = 0, with unit quaternions: [Q]."""
-        q = np.zeros(self.coordinates)
-        for start, joint in zip(self.starts, self.joint):
-            if joint == "free":
-                q[start + 3] = 1.0
-        return q
+    def rest_position(self) -> Array:
+        """Where the mechanism begins: q = 0, free links where their frames were put, [Q]."""
+        parts = []
+        for i, joint in enumerate(self.joint):
+            free = joint == "free"
+            place = [self.position[i], _quaternion(self.rotation[i])]
+            parts += place if free else [jnp.zeros(1, self.mass.dtype)]
+        return jnp.concatenate(parts)
 
 
 def assemble(
     links: Sequence[Link], gravity: Sequence[float] = (0.0, 0.0, -9.81), dtype: Any = jnp.float32
 ) -> Tree:
-    """Make a `Tree` of `links`, parents before children.
+    """The `Tree` of `links`, parents before children.
 
     Raises:
-        ValueError: an unknown joint, a parent that is not an earlier link, a zero axis, a negative
-            mass, crossed limits, or no link at all.
+        ValueError: an unknown joint, a parent that is not an earlier link, a zero axis, a rotation
+            that is none, a mass or an inertia that no body has, crossed limits, springs or limits
+            on a free link, a number that is not finite, or no link at all.
 
     >>> assemble([Link(-1), Link(0, position=(0, 0, 1))]).freedoms
     2
     """
+    if not isinstance(links, list | tuple) or not all(isinstance(a, Link) for a in links):
+        raise TypeError("assemble: links is not a list of `Link`; give one, in square brackets")
     if not links:
         raise ValueError("assemble: no links; give at least one")
     for i, link in enumerate(links):
-        _check(i, link)
+        check_link(f"assemble: link {i} {link.name!r}".rstrip("' ").rstrip(), i, link)
+    gravity = numbers("assemble: gravity", gravity, (3,), unit="m/s^2")
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(f"assemble: dtype={dtype!r}; it must be a floating type; use jnp.float32")
 
     def per_link(values: Any) -> Array:
         return jnp.asarray(np.array(values, float), dtype)
 
-    def per_freedom(name: str, free: float) -> Array:
-        values = [
-            getattr(link, name) if link.joint != "free" else free
-            for link in links
-            for _ in range(FREEDOMS[link.joint])
-        ]
+    def per_freedom(name: str) -> Array:
+        values = [getattr(link, name) for link in links for _ in range(FREEDOMS[link.joint])]
         return jnp.asarray(np.array(values, float), dtype)
 
-    axes = np.array([link.axis for link in links], float)
+    axes = np.array([(0, 0, 1) if a.joint == "free" else a.axis for a in links], float)
+    axes = axes / np.abs(axes).max(1, keepdims=True)
     return Tree(
         position=per_link([link.position for link in links]),
         rotation=per_link([link.rotation for link in links]),
@@ -143,31 +124,43 @@ def assemble(
         mass=per_link([link.mass for link in links]),
         com=per_link([link.com for link in links]),
         inertia=per_link([link.inertia for link in links]),
-        armature=per_freedom("armature", 0.0),
-        damping=per_freedom("damping", 0.0),
-        stiffness=per_freedom("stiffness", 0.0),
-        rest=per_freedom("rest", 0.0),
-        lower=per_freedom("lower", -np.inf),
-        upper=per_freedom("upper", np.inf),
-        gravity=per_link(list(gravity)),
-        parent=tuple(link.parent for link in links),
+        armature=per_freedom("armature"),
+        damping=per_freedom("damping"),
+        stiffness=per_freedom("stiffness"),
+        rest=per_freedom("rest"),
+        lower=per_freedom("lower"),
+        upper=per_freedom("upper"),
+        gravity=per_link(gravity),
+        parent=tuple(int(link.parent) for link in links),
         joint=tuple(link.joint for link in links),
         names=tuple(link.name for link in links),
     )
 
 
-def _check(i: int, link: Link) -> None:
-    """One sentence for each way in which a link can be wrong."""
-    where = f"assemble: link {i} {link.name!r}".rstrip("' ").rstrip()
-    if link.joint not in COORDINATES:
-        raise ValueError(f"{where} has joint={link.joint!r}; use one of {', '.join(COORDINATES)}")
-    if not -1 <= link.parent < i:
-        raise ValueError(f"{where} has parent={link.parent}; name an earlier link, or -1")
-    if link.joint == "free" and link.parent >= 0:
-        raise ValueError(f"{where} is free but has parent={link.parent}; a free link has parent=-1")
-    if link.joint != "free" and not np.any(link.axis):
-        raise ValueError(f"{where} has axis={link.axis}; give a direction")
-    if link.mass < 0:
-        raise ValueError(f"{where} has mass={link.mass} kg; it must not be negative")
-    if not link.lower < link.upper:
-        raise ValueError(f"{where} has limits {link.lower}, {link.upper}; the first must be less")
+def check_tree(name: str, tree: Tree) -> None:
+    """Raise one sentence, which begins with `name`, if the arrays of `tree` cannot be."""
+    check(name, tree)
+    L, N = len(tree.parent), tree.freedoms
+    shapes: dict[str, tuple[int, ...]] = {"mass": (L,), "gravity": (3,)}
+    shapes |= dict.fromkeys(("position", "axis", "com"), (L, 3))
+    shapes |= dict.fromkeys(("rotation", "inertia"), (L, 3, 3))
+    shapes |= dict.fromkeys(("armature", "damping", "stiffness", "rest", "lower", "upper"), (N,))
+    for field, shape in shapes.items():
+        got = list(jnp.shape(getattr(tree, field)))
+        if got != list(shape):
+            raise ValueError(f"{name}: Tree.{field} has shape {got}; it must be {list(shape)}")
+
+
+def _quaternion(R: Array) -> Array:
+    """The unit quaternion (w x y z) of a rotation matrix, its largest component positive."""
+    (a, b, c), (d, e, f), (g, h, i) = R
+    outer = jnp.array(  # 4 q q^T
+        [
+            [1 + a + e + i, h - f, c - g, d - b],
+            [h - f, 1 + a - e - i, b + d, c + g],
+            [c - g, b + d, 1 - a + e - i, f + h],
+            [d - b, c + g, f + h, 1 - a - e + i],
+        ]
+    )
+    row = outer[jnp.argmax(jnp.diagonal(outer))]
+    return row / jnp.sqrt(jnp.sum(row * row))

@@ -114,6 +114,26 @@ def test_contact_at_the_tip_of_an_arm_is_its_jacobian_transposed(x64):
     np.testing.assert_allclose(force, 1e4 * 0.01 * across, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"material": Material(friction=-1.0)}, "push: Material.friction=-1; it must be"),
+        ({"material": Material(np.nan)}, "push: Material.stiffness=nan; it must be"),
+        ({"dt": 0.0}, "push: dt=0; it must be a finite number above 0"),
+        ({"stretch": jnp.zeros((3, 1))}, r"push: stretch has shape \[3, 1\]; it must be \[1, 3\]"),
+        ({"surface": lambda p: p}, r"push: surface gives shape \[1, 3\]; it must give one"),
+        ({"spheres": Spheres(jnp.zeros((1, 3)), jnp.ones(1), (7,))}, r"link=\(7,\); there are"),
+        ({"spheres": Spheres(jnp.zeros((1, 3)), jnp.ones(2), (0,))}, r"radius has shape \[2\]"),
+    ],
+)
+def test_bad_contact_is_named(change, message):
+    spec, ball = block(0.0, jnp.float32)
+    good = {"tree": spec.tree, "state": rigid.init(spec), "spheres": ball, "surface": floor}
+    good |= {"material": ROUGH, "stretch": contact.init(ball), "dt": DT}
+    with pytest.raises(ValueError, match=message):
+        contact.push(**good | change)
+
+
 @pytest.mark.slow
 def test_conforms():
     spec, ball = block(0.0, jnp.float32)

@@ -170,5 +170,37 @@ def test_bad_input_is_named():
         rigid.step(spec, rigid.init(spec), jnp.zeros(3))
 
 
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"dt": -0.01}, "Simulation.dt=-0.01; it must be a finite number above 0, in s"),
+        ({"dt": np.nan}, "Simulation.dt=nan; it must be"),
+        ({"limit_stiffness": -1.0}, "Simulation.limit_stiffness=-1; it must be"),
+        ({"drive": Drive(jnp.zeros(2), -jnp.ones(2))}, r"Drive.damping=-1 at \[0\]; it must be"),
+        ({"drive": Drive(jnp.zeros(3), jnp.zeros(2))}, r"Drive.stiffness has shape \[3\]; it must"),
+    ],
+)
+def test_a_spec_that_cannot_be_is_named(change, message):
+    good = simulation(arm(2), 0.01)
+    for name, call in (("init", rigid.init), ("step", lambda s: rigid.step(s, rigid.init(good)))):
+        with pytest.raises(ValueError, match=f"{name}: {message}"):
+            call(dataclasses.replace(good, **change))
+
+
+def test_wrong_states_are_named():
+    tree = assemble([Link(-1, "free", inertia=np.eye(3))])
+    spec = simulation(tree, 0.01)
+    begin = rigid.init(spec)
+    for state, message in (
+        (State(jnp.zeros(7), begin.v), "quaternion of zeros at row 3; it must have a length"),
+        (State(begin.q.at[0].set(jnp.nan), begin.v), r"step: q=nan at \[0\]; it must be"),
+        (State(begin.q, begin.q), r"step: v has shape \(7,\); its first axis must be 6"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rigid.step(spec, state)
+    listed = rigid.step(spec, State(begin.q.tolist(), begin.v.tolist()), force=[0, 0, 0, 0, 0, 1])
+    np.testing.assert_allclose(listed.v[5], 0.01)
+
+
 def test_no_motors():
     np.testing.assert_array_equal(passive(arm(3)).stiffness, 0)

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rigid_mechanisms import arm
+from scipy.spatial.transform import Rotation
 from shapes import check_shapes
 
 from jaxgpu.physics.rigid import Link, assemble
@@ -46,3 +47,21 @@ def test_axes_are_made_of_unit_length():
 def test_a_wrong_link_is_named(links, message):
     with pytest.raises(ValueError, match=message):
         assemble(links)
+
+
+def test_gravity_is_three_numbers():
+    with pytest.raises(ValueError, match=r"gravity has shape \[2\]; it must be \[3\]"):
+        assemble([Link(-1)], gravity=(0, -9.81))
+
+
+def test_free_links_begin_where_they_were_put_and_are_damped(x64):
+    """The quaternion is that of the rotation, whichever of its components is largest."""
+    for seed in range(8):
+        R = Rotation.random(rng=seed)
+        link = Link(-1, "free", position=(1, 2, 3), rotation=R.as_matrix(), damping=2.0)
+        tree = assemble([Link(-1), link], dtype=jnp.float64)
+        q, (x, y, z, w) = np.asarray(tree.rest_position), R.as_quat()
+        np.testing.assert_array_equal(q[:4], [0, 1, 2, 3])
+        want = np.array([w, x, y, z])
+        np.testing.assert_allclose(q[4:] * np.sign(q[4:] @ want), want, atol=1e-15)
+        np.testing.assert_array_equal(tree.damping, [0] + [2] * 6)
