@@ -13,6 +13,7 @@ def advantages(
     truncated: Array,
     discount: Array | float,
     trace: Array | float,
+    broken: Array | bool = False,
 ) -> Array:
     """Advantages of the actions taken, [T, ...], by one backward scan.
 
@@ -25,13 +26,16 @@ def advantages(
         truncated: [T, ...] bool.
         discount: gamma, in [0, 1].
         trace: lambda, in [0, 1].
+        broken: [T, ...] bool, steps that led nowhere: their advantage is 0, and what came before is
+            worth the value of the observation that they were taken from.
 
     >>> one, no = jnp.ones(2), jnp.zeros(2, bool)
     >>> advantages(one, 0 * one, 0 * one, no, no, 0.5, 1.0)
     Array([1.5, 1. ], dtype=float32)
     """
     error = reward + discount * jnp.where(terminated, 0.0, final_value) - value
-    going_on = jnp.where(terminated | truncated, 0.0, discount * trace)
+    error = jnp.where(broken, 0.0, error)
+    going_on = jnp.where(terminated | truncated | broken, 0.0, discount * trace)
 
     def back(later: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
         now = row[0] + row[1] * later

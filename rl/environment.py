@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.rl.spaces import Space
 
 
@@ -25,11 +26,11 @@ class Step(NamedTuple):
     """What an action leads to."""
 
     state: Any
-    observation: Any  # an array, or a dictionary of arrays
-    reward: Array  # [], or [K] of a task with several objectives
+    observation: Any  # [O], what the learners here take; policies of your own may take any pytree
+    reward: Array  # []; of several objectives [K], which no learner here takes
     terminated: Array  # [] bool: the episode is over for good
     truncated: Array  # [] bool: cut by the clock; the last observation keeps its value
-    info: dict[str, Array]  # further measurements, such as `success`
+    info: dict[str, Array]  # measurements; `success` [] bool counts in reports, none without it
 
 
 @runtime_checkable
@@ -82,7 +83,8 @@ def make(name: str, **parameters: Any) -> Environment:
     """The environment `name`, with `parameters` in place of its defaults.
 
     Raises:
-        ValueError: no environment of that name, or no parameter of that name.
+        ValueError: no environment of that name, no parameter of that name, or a number out of the
+            range of its parameter.
 
     >>> import jaxgpu.rl as rl
     >>> rl.make("cartpole", gravity=1.6).gravity
@@ -92,14 +94,21 @@ def make(name: str, **parameters: Any) -> Environment:
         near = difflib.get_close_matches(name, _REGISTRY, 3, 0.4) or names()
         raise ValueError(f"make: no environment {name!r}; did you mean {', '.join(near)}?")
     try:
-        return _REGISTRY[name](**parameters)
+        env = _REGISTRY[name](**parameters)
     except TypeError as error:
         known = ", ".join(getattr(_REGISTRY[name], "__dataclass_fields__", ()))
         raise ValueError(f"make: {name}: {error}; its parameters are {known}") from None
+    ranges.check("make", env)
+    return env
 
 
 def reset(env: Environment, key: Array) -> tuple[Any, Any]:
-    """A random first state of `env` and its observation."""
+    """A random first state of `env` and its observation.
+
+    Raises:
+        ValueError: a parameter of the environment out of its range.
+    """
+    ranges.check("reset", env)
     return env.start(key)
 
 

@@ -7,6 +7,7 @@ rare, and observations and actions of any kind.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -16,13 +17,14 @@ from jax.flatten_util import ravel_pytree
 
 from jaxgpu.evolution import protocol
 from jaxgpu.evolution.problem import Problem, box
-from jaxgpu.evolution.single import SNES
-from jaxgpu.pytree import pytree, static
+from jaxgpu.evolution.single import SNES, bounds
+from jaxgpu.pytree import number, pytree, size
 from jaxgpu.rl import normaliser
+from jaxgpu.rl.doors import check_learner, widths
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.networks import MLP, feasible
 from jaxgpu.rl.spaces import Box
-from jaxgpu.rl.vectorize import VectorState, vectorize
+from jaxgpu.rl.vectorize import VectorState, mended, vectorize
 
 
 @pytree
@@ -30,43 +32,51 @@ class ES:
     """What to run; numbers are leaves, to be vmapped over."""
 
     method: Any = SNES(32)  # of `jaxgpu.evolution.single`, with a mean
-    reach: Array | float = 3.0  # [] bound of the weights
-    episodes: int = static(default=2)  # of each candidate in a generation
-    limit: int = static(default=500)  # steps of an episode, at most
-    hidden: tuple[int, ...] = static(default=(8,))
+    reach: Array | float = number(default=3.0, above=0)  # [] bound of the weights
+    episodes: int = size(default=2, least=1)  # of each candidate in a generation
+    limit: int = size(default=500, least=1)  # steps of an episode, at most
+    hidden: tuple[int, ...] = widths((8,))
 
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one generation; some are played on after an episode's end."""
         return self.method.population * self.episodes * self.limit
 
-    def init(self, env: Environment, key: Array) -> "State":
-        """The first mean, and no observation seen."""
+    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
+        """The first mean, and no observation seen; nothing here depends on `updates`."""
+        del updates
+        check_learner("ES", self, env)
         observation = jax.eval_shape(env.start, key)[1]
         seen = normaliser.init(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), observation))
         count = ravel_pytree(self._zeros(env, seen.mean))[0].shape[0]
         sphere = Problem(box(-1.0, 1.0, count, jnp.float32), jnp.sum)
         zero = jnp.zeros((), jnp.float32)
-        report = {"episode_return": zero, "episodes": zero, "success": zero}
+        report = {"episode_return": zero, "episodes": zero, "success": zero, "broken": zero}
         return State(protocol.init(self.method, key, sphere), seen, jnp.int32(0), report)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One generation."""
         ask_key, play_key = jax.random.split(key)
         x = protocol.ask(self.method, state.search, ask_key)
-        total, success, seen = self._play(env, state.seen, x, play_key)
+        total, success, new = self._play(env, state.seen, x, play_key)
+        known = jnp.all(jnp.isfinite(jnp.concatenate([a.ravel() for a in jax.tree.leaves(new)])))
+        seen = jax.tree.map(lambda new, old: jnp.where(known, new, old), new, state.seen)
         total, success = total.astype(jnp.float32), success.astype(jnp.float32)
         cost = -jnp.mean(total, 1)
         broken = jnp.where(jnp.isnan(cost), jnp.inf, jnp.zeros_like(cost))
         cost = jnp.where(jnp.isnan(cost), jnp.inf, cost)[:, None]
         search = protocol.tell(self.method, state.search, x, cost, broken)
-        report = {"episode_return": jnp.mean(total), "success": jnp.mean(success)}
-        report["episodes"] = jnp.float32(total.size)
-        return State(search, seen, state.update + 1, report)
+        whole = jnp.isfinite(total)
+        episodes = jnp.sum(whole.astype(jnp.float32))
+        mean = lambda x: jnp.sum(jnp.where(whole, x, 0.0)) / jnp.maximum(episodes, 1.0)
+        report = {"episode_return": mean(total), "success": mean(success), "episodes": episodes}
+        report["broken"] = jnp.float32(total.size) - episodes
+        return replace(state, search=search, seen=seen, update=state.update + 1, report=report)
 
     def policy(self, env: Environment, state: "State") -> Callable[[Any], Array]:
         """The policy of the mean."""
-        weights = self._weights(env, state.seen.mean)(state.search.mean)
+        mean = bounds.point(state.search.box, state.search.mean)
+        weights = self._weights(env, state.seen.mean)(mean)
 
         def act(observation: Any) -> Array:
             return self._act(env, weights, normaliser.apply(state.seen, observation))
@@ -77,7 +87,7 @@ class ES:
         """Returns [N, E] and successes of `episodes` episodes, and what has been seen."""
         size = x.shape[0] * self.episodes
         start_key, step_key = jax.random.split(key)
-        first = jax.vmap(env.start)(jax.random.split(start_key, self.episodes))
+        first = mended(jax.vmap(env.start)(jax.random.split(start_key, self.episodes)))
         first = jax.tree.map(lambda a: jnp.concatenate([a] * x.shape[0]), first)
         zero = jnp.zeros(size)
         vector = VectorState(*first, zero, jnp.zeros(size, jnp.int32), first)
@@ -93,9 +103,10 @@ class ES:
             action = action.reshape(size, *action.shape[2:])
             after, out = copies.advance(vector, action, key)
             total = jnp.where(playing, out.info["episode_return"], total)
+            total = jnp.where(playing & out.broken, jnp.nan, total)
             success = jnp.where(playing, out.info["success"], success)
             new = normaliser.update(new, vector.observation)
-            return (after, playing & ~out.over, total, success, new), None
+            return (after, playing & ~out.anew, total, success, new), None
 
         begin = (vector, zero == 0, zero, zero > 0, seen)
         (_, _, total, success, new), _ = jax.lax.scan(

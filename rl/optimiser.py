@@ -73,6 +73,21 @@ def minibatches(key: Array, rows: int, epochs: int, parts: int) -> Array:
     return jnp.reshape(orders.astype(jnp.int32), (epochs * parts, -1))
 
 
+def spared(orders: Array, broken: Array) -> Array:
+    """The `orders` of `minibatches`, each row that is `broken` [R] replaced by a whole one.
+
+    By the nearest before it, or the first of all. Where none is whole nothing is replaced.
+
+    >>> spared(jnp.arange(4)[None], jnp.array([True, False, True, False])).tolist()
+    [[1, 1, 1, 3]]
+    """
+    rows = jnp.arange(len(broken), dtype=orders.dtype)
+    before = jax.lax.cummax(jnp.where(broken, -1, rows))
+    first = jnp.argmin(broken).astype(orders.dtype)
+    whole = jnp.where(before < 0, first, before)
+    return jnp.where(jnp.all(broken), rows, whole)[orders]
+
+
 def _adam(max_norm: Array | float) -> optax.GradientTransformation:
     bound: Any = max_norm
     adam = optax.chain(optax.clip_by_global_norm(bound), optax.scale_by_adam(eps=1e-5))

@@ -13,13 +13,14 @@ A step of an environment costs about 1 + 3 `epochs` passes through both networks
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.rl import normaliser, optimiser
 from jaxgpu.rl.advantage import advantages
 from jaxgpu.rl.environment import Environment
@@ -32,32 +33,44 @@ from jaxgpu.rl.vectorize import Outcome, VectorState, vectorize
 class PPO(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
-    learning_rate: Array | float = 1e-3  # [] at the start
-    discount: Array | float = 0.99  # [] gamma
-    trace: Array | float = 0.95  # [] lambda
-    clip: Array | float = 0.2  # [] of the probability ratio
-    entropy: Array | float = 0.0  # [] weight of the entropy
-    value: Array | float = 0.5  # [] weight of the value's error
-    max_gradient: Array | float = 0.5  # [] norm
-    divergence: Array | float = 0.01  # [] nats an update, where `adaptive`
-    epochs: int = static(default=4)
-    minibatches: int = static(default=8)
+    learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
+    discount: Array | float = number(default=0.99, least=0, most=1)  # [] gamma
+    trace: Array | float = number(default=0.95, least=0, most=1)  # [] lambda
+    clip: Array | float = number(default=0.2, above=0)  # [] of the probability ratio
+    entropy: Array | float = number(default=0.0, least=0)  # [] weight of the entropy
+    value: Array | float = number(default=0.5, least=0)  # [] weight of the value's error
+    max_gradient: Array | float = number(default=0.5, above=0, infinite=True)  # [] norm
+    divergence: Array | float = number(
+        default=0.01, above=0, unit="nats"
+    )  # [] nats an update, where `adaptive`
+    epochs: int = size(default=4, least=1)
+    minibatches: int = size(default=8, least=1)
     level: bool = static(default=False)  # divide rewards by the deviation of their sums
     adaptive: bool = static(default=False)  # the learning rate keeps to `divergence`
 
-    def init(self, env: Environment, key: Array) -> "State":
+    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
         """Networks before learning, and environments at the start.
+
+        Args:
+            env: of all copies.
+            key: of everything random in it.
+            updates: how many the training will have, the length of its schedules; without it the
+                state can be looked at and played, but not updated.
 
         Raises:
             ValueError: minibatches that do not divide the batch.
         """
         self.check_minibatches(self.minibatches)
         env_key, network_key = jax.random.split(key)
-        vector, first, report = self.begun(env, env_key)
+        first, common = self.common(env, env_key, updates)
         params = self._network(env).init(network_key, first)
-        state = (params, optimiser.init(params), normaliser.init(first), vector)
-        rest = (normaliser.no_returns(self.copies), jnp.ones((), jnp.float32))
-        return State(*state, jnp.int32(0), report, *rest)
+        return State(
+            params=params,
+            memory=optimiser.init(params),
+            **common,
+            returns=normaliser.no_returns(self.copies),
+            pace=jnp.ones((), jnp.float32),
+        )
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
@@ -72,6 +85,7 @@ class PPO(Rollouts):
         orders = optimiser.minibatches(
             learn_key, self.steps_per_update, self.epochs, self.minibatches
         )
+        orders = optimiser.spared(orders, batch["broken"])
         params, memory = optimiser.passes(
             lambda params, part: self._loss(params, network, part),
             (state.params, state.memory),
@@ -82,7 +96,17 @@ class PPO(Rollouts):
         )
         choice = self._apply(network, params, batch["observation"])[0]
         pace = self.kept(state.pace, choice, batch)
-        return State(params, memory, seen, vector, state.update + 1, report, returns, pace)
+        return replace(
+            state,
+            params=params,
+            memory=memory,
+            seen=seen,
+            vector=vector,
+            update=state.update + 1,
+            report=report,
+            returns=returns,
+            pace=pace,
+        )
 
     def policy(self, env: Environment, state: "State") -> Any:
         """The learnt policy: observation to its likeliest action."""
@@ -111,12 +135,13 @@ class PPO(Rollouts):
         value, final = self._values(env, state, observation, vector.observation, out)
         returns, reward = state.returns, out.reward
         if self.level:
-            returns, reward = normaliser.scale(returns, reward, out.over, self.discount)
+            returns, reward = normaliser.scale(returns, reward, out.anew, self.discount)
         gain = advantages(
-            *(reward, value, final, out.terminated, out.truncated, self.discount, self.trace)
+            *(reward, value, final, out.terminated, out.truncated, self.discount, self.trace),
+            out.broken,
         )
         batch = {"observation": observation, "action": action, "likely": likely}
-        batch |= {"advantage": gain, "target": gain + value}
+        batch |= {"advantage": gain, "target": gain + value, "broken": out.broken}
         return (vector, returns), batch, out.report()
 
     def _loss(self, params: Any, network: ActorCritic, part: dict[str, Array]) -> Array:

@@ -9,7 +9,7 @@ longer than the rollout or the episode): steps that cancel do not lead to a rewa
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import flax.linen as nn
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size
 from jaxgpu.rl import normaliser, optimiser
 from jaxgpu.rl.advantage import advantages
 from jaxgpu.rl.environment import Environment
@@ -31,20 +31,32 @@ from jaxgpu.rl.vectorize import VectorState, vectorize
 class PQN(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
-    learning_rate: Array | float = 1e-3  # [] at the start
-    discount: Array | float = 0.99  # [] gamma
-    trace: Array | float = 0.65  # [] lambda
-    explore: Array | float = 0.05  # [] share of random actions in the end
-    settle: Array | float = 0.5  # [] share of the updates in which it falls from 1 to that
-    hold: Array | float = 0.0  # [] chance of a random action to be held for a further step
-    max_gradient: Array | float = 10.0  # [] norm
-    epochs: int = static(default=4)
-    minibatches: int = static(default=8)
+    learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
+    discount: Array | float = number(default=0.99, least=0, most=1)  # [] gamma
+    trace: Array | float = number(default=0.65, least=0, most=1)  # [] lambda
+    explore: Array | float = number(
+        default=0.05, least=0, most=1
+    )  # [] share of random actions in the end
+    settle: Array | float = number(
+        default=0.5, above=0, most=1
+    )  # [] share of the updates in which it falls from 1 to that
+    hold: Array | float = number(
+        default=0.0, least=0, most=1
+    )  # [] chance of a random action to be held for a further step
+    max_gradient: Array | float = number(default=10.0, above=0, infinite=True)  # [] norm
+    epochs: int = size(default=4, least=1)
+    minibatches: int = size(default=8, least=1)
     _: KW_ONLY
-    copies: int = static(default=32)  # B
+    copies: int = size(default=32, least=1)  # B
 
-    def init(self, env: Environment, key: Array) -> Training:
+    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> Training:
         """The network before learning, and environments at the start.
+
+        Args:
+            env: of all copies.
+            key: of everything random in it.
+            updates: how many the training will have, the length of its schedules; without it the
+                state can be looked at and played, but not updated.
 
         Raises:
             ValueError: real actions, or minibatches that do not divide the batch.
@@ -56,10 +68,9 @@ class PQN(Rollouts):
             )
         self.check_minibatches(self.minibatches)
         env_key, network_key = jax.random.split(key)
-        vector, first, report = self.begun(env, env_key)
+        first, common = self.common(env, env_key, updates)
         params = self._network(env).init(network_key, first)
-        state = (params, optimiser.init(params), normaliser.init(first), vector)
-        return Training(*state, jnp.int32(0), report)
+        return Training(params=params, memory=optimiser.init(params), **common)
 
     def update(self, env: Environment, state: Training, key: Array) -> Training:
         """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
@@ -76,10 +87,19 @@ class PQN(Rollouts):
         orders = optimiser.minibatches(
             learn_key, self.steps_per_update, self.epochs, self.minibatches
         )
+        orders = optimiser.spared(orders, batch["broken"])
         start = (state.params, state.memory)
         params, memory = optimiser.passes(error, start, batch, orders, rate, self.max_gradient)
         seen = normaliser.update(state.seen, raw)
-        return Training(params, memory, seen, vector, state.update + 1, report)
+        return replace(
+            state,
+            params=params,
+            memory=memory,
+            seen=seen,
+            vector=vector,
+            update=state.update + 1,
+            report=report,
+        )
 
     def policy(self, env: Environment, state: Training) -> Callable[[Any], Array]:
         """The greedy policy."""
@@ -107,15 +127,16 @@ class PQN(Rollouts):
             action = jnp.where(stray, anyhow, jax.lax.argmax(worth, worth.ndim - 1, jnp.int32))
             after, out = copies.follow(vector, action, supply)
             row = (vector.observation, x, action, jnp.max(worth, -1), out)
-            return (after, stray & ~out.over, action), row
+            return (after, stray & ~out.anew, action), row
 
         inputs = self.drawn(copies, state.vector, key, 2)
         start = (state.vector, jnp.zeros(self.copies, bool), jnp.zeros(self.copies, jnp.int32))
         (vector, _, _), (raw, x, action, value, out) = jax.lax.scan(move, start, inputs)
         final = self._worth(env, state.params, normaliser.apply(state.seen, out.final)).max(-1)
         ends = (out.terminated, out.truncated)
-        gain = advantages(out.reward, value, final, *ends, self.discount, self.trace)
+        gain = advantages(out.reward, value, final, *ends, self.discount, self.trace, out.broken)
         batch = {"observation": x, "action": action, "target": value + gain}
+        batch["broken"] = out.broken
         return vector, raw, batch, out.report()
 
     def _network(self, env: Environment) -> MLP:

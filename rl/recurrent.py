@@ -2,9 +2,11 @@
 
 The unit is that of Cho et al. (2014), arXiv:1406.1078, learnt through whole rollouts: a minibatch
 is some of the copies over all steps, each from the memory it began the rollout with. The memory is
-blank at every start of an episode, in the rollout and in learning alike. All else is as in `PPO`.
+blank at every start of an episode, in the rollout and in learning alike. A copy that broke (see
+`vectorize`) is left out of the update. All else is as in `PPO`.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import flax.linen as nn
@@ -12,9 +14,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import pytree, size
 from jaxgpu.rl import normaliser, optimiser, ppo
 from jaxgpu.rl.advantage import advantages
+from jaxgpu.rl.doors import check_learner
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.learn import Remembering
 from jaxgpu.rl.networks import ActorCritic, Categorical, Normal, feasible
@@ -55,38 +58,50 @@ class RecurrentPPO:
     """What to run: PPO's numbers, the width of the memory and of the networks behind it."""
 
     ppo: ppo.PPO  # its `hidden` does not count
-    width: int = static(default=64)  # W
+    width: int = size(default=64, least=1)  # W
 
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one update."""
         return self.ppo.steps_per_update
 
-    def init(self, env: Environment, key: Array) -> "State":
+    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
         """The network before learning, and environments at the start.
+
+        Args:
+            env: of all copies.
+            key: of everything random in it.
+            updates: how many the training will have, the length of its schedules; without it the
+                state can be looked at and played, but not updated.
 
         Raises:
             ValueError: minibatches that do not divide the copies.
         """
+        check_learner("RecurrentPPO", self, env)
         if self.ppo.copies % self.ppo.minibatches:
             raise ValueError(
                 f"RecurrentPPO: {self.ppo.minibatches} minibatches of {self.ppo.copies} copies, "
                 "which stay whole; choose a divisor"
             )
         env_key, network_key = jax.random.split(key)
-        vector, first, report = self.ppo.begun(env, env_key)
-        memory = jnp.zeros((self.ppo.copies, self.width))
-        params = self._network(env).init(network_key, memory[0], first)
-        state = (params, optimiser.init(params), normaliser.init(first), vector)
-        scales = (normaliser.no_returns(self.ppo.copies), jnp.ones((), jnp.float32))
-        fresh = jnp.ones(self.ppo.copies, bool)
-        return State(*state, jnp.int32(0), report, *scales, memory, fresh)
+        first, common = self.ppo.common(env, env_key, updates)
+        recall = jnp.zeros((self.ppo.copies, self.width))
+        params = self._network(env).init(network_key, recall[0], first)
+        return State(
+            params=params,
+            memory=optimiser.init(params),
+            **common,
+            returns=normaliser.no_returns(self.ppo.copies),
+            pace=jnp.ones((), jnp.float32),
+            recall=recall,
+            fresh=jnp.ones(self.ppo.copies, bool),
+        )
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
         spec, network = self.ppo, self._network(env)
         roll_key, learn_key = jax.random.split(key)
-        (vector, memory, fresh, returns), batch, report = self._rollout(env, state, roll_key)
+        (vector, recall, fresh, returns), batch, report = self._rollout(env, state, roll_key)
         seen = normaliser.update(state.seen, batch["observation"])
         batch["observation"] = normaliser.apply(state.seen, batch["observation"])
 
@@ -94,12 +109,24 @@ class RecurrentPPO:
             return spec.surrogate(*self._replay(network, params, part), part)
 
         orders = optimiser.minibatches(learn_key, spec.copies, spec.epochs, spec.minibatches)
+        orders = optimiser.spared(orders, jnp.any(batch["broken"], 1))
         rate = spec.learning_rate * state.pace * spec.left(state)
         start = (state.params, state.memory)
-        params, adam = optimiser.passes(loss, start, batch, orders, rate, spec.max_gradient)
+        params, memory = optimiser.passes(loss, start, batch, orders, rate, spec.max_gradient)
         pace = spec.kept(state.pace, self._replay(network, params, batch)[0], batch)
-        done = (seen, vector, state.update + 1, report)
-        return State(params, adam, *done, returns, pace, memory, fresh)
+        return replace(
+            state,
+            params=params,
+            memory=memory,
+            seen=seen,
+            vector=vector,
+            update=state.update + 1,
+            report=report,
+            returns=returns,
+            pace=pace,
+            recall=recall,
+            fresh=fresh,
+        )
 
     def policy(self, env: Environment, state: "State") -> Remembering:
         """The learnt policy: the likeliest action."""
@@ -123,7 +150,7 @@ class RecurrentPPO:
             action = choice.sample(act_key)
             after, out = copies.follow(vector, feasible(env.action_space, action), supply)
             row = (vector.observation, action, choice.log_prob(action), value, out, memory, fresh)
-            return (after, memory, out.over), row
+            return (after, memory, out.anew), row
 
         start = (state.vector, state.recall, state.fresh)
         inputs = spec.drawn(copies, state.vector, key, 1)
@@ -133,11 +160,11 @@ class RecurrentPPO:
         said: Any = network.apply(state.params, memories, ahead)
         returns, reward = state.returns, out.reward
         if spec.level:
-            returns, reward = normaliser.scale(returns, reward, out.over, spec.discount)
+            returns, reward = normaliser.scale(returns, reward, out.anew, spec.discount)
         ends = (out.terminated, out.truncated)
-        gain = advantages(reward, value, said[2], *ends, spec.discount, spec.trace)
+        gain = advantages(reward, value, said[2], *ends, spec.discount, spec.trace, out.broken)
         batch = {"observation": observation, "action": action, "likely": likely, "fresh": begun}
-        batch |= {"advantage": gain, "target": gain + value}
+        batch |= {"advantage": gain, "target": gain + value, "broken": out.broken}
         batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch)  # [B, T, ...]
         batch["memory"] = state.recall
         return (vector, memory, fresh, returns), batch, out.report()

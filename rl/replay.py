@@ -33,8 +33,10 @@ def init(row: Any, capacity: int) -> Replay:
     return Replay(room, jnp.int32(0), jnp.int32(0))
 
 
-def add(replay: Replay, rows: Any) -> Replay:
+def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
     """Take in B `rows`, leaves [B, ...]; where there is no room they overwrite the oldest.
+
+    Rows that are `broken` [B] are left out.
 
     >>> kept = add(init(jnp.float32(0), 3), jnp.array([1.0, 2.0]))
     >>> add(kept, jnp.array([3.0, 4.0])).rows.tolist()
@@ -43,10 +45,13 @@ def add(replay: Replay, rows: Any) -> Replay:
     capacity, count = (jax.tree.leaves(x)[0].shape[0] for x in (replay.rows, rows))
     if count > capacity:
         raise ValueError(f"replay: {count} rows at once; the capacity is {capacity}; raise it")
-    places = (replay.next + jnp.arange(count, dtype=jnp.int32)) % capacity
-    kept = jax.tree.map(lambda old, new: old.at[places].set(new), replay.rows, rows)
-    size = jnp.minimum(replay.size + count, capacity)
-    return Replay(kept, (replay.next + count) % capacity, size)
+    whole = jnp.ones(count, jnp.int32) if broken is None else (~broken).astype(jnp.int32)
+    places = (replay.next + jnp.cumsum(whole, dtype=jnp.int32) - whole) % capacity
+    places = jnp.where(whole == 1, places, capacity)  # outside, where nothing is written
+    put = lambda old, new: old.at[places].set(new, mode="drop")
+    kept, taken = jax.tree.map(put, replay.rows, rows), jnp.sum(whole, dtype=jnp.int32)
+    size = jnp.minimum(replay.size + taken, capacity)
+    return Replay(kept, (replay.next + taken) % capacity, size)
 
 
 def draw(replay: Replay, key: Array, count: int) -> Any:

@@ -11,7 +11,7 @@ An update steps all copies `horizon` times and descends `gradients` times.
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import flax.linen as nn
@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu import ranges
+from jaxgpu.pytree import number, pytree, size
 from jaxgpu.rl import normaliser, optimiser, replay
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.networks import MLP, Squashed, stretched
@@ -58,22 +59,36 @@ class Networks(nn.Module):
 class SAC(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
-    learning_rate: Array | float = 1e-3  # [] at the start
-    discount: Array | float = 0.99  # [] gamma
-    follow: Array | float = 0.005  # [] of the critics that the target takes over in a descent
-    entropy: Array | float = -1.0  # [] asked for, nats for each number of an action in -1...1
-    temperature: Array | float = 1.0  # [] alpha at the start
-    wander: Array | float = 256.0  # [] first steps of environments, of random actions
-    hold: Array | float = 0.0  # [] chance of one of these to be held for a further step
-    gradients: int = static(default=8)  # descents in an update
-    batch: int = static(default=128)  # N, rows of a descent
-    capacity: int = static(default=100_000)  # C, rows kept
+    learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
+    discount: Array | float = number(default=0.99, least=0, most=1)  # [] gamma
+    follow: Array | float = number(
+        default=0.005, above=0, most=1
+    )  # [] of the critics that the target takes over in a descent
+    entropy: Array | float = number(
+        default=-1.0, unit="nats"
+    )  # [] asked for, nats for each number of an action in -1...1
+    temperature: Array | float = number(default=1.0, above=0)  # [] alpha at the start
+    wander: Array | float = number(
+        default=256.0, least=0, infinite=True
+    )  # [] first steps of environments, of random actions
+    hold: Array | float = number(
+        default=0.0, least=0, most=1
+    )  # [] chance of one of these to be held for a further step
+    gradients: int = size(default=8, least=1)  # descents in an update
+    batch: int = size(default=128, least=1)  # N, rows of a descent
+    capacity: int = size(default=100_000, least=1)  # C, rows kept
     _: KW_ONLY
-    copies: int = static(default=8)  # B
-    horizon: int = static(default=1)  # T, steps of each copy between updates
+    copies: int = size(default=8, least=1)  # B
+    horizon: int = size(default=1, least=1)  # T, steps of each copy between updates
 
-    def init(self, env: Environment, key: Array) -> "State":
+    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
         """Networks before learning, an empty buffer, and environments at the start.
+
+        Args:
+            env: of all copies.
+            key: of everything random in it.
+            updates: how many the training will have, the length of its schedules; without it the
+                state can be looked at and played, but not updated.
 
         Raises:
             ValueError: a finite number of actions, or a buffer too small for a rollout.
@@ -83,13 +98,14 @@ class SAC(Rollouts):
                 f"SAC: {type(env).__name__} has {env.action_space.size} actions; they must be "
                 "real; learn it by PQN or PPO"
             )
+        ranges.check("learn", self)
         if self.capacity < self.steps_per_update:
             raise ValueError(
                 f"SAC: capacity={self.capacity}; an update has {self.steps_per_update} steps; "
                 "give room for as many"
             )
         env_key, network_key = jax.random.split(key)
-        vector, first, report = self.begun(env, env_key)
+        first, common = self.common(env, env_key, updates)
         action = jnp.zeros(env.action_space.shape)
         network = self._network(env)
         weights: Any = network.init(network_key, first[None], action[None])
@@ -98,17 +114,18 @@ class SAC(Rollouts):
         row = {"observation": first, "action": action, "reward": jnp.zeros(())}
         row |= {"after": first, "terminated": jnp.bool_(False)}
         kept = replay.init(row, self.capacity)
-        report["temperature"] = alpha
-        state = (params, optimiser.init(params), normaliser.init(first), vector)
-        return State(*state, jnp.int32(0), report, weights, kept)
+        common["report"]["temperature"] = alpha
+        memory = optimiser.init(params)
+        return State(params=params, memory=memory, **common, target=weights, kept=kept)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """`horizon` steps of all copies, then `gradients` descents on rows from the buffer."""
         roll_key, learn_key = jax.random.split(key)
-        vector, rows, report = self._rollout(env, state, roll_key)
-        kept = replay.add(state.kept, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows))
+        vector, rows, broken, report = self._rollout(env, state, roll_key)
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
+        kept = replay.add(state.kept, flat, broken.reshape(-1))
         seen = normaliser.update(state.seen, rows["observation"])
-        rate = self.learning_rate * self.left(state)
+        rate = jnp.where(kept.size > 0, self.learning_rate * self.left(state), 0.0)
         descend = jax.grad(self._loss)
 
         def learn(carry: Any, key: Array) -> tuple[Any, None]:
@@ -126,7 +143,17 @@ class SAC(Rollouts):
         start = (state.params, state.target, state.memory)
         (params, target, memory), _ = jax.lax.scan(learn, start, keys)
         report["temperature"] = jnp.exp(params["log_alpha"])
-        return State(params, memory, seen, vector, state.update + 1, report, target, kept)
+        return replace(
+            state,
+            params=params,
+            memory=memory,
+            seen=seen,
+            vector=vector,
+            update=state.update + 1,
+            report=report,
+            target=target,
+            kept=kept,
+        )
 
     def policy(self, env: Environment, state: "State") -> Callable[[Any], Array]:
         """The learnt policy: observation to action, without noise."""
@@ -137,7 +164,9 @@ class SAC(Rollouts):
 
         return act
 
-    def _rollout(self, env: Environment, state: "State", key: Array) -> tuple[Any, dict, dict]:
+    def _rollout(
+        self, env: Environment, state: "State", key: Array
+    ) -> tuple[Any, dict, Array, dict]:
         copies = vectorize(env, self.copies)
         begun = (state.update * self.steps_per_update).astype(jnp.float32)
 
@@ -158,7 +187,7 @@ class SAC(Rollouts):
         (vector, _), (observation, action, out) = jax.lax.scan(move, start, inputs)
         rows = {"observation": observation, "action": action, "reward": out.reward}
         rows |= {"after": out.final, "terminated": out.terminated}
-        return vector, rows, out.report()
+        return vector, rows, out.broken, out.report()
 
     def _loss(self, params: Any, target: Any, env: Environment, part: Any, key: Array) -> Array:
         """The critics' errors, the actor's loss and the temperature's: apart but for their sum."""

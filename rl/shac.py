@@ -8,14 +8,14 @@ clock alone, all copies run in step, and the critic sees what comes after a begi
 windows.
 """
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size
 from jaxgpu.rl import normaliser, optimiser
 from jaxgpu.rl.advantage import advantages
 from jaxgpu.rl.environment import Environment
@@ -29,19 +29,29 @@ from jaxgpu.rl.vectorize import vectorize
 class SHAC(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
-    learning_rate: Array | float = 3e-3  # [] of the actor, at the start
-    critic_rate: Array | float = 2e-3  # [] of the critic, at the start
-    discount: Array | float = 0.97  # [] gamma
-    trace: Array | float = 0.95  # [] lambda
-    follow: Array | float = 0.2  # [] of the critic that the target takes over in an update
-    max_gradient: Array | float = 1.0  # [] norm
-    renew: Array | float = 0.0  # [] chance of a copy to begin anew after a window
-    passes: int = static(default=8)  # of the critic over a window
+    learning_rate: Array | float = number(default=3e-3, least=0)  # [] of the actor, at the start
+    critic_rate: Array | float = number(default=2e-3, least=0)  # [] of the critic, at the start
+    discount: Array | float = number(default=0.97, least=0, most=1)  # [] gamma
+    trace: Array | float = number(default=0.95, least=0, most=1)  # [] lambda
+    follow: Array | float = number(
+        default=0.2, above=0, most=1
+    )  # [] of the critic that the target takes over in an update
+    max_gradient: Array | float = number(default=1.0, above=0, infinite=True)  # [] norm
+    renew: Array | float = number(
+        default=0.0, least=0, most=1
+    )  # [] chance of a copy to begin anew after a window
+    passes: int = size(default=8, least=1)  # of the critic over a window
     _: KW_ONLY
-    horizon: int = static(default=16)  # H, steps in a window
+    horizon: int = size(default=16, least=1)  # H, steps in a window
 
-    def init(self, env: Environment, key: Array) -> "State":
+    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
         """Networks before learning, and environments at the start.
+
+        Args:
+            env: of all copies.
+            key: of everything random in it.
+            updates: how many the training will have, the length of its schedules; without it the
+                state can be looked at and played, but not updated.
 
         Raises:
             ValueError: an environment without derivatives.
@@ -52,11 +62,10 @@ class SHAC(Rollouts):
                 "environment with `differentiable` true and real actions"
             )
         env_key, network_key = jax.random.split(key)
-        vector, first, report = self.begun(env, env_key)
+        first, common = self.common(env, env_key, updates)
         params = self._network(env).init(network_key, first)
         memory = (optimiser.init(params), optimiser.init(params))
-        state = (params, memory, normaliser.init(first), vector)
-        return State(*state, jnp.int32(0), report, params)
+        return State(params=params, memory=memory, **common, target=params)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One window of all copies: a step of the actor, then `passes` of the critic."""
@@ -71,7 +80,7 @@ class SHAC(Rollouts):
 
         def error(params: Any) -> Array:
             value: Any = network.apply(params, batch["observation"], method=ActorCritic.value)
-            return jnp.mean((value - batch["target"]) ** 2)
+            return jnp.mean(jnp.where(batch["broken"], 0.0, value - batch["target"]) ** 2)
 
         def learn(carry: Any, _: None) -> tuple[Any, None]:
             params, memory = carry
@@ -83,8 +92,16 @@ class SHAC(Rollouts):
         follow = lambda old, new: old + self.follow * (new - old)
         target = jax.tree.map(follow, state.target, params)
         seen = normaliser.update(state.seen, batch["raw"])
-        memory = (actor_memory, critic_memory)
-        return State(params, memory, seen, vector, state.update + 1, report, target)
+        return replace(
+            state,
+            params=params,
+            memory=(actor_memory, critic_memory),
+            seen=seen,
+            vector=vector,
+            update=state.update + 1,
+            report=report,
+            target=target,
+        )
 
     def policy(self, env: Environment, state: "State") -> Any:
         """The learnt policy: observation to action, without noise."""
@@ -109,12 +126,12 @@ class SHAC(Rollouts):
             (vector, weight), (act_key, supply, also) = carry, inputs
             x = normaliser.apply(state.seen, vector.observation)
             choice = self._act(env, params, x).sample(act_key)
-            action = stretched(env.action_space, jnp.tanh(choice))
+            action = _spared(stretched(env.action_space, jnp.tanh(choice)))
             after, out = forth(vector, action, supply, also)
             final = worth(normaliser.apply(state.seen, out.final))
             future = self.discount * jnp.where(out.terminated, 0.0, final)
-            gain = weight * (out.reward + jnp.where(out.over, future, 0.0))
-            later = jnp.where(out.over, 1.0, weight * self.discount)
+            gain = weight * (out.reward + jnp.where(out.anew, future, 0.0))
+            later = jnp.where(out.anew, 1.0, weight * self.discount)
             row = (vector.observation, x, out, final, gain, weight * future)
             return (after, later), row
 
@@ -122,12 +139,14 @@ class SHAC(Rollouts):
         also = self._renewed(jax.random.fold_in(key, 0))
         inputs = (*self.drawn(copies, state.vector, key, 1), also)
         (vector, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, inputs)
-        ahead = jnp.where(out.over[-1], 0.0, beyond[-1])  # of the paths still under way
+        ahead = jnp.where(out.anew[-1], 0.0, beyond[-1])  # of the paths still under way
         loss = -jnp.mean(jnp.sum(gain, 0) + ahead) / self.horizon
         value = worth(x)
         ends = (out.terminated, out.truncated)
-        target = value + advantages(out.reward, value, final, *ends, self.discount, self.trace)
-        batch = {"raw": raw, "observation": x, "target": target}
+        target = value + advantages(
+            out.reward, value, final, *ends, self.discount, self.trace, out.broken
+        )
+        batch = {"raw": raw, "observation": x, "target": target, "broken": out.broken}
         return loss, jax.lax.stop_gradient((vector, batch, out.report()))
 
     def _renewed(self, key: Array) -> Array:
@@ -144,6 +163,23 @@ class SHAC(Rollouts):
     def _act(self, env: Environment, params: Any, x: Any) -> Normal:
         choice: Any = self._network(env).apply(params, x, method=ActorCritic.act)
         return choice
+
+
+@jax.custom_vjp
+def _spared(action: Array) -> Array:
+    """Actions [B, A]; a slope that is not finite ends here, and leaves its copy out of the sum.
+
+    Where a copy breaks the slopes of its steps until then are nan, whatever they are multiplied by.
+    """
+    return action
+
+
+def _passed(_: None, slope: Array) -> tuple[Array]:
+    good = jnp.all(jnp.isfinite(slope), -1, keepdims=True)
+    return (jnp.where(good, slope, 0.0),)
+
+
+_spared.defvjp(lambda action: (action, None), _passed)
 
 
 @pytree

@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size, static
 
 
 @pytree
 class Box:
     """Real vectors between two bounds."""
 
-    low: float = static()
-    high: float = static()
+    low: float = number(baked=True, infinite=True, one=True)
+    high: float = number(baked=True, infinite=True, one=True)
     shape: tuple[int, ...] = static()
 
     def sample(self, key: Array) -> Array:
@@ -46,7 +46,7 @@ class Box:
 class Discrete:
     """The whole numbers 0 ... size - 1."""
 
-    size: int = static()
+    size: int = size(least=1)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,6 +74,11 @@ class Discrete:
 
 
 type Space = Box | Discrete
+
+
+def real() -> jnp.dtype:
+    """The type of real numbers: 64-bit ones where they are enabled, else 32-bit ones."""
+    return jnp.zeros(()).dtype
 
 
 def _known(x: Any) -> np.ndarray | None:

@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
-from jaxgpu.rl import normaliser
+from jaxgpu import ranges
+from jaxgpu.pytree import pytree, size
+from jaxgpu.rl import normaliser, schedule
+from jaxgpu.rl.doors import check_learner, widths
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.vectorize import Vector, VectorState, vectorize
 
@@ -22,6 +24,7 @@ class Training:
     seen: normaliser.Normaliser
     vector: VectorState
     update: Array  # [] updates done
+    schedule: Array | None  # [] updates in which rates fall and exploration settles
     report: dict[str, Array]  # means over the episodes that ended in the last rollout
 
 
@@ -30,10 +33,9 @@ class Rollouts:
     """Learning from rollouts of B copies over T steps each."""
 
     _: KW_ONLY
-    updates: Array | float = 1e9  # [] after which the learning rate is zero
-    copies: int = static(default=64)  # B
-    horizon: int = static(default=64)  # T, steps of each copy between updates
-    hidden: tuple[int, ...] = static(default=(64, 64))
+    copies: int = size(default=64, least=1)  # B
+    horizon: int = size(default=64, least=1)  # T, steps of each copy between updates
+    hidden: tuple[int, ...] = widths((64, 64))
 
     @property
     def steps_per_update(self) -> int:
@@ -42,10 +44,24 @@ class Rollouts:
 
     def begun(self, env: Environment, key: Array) -> tuple[VectorState, Any, dict[str, Array]]:
         """Copies at the start, the first observation, and a report of nothing."""
+        check_learner(type(self).__name__, self, env)
         vector = vectorize(env, self.copies).start(key)
         zero = jnp.zeros((), jnp.float32)
-        report = {"episode_return": zero, "episodes": zero, "success": zero}
+        report = {"episode_return": zero, "episodes": zero, "success": zero, "broken": zero}
         return vector, jax.tree.map(lambda x: x[0], vector.observation), report
+
+    def common(
+        self, env: Environment, key: Array, updates: Array | int | None
+    ) -> tuple[Any, dict[str, Any]]:
+        """The first observation, and what every state begins with, by the names of the fields."""
+        vector, first, report = self.begun(env, key)
+        return first, {
+            "seen": normaliser.init(first),
+            "vector": vector,
+            "update": jnp.int32(0),
+            "schedule": schedule.length(type(self).__name__, updates),
+            "report": report,
+        }
 
     def drawn(self, copies: Vector, vector: VectorState, key: Array, count: int) -> tuple:
         """For each of T steps: `count` keys [T] for the policy, and what the copies draw."""
@@ -55,15 +71,16 @@ class Rollouts:
         return *(keys[:, i] for i in range(count)), supply
 
     def done(self, state: Training) -> Array:
-        """The share of the updates that are done."""
-        return state.update.astype(jnp.float32) / self.updates
+        """The share of the schedule that is done."""
+        return schedule.done(type(self).__name__, state)
 
     def left(self, state: Training) -> Array:
         """The share of the learning rate that is left, which falls to zero."""
-        return jnp.maximum(1 - self.done(state), 0.0)
+        return schedule.left(type(self).__name__, state)
 
     def check_minibatches(self, minibatches: int) -> None:
         """Raise where a batch cannot be cut into as many parts."""
+        ranges.check("learn", self)
         if self.steps_per_update % minibatches:
             raise ValueError(
                 f"{type(self).__name__}: {minibatches} minibatches of {self.copies} copies times "

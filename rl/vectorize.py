@@ -2,18 +2,24 @@
 
 The observation after the end of an episode is the first of the next; the true last one is in
 `Outcome.final`, so that a learner can tell what a truncated episode was still worth. Beginnings are
-drawn fresh at every step: with `restart="bank"`, an eighth as many as there are copies, which
-copies that end in the same step share; with "fresh", one for each copy; "same" begins every
-episode as the first one of the copy.
+drawn fresh at every step, one for each copy. With `restart="bank"` they are an eighth as many as
+there are copies, which is faster where a step costs no more than a start; copies that end in the
+same step then share them, and where episodes end by the clock alone all do. With "same" every
+episode begins as the first one of the copy.
+
+A step that leads to an observation or a reward that is not finite never reaches the learner: the
+copy begins anew, and `Outcome.broken` says so.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu import ranges
+from jaxgpu.pytree import pytree, size, static
 from jaxgpu.rl.environment import Environment
 
 _RESTARTS = ("bank", "fresh", "same")
@@ -28,19 +34,31 @@ class Outcome(NamedTuple):
     terminated: Array  # [B] bool
     truncated: Array  # [B] bool
     info: dict[str, Array]  # of the environment; `episode_return` and `episode_length` so far
+    # [B] bool, the step led to nan or infinity and the copy begins anew: `reward` is 0, `final` the
+    # observation acted on, the episode neither terminated nor truncated; not to be learnt from
+    broken: Array
 
     @property
     def over(self) -> Array:
         """Whether the episode ended here, in either way."""
         return self.terminated | self.truncated
 
+    @property
+    def anew(self) -> Array:
+        """Whether what is acted on next is a beginning: the episode ended, or broke."""
+        return self.over | self.broken
+
     def report(self) -> dict[str, Array]:
-        """Of the episodes that ended: their number, and means of their returns and successes."""
+        """Of the episodes that ended: their number, and means of their returns and successes.
+
+        And how many steps were `broken`.
+        """
         ended = jnp.sum(self.over.astype(jnp.float32))
         single = lambda x: jnp.where(self.over, x.astype(jnp.float32), 0.0)
         mean = lambda x: jnp.sum(single(x)) / jnp.maximum(ended, 1.0)
         total, success = mean(self.info["episode_return"]), mean(self.info["success"])
-        return {"episode_return": total, "episodes": ended, "success": success}
+        broken = jnp.sum(self.broken.astype(jnp.float32))
+        return {"episode_return": total, "episodes": ended, "success": success, "broken": broken}
 
 
 @pytree
@@ -51,7 +69,9 @@ class VectorState:
     observation: Any
     total: Array  # [B] sum of rewards of the running episode; of the first objective
     length: Array  # [B] its steps
-    first: Any  # states and observations to begin with, of restart="same"; else empty
+    # states and observations to begin with: of every copy where restart="same", else of one of
+    # them, [1, ...], for the step of which no new start is finite
+    first: Any
 
 
 @pytree
@@ -59,13 +79,14 @@ class Vector:
     """`size` copies of `env`."""
 
     env: Any  # the environment
-    size: int = static()
-    restart: str = static(default="bank")
+    size: int = size(least=1)
+    restart: str = static(default="fresh")
 
     def start(self, key: Array) -> VectorState:
         """First states of all copies."""
-        state, observation = jax.vmap(self.env.start)(jax.random.split(key, self.size))
-        first = (state, observation) if self.restart == "same" else ()
+        begun = mended(jax.vmap(self.env.start)(jax.random.split(key, self.size)))
+        state, observation = begun
+        first = begun if self.restart == "same" else jax.tree.map(lambda x: x[:1], begun)
         zero = jnp.zeros(self.size)
         return VectorState(state, observation, zero, jnp.zeros(self.size, jnp.int32), first)
 
@@ -75,14 +96,23 @@ class Vector:
         """One step of all copies, and new beginnings; no gradient flows through a beginning.
 
         Copies that are in `also` [B] begin anew too, their episodes broken off without an end.
+
+        Raises:
+            ValueError: actions of another number, or nan outside of `jit`.
         """
+        if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.size:
+            raise ValueError(
+                f"advance: action has shape {list(jnp.shape(action))}; it must be [{self.size}, "
+                "...], one of each copy"
+            )
+        ranges.numbers("advance: action", action)
         return self.follow(state, action, self.supply(state, key), also)
 
     def supply(self, state: VectorState, key: Array) -> Any:
         """What a step draws: a key, and states to begin with.
 
         `advance` draws it itself. Mapped over the keys of many steps before the first of them, the
-        same numbers cost fewer and larger operations, and room for an eighth of the copies a step.
+        same numbers cost fewer and larger operations, and room for as many states a step.
         """
         step_key, start_key = jax.random.split(key)
         return step_key, jax.lax.stop_gradient(self._beginnings(state, start_key))
@@ -95,24 +125,26 @@ class Vector:
         step = jax.vmap(self.env.advance)(
             state.state, action, jax.random.split(step_key, self.size)
         )
-        over = step.terminated | step.truncated
-        reward = step.reward if step.reward.ndim == 1 else step.reward[:, 0]
-        total = state.total + jax.lax.stop_gradient(reward)
+        broken = ~(_finite(step.observation) & _finite(step.reward))
+        final = _chosen(broken, state.observation, step.observation)
+        reward = _chosen(broken, jnp.zeros_like(step.reward), step.reward)
+        ends = (step.terminated & ~broken, step.truncated & ~broken)
+        total = state.total + jax.lax.stop_gradient(reward if reward.ndim == 1 else reward[:, 0])
         length = state.length + 1
-        info = {**step.info, "episode_return": total, "episode_length": length}
-        moved = VectorState(step.state, step.observation, total, length, state.first)
-        after = self._renewed(moved, over | also, fresh)
-        ends = (step.terminated, step.truncated)
-        return after, Outcome(after.observation, step.observation, step.reward, *ends, info)
+        info = {"success": jnp.zeros(self.size, bool), **step.info}
+        info |= {"episode_return": total, "episode_length": length}
+        moved = VectorState(step.state, final, total, length, state.first)
+        after = self._renewed(moved, ends[0] | ends[1] | broken | also, fresh)
+        return after, Outcome(after.observation, final, reward, *ends, info, broken)
 
     def _renewed(self, state: VectorState, over: Array, fresh: Any) -> VectorState:
         """The copies begun anew where `over` [B]."""
 
-        def choose(new: Array, old: Array) -> Array:
-            new = jnp.concatenate([new] * -(-self.size // new.shape[0]))[: self.size]
-            return jnp.where(over.reshape(over.shape + (1,) * (old.ndim - 1)), new, old)
+        def many(new: Array) -> Array:
+            return jnp.concatenate([new] * -(-self.size // new.shape[0]))[: self.size]
 
-        later, observation = jax.tree.map(choose, fresh, (state.state, state.observation))
+        now = (state.state, state.observation)
+        later, observation = _chosen(over, jax.tree.map(many, fresh), now)
         total, length = jnp.where(over, 0.0, state.total), jnp.where(over, 0, state.length)
         return VectorState(later, observation, total, length, state.first)
 
@@ -120,17 +152,53 @@ class Vector:
         if self.restart == "same":
             return state.first
         count = self.size if self.restart == "fresh" else -(-self.size // 8)
-        return jax.vmap(self.env.start)(jax.random.split(key, count))
+        return mended(jax.vmap(self.env.start)(jax.random.split(key, count)), state.first)
 
 
-def vectorize(env: Environment, size: int, restart: str = "bank") -> Vector:
+def _finite(tree: Any) -> Array:
+    """Whether all real numbers of a row are finite, [B]; leaves are [B, ...]."""
+    zero = [
+        jnp.sum(0 * x, tuple(range(1, x.ndim)))  # nan where one is not finite: one pass, no mask
+        for x in jax.tree.leaves(tree)
+        if jnp.issubdtype(x.dtype, jnp.inexact)
+    ]
+    good = [jnp.isfinite(x) for x in zero]
+    return functools.reduce(jnp.logical_and, good, jnp.ones(len(jax.tree.leaves(tree)[0]), bool))
+
+
+def _chosen(where: Array, new: Any, old: Any) -> Any:
+    """Rows of `new` where `where` [B], else of `old`."""
+
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(where.reshape(where.shape + (1,) * (old.ndim - 1)), new, old)
+
+    return jax.tree.map(choose, new, old)
+
+
+def mended(begun: Any, spare: Any = None) -> Any:
+    """States and observations to begin with, [B, ...]; finite ones in place of those that are not.
+
+    The first of them that is, or `spare` [1, ...] where none is.
+    """
+    good = _finite(begun[1])
+    some, at = jnp.any(good), jnp.argmax(good)
+    other = jax.tree.map(lambda x: x[at][None], begun)
+    if spare is not None:
+        other = jax.tree.map(lambda x, y: jnp.where(some, x, y), other, spare)
+    other = jax.tree.map(lambda x, y: jnp.broadcast_to(x, y.shape), other, begun)
+    return _chosen(good, begun, other)
+
+
+def vectorize(env: Environment, size: int, restart: str = "fresh") -> Vector:
     """`size` copies of `env`.
 
     Raises:
         ValueError: no copies, or an unknown way to begin anew.
     """
-    if size < 1:
+    if isinstance(size, int) and size < 1:
         raise ValueError(f"vectorize: size={size}; give at least 1")
+    ranges.refuse("vectorize: size", size, ranges.Range(least=1, whole=True, one=True))
+    ranges.check("vectorize", env)
     if restart not in _RESTARTS:
         raise ValueError(f"vectorize: restart={restart!r}; use one of {', '.join(_RESTARTS)}")
     return Vector(env, size, restart)

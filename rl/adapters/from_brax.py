@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import pytree, size, static
 from jaxgpu.rl.environment import Step
 from jaxgpu.rl.spaces import Box
 
@@ -19,7 +19,7 @@ class Brax:
     """
 
     inner: Any = static()
-    horizon: int = static(default=1000)  # steps
+    horizon: int = size(default=1000, least=1, unit="steps")
     part: str = static(default="state")  # of observations that are dictionaries
     differentiable: bool = static(default=False)  # whether to learn by its derivatives
 

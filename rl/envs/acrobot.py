@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.environment import Step, register
 from jaxgpu.rl.spaces import Box, Discrete
 
@@ -26,13 +26,17 @@ class State:
 class Acrobot:
     """-1 a step until the tip is one link above the bar; cut at `horizon`."""
 
-    gravity: Array | float = 9.8  # [] m/s^2
-    mass: Array | float = 1.0  # [] of each link, kg
-    length: Array | float = 1.0  # [] of each link, m; its centre of mass is in the middle
-    inertia: Array | float = 1.0  # [] of each link about its centre, kg m^2
-    torque: Array | float = 1.0  # [] N m
-    dt: Array | float = 0.2  # [] s
-    horizon: Array | int = 500  # [] steps
+    gravity: Array | float = number(default=9.8, unit="m/s^2")  # [] m/s^2
+    mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] of each link, kg
+    length: Array | float = number(
+        default=1.0, above=0, unit="m"
+    )  # [] of each link, m; its centre of mass is in the middle
+    inertia: Array | float = number(
+        default=1.0, above=0, unit="kg m^2"
+    )  # [] of each link about its centre, kg m^2
+    torque: Array | float = number(default=1.0, unit="N m")  # [] N m
+    dt: Array | float = number(default=0.2, above=0, unit="s")  # [] s
+    horizon: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
 
     @property
     def observation_space(self) -> Box:

@@ -4,19 +4,21 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
 from jaxgpu.rl.arms import PSM, Arm, moved, working
 from jaxgpu.rl.environment import Step
-from jaxgpu.rl.spaces import Box
+from jaxgpu.rl.spaces import Box, real
 
 
 @pytree
 class Armed:
     """Actions are steps of the joints; -20 times the distance in m a step, and 1 for a success."""
 
-    speed: Array | float = 0.05  # [] greatest step of a joint, of the range it works in
-    tolerance: Array | float = 0.005  # [] of success, m
-    horizon: Array | int = 100  # [] steps
+    speed: Array | float = number(
+        default=0.05, above=0
+    )  # [] greatest step of a joint, of the range it works in
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success, m
+    horizon: Array | int = number(default=100, least=1, whole=True, unit="steps")  # [] steps
     arm: Arm = static(default=PSM)
 
     @property
@@ -31,7 +33,7 @@ class Armed:
 
     def drawn(self, key: Array, count: int) -> Array:
         """Random joint positions at work, [count, J]."""
-        low, high = working(self.arm, jnp.float32)
+        low, high = working(self.arm, real())
         return low[None] + (high - low)[None] * jax.random.uniform(key, (count, len(low)))
 
     def moved(self, q: Array, action: Array) -> Array:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
 from jaxgpu.rl.environment import Step, register
 from jaxgpu.rl.spaces import Box, Discrete
 
@@ -28,13 +28,13 @@ class State:
 class CartPole:
     """+1 for every step until the pole leaves 12 degrees or the cart 2.4 m; cut at `horizon`."""
 
-    gravity: Array | float = 9.8  # [] m/s^2
-    cart: Array | float = 1.0  # [] kg
-    pole: Array | float = 0.1  # [] kg
-    half_length: Array | float = 0.5  # [] of the pole, m
-    force: Array | float = 10.0  # [] N
-    dt: Array | float = 0.02  # [] s
-    horizon: Array | int = 500  # [] steps
+    gravity: Array | float = number(default=9.8, unit="m/s^2")  # [] m/s^2
+    cart: Array | float = number(default=1.0, above=0, unit="kg")  # [] kg
+    pole: Array | float = number(default=0.1, above=0, unit="kg")  # [] kg
+    half_length: Array | float = number(default=0.5, above=0, unit="m")  # [] of the pole, m
+    force: Array | float = number(default=10.0, unit="N")  # [] N
+    dt: Array | float = number(default=0.02, above=0, unit="s")  # [] s
+    horizon: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
     masked: bool = static(default=False)  # hide the velocities, so that memory is needed
 
     @property

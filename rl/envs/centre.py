@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
 from jaxgpu.rl.arms import ECM, Arm, place, scaled
 from jaxgpu.rl.environment import Step, register
 from jaxgpu.rl.envs import armed
@@ -36,7 +36,7 @@ class Centre(armed.Armed):
     `upright`.
     """
 
-    upright: Array | float = 0.05  # [] of success, rad
+    upright: Array | float = number(default=0.05, above=0, unit="rad")  # [] of success, rad
     arm: Arm = static(default=ECM)
 
     @property

@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
 from jaxgpu.rl.arms import Arm, place
 from jaxgpu.rl.environment import Step, register
 from jaxgpu.rl.envs import armed
 from jaxgpu.rl.rigs import ECM_RIG, PSM_RIG, STAR_RIG, Rig
-from jaxgpu.rl.spaces import Box
+from jaxgpu.rl.spaces import Box, real
 
 
 @pytree
@@ -38,12 +38,14 @@ class State(armed.State):
 class Compat:
     """Minus the sums of absolutes: of tip - goal in m, and small ones of speeds and joints."""
 
-    speed: Array | float = 0.01  # [] greatest change of a target a step
-    spread: Array | float = 0.05  # [] of the goal in each direction, m
-    speed_cost: Array | float = 1e-4  # [] a rad/s or m/s
-    joint_cost: Array | float = 0.01  # [] a rad or m
-    tolerance: Array | float = 0.005  # [] of success, m
-    horizon: Array | int = 399  # [] steps
+    speed: Array | float = number(default=0.01, above=0)  # [] greatest change of a target a step
+    spread: Array | float = number(
+        default=0.05, least=0, unit="m"
+    )  # [] of the goal in each direction, m
+    speed_cost: Array | float = number(default=1e-4, least=0)  # [] a rad/s or m/s
+    joint_cost: Array | float = number(default=0.01, least=0)  # [] a rad or m
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success, m
+    horizon: Array | int = number(default=399, least=1, whole=True, unit="steps")  # [] steps
     rig: Rig = static(default=PSM_RIG)
 
     @property
@@ -68,10 +70,10 @@ class Compat:
 
     def start(self, key: Array) -> tuple[State, Array]:
         """Always the same position; a random goal."""
-        target = jnp.asarray(self.rig.start, jnp.float32)
-        joints = target * jnp.asarray(self.rig.scale, jnp.float32)
-        goal = jnp.asarray(self.rig.centre, jnp.float32)
-        goal = goal + self.spread * jax.random.normal(key, (3,), jnp.float32)
+        target = jnp.asarray(self.rig.start, real())
+        joints = target * jnp.asarray(self.rig.scale, real())
+        goal = jnp.asarray(self.rig.centre, real())
+        goal = goal + self.spread * jax.random.normal(key, (3,), real())
         state = self._state(joints, jnp.int32(0), target, goal)
         return state, self._observe(state, jnp.zeros_like(joints))
 

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl import inverse
 from jaxgpu.rl.environment import Step
 from jaxgpu.rl.envs.armed import apart
-from jaxgpu.rl.spaces import Box
+from jaxgpu.rl.spaces import Box, real
 
 FLOOR = -0.19  # m, of the tray or the board, below the remote centre
 HALF, HEIGHT = 0.05, 0.06  # m, of the workspace: to either side, and above the floor
@@ -42,13 +42,21 @@ class State:
 class Handling(ABC):
     """0 a step in which the object is where it should be, -1 else; `shaping` pays for progress."""
 
-    reach: Array | float = 0.01  # [] greatest step of the tip along each axis, m
-    twist: Array | float = np.pi / 6  # [] greatest turn a step, rad
-    grip: Array | float = 2e-3  # [] how near the tip must close to the handle, m
-    skew: Array | float = 0.35  # [] how far askew, rad
-    tolerance: Array | float = 0.005  # [] of success, m
-    shaping: Array | float = 0.0  # [] a m of tip to handle, till held, and of object to goal
-    horizon: Array | int = 50  # [] steps
+    reach: Array | float = number(
+        default=0.01, above=0, unit="m"
+    )  # [] greatest step of the tip along each axis, m
+    twist: Array | float = number(
+        default=np.pi / 6, above=0, unit="rad"
+    )  # [] greatest turn a step, rad
+    grip: Array | float = number(
+        default=2e-3, above=0, unit="m"
+    )  # [] how near the tip must close to the handle, m
+    skew: Array | float = number(default=0.35, above=0, unit="rad")  # [] how far askew, rad
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success, m
+    shaping: Array | float = number(
+        default=0.0, least=0
+    )  # [] a m of tip to handle, till held, and of object to goal
+    horizon: Array | int = number(default=50, least=1, whole=True, unit="steps")  # [] steps
 
     @property
     def observation_space(self) -> Box:
@@ -111,7 +119,7 @@ class Handling(ABC):
     def observe(self, state: State) -> Array:
         """Tip, jaw, ways to the handle and on to the goal, turns, whether closed and held."""
         where, across = self.handle(state.place, state.turn)
-        ways = [20 * (state.tip - _middle()), 20 * (where - state.tip)]
+        ways = [20 * (state.tip - _middle(state.tip.dtype)), 20 * (where - state.tip)]
         ways.append(20 * (state.goal - state.place))
         turns = [
             f(2 * a) for a in (state.yaw, across, across - state.yaw) for f in (jnp.cos, jnp.sin)
@@ -125,9 +133,9 @@ class Handling(ABC):
 
     def begun(self, place: Array, turn: Array, goal: Array) -> tuple[State, Array]:
         """The first state with an object there: tool in the corner, its jaw open."""
-        tip = jnp.asarray([-HALF, HALF, FLOOR + HEIGHT], jnp.float32)
+        tip = jnp.asarray([-HALF, HALF, FLOOR + HEIGHT], real())
         no = jnp.bool_(False)
-        state = State(tip, jnp.float32(0), no, no, place, turn, goal, jnp.int32(0))
+        state = State(tip, jnp.zeros((), real()), no, no, place, turn, goal, jnp.int32(0))
         return state, self.observe(state)
 
     def _takes(self, tip: Array, yaw: Array, place: Array, turn: Array) -> Array:
@@ -166,5 +174,5 @@ def _box(dtype: jnp.dtype) -> tuple[Array, Array]:
     return jnp.asarray(low, dtype), jnp.asarray(high, dtype)
 
 
-def _middle() -> Array:
-    return jnp.asarray([0.0, 0.0, FLOOR + HEIGHT / 2], jnp.float32)
+def _middle(dtype: jnp.dtype) -> Array:
+    return jnp.asarray([0.0, 0.0, FLOOR + HEIGHT / 2], dtype)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.environment import Step, register
 from jaxgpu.rl.spaces import Box, Discrete
 
@@ -25,10 +25,10 @@ class State:
 class MountainCar:
     """-1 a step until the car stands on the hill; cut at `horizon`."""
 
-    power: Array | float = 0.001  # [] track a step^2
-    gravity: Array | float = 0.0025  # [] track a step^2
-    goal: Array | float = 0.5  # [] track
-    horizon: Array | int = 200  # [] steps
+    power: Array | float = number(default=0.001, least=0)  # [] track a step^2
+    gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2
+    goal: Array | float = number(default=0.5, above=-1.2, most=0.6, unit="track")  # [] track
+    horizon: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
 
     @property
     def observation_space(self) -> Box:
@@ -63,10 +63,10 @@ class MountainCar:
 class MountainCarContinuous:
     """100 on the hill, less a tenth of the action's square a step; cut at `horizon`."""
 
-    power: Array | float = 0.0015  # [] track a step^2
-    gravity: Array | float = 0.0025  # [] track a step^2
-    goal: Array | float = 0.45  # [] track
-    horizon: Array | int = 999  # [] steps
+    power: Array | float = number(default=0.0015, least=0)  # [] track a step^2
+    gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2
+    goal: Array | float = number(default=0.45, above=-1.2, most=0.6, unit="track")  # [] track
+    horizon: Array | int = number(default=999, least=1, whole=True, unit="steps")  # [] steps
 
     @property
     def observation_space(self) -> Box:

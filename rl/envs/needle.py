@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.environment import register
 from jaxgpu.rl.envs.armed import apart
 from jaxgpu.rl.envs.handling import FLOOR, HALF, Handling, State, turned
+from jaxgpu.rl.spaces import real
 
 RADIUS, WIRE = 0.02, 0.0005  # m
 
@@ -23,18 +24,20 @@ RADIUS, WIRE = 0.02, 0.0005  # m
 class NeedlePick(Handling):
     """`place` is the middle of the wire, `turn` points from it to the centre of the half circle."""
 
-    lift: Array | float = 0.02  # [] of the goal above the tray, m
-    scatter: Array | float = 0.01  # [] of the goal in x and y, m
+    lift: Array | float = number(
+        default=0.02, least=0, unit="m"
+    )  # [] of the goal above the tray, m
+    scatter: Array | float = number(default=0.01, least=0, unit="m")  # [] of the goal in x and y, m
 
     def start(self, key: Array) -> tuple[State, Array]:
         """The needle anywhere on the tray, any way up to 90 degrees."""
         place_key, turn_key, goal_key = jax.random.split(key, 3)
         centre = jax.random.uniform(place_key, (2,), minval=-HALF, maxval=HALF)
         turn = jax.random.uniform(turn_key, (), minval=-np.pi / 2, maxval=np.pi / 2)
-        place = jnp.append(centre, FLOOR + WIRE).astype(jnp.float32)
-        near = self.scatter * jax.random.normal(goal_key, (2,), jnp.float32)
-        goal = jnp.append(near, jnp.asarray(FLOOR + self.lift, jnp.float32))
-        return self.begun(place, turn.astype(jnp.float32), goal)
+        place = jnp.append(centre, FLOOR + WIRE).astype(real())
+        near = self.scatter * jax.random.normal(goal_key, (2,), real())
+        goal = jnp.append(near, jnp.asarray(FLOOR + self.lift, real()))
+        return self.begun(place, turn.astype(real()), goal)
 
     def fallen(self, place: Array) -> Array:
         """On the tray."""

@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.environment import register
 from jaxgpu.rl.envs.handling import FLOOR, Handling, State, carried, turned
+from jaxgpu.rl.spaces import real
 
 PEGS = np.array(  # [12, 2] m: the first six are goals
     [
@@ -38,18 +39,18 @@ ASLANT = -2 * np.pi / 3  # of the jaw at the handle from the block's own directi
 class PegTransfer(Handling):
     """`place` is the middle of the block."""
 
-    upright: Array | float = 0.004  # [] of success in height, m
+    upright: Array | float = number(default=0.004, above=0, unit="m")  # [] of success in height, m
 
     def start(self, key: Array) -> tuple[State, Array]:
         """The block over a random peg, turned by up to 30 degrees, and a random goal."""
         from_key, to_key, turn_key = jax.random.split(key, 3)
-        pegs = jnp.asarray(PEGS, jnp.float32)
+        pegs = jnp.asarray(PEGS, real())
         peg = pegs[jax.random.randint(from_key, (), 6, 12)]
-        place = jnp.append(peg, jnp.asarray(FLOOR + HALF_HEIGHT, jnp.float32))
+        place = jnp.append(peg, jnp.asarray(FLOOR + HALF_HEIGHT, real()))
         goal = pegs[jax.random.randint(to_key, (), 0, 6)]
-        goal = jnp.append(goal, jnp.asarray(FLOOR + GOAL_HEIGHT, jnp.float32))
+        goal = jnp.append(goal, jnp.asarray(FLOOR + GOAL_HEIGHT, real()))
         turn = jax.random.uniform(turn_key, (), minval=-np.pi / 6, maxval=np.pi / 6)
-        return self.begun(place, turn.astype(jnp.float32), goal)
+        return self.begun(place, turn.astype(real()), goal)
 
     def led(self, state: State, tip: Array, yaw: Array) -> tuple[Array, Array]:
         """Down to the board; not sideways into a peg, and not down on to one."""
@@ -80,16 +81,18 @@ class PegTransfer(Handling):
 
     def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
         """Pegs, and the block as a triangle of round bars through its handles."""
-        base = jnp.append(jnp.asarray(PEGS), jnp.full((12, 1), FLOOR), 1).astype(jnp.float32)
+        base = jnp.append(jnp.asarray(PEGS), jnp.full((12, 1), FLOOR), 1).astype(state.place.dtype)
         angles = np.array([np.pi, np.pi / 3, -np.pi / 3])
         corner = (HOLE + OUTER) / 2 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
-        corner = jax.vmap(turned, (0, None))(jnp.asarray(corner, jnp.float32), state.turn)
+        corner = jax.vmap(turned, (0, None))(jnp.asarray(corner, state.place.dtype), state.turn)
         corner = state.place[None] + corner
         radius = [PEG] * 12 + [(OUTER - HOLE) / 2] * 3
         return (
             jnp.concatenate([base, corner]),
-            jnp.concatenate([base + jnp.array([[0.0, 0.0, TOP]]), jnp.roll(corner, 1, 0)]),
-            jnp.asarray(radius, jnp.float32),
+            jnp.concatenate(
+                [base + jnp.array([[0.0, 0.0, TOP]], base.dtype), jnp.roll(corner, 1, 0)]
+            ),
+            jnp.asarray(radius, state.place.dtype),
             jnp.arange(15) >= 12,
         )
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.environment import Step, register
 from jaxgpu.rl.spaces import Box
 
@@ -24,13 +24,13 @@ class State:
 class Pendulum:
     """Cost angle^2 + w^2 / 10 + torque^2 / 1000 a step; never terminates, cut at `horizon`."""
 
-    gravity: Array | float = 10.0  # [] m/s^2
-    mass: Array | float = 1.0  # [] kg
-    length: Array | float = 1.0  # [] m
-    dt: Array | float = 0.05  # [] s
-    max_torque: Array | float = 2.0  # [] N m
-    max_speed: Array | float = 8.0  # [] rad/s
-    horizon: Array | int = 200  # [] steps
+    gravity: Array | float = number(default=10.0, unit="m/s^2")  # [] m/s^2
+    mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] kg
+    length: Array | float = number(default=1.0, above=0, unit="m")  # [] m
+    dt: Array | float = number(default=0.05, above=0, unit="s")  # [] s
+    max_torque: Array | float = number(default=2.0, least=0, unit="N m")  # [] N m
+    max_speed: Array | float = number(default=8.0, above=0, unit="rad/s")  # [] rad/s
+    horizon: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
 
     @property
     def observation_space(self) -> Box:

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.physics import rigid
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl import bodies
 from jaxgpu.rl.arms import ECM, STAR, place, scaled, working
 from jaxgpu.rl.environment import Step, register
@@ -35,7 +35,7 @@ class State(armed.State):
 class Servo(armed.Armed):
     """-20 times the distance in m a step, and 1 where it is less than `tolerance`."""
 
-    dt: Array | float = 0.02  # [] s a step
+    dt: Array | float = number(default=0.02, above=0, unit="s")  # [] s a step
 
     @property
     def observation_space(self) -> Box:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.arms import STAR, place, scaled, working
 from jaxgpu.rl.environment import Step, register
 from jaxgpu.rl.envs import armed
@@ -32,8 +32,10 @@ class State(armed.State):
 class Track(armed.Armed):
     """-20 times the distance in m a step, and 1 where it is less than `tolerance`."""
 
-    horizon: Array | int = 200  # [] steps
-    pace: Array | float = 0.5  # [] greatest step of the goal's joints, of the arm's greatest
+    horizon: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
+    pace: Array | float = number(
+        default=0.5, least=0, most=1
+    )  # [] greatest step of the goal's joints, of the arm's greatest
 
     @property
     def observation_space(self) -> Box:

@@ -9,6 +9,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.rl.environment import Environment
 from jaxgpu.rl.plan.descent import Descent
 from jaxgpu.rl.plan.expansion import Expansion
@@ -65,6 +66,9 @@ def race(
         a `Run`: the planners' states stacked; history of `loss`, the newest, and of `best`
         [updates, seeds].
     """
+    ranges.check("race", planner)
+    ranges.refuse("race: calls", calls, ranges.Range(least=1, whole=True, one=True))
+    ranges.refuse("race: fade", fade, ranges.Range(least=0, most=1))
     keys = lambda key: jax.random.split(key, jax.tree.leaves(states)[0].shape[0])
 
     def step(all: Any, key: Array) -> Any:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
 from jaxgpu.rl.plan.best import Best, Loss, better, nothing
 
 
@@ -21,8 +21,8 @@ class Descent:
     """What to run."""
 
     optimiser: Any = static()  # an `optax.GradientTransformation`
-    low: Array | float = -1.0  # [] or [A] least action
-    high: Array | float = 1.0  # [] or [A] greatest
+    low: Array | float = number(default=-1.0, infinite=True)  # [] or [A] least action
+    high: Array | float = number(default=1.0, infinite=True)  # [] or [A] greatest
 
     def init(self, actions: Array) -> "State":
         """Before the first step, at `actions` [T, A]."""

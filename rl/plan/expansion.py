@@ -14,7 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
 from jaxgpu.rl.plan.best import Best
 
 
@@ -23,10 +23,18 @@ class Expansion:
     """What to run: a planner, on a window of frames that grows."""
 
     inner: Any  # a `Descent`, or any other planner
-    first: Array | int = 10  # [] frames at the start
-    grow: Array | int = 10  # [] frames at a time
-    patience: Array | int = 3  # [] updates without an improvement
-    tolerance: Array | float = 0.01  # [] least improvement, of the size of the loss
+    first: Array | int = number(
+        default=10, least=1, whole=True, unit="frames"
+    )  # [] frames at the start
+    grow: Array | int = number(
+        default=10, least=1, whole=True, unit="frames"
+    )  # [] frames at a time
+    patience: Array | int = number(
+        default=3, least=1, whole=True, unit="updates"
+    )  # [] updates without an improvement
+    tolerance: Array | float = number(
+        default=0.01, least=0
+    )  # [] least improvement, of the size of the loss
     freeze: bool = static(default=False)  # keep actions before the window's last growth
 
     def init(self, actions: Array) -> "State":

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
+from jaxgpu.rl.spaces import real
 from jaxgpu.run import Run, run
 
 
@@ -30,6 +33,10 @@ def plan(
         key: of its random numbers.
         out: folder of checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped.
+    Raises:
+        ValueError: a number of the planner out of its range, or actions that are none or not
+            finite.
+        TypeError: actions that are no real numbers.
     Returns:
         a `Run`: the last state (`best.actions`, `best.loss`), the history of `loss`, the one
         of the update, `best` and `calls` [updates], and the timing.
@@ -41,6 +48,13 @@ def plan(
     >>> done.state.best.actions.ravel().round(3)
     Array([0.5, 0.5, 0.5], dtype=float32)
     """
+    ranges.check("plan", planner)
+    actions = jnp.asarray(ranges.numbers("plan: actions", actions, ("T", "A")))
+    if actions.size == 0:
+        raise ValueError(f"plan: actions has shape {list(actions.shape)}; it must hold some")
+    if not jnp.issubdtype(actions.dtype, jnp.floating):
+        actions = actions.astype(real())
+    ranges.refuse("plan: updates", updates, ranges.Range(least=0, whole=True, one=True))
     measure = lambda s: {"loss": s.best.last, "best": s.best.loss, "calls": s.calls}
     step = lambda state, key: planner.update(loss, state, key)
     return run(

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu import ranges
+from jaxgpu.pytree import number, pytree, size
 from jaxgpu.rl.plan.best import Best, Loss, better, nothing
 
 
@@ -31,23 +32,28 @@ class State:
 class CEM:
     """What to run."""
 
-    population: int = static(default=32)  # N
-    elites: int = static(default=8)
-    sigma: Array | float = 0.5  # [] standard deviation at the start
-    keep: Array | float = 0.2  # [] share of the old distribution in the new one
-    correlation: Array | float = 0.7  # [] r of the noise
-    low: Array | float = -1.0  # [] or [A]
-    high: Array | float = 1.0  # [] or [A]
-    batch: int = static(default=1)  # samples simulated at once
+    population: int = size(default=32, least=2)  # N
+    elites: int = size(default=8, least=2)
+    sigma: Array | float = number(default=0.5, above=0)  # [] standard deviation at the start
+    keep: Array | float = number(
+        default=0.2, least=0, below=1
+    )  # [] share of the old distribution in the new one
+    correlation: Array | float = number(default=0.7, least=0, below=1)  # [] r of the noise
+    low: Array | float = number(default=-1.0, infinite=True)  # [] or [A]
+    high: Array | float = number(default=1.0, infinite=True)  # [] or [A]
+    batch: int = size(default=1, least=1)  # samples simulated at once
 
-    def __post_init__(self) -> None:
-        if not 1 < self.elites <= self.population:
+    def init(self, actions: Array) -> State:
+        """Before the first generation, about `actions` [T, A].
+
+        Raises:
+            ValueError: a number out of its range, or more elites than samples.
+        """
+        ranges.check("plan", self)
+        if self.elites > self.population:
             raise ValueError(
                 f"CEM: {self.elites} elites of {self.population}; take 2 or more, up to all"
             )
-
-    def init(self, actions: Array) -> State:
-        """Before the first generation, about `actions` [T, A]."""
         return _begun(actions, self.sigma)
 
     def update(self, loss: Loss, state: State, key: Array) -> State:
@@ -64,21 +70,24 @@ class CEM:
 class MPPI:
     """What to run."""
 
-    population: int = static(default=32)  # N
-    sigma: Array | float = 0.5  # [] standard deviation
-    temperature: Array | float = 0.3  # [] in standard deviations of the losses
-    decay: Array | float = 0.98  # [] of sigma in an update
-    correlation: Array | float = 0.7  # [] r of the noise
-    low: Array | float = -1.0  # [] or [A]
-    high: Array | float = 1.0  # [] or [A]
-    batch: int = static(default=1)  # samples simulated at once
-
-    def __post_init__(self) -> None:
-        if self.population < 2:
-            raise ValueError(f"MPPI: population={self.population}; take at least 2")
+    population: int = size(default=32, least=2)  # N
+    sigma: Array | float = number(default=0.5, above=0)  # [] standard deviation
+    temperature: Array | float = number(
+        default=0.3, above=0
+    )  # [] in standard deviations of the losses
+    decay: Array | float = number(default=0.98, above=0, most=1)  # [] of sigma in an update
+    correlation: Array | float = number(default=0.7, least=0, below=1)  # [] r of the noise
+    low: Array | float = number(default=-1.0, infinite=True)  # [] or [A]
+    high: Array | float = number(default=1.0, infinite=True)  # [] or [A]
+    batch: int = size(default=1, least=1)  # samples simulated at once
 
     def init(self, actions: Array) -> State:
-        """Before the first update, about `actions` [T, A]."""
+        """Before the first update, about `actions` [T, A].
+
+        Raises:
+            ValueError: a number out of its range.
+        """
+        ranges.check("plan", self)
         return _begun(actions, self.sigma)
 
     def update(self, loss: Loss, state: State, key: Array) -> State:

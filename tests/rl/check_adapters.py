@@ -84,7 +84,7 @@ def test_gymnax_gives_its_own_steps_and_learns():
         np.testing.assert_allclose(step.observation, want, rtol=1e-6)
         assert (step.reward, step.terminated, step.truncated) == (reward, over, False)
         state = step.state
-    learner = rl.PPO(2.5e-3, copies=16, horizon=64, epochs=6, minibatches=4, updates=60.0)
+    learner = rl.PPO(2.5e-3, copies=16, horizon=64, epochs=6, minibatches=4)
     end, _ = jax.jit(lambda key: rl.learn(env, learner, key, 60))(key)
     scores = rl.evaluate(env, learner.policy(env, end), key, 50, 500)
     assert scores.total.mean() > 300

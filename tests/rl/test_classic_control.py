@@ -40,8 +40,8 @@ def test_every_row_gets_its_steps():
 
 def test_options_that_cannot_be_met_are_refused():
     for wrong, match in (
-        ({"seeds": 2}, "seeds: 2; must be at least 3"),
-        ({"share": 0.0}, "share: 0.0; must be from 0.01"),
+        ({"seeds": 2}, "Options.seeds=2; it must be a whole number of at least 3"),
+        ({"share": 0.0}, "Options.share=0; it must be a finite number of at least 0.01"),
         ({"only": "chess"}, "only: no row has 'chess' in its name; the rows are cartpole, PPO"),
     ):
         with pytest.raises(ValueError, match=match):

@@ -30,6 +30,32 @@ def test_every_environment_keeps_the_protocol(name):
     assert isinstance(env.differentiable, bool)
 
 
+@pytest.mark.parametrize("name", [marked(name) for name in rl.names()])
+def test_every_environment_runs_with_64_bit_types(x64, name):
+    """The state keeps its types; tasks of matter keep 32-bit ones, the others take 64-bit ones.
+
+    Five of them began with 32-bit numbers and came to 64-bit ones in a step, which no loop takes.
+    """
+    with jax.numpy_dtype_promotion("standard"):  # as users have it
+        env, key = rl.make(name), jax.random.key(0)
+        state, observation = jax.eval_shape(env.start, key)
+        action = jax.eval_shape(env.action_space.sample, key)
+        step = jax.eval_shape(env.advance, state, action, key)
+    assert avals((step.state, step.observation)) == avals((state, observation))
+    wide = jnp.float32 if name.startswith("matter/") else jnp.float64
+    assert observation.dtype == step.reward.dtype == wide
+
+
+@pytest.mark.parametrize("name", ["surgical/needle-pick", "surgical/star-reach-compat"])
+def test_episodes_are_played_with_64_bit_types(x64, name):
+    """And are those of 32-bit numbers: keys alone decide what is random."""
+    env, key = rl.make(name), jax.random.key(0)
+    act = lambda seen: env.action_space.sample(jax.random.key(1))
+    play = jax.jit(lambda key: rl.evaluate(env, act, key, 2, 5))
+    scores = play(key)
+    assert scores.total.dtype == jnp.float64 and bool(jnp.all(jnp.isfinite(scores.total)))
+
+
 def test_parameters_are_leaves():
     """A batch of pendulums with different lengths is one vmap."""
     env = rl.make("pendulum", length=jnp.array([0.5, 1.0, 2.0]))

@@ -10,8 +10,11 @@ from jaxgpu.studies import latte_art
     "option, sentence",
     [
         ({"calls": 12}, "calls: 12; must be a multiple of 8"),
-        ({"planners": 1}, "seeds: 1, planners: 1; must be at least 1, and 2 or 3"),
-        ({"rate": 0.0}, "rate: 0.0; must be in"),
+        (
+            {"planners": 1},
+            "Options.planners=1; it must be a whole number of at least 2 and of at most 3",
+        ),
+        ({"rate": 0.0}, "Options.rate=0; it must be a finite number above 0 and of at most 1"),
         ({"size": "huge"}, "size: 'huge'; must be small or full"),
     ],
 )

@@ -61,7 +61,7 @@ def test_the_same_on_one_and_on_eight_devices():
     from jaxgpu import mesh
 
     wide = rl.PPO(copies=16, horizon=4, epochs=1, minibatches=1, hidden=(8,))
-    state = jax.jit(lambda key: wide.init(ENV, key))(jax.random.key(0))
+    state = jax.jit(lambda key: wide.init(ENV, key, 10))(jax.random.key(0))
     update = jax.jit(lambda state: wide.update(ENV, state, jax.random.key(1)))
     spread = mesh.replicate(state, mesh.devices(8))
     vector = mesh.split(state.vector, mesh.devices(8))

@@ -196,6 +196,8 @@ def test_a_plan_resumes_to_the_bit(tmp_path):
 
 def test_bad_input_gets_a_sentence():
     with pytest.raises(ValueError, match="CEM: 9 elites of 8; take 2 or more, up to all"):
-        CEM(8, 9)
-    with pytest.raises(ValueError, match="MPPI: population=1; take at least 2"):
-        MPPI(1)
+        CEM(8, 9).init(ZERO)
+    with pytest.raises(
+        ValueError, match="MPPI.population=1; it must be a whole number of at least 2"
+    ):
+        MPPI(1).init(ZERO)

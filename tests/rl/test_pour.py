@@ -10,7 +10,7 @@ from jaxgpu.studies import pour
     "option, sentence",
     [
         ({"calls": 12}, "calls: 12; must be a multiple of 8"),
-        ({"seeds": 0}, "seeds: 0, planners: 4; must be at least 1, and 2 to 4"),
+        ({"seeds": 0}, "Options.seeds=0; it must be a whole number of at least 1"),
         ({"size": "huge"}, "size: 'huge'; must be small or full"),
     ],
 )

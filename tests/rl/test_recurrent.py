@@ -67,7 +67,7 @@ def test_what_is_replayed_is_what_was_played():
 @pytest.mark.slow
 def test_the_way_through_a_maze_is_found_only_with_a_memory():
     """Success of the worst of eight seeds with it, and of the best without: a coin's."""
-    ppo = rl.PPO(5e-3, copies=64, horizon=16, epochs=4, minibatches=4, updates=60.0, hidden=(16,))
+    ppo = rl.PPO(5e-3, copies=64, horizon=16, epochs=4, minibatches=4, hidden=(16,))
     assert rate(Corridor(), rl.RecurrentPPO(ppo, 16), 60, 8, 8).min() >= 0.95
     assert rate(Corridor(), ppo, 60, 8, 8).max() <= 0.6
 

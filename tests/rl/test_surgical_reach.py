@@ -42,7 +42,11 @@ def test_every_learner_gets_its_share_of_the_steps():
 
 
 def test_options_that_cannot_be_met_are_refused():
-    with pytest.raises(ValueError, match="steps: 5; must be at least 100000"):
+    with pytest.raises(
+        ValueError, match="Options.steps=5; it must be a whole number of at least 100000"
+    ):
         surgical_reach.Options(steps=5)
-    with pytest.raises(ValueError, match="seeds: 2; must be at least 3"):
+    with pytest.raises(
+        ValueError, match="Options.seeds=2; it must be a whole number of at least 3"
+    ):
         surgical_reach.Options(seeds=2)

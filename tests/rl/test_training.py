@@ -7,26 +7,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rl_learners import LEARNERS
 
 from jaxgpu import rl
 
-TINY = {"horizon": 4, "epochs": 1, "minibatches": 1}
-LEARNERS = {
-    "PPO": ("pendulum", rl.PPO(copies=2, hidden=(4,), **TINY)),
-    "PPO, scaled": ("pendulum", rl.PPO(copies=2, level=True, adaptive=True, **TINY)),
-    "RecurrentPPO": ("cartpole-masked", rl.RecurrentPPO(rl.PPO(copies=2, **TINY), width=4)),
-    "SAC": ("pendulum", rl.SAC(copies=2, gradients=1, batch=2, capacity=5, hidden=(4,))),
-    "PQN": ("acrobot", rl.PQN(copies=2, hidden=(4,), **TINY)),
-    "SHAC": ("pendulum", rl.SHAC(copies=2, horizon=3, passes=1, hidden=(4,))),
-    "ES": ("cartpole", rl.ES(limit=8)),
-}
 every = pytest.mark.parametrize("name, learner", LEARNERS.values(), ids=LEARNERS)
 
 
 @every
 def test_an_update_keeps_its_types_and_is_one_portable_program(name, learner):
     env = rl.make(name)
-    state = jax.eval_shape(lambda key: learner.init(env, key), jax.random.key(0))
+    state = jax.eval_shape(lambda key: learner.init(env, key, 10), jax.random.key(0))
     update = lambda state: learner.update(env, state, jax.random.key(1))
     assert conformance.avals(jax.eval_shape(update, state)) == conformance.avals(state)
     conformance.check_program(update, state)
@@ -39,7 +30,7 @@ def test_resuming_gives_the_same_bits(tmp_path, name, learner):
     """Four updates = two, stop, load, two: parameters, optimiser, environments and reports."""
     env, key, steps = rl.make(name), jax.random.key(0), learner.steps_per_update
     whole = rl.train(env, learner, key, 4 * steps)
-    rl.train(env, learner, key, 2 * steps, out=tmp_path)
+    rl.train(env, learner, key, 2 * steps, out=tmp_path, schedule=4 * steps)
     resumed = rl.train(env, learner, key, 4 * steps, out=tmp_path, resume=True)
     conformance.same(resumed.state, whole.state)
     conformance.same(resumed.history, whole.history)

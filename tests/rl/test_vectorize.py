@@ -46,6 +46,20 @@ def test_beginnings(restart, distinct):
         np.testing.assert_array_equal(second, state.observation)
 
 
+def test_copies_of_learners_begin_each_where_no_other_does():
+    """By default: of eight copies that the clock ends together all eight differ.
+
+    Learners of 8 copies had one and the same start for all.
+    """
+    env = rl.make("pendulum", horizon=4)
+    learner = rl.PPO(copies=8, horizon=4, epochs=1, minibatches=1, hidden=(4,))
+    state = jax.jit(lambda key: learner.init(env, key, 2))(jax.random.key(0))
+    after = jax.jit(lambda state: learner.update(env, state, jax.random.key(1)))(state)
+    assert (after.vector.length == 0).all()
+    assert len(np.unique(after.vector.observation, axis=0)) == 8
+    assert rl.vectorize(env, 8).restart == "fresh"
+
+
 @pytest.mark.parametrize("restart", ["bank", "same"])
 def test_what_is_drawn_for_many_steps_at_once_is_what_each_draws(restart):
     copies = rl.vectorize(rl.make("pendulum", horizon=4), 16, restart)

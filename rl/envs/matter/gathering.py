@@ -24,7 +24,7 @@ from jaxgpu.physics.continuum import (
     prepare,
     sdf,
 )
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.environment import register
 from jaxgpu.rl.envs.matter.limits import Between
 from jaxgpu.rl.envs.matter.task import Matter, Show, mean
@@ -42,9 +42,9 @@ FRAME, SPEED, LIFT = 0.04, 0.25, 0.06  # s, m/s of the plate, m that it is lifte
 class Gather:
     """Bodies at one place along the first axis."""
 
-    goal: Array | float  # [] m
-    near: Array | float  # [] m
-    body: int = 1  # of the scene
+    goal: Array | float = number(unit="m")  # [] m
+    near: Array | float = number(above=0, unit="m")  # [] m
+    body: int = number(default=1, least=0, whole=True)  # of the scene
 
     def remember(self, state: State, show: Show) -> Any:
         """Which slots are filled."""

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, static
 
 
 @pytree
@@ -25,8 +25,8 @@ class Between:
     Array([0. , 1.5], dtype=float32)
     """
 
-    lower: Any  # [D] corner, m
-    upper: Any  # [D] the opposite one, m
+    lower: Any = number(unit="m")  # [D] corner, m
+    upper: Any = number(unit="m")  # [D] the opposite one, m
 
     def nearest(self, x: Array) -> Array:
         """The nearest place [D] in the box, m."""
@@ -41,8 +41,8 @@ class Around:
     Array([0.6, 0.8], dtype=float32)
     """
 
-    middle: Any  # [2] m
-    radius: Array | float  # [] m
+    middle: Any = number(unit="m")  # [2] m
+    radius: Array | float = number(above=0, unit="m")  # [] m
     axes: tuple[int, int] = static(default=(0, 1))  # in whose plane the disc lies
 
     def nearest(self, x: Array) -> Array:

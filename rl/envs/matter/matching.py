@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.physics.continuum import State
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.rl.envs.matter.task import Show
 
 
@@ -33,11 +33,11 @@ class Shown:
 class Match:
     """Particles where the demonstration had them at the same time."""
 
-    demo: Any  # [T, A] actions of the demonstration
-    frame: Array | float  # [] duration of a frame, s
-    near: Array | float = 0.1  # [] of l_0: a loss below it is a success
+    demo: Any = number()  # [T, A] actions of the demonstration
+    frame: Array | float = number(above=0, unit="s")  # [] duration of a frame, s
+    near: Array | float = number(default=0.1, above=0)  # [] of l_0: a loss below it is a success
     bodies: tuple[int, ...] = static(default=(0,))  # of the scene, whose particles count
-    every: int = static(default=1)  # one slot in how many counts
+    every: int = size(default=1, least=1)  # one slot in how many counts
 
     def remember(self, state: State, show: Show) -> Shown:
         """What the demonstration and doing nothing lead to."""

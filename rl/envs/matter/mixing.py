@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.physics.continuum import Particles, State
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.environment import register
 from jaxgpu.rl.envs.matter import cup
 from jaxgpu.rl.envs.matter.task import Matter, Show
@@ -30,7 +30,7 @@ TILT = cup.strokes(  # there and back through the milk, twice, and a rest
 class Spread:
     """Milk as far apart as if it were mixed evenly."""
 
-    near: Array | float = 0.3  # [] of l_0: a loss below it is a success
+    near: Array | float = number(default=0.3, above=0)  # [] of l_0: a loss below it is a success
 
     def remember(self, state: State, show: Show) -> Array:
         """Mean distance of pairs of all liquid, and that of the milk."""

@@ -2,7 +2,7 @@
 
 After FluidLab's task of the name (Xian et al. 2023, arXiv:2303.02346): l = mean of (y - h) of the
 water + mean 1-norm of (x - x_0) of the milk, in metres; liquid below h is taken away, x_0 is
-where"""
+where it began."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from jaxgpu.physics.continuum import (
     prepare,
     sdf,
 )
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.environment import register
 from jaxgpu.rl.envs.matter.task import Matter, mean
 from jaxgpu.rl.envs.matter.vessels import glass
@@ -40,9 +40,9 @@ HEIGHT = 0.04  # m
 class Pour:
     """Water to the floor, milk where it was."""
 
-    height: Array | float  # [] below which liquid is taken away, m
-    half: Any  # [D] of the inside of the glass, m
-    milk: Array | float = 1.0  # [] weight of the milk
+    height: Array | float = number(unit="m")  # [] below which liquid is taken away, m
+    half: Any = number(above=0, unit="m")  # [D] of the inside of the glass, m
+    milk: Array | float = number(default=1.0, least=0)  # [] weight of the milk
 
     def remember(self, state: State, show: Any) -> Any:
         """Where the milk began, and which slots milk and water filled."""

@@ -21,7 +21,7 @@ from jax import Array
 
 from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import Scene, rollout
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.rl.environment import Step
 from jaxgpu.rl.envs.matter.limits import Anywhere
 from jaxgpu.rl.spaces import Box
@@ -70,15 +70,19 @@ class Matter:
 
     scene: Scene  # with dt; the first collider is the tool
     goal: Any  # a `Goal`
-    speed: Any  # [A] velocity of the tool at action 1, m/s or rad/s
-    tilt: Any = 0.0  # [A] or [T, A] actions from which planning starts
-    script: Any = 0.0  # [D] or [T, D] velocity of the tool that comes to that of the actions, m/s
+    speed: Any = number()  # [A] velocity of the tool at action 1, m/s or rad/s
+    tilt: Any = number(default=0.0)  # [A] or [T, A] actions from which planning starts
+    script: Any = number(
+        default=0.0
+    )  # [D] or [T, D] velocity of the tool that comes to that of the actions, m/s
     limits: Any = Anywhere()  # of the tool's place
-    jitter: Array | float = 0.1  # [] of the particles at the start, in their spacing
-    horizon: int = static(default=50)  # frames
-    substeps: int = static(default=100)  # steps in a frame
+    jitter: Array | float = number(
+        default=0.1, least=0, below=0.5
+    )  # [] of the particles at the start, in their spacing
+    horizon: int = size(default=50, least=1)  # frames
+    substeps: int = size(default=100, least=1)  # steps in a frame
     leads: tuple[str, ...] = static(default=("x", "y", "turn"))  # what the actions move
-    marks: int = static(default=16)  # particles of each body that are observed
+    marks: int = size(default=16, least=1)  # particles of each body that are observed
     names: tuple[str, ...] = static(default=("milk", "water"))  # of the bodies, for pictures
     sight: tuple[float, ...] = static(default=(0.18, 0.22, 1.0))  # from the middle to the camera
 
@@ -124,6 +128,7 @@ class Matter:
 
     def advance(self, state: State, action: Array, key: Array) -> Step:
         """A frame with the tool at the velocity of `action`."""
+        action = action.astype(state.first.dtype)  # matter is as wide as its scene was made
         end, _ = self._run(state.matter, action[None], state.t, lambda _: ())
         new = State(end, state.memory, state.first, state.t + 1)
         loss = self.goal.loss(end, state.memory)

@@ -23,7 +23,7 @@ from jaxgpu.physics.continuum import (
     prepare,
     sdf,
 )
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.rl.environment import register
 from jaxgpu.rl.envs.matter.limits import Between
 from jaxgpu.rl.envs.matter.nozzles import empty, opening
@@ -43,10 +43,10 @@ FRAME, MARGIN = 0.02, (0.018, 0.018, 0.006)  # s, m
 class Transport:
     """A free tool at one place along the first axis, and water near it."""
 
-    goal: Array | float  # [] m
-    near: Array | float  # [] m
-    attraction: Array | float = 0.1  # [] share of the water's distance
-    tool: int = 1  # of the scene
+    goal: Array | float = number(unit="m")  # [] m
+    near: Array | float = number(above=0, unit="m")  # [] m
+    attraction: Array | float = number(default=0.1, least=0)  # [] share of the water's distance
+    tool: int = number(default=1, least=0, whole=True)  # of the scene
 
     def remember(self, state: State, show: Show) -> Any:
         """Nothing."""

@@ -7,7 +7,7 @@ from jax import Array
 
 from jaxgpu.physics.continuum import sdf
 from jaxgpu.physics.continuum.tensor import Vec
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 
 @pytree
@@ -15,7 +15,7 @@ class Prism:
     """A plane shape as thick as 2 `half` along z: what a task in the plane looks like in space."""
 
     shape: Any  # in 2-D
-    half: Array | float  # [] m
+    half: Array | float = number(above=0, unit="m")  # [] m
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m; a lower bound beyond the edges."""

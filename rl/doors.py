@@ -1,0 +1,58 @@
+"""What the learners and loops of `rl` are given, held against what they take: one sentence each."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgpu import ranges
+from jaxgpu.rl.spaces import Box, Discrete
+
+_LAYERS = ranges.Range(least=1, whole=True)
+
+
+def widths(default: tuple[int, ...]) -> Any:
+    """A static field for the widths of a network's hidden layers, whole numbers of at least 1."""
+    return dataclasses.field(default=default, metadata={"static": True, ranges.KEY: _LAYERS})
+
+
+def check_learner(name: str, learner: Any, env: Any) -> None:
+    """Refuse hyper-parameters and environments that cannot be learnt with; `name` is the learner's.
+
+    Raises:
+        ValueError: a number out of its range.
+        TypeError: observations that are not one vector, actions that are neither a vector nor one
+            of finitely many, or a reward that is not one number.
+    """
+    ranges.check("learn", learner)
+    ranges.check("learn", env)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    state, observation = jax.eval_shape(env.start, key)
+    kind = type(env).__name__
+    leaves = jax.tree.leaves(observation)
+    if jax.tree.structure(observation) != jax.tree.structure(0) or leaves[0].ndim != 1:
+        found = f"has shape {list(leaves[0].shape)}" if hasattr(observation, "shape") else "is a "
+        found += "" if hasattr(observation, "shape") else type(observation).__name__
+        raise TypeError(
+            f"{name}: an observation of {kind} {found}; it must be one vector; join its parts by "
+            "jnp.concatenate, of an image its pixels by x.ravel()"
+        )
+    space = env.action_space
+    if not isinstance(space, Discrete) and not (isinstance(space, Box) and len(space.shape) == 1):
+        raise TypeError(
+            f"{name}: an action of {kind} is of {space}; it must be rl.Discrete(n) or an rl.Box of "
+            "shape (n,)"
+        )
+    action = jax.eval_shape(space.sample, key)
+    reward = jax.eval_shape(env.advance, state, action, key).reward
+    if np.shape(reward):
+        raise TypeError(
+            f"{name}: a reward of {kind} has shape {list(reward.shape)}; it must be one number; "
+            "add its parts up, each by its weight"
+        )
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is no whole number of at least 1; `name` begins the sentence."""
+    ranges.refuse(name, value, ranges.Range(least=1, whole=True, one=True))

@@ -1,0 +1,76 @@
+"""The doors of `jaxgpu.rl`; what its ranges allow is not run, a training costs seconds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from doors import Door
+
+from jaxgpu import rl
+from jaxgpu.rl import plan
+
+KEY = jax.random.key(0)
+POLE, SWING = rl.make("cartpole"), rl.make("pendulum")
+LEARNERS = [
+    (POLE, rl.PPO()),
+    (SWING, rl.SAC()),
+    (POLE, rl.PQN()),
+    (SWING, rl.SHAC()),
+    (POLE, rl.ES()),
+    (rl.make("cartpole-masked"), rl.RecurrentPPO(rl.PPO())),
+]
+DESCENT = plan.Descent(optax.sgd(0.1))
+PLANNERS = [plan.CEM(), plan.MPPI(), plan.Expansion(DESCENT), DESCENT]
+ENVIRONMENTS = {type(rl.make(name)): rl.make(name) for name in rl.names() if "matter" not in name}
+
+
+def bowl(actions, frames=None):
+    return jnp.sum(actions**2)
+
+
+DOORS = [
+    Door(
+        f"rl.train, {type(learner).__name__}",
+        lambda learner, steps, env=env: rl.train(env, learner, KEY, steps),
+        {"learner": learner, "steps": 100_000},
+        refusals=True,
+    )
+    for env, learner in LEARNERS
+]
+DOORS += [
+    Door(
+        f"rl.vectorize, {kind.__name__}",
+        rl.vectorize,
+        {"env": env, "size": 2},
+        refusals=True,
+    )
+    for kind, env in ENVIRONMENTS.items()
+]
+DOORS += [
+    Door(
+        f"rl.plan, {type(planner).__name__}",
+        lambda planner, actions: plan.plan(bowl, actions, planner, 2, key=KEY).state.best.actions,
+        {"planner": planner, "actions": np.full((3, 1), 0.5, np.float32)},
+        refusals=True,
+        right=tuple(
+            f"actions: {kind}" for kind in ("zero", "negative", "wrong length", "transposed")
+        ),
+    )
+    for planner in PLANNERS[1:2]
+]
+DOORS += [
+    Door(
+        f"rl.plan, {type(planner).__name__}, its numbers",
+        lambda planner: plan.plan(bowl, np.zeros((3, 1), np.float32), planner, 2, key=KEY),
+        {"planner": planner},
+        refusals=True,
+    )
+    for planner in PLANNERS
+]
+DOORS += [
+    Door(
+        "rl.evaluate",
+        lambda episodes, limit: rl.evaluate(POLE, lambda x: jnp.int32(0), KEY, episodes, limit),
+        {"episodes": 2, "limit": 2},
+    ),
+]

@@ -1,0 +1,152 @@
+"""What learners, loops and environments refuse, each in one sentence."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rl_probe import Probe
+
+from jaxgpu import rl
+from jaxgpu.rl import plan
+
+KEY = jax.random.key(0)
+POLE, SWING = rl.make("cartpole"), rl.make("pendulum")
+LEARNERS = [
+    (POLE, rl.PPO()),
+    (SWING, rl.SAC()),
+    (POLE, rl.PQN()),
+    (SWING, rl.SHAC()),
+    (POLE, rl.ES()),
+    (POLE, rl.RecurrentPPO(rl.PPO())),
+]
+
+
+@pytest.mark.parametrize("env, learner", LEARNERS, ids=lambda x: type(x).__name__)
+def test_every_hyper_parameter_is_checked_before_anything_is_run(env, learner):
+    """Nan everywhere; shares beyond 1 and below 0; sizes of 0."""
+    spec = learner.ppo if isinstance(learner, rl.RecurrentPPO) else learner
+    bad = {"discount": [1.5, -0.1], "trace": [-1.0], "clip": [-1.0, 0.0], "follow": [2.0]}
+    bad |= {"hold": [-0.1], "learning_rate": [-1.0], "settle": [0.0], "copies": [0], "horizon": [0]}
+    bad |= {"epochs": [0], "minibatches": [0, 2.5], "passes": [0], "episodes": [0], "limit": [0]}
+    bad |= {"gradients": [0], "batch": [0], "capacity": [0], "hidden": [(0,)]}
+    for name, value in vars(spec).items():
+        values = bad.get(name, [])
+        if isinstance(value, float):
+            values = [np.nan, *values]
+        for x in values:
+            wrong = replace(spec, **{name: x})
+            wrong = wrong if spec is learner else replace(learner, ppo=wrong)
+            with pytest.raises((ValueError, TypeError), match=rf"{name}=.*; it must be"):
+                rl.train(env, wrong, KEY, 10_000)
+            with pytest.raises((ValueError, TypeError), match=rf"{name}=.*; it must be"):
+                rl.learn(env, wrong, KEY, 2)
+
+
+@pytest.mark.parametrize("name", [n for n in rl.names() if not n.startswith("matter/")])
+def test_every_parameter_of_an_environment_is_checked(name):
+    for field, value in vars(rl.make(name)).items():
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            with pytest.raises(
+                (ValueError, TypeError), match=rf"make: \w+\.{field}=nan.*; it must"
+            ):
+                rl.make(name, **{field: np.nan})
+    with pytest.raises(ValueError, match=r"horizon=0; it must be a whole number of at least 1"):
+        rl.make(name, horizon=0)
+
+
+def test_parameters_out_of_range_are_refused_by_the_loops_too():
+    env = rl.Pendulum(mass=-1.0)
+    sentence = r"Pendulum.mass=-1; it must be a finite number above 0, in kg"
+    for call in (
+        lambda: rl.reset(env, KEY),
+        lambda: rl.vectorize(env, 2),
+        lambda: rl.evaluate(env, lambda x: x[:1], KEY, 2, 2),
+        lambda: rl.learn(env, rl.PPO(), KEY, 2),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            call()
+    for name in ("episodes", "limit"):
+        counts = {"episodes": 2, "limit": 2} | {name: 0}
+        with pytest.raises(ValueError, match=rf"evaluate: {name}=0; it must be a whole number"):
+            rl.evaluate(POLE, lambda x: 0, KEY, **counts)
+    with pytest.raises(TypeError, match=r"learn: updates=2.5 of type float64; it must be"):
+        rl.learn(POLE, rl.PPO(), KEY, 2.5)
+
+
+class Other(Probe):
+    """A probe whose observation, or reward, is of another kind."""
+
+    def __init__(self, seen=None, paid=None):
+        object.__setattr__(self, "period", 20)
+        object.__setattr__(self, "seen", seen)
+        object.__setattr__(self, "paid", paid)
+
+    def start(self, key):
+        state, seen = super().start(key)
+        return state, seen if self.seen is None else self.seen
+
+    def advance(self, state, action, key):
+        step = super().advance(state, action, key)
+        step = step if self.seen is None else step._replace(observation=self.seen)
+        return step if self.paid is None else step._replace(reward=self.paid)
+
+
+LEARN = [rl.PPO(), rl.SAC(), rl.SHAC(), rl.ES(), rl.RecurrentPPO(rl.PPO())]
+
+
+@pytest.mark.parametrize("learner", LEARN, ids=lambda x: type(x).__name__)
+def test_what_no_learner_takes_is_refused(learner):
+    """Dictionaries, pictures, rewards of several objectives."""
+    name = type(learner).__name__
+    picture, dictionary = jnp.zeros((8, 8, 1)), {"eye": jnp.zeros(3), "hand": jnp.zeros(2)}
+    for env, sentence in (
+        (Other(picture), r"has shape \[8, 8, 1\]; it must be one vector"),
+        (Other(dictionary), "is a dict; it must be one vector"),
+        (Other(paid=jnp.zeros(2)), r"a reward of Other has shape \[2\]; it must be one number"),
+    ):
+        with pytest.raises(TypeError, match=f"{name}: .*{sentence}"):
+            learner.init(env, KEY, 2)
+    with pytest.raises(TypeError, match=r"evaluate: a reward of Other has shape \[2\]"):
+        rl.evaluate(Other(paid=jnp.zeros(2)), lambda x: x, KEY, 2, 2)
+
+
+class Mute(Probe):
+    """Says nothing of success."""
+
+    def advance(self, state, action, key):
+        return super().advance(state, action, key)._replace(info={})
+
+
+def test_an_environment_need_not_say_what_a_success_is():
+    scores = rl.evaluate(Mute(), lambda x: x, KEY, 3, 30)
+    assert not scores.success.any() and (scores.total == 20).all()
+    copies = rl.vectorize(Mute(), 2)
+    _, out = copies.advance(copies.start(KEY), jnp.zeros((2, 1)), KEY)
+    assert out.report()["success"] == 0
+
+
+def test_actions_of_copies_are_checked():
+    copies = rl.vectorize(SWING, 4)
+    state = copies.start(KEY)
+    with pytest.raises(ValueError, match=r"advance: action=nan at \[1, 0\]; it must be a finite"):
+        copies.advance(state, jnp.zeros((4, 1)).at[1].set(jnp.nan), KEY)
+    with pytest.raises(ValueError, match=r"advance: action has shape \[3, 1\]; it must be \[4"):
+        copies.advance(state, jnp.zeros((3, 1)), KEY)
+
+
+def test_planners_are_checked():
+    bowl = lambda actions: jnp.sum(actions**2)
+    for planner, sentence in (
+        (plan.CEM(sigma=np.nan), "CEM.sigma=nan; it must be a finite number above 0"),
+        (plan.CEM(keep=1.5), "CEM.keep=1.5; it must be"),
+        (plan.MPPI(temperature=0.0), "MPPI.temperature=0; it must be"),
+        (plan.MPPI(correlation=1.0), "MPPI.correlation=1; it must be"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            plan.plan(bowl, jnp.zeros((3, 1)), planner, 2, key=KEY)
+    with pytest.raises(ValueError, match=r"plan: actions=nan at \[0, 0\]"):
+        plan.plan(bowl, jnp.full((3, 1), jnp.nan), plan.MPPI(), 2, key=KEY)
+    with pytest.raises(ValueError, match=r"plan: actions has shape \[3\]; it must be \[T, A\]"):
+        plan.plan(bowl, jnp.zeros(3), plan.MPPI(), 2, key=KEY)

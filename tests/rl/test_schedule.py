@@ -1,0 +1,96 @@
+"""Schedules have the length of the loop that runs them, which is said once."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rl_learners import LEARNERS
+
+from jaxgpu import rl
+from jaxgpu.pytree import pytree
+from jaxgpu.rl.sweep import sweep
+
+
+@pytest.mark.parametrize(
+    "name, learner",
+    [
+        pytest.param(*row, id=name, marks=() if name == "RecurrentPPO" else pytest.mark.slow)
+        for name, row in LEARNERS.items()
+        if name != "ES"  # which has no rate
+    ],
+)
+def test_rates_fall_to_zero_over_the_length_that_the_loop_knows(name, learner):
+    """The first step of Adam is as long as its rate, at whichever update it is taken.
+
+    `learn`, `train` and `sweep` say how many updates there are; nothing else does, so that a
+    learner that looked for the length elsewhere would step as far at the last as at the first.
+    """
+    env, key, length = rl.make(name), jax.random.key(0), 5
+    start = jax.jit(lambda key: learner.init(env, key, length))(key)
+
+    @jax.jit
+    def step(done):
+        new = learner.update(env, replace(start, update=done), key)
+        pairs = zip(jax.tree.leaves(new.params), jax.tree.leaves(start.params))
+        return jnp.max(jnp.stack([jnp.max(jnp.abs(a - b)) for a, b in pairs]))
+
+    far = np.array([step(jnp.int32(done)) for done in (0, 1, 2, 4, 5, 9)])
+    np.testing.assert_allclose(far / far[0], [1, 0.8, 0.6, 0.2, 0, 0], atol=2e-3)
+
+
+@pytree
+class Clock:
+    """A learner that does nothing but count, and keeps what its loop told it."""
+
+    steps_per_update = 8
+
+    def init(self, env, key, updates=None):
+        """At the start of a training of so many updates."""
+        return Count(jnp.int32(0), jnp.float32(updates), {})
+
+    def update(self, env, state, key):
+        """One more."""
+        return replace(state, update=state.update + 1)
+
+
+@pytree
+class Count:
+    """Of updates."""
+
+    update: jax.Array
+    schedule: jax.Array
+    report: dict
+
+
+def test_the_loops_say_the_length_and_a_resumed_one_keeps_it(tmp_path):
+    """`learn`, `train` and `sweep` alike, for a learner of any kind."""
+    learner, key = Clock(), jax.random.key(0)
+    assert rl.learn(None, learner, key, 7)[0].schedule == 7
+    one, many = tmp_path / "one", tmp_path / "many"
+    train = lambda updates, **more: rl.train(None, learner, key, 8 * updates, **more).state
+    measure = lambda state: state.update
+    swept = lambda parts, **more: sweep(None, learner, key[None], parts, 2, measure, **more).state
+    assert train(2, out=one).schedule == 2 and swept(2, out=many).schedule[0] == 4
+    with pytest.raises(ValueError, match=r"one was begun with schedule=16, now it is 24; resume"):
+        train(3, out=one, resume=True)
+    with pytest.raises(ValueError, match=r"many was begun with schedule=4, now it is 6; resume"):
+        swept(3, out=many, resume=True)
+    longer = train(3, out=one, resume=True, schedule=16)
+    assert (longer.update, longer.schedule) == (3, 2)
+    assert swept(3, out=many, resume=True, schedule=4).schedule[0] == 4
+    assert train(2, schedule=80).schedule == 10
+
+
+def test_an_update_without_a_length_is_refused():
+    """No default means "never"."""
+    (name, learner), key = LEARNERS["PPO"], jax.random.key(0)
+    env = rl.make(name)
+    state = jax.eval_shape(lambda key: learner.init(env, key), key)
+    with pytest.raises(ValueError, match=r"PPO: update of a state whose training has no length"):
+        jax.eval_shape(lambda state: learner.update(env, state, key), state)
+    with pytest.raises(ValueError, match="PPO: updates=0; it must be a whole number of at least 1"):
+        learner.init(env, key, 0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'updates'"):
+        rl.PPO(updates=10.0)
