@@ -127,7 +127,7 @@ def learnt(name: str) -> Any:
     """States [T] of an episode under the policy that the study `classic-control` learns first."""
     row = next(row for row in ROWS if row.task == name)
     env, updates = rl.make(name), PARTS * row.every(1.0)
-    learner = replace(row.learner, updates=float(updates)) if "PPO" in row.name else row.learner
+    learner = row.learner
     state, _ = jax.jit(lambda key: rl.learn(env, learner, key, updates))(jax.random.key(SEED))
     act = learner.policy(env, state)
 

@@ -3,6 +3,7 @@
     python -m benchmarks.coco                               every row, seeds 1 to 5
     python -m benchmarks.coco --rows CMAES-float32          some of them
     python -m benchmarks.coco --seeds 1 2 3
+    python -m benchmarks.coco --boxed                       in its box, beside pycma: `coco_box`
 
 The functions are COCO's C program (`pip install coco-experiment`); pycma (`pip install cma`) runs
 beside ours where it is there. As in Hansen (2009), doi:10.1145/1570256.1570333, the first step is
@@ -23,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
+from benchmarks import coco_box
 from jaxgpu.evolution import protocol, single
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import bbob_data
@@ -62,6 +64,10 @@ class Options:
     """One run of all 72 problems each."""
     dimension: int = 5
     """Variables."""
+    boxed: bool = False
+    """Search [-5, 5] and compare expected running times with pycma's in the same box."""
+    dimensions: tuple[int, ...] = (5, 10)
+    """Variables of `boxed`."""
 
 
 def problems(dimension: int) -> list[tuple[Any, float]]:
@@ -96,10 +102,7 @@ def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
         rows = np.asarray(x, float)
         f = np.array([[p(one) - least for one in xs] for (p, least), xs in zip(made, rows)])
         state = tell(state, x, jnp.asarray(f[..., None], dtype))
-        # L-SHADE, which asks for copies of members that are gone, counts for itself
-        counted = getattr(state, "used", None)
-        best = np.fmin(best, f.min(1))
-        used = used + rows.shape[1] if counted is None else int(counted.max())
+        best, used = np.fmin(best, f.min(1)), used + rows.shape[1]
     return _counted(made, best <= TARGET)
 
 
@@ -127,6 +130,8 @@ def _counted(made: list[tuple[Any, float]], hit: np.ndarray) -> dict[int, int]:
 
 def main(options: Options) -> None:
     """Print a line a row: targets of each seed, their median, and the share of each function."""
+    if options.boxed:
+        return coco_box.main(options.dimensions, options.seeds)
     warnings.simplefilter("ignore")  # pycma's, on functions that are flat
     for row in options.rows:
         begin = time.process_time()

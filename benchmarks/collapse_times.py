@@ -75,7 +75,7 @@ def _unit(spec: blocks.Hermite, now: cluster.Cluster) -> tuple[cluster.Cluster, 
     """The cluster a unit of time later, and its core and pairs [8] after each eighth of it."""
 
     def eighth(now: cluster.Cluster, _: None) -> tuple[cluster.Cluster, dict[str, Array]]:
-        now = cluster.step(spec, now, _FAR)
+        now = cluster.step(spec, now, _FAR, unbound=True)
         energy = jnp.sum(jnp.stack(diagnostics.energy(now.stars, spec.m)))
         pair = -jnp.min(diagnostics.bound_pairs(now.stars, spec.m).energy)
         core = diagnostics.core(now.stars, spec.m)[1]

@@ -106,7 +106,6 @@ def _training(agents: int) -> list[Contender]:
         horizon=128,
         epochs=4,
         minibatches=4,
-        updates=float(UPDATES),
     )
     keys = jax.random.split(jax.random.key(0), agents)
     ours = jax.jit(jax.vmap(lambda key: rl.learn(env, ppo, key, UPDATES)[1]))
@@ -149,7 +148,7 @@ def _stretches() -> Entry:
         state, _ = jax.lax.scan(lambda s, key: (ppo.update(env, s, key), None), state, keys)
         return state, rl.evaluate(env, ppo.policy(env, state), key, 64, limit).total.mean()
 
-    now = [ppo.init(env, jax.random.key(0))]
+    now = [ppo.init(env, jax.random.key(0), STRETCH * STRETCHES)]
 
     def ours() -> dict[str, float]:
         now[0], total = on(now[0], jax.random.key(int(now[0].update)))
@@ -164,7 +163,10 @@ def _stretches() -> Entry:
 
 def entries() -> list[Entry]:
     """Random actions in CartPole and surgical arms, then trainings."""
-    key, work = jax.random.key(0), f"random actions, {COPIES} copies, {STEPS} steps, begun anew"
+    key, work = (
+        jax.random.key(0),
+        f"random actions, {COPIES} copies, {STEPS} steps, begun anew, each from a start of its own",
+    )
     speed = lambda name, f: Contender(name, lambda: {"mean |observation|": f(key)})
     gymnax, amount = f"gymnax {version('gymnax')}", float(COPIES * STEPS)
     cartpole = [speed("jaxgpu", _ours("cartpole")), speed(gymnax, _gymnax("CartPole-v1"))]

@@ -3,8 +3,9 @@
 A module of this folder is a study: its name with dashes is the study's name, its first docstring
 line the description. It holds
 
-    Options                     a frozen dataclass: what can be set, with defaults, checked in
-                                `__post_init__`, a docstring under each field
+    Options                     a frozen dataclass: what can be set, with defaults, a docstring
+                                under each field; numbers say their range by `pytree.number` and
+                                `pytree.size`, which is held before anything is done
     study(options, out, resume) -> Report
                                 runs the experiment in the folder `out`, going on from what is
                                 there when `resume` is true
@@ -19,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxgpu.report import Report
+
+# of the seeds of studies: JAX drops what is above 32 bits where 64-bit types are switched off
+SEEDS = {"least": 0, "most": 2**32 - 1}
 
 
 class BadInput(ValueError):

@@ -7,11 +7,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgpu import rl
+from jaxgpu import ranges, rl
 from jaxgpu.evolution.single import SNES
+from jaxgpu.pytree import number, size
 from jaxgpu.report import Report, Table, figure
 from jaxgpu.rl.sweep import sweep
 from jaxgpu.run import Run
+from jaxgpu.studies import SEEDS
 
 PARTS, EPISODES = 10, 100  # measurements of a training; episodes of each
 
@@ -20,20 +22,17 @@ PARTS, EPISODES = 10, 100  # measurements of a training; episodes of each
 class Options:
     """Options of the study."""
 
-    seeds: int = 8
-    """Trainings of each row, all in one program."""
-    share: float = 1.0
+    seeds: int = size(default=8, least=3, most=10_000)
+    """Trainings of each row, all in one program; at least 3, for an interval."""
+    share: float = number(default=1.0, least=0.01, most=100)
     """Of each row's steps of environments."""
     only: str = ""
     """Part of the names of the rows that are run, `pendulum` or `PPO`; all if empty."""
-    seed: int = 0
+    seed: int = size(default=0, **SEEDS)
     """Of the first training."""
 
     def __post_init__(self):
-        if self.seeds < 3:
-            raise ValueError(f"seeds: {self.seeds}; must be at least 3, for an interval")
-        if not 0.01 <= self.share <= 100:
-            raise ValueError(f"share: {self.share}; must be from 0.01 to 100")
+        ranges.check("classic-control", self)
         if not chosen(self.only):
             names = ", ".join(row.name for row in ROWS)
             raise ValueError(f"only: no row has {self.only!r} in its name; the rows are {names}")

@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import rl
+from jaxgpu import ranges, rl
+from jaxgpu.pytree import number, size
 from jaxgpu.report import Report
 from jaxgpu.rl.plan import begun, planners
 from jaxgpu.rl.plan.contest import POPULATION
+from jaxgpu.studies import SEEDS
 from jaxgpu.studies.pour import CITATIONS, pictures, progress, raced, scored, table
 
 FADE = 1.0  # creeping flow forgets little and is not chaotic: gradients are exact
@@ -21,27 +23,23 @@ FADE = 1.0  # creeping flow forgets little and is not chaotic: gradients are exa
 class Options:
     """How much is spent."""
 
-    calls: int = 32
+    calls: int = size(default=32, least=POPULATION, most=1_000_000)
     """Episodes that each planner simulates, a multiple of 8."""
-    seeds: int = 1
+    seeds: int = size(default=1, least=1, most=10_000)
     """Runs of each planner, from particles placed at random."""
-    planners: int = 3
+    planners: int = size(default=3, least=2, most=3)
     """How many: Adam on a growing window and CEM at 2, then Adam on the whole episode."""
+    rate: float = number(default=0.1, above=0, most=1)
+    """Of Adam, in shares of the greatest velocity."""
+    seed: int = size(default=0, **SEEDS)
+    """Of the first run."""
     size: str = "full"
     """Of the task: full is a cup in space, small a plane."""
-    rate: float = 0.1
-    """Of Adam, in shares of the greatest velocity."""
-    seed: int = 0
-    """Of the first run."""
 
     def __post_init__(self):
-        if self.calls < POPULATION or self.calls % POPULATION:
+        ranges.check("latte-art", self)
+        if self.calls % POPULATION:
             raise ValueError(f"calls: {self.calls}; must be a multiple of {POPULATION}")
-        if self.seeds < 1 or self.planners not in (2, 3):
-            given = f"seeds: {self.seeds}, planners: {self.planners}"
-            raise ValueError(f"{given}; must be at least 1, and 2 or 3")
-        if not 0 < self.rate <= 1:
-            raise ValueError(f"rate: {self.rate}; must be in (0, 1]")
         if self.size not in ("small", "full"):
             raise ValueError(f"size: {self.size!r}; must be small or full")
 

@@ -14,11 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.physics.nbody import elements, ephemeris, pictures, planetary, relativity
+from jaxgpu.physics.nbody.layout import Columns, Rows
 from jaxgpu.precision import in_float64
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Figure, Report, Table, figure
 from jaxgpu.run import Run, run
+from jaxgpu.studies import SEEDS
 
 STRETCH = 36.525  # days: a tenth of a Julian year, about a tenth of the swarm's fastest orbit
 JUPITER = 5.2026  # AU, its mean semi-major axis
@@ -28,26 +31,21 @@ JUPITER = 5.2026  # AU, its mean semi-major axis
 class Options:
     """How long, and how many."""
 
-    years: int = 100
+    years: int = size(default=100, least=1, most=100)
     """Julian years; DE440 positions to compare with are held for 10, 50 and 100."""
-    swarm: int = 10_000
+    swarm: int = size(default=10_000, least=1, most=1_000_000_000)
     """Massless bodies between Mars and Jupiter."""
-    eccentricity: float = 0.1
+    eccentricity: float = number(default=0.1, least=0, most=0.4)
     """Largest eccentricity of the swarm at the start; smaller ones are as likely."""
-    inclination: float = 10.0
+    inclination: float = number(default=10.0, least=0, most=90, unit="degrees")
     """Largest inclination to the ecliptic at the start, degrees."""
-    seed: int = 0
+    seed: int = size(default=0, **SEEDS)
     """Of the swarm's orbits."""
 
     def __post_init__(self):
+        ranges.check("solar-system", self)
         if self.years not in (10, 50, 100):
             raise ValueError(f"years: {self.years}; must be 10, 50 or 100, where DE440 is held")
-        if self.swarm < 1:
-            raise ValueError(f"swarm: {self.swarm}; must be at least 1")
-        if not 0 <= self.eccentricity <= 0.4:
-            raise ValueError(f"eccentricity: {self.eccentricity}; must be from 0 to 0.4")
-        if not 0 <= self.inclination <= 90:
-            raise ValueError(f"inclination: {self.inclination}; must be from 0 to 90 degrees")
 
 
 @pytree
@@ -107,7 +105,7 @@ def integrate(
 def measured(spec: planetary.Planetary, journey: Journey) -> dict[str, Array]:
     """Conserved quantities of the massive bodies, and how many levels the swarm needs."""
     system = journey.system
-    energy, _, spin = relativity.conserved(system.x, system.v, spec.gm, spec.light)
+    energy, _, spin = relativity.conserved(Rows(system.x), Rows(system.v), spec.gm, spec.light)
     return {"energy": energy, "spin": spin, "deepest": jnp.max(system.swarm.taken, initial=0)}
 
 
@@ -118,7 +116,7 @@ def belt(options: Options, start: ephemeris.Ephemeris) -> tuple[np.ndarray, np.n
         jax.random.key(options.seed), options.swarm, (2.0, 3.5), options.eccentricity, widest
     )
     state = elements.to_state(orbits, jnp.asarray(start.gm[0]))
-    x, v = (ephemeris.equatorial(np.asarray(part)) for part in state)
+    x, v = (ephemeris.equatorial(Columns(np.asarray(part))) for part in state)
     return x + start.x[0][:, None], v + start.v[0][:, None]
 
 
@@ -177,13 +175,15 @@ def kept(runs: dict[str, Run]) -> Table:
 
 
 def how_fine(one: Run) -> str:
-    """What the swarm's steps were like, in a sentence."""
+    """What the steps were like, in a sentence or more."""
     shortest = STRETCH / 2 ** int(one.history["deepest"].max())
     coarse = int(one.state.system.swarm.coarse.sum())
-    return (
+    fine = (
         f"The swarm's steps were {shortest:.3g} to {STRETCH:.3g} days long, as each body needed; "
         f"{coarse} missed the tolerance. Nothing feels the swarm."
     )
+    faults = planetary.faults(one.state.system)
+    return " ".join([fine, *(f"A fault: {said}." for said in faults)])
 
 
 def perihelion_turn(runs: dict[str, Run], start: ephemeris.Ephemeris) -> float:
@@ -214,7 +214,7 @@ def figures(
         for i, name in enumerate(start.names)
         if name in ("EMB", "Mars", "Jupiter")
     }
-    swarm = ephemeris.ecliptic(np.asarray(system.swarm.x - system.x[0][:, None]))
+    swarm = ephemeris.ecliptic(Columns(np.asarray(system.swarm.x - system.x[0][:, None])))
     others = {name: place - planets["EMB"] for name, place in planets.items() if name != "EMB"}
     others["Sun"] = -planets["EMB"]
     strayed = np.asarray(journey.high - journey.low), np.asarray(journey.e)

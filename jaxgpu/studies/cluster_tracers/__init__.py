@@ -7,7 +7,7 @@ core's collapse sets. There is no stellar evolution here and pairs are regularis
 a cluster alone is the same at every density, in its own units of time; the tide tells them apart.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu import ranges
 from jaxgpu.physics.nbody import blocks, cluster, masses, models, potentials, tide, units
 from jaxgpu.precision import in_float64, reassociated
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Report
 from jaxgpu.run import Run, run
 from jaxgpu.studies.cluster_tracers.findings import written
@@ -32,40 +33,36 @@ SLOTS = 16  # regularised pairs at a time
 class Options:
     """How many bodies, how dense, how long."""
 
-    stars: int = 1000
-    """Stars, of a Kroupa mass function from 0.08 solar masses on."""
-    tracers: int = 10_000
+    stars: int = size(default=1000, least=32, most=10_000_000)
+    """Stars, of a Kroupa mass function from 0.08 solar masses on; with fewer radii mean nothing."""
+    tracers: int = size(default=10_000, least=32, most=1_000_000_000)
     """Massless bodies."""
-    seeds: int = 8
+    seeds: int = size(default=8, least=1, most=10_000)
     """Clusters of each kind; errors are those of the mean over them."""
-    time: int = 40
+    time: int = size(default=40, least=2, most=1_000_000)
     """How long, in N-body units: a crossing takes 2.8 of them."""
-    radii: tuple[float, float, float] = (0.5, 1.0, 2.0)
+    radii: tuple[float, float, float] = number(
+        default=(0.5, 1.0, 2.0), above=0, most=1e6, unit="pc"
+    )
     """Half-mass radii, pc."""
-    heaviest: float = 20.0
+    heaviest: float = number(default=20.0, least=1, most=150, unit="solar masses")
     """Largest mass of a star, in solar masses."""
-    eta: float = 0.005
+    eta: float = number(default=0.005, above=0, most=1)
     """Accuracy of the steps."""
 
     def __post_init__(self):
-        if self.stars < 32 or self.tracers < 32:
-            given = f"stars: {self.stars}, tracers: {self.tracers}"
-            raise ValueError(f"{given}; must be at least 32 each, or radii mean nothing")
-        if self.seeds < 1 or self.time < 2:
-            given = f"seeds: {self.seeds}, time: {self.time}"
-            raise ValueError(f"{given}; must be at least 1 and 2")
-        if not 0 < min(self.radii) or len(set(self.radii)) < 3:
+        ranges.check("cluster-tracers", self)
+        if np.shape(self.radii) != (3,) or len(set(self.radii)) < 3:
             raise ValueError(f"radii: {self.radii}; must be three different ones, positive, in pc")
-        if not 1 <= self.heaviest <= 150:
-            raise ValueError(f"heaviest: {self.heaviest}; must be from 1 to 150 solar masses")
 
 
 @pytree
 class Kind:
-    """A cluster to run: its spec, the edge of it, and where it is."""
+    """A cluster to run: its spec, who has escaped from it, and where it is."""
 
     spec: blocks.Hermite
     edge: Array  # [] beyond it bodies have escaped
+    unbound: Array  # [] bool: only those of positive energy; so it is alone
     now: cluster.Cluster
 
 
@@ -76,7 +73,6 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     kinds = [kind(options, key, radius) for key in keys for radius in (None, *options.radii)]
     all = jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
     done = together(options, all, out, resume)
-    cluster.complain(kinds[0].spec, jax.tree.map(jnp.sum, done.state.now.bodies))
     return written(options, done, scales(options, np.asarray(done.state.spec.m)))
 
 
@@ -102,18 +98,22 @@ def kind(options: Options, key: Array, radius: float | None) -> Kind:
         tide=tide.Tide(potentials.PointMass(jnp.asarray(gm))),
     )
     origin = tide.Origin(jnp.array([place, 0, 0.0]), jnp.array([0, v, 0.0]))
-    return Kind(spec, jnp.asarray(edge), _begun(spec, stars, swarm, origin))
+    unbound = jnp.asarray(radius is None)
+    return Kind(spec, jnp.asarray(edge), unbound, _begun(spec, stars, swarm, origin))
 
 
 _begun = jax.jit(cluster.begin)
 
 
 def together(options: Options, all: Kind, out: Path, resume: bool) -> Run:
-    """All clusters, half a unit of time a step; one compilation, and one checkpoint, for all."""
+    """All clusters, half a unit of time a step; one compilation, and one checkpoint, for all.
+
+    The history begins with the start.
+    """
 
     def half(one: Kind) -> Kind:
-        go = lambda _, now: cluster.step(one.spec, now, one.edge)
-        return Kind(one.spec, one.edge, lax.fori_loop(0, 4, go, one.now))
+        go = lambda _, now: cluster.step(one.spec, now, one.edge, unbound=one.unbound)
+        return replace(one, now=lax.fori_loop(0, 4, go, one.now))
 
     @reassociated
     def step(all: Kind) -> Kind:
@@ -125,7 +125,14 @@ def together(options: Options, all: Kind, out: Path, resume: bool) -> Run:
         seen = jnp.concatenate([first.now.bodies.stars.x[:3], first.now.bodies.tracers.x[:3]], 1)
         return rows | {"film": seen.astype(jnp.float32)}
 
-    return run(step, all, 2 * options.time, measure=measure, out=out, resume=resume)
+    def check(all: Kind, history: dict[str, np.ndarray]) -> None:
+        cluster.complain(all.spec, all.now.bodies)
+
+    first = jax.device_get(jax.jit(measure)(all))
+    steps = 2 * options.time
+    done = run(step, all, steps, measure=measure, check=check, out=out, resume=resume)
+    rows = lambda row, rest: np.concatenate([row[None], rest])
+    return replace(done, history=jax.tree.map(rows, first, done.history))
 
 
 def scales(options: Options, m: np.ndarray) -> dict[str, float]:

@@ -14,7 +14,7 @@ def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
     """The report of all clusters."""
     names = ["alone", *scale]
     history = done.history
-    times = 0.5 * np.arange(1, 2 * options.time + 1)
+    times = 0.5 * np.arange(2 * options.time + 1)
     turn = collapse(history["core"])
     of = {name: np.arange(options.seeds) * 4 + k for k, name in enumerate(names)}
     by = {name: summary(history, times, turn, runs, options) for name, runs in of.items()}

@@ -62,5 +62,6 @@ def rates(gone: np.ndarray, times: np.ndarray, turn: np.ndarray, count: int) -> 
     """Escapes a unit of time and a thousand bodies [2, R], before and after the moment `turn`."""
     runs = np.arange(gone.shape[1])
     at, end = gone[turn, runs], gone[-1]
-    after = np.where(times[-1] > times[turn], times[-1] - times[turn], np.nan)
-    return 1000 / count * np.stack([at / times[turn], (end - at) / after])
+    known = lambda span: np.where(span > 0, span, np.nan)
+    before, after = known(times[turn]), known(times[-1] - times[turn])
+    return 1000 / count * np.stack([at / before, (end - at) / after])

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxgpu import ranges
 from jaxgpu.numerics import features
+from jaxgpu.pytree import size
 from jaxgpu.report import Report
-from jaxgpu.studies import BadInput
+from jaxgpu.studies import SEEDS, BadInput
 from jaxgpu.studies.directions import clusters, fits, novelty
 
 SIDES = 16, 32, 64  # pixels, for 2048, 8192 and 32768 dimensions
@@ -17,24 +19,23 @@ SIDES = 16, 32, 64  # pixels, for 2048, 8192 and 32768 dimensions
 class Options:
     """Options of the study."""
 
-    images: int = 1000
+    images: int = size(default=1000, least=20, most=5000)
     """How many images of digits the network looks at, a multiple of 20 up to 5000."""
-    components: int = 30
+    components: int = size(default=30, least=1, most=5000)
     """How many components the mixtures have."""
-    steps: int = 10
+    steps: int = size(default=10, least=1, most=1_000_000)
     """Steps of expectation-maximisation."""
     compare: bool = True
     """Ask SciPy, and TensorFlow Probability where it is installed, the same questions."""
-    seed: int = 0
+    seed: int = size(default=0, **SEEDS)
     """Of the starts of the mixtures."""
 
     def __post_init__(self):
-        if not (20 <= self.images <= 5000 and self.images % 20 == 0):
+        ranges.check("directions", self)
+        if self.images % 20:
             raise ValueError(f"images: {self.images}; must be a multiple of 20, from 20 to 5000")
-        if not 1 <= self.components <= self.images:
+        if self.components > self.images:
             raise ValueError(f"components: {self.components}; must be 1 to {self.images}, an image")
-        if self.steps < 1:
-            raise ValueError(f"steps: {self.steps}; must be at least 1")
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:

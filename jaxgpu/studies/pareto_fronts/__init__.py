@@ -6,8 +6,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from jaxgpu import ranges
+from jaxgpu.pytree import size
 from jaxgpu.report import Figure, Report, Table, figure
 from jaxgpu.run import Run
+from jaxgpu.studies import SEEDS
 from jaxgpu.studies.pareto_fronts import pictures, races
 
 
@@ -15,20 +18,19 @@ from jaxgpu.studies.pareto_fronts import pictures, races
 class Options:
     """Options of the study."""
 
-    generations: int = 250
+    generations: int = size(default=250, least=50, most=250)
     """Generations of 92 members, a multiple of 5 up to pymoo's stored 250."""
-    seeds: int = 11
-    """Runs of each problem, all in one program."""
-    seed: int = 0
+    seeds: int = size(default=11, least=3, most=10_000)
+    """Runs of each problem, all in one program; at least 3, for quartiles."""
+    seed: int = size(default=0, **SEEDS)
     """Of the first of them."""
 
     def __post_init__(self):
-        if self.generations % races.EVERY or not 50 <= self.generations <= 250:
+        ranges.check("pareto-fronts", self)
+        if self.generations % races.EVERY:
             raise ValueError(
                 f"generations: {self.generations}; must be a multiple of {races.EVERY}, 50 to 250"
             )
-        if self.seeds < 3:
-            raise ValueError(f"seeds: {self.seeds}; must be at least 3, for quartiles")
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:

@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import rl
+from jaxgpu import ranges, rl
+from jaxgpu.pytree import size
 from jaxgpu.report import Figure, Report, Table, figure
 from jaxgpu.rl.envs.matter.task import Matter, State
 from jaxgpu.rl.plan import begun, planners, race, returns
 from jaxgpu.rl.plan.contest import POPULATION
 from jaxgpu.run import Run
+from jaxgpu.studies import SEEDS
 from jaxgpu.studies.pour import pictures
 
 FADE = 0.9  # of gradients, a frame
@@ -24,23 +26,21 @@ PLANNERS = planners(first=20, grow=10)
 class Options:
     """How much is spent."""
 
-    calls: int = 64
+    calls: int = size(default=64, least=POPULATION, most=1_000_000)
     """Episodes that each planner simulates, a multiple of 8."""
-    seeds: int = 3
+    seeds: int = size(default=3, least=1, most=10_000)
     """Runs of each planner, from particles placed at random."""
-    planners: int = 4
+    planners: int = size(default=4, least=2, most=4)
     """How many: Adam and CEM at 2, then Adam on a growing window, then MPPI."""
+    seed: int = size(default=0, **SEEDS)
+    """Of the first of them."""
     size: str = "small"
     """Of the task: small is a plane, full is space."""
-    seed: int = 0
-    """Of the first of them."""
 
     def __post_init__(self):
-        if self.calls < POPULATION or self.calls % POPULATION:
+        ranges.check("pour", self)
+        if self.calls % POPULATION:
             raise ValueError(f"calls: {self.calls}; must be a multiple of {POPULATION}")
-        if self.seeds < 1 or not 2 <= self.planners <= 4:
-            given = f"seeds: {self.seeds}, planners: {self.planners}"
-            raise ValueError(f"{given}; must be at least 1, and 2 to 4")
         if self.size not in ("small", "full"):
             raise ValueError(f"size: {self.size!r}; must be small or full")
 

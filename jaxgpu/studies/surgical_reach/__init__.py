@@ -6,9 +6,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from jaxgpu import rl
+from jaxgpu import ranges, rl
+from jaxgpu.pytree import size
 from jaxgpu.report import Report, Table, figure
 from jaxgpu.run import Run
+from jaxgpu.studies import SEEDS
 from jaxgpu.studies.surgical_reach import pictures, races
 
 
@@ -16,18 +18,15 @@ from jaxgpu.studies.surgical_reach import pictures, races
 class Options:
     """Options of the study."""
 
-    steps: int = 1_000_000
+    steps: int = size(default=1_000_000, least=100_000, most=10**12)
     """Of environments, for each seed of PPO; SHAC gets a fifth of them, ES five times as many."""
-    seeds: int = 8
-    """Trainings of each learner, all in one program."""
-    seed: int = 0
+    seeds: int = size(default=8, least=3, most=10_000)
+    """Trainings of each learner, all in one program; at least 3, for an interval."""
+    seed: int = size(default=0, **SEEDS)
     """Of the first of them."""
 
     def __post_init__(self):
-        if self.steps < 100_000:
-            raise ValueError(f"steps: {self.steps}; must be at least 100000, for 20 measurements")
-        if self.seeds < 3:
-            raise ValueError(f"seeds: {self.seeds}; must be at least 3, for an interval")
+        ranges.check("surgical-reach", self)
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
