@@ -1,6 +1,9 @@
 """Sphinx: `make docs`."""
 
+import dataclasses
+
 import jaxgpu
+from jaxgpu import ranges
 
 project = "jaxgpu"
 author = "The jaxgpu authors"
@@ -21,6 +24,14 @@ def _literal_bars(app, what, name, obj, options, lines):
     lines[:] = [line if ">>>" in line else line.replace("|", "\\|") for line in lines]
 
 
+def _ranges(app, what, name, obj, options, lines):
+    """Numbers that users set are listed with the range that their field declares."""
+    if what == "class" and dataclasses.is_dataclass(obj) and (rows := ranges.table(obj)):
+        lines += ["", "Ranges, held where the spec is first used:", ""]
+        lines += [f"* ``{field}``: {among}" for field, among in rows] + [""]
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", _literal_bars)
+    app.connect("autodoc-process-docstring", _ranges)

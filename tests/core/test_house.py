@@ -22,7 +22,8 @@ SOURCES = sorted(
     for file in (ROOT / top).rglob("*.py")
     if not file.parent.is_symlink() and not any(p.is_symlink() for p in file.parents)
 )
-LINES, BODY, PARAMETERS, NESTING = 250, 40, 8, 2
+# the fence; 250, 40 and 8 are where one asks whether it should be two (docs of the house)
+LINES, BODY, PARAMETERS, NESTING = 320, 60, 10, 2
 
 # who may import whom; what is not named here may import the core alone
 MAY_IMPORT = {
@@ -219,7 +220,7 @@ def test_shape_comments_are_held_against_arrays():
 
 
 def test_every_array_field_of_a_state_says_its_shape():
-    """A field typed `Array` in a pytree carries `# [..] meaning`."""
+    """A field typed `Array` in a pytree carries `# [..] meaning`, behind it or right above."""
     for file in SOURCES:
         lines = file.read_text().splitlines()
         for cls in [n for n in ast.walk(tree(file)) if isinstance(n, ast.ClassDef)]:
@@ -227,5 +228,6 @@ def test_every_array_field_of_a_state_says_its_shape():
                 continue
             for f in [n for n in cls.body if isinstance(n, ast.AnnAssign)]:
                 if ast.unparse(f.annotation).split(" | ")[0] == "Array":
-                    said = "\n".join(lines[f.lineno - 1 : f.end_lineno])
+                    above = f.lineno - 2 if lines[f.lineno - 2].lstrip().startswith("#") else None
+                    said = "\n".join(lines[f.lineno - 1 if above is None else above : f.end_lineno])
                     assert re.search(r"#\s*\[", said), f"{name(file)}: {ast.unparse(f.target)}"

@@ -1,0 +1,149 @@
+"""Every public door under hostile input, and that no door is left out."""
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from doors import Door, attacks, hold, refused_well
+
+import jaxgpu
+from jaxgpu.pytree import number, pytree
+from jaxgpu.ranges import KEY, check, numbers
+
+TABLES = sorted(file.stem for file in Path(__file__).parents[1].glob("doors_*.py"))
+DOORS = [door for table in TABLES for door in importlib.import_module(table).DOORS]
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
+def test_wrong_input_gets_a_right_answer_or_one_sentence(door):
+    faults = []
+    for attack in attacks(door):
+        try:
+            hold(door, attack)
+        except AssertionError as error:
+            faults.append(str(error).strip().splitlines()[0])
+    assert not faults, "\n".join(["", *faults])
+
+
+@pytree
+class Rule:
+    rate: float = number(1.0, above=0, most=2)
+
+
+def good(rule, x):
+    check("good", rule)
+    return rule.rate * numbers("good: x", x, ("N",)).sum()
+
+
+def silent(rule, x):
+    return rule.rate * np.nansum(x)
+
+
+def raw(rule, x):
+    return rule.rate * np.linalg.inv(np.asarray(x, float)).sum()
+
+
+def test_the_walk_catches_silence_and_foreign_errors():
+    arguments = {"rule": Rule(), "x": np.array([1.0, 2.0])}
+    right = ("x: zero", "x: negative", "x: wrong length", "x: empty")
+
+    def faults(f):
+        return [a.name for a in attacks(Door(f.__name__, f, arguments, right)) if not _holds(f, a)]
+
+    def _holds(f, attack):
+        try:
+            hold(Door(f.__name__, f, arguments, right), attack)
+        except AssertionError:
+            return False
+        return True
+
+    assert faults(good) == []
+    assert {"rule.rate: nan", "rule.rate: negative", "x: nan"} <= set(faults(silent))
+    assert len(faults(raw)) > 5
+
+
+def test_a_sentence_is_known_by_its_form():
+    def fault(text):
+        try:
+            numbers(text, np.nan)
+        except ValueError as error:
+            refused_well(error)
+
+    fault("f: x")
+    for text in ("no form at all", "f: a\nb; c"):
+        with pytest.raises(AssertionError, match="sentence"):
+            fault(text)
+    with pytest.raises(AssertionError, match="raised in"):
+        try:
+            np.linalg.inv(np.zeros((2, 3)))
+        except ValueError as error:
+            refused_well(error)
+
+
+def modules():
+    walk = pkgutil.walk_packages(jaxgpu.__path__, "jaxgpu.")
+    return [importlib.import_module(module.name) for module in walk]
+
+
+def specs():
+    """Every pytree class of the package."""
+    for module in modules():
+        for name, cls in inspect.getmembers(module, inspect.isclass):
+            ours = cls.__module__ == module.__name__ and dataclasses.is_dataclass(cls)
+            if ours and name[0] != "_" and not cls.__dataclass_params__.eq:
+                yield cls
+
+
+def test_every_number_that_users_set_declares_its_range():
+    """States hold arrays; a field that takes a `float`, or a static `int`, is somebody's number."""
+
+    def set_by_users(field):
+        kind = str(field.type)
+        sized = field.metadata.get("static") and re.search(r"\bint\b", kind)
+        return (sized or re.search(r"\bfloat\b", kind)) and "tuple" not in kind
+
+    bare = [
+        f"{cls.__module__}.{cls.__qualname__}.{field.name}"
+        for cls in specs()
+        for field in dataclasses.fields(cls)
+        if set_by_users(field) and KEY not in field.metadata
+    ]
+    assert not bare, "\n".join(["no range:", *bare])
+
+
+# public names that the walk leaves out, with the reason
+NO_DOOR = {
+    "a type of what comes back, made by a door": """Solution State Particles Scores Step Health
+        Outcome Best Volume Tree Tool Remembering""".split(),
+    "a protocol or a base class": "Material Learner Environment Matter".split(),
+    "without a number of its own": "Boolean Discrete names register".split(),
+    "held to values by tests of its own": """minimize Categorical Permutation moead contributions
+        Link Drive Simulation from_mjcf make Vector examine lost positions velocities Look points
+        mp4""".split(),
+    "files and programs of others": """from_brax from_gymnax to_gymnasium
+        to_gymnasium_vector""".split(),
+    "a program over what a door has checked": """learn reset begun cost faded planners play returns
+        shared race interquartile_mean softened""".split(),
+    "tasks whose ranges stand on their fields, held by `rl.vectorize`": """Gather Match Pour Spread
+        Transport gathering_easy ice_cream_static latte_art_stir mixing pouring
+        transporting""".split(),
+}
+
+
+def test_every_public_name_has_a_door():
+    """What a package lists in `__all__` is walked, or is no function of values."""
+    spared = {name for names in NO_DOOR.values() for name in names}
+    said = " ".join(door.name for door in DOORS)
+    missing = [
+        f"{module.__name__}.{name}"
+        for module in modules()
+        if ".studies" not in module.__name__
+        for name in getattr(module, "__all__", ())
+        if name not in spared and not re.search(rf"\b{name}\b", said)
+    ]
+    assert not missing, "\n".join(["no door:", *missing])
