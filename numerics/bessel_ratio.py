@@ -74,7 +74,8 @@ def iv_ratio_inverse(v: ArrayLike, r: ArrayLike) -> Array:
 
     Newton's iteration from the estimate of Banerjee et al. (2005, JMLR 6, 1345). Differentiable
     to any order in both by the implicit function theorem. Relative error a few u times the
-    condition number r / (x dr/dx).
+    condition number r / (x dr/dx); where r is 1 but for half of its digits the estimate is nearer
+    than an iteration with rounded ratios, and is taken: there the error is (1 - r) / (2v + 1).
 
     >>> iv_ratio_inverse(0.5, 0.5373148)
     Array(2.0000..., dtype=float32)
@@ -89,21 +90,20 @@ def iv_ratio_inverse(v: ArrayLike, r: ArrayLike) -> Array:
         def excess(x: Array) -> Array:
             return ratio(Kind(1, least=least(v)), order, x) - goal
 
-        x = jax.lax.custom_root(excess, start, _newton, _divide)
+        rest = 1 - goal
+        rounded = 2 * jnp.finfo(goal.dtype).eps * (2 * order + 1)
+        solve = lambda f, start: jnp.where(rest * rest < rounded, start, _newton(f, start))
+        x = jax.lax.custom_root(excess, start, solve, _divide)
         ends = jnp.where(r == 0, 0.0, jnp.where((r > 0) & (r <= 1), inf, jnp.nan))
         return jnp.where(inner, x, jnp.where(known, ends, jnp.nan)).astype(dtype)
 
 
 def _newton(f, start: Array) -> Array:
-    """Four steps; the relative error after 1, 2, 3 of them is at most 4e-3, 2e-5, 6e-10.
-
-    The answer is more than 0.9 of the estimate. Where r is 1 but for its last digits rounding alone
-    would carry a step to the other end.
-    """
+    """Four steps; the relative error after 1, 2, 3 of them is at most 4e-3, 2e-5, 6e-10."""
 
     def improve(_, x: Array) -> Array:
         value, rise = jax.jvp(f, (x,), (jnp.ones_like(x),))
-        return jnp.maximum(x - value / rise, 0.5 * start)
+        return x - value / rise
 
     return jax.lax.fori_loop(0, 4, improve, start)
 

@@ -50,24 +50,41 @@ def assert_same_bits(out, whole):
     assert one["tables"] == other["tables"] and one["findings"] == other["findings"]
 
 
+def newest(out):
+    return max(out.rglob("step-*.npz"), default=None)
+
+
+def killed_at_random(process, out, longest, saved):
+    """Whether it was killed before its end, within `longest` seconds, of its next save if `saved`."""
+    before = newest(out)
+    while saved and process.poll() is None and newest(out) == before:
+        time.sleep(0.01)
+    try:
+        process.communicate(timeout=longest)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return True
+    return False
+
+
 @pytest.mark.slow
 def test_20_kills_change_no_bit(tmp_path):
+    """Half of them at any moment from the start on, half of them soon after a checkpoint."""
     whole, killed, cache = tmp_path / "whole", tmp_path / "killed", tmp_path / "cache"
     finished(start(whole, cache))
     began = time.perf_counter()
     finished(start(whole, cache))  # all but the steps themselves, compiled before
     overhead, pick, kills, reached = time.perf_counter() - began, random.Random(1), 0, set()
     while kills < KILLS:
-        process = start(killed, cache)
-        try:
-            process.communicate(timeout=pick.uniform(0, overhead + 3))
-            assert_same_bits(killed, whole)  # it got to the end between two kills: begin anew
-            shutil.rmtree(killed)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+        saved = kills % 2 == 1
+        longest = pick.uniform(0, 1 if saved else overhead + 3)
+        if killed_at_random(start(killed, cache), killed, longest, saved):
             kills += 1
-            reached.add(max(killed.rglob("step-*.npz"), default=None))
+            reached.add(newest(killed))
+        else:  # it got to the end between two kills: begin anew
+            assert_same_bits(killed, whole)
+            shutil.rmtree(killed)
     assert len(reached) > 5, "the kills did not hit the run itself"
     finished(start(killed, cache))
     assert_same_bits(killed, whole)

@@ -60,6 +60,15 @@ def test_the_inverse_is_one():
     assert use.sum() > 250 and np.all(np.abs(got / x - 1)[use] <= bound[use])
 
 
+def test_the_inverse_where_the_ratio_is_one_but_for_its_last_digits():
+    """x from 1 - r exactly, by x = (v + 1/2) / (1 - r) (1 + O(1 - r)), in all orders."""
+    v = np.arange(0, 60, 0.5, dtype=np.float32)[:, None]
+    rest = np.float32(2.0**-24) * np.array([1, 2, 5, 40, 300], np.float32)
+    got = np.asarray(iv_ratio_inverse(v, 1 - rest))
+    # below 300 units Newton's steps may not be taken; above, u / (1 - r) is their error
+    np.testing.assert_allclose(got, (v + 0.5) / rest, rtol=2e-3)
+
+
 def test_an_inverse_whose_order_is_known(x64):
     r = np.linspace(0.01, 0.99, 50)
     known = jax.jit(lambda r: iv_ratio_inverse(391.0, r))(r)
