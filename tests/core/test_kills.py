@@ -55,7 +55,7 @@ def newest(out):
 
 
 def killed_at_random(process, out, longest, saved):
-    """Whether it was killed before its end, within `longest` seconds, of its next save if `saved`."""
+    """Whether it was killed within `longest` seconds, if `saved` of its next save, not done."""
     before = newest(out)
     while saved and process.poll() is None and newest(out) == before:
         time.sleep(0.01)

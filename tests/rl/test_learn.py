@@ -25,7 +25,7 @@ def test_the_pure_loop_trains_as_the_one_on_the_host():
 
 @pytest.mark.slow
 def test_another_network_is_refused(tmp_path):
-    rl.train(ENV, SMALL, jax.random.key(0), 32, out=tmp_path)
+    rl.train(ENV, SMALL, jax.random.key(0), 32, out=tmp_path, schedule=64)
     wider = rl.PPO(copies=4, horizon=8, epochs=1, minibatches=2, hidden=(9,))
     with pytest.raises(CheckpointError, match="resume with the options that wrote it"):
         rl.train(ENV, wider, jax.random.key(0), 64, out=tmp_path, resume=True)
