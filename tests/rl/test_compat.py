@@ -78,13 +78,13 @@ WHOLE = rl.SHAC(5e-3, discount=1.0, passes=1, copies=8, horizon=399)
     ],
 )
 def test_returns_of_eight_seeds_after_a_million_steps(name, median, worst):
-    """Mean returns of 64 episodes; the step was chosen on other seeds than these."""
+    """Mean returns of 512 episodes, as goals scatter; the step was chosen on other seeds."""
     env = rl.make(f"surgical/{name}-reach-compat")
 
     def one(key):
         state, _ = rl.learn(env, WHOLE, key, 375)
         test_key = jax.random.fold_in(key, 1)
-        return rl.evaluate(env, WHOLE.policy(env, state), test_key, 64, 399).total
+        return rl.evaluate(env, WHOLE.policy(env, state), test_key, 512, 399).total
 
     total = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))).mean(1)
     assert np.median(total) >= median and total.min() >= worst, total

@@ -41,18 +41,19 @@ NEAR = rl.PPO(2e-3, 0.9, copies=128, horizon=32, epochs=4, minibatches=8)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, learner, updates, seeds, limit, median, worst",
+    "name, learner, updates, seeds, limit, median, worst, below",
     [
-        ("cartpole", CARTPOLE, 97, 8, 500, 495, 475),  # Stable-Baselines3's zoo has 500 at 100k
-        ("cartpole", CARTPOLE, 292, 8, 500, 500, 500),  # 299,008 steps
-        ("acrobot", CALM, 292, 8, 500, -85, -100),  # 299,008 steps; the zoo has -73.5 at 1M
-        ("pendulum", SWING, 96, 24, 200, -180, -300),  # the zoo has -172 at 100k, by gSDE
+        # Stable-Baselines3's zoo has 500 at 100k; of 80 other seeds one was below 475, with 378
+        ("cartpole", CARTPOLE, 97, 48, 500, 495, 475, 3),
+        ("cartpole", CARTPOLE, 292, 8, 500, 500, 500, 0),  # 299,008 steps
+        ("acrobot", CALM, 292, 8, 500, -85, -100, 0),  # 299,008 steps; the zoo has -73.5 at 1M
+        ("pendulum", SWING, 96, 24, 200, -180, -300, 0),  # the zoo has -172 at 100k, by gSDE
     ],
 )
-def test_scores(name, learner, updates, seeds, limit, median, worst):
-    """Of eight seeds, and of 24 where they scatter."""
+def test_scores(name, learner, updates, seeds, limit, median, worst, below):
+    """Of eight seeds, and of more where they scatter, of which a few may be `below` the worst."""
     total = scores(rl.make(name), learner, updates, seeds, limit)
-    assert np.median(total) >= median and total.min() >= worst, total
+    assert np.median(total) >= median and np.sum(total < worst) <= below, total
 
 
 @pytest.mark.slow
