@@ -6,12 +6,13 @@ temporary name, synced and renamed: a reader sees the whole file or none. Nothin
 Saving costs one pass over the bytes and one hash of them.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgpu
+from jaxgpu import arguments, ranges
+from jaxgpu.arguments import is_key
 
 VERSION = 1
 _FORMAT = "jaxgpu-checkpoint"
 _DIGEST = 64  # hexadecimal characters of a SHA-256
+_STEP = ranges.Range(least=0, below=10**12, whole=True, one=True)  # twelve digits in a name
+_KEEP = ranges.Range(least=1, whole=True, one=True)
 
 
 class CheckpointError(ValueError):
@@ -40,8 +45,12 @@ def save(path: str | Path, tree: Any, meta: dict[str, Any] | None = None) -> Non
     >>> save(file, {"x": np.arange(3.0)}, {"step": 7})
     >>> load(file, {"x": np.zeros(3)})
     ({'x': array([0., 1., 2.])}, {'step': 7})
+
+    Raises:
+        TypeError: a leaf that holds no numbers, or a `meta` that JSON cannot hold.
     """
-    path = Path(path)
+    path = arguments.path("checkpoint.save: path", path, "a file")
+    arguments.arrays("checkpoint.save: tree", tree)
     arrays = [(name, *_to_numpy(leaf)) for name, leaf in _named_leaves(tree)]
     header = {
         "format": _FORMAT,
@@ -49,7 +58,7 @@ def save(path: str | Path, tree: Any, meta: dict[str, Any] | None = None) -> Non
         "jaxgpu": jaxgpu.__version__,
         "jax": jax.__version__,
         "leaves": [[name, kind, list(a.shape)] for name, kind, a in arrays],
-        "meta": meta or {},
+        "meta": {} if meta is None else _plain(meta),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -72,13 +81,23 @@ def load(path: str | Path, like: Any) -> tuple[Any, dict[str, Any]]:
 
     Raises:
         CheckpointError: missing, torn, altered, foreign, newer, or of another structure.
+        TypeError: a leaf of `like` that holds no numbers.
     """
-    return _load(Path(path), lambda meta: like)
+    path = arguments.path("checkpoint.load: path", path, "a file")
+    arguments.arrays("checkpoint.load: like", like)
+    return _load(path, lambda meta: like)
 
 
 def _load(path: Path, template: Callable[[dict[str, Any]], Any]) -> tuple[Any, dict[str, Any]]:
-    try:
+    with _as_written(path):
         return _restore(path, *_read(path), template)
+
+
+@contextlib.contextmanager
+def _as_written(path: Path) -> Iterator[None]:
+    """Errors in what a file holds, as one sentence that names it."""
+    try:
+        yield
     except CheckpointError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, zipfile.BadZipFile) as error:
@@ -117,13 +136,22 @@ def read(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     Raises:
         CheckpointError: missing, torn, altered, foreign or newer.
     """
-    header, arrays = _read(Path(path))
-    return {leaf[0]: a for leaf, a in zip(header["leaves"], arrays)}, header["meta"]
+    path = arguments.path("checkpoint.read: path", path, "a file")
+    with _as_written(path):
+        header, arrays = _read(path)
+        return {leaf[0]: a for leaf, a in zip(header["leaves"], arrays)}, header["meta"]
 
 
 def save_step(directory: str | Path, step: int, tree: Any, meta: dict[str, Any], keep: int = 2):
-    """Write the checkpoint of `step` into `directory` and drop all but the newest `keep`."""
-    directory = Path(directory)
+    """Write the checkpoint of `step` into `directory` and drop all but the newest `keep`.
+
+    Raises:
+        ValueError, TypeError: a step or a number to keep that is no count, besides those of `save`.
+    """
+    directory = arguments.path("checkpoint.save_step: directory", directory)
+    ranges.refuse("checkpoint.save_step: step", step, _STEP)
+    ranges.refuse("checkpoint.save_step: keep", keep, _KEEP)
+    step, meta = int(step), _plain(meta)
     save(directory / f"step-{step:012d}.npz", tree, {**meta, "step": step})
     for old in _steps(directory)[keep:]:
         old.unlink(missing_ok=True)
@@ -140,8 +168,10 @@ def load_last(
     Raises:
         CheckpointError: checkpoints are there, and none can be used.
     """
+    directory = arguments.path("checkpoint.load_last: directory", directory)
+    arguments.function("checkpoint.load_last: template", template)
     refused = []
-    for path in _steps(Path(directory)):
+    for path in _steps(directory):
         try:
             found = _load(path, template)
         except CheckpointError as error:
@@ -157,7 +187,7 @@ def load_last(
 
 def holds_any(directory: str | Path) -> bool:
     """Whether there is a checkpoint in `directory`, good or not."""
-    return bool(_steps(Path(directory)))
+    return bool(_steps(arguments.path("checkpoint.holds_any: directory", directory)))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
@@ -184,11 +214,6 @@ def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
     return [(jax.tree_util.keystr(p), leaf) for p, leaf in jax.tree.leaves_with_path(tree)]
 
 
-def is_key(leaf: Any) -> bool:
-    """Whether a leaf is a typed random key."""
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
 def _to_numpy(leaf: Any) -> tuple[str, np.ndarray]:
     """The kind of a leaf (its dtype, or the generator of a key) and its numbers."""
     if is_key(leaf):
@@ -201,6 +226,18 @@ def _from_numpy(array: np.ndarray, old: Any) -> Any:
     if is_key(old):
         return jax.random.wrap_key_data(jnp.asarray(array), impl=str(jax.random.key_impl(old)))
     return array
+
+
+def _plain(meta: Any) -> dict[str, Any]:
+    """`meta`, which JSON can hold."""
+    fault = None if isinstance(meta, dict) else arguments.shown(meta)
+    try:
+        json.dumps(meta)
+    except (TypeError, ValueError, RecursionError) as error:
+        fault = f"what JSON cannot hold ({error})"
+    if fault:
+        raise TypeError(f"checkpoint.save: meta={fault}; it must be a dictionary of plain values")
+    return meta
 
 
 # raw bytes, since npy knows no bfloat16 and its own header would be a second truth

@@ -5,6 +5,8 @@ from typing import Any
 import jax
 import psutil
 
+from jaxgpu import arguments
+
 
 def forecast(compiled: Any) -> int:
     """Bytes that a compiled program holds at its peak: arguments + results + temporaries.
@@ -12,11 +14,19 @@ def forecast(compiled: Any) -> int:
     `compiled` is what `jax.jit(f).lower(...).compile()` returns; donated buffers count once. What
     a routine takes for itself while it runs (the scratch of a sort on the CPU) is not seen.
 
+    Raises:
+        TypeError: `compiled` is no compiled program.
+
     >>> import jax.numpy as jnp
     >>> program = jax.jit(lambda x: x + 1).lower(jnp.zeros(1000, jnp.float32)).compile()
     >>> forecast(program)
     8000
     """
+    if not hasattr(compiled, "memory_analysis"):
+        raise TypeError(
+            f"memory.forecast: compiled={arguments.shown(compiled)}; it must be a program; "
+            "compile it by jax.jit(f).lower(...).compile()"
+        )
     need = compiled.memory_analysis()
     return (
         need.argument_size_in_bytes
@@ -27,8 +37,18 @@ def forecast(compiled: Any) -> int:
 
 
 def available(device: Any = None) -> int:
-    """Bytes that are free on `device` (default: the first device)."""
-    stats = (device or jax.devices()[0]).memory_stats()
+    """Bytes that are free on `device` (default: the first device).
+
+    Raises:
+        TypeError: `device` is none of `jax.devices()`.
+    """
+    device = jax.devices()[0] if device is None else device
+    if not hasattr(device, "memory_stats"):
+        found = arguments.shown(device)
+        raise TypeError(
+            f"memory.available: device={found}; it must be a device; take one of jax.devices()"
+        )
+    stats = device.memory_stats()
     if stats is None:  # the CPU backend keeps no account
         return psutil.virtual_memory().available
     return stats["bytes_limit"] - stats["bytes_in_use"]

@@ -6,16 +6,23 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jaxgpu import arguments, ranges
+
+_COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
+
 
 def devices(count: int | None = None, axis: str = "batch") -> Mesh:
     """A one-dimensional mesh of the first `count` devices (default: all of them).
 
     Raises:
         ValueError: when there are fewer devices than asked for.
+        TypeError: a count that is no whole number, an axis that is no word.
     """
+    ranges.refuse("mesh.devices: count", count, _COUNT)
+    axis = arguments.word("mesh.devices: axis", axis)
     found = jax.devices()
-    count = len(found) if count is None else count
-    if not 1 <= count <= len(found):
+    count = len(found) if count is None else int(count)
+    if count > len(found):
         raise ValueError(
             f"mesh.devices: {count} devices asked for; there are {len(found)}; on a CPU set "
             "JAX_NUM_CPU_DEVICES before jax starts"
@@ -33,8 +40,10 @@ def split(tree: Any, mesh: Mesh) -> Any:
 
     Raises:
         ValueError: a number without an axis, or an axis that cannot be divided.
+        TypeError: a leaf that holds no numbers, or no mesh.
     """
-    (axis,) = mesh.axis_names
+    (axis,) = _one_axis("mesh.split", mesh).axis_names
+    arguments.arrays("mesh.split: tree", tree)
 
     def place(leaf: Any) -> NamedSharding:
         shape = np.shape(leaf)
@@ -49,5 +58,25 @@ def split(tree: Any, mesh: Mesh) -> Any:
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:
-    """Put the whole of `tree` on every device of `mesh`."""
+    """Put the whole of `tree` on every device of `mesh`.
+
+    Raises:
+        TypeError: a leaf that holds no numbers, or no mesh.
+    """
+    _mesh("mesh.replicate", mesh)
+    arguments.arrays("mesh.replicate: tree", tree)
     return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+
+
+def _mesh(name: str, mesh: Any) -> Mesh:
+    if not isinstance(mesh, Mesh):
+        found = arguments.shown(mesh)
+        raise TypeError(f"{name}: mesh={found}; it must be a mesh; make it by mesh.devices()")
+    return mesh
+
+
+def _one_axis(name: str, mesh: Any) -> Mesh:
+    axes = _mesh(name, mesh).axis_names
+    if len(axes) != 1:
+        raise ValueError(f"{name}: a mesh of axes {axes}; it must have one; make it by devices()")
+    return mesh

@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxgpu import arguments
+
 _WIDE = {"float64", "complex128", "int64", "uint64"}
 
 # sums may be reordered and so vectorised; nan, inf, division and functions keep their meaning
@@ -29,7 +31,11 @@ def in_float64[**P, R](f: Callable[P, R]) -> Callable[P, R]:
 
     >>> in_float64(lambda: jnp.asarray(1 / 3))().dtype
     dtype('float64')
+
+    Raises:
+        TypeError: `f` cannot be called.
     """
+    arguments.function("precision.in_float64: f", f)
 
     @functools.wraps(f)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -64,7 +70,12 @@ def reassociation() -> dict[str, bool | int | str | float]:
 
 
 def reassociated[**P, R](step: Callable[P, R]) -> Callable[P, R]:
-    """Ask `jaxgpu.run.run` to compile `step` with the options of `reassociation`."""
+    """Ask `jaxgpu.run.run` to compile `step` with the options of `reassociation`.
+
+    Raises:
+        TypeError: `step` cannot be called.
+    """
+    arguments.function("precision.reassociated: step", step)
 
     @functools.wraps(step)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:

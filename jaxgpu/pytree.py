@@ -5,7 +5,7 @@ from typing import Any, dataclass_transform
 
 import jax
 
-from jaxgpu.ranges import KEY, Range
+from jaxgpu.ranges import KEY, Range, refuse
 
 
 def static(**kwargs: Any) -> Any:
@@ -30,6 +30,8 @@ def size(default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
 
 
 def _ranged(metadata: dict[str, Any], default: Any, among: Range) -> Any:
+    if default is not dataclasses.MISSING:
+        refuse("pytree: default", default, among)
     return dataclasses.field(default=default, metadata={**metadata, KEY: among})
 
 
@@ -48,5 +50,10 @@ def pytree[T](cls: type[T]) -> type[T]:
     ...     count: int = size(default=2, least=1)
     >>> jax.tree.leaves(Bodies(m=1.5))
     [1.5]
+
+    Raises:
+        TypeError: `cls` is no class.
     """
+    if not isinstance(cls, type):
+        raise TypeError(f"pytree: cls={cls!r:.40}; it must be a class")
     return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True, eq=False)(cls))

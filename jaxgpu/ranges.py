@@ -33,6 +33,16 @@ class Range:
     none: bool = False  # None is meant
     one: bool = False  # no array of them
 
+    def __post_init__(self) -> None:
+        for bound in ("above", "least", "below", "most"):
+            value = getattr(self, bound)
+            if not isinstance(value, int | float | np.number) or math.isnan(value):
+                raise TypeError(f"Range.{bound}={_shown(value)}; it must be a number")
+        low, high = max(self.above, self.least), min(self.below, self.most)
+        open_ended = self.above >= high or self.below <= low
+        if low > high or (low == high and open_ended):
+            raise ValueError(f"Range: above {low:g} and below {high:g}; it must hold a number")
+
     def fault(self, value: Any) -> str | None:
         """What is wrong with `value`, said of it; None where nothing is, or nothing can be seen."""
         if value is None:
@@ -170,6 +180,8 @@ def table(cls: type) -> list[tuple[str, str]]:
     >>> table(Spring)
     [('stiffness', 'a finite number above 0, in N/m')]
     """
+    if not dataclasses.is_dataclass(cls):
+        raise TypeError(f"ranges.table: cls={_shown(cls)}; it must be a dataclass")
     fields = dataclasses.fields(cls)
     return [(field.name, str(field.metadata[KEY])) for field in fields if KEY in field.metadata]
 

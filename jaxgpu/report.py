@@ -21,8 +21,13 @@ import jax
 import numpy as np
 
 import jaxgpu
-from jaxgpu import checkpoint
+from jaxgpu import arguments, checkpoint
+from jaxgpu.pytree import size
+from jaxgpu.ranges import check
 from jaxgpu.run import Timing
+
+_DRAWN = {"image/svg+xml": "svg", "image/png": "png"}
+_SHOWN = (*_DRAWN, "video/mp4", "text/html")
 
 
 class ReportError(ValueError):
@@ -45,7 +50,7 @@ class Table:
     caption: str
     columns: list[str]
     rows: list[list[Any]]
-    digits: int = 5
+    digits: int = size(5, least=1)
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,9 @@ class Report:
     citations: list[str] = field(default_factory=list)  # of methods and data that were used
     timing: dict[str, Timing] = field(default_factory=dict)  # by the name of the run
     seed: int | None = None
+
+
+_PARTS = {"figures": Figure, "tables": Table, "findings": str, "citations": str, "timing": Timing}
 
 
 def ready(*packages: str) -> None:
@@ -79,11 +87,19 @@ def ready(*packages: str) -> None:
 
 
 def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
-    """Take a matplotlib figure, and close it."""
+    """Take a matplotlib figure, and close it.
+
+    Raises:
+        ValueError, TypeError: `drawing` is no figure, `caption` no text, or `mime` not SVG or PNG.
+    """
     import matplotlib.pyplot as plt
 
+    if not hasattr(drawing, "savefig"):
+        found = arguments.shown(drawing)
+        raise TypeError(f"report.figure: drawing={found}; it must be a figure of matplotlib")
+    _text("report.figure: caption", caption)
+    kind = _DRAWN[arguments.word("report.figure: mime", mime, tuple(_DRAWN))]
     file = io.BytesIO()
-    kind = {"image/svg+xml": "svg", "image/png": "png"}[mime]
     with plt.rc_context({"svg.hashsalt": "jaxgpu"}):
         stamp = {"Date": None} if kind == "svg" else {}
         drawing.savefig(file, format=kind, dpi=150, bbox_inches="tight", metadata=stamp)
@@ -107,7 +123,18 @@ def environment() -> dict[str, str]:
 
 
 def save(out: Path, study: str, options: Any, report: Report) -> None:
-    """Keep `report` in the folder of its study, with all that it depends on."""
+    """Keep `report` in the folder of its study, with all that it depends on.
+
+    Raises:
+        ValueError, TypeError: `options` or `report` are no dataclasses of their kinds, or a part of
+            the report cannot be drawn: a row of another length than the columns, no digits.
+    """
+    out = arguments.path("report.save: out", out)
+    arguments.word("report.save: study", study)
+    if not dataclasses.is_dataclass(options) or isinstance(options, type):
+        found = arguments.shown(options)
+        raise TypeError(f"report.save: options={found}; it must be a dataclass of options")
+    _drawable("report.save", report)
     record = {
         "study": study,
         "options": dataclasses.asdict(options),
@@ -115,24 +142,22 @@ def save(out: Path, study: str, options: Any, report: Report) -> None:
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "report": dataclasses.asdict(report),
     }
-    replace_text(out / "report.json", json.dumps(record, default=str))
+    replace_text(out / "report.json", json.dumps(record, default=_plain))
 
 
 def write(folder: Path) -> Path:
     """Draw all reports in `folder` and right below it into `report.html`, oldest first.
 
     Raises:
-        FileNotFoundError: there is none.
-        ReportError: jinja2 is not installed, or a report is torn.
+        ReportError: there is none, jinja2 is not installed, or a report is torn.
     """
+    folder = arguments.path("report.write: folder", folder)
     ready("jinja2")
     import jinja2
 
     files = [*folder.glob("report.json"), *sorted(folder.glob("*/report.json"))]
     if not files:
-        raise FileNotFoundError(
-            f"report: no results in {folder}; give a folder that `jaxgpu run` wrote"
-        )
+        raise ReportError(f"report: no results in {folder}; give a folder that `jaxgpu run` wrote")
     records = sorted((read(file) for file in files), key=lambda record: record["date"])
     engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     engine.filters["number"] = _number
@@ -146,17 +171,14 @@ def read(file: Path) -> dict[str, Any]:
     """The record that `save` wrote, whole.
 
     Raises:
-        ReportError: the file is empty, torn, or no report.
+        ReportError: the file is missing, empty, torn, or no report.
     """
+    file = arguments.path("report.read: file", file, "a file")
+    if not file.is_file():
+        raise ReportError(f"{file}: no such report; give a report.json that `jaxgpu run` wrote")
     try:
         record = json.loads(file.read_text())
-        held = record["report"]
-        Report(**held)
-        for name, kind in (("figures", Figure), ("tables", Table)):
-            for part in held[name]:
-                kind(**part)
-        for timing in held["timing"].values():
-            Timing(**timing)
+        _drawable("report.read", _report(record["report"]))
         whole = all(isinstance(record[name], dict) for name in ("options", "environment"))
         whole &= all(isinstance(record[name], str) for name in ("study", "date"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -175,6 +197,8 @@ def replace_text(path: Path, text: str) -> None:
     It is on the disk before it has the name, so that a power cut leaves no empty file; the name of
     the scratch file is its own, so that two processes cannot write into one.
     """
+    path = arguments.path("report.replace_text: path", path, "a file")
+    _text("report.replace_text: text", text)
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
@@ -186,6 +210,55 @@ def replace_text(path: Path, text: str) -> None:
     finally:
         scratch.unlink(missing_ok=True)
     checkpoint.sync_directory(path.parent)
+
+
+def _report(held: dict[str, Any]) -> Report:
+    """The report of a record."""
+    parts = {
+        "figures": [Figure(**part) for part in held["figures"]],
+        "tables": [Table(**part) for part in held["tables"]],
+        "timing": {name: Timing(**timing) for name, timing in held["timing"].items()},
+    }
+    return Report(**{**held, **parts})
+
+
+def _drawable(name: str, report: Any) -> None:
+    """Refuse a report of which a page would show something else than was meant."""
+    if not isinstance(report, Report):
+        raise TypeError(f"{name}: report={arguments.shown(report)}; it must be a Report")
+    for part in ("title", "lead"):
+        _text(f"{name}: Report.{part}", getattr(report, part))
+    for part, kind in _PARTS.items():
+        held = getattr(report, part)
+        parts = list(held.values()) if part == "timing" and isinstance(held, dict) else held
+        if not isinstance(parts, list | tuple) or not all(isinstance(one, kind) for one in parts):
+            found = arguments.shown(held)
+            raise TypeError(f"{name}: Report.{part}={found}; each of it must be a {kind.__name__}")
+    for picture in report.figures:
+        arguments.word(f"{name}: Figure.mime", picture.mime, _SHOWN)
+    for table in report.tables:
+        check(name, table)
+        for part in (table.columns, table.rows):
+            if not isinstance(part, list | tuple | np.ndarray | jax.Array):
+                found = arguments.shown(part)
+                raise TypeError(f"{name}: Table of {found}; it must be of columns and rows, lists")
+        wide = len(table.columns)
+        odd = [row for row in table.rows if np.ndim(row) == 0 or len(row) != wide]
+        if odd:
+            raise ValueError(
+                f"{name}: Table.rows={arguments.shown(odd[0])} under {wide} columns; "
+                "each row must have a value for each"
+            )
+
+
+def _text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={arguments.shown(value)}; it must be a text")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON holds for an array or a number of NumPy or JAX; the words of anything else."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic | jax.Array) else str(value)
 
 
 def _number(value: Any, digits: int) -> str:

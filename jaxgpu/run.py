@@ -17,11 +17,13 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu import checkpoint, identity, memory, precision
+from jaxgpu import arguments, identity, memory, precision, ranges
 from jaxgpu.interrupt import Interrupt
 from jaxgpu.store import Store
 
 _HISTORY_BYTES = 1 << 26  # the metrics of one chunk, on the device
+_STEPS = ranges.Range(least=0, whole=True, one=True)
+_CHUNK = ranges.Range(least=1, whole=True, one=True, none=True)
 _LONGEST = 2**31 - 1  # steps; they are counted in 32 bits
 _CHUNK_SECONDS = 1.0  # between two contacts with the host, where the caller fixes no chunk
 
@@ -79,6 +81,8 @@ def run(
         The last state, the history [steps, ...] and the timing, compilation apart.
 
     Raises:
+        ValueError, TypeError: steps or chunk that are no counts, a key, function or state that is
+            none.
         MemoryError: the program would not fit; nothing was started.
         CheckpointError: checkpoints are there and none can be used, or they are of another
             experiment.
@@ -87,12 +91,16 @@ def run(
     >>> run(lambda x: 2 * x, jnp.float32(1), 10, measure=lambda x: x).history[-3:]
     array([ 256.,  512., 1024.], dtype=float32)
     """
-    if steps < 0 or (chunk is not None and chunk < 1):
-        raise ValueError(f"run: steps={steps}, chunk={chunk}; need steps >= 0 and chunk >= 1")
-    if steps > _LONGEST:
-        raise ValueError(f"run: steps={steps}; it must be at most {_LONGEST}; let a step do more")
+    steps, chunk = _counts(steps, chunk)
+    for name, f in (("step", step), ("measure", measure), ("check", check)):
+        arguments.function(f"run: {name}", f)
+    if key is not None:
+        arguments.key("run: key", key)
+    if out is not None:
+        arguments.path("run: out", out)
     if resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
+    arguments.arrays("run: state", state)
     with precision.scope(state), Store(out, key) as store, Interrupt() as interrupt:
         state = jax.tree.map(_own, state)
         loop = _Loop(step, measure, state, key, min(steps, chunk or steps))
@@ -120,6 +128,15 @@ def run(
                     store.wait()
                     raise KeyboardInterrupt(f"run: stopped at step {done} of {steps}{store.hint}")
         return Run(state, history, Timing(compile_time, time.perf_counter() - began, done - first))
+
+
+def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
+    """Steps of a run and of a chunk, held against their ranges."""
+    ranges.refuse("run: steps", steps, _STEPS)
+    ranges.refuse("run: chunk", chunk, _CHUNK)
+    if steps > _LONGEST:
+        raise ValueError(f"run: steps={steps}; it must be at most {_LONGEST}; let a step do more")
+    return int(steps), None if chunk is None else int(chunk)
 
 
 class _Loop:
@@ -202,4 +219,4 @@ class _Pace:
 def _own(leaf: Any) -> Array:
     """A strongly typed copy on the device, which the loop may overwrite."""
     leaf = jnp.asarray(leaf)
-    return jnp.copy(leaf) if checkpoint.is_key(leaf) else jnp.array(leaf, leaf.dtype)
+    return jnp.copy(leaf) if arguments.is_key(leaf) else jnp.array(leaf, leaf.dtype)

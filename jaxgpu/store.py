@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import checkpoint
+from jaxgpu import arguments, checkpoint
 
 # what makes two runs the same experiment, and what to say where they differ
 _SAME = {
@@ -87,4 +87,4 @@ class Store:
 
 
 def _host_copy(leaf: Array) -> Any:
-    return jnp.copy(leaf) if checkpoint.is_key(leaf) else np.array(leaf)
+    return jnp.copy(leaf) if arguments.is_key(leaf) else np.array(leaf)

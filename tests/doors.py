@@ -50,6 +50,7 @@ class Door:
     wide: bool = False  # 64-bit types are switched on
     rtol: float = 1e-3  # of the same numbers in another form
     free: tuple[str, ...] = ()  # arguments that are no data (functions, keys, folders)
+    things: tuple[str, ...] = ()  # arguments of one kind: functions, keys, meshes, dictionaries
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +68,10 @@ def attacks(door: Door) -> Iterator[Attack]:
     """Every argument and every field of a spec replaced, one at a time, by each hostile value."""
     for argument, value in door.good.items():
         if argument in door.free:
+            continue
+        if argument in door.things:
+            for kind, bad in _instead_of(value):
+                yield Attack(f"{argument}: {kind}", {**door.good, argument: bad}, None, kind)
             continue
         for path, kind, among, bad, same in _hostile(argument, value, argument in door.normalised):
             allowed = None if among is None else among.fault(bad) is None
@@ -119,7 +124,7 @@ def refused_well(error: Exception) -> None:
     assert isinstance(error, (ValueError, TypeError)), f"no sentence: {shown}"
     ours = any(ROOT / top in Path(last).resolve().parents for top in OURS)
     assert ours, f"raised in {last}: {shown}"
-    assert re.match(r"^[\w.\[\]]+[:=].*; ", text), f"no sentence of the house: {shown}"
+    assert re.match(r"^[\w.\[\]/-]+[:=].*; ", text), f"no sentence of the house: {shown}"
     assert "\n" not in text and len(text) < 500, f"more than a sentence: {shown}"
 
 
@@ -132,11 +137,15 @@ def _hostile(path: str, value: Any, unit: bool) -> Iterator[tuple]:
                 for kind, bad in _numbers_for(getattr(value, field.name), among.whole):
                     yield f"{path}.{field.name}", kind, among, bad, None
         return
-    if isinstance(value, bool | str) or callable(value) or value is None:
+    if isinstance(value, str):
+        yield from ((path, kind, None, bad, None) for kind, bad in _words_for())
+        return
+    if isinstance(value, bool) or callable(value) or value is None:
         return
     if isinstance(value, int | float | np.generic) or getattr(value, "ndim", None) == 0:
         for kind, bad in _numbers_for(value, isinstance(value, int)):
             yield path, kind, None, bad, None
+        yield path, "None", None, None, None
     elif hasattr(value, "ndim") and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         for kind, bad in _arrays_for(np.asarray(value), unit):
             same = None
@@ -144,6 +153,7 @@ def _hostile(path: str, value: Any, unit: bool) -> Iterator[tuple]:
                 as_float = np.asarray(bad, value.dtype)
                 same = (as_float, bad)
             yield path, kind, None, bad, same
+        yield path, "None", None, None, None
 
 
 def _numbers_for(value: Any, whole: bool) -> Iterator[tuple[str, Any]]:
@@ -156,6 +166,25 @@ def _numbers_for(value: Any, whole: bool) -> Iterator[tuple[str, Any]]:
     yield "complex", 1j
     if np.ndim(value) == 0:
         yield "empty", np.zeros(0)
+
+
+def _instead_of(value: Any) -> Iterator[tuple[str, Any]]:
+    """Things of another kind than a function, a key, a mesh, a device, ..."""
+    yield "word", "fast"
+    yield "number", 3
+    yield "zero", 0
+    yield "nan", float("nan")
+    yield "array", np.zeros(3)
+    yield "None", None
+    yield "list", [value]
+
+
+def _words_for() -> Iterator[tuple[str, Any]]:
+    yield "unknown", "no-such-word"
+    yield "empty", ""
+    yield "number", 3
+    yield "None", None
+    yield "list", ["a", "b"]
 
 
 def _arrays_for(a: np.ndarray, unit: bool) -> Iterator[tuple[str, Any]]:

@@ -103,7 +103,7 @@ DOORS = [
         "physics.continuum.Injector",
         prepared,
         {"source": Injector(X, (0.1, 0.0), 0.1), "dt": 1e-3},
-        right=("source.stop: *",),
+        right=("source.stop: *", "dt: None"),
     ),
     Door("physics.continuum.Collector", prepared, {"source": Collector(sdf.Ball(0.1))}),
     Door(

@@ -170,6 +170,7 @@ DOORS = [
             f"evolution.protocol.init, {name}",
             lambda population, of=of: start(of(population=population), -TWO, TWO),
             {"population": 8},
+            right=("population: None",) if name == "NSGA3" else (),
         )
         for name, of in SIZED.items()
     ),

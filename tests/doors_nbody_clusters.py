@@ -50,7 +50,8 @@ DOORS = [
         "physics.nbody.entry.bodies",
         lambda stars, m, tracers: entry.bodies("evolve", stars, m, tracers),
         {"stars": STARS, "m": M, "tracers": SWARM},
-        right=("stars: negative", "tracers: negative", "tracers: zero", "tracers: narrow"),
+        right=("stars: negative", "tracers: negative", "tracers: zero", "tracers: narrow")
+        + ("tracers: None",),
     ),
     Door(
         "physics.nbody.entry.start",

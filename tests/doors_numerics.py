@@ -61,7 +61,7 @@ DOORS = [
         "numerics.VonMisesFisher.fit",
         VonMisesFisher.fit,
         {"x": ROWS, "weights": np.array([1, 2, 3, 4], np.float32)},
-        right=TURNED,
+        right=(*TURNED, "weights: None"),
         normalised=("x",),
     ),
     Door(

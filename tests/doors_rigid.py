@@ -70,7 +70,7 @@ DOORS = [
         "physics.rigid.step",
         lambda spec, q, v, target, force: rigid.step(spec, rigid.State(q, v), target, force),
         {"spec": SPEC, "q": Q, "v": V, "target": F, "force": F},
-        right=ZERO,
+        right=(*ZERO, "target: None", "force: None"),
     ),
     Door("physics.rigid.passive", rigid.passive, {"tree": TREE}),
     Door("physics.rigid.contact.init", contact.init, {"spheres": BALL}),
@@ -135,6 +135,6 @@ DOORS = [
         "physics.rigid.solids.solid",
         lambda size, mass, density: vars(solids.solid("box", size, mass, density)),
         {"size": np.array([0.5, 1.0, 2.0], np.float32), "mass": 2.0, "density": 300.0},
-        right=("mass: zero", "density: zero"),
+        right=("mass: zero", "mass: None", "density: zero"),
     ),
 ]

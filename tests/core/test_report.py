@@ -69,7 +69,7 @@ def test_numbers_are_shown_as_a_reader_wants_them(value, shown, tmp_path):
 
 
 def test_an_empty_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no results in"):
+    with pytest.raises(report.ReportError, match="no results in"):
         report.write(tmp_path)
 
 

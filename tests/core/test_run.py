@@ -138,8 +138,8 @@ def test_no_steps_return_the_start():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"steps": -1}, "need steps >= 0"),
-        ({"steps": 1, "chunk": 0}, "chunk >= 1"),
+        ({"steps": -1}, "steps=-1; it must be a whole number of at least 0"),
+        ({"steps": 1, "chunk": 0}, "chunk=0; it must be a whole number of at least 1"),
         ({"steps": 1, "resume": True}, "give out="),
     ],
 )

@@ -8,10 +8,10 @@ from jaxgpu.physics.nbody import blocks, pairs
 
 
 def circle():
-    """Two bodies of mass 0.5 at distance 1: angular velocity 1."""
+    """Two unlike bodies of mass 1 together at distance 1: angular velocity 1."""
     x = np.zeros((6, 2))
-    x[0], x[4] = (0.5, -0.5), (0.5, -0.5)
-    return jnp.asarray(x), jnp.full(2, 0.5)
+    x[0], x[4] = (0.7, -0.3), (0.7, -0.3)
+    return jnp.asarray(x), jnp.array([0.3, 0.7])
 
 
 def test_the_first_step_of_a_circle_is_the_root_of_eta(x64):

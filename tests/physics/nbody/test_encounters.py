@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import check
+from nbody_inputs import masses
 from scipy.integrate import solve_ivp
 
 from jaxgpu.physics.nbody import encounters, kepler, models
@@ -60,7 +61,7 @@ def test_finds_flybys_between_two_moments(x64):
 def test_misses_nothing_that_a_dense_look_at_massless_flights_sees(x64, seed):
     """Massless bodies through eight stars at rest, against SciPy's events, none of them lost."""
     random = np.random.default_rng(seed)
-    places, m = random.uniform(-1, 1, (3, 8)), np.full(8, 2e-4)
+    places, m = random.uniform(-1, 1, (3, 8)), masses(8, seed, 1.6e-3)
 
     def rate(t, y):
         d = places - y[:3, None]
@@ -99,7 +100,7 @@ def test_an_overflow_is_an_error(x64):
     stars = np.asarray(models.plummer(jax.random.key(0), 64))
     later = np.concatenate([stars[:3] + 0.5 * stars[3:], stars[3:]])
     log = stars_watched(
-        encounters.empty(8, jnp.zeros(())), (0.0, 0.5), (stars, later), np.full(64, 1e-6), 1.0
+        encounters.empty(8, jnp.zeros(())), (0.0, 0.5), (stars, later), masses(64, 3, 64e-6), 1.0
     )
     with pytest.raises(
         RuntimeError, match=r"encounters.table: \d+ encounters, room for 8; give a cap"
@@ -117,7 +118,7 @@ def test_conforms(x64):
             encounters.empty(9, stars),
             (jnp.zeros(()), jnp.asarray(0.5)),
             (stars, later),
-            jnp.full(9, 1e-3),
+            jnp.asarray(masses(9, 1, 9e-3)),
             0.5,
         )
 

@@ -7,6 +7,7 @@ import pytest
 import rebound
 from conformance import check
 from jax import lax
+from nbody_inputs import masses
 from shapes import check_shapes
 
 from jaxgpu.physics.nbody import diagnostics, hermite6, models
@@ -58,13 +59,15 @@ def test_the_error_falls_with_eta_as_the_order_says(x64):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_cluster_keeps_what_it_must(x64, seed):
     stars = models.plummer(jax.random.key(seed), 128)
-    m = jnp.full(128, 1 / 128)
+    m = jnp.asarray(masses(128, seed))
     spec = hermite6.Hermite6(m, interval=0.25, softening=1e-3)
     end = fast(spec, stars, NOBODY, 4).stars.x
     energy = lambda x: sum(energies(x, m, 1e-3))
-    assert abs(energy(end) / energy(stars) - 1) < 1e-7
+    # 1e-7 of equal stars; an encounter errs as the product of two masses, and (<m^2> / <m>^2)^2
+    # is 5.5. Half of eta divides the worst of the five by 96, as the order says (2^6)
+    assert abs(energy(end) / energy(stars) - 1) < 5.5e-7
     # block steps do not obey Newton's third law exactly, only as well as the steps are accurate
-    assert np.abs(np.asarray(end @ m)[3:]).max() < 1e-7
+    assert np.abs(np.asarray((end - stars) @ m)[3:]).max() < 1e-7
     spin = lambda x: np.cross(np.asarray(x[:3]).T, np.asarray(x[3:]).T).T @ np.asarray(m)
     assert np.abs(spin(end) - spin(stars)).max() < 1e-7
 
@@ -72,9 +75,9 @@ def test_a_cluster_keeps_what_it_must(x64, seed):
 def test_agrees_with_rebound(x64):
     """64 stars and 64 massless bodies, a unit of time, against IAS15."""
     stars, tracers = (models.plummer(jax.random.key(k), 64) for k in (3, 4))
-    sim, m = rebound.Simulation(), np.full(64, 1 / 64)
-    for mass, group in ((1 / 64, stars), (0.0, tracers)):
-        for b in np.asarray(group).T:
+    sim, m = rebound.Simulation(), masses(64, 34)
+    for weights, group in ((m, stars), (np.zeros(64), tracers)):
+        for mass, b in zip(weights, np.asarray(group).T):
             sim.add(m=mass, x=b[0], y=b[1], z=b[2], vx=b[3], vy=b[4], vz=b[5])
     sim.N_active, sim.integrator, sim.softening = 64, "ias15", 0.02
     sim.integrate(1.0)
@@ -88,7 +91,7 @@ def test_agrees_with_rebound(x64):
 def light_one():
     """33 stars the last of which weighs nothing to speak of, and how to integrate them."""
     stars = np.array(models.plummer(jax.random.key(5), 33))
-    return stars, np.append(np.full(32, 1 / 32), 1e-15), dict(softening=1e-2, interval=0.25)
+    return stars, np.append(masses(32, 5), 1e-15), dict(softening=1e-2, interval=0.25)
 
 
 @pytest.mark.slow
@@ -115,7 +118,7 @@ def test_a_massless_body_moves_as_a_very_light_star(x64):
 @pytest.mark.slow
 def test_tangents_match_central_differences(x64):
     stars = models.plummer(jax.random.key(8), 8)
-    spec = hermite6.Hermite6(jnp.full(8, 1 / 8), softening=0.1)
+    spec = hermite6.Hermite6(jnp.asarray(masses(8, 8)), softening=0.1)
     go = jax.jit(lambda x: walk(spec, x, jnp.zeros((6, 0)), 2).stars.x)
     tangent = jax.random.normal(jax.random.key(1), stars.shape)
     h = 1e-6
@@ -128,7 +131,7 @@ def test_tangents_match_central_differences(x64):
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_conforms(x64, dtype):
     stars = models.plummer(jax.random.key(0), 12).astype(dtype)
-    spec = hermite6.Hermite6(jnp.full(12, 1 / 12, dtype), softening=0.1, shortest=12)
+    spec = hermite6.Hermite6(jnp.asarray(masses(12, 0), dtype), softening=0.1, shortest=12)
     state = hermite6.init(spec, stars, stars[:, :5] * 1.25)
     seen = jax.jit(lambda state: (lambda s: (s.stars.x, s.tracers.x))(hermite6.step(spec, state)))
     check(seen, state, rtol=1e-3 if dtype == jnp.float32 else 1e-9)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import check
+from nbody_inputs import masses
 from scipy.stats import kstest
 
 from jaxgpu.physics.nbody import diagnostics, models
@@ -39,8 +40,8 @@ def test_speeds_are_below_escape_and_hot_enough_in_the_middle(x64):
 def test_energies_are_those_of_the_units(x64, seed):
     count = 2000
     points = models.plummer(jax.random.key(seed), count)
-    kinetic, potential = diagnostics.energy(points, jnp.full(count, 1 / count))
-    bound = 5 / np.sqrt(count)  # five times the relative scatter of a sum over the bodies
+    kinetic, potential = diagnostics.energy(points, jnp.asarray(m := masses(count, seed)))
+    bound = 5 * np.sqrt((m * m).sum())  # five times the relative scatter of a sum over the bodies
     assert abs(kinetic / 0.25 - 1) < bound and abs(potential / -0.5 - 1) < bound
     assert np.abs(points.mean(1)).max() < 1e-15
 

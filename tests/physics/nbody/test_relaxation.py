@@ -37,8 +37,9 @@ def braking(before, after, t):
 def test_a_massless_body_feels_half_the_friction_of_a_star(x64):
     """Friction goes as the sum of a body's mass and a field star's (Chandrasekhar 1943).
 
-    Massless bodies and stars of one distribution, so that all else is equal: 1e5 of them in eighty
-    clusters. The ratio has a standard error of 0.031, found by leaving out one cluster at a time.
+    Massless bodies and equal stars, of one distribution, so that all else is equal: 1e5 of them in
+    eighty clusters. The ratio has a standard error of 0.031, found by leaving out one cluster at a
+    time.
     """
     count, t = 128, 0.5
     m = jnp.full(count, 1 / count)

@@ -49,18 +49,24 @@ def test_the_mass_matrix_is_that_of_mujoco(x64, i):
 
 
 def test_a_double_pendulum_obeys_its_textbook_equations(x64):
-    """Angles from the vertical a, b (unit masses and rods; Goldstein, chapter 1, in components)."""
-    q, v = jnp.array([0.7, -1.9]), jnp.array([1.3, -0.4])
-    a, b = q[0], q[0] + q[1]
-    w, u = v[0], v[0] + v[1]
-    M = np.array([[2, np.cos(a - b)], [np.cos(a - b), 1]])
-    rhs = [
-        -(u**2) * np.sin(a - b) - 2 * 9.81 * np.sin(a),
-        w**2 * np.sin(a - b) - 9.81 * np.sin(b),
-    ]
-    want = np.linalg.solve(M, np.array(rhs))
-    got = FORWARD(pendulum(2), q, v, jnp.zeros(2), jnp.zeros(2))
-    np.testing.assert_allclose(got, [want[0], want[1] - want[0]], rtol=1e-12)
+    """Angles from the vertical a, b; masses m, n on rods k, l (Goldstein, chapter 1)."""
+    for seed in range(5):
+        (m, n), (k, l) = 10 ** np.random.default_rng(seed).uniform(-1, 1, (2, 2))
+        q, v = np.random.default_rng(seed + 5).normal(size=(2, 2))
+        a, b = q[0], q[0] + q[1]
+        w, u = v[0], v[0] + v[1]
+        both = n * k * l * np.cos(a - b)
+        M = np.array([[(m + n) * k * k, both], [both, n * l * l]])
+        rhs = [
+            -n * k * l * u**2 * np.sin(a - b) - (m + n) * 9.81 * k * np.sin(a),
+            n * k * l * w**2 * np.sin(a - b) - n * 9.81 * l * np.sin(b),
+        ]
+        want = np.linalg.solve(M, np.array(rhs))
+        got = FORWARD(pendulum((m, n), (k, l)), q, v, jnp.zeros(2), jnp.zeros(2))
+        want = np.array([want[0], want[1] - want[0]])
+        # rounding, times the condition of the matrix
+        atol = 10 * np.finfo(float).eps * np.linalg.cond(M) * np.abs(want).max()
+        np.testing.assert_allclose(got, want, rtol=0, atol=atol)
 
 
 def test_forward_undoes_inverse(x64):

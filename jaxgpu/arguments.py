@@ -1,0 +1,90 @@
+"""Arguments that are no numbers (words, paths, functions, keys, trees), refused in one sentence."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+def word(name: str, value: Any, among: Collection[str] = ()) -> str:
+    """The argument, a word that is not empty and one of `among`, where that names any.
+
+    >>> word("mesh.devices: axis", "batch")
+    'batch'
+    >>> word("figure: mime", "tiff", ("png", "svg"))
+    Traceback (most recent call last):
+    ValueError: figure: mime='tiff'; it must be 'png' or 'svg'
+    """
+    need = " or ".join(map(repr, among)) or "a word"
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={shown(value)}; it must be {need}")
+    if not value or (among and value not in among):
+        raise ValueError(f"{name}={value!r}; it must be {need}")
+    return value
+
+
+def path(name: str, value: Any, kind: str = "a folder") -> Path:
+    """The argument as a path; `kind` says of what."""
+    if not isinstance(value, str | Path):
+        raise TypeError(f"{name}={shown(value)}; it must be the path of {kind}")
+    if not str(value):
+        raise ValueError(f"{name}=''; it must be the path of {kind}")
+    return Path(value)
+
+
+def function(name: str, value: Any, kind: str = "a function") -> Callable[..., Any]:
+    """The argument, which can be called."""
+    if not callable(value):
+        raise TypeError(f"{name}={shown(value)}; it must be {kind}")
+    return value
+
+
+def key(name: str, value: Any) -> Array:
+    """The argument, one random key, typed or as JAX made them before (two words of 32 bits)."""
+    old = getattr(value, "dtype", None) == jnp.uint32 and np.ndim(value) == 1
+    if not old and not is_key(value):
+        raise TypeError(f"{name}={shown(value)}; it must be a key; make it by jax.random.key(seed)")
+    if not old and value.shape:
+        raise ValueError(f"{name}=keys of shape {list(value.shape)}; it must be one key; take one")
+    return value
+
+
+def arrays(name: str, tree: Any) -> Any:
+    """The argument, a pytree whose leaves are numbers, truth values, keys, or arrays of them."""
+    for at, leaf in jax.tree.leaves_with_path(tree):
+        if not is_key(leaf) and not _is_numeric(leaf):
+            where = f"{name}{jax.tree_util.keystr(at)}"
+            raise TypeError(f"{where}={shown(leaf)}; it must be a number or an array of numbers")
+    return tree
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether a leaf is a typed random key, or an array of them."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def shown(value: Any) -> str:
+    """A value that is not what it must be, short enough for a sentence.
+
+    >>> shown(None), shown(np.zeros((2, 3)))
+    ('None', 'an array of shape [2, 3]')
+    """
+    if isinstance(value, np.ndarray | Array) and value.ndim:
+        kind = "" if value.dtype.kind in "biuf" else f" of type {value.dtype}"
+        return f"an array of shape {list(value.shape)}{kind}"
+    if not isinstance(value, str | int | float | complex | np.generic | Array | None):
+        return f"a value of type {type(value).__name__}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _is_numeric(leaf: Any) -> bool:
+    if isinstance(leaf, str | bytes):
+        return False
+    dtype = getattr(leaf, "dtype", None)
+    dtype = np.asarray(leaf).dtype if dtype is None else dtype
+    return jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)

@@ -1,0 +1,276 @@
+"""The doors of the core: runs, checkpoints, reports, meshes, memory, precision and ranges.
+
+Files are written in a folder of their own, which is gone when the door has answered.
+"""
+
+import contextlib
+import dataclasses
+import tempfile
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+from doors import Door
+from matplotlib.figure import Figure as Drawing
+
+from jaxgpu import checkpoint, memory, mesh, precision, ranges, report
+from jaxgpu.pytree import number, pytree, size
+from jaxgpu.report import Report, Table
+from jaxgpu.run import Timing, run
+
+matplotlib.use("Agg")
+
+X = np.array([[0.5, -1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.5]], np.float32)
+KEY = jax.random.key(0)
+PROGRAM = jax.jit(jnp.sin).lower(jnp.zeros(3)).compile()
+ROWS = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 6.0]])
+
+# what only passes through may be any number
+DATA = ("zero", "negative", "empty", "wrong length", "narrow", "flat", "transposed", "complex")
+
+
+def data(name, *less):
+    return tuple(f"{name}: {kind}" for kind in DATA if kind not in less)
+
+
+def ends(name):
+    return (f"{name}: inf", f"{name}: -inf")
+
+
+def plain(tree):
+    """What came through, as one array of real numbers where it is that."""
+    a = np.asarray(tree)
+    return a.astype(float) if a.dtype.kind in "if" else a.tolist()
+
+
+@contextlib.contextmanager
+def elsewhere():
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        yield
+
+
+def saved_and_loaded(path="a.npz", tree=X, meta=None):
+    with elsewhere():
+        checkpoint.save(path, tree, meta)
+        return plain(checkpoint.load(path, tree)[0])
+
+
+def loaded(path="a.npz", like=X):
+    with elsewhere():
+        checkpoint.save("a.npz", X)
+        return checkpoint.load(path, like)[0]
+
+
+def read(path):
+    with elsewhere():
+        checkpoint.save("a.npz", X)
+        return checkpoint.read(path)
+
+
+def steps(directory="run", step=7, keep=2, meta=None):
+    with elsewhere():
+        checkpoint.save_step(directory, 1, X, {})
+        checkpoint.save_step(directory, step, X, meta or {}, keep)
+        return checkpoint.load_last(directory, lambda meta: X)[1]["step"]
+
+
+def last(directory, template):
+    with elsewhere():
+        checkpoint.save_step("run", 1, X, {})
+        return checkpoint.load_last(directory, template)
+
+
+def turned(state, key=None):
+    return jax.tree.map(lambda x: -x, state)
+
+
+def went(state=X, **given):
+    with elsewhere():
+        if given.get("out") is None:
+            given.pop("out", None)
+        return plain(run(turned, state, **{"steps": 3} | given).state)
+
+
+def kept(rows=ROWS, table=None, **given):
+    """The rows that a saved report holds, after its page was drawn."""
+    table = table or Table("", ["a", "b"], rows)
+    parts = {"title": "a", "lead": "b", "timing": {"run": Timing(1.0, 2.0, 3)}}
+    arguments = {"out": "a", "study": "coin", "options": Table("", [], [])} | given
+    arguments |= {part: arguments[part] for part in parts if part in arguments}
+    parts |= {part: arguments.pop(part) for part in parts if part in arguments}
+    with elsewhere():
+        report.save(report=Report(**parts, tables=[table]), **arguments)
+        report.write(arguments["out"])
+        held = report.read(f"{arguments['out']}/report.json")["report"]["tables"]
+    return plain(held[0]["rows"])
+
+
+def drawn(drawing=None, **given):
+    drawing = Drawing() if drawing is None else drawing
+    return report.figure(drawing, **{"caption": "a"} | given).mime
+
+
+def written(f, **given):
+    """A function of a folder, or of a file, which holds one report."""
+    with elsewhere():
+        report.save("a", "coin", Table("", [], []), Report("a", "b"))
+        return f(**given)
+
+
+@pytree
+class Spring:
+    rate: float = number(2.0, above=0, most=10)
+    turns: int = size(3, least=1)
+    free: float | None = number(None, least=0, none=True)
+
+
+DOORS = [
+    Door("mesh.devices", mesh.devices, {"count": 2, "axis": "a"}, ("count: None", "axis: unknown")),
+    Door(
+        "mesh.split",
+        lambda tree: plain(mesh.split(tree, mesh.devices(2))),
+        {"tree": X},
+        right=(*data("tree", "wrong length"), "tree: None"),
+        limits=ends("tree"),
+        nan_passes=("tree",),
+    ),
+    Door("mesh.split: mesh", lambda mesh_: mesh.split(X, mesh_), {"mesh_": mesh.devices(2)}),
+    Door(
+        "mesh.replicate",
+        lambda tree: plain(mesh.replicate(tree, mesh.devices(2))),
+        {"tree": X},
+        right=(*data("tree"), "tree: None"),
+        limits=ends("tree"),
+        nan_passes=("tree",),
+    ),
+    Door("mesh.replicate: mesh", lambda mesh_: mesh.replicate(X, mesh_), {"mesh_": None}),
+    Door("memory.forecast", memory.forecast, {"compiled": PROGRAM}),
+    Door("memory.available", memory.available, {"device": jax.devices()[0]}, ("device: None",)),
+    Door("memory.check", lambda compiled: memory.check(compiled, "sky"), {"compiled": PROGRAM}),
+    Door("precision.in_float64", lambda f: precision.in_float64(f)(), {"f": lambda: 1.0}),
+    Door("precision.reassociated", lambda f: precision.reassociated(f)(), {"f": lambda: 1.0}),
+    Door(
+        "checkpoint.save",
+        saved_and_loaded,
+        {"path": "a.npz", "tree": X},
+        right=(*data("tree"), "tree: None", "path: unknown"),
+        limits=ends("tree"),
+        nan_passes=("tree",),
+    ),
+    Door("checkpoint.save: meta", saved_and_loaded, {"meta": {"a": 1}}, ("meta: None",)),
+    Door(
+        "checkpoint.load",  # the values of `like` are not used
+        loaded,
+        {"path": "a.npz", "like": X},
+        right=tuple(f"like: {kind}" for kind in ("zero", "negative", "nan", "inf", "-inf")),
+    ),
+    Door("checkpoint.read", read, {"path": "a.npz"}),
+    Door(
+        "checkpoint.save_step",
+        steps,
+        {"directory": "run", "step": 7, "keep": 2},
+        right=("step: zero", "directory: unknown"),
+    ),
+    Door(
+        "checkpoint.load_last",
+        last,
+        {"directory": "run", "template": lambda meta: X},
+        right=("directory: unknown",),
+    ),
+    Door(
+        "checkpoint.holds_any",
+        checkpoint.holds_any,
+        {"directory": "run"},
+        right=("directory: unknown",),
+    ),
+    Door(
+        "run.run",
+        went,
+        {"state": X, "steps": 3, "chunk": 2, "out": "run"},
+        right=(*data("state"), "state: None", "steps: zero", "chunk: None")
+        + ("out: unknown", "out: None"),
+        limits=ends("state"),
+        nan_passes=("state",),
+    ),
+    Door(
+        "run.run: functions and keys",
+        lambda step=turned, **given: run(step, X, 2, **given).state,
+        {"step": turned, "key": KEY, "measure": jnp.sum, "check": lambda state, history: None},
+        right=("key: None",),
+    ),
+    Door(
+        "report.figure",
+        drawn,
+        {"caption": "a", "mime": "image/png"},
+        right=("caption: unknown", "caption: empty"),
+    ),
+    Door("report.figure: drawing", drawn, {"drawing": Drawing()}, ("drawing: None",)),
+    Door(
+        "report.save",
+        kept,
+        {"rows": ROWS, "out": "a", "study": "coin", "title": "A coin", "lead": "Heads."},
+        right=("rows: zero", "rows: negative", "rows: empty", "rows: wrong length")
+        + ("rows: words", "rows: complex", "out: unknown", "study: unknown")
+        + ("title: unknown", "title: empty", "lead: unknown", "lead: empty"),
+        limits=ends("rows"),
+        nan_passes=("rows",),
+    ),
+    Door("report.save, Table", kept, {"table": Table("", ["a", "b"], ROWS.tolist())}),
+    Door("report.save: parts", kept, {"options": Spring(), "timing": {}}),
+    Door("report.write", lambda folder: written(report.write, folder=folder), {"folder": "a"}),
+    Door("report.read", lambda file: written(report.read, file=file), {"file": "a/report.json"}),
+    Door(
+        "report.replace_text",
+        lambda **given: written(report.replace_text, **given),
+        {"path": "a.json", "text": "{}"},
+        right=("path: unknown", "text: unknown", "text: empty"),
+    ),
+    Door(
+        "pytree.number",
+        lambda default, least: number(default, least=least, most=2.0).metadata,
+        {"default": 1.5, "least": -1.0},
+        right=("default: zero", "default: negative", "default: empty")
+        + ("least: zero", "least: negative", "least: -inf"),
+    ),
+    Door(
+        "pytree.size",
+        lambda default, least: size(default, least=least, most=5).metadata,
+        {"default": 4, "least": 2},
+        right=("least: zero", "least: negative", "least: -inf"),
+    ),
+    Door("pytree.pytree", pytree, {"cls": Spring}),
+    Door("ranges.check", lambda spec: ranges.check("pull", spec), {"spec": Spring()}),
+    Door(
+        "ranges.numbers",
+        lambda value: plain(ranges.numbers("pull: value", value, ("N", 2))),
+        {"value": X},
+        right=tuple(f"value: {kind}" for kind in ("zero", "negative", "empty", "wrong length")),
+    ),
+    Door(
+        "ranges.refuse",
+        lambda value: ranges.refuse("pull: value", value, ranges.Range(above=0)),
+        {"value": 1.5},
+        right=("value: empty",),
+    ),
+    Door("ranges.table", ranges.table, {"cls": Spring}),
+]
+
+# what is given to these doors is of one kind, and anything else is refused
+THINGS = {
+    "mesh.split: mesh": ("mesh_",),
+    "mesh.replicate: mesh": ("mesh_",),
+    "memory.forecast": ("compiled",),
+    "memory.available": ("device",),
+    "memory.check": ("compiled",),
+    "precision.in_float64": ("f",),
+    "precision.reassociated": ("f",),
+    "checkpoint.save: meta": ("meta",),
+    "checkpoint.load_last": ("template",),
+    "run.run: functions and keys": ("step", "key", "measure", "check"),
+    "report.figure: drawing": ("drawing",),
+    "report.save: parts": ("options", "timing"),
+    "pytree.pytree": ("cls",),
+    "ranges.table": ("cls",),
+}
+DOORS = [dataclasses.replace(door, things=THINGS.get(door.name, ())) for door in DOORS]
