@@ -132,12 +132,14 @@ def candidates(
         twins: the second half mirrors the first about the mean, and pairs stay together.
     """
 
+    def together(which: Array) -> Array:
+        return which & jnp.roll(which, which.shape[0] // 2) if twins else which
+
     def near() -> Array:
-        mine, other = draw(_drawn(own)), draw(key)
-        stays, second = _stays(box, mine), _stays(box, other)
-        if twins:
-            half = stays.shape[0] // 2
-            stays, second = stays & jnp.roll(stays, half), second & jnp.roll(second, half)
+        mine = draw(_drawn(own))
+        stays = together(_stays(box, mine))
+        other = _either(jnp.any(stays), lambda: draw(key), lambda: mine)
+        second = together(_stays(box, other))
         return point(box, jnp.where((stays & second)[:, None], other, mine))
 
     return _either(_apart(box, cloud), lambda: draw(key), near)
