@@ -33,8 +33,6 @@ def devices(count: int | None = None, axis: str = "batch") -> Mesh:
 def split(tree: Any, mesh: Mesh) -> Any:
     """Spread the leading axis of every array of `tree` over `mesh`, which must divide it.
 
-    One row that stands for all, an array of shape [1, ...], is put on every device whole.
-
     >>> split(np.arange(6.0), devices(1)).shape
     (6,)
 
@@ -44,17 +42,13 @@ def split(tree: Any, mesh: Mesh) -> Any:
     """
     (axis,) = _one_axis("mesh.split", mesh).axis_names
     arguments.arrays("mesh.split: tree", tree)
-
-    def place(leaf: Any) -> NamedSharding:
-        shape = np.shape(leaf)
-        if not shape or (shape[0] != 1 and shape[0] % mesh.size):
+    for leaf in jax.tree.leaves(tree):
+        if np.ndim(leaf) == 0 or np.shape(leaf)[0] % mesh.size:
             raise ValueError(
-                f"mesh.split: an array of shape {shape} over {mesh.size} devices; "
-                "its leading axis must be a multiple of them, or 1"
+                f"mesh.split: an array of shape {np.shape(leaf)} over {mesh.size} devices; "
+                "its leading axis must be a multiple of them"
             )
-        return NamedSharding(mesh, PartitionSpec(*([axis] if shape[0] > 1 else [])))
-
-    return jax.device_put(tree, jax.tree.map(place, tree))
+    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(axis)))
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:

@@ -90,10 +90,10 @@ def iv_ratio_inverse(v: ArrayLike, r: ArrayLike) -> Array:
         def excess(x: Array) -> Array:
             return ratio(Kind(1, least=least(v)), order, x) - goal
 
-        rest = 1 - goal
-        rounded = 2 * jnp.finfo(goal.dtype).eps * (2 * order + 1)
-        solve = lambda f, start: jnp.where(rest * rest < rounded, start, _newton(f, start))
-        x = jax.lax.custom_root(excess, start, solve, _divide)
+        near = (1 - goal) ** 2 < 2 * jnp.finfo(goal.dtype).eps * (2 * order + 1)
+        solve = lambda f, start: jnp.where(near, start, _newton(f, start))
+        divide = lambda slope, y: y / slope(jnp.ones_like(y))
+        x = jax.lax.custom_root(excess, start, solve, divide)
         ends = jnp.where(r == 0, 0.0, jnp.where((r > 0) & (r <= 1), inf, jnp.nan))
         return jnp.where(inner, x, jnp.where(known, ends, jnp.nan)).astype(dtype)
 
@@ -106,7 +106,3 @@ def _newton(f, start: Array) -> Array:
         return x - value / rise
 
     return jax.lax.fori_loop(0, 4, improve, start)
-
-
-def _divide(slope, y: Array) -> Array:
-    return y / slope(jnp.ones_like(y))

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.sharding import Mesh
 
 from jaxgpu import ranges
+from jaxgpu.mesh import replicate, split
 from jaxgpu.pytree import pytree, size, static
 from jaxgpu.rl.environment import Environment
 
@@ -72,6 +74,16 @@ class VectorState:
     # states and observations to begin with: of every copy where restart="same", else of one of
     # them, [1, ...], for the step of which no new start is finite
     first: Any
+
+    def spread(self, over: Mesh) -> "VectorState":
+        """The copies shared out over the devices of a mesh, of which B is a multiple.
+
+        What all of them may begin with is put on every device.
+        """
+        own = [x.shape[:1] == self.total.shape for x in jax.tree.leaves(self.first)]
+        first = (split if all(own) else replicate)(self.first, over)
+        rest = split((self.state, self.observation, self.total, self.length), over)
+        return VectorState(*rest, first)
 
 
 @pytree

@@ -41,9 +41,11 @@ def solid(kind: str, size: np.ndarray, mass: float | None, density: float) -> So
     needs = {"sphere": 1, "box": 3, "ellipsoid": 3, "cylinder": 2, "capsule": 2}
     if kind not in needs:
         raise ValueError(f"solid: kind={kind!r}; use one of {', '.join(needs)}")
-    if len(size) < needs[kind]:
-        raise ValueError(f"solid: {len(size)} sizes for a {kind}; it needs {needs[kind]}")
-    size = numbers("solid: size", size[: needs[kind]]).tolist()
+    size = np.asarray(numbers("solid: size", size))
+    if size.ndim != 1 or size.size < needs[kind]:
+        found = f"{size.size} sizes" if size.ndim == 1 else f"sizes of shape {list(size.shape)}"
+        raise ValueError(f"solid: {found} for a {kind}; it needs {needs[kind]}")
+    size = size[: needs[kind]].tolist()
     if min(size) <= 0:
         raise ValueError(f"solid: sizes {size} for a {kind}; they must be above 0")
     for name, x in (("mass", mass), ("density", density)):

@@ -37,12 +37,6 @@ def test_replicas_are_on_every_device():
     assert len(tree["m"].sharding.device_set) == 8
 
 
-def test_one_row_that_stands_for_all_is_on_every_device():
-    tree = mesh.split({"rows": np.zeros((16, 2)), "spare": np.ones((1, 2))}, mesh.devices(8))
-    assert tree["rows"].addressable_shards[0].data.shape == (2, 2)
-    assert [shard.data.shape for shard in tree["spare"].addressable_shards] == 8 * [(1, 2)]
-
-
 def test_what_does_not_divide_is_named():
     with pytest.raises(ValueError, match=r"shape \(6, 2\) over 8 devices; its leading axis"):
         mesh.split(np.zeros((6, 2)), mesh.devices(8))

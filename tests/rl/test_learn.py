@@ -64,7 +64,7 @@ def test_the_same_on_one_and_on_eight_devices():
     state = jax.jit(lambda key: wide.init(ENV, key, 10))(jax.random.key(0))
     update = jax.jit(lambda state: wide.update(ENV, state, jax.random.key(1)))
     spread = mesh.replicate(state, mesh.devices(8))
-    vector = mesh.split(state.vector, mesh.devices(8))
+    vector = state.vector.spread(mesh.devices(8))
     spread = type(state)(**{**vars(spread), "vector": vector})
     one, eight = update(state), update(spread)
     for a, b in zip(jax.tree.leaves(one.params), jax.tree.leaves(eight.params)):
