@@ -40,8 +40,12 @@ def keep(scene, state, control):
 
 
 def outcome(material, contact):
-    """A scalar function of every continuous input, after fifty steps in float64."""
+    """A scalar function of every continuous input, after fifty steps in float64.
+
+    No two particles have one volume.
+    """
     x = lattice((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
+    volume = jnp.asarray((DX / 2) ** 2 * np.random.default_rng(3).uniform(0.6, 1.4, len(x)))
     stretch = 0.8 * jnp.sin(4 * x[:, ::-1]) + 0.1
     leaves, tree = jax.tree.flatten(material)
     start = {
@@ -58,7 +62,7 @@ def outcome(material, contact):
 
     def loss(p):
         law = jax.tree.unflatten(tree, p["material"])
-        body = Body(p["x"], law, (DX / 2) ** 2, v=p["v"])
+        body = Body(p["x"], law, volume, v=p["v"])
         ball = Collider(sdf.Ball(p["radius"]), p["tool x"], v=p["tool v"], friction=p["friction"])
         tools = (ball,) if contact else ()
         scene = Scene((body,), Grid(DX, (8, 8)), tuple(p["gravity"]), tools, dt=1e-3)

@@ -164,8 +164,8 @@ def test_a_pair_without_a_slot_is_counted(x64):
     pair = np.zeros((6, 2))
     pair[0], pair[4] = (1e-3, -1e-3), (11.0, -11.0)
     both = np.hstack([pair, pair + np.array([[1.0, 0, 0, 0, 0, 0]]).T])
-    for slots, refused in ((1, 1), (2, 0)):
+    for slots, refused in ((1, True), (2, False)):  # how often: each of its stars may ask
         spec = Hermite(jnp.array([0.8, 0.2, 0.35, 0.65]), pairing=Pairing(close=0.01, slots=slots))
         state = init(spec, jnp.asarray(both), jnp.asarray(NOBODY))
-        assert state.refused == refused
+        assert (state.refused > 0) == refused
         assert np.sum(np.asarray(state.slots.first) < 4) == slots
