@@ -27,7 +27,7 @@ from jaxgpu.ranges import check
 from jaxgpu.run import Timing
 
 _DRAWN = {"image/svg+xml": "svg", "image/png": "png"}
-_SHOWN = (*_DRAWN, "video/mp4", "text/html")
+_SHOWN = (*_DRAWN, "image/gif", "video/mp4", "text/html")
 
 
 class ReportError(ValueError):
@@ -39,7 +39,7 @@ class Figure:
     """A picture, a film or a self-contained page, as `mime` says, in base64."""
 
     caption: str
-    mime: str  # image/svg+xml, image/png, video/mp4, text/html
+    mime: str  # image/svg+xml, image/png, image/gif, video/mp4, text/html
     data: str
 
 

@@ -3,14 +3,14 @@
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import matplotlib
 import pytest
 
 from jaxgpu import report
-from jaxgpu.report import Report, Table
+from jaxgpu.report import Figure, Report, Table
 from jaxgpu.run import Timing
 
 matplotlib.use("Agg")
@@ -48,6 +48,23 @@ def test_holds_everything_and_loads_nothing(tmp_path):
         assert text in page
     assert "data:image/svg+xml;base64," in page
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", page), "it loads something"
+
+
+@pytest.mark.parametrize(
+    "mime, tag",
+    [
+        ("image/svg+xml", "img"),
+        ("image/png", "img"),
+        ("image/gif", "img"),
+        ("video/mp4", "video"),
+        ("text/html", "iframe"),
+    ],
+)
+def test_pictures_films_and_pages_are_shown(mime, tag, tmp_path):
+    made = replace(example(), figures=[Figure("what was seen", mime, "R0lGODlhAQABAAAAACw=")])
+    report.save(tmp_path / "stones", "stones", Options(), made)
+    page = report.write(tmp_path).read_text()
+    assert re.search(rf"<{tag}[^>]*data:{re.escape(mime)};base64,R0lGOD", page)
 
 
 def test_several_studies_share_a_page(tmp_path):
