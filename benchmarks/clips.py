@@ -16,15 +16,15 @@ import numpy as np
 import optax
 
 from jaxgpu import rl
-from jaxgpu.physics.continuum.render import Camera
-from jaxgpu.physics.continuum.render import gif as matter_gif
-from jaxgpu.rl.arms import STAR, place, working
-from jaxgpu.rl.envs import pegs
-from jaxgpu.rl.envs.centre import AHEAD, Centre
-from jaxgpu.rl.envs.compat import Compat
-from jaxgpu.rl.envs.handling import Handling
+from jaxgpu.render import Camera
+from jaxgpu.render import gif as matter_gif
 from jaxgpu.rl.envs.matter.view import view
-from jaxgpu.rl.film import film, gif
+from jaxgpu.rl.envs.surgical import pegs
+from jaxgpu.rl.envs.surgical.arms import STAR, place, working
+from jaxgpu.rl.envs.surgical.centre import AHEAD, Centre
+from jaxgpu.rl.envs.surgical.compat import Compat
+from jaxgpu.rl.envs.surgical.handling import Handling
+from jaxgpu.rl.pictures.film import film, gif
 from jaxgpu.rl.plan import Descent, cost, plan, play
 from jaxgpu.studies.classic_control import PARTS, ROWS
 

@@ -17,7 +17,9 @@ import numpy as np
 import tyro
 from jax import Array, lax
 
-from jaxgpu.physics.nbody import blocks, cluster, diagnostics, masses, models
+from jaxgpu.physics.nbody.clusters import blocks, cluster
+from jaxgpu.physics.nbody.measure import diagnostics
+from jaxgpu.physics.nbody.models import masses, models
 from jaxgpu.precision import reassociation
 from jaxgpu.studies.cluster_tracers.measures import smooth
 

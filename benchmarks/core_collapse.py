@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import tyro
 
-from jaxgpu.physics.nbody import cluster, masses, models
+from jaxgpu.physics.nbody.clusters import cluster
+from jaxgpu.physics.nbody.models import masses, models
 
 
 def main(

@@ -8,9 +8,9 @@ from scipy.stats import vonmises_fisher
 
 from benchmarks import limits
 from benchmarks.harness import Contender, Entry
-from jaxgpu.numerics import features
-from jaxgpu.numerics.von_mises_fisher import VonMisesFisher
+from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
 from jaxgpu.precision import in_float64
+from jaxgpu.studies.directions import features
 
 
 def entries() -> list[Entry]:

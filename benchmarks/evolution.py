@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.harness import Contender, Entry
 from jaxgpu.evolution import multi, protocol, single
 from jaxgpu.evolution.indicators import contributions, hypervolume_by_rays
-from jaxgpu.evolution.lattice import das_dennis, divisions_for
+from jaxgpu.evolution.multi.lattice import das_dennis, divisions_for
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 

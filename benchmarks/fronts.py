@@ -20,7 +20,7 @@ import numpy as np
 import tyro
 
 from jaxgpu.evolution import indicators, multi, protocol
-from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.lattice import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
 PAPER = {  # generations, medians of the paper: NSGA-III, MOEA/D-PBI

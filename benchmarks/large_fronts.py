@@ -21,7 +21,7 @@ import numpy as np
 import tyro
 
 from jaxgpu.evolution import indicators, multi, pareto, protocol
-from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.lattice import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
 PEERS = {  # medians of NSGA-III: CUDA-MOEA, EvoX; of RVEA: CUDA-MOEA, EvoX

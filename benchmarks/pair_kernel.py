@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.physics.nbody import hilo, pairs
+from jaxgpu.physics.nbody.forces import hilo, pairs
 from jaxgpu.precision import in_float64, reassociation
 
 SOURCES, PAIRS = 4096, 1 << 25

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.lattice import das_dennis
 from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problem import evaluate
 from jaxgpu.studies import pareto_fronts

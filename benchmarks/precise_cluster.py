@@ -8,7 +8,8 @@ import numpy as np
 import rebound
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.physics.nbody import hermite6, models
+from jaxgpu.physics.nbody.clusters import hermite6
+from jaxgpu.physics.nbody.models import models
 from jaxgpu.precision import in_float64, reassociation
 
 COUNT, SPAN, SOFTENING = 1024, 0.125, 1e-4

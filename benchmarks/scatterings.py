@@ -11,7 +11,7 @@ import numpy as np
 import rebound
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.physics.nbody import ensemble
+from jaxgpu.physics.nbody.planets import ensemble
 from jaxgpu.precision import in_float64
 
 COUNT, SOME, SPAN = 10_000, 500, 40.0

@@ -9,8 +9,8 @@ import rebound
 
 from benchmarks import limits
 from benchmarks.harness import Contender, Entry
-from jaxgpu.physics.nbody import ephemeris, planetary
-from jaxgpu.physics.nbody.swarm import Control
+from jaxgpu.physics.nbody.planets import ephemeris, planetary
+from jaxgpu.physics.nbody.planets.swarm import Control
 from jaxgpu.precision import in_float64
 from jaxgpu.studies.solar_system import STRETCH, Options, belt
 

@@ -14,7 +14,8 @@ import numpy as np
 import tyro
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.physics.nbody import hermite, models
+from jaxgpu.physics.nbody.clusters import hermite
+from jaxgpu.physics.nbody.models import models
 from jaxgpu.precision import in_float64, reassociation
 
 SPAN, SOFTENING = 0.125, 1e-4

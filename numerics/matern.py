@@ -16,11 +16,12 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
-from jaxgpu.numerics.arguments import broadcast
-from jaxgpu.numerics.branches import log_bessel
-from jaxgpu.numerics.hypergeometric import log_gamma, steep
-from jaxgpu.numerics.uniform import Kind, edge
 from jaxgpu.precision import scope
+
+from .arguments import broadcast
+from .bessel.branches import log_bessel
+from .bessel.hypergeometric import log_gamma, steep
+from .bessel.uniform import Kind, edge
 
 
 def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Array:

@@ -7,7 +7,8 @@ import jax
 import numpy as np
 
 from jaxgpu import ranges
-from jaxgpu.rl.spaces import Box, Discrete
+
+from .spaces import Box, Discrete
 
 _LAYERS = ranges.Range(least=1, whole=True)
 

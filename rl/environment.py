@@ -19,7 +19,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import ranges
-from jaxgpu.rl.spaces import Space
+
+from .spaces import Space
 
 
 class Step(NamedTuple):

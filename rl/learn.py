@@ -11,9 +11,10 @@ from jax import Array
 
 from jaxgpu import ranges
 from jaxgpu import run as loop
-from jaxgpu.rl import schedule as schedules
-from jaxgpu.rl.doors import check_count
-from jaxgpu.rl.environment import Environment
+
+from .doors import check_count
+from .environment import Environment
+from .learners import schedule as schedules
 
 
 class Learner(Protocol):

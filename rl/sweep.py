@@ -8,10 +8,11 @@ import jax
 from jax import Array
 
 from jaxgpu import run as loop
-from jaxgpu.rl import schedule as schedules
-from jaxgpu.rl.doors import check_count
-from jaxgpu.rl.environment import Environment
-from jaxgpu.rl.learn import Learner
+
+from .doors import check_count
+from .environment import Environment
+from .learn import Learner
+from .learners import schedule as schedules
 
 
 def sweep(

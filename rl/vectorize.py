@@ -22,7 +22,8 @@ from jax.sharding import Mesh
 from jaxgpu import ranges
 from jaxgpu.mesh import replicate, split
 from jaxgpu.pytree import pytree, size, static
-from jaxgpu.rl.environment import Environment
+
+from .environment import Environment
 
 _RESTARTS = ("bank", "fresh", "same")
 

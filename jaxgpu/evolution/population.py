@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.pytree import pytree
+
+from .problem import Box, Problem
 
 
 @pytree

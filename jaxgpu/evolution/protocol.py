@@ -15,11 +15,12 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import ranges
-from jaxgpu.evolution.population import Population
-from jaxgpu.evolution.problem import Problem, evaluate, floats, ready, sound
-from jaxgpu.evolution.variation import Variation
 from jaxgpu.run import Run
 from jaxgpu.run import run as run_steps
+
+from .multi.variation import Variation
+from .population import Population
+from .problem import Problem, evaluate, floats, ready, sound
 
 
 def _registering(door: Any) -> Any:

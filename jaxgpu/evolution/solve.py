@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.evolution import multi, protocol, single, space
-from jaxgpu.evolution.lattice import das_dennis, layers_for
-from jaxgpu.evolution.pareto import nondominated
-from jaxgpu.evolution.problem import Problem
 from jaxgpu.ranges import Range, refuse
 from jaxgpu.run import Run, Timing
 from jaxgpu.run import run as run_steps
+
+from . import multi, protocol, single, space
+from .multi.lattice import das_dennis, layers_for
+from .pareto import nondominated
+from .problem import Problem
 
 
 @dataclass(frozen=True)

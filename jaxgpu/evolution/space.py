@@ -22,8 +22,9 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxgpu import ranges
-from jaxgpu.evolution.problem import Box, Problem, box, ordered, outcome
 from jaxgpu.pytree import number, pytree, size, static
+
+from .problem import Box, Problem, box, ordered, outcome
 
 _CELLS = 1 << 22  # values of a whole number that one number of the box tells apart
 _LEAST, _MOST = -(2**31), 2**31 - 1

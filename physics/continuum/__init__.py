@@ -6,29 +6,21 @@ end = step(prepare(scene), state)       # one step: jit, grad, jvp, vmap
 end, seen = rollout(scene, state, controls, drive, substeps=10)  # gradients in bounded memory
 """
 
-from jaxgpu.physics.continuum import sdf
-from jaxgpu.physics.continuum.collide import Collider, Tool
-from jaxgpu.physics.continuum.elastic import Corotated, NeoHookean, lame
-from jaxgpu.physics.continuum.engine import step
-from jaxgpu.physics.continuum.fill import lattice
-from jaxgpu.physics.continuum.grid import Grid
-from jaxgpu.physics.continuum.health import Health, examine
-from jaxgpu.physics.continuum.liquid import HerschelBulkley, Liquid
-from jaxgpu.physics.continuum.plastic import DruckerPrager, Snow, VonMises
-from jaxgpu.physics.continuum.prepare import prepare
-from jaxgpu.physics.continuum.rollout import lost, rollout, simulate
-from jaxgpu.physics.continuum.scene import (
-    Body,
-    Material,
-    Particles,
-    Scene,
-    State,
-    init,
-    positions,
-    velocities,
-)
-from jaxgpu.physics.continuum.soft import Soft
-from jaxgpu.physics.continuum.sources import Collector, Injector
+from jaxgpu.geometry import sdf
+from jaxgpu.geometry.fill import lattice
+
+from .engine import step
+from .grid.grid import Grid
+from .health import Health, examine
+from .materials.elastic import Corotated, NeoHookean, lame
+from .materials.liquid import HerschelBulkley, Liquid
+from .materials.plastic import DruckerPrager, Snow, VonMises
+from .prepare import prepare
+from .rollout import lost, rollout, simulate
+from .scene import Body, Material, Particles, Scene, State, init, positions, velocities
+from .tools.collide import Collider, Tool
+from .tools.soft import Soft
+from .tools.sources import Collector, Injector
 
 __all__ = [
     "Body",

@@ -13,13 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu import ranges
-from jaxgpu.physics.continuum import sdf
-from jaxgpu.physics.continuum.grid import Grid
-from jaxgpu.physics.continuum.sources import Collector, Injector
+from jaxgpu.geometry import sdf
+
+from .grid.grid import Grid
+from .tools.sources import Collector, Injector
 
 if TYPE_CHECKING:
-    from jaxgpu.physics.continuum.collide import Collider
-    from jaxgpu.physics.continuum.scene import Body, Scene
+    from .scene import Body, Scene
+    from .tools.collide import Collider
 
 FLOATS = ("float32", "float64")
 _SHARE = 1e-6  # of the largest moment: rounding of moments that just fulfil the triangle inequality

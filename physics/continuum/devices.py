@@ -12,7 +12,8 @@ import jax
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxgpu.mesh import replicate, split
-from jaxgpu.physics.continuum.scene import State
+
+from .scene import State
 
 
 def over(advance: Callable[[State, str], State], mesh: Mesh) -> Callable[[State], State]:

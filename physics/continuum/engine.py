@@ -26,14 +26,15 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.ad_checkpoint import checkpoint_name
 
-from jaxgpu.physics.continuum import collide, sources
-from jaxgpu.physics.continuum.grid import Grid, inverse
-from jaxgpu.physics.continuum.scene import Body, Particles, Scene, State
-from jaxgpu.physics.continuum.sparse import over_mass
-from jaxgpu.physics.continuum.stencil import ROW, base
-from jaxgpu.physics.continuum.tensor import Mat, Vec, add, scale
-from jaxgpu.physics.continuum.transfer import moments, spread
-from jaxgpu.physics.continuum.volume import excess
+from jaxgpu.geometry.vectors import Mat, Vec, add, scale
+
+from .grid.grid import Grid, inverse
+from .grid.sparse import over_mass
+from .grid.stencil import ROW, base
+from .grid.transfer import moments, spread
+from .grid.volume import excess
+from .scene import Body, Particles, Scene, State
+from .tools import collide, sources
 
 FIELD = "continuum momentum and mass"  # names the grid in a rematerialisation policy
 EVERY = 16  # steps from one look at how full the grid is to the next: sound crosses some 5 cells

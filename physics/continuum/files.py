@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu.physics.continuum.extras import extra
-from jaxgpu.physics.continuum.scene import State, positions, velocities
+from jaxgpu.extras import extra
+
+from .scene import State, positions, velocities
 
 
 def write(path: str | Path, state: State) -> None:

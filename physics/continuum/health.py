@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.physics.continuum.rollout import frames_of, rollout
-from jaxgpu.physics.continuum.scene import Scene, State
 from jaxgpu.pytree import pytree
+
+from .rollout import frames_of, rollout
+from .scene import Scene, State
 
 
 @pytree

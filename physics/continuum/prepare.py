@@ -14,10 +14,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.physics.continuum import checks
-from jaxgpu.physics.continuum.grid import Grid
-from jaxgpu.physics.continuum.scene import Body, Scene
-from jaxgpu.physics.continuum.sources import Injector
+from . import checks
+from .grid.grid import Grid
+from .scene import Body, Scene
+from .tools.sources import Injector
 
 WAVE = 0.8  # A: cells a wave may cross in a step
 DIFFUSION = 1.0  # B: of the explicit limit on a square lattice

@@ -18,10 +18,11 @@ from jax import lax
 from jax.sharding import Mesh
 
 from jaxgpu import ranges
-from jaxgpu.physics.continuum import devices, engine
-from jaxgpu.physics.continuum.prepare import prepare
-from jaxgpu.physics.continuum.scene import Scene, State, init
 from jaxgpu.run import Run, run
+
+from . import devices, engine
+from .prepare import prepare
+from .scene import Scene, State, init
 
 
 def _nothing(state: State) -> Any:

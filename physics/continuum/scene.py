@@ -12,12 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.continuum import checks
-from jaxgpu.physics.continuum.collide import Collider, Tool
-from jaxgpu.physics.continuum.grid import Grid
-from jaxgpu.physics.continuum.sources import Collector, Flow, Injector
-from jaxgpu.physics.continuum.tensor import Mat, Vec
+from jaxgpu.geometry.vectors import Mat, Vec
 from jaxgpu.pytree import number, pytree, size, static
+
+from . import checks
+from .grid.grid import Grid
+from .tools.collide import Collider, Tool
+from .tools.sources import Collector, Flow, Injector
 
 CHUNK = 1024  # at most: the step of so many stays in a core's cache; 256 to 2048 differ by a tenth
 

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.physics.nbody import bodies
 from jaxgpu.pytree import pytree
+
+from . import bodies
 
 
 @pytree

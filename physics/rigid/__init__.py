@@ -1,11 +1,11 @@
 """Articulated rigid bodies: trees of joints, their dynamics, and compliant contact."""
 
-from jaxgpu.physics.rigid.dynamics import forward, inverse, mass_matrix
-from jaxgpu.physics.rigid.kinematics import kinematics
-from jaxgpu.physics.rigid.links import Link
-from jaxgpu.physics.rigid.mjcf import from_mjcf
-from jaxgpu.physics.rigid.simulate import Drive, Simulation, State, init, passive, step
-from jaxgpu.physics.rigid.tree import Tree, assemble
+from .dynamics import forward, inverse, mass_matrix
+from .kinematics import kinematics
+from .links import Link
+from .mjcf import from_mjcf
+from .simulate import Drive, Simulation, State, init, passive, step
+from .tree import Tree, assemble
 
 __all__ = [
     "Drive",

@@ -18,8 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.rigid.contact_limits import dashpot, dissipation, ease, spring
-from jaxgpu.physics.rigid.kinematics import (
+from jaxgpu.pytree import number, pytree, static
+from jaxgpu.ranges import check, numbers
+
+from .contact_limits import dashpot, dissipation, ease, spring
+from .kinematics import (
     Frames,
     check_position,
     check_rows,
@@ -29,10 +32,8 @@ from jaxgpu.physics.rigid.kinematics import (
     link_velocities,
     project,
 )
-from jaxgpu.physics.rigid.simulate import State
-from jaxgpu.physics.rigid.tree import Tree
-from jaxgpu.pytree import number, pytree, static
-from jaxgpu.ranges import check, numbers
+from .simulate import State
+from .tree import Tree
 
 type Surface = Callable[[Array], Array]  # signed distance [K, ...] of points [K, 3, ...], m
 

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.rigid.kinematics import Frames, cross
-from jaxgpu.physics.rigid.mobility import mobility
-from jaxgpu.physics.rigid.tree import Tree
+from .kinematics import Frames, cross
+from .mobility import mobility
+from .tree import Tree
 
 RESOLVED = 0.5  # the largest h^2 k w, and h b w of a dashpot b
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.rigid.kinematics import (
+from .kinematics import (
     Frames,
     centred,
     check_position,
@@ -29,7 +29,7 @@ from jaxgpu.physics.rigid.kinematics import (
     project,
     rows,
 )
-from jaxgpu.physics.rigid.tree import Tree
+from .tree import Tree
 
 
 def inverse(tree: Tree, q: Array, v: Array, a: Array) -> Array:

@@ -13,8 +13,9 @@ import numpy as np
 from jax import Array
 from jax.lax import Precision
 
-from jaxgpu.physics.rigid.tree import Tree, check_tree
 from jaxgpu.ranges import numbers
+
+from .tree import Tree, check_tree
 
 
 class Frames(NamedTuple):

@@ -14,12 +14,12 @@ from xml.etree.ElementTree import Element
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.physics.rigid.links import Link
-from jaxgpu.physics.rigid.mjcf_attributes import hold, numbers, scalar, shown, unsupported, word
-from jaxgpu.physics.rigid.mjcf_contact import Geoms
-from jaxgpu.physics.rigid.mjcf_inertia import orientation, read_inertia
-from jaxgpu.physics.rigid.solids import Solid, weld
-from jaxgpu.physics.rigid.tree import Tree, assemble
+from .links import Link
+from .mjcf_attributes import hold, numbers, scalar, shown, unsupported, word
+from .mjcf_contact import Geoms
+from .mjcf_inertia import orientation, read_inertia
+from .solids import Solid, weld
+from .tree import Tree, assemble
 
 _PASSED_OVER = {"asset", "visual", "statistic", "size", "sensor", "custom"}
 _IN_BODY = {"body", "joint", "freejoint", "inertial", "geom", "site", "light", "camera"}

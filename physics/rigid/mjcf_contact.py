@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from jaxgpu.physics.rigid.mjcf_attributes import numbers
+from .mjcf_attributes import numbers
 
 
 @dataclass

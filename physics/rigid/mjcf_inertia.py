@@ -4,8 +4,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from jaxgpu.physics.rigid.mjcf_attributes import hold, numbers, scalar, shown
-from jaxgpu.physics.rigid.solids import Solid, solid
+from .mjcf_attributes import hold, numbers, scalar, shown
+from .solids import Solid, solid
 
 
 def read_inertia(body: Element, moves: bool, radians: bool) -> list[Solid]:

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.rigid.dynamics import factored_mass
-from jaxgpu.physics.rigid.tree import Tree
+from .dynamics import factored_mass
+from .tree import Tree
 
 _SINGULAR = 1e-12  # of a pivot, relative to its diagonal
 

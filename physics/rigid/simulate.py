@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.rigid.dynamics import forward
-from jaxgpu.physics.rigid.kinematics import check_position, check_rows, lift, rows
-from jaxgpu.physics.rigid.links import FREEDOMS
-from jaxgpu.physics.rigid.mobility import check_inertia
-from jaxgpu.physics.rigid.tree import Tree, check_tree
 from jaxgpu.pytree import number, pytree
 from jaxgpu.ranges import check, numbers
+
+from .dynamics import forward
+from .kinematics import check_position, check_rows, lift, rows
+from .links import FREEDOMS
+from .mobility import check_inertia
+from .tree import Tree, check_tree
 
 
 @pytree

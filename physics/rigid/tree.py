@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.rigid.links import COORDINATES, FREEDOMS, Link, check_link
 from jaxgpu.pytree import number, pytree, static
 from jaxgpu.ranges import check, numbers
+
+from .links import COORDINATES, FREEDOMS, Link, check_link
 
 
 @pytree

@@ -1,7 +1,7 @@
 """Environments to and from other libraries, which are imported only where they are needed."""
 
-from jaxgpu.rl.adapters.from_brax import from_brax
-from jaxgpu.rl.adapters.from_gymnax import from_gymnax
-from jaxgpu.rl.adapters.to_gymnasium import to_gymnasium, to_gymnasium_vector
+from .from_brax import from_brax
+from .from_gymnax import from_gymnax
+from .to_gymnasium import to_gymnasium, to_gymnasium_vector
 
 __all__ = ["from_brax", "from_gymnax", "to_gymnasium", "to_gymnasium_vector"]

@@ -7,8 +7,9 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import pytree, size, static
-from jaxgpu.rl.environment import Step
-from jaxgpu.rl.spaces import Box
+
+from ..environment import Step
+from ..spaces import Box
 
 
 @pytree

@@ -8,8 +8,9 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import pytree, static
-from jaxgpu.rl.environment import Step
-from jaxgpu.rl.spaces import Box, Discrete, Space
+
+from ..environment import Step
+from ..spaces import Box, Discrete, Space
 
 
 @pytree

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.rl.environment import Environment
-from jaxgpu.rl.spaces import Box, Space
-from jaxgpu.rl.vectorize import vectorize
+from ..environment import Environment
+from ..spaces import Box, Space
+from ..vectorize import vectorize
 
 
 class _Single:

@@ -5,15 +5,15 @@ done = plan(loss, env.guess(), Descent(optax.adam(0.05)), 30, key=key)     # CEM
 done.state.best.actions
 """
 
-from jaxgpu.rl.plan.best import Best
-from jaxgpu.rl.plan.contest import begun, planners, race, returns
-from jaxgpu.rl.plan.descent import Descent
-from jaxgpu.rl.plan.expansion import Expansion
-from jaxgpu.rl.plan.fading import faded
-from jaxgpu.rl.plan.loop import plan
-from jaxgpu.rl.plan.objective import cost, play
-from jaxgpu.rl.plan.sampling import CEM, MPPI
-from jaxgpu.rl.plan.sharing import shared
+from .best import Best
+from .contest import begun, planners, race, returns
+from .descent import Descent
+from .expansion import Expansion
+from .fading import faded
+from .loop import plan
+from .objective import cost, play
+from .sampling import CEM, MPPI
+from .sharing import shared
 
 __all__ = [
     "Best",

@@ -10,12 +10,13 @@ import optax
 from jax import Array
 
 from jaxgpu import ranges
-from jaxgpu.rl.environment import Environment
-from jaxgpu.rl.plan.descent import Descent
-from jaxgpu.rl.plan.expansion import Expansion
-from jaxgpu.rl.plan.objective import cost
-from jaxgpu.rl.plan.sampling import CEM, MPPI
 from jaxgpu.run import Run, run
+
+from ..environment import Environment
+from .descent import Descent
+from .expansion import Expansion
+from .objective import cost
+from .sampling import CEM, MPPI
 
 POPULATION = 8  # of CEM and MPPI
 

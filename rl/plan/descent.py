@@ -13,7 +13,8 @@ import optax
 from jax import Array
 
 from jaxgpu.pytree import number, pytree, static
-from jaxgpu.rl.plan.best import Best, Loss, better, nothing
+
+from .best import Best, Loss, better, nothing
 
 
 @pytree

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.pytree import number, pytree, static
-from jaxgpu.rl.plan.best import Best
+
+from .best import Best
 
 
 @pytree

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import ranges
-from jaxgpu.rl.spaces import real
 from jaxgpu.run import Run, run
+
+from ..spaces import real
 
 
 def plan(

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.rl.environment import Environment
-from jaxgpu.rl.plan.fading import faded
+from ..environment import Environment
+from .fading import faded
 
 
 def cost(

@@ -15,7 +15,8 @@ from jax import Array
 
 from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size
-from jaxgpu.rl.plan.best import Best, Loss, better, nothing
+
+from .best import Best, Loss, better, nothing
 
 
 @pytree

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = ["jaxgpu", *(m.name for m in pkgutil.walk_packages(jaxgpu.__path__, "jaxgpu."))]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-LONG = {"jaxgpu.physics.nbody.cluster"}
+LONG = {"jaxgpu.physics.nbody.clusters.cluster"}
 LONG |= {f"docs/{page}.md" for page in ("bessel", "directions", "evolution", "nbody", "rl")}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

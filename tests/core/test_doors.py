@@ -15,7 +15,7 @@ import jaxgpu
 from jaxgpu.pytree import number, pytree
 from jaxgpu.ranges import KEY, check, numbers
 
-TABLES = sorted(file.stem for file in Path(__file__).parents[1].glob("doors_*.py"))
+TABLES = sorted(file.stem for file in Path(__file__).parents[1].glob("helpers/doors_*.py"))
 DOORS = [door for table in TABLES for door in importlib.import_module(table).DOORS]
 
 

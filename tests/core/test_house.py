@@ -100,6 +100,27 @@ def test_imports_point_one_way(file):
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=name)
+def test_imports_inside_a_pillar_are_relative_and_those_across_absolute(file):
+    """So a reader, or a tool, follows them without an installation."""
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    module = parts if parts[0] in ("jaxgpu", "benchmarks") else ("jaxgpu", *parts)
+    home = pillar(module)
+    for n in ast.walk(tree(file)):
+        if isinstance(n, ast.ImportFrom) and n.level:
+            assert pillar(module[: -n.level] + tuple((n.module or "").split("."))) == home
+        elif home and isinstance(n, ast.ImportFrom):
+            assert pillar(tuple((n.module or "").split("."))) != home, f"{n.module}: relative"
+    assert not {m.partition(".")[0] for m in imported(tree(file))} & {"physics", "numerics", "rl"}
+
+
+def pillar(module):
+    """Where relative imports stay: `jaxgpu.rl`, `jaxgpu.physics.nbody`, one study's folder."""
+    if module[:2] in (("jaxgpu", "physics"), ("jaxgpu", "studies")):
+        return module[:3] if len(module) > 3 or module[1] == "physics" else None
+    return module[:2] if module[1:2] and module[1] in (*PILLARS, "geometry", "render") else None
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=name)
 def test_plots_and_files_are_imported_where_they_are_used(file):
     """A heavy library at the top of a module would be paid for by everyone who imports it."""
     heavy = {"matplotlib", "jinja2", "scipy", "h5py", "safetensors", "PIL", "imageio", "trimesh"}
@@ -124,7 +145,7 @@ def imported(node):
             yield from (alias.name for alias in n.names)
         elif isinstance(n, ast.ImportFrom) and n.module == "jaxgpu":
             yield from (f"jaxgpu.{alias.name}" for alias in n.names)
-        elif isinstance(n, ast.ImportFrom):
+        elif isinstance(n, ast.ImportFrom) and n.level == 0:
             yield n.module or ""
 
 

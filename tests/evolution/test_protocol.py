@@ -7,9 +7,9 @@ import pytest
 
 from jaxgpu.evolution import protocol
 from jaxgpu.evolution.multi import NSGA2
+from jaxgpu.evolution.multi.variation import Variation
 from jaxgpu.evolution.problem import Box, Problem, box
 from jaxgpu.evolution.single import CMAES
-from jaxgpu.evolution.variation import Variation
 from jaxgpu.pytree import pytree
 
 

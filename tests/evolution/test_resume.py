@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxgpu.evolution import multi, protocol, single
-from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.lattice import das_dennis
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 

@@ -14,7 +14,7 @@ from jaxgpu.evolution import (
     multi,
     single,
 )
-from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.lattice import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
 MIXED = {"x": Real(-4.0, 4.0, (2,)), "n": Integer(0, 20), "k": Categorical(4), "b": Boolean()}

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bessel_table import evaluate
 
 from jaxgpu import numerics
-from tests.bessel_table import evaluate
 
 LOGS = ["log_iv", "log_ive", "log_kv", "log_kve"]
 NAMES = [*LOGS, "iv_ratio", "kv_ratio", "iv_ratio_inverse", "log_hyp0f1"]

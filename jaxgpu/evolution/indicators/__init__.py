@@ -1,18 +1,10 @@
 """Quality indicators of a set of objective vectors; all minimised objectives, all jit and vmap."""
 
-from jaxgpu.evolution.indicators.contributions import contributions
-from jaxgpu.evolution.indicators.distances import (
-    epsilon,
-    epsilon_ratio,
-    gd,
-    gd_plus,
-    igd,
-    igd_plus,
-    spacing,
-)
-from jaxgpu.evolution.indicators.hypervolume import hypervolume
-from jaxgpu.evolution.indicators.rays import Volume, hypervolume_by_rays
-from jaxgpu.evolution.indicators.utilities import expected_utility, r2
+from .contributions import contributions
+from .distances import epsilon, epsilon_ratio, gd, gd_plus, igd, igd_plus, spacing
+from .hypervolume import hypervolume
+from .rays import Volume, hypervolume_by_rays
+from .utilities import expected_utility, r2
 
 __all__ = [
     "Volume",

@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.indicators.sets import points, vector
 from jaxgpu.ranges import Range, refuse
+
+from .sets import points, vector
 
 TILE = 16  # points side by side
 

@@ -14,8 +14,9 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.indicators.sets import alike, points
 from jaxgpu.ranges import Range, refuse
+
+from .sets import alike, points
 
 _TILE = 128
 

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.evolution.indicators.sets import points, vector
-from jaxgpu.evolution.pareto.order import argsort
+from ..pareto.order import argsort
+from .sets import points, vector
 
 _SLICES = 32  # volumes of one dimension less computed side by side
 

@@ -20,9 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.evolution.indicators.sets import key_of, points, vector
 from jaxgpu.pytree import pytree
 from jaxgpu.ranges import Range, refuse
+
+from .sets import key_of, points, vector
 
 SHIFTS = 8  # independent replicates behind every standard error
 TILE = 64  # rays side by side

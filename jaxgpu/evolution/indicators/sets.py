@@ -12,8 +12,9 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu.evolution.problem import floats, wider
 from jaxgpu.ranges import Range, refuse
+
+from ..problem import floats, wider
 
 
 def points(name: str, value: Any, nan: bool = False) -> Array:

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.indicators.sets import key_of, points, rows, vector
 from jaxgpu.ranges import Range, refuse
+
+from .sets import key_of, points, rows, vector
 
 _TILE = 128
 

@@ -22,14 +22,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.indicators.rays import TILE, directions, lengths
-from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
-from jaxgpu.evolution.pareto.order import argsort
-from jaxgpu.evolution.population import Population, chosen, even, sample, take
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.variation import Variation
 from jaxgpu.pytree import pytree, size
+
+from ..indicators.rays import TILE, directions, lengths
+from ..pareto.order import argsort
+from ..population import Population, chosen, even, sample, take
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from .mating import brood, ranked, tournaments
+from .variation import Variation
 
 
 @pytree

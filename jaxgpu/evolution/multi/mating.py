@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution import pareto
-from jaxgpu.evolution.population import Population, distinct, merge, permutation
-from jaxgpu.evolution.problem import Box
-from jaxgpu.evolution.variation import Variation, children
+from .. import pareto
+from ..population import Population, distinct, merge, permutation
+from ..problem import Box
+from .variation import Variation, children
 
 
 class Elitist(Protocol):

@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.lattice import Directions
-from jaxgpu.evolution.population import Population, sample
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.variation import Variation, polynomial_mutation, sbx
 from jaxgpu.pytree import number, pytree, static
 from jaxgpu.ranges import Range, check, refuse
+
+from ..population import Population, sample
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from .lattice import Directions
+from .variation import Variation, polynomial_mutation, sbx
 
 SCALARISATIONS = ("boundary", "tchebycheff", "sum")
 

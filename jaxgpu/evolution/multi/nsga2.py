@@ -8,14 +8,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
-from jaxgpu.evolution.pareto.crowding import crowding
-from jaxgpu.evolution.pareto.order import sortable
-from jaxgpu.evolution.population import Population, chosen, even, sample, take
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.variation import Variation
 from jaxgpu.pytree import pytree, size
+
+from ..pareto.crowding import crowding
+from ..pareto.order import sortable
+from ..population import Population, chosen, even, sample, take
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from .mating import brood, ranked, tournaments
+from .variation import Variation
 
 
 @pytree

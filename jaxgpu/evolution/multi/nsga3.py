@@ -17,15 +17,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.lattice import Directions, associate
-from jaxgpu.evolution.multi.mating import brood, ranked, tournaments
-from jaxgpu.evolution.niching import fill
-from jaxgpu.evolution.pareto.crowding import crowding
-from jaxgpu.evolution.population import Population, chosen, even, sample, take
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.variation import Variation
 from jaxgpu.pytree import pytree, size, static
+
+from ..pareto.crowding import crowding
+from ..population import Population, chosen, even, sample, take
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from .lattice import Directions, associate
+from .mating import brood, ranked, tournaments
+from .niching import fill
+from .variation import Variation
 
 
 @pytree

@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution import pareto
-from jaxgpu.evolution.lattice import Directions
-from jaxgpu.evolution.population import Population, chosen, merge, permutation, sample, take
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.variation import Variation, children
 from jaxgpu.pytree import number, pytree
+
+from .. import pareto
+from ..population import Population, chosen, merge, permutation, sample, take
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from .lattice import Directions
+from .variation import Variation, children
 
 _TILE = 128
 

@@ -8,12 +8,13 @@ more than 1024 points: divide and conquer (`fronts3`). Otherwise: longest chains
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.pareto.chains import chain_ranks
-from jaxgpu.evolution.pareto.fronts2 import ranks2
-from jaxgpu.evolution.pareto.fronts3 import ranks3
-from jaxgpu.evolution.pareto.order import dense_ranks
-from jaxgpu.evolution.problem import floats
 from jaxgpu.ranges import Range, refuse
+
+from ..problem import floats
+from .chains import chain_ranks
+from .fronts2 import ranks2
+from .fronts3 import ranks3
+from .order import dense_ranks
 
 _CHAINS_BELOW = 1024  # where the pair tests of `chains` cost less than the passes of `fronts3`
 

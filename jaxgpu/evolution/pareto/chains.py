@@ -12,7 +12,7 @@ n^2 / 2 pair tests of m comparisons, whatever the number of fronts; O(n + TILE^2
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.pareto.order import first_copies, inverse, lexsort, sortable
+from .order import first_copies, inverse, lexsort, sortable
 
 TILE = 256  # 1.0e9 pairs/s on two CPU cores; 1024 is slower
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.pareto.order import sortable
+from .order import sortable
 
 
 def crowding(f: Array, rank: Array) -> Array:

@@ -7,7 +7,7 @@ point before it (or the point is a copy of one that is): an exclusive prefix min
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.pareto.order import first_copies, inverse, lexsort, sortable
+from .order import first_copies, inverse, lexsort, sortable
 
 
 def ranks2(f: Array, stop: int) -> Array:

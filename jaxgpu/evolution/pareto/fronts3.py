@@ -16,7 +16,7 @@ n LEAF / 2 pair tests; memory is n log2(n / LEAF) int32 words.
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.pareto.order import first_copies, inverse, lexsort, sortable
+from .order import first_copies, inverse, lexsort, sortable
 
 LEAF = 64
 

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problem import Problem, box, whole_numbers
-from jaxgpu.evolution.problems import bbob_data as data
-from jaxgpu.evolution.problems import bbob_shapes as shapes
-from jaxgpu.evolution.problems.pairs import away
+from ..problem import Problem, box, whole_numbers
+from . import bbob_data as data
+from . import bbob_shapes as shapes
+from .pairs import away
 
 Function = Callable[[Array], Array]
 

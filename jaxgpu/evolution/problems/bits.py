@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problem import Problem, box, whole_numbers
 from jaxgpu.pytree import number, pytree
 from jaxgpu.ranges import check
+
+from ..problem import Problem, box, whole_numbers
 
 
 @pytree

@@ -13,8 +13,9 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import ranges
-from jaxgpu.evolution.problem import Problem, box, whole_numbers
-from jaxgpu.evolution.problems.fronts import sphere, triangle
+
+from ..problem import Problem, box, whole_numbers
+from .fronts import sphere, triangle
 
 
 def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:

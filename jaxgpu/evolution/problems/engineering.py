@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.problems import fitted, mechanical
 from jaxgpu.ranges import numbers
+
+from ..problem import Box, Problem
+from . import fitted, mechanical
 
 _CAR = (0.5, 0.45, 0.5, 0.5, 0.875, 0.4, 0.4), (1.5, 1.35, 1.5, 1.5, 2.625, 1.2, 1.2)
 _BEAM = (0.125, 0.1, 0.1, 0.125), (5.0, 10.0, 10.0, 5.0)

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problem import Box, Problem, whole_numbers
-from jaxgpu.evolution.problems.fronts import sphere, triangle
+from ..problem import Box, Problem, whole_numbers
+from .fronts import sphere, triangle
 
 _PARTS = 5  # of each group
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problems.fitted import Design
+from .fitted import Design
 
 # areas in square inches; 3.10 is missing in the suite, and 10 in its place: so it stands
 _AREAS = np.array(

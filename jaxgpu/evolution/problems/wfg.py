@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution.problem import Box, Problem, whole_numbers
-from jaxgpu.evolution.problems.fronts import quarter, spread, triangle
-from jaxgpu.evolution.problems.pairs import away
+from ..problem import Box, Problem, whole_numbers
+from .fronts import quarter, spread, triangle
+from .pairs import away
 
 _BEST = 0.35  # of every distance variable, but where it is shifted in WFG7-9
 

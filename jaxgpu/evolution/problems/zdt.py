@@ -7,8 +7,9 @@ bit is set where its variable, in [0, 1], is at least 1/2.
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.problem import Box, Problem, box
 from jaxgpu.ranges import Range, refuse
+
+from ..problem import Box, Problem, box
 
 
 def zdt1(variables: int = 30) -> Problem:

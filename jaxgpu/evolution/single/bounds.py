@@ -35,9 +35,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxgpu.evolution.problem import Box
-from jaxgpu.evolution.single.ranking import width
 from jaxgpu.pytree import pytree
+
+from ..problem import Box
+from .ranking import width
 
 MARGIN = 1 / 40  # of a side's length
 REACH = 9.0  # deviations: beyond the largest normal number that JAX draws, 8.3 in float64

@@ -22,19 +22,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu import ranges
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single import bounds
-from jaxgpu.evolution.single.adaptation import (
-    Rates,
-    above_zero,
-    rates,
-    stalled,
-    step_size,
-    walked,
-)
-from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
 from jaxgpu.pytree import number, pytree, size, static
+
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from . import bounds
+from .adaptation import Rates, above_zero, rates, stalled, step_size, walked
+from .ranking import Best, better, nothing, start, utilities, width
 
 
 def default_population(dimension: int) -> int:

@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single import bounds
-from jaxgpu.evolution.single.adaptation import above_zero, rates, walked
-from jaxgpu.evolution.single.cma import default_population
-from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
 from jaxgpu.pytree import number, pytree, size
+
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from . import bounds
+from .adaptation import above_zero, rates, walked
+from .cma import default_population
+from .ranking import Best, better, nothing, start, utilities, width
 
 WIDEST = 1.0  # step, in widths of the box: the points of longer ones come from everywhere in it
 

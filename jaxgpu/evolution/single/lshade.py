@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.population import sample
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single.ranking import Best, better, nothing, order, start
 from jaxgpu.pytree import number, pytree, size
+
+from ..population import sample
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from .ranking import Best, better, nothing, order, start
 
 
 @pytree

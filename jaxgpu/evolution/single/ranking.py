@@ -13,9 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import ranges
-from jaxgpu.evolution.pareto.order import first_copies, lexsort, sortable
-from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.pytree import pytree
+
+from ..pareto.order import first_copies, lexsort, sortable
+from ..problem import Box, Problem
 
 
 @pytree

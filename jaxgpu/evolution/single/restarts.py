@@ -18,21 +18,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single import bounds
-from jaxgpu.evolution.single.adaptation import rates
-from jaxgpu.evolution.single.cma import Shape, cloud, draw, fresh, update
-from jaxgpu.evolution.single.ranking import (
-    Best,
-    about_middle,
-    better,
-    nothing,
-    start,
-    utilities,
-    width,
-)
 from jaxgpu.pytree import number, pytree, size, static
+
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from . import bounds
+from .adaptation import rates
+from .cma import Shape, cloud, draw, fresh, update
+from .ranking import Best, about_middle, better, nothing, start, utilities, width
 
 
 @pytree

@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single import bounds
-from jaxgpu.evolution.single.adaptation import above_zero
-from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
-from jaxgpu.evolution.single.xnes import natural_weights
 from jaxgpu.pytree import number, pytree, size
+
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from . import bounds
+from .adaptation import above_zero
+from .ranking import Best, better, nothing, start, utilities, width
+from .xnes import natural_weights
 
 
 @pytree

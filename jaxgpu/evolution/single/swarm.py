@@ -12,11 +12,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.population import inside, permutation, sample
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single.ranking import Best, better, nothing, start
 from jaxgpu.pytree import number, pytree, size
+
+from ..population import inside, permutation, sample
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from .ranking import Best, better, nothing, start
 
 
 @pytree

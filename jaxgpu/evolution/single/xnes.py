@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.evolution.problem import Box, Problem
-from jaxgpu.evolution.protocol import ask, init, tell
-from jaxgpu.evolution.single import bounds
-from jaxgpu.evolution.single.adaptation import above_zero
-from jaxgpu.evolution.single.ranking import Best, better, nothing, start, utilities, width
 from jaxgpu.pytree import number, pytree, size
+
+from ..problem import Box, Problem
+from ..protocol import ask, init, tell
+from . import bounds
+from .adaptation import above_zero
+from .ranking import Best, better, nothing, start, utilities, width
 
 
 def natural_weights(count: int, dtype: jnp.dtype) -> Array:

@@ -16,13 +16,17 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu import ranges
-from jaxgpu.physics.nbody import blocks, cluster, masses, models, potentials, tide, units
+from jaxgpu.physics.nbody import units
+from jaxgpu.physics.nbody.clusters import blocks, cluster
+from jaxgpu.physics.nbody.forces import potentials, tide
+from jaxgpu.physics.nbody.models import masses, models
 from jaxgpu.precision import in_float64, reassociated
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Report
 from jaxgpu.run import Run, run
-from jaxgpu.studies.cluster_tracers.findings import written
-from jaxgpu.studies.cluster_tracers.measures import measured
+
+from .findings import written
+from .measures import measured
 
 PLACE, SPEED = 8000.0, 220.0  # of the orbit in the galaxy, pc and km/s
 HALF_MASS = 0.7686  # radius of a Plummer sphere, virial radii

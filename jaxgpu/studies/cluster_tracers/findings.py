@@ -6,8 +6,9 @@ import numpy as np
 
 from jaxgpu.report import Report, Table, figure
 from jaxgpu.run import Run
-from jaxgpu.studies.cluster_tracers import pictures
-from jaxgpu.studies.cluster_tracers.measures import collapse, mean, rates, slope
+
+from . import pictures
+from .measures import collapse, mean, rates, slope
 
 
 def written(options: Any, done: Run, scale: dict[str, float]) -> Report:

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.nbody import blocks, cluster, diagnostics
+from jaxgpu.physics.nbody.clusters import blocks, cluster
+from jaxgpu.physics.nbody.measure import diagnostics
 
 FRACTIONS = (0.1, 0.5, 0.9)
 HEAVY = 20  # one star in so many counts as heavy

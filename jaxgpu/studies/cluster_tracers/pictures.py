@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.report import Figure
-from jaxgpu.studies.cluster_tracers.measures import FRACTIONS, smooth
+
+from .measures import FRACTIONS, smooth
 
 _KINDS = {"heavy": ("heavy stars", "#c8553d"), "light": ("light stars", "#9aa5b1")}
 _KINDS |= {"swarm": ("massless bodies", "#1b2a41")}

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from jaxgpu import ranges
-from jaxgpu.numerics import features
 from jaxgpu.pytree import size
 from jaxgpu.report import Report
 from jaxgpu.studies import SEEDS, BadInput
-from jaxgpu.studies.directions import clusters, fits, novelty
+
+from . import clusters, features, fits, novelty
 
 SIDES = 16, 32, 64  # pixels, for 2048, 8192 and 32768 dimensions
 

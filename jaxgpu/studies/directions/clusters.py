@@ -5,9 +5,10 @@ import time
 import jax
 import numpy as np
 
-from jaxgpu.numerics.sphere_mixture import Mixture, fit_mixture, spherical_kmeans
+from jaxgpu.numerics.sphere.sphere_mixture import Mixture, fit_mixture, spherical_kmeans
 from jaxgpu.report import Figure, Table, figure
-from jaxgpu.studies.directions.part import Part
+
+from .part import Part
 
 _COLUMNS = ["features", "d", "purity of the start", "purity", "share of vectors that are certain"]
 _COLUMNS += ["gain in mean log density", "concentrations", "seconds, compilation included"]

@@ -5,11 +5,12 @@ from importlib import import_module
 
 import numpy as np
 
-from jaxgpu.numerics.von_mises_fisher import VonMisesFisher
+from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
 from jaxgpu.precision import in_float64
 from jaxgpu.report import Figure, Table, figure
 from jaxgpu.run import Timing
-from jaxgpu.studies.directions.part import Part
+
+from .part import Part
 
 _TFP = "tensorflow_probability.substrates.jax"
 # its answers where it is not installed, tfp-nightly 0.26.0.dev20261027, by set and vectors

@@ -8,10 +8,11 @@ among them. A photograph's squares are a far easier stranger.
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.numerics.sphere_mixture import Mixture
-from jaxgpu.numerics.von_mises_fisher import VonMisesFisher
+from jaxgpu.numerics.sphere.sphere_mixture import Mixture
+from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
 from jaxgpu.report import Figure, Table, figure
-from jaxgpu.studies.directions.part import Part
+
+from .part import Part
 
 
 def study(sets: dict[int, np.ndarray], strange: dict[int, np.ndarray], labels: np.ndarray) -> Part:

@@ -11,7 +11,8 @@ from jaxgpu.pytree import size
 from jaxgpu.report import Figure, Report, Table, figure
 from jaxgpu.run import Run
 from jaxgpu.studies import SEEDS
-from jaxgpu.studies.pareto_fronts import pictures, races
+
+from . import pictures, races
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from jax import Array
 
 from jaxgpu.evolution import multi, protocol
 from jaxgpu.evolution.indicators import hypervolume
-from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.lattice import das_dennis
 from jaxgpu.evolution.multi.nsga3 import State
 from jaxgpu.evolution.pareto import nondominated
 from jaxgpu.evolution.population import Population

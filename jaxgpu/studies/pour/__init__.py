@@ -16,7 +16,8 @@ from jaxgpu.rl.plan import begun, planners, race, returns
 from jaxgpu.rl.plan.contest import POPULATION
 from jaxgpu.run import Run
 from jaxgpu.studies import SEEDS
-from jaxgpu.studies.pour import pictures
+
+from . import pictures
 
 FADE = 0.9  # of gradients, a frame
 PLANNERS = planners(first=20, grow=10)

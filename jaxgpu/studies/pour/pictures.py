@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.continuum.render import gif
+from jaxgpu.render import gif
 from jaxgpu.report import Figure
 from jaxgpu.rl.envs.matter.task import Matter, State
 from jaxgpu.rl.envs.matter.view import view

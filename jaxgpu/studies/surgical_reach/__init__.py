@@ -11,7 +11,8 @@ from jaxgpu.pytree import size
 from jaxgpu.report import Report, Table, figure
 from jaxgpu.run import Run
 from jaxgpu.studies import SEEDS
-from jaxgpu.studies.surgical_reach import pictures, races
+
+from . import pictures, races
 
 
 @dataclass(frozen=True)

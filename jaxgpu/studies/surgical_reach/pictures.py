@@ -9,12 +9,13 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import rl
-from jaxgpu.physics.continuum.render import Camera
+from jaxgpu.render import Camera
 from jaxgpu.report import Figure
-from jaxgpu.rl.envs.reach import State
-from jaxgpu.rl.film import film as on_device
-from jaxgpu.rl.film import gif
-from jaxgpu.studies.surgical_reach.races import HORIZON, played
+from jaxgpu.rl.envs.surgical.reach import State
+from jaxgpu.rl.pictures.film import film as on_device
+from jaxgpu.rl.pictures.film import gif
+
+from .races import HORIZON, played
 
 COLOURS = {"PPO": "#1f6fb4", "SHAC": "#c8553d", "ES": "#5b8e7d"}
 GOALS, EVERY, SIZE = 3, 3, 400  # in the film: goals, steps a frame, pixels

@@ -11,8 +11,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, lattice, prepare, sdf
-from jaxgpu.rl.envs.matter.limits import Around
+from jaxgpu.geometry import sdf
+from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, lattice, prepare
+
+from .limits import Around
 
 RADIUS, MIDDLE = 0.04, 0.048  # m, of the cup inside; of its axis in a box 96 mm wide
 ROD = 0.005  # m, radius of the stirrer

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,
     Collider,
@@ -22,12 +23,12 @@ from jaxgpu.physics.continuum import (
     State,
     lattice,
     prepare,
-    sdf,
 )
 from jaxgpu.pytree import number, pytree
-from jaxgpu.rl.environment import register
-from jaxgpu.rl.envs.matter.limits import Between
-from jaxgpu.rl.envs.matter.task import Matter, Show, mean
+
+from ...environment import register
+from .limits import Between
+from .task import Matter, Show, mean
 
 LENGTH, DEPTH = 0.4, 0.056  # m, of the tank and of the water in it
 DUCK, PLACES = 0.016, (0.11, 0.16)  # m, radius of the ducks and where they float at first

@@ -11,21 +11,15 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.physics.continuum import (
-    Collider,
-    Grid,
-    Injector,
-    Scene,
-    VonMises,
-    prepare,
-    sdf,
-)
-from jaxgpu.rl.environment import register
-from jaxgpu.rl.envs.matter.limits import Between
-from jaxgpu.rl.envs.matter.matching import Match
-from jaxgpu.rl.envs.matter.nozzles import empty, opening
-from jaxgpu.rl.envs.matter.task import Matter
-from jaxgpu.rl.envs.matter.vessels import glass
+from jaxgpu.geometry import sdf
+from jaxgpu.physics.continuum import Collider, Grid, Injector, Scene, VonMises, prepare
+
+from ...environment import register
+from .limits import Between
+from .matching import Match
+from .nozzles import empty, opening
+from .task import Matter
+from .vessels import glass
 
 WIDTH, HEIGHT = 0.096, 0.108  # m, of the box
 DISH = 0.004, 0.024, 0.006  # m: half its depth, radius and wall of the wafer

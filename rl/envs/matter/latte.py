@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.rl.environment import register
-from jaxgpu.rl.envs.matter import cup
-from jaxgpu.rl.envs.matter.matching import Match
-from jaxgpu.rl.envs.matter.task import Matter
+from ...environment import register
+from . import cup
+from .matching import Match
+from .task import Matter
 
 STRIPE = 0.01  # m
 START = (-0.028, 0.014)  # m from the axis

@@ -17,7 +17,8 @@ from jax import Array
 
 from jaxgpu.physics.continuum import State
 from jaxgpu.pytree import number, pytree, size, static
-from jaxgpu.rl.envs.matter.task import Show
+
+from .task import Show
 
 
 @pytree

@@ -14,9 +14,10 @@ from jax import Array
 
 from jaxgpu.physics.continuum import Particles, State
 from jaxgpu.pytree import number, pytree
-from jaxgpu.rl.environment import register
-from jaxgpu.rl.envs.matter import cup
-from jaxgpu.rl.envs.matter.task import Matter, Show
+
+from ...environment import register
+from . import cup
+from .task import Matter, Show
 
 PATCH = 0.013  # m, radius of the milk at the start
 START = (-0.024, 0.0)  # m from the axis

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.geometry import rotations as pose
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,
     Collector,
@@ -20,14 +22,13 @@ from jaxgpu.physics.continuum import (
     Scene,
     State,
     lattice,
-    pose,
     prepare,
-    sdf,
 )
 from jaxgpu.pytree import number, pytree
-from jaxgpu.rl.environment import register
-from jaxgpu.rl.envs.matter.task import Matter, mean
-from jaxgpu.rl.envs.matter.vessels import glass
+
+from ...environment import register
+from .task import Matter, mean
+from .vessels import glass
 
 SOUND = 8.0  # m/s: the liquids run at up to 1.5 m/s; pressure is linear, so stiffness stays
 WATER, MILK = 1000.0, 1290.0  # kg/m^3

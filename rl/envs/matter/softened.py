@@ -5,7 +5,8 @@ import dataclasses
 from jax import Array
 
 from jaxgpu.physics.continuum import Soft
-from jaxgpu.rl.envs.matter.task import Matter
+
+from .task import Matter
 
 
 def softened(env: Matter, length: Array | float, rate: Array | float = 100.0) -> Matter:

@@ -22,9 +22,10 @@ from jax import Array
 from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import Scene, rollout
 from jaxgpu.pytree import number, pytree, size, static
-from jaxgpu.rl.environment import Step
-from jaxgpu.rl.envs.matter.limits import Anywhere
-from jaxgpu.rl.spaces import Box
+
+from ...environment import Step
+from ...spaces import Box
+from .limits import Anywhere
 
 LEADS = {"x": ("v", 0), "y": ("v", 1), "z": ("v", 2), "turn": ("spin", -1)}
 

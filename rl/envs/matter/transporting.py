@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Collector,
     Collider,
@@ -21,13 +22,13 @@ from jaxgpu.physics.continuum import (
     Scene,
     State,
     prepare,
-    sdf,
 )
 from jaxgpu.pytree import number, pytree
-from jaxgpu.rl.environment import register
-from jaxgpu.rl.envs.matter.limits import Between
-from jaxgpu.rl.envs.matter.nozzles import empty, opening
-from jaxgpu.rl.envs.matter.task import Matter, Show
+
+from ...environment import register
+from .limits import Between
+from .nozzles import empty, opening
+from .task import Matter, Show
 
 BOX = 0.36, 0.18  # m, length and height
 BLOCK, PLACE, GOAL = 0.018, (0.12, 0.1), 0.27  # m: half its edge, where it begins and should be

@@ -5,8 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.physics.continuum import sdf
-from jaxgpu.physics.continuum.tensor import Vec
+from jaxgpu.geometry import sdf
+from jaxgpu.geometry.vectors import Vec
 from jaxgpu.pytree import number, pytree
 
 

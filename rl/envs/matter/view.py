@@ -7,10 +7,11 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.physics.continuum import State
-from jaxgpu.physics.continuum.collide import Tool
-from jaxgpu.physics.continuum.render import Camera, Look, picture, points
-from jaxgpu.rl.envs.matter.task import Matter
-from jaxgpu.rl.envs.matter.vessels import Prism
+from jaxgpu.physics.continuum.tools.collide import Tool
+from jaxgpu.render import Camera, Look, picture, points
+
+from .task import Matter
+from .vessels import Prism
 
 COLOURS = {
     "milk": (0.93, 0.90, 0.84),

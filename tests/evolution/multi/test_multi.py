@@ -10,7 +10,7 @@ from conformance import avals, check_program, exports
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu.evolution import indicators, multi, protocol
-from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.lattice import das_dennis
 from jaxgpu.evolution.multi.nsga3 import rescale
 from jaxgpu.evolution.problem import Box, Problem, evaluate
 from jaxgpu.evolution.problems import dtlz

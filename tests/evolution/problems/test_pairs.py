@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxgpu.evolution import multi, protocol
-from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.lattice import das_dennis
 from jaxgpu.evolution.problem import evaluate
 from jaxgpu.evolution.problems import bbob_data as data
 from jaxgpu.evolution.problems import dtlz, engineering, lsmop, zdt

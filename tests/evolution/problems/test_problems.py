@@ -6,7 +6,7 @@ import pytest
 from conformance import check
 from problem_peers import VALUES, assert_like_the_peer, points
 
-from jaxgpu.evolution.lattice import das_dennis
+from jaxgpu.evolution.multi.lattice import das_dennis
 from jaxgpu.evolution.problem import evaluate
 from jaxgpu.evolution.problems import dtlz, zdt
 

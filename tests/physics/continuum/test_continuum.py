@@ -9,6 +9,7 @@ import pytest
 from conformance import check, check_state
 from continuum_run import forward
 
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,
     Corotated,
@@ -24,7 +25,6 @@ from jaxgpu.physics.continuum import (
     lattice,
     positions,
     prepare,
-    sdf,
     step,
     velocities,
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgpu import mesh
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,
     Collector,
@@ -22,7 +23,6 @@ from jaxgpu.physics.continuum import (
     lattice,
     positions,
     prepare,
-    sdf,
     simulate,
     step,
 )

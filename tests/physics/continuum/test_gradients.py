@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,
     Collider,
@@ -23,7 +24,6 @@ from jaxgpu.physics.continuum import (
     lattice,
     prepare,
     rollout,
-    sdf,
     step,
 )
 from jaxgpu.physics.continuum.rollout import levels

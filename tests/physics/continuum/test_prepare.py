@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,
     Collider,
@@ -26,7 +27,6 @@ from jaxgpu.physics.continuum import (
     lost,
     positions,
     prepare,
-    sdf,
     simulate,
     step,
 )

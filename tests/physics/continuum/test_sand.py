@@ -7,14 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from benchmarks.collapse import COLUMNS, column, laws, measures
-from jaxgpu.physics.continuum import (
-    Body,
-    DruckerPrager,
-    Grid,
-    Scene,
-    lattice,
-    simulate,
-)
+from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, lattice, simulate
 
 G = 9.81
 BEADS = (0.38, 0.26, 0.279, 2500.0)  # mu(0), rise, I_0 and rho_s of glass: Jop et al. (2006)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from jax import lax
 
+from jaxgpu.geometry.vectors import scale
 from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, init, lattice, rollout, step
-from jaxgpu.physics.continuum.elastic import deform
-from jaxgpu.physics.continuum.tensor import scale
+from jaxgpu.physics.continuum.materials.elastic import deform
 
 DX, STEPS = 1 / 8, 50
 

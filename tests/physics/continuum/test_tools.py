@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,
     Collider,
@@ -20,11 +21,10 @@ from jaxgpu.physics.continuum import (
     lattice,
     lost,
     prepare,
-    sdf,
     simulate,
     step,
 )
-from jaxgpu.physics.continuum.collide import advance
+from jaxgpu.physics.continuum.tools.collide import advance
 
 PLATE = ((1.0, 2.0, 3.0), (1.0, 5.0, 2.0))  # moments, kg m^2, and spin, rad/s
 FLIP = ((1.0, 2.0, 2.5), (0.01, 5.0, 0.01))  # about the middle axis: it turns over and over

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,
     Collider,
@@ -17,7 +18,6 @@ from jaxgpu.physics.continuum import (
     init,
     lattice,
     prepare,
-    sdf,
     simulate,
     step,
 )

@@ -8,6 +8,7 @@ import pytest
 from continuum_run import forward
 
 from benchmarks.collapse import FRONT, HEIGHT, dam, delayed
+from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,
     Collider,
@@ -18,7 +19,6 @@ from jaxgpu.physics.continuum import (
     lattice,
     positions,
     prepare,
-    sdf,
 )
 
 G = 9.81

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxgpu.physics.nbody import blocks, cluster, diagnostics, elements, hermite, massless
+from jaxgpu.physics.nbody.clusters import blocks, cluster, hermite, massless
+from jaxgpu.physics.nbody.measure import diagnostics
+from jaxgpu.physics.nbody.orbits import elements
 
 
 def binaries(seed, count):

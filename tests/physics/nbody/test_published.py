@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from jaxgpu.physics.nbody import elements, ensemble
+from jaxgpu.physics.nbody.orbits import elements
+from jaxgpu.physics.nbody.planets import ensemble
 
 pytestmark = pytest.mark.slow
 

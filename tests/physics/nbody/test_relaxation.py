@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics.nbody import blocks, diagnostics, hermite, models
+from jaxgpu.physics.nbody.clusters import blocks, hermite
+from jaxgpu.physics.nbody.measure import diagnostics
+from jaxgpu.physics.nbody.models import models
 from jaxgpu.precision import reassociation
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,63 @@
+"""NSGA-III's choice of members for under-represented directions, in one pass of sorts.
+
+Deb & Jain (2014), doi:10.1109/TEVC.2013.2281535, algorithm 4, fills places one by one: take the
+direction with the fewest members so far (a random one of several), and of its candidates the
+nearest if it has none yet, else a random one. Direction j with r_j members takes its candidates
+in an order that can be drawn beforehand (the nearest first if r_j = 0, the rest at random), and
+takes the k-th of them when the fewest members anywhere are r_j + k. So the candidates with the
+lowest r_j + k are taken, random among equals: the same distribution, without the loop. If the
+candidates' room is given, the roomier stand wherever the random ones would.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..pareto.order import dense_ranks
+
+
+def fill(
+    key: Array,
+    niche: Array,
+    distance: Array,
+    taken: Array,
+    candidate: Array,
+    count: Array,
+    room: Array | None = None,
+) -> Array:
+    """Mark `count` of the candidates as the sequential procedure would.
+
+    Args:
+        key: random ties.
+        niche: direction of each member, [N] int32 below H.
+        distance: to that direction, [N].
+        taken: members each direction has already, [H] int32.
+        candidate: who may be taken, [N] bool, at least `count` of them.
+        count: how many to take, int32.
+        room: around each, [N]; the most comes first where chance would decide, as it does if None.
+    Returns:
+        [N] bool.
+    """
+    n, h = niche.shape[0], taken.shape[0]
+    k_order, k_tie = jax.random.split(key)
+    home = jnp.where(candidate, niche, h)
+    index = jnp.arange(n, dtype=jnp.int32)
+    apart = jnp.where(candidate, distance, jnp.inf)
+    least = jnp.full(h + 1, jnp.inf, distance.dtype).at[home].min(apart)
+    nearest = jnp.where(apart == least[home], index, n)
+    first = jnp.full(h + 1, n, jnp.int32).at[home].min(nearest)
+    empty = jnp.append(taken, 1) == 0
+    draw, tie = jax.random.bits(k_order, (n,), jnp.uint32) | 1, None
+    if room is not None:
+        draw = tie = 1 + dense_ranks(-room).astype(jnp.uint32)
+    draw = jnp.where(empty[home] & (first[home] == index), 0, draw)
+    order = jnp.argsort(draw, stable=True)
+    order = order[jnp.argsort(home[order].astype(jnp.uint32), stable=True)]
+    new = jnp.concatenate([jnp.ones(1, bool), home[order][1:] != home[order][:-1]])
+    within = index - lax.cummax(jnp.where(new, index, 0), axis=0)
+    level = jnp.append(taken, n)[home[order]] + within
+    level = jnp.where(candidate[order], level, 2 * n)
+    tie = jax.random.bits(k_tie, (n,), jnp.uint32) if tie is None else tie[order]
+    tie = jnp.argsort(tie, stable=True)
+    best = tie[jnp.argsort(level[tie].astype(jnp.uint32), stable=True)]
+    return jnp.zeros(n, bool).at[order[best]].set(index < count, unique_indices=True)

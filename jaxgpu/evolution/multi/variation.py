@@ -1,0 +1,107 @@
+"""Crossover and mutation of real vectors in a box.
+
+Simulated binary crossover: Deb & Agrawal (1995), as it is and cut at the bounds, or in the bounded
+form of Deb & Beyer (1999) that the authors' NSGA-II program has. Only the former puts children on
+a bound, where the edges of many fronts are. Polynomial mutation: Deb & Goyal (1996), bounded.
+Each random number is drawn once: one 32-bit word gives a spread and two coins, and a word below
+the mutation rate is, divided by the rate, the uniform number that the mutation needs.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.pytree import number, pytree, static
+
+from ..problem import Box
+
+
+@pytree
+class Variation:
+    """How children are made of two parents."""
+
+    # large indices keep children close
+    eta_crossover: Array | float = number(
+        default=15.0, least=0, one=True
+    )  # [] index of the crossover
+    eta_mutation: Array | float = number(
+        default=20.0, least=0, one=True
+    )  # [] index of the mutation
+    # that a pair is crossed at all
+    crossover: Array | float = number(default=0.9, least=0, most=1, one=True)  # [] probability
+    # expected number of mutated variables of a child, at most all
+    mutation: Array | float = number(default=1.0, least=0, one=True)  # [] variables
+    bounded: bool = static(default=True)  # crossover leaves room to the bounds; or is cut there
+
+
+def children(key: Array, spec: Variation, a: Array, b: Array, box: Box) -> Array:
+    """Two children of each pair of parents, crossed and mutated. [P, D], [P, D] -> [2 P, D]."""
+    k_cross, k_mutate = jax.random.split(key)
+    # the gather of the parents must not be fused in: the loops would no longer be vectors
+    a, b = lax.optimization_barrier((a, b))
+    c, d = sbx(k_cross, a, b, box, spec.eta_crossover, spec.crossover, spec.bounded)
+    x = jnp.concatenate([c, d])
+    return polynomial_mutation(k_mutate, x, box, spec.eta_mutation, spec.mutation / x.shape[1])
+
+
+def sbx(
+    key: Array,
+    a: Array,
+    b: Array,
+    box: Box,
+    eta: Array | float,
+    probability: Array | float,
+    bounded: bool = True,
+) -> tuple[Array, Array]:
+    """Simulated binary crossover: children spread about the parents as their distance is.
+
+    Each variable of a crossed pair is crossed with probability 1/2. The two children keep the
+    mean of the parents where no bound is near. If `bounded`, the spread follows the density that
+    is left between the bounds, and children only come near one; else those beyond are put on it.
+    """
+    k_pair, k_bits = jax.random.split(key)
+    bits = jax.random.bits(k_bits, a.shape, jnp.uint32)
+    u = ((bits >> 9).astype(a.dtype) + 0.5) * 2.0**-23
+    paired = jax.random.bernoulli(k_pair, probability, (a.shape[0], 1))
+    low, high = jnp.minimum(a, b), jnp.maximum(a, b)
+    gap = high - low
+    crossed = paired & ((bits & 1) == 1) & (gap > 0)
+    gap = jnp.where(crossed, gap, 1)
+
+    def spread(room: Array) -> Array:
+        """How far from the mean, in half gaps, given the room outside the pair in gaps."""
+        alpha = 2 - _power(1 + 2 * room, -(eta + 1)) if bounded else 2
+        v = u * alpha
+        return _power(jnp.where(v <= 1, v, 1 / (2 - v)), 1 / (eta + 1))
+
+    mean = 0.5 * (low + high)
+    c = mean - 0.5 * spread(jnp.maximum(low - box.lower[None], 0) / gap) * gap
+    d = mean + 0.5 * spread(jnp.maximum(box.upper[None] - high, 0) / gap) * gap
+    swap = (bits & 2) == 2
+    c, d = jnp.where(swap, d, c), jnp.where(swap, c, d)
+    c, d = (jnp.clip(x, box.lower[None], box.upper[None]) for x in (c, d))
+    return jnp.where(crossed, c, a), jnp.where(crossed, d, b)
+
+
+def polynomial_mutation(
+    key: Array, x: Array, box: Box, eta: Array | float, probability: Array | float
+) -> Array:
+    """Move each variable with the given probability, by a polynomial share of the box."""
+    draw = jax.random.bits(key, x.shape, jnp.uint32).astype(x.dtype) * 2.0**-32
+    probability = jnp.minimum(probability, 1)
+    mutated = draw < probability
+    u = draw / probability
+    width = (box.upper - box.lower)[None]
+    at = (x - box.lower[None]) / jnp.where(width > 0, width, 1)
+    down = u < 0.5
+    room = _power(jnp.where(down, 1 - at, at), eta + 1)
+    v = jnp.where(down, 2 * u, 2 - 2 * u)
+    # |shift| of the unit box; v + (1 - v) room is in [0, 1]
+    shift = 1 - _power(jnp.clip(v + (1 - v) * room, 0, 1), 1 / (eta + 1))
+    moved = x + jnp.where(down, -shift, shift) * width
+    return jnp.where(mutated, jnp.clip(moved, box.lower[None], box.upper[None]), x)
+
+
+def _power(x: Array, exponent: Array | float) -> Array:
+    """x^exponent for x >= 0: XLA has vectors of log and exp on a CPU, and no power."""
+    return jnp.exp(exponent * jnp.log(x))

@@ -1,0 +1,54 @@
+"""Closed triangle meshes as tools: their signed distance on a lattice, computed once.
+
+Distances come from trimesh (the extra `mesh`) and are interpolated trilinearly afterwards, with the
+slopes of the interpolant: exact on faces, off by up to half a lattice cell at edges and corners.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu import ranges
+from jaxgpu.extras import extra
+
+from .sdf import Voxels
+
+
+def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
+    """Signed distance of a closed mesh, float32, in the mesh's own frame.
+
+    Args:
+        mesh: a `trimesh.Trimesh` in metres, or a file that trimesh reads (stl, obj, ply, glb ...).
+        spacing: of the lattice, m; a grid's dx or finer.
+        margin: how far the lattice reaches beyond the mesh, m; two spacings at least. Tools act
+            one dx ahead, so take 2 dx where the spacing is finer than that.
+    Raises:
+        ValueError: the mesh has edges that do not join two faces, or encloses no volume.
+        ModuleNotFoundError: the extra `mesh` is not installed.
+    Cost: some 50 microseconds a lattice point, once; keep the result for the next run.
+    """
+    trimesh = extra("trimesh", "mesh", "voxels")
+    name = "voxels"
+    if isinstance(mesh, str | Path):
+        name, mesh = f"voxels: {Path(mesh).name}", trimesh.load_mesh(mesh)
+    ranges.numbers(f"{name}: spacing", spacing, (), above=0, unit="m")
+    ranges.numbers(f"{name}: margin", margin, (), least=0, unit="m")
+    if not mesh.is_watertight:
+        edges = trimesh.grouping.group_rows(mesh.edges_sorted, require_count=2)
+        odd = len(mesh.edges_unique) - len(edges)
+        raise ValueError(
+            f"{name}: {odd} of {len(mesh.edges_unique)} edges do not join two faces; a tool must "
+            f"be watertight; close it, for instance with trimesh.repair.fill_holes"
+        )
+    if not abs(mesh.volume) > 0:
+        raise ValueError(f"{name}: the mesh encloses no volume; give one that does")
+    reach = max(margin, 2 * spacing)
+    lower, upper = mesh.bounds[0] - reach, mesh.bounds[1] + reach
+    counts = np.ceil((upper - lower) / spacing).astype(int) + 1
+    axes = [a + np.arange(n) * spacing for a, n in zip(lower, counts)]
+    points = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], 1)
+    outside = -trimesh.proximity.signed_distance(mesh, points)
+    values = jnp.asarray(outside.reshape(counts), jnp.float32)
+    return Voxels(values, jnp.asarray(lower, jnp.float32), spacing)

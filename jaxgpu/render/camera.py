@@ -1,0 +1,115 @@
+"""A pinhole camera: what it sees of points in space, and the rays of its pixels.
+
+Camera coordinates are right, down and ahead, in metres. A point at (a t, b t, t) falls on the
+column W / 2 + f a and the row H / 2 + f b, counted from the upper left corner of the image, where
+f = H / 2 / tan(angle / 2) is the focal length in pixels. Pixel i covers [i, i + 1).
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import ranges
+from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.pytree import number, pytree, size
+
+RADIUS = ranges.Range(least=0, unit="m")
+
+
+@pytree
+class Camera:
+    """Where it stands, what it looks at, and its image. Differentiable in all but the size."""
+
+    eye: Any = number(unit="m")  # [3]
+    target: Any = number(unit="m")  # [3] what falls on the middle of the image
+    up: Any = number(default=(0.0, 1.0, 0.0))  # [3] a direction that is not the one of sight
+    # field of view from top to bottom
+    angle: Array | float = number(default=0.7, above=0, below=3.14159, unit="rad", one=True)  # []
+    width: int = size(default=320, least=1)  # pixels
+    height: int = size(default=240, least=1)  # pixels
+
+    @property
+    def focal(self) -> Array:
+        """Focal length, pixels."""
+        return self.height / 2 / jnp.tan(self.angle / 2)
+
+    def axes(self, dtype: Any) -> Array:
+        """Unit vectors to the right, down and ahead, in space: [3, 3], one a row."""
+        eye, target, up = (jnp.asarray(a, dtype) for a in (self.eye, self.target, self.up))
+        ahead = _unit(target - eye)
+        right = _unit(jnp.cross(ahead, up))
+        return jnp.stack([right, jnp.cross(ahead, right), ahead])
+
+    def seen(self, x: Array) -> Vec:
+        """Points [..., 3], m, in camera coordinates: right, down and ahead, each [...].
+
+        >>> ahead = Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0))
+        >>> [float(a) for a in ahead.seen(jnp.array([0.5, 1.0, 0.0]))]
+        [0.5, -1.0, 2.0]
+        """
+        eye = jnp.asarray(self.eye, x.dtype)
+        arm = tuple(x[..., i] - eye[i] for i in range(3))
+        return tuple(dot(arm, tuple(axis)) for axis in self.axes(x.dtype))
+
+    def slopes(self, row: Array, column: Array) -> tuple[Array, Array]:
+        """Ray (a, b, 1), in camera coordinates, through the middle of a pixel: a and b."""
+        f = self.focal
+        return (column + 0.5 - self.width / 2) / f, (row + 0.5 - self.height / 2) / f
+
+    def rays(self, dtype: Any) -> tuple[Array, Array]:
+        """Slopes a and b of the rays of all pixels, each [H, W]."""
+        row = jnp.arange(self.height).astype(dtype)[:, None]
+        column = jnp.arange(self.width).astype(dtype)[None]
+        a, b = self.slopes(row, column)
+        shape = (self.height, self.width)
+        return jnp.broadcast_to(a, shape), jnp.broadcast_to(b, shape)
+
+    def places(self, depth: Array) -> Vec:
+        """Points of space that the pixels show at these depths [H, W]: three arrays [H, W], m."""
+        a, b = self.rays(depth.dtype)
+        right, down, ahead = self.axes(depth.dtype)
+        eye = jnp.asarray(self.eye, depth.dtype)
+        return tuple(
+            eye[i] + depth * dot((a, b, jnp.ones_like(a)), (right[i], down[i], ahead[i]))
+            for i in range(3)
+        )
+
+
+def held(name: str, camera: Camera) -> None:
+    """Refuse a camera that looks nowhere, or along its own upward direction."""
+    ranges.check(name, camera)
+    for field in ("eye", "target", "up"):
+        ranges.numbers(f"{name}: Camera.{field}", getattr(camera, field), (3,))
+    places = (camera.eye, camera.target, camera.up)
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(places)):
+        return
+    eye, target, up = (np.asarray(a, float) for a in places)
+    if not np.linalg.norm(np.cross(target - eye, up)) > 1e-6 * np.linalg.norm(target - eye):
+        raise ValueError(
+            f"{name}: Camera.eye={eye.tolist()}, target={target.tolist()} and up={up.tolist()}; "
+            f"eye and target must be apart, and up must not point along the sight"
+        )
+
+
+def centres(name: str, x: Any, axis: int | str = "N", **bounds: Any) -> Array:
+    """Points or colours [N, 3] in floating point, held against their shape and bounds."""
+    x = ranges.numbers(name, x, (axis, 3), **bounds)
+    if x.shape[0] == 0:
+        raise ValueError(f"{name} has shape [0, 3]; give at least one, of radius 0 to hide it")
+    return jnp.asarray(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.asarray(x, float)
+
+
+def sizes(name: str, radius: Any, x: Array) -> None:
+    """Refuse radii that are negative, no numbers, or not one or [N]."""
+    ranges.refuse(name, radius, RADIUS)
+    if jnp.shape(radius) not in ((), x.shape[:1]):
+        raise ValueError(
+            f"{name} has shape {list(jnp.shape(radius))}; it must be [] or [{x.shape[0]}]"
+        )
+
+
+def _unit(a: Array) -> Array:
+    return a / jnp.sqrt(jnp.sum(a * a))

@@ -1,0 +1,67 @@
+"""A floor under a picture, with the shadow of the particles."""
+
+import jax.numpy as jnp
+from jax import Array
+
+from .camera import Camera
+from .shade import SKY, SUN
+from .splat import nearest
+
+STONE = (0.83, 0.82, 0.80)  # colour of the floor
+PIXELS = 128  # of the sun's view, each way
+
+
+def laid(
+    camera: Camera, image: Array, depth: Array, x: Array, radius: Array | float, height: float
+) -> tuple[Array, Array]:
+    """Image [H, W, 3] and depth [H, W] with a floor at y = `height`, m, where nothing is nearer.
+
+    The shadow of the particles x [N, 3] falls on it. It fades into the background far from the
+    camera's target, so that a film has one floor however the particles spread.
+    """
+    start, end = camera.places(jnp.zeros_like(depth)), camera.places(jnp.ones_like(depth))
+    fall = end[1] - start[1]
+    down = fall < 0
+    t = jnp.where(down, (height - start[1]) / jnp.where(down, fall, 1), jnp.inf)
+    seen = down & (t > 0) & (t < depth)
+    spot = jnp.stack(camera.places(jnp.where(seen, t, 0)), -1)
+    centre, size = _extent(x, radius)
+    size = size + 0.5 * jnp.abs(centre[1] - height)
+    from_sun = Camera(
+        centre + 12 * size * _sun(x.dtype), centre, (0.0, 0.0, 1.0), 0.25, PIXELS, PIXELS
+    )
+    dark = 0.30 * _shade(from_sun, x, radius, spot)
+    target, eye = (jnp.asarray(a, x.dtype) for a in (camera.target, camera.eye))
+    away = jnp.sqrt(sum((spot[..., i] - target[i]) ** 2 for i in (0, 2)))
+    fade = jnp.clip(2.0 - 1.5 * away / jnp.sqrt(jnp.sum((eye - target) ** 2)), 0, 1)
+    colour = [(1 - dark) * fade * a + (1 - fade) * b for a, b in zip(STONE, SKY)]
+    return jnp.where(seen[..., None], jnp.stack(colour, -1), image), jnp.where(seen, t, depth)
+
+
+def _shade(from_sun: Camera, x: Array, radius: Array | float, spot: Array) -> Array:
+    """How much of the sun the particles keep from each spot [..., 3], 0 to 1, edges soft."""
+    index, _ = nearest(from_sun, x, radius, reach=3)
+    cover = (index < x.shape[0]).astype(x.dtype)
+    for axis in 3 * (0, 1):
+        cover = (jnp.roll(cover, -1, axis) + cover + jnp.roll(cover, 1, axis)) / 3
+    right, down, ahead = from_sun.seen(spot)
+    place = lambda a: PIXELS / 2 + from_sun.focal * a / jnp.where(ahead > 0, ahead, 1)
+    row, column = place(down), place(right)
+    inside = (row >= 0) & (row < PIXELS) & (column >= 0) & (column < PIXELS)
+    whole = lambda a: jnp.clip(a, 0, PIXELS - 1).astype(jnp.int32)
+    return jnp.where(inside, cover[whole(row), whole(column)], 0)
+
+
+def _extent(x: Array, radius: Array | float) -> tuple[Array, Array]:
+    """Middle [3] and half the size [] of the particles that are drawn; 0 and 1 if none are."""
+    drawn = jnp.broadcast_to(jnp.asarray(radius, x.dtype), (x.shape[0],)) > 0
+    low = jnp.min(jnp.where(drawn[:, None], x, jnp.inf), 0)
+    high = jnp.max(jnp.where(drawn[:, None], x, -jnp.inf), 0)
+    size = 0.75 * jnp.max(high - low) + jnp.max(jnp.asarray(radius, x.dtype))
+    some = jnp.any(drawn)
+    return jnp.where(some, (low + high) / 2, 0), jnp.where(some, size, 1)
+
+
+def _sun(dtype) -> Array:
+    sun = jnp.asarray(SUN, dtype)
+    return sun / jnp.sqrt(jnp.sum(sun * sun))

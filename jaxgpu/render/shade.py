@@ -1,0 +1,132 @@
+"""Pictures of particles, tools and a floor: coloured, lit, and ready for the eye.
+
+Liquids are drawn as one surface: the depth image of their balls is smoothed where neighbours lie
+within a few radii of one another and left alone at edges, after Truong & Yuksel (2018),
+doi:10.1145/3203201, here by repeated means over the four neighbours. Light is a sun and a sky.
+"""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.pytree import number, pytree, size
+
+from .camera import Camera
+from .splat import nearest
+
+SUN = (0.45, 0.8, 0.4)  # towards it
+SKY = (0.93, 0.95, 0.97)  # colour of the background
+TINT = (0.42, 0.55, 0.62)  # colour of glass
+
+
+@pytree
+class Look:
+    """How a picture is drawn."""
+
+    # of the balls that stand for the particles
+    radius: Array | float = number(least=0, unit="m")  # [] or [N]
+    reach: int = size(default=4, least=0)  # pixels about its centre on which a ball is drawn
+    smoothing: int = size(default=8, least=0)  # passes of smoothing; 0 shows every ball
+
+
+def particles(camera: Camera, x: Array, colour: Array, look: Look) -> tuple[Array, Array]:
+    """An image [H, W, 3] in 0 ... 1 of lit particles, and its depth [H, W], m.
+
+    Args:
+        x: [N, 3] centres, m; a radius of 0 hides one.
+        colour: [N, 3] red, green and blue in 0 ... 1.
+    """
+    index, depth = nearest(camera, x, look.radius, look.reach)
+    edge = 2 * jnp.max(jnp.asarray(look.radius, x.dtype))
+    depth = smoothed(depth, edge, look.smoothing)
+    here = jnp.isfinite(depth)
+    paint = colour[jnp.where(here, index, 0)]
+    lit = light(paint, normals(camera, depth), _sight(camera, x.dtype), gloss=0.35)
+    sky = jnp.broadcast_to(jnp.asarray(SKY, x.dtype), lit.shape)
+    return jnp.where(here[..., None], lit, sky), depth
+
+
+def smoothed(depth: Array, edge: Array, passes: int) -> Array:
+    """A depth image [H, W] whose pixels are means over neighbours nearer than `edge` to them."""
+
+    def once(_: int, depth: Array) -> Array:
+        total, count = depth, jnp.ones_like(depth)
+        for axis, way in ((0, 1), (0, -1), (1, 1), (1, -1)):
+            other = _beside(depth, axis, way)
+            close = jnp.abs(other - depth) < edge  # false where either is infinite
+            total = total + jnp.where(close, other, 0)
+            count = count + jnp.where(close, 1.0, 0.0)
+        return total / count
+
+    return lax.fori_loop(0, passes, once, depth)
+
+
+def normals(camera: Camera, depth: Array) -> Vec:
+    """Unit normals in space, 3 x [H, W], from the flatter of the two slopes at each pixel."""
+    here = jnp.isfinite(depth)
+    places = camera.places(jnp.where(here, depth, 0))
+    tangents = []
+    for axis in (0, 1):
+        steps = []
+        for way in (1, -1):
+            other = _beside(depth, axis, way)
+            known = here & jnp.isfinite(other)
+            there = tuple(_beside(p, axis, way) for p in places)
+            rise = jnp.where(known, jnp.abs(other - depth), jnp.inf)
+            steps.append((rise, tuple(way * (q - p) for p, q in zip(places, there))))
+        (rise, one), (fall, two) = steps
+        tangents.append(tuple(jnp.where(rise <= fall, p, q) for p, q in zip(one, two)))
+    n = jnp.cross(jnp.stack(tangents[0], -1), jnp.stack(tangents[1], -1))
+    size = jnp.sqrt(jnp.sum(n * n, -1))
+    flat = here & (size > 0)
+    towards = tuple(-a for a in _sight(camera, depth.dtype))
+    unit = tuple(jnp.where(flat, n[..., i] / jnp.where(flat, size, 1), t)
+                 for i, t in enumerate(towards))  # fmt: skip
+    facing = jnp.sign(dot(unit, towards))
+    return tuple(facing * a for a in unit)
+
+
+def light(colour: Array, normal: Vec, sight: Vec, gloss: float) -> Array:
+    """Colours [H, W, 3] under the sun and the sky; `sight` are unit vectors away from the eye."""
+    sun = _unit(tuple(jnp.full_like(normal[0], a) for a in SUN))
+    direct = jnp.maximum(dot(normal, sun), 0)
+    sky = 0.5 + 0.5 * normal[1]
+    half = _unit(tuple(s - a for s, a in zip(sun, sight)))
+    shine = gloss * jnp.maximum(dot(normal, half), 0) ** 60
+    rim = 0.25 * (1 - jnp.abs(dot(normal, sight))) ** 3
+    lit = colour * (0.30 + 0.45 * direct + 0.30 * sky)[..., None]
+    return jnp.clip(lit + (shine + gloss * rim)[..., None], 0, 1)
+
+
+def glass(image: Array, depth: Array, front: Array, normal: Vec, camera: Camera) -> Array:
+    """The image [H, W, 3] with a transparent shape over what lies behind its surface `front`."""
+    sight = _sight(camera, depth.dtype)
+    sun = _unit(tuple(jnp.full_like(front, a) for a in SUN))
+    half = _unit(tuple(s - a for s, a in zip(sun, sight)))
+    rim = (1 - jnp.abs(dot(normal, sight))) ** 2
+    shine = jnp.maximum(dot(normal, half), 0) ** 40
+    over = jnp.where(front < depth, 0.16 + 0.6 * rim, 0.0)[..., None]
+    clear = (
+        image * (1 - over) + jnp.broadcast_to(jnp.asarray(TINT, depth.dtype), image.shape) * over
+    )
+    return jnp.clip(clear + jnp.where(front < depth, 0.6 * shine, 0.0)[..., None], 0, 1)
+
+
+def _sight(camera: Camera, dtype) -> Vec:
+    """Unit vectors along the rays of all pixels, in space."""
+    one = jnp.ones((camera.height, camera.width), dtype)
+    eye = jnp.asarray(camera.eye, dtype)
+    return _unit(tuple(p - eye[i] for i, p in enumerate(camera.places(one))))
+
+
+def _unit(a: Vec) -> Vec:
+    size = jnp.sqrt(dot(a, a))
+    return tuple(b / size for b in a)
+
+
+def _beside(image: Array, axis: int, way: int) -> Array:
+    """Each pixel's neighbour along an axis; at the border, infinite."""
+    rolled = jnp.roll(image, -way, axis)
+    index = jnp.arange(image.shape[axis])
+    edge = index == (image.shape[axis] - 1 if way > 0 else 0)
+    return jnp.where(edge[:, None] if axis == 0 else edge[None], jnp.inf, rolled)

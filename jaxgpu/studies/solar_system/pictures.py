@@ -1,0 +1,133 @@
+"""Pictures of a swarm and its planets. matplotlib is imported by the function that needs it."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxgpu.physics.nbody.orbits.elements import Elements
+
+# p : q resonances with Jupiter inside its orbit, at a = a_J (q / p)^(2/3)
+RESONANCES = {"4:1": (4, 1), "3:1": (3, 1), "5:2": (5, 2), "7:3": (7, 3), "2:1": (2, 1)}
+_INK, _QUIET, _ACCENT = "#1b2a41", "#9aa5b1", "#c8553d"
+
+
+def response(before: Elements, strayed: np.ndarray, highest: np.ndarray, jupiter: float) -> Any:
+    """How far each body's orbit has strayed, against where it began.
+
+    Args:
+        before: elements at the start, [M] each, AU.
+        strayed: largest minus smallest semi-major axis [M], AU.
+        highest: largest eccentricity [M].
+        jupiter: semi-major axis of Jupiter, AU.
+    """
+    import matplotlib.pyplot as plt
+
+    a = np.asarray(before.a)
+    drawing, (top, bottom) = plt.subplots(2, 1, figsize=(8, 6.4), sharex=True)
+    top.semilogy(a, strayed, ".", ms=1.6, color=_INK, alpha=0.6, rasterized=True)
+    top.set_ylabel("range of semi-major axis, AU")
+    gain = highest - np.asarray(before.e)
+    bottom.plot(a, gain, ".", ms=1.6, color=_INK, alpha=0.6, rasterized=True)
+    bottom.set_ylabel("largest gain in eccentricity")
+    bottom.set_xlabel("semi-major axis at the start, AU")
+    for name, (p, q) in RESONANCES.items():
+        place = jupiter * (q / p) ** (2 / 3)
+        if a.min() <= place <= a.max():
+            for axes in (top, bottom):
+                axes.axvline(place, color=_ACCENT, lw=0.8, zorder=0)
+            at = top.get_xaxis_transform()
+            top.text(place, 1.02, name, color=_ACCENT, ha="center", va="bottom", transform=at)
+    for axes in (top, bottom):
+        axes.spines[["top", "right"]].set_visible(False)
+    drawing.align_ylabels()
+    return drawing
+
+
+def plane(planets: dict[str, np.ndarray], swarm: np.ndarray, before: Elements, after: Elements):
+    """Where the swarm stands, from above, and its orbits before and after.
+
+    Args:
+        planets: heliocentric position [3] by name, AU.
+        swarm: heliocentric positions [3, M], AU.
+        before: elements at the start, [M] each, AU.
+        after: elements now.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.patheffects import withStroke
+
+    drawing, (left, right) = plt.subplots(1, 2, figsize=(10.4, 5), layout="constrained")
+    left.plot(swarm[0], swarm[1], ".", ms=1.2, color=_INK, alpha=0.5, rasterized=True)
+    for name, place in ({"Sun": np.zeros(3)} | planets).items():
+        left.plot(place[0], place[1], "o", ms=5, color=_ACCENT)
+        label = left.annotate(
+            name, place[:2], xytext=(6, 5), textcoords="offset points", color=_ACCENT
+        )
+        label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
+    left.set_aspect("equal")
+    left.set_xlabel("x, AU (ecliptic of J2000)")
+    left.set_ylabel("y, AU")
+    for orbit, colour, label in ((before, _QUIET, "at the start"), (after, _INK, "at the end")):
+        right.plot(orbit.a, orbit.e, ".", ms=1.2, color=colour, rasterized=True, label=label)
+    right.set_xlabel("semi-major axis, AU")
+    right.set_ylabel("eccentricity")
+    right.set_ylim(0)
+    right.legend(frameon=False, markerscale=8, loc="upper left")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return drawing
+
+
+def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
+    """The sky about the point opposite to the Sun, brighter where more of the swarm stands.
+
+    Args:
+        seen: positions relative to the observer [3, M].
+        bodies: the same [3] by name, the Sun among them.
+    """
+    import matplotlib.pyplot as plt
+
+    sun = _angles(bodies["Sun"])[0]
+    away = lambda x: ((_angles(x)[0] - sun) % 360 - 180, _angles(x)[1])
+    longitude, latitude = away(seen)
+    drawing, axes = plt.subplots(figsize=(8, 3.2))
+    image = axes.hist2d(
+        longitude,
+        latitude,
+        bins=(120, 27),
+        range=((-180, 180), (-20, 20)),
+        cmap="magma",
+        rasterized=True,
+    )[3]
+    for name, place in bodies.items():
+        at = away(place)
+        axes.plot(*at, "o", ms=5, mfc="none", color="white")
+        axes.annotate(
+            name, at, xytext=(0, 6), textcoords="offset points", color="white", size=8, ha="center"
+        )
+    axes.set_xlim(180, -180)  # the sky is seen from inside: east is left
+    axes.set_xlabel("ecliptic longitude from opposition to the Sun, degrees")
+    axes.set_ylabel("latitude, degrees")
+    drawing.colorbar(image, label="bodies in 3 x 1.5 degrees", pad=0.02)
+    return drawing
+
+
+def misses(names: tuple[str, ...], by_model: dict[str, np.ndarray]) -> Any:
+    """Distances from the ephemeris [N] of each model, as dots on a logarithmic scale, km."""
+    import matplotlib.pyplot as plt
+
+    drawing, axes = plt.subplots(figsize=(8, 3.6))
+    place = np.arange(len(names))
+    values = list(by_model.values())
+    axes.vlines(place, np.minimum(*values), np.maximum(*values), color=_QUIET, lw=1, zorder=0)
+    for (model, km), colour in zip(by_model.items(), (_ACCENT, _INK)):
+        axes.semilogy(place, km, "o", color=colour, label=model)
+    axes.set_xticks(place, names)
+    axes.set_ylabel("distance from DE440, km")
+    axes.grid(axis="y", lw=0.4, color=_QUIET, alpha=0.5)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return drawing
+
+
+def _angles(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.degrees(np.arctan2(x[1], x[0])), np.degrees(np.arctan2(x[2], np.hypot(x[0], x[1])))

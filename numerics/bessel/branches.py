@@ -1,0 +1,78 @@
+"""One cut through the (v, x) plane: which form gives log I_v and log K_v, and their derivatives.
+
+Inside the quarter disk s < edge the forms of jaxgpu.numerics.bessel.disk hold, outside the uniform
+expansion. Orders are not negative, but for those of `ratio`.
+"""
+
+from functools import partial
+from math import inf
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.custom_derivatives import SymbolicZero
+
+from jaxgpu.precision import scope
+
+from . import disk, uniform
+from .uniform import Kind, edge
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
+    """log I_v or log K_v for v >= 0; `v` and `x` of one shape and dtype."""
+    value = _either(uniform.log_bessel, disk.log_bessel, kind, v, x)
+    if kind.sign > 0:
+        return _limits(value, v, x, 0.0, -inf, -inf if kind.scaled else inf, -inf)
+    return _limits(value, v, x, inf, inf, -inf, inf)
+
+
+@partial(log_bessel.defjvp, symbolic_zeros=True)
+def _log_bessel_jvp(kind, primals, tangents):
+    (v, x), (dv, dx) = primals, tangents
+    with scope(x):
+        out = log_bessel(kind, v, x)
+        tangent = jnp.zeros_like(out)
+        if not isinstance(dv, SymbolicZero):
+            form = partial(_either, uniform.log_bessel, disk.log_bessel, kind)
+            by_v = jax.jvp(lambda v: form(v, x), (v,), (jnp.ones_like(v),))[1]
+            ends = (-inf, -inf, 0.0, -inf) if kind.sign > 0 else (0.0, inf, 0.0, inf)
+            tangent = tangent + _limits(by_v, v, x, *ends) * dv
+        if not isinstance(dx, SymbolicZero):
+            by_x = _either(uniform.slope, disk.slope, kind, v, x)
+            far = float(not kind.scaled)
+            ends = (far - 1, inf, far, inf) if kind.sign > 0 else (-inf, -inf, -far, -inf)
+            tangent = tangent + _limits(by_x, v, x, *ends) * dx
+    return out, tangent
+
+
+def ratio(kind: Kind, v: Array, x: Array) -> Array:
+    """I_{v+1} / I_v for v > -1, or K_{v+1} / K_v for v >= -1/2."""
+    value = _either(uniform.ratio, disk.ratio, kind, v, x)
+    if kind.sign > 0:
+        start = jnp.where(v < inf, value, 0.0)
+        return _limits(value, v, x, start, start, 1.0, 0.0)
+    return _limits(value, v, x, inf, jnp.where(v == -0.5, 1.0, inf * jnp.ones_like(x)), 1.0, inf)
+
+
+def _either(outer, inner, kind: Kind, v: Array, x: Array) -> Array:
+    """`outer` or `inner`, each given harmless points in place of the other's."""
+    usual = (x >= 0) & (x < inf) & (v < inf)
+    inside = usual & (v * v + x * x < edge(x) ** 2)
+    outside = usual & ~inside
+    value = outer(kind, jnp.where(outside, v, edge(x)), jnp.where(outside, x, edge(x)))
+    if kind.least >= edge(x):
+        return value
+    return jnp.where(
+        inside, inner(kind, jnp.where(inside, v, 1.0), jnp.where(inside, x, 1.0)), value
+    )
+
+
+def _limits(value, v, x, origin, zero, far, steep) -> Array:
+    """`value`, or its limit at v = x = 0, at x = 0, at x = inf, at v = inf; nan for the rest."""
+    least = float(jnp.finfo(x.dtype).tiny)  # arithmetic flushes what is below to zero
+    limit = jnp.where(x == inf, far, jnp.full_like(value, steep))
+    limit = jnp.where(x < least, jnp.where(v == 0, origin, zero + jnp.zeros_like(x)), limit)
+    known = (x >= 0) & (v > -1) & ~((x == inf) & (v == inf))
+    usual = (x >= least) & (x < inf) & (v < inf)
+    return jnp.where(usual, value, jnp.where(known, limit, jnp.nan))

@@ -1,0 +1,185 @@
+"""What models of directions are given: unit vectors, weights, keys and counts, or a clear sentence.
+
+Values are checked where they can be seen, outside of `jit`; inside of it shapes and dtypes are.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from jaxgpu import ranges
+from jaxgpu.precision import scope
+
+from ..arguments import computed_in, listed
+
+UNIT = 1e-5  # how far from 1 a length may be, as in SciPy
+
+
+def tolerance(dtype: Any, dimension: int) -> float:
+    """How far the length of a unit vector of this dtype may be from 1.
+
+    1e-5; eps sqrt(d) where that is more, which is in float32 from 7000 dimensions on, for a length
+    summed from left to right is off by a third of it; 4 eps in the half precisions, in which length
+    and quotient are rounded.
+
+    >>> tolerance(np.float32, 784), tolerance(jnp.bfloat16, 784)
+    (1e-05, 0.03125)
+    """
+    eps = float(jnp.finfo(dtype).eps)
+    return 4 * eps if _is_half(dtype) else max(UNIT, eps * dimension**0.5)
+
+
+def unit_vectors(name: str, x: Any) -> Array:
+    """`x` as floating [N, d], N >= 1 unit vectors in d >= 2 dimensions, for the function `name`."""
+    x = _array(f"{name}: x", x)
+    if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 2:
+        raise ValueError(
+            f"{name}: x has shape {x.shape}; it must be [N, d], N >= 1 unit vectors in d >= 2 "
+            "dimensions, one a row; reshape it"
+        )
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise TypeError(
+            f"{name}: x is {x.dtype}; it must be floating; divide its rows by their norms"
+        )
+    refuse_lengths(f"{name}: x", x)
+    return x
+
+
+def points(name: str, x: Any, dimension: int, rows: bool = False) -> Array:
+    """`x` as unit vectors [..., d] in as many dimensions as a distribution has; `rows`: [N, d]."""
+    x = _array(f"{name}: x", x)
+    if x.ndim < 1 or x.shape[-1] != dimension or (rows and x.ndim != 2):
+        shape = f"[N, {dimension}]" if rows else f"[..., {dimension}]"
+        raise ValueError(f"{name}: x has shape {x.shape}; it must be {shape}; reshape it")
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        with scope(x):
+            x = x.astype(jnp.result_type(float))
+    if x.size:
+        refuse_lengths(f"{name}: x", x)
+    return x
+
+
+def refuse_lengths(name: str, x: Array, most: bool = False) -> None:
+    """Refuse vectors [..., d] that are seen not to be of length 1 (`most`: of at most 1)."""
+    if isinstance(x, Tracer):
+        return
+    with scope(x), jax.ensure_compile_time_eval():  # a constant of a function that is traced, too
+        low, high = (float(end) for end in _lengths(x))
+    room = tolerance(x.dtype, x.shape[-1])
+    if not np.isfinite(low + high):
+        raise ValueError(f"{name} holds nan or infinity; it must be finite; leave such rows out")
+    if high > 1 + room or (low < 1 - room and not most):
+        if most:
+            raise ValueError(
+                f"{name} has length {high:.7g}; it must be at most 1; give the mean of unit vectors"
+            )
+        given = f"length {low:.7g}" if low == high else f"lengths from {low:.7g} to {high:.7g}"
+        raise ValueError(
+            f"{name} has {given}; they must be 1 within {room:.1g}; divide each vector by its norm"
+        )
+
+
+@jax.jit
+def _lengths(x: Array) -> tuple[Array, Array]:
+    """The least and the greatest length of vectors [..., d]; nan where one of them is."""
+    x = x.astype(computed_in(x.dtype))
+    largest = jnp.max(jnp.abs(x), -1, keepdims=True)  # squares of what is far too long overflow
+    scale = jnp.where(largest > 1, largest, 1)
+    lengths = scale[..., 0] * jnp.sqrt(jnp.sum((x / scale) ** 2, -1))
+    return jnp.min(lengths), jnp.max(lengths)
+
+
+def in_full(x: Array) -> Array:
+    """Unit vectors [N, d] in the dtype they are computed in; half precisions normalised there."""
+    if not _is_half(x.dtype):
+        return x
+    x = x.astype(computed_in(x.dtype))
+    return x / jnp.sqrt(jnp.sum(x * x, 1, keepdims=True))
+
+
+def mean_of(name: str, mean: Any) -> Array:
+    """A mean vector [d], d >= 2, of length at most 1."""
+    mean = _array(f"{name}: mean", mean)
+    if mean.ndim != 1 or mean.shape[0] < 2:
+        raise ValueError(f"{name}: mean has shape {mean.shape}; it must be [d], d >= 2; use vmap")
+    with scope(mean):
+        mean = jnp.asarray(mean, None if jnp.issubdtype(mean.dtype, jnp.floating) else float)
+    refuse_lengths(f"{name}: mean", mean, most=True)
+    return mean
+
+
+def weights_of(name: str, weights: Any, x: Array) -> Array:
+    """Weights [N] of the rows of `x`, in its dtype: finite, not negative, and not all 0."""
+    w = ranges.numbers(f"{name}: weights", weights, least=0)
+    if np.shape(w) != x.shape[:1]:
+        raise ValueError(
+            f"{name}: weights has shape {np.shape(w)}, x has {len(x)} rows; they must agree; "
+            "give one weight a row"
+        )
+    work = computed_in(x.dtype)
+    if not isinstance(w, Tracer):
+        with np.errstate(over="ignore"):
+            w = np.asarray(w).astype(work)
+            total = float(np.sum(w))
+        if not 0 < total < np.inf:
+            raise ValueError(
+                f"{name}: weights add up to {total:g}; the sum must be finite and above 0; "
+                "scale them"
+            )
+    return jnp.asarray(w, work)
+
+
+def key_of(name: str, key: Any) -> Any:
+    """`key`, if it is one random key, typed or of the old kind."""
+    typed = hasattr(key, "dtype") and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    raw = hasattr(key, "dtype") and key.dtype == jnp.uint32 and key.ndim == 1
+    if not ((typed and key.ndim == 0) or raw):
+        kind = f"{key.dtype}{list(key.shape)}" if hasattr(key, "dtype") else repr(key)
+        raise TypeError(
+            f"{name}: key is {kind[:40]}; it must be one key; pass jax.random.key(seed)"
+        )
+    return key
+
+
+def direction_of(name: str, m: Any) -> Array:
+    """A mean direction: a unit vector [d], d >= 2."""
+    m = _array(name, m)
+    if m.ndim != 1 or m.shape[0] < 2:
+        raise ValueError(
+            f"{name} has shape {m.shape}; it must be [d], d >= 2; use vmap for several of them"
+        )
+    with scope(m):
+        m = jnp.asarray(m, None if jnp.issubdtype(m.dtype, jnp.floating) else float)
+    refuse_lengths(name, m)
+    return m
+
+
+def concentration_of(name: str, k: Any, m: Array) -> Array:
+    """A concentration [], at least 0, of the mean direction `m`."""
+    k = ranges.numbers(name, k, (), least=0, infinite=True)
+    with scope((m, k)):
+        known = hasattr(k, "dtype") and jnp.issubdtype(k.dtype, jnp.floating)
+        return jnp.asarray(k, k.dtype if known else m.dtype)
+
+
+def count_of(name: str, value: Any, **bounds: Any) -> int:
+    """A whole number within bounds, those of `ranges.Range`."""
+    ranges.refuse(name, value, ranges.Range(whole=True, one=True, **bounds))
+    return int(value)
+
+
+def _array(name: str, x: Any) -> Any:
+    """Real numbers as an array, of NumPy or JAX, in the precision that they have."""
+    x = listed(x) if isinstance(x, list | tuple) else x
+    kind = np.dtype(getattr(x, "dtype", type(x)))
+    if not (jnp.issubdtype(kind, jnp.floating) or jnp.issubdtype(kind, jnp.integer)):
+        raise TypeError(f"{name} is {kind}; it must be real numbers; pass floats")
+    return x if hasattr(x, "dtype") else np.asarray(x)
+
+
+def _is_half(dtype: Any) -> bool:
+    return jnp.finfo(dtype).bits < 32

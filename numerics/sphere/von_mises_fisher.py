@@ -1,0 +1,199 @@
+"""The von Mises-Fisher distribution: the normal distribution's kin on the unit sphere.
+
+    p(x) = C_d(k) exp(k m.x),    log C_d(k) = -log 0F1(; d/2; k^2/4) - log area(d)
+
+for unit vectors x in d dimensions, with mean direction m and concentration k. Written with 0F1 the
+density is smooth at k = 0, where it is uniform. The mean of m.x is the resultant length
+A(k) = I_{d/2}(k) / I_{d/2-1}(k).
+
+Mardia & Jupp (2000), Directional Statistics, doi:10.1002/9780470316979, sections 9.3.2 and 10.3.
+"""
+
+from functools import partial
+from math import lgamma, log, pi
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxgpu.precision import scope
+from jaxgpu.pytree import number, pytree
+
+from ..arguments import computed_in
+from ..bessel.bessel_ratio import iv_ratio, iv_ratio_inverse
+from ..bessel.hypergeometric import log_hyp0f1
+from .sphere_arguments import (
+    concentration_of,
+    direction_of,
+    in_full,
+    mean_of,
+    points,
+    tolerance,
+    unit_vectors,
+    weights_of,
+)
+from .sphere_sampling import draw
+
+
+@pytree
+class VonMisesFisher:
+    """A von Mises-Fisher distribution on the unit sphere in d >= 2 dimensions.
+
+    Differentiable in both fields; `vmap` over them makes a batch of distributions. What is not of
+    unit length, or nan, is refused where it can be seen, outside of `jit`; half precisions are
+    computed in float32.
+
+    >>> north = VonMisesFisher(jnp.array([0.0, 0.0, 1.0]), jnp.array(2.0))
+    >>> north.log_prob(jnp.array([0.0, 0.0, 1.0]))  # log(2 / (4 pi sinh 2)) + 2
+    Array(-1.1262..., dtype=float32)
+    """
+
+    mean_direction: Array = number()  # [d] unit vector, to 1e-5
+    concentration: Array = number(least=0, infinite=True)  # [] infinite where all draws are m
+
+    @property
+    def dimension(self) -> int:
+        """Number of dimensions d of the space around the sphere."""
+        return np.shape(self.mean_direction)[-1]
+
+    @property
+    def resultant(self) -> Array:
+        """A(k), the length of the mean vector, []."""
+        m, k = self._held("resultant")
+        return iv_ratio(len(m) / 2 - 1, k)
+
+    @property
+    def mean(self) -> Array:
+        """Mean vector, [d]; shorter than 1."""
+        m, k = self._held("mean")
+        with scope((m, k)):
+            return iv_ratio(len(m) / 2 - 1, k) * m
+
+    def log_normalizer(self) -> Array:
+        """-log C_d(k), []."""
+        m, k = self._held("log_normalizer")
+        with scope((m, k)):
+            return _log_normalizer(len(m), _wide(k)).astype(k.dtype)
+
+    def log_prob(self, x: ArrayLike) -> Array:
+        """Log density at the unit vectors `x`, [..., d] -> [...], per unit of area."""
+        m, k = self._held("log_prob")
+        with scope((m, k)):
+            x = jnp.asarray(points("log_prob", x, len(m)))
+            along = jnp.sum(_wide(x) * _like(_wide(m), x), -1)
+            log_p = _wide(k) * along - _log_normalizer(len(m), _wide(k))
+            return log_p.astype(jnp.result_type(m, k, x))
+
+    def entropy(self) -> Array:
+        """Differential entropy -E[log p], []."""
+        m, k = self._held("entropy")
+        with scope((m, k)):
+            wide = _wide(k)
+            pull = wide * iv_ratio(len(m) / 2 - 1, wide)
+            return (_log_normalizer(len(m), wide) - pull).astype(k.dtype)
+
+    def kl_divergence(self, other: "VonMisesFisher") -> Array:
+        """E[log p - log q] of this p from `other` q, []."""
+        (m, k), (n, h) = self._held("kl_divergence"), other._held("kl_divergence")
+        if len(m) != len(n):
+            raise ValueError(
+                f"kl_divergence: dimensions {len(m)} and {len(n)}; they must be the same; "
+                "compare distributions on one sphere"
+            )
+        with scope((m, k, n, h)):
+            kind, d = jnp.result_type(m, k, n, h), len(m)
+            m, k, n, h = (_wide(a) for a in (m, k, n, h))
+            pull = k - h * jnp.sum(m * n)
+            drop = _log_normalizer(d, h) - _log_normalizer(d, k)
+            return (drop + iv_ratio(d / 2 - 1, k) * pull).astype(kind)
+
+    def fisher_information(self) -> tuple[Array, Array]:
+        """Of one draw: about the concentration, A'(k), and about each tangent component of the
+        mean direction, k A(k); the two are orthogonal. Both []."""
+        m, k = self._held("fisher_information")
+        with scope((m, k)):
+            ratio = partial(iv_ratio, len(m) / 2 - 1)
+            return jax.jvp(ratio, (k,), (jnp.ones_like(k),))[1], k * ratio(k)
+
+    def sample(self, key: Array, count: int) -> Array:
+        """`count` draws, [count, d], in O(count d); reparametrised in both fields."""
+        return draw(key, self.mean_direction, self.concentration, count)
+
+    @classmethod
+    def fit(cls, x: ArrayLike, weights: ArrayLike | None = None) -> "VonMisesFisher":
+        """Maximum-likelihood distribution of unit vectors.
+
+        Args:
+            x: unit vectors, [N, d], of length 1 to 1e-5 as in SciPy. Rows of float16 and bfloat16
+                may be off by 4 eps: they are taken to float32 and normalised there.
+            weights: how often each counts, [N], not negative; all the same when left out.
+        Returns:
+            the distribution, its concentration to 1e-12 relative times the condition number of
+            the problem; infinite where all vectors are the same, to rounding.
+
+        Raises:
+            ValueError: nan, infinity or another length among `x`, a weight that is not finite or
+                below 0, weights that are all 0. Under `jit`, where values cannot be seen, nan gives
+                nan, and rows must be of unit length.
+        """
+        x = unit_vectors("fit", x)
+        with scope(x):
+            x = jnp.asarray(x)
+            kind, x = x.dtype, in_full(x)
+            if weights is None:
+                total = jnp.mean(x, 0)
+            else:
+                w = weights_of("fit", weights, x)
+                total = jnp.sum(w[:, None] * x, 0) / jnp.sum(w)
+            return cls(*(a.astype(kind) for a in _direction_and_concentration(total)))
+
+    @classmethod
+    def from_mean(cls, mean: ArrayLike) -> "VonMisesFisher":
+        """The distribution whose mean vector is `mean`, [d], of length at most 1."""
+        mean = mean_of("from_mean", mean)
+        with scope(mean):
+            found = _direction_and_concentration(_wide(mean))
+            return cls(*(a.astype(mean.dtype) for a in found))
+
+    def _held(self, name: str) -> tuple[Array, Array]:
+        """Both fields as arrays, for the method `name`."""
+        m = direction_of(f"{name}: mean_direction", self.mean_direction)
+        return m, concentration_of(f"{name}: concentration", self.concentration, m)
+
+
+@jax.jit  # or every fit outside of a jit would compile the loops of the inverse ratio anew
+def _direction_and_concentration(mean: Array) -> tuple[Array, Array]:
+    square = jnp.sum(mean * mean)
+    none = square == 0  # false for nan, which must come out as nan
+    length = jnp.where(none, 0.0, jnp.sqrt(jnp.where(none, 1.0, square)))
+    first = jnp.zeros_like(mean).at[0].set(1)  # any direction will do for no direction
+    direction = jnp.where(none, first, mean / jnp.where(none, 1.0, length))
+    # of vectors that are all the same the mean is as long as they are, which is 1 to rounding
+    room = tolerance(mean.dtype, len(mean))
+    length = jnp.where((length > 1) & (length <= 1 + room), 1.0, length)
+    return direction, iv_ratio_inverse(mean.shape[-1] / 2 - 1, length)
+
+
+def _log_normalizer(d: int, k: Array) -> Array:
+    return log_hyp0f1(d / 2, 0.25 * k * k) + log_sphere_area(d)
+
+
+def log_sphere_area(dimension: int) -> float:
+    """Logarithm of the area of the unit sphere in `dimension` dimensions.
+
+    >>> round(log_sphere_area(3), 6)  # log(4 pi)
+    2.531024
+    """
+    return log(2) + dimension / 2 * log(pi) - lgamma(dimension / 2)
+
+
+def _wide(a: Array) -> Array:
+    """`a` in the dtype that it is computed in."""
+    return a.astype(computed_in(a.dtype))
+
+
+def _like(a: Array, x: Array) -> Array:
+    """`a` with leading axes of length 1, as many as `x` has."""
+    return a.reshape((1,) * (x.ndim - a.ndim) + a.shape)

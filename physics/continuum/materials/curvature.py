@@ -1,0 +1,200 @@
+"""Second derivatives of principal-stretch maps, exact also where stretches repeat.
+
+In the principal frame of b = F F^T, whose values are q_i = s_i^2, an isotropic map
+Y = U diag(y) U^T has, for changes X and Z of b (l is the third index, l != i, k),
+
+    Y''_ik = Z_ik D_X a_ik + X_ik D_Z a_ik + c (X_il Z_lk + Z_il X_lk),      i != k
+    Y''_mm = D_X D_Z y_m + sum over pairs i < j of 2 X_ij Z_ij e_m,ij
+
+D_X being the law's derivative along the diagonal of X, and in the parameters. With the operator
+
+    [w]_ij = (w - w with q_i and q_j exchanged) / (q_i - q_j)
+
+all coefficients are a_ij = [y_i]_ij, c = [a_12]_10, and e_i,ij = d a_ij / dq_i + [d y_j / dq_i]_ij,
+e_j,ij = d a_ij / dq_j + [d y_j / dq_i]_ij, e_l,ij = [d y_l / dq_i]_ij. So no formula has a singular
+case but [w], the mean of (d_i - d_j) w / 2 over the way from one state to the other: by three
+Gauss points, with an error of 5e-7 times the gap's sixth power, where they are near. In a and c the
+invariants that y takes are held, as in `spectral`, so that near is a matter of y_i alone; in e they
+vary, and near is far nearer. tau is such a map with y = t, and H = R F with y = h / s.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.geometry.vectors import Mat, Vec, add, matmul, matrix, transpose
+from jaxgpu.pytree import pytree
+
+PAIRS = {2: ((0, 1),), 3: ((0, 1, 2), (0, 2, 1), (1, 2, 0))}  # i, j and the third
+GAUSS = 0.6**0.5  # the outer two of three points, of weights 5, 8 and 5
+# gaps, as powers of eps, below which points are taken: rounding is eps / gap^2 in c, eps / gap in e
+SMOOTH, SHARP = 1 / 6, 2 / 5
+
+
+@pytree
+class Pair:
+    """What one pair (i, j) of values contributes; fields are (of h / s, of t), or with extras."""
+
+    a: Any  # a_ij
+    along: Any  # its derivatives D_X and D_Z
+    bend: Any  # e_i, e_j and e_l
+    extra: Any  # e of the invariants
+
+
+def second(law: Callable, frame, point, x, z):
+    """Second derivative of (H, tau, extra) along two directions (df, dparameters)."""
+    (u, s, v), (_, parameters) = frame, point
+    d = len(s)
+    g, k = (matmul(matmul(transpose(u), df), v) for df, _ in (x, z))
+    bx, bz, bxz = _twice(_scaled(g, s)), _twice(_scaled(k, s)), _twice(matmul(g, transpose(k)))
+    sign = tuple(jnp.where(a < 0, -1, 1).astype(a.dtype) for a in s)
+    at = tuple(a * jnp.abs(a) for a in s), parameters  # signed, so that the law sees all of s
+    still = jax.tree.map(jnp.zeros_like, parameters)
+    ways = [(tuple(b[i][i] * sign[i] for i in range(d)), p)
+            for b, p in ((bx, x[1]), (bz, z[1]), (bxz, still))]  # fmt: skip
+    y = lambda at: _values(law, at, at)
+    straight = jax.tree.map(jnp.add, _slope(partial(_slope, y, ways[0]), ways[1], at),
+                            _slope(y, ways[2], at))  # fmt: skip
+    pairs = _pairs(law, at, sign, ways[:2])
+    c = _triple(law, at) if d == 3 else ((), ())
+    extra = straight[2]
+    for (i, j, *_), pair in zip(PAIRS[d], pairs):
+        weight = 2 * bx[i][j] * bz[i][j]
+        extra = jax.tree.map(lambda a, e, w=weight: a + w * e, extra, pair.extra)
+    tau = matmul(matmul(u, _curved(1, straight[1], pairs, c[1], (bx, bz, bxz))), transpose(u))
+    if not straight[0]:
+        return (), tau, extra
+    h = _scaled(_curved(0, straight[0], pairs, c[0], (bx, bz, bxz)), s)
+    for b, way, other in ((bx, ways[0], k), (bz, ways[1], g)):
+        h = add(h, matmul(_flat(_slope(y, way, at)[0], pairs, b), other))
+    return matmul(matmul(u, h), transpose(v)), tau, extra
+
+
+def _scaled(m: Mat, s: Vec) -> Mat:
+    """m diag(s)."""
+    return matrix([a * b for a, b in zip(row, s)] for row in m)
+
+
+def _twice(m: Mat) -> Mat:
+    """m + m^T."""
+    return add(m, transpose(m))
+
+
+def _values(law: Callable, at, among):
+    """h / s (or ()), t and the invariants of `among`, by the signed squares of the stretches."""
+    (q, _), (others, parameters) = at, among
+    root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), jnp.finfo(a.dtype).tiny))
+    signed = lambda q: tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
+    s = signed(q)
+    h, t, extra = law(s, signed(others), parameters)
+    extra = jax.tree.map(lambda a: jnp.broadcast_to(a, q[0].shape), extra)
+    return tuple(a / b for a, b in zip(h, s)), t, extra
+
+
+def _slope(w: Callable, way, at):
+    """Derivative of w along a way."""
+    return jax.jvp(w, (at,), (way,))[1]
+
+
+def _unit(q: Vec, i: int, size) -> Vec:
+    return tuple(size + jnp.zeros_like(a) if i == j else jnp.zeros_like(a) for j, a in enumerate(q))
+
+
+def _exchanged(w: Callable, at, power: float):
+    """[w]_01 of a function w of `at`, whose first two values are exchanged."""
+    (p, q, *rest), parameters = at
+    gap = jnp.abs(p) - jnp.abs(q)
+    size = sum((jnp.abs(a) for a in rest), jnp.abs(p) + jnp.abs(q))
+    near = jnp.abs(gap) < jnp.finfo(gap.dtype).eps ** power * size
+    middle, reach = (p + q) / 2, (p - q) / 2 * GAUSS
+    one, mean, other = (jnp.where(near, m, p) for m in (middle + reach, middle, middle - reach))
+    first, last = jnp.stack([p, q, one, mean, other]), jnp.stack([q, p, other, mean, one])
+
+    def look(first: Array, last: Array):
+        point = (first, last, *rest), parameters
+        way = tuple(a - b for a, b in zip(_unit(point[0], 0, 1.0), _unit(point[0], 1, 1.0)))
+        return jax.jvp(w, (point,), ((way, jax.tree.map(jnp.zeros_like, parameters)),))
+
+    value, slope = jax.vmap(look)(first, last)
+    safe = jnp.where(near, 1, gap)
+    limit = lambda m: (5 * m[2] + 8 * m[3] + 5 * m[4]) / 18
+    pick = lambda f, m: jnp.where(near, limit(m), (f[0] - f[1]) / safe)
+    return jax.tree.map(pick, value, slope)
+
+
+def _divided(law: Callable, at, among):
+    """a_01 at the invariants of `among`, of h / s (or ()) and of t."""
+    r, t, _ = _exchanged(lambda at: _values(law, at, among), at, SMOOTH)
+    return (r[0] if r else ()), t[0]
+
+
+def _pairs(law: Callable, at, sign: Vec, ways) -> list[Pair]:
+    """The coefficients of all pairs, in one program for all of them."""
+    q, parameters = at
+    orders = PAIRS[len(q)]
+    turned = lambda m: tuple(jnp.stack([m[order[n]] for order in orders]) for n in range(len(q)))
+    one = lambda q, sign, x, z: _pair(
+        law, (q, parameters), sign, ((x, ways[0][1]), (z, ways[1][1]))
+    )
+    every = jax.vmap(one)(turned(q), turned(sign), *(turned(way) for way, _ in ways))
+    return [jax.tree.map(lambda a, n=n: a[n], every) for n in range(len(orders))]
+
+
+def _pair(law: Callable, at, sign: Vec, ways) -> Pair:
+    """The coefficients of the first two values."""
+    q, parameters = at
+    still = jax.tree.map(jnp.zeros_like, parameters)
+    own = [(_unit(q, n, sign[n]), still) for n in (0, 1)]
+    divided = lambda at: _divided(law, at, at)
+    y = lambda at: _values(law, at, at)
+    # the first way is on its own: a transpose must see what is linear in it, and that alone
+    stacked = jax.tree.map(lambda *a: jnp.stack(a), ways[1], *own)
+    look = lambda way: jax.jvp(divided, (at,), (way,))
+    a, slopes = jax.vmap(look, out_axes=(None, 0))(stacked)
+    other, *slope = (jax.tree.map(lambda a, n=n: a[n], slopes) for n in range(3))
+    along = [_slope(divided, ways[0], at), other]
+    r, t, extra = _exchanged(partial(_slope, y, own[0]), at, SHARP)
+    mixed = (r[1] if r else ()), t[1]
+    bend = [jax.tree.map(jnp.add, e, mixed) for e in slope]
+    if len(q) == 3:
+        bend.append(((r[2] if r else ()), t[2]))
+    return Pair(a, along, bend, extra)
+
+
+def _triple(law: Callable, at):
+    """c, the second divided difference over all three values."""
+    (q0, q1, q2), parameters = at
+    third = lambda own: _divided(law, ((own[0][0], own[0][2], own[0][1]), own[1]), at)
+    return _exchanged(third, ((q1, q0, q2), parameters), SMOOTH)
+
+
+def _curved(which: int, straight: Vec, pairs: list[Pair], c, changes) -> Mat:
+    """Y'' in the principal frame, `which` 0 for h / s and 1 for t."""
+    bx, bz, bxz = changes
+    d = len(straight)
+    rows = [list(row) for row in bxz]
+    for i in range(d):
+        rows[i][i] = straight[i]
+    for (i, j, *rest), pair in zip(PAIRS[d], pairs):
+        ax, az = (a[which] for a in pair.along)
+        entry = pair.a[which] * bxz[i][j] + bz[i][j] * ax + bx[i][j] * az
+        for l in rest:
+            entry = entry + c * (bx[i][l] * bz[l][j] + bz[i][l] * bx[l][j])
+        rows[i][j] = rows[j][i] = entry
+        weight = 2 * bx[i][j] * bz[i][j]
+        for m, e in zip((i, j, *rest), pair.bend):
+            rows[m][m] = rows[m][m] + weight * e[which]
+    return matrix(rows)
+
+
+def _flat(diagonal: Vec, pairs: list[Pair], b: Mat) -> Mat:
+    """First derivative of R in the principal frame along a change b."""
+    d = len(diagonal)
+    rows = [[diagonal[i] if i == j else b[i][j] for j in range(d)] for i in range(d)]
+    for (i, j, *_), pair in zip(PAIRS[d], pairs):
+        rows[i][j] = rows[j][i] = pair.a[0] * b[i][j]
+    return matrix(rows)

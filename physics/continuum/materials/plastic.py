@@ -1,0 +1,246 @@
+"""Solids that yield: metal-like (von Mises), sand (Drucker-Prager) and snow.
+
+All carry the elastic part F_e of the deformation. A trial F_e is moved back to the yield surface in
+principal stretches. In 2-D strain is plane but flow is not: the elastic stretch out of the plane is
+carried too, so that a 2-D body yields as a 3-D one does.
+
+Von Mises and Drucker-Prager use the Hencky energy, tau = 2 mu e + lambda tr(e) with e = ln s:
+Klar, Gast, Pradhana, Fu, Schroeder, Jiang & Teran (2016), doi:10.1145/2897824.2925906, section 4
+and supplement; its volume correction is by Tampubolon et al. (2017), doi:10.1145/3072959.3073651,
+section 4.3. Its friction at a rate of shear is the mu(I) law of Jop, Forterre & Pouliquen (2006),
+doi:10.1038/nature04801, solved within a step after Dunatunga & Kamrin (2015),
+doi:10.1017/jfm.2015.383, section 4. Snow is by Stomakhin, Schroeder, Chai, Teran & Selle (2013),
+doi:10.1145/2461912.2461948, sections 4 and 5.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.geometry.vectors import Mat, Vec, dot, identity
+from jaxgpu.pytree import number, pytree, static
+
+from .elastic import deform, lame, pressure_wave
+from .spectral import spectral
+
+_SQUASHED = 1e-3  # smallest stretch that enters a logarithm: inverted particles come back
+
+
+@pytree
+class Yielding:
+    """What a plastic solid carries."""
+
+    F: Mat  # D x D arrays [C, P] elastic deformation gradient
+    out: Vec  # 3 - D arrays [C, P] elastic stretch out of the plane
+    history: Array  # [C, P] what the material remembers; its docstring says what
+
+
+@pytree
+class VonMises:
+    """Elastic until the deviatoric stress reaches sqrt(2/3) (yield + hardening * strain).
+
+    `history` is the plastic strain, sqrt(2/3) |de_p| summed up.
+    """
+
+    young: Array | float = number(default=1e5, above=0, unit="Pa", one=True)  # [] E
+    poisson: Array | float = number(default=0.3, above=-1, below=0.5, one=True)  # []
+    yield_stress: Array | float = number(
+        default=1e3, least=0, unit="Pa", one=True
+    )  # [] uniaxial tension
+    hardening: Array | float = number(default=0.0, least=0, unit="Pa", one=True)  # []
+
+    def rest(self, like: Array, d: int) -> Yielding:
+        """F_e = I, no plastic strain."""
+        return _at_rest(like, d, 0)
+
+    def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
+        """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
+        parameters = (*lame(self.young, self.poisson), self.yield_stress, self.hardening)
+        return _return(_von_mises, matter, gradient, dt, parameters)
+
+    def speed(self, density) -> Array | float:
+        """Speed of pressure waves, m/s."""
+        return pressure_wave(self.young, self.poisson, density)
+
+    def diffusivity(self, density) -> Array | float:
+        """No viscosity."""
+        return 0.0
+
+
+@pytree
+class DruckerPrager:
+    """Dry sand: shear stress at most tan-like times pressure, none in tension.
+
+    The cone meets Mohr-Coulomb's pyramid in triaxial compression, as is usual in 3-D, or where
+    `plane` is set in plane strain at constant volume, which is the choice for 2-D: there the first
+    cone is far too strong (its 30 degrees act like 44). In simple shear the ratio of shear stress
+    to pressure is then sin phi, so phi = arcsin(tan(angle of repose)). `history` is the volume, as
+    ln J, that was gained while the sand was apart; it is given back before pressure builds up.
+
+    With `grain` friction grows with the rate of shear r at the pressure p, as the ratio
+
+        mu(I) = mu(0) + friction_rise / (inertial_number / I + 1),  I = r d / sqrt(p / rho_s)
+
+    of |dev tau| / sqrt(2) to p, whose mu(0) is the cone's; the defaults are those of glass beads.
+    """
+
+    young: Array | float = number(default=1e6, above=0, unit="Pa", one=True)  # [] E
+    poisson: Array | float = number(default=0.3, above=-1, below=0.5, one=True)  # []
+    # phi
+    friction_angle: Array | float = number(
+        # []
+        default=0.5236,
+        least=0,
+        below=1.5708,
+        unit="rad",
+        one=True,
+    )
+    plane: bool = static(default=False)  # fit the cone to plane strain
+    # [] diameter d of a grain; None: the same friction at every rate
+    grain: Array | float | None = number(default=None, above=0, unit="m", one=True, none=True)  # []
+    grain_density: Array | float = number(
+        default=2500.0, above=0, unit="kg/m^3", one=True
+    )  # [] rho_s
+    # mu at the highest rates less mu(0); I_0, where half of the rise is reached
+    friction_rise: Array | float = number(default=0.26, least=0, one=True)  # []
+    inertial_number: Array | float = number(default=0.279, above=0, one=True)  # [] I_0
+
+    def rest(self, like: Array, d: int) -> Yielding:
+        """F_e = I, no gained volume."""
+        return _at_rest(like, d, 0)
+
+    def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
+        """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
+        sine = jnp.sin(jnp.asarray(self.friction_angle))
+        # |dev tau| <= -slope tr tau
+        slope = 2**0.5 / 3 * sine if self.plane else (2 / 3) ** 0.5 * 2 * sine / (3 - sine)
+        parameters = (*lame(self.young, self.poisson), slope)
+        if self.grain is not None:
+            # I_0 / I = pause sqrt(p) / |plastic strain| of the step
+            pause = self.inertial_number * dt / (self.grain * (2 * self.grain_density) ** 0.5)
+            parameters = (*parameters, self.friction_rise, pause)
+        return _return(_drucker_prager, matter, gradient, dt, parameters)
+
+    def speed(self, density) -> Array | float:
+        """Speed of pressure waves, m/s."""
+        return pressure_wave(self.young, self.poisson, density)
+
+    def diffusivity(self, density) -> Array | float:
+        """No viscosity."""
+        return 0.0
+
+
+@pytree
+class Snow:
+    """Fixed corotated solid whose stretches stay within limits, harder where it was packed.
+
+    `history` is the plastic volume ratio J_p; both moduli grow as exp(hardening (1 - J_p)).
+    """
+
+    young: Array | float = number(default=1.4e5, above=0, unit="Pa", one=True)  # [] E
+    poisson: Array | float = number(default=0.2, above=-1, below=0.5, one=True)  # []
+    # theta_c and theta_s: stretches stay between 1 - theta_c and 1 + theta_s; xi
+    compression: Array | float = number(default=2.5e-2, least=0, below=1, one=True)  # [] theta_c
+    stretch: Array | float = number(default=7.5e-3, least=0, one=True)  # [] theta_s
+    hardening: Array | float = number(default=10.0, least=0, one=True)  # [] xi
+
+    def rest(self, like: Array, d: int) -> Yielding:
+        """F_e = I, J_p = 1."""
+        return _at_rest(like, d, 1)
+
+    def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
+        """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
+        parameters = (
+            *lame(self.young, self.poisson),
+            self.compression,
+            self.stretch,
+            self.hardening,
+        )
+        return _return(_snow, matter, gradient, dt, parameters)
+
+    def speed(self, density) -> Array | float:
+        """Speed of pressure waves in snow packed by a tenth, m/s."""
+        return pressure_wave(self.young * jnp.exp(0.1 * self.hardening), self.poisson, density)
+
+    def diffusivity(self, density) -> Array | float:
+        """No viscosity."""
+        return 0.0
+
+
+def _at_rest(like: Array, d: int, history: int) -> Yielding:
+    one = jnp.ones_like(like)
+    return Yielding(F=identity(like, d), out=(one,) * (3 - d), history=history * one)
+
+
+def _return(law, matter: Yielding, gradient: Mat, dt, parameters) -> tuple[Yielding, Mat]:
+    trial = deform(matter.F, gradient, dt)
+    f, tau, (out, history) = spectral(law, trial, (matter.out, matter.history, parameters))
+    return Yielding(F=f, out=out, history=history), tau
+
+
+def _strains(s: Vec, out: Vec) -> Vec:
+    return tuple(jnp.log(jnp.maximum(x, _SQUASHED)) for x in (*s, *out))
+
+
+def _sizes(e: Vec) -> tuple[Array, Array]:
+    """Trace, and the norm of the deviator, whose slope at zero is zero."""
+    total = e[0] + e[1] + e[2]
+    dev = tuple(x - total / 3 for x in e)
+    square = dot(dev, dev)
+    some = square > 0
+    return total, jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+
+
+def _hencky(e: Vec, total: Array, d: int, mu, lam, history):
+    """Result of a law with elastic log strains e, of this trace."""
+    stretches = tuple(jnp.exp(x) for x in e)
+    tau = tuple(2 * mu * x + lam * total for x in e[:d])
+    return stretches[:d], tau, (stretches[d:], history)
+
+
+def _von_mises(s: Vec, among: Vec, state):
+    out, strain, (mu, lam, yielding, hardening) = state
+    total, size = _sizes(_strains(among, out))
+    root = (2 / 3) ** 0.5
+    excess = 2 * mu * size - root * (yielding + hardening * strain)
+    flow = jnp.maximum(excess, 0) / (2 * mu + 2 / 3 * hardening)  # |plastic strain| of the step
+    keep = 1 - flow / jnp.where(size > 0, size, 1)
+    e = tuple(keep * (x - total / 3) + total / 3 for x in _strains(s, out))
+    return _hencky(e, total, len(s), mu, lam, strain + root * flow)
+
+
+def _drucker_prager(s: Vec, among: Vec, state):
+    out, gained, (mu, lam, slope, *rate) = state
+    e, all_e = (tuple(x + gained / 3 for x in _strains(a, out)) for a in (s, among))
+    total, size = _sizes(all_e)
+    apart = total >= 0
+    # largest |dev e| that the cone allows at this pressure
+    most = -slope * (3 * lam + 2 * mu) / (2 * mu) * total
+    if rate:
+        pressure = jnp.where(apart, 1, -(lam + 2 / 3 * mu) * total)
+        most = _hurried(jnp.maximum(size, most), most, pressure, mu, rate)
+    keep = jnp.where(size > most, most / jnp.where(size > 0, size, 1), 1)
+    e = tuple(jnp.where(apart, 0, keep * (x - total / 3) + total / 3) for x in e)
+    left = jnp.where(apart, 0, total)
+    return _hencky(e, left, len(s), mu, lam, jnp.where(apart, total, 0))
+
+
+def _hurried(size, most, pressure, mu, rate):
+    """The |dev e| <= size that friction at the step's own rate of plastic strain allows.
+
+    It is x = most + rise (size - x) / (size - x + lag): the smaller root of a quadratic.
+    """
+    rise, lag = rate[0] * pressure / (2**0.5 * mu), rate[1] * jnp.sqrt(pressure)
+    fast = most + rise
+    root = jnp.sqrt((size - fast + lag) ** 2 + 4 * lag * rise)
+    return 2 * (fast * size + most * lag) / (fast + size + lag + root)
+
+
+def _snow(s: Vec, among: Vec, state):
+    out, packed, (mu, lam, compression, stretch, hardening) = state
+    limited = lambda a: tuple(jnp.clip(x, 1 - compression, 1 + stretch) for x in (*a, *out))
+    volume = lambda a: a[0] * a[1] * a[2]
+    kept, j = limited(s), volume(limited(among))
+    packed = packed * (volume((*among, *out)) / j)
+    harder = jnp.exp(hardening * (1 - packed))
+    tau = tuple(harder * (2 * mu * (x - 1) * x + lam * (j - 1) * j) for x in kept)  # corotated
+    return kept[: len(s)], tau[: len(s)], (kept[len(s) :], packed)

@@ -1,0 +1,177 @@
+"""Tools that matter meets: signed-distance shapes that stand, are led, or move freely.
+
+Inside a tool, and within a cell of it, a node's velocity relative to the tool loses its
+approaching normal part, and Coulomb's law slows the tangential part with the impulse just given:
+
+    u = v - v_tool,  u_n = u . n < 0:   u_t <- u_t max(0, 1 + mu u_n / |u_t|),  u_n <- 0
+
+The spline of a node reaches a cell and a half, so that the first node left free, one to two cells
+away, ends at the surface on average: a tool displaces its own volume. Were a nearer node left free,
+the surface would cut its spline and nothing would balance the pressure on the cut: an eighth of it
+at one cell, more than all of it at half a cell.
+Only velocities on the grid change and particles are never pushed. A free
+tool takes the opposite impulse and torque: momentum and angular momentum of matter and tool are
+kept to rounding. In space its angular momentum is part of the state (`Momentum`).
+
+Contact may set in earlier and smoothly (`soft`), so that a tool which has not arrived yet has a
+gradient.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.geometry import rotations as pose
+from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.pytree import number, pytree, static
+
+from .soft import Soft
+
+
+@pytree
+class Momentum:
+    """Angular momentum of a tool about its centre of mass, and the spin that it belongs to.
+
+    Where `Tool.spin` is set to something else, the difference is added before the next step.
+    """
+
+    L: Array  # [3] angular momentum, kg m^2/s
+    spin: Array  # [3] angular velocity, rad/s
+
+
+@pytree
+class Tool:
+    """Where a collider is and how it moves."""
+
+    x: Array  # [D] position of its centre of mass, m
+    turn: Array  # [1] angle, rad, in 2-D; [4] unit quaternion (w, x, y, z) in 3-D
+    v: Array  # [D] velocity, m/s
+    spin: Array  # [1] or [3] angular velocity, rad/s
+    kept: Momentum | None = None  # of a tool that is free in 3-D
+
+
+@pytree
+class Collider:
+    """A rigid shape. With `mass` it is free and moved by gravity and matter, else it is led."""
+
+    shape: Any  # an `sdf` shape, in the tool's own frame
+    x: Any = number(unit="m")  # [D] position at the start
+    turn: Any = number(
+        default=None, none=True
+    )  # [1] or [4] orientation at the start; none is upright
+    v: Any = number(default=0.0, unit="m/s")  # [D] velocity
+    spin: Any = number(default=0.0, unit="rad/s")  # [1] or [3] angular velocity
+    friction: Array | float = number(default=0.0, least=0, one=True)  # [] Coulomb's mu; 0 slips
+    stick: bool = static(default=False)  # hold what touches, also against leaving
+    # free where both are given; principal moments in the tool's own frame
+    mass: Array | float | None = number(default=None, above=0, unit="kg", one=True, none=True)  # []
+    inertia: Any = number(default=None, above=0, unit="kg m^2", none=True)  # [1] or [3]
+    soft: Soft | None = None  # how contact sets in further out; at once if none
+
+    def start(self, dtype) -> Tool:
+        """The tool at time zero."""
+        x = jnp.asarray(self.x, dtype)
+        upright = pose.upright(x.shape[0], dtype)
+        turn = upright if self.turn is None else jnp.asarray(self.turn, dtype)
+        spin = jnp.zeros(1 if x.shape[0] == 2 else 3, dtype) + jnp.asarray(self.spin, dtype)
+        kept = None
+        if self.mass is not None and x.shape[0] == 3:
+            kept = Momentum(pose.momentum(turn, spin, self.moments(spin)), spin)
+        v = jnp.zeros_like(x) + jnp.asarray(self.v, dtype)
+        return Tool(x=x, turn=turn, v=v, spin=spin, kept=kept)
+
+    def moments(self, spin: Array) -> Array:
+        """Principal moments of inertia, one a component of `spin`, kg m^2."""
+        return jnp.asarray(self.inertia, spin.dtype) + jnp.zeros_like(spin)
+
+
+def touch(
+    collider: Collider, tool: Tool, nodes: Vec, v: Vec, m: Array, reach: float, dt: Any
+) -> tuple[Vec, Array, Array]:
+    """Node velocities after contact with one tool, and the impulse and its torque on the tool.
+
+    Args:
+        nodes: D arrays [nodes] position, m.
+        v: D arrays [nodes] velocity, m/s.
+        m: [nodes] mass, kg.
+        reach: how far outside its surface the tool acts, m.
+        dt: s, for which soft contact acts.
+    Returns:
+        velocities, impulse [D] in N s and angular impulse [1] or [3] in N m s about the tool's x.
+    Differentiable in the tool, the shape, friction and v; piecewise where contact sets in, unless
+    it is soft.
+    """
+    arm = tuple(p - tool.x[i] for i, p in enumerate(nodes))
+    local = pose.unturned(tool.turn, arm)
+    # fused with what reads it, a shape would be evaluated anew for every reader
+    apart = lax.optimization_barrier
+    distance, pull = jax.vjp(lambda x: apart(collider.shape.distance(apart(x))), local)
+    (normal,) = pull(jnp.ones_like(distance))
+    n = apart(pose.turned(tool.turn, _unit(normal)))
+    carried = tuple(tool.v[i] + w for i, w in enumerate(pose.cross(tool.spin, arm)))
+    u = tuple(a - b for a, b in zip(v, carried))
+    if collider.stick:
+        after = carried
+    else:
+        slid = _slide(u, n, collider.friction)
+        hit = dot(u, n) < 0
+        after = tuple(jnp.where(hit, b + s, a) for a, b, s in zip(v, carried, slid))
+    if collider.soft is None:
+        new = tuple(jnp.where(distance < reach, b, a) for a, b in zip(v, after))
+    else:
+        share = collider.soft.share(distance - reach, dt)
+        new = tuple((1 - share) * a + share * b for a, b in zip(v, after))
+    new = apart(new)
+    change = tuple(m * (a - b) for a, b in zip(v, new))
+    impulse = jnp.stack([a.sum() for a in change])
+    torque = jnp.stack([a.sum() for a in pose.moment(arm, change)])
+    return new, impulse, torque
+
+
+def _unit(a: Vec) -> Vec:
+    """A slope of length one; sampled distances and blends have shorter ones, centres none."""
+    square = dot(a, a)
+    some = square > 0
+    share = jnp.where(some, 1 / jnp.sqrt(jnp.where(some, square, 1)), 0)
+    return tuple(share * b for b in a)
+
+
+def _slide(u: Vec, n: Vec, friction) -> Vec:
+    """Relative velocity after the normal part is gone and friction has acted."""
+    normal = jnp.minimum(dot(u, n), 0)
+    along = tuple(a - normal * b for a, b in zip(u, n))
+    square = dot(along, along)
+    moving = square > 0
+    size = jnp.sqrt(jnp.where(moving, square, 1))
+    left = jnp.where(moving, jnp.maximum(1 + friction * normal / size, 0), 0)
+    return tuple(left * a for a in along)
+
+
+def advance(
+    collider: Collider, tool: Tool, impulse: Array, torque: Array, gravity: Array, dt
+) -> Tool:
+    """The tool after dt, pushed if it is free.
+
+    Semi-implicit Euler for its place. In 3-D the torque is added to the angular momentum, which is
+    left alone where there is none, and the tool turns for dt as a free body (`pose.drifted`).
+    Differentiable in everything; where `Tool.kept` is none in 3-D, L is that of spin.
+    """
+    v, spin, kept = tool.v, tool.spin, tool.kept
+    if collider.mass is None:
+        turn = pose.rotated(tool.turn, spin, dt)
+        return Tool(x=tool.x + dt * v, turn=turn, v=v, spin=spin, kept=kept)
+    v = v + dt * gravity + impulse / collider.mass
+    inertia = collider.moments(spin)
+    if spin.shape == (1,):
+        spin = spin + torque / inertia
+        turn = pose.rotated(tool.turn, spin, dt)
+    else:
+        # L, not spin, is carried on: taken from spin anew, its rounding would add up
+        known, seen = (0, jnp.zeros_like(spin)) if kept is None else (kept.L, kept.spin)
+        L = known + pose.momentum(tool.turn, spin - seen, inertia) + torque
+        turn = pose.drifted(tool.turn, L, inertia, dt)
+        spin = pose.spin_of(turn, L, inertia)
+        kept = None if kept is None else Momentum(L, spin)
+    return Tool(x=tool.x + dt * v, turn=turn, v=v, spin=spin, kept=kept)

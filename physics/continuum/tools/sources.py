@@ -1,0 +1,144 @@
+"""Injectors and collectors: particles that enter and leave while a scene runs.
+
+A body has a fixed number of slots, `Body.capacity`, of which those of mass zero are empty. An
+injector fills empty slots, a collector empties filled ones, and every particle is counted, so that
+mass is accounted for exactly. Slots that were emptied are filled again. Particles that find no slot
+are counted as refused; `simulate` turns them into an error.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.geometry import rotations as pose
+from jaxgpu.geometry.vectors import Vec
+from jaxgpu.pytree import number, pytree, size
+
+from ..grid.grid import Grid
+from .collide import Tool
+
+
+@pytree
+class Flow:
+    """What one source has moved so far."""
+
+    moved: Array  # [] int32 particles put in or taken out
+    refused: Array  # [] int32 particles that found no empty slot
+
+    @staticmethod
+    def none() -> "Flow":
+        """Nothing moved."""
+        return Flow(jnp.int32(0), jnp.int32(0))
+
+
+@pytree
+class Injector:
+    """A nozzle that lets a layer of particles in at equal intervals of time.
+
+    Layer j enters at start + j interval and moves at v from that very moment, so that the jet is
+    even whatever the time step. For a full jet the interval is the particles' spacing over the
+    speed. With `tool`, x and v are in that tool's frame and its own velocity is added.
+    Differentiable in x, v and interval; piecewise in start.
+    """
+
+    x: Any = number(unit="m")  # [n, D] points of a layer
+    v: Any = number(unit="m/s")  # [D] velocity
+    interval: Array | float = number(above=0, unit="s", one=True)  # [] between layers, at least dt
+    body: int = size(default=0, least=0)  # of the scene, into which particles enter
+    tool: int = size(
+        default=-1, least=-1
+    )  # collider of the scene that it rides on; none by default
+    start: Array | float = number(default=0.0, unit="s", one=True)  # [] first layer
+    # no layer at or after it
+    stop: Array | float = number(default=np.inf, unit="s", infinite=True, one=True)  # []
+
+    def act(self, body: Any, particles: Any, tools: tuple[Tool, ...], grid: Grid, span: Any):
+        """Particles after a step over span = (t, t + dt), how many entered and were refused."""
+        before, after = (self._layers(t) for t in span)
+        dtype = particles.m.dtype
+        age = span[1] - self.start - (after - 1) * self.interval
+        v = jnp.asarray(self.v, dtype)
+        x = jnp.asarray(self.x, dtype) + (age * v)[None]
+        points, speed = _placed(tuple(x.T), tuple(v), self.tool, tools)
+        points = tuple(grid.wrapped(a, i) for i, a in enumerate(points))
+
+        def enter(particles):
+            empty = particles.m == 0
+            rank = jnp.cumsum(empty.ravel(), dtype=jnp.int32).reshape(empty.shape) - 1
+            new = empty & (rank < x.shape[0])
+            which = jnp.clip(rank, 0, x.shape[0] - 1)
+            filled = _rest(body, particles, new, tuple(a[which] for a in points), speed, 1)
+            return filled, jnp.sum(new, dtype=jnp.int32)
+
+        due = after > before
+        particles, count = lax.cond(due, enter, lambda p: (p, jnp.int32(0)), particles)
+        return particles, Flow(count, jnp.where(due, x.shape[0], 0) - count)
+
+    def _layers(self, t) -> Array:
+        """How many layers have entered before time t."""
+        return jnp.maximum(jnp.ceil((jnp.minimum(t, self.stop) - self.start) / self.interval), 0)
+
+
+@pytree
+class Collector:
+    """A region that takes out the particles inside it."""
+
+    shape: Any  # an `sdf` shape, in space or in a tool's frame, m
+    body: int = size(default=0, least=0)  # of the scene, out of which particles are taken
+    tool: int = size(
+        default=-1, least=-1
+    )  # collider of the scene that it rides on; none by default
+
+    def act(self, body: Any, particles: Any, tools: tuple[Tool, ...], grid: Grid, span: Any):
+        """Particles after a step, and how many were taken; an emptied slot waits mid-box."""
+        x = particles.x
+        if self.tool >= 0:
+            tool = tools[self.tool]
+            x = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(x)))
+        gone = (self.shape.distance(x) < 0) & (particles.m > 0)
+        middle = np.add(grid.lower, grid.upper) / 2
+        waiting = tuple(jnp.full_like(a, c) for a, c in zip(particles.x, middle))
+        still = tuple(jnp.zeros((), a.dtype) for a in particles.x)
+        particles = _rest(body, particles, gone, waiting, still, 0)
+        return particles, Flow(jnp.sum(gone, dtype=jnp.int32), jnp.int32(0))
+
+
+def flow(scene: Any, bodies: tuple, tools: tuple[Tool, ...], flows: tuple[Flow, ...], span: Any):
+    """Bodies and counts after all sources have acted, in the order of `scene.sources`."""
+    now, counts = list(bodies), []
+    for source, seen in zip(scene.sources, flows):
+        i = source.body
+        now[i], more = source.act(scene.bodies[i], now[i], tools, scene.grid, span)
+        counts.append(Flow(seen.moved + more.moved, seen.refused + more.refused))
+    return tuple(now), tuple(counts)
+
+
+def _placed(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, Vec]:
+    """Points and velocity of a source in space."""
+    if tool < 0:
+        return x, v
+    at = tools[tool]
+    arm = pose.turned(at.turn, x)
+    carried = tuple(a + at.v[i] for i, a in enumerate(pose.turned(at.turn, v)))
+    return tuple(a + at.x[i] for i, a in enumerate(arm)), carried
+
+
+def _rest(body: Any, particles: Any, where: Array, x: Vec, v: Vec, filled: int):
+    """Undeformed particles at x with velocity v, or empty slots, in the slots of a mask."""
+    d, zero = len(x), jnp.zeros_like(particles.m)
+    volume = jnp.asarray(body.volume, zero.dtype) * filled
+    put = lambda new, old: jnp.where(where, new, old)
+    matter = body.material.rest(zero + 1, d)
+    return replace(
+        particles,
+        x=tuple(put(a, b) for a, b in zip(x, particles.x)),
+        v=tuple(put(a, b) for a, b in zip(v, particles.v)),
+        C=tuple(tuple(put(0, a) for a in row) for row in particles.C),
+        m=put(volume * body.density, particles.m),
+        volume=put(volume, particles.volume),
+        matter=jax.tree.map(put, matter, particles.matter),
+    )

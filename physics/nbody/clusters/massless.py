@@ -1,0 +1,110 @@
+"""Massless bodies of a cluster: block steps of sixth order with one force a step.
+
+The Hermite corrector (Makino & Aarseth 1992, PASJ 44, 141) interpolates acceleration and jerk at
+both ends of a step. With those at the start of the step before, which are known, the polynomial is
+of degree five and the error falls with the sixth power of the step, at no further force. What the
+sixth order adds to the fourth measures the error of the step and sets the next one. Where no step
+is remembered (a beginning, a step much shorter than the last) the step is of fourth order and as
+long as Aarseth's criterion allows a star.
+
+Nothing feels these bodies: they are targets of the pair sum alone.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree
+
+from .blocks import Hermite, first_step, next_step, pull_and_snap, size
+
+_REMEMBERED = 4.0  # a last step of up to so many times this one's length is of use
+_CAUTION = 12.5  # a step is at most sqrt(12.5) times as long as Aarseth's criterion says
+_TOLERANCE = 0.0375  # times eta^2: as accurate as fourth-order steps by Aarseth's criterion
+
+
+@pytree
+class Massless:
+    """Massless bodies with their last known state, each at a time of its own."""
+
+    x: Array  # [6, M] position and velocity
+    a: Array  # [6, M] acceleration and jerk
+    s: Array  # [6, M] snap and crackle; with a host, position and velocity relative to it
+    past: Array  # [6, M] acceleration and jerk a step ago; with a host, the tide and its derivative
+    gap: Array  # [M] length of the last step, time; 0 where it is forgotten
+    t: Array  # [M] time of the state, as a part of the interval: a dyadic number, exactly
+    dt: Array  # [M] step to take next, as a part of the interval: a power of two, exactly
+    host: Array  # [M] int32: the star it is close to, see `hosts`; N for none
+
+
+def begun(spec: Hermite, x: Array, stars: Array, among: Array, tide: Callable) -> Massless:
+    """Massless bodies at `x` [6, M] between two steps.
+
+    Args:
+        spec: how to integrate.
+        x: positions over velocities.
+        stars: those of the stars [6, N].
+        among: acceleration [3, N] of the stars.
+        tide: acceleration and jerk [6, M] from outside.
+    """
+    a, snap = pull_and_snap(spec, x, stars, among, spec.m)
+    a = a + tide(x)
+    end = jnp.ones(x.shape[1], x.dtype)
+    s = jnp.concatenate([snap, jnp.zeros_like(snap)])
+    alone = jnp.full(x.shape[1], spec.m.shape[0], jnp.int32)
+    dt = first_step(spec, a, snap)
+    return Massless(x, a, s, jnp.zeros_like(a), jnp.zeros_like(end), end, dt, alone)
+
+
+def predicted(spec: Hermite, group: Massless, now: Array) -> Array:
+    """Positions and velocities [6, M] at `now`, by Taylor series to the crackle."""
+    h = (spec.interval * (now - group.t))[None]
+    x, v, a, j, s, c = (q[k : k + 3] for q in (group.x, group.a, group.s) for k in (0, 3))
+    position = x + h * (v + h / 2 * (a + h / 3 * (j + h / 4 * (s + h / 5 * c))))
+    return jnp.concatenate([position, v + h * (a + h / 2 * (j + h / 3 * (s + h / 4 * c)))])
+
+
+def corrected(spec: Hermite, old: Massless, f: Array, now: Array) -> tuple[Massless, Array]:
+    """Bodies pulled at `now` by `f` [6, B], corrected, and which want a step below the floor.
+
+    Between the ends a(t) = cubic + t^2 (t - h)^2 (alpha + beta t), which leaves both ends and their
+    jerks alone and passes through acceleration and jerk at -g, where the last step began.
+    """
+    part = now - old.t
+    h = spec.interval * jnp.where(part > 0, part, 1)[None]  # spare lanes are not due: no 0 / 0
+    a0, j0, a1, j1 = old.a[:3], old.a[3:], f[:3], f[3:]
+    snap = (-6 * (a0 - a1) - h * (4 * j0 + 2 * j1)) / (h * h)  # of the cubic, at the start
+    crackle = (12 * (a0 - a1) + 6 * h * (j0 + j1)) / (h * h * h)
+    known = (old.gap > 0)[None] & (old.gap[None] <= _REMEMBERED * h)
+    g = jnp.where(known, old.gap[None], h)
+    miss = old.past[:3] - (a0 - g * (j0 - g / 2 * (snap - g / 3 * crackle)))
+    slope = old.past[3:] - (j0 - g * (snap - g / 2 * crackle))
+    first = miss / (g * g * (g + h) ** 2)  # alpha - beta g
+    beta = slope / (g * g * (g + h) ** 2) + 2 * (2 * g + h) / (g * (g + h)) * first
+    beta, alpha = jnp.where(known, beta, 0), jnp.where(known, first + beta * g, 0)
+    v = old.x[3:] + h / 2 * (a0 + a1) + h * h / 12 * (j0 - j1)
+    v = v + h**5 * (alpha / 30 + beta * h / 60)
+    # the polynomial twice integrated: the usual corrector of positions is of lower order
+    x = 3 * a1 + 7 * a0 + h / 3 * (3 * j0 - 2 * j1) + h**4 * (alpha / 3 + beta * h / 7)
+    x = old.x[:3] + h * old.x[3:] + h * h / 20 * x
+    end = alpha + beta * h
+    s = jnp.concatenate(
+        [snap + h * (crackle + 2 * h * end), crackle + h * (12 * end + 6 * h * beta)]
+    )
+    error = jnp.where(known[0], size(h**4 * alpha / 30), jnp.inf)
+    dt, low = next_step(spec, old.dt, _wanted(spec, f, s, h[0], error), now)
+    time = jnp.full_like(old.t, now)
+    return Massless(jnp.concatenate([x, v]), f, s, old.a, h[0], time, dt, old.host), low
+
+
+def _wanted(spec: Hermite, f: Array, s: Array, h: Array, error: Array) -> Array:
+    """The step [B] after one of `h` that missed the mean acceleration by `error`; inf: unknown."""
+    a, jerk, snap, crackle = (size(q[k : k + 3]) for q in (f, s) for k in (0, 3))
+    above, below = a * snap + jerk * jerk, jerk * crackle + snap * snap
+    # no force at all, whatever rounding left of the one before: the longest step
+    free = (above == 0) | (below == 0)
+    aarseth = jnp.sqrt(spec.eta * above / jnp.where(free, 1, below))
+    room = _TOLERANCE * spec.eta * spec.eta * a / jnp.maximum(error, jnp.finfo(a.dtype).tiny)
+    longer = jnp.minimum(h * jnp.sqrt(jnp.sqrt(room)), aarseth * _CAUTION**0.5)
+    return jnp.where(free, jnp.inf, jnp.where(jnp.isinf(error), aarseth, longer))

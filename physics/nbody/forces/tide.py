@@ -1,0 +1,97 @@
+"""A cluster that falls through a galaxy: differences of the field, in a frame that falls too.
+
+Axes do not turn. The origin follows its own orbit in the field; bodies feel the field where they
+are less the field at the origin, so their coordinates stay as small as the cluster and lose no
+digits to the size of the galaxy. The origin's path over an interval is one Gauss-Radau step, far
+shorter than an orbit; bodies with steps of their own read it at any moment.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+
+from ..steps import radau
+from ..steps.film import Film
+from . import potentials
+
+_ROUNDS = 8  # of fixed-point iteration: each gains (omega dt)^2 / 5
+
+
+@pytree
+class Origin:
+    """Where the frame is in the galaxy."""
+
+    x: Array = number()  # [3] position from the galaxy's centre
+    v: Array = number()  # [3] velocity
+
+    @staticmethod
+    def nowhere(like: Array) -> "Origin":
+        """For a cluster that is alone, in the dtype of `like`."""
+        return Origin(jnp.zeros(3, like.dtype), jnp.zeros(3, like.dtype))
+
+
+@pytree
+class Alone:
+    """No field."""
+
+    def path(self, origin: Origin, interval: Any) -> tuple[()]:
+        """Nothing to know of the origin's way."""
+        return ()
+
+    def pull(self, path: tuple[()], fraction: Array, points: Array) -> Array:
+        """Zeros [9, K]."""
+        return jnp.zeros((9, points.shape[1]), points.dtype)
+
+    def on(self, path: tuple[()], fraction: Array, points: Array) -> Array:
+        """Zeros [6, K]."""
+        return jnp.zeros_like(points)
+
+    def moved(self, path: tuple[()], origin: Origin) -> Origin:
+        """The origin, which stays."""
+        return origin
+
+
+@pytree
+class Tide:
+    """A field that acts on a cluster and on the origin of its coordinates."""
+
+    field: potentials.Field
+
+    def path(self, origin: Origin, interval: Array | float) -> Film:
+        """The origin's way over an interval."""
+        dt = jnp.asarray(interval, origin.x.dtype)
+        x, v = origin.x[None], origin.v[None]
+        force = lambda first, x, v: self.field.pull(x[:, 0].T).T[:, None]
+        guess = jnp.broadcast_to(force(0, x[None], v[None]), (8, 1, 3))
+        a, _ = radau.solve(force, x, v, dt, guess, _ROUNDS)
+        return Film(x[None], v[None], a[None], dt)
+
+    def pull(self, path: Film, fraction: Array, points: Array) -> Array:
+        """Acceleration, jerk and snap [9, K] relative to the origin.
+
+        Args:
+            path: the origin's way over the interval.
+            fraction: of the interval that is past [].
+            points: positions, velocities and accelerations [9, K] relative to the origin.
+        """
+        x, v = (q[0, 0] for q in path.at(fraction[None]))
+        a = self.field.pull(x)
+        here = jnp.concatenate([x, v, a])[:, None]
+        # the origin among the points, so that a body that rests there feels zero to the bit; the
+        # rounding of two expressions, differentiated, would ask for ever shorter steps
+        at = jnp.concatenate([points + here, here], 1)
+        all = jnp.concatenate(potentials.derivatives(self.field, at[:3], at[3:6], at[6:]))
+        return all[:, :-1] - all[:, -1:]
+
+    def on(self, path: Film, fraction: Array, points: Array) -> Array:
+        """Acceleration and jerk [6, K] relative to the origin, of `points` [6, K]."""
+        still = jnp.zeros_like(points[:3])
+        return self.pull(path, fraction, jnp.concatenate([points, still]))[:6]
+
+    def moved(self, path: Film, origin: Origin) -> Origin:
+        """The origin at the end of the interval."""
+        x, v = path.at(jnp.ones(1, origin.x.dtype))
+        return Origin(x[0, 0], v[0, 0])

@@ -1,0 +1,274 @@
+"""What one asks of a star cluster: its energy, its centre, the radii that hold its mass.
+
+Of six stars [6, 6], or three [6, 3], say which way they lie: `layout.Rows` or `layout.Columns`.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu import ranges
+from jaxgpu.pytree import pytree
+
+from .. import bodies, layout
+from ..layout import Columns, Rows
+
+
+def energy(
+    points: Array | Rows | Columns, m: Array, softening: Array | float = 0.0
+) -> tuple[Array, Array]:
+    """Kinetic and potential energy of stars at `points` [6, N] with masses `m` [N]; G = 1.
+
+    A pass over pairs without storing them: O(N^2) time, O(N) memory.
+
+    >>> kinetic, potential = energy(jnp.array([[0.0, 2], [0, 0], [0, 0]] * 2), jnp.array([1.0, 3]))
+    >>> float(kinetic), float(potential)
+    (6.0, -1.5)
+    """
+    points, m = _stars("diagnostics.energy", points, m, 6)
+    ranges.numbers("diagnostics.energy: softening", softening, (), least=0)
+    v = points[3:]
+    kinetic = jnp.sum(m * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2])) / 2
+    return kinetic, jnp.sum(m * _potential(points, points, m, softening)) / 2
+
+
+def potential(points: Array, stars: Array, m: Array, softening: Array | float = 0.0) -> Array:
+    """Potential [K] at `points` [6, K] or [3, K] of stars at [6, N], but for one at the point."""
+    name = "diagnostics.potential"
+    points = layout.columns(f"{name}: points", points, 6, 3)
+    stars, m = _stars(name, stars, m, 6, 3)
+    ranges.numbers(f"{name}: softening", softening, (), least=0)
+    points, stars, m = bodies.one_precision(name, points=points, stars=stars, m=m)
+    return _potential(points, stars, m, softening)
+
+
+def _stars(name: str, points: Array | Rows | Columns, m: Array, *sizes: int) -> tuple[Array, Array]:
+    """Stars [6, N] or [3, N] and their masses [N], in one precision."""
+    points = layout.columns(f"{name}: points", points, *sizes)
+    m = bodies.numbers(f"{name}: m", m, least=0)
+    if points.ndim != 2 or m.shape != points.shape[1:] or not m.size:
+        shapes = f"points {list(points.shape)}, m {list(m.shape)}"
+        raise ValueError(f"{name}: {shapes}; must be [{sizes[0]}, N] and [N], with a star or more")
+    return bodies.one_precision(name, points=points, m=m)
+
+
+def _potential(points: Array, stars: Array, m: Array, softening: Array | float) -> Array:
+    d = [stars[k][:, None] - points[k][None] for k in range(3)]
+    r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+    apart = r2 > 0
+    u = lax.rsqrt(jnp.where(apart, r2 + softening * softening, 1))
+    return -jnp.sum(jnp.where(apart, m[:, None] * u, 0), 0)
+
+
+def core(points: Array | Rows | Columns, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
+    """Centre [3] and radius [] of the core, weighted by density.
+
+    Casertano & Hut (1985), doi:10.1086/163589, eqs. II.3, II.6 and V.3 with the unbiased density
+    from the distance of the sixth neighbour; the radius as NBODY6 weights it, with the density
+    squared. O(N^2) time, O(N) memory.
+    """
+    points, m = _stars("diagnostics.core", points, m, 6, 3)
+    x = points[:3]
+    ranges.numbers("diagnostics.core: neighbours", neighbours, (), whole=True, least=2)
+    if x.shape[1] <= neighbours:
+        raise ValueError(
+            f"diagnostics.core: {x.shape[1]} stars; there must be more than neighbours={neighbours}"
+        )
+    bodies.apart("diagnostics.core: points", x.T)
+
+    def about(place: Array) -> tuple[Array, Array]:
+        d = x - place[:, None]
+        return lax.top_k(-(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), neighbours + 1)
+
+    near, index = lax.map(about, x.T, batch_size=64)  # itself comes first
+    enclosed = jnp.sum(m[index[:, 1:neighbours]], 1)  # neither itself nor the last
+    density = enclosed / (-near[:, neighbours]) ** 1.5
+    centre = jnp.sum(density[None] * x, 1) / jnp.sum(density)
+    r2 = jnp.sum((x - centre[:, None]) ** 2, 0)
+    weight = density * density
+    return centre, jnp.sqrt(jnp.sum(weight * r2) / jnp.sum(weight))
+
+
+def lagrangian_radii(
+    points: Array | Rows | Columns, m: Array, centre: Array, fractions: Array
+) -> Array:
+    """Radii [F] about `centre` [3] that hold the `fractions` [F] of the mass of the bodies given.
+
+    Where the fraction falls between two bodies, the outer one's radius: no interpolation. Bodies
+    without mass are counted by giving them equal `m`.
+    """
+    points, m = _stars("diagnostics.lagrangian_radii", points, m, 6, 3)
+    centre, fractions = _about("diagnostics.lagrangian_radii", centre, fractions, points)
+    if not isinstance(m, jax.core.Tracer) and not m.any():
+        raise ValueError("diagnostics.lagrangian_radii: m is 0 of all; give equal ones to count")
+    return _radii(points, m, centre, fractions)
+
+
+def _about(name: str, centre: Array, fractions: Array, points: Array) -> tuple[Array, Array]:
+    centre = bodies.numbers(f"{name}: centre", centre, shape=(3,))
+    fractions = bodies.numbers(f"{name}: fractions", fractions, shape=("F",), least=0, most=1)
+    return tuple(jnp.asarray(q, points.dtype) for q in (centre, fractions))
+
+
+def _radii(points: Array | Rows | Columns, m: Array, centre: Array, fractions: Array) -> Array:
+    r = jnp.sqrt(jnp.sum((points[:3] - centre[:, None]) ** 2, 0))
+    order = jnp.argsort(r)
+    share = jnp.cumsum(m[order]) / jnp.sum(m)
+    place = jnp.clip(jnp.searchsorted(share, fractions), 0, r.shape[0] - 1)
+    return r[order][place]
+
+
+def class_radii(
+    points: Array | Rows | Columns, m: Array, centre: Array, fractions: Array, edges: Array
+) -> tuple[Array, Array]:
+    """Lagrangian radii [C, F] of each class of mass, and how many stars it has [C].
+
+    Args:
+        points: positions [6, N] or [3, N].
+        m: masses [N].
+        centre: where radii are measured from [3].
+        fractions: shares [F] of the mass of the class.
+        edges: limits [C + 1] of the classes, ascending; a class holds edges[c] <= m < edges[c + 1].
+
+    The radii of an empty class are nan.
+    """
+    name = "diagnostics.class_radii"
+    points, m = _stars(name, points, m, 6, 3)
+    centre, fractions = _about(name, centre, fractions, points)
+    edges = bodies.numbers(f"{name}: edges", edges, shape=("C + 1",), infinite=True)
+    if not isinstance(edges, jax.core.Tracer) and not (edges[1:] > edges[:-1]).all():
+        raise ValueError(f"{name}: edges={np.asarray(edges).tolist()}; they must ascend")
+
+    def of_class(low: Array, high: Array) -> tuple[Array, Array]:
+        inside = (m >= low) & (m < high)
+        radii = _radii(points, jnp.where(inside, m, 0), centre, fractions)
+        return jnp.where(jnp.any(inside), radii, jnp.nan), jnp.sum(inside, dtype=jnp.int32)
+
+    return jax.vmap(of_class)(edges[:-1], edges[1:])
+
+
+def half_mass_relaxation_time(
+    count: int, radius: Array | float, mass: Array | float = 1.0, coulomb: float = 0.11
+) -> Array:
+    """0.138 N r^1.5 / (sqrt(M) ln(gamma N)), with G = 1.
+
+    Spitzer (1987), eq. 2-63, with the Coulomb logarithm of Giersz & Heggie (1994),
+    doi:10.1093/mnras/268.1.257: gamma = 0.11 for equal masses.
+
+    Args:
+        count: number of stars N, above 1 / gamma.
+        radius: half-mass radius r.
+        mass: of all stars together.
+        coulomb: gamma; 0.02 suits a spectrum of masses (Giersz & Heggie 1996).
+
+    >>> round(float(half_mass_relaxation_time(1024, 0.7686)), 1)
+    20.2
+    """
+    name = "half_mass_relaxation_time"
+    ranges.numbers(f"{name}: count", count, (), above=0)
+    ranges.numbers(f"{name}: coulomb", coulomb, (), above=0)
+    ranges.numbers(f"{name}: radius", radius, above=0)
+    ranges.numbers(f"{name}: mass", mass, above=0)
+    if coulomb * count <= 1:
+        raise ValueError(
+            f"half_mass_relaxation_time: count {count}; must exceed 1 / gamma = {1 / coulomb:.1f}; "
+            "so few stars do not relax"
+        )
+    radius, mass = jnp.asarray(radius), jnp.asarray(mass)
+    return 0.138 * count * radius * jnp.sqrt(radius / mass) / np.log(coulomb * count)
+
+
+@pytree
+class Budget:
+    """Where the energy of a cluster is; G = 1."""
+
+    kinetic: Array  # [] of the motions about the centre of mass
+    bulk: Array  # [] kinetic energy of the centre of mass
+    potential: Array  # [] of all pairs of stars
+    outside: Array  # [] of the stars in a potential from outside
+    binaries: Array  # [] within bound pairs: kinetic and potential of their relative motion
+
+    @property
+    def total(self) -> Array:
+        """The sum; what is within pairs is a part of the others."""
+        return self.kinetic + self.bulk + self.potential + self.outside
+
+    @property
+    def virial_ratio(self) -> Array:
+        """Kinetic energy over the absolute of the potential: 1/2 in equilibrium."""
+        return self.kinetic / jnp.abs(self.potential)
+
+
+def budget(
+    points: Array | Rows | Columns,
+    m: Array,
+    softening: Array | float = 0.0,
+    outside: Array | None = None,
+) -> Budget:
+    """The energy of stars [6, N] with masses m [N] by its parts.
+
+    Args:
+        points: positions over velocities.
+        m: masses.
+        softening: length; 0 for none.
+        outside: potential [N] from outside at each star; none by default.
+
+    O(N^2) time; O(N) memory.
+    """
+    points, m = _stars("diagnostics.budget", points, m, 6)
+    if outside is not None:
+        outside = bodies.numbers("diagnostics.budget: outside", outside, shape=m.shape)
+    v, mass = points[3:], jnp.sum(m)
+    mean = jnp.sum(m[None] * v, 1) / mass
+    kinetic, inner = energy(Columns(points), m, softening)
+    bulk = mass * jnp.sum(mean * mean) / 2
+    pairs = bound_pairs(Columns(points), m)
+    part = jnp.zeros_like(m) if outside is None else m * outside
+    return Budget(kinetic - bulk, bulk, inner, jnp.sum(part), jnp.sum(pairs.energy))
+
+
+@pytree
+class Pairs:
+    """Bound pairs, each listed at its first star; zeros elsewhere."""
+
+    partner: Array  # [N] int32: the other star; N where there is none
+    energy: Array  # [N] of the relative motion, negative
+    a: Array  # [N] semi-major axis
+    e: Array  # [N] eccentricity
+
+
+def bound_pairs(points: Array | Rows | Columns, m: Array) -> Pairs:
+    """Stars that are each other's nearest and bound to each other: O(N^2) time, O(N) memory."""
+    points, m = _stars("diagnostics.bound_pairs", points, m, 6)
+    count = m.shape[0]
+    near = nearest(Columns(points[:3]), Columns(points[:3]))
+    index = jnp.arange(count, dtype=jnp.int32)
+    d = points[:, near] - points
+    r = jnp.sqrt(jnp.sum(d[:3] * d[:3], 0))
+    gm = m + m[near]
+    specific = jnp.sum(d[3:] * d[3:], 0) / 2 - gm / r
+    pair = (near[near] == index) & (index < near) & (specific < 0)
+    a = -gm / (2 * jnp.where(pair, specific, -1))
+    radial = jnp.sum(d[:3] * d[3:], 0)
+    e2 = (1 - r / a) ** 2 + radial * radial / (gm * a)
+    zero = lambda q: jnp.where(pair, q, 0)
+    energies = zero(m * m[near] / gm * specific)
+    e = jnp.sqrt(jnp.where(pair, e2, 1))
+    return Pairs(jnp.where(pair, near, count), energies, zero(a), zero(e))
+
+
+def nearest(places: Array | Rows | Columns, stars: Array | Rows | Columns) -> Array:
+    """Index [K] of the star [3, N] nearest to each place [3, K], one at the place itself apart."""
+    places = layout.columns("diagnostics.nearest: places", places)
+    stars = layout.columns("diagnostics.nearest: stars", stars)
+    if places.ndim != 2 or stars.ndim != 2 or not stars.size:
+        shapes = f"places {list(places.shape)}, stars {list(stars.shape)}"
+        raise ValueError(f"diagnostics.nearest: {shapes}; must be [3, K] and [3, N], N above 0")
+
+    def of_one(place: Array) -> Array:
+        d = stars - place[:, None]
+        r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+        return jnp.argmin(jnp.where(r2 > 0, r2, jnp.inf)).astype(jnp.int32)
+
+    return lax.map(of_one, places.T, batch_size=64)

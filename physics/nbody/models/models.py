@@ -1,0 +1,94 @@
+"""Star clusters to begin with, in N-body units: G = M = 1 and total energy -1/4.
+
+Plummer (1911), doi:10.1093/mnras/71.5.460; drawn as Aarseth, Henon & Wielen (1974), A&A 37, 183,
+by inversion of the mass profile; the velocity by inversion of its distribution, tabulated.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu import ranges
+
+from .. import layout
+from ..bodies import apart, one_precision
+from ..measure import diagnostics
+
+PLUMMER_RADIUS = 3 * np.pi / 16  # scale length in N-body units
+
+
+def plummer(key: Array, count: int) -> Array:
+    """Positions and velocities [6, count] of equal bodies in a Plummer sphere, centred.
+
+    N-body units (Heggie & Mathieu 1986, doi:10.1007/BFb0116419): G = M = 1, E = -1/4, so the scale
+    length is 3 pi / 16. The profile is cut where it holds 0.999 of the mass, at 39 scale lengths.
+
+    Args:
+        key: of the draw.
+        count: how many bodies, in the default precision.
+    """
+    ranges.numbers("plummer: count", count, (), whole=True, least=1)
+    by_mass, by_speed, by_place, by_course = jax.random.split(key, 4)
+    inside = jax.random.uniform(by_mass, count, maxval=0.999)
+    r = 1 / jnp.sqrt(inside ** (-2 / 3) - 1)
+    escape = jnp.sqrt(2 / jnp.sqrt(1 + r * r))
+    speed = escape * _speed_over_escape(jax.random.uniform(by_speed, count))
+    x = PLUMMER_RADIUS * r[None] * directions(by_place, count)
+    v = PLUMMER_RADIUS**-0.5 * speed[None] * directions(by_course, count)
+    points = jnp.concatenate([x, v])
+    return points - jnp.mean(points, 1, keepdims=True)
+
+
+def virial(points: Array, m: Array, ratio: float = 0.5, softening: float = 0.0) -> Array:
+    """Scale positions and velocities [6, N] so that the energy is exactly that of N-body units.
+
+    About the centre of mass, for stars of any masses [N], with G = 1: potential energy -M^2 / 2 and
+    kinetic energy `ratio` times as much, so that a total mass of 1 in equilibrium has E = -1/4.
+
+    Args:
+        points: positions over velocities.
+        m: masses.
+        ratio: virial ratio; 1/2 is equilibrium, less collapses, 0 is a cold start.
+        softening: in the units of the result.
+
+    With softening the length is found by fixed-point iteration, good to rounding in 30 rounds for
+    softenings well below the virial radius.
+    """
+    points = layout.columns("virial: points", points, 6)
+    m = ranges.numbers("virial: m", m, points.shape[1:], above=0)
+    points, m = one_precision("virial", points=points, m=m)
+    apart("virial", points[:3].T)
+    ranges.numbers("virial: ratio", ratio, (), least=0)
+    ranges.numbers("virial: softening", softening, (), least=0)
+    mass = jnp.sum(m)
+    centred = points - jnp.sum(m[None] * points, 1, keepdims=True) / mass
+    target = mass * mass / 2
+
+    def scaled(_, length: Array) -> Array:
+        return -diagnostics.energy(centred, m, softening / length)[1] / target
+
+    rounds = 30 if softening else 1
+    length = lax.fori_loop(0, rounds, scaled, jnp.ones((), points.dtype))
+    kinetic, _ = diagnostics.energy(centred, m, 0.0)
+    speed = jnp.sqrt(jnp.where(kinetic > 0, ratio * target / jnp.where(kinetic > 0, kinetic, 1), 0))
+    return jnp.concatenate([centred[:3] * length, centred[3:] * speed])
+
+
+def _speed_over_escape(share: Array) -> Array:
+    """Invert the distribution q^2 (1 - q^2)^(7/2) of speeds over the escape speed."""
+    q = np.sin(np.linspace(0, np.pi / 2, 4001))  # dense where the distribution has its tail
+    density = q**2 * (1 - q**2) ** 3.5
+    steps = np.diff(q) * (density[1:] + density[:-1]) / 2
+    share_below = np.concatenate([[0], np.cumsum(steps)]) / steps.sum()
+    keep = np.concatenate([[True], np.diff(share_below) > 0])
+    known = (jnp.asarray(part[keep], share.dtype) for part in (share_below, q))
+    return jnp.interp(share, *known)
+
+
+def directions(key: Array, count: int) -> Array:
+    """Unit vectors [3, count], uniform on the sphere, in the default precision."""
+    along, around = jax.random.uniform(key, (2, count))
+    z, angle = 2 * along - 1, 2 * jnp.pi * around
+    r = jnp.sqrt(1 - z * z)
+    return jnp.stack([r * jnp.cos(angle), r * jnp.sin(angle), z])

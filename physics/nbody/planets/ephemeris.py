@@ -1,0 +1,86 @@
+"""Where the Sun, the planets and Pluto were and will be: excerpts of JPL's ephemeris DE440.
+
+Park, Folkner, Williams & Boggs (2021), doi:10.3847/1538-3881/abd414. Barycentric positions in the
+axes of the ICRF, in astronomical units and days of barycentric dynamical time.
+"""
+
+import csv
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+
+from jaxgpu import ranges
+
+from .. import layout
+from ..layout import Columns, Rows
+
+AU = 149597870.7  # km
+J2000 = 2451545.0  # Julian date of 2000 January 1, 12 h
+CENTURY = 36525.0  # days
+OBLIQUITY = np.deg2rad(84381.448 / 3600)  # of the ecliptic of J2000 to the equator
+
+
+@dataclass(frozen=True)
+class Ephemeris:
+    """Sun, eight planets (the Earth with the Moon) and Pluto at one moment."""
+
+    names: tuple[str, ...]  # N names, the Sun first
+    gm: np.ndarray  # [N] gravitational parameter, AU^3 / day^2
+    x: np.ndarray  # [N, 3] position, AU
+    v: np.ndarray  # [N, 3] velocity, AU / day
+
+
+def de440(jd: float) -> Ephemeris:
+    """The ten bodies at Julian date `jd` (TDB), one of those the package holds.
+
+    J2000 and 10, 50 and 100 Julian years after it.
+
+    Raises:
+        ValueError: another date.
+
+    >>> de440(J2000).names[3]
+    'EMB'
+    >>> round(float(np.linalg.norm(de440(J2000).x[1] - de440(J2000).x[0])), 4)  # Mercury, AU
+    0.4665
+    """
+    ranges.numbers("ephemeris.de440: jd", jd, (), unit="days")
+    text = resources.files("jaxgpu.physics.nbody").joinpath("data/de440.csv").read_text()
+    rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+    here = [row for row in rows if float(row["jd"]) == jd]
+    if not here:
+        known = ", ".join(sorted({row["jd"] for row in rows}))
+        raise ValueError(f"de440: no entry for Julian date {jd}; the package holds {known}")
+    number = lambda *keys: np.array([[float(row[key]) for key in keys] for row in here])
+    return Ephemeris(
+        names=tuple(row["body"] for row in here),
+        gm=number("gm")[:, 0],
+        x=number("x", "y", "z"),
+        v=number("vx", "vy", "vz"),
+    )
+
+
+def ecliptic(vector: np.ndarray | Rows | Columns) -> np.ndarray:
+    """Components [3, ...] along the axes of the ecliptic of J2000, from those of the ICRF.
+
+    Of three vectors say which way they lie: `layout.Rows(x)`, and so has the result a row a vector,
+    or `layout.Columns(x)`.
+
+    >>> pole = ecliptic(np.array([0, -np.sin(OBLIQUITY), np.cos(OBLIQUITY)]))
+    >>> bool(np.abs(pole - [0, 0, 1]).max() < 1e-15)
+    True
+    """
+    return _turned("ephemeris.ecliptic", vector, OBLIQUITY)
+
+
+def equatorial(vector: np.ndarray | Rows | Columns) -> np.ndarray:
+    """Components [3, ...] along the axes of the ICRF, from those of the ecliptic of J2000."""
+    return _turned("ephemeris.equatorial", vector, -OBLIQUITY)
+
+
+def _turned(name: str, vector: np.ndarray, angle: float) -> np.ndarray:
+    """About the x axis, which points to the equinox."""
+    c, s = np.cos(angle), np.sin(angle)
+    x, y, z = np.asarray(layout.columns(f"{name}: vector", vector))
+    turned = np.stack([x, c * y + s * z, c * z - s * y])
+    return np.moveaxis(turned, 0, -1) if isinstance(vector, Rows) else turned

@@ -1,0 +1,97 @@
+"""Swing the tip of two links above the bar, driving the elbow: gymnasium's Acrobot-v1.
+
+Sutton & Barto (2018), Reinforcement Learning, example 11.3 of the first edition.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+
+from ...environment import Step, register
+from ...spaces import Box, Discrete
+
+
+@pytree
+class State:
+    """Both links."""
+
+    x: Array  # [4] shoulder and elbow rad from hanging, and their velocities rad/s
+    t: Array  # [] steps since the start
+
+
+@register("acrobot")
+@pytree
+class Acrobot:
+    """-1 a step until the tip is one link above the bar; cut at `horizon`."""
+
+    gravity: Array | float = number(default=9.8, unit="m/s^2")  # [] m/s^2
+    mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] of each link, kg
+    length: Array | float = number(
+        default=1.0, above=0, unit="m"
+    )  # [] of each link, m; its centre of mass is in the middle
+    inertia: Array | float = number(
+        default=1.0, above=0, unit="kg m^2"
+    )  # [] of each link about its centre, kg m^2
+    torque: Array | float = number(default=1.0, unit="N m")  # [] N m
+    dt: Array | float = number(default=0.2, above=0, unit="s")  # [] s
+    horizon: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
+
+    @property
+    def observation_space(self) -> Box:
+        """cos and sin of both angles, both velocities in rad/s."""
+        return Box(-np.inf, np.inf, (6,))
+
+    @property
+    def action_space(self) -> Discrete:
+        """Torque -1, 0 or 1 at the elbow."""
+        return Discrete(3)
+
+    @property
+    def differentiable(self) -> bool:
+        """Three actions and a constant reward have no derivative."""
+        return False
+
+    def start(self, key: Array) -> tuple[State, Array]:
+        """Hanging, all four numbers uniform within 0.1."""
+        x = jax.random.uniform(key, (4,), minval=-0.1, maxval=0.1)
+        return State(x, jnp.int32(0)), _observe(x)
+
+    def advance(self, state: State, action: Array, key: Array) -> Step:
+        """One step of the classical Runge-Kutta method."""
+        torque = self.torque * (action - 1).astype(state.x.dtype)
+        x, h = state.x, self.dt
+        k1 = self._rate(x, torque)
+        k2 = self._rate(x + h / 2 * k1, torque)
+        k3 = self._rate(x + h / 2 * k2, torque)
+        k4 = self._rate(x + h * k3, torque)
+        x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        angles = jnp.mod(x[:2] + np.pi, 2 * np.pi) - np.pi
+        speed = jnp.asarray(np.array([4 * np.pi, 9 * np.pi]), x.dtype)
+        x = jnp.concatenate([angles, jnp.clip(x[2:], -speed, speed)])
+        up = -jnp.cos(x[0]) - jnp.cos(x[0] + x[1]) > 1
+        t = state.t + 1
+        reward = jnp.where(up, 0.0, -1.0).astype(x.dtype)
+        over = (t >= self.horizon) & ~up
+        return Step(State(x, t), _observe(x), reward, up, over, {"success": up})
+
+    def _rate(self, x: Array, torque: Array) -> Array:
+        """Time derivative of the state, in the form of Sutton and Barto's book."""
+        a, b, va, vb = x
+        m, l, c, g = self.mass, self.length, self.length / 2, self.gravity
+        d1 = m * c**2 + m * (l**2 + c**2 + 2 * l * c * jnp.cos(b)) + 2 * self.inertia
+        d2 = m * (c**2 + l * c * jnp.cos(b)) + self.inertia
+        phi2 = m * c * g * jnp.sin(a + b)
+        phi1 = (
+            -m * l * c * (vb + 2 * va) * vb * jnp.sin(b) + (m * c + m * l) * g * jnp.sin(a) + phi2
+        )
+        bend = torque + d2 / d1 * phi1 - m * l * c * va**2 * jnp.sin(b) - phi2
+        ab = bend / (m * c**2 + self.inertia - d2**2 / d1)
+        return jnp.stack([va, vb, -(d2 * ab + phi1) / d1, ab])
+
+
+def _observe(x: Array) -> Array:
+    c, s = jnp.cos(x[:2]), jnp.sin(x[:2])
+    return jnp.stack([c[0], s[0], c[1], s[1], x[2], x[3]])

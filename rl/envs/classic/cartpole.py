@@ -1,0 +1,85 @@
+"""Balance a pole on a cart by pushing left or right: gymnasium's CartPole-v1, step for step.
+
+Barto, Sutton & Anderson (1983), doi:10.1109/TSMC.1983.6313077.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import number, pytree, static
+
+from ...environment import Step, register
+from ...spaces import Box, Discrete
+
+
+@pytree
+class State:
+    """Cart and pole."""
+
+    x: Array  # [4] cart m, its velocity m/s, pole rad, its velocity rad/s
+    t: Array  # [] steps since the start
+
+
+@register("cartpole")
+@pytree
+class CartPole:
+    """+1 for every step until the pole leaves 12 degrees or the cart 2.4 m; cut at `horizon`."""
+
+    gravity: Array | float = number(default=9.8, unit="m/s^2")  # [] m/s^2
+    cart: Array | float = number(default=1.0, above=0, unit="kg")  # [] kg
+    pole: Array | float = number(default=0.1, above=0, unit="kg")  # [] kg
+    half_length: Array | float = number(default=0.5, above=0, unit="m")  # [] of the pole, m
+    force: Array | float = number(default=10.0, unit="N")  # [] N
+    dt: Array | float = number(default=0.02, above=0, unit="s")  # [] s
+    horizon: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
+    masked: bool = static(default=False)  # hide the velocities, so that memory is needed
+
+    @property
+    def observation_space(self) -> Box:
+        """Position and angle with their velocities, or without."""
+        return Box(-np.inf, np.inf, (2 if self.masked else 4,))
+
+    @property
+    def action_space(self) -> Discrete:
+        """0 pushes to the left, 1 to the right."""
+        return Discrete(2)
+
+    @property
+    def differentiable(self) -> bool:
+        """Two actions and a constant reward have no derivative."""
+        return False
+
+    def start(self, key: Array) -> tuple[State, Array]:
+        """All four numbers uniform within 0.05."""
+        x = jax.random.uniform(key, (4,), minval=-0.05, maxval=0.05)
+        return State(x, jnp.int32(0)), self._observe(x)
+
+    def advance(self, state: State, action: Array, key: Array) -> Step:
+        """One step of explicit Euler."""
+        x, v, angle, w = state.x
+        s, c = jnp.sin(angle), jnp.cos(angle)
+        force = jnp.where(action == 1, self.force, -self.force).astype(x.dtype)
+        total = self.cart + self.pole
+        pull = (force + self.pole * self.half_length * w * w * s) / total
+        turn = self.gravity * s - c * pull
+        turn = turn / (self.half_length * (4 / 3 - self.pole * c * c / total))
+        push = pull - self.pole * self.half_length * turn * c / total
+        x = state.x + self.dt * jnp.stack([v, push, w, turn])
+        t = state.t + 1
+        fallen = (jnp.abs(x[0]) > 2.4) | (jnp.abs(x[2]) > 12 * np.pi / 180)
+        info = {"success": t >= self.horizon}
+        reward = jnp.ones((), x.dtype)
+        return Step(State(x, t), self._observe(x), reward, fallen, t >= self.horizon, info)
+
+    def _observe(self, x: Array) -> Array:
+        return x[::2] if self.masked else x
+
+
+@register("cartpole-masked")
+def masked(**parameters: Any) -> CartPole:
+    """CartPole that hides the velocities."""
+    return CartPole(masked=True, **parameters)

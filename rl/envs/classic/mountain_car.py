@@ -1,0 +1,110 @@
+"""Drive a weak car out of a valley by rocking: gymnasium's MountainCar-v0 and its continuous twin.
+
+Moore (1990), Efficient Memory-based Learning for Robot Control, PhD thesis, Cambridge.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+
+from ...environment import Step, register
+from ...spaces import Box, Discrete
+
+
+@pytree
+class State:
+    """The car."""
+
+    x: Array  # [2] position and velocity, in units of the track and of it a step
+    t: Array  # [] steps since the start
+
+
+@register("mountain-car")
+@pytree
+class MountainCar:
+    """-1 a step until the car stands on the hill; cut at `horizon`."""
+
+    power: Array | float = number(default=0.001, least=0)  # [] track a step^2
+    gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2
+    goal: Array | float = number(default=0.5, above=-1.2, most=0.6, unit="track")  # [] track
+    horizon: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
+
+    @property
+    def observation_space(self) -> Box:
+        """Position and velocity."""
+        return Box(-1.2, 0.6, (2,))
+
+    @property
+    def action_space(self) -> Discrete:
+        """Accelerate to the left, not at all, to the right."""
+        return Discrete(3)
+
+    @property
+    def differentiable(self) -> bool:
+        """Three actions and a constant reward have no derivative."""
+        return False
+
+    def start(self, key: Array) -> tuple[State, Array]:
+        """At rest near the bottom, position uniform in -0.6 ... -0.4."""
+        return _start(key)
+
+    def advance(self, state: State, action: Array, key: Array) -> Step:
+        """One step."""
+        push = self.power * (action - 1).astype(state.x.dtype)
+        x, there = _drive(state.x, push, self.gravity, self.goal)
+        t = state.t + 1
+        over = (t >= self.horizon) & ~there
+        return Step(State(x, t), x, -jnp.ones((), x.dtype), there, over, {"success": there})
+
+
+@register("mountain-car-continuous")
+@pytree
+class MountainCarContinuous:
+    """100 on the hill, less a tenth of the action's square a step; cut at `horizon`."""
+
+    power: Array | float = number(default=0.0015, least=0)  # [] track a step^2
+    gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2
+    goal: Array | float = number(default=0.45, above=-1.2, most=0.6, unit="track")  # [] track
+    horizon: Array | int = number(default=999, least=1, whole=True, unit="steps")  # [] steps
+
+    @property
+    def observation_space(self) -> Box:
+        """Position and velocity."""
+        return Box(-1.2, 0.6, (2,))
+
+    @property
+    def action_space(self) -> Box:
+        """Acceleration as a fraction of `power`."""
+        return Box(-1.0, 1.0, (1,))
+
+    @property
+    def differentiable(self) -> bool:
+        """The reward of the hill has no slope."""
+        return False
+
+    def start(self, key: Array) -> tuple[State, Array]:
+        """At rest near the bottom, position uniform in -0.6 ... -0.4."""
+        return _start(key)
+
+    def advance(self, state: State, action: Array, key: Array) -> Step:
+        """One step."""
+        x, there = _drive(state.x, action[0] * self.power, self.gravity, self.goal)
+        t = state.t + 1
+        reward = jnp.where(there, 100.0, 0.0) - 0.1 * action[0] ** 2
+        over = (t >= self.horizon) & ~there
+        return Step(State(x, t), x, reward.astype(x.dtype), there, over, {"success": there})
+
+
+def _start(key: Array) -> tuple[State, Array]:
+    place = jax.random.uniform(key, (), minval=-0.6, maxval=-0.4)
+    x = jnp.stack([place, jnp.zeros_like(place)])
+    return State(x, jnp.int32(0)), x
+
+
+def _drive(x: Array, push: Array, gravity: Array | float, goal: Array | float):
+    v = jnp.clip(x[1] + push - gravity * jnp.cos(3 * x[0]), -0.07, 0.07)
+    place = jnp.clip(x[0] + v, -1.2, 0.6)
+    v = jnp.where((place <= -1.2) & (v < 0), 0.0, v)
+    return jnp.stack([place, v]), (place >= goal) & (v >= 0)

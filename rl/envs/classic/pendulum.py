@@ -1,0 +1,73 @@
+"""Swing a pendulum up with a weak motor: gymnasium's Pendulum-v1, step for step."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+
+from ...environment import Step, register
+from ...spaces import Box
+
+
+@pytree
+class State:
+    """The pendulum."""
+
+    angle: Array  # [] from the upright, rad, any number of turns
+    w: Array  # [] rad/s
+    t: Array  # [] steps since the start
+
+
+@register("pendulum")
+@pytree
+class Pendulum:
+    """Cost angle^2 + w^2 / 10 + torque^2 / 1000 a step; never terminates, cut at `horizon`."""
+
+    gravity: Array | float = number(default=10.0, unit="m/s^2")  # [] m/s^2
+    mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] kg
+    length: Array | float = number(default=1.0, above=0, unit="m")  # [] m
+    dt: Array | float = number(default=0.05, above=0, unit="s")  # [] s
+    max_torque: Array | float = number(default=2.0, least=0, unit="N m")  # [] N m
+    max_speed: Array | float = number(default=8.0, above=0, unit="rad/s")  # [] rad/s
+    horizon: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
+
+    @property
+    def observation_space(self) -> Box:
+        """cos and sin of the angle, angular velocity in rad/s."""
+        return Box(-np.inf, np.inf, (3,))
+
+    @property
+    def action_space(self) -> Box:
+        """Torque as a fraction of `max_torque` (gymnasium: in N m)."""
+        return Box(-1.0, 1.0, (1,))
+
+    @property
+    def differentiable(self) -> bool:
+        """Everywhere but at the speed limit and, in the cost, straight down."""
+        return True
+
+    def start(self, key: Array) -> tuple[State, Array]:
+        """Any angle, any speed within 1 rad/s."""
+        angle, w = jax.random.uniform(key, (2,), minval=-1.0, maxval=1.0)
+        state = State(np.pi * angle, w, jnp.int32(0))
+        return state, _observe(state)
+
+    def advance(self, state: State, action: Array, key: Array) -> Step:
+        """One step of semi-implicit Euler; the cost is that of the state before it."""
+        u = self.max_torque * action[0]
+        angle, w = state.angle, state.w
+        from_top = jnp.mod(angle + np.pi, 2 * np.pi) - np.pi
+        cost = from_top**2 + 0.1 * w**2 + 0.001 * u**2
+        pull = 3 * self.gravity / (2 * self.length) * jnp.sin(angle)
+        w = w + (pull + 3 / (self.mass * self.length**2) * u) * self.dt
+        w = jnp.clip(w, -self.max_speed, self.max_speed)
+        new = State(angle + w * self.dt, w, state.t + 1)
+        over = new.t >= self.horizon
+        info = {"success": jnp.cos(new.angle) > 0.95}
+        return Step(new, _observe(new), -cost, jnp.zeros_like(over), over, info)
+
+
+def _observe(state: State) -> Array:
+    return jnp.stack([jnp.cos(state.angle), jnp.sin(state.angle), state.w])

@@ -1,0 +1,81 @@
+"""Keep a target in the centre of the endoscope's picture, upright: ecm-centre, kinematic.
+
+The camera looks along the shaft, from its tip. The target is what another, random position of the
+arm would see in the centre 50 mm ahead, with that position's roll: it can always be centred.
+SurRoL's task of the kind compares the misorientation with itself (always 0); here it is the
+angle about the optical axis between the picture and that of the other position.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import number, pytree, static
+
+from ...environment import Step, register
+from ...spaces import Box
+from . import armed
+from .arms import ECM, Arm, place, scaled
+
+AHEAD = 0.05  # m from the lens to the target, in the other position
+
+
+@pytree
+class State(armed.State):
+    """Endoscope and target."""
+
+    target: Array  # [3] m
+    roll: Array  # [] of the picture that is asked for, rad
+
+
+@register("surgical/ecm-centre")
+@pytree
+class Centre(armed.Armed):
+    """-20 times the distance to where the target should be, in m, and -0.2 |roll error| a step.
+
+    Success: less than `tolerance` off in the picture's plane and in depth, and upright within
+    `upright`.
+    """
+
+    upright: Array | float = number(default=0.05, above=0, unit="rad")  # [] of success, rad
+    arm: Arm = static(default=ECM)
+
+    @property
+    def observation_space(self) -> Box:
+        """Joints in their range, target in the camera's frame in 5 cm, roll error in rad."""
+        return Box(-np.inf, np.inf, (8,))
+
+    def start(self, key: Array) -> tuple[State, Array]:
+        """A random position, and what another sees."""
+        q, other = self.drawn(key, 2)
+        lens, R = place(self.arm, other)
+        state = State(q, jnp.int32(0), lens + AHEAD * R[:, 2], other[3])
+        return state, self._observe(state, self._seen(state))
+
+    def advance(self, state: State, action: Array, key: Array) -> Step:
+        """Move the joints by `action`, within their range."""
+        q = self.moved(state.q, action)
+        new = State(q, state.t + 1, state.target, state.roll)
+        seen, off, tilt = self._judge(new)
+        observation = self._observe(new, seen)
+        return self.judged(new, observation, off, tilt < self.upright, 0.2 * tilt)
+
+    def there(self, state: State) -> Array:
+        """Whether the target is in the centre, upright."""
+        _, off, tilt = self._judge(state)
+        return (off < self.tolerance) & (tilt < self.upright)
+
+    def _judge(self, state: State) -> tuple[Array, Array, Array]:
+        """The target as it is seen, how far off it is, m, and how tilted, rad."""
+        seen = self._seen(state)
+        off = jnp.sqrt(seen[0] ** 2 + seen[1] ** 2 + (seen[2] - AHEAD) ** 2 + 1e-12)
+        return seen, off, jnp.abs(state.q[3] - state.roll)
+
+    def _seen(self, state: State) -> Array:
+        """The target in the camera's frame, [3] m: right, down, ahead."""
+        lens, R = place(self.arm, state.q)
+        return jnp.sum(R * (state.target - lens)[:, None], 0)
+
+    def _observe(self, state: State, seen: Array) -> Array:
+        tilt = (state.roll - state.q[3])[None]
+        return jnp.concatenate([scaled(self.arm, state.q), 20 * seen, tilt])

@@ -1,0 +1,64 @@
+"""Bring the tip of a surgical arm to a point: psm-reach, ecm-reach and star-reach, kinematic.
+
+Start and goal are tips of random joint positions in the arm's range at work, so that every goal can
+be reached.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import pytree
+
+from ...environment import Step, register
+from ...spaces import Box
+from . import armed
+from .arms import ECM, STAR, place, scaled
+
+
+@pytree
+class State(armed.State):
+    """Arm and goal."""
+
+    goal: Array  # [3] m
+
+
+@register("surgical/psm-reach")
+@pytree
+class Reach(armed.Armed):
+    """-20 times the distance in m a step, and 1 where it is less than `tolerance`."""
+
+    @property
+    def observation_space(self) -> Box:
+        """Joints in their range, vector to the goal in 5 cm, tip in 20 cm."""
+        return Box(-np.inf, np.inf, (self.arm.joints + 6,))
+
+    def start(self, key: Array) -> tuple[State, Array]:
+        """A random position of the arm, and the tip of another for a goal."""
+        q, other = self.drawn(key, 2)
+        state = State(q, jnp.int32(0), place(self.arm, other)[0])
+        return state, self._observe(state, place(self.arm, q)[0])
+
+    def advance(self, state: State, action: Array, key: Array) -> Step:
+        """Move the joints by `action`, within their range."""
+        new = State(self.moved(state.q, action), state.t + 1, state.goal)
+        tip, _ = place(self.arm, new.q)
+        return self.judged(new, self._observe(new, tip), armed.apart(state.goal, tip))
+
+    def _observe(self, state: State, tip: Array) -> Array:
+        joints = scaled(self.arm, state.q)
+        return jnp.concatenate([joints, 20 * (state.goal - tip), 5 * tip])
+
+
+@register("surgical/ecm-reach")
+def ecm_reach(**parameters: Any) -> Reach:
+    """The endoscope manipulator, four joints."""
+    return Reach(arm=ECM, **parameters)
+
+
+@register("surgical/star-reach")
+def star_reach(**parameters: Any) -> Reach:
+    """The seven joints of STAR."""
+    return Reach(arm=STAR, **parameters)

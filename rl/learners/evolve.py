@@ -1,0 +1,143 @@
+"""Evolution strategies: the weights of the policy are the candidates.
+
+Salimans et al. (2017), arXiv:1703.03864, with any method of `jaxgpu.evolution.single` that keeps a
+mean. All candidates of a generation play the same episodes, so that chance favours none; the
+objective is the mean return, of which only ranks count. Nothing is differentiated: rewards may be
+rare, and observations and actions of any kind.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from jaxgpu.evolution import protocol
+from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.single import SNES, bounds
+from jaxgpu.pytree import number, pytree, size
+
+from ..doors import check_learner, widths
+from ..environment import Environment
+from ..spaces import Box
+from ..vectorize import VectorState, mended, vectorize
+from . import normaliser
+from .networks import MLP, feasible
+
+
+@pytree
+class ES:
+    """What to run; numbers are leaves, to be vmapped over."""
+
+    method: Any = SNES(32)  # of `jaxgpu.evolution.single`, with a mean
+    reach: Array | float = number(default=3.0, above=0)  # [] bound of the weights
+    episodes: int = size(default=2, least=1)  # of each candidate in a generation
+    limit: int = size(default=500, least=1)  # steps of an episode, at most
+    hidden: tuple[int, ...] = widths((8,))
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of environments in one generation; some are played on after an episode's end."""
+        return self.method.population * self.episodes * self.limit
+
+    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
+        """The first mean, and no observation seen; nothing here depends on `updates`."""
+        del updates
+        check_learner("ES", self, env)
+        observation = jax.eval_shape(env.start, key)[1]
+        seen = normaliser.init(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), observation))
+        count = ravel_pytree(self._zeros(env, seen.mean))[0].shape[0]
+        sphere = Problem(box(-1.0, 1.0, count, jnp.float32), jnp.sum)
+        zero = jnp.zeros((), jnp.float32)
+        report = {"episode_return": zero, "episodes": zero, "success": zero, "broken": zero}
+        return State(protocol.init(self.method, key, sphere), seen, jnp.int32(0), report)
+
+    def update(self, env: Environment, state: "State", key: Array) -> "State":
+        """One generation."""
+        ask_key, play_key = jax.random.split(key)
+        x = protocol.ask(self.method, state.search, ask_key)
+        total, success, new = self._play(env, state.seen, x, play_key)
+        known = jnp.all(jnp.isfinite(jnp.concatenate([a.ravel() for a in jax.tree.leaves(new)])))
+        seen = jax.tree.map(lambda new, old: jnp.where(known, new, old), new, state.seen)
+        total, success = total.astype(jnp.float32), success.astype(jnp.float32)
+        cost = -jnp.mean(total, 1)
+        broken = jnp.where(jnp.isnan(cost), jnp.inf, jnp.zeros_like(cost))
+        cost = jnp.where(jnp.isnan(cost), jnp.inf, cost)[:, None]
+        search = protocol.tell(self.method, state.search, x, cost, broken)
+        whole = jnp.isfinite(total)
+        episodes = jnp.sum(whole.astype(jnp.float32))
+        mean = lambda x: jnp.sum(jnp.where(whole, x, 0.0)) / jnp.maximum(episodes, 1.0)
+        report = {"episode_return": mean(total), "success": mean(success), "episodes": episodes}
+        report["broken"] = jnp.float32(total.size) - episodes
+        return replace(state, search=search, seen=seen, update=state.update + 1, report=report)
+
+    def policy(self, env: Environment, state: "State") -> Callable[[Any], Array]:
+        """The policy of the mean."""
+        mean = bounds.point(state.search.box, state.search.mean)
+        weights = self._weights(env, state.seen.mean)(mean)
+
+        def act(observation: Any) -> Array:
+            return self._act(env, weights, normaliser.apply(state.seen, observation))
+
+        return act
+
+    def _play(self, env: Environment, seen: Any, x: Array, key: Array) -> tuple[Array, Array, Any]:
+        """Returns [N, E] and successes of `episodes` episodes, and what has been seen."""
+        size = x.shape[0] * self.episodes
+        start_key, step_key = jax.random.split(key)
+        first = mended(jax.vmap(env.start)(jax.random.split(start_key, self.episodes)))
+        first = jax.tree.map(lambda a: jnp.concatenate([a] * x.shape[0]), first)
+        zero = jnp.zeros(size)
+        vector = VectorState(*first, zero, jnp.zeros(size, jnp.int32), first)
+        copies = vectorize(env, size, "same")
+        weights = jax.vmap(self._weights(env, seen.mean))(x)
+        group = lambda a: a.reshape(x.shape[0], self.episodes, *a.shape[1:])
+        act = jax.vmap(jax.vmap(lambda w, o: self._act(env, w, o), (None, 0)))
+
+        def move(carry: Any, key: Array) -> tuple[Any, None]:
+            vector, playing, total, success, new = carry
+            inputs = jax.tree.map(group, normaliser.apply(seen, vector.observation))
+            action = act(weights, inputs)
+            action = action.reshape(size, *action.shape[2:])
+            after, out = copies.advance(vector, action, key)
+            total = jnp.where(playing, out.info["episode_return"], total)
+            total = jnp.where(playing & out.broken, jnp.nan, total)
+            success = jnp.where(playing, out.info["success"], success)
+            new = normaliser.update(new, vector.observation)
+            return (after, playing & ~out.anew, total, success, new), None
+
+        begin = (vector, zero == 0, zero, zero > 0, seen)
+        (_, _, total, success, new), _ = jax.lax.scan(
+            move, begin, jax.random.split(step_key, self.limit)
+        )
+        return group(total), group(success.astype(total.dtype)), new
+
+    def _act(self, env: Environment, weights: Any, x: Any) -> Array:
+        out: Any = self._network(env).apply(weights, x)
+        real = isinstance(env.action_space, Box)
+        return feasible(env.action_space, out) if real else jnp.argmax(out, -1)
+
+    def _network(self, env: Environment) -> MLP:
+        space: Any = env.action_space
+        return MLP(space.shape[0] if isinstance(space, Box) else space.size, self.hidden)
+
+    def _zeros(self, env: Environment, observation: Any) -> Any:
+        shapes = jax.eval_shape(self._network(env).init, jax.random.key(0), observation)
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+    def _weights(self, env: Environment, observation: Any) -> Callable[[Array], Any]:
+        unravel = ravel_pytree(self._zeros(env, observation))[1]
+        return lambda x: unravel(self.reach * x)
+
+
+@pytree
+class State:
+    """All of a training: resumed from it, a run goes on to the bit."""
+
+    search: Any  # of the method
+    seen: normaliser.Normaliser
+    update: Array  # [] generations done
+    report: dict[str, Array]  # means over the generation

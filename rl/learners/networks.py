@@ -1,0 +1,185 @@
+"""The networks of the learners: an actor and a critic, and distributions over actions.
+
+Every product states full precision, so that scores do not change with the device's default.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..spaces import Box, Space
+
+
+class MLP(nn.Module):
+    """Layers of the widths `hidden`, then `outputs` numbers; orthogonal, the last times `scale`."""
+
+    outputs: int
+    hidden: Sequence[int] = (64, 64)
+    scale: float = 1.0
+    activation: Callable[[Array], Array] = nn.tanh
+    level: bool = False  # LayerNorm before each activation
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """[..., inputs] to [..., outputs]."""
+        for width in self.hidden:
+            x = self._dense(width, 2**0.5)(x)
+            x = self.activation(nn.LayerNorm()(x) if self.level else x)
+        return self._dense(self.outputs, self.scale)(x)
+
+    def _dense(self, width: int, scale: float) -> nn.Dense:
+        start = nn.initializers.orthogonal(scale)
+        return nn.Dense(width, kernel_init=start, dot_general=_product)
+
+
+def _product(x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
+    """What flax asks for: [..., K] times [K, N], column by column where there are few.
+
+    The slope of a tall and narrow kernel is a product that takes a processor five times as long as
+    those of its columns (jax 0.12, 64 times 2).
+    """
+    multiply = lambda kernel: jnp.matmul(x, kernel, precision="highest")
+    if kernel.shape[1] > 4:
+        return multiply(kernel)
+    return jnp.stack([multiply(kernel[:, i]) for i in range(kernel.shape[1])], -1)
+
+
+class Normal(NamedTuple):
+    """Independent normal distributions."""
+
+    mean: Array  # [..., A]
+    log_std: Array  # [..., A]
+
+    def sample(self, key: Array) -> Array:
+        """Random actions; an environment gets them clipped to its bounds."""
+        return self.pick(jax.random.normal(key, self.mean.shape))
+
+    def pick(self, noise: Array) -> Array:
+        """Random actions of standard normal `noise` [..., A]."""
+        return self.mean + jnp.exp(self.log_std) * noise.astype(self.mean.dtype)
+
+    def mode(self) -> Array:
+        """The likeliest actions."""
+        return self.mean
+
+    def log_prob(self, action: Array) -> Array:
+        """Logarithm of the density, [...]."""
+        z = (action - self.mean) * jnp.exp(-self.log_std)
+        return jnp.sum(-0.5 * z * z - self.log_std - 0.5 * jnp.log(2 * jnp.pi), -1)
+
+    def entropy(self) -> Array:
+        """In nats, [...]."""
+        return jnp.sum(self.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e), -1)
+
+
+class Squashed(NamedTuple):
+    """Hyperbolic tangents of independent normal distributions: actions in -1 ... 1."""
+
+    mean: Array  # [..., A] before the tangent
+    log_std: Array  # [..., A]
+
+    def draw(self, key: Array) -> tuple[Array, Array]:
+        """Random actions and the logarithms [...] of their densities; differentiable in both."""
+        u = Normal(self.mean, self.log_std).sample(key)
+        return jnp.tanh(u), self.log_prob(u)
+
+    def mode(self) -> Array:
+        """The tangents of the means."""
+        return jnp.tanh(self.mean)
+
+    def log_prob(self, u: Array) -> Array:
+        """Logarithm of the density of the actions tanh(u), [...]."""
+        # log(1 - tanh(u)^2), which is 0 - inf where tanh rounds to one
+        shrink = 2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u))
+        return Normal(self.mean, self.log_std).log_prob(u) - jnp.sum(shrink, -1)
+
+
+class Categorical(NamedTuple):
+    """A choice among A."""
+
+    logits: Array  # [..., A]
+
+    def sample(self, key: Array) -> Array:
+        """Random actions."""
+        return self.pick(jax.random.gumbel(key, self.logits.shape, self.logits.dtype))
+
+    def pick(self, noise: Array) -> Array:
+        """Random actions of Gumbel `noise` [..., A]."""
+        return jnp.argmax(self.logits + noise.astype(self.logits.dtype), -1)
+
+    def mode(self) -> Array:
+        """The likeliest actions."""
+        return jnp.argmax(self.logits, -1)
+
+    def log_prob(self, action: Array) -> Array:
+        """Logarithm of the probability, [...]."""
+        total: Any = sum(jnp.where(action == i, x, 0.0) for i, x in enumerate(self._logs()))
+        return total
+
+    def entropy(self) -> Array:
+        """In nats, [...]."""
+        total: Any = sum(jnp.exp(x) * x for x in self._logs())
+        return -total
+
+    def _logs(self) -> list[Array]:
+        """Logarithms of all probabilities, A times [...]: wide arrays, unlike rows of few."""
+        each = jnp.unstack(self.logits, axis=-1)
+        whole = functools.reduce(jnp.logaddexp, each)
+        return [x - whole for x in each]
+
+
+class ActorCritic(nn.Module):
+    """Separate networks for action and value; the spread of real actions is a parameter."""
+
+    space: Space
+    hidden: Sequence[int] = (64, 64)
+    log_std: float = -0.5
+
+    def setup(self) -> None:
+        """Make both networks."""
+        real = isinstance(self.space, Box)
+        self.count = self.space.shape[0] if isinstance(self.space, Box) else self.space.size
+        self.actor = MLP(self.count, self.hidden, 0.01)
+        self.critic = MLP(1, self.hidden, 1.0)
+        if real:
+            start = nn.initializers.constant(self.log_std)
+            self.spread = self.param("spread", start, (self.count,), jnp.float32)
+
+    def __call__(self, x: Array) -> tuple[Normal | Categorical, Array]:
+        """Observations [..., O] to a distribution over actions and values [...]."""
+        return self.act(x), self.value(x)
+
+    def act(self, x: Array) -> Normal | Categorical:
+        """The distribution over actions."""
+        out = self.actor(x)
+        if isinstance(self.space, Box):
+            lead = (1,) * (out.ndim - 1)
+            return Normal(out, jnp.broadcast_to(self.spread.reshape(*lead, -1), out.shape))
+        return Categorical(out)
+
+    def value(self, x: Array) -> Array:
+        """The values."""
+        return self.critic(x)[..., 0]
+
+
+def noise(space: Space, key: Array, size: int) -> Array:
+    """What `pick` takes for `size` actions of an `ActorCritic`, [size, A]."""
+    if isinstance(space, Box):
+        return jax.random.normal(key, (size, *space.shape))
+    return jax.random.gumbel(key, (size, space.size))
+
+
+def feasible(space: Space, action: Array) -> Any:
+    """Real actions clipped to the bounds of `space`; whole numbers as they are."""
+    return jnp.clip(action, space.low, space.high) if isinstance(space, Box) else action
+
+
+def stretched(space: Space, action: Array) -> Any:
+    """Actions in -1 ... 1 stretched to the bounds of a real `space`."""
+    bounds: Any = space
+    return bounds.low + (bounds.high - bounds.low) * (action + 1) / 2

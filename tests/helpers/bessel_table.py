@@ -1,0 +1,117 @@
+"""Tables of log I_v(x), log K_v(x), their derivatives and ratios to 25 digits, and their metric.
+
+Arb and ball-arithmetic Debye sums made them (benchmarks/bessel_table.py makes others of the kind).
+"""
+
+import csv
+import gzip
+import io
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from functools import cache
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+SHIPPED = [
+    Path(__file__).parents[1] / "numerics" / name
+    for name in ("log_bessel.csv.gz", "log_bessel_edges.csv.gz")
+]
+WIDTH = 1024  # points that a program of `evaluate` takes at once
+
+
+class Table:
+    """Columns as float64, and what float64 leaves of them, under `low`."""
+
+    def __init__(self, *texts: str):
+        rows = [row for text in texts for row in csv.DictReader(io.StringIO(text))]
+        self.stratum = np.array([row["stratum"] for row in rows])
+        self.float32 = np.array([row["f32_exact"] == "1" for row in rows])
+        self.columns, self.low = {}, {}
+        with localcontext(prec=60, Emin=-(10**9), Emax=10**9):
+            for name in list(rows[0])[:-2]:
+                exact = [Decimal(row[name]) for row in rows]
+                high = np.array([float(d) for d in exact])
+                self.columns[name] = high
+                self.low[name] = np.array(
+                    [float(d - Decimal(h)) if np.isfinite(h) else 0.0 for d, h in zip(exact, high)]
+                )
+
+        with np.errstate(all="ignore"):
+            for name, ratio, sign in (("slope_i", "ratio_i", 1), ("slope_k", "ratio_k", -1)):
+                self.columns[name] = self["v"] / self["x"] + sign * self[ratio]
+                self.low[name] = np.zeros(len(rows))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    def points(self, dtype: type) -> np.ndarray:
+        """Rows whose v and x are exact in `dtype` and whose x is a normal number."""
+        normal = self["x"] >= np.finfo(dtype).tiny
+        return normal if dtype == np.float64 else normal & self.float32
+
+    def condition(self, name: str) -> np.ndarray:
+        """|f| + |x df/dx| + |v df/dv|: what half an ulp in f, x and v can each do, over u."""
+        v, x = self["v"], self["x"]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if name == "log_iv":
+                by_x, by_v = v + x * self["ratio_i"], v * self["dlogiv_dv"]
+            else:
+                by_x, by_v = v - x * self["ratio_k"], v * self["dlogkv_dv"]
+            total = np.abs(self[name]) + np.abs(by_x) + np.abs(by_v)
+        return np.minimum(total, np.finfo(np.float64).max)
+
+    def error(self, name: str, got: np.ndarray, scale: np.ndarray, dtype: type) -> np.ndarray:
+        """|got - exact| in units of u `scale`; below the least normal number nothing is asked."""
+        info = np.finfo(dtype)
+        with np.errstate(all="ignore"):
+            off = np.abs((np.asarray(got, np.float64) - self[name]) - self.low[name])
+            off = np.maximum(off - info.tiny, 0) / (0.5 * info.eps * scale + 1e-320)
+        return np.where(np.isnan(off), np.inf, off)
+
+
+@cache
+def shipped() -> Table:
+    """The tables of the tests as one."""
+    return Table(*(gzip.decompress(path.read_bytes()).decode() for path in SHIPPED))
+
+
+def evaluate(f: Callable, v: np.ndarray, x: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+    """f(v, x) in `dtype`; one program serves all calls, whatever their shape."""
+    with np.errstate(over="ignore", under="ignore"):
+        v, x = (np.asarray(a, dtype) for a in np.broadcast_arrays(v, x))
+    blocks = [
+        np.pad(a.ravel(), (0, -a.size % WIDTH), constant_values=1).reshape(-1, WIDTH)
+        for a in (v, x)
+    ]
+    with jax.enable_x64(dtype == np.float64):
+        program = _program(f)
+        values = [np.asarray(program(*pair)) for pair in zip(*blocks)]
+    assert all(a.dtype == dtype for a in values)
+    return np.concatenate(values)[: v.size].reshape(v.shape)
+
+
+@cache
+def by_order(f: Callable) -> Callable:
+    """Derivative in v."""
+    return lambda v, x: jax.jvp(lambda v: f(v, x), (v,), (jnp.ones_like(v),))[1]
+
+
+@cache
+def by_argument(f: Callable) -> Callable:
+    """Derivative in x."""
+    return lambda v, x: jax.jvp(lambda x: f(v, x), (x,), (jnp.ones_like(x),))[1]
+
+
+@cache
+def _program(f: Callable) -> Callable:
+    return jax.jit(f)
+
+
+def worst(table: Table, error: np.ndarray, rows: np.ndarray) -> str:
+    """Where the largest error is."""
+    i = np.flatnonzero(rows)[error[rows].argmax()]
+    v, x = float(table["v"][i]), float(table["x"][i])
+    return f"{error[i]:.2f} at v = {v!r}, x = {x!r} ({table.stratum[i]})"

@@ -1,0 +1,168 @@
+"""The doors of `jaxgpu.physics.continuum`."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+from doors import Door
+
+from jaxgpu import render
+from jaxgpu.geometry import sdf
+from jaxgpu.physics import continuum
+from jaxgpu.physics.continuum import (
+    Body,
+    Collector,
+    Collider,
+    Grid,
+    Injector,
+    Liquid,
+    Scene,
+    Soft,
+    Tool,
+)
+
+X = np.array([[0.4, 0.45], [0.5, 0.5], [0.61, 0.4]], np.float32)
+GRID = Grid(0.1, (10, 10))
+DRAWN = np.array([[0.1, 0.0, 0.2], [-0.2, 0.1, 0.0]], np.float32)
+PAINT = np.array([[0.2, 0.5, 0.9], [0.9, 0.5, 0.1]], np.float32)
+STAND = Tool(jnp.zeros(3), jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(3), jnp.zeros(3))
+CAMERA = render.Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), width=8, height=6)
+
+
+def prepared(x=X, body=None, material=None, collider=None, source=None, grid=GRID, **fields):
+    """A scene through `prepare`, and its state through `init`."""
+    body = body or Body(x, material or Liquid(), 1e-4, capacity=6)
+    scene = Scene(
+        (body,),
+        grid,
+        colliders=(collider,) if collider else (),
+        sources=(source,) if source else (),
+        **fields,
+    )
+    scene = continuum.prepare(scene)
+    return scene.dt, continuum.init(scene)
+
+
+def spaced(shape):
+    """A shape that turns in a box of three axes."""
+    body = Body(np.full((1, 3), 0.5, np.float32), Liquid(), 1e-4)
+    tool = Collider(shape, (0.5, 0.5, 0.5), mass=1.0, inertia=(1.0, 2.0, 2.0), spin=(1.0, 0.2, 0.3))
+    return prepared(body=body, grid=Grid(0.1, (10, 10, 10)), collider=tool)
+
+
+BALL = Collider(sdf.Ball(0.1), (0.5, 0.5), v=(0.1, 0.0), mass=1.0, inertia=0.1, soft=Soft(0.1))
+MATERIALS = [
+    continuum.Liquid(),
+    continuum.HerschelBulkley(),
+    continuum.NeoHookean(),
+    continuum.Corotated(),
+    continuum.VonMises(),
+    continuum.DruckerPrager(grain=1e-3),
+    continuum.Snow(),
+]
+SHAPES = [
+    sdf.HalfSpace((0.0, 1.0, 0.0)),
+    sdf.Ball(0.1),
+    sdf.Box((0.1, 0.1, 0.2)),
+    sdf.Capsule(0.1, 0.1),
+    sdf.Cylinder(0.1, 0.1),
+    sdf.Moved(sdf.Ball(0.1), (0.0, 0.1, 0.0)),
+    sdf.Rounded(sdf.Ball(0.1), 0.01),
+    sdf.Voxels(np.ones((2, 2, 2), np.float32), (0.0, 0.0, 0.0), 0.1),
+]
+
+
+def rolled(controls, substeps, budget):
+    """The state and measures of a rollout that is left alone."""
+    scene = continuum.prepare(Scene((Body(X, Liquid(), 1e-4),), GRID))
+    alone = lambda scene, state, _: (scene, state)
+    start = continuum.init(scene)
+    return continuum.rollout(scene, start, controls, alone, substeps=substeps, budget=budget)
+
+
+DOORS = [
+    Door(
+        "physics.continuum.rollout",
+        rolled,
+        {"controls": 1, "substeps": 2, "budget": 1e6},
+    ),
+    *(
+        Door(f"physics.continuum.{type(m).__name__}", prepared, {"material": m}) for m in MATERIALS
+    ),
+    *(Door(f"physics.continuum.sdf.{type(s).__name__}", spaced, {"shape": s}) for s in SHAPES),
+    Door("physics.continuum.prepare", prepared, {"x": X},
+         right=("x: wrong length", "x: empty", "x: zero")),
+    Door("physics.continuum.Body", prepared, {"body": Body(X, Liquid(), 1e-4, v=(0.1, 0.0))}),
+    Door("physics.continuum.Collider", prepared, {"collider": BALL}),
+    Door(
+        "physics.continuum.Soft",
+        lambda soft: prepared(collider=dataclasses.replace(BALL, soft=soft)),
+        {"soft": Soft(0.1, 50.0)},
+    ),
+    Door(
+        "physics.continuum.Injector",
+        prepared,
+        {"source": Injector(X, (0.1, 0.0), 0.1), "dt": 1e-3},
+        right=("source.stop: *", "dt: None"),
+    ),
+    Door("physics.continuum.Collector", prepared, {"source": Collector(sdf.Ball(0.1))}),
+    Door(
+        "physics.continuum.Scene",
+        lambda gravity: prepared(gravity=gravity),
+        {"gravity": np.array([0.3, -9.81], np.float32)},
+        right=("gravity: zero", "gravity: negative", "gravity: empty"),
+    ),
+    Door(
+        "physics.continuum.Grid",
+        lambda dx: prepared(grid=Grid(dx, (20, 20))),
+        {"dx": 0.1},
+    ),
+    Door(
+        "physics.continuum.simulate",
+        lambda t, frames: continuum.simulate(
+            Scene((Body(X, Liquid(), 1e-4),), GRID), t, frames=frames
+        ).state,
+        {"t": 0.01, "frames": 1},
+    ),
+    Door(
+        "physics.continuum.lattice",
+        continuum.lattice,
+        {"lower": np.zeros(2), "upper": np.ones(2), "spacing": 0.25},
+        right=("lower: negative", "lower: zero"),
+        pairs=(("lower", "upper"),),
+    ),
+    Door("physics.continuum.lame", continuum.lame, {"young": 10.0, "poisson": 0.25},
+         right=("poisson: zero", "poisson: negative", "poisson: empty", "young: empty")),
+    Door("physics.continuum.render.Camera", lambda camera: render.nearest(camera, DRAWN, 0.1)[0],
+         {"camera": CAMERA}),
+    Door(
+        "physics.continuum.render.nearest",
+        lambda x, radius, reach: render.nearest(CAMERA, x, radius, reach),
+        {"x": DRAWN, "radius": 0.1, "reach": 2},
+        right=("x: zero", "x: negative", "x: wrong length", "radius: zero", "reach: zero"),
+        limits=("x: *", "radius: *", "reach: *"),  # depth is infinite where nothing is seen
+    ),
+    Door(
+        "physics.continuum.render.soft_depth",
+        lambda x, radius, far, blur: render.soft_depth(CAMERA, x, radius, far=far, blur=blur),
+        {"x": DRAWN, "radius": 0.1, "far": 3.0, "blur": 0.05},
+        right=("x: zero", "x: negative", "x: wrong length", "x: empty", "radius: zero"),
+    ),
+    Door(
+        "physics.continuum.render.picture",
+        lambda x, colour, look: render.picture(CAMERA, x, colour, look),
+        {"x": DRAWN, "colour": PAINT, "look": render.Look(0.1, reach=1, smoothing=1)},
+        right=("x: zero", "x: negative", "colour: zero"),
+    ),
+    Door(
+        "physics.continuum.render.trace",
+        lambda shape, far: render.trace(CAMERA, shape, STAND, far=far, steps=4)[1],
+        {"shape": sdf.Ball(0.1), "far": 3.0},
+    ),
+    Door(
+        "physics.continuum.render.gif",
+        lambda images, seconds: render.gif(images, seconds)[:6],
+        {"images": np.full((1, 2, 2, 3), 0.5), "seconds": 0.05},
+        right=("images: zero",),
+    ),
+]  # fmt: skip

@@ -1,0 +1,214 @@
+"""The doors of `jaxgpu.evolution`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from doors import Door
+
+from jaxgpu.evolution import Integer, Real, indicators, multi, pareto, protocol, space
+from jaxgpu.evolution.multi.lattice import associate, das_dennis, divisions_for, layers_for
+from jaxgpu.evolution.multi.variation import Variation
+from jaxgpu.evolution.problem import Box, Problem, box, evaluate
+from jaxgpu.evolution.problems import bits, dtlz, engineering, lsmop, wfg, zdt
+from jaxgpu.evolution.problems.bbob import bbob
+
+KEY = jax.random.key(0)
+F = np.array([[0.1, 0.9], [0.5, 0.4], [0.9, 0.1]], np.float32)
+FRONT = np.array([[0.0, 1.0], [1.0, 0.5]], np.float32)
+TWO = np.array([1.5, 2.5], np.float32)
+# fewer points, and points that are not better than the reference, are sets as well
+SETS = ("f: zero", "f: negative", "f: wrong length", "f: inf")
+FRONTS = ("front: transposed", "front: zero", "front: negative", "front: wrong length")
+LINES = das_dennis(2, 7)
+SPECS = {"RVEA": multi.RVEA(LINES), "MOEAD": multi.moead(LINES, 3)}
+# sizes that do not fit together are refused when a spec is made
+SIZED = {
+    "NSGA2": multi.NSGA2,
+    "NSGA3": lambda population: multi.NSGA3(LINES, population=population),
+    "HypE": lambda population: multi.HypE(population=population, rays=64),
+}
+
+
+def start(spec, lower, upper):
+    return protocol.init(spec, KEY, Problem(Box(lower, upper), lambda x: x[:2], 2)).population.x
+
+
+def start_with(variation, spec, problem):
+    spec = spec(variation=variation) if spec is multi.NSGA2 else spec
+    return protocol.init(spec, KEY, problem).population.x
+
+
+def values(x):
+    return evaluate(Problem(box(0.0, 1.0, 2), lambda x: x, 2), x)
+
+
+def sacks_of(profit, weight, capacity):
+    problem = bits.knapsack(bits.Sacks(profit, weight, capacity))
+    return problem.function(jnp.ones(problem.box.lower.shape))
+
+
+def point(low, high, shape=None):
+    """The middle of a real variable."""
+    variable = Real(low, high, shape)
+    return space.read(variable, jnp.full(space.dimension(variable), 0.5))
+
+
+def whole(low, high):
+    variable = Integer(low, high)
+    return space.read(variable, jnp.full(space.dimension(variable), 0.5))
+
+
+PROBLEM = Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)
+
+DOORS = [
+    *(
+        Door(
+            f"evolution.indicators.{name}",
+            getattr(indicators, name),
+            {"f": F, "front": FRONT},
+            right=(*SETS, *FRONTS, "f: nan", "front: nan", "front: inf"),
+            limits=("f: inf", "front: inf", "f: nan", "front: nan"),
+        )
+        for name in ("igd", "igd_plus", "gd", "gd_plus", "epsilon")
+    ),
+    Door(
+        "evolution.indicators.epsilon_ratio",
+        indicators.epsilon_ratio,
+        {"f": F + 1, "front": FRONT + 1},
+        right=(
+            "f: wrong length",
+            "front: wrong length",
+            "front: transposed",
+            "f: inf",
+            "f: nan",
+            "front: inf",
+        ),
+        limits=("f: inf", "f: nan", "front: inf"),
+    ),
+    Door(
+        "evolution.indicators.hypervolume",
+        indicators.hypervolume,
+        {"f": F, "reference": TWO},
+        right=(*SETS, "reference: zero", "reference: negative"),
+    ),
+    Door(
+        "evolution.indicators.hypervolume_by_rays",
+        lambda f, reference: indicators.hypervolume_by_rays(f, reference, KEY, 512),
+        {"f": F, "reference": TWO},
+        right=(*SETS, "reference: zero", "reference: negative"),
+    ),
+    Door(
+        "evolution.indicators.spacing",
+        indicators.spacing,
+        {"f": F},
+        right=(*SETS, "f: nan", "f: narrow", "f: transposed"),
+        limits=("f: inf", "f: nan"),
+    ),
+    Door(
+        "evolution.indicators.r2",
+        indicators.r2,
+        {"f": F, "weights": FRONT, "ideal": np.zeros(2, np.float32)},
+        right=(
+            *SETS,
+            "weights: zero",
+            "weights: wrong length",
+            "ideal: zero",
+            "ideal: negative",
+            "weights: transposed",
+        ),
+    ),
+    Door(
+        "evolution.indicators.expected_utility",
+        lambda f, low, high: indicators.expected_utility(f, KEY, low, high, 100),
+        {"f": F, "low": np.zeros(2, np.float32), "high": TWO},
+        right=(*SETS, "low: zero", "low: negative"),
+        limits=("f: inf",),
+        pairs=(("low", "high"),),
+    ),
+    Door("evolution.pareto.ranks", pareto.ranks, {"f": F}, right=("f: *",)),
+    Door(
+        "evolution.lattice.associate",
+        lambda f: associate(das_dennis(2, 3), f),
+        {"f": F},
+        right=("f: zero", "f: wrong length", "f: empty", "f: inf"),
+        limits=("f: inf",),
+    ),
+    Door("evolution.lattice.das_dennis", das_dennis, {"objectives": 3}, refusals=True),
+    Door(
+        "evolution.problem.evaluate",
+        values,
+        {"x": F},
+        right=("x: *",),
+        limits=("x: nan", "x: inf", "x: -inf"),
+    ),
+    Door(
+        "evolution.Real",
+        point,
+        {"low": -1.0, "high": 1.0},
+        right=("low: zero", "high: zero", "low: negative", "high: negative"),
+        pairs=(("low", "high"),),
+    ),
+    Door(
+        "evolution.Integer",
+        whole,
+        {"low": -2, "high": 9},
+        right=("low: zero", "high: zero", "low: negative"),
+        pairs=(("low", "high"),),
+    ),
+    *(
+        Door(
+            f"evolution.protocol.init, {name}",
+            start,
+            {"spec": spec, "lower": -TWO, "upper": TWO},
+            right=("lower: zero", "lower: negative", "upper: zero", "upper: negative"),
+            pairs=(("lower", "upper"),),
+        )
+        for name, spec in SPECS.items()
+    ),
+    *(
+        Door(
+            f"evolution.protocol.init, {name}",
+            lambda population, of=of: start(of(population=population), -TWO, TWO),
+            {"population": 8},
+            right=("population: None",) if name == "NSGA3" else (),
+        )
+        for name, of in SIZED.items()
+    ),
+    Door(
+        "evolution.variation.Variation",
+        start_with,
+        {"variation": Variation(), "spec": multi.NSGA2, "problem": PROBLEM},
+        free=("spec", "problem"),
+        refusals=True,
+    ),
+    Door(
+        "evolution.problems.bits.knapsack",
+        sacks_of,
+        {
+            "profit": np.ones((2, 3), np.float32),
+            "weight": np.ones((2, 3), np.float32),
+            "capacity": np.ones(2, np.float32),
+        },
+        right=("profit: zero",),
+    ),
+    Door(
+        "evolution.problems.engineering.car_cab",
+        lambda noise: engineering.car_cab(noise).function(jnp.ones(7)),
+        {"noise": np.array([0.5, -1.0, 0.2, 0.1], np.float32)},
+        right=("noise: zero", "noise: negative"),
+    ),
+]
+SIZES = (
+    (zdt.zdt1, "variables", 5),
+    (dtlz.dtlz1, "objectives", 3),
+    (dtlz.c1_dtlz3, "objectives", 3),
+    (lambda objectives: wfg.wfg(1, objectives), "objectives", 3),
+    (lambda number: lsmop.lsmop(number), "number", 3),
+    (lambda dimension: bbob(1, dimension), "dimension", 3),
+    (lambda count: box(0.0, 1.0, count), "count", 3),
+    (lambda count: divisions_for(3, count), "count", 30),
+    (lambda objectives: layers_for(objectives), "objectives", 7),
+)
+DOORS += [
+    Door(f"evolution.size.{i}", call, {name: good}) for i, (call, name, good) in enumerate(SIZES)
+]

@@ -1,0 +1,136 @@
+"""The doors of `jaxgpu.numerics`."""
+
+import jax
+import numpy as np
+from doors import Door
+
+from jaxgpu import numerics
+from jaxgpu.numerics.matern import matern
+from jaxgpu.numerics.sphere import sphere_mixture, sphere_sampling
+from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
+from jaxgpu.studies.directions import features
+
+X = np.array([0.5, 1.0, 30.0], np.float32)
+KEY = jax.random.key(0)
+NORTH = np.array([0.0, 0.0, 1.0], np.float32)
+ROWS = np.array([[0.6, 0.8, 0], [0, 0.6, 0.8], [0, 0, 1], [1, 0, 0]], np.float32)
+P = VonMisesFisher(NORTH, np.float32(2))
+MIXTURE = sphere_mixture.Mixture(ROWS[:2], np.float32([3, 1]), np.log(np.float32([0.5, 0.5])))
+
+# orders may be of either sign, and so may be what they make of an argument below 0, which is nan
+REAL = ("x: wrong length", "x: empty", "v: zero", "v: negative", "v: empty")
+ENDS = ("x: zero", "x: negative", "x: inf", "x: -inf", "v: inf", "v: -inf")
+TURNED = ("x: negative", "x: wrong length", "x: narrow")
+
+
+def special(f, first="v", second="x", x=X):
+    """The door of a function of two numbers, the names of which are given."""
+    named = lambda words: tuple({"v": first, "x": second}[word[0]] + word[1:] for word in words)
+    return Door(
+        f"numerics.{f.__name__}",
+        lambda **given: f(given[first], given[second]),
+        {first: np.float32(2.5), second: x},
+        right=named(REAL),
+        limits=named((*ENDS, "v: zero", "v: negative")),
+        nan_passes=(first, second),
+    )
+
+
+DOORS = [
+    special(numerics.log_iv),
+    special(numerics.log_ive),
+    special(numerics.log_kv),
+    special(numerics.log_kve),
+    special(numerics.iv_ratio),
+    special(numerics.kv_ratio),
+    special(numerics.iv_ratio_inverse, "v", "r", np.array([0.1, 0.5, 0.9], np.float32)),
+    special(numerics.log_hyp0f1, "b", "z"),
+    Door(
+        "numerics.matern.matern",
+        matern,
+        {"r": X, "smoothness": np.float32(1.5), "length": np.float32(2)},
+        right=("r: wrong length", "r: empty", "r: zero", "smoothness: empty", "length: empty"),
+        limits=("r: negative", "r: inf", "r: -inf")
+        + tuple(
+            f"{name}: {kind}"
+            for name in ("smoothness", "length")
+            for kind in ("inf", "-inf", "zero", "negative")
+        ),
+        nan_passes=("r", "smoothness", "length"),
+    ),
+    Door(
+        "numerics.VonMisesFisher.fit",
+        VonMisesFisher.fit,
+        {"x": ROWS, "weights": np.array([1, 2, 3, 4], np.float32)},
+        right=(*TURNED, "weights: None"),
+        normalised=("x",),
+    ),
+    Door(
+        "numerics.VonMisesFisher.from_mean",
+        VonMisesFisher.from_mean,
+        {"mean": NORTH / 2},
+        right=("mean: zero", "mean: negative", "mean: wrong length"),
+        limits=("mean: integers",),
+    ),
+    Door(
+        "numerics.VonMisesFisher.log_prob",
+        lambda p, x: p.log_prob(x),
+        {"p": P, "x": ROWS},
+        right=("x: negative", "x: empty", "x: wrong length"),
+        limits=("p.concentration: inf",),
+        normalised=("x",),
+    ),
+    Door(
+        "numerics.VonMisesFisher.entropy",
+        lambda p: p.entropy(),
+        {"p": P},
+        limits=("p.concentration: inf",),
+    ),
+    Door(
+        "numerics.VonMisesFisher.kl_divergence",
+        lambda p, q: p.kl_divergence(q),
+        {"p": P, "q": P},
+        limits=("p.concentration: inf", "q.concentration: inf"),
+    ),
+    Door(
+        "numerics.sphere_sampling.draw",  # of another dtype they are other draws
+        lambda **given: np.linalg.norm(sphere_sampling.draw(**given), axis=1),
+        {"key": KEY, "mean_direction": NORTH, "concentration": np.float32(2), "count": 3},
+        right=(
+            "mean_direction: negative",
+            "count: zero",
+            "concentration: zero",
+            "concentration: inf",
+        ),
+        normalised=("mean_direction",),
+        free=("key",),
+    ),
+    Door(
+        "numerics.sphere_mixture.fit_mixture",  # vectors: the next door, which is the same
+        lambda components, steps: sphere_mixture.fit_mixture(ROWS, components, KEY, steps=steps),
+        {"components": 2, "steps": 2},
+        right=("steps: zero",),
+    ),
+    Door(
+        "numerics.sphere_mixture.spherical_kmeans",
+        sphere_mixture.spherical_kmeans,
+        {"x": ROWS, "components": 2, "key": KEY, "rounds": 3},
+        right=TURNED,
+        normalised=("x",),
+        free=("key",),
+    ),
+    Door(
+        "numerics.sphere_mixture.Mixture.log_prob",
+        lambda mixture, x: mixture.log_prob(x),
+        {"mixture": MIXTURE, "x": ROWS},
+        right=("x: negative", "x: empty", "x: wrong length"),
+        normalised=("x",),
+    ),
+    Door(
+        "numerics.features.unit",
+        features.unit,
+        {"x": ROWS},
+        right=("x: negative", "x: wrong length", "x: narrow", "x: transposed", "x: not normalised"),
+        normalised=("x",),
+    ),
+]

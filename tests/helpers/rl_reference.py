@@ -1,0 +1,35 @@
+"""Steps of gymnasium's classic tasks, and ours from the same states."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+FILE = np.load(Path(__file__).parents[1] / "rl/gymnasium_reference.npz")
+
+
+def recorded(name):
+    """before, action, after, observation, reward, terminated of 1000 random steps."""
+    kinds = ("before", "action", "after", "observation", "reward", "terminated")
+    return {kind: FILE[f"{name}/{kind}"] for kind in kinds}
+
+
+def replay(env, states, actions):
+    """One step of ours from each state: `jax.vmap` of `advance`."""
+    advance = lambda state, action: env.advance(state, action, jax.random.key(0))
+    return jax.jit(jax.vmap(advance))(states, jnp.asarray(actions))
+
+
+def assert_like_gymnasium(name, step, state, tolerance):
+    """States, observations, rewards and ends of 1000 random steps, to `tolerance` of their size."""
+    want = recorded(name)
+    pairs = [
+        (state, want["after"]),
+        (step.observation, want["observation"]),
+        (step.reward, want["reward"]),
+    ]
+    for got, expected in pairs:
+        scale = max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance * scale)
+    np.testing.assert_array_equal(step.terminated, want["terminated"])

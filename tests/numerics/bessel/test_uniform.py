@@ -1,0 +1,62 @@
+"""The uniform expansion against mpmath on the edge of its range and far out."""
+
+import mpmath
+import numpy as np
+import pytest
+from bessel_table import by_argument, by_order, evaluate
+
+from jaxgpu.numerics.bessel import uniform
+from jaxgpu.numerics.bessel.uniform import Kind, polar
+
+OUTPUTS = [lambda v, x, i=i: polar(v, x)[i] for i in range(4)]
+
+
+def angle(v, x):
+    return polar(v, x)[2]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_slopes_and_ratio(sign):
+    turn = np.linspace(0.1, 1, 4) * np.pi / 2
+    v, x = (np.outer([24.0, 100.0], f(turn)).ravel() for f in (np.sin, np.cos))
+    v, x, kind = v, x + 1e-3, Kind(sign)
+    value = lambda v, x: uniform.log_bessel(kind, v, x)
+    forms = (value, lambda v, x: uniform.slope(kind, v, x), by_order(value))
+    got = [evaluate(f, v, x) for f in (*forms, lambda v, x: uniform.ratio(kind, v, x))]
+    bessel, h = mpmath.besseli if sign > 0 else mpmath.besselk, mpmath.mpf(10) ** -20
+    with mpmath.workdps(120):
+        log = lambda p, q: mpmath.log(bessel(p, q))
+        for i, (a, b) in enumerate(zip(map(mpmath.mpf, v), map(mpmath.mpf, x))):
+            by_x = (log(a, b + h) - log(a, b - h)) / (2 * h)
+            by_v = (log(a + h, b) - log(a - h, b)) / (2 * h)
+            want = [log(a, b), by_x, by_v, bessel(a + 1, b) / bessel(a, b)]
+            size = [float(a + b), 1, 1, 0]
+            bound = [3e-15 * abs(float(y)) + 5e-16 * z for y, z in zip(want, size)]
+            assert np.all(np.abs([g[i] - float(y) for g, y in zip(got, want)]) <= bound)
+
+
+def test_nothing_overflows():
+    top, least = np.finfo(float).max, np.finfo(float).tiny
+    v, x = np.array([top, top, 1.0, top, 1e300]), np.array([top, 1.0, top, least, 1e-300])
+    half, log_half, turn, tilt = (evaluate(f, v, x) for f in OUTPUTS)
+    np.testing.assert_allclose(half / (top / 2), [np.sqrt(2), 1, 1, 1, 1e300 / top], rtol=1e-15)
+    np.testing.assert_allclose(log_half, np.log(half), rtol=1e-15)
+    want = [np.arcsinh(1), np.log(2) + np.log(top), 1 / top, 0, np.log(2) + 600 * np.log(10)]
+    want[3] = np.log(2) + np.log(top) - np.log(least)
+    np.testing.assert_allclose(turn, want, rtol=1e-15, atol=1e-300)
+    np.testing.assert_allclose(tilt, [np.sqrt(2) - 1, 0, 1, 0, 0], rtol=1e-15, atol=1e-300)
+    value = evaluate(lambda v, x: uniform.log_bessel(Kind(1), v, x), v[[0, 2]], x[[0, 2]])
+    np.testing.assert_allclose(value, [top * (np.sqrt(2) - np.arcsinh(1)), top], rtol=1e-15)
+
+
+def test_angles_keep_their_digits_and_their_derivatives():
+    v, x = np.array([1e-9, 0.3, 1.0, 7.0, 1e12]), np.array([1.0, 5.0, 1.0, 2.0, 3.0])
+    with mpmath.workdps(40):
+        want = [float(mpmath.asinh(mpmath.mpf(a) / mpmath.mpf(b))) for a, b in zip(v, x)]
+    np.testing.assert_allclose(evaluate(angle, v, x), want, rtol=5e-16)
+    np.testing.assert_allclose(evaluate(OUTPUTS[3], v, x), np.exp(-np.array(want)), rtol=1e-14)
+    s = np.hypot(v, x)
+    np.testing.assert_allclose(evaluate(by_order(angle), v, x), 1 / s, rtol=5e-16)
+    np.testing.assert_allclose(evaluate(by_argument(angle), v, x), -v / (x * s), rtol=1e-15)
+    by_x = evaluate(by_argument(OUTPUTS[3]), v, x)
+    np.testing.assert_allclose(by_x, v / (s * (v + s)), rtol=1e-15)

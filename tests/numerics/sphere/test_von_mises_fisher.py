@@ -1,0 +1,172 @@
+"""The distribution against closed forms in three dimensions, quadrature, and real data."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from conformance import check
+from shapes import check_shapes
+
+from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher, log_sphere_area
+from jaxgpu.studies.directions import features
+
+
+def made(d, k, dtype=jnp.float64):
+    return VonMisesFisher(jnp.zeros(d, dtype).at[d - 1].set(1), jnp.asarray(k, dtype))
+
+
+def along(d, k, f):
+    """E[f(t)] of the cosine t to the mean direction, by quadrature in 30 digits."""
+    with mpmath.workdps(30):
+        law = lambda t: mpmath.exp(k * t) * (1 - t * t) ** (mpmath.mpf(d - 3) / 2)
+        points = [-1, 0, mpmath.mpf(k) / (k + d), 1]
+        return mpmath.quad(lambda t: f(t) * law(t), points) / mpmath.quad(law, points)
+
+
+def test_three_dimensions_in_closed_form(x64):
+    x = np.array([[0.0, 0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+    for k in (1e-8, 0.3, 4.0, 300.0):
+        p = made(3, k)
+        # log(k / (4 pi sinh k)), and coth k - 1 / k
+        log_c = np.log(k / (2 * np.pi)) - k - np.log(-np.expm1(-2 * k))
+        np.testing.assert_allclose(p.log_prob(x), log_c + k * x[:, 2], rtol=1e-14)
+        if k > 0.1:
+            a = 1 / np.tanh(k) - 1 / k
+            np.testing.assert_allclose(p.resultant, a, rtol=1e-13)
+            np.testing.assert_allclose(p.entropy(), -log_c - k * a, rtol=1e-13)
+    assert check_shapes(p) == {"d": 3}
+    np.testing.assert_allclose(log_sphere_area(2), np.log(2 * np.pi), rtol=1e-15)
+
+
+@pytest.mark.parametrize("d, k", [(2, 1.3), (5, 2.0), (40, 70.0)])
+def test_mean_and_divergence_by_quadrature(x64, d, k):
+    p, q = made(d, k), made(d, 0.6 * k)
+    mean = float(along(d, k, lambda t: t))
+    np.testing.assert_allclose(p.mean[-1], mean, rtol=1e-14)
+    drop = float(p.log_normalizer() - q.log_normalizer())
+    np.testing.assert_allclose(p.kl_divergence(q), 0.4 * k * mean - drop, rtol=1e-12)
+    tilted = VonMisesFisher(jnp.roll(p.mean_direction, 1), p.concentration)
+    np.testing.assert_allclose(p.kl_divergence(tilted), k * mean, rtol=1e-12)
+    np.testing.assert_allclose(p.kl_divergence(p), 0, atol=1e-13)
+
+
+def ratio(d, k):
+    """I_{d/2} / I_{d/2-1}, the continued fraction of Gauss backwards from Amos's bound; 40 digits.
+
+    The bound's relative error, below 1 / order, shrinks at the m-th order from the start by
+    ((sqrt(order^2 + k^2) - order) / k)^2 each, about exp(-m^2 / k) in all where k is large.
+    """
+    with mpmath.workdps(40):
+        v, k = mpmath.mpf(d) / 2 - 1, mpmath.mpf(k)
+        start = int(60 + 10 * mpmath.sqrt(k))
+        order = v + 1 + start
+        r = k / (order + mpmath.sqrt(order * order + k * k))
+        for j in range(start, 0, -1):
+            r = 1 / (2 * (v + j) / k + r)
+        return r
+
+
+@pytest.mark.slow
+def test_smooth_at_no_concentration(x64):
+    """The density is 1 + k t + ..., t the cosine: log C = log C_0 - k^2 / (2 d)."""
+    p = made(7, 0.0)
+    np.testing.assert_allclose(p.entropy(), log_sphere_area(7), rtol=1e-15)
+    at = lambda k: VonMisesFisher(p.mean_direction, k)
+    x, q = jnp.zeros(7).at[0].set(0.6).at[-1].set(0.8), made(7, 0.3)
+    by_k = {
+        lambda k: at(k).log_normalizer(): (0, 1 / 7),
+        lambda k: at(k).log_prob(x): (0.8, -1 / 7),
+        lambda k: at(k).entropy(): (0, -1 / 7),
+        lambda k: at(k).kl_divergence(q): (-0.3 / 7, 1 / 7),
+    }
+    for f, (first, second) in by_k.items():
+        got = jax.value_and_grad(jax.grad(f))(0.0)
+        np.testing.assert_allclose(got, (first, second), atol=1e-14)
+    np.testing.assert_allclose(p.fisher_information(), (1 / 7, 0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("d, k", [(2, 0.7), (8192, 15000.0), (131072, 60000.0)])
+def test_few_and_many_dimensions_against_mpmath(x64, d, k):
+    with mpmath.workdps(30):
+        half, z = mpmath.mpf(d) / 2, mpmath.mpf(k) ** 2 / 4
+        area = mpmath.log(2) + half * mpmath.log(mpmath.pi) - mpmath.loggamma(half)
+        series = mpmath.log(mpmath.hyp0f1(half, z, maxterms=10**6))
+        a = ratio(d, k)
+        entropy = area + series - k * a
+        rise = 1 - a * a - (d - 1) * a / k
+    p = made(d, k)
+    np.testing.assert_allclose(p.log_normalizer(), float(area + series), rtol=1e-14)
+    # a difference of terms as large as the logarithm of the area
+    np.testing.assert_allclose(p.entropy(), float(entropy), rtol=1e-13)
+    np.testing.assert_allclose(p.fisher_information(), (float(rise), float(k * a)), rtol=1e-13)
+    x = jnp.zeros(d).at[0].set(0.6).at[d - 1].set(0.8)
+    np.testing.assert_allclose(p.log_prob(x), float(0.8 * k - area - series), rtol=1e-14)
+
+
+def test_fits_real_images_and_tokens():
+    """The concentrations of notes on these data, and the likelihood equation itself."""
+    images, labels = features.digits()
+    fit = VonMisesFisher.fit(images)
+    assert abs(float(fit.concentration) - 828.940) < 1e-3
+    assert abs(float(VonMisesFisher.fit(features.tokens()).concentration) - 52.6006) < 1e-4
+    one = [float(VonMisesFisher.fit(images[labels == c]).concentration) for c in (5, 0)]
+    np.testing.assert_allclose(one, [925, 1480], atol=0.5)
+    r, k = np.linalg.norm(images.mean(0)), mpmath.mpf(float(fit.concentration))
+    with mpmath.workdps(40):
+        bessel = lambda v: mpmath.besseli(v, k, maxterms=10**6)
+        assert abs(float(bessel(392) / bessel(391)) - r) < 1e-15
+
+
+def test_fit_is_a_maximum_and_takes_weights(x64):
+    x = features.unit(np.random.default_rng(0).normal(size=(40, 6)) + np.arange(6))
+    fit = VonMisesFisher.fit(x)
+    total = lambda p: float(jnp.sum(p.log_prob(x)))
+    for other in (0.99, 1.01):
+        assert total(VonMisesFisher(fit.mean_direction, other * fit.concentration)) < total(fit)
+    weights = np.random.default_rng(1).integers(0, 4, 40)
+    twice = VonMisesFisher.fit(np.repeat(x, weights, axis=0))
+    weighted = VonMisesFisher.fit(x, weights)
+    np.testing.assert_allclose(weighted.concentration, twice.concentration, rtol=1e-13)
+    np.testing.assert_allclose(weighted.mean_direction, twice.mean_direction, rtol=1e-12)
+    same = VonMisesFisher.fit(np.eye(4)[[2, 2]])
+    assert same.concentration == np.inf and same.mean_direction[2] == 1
+    none = VonMisesFisher.fit(np.array([[1.0, 0, 0], [-1.0, 0, 0]]))
+    assert none.concentration == 0 and jnp.sum(none.mean_direction**2) == 1
+
+
+@pytest.mark.parametrize("d", [2, 3, 100, 8192, 131072])
+def test_fit_to_twelve_digits(x64, d):
+    """The concentration of the length as it is in float64, by one step of Newton in 40 digits."""
+    for goal in (1e-6, 0.03, 0.5, 0.99, 1 - 1e-6):
+        near = float(VonMisesFisher.from_mean(jnp.zeros(d).at[0].set(goal)).concentration)
+        if near > 1e8:  # as many terms as its square root
+            continue
+        a = ratio(d, near)
+        with mpmath.workdps(40):
+            rise = 1 - a * a - (d - 1) * a / mpmath.mpf(near)
+            length = float(a)
+            want = near + (length - a) / rise
+            condition = float(length / (want * rise))
+        fit = VonMisesFisher.from_mean(jnp.zeros(d).at[d // 2].set(length))
+        np.testing.assert_allclose(fit.mean_direction[d // 2], 1, rtol=4e-16)
+        # half an ulp of the length changes the concentration by as many as the condition number
+        bound = max(1e-12, 2**-53 * condition)
+        assert abs(float(fit.concentration) / float(want) - 1) < bound, (goal, condition)
+
+
+def test_refuses_what_is_not_a_list_of_vectors():
+    with pytest.raises(ValueError, match=r"fit: x has shape \(3,\); it must be \[N, d\]"):
+        VonMisesFisher.fit(np.ones(3))
+    with pytest.raises(TypeError, match="fit: x is int32; it must be floating"):
+        VonMisesFisher.fit(jnp.eye(3, dtype=jnp.int32))
+    with pytest.raises(ValueError, match=r"fit: weights has shape \(2,\), x has 3 rows"):
+        VonMisesFisher.fit(np.eye(3), np.ones(2))
+
+
+@pytest.mark.slow
+def test_conformance():
+    x = jnp.asarray(np.eye(4, dtype=np.float32))
+    p = made(4, 2.0, jnp.float32)
+    check(lambda p, x: p.log_prob(x), p, x, differentiable=(0,))
+    check(jax.jit(VonMisesFisher.fit), 0.2 * x + 0.3, differentiable=(0,), rtol=1e-4)

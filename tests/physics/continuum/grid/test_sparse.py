@@ -1,0 +1,117 @@
+"""Nodes without mass are left out on a CPU: states and slopes stay those of the whole grid."""
+
+import dataclasses
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.geometry import sdf
+from jaxgpu.physics.continuum import (
+    Body,
+    Collider,
+    Grid,
+    Liquid,
+    Scene,
+    init,
+    lattice,
+    prepare,
+    rollout,
+)
+from jaxgpu.physics.continuum.grid import sparse
+from jaxgpu.physics.continuum.grid.sparse import over_mass
+
+CELLS = {"blocks": (100, 90), "blocks of slabs": (12, 36, 36)}  # both above FEW
+
+
+def scene(cells):
+    """A drop falls on a wall that sticks and against a free ball, which a led one follows."""
+    d, dx = len(cells), 0.01
+    place = lambda x, y: (x, y, 0.18)[:d]
+    x = lattice((0.02, 0.02, 0.15)[:d], (0.08, 0.08, 0.21)[:d], dx / 2)
+    tools = (
+        Collider(sdf.Ball(0.02), place(0.06, 0.10), v=(0.0, -0.3, 0.0)[:d], friction=0.3),
+        Collider(sdf.HalfSpace((0.1, 1.0, 0.2)[:d]), place(0.0, 0.02), stick=True),
+        Collider(sdf.Ball(0.02), place(0.10, 0.05), mass=0.05, inertia=(1e-5,) * (2 * d - 3)),
+    )
+    body = Body(x, Liquid(2e4, 0.5), (dx / 2) ** d, v=np.float32([1.0, -0.5, 0.2])[:d])
+    return prepare(Scene((body,), Grid(dx, cells), (0.0, -9.81, 0.0)[:d], tools))
+
+
+def after(run, pushes):
+    """The state after frames of two steps in which the first tool is led by `pushes` [T]."""
+
+    def lead(scene, state, push):
+        tool = dataclasses.replace(state.tools[0], v=state.tools[0].v.at[0].add(push))
+        return scene, dataclasses.replace(state, tools=(tool, *state.tools[1:]))
+
+    return rollout(run, init(run), pushes, lead, substeps=2)[0]
+
+
+def moved(run, pushes):
+    end = after(run, pushes)
+    return sum(jnp.sum(a * a) for a in end.bodies[0].x) + end.tools[2].x[0], end
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cells", CELLS.values(), ids=CELLS)
+def test_a_step_and_its_slopes_are_those_of_the_whole_grid(x64, cells, monkeypatch):
+    run = jax.tree.map(lambda a: np.asarray(a, np.float64), scene(cells))
+    pushes = jnp.array([0.4, -0.2, 0.3])
+    found = []
+    for few in (sparse.FEW, 10**9):
+        monkeypatch.setattr(sparse, "FEW", few)
+        slope = jax.jit(jax.grad(lambda p: moved(run, p), has_aux=True))
+        along = jax.jit(lambda p: jax.jvp(lambda p: moved(run, p)[0], (p,), (jnp.ones(3),))[1])
+        found.append((slope(pushes), along(pushes)))
+    assert np.abs(found[0][0][0]).max() > 0
+    for a, b in zip(*map(jax.tree.leaves, found)):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(90, 100), (7, 33, 41)], ids=["blocks", "blocks of slabs"])
+def test_rows_sums_and_derivatives_are_those_of_all_rows(x64, shape):
+    rng, nodes = np.random.default_rng(0), int(np.prod(shape))
+    field = np.zeros((nodes, 4))
+    some = rng.choice(nodes, 30, replace=False)
+    field[some] = rng.uniform(0.5, 1, (30, 4))
+    field = jnp.asarray(field)
+    d = len(shape)
+
+    def act(a, first, rows):
+        place = (first + jnp.arange(len(rows), dtype=jnp.int32)).astype(rows.dtype) / nodes
+        here = rows * jnp.sin(a * rows) / (1 + place[:, None])
+        return here, jnp.sum(rows[:, d] * here[:, 0])
+
+    def total(run, field, a):
+        rows, mass = run(lambda first, rows: act(a, first, rows), field)
+        return jnp.sum(rows * field) + mass
+
+    sparsely = lambda act, field: over_mass(act, field, shape, block=500)
+    wholly = lambda act, field: act(0, field)
+    for order in (lambda f: jax.grad(f, (0, 1)), lambda f: jax.jacfwd(jax.grad(f, 1), 1)):
+        ways = [jax.jit(order(partial(total, run))) for run in (sparsely, wholly)]
+        found = [way(field, 2.0) for way in ways]
+        for a, b in zip(*map(jax.tree.leaves, found)):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_blocks_without_mass_are_not_visited():
+    """What is not a number stays out of them, and the last block may be cut."""
+    field = jnp.zeros((9000, 4)).at[jnp.array([3, 8999]), 2].set(2.0)
+    bad = lambda first, rows: (rows / rows[:, 2:3].sum(), jnp.float32(first))
+    rows, starts = jax.jit(lambda f: over_mass(bad, f, (90, 100), block=70))(field)
+    assert bool(jnp.all(jnp.isfinite(rows))) and float(starts) == 8960
+    assert float(rows[3, 2]) == float(rows[8999, 2]) == 1
+
+
+@pytest.mark.parametrize("cells", [(8, 8), (4, 5, 6)], ids=str)
+@pytest.mark.parametrize("face", ["slip", "stick"])
+def test_faces_compiled_are_those_layer_by_layer(cells, face):
+    grid, rng = Grid(0.1, cells, faces=(face,) * len(cells)), np.random.default_rng(0)
+    nodes = int(np.prod(grid.shape))
+    v = jnp.asarray(rng.normal(size=(nodes, 4)), jnp.float32)
+    m = jnp.asarray(rng.uniform(size=nodes), jnp.float32)
+    np.testing.assert_allclose(jax.jit(grid.bounded)(v, m), grid.bounded(v, m), atol=1e-6)

@@ -1,0 +1,112 @@
+"""Polar stretch by invariants against LAPACK; its derivatives by Lyapunov's equation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.linalg import solve_continuous_lyapunov
+
+from jaxgpu.physics.continuum.materials.polar import stretch
+
+COUNT = 20_000
+
+
+def turned(stretches, rng):
+    """Matrices Q diag(s) R^T with random rotations Q and R."""
+    d = stretches.shape[1]
+    q, r = (np.linalg.qr(rng.normal(size=(COUNT, d, d)))[0] for _ in range(2))
+    q, r = (a * np.where(np.linalg.det(a) > 0, 1, -1)[:, None, None] ** (d == 3) for a in (q, r))
+    if d == 2:
+        q, r = (a @ np.stack([np.diag([1, s]) for s in np.linalg.det(a)]) for a in (q, r))
+    return np.einsum("nij,nj,nkj->nik", q, stretches, r)
+
+
+def tuples(a):
+    return tuple(tuple(a[..., i, j] for j in range(a.shape[-1])) for i in range(a.shape[-1]))
+
+
+@jax.jit
+def left(f):
+    return jnp.stack([jnp.stack(row, -1) for row in stretch(tuples(f))[0]], -2)
+
+
+def exact(f):
+    """V and the stretches by LAPACK, the smallest negative where det f is."""
+    u, s, _ = np.linalg.svd(f.astype(np.float64))
+    s[:, -1] *= np.sign(np.linalg.det(f.astype(np.float64)))
+    return np.einsum("nij,nj,nkj->nik", u, s, u), s
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_agrees_with_lapack(x64, d, dtype):
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=(COUNT, d))
+    kinds = {"rest": 0 * normal, "near rest": 1e-4 * normal, "large": 0.4 * normal}
+    for kind, log in kinds.items():
+        f = turned(np.exp(np.clip(log, -1.15, 1.15)), rng).astype(dtype)
+        v, s = exact(f)
+        error = np.abs(np.asarray(left(jnp.asarray(f))) - v).max((1, 2)) / s[:, 0]
+        assert error.max() < {np.float32: 1e-6, np.float64: 2e-14}[dtype], (kind, error.max())
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_inverted_matrices_keep_the_signed_stretch_where_it_is_settled(x64, d):
+    rng = np.random.default_rng(1)
+    s = np.exp(0.4 * rng.normal(size=(COUNT, d)))
+    s[:, -1] = -rng.uniform(0, 0.7, COUNT) * s[:, :-1].min(1)  # away from opposite stretches
+    f = turned(s, rng)
+    np.testing.assert_allclose(np.asarray(left(jnp.asarray(f))), exact(f)[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("scale", [0.0, 1e-6, 1e-2, 1.0, 1e2, 1e6])
+def test_is_bounded_everywhere(d, scale):
+    rng = np.random.default_rng(2)
+    general = rng.normal(size=(COUNT, d, d))
+    flat = rng.normal(size=(COUNT, d, 1)) * rng.normal(size=(COUNT, 1, d))
+    mirrors = turned(np.array([[1.0, -1.0], [1.0, 1.0, -1.0]][d - 2]) * np.ones((COUNT, 1)), rng)
+    for f in (general, flat, mirrors):
+        f = (scale * f).astype(np.float32)
+        v = np.asarray(left(jnp.asarray(f)))
+        assert (np.abs(v).max((1, 2)) <= 1.001 * np.linalg.norm(f, axis=(1, 2))).all()
+        if 1e-2 <= scale <= 1e2:
+            assert np.isfinite(jax.grad(lambda f: left(f).sum())(jnp.asarray(f))).all()
+
+
+STATES = {
+    "rest": (1.0, 1.0, 1.0), "all equal": (1.3, 1.3, 1.3), "two equal": (1.2, 1.2, 0.7),
+    "nearly equal": (1.0 + 1e-7, 1.0, 1.0 - 1e-5), "apart": (1.7, 0.9, 0.4),
+    "inverted": (1.4, 0.9, -0.3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("d", [2, 3])
+def test_three_derivatives_solve_lyapunovs_equation(x64, d, state):
+    """V^2 = b along F + h X: V V' + V' V = b', V V'' + V'' V = b'' - 2 V'^2, and so on."""
+    rng = np.random.default_rng(3)
+    s = (STATES[state][0], *STATES[state][3 - d + 1 :])
+    q, r = (np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(2))
+    q, r = (a * np.array([np.linalg.det(a)] + [1] * (d - 1)) for a in (q, r))
+    f, x = q @ np.diag(s) @ r.T, rng.normal(size=(d, d))
+    v = q @ np.diag(s) @ q.T
+    solve = lambda right: solve_continuous_lyapunov(v, right)
+    one = solve(x @ f.T + f @ x.T)
+    two = solve(2 * x @ x.T - 2 * one @ one)
+    three = solve(-3 * (one @ two + two @ one))
+    along = lambda h: left(jnp.asarray(f) + h * x)
+    for want, bound in ((v, 1e-13), (one, 1e-12), (two, 1e-11), (three, 1e-10)):
+        error = np.abs(np.asarray(along(0.0)) - want).max() / max(1, np.abs(want).max())
+        assert error < bound * (100 if state == "inverted" else 1)
+        along = lambda h, last=along: jax.jvp(last, (h,), (1.0,))[1]
+
+
+def test_reverse_mode_is_forward_mode_transposed(x64):
+    rng = np.random.default_rng(4)
+    f, w, x, z = (jnp.asarray(a) for a in np.eye(3) + 0.3 * rng.normal(size=(4, 3, 3)))
+    loss = lambda f: jnp.sum(w * left(f))
+    along = lambda f: jnp.sum(w * jax.jvp(left, (f,), (x,))[1])
+    np.testing.assert_allclose(jnp.sum(jax.grad(loss)(f) * x), along(f), rtol=1e-12)
+    bent = jax.grad(lambda f: jnp.sum(jax.grad(loss)(f) * x))(f)
+    np.testing.assert_allclose(jnp.sum(bent * z), jax.jvp(along, (f,), (z,))[1], rtol=1e-11)

@@ -1,0 +1,234 @@
+"""Principal-stretch maps: values by NumPy, derivatives exact where decompositions have none."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+
+from jaxgpu.physics.continuum.materials.spectral import spectral
+
+MU, LAM = 0.7, 1.9
+
+
+def hencky(s, among, p):
+    """A law with all three results: half the log strain is kept, stress from all of it."""
+    e = [jnp.log(x) for x in s]
+    total = sum(jnp.log(x) for x in among)
+    t = tuple(2 * p["mu"] * x + p["lam"] * total for x in e)
+    return tuple(jnp.exp(x / 2) for x in e), t, total
+
+
+def tuples(a):
+    return tuple(tuple(a[..., i, j] for j in range(a.shape[-1])) for i in range(a.shape[-1]))
+
+
+def arrays(m):
+    return jnp.stack([jnp.stack(row, -1) for row in m], -2)
+
+
+def apply(f, mu=MU, lam=LAM):
+    h, tau, total = spectral(hencky, tuples(f), {"mu": mu, "lam": lam})
+    return arrays(h), arrays(tau), total
+
+
+def precise(f, mu=MU, lam=LAM):
+    """The same maps by matrix functions, in 60 digits: H = (f f^T)^(-1/4) f, tau by log f f^T."""
+    with mpmath.workdps(60):
+        a = mpmath.matrix(f.tolist())
+        e, q = mpmath.eigsy(a * a.T)
+        power = lambda g: q * mpmath.diag([g(x) for x in e]) * q.T
+        log = power(lambda x: mpmath.log(x) / 2)
+        trace = sum(log[i, i] for i in range(len(f)))
+        tau = 2 * mpmath.mpf(mu) * log + mpmath.mpf(lam) * trace * mpmath.eye(len(f))
+        return power(lambda x: x ** mpmath.mpf("-0.25")) * a, tau, trace
+
+
+def difference(f, direction):
+    """Directional derivative of the precise maps, error 1e-30."""
+    with mpmath.workdps(60):
+        h = mpmath.mpf(10) ** -15
+        step = mpmath.matrix(direction.tolist()) * h
+        at = mpmath.matrix(f.tolist())
+        ahead, behind = (precise(np.array((at + s * step).tolist())) for s in (1, -1))
+        parts = [(a - b) / (2 * h) for a, b in zip(ahead, behind)]
+        return [np.array(p.tolist(), float) if hasattr(p, "tolist") else float(p) for p in parts]
+
+
+def bend(f, x, z, dmu):
+    """Mixed second derivative along z and (x, dmu) of the precise maps, error 1e-20."""
+    with mpmath.workdps(60):
+        h, at = mpmath.mpf(10) ** -15, mpmath.matrix(f.tolist())
+        way = lambda m, s: mpmath.matrix(m.tolist()) * (s * h)
+        total = [0, 0, 0]
+        for s in (1, -1):
+            for t in (1, -1):
+                moved = np.array((at + way(x, s) + way(z, t)).tolist())
+                found = precise(moved, mpmath.mpf(MU) + s * h * mpmath.mpf(dmu))
+                total = [a + s * t * b / (4 * h * h) for a, b in zip(total, found)]
+        return [np.array(p.tolist(), float) if hasattr(p, "tolist") else float(p) for p in total]
+
+
+def rotation(rng, d):
+    q = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    q[:, 0] *= np.sign(np.linalg.det(q))
+    return q
+
+
+def states(d):
+    """Deformations where a differentiated decomposition fails, and some where it does not."""
+    rng = np.random.default_rng(d)
+    w = rng.normal(size=(d, d))
+    r = rotation(rng, d)
+    near = {f"I+{k:g}W": np.eye(d) + k * w for k in (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 0.1)}
+    pair = np.diag([1.3] * (d - 1) + [0.8])
+    return {"I": np.eye(d), "1.05I": 1.05 * np.eye(d), "R": r, "pair": r @ pair @ r.T, **near}
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_derivative_is_exact_also_where_stretches_repeat(x64, d):
+    direction = np.random.default_rng(9).normal(size=(d, d))
+    for name, f in states(d).items():
+        exact = difference(f, direction)
+        got = jax.jvp(apply, (jnp.asarray(f),), (jnp.asarray(direction),))[1]
+        for a, b in zip(got, exact):
+            # eps^(2/3) of the divided difference, times curvatures of order ten
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def cone(s, among, _):
+    """Stress on a cone: within a gap next to the tip, |dev e| changes by itself."""
+    own, e = ([jnp.log(x) for x in a] for a in (s, among))
+    mean = sum(e) / jnp.asarray(len(e), e[0].dtype)
+    size = jnp.sqrt(sum((x - mean) ** 2 for x in e))
+    return (), tuple(mean * (1 - (x - mean) / size) for x in own), ()
+
+
+def precise_cone(a):
+    e, q = mpmath.eigsy(a * a.T)
+    log = q * mpmath.diag([mpmath.log(x) / 2 for x in e]) * q.T
+    mean = sum(log[i, i] for i in range(a.rows)) / a.rows
+    dev = log - mean * mpmath.eye(a.rows)
+    return mean * (mpmath.eye(a.rows) - dev / mpmath.norm(dev))
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_derivative_next_to_the_tip_of_a_cone(x64, d, dtype):
+    """Strains are rounded to eps of one, so a derivative by them to eps over the strain."""
+    rng = np.random.default_rng(3)
+    w, x = rng.normal(size=(d, d)) - 2 * np.eye(d), rng.normal(size=(d, d)).astype(dtype)
+    strains = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
+    at = (np.eye(d) + strains[:, None, None] * w).astype(dtype)
+    stress = lambda f: arrays(spectral(cone, tuples(f), ())[1])
+    push = lambda f: jax.jvp(stress, (f,), (jnp.asarray(x),))[1]
+    for k, f, got in zip(strains, at, np.asarray(jax.jit(jax.vmap(push))(at))):
+        with mpmath.workdps(60):
+            f, h = mpmath.matrix(f.astype(float).tolist()), mpmath.mpf(10) ** -20
+            way = mpmath.matrix(x.astype(float).tolist()) * h
+            exact = (precise_cone(f + way) - precise_cone(f - way)) / (2 * h)
+        exact, eps = np.array(exact.tolist(), float), np.finfo(dtype).eps
+        assert np.abs(got - exact).max() <= 20 * eps / k * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_curvature_next_to_the_tip_of_a_cone(x64, d):
+    rng = np.random.default_rng(3)
+    w, x = rng.normal(size=(d, d)) - 2 * np.eye(d), rng.normal(size=(d, d))
+    strains = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
+    at = np.eye(d) + strains[:, None, None] * w
+    stress = lambda f: arrays(spectral(cone, tuples(f), ())[1])
+    push = lambda f: jax.jvp(stress, (f,), (jnp.asarray(x),))[1]
+    twice = lambda f: jax.jvp(push, (f,), (jnp.asarray(x),))[1]
+    for f, got in zip(at, np.asarray(jax.jit(jax.vmap(twice))(at))):
+        with mpmath.workdps(60):
+            f, h = mpmath.matrix(f.tolist()), mpmath.mpf(10) ** -18
+            way = mpmath.matrix(x.tolist()) * h
+            ends = precise_cone(f + way) + precise_cone(f - way)
+            exact = np.array(((ends - 2 * precise_cone(f)) / (h * h)).tolist(), float)
+        assert np.abs(got - exact).max() <= 1e-9 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_reverse_is_the_transpose_of_forward(x64, d):
+    rng = np.random.default_rng(1)
+    f, df = jnp.asarray(states(d)["pair"]), jnp.asarray(rng.normal(size=(d, d)))
+    args, tangents = (f, MU, LAM), (df, 0.3, -0.2)
+    out, push = jax.jvp(apply, args, tangents)
+    weight = jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), out)
+    pull = jax.vjp(apply, *args)[1](weight)
+    total = lambda a, b: sum(jnp.sum(x * y) for x, y in zip(a, b))
+    np.testing.assert_allclose(total(push, weight), total(pull, tangents), rtol=1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("dtype, tolerance", [(np.float32, 2e-6), (np.float64, 1e-13)])
+def test_value_commutes_with_rotations(x64, d, dtype, tolerance):
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        f = np.eye(d) + 0.2 * rng.normal(size=(d, d))
+        q, r = rotation(rng, d), rotation(rng, d)
+        cast = lambda a: jnp.asarray(a, dtype)
+        mu, lam = dtype(MU), dtype(LAM)
+        h, tau, total = apply(cast(q @ f @ r), mu, lam)
+        h0, tau0, total0 = apply(cast(f), mu, lam)
+        close = lambda a, b: np.testing.assert_allclose(a, b, atol=tolerance * 10)
+        close(h, q @ np.asarray(h0) @ r)
+        close(tau, q @ np.asarray(tau0) @ q.T)
+        close(total, total0)
+        assert h.dtype == tau.dtype == dtype
+
+
+@pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_curvature_is_exact_also_where_stretches_repeat(x64, d):
+    """In every state, along changes of f and of a parameter, against 60 digits."""
+    rng = np.random.default_rng(5)
+    x, z, dmu = rng.normal(size=(d, d)), rng.normal(size=(d, d)), 0.4
+    names, at = zip(*states(d).items())
+
+    def forward(f):
+        first = lambda f, mu: jax.jvp(apply, (f, mu), (jnp.asarray(x), dmu))[1]
+        return jax.jvp(first, (f, MU), (jnp.asarray(z), 0.0))[1]
+
+    got = jax.jit(jax.vmap(forward))(jnp.asarray(np.stack(at)))
+    for n, (name, f) in enumerate(zip(names, at)):
+        for a, b in zip(got, bend(f, x, z, dmu)):
+            # eps / gap^2 at the gap eps^(1/6) from which divided differences are taken as they are
+            np.testing.assert_allclose(a[n], b, rtol=1e-8, atol=1e-8, err_msg=name)
+
+
+@pytest.mark.slow
+def test_every_order_of_modes_gives_the_same_curvature(x64, d=2):
+    rng = np.random.default_rng(6)
+    out = jax.eval_shape(apply, jnp.eye(d))
+    weight = jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), out)
+    x, z = (jnp.asarray(rng.normal(size=(d, d))) for _ in range(2))
+    total = lambda f, mu: sum(jnp.sum(a * w) for a, w in zip(apply(f, mu), weight))
+    along = lambda g: lambda f, mu: jnp.sum(g(f, mu)[0] * x) + 0.3 * g(f, mu)[1]
+    way, grad = (z, -0.2), jax.grad(total, (0, 1))
+
+    @jax.jit
+    @jax.vmap
+    def all_ways(f):
+        at = f, MU
+        push = lambda f, mu: jax.jvp(total, (f, mu), (x, 0.3))[1]
+        turned = jax.grad(push, (0, 1))(*at), jax.grad(along(grad), (0, 1))(*at)
+        inner = lambda g: jnp.sum(g[0] * way[0]) + g[1] * way[1]
+        return (jax.jvp(push, at, way)[1], jax.jvp(along(grad), at, way)[1], *map(inner, turned))
+
+    first, *others = all_ways(jnp.asarray(np.stack(list(states(d).values()))))
+    for other in others:
+        np.testing.assert_allclose(other, first, rtol=1e-11, atol=1e-11)
+
+
+def test_a_third_derivative_raises_instead_of_being_wrong():
+    energy = lambda f: jnp.sum(apply(f)[1])
+    with pytest.raises(NotImplementedError, match="third derivative"):
+        jax.eval_shape(jax.jacfwd(jax.hessian(energy)), jnp.eye(2))
+
+
+def test_float32_derivative_at_rest():
+    grad = jax.jit(jax.grad(lambda f: jnp.sum(apply(f)[1])))(jnp.eye(3))
+    # d sum(tau) = 2 mu sum(sym dF) + 3 lam tr dF
+    want = 2 * MU * np.ones((3, 3)) + 3 * LAM * np.eye(3)
+    np.testing.assert_allclose(grad, want, rtol=1e-5)

@@ -1,0 +1,115 @@
+"""Soft contact: the rate that is stated, whatever the step; smooth, and felt before it touches."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from jaxgpu.geometry import sdf
+from jaxgpu.physics.continuum import (
+    Body,
+    Collider,
+    Grid,
+    NeoHookean,
+    Scene,
+    Soft,
+    init,
+    lattice,
+    rollout,
+)
+from jaxgpu.physics.continuum.tools.collide import touch
+
+NORMAL, PLACE, REACH, LENGTH, RATE = np.array([0.6, 0.8]), np.array([0.1, 0.2]), 0.03, 0.05, 40.0
+
+
+def plane(soft, stick):
+    """A half space that moves, and forty nodes on both of its sides with their velocities."""
+    tool = Collider(sdf.HalfSpace(tuple(NORMAL)), tuple(PLACE), v=(0.3, -0.2), stick=stick)
+    rng = np.random.default_rng(3)
+    nodes, v = rng.uniform(-0.2, 0.6, (2, 40)), rng.normal(size=(2, 40))
+    return dataclasses.replace(tool, soft=soft), nodes, v
+
+
+def touched(tool, nodes, v, dt, x=PLACE):
+    start = dataclasses.replace(tool, x=x).start(jnp.float64)
+    m = jnp.linspace(1.0, 2.0, nodes.shape[1])
+    return touch(tool, start, tuple(jnp.asarray(nodes)), tuple(jnp.asarray(v)), m, REACH, dt)
+
+
+@pytest.mark.parametrize("stick", [True, False])
+def test_velocities_follow_the_stated_equation(x64, stick):
+    tool, nodes, v = plane(Soft(LENGTH, RATE), stick)
+    new, impulse, _ = touched(tool, nodes, v, 0.02)
+    carried = np.array([0.3, -0.2])
+    for i in range(40):
+        d = NORMAL @ (nodes[:, i] - PLACE) - REACH
+        u = v[:, i] - carried
+        lost = u if stick else min(u @ NORMAL, 0) * NORMAL  # what hard contact takes away
+        k = RATE * (np.e - 1) / (np.exp(d / LENGTH) - 1) if d > 0 else np.inf
+        if d <= 0:
+            left = 0.0
+        else:  # dw/dt = -k w from 1, by a method that knows no exponential
+            left = solve_ivp(
+                lambda _, w, k=k: -k * w, (0, 0.02), [1.0], method="LSODA", rtol=1e-11, atol=1e-14
+            ).y[0, -1]
+        want = v[:, i] - (1 - left) * lost
+        np.testing.assert_allclose([new[0][i], new[1][i]], want, rtol=1e-8, atol=1e-9)
+    # what matter loses, the tool gains
+    m = np.linspace(1.0, 2.0, 40)
+    np.testing.assert_allclose(impulse, (m * (v - np.array(new))).sum(1), rtol=1e-12)
+    # two steps of a half are one
+    half, _, _ = touched(tool, nodes, v, 0.01)
+    both, _, _ = touched(tool, nodes, half, 0.01)
+    np.testing.assert_allclose(both, new, rtol=1e-12, atol=1e-14)
+
+
+def test_a_short_length_is_hard_contact_and_a_long_one_is_smooth(x64):
+    hard, nodes, v = plane(None, True)
+    crisp = dataclasses.replace(hard, soft=Soft(1e-6, RATE))
+    np.testing.assert_array_equal(
+        touched(crisp, nodes, v, 0.02)[0], touched(hard, nodes, v, 0.02)[0]
+    )
+    soft = dataclasses.replace(hard, soft=Soft(LENGTH, RATE))
+    pushed = lambda tool, h: sum(
+        jnp.sum(jnp.cos(jnp.arange(40.0)) * a)
+        for a in touched(tool, nodes, v, 0.02, jnp.asarray(PLACE) + h * jnp.array([0.8, 0.3]))[0]
+    )
+    sweep = lambda tool: jax.jit(jax.vmap(jax.value_and_grad(lambda h: pushed(tool, h))))
+    led, places = sweep(soft), jnp.linspace(-0.2, 0.3, 11)
+    # the plane is led through nodes: the slope is that of differences everywhere
+    slope = led(places)[1]
+    central = (led(places + 1e-6)[0] - led(places - 1e-6)[0]) / 2e-6
+    np.testing.assert_allclose(slope, central, rtol=1e-6, atol=1e-7)
+    assert jnp.all(jnp.abs(slope) > 1e-3) and jnp.all(sweep(hard)(places)[1] == 0)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_shares_and_their_slopes_are_numbers_at_every_distance(x64, dtype):
+    d = jnp.asarray([-1e9, -1.0, 0.0, 1e-30, 1e-12, 1e-5, 1e-3, 0.05, 1.0, 10.0, 1e9], dtype)
+    share, slope = jax.vmap(jax.value_and_grad(lambda d: Soft(0.05, 40.0).share(d, 1e-4)))(d)
+    assert share.dtype == dtype and jnp.all(jnp.diff(share) <= 0) and jnp.all(slope <= 0)
+    assert jnp.all(jnp.isfinite(slope)) and share[0] == 1 and share[-1] == 0
+
+
+@pytest.mark.slow
+def test_a_tool_that_does_not_arrive_has_a_gradient_all_the_same(x64):
+    dx = 0.05
+    x = lattice((0.4, 0.3), (0.6, 0.5), dx / 2).astype(jnp.float64)
+    body = Body(x, NeoHookean(2e4), (dx / 2) ** 2)
+
+    def moved(v):
+        soft = Soft(0.05, 100.0)
+        ball = Collider(sdf.Ball(0.05), (0.2, 0.4), v=(v, 0.0), friction=0.3, soft=soft)
+        scene = Scene((body,), Grid(dx, (16, 16)), colliders=(ball,), dt=1e-3)
+        keep = lambda scene, state, _: (scene, state)
+        end, _ = rollout(scene, init(scene), jnp.zeros(5), keep, substeps=8)
+        return jnp.sum(end.bodies[0].m * end.bodies[0].x[0])
+
+    both = jax.jit(jax.value_and_grad(moved))
+    # it ends at x = 0.27 with its edge a cell and more from the first node that holds matter
+    slope = both(0.5)[1]
+    central = [(both(0.5 + h)[0] - both(0.5 - h)[0]) / (2 * h) for h in (1e-3, 1e-4, 1e-5)]
+    assert slope > 1e-6 and min(abs(c - slope) for c in central) <= 1e-6 * slope

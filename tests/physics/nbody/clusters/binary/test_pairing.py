@@ -1,0 +1,75 @@
+"""Forming and dissolving a pair moves no star."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.physics.nbody.clusters import hermite
+from jaxgpu.physics.nbody.clusters.binary import pairing, sight, slots
+from jaxgpu.physics.nbody.clusters.blocks import Hermite, Pairing
+
+init, points, dissolve = (jax.jit(f) for f in (hermite.init, hermite.points, pairing.dissolve))
+M = np.array([0.3, 0.2, 0.5])
+
+
+def stars(a=0.01, far=0.5):
+    x = np.zeros((6, 3))
+    x[:, 1] = [0, a, 0, np.sqrt(0.5 / a), 0, 0]
+    x[:, 2] = [0, far, -far / 2, 0, 0, 20]
+    return x
+
+
+def begun(x, close=0.02):
+    spec = Hermite(jnp.asarray(M), pairing=Pairing(close=close, slots=2))
+    return spec, init(spec, jnp.asarray(x), jnp.zeros((6, 0)))
+
+
+@pytest.mark.slow
+def test_moves_no_star(x64):
+    x = stars()
+    spec, state = begun(x)
+    assert sorted([int(state.slots.first[0]), int(state.slots.pairs.second[0])]) == [0, 1]
+    np.testing.assert_allclose(points(spec, state), x, atol=1e-14)
+    leave = replace(state.slots.pairs, leave=jnp.array([True, False]))
+    leaving = replace(state.slots, columns=slots.packed(leave))
+    now = jnp.float64(1.0)
+    apart = sight.apart(spec, leaving, now, jnp.ones(2, bool))
+    alone, empty = dissolve(spec, state.stars, leaving, apart, now)
+    np.testing.assert_allclose(alone.x, x, atol=1e-14)
+    np.testing.assert_array_equal(empty.weights, M)
+    assert (empty.first == 3).all() and np.isfinite(alone.dt).all()
+    fresh = hermite.init(Hermite(jnp.asarray(M)), jnp.asarray(x), jnp.zeros((6, 0)))
+    np.testing.assert_allclose(alone.a[:, :2], fresh.stars.a[:, :2], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "x, close",
+    [
+        (stars(a=0.03), 0.02),  # too wide
+        (stars(far=0.03), 0.02),  # too disturbed
+    ],
+)
+def test_pairs_no_stars_that_do_not_fit(x64, x, close):
+    assert (begun(x, close)[1].slots.first == 3).all()
+
+
+@pytest.mark.parametrize("a, formed", [(0.0149, True), (0.0151, False)])
+def test_how_wide_a_pair_may_be_goes_as_its_mass(x64, a, formed):
+    """Of 1/2, where two mean stars have 2/3."""
+    assert (begun(stars(a))[1].slots.first != 3).any() == formed
+
+
+def test_centre_of_mass_carries_the_momentum(x64):
+    x = stars()
+    spec, state = begun(x)
+    one = int(state.slots.first[0])
+    np.testing.assert_allclose(state.stars.x[:, one], x[:, :2] @ M[:2] / 0.5, atol=1e-15)
+    weighs = np.array([0.5 * (one == 0), 0.5 * (one == 1), 0.5])
+    np.testing.assert_array_equal(state.slots.weights, weighs)
+    free = hermite.init(Hermite(jnp.asarray(M)), jnp.asarray(x), jnp.zeros((6, 0))).stars.a
+    mean = np.asarray(free)[:, :2] @ M[:2] / 0.5
+    # what two stars of a pair do to each other is 1e4 times as much, and cancels
+    np.testing.assert_allclose(state.stars.a[:, one], mean, atol=1e-9)

@@ -1,0 +1,89 @@
+"""What bodies see of pairs, against the sum over all stars one by one."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.physics.nbody.clusters import hermite
+from jaxgpu.physics.nbody.clusters.binary import sight, slots
+from jaxgpu.physics.nbody.clusters.blocks import Hermite, Pairing, predicted
+
+M = np.array([0.3, 0.2, 0.4, 0.1, 0.25])
+init = jax.jit(hermite.init)
+
+
+def two_pairs(seed):
+    """Stars 0 and 1, and 2 and 3, are pairs some ten semi-major axes apart; 4 is alone."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(6, 5)) * 0.01
+    x[0] += [0, 0, 0.1, 0.1, 0.3]
+    for k in (0, 2):
+        way, _ = np.linalg.qr(random.normal(size=(3, 3)))
+        apart, speed = 0.01 * way[0], 0.8 * np.sqrt((M[k] + M[k + 1]) / 0.01) * way[1]
+        x[:, k + 1] = x[:, k] + np.concatenate([apart, speed])
+    pairing = Pairing(close=0.02, weak=1e-6, strong=10.0, slots=3)
+    return x, Hermite(jnp.asarray(M), pairing=pairing)
+
+
+def every(spec, held, sources, now):
+    """The members of all pairs."""
+    taken = held.first < 5
+    return sight.members(spec, held, sources, sight.apart(spec, held, now, taken), taken)
+
+
+def by_definition(x, k):
+    """Acceleration and jerk of star k by all others but its partner."""
+    total = np.zeros(6, np.longdouble)
+    for n in range(5):
+        if n == k or {n, k} in ({0, 1}, {2, 3}):
+            continue
+        d, w = x[:3, n] - x[:3, k], x[3:, n] - x[3:, k]
+        r = np.sqrt(np.longdouble(d @ d))
+        total += np.concatenate([M[n] * d / r**3, M[n] * (w - 3 * (d @ w) * d / r**2) / r**3])
+    return total
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
+    x, spec = two_pairs(seed)
+    state = init(spec, jnp.asarray(x), jnp.zeros((6, 0)))
+    assert np.sum(np.asarray(state.slots.first) < 5) == 2
+    now = jnp.float64(1.0)
+    sources = predicted(spec, state.stars, now)
+    all = every(spec, state.slots, sources, now)
+    pull = sight.seen_by_stars(spec, state.slots, sources, jnp.ones(5, bool), all)
+    f = np.asarray(pull(jnp.arange(5, dtype=jnp.int32), sources))
+    single = [by_definition(x, k) for k in range(5)]
+    want = {4: single[4]}
+    for q in range(2):
+        i, j = int(state.slots.first[q]), int(state.slots.pairs.second[q])
+        want[i] = (M[i] * single[i] + M[j] * single[j]) / (M[i] + M[j])
+    for k, value in want.items():
+        np.testing.assert_allclose(f[:, k], value.astype(float), rtol=1e-9)
+    weight = np.asarray(state.slots.weights)
+    force = np.array([weight[k] * f[:3, k] for k in want])
+    assert np.abs(force.sum(0)).max() < 1e-11 * np.abs(force).max()  # Newton's third law
+
+
+def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
+    x, spec = two_pairs(0)
+    state = init(spec, jnp.asarray(x), jnp.zeros((6, 0)))
+    held = state.slots
+    calm = replace(held, columns=slots.packed(replace(held.pairs, tide=jnp.zeros(3))))
+    now = jnp.float64(1.0)
+    sources = predicted(spec, state.stars, now)
+    weight = np.asarray(calm.weights)
+    at = np.array([[0.03, 0.05, 0.02, 0.0, 0.0, 0.0]]).T
+    index = jnp.array([4], jnp.int32)
+    of = lambda where, m: np.sum(
+        m * (where[:3] - at[:3]) / np.linalg.norm(where[:3] - at[:3], axis=0) ** 3, axis=1
+    )
+    due, all = jnp.zeros(5, bool), every(spec, calm, sources, now)
+    point = sight.seen_by_stars(spec, calm, sources, due, all)(index, jnp.asarray(at))[:3, 0]
+    np.testing.assert_allclose(point, of(np.asarray(sources), weight), rtol=1e-12)
+    two = sight.seen_by_tracers(calm, sources, all)(index, jnp.asarray(at))[:3, 0]
+    np.testing.assert_allclose(two, of(x, M), rtol=1e-9)
+    assert np.abs(two - point).max() > 1e-6 * np.abs(two).max()

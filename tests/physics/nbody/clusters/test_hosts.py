@@ -1,0 +1,140 @@
+"""Massless bodies close to a star, without softening: against IAS15, bound and unbound."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import rebound
+from conformance import avals
+
+from jaxgpu.physics.nbody.clusters import blocks, hermite
+from jaxgpu.physics.nbody.orbits import kepler
+from jaxgpu.precision import reassociation
+
+M = np.array([0.02, 0.02, 0.03, 0.01])
+X = np.array(
+    [
+        [0, 0, 0, 0.03, -0.02, 0.05],
+        [0.8, 0.1, 0, 0, 0.2, 0.05],
+        [-0.3, 0.7, 0.2, -0.15, -0.1, 0],
+        [0.1, -0.5, -0.6, 0.1, 0, 0.1],
+    ]
+).T
+# pericentre, eccentricity and time to it: three that pass the first star, three that stay with it
+PASSING = [(1e-3, 2.0, 0.1), (1e-5, 1.5, 0.1), (1e-8, 1.01, 0.1)]
+STAYING = [(1e-3, 0.5, 0.01), (1e-4, 0.99, 0.05), (5e-3, 0.3, 0.1)]
+SPAN = 0.25
+
+
+def orbit(q, e, ahead, seed):
+    """A state [6] on a conic about the first star, tilted at random."""
+    x, v = jnp.array([q, 0, 0.0]), jnp.array([0, np.sqrt(M[0] * (1 + e) / q), 0.0])
+    x, v = kepler.drift(x, v, jnp.asarray(M[0]), -ahead)
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    return np.concatenate([turn @ np.asarray(x), turn @ np.asarray(v)]) + X[:, 0]
+
+
+def swarm():
+    return np.stack([orbit(*one, 5 + k) for k, one in enumerate(PASSING + STAYING)], 1)
+
+
+init = jax.jit(hermite.init)
+step = jax.jit(hermite.step, compiler_options=reassociation())
+
+
+def gone(close, tracers, stars=X, eta=0.02, intervals=2, slots=1, change=lambda state: state):
+    pairing = blocks.Pairing(close=close, slots=slots)
+    spec = blocks.Hermite(jnp.asarray(M), eta=eta, pairing=pairing)
+    state = change(init(spec, jnp.asarray(stars), jnp.asarray(tracers)))
+    for _ in range(intervals):
+        state = step(spec, state)
+    return state
+
+
+def by_ias15(tracers):
+    sim = rebound.Simulation()
+    for m, group in ((M, X), (np.zeros(6), tracers)):
+        for mass, b in zip(m, group.T):
+            sim.add(m=mass, x=b[0], y=b[1], z=b[2], vx=b[3], vy=b[4], vz=b[5])
+    sim.N_active, sim.integrator = 4, "ias15"
+    sim.integrate(SPAN)
+    return np.array([[p.x, p.y, p.z] for p in sim.particles]).T
+
+
+def miss(state, exact):
+    """How far each is from where IAS15 has it, relative to the first star, [6]."""
+    ours = np.asarray(state.tracers.x[:3] - state.stars.x[:3, :1])
+    return np.linalg.norm(ours - (exact[:, 4:] - exact[:, :1]), axis=0)
+
+
+@pytest.mark.slow
+def test_passages_and_orbits_are_those_of_ias15(x64):
+    """Deep ones to a hundred-millionth of the distance between the stars."""
+    tracers = swarm()
+    exact = by_ias15(tracers)
+    coarse, fine = (gone(0.02, tracers, eta=eta) for eta in (0.02, 0.002))
+    assert coarse.tracers.host.tolist() == [4, 4, 4, 0, 0, 0] and coarse.floored == 0
+    # a passage at q multiplies the rounding of IAS15, 1e-16, by the approach over q
+    assert (miss(fine, exact) < [1e-9, 3e-8, 1e-8, 1e-9, 1e-9, 1e-9]).all(), miss(fine, exact)
+    assert (miss(coarse, exact) < 3e-7).all(), miss(coarse, exact)
+    # the widest orbit is the most disturbed; a fourth-order error falls by 100
+    assert miss(coarse, exact)[5] > 30 * miss(fine, exact)[5]
+
+
+@pytest.mark.slow
+def test_without_hosts_the_same_costs_more_and_errs_more(x64):
+    tracers = swarm()
+    exact = by_ias15(tracers)
+    with_, without = gone(0.02, tracers), gone(0.0, tracers, slots=0)
+    assert with_.steps[1] < 0.7 * without.steps[1]
+    assert (miss(with_, exact) < 0.3 * miss(without, exact)).all()
+
+
+@pytest.mark.slow
+def test_an_undisturbed_orbit_is_exact(x64):
+    """Ninety periods at e = 0.5, the other stars far away."""
+    far = X.copy()
+    far[:3, 1:] += 1e9 * np.eye(3)
+    turn = 2 * np.pi * 0.002**1.5 / np.sqrt(M[0])
+    tracers = np.repeat(orbit(0.001, 0.5, 0.0, 1)[:, None], 6, 1)
+    end = gone(0.02, tracers, far, intervals=3)
+    apart = np.asarray(end.tracers.x - end.stars.x[:, :1])[:, 0]
+    x, v = (part - home for part, home in zip(np.split(tracers[:, 0], 2), np.split(X[:, 0], 2)))
+    want = kepler.drift(jnp.asarray(x), jnp.asarray(v), jnp.asarray(M[0]), 0.375)
+    assert 0.375 / turn > 90
+    # the phase keeps what 90 orbits make of the rounding of the start, 1e-16 of a unit
+    np.testing.assert_allclose(apart[:3], want[0], atol=1e-10)
+
+
+def test_stars_are_the_same_to_the_bit(x64):
+    """Whether the massless bodies are close to one of them or nowhere near."""
+    near, far = gone(0.02, swarm()), gone(0.02, swarm() + 3.0)
+    assert (near.tracers.host < 4).any() and (far.tracers.host == 4).all()
+    jax.tree.map(np.testing.assert_array_equal, near.stars, far.stars)
+    begun = jax.eval_shape(partial(gone, 0.02, intervals=0), swarm())
+    assert avals(near) == avals(begun)
+
+
+@pytest.mark.slow
+def test_a_host_that_becomes_a_member_of_a_pair_is_left(x64):
+    """The body goes on about that star, as one that had no host to begin with."""
+    both = X.copy()
+    # a pair of semi-major axis 0.01 at its apocentre, e = 0.2
+    both[:, 1] = X[:, 0] + [0.012, 0, 0, 0, np.sqrt(0.04 / 0.01 * 0.8 / 1.2), 0]
+    tracers = np.repeat(orbit(5e-4, 0.2, 0.0, 2)[:, None], 6, 1)
+    given = lambda state: replace(
+        state,
+        tracers=replace(
+            state.tracers,
+            host=jnp.zeros(6, jnp.int32),
+            s=jnp.asarray(tracers - X[:, :1]),
+            dt=state.tracers.dt / 4,
+        ),
+    )
+    never, once = (gone(0.02, tracers, both, 0.002, 1, change=c) for c in (lambda s: s, given))
+    assert (never.slots.first < 4).all() and (once.tracers.host == 4).all()
+    assert never.steps[1] > 500  # dozens of orbits
+    np.testing.assert_allclose(once.tracers.x[:3], never.tracers.x[:3], atol=1e-6)

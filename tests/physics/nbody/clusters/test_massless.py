@@ -1,0 +1,108 @@
+"""Steps of massless bodies: their order, their error, and what becomes of what they remember."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from shapes import check_shapes
+
+from jaxgpu.physics.nbody.clusters import hermite, massless
+from jaxgpu.physics.nbody.orbits import kepler
+
+SUN = np.zeros((6, 1))
+init, step = jax.jit(hermite.init), jax.jit(hermite.step)
+
+
+def orbit(e, times):
+    """States [6, T] about a unit mass: semi-major axis 1, at the apocentre at time 0."""
+    x, v = jnp.array([1 + e, 0, 0.0]), jnp.array([0, np.sqrt((1 - e) / (1 + e)), 0.0])
+    both = jax.vmap(lambda t: jnp.concatenate(kepler.drift(x, v, jnp.ones(()), t)))
+    return both(jnp.asarray(times)).T
+
+
+def derivatives(x):
+    """Acceleration, jerk, snap and crackle [12, K] of states [6, K] about a unit mass."""
+    pull = lambda x: -x[:3] / (jnp.sum(x[:3] ** 2, 0) ** 1.5)[None]
+    along = lambda f: lambda x: jax.jvp(f, (x,), (jnp.concatenate([x[3:], pull(x)]),))[1]
+    chain = [pull]
+    for _ in range(3):
+        chain.append(along(chain[-1]))
+    return jnp.concatenate([f(x) for f in chain])
+
+
+@pytest.mark.slow
+def test_error_shrinks_as_the_sixth_power_of_the_step(x64):
+    """Equal steps on an orbit of e = 0.3, the step before the first known from Kepler."""
+    error = []
+    for depth in (7, 8, 9):
+        spec = hermite.Hermite(jnp.ones(1), interval=2 * np.pi, longest=depth, shortest=depth)
+        h = 2 * np.pi / 2**depth
+        start = orbit(0.3, [0.0, -h])
+        state, known = init(spec, SUN, start[:, :1]), derivatives(start)
+        swarm = replace(state.tracers, s=known[6:, :1], past=known[:6, 1:], gap=jnp.full(1, h))
+        end = step(spec, replace(state, tracers=swarm)).tracers
+        error.append(np.abs(end.x - start[:, :1]).max())
+    order = np.log2(np.divide(error[:-1], error[1:]))
+    np.testing.assert_allclose(order, 6, atol=0.15)
+    assert check_shapes(state.tracers)["M"] == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_polynomial_of_degree_five_is_followed_exactly(x64, seed):
+    """Whatever the ratio of the last two steps; and its derivatives are found at the end."""
+    random = np.random.default_rng(seed)
+    p = [np.polynomial.Polynomial(random.normal(size=6)) for _ in range(3)]
+    g, h = random.uniform(0.1, 0.4), 0.25
+    at = lambda t, *orders: jnp.array([q.deriv(k)(t) if k else q(t) for k in orders for q in p])
+    start = np.zeros(6)
+    old = massless.Massless(
+        jnp.asarray(start)[:, None],
+        at(0.0, 0, 1)[:, None],
+        at(0.0, 2, 3)[:, None],
+        at(-g, 0, 1)[:, None],
+        jnp.array([g]),
+        jnp.zeros(1),
+        jnp.full(1, h),
+        jnp.ones(1, jnp.int32),
+    )
+    spec = hermite.Hermite(jnp.ones(1), interval=1.0)
+    new, _ = massless.corrected(spec, old, at(h, 0, 1)[:, None], jnp.asarray(h))
+    v = [q.integ(1)(h) - q.integ(1)(0) for q in p]
+    x = [q.integ(2)(h) - q.integ(2)(0) - h * q.integ(1)(0) for q in p]
+    np.testing.assert_allclose(new.x[:, 0], x + v, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(new.s[:, 0], at(h, 2, 3), rtol=1e-9, atol=1e-10)
+
+
+def test_an_eccentric_orbit_is_as_exact_as_that_of_a_star_in_fewer_steps(x64):
+    """Ten orbits at e = 0.9; a star of no mass to speak of takes the steps of Aarseth."""
+    x = orbit(0.9, [0.0])
+    error, steps = [], []
+    for stars, m, tracers in (
+        (np.hstack([SUN, x]), [1, 1e-15], np.zeros((6, 0))),
+        (SUN, [1.0], x),
+    ):
+        spec = hermite.Hermite(jnp.array(m), interval=2 * np.pi / 8)
+        state = init(spec, jnp.asarray(stars), jnp.asarray(tracers))
+        for _ in range(80):
+            state = step(spec, state)
+        end = np.hstack([state.stars.x[:, 1:], state.tracers.x])[:, 0]
+        energy = (end[3:] ** 2).sum() / 2 - 1 / np.sqrt((end[:3] ** 2).sum())
+        error.append(abs(energy + 0.5))
+        steps.append(int(state.blocks))
+    assert error[1] < 0.5 * error[0] and steps[1] < 0.75 * steps[0], (error, steps)
+
+
+def test_a_step_much_longer_ago_is_forgotten(x64):
+    """The result is that of two ends alone where the last step was over four times this one."""
+    f = jnp.asarray(np.random.default_rng(0).normal(size=(6, 1)))
+    spec = hermite.Hermite(jnp.ones(1), interval=1.0)
+    zero, one, alone = jnp.zeros((6, 1)), jnp.ones(1), jnp.ones(1, jnp.int32)
+    new = {}
+    for gap in (0.0, 0.49, 0.51, 1.0):
+        old = massless.Massless(zero, zero, zero, zero + 3, gap * one, 0 * one, one / 8, alone)
+        new[gap] = np.asarray(massless.corrected(spec, old, f, jnp.asarray(0.125))[0].x)
+    np.testing.assert_array_equal(new[0.0], new[0.51])
+    np.testing.assert_array_equal(new[0.0], new[1.0])
+    assert (new[0.49] != new[0.0]).all()

@@ -1,0 +1,101 @@
+"""Pulls in float32 pairs against extended precision, where float32 has no digit left."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import check
+from nbody_inputs import masses
+
+from jaxgpu.physics.nbody.forces import hilo, pairs
+
+pull = jax.jit(hilo.pull)
+U = 2.0**-24
+
+
+def far_away(seed, count):
+    """Bodies around (100, 100, 100) with a bulk velocity, every second one near the one before."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(6, count)) + 100
+    x[:, 1::2] = x[:, ::2] + 10.0 ** random.uniform(-5, -1, count // 2) * x[:, 1::2] / 100
+    return x, random.uniform(0.1, 1, count).astype(np.float32)
+
+
+def by_definition(x, m):
+    """Acceleration and jerk [6, N] of all by all, in extended precision."""
+    x, m = np.asarray(x, np.longdouble), np.asarray(m, np.longdouble)
+    d, w = (x[k : k + 3, None] - x[k : k + 3, :, None] for k in (0, 3))
+    r2 = (d * d).sum(0) + np.diag(np.full(m.size, np.longdouble(np.inf)))
+    p, q = m / r2**1.5, 3 * (d * w).sum(0) / r2
+    return np.concatenate([(p * d).sum(2), (p * (w - q * d)).sum(2)])
+
+
+def bounds(x, m):
+    """How far the sums may be off: the bound of each term, from the roundings of its parts.
+
+    A component of a separation is rounded twice, and its lower part three times more: 2u of itself
+    and 6u^2 of the coordinates. The pull m d / r^3 then errs by at most twice the error of d over
+    r, and by the dozen roundings that follow; the jerk by 12 times that and twice the error of the
+    relative velocity, and by two dozen. Twenty terms are added in twenty roundings.
+    """
+    d = np.asarray(x[:, None] - x[:, :, None])
+    r, w = (np.sqrt((d[k : k + 3] ** 2).sum(0)) for k in (0, 3))
+    np.fill_diagonal(r, np.inf)
+    np.fill_diagonal(w, 1.0)
+    reach, speed = (np.abs(x[k : k + 3]).max() for k in (0, 3))
+    of_d, of_w = (2 * U + 6 * np.sqrt(3) * U * U * q for q in (reach / r, speed / w))
+    pull = m / r**2 * (2 * of_d + 12 * U + 20 * U)
+    jerk = m * w / r**3 * (12 * of_d + 2 * of_w + 24 * U + 20 * U)
+    return np.repeat([pull.sum(1), jerk.sum(1)], 3, axis=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_keeps_the_pull_of_close_pairs_far_from_the_origin(x64, seed):
+    x, m = far_away(seed, 20)
+    both = hilo.split(jnp.asarray(x))
+    got = np.asarray(hilo.joined(pull(both, both, jnp.asarray(m))))
+    want = by_definition(x, m)
+    assert (np.abs(got - want) < bounds(x, m)).all()
+    # and without the lower parts nothing is left of the closest
+    alone = pairs.pull(both[0], both[0], jnp.asarray(m))
+    assert np.abs(np.asarray(alone, float) - want).max() > 1e-2 * np.abs(want).max()
+
+
+def test_long_sums_are_added_in_pairs(x64):
+    """Ten thousand sources, in three parts: off by a random walk of 4096 roundings, not of all."""
+    random = np.random.default_rng(0)
+    x, m = random.normal(size=(6, 10_000)), masses(10_000, 0).astype(np.float32)
+    some = hilo.split(jnp.asarray(x[:, :16]))
+    got = hilo.joined(pull(some, hilo.split(jnp.asarray(x)), jnp.asarray(m), 0.1))
+    want = pairs.pull(jnp.asarray(x[:, :16]), jnp.asarray(x), jnp.asarray(m, jnp.float64), 0.1)
+    off = np.linalg.norm(np.reshape(got - want, (2, 3, -1)), axis=1)
+    size = np.linalg.norm(np.reshape(want, (2, 3, -1)), axis=1)
+    assert (off < 64 * U * size.max(1, keepdims=True)).all()
+
+
+def test_a_sum_in_pairs_keeps_what_rounding_drops():
+    """Ten thousand times 0.1 in float32, whose own sum is off by 1e-4 of itself."""
+    term = jnp.full(1, 0.1, jnp.float32)
+    add = jax.jit(lambda: jax.lax.fori_loop(0, 10_000, lambda _, x: hilo._added(x, term), zero))
+    zero = jnp.zeros((2, 1), jnp.float32)
+    total = np.asarray(add(), float).sum()
+    assert abs(total / (10_000 * float(np.float32(0.1))) - 1) < 10_000 * 2.0**-47
+
+
+def test_split_keeps_forty_eight_bits(x64):
+    x = jnp.asarray(np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-10, 10, 0.02))
+    assert (np.abs(hilo.joined(hilo.split(x)) - x) <= 2.0**-48 * np.abs(x)).all()
+    with pytest.raises(TypeError, match=r"hilo.split: x is float32; must be float64"):
+        hilo.split(x.astype(jnp.float32))
+
+
+def test_wrong_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"hilo.pull: points float32 \[6, 4\]; must be float32 \["):
+        hilo.pull(jnp.zeros((6, 4)), jnp.zeros((2, 6, 4)), jnp.ones(4))
+
+
+def test_conforms():
+    random = np.random.default_rng(1)
+    hi, lo = random.normal(size=(2, 2, 6, 9)).astype(np.float32)
+    x = jnp.asarray(np.stack([hi, 1e-8 * lo], 1))
+    check(hilo.pull, x[0, :, :, :4], x[1], jnp.ones(9), batched=(0, 1))

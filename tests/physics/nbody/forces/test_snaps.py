@@ -1,0 +1,61 @@
+"""The snap kernel: against the definition at forty digits, and as the derivative of the jerk."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from conformance import check
+
+from jaxgpu.physics.nbody.forces import pairs, snaps
+
+pull = jax.jit(snaps.pull)
+
+
+def bodies(seed, count):
+    return np.random.default_rng(seed).normal(size=(9, count))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_matches_the_time_derivatives_at_forty_digits(x64, seed):
+    """Of m d / r^3 along paths x + v t + a t^2 / 2, by mpmath's own differentiation."""
+    points, sources, m = bodies(seed, 1), bodies(seed + 10, 2), np.array([0.7, 1.3])
+    got = np.asarray(pull(points, sources, m, 0.1)).reshape(3, 3)
+
+    def force(t, k):
+        total = 0
+        for s, mass in zip(sources.T, m):
+            q = [mpmath.mpf(float(b)) - mpmath.mpf(float(a)) for a, b in zip(points[:, 0], s)]
+            d = [q[i] + q[i + 3] * t + q[i + 6] * t * t / 2 for i in range(3)]
+            r2 = sum(c * c for c in d) + mpmath.mpf(0.1) ** 2
+            total += mpmath.mpf(float(mass)) * d[k] / r2 ** mpmath.mpf(1.5)
+        return total
+
+    with mpmath.workdps(40):
+        want = [
+            [float(mpmath.diff(lambda t, k=k: force(t, k), 0, n)) for k in range(3)]
+            for n in range(3)
+        ]
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13 * np.abs(want).max())
+
+
+def test_begins_as_the_other_kernel_and_skips_the_point_itself(x64):
+    """More than one tile of targets, the sources among them."""
+    sources, m = bodies(3, 40), np.random.default_rng(0).random(40)
+    points = np.concatenate([sources, bodies(4, 600)], 1)
+    got, want = pull(points, sources, m), pairs.pull(jnp.asarray(points[:6]), sources[:6], m)
+    np.testing.assert_allclose(got[:6], want, rtol=1e-11, atol=1e-12 * np.abs(want).max())
+    # the snap is what acceleration and jerk change by
+    along = [jnp.asarray(q[3:]) for q in (points, sources)]
+    change = jax.jvp(
+        lambda p, s: pairs.pull(p, s, jnp.asarray(m)),
+        (jnp.asarray(points[:6]), jnp.asarray(sources[:6])),
+        tuple(along),
+    )
+    np.testing.assert_allclose(got[6:], change[1][3:], rtol=1e-9, atol=1e-10 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
+def test_conforms(x64, dtype):
+    points, sources = (jnp.asarray(bodies(k, 5), dtype) for k in (1, 2))
+    check(pull, points, sources, jnp.ones(5, dtype), jnp.asarray(0.1, dtype), batched=(0,))

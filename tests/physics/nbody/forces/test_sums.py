@@ -1,0 +1,28 @@
+"""Sums over pairs against one pair at a time."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.physics.nbody.forces import sums
+
+
+def terms(t, s):
+    """Two that no order of the rows but the right one gives."""
+    return [t[0] * s[2] + t[1] * s[1], jnp.cos(t[2] + s[0])]
+
+
+total = jax.jit(lambda targets, sources: sums.summed(terms, targets, sources, 2))
+
+
+@pytest.mark.parametrize("count", [3, 515])
+def test_every_pair_counts_once(x64, count):
+    """Rows of several arrays, single ones too; more targets than a tile holds."""
+    random = np.random.default_rng(count)
+    targets = [random.normal(size=count), random.normal(size=(2, count))]
+    sources = [random.normal(size=(2, 7)), random.normal(size=7)]
+    t, s = np.vstack(targets), np.vstack(sources)
+    one = [[a[0] * b[2] + a[1] * b[1], np.cos(a[2] + b[0])] for a in t.T for b in s.T]
+    want = np.sum(np.reshape(one, (count, 7, 2)), 1).T
+    np.testing.assert_allclose(total(targets, sources), want, rtol=0, atol=1e-13)

@@ -1,0 +1,158 @@
+"""Clusters in a galaxy: orbits as SciPy integrates them, and the tide of a point mass."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from scipy.integrate import solve_ivp
+
+from jaxgpu.physics.nbody import units
+from jaxgpu.physics.nbody.clusters import hermite, hermite6
+from jaxgpu.physics.nbody.forces import potentials, tide
+from jaxgpu.physics.nbody.models import globulars
+
+SCALE = units.Scale(mass=2e4, length=10.0)
+
+
+def fallen(field, origin, stars, m, tracers, count, by=hermite6):
+    def walk(origin, stars, tracers):
+        well = tide.Tide(field)
+        sixth = by is hermite6
+        spec = by.Hermite6(m, eta=0.2, tide=well) if sixth else by.Hermite(m, eta=1e-3, tide=well)
+        state = by.init(spec, stars, tracers, origin)
+        return lax.fori_loop(0, count, lambda _, s: by.step(spec, s), state)
+
+    return jax.jit(walk)(origin, jnp.asarray(stars), jnp.asarray(tracers))
+
+
+@pytest.mark.slow
+def test_massless_bodies_follow_their_own_orbits_through_the_milky_way(x64):
+    """About Palomar 5 without its mass, 5 units or 52 Myr, each against SciPy in the galaxy."""
+    start = globulars.galactocentric(globulars.load("Pal 5"))
+    start = np.concatenate([start[:3] * 1000 / SCALE.length, start[3:] / SCALE.velocity])
+    field = potentials.milky_way_in(SCALE)
+    random = np.random.default_rng(0)
+    tracers = random.normal(size=(6, 7))
+    stars, m = np.array([[500.0], [0], [0], [0], [0], [0]]), jnp.array([1e-9])  # out of the way
+    origin = tide.Origin(jnp.asarray(start[:3]), jnp.asarray(start[3:]))
+    end = fallen(field, origin, stars, m, tracers, 40)
+    pull = jax.jit(field.pull)
+    rate = lambda t, y: np.concatenate([y[3:], np.asarray(pull(y[:3]))])
+    orbit = lambda y: solve_ivp(rate, (0, 5), y, "DOP853", rtol=1e-12, atol=1e-11).y[:, -1]
+    centre = orbit(start)
+    got = np.concatenate([end.origin.x, end.origin.v])
+    np.testing.assert_allclose(got, centre, rtol=1e-10)
+    for k in (0, 3):
+        # coordinates of 2e3, kept by SciPy to its 1e-12
+        np.testing.assert_allclose(
+            end.tracers.x[:, k], orbit(start + tracers[:, k]) - centre, atol=3e-8
+        )
+
+
+@pytest.mark.parametrize("by", [hermite6, hermite])
+def test_two_stars_in_a_field_of_their_own_scale(x64, by):
+    """A binary about a point mass as three bodies: the tide is the third body's, to rounding.
+
+    A massless body goes along.
+    """
+    gm, distance = 1e4, 50.0
+    v = np.sqrt(gm / distance)
+    origin = tide.Origin(jnp.array([distance, 0, 0]), jnp.array([0, v, 0.0]))
+    stars = np.array([[0.5, -0.5], [0, 0], [0, 0], [0, 0], [0.6, -0.6], [0.3, -0.3]])
+    swarm = np.array([[0.0, 1.5, 0.2, 0.7, 0, 0]]).T
+    end = fallen(potentials.PointMass(gm), origin, stars, jnp.full(2, 0.5), swarm, 16, by)
+
+    def rate(t, y):
+        x = y[:9].reshape(3, 3)
+        pull = lambda a, b: 0.5 * (b - a) / np.linalg.norm(b - a) ** 3
+        a = -gm * x / np.linalg.norm(x, axis=1, keepdims=True) ** 3
+        a += [pull(x[0], x[1]), pull(x[1], x[0]), pull(x[2], x[0]) + pull(x[2], x[1])]
+        return np.concatenate([y[9:], a.ravel()])
+
+    all = np.hstack([stars, swarm])
+    begin = np.concatenate(
+        [(all[:3].T + np.asarray(origin.x)).ravel(), (all[3:].T + np.asarray(origin.v)).ravel()]
+    )
+    want = solve_ivp(rate, (0, 2), begin, "DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    got = np.hstack([end.stars.x[:3], end.tracers.x[:3]]).T + np.asarray(end.origin.x)
+    np.testing.assert_allclose(got, want[:9].reshape(3, 3), atol=2e-8)
+
+
+def test_a_circular_origin_comes_back(x64):
+    """One turn in eight intervals of a Gauss-Radau step each."""
+    origin = tide.Origin(jnp.array([1.0, 0, 0]), jnp.array([0, 1.0, 0]))
+    well = tide.Tide(potentials.PointMass(1.0))
+    start = origin
+    fall = jax.jit(lambda origin: well.moved(well.path(origin, 2 * np.pi / 8), origin))
+    for _ in range(8):
+        origin = fall(origin)
+    np.testing.assert_allclose(origin.x, start.x, atol=1e-9)
+    np.testing.assert_allclose(origin.v, start.v, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 13])
+def test_a_body_that_falls_with_the_origin_feels_nothing(x64, count):
+    """To the bit: of a remainder, the steps would make noise and follow it."""
+    well = tide.Tide(potentials.milky_way_in(SCALE))
+    origin = tide.Origin(jnp.array([800.0, 3, 7]), jnp.array([1.0, 90, 2]))
+    path = jax.jit(well.path)(origin, 0.125)
+    none = jax.jit(well.pull)(path, jnp.array(0.3), jnp.zeros((9, count)))
+    assert not np.asarray(none).any()
+
+
+# a Plummer sphere of mass 1 and scale 1/4 on a circle about a point mass; its tidal radius is 1
+CORE, OMEGA, FAR = 0.25, np.sqrt(1 / 3), 100.0
+EDGE = np.sqrt(1 - CORE**2)  # where its pull and the tide balance
+
+
+def jacobi(x):
+    """The potential in the frame that turns with the orbit; the z axis is the orbit's."""
+    well = 1 / np.sqrt((x**2).sum(0) + CORE**2)
+    return -well - OMEGA**2 / 2 * (3 * x[0] ** 2 - x[2] ** 2)
+
+
+def on_shell(energy, count, random):
+    """States [6, count] within the edge, uniform on a shell of energy, and the shell's volume."""
+    box = np.array([EDGE, 0.8, 0.8])[:, None]
+    x = random.uniform(-1, 1, (3, 60 * count)) * box
+    speed = np.sqrt(np.maximum(2 * (energy - jacobi(x)), 0))
+    top = np.sqrt(2 * (energy - jacobi(np.zeros(3))))
+    kept = np.flatnonzero(random.uniform(0, top, speed.size) < speed)[:count]
+    x, v = x[:, kept], speed[kept]
+    way = random.normal(size=x.shape)
+    volume = 4 * np.pi * speed.mean() * np.prod(2 * box)
+    return np.vstack([x, v * way / np.linalg.norm(way, axis=0)]), volume
+
+
+@pytest.mark.slow
+def test_escape_is_the_flux_over_the_saddles(x64):
+    """Fukushige & Heggie (2000), doi:10.1046/j.1365-8711.2000.03811.x: the flux goes as the square
+    of the energy above that of the edge.
+
+    Of a shell of energy that is filled evenly, just 2 pi^2 E^2 / (w1 w2) leaves over each of the
+    two saddles in a unit of time; w1 and w2 are the frequencies across. A lone star of Plummer's
+    softening is the cluster, and massless bodies leave it for the galaxy.
+    """
+    count, until, dt, above = 20_000, 2.0, 1 / 16, np.array([0.03, 0.06, 0.12])
+    random = np.random.default_rng(0)
+    depth = jacobi(np.array([EDGE, 0, 0]))
+    shells = [on_shell(depth * (1 - e), count, random) for e in above]
+    flux = 2 * 2 * np.pi**2 * (depth * above) ** 2 / (np.sqrt(3) * OMEGA * 2 * OMEGA)
+    swarm = np.hstack([states for states, _ in shells])
+    swarm[3:] += np.cross([0, 0, OMEGA], swarm[:3].T).T
+    field = potentials.PointMass(OMEGA**2 * FAR**3)
+    spec = hermite.Hermite(jnp.ones(1), 0.05, CORE, dt, tide=tide.Tide(field), longest=0)
+    origin = tide.Origin(jnp.array([FAR, 0, 0]), jnp.array([0, OMEGA * FAR, 0]))
+    state = hermite.init(spec, jnp.zeros((6, 1)), jnp.asarray(swarm), origin)
+    step, gone = jax.jit(hermite.step), np.zeros(swarm.shape[1], bool)
+    for k in range(round(until / dt)):
+        state = step(spec, state)
+        x, turned = np.asarray(state.tracers.x), OMEGA * dt * (k + 1)
+        gone |= np.abs(np.cos(turned) * x[0] + np.sin(turned) * x[1]) > EDGE
+    left = gone.reshape(above.size, count).sum(1)
+    want = flux * until * count / np.array([volume for _, volume in shells])
+    # three deviations of the count, and what the saddles are not quadratic
+    assert (np.abs(left - want) < 3 * np.sqrt(want) + 0.04 * want).all(), (left, want)
+    slope = np.polyfit(np.log(above), np.log(left / want * flux), 1)[0]
+    assert abs(slope - 2) < 0.2, slope

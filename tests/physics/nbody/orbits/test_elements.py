@@ -1,0 +1,80 @@
+"""Kepler's elements: both ways, against high precision, and their gradients."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from conformance import check
+from shapes import check_shapes
+
+from jaxgpu.physics.nbody.orbits import elements
+
+
+def orbits(seed, e=0.9, count=200):
+    return elements.uniform(jax.random.key(seed), count, (0.5, 30.0), e, 3.1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_there_and_back(x64, seed):
+    orbit, gm = orbits(seed), jnp.asarray(2.5)
+    again = elements.from_state(*elements.to_state(orbit, gm), gm)
+    for name in ("a", "e", "i"):
+        np.testing.assert_allclose(getattr(again, name), getattr(orbit, name), rtol=1e-10)
+    # angles lose digits where the orbit is nearly round or nearly flat, so compare the positions
+    for one, two in zip(elements.to_state(orbit, gm), elements.to_state(again, gm)):
+        np.testing.assert_allclose(one, two, atol=1e-10 * np.abs(one).max())
+
+
+def test_kepler_equation_at_forty_digits(x64):
+    e = np.array([0.0, 1e-8, 0.1, 0.6, 0.95, 0.999])
+    m = np.array([-3.1, -0.01, 0.0, 1e-6, 0.5, 3.0, 40.0])
+    got = elements.eccentric_anomaly(jnp.asarray(m)[:, None], jnp.asarray(e)[None])
+    with mpmath.workdps(40):
+        for i, mean in enumerate(m):
+            for j, ecc in enumerate(e):
+                value = mpmath.mpf(float(got[i, j]))
+                residual = value - mpmath.mpf(ecc) * mpmath.sin(value) - mpmath.mpf(mean)
+                assert abs(residual) < 4e-16 * (1 + abs(mean)), (mean, ecc)
+
+
+def test_energy_and_spin_are_those_of_the_elements(x64):
+    orbit, gm = orbits(11), jnp.asarray(1.7)
+    x, v = (np.asarray(part) for part in elements.to_state(orbit, gm))
+    energy = (v * v).sum(0) / 2 - 1.7 / np.linalg.norm(x, axis=0)
+    np.testing.assert_allclose(energy, -1.7 / (2 * np.asarray(orbit.a)), rtol=1e-9)
+    spin = np.cross(x.T, v.T)
+    height = np.sqrt(1.7 * np.asarray(orbit.a) * (1 - np.asarray(orbit.e) ** 2))
+    np.testing.assert_allclose(np.linalg.norm(spin, axis=1), height, rtol=1e-9)
+    np.testing.assert_allclose(spin[:, 2] / height, np.cos(orbit.i), atol=1e-9)
+
+
+def test_the_eccentricity_vector_points_to_the_pericentre(x64):
+    orbit = orbits(5)
+    start = elements.Elements(
+        orbit.a, orbit.e, orbit.i, orbit.node, orbit.peri, jnp.zeros_like(orbit.a)
+    )
+    x, v = elements.to_state(start, jnp.asarray(1.0))  # at the pericentre itself
+    vector = elements.towards_pericentre(x, v, jnp.asarray(1.0))
+    x = np.asarray(x)
+    along = np.asarray(orbit.e) * x / np.linalg.norm(x, axis=0)
+    np.testing.assert_allclose(vector, along, atol=1e-10)
+
+
+def test_draws_fill_the_ranges(x64):
+    orbit = elements.uniform(jax.random.key(0), 5000, (2.0, 3.5), 0.1, 0.2)
+    for value, low, high in ((orbit.a, 2, 3.5), (orbit.e, 0, 0.1), (orbit.node, 0, 2 * np.pi)):
+        assert value.min() >= low and value.max() <= high
+        # the mean of 5000 uniform draws is within 5 of its standard errors
+        assert abs(value.mean() - (low + high) / 2) < 5 * (high - low) / np.sqrt(12 * 5000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
+def test_conforms(x64, dtype):
+    orbit = jax.tree.map(lambda q: q.astype(dtype), orbits(3, 0.6, 8))
+    assert check_shapes(orbit) == {}
+    gm = jnp.asarray(1.3, dtype)
+    check(elements.to_state, orbit, gm, differentiable=(0, 1), batched=(1,))
+    x, v = elements.to_state(orbit, gm)
+    check(elements.from_state, x, v, gm, differentiable=(0, 1, 2), rtol=2e-4)

@@ -1,0 +1,157 @@
+"""The two-body drift: against sixty digits, Kepler's elements, the group law and differences."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from conformance import check
+
+from jaxgpu.physics.nbody.orbits import elements, kepler
+
+drift = jax.jit(kepler.drift)
+
+
+def exact(x, v, gm, dt):
+    """By bisection of Kepler's equation in universal variables, at sixty digits."""
+    mp = mpmath.mp
+    x, v = ([mpmath.mpf(float(c)) for c in part] for part in (x, v))
+    gm, dt = mpmath.mpf(gm), mpmath.mpf(dt)
+    dot = lambda a, b: sum(p * q for p, q in zip(a, b))
+    r, beta = mp.sqrt(dot(x, x)), 0
+    beta = 2 * gm / r - dot(v, v)
+
+    def g(s):
+        w = mp.sqrt(mpmath.mpc(beta)) * s
+        c = mp.cos(w), mp.sin(w) / w, (1 - mp.cos(w)) / w**2, (w - mp.sin(w)) / w**3
+        return [(s**k * c).real for k, c in enumerate(c)]
+
+    def late(s):
+        _, _, g2, g3 = g(s)
+        return r * s + dot(x, v) * g2 + (gm - beta * r) * g3 > dt
+
+    low, high = mpmath.mpf(0), dt / r
+    while not late(high):
+        low, high = high, 2 * high
+    for _ in range(190):
+        middle = (low + high) / 2
+        low, high = (low, middle) if late(middle) else (middle, high)
+    _, _, g2, g3 = g(low)
+    return np.array([float((1 - gm * g2 / r) * a + (dt - gm * g3) * b) for a, b in zip(x, v)])
+
+
+def conics(seed, count, narrow=-3.0):
+    """Places on ellipses and hyperbolas with 1 - e down to 10^narrow on either side, gm = 1."""
+    random = np.random.default_rng(seed)
+    gap = 10 ** random.uniform(narrow, 0, count)
+    e = np.where(random.random(count) < 0.5, 1 - gap, 1 + gap)
+    p = 10 ** random.uniform(-1, 1, count) * (1 + e)
+    widest = np.where(e < 1, np.pi, np.arccos(-1 / np.maximum(e, 1)) * 0.95)
+    f = random.uniform(-1, 1, count) * widest
+    r, zero = p / (1 + e * np.cos(f)), np.zeros(count)
+    x = np.array([r * np.cos(f), r * np.sin(f), zero])
+    v = np.array([-np.sin(f), e + np.cos(f), zero]) / np.sqrt(p)
+    turn = np.linalg.qr(random.normal(size=(3, 3)))[0]
+    return turn @ x, turn @ v, random.uniform(0.01, 30, count)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_matches_sixty_digits(x64, seed):
+    x, v, dt = conics(seed, 6)
+    got, _ = drift(x, v, 1.0, dt)
+    with mpmath.workdps(60):
+        for k in range(6):
+            want = exact(x[:, k], v[:, k], 1.0, dt[k])
+            # the orbit itself is known to eps / (1 - e), and turns its phase: some 1e3 eps x 30
+            assert np.abs(got[:, k] - want).max() < 3e-12 * np.linalg.norm(want)
+
+
+@pytest.mark.slow
+def test_follows_the_mean_anomaly_for_a_thousand_turns(x64):
+    orbit = elements.uniform(jax.random.key(1), 100, (0.5, 2.0), 0.95, 3.0)
+    gm, dt = jnp.asarray(2.5), 5000.0
+    state = jax.jit(elements.to_state)
+    x, v = drift(*state(orbit, gm), gm, dt)
+    mean = orbit.mean + dt * jnp.sqrt(gm / orbit.a**3)
+    want = state(replace(orbit, mean=mean), gm)
+    # a phase of 2e4 radians, known to eps of itself, near a pericentre of 0.05
+    np.testing.assert_allclose(x, want[0], atol=2e4 * 20 * 2**-52 * 20)
+    np.testing.assert_allclose(v, want[1], atol=2e4 * 20 * 2**-52 * 400)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_drifts_are_one_and_back_is_back(x64, seed):
+    x, v, dt = conics(seed + 10, 200)
+    whole = drift(x, v, 1.0, dt)
+    twice = drift(*drift(x, v, 1.0, 0.375 * dt), 1.0, 0.625 * dt)
+    back = drift(*whole, 1.0, -dt)
+    size = lambda q: np.linalg.norm(q, axis=0)
+    assert (size(twice[0] - whole[0]) / size(whole[0])).max() < 1e-9
+    assert (size(back[0] - x) / (size(x) + size(np.asarray(whole[0])))).max() < 1e-9
+
+
+def test_extremes_stay_finite_and_keep_energy_and_spin(x64):
+    x, v, dt = conics(99, 20000, narrow=-8.0)
+    new = [np.asarray(q) for q in drift(x, v, 1.0, dt * np.sign(np.sin(np.arange(20000.0))))]
+    assert np.isfinite(new[0]).all() and np.isfinite(new[1]).all()
+    energy = lambda x, v: (v * v).sum(0) / 2 - 1 / np.linalg.norm(x, axis=0)
+    spin = lambda x, v: np.cross(x.T, v.T).T
+    depth = lambda x: 1 / np.linalg.norm(x, axis=0)
+    scale = depth(x) + depth(new[0])
+    assert (np.abs(energy(*new) - energy(x, v)) / scale).max() < 1e-9
+    assert (
+        np.linalg.norm(spin(*new) - spin(x, v), axis=0) / np.linalg.norm(spin(x, v), axis=0)
+    ).max() < 1e-6
+
+
+def test_without_gravity_it_is_a_straight_line(x64):
+    x, v = jnp.array([1.0, -2, 0.5]), jnp.array([0.3, 0.1, -1])
+    np.testing.assert_allclose(drift(x, v, 0.0, 4.0)[0], x + 4 * v, rtol=1e-15)
+
+
+@pytest.mark.slow
+def test_derivatives_are_those_of_the_flow(x64):
+    """An ellipse over several turns and a hyperbola, in all seven arguments and in time."""
+    flow = lambda q: jnp.concatenate(kepler.drift(q[:3], q[3:6], q[6], q[7]))
+    start = jnp.array([0.9, 0.2, -0.1, 0.1, 0.8, 0.3])
+    q = jnp.stack([jnp.append(start, jnp.array(end)) for end in ([1.3, 25.0], [1e-3, 2.0])])
+    forward = jax.jit(jax.vmap(jax.jacfwd(flow)))(q)
+    reverse = jax.jit(jax.vmap(jax.jacrev(flow)))(q)
+    move = lambda q: np.concatenate(drift(q[:3], q[3:6], q[6], q[7]))
+    h = 2e-6
+    for k in range(2):
+        near = [np.asarray(q[k][:, None] + side * h * jnp.eye(8)) for side in (1, -1)]
+        slope = (move(near[0]) - move(near[1])) / (2 * h)
+        for got in (forward[k], reverse[k]):
+            # differences: h^2 of a third derivative of some 1e4, rounding 1e-16 / h
+            np.testing.assert_allclose(got, slope, atol=2e-7 * np.abs(slope).max())
+        # Liouville: the flow keeps the volume of phase space
+        assert abs(np.linalg.det(forward[k][:, :6]) - 1) < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_conforms(x64, dtype):
+    x, v, dt = (jnp.asarray(q, dtype) for q in conics(5, 4))
+    rtol = 1e-9 if dtype == jnp.float64 else 3e-3
+    check(drift, x, v, jnp.ones(4, dtype), dt / 8, differentiable=(0, 1, 2, 3), rtol=rtol)
+
+
+@pytest.mark.parametrize("short", [1.6e-2, 1e-4, 1e-6])
+def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
+    """Laguerre's leap is 1 / (1 - e) from there, and used to end far away; 1 - e is `short`."""
+    e, begin = 1 - short, np.linspace(-3.1, 3.1, 401)  # eccentric; the guess adds mean motion to it
+    across, flat = np.sqrt(1 - e * e), np.zeros(401)
+    x = np.stack([np.cos(begin) - e, across * np.sin(begin), flat])
+    v = np.stack([-np.sin(begin), across * np.cos(begin), flat]) / (1 - e * np.cos(begin))[None]
+    there, _ = jax.jit(kepler.drift)(*(jnp.asarray(q) for q in (x, v, flat + 1, -begin)))
+    mean = -e * np.sin(begin)
+    low, high = mean - 1, mean + 1
+    for _ in range(60):  # Kepler's equation by halving
+        middle = (low + high) / 2
+        early = middle - e * np.sin(middle) < mean
+        low, high = np.where(early, middle, low), np.where(early, high, middle)
+    r = np.sqrt((np.asarray(there) ** 2).sum(0))
+    np.testing.assert_allclose(r, 1 - e * np.cos(low), rtol=0, atol=4e-15 / short)

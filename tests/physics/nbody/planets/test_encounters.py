@@ -1,0 +1,127 @@
+"""The log of encounters: flybys known in closed form, and a cluster watched densely."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import check
+from nbody_inputs import masses
+from scipy.integrate import solve_ivp
+
+from jaxgpu.physics.nbody.models import models
+from jaxgpu.physics.nbody.orbits import kepler
+from jaxgpu.physics.nbody.planets import encounters
+
+stars_watched = jax.jit(encounters.watched)
+tracers_watched = jax.jit(encounters.watched_tracers)
+
+
+def flyby(q, e, gm, before, after):
+    """Relative states before and after the pericentre at distance q on the x axis."""
+    x, v = np.array([q, 0, 0]), np.array([0, np.sqrt(gm * (1 + e) / q), 0])
+    ends = [kepler.drift(x[:, None], v[:, None], gm, t) for t in (-before, after)]
+    return [np.concatenate([np.asarray(p)[:, 0] for p in end]) for end in ends]
+
+
+def test_finds_flybys_between_two_moments(x64):
+    """Four pairs far apart: three flybys of known pericentres, the fourth only approaches."""
+    m = np.array([0.5, 0.25, 0.1, 0.1, 1.0, 2.0, 0.3, 0.3])
+    passes = [(0.01, 1.5, 0.3, 0.7), (0.002, 40.0, 0.5, 0.5), (0.05, 1.01, 0.9, 0.1)]
+    passes.append((0.03, 2.0, 1.5, -0.5))
+    start, end = np.zeros((6, 8)), np.zeros((6, 8))
+    for k, (q, e, before, after) in enumerate(passes):
+        gm = m[2 * k] + m[2 * k + 1]
+        for to, state in zip((start, end), flyby(q, e, gm, before, after)):
+            for i, part in ((2 * k, -m[2 * k + 1] / gm), (2 * k + 1, m[2 * k] / gm)):
+                to[:, i] = part * state
+                to[0, i] += 1e4 * k
+    log = encounters.empty(8, jnp.zeros(()))
+    log = stars_watched(log, (10.0, 11.0), (start, end), m, 0.1)
+    got = encounters.table(log)
+    assert got["body"].tolist() == [0, 2, 4] and got["star"].tolist() == [1, 3, 5]
+    want = np.array([(10 + before, q) for q, _, before, _ in passes[:3]]).T
+    # positions near 1e4 are known to 2e-12, against pericentres of 2e-3
+    np.testing.assert_allclose(got["time"], want[0], atol=1e-8)
+    np.testing.assert_allclose(got["distance"], want[1], rtol=1e-7)
+    speed = [
+        np.sqrt((m[2 * k] + m[2 * k + 1]) * (1 + e) / q) for k, (q, e, *_) in enumerate(passes[:3])
+    ]
+    np.testing.assert_allclose(got["speed"], speed, rtol=1e-7)
+    near = encounters.table(
+        stars_watched(encounters.empty(8, jnp.zeros(())), (10.0, 11.0), (start, end), m, 0.02)
+    )
+    assert near["body"].tolist() == [0, 2]
+    # the same pairs with the first of each as a massless body
+    light = np.where(np.arange(8) % 2, m, 0)[1::2]
+    log = tracers_watched(
+        log, (10.0, 11.0), (start[:, ::2], end[:, ::2]), (start[:, 1::2], end[:, 1::2]), light, 0.1
+    )
+    assert int(log.count) == 6 and np.asarray(log.star[3:6]).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_misses_nothing_that_a_dense_look_at_massless_flights_sees(x64, seed):
+    """Massless bodies through eight stars at rest, against SciPy's events, none of them lost."""
+    random = np.random.default_rng(seed)
+    places, m = random.uniform(-1, 1, (3, 8)), masses(8, seed, 1.6e-3)
+
+    def rate(t, y):
+        d = places - y[:3, None]
+        return np.concatenate([y[3:], (m * d / ((d * d).sum(0)) ** 1.5).sum(1)])
+
+    events = [lambda t, y, p=p: (y[:3] - p) @ y[3:] for p in places.T]
+    for event in events:
+        event.direction = 1  # receding from now on
+    x0 = np.concatenate([random.uniform(-1, 1, 3), random.normal(size=3) * 0.7])
+    path = solve_ivp(
+        rate, (0, 2), x0, "DOP853", rtol=1e-11, atol=1e-12, events=events, dense_output=True
+    )
+    want = sorted(
+        (np.linalg.norm(y[:3] - places[:, k]), t, k)
+        for k in range(8)
+        for t, y in zip(path.t_events[k], path.y_events[k])
+    )
+    want = [one for one in want if one[0] < 0.4]
+    log = encounters.empty(64, jnp.zeros(()))
+    stars = np.concatenate([places, np.zeros((3, 8))])
+    for t in np.arange(0, 2, 1 / 16):
+        moments = t, t + 1 / 16
+        tracers = tuple(path.sol(t)[:, None] for t in moments)
+        log = tracers_watched(log, moments, tracers, (stars, stars), m, 0.4)
+    got = encounters.table(log)
+    assert sorted(got["star"].tolist()) == sorted(k for *_, k in want)
+    for distance, t, k in want:
+        near = np.argmin(np.abs(got["time"] - t) + 10 * (got["star"] != k))
+        assert (
+            abs(got["time"][near] - t) < 1e-3 and abs(got["distance"][near] / distance - 1) < 1e-2
+        )
+
+
+@pytest.mark.slow
+def test_an_overflow_is_an_error(x64):
+    stars = np.asarray(models.plummer(jax.random.key(0), 64))
+    later = np.concatenate([stars[:3] + 0.5 * stars[3:], stars[3:]])
+    log = stars_watched(
+        encounters.empty(8, jnp.zeros(())), (0.0, 0.5), (stars, later), masses(64, 3, 64e-6), 1.0
+    )
+    with pytest.raises(
+        RuntimeError, match=r"encounters.table: \d+ encounters, room for 8; give a cap"
+    ):
+        encounters.table(log)
+
+
+@pytest.mark.slow
+def test_conforms(x64):
+    stars = jnp.asarray(models.plummer(jax.random.key(1), 9))
+    later = jnp.concatenate([stars[:3] + 0.5 * stars[3:], stars[3:]])
+
+    def f(stars, later):
+        return encounters.watched(
+            encounters.empty(9, stars),
+            (jnp.zeros(()), jnp.asarray(0.5)),
+            (stars, later),
+            jnp.asarray(masses(9, 1, 9e-3)),
+            0.5,
+        )
+
+    check(jax.jit(f), stars, later)

@@ -1,0 +1,127 @@
+"""Leapfrogs: order conditions, measured orders, reversal, symplecticity, gradients."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import check
+
+from jaxgpu.physics.nbody.steps import leapfrog
+
+ORDERS = (2, 4, 6, 8)
+
+
+def kepler(t, x):
+    return -x / jnp.sum(x * x) ** 1.5
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def orbit(x, v, steps, order):
+    return leapfrog.walk(kepler, x, v, (0.0, 2 * jnp.pi), steps, order)
+
+
+def start(e):
+    return jnp.array([1 - e, 0.0]), jnp.array([0.0, np.sqrt((1 + e) / (1 - e))])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_chains_satisfy_the_simplest_order_conditions(order):
+    """Sums of odd powers vanish: a symmetric chain of second-order steps needs it."""
+    w = leapfrog.CHAINS[order]
+    np.testing.assert_array_equal(w, w[::-1])
+    assert abs(w.sum() - 1) < 1e-15
+    for power in range(3, order, 2):
+        assert abs((w**power).sum()) < 1e-14
+
+
+@pytest.mark.parametrize("order, steps", [(2, 400), (4, 100), (6, 60), (8, 40)])
+def test_error_shrinks_with_its_order(x64, order, steps):
+    """One period at e = 0.2, where a step is long enough for the error to be above rounding."""
+    x, v = start(0.2)
+    error = [np.abs(orbit(x, v, n, order)[0] - x).max() for n in (steps, steps * 3 // 2)]
+    assert abs(np.log(error[0] / error[1]) / np.log(1.5) - order) < 0.15, error
+
+
+def test_time_is_where_the_positions_are(x64):
+    """A force that depends on time alone is integrated to the order of the method."""
+    force = lambda t, x: jnp.exp(t) * jnp.ones_like(x)
+    for order in ORDERS:
+        error = []
+        for steps in (2, 3):
+            x, v = leapfrog.walk(force, jnp.ones(1), jnp.ones(1), (0.0, 2.0), steps, order)
+            error.append(np.abs(np.array([x[0], v[0]]) - np.exp(2)).max())
+        assert error[1] < error[0] * (2 / 3) ** (order - 0.5)
+
+
+def test_there_and_back(x64):
+    x, v = start(0.3)
+    for order in ORDERS:
+        there = leapfrog.walk(kepler, x, v, (0.0, 3.0), 40, order)
+        back = leapfrog.walk(kepler, *there, (3.0, 0.0), 40, order)
+        np.testing.assert_allclose(back, (x, v), atol=1e-13)
+
+
+def test_volume_in_phase_space_and_energy_stay(x64):
+    """Energy of a coarse orbit wanders and returns: no larger after 160 periods than after 40."""
+    x, v = start(0.3)
+    flow = lambda q: jnp.concatenate(orbit(q[:2], q[2:], 60, 4))
+    jacobian = np.asarray(jax.jacfwd(flow)(jnp.concatenate([x, v])))
+    form = np.block([[np.zeros((2, 2)), np.eye(2)], [-np.eye(2), np.zeros((2, 2))]])
+    np.testing.assert_allclose(jacobian.T @ form @ jacobian, form, atol=1e-11)
+    energy = jax.jit(lambda x, v: jnp.sum(v * v) / 2 - 1 / jnp.sqrt(jnp.sum(x * x)))
+    stretch = jax.jit(lambda q: leapfrog.walk(kepler, *q, (0.0, 2.5), 20, 4))
+    errors, q = [], (x, v)
+    for _ in range(400):
+        q = stretch(q)
+        errors.append(float(energy(*q) / energy(x, v)) - 1)
+    early, late = np.abs(errors[:100]).max(), np.abs(errors[300:]).max()
+    assert 1e-9 < late < 1.1 * early < 1e-3
+
+
+def test_gradients_both_ways_match_central_differences(x64):
+    """Fixed steps, reverse and forward: 1e-7 of differences, whose own error is 1e-9."""
+    mass = jnp.array([0.6, 0.3, 0.1])
+
+    def pull(m, t, x):
+        d = x[None] - x[:, None]
+        r2 = jnp.sum(d * d, -1) + jnp.eye(3)
+        return jnp.sum((m[None] * r2**-1.5)[..., None] * d, 1)
+
+    @jax.jit
+    def ends(q):
+        x, v, m = q[:9].reshape(3, 3), q[9:18].reshape(3, 3), q[18:]
+        x, v = leapfrog.walk(partial(pull, m), x, v, (0.0, 1.5), 30, 4)
+        return jnp.concatenate([x.ravel(), v.ravel()])
+
+    x = jnp.array([[1.0, 0, 0.1], [-0.6, 0.9, 0], [-0.5, -0.8, -0.2]])
+    v = jnp.array([[0, 0.5, 0], [-0.4, -0.3, 0.1], [0.5, -0.2, 0]])
+    q = jnp.concatenate([x.ravel(), v.ravel(), mass])
+    h = 1e-5
+    sides = [np.asarray(jax.vmap(ends)(q[None] + side * h * jnp.eye(21))) for side in (1, -1)]
+    slope = (sides[0] - sides[1]).T / (2 * h)
+    for got in (jax.jacfwd(ends)(q), jax.jacrev(ends)(q)):
+        np.testing.assert_allclose(got, slope, atol=1e-7 * np.abs(slope).max())
+
+
+def test_wrong_orders_and_steps_are_refused():
+    with pytest.raises(ValueError, match="walk: order 5; must be one of 2, 4, 6, 8"):
+        leapfrog.walk(kepler, jnp.ones(2), jnp.ones(2), (0.0, 1.0), 3, 5)
+    with pytest.raises(ValueError, match="walk: steps=0; it must be a whole number of at least 1"):
+        leapfrog.walk(kepler, jnp.ones(2), jnp.ones(2), (0.0, 1.0), 0)
+
+    whole = leapfrog.walk(kepler, np.array([1, 0]), np.array([0, 1]), (0.0, 1.0), 50)[0]
+    assert abs(float(whole[0]) - np.cos(1)) < 1e-3  # whole numbers; their step was rounded to 0
+    for change in (dict(time=(0.0, np.nan)), dict(x=[np.inf, 0.0]), dict(v=[1.0])):
+        with pytest.raises(ValueError, match="^walk: "):
+            leapfrog.walk(
+                kepler, **(dict(x=[1.0, 0], v=[0.0, 1], time=(0.0, 1.0), steps=3) | change)
+            )
+
+
+@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
+def test_conforms(x64, dtype):
+    f = jax.jit(lambda x, v, t: leapfrog.walk(kepler, x, v, (0.0, t), 3, 4))
+    x, v = (q.astype(dtype) for q in start(0.3))
+    check(f, x, v, jnp.asarray(0.5, dtype), differentiable=(0, 1, 2), batched=(0,))

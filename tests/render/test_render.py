@@ -1,0 +1,261 @@
+"""Depth images against a loop over pixels and balls; tools against analytic rays; pictures."""
+
+import io
+import sys
+
+import av
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import check_program, exports
+from jax.test_util import check_grads
+from PIL import Image
+
+from jaxgpu.geometry import sdf
+from jaxgpu.physics.continuum import Collider, lattice
+from jaxgpu.render import Camera, Look, gif, mp4, nearest, picture, soft_depth, trace
+from jaxgpu.render.ground import laid
+from jaxgpu.render.shade import normals, smoothed
+
+EYE, TARGET, ANGLE = np.array([0.7, 0.4, 1.9]), np.array([0.1, 0.05, -0.1]), 0.6
+CAMERA = Camera(tuple(EYE), tuple(TARGET), (0.1, 1.0, -0.2), ANGLE, 24, 18)
+
+
+def rays():
+    """Eye [3] and directions [18, 24, 3] with unit part along the sight, by hand, float64."""
+    ahead = (TARGET - EYE) / np.linalg.norm(TARGET - EYE)
+    right = np.cross(ahead, [0.1, 1.0, -0.2])
+    right /= np.linalg.norm(right)
+    up = np.cross(right, ahead)
+    size = np.tan(ANGLE / 2) / 9  # of a pixel, at unit distance
+    row, column = np.mgrid[:18, :24]
+    across, above = (column - 11.5) * size, (8.5 - row) * size
+    return ahead + across[..., None] * right + above[..., None] * up
+
+
+def meets(d, centre, radius):
+    """How far along the rays [..., 3] from the eye a ball is met: the quadratic equation."""
+    to = EYE - centre
+    a, b, c = (d * d).sum(-1), 2 * (d * to).sum(-1), (to * to).sum() - radius**2
+    left = b * b - 4 * a * c
+    t = (-b - np.sqrt(np.where(left > 0, left, 0))) / (2 * a)
+    return np.where((left > 0) & (t > 0) & (radius > 0), t, np.inf)
+
+
+draw = jax.jit(lambda x, r: nearest(CAMERA, x, r, reach=5))
+soft = jax.jit(lambda x, r: soft_depth(CAMERA, x, r, far=4.0, blur=0.05, reach=5))
+
+
+def balls(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-0.6, 0.6, (60, 3))
+    radius = rng.uniform(0.02, 0.14, 60)
+    radius[7] = 0.0  # hidden
+    x[8] = EYE + 0.3 * (EYE - TARGET)  # behind the camera
+    return x, radius
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_pixel_shows_the_nearest_ball(seed):
+    x, radius = balls(seed)
+    index, depth = draw(jnp.asarray(x, jnp.float32), jnp.asarray(radius, jnp.float32))
+    all = np.stack([meets(rays(), c, r) for c, r in zip(x, radius)])
+    best = all.min(0)
+    seen = np.isfinite(best)
+    assert 0.3 < seen.mean() < 1
+    # a ray within rounding of a rim may go either way
+    sure = np.stack([meets(rays(), c, 1.001 * r) for c, r in zip(x, radius)]).min(0)
+    sure = np.abs(np.where(seen, best, 0) - np.where(np.isfinite(sure), sure, 0)) < 0.02
+    assert sure.mean() > 0.95
+    np.testing.assert_array_equal(np.isfinite(depth)[sure], seen[sure])
+    np.testing.assert_allclose(np.asarray(depth)[sure], best[sure], rtol=2e-4)
+    second = np.sort(all, 0)[1]
+    clear = sure & seen & (second > np.where(seen, best, 0) + 1e-3)
+    np.testing.assert_array_equal(np.asarray(index)[clear], all.argmin(0)[clear])
+    assert (np.asarray(index)[sure & ~seen] == 60).all()
+
+
+def test_a_soft_image_is_its_definition():
+    x, radius = balls(1)
+    x, radius = x[9:], radius[9:]
+    d = rays()
+    unit = d / np.linalg.norm(d, axis=-1, keepdims=True)
+    ahead = (TARGET - EYE) / np.linalg.norm(TARGET - EYE)
+    weight, total = 0.1 * np.exp(-4.0 / 0.05), 0.1 * np.exp(-4.0 / 0.05) * 4.0
+    for centre, r in zip(x, radius):
+        miss = ((centre - EYE - (unit @ (centre - EYE))[..., None] * unit) ** 2).sum(-1)
+        z = (centre - EYE) @ ahead
+        w = np.maximum(1 - miss / r**2, 0) ** 2 * np.exp(-z / 0.05)
+        weight, total = weight + w, total + w * z
+    got = soft(jnp.asarray(x, jnp.float32), jnp.asarray(radius, jnp.float32))
+    # exp(t / blur) turns rounding of 1e-7 x 2 m into 4e-6 of a weight
+    np.testing.assert_allclose(got, total / weight, rtol=2e-4)
+
+
+@pytest.mark.slow
+def test_both_images_have_the_derivative_of_differences(x64):
+    x, radius = (jnp.asarray(a) for a in balls(2))
+    first = lambda x, r: jnp.where(jnp.isfinite(d := draw(x, r)[1]), d, 0.0)
+    shown = first(x, radius) > 0
+    inner = shown & jnp.roll(shown, 1, 0) & jnp.roll(shown, -1, 0)
+    way = jnp.cos(jnp.arange(180.0)).reshape(60, 3)
+    change = lambda h: jnp.where(inner, first(x + h * way, radius), 0.0)
+    slope = jax.jvp(change, (0.0,), (1.0,))[1]
+    central = (change(1e-7) - change(-1e-7)) / 2e-7
+    still = draw(x + 1e-7 * way, radius)[0] == draw(x - 1e-7 * way, radius)[0]
+    assert jnp.abs(slope).max() > 0.5
+    np.testing.assert_allclose(jnp.where(still, slope - central, 0), 0, atol=1e-5)
+    # truncation of the differences, of second order in steps of 1e-6
+    check_grads(soft, (x[9:], radius[9:]), order=1, rtol=1e-5, atol=1e-5, eps=1e-6)
+
+
+def test_moving_camera_and_balls_together_changes_nothing():
+    x, radius = (jnp.asarray(a, jnp.float32) for a in balls(3))
+    q, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))
+    q = jnp.asarray(q * np.linalg.det(q), jnp.float32)
+    move = lambda a: np.asarray(np.asarray(a) @ np.asarray(q).T, np.float32)
+    shift = np.array([3.0, -1.0, 2.0], np.float32)
+    other = Camera(move(EYE) + shift, move(TARGET) + shift, move((0.1, 1.0, -0.2)), ANGLE, 24, 18)
+    depth = jax.jit(lambda c, x: soft_depth(c, x, radius, far=4.0, blur=0.05, reach=5))
+    np.testing.assert_allclose(
+        depth(other, jnp.asarray(move(x) + shift)), soft(x, radius), rtol=1e-3
+    )
+
+
+def test_a_walk_along_rays_meets_tools_where_geometry_says():
+    centre, turn = np.array([0.05, 0.1, 0.0]), np.array([0.8, 0.36, 0.48, 0.0])
+    walk = jax.jit(lambda shape, tool: trace(CAMERA, shape, tool, far=5.0, steps=128))
+    at = lambda shape: Collider(shape, tuple(centre), turn=tuple(turn)).start(jnp.float32)
+    ball = sdf.Ball(0.3)
+    depth, normal = walk(ball, at(ball))
+    want = meets(rays(), centre, 0.3)
+    rim = np.isfinite(meets(rays(), centre, 0.303)) != np.isfinite(meets(rays(), centre, 0.297))
+    np.testing.assert_allclose(np.where(rim, 0, depth), np.where(rim, 0, want), atol=2e-3)
+    place = EYE + np.where(np.isfinite(want), want, 0)[..., None] * rays()
+    out = (place - centre) / 0.3
+    off = np.abs(np.stack(normal, -1) - out).max(-1)
+    assert off[np.isfinite(want) & ~rim].max() < 5e-3
+    box = sdf.Box((0.25, 0.15, 0.2))
+    depth, _ = walk(box, at(box))
+    # the slabs of a box, in its own frame: R^T of the quaternion (w, x, y, z)
+    w, x, y, z = turn
+    r = np.array([
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ])  # fmt: skip
+    o, d = (EYE - centre) @ r, rays() @ r
+    one, two = (-np.array([0.25, 0.15, 0.2]) - o) / d, (np.array([0.25, 0.15, 0.2]) - o) / d
+    enter, leave = np.minimum(one, two).max(-1), np.maximum(one, two).min(-1)
+    want, clear = np.where(enter < leave, enter, np.inf), np.abs(enter - leave) > 0.02
+    np.testing.assert_allclose(np.asarray(depth)[clear], want[clear], atol=2e-3)
+    assert 0.1 < (clear & np.isfinite(want)).mean() < 0.6
+
+
+def test_normals_of_a_depth_image_are_those_of_the_ball():
+    camera = Camera((0.0, 0.3, 2.0), (0.0, 0.0, 0.0), angle=0.35, width=80, height=80)
+    depth = jax.jit(lambda x: nearest(camera, x, 0.25, reach=40)[1])(jnp.zeros((1, 3)))
+    got = np.stack(jax.jit(normals)(camera, depth), -1)
+    out = np.stack(camera.places(jnp.where(jnp.isfinite(depth), depth, 0)), -1) / 0.25
+    facing = np.isfinite(depth) & (out @ np.array([0.0, 0.3, 2.0]) > 1.2)
+    assert facing.sum() > 500
+    # a pixel spans 0.035 of the radius: one-sided differences are off by half of it
+    assert np.abs(got - out)[facing].max() < 0.05
+
+
+def test_smoothing_keeps_planes_and_edges():
+    row, column = np.mgrid[:12, :16].astype(np.float32)
+    step = np.where(column < 8, 1 + 0.01 * row, 3.0).astype(np.float32)
+    step[:, 15] = np.inf
+    got = np.asarray(smoothed(jnp.asarray(step), jnp.float32(0.1), 3))
+    np.testing.assert_allclose(got[3:-3], step[3:-3], rtol=1e-6)
+    bump = step.copy()
+    bump[5, 3] += 0.05
+    assert abs(np.asarray(smoothed(jnp.asarray(bump), 0.1, 3))[5, 3] - step[5, 3]) < 0.02
+
+
+def test_a_shadow_lies_on_the_floor_away_from_the_sun():
+    camera = Camera((0.0, 3.0, 0.01), (0.0, 0.0, 0.0), angle=0.6, width=60, height=60)
+    empty = jnp.full((60, 60), jnp.inf)
+    drop = lattice((-0.1, 0.3, -0.1), (0.1, 0.5, 0.1), 0.02, sdf.Moved(sdf.Ball(0.1), (0, 0.4, 0)))
+    put = jax.jit(lambda x, r: laid(camera, jnp.ones((60, 60, 3)), empty, x, r, 0.0))
+    image, depth = put(drop, 0.015)
+    np.testing.assert_allclose(depth, 3.0, rtol=2e-3)  # the camera is 0.2 degrees off the zenith
+    x, height, z = camera.places(depth)
+    np.testing.assert_allclose(height, 0, atol=1e-5)
+    dark = np.asarray(image[..., 0]) < 0.7  # the floor in the sun has 0.83
+    # the sun is at (0.45, 0.8, 0.4): a drop 0.4 m up throws its shadow 0.4 (0.45, 0.4) / 0.8 away
+    np.testing.assert_allclose(np.asarray(x)[dark].mean(), -0.225, atol=0.02)
+    np.testing.assert_allclose(np.asarray(z)[dark].mean(), -0.2, atol=0.02)
+    bare, _ = put(drop, 0.0)  # nothing is drawn, as before the first drop of a jet
+    np.testing.assert_allclose(bare[..., 0], 0.83, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_picture_is_one_portable_program():
+    shape = sdf.Cylinder(0.2, 0.1)
+    tool = Collider(shape, (0.2, 0.1, 0.2)).start(jnp.float32)
+    x = jnp.asarray(balls(4)[0][:9], jnp.float32)
+    camera = Camera((0.0, 0.5, 2.0), (0.0, 0.0, 0.0), width=12, height=9)
+
+    def draw(x):
+        look = Look(0.1, reach=2, smoothing=2)
+        return picture(camera, x, 0 * x + 0.5, look, tools=((shape, tool),), floor=-0.6)
+
+    draw = jax.jit(draw)
+    image = draw(x)
+    assert image.shape == (9, 12, 3) and 0 <= image.min() and image.max() <= 1
+    assert len(np.unique(np.round(image, 3))) > 30
+    for f in (draw, lambda x: soft_depth(camera, x, 0.1, far=3.0, blur=0.05, reach=1)):
+        check_program(f, x)
+        exports(f, x)
+    two = jax.jit(jax.vmap(draw))(jnp.stack([x, 0.5 * x]))
+    off = np.abs(np.asarray(two[1] - draw(0.5 * x))).max(-1) > 1e-5
+    assert off.mean() < 0.02  # a pixel on an edge may go either way by rounding
+
+
+def test_a_film_keeps_its_frames_and_colours():
+    images = np.zeros((3, 20, 30, 3))
+    images[0, :, :, 0], images[1, :, :15, 1], images[2, 5:] = 1, 0.5, 0.8
+    film = Image.open(io.BytesIO(gif(images, 0.04)))
+    assert film.n_frames == 3 and film.size == (30, 20) and film.info["duration"] == 40
+    for k in range(3):
+        film.seek(k)
+        shown = np.asarray(film.convert("RGB")) / 255
+        np.testing.assert_allclose(shown, images[k], atol=0.02)
+
+
+def test_a_film_for_browsers_keeps_its_frames_and_colours():
+    rows, columns = np.mgrid[:41, :60] // 2 / 30  # the format keeps one colour a block of 2 x 2
+    images = np.stack([np.stack([rows, columns, 0 * rows + k / 4], -1) for k in range(5)])
+    with av.open(io.BytesIO(mp4(images, 0.04))) as film:
+        stream = film.streams.video[0]
+        assert stream.average_rate == 25 and stream.codec_context.name == "h264"
+        shown = np.stack([f.to_ndarray(format="rgb24") for f in film.decode(stream)]) / 255
+    assert shown.shape == (5, 40, 60, 3)  # colours are kept at half the size, so it must be even
+    np.testing.assert_allclose(shown, images[:, :40], atol=0.04)
+
+
+def test_bad_input_gets_a_sentence(monkeypatch):
+    x, ahead = jnp.zeros((1, 3)), {"eye": (0.0, 0.0, 1.0), "target": (0.0, 0.0, 0.0)}
+    for fields, words in (
+        ({"width": 0}, "nearest: Camera.width=0; it must be a whole number of at least 1"),
+        ({"angle": 40.0}, "nearest: Camera.angle=40; it must be a finite number above 0 and below"),
+        ({"target": (0.0, 0.0, 1.0)}, "eye and target must be apart"),  # it was an image of nan
+        ({"up": (0.0, 0.0, 2.0)}, "up must not point along the sight"),
+        ({"eye": (0.0, 1.0)}, r"nearest: Camera.eye has shape \[2\]; it must be \[3\]"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            nearest(Camera(**ahead | fields), x, 0.1)
+    with pytest.raises(ValueError, match=r"radius has shape \[3\]; it must be \[\] or \[1\]"):
+        nearest(Camera(**ahead), x, jnp.ones(3))
+    with pytest.raises(ValueError, match="gif: images=200 at .*; it must be a finite number of at"):
+        gif(np.full((1, 2, 2, 3), 200))  # all that was above 1 was white
+    with pytest.raises(ValueError, match="gif: images have shape"):
+        gif(np.zeros((4, 4, 3)))
+    with pytest.raises(ValueError, match="mp4: images have shape"):
+        mp4(np.zeros((0, 4, 4, 3)))
+    monkeypatch.setitem(sys.modules, "av", None)  # as if it were not installed
+    with pytest.raises(ModuleNotFoundError, match=r'mp4 needs av; pip install "jaxgpu\[files\]"'):
+        mp4(np.zeros((1, 4, 4, 3)))

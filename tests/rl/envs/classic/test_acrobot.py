@@ -1,0 +1,31 @@
+"""Acrobot against gymnasium, step for step."""
+
+import conformance
+import jax
+import jax.numpy as jnp
+import pytest
+from rl_reference import assert_like_gymnasium, recorded, replay
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.classic.acrobot import State
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-7), ("float32", 2e-6)])
+def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
+    before = jnp.asarray(recorded("acrobot")["before"], dtype)
+    states = State(before, jnp.zeros(len(before), jnp.int32))
+    step = replay(rl.make("acrobot"), states, recorded("acrobot")["action"])
+    assert_like_gymnasium("acrobot", step, step.state.x, tolerance)
+
+
+def test_the_tip_above_the_bar_terminates_at_no_cost():
+    env = rl.make("acrobot")
+    up = State(jnp.array([3.0, 0.0, 0.0, 0.0]), jnp.int32(0))
+    step = rl.step(env, up, 1, jax.random.key(0))
+    assert step.terminated and step.reward == 0 and step.info["success"]
+
+
+def test_conforms():
+    env = rl.make("acrobot")
+    state, _ = rl.reset(env, jax.random.key(0))
+    conformance.check(jax.jit(env.advance), state, jnp.int32(2), jax.random.key(1), batched=(0,))

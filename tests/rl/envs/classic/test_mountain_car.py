@@ -1,0 +1,41 @@
+"""Both mountain cars against gymnasium, step for step."""
+
+import conformance
+import jax
+import jax.numpy as jnp
+import pytest
+from rl_reference import assert_like_gymnasium, recorded, replay
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.classic.mountain_car import State
+
+NAMES = ["mountain-car", "mountain-car-continuous"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-7), ("float32", 1e-6)])
+def test_1000_random_steps_are_those_of_gymnasium(x64, name, dtype, tolerance):
+    before = jnp.asarray(recorded(name)["before"], dtype)
+    states = State(before, jnp.zeros(len(before), jnp.int32))
+    actions = recorded(name)["action"]
+    actions = actions if name == "mountain-car" else jnp.asarray(actions, dtype)
+    step = replay(rl.make(name), states, actions)
+    assert_like_gymnasium(name, step, step.state.x, tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_hill_terminates(name):
+    env = rl.make(name)
+    near = State(jnp.array([0.499, 0.05]), jnp.int32(0))
+    action = 2 if name == "mountain-car" else jnp.array([1.0])
+    step = rl.step(env, near, action, jax.random.key(0))
+    assert step.terminated and step.info["success"]
+    assert step.reward == pytest.approx(-1 if name == "mountain-car" else 99.9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_conforms(name):
+    env = rl.make(name)
+    state, _ = rl.reset(env, jax.random.key(0))
+    action = env.action_space.sample(jax.random.key(2))
+    conformance.check(jax.jit(env.advance), state, action, jax.random.key(1), batched=(0,))

@@ -1,0 +1,45 @@
+"""Pendulum against gymnasium, step for step, and its gradient."""
+
+import conformance
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from rl_reference import assert_like_gymnasium, recorded, replay
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.classic.pendulum import State
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-7), ("float32", 2e-6)])
+def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
+    """Our action is a fraction of the greatest torque, which is 2 N m."""
+    before = jnp.asarray(recorded("pendulum")["before"], dtype)
+    states = State(before[:, 0], before[:, 1], jnp.zeros(len(before), jnp.int32))
+    actions = jnp.asarray(recorded("pendulum")["action"] / 2, dtype)
+    step = replay(rl.make("pendulum"), states, actions)
+    assert_like_gymnasium(
+        "pendulum", step, np.stack([step.state.angle, step.state.w], 1), tolerance
+    )
+
+
+def test_rewards_have_the_derivative_of_finite_differences(x64):
+    env = rl.make("pendulum")
+
+    def total(actions):
+        state = State(jnp.array(2.0), jnp.array(0.3), jnp.int32(0))
+        return sum(
+            (step := env.advance(state, a, jax.random.key(0)), state := step.state)[0].reward
+            for a in actions
+        )
+
+    actions = jnp.array([[0.3], [-0.2], [0.9]])
+    check_grads(jax.jit(total), (actions,), order=1, rtol=1e-6, atol=1e-6)
+
+
+def test_conforms():
+    env = rl.make("pendulum")
+    state, _ = rl.reset(env, jax.random.key(0))
+    advance = lambda action: env.advance(state, action, jax.random.key(1))
+    conformance.check(advance, jnp.array([0.5]), differentiable=(0,), batched=(0,))

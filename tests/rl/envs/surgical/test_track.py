@@ -1,0 +1,75 @@
+"""The tracking task: it can be followed, and the goal keeps its pace."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from rl_controller import play
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.surgical.arms import place, working
+from jaxgpu.rl.envs.surgical.track import State
+
+pytestmark = pytest.mark.slow
+ALL = ["surgical/psm-track", "surgical/star-track"]
+
+
+@pytest.fixture(scope="module", params=ALL)
+def aimed(request):
+    """Aimed at where the goal is now: states and distances of 64 episodes once it is caught."""
+    env = rl.make(request.param)
+    states, info = play(env, env.arm, lambda state, q: place(env.arm, q)[0] - env.goal(state))
+    assert info["distance"][:, 0].mean() > 0.05
+    return env, jax.tree.map(lambda x: x[:, 99:], states), info["distance"][:, 100:]
+
+
+def test_aimed_at_where_the_goal_is_it_lags_by_a_step_of_it(aimed):
+    """By the goal's own step in metres, and the arc that a straight step of the joints cuts off.
+
+    A step dq misses by at most L (sum |dq|)^2 / 2, L the length from the first joint to the tip: no
+    second derivative of a chain of joints is greater. A hundredth of the step is left to the
+    damping, and one in twenty to joints that stand at their limits.
+    """
+    env, states, late = aimed
+    goal = np.asarray(jax.jit(jax.vmap(jax.vmap(env.goal)))(states))
+    step = np.linalg.norm(np.diff(goal, axis=1), axis=-1)
+    length = sum(abs(a) + abs(d) for _, a, _, d in env.arm.rows) + np.linalg.norm(env.arm.tip)
+    turned = np.abs(np.diff(states.q, axis=1))[..., ~np.array(env.arm.sliding)].sum(-1)
+    bound = 1.01 * step + length * turned**2 / 2
+    assert (late <= bound).mean() >= 0.95
+    assert np.median(late) == pytest.approx(np.median(step), rel=0.1)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_aimed_at_where_the_goal_will_be_it_stays_on_it(name):
+    """Success, 5 mm, in all but a few steps: the task can be done."""
+    env = rl.make(name)
+    soon = lambda state: env.goal(replace(state, t=state.t + 1))
+    _, info = play(env, env.arm, lambda state, q: place(env.arm, q)[0] - soon(state))
+    assert info["success"][:, 100:].mean() >= 0.95
+
+
+def test_no_joint_of_the_goal_is_faster_than_its_pace():
+    """Written out from the phases: at most half of the arm's greatest step, and in its range."""
+    env = rl.make("surgical/psm-track")
+    low, high = map(np.asarray, working(env.arm, jnp.float32))
+    for seed in range(5):
+        state, _ = env.start(jax.random.key(seed))
+        t, phase, turn = np.arange(200)[:, None], *map(np.asarray, (state.phase, state.turn))
+        q = (low + high) / 2 + (high - low) / 4 * np.sin(phase + t * turn)
+        step = np.abs(np.diff(q, axis=0)) / (high - low)
+        assert step.max() <= 0.5 * 0.05 * 1.0001 and step.max() > 0.01
+        there = place(env.arm, jnp.asarray(q[7]))[0]
+        later = State(state.q, jnp.int32(7), state.phase, state.turn)
+        np.testing.assert_allclose(env.goal(later), there, atol=1e-6)
+
+
+def test_rewards_have_the_derivative_of_finite_differences(x64):
+    env = rl.make("surgical/psm-track")
+    q = jnp.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])
+    state = State(q, jnp.int32(3), jnp.arange(6.0), jnp.full(6, 0.05))
+    reward = lambda action: env.advance(state, action, jax.random.key(0)).reward
+    check_grads(jax.jit(reward), (jnp.full(6, 0.2),), order=1, rtol=1e-6, atol=1e-6)

@@ -1,0 +1,44 @@
+"""Adam against its definition."""
+
+import conformance
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.rl.learners import optimiser
+
+
+def test_five_steps_are_those_of_the_paper(x64):
+    """Kingma & Ba, algorithm 1, with gradients cut to the norm 2."""
+    x, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
+    params = jnp.array(x)
+    memory = optimiser.init(params)
+    for t in range(1, 6):
+        slope = 2 * x * t
+        params, memory = optimiser.descend(params, memory, jnp.array(slope), 0.1, 2.0)
+        slope = slope * min(1, 2 / np.linalg.norm(slope))
+        m, v = 0.9 * m + 0.1 * slope, 0.999 * v + 0.001 * slope**2
+        x = x - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-5)
+        np.testing.assert_allclose(params, x, rtol=1e-12)
+
+
+def test_an_order_is_that_of_jax():
+    """But for ties of the leading bits, one in 30,000 orders of 64 rows."""
+    keys = jax.random.split(jax.random.key(0), 20)
+    theirs = jax.vmap(lambda key: jax.random.permutation(key, 64))(keys)
+    ours = optimiser.minibatches(jax.random.key(0), 64, 20, 2)
+    np.testing.assert_array_equal(ours.reshape(20, 64), theirs)
+
+
+def test_conforms():
+    x = jnp.array([1.0, 2.0])
+    f = jax.jit(lambda x, slope: optimiser.descend(x, optimiser.init(x), slope, 0.1, 1.0)[0])
+    conformance.check(f, x, x, batched=(0, 1))
+
+
+def test_minibatches_hold_every_row_once_an_epoch():
+    orders = np.asarray(optimiser.minibatches(jax.random.key(0), 12, 5, 3))
+    assert orders.shape == (15, 4)
+    rows = orders.reshape(5, 12)
+    np.testing.assert_array_equal(np.sort(rows, 1), np.tile(np.arange(12), (5, 1)))
+    assert len(np.unique(rows, axis=0)) == 5

@@ -1,0 +1,122 @@
+"""Parallel Q-learning: values against the exact ones, a score, and what it refuses."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rl_probe import Probe
+
+from jaxgpu import rl
+from jaxgpu.pytree import pytree
+from jaxgpu.rl.learners import normaliser
+
+
+@pytree
+class Corridor:
+    """Cells 0 ... 4 in a row, left or right; cell 4 pays 1 and ends; cut after 12 steps."""
+
+    observation_space = property(lambda self: rl.Box(0.0, 1.0, (5,)))
+    action_space = property(lambda self: rl.Discrete(2))
+    differentiable = property(lambda self: False)
+
+    def start(self, key):
+        """Any cell but the last."""
+        cell = jax.random.randint(key, (), 0, 4)
+        return (cell, jnp.int32(0)), jax.nn.one_hot(cell, 5)
+
+    def advance(self, state, action, key):
+        """One cell, and no further than the walls."""
+        cell, t = jnp.clip(state[0] + 2 * action - 1, 0, 4), state[1] + 1
+        there = cell == 4
+        reward, over = jnp.where(there, 1.0, 0.0), (t >= 12) & ~there
+        return rl.Step((cell, t), jax.nn.one_hot(cell, 5), reward, there, over, {"success": there})
+
+
+def values(learner, env, state, observations):
+    x = normaliser.apply(state.seen, observations)
+    return learner._worth(env, state.params, x)
+
+
+@pytest.mark.slow
+def test_values_are_those_of_the_best_policy():
+    """Q of cell s is 0.8^(3 - s) to the right, 0.8^(5 - s) to the left, 0.8^4 against the wall.
+
+    With trace 0: returns over several steps include the random ones of the exploration.
+    """
+    env = Corridor()
+    learner = rl.PQN(3e-3, 0.8, trace=0.0, explore=0.3, copies=16, horizon=16, minibatches=4)
+    state, _ = jax.jit(lambda key: rl.learn(env, learner, key, 150))(jax.random.key(0))
+    got = values(learner, env, state, jnp.eye(5)[:4])
+    exact = [[0.8**4, 0.8**3], [0.8**4, 0.8**2], [0.8**3, 0.8], [0.8**2, 1.0]]
+    np.testing.assert_allclose(got, exact, rtol=0.05)
+
+
+@pytree
+class Idle(Probe):
+    """The same whatever of two actions is chosen."""
+
+    action_space = rl.Discrete(2)
+
+
+@pytest.mark.slow
+def test_a_truncated_episode_keeps_its_worth():
+    """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
+    learner = rl.PQN(3e-2, 0.9, copies=8, horizon=40, minibatches=2, hidden=(4,))
+    state, _ = jax.jit(lambda key: rl.learn(Idle(), learner, key, 300))(jax.random.key(0))
+    np.testing.assert_allclose(values(learner, Idle(), state, jnp.zeros(1)), 10, rtol=0.05)
+
+
+PUSH = rl.PQN(2e-3, horizon=32)
+ROCK = rl.PQN(hold=0.9, settle=0.3, horizon=32)  # chosen on four other seeds
+
+
+def scores(env, learner, updates, limit):
+    """Mean returns of 100 episodes after training, for each of eight seeds."""
+
+    def one(key):
+        state, _ = rl.learn(env, learner, key, updates)
+        test_key = jax.random.fold_in(key, 1)
+        return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit).total
+
+    total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))
+    return np.asarray(total).mean(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, learner, updates, limit, median, worst",
+    [
+        ("cartpole", PUSH, 195, 500, 480, 0),  # 199,680 steps
+        ("mountain-car", ROCK, 488, 200, -120, -140),  # 499,712 steps
+    ],
+)
+def test_scores(name, learner, updates, limit, median, worst):
+    """The zoo's DQN has 500 at 50k and -101 at 120k."""
+    means = scores(rl.make(name), learner, updates, limit)
+    assert np.median(means) >= median and means.min() >= worst, means
+
+
+@pytest.mark.slow
+def test_random_actions_are_held():
+    """At first all are random: held for ever they stay the same, else two of three change."""
+    env, key = rl.make("mountain-car"), jax.random.key(0)
+
+    def moves(hold):
+        learner = rl.PQN(hold=hold, copies=512, horizon=8, hidden=(4,))
+        state = jax.eval_shape(lambda key: learner.init(env, key, 1), key)
+        state = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), state)
+        state = replace(state, schedule=jnp.float32(1))
+        return learner._rollout(env, state, key)[2]["action"]
+
+    action = np.asarray(jax.jit(jax.vmap(moves))(jnp.array([1.0, 0.0, 0.7])))
+    found = np.mean(action[:, 1:] != action[:, :-1], (1, 2))
+    np.testing.assert_allclose(found, [0.0, 2 / 3, 0.2], atol=5 * 0.5 / (7 * 512) ** 0.5)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="PQN: Pendulum has real actions"):
+        rl.PQN().init(rl.make("pendulum"), jax.random.key(0))
+    with pytest.raises(ValueError, match="7 minibatches of 32 copies times 64 steps"):
+        rl.PQN(minibatches=7).init(rl.make("cartpole"), jax.random.key(0))

@@ -1,0 +1,45 @@
+"""The ring against a list, and draws against what is held."""
+
+from collections import deque
+
+import conformance
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.rl.learners import replay
+
+
+def test_the_newest_rows_are_kept():
+    """A deque of the same capacity holds the same rows, whatever the sizes of what is added."""
+    rng, model = np.random.default_rng(0), deque(maxlen=7)
+    kept = replay.init({"x": jnp.zeros(2), "on": jnp.bool_(False)}, 7)
+    for count in (3, 3, 7, 3, 3, 3):
+        x = rng.normal(size=(count, 2)).astype(np.float32)
+        model.extend(x)
+        kept = replay.add(kept, {"x": jnp.asarray(x), "on": jnp.asarray(x[:, 0] > 0)})
+        size = int(kept.size)
+        assert size == len(model)
+        order = lambda rows: sorted(map(tuple, np.asarray(rows).tolist()))
+        assert order(kept.rows["x"][:size]) == order(np.stack(model))
+        np.testing.assert_array_equal(kept.rows["on"][:size], kept.rows["x"][:size, 0] > 0)
+
+
+def test_draws_are_uniform_over_the_rows_held():
+    kept = replay.add(replay.init(jnp.float32(0), 10), jnp.arange(1.0, 5.0))
+    counts = np.bincount(np.asarray(replay.draw(kept, jax.random.key(0), 4000), int), minlength=11)
+    assert counts[0] == 0 and counts[5:].sum() == 0
+    np.testing.assert_allclose(counts[1:5], 1000, atol=5 * np.sqrt(4000 * 0.25 * 0.75))
+
+
+def test_conforms():
+    kept = replay.init(jnp.zeros(2), 3)
+    conformance.check(replay.add, kept, jnp.ones((2, 2)), batched=(1,))
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="capacity=0; give room"):
+        replay.init(jnp.zeros(2), 0)
+    with pytest.raises(ValueError, match="4 rows at once; the capacity is 3; raise it"):
+        replay.add(replay.init(jnp.float32(0), 3), jnp.zeros(4))

@@ -1,0 +1,130 @@
+"""SAC: soft values, policy and temperature against quadrature, its score, and what it refuses."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rl_probe import Probe
+from scipy import optimize
+
+from jaxgpu import rl
+from jaxgpu.pytree import pytree
+from jaxgpu.rl.learners.sac import Networks
+
+# 20,000 steps, 10,000 descents; chosen on four other seeds, the random steps on these and 40 more
+SWING = rl.SAC(3e-3, 0.98, 0.01, wander=1000.0, copies=8, horizon=2, gradients=8)
+# 51,200 steps, the first 8,192 of them of random actions held for 20 in the mean
+CLIMB = rl.SAC(
+    *(1e-3, 0.99, 0.01, -0.5, 0.5, 8192.0, 0.95),
+    gradients=64,
+    batch=256,
+    horizon=64,
+)
+
+
+@pytree
+class Bowl(Probe):
+    """Reward 1 - 4 (a - 0.3)^2 for ever, one observation, cut every 20 steps, never over."""
+
+    def advance(self, state, action, key):
+        return super().advance(state, action, key)._replace(reward=reward(action[0]))
+
+
+def reward(a):
+    return 1 - 4 * (a - 0.3) ** 2
+
+
+def best(alpha):
+    """Mean and spread before the tangent, mean reward and entropy of the best squashed normal."""
+    z, weight = np.polynomial.hermite_e.hermegauss(80)
+    weight = weight / weight.sum()
+
+    def moments(p):
+        u = p[0] + np.exp(p[1]) * z
+        entropy = p[1] + 0.5 * np.log(2 * np.pi * np.e) - weight @ (2 * np.log(np.cosh(u)))
+        return weight @ reward(np.tanh(u)), entropy
+
+    worth = lambda p: -moments(p)[0] - alpha * moments(p)[1]
+    p = optimize.minimize(worth, [0.3, -1.0], tol=1e-10).x
+    return *p, *moments(p)
+
+
+@pytest.mark.slow
+def test_values_policy_and_temperature_are_the_exact_soft_ones():
+    """Q(a) = r(a) + gamma V with V = (E r + alpha H) / (1 - gamma), H the entropy asked for.
+
+    Were a truncated episode taken for a finished one, or the entropy left out, V would be less
+    than 0.97 of it; the smaller of two critics is a little low, by the spread between them.
+    """
+    env, discount, asked = Bowl(), 0.8, -0.2
+    learner = rl.SAC(
+        *(3e-3, discount, 0.05, asked),
+        copies=8,
+        gradients=4,
+        batch=64,
+        capacity=2000,
+        hidden=(32,),
+    )
+    state, reports = jax.jit(lambda key: rl.learn(env, learner, key, 1500))(jax.random.key(0))
+    alpha = optimize.brentq(lambda alpha: best(alpha)[3] - asked, 0.05, 5.0)
+    mean, log_std, gain, entropy = best(alpha)
+    np.testing.assert_allclose(reports["temperature"][-1], alpha, rtol=0.1)
+    choice = learner._act(env, state.params, jnp.zeros(1))
+    np.testing.assert_allclose(choice.mean, mean, atol=0.05)
+    np.testing.assert_allclose(choice.log_std, log_std, atol=0.1)
+    value = (gain + alpha * entropy) / (1 - discount)
+    a = np.linspace(-0.3, 0.8, 5, dtype=np.float32)  # where the policy goes
+    said = learner._network(env).apply(
+        state.params["weights"], jnp.zeros((5, 1)), jnp.asarray(a)[:, None], method=Networks.worth
+    )
+    exact = np.stack([reward(a) + discount * value] * 2)
+    np.testing.assert_allclose(said, exact, atol=0.03 * abs(value))
+
+
+def returns(env, learner, updates, limit):
+    """Mean returns of 100 episodes without noise, of eight seeds."""
+
+    def one(key):
+        state, _ = rl.learn(env, learner, key, updates)
+        test_key = jax.random.fold_in(key, 1)
+        return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit).total
+
+    total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))
+    return np.asarray(total).mean(1)
+
+
+@pytest.mark.slow
+def test_pendulum_is_swung_up_in_20k_steps():
+    """Bar: -165 in the median of eight seeds; the zoo's SAC has -157."""
+    means = returns(rl.make("pendulum"), SWING, 1250, 200)
+    assert np.median(means) >= -165 and means.min() >= -200, means
+
+
+@pytest.mark.slow
+def test_the_car_is_driven_up_the_hill_in_50k_steps():
+    """Bar: 90 in the median of eight seeds, chosen on eight others; the zoo's SAC has 94.7."""
+    means = returns(rl.make("mountain-car-continuous"), CLIMB, 100, 999)
+    assert np.median(means) >= 90, means
+
+
+def test_random_actions_are_held_on():
+    """Two in three, and none of them where none should be."""
+    env = rl.make("pendulum")
+
+    @jax.jit
+    def first(hold):
+        learner = rl.SAC(wander=1e9, hold=hold, copies=32, horizon=64, capacity=2048, hidden=(4,))
+        state = learner.init(env, jax.random.key(0))
+        return learner._rollout(env, state, jax.random.key(1))[1]["action"]
+
+    for hold in (2 / 3, 0.0):
+        action = np.asarray(first(hold))
+        same = np.mean(action[1:] == action[:-1])
+        np.testing.assert_allclose(same, hold, atol=4 * (hold * (1 - hold) / 2016) ** 0.5)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="SAC: CartPole has 2 actions; they must be real"):
+        rl.SAC().init(rl.make("cartpole"), jax.random.key(0))
+    with pytest.raises(ValueError, match="capacity=3; an update has 8 steps"):
+        rl.SAC(capacity=3).init(rl.make("pendulum"), jax.random.key(0))

@@ -1,0 +1,79 @@
+"""The study `solar-system`: its figures, its findings, its options."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jaxgpu import report
+from jaxgpu.studies import solar_system, studies
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    out = tmp_path_factory.mktemp("solar-system")
+    options = solar_system.Options(years=10, swarm=50)
+    return options, out, solar_system.study(options, out, False)
+
+
+@pytest.mark.slow
+def test_the_planets_are_measured_against_jpl(short):
+    _, _, found = short
+    rows = {row[0]: row[1:] for row in found.tables[0].rows}
+    assert rows["Mercury"][0] > 1500 and rows["Mercury"][1] < 5  # km after ten years
+    assert rows["Mars"][0] > 300 and rows["Mars"][1] < 6
+    assert 1000 < rows["EMB"][1] < 1300
+
+
+@pytest.mark.slow
+def test_what_is_conserved_is_conserved(short):
+    for _, _, change in short[2].tables[1].rows:
+        assert change < 2e-14
+
+
+@pytest.mark.slow
+def test_the_report_holds_four_pictures_and_a_page(short, tmp_path):
+    options, _, found = short
+    assert len(found.figures) == 4 and found.timing["Newton"].steps == 100
+    report.save(tmp_path, "solar-system", options, found)
+    page = report.write(tmp_path).read_text()
+    assert page.count("<img") + page.count("<svg") >= 4
+    assert json.loads((tmp_path / "report.json").read_text())["options"]["swarm"] == 50
+
+
+@pytest.mark.slow
+def test_resuming_a_finished_run_gives_the_same_report(short):
+    options, out, found = short
+    again = solar_system.study(options, out, True)
+    assert again.tables[0].rows == found.tables[0].rows
+    assert [figure.data for figure in again.figures] == [figure.data for figure in found.figures]
+
+
+def test_the_seed_sets_the_swarm(x64):
+    from jaxgpu.physics.nbody.planets import ephemeris
+
+    start = ephemeris.de440(ephemeris.J2000)
+    draw = lambda seed: solar_system.belt(solar_system.Options(swarm=8, seed=seed), start)[0]
+    np.testing.assert_array_equal(draw(3), draw(3))
+    assert np.abs(draw(3) - draw(4)).min() > 0
+
+
+@pytest.mark.parametrize(
+    "option, sentence",
+    [
+        ({"years": 20}, "years: 20; must be 10, 50 or 100"),
+        ({"swarm": 0}, "Options.swarm=0; it must be a whole number of at least 1"),
+        ({"eccentricity": 0.5}, "eccentricity=0.5; it must be .* of at least 0 and of at most 0.4"),
+        (
+            {"inclination": -1.0},
+            "inclination=-1; it must be .* of at least 0 and of at most 90, in degrees",
+        ),
+    ],
+)
+def test_bad_options_are_refused(option, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        solar_system.Options(**option)
+
+
+def test_it_is_found_by_name():
+    assert "solar-system" in [study.name for study in studies()]
