@@ -1,5 +1,6 @@
 """Planners beside one another: every seed of one in one program, at equally many episodes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,8 @@ def race(
     first = jax.vmap(lambda _: planner.init(env.guess()))(keys(key))
     measure = lambda all: {"loss": all.best.last, "best": all.best.loss}
     updates = calls // getattr(planner, "population", 1)
-    return run(step, first, updates, key=key, measure=measure, out=out, resume=resume)
+    done = run(step, first, updates, key=key, measure=measure, out=out, resume=resume)
+    return replace(done, history=jax.tree.map(lambda rows: rows[1:], done.history))
 
 
 def returns(env: Environment, states: Any, actions: Any) -> np.ndarray:
