@@ -41,7 +41,7 @@ def planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> dict[str, A
 def begun(env: Environment, seeds: int, seed: int = 0) -> Any:
     """First states of all seeds, stacked."""
     keys = jax.random.split(jax.random.key(seed), seeds)
-    return jax.jit(lambda keys: jax.lax.map(lambda key: env.start(key)[0], keys))(keys)
+    return jax.jit(lambda keys: jax.lax.map(lambda key: env.reset(key)[0], keys))(keys)
 
 
 def race(
