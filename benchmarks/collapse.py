@@ -27,7 +27,6 @@ from jaxgpu.physics.continuum import (
     Liquid,
     Scene,
     lattice,
-    positions,
     simulate,
 )
 
@@ -57,11 +56,11 @@ def dam(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np
 
     def seen(s):
         # the surface is level at the wall; the particles that began there are drawn away from it
-        x, y = (jnp.where(s.bodies[0].m > 0, a, 0) for a in s.bodies[0].x)
+        x, y = jnp.where(s.bodies[0].active[:, None], s.bodies[0].x, 0).T
         return jnp.max(x) + dx / 4, jnp.max(jnp.where(x < A / 4, y, 0)) + dx / 4
 
     front, top = simulate(scene, end / np.sqrt(2 * G / A), frames=150, measure=seen).history
-    return np.linspace(0, end, 151)[1:], front / A, top / (2 * A)
+    return np.linspace(0, end, 151), front / A, top / (2 * A)
 
 
 def delayed(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
@@ -85,7 +84,8 @@ def column(aspect: float, cells: int, grain: float | None = GRAIN) -> np.ndarray
     body = Body(x, sand, (dx / 2) ** 2, density)
     settled = 3 * np.sqrt(2 * high / G) + 1.5 * np.sqrt(1 / G)
     end = simulate(Scene((body,), grid, gravity=(0.0, -G)), settled).state
-    return np.asarray(positions(end.bodies[0]))
+    points = end.bodies[0]
+    return np.asarray(points.x)[np.asarray(points.active)]
 
 
 def measures(points: np.ndarray, cells: int) -> tuple[float, float, float]:

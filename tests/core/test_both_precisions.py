@@ -85,9 +85,9 @@ def test_every_material_beside_another_and_a_tool(material, dtype):
         )
         tool = continuum.Collider(continuum.sdf.Ball(dtype(0.05)), (0.5, 0.5, 0.5))
         grid, gravity = continuum.Grid(0.1, (10, 10, 10)), (0.0, -9.8, 0.0)
-        scene = continuum.prepare(continuum.Scene(others, grid, gravity, (tool,)))
-        state = jax.eval_shape(lambda: continuum.init(scene))
-        fixed_point(lambda state: continuum.step(scene, state), state, dtype)
+        scene = continuum.Scene(others, grid, gravity, (tool,)).prepare()
+        state = jax.eval_shape(lambda: scene.init())
+        fixed_point(lambda state: scene.step(state), state, dtype)
 
 
 @PRECISIONS

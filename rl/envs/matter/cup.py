@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, lattice, prepare
+from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, lattice
 
 from .limits import Around
 
@@ -71,7 +71,7 @@ def cup(size: str, start: Any, milk: Callable[[Any, Any], Any]) -> tuple[Scene, 
     }
     # the stirrer drives the flow, not the viscosity: plain transfers, which cost half as much
     scene = Scene(bodies, Grid(dx, box), gravity, tools, dt, sharp=False)
-    return prepare(scene), shared
+    return scene.prepare(), shared
 
 
 def strokes(*moves: tuple[float, float, int]) -> np.ndarray:

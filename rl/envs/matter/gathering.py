@@ -22,7 +22,6 @@ from jaxgpu.physics.continuum import (
     Scene,
     State,
     lattice,
-    prepare,
 )
 from jaxgpu.pytree import number, pytree
 
@@ -89,7 +88,7 @@ def gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     margin = (0.03, 0.0, 0.04)[:d]
     limits = Between(margin, tuple(a - b for a, b in zip(grid.upper, margin)))
     return Matter(
-        prepare(scene),
+        scene.prepare(),
         Gather(GOAL, 0.06),
         speed=(SPEED,) * (d - 1),
         tilt=_strokes(d, 2),

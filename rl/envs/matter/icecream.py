@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import Collider, Grid, Injector, Scene, VonMises, prepare
+from jaxgpu.physics.continuum import Collider, Grid, Injector, Scene, VonMises
 
 from ...environment import register
 from .limits import Between
@@ -58,7 +58,7 @@ def ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
     lower = place(0.02, tip + NOZZLE, 0.02)
     upper = place(WIDTH - 0.02, HEIGHT - NOZZLE, WIDTH - 0.02)
     return Matter(
-        prepare(scene),
+        scene.prepare(),
         Match(demo, FRAME, every=1 if d == 2 else 8),
         speed=(SPEED,) * d,
         limits=Between(lower, upper),

@@ -22,7 +22,6 @@ from jaxgpu.physics.continuum import (
     Scene,
     State,
     lattice,
-    prepare,
 )
 from jaxgpu.pytree import number, pytree
 
@@ -100,7 +99,7 @@ def pouring(size: str = "small", **parameters: Any) -> Matter:
     gravity = (0.0, -9.81, 0.0)[:d]
     below = sdf.Moved(sdf.HalfSpace((0.0, 1.0, 0.0)[:d]), (0.0, HEIGHT, 0.0)[:d])
     sinks = (Collector(below, body=0), Collector(below, body=1))
-    scene = prepare(Scene(bodies, grid, gravity, (tool,), jnp.float32(dt), sinks))
+    scene = Scene(bodies, grid, gravity, (tool,), jnp.float32(dt), sinks).prepare()
     goal = Pour(height=HEIGHT, half=(radius, half, radius)[:d])
     return Matter(
         scene,

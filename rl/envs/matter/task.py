@@ -121,7 +121,7 @@ class Matter:
             spacing = jnp.asarray(body.volume, body.x.dtype) ** (1 / body.x.shape[1])
             shift = jax.random.uniform(k, body.x.shape, body.x.dtype, -1, 1)
             bodies.append(dataclasses.replace(body, x=body.x + self.jitter * spacing * shift))
-        matter = continuum.init(dataclasses.replace(self.scene, bodies=tuple(bodies)))
+        matter = dataclasses.replace(self.scene, bodies=tuple(bodies)).init()
         show = lambda actions, measure: self._run(matter, actions, 0, measure)[1]
         memory = self.goal.remember(matter, show)
         state = State(matter, memory, self.goal.scale(matter, memory), jnp.int32(0))

@@ -21,7 +21,6 @@ from jaxgpu.physics.continuum import (
     Liquid,
     Scene,
     State,
-    prepare,
 )
 from jaxgpu.pytree import number, pytree
 
@@ -94,7 +93,7 @@ def transporting(size: str = "small", **parameters: Any) -> Matter:
     scene = Scene((water,), grid, (), tools, jnp.float32(FRAME / substeps), sources)
     away = place(0.04, 0.04, 0.0)
     return Matter(
-        prepare(scene),
+        scene.prepare(),
         Transport(GOAL, 0.03),
         speed=(0.2, 0.2, 5.0),
         tilt=_turned(frames),

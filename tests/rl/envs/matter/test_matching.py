@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, init
+from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
 from jaxgpu.rl.envs.matter import Match
 
 KEY = jax.random.key(0)
@@ -17,7 +17,7 @@ def test_the_loss_is_the_mean_square_distance_from_the_places_shown():
     rng = np.random.default_rng(0)
     x = [rng.uniform(0.3, 0.7, (n, 2)).astype(np.float32) for n in (3, 2)]
     bodies = tuple(Body(jnp.asarray(a), Liquid(), 1e-4) for a in x)
-    start = init(Scene(bodies, Grid(0.1, (10, 10))))
+    start = Scene(bodies, Grid(0.1, (10, 10))).init()
 
     def moved(state, shift, t):
         move = lambda b: dataclasses.replace(b, x=tuple(a + s for a, s in zip(b.x, shift)))
