@@ -52,7 +52,7 @@ class Gather:
 
     def loss(self, state: State, memory: Any) -> Array:
         """Mean of |x - goal|, m."""
-        return mean(jnp.abs(state.bodies[self.body].x[0] - self.goal), memory)
+        return mean(jnp.abs(state.bodies[self.body].x[:, 0] - self.goal), memory)
 
     def scale(self, state: State, memory: Any) -> Array:
         """The loss at the start, m."""
@@ -60,7 +60,7 @@ class Gather:
 
     def success(self, state: State, memory: Any) -> Array:
         """Every particle is nearer to the goal than `near`."""
-        far = jnp.abs(state.bodies[self.body].x[0] - self.goal) > self.near
+        far = jnp.abs(state.bodies[self.body].x[:, 0] - self.goal) > self.near
         return ~jnp.any(far & memory)
 
 

@@ -70,7 +70,7 @@ class Match:
         """Places D x [N] of the slots that count, and whether they are filled [N]."""
         some = [state.bodies[i] for i in self.bodies]
         join = lambda arrays: jnp.concatenate([a.ravel() for a in arrays])[:: self.every]
-        x = tuple(join(a) for a in zip(*(b.x for b in some)))
+        x = tuple(join(a) for a in zip(*(b.x.T for b in some)))
         return x, join([b.m for b in some]) > 0
 
 

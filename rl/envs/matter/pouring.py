@@ -53,9 +53,9 @@ class Pour:
         """Mean of abs(y - h) of the water + mean 1-norm of x - x_0 of the milk, m."""
         (milk, water), (x, of_milk, of_water) = state.bodies, memory
         zero = jnp.zeros_like(milk.m)
-        away = sum((jnp.abs(a - b) for a, b in zip(milk.x, x)), zero)
-        away = jnp.where(milk.m > 0, away, x[1] - self.height)
-        left = jnp.where(water.m > 0, jnp.abs(water.x[1] - self.height), 0)
+        away = sum(jnp.abs(milk.x - x).T, zero)
+        away = jnp.where(milk.m > 0, away, x[:, 1] - self.height)
+        left = jnp.where(water.m > 0, jnp.abs(water.x[:, 1] - self.height), 0)
         return mean(left, of_water) + self.milk * mean(away, of_milk)
 
     def scale(self, state: State, memory: Any) -> Array:
@@ -69,7 +69,7 @@ class Pour:
         return (inside(milk, of_milk) > 0.9) & (inside(water, of_water) < 0.1)
 
     def _inside(self, p: Particles, tool: Any) -> Array:
-        local = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(p.x)))
+        local = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(p.x.T)))
         within = p.m > 0
         for i, a in enumerate(local):
             within = within & (jnp.abs(a) < self.half[i])

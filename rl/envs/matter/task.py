@@ -1,6 +1,6 @@
 """Handling matter with a led tool, as an environment: what all tasks share.
 
-A frame is `substeps` steps of `continuum.step` at the velocity that the action gives the tool. With
+A frame is `substeps` steps of `Scene.step` at the velocity that the action gives the tool. With
 the loss l of a task, in metres or as the task says, the reward of a frame is
 
     (1 - l / l_0) / horizon,
@@ -144,7 +144,7 @@ class Matter:
         """The end of frames at the velocities of the actions [T, A], and measures [T, ...]."""
         drive = lambda scene, matter, control: (scene, self._lead(matter, *control))
         frames = first + jnp.arange(actions.shape[0], dtype=jnp.int32)
-        return rollout(
+        end, seen = rollout(
             self.scene,
             matter,
             (jnp.clip(actions, -1, 1), frames),
@@ -153,6 +153,7 @@ class Matter:
             measure=measure,
             checkpoint=(0, 1),
         )
+        return end, jax.tree.map(lambda a: a[1:], seen)  # without the start
 
     def _lead(self, matter: continuum.State, action: Array, frame: Array) -> continuum.State:
         """The first tool with the velocity of the action; it keeps it until the next."""
@@ -174,9 +175,9 @@ class Matter:
         grid, parts = self.scene.grid, []
         for body, p in zip(self.scene.bodies, state.matter.bodies):
             some = np.linspace(0, body.x.shape[0] - 1, self.marks).astype(int)
-            for i, a in enumerate(p.x):
+            for i, a in enumerate(p.x.T):
                 parts.append((a.ravel()[some] - grid.lower[i]) / (grid.cells[i] * grid.dx))
-            parts += [a.ravel()[some] for a in p.v]
+            parts += [a.ravel()[some] for a in p.v.T]
         for tool in state.matter.tools:
             x = [(tool.x[i] - grid.lower[i]) / (n * grid.dx) for i, n in enumerate(grid.cells)]
             parts += [jnp.stack(x), tool.turn, tool.v, tool.spin]

@@ -56,7 +56,7 @@ class Transport:
         """|x - goal| + a share of the mean 1-norm of the water's distance from the tool, m."""
         water, x = state.bodies[0], state.tools[self.tool].x
         filled = water.m > 0
-        away = sum((jnp.abs(a - x[i]) for i, a in enumerate(water.x)), jnp.zeros_like(water.m))
+        away = sum((jnp.abs(a - x[i]) for i, a in enumerate(water.x.T)), jnp.zeros_like(water.m))
         count = jnp.sum(filled).astype(x.dtype)
         apart = jnp.sum(jnp.where(filled, away, 0)) / jnp.maximum(count, 1)
         return jnp.abs(x[0] - self.goal) + self.attraction * apart
