@@ -5,7 +5,7 @@ import time
 import jax
 import numpy as np
 
-from jaxgpu.numerics.sphere.sphere_mixture import Mixture, fit_mixture, spherical_kmeans
+from jaxgpu.numerics.sphere.mixture import Mixture, fit_mixture, spherical_kmeans
 from jaxgpu.report import Figure, Table, figure
 
 from .part import Part

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxgpu.precision import scope
 
 from ..arguments import least, prepare
-from .bessel import reflection
+from .logarithms import reflection
 from .branches import log_bessel, ratio
 from .uniform import Kind
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from shapes import check_shapes
 
-from jaxgpu.numerics.bessel.bessel_ratio import iv_ratio, iv_ratio_inverse
-from jaxgpu.numerics.sphere.sphere_mixture import Mixture, fit_mixture, maximise, spherical_kmeans
+from jaxgpu.numerics import iv_ratio, iv_ratio_inverse
+from jaxgpu.numerics.sphere.mixture import Mixture, fit_mixture, maximise, spherical_kmeans
 from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
 
 

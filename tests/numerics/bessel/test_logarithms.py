@@ -11,7 +11,7 @@ from bessel_table import by_argument, by_order, evaluate, shipped, worst
 from conformance import check
 
 from benchmarks.bessel_accuracy import DTYPES, PAGE, QUANTITIES, errors, markdown, rows
-from jaxgpu.numerics.bessel.bessel import log_iv, log_ive, log_kv, log_kve
+from jaxgpu.numerics import log_iv, log_ive, log_kv, log_kve
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)

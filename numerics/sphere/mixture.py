@@ -23,9 +23,9 @@ from jaxgpu.pytree import number, pytree
 from jaxgpu.run import run
 
 from ..arguments import computed_in
-from ..bessel.bessel_ratio import iv_ratio_inverse
+from ..bessel.ratios import iv_ratio_inverse
 from ..bessel.hypergeometric import log_hyp0f1
-from .sphere_arguments import count_of, in_full, key_of, points, refuse_lengths, unit_vectors
+from .arguments import count_of, in_full, key_of, points, refuse_lengths, unit_vectors
 from .von_mises_fisher import log_sphere_area
 
 
