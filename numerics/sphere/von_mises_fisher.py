@@ -22,8 +22,8 @@ from jaxgpu.precision import scope
 from jaxgpu.pytree import number, pytree
 
 from ..arguments import computed_in
-from ..bessel.ratios import iv_ratio, iv_ratio_inverse
 from ..bessel.hypergeometric import log_hyp0f1
+from ..bessel.ratios import iv_ratio, iv_ratio_inverse
 from .arguments import (
     concentration_of,
     direction_of,

@@ -5,9 +5,8 @@ import numpy as np
 from doors import Door
 
 from jaxgpu import numerics
-from jaxgpu.numerics import matern
-from jaxgpu.numerics.sphere import mixture, sampling
-from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
+from jaxgpu.numerics import Mixture, VonMisesFisher, fit_mixture, matern, spherical_kmeans
+from jaxgpu.numerics.sphere import sampling
 from jaxgpu.studies.directions import features
 
 X = np.array([0.5, 1.0, 30.0], np.float32)
@@ -15,7 +14,7 @@ KEY = jax.random.key(0)
 NORTH = np.array([0.0, 0.0, 1.0], np.float32)
 ROWS = np.array([[0.6, 0.8, 0], [0, 0.6, 0.8], [0, 0, 1], [1, 0, 0]], np.float32)
 P = VonMisesFisher(NORTH, np.float32(2))
-MIXTURE = mixture.Mixture(ROWS[:2], np.float32([3, 1]), np.log(np.float32([0.5, 0.5])))
+MIXTURE = Mixture(ROWS[:2], np.float32([3, 1]), np.log(np.float32([0.5, 0.5])))
 
 # orders may be of either sign, and so may be what they make of an argument below 0, which is nan
 REAL = ("x: wrong length", "x: empty", "v: zero", "v: negative", "v: empty")
@@ -107,13 +106,13 @@ DOORS = [
     ),
     Door(
         "numerics.fit_mixture",  # vectors: the next door, which is the same
-        lambda components, steps: mixture.fit_mixture(ROWS, components, KEY, steps=steps),
+        lambda components, steps: fit_mixture(ROWS, components, KEY, steps=steps).mixture,
         {"components": 2, "steps": 2},
         right=("steps: zero",),
     ),
     Door(
         "numerics.spherical_kmeans",
-        mixture.spherical_kmeans,
+        spherical_kmeans,
         {"x": ROWS, "components": 2, "key": KEY, "rounds": 3},
         right=TURNED,
         normalised=("x",),

@@ -18,8 +18,7 @@ from jaxgpu.evolution.multi.nsga3 import State
 from jaxgpu.evolution.pareto import nondominated
 from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problem import Problem
-from jaxgpu.evolution.problems import dtlz
-from jaxgpu.evolution.problems import engineering
+from jaxgpu.evolution.problems import dtlz, engineering
 from jaxgpu.run import Run, run
 
 DIVISIONS, MEMBERS, EVERY = 12, 92, 5  # 91 directions; generations between two measurements
@@ -51,7 +50,7 @@ RACES = {
 
 @dataclass(frozen=True)
 class Peer:
-    """What pymoo reached: `python -m benchmarks.pareto_fronts` writes it."""
+    """What pymoo reached: `python docs/make/pareto_fronts.py` writes it."""
 
     low: np.ndarray  # [3] least value of each objective on its fronts
     high: np.ndarray  # [3] greatest
