@@ -7,7 +7,7 @@ import pytest
 from conformance import check_program
 from problem_peers import VALUES, assert_like_the_peer, points
 
-from jaxgpu.evolution.problems.wfg import wfg
+from jaxgpu.evolution.problems import wfg
 
 
 def test_values_are_those_of_pymoo(x64):

@@ -14,8 +14,8 @@ from jax.typing import ArrayLike
 from jaxgpu.precision import scope
 
 from ..arguments import least, prepare
-from .bessel import reflection
 from .branches import log_bessel, ratio
+from .logarithms import reflection
 from .uniform import Kind
 
 

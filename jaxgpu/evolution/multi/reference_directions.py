@@ -1,7 +1,7 @@
 """Evenly spread directions, and which of them each point is nearest to.
 
 Das & Dennis (1998), doi:10.1137/S1052623496307510. In three objectives the nearest line of such
-a lattice is found by rounding: the largest-remainder rounding of a point of the simplex, or one
+a set is found by rounding: the largest-remainder rounding of a point of the simplex, or one
 of the six points a unit move away from it. That makes N log H work of N H. For other sets and
 more objectives the lines are compared one by one in tiles, in O(N) memory.
 """
@@ -18,49 +18,55 @@ from jaxgpu.ranges import Range, refuse
 
 from ..problem import floats
 
-_TILE = 128
+TILE = 128  # points that are compared with all directions at a time
 
 
 @pytree
-class Directions:
+class ReferenceDirections:
     """A set of directions into the positive orthant."""
 
     w: Array = number(least=0)  # [H, m] points of the simplex
-    divisions: int = size(default=0, least=0)  # p of a single three-objective lattice, else 0
+    n_partitions: int = size(default=0, least=0)  # p of a single three-objective layer, else 0
+
+    def unit(self) -> Array:
+        """The directions with length 1, [H, m]."""
+        return unit_vectors(self.w)
 
 
-def das_dennis(objectives: int, *layers: int) -> Directions:
-    """The lattice of the simplex with `layers[0]` divisions, and shrunken ones inside it.
+def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
+    """Directions that partition each edge of the simplex evenly, with a layer for each number.
 
-    Layer i is pulled to the centre by 1 - i / len(layers) (Deb & Jain 2014, section IV-F: the
-    inner of two layers is halved).
+    Layer i is pulled to the centre by 1 - i / layers (Deb & Jain 2014, section IV-F: the inner of
+    two layers is halved).
 
     >>> das_dennis(3, 12).w.shape, das_dennis(8, 3, 2).w.shape
     ((91, 3), (156, 8))
     """
-    for given in (objectives, *layers):
+    for given in (objectives, *n_partitions):
         refuse("das_dennis: a number", given, Range(whole=True, one=True))
-    if objectives < 2 or not layers or min(layers) < 1:
+    if objectives < 2 or not n_partitions or min(n_partitions) < 1:
         raise ValueError(
-            f"das_dennis: {objectives} objectives, layers {layers}; need >= 2 and >= 1 division"
+            f"das_dennis: {objectives} objectives, n_partitions={n_partitions}; need at least 2 "
+            "objectives and at least 1 partition in each layer"
         )
+    layers = len(n_partitions)
     parts = [
-        1 / objectives + (1 - i / len(layers)) * (_simplex(objectives, p) / p - 1 / objectives)
-        for i, p in enumerate(layers)
+        1 / objectives + (1 - i / layers) * (_simplex(objectives, p) / p - 1 / objectives)
+        for i, p in enumerate(n_partitions)
     ]
-    rounding = layers[0] if objectives == 3 and len(layers) == 1 else 0
+    rounding = n_partitions[0] if objectives == 3 and layers == 1 else 0
     w = np.concatenate(parts)
-    return Directions(jnp.asarray(w, jnp.zeros(0).dtype), rounding)
+    return ReferenceDirections(jnp.asarray(w, jnp.zeros(0).dtype), rounding)
 
 
-def divisions_for(objectives: int, count: int) -> int:
-    """Most divisions with which a lattice has at most `count` points.
+def partitions_for(objectives: int, count: int) -> int:
+    """The most partitions with which one layer has at most `count` directions.
 
-    >>> divisions_for(3, 92)
+    >>> partitions_for(3, 92)
     12
     """
-    refuse("divisions_for: objectives", objectives, Range(least=2, whole=True, one=True))
-    refuse("divisions_for: count", count, Range(least=1, whole=True, one=True))
+    refuse("partitions_for: objectives", objectives, Range(least=2, whole=True, one=True))
+    refuse("partitions_for: count", count, Range(least=1, whole=True, one=True))
     p = 1
     while comb(p + objectives, objectives - 1) <= count:
         p += 1
@@ -68,21 +74,21 @@ def divisions_for(objectives: int, count: int) -> int:
 
 
 def layers_for(objectives: int, count: int = 160) -> tuple[int, ...]:
-    """Divisions of a set of about `count` directions some of which are inside the simplex.
+    """The partitions of layers with about `count` directions, some of them inside the simplex.
 
-    A lattice with fewer divisions than objectives has points on the sides of the simplex alone:
-    of each, some objective weighs nothing. From five objectives on there are two layers (Deb &
-    Jain 2014, section IV-F), the inner one with as many divisions or one less.
+    A layer with fewer partitions than objectives lies on the sides of the simplex alone: along
+    each of its directions some objective weighs nothing. From five objectives on there are two
+    layers (Deb & Jain 2014, section IV-F), the inner one with as many partitions or one less.
 
     >>> layers_for(3, 120), layers_for(8), layers_for(15)
     ((14,), (3, 2), (2, 1))
     """
     refuse("layers_for: objectives", objectives, Range(least=2, whole=True, one=True))
     if objectives < 5:
-        return (divisions_for(objectives, count),)
+        return (partitions_for(objectives, count),)
     points = lambda p: comb(p + objectives - 1, objectives - 1)
     best = (2, 1)
-    for outer in range(2, divisions_for(objectives, max(count, objectives)) + 1):
+    for outer in range(2, partitions_for(objectives, max(count, objectives)) + 1):
         for inner in (outer - 1, outer):
             if points(outer) + points(inner) <= count:
                 best = outer, inner
@@ -97,11 +103,30 @@ def _simplex(m: int, p: int) -> np.ndarray:
     return np.diff(edges, axis=1) - 1
 
 
-def associate(directions: Directions, f: Array) -> tuple[Array, Array]:
+def unit_vectors(w: Array) -> Array:
+    """The rows of w [H, m] divided by their lengths."""
+    return w / jnp.sqrt(jnp.sum(w * w, axis=1, keepdims=True))
+
+
+def nearest(unit: Array, f: Array) -> Array:
+    """The direction along which each point lies farthest: the line that is nearest. [N] int32.
+
+    Args:
+        unit: directions of length 1, [H, m].
+        f: points [N, m], compared with all directions tile by tile, in O(N) memory.
+    """
+
+    def one(point: Array) -> Array:
+        return jnp.argmax(jnp.sum(unit * point[None], axis=1)).astype(jnp.int32)
+
+    return lax.map(one, f, batch_size=TILE)
+
+
+def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
     """The nearest line through the origin for each point, and the distance to it.
 
     Args:
-        directions: H of them.
+        ref_dirs: H of them.
         f: [N, m], translated so that the ideal point is the origin; not negative.
     Returns:
         Index [N] int32 and perpendicular distance [N].
@@ -110,24 +135,17 @@ def associate(directions: Directions, f: Array) -> tuple[Array, Array]:
     >>> print(index, distance)
     [0 1] [0. 1.]
     """
-    w, f = directions.w, floats("associate: f", f)
-    if f.ndim != 2 or f.shape[1] != w.shape[1]:
-        raise ValueError(f"associate: f has shape {list(f.shape)}; it must be [N, {w.shape[1]}]")
+    unit, f = ref_dirs.unit(), floats("associate: f", f)
+    m = unit.shape[1]
+    if f.ndim != 2 or f.shape[1] != m:
+        raise ValueError(f"associate: f has shape {list(f.shape)}; it must be [N, {m}]")
     refuse("associate: f", f, Range(least=0, infinite=True))
-    unit = w / jnp.sqrt(jnp.sum(w * w, axis=1, keepdims=True))
-    if directions.divisions:
-        index = _by_rounding(unit, directions.divisions, f)
-    else:
-        index = lax.map(lambda x: _farthest(unit, x), f, batch_size=_TILE)
-    nearest = unit[index]
-    along = jnp.sum(f * nearest, axis=1, keepdims=True)
-    off = f - along * nearest
+    p = ref_dirs.n_partitions
+    index = _by_rounding(unit, p, f) if p else nearest(unit, f)
+    line = unit[index]
+    along = jnp.sum(f * line, axis=1, keepdims=True)
+    off = f - along * line
     return index, jnp.sqrt(jnp.sum(off * off, axis=1))
-
-
-def _farthest(unit: Array, x: Array) -> Array:
-    """The direction along which x lies farthest: the line that is nearest."""
-    return jnp.argmax(jnp.sum(unit * x[None], axis=1)).astype(jnp.int32)
 
 
 def _by_rounding(unit: Array, p: int, f: Array) -> Array:
@@ -151,6 +169,6 @@ def _by_rounding(unit: Array, p: int, f: Array) -> Array:
         rows = p - j[:, 0]
         at = jnp.where(valid, (p + 1) * (p + 2) // 2 - (rows + 1) * (rows + 2) // 2 + j[:, 1], 0)
         along = jnp.where(valid, jnp.sum(f * unit[at], axis=1), -jnp.inf)
-        better = (along > best) | ((along == best) & (at < index))
-        best, index = jnp.where(better, along, best), jnp.where(better, at, index)
+        wins = (along > best) | ((along == best) & (at < index))
+        best, index = jnp.where(wins, along, best), jnp.where(wins, at, index)
     return index

@@ -11,7 +11,7 @@ import pytest
 from bessel_table import by_argument, by_order, evaluate
 from conformance import check
 
-from jaxgpu.numerics.bessel.bessel_ratio import iv_ratio, iv_ratio_inverse, kv_ratio
+from jaxgpu.numerics import iv_ratio, iv_ratio_inverse, kv_ratio
 
 
 def test_negative_orders():

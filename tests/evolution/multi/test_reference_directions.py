@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from conformance import check
 
-from jaxgpu.evolution.multi.lattice import (
-    Directions,
+from jaxgpu.evolution.multi import (
+    ReferenceDirections,
     associate,
     das_dennis,
-    divisions_for,
     layers_for,
+    partitions_for,
 )
 
 
@@ -63,7 +63,7 @@ def test_other_sets_are_compared_one_by_one(x64):
 
 def test_memory_does_not_hold_a_table_of_points_and_lines():
     n, lattice = 1 << 16, das_dennis(3, 360)
-    for directions in (lattice, Directions(lattice.w)):
+    for directions in (lattice, ReferenceDirections(lattice.w)):
         shape = jax.ShapeDtypeStruct((n, 3), jnp.float32)
         used = jax.jit(associate).lower(directions, shape).compile().memory_analysis()
         assert used.temp_size_in_bytes < 600 * (n + lattice.w.shape[0])  # a table has 1.7e10
@@ -75,7 +75,7 @@ def test_conforms():
 
 
 def test_sizes():
-    assert divisions_for(3, 91) == 12 and divisions_for(3, 90) == 11
+    assert partitions_for(3, 91) == 12 and partitions_for(3, 90) == 11
     with pytest.raises(ValueError, match="das_dennis"):
         das_dennis(1, 3)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conformance import check
 
-from jaxgpu.numerics.matern import matern
+from jaxgpu.numerics import matern
 
 R = np.array([1e-8, 1e-3, 0.3, 1.0, 4.0, 30.0])
 

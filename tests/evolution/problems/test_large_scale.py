@@ -9,7 +9,7 @@ import pytest
 from conformance import check_program
 from problem_peers import points
 
-from jaxgpu.evolution.problems.lsmop import group_sizes, lsmop
+from jaxgpu.evolution.problems.large_scale import group_sizes, lsmop
 
 
 def ackley(z):

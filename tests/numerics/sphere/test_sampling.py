@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.numerics.bessel.bessel_ratio import iv_ratio
-from jaxgpu.numerics.sphere.sphere_sampling import cosine_slope, draw, gaps
+from jaxgpu.numerics import iv_ratio
+from jaxgpu.numerics.sphere.sampling import cosine_slope, draw, gaps
 from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from conformance import check_program
 
-from jaxgpu.evolution.problem import evaluate
+from jaxgpu.evolution.problems import bbob
 from jaxgpu.evolution.problems import bbob_data as data
-from jaxgpu.evolution.problems.bbob import bbob
 
 # coco-experiment 2.8.3 at two points of [-6, 6]^D, D = 2, 5, 10, instances 1 and 7, for each
 # "function dimension instance"
@@ -44,7 +43,7 @@ def test_the_optimum_has_its_value_in_float32_and_nothing_is_below_it():
         problem = bbob(function, d, 1)
         rng = np.random.default_rng(function)
         x = jnp.float32(np.concatenate([best[None] + 1e-3 * rng.normal(size=(30, d)), [best]]))
-        f, _ = evaluate(problem, x)
+        f, _ = problem.evaluate(x)
         assert (f[:, 0] > 0).all(), function
         with jax.enable_x64(True):
             exact = bbob(function, d, 1).function

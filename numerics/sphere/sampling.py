@@ -17,8 +17,8 @@ from jax import Array
 
 from jaxgpu.precision import scope
 
-from ..bessel.bessel_ratio import iv_ratio
-from .sphere_arguments import concentration_of, count_of, direction_of, key_of
+from ..bessel.ratios import iv_ratio
+from .arguments import concentration_of, count_of, direction_of, key_of
 
 _BLOCK = 1 << 16  # numbers drawn at a time: they stay in the cache, which more than halves the time
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)

@@ -6,9 +6,11 @@ and all is in logarithms, so that it neither overflows nor saturates in 32768 di
 One step costs two matrix products of [N, d] with [d, K].
 """
 
-import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +22,12 @@ from jax.typing import ArrayLike
 from jaxgpu import ranges
 from jaxgpu.precision import scope
 from jaxgpu.pytree import number, pytree
-from jaxgpu.run import run
+from jaxgpu.run import Run, run
 
 from ..arguments import computed_in
-from ..bessel.bessel_ratio import iv_ratio_inverse
 from ..bessel.hypergeometric import log_hyp0f1
-from .sphere_arguments import count_of, in_full, key_of, points, refuse_lengths, unit_vectors
+from ..bessel.ratios import iv_ratio_inverse
+from .arguments import count_of, in_full, key_of, points, refuse_lengths, unit_vectors
 from .von_mises_fisher import log_sphere_area
 
 
@@ -90,36 +92,75 @@ def _held(name: str, mixture: Mixture) -> Mixture:
 
 
 @pytree
-class _State:
-    x: Array  # [N, d] unit vectors
+class FitState:
+    """Where a fit is."""
+
     mixture: Mixture
-    score: Array  # [] mean log density before the last step
+    joint: Array  # [N, K] log of weight times density of every component at every vector
+    score: Array  # [] mean log density of the vectors
+    gain: Array  # [] what the last step added to it, infinite before the first
+
+
+@dataclass(frozen=True, repr=False)
+class MixtureFit(Run[FitState]):
+    """A fitted mixture, with the mean log density at the start and after every step."""
+
+    mixture: Mixture
 
 
 def fit_mixture(
-    x: ArrayLike, components: int, key: Array, *, steps: int = 50, hard: bool = False
-) -> tuple[Mixture, Array]:
+    x: ArrayLike,
+    components: int,
+    key: Array,
+    *,
+    steps: int = 50,
+    hard: bool = False,
+    until: Callable[[FitState], Any] | None = None,
+    measure: Callable[[FitState], Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+) -> MixtureFit:
     """Fit a mixture to unit vectors.
+
+    A second fit of as many vectors and components compiles nothing.
 
     Args:
         x: unit vectors, [N, d], of length 1 to 1e-5. Rows of float16 and bfloat16 may be off by 4
             eps: they are taken to float32, normalised and fitted there.
         components: K, from 1 to N.
         key: for the start.
-        steps: expectation-maximisation steps, at least 0.
+        steps: expectation-maximisation steps, at least 0, and at most so many with `until`.
         hard: give every vector wholly to its likeliest component.
+        until: of the state, a truth value on the device: the fit ends where it holds.
+        measure: of the state, at the start and after each step; by default `score`.
+        out: folder of checkpoints.
+        resume: go on from the newest checkpoint in `out`.
     Returns:
-        the mixture, and the mean log density before every step, [steps]; soft steps never lower it.
+        The mixture, and as its history the mean log density of the start and after every step,
+        [1 + steps]; soft steps never lower it.
+
+    >>> x = jnp.eye(4)[jnp.array([0, 0, 1, 1, 2, 2])]
+    >>> fit = fit_mixture(x, 3, jax.random.key(0), until=lambda state: state.gain < 1e-3)
+    >>> fit.mixture.mean_directions.shape, bool(fit.history[-1] > fit.history[0])
+    ((3, 4), True)
     """
     x, components = _vectors("fit_mixture", x, components)
     key_of("fit_mixture", key)
     steps = count_of("fit_mixture: steps", steps, least=0)
     with scope(x):
         kind, x = x.dtype, in_full(x)
-        start = _State(x, _kmeans(x, components, key, 10), jnp.zeros((), x.dtype))
-        done = run(partial(_step, hard), start, steps, measure=lambda state: state.score)
+        done = run(
+            partial(_step, x, hard),
+            _scored(x, _kmeans(x, components, key, 10), jnp.array(-jnp.inf, x.dtype)),
+            steps,
+            measure=_score if measure is None else measure,
+            until=until,
+            out=out,
+            resume=resume,
+        )
         mixture = jax.tree.map(lambda a: a.astype(kind), done.state.mixture)
-        return mixture, done.history[1:].astype(kind)
+        history = done.history.astype(kind) if measure is None else done.history
+        return MixtureFit(done.state, history, done.timing, mixture)
 
 
 def _vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
@@ -135,15 +176,24 @@ def _vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
         return jnp.asarray(x), components
 
 
-def _step(hard: bool, state: _State) -> _State:
-    joint = state.mixture.joint(state.x)
+@jax.jit
+def _scored(x: Array, mixture: Mixture, before: Array) -> FitState:
+    joint = mixture.joint(x)
     score = jnp.mean(jax.nn.logsumexp(joint, 1))
+    return FitState(mixture=mixture, joint=joint, score=score, gain=score - before)
+
+
+def _score(state: FitState) -> Array:
+    return state.score
+
+
+def _step(x: Array, hard: bool, state: FitState) -> FitState:
     if hard:
-        share = jax.nn.one_hot(jnp.argmax(joint, 1), joint.shape[1], dtype=joint.dtype)
+        likeliest = jnp.argmax(state.joint, 1)
+        share = jax.nn.one_hot(likeliest, state.joint.shape[1], dtype=state.joint.dtype)
     else:
-        share = jax.nn.softmax(joint, 1)
-    mixture = maximise(state.x, share, state.mixture)
-    return dataclasses.replace(state, mixture=mixture, score=score)
+        share = jax.nn.softmax(state.joint, 1)
+    return _scored(x, maximise(x, share, state.mixture), state.score)
 
 
 def maximise(x: Array, share: Array, before: Mixture) -> Mixture:

@@ -7,8 +7,7 @@ import pytest
 from conformance import check_program
 from problem_peers import VALUES, assert_like_the_peer, points
 
-from jaxgpu.evolution.problem import evaluate
-from jaxgpu.evolution.problems.engineering import NAMES, car_cab, engineering
+from jaxgpu.evolution.problems.real_world import NAMES, car_cab, engineering
 
 
 def test_values_are_those_of_the_suite(x64):
@@ -35,8 +34,8 @@ def test_discrete_variables_take_the_nearest_value(x64):
 def test_constrained_forms_have_the_violation_beside_the_objectives():
     re, cre = engineering("RE33"), engineering("CRE23")
     x = jnp.float32(points(re))
-    f, none = evaluate(re, x)
-    g, violation = evaluate(cre, x)
+    f, none = re.evaluate(x)
+    g, violation = cre.evaluate(x)
     np.testing.assert_array_equal(f, np.column_stack([g, violation]))
     assert (none == 0).all() and (violation > 0).any() and (violation == 0).any()
 

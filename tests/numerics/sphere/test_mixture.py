@@ -4,11 +4,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conformance import no_compile
 from shapes import check_shapes
 
-from jaxgpu.numerics.bessel.bessel_ratio import iv_ratio, iv_ratio_inverse
-from jaxgpu.numerics.sphere.sphere_mixture import Mixture, fit_mixture, maximise, spherical_kmeans
-from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
+from jaxgpu.numerics import (
+    Mixture,
+    VonMisesFisher,
+    fit_mixture,
+    iv_ratio,
+    iv_ratio_inverse,
+    spherical_kmeans,
+)
+from jaxgpu.numerics.sphere.mixture import maximise
 
 
 def planted(d, concentrations, count, seed):
@@ -32,7 +39,9 @@ def purity(labels, found):
 def test_finds_planted_clusters(hard):
     x, labels = planted(12, [60.0, 25.0, 100.0], 300, seed=0)
     for seed in range(5):
-        mixture, history = fit_mixture(x, 3, jax.random.key(seed), steps=10, hard=hard)
+        fit = fit_mixture(x, 3, jax.random.key(seed), steps=10, hard=hard)
+        mixture, history = fit.mixture, fit.history
+        assert history.shape == (11,)
         found = np.asarray(mixture.responsibilities(x)).argmax(1)
         assert purity(labels, found) > 0.98
         order = np.asarray(mixture.mean_directions)[:, :3].argmax(0)
@@ -47,7 +56,7 @@ def test_finds_planted_clusters(hard):
 @pytest.mark.slow
 def test_one_component_is_the_plain_fit():
     x, _ = planted(6, [8.0], 400, seed=2)
-    mixture, _ = fit_mixture(x, 1, jax.random.key(0), steps=2)
+    mixture = fit_mixture(x, 1, jax.random.key(0), steps=2).mixture
     fit = VonMisesFisher.fit(x)
     np.testing.assert_allclose(mixture.concentrations[0], fit.concentration, rtol=1e-5)
     # 1e-3 of a vector without direction among 400: 2.5e-6 in the mean length
@@ -64,9 +73,8 @@ def test_recovers_its_parameters_in_32768_dimensions(hard):
     length = np.sqrt(a * a + (1 - a * a) / count)
     want = iv_ratio_inverse(d / 2 - 1, length * count / (count + 1e-3))
     for seed in range(5):
-        mixture, history = fit_mixture(
-            x.astype(np.float32), 3, jax.random.key(seed), steps=5, hard=hard
-        )
+        fit = fit_mixture(x.astype(np.float32), 3, jax.random.key(seed), steps=5, hard=hard)
+        mixture, history = fit.mixture, fit.history
         assert purity(labels, np.asarray(mixture.responsibilities(x)).argmax(1)) == 1
         order = np.asarray(mixture.mean_directions)[:, :3].argmax(0)
         got = np.asarray(mixture.concentrations, np.float64)[order]
@@ -86,9 +94,29 @@ def test_single_vectors_in_32768_dimensions_stay_finite():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(12, 32768))
     x = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
-    mixture, history = fit_mixture(x, 6, jax.random.key(1), steps=3)
+    fit = fit_mixture(x, 6, jax.random.key(1), steps=3)
+    mixture, history = fit.mixture, fit.history
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves((mixture, history)))
     assert np.all(np.isfinite(mixture.log_prob(x)))
+
+
+def test_a_second_fit_compiles_nothing_and_one_may_end_by_itself(tmp_path):
+    x, _ = planted(5, [40.0, 90.0], 60, seed=4)
+    x = x.astype(np.float32)
+    fit_mixture(x, 2, jax.random.key(0), steps=20)
+    with no_compile():
+        whole = fit_mixture(x[::-1].copy(), 2, jax.random.key(1), steps=20)
+    assert len(repr(whole).splitlines()) <= 15
+    settled = lambda state: state.gain < 1e-4
+    ended = fit_mixture(x, 2, jax.random.key(2), steps=20, until=settled)
+    assert 1 < len(ended.history) < 21 and ended.history[-1] - ended.history[-2] < 1e-4
+    # the history is of the mixture as it stands: row 0 of the start, the last of what is returned
+    last = jnp.mean(ended.mixture.log_prob(x))
+    np.testing.assert_allclose(ended.history[-1], last, rtol=1e-5)
+    fit_mixture(x, 2, jax.random.key(2), steps=3, out=tmp_path)
+    resumed = fit_mixture(x, 2, jax.random.key(2), steps=6, out=tmp_path, resume=True)
+    plain = fit_mixture(x, 2, jax.random.key(2), steps=6)
+    np.testing.assert_array_equal(resumed.history, plain.history)
 
 
 def test_a_component_without_a_share_keeps_its_direction(x64):

@@ -12,7 +12,7 @@ from bessel_errors import DTYPES, QUANTITIES, errors, markdown, rows
 from bessel_table import by_argument, by_order, evaluate, shipped, worst
 from conformance import check
 
-from jaxgpu.numerics.bessel.bessel import log_iv, log_ive, log_kv, log_kve
+from jaxgpu.numerics import log_iv, log_ive, log_kv, log_kve
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
