@@ -1,4 +1,4 @@
-"""The film of massive bodies, asked between its frames."""
+"""The dense output of massive bodies, asked between its steps."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,7 +6,7 @@ from conformance import check
 from shapes import check_shapes
 
 from jaxgpu.physics.nbody.steps import radau
-from jaxgpu.physics.nbody.steps.film import Film
+from jaxgpu.physics.nbody.steps.dense_output import DenseOutput
 
 SPAN, STEPS = 3.0, 4
 
@@ -20,17 +20,17 @@ def circles(t):
     return ring(c, s), ring(-w * s, w * c), ring(-w * w * c, -w * w * s)
 
 
-def film():
+def output():
     dt = SPAN / STEPS
     starts = dt * np.arange(STEPS)
     x, v, _ = circles(starts)
     a = circles(np.add.outer(starts, dt * radau.NODES))[2]
-    return Film(jnp.asarray(x), jnp.asarray(v), jnp.asarray(a), jnp.asarray(dt))
+    return DenseOutput(x=jnp.asarray(x), v=jnp.asarray(v), a=jnp.asarray(a), dt=jnp.asarray(dt))
 
 
-def test_any_moment_is_as_good_as_the_frames(x64):
+def test_any_moment_is_as_good_as_the_starts_of_steps(x64):
     fraction = np.linspace(0, 1, 41)
-    x, v = film().at(jnp.asarray(fraction))
+    x, v = output().at(jnp.asarray(fraction))
     want_x, want_v, _ = circles(SPAN * fraction)
     # the interpolant misses by (w dt)^8 / 8! times the node polynomial, 2e-4 at most
     bound = (0.9 * 0.75) ** 8 / 40320 * 2e-4
@@ -38,13 +38,13 @@ def test_any_moment_is_as_good_as_the_frames(x64):
     assert np.abs(v - want_v).max() < 10 * bound
 
 
-def test_frames_join(x64):
+def test_steps_join(x64):
     seam = np.array([0.25, 0.5, 0.75])
-    before, after = (film().at(jnp.asarray(seam + side)) for side in (-1e-13, 1e-13))
+    before, after = (output().at(jnp.asarray(seam + side)) for side in (-1e-13, 1e-13))
     for one, two in zip(before, after):
         np.testing.assert_allclose(one, two, atol=1e-11)
 
 
 def test_shapes_and_conformance(x64):
-    assert check_shapes(film()) == {"S": STEPS, "N": 2}
-    check(Film.at, film(), jnp.linspace(0.05, 0.95, 7), rtol=1e-12)
+    assert check_shapes(output()) == {"S": STEPS, "N": 2}
+    check(DenseOutput.at, output(), jnp.linspace(0.05, 0.95, 7), rtol=1e-12)

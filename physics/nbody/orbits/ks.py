@@ -5,21 +5,21 @@ Linear and Regular Celestial Mechanics, sections 9 and 10. With x = L(u) u and d
 relative motion is the oscillator u'' = h u / 2, where h is the energy over the reduced mass. It is
 solved with Stumpff's functions, so ellipses, parabolas and hyperbolas are one expression.
 
-Components come first; trailing axes are a batch. Units in which G = 1.
+This is a kernel, of the pairs of a cluster: components come first, [3, ...] and [4, ...], trailing
+axes are a batch. Units in which G = 1.
 """
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from jaxgpu import ranges
+from jaxgpu.geometry.vectors import length
 from jaxgpu.pytree import pytree
 
-from .. import bodies, layout
-from ..layout import Columns, Rows
+from .. import bodies
+from . import universal
 
-_HALVINGS = 4
-_TERMS = 6
-_DOUBLED = 200.0  # the largest argument for which the series and doubling will do
+_ROUNDS = 61  # of Kepler's equation; 3 to 8 are needed
 _FAR = 500.0  # mean anomaly of a hyperbola; before, no argument exceeds 40 at the solution
 
 
@@ -33,31 +33,27 @@ class Orbit:
     m: Array  # [...] mass of both
 
 
-def regularised(x: Array | Rows | Columns, v: Array | Rows | Columns, m: Array) -> Orbit:
+def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
     """The orbit of a relative position and velocity [3, ...], apart, of total mass m [...].
-
-    Of three orbits say which way they lie: `layout.Rows(x)` or `layout.Columns(x)`.
 
     >>> orbit = regularised(jnp.array([2.0, 0, 0]), jnp.array([0, 1.0, 0]), jnp.array(2.0))
     >>> float(orbit.h), round(float(period(orbit)), 3)
     (-0.5, 12.566)
+
+    Raises:
+        ValueError: shapes that do not fit, values that are not finite, bodies at one place, a mass
+            that is not positive, two floating types.
     """
-    name = "regular.regularised"
-    x, v = layout.columns(f"{name}: x", x), layout.columns(f"{name}: v", v)
-    if x.shape != v.shape:
-        raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; both must be [3, ...]")
-    bodies.away(f"{name}: x", x)
-    x, v = bodies.one_precision(name, x=x, v=v)
-    m = bodies.each(f"{name}: m", m, x, above=0)
-    r = _length(x)
+    x, v = bodies.relative("ks.regularised", x, v, axis=0)
+    m = bodies.per_pair("ks.regularised: m", m, x.shape[1:], x.dtype, above=0)
+    r = length(x)
     right = x[0] >= 0
     big = jnp.sqrt((r + jnp.abs(x[0])) / 2)
     y, z, none = x[1] / (2 * big), x[2] / (2 * big), jnp.zeros_like(r)
     # the fibre over x is a circle; of its points, those that divide by no small number
     u = jnp.stack([jnp.where(right, p, q) for p, q in ((big, y), (y, big), (z, none), (none, z))])
-    return Orbit(
-        u, _transposed(u, v) / 2, jnp.sum(v * v, 0) / 2 - m / r, jnp.broadcast_to(m, r.shape)
-    )
+    h = jnp.sum(v * v, 0) / 2 - m / r
+    return Orbit(u=u, w=_transposed(u, v) / 2, h=h, m=jnp.broadcast_to(m, r.shape))
 
 
 def physical(orbit: Orbit) -> tuple[Array, Array]:
@@ -93,14 +89,14 @@ def _eccentricity2(orbit: Orbit, a: Array) -> Array:
 
 def drift(orbit: Orbit, s: Array) -> tuple[Orbit, Array]:
     """The orbit a stretch `s` [...] of regular time later, and the physical time that took."""
-    s = jnp.asarray(ranges.numbers("regular.drift: s", s), orbit.h.dtype)
+    s = jnp.asarray(ranges.numbers("ks.drift: s", s), orbit.h.dtype)
     u, w, half = orbit.u, orbit.w, -orbit.h / 2
-    c0, c1, c2, c3 = stumpff(half * s * s)
+    c0, c1, c2, c3 = universal.stumpff_doubled(half * s * s)
     later = Orbit(
-        c0[None] * u + (s * c1)[None] * w,
-        c0[None] * w - (half * s * c1)[None] * u,
-        orbit.h,
-        orbit.m,
+        u=c0[None] * u + (s * c1)[None] * w,
+        w=c0[None] * w - (half * s * c1)[None] * u,
+        h=orbit.h,
+        m=orbit.m,
     )
     # r integrated, in functions of the doubled angle
     r, eta = distance(orbit), 2 * jnp.sum(u * w, 0)
@@ -127,13 +123,12 @@ def after(orbit: Orbit, t: Array) -> Orbit:
 def until(orbit: Orbit, t: Array) -> Array:
     """The regular time [...] in which a physical time `t` [...] goes by, of either sign.
 
-    Whole revolutions are left out first. Kepler's equation by the iteration of Laguerre and Conway
-    (1986), doi:10.1007/BF01230852. It leaps far away from where it happens upon a pericentre, so it
-    is kept between bounds: an eccentric and a mean anomaly differ by no more than 2 in a
-    revolution, and r'' >= m without one, so that t >= m s^3 / 24; and where a hyperbola is followed
-    far, t n >= 2 sinh(n' s / 2) - n' s with n' = sqrt(2 h) and n = n'^3 / m.
+    Whole revolutions are left out first, then Kepler's equation is solved by `universal.solve`
+    between these bounds: an eccentric and a mean anomaly differ by no more than 2 in a revolution,
+    and r'' >= m without one, so that t >= m s^3 / 24; and where a hyperbola is followed far,
+    t n >= 2 sinh(n' s / 2) - n' s with n' = sqrt(2 h) and n = n'^3 / m.
     """
-    t = jnp.asarray(ranges.numbers("regular.until: t", t), orbit.h.dtype)
+    t = jnp.asarray(ranges.numbers("ks.until: t", t), orbit.h.dtype)
     turn = period(orbit)
     bound = jnp.isfinite(turn)
     turn = jnp.where(bound, turn, 1)
@@ -145,56 +140,17 @@ def until(orbit: Orbit, t: Array) -> Array:
     # the time of a far place is known no better than its angle, some eps of it
     tolerance = 4 * jnp.finfo(t.dtype).eps * jnp.abs(t) * jnp.where(far, angle, 1)
 
-    def unsolved(carry: tuple[Array, ...]) -> Array:
-        return carry[4]
+    def flight(s: Array) -> tuple[Array, Array, Array]:
+        later, time = drift(orbit, s)
+        return time, distance(later), 2 * jnp.sum(later.u * later.w, 0)
 
-    def improve(carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        k, s, low, high, _ = carry
-        later, past = drift(orbit, s)
-        f, slope, bend = past - t, distance(later), 2 * jnp.sum(later.u * later.w, 0)
-        low, high = jnp.where(f < 0, s, low), jnp.where(f > 0, s, high)
-        root = jnp.sqrt(jnp.abs(16 * slope * slope - 20 * f * bend))
-        leap = s - 5 * f / (slope + root)
-        s = jnp.where((low <= leap) & (leap <= high), leap, (low + high) / 2)
-        return k + 1, s, low, high, jnp.any(jnp.abs(f) > tolerance) & (k < 60)
-
+    # the time, not s, is what must be met: near a collision s is known better than it needs to be
+    settled = lambda s, step, error: ~(jnp.abs(error) > tolerance)
     mean, pace = -2 * orbit.h * t / orbit.m, jnp.sqrt(jnp.where(bound, -2 * orbit.h, 1))
     start = jnp.where(bound, mean, t / (distance(orbit) + jnp.cbrt(orbit.m * t * t)))
     most = jnp.where(bound, jnp.abs(mean) + 2 / pace, jnp.cbrt(24 * jnp.abs(t) / orbit.m))
     most = jnp.where(far, angle / jnp.where(far, fast, 1), most)
-    low, high = jnp.where(t < 0, -most, 0), jnp.where(t > 0, most, 0)
-    carry = jnp.int32(0), jnp.clip(start, low, high), low, high, jnp.bool_(True)
-    return lax.while_loop(unsolved, improve, carry)[1]
-
-
-def stumpff(x: Array) -> tuple[Array, Array, Array, Array]:
-    """c_k(x) = sum_n (-x)^n / (2 n + k)! for k = 0 to 3: cos, sin and what is left of them.
-
-    By the series for x / 4^4 and doubling of the angle, to a relative 1e-13 for |x| up to 40;
-    by exponentials below -200; nan above 200, which is more than two revolutions of an ellipse.
-
-    >>> round(float(stumpff(jnp.array(1.0))[0]), 4)
-    0.5403
-    """
-    whole, x = x, x / 4**_HALVINGS
-    a, b = jnp.ones_like(x), jnp.ones_like(x)
-    for n in range(_TERMS, 0, -1):
-        a = 1 - x * a / ((2 * n + 2) * (2 * n + 3))
-        b = 1 - x * b / ((2 * n + 1) * (2 * n + 2))
-    c3, c2 = a / 6, b / 2
-    for _ in range(_HALVINGS):
-        c0, c1 = 1 - x * c2, 1 - x * c3
-        c2, c3, x = c1 * c1 / 2, (c2 + c0 * c3) / 4, 4 * x
-    # a hyperbola far out, where doubling would start too far from 0
-    open_ = whole < -_DOUBLED
-    q = jnp.sqrt(jnp.where(open_, -whole, 1))
-    rise, fall = jnp.exp(q), jnp.exp(-q)
-    cosh, sinh = (rise + fall) / 2, (rise - fall) / (2 * q)
-    beyond = cosh, sinh, (cosh - 1) / (q * q), (sinh - 1) / (q * q)
-    near = 1 - x * c2, 1 - x * c3, c2, c3
-    near = (jnp.where(whole > _DOUBLED, jnp.nan, c) for c in near)
-    c0, c1, c2, c3 = (jnp.where(open_, b, a) for a, b in zip(near, beyond))
-    return c0, c1, c2, c3
+    return universal.solve(flight, start, t, most, settled, _ROUNDS)
 
 
 def _product(u: Array, q: Array) -> Array:
@@ -218,7 +174,3 @@ def _transposed(u: Array, a: Array) -> Array:
             u[3] * a[0] - u[2] * a[1] + u[1] * a[2],
         ]
     )
-
-
-def _length(x: Array) -> Array:
-    return jnp.sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])

@@ -1,6 +1,6 @@
 """Massive bodies over a stretch of time, as polynomials that can be asked for any moment of it.
 
-A film is what massless bodies move in: they see the massive ones and are not seen by them, so the
+Tracers move in this dense output: they see the massive bodies and are not seen by them, so the
 massive ones can go first. It holds, of each of S equal steps, the state at its start and the
 accelerations at its Gauss-Radau nodes; between nodes it is as accurate as at them.
 """
@@ -15,7 +15,7 @@ from . import radau
 
 
 @pytree
-class Film:
+class DenseOutput:
     """S steps of length `dt` of N bodies."""
 
     x: Array  # [S, N, 3] position at the start of each step, length
