@@ -1,6 +1,6 @@
 """Reinforcement learning whose whole loop stays on the device."""
 
-from .environment import Environment, Step, make, names, register, reset, step
+from .environment import Checked, Environment, Step, checked, make, names, register
 from .envs.classic import Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum
 from .envs.matter import Matter
 from .envs.surgical import (
@@ -50,15 +50,15 @@ __all__ = [
     "learn",
     "train",
     "Box",
+    "Checked",
     "Discrete",
     "Environment",
     "Outcome",
     "Step",
     "Vector",
+    "checked",
     "make",
     "names",
     "register",
-    "reset",
-    "step",
     "vectorize",
 ]

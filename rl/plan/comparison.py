@@ -110,7 +110,7 @@ def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
 
 @jax.jit
 def _initial_states(env: Environment, keys: Array) -> Any:
-    return jax.lax.map(lambda key: env.start(key)[0], keys)
+    return jax.lax.map(lambda key: env.reset(key)[0], keys)
 
 
 @jax.jit

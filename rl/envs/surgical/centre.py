@@ -46,14 +46,14 @@ class Centre(arm_task.ArmTask):
         """Joints in their range, target in the camera's frame in 5 cm, roll error in rad."""
         return Box(-np.inf, np.inf, (8,))
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """A random position, and what another sees."""
         q, other = self.random_joints(key, 2)
         lens, R = forward_kinematics(self.arm, other)
         state = State(q, jnp.int32(0), lens + AHEAD * R[:, 2], other[3])
         return state, self._observe(state, self.goal_in_camera(state))
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action`, within their range."""
         q = self.arm.moved(state.q, action, self.speed)
         new = State(q, state.t + 1, state.goal, state.goal_roll)

@@ -45,7 +45,7 @@ class DynamicReach(arm_task.ArmTask):
         """Joints and targets in their range, speeds in ranges a s, way to the goal, tip."""
         return Box(-np.inf, np.inf, (3 * self.arm.joints + 6,))
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """At rest in a random position, and the tip of another for a goal."""
         q, other = self.random_joints(key, 2)
         state = State(
@@ -57,7 +57,7 @@ class DynamicReach(arm_task.ArmTask):
         )
         return state, self._observe(state, forward_kinematics(self.arm, q)[0])
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`, within their range, and let the arm follow."""
         target = self.arm.moved(state.target, action, self.speed)
         spec = dynamics.simulation(self.arm, self.dynamics, self.dt / SUBSTEPS, state.q.dtype)

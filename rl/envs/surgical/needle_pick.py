@@ -32,7 +32,7 @@ class NeedlePick(PickPlace):
         default=0.01, least=0, unit="m"
     )  # [] of the goal in x and y, m
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """The needle anywhere on the tray, any way up to 90 degrees."""
         position_key, yaw_key, goal_key = jax.random.split(key, 3)
         centre = jax.random.uniform(position_key, (2,), minval=-HALF, maxval=HALF)

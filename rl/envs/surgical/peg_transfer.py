@@ -52,7 +52,7 @@ class PegTransfer(PickPlace):
         default=0.004, above=0, unit="m"
     )  # [] of success in height, m
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """The block over a random peg, turned by up to 30 degrees, and a random goal."""
         from_key, to_key, yaw_key = jax.random.split(key, 3)
         pegs = jnp.asarray(PEGS, real())

@@ -71,7 +71,7 @@ class SurgicalGymReach:
         """Everywhere but at the limits and where a coordinate of tip - goal vanishes."""
         return True
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """Always the same position; a random goal."""
         target = jnp.asarray(self.model.initial_target, real())
         joints = target * jnp.asarray(self.model.scale, real())
@@ -80,7 +80,7 @@ class SurgicalGymReach:
         state = self._state(joints, jnp.int32(0), target, goal)
         return state, self._observe(state, jnp.zeros_like(joints))
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`; the drives follow."""
         joints = jnp.concatenate([state.q, state.distal])
         model = jax.tree.map(lambda x: jnp.asarray(x, joints.dtype), self.model)

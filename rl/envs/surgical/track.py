@@ -44,7 +44,7 @@ class Track(arm_task.ArmTask):
         """Joints in their range, way to the goal in 5 cm, its last step in 5 mm, tip in 20 cm."""
         return Box(-np.inf, np.inf, (self.arm.joints + 9,))
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """A random position of the arm, and a goal under way from another."""
         arm_key, goal_key = jax.random.split(key)
         phase, part = jax.random.uniform(goal_key, (2, self.arm.joints))
@@ -63,7 +63,7 @@ class Track(arm_task.ArmTask):
         swing = jnp.sin(state.phase + state.frequency * t)
         return forward_kinematics(self.arm, (low + high) / 2 + (high - low) / 4 * swing)[0]
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action` within their range, then the goal by a step."""
         new = State(
             self.arm.moved(state.q, action, self.speed), state.t + 1, state.phase, state.frequency

@@ -36,12 +36,12 @@ def test_the_distance_of_pairs_is_that_of_its_definition(x64):
 @pytest.mark.slow
 def test_strokes_through_the_milk_spread_it_from_every_seed():
     env = rl.make("matter/mixing")
-    start, whole = (
-        jax.jit(env.start),
+    reset, whole = (
+        jax.jit(env.reset),
         jax.jit(lambda state, actions: trajectory(env, state, actions)),
     )
     for seed in range(3):
-        state, _ = start(jax.random.key(seed))
+        state, _ = reset(jax.random.key(seed))
         noise = jax.random.uniform(
             jax.random.key(seed), env.initial_actions().shape, minval=-1, maxval=1
         )
