@@ -1,6 +1,7 @@
 """Training and evaluation of any learner on any environment."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -127,7 +128,8 @@ def train(
         return learner.update(env, state, key)
 
     measure = lambda state: state.report
-    return loop.run(update, state, updates, key=run_key, measure=measure, out=out, resume=resume)
+    done = loop.run(update, state, updates, key=run_key, measure=measure, out=out, resume=resume)
+    return replace(done, history=jax.tree.map(lambda rows: rows[1:], done.history))
 
 
 def _refuse_broken(env: Environment, state: Any) -> None:

@@ -2,7 +2,7 @@
 
 Also classic ones, by policies that are learnt on the way, and `matter/pouring`, planned by Adam.
 
-`python -m benchmarks.clips [name ...]`
+`python docs/make/clips.py [name ...]`
 """
 
 import sys
@@ -29,7 +29,7 @@ from jaxgpu.rl.pictures.film import film, gif
 from jaxgpu.rl.plan import Descent, EpisodeCost, plan, trajectory
 from jaxgpu.studies.classic_control import PARTS, ROWS
 
-PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+PICTURES = Path(__file__).parents[1] / "pictures"
 FRAMES, SIZE, SEED = 32, 176, 3
 ARM = Camera((0.27, -0.33, 0.03), (0.0, 0.0, -0.11), (0.0, 0.0, 1.0), 0.58, SIZE, SIZE)
 TALL = Camera((1.9, -1.9, 1.1), (0.35, 0.0, 0.55), (0.0, 0.0, 1.0), 0.5, SIZE, SIZE)
