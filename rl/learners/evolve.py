@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from jaxgpu.evolution import protocol
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import SNES, bounds
 from jaxgpu.pytree import number, pytree, size
