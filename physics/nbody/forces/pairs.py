@@ -15,9 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.primitive import jvp_of, primitive
-
 from jaxgpu.geometry.vectors import dot
+from jaxgpu.primitive import jvp_of, primitive
 
 from .sums import summed
 
