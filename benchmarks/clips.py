@@ -16,15 +16,15 @@ import numpy as np
 import optax
 
 from jaxgpu import rl
-from jaxgpu.render import Camera
-from jaxgpu.render import gif as matter_gif
+from jaxgpu.render import Camera, gif
+from jaxgpu.render.capsules import INKS
 from jaxgpu.rl.envs.matter.view import view
 from jaxgpu.rl.envs.surgical import pegs
 from jaxgpu.rl.envs.surgical.arms import STAR, place, working
 from jaxgpu.rl.envs.surgical.centre import AHEAD, Centre
 from jaxgpu.rl.envs.surgical.compat import Compat
 from jaxgpu.rl.envs.surgical.handling import Handling
-from jaxgpu.rl.pictures.film import film, gif
+from jaxgpu.rl.pictures.film import film
 from jaxgpu.rl.plan import Descent, cost, plan, play
 from jaxgpu.studies.classic_control import PARTS, ROWS
 
@@ -152,7 +152,7 @@ def poured() -> bytes:
     done = plan(loss, env.guess(), Descent(optax.adam(0.05)), 16, key=jax.random.key(1))
     states, _ = jax.jit(lambda actions: play(env, state, actions))(done.state.best.actions)
     draw = jax.jit(lambda some: jax.lax.map(lambda matter: view(env, matter, 240, 180), some))
-    return matter_gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
+    return gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
 
 
 def drawn(name: str) -> bytes:
@@ -173,7 +173,7 @@ def drawn(name: str) -> bytes:
     if title in CLASSIC:
         x, z, away = CLASSIC[title]
         camera = Camera((x, -away, z + 0.4), (x, 0.0, z), (0.0, 0.0, 1.0), 0.6, SIZE, SIZE)
-    return gif(film(env, states, camera, radius))
+    return gif(film(env, states, camera, radius), 0.09, INKS)
 
 
 def main(names: list[str]) -> None:

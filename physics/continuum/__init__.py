@@ -6,8 +6,7 @@ end = step(prepare(scene), state)       # one step: jit, grad, jvp, vmap
 end, seen = rollout(scene, state, controls, drive, substeps=10)  # gradients in bounded memory
 """
 
-from jaxgpu.geometry import sdf
-from jaxgpu.geometry.fill import lattice
+from jaxgpu.geometry import fill_box, sdf
 
 from .engine import step
 from .grid.grid import Grid
@@ -45,7 +44,7 @@ __all__ = [
     "examine",
     "init",
     "lame",
-    "lattice",
+    "fill_box",
     "lost",
     "positions",
     "prepare",

@@ -9,11 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.render import Scene
+from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
+
 from ..envs.classic.acrobot import Acrobot
 from ..envs.classic.cartpole import CartPole
 from ..envs.classic.mountain_car import MountainCar, MountainCarContinuous
 from ..envs.classic.pendulum import Pendulum
-from .render import BLUE, GREEN, ORANGE, STEEL, Scene
 
 # its ends (x, z), radius, and colour
 type Rod = tuple[tuple[Any, Any], tuple[Any, Any], float, Any]

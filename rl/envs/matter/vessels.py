@@ -28,7 +28,7 @@ def rod(d: int, half: float, radius: float) -> Any:
     """An upright rod: a rounded rectangle in the plane, a capsule in space."""
     if d == 2:
         return sdf.Rounded(sdf.Box((radius / 2, half)), radius / 2)
-    return sdf.Capsule(half, radius)
+    return sdf.Capsule(half, radius, axis=1)
 
 
 def glass(d: int, half: float, radius: float, wall: float) -> Any:
@@ -36,7 +36,7 @@ def glass(d: int, half: float, radius: float, wall: float) -> Any:
 
     The origin is the middle of the inside, and walls and bottom are `wall` thick.
     """
-    solid = sdf.Box if d == 2 else lambda half: sdf.Cylinder(half[1], half[0])
+    solid = sdf.Box if d == 2 else lambda half: sdf.Cylinder(half[1], half[0], axis=1)
     outer = sdf.Moved(solid((radius + wall, half + wall / 2)), _up(d, -wall / 2))
     inner = sdf.Moved(solid((radius, half + wall)), _up(d, wall))
     return sdf.Intersection((outer, sdf.Outside(inner)))

@@ -7,8 +7,9 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.physics.continuum import State
+from jaxgpu.physics.continuum.pictures import points
 from jaxgpu.physics.continuum.tools.collide import Tool
-from jaxgpu.render import Camera, Look, picture, points
+from jaxgpu.render import Camera, Look, picture
 
 from .task import Matter
 from .vessels import Prism
@@ -50,16 +51,14 @@ def view(env: Matter, matter: State, width: int = 400, height: int = 300) -> Arr
         reach=int(np.ceil(1.4 * spacing * pixels)) + 1,
         smoothing=10,
     )
-    tools = [_solid(c.shape, t, thick) for c, t in zip(env.scene.colliders, matter.tools)]
+    solids = [_solid(c.shape, t, thick) for c, t in zip(env.scene.colliders, matter.tools)]
     low = float(np.asarray(grid.lower)[1])
-    return picture(camera, x, paint, look, tools=tools, floor=low, far=4 * float(away))
+    return picture(camera, x, paint, look, solids=solids, floor=low, far=4 * float(away))
 
 
-def _solid(shape: Any, tool: Tool, thick: float) -> tuple[Any, Tool]:
-    """A tool in space: one of the plane becomes a prism."""
+def _solid(shape: Any, tool: Tool, thick: float) -> tuple[Any, Array, Array]:
+    """Shape, place and orientation of a tool in space: one of the plane becomes a prism."""
     if tool.x.shape == (3,):
-        return shape, tool
+        return shape, tool.x, tool.turn
     turn = jnp.stack([jnp.cos(tool.turn[0] / 2), *jnp.zeros(2), jnp.sin(tool.turn[0] / 2)])
-    flat = lambda a: jnp.append(a, jnp.zeros(1, a.dtype))
-    still = jnp.zeros(3, tool.x.dtype)
-    return Prism(shape, 0.5 * thick), Tool(flat(tool.x), turn, still, still)
+    return Prism(shape, 0.5 * thick), jnp.append(tool.x, jnp.zeros(1, tool.x.dtype)), turn

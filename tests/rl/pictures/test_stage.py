@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
+from jaxgpu.render.capsules import GREEN, ORANGE
 from jaxgpu.rl.pictures import film, stage
-from jaxgpu.rl.pictures.render import GREEN, ORANGE
 
 CASES = {  # a state; which rod; its end (x, z); which rod has a colour, and whether it is green
     "cartpole": ([1.0, 0.0, np.pi / 6, 0.0], 2, (1.5, 0.1 + 0.75**0.5), 2, False),

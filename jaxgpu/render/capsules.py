@@ -1,4 +1,4 @@
-"""Pictures of arms and goals on the device: capsules over a floor, met by rays in closed form.
+"""Pictures of mechanisms on the device: capsules over a floor, met by rays in closed form.
 
 A capsule is all that lies within a radius of a segment; a segment of no length is a sphere. A ray
 costs about 60 operations a capsule, once for the eye and once for the sun's shadow.
@@ -10,21 +10,22 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.geometry.vectors import Vec, dot, unit
 from jaxgpu.pytree import pytree
-from jaxgpu.render import Camera
 
-from ..envs.surgical.arms import Arm, posture
+from .camera import Camera, held
 
 SUN = (0.35, -0.5, 0.79)  # towards it; up is +z
 SKY, STEEL, BLUE = (0.93, 0.95, 0.97), (0.42, 0.47, 0.55), (0.16, 0.38, 0.70)
 ORANGE, GREEN = (0.93, 0.50, 0.14), (0.20, 0.65, 0.32)
+WHITE = (1.0, 1.0, 1.0)
+INKS = (STEEL, BLUE, ORANGE, GREEN, SKY, WHITE)  # of films, for `gif`
 FAR = 1e3
 
 
 @pytree
 class Scene:
-    """N capsules and a floor."""
+    """N capsules and a floor; up is z."""
 
     start: Array  # [N, 3] one end, m
     end: Array  # [N, 3] the other
@@ -32,6 +33,36 @@ class Scene:
     colour: Array  # [N, 3] red, green and blue in 0 ... 1
     floor: Array  # [] its height, m
     tile: Array  # [] of its pattern, m
+
+    def picture(self, camera: Camera, fine: int = 2) -> Array:
+        """An image [H, W, 3] in 0 ... 1, each pixel the mean of `fine` by `fine` rays.
+
+        >>> one = jnp.ones((1, 3))
+        >>> ball = Scene(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
+        >>> ball.picture(Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=8)).shape
+        (240, 8, 3)
+        """
+        held("Scene.picture", camera)
+        size = (camera.height, camera.width)
+        camera = replace(camera, width=fine * size[1], height=fine * size[0])
+        dtype = self.start.dtype
+        eye = tuple(jnp.asarray(camera.eye, dtype))
+        there = camera.places(jnp.ones((camera.height, camera.width), dtype))
+        way = unit(tuple(a - b for a, b in zip(there, eye)))
+        body, which = meet(self, eye, way)
+        down = way[2] < -1e-6
+        ground = jnp.where(down, (self.floor - eye[2]) / jnp.where(down, way[2], 1.0), FAR)
+        far = jnp.minimum(body, ground)
+        x = tuple(a + far * w for a, w in zip(eye, way))
+        on_floor = ground < body
+        normal = _normal(self, x, which)
+        normal = tuple(jnp.where(on_floor, up, n) for up, n in zip((0.0, 0.0, 1.0), normal))
+        colour = jnp.where(on_floor[..., None], _tiles(self, x), self.colour[which])
+        lit = colour * _light(self, x, normal)[..., None]
+        haze = jnp.clip(far / (60 * self.tile), 0, 1)[..., None] ** 2
+        sky = jnp.broadcast_to(jnp.array(SKY, dtype), lit.shape)
+        image = lit * (1 - haze) + sky * haze
+        return jnp.mean(image.reshape(size[0], fine, size[1], fine, 3), (1, 3))
 
 
 def meet(scene: Scene, eye: Vec, way: Vec) -> tuple[Array, Array]:
@@ -46,60 +77,6 @@ def meet(scene: Scene, eye: Vec, way: Vec) -> tuple[Array, Array]:
         scene.start, scene.end, scene.radius, eye, way
     )  # [N, ...]
     return jnp.min(far, 0), jnp.argmin(far, 0)
-
-
-def picture(scene: Scene, camera: Camera, fine: int = 2) -> Array:
-    """An image [H, W, 3] in 0 ... 1, each pixel the mean of `fine` by `fine` rays.
-
-    >>> one = jnp.ones((1, 3))
-    >>> ball = Scene(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
-    >>> picture(ball, Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=8)).shape
-    (240, 8, 3)
-    """
-    size = (camera.height, camera.width)
-    camera = replace(camera, width=fine * size[1], height=fine * size[0])
-    dtype = scene.start.dtype
-    eye = tuple(jnp.asarray(camera.eye, dtype))
-    there = camera.places(jnp.ones((camera.height, camera.width), dtype))
-    way = _unit(tuple(a - b for a, b in zip(there, eye)))
-    body, which = meet(scene, eye, way)
-    down = way[2] < -1e-6
-    ground = jnp.where(down, (scene.floor - eye[2]) / jnp.where(down, way[2], 1.0), FAR)
-    far = jnp.minimum(body, ground)
-    x = tuple(a + far * w for a, w in zip(eye, way))
-    on_floor = ground < body
-    normal = _normal(scene, x, which)
-    normal = tuple(jnp.where(on_floor, up, n) for up, n in zip((0.0, 0.0, 1.0), normal))
-    colour = jnp.where(on_floor[..., None], _tiles(scene, x), scene.colour[which])
-    lit = colour * _light(scene, x, normal)[..., None]
-    haze = jnp.clip(far / (60 * scene.tile), 0, 1)[..., None] ** 2
-    sky = jnp.broadcast_to(jnp.array(SKY, dtype), lit.shape)
-    image = lit * (1 - haze) + sky * haze
-    return jnp.mean(image.reshape(size[0], fine, size[1], fine, 3), (1, 3))
-
-
-def arm(arm: Arm, q: Array, goal: Array, near: Array, radius: Array | float) -> Scene:
-    """An arm of capsules, its last link thinner, and a ball: orange, and green when `near`.
-
-    Args:
-        arm: its kinematics.
-        q: joints, [J].
-        goal: the ball's centre, [3] m.
-        near: [] bool.
-        radius: of the links, m.
-    """
-    points = posture(arm, q)
-    base = jnp.zeros((1, 3), q.dtype)
-    start = jnp.concatenate([base, points[:-1], goal[None]])
-    end = jnp.concatenate([points, goal[None]])
-    links = jnp.full(len(points), radius, q.dtype).at[-1].set(0.6 * radius)
-    steel = jnp.tile(jnp.array([STEEL], q.dtype), (len(points), 1))
-    steel = steel.at[-1].set(jnp.array(BLUE, q.dtype))
-    ball = jnp.where(near, jnp.array(GREEN), jnp.array(ORANGE))
-    colour = jnp.concatenate([steel, ball.astype(q.dtype)[None]])
-    width = jnp.append(links, jnp.asarray(1.3 * radius, q.dtype))
-    floor, tile = jnp.asarray(-55 * radius, q.dtype), jnp.asarray(10 * radius, q.dtype)
-    return Scene(start, end, width, colour, floor, tile)
 
 
 def _capsule(start: Array, end: Array, r: Array, eye: Vec, way: Vec) -> Array:
@@ -134,7 +111,7 @@ def _normal(scene: Scene, x: Vec, which: Array) -> Vec:
     a, along = pick(scene.start), pick(scene.end - scene.start)
     off, length = _less(x, a), dot(along, along)
     part = jnp.clip(dot(off, along) / jnp.where(length > 0, length, 1.0), 0, 1)
-    return _unit(tuple(o - part * l for o, l in zip(off, along)))
+    return unit(tuple(o - part * l for o, l in zip(off, along)))
 
 
 def _tiles(scene: Scene, x: Vec) -> Array:
@@ -143,7 +120,7 @@ def _tiles(scene: Scene, x: Vec) -> Array:
 
 
 def _light(scene: Scene, x: Vec, normal: Vec) -> Array:
-    sun = _unit(tuple(jnp.full_like(x[0], a) for a in SUN))
+    sun = unit(tuple(jnp.full_like(x[0], a) for a in SUN))
     direct = jnp.maximum(dot(normal, sun), 0)
     # off the surface, against shadows of itself
     above = tuple(a + 1e-2 * scene.tile * n for a, n in zip(x, normal))
@@ -153,8 +130,3 @@ def _light(scene: Scene, x: Vec, normal: Vec) -> Array:
 
 def _less(a: Vec, b: Vec) -> Vec:
     return tuple(p - q for p, q in zip(a, b))
-
-
-def _unit(a: Vec) -> Vec:
-    size = jnp.sqrt(jnp.maximum(dot(a, a), 1e-30))
-    return tuple(b / size for b in a)
