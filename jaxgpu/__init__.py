@@ -1,11 +1,28 @@
-"""Simulation, optimisation, learning and special functions as XLA programs: one `jit`, any two."""
+"""Simulation, optimisation, learning and special functions as XLA programs: one `jit`, any two.
 
+The pillars are there on first use: `import jaxgpu; jaxgpu.rl.make("cartpole")`.
+"""
+
+from importlib import import_module as _import_module
 from pathlib import Path as _Path
+from typing import Any as _Any
 
 __version__ = "0.1.0"
+__all__ = ["evolution", "numerics", "physics", "rl"]
 
 # physics/, numerics/ and rl/ lie beside this folder and are linked into it. A checkout
 # without symbolic links (Windows, some archives) finds them one level up instead.
 _here = _Path(__file__).parent
 if not (_here / "physics").is_dir():
     __path__.append(str(_here.parent))
+
+
+def __getattr__(name: str) -> _Any:
+    """A pillar, imported when it is first asked for, so `import jaxgpu` costs next to nothing."""
+    if name in __all__:
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

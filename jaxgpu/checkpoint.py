@@ -23,6 +23,7 @@ import numpy as np
 import jaxgpu
 from jaxgpu import arguments, ranges
 from jaxgpu.arguments import is_key
+from jaxgpu.files import replacing
 
 VERSION = 1
 _FORMAT = "jaxgpu-checkpoint"
@@ -60,17 +61,10 @@ def save(path: str | Path, tree: Any, meta: dict[str, Any] | None = None) -> Non
         "leaves": [[name, kind, list(a.shape)] for name, kind, a in arrays],
         "meta": {} if meta is None else _plain(meta),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(scratch, "wb+") as file:
-            members: dict[str, Any] = {str(i): _as_bytes(a) for i, (_, _, a) in enumerate(arrays)}
-            np.savez(file, header=_as_bytes(json.dumps(header).encode()), **members)
-            _seal(file)
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
-    sync_directory(path.parent)
+    members: dict[str, Any] = {str(i): _as_bytes(a) for i, (_, _, a) in enumerate(arrays)}
+    with replacing(path, "wb+") as file:
+        np.savez(file, header=_as_bytes(json.dumps(header).encode()), **members)
+        _seal(file)
 
 
 def load(path: str | Path, like: Any) -> tuple[Any, dict[str, Any]]:
@@ -261,8 +255,6 @@ def _seal(file: Any) -> None:
     digest = _digest(file, end)
     file.seek(end)
     file.write(digest)
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _is_sealed(path: Path) -> bool:
@@ -285,13 +277,3 @@ def _digest(file: Any, end: int) -> bytes:
 def _steps(directory: Path) -> list[Path]:
     """Checkpoints of a directory, newest first."""
     return sorted(directory.glob("step-*.npz"), reverse=True)
-
-
-def sync_directory(directory: Path) -> None:
-    """Put the names in a directory on the disk."""
-    if os.name == "posix":
-        handle = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -9,9 +9,7 @@ import dataclasses
 import datetime
 import io
 import json
-import os
 import platform
-import uuid
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
 from pathlib import Path
@@ -21,7 +19,8 @@ import jax
 import numpy as np
 
 import jaxgpu
-from jaxgpu import arguments, checkpoint
+from jaxgpu import arguments
+from jaxgpu.files import replacing
 from jaxgpu.pytree import size
 from jaxgpu.ranges import check
 from jaxgpu.run import Timing
@@ -194,22 +193,13 @@ def read(file: Path) -> dict[str, Any]:
 def replace_text(path: Path, text: str) -> None:
     """Put `text` under the name `path` as a whole: a reader sees the old text or the new.
 
-    It is on the disk before it has the name, so that a power cut leaves no empty file; the name of
-    the scratch file is its own, so that two processes cannot write into one.
+    Raises:
+        ValueError, TypeError: `path` names no file, or `text` is no text.
     """
     path = arguments.path("report.replace_text: path", path, "a file")
     _text("report.replace_text: text", text)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with open(scratch, "x") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
-    checkpoint.sync_directory(path.parent)
+    with replacing(path) as file:
+        file.write(text)
 
 
 def _report(held: dict[str, Any]) -> Report:

@@ -1,6 +1,8 @@
 """Strict JAX for every test: shapes never promote in silence, and neither do dtypes."""
 
+import collections
 import sys
+from pathlib import PurePosixPath
 
 import jax
 import pytest
@@ -20,3 +22,17 @@ def x64():
     """Run a test with float64 as the default dtype."""
     with jax.enable_x64(True):
         yield
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what each part of the tests took: new tests pay for their seconds."""
+    seconds, tests = collections.Counter(), collections.Counter()
+    for report in [r for group in terminalreporter.stats.values() for r in group]:
+        if hasattr(report, "duration") and hasattr(report, "when"):
+            folders = PurePosixPath(report.nodeid.partition("::")[0]).parts[1:-1]
+            part = "/".join(folders[:2] if folders[:1] == ("physics",) else folders[:1])
+            seconds[part] += report.duration
+            tests[part] += report.when == "call"
+    terminalreporter.section("seconds")
+    for part, spent in seconds.most_common():
+        terminalreporter.write_line(f"{part:20s} {spent:8.1f} s {tests[part]:6d} tests")

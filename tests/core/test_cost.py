@@ -4,9 +4,8 @@ import json
 
 import jax
 import jax.numpy as jnp
+import kernel_cost as cost
 import pytest
-
-from benchmarks import cost
 
 
 @pytest.mark.parametrize("name", cost.KERNELS)

@@ -1,6 +1,6 @@
 """Tables of log I_v(x), log K_v(x), their derivatives and ratios to 25 digits, and their metric.
 
-Arb and ball-arithmetic Debye sums made them (benchmarks/bessel_table.py makes others of the kind).
+Arb and ball-arithmetic Debye sums made them (docs/make/bessel_points.py makes others of the kind).
 """
 
 import csv

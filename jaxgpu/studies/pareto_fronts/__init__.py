@@ -112,7 +112,7 @@ FINDINGS = [
     "Both run NSGA-III with 91 directions, 92 members and the same crossover; each has its "
     "own mutation rate (one variable a child in the mean; pymoo's default is 0.9), its own "
     "normalisation and its own random numbers.",
-    "pymoo's runs are stored with the package; `python -m benchmarks.pareto_fronts` makes "
+    "pymoo's runs are stored with the package; `python docs/make/pareto_fronts.py` makes "
     "them anew.",
 ]
 

@@ -51,7 +51,7 @@ RACES = {
 
 @dataclass(frozen=True)
 class Peer:
-    """What pymoo reached: `python -m benchmarks.pareto_fronts` writes it."""
+    """What pymoo reached: `python docs/make/pareto_fronts.py` writes it."""
 
     low: np.ndarray  # [3] least value of each objective on its fronts
     high: np.ndarray  # [3] greatest

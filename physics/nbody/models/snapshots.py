@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxgpu.files import replacing
+
 
 def read(file: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """Positions over velocities [6, N] and masses [N].
@@ -47,6 +49,5 @@ def write(file: str | Path, points: np.ndarray, m: np.ndarray) -> None:
         raise ValueError("write: a number is not finite; give finite positions and masses")
     rows = np.concatenate([m[None], points]).T
     text = "\n".join(" ".join(f"{x:.17g}" for x in row) for row in rows.tolist()) + "\n"
-    part = Path(file).with_name(Path(file).name + ".part")
-    part.write_text(text)
-    part.replace(file)
+    with replacing(Path(file)) as out:
+        out.write(text)

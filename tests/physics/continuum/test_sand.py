@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from collapse_experiments import COLUMNS, column, laws, measures
 from scipy.optimize import brentq
 
-from benchmarks.collapse import COLUMNS, column, laws, measures
 from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, fill_box, simulate
 
 G = 9.81

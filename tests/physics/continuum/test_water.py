@@ -5,9 +5,9 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from collapse_experiments import FRONT, HEIGHT, dam, delayed
 from continuum_run import forward
 
-from benchmarks.collapse import FRONT, HEIGHT, dam, delayed
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,

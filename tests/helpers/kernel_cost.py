@@ -1,8 +1,8 @@
 """What XLA says the hot kernels cost: operations, bytes and temporaries, free of noise.
 
-`python -m benchmarks.cost` writes `cost.json`, a section a jax version (the counts are the
-compiler's); tests/core/test_cost.py fails when a kernel grows by more than 2 %. A loop's body
-counts once.
+`python tests/helpers/kernel_cost.py` writes `kernel_cost.json`, a section a jax version (the counts
+are the compiler's); tests/core/test_cost.py fails when a kernel grows by more than 2 %. A loop's
+body counts once.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-FILE = Path(__file__).with_name("cost.json")
+FILE = Path(__file__).with_name("kernel_cost.json")
 
 type Kernel = Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]
 

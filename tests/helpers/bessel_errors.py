@@ -1,17 +1,11 @@
-"""The largest errors of the log-Bessel functions in each region of the plane, for docs/bessel.md.
+"""The largest errors of the log-Bessel functions in each region of the plane.
 
-    python -m benchmarks.bessel_accuracy            measure, and write the table into the page
-    python -m benchmarks.bessel_accuracy FILE ...   measure on other tables, and print
-
-The points are the 25-digit tables of the tests, or others of benchmarks/bessel_table.py. Errors of
-logarithms are in units of u times the condition of the question (tests/bessel_table.py), others in
-u times their size or max(1, size).
+Errors of logarithms are in units of u times the condition of the question (`bessel_table`), others
+in u times their size or max(1, size).
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +14,6 @@ from bessel_table import Table, by_argument, by_order, evaluate, shipped
 from jaxgpu.numerics.bessel.bessel import log_iv, log_kv
 from jaxgpu.numerics.bessel.bessel_ratio import iv_ratio, kv_ratio
 
-PAGE = Path(__file__).parents[1] / "docs" / "bessel.md"
 DTYPES = (np.float64, np.float32)
 
 
@@ -94,19 +87,3 @@ def markdown(cells: Sequence[Sequence[str]]) -> str:
     head = ["", "bound", "points", *regions(np.float64, shipped())]
     lines = [head, ["---"] * len(head), *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def main() -> None:
-    """Write the table into the page, or print that of other files."""
-    if files := sys.argv[1:]:
-        print(markdown(rows(Table(*(Path(file).read_text() for file in files)))))
-        return
-    text = PAGE.read_text()
-    before, rest = text.split("<!-- accuracy -->\n")
-    after = rest.split("<!-- end of accuracy -->\n")[1]
-    marks = ("<!-- accuracy -->\n", "\n<!-- end of accuracy -->\n")
-    PAGE.write_text(before + marks[0] + markdown(rows(shipped())) + marks[1] + after)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Write pymoo's side of the study `pareto-fronts`: `python -m benchmarks.pareto_fronts`.
+"""Write pymoo's side of the study `pareto-fronts`: `python docs/make/pareto_fronts.py`.
 
 pymoo's NSGA-III with its own defaults on the functions of the study, with the study's directions,
 members and generations; needs pymoo (`pip install pymoo`). Takes some minutes.

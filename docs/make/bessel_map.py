@@ -1,7 +1,7 @@
 """Draw the error of log I_v(x) and log K_v(x) over the plane of v and x, ours beside the peers'.
 
     pip install python-flint tfp-nightly
-    python -m benchmarks.bessel_map [POINTS A SIDE]
+    python docs/make/bessel_map.py [POINTS A SIDE]
 
 writes docs/pictures/bessel_map.svg. The reference is Arb's, in ball arithmetic with the precision
 doubled until the ball is 95 bits narrow: mpmath is wrong at some such points. The error is
@@ -19,7 +19,7 @@ import numpy as np
 from jaxgpu.numerics.bessel.bessel import log_iv, log_kv
 from jaxgpu.precision import in_float64
 
-PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "bessel_map.svg"
+PICTURE = Path(__file__).parents[1] / "pictures" / "bessel_map.svg"
 EDGES = [0, 1, 2, 4, 16, 1e3, 1e6, 1e12, np.inf]
 COLOURS = ["#f7fbff", "#deebf7", "#c6dbef", "#fee391", "#fe9929", "#ec7014", "#cc4c02", "#8c2d04"]
 MISSING = "black"

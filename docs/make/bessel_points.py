@@ -1,7 +1,7 @@
 """Make a table of log I_v(x), log K_v(x), derivatives and ratios to 25 digits: fresh test points.
 
     pip install python-flint
-    python -m benchmarks.bessel_table SEED ROWS > table.csv
+    python docs/make/bessel_points.py SEED ROWS > table.csv
 
 The columns are those of tests/numerics/log_bessel.csv.gz; seed 4 and 1500 rows make
 tests/numerics/log_bessel_edges.csv.gz beside it. Values are Arb's, in ball arithmetic with

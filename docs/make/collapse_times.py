@@ -1,7 +1,7 @@
 """When the cores of star clusters collapse: equal stars, and the sooner the heavier the heaviest.
 
-    python -m benchmarks.collapse_times                           256 equal stars, minutes
-    python -m benchmarks.collapse_times --stars 512 --heaviest 8  stars of Kroupa's function
+    python docs/make/collapse_times.py                           256 equal stars, minutes
+    python docs/make/collapse_times.py --stars 512 --heaviest 8  stars of Kroupa's function
 
 Two moments of each cluster: of its smallest core (Casertano & Hut, running median of five eighths),
 and of the first pair of 100 kT, which is clear also where a core is that of a few heavy stars

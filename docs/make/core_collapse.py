@@ -1,6 +1,6 @@
 """A star cluster through the collapse of its core and to twice that time, without softening.
 
-    python -m benchmarks.core_collapse --out FOLDER     minutes; killed, it goes on where it was
+    python docs/make/core_collapse.py --out FOLDER     minutes; killed, it goes on where it was
 
 The energy must hold through the binaries that end the collapse: the figures of docs/nbody.md.
 """
