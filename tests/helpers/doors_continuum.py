@@ -63,6 +63,8 @@ SHAPES = [
     sdf.Box((0.1, 0.1, 0.2)),
     sdf.Capsule(0.1, 0.1),
     sdf.Cylinder(0.1, 0.1),
+    sdf.Torus(0.2, 0.1),
+    sdf.HoledPlate(0.1, 0.1),
     sdf.Moved(sdf.Ball(0.1), (0.0, 0.1, 0.0)),
     sdf.Rounded(sdf.Ball(0.1), 0.01),
     sdf.Voxels(np.ones((2, 2, 2), np.float32), (0.0, 0.0, 0.0), 0.1),
@@ -86,7 +88,7 @@ DOORS = [
     *(
         Door(f"physics.continuum.{type(m).__name__}", prepared, {"material": m}) for m in MATERIALS
     ),
-    *(Door(f"physics.continuum.sdf.{type(s).__name__}", spaced, {"shape": s}) for s in SHAPES),
+    *(Door(f"geometry.sdf.{type(s).__name__}", spaced, {"shape": s}) for s in SHAPES),
     Door("physics.continuum.prepare", prepared, {"x": X},
          right=("x: wrong length", "x: empty", "x: zero")),
     Door("physics.continuum.Body", prepared, {"body": Body(X, Liquid(), 1e-4, v=(0.1, 0.0))}),

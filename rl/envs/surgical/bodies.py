@@ -55,7 +55,7 @@ MASSES = {
 def simulation(arm: Arm, dt: Any, dtype: Any = jnp.float32) -> rigid.Simulation:
     """The mechanism of `arm`, its servos, and steps of `dt` s.
 
-    >>> simulation(PSM, 0.01).tree.freedoms
+    >>> simulation(PSM, 0.01).tree.nv
     6
     """
     links = []

@@ -54,7 +54,7 @@ class Servo(armed.Armed):
         spec = bodies.simulation(self.arm, self.dt / SUBSTEPS, state.q.dtype)
         body = rigid.State(state.q, state.v)
         for _ in range(SUBSTEPS):
-            body = rigid.step(spec, body, target)
+            body = spec.step(body, target)
         new = State(body.q, state.t + 1, body.v, target, state.goal)
         tip, _ = place(self.arm, new.q)
         return self.judged(new, self._observe(new, tip), armed.apart(state.goal, tip))
