@@ -33,10 +33,10 @@ def _ours(name: str, copies: int = COPIES) -> Callable[[Any], Any]:
         def move(state: Any, key: Any) -> tuple[Any, Any]:
             act_key, step_key = jax.random.split(key)
             action = jax.vmap(env.action_space.sample)(jax.random.split(act_key, copies))
-            state, out = many.advance(state, action, step_key)
+            state, out = many.step(state, action, step_key)
             return state, jnp.mean(jnp.abs(out.final))
 
-        return jnp.mean(jax.lax.scan(move, many.start(key), jax.random.split(key, STEPS))[1])
+        return jnp.mean(jax.lax.scan(move, many.reset(key), jax.random.split(key, STEPS))[1])
 
     return jax.jit(run)
 

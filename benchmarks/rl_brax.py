@@ -66,16 +66,16 @@ def _adapted(env: Environment) -> Any:
     """`env` in Brax's protocol; its end by the clock is that of Brax's wrapper."""
     base = import_module("brax.envs.base")
     key = jax.random.key(0)
-    size = jax.eval_shape(env.start, key)[1].shape[0]
+    size = jax.eval_shape(env.reset, key)[1].shape[0]
 
     class Adapted(base.Env):
         def reset(self, rng: Any) -> Any:
-            state, observation = env.start(rng)
+            state, observation = env.reset(rng)
             zero = jnp.zeros(())
             return base.State(state, observation, zero, zero)
 
         def step(self, state: Any, action: Any) -> Any:
-            out = env.advance(state.pipeline_state, action, key)
+            out = env.step(state.pipeline_state, action, key)
             return state.replace(
                 pipeline_state=out.state,
                 obs=out.observation,

@@ -6,15 +6,23 @@ arrays and numbers that are closed over, so another function, bound, material or
 another program, whatever it is called. Names of variables and lines of source do not count.
 """
 
+import dataclasses
+import functools
 import hashlib
 import re
+import types
 from typing import Any
 
 import jax
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jax.extend import core
 
+_PLAIN = int | float | complex | str | bytes | type(None) | np.dtype
+_FIXED = set(
+    "jaxgpu jax jaxlib numpy scipy optax flax math functools operator itertools builtins".split()
+)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -37,6 +45,105 @@ def of_arrays(tree: Any) -> str:
         digest.update(jax.tree_util.keystr(path).encode())
         _value(digest.update, leaf)
     return digest.hexdigest()
+
+
+def joined(*digests: str) -> str:
+    """One digest of several."""
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def of_references(value: Any) -> Any:
+    """What decides how a function would be traced, hashable; None where it cannot be told.
+
+    Numbers, arrays and functions that users' functions close over or read from their module count
+    by value, so that a function whose surroundings have changed is traced anew. Functions of this
+    package and of JAX count by themselves; an object that may change unseen cannot be told.
+    """
+    found = _References()
+    return tuple(found.parts) if found.tell(value) else None
+
+
+class _Same:
+    """A value that equals itself alone, kept alive so that its address is not used again."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+class _References:
+    """A walk over functions and all that they refer to."""
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+        self._seen: dict[int, Any] = {}
+
+    def tell(self, value: Any) -> bool:
+        """Whether all of `value` can be told; its parts are noted on the way."""
+        if isinstance(value, _PLAIN):
+            self.parts.append((type(value), repr(value)))
+            return True
+        if id(value) in self._seen:
+            return True
+        self._seen[id(value)] = value
+        if isinstance(value, np.ndarray | np.generic):
+            return self._note(hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
+        if isinstance(value, tuple | list | set | frozenset):
+            return self._note(len(value)) and all(self.tell(part) for part in value)
+        if isinstance(value, dict):
+            return self._note(len(value)) and all(map(self.tell, (*value, *value.values())))
+        if isinstance(value, Array):
+            return not isinstance(value, Tracer) and self._note(_Same(value))
+        if isinstance(value, types.ModuleType | type):
+            return self._note(_Same(value)) and (isinstance(value, type) or _is_ours(value))
+        if dataclasses.is_dataclass(value):
+            inside = [getattr(value, f.name) for f in dataclasses.fields(value)]
+            return self._note(type(value)) and all(map(self.tell, inside))
+        return callable(value) and self._note(_Same(value)) and self._function(value)
+
+    def _note(self, part: Any) -> bool:
+        self.parts.append(part)
+        return True
+
+    def _function(self, function: Any) -> bool:
+        if isinstance(function, functools.partial):
+            return self.tell((function.func, function.args, function.keywords))
+        if isinstance(function, types.MethodType):
+            return self.tell((function.__func__, function.__self__))
+        if isinstance(function, types.BuiltinFunctionType | np.ufunc):
+            return True
+        ours = _is_ours(function)
+        if ours and not isinstance(function, types.FunctionType):
+            return True
+        if wrapped := getattr(function, "__wrapped__", None):
+            return self.tell(wrapped)
+        if not isinstance(function, types.FunctionType):
+            return False
+        names = () if ours else _names(function.__code__)  # our own modules do not change
+        read = [function.__globals__[name] for name in names if name in function.__globals__]
+        try:
+            closed = [cell.cell_contents for cell in function.__closure__ or ()]
+        except ValueError:  # a cell that is still empty
+            return False
+        inside = (read, closed, function.__defaults__, function.__kwdefaults__)
+        return all(map(self.tell, inside))
+
+
+def _names(code: types.CodeType) -> list[str]:
+    """Names that a function, and the functions within it, may read from their module."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return sorted({*code.co_names, *(name for c in inner for name in _names(c))})
+
+
+def _is_ours(thing: Any) -> bool:
+    """Whether a module, or a function of one, is fixed: of this package, JAX, NumPy and kin."""
+    module = thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__
+    return str(module).partition(".")[0] in _FIXED
 
 
 def _closed(put: Any, program: Any) -> None:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxgpu import arguments
 
+_MARK = "_reassociated"  # attribute of a marked function
 _WIDE = {"float64", "complex128", "int64", "uint64"}
 
 # sums may be reordered and so vectorised; nan, inf, division and functions keep their meaning
@@ -70,7 +71,7 @@ def reassociation() -> dict[str, bool | int | str | float]:
 
 
 def reassociated[**P, R](step: Callable[P, R]) -> Callable[P, R]:
-    """Ask `jaxgpu.run.run` to compile `step` with the options of `reassociation`.
+    """Mark `step` so that `jaxgpu.run.run` compiles it with the options of `reassociation`.
 
     Raises:
         TypeError: `step` cannot be called.
@@ -81,5 +82,14 @@ def reassociated[**P, R](step: Callable[P, R]) -> Callable[P, R]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         return step(*args, **kwargs)
 
-    vars(wrapped)["compiler_options"] = reassociation()
+    vars(wrapped)[_MARK] = True
     return wrapped
+
+
+def options_of(function: Any) -> dict[str, bool | int | str | float] | None:
+    """Compiler options that a program around `function` is to have: those of a marked one.
+
+    >>> options_of(reassociated(jnp.sin)) == reassociation(), options_of(jnp.sin)
+    (True, None)
+    """
+    return reassociation() if getattr(function, _MARK, False) else None

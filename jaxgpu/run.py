@@ -1,10 +1,12 @@
 """The one loop of the package: many steps in one compiled program, in chunks.
 
 A chunk is a compiled loop whose length is an argument, so that one program serves chunks of every
-length and any split of N steps gives the same bits. Between chunks the host reads the metrics once,
-shows the progress, and hands a copy of the state to a thread that writes the checkpoint.
+length and any split of N steps gives the same bits. Between chunks the host reads the measures
+once, shows the progress, and hands a copy of the state to a thread that writes the checkpoint.
+`run` is that loop from the host; `rollout` is its pure twin.
 """
 
+import html
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,15 +19,20 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu import arguments, identity, memory, precision, ranges
+from jaxgpu import arguments, identity, precision, ranges
 from jaxgpu.interrupt import Interrupt
+from jaxgpu.program import LONGEST, Loop, own
 from jaxgpu.store import Store
 
-_HISTORY_BYTES = 1 << 26  # the metrics of one chunk, on the device
 _STEPS = ranges.Range(least=0, whole=True, one=True)
 _CHUNK = ranges.Range(least=1, whole=True, one=True, none=True)
-_LONGEST = 2**31 - 1  # steps; they are counted in 32 bits
 _CHUNK_SECONDS = 1.0  # between two contacts with the host, where the caller fixes no chunk
+_SHOWN = 5  # arrays of the state, and of the history, in a summary
+
+
+def nothing(state: Any) -> tuple[()]:
+    """The measure of a run that records nothing."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -37,38 +44,84 @@ class Timing:
     steps: int
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a run returns."""
+@dataclass(frozen=True, repr=False)
+class Run[S]:
+    """What a run returns. One-call forms return it, or a subclass that names its fields.
 
-    state: Any  # as `step` returns it
-    history: Any  # what `measure` returned, NumPy arrays [steps, ...]
+    `repr` is a summary of at most 15 lines.
+    """
+
+    state: S  # as `step` returns it
+    history: Any  # what `measure` returned, NumPy arrays [1 + steps, ...]; row 0 is the start
     timing: Timing
 
+    def __repr__(self) -> str:
+        return "\n".join(self.summary())
 
-def run(
-    step: Callable[..., Any],
-    state: Any,
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+    def summary(self) -> list[str]:
+        """The lines of the summary: what ran, how long, and the arrays that came of it."""
+        t = self.timing
+        first = f"{type(self).__name__}: {t.steps} steps in {t.run:.3g} s"
+        lines = [f"{first}, compiled in {t.compile:.2g} s"]
+        lines += _listed(f"state: {type(self.state).__name__}", self.state, _type)
+        return lines + _listed("history", self.history, _course)
+
+
+def _listed(title: str, tree: Any, said: Callable[[Any], str]) -> list[str]:
+    leaves = jax.tree.leaves_with_path(tree)
+    if not leaves:
+        return [f"  {title}: nothing"]
+    size = sum(getattr(leaf, "nbytes", 8) for _, leaf in leaves if not arguments.is_key(leaf))
+    lines = [f"  {title}, {len(leaves)} arrays, {size / 1e6:.3g} MB"]
+    for at, leaf in leaves[:_SHOWN]:
+        lines.append(f"    {jax.tree_util.keystr(at).lstrip('.')[:40] or 'all'}: {said(leaf)}")
+    return lines + ([f"    and {len(leaves) - _SHOWN} more"] if len(leaves) > _SHOWN else [])
+
+
+def _type(leaf: Any) -> str:
+    return f"{jnp.asarray(leaf).dtype}{list(np.shape(leaf))}"
+
+
+def _course(rows: Any) -> str:
+    """The type of rows [1 + steps, ...], and where they begin and end if they are numbers."""
+    ends = f", {rows[0]:.6g} to {rows[-1]:.6g}" if np.ndim(rows) == 1 and len(rows) else ""
+    return _type(rows) + ends
+
+
+def run[S](
+    step: Callable[..., S],
+    state: S,
     steps: int,
     *,
     key: Array | None = None,
-    measure: Callable[[Any], Any] = lambda state: (),
-    check: Callable[[Any, Any], None] = lambda state, history: None,
+    measure: Callable[[S], Any] | None = None,
+    until: Callable[[S], Any] | None = None,
+    check: Callable[[Any, Any], None] | None = None,
     chunk: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-) -> Run:
-    """Advance `state` by `steps` steps and record `measure(state)` after each.
+) -> Run[S]:
+    """Advance `state` by `steps` steps and record `measure(state)` at the start and after each.
+
+    A program is compiled once for a function and a shape, and the next call uses it again: what a
+    bound method (its spec) or a `functools.partial` carries are operands, not parts of it. A
+    function made anew in each call, such as a lambda in a loop, is compiled in each call.
 
     Args:
-        step: `step(state) -> state`, or `step(state, key)` where `key` is given. The key of step i
-            is `fold_in(key, i)`, so it does not depend on how the run was split.
+        step: `step(state) -> state`, or `step(state, key)` where `key` is given: the method of a
+            spec, a partial or a function. The key of step i is `fold_in(key, i)`, so it does not
+            depend on how the run was split.
         state: pytree of arrays; their shapes and dtypes must be those that `step` returns. Where
-            it holds 64-bit arrays the whole run has 64-bit types enabled. A step made by
+            it holds 64-bit arrays the whole run has 64-bit types enabled. A step marked by
             `precision.reassociated` is compiled with its options.
-        steps: how many in all, those of a resumed run counted in.
+        steps: how many in all, those of a resumed run counted in; at most so many with `until`.
         key: typed key of the whole run.
-        measure: pytree of arrays, computed on the device.
+        measure: pytree of arrays, computed on the device; nothing by default.
+        until: `until(state)` -> bool [], computed on the device at the start and after each step:
+            the run ends where it holds. It may be another one when the run is resumed.
         check: looks at the state and the history so far after each chunk, before it is saved; what
             it raises ends the run.
         chunk: steps between two contacts with the host; about a second's worth by default.
@@ -78,7 +131,7 @@ def run(
             under the same version of jax. How many steps there are in all may be another number.
 
     Returns:
-        The last state, the history [steps, ...] and the timing, compilation apart.
+        The last state, the history [1 + steps, ...] and the timing, compilation apart.
 
     Raises:
         ValueError, TypeError: steps or chunk that are no counts, a key, function or state that is
@@ -90,10 +143,15 @@ def run(
 
     >>> run(lambda x: 2 * x, jnp.float32(1), 10, measure=lambda x: x).history[-3:]
     array([ 256.,  512., 1024.], dtype=float32)
+    >>> run(lambda x: 2 * x, jnp.float32(1), 10, until=lambda x: x > 50).state.item()
+    64.0
     """
     steps, chunk = _counts(steps, chunk)
-    for name, f in (("step", step), ("measure", measure), ("check", check)):
-        arguments.function(f"run: {name}", f)
+    measure = nothing if measure is None else measure
+    arguments.function("run: step", step)
+    for name, f in (("measure", measure), ("until", until), ("check", check)):
+        if f is not None:
+            arguments.function(f"run: {name}", f)
     if key is not None:
         arguments.key("run: key", key)
     if out is not None:
@@ -102,103 +160,73 @@ def run(
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
     arguments.arrays("run: state", state)
     with precision.scope(state), Store(out, key) as store, Interrupt() as interrupt:
-        state = jax.tree.map(_own, state)
-        loop = _Loop(step, measure, state, key, min(steps, chunk or steps))
+        state = jax.tree.map(own, state)
         store.refuse_overwriting(resume)
+        loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
         if out is not None:
-            store.name_experiment(loop.digests() | {"start": identity.of_arrays(state)})
-        done, state, history = 0, state, loop.rows(0)
-        if resume and (found := store.last(state, loop.rows)) is not None:
-            done, state, history = found
+            store.name_experiment(loop.digests(state) | {"start": identity.of_arrays(state)})
+        found = store.last(state, lambda n: loop.rows(n + 1)) if resume else None
+        done, state, history = found or (0, state, loop.start(state))
         if done > steps:
             raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
-        compile_time = loop.compile(state) if done < steps else 0.0
-        began, first = time.perf_counter(), done
+        if done < steps:
+            loop.compile(state)
+        began, first, ended = time.perf_counter(), done, False
         with tqdm(total=steps, initial=done, disable=None, desc=store.name, leave=False) as bar:
             pace = _Pace(chunk or loop.capacity, fixed=chunk is not None)
-            while done < steps:
+            while done < steps and not ended:
                 count = min(pace.next(), loop.capacity, steps - done)
-                state, rows = loop.advance(state, done, count)
+                state, rows, made, ended = loop.advance(state, done, count)
                 history = jax.tree.map(lambda *parts: np.concatenate(parts), history, rows)
-                done += count
-                bar.update(count)
-                check(state, history)
+                done += made
+                bar.update(made)
+                if check is not None:
+                    check(state, history)
                 store.save(done, state, history)
                 if interrupt.asked:
                     store.wait()
                     raise KeyboardInterrupt(f"run: stopped at step {done} of {steps}{store.hint}")
-        return Run(state, history, Timing(compile_time, time.perf_counter() - began, done - first))
+        seconds = time.perf_counter() - began
+        return Run(state, history, Timing(loop.compile_time, seconds, done - first))
+
+
+def rollout[S](
+    step: Callable[..., S],
+    state: S,
+    steps: int,
+    *,
+    key: Array | None = None,
+    measure: Callable[[S], Any] | None = None,
+) -> tuple[S, Any]:
+    """The last state of `run` and its history [1 + steps, ...], as a pure function.
+
+    It can be jitted, mapped over and differentiated; the key of step i is that of `run`.
+
+    >>> jax.grad(lambda x: rollout(lambda x: 2 * x, x, 10)[0])(1.0).item()
+    1024.0
+    """
+    ranges.refuse("rollout: steps", steps, _STEPS)
+    measure = nothing if measure is None else measure
+    for name, f in (("step", step), ("measure", measure)):
+        arguments.function(f"rollout: {name}", f)
+
+    def body(state: S, i: Array) -> tuple[S, Any]:
+        state = step(state) if key is None else step(state, jax.random.fold_in(key, i))
+        return state, measure(state)
+
+    start = measure(state)
+    state, rows = jax.lax.scan(body, state, jnp.arange(int(steps)))
+    first = jax.tree.map(lambda row: jnp.asarray(row)[None], start)
+    return state, jax.tree.map(lambda *parts: jnp.concatenate(parts), first, rows)
 
 
 def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
     """Steps of a run and of a chunk, held against their ranges."""
     ranges.refuse("run: steps", steps, _STEPS)
     ranges.refuse("run: chunk", chunk, _CHUNK)
-    if steps > _LONGEST:
-        raise ValueError(f"run: steps={steps}; it must be at most {_LONGEST}; let a step do more")
+    if steps > LONGEST:
+        raise ValueError(f"run: steps={steps}; it must be at most {LONGEST}; let a step do more")
     return int(steps), None if chunk is None else int(chunk)
-
-
-class _Loop:
-    """The compiled chunk: up to `capacity` steps, their number an argument."""
-
-    def __init__(self, step: Any, measure: Any, state: Any, key: Any, longest: int):
-        self.step, self.measure, self.key = step, measure, key
-        self._check_fixed_point(state)
-        self.measured, self.row = jax.make_jaxpr(measure, return_shape=True)(state)
-        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.row))
-        self.capacity = max(1, min(longest, _HISTORY_BYTES // max(1, size)))
-
-    def digests(self) -> dict[str, str]:
-        """What tells this run's program from another one."""
-        programs = {"program": self.stepped, "measure": self.measured}
-        return {name: identity.of_program(program) for name, program in programs.items()}
-
-    def compile(self, state: Any) -> float:
-        """Compile for `state`, check that it fits, and return the seconds it took."""
-        began = time.perf_counter()
-        kept = jax.tree.map(lambda leaf: leaf.sharding, state)  # one chunk's output is the next's
-        options = getattr(self.step, "compiler_options", None)
-        chunk = jax.jit(
-            self._chunk, donate_argnums=0, out_shardings=(kept, None), compiler_options=options
-        )
-        lowered = chunk.lower(state, self.key, jnp.int32(0), jnp.int32(1))
-        self.compiled = lowered.compile()
-        memory.check(self.compiled, f"run of {getattr(self.step, '__name__', 'a step')}")
-        return time.perf_counter() - began
-
-    def advance(self, state: Any, first: int, count: int) -> tuple[Any, Any]:
-        """The state `count` steps on, and the rows measured on the way, on the host."""
-        state, rows = self.compiled(state, self.key, jnp.int32(first), jnp.int32(count))
-        return state, jax.tree.map(lambda leaf: leaf[:count], jax.device_get(rows))
-
-    def rows(self, count: int, new: Any = np.zeros) -> Any:
-        """An empty history of `count` steps."""
-        return jax.tree.map(lambda leaf: new((count, *leaf.shape), leaf.dtype), self.row)
-
-    def _chunk(self, state: Any, key: Any, first: Array, count: Array) -> tuple[Any, Any]:
-        def body(i, carry):
-            state, rows = carry
-            state = self._step(state, key, first + i)
-            rows = jax.tree.map(lambda all, row: all.at[i].set(row), rows, self.measure(state))
-            return state, rows
-
-        return jax.lax.fori_loop(0, count, body, (state, self.rows(self.capacity, jnp.zeros)))
-
-    def _step(self, state: Any, key: Any, i: Any) -> Any:
-        return self.step(state) if key is None else self.step(state, jax.random.fold_in(key, i))
-
-    def _check_fixed_point(self, state: Any) -> None:
-        step = lambda state, key: self._step(state, key, 0)
-        self.stepped, new = jax.make_jaxpr(step, return_shape=True)(state, self.key)
-        before, after = (
-            [f"{jax.tree_util.keystr(at)} {a.dtype}{list(a.shape)}" for at, a in tree]
-            for tree in (jax.tree.leaves_with_path(state), jax.tree.leaves_with_path(new))
-        )
-        changed = [f"{was} to {now}" for was, now in zip(before, after) if was != now]
-        if changed or len(before) != len(after):
-            what = changed[0] if changed else f"{len(before)} arrays to {len(after)}"
-            raise TypeError(f"run: step changes {what}; it must return what it was given")
 
 
 class _Pace:
@@ -214,9 +242,3 @@ class _Pace:
             self.count = max(1, int(self.count * min(growth, 8.0)))
         self.began = now
         return self.count
-
-
-def _own(leaf: Any) -> Array:
-    """A strongly typed copy on the device, which the loop may overwrite."""
-    leaf = jnp.asarray(leaf)
-    return jnp.copy(leaf) if arguments.is_key(leaf) else jnp.array(leaf, leaf.dtype)

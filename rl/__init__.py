@@ -1,6 +1,6 @@
 """Reinforcement learning whose whole loop stays on the device."""
 
-from .environment import Environment, Step, make, names, register, reset, step
+from .environment import Checked, Environment, Step, checked, make, names, register
 from .envs.classic.acrobot import Acrobot
 from .envs.classic.cartpole import CartPole
 from .envs.classic.mountain_car import MountainCar, MountainCarContinuous
@@ -51,15 +51,15 @@ __all__ = [
     "learn",
     "train",
     "Box",
+    "Checked",
     "Discrete",
     "Environment",
     "Outcome",
     "Step",
     "Vector",
+    "checked",
     "make",
     "names",
     "register",
-    "reset",
-    "step",
     "vectorize",
 ]

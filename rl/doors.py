@@ -29,7 +29,7 @@ def check_learner(name: str, learner: Any, env: Any) -> None:
     ranges.check("learn", learner)
     ranges.check("learn", env)
     key = jax.eval_shape(lambda: jax.random.key(0))
-    state, observation = jax.eval_shape(env.start, key)
+    state, observation = jax.eval_shape(env.reset, key)
     kind = type(env).__name__
     leaves = jax.tree.leaves(observation)
     if jax.tree.structure(observation) != jax.tree.structure(0) or leaves[0].ndim != 1:
@@ -46,7 +46,7 @@ def check_learner(name: str, learner: Any, env: Any) -> None:
             "shape (n,)"
         )
     action = jax.eval_shape(space.sample, key)
-    reward = jax.eval_shape(env.advance, state, action, key).reward
+    reward = jax.eval_shape(env.step, state, action, key).reward
     if np.shape(reward):
         raise TypeError(
             f"{name}: a reward of {kind} has shape {list(reward.shape)}; it must be one number; "

@@ -3,12 +3,13 @@
 An environment is a pytree: its physical parameters are leaves, so that `vmap` over them randomises
 the domain, its sizes static. It has two pure methods,
 
-    start(key) -> (state, observation)
-    advance(state, action, key) -> Step
+    reset(key) -> (state, observation)
+    step(state, action, key) -> Step
 
 and `observation_space`, `action_space` and `differentiable`. An episode ends in one of two ways:
 `terminated`, when nothing of value can follow, and `truncated`, when only the clock has run out and
-the value of the last observation still counts. Users call `reset` and `step`, which check actions.
+the value of the last observation still counts. Both methods take what they are given; those of
+`checked(env)`, for scripts that play by hand, look at it first.
 """
 
 import difflib
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import ranges
+from jaxgpu.pytree import pytree
 
 from .spaces import Space
 
@@ -53,11 +55,11 @@ class Environment(Protocol):
         """Whether rewards have useful derivatives in actions."""
         ...
 
-    def start(self, key: Array) -> tuple[Any, Any]:
+    def reset(self, key: Array) -> tuple[Any, Any]:
         """A random first state and its observation."""
         ...
 
-    def advance(self, state: Any, action: Array, key: Array) -> Step:
+    def step(self, state: Any, action: Array, key: Array) -> Step:
         """One step; beyond the end of an episode it is not defined."""
         ...
 
@@ -103,21 +105,55 @@ def make(name: str, **parameters: Any) -> Environment:
     return env
 
 
-def reset(env: Environment, key: Array) -> tuple[Any, Any]:
-    """A random first state of `env` and its observation.
+@pytree
+class Checked:
+    """An environment that looks at what it is given; `checked` makes it."""
 
-    Raises:
-        ValueError: a parameter of the environment out of its range.
+    env: Any  # the environment
+
+    @property
+    def observation_space(self) -> Space:
+        """That of the environment."""
+        return self.env.observation_space
+
+    @property
+    def action_space(self) -> Space:
+        """That of the environment."""
+        return self.env.action_space
+
+    @property
+    def differentiable(self) -> bool:
+        """That of the environment."""
+        return self.env.differentiable
+
+    def reset(self, key: Array) -> tuple[Any, Any]:
+        """A random first state and its observation.
+
+        Raises:
+            ValueError: a parameter of the environment out of its range.
+        """
+        ranges.check("reset", self.env)
+        return self.env.reset(key)
+
+    def step(self, state: Any, action: Any, key: Array) -> Step:
+        """One step, its action checked: the shape always, the values outside of `jit`.
+
+        Raises:
+            ValueError: an action of another shape, with nan, or out of bounds.
+        """
+        self.env.action_space.check("step: action", action)
+        return self.env.step(state, jnp.asarray(action), key)
+
+
+def checked(env: Environment) -> Checked:
+    """`env` with a `reset` and a `step` that refuse parameters and actions out of range.
+
+    >>> import jax
+    >>> import jaxgpu.rl as rl
+    >>> env = rl.checked(rl.make("cartpole"))
+    >>> state, _ = env.reset(jax.random.key(0))
+    >>> env.step(state, 2, jax.random.key(0))
+    Traceback (most recent call last):
+    ValueError: step: action is 2; it must be one of 0 ... 1
     """
-    ranges.check("reset", env)
-    return env.start(key)
-
-
-def step(env: Environment, state: Any, action: Array, key: Array) -> Step:
-    """One step of `env`, its action checked: the shape always, the values outside of `jit`.
-
-    Raises:
-        ValueError: an action of another shape, with nan, or out of bounds.
-    """
-    env.action_space.check("step: action", action)
-    return env.advance(state, jnp.asarray(action), key)
+    return Checked(env)

@@ -1,6 +1,7 @@
 """Training and evaluation of any learner on any environment."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -127,7 +128,8 @@ def train(
         return learner.update(env, state, key)
 
     measure = lambda state: state.report
-    return loop.run(update, state, updates, key=run_key, measure=measure, out=out, resume=resume)
+    done = loop.run(update, state, updates, key=run_key, measure=measure, out=out, resume=resume)
+    return replace(done, history=jax.tree.map(lambda rows: rows[1:], done.history))
 
 
 def _refuse_broken(env: Environment, state: Any) -> None:
@@ -159,7 +161,7 @@ def evaluate(
     check_count("evaluate: limit", limit)
     ranges.check("evaluate", env)
     start_key, step_key = jax.random.split(key)
-    state, observation = jax.vmap(env.start)(jax.random.split(start_key, episodes))
+    state, observation = jax.vmap(env.reset)(jax.random.split(start_key, episodes))
     zero = jnp.zeros(episodes)
     act = policy.act if isinstance(policy, Remembering) else lambda memory, x: (memory, policy(x))
     blank = policy.blank if isinstance(policy, Remembering) else ()
@@ -169,7 +171,7 @@ def evaluate(
         memory, state, observation, playing, scores = carry
         keys = jax.random.split(key, episodes)
         memory, action = jax.vmap(act)(memory, observation)
-        new = jax.vmap(env.advance)(state, action, keys)
+        new = jax.vmap(env.step)(state, action, keys)
         if new.reward.ndim != 1:
             raise TypeError(
                 f"evaluate: a reward of {type(env).__name__} has shape "

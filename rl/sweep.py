@@ -1,6 +1,7 @@
 """Trainings of many seeds as one program, measured along the way."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,4 +59,5 @@ def sweep(
 
     first = jax.jit(jax.vmap(lambda key: learner.init(env, key, length)))(keys)
     rest = jax.random.fold_in(keys[0], len(keys))
-    return loop.run(step, first, parts, key=rest, measure=jax.vmap(measure), out=out, resume=resume)
+    done = loop.run(step, first, parts, key=rest, measure=jax.vmap(measure), out=out, resume=resume)
+    return replace(done, history=jax.tree.map(lambda rows: rows[1:], done.history))

@@ -95,15 +95,15 @@ class Vector:
     size: int = size(least=1)
     restart: str = static(default="fresh")
 
-    def start(self, key: Array) -> VectorState:
+    def reset(self, key: Array) -> VectorState:
         """First states of all copies."""
-        begun = mended(jax.vmap(self.env.start)(jax.random.split(key, self.size)))
+        begun = mended(jax.vmap(self.env.reset)(jax.random.split(key, self.size)))
         state, observation = begun
         first = begun if self.restart == "same" else jax.tree.map(lambda x: x[:1], begun)
         zero = jnp.zeros(self.size)
         return VectorState(state, observation, zero, jnp.zeros(self.size, jnp.int32), first)
 
-    def advance(
+    def step(
         self, state: VectorState, action: Array, key: Array, also: Array | bool = False
     ) -> tuple[VectorState, Outcome]:
         """One step of all copies, and new beginnings; no gradient flows through a beginning.
@@ -115,16 +115,16 @@ class Vector:
         """
         if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.size:
             raise ValueError(
-                f"advance: action has shape {list(jnp.shape(action))}; it must be [{self.size}, "
+                f"step: action has shape {list(jnp.shape(action))}; it must be [{self.size}, "
                 "...], one of each copy"
             )
-        ranges.numbers("advance: action", action)
+        ranges.numbers("step: action", action)
         return self.follow(state, action, self.supply(state, key), also)
 
     def supply(self, state: VectorState, key: Array) -> Any:
         """What a step draws: a key, and states to begin with.
 
-        `advance` draws it itself. Mapped over the keys of many steps before the first of them, the
+        `step` draws it itself. Mapped over the keys of many steps before the first of them, the
         same numbers cost fewer and larger operations, and room for as many states a step.
         """
         step_key, start_key = jax.random.split(key)
@@ -133,11 +133,9 @@ class Vector:
     def follow(
         self, state: VectorState, action: Array, supply: Any, also: Array | bool = False
     ) -> tuple[VectorState, Outcome]:
-        """`advance` with what has been drawn."""
+        """`step` with what has been drawn."""
         step_key, fresh = supply
-        step = jax.vmap(self.env.advance)(
-            state.state, action, jax.random.split(step_key, self.size)
-        )
+        step = jax.vmap(self.env.step)(state.state, action, jax.random.split(step_key, self.size))
         broken = ~(_finite(step.observation) & _finite(step.reward))
         final = _chosen(broken, state.observation, step.observation)
         reward = _chosen(broken, jnp.zeros_like(step.reward), step.reward)
@@ -165,7 +163,7 @@ class Vector:
         if self.restart == "same":
             return state.first
         count = self.size if self.restart == "fresh" else -(-self.size // 8)
-        return mended(jax.vmap(self.env.start)(jax.random.split(key, count)), state.first)
+        return mended(jax.vmap(self.env.reset)(jax.random.split(key, count)), state.first)
 
 
 def _finite(tree: Any) -> Array:

@@ -50,7 +50,7 @@ def led(env: Any) -> Any:
     """States [steps] of an episode under damped least squares on the joints that actions move."""
     if isinstance(env, Compat):
         return sent(env)
-    at = "target" if hasattr(env.start(jax.random.key(0))[0], "v") else "q"
+    at = "target" if hasattr(env.reset(jax.random.key(0))[0], "v") else "q"
     low, high = working(env.arm, jnp.float32)
 
     def miss(state: Any, q: Any) -> Any:
@@ -67,16 +67,16 @@ def led(env: Any) -> Any:
         way = jnp.einsum("ik,i->k", J, jnp.linalg.solve(gram, -miss(state, now)))
         way = way / env.speed
         action = jnp.clip(way / jnp.maximum(1.0, jnp.abs(way).max()), -1, 1)
-        after = env.advance(state, action, jax.random.key(0)).state
+        after = env.step(state, action, jax.random.key(0)).state
         return after, after
 
-    start = env.start(jax.random.key(SEED))[0]
+    start = env.reset(jax.random.key(SEED))[0]
     return jax.jit(lambda s: jax.lax.scan(move, s, length=min(int(env.horizon), 96))[1])(start)
 
 
 def sent(env: Compat) -> Any:
     """States of an episode with the targets sent to where damped least squares has the tip."""
-    goal = env.start(jax.random.key(SEED))[0].goal
+    goal = env.reset(jax.random.key(SEED))[0].goal
     count, scale, offset = env.arm.joints, np.array(env.rig.scale), np.array(env.rig.offset)
     asked = jnp.asarray(np.stack([offset - scale, offset + scale])[:, :count], jnp.float32)
     low, high = working(env.arm, jnp.float32)
@@ -90,10 +90,10 @@ def sent(env: Compat) -> Any:
 
     def move(state: Any, _: None) -> tuple[Any, Any]:
         action = jnp.clip((there - state.target) / env.speed, -1, 1)
-        after = env.advance(state, action, jax.random.key(0)).state
+        after = env.step(state, action, jax.random.key(0)).state
         return after, after
 
-    start = env.start(jax.random.key(SEED))[0]
+    start = env.reset(jax.random.key(SEED))[0]
     q = jax.jit(lambda q: jax.lax.fori_loop(0, 500, nearer, q))(start.q)
     joints = jnp.concatenate([q, start.rest])
     there = (joints - jnp.array(offset)) / jnp.array(scale)
@@ -102,7 +102,7 @@ def sent(env: Compat) -> Any:
 
 def planned(env: Any) -> Any:
     """States [steps] of an episode through waypoints: over it, at it, take, away, there."""
-    state, _ = jax.jit(env.start)(jax.random.key(SEED))
+    state, _ = jax.jit(env.reset)(jax.random.key(SEED))
     where, across = (np.asarray(x) for x in env.handle(state.place, state.turn))
     yaw = (across + np.pi / 2) % np.pi - np.pi / 2
     grip, goal, up = where - np.asarray(state.place), np.asarray(state.goal), np.zeros(3)
@@ -111,14 +111,14 @@ def planned(env: Any) -> Any:
     let = 1.0 if isinstance(env, pegs.PegTransfer) else -1.0
     plan = [(where + up, 1.0), (where, 1.0), (where, -1.0), (where + up, -1.0)]
     plan += [(end, -1.0), (end, let)]
-    states, advance = [state], jax.jit(env.advance)
+    states, step = [state], jax.jit(env.step)
     scale = np.array([env.reach] * 3 + [env.twist])
     for _ in range(int(env.horizon)):
         left = np.append(plan[0][0] - np.asarray(state.tip), yaw - np.asarray(state.yaw))
         action = np.append(np.clip(left / scale, -0.8, 0.8), plan[0][1])
         if len(plan) > 1 and np.all(np.abs(left) < 0.8 * scale):
             plan.pop(0)
-        state = advance(state, jnp.asarray(action, jnp.float32), jax.random.key(0)).state
+        state = step(state, jnp.asarray(action, jnp.float32), jax.random.key(0)).state
         states.append(state)
     return jax.tree.map(lambda *x: jnp.stack(x), *states)
 
@@ -133,12 +133,12 @@ def learnt(name: str) -> Any:
 
     def move(carry: Any, _: None) -> tuple[Any, Any]:
         state, seen, over = carry
-        step = env.advance(state, act(seen), jax.random.key(0))
+        step = env.step(state, act(seen), jax.random.key(0))
         keep = lambda old, new: jnp.where(over, old, new)
         later = jax.tree.map(keep, (state, seen), (step.state, step.observation))
         return (*later, over | step.terminated), (later[0], over)
 
-    start = (*env.start(jax.random.key(SEED)), jnp.bool_(False))
+    start = (*env.reset(jax.random.key(SEED)), jnp.bool_(False))
     run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(row.limit, 200))[1])
     states, over = run(start)
     return jax.tree.map(lambda x: x[: int(np.sum(~np.asarray(over))) + 8], states)
@@ -147,7 +147,7 @@ def learnt(name: str) -> Any:
 def poured() -> bytes:
     """The film of a plan of sixteen steps of Adam."""
     env: Any = rl.make("matter/pouring")
-    state, _ = jax.jit(env.start)(jax.random.key(0))
+    state, _ = jax.jit(env.reset)(jax.random.key(0))
     loss = lambda actions, frames=None: cost(env, state, actions, frames, fade=0.9)
     done = plan(loss, env.guess(), Descent(optax.adam(0.05)), 16, key=jax.random.key(1))
     states, _ = jax.jit(lambda actions: play(env, state, actions))(done.state.best.actions)

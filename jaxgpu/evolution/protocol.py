@@ -5,6 +5,7 @@ for its spec type, so `ask(NSGA2(), state, key)` and `ask(CMAES(), state, key)` 
 and anyone can add an algorithm by registering theirs, with `init.register` and so on.
 """
 
+from dataclasses import replace
 from functools import singledispatch
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,7 @@ def run(
     problem = checked("run", spec, key, problem)
     ranges.refuse("run: generations", generations, ranges.Range(least=0, whole=True, one=True))
     first, rest = jax.random.split(key)
-    return run_steps(
+    done = run_steps(
         lambda state, key: step(spec, problem, state, key),
         jax.jit(_init)(spec, first, problem),
         int(generations),
@@ -189,3 +190,4 @@ def run(
         out=out,
         resume=resume,
     )
+    return replace(done, history=jax.tree.map(lambda rows: rows[1:], done.history))

@@ -119,7 +119,7 @@ def fit_mixture(
         start = _State(x, _kmeans(x, components, key, 10), jnp.zeros((), x.dtype))
         done = run(partial(_step, hard), start, steps, measure=lambda state: state.score)
         mixture = jax.tree.map(lambda a: a.astype(kind), done.state.mixture)
-        return mixture, done.history.astype(kind)
+        return mixture, done.history[1:].astype(kind)
 
 
 def _vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:

@@ -82,7 +82,8 @@ def simulate(
         out=out,
         resume=resume,
     )
-    history, bad, times, refused, strayed = done.history
+    after = jax.tree.map(lambda rows: rows[1:], done.history)  # the frames, without the start
+    history, bad, times, refused, strayed = after
     _raise_lost(bad, times, strayed)
     for i in range(len(scene.bodies)):
         if np.any(refused[:, i]):

@@ -36,12 +36,12 @@ class Brax:
         """-1 ... 1, as all of Brax's."""
         return Box(-1.0, 1.0, (self.inner.action_size,))
 
-    def start(self, key: Array) -> tuple[Any, Array]:
+    def reset(self, key: Array) -> tuple[Any, Array]:
         """A first state and its observation."""
         state = self.inner.reset(key)
         return (state, jnp.int32(0)), self._observe(state)
 
-    def advance(self, state: Any, action: Array, key: Array) -> Step:
+    def step(self, state: Any, action: Array, key: Array) -> Step:
         """One step; `success` is that of the metrics, where there is one."""
         new, t = self.inner.step(state[0], action), state[1] + 1
         success = jnp.asarray(new.metrics.get("success", False), bool)

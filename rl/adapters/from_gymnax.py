@@ -35,12 +35,12 @@ class Gymnax:
         """Whether gymnax lets gradients through its transitions."""
         return bool(self.inner.transition_gradients_enabled)
 
-    def start(self, key: Array) -> tuple[Any, Array]:
+    def reset(self, key: Array) -> tuple[Any, Array]:
         """A first state and its observation."""
         observation, state = self.inner.reset_env(key, self.params)
         return jax.tree.map(_strong, state), _strong(observation)
 
-    def advance(self, state: Any, action: Array, key: Array) -> Step:
+    def step(self, state: Any, action: Array, key: Array) -> Step:
         """One step, without gymnax's own new beginnings; `success` is not known, thus false."""
         observation, new, reward, over, info = self.inner.step_env(key, state, action, self.params)
         cut = jnp.asarray(self.inner.is_truncated(new, self.params), bool)

@@ -25,19 +25,19 @@ class _Single:
         self.observation_space = _space(env.observation_space)
         self.action_space = _space(env.action_space)
         self._env, self._key = env, jax.random.key(0)
-        self._start, self._advance = jax.jit(env.start), jax.jit(env.advance)
+        self._reset, self._step = jax.jit(env.reset), jax.jit(env.step)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """A first observation; with the same `seed`, the same one."""
         _seed(self, seed)
-        self._state, observation = self._start(self._draw())
+        self._state, observation = self._reset(self._draw())
         return np.asarray(observation), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         """One step."""
         action = _action(self._env.action_space, action)
         self._env.action_space.check("step: action", action)
-        out = self._advance(self._state, action, self._draw())
+        out = self._step(self._state, action, self._draw())
         self._state = out.state
         info = {name: np.asarray(x) for name, x in out.info.items()}
         ends = bool(out.terminated), bool(out.truncated)
@@ -63,18 +63,18 @@ class _Many:
         self.observation_space = batch(self.single_observation_space, size)
         self.action_space = batch(self.single_action_space, size)
         self._env, copies = env, vectorize(env, size, "fresh")
-        self._start, self._advance = jax.jit(copies.start), jax.jit(copies.advance)
+        self._reset, self._step = jax.jit(copies.reset), jax.jit(copies.step)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """First observations of all copies."""
         _seed(self, seed)
-        self._state = self._start(self._draw())
+        self._state = self._reset(self._draw())
         return np.asarray(self._state.observation), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict]:
         """One step of all copies; where one ended, `final_obs` is its last observation."""
         action = _action(self._env.action_space, actions)
-        self._state, out = self._advance(self._state, action, self._draw())
+        self._state, out = self._step(self._state, action, self._draw())
         over = np.asarray(out.over)
         info = {name: np.asarray(x) for name, x in out.info.items()}
         if over.any():

@@ -47,7 +47,7 @@ class ES:
         """The first mean, and no observation seen; nothing here depends on `updates`."""
         del updates
         check_learner("ES", self, env)
-        observation = jax.eval_shape(env.start, key)[1]
+        observation = jax.eval_shape(env.reset, key)[1]
         seen = normaliser.init(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), observation))
         count = ravel_pytree(self._zeros(env, seen.mean))[0].shape[0]
         sphere = Problem(box(-1.0, 1.0, count, jnp.float32), jnp.sum)
@@ -88,7 +88,7 @@ class ES:
         """Returns [N, E] and successes of `episodes` episodes, and what has been seen."""
         size = x.shape[0] * self.episodes
         start_key, step_key = jax.random.split(key)
-        first = mended(jax.vmap(env.start)(jax.random.split(start_key, self.episodes)))
+        first = mended(jax.vmap(env.reset)(jax.random.split(start_key, self.episodes)))
         first = jax.tree.map(lambda a: jnp.concatenate([a] * x.shape[0]), first)
         zero = jnp.zeros(size)
         vector = VectorState(*first, zero, jnp.zeros(size, jnp.int32), first)
@@ -102,7 +102,7 @@ class ES:
             inputs = jax.tree.map(group, normaliser.apply(seen, vector.observation))
             action = act(weights, inputs)
             action = action.reshape(size, *action.shape[2:])
-            after, out = copies.advance(vector, action, key)
+            after, out = copies.step(vector, action, key)
             total = jnp.where(playing, out.info["episode_return"], total)
             total = jnp.where(playing & out.broken, jnp.nan, total)
             success = jnp.where(playing, out.info["success"], success)

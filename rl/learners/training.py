@@ -46,7 +46,7 @@ class Rollouts:
     def begun(self, env: Environment, key: Array) -> tuple[VectorState, Any, dict[str, Array]]:
         """Copies at the start, the first observation, and a report of nothing."""
         check_learner(type(self).__name__, self, env)
-        vector = vectorize(env, self.copies).start(key)
+        vector = vectorize(env, self.copies).reset(key)
         zero = jnp.zeros((), jnp.float32)
         report = {"episode_return": zero, "episodes": zero, "success": zero, "broken": zero}
         return vector, jax.tree.map(lambda x: x[0], vector.observation), report

@@ -27,7 +27,7 @@ def scene(env: Any, state: Any) -> Scene | None:
     >>> import jax
     >>> from jaxgpu import rl
     >>> env = rl.make("pendulum")
-    >>> scene(env, env.start(jax.random.key(0))[0]).start.shape
+    >>> scene(env, env.reset(jax.random.key(0))[0]).start.shape
     (3, 3)
     """
     match env:

@@ -1,5 +1,6 @@
 """Planners beside one another: every seed of one in one program, at equally many episodes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> dict[str, A
 def begun(env: Environment, seeds: int, seed: int = 0) -> Any:
     """First states of all seeds, stacked."""
     keys = jax.random.split(jax.random.key(seed), seeds)
-    return jax.jit(lambda keys: jax.lax.map(lambda key: env.start(key)[0], keys))(keys)
+    return jax.jit(lambda keys: jax.lax.map(lambda key: env.reset(key)[0], keys))(keys)
 
 
 def race(
@@ -84,7 +85,8 @@ def race(
     first = jax.vmap(lambda _: planner.init(env.guess()))(keys(key))
     measure = lambda all: {"loss": all.best.last, "best": all.best.loss}
     updates = calls // getattr(planner, "population", 1)
-    return run(step, first, updates, key=key, measure=measure, out=out, resume=resume)
+    done = run(step, first, updates, key=key, measure=measure, out=out, resume=resume)
+    return replace(done, history=jax.tree.map(lambda rows: rows[1:], done.history))
 
 
 def returns(env: Environment, states: Any, actions: Any) -> np.ndarray:

@@ -1,9 +1,11 @@
 """Planning in one call."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -58,6 +60,7 @@ def plan(
     ranges.refuse("plan: updates", updates, ranges.Range(least=0, whole=True, one=True))
     measure = lambda s: {"loss": s.best.last, "best": s.best.loss, "calls": s.calls}
     step = lambda state, key: planner.update(loss, state, key)
-    return run(
+    done = run(
         step, planner.init(actions), updates, key=key, measure=measure, out=out, resume=resume
     )
+    return replace(done, history=jax.tree.map(lambda rows: rows[1:], done.history))

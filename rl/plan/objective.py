@@ -28,13 +28,13 @@ def cost(
     key = jax.random.key(0)
 
     def move(state: Any, action: Array) -> tuple[Any, Array]:
-        step = env.advance(faded(state, fade), action, key)
+        step = env.step(faded(state, fade), action, key)
         return step.state, step.reward
 
     def one(carry: tuple[Any, Array], action: Array) -> tuple[tuple[Any, Array], Array]:
         state, t = carry
         rest = lambda state, action: (state, jnp.zeros_like(reward.reward))
-        reward = jax.eval_shape(env.advance, state, action, key)
+        reward = jax.eval_shape(env.step, state, action, key)
         state, gain = jax.lax.cond(t < frames, jax.checkpoint(move), rest, state, action)
         return (state, t + 1), gain
 
@@ -46,7 +46,7 @@ def play(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
     """Every state of the actions [T, A], and what each step measured; leaves [T, ...]."""
 
     def one(state: Any, action: Array) -> tuple[Any, Any]:
-        step = env.advance(state, action, jax.random.key(0))
+        step = env.step(state, action, jax.random.key(0))
         return step.state, (step.state, {"reward": step.reward} | step.info)
 
     return jax.lax.scan(one, state, actions)[1]

@@ -111,8 +111,8 @@ NO_DOOR = {
         Range""".split(),
     "any tree is right": "is_key scope".split(),
     "no argument, or words of our own code": "environment reassociation ready static".split(),
-    "parts of `run`, which checks what they are given": """Store Interrupt of_program
-        of_arrays""".split(),
+    "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
+        of_references joined Call Program Loop own nothing options_of""".split(),
     "the checks themselves, which the doors of the core go through": """word path function key
         arrays shown""".split(),
     "errors of the disk are the system's": "sync_directory".split(),

@@ -113,6 +113,20 @@ def test_imports_inside_a_pillar_are_relative_and_those_across_absolute(file):
     assert not {m.partition(".")[0] for m in imported(tree(file))} & {"physics", "numerics", "rl"}
 
 
+@pytest.mark.parametrize("file", SOURCES, ids=name)
+def test_primitives_are_declared_in_one_place(file):
+    """`jaxgpu.primitive` alone registers rules with JAX's interpreters or uses what is private."""
+    if name(file) != "jaxgpu/primitive.py":
+        inside = ("jax.interpreters", "jax._src", "jax.extend.core.Primitive")
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                names = [ast.unparse(node)] if isinstance(node, ast.Attribute) else []
+                names += [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            assert not [n for n in names if f"{n}.".startswith(inside)], "use jaxgpu.primitive"
+
+
 def pillar(module):
     """Where relative imports stay: `jaxgpu.rl`, `jaxgpu.physics.nbody`, one study's folder."""
     if module[:2] in (("jaxgpu", "physics"), ("jaxgpu", "studies")):

@@ -78,5 +78,6 @@ def test_options_that_this_compiler_does_not_know_are_not_used(monkeypatch):
 
 def test_a_marked_step_carries_the_options():
     marked = precision.reassociated(third)
-    assert marked.compiler_options == precision.reassociation()
+    assert precision.options_of(marked) == precision.reassociation()
+    assert precision.options_of(third) is None
     assert marked.__doc__ == third.__doc__

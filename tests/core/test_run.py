@@ -1,5 +1,6 @@
 """One loop: the same bits however it is split, stopped or resumed."""
 
+import functools
 import signal
 import subprocess
 import sys
@@ -11,12 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conformance import no_compile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxgpu import memory
 from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.run import run
+from jaxgpu.pytree import number, pytree
+from jaxgpu.run import rollout, run
 
 KEY = jax.random.key(0)
 
@@ -42,7 +45,7 @@ def same_bits(a, b):
 
 
 def test_is_a_plain_loop(x64):
-    state, rows = start(), []
+    state, rows = start(), [mean(start())]
     for i in range(50):
         state = walk(state, jax.random.fold_in(KEY, i))
         rows.append(mean(state))
@@ -112,16 +115,126 @@ def test_a_damaged_checkpoint_costs_one_chunk(tmp_path):
     assert same_bits((whole.state, whole.history), (rest.state, rest.history))
 
 
-def test_compiles_one_program_for_all_chunks():
-    events = []
-    listen = lambda event, *_, **__: events.append(event.endswith("backend_compile_duration"))
-    run(walk, start(), 100, key=KEY, measure=mean, chunk=7)  # warms up the small helpers
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        run(walk, start(), 100, key=KEY, measure=mean, chunk=7)
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
-    assert sum(events) == 1
+def test_compiles_one_program_for_all_chunks_and_all_runs():
+    run(walk, start(), 100, key=KEY, measure=mean, chunk=7)
+    with no_compile():
+        run(walk, start(), 130, key=jax.random.key(3), measure=mean, chunk=9)
+
+
+@pytree
+class Spring:
+    """A step with numbers of its own, which are operands of the program."""
+
+    stiffness: object = number(default=1.0, least=0)
+    friction: object = number(default=0.0, least=0)
+
+    def step(self, state):
+        x, v = state
+        v = v - 0.01 * (self.stiffness * x + self.friction * v)
+        return x + 0.01 * v, v
+
+    def energy(self, state):
+        return (self.stiffness * state[0] ** 2 + state[1] ** 2) / 2
+
+
+def faster_than(speed, state):
+    return state[1] < -speed
+
+
+REST = jnp.float32(1), jnp.float32(0)
+
+
+def test_numbers_of_a_spec_compile_nothing_and_count():
+    def swing(spring, steps=100):
+        return run(spring.step, REST, steps, measure=spring.energy)
+
+    swing(Spring())
+    with no_compile():
+        stiff, damped = swing(Spring(4.0)), swing(Spring(1.0, 0.5), 200)
+    assert stiff.history[0] == 2 and abs(stiff.history[-1] - 2) < 0.05
+    assert damped.history.shape == (201,) and damped.history[-1] < 0.2
+    x = rollout(Spring(4.0).step, REST, 100)[0][0]
+    np.testing.assert_allclose(stiff.state[0], x, rtol=1e-5)
+
+
+def test_a_second_call_costs_a_tenth_of_a_second_at_most():
+    def one(stiffness):
+        spring = Spring(stiffness)
+        return run(spring.step, REST, 10, measure=spring.energy)
+
+    one(1.0)
+    began = time.process_time()
+    one(2.0)
+    assert time.process_time() - began < 0.1
+
+
+def test_a_function_whose_surroundings_changed_is_compiled_anew():
+    """Numbers that a function reads from outside are part of it, as they are at the call."""
+    around = {"jnp": jnp, "by": 1.0, "more": np.zeros(2, np.float32)}
+    exec("def step(x):\n    return x + by + more", around)
+    one = lambda: run(around["step"], jnp.zeros(2), 3).state.tolist()
+    assert one() == [3, 3]
+    around["by"] = 2.0
+    assert one() == [6, 6]
+    around["more"][1] = 1.0
+    assert one() == [6, 9]
+    by = [1.0]
+    closed = lambda x: x + by[0]
+    assert run(closed, jnp.float32(0), 2).state == 2
+    by[0] = 5.0
+    assert run(closed, jnp.float32(0), 2).state == 10
+
+
+class Mutable:
+    by = 1.0
+
+    def step(self, x):
+        return x + self.by
+
+
+def test_an_object_that_may_change_is_never_taken_for_the_same():
+    thing = Mutable()
+    assert run(thing.step, jnp.float32(0), 2).state == 2
+    thing.by = 3.0
+    assert run(thing.step, jnp.float32(0), 2).state == 6
+
+
+def test_until_ends_a_run_on_the_device(tmp_path):
+    spring, fast = Spring(), functools.partial(faster_than, 0.5)
+    got = run(spring.step, REST, 1000, measure=spring.energy, until=fast, out=tmp_path)
+    plain = run(spring.step, REST, got.timing.steps, measure=spring.energy)
+    assert 40 < got.timing.steps < 60 and same_bits(got.state, plain.state)
+    assert same_bits(got.history, plain.history) and got.state[1] < -0.5
+    again = run(
+        spring.step, REST, 1000, measure=spring.energy, until=fast, out=tmp_path, resume=True
+    )
+    assert again.timing.steps == 0 and same_bits(again.state, got.state)
+    assert run(spring.step, REST, 10, until=lambda state: state[0] > 0).timing.steps == 0
+    with pytest.raises(TypeError, match=r"until gives float32\[\]; it must be one truth value"):
+        run(spring.step, REST, 10, until=lambda state: state[0])
+
+
+def test_a_rollout_is_a_run_and_can_be_differentiated():
+    first = {"x": start()["x"].astype(np.float32), "n": np.int32(0)}
+    got = run(walk, first, 20, key=KEY, measure=mean)
+    state, history = jax.jit(lambda s: rollout(walk, s, 20, key=KEY, measure=mean))(first)
+    np.testing.assert_array_equal(history["n"], got.history["n"])
+    np.testing.assert_allclose(history["mean"][:4], got.history["mean"][:4], rtol=1e-6)
+    assert state["n"] == 20
+
+    def end(stiffness):
+        return rollout(Spring(stiffness).step, REST, 100)[0][0]
+
+    slope = (end(1.01) - end(0.99)) / 0.02
+    np.testing.assert_allclose(jax.grad(end)(1.0), slope, rtol=1e-3)
+    assert rollout(walk, start(), 0, key=KEY, measure=mean)[1]["mean"].shape == (1,)
+
+
+def test_a_summary_fits_a_screen():
+    many = {f"x{i}": jnp.zeros(i) for i in range(40)}
+    got = run(lambda s: jax.tree.map(jnp.sin, s), many, 3, measure=lambda s: s)
+    assert len(repr(got).splitlines()) <= 15 and "and 35 more" in repr(got)
+    assert got._repr_html_().startswith("<pre>")
 
 
 def test_does_not_touch_the_arrays_it_is_given():
@@ -132,7 +245,7 @@ def test_does_not_touch_the_arrays_it_is_given():
 
 def test_no_steps_return_the_start():
     got = run(walk, start(), 0, key=KEY, measure=mean)
-    assert got.history["mean"].shape == (0,) and same_bits(got.state, start())
+    assert got.history["mean"].shape == (1,) and same_bits(got.state, start())
 
 
 @pytest.mark.parametrize(

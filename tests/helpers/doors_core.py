@@ -17,7 +17,7 @@ from matplotlib.figure import Figure as Drawing
 from jaxgpu import checkpoint, memory, mesh, precision, ranges, report
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Report, Table
-from jaxgpu.run import Timing, run
+from jaxgpu.run import Timing, rollout, run
 
 matplotlib.use("Agg")
 
@@ -194,10 +194,22 @@ DOORS = [
         nan_passes=("state",),
     ),
     Door(
+        "run.rollout",
+        lambda step=turned, **given: rollout(step, X, **given)[0],
+        {"steps": 2},
+        right=("steps: zero",),
+    ),
+    Door(
         "run.run: functions and keys",
         lambda step=turned, **given: run(step, X, 2, **given).state,
-        {"step": turned, "key": KEY, "measure": jnp.sum, "check": lambda state, history: None},
-        right=("key: None",),
+        {
+            "step": turned,
+            "key": KEY,
+            "measure": jnp.sum,
+            "until": lambda state: jnp.max(state) > 1e9,
+            "check": lambda state, history: None,
+        },
+        right=("key: None", "measure: None", "until: None", "check: None"),
     ),
     Door(
         "report.figure",
@@ -267,7 +279,7 @@ THINGS = {
     "precision.reassociated": ("f",),
     "checkpoint.save: meta": ("meta",),
     "checkpoint.load_last": ("template",),
-    "run.run: functions and keys": ("step", "key", "measure", "check"),
+    "run.run: functions and keys": ("step", "key", "measure", "until", "check"),
     "report.figure: drawing": ("drawing",),
     "report.save: parts": ("options", "timing"),
     "pytree.pytree": ("cls",),

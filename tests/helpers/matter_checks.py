@@ -16,7 +16,7 @@ def slope_is_that_of_differences(env, actions):
         return a.astype(jnp.float64) if jnp.asarray(a).dtype == jnp.float32 else a
 
     env = dataclasses.replace(jax.tree.map(wide, env), substeps=10)
-    state, _ = jax.jit(env.start)(jax.random.key(0))
+    state, _ = jax.jit(env.reset)(jax.random.key(0))
     both = jax.jit(jax.value_and_grad(lambda a: cost(env, state, a)))
     way = jnp.cos(jnp.arange(float(actions.size))).reshape(actions.shape)
     exact = jnp.sum(both(actions)[1] * way)

@@ -25,10 +25,10 @@ def play(env, arm, residual, episodes=64, at="q"):
 
     def episode(key):
         def move(state, _):
-            out = env.advance(state, act(state), key)
+            out = env.step(state, act(state), key)
             return out.state, (out.state, out.info)
 
-        return jax.lax.scan(move, env.start(key)[0], length=env.horizon - 1)[1]
+        return jax.lax.scan(move, env.reset(key)[0], length=env.horizon - 1)[1]
 
     keys = jax.random.split(jax.random.key(0), episodes)
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(episode))(keys))

@@ -17,10 +17,10 @@ class Probe:
     action_space = Box(-1.0, 1.0, (1,))
     differentiable = True
 
-    def start(self, key):
+    def reset(self, key):
         return jnp.int32(0), jnp.zeros(1)
 
-    def advance(self, state, action, key):
+    def step(self, state, action, key):
         over = state + 1 >= self.period
         info = {"success": over}
         return Step(state + 1, jnp.zeros(1), jnp.ones(()), jnp.zeros_like(over), over, info)

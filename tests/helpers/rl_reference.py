@@ -16,9 +16,9 @@ def recorded(name):
 
 
 def replay(env, states, actions):
-    """One step of ours from each state: `jax.vmap` of `advance`."""
-    advance = lambda state, action: env.advance(state, action, jax.random.key(0))
-    return jax.jit(jax.vmap(advance))(states, jnp.asarray(actions))
+    """One step of ours from each state: `jax.vmap` of `step`."""
+    step = lambda state, action: env.step(state, action, jax.random.key(0))
+    return jax.jit(jax.vmap(step))(states, jnp.asarray(actions))
 
 
 def assert_like_gymnasium(name, step, state, tolerance):

@@ -7,9 +7,9 @@ import numpy as np
 
 def play(env, waypoints, episodes=32):
     """Successes [episodes] at the end and states [steps]; `waypoints(state)` of [tip, yaw, jaw]."""
-    start = jax.jit(jax.vmap(env.start))
-    advance = jax.jit(jax.vmap(env.advance, (0, 0, None)))
-    state, _ = start(jax.random.split(jax.random.key(0), episodes))
+    reset = jax.jit(jax.vmap(env.reset))
+    step = jax.jit(jax.vmap(env.step, (0, 0, None)))
+    state, _ = reset(jax.random.split(jax.random.key(0), episodes))
     plans = [
         waypoints(jax.tree.map(lambda x, i=i: np.asarray(x[i]), state)) for i in range(episodes)
     ]
@@ -21,7 +21,7 @@ def play(env, waypoints, episodes=32):
             actions.append(np.append(np.clip(left / scale, -1, 1), plan[0][4]))
             if len(plan) > 1 and np.all(np.abs(left) < scale):
                 plan.pop(0)  # it is there after this step
-        out = advance(state, jnp.asarray(np.array(actions), jnp.float32), jax.random.key(0))
+        out = step(state, jnp.asarray(np.array(actions), jnp.float32), jax.random.key(0))
         state = out.state
         states.append(state)
     return np.asarray(out.info["success"]), states

@@ -75,11 +75,11 @@ def test_gymnax_gives_its_own_steps_and_learns():
     inner, params = gymnax.make("CartPole-v1")
     env = adapters.from_gymnax(inner, params)
     key = jax.random.key(0)
-    state, observation = env.start(key)
+    state, observation = env.reset(key)
     want, other = inner.reset_env(key, params)
     np.testing.assert_array_equal(observation, want)
     for action in (0, 1, 1):
-        step = env.advance(state, jnp.int32(action), key)
+        step = env.step(state, jnp.int32(action), key)
         want, other, reward, over, _ = inner.step_env(key, other, jnp.int32(action), params)
         np.testing.assert_allclose(step.observation, want, rtol=1e-6)
         assert (step.reward, step.terminated, step.truncated) == (reward, over, False)
@@ -93,10 +93,10 @@ def test_gymnax_gives_its_own_steps_and_learns():
 def test_brax_gives_its_own_steps_and_is_cut_by_the_clock():
     inner = brax.envs.get_environment("fast")
     env = adapters.from_brax(inner, horizon=3)
-    state, _ = env.start(jax.random.key(0))
+    state, _ = env.reset(jax.random.key(0))
     other = inner.reset(jax.random.key(0))
     for i in range(3):
-        step = env.advance(state, jnp.zeros(1), jax.random.key(1))
+        step = env.step(state, jnp.zeros(1), jax.random.key(1))
         other = inner.step(other, jnp.zeros(1))
         np.testing.assert_allclose(step.observation, other.obs)
         np.testing.assert_allclose(step.reward, other.reward)

@@ -67,10 +67,10 @@ def test_gymnax_ends_truncates_and_keeps_its_parameters_as_leaves():
     env = adapters.from_gymnax(Plain())
     assert isinstance(env, rl.Environment)
     assert (env.action_space.size, env.observation_space.high) == (2, 9.0)
-    state, observation = env.start(jax.random.key(0))
+    state, observation = env.reset(jax.random.key(0))
     ends = []
     for action in (1, 0, 1, 1, 0):
-        step = env.advance(state, jnp.int32(action), jax.random.key(0))
+        step = env.step(state, jnp.int32(action), jax.random.key(0))
         state = step.state
         ends.append((float(step.observation[0]), bool(step.terminated), bool(step.truncated)))
     over = [(1, False, False), (1, False, False), (2, False, False), (3, True, False)]
@@ -78,7 +78,7 @@ def test_gymnax_ends_truncates_and_keeps_its_parameters_as_leaves():
     lengths = jnp.array([0.5, 2.0], jnp.float32)
     move = lambda step: (
         adapters.from_gymnax(Plain(), {"limit": jnp.int32(5), "step": step})
-        .advance(env.start(jax.random.key(0))[0], jnp.int32(1), jax.random.key(0))
+        .step(env.reset(jax.random.key(0))[0], jnp.int32(1), jax.random.key(0))
         .reward
     )
     np.testing.assert_array_equal(jax.vmap(move)(lengths), lengths)
@@ -87,10 +87,10 @@ def test_gymnax_ends_truncates_and_keeps_its_parameters_as_leaves():
 def test_brax_is_cut_by_the_clock_and_one_of_its_observations_is_used():
     env = adapters.from_brax(Dual(), horizon=3, part="privileged")
     assert isinstance(env, rl.Environment) and env.observation_space.shape == (3,)
-    state, observation = env.start(jax.random.key(0))
+    state, observation = env.reset(jax.random.key(0))
     ends = []
     for _ in range(3):
-        step = env.advance(state, jnp.array([0.5, 0.5]), jax.random.key(0))
+        step = env.step(state, jnp.array([0.5, 0.5]), jax.random.key(0))
         state = step.state
         ends.append((float(step.reward), bool(step.terminated), bool(step.truncated)))
     assert ends == [(1, False, False), (2, True, False), (3, True, True)]

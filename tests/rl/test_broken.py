@@ -30,13 +30,13 @@ class Brittle:
     action_space = property(lambda self: self.env.action_space)
     differentiable = property(lambda self: self.env.differentiable)
 
-    def start(self, key):
+    def reset(self, key):
         """Of the environment, or nan."""
-        return spoilt(self.env.start(key), jax.random.bernoulli(key, self.torn))
+        return spoilt(self.env.reset(key), jax.random.bernoulli(key, self.torn))
 
-    def advance(self, state, action, key):
+    def step(self, state, action, key):
         """Of the environment, or nan, slopes included."""
-        step = self.env.advance(state, action, key)
+        step = self.env.step(state, action, key)
         bad = jax.random.bernoulli(key, self.chance)
         state, observation = spoilt((step.state, step.observation), bad)
         reward = step.reward + jnp.where(bad, jnp.inf, 0.0)
@@ -89,17 +89,17 @@ def test_a_broken_copy_begins_anew_and_the_others_go_on():
         env: Any = rl.make("pendulum")
         action_space = rl.Box(-1.0, 1.0, (1,))
 
-        def start(self, key):
-            return self.env.start(key)
+        def reset(self, key):
+            return self.env.reset(key)
 
-        def advance(self, state, action, key):
+        def step(self, state, action, key):
             bad = (action[0] > 0.5) & (state.t == 1)
-            return spoilt(self.env.advance(state, action, key), bad)
+            return spoilt(self.env.step(state, action, key), bad)
 
     copies = rl.vectorize(Pole(), 4)
     action = jnp.array([[0.1], [0.9], [0.2], [1.0]])
-    before, _ = copies.advance(copies.start(jax.random.key(0)), action, jax.random.key(1))
-    after, out = copies.advance(before, action, jax.random.key(2))
+    before, _ = copies.step(copies.reset(jax.random.key(0)), action, jax.random.key(1))
+    after, out = copies.step(before, action, jax.random.key(2))
     np.testing.assert_array_equal(out.broken, [False, True, False, True])
     np.testing.assert_array_equal(after.state.t, [2, 0, 2, 0])
     np.testing.assert_array_equal(out.final[1::2], before.observation[1::2])

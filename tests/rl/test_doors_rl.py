@@ -60,7 +60,7 @@ def test_parameters_out_of_range_are_refused_by_the_loops_too():
     env = rl.Pendulum(mass=-1.0)
     sentence = r"Pendulum.mass=-1; it must be a finite number above 0, in kg"
     for call in (
-        lambda: rl.reset(env, KEY),
+        lambda: rl.checked(env).reset(KEY),
         lambda: rl.vectorize(env, 2),
         lambda: rl.evaluate(env, lambda x: x[:1], KEY, 2, 2),
         lambda: rl.learn(env, rl.PPO(), KEY, 2),
@@ -83,12 +83,12 @@ class Other(Probe):
         object.__setattr__(self, "seen", seen)
         object.__setattr__(self, "paid", paid)
 
-    def start(self, key):
-        state, seen = super().start(key)
+    def reset(self, key):
+        state, seen = super().reset(key)
         return state, seen if self.seen is None else self.seen
 
-    def advance(self, state, action, key):
-        step = super().advance(state, action, key)
+    def step(self, state, action, key):
+        step = super().step(state, action, key)
         step = step if self.seen is None else step._replace(observation=self.seen)
         return step if self.paid is None else step._replace(reward=self.paid)
 
@@ -115,25 +115,25 @@ def test_what_no_learner_takes_is_refused(learner):
 class Mute(Probe):
     """Says nothing of success."""
 
-    def advance(self, state, action, key):
-        return super().advance(state, action, key)._replace(info={})
+    def step(self, state, action, key):
+        return super().step(state, action, key)._replace(info={})
 
 
 def test_an_environment_need_not_say_what_a_success_is():
     scores = rl.evaluate(Mute(), lambda x: x, KEY, 3, 30)
     assert not scores.success.any() and (scores.total == 20).all()
     copies = rl.vectorize(Mute(), 2)
-    _, out = copies.advance(copies.start(KEY), jnp.zeros((2, 1)), KEY)
+    _, out = copies.step(copies.reset(KEY), jnp.zeros((2, 1)), KEY)
     assert out.report()["success"] == 0
 
 
 def test_actions_of_copies_are_checked():
     copies = rl.vectorize(SWING, 4)
-    state = copies.start(KEY)
-    with pytest.raises(ValueError, match=r"advance: action=nan at \[1, 0\]; it must be a finite"):
-        copies.advance(state, jnp.zeros((4, 1)).at[1].set(jnp.nan), KEY)
-    with pytest.raises(ValueError, match=r"advance: action has shape \[3, 1\]; it must be \[4"):
-        copies.advance(state, jnp.zeros((3, 1)), KEY)
+    state = copies.reset(KEY)
+    with pytest.raises(ValueError, match=r"step: action=nan at \[1, 0\]; it must be a finite"):
+        copies.step(state, jnp.zeros((4, 1)).at[1].set(jnp.nan), KEY)
+    with pytest.raises(ValueError, match=r"step: action has shape \[3, 1\]; it must be \[4"):
+        copies.step(state, jnp.zeros((3, 1)), KEY)
 
 
 def test_planners_are_checked():

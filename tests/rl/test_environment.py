@@ -19,9 +19,9 @@ def test_every_environment_keeps_the_protocol(name):
     env = rl.make(name)
     assert isinstance(env, rl.Environment)
     key = jax.random.key(0)
-    state, observation = jax.eval_shape(env.start, key)
+    state, observation = jax.eval_shape(env.reset, key)
     action = jax.eval_shape(env.action_space.sample, key)
-    step = jax.eval_shape(env.advance, state, action, key)
+    step = jax.eval_shape(env.step, state, action, key)
     assert avals(step.state) == avals(state)
     assert avals(step.observation) == avals(observation)
     assert observation.shape == env.observation_space.shape
@@ -38,9 +38,9 @@ def test_every_environment_runs_with_64_bit_types(x64, name):
     """
     with jax.numpy_dtype_promotion("standard"):  # as users have it
         env, key = rl.make(name), jax.random.key(0)
-        state, observation = jax.eval_shape(env.start, key)
+        state, observation = jax.eval_shape(env.reset, key)
         action = jax.eval_shape(env.action_space.sample, key)
-        step = jax.eval_shape(env.advance, state, action, key)
+        step = jax.eval_shape(env.step, state, action, key)
     assert avals((step.state, step.observation)) == avals((state, observation))
     wide = jnp.float32 if name.startswith("matter/") else jnp.float64
     assert observation.dtype == step.reward.dtype == wide
@@ -60,9 +60,9 @@ def test_parameters_are_leaves():
     """A batch of pendulums with different lengths is one vmap."""
     env = rl.make("pendulum", length=jnp.array([0.5, 1.0, 2.0]))
     axes = type(env)(**{n: 0 if n == "length" else None for n in vars(env)})
-    state, _ = rl.make("pendulum").start(jax.random.key(0))
-    advance = lambda env: env.advance(state, jnp.zeros(1), jax.random.key(0)).state.w
-    w = jax.vmap(advance, (axes,))(env)
+    state, _ = rl.make("pendulum").reset(jax.random.key(0))
+    step = lambda env: env.step(state, jnp.zeros(1), jax.random.key(0)).state.w
+    w = jax.vmap(step, (axes,))(env)
     assert len(set(w.tolist())) == 3
 
 
@@ -74,7 +74,7 @@ def test_unknown_names_come_with_the_nearest():
 
 
 def test_step_checks_the_action():
-    env = rl.make("pendulum")
-    state, _ = rl.reset(env, jax.random.key(0))
+    env = rl.checked(rl.make("pendulum"))
+    state, _ = env.reset(jax.random.key(0))
     with pytest.raises(ValueError, match="step: action holds nan"):
-        rl.step(env, state, jnp.array([jnp.nan]), jax.random.key(0))
+        env.step(state, jnp.array([jnp.nan]), jax.random.key(0))

@@ -155,9 +155,9 @@ def test_a_shared_gradient_is_the_stated_mixture_both_ways():
 
 def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
     env = rl.make("pendulum")
-    state, _ = env.start(jax.random.key(3))
+    state, _ = env.reset(jax.random.key(3))
     actions = jnp.sin(jnp.arange(6.0))[:, None]
-    step, at, total = jax.jit(env.advance), state, []
+    step, at, total = jax.jit(env.step), state, []
     for a in actions:
         out = step(at, a, KEY)
         at, total = out.state, [*total, float(out.reward)]
@@ -173,7 +173,7 @@ def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
 @pytest.mark.slow
 def test_a_gradient_that_fades_sees_its_own_reward_and_less_and_less_of_others():
     env = rl.make("pendulum")
-    state, _ = env.start(jax.random.key(3))
+    state, _ = env.reset(jax.random.key(3))
     actions = jnp.sin(jnp.arange(4.0))[:, None]
     price = lambda actions, fade: cost(env, state, actions, fade=fade)
     value, slope = jax.jit(jax.value_and_grad(price))(actions, 0.6)

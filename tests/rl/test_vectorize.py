@@ -10,10 +10,10 @@ from jaxgpu import rl
 
 def play(restart, steps=12, size=16, horizon=4):
     copies = rl.vectorize(rl.make("pendulum", horizon=horizon), size, restart)
-    state = copies.start(jax.random.key(0))
+    state = copies.reset(jax.random.key(0))
 
     def move(state, key):
-        state, out = copies.advance(state, jnp.zeros((size, 1)), key)
+        state, out = copies.step(state, jnp.zeros((size, 1)), key)
         return state, (state.observation, out)
 
     _, (observations, out) = jax.jit(lambda s: jax.lax.scan(move, s, KEYS[:steps]))(state)
@@ -63,7 +63,7 @@ def test_copies_of_learners_begin_each_where_no_other_does():
 @pytest.mark.parametrize("restart", ["bank", "same"])
 def test_what_is_drawn_for_many_steps_at_once_is_what_each_draws(restart):
     copies = rl.vectorize(rl.make("pendulum", horizon=4), 16, restart)
-    state, action = copies.start(jax.random.key(0)), jnp.zeros((16, 1))
+    state, action = copies.reset(jax.random.key(0)), jnp.zeros((16, 1))
     supplies = jax.vmap(lambda key: copies.supply(state, key))(KEYS[:12])
     forth = jax.jit(lambda s: jax.lax.scan(lambda s, i: copies.follow(s, action, i), s, supplies))
     last, out = forth(state)
@@ -81,10 +81,10 @@ def test_sums_of_an_episode_start_anew():
 
 def test_no_gradient_flows_into_the_next_episode():
     copies = rl.vectorize(rl.make("pendulum", horizon=1), 2)
-    state = copies.start(jax.random.key(0))
+    state = copies.reset(jax.random.key(0))
 
     def later(action):
-        new, _ = copies.advance(state, action, jax.random.key(1))
+        new, _ = copies.step(state, action, jax.random.key(1))
         return jnp.sum(new.state.w)
 
     np.testing.assert_array_equal(jax.grad(later)(jnp.ones((2, 1))), 0)

@@ -132,11 +132,8 @@ def together(options: Options, all: Kind, out: Path, resume: bool) -> Run:
     def check(all: Kind, history: dict[str, np.ndarray]) -> None:
         cluster.complain(all.spec, all.now.bodies)
 
-    first = jax.device_get(jax.jit(measure)(all))
     steps = 2 * options.time
-    done = run(step, all, steps, measure=measure, check=check, out=out, resume=resume)
-    rows = lambda row, rest: np.concatenate([row[None], rest])
-    return replace(done, history=jax.tree.map(rows, first, done.history))
+    return run(step, all, steps, measure=measure, check=check, out=out, resume=resume)
 
 
 def scales(options: Options, m: np.ndarray) -> dict[str, float]:

@@ -62,10 +62,10 @@ def played(env: rl.Reach, policy: Any, key: Array) -> tuple[Array, Array, Array]
 
     def move(carry: Any, _: None) -> tuple[Any, Any]:
         state, observation = carry
-        out = env.advance(state, policy(observation), key)
+        out = env.step(state, policy(observation), key)
         return (out.state, out.observation), (out.state.q, out.info["distance"])
 
-    start = env.start(key)
+    start = env.reset(key)
     q, distance = jax.lax.scan(move, start, length=HORIZON)[1]
     return q, start[0].goal, distance
 

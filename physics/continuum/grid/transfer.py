@@ -13,17 +13,18 @@ forward mode and every mixture of them cost a few passes of these same kernels, 
 They are JAX primitives because no custom rule (custom_vjp, custom_jvp) gives both modes.
 
 Under `vmap` the grids of a batch are stacked and every particle's row index shifted: one
-program on any device. Kernels are chosen per platform: chunks in cache on a CPU, windows else.
+program on any device. Kernels are attached per platform: chunks in cache on a CPU, windows else.
 Hu, Fang, Ge, Qu, Zhu, Pradhana & Jiang (2018), doi:10.1145/3197517.3201293, for MLS-MPM.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
-import jax
-from jax import Array, lax
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax import Array
+
+from jaxgpu.primitive import constant, filled, jvp_of, primitive
 
 from . import chunked, windows
 from .stencil import ROW, Layout
@@ -49,7 +50,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Ar
     d = len(shape)
     first = len(q) - d * d  # the slopes carry no mass
     layout = Layout(1, tuple(shape), (first, d), (0,) * d)
-    return _spread.bind(*x, *q, layout=layout)
+    return _spread(*x, *q, layout=layout)
 
 
 def moments(
@@ -68,26 +69,7 @@ def moments(
     """
     d = len(shape)
     layout = Layout(1, tuple(shape), (columns or d, d), (0,) * d)
-    return layout.split(_moments.bind(*x, grid, layout=layout))
-
-
-def _choose(name: str, *args, layout: Layout):
-    cpu, other = (partial(getattr(m, name), layout=layout) for m in (chunked, windows))
-    return lax.platform_dependent(*args, cpu=cpu, default=other)
-
-
-def _run_spread(*args: Array, layout: Layout) -> Array:
-    d = len(layout.shape)
-    return _choose("spread", args[:d], args[d:], layout=layout)
-
-
-def _run_moments(*args: Array, layout: Layout) -> list[Array]:
-    return _choose("moments", args[:-1], args[-1], layout=layout)
-
-
-def _run_slopes(*args: Array, layout: Layout) -> list[Array]:
-    d = len(layout.shape)
-    return _choose("slopes", args[:d], args[d:-1], args[-1], layout=layout)
+    return layout.split(_moments(*x, grid, layout=layout))
 
 
 def _scaled(a: Array, q: Sequence[Array]) -> list[Array]:
@@ -98,23 +80,23 @@ def _total(terms: Sequence[Sequence[Array]]) -> list[Array]:
     return [sum(column[1:], column[0]) for column in zip(*terms)]
 
 
-def _run_spread_tangent(*args: Array, layout: Layout) -> Array:
+def _spread_tangent_value(*args: Array, layout: Layout) -> Array:
     """Arguments x, q, dx, dq."""
     d, n = len(layout.shape), layout.count
     x, q, dx, dq = args[:d], args[d : d + n], args[d + n : 2 * d + n], args[2 * d + n :]
-    out = _spread.bind(*x, *dq, layout=layout)
+    out = _spread(*x, *dq, layout=layout)
     for axis in range(d):
-        out = out + _spread.bind(*x, *_scaled(dx[axis], q), layout=layout.raised(axis))
+        out = out + _spread(*x, *_scaled(dx[axis], q), layout=layout.raised(axis))
     return out
 
 
-def _run_moments_tangent(*args: Array, layout: Layout) -> list[Array]:
+def _moments_tangent_value(*args: Array, layout: Layout) -> list[Array]:
     """Arguments x, grid, dx, dgrid."""
     d = len(layout.shape)
     x, grid, dx, dgrid = args[:d], args[d], args[d + 1 : 2 * d + 1], args[-1]
-    terms = [_moments.bind(*x, dgrid, layout=layout)]
+    terms = [_moments(*x, dgrid, layout=layout)]
     for axis in range(d):
-        terms.append(_scaled(dx[axis], _moments.bind(*x, grid, layout=layout.raised(axis))))
+        terms.append(_scaled(dx[axis], _moments(*x, grid, layout=layout.raised(axis))))
     return _total(terms)
 
 
@@ -124,121 +106,125 @@ def _slopes_by_moments(*args: Array, layout: Layout) -> list[Array]:
     x, q, grid = args[:d], args[d:-1], args[-1]
     products = []
     for axis in range(d):
-        m = _moments.bind(*x, grid, layout=layout.raised(axis))
+        m = _moments(*x, grid, layout=layout.raised(axis))
         products.append(_total([[a * b] for a, b in zip(q, m)])[0])
     return products
 
 
-def _primitive(name: str, run: Callable, several: bool, like: Callable) -> Primitive:
-    """A primitive that is evaluated, lowered and batched through the function `run`."""
-    p = Primitive(f"mpm_{name}")
-    p.multiple_results = several
-    p.def_impl(jax.jit(run, static_argnames="layout"))
-    p.def_abstract_eval(like)
-    mlir.register_lowering(p, mlir.lower_fun(run, multiple_results=several))
-    batching.primitive_batchers[p] = partial(_batch, p)
-    return p
+def _spread_jvp(args, tangents, out, *, layout: Layout) -> Array:
+    d = len(layout.shape)
+    if constant(tangents[:d]):
+        return _spread(*args[:d], *filled(tangents[d:], args[d:]), layout=layout)
+    return _spread_tangent(*args, *filled(tangents, args), layout=layout)
 
 
-def _batch(p: Primitive, args, dims, *, layout: Layout):
-    """Stack the batch's grids, and its chunks, one after another."""
-    size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
-    flat = [batching.bdim_at_front(a, d, size) for a, d in zip(args, dims)]
-    flat = [a.reshape(-1, *a.shape[2:]) for a in flat]
-    stacked = Layout(size * layout.batch, layout.shape, layout.rows, layout.order)
-    out = p.bind(*flat, layout=stacked)
-    unstack = lambda a: a.reshape(size, -1, *a.shape[1:])
-    return ([unstack(a) for a in out], [0] * len(out)) if p.multiple_results else (unstack(out), 0)
+def _moments_jvp(args, tangents, out, *, layout: Layout) -> list[Array]:
+    if constant(tangents[:-1]):
+        return _moments(*args[:-1], *filled(tangents[-1:], args[-1:]), layout=layout)
+    return _moments_tangent(*args, *filled(tangents, args), layout=layout)
 
 
-def _like_grid(*avals, layout: Layout):
+def _spread_transpose(ct: Array, args, *, layout: Layout) -> list:
+    d = len(layout.shape)
+    return [None] * d + _moments(*args[:d], ct, layout=layout)
+
+
+def _moments_transpose(cts: list[Array], args, *, layout: Layout) -> list:
+    x = args[:-1]
+    return [None] * len(x) + [_spread(*x, *cts, layout=layout)]
+
+
+def _spread_tangent_transpose(ct: Array, args, *, layout: Layout) -> list:
+    d, n = len(layout.shape), layout.count
+    x, q = args[:d], args[d : d + n]
+    dx = _slopes(*x, *q, ct, layout=layout)
+    dq = _moments(*x, ct, layout=layout)
+    return [None] * (d + n) + dx + dq
+
+
+def _moments_tangent_transpose(cts: list[Array], args, *, layout: Layout) -> list:
+    d = len(layout.shape)
+    x, grid = args[:d], args[d]
+    dx = _slopes(*x, *cts, grid, layout=layout)
+    dgrid = _spread(*x, *cts, layout=layout)
+    return [None] * (d + 1) + dx + [dgrid]
+
+
+def _stacked(transfer: Callable, size: int, args: Sequence[Array], layout: Layout) -> Any:
+    """The copies' grids, and their chunks, one after another; then apart again."""
+    flat = [a.reshape(-1, *a.shape[2:]) for a in args]
+    out = transfer(*flat, layout=replace(layout, batch=size * layout.batch))
+    apart = lambda a: a.reshape(size, -1, *a.shape[1:])
+    return [apart(a) for a in out] if isinstance(out, list) else apart(out)
+
+
+def _grid_like(*avals, layout: Layout):
     return avals[0].update(shape=(layout.nodes, ROW))
 
 
-def _like_moments(*avals, layout: Layout):
+def _moments_like(*avals, layout: Layout):
     return [avals[0].update() for _ in range(layout.count)]
 
 
-def _like_slopes(*avals, layout: Layout):
-    return [avals[0].update() for _ in layout.shape]
+# a kernel takes x and q each as one sequence; a primitive takes all arrays in a row
 
 
-_spread = _primitive("spread", _run_spread, False, _like_grid)
-_moments = _primitive("moments", _run_moments, True, _like_moments)
-_slopes = _primitive("slopes", _run_slopes, True, _like_slopes)
-_spread_tangent = _primitive("spread_tangent", _run_spread_tangent, False, _like_grid)
-_moments_tangent = _primitive("moments_tangent", _run_moments_tangent, True, _like_moments)
-
-
-def _filled(tangents) -> list[Array]:
-    return [ad.instantiate_zeros(t) for t in tangents]
-
-
-def _still(tangents) -> bool:
-    return all(isinstance(t, ad.Zero) for t in tangents)
-
-
-def _spread_jvp(args, tangents, *, layout: Layout):
+def _spread_by(kernel: Callable, *args: Array, layout: Layout) -> Array:
     d = len(layout.shape)
-    out = _spread.bind(*args, layout=layout)
-    if _still(tangents[:d]):
-        return out, _spread.bind(*args[:d], *_filled(tangents[d:]), layout=layout)
-    return out, _spread_tangent.bind(*args, *_filled(tangents), layout=layout)
+    return kernel(args[:d], args[d:], layout)
 
 
-def _moments_jvp(args, tangents, *, layout: Layout):
-    out = _moments.bind(*args, layout=layout)
-    if _still(tangents[:-1]):
-        return out, _moments.bind(*args[:-1], *_filled(tangents[-1:]), layout=layout)
-    return out, _moments_tangent.bind(*args, *_filled(tangents), layout=layout)
+def _moments_by(kernel: Callable, *args: Array, layout: Layout) -> list[Array]:
+    return kernel(args[:-1], args[-1], layout)
 
 
-def _jvp_through(run: Callable, p: Primitive):
-    """Differentiate the longer form of a primitive that `run` spells out in other primitives."""
-
-    def rule(args, tangents, *, layout: Layout):
-        out = p.bind(*args, layout=layout)
-        return out, jax.jvp(partial(run, layout=layout), args, tuple(_filled(tangents)))[1]
-
-    return rule
-
-
-def _where_asked(args, values) -> list:
-    return [v if ad.is_undefined_primal(a) else None for a, v in zip(args, values)]
-
-
-def _spread_transpose(ct, *args, layout: Layout):
+def _slopes_by(kernel: Callable, *args: Array, layout: Layout) -> list[Array]:
     d = len(layout.shape)
-    return _where_asked(args, [None] * d + list(_moments.bind(*args[:d], ct, layout=layout)))
+    return kernel(args[:d], args[d:-1], args[-1], layout)
 
 
-def _moments_transpose(cts, *args, layout: Layout):
-    x, cts = args[:-1], _filled(cts)
-    return [None] * len(x) + [_spread.bind(*x, *cts, layout=layout)]
-
-
-def _spread_tangent_transpose(ct, *args, layout: Layout):
-    d, n = len(layout.shape), layout.count
-    x, q = args[:d], args[d : d + n]
-    dx = _slopes.bind(*x, *q, ct, layout=layout)
-    dq = _moments.bind(*x, ct, layout=layout)
-    return _where_asked(args, [None] * (d + n) + list(dx) + list(dq))
-
-
-def _moments_tangent_transpose(cts, *args, layout: Layout):
-    d, cts = len(layout.shape), _filled(cts)
-    x, grid = args[:d], args[d]
-    dx = _slopes.bind(*x, *cts, grid, layout=layout)
-    dgrid = _spread.bind(*x, *cts, layout=layout)
-    return _where_asked(args, [None] * (d + 1) + list(dx) + [dgrid])
-
-
-ad.primitive_jvps[_spread] = _spread_jvp
-ad.primitive_jvps[_moments] = _moments_jvp
-ad.primitive_jvps[_slopes] = _jvp_through(_slopes_by_moments, _slopes)
-ad.primitive_jvps[_spread_tangent] = _jvp_through(_run_spread_tangent, _spread_tangent)
-ad.primitive_jvps[_moments_tangent] = _jvp_through(_run_moments_tangent, _moments_tangent)
-ad.primitive_transposes[_spread] = _spread_transpose
-ad.primitive_transposes[_moments] = _moments_transpose
-ad.primitive_transposes[_spread_tangent] = _spread_tangent_transpose
-ad.primitive_transposes[_moments_tangent] = _moments_tangent_transpose
+_spread = primitive(
+    "mpm_spread",
+    partial(_spread_by, windows.spread),
+    _grid_like,
+    kernels={"cpu": partial(_spread_by, chunked.spread)},
+    batch=lambda size, *args, layout: _stacked(_spread, size, args, layout),
+    jvp=_spread_jvp,
+    transpose=_spread_transpose,
+)
+_moments = primitive(
+    "mpm_moments",
+    partial(_moments_by, windows.moments),
+    _moments_like,
+    several=True,
+    kernels={"cpu": partial(_moments_by, chunked.moments)},
+    batch=lambda size, *args, layout: _stacked(_moments, size, args, layout),
+    jvp=_moments_jvp,
+    transpose=_moments_transpose,
+)
+_slopes = primitive(
+    "mpm_slopes",
+    partial(_slopes_by, windows.slopes),
+    lambda *avals, layout: [avals[0].update() for _ in layout.shape],
+    several=True,
+    kernels={"cpu": partial(_slopes_by, chunked.slopes)},
+    batch=lambda size, *args, layout: _stacked(_slopes, size, args, layout),
+    jvp=jvp_of(_slopes_by_moments),
+)
+_spread_tangent = primitive(
+    "mpm_spread_tangent",
+    _spread_tangent_value,
+    _grid_like,
+    batch=lambda size, *args, layout: _stacked(_spread_tangent, size, args, layout),
+    jvp=jvp_of(_spread_tangent_value),
+    transpose=_spread_tangent_transpose,
+)
+_moments_tangent = primitive(
+    "mpm_moments_tangent",
+    _moments_tangent_value,
+    _moments_like,
+    several=True,
+    batch=lambda size, *args, layout: _stacked(_moments_tangent, size, args, layout),
+    jvp=jvp_of(_moments_tangent_value),
+    transpose=_moments_tangent_transpose,
+)

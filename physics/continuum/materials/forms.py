@@ -15,8 +15,8 @@ from typing import Any
 
 import jax
 from jax import Array
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+
+from jaxgpu.primitive import constant, filled, primitive
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def apply(value: Callable, first: Callable, second: Callable, law: Any, point: A
     result, frame = map(jax.tree.structure, jax.eval_shape(partial(value, law), point))
     leaves, tree = jax.tree.flatten(point)
     form = Map(value, first, second, law, tree, result, frame)
-    out = _value.bind(*leaves, form=form)
+    out = _value(*leaves, form=form)
     return jax.tree.unflatten(result, out[: result.num_leaves])
 
 
@@ -80,106 +80,83 @@ def _either_way(along: Callable, form: Map, known, slot, back: bool) -> list[Arr
     return jax.tree.leaves(jax.linear_transpose(along, like)(weight)[0])
 
 
-def _primitive(name: str, run: Callable, count: Callable[..., int]) -> Primitive:
-    """A primitive that is evaluated, lowered and batched through the function `run`."""
-    p = Primitive(f"continuum_{name}")
-    p.multiple_results = True
-    p.def_impl(jax.jit(run, static_argnames=("form", "back") if name != "value" else "form"))
-    p.def_abstract_eval(lambda *avals, **static: [avals[0].update()] * count(**static))
-    mlir.register_lowering(p, mlir.lower_fun(run, multiple_results=True))
-    batching.primitive_batchers[p] = partial(_batch, p)
-    return p
-
-
-def _batch(p: Primitive, args, dims, **static):
-    size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
-    out = p.bind(*(batching.bdim_at_front(a, d, size) for a, d in zip(args, dims)), **static)
-    return out, [0] * len(out)
-
-
 def _size(form: Map, back: bool) -> int:
     return form.point.num_leaves if back else form.result.num_leaves
-
-
-_value = _primitive(
-    "value", _run_value, lambda form: form.result.num_leaves + form.frame.num_leaves
-)
-_slope = _primitive("slope", _run_slope, _size)
-_bend = _primitive("bend", _run_bend, _size)
-
-
-def _filled(tangents) -> list[Array]:
-    return [ad.instantiate_zeros(t) for t in tangents]
-
-
-def _still(tangents) -> bool:
-    return all(isinstance(t, ad.Zero) for t in tangents)
 
 
 def _sum(a, b) -> list[Array]:
     return [x + y for x, y in zip(a, b)]
 
 
-def _value_jvp(point, tangents, *, form: Map):
-    out = _value.bind(*point, form=form)
+def _value_jvp(point, tangents, out, *, form: Map) -> list[Array | None]:
     frame = out[form.result.num_leaves :]
-    along = _slope.bind(*point, *frame, *_filled(tangents), form=form, back=False)
+    along = _slope(*point, *frame, *filled(tangents, point), form=form, back=False)
     # the frame is for derivatives alone, which do not ask how it turns
-    return out, [*along, *(ad.Zero(jax.typeof(a)) for a in frame)]
+    return [*along, *(None for _ in frame)]
 
 
-def _slope_jvp(args, tangents, *, form: Map, back: bool):
-    n = form.point.num_leaves
-    known, slot = args[: form.known], args[form.known :]
-    moved, turned = tangents[:n], tangents[form.known :]
-    out = _slope.bind(*args, form=form, back=back)
+def _slope_jvp(args, tangents, out, *, form: Map, back: bool) -> list[Array]:
+    n, k = form.point.num_leaves, form.known
+    known, slot = args[:k], args[k:]
     parts = []
-    if not _still(turned):
-        parts.append(_slope.bind(*known, *_filled(turned), form=form, back=back))
-    if not _still(moved):
-        parts.append(_bend.bind(*known, *_filled(moved), *slot, form=form, back=back))
-    return out, parts[0] if len(parts) == 1 else _sum(*parts)
+    if not constant(tangents[k:]):
+        parts.append(_slope(*known, *filled(tangents[k:], slot), form=form, back=back))
+    if not constant(tangents[:n]):
+        moved = filled(tangents[:n], args[:n])
+        parts.append(_bend(*known, *moved, *slot, form=form, back=back))
+    return parts[0] if len(parts) == 1 else _sum(*parts)
 
 
-def _bend_jvp(args, tangents, *, form: Map, back: bool):
-    n = form.point.num_leaves
-    if not _still(tangents[:n]):
+def _bend_jvp(args, tangents, out, *, form: Map, back: bool) -> list[Array]:
+    n, k = form.point.num_leaves, form.known
+    if not constant(tangents[:n]):
         raise NotImplementedError(
             "spectral: a third derivative was asked for; the map has exact first and second "
             "derivatives only; use a law by invariants (NeoHookean, Corotated, Liquid)"
         )
-    known, z, slot = args[: form.known], args[form.known : form.known + n], args[form.known + n :]
-    dz, dslot = tangents[form.known : form.known + n], tangents[form.known + n :]
-    bend = partial(_bend.bind, *known, form=form, back=back)
-    return bend(*z, *slot), _sum(bend(*_filled(dz), *slot), bend(*z, *_filled(dslot)))
+    known, z, slot = args[:k], args[k : k + n], args[k + n :]
+    dz, dslot = filled(tangents[k : k + n], z), filled(tangents[k + n :], slot)
+    bend = partial(_bend, *known, form=form, back=back)
+    return _sum(bend(*dz, *slot), bend(*z, *dslot))
 
 
-def _asked(args) -> list[bool]:
-    return [ad.is_undefined_primal(a) for a in args]
+def _slope_transpose(cts, args, *, form: Map, back: bool) -> list:
+    known = args[: form.known]
+    return [None] * form.known + _slope(*known, *cts, form=form, back=not back)
 
 
-def _slope_transpose(cts, *args, form: Map, back: bool):
-    out = _slope.bind(*args[: form.known], *_filled(cts), form=form, back=not back)
-    return [None] * form.known + list(out)
-
-
-def _bend_transpose(cts, *args, form: Map, back: bool):
+def _bend_transpose(cts, args, *, form: Map, back: bool) -> list:
     """The form is symmetric in x and z, so that three cases are all: w, or one of the others."""
     k, n = form.known, form.point.num_leaves
-    known, z, slot, cts = args[:k], args[k : k + n], args[k + n :], _filled(cts)
-    if any(_asked(slot)):  # x, or the weight with `back`
-        return [None] * (k + n) + list(_bend.bind(*known, *z, *cts, form=form, back=not back))
+    known, z, slot = args[:k], args[k : k + n], args[k + n :]
+    if any(a is None for a in slot):  # x, or the weight with `back`
+        return [None] * (k + n) + _bend(*known, *z, *cts, form=form, back=not back)
     # z is asked for: x (or what stood for it) takes its place, and the other is the weight
     x, weight = (cts, slot) if back else (slot, cts)
-    return (
-        [None] * k
-        + list(_bend.bind(*known, *x, *weight, form=form, back=True))
-        + ([None] * len(slot))
-    )
+    along = _bend(*known, *x, *weight, form=form, back=True)
+    return [None] * k + along + [None] * len(slot)
 
 
-ad.primitive_jvps[_value] = _value_jvp
-ad.primitive_jvps[_slope] = _slope_jvp
-ad.primitive_jvps[_bend] = _bend_jvp
-ad.primitive_transposes[_slope] = _slope_transpose
-ad.primitive_transposes[_bend] = _bend_transpose
+_value = primitive(
+    "continuum_value",
+    _run_value,
+    lambda *avals, form: [avals[0].update()] * (form.result.num_leaves + form.frame.num_leaves),
+    several=True,
+    jvp=_value_jvp,
+)
+_slope = primitive(
+    "continuum_slope",
+    _run_slope,
+    lambda *avals, form, back: [avals[0].update()] * _size(form, back),
+    several=True,
+    jvp=_slope_jvp,
+    transpose=_slope_transpose,
+)
+_bend = primitive(
+    "continuum_bend",
+    _run_bend,
+    lambda *avals, form, back: [avals[0].update()] * _size(form, back),
+    several=True,
+    jvp=_bend_jvp,
+    transpose=_bend_transpose,
+)

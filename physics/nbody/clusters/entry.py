@@ -90,11 +90,6 @@ def intervals(name: str, interval: float, t: Any) -> int:
     return round(t / interval)
 
 
-def with_start(first: dict[str, Array], history: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The history [T] with the row of the start before it, [1 + T]."""
-    return {key: np.concatenate([np.asarray(first[key])[None], history[key]]) for key in first}
-
-
 def check_energy(
     history: dict[str, np.ndarray], tolerance: float, unit: float, interval: float
 ) -> None:

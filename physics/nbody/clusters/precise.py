@@ -4,7 +4,6 @@ As `cluster.evolve`, for energy errors below 1e-9 and for clusters in a tide. Cl
 regularised: a hard binary costs its own steps, and an encounter without softening its own.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +96,6 @@ def evolve(
     def step(state: hermite6.State) -> hermite6.State:
         return hermite6.step(spec, state)
 
-    first = jax.device_get(jax.jit(measure)(state))
-
     def check(state: hermite6.State, history: dict[str, np.ndarray]) -> None:
         if low := int(state.floored):
             raise RuntimeError(
@@ -106,7 +103,6 @@ def evolve(
                 "for bodies that came close; give a softening, or use cluster.evolve, which pairs "
                 "them"
             )
-        entry.check_energy(entry.with_start(first, history), limit, unit, interval)
+        entry.check_energy(history, limit, unit, interval)
 
-    done = run(step, state, steps, measure=measure, check=check, out=out, resume=resume)
-    return replace(done, history=entry.with_start(first, done.history))
+    return run(step, state, steps, measure=measure, check=check, out=out, resume=resume)

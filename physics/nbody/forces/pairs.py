@@ -10,13 +10,12 @@ out, so no tape of N x K values is kept. For devices whose float64 is slow, see 
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+
+from jaxgpu.primitive import jvp_of, primitive
 
 from .sums import summed
 
@@ -111,7 +110,7 @@ def _cotangent(given: tuple, ct: Array) -> tuple[Array, Array, Array]:
 
 def pair_tangent(given: tuple, tangents: tuple) -> Array:
     """`_tangent`, in a form that can be transposed: JAX cannot transpose a variadic reduction."""
-    return _tangent_p.bind(*given, *tangents, batch=0)
+    return _tangent_sum(*given, *tangents, batch=0)
 
 
 def _batched(f: Callable, batch: int) -> Callable:
@@ -125,38 +124,19 @@ def _evaluate(*args: Array, batch: int) -> Array:
     return _batched(_tangent, batch)(args[:4], args[4:])
 
 
-def _transpose(ct: Array, *args: Array, batch: int) -> list:
-    linear = [ad.is_undefined_primal(arg) for arg in args]
-    if isinstance(ct, ad.Zero):
-        return [None] * 7
-    back = _batched(_cotangent, batch)(args[:4], ct)
-    return [None] * 4 + [g if wanted else None for g, wanted in zip(back, linear[4:])]
+def _transpose(ct: Array, args: list, *, batch: int) -> list:
+    return [None] * 4 + list(_batched(_cotangent, batch)(tuple(args[:4]), ct))
 
 
-def _vectorise(args: tuple, axes: tuple, batch: int) -> tuple[Array, int]:
-    size = next(a.shape[d] for a, d in zip(args, axes) if d is not None)
-    front = [
-        jnp.broadcast_to(a, (size, *a.shape)) if d is None else jnp.moveaxis(a, d, 0)
-        for a, d in zip(args, axes)
-    ]
-    return _tangent_p.bind(*front, batch=batch + 1), 0
-
-
-def _again(primals: tuple, tangents: tuple, batch: int) -> tuple[Array, Array]:
-    tangents = tuple(
-        jnp.zeros(p.shape, p.dtype) if isinstance(t, ad.Zero) else t
-        for p, t in zip(primals, tangents)
-    )
-    return jax.jvp(partial(_evaluate, batch=batch), primals, tangents)
-
-
-_tangent_p = Primitive("pair_tangent")
-_tangent_p.def_impl(_evaluate)
-_tangent_p.def_abstract_eval(lambda *args, batch: args[4].update(weak_type=False))
-mlir.register_lowering(_tangent_p, mlir.lower_fun(_evaluate, multiple_results=False))
-ad.primitive_transposes[_tangent_p] = _transpose
-ad.primitive_jvps[_tangent_p] = _again
-batching.primitive_batchers[_tangent_p] = _vectorise
+# four arguments that are given, then the tangents of the first three, in which it is linear
+_tangent_sum = primitive(
+    "pair_tangent",
+    _evaluate,
+    lambda *args, batch: args[4].update(weak_type=False),
+    batch=lambda size, *args, batch: _tangent_sum(*args, batch=batch + 1),
+    jvp=jvp_of(_evaluate),
+    transpose=_transpose,
+)
 
 
 def _between(t: list[Array], s: list[Array]) -> list[list[Array]]:

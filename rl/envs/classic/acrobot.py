@@ -54,12 +54,12 @@ class Acrobot:
         """Three actions and a constant reward have no derivative."""
         return False
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """Hanging, all four numbers uniform within 0.1."""
         x = jax.random.uniform(key, (4,), minval=-0.1, maxval=0.1)
         return State(x, jnp.int32(0)), _observe(x)
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of the classical Runge-Kutta method."""
         torque = self.torque * (action - 1).astype(state.x.dtype)
         x, h = state.x, self.dt

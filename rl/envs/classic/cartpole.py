@@ -53,12 +53,12 @@ class CartPole:
         """Two actions and a constant reward have no derivative."""
         return False
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """All four numbers uniform within 0.05."""
         x = jax.random.uniform(key, (4,), minval=-0.05, maxval=0.05)
         return State(x, jnp.int32(0)), self._observe(x)
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of explicit Euler."""
         x, v, angle, w = state.x
         s, c = jnp.sin(angle), jnp.cos(angle)

@@ -46,11 +46,11 @@ class MountainCar:
         """Three actions and a constant reward have no derivative."""
         return False
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """At rest near the bottom, position uniform in -0.6 ... -0.4."""
         return _start(key)
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """One step."""
         push = self.power * (action - 1).astype(state.x.dtype)
         x, there = _drive(state.x, push, self.gravity, self.goal)
@@ -84,11 +84,11 @@ class MountainCarContinuous:
         """The reward of the hill has no slope."""
         return False
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """At rest near the bottom, position uniform in -0.6 ... -0.4."""
         return _start(key)
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """One step."""
         x, there = _drive(state.x, action[0] * self.power, self.gravity, self.goal)
         t = state.t + 1

@@ -48,13 +48,13 @@ class Pendulum:
         """Everywhere but at the speed limit and, in the cost, straight down."""
         return True
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """Any angle, any speed within 1 rad/s."""
         angle, w = jax.random.uniform(key, (2,), minval=-1.0, maxval=1.0)
         state = State(np.pi * angle, w, jnp.int32(0))
         return state, _observe(state)
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of semi-implicit Euler; the cost is that of the state before it."""
         u = self.max_torque * action[0]
         angle, w = state.angle, state.w

@@ -114,7 +114,7 @@ class Matter:
             tilt, (self.horizon, len(self.leads))
         )
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """The scene, every particle moved a little at random."""
         bodies = []
         for body, k in zip(self.scene.bodies, jax.random.split(key, len(self.scene.bodies))):
@@ -127,7 +127,7 @@ class Matter:
         state = State(matter, memory, self.goal.scale(matter, memory), jnp.int32(0))
         return state, self._observe(state)
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """A frame with the tool at the velocity of `action`."""
         action = action.astype(state.first.dtype)  # matter is as wide as its scene was made
         end, _ = self._run(state.matter, action[None], state.t, lambda _: ())

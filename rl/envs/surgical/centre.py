@@ -45,14 +45,14 @@ class Centre(armed.Armed):
         """Joints in their range, target in the camera's frame in 5 cm, roll error in rad."""
         return Box(-np.inf, np.inf, (8,))
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """A random position, and what another sees."""
         q, other = self.drawn(key, 2)
         lens, R = place(self.arm, other)
         state = State(q, jnp.int32(0), lens + AHEAD * R[:, 2], other[3])
         return state, self._observe(state, self._seen(state))
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action`, within their range."""
         q = self.moved(state.q, action)
         new = State(q, state.t + 1, state.target, state.roll)

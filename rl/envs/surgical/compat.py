@@ -69,7 +69,7 @@ class Compat:
         """Everywhere but at the limits and where a coordinate of tip - goal vanishes."""
         return True
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """Always the same position; a random goal."""
         target = jnp.asarray(self.rig.start, real())
         joints = target * jnp.asarray(self.rig.scale, real())
@@ -78,7 +78,7 @@ class Compat:
         state = self._state(joints, jnp.int32(0), target, goal)
         return state, self._observe(state, jnp.zeros_like(joints))
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`; the drives follow."""
         rig, joints = self.rig, jnp.concatenate([state.q, state.rest])
         fixed = lambda x: jnp.asarray(x, joints.dtype)

@@ -74,7 +74,7 @@ class Handling(ABC):
         """Taking and success have no slope."""
         return False
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the tool and what it holds, close or open the jaw, let fall."""
         del key
         action = jnp.clip(action, -1, 1)

@@ -30,7 +30,7 @@ class NeedlePick(Handling):
     )  # [] of the goal above the tray, m
     scatter: Array | float = number(default=0.01, least=0, unit="m")  # [] of the goal in x and y, m
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """The needle anywhere on the tray, any way up to 90 degrees."""
         place_key, turn_key, goal_key = jax.random.split(key, 3)
         centre = jax.random.uniform(place_key, (2,), minval=-HALF, maxval=HALF)

@@ -42,7 +42,7 @@ class PegTransfer(Handling):
 
     upright: Array | float = number(default=0.004, above=0, unit="m")  # [] of success in height, m
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """The block over a random peg, turned by up to 30 degrees, and a random goal."""
         from_key, to_key, turn_key = jax.random.split(key, 3)
         pegs = jnp.asarray(PEGS, real())

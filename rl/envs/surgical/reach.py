@@ -35,13 +35,13 @@ class Reach(armed.Armed):
         """Joints in their range, vector to the goal in 5 cm, tip in 20 cm."""
         return Box(-np.inf, np.inf, (self.arm.joints + 6,))
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """A random position of the arm, and the tip of another for a goal."""
         q, other = self.drawn(key, 2)
         state = State(q, jnp.int32(0), place(self.arm, other)[0])
         return state, self._observe(state, place(self.arm, q)[0])
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action`, within their range."""
         new = State(self.moved(state.q, action), state.t + 1, state.goal)
         tip, _ = place(self.arm, new.q)

@@ -42,13 +42,13 @@ class Servo(armed.Armed):
         """Joints and targets in their range, speeds in ranges a s, way to the goal, tip."""
         return Box(-np.inf, np.inf, (3 * self.arm.joints + 6,))
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """At rest in a random position, and the tip of another for a goal."""
         q, other = self.drawn(key, 2)
         state = State(q, jnp.int32(0), jnp.zeros_like(q), q, place(self.arm, other)[0])
         return state, self._observe(state, place(self.arm, q)[0])
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`, within their range, and let the arm follow."""
         target = self.moved(state.target, action)
         spec = bodies.simulation(self.arm, self.dt / SUBSTEPS, state.q.dtype)

@@ -43,7 +43,7 @@ class Track(armed.Armed):
         """Joints in their range, way to the goal in 5 cm, its last step in 5 mm, tip in 20 cm."""
         return Box(-np.inf, np.inf, (self.arm.joints + 9,))
 
-    def start(self, key: Array) -> tuple[State, Array]:
+    def reset(self, key: Array) -> tuple[State, Array]:
         """A random position of the arm, and a goal under way from another."""
         arm_key, goal_key = jax.random.split(key)
         phase, turn = jax.random.uniform(goal_key, (2, self.arm.joints))
@@ -59,7 +59,7 @@ class Track(armed.Armed):
         swing = jnp.sin(state.phase + state.turn * t)
         return place(self.arm, (low + high) / 2 + (high - low) / 4 * swing)[0]
 
-    def advance(self, state: State, action: Array, key: Array) -> Step:
+    def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action` within their range, then the goal by a step."""
         new = State(self.moved(state.q, action), state.t + 1, state.phase, state.turn)
         tip, goal = place(self.arm, new.q)[0], self.goal(new)

@@ -58,11 +58,11 @@ class Cliff:
     action_space = property(lambda self: rl.Box(-1.0, 1.0, (1,)))
     differentiable = property(lambda self: False)
 
-    def start(self, key):
+    def reset(self, key):
         """One state."""
         return jnp.int32(0), jnp.ones(1)
 
-    def advance(self, state, action, key):
+    def step(self, state, action, key):
         """Two steps."""
         info = {"success": jnp.bool_(False)}
         reward = jnp.sqrt(-action[0])

@@ -21,12 +21,12 @@ class Corridor:
     action_space = property(lambda self: rl.Discrete(2))
     differentiable = property(lambda self: False)
 
-    def start(self, key):
+    def reset(self, key):
         """Any cell but the last."""
         cell = jax.random.randint(key, (), 0, 4)
         return (cell, jnp.int32(0)), jax.nn.one_hot(cell, 5)
 
-    def advance(self, state, action, key):
+    def step(self, state, action, key):
         """One cell, and no further than the walls."""
         cell, t = jnp.clip(state[0] + 2 * action - 1, 0, 4), state[1] + 1
         there = cell == 4

@@ -21,11 +21,11 @@ class Corridor:
     action_space = rl.Discrete(2)
     differentiable = False
 
-    def start(self, key):
+    def reset(self, key):
         bit = jax.random.bernoulli(key)
         return (bit, jnp.int32(0)), jnp.stack([jnp.where(bit, 1.0, -1.0), 0.0])
 
-    def advance(self, state, action, key):
+    def step(self, state, action, key):
         bit, t = state[0], state[1] + 1
         over = t >= 8
         right = over & ((action == 1) == bit)

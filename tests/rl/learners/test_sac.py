@@ -26,8 +26,8 @@ CLIMB = rl.SAC(
 class Bowl(Probe):
     """Reward 1 - 4 (a - 0.3)^2 for ever, one observation, cut every 20 steps, never over."""
 
-    def advance(self, state, action, key):
-        return super().advance(state, action, key)._replace(reward=reward(action[0]))
+    def step(self, state, action, key):
+        return super().step(state, action, key)._replace(reward=reward(action[0]))
 
 
 def reward(a):

@@ -65,7 +65,7 @@ def test_a_share_of_the_copies_begins_anew_after_a_window():
     assert not also[:2].any()
     np.testing.assert_allclose(also[2].mean(), 0.1, atol=5 * (0.09 / 4000) ** 0.5)
     copies = vectorize(env, 4000)
-    forth = jax.jit(lambda state, also: copies.advance(state, jnp.zeros((4000, 1)), KEY, also))
+    forth = jax.jit(lambda state, also: copies.step(state, jnp.zeros((4000, 1)), KEY, also))
     state, out = forth(learner.begun(env, KEY)[0], also[2])
     np.testing.assert_array_equal(state.length, np.where(also[2], 0, 1))
     np.testing.assert_array_equal(state.state.t, state.length)

@@ -23,7 +23,7 @@ CASES = {  # a state; which rod; its end (x, z); which rod has a colour, and whe
 def test_stands_where_the_state_says(name):
     x, rod, end, inked, there = CASES[name]
     env = rl.make(name)
-    state = replace(env.start(jax.random.key(0))[0], x=jnp.array(x, jnp.float32))
+    state = replace(env.reset(jax.random.key(0))[0], x=jnp.array(x, jnp.float32))
     scene = film.scene(env, state)
     np.testing.assert_allclose(scene.end[rod], [end[0], 0.0, end[1]], atol=1e-6)
     np.testing.assert_allclose(scene.colour[inked], GREEN if there else ORANGE, atol=1e-7)
@@ -32,7 +32,7 @@ def test_stands_where_the_state_says(name):
 @pytest.mark.parametrize("angle", [0.2, 2.0])
 def test_the_pendulum_is_green_when_it_is_up(angle):
     env = rl.make("pendulum")
-    state = replace(env.start(jax.random.key(0))[0], angle=jnp.float32(angle))
+    state = replace(env.reset(jax.random.key(0))[0], angle=jnp.float32(angle))
     scene = stage.scene(env, state)
     np.testing.assert_allclose(scene.end[2], [np.sin(angle), 0.0, np.cos(angle)], atol=1e-6)
     np.testing.assert_allclose(scene.colour[2], GREEN if angle < 0.3 else ORANGE, atol=1e-7)

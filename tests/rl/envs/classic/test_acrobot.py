@@ -21,11 +21,11 @@ def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
 def test_the_tip_above_the_bar_terminates_at_no_cost():
     env = rl.make("acrobot")
     up = State(jnp.array([3.0, 0.0, 0.0, 0.0]), jnp.int32(0))
-    step = rl.step(env, up, 1, jax.random.key(0))
+    step = env.step(up, jnp.int32(1), jax.random.key(0))
     assert step.terminated and step.reward == 0 and step.info["success"]
 
 
 def test_conforms():
     env = rl.make("acrobot")
-    state, _ = rl.reset(env, jax.random.key(0))
-    conformance.check(jax.jit(env.advance), state, jnp.int32(2), jax.random.key(1), batched=(0,))
+    state, _ = env.reset(jax.random.key(0))
+    conformance.check(jax.jit(env.step), state, jnp.int32(2), jax.random.key(1), batched=(0,))

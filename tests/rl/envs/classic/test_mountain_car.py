@@ -27,8 +27,8 @@ def test_1000_random_steps_are_those_of_gymnasium(x64, name, dtype, tolerance):
 def test_the_hill_terminates(name):
     env = rl.make(name)
     near = State(jnp.array([0.499, 0.05]), jnp.int32(0))
-    action = 2 if name == "mountain-car" else jnp.array([1.0])
-    step = rl.step(env, near, action, jax.random.key(0))
+    action = jnp.int32(2) if name == "mountain-car" else jnp.array([1.0])
+    step = env.step(near, action, jax.random.key(0))
     assert step.terminated and step.info["success"]
     assert step.reward == pytest.approx(-1 if name == "mountain-car" else 99.9)
 
@@ -36,6 +36,6 @@ def test_the_hill_terminates(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_conforms(name):
     env = rl.make(name)
-    state, _ = rl.reset(env, jax.random.key(0))
+    state, _ = env.reset(jax.random.key(0))
     action = env.action_space.sample(jax.random.key(2))
-    conformance.check(jax.jit(env.advance), state, action, jax.random.key(1), batched=(0,))
+    conformance.check(jax.jit(env.step), state, action, jax.random.key(1), batched=(0,))

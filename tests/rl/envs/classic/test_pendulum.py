@@ -30,7 +30,7 @@ def test_rewards_have_the_derivative_of_finite_differences(x64):
     def total(actions):
         state = State(jnp.array(2.0), jnp.array(0.3), jnp.int32(0))
         return sum(
-            (step := env.advance(state, a, jax.random.key(0)), state := step.state)[0].reward
+            (step := env.step(state, a, jax.random.key(0)), state := step.state)[0].reward
             for a in actions
         )
 
@@ -40,6 +40,6 @@ def test_rewards_have_the_derivative_of_finite_differences(x64):
 
 def test_conforms():
     env = rl.make("pendulum")
-    state, _ = rl.reset(env, jax.random.key(0))
-    advance = lambda action: env.advance(state, action, jax.random.key(1))
-    conformance.check(advance, jnp.array([0.5]), differentiable=(0,), batched=(0,))
+    state, _ = env.reset(jax.random.key(0))
+    step = lambda action: env.step(state, action, jax.random.key(1))
+    conformance.check(step, jnp.array([0.5]), differentiable=(0,), batched=(0,))

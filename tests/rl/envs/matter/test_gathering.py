@@ -20,9 +20,9 @@ def by_hand():
 
 @pytest.mark.slow
 def test_two_strokes_bring_the_ducks_nearer_from_every_seed():
-    start, whole = jax.jit(ENV.start), jax.jit(lambda state, actions: play(ENV, state, actions))
+    reset, whole = jax.jit(ENV.reset), jax.jit(lambda state, actions: play(ENV, state, actions))
     for seed in range(3):
-        state, _ = start(jax.random.key(seed))
+        state, _ = reset(jax.random.key(seed))
         noise = jax.random.uniform(jax.random.key(seed), by_hand().shape, minval=-1, maxval=1)
         played = [whole(state, actions) for actions in (by_hand(), 0 * noise, noise)]
         strokes, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)

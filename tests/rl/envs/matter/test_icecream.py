@@ -14,10 +14,10 @@ ENV = rl.make("matter/ice-cream-static")
 
 @pytest.mark.slow
 def test_laying_as_shown_returns_one_and_small_errors_little_less():
-    demo, start = jnp.asarray(ENV.goal.demo), jax.jit(ENV.start)
+    demo, reset = jnp.asarray(ENV.goal.demo), jax.jit(ENV.reset)
     whole = jax.jit(lambda state, actions: play(ENV, state, actions))
     for seed in range(3):
-        state, _ = start(jax.random.key(seed))
+        state, _ = reset(jax.random.key(seed))
         noise = jax.random.uniform(jax.random.key(seed), demo.shape, minval=-1, maxval=1)
         played = [whole(state, a) for a in (demo, 0 * demo, 0.9 * demo, noise)]
         shown, still, near, random = (float(jnp.sum(seen["reward"])) for _, seen in played)

@@ -16,11 +16,11 @@ ENV = rl.make("matter/latte-art-stir")
 @pytest.mark.slow
 def test_strokes_return_what_the_places_of_the_particles_say():
     """The demonstration, doing nothing, the first stroke alone, and strokes at random."""
-    demo, start = jnp.asarray(ENV.goal.demo), jax.jit(ENV.start)
+    demo, reset = jnp.asarray(ENV.goal.demo), jax.jit(ENV.reset)
     whole = jax.jit(lambda state, actions: play(ENV, state, actions))
     stroke = demo.at[10:].set(0)
     for seed in range(3):
-        state, first = start(jax.random.key(seed))
+        state, first = reset(jax.random.key(seed))
         noise = jax.random.uniform(jax.random.key(seed), demo.shape, minval=-1, maxval=1)
         played = [whole(state, actions) for actions in (demo, 0 * demo, stroke, noise)]
         shown, still, one, random = (float(jnp.sum(seen["reward"])) for _, seen in played)

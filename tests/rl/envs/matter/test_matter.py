@@ -17,7 +17,7 @@ from jaxgpu.rl.plan import play
 
 ENV = rl.make("matter/pouring")
 KEY = jax.random.key(0)
-start = jax.jit(ENV.start)
+reset = jax.jit(ENV.reset)
 whole = jax.jit(lambda state, actions: play(ENV, state, actions))
 
 
@@ -29,7 +29,7 @@ def places(particles):
 
 @pytest.mark.slow
 def test_a_glass_held_still_keeps_its_layers():
-    state, _ = start(KEY)
+    state, _ = reset(KEY)
     states, seen = whole(state, jnp.zeros((ENV.horizon, 3)))
     # the liquids give way by rho g h / K = 1 %: their mean places move by less than 1 mm of
     # the 91 that the water could fall
@@ -50,7 +50,7 @@ def slots(particles, start):
 
 @pytest.mark.slow
 def test_loss_reward_and_success_are_those_of_the_positions():
-    state, first = start(KEY)
+    state, first = reset(KEY)
     actions = jnp.zeros((ENV.horizon, 3)).at[:, 2].set(-0.9).at[:, 0].set(0.3)
     states, seen = whole(state, actions)
     milk0, bottom = places(state.matter.bodies[0]), state.first
@@ -86,13 +86,13 @@ def test_a_plan_made_by_hand_pours_from_every_seed():
     turn = jnp.where(t < 0.4, -3.75, jnp.where(t < 0.85, 0, jnp.where(t < 1.25, 3.75, 0)))
     actions = jnp.stack([0 * t, 0 * t, turn / 4], 1)
     for seed in range(5):
-        _, seen = whole(start(jax.random.key(seed))[0], actions)
+        _, seen = whole(reset(jax.random.key(seed))[0], actions)
         assert seen["success"][-1] and jnp.sum(seen["reward"]) > 0.25, seed
 
 
 def test_success_is_seen_where_it_is():
     """Water moved to the sink by hand, or taken away; milk left in the glass."""
-    state, _ = start(KEY)
+    state, _ = reset(KEY)
     milk, water = state.matter.bodies
     fallen = dataclasses.replace(water, x=(water.x[0], 0 * water.x[1] + 0.04))
     gone = dataclasses.replace(water, m=0 * water.m)
@@ -151,7 +151,7 @@ def test_a_softened_task_differs_in_the_contact_of_its_led_tool_alone():
 
 @pytest.mark.slow
 def test_a_view_shows_both_liquids_and_the_glass():
-    state, _ = start(KEY)
+    state, _ = reset(KEY)
     image = np.asarray(jax.jit(lambda m: view(ENV, m, 120, 90))(state.matter))
     assert image.shape == (90, 120, 3) and 0 <= image.min() and image.max() <= 1
     red, blue = image[..., 0], image[..., 2]

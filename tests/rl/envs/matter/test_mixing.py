@@ -36,9 +36,9 @@ def test_the_distance_of_pairs_is_that_of_its_definition(x64):
 @pytest.mark.slow
 def test_strokes_through_the_milk_spread_it_from_every_seed():
     env = rl.make("matter/mixing")
-    start, whole = jax.jit(env.start), jax.jit(lambda state, actions: play(env, state, actions))
+    reset, whole = jax.jit(env.reset), jax.jit(lambda state, actions: play(env, state, actions))
     for seed in range(3):
-        state, _ = start(jax.random.key(seed))
+        state, _ = reset(jax.random.key(seed))
         noise = jax.random.uniform(jax.random.key(seed), env.guess().shape, minval=-1, maxval=1)
         played = [whole(state, actions) for actions in (env.guess(), 0 * noise, noise)]
         strokes, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)

@@ -31,13 +31,13 @@ def test_the_picture_that_was_asked_for_is_the_only_success():
     yaw, pitch, insertion, roll = q = np.array([0.3, -0.2, 0.1, 0.4])
     along = np.array([np.sin(yaw) * np.cos(pitch), -np.sin(pitch), -np.cos(yaw) * np.cos(pitch)])
     target = along * (insertion - 0.3822 + 0.3829 + AHEAD)  # the closed form of the shaft
-    state, _ = ENV.start(jax.random.key(0))
+    state, _ = ENV.reset(jax.random.key(0))
     state = replace(state, q=jnp.asarray(q, jnp.float32))
     side = Rotation.from_rotvec(0.5 * np.pi * along).apply(np.cross(along, [0.0, 1.0, 0.0]))
     cases = ((0, 0, 1), (0.004, 0, 1), (0.006, 0, 0), (0, 0.04, 1), (0, 0.06, 0))
     for shift, tilt, success in cases:
         where = jnp.asarray(target + shift * side / np.linalg.norm(side), jnp.float32)
         asked = replace(state, target=where, roll=jnp.float32(roll + tilt))
-        out = rl.step(ENV, asked, jnp.zeros(4), jax.random.key(0))
+        out = ENV.step(asked, jnp.zeros(4), jax.random.key(0))
         assert out.info["success"] == bool(success)
         np.testing.assert_allclose(out.reward, success - 20 * shift - 0.2 * tilt, atol=1e-4)

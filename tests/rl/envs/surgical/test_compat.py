@@ -24,12 +24,12 @@ def test_a_step_is_that_of_the_published_scene(name):
     """
     most, slow, low, spread = TASKS[name]
     env = rl.make(f"surgical/{name}-reach-compat")
-    state, _ = jax.jit(env.start)(jax.random.key(3))
+    state, _ = jax.jit(env.reset)(jax.random.key(3))
     rng = np.random.default_rng(0)
     arm, count = env.arm.joints, len(env.rig.scale)
     for _ in range(3):
         action = rng.uniform(-1, 1, count).astype(np.float32)
-        out = jax.jit(env.advance)(state, action, jax.random.key(0))
+        out = jax.jit(env.step)(state, action, jax.random.key(0))
         before, after = (np.concatenate([s.q, s.rest]) for s in (state, out.state))
         target = np.asarray(state.target) + most * action
         asked = np.array(env.rig.scale) * target + np.array(env.rig.offset)
@@ -46,7 +46,7 @@ def test_a_step_is_that_of_the_published_scene(name):
         np.testing.assert_allclose(out.reward, -cost - low * np.abs(after).sum(), rtol=1e-4)
         assert out.observation.shape == env.observation_space.shape
         state = out.state
-    goals = jax.jit(jax.vmap(env.start))(jax.random.split(jax.random.key(0), 4000))[0].goal
+    goals = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), 4000))[0].goal
     np.testing.assert_allclose(np.std(goals, 0), spread, rtol=0.06)  # five of its own spreads
     np.testing.assert_allclose(np.mean(goals, 0), env.rig.centre, atol=5 * spread / 4000**0.5)
 
@@ -55,9 +55,9 @@ def test_a_step_is_that_of_the_published_scene(name):
 def test_targets_stop_at_one_and_joints_at_their_limits():
     """1 rad is asked for; the pitching joints have 0.94, the insertion 0.24 m at 1 m/s."""
     env = rl.make("surgical/psm-reach-compat", speed=0.5)
-    state, _ = env.start(jax.random.key(0))
+    state, _ = env.reset(jax.random.key(0))
     ahead = jax.jit(lambda s: jax.lax.fori_loop(0, 200, lambda i, s: move(s), s))
-    move = lambda s: env.advance(s, jnp.ones(9), jax.random.key(0)).state
+    move = lambda s: env.step(s, jnp.ones(9), jax.random.key(0)).state
     np.testing.assert_allclose(move(move(state)).q[5], 0.005, rtol=1e-5)
     state = ahead(state)
     np.testing.assert_array_equal(state.target, 1.0)
@@ -95,7 +95,7 @@ def test_returns_of_eight_seeds_after_a_million_steps(name, median, worst):
 def test_the_endoscopes_goals_hang_out_of_its_reach():
     """At its best posture for each goal from the first step on, an episode has -231 (64 goals)."""
     env = rl.make("surgical/ecm-reach-compat")
-    goals = jax.vmap(env.start)(jax.random.split(jax.random.key(9), 64))[0].goal
+    goals = jax.vmap(env.reset)(jax.random.split(jax.random.key(9), 64))[0].goal
     rig, size = env.rig, env.arm.joints
     scale, offset = (np.array(x[:size], np.float32) for x in (rig.scale, rig.offset))
     low = np.maximum(np.array(rig.lower[:size], np.float32), offset - scale)

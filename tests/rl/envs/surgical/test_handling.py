@@ -12,19 +12,19 @@ from jaxgpu.rl.envs.surgical.arms import PSM, place
 from jaxgpu.rl.envs.surgical.handling import FLOOR, HALF, HEIGHT, MARGIN, downward
 
 ENV = rl.make("surgical/needle-pick")
-START, ADVANCE = jax.jit(ENV.start), jax.jit(ENV.advance)
+RESET, STEP = jax.jit(ENV.reset), jax.jit(ENV.step)
 STILL = jnp.zeros(5).at[4].set(1.0)
 CLOSE = STILL.at[4].set(-1.0)
 
 
 def above(seed=0):
     """The tool over the needle, its jaw open across the wire."""
-    state, _ = START(jax.random.key(seed))
+    state, _ = RESET(jax.random.key(seed))
     return replace(state, tip=state.place, yaw=state.turn)
 
 
 def step(state, action=STILL):
-    return ADVANCE(state, action, jax.random.key(0))
+    return STEP(state, action, jax.random.key(0))
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_rewards_are_sparse_and_shaping_adds_up_to_the_progress():
         there = replace(state, goal=state.place + jnp.array([off, 0.0, 0.0]))
         assert step(there).reward == reward
     shaped = rl.make("surgical/needle-pick", shaping=20.0)
-    advance, key = jax.jit(shaped.advance), jax.random.key(0)
-    first, _ = START(jax.random.key(3))
+    move, key = jax.jit(shaped.step), jax.random.key(0)
+    first, _ = RESET(jax.random.key(3))
     far = lambda s: (
         np.linalg.norm(s.tip - s.place) * (not s.held) + np.linalg.norm(s.place - s.goal)
     )
     state, total = first, 0.0
     for i in range(6):
         action = jax.random.uniform(jax.random.key(i), (5,), minval=-1.0)
-        out = advance(state, action, key)
+        out = move(state, action, key)
         state, total = out.state, total + float(out.reward) + (not out.info["success"])
     np.testing.assert_allclose(total, 20 * (far(first) - far(state)), rtol=1e-4)
 
@@ -85,7 +85,7 @@ def test_the_arm_can_stand_wherever_the_tool_may_be():
     side = np.array([-1, 1]) * (HALF + MARGIN)
     parts = (side, side, [FLOOR, FLOOR + HEIGHT + MARGIN], np.linspace(-np.pi / 2, np.pi / 2, 7))
     poses = jnp.asarray(np.array(np.meshgrid(*parts)).reshape(4, -1).T, jnp.float32)
-    state, _ = START(jax.random.key(0))
+    state, _ = RESET(jax.random.key(0))
     stand = lambda pose: ENV.joints(replace(state, tip=pose[:3], yaw=pose[3]))
     q = np.asarray(jax.jit(jax.vmap(stand))(poses))
     assert (np.array(PSM.lower) <= q).all() and (q <= np.array(PSM.upper)).all()

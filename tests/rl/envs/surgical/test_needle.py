@@ -22,7 +22,7 @@ def test_a_plan_by_hand_picks_every_needle():
 
 
 def test_the_wire_is_half_a_circle_through_the_place():
-    state = jax.tree.map(np.asarray, jax.jit(ENV.start)(jax.random.key(0))[0])
+    state = jax.tree.map(np.asarray, jax.jit(ENV.reset)(jax.random.key(0))[0])
     wire = np.asarray(jax.jit(ENV.wire)(state))
     centre = state.place + 0.02 * np.array([np.cos(state.turn), np.sin(state.turn), 0])
     np.testing.assert_allclose(np.linalg.norm(wire - centre, axis=1), 0.02, rtol=1e-5)

@@ -13,17 +13,17 @@ from jaxgpu.rl.envs.surgical import pegs
 from jaxgpu.rl.envs.surgical.handling import FLOOR
 
 ENV = rl.make("surgical/peg-transfer")
-START, ADVANCE = jax.jit(ENV.start), jax.jit(ENV.advance)
+RESET, STEP = jax.jit(ENV.reset), jax.jit(ENV.step)
 BOARD = FLOOR + 0.00725  # where a block's middle rests, m
 
 
 def step(state, *action):
-    return ADVANCE(state, jnp.array([*action], jnp.float32), jax.random.key(0))
+    return STEP(state, jnp.array([*action], jnp.float32), jax.random.key(0))
 
 
 def taken(seed=0, **parts):
     """The block held where it hangs on its peg."""
-    state, _ = START(jax.random.key(seed))
+    state, _ = RESET(jax.random.key(seed))
     where, across = ENV.handle(state.place, state.turn)
     state = replace(state, tip=where, yaw=across, closed=jnp.bool_(True), held=jnp.bool_(True))
     return replace(state, **parts)

@@ -26,11 +26,11 @@ def test_damped_least_squares_reaches_every_goal(name):
 
 def test_the_reward_is_in_metres_and_success_in_millimetres():
     env = rl.make("surgical/psm-reach")
-    state, _ = env.start(jax.random.key(0))
+    state, _ = env.reset(jax.random.key(0))
     tip = place(env.arm, state.q)[0]
     for offset, success in ((0.004, True), (0.006, False)):
         near = State(state.q, state.t, tip + jnp.array([offset, 0.0, 0.0]))
-        out = rl.step(env, near, jnp.zeros(6), jax.random.key(0))
+        out = env.step(near, jnp.zeros(6), jax.random.key(0))
         assert out.info["success"] == success
         np.testing.assert_allclose(out.reward, success - 20 * offset, rtol=1e-3)
 
@@ -39,5 +39,5 @@ def test_rewards_have_the_derivative_of_finite_differences(x64):
     env = rl.make("surgical/psm-reach")
     q = jnp.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])
     state = State(q, jnp.int32(0), jnp.array([0.02, 0.03, -0.1]))
-    reward = lambda action: env.advance(state, action, jax.random.key(0)).reward
+    reward = lambda action: env.step(state, action, jax.random.key(0)).reward
     check_grads(jax.jit(reward), (jnp.full(6, 0.2),), order=1, rtol=1e-6, atol=1e-6)

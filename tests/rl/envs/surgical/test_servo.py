@@ -31,10 +31,10 @@ def test_damped_least_squares_on_the_targets_reaches_every_goal(name):
 
 def test_the_goal_is_judged_where_the_tip_is_not_where_the_servos_aim():
     env = rl.make("surgical/psm-reach-dynamic")
-    state, _ = jax.jit(env.start)(jax.random.key(0))
+    state, _ = jax.jit(env.reset)(jax.random.key(0))
     tip, _ = place(env.arm, state.q)
     aimed = replace(state, goal=tip, target=state.target + jnp.array([0.3, 0, 0, 0, 0, 0]))
-    out = jax.jit(env.advance)(aimed, jnp.zeros(6), jax.random.key(0))
+    out = jax.jit(env.step)(aimed, jnp.zeros(6), jax.random.key(0))
     moved = np.linalg.norm(place(env.arm, out.state.q)[0] - tip)
     np.testing.assert_allclose(out.info["distance"], moved, rtol=1e-4)
     assert 1e-4 < moved < 0.02
@@ -46,7 +46,7 @@ def test_rewards_have_the_derivative_of_finite_differences(x64):
     state = State(q, jnp.int32(0), 0.1 * q, q, jnp.array([0.02, 0.03, -0.1]))
 
     def total(actions):
-        move = lambda s, a: ((out := env.advance(s, a, jax.random.key(0))).state, out.reward)
+        move = lambda s, a: ((out := env.step(s, a, jax.random.key(0))).state, out.reward)
         return jnp.sum(jax.lax.scan(move, state, actions)[1])
 
     check_grads(jax.jit(total), (jnp.full((3, 4), 0.2),), order=1, rtol=1e-5, atol=1e-5)

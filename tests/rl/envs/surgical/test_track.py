@@ -57,7 +57,7 @@ def test_no_joint_of_the_goal_is_faster_than_its_pace():
     env = rl.make("surgical/psm-track")
     low, high = map(np.asarray, working(env.arm, jnp.float32))
     for seed in range(5):
-        state, _ = env.start(jax.random.key(seed))
+        state, _ = env.reset(jax.random.key(seed))
         t, phase, turn = np.arange(200)[:, None], *map(np.asarray, (state.phase, state.turn))
         q = (low + high) / 2 + (high - low) / 4 * np.sin(phase + t * turn)
         step = np.abs(np.diff(q, axis=0)) / (high - low)
@@ -71,5 +71,5 @@ def test_rewards_have_the_derivative_of_finite_differences(x64):
     env = rl.make("surgical/psm-track")
     q = jnp.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])
     state = State(q, jnp.int32(3), jnp.arange(6.0), jnp.full(6, 0.05))
-    reward = lambda action: env.advance(state, action, jax.random.key(0)).reward
+    reward = lambda action: env.step(state, action, jax.random.key(0)).reward
     check_grads(jax.jit(reward), (jnp.full(6, 0.2),), order=1, rtol=1e-6, atol=1e-6)

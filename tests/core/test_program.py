@@ -1,0 +1,36 @@
+"""What of a function is an operand of its program, and what is part of it."""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.program import Call
+from jaxgpu.pytree import number, pytree, size
+
+
+@pytree
+class Spec:
+    rate: object = number(default=0.5)
+    count: int = size(default=3)
+
+    def step(self, x, more=0.0):
+        return x * self.rate + self.count + more
+
+
+def test_numbers_are_operands_and_sizes_are_not():
+    call = Call(functools.partial(Spec(0.25).step, more=2.0))
+    assert call.operands == [0.25, 2.0] and call.function is Spec.step
+    assert call.made([0.5, 1.0])(jnp.float32(4)) == 6
+    assert call.key() == Call(functools.partial(Spec(0.75).step, more=1.0)).key()
+    assert call.key() != Call(functools.partial(Spec(0.25, 4).step, more=2.0)).key()
+
+
+def test_whole_numbers_words_and_functions_of_a_partial_are_static():
+    def power(n, how, scale, x):
+        return scale * how(x) ** n
+
+    call = Call(functools.partial(power, 2, jnp.abs, np.float32(3)))
+    assert call.operands == [3] and call.made(call.operands)(jnp.float32(-2)) == 12
+    assert call.key() != Call(functools.partial(power, 3, jnp.abs, np.float32(3))).key()
+    assert call.key() != Call(functools.partial(power, 2, jnp.sign, np.float32(3))).key()
