@@ -20,7 +20,7 @@ import numpy as np
 import tyro
 
 from jaxgpu.evolution import indicators, multi, protocol
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
 PAPER = {  # generations, medians of the paper: NSGA-III, MOEA/D-PBI
@@ -66,9 +66,9 @@ def distances(row: str, algorithm: str, seeds: int, key: int) -> tuple[np.ndarra
     norm = 2.0 if name == "dtlz1" else jnp.linalg.norm(lattice.w, axis=1, keepdims=True)
     reference = jnp.full(m, 0.55 if name == "dtlz1" else 1.1)
     ideal, problem = lattice.w / norm, getattr(dtlz, name)(m)
-    spec = multi.NSGA3(lattice, population=POPULATIONS[m])
+    spec = multi.NSGA3(lattice, pop_size=POPULATIONS[m])
     if algorithm == "MOEAD":
-        spec = multi.moead(lattice)
+        spec = multi.MOEAD(lattice)
 
     def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         f = protocol.evolve(spec, problem, key, PAPER[row][0]).population.f

@@ -21,7 +21,7 @@ import numpy as np
 import tyro
 
 from jaxgpu.evolution import indicators, multi, pareto, protocol
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
 PEERS = {  # medians of NSGA-III: CUDA-MOEA, EvoX; of RVEA: CUDA-MOEA, EvoX
@@ -93,7 +93,7 @@ def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, 
     problem = getattr(dtlz, name)(3, 7 if name == "dtlz1" else 12)
     lattice, points = das_dennis(3, DIVISIONS), jnp.float32(front(name))
     guarded, spaced = options.guarded, options.spaced
-    spec = multi.NSGA3(lattice, population=1024, guarded=guarded, spaced=spaced)
+    spec = multi.NSGA3(lattice, pop_size=1024, guarded=guarded, spaced=spaced)
     if algorithm == "RVEA":
         spec = multi.RVEA(lattice, generations=GENERATIONS)
 

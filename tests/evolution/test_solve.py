@@ -14,7 +14,7 @@ from jaxgpu.evolution import (
     multi,
     single,
 )
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
 MIXED = {"x": Real(-4.0, 4.0, (2,)), "n": Integer(0, 20), "k": Categorical(4), "b": Boolean()}
@@ -38,7 +38,7 @@ def test_a_mixed_space_from_five_seeds():
 @pytest.mark.slow
 def test_an_order_is_found_by_differential_evolution():
     want = jnp.array([3, 1, 4, 0, 2, 5])
-    spec = single.LSHADE(8000, population=60)
+    spec = single.LSHADE(8000, pop_size=60)
 
     def f(order):
         return jnp.sum(jnp.abs(order - want)).astype(jnp.float32)
@@ -101,7 +101,7 @@ def test_a_function_that_cannot_be_minimised_gets_one_sentence(function, said):
 
 
 def test_nan_is_counted_and_all_nan_is_an_error():
-    quick = {1: single.PSO(6), 2: multi.moead(das_dennis(2, 5), 2)}
+    quick = {1: single.PSO(6), 2: multi.MOEAD(das_dennis(2, 5), 2)}
     for m, spec in quick.items():
         with pytest.raises(ValueError, match="none of 60 evaluations .* 60 gave nan; "):
             f = lambda x, m=m: jnp.full(m, jnp.nan) * x

@@ -13,13 +13,12 @@ from jax import Array
 
 from jaxgpu.evolution import multi, protocol
 from jaxgpu.evolution.indicators import hypervolume
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import State
 from jaxgpu.evolution.pareto import nondominated
 from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problem import Problem
-from jaxgpu.evolution.problems import dtlz
-from jaxgpu.evolution.problems.engineering import engineering
+from jaxgpu.evolution.problems import dtlz, engineering
 from jaxgpu.run import Run, run
 
 DIVISIONS, MEMBERS, EVERY = 12, 92, 5  # 91 directions; generations between two measurements
@@ -76,7 +75,7 @@ def volume(members: Population, low: Array, high: Array) -> Array:
 def race(name: str, seeds: int, generations: int, seed: int, out: Path, resume: bool) -> Run:
     """All seeds of NSGA-III at once; the history is the volume every few generations."""
     problem, against = RACES[name].made(), peer(name)
-    spec = multi.NSGA3(das_dennis(3, DIVISIONS), population=MEMBERS)
+    spec = multi.NSGA3(das_dennis(3, DIVISIONS), pop_size=MEMBERS)
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (against.low, against.high))
 
     def step(state: State, key: Array) -> State:
@@ -87,7 +86,7 @@ def race(name: str, seeds: int, generations: int, seed: int, out: Path, resume: 
         return jax.lax.fori_loop(0, EVERY, generation, state)
 
     first, rest = jax.random.split(jax.random.key(seed))
-    start = jax.vmap(lambda key: protocol.init(spec, key, problem))
+    start = jax.vmap(lambda key: spec.init(key, problem))
     measure = lambda state: jax.vmap(partial(volume, low=low, high=high))(state.population)
     begun = jax.jit(start)(jax.random.split(first, seeds))
     steps = generations // EVERY
