@@ -1,18 +1,17 @@
 """Reinforcement learning whose whole loop stays on the device."""
 
 from .environment import Checked, Environment, Step, checked, make, names, register
-from .envs.classic.acrobot import Acrobot
-from .envs.classic.cartpole import CartPole
-from .envs.classic.mountain_car import MountainCar, MountainCarContinuous
-from .envs.classic.pendulum import Pendulum
+from .envs.classic import Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum
 from .envs.matter import Matter
-from .envs.surgical.centre import Centre
-from .envs.surgical.compat import Compat
-from .envs.surgical.needle import NeedlePick
-from .envs.surgical.pegs import PegTransfer
-from .envs.surgical.reach import Reach
-from .envs.surgical.servo import Servo
-from .envs.surgical.track import Track
+from .envs.surgical import (
+    Centre,
+    DynamicReach,
+    NeedlePick,
+    PegTransfer,
+    Reach,
+    SurgicalGymReach,
+    Track,
+)
 from .learn import Learner, Remembering, Scores, evaluate, interquartile_mean, learn, train
 from .learners.evolve import ES
 from .learners.ppo import PPO
@@ -27,7 +26,7 @@ __all__ = [
     "Acrobot",
     "CartPole",
     "Centre",
-    "Compat",
+    "SurgicalGymReach",
     "ES",
     "Matter",
     "MountainCar",
@@ -40,7 +39,7 @@ __all__ = [
     "SAC",
     "SHAC",
     "Reach",
-    "Servo",
+    "DynamicReach",
     "Track",
     "Learner",
     "RecurrentPPO",

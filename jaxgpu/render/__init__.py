@@ -1,7 +1,7 @@
 """Pictures and films, drawn on the device and without a display.
 
 image = picture(Camera(eye, target), x, colour, Look(radius), floor=0.0)    # [H, W, 3] of particles
-image = Scene(start, end, radius, colour, floor, tile).picture(camera)      # of capsules
+image = Capsules(start, end, radius, colour, floor, tile).picture(camera)      # of capsules
 index, depth = nearest(camera, x, radius)         # which particle each pixel shows, how far ahead
 depth = soft_depth(camera, x, radius, far=3.0, blur=0.01)     # smooth in x: for inverse problems
 open("film.gif", "wb").write(gif(images))         # or mp4(images)
@@ -12,15 +12,17 @@ with shadows), `trace` (rays against signed distances) and `particles`, which pu
 """
 
 from .camera import Camera
-from .capsules import Scene
+from .capsules import Capsules
 from .film import gif, mp4
-from .particles import picture
+from .particles import Balls, Scene, picture
 from .shade import Look
 from .splat import nearest, soft_depth
 from .trace import trace
 
 __all__ = [
+    "Balls",
     "Camera",
+    "Capsules",
     "Look",
     "Scene",
     "gif",

@@ -24,7 +24,7 @@ FAR = 1e3
 
 
 @pytree
-class Scene:
+class Capsules:
     """N capsules and a floor; up is z."""
 
     start: Array  # [N, 3] one end, m
@@ -38,11 +38,11 @@ class Scene:
         """An image [H, W, 3] in 0 ... 1, each pixel the mean of `fine` by `fine` rays.
 
         >>> one = jnp.ones((1, 3))
-        >>> ball = Scene(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
+        >>> ball = Capsules(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
         >>> ball.picture(Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=8)).shape
         (240, 8, 3)
         """
-        held("Scene.picture", camera)
+        held("Capsules.picture", camera)
         size = (camera.height, camera.width)
         camera = replace(camera, width=fine * size[1], height=fine * size[0])
         dtype = self.start.dtype
@@ -65,7 +65,7 @@ class Scene:
         return jnp.mean(image.reshape(size[0], fine, size[1], fine, 3), (1, 3))
 
 
-def meet(scene: Scene, eye: Vec, way: Vec) -> tuple[Array, Array]:
+def meet(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
     """How far rays [...] go to the first capsule, m, `FAR` if to none, and its index.
 
     Args:
@@ -105,7 +105,7 @@ def _sphere(off: Vec, r: Array, way: Vec) -> Array:
     return jnp.where((h > 0) & (t > 0), t, FAR)
 
 
-def _normal(scene: Scene, x: Vec, which: Array) -> Vec:
+def _normal(scene: Capsules, x: Vec, which: Array) -> Vec:
     """Unit normals at the points `x` of the capsules `which`."""
     pick = lambda ends: tuple(jnp.moveaxis(ends[which], -1, 0))
     a, along = pick(scene.start), pick(scene.end - scene.start)
@@ -114,12 +114,12 @@ def _normal(scene: Scene, x: Vec, which: Array) -> Vec:
     return unit(tuple(o - part * l for o, l in zip(off, along)))
 
 
-def _tiles(scene: Scene, x: Vec) -> Array:
+def _tiles(scene: Capsules, x: Vec) -> Array:
     dark = (jnp.floor(x[0] / scene.tile) + jnp.floor(x[1] / scene.tile)) % 2
     return jnp.stack([0.80 - 0.08 * dark] * 3, -1)
 
 
-def _light(scene: Scene, x: Vec, normal: Vec) -> Array:
+def _light(scene: Capsules, x: Vec, normal: Vec) -> Array:
     sun = unit(tuple(jnp.full_like(x[0], a) for a in SUN))
     direct = jnp.maximum(dot(normal, sun), 0)
     # off the surface, against shadows of itself

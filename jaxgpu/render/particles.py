@@ -1,16 +1,42 @@
 """Pictures of a whole scene: particles, solids of glass, and a floor."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from jax import Array
 
 from jaxgpu import ranges
+from jaxgpu.pytree import number, pytree
 
 from . import ground, shade
 from .camera import Camera, centres, held
 from .shade import Look
 from .trace import trace
+
+
+class Scene(Protocol):
+    """What a camera takes a picture of: `Capsules`, `Balls`, or a class of one's own."""
+
+    def picture(self, camera: Camera) -> Array:
+        """An image [H, W, 3] of it, in 0 ... 1. Pure, to be mapped over frames."""
+        ...
+
+
+@pytree
+class Balls:
+    """Particles, solids of glass and a floor, to be drawn by `picture`."""
+
+    x: Array  # [N, 3] m
+    colour: Array  # [N, 3] red, green and blue in 0 ... 1
+    look: Look
+    solids: tuple[tuple[Any, Array, Array], ...] = ()  # shape, place [3], quaternion [4]
+    floor: Array | float | None = number(default=None, none=True, unit="m")  # [] its height
+    far: Array | float = number(default=10.0, above=0, unit="m")  # [] solids beyond are not seen
+
+    def picture(self, camera: Camera) -> Array:
+        """An image [H, W, 3] in 0 ... 1."""
+        parts = {"solids": self.solids, "floor": self.floor, "far": self.far}
+        return picture(camera, self.x, self.colour, self.look, **parts)
 
 
 def picture(
@@ -20,8 +46,8 @@ def picture(
     look: Look,
     *,
     solids: Sequence[tuple[Any, Array, Array]] = (),
-    floor: float | None = None,
-    far: float = 10.0,
+    floor: Array | float | None = None,
+    far: Array | float = 10.0,
 ) -> Array:
     """An image [H, W, 3] of particles, solids of glass and a floor, red, green and blue in 0 ... 1.
 

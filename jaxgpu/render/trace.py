@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxgpu import ranges
@@ -38,7 +39,7 @@ def trace(
     ranges.numbers("trace: steps", steps, (), least=1, whole=True)
     x = jnp.asarray(ranges.numbers("trace: x", x, (3,), unit="m"))
     turn = jnp.asarray(ranges.numbers("trace: turn", turn, (4,)))
-    if not isinstance(turn, jax.core.Tracer) and not jnp.any(turn):
+    if not isinstance(turn, jax.core.Tracer) and not np.any(np.asarray(turn)):
         raise ValueError("trace: turn is 0; it must be a quaternion; give (1, 0, 0, 0) for none")
     dtype = x.dtype
     tolerance = 1e-4 * far

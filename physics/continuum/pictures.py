@@ -7,14 +7,15 @@ from jax import Array
 
 from jaxgpu import render
 
-from .scene import Scene, State
+from .particles import State
+from .scene import Scene
 
 
 def points(state: State) -> Array:
     """Positions [N, 3] of all bodies' slots, one after the other, m; z = 0 in 2-D."""
     bodies = []
     for b in state.bodies:
-        axes = [a.ravel() for a in b.x]
+        axes = list(b.x.T)
         bodies.append(jnp.stack([*axes, *[jnp.zeros_like(axes[0])] * (3 - len(axes))], -1))
     return jnp.concatenate(bodies)
 
@@ -34,7 +35,7 @@ def picture(
     """
     filled = jnp.concatenate([b.m.ravel() > 0 for b in state.bodies])
     sizes = [b.m.size for b in state.bodies]
-    ink = jnp.asarray(colours, state.bodies[0].x[0].dtype)
+    ink = jnp.asarray(colours, state.bodies[0].x.dtype)
     paint = jnp.repeat(ink, jnp.asarray(sizes), 0, total_repeat_length=sum(sizes))
     look = render.Look(jnp.where(filled, 0.575 * scene.grid.dx, 0.0))
     solids = [(c.shape, t.x, t.turn) for c, t in zip(scene.colliders, state.tools)]

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from jaxgpu.evolution import protocol
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import SNES, bounds
 from jaxgpu.pytree import number, pytree, size
@@ -41,7 +40,7 @@ class ES:
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one generation; some are played on after an episode's end."""
-        return self.method.population * self.episodes * self.limit
+        return self.method.batch_size * self.episodes * self.limit
 
     def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
         """The first mean, and no observation seen; nothing here depends on `updates`."""
@@ -53,12 +52,12 @@ class ES:
         sphere = Problem(box(-1.0, 1.0, count, jnp.float32), jnp.sum)
         zero = jnp.zeros((), jnp.float32)
         report = {"episode_return": zero, "episodes": zero, "success": zero, "broken": zero}
-        return State(protocol.init(self.method, key, sphere), seen, jnp.int32(0), report)
+        return State(self.method.init(key, sphere), seen, jnp.int32(0), report)
 
     def update(self, env: Environment, state: "State", key: Array) -> "State":
         """One generation."""
         ask_key, play_key = jax.random.split(key)
-        x = protocol.ask(self.method, state.search, ask_key)
+        x = self.method.ask(state.search, ask_key)
         total, success, new = self._play(env, state.seen, x, play_key)
         known = jnp.all(jnp.isfinite(jnp.concatenate([a.ravel() for a in jax.tree.leaves(new)])))
         seen = jax.tree.map(lambda new, old: jnp.where(known, new, old), new, state.seen)
@@ -66,7 +65,7 @@ class ES:
         cost = -jnp.mean(total, 1)
         broken = jnp.where(jnp.isnan(cost), jnp.inf, jnp.zeros_like(cost))
         cost = jnp.where(jnp.isnan(cost), jnp.inf, cost)[:, None]
-        search = protocol.tell(self.method, state.search, x, cost, broken)
+        search = self.method.tell(state.search, x, cost, broken)
         whole = jnp.isfinite(total)
         episodes = jnp.sum(whole.astype(jnp.float32))
         mean = lambda x: jnp.sum(jnp.where(whole, x, 0.0)) / jnp.maximum(episodes, 1.0)

@@ -1,4 +1,4 @@
-"""Films of tasks with bodies: what is there at a state, drawn on the device, as images."""
+"""Films of tasks: what is there at each state, drawn on the device."""
 
 from typing import Any
 
@@ -7,60 +7,35 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.render import Camera, Scene
-from jaxgpu.render.capsules import BLUE, STEEL
-
-from ..envs.surgical.arms import PSM, place
-from ..envs.surgical.handling import FLOOR, Handling
-from . import stage
-from .arms import arm
+from jaxgpu.render import Camera
 
 
-def scene(env: Any, state: Any, radius: float = 0.006) -> Scene:
-    """Arm, goal and objects of a surgical task at one state, links of `radius`, m; or a classic's.
+def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
+    """8-bit images [T, H, W, 3] of the states [T, ...] of any environment with a method `scene`.
 
-    The goal is orange, and green once the task counts as done there.
+    Args:
+        env: `env.scene(state)` gives what is there, a `jaxgpu.render.Scene`: an object whose
+            method `picture(camera)` gives the image [H, W, 3] in 0 ... 1. Built-in tasks have it.
+        states: of an episode, one after the other.
+        camera: where it is seen from.
+        options: further arguments of `env.scene`, such as the `radius` of an arm's links, m.
+    Raises:
+        TypeError: the environment has no method `scene`.
+
+    >>> from jaxgpu import rl
+    >>> env = rl.make("pendulum")
+    >>> states = jax.vmap(lambda key: env.reset(key)[0])(jax.random.split(jax.random.key(0), 2))
+    >>> camera = Camera((0.0, -5.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=8, height=6)
+    >>> film(env, states, camera).shape
+    (2, 6, 8, 3)
     """
-    if (classic := stage.scene(env, state)) is not None:
-        return classic
-    if isinstance(env, Handling):
-        return _handled(env, state)
-    if callable(getattr(env, "goal", None)):
-        goal = env.goal(state)
-    else:
-        goal = state.goal if hasattr(state, "goal") else state.target
-    tip, _ = place(env.arm, state.q)
-    near = jnp.sum((tip - goal) ** 2) < env.tolerance**2
-    near = env.there(state) if hasattr(env, "there") else near
-    return arm(env.arm, state.q, goal, near, radius)
-
-
-def film(env: Any, states: Any, camera: Camera, radius: float = 0.006) -> np.ndarray:
-    """8-bit images [T, H, W, 3] of the states [T, ...] of a surgical or classic task."""
+    if not callable(getattr(env, "scene", None)):
+        raise TypeError(
+            f"film: {type(env).__name__} has no method `scene`; it must give what is there at a "
+            "state; write one that returns render.Capsules"
+        )
 
     def draw(state: Any) -> Array:
-        image = scene(env, state, radius).picture(camera)
-        return jnp.round(255 * image).astype(jnp.uint8)
+        return jnp.round(255 * env.scene(state, **options).picture(camera)).astype(jnp.uint8)
 
     return np.asarray(jax.jit(lambda states: jax.lax.map(draw, states))(states))
-
-
-def _handled(env: Handling, state: Any) -> Scene:
-    """The arm with its jaw, the object in blue, what stands around in steel."""
-    drawn = arm(PSM, env.joints(state), state.goal, env.there(state), 0.004)
-    yaw_axis = state.tip + jnp.array([0.0, 0.0, PSM.tip[1]])
-    part = jnp.stack([jnp.cos(state.yaw), jnp.sin(state.yaw), jnp.zeros_like(state.yaw)])
-    apart = jnp.where(state.closed, 0.0008, 0.004) * part
-    jaw_start = jnp.stack([yaw_axis, yaw_axis])
-    jaw_end = jnp.stack([state.tip - apart, state.tip + apart])
-    links = drawn.radius.at[-2].set(0.001)  # the jaw takes the place of the last link
-    start, end, radius, own = env.solids(state)
-    colour = jnp.where(own[:, None], jnp.array([BLUE]), jnp.array([STEEL]))
-    return Scene(
-        jnp.concatenate([drawn.start, jaw_start, start]),
-        jnp.concatenate([drawn.end, jaw_end, end]),
-        jnp.concatenate([links.at[-1].set(0.002), jnp.full(2, 0.0012), radius]),
-        jnp.concatenate([drawn.colour, jnp.array([STEEL] * 2), colour]),
-        jnp.asarray(FLOOR, jnp.float32),
-        jnp.asarray(0.02, jnp.float32),
-    )

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.render import Camera, Scene, capsules
+from jaxgpu.render import Camera, Capsules, capsules
 
 SEEN = Camera((3.0, 0.0, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, height=24)
 
@@ -15,7 +15,7 @@ def scene(seed, count=3):
     start, end = rng.normal(0, 0.4, (2, count, 3))
     end[-1] = start[-1]
     rows = (start, end, rng.uniform(0.05, 0.3, count), rng.random((count, 3)))
-    return Scene(*(jnp.asarray(x) for x in (*rows, -1.0, 0.5)))
+    return Capsules(*(jnp.asarray(x) for x in (*rows, -1.0, 0.5)))
 
 
 def gap(scene, x):
@@ -50,7 +50,7 @@ def test_rays_stop_on_the_first_surface(x64):
 
 def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
     """The ball's outline from the camera's geometry; below it the sun is away."""
-    ball = lambda r: Scene(
+    ball = lambda r: Capsules(
         *(jnp.zeros((1, 3)), jnp.zeros((1, 3)), jnp.full(1, r), jnp.array([[1.0, 0.0, 0.0]])),
         *(jnp.float32(-0.5), jnp.float32(0.5)),
     )
