@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jax.extend import core
 
 _PLAIN = int | float | complex | str | bytes | type(None) | np.dtype
@@ -97,12 +98,14 @@ class _References:
         if isinstance(value, dict):
             return self._note(len(value)) and all(map(self.tell, (*value, *value.values())))
         if isinstance(value, Array):
-            return not isinstance(value, jax.core.Tracer) and self._note(_Same(value))
+            return not isinstance(value, Tracer) and self._note(_Same(value))
         if isinstance(value, types.ModuleType | type):
             return self._note(_Same(value)) and (isinstance(value, type) or _is_ours(value))
         if dataclasses.is_dataclass(value):
             inside = [getattr(value, f.name) for f in dataclasses.fields(value)]
             return self._note(type(value)) and all(map(self.tell, inside))
+        if isinstance(value, functools.partial | types.MethodType):  # made anew at each use
+            return self._note(type(value)) and self._function(value)
         return callable(value) and self._note(_Same(value)) and self._function(value)
 
     def _note(self, part: Any) -> bool:

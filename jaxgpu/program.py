@@ -149,10 +149,9 @@ class Loop:
 
     def advance(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
         """The state up to `count` steps on, the rows and number of them, and whether it ended."""
-        first, count = np.int32(done), np.int32(count)
         chunk = self.program.chunks[self.capacity]
-        state, rows, made, ended = chunk(state, self.operands, first, count)
-        made = int(made)
+        state, rows, steps, ended = chunk(state, self.operands, np.int32(done), np.int32(count))
+        made = int(steps)
         rows = jax.tree.map(lambda leaf: leaf[:made], jax.device_get(rows))
         return state, rows, made, bool(ended)
 

@@ -13,18 +13,17 @@ Reading order:
 """
 
 from .environment import Checked, Environment, Step, checked, make, names, register
-from .envs.classic.acrobot import Acrobot
-from .envs.classic.cartpole import CartPole
-from .envs.classic.mountain_car import MountainCar, MountainCarContinuous
-from .envs.classic.pendulum import Pendulum
+from .envs.classic import Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum
 from .envs.matter import Matter
-from .envs.surgical.centre import Centre
-from .envs.surgical.compat import Compat
-from .envs.surgical.needle import NeedlePick
-from .envs.surgical.pegs import PegTransfer
-from .envs.surgical.reach import Reach
-from .envs.surgical.servo import Servo
-from .envs.surgical.track import Track
+from .envs.surgical import (
+    Centre,
+    DynamicReach,
+    NeedlePick,
+    PegTransfer,
+    Reach,
+    SurgicalGymReach,
+    Track,
+)
 from .evaluation import Policy, RecurrentPolicy, Scores, evaluate, interquartile_mean
 from .learners import ES, PPO, PQN, SAC, SHAC, RecurrentPPO
 from .loops import Learner, Training, learn, sweep, train
@@ -46,7 +45,7 @@ __all__ = [
     "Acrobot",
     "CartPole",
     "Centre",
-    "Compat",
+    "DynamicReach",
     "Matter",
     "MountainCar",
     "MountainCarContinuous",
@@ -54,7 +53,7 @@ __all__ = [
     "PegTransfer",
     "Pendulum",
     "Reach",
-    "Servo",
+    "SurgicalGymReach",
     "Track",
     # many at once
     "Outcome",

@@ -4,6 +4,7 @@ A vector is a tuple of D arrays and a matrix a tuple of D rows, D = 2 or 3, each
 one shape. Indexing and stacking a [..., 3, 3] array instead costs 6-fold in a stress update.
 """
 
+import jax.numpy as jnp
 from jax import Array
 
 type Vec = tuple[Array, ...]
@@ -76,11 +77,21 @@ def _symmetric(a, b) -> Mat:
 
 
 def dot(a, b) -> Array:
-    """Sum of the products of two sequences, in order."""
+    """Sum of the products of two sequences, in order; of arrays [D, ...] over their components."""
     total = a[0] * b[0]
-    for x, y in zip(a[1:], b[1:]):
-        total = total + x * y
+    for k in range(1, len(a)):
+        total = total + a[k] * b[k]
     return total
+
+
+def length(a) -> Array:
+    """Square root of the sum of the squares of a sequence, or of an array [D, ...]."""
+    return jnp.sqrt(dot(a, a))
+
+
+def cross(a, b) -> list[Array]:
+    """The cross product of two vectors of three components."""
+    return [a[k - 2] * b[k - 1] - a[k - 1] * b[k - 2] for k in range(3)]
 
 
 def inner(a: Mat, b: Mat) -> Array:

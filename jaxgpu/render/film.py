@@ -11,7 +11,7 @@ from jax import Array
 
 from jaxgpu import ranges
 from jaxgpu.extras import extra
-from jaxgpu.physics.continuum.scene import State
+from jaxgpu.physics.continuum.particles import State
 from jaxgpu.physics.continuum.tools.collide import Tool
 
 from . import ground, shade
@@ -67,7 +67,7 @@ def points(state: State) -> Array:
     """Positions [N, 3] of all bodies' slots, one after the other, m; z = 0 in 2-D."""
     bodies = []
     for b in state.bodies:
-        axes = [a.ravel() for a in b.x]
+        axes = list(b.x.T)
         bodies.append(jnp.stack([*axes, *[jnp.zeros_like(axes[0])] * (3 - len(axes))], -1))
     return jnp.concatenate(bodies)
 

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from jaxgpu.evolution import protocol
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import SNES, bounds
 from jaxgpu.pytree import number, pytree, size
@@ -42,7 +41,7 @@ class ES:
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one generation; some are played on after an episode's end."""
-        return self.algorithm.population * self.episodes * self.max_steps
+        return self.algorithm.batch_size * self.episodes * self.max_steps
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
@@ -55,7 +54,7 @@ class ES:
         count = ravel_pytree(self._zeros(env, zeros))[0].shape[0]
         sphere = Problem(box(-1.0, 1.0, count, jnp.float32), jnp.sum)
         return ESState(
-            search=protocol.init(self.algorithm, key, sphere),
+            search=self.algorithm.init(key, sphere),
             obs_stats=normaliser.init(zeros),
             update=jnp.int32(0),
             report=empty_report(),
@@ -64,7 +63,7 @@ class ES:
     def update(self, env: Environment, state: "ESState", key: Array) -> "ESState":
         """One generation."""
         ask_key, play_key = jax.random.split(key)
-        x = protocol.ask(self.algorithm, state.search, ask_key)
+        x = self.algorithm.ask(state.search, ask_key)
         returns, success, new = self._play(env, state.obs_stats, x, play_key)
         known = jnp.all(jnp.isfinite(jnp.concatenate([a.ravel() for a in jax.tree.leaves(new)])))
         stats = jax.tree.map(lambda new, old: jnp.where(known, new, old), new, state.obs_stats)
@@ -72,7 +71,7 @@ class ES:
         cost = -jnp.mean(returns, 1)
         broken = jnp.where(jnp.isnan(cost), jnp.inf, jnp.zeros_like(cost))
         cost = jnp.where(jnp.isnan(cost), jnp.inf, cost)[:, None]
-        search = protocol.tell(self.algorithm, state.search, x, cost, broken)
+        search = self.algorithm.tell(state.search, x, cost, broken)
         whole = jnp.isfinite(returns)
         episodes = jnp.sum(whole.astype(jnp.float32))
         mean = lambda x: jnp.sum(jnp.where(whole, x, 0.0)) / jnp.maximum(episodes, 1.0)

@@ -10,8 +10,9 @@ from jax import Array
 
 from jaxgpu.render import Camera
 
-from ..envs.surgical.arms import PSM, place
-from ..envs.surgical.handling import FLOOR, Handling
+from ..envs.surgical.arms import PSM
+from ..envs.surgical.kinematics import forward_kinematics
+from ..envs.surgical.pick_place import FLOOR, PickPlace
 from . import render, stage
 
 INKS = (render.STEEL, render.BLUE, render.ORANGE, render.GREEN, render.SKY)
@@ -24,15 +25,12 @@ def scene(env: Any, state: Any, radius: float = 0.006) -> render.Scene:
     """
     if (classic := stage.scene(env, state)) is not None:
         return classic
-    if isinstance(env, Handling):
+    if isinstance(env, PickPlace):
         return _handled(env, state)
-    if callable(getattr(env, "goal", None)):
-        goal = env.goal(state)
-    else:
-        goal = state.goal if hasattr(state, "goal") else state.target
-    tip, _ = place(env.arm, state.q)
+    goal = env.goal(state) if callable(getattr(env, "goal", None)) else state.goal
+    tip, _ = forward_kinematics(env.arm, state.q)
     near = jnp.sum((tip - goal) ** 2) < env.tolerance**2
-    near = env.there(state) if hasattr(env, "there") else near
+    near = env.is_success(state) if hasattr(env, "is_success") else near
     return render.arm(env.arm, state.q, goal, near, radius)
 
 
@@ -65,9 +63,9 @@ def gif(images: np.ndarray, pause: int = 90) -> bytes:
     return file.getvalue()
 
 
-def _handled(env: Handling, state: Any) -> render.Scene:
+def _handled(env: PickPlace, state: Any) -> render.Scene:
     """The arm with its jaw, the object in blue, what stands around in steel."""
-    arm = render.arm(PSM, env.joints(state), state.goal, env.there(state), 0.004)
+    arm = render.arm(PSM, env.joints(state), state.goal, env.is_success(state), 0.004)
     yaw_axis = state.tip + jnp.array([0.0, 0.0, PSM.tip[1]])
     part = jnp.stack([jnp.cos(state.yaw), jnp.sin(state.yaw), jnp.zeros_like(state.yaw)])
     apart = jnp.where(state.closed, 0.0008, 0.004) * part

@@ -14,7 +14,8 @@ from jaxgpu.geometry.vectors import Vec, dot
 from jaxgpu.pytree import pytree
 from jaxgpu.render import Camera
 
-from ..envs.surgical.arms import Arm, posture
+from ..envs.surgical.arms import Arm
+from ..envs.surgical.kinematics import frame_origins
 
 SUN = (0.35, -0.5, 0.79)  # towards it; up is +z
 SKY, STEEL, BLUE = (0.93, 0.95, 0.97), (0.42, 0.47, 0.55), (0.16, 0.38, 0.70)
@@ -88,7 +89,7 @@ def arm(arm: Arm, q: Array, goal: Array, near: Array, radius: Array | float) -> 
         near: [] bool.
         radius: of the links, m.
     """
-    points = posture(arm, q)
+    points = frame_origins(arm, q)
     base = jnp.zeros((1, 3), q.dtype)
     start = jnp.concatenate([base, points[:-1], goal[None]])
     end = jnp.concatenate([points, goal[None]])

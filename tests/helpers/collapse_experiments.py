@@ -12,6 +12,7 @@ friction rises with the rate of shear as that of glass beads.
 
 import jax.numpy as jnp
 import numpy as np
+from continuum_run import positions
 
 from jaxgpu.physics.continuum import (
     Body,
@@ -20,7 +21,6 @@ from jaxgpu.physics.continuum import (
     Liquid,
     Scene,
     lattice,
-    positions,
     simulate,
 )
 
@@ -49,11 +49,11 @@ def dam(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np
 
     def seen(s):
         # the surface is level at the wall; the particles that began there are drawn away from it
-        x, y = (jnp.where(s.bodies[0].m > 0, a, 0) for a in s.bodies[0].x)
+        x, y = jnp.where(s.bodies[0].active[:, None], s.bodies[0].x, 0).T
         return jnp.max(x) + dx / 4, jnp.max(jnp.where(x < A / 4, y, 0)) + dx / 4
 
     front, top = simulate(scene, end / np.sqrt(2 * G / A), frames=150, measure=seen).history
-    return np.linspace(0, end, 151)[1:], front / A, top / (2 * A)
+    return np.linspace(0, end, 151), front / A, top / (2 * A)
 
 
 def delayed(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
@@ -77,7 +77,7 @@ def column(aspect: float, cells: int, grain: float | None = GRAIN) -> np.ndarray
     body = Body(x, sand, (dx / 2) ** 2, density)
     settled = 3 * np.sqrt(2 * high / G) + 1.5 * np.sqrt(1 / G)
     end = simulate(Scene((body,), grid, gravity=(0.0, -G)), settled).state
-    return np.asarray(positions(end.bodies[0]))
+    return positions(end.bodies[0])
 
 
 def measures(points: np.ndarray, cells: int) -> tuple[float, float, float]:

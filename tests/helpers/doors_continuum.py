@@ -39,8 +39,8 @@ def prepared(x=X, body=None, material=None, collider=None, source=None, grid=GRI
         sources=(source,) if source else (),
         **fields,
     )
-    scene = continuum.prepare(scene)
-    return scene.dt, continuum.init(scene)
+    scene = scene.prepare()
+    return scene.dt, scene.init()
 
 
 def spaced(shape):
@@ -74,9 +74,9 @@ SHAPES = [
 
 def rolled(controls, substeps, budget):
     """The state and measures of a rollout that is left alone."""
-    scene = continuum.prepare(Scene((Body(X, Liquid(), 1e-4),), GRID))
+    scene = Scene((Body(X, Liquid(), 1e-4),), GRID).prepare()
     alone = lambda scene, state, _: (scene, state)
-    start = continuum.init(scene)
+    start = scene.init()
     return continuum.rollout(scene, start, controls, alone, substeps=substeps, budget=budget)
 
 

@@ -20,7 +20,7 @@ LEARNERS = [
     (rl.make("cartpole-masked"), rl.RecurrentPPO(rl.PPO())),
 ]
 DESCENT = plan.Descent(optax.sgd(0.1))
-PLANNERS = [plan.CEM(), plan.MPPI(), plan.Expansion(DESCENT), DESCENT]
+PLANNERS = [plan.CEM(), plan.MPPI(), plan.TemporalExpansion(DESCENT), DESCENT]
 ENVIRONMENTS = {type(rl.make(name)): rl.make(name) for name in rl.names() if "matter" not in name}
 
 

@@ -94,7 +94,7 @@ def test_gymnax_gives_its_own_steps_and_learns():
 
 def test_brax_gives_its_own_steps_and_is_cut_by_the_clock():
     inner = brax.envs.get_environment("fast")
-    env = adapters.from_brax(inner, horizon=3)
+    env = adapters.from_brax(inner, max_steps=3)
     state, _ = env.reset(jax.random.key(0))
     other = inner.reset(jax.random.key(0))
     for i in range(3):
@@ -105,7 +105,7 @@ def test_brax_gives_its_own_steps_and_is_cut_by_the_clock():
         assert bool(step.truncated) == (i == 2)
         state = step.state
     learner = rl.PPO(num_envs=4, num_steps=8, update_epochs=1, num_minibatches=2)
-    env = adapters.from_brax(brax.envs.get_environment("inverted_pendulum"), horizon=50)
+    env = adapters.from_brax(brax.envs.get_environment("inverted_pendulum"), max_steps=50)
     state, reports = jax.jit(lambda key: rl.learn(env, learner, key, 2))(jax.random.key(0))
     assert np.isfinite(reports["episode_return"]).all()
 

@@ -54,8 +54,8 @@ def test_every_parameter_of_an_environment_is_checked(name):
                 (ValueError, TypeError), match=rf"make: \w+\.{field}=nan.*; it must"
             ):
                 rl.make(name, **{field: np.nan})
-    with pytest.raises(ValueError, match=r"horizon=0; it must be a whole number of at least 1"):
-        rl.make(name, horizon=0)
+    with pytest.raises(ValueError, match=r"max_steps=0; it must be a whole number of at least 1"):
+        rl.make(name, max_steps=0)
 
 
 def test_parameters_out_of_range_are_refused_by_the_loops_too():

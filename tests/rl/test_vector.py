@@ -9,7 +9,7 @@ from jaxgpu import rl
 
 
 def play(restart, steps=12, num_envs=16, horizon=4):
-    envs = rl.vectorize(rl.make("pendulum", horizon=horizon), num_envs, restart)
+    envs = rl.vectorize(rl.make("pendulum", max_steps=horizon), num_envs, restart)
     state = envs.reset(jax.random.key(0))
 
     def move(state, key):
@@ -51,7 +51,7 @@ def test_copies_of_learners_begin_each_where_no_other_does():
 
     Learners of 8 copies had one and the same start for all.
     """
-    env = rl.make("pendulum", horizon=4)
+    env = rl.make("pendulum", max_steps=4)
     learner = rl.PPO(num_envs=8, num_steps=4, update_epochs=1, num_minibatches=1, hidden_sizes=(4,))
     state = jax.jit(lambda key: learner.init(env, key, 2))(jax.random.key(0))
     after = jax.jit(lambda state: learner.update(env, state, jax.random.key(1)))(state)
@@ -62,7 +62,7 @@ def test_copies_of_learners_begin_each_where_no_other_does():
 
 @pytest.mark.parametrize("restart", ["bank", "same"])
 def test_what_is_drawn_for_many_steps_at_once_is_what_each_draws(restart):
-    envs = rl.vectorize(rl.make("pendulum", horizon=4), 16, restart)
+    envs = rl.vectorize(rl.make("pendulum", max_steps=4), 16, restart)
     state, action = envs.reset(jax.random.key(0)), jnp.zeros((16, 1))
     drawn = jax.vmap(lambda key: envs.draw(state, key))(KEYS[:12])
     forth = jax.jit(lambda s: jax.lax.scan(lambda s, i: envs.step_with(s, action, i), s, drawn))
@@ -80,12 +80,12 @@ def test_sums_of_an_episode_start_anew():
 
 
 def test_no_gradient_flows_into_the_next_episode():
-    envs = rl.vectorize(rl.make("pendulum", horizon=1), 2)
+    envs = rl.vectorize(rl.make("pendulum", max_steps=1), 2)
     state = envs.reset(jax.random.key(0))
 
     def later(action):
         new, _ = envs.step(state, action, jax.random.key(1))
-        return jnp.sum(new.state.w)
+        return jnp.sum(new.state.angular_velocity)
 
     np.testing.assert_array_equal(jax.grad(later)(jnp.ones((2, 1))), 0)
 

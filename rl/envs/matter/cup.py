@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, lattice, prepare
+from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, lattice
 
-from .limits import Around
+from .workspace import CylinderWorkspace
 
 RADIUS, MIDDLE = 0.04, 0.048  # m, of the cup inside; of its axis in a box 96 mm wide
 ROD = 0.005  # m, radius of the stirrer
@@ -27,7 +27,9 @@ SPEED = 0.15  # m/s, of the stirrer at most
 SIZES = {"small": (2, 32, 1.5, 50), "full": (3, 48, 2.0, 120)}  # axes, cells, m/s, steps a frame
 
 
-def cup(size: str, start: Any, milk: Callable[[Any, Any], Any]) -> tuple[Scene, dict[str, Any]]:
+def make_scene(
+    size: str, start: Any, milk: Callable[[Any, Any], Any]
+) -> tuple[Scene, dict[str, Any]]:
     """The scene, and what all tasks of `Matter` in a cup have in common.
 
     Args:
@@ -63,15 +65,15 @@ def cup(size: str, start: Any, milk: Callable[[Any, Any], Any]) -> tuple[Scene, 
     dt = jnp.float32(FRAME / substeps)
     shared = {
         "speed": (SPEED,) * 2,
-        "limits": Around((MIDDLE, MIDDLE), RADIUS - ROD - 0.004, axes),
+        "workspace": CylinderWorkspace((MIDDLE, MIDDLE), RADIUS - ROD - 0.004, axes),
         "substeps": substeps,
-        "leads": ("x", "y") if d == 2 else ("x", "z"),
-        "names": ("milk", "coffee"),
-        "sight": (0.18, 0.22, 1.0) if d == 2 else (0.0, 1.25, 0.5),
+        "controls": ("vx", "vy") if d == 2 else ("vx", "vz"),
+        "body_names": ("milk", "coffee"),
+        "view_direction": (0.18, 0.22, 1.0) if d == 2 else (0.0, 1.25, 0.5),
     }
     # the stirrer drives the flow, not the viscosity: plain transfers, which cost half as much
     scene = Scene(bodies, Grid(dx, box), gravity, tools, dt, sharp=False)
-    return prepare(scene), shared
+    return scene.prepare(), shared
 
 
 def strokes(*moves: tuple[float, float, int]) -> np.ndarray:

@@ -110,7 +110,7 @@ def test_values_ahead_are_of_what_was_seen_next_or_last_before_a_truncation():
 @pytest.mark.slow
 def test_slopes_of_a_training_are_those_of_the_plain_formula(monkeypatch):
     """Of a value by learning rate and discount, in reverse, for three seeds at once."""
-    env = rl.make("cartpole", horizon=11)  # which cuts most episodes; some fall before
+    env = rl.make("cartpole", max_steps=11)  # which cuts most episodes; some fall before
 
     def slopes():
         def value(numbers, key):

@@ -50,7 +50,7 @@ def rate(env, learner, updates, seeds, limit):
 @pytest.mark.slow
 def test_what_is_replayed_is_what_was_played():
     """Before any step of learning, along rollouts with ends of episodes in them."""
-    env = rl.make("cartpole-masked", horizon=4)
+    env = rl.make("cartpole-masked", max_steps=4)
     state = jax.jit(lambda key: SMALL.init(env, key))(jax.random.key(0))
     play = jax.jit(lambda state, key: SMALL._rollout(env, state, key)[:2])
     full = replace(state, carry=jnp.ones_like(state.carry))  # but all copies begin an episode

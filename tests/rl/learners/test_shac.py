@@ -52,7 +52,7 @@ def test_pendulum_is_swung_up_in_200k_steps():
 @pytest.mark.slow
 def test_the_actor_climbs_the_derivative_of_the_window():
     """Against central differences, through dynamics, noise, resets and the critic at the end."""
-    env = rl.make("pendulum", horizon=2)  # one reset inside the window
+    env = rl.make("pendulum", max_steps=2)  # one reset inside the window
     learner = rl.SHAC(num_envs=2, num_steps=3, critic_iterations=1, hidden_sizes=(4,))
     state = learner.init(env, jax.random.key(0))
     loss = jax.jit(lambda params: learner._window(params, env, state, jax.random.key(1))[0])

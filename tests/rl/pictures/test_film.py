@@ -11,7 +11,7 @@ from PIL import Image
 
 from jaxgpu import rl
 from jaxgpu.render import Camera
-from jaxgpu.rl.envs.surgical.arms import place
+from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.pictures import film
 
 
@@ -36,7 +36,7 @@ def test_jaw_and_object_stand_where_the_state_says(name, count):
     np.testing.assert_allclose(seen.end[6], state.tip, atol=1e-6)  # where the arm ends
     blue = np.asarray(seen.colour[solids, 2] > 0.6)
     np.testing.assert_array_equal(blue, np.arange(count) >= count - (12 if count == 12 else 3))
-    near = np.linalg.norm(np.asarray(seen.start[solids])[blue] - state.place, axis=1)
+    near = np.linalg.norm(np.asarray(seen.start[solids])[blue] - state.position, axis=1)
     assert near.max() < 0.03
 
 
@@ -48,12 +48,12 @@ def test_the_goal_turns_green_when_it_is_reached():
         env = rl.make(f"surgical/{name}")
         state, _ = jax.jit(env.reset)(jax.random.key(0))
         assert orange(env, state)
-    lens, R = place(env.arm, state.q)
+    lens, R = forward_kinematics(env.arm, state.q)
     assert not orange(env, replace(state, target=lens + 0.05 * R[:, 2], roll=state.q[3]))
     assert orange(env, replace(state, target=lens + 0.05 * R[:, 2], roll=state.q[3] + 0.1))
     reach = rl.make("surgical/psm-reach")
     state, _ = reach.reset(jax.random.key(0))
-    assert not orange(reach, replace(state, goal=place(reach.arm, state.q)[0]))
+    assert not orange(reach, replace(state, goal=forward_kinematics(reach.arm, state.q)[0]))
     camera = Camera((0.27, -0.33, 0.03), (0.0, 0.0, -0.11), (0.0, 0.0, 1.0), width=8, height=8)
     states = jax.tree.map(lambda x: jnp.stack([x, x]), state)
     assert film.film(reach, states, camera).shape == (2, 8, 8, 3)

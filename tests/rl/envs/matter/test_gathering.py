@@ -7,7 +7,7 @@ import pytest
 from matter_checks import places, slope_is_that_of_differences
 
 from jaxgpu import rl
-from jaxgpu.rl.plan import play
+from jaxgpu.rl.plan import trajectory
 
 ENV = rl.make("matter/gathering-easy")
 
@@ -20,7 +20,10 @@ def by_hand():
 
 @pytest.mark.slow
 def test_two_strokes_bring_the_ducks_nearer_from_every_seed():
-    reset, whole = jax.jit(ENV.reset), jax.jit(lambda state, actions: play(ENV, state, actions))
+    reset, whole = (
+        jax.jit(ENV.reset),
+        jax.jit(lambda state, actions: trajectory(ENV, state, actions)),
+    )
     for seed in range(3):
         state, _ = reset(jax.random.key(seed))
         noise = jax.random.uniform(jax.random.key(seed), by_hand().shape, minval=-1, maxval=1)
