@@ -16,14 +16,14 @@ from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.physics import continuum, rigid
 
-LATTICE = das_dennis(3, 4)
+REF_DIRS = das_dennis(3, 4)
 ALGORITHMS = [
     multi.NSGA2(pop_size=16),
-    multi.NSGA3(LATTICE, pop_size=16),
-    multi.NSGA3(LATTICE, pop_size=16, unified=True),
-    multi.MOEAD(LATTICE, 5),
-    multi.MOEAD(LATTICE, 5, "tchebycheff"),
-    multi.RVEA(LATTICE, generations=100),
+    multi.NSGA3(REF_DIRS, pop_size=16),
+    multi.NSGA3(REF_DIRS, pop_size=16, unified=True),
+    multi.MOEAD(REF_DIRS, 5),
+    multi.MOEAD(REF_DIRS, 5, "tchebycheff"),
+    multi.RVEA(REF_DIRS, generations=100),
     multi.HypE(pop_size=16, rays=64, rounds=2),
     single.CMAES(8),
     single.CMAES(8, factor="cholesky"),
