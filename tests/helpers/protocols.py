@@ -86,8 +86,8 @@ def matter(material: Any, name: str) -> Machine:
         )
         tool = continuum.Collider(continuum.sdf.Ball(dtype(0.05)), (0.5, 0.5, 0.5))
         grid, gravity = continuum.Grid(0.1, (10, 10, 10)), (0.0, -9.8, 0.0)
-        scene = continuum.prepare(continuum.Scene(others, grid, gravity, (tool,)))
-        return lambda key: continuum.init(scene), lambda state, key: continuum.step(scene, state)
+        scene = continuum.Scene(others, grid, gravity, (tool,)).prepare()
+        return lambda key: scene.init(), lambda state, key: scene.step(state)
 
     return Machine(f"continuum.{name}", (type(material), continuum.Scene), make)
 
