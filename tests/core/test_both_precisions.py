@@ -16,14 +16,14 @@ from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.physics import continuum, rigid
 
-LATTICE = das_dennis(3, 4)
+REF_DIRS = das_dennis(3, 4)
 ALGORITHMS = [
     multi.NSGA2(pop_size=16),
-    multi.NSGA3(LATTICE, pop_size=16),
-    multi.NSGA3(LATTICE, pop_size=16, unified=True),
-    multi.MOEAD(LATTICE, 5),
-    multi.MOEAD(LATTICE, 5, "tchebycheff"),
-    multi.RVEA(LATTICE, generations=100),
+    multi.NSGA3(REF_DIRS, pop_size=16),
+    multi.NSGA3(REF_DIRS, pop_size=16, unified=True),
+    multi.MOEAD(REF_DIRS, 5),
+    multi.MOEAD(REF_DIRS, 5, "tchebycheff"),
+    multi.RVEA(REF_DIRS, generations=100),
     multi.HypE(pop_size=16, rays=64, rounds=2),
     single.CMAES(8),
     single.CMAES(8, factor="cholesky"),
@@ -98,5 +98,5 @@ def test_bodies_with_joints(dtype):
         links += [rigid.Link(0, "revolute", mass=0.5, inertia=inertia)]
         tree = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), rigid.assemble(links))
         simulation = rigid.Simulation(tree, rigid.passive(tree))
-        state = jax.eval_shape(lambda: rigid.init(simulation))
-        fixed_point(lambda state: rigid.step(simulation, state), state, dtype)
+        state = jax.eval_shape(lambda: simulation.init())
+        fixed_point(simulation.step, state, dtype)

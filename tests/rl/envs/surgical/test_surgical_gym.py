@@ -1,5 +1,7 @@
 """Surgical Gym's tasks: chains, rewards and drives against its scenes, and what is learnt."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,6 +57,27 @@ def test_a_step_is_that_of_the_published_scene(name):
     )
 
 
+@pytest.mark.parametrize("name", ["psm", "ecm", "star"])
+def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach(name):
+    """A batch of rates is a loop, and the slope is that of implicit Euler."""
+    env = rl.make(f"surgical/{name}-reach-compat")
+    state, _ = env.reset(jax.random.key(3))
+    ask = jnp.full(env.model.joints, 0.3)
+
+    def joints(rate):
+        model = replace(env.model, rate=rate)
+        return replace(env, model=model).step(state, ask, jax.random.key(0)).state.q
+
+    rates = jnp.array([[0.5], [1.0], [2.0]]) * jnp.asarray(env.model.rate)[None]
+    batch = jax.jit(jax.vmap(joints))(rates)
+    np.testing.assert_array_equal(batch, [jax.jit(joints)(rate) for rate in rates])
+    slope = jax.jit(jax.grad(lambda rate: jnp.sum(joints(rate))))(rates[1])
+    r, dt = np.asarray(rates[1]), float(env.model.dt)
+    way = np.asarray(env.model.scale) * env.speed * 0.3 + np.asarray(env.model.offset)
+    want = dt * way / (1 + dt * r) ** 2 * (np.arange(len(r)) < env.arm.joints)
+    np.testing.assert_allclose(slope, want, rtol=1e-3, atol=1e-9)
+
+
 @pytest.mark.slow
 def test_targets_stop_at_one_and_joints_at_their_limits():
     """1 rad is asked for; the pitching joints have 0.94, the insertion 0.24 m at 1 m/s."""
@@ -69,7 +92,7 @@ def test_targets_stop_at_one_and_joints_at_their_limits():
 
 
 # the derivative of whole episodes, 1,197,000 steps; 399 steps are an episode of 8 copies
-WHOLE = rl.SHAC(5e-3, discount=1.0, passes=1, copies=8, horizon=399)
+WHOLE = rl.SHAC(learning_rate=5e-3, gamma=1.0, critic_iterations=1, num_envs=8, num_steps=399)
 
 
 @pytest.mark.slow
@@ -88,7 +111,7 @@ def test_returns_of_eight_seeds_after_a_million_steps(name, median, worst):
     def one(key):
         state, _ = rl.learn(env, WHOLE, key, 375)
         test_key = jax.random.fold_in(key, 1)
-        return rl.evaluate(env, WHOLE.policy(env, state), test_key, 512, 399).total
+        return rl.evaluate(env, WHOLE.policy(env, state), test_key, 512, 399).episode_return
 
     total = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))).mean(1)
     # of 24 seeds one learns the endoscope's task late: -289 to -297 as rounding has it
