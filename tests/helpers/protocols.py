@@ -18,14 +18,14 @@ from doors import as_users
 from rl_learners import LEARNERS
 
 from jaxgpu import rl
-from jaxgpu.evolution import multi, protocol, single
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution import multi, single
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.physics import continuum, rigid
 
 KEY = jax.random.key(0)
-LATTICE = das_dennis(3, 4)
+REF_DIRS = das_dennis(3, 4)
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,24 @@ def algorithm(spec: Any, name: str) -> Machine:
     def make(dtype: Any) -> tuple[Callable, Callable]:
         sphere = Problem(box(-5.0, 5.0, 4), lambda x: jnp.sum(x * x, keepdims=True))
         problem = dtlz.dtlz2(3, 5) if many else sphere
-        step = lambda state, key: protocol.step(spec, problem, state, key)
-        return lambda key: protocol.init(spec, key, problem), step
+
+        def step(state: Any, key: Any) -> Any:
+            x = spec.ask(state, key)
+            return spec.tell(state, x, *problem.evaluate(x))
+
+        return lambda key: spec.init(key, problem), step
 
     return Machine(f"evolution.{name}", (type(spec),), make)
 
 
 ALGORITHMS = {
-    "NSGA2": multi.NSGA2(population=16),
-    "NSGA3": multi.NSGA3(LATTICE, population=16),
-    "NSGA3, unified": multi.NSGA3(LATTICE, population=16, unified=True),
-    "MOEAD": multi.moead(LATTICE, 5),
-    "MOEAD, Tchebycheff": multi.moead(LATTICE, 5, "tchebycheff"),
-    "RVEA": multi.RVEA(LATTICE, generations=100),
-    "HypE": multi.HypE(population=16, rays=64, rounds=2),
+    "NSGA2": multi.NSGA2(pop_size=16),
+    "NSGA3": multi.NSGA3(REF_DIRS, pop_size=16),
+    "NSGA3, unified": multi.NSGA3(REF_DIRS, pop_size=16, unified=True),
+    "MOEAD": multi.MOEAD(REF_DIRS, 5),
+    "MOEAD, Tchebycheff": multi.MOEAD(REF_DIRS, 5, "tchebycheff"),
+    "RVEA": multi.RVEA(REF_DIRS, generations=100),
+    "HypE": multi.HypE(pop_size=16, rays=64, rounds=2),
     "CMAES": single.CMAES(8),
     "CMAES, Cholesky": single.CMAES(8, factor="cholesky"),
     "SepCMAES": single.SepCMAES(8),
@@ -69,7 +73,7 @@ ALGORITHMS = {
     "OpenES": single.OpenES(8),
     "PGPE": single.pgpe(8),
     "Restarts": single.Restarts(8, doublings=2),
-    "LSHADE": single.LSHADE(800, population=16),
+    "LSHADE": single.LSHADE(800, pop_size=16),
     "PSO": single.PSO(8),
     "CSO": single.CSO(8),
 }
@@ -86,8 +90,8 @@ def matter(material: Any, name: str) -> Machine:
         )
         tool = continuum.Collider(continuum.sdf.Ball(dtype(0.05)), (0.5, 0.5, 0.5))
         grid, gravity = continuum.Grid(0.1, (10, 10, 10)), (0.0, -9.8, 0.0)
-        scene = continuum.prepare(continuum.Scene(others, grid, gravity, (tool,)))
-        return lambda key: continuum.init(scene), lambda state, key: continuum.step(scene, state)
+        scene = continuum.Scene(others, grid, gravity, (tool,)).prepare()
+        return lambda key: scene.init(), lambda state, key: scene.step(state)
 
     return Machine(f"continuum.{name}", (type(material), continuum.Scene), make)
 
@@ -122,12 +126,12 @@ def environment(name: str) -> Machine:
 
         def step(state: Any, key: Any) -> Any:
             act, move = jax.random.split(key)
-            done = env.advance(state[0], env.action_space.sample(act), move)
+            done = env.step(state[0], env.action_space.sample(act), move)
             assert done.reward.shape == ()
             assert done.terminated.dtype == done.truncated.dtype == jnp.bool_
             return done.state, done.observation
 
-        return env.start, step
+        return env.reset, step
 
     tasks = name.startswith("matter/")  # matter keeps 32-bit numbers, and takes a second to trace
     dear = tasks and name != "matter/mixing"
