@@ -1,7 +1,9 @@
 """Scenes that are run on the host: checked, looked at, saved, and resumed."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,11 @@ from jax.sharding import Mesh
 
 from jaxgpu import ranges
 from jaxgpu.pytree import pytree, static
-from jaxgpu.run import Run, run
+from jaxgpu.run import Run, nothing, run
 
 from . import devices, engine
 from .particles import State
 from .scene import Scene
-from .trajectory import nothing
 
 
 @pytree
@@ -30,6 +31,19 @@ class Watch:
     t: Array  # [] time, s
     refused: Array  # [bodies] int32 particles that found no slot
     tools_lost: Array  # [tools] bool which tools are among the lost
+
+
+@pytree
+class Bound:
+    """A measure and the numbers that it carries, which are operands of a program."""
+
+    function: Callable[..., Any] = static()
+    args: tuple[Any, ...]
+    named: dict[str, Any]
+
+    def __call__(self, state: State) -> Any:
+        """What is measured of a state."""
+        return self.function(*self.args, state, **self.named)
 
 
 @pytree
@@ -81,7 +95,7 @@ def simulate(
     out: str | Path | None = None,
     resume: bool = False,
     mesh: Mesh | None = None,
-) -> Run:
+) -> Run[State]:
     """A run of a scene from its start for t seconds, with `measure` recorded at equal intervals.
 
     A second call with the same functions and shapes compiles nothing. `rollout` is the pure twin.
@@ -114,15 +128,30 @@ def simulate(
     scene = scene.prepare()
     substeps = int(np.ceil(t / (frames * float(np.asarray(scene.dt))) - 1e-6))
     dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
-    film = Frames(dataclasses.replace(scene, dt=dt), substeps, measure, mesh)
-    start = film.init()
-    first = jax.device_get(jax.jit(film.watch)(start))
-    done = run(film.step, start, frames, measure=film.watch, out=out, resume=resume)
-    history = jax.tree.map(lambda a, b: np.concatenate([a[None], b]), first, done.history)
-    done = dataclasses.replace(done, history=history)
+    film = Frames(dataclasses.replace(scene, dt=dt), substeps, _carrying(measure), mesh)
+    done = run(
+        film.step,
+        film.init(),
+        frames,
+        measure=film.watch,
+        until=until,
+        out=out,
+        resume=resume,
+    )
     _raise_lost(done.history)
     _raise_refused(done.history, done.state)
     return dataclasses.replace(done, history=done.history.measured)
+
+
+def _carrying(measure: Callable[[State], Any]) -> Callable[[State], Any]:
+    """The same function as a pytree of the numbers that it carries, which are operands then."""
+    if inspect.ismethod(measure) and not jax.tree_util.all_leaves([measure.__self__]):
+        return Bound(measure.__func__, (measure.__self__,), {})
+    if isinstance(measure, partial):
+        carried = jax.tree.leaves((measure.args, measure.keywords))
+        if not any(isinstance(leaf, int) for leaf in carried):  # sizes stay what they are
+            return Bound(measure.func, measure.args, measure.keywords)
+    return measure
 
 
 def _raise_lost(seen: Watch) -> None:

@@ -15,17 +15,13 @@ import numpy as np
 from jax import lax
 
 from jaxgpu import ranges
+from jaxgpu.run import nothing
 
 from . import engine
 from .particles import State
 from .scene import Scene
 
 type Drive = Callable[[Scene, State, Any], tuple[Scene, State]]
-
-
-def nothing(state: State) -> Any:
-    """No measure."""
-    return ()
 
 
 def alone(scene: Scene, state: State, control: Any) -> tuple[Scene, State]:

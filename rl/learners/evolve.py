@@ -40,7 +40,7 @@ class ES:
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one generation; some are played on after an episode's end."""
-        return self.method.population * self.episodes * self.limit
+        return self.method.batch_size * self.episodes * self.limit
 
     def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
         """The first mean, and no observation seen; nothing here depends on `updates`."""

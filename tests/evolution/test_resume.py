@@ -16,15 +16,15 @@ from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 
-LATTICE = das_dennis(3, 4)
+REF_DIRS = das_dennis(3, 4)
 MANY = {
     "nsga2": multi.NSGA2(pop_size=16),
-    "nsga3": multi.NSGA3(LATTICE, pop_size=16),
-    "unsga3": multi.NSGA3(LATTICE, pop_size=16, unified=True),
-    "moead": multi.MOEAD(LATTICE, 5),
-    "moead_tchebycheff": multi.MOEAD(LATTICE, 5, "tchebycheff"),
-    "moead_sum": multi.MOEAD(LATTICE, 5, "weighted_sum"),
-    "rvea": multi.RVEA(LATTICE, generations=100),
+    "nsga3": multi.NSGA3(REF_DIRS, pop_size=16),
+    "unsga3": multi.NSGA3(REF_DIRS, pop_size=16, unified=True),
+    "moead": multi.MOEAD(REF_DIRS, 5),
+    "moead_tchebycheff": multi.MOEAD(REF_DIRS, 5, "tchebycheff"),
+    "moead_sum": multi.MOEAD(REF_DIRS, 5, "weighted_sum"),
+    "rvea": multi.RVEA(REF_DIRS, generations=100),
     "hype": multi.HypE(pop_size=16, rays=1024, rounds=4),
     "sms": multi.HypE(pop_size=16, rays=1024, rounds=4, depth=1),
 }

@@ -1,20 +1,24 @@
 """Planners against the exact solution of a linear system with quadratic costs (LQR)."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from conformance import check_program, exports
+from conformance import check_program, exports, no_compile
 
 from jaxgpu import rl
 from jaxgpu.rl.plan import (
     CEM,
     MPPI,
     Descent,
+    EpisodeCost,
     TemporalExpansion,
     average_gradient,
     cost,
+    initial_states,
     plan,
 )
 from jaxgpu.rl.plan.sampling import _draw
@@ -209,3 +213,37 @@ def test_bad_input_gets_a_sentence():
         ValueError, match="MPPI.population=1; it must be a whole number of at least 2"
     ):
         MPPI(1).init(ZERO)
+
+
+def test_histories_begin_at_the_start_and_a_condition_ends_planning():
+    whole = plan(quadratic, ZERO, CEM(8, 3), 6, key=KEY)
+    assert whole.history["loss"].shape == (7,) and np.isinf(whole.history["best"][0])
+    assert whole.history["evaluations"].tolist() == [8 * i for i in range(7)]
+    np.testing.assert_array_equal(whole.loss, whole.history["best"][-1])
+    np.testing.assert_allclose(quadratic(whole.actions), whole.loss, rtol=1e-6)
+    enough = float(whole.history["best"][3])
+    part = plan(
+        quadratic,
+        ZERO,
+        CEM(8, 3),
+        6,
+        key=KEY,
+        until=lambda state: state.best.loss <= enough,
+        measure=lambda state: state.best.loss,
+    )
+    np.testing.assert_array_equal(part.history, whole.history["best"][: len(part.history)])
+    assert part.loss <= enough and len(part.history) <= 4
+
+
+def test_another_state_and_another_environment_use_the_program_again():
+    env, planner = rl.make("pendulum"), CEM(8, 3)
+    states = initial_states(env, 2)
+    here, there = (jax.tree.map(lambda x, i=i: x[i], states) for i in (0, 1))
+    heavy = dataclasses.replace(env, mass=2.0)
+    first = plan(EpisodeCost(env, here), ZERO, planner, 3, key=KEY)
+    with no_compile():
+        others = [
+            plan(loss, ZERO, planner, 3, key=KEY)
+            for loss in (EpisodeCost(env, there), EpisodeCost(heavy, here))
+        ]
+    assert len({float(found.loss) for found in (first, *others)}) == 3

@@ -162,7 +162,7 @@ def _checked(
     if (tracer_x is None) != (tracer_v is None):
         raise ValueError(f"{name}: one of tracer_x and tracer_v alone; give both, or neither")
     if tracer_x is None:
-        tracer_x = tracer_v = jnp.zeros((0, 3), x.dtype)
+        tracer_x = tracer_v = np.zeros((0, 3))
     tracer_x = bodies.vectors(f"{name}: tracer_x", tracer_x)
     tracer_v = bodies.vectors(f"{name}: tracer_v", tracer_v)
     n = gm.shape[0] if gm.ndim == 1 else 0

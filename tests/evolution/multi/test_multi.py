@@ -16,20 +16,20 @@ from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.mesh import devices
 
-LATTICE = das_dennis(3, 6)  # 28 directions
-SPHERE = LATTICE.w / jnp.sqrt(jnp.sum(LATTICE.w**2, axis=1, keepdims=True))
-INVERSE = 1 / jnp.maximum(LATTICE.w, 1e-6)  # where w_i f_i are equal: Tchebycheff's optima
+REF_DIRS = das_dennis(3, 6)  # 28 directions
+SPHERE = REF_DIRS.w / jnp.sqrt(jnp.sum(REF_DIRS.w**2, axis=1, keepdims=True))
+INVERSE = 1 / jnp.maximum(REF_DIRS.w, 1e-6)  # where w_i f_i are equal: Tchebycheff's optima
 INVERSE = INVERSE / jnp.sqrt(jnp.sum(INVERSE**2, axis=1, keepdims=True))
 IDEAL, IDEAL_TCHEBYCHEFF = (
     float(indicators.hypervolume(f, jnp.full(3, 1.1))) for f in (SPHERE, INVERSE)
 )
 SPECS = {
     "nsga2": multi.NSGA2(pop_size=40),
-    "nsga3": multi.NSGA3(LATTICE, pop_size=28),
-    "unsga3": multi.NSGA3(LATTICE, pop_size=28, unified=True),
-    "moead": multi.MOEAD(LATTICE, 8),
-    "moead_tchebycheff": multi.MOEAD(LATTICE, 8, "tchebycheff"),
-    "rvea": multi.RVEA(LATTICE, generations=200),
+    "nsga3": multi.NSGA3(REF_DIRS, pop_size=28),
+    "unsga3": multi.NSGA3(REF_DIRS, pop_size=28, unified=True),
+    "moead": multi.MOEAD(REF_DIRS, 8),
+    "moead_tchebycheff": multi.MOEAD(REF_DIRS, 8, "tchebycheff"),
+    "rvea": multi.RVEA(REF_DIRS, generations=200),
     "hype": multi.HypE(pop_size=28, rays=1024, rounds=28),
     "sms": multi.HypE(pop_size=28, rays=1024, rounds=28, depth=1),
 }
@@ -57,11 +57,11 @@ def test_reaches_the_sphere_from_five_seeds(name):
 def test_nsga3_finds_all_of_dtlz4_from_every_seed():
     # nearly all of the box maps to an edge of the front, where Deb & Jain's (2014) worst run of 20
     # stays, at 0.43 from the ideal points; medians 5.97e-4
-    problem, lattice = dtlz.dtlz4(3), das_dennis(3, 12)
-    ideal = lattice.w / jnp.sqrt(jnp.sum(lattice.w**2, axis=1, keepdims=True))
+    problem, ref_dirs = dtlz.dtlz4(3), das_dennis(3, 12)
+    ideal = ref_dirs.w / jnp.sqrt(jnp.sum(ref_dirs.w**2, axis=1, keepdims=True))
 
     def distance(key):
-        state = protocol.evolve(multi.NSGA3(lattice, pop_size=92), problem, key, 600)
+        state = protocol.evolve(multi.NSGA3(ref_dirs, pop_size=92), problem, key, 600)
         return indicators.igd(state.population.f, ideal)
 
     got = jax.jit(jax.vmap(distance))(jax.random.split(jax.random.key(2), 20))
@@ -261,7 +261,7 @@ def test_bad_specs_are_named():
     with pytest.raises(ValueError, match="ref_dirs of 3 objectives; the problem has 2"):
         SPECS["nsga3"].init(jax.random.key(0), dtlz.dtlz2(2))
     with pytest.raises(ValueError, match="decomposition='boundary'"):
-        multi.MOEAD(LATTICE, 8, "boundary")
+        multi.MOEAD(REF_DIRS, 8, "boundary")
     with pytest.raises(TypeError, match="no algorithm; pass a spec"):
         protocol.evolve("nsga2", dtlz.dtlz2(2), jax.random.key(0), 1)
 

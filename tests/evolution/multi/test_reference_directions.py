@@ -38,12 +38,12 @@ def test_two_layers_as_in_the_paper():
     "p", [1, 43, *(pytest.param(p, marks=pytest.mark.slow) for p in (12, 139))]
 )
 def test_rounding_finds_the_nearest_line(x64, p):
-    lattice = das_dennis(3, p)
+    ref_dirs = das_dennis(3, p)
     rng = np.random.default_rng(p)
     f = np.abs(rng.normal(size=(4000, 3))) ** rng.choice([0.5, 1, 3], size=(4000, 1))
     f[:20, 0], f[20:40, :2], f[40] = 0, 0, 0  # on the faces, on an axis, at the origin
-    got, near = jax.jit(associate)(lattice, f)
-    unit = np.asarray(lattice.w) / np.linalg.norm(lattice.w, axis=1, keepdims=True)
+    got, near = jax.jit(associate)(ref_dirs, f)
+    unit = np.asarray(ref_dirs.w) / np.linalg.norm(ref_dirs.w, axis=1, keepdims=True)
     along = f @ unit.T
     # the nearest, or one that is as near to the last bits
     np.testing.assert_allclose(along[np.arange(4000), got], along.max(1), rtol=1e-14)
@@ -54,19 +54,19 @@ def test_rounding_finds_the_nearest_line(x64, p):
 
 
 def test_other_sets_are_compared_one_by_one(x64):
-    lattice = das_dennis(5, 4)
+    ref_dirs = das_dennis(5, 4)
     f = np.random.default_rng(0).random((300, 5))
-    got, _ = jax.jit(associate)(lattice, f)
-    unit = np.asarray(lattice.w) / np.linalg.norm(lattice.w, axis=1, keepdims=True)
+    got, _ = jax.jit(associate)(ref_dirs, f)
+    unit = np.asarray(ref_dirs.w) / np.linalg.norm(ref_dirs.w, axis=1, keepdims=True)
     np.testing.assert_array_equal(got, (f @ unit.T).argmax(1))
 
 
 def test_memory_does_not_hold_a_table_of_points_and_lines():
-    n, lattice = 1 << 16, das_dennis(3, 360)
-    for directions in (lattice, ReferenceDirections(lattice.w)):
+    n, ref_dirs = 1 << 16, das_dennis(3, 360)
+    for directions in (ref_dirs, ReferenceDirections(ref_dirs.w)):
         shape = jax.ShapeDtypeStruct((n, 3), jnp.float32)
         used = jax.jit(associate).lower(directions, shape).compile().memory_analysis()
-        assert used.temp_size_in_bytes < 600 * (n + lattice.w.shape[0])  # a table has 1.7e10
+        assert used.temp_size_in_bytes < 600 * (n + ref_dirs.w.shape[0])  # a table has 1.7e10
 
 
 def test_conforms():

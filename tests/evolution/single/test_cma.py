@@ -102,7 +102,7 @@ def test_it_does_not_see_rotations(x64):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 4))
     wide = box(-1e6, 1e6, 4)
-    shape = cma.fresh(jnp.asarray(rng.normal(size=4)), 1e-6)
+    shape = cma.isotropic(jnp.asarray(rng.normal(size=4)), 1e-6)
     path, step_path = jnp.asarray(rng.normal(size=(2, 4)))
     covariance, axes, lengths = cma._decompose(jnp.asarray(root @ root.T))
     shape = dataclasses.replace(

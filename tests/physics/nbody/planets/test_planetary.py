@@ -35,7 +35,7 @@ def spec(light=relativity.LIGHT, substeps=8, dtype=jnp.float64, **control):
 def belt(count, seed=0, e=0.3):
     orbits = elements.uniform(jax.random.key(seed), count, (2.0, 3.5), e, 0.2)
     x, v = elements.to_state(orbits, jnp.asarray(START.gm[0]))
-    sun_x, sun_v = (jnp.asarray(part[0]) for part in (START.x, START.v))
+    sun_x, sun_v = (jnp.asarray(part[:1]) for part in (START.x, START.v))
     return (x + sun_x, v + sun_v) if count else (jnp.zeros((0, 3)), jnp.zeros((0, 3)))
 
 

@@ -1,10 +1,13 @@
 """Arms with mass: the same kinematics as without, and the published dynamics of the KUKA arm."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgpu import rl
 from jaxgpu.physics import rigid
 from jaxgpu.rl.envs.surgical import dynamics
 from jaxgpu.rl.envs.surgical.arms import ECM, PSM, STAR
@@ -71,3 +74,30 @@ def test_servos_bring_the_links_to_their_targets_and_stay(arm):
     assert np.abs(end.v).max() < 1e-3
     first = np.abs(path[5] - target) / np.abs(path[0] - target)
     assert (first[~np.array(arm.prismatic)] > 0.3).all()  # but not at once
+
+
+def test_masses_are_leaves_of_the_environment_and_of_its_mechanism(x64):
+    """Twice the masses are twice the inertia of the joints, that of the motors left out."""
+    env = rl.make("surgical/ecm-reach-dynamic")
+    assert any(leaf is env.dynamics.mass for leaf in jax.tree.leaves(env))
+    q = jnp.array([0.3, -0.2, 0.1, 0.5])
+    base = env.dynamics
+
+    def inertia(factor):
+        heavy = replace(base, mass=factor * base.mass, inertia=factor * base.inertia)
+        tree = dynamics.simulation(ECM, heavy, 0.01, jnp.float64).tree
+        return rigid.mass_matrix(tree, q) - jnp.diag(jnp.asarray(base.armature))
+
+    factors = jnp.array([1.0, 2.0])
+    one, two = jax.jit(jax.vmap(inertia))(factors)
+    np.testing.assert_allclose(two, 2 * one, rtol=1e-10, atol=1e-14)
+    slope = jax.jit(jax.jacfwd(inertia))(1.0)
+    np.testing.assert_allclose(slope, one, rtol=1e-10, atol=1e-14)
+
+
+def test_masses_of_another_arm_are_refused():
+    with pytest.raises(ValueError, match=r"dynamics.mass has shape \[7\]; it must be \[4\]"):
+        dynamics.simulation(ECM, dynamics.STAR_DYNAMICS, 0.01)
+    with pytest.raises(ValueError, match=r"ArmDynamics.mass=-1 .*it must be a finite number of at"):
+        bad = replace(dynamics.ECM_DYNAMICS, mass=np.array([-1.0, 0, 0, 0]))
+        rl.make("surgical/ecm-reach-dynamic", dynamics=bad)

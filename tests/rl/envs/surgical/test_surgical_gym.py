@@ -1,5 +1,7 @@
 """Surgical Gym's tasks: chains, rewards and drives against its scenes, and what is learnt."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,6 +55,27 @@ def test_a_step_is_that_of_the_published_scene(name):
     np.testing.assert_allclose(
         np.mean(goals, 0), env.model.goal_centre, atol=5 * spread / 4000**0.5
     )
+
+
+@pytest.mark.parametrize("name", ["psm", "ecm", "star"])
+def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach(name):
+    """A batch of rates is a loop, and the slope is that of implicit Euler."""
+    env = rl.make(f"surgical/{name}-reach-compat")
+    state, _ = env.reset(jax.random.key(3))
+    ask = jnp.full(env.model.joints, 0.3)
+
+    def joints(rate):
+        model = replace(env.model, rate=rate)
+        return replace(env, model=model).step(state, ask, jax.random.key(0)).state.q
+
+    rates = jnp.array([[0.5], [1.0], [2.0]]) * jnp.asarray(env.model.rate)[None]
+    batch = jax.jit(jax.vmap(joints))(rates)
+    np.testing.assert_array_equal(batch, [jax.jit(joints)(rate) for rate in rates])
+    slope = jax.jit(jax.grad(lambda rate: jnp.sum(joints(rate))))(rates[1])
+    r, dt = np.asarray(rates[1]), float(env.model.dt)
+    way = np.asarray(env.model.scale) * env.speed * 0.3 + np.asarray(env.model.offset)
+    want = dt * way / (1 + dt * r) ** 2 * (np.arange(len(r)) < env.arm.joints)
+    np.testing.assert_allclose(slope, want, rtol=1e-3, atol=1e-9)
 
 
 @pytest.mark.slow
