@@ -17,7 +17,7 @@ from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import State
 from jaxgpu.evolution.pareto import nondominated
 from jaxgpu.evolution.population import Population
-from jaxgpu.evolution.problems import engineering
+from jaxgpu.evolution.problems import dtlz2, engineering
 from jaxgpu.run import Run, run
 
 DIVISIONS, MEMBERS, EVERY = 12, 92, 5  # 91 directions; generations between two measurements

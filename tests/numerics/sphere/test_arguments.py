@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import vonmises_fisher
 
+from jaxgpu.numerics import VonMisesFisher
 from jaxgpu.numerics.sphere.arguments import refuse_lengths, tolerance
 from jaxgpu.numerics.sphere.mixture import Mixture, fit_mixture, spherical_kmeans
 from jaxgpu.numerics.sphere.sampling import draw
-from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
 from jaxgpu.studies.directions import features
 
 KEY = jax.random.key(0)

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.numerics import iv_ratio
+from jaxgpu.numerics import VonMisesFisher, iv_ratio
 from jaxgpu.numerics.sphere.sampling import cosine_slope, draw, gaps
-from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
 
 
 @pytest.mark.parametrize("d, k", [(2, 0.5), (3, 40.0), (5, 2.0), (784, 829.0), (64, 0.0)])
