@@ -106,6 +106,9 @@ def test_every_number_that_users_set_declares_its_range():
 NO_DOOR = {
     "a type of what comes back, made by a door": """Solution State Particles Scores Step Health
         Outcome Best Volume Tree Tool Remembering Run Timing""".split(),
+    "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
+        primitive filled constant jvp_of""".split(),
+    "files of the extra `mesh`, held to values by tests of its own": ["voxels"],
     "an error": "CheckpointError ReportError".split(),
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report
         Range""".split(),

@@ -115,7 +115,7 @@ def joints(dtype: Any) -> tuple[Callable, Callable]:
     links += [rigid.Link(0, "revolute", mass=0.5, inertia=inertia)]
     tree = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), rigid.assemble(links))
     spec = rigid.Simulation(tree, rigid.passive(tree))
-    return lambda key: rigid.init(spec), lambda state, key: rigid.step(spec, state)
+    return lambda key: spec.init(), lambda state, key: spec.step(state)
 
 
 # three bodies of unlike masses, and two tracers
