@@ -51,7 +51,12 @@ def film(env: rl.Reach, policy: Any, key: Array, caption: str) -> Figure:
     frames = lambda x: x[:, :length:EVERY].reshape(-1, *x.shape[2:])
     goal = jnp.repeat(goal, len(frames(q)) // GOALS, axis=0)
     camera = Camera(
-        *((0.27, -0.33, 0.03), (0.0, 0.0, -0.11), (0.0, 0.0, 1.0), 0.58), width=SIZE, height=SIZE
+        eye=(0.27, -0.33, 0.03),
+        target=(0.0, 0.0, -0.11),
+        up=(0.0, 0.0, 1.0),
+        angle=0.58,
+        width=SIZE,
+        height=SIZE,
     )
 
     states = State(frames(q), jnp.zeros(len(goal), jnp.int32), goal)
