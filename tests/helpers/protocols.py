@@ -18,14 +18,12 @@ from doors import as_users
 from rl_learners import LEARNERS
 
 from jaxgpu import rl
-from jaxgpu.evolution import multi, protocol, single
-from jaxgpu.evolution.multi.lattice import das_dennis
-from jaxgpu.evolution.problem import Problem, box
-from jaxgpu.evolution.problems import dtlz
+from jaxgpu.evolution import Problem, box, multi, problems, single
+from jaxgpu.evolution import step as generation
 from jaxgpu.physics import continuum, rigid
 
 KEY = jax.random.key(0)
-LATTICE = das_dennis(3, 4)
+REF_DIRS = multi.das_dennis(3, 4)
 
 
 @dataclass(frozen=True)
@@ -45,21 +43,21 @@ def algorithm(spec: Any, name: str) -> Machine:
 
     def make(dtype: Any) -> tuple[Callable, Callable]:
         sphere = Problem(box(-5.0, 5.0, 4), lambda x: jnp.sum(x * x, keepdims=True))
-        problem = dtlz.dtlz2(3, 5) if many else sphere
-        step = lambda state, key: protocol.step(spec, problem, state, key)
-        return lambda key: protocol.init(spec, key, problem), step
+        problem = problems.dtlz2(3, 5) if many else sphere
+        step = lambda state, key: generation(spec, problem, state, key)
+        return lambda key: spec.init(key, problem), step
 
     return Machine(f"evolution.{name}", (type(spec),), make)
 
 
 ALGORITHMS = {
-    "NSGA2": multi.NSGA2(population=16),
-    "NSGA3": multi.NSGA3(LATTICE, population=16),
-    "NSGA3, unified": multi.NSGA3(LATTICE, population=16, unified=True),
-    "MOEAD": multi.moead(LATTICE, 5),
-    "MOEAD, Tchebycheff": multi.moead(LATTICE, 5, "tchebycheff"),
-    "RVEA": multi.RVEA(LATTICE, generations=100),
-    "HypE": multi.HypE(population=16, rays=64, rounds=2),
+    "NSGA2": multi.NSGA2(pop_size=16),
+    "NSGA3": multi.NSGA3(REF_DIRS, pop_size=16),
+    "NSGA3, unified": multi.NSGA3(REF_DIRS, pop_size=16, unified=True),
+    "MOEAD": multi.MOEAD(REF_DIRS, 5),
+    "MOEAD, Tchebycheff": multi.MOEAD(REF_DIRS, 5, "tchebycheff"),
+    "RVEA": multi.RVEA(REF_DIRS, generations=100),
+    "HypE": multi.HypE(pop_size=16, rays=64, rounds=2),
     "CMAES": single.CMAES(8),
     "CMAES, Cholesky": single.CMAES(8, factor="cholesky"),
     "SepCMAES": single.SepCMAES(8),
@@ -69,7 +67,7 @@ ALGORITHMS = {
     "OpenES": single.OpenES(8),
     "PGPE": single.pgpe(8),
     "Restarts": single.Restarts(8, doublings=2),
-    "LSHADE": single.LSHADE(800, population=16),
+    "LSHADE": single.LSHADE(800, pop_size=16),
     "PSO": single.PSO(8),
     "CSO": single.CSO(8),
 }

@@ -97,7 +97,7 @@ HOST = {
         "physics.nbody.ensemble.advance",
         "physics.nbody.ephemeris.ecliptic",
         "physics.nbody.ephemeris.de440",
-        "numerics.sphere_sampling.draw",
+        "numerics.sphere.sampling.draw",
         "numerics.features.unit",
         "physics.rigid.assemble",
         "physics.rigid.solids.solid",
