@@ -77,21 +77,31 @@ def _symmetric(a, b) -> Mat:
 
 
 def dot(a, b) -> Array:
-    """Sum of the products of two sequences, in order; of arrays [D, ...] over their components."""
+    """Sum of the products of two sequences, in order."""
     total = a[0] * b[0]
-    for k in range(1, len(a)):
-        total = total + a[k] * b[k]
+    for x, y in zip(a[1:], b[1:]):
+        total = total + x * y
     return total
 
 
 def length(a) -> Array:
-    """Square root of the sum of the squares of a sequence, or of an array [D, ...]."""
-    return jnp.sqrt(dot(a, a))
+    """The Euclidean norm of a vector, with slope zero at zero."""
+    square = dot(a, a)
+    some = square > 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
 
 
-def cross(a, b) -> list[Array]:
-    """The cross product of two vectors of three components."""
-    return [a[k - 2] * b[k - 1] - a[k - 1] * b[k - 2] for k in range(3)]
+def unit(a: Vec) -> Vec:
+    """A vector of length one along `a`, or zero, with slope zero, where `a` is zero."""
+    square = dot(a, a)
+    some = square > 0
+    share = jnp.where(some, 1 / jnp.sqrt(jnp.where(some, square, 1)), 0)
+    return tuple(share * b for b in a)
+
+
+def cross(a, b) -> Vec:
+    """The cross product of two vectors of space."""
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
 def inner(a: Mat, b: Mat) -> Array:

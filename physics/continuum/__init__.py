@@ -11,8 +11,7 @@ it stands on, `grid` (P2G and G2P transfers), `materials` (stress), `tools` (con
 host), `health` (of gradients), `devices` and `files`.
 """
 
-from jaxgpu.geometry import sdf
-from jaxgpu.geometry.fill import lattice
+from jaxgpu.geometry import fill_box, sdf
 
 from .grid import Grid
 from .health import Health, examine
@@ -56,8 +55,8 @@ __all__ = [
     "VonMises",
     "count_lost",
     "examine",
+    "fill_box",
     "lame",
-    "lattice",
     "rollout",
     "sdf",
     "simulate",

@@ -64,6 +64,9 @@ def plan(
 ) -> Plan:
     """Search for actions [T, A] of little loss.
 
+    Its pure twin, to be mapped over or differentiated, is `jaxgpu.run.rollout` with the step
+    `partial(planner.update, loss)` from `planner.init(actions)`.
+
     Args:
         loss: `loss(actions) -> []`; for a `TemporalExpansion` also `loss(actions, frames)`. An
             `EpisodeCost`, or another pytree that can be called, uses the program of the last call
@@ -99,7 +102,7 @@ def plan(
         actions = actions.astype(real())
     ranges.refuse("plan: updates", updates, ranges.Range(least=0, whole=True, one=True))
     done = run(
-        partial(_update, planner, loss),
+        partial(planner.update, loss),
         _init(planner, actions),
         updates,
         key=key,
@@ -114,7 +117,3 @@ def plan(
 @jax.jit
 def _init(planner: Planner, actions: Array) -> Any:
     return planner.init(actions)
-
-
-def _update(planner: Planner, loss: Loss, state: Any, key: Array) -> Any:
-    return planner.update(loss, state, key)

@@ -98,5 +98,5 @@ def test_bodies_with_joints(dtype):
         links += [rigid.Link(0, "revolute", mass=0.5, inertia=inertia)]
         tree = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), rigid.assemble(links))
         simulation = rigid.Simulation(tree, rigid.passive(tree))
-        state = jax.eval_shape(lambda: rigid.init(simulation))
-        fixed_point(lambda state: rigid.step(simulation, state), state, dtype)
+        state = jax.eval_shape(lambda: simulation.init())
+        fixed_point(simulation.step, state, dtype)

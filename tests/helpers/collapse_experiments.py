@@ -20,7 +20,7 @@ from jaxgpu.physics.continuum import (
     Grid,
     Liquid,
     Scene,
-    lattice,
+    fill_box,
     simulate,
 )
 
@@ -43,7 +43,7 @@ REPOSE, GRAIN = 30.5, 0.01  # degrees, diameter / L
 def dam(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """t sqrt(2 g / a), front x / a and height at the wall y / 2 a of a column `cells` wide."""
     dx = A / cells
-    x = lattice((0.0, 0.0), (A, 2 * A), dx / 2)
+    x = fill_box((0.0, 0.0), (A, 2 * A), dx / 2)
     grid = Grid(dx, (int(length * cells), int(2.5 * cells)))
     scene = Scene((Body(x, Liquid(4e5), (dx / 2) ** 2),), grid, gravity=(0.0, -G))
 
@@ -67,7 +67,7 @@ def delayed(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
 def column(aspect: float, cells: int, grain: float | None = GRAIN) -> np.ndarray:
     """Points [N, 2] of a column of width 1 m at rest; with no grain, friction knows no rate."""
     dx, high, density = 1 / cells, aspect, 1600.0
-    x = lattice((0.0, 0.0), (1.0, high), dx / 2)
+    x = fill_box((0.0, 0.0), (1.0, high), dx / 2)
     young = 100 * density * G * high  # it shortens by less than one per cent under its weight
     angle = np.arcsin(np.tan(np.deg2rad(REPOSE)))
     sand = DruckerPrager(young, friction_angle=angle, plane=True, grain=grain)

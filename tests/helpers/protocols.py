@@ -84,8 +84,8 @@ def matter(material: Any, name: str) -> Machine:
         )
         tool = continuum.Collider(continuum.sdf.Ball(dtype(0.05)), (0.5, 0.5, 0.5))
         grid, gravity = continuum.Grid(0.1, (10, 10, 10)), (0.0, -9.8, 0.0)
-        scene = continuum.prepare(continuum.Scene(others, grid, gravity, (tool,)))
-        return lambda key: continuum.init(scene), lambda state, key: continuum.step(scene, state)
+        scene = continuum.Scene(others, grid, gravity, (tool,)).prepare()
+        return lambda key: scene.init(), lambda state, key: scene.step(state)
 
     return Machine(f"continuum.{name}", (type(material), continuum.Scene), make)
 
@@ -108,7 +108,7 @@ def joints(dtype: Any) -> tuple[Callable, Callable]:
     links += [rigid.Link(0, "revolute", mass=0.5, inertia=inertia)]
     tree = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), rigid.assemble(links))
     spec = rigid.Simulation(tree, rigid.passive(tree))
-    return lambda key: rigid.init(spec), lambda state, key: rigid.step(spec, state)
+    return lambda key: spec.init(), lambda state, key: spec.step(state)
 
 
 def environment(name: str) -> Machine:

@@ -52,7 +52,7 @@ HOST = {
         "physics.continuum.Collector",
         "physics.continuum.Scene",
         "physics.continuum.Grid",
-        "physics.continuum.lattice",
+        "geometry.fill_box",
     ],
     "a run, whose loop is on the host": [
         "physics.continuum.simulate",

@@ -32,7 +32,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry import rotations as pose
-from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.geometry.vectors import Vec, dot, unit
 from jaxgpu.pytree import number, pytree, static
 
 NEAREST = 1e-6  # of `length`: nearer nodes are as near; keeps 1 / d^2 of a reverse pass finite
@@ -143,7 +143,8 @@ def touch(
     barrier = lax.optimization_barrier
     distance, pull = jax.vjp(lambda x: barrier(collider.shape.distance(barrier(x))), local)
     (normal,) = pull(jnp.ones_like(distance))
-    n = barrier(pose.turned(tool.turn, _unit(normal)))
+    # sampled distances and blends have slopes shorter than one, centres none
+    n = barrier(pose.turned(tool.turn, unit(normal)))
     carried = tuple(tool.v[i] + w for i, w in enumerate(pose.cross(tool.spin, arm)))
     u = tuple(a - b for a, b in zip(v, carried))
     if collider.stick:
@@ -163,14 +164,6 @@ def touch(
     impulse = jnp.stack([a.sum() for a in change])
     torque = jnp.stack([a.sum() for a in pose.moment(arm, change)])
     return new, impulse, torque
-
-
-def _unit(a: Vec) -> Vec:
-    """A slope of length one; sampled distances and blends have shorter ones, centres none."""
-    square = dot(a, a)
-    some = square > 0
-    share = jnp.where(some, 1 / jnp.sqrt(jnp.where(some, square, 1)), 0)
-    return tuple(share * b for b in a)
 
 
 def _slide(u: Vec, n: Vec, friction) -> Vec:

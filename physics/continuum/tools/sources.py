@@ -129,7 +129,7 @@ def _placed(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, Ve
 
 
 def _undeformed(body: Any, chunks: Any, where: Array, x: Vec, v: Vec, filled: int):
-    """Undeformed chunks at x with velocity v, or empty slots, in the slots of a mask."""
+    """Chunks with undeformed particles, or none, in the slots of a mask, at x with velocity v."""
     d, zero = len(x), jnp.zeros_like(chunks.m)
     volume = jnp.asarray(body.volume, zero.dtype) * filled
     put = lambda new, old: jnp.where(where, new, old)

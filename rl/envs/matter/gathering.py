@@ -21,7 +21,7 @@ from jaxgpu.physics.continuum import (
     Liquid,
     Scene,
     State,
-    lattice,
+    fill_box,
 )
 from jaxgpu.pytree import number, pytree, size
 
@@ -76,8 +76,8 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     plate = Collider(sdf.Box((0.006, 0.03, 0.03)[:d]), (0.05, DEPTH + 0.004, wide / 2)[:d])
     wet = sdf.Outside(sdf.Union((ducks, sdf.Moved(plate.shape, plate.x))))
     spacing, volume = dx / 2, (dx / 2) ** d
-    water = lattice((0.0,) * d, (LENGTH, DEPTH, wide)[:d], spacing, wet)
-    foam = lattice((0.0,) * d, grid.upper, spacing, ducks)
+    water = fill_box((0.0,) * d, (LENGTH, DEPTH, wide)[:d], spacing, wet)
+    foam = fill_box((0.0,) * d, grid.upper, spacing, ducks)
     bodies = (
         Body(water, Liquid(1000.0 * SOUND**2, exponent=1.0), volume, 1000.0),
         Body(foam, Corotated(YOUNG, 0.3), volume, FOAM),

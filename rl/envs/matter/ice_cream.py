@@ -43,7 +43,7 @@ def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
     demo, start = _spiral(d, frames)
     tip = LOW + DISH[0] + 0.008  # the nozzle's opening at first
     nozzle = Collider(
-        sdf.Box((OPENING, NOZZLE)) if d == 2 else sdf.Cylinder(NOZZLE, OPENING),
+        sdf.Box((OPENING, NOZZLE)) if d == 2 else sdf.Cylinder(NOZZLE, OPENING, axis=1),
         place(middle + start, tip + NOZZLE, middle),
     )
     wafer = Collider(glass(d, *DISH), place(middle, LOW, middle), stick=True)

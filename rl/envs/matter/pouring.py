@@ -21,7 +21,7 @@ from jaxgpu.physics.continuum import (
     Particles,
     Scene,
     State,
-    lattice,
+    fill_box,
 )
 from jaxgpu.pytree import number, pytree
 
@@ -125,5 +125,5 @@ def _layer(d: int, middle: Any, radius: float, low: float, high: float, spacing:
     upper = tuple(high if i == 1 else m + radius for i, m in enumerate(middle))
     inside = None
     if d == 3:
-        inside = sdf.Moved(sdf.Cylinder(1.0, radius), (middle[0], 0.0, middle[2]))
-    return lattice(lower, upper, spacing, inside)
+        inside = sdf.Moved(sdf.Cylinder(1.0, radius, axis=1), (middle[0], 0.0, middle[2]))
+    return fill_box(lower, upper, spacing, inside)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics.continuum import Body, Corotated, Grid, NeoHookean, Scene, lattice, simulate
+from jaxgpu.physics.continuum import Body, Corotated, Grid, NeoHookean, Scene, fill_box, simulate
 
 
 def cantilever(cells, law, slim=8.0, young=1e6, nu=0.3, sag=0.01):
@@ -16,7 +16,7 @@ def cantilever(cells, law, slim=8.0, young=1e6, nu=0.3, sag=0.01):
     dx = h / cells
     gravity = sag * 8 * plane * h**2 / 12 / density
     period = 2 * np.pi / (3.516 * np.sqrt(plane * h**2 / 12 / density))
-    x = lattice((0.0, 2 * h), (1.0, 3 * h), dx / 2)
+    x = fill_box((0.0, 2 * h), (1.0, 3 * h), dx / 2)
     body = Body(x, law(young, nu), (dx / 2) ** 2, density)
     grid = Grid(dx, (int((1 + 2 * h) / dx), int(5 * h / dx)), faces=("stick", "slip"))
     end, count = x[:, 0] > 1 - 0.75 * dx, x.shape[0]

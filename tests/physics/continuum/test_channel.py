@@ -13,7 +13,7 @@ from jaxgpu.physics.continuum import (
     HerschelBulkley,
     Liquid,
     Scene,
-    lattice,
+    fill_box,
     simulate,
 )
 
@@ -28,7 +28,7 @@ def channel(cells, index, consistency, density=1000.0, **fields):
     """
     dx, power = WIDTH / cells, 1 + 1 / index
     push = consistency * (FASTEST * (index + 1) / index / (WIDTH / 2) ** power) ** index
-    x = lattice((0.0, 0.0), (4 * dx, WIDTH), dx / 2)
+    x = fill_box((0.0, 0.0), (4 * dx, WIDTH), dx / 2)
     u = FASTEST * (1 - jnp.abs(2 * x[:, 1] / WIDTH - 1) ** power)
     law = Liquid(1e5, consistency, tension=1e6)
     if index != 1:
@@ -107,7 +107,7 @@ def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d):
 def test_a_sharp_step_is_differentiable_and_stable(x64):
     """Gradients of steps against differences; noise in a sharp liquid dies at the largest step."""
     dx, rng = 0.1, np.random.default_rng(6)
-    x = lattice((0.3, 0.3), (0.7, 0.7), dx / 2).astype(jnp.float64)
+    x = fill_box((0.3, 0.3), (0.7, 0.7), dx / 2).astype(jnp.float64)
     body = Body(x, HerschelBulkley(1e4, 3.0, 2.0, 0.6), (dx / 2) ** 2, 900.0)
     scene = Scene((body,), Grid(dx, (10, 10)), sharp=True).prepare()
     way = jnp.asarray(rng.normal(size=x.shape))

@@ -21,7 +21,7 @@ from jaxgpu.physics.continuum import (
     Scene,
     Snow,
     VonMises,
-    lattice,
+    fill_box,
 )
 
 MATERIALS = [
@@ -34,7 +34,7 @@ OFTEN = (Liquid, NeoHookean, DruckerPrager)  # the others in the slow tier
 def scene(material, d=2, dtype=jnp.float32, v=0.0, gravity=True, n=12, centre=0.5):
     """A ball of radius 0.22 m in a box of 1 m, at two particles a cell's edge."""
     dx = 1 / n
-    x = lattice((0.0,) * d, (1.0,) * d, dx / 2, sdf.Moved(sdf.Ball(0.22), (centre,) * d))
+    x = fill_box((0.0,) * d, (1.0,) * d, dx / 2, sdf.Moved(sdf.Ball(0.22), (centre,) * d))
     body = Body(x.astype(dtype), material, (dx / 2) ** d, v=v)
     down = (0.0, -9.81, 0.0)[:d] if gravity else ()
     return Scene((body,), Grid(dx, (n,) * d), down).prepare()
@@ -234,7 +234,7 @@ def test_two_halves_are_one_whole(held):
 def test_periodic_faces_have_no_seam(x64):
     """A wave that crosses the joined faces is the wave that does not, shifted."""
     dx = 1 / 16
-    x = lattice((0.0, 0.0), (1.0, 4 * dx), dx / 2).astype(jnp.float64)
+    x = fill_box((0.0, 0.0), (1.0, 4 * dx), dx / 2).astype(jnp.float64)
 
     def outcome(shift):
         v = jnp.stack([0.3 * jnp.exp(-80 * (x[:, 0] - 0.5) ** 2), 0.1 * x[:, 0] * (1 - x[:, 0])], 1)

@@ -20,7 +20,7 @@ from jaxgpu.physics.continuum import (
     NeoHookean,
     Scene,
     devices,
-    lattice,
+    fill_box,
     simulate,
 )
 
@@ -31,7 +31,7 @@ def scene(materials, dtype=jnp.float64):
     """Two blocks of unlike particles, one on the other, that fall on a ball which moves."""
     rng, bodies = np.random.default_rng(12), ()
     for law, low, density in zip(materials, (0.3, 0.52), (1300.0, 700.0)):
-        x = lattice((0.2, low), (0.7, low + 0.2), DX / 2).astype(dtype)
+        x = fill_box((0.2, low), (0.7, low + 0.2), DX / 2).astype(dtype)
         volume = jnp.asarray((DX / 2) ** 2 * rng.uniform(0.6, 1.4, len(x)), dtype)
         bodies += (Body(x, law, volume, density),)
     ball = Collider(sdf.Ball(0.1), (0.4, 0.15), v=(0.0, 0.5), mass=20.0, inertia=0.1)

@@ -20,7 +20,7 @@ from jaxgpu.physics.continuum import (
     Scene,
     Snow,
     VonMises,
-    lattice,
+    fill_box,
     rollout,
 )
 from jaxgpu.physics.continuum.trajectory import levels
@@ -41,7 +41,7 @@ def outcome(material, contact):
 
     No two particles have one volume.
     """
-    x = lattice((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
+    x = fill_box((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
     volume = jnp.asarray((DX / 2) ** 2 * np.random.default_rng(3).uniform(0.6, 1.4, len(x)))
     stretch = 0.8 * jnp.sin(4 * x[:, ::-1]) + 0.1
     leaves, tree = jax.tree.flatten(material)
@@ -109,7 +109,7 @@ def test_tools_through_contact(x64):
 
 @pytest.mark.slow
 def test_checkpoints_change_memory_and_nothing_else(x64):
-    x = lattice((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
+    x = fill_box((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
     body = Body(x, NeoHookean(1e4), (DX / 2) ** 2)
     scene = Scene((body,), Grid(DX, (8, 8)), dt=1e-3)
 
@@ -131,7 +131,7 @@ def forecast(particles, nodes, frames, substeps, budget=2**30):
     """Bytes that a gradient through a rollout needs, from the compiler, without running it."""
     dx = 1 / nodes
     side = round((particles / 8) ** (1 / 3))
-    x = lattice((2 * dx,) * 3, tuple(2 * dx + side * dx for _ in range(3)), dx / 2)
+    x = fill_box((2 * dx,) * 3, tuple(2 * dx + side * dx for _ in range(3)), dx / 2)
     body = Body(x, Liquid(1e4), (dx / 2) ** 3)
     scene = Scene((body,), Grid(dx, (nodes - 5,) * 3), gravity=(0.0, -9.81, 0.0)).prepare()
 
@@ -178,7 +178,7 @@ def test_levels_are_the_fewest_that_fit():
 )
 def test_curvature_of_a_rollout_by_forward_over_reverse(x64, material):
     """From rest, where all stretches are equal, in speed and in stiffness at once."""
-    x = lattice((0.25, 0.25), (0.5, 0.5), DX / 2).astype(jnp.float64)
+    x = fill_box((0.25, 0.25), (0.5, 0.5), DX / 2).astype(jnp.float64)
 
     def loss(p):
         law = dataclasses.replace(material, young=1e4 * p[1])

@@ -24,12 +24,12 @@ from jaxgpu.physics.continuum import (
     Soft,
     VonMises,
     count_lost,
-    lattice,
+    fill_box,
     simulate,
 )
 
 GRID = Grid(0.1, (10, 10))
-BODY = Body(lattice((0.3, 0.3), (0.7, 0.7), 0.05), NeoHookean(1e4), 0.05**2)
+BODY = Body(fill_box((0.3, 0.3), (0.7, 0.7), 0.05), NeoHookean(1e4), 0.05**2)
 
 
 def refused(scene, words):
@@ -65,7 +65,7 @@ def test_scenes_that_cannot_run_are_refused():
     with pytest.raises(ValueError, match="face 'open'"):
         Grid(0.1, (10, 10), faces=("slip", "open"))
     with pytest.raises(ValueError, match="no point of spacing"):
-        lattice((0.0, 0.0), (1.0, 1.0), 0.5, sdf.Ball(0.1))
+        fill_box((0.0, 0.0), (1.0, 1.0), 0.5, sdf.Ball(0.1))
     with pytest.raises(ValueError, match="the scene has no dt"):
         changed().step(changed().init())
 
@@ -204,16 +204,16 @@ def test_a_number_of_frames_or_a_time_that_is_none_is_refused():
 @pytest.mark.parametrize(
     "lower, upper, spacing, words",
     [
-        ((0.0, 0.0), (1.0, 1.0), 0.0, "lattice: spacing=0; it must be a finite number above 0"),
-        ((0.0, 0.0), (1.0, 1.0), jnp.nan, "lattice: spacing=nan; it must be"),
+        ((0.0, 0.0), (1.0, 1.0), 0.0, "fill_box: spacing=0; it must be a finite number above 0"),
+        ((0.0, 0.0), (1.0, 1.0), jnp.nan, "fill_box: spacing=nan; it must be"),
         ((1.0, 1.0), (0.0, 0.0), 0.1, "they must be the lower and the upper corner"),
         ((0.0, 0.0), (1.0, 1.0, 1.0), 0.1, "they must be the lower and the upper corner"),
-        ((0.0, jnp.nan), (1.0, 1.0), 0.1, "lattice: lower=nan at [1]; it must be"),
+        ((0.0, jnp.nan), (1.0, 1.0), 0.1, "fill_box: lower=nan at [1]; it must be"),
     ],
 )
 def test_a_lattice_of_no_box_is_refused(lower, upper, spacing, words):
     with pytest.raises(ValueError, match=re.escape(words)):
-        lattice(lower, upper, spacing)
+        fill_box(lower, upper, spacing)
 
 
 @pytest.mark.parametrize(

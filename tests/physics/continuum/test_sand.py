@@ -7,7 +7,7 @@ import pytest
 from collapse_experiments import COLUMNS, column, laws, measures
 from scipy.optimize import brentq
 
-from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, lattice, simulate
+from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, fill_box, simulate
 
 G = 9.81
 BEADS = (0.38, 0.26, 0.279, 2500.0)  # mu(0), rise, I_0 and rho_s of glass: Jop et al. (2006)
@@ -103,7 +103,7 @@ def layer(slope, sand, cells, end, density=1500.0):
     It shows the mean velocity in ten frames.
     """
     dx, angle = 1 / cells, np.arctan(slope)
-    body = Body(lattice((0.0, 0.0), (4 * dx, 1.0), dx / 2), sand, (dx / 2) ** 2, density)
+    body = Body(fill_box((0.0, 0.0), (4 * dx, 1.0), dx / 2), sand, (dx / 2) ** 2, density)
     grid = Grid(dx, (4, int(1.25 * cells)), faces=("periodic", "stick"))
     scene = Scene((body,), grid, gravity=(G * np.sin(angle), -G * np.cos(angle)))
     return simulate(scene, end, frames=10, measure=lambda s: jnp.mean(s.bodies[0].v[:, 0]))

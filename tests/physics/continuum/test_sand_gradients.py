@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, lattice, rollout
+from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, fill_box, rollout
 from jaxgpu.physics.continuum.materials.elastic import deform
 
 DX, STEPS = 1 / 8, 50
@@ -26,7 +26,7 @@ def full(p):
 
 
 def inputs():
-    x = lattice((0.0, 0.0), (1.0, 1.0), DX / 2).astype(jnp.float64)
+    x = fill_box((0.0, 0.0), (1.0, 1.0), DX / 2).astype(jnp.float64)
     return {
         "x": x,
         "v": 0.8 * jnp.sin(4 * x[:, ::-1]) + 0.1,

@@ -16,14 +16,14 @@ from jaxgpu.physics.continuum import (
     Liquid,
     NeoHookean,
     Scene,
-    lattice,
+    fill_box,
     rollout,
     simulate,
 )
 from jaxgpu.pytree import pytree
 
 DX = 1 / 10
-X = np.asarray(lattice((0.2, 0.3), (0.5, 0.6), DX / 2))
+X = np.asarray(fill_box((0.2, 0.3), (0.5, 0.6), DX / 2))
 
 
 def scene(stiffness=1.0, drift=0.0):

@@ -18,7 +18,7 @@ from jaxgpu.physics.continuum import (
     NeoHookean,
     Scene,
     count_lost,
-    lattice,
+    fill_box,
     simulate,
 )
 from jaxgpu.physics.continuum.tools.collide import advance
@@ -180,8 +180,8 @@ def angular_momentum(state, dx, mass):
 def test_matter_and_a_free_tool_in_space_keep_their_angular_momentum(x64, sharp):
     """Two materials of unequal volumes and densities hit a turned box; both are left spinning."""
     dx, rng = 1 / 12, np.random.default_rng(5)
-    one = lattice((0.25, 0.35, 0.35), (0.42, 0.6, 0.6), dx / 2).astype(jnp.float64)
-    two = lattice((0.25, 0.6, 0.35), (0.42, 0.75, 0.6), dx / 2).astype(jnp.float64)
+    one = fill_box((0.25, 0.35, 0.35), (0.42, 0.6, 0.6), dx / 2).astype(jnp.float64)
+    two = fill_box((0.25, 0.6, 0.35), (0.42, 0.75, 0.6), dx / 2).astype(jnp.float64)
     volumes = [(dx / 2) ** 3 * rng.uniform(0.5, 1.0, len(x)) for x in (one, two)]
     bodies = (
         Body(one, NeoHookean(2e4), volumes[0], 700.0, v=(1.5, 0.2, -0.3)),
@@ -217,7 +217,7 @@ def test_matter_and_a_free_tool_in_space_keep_their_angular_momentum(x64, sharp)
 
 def test_a_free_tool_that_leaves_the_box_is_an_error():
     """It fell through the floor, which does not hold it, to y = -0.94 m, and nothing was said."""
-    body = Body(lattice((0.1, 0.1), (0.3, 0.2), 0.05), NeoHookean(1e4), 0.05**2)
+    body = Body(fill_box((0.1, 0.1), (0.3, 0.2), 0.05), NeoHookean(1e4), 0.05**2)
     ball = Collider(sdf.Ball(0.1), (0.7, 0.3), mass=1.0, inertia=0.01)
     grid = Grid(0.1, (10, 10))
     scene = Scene((body,), grid, gravity=(0.0, -9.81), colliders=(ball,))

@@ -15,7 +15,7 @@ from jaxgpu.physics.continuum import (
     Liquid,
     NeoHookean,
     Scene,
-    lattice,
+    fill_box,
     simulate,
 )
 
@@ -32,7 +32,7 @@ def test_a_free_bar_rings_at_its_period():
     mu, lam = young / (2 * (1 + nu)), young * nu / ((1 + nu) * (1 - 2 * nu))
     plane = 4 * mu * (lam + mu) / (lam + 2 * mu)
     period = 2 / np.sqrt(plane / 1000)
-    x = lattice((0.5, 0.4), (1.5, 0.6), dx / 2)
+    x = fill_box((0.5, 0.4), (1.5, 0.6), dx / 2)
     shape = jnp.cos(jnp.pi * (x[:, 0] - 0.5))
     body = Body(x, NeoHookean(young, nu), (dx / 2) ** 2, v=0.05 * jnp.stack([shape, 0 * shape], 1))
     mode = np.asarray(Scene((body,), Grid(dx, (64, 32))).init().bodies[0].v[:, 0])
@@ -51,7 +51,7 @@ def shear_decay(factor):
     """Measured over true decay rate of a shear wave, at a multiple of the usual time step."""
     # 64 cells a wave: APIC's own damping, 0.03 (k dx)^4 a step, is 0.3 % of this viscosity's
     dx, eta, wave = 1 / 64, 20.0, 2 * np.pi
-    x = lattice((0.0, 0.0), (4 * dx, 1.0), dx / 2)
+    x = fill_box((0.0, 0.0), (4 * dx, 1.0), dx / 2)
     shape = jnp.sin(wave * x[:, 1])
     body = Body(x, Liquid(50.0, eta), (dx / 2) ** 2, v=0.01 * jnp.stack([shape, 0 * shape], 1))
     scene = Scene((body,), Grid(dx, (4, 64), faces=("periodic", "periodic")))
@@ -75,7 +75,7 @@ def test_viscosity_is_that_of_the_liquid_at_every_time_step():
 )
 def test_a_block_slides_as_coulomb_says(angle, mu):
     dx = 1 / 16
-    x = lattice((0.5, 0.25), (1.25, 0.5), dx / 2)
+    x = fill_box((0.5, 0.25), (1.25, 0.5), dx / 2)
     body = Body(x, NeoHookean(2e5), (dx / 2) ** 2)
     plane = Collider(sdf.HalfSpace((0.0, 1.0)), x=(0.0, 0.25), friction=mu)
     gravity = (G * np.sin(angle), -G * np.cos(angle))
@@ -91,7 +91,7 @@ def test_a_block_slides_as_coulomb_says(angle, mu):
 
 def test_matter_and_a_free_tool_exchange_momentum(x64):
     dx = 1 / 16
-    x = lattice((0.2, 0.4), (0.45, 0.6), dx / 2).astype(jnp.float64)
+    x = fill_box((0.2, 0.4), (0.45, 0.6), dx / 2).astype(jnp.float64)
     body = Body(x, NeoHookean(2e4), (dx / 2) ** 2, v=(1.0, 0.2))
     ball = Collider(sdf.Ball(0.1), x=(0.62, 0.55), mass=20.0, inertia=(0.1,), friction=0.4)
     scene = Scene((body,), Grid(dx, (16, 16)), colliders=(ball,)).prepare()

@@ -15,7 +15,7 @@ from jaxgpu.physics.continuum import (
     Grid,
     Liquid,
     Scene,
-    lattice,
+    fill_box,
 )
 
 G = 9.81
@@ -25,7 +25,7 @@ G = 9.81
 @pytest.mark.parametrize("axis, sign", [(1, -1), (0, 1)], ids=["on the floor", "on a side"])
 def test_water_at_rest_stays_and_bears_its_weight(axis, sign, held):
     h, dx, bulk = 0.5, 1 / 16, 1000 * 100 * G * 0.5
-    x = lattice((0.0, 0.0), (h, h), dx / 2)
+    x = fill_box((0.0, 0.0), (h, h), dx / 2)
     water = Liquid(bulk, volume_correction=held)
     gravity = tuple(sign * G if d == axis else 0.0 for d in range(2))
     scene = Scene((Body(x, water, (dx / 2) ** 2),), Grid(dx, (8, 8)), gravity).prepare()
@@ -51,7 +51,7 @@ def test_water_at_rest_stays_and_bears_its_weight(axis, sign, held):
 def test_water_at_rest_on_a_plane_anywhere_between_nodes(above, held):
     dx, h, bulk = 1 / 16, 0.5, 1000 * 100 * G * 0.5
     floor = (2 + above) * dx
-    x = lattice((0.0, floor), (0.25, floor + h), dx / 2)
+    x = fill_box((0.0, floor), (0.25, floor + h), dx / 2)
     plane = Collider(sdf.HalfSpace((0.0, 1.0)), x=jnp.array([0.0, floor]))
     body = Body(x, Liquid(bulk, volume_correction=held), (dx / 2) ** 2)
     scene = Scene((body,), Grid(dx, (4, 16)), (0.0, -G), (plane,)).prepare()
@@ -72,7 +72,7 @@ def immersion(cells, ratio):
     dx, bottom = side / cells, level - ratio * side
     bulk = 1000 * 100 * G * level / 2
     hull = sdf.Moved(sdf.Box((side / 2, side)), (width / 2, bottom + side))
-    x = lattice((0.0, 0.0), (width, level), dx / 2, sdf.Outside(hull))
+    x = fill_box((0.0, 0.0), (width, level), dx / 2, sdf.Outside(hull))
     box = Collider(
         sdf.Box((side / 2, side / 2)),
         x=(width / 2, bottom + side / 2),

@@ -15,7 +15,7 @@ from jaxgpu.physics.continuum import (
     Grid,
     Liquid,
     Scene,
-    lattice,
+    fill_box,
     rollout,
 )
 from jaxgpu.physics.continuum.grid import sparse
@@ -28,7 +28,7 @@ def scene(cells):
     """A drop falls on a wall that sticks and against a free ball, which a led one follows."""
     d, dx = len(cells), 0.01
     place = lambda x, y: (x, y, 0.18)[:d]
-    x = lattice((0.02, 0.02, 0.15)[:d], (0.08, 0.08, 0.21)[:d], dx / 2)
+    x = fill_box((0.02, 0.02, 0.15)[:d], (0.08, 0.08, 0.21)[:d], dx / 2)
     tools = (
         Collider(sdf.Ball(0.02), place(0.06, 0.10), v=(0.0, -0.3, 0.0)[:d], friction=0.3),
         Collider(sdf.HalfSpace((0.1, 1.0, 0.2)[:d]), place(0.0, 0.02), stick=True),

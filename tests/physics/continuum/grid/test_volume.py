@@ -16,7 +16,7 @@ from jaxgpu.physics.continuum import (
     HerschelBulkley,
     Liquid,
     Scene,
-    lattice,
+    fill_box,
     simulate,
 )
 from jaxgpu.physics.continuum.grid.transfer import spread
@@ -34,7 +34,7 @@ def depth(scene, t):
 def broken(jitter, held, viscosity, t):
     """Depth of a column of 12 x 16 cells that broke in a box of 32, over what it should be."""
     dx = 1 / 32
-    x = np.asarray(lattice((0.0, 0.0), (12 * dx, 16 * dx), dx / 2))
+    x = np.asarray(fill_box((0.0, 0.0), (12 * dx, 16 * dx), dx / 2))
     x = x + np.random.default_rng(0).uniform(-jitter, jitter, x.shape) * dx / 2
     x = jnp.asarray(np.clip(x, 0.02 * dx, None), jnp.float32)
     water = Liquid(1000 * 100 * 2 * G * 16 * dx, viscosity, volume_correction=held)
@@ -62,7 +62,7 @@ def poured(held):
     inner = sdf.Moved(sdf.Box((radius, half + 3 * dx)), (0.0, 3 * dx))
     glass = Collider(sdf.Intersection((outer, sdf.Outside(inner))), middle, spin=-3.0)
     low = middle[0] - radius, middle[1] - half
-    x = lattice(low, (low[0] + 13 * dx, low[1] + 12 * dx), dx / 2)
+    x = fill_box(low, (low[0] + 13 * dx, low[1] + 12 * dx), dx / 2)
     oil = Liquid(1000 * 8.0**2, 0.5, exponent=1.0, volume_correction=held)
     body = Body(x, oil, (dx / 2) ** 2)
     scene = Scene((body,), Grid(dx, (32, 52)), (0.0, -G), (glass,))
@@ -82,13 +82,13 @@ def poured_in_space(held, sharp=None):
     """
     dx, cells = 0.006, (16, 34, 12)
     radius, half, middle = 5.5 * dx, 6.25 * dx, (8 * dx, 24 * dx, 6 * dx)
-    outer = sdf.Moved(sdf.Cylinder(half + 1.5 * dx, radius + 3 * dx), (0.0, -1.5 * dx, 0.0))
-    inner = sdf.Moved(sdf.Cylinder(half + 3 * dx, radius), (0.0, 3 * dx, 0.0))
+    outer = sdf.Moved(sdf.Cylinder(half + 1.5 * dx, radius + 3 * dx, axis=1), (0.0, -1.5 * dx, 0.0))
+    inner = sdf.Moved(sdf.Cylinder(half + 3 * dx, radius, axis=1), (0.0, 3 * dx, 0.0))
     glass = sdf.Intersection((outer, sdf.Outside(inner)))
-    round_ = sdf.Moved(sdf.Cylinder(1.0, radius), (middle[0], 0.0, middle[2]))
+    round_ = sdf.Moved(sdf.Cylinder(1.0, radius, axis=1), (middle[0], 0.0, middle[2]))
     lower = middle[0] - radius, middle[1] - half, middle[2] - radius
     upper = tuple(a + b for a, b in zip(lower, (2 * radius, 10.5 * dx, 2 * radius)))
-    x = lattice(lower, upper, dx / 2, round_)
+    x = fill_box(lower, upper, dx / 2, round_)
     body = Body(x, Liquid(1000 * 8.0**2, 0.5, exponent=1.0, volume_correction=held), (dx / 2) ** 3)
     tool = Collider(glass, middle, spin=(0.0, 0.0, -3.0))
     scene = Scene((body,), Grid(dx, cells), (0.0, -G, 0.0), (tool,), sharp=sharp)
@@ -122,7 +122,7 @@ def test_a_plane_that_cuts_a_spline_asks_for_nothing():
 
 def test_a_void_and_a_crowd_are_seen_where_the_box_is_full(x64):
     grid = Grid(0.1, (8, 8))
-    x = lattice((0.0, 0.0), (0.8, 0.8), 0.05).astype(jnp.float64)
+    x = fill_box((0.0, 0.0), (0.8, 0.8), 0.05).astype(jnp.float64)
     at = [grid.coordinate(x[:, i], i)[None] for i in range(2)]
     zero = jnp.zeros_like(at[0])
     field = spread(at, [zero, zero, zero + 0.05**2, *[zero] * 4], grid.shape)[:, 2]
@@ -152,7 +152,7 @@ def test_the_volume_ratio_comes_to_that_of_the_grid_at_its_rate(x64, law):
 
 
 def test_what_cannot_be_held_is_refused():
-    x = lattice((0.2, 0.2), (0.4, 0.4), 0.05)
+    x = fill_box((0.2, 0.2), (0.4, 0.4), 0.05)
     body = Body(x, Liquid(volume_correction=0.01), 0.05**2, density=jnp.full(len(x), 1000.0))
     scene = Scene((body,), Grid(0.1, (8, 8)))
     with pytest.raises(ValueError, match="must be one number"):

@@ -16,7 +16,7 @@ from jaxgpu.physics.continuum import (
     NeoHookean,
     Scene,
     Soft,
-    lattice,
+    fill_box,
     rollout,
 )
 from jaxgpu.physics.continuum.tools.collide import touch
@@ -96,7 +96,7 @@ def test_shares_and_their_slopes_are_numbers_at_every_distance(x64, dtype):
 @pytest.mark.slow
 def test_a_tool_that_does_not_arrive_has_a_gradient_all_the_same(x64):
     dx = 0.05
-    x = lattice((0.4, 0.3), (0.6, 0.5), dx / 2).astype(jnp.float64)
+    x = fill_box((0.4, 0.3), (0.6, 0.5), dx / 2).astype(jnp.float64)
     body = Body(x, NeoHookean(2e4), (dx / 2) ** 2)
 
     def moved(v):

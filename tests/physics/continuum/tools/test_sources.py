@@ -19,7 +19,7 @@ from jaxgpu.physics.continuum import (
     Liquid,
     NeoHookean,
     Scene,
-    lattice,
+    fill_box,
     rollout,
     simulate,
 )
@@ -28,7 +28,7 @@ DX, DT = 1 / 16, 2e-3
 LAYER = np.array([[0.2, 0.8], [0.2, 0.83]], np.float32)
 EMPTY = np.zeros((0, 2), np.float32)
 SCENE = Scene(
-    (Body(lattice((0.1, 0.0), (0.9, 0.25), DX / 2), Liquid(2e4), (DX / 2) ** 2, capacity=300),),
+    (Body(fill_box((0.1, 0.0), (0.9, 0.25), DX / 2), Liquid(2e4), (DX / 2) ** 2, capacity=300),),
     Grid(DX, (16, 16)),
     gravity=(0.0, -9.81),
     dt=DT,

@@ -134,11 +134,13 @@ def test_a_prism_is_a_plane_shape_with_a_thickness():
 def test_a_task_with_soft_contact_differs_in_the_contact_of_its_led_tool_alone():
     env = rl.make("matter/mixing")
     soft = with_soft_contact(env, 0.006, 50.0)
-    led, *others = soft.scene.colliders
+    led, *others = soft.simulation.colliders
     assert (led.soft.length, led.soft.rate) == (0.006, 50.0)
     assert others and all(tool.soft is None for tool in others)
     tools = (dataclasses.replace(led, soft=None), *others)
-    same = dataclasses.replace(soft, scene=dataclasses.replace(soft.scene, colliders=tools))
+    same = dataclasses.replace(
+        soft, simulation=dataclasses.replace(soft.simulation, colliders=tools)
+    )
     assert jax.tree.structure(same) == jax.tree.structure(env)
     for a, b in zip(jax.tree.leaves(same), jax.tree.leaves(env)):
         np.testing.assert_array_equal(a, b)

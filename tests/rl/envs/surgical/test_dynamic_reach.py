@@ -64,7 +64,7 @@ def moved(env, dynamics, steps=3):
 
 @pytest.mark.parametrize("arm", ["psm", "ecm", "star"])
 def test_masses_and_gains_are_leaves_that_vmap_and_grad_reach(arm):
-    """A batch of masses is a loop over them; a heavier arm lags; slopes are those of differences."""
+    """A batch of masses is a loop over them; a heavier arm lags; a slope is that of differences."""
     env = rl.make(f"surgical/{arm}-reach-dynamic")
     base = env.dynamics
     scaled = lambda c: replace(base, mass=c * base.mass, inertia=c * base.inertia)

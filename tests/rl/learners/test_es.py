@@ -18,12 +18,12 @@ from jaxgpu.rl.learners import normaliser
 )
 def test_scores(name, limit, generations, bar):
     """Median of eight seeds, 64 episodes each, at the defaults."""
-    env, learner = rl.make(name), rl.ES(limit=limit)
+    env, learner = rl.make(name), rl.ES(max_steps=limit)
 
     def one(key):
         state, _ = rl.learn(env, learner, key, generations)
         test_key = jax.random.fold_in(key, 1)
-        return rl.evaluate(env, learner.policy(env, state), test_key, 64, limit).total
+        return rl.evaluate(env, learner.policy(env, state), test_key, 64, limit).episode_return
 
     total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))
     means = np.asarray(total).mean(1)
@@ -33,10 +33,10 @@ def test_scores(name, limit, generations, bar):
 @pytest.mark.slow
 def test_returns_are_those_of_each_candidate():
     """Against `evaluate` of its policy alone, from the same beginnings."""
-    env, learner = rl.make("cartpole"), rl.ES(SNES(4), episodes=3, limit=60, hidden=(4,))
+    env, learner = rl.make("cartpole"), rl.ES(SNES(4), episodes=3, max_steps=60, hidden_sizes=(4,))
     state = learner.init(env, jax.random.key(0))
     rows = jax.random.normal(jax.random.key(1), (60, 4))
-    seen = normaliser.update(state.seen, rows)
+    seen = normaliser.update(state.obs_stats, rows)
     x = jax.random.uniform(jax.random.key(2), (4, state.search.mean.shape[0]), minval=-1)
     key = jax.random.key(3)
     total, success, _ = jax.jit(lambda x: learner._play(env, seen, x, key))(x)
@@ -44,7 +44,7 @@ def test_returns_are_those_of_each_candidate():
     def alone(row):
         weights = learner._weights(env, seen.mean)(row)
         act = lambda o: learner._act(env, weights, normaliser.apply(seen, o))
-        return rl.evaluate(env, act, key, 3, 60).total
+        return rl.evaluate(env, act, key, 3, 60).episode_return
 
     np.testing.assert_array_equal(total, jax.jit(jax.vmap(alone))(x))
     assert len(np.unique(total)) > 3 and not success.any()
@@ -71,6 +71,6 @@ class Cliff:
 
 @pytest.mark.slow
 def test_a_return_that_is_nan_never_wins():
-    env, learner = Cliff(), rl.ES(SNES(8), limit=2, hidden=())
+    env, learner = Cliff(), rl.ES(SNES(8), max_steps=2, hidden_sizes=())
     state, _ = jax.jit(lambda key: rl.learn(env, learner, key, 40))(jax.random.key(0))
     assert learner.policy(env, state)(jnp.ones(1)) < -0.9

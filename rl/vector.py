@@ -42,22 +42,22 @@ class Outcome(NamedTuple):
     broken: Array
 
     @property
-    def over(self) -> Array:
+    def done(self) -> Array:
         """Whether the episode ended here, in either way."""
         return self.terminated | self.truncated
 
     @property
-    def anew(self) -> Array:
+    def is_first(self) -> Array:
         """Whether what is acted on next is a beginning: the episode ended, or broke."""
-        return self.over | self.broken
+        return self.done | self.broken
 
     def report(self) -> dict[str, Array]:
         """Of the episodes that ended: their number, and means of their returns and successes.
 
         And how many steps were `broken`.
         """
-        ended = jnp.sum(self.over.astype(jnp.float32))
-        single = lambda x: jnp.where(self.over, x.astype(jnp.float32), 0.0)
+        ended = jnp.sum(self.done.astype(jnp.float32))
+        single = lambda x: jnp.where(self.done, x.astype(jnp.float32), 0.0)
         mean = lambda x: jnp.sum(single(x)) / jnp.maximum(ended, 1.0)
         total, success = mean(self.info["episode_return"]), mean(self.info["success"])
         broken = jnp.sum(self.broken.astype(jnp.float32))
@@ -70,8 +70,8 @@ class VectorState:
 
     state: Any
     observation: Any
-    total: Array  # [B] sum of rewards of the running episode; of the first objective
-    length: Array  # [B] its steps
+    episode_return: Array  # [B] sum of rewards of the running episode; of the first objective
+    episode_length: Array  # [B] its steps
     # states and observations to begin with: of every copy where restart="same", else of one of
     # them, [1, ...], for the step of which no new start is finite
     first: Any
@@ -81,47 +81,56 @@ class VectorState:
 
         What all of them may begin with is put on every device.
         """
-        own = [x.shape[:1] == self.total.shape for x in jax.tree.leaves(self.first)]
-        first = (split if all(own) else replicate)(self.first, over)
-        rest = split((self.state, self.observation, self.total, self.length), over)
-        return VectorState(*rest, first)
+        own = [x.shape[:1] == self.episode_return.shape for x in jax.tree.leaves(self.first)]
+        return VectorState(
+            state=split(self.state, over),
+            observation=split(self.observation, over),
+            episode_return=split(self.episode_return, over),
+            episode_length=split(self.episode_length, over),
+            first=(split if all(own) else replicate)(self.first, over),
+        )
 
 
 @pytree
 class Vector:
-    """`size` copies of `env`."""
+    """`num_envs` copies of `env`."""
 
     env: Any  # the environment
-    size: int = size(least=1)
+    num_envs: int = size(least=1)
     restart: str = static(default="fresh")
 
     def reset(self, key: Array) -> VectorState:
         """First states of all copies."""
-        begun = mended(jax.vmap(self.env.reset)(jax.random.split(key, self.size)))
+        begun = mended(jax.vmap(self.env.reset)(jax.random.split(key, self.num_envs)))
         state, observation = begun
         first = begun if self.restart == "same" else jax.tree.map(lambda x: x[:1], begun)
-        zero = jnp.zeros(self.size)
-        return VectorState(state, observation, zero, jnp.zeros(self.size, jnp.int32), first)
+        return VectorState(
+            state=state,
+            observation=observation,
+            episode_return=jnp.zeros(self.num_envs),
+            episode_length=jnp.zeros(self.num_envs, jnp.int32),
+            first=first,
+        )
 
     def step(
-        self, state: VectorState, action: Array, key: Array, also: Array | bool = False
+        self, state: VectorState, action: Array, key: Array, reset: Array | bool = False
     ) -> tuple[VectorState, Outcome]:
         """One step of all copies, and new beginnings; no gradient flows through a beginning.
 
-        Copies that are in `also` [B] begin anew too, their episodes broken off without an end.
+        Copies that are in `reset` [B] begin anew too, their episodes broken off without an end.
 
         Raises:
             ValueError: actions of another number, or nan outside of `jit`.
         """
-        if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.size:
+        if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.num_envs:
             raise ValueError(
-                f"step: action has shape {list(jnp.shape(action))}; it must be [{self.size}, "
+                f"step: action has shape {list(jnp.shape(action))}; it must be [{self.num_envs}, "
                 "...], one of each copy"
             )
         ranges.numbers("step: action", action)
-        return self.follow(state, action, self.supply(state, key), also)
+        return self.step_with(state, action, self.draw(state, key), reset)
 
-    def supply(self, state: VectorState, key: Array) -> Any:
+    def draw(self, state: VectorState, key: Array) -> Any:
         """What a step draws: a key, and states to begin with.
 
         `step` draws it itself. Mapped over the keys of many steps before the first of them, the
@@ -130,39 +139,60 @@ class Vector:
         step_key, start_key = jax.random.split(key)
         return step_key, jax.lax.stop_gradient(self._beginnings(state, start_key))
 
-    def follow(
-        self, state: VectorState, action: Array, supply: Any, also: Array | bool = False
+    def step_with(
+        self, state: VectorState, action: Array, drawn: Any, reset: Array | bool = False
     ) -> tuple[VectorState, Outcome]:
         """`step` with what has been drawn."""
-        step_key, fresh = supply
-        step = jax.vmap(self.env.step)(state.state, action, jax.random.split(step_key, self.size))
+        step_key, fresh = drawn
+        keys = jax.random.split(step_key, self.num_envs)
+        step = jax.vmap(self.env.step)(state.state, action, keys)
         broken = ~(_finite(step.observation) & _finite(step.reward))
         final = _chosen(broken, state.observation, step.observation)
         reward = _chosen(broken, jnp.zeros_like(step.reward), step.reward)
-        ends = (step.terminated & ~broken, step.truncated & ~broken)
-        total = state.total + jax.lax.stop_gradient(reward if reward.ndim == 1 else reward[:, 0])
-        length = state.length + 1
-        info = {"success": jnp.zeros(self.size, bool), **step.info}
-        info |= {"episode_return": total, "episode_length": length}
-        moved = VectorState(step.state, final, total, length, state.first)
-        after = self._renewed(moved, ends[0] | ends[1] | broken | also, fresh)
-        return after, Outcome(after.observation, final, reward, *ends, info, broken)
+        terminated, truncated = step.terminated & ~broken, step.truncated & ~broken
+        counted = jax.lax.stop_gradient(reward if reward.ndim == 1 else reward[:, 0])
+        moved = VectorState(
+            state=step.state,
+            observation=final,
+            episode_return=state.episode_return + counted,
+            episode_length=state.episode_length + 1,
+            first=state.first,
+        )
+        # before the new beginnings: what the episodes that end here come to
+        info = {"success": jnp.zeros(self.num_envs, bool), **step.info}
+        info["episode_return"] = moved.episode_return
+        info["episode_length"] = moved.episode_length
+        after = self._restarted(moved, terminated | truncated | broken | reset, fresh)
+        return after, Outcome(
+            observation=after.observation,
+            final=final,
+            reward=reward,
+            terminated=terminated,
+            truncated=truncated,
+            info=info,
+            broken=broken,
+        )
 
-    def _renewed(self, state: VectorState, over: Array, fresh: Any) -> VectorState:
-        """The copies begun anew where `over` [B]."""
+    def _restarted(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
+        """The copies begun anew `where` [B]."""
 
-        def many(new: Array) -> Array:
-            return jnp.concatenate([new] * -(-self.size // new.shape[0]))[: self.size]
+        def repeated(new: Array) -> Array:
+            return jnp.concatenate([new] * -(-self.num_envs // new.shape[0]))[: self.num_envs]
 
         now = (state.state, state.observation)
-        later, observation = _chosen(over, jax.tree.map(many, fresh), now)
-        total, length = jnp.where(over, 0.0, state.total), jnp.where(over, 0, state.length)
-        return VectorState(later, observation, total, length, state.first)
+        later, observation = _chosen(where, jax.tree.map(repeated, fresh), now)
+        return VectorState(
+            state=later,
+            observation=observation,
+            episode_return=jnp.where(where, 0.0, state.episode_return),
+            episode_length=jnp.where(where, 0, state.episode_length),
+            first=state.first,
+        )
 
     def _beginnings(self, state: VectorState, key: Array) -> Any:
         if self.restart == "same":
             return state.first
-        count = self.size if self.restart == "fresh" else -(-self.size // 8)
+        count = self.num_envs if self.restart == "fresh" else -(-self.num_envs // 8)
         return mended(jax.vmap(self.env.reset)(jax.random.split(key, count)), state.first)
 
 
@@ -200,16 +230,14 @@ def mended(begun: Any, spare: Any = None) -> Any:
     return _chosen(good, begun, other)
 
 
-def vectorize(env: Environment, size: int, restart: str = "fresh") -> Vector:
-    """`size` copies of `env`.
+def vectorize(env: Environment, num_envs: int, restart: str = "fresh") -> Vector:
+    """`num_envs` copies of `env`.
 
     Raises:
         ValueError: no copies, or an unknown way to begin anew.
     """
-    if isinstance(size, int) and size < 1:
-        raise ValueError(f"vectorize: size={size}; give at least 1")
-    ranges.refuse("vectorize: size", size, ranges.Range(least=1, whole=True, one=True))
+    ranges.refuse("vectorize: num_envs", num_envs, ranges.Range(least=1, whole=True, one=True))
     ranges.check("vectorize", env)
     if restart not in _RESTARTS:
         raise ValueError(f"vectorize: restart={restart!r}; use one of {', '.join(_RESTARTS)}")
-    return Vector(env, size, restart)
+    return Vector(env, num_envs, restart)

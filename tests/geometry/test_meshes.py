@@ -31,7 +31,7 @@ def test_a_box_and_a_ball(tmp_path):
 
     smooth, every = compare(made, sdf.Box(half), 0, away)
     assert smooth < 1e-5  # linear there, so that only float32 rounds
-    assert every < SPACING * 3**0.5 / 2 + SPACING  # at corners, and beyond the lattice a bound
+    assert every < SPACING * 3**0.5 / 2 + SPACING  # at corners, and beyond the grid a bound
     radius = 0.3
     ball = voxels(trimesh.creation.icosphere(4, radius), SPACING)
     # facets lie inside the sphere by at most e^2 / 8 r, trilinear slopes err by 3 h^2 / 8 r' r'

@@ -8,12 +8,12 @@ import pytest
 from jaxgpu import rl
 
 
-def play(restart, steps=12, size=16, horizon=4):
-    copies = rl.vectorize(rl.make("pendulum", max_steps=horizon), size, restart)
-    state = copies.reset(jax.random.key(0))
+def play(restart, steps=12, num_envs=16, horizon=4):
+    envs = rl.vectorize(rl.make("pendulum", max_steps=horizon), num_envs, restart)
+    state = envs.reset(jax.random.key(0))
 
     def move(state, key):
-        state, out = copies.step(state, jnp.zeros((size, 1)), key)
+        state, out = envs.step(state, jnp.zeros((num_envs, 1)), key)
         return state, (state.observation, out)
 
     _, (observations, out) = jax.jit(lambda s: jax.lax.scan(move, s, KEYS[:steps]))(state)
@@ -52,20 +52,20 @@ def test_copies_of_learners_begin_each_where_no_other_does():
     Learners of 8 copies had one and the same start for all.
     """
     env = rl.make("pendulum", max_steps=4)
-    learner = rl.PPO(copies=8, horizon=4, epochs=1, minibatches=1, hidden=(4,))
+    learner = rl.PPO(num_envs=8, num_steps=4, update_epochs=1, num_minibatches=1, hidden_sizes=(4,))
     state = jax.jit(lambda key: learner.init(env, key, 2))(jax.random.key(0))
     after = jax.jit(lambda state: learner.update(env, state, jax.random.key(1)))(state)
-    assert (after.vector.length == 0).all()
-    assert len(np.unique(after.vector.observation, axis=0)) == 8
+    assert (after.env_state.episode_length == 0).all()
+    assert len(np.unique(after.env_state.observation, axis=0)) == 8
     assert rl.vectorize(env, 8).restart == "fresh"
 
 
 @pytest.mark.parametrize("restart", ["bank", "same"])
 def test_what_is_drawn_for_many_steps_at_once_is_what_each_draws(restart):
-    copies = rl.vectorize(rl.make("pendulum", max_steps=4), 16, restart)
-    state, action = copies.reset(jax.random.key(0)), jnp.zeros((16, 1))
-    supplies = jax.vmap(lambda key: copies.supply(state, key))(KEYS[:12])
-    forth = jax.jit(lambda s: jax.lax.scan(lambda s, i: copies.follow(s, action, i), s, supplies))
+    envs = rl.vectorize(rl.make("pendulum", max_steps=4), 16, restart)
+    state, action = envs.reset(jax.random.key(0)), jnp.zeros((16, 1))
+    drawn = jax.vmap(lambda key: envs.draw(state, key))(KEYS[:12])
+    forth = jax.jit(lambda s: jax.lax.scan(lambda s, i: envs.step_with(s, action, i), s, drawn))
     last, out = forth(state)
     _, observations, whole = play(restart)
     np.testing.assert_array_equal(out.observation, observations)
@@ -80,18 +80,20 @@ def test_sums_of_an_episode_start_anew():
 
 
 def test_no_gradient_flows_into_the_next_episode():
-    copies = rl.vectorize(rl.make("pendulum", max_steps=1), 2)
-    state = copies.reset(jax.random.key(0))
+    envs = rl.vectorize(rl.make("pendulum", max_steps=1), 2)
+    state = envs.reset(jax.random.key(0))
 
     def later(action):
-        new, _ = copies.step(state, action, jax.random.key(1))
+        new, _ = envs.step(state, action, jax.random.key(1))
         return jnp.sum(new.state.angular_velocity)
 
     np.testing.assert_array_equal(jax.grad(later)(jnp.ones((2, 1))), 0)
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="size=0; give at least 1"):
+    with pytest.raises(
+        ValueError, match="vectorize: num_envs=0; it must be a whole number of at least 1"
+    ):
         rl.vectorize(rl.make("pendulum"), 0)
     with pytest.raises(ValueError, match="restart='old'; use one of bank"):
         rl.vectorize(rl.make("pendulum"), 2, "old")

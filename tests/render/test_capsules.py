@@ -4,9 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.render import Camera
-from jaxgpu.rl.envs.surgical.arms import PSM
-from jaxgpu.rl.pictures import render
+from jaxgpu.render import Camera, Capsules, capsules
 
 SEEN = Camera((3.0, 0.0, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, height=24)
 
@@ -17,7 +15,7 @@ def scene(seed, count=3):
     start, end = rng.normal(0, 0.4, (2, count, 3))
     end[-1] = start[-1]
     rows = (start, end, rng.uniform(0.05, 0.3, count), rng.random((count, 3)))
-    return render.Scene(*(jnp.asarray(x) for x in (*rows, -1.0, 0.5)))
+    return Capsules(*(jnp.asarray(x) for x in (*rows, -1.0, 0.5)))
 
 
 def gap(scene, x):
@@ -31,14 +29,14 @@ def gap(scene, x):
 
 def test_rays_stop_on_the_first_surface(x64):
     """On the surface where they meet it, outside all the way there; else never inside."""
-    meet, hits = jax.jit(render.meet), 0
+    meet, hits = jax.jit(capsules.meet), 0
     for seed in range(5):
         rng, made = np.random.default_rng(seed), scene(seed)
         eye = 3 * rng.normal(size=3) + np.array([4.0, 0, 0])
         way = rng.normal(0, 0.3, (200, 3)) - eye
         way /= np.linalg.norm(way, axis=1, keepdims=True)
         far, which = meet(made, tuple(jnp.asarray(eye)), tuple(jnp.asarray(way.T)))
-        far, hit = np.asarray(far), np.asarray(far) < render.FAR
+        far, hit = np.asarray(far), np.asarray(far) < capsules.FAR
         hits += hit.sum()
         assert np.abs(gap(made, eye + far[hit, None] * way[hit])).max() < 1e-12
         for part in np.linspace(0, 0.999, 200):
@@ -52,11 +50,11 @@ def test_rays_stop_on_the_first_surface(x64):
 
 def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
     """The ball's outline from the camera's geometry; below it the sun is away."""
-    ball = lambda r: render.Scene(
+    ball = lambda r: Capsules(
         *(jnp.zeros((1, 3)), jnp.zeros((1, 3)), jnp.full(1, r), jnp.array([[1.0, 0.0, 0.0]])),
         *(jnp.float32(-0.5), jnp.float32(0.5)),
     )
-    picture = jax.jit(lambda r: render.picture(ball(r), SEEN, 1))
+    picture = jax.jit(lambda r: ball(r).picture(SEEN, 1))
     with_ball, without = (np.asarray(picture(r)) for r in (0.3, 1e-4))
     red = with_ball[..., 0] > 2 * with_ball[..., 1]
     rows, columns = np.mgrid[:24, :24] + 0.5
@@ -66,12 +64,3 @@ def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
     np.testing.assert_array_equal(red[sure], (away < outline)[sure])
     dark = (with_ball.sum(-1) < without.sum(-1) - 0.3) & ~red
     assert 3 < dark.sum() < 60 and with_ball.min() >= 0 and with_ball.max() <= 1
-
-
-def test_an_arm_ends_at_its_tip_and_the_ball_turns_green():
-    q, goal = jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3]), jnp.array([0.05, 0.02, -0.12])
-    make = jax.jit(lambda near: render.arm(PSM, q, goal, near, 0.004))
-    near, far = make(jnp.bool_(True)), make(jnp.bool_(False))
-    np.testing.assert_array_equal(near.end[-1], goal)
-    assert near.start.shape == (8, 3) and np.linalg.norm(near.end[-2] - near.start[-2]) > 0.0101
-    assert near.colour[-1, 1] > near.colour[-1, 0] and far.colour[-1, 0] > far.colour[-1, 1]
