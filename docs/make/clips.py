@@ -16,8 +16,8 @@ import numpy as np
 import optax
 
 from jaxgpu import rl
-from jaxgpu.render import Camera
-from jaxgpu.render import gif as matter_gif
+from jaxgpu.render import Camera, gif
+from jaxgpu.render.capsules import INKS
 from jaxgpu.rl.envs.matter.rendering import render
 from jaxgpu.rl.envs.surgical.arms import STAR
 from jaxgpu.rl.envs.surgical.centre import AHEAD, Centre
@@ -25,7 +25,7 @@ from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.envs.surgical.peg_transfer import PegTransfer
 from jaxgpu.rl.envs.surgical.pick_place import PickPlace
 from jaxgpu.rl.envs.surgical.surgical_gym import SurgicalGymReach
-from jaxgpu.rl.pictures.film import film, gif
+from jaxgpu.rl.pictures.film import film
 from jaxgpu.rl.plan import Descent, EpisodeCost, plan, trajectory
 from jaxgpu.studies.classic_control import PARTS, ROWS
 
@@ -140,7 +140,7 @@ def learnt(name: str) -> Any:
         return (*later, over | step.terminated), (later[0], over)
 
     start = (*env.reset(jax.random.key(SEED)), jnp.bool_(False))
-    run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(row.limit, 200))[1])
+    run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(row.max_steps, 200))[1])
     states, over = run(start)
     return jax.tree.map(lambda x: x[: int(np.sum(~np.asarray(over))) + 8], states)
 
@@ -154,7 +154,7 @@ def poured() -> bytes:
     done = plan(loss, env.initial_actions(), adam, 16, key=jax.random.key(1))
     states, _ = jax.jit(trajectory)(env, state, done.actions)
     draw = jax.jit(lambda some: jax.lax.map(lambda matter: render(env, matter, 240, 180), some))
-    return matter_gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
+    return gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
 
 
 def drawn(name: str) -> bytes:
@@ -171,11 +171,12 @@ def drawn(name: str) -> bytes:
     states = jax.tree.map(lambda x: x[::every], states)
     usual = (TALL, 0.03) if getattr(env, "arm", None) is STAR else (ARM, 0.006)
     camera, radius = SCENES.get(title, usual)
+    options = {"radius": radius} if hasattr(env, "arm") else {}
     camera = TRAY if isinstance(env, PickPlace) else camera
     if title in CLASSIC:
         x, z, away = CLASSIC[title]
         camera = Camera((x, -away, z + 0.4), (x, 0.0, z), (0.0, 0.0, 1.0), 0.6, SIZE, SIZE)
-    return gif(film(env, states, camera, radius))
+    return gif(film(env, states, camera, **options), 0.09, INKS)
 
 
 def main(names: list[str]) -> None:

@@ -58,7 +58,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     grown = runs["Adam, growing window"].state
     plan, window = jnp.asarray(grown.best.actions[0]), int(grown.window[0])
     demo = jnp.asarray(env.goal.demo)
-    particles = sum(body.x.shape[0] for body in env.scene.bodies)
+    particles = sum(body.x.shape[0] for body in env.simulation.bodies)
     return Report(
         "Latte art",
         f"A stirrer is led for {env.max_steps * 0.04:g} s through {particles} particles of milk "

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 from jaxgpu.evolution import multi, protocol, single
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.physics import continuum, rigid
 
-LATTICE = das_dennis(3, 4)
+REF_DIRS = das_dennis(3, 4)
 ALGORITHMS = [
-    multi.NSGA2(population=16),
-    multi.NSGA3(LATTICE, population=16),
-    multi.NSGA3(LATTICE, population=16, unified=True),
-    multi.moead(LATTICE, 5),
-    multi.moead(LATTICE, 5, "tchebycheff"),
-    multi.RVEA(LATTICE, generations=100),
-    multi.HypE(population=16, rays=64, rounds=2),
+    multi.NSGA2(pop_size=16),
+    multi.NSGA3(REF_DIRS, pop_size=16),
+    multi.NSGA3(REF_DIRS, pop_size=16, unified=True),
+    multi.MOEAD(REF_DIRS, 5),
+    multi.MOEAD(REF_DIRS, 5, "tchebycheff"),
+    multi.RVEA(REF_DIRS, generations=100),
+    multi.HypE(pop_size=16, rays=64, rounds=2),
     single.CMAES(8),
     single.CMAES(8, factor="cholesky"),
     single.SepCMAES(8),
@@ -34,7 +34,7 @@ ALGORITHMS = [
     single.OpenES(8),
     single.pgpe(8),
     single.Restarts(8, doublings=2),
-    single.LSHADE(800, population=16),
+    single.LSHADE(800, pop_size=16),
     single.PSO(8),
     single.CSO(8),
 ]
@@ -57,7 +57,7 @@ def test_every_algorithm(spec, dtype):
         sphere = Problem(box(-5.0, 5.0, 4), lambda x: jnp.sum(x * x, keepdims=True))
         problem = dtlz.dtlz2(3, 5) if many else sphere
         key = jax.random.key(0)
-        state = jax.eval_shape(lambda key: protocol.init(spec, key, problem), key)
+        state = jax.eval_shape(lambda key: spec.init(key, problem), key)
         fixed_point(lambda state: protocol.step(spec, problem, state, key), state, dtype)
 
 
@@ -85,9 +85,9 @@ def test_every_material_beside_another_and_a_tool(material, dtype):
         )
         tool = continuum.Collider(continuum.sdf.Ball(dtype(0.05)), (0.5, 0.5, 0.5))
         grid, gravity = continuum.Grid(0.1, (10, 10, 10)), (0.0, -9.8, 0.0)
-        scene = continuum.prepare(continuum.Scene(others, grid, gravity, (tool,)))
-        state = jax.eval_shape(lambda: continuum.init(scene))
-        fixed_point(lambda state: continuum.step(scene, state), state, dtype)
+        scene = continuum.Scene(others, grid, gravity, (tool,)).prepare()
+        state = jax.eval_shape(lambda: scene.init())
+        fixed_point(lambda state: scene.step(state), state, dtype)
 
 
 @PRECISIONS
@@ -98,5 +98,5 @@ def test_bodies_with_joints(dtype):
         links += [rigid.Link(0, "revolute", mass=0.5, inertia=inertia)]
         tree = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), rigid.assemble(links))
         simulation = rigid.Simulation(tree, rigid.passive(tree))
-        state = jax.eval_shape(lambda: rigid.init(simulation))
-        fixed_point(lambda state: rigid.step(simulation, state), state, dtype)
+        state = jax.eval_shape(lambda: simulation.init())
+        fixed_point(simulation.step, state, dtype)

@@ -94,7 +94,9 @@ def test_episodes_are_played_with_64_bit_types(x64, name):
     act = lambda seen: env.action_space.sample(jax.random.key(1))
     play = jax.jit(lambda key: rl.evaluate(env, act, key, 2, 5))
     scores = play(key)
-    assert scores.total.dtype == jnp.float64 and bool(jnp.all(jnp.isfinite(scores.total)))
+    assert scores.episode_return.dtype == jnp.float64 and bool(
+        jnp.all(jnp.isfinite(scores.episode_return))
+    )
 
 
 def test_parameters_are_leaves():

@@ -6,7 +6,7 @@ from jax import Array, lax
 from .order import sortable
 
 
-def crowding(f: Array, rank: Array) -> Array:
+def crowding_distance(f: Array, rank: Array) -> Array:
     """Crowding distance of each point among those of its own front.
 
     Sum over the objectives of (next value - previous value) / (range of the front), infinite
@@ -19,7 +19,7 @@ def crowding(f: Array, rank: Array) -> Array:
         [n], the dtype of f. Two sorts an objective; O(n) memory.
 
     >>> f = jnp.array([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [2.0, 0.5]])
-    >>> print(crowding(f, jnp.zeros(4, jnp.int32)))
+    >>> print(crowding_distance(f, jnp.zeros(4, jnp.int32)))
     [  inf 1.375   inf 1.   ]
     """
     n, m = f.shape

@@ -69,7 +69,7 @@ class Grid:
         """Nodes along each axis, those outside the box counted in."""
         return tuple(n + 1 + 2 * PAD for n in self.cells)
 
-    def places(self, rows: Array, dtype) -> tuple[Array, ...]:
+    def node_positions(self, rows: Array, dtype) -> tuple[Array, ...]:
         """Position of nodes, given by row of the flattened grid, an array along each axis, m."""
         found = []
         for a, n in zip(self.lower[::-1], self.shape[::-1]):

@@ -19,7 +19,7 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree
 
-from ..orbits import regular
+from ..orbits import ks
 from .binary import sight
 from .binary.sight import Pull
 from .binary.slots import Slots
@@ -126,7 +126,7 @@ def _drifted(old: Massless, hosted: Array, gm: Array, h: Array) -> Array:
     p, rate = old.past[:3], old.past[3:]
     r = jnp.where(hosted[None], old.s[:3] - h * h / 12 * p, 1)
     v = jnp.where(hosted[None], old.s[3:] + h / 2 * (p + h / 6 * rate), 0)
-    return jnp.concatenate(regular.physical(regular.after(regular.regularised(r, v, gm), h[0])))
+    return jnp.concatenate(ks.physical(ks.after(ks.regularised(r, v, gm), h[0])))
 
 
 def _kicked(apart: Array, h: Array, tide: Array) -> Array:

@@ -58,7 +58,7 @@ def paired(points: Array, m: Array, companions: Array, orbit: Elements) -> tuple
     if count > m.shape[0]:
         raise ValueError(f"paired: {count} companions of {m.shape[0]} stars; give at most as many")
     first, both = m[:count], m[:count] + companions
-    d = jnp.concatenate(elements.to_state(orbit, both))
+    d = jnp.concatenate([q.T for q in elements.to_state(orbit, both)])
     centre = points[:, :count]
     stars = jnp.concatenate([centre - (companions / both)[None] * d, points[:, count:]], 1)
     seconds = centre + (first / both)[None] * d

@@ -9,8 +9,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register
+from ...pictures import stage
 from ...spaces import Box, Discrete
 
 
@@ -58,6 +60,10 @@ class Acrobot:
         """Hanging, all four numbers uniform within 0.1."""
         x = jax.random.uniform(key, (4,), minval=-0.1, maxval=0.1)
         return State(x, jnp.int32(0)), _observe(x)
+
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.acrobot(self, state)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of the classical Runge-Kutta method."""

@@ -11,8 +11,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree, static
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register
+from ...pictures import stage
 from ...spaces import Box, Discrete
 
 
@@ -57,6 +59,10 @@ class CartPole:
         """All four numbers uniform within 0.05."""
         x = jax.random.uniform(key, (4,), minval=-0.05, maxval=0.05)
         return State(x, jnp.int32(0)), self._observe(x)
+
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.cartpole(self, state)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of explicit Euler."""

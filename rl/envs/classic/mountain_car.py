@@ -8,8 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register
+from ...pictures import stage
 from ...spaces import Box, Discrete
 
 
@@ -50,6 +52,10 @@ class MountainCar:
         """At rest near the bottom, position uniform in -0.6 ... -0.4."""
         return _reset(key)
 
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.mountain_car(self, state)
+
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step."""
         push = self.power * (action - 1).astype(state.x.dtype)
@@ -89,6 +95,10 @@ class MountainCarContinuous:
     def reset(self, key: Array) -> tuple[State, Array]:
         """At rest near the bottom, position uniform in -0.6 ... -0.4."""
         return _reset(key)
+
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.mountain_car(self, state)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step."""

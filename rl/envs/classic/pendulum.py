@@ -6,8 +6,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register
+from ...pictures import stage
 from ...spaces import Box
 
 
@@ -53,6 +55,10 @@ class Pendulum:
         angle, w = jax.random.uniform(key, (2,), minval=-1.0, maxval=1.0)
         state = State(np.pi * angle, w, jnp.int32(0))
         return state, _observe(state)
+
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.pendulum(self, state)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of semi-implicit Euler; the cost is that of the state before it."""

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, lattice, prepare
+from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, fill_box
 
 from .workspace import CylinderWorkspace
 
@@ -41,13 +41,13 @@ def make_scene(
     dx = 2 * MIDDLE / cells
     axes = (0, 1) if d == 2 else (0, 2)
     place = lambda x, y, z: (x, z) if d == 2 else (x, y, z)
-    full = sdf.Ball(RADIUS) if d == 2 else sdf.Cylinder(1.0, RADIUS)
-    rod = sdf.Ball(ROD) if d == 2 else sdf.Capsule(DEPTH, ROD)
+    full = sdf.Ball(RADIUS) if d == 2 else sdf.Cylinder(1.0, RADIUS, axis=1)
+    rod = sdf.Ball(ROD) if d == 2 else sdf.Capsule(DEPTH, ROD, axis=1)
     at = place(MIDDLE + start[0], DEPTH + ROD + 0.004, MIDDLE + start[1])
     centre = place(MIDDLE, 0.0, MIDDLE)
     upper = place(2 * MIDDLE, DEPTH, 2 * MIDDLE)
     wet = sdf.Intersection((sdf.Moved(full, centre), sdf.Outside(sdf.Moved(rod, at))))
-    x = lattice((0.0,) * d, upper, dx / 2, wet)
+    x = fill_box((0.0,) * d, upper, dx / 2, wet)
     white = milk(*(np.asarray(x)[:, i] - MIDDLE for i in axes))
     if d == 3:
         white &= np.asarray(x)[:, 1] > DEPTH - LAYER
@@ -73,7 +73,7 @@ def make_scene(
     }
     # the stirrer drives the flow, not the viscosity: plain transfers, which cost half as much
     scene = Scene(bodies, Grid(dx, box), gravity, tools, dt, sharp=False)
-    return prepare(scene), shared
+    return scene.prepare(), shared
 
 
 def strokes(*moves: tuple[float, float, int]) -> np.ndarray:

@@ -21,8 +21,7 @@ from jaxgpu.physics.continuum import (
     Liquid,
     Scene,
     State,
-    lattice,
-    prepare,
+    fill_box,
 )
 from jaxgpu.pytree import number, pytree, size
 
@@ -53,7 +52,7 @@ class Gather:
 
     def loss(self, state: State, reference: Any) -> Array:
         """Mean of |x - goal|, m."""
-        return masked_mean(jnp.abs(state.bodies[self.body].x[0] - self.goal), reference)
+        return masked_mean(jnp.abs(state.bodies[self.body].x[:, 0] - self.goal), reference)
 
     def baseline(self, state: State, reference: Any) -> Array:
         """The loss at the start, m."""
@@ -61,7 +60,7 @@ class Gather:
 
     def success(self, state: State, reference: Any) -> Array:
         """Every particle is nearer to the goal than `tolerance`."""
-        far = jnp.abs(state.bodies[self.body].x[0] - self.goal) > self.tolerance
+        far = jnp.abs(state.bodies[self.body].x[:, 0] - self.goal) > self.tolerance
         return ~jnp.any(far & reference)
 
 
@@ -77,8 +76,8 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     plate = Collider(sdf.Box((0.006, 0.03, 0.03)[:d]), (0.05, DEPTH + 0.004, wide / 2)[:d])
     wet = sdf.Outside(sdf.Union((ducks, sdf.Moved(plate.shape, plate.x))))
     spacing, volume = dx / 2, (dx / 2) ** d
-    water = lattice((0.0,) * d, (LENGTH, DEPTH, wide)[:d], spacing, wet)
-    foam = lattice((0.0,) * d, grid.upper, spacing, ducks)
+    water = fill_box((0.0,) * d, (LENGTH, DEPTH, wide)[:d], spacing, wet)
+    foam = fill_box((0.0,) * d, grid.upper, spacing, ducks)
     bodies = (
         Body(water, Liquid(1000.0 * SOUND**2, exponent=1.0), volume, 1000.0),
         Body(foam, Corotated(YOUNG, 0.3), volume, FOAM),
@@ -89,7 +88,7 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     margin = (0.03, 0.0, 0.04)[:d]
     workspace = BoxWorkspace(margin, tuple(a - b for a, b in zip(grid.upper, margin)))
     return Matter(
-        prepare(scene),
+        scene.prepare(),
         Gather(GOAL, 0.06),
         speed=(SPEED,) * (d - 1),
         initial_plan=_strokes(d, 2),

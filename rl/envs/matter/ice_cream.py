@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import Collider, Grid, Injector, Scene, VonMises, prepare
+from jaxgpu.physics.continuum import Collider, Grid, Injector, Scene, VonMises
 
 from ...environment import register
 from .inflow import empty_body, nozzle_layer
@@ -43,7 +43,7 @@ def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
     demo, start = _spiral(d, frames)
     tip = LOW + DISH[0] + 0.008  # the nozzle's opening at first
     nozzle = Collider(
-        sdf.Box((OPENING, NOZZLE)) if d == 2 else sdf.Cylinder(NOZZLE, OPENING),
+        sdf.Box((OPENING, NOZZLE)) if d == 2 else sdf.Cylinder(NOZZLE, OPENING, axis=1),
         place(middle + start, tip + NOZZLE, middle),
     )
     wafer = Collider(glass(d, *DISH), place(middle, LOW, middle), stick=True)
@@ -58,7 +58,7 @@ def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
     lower = place(0.02, tip + NOZZLE, 0.02)
     upper = place(WIDTH - 0.02, HEIGHT - NOZZLE, WIDTH - 0.02)
     return Matter(
-        prepare(scene),
+        scene.prepare(),
         Match(demo, FRAME, every=1 if d == 2 else 8),
         speed=(SPEED,) * d,
         workspace=BoxWorkspace(lower, upper),

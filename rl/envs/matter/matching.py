@@ -72,7 +72,7 @@ class Match:
         """Places D x [N] of the slots that count, and whether they are filled [N]."""
         counted = [state.bodies[i] for i in self.bodies]
         join = lambda arrays: jnp.concatenate([a.ravel() for a in arrays])[:: self.every]
-        x = tuple(join(a) for a in zip(*(b.x for b in counted)))
+        x = tuple(join(a) for a in zip(*(b.x.T for b in counted)))
         return x, join([b.m for b in counted]) > 0
 
 

@@ -64,7 +64,7 @@ def mean_pair_distance(bodies: tuple[Particles, ...]) -> Array:
     filled = jnp.concatenate([b.m.ravel() > 0 for b in bodies])
     n, rank = jnp.sum(filled, dtype=jnp.int32), jnp.arange(filled.size, dtype=jnp.int32)
     total = jnp.zeros((), bodies[0].m.dtype)
-    for axis in zip(*(b.x for b in bodies)):
+    for axis in zip(*(b.x.T for b in bodies)):
         x = jnp.concatenate([a.ravel() for a in axis])
         x = jnp.sort(jnp.where(filled, x, jnp.inf))  # empty slots last
         # in order, entry k is the larger one of k pairs and the smaller of n - 1 - k

@@ -21,8 +21,7 @@ from jaxgpu.physics.continuum import (
     Particles,
     Scene,
     State,
-    lattice,
-    prepare,
+    fill_box,
 )
 from jaxgpu.pytree import number, pytree
 
@@ -54,9 +53,9 @@ class Pour:
         """Mean of abs(y - h) of the water + mean 1-norm of x - x_0 of the milk, m."""
         (milk, water), (x, of_milk, of_water) = state.bodies, reference
         zero = jnp.zeros_like(milk.m)
-        away = sum((jnp.abs(a - b) for a, b in zip(milk.x, x)), zero)
-        away = jnp.where(milk.m > 0, away, x[1] - self.height)
-        left = jnp.where(water.m > 0, jnp.abs(water.x[1] - self.height), 0)
+        away = sum(jnp.abs(milk.x - x).T, zero)
+        away = jnp.where(milk.m > 0, away, x[:, 1] - self.height)
+        left = jnp.where(water.m > 0, jnp.abs(water.x[:, 1] - self.height), 0)
         return masked_mean(left, of_water) + self.milk * masked_mean(away, of_milk)
 
     def baseline(self, state: State, reference: Any) -> Array:
@@ -71,7 +70,7 @@ class Pour:
         return (inside(milk, of_milk) > 0.9) & (inside(water, of_water) < 0.1)
 
     def _inside(self, p: Particles, tool: Any) -> Array:
-        local = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(p.x)))
+        local = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(p.x.T)))
         within = p.m > 0
         for i, a in enumerate(local):
             within = within & (jnp.abs(a) < self.half[i])
@@ -101,7 +100,7 @@ def make_pouring(size: str = "small", **parameters: Any) -> Matter:
     gravity = (0.0, -9.81, 0.0)[:d]
     below = sdf.Moved(sdf.HalfSpace((0.0, 1.0, 0.0)[:d]), (0.0, HEIGHT, 0.0)[:d])
     sinks = (Collector(below, body=0), Collector(below, body=1))
-    scene = prepare(Scene(bodies, grid, gravity, (tool,), jnp.float32(dt), sinks))
+    scene = Scene(bodies, grid, gravity, (tool,), jnp.float32(dt), sinks).prepare()
     goal = Pour(height=HEIGHT, half=(radius, half, radius)[:d])
     return Matter(
         scene,
@@ -126,5 +125,5 @@ def _layer(d: int, middle: Any, radius: float, low: float, high: float, spacing:
     upper = tuple(high if i == 1 else m + radius for i, m in enumerate(middle))
     inside = None
     if d == 3:
-        inside = sdf.Moved(sdf.Cylinder(1.0, radius), (middle[0], 0.0, middle[2]))
-    return lattice(lower, upper, spacing, inside)
+        inside = sdf.Moved(sdf.Cylinder(1.0, radius, axis=1), (middle[0], 0.0, middle[2]))
+    return fill_box(lower, upper, spacing, inside)

@@ -29,7 +29,7 @@ def glass(d: int, half: float, radius: float, wall: float) -> Any:
 
     The origin is the middle of the inside, and walls and bottom are `wall` thick.
     """
-    solid = sdf.Box if d == 2 else lambda half: sdf.Cylinder(half[1], half[0])
+    solid = sdf.Box if d == 2 else lambda half: sdf.Cylinder(half[1], half[0], axis=1)
     outer = sdf.Moved(solid((radius + wall, half + wall / 2)), _up(d, -wall / 2))
     inner = sdf.Moved(solid((radius, half + wall)), _up(d, wall))
     return sdf.Intersection((outer, sdf.Outside(inner)))

@@ -1,6 +1,6 @@
 """Handling matter with a led tool, as an environment: what all tasks share.
 
-A frame is `substeps` steps of `continuum.step` at the velocity that the action gives the tool. With
+A frame is `substeps` steps of `Scene.step` at the velocity that the action gives the tool. With
 the loss l of a task, in metres or as the task says, the reward of a frame is
 
     (1 - l / l_0) / max_steps,
@@ -22,9 +22,11 @@ from jax import Array
 from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import Scene, Soft, rollout
 from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.render import Balls, Camera
 
 from ...environment import Step
 from ...spaces import Box
+from .rendering import scene, task_camera
 from .workspace import Unbounded
 
 # velocities of the tool that an action may set: the field of `continuum.Tool`, and its axis
@@ -75,7 +77,7 @@ class State:
 class Matter:
     """A scene whose first tool is led by actions towards a goal."""
 
-    scene: Scene  # with dt; the first collider is the tool
+    simulation: Scene  # with dt; the first collider is the tool
     goal: Any  # a `Goal`
     speed: Any = number()  # [A] velocity of the tool at action 1, m/s or rad/s
     initial_plan: Any = number(default=0.0)  # [A] or [T, A] actions from which planning starts
@@ -103,8 +105,8 @@ class Matter:
 
         Turns are as in `continuum.Tool`: an angle in 2-D, a quaternion in 3-D.
         """
-        d, tools = len(self.scene.grid.cells), len(self.scene.colliders)
-        size = len(self.scene.bodies) * self.observed_particles * 2 * d
+        d, tools = len(self.simulation.grid.cells), len(self.simulation.colliders)
+        size = len(self.simulation.bodies) * self.observed_particles * 2 * d
         return Box(-np.inf, np.inf, (size + tools * (6 if d == 2 else 13),))
 
     @property
@@ -119,22 +121,28 @@ class Matter:
 
     def initial_actions(self) -> Array:
         """Actions [max_steps, A] from which planners begin: `initial_plan`, spread over all."""
-        plan = jnp.asarray(self.initial_plan, self.scene.bodies[0].x.dtype)
+        plan = jnp.asarray(self.initial_plan, self.simulation.bodies[0].x.dtype)
         return jnp.broadcast_to(plan, (self.max_steps, len(self.controls)))
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """The scene, every particle moved a little at random."""
         bodies = []
-        for body, k in zip(self.scene.bodies, jax.random.split(key, len(self.scene.bodies))):
+        for body, k in zip(
+            self.simulation.bodies, jax.random.split(key, len(self.simulation.bodies))
+        ):
             spacing = jnp.asarray(body.volume, body.x.dtype) ** (1 / body.x.shape[1])
             shift = jax.random.uniform(k, body.x.shape, body.x.dtype, -1, 1)
             bodies.append(dataclasses.replace(body, x=body.x + self.jitter * spacing * shift))
-        matter = continuum.init(dataclasses.replace(self.scene, bodies=tuple(bodies)))
+        matter = dataclasses.replace(self.simulation, bodies=tuple(bodies)).init()
         play = lambda actions, measure: self._run(matter, actions, 0, measure)[1]
         reference = self.goal.reference(matter, play)
         baseline = self.goal.baseline(matter, reference)
         state = State(matter, reference, baseline, jnp.int32(0))
         return state, self._observe(state)
+
+    def scene(self, state: State, camera: Camera | None = None) -> Balls:
+        """What stands where at a state, for pictures by a camera, `task_camera` by default."""
+        return scene(self, state.matter, task_camera(self) if camera is None else camera)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """A frame with the tool at the velocity of `action`."""
@@ -153,8 +161,8 @@ class Matter:
         """The end of frames at the velocities of the actions [T, A], and measures [T, ...]."""
         drive = lambda scene, matter, control: (scene, self._led(matter, *control))
         frames = first + jnp.arange(actions.shape[0], dtype=jnp.int32)
-        return rollout(
-            self.scene,
+        end, seen = rollout(
+            self.simulation,
             matter,
             (jnp.clip(actions, -1, 1), frames),
             drive,
@@ -162,6 +170,7 @@ class Matter:
             measure=measure,
             checkpoint=(0, 1),
         )
+        return end, jax.tree.map(lambda a: a[1:], seen)  # without the start
 
     def _led(self, matter: continuum.State, action: Array, frame: Array) -> continuum.State:
         """The matter whose first tool has the velocity of the action; it keeps it for the frame."""
@@ -173,7 +182,7 @@ class Matter:
         for i, name in enumerate(self.controls):
             field, axis = CONTROLS[name]
             velocity[field] = velocity[field].at[axis].add(rate[i])
-        duration = self.substeps * jnp.asarray(self.scene.dt, tool.v.dtype)
+        duration = self.substeps * jnp.asarray(self.simulation.dt, tool.v.dtype)
         sent = tool.x + duration * velocity["v"]
         # slower where it would leave the workspace, so that it ends the frame on the border
         v = velocity["v"] + (self.workspace.project(sent) - sent) / duration
@@ -181,12 +190,12 @@ class Matter:
         return dataclasses.replace(matter, tools=(led, *others))
 
     def _observe(self, state: State) -> Array:
-        grid, parts = self.scene.grid, []
-        for body, p in zip(self.scene.bodies, state.matter.bodies):
+        grid, parts = self.simulation.grid, []
+        for body, p in zip(self.simulation.bodies, state.matter.bodies):
             some = np.linspace(0, body.x.shape[0] - 1, self.observed_particles).astype(int)
-            for i, a in enumerate(p.x):
+            for i, a in enumerate(p.x.T):
                 parts.append((a.ravel()[some] - grid.lower[i]) / (grid.cells[i] * grid.dx))
-            parts += [a.ravel()[some] for a in p.v]
+            parts += [a.ravel()[some] for a in p.v.T]
         for tool in state.matter.tools:
             x = [(tool.x[i] - grid.lower[i]) / (n * grid.dx) for i, n in enumerate(grid.cells)]
             parts += [jnp.stack(x), tool.turn, tool.v, tool.spin]
@@ -204,9 +213,9 @@ def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 
         length: how far ahead the tool is felt, m; a cell or two.
         rate: how firmly, 1/s; see `continuum.Soft`.
     """
-    led, *others = env.scene.colliders
+    led, *others = env.simulation.colliders
     tools = (dataclasses.replace(led, soft=Soft(length, rate)), *others)
-    return dataclasses.replace(env, scene=dataclasses.replace(env.scene, colliders=tools))
+    return dataclasses.replace(env, simulation=dataclasses.replace(env.simulation, colliders=tools))
 
 
 def masked_mean(quantity: Array, filled: Array) -> Array:

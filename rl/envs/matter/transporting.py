@@ -21,7 +21,6 @@ from jaxgpu.physics.continuum import (
     Liquid,
     Scene,
     State,
-    prepare,
 )
 from jaxgpu.pytree import number, pytree, size
 
@@ -57,7 +56,7 @@ class Transport:
         """|x - goal| + a share of the mean 1-norm of the water's distance from the tool, m."""
         water, x = state.bodies[0], state.tools[self.tool].x
         filled = water.m > 0
-        away = sum((jnp.abs(a - x[i]) for i, a in enumerate(water.x)), jnp.zeros_like(water.m))
+        away = sum((jnp.abs(a - x[i]) for i, a in enumerate(water.x.T)), jnp.zeros_like(water.m))
         count = jnp.sum(filled).astype(x.dtype)
         distance = jnp.sum(jnp.where(filled, away, 0)) / jnp.maximum(count, 1)
         return jnp.abs(x[0] - self.goal) + self.attraction * distance
@@ -94,7 +93,7 @@ def make_transporting(size: str = "small", **parameters: Any) -> Matter:
     scene = Scene((water,), grid, (), tools, jnp.float32(FRAME / substeps), sources)
     away = place(0.04, 0.04, 0.0)
     return Matter(
-        prepare(scene),
+        scene.prepare(),
         Transport(GOAL, 0.03),
         speed=(0.2, 0.2, 5.0),
         initial_plan=_rise_and_turn(frames),

@@ -1,12 +1,16 @@
 """What the tasks of arms share: joints moved by steps, goals in reach, a reward for nearness."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.pytree import number, pytree, static
+from jaxgpu.render import Capsules
 
 from ...environment import Step
+from ...pictures.arms import reaching
 from ...spaces import Box, real
 from .arms import PSM, Arm
 
@@ -36,6 +40,10 @@ class ArmTask:
         """Random joint positions in the working range, [count, J]."""
         low, high = self.arm.working_range(real())
         return low[None] + (high - low)[None] * jax.random.uniform(key, (count, len(low)))
+
+    def scene(self, state: Any, radius: Array | float = 0.006) -> Capsules:
+        """Arm and goal at a state, for pictures; `radius` of the links, m."""
+        return reaching(self, state, radius)
 
     def outcome(
         self,

@@ -63,7 +63,7 @@ class DynamicReach(arm_task.ArmTask):
         spec = dynamics.simulation(self.arm, self.dynamics, self.dt / SUBSTEPS, state.q.dtype)
         body = rigid.State(state.q, state.v)
         for _ in range(SUBSTEPS):
-            body = rigid.step(spec, body, target)
+            body = spec.step(body, target)
         new = State(q=body.q, t=state.t + 1, v=body.v, target=target, goal=state.goal)
         tip, _ = forward_kinematics(self.arm, new.q)
         return self.outcome(new, self._observe(new, tip), arm_task.distance(state.goal, tip))

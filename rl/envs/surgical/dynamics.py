@@ -82,7 +82,7 @@ def simulation(
     Raises:
         ValueError: masses for another number of joints than the arm has.
 
-    >>> simulation(PSM, PSM_DYNAMICS, 0.01).tree.freedoms
+    >>> simulation(PSM, PSM_DYNAMICS, 0.01).tree.nv
     6
     """
     if jnp.shape(dynamics.mass) != (arm.joints,):

@@ -15,8 +15,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
 
 from ...environment import Step
+from ...pictures.arms import grasping
 from ...spaces import Box, real
 from .arm_task import distance
 from .kinematics import inverse_kinematics
@@ -127,6 +129,10 @@ class PickPlace(ABC):
     @abstractmethod
     def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
         """Capsules for a picture: starts, ends [K, 3], radii [K], m; which are the object, [K]."""
+
+    def scene(self, state: State) -> Capsules:
+        """Arm, jaw and what stands around at a state, for pictures."""
+        return grasping(self, state, FLOOR)
 
     def observe(self, state: State) -> Array:
         """Tip, jaw, ways to the object and on to the goal, turns, whether closed and held."""

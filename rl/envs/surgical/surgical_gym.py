@@ -18,8 +18,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register
+from ...pictures.arms import reaching
 from ...spaces import Box, real
 from . import arm_task
 from .arms import Arm
@@ -79,6 +81,10 @@ class SurgicalGymReach:
         goal = goal + self.goal_spread * jax.random.normal(key, (3,), real())
         state = self._state(joints, jnp.int32(0), target, goal)
         return state, self._observe(state, jnp.zeros_like(joints))
+
+    def scene(self, state: Any, radius: Array | float = 0.006) -> Capsules:
+        """Arm and goal at a state, for pictures; `radius` of the links, m."""
+        return reaching(self, state, radius)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`; the drives follow."""

@@ -1,7 +1,7 @@
 """Regularised pairs in a cluster: the orbit exactly, the rest of the cluster in kicks.
 
 A pair takes one of a fixed number of slots. Its centre of mass moves as one body of the cluster's
-block steps; its orbit, in the variables of `regular`, alternates between exact motion and
+block steps; its orbit, in the variables of `ks`, alternates between exact motion and
 kicks by the tide of all other bodies, equally spaced in the eccentric anomaly, where even a
 moderate number of kicks averages a tide exactly. The scheme is reversible in time and of second
 order in the perturbation alone: without one it is exact for every eccentricity.
@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...orbits import regular
+from ...orbits import ks
 from ..blocks import Hermite, Population, predicted
 from . import sight
 from .slots import Pair, Slots, depth, extent, near
@@ -53,18 +53,18 @@ def stepped(spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array
     exact = last | (pair.ready == pair.t)
     rest = jnp.where(last, now - pair.t, 0) * spec.interval
     s = jnp.where(exact, 0, stretch(spec, pair.orbit, pair.tide))
-    way = lambda: regular.until(pair.orbit, rest / 2 + pair.lost)
-    half, before = regular.drift(pair.orbit, lax.cond(exact, way, lambda: s / 2))
+    way = lambda: ks.until(pair.orbit, rest / 2 + pair.lost)
+    half, before = ks.drift(pair.orbit, lax.cond(exact, way, lambda: s / 2))
     at = pair.t + jnp.where(exact, rest / 2, pair.slow * before) / spec.interval
     sources = lax.optimization_barrier(predicted(spec, stars, at))
     pull, tide = _perturbed(spec, slots, pair, sources, half, at)
-    weight = jnp.where(exact, rest / regular.distance(half), pair.slow * s)
-    orbit = regular.kick(half, weight, pull)
+    weight = jnp.where(exact, rest / ks.distance(half), pair.slow * s)
+    orbit = ks.kick(half, weight, pull)
     tide = 2 * tide * extent(spec, half) ** 3 / orbit.m
     following = stretch(spec, orbit, tide)
     # to the end of this step, and of the next
     ends = jax.tree.map(lambda q: q[..., None], orbit)
-    ends, times = regular.drift(ends, jnp.stack([s / 2, s / 2 + following]))
+    ends, times = ks.drift(ends, jnp.stack([s / 2, s / 2 + following]))
     after, wait = times[0], times[1] - times[0]
     new = replace(
         pair,
@@ -82,11 +82,11 @@ def stepped(spec: Hermite, stars: Population, slots: Slots, q: Array, now: Array
 
 
 def _perturbed(
-    spec: Hermite, slots: Slots, pair: Pair, sources: Array, orbit: regular.Orbit, now: Array
+    spec: Hermite, slots: Slots, pair: Pair, sources: Array, orbit: ks.Orbit, now: Array
 ) -> tuple[Array, Array]:
     """The relative acceleration [3] of a pair on `orbit` at `now`, and sum m / d^3."""
     centre = lax.dynamic_index_in_dim(sources, pair.first, 1, keepdims=False)
-    apart = jnp.concatenate(regular.physical(orbit))
+    apart = jnp.concatenate(ks.physical(orbit))
     points = jnp.stack(sight.places(pair, centre, apart), 1)
     seen = near(spec, slots) & (slots.first != pair.first)
     all = lambda: sight.members(spec, slots, sources, sight.apart(spec, slots, now, seen), seen)
@@ -101,7 +101,7 @@ def _paced(spec: Hermite, pair: Pair, dt: Array) -> Pair:
     """The pair with its slow-down and whether it stays one; `dt`, the step of its centre."""
     rule, orbit = spec.pairing, pair.orbit
     due = (pair.turn >= 1) | (pair.slow * pair.tide > 4 * rule.weak)
-    most = jnp.where(orbit.h < 0, jnp.maximum(dt / regular.period(orbit), 1), 1)
+    most = jnp.where(orbit.h < 0, jnp.maximum(dt / ks.period(orbit), 1), 1)
     wish = jnp.clip(rule.weak / jnp.maximum(pair.tide, 1e-30), 1, most)
     slow = jnp.where(due, wish, pair.slow)
     turn = jnp.where(due, 0, pair.turn)
@@ -114,7 +114,7 @@ def _unfit(spec: Hermite, pair: Pair) -> Array:
     return wide | (pair.tide > spec.pairing.strong)
 
 
-def stretch(spec: Hermite, orbit: regular.Orbit, tide: Array) -> Array:
+def stretch(spec: Hermite, orbit: ks.Orbit, tide: Array) -> Array:
     """Regular time [...] between two kicks: a part of an orbit, the smaller the more disturbed.
 
     Shrunk by the perturbation as Aarseth (2003), chapter 8, does.

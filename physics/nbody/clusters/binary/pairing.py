@@ -12,7 +12,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...orbits import regular
+from ...orbits import ks
 from ..blocks import Hermite, Population, first_step, fitting_step, predicted, pull_and_snap
 from ..once import once
 from . import binaries, sight
@@ -151,7 +151,7 @@ def _formed(
     r2 = jnp.where(mass > 0, r2, jnp.inf).at[one].set(jnp.inf)
     two = jnp.argmin(r2)
     apart = x[:, two] - x[:, one]
-    orbit = regular.regularised(apart[:3], apart[3:], spec.m[one] + spec.m[two])
+    orbit = ks.regularised(apart[:3], apart[3:], spec.m[one] + spec.m[two])
     fit = single[two] & (stars.t[two] == now) & _fit(spec, orbit, one, two, x, mass)
     free = slots.first == spec.m.shape[0]
     room = jnp.any(free)
@@ -160,9 +160,7 @@ def _formed(
     return stars, slots, (fit & ~room).astype(jnp.int32)
 
 
-def _fit(
-    spec: Hermite, orbit: regular.Orbit, one: Array, two: Array, x: Array, mass: Array
-) -> Array:
+def _fit(spec: Hermite, orbit: ks.Orbit, one: Array, two: Array, x: Array, mass: Array) -> Array:
     """Whether two stars are bound tightly, and little disturbed."""
     tight = orbit.h < -depth(spec)
     d = x[:3] - x[:3, one, None]
@@ -176,7 +174,7 @@ def _joined(
     stars: Population,
     slots: Slots,
     who: tuple[Array, Array, Array],
-    orbit: regular.Orbit,
+    orbit: ks.Orbit,
     now: Array,
 ) -> tuple[Population, Slots]:
     one, two, q = who
@@ -187,7 +185,7 @@ def _joined(
     a = stars.a.at[:, one].set(mean(stars.a)).at[:, two].set(0)
     stars = replace(stars, x=x, a=a, dt=stars.dt.at[two].set(jnp.inf))
     strong = jnp.ones_like(now) * spec.pairing.strong / 4  # until the first kick knows better
-    wait = regular.drift(orbit, binaries.stretch(spec, orbit, strong))[1]
+    wait = ks.drift(orbit, binaries.stretch(spec, orbit, strong))[1]
     pair = replace(
         nobody(spec),
         first=one.astype(jnp.int32),

@@ -16,7 +16,7 @@ from jaxgpu.pytree import pytree
 
 from ...forces import pairs
 from ...forces.sums import summed
-from ...orbits import regular
+from ...orbits import ks
 from ..blocks import Hermite
 from ..once import once
 from .slots import Pair, Slots, extent, near
@@ -96,7 +96,7 @@ def apart(spec: Hermite, slots: Slots, now: Array, who: Array) -> Array:
             slots, columns=lax.dynamic_slice_in_dim(slots.columns, first, width, 1)
         ).pairs
         late = (now - pair.t) * spec.interval + pair.lost
-        here = jnp.concatenate(regular.physical(regular.after(pair.orbit, late)))
+        here = jnp.concatenate(ks.physical(ks.after(pair.orbit, late)))
         return lax.dynamic_update_slice_in_dim(states, here, first, 1)
 
     last = jnp.max(jnp.where(who, jnp.arange(1, count + 1, dtype=jnp.int32), 0))

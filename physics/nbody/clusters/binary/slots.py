@@ -15,7 +15,7 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree
 
-from ...orbits import regular
+from ...orbits import ks
 from ..blocks import Hermite
 
 
@@ -27,7 +27,7 @@ class Pair:
     second: Array  # [...] int32: star that has no mass meanwhile
     m: Array  # [2, ...] masses of both; 0 for no pair
     part: Array  # [2, ...] their shares of the sum
-    orbit: regular.Orbit  # batch [...]: the second about the first
+    orbit: ks.Orbit  # batch [...]: the second about the first
     t: Array  # [...] time of the orbit, as a part of the interval
     ready: Array  # [...] when its next step ends; infinite for no pair
     slow: Array  # [...] slow-down, at least 1
@@ -110,7 +110,7 @@ def nobody(spec: Hermite) -> Pair:
     """What a free slot holds."""
     none, zero = jnp.int32(spec.m.shape[0]), jnp.zeros((), spec.m.dtype)
     x = jnp.stack([zero + 1, zero, zero])
-    anything = regular.regularised(x, x[::-1], zero + 1)
+    anything = ks.regularised(x, x[::-1], zero + 1)
     m = jnp.stack([zero, zero])
     return Pair(
         none,
@@ -143,7 +143,7 @@ def depth(spec: Hermite) -> Array:
     return jnp.mean(spec.m) / spec.pairing.close
 
 
-def extent(spec: Hermite, orbit: regular.Orbit) -> Array:
+def extent(spec: Hermite, orbit: ks.Orbit) -> Array:
     """The size [...] at which a pair feels a tide: its apocentre, or its distance if too wide."""
     wide = orbit.h > -depth(spec) / 2
-    return jnp.where(wide, regular.distance(orbit), regular.apocentre(orbit))
+    return jnp.where(wide, ks.distance(orbit), ks.apocentre(orbit))

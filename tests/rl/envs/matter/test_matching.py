@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, init
+from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
 from jaxgpu.rl.envs.matter import Match
 
 KEY = jax.random.key(0)
@@ -17,10 +17,10 @@ def test_the_loss_is_the_mean_square_distance_from_the_places_shown():
     rng = np.random.default_rng(0)
     x = [rng.uniform(0.3, 0.7, (n, 2)).astype(np.float32) for n in (3, 2)]
     bodies = tuple(Body(jnp.asarray(a), Liquid(), 1e-4) for a in x)
-    start = init(Scene(bodies, Grid(0.1, (10, 10))))
+    start = Scene(bodies, Grid(0.1, (10, 10))).init()
 
     def moved(state, shift, t):
-        move = lambda b: dataclasses.replace(b, x=tuple(a + s for a, s in zip(b.x, shift)))
+        move = lambda b: b.updated(x=b.x + jnp.stack([jnp.asarray(s) for s in shift])[None])
         return dataclasses.replace(state, bodies=tuple(move(b) for b in state.bodies), t=t)
 
     def play(actions, measure):
@@ -40,6 +40,6 @@ def test_the_loss_is_the_mean_square_distance_from_the_places_shown():
     assert goal.success(moved(start, (0.05, 0.15), jnp.float32(1.5)), reference)
     # particles that are not there do not count, neither here nor in what was shown
     first, second = start.bodies
-    gone = dataclasses.replace(start, bodies=(first, dataclasses.replace(second, m=0 * second.m)))
+    gone = dataclasses.replace(start, bodies=(first, second.updated(m=0.0)))
     far = moved(gone, (0.0, 0.15), jnp.float32(1.0))
     np.testing.assert_allclose(goal.loss(far, reference), 0.0125, rtol=1e-4)

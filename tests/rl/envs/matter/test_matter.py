@@ -23,8 +23,7 @@ whole = jax.jit(lambda state, actions: trajectory(ENV, state, actions))
 
 def places(particles):
     """[D, N] of the filled slots, float64."""
-    filled = np.asarray(particles.m) > 0
-    return np.stack([np.asarray(a, float)[filled] for a in particles.x])
+    return np.asarray(particles.x, float)[np.asarray(particles.active)].T
 
 
 @pytest.mark.slow
@@ -43,9 +42,8 @@ def test_a_glass_held_still_keeps_its_layers():
 
 def slots(particles, start):
     """Positions [D, N] and whether they are still there [N], of the slots filled at the start."""
-    filled = np.asarray(start.m) > 0
-    x = np.stack([np.asarray(a, float)[filled] for a in particles.x])
-    return x, np.asarray(particles.m)[filled] > 0
+    filled = np.asarray(start.active)
+    return np.asarray(particles.x, float)[filled].T, np.asarray(particles.active)[filled]
 
 
 @pytest.mark.slow
@@ -94,9 +92,9 @@ def test_success_is_seen_where_it_is():
     """Water moved to the sink by hand, or taken away; milk left in the glass."""
     state, _ = reset(KEY)
     milk, water = state.matter.bodies
-    fallen = dataclasses.replace(water, x=(water.x[0], 0 * water.x[1] + 0.04))
-    gone = dataclasses.replace(water, m=0 * water.m)
-    spilt = dataclasses.replace(milk, x=(milk.x[0], 0 * milk.x[1] + 0.04))
+    fallen = water.updated(x=water.x.at[:, 1].set(0.04))
+    gone = water.updated(m=0.0)
+    spilt = milk.updated(x=milk.x.at[:, 1].set(0.04))
     cases = ((milk, fallen, True), (milk, gone, True), (spilt, gone, False), (milk, water, False))
     for *bodies, won in cases:
         at = dataclasses.replace(state.matter, bodies=tuple(bodies))
@@ -136,11 +134,13 @@ def test_a_prism_is_a_plane_shape_with_a_thickness():
 def test_a_task_with_soft_contact_differs_in_the_contact_of_its_led_tool_alone():
     env = rl.make("matter/mixing")
     soft = with_soft_contact(env, 0.006, 50.0)
-    led, *others = soft.scene.colliders
+    led, *others = soft.simulation.colliders
     assert (led.soft.length, led.soft.rate) == (0.006, 50.0)
     assert others and all(tool.soft is None for tool in others)
     tools = (dataclasses.replace(led, soft=None), *others)
-    same = dataclasses.replace(soft, scene=dataclasses.replace(soft.scene, colliders=tools))
+    same = dataclasses.replace(
+        soft, simulation=dataclasses.replace(soft.simulation, colliders=tools)
+    )
     assert jax.tree.structure(same) == jax.tree.structure(env)
     for a, b in zip(jax.tree.leaves(same), jax.tree.leaves(env)):
         np.testing.assert_array_equal(a, b)

@@ -92,7 +92,7 @@ def test_targets_stop_at_one_and_joints_at_their_limits():
 
 
 # the derivative of whole episodes, 1,197,000 steps; 399 steps are an episode of 8 copies
-WHOLE = rl.SHAC(5e-3, discount=1.0, passes=1, copies=8, horizon=399)
+WHOLE = rl.SHAC(learning_rate=5e-3, gamma=1.0, critic_iterations=1, num_envs=8, num_steps=399)
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_returns_of_eight_seeds_after_a_million_steps(name, median, worst):
     def one(key):
         state, _ = rl.learn(env, WHOLE, key, 375)
         test_key = jax.random.fold_in(key, 1)
-        return rl.evaluate(env, WHOLE.policy(env, state), test_key, 512, 399).total
+        return rl.evaluate(env, WHOLE.policy(env, state), test_key, 512, 399).episode_return
 
     total = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))).mean(1)
     # of 24 seeds one learns the endoscope's task late: -289 to -297 as rounding has it
