@@ -115,7 +115,7 @@ DOORS = [
             encounters.watched(
                 encounters.empty(9, jnp.zeros(())),
                 encounters.Moment(0.0, x, v),
-                encounters.Moment(1.0, x, -v),
+                encounters.Moment(1.0, x, v),
                 m,
                 radius,
             ).count
