@@ -16,7 +16,7 @@ from jax import Array
 
 from benchmarks import limits
 from benchmarks.harness import Contender, Entry
-from jaxgpu.numerics.bessel.bessel import log_iv, log_kv
+from jaxgpu.numerics import log_iv, log_kv
 
 POINTS = 1_000_000
 SLOW = 10_000  # points for a peer that takes 30 microseconds for each

@@ -25,7 +25,7 @@ import numpy as np
 import tyro
 
 from benchmarks import coco_box
-from jaxgpu.evolution import protocol, single
+from jaxgpu.evolution import single
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import bbob_data
 
@@ -47,7 +47,7 @@ ROWS = {  # spec, dtype, evaluations per variable, half the width of the box
     "SNES": (single.SNES(9), jnp.float64, 2000, 5.0),
     "OpenES": (single.OpenES(50), jnp.float64, 2000, 5.0),
     "PGPE": (single.pgpe(50), jnp.float64, 2000, 5.0),
-    "LSHADE": (single.LSHADE(10_000, population=90), jnp.float64, 2000, 5.0),
+    "LSHADE": (single.LSHADE(10_000, pop_size=90), jnp.float64, 2000, 5.0),
     "PSO": (single.PSO(30), jnp.float64, 2000, 5.0),
     "CSO": (single.CSO(50), jnp.float64, 2000, 5.0),
 }
@@ -88,14 +88,14 @@ def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
     @jax.jit
     def ask(state: Any, count: Any) -> Any:
         key = lambda key: jax.random.fold_in(key, count)
-        return jax.vmap(lambda state, k: protocol.ask(spec, state, key(k)))(state, keys)
+        return jax.vmap(lambda state, k: spec.ask(state, key(k)))(state, keys)
 
     @jax.jit
     def tell(state: Any, x: Any, f: Any) -> Any:
         none = jnp.zeros(f.shape[1], f.dtype)
-        return jax.vmap(lambda state, x, f: protocol.tell(spec, state, x, f, none))(state, x, f)
+        return jax.vmap(lambda state, x, f: spec.tell(state, x, f, none))(state, x, f)
 
-    state = jax.jit(jax.vmap(lambda key: protocol.init(spec, key, here)))(keys)
+    state = jax.jit(jax.vmap(lambda key: spec.init(key, here)))(keys)
     best, used = np.full(len(made), np.inf), 0
     while used < budget * dimension:
         x = ask(state, jnp.int32(used))

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import harness
-from jaxgpu.evolution import protocol, single
+from jaxgpu.evolution import single
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import bbob_data
 
@@ -61,22 +61,22 @@ def problems(dimension: int) -> list[tuple[Any, float]]:
 def ours(dimension: int, seeds: tuple[int, ...]) -> Runs:
     """All problems and seeds side by side."""
     made, since = problems(dimension), clocks()
-    spec = single.Restarts(single.default_population(dimension), doublings=5)
+    spec = single.Restarts(single.default_pop_size(dimension), doublings=5)
     here = Problem(box(-5.0, 5.0, dimension, jnp.float64), lambda x: x[:1])
     keys = [jax.random.split(jax.random.key(seed), len(made)) for seed in seeds]
     keys = jnp.concatenate(keys)
 
     @jax.jit
     def ask(state: Any, count: Any) -> Any:
-        one = lambda state, key: protocol.ask(spec, state, jax.random.fold_in(key, count))
+        one = lambda state, key: spec.ask(state, jax.random.fold_in(key, count))
         return jax.vmap(one)(state, keys)
 
     @jax.jit
     def tell(state: Any, x: Any, f: Any) -> Any:
         none = jnp.zeros(f.shape[1], f.dtype)
-        return jax.vmap(lambda state, x, f: protocol.tell(spec, state, x, f, none))(state, x, f)
+        return jax.vmap(lambda state, x, f: spec.tell(state, x, f, none))(state, x, f)
 
-    state = jax.jit(jax.vmap(lambda key: protocol.init(spec, key, here)))(keys)
+    state = jax.jit(jax.vmap(lambda key: spec.init(key, here)))(keys)
     all_of_them, used = made * len(seeds), 0
     hit = np.full((len(all_of_them), len(TARGETS)), np.inf)
     while used < BUDGET * dimension:

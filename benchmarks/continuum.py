@@ -25,9 +25,7 @@ from jaxgpu.physics.continuum import (
     NeoHookean,
     Scene,
     devices,
-    init,
     rollout,
-    step,
 )
 
 SIZES = ((65_536, 64), (2_048, 24))  # particles, nodes along an axis
@@ -40,7 +38,9 @@ def entries() -> list[Entry]:
 
 
 _MATERIALS = {
-    "liquid": lambda w: Liquid(w.young, exponent=1.0, tension=1e9, held=None),  # as the rivals
+    "liquid": lambda w: Liquid(
+        w.young, exponent=1.0, tension=1e9, volume_correction=None
+    ),  # as the rivals
     "neo-hookean": lambda w: NeoHookean(w.young, w.poisson),
     "corotated": lambda w: Corotated(w.young, w.poisson),
     "sand": lambda w: DruckerPrager(w.young, w.poisson, w.friction),
@@ -60,14 +60,14 @@ def _forward(work: Work) -> Entry:
     ours = scene(work)
 
     def go(state, axis=None):
-        return jax.lax.fori_loop(0, STEPS, lambda _, s: step(ours, s, axis=axis), state)
+        return jax.lax.fori_loop(0, STEPS, lambda _, s: ours.step(s, axis=axis), state)
 
-    contenders = [Contender(f"jaxgpu, jax {jax.__version__}", _answers(go, init(ours)))]
+    contenders = [Contender(f"jaxgpu, jax {jax.__version__}", _answers(go, ours.init()))]
     if jax.device_count() > 1:
         two = mesh.devices(2)
-        state = devices.place(init(ours, two.size), two)
+        state = devices.shard_state(ours.init(two.size), two)
         contenders.append(
-            Contender("jaxgpu on two devices", _answers(devices.over(go, two), state))
+            Contender("jaxgpu on two devices", _answers(devices.shard_step(go, two), state))
         )
     contenders += _rivals(work)
     return Entry(
@@ -94,7 +94,7 @@ def _answers(go, state):
 def _gradient(work: Work) -> Entry:
     """Value and gradient in the initial velocity; both programs keep the particles of each step."""
     ours = scene(work)
-    state = init(ours)
+    state = ours.init()
 
     @jax.jit
     def forward(v):

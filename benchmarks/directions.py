@@ -8,7 +8,7 @@ from scipy.stats import vonmises_fisher
 
 from benchmarks import limits
 from benchmarks.harness import Contender, Entry
-from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
+from jaxgpu.numerics import VonMisesFisher
 from jaxgpu.precision import in_float64
 from jaxgpu.studies.directions import features
 

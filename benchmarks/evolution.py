@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.harness import Contender, Entry
 from jaxgpu.evolution import multi, protocol, single
 from jaxgpu.evolution.indicators import contributions, hypervolume_by_rays
-from jaxgpu.evolution.multi.lattice import das_dennis, divisions_for
+from jaxgpu.evolution.multi import das_dennis, partitions_for
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 
@@ -53,16 +53,16 @@ def _advanced(spec: Any, problem: Problem, first: int, steps: int) -> Callable[[
 
     def call() -> Any:
         if not made:
-            made.append(advance(jax.jit(protocol.init)(spec, key, problem), key, first))
+            made.append(advance(jax.jit(spec.init)(key, problem), key, first))
         return jax.block_until_ready(advance(made[0], jax.random.key(1), steps))
 
     return call
 
 
 def _ours(name: str, count: int, steps: int) -> Contender:
-    spec: Any = multi.NSGA2(population=count)
+    spec: Any = multi.NSGA2(pop_size=count)
     if name == "NSGA3":
-        spec = multi.NSGA3(das_dennis(3, divisions_for(3, count)), population=count)
+        spec = multi.NSGA3(das_dennis(3, partitions_for(3, count)), pop_size=count)
     call = _advanced(spec, dtlz.dtlz2(3), EARLY, steps)
 
     def run() -> dict[str, float]:
@@ -89,7 +89,7 @@ def _pymoo_run(name: str, count: int, steps: int, eliminate: bool) -> Callable[[
     first = EARLY if count <= 1000 else 2
     options: dict[str, Any] = {"pop_size": count, "eliminate_duplicates": eliminate}
     if name == "NSGA3":
-        options["ref_dirs"] = np.asarray(das_dennis(3, divisions_for(3, count)).w, float)
+        options["ref_dirs"] = np.asarray(das_dennis(3, partitions_for(3, count)).w, float)
     made: list[Any] = []
 
     def run() -> dict[str, float]:
@@ -107,7 +107,7 @@ def _pymoo_run(name: str, count: int, steps: int, eliminate: bool) -> Callable[[
 
 def _seeds(seeds: int = 100, count: int = 100, steps: int = 25) -> Entry:
     """Many small runs: one program here, one after the other there."""
-    problem, spec = dtlz.dtlz2(3), multi.NSGA2(population=count)
+    problem, spec = dtlz.dtlz2(3), multi.NSGA2(pop_size=count)
     evolve = jax.jit(jax.vmap(lambda key: protocol.evolve(spec, problem, key, steps)))
 
     def size(f: np.ndarray) -> dict[str, float]:

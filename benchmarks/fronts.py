@@ -20,7 +20,7 @@ import numpy as np
 import tyro
 
 from jaxgpu.evolution import indicators, multi, protocol
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
 PAPER = {  # generations, medians of the paper: NSGA-III, MOEA/D-PBI
@@ -41,7 +41,7 @@ PAPER = {  # generations, medians of the paper: NSGA-III, MOEA/D-PBI
     "dtlz3-10": (1500, 1.188e-2, 4.319e-3),
     "dtlz4-10": (2000, 6.337e-3, 9.203e-1),
 }
-LATTICES = {3: (12,), 5: (6,), 8: (3, 2), 10: (3, 2)}
+PARTITIONS = {3: (12,), 5: (6,), 8: (3, 2), 10: (3, 2)}
 POPULATIONS = {3: 92, 5: 212, 8: 156, 10: 276}
 
 
@@ -62,13 +62,13 @@ class Options:
 def distances(row: str, algorithm: str, seeds: int, key: int) -> tuple[np.ndarray, float]:
     """IGD of each seed, sorted, and the median share of the hypervolume."""
     name, m = row.split("-")[0], int(row.split("-")[1])
-    lattice = das_dennis(m, *LATTICES[m])
-    norm = 2.0 if name == "dtlz1" else jnp.linalg.norm(lattice.w, axis=1, keepdims=True)
+    ref_dirs = das_dennis(m, *PARTITIONS[m])
+    norm = 2.0 if name == "dtlz1" else jnp.linalg.norm(ref_dirs.w, axis=1, keepdims=True)
     reference = jnp.full(m, 0.55 if name == "dtlz1" else 1.1)
-    ideal, problem = lattice.w / norm, getattr(dtlz, name)(m)
-    spec = multi.NSGA3(lattice, population=POPULATIONS[m])
+    ideal, problem = ref_dirs.w / norm, getattr(dtlz, name)(m)
+    spec = multi.NSGA3(ref_dirs, pop_size=POPULATIONS[m])
     if algorithm == "MOEAD":
-        spec = multi.moead(lattice)
+        spec = multi.MOEAD(ref_dirs)
 
     def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         f = protocol.evolve(spec, problem, key, PAPER[row][0]).population.f

@@ -8,7 +8,7 @@ youben917/CUDA-MOEA, tests/benchmark, group A: CUDA-MOEA 0.1.0 and EvoX 1.3.0 on
 objectives, 12 variables (7 for DTLZ1), 500 generations, SBX with index 30 and probability 1,
 mutation with index 20, NSGA-III with 1024 members on 990 directions, RVEA with 990, float32; IGD of
 the members that are not dominated, to 20,000 random points of the front, 50,000 for DTLZ4. Those
-points are the report's own, drawn again. Where the lattice's ideal points are known, the median
+points are the report's own, drawn again. Where the directions' ideal points are known, the median
 hypervolume stands beside it as a share of theirs, below 1.1 (DTLZ1: 0.55) in all objectives.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 import tyro
 
 from jaxgpu.evolution import indicators, multi, pareto, protocol
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
 PEERS = {  # medians of NSGA-III: CUDA-MOEA, EvoX; of RVEA: CUDA-MOEA, EvoX
@@ -91,11 +91,11 @@ def ideal(name: str, w: jax.Array) -> jax.Array:
 def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, float]:
     """IGD of each seed, sorted, and the median share of the hypervolume."""
     problem = getattr(dtlz, name)(3, 7 if name == "dtlz1" else 12)
-    lattice, points = das_dennis(3, DIVISIONS), jnp.float32(front(name))
+    ref_dirs, points = das_dennis(3, DIVISIONS), jnp.float32(front(name))
     guarded, spaced = options.guarded, options.spaced
-    spec = multi.NSGA3(lattice, population=1024, guarded=guarded, spaced=spaced)
+    spec = multi.NSGA3(ref_dirs, pop_size=1024, guarded=guarded, spaced=spaced)
     if algorithm == "RVEA":
-        spec = multi.RVEA(lattice, generations=GENERATIONS)
+        spec = multi.RVEA(ref_dirs, generations=GENERATIONS)
 
     reference = jnp.full(3, 0.55 if name == "dtlz1" else 1.1)
 
@@ -107,7 +107,7 @@ def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, 
 
     keys = jax.random.split(jax.random.key(options.key), options.seeds)
     igd, volume = jax.jit(lambda keys: jax.lax.map(one, keys))(keys)
-    best = jax.jit(indicators.hypervolume)(ideal(name, lattice.w), reference)
+    best = jax.jit(indicators.hypervolume)(ideal(name, ref_dirs.w), reference)
     return np.sort(igd), float(np.median(volume) / best) if best > 0 else np.nan
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import tyro
 
 from jaxgpu import report, rl
-from jaxgpu.rl.plan import begun, planners, race, returns
+from jaxgpu.rl.plan import evaluate_plans, initial_states, plan_from_each, standard_planners
 
-TASKS = {  # fade of gradients, rate of Adam, frames of the growing window
+TASKS = {  # discount of gradients, rate of Adam, frames of the growing window
     "pouring": (0.9, 0.05, 12),
     "latte-art-stir": (1.0, 0.1, 4),
     "mixing": (1.0, 0.05, 10),
@@ -48,19 +48,20 @@ def main(
 
 def _scores(name: str, calls: int, seeds: int, size: str):
     """Lines of the table, one as soon as it is known."""
-    fade, rate, part = TASKS[name]
+    discount, rate, part = TASKS[name]
     env: Any = rl.make(f"matter/{name}", size=size)
-    states = begun(env, seeds)
-    shape = (seeds, env.horizon, len(env.leads))
+    states = initial_states(env, seeds)
+    shape = (seeds, env.max_steps, len(env.controls))
     noise = jax.random.uniform(jax.random.key(1), shape, minval=-1.0, maxval=1.0)
-    given = jnp.stack([jnp.zeros(shape), noise, jnp.broadcast_to(env.guess(), shape)])
-    for way, score in zip(("no-op", "random", "first guess"), returns(env, states, given)):
+    given = jnp.stack([jnp.zeros(shape), noise, jnp.broadcast_to(env.initial_actions(), shape)])
+    for way, score in zip(("no-op", "random", "first guess"), evaluate_plans(env, states, given)):
         yield _line(name, way, score, 0.0)
-    for way, planner in planners(part, part, rate).items():
+    for way, planner in standard_planners(part, part, rate).items():
         began = time.process_time()
-        done = race(env, planner, states, calls, fade=fade if way.startswith("Adam") else 1.0)
+        own = discount if way.startswith("Adam") else 1.0
+        done = plan_from_each(env, planner, states, calls, gradient_discount=own)
         spent = (time.process_time() - began) / seeds
-        yield _line(name, way, returns(env, states, done.state.best.actions), spent)
+        yield _line(name, way, evaluate_plans(env, states, done.actions), spent)
 
 
 def _line(task: str, way: str, score: np.ndarray, seconds: float) -> str:

@@ -36,10 +36,10 @@ def _ours(steps: int) -> Callable[[Any, Any], Any]:
 
     def run(q: Any, force: Any) -> Any:
         def advance(state: Any, _: Any) -> tuple[Any, None]:
-            return rigid.step(spec, state, None, force), None
+            return spec.step(state, None, force), None
 
-        start = rigid.State(q.T, jnp.zeros_like(q.T))
-        return jax.lax.scan(advance, start, length=steps)[0].q.T
+        start = rigid.State(q, jnp.zeros_like(q))
+        return jax.lax.scan(advance, start, length=steps)[0].q
 
     return run
 
@@ -56,7 +56,7 @@ def _mjx(steps: int) -> Callable[[Any, Any], Any]:
         start = data.replace(qpos=q, qfrc_applied=force)
         return jax.lax.scan(advance, start, length=steps)[0].qpos
 
-    return jax.vmap(one, (0, 1))
+    return jax.vmap(one)
 
 
 def _mujoco(q: Any) -> dict[str, float]:
@@ -73,13 +73,13 @@ def _mujoco(q: Any) -> dict[str, float]:
 
 def _forward(name: str, make: Callable[[int], Any], q: Any) -> Contender:
     f = jax.jit(lambda q, force: jnp.sum(make(STEPS)(q, force)))
-    return Contender(name, lambda: {"sum of q": f(q, jnp.zeros((JOINTS, COPIES)))})
+    return Contender(name, lambda: {"sum of q": f(q, jnp.zeros((COPIES, JOINTS)))})
 
 
 def _gradient(name: str, make: Callable[[int], Any], q: Any) -> Contender:
     loss = lambda q, force: jnp.sum(make(GRADIENT_STEPS)(q, force) ** 2)
     f = jax.jit(jax.grad(loss, 1))
-    force = jnp.zeros((JOINTS, COPIES))
+    force = jnp.zeros((COPIES, JOINTS))
     return Contender(name, lambda: {"norm of gradient": jnp.linalg.norm(f(q, force))})
 
 

@@ -24,19 +24,19 @@ UPDATES = 195  # of 4 copies and 128 steps: 99,840 steps
 STRETCH, STRETCHES = 25, 8  # updates of 256 copies and 32 steps: 204,800 steps; rounds and more
 
 
-def _ours(name: str, copies: int = COPIES) -> Callable[[Any], Any]:
+def _ours(name: str, num_envs: int = COPIES) -> Callable[[Any], Any]:
     """Mean size of what is observed under random actions; a constant reward would cost nothing."""
     env = rl.make(name)
-    many = rl.vectorize(env, copies)
+    envs = rl.vectorize(env, num_envs)
 
     def run(key: Any) -> Any:
         def move(state: Any, key: Any) -> tuple[Any, Any]:
             act_key, step_key = jax.random.split(key)
-            action = jax.vmap(env.action_space.sample)(jax.random.split(act_key, copies))
-            state, out = many.step(state, action, step_key)
+            action = jax.vmap(env.action_space.sample)(jax.random.split(act_key, num_envs))
+            state, out = envs.step(state, action, step_key)
             return state, jnp.mean(jnp.abs(out.final))
 
-        return jnp.mean(jax.lax.scan(move, many.reset(key), jax.random.split(key, STEPS))[1])
+        return jnp.mean(jax.lax.scan(move, envs.reset(key), jax.random.split(key, STEPS))[1])
 
     return jax.jit(run)
 
@@ -91,7 +91,7 @@ def _windows(name: str) -> Entry:
     """Learning by analytic gradients; compiling counts most."""
     env, shac, key = rl.make(name), rl.SHAC(), jax.random.key(0)
     run = jax.jit(lambda key: rl.learn(env, shac, key, WINDOWS)[1]["episode_return"][-1])
-    work = f"SHAC, {shac.copies} copies, {WINDOWS} windows of {shac.horizon} steps"
+    work = f"SHAC, {shac.num_envs} copies, {WINDOWS} windows of {shac.num_steps} steps"
     amount = float(WINDOWS * shac.steps_per_update)
     ours = Contender("jaxgpu", lambda: {"return": run(key)})
     return Entry(f"shac {name}", work, [ours], amount, "steps", rounds=3)
@@ -101,15 +101,19 @@ def _training(agents: int) -> list[Contender]:
     """CartPole with PureJaxRL's sizes, networks and rates; the mean return of the last rollouts."""
     env = rl.make("cartpole")
     ppo = rl.PPO(
-        *(2.5e-4, 0.99, 0.95, 0.2, 0.01),
-        copies=4,
-        horizon=128,
-        epochs=4,
-        minibatches=4,
+        learning_rate=2.5e-4,
+        gamma=0.99,
+        gae_lambda=0.95,
+        clip_eps=0.2,
+        ent_coef=0.01,
+        num_envs=4,
+        num_steps=128,
+        update_epochs=4,
+        num_minibatches=4,
     )
     keys = jax.random.split(jax.random.key(0), agents)
     ours = jax.jit(jax.vmap(lambda key: rl.learn(env, ppo, key, UPDATES)[1]))
-    theirs = jax.jit(jax.vmap(Rival(updates=UPDATES).learn))
+    theirs = jax.jit(jax.vmap(Rival(num_updates=UPDATES).learn))
 
     def last(reports: Any) -> Any:
         ended = reports["episodes"][:, -20:]
@@ -125,20 +129,25 @@ def _training(agents: int) -> list[Contender]:
 def _stretches() -> Entry:
     """PPO on the kinematic arm, both at the same sizes and rates, from one stretch to the next."""
     env, limit = rl.make("surgical/psm-reach"), 100
-    ppo = rl.PPO(1e-3, 0.97, copies=256, horizon=32)  # 4 epochs of 8 minibatches
+    ppo = rl.PPO(
+        learning_rate=1e-3, gamma=0.97, num_envs=256, num_steps=32
+    )  # 4 epochs of 8 minibatches
     steps = STRETCH * ppo.steps_per_update
     race = Race(
-        *(env, limit, steps, STRETCHES),
-        num_envs=ppo.copies,
-        unroll_length=ppo.horizon,
-        batch_size=ppo.copies // ppo.minibatches,
-        num_minibatches=ppo.minibatches,
-        num_updates_per_batch=ppo.epochs,
+        env,
+        limit,
+        steps,
+        STRETCHES,
+        num_envs=ppo.num_envs,
+        unroll_length=ppo.num_steps,
+        batch_size=ppo.num_envs // ppo.num_minibatches,
+        num_minibatches=ppo.num_minibatches,
+        num_updates_per_batch=ppo.update_epochs,
         learning_rate=ppo.learning_rate,
-        discounting=ppo.discount,
-        gae_lambda=ppo.trace,
-        clipping_epsilon=ppo.clip,
-        max_grad_norm=ppo.max_gradient,
+        discounting=ppo.gamma,
+        gae_lambda=ppo.gae_lambda,
+        clipping_epsilon=ppo.clip_eps,
+        max_grad_norm=ppo.max_grad_norm,
         entropy_cost=0.0,
     )
 
@@ -146,7 +155,8 @@ def _stretches() -> Entry:
     def on(state: Any, key: Any) -> tuple[Any, Any]:
         keys = jax.random.split(key, STRETCH)
         state, _ = jax.lax.scan(lambda s, key: (ppo.update(env, s, key), None), state, keys)
-        return state, rl.evaluate(env, ppo.policy(env, state), key, 64, limit).total.mean()
+        scores = rl.evaluate(env, ppo.policy(env, state), key, 64, limit)
+        return state, scores.episode_return.mean()
 
     now = [ppo.init(env, jax.random.key(0), STRETCH * STRETCHES)]
 

@@ -71,22 +71,24 @@ def applied(weights: Any, x: Any) -> tuple[Choice, Any]:
 class Rival:
     """What to run."""
 
-    updates: int
-    copies: int = 4
-    horizon: int = 128
-    epochs: int = 4
-    parts: int = 4
-    rate: float = 2.5e-4
+    num_updates: int
+    num_envs: int = 4
+    num_steps: int = 128
+    update_epochs: int = 4
+    num_minibatches: int = 4
+    learning_rate: float = 2.5e-4
 
     def learn(self, key: Any) -> dict[str, Any]:
         """Reports of all updates: returns of the episodes that ended, and their number."""
         env, params = import_module("gymnax").make("CartPole-v1")
-        falls = optax.linear_schedule(self.rate, 0.0, self.updates * self.epochs * self.parts)
+        falls = optax.linear_schedule(
+            self.learning_rate, 0.0, self.num_updates * self.update_epochs * self.num_minibatches
+        )
         adam = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(falls, eps=1e-5))
-        start = jax.random.split(key, self.copies)
+        start = jax.random.split(key, self.num_envs)
         x, state = jax.vmap(env.reset, (0, None))(start, params)
         weights = towers(key)
-        zero = jnp.zeros(self.copies)
+        zero = jnp.zeros(self.num_envs)
         carry = (weights, adam.init(weights), x, state, zero)
 
         def move(carry: Any, key: Any) -> tuple[Any, Any]:
@@ -94,62 +96,64 @@ class Rival:
             act_key, step_key = jax.random.split(key)
             choice, value = applied(weights, x)
             action = choice.sample(act_key)
-            each = jax.random.split(step_key, self.copies)
+            each = jax.random.split(step_key, self.num_envs)
             out = jax.vmap(env.step, (0, 0, 0, None))(each, state, action, params)
             after, state, reward = out[:3]
-            over = out[3] if len(out) == 5 else out[3] | out[4]
-            row = (x, action, choice.log_prob(action), value, reward, over, total + reward)
-            return (weights, after, state, jnp.where(over, 0.0, total + reward)), row
+            done = out[3] if len(out) == 5 else out[3] | out[4]
+            row = (x, action, choice.log_prob(action), value, reward, done, total + reward)
+            return (weights, after, state, jnp.where(done, 0.0, total + reward)), row
 
         def update(carry: Any, key: Any) -> tuple[Any, Any]:
-            weights, memory, *world = carry
+            weights, opt_state, *world = carry
             roll_key, learn_key = jax.random.split(key)
-            keys = jax.random.split(roll_key, self.horizon)
+            keys = jax.random.split(roll_key, self.num_steps)
             (_, *world), rows = jax.lax.scan(move, (weights, *world), keys)
             batch = self._batch(rows, applied(weights, world[0])[1])
-            done = (weights, memory)
-            for pass_key in jax.random.split(learn_key, self.epochs):
-                done = self._pass(adam, done, batch, pass_key)
-            over, total = rows[5], rows[6]
-            ended = jnp.sum(over)
-            mean = jnp.sum(jnp.where(over, total, 0.0)) / jnp.maximum(ended, 1)
-            return (*done, *world), {"episode_return": mean, "episodes": ended}
+            learnt = (weights, opt_state)
+            for pass_key in jax.random.split(learn_key, self.update_epochs):
+                learnt = self._pass(adam, learnt, batch, pass_key)
+            done, total = rows[5], rows[6]
+            ended = jnp.sum(done)
+            mean = jnp.sum(jnp.where(done, total, 0.0)) / jnp.maximum(ended, 1)
+            return (*learnt, *world), {"episode_return": mean, "episodes": ended}
 
-        return jax.lax.scan(update, carry, jax.random.split(key, self.updates))[1]
+        return jax.lax.scan(update, carry, jax.random.split(key, self.num_updates))[1]
 
     def _batch(self, rows: Any, last: Any) -> Any:
-        x, action, likely, value, reward, over, _ = rows
+        x, action, log_prob, value, reward, done, _ = rows
 
         def back(later: Any, row: Any) -> tuple[Any, Any]:
-            gain, next_value = later
-            reward, value, over = row
-            on = jnp.where(over, 0.0, 1.0)
+            advantage, next_value = later
+            reward, value, done = row
+            on = jnp.where(done, 0.0, 1.0)
             error = reward + 0.99 * next_value * on - value
-            gain = error + 0.99 * 0.95 * on * gain
-            return (gain, value), gain
+            advantage = error + 0.99 * 0.95 * on * advantage
+            return (advantage, value), advantage
 
         start = (jnp.zeros_like(last), last)
-        gain = jax.lax.scan(back, start, (reward, value, over), reverse=True)[1]
-        batch = (x, action, likely, value, gain, gain + value)
+        advantage = jax.lax.scan(back, start, (reward, value, done), reverse=True)[1]
+        batch = (x, action, log_prob, value, advantage, advantage + value)
         return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), batch)
 
-    def _pass(self, adam: Any, done: Any, batch: Any, key: Any) -> Any:
+    def _pass(self, adam: Any, learnt: Any, batch: Any, key: Any) -> Any:
         def loss(weights: Any, part: Any) -> Any:
-            x, action, likely, old, gain, target = part
+            x, action, log_prob, old, advantage, target = part
             choice, value = applied(weights, x)
-            gain = (gain - jnp.mean(gain)) / (jnp.std(gain) + 1e-8)
-            ratio = jnp.exp(choice.log_prob(action) - likely)
-            climb = jnp.minimum(ratio * gain, jnp.clip(ratio, 0.8, 1.2) * gain)
+            advantage = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
+            ratio = jnp.exp(choice.log_prob(action) - log_prob)
+            climb = jnp.minimum(ratio * advantage, jnp.clip(ratio, 0.8, 1.2) * advantage)
             near = old + jnp.clip(value - old, -0.2, 0.2)
             error = jnp.maximum((value - target) ** 2, (near - target) ** 2)
             return 0.25 * jnp.mean(error) - jnp.mean(climb) - 0.01 * jnp.mean(choice.entropy())
 
-        def step(done: Any, part: Any) -> tuple[Any, None]:
-            weights, memory = done
+        def step(learnt: Any, part: Any) -> tuple[Any, None]:
+            weights, opt_state = learnt
             slope = jax.grad(loss)(weights, part)
-            move, memory = adam.update(slope, memory)
-            return (optax.apply_updates(weights, move), memory), None
+            move, opt_state = adam.update(slope, opt_state)
+            return (optax.apply_updates(weights, move), opt_state), None
 
-        order = jax.random.permutation(key, self.copies * self.horizon)
-        parts = jax.tree.map(lambda a: a[order].reshape(self.parts, -1, *a.shape[1:]), batch)
-        return jax.lax.scan(step, done, parts)[0]
+        order = jax.random.permutation(key, self.num_envs * self.num_steps)
+        parts = jax.tree.map(
+            lambda a: a[order].reshape(self.num_minibatches, -1, *a.shape[1:]), batch
+        )
+        return jax.lax.scan(step, learnt, parts)[0]

@@ -1,4 +1,4 @@
-"""The planets with 10 000 massless bodies, against REBOUND."""
+"""The planets with 10 000 tracers, against REBOUND."""
 
 from functools import partial
 
@@ -9,36 +9,37 @@ import rebound
 
 from benchmarks import limits
 from benchmarks.harness import Contender, Entry
-from jaxgpu.physics.nbody.planets import ephemeris, planetary
-from jaxgpu.physics.nbody.planets.swarm import Control
+from jaxgpu.physics.nbody.planets import ephemeris
+from jaxgpu.physics.nbody.planets.planetary import Planetary, State
+from jaxgpu.physics.nbody.planets.tracers import Control
 from jaxgpu.precision import in_float64
-from jaxgpu.studies.solar_system import STRETCH, Options, belt
+from jaxgpu.studies.solar_system import STEP, Options, belt
 
-STRETCHES, SWARM = 10, 10_000
-# of a body in a year, at one step a stretch: 8 + 2 x 7 forces (Control.iterations is 3) of 10
+STEPS, TRACERS = 10, 10_000
+# of a tracer in a year, in one step a step: 8 + 2 x 7 forces (Control.iterations is 3) of 10
 # bodies of 18 operations; 3 x 7 positions and velocities from polynomials of 8 terms, in 3 axes
-FLOPS = 365.25 / STRETCH * (22 * 10 * 18 + 21 * 2 * 3 * 16)
+FLOPS = 365.25 / STEP * (22 * 10 * 18 + 21 * 2 * 3 * 16)
 START = ephemeris.de440(ephemeris.J2000)
 
 
 @in_float64
 def entries() -> list[Entry]:
     """One year of Newton's gravity; the error is the largest distance from a tighter run, km."""
-    x, v = belt(Options(swarm=SWARM, eccentricity=0.3), START)
-    best = _ours(x, v, Control(tolerance=1e-9, convergence=1e-12), pieces=16)
-    error = lambda swarm: {"error km": float(np.abs(swarm - best).max() * ephemeris.AU)}
+    x, v = belt(Options(tracers=TRACERS, eccentricity=0.3), START)
+    best = _ours(x, v, Control(tolerance=1e-9, convergence=1e-12), substeps=16)
+    error = lambda end: {"error km": float(np.abs(end - best).max() * ephemeris.AU)}
     ias15, fast = (partial(_rebound, x, v, name) for name in ("ias15", "whfast"))
     version = rebound.__version__
     return [
         Entry(
             name="solar-system",
-            work=f"10 massive and {SWARM} massless bodies, {STRETCHES * STRETCH:.0f} days",
+            work=f"10 massive and {TRACERS} massless bodies, {STEPS * STEP:.0f} days",
             contenders=[
                 Contender("jaxgpu", lambda: error(_ours(x, v, Control()))),
                 Contender(f"REBOUND {version} IAS15", lambda: error(ias15(0.0))),
                 Contender(f"REBOUND {version} WHFast, 0.5 d", lambda: error(fast(0.5))),
             ],
-            amount=STRETCHES * STRETCH * SWARM / 365.25,
+            amount=STEPS * STEP * TRACERS / 365.25,
             unit="body years",
             limit=limits.flops_per_second() / FLOPS,
             rounds=3,
@@ -47,34 +48,31 @@ def entries() -> list[Entry]:
 
 
 @in_float64
-def _ours(x: np.ndarray, v: np.ndarray, control: Control, pieces: int = 8) -> np.ndarray:
-    spec = planetary.Planetary(
+def _ours(x: np.ndarray, v: np.ndarray, control: Control, substeps: int = 8) -> np.ndarray:
+    spec = Planetary(
         gm=jnp.asarray(START.gm),
-        stretch=jnp.asarray(STRETCH),
+        dt=jnp.asarray(STEP),
         light=jnp.asarray(np.inf),
         control=control,
-        pieces=pieces,
+        substeps=substeps,
     )
-    start = _init(spec, *(jnp.asarray(part) for part in (START.x, START.v, x, v)))
-    return np.asarray(_advance(spec, start).swarm.x)
+    start = spec.init(*(jnp.asarray(part) for part in (START.x, START.v, x, v)))
+    return np.asarray(_advance(spec, start).tracers.x)
 
 
-_init = jax.jit(planetary.init)
-_advance = jax.jit(
-    lambda spec, state: jax.lax.fori_loop(
-        0, STRETCHES, lambda _, state: planetary.step(spec, state), state
-    )
-)
+@jax.jit
+def _advance(spec: Planetary, state: State) -> State:
+    return jax.lax.fori_loop(0, STEPS, lambda _, state: spec.step(state), state)
 
 
 def _rebound(x: np.ndarray, v: np.ndarray, integrator: str, dt: float) -> np.ndarray:
     sim = rebound.Simulation()
     for m, p, q in zip(START.gm, START.x, START.v):
         sim.add(m=m, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])
-    for p, q in zip(x.T, v.T):
+    for p, q in zip(x, v):
         sim.add(m=0.0, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])
     sim.N_active, sim.integrator = len(START.gm), integrator
     if dt:
         sim.dt = dt
-    sim.integrate(STRETCHES * STRETCH)
-    return np.array([[p.x, p.y, p.z] for p in sim.particles[len(START.gm) :]]).T
+    sim.integrate(STEPS * STEP)
+    return np.array([[p.x, p.y, p.z] for p in sim.particles[len(START.gm) :]])

@@ -1,6 +1,8 @@
 """Sphinx: `make docs`."""
 
 import dataclasses
+import sys
+from pathlib import Path
 
 import jaxgpu
 from jaxgpu import ranges
@@ -13,7 +15,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"jaxgpu {release}"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "make"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_preserve_defaults = True
@@ -33,5 +35,9 @@ def _ranges(app, what, name, obj, options, lines):
 
 def setup(app):
     """Called by Sphinx."""
+    sys.path.insert(0, str(Path(__file__).with_name("make")))
+    import reference
+
+    reference.write()
     app.connect("autodoc-process-docstring", _literal_bars)
     app.connect("autodoc-process-docstring", _ranges)

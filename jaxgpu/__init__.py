@@ -1,6 +1,11 @@
 """Simulation, optimisation, learning and special functions as XLA programs: one `jit`, any two.
 
 The pillars are there on first use: `import jaxgpu; jaxgpu.rl.make("cartpole")`.
+
+To read the core, begin with `pytree` (states and specs) and `run` (the one loop), then what they
+stand on: `program`, `store`, `checkpoint`, `files`, `identity`, `interrupt`, `memory`; `ranges` and
+`arguments` check what is given, `primitive`, `precision` and `mesh` meet the compiler, `report` and
+`cli` meet the user.
 """
 
 from importlib import import_module as _import_module

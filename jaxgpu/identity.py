@@ -104,6 +104,8 @@ class _References:
         if dataclasses.is_dataclass(value):
             inside = [getattr(value, f.name) for f in dataclasses.fields(value)]
             return self._note(type(value)) and all(map(self.tell, inside))
+        if isinstance(value, functools.partial | types.MethodType):  # made anew at each use
+            return self._note(type(value)) and self._function(value)
         return callable(value) and self._note(_Same(value)) and self._function(value)
 
     def _note(self, part: Any) -> bool:

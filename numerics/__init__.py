@@ -1,12 +1,28 @@
-"""Special functions and the distributions that rest on them."""
+"""Special functions and the distributions that rest on them.
 
-from .bessel.bessel import log_iv, log_ive, log_kv, log_kve
-from .bessel.bessel_ratio import iv_ratio, iv_ratio_inverse, kv_ratio
-from .bessel.hypergeometric import log_hyp0f1
-from .sphere.von_mises_fisher import VonMisesFisher
+Reading order: `bessel` has the logarithms of Bessel functions and their kin, `sphere` the
+distributions of directions above them, `covariance` the Matern covariance; `arguments` says how all
+are given numbers.
+"""
+
+from .bessel import (
+    iv_ratio,
+    iv_ratio_inverse,
+    kv_ratio,
+    log_hyp0f1,
+    log_iv,
+    log_ive,
+    log_kv,
+    log_kve,
+)
+from .covariance import matern
+from .sphere import Mixture, MixtureFit, VonMisesFisher, fit_mixture, spherical_kmeans
 
 __all__ = [
+    "Mixture",
+    "MixtureFit",
     "VonMisesFisher",
+    "fit_mixture",
     "iv_ratio",
     "iv_ratio_inverse",
     "kv_ratio",
@@ -15,4 +31,6 @@ __all__ = [
     "log_ive",
     "log_kv",
     "log_kve",
+    "matern",
+    "spherical_kmeans",
 ]

@@ -11,8 +11,8 @@ def to_tensorboard(history: dict[str, Any], folder: str | Path, steps_per_update
     """Write the reports of a training, over the steps of environments, to `folder`.
 
     Args:
-        history: arrays [updates], as `train` keeps them, or [updates, S] of S seeds at once, of
-            which each gets a folder of its own, `0`, `1`, ...
+        history: arrays [1 + updates], as `train` keeps them from the start on, or with an axis [S]
+            of seeds behind, as `sweep` does; each seed gets a folder of its own, `0`, `1`, ...
         folder: made if it is not there; look at it by `tensorboard --logdir`.
         steps_per_update: of the learner.
 
@@ -49,4 +49,4 @@ def _write(writer: Any, rows: dict[str, np.ndarray], folder: Path, every: int) -
         for name, x in rows.items():
             said = ended if name in ("episode_return", "success") else np.ones_like(ended)
             for i in np.flatnonzero(np.broadcast_to(said, x.shape)):
-                log.add_scalar(name, float(x[i]), (int(i) + 1) * every)
+                log.add_scalar(name, float(x[i]), int(i) * every)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu.numerics.bessel.bessel import log_iv, log_kv
+from jaxgpu.numerics import log_iv, log_kv
 from jaxgpu.precision import in_float64
 
 PICTURE = Path(__file__).parents[1] / "pictures" / "bessel_map.svg"

@@ -16,16 +16,17 @@ import numpy as np
 import optax
 
 from jaxgpu import rl
-from jaxgpu.render import Camera
-from jaxgpu.render import gif as matter_gif
-from jaxgpu.rl.envs.matter.view import view
-from jaxgpu.rl.envs.surgical import pegs
-from jaxgpu.rl.envs.surgical.arms import STAR, place, working
+from jaxgpu.render import Camera, gif
+from jaxgpu.render.capsules import INKS
+from jaxgpu.rl.envs.matter.rendering import render
+from jaxgpu.rl.envs.surgical.arms import STAR
 from jaxgpu.rl.envs.surgical.centre import AHEAD, Centre
-from jaxgpu.rl.envs.surgical.compat import Compat
-from jaxgpu.rl.envs.surgical.handling import Handling
-from jaxgpu.rl.pictures.film import film, gif
-from jaxgpu.rl.plan import Descent, cost, plan, play
+from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
+from jaxgpu.rl.envs.surgical.peg_transfer import PegTransfer
+from jaxgpu.rl.envs.surgical.pick_place import PickPlace
+from jaxgpu.rl.envs.surgical.surgical_gym import SurgicalGymReach
+from jaxgpu.rl.pictures.film import film
+from jaxgpu.rl.plan import Descent, EpisodeCost, plan, trajectory
 from jaxgpu.studies.classic_control import PARTS, ROWS
 
 PICTURES = Path(__file__).parents[1] / "pictures"
@@ -48,16 +49,16 @@ TRAY = Camera((0.18, -0.27, -0.04), (-0.01, 0.0, -0.16), (0.0, 0.0, 1.0), 0.52, 
 
 def led(env: Any) -> Any:
     """States [steps] of an episode under damped least squares on the joints that actions move."""
-    if isinstance(env, Compat):
+    if isinstance(env, SurgicalGymReach):
         return sent(env)
     at = "target" if hasattr(env.reset(jax.random.key(0))[0], "v") else "q"
-    low, high = working(env.arm, jnp.float32)
+    low, high = env.arm.working_range(jnp.float32)
 
     def miss(state: Any, q: Any) -> Any:
         if isinstance(env, Centre):
-            off = env._seen(replace(state, q=q)) - jnp.array([0.0, 0.0, AHEAD])
-            return jnp.append(off, 0.1 * (q[3] - state.roll))
-        tip, _ = place(env.arm, q)
+            off = env.goal_in_camera(replace(state, q=q)) - jnp.array([0.0, 0.0, AHEAD])
+            return jnp.append(off, 0.1 * (q[3] - state.goal_roll))
+        tip, _ = forward_kinematics(env.arm, q)
         return tip - (env.goal(state) if callable(getattr(env, "goal", None)) else state.goal)
 
     def move(state: Any, _: None) -> tuple[Any, Any]:
@@ -71,21 +72,21 @@ def led(env: Any) -> Any:
         return after, after
 
     start = env.reset(jax.random.key(SEED))[0]
-    return jax.jit(lambda s: jax.lax.scan(move, s, length=min(int(env.horizon), 96))[1])(start)
+    return jax.jit(lambda s: jax.lax.scan(move, s, length=min(int(env.max_steps), 96))[1])(start)
 
 
-def sent(env: Compat) -> Any:
+def sent(env: SurgicalGymReach) -> Any:
     """States of an episode with the targets sent to where damped least squares has the tip."""
     goal = env.reset(jax.random.key(SEED))[0].goal
-    count, scale, offset = env.arm.joints, np.array(env.rig.scale), np.array(env.rig.offset)
+    count, scale, offset = env.arm.joints, np.array(env.model.scale), np.array(env.model.offset)
     asked = jnp.asarray(np.stack([offset - scale, offset + scale])[:, :count], jnp.float32)
-    low, high = working(env.arm, jnp.float32)
+    low, high = env.arm.working_range(jnp.float32)
     low, high = jnp.maximum(low, asked[0]), jnp.minimum(high, asked[1])
 
     def nearer(_: int, q: Any) -> Any:
-        J = jax.jacfwd(lambda q: place(env.arm, q)[0])(q)
+        J = jax.jacfwd(lambda q: forward_kinematics(env.arm, q)[0])(q)
         gram = jnp.einsum("ik,jk->ij", J, J, precision="highest") + 1e-3 * jnp.eye(3)
-        left = jnp.linalg.solve(gram, goal - place(env.arm, q)[0])
+        left = jnp.linalg.solve(gram, goal - forward_kinematics(env.arm, q)[0])
         return jnp.clip(q + jnp.einsum("ik,i->k", J, left), low, high)
 
     def move(state: Any, _: None) -> tuple[Any, Any]:
@@ -95,7 +96,7 @@ def sent(env: Compat) -> Any:
 
     start = env.reset(jax.random.key(SEED))[0]
     q = jax.jit(lambda q: jax.lax.fori_loop(0, 500, nearer, q))(start.q)
-    joints = jnp.concatenate([q, start.rest])
+    joints = jnp.concatenate([q, start.distal])
     there = (joints - jnp.array(offset)) / jnp.array(scale)
     return jax.jit(lambda s: jax.lax.scan(move, s, length=384)[1])(start)
 
@@ -103,17 +104,17 @@ def sent(env: Compat) -> Any:
 def planned(env: Any) -> Any:
     """States [steps] of an episode through waypoints: over it, at it, take, away, there."""
     state, _ = jax.jit(env.reset)(jax.random.key(SEED))
-    where, across = (np.asarray(x) for x in env.handle(state.place, state.turn))
+    where, across = (np.asarray(x) for x in env.grasp_pose(state.position, state.object_yaw))
     yaw = (across + np.pi / 2) % np.pi - np.pi / 2
-    grip, goal, up = where - np.asarray(state.place), np.asarray(state.goal), np.zeros(3)
-    up[2] = 0.045 if isinstance(env, pegs.PegTransfer) else 0.015
-    end = goal + grip + (up if isinstance(env, pegs.PegTransfer) else 0)
-    let = 1.0 if isinstance(env, pegs.PegTransfer) else -1.0
+    grip, goal, up = where - np.asarray(state.position), np.asarray(state.goal), np.zeros(3)
+    up[2] = 0.045 if isinstance(env, PegTransfer) else 0.015
+    end = goal + grip + (up if isinstance(env, PegTransfer) else 0)
+    let = 1.0 if isinstance(env, PegTransfer) else -1.0
     plan = [(where + up, 1.0), (where, 1.0), (where, -1.0), (where + up, -1.0)]
     plan += [(end, -1.0), (end, let)]
     states, step = [state], jax.jit(env.step)
-    scale = np.array([env.reach] * 3 + [env.twist])
-    for _ in range(int(env.horizon)):
+    scale = np.array([env.max_shift] * 3 + [env.max_turn])
+    for _ in range(int(env.max_steps)):
         left = np.append(plan[0][0] - np.asarray(state.tip), yaw - np.asarray(state.yaw))
         action = np.append(np.clip(left / scale, -0.8, 0.8), plan[0][1])
         if len(plan) > 1 and np.all(np.abs(left) < 0.8 * scale):
@@ -139,7 +140,7 @@ def learnt(name: str) -> Any:
         return (*later, over | step.terminated), (later[0], over)
 
     start = (*env.reset(jax.random.key(SEED)), jnp.bool_(False))
-    run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(row.limit, 200))[1])
+    run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(row.max_steps, 200))[1])
     states, over = run(start)
     return jax.tree.map(lambda x: x[: int(np.sum(~np.asarray(over))) + 8], states)
 
@@ -148,11 +149,12 @@ def poured() -> bytes:
     """The film of a plan of sixteen steps of Adam."""
     env: Any = rl.make("matter/pouring")
     state, _ = jax.jit(env.reset)(jax.random.key(0))
-    loss = lambda actions, frames=None: cost(env, state, actions, frames, fade=0.9)
-    done = plan(loss, env.guess(), Descent(optax.adam(0.05)), 16, key=jax.random.key(1))
-    states, _ = jax.jit(lambda actions: play(env, state, actions))(done.state.best.actions)
-    draw = jax.jit(lambda some: jax.lax.map(lambda matter: view(env, matter, 240, 180), some))
-    return matter_gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
+    loss = EpisodeCost(env, state, gradient_discount=0.9)
+    adam = Descent(optax.adam(0.05))
+    done = plan(loss, env.initial_actions(), adam, 16, key=jax.random.key(1))
+    states, _ = jax.jit(trajectory)(env, state, done.actions)
+    draw = jax.jit(lambda some: jax.lax.map(lambda matter: render(env, matter, 240, 180), some))
+    return gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
 
 
 def drawn(name: str) -> bytes:
@@ -164,16 +166,17 @@ def drawn(name: str) -> bytes:
     if title in CLASSIC:
         states = learnt(name)
     else:
-        states = planned(env) if isinstance(env, Handling) else led(env)
+        states = planned(env) if isinstance(env, PickPlace) else led(env)
     every = max(1, states.t.shape[0] // FRAMES)
     states = jax.tree.map(lambda x: x[::every], states)
     usual = (TALL, 0.03) if getattr(env, "arm", None) is STAR else (ARM, 0.006)
     camera, radius = SCENES.get(title, usual)
-    camera = TRAY if isinstance(env, Handling) else camera
+    options = {"radius": radius} if hasattr(env, "arm") else {}
+    camera = TRAY if isinstance(env, PickPlace) else camera
     if title in CLASSIC:
         x, z, away = CLASSIC[title]
         camera = Camera((x, -away, z + 0.4), (x, 0.0, z), (0.0, 0.0, 1.0), 0.6, SIZE, SIZE)
-    return gif(film(env, states, camera, radius))
+    return gif(film(env, states, camera, **options), 0.09, INKS)
 
 
 def main(names: list[str]) -> None:

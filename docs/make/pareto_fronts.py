@@ -12,9 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.population import Population
-from jaxgpu.evolution.problem import evaluate
 from jaxgpu.studies import pareto_fronts
 from jaxgpu.studies.pareto_fronts import races
 
@@ -25,7 +24,7 @@ def wrapped(name: str) -> Any:
     """The problem for pymoo, all members in one call."""
     base: Any = import_module("pymoo.core.problem").Problem
     ours = races.RACES[name].made()
-    values = jax.jit(lambda x: evaluate(ours, x))
+    values = jax.jit(lambda x: ours.evaluate(x))
     low, high = (np.asarray(b, float) for b in (ours.box.lower, ours.box.upper))
 
     class Wrapped(base):

@@ -1,6 +1,4 @@
-"""What the multi-objective algorithms share: a population, its first members, its survivors."""
-
-from typing import Any
+"""What the algorithms share: a population, its first members and survivors, and random ties."""
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +39,7 @@ def take(population: Population, index: Array) -> Population:
     return jax.tree.map(lambda leaf: leaf[index], population)
 
 
-def chosen(mask: Array, count: int) -> Array:
+def flatnonzero(mask: Array, count: int) -> Array:
     """Indices of the `count` members that are marked, ascending. [N] bool -> [count] int32.
 
     A prefix sum and a scatter, where a sort would cost ten times as much.
@@ -51,7 +49,7 @@ def chosen(mask: Array, count: int) -> Array:
     return jnp.zeros(count, jnp.int32).at[to].set(index, mode="drop", unique_indices=True)
 
 
-def distinct(population: Population, box: Box | None = None) -> tuple[Array, Array]:
+def eliminate_duplicates(population: Population, box: Box | None = None) -> tuple[Array, Array]:
     """Objectives and violations for ranking: those of repeated points are infinite.
 
     Of equal points the first counts. Where the box says what its vectors stand for, that is what
@@ -60,8 +58,8 @@ def distinct(population: Population, box: Box | None = None) -> tuple[Array, Arr
     ones; two others may hide a copy.
     """
     rows = population.x
-    if box is not None and box.words is not None:
-        rows = jax.vmap(box.words)(rows)
+    if box is not None and box.encoding is not None:
+        rows = jax.vmap(box.encoding.words)(rows)
     else:
         rows = jnp.where(rows == 0, jnp.zeros_like(rows), rows)  # -0 is 0
     order = jnp.argsort(hashes(rows), stable=True)
@@ -88,13 +86,16 @@ def _same_as_before(rows: Array, back: int) -> Array:
     return jnp.append(none, jnp.all(rows[back:] == rows[: rows.shape[0] - back], axis=1))
 
 
-def even(name: str, count: Any) -> None:
-    """Refuse a whole number that is no size of a population: even, and at least 4.
+def key_from(*arrays: Array) -> Array:
+    """A random key made of the bits of arrays [N, ...]: the same for the same, whatever the device.
 
-    What is no whole number is left to the range of the field, which is looked at in `init`.
+    States hold no key. What `tell` leaves to chance follows from the candidates that it is given,
+    which are as random as the key of `ask`.
     """
-    if isinstance(count, int) and (count < 4 or count % 2):
-        raise ValueError(f"{name}: population={count}; it must be even, at least 4")
+    key = jax.random.key(0)
+    for rows in arrays:
+        key = jax.random.fold_in(key, jnp.sum(hashes(rows), dtype=jnp.uint32))
+    return key
 
 
 def permutation(key: Array, count: int) -> Array:
@@ -102,6 +103,6 @@ def permutation(key: Array, count: int) -> Array:
     return jnp.argsort(jax.random.bits(key, (count,), jnp.uint32)).astype(jnp.int32)
 
 
-def inside(box: Box, x: Array) -> Array:
+def clip(box: Box, x: Array) -> Array:
     """The nearest points of the box."""
     return jnp.clip(x, box.lower[None], box.upper[None])

@@ -1,5 +1,6 @@
 """What is optimised: a box of decision vectors and a function of one of them."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -25,22 +26,53 @@ class Box:
 
     lower: Array = number()  # [D]
     upper: Array = number()  # [D] not below them
-    # of a vector [D] to words [K], uint32, that are equal where two vectors are one point; None
-    # where every vector is a point of its own
-    words: Callable[[Array], Array] | None = static(default=None)
+    # what the vectors encode, a `space.Encoding`; None where every vector is a point of its own
+    encoding: Any = None
 
 
 @pytree
 class Problem:
     """A function to be minimised over a box.
 
-    `function` maps one decision vector [D] to its objectives [m], or to a pair of them and the
-    total constraint violation, a scalar that is at most 0 where all constraints hold.
+    `function` maps one decision vector [D], or the point that it encodes, to its objectives [m],
+    or to a pair of them and the total constraint violation, a scalar that is at most 0 where all
+    constraints hold.
     """
 
     box: Box
-    function: Callable[[Array], Any] = static()
+    function: Callable[[Any], Any] = static()
     objectives: int = size(default=1, least=1)  # m
+
+    def evaluate(self, x: Array) -> tuple[Array, Array]:
+        """Objectives and violations of many decision vectors. [N, D] -> [N, m], [N].
+
+        A failed evaluation (a NaN objective or violation) is infinitely bad and infinitely
+        violating: it never wins, and no NaN gets into a population.
+
+        >>> sphere = Problem(box(-1.0, 1.0, 2), lambda x: jnp.sum(x * x, keepdims=True))
+        >>> print(sphere.evaluate(jnp.array([[1.0, 1.0], [jnp.nan, 0.0]]))[0].ravel())
+        [ 2. inf]
+        """
+        x, d = floats("evaluate: x", x), np.shape(self.box.lower)[-1]
+        if x.ndim != 2 or x.shape[1] != d:
+            raise ValueError(f"evaluate: x has shape {list(x.shape)}; it must be [N, {d}]")
+
+        def one(x: Array) -> tuple[Array, Array]:
+            f, violation = self.outcome(x)
+            return f, jnp.zeros((), x.dtype) if violation is None else violation
+
+        f, violation = jax.vmap(one)(x)
+        if f.shape[1] != self.objectives:
+            raise ValueError(
+                f"evaluate: the function returns {f.shape[1]} objectives; the problem says "
+                f"{self.objectives}"
+            )
+        return sound(f, violation)
+
+    def outcome(self, x: Array) -> tuple[Array, Any]:
+        """Objectives [m] and the violation [], or None, of one decision vector [D]."""
+        point = x if self.box.encoding is None else self.box.encoding.read(x)
+        return outcome(self.function, point, x.dtype)
 
 
 def box(lower: float, upper: float, count: int, dtype: Any = None) -> Box:
@@ -70,11 +102,7 @@ def ready(name: str, problem: Problem) -> Problem:
         raise TypeError(f"{name}: Problem.function={found}; it must be a function of a vector [D]")
     ranges.check(name, problem)
     within = bounded(name, problem.box)
-    return problem if within is problem.box else Problem(within, *_rest(problem))
-
-
-def _rest(problem: Problem) -> tuple[Callable[[Array], Any], int]:
-    return problem.function, problem.objectives
+    return problem if within is problem.box else dataclasses.replace(problem, box=within)
 
 
 def bounded(name: str, box: Box) -> Box:
@@ -92,7 +120,7 @@ def bounded(name: str, box: Box) -> Box:
         ordered(f"{name}: Box", lower, upper, dtype)
     if lower.dtype == upper.dtype == dtype and lower is box.lower and upper is box.upper:
         return box
-    return Box(lower.astype(dtype), upper.astype(dtype), box.words)
+    return Box(lower.astype(dtype), upper.astype(dtype), box.encoding)
 
 
 def ordered(name: str, lower: Any, upper: Any, dtype: Any) -> None:
@@ -117,33 +145,6 @@ def ordered(name: str, lower: Any, upper: Any, dtype: Any) -> None:
 
 def _place(at: tuple[int, ...]) -> str:
     return f" at {[int(i) for i in at]}" if at else ""
-
-
-def evaluate(problem: Problem, x: Array) -> tuple[Array, Array]:
-    """Objectives and violations of many decision vectors. [N, D] -> [N, m], [N].
-
-    A failed evaluation (a NaN objective or violation) is infinitely bad and infinitely
-    violating: it never wins, and no NaN gets into a population.
-
-    >>> sphere = Problem(box(-1.0, 1.0, 2), lambda x: jnp.sum(x * x, keepdims=True))
-    >>> print(evaluate(sphere, jnp.array([[1.0, 1.0], [jnp.nan, 0.0]]))[0].ravel())
-    [ 2. inf]
-    """
-    x, d = floats("evaluate: x", x), np.shape(problem.box.lower)[-1]
-    if x.ndim != 2 or x.shape[1] != d:
-        raise ValueError(f"evaluate: x has shape {list(x.shape)}; it must be [N, {d}]")
-
-    def one(x: Array) -> tuple[Array, Array]:
-        f, violation = outcome(problem.function, x)
-        return f, jnp.zeros((), x.dtype) if violation is None else violation
-
-    f, violation = jax.vmap(one)(x)
-    if f.shape[1] != problem.objectives:
-        raise ValueError(
-            f"evaluate: the function returns {f.shape[1]} objectives; the problem says "
-            f"{problem.objectives}"
-        )
-    return sound(f, violation)
 
 
 def sound(f: Array, violation: Array) -> tuple[Array, Array]:

@@ -1,12 +1,31 @@
-"""The protocol of every algorithm: `init`, `ask`, `tell`, and the loop above it.
+"""The protocol of every algorithm, `init`, `ask`, `tell`, and the loops above it.
 
-A spec says what to run, a state where the run is. Each algorithm registers its three functions
-for its spec type, so `ask(NSGA2(), state, key)` and `ask(CMAES(), state, key)` are the same call,
-and anyone can add an algorithm by registering theirs, with `init.register` and so on.
+A spec says what to run, a state where the run is. An algorithm is a class of specs: a subclass of
+`Algorithm`, made by `@pytree`, with three methods. Anyone can add one, as this random walk that
+keeps a step where it is better:
+
+>>> import jax.numpy as jnp
+>>> from jaxgpu.evolution.problem import box
+>>> from jaxgpu.pytree import pytree
+>>> @pytree
+... class Walk(Algorithm[tuple[Array, Array]]):
+...     step: float = 0.1
+...     batch_size = 1
+...     def init(self, key, problem):
+...         return jnp.full((1, 2), 0.9), jnp.full((1, 1), jnp.inf)
+...     def ask(self, state, key):
+...         return state[0] + self.step * jax.random.normal(key, state[0].shape)
+...     def tell(self, state, x, f, violation=None):
+...         return jnp.where(f < state[1], x, state[0]), jnp.minimum(f, state[1])
+>>> sphere = Problem(box(-1.0, 1.0, 2), lambda x: jnp.sum(x * x, keepdims=True))
+>>> bool(evolve(Walk(), sphere, jax.random.key(0), 300)[1] < 0.02)
+True
 """
 
-from dataclasses import replace
-from functools import singledispatch
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,178 +35,205 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import ranges
+from jaxgpu.pytree import pytree
 from jaxgpu.run import Run
 from jaxgpu.run import run as run_steps
 
-from .multi.variation import Variation
 from .population import Population
-from .problem import Problem, evaluate, floats, ready, sound
+from .problem import Problem, floats, ready, sound
+
+_GENERATIONS = ranges.Range(least=0, whole=True, one=True)
 
 
-def _registering(door: Any) -> Any:
-    """The function itself; it is given `register` and `registry` below, which no type says."""
-    return door
+class Algorithm[S](ABC):
+    """What to run; subclasses are made by `@pytree`, and S is the type of their states."""
 
+    batch_size: int  # candidates of every `ask`
 
-@_registering
-def init(spec: Any, key: Array, problem: Problem) -> Any:
-    """The state before the first generation; nothing has been evaluated yet.
+    @abstractmethod
+    def init(self, key: Array, problem: Problem) -> S:
+        """The state before the first generation, in which no candidate has been evaluated yet.
 
-    Raises:
-        TypeError: the spec is no registered algorithm, the key no key, the problem none.
-        ValueError: a number of the spec, or a bound, is outside its range.
-    """
-    problem = checked("init", spec, key, problem)
-    return _init(spec, key, problem)
+        Raises:
+            TypeError: the key is no key, the problem none.
+            ValueError: a number of the spec, or a bound, is outside its range.
+        """
 
+    @abstractmethod
+    def ask(self, state: S, key: Array) -> Array:
+        """The next candidates, [N, D]."""
 
-@_registering
-def ask(spec: Any, state: Any, key: Array) -> Array:
-    """The next candidates, [N, D]."""
-    return _ask(spec, state, key)
+    @abstractmethod
+    def tell(self, state: S, x: Array, f: Array, violation: Array | None = None) -> S:
+        """The state after the candidates x [N, D], as asked for, had these values.
 
-
-@_registering
-def tell(spec: Any, state: Any, x: Array, f: Array, violation: Array | None = None) -> Any:
-    """The state after the candidates x [N, D], as asked for, had objectives f and violations.
-
-    Args:
-        f: [N, m], or [N] of one objective; NaN where an evaluation failed.
-        violation: [N] total constraint violations; none where there are no constraints.
-    """
-    _registered("tell", spec)
-    shape = jax.eval_shape(lambda s: _ask(spec, s, jax.random.key(0)), state).shape
-    x, f = floats("tell: x", x), floats("tell: f", f)
-    if x.shape != shape:
-        raise ValueError(f"tell: x has shape {list(x.shape)}; ask gave {list(shape)}")
-    f = f[:, None] if f.ndim == 1 else f
-    members = getattr(state, "population", None)
-    m = members.f.shape[1] if isinstance(members, Population) else f.shape[-1]
-    m = 1 if hasattr(state, "best") else m
-    if f.shape != (shape[0], m):
-        raise ValueError(f"tell: f has shape {list(f.shape)}; it must be {[shape[0], m]}")
-    if violation is None:
-        violation = jnp.zeros(shape[0], x.dtype)
-    violation = floats("tell: violation", violation)
-    if violation.shape != shape[:1]:
-        raise ValueError(
-            f"tell: violation has shape {list(violation.shape)}; it must be {[shape[0]]}, of each "
-            "candidate the total"
-        )
-    f, violation = sound(f.astype(x.dtype), violation.astype(x.dtype))
-    return _tell(spec, state, x, f, violation)
-
-
-@singledispatch
-def _init(spec: Any, key: Array, problem: Problem) -> Any:
-    raise TypeError(_unknown("init", spec))
-
-
-@singledispatch
-def _ask(spec: Any, state: Any, key: Array) -> Array:
-    raise TypeError(_unknown("ask", spec))
-
-
-@singledispatch
-def _tell(spec: Any, state: Any, x: Array, f: Array, violation: Array) -> Any:
-    raise TypeError(_unknown("tell", spec))
-
-
-for door, inner in ((init, _init), (ask, _ask), (tell, _tell)):
-    vars(door).update(register=inner.register, registry=inner.registry)
-
-
-def _unknown(name: str, spec: Any) -> str:
-    return f"{name}: {type(spec).__name__} is no registered algorithm; pass a spec"
-
-
-def _registered(name: str, spec: Any) -> None:
-    if _init.dispatch(type(spec)) is _init.dispatch(object):
-        raise TypeError(_unknown(name, spec))
+        Args:
+            f: objectives [N, m], or [N] of one objective; NaN where an evaluation failed.
+            violation: [N] total constraint violations; None where there are no constraints.
+        """
 
 
 def checked(name: str, spec: Any, key: Any, problem: Any) -> Problem:
     """The problem as arrays, after the spec, the key and it have been held against their ranges.
 
     Values that are being traced are passed over.
+
+    Args:
+        name: of the function that was called, which begins the sentence.
     """
-    _registered(name, spec)
+    if not isinstance(spec, Algorithm):
+        kind = type(spec).__name__
+        raise TypeError(f"{name}: {kind} is no algorithm; pass a spec, a subclass of Algorithm")
     ranges.check(type(spec).__name__, spec)
     if not jnp.issubdtype(getattr(key, "dtype", np.dtype(float)), jax.dtypes.prng_key):
         legacy = getattr(key, "dtype", None) == jnp.uint32
         if not legacy:
             raise TypeError(f"{name}: key={key!r}; it must be a key, as jax.random.key(0)")
-    problem = ready(name, problem)
-    d = problem.box.lower.shape[0]
-    for part in vars(spec).values() if hasattr(spec, "__dict__") else ():
-        if isinstance(part, Variation):
-            ranges.refuse(
-                f"{type(spec).__name__}: Variation.mutation",
-                part.mutation,
-                ranges.Range(least=0, most=d, unit=f"variables of {d}"),
-            )
-    return problem
+    return ready(name, problem)
 
 
-def step(spec: Any, problem: Problem, state: Any, key: Array) -> Any:
-    """One generation: ask, evaluate, tell."""
-    return counted_step(spec, problem, state, key)[0]
+def told(spec: Algorithm, state: Any, x: Any, f: Any, violation: Any) -> tuple[Array, ...]:
+    """What `tell` is given, as arrays: x [N, D], f [N, m] and violation [N], without NaN.
+
+    Raises:
+        ValueError: another shape than that of what `ask` gave.
+        TypeError: no real numbers.
+    """
+    x, f = floats("tell: x", x), floats("tell: f", f)
+    shape = spec.batch_size, state.box.lower.shape[0]
+    if x.shape != shape:
+        raise ValueError(f"tell: x has shape {list(x.shape)}; ask gave {list(shape)}")
+    f = f[:, None] if f.ndim == 1 else f
+    m = state.population.f.shape[1] if hasattr(state, "population") else 1
+    if f.shape != (shape[0], m):
+        raise ValueError(f"tell: f has shape {list(f.shape)}; it must be {[shape[0], m]}")
+    violation = jnp.zeros(shape[0], x.dtype) if violation is None else violation
+    violation = floats("tell: violation", violation)
+    if violation.shape != shape[:1]:
+        raise ValueError(
+            f"tell: violation has shape {list(violation.shape)}; it must be {[shape[0]]}, of each "
+            "candidate the total"
+        )
+    return x, *sound(f.astype(x.dtype), violation.astype(x.dtype))
 
 
-def counted_step(spec: Any, problem: Problem, state: Any, key: Array) -> tuple[Any, Array]:
-    """One generation, and how many of its evaluations failed, by a NaN or an infinite violation."""
-    x = _ask(spec, state, key)
-    f, violation = evaluate(problem, x)
-    failed = jnp.sum(violation == jnp.inf, dtype=jnp.int32)
-    return _tell(spec, state, x, f, violation), failed
+def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
+    """Refuse a whole number that is no size of a population: at least 4, and even if so asked.
+
+    What is no whole number is left to the range of the field, which is looked at in `init`.
+    """
+    if isinstance(pop_size, int) and (pop_size < 4 or (even and pop_size % 2)):
+        want = "even, at least 4" if even else "at least 4"
+        raise ValueError(f"{name}: pop_size={pop_size}; it must be {want}")
 
 
-def evolve(spec: Any, problem: Problem, key: Array, generations: int | Array) -> Any:
+def step[S](spec: Algorithm[S], problem: Problem, state: S, key: Array) -> S:
+    """The state after one generation: ask, evaluate, tell."""
+    x = spec.ask(state, key)
+    return spec.tell(state, x, *problem.evaluate(x))
+
+
+def evolve[S](spec: Algorithm[S], problem: Problem, key: Array, generations: int | Array) -> S:
     """The state after some generations, as one pure function: `jit`, `vmap` and shard it.
 
     Seeds, hyper-parameters and bounds are all batch axes:
     `jax.vmap(lambda key: evolve(spec, problem, key, 250))(jax.random.split(key, 100))`.
     """
     problem = checked("evolve", spec, key, problem)
-    ranges.refuse("evolve: generations", generations, ranges.Range(least=0, whole=True, one=True))
+    ranges.refuse("evolve: generations", generations, _GENERATIONS)
     first, rest = jax.random.split(key)
 
-    def generation(i: Array, state: Any) -> Any:
+    def generation(i: Array, state: S) -> S:
         return step(spec, problem, state, jax.random.fold_in(rest, i))
 
-    return jax.lax.fori_loop(0, generations, generation, _init(spec, first, problem))
+    return jax.lax.fori_loop(0, generations, generation, spec.init(first, problem))
 
 
-def run(
-    spec: Any,
+@dataclass(frozen=True, repr=False)
+class Evolution[S](Run[S]):
+    """The state of an algorithm after a run, with its history and timing."""
+
+    failed: int  # evaluations that gave nan, or an infinite violation
+
+
+def run[S](
+    spec: Algorithm[S],
     problem: Problem,
     key: Array,
     generations: int,
     *,
-    measure: Any = None,
+    measure: Callable[[S], Any] | None = None,
+    until: Callable[[S], Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-) -> Run:
+) -> Evolution[S]:
     """As `evolve`, from the host: with progress, history, checkpoints and exact resumption.
 
+    A second run with the same algorithm, function and shapes compiles nothing: the numbers of the
+    spec and the bounds are operands of its program.
+
     Args:
-        measure: of the state after each generation, stacked into the history; computed on the
-            device.
+        measure: of the state at the start and after each generation, stacked into the history
+            [1 + generations, ...]; computed on the device. By default `progress`.
+        until: of the state, a truth value; the run ends where it holds.
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`.
     Returns:
-        `jaxgpu.run.Run`: the last state (equal to that of `evolve`), the history and the timing.
+        The last state (that of `evolve`), the history and the timing.
     """
     problem = checked("run", spec, key, problem)
-    ranges.refuse("run: generations", generations, ranges.Range(least=0, whole=True, one=True))
+    ranges.refuse("run: generations", generations, _GENERATIONS)
     first, rest = jax.random.split(key)
     done = run_steps(
-        lambda state, key: step(spec, problem, state, key),
-        jax.jit(_init)(spec, first, problem),
+        partial(_generation, spec, problem),
+        _start(spec, first, problem),
         int(generations),
         key=rest,
-        measure=measure or (lambda state: ()),
+        measure=partial(_of_algorithm, progress if measure is None else measure),
+        until=None if until is None else partial(_of_algorithm, until),
         out=out,
         resume=resume,
     )
-    return replace(done, history=jax.tree.map(lambda rows: rows[1:], done.history))
+    search = done.state
+    return Evolution(search.state, done.history, done.timing, int(search.failed))
+
+
+@pytree
+class _Search:
+    state: Any  # of the algorithm
+    failed: Array  # [] evaluations so far that gave nan
+
+
+@jax.jit
+def _start(spec: Algorithm, key: Array, problem: Problem) -> _Search:
+    return _Search(spec.init(key, problem), jnp.int32(0))
+
+
+def _generation(spec: Algorithm, problem: Problem, search: _Search, key: Array) -> _Search:
+    x = spec.ask(search.state, key)
+    f, violation = problem.evaluate(x)
+    failed = search.failed + jnp.sum(violation == jnp.inf, dtype=jnp.int32)
+    return _Search(spec.tell(search.state, x, f, violation), failed)
+
+
+def _of_algorithm(f: Callable[[Any], Any], search: _Search) -> Any:
+    return f(search.state)
+
+
+def progress(state: Any) -> dict[str, Array]:
+    """The best objective and its violation so far; of a population, the least of its members.
+
+    Returns:
+        "f": [] the best objective, or [m] the least value of each among the feasible members, or
+        the least violating where none is feasible; "violation": [] the least. Infinite before the
+        first generation. Of a state that keeps neither `best` nor `population`, nothing.
+    """
+    if hasattr(state, "best"):
+        return {"f": state.best.f, "violation": state.best.violation}
+    members = getattr(state, "population", None)
+    if not isinstance(members, Population):
+        return {}
+    least = jnp.min(members.violation)
+    counted = members.violation <= jnp.maximum(least, 0)
+    f = jnp.min(jnp.where(counted[:, None], members.f, jnp.inf), axis=0)
+    return {"f": f, "violation": least}

@@ -1,62 +1,97 @@
 """Optimise a function in one call."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.ranges import Range, refuse
-from jaxgpu.run import Run, Timing
-from jaxgpu.run import run as run_steps
 
-from . import multi, protocol, single, space
-from .multi.lattice import das_dennis, layers_for
+from . import multi, protocol, single
+from . import space as spaces
+from .multi import das_dennis, layers_for
 from .pareto import nondominated
-from .problem import Problem
+from .problem import Box, Problem
+from .protocol import Algorithm, Evolution
+
+_SHOWN, _WIDTH = 9, 60  # variables in a summary, and characters of each
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, repr=False)
+class Solution[S](Evolution[S]):
     """What was found: one point, or with several objectives a front of K different ones."""
 
-    x: Any  # point of the space; each leaf with a leading axis K where there is a front
+    x: Any  # point of the space, NumPy; each leaf with a leading axis K where there is a front
     f: np.ndarray  # [] objective, or [K, m]
     violation: np.ndarray  # [] or [K] total constraint violation, 0 where feasible
-    state: Any  # of the algorithm, at the end
-    timing: Timing
-    failed: int  # evaluations that gave nan, or an infinite violation
 
     @property
     def feasible(self) -> bool:
         """Whether all that was found satisfies the constraints."""
         return bool(np.all(self.violation <= 0))
 
+    def summary(self) -> list[str]:
+        """The lines of the summary: the best point or the extent of the front, and the timing."""
+        t, worst = self.timing, float(np.max(self.violation))
+        feasible = "feasible" if self.feasible else f"violation up to {worst:.6g}"
+        lines = [f"Solution: {_found(self.f)}, {feasible}"]
+        leaves = jax.tree.leaves_with_path(self.x)
+        for at, leaf in leaves[:_SHOWN]:
+            name = f"x{jax.tree_util.keystr(at)}"[:_WIDTH]
+            lines.append(f"  {name}: {_short(leaf)}")
+        if len(leaves) > _SHOWN:
+            lines.append(f"  and {len(leaves) - _SHOWN} more")
+        lines.append(f"  {type(self.state).__module__.rpartition('.')[2]}: {t.steps} generations")
+        lines.append(f"  in {t.run:.3g} s, compiled in {t.compile:.2g} s")
+        return lines + ([f"  {self.failed} evaluations failed"] if self.failed else [])
+
+
+def _found(f: np.ndarray) -> str:
+    if f.ndim == 0:
+        return f"f = {f:.6g}"
+    ends = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in zip(f.min(0)[:4], f.max(0)[:4]))
+    return f"a front of {len(f)} points, f from {ends}"
+
+
+def _short(leaf: np.ndarray) -> str:
+    if leaf.size > 8:
+        return f"{leaf.dtype}{list(leaf.shape)}, from {leaf.min():.6g} to {leaf.max():.6g}"
+    return " ".join(np.array2string(leaf, precision=6).split())[:_WIDTH]
+
 
 def minimize(
-    function: Any,
-    over: Any,
+    function: Callable[[Any], Any],
+    space: Any,
     evaluations: int = 20_000,
     *,
-    algorithm: Any = None,
+    algorithm: Algorithm | None = None,
     seed: int = 0,
+    until: Callable[[Any], Any] | None = None,
+    measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> Solution:
     """Find the point of a space with the least objective, or the front of several objectives.
 
+    A second call with the same function and shapes compiles nothing, whatever its bounds, seed and
+    numbers of the algorithm: they are operands of the program.
+
     Args:
         function: of one point of the space, traceable by JAX, to a scalar, to objectives [m], or
             to a pair of one of these and the total constraint violation (at most 0 if feasible).
-        over: pytree of variables (`space.Real`, `Integer`, `Categorical`, `Boolean`,
-            `Permutation`).
+        space: pytree of variables (`Real`, `Integer`, `Categorical`, `Boolean`, `Permutation`).
         evaluations: how many calls of the function at most.
         algorithm: spec; by default BIPOP-CMA-ES for one objective, NSGA-II for two and NSGA-III
             for more, from five on with two layers of directions.
         seed: of all random numbers.
+        until: of the state of the algorithm, a truth value on the device; the search ends where it
+            holds.
+        measure: of the state of the algorithm, at the start and after each generation, stacked into
+            the history; by default the best objective and violation (`protocol.progress`).
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`.
     Returns:
@@ -73,84 +108,86 @@ def minimize(
     """
     refuse("minimize: evaluations", evaluations, Range(least=1, whole=True, one=True))
     refuse("minimize: seed", seed, Range(whole=True, one=True))
-    problem = space.problem(function, over)
-    spec = _default(problem.objectives, space.dimension(over)) if algorithm is None else algorithm
+    problem = spaces.problem(function, space)
+    spec = _default(problem) if algorithm is None else algorithm
     key = jax.random.key(seed)
     problem = protocol.checked("minimize", spec, key, problem)
-    count = _batch(spec, problem)
+    count = spec.batch_size
     if evaluations < 2 * count:
         raise ValueError(
             f"minimize: evaluations={evaluations}; one generation takes {count}, give at least two"
         )
-    generations = int(evaluations) // count
-    done = _run(spec, problem, key, generations, out, resume)
-    (state, failed), made = done.state, generations * count
-    found = _best(problem, state)
-    found = found if np.all(found[1] < np.inf) and found[1].size else None
-    if found is None:
+    done = protocol.run(
+        spec,
+        problem,
+        key,
+        int(evaluations) // count,
+        measure=measure,
+        until=until,
+        out=out,
+        resume=resume,
+    )
+    x, f, violation = _best(problem, done.state)
+    if not f.size or not np.all(f < np.inf):
+        made = done.timing.steps * count
         raise ValueError(
             f"minimize: none of {made} evaluations gave a finite objective and violation, and "
-            f"{int(failed)} gave nan; the function must have values in some part of the space"
+            f"{done.failed} gave nan; the function must have values in some part of the space"
         )
-    u, f, violation = found
     if not (violation <= 0).all():
+        made = done.timing.steps * count
         warnings.warn(
             f"minimize: none of {made} evaluations is feasible; the least violating is returned, "
             f"violation={violation.min():g}",
             RuntimeWarning,
             stacklevel=2,
         )
-    read = lambda u: space.read(over, u)
-    x = read(u) if u.ndim == 1 else jax.vmap(read)(u)
-    return Solution(x, f, violation, state, done.timing, int(failed))
+    return Solution(
+        state=done.state,
+        history=done.history,
+        timing=done.timing,
+        failed=done.failed,
+        x=x,
+        f=f,
+        violation=violation,
+    )
 
 
-def _run(
-    spec: Any, problem: Problem, key: jax.Array, generations: int, out: Any, resume: bool
-) -> Run:
-    """As `protocol.run`, with a count of the failed evaluations beside the state."""
-    first, rest = jax.random.split(key)
-
-    def step(state: tuple[Any, jax.Array], key: jax.Array) -> tuple[Any, jax.Array]:
-        inner, failed = protocol.counted_step(spec, problem, state[0], key)
-        return inner, state[1] + failed
-
-    start = jax.jit(protocol.init)(spec, first, problem), jnp.int32(0)
-    return run_steps(step, start, generations, key=rest, out=out, resume=resume)
-
-
-def _best(problem: Problem, state: Any) -> tuple[jax.Array, np.ndarray, np.ndarray]:
-    """The best point [D] of a state, or the front [K, D], with values and violations."""
+def _best(problem: Problem, state: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The best point of a state, or the front of K points, with values and violations."""
     if problem.objectives == 1 and hasattr(state, "best"):
         best = state.best
-        return best.x, np.asarray(best.f), np.asarray(best.violation)
+        x = jax.tree.map(lambda leaf: leaf[0], _read(problem.box, best.x[None])[0])
+        return x, np.asarray(best.f), np.asarray(best.violation)
     members = state.population
+    x, words = _read(problem.box, members.x)
     f, violation = np.asarray(members.f), np.asarray(members.violation)
-    front = _front(f, violation)
-    if problem.box.words is not None and len(front):
-        words = np.asarray(jax.vmap(problem.box.words)(members.x[front]))
-        front = front[np.sort(np.unique(words, axis=0, return_index=True)[1])]
-    return members.x[front], f[front], violation[front]
-
-
-def _default(objectives: int, dimension: int) -> Any:
-    if objectives == 1:
-        return single.Restarts(single.default_population(max(dimension, 2)), doublings=5)
-    if objectives == 2:
-        return multi.NSGA2()
-    layers = layers_for(objectives, 120 if objectives < 5 else 160)
-    directions = das_dennis(objectives, *layers)
-    return multi.NSGA3(directions, population=directions.w.shape[0] // 2 * 2 + 2)
-
-
-def _batch(spec: Any, problem: Problem) -> int:
-    def first(key: jax.Array) -> jax.Array:
-        return protocol.ask(spec, protocol.init(spec, key, problem), key)
-
-    return jax.eval_shape(first, jax.random.key(0)).shape[0]
-
-
-def _front(f: np.ndarray, violation: np.ndarray) -> np.ndarray:
-    """Indices of the least violating, non-dominated members that have values."""
     known = (f < np.inf).all(1) & np.isfinite(violation)
-    return np.flatnonzero(known & np.asarray(nondominated(jnp.asarray(f), jnp.asarray(violation))))
+    front = np.flatnonzero(known & np.asarray(_nondominated(members.f, members.violation)))
+    # one member for each point of the space
+    front = front[np.sort(np.unique(words[front], axis=0, return_index=True)[1])]
+    return jax.tree.map(lambda leaf: leaf[front], x), f[front], violation[front]
+
+
+def _read(box: Box, x: jax.Array) -> tuple[Any, np.ndarray]:
+    """The points that decision vectors [N, D] stand for, and their words, on the host."""
+    return jax.device_get(_points(box.encoding, x))
+
+
+# jitted for their caches: a second call compiles nothing
+_nondominated = jax.jit(nondominated)
+
+
+@jax.jit
+def _points(encoding: spaces.Encoding, x: jax.Array) -> tuple[Any, jax.Array]:
+    return jax.vmap(encoding.read)(x), jax.vmap(encoding.words)(x)
+
+
+def _default(problem: Problem) -> Algorithm:
+    m, d = problem.objectives, problem.box.lower.shape[0]
+    if m == 1:
+        return single.Restarts(single.default_pop_size(max(d, 2)), doublings=5)
+    if m == 2:
+        return multi.NSGA2()
+    ref_dirs = das_dennis(m, *layers_for(m, 120 if m < 5 else 160))
+    return multi.NSGA3(ref_dirs, ref_dirs.w.shape[0] // 2 * 2 + 2)

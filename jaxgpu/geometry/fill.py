@@ -1,4 +1,4 @@
-"""Points that fill a shape: a regular lattice, cut to a signed distance."""
+"""Points that fill a shape: a regular grid, cut to a signed distance."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from jax import Array
 from jaxgpu import ranges
 
 
-def lattice(
+def fill_box(
     lower: Sequence[float], upper: Sequence[float], spacing: float, shape: Any = None
 ) -> Array:
     """Points [N, D] at the centres of cubes of the given spacing that tile a box, float32.
@@ -22,19 +22,19 @@ def lattice(
     Raises:
         ValueError: no point is left, or the corners are none of a box.
 
-    >>> lattice((0.0, 0.0), (1.0, 0.5), 0.5)
+    >>> fill_box((0.0, 0.0), (1.0, 0.5), 0.5)
     Array([[0.25, 0.25],
            [0.75, 0.25]], dtype=float32)
     """
     among = {"unit": "m"}
     lower, upper = (
-        ranges.numbers(f"lattice: {name}", corner, ("D",), **among).tolist()
+        ranges.numbers(f"fill_box: {name}", corner, ("D",), **among).tolist()
         for name, corner in (("lower", lower), ("upper", upper))
     )
-    spacing = float(ranges.numbers("lattice: spacing", spacing, (), above=0, **among))
+    spacing = float(ranges.numbers("fill_box: spacing", spacing, (), above=0, **among))
     if len(lower) != len(upper) or len(lower) not in (2, 3) or not np.all(np.less(lower, upper)):
         raise ValueError(
-            f"lattice: lower={tuple(lower)} and upper={tuple(upper)}; they must be the lower and "
+            f"fill_box: lower={tuple(lower)} and upper={tuple(upper)}; they must be the lower and "
             f"the upper corner of a box, 2 or 3 numbers each"
         )
     counts = [int(round((b - a) / spacing)) for a, b in zip(lower, upper)]
@@ -45,7 +45,7 @@ def lattice(
         x = x[np.asarray(distance) < 0]
     if len(x) == 0:
         raise ValueError(
-            f"lattice: no point of spacing {spacing:g} m lies in the box {tuple(lower)} to "
+            f"fill_box: no point of spacing {spacing:g} m lies in the box {tuple(lower)} to "
             f"{tuple(upper)} and the shape; take a smaller spacing or a larger shape"
         )
     return jnp.asarray(x, jnp.float32)

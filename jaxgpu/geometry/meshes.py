@@ -1,7 +1,7 @@
-"""Closed triangle meshes as tools: their signed distance on a lattice, computed once.
+"""Closed triangle meshes as tools: their signed distance on a regular grid, computed once.
 
 Distances come from trimesh (the extra `mesh`) and are interpolated trilinearly afterwards, with the
-slopes of the interpolant: exact on faces, off by up to half a lattice cell at edges and corners.
+slopes of the interpolant: exact on faces, off by up to half a cell at edges and corners.
 """
 
 from pathlib import Path
@@ -21,13 +21,13 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
 
     Args:
         mesh: a `trimesh.Trimesh` in metres, or a file that trimesh reads (stl, obj, ply, glb ...).
-        spacing: of the lattice, m; a grid's dx or finer.
-        margin: how far the lattice reaches beyond the mesh, m; two spacings at least. Tools act
+        spacing: of the grid, m; a simulation's dx or finer.
+        margin: how far the grid reaches beyond the mesh, m; two spacings at least. Tools act
             one dx ahead, so take 2 dx where the spacing is finer than that.
     Raises:
         ValueError: the mesh has edges that do not join two faces, or encloses no volume.
         ModuleNotFoundError: the extra `mesh` is not installed.
-    Cost: some 50 microseconds a lattice point, once; keep the result for the next run.
+    Cost: some 50 microseconds a point of the grid, once; keep the result for the next run.
     """
     trimesh = extra("trimesh", "mesh", "voxels")
     name = "voxels"

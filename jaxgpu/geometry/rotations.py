@@ -1,11 +1,14 @@
 """Rotations of the plane (an angle, [1]) and of space (a unit quaternion, [4]) on component tuples.
 
-Quaternions are (w, x, y, z) and turn a vector of the tool's own frame into one of space.
+One convention holds everywhere: a quaternion is (w, x, y, z), the real part first, its product is
+Hamilton's, and it turns a vector of the body's own frame into one of space. Axes may follow the
+components of a quaternion, [4, ...], and are carried along.
 """
 
 import jax.numpy as jnp
 from jax import Array
 
+from . import vectors
 from .vectors import Mat, Vec, matvec, transpose
 
 
@@ -15,7 +18,7 @@ def upright(d: int, dtype) -> Array:
 
 
 def matrix(turn: Array) -> Mat:
-    """Rotation matrix, entries of shape [].
+    """The rotation matrix, its entries of shape [...]; a quaternion is normalised first.
 
     >>> [[int(a) for a in row] for row in matrix(jnp.array([0.0, 0.0, 0.0, 1.0]))]
     [[-1, 0, 0], [0, -1, 0], [0, 0, 1]]
@@ -23,7 +26,7 @@ def matrix(turn: Array) -> Mat:
     if turn.shape == (1,):
         c, s = jnp.cos(turn[0]), jnp.sin(turn[0])
         return ((c, -s), (s, c))
-    w, x, y, z = turn / jnp.sqrt(jnp.sum(turn * turn))
+    w, x, y, z = unit(turn)
     return (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
         (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
@@ -31,13 +34,59 @@ def matrix(turn: Array) -> Mat:
     )
 
 
+def unit(turn: Array) -> Array:
+    """A quaternion [4, ...] of length one."""
+    return turn / jnp.sqrt(jnp.sum(turn * turn, 0))[None]
+
+
+def product(a, b) -> Vec:
+    """The product a b of two quaternions, which turns by b and then by a."""
+    (p, q, r, s), (w, x, y, z) = a, b
+    return (
+        p * w - q * x - r * y - s * z,
+        p * x + q * w + r * z - s * y,
+        p * y - q * z + r * w + s * x,
+        p * z + q * y - r * x + s * w,
+    )
+
+
+def from_vector(angle: Array) -> Vec:
+    """The unit quaternion of a rotation vector [3, ...]: an axis times the angle about it, rad."""
+    half = 0.5 * angle
+    square = jnp.sum(half * half, 0)
+    some = square > 1e-12
+    size = jnp.sqrt(jnp.where(some, square, 1))
+    # sin(a) / a by its series near zero, where the root has no slope
+    ratio = jnp.where(some, jnp.sin(size) / size, 1 - square / 6)
+    c = jnp.where(some, jnp.cos(size), 1 - square / 2)
+    return (c, *(ratio[None] * half))
+
+
+def from_matrix(R: Array) -> Array:
+    """The unit quaternion [4] of a rotation matrix [3, 3], its largest component positive.
+
+    >>> from_matrix(jnp.diag(jnp.array([-1.0, -1.0, 1.0]))).tolist()
+    [0.0, 0.0, 0.0, 1.0]
+    """
+    (a, b, c), (d, e, f), (g, h, i) = R
+    outer = jnp.array(  # 4 q q^T
+        [
+            [1 + a + e + i, h - f, c - g, d - b],
+            [h - f, 1 + a - e - i, b + d, c + g],
+            [c - g, b + d, 1 - a + e - i, f + h],
+            [d - b, c + g, f + h, 1 - a - e + i],
+        ]
+    )
+    return unit(outer[jnp.argmax(jnp.diagonal(outer))])
+
+
 def turned(turn: Array, a: Vec) -> Vec:
-    """A vector of the tool's frame, in space."""
+    """A vector of the body's frame, in space."""
     return matvec(matrix(turn), a)
 
 
 def unturned(turn: Array, a: Vec) -> Vec:
-    """A vector of space, in the tool's frame."""
+    """A vector of space, in the body's frame."""
     return matvec(transpose(matrix(turn)), a)
 
 
@@ -45,42 +94,21 @@ def cross(spin: Array, arm: Vec) -> Vec:
     """Velocity spin x arm of points on a turning body."""
     if len(arm) == 2:
         return (-spin[0] * arm[1], spin[0] * arm[0])
-    return _cross(spin, arm)
+    return vectors.cross(spin, arm)
 
 
 def moment(arm: Vec, p: Vec) -> Vec:
     """arm x p: one component in the plane, three in space."""
     if len(arm) == 2:
         return (arm[0] * p[1] - arm[1] * p[0],)
-    return _cross(arm, p)
-
-
-def _cross(a, b) -> Vec:
-    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+    return vectors.cross(arm, p)
 
 
 def rotated(turn: Array, spin: Array, dt) -> Array:
     """Orientation after dt at constant angular velocity, exactly."""
     if turn.shape == (1,):
         return turn + dt * spin
-    half = 0.5 * dt * spin
-    square = jnp.sum(half * half)
-    some = square > 1e-12
-    angle = jnp.sqrt(jnp.where(some, square, 1))
-    # sin(a) / a by its series near zero, where the root has no slope
-    ratio = jnp.where(some, jnp.sin(angle) / angle, 1 - square / 6)
-    c = jnp.where(some, jnp.cos(angle), 1 - square / 2)
-    x, y, z = ratio * half
-    w0, x0, y0, z0 = turn
-    new = jnp.stack(
-        [
-            c * w0 - x * x0 - y * y0 - z * z0,
-            c * x0 + x * w0 + y * z0 - z * y0,
-            c * y0 - x * z0 + y * w0 + z * x0,
-            c * z0 + x * y0 - y * x0 + z * w0,
-        ]
-    )
-    return new / jnp.sqrt(jnp.sum(new * new))
+    return unit(jnp.stack(product(from_vector(dt * spin), turn)))
 
 
 def momentum(turn: Array, spin: Array, inertia: Array) -> Array:
@@ -123,7 +151,7 @@ def drifted(turn: Array, momentum: Array, inertia: Array, dt) -> Array:
     for axis, share in ((0, 0.5), (1, 0.5), (2, 1.0), (1, 0.5), (0, 0.5)):
         own = unturned(turn, tuple(momentum))[axis]
         turn = _about_own(turn, axis, share * dt * (rates[axis] - middle) * own)
-    return turn / jnp.sqrt(jnp.sum(turn * turn))
+    return unit(turn)
 
 
 def _about_own(turn: Array, axis: int, angle: Array) -> Array:

@@ -1,8 +1,10 @@
 """Signed distances of simple shapes and their combinations: negative inside, metres.
 
-A shape acts on a tuple of D coordinate arrays in its own frame. Gradients come from
-differentiation, so normals are exact wherever the distance is smooth, and every size is
-differentiable. Quilez (2008), https://iquilezles.org/articles/distfunctions, for the formulas.
+A shape acts on a tuple of D coordinate arrays in its own frame, its middle at the origin; what is
+long or round lies along the last axis (z in space, as in MuJoCo, and y in the plane) unless its
+`axis` says another. Gradients come from differentiation, so normals are exact wherever the distance
+is smooth, and every size is differentiable.
+Quilez (2008), https://iquilezles.org/articles/distfunctions, for the formulas.
 """
 
 from itertools import product
@@ -11,29 +13,27 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import number, pytree
+from jaxgpu.pytree import number, pytree, size
 
-from .vectors import Vec, dot
-
-
-def _length(a) -> Array:
-    """Euclidean norm whose slope at zero is zero."""
-    square = dot(a, a)
-    some = square > 0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+from .vectors import Vec, dot, length
 
 
 @pytree
 class HalfSpace:
-    """Everything behind a plane through the origin."""
+    """Everything behind a plane: normal . x < height, for the normal made of length one.
+
+    >>> HalfSpace((0.0, 0.0, 2.0), 0.5).distance(tuple(jnp.array([1.0, 2.0, 3.0]))).tolist()
+    2.5
+    """
 
     normal: Any = number()  # [D] outward, of any length
+    height: Array | float = number(default=0.0, unit="m", one=True)  # [] from the origin
 
     def distance(self, x: Vec) -> Array:
         """Distance from the plane, m."""
         n = jnp.asarray(self.normal, x[0].dtype)
         n = n / jnp.sqrt(jnp.sum(n * n))
-        return dot([n[i] for i in range(len(x))], x)
+        return dot([n[i] for i in range(len(x))], x) - self.height
 
 
 @pytree
@@ -48,7 +48,7 @@ class Ball:
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
-        return _length(x) - self.radius
+        return length(x) - self.radius
 
 
 @pytree
@@ -63,32 +63,76 @@ class Box:
         furthest = q[0]
         for a in q[1:]:
             furthest = jnp.maximum(furthest, a)
-        return _length([jnp.maximum(a, 0) for a in q]) + jnp.minimum(furthest, 0)
+        return length([jnp.maximum(a, 0) for a in q]) + jnp.minimum(furthest, 0)
 
 
 @pytree
 class Capsule:
-    """All points within a radius of a segment along the second axis (y)."""
+    """All points within a radius of a segment through the origin.
+
+    >>> float(Capsule(1.0, 0.5).distance((jnp.array(2.0), jnp.array(0.0), jnp.array(1.0))))
+    1.5
+    """
 
     half: Array | float = number(least=0, unit="m", one=True)  # [] half the segment's length
     radius: Array | float = number(above=0, unit="m", one=True)  # []
+    axis: int = size(default=-1, least=-3, most=2)  # along which the segment lies
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
-        y = x[1] - jnp.clip(x[1], -self.half, self.half)
-        return _length((x[0], y, *x[2:])) - self.radius
+        i = self.axis % len(x)
+        along = x[i] - jnp.clip(x[i], -self.half, self.half)
+        return length((*x[:i], along, *x[i + 1 :])) - self.radius
 
 
 @pytree
 class Cylinder:
-    """A round cylinder about the second axis (y), in 3-D."""
+    """A round cylinder, in 3-D."""
 
     half: Array | float = number(above=0, unit="m", one=True)  # [] half its height
     radius: Array | float = number(above=0, unit="m", one=True)  # []
+    axis: int = size(default=-1, least=-3, most=2)  # of its symmetry
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
-        return Box((self.radius, self.half)).distance((_length((x[0], x[2])), x[1]))
+        along, out = _along_and_out(x, self.axis)
+        return Box((self.radius, self.half)).distance((out, along))
+
+
+@pytree
+class Torus:
+    """A ring of radius `ring` about an axis, its tube of radius `tube` thick, in 3-D."""
+
+    ring: Array | float = number(least=0, unit="m", one=True)  # []
+    tube: Array | float = number(least=0, unit="m", one=True)  # []
+    axis: int = size(default=-1, least=-3, most=2)  # of its symmetry
+
+    def distance(self, x: Vec) -> Array:
+        """Distance from the surface, m."""
+        along, out = _along_and_out(x, self.axis)
+        return length((out - self.ring, along)) - self.tube
+
+
+@pytree
+class HoledPlate:
+    """An endless plate, its top at 0 along an axis, with a round hole about it, in 3-D."""
+
+    radius: Array | float = number(above=0, unit="m", one=True)  # [] of the hole
+    thickness: Array | float = number(above=0, unit="m", one=True)  # []
+    axis: int = size(default=-1, least=-3, most=2)  # of the hole
+
+    def distance(self, x: Vec) -> Array:
+        """Distance from the surface, m."""
+        along, out = _along_and_out(x, self.axis)
+        wall, face = self.radius - out, jnp.maximum(along, -self.thickness - along)
+        outside = length((jnp.maximum(wall, 0), jnp.maximum(face, 0)))
+        return outside + jnp.minimum(jnp.maximum(wall, face), 0)
+
+
+def _along_and_out(x: Vec, axis: int) -> tuple[Array, Array]:
+    """The coordinate along an axis, and the distance from it."""
+    i = axis % len(x)
+    return x[i], length((*x[:i], *x[i + 1 :]))
 
 
 @pytree
@@ -153,7 +197,7 @@ class Intersection:
 
 @pytree
 class Voxels:
-    """Distances sampled on a lattice, trilinear between its points.
+    """Distances sampled on a regular grid, trilinear between its points.
 
     >>> ramp = jnp.arange(3.0)[:, None] * jnp.ones((1, 3))
     >>> float(Voxels(ramp, (0.0, 0.0), 0.5).distance((jnp.array(0.2), jnp.array(0.7))))
@@ -166,7 +210,7 @@ class Voxels:
     spacing: Array | float = number(above=0, unit="m", one=True)  # []
 
     def distance(self, x: Vec) -> Array:
-        """Distance from the surface, m; beyond the lattice at least that from the lattice."""
+        """Distance from the surface, m; beyond the grid at least that from the grid."""
         at, far = [], []
         for i, n in enumerate(self.values.shape):
             q = (x[i] - self.lower[i]) / self.spacing
@@ -180,4 +224,4 @@ class Voxels:
                 share = share * (q - b if side else 1 - (q - b))
             index = tuple(b.astype(jnp.int32) + side for b, side in zip(first, corner))
             total = total + share * self.values[index].astype(x[0].dtype)
-        return total + _length(far)
+        return total + length(far)

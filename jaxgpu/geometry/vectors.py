@@ -4,6 +4,7 @@ A vector is a tuple of D arrays and a matrix a tuple of D rows, D = 2 or 3, each
 one shape. Indexing and stacking a [..., 3, 3] array instead costs 6-fold in a stress update.
 """
 
+import jax.numpy as jnp
 from jax import Array
 
 type Vec = tuple[Array, ...]
@@ -81,6 +82,26 @@ def dot(a, b) -> Array:
     for x, y in zip(a[1:], b[1:]):
         total = total + x * y
     return total
+
+
+def length(a) -> Array:
+    """The Euclidean norm of a vector, with slope zero at zero."""
+    square = dot(a, a)
+    some = square > 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+
+
+def unit(a: Vec) -> Vec:
+    """A vector of length one along `a`, or zero, with slope zero, where `a` is zero."""
+    square = dot(a, a)
+    some = square > 0
+    share = jnp.where(some, 1 / jnp.sqrt(jnp.where(some, square, 1)), 0)
+    return tuple(share * b for b in a)
+
+
+def cross(a, b) -> Vec:
+    """The cross product of two vectors of space."""
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
 def inner(a: Mat, b: Mat) -> Array:

@@ -1,15 +1,34 @@
-"""Pictures of matter and tools, drawn on the device and without a display.
+"""Pictures and films, drawn on the device and without a display.
 
-image = picture(Camera(eye, target), x, colour, Look(radius), floor=0.0)    # [H, W, 3]
+image = picture(Camera(eye, target), x, colour, Look(radius), floor=0.0)    # [H, W, 3] of particles
+image = Capsules(start, end, radius, colour, floor, tile).picture(camera)      # of capsules
 index, depth = nearest(camera, x, radius)         # which particle each pixel shows, how far ahead
 depth = soft_depth(camera, x, radius, far=3.0, blur=0.01)     # smooth in x: for inverse problems
 open("film.gif", "wb").write(gif(images))         # or mp4(images)
+
+Read `camera` first, then `splat` (which ball a pixel shows), `shade` (light), `ground` (the floor,
+with shadows), `trace` (rays against signed distances) and `particles`, which puts these together;
+`capsules` stands alone, and so does `film`.
 """
 
 from .camera import Camera
-from .film import gif, mp4, picture, points
+from .capsules import Capsules
+from .film import gif, mp4
+from .particles import Balls, Scene, picture
 from .shade import Look
 from .splat import nearest, soft_depth
 from .trace import trace
 
-__all__ = ["Camera", "Look", "gif", "mp4", "nearest", "picture", "points", "soft_depth", "trace"]
+__all__ = [
+    "Balls",
+    "Camera",
+    "Capsules",
+    "Look",
+    "Scene",
+    "gif",
+    "mp4",
+    "nearest",
+    "picture",
+    "soft_depth",
+    "trace",
+]

@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import ranges
+from jaxgpu.geometry import rows
 from jaxgpu.geometry.vectors import Vec, dot
 from jaxgpu.pytree import number, pytree, size
 
@@ -39,9 +40,9 @@ class Camera:
     def axes(self, dtype: Any) -> Array:
         """Unit vectors to the right, down and ahead, in space: [3, 3], one a row."""
         eye, target, up = (jnp.asarray(a, dtype) for a in (self.eye, self.target, self.up))
-        ahead = _unit(target - eye)
-        right = _unit(jnp.cross(ahead, up))
-        return jnp.stack([right, jnp.cross(ahead, right), ahead])
+        ahead = rows.unit(target - eye)
+        right = rows.unit(rows.cross(ahead, up))
+        return jnp.stack([right, rows.cross(ahead, right), ahead])
 
     def seen(self, x: Array) -> Vec:
         """Points [..., 3], m, in camera coordinates: right, down and ahead, each [...].
@@ -109,7 +110,3 @@ def sizes(name: str, radius: Any, x: Array) -> None:
         raise ValueError(
             f"{name} has shape {list(jnp.shape(radius))}; it must be [] or [{x.shape[0]}]"
         )
-
-
-def _unit(a: Array) -> Array:
-    return a / jnp.sqrt(jnp.sum(a * a))

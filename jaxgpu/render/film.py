@@ -1,95 +1,58 @@
-"""Pictures of a whole scene, and films of them: GIF through Pillow, MP4 through PyAV."""
+"""Films of images: GIF through Pillow, MP4 through PyAV."""
 
 import io
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from jaxgpu import ranges
 from jaxgpu.extras import extra
-from jaxgpu.physics.continuum.scene import State
-from jaxgpu.physics.continuum.tools.collide import Tool
-
-from . import ground, shade
-from .camera import Camera, centres, held
-from .shade import Look
-from .trace import trace
 
 
-def picture(
-    camera: Camera,
-    x: Array,
-    colour: Array,
-    look: Look,
-    *,
-    tools: Sequence[tuple[Any, Tool]] = (),
-    floor: float | None = None,
-    far: float = 10.0,
-) -> Array:
-    """An image [H, W, 3] of particles, tools of glass and a floor, red, green and blue in 0 ... 1.
+def gif(images: Any, seconds: float = 0.05, inks: Any = None) -> bytes:
+    """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones; repeats without end.
 
     Args:
-        camera: where it is seen from.
-        x: [N, 3] particles, m.
-        colour: [N, 3] theirs, in 0 ... 1.
-        look: how the particles are drawn.
-        tools: shapes in 3-D with where they are.
-        floor: height of the floor, m; none by default.
-        far: tools further ahead are not seen, m.
-    Pure and without a display; `jit` it, and `vmap` it over frames.
-
-    >>> camera = Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), width=8, height=6)
-    >>> look = Look(0.1, reach=1, smoothing=0)
-    >>> picture(camera, jnp.zeros((1, 3)), jnp.ones((1, 3)), look).shape
-    (6, 8, 3)
-    """
-    held("picture", camera)
-    ranges.check("picture", look)
-    x = centres("picture: x", x)
-    colour = centres("picture: colour", colour, x.shape[0], least=0, most=1)
-    ranges.numbers("picture: far", far, (), above=0, unit="m")
-    if floor is not None:
-        ranges.numbers("picture: floor", floor, (), unit="m")
-    image, depth = shade.particles(camera, x, colour, look)
-    if floor is not None:
-        image, depth = ground.laid(camera, image, depth, x, look.radius, floor)
-    for shape, tool in tools:
-        front, normal = trace(camera, shape, tool, far=far)
-        image = shade.glass(image, depth, front, normal, camera)
-    return image
-
-
-def points(state: State) -> Array:
-    """Positions [N, 3] of all bodies' slots, one after the other, m; z = 0 in 2-D."""
-    bodies = []
-    for b in state.bodies:
-        axes = [a.ravel() for a in b.x]
-        bodies.append(jnp.stack([*axes, *[jnp.zeros_like(axes[0])] * (3 - len(axes))], -1))
-    return jnp.concatenate(bodies)
-
-
-def gif(images: Any, seconds: float = 0.05) -> bytes:
-    """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones; repeats without end.
+        images: the frames.
+        seconds: each is shown.
+        inks: colours [K, 3] in 0 ... 1, K <= 6, whose shades, 42 of each, are the film's palette;
+            without it the colours of three frames are. A scene of few colours keeps them so, where
+            a palette of its own would be spent on the grey of the floor.
+    Raises:
+        ValueError: images of another shape.
+        ModuleNotFoundError: the extra `viz` is not installed.
 
     >>> gif(np.zeros((2, 4, 4, 3)))[:6]
     b'GIF89a'
     """
     Image = extra("PIL.Image", "viz", "gif")
     images = _frames("gif", images, seconds)
-    # one palette for all frames, of the colours of the first, a middle and the last one
-    some = np.concatenate([images[0], images[len(images) // 2], images[-1]])
-    palette = Image.fromarray(some).quantize(255, dither=Image.Dither.NONE)
-    frames = [Image.fromarray(i).quantize(palette=palette) for i in images]
+    if inks is None:  # one palette for all frames: colours of the first, a middle, the last one
+        some = np.concatenate([images[0], images[len(images) // 2], images[-1]])
+        palette, dither = Image.fromarray(some).quantize(255, dither=Image.Dither.NONE), None
+    else:
+        palette, dither = Image.new("P", (1, 1)), Image.Dither.NONE
+        palette.putpalette(_shades(inks).ravel().tolist())
+    options = {} if dither is None else {"dither": dither}
+    frames = [Image.fromarray(i).quantize(palette=palette, **options) for i in images]
     file = io.BytesIO()
     duration = round(1000 * seconds)
     frames[0].save(
         file, format="GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0
     )
     return file.getvalue()
+
+
+def _shades(inks: Any) -> np.ndarray:
+    """42 shades of each ink, from black, 8-bit [42 K, 3]."""
+    inks = ranges.numbers("gif: inks", inks, ("K", 3), least=0, most=1)
+    if not 1 <= len(inks) <= 6:
+        raise ValueError(f"gif: inks has {len(inks)} colours; it must have 1 to 6")
+    levels = np.linspace(0, 1, 42)[:, None]
+    return np.concatenate([np.outer(levels, 255 * ink) for ink in np.asarray(inks)]).astype(
+        np.uint8
+    )
 
 
 def mp4(images: Any, seconds: float = 0.05) -> bytes:

@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.geometry import rows
+
 from .camera import Camera
 from .shade import SKY, SUN
 from .splat import nearest
@@ -63,5 +65,4 @@ def _extent(x: Array, radius: Array | float) -> tuple[Array, Array]:
 
 
 def _sun(dtype) -> Array:
-    sun = jnp.asarray(SUN, dtype)
-    return sun / jnp.sqrt(jnp.sum(sun * sun))
+    return rows.unit(jnp.asarray(SUN, dtype))

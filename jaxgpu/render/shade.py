@@ -8,7 +8,7 @@ doi:10.1145/3203201, here by repeated means over the four neighbours. Light is a
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.geometry.vectors import Vec, cross, dot, unit
 from jaxgpu.pytree import number, pytree, size
 
 from .camera import Camera
@@ -76,22 +76,20 @@ def normals(camera: Camera, depth: Array) -> Vec:
             steps.append((rise, tuple(way * (q - p) for p, q in zip(places, there))))
         (rise, one), (fall, two) = steps
         tangents.append(tuple(jnp.where(rise <= fall, p, q) for p, q in zip(one, two)))
-    n = jnp.cross(jnp.stack(tangents[0], -1), jnp.stack(tangents[1], -1))
-    size = jnp.sqrt(jnp.sum(n * n, -1))
-    flat = here & (size > 0)
+    n = cross(*tangents)
+    known = here & (dot(n, n) > 0)
     towards = tuple(-a for a in _sight(camera, depth.dtype))
-    unit = tuple(jnp.where(flat, n[..., i] / jnp.where(flat, size, 1), t)
-                 for i, t in enumerate(towards))  # fmt: skip
-    facing = jnp.sign(dot(unit, towards))
-    return tuple(facing * a for a in unit)
+    n = tuple(jnp.where(known, a, t) for a, t in zip(unit(n), towards))
+    facing = jnp.sign(dot(n, towards))
+    return tuple(facing * a for a in n)
 
 
 def light(colour: Array, normal: Vec, sight: Vec, gloss: float) -> Array:
     """Colours [H, W, 3] under the sun and the sky; `sight` are unit vectors away from the eye."""
-    sun = _unit(tuple(jnp.full_like(normal[0], a) for a in SUN))
+    sun = unit(tuple(jnp.full_like(normal[0], a) for a in SUN))
     direct = jnp.maximum(dot(normal, sun), 0)
     sky = 0.5 + 0.5 * normal[1]
-    half = _unit(tuple(s - a for s, a in zip(sun, sight)))
+    half = unit(tuple(s - a for s, a in zip(sun, sight)))
     shine = gloss * jnp.maximum(dot(normal, half), 0) ** 60
     rim = 0.25 * (1 - jnp.abs(dot(normal, sight))) ** 3
     lit = colour * (0.30 + 0.45 * direct + 0.30 * sky)[..., None]
@@ -101,8 +99,8 @@ def light(colour: Array, normal: Vec, sight: Vec, gloss: float) -> Array:
 def glass(image: Array, depth: Array, front: Array, normal: Vec, camera: Camera) -> Array:
     """The image [H, W, 3] with a transparent shape over what lies behind its surface `front`."""
     sight = _sight(camera, depth.dtype)
-    sun = _unit(tuple(jnp.full_like(front, a) for a in SUN))
-    half = _unit(tuple(s - a for s, a in zip(sun, sight)))
+    sun = unit(tuple(jnp.full_like(front, a) for a in SUN))
+    half = unit(tuple(s - a for s, a in zip(sun, sight)))
     rim = (1 - jnp.abs(dot(normal, sight))) ** 2
     shine = jnp.maximum(dot(normal, half), 0) ** 40
     over = jnp.where(front < depth, 0.16 + 0.6 * rim, 0.0)[..., None]
@@ -116,12 +114,7 @@ def _sight(camera: Camera, dtype) -> Vec:
     """Unit vectors along the rays of all pixels, in space."""
     one = jnp.ones((camera.height, camera.width), dtype)
     eye = jnp.asarray(camera.eye, dtype)
-    return _unit(tuple(p - eye[i] for i, p in enumerate(camera.places(one))))
-
-
-def _unit(a: Vec) -> Vec:
-    size = jnp.sqrt(dot(a, a))
-    return tuple(b / size for b in a)
+    return unit(tuple(p - eye[i] for i, p in enumerate(camera.places(one))))
 
 
 def _beside(image: Array, axis: int, way: int) -> Array:

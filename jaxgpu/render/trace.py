@@ -1,4 +1,4 @@
-"""Depth images of tools, by walking along each ray as far as the shape is sure not to be.
+"""Depth images of shapes, by walking along each ray as far as the shape is sure not to be.
 
 Hart (1996), doi:10.1007/s003710050084. A distance that is a lower bound (unions inside,
 intersections outside) only takes more steps.
@@ -8,25 +8,26 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxgpu import ranges
-from jaxgpu.geometry import rotations as pose
-from jaxgpu.geometry.vectors import Vec, dot
-from jaxgpu.physics.continuum.tools.collide import Tool
+from jaxgpu.geometry import rotations
+from jaxgpu.geometry.vectors import Vec, unit
 
 from .camera import Camera, held
 
 
 def trace(
-    camera: Camera, shape: Any, tool: Tool, *, far: float, steps: int = 64
+    camera: Camera, shape: Any, x: Array, turn: Array, *, far: float, steps: int = 64
 ) -> tuple[Array, Vec]:
     """How far ahead each pixel meets a shape in 3-D, and the shape's normals there.
 
     Args:
         camera: where it is seen from.
-        shape: an `sdf` shape, in the tool's own frame.
-        tool: where the shape is.
+        shape: an `sdf` shape, in its own frame.
+        x: [3] where its origin is, m.
+        turn: [4] its orientation, a quaternion (w, x, y, z).
         far: what lies further ahead is not seen, m.
         steps: along each ray at most; a ray that grazes the shape for longer counts as a miss.
     Returns:
@@ -36,13 +37,15 @@ def trace(
     ranges.check("trace", shape)
     ranges.numbers("trace: far", far, (), above=0, unit="m")
     ranges.numbers("trace: steps", steps, (), least=1, whole=True)
-    if jnp.shape(tool.x) != (3,):
-        raise ValueError(f"trace: the tool's x has shape {list(jnp.shape(tool.x))}; it must be [3]")
-    dtype = tool.x.dtype
+    x = jnp.asarray(ranges.numbers("trace: x", x, (3,), unit="m"))
+    turn = jnp.asarray(ranges.numbers("trace: turn", turn, (4,)))
+    if not isinstance(turn, jax.core.Tracer) and not np.any(np.asarray(turn)):
+        raise ValueError("trace: turn is 0; it must be a quaternion; give (1, 0, 0, 0) for none")
+    dtype = x.dtype
     tolerance = 1e-4 * far
 
     def distance(depth: Array) -> Array:
-        return shape.distance(_local(tool, camera.places(depth)))
+        return shape.distance(_local(x, turn, camera.places(depth)))
 
     a, b = camera.rays(dtype)
     stride = 1 / jnp.sqrt(a * a + b * b + 1)  # of depth a metre along the ray
@@ -52,12 +55,11 @@ def trace(
 
     depth = lax.fori_loop(0, steps, walk, jnp.full_like(a, 1e-3 * far))
     hit = (depth < far) & (jnp.abs(distance(depth)) < tolerance)
-    local = _local(tool, camera.places(jnp.where(hit, depth, far)))
+    local = _local(x, turn, camera.places(jnp.where(hit, depth, far)))
     away, pull = jax.vjp(shape.distance, local)
-    normal = pose.turned(tool.turn, pull(jnp.ones_like(away))[0])
-    size = jnp.sqrt(jnp.maximum(dot(normal, normal), 1e-12))
-    return jnp.where(hit, depth, jnp.inf), tuple(n / size for n in normal)
+    normal = rotations.turned(turn, pull(jnp.ones_like(away))[0])
+    return jnp.where(hit, depth, jnp.inf), unit(normal)
 
 
-def _local(tool: Tool, x: Vec) -> Vec:
-    return pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(x)))
+def _local(x: Array, turn: Array, points: Vec) -> Vec:
+    return rotations.unturned(turn, tuple(a - x[i] for i, a in enumerate(points)))

@@ -11,7 +11,6 @@ from jaxgpu import ranges, rl
 from jaxgpu.evolution.single import SNES
 from jaxgpu.pytree import number, size
 from jaxgpu.report import Report, Table, figure
-from jaxgpu.rl.sweep import sweep
 from jaxgpu.run import Run
 from jaxgpu.studies import SEEDS
 
@@ -45,8 +44,8 @@ class Row:
     task: str
     learner: Any
     steps: int  # of environments, about
-    limit: int  # steps of an episode
-    bar: float  # for the median over the seeds
+    max_steps: int  # of an episode
+    asked: float  # for the median over the seeds
     published: str
 
     @property
@@ -59,59 +58,124 @@ class Row:
         return max(1, round(share * self.steps / self.learner.steps_per_update / PARTS))
 
 
-PUSH = rl.PPO(2.5e-3, clip=0.1, copies=16, epochs=6, minibatches=4)
 ROWS = (
-    Row("cartpole", PUSH, 100_000, 500, 495, "500 at 100k, zoo PPO"),
-    Row("cartpole", rl.PQN(2e-3, horizon=32), 200_000, 500, 480, "500 at 50k, zoo DQN"),
-    Row("cartpole", rl.ES(), 640_000, 500, 495, "none"),
     Row(
-        *("acrobot", rl.PPO(copies=16, minibatches=4), 300_000, 500, -85),
+        task="cartpole",
+        learner=rl.PPO(
+            learning_rate=2.5e-3, clip_eps=0.1, num_envs=16, update_epochs=6, num_minibatches=4
+        ),
+        steps=100_000,
+        max_steps=500,
+        asked=495,
+        published="500 at 100k, zoo PPO",
+    ),
+    Row(
+        task="cartpole",
+        learner=rl.PQN(learning_rate=2e-3, num_steps=32),
+        steps=200_000,
+        max_steps=500,
+        asked=480,
+        published="500 at 50k, zoo DQN",
+    ),
+    Row(
+        task="cartpole",
+        learner=rl.ES(),
+        steps=640_000,
+        max_steps=500,
+        asked=495,
+        published="none",
+    ),
+    Row(
+        task="acrobot",
+        learner=rl.PPO(num_envs=16, num_minibatches=4),
+        steps=300_000,
+        max_steps=500,
+        asked=-85,
         published="-73.5 at 1M, zoo PPO",
     ),
     Row(
-        "pendulum",
-        rl.PPO(
-            *(6e-4, 0.97, 0.9),
-            entropy=0.005,
-            copies=16,
-            horizon=128,
-            epochs=10,
-            minibatches=16,
-            level=True,
+        task="pendulum",
+        learner=rl.PPO(
+            learning_rate=6e-4,
+            gamma=0.97,
+            gae_lambda=0.9,
+            ent_coef=0.005,
+            num_envs=16,
+            num_steps=128,
+            update_epochs=10,
+            num_minibatches=16,
+            normalize_reward=True,
         ),
-        *(200_000, 200, -180),
+        steps=200_000,
+        max_steps=200,
+        asked=-180,
         published="-172 at 100k, zoo PPO with gSDE",
     ),
     Row(
-        "pendulum",
-        rl.SAC(3e-3, 0.98, 0.01, wander=1000.0, copies=8, horizon=2, gradients=8),
-        *(20_000, 200, -165),
+        task="pendulum",
+        learner=rl.SAC(
+            learning_rate=3e-3,
+            gamma=0.98,
+            tau=0.01,
+            start_steps=1000.0,
+            num_envs=8,
+            num_steps=2,
+            gradient_steps=8,
+        ),
+        steps=20_000,
+        max_steps=200,
+        asked=-165,
         published="-157 at 20k, zoo SAC",
     ),
     Row(
-        "pendulum",
-        rl.SHAC(1e-2, 2e-3, 0.98, renew=0.1, passes=4, copies=8, horizon=16),
-        *(200_000, 200, -165, "none"),
+        task="pendulum",
+        learner=rl.SHAC(
+            learning_rate=1e-2,
+            critic_learning_rate=2e-3,
+            gamma=0.98,
+            reset_prob=0.1,
+            critic_iterations=4,
+            num_envs=8,
+            num_steps=16,
+        ),
+        steps=200_000,
+        max_steps=200,
+        asked=-165,
+        published="none",
     ),
     Row(
-        *("mountain-car", rl.PQN(hold=0.9, settle=0.3, horizon=32), 500_000, 200),
-        *(-120, "-101 at 120k, zoo DQN"),
+        task="mountain-car",
+        learner=rl.PQN(hold=0.9, exploration_fraction=0.3, num_steps=32),
+        steps=500_000,
+        max_steps=200,
+        asked=-120,
+        published="-101 at 120k, zoo DQN",
     ),
     Row(
-        *("mountain-car-continuous", rl.ES(SNES(32), limit=999), 1_900_000, 999, 90),
+        task="mountain-car-continuous",
+        learner=rl.ES(SNES(32), max_steps=999),
+        steps=1_900_000,
+        max_steps=999,
+        asked=90,
         published="94.7 at 50k, zoo SAC",
     ),
     Row(
-        "mountain-car-continuous",
-        rl.SAC(
-            *(1e-3, 0.99, 0.01, -0.5, 0.5),
-            wander=8192.0,
+        task="mountain-car-continuous",
+        learner=rl.SAC(
+            learning_rate=1e-3,
+            gamma=0.99,
+            tau=0.01,
+            target_entropy=-0.5,
+            temperature=0.5,
+            start_steps=8192.0,
             hold=0.95,
-            gradients=64,
-            batch=256,
-            horizon=64,
+            gradient_steps=64,
+            batch_size=256,
+            num_steps=64,
         ),
-        *(50_000, 999, 90),
+        steps=50_000,
+        max_steps=999,
+        asked=90,
         published="94.7 at 50k, zoo SAC with gSDE",
     ),
 )
@@ -127,7 +191,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     rows = chosen(options.only)
     runs = {row.name: train(row, options, out, resume) for row in rows}
     ends = {row.name: runs[row.name].history[-1] for row in rows}
-    met = sum(np.median(ends[row.name]) >= row.bar for row in rows)
+    met = sum(np.median(ends[row.name]) >= row.asked for row in rows)
     return Report(
         "Classic control",
         f"Mean returns of {EPISODES} episodes without noise, medians of {options.seeds} seeds: "
@@ -148,17 +212,20 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 def train(row: Row, options: Options, out: Path, resume: bool) -> Run:
-    """All seeds of a row; the history is their mean returns, [PARTS, seeds]."""
+    """All seeds of a row; the history is their mean returns, [1 + PARTS, seeds]."""
     env = rl.make(row.task)
 
     def measure(state: Any) -> jax.Array:
         policy = row.learner.policy(env, state)
-        return rl.evaluate(env, policy, jax.random.key(7), EPISODES, row.limit).total.mean()
+        scores = rl.evaluate(env, policy, jax.random.key(7), EPISODES, row.max_steps)
+        return scores.episode_return.mean()
 
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
     folder = out / row.name.replace(", ", "-").lower()
     every = row.every(options.share)
-    return sweep(env, row.learner, keys, PARTS, every, measure, folder, resume)
+    return rl.sweep(
+        env, row.learner, keys, PARTS, every, measure=measure, out=folder, resume=resume
+    )
 
 
 def table(rows: list[Row], ends: dict[str, np.ndarray], options: Options) -> Table:
@@ -169,8 +236,8 @@ def table(rows: list[Row], ends: dict[str, np.ndarray], options: Options) -> Tab
         middle = rl.interquartile_mean(x, jax.random.key(0))
         steps = PARTS * row.every(options.share) * row.learner.steps_per_update
         spread = [float(np.median(x)), *middle, float(x.min())]
-        held = "yes" if np.median(x) >= row.bar else "no"
-        return [row.name, steps, *spread, row.bar, held, row.published]
+        held = "yes" if np.median(x) >= row.asked else "no"
+        return [row.name, steps, *spread, row.asked, held, row.published]
 
     head = ["task, learner", "steps a seed", "median", "middle mean", "low", "high", "worst"]
     return Table("Returns", [*head, "asked", "met", "published"], [line(row) for row in rows], 4)
@@ -187,11 +254,11 @@ def curves(rows: list[Row], runs: dict[str, Run], options: Options) -> Any:
         deep, columns, figsize=size, squeeze=False, constrained_layout=True
     )
     for panel, row in zip(axes.flat, rows):
-        x, y = np.arange(1, PARTS + 1) * row.every(options.share), runs[row.name].history
+        x, y = np.arange(PARTS + 1) * row.every(options.share), runs[row.name].history
         x = x * row.learner.steps_per_update / 1e3
         panel.fill_between(x, y.min(1), y.max(1), color="#1f6fb4", alpha=0.2, lw=0)
         panel.plot(x, np.median(y, 1), color="#1f6fb4", lw=1.4)
-        panel.axhline(row.bar, color="k", lw=0.7, ls=":")
+        panel.axhline(row.asked, color="k", lw=0.7, ls=":")
         panel.set_title(row.name, fontsize=8)
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=7)

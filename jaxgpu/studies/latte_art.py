@@ -11,12 +11,12 @@ import numpy as np
 from jaxgpu import ranges, rl
 from jaxgpu.pytree import number, size
 from jaxgpu.report import Report
-from jaxgpu.rl.plan import begun, planners
-from jaxgpu.rl.plan.contest import POPULATION
+from jaxgpu.rl.plan import initial_states, standard_planners
+from jaxgpu.rl.plan.comparison import POPULATION
 from jaxgpu.studies import SEEDS
-from jaxgpu.studies.pour import CITATIONS, pictures, progress, raced, scored, table
+from jaxgpu.studies.pour import CITATIONS, compare, evaluate, pictures, progress, table
 
-FADE = 1.0  # creeping flow forgets little and is not chaotic: gradients are exact
+DISCOUNT = 1.0  # creeping flow forgets little and is not chaotic: gradients are exact
 
 
 @dataclass(frozen=True)
@@ -47,23 +47,23 @@ class Options:
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Plan with gradients and by sampling, score the plans, and show the first seed's."""
     env: Any = rl.make("matter/latte-art-stir", size=options.size)
-    states = begun(env, options.seeds, options.seed)
-    known = planners(first=4, grow=4, rate=options.rate)
+    states = initial_states(env, options.seeds, options.seed)
+    known = standard_planners(first=4, grow=4, rate=options.rate)
     names = ("Adam, growing window", "CEM", "Adam")[: options.planners]
     some = {name: known[name] for name in names}
-    runs = raced(env, states, some, FADE, options, out, resume)
-    scores = scored(env, states, runs)
+    runs = compare(env, states, some, DISCOUNT, options, out, resume)
+    scores = evaluate(env, states, runs)
     middle = {name: float(np.median(score)) for name, score in scores.items()}
     first = jax.tree.map(lambda a: a[0], states)
     grown = runs["Adam, growing window"].state
     plan, window = jnp.asarray(grown.best.actions[0]), int(grown.window[0])
     demo = jnp.asarray(env.goal.demo)
-    particles = sum(body.x.shape[0] for body in env.scene.bodies)
+    particles = sum(body.x.shape[0] for body in env.simulation.bodies)
     return Report(
         "Latte art",
-        f"A stirrer is led for {env.horizon * 0.04:g} s through {particles} particles of milk and "
-        f"coffee. After {options.calls} simulated episodes gradients on a growing window return "
-        f"{middle['Adam, growing window']:.3f} and CEM {middle['CEM']:.3f} "
+        f"A stirrer is led for {env.max_steps * 0.04:g} s through {particles} particles of milk "
+        f"and coffee. After {options.calls} simulated episodes gradients on a growing window "
+        f"return {middle['Adam, growing window']:.3f} and CEM {middle['CEM']:.3f} "
         f"({'one seed' if options.seeds == 1 else f'medians of {options.seeds} seeds'}).",
         figures=[
             pictures.film(
@@ -71,7 +71,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
                 first,
                 [demo, plan],
                 "Left what was shown, right the best plan on a growing window, which had come to "
-                f"{window} of {env.horizon} frames; in later ones the stirrer stands.",
+                f"{window} of {env.max_steps} frames; in later ones the stirrer stands.",
             ),
             progress(runs, options.calls, scores),
         ],

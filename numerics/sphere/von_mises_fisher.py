@@ -22,9 +22,9 @@ from jaxgpu.precision import scope
 from jaxgpu.pytree import number, pytree
 
 from ..arguments import computed_in
-from ..bessel.bessel_ratio import iv_ratio, iv_ratio_inverse
 from ..bessel.hypergeometric import log_hyp0f1
-from .sphere_arguments import (
+from ..bessel.ratios import iv_ratio, iv_ratio_inverse
+from .arguments import (
     concentration_of,
     direction_of,
     in_full,
@@ -34,7 +34,7 @@ from .sphere_arguments import (
     unit_vectors,
     weights_of,
 )
-from .sphere_sampling import draw
+from .sampling import draw
 
 
 @pytree

@@ -2,25 +2,35 @@
 
 scene = Scene((Body(x, Liquid(), volume),), Grid(dx, cells), gravity=(0.0, -9.81))
 end = simulate(scene, t).state          # checks the scene and chooses dt
-end = step(prepare(scene), state)       # one step: jit, grad, jvp, vmap
+scene = scene.prepare(); state = scene.step(scene.init())  # one step: jit, grad, jvp, vmap
 end, seen = rollout(scene, state, controls, drive, substeps=10)  # gradients in bounded memory
+
+To read: `scene` (what is given) and `particles` (what is kept), `engine` (one step), then the rooms
+it stands on, `grid` (P2G and G2P transfers), `materials` (stress), `tools` (contact, sources);
+`checks` and `stability` (before a run), `trajectory` (pure, differentiable), `simulation` (on the
+host), `health` (of gradients), `devices` and `files`.
 """
 
-from jaxgpu.geometry import sdf
-from jaxgpu.geometry.fill import lattice
+from jaxgpu.geometry import fill_box, sdf
 
-from .engine import step
-from .grid.grid import Grid
+from .grid import Grid
 from .health import Health, examine
-from .materials.elastic import Corotated, NeoHookean, lame
-from .materials.liquid import HerschelBulkley, Liquid
-from .materials.plastic import DruckerPrager, Snow, VonMises
-from .prepare import prepare
-from .rollout import lost, rollout, simulate
-from .scene import Body, Material, Particles, Scene, State, init, positions, velocities
-from .tools.collide import Collider, Tool
-from .tools.soft import Soft
-from .tools.sources import Collector, Injector
+from .materials import (
+    Corotated,
+    DruckerPrager,
+    HerschelBulkley,
+    Liquid,
+    NeoHookean,
+    PlasticState,
+    Snow,
+    VonMises,
+    lame,
+)
+from .particles import Body, Material, Particles, State
+from .scene import Scene
+from .simulation import count_lost, simulate
+from .tools import Collector, Collider, Injector, Soft, Tool
+from .trajectory import rollout
 
 __all__ = [
     "Body",
@@ -36,22 +46,18 @@ __all__ = [
     "Material",
     "NeoHookean",
     "Particles",
+    "PlasticState",
     "Scene",
     "Snow",
     "Soft",
     "State",
     "Tool",
     "VonMises",
+    "count_lost",
     "examine",
-    "init",
+    "fill_box",
     "lame",
-    "lattice",
-    "lost",
-    "positions",
-    "prepare",
     "rollout",
     "sdf",
     "simulate",
-    "step",
-    "velocities",
 ]

@@ -16,17 +16,19 @@ from jaxgpu import ranges
 from jaxgpu.geometry import sdf
 
 from .grid.grid import Grid
+from .materials.liquid import corrects_volume
 from .tools.sources import Collector, Injector
 
 if TYPE_CHECKING:
-    from .scene import Body, Scene
+    from .particles import Body
+    from .scene import Scene
     from .tools.collide import Collider
 
 FLOATS = ("float32", "float64")
 _SHARE = 1e-6  # of the largest moment: rounding of moments that just fulfil the triangle inequality
 
 
-def whole(name: str, scene: "Scene") -> "Scene":
+def complete(name: str, scene: "Scene") -> "Scene":
     """The scene with tuples where lists are, positions in floating point, gravity as numbers.
 
     Args:
@@ -66,7 +68,7 @@ def whole(name: str, scene: "Scene") -> "Scene":
     return dataclasses.replace(scene, **{**parts, "bodies": bodies}, gravity=gravity)
 
 
-def places(scene: "Scene") -> None:
+def check_places(scene: "Scene") -> None:
     """Refuse particles, free tools and injectors outside the box, and traced bodies."""
     if _traced(scene.bodies):
         raise TypeError(
@@ -82,6 +84,19 @@ def places(scene: "Scene") -> None:
     for i, source in enumerate(scene.sources):
         if isinstance(source, Injector) and source.tool < 0:
             _inside(f"prepare: sources[{i}].x", np.asarray(source.x), "points", scene.grid)
+
+
+def check_densities(scene: "Scene") -> None:
+    """Refuse densities of single particles beside a liquid whose volume is corrected."""
+    if not any(corrects_volume(body.material) for body in scene.bodies):
+        return
+    for i, body in enumerate(scene.bodies):
+        if np.ndim(body.density):
+            raise ValueError(
+                f"prepare: bodies[{i}].density has shape {list(np.shape(body.density))}; beside a "
+                f"liquid whose volume is corrected it must be one number, or the liquid be given "
+                f"volume_correction=None"
+            )
 
 
 def _inside(name: str, x: np.ndarray, noun: str, grid: Grid) -> None:
@@ -132,7 +147,7 @@ def _gravity(name: str, gravity: Any, d: int) -> tuple:
 
 
 def _body(name: str, body: "Body", d: int) -> "Body":
-    for method in ("rest", "stress", "speed", "diffusivity"):
+    for method in ("rest", "stress", "sound_speed", "kinematic_viscosity"):
         if not callable(getattr(body.material, method, None)):
             kind = type(body.material).__name__
             raise TypeError(f"{name}.material is a {kind}; it must have a method `{method}`")

@@ -13,16 +13,16 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxgpu.mesh import replicate, split
 
-from .scene import State
+from .particles import State
 
 
-def over(advance: Callable[[State, str], State], mesh: Mesh) -> Callable[[State], State]:
+def shard_step(advance: Callable[[State, str], State], mesh: Mesh) -> Callable[[State], State]:
     """A function of a state whose particles are spread over the mesh; `jit` it.
 
     Args:
-        advance: `advance(state, axis)` of the share of one device; `axis` is for `engine.step`.
+        advance: `advance(state, axis)` of the share of one device; `axis` is for `Scene.step`.
         mesh: of one axis, as `jaxgpu.mesh.devices` gives it.
-    Differentiable as `advance` is. Example in `place`.
+    Differentiable as `advance` is. Example in `shard_state`.
     """
     (axis,) = mesh.axis_names
     rest = PartitionSpec()
@@ -32,20 +32,21 @@ def over(advance: Callable[[State, str], State], mesh: Mesh) -> Callable[[State]
     return jax.shard_map(one, mesh=mesh, in_specs=(spec,), out_specs=spec, check_vma=False)
 
 
-def place(state: State, mesh: Mesh) -> State:
-    """A state of `init(scene, mesh.size)` with its chunks spread over the devices.
+def shard_state(state: State, mesh: Mesh) -> State:
+    """A state of `scene.init(mesh.size)` with its chunks spread over the devices.
 
     Raises:
         ValueError: the number of chunks is no multiple of the devices.
 
     >>> import jax.numpy as jnp
     >>> from jaxgpu import mesh
-    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, init, prepare, step
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
     >>> body = Body(jnp.full((40, 2), 0.5), Liquid(), 1e-4)
-    >>> scene, two = prepare(Scene((body,), Grid(0.1, (10, 10)), (0.0, -10.0))), mesh.devices(2)
-    >>> advance = jax.jit(over(lambda state, axis: step(scene, state, axis=axis), two))
-    >>> end = advance(place(init(scene, two.size), two))
-    >>> len(end.bodies[0].m.sharding.device_set), round(float(end.bodies[0].m.sum()), 3)
+    >>> scene = Scene((body,), Grid(0.1, (10, 10)), (0.0, -10.0)).prepare()
+    >>> two = mesh.devices(2)
+    >>> advance = jax.jit(shard_step(lambda state, axis: scene.step(state, axis=axis), two))
+    >>> end = advance(shard_state(scene.init(two.size), two))
+    >>> len(end.bodies[0].chunks.m.sharding.device_set), round(float(end.bodies[0].m.sum()), 3)
     (2, 4.0)
     """
     tools, t, flows = replicate((state.tools, state.t, state.flows), mesh)

@@ -18,8 +18,8 @@ doi:10.1016/j.cma.2017.01.035, here with affine velocities, so that it keeps mom
 momentum as S and G do.
 """
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -33,80 +33,94 @@ from .grid.sparse import over_mass
 from .grid.stencil import ROW, base
 from .grid.transfer import moments, spread
 from .grid.volume import excess
-from .scene import Body, Particles, Scene, State
+from .materials.liquid import corrects_volume
+from .particles import Body, Chunks, Particles, State
 from .tools import collide, sources
+from .tools.collide import Tool
+
+if TYPE_CHECKING:
+    from .scene import Scene
 
 FIELD = "continuum momentum and mass"  # names the grid in a rematerialisation policy
 EVERY = 16  # steps from one look at how full the grid is to the next: sound crosses some 5 cells
 
 
-def step(scene: Scene, state: State, held: Array | int = 1, axis: str | None = None) -> State:
-    """Advance by scene.dt.
+def step(
+    scene: "Scene", state: State, correction: Array | int = 1, axis: str | None = None
+) -> State:
+    """The state after scene.dt; `Scene.step` is its public form.
 
     Args:
-        scene: with dt given, as `prepare` returns it.
-        state: as `init` returns it.
-        held: number of steps, with this one, for which liquids with `held` are led to the density
-            of the grid; 0 leaves them. See `due`.
+        scene: with dt given, as `Scene.prepare` returns it.
+        state: as `Scene.init` returns it.
+        correction: for how many steps, with this one, the volume of liquids is led to the density
+            of the grid now; 0 leaves it. See `correction_steps`.
         axis: of a `jax.shard_map` over which the particles are spread, as `devices` does; every
             device has the whole grid, on which their shares are summed.
-    Differentiable in the scene (materials, gravity, tools, dt) and the state; reverse and forward.
     Cost in 3-D: about 700 operations and 900 bytes of grid traffic a particle, and the grid.
     """
     if scene.dt is None:
-        raise ValueError("step: the scene has no dt; use prepare(scene), or give dt in seconds")
+        raise ValueError("step: the scene has no dt; use scene.prepare(), or give dt in seconds")
     if axis and scene.sources:
         raise ValueError("step: a scene with injectors or collectors runs on one device; axis=None")
-    grid, whole = scene.grid, lambda field: lax.psum(field, axis) if axis else field
-    # named, so that a rollout may keep it: with it, the reverse pass repeats no transfer
-    total = lambda parts: checkpoint_name(grid.joined(whole(sum(parts[1:], parts[0]))), FIELD)
-    known = [None] * len(scene.bodies)
+    grid, dt = scene.grid, scene.dt
+    bodies = [particles.chunks for particles in state.bodies]
+    known: list[Any] = [None] * len(bodies)
     if scene.sharp:
-        plain = [_send(None, particles, grid, scene.dt) for particles in state.bodies]
+        plain = [_to_spread(None, chunks, grid, dt) for chunks in bodies]
         fields = [spread(x, q, grid.shape) for x, q, _ in plain]
-        field = total(fields)
-        known = _known(grid, [x for x, _, _ in plain], field)
+        field = _summed(fields, grid, axis)
+        known = _grid_velocities(grid, [x for x, _, _ in plain], field)
     sent = [
-        _send(body.material, particles, grid, scene.dt, there)
-        for body, particles, there in zip(scene.bodies, state.bodies, known)
+        _to_spread(body.material, chunks, grid, dt, there)
+        for body, chunks, there in zip(scene.bodies, bodies, known)
     ]
     parts = [spread(x, q, grid.shape) for x, q, _ in sent]
     if scene.sharp:
-        field = field + total(parts)
+        # the second pass carries neither mass nor what the grid has already: both add up
+        field = field + _summed(parts, grid, axis)
     else:
-        fields, field = parts, total(parts)
-    v, tools = _on_grid(scene, state.tools, field)
-    if any(_held(body) for body in scene.bodies):
-        rest = lambda: _at_rest(scene, fields, field, whole)
-        full = lambda v: v.at[:, len(grid.cells)].set(excess(rest(), grid))
-        v = lax.cond(jnp.asarray(held) > 0, full, lambda v: v, v)
-    bodies = tuple(
-        _receive(x, v, matter, particles, grid, scene.dt, body, held)
-        for (x, _, matter), particles, body in zip(sent, state.bodies, scene.bodies)
+        fields, field = parts, _summed(parts, grid, axis)
+    v, tools = _update_grid(scene, state.tools, field)
+    if any(corrects_volume(body.material) for body in scene.bodies):
+        # the excess travels in the column of mass, which velocities leave free
+        rest = partial(_rest_volume, scene, fields, field, axis)
+        with_excess = lambda v: v.at[:, len(grid.cells)].set(excess(rest(), grid))
+        v = lax.cond(jnp.asarray(correction) > 0, with_excess, lambda v: v, v)
+    moved = tuple(
+        Particles(_from_grid(x, v, internal, chunks, grid, dt, body, correction))
+        for (x, _, internal), chunks, body in zip(sent, bodies, scene.bodies)
     )
-    t = state.t + scene.dt
-    bodies, flows = sources.flow(scene, bodies, tools, state.flows, (state.t, t))
-    return State(bodies=bodies, tools=tools, t=t, flows=flows)
+    t = state.t + dt
+    moved, flows = sources.flow(scene, moved, tools, state.flows, (state.t, t))
+    return State(bodies=moved, tools=tools, t=t, flows=flows)
 
 
-def due(i: Array, steps: int) -> Array:
-    """What `step` takes as `held` at number i of so many steps, for sixteen of them at a time.
+def correction_steps(i: Array, steps: int | Array) -> Array:
+    """What `step` takes as `correction` at number i of so many steps: sixteen of them at a time.
 
     A look at how full the grid is costs a sixth of a step, and so a hundredth of sixteen.
 
-    >>> due(jnp.array([0, 1, 16, 17]), 20)
+    >>> correction_steps(jnp.array([0, 1, 16, 17]), 20)
     Array([16,  0,  4,  0], dtype=int32)
     """
     return jnp.where(i % EVERY == 0, jnp.minimum(EVERY, steps - i), 0)
 
 
-def _send(material: Any, particles: Particles, grid: Grid, dt, known: Any = None):
-    """Grid coordinates, what each particle spreads, and its matter after the step.
+def _summed(fields: list[Array], grid: Grid, axis: str | None) -> Array:
+    """What all bodies, on all devices, have spread, [nodes, 4]."""
+    field = sum(fields[1:], fields[0])
+    # named, so that a rollout may keep it: with it, the reverse pass repeats no transfer
+    return checkpoint_name(grid.joined(lax.psum(field, axis) if axis else field), FIELD)
+
+
+def _to_spread(material: Any, chunks: Chunks, grid: Grid, dt: Any, known: Any = None):
+    """Grid coordinates, what each particle spreads, and its internal variables after the step.
 
     Without a material it spreads no stress. What is `known`, a velocity and its gradient, is left
     out, and so is the mass then.
     """
-    d = len(particles.x)
+    d = len(chunks.x)
 
     def one(given):
         p, known = given
@@ -118,26 +132,26 @@ def _send(material: Any, particles: Particles, grid: Grid, dt, known: Any = None
             slope = add(slope, scale(-1, known[1]))
             mass = jnp.zeros_like(p.m)
         inertia = grid.dx * p.m
-        a, matter = [[inertia * b for b in row] for row in slope], None
+        a, internal = [[inertia * b for b in row] for row in slope], None
         if material is not None:
-            matter, tau = material.stress(p.matter, p.C, dt)
+            internal, tau = material.stress(p.internal, p.C, dt)
             force = (-4 * dt / grid.dx) * p.volume
             a = [[a[i][j] + force * tau[i][j] for j in range(d)] for i in range(d)]
         q0 = [p.m * v[i] - sum(a[i][j] * f[j] for j in range(d)) for i in range(d)]
-        return x, [*q0, mass, *(a[i][j] for j in range(d) for i in range(d))], matter
+        return x, [*q0, mass, *(a[i][j] for j in range(d) for i in range(d))], internal
 
-    return lax.map(jax.checkpoint(one), (particles, known))
+    return lax.map(jax.checkpoint(one), (chunks, known))
 
 
-def _known(grid: Grid, places: list[Vec], field: Array) -> list:
+def _grid_velocities(grid: Grid, places: list[Vec], field: Array) -> list[tuple[Vec, Mat]]:
     """Velocity and its gradient of each body as its particles would take them from this field."""
     d = len(grid.cells)
     v = grid.bounded(field * inverse(field[:, d])[:, None], field[:, d])
-    take = jax.checkpoint(lambda given: _taken(*given, grid))
+    take = jax.checkpoint(lambda given: _affine_velocity(*given, grid))
     return [lax.map(take, (x, moments(x, v, grid.shape, d))) for x in places]
 
 
-def _taken(x: Vec, m: Any, grid: Grid) -> tuple[Vec, Mat]:
+def _affine_velocity(x: Vec, m: Any, grid: Grid) -> tuple[Vec, Mat]:
     """Velocity and its gradient from the moments of the grid at particles."""
     axes = range(len(x))
     f = [a - base(a, n) for a, n in zip(x, grid.shape)]
@@ -145,39 +159,36 @@ def _taken(x: Vec, m: Any, grid: Grid) -> tuple[Vec, Mat]:
     return tuple(m[0]), tuple(tuple(slope(i, j) for j in axes) for i in axes)
 
 
-def _held(body: Body) -> bool:
-    """Whether the material holds its volume to that of the grid."""
-    return getattr(body.material, "held", None) is not None
-
-
-def _at_rest(scene: Scene, fields: list[Array], field: Array, whole: Callable) -> Array:
+def _rest_volume(scene: "Scene", fields: list[Array], field: Array, axis: str | None) -> Array:
     """Volume at rest of the matter that was spread on each node, [nodes]."""
     d = len(scene.grid.cells)
     if len(fields) == 1:
         return field[:, d] / scene.bodies[0].density
     parts = [f[:, d : d + 1] / body.density for f, body in zip(fields, scene.bodies)]
-    return checkpoint_name(scene.grid.joined(whole(sum(parts[1:], parts[0]))), FIELD)[:, 0]
+    return _summed(parts, scene.grid, axis)[:, 0]
 
 
-def _on_grid(scene: Scene, tools, field: Array):
+def _update_grid(
+    scene: "Scene", tools: tuple[Tool, ...], field: Array
+) -> tuple[Array, tuple[Tool, ...]]:
     """Velocity of every node after forces, tools and faces, [nodes, 4]; the tools after dt."""
     grid, d, dtype = scene.grid, len(scene.grid.cells), field.dtype
     forces = scene.gravity if len(scene.gravity) else (0.0,) * d
     gravity = jnp.stack([jnp.asarray(g, dtype) for g in forces])
     reach = 1.0001 * grid.dx  # a plane through nodes holds the next row whatever the rounding
 
-    def some(first: Array, rows: Array):
+    def update(first: Array, rows: Array):
         m = rows[:, d]
         share, pushes = inverse(m), []
         v = tuple(rows[:, i] * share + scene.dt * gravity[i] for i in range(d))
-        nodes = grid.places(first + jnp.arange(len(m), dtype=jnp.int32), dtype)
+        nodes = grid.node_positions(first + jnp.arange(len(m), dtype=jnp.int32), dtype)
         for collider, tool in zip(scene.colliders, tools):
             v, *push = collide.touch(collider, tool, nodes, v, m, reach, scene.dt)
             pushes.append(push)
         empty = [jnp.zeros_like(m)] * (ROW - d)
         return jnp.stack([*v, *empty], 1), pushes
 
-    v, pushes = over_mass(some, field, grid.shape)
+    v, pushes = over_mass(update, field, grid.shape)
     moved = tuple(
         collide.advance(collider, tool, *push, gravity, scene.dt)
         for collider, tool, push in zip(scene.colliders, tools, pushes)
@@ -185,25 +196,30 @@ def _on_grid(scene: Scene, tools, field: Array):
     return grid.bounded(v, field[:, d]), moved
 
 
-def _receive(
-    x: Vec, v: Array, matter: Any, particles: Particles, grid: Grid, dt, body: Body, held: Any
-) -> Particles:
-    """Particles with velocity, its gradient and position taken from the grid."""
-    d = len(x)
-    gathered = moments(x, v, grid.shape, d + _held(body))
-    if _held(body):
-        sound = body.material.speed(body.density) * dt / grid.dx
-        cells = jnp.asarray(held, v.dtype) * sound
-        matter = body.material.hold(matter, gathered[0].pop(), cells)
+def _from_grid(
+    x: Vec,
+    v: Array,
+    internal: Any,
+    chunks: Chunks,
+    grid: Grid,
+    dt: Any,
+    body: Body,
+    correction: Any,
+) -> Chunks:
+    """Chunks with velocity, its gradient and position taken from the grid."""
+    d, corrected = len(x), corrects_volume(body.material)
+    gathered = moments(x, v, grid.shape, d + corrected)
+    if corrected:
+        sound = body.material.sound_speed(body.density) * dt / grid.dx
+        cells = jnp.asarray(correction, v.dtype) * sound
+        internal = body.material.correct_volume(internal, gathered[0].pop(), cells)
 
     def one(args):
         x, m, mass, position = args
         full = mass > 0
-        v, c = jax.tree.map(lambda a: jnp.where(full, a, 0), _taken(x, m, grid))
+        v, c = jax.tree.map(lambda a: jnp.where(full, a, 0), _affine_velocity(x, m, grid))
         moved = tuple(grid.wrapped(a + dt * b, i) for i, (a, b) in enumerate(zip(position, v)))
         return moved, v, c
 
-    position, velocity, c = lax.map(jax.checkpoint(one), (x, gathered, particles.m, particles.x))
-    return Particles(
-        x=position, v=velocity, C=c, m=particles.m, volume=particles.volume, matter=matter
-    )
+    position, velocity, c = lax.map(jax.checkpoint(one), (x, gathered, chunks.m, chunks.x))
+    return Chunks(x=position, v=velocity, C=c, m=chunks.m, volume=chunks.volume, internal=internal)

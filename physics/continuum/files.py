@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxgpu.extras import extra
 
-from .scene import State, positions, velocities
+from .particles import State
 
 
 def write(path: str | Path, state: State) -> None:
@@ -16,23 +16,24 @@ def write(path: str | Path, state: State) -> None:
         path: ends in .npz, .vtu (for ParaView; needs the extra `files`) or .ply (for viewers, with
             a colour a body in place of velocities; needs the extra `mesh`). In the last two 2-D
             lies in z = 0.
-        state: as `step` gives it; on the host only.
+        state: as `Scene.step` gives it; on the host only.
     Raises:
         ValueError: another ending.
         ModuleNotFoundError: the extra is not installed.
 
     >>> import jax.numpy as jnp, tempfile
-    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, init
-    >>> state = init(Scene((Body(jnp.ones((2, 2)), Liquid(), 1e-4),), Grid(0.2, (9, 9))))
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
+    >>> state = Scene((Body(jnp.ones((2, 2)), Liquid(), 1e-4),), Grid(0.2, (9, 9))).init()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(f"{folder}/drop.npz", state)
     ...     np.load(f"{folder}/drop.npz")["x"].shape
     (2, 2)
     """
     path = Path(path)
-    x = np.concatenate([positions(body) for body in state.bodies])
-    body = np.repeat(np.arange(len(state.bodies)), [len(positions(b)) for b in state.bodies])
-    v = np.concatenate([velocities(body) for body in state.bodies])
+    filled = [np.asarray(body.active) for body in state.bodies]
+    x = np.concatenate([np.asarray(b.x)[keep] for b, keep in zip(state.bodies, filled)])
+    v = np.concatenate([np.asarray(b.v)[keep] for b, keep in zip(state.bodies, filled)])
+    body = np.repeat(np.arange(len(filled)), [keep.sum() for keep in filled])
     if path.suffix == ".npz":
         np.savez(path, x=x, v=v, body=body, t=np.asarray(state.t))
         return

@@ -15,8 +15,9 @@ from jax import Array
 
 from jaxgpu.pytree import pytree
 
-from .rollout import frames_of, rollout
-from .scene import Scene, State
+from .particles import State
+from .scene import Scene
+from .trajectory import Drive, count_frames, rollout
 
 
 @pytree
@@ -50,7 +51,7 @@ def examine(
     scene: Scene,
     state: State,
     controls: Any,
-    drive: Callable[[Scene, State, Any], tuple[Scene, State]],
+    drive: Drive,
     loss: Callable[[State, Any], Array],
     **options: Any,
 ) -> tuple[Array, Any, Health]:
@@ -58,21 +59,21 @@ def examine(
 
     Args:
         scene, state, controls, drive: as `rollout` takes them.
-        loss: scalar function of the last state and the measures [T, ...].
+        loss: scalar function of the last state and the measures [1 + T, ...].
         options: substeps and the other options of `rollout`.
     Returns:
         the loss, its gradient shaped as the controls, and a `Health`. Costs what the gradient does.
 
     >>> from dataclasses import replace
-    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, init, prepare
-    >>> scene = prepare(Scene((Body(jnp.ones((1, 2)), Liquid(), volume=1e-4),), Grid(0.2, (9, 9))))
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid
+    >>> scene = Scene((Body(jnp.ones((1, 2)), Liquid(), volume=1e-4),), Grid(0.2, (9, 9))).prepare()
     >>> push = lambda scene, state, g: (replace(scene, gravity=(g, 0.0)), state)
-    >>> place = lambda state, _: state.bodies[0].x[0][0, 0]
-    >>> _, slope, health = examine(scene, init(scene), jnp.zeros(3), push, place, substeps=2)
+    >>> place = lambda state, _: state.bodies[0].x[0, 0]
+    >>> _, slope, health = examine(scene, scene.init(), jnp.zeros(3), push, place, substeps=2)
     >>> [round(float(a), 3) for a in health.v / scene.dt]  # what a velocity moves: the steps left
     [6.0, 4.0, 2.0]
     """
-    frames = frames_of(scene, controls)
+    frames = count_frames(scene, controls)
     zeros = jnp.zeros((frames, 3), state.t.dtype)
 
     def watched(scene: Scene, state: State, both: Any) -> tuple[Scene, State]:
@@ -100,7 +101,7 @@ def _pass(state: State, probe: Array):
 def _note(_, adjoint: State):
     dtype = adjoint.t.dtype
     squares = lambda arrays: sum(jnp.sum(a * a) for a in arrays)
-    x, v = (sum(squares(getattr(b, name)) for b in adjoint.bodies) for name in ("x", "v"))
+    x, v = (sum(squares(getattr(b.chunks, name)) for b in adjoint.bodies) for name in ("x", "v"))
     floats = [a for a in jax.tree.leaves(adjoint) if jnp.issubdtype(a.dtype, jnp.floating)]
     broken = sum(jnp.sum(~jnp.isfinite(a), dtype=jnp.int32) for a in floats)
     return adjoint, jnp.stack([x, v, jnp.asarray(broken, dtype)])

@@ -59,31 +59,55 @@ def apart(name: str, x: Array) -> None:
 
 
 def clear(name: str, tracers: Array, x: Array) -> None:
-    """Refuse massless bodies [3, M] of which one is where a massive body [N, 3] is."""
+    """Refuse tracers [M, 3] of which one is where a massive body [N, 3] is."""
     if isinstance(x, jax.core.Tracer) or isinstance(tracers, jax.core.Tracer):
         return
     there = np.asarray(tracers)
     for number, place in enumerate(np.asarray(x)):
-        hit = np.flatnonzero((there == place[:, None]).all(0))
+        hit = np.flatnonzero((there == place).all(1))
         if hit.size:
             raise ValueError(
-                f"{name}: massless body {int(hit[0])} is where massive body {number} is; "
+                f"{name}: tracer {int(hit[0])} is where massive body {number} is; "
                 "move it, or leave it out"
             )
 
 
-def away(name: str, x: Array) -> None:
-    """Refuse relative positions [3, ...] of which one is zero; what is traced passes."""
-    if not isinstance(x, jax.core.Tracer) and (np.asarray(x) == 0).all(0).any():
-        raise ValueError(f"{name}: a relative position is zero; the two bodies must be apart")
+def vectors(name: str, value: Any, axis: int = -1) -> Array:
+    """Vectors [..., 3], of N bodies [N, 3]: a row a body, also of three bodies; batches lead.
+
+    Kernels whose components come first say `axis=0`.
+
+    >>> vectors("init: x", [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).shape
+    (2, 3)
+
+    Raises:
+        ValueError: another shape, a number that is not finite.
+        TypeError: no numbers.
+    """
+    value = numbers(name, value)
+    if value.ndim == 0 or value.shape[axis] != 3:
+        right = "[..., 3], a row [3] a body" if axis else "[3, ...], components first"
+        raise ValueError(f"{name} has shape {list(value.shape)}; it must be {right}; transpose it")
+    return value
 
 
-def each(name: str, value: Any, x: Array, **bounds: Any) -> Array:
-    """A number for each pair at `x` [3, ...], from one for all or one each, in its precision."""
-    value, shape = ranges.numbers(name, value, **bounds), x.shape[1:]
+def relative(name: str, x: Any, v: Any, axis: int = -1) -> tuple[Array, Array]:
+    """Relative positions and velocities [..., 3] of pairs, of one shape and precision, apart."""
+    x, v = vectors(f"{name}: x", x, axis), vectors(f"{name}: v", v, axis)
+    if x.shape != v.shape:
+        raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; they must be of one shape")
+    if not isinstance(x, jax.core.Tracer) and (np.asarray(x) == 0).all(axis).any():
+        raise ValueError(f"{name}: x: a relative position is zero; the two bodies must be apart")
+    x, v = one_precision(name, x=x, v=v)
+    return x, v
+
+
+def per_pair(name: str, value: Any, shape: tuple[int, ...], dtype: Any, **bounds: Any) -> Array:
+    """A number for each pair of a batch of `shape`, from one number for all or one for each."""
+    value = ranges.numbers(name, value, **bounds)
     few = len(value.shape) <= len(shape)
     if not few or any(n not in (1, m) for n, m in zip(value.shape[::-1], shape[::-1])):
         raise ValueError(
             f"{name} has shape {list(value.shape)}; it must be one number, or {list(shape)}"
         )
-    return jnp.broadcast_to(jnp.asarray(value, x.dtype), shape)
+    return jnp.broadcast_to(jnp.asarray(value, dtype), shape)

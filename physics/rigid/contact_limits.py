@@ -21,7 +21,7 @@ from .tree import Tree
 RESOLVED = 0.5  # the largest h^2 k w, and h b w of a dashpot b
 
 
-def ease(
+def inverse_masses(
     tree: Tree,
     q: Array,
     frames: Frames,
@@ -30,7 +30,7 @@ def ease(
     normal: Array,
     near: Array,
 ) -> tuple[Array, Array]:
-    """Bounds of w, 1/kg, at each contact: along its normal and across, [K, ...] each.
+    """Bounds of the inverse mass w, 1/kg, at each contact, along its normal and across, [K, ...].
 
     A bound is the sum over a row of J M^-1 J^T, J being all directions of all contacts that are
     `near`, so that contacts on one body together stay as resolved as one alone.

@@ -7,7 +7,7 @@ joints' screw axes S are (z, x cross z) for a rotation about z through x, (0, z)
 The algebra of motions and forces is that of Featherstone (2008), Rigid Body Dynamics Algorithms,
 doi:10.1007/978-1-4899-7560-7, chapters 2, 5 and 6; his recursions are replaced by A.
 
-Arrays are laid out (link or freedom, component, ...batch), batch axes last. A call costs O(N^2)
+Batch axes lead at the doors and come last inside: see `kinematics`. A call costs O(N^2)
 operations and O(N^3) for the factorisation, about 6 kflop for a 7-joint arm.
 """
 
@@ -18,11 +18,12 @@ from jax import Array
 
 from .kinematics import (
     Frames,
+    batch_first,
     centred,
     check_position,
     check_rows,
     cross,
-    freedom_axes,
+    dof_axes,
     inward,
     lift,
     outward,
@@ -32,48 +33,54 @@ from .kinematics import (
 from .tree import Tree
 
 
-def inverse(tree: Tree, q: Array, v: Array, a: Array) -> Array:
-    """Forces [N, ...] that give the accelerations `a` at `q`, `v`: M(q) a + bias(q, v).
+def inverse_dynamics(tree: Tree, q: Array, v: Array, a: Array) -> Array:
+    """Forces [..., N] that give the accelerations `a` at `q`, `v`: M(q) a + bias(q, v).
 
     Armature, damping and springs are not in it; gravity is. N m or N.
     """
-    q = check_position("inverse", tree, q)
-    v, a = (check_rows("inverse", n, x, tree.freedoms) for n, x in (("v", v), ("a", a)))
-    return _inverse(tree, centred(tree, q), v, a)
+    q = check_position("inverse_dynamics", tree, q)
+    v, a = (check_rows("inverse_dynamics", n, x, tree.nv) for n, x in (("v", v), ("a", a)))
+    return batch_first(_inverse(tree, centred(tree, q), v, a))
 
 
 def mass_matrix(tree: Tree, q: Array) -> Array:
-    """M(q) [N, N, ...], symmetric positive definite, armature included; kg m^2, kg m or kg."""
+    """The mass matrix M(q) [..., N, N], symmetric positive definite; kg m^2, kg m or kg.
+
+    Armature is in it, damping and springs are not.
+    """
     q = check_position("mass_matrix", tree, q)
     lower = _mass(tree, centred(tree, q))
-    off_diagonal = lift(jnp.asarray(1 - np.eye(tree.freedoms), q.dtype), q)
-    return lower + jnp.swapaxes(lower * off_diagonal, 0, 1)
+    off_diagonal = lift(jnp.asarray(1 - np.eye(tree.nv), q.dtype), q)
+    return batch_first(lower + jnp.swapaxes(lower * off_diagonal, 0, 1), 2)
 
 
-def forward(tree: Tree, q: Array, v: Array, force: Array, implicit: Array) -> Array:
-    """Accelerations [N, ...]: (M(q) + diag(implicit)) a = force - bias(q, v).
+def forward_dynamics(tree: Tree, q: Array, v: Array, force: Array, implicit: Array) -> Array:
+    """Accelerations [..., N]: (M(q) + diag(implicit)) a = force - bias(q, v).
 
     Args:
         tree: the mechanism.
-        q: coordinates [Q, ...].
-        v: velocities [N, ...].
-        force: on the degrees of freedom [N, ...], N m or N; springs and damping are the caller's.
-        implicit: added to the diagonal [N, ...]: what an implicit integrator takes of the forces.
+        q: coordinates [..., Q].
+        v: velocities [..., N].
+        force: on the degrees of freedom [..., N], N m or N; springs and damping are the caller's.
+        implicit: added to the diagonal [..., N]: what an implicit integrator takes of the forces.
 
     Differentiable in everything. The derivative is that of the equation, not of the factorisation:
-    (M + D) da = dforce - a dD - d(inverse)(q, v) at fixed a, so it costs one more solve.
+    (M + D) da = dforce - a dD - d(inverse_dynamics)(q, v) at fixed a, so it costs one more solve.
     """
-    q = check_position("forward", tree, q)
-    rates = (("v", v), ("force", force), ("implicit", implicit))
-    return _accelerations(tree, q, *(check_rows("forward", n, x, tree.freedoms) for n, x in rates))
+    name = "forward_dynamics"
+    q, v = check_position(name, tree, q), check_rows(name, "v", v, tree.nv)
+    force = check_rows(name, "force", force, tree.nv)
+    implicit = check_rows(name, "implicit", implicit, tree.nv)
+    return batch_first(accelerations(tree, q, v, force, implicit))
 
 
 @jax.custom_jvp
-def _accelerations(tree: Tree, q: Array, v: Array, force: Array, implicit: Array) -> Array:
+def accelerations(tree: Tree, q: Array, v: Array, force: Array, implicit: Array) -> Array:
+    """`forward_dynamics` of what has been checked, batch axes last: [N, ...]."""
     return _forward(tree, q, v, force, implicit)[0]
 
 
-@_accelerations.defjvp
+@accelerations.defjvp
 def _forward_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     tree, q, v, force, implicit = primals
     dtree, dq, dv, dforce, dimplicit = tangents
@@ -100,7 +107,7 @@ def _inverse(tree: Tree, frames: Frames, v: Array, a: Array) -> Array:
     V = outward(tree, S * v[:, None])
     carrier = rows(V, tree.link_of)  # an axis of its own motion is not changed by it
     if "free" in tree.joint:  # but the world's axes are not carried at all
-        moving = jnp.asarray(1.0 - freedom_axes(tree)[2][:, None], v.dtype)
+        moving = jnp.asarray(1.0 - dof_axes(tree)[2][:, None], v.dtype)
         carrier = carrier * lift(moving, V[0])
     w, u = carrier[:, :3], carrier[:, 3:]
     S_dot = jnp.concatenate([cross(w, S[:, :3]), cross(w, S[:, 3:]) + cross(u, S[:, :3])], 1)

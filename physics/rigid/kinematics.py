@@ -1,8 +1,10 @@
 """Where the links are, how they move, and sums along the tree.
 
-Arrays are laid out (link or freedom, component, ...batch): any trailing batch axes are carried
-along, which is faster than `vmap` where the compiler vectorises over the last axis. Products of
-small matrices are sums of products: accelerators round the factors of dot products to 8 bits.
+At the doors batch axes lead: `q` [..., Q], `v` [..., N]. Inside, arrays are laid out (link or
+degree of freedom, component, ...batch), which is faster than `vmap` where the compiler vectorises
+over the last axis; `batch_last` and `batch_first` change the layout, once at each door.
+Products of small matrices are sums of products: accelerators round the factors of dot products to 8
+bits.
 """
 
 from typing import Any, NamedTuple
@@ -13,29 +15,31 @@ import numpy as np
 from jax import Array
 from jax.lax import Precision
 
+from jaxgpu.geometry import rotations
 from jaxgpu.ranges import numbers
 
 from .tree import Tree, check_tree
 
 
 class Frames(NamedTuple):
-    """Where the links are."""
+    """Where the links are; batch axes lead at the doors, and come last inside."""
 
-    R: Array  # [L, 3, 3, ...] rotation, link to world
-    x: Array  # [L, 3, ...] origins, m
-    S: Array  # [N, 6, ...] screw axes, angular part first
+    R: Array  # [..., L, 3, 3] rotation, link to world
+    x: Array  # [..., L, 3] origins, m
+    S: Array  # [..., N, 6] screw axes, angular part first
 
 
-def kinematics(tree: Tree, q: Array) -> Frames:
-    """Rotations, origins and screw axes of all links at the coordinates `q` [Q, ...].
+def forward_kinematics(tree: Tree, q: Array) -> Frames:
+    """Rotations, origins and screw axes of all links at the coordinates `q` [..., Q].
 
     Quaternions are normalised here. Differentiable in `q` and in the tree.
     """
-    return frames_of(tree, check_position("kinematics", tree, q))
+    R, x, S = frames_of(tree, check_position("forward_kinematics", tree, q))
+    return Frames(batch_first(R, 3), batch_first(x, 2), batch_first(S, 2))
 
 
 def frames_of(tree: Tree, q: Array) -> Frames:
-    """`kinematics` of coordinates that have been checked."""
+    """The frames, batch axes last, at coordinates [Q, ...] that have been checked."""
     local = _joint_rotations(tree, q)
     R, x = [], []
     for i, (parent, joint, start) in enumerate(zip(tree.parent, tree.joint, tree.starts)):
@@ -58,7 +62,7 @@ def frames_of(tree: Tree, q: Array) -> Frames:
 
 
 def centred(tree: Tree, q: Array) -> Frames:
-    """`kinematics` with the mean of the links' origins as the origin of the world.
+    """The frames with the mean of the links' origins as the origin of the world.
 
     Gravity is uniform, so forces and accelerations of joints are the same, and rounding errors
     do not grow with the distance from the world's origin.
@@ -99,6 +103,16 @@ def cross(a: Array, b: Array) -> Array:
     return jnp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], 1)
 
 
+def batch_last(x: Array, components: int = 1) -> Array:
+    """An array [...batch, components] of a door, as the kernels take it: [components, ...batch]."""
+    return jnp.moveaxis(x, range(-components, 0), range(components)) if x.ndim > components else x
+
+
+def batch_first(x: Array, components: int = 1) -> Array:
+    """An array [components, ...batch] of a kernel as doors give it: [...batch, components]."""
+    return jnp.moveaxis(x, range(components), range(-components, 0)) if x.ndim > components else x
+
+
 def lift(x: Array, like: Array) -> Array:
     """`x` with axes of length one for the batch axes of `like`, an array [rows, ...batch]."""
     return x.reshape(x.shape + (1,) * (like.ndim - 1))
@@ -110,20 +124,28 @@ def rows(x: Array, index: np.ndarray) -> Array:
 
 
 def check_rows(function: str, name: str, x: Any, count: int) -> Array:
-    """`x` as an array of real numbers; raise where it has not `count` rows or is not finite."""
+    """Real numbers `x` [..., count] of a door, batch axes last: [count, ...].
+
+    Raises:
+        ValueError: the last axis has another length, or a number is not finite.
+    """
     x = jnp.asarray(numbers(f"{function}: {name}", x))
-    if x.ndim < 1 or x.shape[0] != count:
+    if x.ndim < 1 or x.shape[-1] != count:
         raise ValueError(
-            f"{function}: {name} has shape {x.shape}; its first axis must be {count} long; "
-            "put batch axes last"
+            f"{function}: {name} has shape {x.shape}; its last axis must be {count} long; "
+            "put batch axes first"
         )
-    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float)
+    return batch_last(x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float))
 
 
 def check_position(function: str, tree: Tree, q: Any) -> Array:
-    """`q` as an array; raise where it has not Q rows, is not finite, or has a quaternion of 0."""
+    """Coordinates `q` [..., Q] of a door, batch axes last: [Q, ...].
+
+    Raises:
+        ValueError: the last axis is not Q long, a number is not finite, a quaternion is 0.
+    """
     check_tree(function, tree)
-    q = check_rows(function, "q", q, tree.coordinates)
+    q = check_rows(function, "q", q, tree.nq)
     if "free" in tree.joint and not isinstance(q, jax.core.Tracer):
         for start, joint in zip(tree.starts, tree.joint):
             if joint == "free" and not np.abs(np.asarray(q[start + 3 : start + 7])).max(0).all():
@@ -146,23 +168,13 @@ def _joint_rotations(tree: Tree, q: Array) -> Array:
     R = R + lift(_product(along, K), q) * (1 - jnp.cos(angle))
     for i, (joint, start) in enumerate(zip(tree.joint, tree.starts)):
         if joint == "free":
-            R = R.at[i].set(_from_quaternion(q[start + 3 : start + 7]))
+            entries = rotations.matrix(q[start + 3 : start + 7])
+            R = R.at[i].set(jnp.stack([jnp.stack(row) for row in entries]))
     return R
 
 
-def _from_quaternion(q: Array) -> Array:
-    w, x, y, z = q / jnp.sqrt(jnp.sum(q * q, 0))[None]
-    return jnp.stack(
-        [
-            jnp.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)]),
-            jnp.stack([2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)]),
-            jnp.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]),
-        ]
-    )
-
-
 def _screws(tree: Tree, R: Array, x: Array) -> Array:
-    axis, turns, fixed = freedom_axes(tree)
+    axis, turns, fixed = dof_axes(tree)
     link = tree.link_of
     z = jnp.sum(rows(R, link) * lift(axis, x[0])[:, None], 2)
     if fixed.any():  # a free link translates along the axes of the world
@@ -171,7 +183,7 @@ def _screws(tree: Tree, R: Array, x: Array) -> Array:
     return jnp.concatenate([z * turns, cross(rows(x, link), z) * turns + z * (1 - turns)], 1)
 
 
-def freedom_axes(tree: Tree) -> tuple[Array, np.ndarray, np.ndarray]:
+def dof_axes(tree: Tree) -> tuple[Array, np.ndarray, np.ndarray]:
     """Of each freedom: axis [N, 3], whether it is a rotation, whether its axis is the world's."""
     axes, turns, fixed = [], [], []
     for i, joint in enumerate(tree.joint):

@@ -1,26 +1,25 @@
 """One body of a mechanism with its joint, and what no body can be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxgpu.pytree import number, size
+from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.ranges import check
 
 COORDINATES = {"revolute": 1, "prismatic": 1, "free": 7}
-FREEDOMS = {"revolute": 1, "prismatic": 1, "free": 6}
+DOFS = {"revolute": 1, "prismatic": 1, "free": 6}
 _IDENTITY = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
-@dataclass(frozen=True)
+@pytree
 class Link:
-    """One body and the joint that holds it; SI units, angles in rad."""
+    """One body and the joint that holds it; SI units, angles in rad. Its numbers are leaves."""
 
     parent: int = size(least=-1)  # index of an earlier link, -1 for the world
-    joint: str = "revolute"  # or "prismatic", "free"
+    joint: str = static(default="revolute")  # or "prismatic", "free"
     axis: Sequence[float] = number(default=(0.0, 0.0, 1.0))  # [3] of the joint, in the link's frame
     position: Sequence[float] = number(
         default=(0.0, 0.0, 0.0), unit="m"
@@ -39,7 +38,7 @@ class Link:
     rest: float = number(default=0.0)
     lower: float = number(default=-np.inf, infinite=True)  # limits of the coordinate
     upper: float = number(default=np.inf, infinite=True)
-    name: str = ""
+    name: str = static(default="")
 
 
 _SCALARS = ("mass", "armature", "damping", "stiffness", "rest", "lower", "upper")
@@ -53,40 +52,42 @@ def check_link(where: str, i: int, link: Link) -> None:
     if link.joint not in COORDINATES:
         raise ValueError(f"{where} has joint={link.joint!r}; use one of {', '.join(COORDINATES)}")
     values = {name: _array(where, link, name) for name in _SHAPES}
+    traced = {name for name, value in values.items() if value is None}
     if not -1 <= link.parent < i:
         raise ValueError(f"{where} has parent={link.parent}; name an earlier link, or -1")
     if link.joint == "free" and link.parent >= 0:
         raise ValueError(f"{where} is free but has parent={link.parent}; a free link has parent=-1")
-    if link.joint != "free" and not np.any(link.axis):
+    if link.joint != "free" and "axis" not in traced and not np.any(link.axis):
         raise ValueError(f"{where} has axis={link.axis}; give a direction")
-    if link.mass < 0:
+    if "mass" not in traced and link.mass < 0:
         raise ValueError(f"{where} has mass={link.mass} kg; it must not be negative")
     check(where, link)
-    if not link.lower < link.upper:
+    if not traced & {"lower", "upper"} and not link.lower < link.upper:
         raise ValueError(f"{where} has limits {link.lower}, {link.upper}; the first must be less")
     if link.joint == "free":
         for name, unset in (("stiffness", 0), ("rest", 0), ("lower", -np.inf), ("upper", np.inf)):
-            if values[name] != unset:
+            if values[name] is None or values[name] != unset:
+                given = "a traced number" if values[name] is None else f"{values[name]:g}"
                 raise ValueError(
-                    f"{where} is free but has {name}={values[name]:g}; springs and limits act on "
-                    "revolute and prismatic joints; leave it out"
+                    f"{where} is free but has {name}={given}; springs and limits act on revolute "
+                    "and prismatic joints; leave it out"
                 )
-    R = values["rotation"]
-    if np.abs(R @ R.T - np.eye(3)).max() > _ROUNDING or np.linalg.det(R) < 0:
+    R, inertia = values["rotation"], values["inertia"]
+    if R is not None and np.abs(R @ R.T - np.eye(3)).max() > _ROUNDING or np.linalg.det(R) < 0:
         raise ValueError(
             f"{where} has rotation={R.tolist()}; it must be orthonormal with determinant 1"
         )
-    _check_inertia(where, values["inertia"])
+    if inertia is not None:
+        _check_inertia(where, inertia)
 
 
-def _array(where: str, link: Link, name: str) -> np.ndarray:
-    """A field as an array of real numbers of its shape."""
+def _array(where: str, link: Link, name: str) -> np.ndarray | None:
+    """A field as an array of real numbers of its shape; None where it is traced."""
     value, shape = getattr(link, name), _SHAPES[name]
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(value)):
-        raise TypeError(
-            f"{where} has a traced {name}; links are put together outside `jit` and `grad`; "
-            "replace the leaf of the tree instead"
-        )
+        if np.shape(value) != shape:
+            raise ValueError(f"{where} has {name} of shape {list(np.shape(value))}; {_want(shape)}")
+        return None
     try:
         a = np.asarray(value)
     except ValueError:
@@ -96,10 +97,12 @@ def _array(where: str, link: Link, name: str) -> np.ndarray:
             f"{where} has {name}={value!r}; it must be of real numbers".replace("\n", "")
         )
     if a.shape != shape:
-        raise ValueError(
-            f"{where} has {name} of shape {list(a.shape)}; it must be of shape {list(shape)}"
-        )
+        raise ValueError(f"{where} has {name} of shape {list(a.shape)}; {_want(shape)}")
     return a
+
+
+def _want(shape: tuple[int, ...]) -> str:
+    return f"it must be of shape {list(shape)}"
 
 
 def _check_inertia(where: str, I: np.ndarray) -> None:

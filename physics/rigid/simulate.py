@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.geometry import rotations
 from jaxgpu.pytree import number, pytree
 from jaxgpu.ranges import check, numbers
 
-from .dynamics import forward
-from .kinematics import check_position, check_rows, lift, rows
-from .links import FREEDOMS
+from .dynamics import accelerations
+from .kinematics import batch_first, check_position, check_rows, lift, rows
+from .links import DOFS
 from .mobility import check_inertia
 from .tree import Tree, check_tree
 
@@ -34,8 +35,22 @@ class Drive:
 
 
 @pytree
+class State:
+    """Where the mechanism is."""
+
+    q: Array  # [..., Q] coordinates, rad or m; batch axes lead
+    v: Array  # [..., N] velocities, rad/s or m/s
+
+
+@pytree
 class Simulation:
-    """What is simulated, and in which steps."""
+    """What is simulated, and in which steps: a mechanism with motors and stops.
+
+    >>> from jaxgpu.physics.rigid import Link, assemble
+    >>> falling = Simulation(tree := assemble([Link(-1, "prismatic")]), passive(tree), 0.1)
+    >>> round(float(falling.step(falling.init()).v[0]), 5)
+    -0.981
+    """
 
     tree: Tree
     drive: Drive
@@ -43,35 +58,73 @@ class Simulation:
     limit_stiffness: Array | float = number(default=1e4, least=0)  # [] of the stops, N m/rad or N/m
     limit_damping: Array | float = number(default=1e2, least=0)  # [] at a stop, N m s/rad or N s/m
 
+    def init(self, batch: tuple[int, ...] = ()) -> State:
+        """The state at rest at q = 0, free links where they were put; `batch` copies lead.
 
-@pytree
-class State:
-    """Where the mechanism is."""
+        Raises:
+            ValueError: a number of the spec outside its range, motors for another number of degrees
+                of freedom, or a link that moves without inertia.
+        """
+        check_simulation("Simulation.init", self)
+        if not isinstance(batch, tuple) or not all(isinstance(n, int) and n > 0 for n in batch):
+            raise ValueError(
+                f"Simulation.init: batch={batch!r}; it must be a tuple of whole numbers above 0"
+            )
+        q = self.tree.rest_position
+        q = jnp.broadcast_to(q.reshape((1,) * len(batch) + q.shape), (*batch, self.tree.nq))
+        return State(q, jnp.zeros((*batch, self.tree.nv), q.dtype))
 
-    q: Array  # [Q] coordinates, rad or m; batch axes may follow
-    v: Array  # [N] velocities, rad/s or m/s
+    def step(self, state: State, target: Any = None, force: Any = None) -> State:
+        """The state after `dt`.
+
+        Args:
+            state: where it is.
+            target: of the motors [..., N] or [N] for all copies, rad or m; zero by default.
+            force: further forces on the degrees of freedom, N m or N, held over the step, of the
+                same shapes.
+
+        Differentiable in everything; at a stop's first touch the derivative has a jump.
+        """
+        name, tree, h = "Simulation.step", self.tree, self.dt
+        check_simulation(name, self)
+        q, v = check_position(name, tree, state.q), check_rows(name, "v", state.v, tree.nv)
+        if target is not None:
+            target = _for_all(check_rows(name, "target", target, tree.nv), v)
+        if force is not None:
+            force = _for_all(check_rows(name, "force", force, tree.nv), v)
+        total, implicit = self._forces(q, v, target)
+        total = total if force is None else total + force
+        v = v + h * accelerations(tree, q, v, total, implicit)
+        return State(batch_first(integrate(tree, q, v, h)), batch_first(v))
+
+    def _forces(self, q: Array, v: Array, target: Array | None) -> tuple[Array, Array]:
+        """Of motors, springs, damping and stops at the end of the step, batch axes last: [N, ...].
+
+        And h D + h^2 K, what an implicit step adds to the diagonal of the mass matrix for them.
+        """
+        tree, h = self.tree, self.dt
+        now = rows(q, _coordinate_of(tree))
+        soon = now + h * v
+        stiffness, damping = lift(self.drive.stiffness, v), lift(self.drive.damping, v)
+        total = stiffness * ((0.0 if target is None else target) - soon) - damping * v
+        spring = lift(tree.stiffness, v)
+        total = total + spring * (lift(tree.rest, v) - soon) - lift(tree.damping, v) * v
+
+        lower, upper = lift(tree.lower, v), lift(tree.upper, v)
+        low, high = soon < lower, soon > upper
+        stopped = jnp.where(low | high, jnp.ones_like(v), 0.0)
+        depth = jnp.where(low, lower - soon, jnp.where(high, upper - soon, 0.0))
+        total = total + self.limit_stiffness * depth - self.limit_damping * stopped * v
+
+        K = stiffness + spring + self.limit_stiffness * stopped
+        D = damping + lift(tree.damping, v) + self.limit_damping * stopped
+        return total, h * D + h * h * K
 
 
 def passive(tree: Tree) -> Drive:
     """No motors."""
     check_tree("passive", tree)
     return Drive(jnp.zeros_like(tree.damping), jnp.zeros_like(tree.damping))
-
-
-def init(spec: Simulation, batch: tuple[int, ...] = ()) -> State:
-    """At rest at q = 0, free links where they were put; `batch` copies along trailing axes.
-
-    Raises:
-        ValueError: a number of the spec outside its range, motors for another number of freedoms,
-            or a link that moves without inertia.
-    """
-    check_simulation("init", spec)
-    if not isinstance(batch, tuple) or not all(isinstance(n, int) and n > 0 for n in batch):
-        raise ValueError(f"init: batch={batch!r}; it must be a tuple of whole numbers above 0")
-    tree = spec.tree
-    q = lift(tree.rest_position, jnp.zeros((1, *batch)))
-    q = jnp.broadcast_to(q, (tree.coordinates, *batch))
-    return State(q, jnp.zeros((tree.freedoms, *batch), q.dtype))
 
 
 def check_simulation(name: str, spec: Simulation) -> None:
@@ -83,7 +136,7 @@ def check_simulation(name: str, spec: Simulation) -> None:
         if jnp.size(getattr(spec, field)) == 0:
             raise ValueError(f"{name}: Simulation.{field} is empty; it must be a number")
     for gain in ("stiffness", "damping"):
-        numbers(f"{name}: Drive.{gain}", getattr(drive, gain), (tree.freedoms,))
+        numbers(f"{name}: Drive.{gain}", getattr(drive, gain), (tree.nv,))
     if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((tree, drive, h))):
         stiffness, damping = (
             np.asarray(a, float) + np.asarray(b, float)
@@ -93,59 +146,14 @@ def check_simulation(name: str, spec: Simulation) -> None:
         check_inertia(name, tree, h * damping + h * h * stiffness)
 
 
-def step(
-    spec: Simulation, state: State, target: Array | None = None, force: Array | None = None
-) -> State:
-    """Advance by `dt`.
-
-    Args:
-        spec: mechanism, motors and step.
-        state: where it is.
-        target: of the motors [N, ...], rad or m; zero where it is left out.
-        force: further forces on the degrees of freedom [N, ...], N m or N, held over the step.
-
-    Differentiable in everything; at a stop's first touch the derivative has a jump.
-
-    >>> from jaxgpu.physics.rigid import Link, assemble
-    >>> falling = Simulation(tree := assemble([Link(-1, "prismatic")]), passive(tree), 0.1)
-    >>> round(float(step(falling, init(falling)).v[0]), 5)
-    -0.981
-    """
-    check_simulation("step", spec)
-    tree, h = spec.tree, spec.dt
-    q, v = check_position("step", tree, state.q), check_rows("step", "v", state.v, tree.freedoms)
-    if target is not None:
-        target = check_rows("step", "target", target, tree.freedoms)
-    if force is not None:
-        force = check_rows("step", "force", force, tree.freedoms)
-    now = rows(q, _coordinate_of(tree))
-    soon = now + h * v
-    stiffness, damping = lift(spec.drive.stiffness, v), lift(spec.drive.damping, v)
-    total = stiffness * ((0.0 if target is None else target) - soon) - damping * v
-    spring = lift(tree.stiffness, v)
-    total = total + spring * (lift(tree.rest, v) - soon) - lift(tree.damping, v) * v
-
-    lower, upper = lift(tree.lower, v), lift(tree.upper, v)
-    low, high = soon < lower, soon > upper
-    stopped = jnp.where(low | high, jnp.ones_like(v), 0.0)
-    depth = jnp.where(low, lower - soon, jnp.where(high, upper - soon, 0.0))
-    total = total + spec.limit_stiffness * depth - spec.limit_damping * stopped * v
-
-    K = stiffness + spring + spec.limit_stiffness * stopped
-    D = damping + lift(tree.damping, v) + spec.limit_damping * stopped
-    total = total if force is None else total + force
-    v = v + h * forward(tree, q, v, total, h * D + h * h * K)
-    return State(integrate(tree, q, v, h), v)
-
-
 def integrate(tree: Tree, q: Array, v: Array, h: Any) -> Array:
-    """Coordinates after moving with the velocities `v` [N, ...] for the time `h`."""
+    """Coordinates [Q, ...] after moving with the velocities `v` [N, ...] for the time `h`."""
     if "free" not in tree.joint:
         return q + h * v
     parts, freedom = [], 0
     for joint, start in zip(tree.joint, tree.starts):
-        move = h * v[freedom : freedom + FREEDOMS[joint]]
-        freedom += FREEDOMS[joint]
+        move = h * v[freedom : freedom + DOFS[joint]]
+        freedom += DOFS[joint]
         if joint == "free":
             parts += [q[start : start + 3] + move[:3], _turn(q[start + 3 : start + 7], move[3:])]
         else:
@@ -155,24 +163,15 @@ def integrate(tree: Tree, q: Array, v: Array, h: Any) -> Array:
 
 def _turn(quaternion: Array, angle: Array) -> Array:
     """The quaternion after a turn by the rotation vector `angle`, in the body's axes."""
-    square = jnp.sum(angle * angle, 0)
-    turning = square > jnp.finfo(square.dtype).tiny ** 0.5
-    half = jnp.sqrt(jnp.where(turning, square, 1.0)) / 2
-    s = jnp.where(turning, jnp.sin(half) / (2 * half), 0.5)  # sin(|a|/2) / |a|
-    w, (x, y, z) = jnp.where(turning, jnp.cos(half), 1.0), s[None] * angle
-    a, b, c, d = quaternion
-    new = jnp.stack(
-        [
-            a * w - b * x - c * y - d * z,
-            a * x + b * w + c * z - d * y,
-            a * y - b * z + c * w + d * x,
-            a * z + b * y - c * x + d * w,
-        ]
-    )
-    return new / jnp.sqrt(jnp.sum(new * new, 0))[None]
+    return rotations.unit(jnp.stack(rotations.product(quaternion, rotations.from_vector(angle))))
+
+
+def _for_all(x: Array, like: Array) -> Array:
+    """`x` [N] or [N, ...batch], with axes of length one where it has no batch axes."""
+    return lift(x, like) if x.ndim == 1 else x
 
 
 def _coordinate_of(tree: Tree) -> np.ndarray:
     """The coordinate that motors, springs and stops see, [N]; on free joints they see none."""
     pairs = zip(tree.starts, tree.joint)
-    return np.concatenate([start + np.arange(FREEDOMS[joint]) for start, joint in pairs])
+    return np.concatenate([start + np.arange(DOFS[joint]) for start, joint in pairs])

@@ -9,14 +9,16 @@ all; there are L links and Q coordinates.
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.geometry import rotations
 from jaxgpu.pytree import number, pytree, static
 from jaxgpu.ranges import check, numbers
 
-from .links import COORDINATES, FREEDOMS, Link, check_link
+from .links import COORDINATES, DOFS, Link, check_link
 
 
 @pytree
@@ -41,19 +43,19 @@ class Tree:
     names: tuple[str, ...] = static()
 
     @property
-    def coordinates(self) -> int:
-        """Q, the length of `q`."""
+    def nq(self) -> int:
+        """The number Q of coordinates, MuJoCo's nq."""
         return sum(COORDINATES[joint] for joint in self.joint)
 
     @property
-    def freedoms(self) -> int:
-        """N, the length of `v`."""
-        return sum(FREEDOMS[joint] for joint in self.joint)
+    def nv(self) -> int:
+        """The number N of degrees of freedom, MuJoCo's nv."""
+        return sum(DOFS[joint] for joint in self.joint)
 
     @property
     def link_of(self) -> np.ndarray:
         """The link that each degree of freedom moves, [N]."""
-        return np.repeat(np.arange(len(self.joint)), [FREEDOMS[joint] for joint in self.joint])
+        return np.repeat(np.arange(len(self.joint)), [DOFS[joint] for joint in self.joint])
 
     @property
     def ancestry(self) -> np.ndarray:
@@ -81,7 +83,7 @@ class Tree:
         parts = []
         for i, joint in enumerate(self.joint):
             free = joint == "free"
-            place = [self.position[i], _quaternion(self.rotation[i])]
+            place = [self.position[i], rotations.from_matrix(self.rotation[i])]
             parts += place if free else [jnp.zeros(1, self.mass.dtype)]
         return jnp.concatenate(parts)
 
@@ -91,12 +93,15 @@ def assemble(
 ) -> Tree:
     """The `Tree` of `links`, parents before children.
 
+    Masses, inertias and all other numbers of links may be traced, as under `grad` or `vmap`; what
+    is traced is not held against its range.
+
     Raises:
         ValueError: an unknown joint, a parent that is not an earlier link, a zero axis, a rotation
             that is none, a mass or an inertia that no body has, crossed limits, springs or limits
             on a free link, a number that is not finite, or no link at all.
 
-    >>> assemble([Link(-1), Link(0, position=(0, 0, 1))]).freedoms
+    >>> assemble([Link(-1), Link(0, position=(0, 0, 1))]).nv
     2
     """
     if not isinstance(links, list | tuple) or not all(isinstance(a, Link) for a in links):
@@ -109,29 +114,29 @@ def assemble(
     if not jnp.issubdtype(dtype, jnp.floating):
         raise TypeError(f"assemble: dtype={dtype!r}; it must be a floating type; use jnp.float32")
 
-    def per_link(values: Any) -> Array:
+    def per_link(values: Sequence[Any]) -> Array:
+        if _traced(values):  # under `jit` or `grad`: what is traced stays a leaf of the tree
+            return jnp.stack([jnp.asarray(value, dtype) for value in values])
         return jnp.asarray(np.array(values, float), dtype)
 
-    def per_freedom(name: str) -> Array:
-        values = [getattr(link, name) for link in links for _ in range(FREEDOMS[link.joint])]
-        return jnp.asarray(np.array(values, float), dtype)
+    def per_dof(name: str) -> Array:
+        return per_link([getattr(link, name) for link in links for _ in range(DOFS[link.joint])])
 
-    axes = np.array([(0, 0, 1) if a.joint == "free" else a.axis for a in links], float)
-    axes = axes / np.abs(axes).max(1, keepdims=True)
+    axes = [(0.0, 0.0, 1.0) if link.joint == "free" else link.axis for link in links]
     return Tree(
         position=per_link([link.position for link in links]),
         rotation=per_link([link.rotation for link in links]),
-        axis=per_link(axes / np.linalg.norm(axes, axis=1, keepdims=True)),
+        axis=per_link([_unit(axis) for axis in axes]),
         mass=per_link([link.mass for link in links]),
         com=per_link([link.com for link in links]),
         inertia=per_link([link.inertia for link in links]),
-        armature=per_freedom("armature"),
-        damping=per_freedom("damping"),
-        stiffness=per_freedom("stiffness"),
-        rest=per_freedom("rest"),
-        lower=per_freedom("lower"),
-        upper=per_freedom("upper"),
-        gravity=per_link(gravity),
+        armature=per_dof("armature"),
+        damping=per_dof("damping"),
+        stiffness=per_dof("stiffness"),
+        rest=per_dof("rest"),
+        lower=per_dof("lower"),
+        upper=per_dof("upper"),
+        gravity=jnp.asarray(gravity, dtype),
         parent=tuple(int(link.parent) for link in links),
         joint=tuple(link.joint for link in links),
         names=tuple(link.name for link in links),
@@ -141,7 +146,7 @@ def assemble(
 def check_tree(name: str, tree: Tree) -> None:
     """Raise one sentence, which begins with `name`, if the arrays of `tree` cannot be."""
     check(name, tree)
-    L, N = len(tree.parent), tree.freedoms
+    L, N = len(tree.parent), tree.nv
     shapes: dict[str, tuple[int, ...]] = {"mass": (L,), "gravity": (3,)}
     shapes |= dict.fromkeys(("position", "axis", "com"), (L, 3))
     shapes |= dict.fromkeys(("rotation", "inertia"), (L, 3, 3))
@@ -152,16 +157,14 @@ def check_tree(name: str, tree: Tree) -> None:
             raise ValueError(f"{name}: Tree.{field} has shape {got}; it must be {list(shape)}")
 
 
-def _quaternion(R: Array) -> Array:
-    """The unit quaternion (w x y z) of a rotation matrix, its largest component positive."""
-    (a, b, c), (d, e, f), (g, h, i) = R
-    outer = jnp.array(  # 4 q q^T
-        [
-            [1 + a + e + i, h - f, c - g, d - b],
-            [h - f, 1 + a - e - i, b + d, c + g],
-            [c - g, b + d, 1 - a + e - i, f + h],
-            [d - b, c + g, f + h, 1 - a - e + i],
-        ]
-    )
-    row = outer[jnp.argmax(jnp.diagonal(outer))]
-    return row / jnp.sqrt(jnp.sum(row * row))
+def _traced(values: Any) -> bool:
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(values))
+
+
+def _unit(axis: Any) -> Any:
+    """The direction [3] of length one; scaled first, so that no square overflows."""
+    if _traced(axis):
+        return axis / jnp.linalg.norm(axis)
+    axis = np.asarray(axis, float)
+    axis = axis / np.abs(axis).max()
+    return axis / np.linalg.norm(axis)

@@ -20,7 +20,7 @@ class Brax:
     """
 
     inner: Any = static()
-    horizon: int = size(default=1000, least=1, unit="steps")
+    max_steps: int = size(default=1000, least=1, unit="steps")
     part: str = static(default="state")  # of observations that are dictionaries
     differentiable: bool = static(default=False)  # whether to learn by its derivatives
 
@@ -48,18 +48,18 @@ class Brax:
         reward = jnp.asarray(new.reward, jnp.float32)
         over = jnp.asarray(new.done, bool)
         info = {"success": success}
-        return Step((new, t), self._observe(new), reward, over, t >= self.horizon, info)
+        return Step((new, t), self._observe(new), reward, over, t >= self.max_steps, info)
 
     def _observe(self, state: Any) -> Array:
         return state.obs[self.part] if isinstance(state.obs, dict) else state.obs
 
 
-def from_brax(env: Any, horizon: int = 1000, part: str = "state") -> Brax:
-    """`env` of Brax or MuJoCo Playground, cut after `horizon` steps.
+def from_brax(env: Any, max_steps: int = 1000, part: str = "state") -> Brax:
+    """`env` of Brax or MuJoCo Playground, cut after `max_steps` steps.
 
     Args:
         env: without wrappers.
-        horizon: steps.
+        max_steps: steps.
         part: the observation to learn from, where there are several by name.
 
     Raises:
@@ -75,4 +75,4 @@ def from_brax(env: Any, horizon: int = 1000, part: str = "state") -> Brax:
     size = env.observation_size
     if isinstance(size, dict) and part not in size:
         raise ValueError(f"from_brax: no observation {part!r}; there are {', '.join(size)}")
-    return Brax(env, horizon, part)
+    return Brax(env, max_steps, part)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..environment import Environment
 from ..spaces import Box, Space
-from ..vectorize import vectorize
+from ..vector import vectorize
 
 
 class _Single:
@@ -53,17 +53,17 @@ class _Many:
 
     _draw = _Single._draw
 
-    def __init__(self, env: Environment, size: int):
+    def __init__(self, env: Environment, num_envs: int):
         gym = _gymnasium()
-        self.num_envs, self._key = size, jax.random.key(0)
+        self.num_envs, self._key = num_envs, jax.random.key(0)
         self.metadata = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
         self.single_observation_space = _space(env.observation_space)
         self.single_action_space = _space(env.action_space)
         batch = gym.vector.utils.batch_space
-        self.observation_space = batch(self.single_observation_space, size)
-        self.action_space = batch(self.single_action_space, size)
-        self._env, copies = env, vectorize(env, size, "fresh")
-        self._reset, self._step = jax.jit(copies.reset), jax.jit(copies.step)
+        self.observation_space = batch(self.single_observation_space, num_envs)
+        self.action_space = batch(self.single_action_space, num_envs)
+        self._env, envs = env, vectorize(env, num_envs, "fresh")
+        self._reset, self._step = jax.jit(envs.reset), jax.jit(envs.step)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """First observations of all copies."""
@@ -75,10 +75,10 @@ class _Many:
         """One step of all copies; where one ended, `final_obs` is its last observation."""
         action = _action(self._env.action_space, actions)
         self._state, out = self._step(self._state, action, self._draw())
-        over = np.asarray(out.over)
+        done = np.asarray(out.done)
         info = {name: np.asarray(x) for name, x in out.info.items()}
-        if over.any():
-            info |= {"final_obs": np.asarray(out.final), "_final_obs": over}
+        if done.any():
+            info |= {"final_obs": np.asarray(out.final), "_final_obs": done}
         ends = np.asarray(out.terminated), np.asarray(out.truncated)
         return np.asarray(out.observation), np.asarray(out.reward), *ends, info
 
@@ -92,13 +92,13 @@ def to_gymnasium(env: Environment) -> Any:
     return type("Single", (_Single, _gymnasium().Env), {})(env)
 
 
-def to_gymnasium_vector(env: Environment, size: int) -> Any:
-    """`size` copies of `env` as a gymnasium.vector.VectorEnv that begins anew in the same step.
+def to_gymnasium_vector(env: Environment, num_envs: int) -> Any:
+    """`num_envs` copies of `env` as a gymnasium.vector.VectorEnv that begins anew in the same step.
 
     Raises:
         ImportError: gymnasium is not installed.
     """
-    return type("Many", (_Many, _gymnasium().vector.VectorEnv), {})(env, size)
+    return type("Many", (_Many, _gymnasium().vector.VectorEnv), {})(env, num_envs)
 
 
 def _gymnasium() -> Any:

@@ -11,8 +11,8 @@ def advantages(
     final_value: Array,
     terminated: Array,
     truncated: Array,
-    discount: Array | float,
-    trace: Array | float,
+    gamma: Array | float,
+    gae_lambda: Array | float,
     broken: Array | bool = False,
 ) -> Array:
     """Advantages of the actions taken, [T, ...], by one backward scan.
@@ -24,8 +24,8 @@ def advantages(
             it counts unless the episode terminated: a truncated episode keeps its future.
         terminated: [T, ...] bool.
         truncated: [T, ...] bool.
-        discount: gamma, in [0, 1].
-        trace: lambda, in [0, 1].
+        gamma: discount, in [0, 1].
+        gae_lambda: lambda, in [0, 1].
         broken: [T, ...] bool, steps that led nowhere: their advantage is 0, and what came before is
             worth the value of the observation that they were taken from.
 
@@ -33,12 +33,12 @@ def advantages(
     >>> advantages(one, 0 * one, 0 * one, no, no, 0.5, 1.0)
     Array([1.5, 1. ], dtype=float32)
     """
-    error = reward + discount * jnp.where(terminated, 0.0, final_value) - value
+    error = reward + gamma * jnp.where(terminated, 0.0, final_value) - value
     error = jnp.where(broken, 0.0, error)
-    going_on = jnp.where(terminated | truncated | broken, 0.0, discount * trace)
+    decay = jnp.where(terminated | truncated | broken, 0.0, gamma * gae_lambda)
 
     def back(later: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
         now = row[0] + row[1] * later
         return now, now
 
-    return jax.lax.scan(back, jnp.zeros_like(error[0]), (error, going_on), reverse=True)[1]
+    return jax.lax.scan(back, jnp.zeros_like(error[0]), (error, decay), reverse=True)[1]

@@ -16,20 +16,23 @@ from ..spaces import Box, Space
 
 
 class MLP(nn.Module):
-    """Layers of the widths `hidden`, then `outputs` numbers; orthogonal, the last times `scale`."""
+    """Layers of the widths `hidden_sizes`, then one of `outputs` numbers.
+
+    Weights start orthogonal, the last layer's times `scale`.
+    """
 
     outputs: int
-    hidden: Sequence[int] = (64, 64)
+    hidden_sizes: Sequence[int] = (64, 64)
     scale: float = 1.0
     activation: Callable[[Array], Array] = nn.tanh
-    level: bool = False  # LayerNorm before each activation
+    layer_norm: bool = False  # LayerNorm before each activation
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         """[..., inputs] to [..., outputs]."""
-        for width in self.hidden:
+        for width in self.hidden_sizes:
             x = self._dense(width, 2**0.5)(x)
-            x = self.activation(nn.LayerNorm()(x) if self.level else x)
+            x = self.activation(nn.LayerNorm()(x) if self.layer_norm else x)
         return self._dense(self.outputs, self.scale)(x)
 
     def _dense(self, width: int, scale: float) -> nn.Dense:
@@ -57,9 +60,9 @@ class Normal(NamedTuple):
 
     def sample(self, key: Array) -> Array:
         """Random actions; an environment gets them clipped to its bounds."""
-        return self.pick(jax.random.normal(key, self.mean.shape))
+        return self.from_noise(jax.random.normal(key, self.mean.shape))
 
-    def pick(self, noise: Array) -> Array:
+    def from_noise(self, noise: Array) -> Array:
         """Random actions of standard normal `noise` [..., A]."""
         return self.mean + jnp.exp(self.log_std) * noise.astype(self.mean.dtype)
 
@@ -106,9 +109,9 @@ class Categorical(NamedTuple):
 
     def sample(self, key: Array) -> Array:
         """Random actions."""
-        return self.pick(jax.random.gumbel(key, self.logits.shape, self.logits.dtype))
+        return self.from_noise(jax.random.gumbel(key, self.logits.shape, self.logits.dtype))
 
-    def pick(self, noise: Array) -> Array:
+    def from_noise(self, noise: Array) -> Array:
         """Random actions of Gumbel `noise` [..., A]."""
         return jnp.argmax(self.logits + noise.astype(self.logits.dtype), -1)
 
@@ -137,15 +140,15 @@ class ActorCritic(nn.Module):
     """Separate networks for action and value; the spread of real actions is a parameter."""
 
     space: Space
-    hidden: Sequence[int] = (64, 64)
+    hidden_sizes: Sequence[int] = (64, 64)
     log_std: float = -0.5
 
     def setup(self) -> None:
         """Make both networks."""
         real = isinstance(self.space, Box)
         self.count = self.space.shape[0] if isinstance(self.space, Box) else self.space.size
-        self.actor = MLP(self.count, self.hidden, 0.01)
-        self.critic = MLP(1, self.hidden, 1.0)
+        self.actor = MLP(self.count, self.hidden_sizes, 0.01)
+        self.critic = MLP(1, self.hidden_sizes, 1.0)
         if real:
             start = nn.initializers.constant(self.log_std)
             self.spread = self.param("spread", start, (self.count,), jnp.float32)
@@ -168,7 +171,7 @@ class ActorCritic(nn.Module):
 
 
 def noise(space: Space, key: Array, size: int) -> Array:
-    """What `pick` takes for `size` actions of an `ActorCritic`, [size, A]."""
+    """What `from_noise` takes for `size` actions of an `ActorCritic`, [size, A]."""
     if isinstance(space, Box):
         return jax.random.normal(key, (size, *space.shape))
     return jax.random.gumbel(key, (size, space.size))

@@ -31,8 +31,8 @@ def init(observation: Any) -> Normaliser:
 def update(normaliser: Normaliser, observations: Any) -> Normaliser:
     """Take in a batch of observations: leaves have further axes in front.
 
-    >>> seen = update(init(jnp.zeros(())), jnp.array([1.0, 3.0]))
-    >>> float(seen.mean), float(apply(seen, jnp.float32(4.0)))
+    >>> stats = update(init(jnp.zeros(())), jnp.array([1.0, 3.0]))
+    >>> float(stats.mean), float(apply(stats, jnp.float32(4.0)))
     (2.0, 2.0)
     """
 
@@ -69,32 +69,32 @@ def apply(normaliser: Normaliser, observations: Any) -> Any:
 
 @pytree
 class Returns:
-    """Discounted sums of rewards of B copies."""
+    """Discounted sums of rewards of B environments."""
 
     total: Array  # [B] of the running episodes
-    seen: Normaliser  # all sums so far
+    stats: Normaliser  # all sums so far
 
 
-def no_returns(copies: int) -> Returns:
+def no_returns(num_envs: int) -> Returns:
     """Before the first step."""
-    return Returns(jnp.zeros(copies), init(jnp.zeros(())))
+    return Returns(jnp.zeros(num_envs), init(jnp.zeros(())))
 
 
 def scale(
-    returns: Returns, reward: Array, over: Array, discount: Array | float
+    returns: Returns, reward: Array, done: Array, gamma: Array | float
 ) -> tuple[Returns, Array]:
-    """Take in rewards [T, B], with `over` where episodes end, and divide them by the deviation.
+    """Take in rewards [T, B], with `done` where episodes end, and divide them by the deviation.
 
-    >>> over = jnp.zeros((2, 1), bool)
-    >>> scale(no_returns(1), jnp.array([[2.0], [2.0]]), over, 0.5)[1]  # sums 2 and 3
+    >>> done = jnp.zeros((2, 1), bool)
+    >>> scale(no_returns(1), jnp.array([[2.0], [2.0]]), done, 0.5)[1]  # sums 2 and 3
     Array([[4.],
            [4.]], dtype=float32)
     """
 
     def add(total: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-        total = discount * total + row[0]
+        total = gamma * total + row[0]
         return jnp.where(row[1], 0.0, total), total
 
-    total, sums = jax.lax.scan(add, returns.total, (reward, over))
-    seen = update(returns.seen, sums)
-    return Returns(total, seen), reward / jnp.sqrt(seen.square / seen.count + 1e-8)
+    total, sums = jax.lax.scan(add, returns.total, (reward, done))
+    stats = update(returns.stats, sums)
+    return Returns(total, stats), reward / jnp.sqrt(stats.square / stats.count + 1e-8)

@@ -10,50 +10,63 @@ from jax import Array
 
 
 def init(params: Any) -> Any:
-    """The optimiser's memory before the first step."""
+    """The state of the optimiser before the first step."""
     return _adam(1.0).init(params)
 
 
 def descend(
-    params: Any, memory: Any, slope: Any, rate: Array | float, max_norm: Array | float
+    params: Any,
+    opt_state: Any,
+    gradient: Any,
+    learning_rate: Array | float,
+    max_grad_norm: Array | float,
 ) -> tuple[Any, Any]:
-    """Parameters and memory after one step down `slope`, which is first cut to `max_norm`.
+    """Parameters and optimiser state after one step down `gradient`, cut to `max_grad_norm` first.
 
-    >>> params, _ = descend(3.0, init(jax.numpy.float32(3.0)), jax.numpy.float32(7.0), 0.5, 1.0)
+    >>> state = init(jax.numpy.float32(3.0))
+    >>> params, _ = descend(3.0, state, jax.numpy.float32(7.0), 0.5, 1.0)
     >>> round(float(params), 4)
     2.5
     """
     with jax.numpy_dtype_promotion("standard"):  # optax raises floats to whole-number powers
-        step, memory = _adam(max_norm).update(slope, memory)
-    return jax.tree.map(lambda p, s: p - rate * s, params, step), memory
+        step, opt_state = _adam(max_grad_norm).update(gradient, opt_state)
+    return jax.tree.map(lambda p, s: p - learning_rate * s, params, step), opt_state
 
 
 def passes(
-    loss: Callable[[Any, Any], Array], start: tuple[Any, Any], batch: Any, orders: Array, *step: Any
+    loss: Callable[[Any, Any], Array],
+    params: Any,
+    opt_state: Any,
+    batch: Any,
+    orders: Array,
+    learning_rate: Array | float,
+    max_grad_norm: Array | float,
 ) -> tuple[Any, Any]:
-    """Parameters and memory after a step down `loss(params, part)` for each part of a batch.
+    """Parameters and optimiser state after a step down `loss(params, part)` for each minibatch.
 
     Args:
         loss: of the parameters and of rows of the batch.
-        start: parameters and memory.
+        params: before the first step.
+        opt_state: before the first step.
         batch: leaves [R, ...].
-        orders: rows of each part, [parts, R / minibatches], as `minibatches` draws them.
-        step: `rate` and `max_norm` of `descend`.
+        orders: rows of each minibatch, [steps, R / num_minibatches], as `minibatches` draws them.
+        learning_rate: of every step.
+        max_grad_norm: to which the gradient is cut.
 
-    >>> start = jnp.float32(0.0), init(jnp.float32(0.0))
     >>> x, orders = jnp.array([1.0, 3.0]), jnp.array([[0], [1]] * 200)
-    >>> round(float(passes(lambda p, x: jnp.sum((p - x) ** 2), start, x, orders, 0.02, 9.0)[0]), 1)
+    >>> square, start = lambda p, x: jnp.sum((p - x) ** 2), jnp.float32(0.0)
+    >>> round(float(passes(square, start, init(start), x, orders, 0.02, 9.0)[0]), 1)
     2.0
     """
 
-    def learn(carry: tuple[Any, Any], rows: Array) -> tuple[tuple[Any, Any], None]:
-        params, memory = carry
+    def step(carry: tuple[Any, Any], rows: Array) -> tuple[tuple[Any, Any], None]:
+        params, opt_state = carry
         # the barrier keeps fetching, row by row, out of the loss, which is computed in wide strides
         part = jax.lax.optimization_barrier(jax.tree.map(lambda x: x[rows], batch))
-        slope = jax.grad(loss)(params, part)
-        return descend(params, memory, slope, *step), None
+        gradient = jax.grad(loss)(params, part)
+        return descend(params, opt_state, gradient, learning_rate, max_grad_norm), None
 
-    return jax.lax.scan(learn, start, orders)[0]
+    return jax.lax.scan(step, (params, opt_state), orders)[0]
 
 
 def minibatches(key: Array, rows: int, epochs: int, parts: int) -> Array:
@@ -88,7 +101,7 @@ def spared(orders: Array, broken: Array) -> Array:
     return jnp.where(jnp.all(broken), rows, whole)[orders]
 
 
-def _adam(max_norm: Array | float) -> optax.GradientTransformation:
-    bound: Any = max_norm
+def _adam(max_grad_norm: Array | float) -> optax.GradientTransformation:
+    bound: Any = max_grad_norm
     adam = optax.chain(optax.clip_by_global_norm(bound), optax.scale_by_adam(eps=1e-5))
     return optax.flatten(adam)  # a few operations on one long array, not as many on each weight

@@ -1,9 +1,9 @@
 """PPO with a memory, for tasks that hide what matters: a gated recurrent unit before both networks.
 
 The unit is that of Cho et al. (2014), arXiv:1406.1078, learnt through whole rollouts: a minibatch
-is some of the copies over all steps, each from the memory it began the rollout with. The memory is
-blank at every start of an episode, in the rollout and in learning alike. A copy that broke (see
-`vectorize`) is left out of the update. All else is as in `PPO`.
+is some of the environments over all steps, each from the carry it began the rollout with. The carry
+is zero at every start of an episode, in the rollout and in learning alike. An environment that
+broke (see `vectorize`) is left out of the update. All else is as in `PPO`.
 """
 
 from dataclasses import replace
@@ -18,181 +18,198 @@ from jaxgpu.pytree import pytree, size
 
 from ..doors import check_learner
 from ..environment import Environment
-from ..learn import Remembering
+from ..evaluation import RecurrentPolicy
 from ..spaces import Space
-from ..vectorize import VectorState, vectorize
+from ..vector import VectorState, vectorize
 from . import normaliser, optimiser, ppo
-from .advantage import advantages
 from .networks import ActorCritic, Categorical, Normal, feasible
 
 
-class Recurrent(nn.Module):
-    """Observation to memory, memory to action and value."""
+class RecurrentActorCritic(nn.Module):
+    """Observation to carry, carry to action and value."""
 
     space: Space
-    width: int
+    hidden_size: int
 
     def setup(self) -> None:
         """Make all parts."""
         start = nn.initializers.orthogonal(2**0.5)
-        self.embed = nn.Dense(self.width, kernel_init=start, precision="highest")
-        self.cell = nn.GRUCell(self.width)
-        self.heads = ActorCritic(self.space, (self.width,))
+        self.embed = nn.Dense(self.hidden_size, kernel_init=start, precision="highest")
+        self.cell = nn.GRUCell(self.hidden_size)
+        self.heads = ActorCritic(self.space, (self.hidden_size,))
 
-    def __call__(self, memory: Array, x: Array) -> tuple[Array, Normal | Categorical, Array]:
-        """Memory [..., W] and observation [..., O] to memory, distribution and value."""
-        memory = self.recall(memory, x)
-        return memory, *self.heads(memory)
+    def __call__(self, carry: Array, x: Array) -> tuple[Array, Normal | Categorical, Array]:
+        """Carry [..., W] and observation [..., O] to carry, distribution and value."""
+        carry = self.next_carry(carry, x)
+        return carry, *self.heads(carry)
 
-    def recall(self, memory: Array, x: Array) -> Array:
-        """The memory after an observation."""
+    def next_carry(self, carry: Array, x: Array) -> Array:
+        """The carry after an observation."""
         with jax.default_matmul_precision("highest"):  # the cell has no argument for it
-            return self.cell(memory, nn.tanh(self.embed(x)))[0]
+            return self.cell(carry, nn.tanh(self.embed(x)))[0]
 
-    def said(self, memory: Array) -> tuple[Normal | Categorical, Array]:
+    def act_and_value(self, carry: Array) -> tuple[Normal | Categorical, Array]:
         """Distribution and value."""
-        return self.heads(memory)
+        return self.heads(carry)
 
 
 @pytree
 class RecurrentPPO:
-    """What to run: PPO's numbers, the width of the memory and of the networks behind it."""
+    """What to run: PPO's numbers, the width of the carry and of the networks behind it."""
 
-    ppo: ppo.PPO  # its `hidden` does not count
-    width: int = size(default=64, least=1)  # W
+    ppo: ppo.PPO  # its `hidden_sizes` do not count
+    hidden_size: int = size(default=64, least=1)  # W
 
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one update."""
         return self.ppo.steps_per_update
 
-    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
-        """The network before learning, and environments at the start.
+    def init(
+        self, env: Environment, key: Array, num_updates: Array | int | None = None
+    ) -> "RecurrentPPOState":
+        """The state before a training: the network before learning, and environments at the start.
 
         Args:
             env: of all copies.
             key: of everything random in it.
-            updates: how many the training will have, the length of its schedules; without it the
-                state can be looked at and played, but not updated.
+            num_updates: how many the training will have, the length of its schedules; without it
+                the state can be looked at and played, but not updated.
 
         Raises:
-            ValueError: minibatches that do not divide the copies.
+            ValueError: minibatches that do not divide the environments.
         """
         check_learner("RecurrentPPO", self, env)
-        if self.ppo.copies % self.ppo.minibatches:
+        if self.ppo.num_envs % self.ppo.num_minibatches:
             raise ValueError(
-                f"RecurrentPPO: {self.ppo.minibatches} minibatches of {self.ppo.copies} copies, "
-                "which stay whole; choose a divisor"
+                f"RecurrentPPO: {self.ppo.num_minibatches} minibatches of {self.ppo.num_envs} "
+                "environments, which stay whole; choose a divisor"
             )
         env_key, network_key = jax.random.split(key)
-        first, common = self.ppo.common(env, env_key, updates)
-        recall = jnp.zeros((self.ppo.copies, self.width))
-        params = self._network(env).init(network_key, recall[0], first)
-        return State(
+        observation, common = self.ppo.begin(env, env_key, num_updates)
+        carry = jnp.zeros((self.ppo.num_envs, self.hidden_size))
+        params = self._network(env).init(network_key, carry[0], observation)
+        return RecurrentPPOState(
             params=params,
-            memory=optimiser.init(params),
+            opt_state=optimiser.init(params),
             **common,
-            returns=normaliser.no_returns(self.ppo.copies),
-            pace=jnp.ones((), jnp.float32),
-            recall=recall,
-            fresh=jnp.ones(self.ppo.copies, bool),
+            returns=normaliser.no_returns(self.ppo.num_envs),
+            lr_scale=jnp.ones((), jnp.float32),
+            carry=carry,
+            is_first=jnp.ones(self.ppo.num_envs, bool),
         )
 
-    def update(self, env: Environment, state: "State", key: Array) -> "State":
-        """One rollout of `horizon` steps of all copies, then `epochs` passes over it."""
+    def update(
+        self, env: Environment, state: "RecurrentPPOState", key: Array
+    ) -> "RecurrentPPOState":
+        """The state after a rollout of all environments, and `update_epochs` passes over it."""
         spec, network = self.ppo, self._network(env)
         roll_key, learn_key = jax.random.split(key)
-        (vector, recall, fresh, returns), batch, report = self._rollout(env, state, roll_key)
-        seen = normaliser.update(state.seen, batch["observation"])
-        batch["observation"] = normaliser.apply(state.seen, batch["observation"])
+        rolled, batch, report = self._rollout(env, state, roll_key)
+        obs_stats = normaliser.update(state.obs_stats, batch["observation"])
+        batch["observation"] = normaliser.apply(state.obs_stats, batch["observation"])
 
         def loss(params: Any, part: dict[str, Array]) -> Array:
             return spec.surrogate(*self._replay(network, params, part), part)
 
-        orders = optimiser.minibatches(learn_key, spec.copies, spec.epochs, spec.minibatches)
-        orders = optimiser.spared(orders, jnp.any(batch["broken"], 1))
-        rate = spec.learning_rate * state.pace * spec.left(state)
-        start = (state.params, state.memory)
-        params, memory = optimiser.passes(loss, start, batch, orders, rate, spec.max_gradient)
-        pace = spec.kept(state.pace, self._replay(network, params, batch)[0], batch)
+        orders = optimiser.minibatches(
+            learn_key, spec.num_envs, spec.update_epochs, spec.num_minibatches
+        )
+        params, opt_state = optimiser.passes(
+            loss,
+            state.params,
+            state.opt_state,
+            batch,
+            optimiser.spared(orders, jnp.any(batch["broken"], 1)),
+            spec.learning_rate * state.lr_scale * spec.lr_fraction(state),
+            spec.max_grad_norm,
+        )
+        pi = self._replay(network, params, batch)[0]
         return replace(
             state,
             params=params,
-            memory=memory,
-            seen=seen,
-            vector=vector,
+            opt_state=opt_state,
+            obs_stats=obs_stats,
             update=state.update + 1,
             report=report,
-            returns=returns,
-            pace=pace,
-            recall=recall,
-            fresh=fresh,
+            lr_scale=spec.adapted(state.lr_scale, pi, batch),
+            **rolled,
         )
 
-    def policy(self, env: Environment, state: "State") -> Remembering:
+    def policy(self, env: Environment, state: "RecurrentPPOState") -> RecurrentPolicy:
         """The learnt policy: the likeliest action."""
 
-        def act(memory: Array, observation: Any) -> tuple[Array, Array]:
-            x = normaliser.apply(state.seen, observation)
-            out: Any = self._network(env).apply(state.params, memory, x)
+        def act(carry: Array, observation: Any) -> tuple[Array, Any]:
+            x = normaliser.apply(state.obs_stats, observation)
+            out: Any = self._network(env).apply(state.params, carry, x)
             return out[0], feasible(env.action_space, out[1].mode())
 
-        return Remembering(jnp.zeros(self.width), act)
+        return RecurrentPolicy(jnp.zeros(self.hidden_size), act)
 
-    def _rollout(self, env: Environment, state: "State", key: Array) -> tuple[Any, dict, dict]:
+    def _rollout(
+        self, env: Environment, state: "RecurrentPPOState", key: Array
+    ) -> tuple[dict[str, Any], dict[str, Array], dict[str, Array]]:
+        """What of the state a rollout changes, by name; its batch [B, T, ...], and its report."""
         spec, network = self.ppo, self._network(env)
-        copies = vectorize(env, spec.copies)
+        envs = vectorize(env, spec.num_envs)
 
-        def move(carry: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
-            (vector, memory, fresh), (act_key, supply) = carry, inputs
-            x = normaliser.apply(state.seen, vector.observation)
-            said: Any = network.apply(state.params, _blank(memory, fresh), x)
-            memory, choice, value = said
-            action = choice.sample(act_key)
-            after, out = copies.follow(vector, feasible(env.action_space, action), supply)
-            row = (vector.observation, action, choice.log_prob(action), value, out, memory, fresh)
-            return (after, memory, out.anew), row
+        def move(loop: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
+            (env_state, carry, is_first), (act_key, drawn) = loop, inputs
+            x = normaliser.apply(state.obs_stats, env_state.observation)
+            out: Any = network.apply(state.params, _zeroed(carry, is_first), x)
+            carry, pi, value = out
+            action = pi.sample(act_key)
+            after, out = envs.step_with(env_state, feasible(env.action_space, action), drawn)
+            row = {
+                "observation": env_state.observation,
+                "action": action,
+                "log_prob": pi.log_prob(action),
+                "is_first": is_first,
+            }
+            return (after, carry, out.is_first), (row, value, carry, out)
 
-        start = (state.vector, state.recall, state.fresh)
-        inputs = spec.drawn(copies, state.vector, key, 1)
-        (vector, memory, fresh), rows = jax.lax.scan(move, start, inputs)
-        observation, action, likely, value, out, memories, begun = rows
-        ahead = normaliser.apply(state.seen, out.final)
-        said: Any = network.apply(state.params, memories, ahead)
-        returns, reward = state.returns, out.reward
-        if spec.level:
-            returns, reward = normaliser.scale(returns, reward, out.anew, spec.discount)
-        ends = (out.terminated, out.truncated)
-        gain = advantages(reward, value, said[2], *ends, spec.discount, spec.trace, out.broken)
-        batch = {"observation": observation, "action": action, "likely": likely, "fresh": begun}
-        batch |= {"advantage": gain, "target": gain + value, "broken": out.broken}
-        batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch)  # [B, T, ...]
-        batch["memory"] = state.recall
-        return (vector, memory, fresh, returns), batch, out.report()
+        start = (state.env_state, state.carry, state.is_first)
+        inputs = spec.draws(envs, state.env_state, key, 1)
+        (env_state, carry, is_first), rows = jax.lax.scan(move, start, inputs)
+        batch, value, carries, out = rows
+        final = normaliser.apply(state.obs_stats, out.final)
+        final_value: Any = network.apply(state.params, carries, final)[2]
+        returns, more = spec.batch(state.returns, value, final_value, out)
+        batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch | more)  # [B, T, ...]
+        batch["carry"] = state.carry
+        rolled = {
+            "env_state": env_state,
+            "carry": carry,
+            "is_first": is_first,
+            "returns": returns,
+        }
+        return rolled, batch, out.report()
 
-    def _replay(self, network: Recurrent, params: Any, part: dict[str, Array]) -> Any:
+    def _replay(self, network: RecurrentActorCritic, params: Any, part: dict[str, Array]) -> Any:
         """Distributions and values along the rollouts of `part`, [B, T]."""
 
-        def step(memory: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-            x, fresh = row
-            now: Any = network.apply(params, _blank(memory, fresh), x, method=Recurrent.recall)
-            return now, now
+        def step(carry: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+            x, is_first = row
+            before = _zeroed(carry, is_first)
+            after: Any = network.apply(params, before, x, method=RecurrentActorCritic.next_carry)
+            return after, after
 
-        along = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), (part["observation"], part["fresh"]))
-        memories = jax.lax.scan(step, part["memory"], along)[1]
-        return network.apply(params, jnp.moveaxis(memories, 0, 1), method=Recurrent.said)
+        rows = (part["observation"], part["is_first"])
+        rows = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), rows)
+        carries = jnp.moveaxis(jax.lax.scan(step, part["carry"], rows)[1], 0, 1)
+        return network.apply(params, carries, method=RecurrentActorCritic.act_and_value)
 
-    def _network(self, env: Environment) -> Recurrent:
-        return Recurrent(env.action_space, self.width)
+    def _network(self, env: Environment) -> RecurrentActorCritic:
+        return RecurrentActorCritic(env.action_space, self.hidden_size)
 
 
 @pytree
-class State(ppo.State):
+class RecurrentPPOState(ppo.PPOState):
     """And what the policy remembers."""
 
-    recall: Array  # [B, W] in each copy
-    fresh: Array  # [B] bool: the copy is at the start of an episode
+    carry: Array  # [B, W] of the unit in each environment
+    is_first: Array  # [B] bool: the environment is at the start of an episode
 
 
-def _blank(memory: Array, fresh: Array) -> Array:
-    return jnp.where(fresh[:, None], 0.0, memory)
+def _zeroed(carry: Array, is_first: Array) -> Array:
+    return jnp.where(is_first[:, None], 0.0, carry)

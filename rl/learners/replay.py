@@ -17,19 +17,19 @@ class Replay:
     """Up to C rows; leaves of `rows` are [C, ...]."""
 
     rows: Any
-    next: Array  # [] where the next row goes
+    position: Array  # [] where the next row goes
     size: Array  # [] rows held
 
 
-def init(row: Any, capacity: int) -> Replay:
-    """Room for `capacity` rows like `row`, none held.
+def init(row: Any, buffer_size: int) -> Replay:
+    """Room for `buffer_size` rows like `row`, none held.
 
     Raises:
         ValueError: no room.
     """
-    if capacity < 1:
-        raise ValueError(f"replay: capacity={capacity}; give room for at least 1 row")
-    room = jax.tree.map(lambda x: jnp.zeros((capacity, *jnp.shape(x)), jnp.result_type(x)), row)
+    if buffer_size < 1:
+        raise ValueError(f"replay: buffer_size={buffer_size}; give room for at least 1 row")
+    room = jax.tree.map(lambda x: jnp.zeros((buffer_size, *jnp.shape(x)), jnp.result_type(x)), row)
     return Replay(room, jnp.int32(0), jnp.int32(0))
 
 
@@ -38,20 +38,20 @@ def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
 
     Rows that are `broken` [B] are left out.
 
-    >>> kept = add(init(jnp.float32(0), 3), jnp.array([1.0, 2.0]))
-    >>> add(kept, jnp.array([3.0, 4.0])).rows.tolist()
+    >>> replay = add(init(jnp.float32(0), 3), jnp.array([1.0, 2.0]))
+    >>> add(replay, jnp.array([3.0, 4.0])).rows.tolist()
     [4.0, 2.0, 3.0]
     """
-    capacity, count = (jax.tree.leaves(x)[0].shape[0] for x in (replay.rows, rows))
-    if count > capacity:
-        raise ValueError(f"replay: {count} rows at once; the capacity is {capacity}; raise it")
+    buffer_size, count = (jax.tree.leaves(x)[0].shape[0] for x in (replay.rows, rows))
+    if count > buffer_size:
+        raise ValueError(f"replay: {count} rows at once; buffer_size={buffer_size}; raise it")
     whole = jnp.ones(count, jnp.int32) if broken is None else (~broken).astype(jnp.int32)
-    places = (replay.next + jnp.cumsum(whole, dtype=jnp.int32) - whole) % capacity
-    places = jnp.where(whole == 1, places, capacity)  # outside, where nothing is written
+    places = (replay.position + jnp.cumsum(whole, dtype=jnp.int32) - whole) % buffer_size
+    places = jnp.where(whole == 1, places, buffer_size)  # outside, where nothing is written
     put = lambda old, new: old.at[places].set(new, mode="drop")
-    kept, taken = jax.tree.map(put, replay.rows, rows), jnp.sum(whole, dtype=jnp.int32)
-    size = jnp.minimum(replay.size + taken, capacity)
-    return Replay(kept, (replay.next + taken) % capacity, size)
+    held, taken = jax.tree.map(put, replay.rows, rows), jnp.sum(whole, dtype=jnp.int32)
+    size = jnp.minimum(replay.size + taken, buffer_size)
+    return Replay(held, (replay.position + taken) % buffer_size, size)
 
 
 def draw(replay: Replay, key: Array, count: int) -> Any:

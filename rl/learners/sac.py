@@ -7,7 +7,7 @@ critics and temperature take one step of Adam together, each down its own loss; 
 is bootstrapped with the value of its true last observation. As an option a random action of the
 first steps is held on, as in `pqn`: steps that cancel do not lead to a reward far off.
 
-An update steps all copies `horizon` times and descends `gradients` times.
+An update steps all environments `num_steps` times and descends `gradient_steps` times.
 """
 
 from collections.abc import Callable
@@ -24,35 +24,35 @@ from jaxgpu.pytree import number, pytree, size
 
 from ..environment import Environment
 from ..spaces import Box
-from ..vectorize import VectorState, vectorize
+from ..vector import VectorState, vectorize
 from . import normaliser, optimiser, replay
 from .networks import MLP, Squashed, stretched
-from .training import Rollouts, Training
+from .training import Rollouts, TrainState
 
 
 class Networks(nn.Module):
     """An actor and two critics."""
 
     actions: int
-    hidden: tuple[int, ...]
+    hidden_sizes: tuple[int, ...]
 
     def setup(self) -> None:
         """Make all three."""
         twins: Any = nn.vmap(MLP, {"params": 0}, {"params": True}, in_axes=None, axis_size=2)
-        self.actor = MLP(2 * self.actions, self.hidden, 0.01, nn.relu)
-        self.critics = twins(1, self.hidden, 1.0, nn.relu)
+        self.actor = MLP(2 * self.actions, self.hidden_sizes, 0.01, nn.relu)
+        self.critics = twins(1, self.hidden_sizes, 1.0, nn.relu)
 
     def __call__(self, x: Array, action: Array) -> tuple[Squashed, Array]:
         """For the start of the parameters."""
-        return self.act(x), self.worth(x, action)
+        return self.act(x), self.q(x, action)
 
     def act(self, x: Array) -> Squashed:
         """The distribution over actions, of observations [..., O]."""
         mean, log_std = jnp.split(self.actor(x), 2, -1)
         return Squashed(mean, jnp.clip(log_std, -10.0, 2.0))
 
-    def worth(self, x: Array, action: Array) -> Array:
-        """What both critics say, [2, N], of observations [N, O] and actions [N, A]."""
+    def q(self, x: Array, action: Array) -> Array:
+        """Q of both critics, [2, N], of observations [N, O] and actions [N, A]."""
         return self.critics(jnp.concatenate([x, action], -1))[..., 0]
 
 
@@ -61,35 +61,37 @@ class SAC(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
     learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
-    discount: Array | float = number(default=0.99, least=0, most=1)  # [] gamma
-    follow: Array | float = number(
+    gamma: Array | float = number(default=0.99, least=0, most=1)  # [] discount
+    tau: Array | float = number(
         default=0.005, above=0, most=1
     )  # [] of the critics that the target takes over in a descent
-    entropy: Array | float = number(
+    target_entropy: Array | float = number(
         default=-1.0, unit="nats"
     )  # [] asked for, nats for each number of an action in -1...1
     temperature: Array | float = number(default=1.0, above=0)  # [] alpha at the start
-    wander: Array | float = number(
+    start_steps: Array | float = number(
         default=256.0, least=0, infinite=True
     )  # [] first steps of environments, of random actions
     hold: Array | float = number(
         default=0.0, least=0, most=1
     )  # [] chance of one of these to be held for a further step
-    gradients: int = size(default=8, least=1)  # descents in an update
-    batch: int = size(default=128, least=1)  # N, rows of a descent
-    capacity: int = size(default=100_000, least=1)  # C, rows kept
+    gradient_steps: int = size(default=8, least=1)  # descents in an update
+    batch_size: int = size(default=128, least=1)  # N, rows of a descent
+    buffer_size: int = size(default=100_000, least=1)  # C, rows kept
     _: KW_ONLY
-    copies: int = size(default=8, least=1)  # B
-    horizon: int = size(default=1, least=1)  # T, steps of each copy between updates
+    num_envs: int = size(default=8, least=1)  # B
+    num_steps: int = size(default=1, least=1)  # T, steps of each environment between updates
 
-    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
-        """Networks before learning, an empty buffer, and environments at the start.
+    def init(
+        self, env: Environment, key: Array, num_updates: Array | int | None = None
+    ) -> "SACState":
+        """The state before a training: networks, an empty buffer, and environments at the start.
 
         Args:
             env: of all copies.
             key: of everything random in it.
-            updates: how many the training will have, the length of its schedules; without it the
-                state can be looked at and played, but not updated.
+            num_updates: how many the training will have, the length of its schedules; without it
+                the state can be looked at and played, but not updated.
 
         Raises:
             ValueError: a finite number of actions, or a buffer too small for a rollout.
@@ -100,118 +102,137 @@ class SAC(Rollouts):
                 "real; learn it by PQN or PPO"
             )
         ranges.check("learn", self)
-        if self.capacity < self.steps_per_update:
+        if self.buffer_size < self.steps_per_update:
             raise ValueError(
-                f"SAC: capacity={self.capacity}; an update has {self.steps_per_update} steps; "
-                "give room for as many"
+                f"SAC: buffer_size={self.buffer_size}; an update has "
+                f"{self.steps_per_update} steps; give room for as many"
             )
         env_key, network_key = jax.random.split(key)
-        first, common = self.common(env, env_key, updates)
+        observation, common = self.begin(env, env_key, num_updates)
         action = jnp.zeros(env.action_space.shape)
         network = self._network(env)
-        weights: Any = network.init(network_key, first[None], action[None])
+        weights: Any = network.init(network_key, observation[None], action[None])
         alpha = self.temperature * jnp.ones((), jnp.float32)
         params = {"weights": weights, "log_alpha": jnp.log(alpha)}
-        row = {"observation": first, "action": action, "reward": jnp.zeros(())}
-        row |= {"after": first, "terminated": jnp.bool_(False)}
-        kept = replay.init(row, self.capacity)
+        row = {
+            "observation": observation,
+            "action": action,
+            "reward": jnp.zeros(()),
+            "next_observation": observation,
+            "terminated": jnp.bool_(False),
+        }
         common["report"]["temperature"] = alpha
-        memory = optimiser.init(params)
-        return State(params=params, memory=memory, **common, target=weights, kept=kept)
+        return SACState(
+            params=params,
+            opt_state=optimiser.init(params),
+            **common,
+            target=weights,
+            replay=replay.init(row, self.buffer_size),
+        )
 
-    def update(self, env: Environment, state: "State", key: Array) -> "State":
-        """`horizon` steps of all copies, then `gradients` descents on rows from the buffer."""
+    def update(self, env: Environment, state: "SACState", key: Array) -> "SACState":
+        """The state after `num_steps` steps of all environments, and `gradient_steps` descents."""
         roll_key, learn_key = jax.random.split(key)
-        vector, rows, broken, report = self._rollout(env, state, roll_key)
+        env_state, rows, broken, report = self._rollout(env, state, roll_key)
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
-        kept = replay.add(state.kept, flat, broken.reshape(-1))
-        seen = normaliser.update(state.seen, rows["observation"])
-        rate = jnp.where(kept.size > 0, self.learning_rate * self.left(state), 0.0)
-        descend = jax.grad(self._loss)
+        buffer = replay.add(state.replay, flat, broken.reshape(-1))
+        obs_stats = normaliser.update(state.obs_stats, rows["observation"])
+        learning_rate = self.learning_rate * self.lr_fraction(state)
+        learning_rate = jnp.where(buffer.size > 0, learning_rate, 0.0)
+        gradient_of = jax.grad(self._loss)
 
-        def learn(carry: Any, key: Array) -> tuple[Any, None]:
-            params, target, memory = carry
+        def learn(loop: Any, key: Array) -> tuple[Any, None]:
+            params, target, opt_state = loop
             draw_key, act_key = jax.random.split(key)
-            part = replay.draw(kept, draw_key, self.batch)
-            x = [normaliser.apply(seen, part[name]) for name in ("observation", "after")]
-            part |= {"observation": x[0], "after": x[1]}
-            slope = descend(params, target, env, part, act_key)
-            params, memory = optimiser.descend(params, memory, slope, rate, jnp.inf)
-            closer = lambda old, new: old + self.follow * (new - old)
-            return (params, jax.tree.map(closer, target, params["weights"]), memory), None
+            part = replay.draw(buffer, draw_key, self.batch_size)
+            for name in ("observation", "next_observation"):
+                part[name] = normaliser.apply(obs_stats, part[name])
+            gradient = gradient_of(params, target, env, part, act_key)
+            params, opt_state = optimiser.descend(
+                params, opt_state, gradient, learning_rate, jnp.inf
+            )
+            closer = lambda old, new: old + self.tau * (new - old)
+            return (params, jax.tree.map(closer, target, params["weights"]), opt_state), None
 
-        keys = jax.random.split(learn_key, self.gradients)
-        start = (state.params, state.target, state.memory)
-        (params, target, memory), _ = jax.lax.scan(learn, start, keys)
+        keys = jax.random.split(learn_key, self.gradient_steps)
+        start = (state.params, state.target, state.opt_state)
+        (params, target, opt_state), _ = jax.lax.scan(learn, start, keys)
         report["temperature"] = jnp.exp(params["log_alpha"])
         return replace(
             state,
             params=params,
-            memory=memory,
-            seen=seen,
-            vector=vector,
+            opt_state=opt_state,
+            obs_stats=obs_stats,
+            env_state=env_state,
             update=state.update + 1,
             report=report,
             target=target,
-            kept=kept,
+            replay=buffer,
         )
 
-    def policy(self, env: Environment, state: "State") -> Callable[[Any], Array]:
+    def policy(self, env: Environment, state: "SACState") -> Callable[[Any], Array]:
         """The learnt policy: observation to action, without noise."""
 
         def act(observation: Any) -> Array:
-            x = normaliser.apply(state.seen, observation)
+            x = normaliser.apply(state.obs_stats, observation)
             return stretched(env.action_space, self._act(env, state.params, x).mode())
 
         return act
 
     def _rollout(
-        self, env: Environment, state: "State", key: Array
+        self, env: Environment, state: "SACState", key: Array
     ) -> tuple[Any, dict, Array, dict]:
-        copies = vectorize(env, self.copies)
-        begun = (state.update * self.steps_per_update).astype(jnp.float32)
+        envs = vectorize(env, self.num_envs)
+        steps_done = (state.update * self.steps_per_update).astype(jnp.float32)
 
-        def move(carry: tuple[VectorState, Array], inputs: Any) -> tuple[Any, Any]:
-            (vector, held), (act_key, any_key, supply, i) = carry, inputs
-            x = normaliser.apply(state.seen, vector.observation)
+        def move(loop: tuple[VectorState, Array], inputs: Any) -> tuple[Any, Any]:
+            (env_state, held), (act_key, random_key, drawn, i) = loop, inputs
+            x = normaliser.apply(state.obs_stats, env_state.observation)
             action, _ = self._act(env, state.params, x).draw(act_key)
-            anyhow = jax.random.uniform(any_key, action.shape, minval=-1.0)
-            on = jax.random.uniform(jax.random.fold_in(any_key, 0), (self.copies, 1)) < self.hold
-            anyhow = jnp.where(on & (i > 0), held, anyhow)
-            early = begun + (i * self.copies).astype(jnp.float32) < self.wander
-            action = jnp.where(early, anyhow, action)
-            after, out = copies.follow(vector, stretched(env.action_space, action), supply)
-            return (after, action), (vector.observation, action, out)
+            any_action = jax.random.uniform(random_key, action.shape, minval=-1.0)
+            hold_key = jax.random.fold_in(random_key, 0)
+            hold = jax.random.uniform(hold_key, (self.num_envs, 1)) < self.hold
+            any_action = jnp.where(hold & (i > 0), held, any_action)
+            early = steps_done + (i * self.num_envs).astype(jnp.float32) < self.start_steps
+            action = jnp.where(early, any_action, action)
+            after, out = envs.step_with(env_state, stretched(env.action_space, action), drawn)
+            return (after, action), (env_state.observation, action, out)
 
-        inputs = (*self.drawn(copies, state.vector, key, 2), jnp.arange(self.horizon))
-        start = state.vector, jnp.zeros((self.copies, *env.action_space.shape))
-        (vector, _), (observation, action, out) = jax.lax.scan(move, start, inputs)
-        rows = {"observation": observation, "action": action, "reward": out.reward}
-        rows |= {"after": out.final, "terminated": out.terminated}
-        return vector, rows, out.broken, out.report()
+        inputs = (*self.draws(envs, state.env_state, key, 2), jnp.arange(self.num_steps))
+        start = state.env_state, jnp.zeros((self.num_envs, *env.action_space.shape))
+        (env_state, _), (observation, action, out) = jax.lax.scan(move, start, inputs)
+        rows = {
+            "observation": observation,
+            "action": action,
+            "reward": out.reward,
+            "next_observation": out.final,
+            "terminated": out.terminated,
+        }
+        return env_state, rows, out.broken, out.report()
 
     def _loss(self, params: Any, target: Any, env: Environment, part: Any, key: Array) -> Array:
         """The critics' errors, the actor's loss and the temperature's: apart but for their sum."""
         network, held = self._network(env), jax.lax.stop_gradient(params)
         alpha = jnp.exp(held["log_alpha"])
-        now_key, then_key = jax.random.split(key)
-        then, likely = self._act(env, held, part["after"]).draw(then_key)
-        worth: Any = network.apply(target, part["after"], then, method=Networks.worth)
-        soft = jnp.min(worth, 0) - alpha * likely
-        goal = part["reward"] + self.discount * jnp.where(part["terminated"], 0.0, soft)
-        weights, seen = params["weights"], part["observation"]
-        said: Any = network.apply(weights, seen, part["action"], method=Networks.worth)
-        error = 0.5 * jnp.sum(jnp.mean((said - goal[None]) ** 2, 1))
+        action_key, next_key = jax.random.split(key)
+        x, next_x = part["observation"], part["next_observation"]
 
-        action, likely = self._act(env, params, seen).draw(now_key)
-        worth = network.apply(held["weights"], seen, action, method=Networks.worth)
-        loss = jnp.mean(alpha * likely - jnp.min(worth, 0))
-        asked = self.entropy * action.shape[-1]
-        excess = -jax.lax.stop_gradient(jnp.mean(likely)) - asked  # of entropy
+        next_action, next_log_prob = self._act(env, held, next_x).draw(next_key)
+        next_q: Any = network.apply(target, next_x, next_action, method=Networks.q)
+        soft = jnp.min(next_q, 0) - alpha * next_log_prob
+        goal = part["reward"] + self.gamma * jnp.where(part["terminated"], 0.0, soft)
+        q: Any = network.apply(params["weights"], x, part["action"], method=Networks.q)
+        error = 0.5 * jnp.sum(jnp.mean((q - goal[None]) ** 2, 1))
+
+        action, log_prob = self._act(env, params, x).draw(action_key)
+        q = network.apply(held["weights"], x, action, method=Networks.q)
+        loss = jnp.mean(alpha * log_prob - jnp.min(q, 0))
+        target_entropy = self.target_entropy * action.shape[-1]
+        excess = -jax.lax.stop_gradient(jnp.mean(log_prob)) - target_entropy
         return error + loss + params["log_alpha"] * excess
 
     def _network(self, env: Environment) -> Networks:
-        return Networks(env.action_space.shape[0], self.hidden)
+        return Networks(env.action_space.shape[0], self.hidden_sizes)
 
     def _act(self, env: Environment, params: Any, x: Any) -> Squashed:
         out: Any = self._network(env).apply(params["weights"], x, method=Networks.act)
@@ -219,8 +240,8 @@ class SAC(Rollouts):
 
 
 @pytree
-class State(Training):
+class SACState(TrainState):
     """`params` holds the weights of the networks, and the logarithm of the temperature."""
 
     target: Any  # the slow copy of the weights; its critics alone are used
-    kept: replay.Replay
+    replay: replay.Replay  # what was experienced

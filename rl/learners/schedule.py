@@ -1,7 +1,7 @@
 """How far a training is along its schedules, whose length is that of the loop that runs it.
 
-The length is a number of the state, put there by `init(env, key, updates)`. A checkpoint carries
-it, and a training that is resumed goes on along the schedule that it was begun with.
+The length is a number of the state, put there by `init(env, key, num_updates)`. A checkpoint
+carries it, and a training that is resumed goes on along the schedule that it was begun with.
 """
 
 from pathlib import Path
@@ -13,36 +13,31 @@ from jax import Array
 from jaxgpu import checkpoint, ranges
 
 
-def length(name: str, updates: Array | int | None) -> Array | None:
+def length(name: str, num_updates: Array | int | None) -> Array | None:
     """What a state holds for a training of so many updates, []; None where nobody has said it.
 
     Raises:
         ValueError: no updates.
         TypeError: not a whole number.
     """
-    if updates is None:
+    if num_updates is None:
         return None
-    ranges.refuse(f"{name}: updates", updates, ranges.Range(least=1, whole=True))
-    return jnp.asarray(updates, jnp.float32)
+    ranges.refuse(f"{name}: num_updates", num_updates, ranges.Range(least=1, whole=True))
+    return jnp.asarray(num_updates, jnp.float32)
 
 
-def done(name: str, state: Any) -> Array:
+def progress(name: str, state: Any) -> Array:
     """The share of the schedule that is done, [].
 
     Raises:
         ValueError: a state that was begun without a length.
     """
-    if state.schedule is None:
+    if state.num_updates is None:
         raise ValueError(
             f"{name}: update of a state whose training has no length; begin with "
-            "init(env, key, updates), or use learn, train or sweep, which know it"
+            "init(env, key, num_updates), or use learn, train or sweep, which know it"
         )
-    return state.update.astype(jnp.float32) / state.schedule
-
-
-def left(name: str, state: Any) -> Array:
-    """The share of a rate that is left, [], which falls to zero at the end of the schedule."""
-    return jnp.maximum(1 - done(name, state), 0.0)
+    return state.update.astype(jnp.float32) / state.num_updates
 
 
 def refuse_another(name: str, out: str | Path | None, updates: int, unit: int) -> None:
@@ -70,5 +65,5 @@ def _begun(out: str | Path | None) -> int | None:
             arrays, _ = checkpoint.read(path)
         except checkpoint.CheckpointError:
             continue
-        return next((int(a.max()) for at, a in arrays.items() if at.endswith(".schedule")), None)
+        return next((int(a.max()) for at, a in arrays.items() if at.endswith(".num_updates")), None)
     return None

@@ -3,11 +3,12 @@
 Xu et al. (2022), arXiv:2204.07137. The actor climbs the derivative of the discounted rewards of a
 short window plus the target critic's value of where each path ends; the critic learns TD(lambda)
 targets; the target follows the critic slowly. Departures: observations are normalised; as an
-option a share of the copies begins anew after each window. Without it, where episodes end by the
-clock alone, all copies run in step, and the critic sees what comes after a beginning once in many
-windows.
+option a share of the environments begins anew after each window. Without it, where episodes end by
+the clock alone, all of them run in step, and the critic sees what comes after a beginning once in
+many windows.
 """
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, replace
 from typing import Any
 
@@ -19,11 +20,11 @@ from jaxgpu.pytree import number, pytree, size
 
 from ..environment import Environment
 from ..spaces import Box
-from ..vectorize import vectorize
+from ..vector import vectorize
 from . import normaliser, optimiser
 from .advantage import advantages
 from .networks import ActorCritic, Normal, stretched
-from .training import Rollouts, Training
+from .training import Rollouts, TrainState
 
 
 @pytree
@@ -31,28 +32,32 @@ class SHAC(Rollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
     learning_rate: Array | float = number(default=3e-3, least=0)  # [] of the actor, at the start
-    critic_rate: Array | float = number(default=2e-3, least=0)  # [] of the critic, at the start
-    discount: Array | float = number(default=0.97, least=0, most=1)  # [] gamma
-    trace: Array | float = number(default=0.95, least=0, most=1)  # [] lambda
-    follow: Array | float = number(
+    critic_learning_rate: Array | float = number(
+        default=2e-3, least=0
+    )  # [] of the critic, at the start
+    gamma: Array | float = number(default=0.97, least=0, most=1)  # [] discount
+    td_lambda: Array | float = number(default=0.95, least=0, most=1)  # [] of the critic's targets
+    tau: Array | float = number(
         default=0.2, above=0, most=1
     )  # [] of the critic that the target takes over in an update
-    max_gradient: Array | float = number(default=1.0, above=0, infinite=True)  # [] norm
-    renew: Array | float = number(
+    max_grad_norm: Array | float = number(default=1.0, above=0, infinite=True)  # []
+    reset_prob: Array | float = number(
         default=0.0, least=0, most=1
-    )  # [] chance of a copy to begin anew after a window
-    passes: int = size(default=8, least=1)  # of the critic over a window
+    )  # [] chance of an environment to begin anew after a window
+    critic_iterations: int = size(default=8, least=1)  # passes of the critic over a window
     _: KW_ONLY
-    horizon: int = size(default=16, least=1)  # H, steps in a window
+    num_steps: int = size(default=16, least=1)  # T, steps in a window
 
-    def init(self, env: Environment, key: Array, updates: Array | int | None = None) -> "State":
-        """Networks before learning, and environments at the start.
+    def init(
+        self, env: Environment, key: Array, num_updates: Array | int | None = None
+    ) -> "SHACState":
+        """The state before a training: networks before learning, and environments at the start.
 
         Args:
             env: of all copies.
             key: of everything random in it.
-            updates: how many the training will have, the length of its schedules; without it the
-                state can be looked at and played, but not updated.
+            num_updates: how many the training will have, the length of its schedules; without it
+                the state can be looked at and played, but not updated.
 
         Raises:
             ValueError: an environment without derivatives.
@@ -63,103 +68,113 @@ class SHAC(Rollouts):
                 "environment with `differentiable` true and real actions"
             )
         env_key, network_key = jax.random.split(key)
-        first, common = self.common(env, env_key, updates)
-        params = self._network(env).init(network_key, first)
-        memory = (optimiser.init(params), optimiser.init(params))
-        return State(params=params, memory=memory, **common, target=params)
+        observation, common = self.begin(env, env_key, num_updates)
+        params = self._network(env).init(network_key, observation)
+        opt_state = {"actor": optimiser.init(params), "critic": optimiser.init(params)}
+        return SHACState(params=params, opt_state=opt_state, **common, target=params)
 
-    def update(self, env: Environment, state: "State", key: Array) -> "State":
-        """One window of all copies: a step of the actor, then `passes` of the critic."""
-        left = self.left(state)
-        climb = jax.grad(self._window, has_aux=True)
-        slope, (vector, batch, report) = climb(state.params, env, state, key)
-        actor_rate = self.learning_rate * left
-        params, actor_memory = optimiser.descend(
-            state.params, state.memory[0], slope, actor_rate, self.max_gradient
+    def update(self, env: Environment, state: "SHACState", key: Array) -> "SHACState":
+        """The state after a window: a step of the actor, then `critic_iterations` of the critic."""
+        lr_fraction = self.lr_fraction(state)
+        gradient_of = jax.grad(self._window, has_aux=True)
+        gradient, (env_state, batch, report) = gradient_of(state.params, env, state, key)
+        params, actor_state = optimiser.descend(
+            state.params,
+            state.opt_state["actor"],
+            gradient,
+            self.learning_rate * lr_fraction,
+            self.max_grad_norm,
         )
         network = self._network(env)
+        critic_rate = self.critic_learning_rate * lr_fraction
 
         def error(params: Any) -> Array:
             value: Any = network.apply(params, batch["observation"], method=ActorCritic.value)
             return jnp.mean(jnp.where(batch["broken"], 0.0, value - batch["target"]) ** 2)
 
-        def learn(carry: Any, _: None) -> tuple[Any, None]:
-            params, memory = carry
-            slope, rate = jax.grad(error)(params), self.critic_rate * left
-            return optimiser.descend(params, memory, slope, rate, self.max_gradient), None
+        def learn(loop: Any, _: None) -> tuple[Any, None]:
+            params, opt_state = loop
+            gradient = jax.grad(error)(params)
+            new = optimiser.descend(params, opt_state, gradient, critic_rate, self.max_grad_norm)
+            return new, None
 
-        start = (params, state.memory[1])
-        (params, critic_memory), _ = jax.lax.scan(learn, start, length=self.passes)
-        follow = lambda old, new: old + self.follow * (new - old)
-        target = jax.tree.map(follow, state.target, params)
-        seen = normaliser.update(state.seen, batch["raw"])
+        start = (params, state.opt_state["critic"])
+        (params, critic_state), _ = jax.lax.scan(learn, start, length=self.critic_iterations)
+        closer = lambda old, new: old + self.tau * (new - old)
         return replace(
             state,
             params=params,
-            memory=(actor_memory, critic_memory),
-            seen=seen,
-            vector=vector,
+            opt_state={"actor": actor_state, "critic": critic_state},
+            obs_stats=normaliser.update(state.obs_stats, batch["raw"]),
+            env_state=env_state,
             update=state.update + 1,
             report=report,
-            target=target,
+            target=jax.tree.map(closer, state.target, params),
         )
 
-    def policy(self, env: Environment, state: "State") -> Any:
+    def policy(self, env: Environment, state: "SHACState") -> Callable[[Any], Array]:
         """The learnt policy: observation to action, without noise."""
 
         def act(observation: Any) -> Array:
-            x = normaliser.apply(state.seen, observation)
+            x = normaliser.apply(state.obs_stats, observation)
             return stretched(env.action_space, jnp.tanh(self._act(env, state.params, x).mode()))
 
         return act
 
-    def _window(self, params: Any, env: Environment, state: "State", key: Array) -> Any:
+    def _window(self, params: Any, env: Environment, state: "SHACState", key: Array) -> Any:
         """Minus the mean reward a step of the window, the future beyond it included."""
-        copies, network = vectorize(env, self.copies), self._network(env)
+        envs, network = vectorize(env, self.num_envs), self._network(env)
         # of a step its derivative computes again what it needs: cheaper than to keep it
-        forth = jax.checkpoint(copies.follow, prevent_cse=False)
+        step_with = jax.checkpoint(envs.step_with, prevent_cse=False)
 
-        def worth(x: Any) -> Array:
+        def value_of(x: Any) -> Array:
             value: Any = network.apply(state.target, x, method=ActorCritic.value)
             return value
 
-        def move(carry: Any, inputs: Any) -> tuple[Any, Any]:
-            (vector, weight), (act_key, supply, also) = carry, inputs
-            x = normaliser.apply(state.seen, vector.observation)
+        def move(loop: Any, inputs: Any) -> tuple[Any, Any]:
+            (env_state, weight), (act_key, drawn, reset) = loop, inputs
+            x = normaliser.apply(state.obs_stats, env_state.observation)
             choice = self._act(env, params, x).sample(act_key)
             action = _spared(stretched(env.action_space, jnp.tanh(choice)))
-            after, out = forth(vector, action, supply, also)
-            final = worth(normaliser.apply(state.seen, out.final))
-            future = self.discount * jnp.where(out.terminated, 0.0, final)
-            gain = weight * (out.reward + jnp.where(out.anew, future, 0.0))
-            later = jnp.where(out.anew, 1.0, weight * self.discount)
-            row = (vector.observation, x, out, final, gain, weight * future)
+            after, out = step_with(env_state, action, drawn, reset)
+            final = value_of(normaliser.apply(state.obs_stats, out.final))
+            future = self.gamma * jnp.where(out.terminated, 0.0, final)
+            # where a path ends its future is the target critic's, and a new one begins undiscounted
+            gain = weight * (out.reward + jnp.where(out.is_first, future, 0.0))
+            later = jnp.where(out.is_first, 1.0, weight * self.gamma)
+            row = (env_state.observation, x, out, final, gain, weight * future)
             return (after, later), row
 
-        start = (state.vector, jnp.ones(self.copies))
-        also = self._renewed(jax.random.fold_in(key, 0))
-        inputs = (*self.drawn(copies, state.vector, key, 1), also)
-        (vector, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, inputs)
-        ahead = jnp.where(out.anew[-1], 0.0, beyond[-1])  # of the paths still under way
-        loss = -jnp.mean(jnp.sum(gain, 0) + ahead) / self.horizon
-        value = worth(x)
-        ends = (out.terminated, out.truncated)
+        start = (state.env_state, jnp.ones(self.num_envs))
+        reset = self._resets(jax.random.fold_in(key, 0))
+        inputs = (*self.draws(envs, state.env_state, key, 1), reset)
+        (env_state, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, inputs)
+        ahead = jnp.where(out.is_first[-1], 0.0, beyond[-1])  # of the paths still under way
+        loss = -jnp.mean(jnp.sum(gain, 0) + ahead) / self.num_steps
+        value = value_of(x)
         target = value + advantages(
-            out.reward, value, final, *ends, self.discount, self.trace, out.broken
+            reward=out.reward,
+            value=value,
+            final_value=final,
+            terminated=out.terminated,
+            truncated=out.truncated,
+            gamma=self.gamma,
+            gae_lambda=self.td_lambda,
+            broken=out.broken,
         )
         batch = {"raw": raw, "observation": x, "target": target, "broken": out.broken}
-        return loss, jax.lax.stop_gradient((vector, batch, out.report()))
+        return loss, jax.lax.stop_gradient((env_state, batch, out.report()))
 
-    def _renewed(self, key: Array) -> Array:
-        """Which copies begin anew after which step, [H, B]: a share of them, after the last.
+    def _resets(self, key: Array) -> Array:
+        """Which environments begin anew after which step, [T, B]: a share, after the last.
 
         The critic has valued where their paths broke off.
         """
-        share = jax.random.uniform(key, (self.copies,)) < self.renew
-        return (jnp.arange(self.horizon) == self.horizon - 1)[:, None] & share[None]
+        share = jax.random.uniform(key, (self.num_envs,)) < self.reset_prob
+        return (jnp.arange(self.num_steps) == self.num_steps - 1)[:, None] & share[None]
 
     def _network(self, env: Environment) -> ActorCritic:
-        return ActorCritic(env.action_space, self.hidden, log_std=-1.0)
+        return ActorCritic(env.action_space, self.hidden_sizes, log_std=-1.0)
 
     def _act(self, env: Environment, params: Any, x: Any) -> Normal:
         choice: Any = self._network(env).apply(params, x, method=ActorCritic.act)
@@ -184,7 +199,7 @@ _spared.defvjp(lambda action: (action, None), _passed)
 
 
 @pytree
-class State(Training):
-    """`memory` holds those of the actor's optimiser and of the critic's."""
+class SHACState(TrainState):
+    """`opt_state` holds those of the `actor` and of the `critic`."""
 
     target: Any  # the slow copy; its critic alone is used

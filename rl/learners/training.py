@@ -8,82 +8,86 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import ranges
-from jaxgpu.pytree import pytree, size
+from jaxgpu.pytree import pytree, size, static
 
 from ..doors import check_learner, widths
 from ..environment import Environment
-from ..vectorize import Vector, VectorState, vectorize
+from ..vector import Vector, VectorState, vectorize
 from . import normaliser, schedule
 
 
 @pytree
-class Training:
+class TrainState:
     """All of a training: resumed from it, a run goes on to the bit."""
 
     params: Any
-    memory: Any  # of the optimiser
-    seen: normaliser.Normaliser
-    vector: VectorState
+    opt_state: Any  # of the optimiser
+    obs_stats: normaliser.Normaliser  # of the observations so far
+    env_state: VectorState
     update: Array  # [] updates done
-    schedule: Array | None  # [] updates in which rates fall and exploration settles
+    num_updates: Array | None  # [] of the training, in which rates fall and exploration settles
     report: dict[str, Array]  # means over the episodes that ended in the last rollout
 
 
 @pytree
 class Rollouts:
-    """Learning from rollouts of B copies over T steps each."""
+    """Learning from rollouts of B environments over T steps each."""
 
     _: KW_ONLY
-    copies: int = size(default=64, least=1)  # B
-    horizon: int = size(default=64, least=1)  # T, steps of each copy between updates
-    hidden: tuple[int, ...] = widths((64, 64))
+    num_envs: int = size(default=64, least=1)  # B
+    num_steps: int = size(default=64, least=1)  # T, steps of each environment between updates
+    hidden_sizes: tuple[int, ...] = widths((64, 64))
+    anneal_lr: bool = static(default=True)  # learning rates fall to zero over the training
 
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one update."""
-        return self.copies * self.horizon
+        return self.num_envs * self.num_steps
 
-    def begun(self, env: Environment, key: Array) -> tuple[VectorState, Any, dict[str, Array]]:
-        """Copies at the start, the first observation, and a report of nothing."""
-        check_learner(type(self).__name__, self, env)
-        vector = vectorize(env, self.copies).reset(key)
-        zero = jnp.zeros((), jnp.float32)
-        report = {"episode_return": zero, "episodes": zero, "success": zero, "broken": zero}
-        return vector, jax.tree.map(lambda x: x[0], vector.observation), report
-
-    def common(
-        self, env: Environment, key: Array, updates: Array | int | None
+    def begin(
+        self, env: Environment, key: Array, num_updates: Array | int | None
     ) -> tuple[Any, dict[str, Any]]:
         """The first observation, and what every state begins with, by the names of the fields."""
-        vector, first, report = self.begun(env, key)
-        return first, {
-            "seen": normaliser.init(first),
-            "vector": vector,
+        check_learner(type(self).__name__, self, env)
+        env_state = vectorize(env, self.num_envs).reset(key)
+        observation = jax.tree.map(lambda x: x[0], env_state.observation)
+        return observation, {
+            "obs_stats": normaliser.init(observation),
+            "env_state": env_state,
             "update": jnp.int32(0),
-            "schedule": schedule.length(type(self).__name__, updates),
-            "report": report,
+            "num_updates": schedule.length(type(self).__name__, num_updates),
+            "report": empty_report(),
         }
 
-    def drawn(self, copies: Vector, vector: VectorState, key: Array, count: int) -> tuple:
-        """For each of T steps: `count` keys [T] for the policy, and what the copies draw."""
+    def draws(self, envs: Vector, env_state: VectorState, key: Array, count: int) -> tuple:
+        """For each of T steps: `count` keys [T] for the policy, and what the environments draw."""
         each = lambda key: jax.random.split(key, count + 1)
-        keys = jax.vmap(each)(jax.random.split(key, self.horizon))
-        supply = jax.vmap(lambda key: copies.supply(vector, key))(keys[:, count])
-        return *(keys[:, i] for i in range(count)), supply
+        keys = jax.vmap(each)(jax.random.split(key, self.num_steps))
+        drawn = jax.vmap(lambda key: envs.draw(env_state, key))(keys[:, count])
+        return *(keys[:, i] for i in range(count)), drawn
 
-    def done(self, state: Training) -> Array:
-        """The share of the schedule that is done."""
-        return schedule.done(type(self).__name__, state)
+    def progress(self, state: TrainState) -> Array:
+        """The share of the training that is done, []."""
+        return schedule.progress(type(self).__name__, state)
 
-    def left(self, state: Training) -> Array:
-        """The share of the learning rate that is left, which falls to zero."""
-        return schedule.left(type(self).__name__, state)
+    def lr_fraction(self, state: TrainState) -> Array:
+        """The share of a learning rate that is left, []: from 1 to 0, or 1 without `anneal_lr`."""
+        if not self.anneal_lr:
+            return jnp.ones((), jnp.float32)
+        return jnp.maximum(1 - self.progress(state), 0.0)
 
-    def check_minibatches(self, minibatches: int) -> None:
+    def check_minibatches(self, num_minibatches: int) -> None:
         """Raise where a batch cannot be cut into as many parts."""
         ranges.check("learn", self)
-        if self.steps_per_update % minibatches:
+        if self.steps_per_update % num_minibatches:
             raise ValueError(
-                f"{type(self).__name__}: {minibatches} minibatches of {self.copies} copies times "
-                f"{self.horizon} steps; choose a divisor of {self.steps_per_update}"
+                f"{type(self).__name__}: {num_minibatches} minibatches of {self.num_envs} "
+                f"environments times {self.num_steps} steps; choose a divisor of "
+                f"{self.steps_per_update}"
             )
+
+
+def empty_report() -> dict[str, Array]:
+    """The report of a training before its first update."""
+    zero = jnp.zeros((), jnp.float32)
+    return {"episode_return": zero, "episodes": zero, "success": zero, "broken": zero}

@@ -1,33 +1,43 @@
 """Sequences of actions, found by gradients or by sampling.
 
-loss = lambda actions, frames=None: cost(env, state, actions, frames)
-done = plan(loss, env.guess(), Descent(optax.adam(0.05)), 30, key=key)     # CEM(), MPPI(), ...
-done.state.best.actions
+loss = EpisodeCost(env, state, gradient_discount=0.9)
+found = plan(loss, env.initial_actions(), Descent(optax.adam(0.05)), 30, key=key)   # CEM(), MPPI()
+found.actions, found.loss
+
+Read `objective` (what a sequence of actions is worth, and its gradient), then the planners in
+`gradient` and `sampling`, then `planning` (the one call) and `comparison` (many states, many ways
+to plan). A planner is a spec with `init(actions)` and `update(loss, state, key)`.
 """
 
-from .best import Best
-from .contest import begun, planners, race, returns
-from .descent import Descent
-from .expansion import Expansion
-from .fading import faded
-from .loop import plan
-from .objective import cost, play
+from .comparison import evaluate_plans, initial_states, plan_from_each, standard_planners
+from .gradient import Descent, TemporalExpansion
+from .objective import (
+    Best,
+    EpisodeCost,
+    average_gradient,
+    cost,
+    discount_gradient,
+    trajectory,
+)
+from .planning import Plan, Planner, plan
 from .sampling import CEM, MPPI
-from .sharing import shared
 
 __all__ = [
-    "Best",
     "CEM",
-    "Descent",
-    "Expansion",
     "MPPI",
-    "begun",
+    "Best",
+    "Descent",
+    "EpisodeCost",
+    "Plan",
+    "Planner",
+    "TemporalExpansion",
+    "average_gradient",
     "cost",
-    "faded",
+    "discount_gradient",
+    "evaluate_plans",
+    "initial_states",
     "plan",
-    "planners",
-    "play",
-    "race",
-    "returns",
-    "shared",
+    "plan_from_each",
+    "standard_planners",
+    "trajectory",
 ]

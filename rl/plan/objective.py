@@ -1,13 +1,58 @@
-"""What a sequence of actions is worth in an environment, to be climbed or sampled."""
+"""What a sequence of actions is worth in an environment, and how its gradient may be tempered.
 
+`EpisodeCost` is the loss that planners make small. Its gradient can be cut off with the time that
+it runs back (`discount_gradient`), or spread over all particles of a body (`average_gradient`).
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
+
+from jaxgpu.pytree import number, pytree
 
 from ..environment import Environment
-from .fading import faded
+
+type Loss = Callable[[Array], Array]
+
+
+@pytree
+class Best:
+    """The best actions seen, and their loss."""
+
+    actions: Array  # [T, A]
+    loss: Array  # [] infinite before anything is known
+    latest: Array  # [] of the newest update; the least of its samples
+
+    @classmethod
+    def empty(cls, actions: Array) -> "Best":
+        """The one before anything is known; `actions` [T, A] only lend their shape."""
+        unknown = jnp.asarray(jnp.inf, actions.dtype)
+        return cls(actions, unknown, unknown)
+
+    def updated(self, actions: Array, loss: Array) -> "Best":
+        """The better of this one and `actions`; a loss that is not a number is never better."""
+        wins = loss < self.loss
+        return Best(jnp.where(wins, actions, self.actions), jnp.where(wins, loss, self.loss), loss)
+
+
+@pytree
+class EpisodeCost:
+    """A loss of actions: minus the sum of the rewards that they bring from a state.
+
+    It is a pytree, so that another state, or another number of the environment, uses the compiled
+    program of the last one.
+    """
+
+    env: Environment
+    state: Any  # where the episode begins
+    gradient_discount: Array | float = number(default=1.0, least=0, most=1)  # [] left a step back
+
+    def __call__(self, actions: Array, frames: Array | int | None = None) -> Array:
+        """The cost [] of the first `frames` of the actions [T, A], as `cost` has it."""
+        return cost(self.env, self.state, actions, frames, self.gradient_discount)
 
 
 def cost(
@@ -15,38 +60,74 @@ def cost(
     state: Any,
     actions: Array,
     frames: Array | int | None = None,
-    fade: Array | float = 1.0,
+    gradient_discount: Array | float = 1.0,
 ) -> Array:
     """Minus the sum of rewards over the actions [T, A], from `state`; [].
 
-    Only the first `frames` steps are taken, all of them by default. Differentiable where the
-    environment is; a reverse pass keeps one state a step and repeats each step once. With `fade`
-    below 1 the gradient looks only so far ahead, as `faded` says.
+    Only the first `frames` steps are taken, all of them by default. The cost is differentiable
+    where the environment is; a reverse pass keeps one state a step and repeats each step once.
+    With a `gradient_discount` below 1 the gradient looks only so far ahead, see
+    `discount_gradient`.
     """
     steps = actions.shape[0]
     frames = jnp.int32(steps if frames is None else frames)
     key = jax.random.key(0)
 
     def move(state: Any, action: Array) -> tuple[Any, Array]:
-        step = env.step(faded(state, fade), action, key)
+        step = env.step(discount_gradient(state, gradient_discount), action, key)
         return step.state, step.reward
 
     def one(carry: tuple[Any, Array], action: Array) -> tuple[tuple[Any, Array], Array]:
         state, t = carry
         rest = lambda state, action: (state, jnp.zeros_like(reward.reward))
         reward = jax.eval_shape(env.step, state, action, key)
-        state, gain = jax.lax.cond(t < frames, jax.checkpoint(move), rest, state, action)
+        state, gain = lax.cond(t < frames, jax.checkpoint(move), rest, state, action)
         return (state, t + 1), gain
 
-    _, gains = jax.lax.scan(one, (state, jnp.int32(0)), actions)
+    _, gains = lax.scan(one, (state, jnp.int32(0)), actions)
     return -jnp.sum(gains)
 
 
-def play(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
-    """Every state of the actions [T, A], and what each step measured; leaves [T, ...]."""
+def trajectory(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
+    """Every state that the actions [T, A] lead to, and what each step measured; leaves [T, ...]."""
 
     def one(state: Any, action: Array) -> tuple[Any, Any]:
         step = env.step(state, action, jax.random.key(0))
         return step.state, (step.state, {"reward": step.reward} | step.info)
 
-    return jax.lax.scan(one, state, actions)[1]
+    return lax.scan(one, state, actions)[1]
+
+
+def discount_gradient(tree: Any, discount: Array | float) -> Any:
+    """The tree itself; what flows back through its real leaves is multiplied by `discount`.
+
+    Derivatives through t frames are products of t Jacobians, and where the motion is chaotic, as
+    that of a splash, they grow without bound and tell nothing of the mean slope (Metz, Freeman,
+    Schoenholz & Kachman 2021, arXiv:2111.05803). Discounted at each frame they look
+    1 / (1 - discount) frames ahead. The gradient is biased; it is exact at discount = 1.
+
+    >>> jax.grad(lambda x: discount_gradient(x, 0.25) ** 2)(3.0)
+    Array(1.5, dtype=float32, weak_type=True)
+    """
+
+    def one(x: Array) -> Array:
+        if not jnp.issubdtype(jnp.result_type(x), jnp.floating):
+            return x
+        constant = lax.stop_gradient(x)
+        return constant + discount * (x - constant)
+
+    return jax.tree.map(one, tree)
+
+
+def average_gradient(x: Array, share: Array | float) -> Array:
+    """x itself, but each entry's gradient is `share` of the mean over all and the rest its own.
+
+    y = x, dy = (1 - share) dx + share <dx>. Where most particles feel nothing of a goal, such as
+    those deep in a glass, the few that do lead the others (the attraction of FluidLab, Xian et al.
+    2023, arXiv:2303.02346). The gradient is biased: use it to set out, not to arrive.
+
+    >>> jax.grad(lambda x: average_gradient(x, 0.5)[0])(jnp.zeros(4))
+    Array([0.625, 0.125, 0.125, 0.125], dtype=float32)
+    """
+    constant, mean = lax.stop_gradient(x), jnp.mean(x)
+    return constant + (1 - share) * (x - constant) + share * (mean - lax.stop_gradient(mean))

@@ -16,22 +16,22 @@ from jax import Array
 from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size
 
-from .best import Best, Loss, better, nothing
+from .objective import Best, Loss
 
 
 @pytree
-class State:
+class SamplingState:
     """Where the search is."""
 
     actions: Array  # [T, A] mean of the samples
     sigma: Array  # [T, A] their standard deviation
     best: Best
-    calls: Array  # [] losses computed
+    evaluations: Array  # [] losses computed
 
 
 @pytree
 class CEM:
-    """What to run."""
+    """A planner that fits a normal distribution to the elites of its samples."""
 
     population: int = size(default=32, least=2)  # N
     elites: int = size(default=8, least=2)
@@ -44,8 +44,8 @@ class CEM:
     high: Array | float = number(default=1.0, infinite=True)  # [] or [A]
     batch: int = size(default=1, least=1)  # samples simulated at once
 
-    def init(self, actions: Array) -> State:
-        """Before the first generation, about `actions` [T, A].
+    def init(self, actions: Array) -> SamplingState:
+        """The state before the first generation, about `actions` [T, A].
 
         Raises:
             ValueError: a number out of its range, or more elites than samples.
@@ -55,21 +55,21 @@ class CEM:
             raise ValueError(
                 f"CEM: {self.elites} elites of {self.population}; take 2 or more, up to all"
             )
-        return _begun(actions, self.sigma)
+        return _init(actions, self.sigma)
 
-    def update(self, loss: Loss, state: State, key: Array) -> State:
+    def update(self, loss: Loss, state: SamplingState, key: Array) -> SamplingState:
         """One generation."""
         x = _draw(self, state, key)
         f = _losses(loss, x, self.batch)
-        good = x[jnp.argsort(f)[: self.elites]]
+        elite = x[jnp.argsort(f)[: self.elites]]
         blend = lambda old, new: self.keep * old + (1 - self.keep) * new
-        actions = blend(state.actions, jnp.mean(good, 0))
-        return _after(state, x, f, actions, blend(state.sigma, jnp.std(good, 0)))
+        actions = blend(state.actions, jnp.mean(elite, 0))
+        return _updated(state, x, f, actions, blend(state.sigma, jnp.std(elite, 0)))
 
 
 @pytree
 class MPPI:
-    """What to run."""
+    """A planner that moves its mean to the weighted average of its samples."""
 
     population: int = size(default=32, least=2)  # N
     sigma: Array | float = number(default=0.5, above=0)  # [] standard deviation
@@ -82,34 +82,34 @@ class MPPI:
     high: Array | float = number(default=1.0, infinite=True)  # [] or [A]
     batch: int = size(default=1, least=1)  # samples simulated at once
 
-    def init(self, actions: Array) -> State:
-        """Before the first update, about `actions` [T, A].
+    def init(self, actions: Array) -> SamplingState:
+        """The state before the first update, about `actions` [T, A].
 
         Raises:
             ValueError: a number out of its range.
         """
         ranges.check("plan", self)
-        return _begun(actions, self.sigma)
+        return _init(actions, self.sigma)
 
-    def update(self, loss: Loss, state: State, key: Array) -> State:
+    def update(self, loss: Loss, state: SamplingState, key: Array) -> SamplingState:
         """One update of the mean."""
         x = _draw(self, state, key)
         f = _losses(loss, x, self.batch)
-        known = jnp.isfinite(f)
-        size = jnp.std(f, where=known)
-        size = jnp.where(size > 0, size, 1)
-        weight = jax.nn.softmax(jnp.where(known, -f / (self.temperature * size), -jnp.inf))
-        weight = jnp.where(jnp.any(known), weight, 1 / self.population)
+        finite = jnp.isfinite(f)
+        scale = jnp.std(f, where=finite)
+        scale = jnp.where(scale > 0, scale, 1)
+        weight = jax.nn.softmax(jnp.where(finite, -f / (self.temperature * scale), -jnp.inf))
+        weight = jnp.where(jnp.any(finite), weight, 1 / self.population)
         actions = jnp.sum(weight[:, None, None] * x, 0)
-        return _after(state, x, f, actions, self.decay * state.sigma)
+        return _updated(state, x, f, actions, self.decay * state.sigma)
 
 
-def _begun(actions: Array, sigma: Array | float) -> State:
+def _init(actions: Array, sigma: Array | float) -> SamplingState:
     spread = jnp.zeros_like(actions) + sigma
-    return State(actions, spread, nothing(actions), jnp.int32(0))
+    return SamplingState(actions, spread, Best.empty(actions), jnp.int32(0))
 
 
-def _draw(spec: CEM | MPPI, state: State, key: Array) -> Array:
+def _draw(spec: CEM | MPPI, state: SamplingState, key: Array) -> Array:
     """Samples [N, T, A] within the bounds, the first of them the mean itself."""
     noise = jax.random.normal(key, (spec.population, *state.actions.shape), state.actions.dtype)
     r = jnp.asarray(spec.correlation, noise.dtype)
@@ -130,7 +130,9 @@ def _losses(loss: Loss, x: Array, batch: int) -> Array:
     return jnp.where(jnp.isnan(f), jnp.inf, f)
 
 
-def _after(state: State, x: Array, f: Array, actions: Array, sigma: Array) -> State:
+def _updated(
+    state: SamplingState, x: Array, f: Array, actions: Array, sigma: Array
+) -> SamplingState:
     least = jnp.argmin(f)
-    best = better(state.best, x[least], f[least])
-    return State(actions, sigma, best, state.calls + jnp.int32(x.shape[0]))
+    best = state.best.updated(x[least], f[least])
+    return SamplingState(actions, sigma, best, state.evaluations + jnp.int32(x.shape[0]))

@@ -1,10 +1,35 @@
-"""The conformance suite must catch what it is there to catch."""
+"""The registry of the package is walked whole, and the suite catches what it is there to catch."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import protocols
 import pytest
+import registry
 from conformance import check, check_state, compiles_once, no_compile
+from doors import hostile
+
+
+def walk():
+    """Every entry of the registry under every rule; what runs or lowers long programs is slow."""
+    hosts = [door for door in registry.DOORS if door.name in registry.OF_THE_HOST]
+    rules = [
+        (registry.DOORS, {"hostile input": hostile}, ()),
+        (hosts, {"of the host": registry.of_the_host}, ()),
+        (registry.programs(), registry.RULES, ("jit and vmap",)),
+        (protocols.MACHINES, protocols.RULES, ("jit and vmap", "export")),
+    ]
+    for entries, held, long in rules:
+        for name, rule in held.items():
+            for entry in entries:
+                slow = name in long or getattr(entry, "dear", False)
+                marks = pytest.mark.slow if slow else ()
+                yield pytest.param(rule, entry, id=f"{entry.name}: {name}", marks=marks)
+
+
+@pytest.mark.parametrize("rule, entry", list(walk()))
+def test_every_public_name_keeps_the_rules(rule, entry):
+    rule(entry)
 
 
 def well_made(w, x):

@@ -1,33 +1,19 @@
-"""Every public door under hostile input, and that no door is left out."""
+"""That no public name is left out of the registry, and that the walk catches what it should."""
 
 import dataclasses
 import importlib
 import inspect
 import pkgutil
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from doors import Door, attacks, hold, refused_well
+from registry import DOORS
 
 import jaxgpu
 from jaxgpu.pytree import number, pytree
 from jaxgpu.ranges import KEY, check, numbers
-
-TABLES = sorted(file.stem for file in Path(__file__).parents[1].glob("helpers/doors_*.py"))
-DOORS = [door for table in TABLES for door in importlib.import_module(table).DOORS]
-
-
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
-def test_wrong_input_gets_a_right_answer_or_one_sentence(door):
-    faults = []
-    for attack in attacks(door):
-        try:
-            hold(door, attack)
-        except AssertionError as error:
-            faults.append(str(error).strip().splitlines()[0])
-    assert not faults, "\n".join(["", *faults])
 
 
 @pytree
@@ -118,8 +104,11 @@ def test_every_number_that_users_set_declares_its_range():
 
 # public names that the walk leaves out, with the reason
 NO_DOOR = {
-    "a type of what comes back, made by a door": """Solution State Particles Scores Step Health
-        Outcome Best Volume Tree Tool Remembering Run Timing""".split(),
+    "a type of what comes back, made by a door": """Solution Evolution MixtureFit State Particles
+        Scores Step Health Outcome Best Volume Tree Tool Flow PlasticState Remembering Run Timing""".split(),
+    "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
+        primitive filled constant jvp_of""".split(),
+    "files of the extra `mesh`, held to values by tests of its own": ["voxels"],
     "an error": "CheckpointError ReportError".split(),
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report
         Range""".split(),
@@ -132,11 +121,11 @@ NO_DOOR = {
     "errors of the disk are the system's": "sync_directory".split(),
     "the command line, held to its words by tests of its own": """main list_ report_ info
         run_study""".split(),
-    "a protocol or a base class": "Material Learner Environment Matter".split(),
-    "without a number of its own": "Boolean Discrete names register".split(),
-    "held to values by tests of its own": """minimize Categorical Permutation moead contributions
-        Link Drive Simulation from_mjcf make Vector examine lost positions velocities Look points
-        mp4""".split(),
+    "a protocol or a base class": "Algorithm Material Learner Environment Matter".split(),
+    "without a number of its own": "Boolean Discrete names register zdt5".split(),
+    "held to values by tests of its own": """minimize Categorical Permutation
+        ReferenceDirections contributions Link Drive Simulation from_mjcf make Vector examine
+        count_lost spread moments Look points mp4""".split(),
     "files and programs of others": """from_brax from_gymnax to_gymnasium
         to_gymnasium_vector""".split(),
     "a program over what a door has checked": """learn reset begun cost faded planners play returns

@@ -26,7 +26,14 @@ def simulated(t, density=1000.0, gravity=-9.8, place=0.4, **where):
 
 
 def trained(steps, rate=1e-3, gravity=9.8, **where):
-    learner = rl.PPO(rate, copies=2, horizon=4, epochs=1, minibatches=1, hidden=(4,))
+    learner = rl.PPO(
+        learning_rate=rate,
+        num_envs=2,
+        num_steps=4,
+        update_epochs=1,
+        num_minibatches=1,
+        hidden_sizes=(4,),
+    )
     env = rl.make("cartpole", gravity=gravity)
     return rl.train(env, learner, jax.random.key(0), steps, schedule=16, **where)
 

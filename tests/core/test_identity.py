@@ -17,12 +17,12 @@ import jax, jax.numpy as jnp, numpy as np
 from jaxgpu import identity, rl
 from jaxgpu.evolution import multi, protocol
 from jaxgpu.evolution.problems import dtlz
-spec, problem = multi.NSGA2(population=8), dtlz.dtlz2(3, 5)
+spec, problem = multi.NSGA2(pop_size=8), dtlz.dtlz2(3, 5)
 key = jax.random.key(0)
-state = jax.eval_shape(lambda key: protocol.init(spec, key, problem), key)
+state = jax.eval_shape(lambda key: spec.init(key, problem), key)
 step = lambda state, key: protocol.step(spec, problem, state, key)
 print(identity.of_program(jax.make_jaxpr(step)(state, key)))
-env, learner = rl.make("pendulum"), rl.PPO(copies=2, horizon=4, minibatches=1)
+env, learner = rl.make("pendulum"), rl.PPO(num_envs=2, num_steps=4, num_minibatches=1)
 state = jax.eval_shape(lambda key: learner.init(env, key, 2), key)
 print(identity.of_program(jax.make_jaxpr(lambda s, k: learner.update(env, s, k))(state, key)))
 """

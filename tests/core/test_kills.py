@@ -16,7 +16,7 @@ from jaxgpu import checkpoint
 
 ROOT = Path(__file__).parents[2]
 KILLS = 20
-STUDY = ["solar-system", "--years", "100", "--swarm", "5000"]
+STUDY = ["solar-system", "--years", "100", "--tracers", "5000"]
 
 
 def start(out, cache):

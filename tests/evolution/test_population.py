@@ -26,14 +26,14 @@ def test_a_sample_fills_the_box_evenly_and_is_not_evaluated():
 
 def test_marked_members_are_found_in_order():
     mask = np.random.default_rng(0).random(500) < 0.3
-    got = jax.jit(population.chosen, static_argnums=1)(mask, int(mask.sum()))
+    got = jax.jit(population.flatnonzero, static_argnums=1)(mask, int(mask.sum()))
     np.testing.assert_array_equal(got, np.flatnonzero(mask))
 
 
 def test_all_but_the_first_of_equal_members_are_infinitely_bad():
     random = np.random.default_rng(1)
     x = random.integers(0, 3, (300, 4))
-    f, violation = jax.jit(population.distinct)(members(x))
+    f, violation = jax.jit(population.eliminate_duplicates)(members(x))
     _, first = np.unique(x, axis=0, return_index=True)
     kept = np.isin(np.arange(300), first)
     np.testing.assert_array_equal(np.isfinite(f[:, 0]), kept)
@@ -50,11 +50,11 @@ def test_merge_take_and_inside():
     both = population.merge(members([[1, 2]]), members([[3, 4], [5, 6]]))
     np.testing.assert_array_equal(population.take(both, jnp.array([2, 0])).x, [[5, 6], [1, 2]])
     box = Box(jnp.zeros(2), jnp.array([4.0, 5.0]))
-    np.testing.assert_array_equal(population.inside(box, both.x[2:]), [[4, 5]])
+    np.testing.assert_array_equal(population.clip(box, both.x[2:]), [[4, 5]])
 
 
 def test_minus_zero_is_zero_and_a_copy_is_found_past_another_point_with_its_hash():
-    f, _ = population.distinct(members([[0.0, 1.0], [-0.0, 1.0], [0.0, -1.0]]))
+    f, _ = population.eliminate_duplicates(members([[0.0, 1.0], [-0.0, 1.0], [0.0, -1.0]]))
     np.testing.assert_array_equal(np.isfinite(f[:, 0]), [True, False, True])
     # two different rows with one hash, found among 2^18 by their birthdays
     x = np.random.default_rng(3).random((1 << 18, 2)).astype(np.float32)
@@ -64,5 +64,5 @@ def test_minus_zero_is_zero_and_a_copy_is_found_past_another_point_with_its_hash
     assert len(at) > 0
     a, b = x[order[at[0]]], x[order[at[0] + 1]]
     assert (a != b).any()
-    f, _ = population.distinct(members([a, b, a]))
+    f, _ = population.eliminate_duplicates(members([a, b, a]))
     np.testing.assert_array_equal(np.isfinite(f[:, 0]), [True, True, False])

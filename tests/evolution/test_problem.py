@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.evolution.problem import Box, Problem, bounded, box, evaluate
+from jaxgpu.evolution.problem import Box, Problem, bounded, box
 
 
 def test_objectives_and_violations_have_their_shapes():
     function = lambda x: (jnp.stack([x[0], x[1], x[0] * x[1]]), x[0] - 0.5)
     problem = Problem(box(0.0, 1.0, 2), function, 3)
     x = jnp.array([[0.2, 0.5], [0.75, 0.5]])
-    f, violation = jax.jit(lambda x: evaluate(problem, x))(x)
+    f, violation = jax.jit(lambda x: problem.evaluate(x))(x)
     np.testing.assert_allclose(f, [[0.2, 0.5, 0.1], [0.75, 0.5, 0.375]], rtol=1e-6)
     np.testing.assert_allclose(violation, [0, 0.25])
 
@@ -22,7 +22,7 @@ def test_a_failed_evaluation_is_infinitely_bad(where):
     bad = lambda x: jnp.where(x[0] > 0.5, jnp.nan, 1.0)
     function = lambda x: (x * (bad(x) if where == "objective" else 1), bad(x) - 2)
     problem = Problem(box(0.0, 1.0, 2), function, 2)
-    f, violation = evaluate(problem, jnp.array([[0.2, 0.5], [0.7, 0.5]]))
+    f, violation = problem.evaluate(jnp.array([[0.2, 0.5], [0.7, 0.5]]))
     assert np.isfinite(f[0]).all() and violation[0] == 0
     assert np.isinf(f[1]).all() and violation[1] == jnp.inf
 
@@ -35,7 +35,7 @@ def test_bounds_are_leaves():
 def test_another_number_of_objectives_is_named():
     problem = Problem(box(0.0, 1.0, 2), lambda x: x, 3)
     with pytest.raises(ValueError, match="returns 2 objectives; the problem says 3"):
-        evaluate(problem, jnp.zeros((4, 2)))
+        problem.evaluate(jnp.zeros((4, 2)))
 
 
 def test_bounds_of_two_types_have_the_wider_one(x64):

@@ -6,33 +6,27 @@ import numpy as np
 import pytest
 
 from jaxgpu.evolution import protocol
-from jaxgpu.evolution.multi import NSGA2
-from jaxgpu.evolution.multi.variation import Variation
+from jaxgpu.evolution.multi import NSGA2, SBX, PolynomialMutation
 from jaxgpu.evolution.problem import Box, Problem, box
 from jaxgpu.evolution.single import CMAES
 from jaxgpu.pytree import pytree
 
 
 @pytree
-class Walk:
+class Walk(protocol.Algorithm):
     """An algorithm of five lines: a random step is kept where it is better."""
 
     step: float = 0.1
+    batch_size = 1
 
+    def init(self, key, problem):
+        return jnp.full((1, 2), 0.9), jnp.full((1, 1), jnp.inf)
 
-@protocol.init.register
-def _(spec: Walk, key, problem):
-    return jnp.full((1, 2), 0.9), jnp.full((1, 1), jnp.inf)
+    def ask(self, state, key):
+        return state[0] + self.step * jax.random.normal(key, state[0].shape)
 
-
-@protocol.ask.register
-def _(spec: Walk, state, key):
-    return state[0] + spec.step * jax.random.normal(key, state[0].shape)
-
-
-@protocol.tell.register
-def _(spec: Walk, state, x, f, violation):
-    return jnp.where(f < state[1], x, state[0]), jnp.minimum(f, state[1])
+    def tell(self, state, x, f, violation=None):
+        return jnp.where(f < state[1], x, state[0]), jnp.minimum(f, state[1])
 
 
 SPHERE = Problem(box(-1.0, 1.0, 2), lambda x: jnp.sum(x * x, keepdims=True))
@@ -49,13 +43,14 @@ def test_the_loop_on_the_host_ends_where_the_pure_one_does():
     pure = jax.jit(lambda key: protocol.evolve(Walk(), SPHERE, key, 8))(key)
     host = protocol.run(Walk(), SPHERE, key, 8, measure=lambda state: state[1])
     np.testing.assert_allclose(host.state[0], pure[0], rtol=1e-6)
-    assert host.history.shape == (8, 1, 1) and host.history[-1] == pure[1]
+    assert host.history.shape == (9, 1, 1) and host.history[-1] == pure[1]
+    assert np.isinf(host.history[0])  # before the first generation
 
 
 def test_what_is_no_algorithm_is_named():
-    for call in (protocol.init, protocol.ask):
-        with pytest.raises(TypeError, match="str is no registered algorithm"):
-            call("nsga2", None, jax.random.key(0))
+    for call in (protocol.evolve, protocol.run):
+        with pytest.raises(TypeError, match="str is no algorithm; pass a spec"):
+            call("nsga2", SPHERE, jax.random.key(0), 1)
 
 
 @pytest.mark.parametrize(
@@ -69,37 +64,36 @@ def test_what_is_no_algorithm_is_named():
     ],
 )
 def test_a_box_that_is_none_is_refused_by_every_algorithm(box_, said):
-    for call in (protocol.init, protocol.evolve):
-        with pytest.raises(ValueError, match=f"^{call.__name__}: .*{said}"):
-            more = () if call is protocol.init else (2,)
-            problem = Problem(box_, lambda x: x, 2)
-            args = (problem, jax.random.key(0)) if more else (jax.random.key(0), problem)
-            call(NSGA2(), *args, *more)
+    problem, key = Problem(box_, lambda x: x, 2), jax.random.key(0)
+    with pytest.raises(ValueError, match=f"^init: .*{said}"):
+        NSGA2().init(key, problem)
+    with pytest.raises(ValueError, match=f"^evolve: .*{said}"):
+        protocol.evolve(NSGA2(), problem, key, 2)
 
 
 def test_whole_bounds_are_bounds():
     problem = Problem(Box([0, -1], [1, 3]), lambda x: x, 2)
-    state = protocol.evolve(NSGA2(population=8), problem, jax.random.key(0), 2)
+    state = protocol.evolve(NSGA2(pop_size=8), problem, jax.random.key(0), 2)
     assert state.population.x.dtype == jnp.float32 and np.isfinite(state.population.f).all()
 
 
 def test_values_from_outside_are_told_as_they_come():
     """NumPy, [N] of one objective, no violations, NaN: what a laboratory or a C program gives."""
     spec, key = CMAES(6), jax.random.key(0)
-    state = protocol.init(spec, key, SPHERE)
+    state = spec.init(key, SPHERE)
     for i in range(3):
-        x = np.asarray(protocol.ask(spec, state, jax.random.fold_in(key, i)), np.float64)
+        x = np.asarray(spec.ask(state, jax.random.fold_in(key, i)), np.float64)
         f = (x**2).sum(1)
         f[0] = np.nan
-        state = protocol.tell(spec, state, x, f)
+        state = spec.tell(state, x, f)
     assert np.isfinite(state.best.f) and np.isfinite(state.shape.mean).all()
 
 
 def test_values_of_another_shape_are_named():
-    spec, key = NSGA2(population=8), jax.random.key(0)
+    spec, key = NSGA2(pop_size=8), jax.random.key(0)
     problem = Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)
-    state = protocol.init(spec, key, problem)
-    x = protocol.ask(spec, state, key)
+    state = spec.init(key, problem)
+    x = spec.ask(state, key)
     for f, violation, said in (
         (x[:, 0], None, r"tell: f has shape \[8, 1\]; it must be \[8, 2\]"),
         (x, None, r"tell: f has shape \[8, 3\]; it must be \[8, 2\]"),
@@ -107,17 +101,23 @@ def test_values_of_another_shape_are_named():
         (x[:, :2], x[:, :2], r"tell: violation has shape \[8, 2\]; it must be \[8\]"),
     ):
         with pytest.raises((TypeError, ValueError), match=said):
-            protocol.tell(spec, state, x, f, violation)
+            spec.tell(state, x, f, violation)
     with pytest.raises(ValueError, match=r"tell: x has shape \[7, 3\]; ask gave \[8, 3\]"):
-        protocol.tell(spec, state, x[:7], x[:7, :2])
+        spec.tell(state, x[:7], x[:7, :2])
 
 
 def test_numbers_of_a_spec_are_held_against_their_ranges():
     key, problem = jax.random.key(0), Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)
-    for variation, said in (
-        (Variation(crossover=1.5), "NSGA2: Variation.crossover=1.5; it must be"),
-        (Variation(eta_mutation=jnp.nan), "NSGA2: Variation.eta_mutation=nan; it must be"),
-        (Variation(mutation=4.0), "NSGA2: Variation.mutation=4; it must be .* in variables of 3"),
+    for operators, said in (
+        ({"crossover": SBX(prob=1.5)}, "NSGA2: SBX.prob=1.5; it must be"),
+        (
+            {"mutation": PolynomialMutation(jnp.nan)},
+            "NSGA2: PolynomialMutation.eta=nan; it must be",
+        ),
+        (
+            {"mutation": PolynomialMutation(prob=4.0)},
+            "NSGA2: PolynomialMutation.prob=4; it must be",
+        ),
     ):
         with pytest.raises(ValueError, match=said):
-            protocol.init(NSGA2(variation, population=8), key, problem)
+            NSGA2(8, **operators).init(key, problem)

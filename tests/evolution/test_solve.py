@@ -1,8 +1,11 @@
 """`minimize` finds known optima of mixed spaces and known fronts."""
 
+import time
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conformance import no_compile
 
 from jaxgpu.evolution import (
     Boolean,
@@ -14,7 +17,7 @@ from jaxgpu.evolution import (
     multi,
     single,
 )
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
 MIXED = {"x": Real(-4.0, 4.0, (2,)), "n": Integer(0, 20), "k": Categorical(4), "b": Boolean()}
@@ -24,6 +27,11 @@ def mixed(p):
     bowl = jnp.sum((p["x"] - jnp.array([1.0, -2.0])) ** 2)
     whole = (p["n"] - 13).astype(jnp.float32) ** 2
     return bowl + whole + jnp.where(p["k"] == 2, 0.0, 1.0) + jnp.where(p["b"], 0.0, 3.0)
+
+
+def schaffer(x):
+    """Schaffer's problem, and no x below 1/2."""
+    return jnp.stack([x**2, (x - 2) ** 2]), 0.5 - x
 
 
 @pytest.mark.slow
@@ -38,7 +46,7 @@ def test_a_mixed_space_from_five_seeds():
 @pytest.mark.slow
 def test_an_order_is_found_by_differential_evolution():
     want = jnp.array([3, 1, 4, 0, 2, 5])
-    spec = single.LSHADE(8000, population=60)
+    spec = single.LSHADE(8000, pop_size=60)
 
     def f(order):
         return jnp.sum(jnp.abs(order - want)).astype(jnp.float32)
@@ -49,15 +57,52 @@ def test_an_order_is_found_by_differential_evolution():
 
 @pytest.mark.slow
 def test_two_objectives_give_a_feasible_front():
-    # Schaffer's problem, and no x below 1/2: the front is f2 = (2 - sqrt f1)^2, 1/4 <= f1 <= 4
-    def f(x):
-        return jnp.stack([x**2, (x - 2) ** 2]), 0.5 - x
-
-    found = minimize(f, Real(-10.0, 10.0), 6000)
+    # the front is f2 = (2 - sqrt f1)^2, 1/4 <= f1 <= 4
+    found = minimize(schaffer, Real(-10.0, 10.0), 6000)
     assert len(found.f) >= 40 and (found.violation == 0).all()
     assert found.f[:, 0].min() >= 0.25 and found.f[:, 0].min() < 0.27
     np.testing.assert_allclose(found.f[:, 1], (2 - np.sqrt(found.f[:, 0])) ** 2, atol=1e-3)
     assert found.x.shape == (len(found.f),)
+
+
+def bowl(p):
+    return jnp.sum((p["x"] - 1.0) ** 2) + jnp.where(p["k"] == 2, 0.0, 1.0)
+
+
+def bowl_in(low, seed, **options):
+    space = {"x": Real(low, 4.0, (2,)), "k": Categorical(3)}
+    return minimize(bowl, space, 400, seed=seed, algorithm=single.SNES(10), **options)
+
+
+def test_a_second_call_compiles_nothing_and_costs_next_to_nothing():
+    """Whatever its bounds and seed: they are operands."""
+    bowl_in(-4.0, 0)
+    with no_compile():
+        began = time.process_time()
+        found = bowl_in(-3.0, 1)
+        spent = time.process_time() - began
+    assert spent < 0.1 + found.timing.run, spent  # s; 2 s where each call compiled
+    assert found.f < 0.01 and found.timing.compile == 0
+
+
+def test_the_history_begins_before_the_first_generation_and_a_search_may_end_by_itself():
+    found = bowl_in(-4.0, 2)
+    f = found.history["f"]
+    assert f.shape == (41,) and np.isinf(f[0]) and (np.diff(f) <= 0).all() and f[-1] == found.f
+    near = bowl_in(-4.0, 2, until=lambda state: state.best.f < 0.5)
+    count = near.timing.steps
+    assert 0 < count < 40 and near.history["f"][-1] < 0.5 <= near.history["f"][-2]
+    np.testing.assert_array_equal(near.history["f"], f[: count + 1])
+    sizes = bowl_in(-4.0, 2, measure=lambda state: state.sigma).history
+    assert sizes.shape == (41, 5) and (sizes[0] == 0.2).all()
+
+
+def test_a_solution_is_shown_in_a_few_lines():
+    for found in (bowl_in(-4.0, 0), minimize(schaffer, Real(-10.0, 10.0), 400)):
+        assert 3 <= len(repr(found).splitlines()) <= 15 and "feasible" in repr(found)
+    many = {f"x{i}": Real(0.0, 1.0, (30,)) for i in range(40)}
+    found = minimize(lambda p: p["x0"][0] ** 2, many, 60, algorithm=single.PSO(6))
+    assert len(repr(found).splitlines()) <= 15
 
 
 def test_too_few_evaluations_are_named():
@@ -101,7 +146,7 @@ def test_a_function_that_cannot_be_minimised_gets_one_sentence(function, said):
 
 
 def test_nan_is_counted_and_all_nan_is_an_error():
-    quick = {1: single.PSO(6), 2: multi.moead(das_dennis(2, 5), 2)}
+    quick = {1: single.PSO(6), 2: multi.MOEAD(das_dennis(2, 5), 2)}
     for m, spec in quick.items():
         with pytest.raises(ValueError, match="none of 60 evaluations .* 60 gave nan; "):
             f = lambda x, m=m: jnp.full(m, jnp.nan) * x
@@ -136,5 +181,5 @@ def test_many_objectives_have_a_front_that_is_not_all_edge():
 
 
 def test_directions_say_how_many_members_there_are():
-    assert multi.NSGA3(das_dennis(3, 50)).members == 1328
-    assert multi.NSGA3(das_dennis(3, 12)).members == 92
+    assert multi.NSGA3(das_dennis(3, 50)).batch_size == 1328
+    assert multi.NSGA3(das_dennis(3, 12)).batch_size == 92

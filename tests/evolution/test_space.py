@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from jaxgpu.evolution import Boolean, Categorical, Integer, Permutation, Real, space
-from jaxgpu.evolution.problem import evaluate
 
 MIXED = {
     "real": Real(jnp.array([-1.0, 10.0]), jnp.array([1.0, 20.0]), (2,)),
@@ -60,7 +59,7 @@ def test_bounds_are_leaves():
 
 def test_a_problem_knows_its_objectives_and_constraints():
     problem = space.problem(lambda x: (jnp.stack([x, 1 - x]), x - 0.5), Real(0.0, 2.0))
-    f, violation = evaluate(problem, jnp.array([[0.1], [0.5]]))
+    f, violation = problem.evaluate(jnp.array([[0.1], [0.5]]))
     assert problem.objectives == 2
     np.testing.assert_allclose(f, [[0.2, 0.8], [1.0, 0.0]], rtol=1e-6)
     np.testing.assert_allclose(violation, [0, 0.5], rtol=1e-6)

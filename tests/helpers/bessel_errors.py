@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from bessel_table import Table, by_argument, by_order, evaluate, shipped
 
-from jaxgpu.numerics.bessel.bessel import log_iv, log_kv
-from jaxgpu.numerics.bessel.bessel_ratio import iv_ratio, kv_ratio
+from jaxgpu.numerics import iv_ratio, kv_ratio, log_iv, log_kv
 
 DTYPES = (np.float64, np.float32)
 

@@ -12,6 +12,7 @@ friction rises with the rate of shear as that of glass beads.
 
 import jax.numpy as jnp
 import numpy as np
+from continuum_run import positions
 
 from jaxgpu.physics.continuum import (
     Body,
@@ -19,8 +20,7 @@ from jaxgpu.physics.continuum import (
     Grid,
     Liquid,
     Scene,
-    lattice,
-    positions,
+    fill_box,
     simulate,
 )
 
@@ -43,17 +43,17 @@ REPOSE, GRAIN = 30.5, 0.01  # degrees, diameter / L
 def dam(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """t sqrt(2 g / a), front x / a and height at the wall y / 2 a of a column `cells` wide."""
     dx = A / cells
-    x = lattice((0.0, 0.0), (A, 2 * A), dx / 2)
+    x = fill_box((0.0, 0.0), (A, 2 * A), dx / 2)
     grid = Grid(dx, (int(length * cells), int(2.5 * cells)))
     scene = Scene((Body(x, Liquid(4e5), (dx / 2) ** 2),), grid, gravity=(0.0, -G))
 
     def seen(s):
         # the surface is level at the wall; the particles that began there are drawn away from it
-        x, y = (jnp.where(s.bodies[0].m > 0, a, 0) for a in s.bodies[0].x)
+        x, y = jnp.where(s.bodies[0].active[:, None], s.bodies[0].x, 0).T
         return jnp.max(x) + dx / 4, jnp.max(jnp.where(x < A / 4, y, 0)) + dx / 4
 
     front, top = simulate(scene, end / np.sqrt(2 * G / A), frames=150, measure=seen).history
-    return np.linspace(0, end, 151)[1:], front / A, top / (2 * A)
+    return np.linspace(0, end, 151), front / A, top / (2 * A)
 
 
 def delayed(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
@@ -67,7 +67,7 @@ def delayed(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
 def column(aspect: float, cells: int, grain: float | None = GRAIN) -> np.ndarray:
     """Points [N, 2] of a column of width 1 m at rest; with no grain, friction knows no rate."""
     dx, high, density = 1 / cells, aspect, 1600.0
-    x = lattice((0.0, 0.0), (1.0, high), dx / 2)
+    x = fill_box((0.0, 0.0), (1.0, high), dx / 2)
     young = 100 * density * G * high  # it shortens by less than one per cent under its weight
     angle = np.arcsin(np.tan(np.deg2rad(REPOSE)))
     sand = DruckerPrager(young, friction_angle=angle, plane=True, grain=grain)
@@ -77,7 +77,7 @@ def column(aspect: float, cells: int, grain: float | None = GRAIN) -> np.ndarray
     body = Body(x, sand, (dx / 2) ** 2, density)
     settled = 3 * np.sqrt(2 * high / G) + 1.5 * np.sqrt(1 / G)
     end = simulate(Scene((body,), grid, gravity=(0.0, -G)), settled).state
-    return np.asarray(positions(end.bodies[0]))
+    return positions(end.bodies[0])
 
 
 def measures(points: np.ndarray, cells: int) -> tuple[float, float, float]:

@@ -12,7 +12,8 @@ one of them and demands what the house promises:
 - anything else is refused, unless the door says that there is a right answer (`right`), which must
   then be finite, that there is a limit (`limits`), or that nan comes out as nan (`nan_passes`).
 
-`tests/doors_<pillar>.py` list the doors; `tests/core/test_doors.py` walks them all.
+`doors_<pillar>.py` list the doors, `registry.py` holds them all, and
+`tests/core/test_conformance.py` walks them.
 """
 
 import contextlib
@@ -85,13 +86,24 @@ def attacks(door: Door) -> Iterator[Attack]:
         yield Attack(f"{low}, {high}: reversed", swapped, None, "reversed")
 
 
+def hostile(door: Door) -> None:
+    """Hold the door to what is promised under each attack, and say all that went wrong."""
+    faults = []
+    for attack in attacks(door):
+        try:
+            hold(door, attack)
+        except AssertionError as error:
+            faults.append(str(error).strip().splitlines()[0])
+    assert not faults, "\n".join(["", *faults])
+
+
 def hold(door: Door, attack: Attack) -> None:
     """Call the door, and hold what happens to what is promised."""
     names = {attack.name, f"{attack.name.split(': ')[0]}: *"}
     listed, limit = names & {*door.right, *door.limits}, names & set(door.limits)
     if attack.allowed and door.refusals:
         return
-    with jax.enable_x64(door.wide), _as_users():
+    with jax.enable_x64(door.wide), as_users():
         try:
             answer = door.call(**attack.arguments)
         except Exception as error:
@@ -110,7 +122,7 @@ def hold(door: Door, attack: Attack) -> None:
 
 
 @contextlib.contextmanager
-def _as_users() -> Iterator[None]:
+def as_users() -> Iterator[None]:
     """The settings that users have, who promote dtypes and ranks in silence."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import jax.numpy as jnp
 import numpy as np
 from doors import Door
 
@@ -18,14 +17,12 @@ from jaxgpu.physics.continuum import (
     Liquid,
     Scene,
     Soft,
-    Tool,
 )
 
 X = np.array([[0.4, 0.45], [0.5, 0.5], [0.61, 0.4]], np.float32)
 GRID = Grid(0.1, (10, 10))
 DRAWN = np.array([[0.1, 0.0, 0.2], [-0.2, 0.1, 0.0]], np.float32)
 PAINT = np.array([[0.2, 0.5, 0.9], [0.9, 0.5, 0.1]], np.float32)
-STAND = Tool(jnp.zeros(3), jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(3), jnp.zeros(3))
 CAMERA = render.Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), width=8, height=6)
 
 
@@ -39,8 +36,8 @@ def prepared(x=X, body=None, material=None, collider=None, source=None, grid=GRI
         sources=(source,) if source else (),
         **fields,
     )
-    scene = continuum.prepare(scene)
-    return scene.dt, continuum.init(scene)
+    scene = scene.prepare()
+    return scene.dt, scene.init()
 
 
 def spaced(shape):
@@ -66,6 +63,8 @@ SHAPES = [
     sdf.Box((0.1, 0.1, 0.2)),
     sdf.Capsule(0.1, 0.1),
     sdf.Cylinder(0.1, 0.1),
+    sdf.Torus(0.2, 0.1),
+    sdf.HoledPlate(0.1, 0.1),
     sdf.Moved(sdf.Ball(0.1), (0.0, 0.1, 0.0)),
     sdf.Rounded(sdf.Ball(0.1), 0.01),
     sdf.Voxels(np.ones((2, 2, 2), np.float32), (0.0, 0.0, 0.0), 0.1),
@@ -74,9 +73,9 @@ SHAPES = [
 
 def rolled(controls, substeps, budget):
     """The state and measures of a rollout that is left alone."""
-    scene = continuum.prepare(Scene((Body(X, Liquid(), 1e-4),), GRID))
+    scene = Scene((Body(X, Liquid(), 1e-4),), GRID).prepare()
     alone = lambda scene, state, _: (scene, state)
-    start = continuum.init(scene)
+    start = scene.init()
     return continuum.rollout(scene, start, controls, alone, substeps=substeps, budget=budget)
 
 
@@ -89,7 +88,7 @@ DOORS = [
     *(
         Door(f"physics.continuum.{type(m).__name__}", prepared, {"material": m}) for m in MATERIALS
     ),
-    *(Door(f"physics.continuum.sdf.{type(s).__name__}", spaced, {"shape": s}) for s in SHAPES),
+    *(Door(f"geometry.sdf.{type(s).__name__}", spaced, {"shape": s}) for s in SHAPES),
     Door("physics.continuum.prepare", prepared, {"x": X},
          right=("x: wrong length", "x: empty", "x: zero")),
     Door("physics.continuum.Body", prepared, {"body": Body(X, Liquid(), 1e-4, v=(0.1, 0.0))}),
@@ -125,42 +124,44 @@ DOORS = [
         {"t": 0.01, "frames": 1},
     ),
     Door(
-        "physics.continuum.lattice",
-        continuum.lattice,
+        "geometry.fill_box",
+        continuum.fill_box,
         {"lower": np.zeros(2), "upper": np.ones(2), "spacing": 0.25},
         right=("lower: negative", "lower: zero"),
         pairs=(("lower", "upper"),),
     ),
     Door("physics.continuum.lame", continuum.lame, {"young": 10.0, "poisson": 0.25},
          right=("poisson: zero", "poisson: negative", "poisson: empty", "young: empty")),
-    Door("physics.continuum.render.Camera", lambda camera: render.nearest(camera, DRAWN, 0.1)[0],
+    Door("render.Camera", lambda camera: render.nearest(camera, DRAWN, 0.1)[0],
          {"camera": CAMERA}),
     Door(
-        "physics.continuum.render.nearest",
+        "render.nearest",
         lambda x, radius, reach: render.nearest(CAMERA, x, radius, reach),
         {"x": DRAWN, "radius": 0.1, "reach": 2},
         right=("x: zero", "x: negative", "x: wrong length", "radius: zero", "reach: zero"),
         limits=("x: *", "radius: *", "reach: *"),  # depth is infinite where nothing is seen
     ),
     Door(
-        "physics.continuum.render.soft_depth",
+        "render.soft_depth",
         lambda x, radius, far, blur: render.soft_depth(CAMERA, x, radius, far=far, blur=blur),
         {"x": DRAWN, "radius": 0.1, "far": 3.0, "blur": 0.05},
         right=("x: zero", "x: negative", "x: wrong length", "x: empty", "radius: zero"),
     ),
     Door(
-        "physics.continuum.render.picture",
+        "render.picture",
         lambda x, colour, look: render.picture(CAMERA, x, colour, look),
         {"x": DRAWN, "colour": PAINT, "look": render.Look(0.1, reach=1, smoothing=1)},
         right=("x: zero", "x: negative", "colour: zero"),
     ),
     Door(
-        "physics.continuum.render.trace",
-        lambda shape, far: render.trace(CAMERA, shape, STAND, far=far, steps=4)[1],
-        {"shape": sdf.Ball(0.1), "far": 3.0},
+        "render.trace",
+        lambda shape, x, turn, far: render.trace(CAMERA, shape, x, turn, far=far, steps=4)[1],
+        {"shape": sdf.Ball(0.1), "x": np.full(3, 0.1), "turn": np.eye(4)[0], "far": 3.0},
+        right=("x: zero", "x: negative", "turn: negative", "turn: not normalised"),
+        normalised=("turn",),
     ),
     Door(
-        "physics.continuum.render.gif",
+        "render.gif",
         lambda images, seconds: render.gif(images, seconds)[:6],
         {"images": np.full((1, 2, 2, 3), 0.5), "seconds": 0.05},
         right=("images: zero",),

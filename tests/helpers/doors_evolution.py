@@ -5,12 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from doors import Door
 
-from jaxgpu.evolution import Integer, Real, indicators, multi, pareto, protocol, space
-from jaxgpu.evolution.multi.lattice import associate, das_dennis, divisions_for, layers_for
-from jaxgpu.evolution.multi.variation import Variation
-from jaxgpu.evolution.problem import Box, Problem, box, evaluate
-from jaxgpu.evolution.problems import bits, dtlz, engineering, lsmop, wfg, zdt
-from jaxgpu.evolution.problems.bbob import bbob
+from jaxgpu.evolution import Integer, Real, indicators, multi, pareto, space
+from jaxgpu.evolution.multi import associate, das_dennis, layers_for, partitions_for
+from jaxgpu.evolution.problem import Box, Problem, box
 
 KEY = jax.random.key(0)
 F = np.array([[0.1, 0.9], [0.5, 0.4], [0.9, 0.1]], np.float32)
@@ -20,31 +17,26 @@ TWO = np.array([1.5, 2.5], np.float32)
 SETS = ("f: zero", "f: negative", "f: wrong length", "f: inf")
 FRONTS = ("front: transposed", "front: zero", "front: negative", "front: wrong length")
 LINES = das_dennis(2, 7)
-SPECS = {"RVEA": multi.RVEA(LINES), "MOEAD": multi.moead(LINES, 3)}
+SPECS = {"RVEA": multi.RVEA(LINES), "MOEAD": multi.MOEAD(LINES, 3)}
 # sizes that do not fit together are refused when a spec is made
 SIZED = {
     "NSGA2": multi.NSGA2,
-    "NSGA3": lambda population: multi.NSGA3(LINES, population=population),
-    "HypE": lambda population: multi.HypE(population=population, rays=64),
+    "NSGA3": lambda pop_size: multi.NSGA3(LINES, pop_size),
+    "HypE": lambda pop_size: multi.HypE(pop_size, rays=64),
 }
 
 
 def start(spec, lower, upper):
-    return protocol.init(spec, KEY, Problem(Box(lower, upper), lambda x: x[:2], 2)).population.x
+    return spec.init(KEY, Problem(Box(lower, upper), lambda x: x[:2], 2)).population.x
 
 
-def start_with(variation, spec, problem):
-    spec = spec(variation=variation) if spec is multi.NSGA2 else spec
-    return protocol.init(spec, KEY, problem).population.x
+def start_with(crossover, mutation):
+    spec = multi.NSGA2(8, crossover, mutation)
+    return spec.init(KEY, PROBLEM).population.x
 
 
 def values(x):
-    return evaluate(Problem(box(0.0, 1.0, 2), lambda x: x, 2), x)
-
-
-def sacks_of(profit, weight, capacity):
-    problem = bits.knapsack(bits.Sacks(profit, weight, capacity))
-    return problem.function(jnp.ones(problem.box.lower.shape))
+    return Problem(box(0.0, 1.0, 2), lambda x: x, 2).evaluate(x)
 
 
 def point(low, high, shape=None):
@@ -125,24 +117,40 @@ DOORS = [
         limits=("f: inf",),
         pairs=(("low", "high"),),
     ),
-    Door("evolution.pareto.ranks", pareto.ranks, {"f": F}, right=("f: *",)),
+    *(
+        Door(f"evolution.pareto.{f.__name__}", f, {"f": F}, right=("f: *",))
+        for f in (pareto.ranks, pareto.nondominated)
+    ),
     Door(
-        "evolution.lattice.associate",
+        "evolution.pareto.dominates",
+        pareto.dominates,
+        {"a": F, "b": F + 1},
+        right=("a: *", "b: *"),
+    ),
+    Door(
+        "evolution.pareto.crowding_distance",
+        pareto.crowding_distance,
+        {"f": F, "rank": np.zeros(3, np.int32)},
+        right=("f: *", "rank: *"),
+        limits=("f: *", "rank: *"),
+    ),
+    Door(
+        "evolution.multi.associate",
         lambda f: associate(das_dennis(2, 3), f),
         {"f": F},
         right=("f: zero", "f: wrong length", "f: empty", "f: inf"),
         limits=("f: inf",),
     ),
-    Door("evolution.lattice.das_dennis", das_dennis, {"objectives": 3}, refusals=True),
+    Door("evolution.multi.das_dennis", das_dennis, {"objectives": 3}, refusals=True),
     Door(
-        "evolution.problem.evaluate",
+        "evolution.Problem.evaluate",
         values,
         {"x": F},
         right=("x: *",),
         limits=("x: nan", "x: inf", "x: -inf"),
     ),
     Door(
-        "evolution.Real",
+        "evolution.Real, evolution.space",
         point,
         {"low": -1.0, "high": 1.0},
         right=("low: zero", "high: zero", "low: negative", "high: negative"),
@@ -157,7 +165,7 @@ DOORS = [
     ),
     *(
         Door(
-            f"evolution.protocol.init, {name}",
+            f"evolution.multi.{name}.init",
             start,
             {"spec": spec, "lower": -TWO, "upper": TWO},
             right=("lower: zero", "lower: negative", "upper: zero", "upper: negative"),
@@ -167,48 +175,23 @@ DOORS = [
     ),
     *(
         Door(
-            f"evolution.protocol.init, {name}",
-            lambda population, of=of: start(of(population=population), -TWO, TWO),
-            {"population": 8},
-            right=("population: None",) if name == "NSGA3" else (),
+            f"evolution.multi.{name}.init",
+            lambda pop_size, of=of: start(of(pop_size=pop_size), -TWO, TWO),
+            {"pop_size": 8},
+            right=("pop_size: None",) if name == "NSGA3" else (),
         )
         for name, of in SIZED.items()
     ),
     Door(
-        "evolution.variation.Variation",
+        "evolution.multi.SBX, PolynomialMutation",
         start_with,
-        {"variation": Variation(), "spec": multi.NSGA2, "problem": PROBLEM},
-        free=("spec", "problem"),
+        {"crossover": multi.SBX(), "mutation": multi.PolynomialMutation()},
         refusals=True,
-    ),
-    Door(
-        "evolution.problems.bits.knapsack",
-        sacks_of,
-        {
-            "profit": np.ones((2, 3), np.float32),
-            "weight": np.ones((2, 3), np.float32),
-            "capacity": np.ones(2, np.float32),
-        },
-        right=("profit: zero",),
-    ),
-    Door(
-        "evolution.problems.engineering.car_cab",
-        lambda noise: engineering.car_cab(noise).function(jnp.ones(7)),
-        {"noise": np.array([0.5, -1.0, 0.2, 0.1], np.float32)},
-        right=("noise: zero", "noise: negative"),
     ),
 ]
 SIZES = (
-    (zdt.zdt1, "variables", 5),
-    (dtlz.dtlz1, "objectives", 3),
-    (dtlz.c1_dtlz3, "objectives", 3),
-    (lambda objectives: wfg.wfg(1, objectives), "objectives", 3),
-    (lambda number: lsmop.lsmop(number), "number", 3),
-    (lambda dimension: bbob(1, dimension), "dimension", 3),
-    (lambda count: box(0.0, 1.0, count), "count", 3),
-    (lambda count: divisions_for(3, count), "count", 30),
-    (lambda objectives: layers_for(objectives), "objectives", 7),
+    ("box", lambda count: box(0.0, 1.0, count), "count", 3),
+    ("multi.partitions_for", lambda count: partitions_for(3, count), "count", 30),
+    ("multi.layers_for", layers_for, "objectives", 7),
 )
-DOORS += [
-    Door(f"evolution.size.{i}", call, {name: good}) for i, (call, name, good) in enumerate(SIZES)
-]
+DOORS += [Door(f"evolution.{of}", call, {name: good}) for of, call, name, good in SIZES]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from doors import Door
 
-from jaxgpu.evolution import protocol, single
+from jaxgpu.evolution import single
 from jaxgpu.evolution.problem import Problem, box
 
 BOWL = Problem(box(-1.0, 1.0, 3), lambda x: jnp.sum(x * x, keepdims=True))
@@ -22,7 +22,7 @@ RIGHT = {
     "PSO": ("inertia: zero", "inertia: negative", "attraction: zero"),
     "CSO": ("social: zero",),
 }
-GIVEN = {"population": 8, "batch": 8, "evaluations": 500}
+GIVEN = {"pop_size": 8, "batch_size": 8, "evaluations": 500}
 
 
 def door(kind):
@@ -30,8 +30,8 @@ def door(kind):
 
     def call(**numbers):
         spec = kind(**numbers)
-        state = protocol.init(spec, jax.random.key(0), BOWL)
-        return protocol.ask(spec, state, jax.random.key(1))
+        state = spec.init(jax.random.key(0), BOWL)
+        return spec.ask(state, jax.random.key(1))
 
     fields = dataclasses.fields(kind)
     good = {f.name: GIVEN.get(f.name, f.default) for f in fields}
@@ -55,10 +55,10 @@ KINDS = (
 
 DOORS = [door(kind) for kind in KINDS]
 DOORS += [
-    Door("evolution.single.default_population", single.default_population, {"dimension": 5}),
+    Door("evolution.single.default_pop_size", single.default_pop_size, {"dimension": 5}),
     Door(
         "evolution.single.pgpe",
-        lambda **numbers: protocol.init(single.pgpe(**numbers), jax.random.key(0), BOWL).mean,
-        {"population": 8, "sigma": np.float32(0.1), "rate": np.float32(0.01)},
+        lambda **numbers: single.pgpe(**numbers).init(jax.random.key(0), BOWL).mean,
+        {"pop_size": 8, "sigma": np.float32(0.1), "rate": np.float32(0.01)},
     ),
 ]

@@ -6,19 +6,22 @@ import numpy as np
 from doors import Door
 
 from jaxgpu.physics.nbody.forces import relativity
-from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.orbits import elements, kepler, regular
-from jaxgpu.physics.nbody.planets import ensemble, ephemeris, planetary, swarm, wisdom_holman
-from jaxgpu.physics.nbody.steps import leapfrog
+from jaxgpu.physics.nbody.orbits import elements, kepler, ks
+from jaxgpu.physics.nbody.planets import encounters, ephemeris, integrate
+from jaxgpu.physics.nbody.planets.ensemble import Ensemble
+from jaxgpu.physics.nbody.planets.planetary import Planetary
+from jaxgpu.physics.nbody.planets.tracers import Control
+from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
+from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
 
 random = np.random.default_rng(0)
-X = random.normal(size=(3, 4)).astype(np.float32)
-V = random.normal(size=(3, 4)).astype(np.float32)
+X = random.normal(size=(4, 3)).astype(np.float32)
+V = random.normal(size=(4, 3)).astype(np.float32)
 GM = np.array([1.0, 1e-3, 2e-3, 3e-4], np.float32)
 SIX = random.normal(size=(6, 9)).astype(np.float32)
 MASSES = random.uniform(0.1, 1.0, 9).astype(np.float32)
 ONE = np.float32(1.0)
-SYSTEMS = [random.normal(size=(2, 3, 4)).astype(np.float32) for _ in range(2)]
+SYSTEMS = [random.normal(size=(4, 2, 3)).astype(np.float32) for _ in range(2)]
 PAIR = {"x": X, "v": V, "gm": np.float32(2.0)}
 SIGNS = ("x: negative", "v: negative", "v: zero")  # a mirror, and bodies at rest
 
@@ -29,32 +32,30 @@ def leave(argument, *kinds):
 
 DOORS = [
     Door(
-        "physics.nbody.planetary.init",
-        lambda spec, x, v, swarm_x, swarm_v: planetary.init(spec, x, v, swarm_x, swarm_v),
-        {
-            "spec": planetary.Planetary(GM, ONE),
-            "x": X.T.copy(),
-            "v": V.T.copy(),
-            "swarm_x": X + 2,
-            "swarm_v": V,
-        },
-        right=(*SIGNS, "swarm_x: negative", "swarm_x: zero"),
-        free=("swarm_v",),  # as swarm_x, and each answer costs a second
+        "physics.nbody.Planetary.init",
+        lambda spec, x, v, tracer_x, tracer_v: spec.init(x, v, tracer_x, tracer_v),
+        {"spec": Planetary(GM, ONE), "x": X, "v": V, "tracer_x": X + 2, "tracer_v": V},
+        right=(*SIGNS, "tracer_x: negative", "tracer_x: zero"),
+        free=("tracer_v",),  # as tracer_x, and each answer costs a second
         refusals=True,
     ),
     Door(
-        "physics.nbody.swarm.Control",
-        lambda control: planetary.init(
-            planetary.Planetary(GM, ONE, control=control), X.T.copy(), V.T.copy(), X + 2, V
-        ),
-        {"control": swarm.Control()},
+        "physics.nbody.tracers.Control",
+        lambda control: Planetary(GM, ONE, control=control).init(X, V, X + 2, V),
+        {"control": Control()},
         refusals=True,
     ),
     Door(
-        "physics.nbody.wisdom_holman.init",
-        lambda gm, dt, x, v: wisdom_holman.init(wisdom_holman.WisdomHolman(gm, dt), x, v),
+        "physics.nbody.WisdomHolman.init",
+        lambda gm, dt, x, v: WisdomHolman(gm, dt).init(x, v),
         {"gm": GM, "dt": ONE, "x": X, "v": V},
         right=(*SIGNS, *leave("dt", "zero", "negative")),
+    ),
+    Door(
+        "physics.nbody.integrate",
+        lambda x, v, t: integrate(WisdomHolman(GM, np.float32(0.5)), x, v, t),
+        {"x": X, "v": V, "t": ONE},
+        right=(*SIGNS, "t: zero"),
     ),
     Door(
         "physics.nbody.kepler.drift",
@@ -65,8 +66,8 @@ DOORS = [
     Door("physics.nbody.kepler.pericentre", kepler.pericentre, PAIR, right=SIGNS),
     Door("physics.nbody.elements.from_state", elements.from_state, PAIR, limits=SIGNS),
     Door(
-        "physics.nbody.elements.towards_pericentre",
-        elements.towards_pericentre,
+        "physics.nbody.elements.eccentricity_vector",
+        elements.eccentricity_vector,
         PAIR,
         right=SIGNS,
     ),
@@ -83,45 +84,60 @@ DOORS = [
         right=("count: zero", "e: zero", "i: zero"),
     ),
     Door(
-        "physics.nbody.ensemble.advance",
-        ensemble.advance,
-        {"spec": ensemble.Ensemble(), "systems": ensemble.Systems(*SYSTEMS, GM), "span": ONE},
+        "physics.nbody.Ensemble.init",
+        lambda spec, x, v, m: spec.init(x, v, m),
+        {
+            "spec": Ensemble(dt=ONE),
+            "x": SYSTEMS[0],
+            "v": SYSTEMS[1],
+            "m": np.ones((4, 2), np.float32),
+        },
+        right=(*SIGNS, "m: zero"),
         refusals=True,
     ),
     Door(
-        "physics.nbody.ensemble.gathered",
-        ensemble.gathered,
-        {
-            "x": np.moveaxis(SYSTEMS[0], 2, 0),
-            "v": np.moveaxis(SYSTEMS[1], 2, 0),
-            "m": np.ones((4, 2), np.float32),
-        },
-        right=(*SIGNS, "x: zero", "m: zero"),
-    ),
-    Door(
-        "physics.nbody.leapfrog.walk",
-        lambda x, v, end, steps, order: leapfrog.walk(
-            lambda t, x: -x, x, v, (0.0, end), steps, order
+        "physics.nbody.Leapfrog.init",
+        lambda x, v, t, dt, order: (lambda spec: spec.step(spec.init(x, v, t)))(
+            Leapfrog(lambda t, x: -x, dt, order)
         ),
-        {"x": X, "v": V, "end": ONE, "steps": 3, "order": 4},
-        right=(*SIGNS, "x: zero", *leave("end", "zero", "negative")),
+        {"x": X, "v": V, "t": ONE, "dt": ONE, "order": 4},
+        right=(
+            *SIGNS,
+            "x: zero",
+            *leave("t", "zero", "negative"),
+            *leave("dt", "zero", "negative"),
+        ),
     ),
     Door(
-        "physics.nbody.regular.regularised",
-        regular.regularised,
-        {"x": X, "v": V, "m": ONE},
+        "physics.nbody.encounters.watched",
+        lambda x, v, m, radius: (
+            encounters.watched(
+                encounters.empty(9, jnp.zeros(())),
+                encounters.Moment(0.0, x, v),
+                encounters.Moment(1.0, x, v),
+                m,
+                radius,
+            ).count
+        ),
+        {"x": X, "v": V, "m": GM, "radius": ONE},
+        right=(*SIGNS, *leave("x", "zero", "empty"), "m: zero", "radius: inf"),
+    ),
+    Door(
+        "physics.nbody.ks.regularised",
+        lambda x, v, m: ks.regularised(x, v, m),
+        {"x": X.T.copy(), "v": V.T.copy(), "m": ONE},
         right=SIGNS,
     ),
     Door(
         "physics.nbody.relativity.newton",
         relativity.newton,
-        {"x": X.T.copy(), "gm": GM},
+        {"x": X, "gm": GM},
         right=(*SIGNS, "gm: zero"),
     ),
     Door(
         "physics.nbody.relativity.einstein_infeld_hoffmann",
         relativity.einstein_infeld_hoffmann,
-        {"x": X.T.copy(), "v": V.T.copy(), "gm": GM, "light": np.float32(100)},
+        {"x": X, "v": V, "gm": GM, "light": np.float32(100)},
         right=(*SIGNS, "gm: zero", "light: inf"),
     ),
     Door(
@@ -131,31 +147,4 @@ DOORS = [
         right=("vector: *",),
     ),
     Door("physics.nbody.ephemeris.de440", ephemeris.de440, {"jd": ephemeris.J2000}),
-    Door(
-        "physics.nbody.diagnostics.energy",
-        diagnostics.energy,
-        {"points": SIX, "m": MASSES, "softening": np.float32(0.1)},
-        right=("points: negative", "points: zero", "m: zero", "softening: zero"),
-    ),
-    Door(
-        "physics.nbody.diagnostics.lagrangian_radii",
-        diagnostics.lagrangian_radii,
-        {
-            "points": SIX,
-            "m": MASSES,
-            "centre": jnp.zeros(3),
-            "fractions": np.array([0.1, 0.5], np.float32),
-        },
-        right=(
-            *leave("points", "negative", "zero"),
-            *leave("centre", "negative", "zero"),
-            *leave("fractions", "zero", "empty", "wrong length"),
-        ),
-    ),
-    Door(
-        "physics.nbody.diagnostics.half_mass_relaxation_time",
-        diagnostics.half_mass_relaxation_time,
-        {"count": 100, "radius": 1.0, "mass": 1.0},
-        right=("radius: empty", "mass: empty"),
-    ),
 ]

@@ -5,9 +5,8 @@ import numpy as np
 from doors import Door
 
 from jaxgpu import numerics
-from jaxgpu.numerics.matern import matern
-from jaxgpu.numerics.sphere import sphere_mixture, sphere_sampling
-from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
+from jaxgpu.numerics import Mixture, VonMisesFisher, fit_mixture, matern, spherical_kmeans
+from jaxgpu.numerics.sphere import sampling
 from jaxgpu.studies.directions import features
 
 X = np.array([0.5, 1.0, 30.0], np.float32)
@@ -15,7 +14,7 @@ KEY = jax.random.key(0)
 NORTH = np.array([0.0, 0.0, 1.0], np.float32)
 ROWS = np.array([[0.6, 0.8, 0], [0, 0.6, 0.8], [0, 0, 1], [1, 0, 0]], np.float32)
 P = VonMisesFisher(NORTH, np.float32(2))
-MIXTURE = sphere_mixture.Mixture(ROWS[:2], np.float32([3, 1]), np.log(np.float32([0.5, 0.5])))
+MIXTURE = Mixture(ROWS[:2], np.float32([3, 1]), np.log(np.float32([0.5, 0.5])))
 
 # orders may be of either sign, and so may be what they make of an argument below 0, which is nan
 REAL = ("x: wrong length", "x: empty", "v: zero", "v: negative", "v: empty")
@@ -46,7 +45,7 @@ DOORS = [
     special(numerics.iv_ratio_inverse, "v", "r", np.array([0.1, 0.5, 0.9], np.float32)),
     special(numerics.log_hyp0f1, "b", "z"),
     Door(
-        "numerics.matern.matern",
+        "numerics.matern",
         matern,
         {"r": X, "smoothness": np.float32(1.5), "length": np.float32(2)},
         right=("r: wrong length", "r: empty", "r: zero", "smoothness: empty", "length: empty"),
@@ -93,8 +92,8 @@ DOORS = [
         limits=("p.concentration: inf", "q.concentration: inf"),
     ),
     Door(
-        "numerics.sphere_sampling.draw",  # of another dtype they are other draws
-        lambda **given: np.linalg.norm(sphere_sampling.draw(**given), axis=1),
+        "numerics.sphere.sampling.draw",  # of another dtype they are other draws
+        lambda **given: np.linalg.norm(sampling.draw(**given), axis=1),
         {"key": KEY, "mean_direction": NORTH, "concentration": np.float32(2), "count": 3},
         right=(
             "mean_direction: negative",
@@ -106,21 +105,21 @@ DOORS = [
         free=("key",),
     ),
     Door(
-        "numerics.sphere_mixture.fit_mixture",  # vectors: the next door, which is the same
-        lambda components, steps: sphere_mixture.fit_mixture(ROWS, components, KEY, steps=steps),
+        "numerics.fit_mixture",  # vectors: the next door, which is the same
+        lambda components, steps: fit_mixture(ROWS, components, KEY, steps=steps).mixture,
         {"components": 2, "steps": 2},
         right=("steps: zero",),
     ),
     Door(
-        "numerics.sphere_mixture.spherical_kmeans",
-        sphere_mixture.spherical_kmeans,
+        "numerics.spherical_kmeans",
+        spherical_kmeans,
         {"x": ROWS, "components": 2, "key": KEY, "rounds": 3},
         right=TURNED,
         normalised=("x",),
         free=("key",),
     ),
     Door(
-        "numerics.sphere_mixture.Mixture.log_prob",
+        "numerics.Mixture.log_prob",
         lambda mixture, x: mixture.log_prob(x),
         {"mixture": MIXTURE, "x": ROWS},
         right=("x: negative", "x: empty", "x: wrong length"),

@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 from doors import Door
 
+from jaxgpu.geometry import sdf
 from jaxgpu.physics import rigid
-from jaxgpu.physics.rigid import contact, sdf, solids
+from jaxgpu.physics.rigid import Contact, solids
 
 ROD = {"com": (0.0, 0.0, -0.4), "inertia": np.diag([0.2, 0.3, 0.1])}
 TREE = rigid.assemble(
@@ -22,23 +23,16 @@ ZERO = tuple(
     for name in ("q", "v", "a", "force", "implicit", "target")
     for kind in ("zero", "negative")
 )
-BALL = contact.Spheres(jnp.zeros((1, 3)), jnp.array([1.5]), (1,))
-P = np.array([[0.5, 2.0, 3.0], [1.0, -1.0, 0.2]], np.float32)
-POINTS = ("p: zero", "p: negative", "p: wrong length", "p: empty")
+BALL = rigid.Spheres(jnp.zeros((1, 3)), jnp.array([1.5]), (1,))
+CONTACT = Contact(BALL, sdf.HalfSpace(np.array([0.0, 0.6, 0.8], np.float32), 0.1))
 
 
-def floor(p):
-    return sdf.half_space(p, (0.0, 0.0, 1.0))
+def _force(contact, tree, q, v, stretch, dt):
+    return contact.force(tree, rigid.State(q, v), stretch, dt)
 
 
-def _push(tree, q, v, spheres, material, stretch, dt):
-    state = rigid.State(q, v)
-    return contact.push(tree, state, spheres, floor, material, stretch, dt)
-
-
-def _smooth(q, v, material, width, slow, dt):
-    state = rigid.State(q, v)
-    return contact.push_smooth(TREE, state, BALL, floor, material, width, slow, dt)
+def _smooth_force(contact, q, v, dt, width, slow):
+    return contact.smooth_force(TREE, rigid.State(q, v), dt, width, slow)
 
 
 DOORS = [
@@ -49,90 +43,64 @@ DOORS = [
         {"gravity": np.array([0.0, 1.0, -9.0], np.float32)},
         right=("gravity: zero", "gravity: negative"),
     ),
-    Door("physics.rigid.kinematics", rigid.kinematics, {"tree": TREE, "q": Q}, right=ZERO),
+    Door(
+        "physics.rigid.forward_kinematics",
+        rigid.forward_kinematics,
+        {"tree": TREE, "q": Q},
+        right=ZERO,
+    ),
     Door("physics.rigid.mass_matrix", rigid.mass_matrix, {"tree": TREE, "q": Q}, right=ZERO),
     Door(
-        "physics.rigid.inverse", rigid.inverse, {"tree": TREE, "q": Q, "v": V, "a": F}, right=ZERO
+        "physics.rigid.inverse_dynamics",
+        rigid.inverse_dynamics,
+        {"tree": TREE, "q": Q, "v": V, "a": F},
+        right=ZERO,
     ),
     Door(
-        "physics.rigid.forward",
-        rigid.forward,
+        "physics.rigid.forward_dynamics",
+        rigid.forward_dynamics,
         {"tree": TREE, "q": Q, "v": V, "force": F, "implicit": F},
         right=ZERO,
     ),
-    Door("physics.rigid.init", rigid.init, {"spec": SPEC}),
+    Door("physics.rigid.Simulation.init", lambda spec: spec.init(), {"spec": SPEC}),
     Door(
-        "physics.rigid.init",
-        lambda drive: rigid.init(rigid.Simulation(TREE, drive)),
+        "physics.rigid.Drive",
+        lambda drive: rigid.Simulation(TREE, drive).init(),
         {"drive": SPEC.drive},
     ),
     Door(
-        "physics.rigid.step",
-        lambda spec, q, v, target, force: rigid.step(spec, rigid.State(q, v), target, force),
+        "physics.rigid.Simulation.step",
+        lambda spec, q, v, target, force: spec.step(rigid.State(q, v), target, force),
         {"spec": SPEC, "q": Q, "v": V, "target": F, "force": F},
         right=(*ZERO, "target: None", "force: None"),
     ),
     Door("physics.rigid.passive", rigid.passive, {"tree": TREE}),
-    Door("physics.rigid.contact.init", contact.init, {"spheres": BALL}),
     Door(
-        "physics.rigid.contact.push",
-        _push,
+        "physics.rigid.Spheres",
+        lambda spheres: Contact(spheres, sdf.Ball(1.0)).init(),
+        {"spheres": BALL},
+    ),
+    Door(
+        "physics.rigid.Contact.force",
+        _force,
         {
+            "contact": CONTACT,
             "tree": TREE,
             "q": Q,
             "v": V,
-            "spheres": BALL,
-            "material": contact.Material(),
             "stretch": np.full((1, 3), 1e-3, np.float32),
             "dt": 0.01,
         },
         right=(*ZERO, "stretch: zero", "stretch: negative"),
     ),
     Door(
-        "physics.rigid.contact.push_smooth",
-        _smooth,
-        {"q": Q, "v": V, "material": contact.Material(), "width": 1e-3, "slow": 1e-2, "dt": 0.01},
+        "physics.rigid.Contact.smooth_force",
+        _smooth_force,
+        {"contact": CONTACT, "q": Q, "v": V, "dt": 0.01, "width": 1e-3, "slow": 1e-2},
         right=ZERO,
     ),
     Door(
-        "physics.rigid.sdf.half_space",
-        sdf.half_space,
-        {"p": P, "normal": np.array([0.0, 0.6, 0.8], np.float32), "height": 0.4},
-        right=(*POINTS, "normal: negative", "height: zero", "height: negative"),
-        normalised=("normal",),
-    ),
-    Door(
-        "physics.rigid.sdf.sphere",
-        sdf.sphere,
-        {"p": P, "radius": 0.4},
-        right=(*POINTS, "radius: zero"),
-    ),
-    Door(
-        "physics.rigid.sdf.box",
-        sdf.box,
-        {"p": P, "half": np.array([0.5, 1.0, 2.0], np.float32)},
-        right=(*POINTS, "half: zero"),
-    ),
-    Door(
-        "physics.rigid.sdf.capsule",
-        sdf.capsule,
-        {"p": P, "half": 0.4, "radius": 0.2},
-        right=(*POINTS, "half: zero", "radius: zero"),
-    ),
-    Door(
-        "physics.rigid.sdf.torus",
-        sdf.torus,
-        {"p": P, "ring": 0.4, "tube": 0.2},
-        right=(*POINTS, "ring: zero", "tube: zero"),
-    ),
-    Door(
-        "physics.rigid.sdf.plate_with_hole",
-        sdf.plate_with_hole,
-        {"p": P, "radius": 0.4, "thickness": 0.2},
-        right=POINTS,
-    ),
-    Door(
-        "physics.rigid.solids.solid",
+        "physics.rigid.solid",
         lambda size, mass, density: vars(solids.solid("box", size, mass, density)),
         {"size": np.array([0.5, 1.0, 2.0], np.float32), "mass": 2.0, "density": 300.0},
         right=("mass: zero", "mass: None", "density: zero"),

@@ -20,7 +20,7 @@ LEARNERS = [
     (rl.make("cartpole-masked"), rl.RecurrentPPO(rl.PPO())),
 ]
 DESCENT = plan.Descent(optax.sgd(0.1))
-PLANNERS = [plan.CEM(), plan.MPPI(), plan.Expansion(DESCENT), DESCENT]
+PLANNERS = [plan.CEM(), plan.MPPI(), plan.TemporalExpansion(DESCENT), DESCENT]
 ENVIRONMENTS = {type(rl.make(name)): rl.make(name) for name in rl.names() if "matter" not in name}
 
 
@@ -41,7 +41,7 @@ DOORS += [
     Door(
         f"rl.vectorize, {kind.__name__}",
         rl.vectorize,
-        {"env": env, "size": 2},
+        {"env": env, "num_envs": 2},
         refusals=True,
     )
     for kind, env in ENVIRONMENTS.items()
@@ -70,7 +70,9 @@ DOORS += [
 DOORS += [
     Door(
         "rl.evaluate",
-        lambda episodes, limit: rl.evaluate(POLE, lambda x: jnp.int32(0), KEY, episodes, limit),
-        {"episodes": 2, "limit": 2},
+        lambda episodes, max_steps: rl.evaluate(
+            POLE, lambda x: jnp.int32(0), KEY, episodes, max_steps
+        ),
+        {"episodes": 2, "max_steps": 2},
     ),
 ]

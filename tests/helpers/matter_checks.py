@@ -29,7 +29,4 @@ def slope_is_that_of_differences(env, actions):
 
 def places(particles):
     """[D, N] of all slots, float64, and which are filled [N]."""
-    return (
-        np.stack([np.asarray(a, float).ravel() for a in particles.x]),
-        np.asarray(particles.m).ravel() > 0,
-    )
+    return np.asarray(particles.x, float).T, np.asarray(particles.active)

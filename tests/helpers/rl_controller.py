@@ -4,15 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.rl.envs.surgical.arms import working
-
 
 def play(env, arm, residual, episodes=64, at="q"):
     """States and measurements [episodes, steps - 1]; `residual(state, q)` [M] should vanish.
 
     at: the joints of the state that actions move.
     """
-    low, high = working(arm, jnp.float32)
+    low, high = arm.working_range(jnp.float32)
 
     def act(state):
         now = getattr(state, at)
@@ -28,7 +26,7 @@ def play(env, arm, residual, episodes=64, at="q"):
             out = env.step(state, act(state), key)
             return out.state, (out.state, out.info)
 
-        return jax.lax.scan(move, env.reset(key)[0], length=env.horizon - 1)[1]
+        return jax.lax.scan(move, env.reset(key)[0], length=env.max_steps - 1)[1]
 
     keys = jax.random.split(jax.random.key(0), episodes)
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(episode))(keys))

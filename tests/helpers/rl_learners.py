@@ -2,13 +2,19 @@
 
 from jaxgpu import rl
 
-TINY = {"horizon": 4, "epochs": 1, "minibatches": 1}
+TINY = {"num_steps": 4, "update_epochs": 1, "num_minibatches": 1}
 LEARNERS = {
-    "PPO": ("pendulum", rl.PPO(copies=2, hidden=(4,), **TINY)),
-    "PPO, scaled": ("pendulum", rl.PPO(copies=2, level=True, adaptive=True, **TINY)),
-    "RecurrentPPO": ("cartpole-masked", rl.RecurrentPPO(rl.PPO(copies=2, **TINY), width=4)),
-    "SAC": ("pendulum", rl.SAC(copies=2, gradients=1, batch=2, capacity=5, hidden=(4,))),
-    "PQN": ("acrobot", rl.PQN(copies=2, hidden=(4,), **TINY)),
-    "SHAC": ("pendulum", rl.SHAC(copies=2, horizon=3, passes=1, hidden=(4,))),
-    "ES": ("cartpole", rl.ES(limit=8)),
+    "PPO": ("pendulum", rl.PPO(num_envs=2, hidden_sizes=(4,), **TINY)),
+    "PPO, scaled": (
+        "pendulum",
+        rl.PPO(num_envs=2, normalize_reward=True, adaptive_lr=True, **TINY),
+    ),
+    "RecurrentPPO": ("cartpole-masked", rl.RecurrentPPO(rl.PPO(num_envs=2, **TINY), hidden_size=4)),
+    "SAC": (
+        "pendulum",
+        rl.SAC(num_envs=2, gradient_steps=1, batch_size=2, buffer_size=5, hidden_sizes=(4,)),
+    ),
+    "PQN": ("acrobot", rl.PQN(num_envs=2, hidden_sizes=(4,), **TINY)),
+    "SHAC": ("pendulum", rl.SHAC(num_envs=2, num_steps=3, critic_iterations=1, hidden_sizes=(4,))),
+    "ES": ("cartpole", rl.ES(max_steps=8)),
 }

@@ -13,8 +13,8 @@ def play(env, waypoints, episodes=32):
     plans = [
         waypoints(jax.tree.map(lambda x, i=i: np.asarray(x[i]), state)) for i in range(episodes)
     ]
-    states, scale = [state], np.append(np.full(3, env.reach), env.twist)
-    for _ in range(env.horizon):
+    states, scale = [state], np.append(np.full(3, env.max_shift), env.max_turn)
+    for _ in range(env.max_steps):
         actions = []
         for plan, tip, yaw in zip(plans, np.asarray(state.tip), np.asarray(state.yaw)):
             left = plan[0][:4] - np.append(tip, yaw)

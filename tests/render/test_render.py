@@ -12,9 +12,9 @@ from conformance import check_program, exports
 from jax.test_util import check_grads
 from PIL import Image
 
-from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import Collider, lattice
+from jaxgpu.geometry import fill_box, sdf
 from jaxgpu.render import Camera, Look, gif, mp4, nearest, picture, soft_depth, trace
+from jaxgpu.render.capsules import INKS
 from jaxgpu.render.ground import laid
 from jaxgpu.render.shade import normals, smoothed
 
@@ -125,10 +125,10 @@ def test_moving_camera_and_balls_together_changes_nothing():
 
 def test_a_walk_along_rays_meets_tools_where_geometry_says():
     centre, turn = np.array([0.05, 0.1, 0.0]), np.array([0.8, 0.36, 0.48, 0.0])
-    walk = jax.jit(lambda shape, tool: trace(CAMERA, shape, tool, far=5.0, steps=128))
-    at = lambda shape: Collider(shape, tuple(centre), turn=tuple(turn)).start(jnp.float32)
+    at, turned = (jnp.asarray(a, jnp.float32) for a in (centre, turn))
+    walk = jax.jit(lambda shape: trace(CAMERA, shape, at, turned, far=5.0, steps=128))
     ball = sdf.Ball(0.3)
-    depth, normal = walk(ball, at(ball))
+    depth, normal = walk(ball)
     want = meets(rays(), centre, 0.3)
     rim = np.isfinite(meets(rays(), centre, 0.303)) != np.isfinite(meets(rays(), centre, 0.297))
     np.testing.assert_allclose(np.where(rim, 0, depth), np.where(rim, 0, want), atol=2e-3)
@@ -137,7 +137,7 @@ def test_a_walk_along_rays_meets_tools_where_geometry_says():
     off = np.abs(np.stack(normal, -1) - out).max(-1)
     assert off[np.isfinite(want) & ~rim].max() < 5e-3
     box = sdf.Box((0.25, 0.15, 0.2))
-    depth, _ = walk(box, at(box))
+    depth, _ = walk(box)
     # the slabs of a box, in its own frame: R^T of the quaternion (w, x, y, z)
     w, x, y, z = turn
     r = np.array([
@@ -178,7 +178,7 @@ def test_smoothing_keeps_planes_and_edges():
 def test_a_shadow_lies_on_the_floor_away_from_the_sun():
     camera = Camera((0.0, 3.0, 0.01), (0.0, 0.0, 0.0), angle=0.6, width=60, height=60)
     empty = jnp.full((60, 60), jnp.inf)
-    drop = lattice((-0.1, 0.3, -0.1), (0.1, 0.5, 0.1), 0.02, sdf.Moved(sdf.Ball(0.1), (0, 0.4, 0)))
+    drop = fill_box((-0.1, 0.3, -0.1), (0.1, 0.5, 0.1), 0.02, sdf.Moved(sdf.Ball(0.1), (0, 0.4, 0)))
     put = jax.jit(lambda x, r: laid(camera, jnp.ones((60, 60, 3)), empty, x, r, 0.0))
     image, depth = put(drop, 0.015)
     np.testing.assert_allclose(depth, 3.0, rtol=2e-3)  # the camera is 0.2 degrees off the zenith
@@ -194,14 +194,14 @@ def test_a_shadow_lies_on_the_floor_away_from_the_sun():
 
 @pytest.mark.slow
 def test_a_picture_is_one_portable_program():
-    shape = sdf.Cylinder(0.2, 0.1)
-    tool = Collider(shape, (0.2, 0.1, 0.2)).start(jnp.float32)
+    shape = sdf.Cylinder(0.2, 0.1, axis=1)
+    solid = (shape, jnp.array([0.2, 0.1, 0.2]), jnp.array([1.0, 0.0, 0.0, 0.0]))
     x = jnp.asarray(balls(4)[0][:9], jnp.float32)
     camera = Camera((0.0, 0.5, 2.0), (0.0, 0.0, 0.0), width=12, height=9)
 
     def draw(x):
         look = Look(0.1, reach=2, smoothing=2)
-        return picture(camera, x, 0 * x + 0.5, look, tools=((shape, tool),), floor=-0.6)
+        return picture(camera, x, 0 * x + 0.5, look, solids=(solid,), floor=-0.6)
 
     draw = jax.jit(draw)
     image = draw(x)
@@ -224,6 +224,16 @@ def test_a_film_keeps_its_frames_and_colours():
         film.seek(k)
         shown = np.asarray(film.convert("RGB")) / 255
         np.testing.assert_allclose(shown, images[k], atol=0.02)
+
+
+def test_a_film_of_few_inks_keeps_their_shades():
+    images = np.zeros((2, 8, 8, 3), np.uint8)
+    images[0, 2, 2], images[1, 3, 3] = np.round(255 * np.array([INKS[2], INKS[3]]))
+    shown = Image.open(io.BytesIO(gif(images, inks=INKS)))
+    for frame, spot in ((0, (2, 2)), (1, (3, 3))):
+        shown.seek(frame)
+        near = np.array(shown.convert("RGB").getpixel(spot), int) - images[frame][spot]
+        assert np.abs(near).max() <= 7  # a shade: 255 / 41
 
 
 def test_a_film_for_browsers_keeps_its_frames_and_colours():

@@ -84,15 +84,17 @@ def test_gymnax_gives_its_own_steps_and_learns():
         np.testing.assert_allclose(step.observation, want, rtol=1e-6)
         assert (step.reward, step.terminated, step.truncated) == (reward, over, False)
         state = step.state
-    learner = rl.PPO(2.5e-3, copies=16, horizon=64, epochs=6, minibatches=4)
+    learner = rl.PPO(
+        learning_rate=2.5e-3, num_envs=16, num_steps=64, update_epochs=6, num_minibatches=4
+    )
     end, _ = jax.jit(lambda key: rl.learn(env, learner, key, 60))(key)
     scores = rl.evaluate(env, learner.policy(env, end), key, 50, 500)
-    assert scores.total.mean() > 300
+    assert scores.episode_return.mean() > 300
 
 
 def test_brax_gives_its_own_steps_and_is_cut_by_the_clock():
     inner = brax.envs.get_environment("fast")
-    env = adapters.from_brax(inner, horizon=3)
+    env = adapters.from_brax(inner, max_steps=3)
     state, _ = env.reset(jax.random.key(0))
     other = inner.reset(jax.random.key(0))
     for i in range(3):
@@ -102,8 +104,8 @@ def test_brax_gives_its_own_steps_and_is_cut_by_the_clock():
         np.testing.assert_allclose(step.reward, other.reward)
         assert bool(step.truncated) == (i == 2)
         state = step.state
-    learner = rl.PPO(copies=4, horizon=8, epochs=1, minibatches=2)
-    env = adapters.from_brax(brax.envs.get_environment("inverted_pendulum"), horizon=50)
+    learner = rl.PPO(num_envs=4, num_steps=8, update_epochs=1, num_minibatches=2)
+    env = adapters.from_brax(brax.envs.get_environment("inverted_pendulum"), max_steps=50)
     state, reports = jax.jit(lambda key: rl.learn(env, learner, key, 2))(jax.random.key(0))
     assert np.isfinite(reports["episode_return"]).all()
 

@@ -85,7 +85,7 @@ def test_gymnax_ends_truncates_and_keeps_its_parameters_as_leaves():
 
 
 def test_brax_is_cut_by_the_clock_and_one_of_its_observations_is_used():
-    env = adapters.from_brax(Dual(), horizon=3, part="privileged")
+    env = adapters.from_brax(Dual(), max_steps=3, part="privileged")
     assert isinstance(env, rl.Environment) and env.observation_space.shape == (3,)
     state, observation = env.reset(jax.random.key(0))
     ends = []

@@ -4,7 +4,6 @@ One nan in one of many copies once turned all weights, and what observations are
 nan for good.
 """
 
-import importlib
 from typing import Any
 
 import conformance
@@ -16,6 +15,7 @@ from rl_learners import LEARNERS
 
 from jaxgpu import rl
 from jaxgpu.pytree import pytree
+from jaxgpu.rl import vector
 
 
 @pytree
@@ -63,8 +63,8 @@ def finite(tree):
 def test_what_breaks_is_counted_and_spoils_nothing(name, learner):
     env, updates = Brittle(rl.make(name), 0.15, 0.1), 12
     state, reports = jax.jit(lambda key: rl.learn(env, learner, key, updates))(jax.random.key(1))
-    learnt = state.search.mean if isinstance(learner, rl.ES) else (state.params, state.memory)
-    assert finite(learnt) and finite(state.seen) and finite(reports)
+    learnt = state.search.mean if isinstance(learner, rl.ES) else (state.params, state.opt_state)
+    assert finite(learnt) and finite(state.obs_stats) and finite(reports)
     assert 0 < reports["broken"].sum() < updates * learner.steps_per_update
 
 
@@ -74,9 +74,8 @@ def test_where_nothing_breaks_nothing_changes(name, learner, monkeypatch):
     """Beside a program that does not look; what is fused otherwise may be rounded otherwise."""
     train = lambda key: rl.learn(rl.make(name), learner, key, 3)
     looked = jax.jit(lambda key: train(key))(jax.random.key(1))
-    module = importlib.import_module("jaxgpu.rl.vectorize")
     monkeypatch.setattr(
-        module, "_finite", lambda tree: jnp.ones(len(jax.tree.leaves(tree)[0]), bool)
+        vector, "_finite", lambda tree: jnp.ones(len(jax.tree.leaves(tree)[0]), bool)
     )
     conformance.same(jax.jit(train)(jax.random.key(1)), looked, 1e-5)
 
@@ -103,12 +102,17 @@ def test_a_broken_copy_begins_anew_and_the_others_go_on():
     np.testing.assert_array_equal(out.broken, [False, True, False, True])
     np.testing.assert_array_equal(after.state.t, [2, 0, 2, 0])
     np.testing.assert_array_equal(out.final[1::2], before.observation[1::2])
-    np.testing.assert_array_equal(after.length, [2, 0, 2, 0])
-    assert finite((after, out)) and not out.over.any() and out.report()["broken"] == 2
+    np.testing.assert_array_equal(after.episode_length, [2, 0, 2, 0])
+    assert finite((after, out)) and not out.done.any() and out.report()["broken"] == 2
     np.testing.assert_array_equal(out.reward == 0, out.broken)
 
 
 def test_no_finite_start_is_refused_on_the_host():
     env = Brittle(rl.make("cartpole"), 0.0, 1.0)
     with pytest.raises(ValueError, match=r"train: no copy of Brittle begins with finite numbers"):
-        rl.train(env, rl.PPO(copies=2, horizon=4, epochs=1, minibatches=1), jax.random.key(0), 8)
+        rl.train(
+            env,
+            rl.PPO(num_envs=2, num_steps=4, update_epochs=1, num_minibatches=1),
+            jax.random.key(0),
+            8,
+        )

@@ -27,10 +27,12 @@ LEARNERS = [
 def test_every_hyper_parameter_is_checked_before_anything_is_run(env, learner):
     """Nan everywhere; shares beyond 1 and below 0; sizes of 0."""
     spec = learner.ppo if isinstance(learner, rl.RecurrentPPO) else learner
-    bad = {"discount": [1.5, -0.1], "trace": [-1.0], "clip": [-1.0, 0.0], "follow": [2.0]}
-    bad |= {"hold": [-0.1], "learning_rate": [-1.0], "settle": [0.0], "copies": [0], "horizon": [0]}
-    bad |= {"epochs": [0], "minibatches": [0, 2.5], "passes": [0], "episodes": [0], "limit": [0]}
-    bad |= {"gradients": [0], "batch": [0], "capacity": [0], "hidden": [(0,)]}
+    bad = {"gamma": [1.5, -0.1], "clip_eps": [-1.0, 0.0], "tau": [2.0], "hold": [-0.1]}
+    bad |= {name: [-1.0] for name in ("gae_lambda", "q_lambda", "td_lambda", "learning_rate")}
+    bad |= {"exploration_fraction": [0.0], "num_envs": [0], "num_steps": [0], "buffer_size": [0]}
+    bad |= {"update_epochs": [0], "num_minibatches": [0, 2.5], "critic_iterations": [0]}
+    bad |= {"episodes": [0], "max_steps": [0], "gradient_steps": [0], "batch_size": [0]}
+    bad |= {"hidden_sizes": [(0,)]}
     for name, value in vars(spec).items():
         values = bad.get(name, [])
         if isinstance(value, float):
@@ -52,8 +54,8 @@ def test_every_parameter_of_an_environment_is_checked(name):
                 (ValueError, TypeError), match=rf"make: \w+\.{field}=nan.*; it must"
             ):
                 rl.make(name, **{field: np.nan})
-    with pytest.raises(ValueError, match=r"horizon=0; it must be a whole number of at least 1"):
-        rl.make(name, horizon=0)
+    with pytest.raises(ValueError, match=r"max_steps=0; it must be a whole number of at least 1"):
+        rl.make(name, max_steps=0)
 
 
 def test_parameters_out_of_range_are_refused_by_the_loops_too():
@@ -67,11 +69,11 @@ def test_parameters_out_of_range_are_refused_by_the_loops_too():
     ):
         with pytest.raises(ValueError, match=sentence):
             call()
-    for name in ("episodes", "limit"):
-        counts = {"episodes": 2, "limit": 2} | {name: 0}
+    for name in ("episodes", "max_steps"):
+        counts = {"episodes": 2, "max_steps": 2} | {name: 0}
         with pytest.raises(ValueError, match=rf"evaluate: {name}=0; it must be a whole number"):
             rl.evaluate(POLE, lambda x: 0, KEY, **counts)
-    with pytest.raises(TypeError, match=r"learn: updates=2.5 of type float64; it must be"):
+    with pytest.raises(TypeError, match=r"learn: num_updates=2.5 of type float64; it must be"):
         rl.learn(POLE, rl.PPO(), KEY, 2.5)
 
 
@@ -121,7 +123,7 @@ class Mute(Probe):
 
 def test_an_environment_need_not_say_what_a_success_is():
     scores = rl.evaluate(Mute(), lambda x: x, KEY, 3, 30)
-    assert not scores.success.any() and (scores.total == 20).all()
+    assert not scores.success.any() and (scores.episode_return == 20).all()
     copies = rl.vectorize(Mute(), 2)
     _, out = copies.step(copies.reset(KEY), jnp.zeros((2, 1)), KEY)
     assert out.report()["success"] == 0

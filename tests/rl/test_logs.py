@@ -37,8 +37,8 @@ def written(monkeypatch):
 def test_returns_are_written_where_episodes_ended(written, tmp_path):
     to_tensorboard(HISTORY, tmp_path, 100)
     returns = [row[2:] for row in written if row[1] == "episode_return"]
-    assert returns == [(7.0, 200), (9.0, 300)]
-    assert [row[2:] for row in written if row[1] == "episodes"] == [(0, 100), (2, 200), (1, 300)]
+    assert returns == [(7.0, 100), (9.0, 200)]
+    assert [row[2:] for row in written if row[1] == "episodes"] == [(0, 0), (2, 100), (1, 200)]
 
 
 def test_seeds_get_folders_of_their_own(written, tmp_path):

@@ -1,14 +1,26 @@
 """Planners against the exact solution of a linear system with quadratic costs (LQR)."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from conformance import check_program, exports
+from conformance import check_program, exports, no_compile
 
 from jaxgpu import rl
-from jaxgpu.rl.plan import CEM, MPPI, Descent, Expansion, cost, plan, shared
+from jaxgpu.rl.plan import (
+    CEM,
+    MPPI,
+    Descent,
+    EpisodeCost,
+    TemporalExpansion,
+    average_gradient,
+    cost,
+    initial_states,
+    plan,
+)
 from jaxgpu.rl.plan.sampling import _draw
 
 T = 12
@@ -62,8 +74,8 @@ def test_lbfgs_finds_the_exact_actions_and_counts_its_line_search():
     # at the minimum the loss rounds to 1e-7 of itself, so actions to its root
     np.testing.assert_allclose(done.state.actions, BEST, atol=2e-3)
     np.testing.assert_allclose(done.state.best.loss, LEAST, rtol=1e-5)
-    assert done.state.calls > 15 and done.state.refused == 0
-    assert np.all(np.diff(done.history["best"]) <= 0)
+    assert done.state.evaluations > 15 and done.state.skipped == 0
+    assert np.all(np.diff(done.history["best"]) <= 0) and done.history["best"][0] == np.inf
 
 
 def test_adam_with_a_plateau_schedule_descends_to_the_minimum():
@@ -72,7 +84,7 @@ def test_adam_with_a_plateau_schedule_descends_to_the_minimum():
     )
     done = plan(quadratic, ZERO, Descent(rate, **WIDE), 200, key=KEY)
     np.testing.assert_allclose(done.state.best.loss, LEAST, rtol=1e-3)
-    assert done.state.calls == 200
+    assert done.state.evaluations == 200
 
 
 @pytest.mark.parametrize(
@@ -108,7 +120,7 @@ def test_noise_is_correlated_and_within_bounds():
     narrow = CEM(16, 4, sigma=5.0, low=-0.5, high=0.25)
     assert jnp.abs(_draw(narrow, narrow.init(ZERO), KEY)).max() <= 0.5
     state = narrow.update(quadratic, narrow.init(ZERO), KEY)
-    assert state.best.actions.min() >= -0.5 and state.calls == 16
+    assert state.best.actions.min() >= -0.5 and state.evaluations == 16
 
 
 def test_bounds_hold_and_a_step_without_a_gradient_is_not_taken():
@@ -117,7 +129,7 @@ def test_bounds_hold_and_a_step_without_a_gradient_is_not_taken():
     np.testing.assert_allclose(done.state.actions, jnp.clip(far, -1, 1), atol=1e-4)
     trap = lambda a: jnp.where(a[0, 0] > 0.5, jnp.nan, -a[0, 0])
     done = plan(trap, ZERO, Descent(optax.sgd(0.3)), 9, key=KEY)
-    assert jnp.isfinite(done.state.best.loss) and done.state.refused > 0
+    assert jnp.isfinite(done.state.best.loss) and done.state.skipped > 0
     assert jnp.isfinite(done.state.actions).all()
     done = plan(trap, ZERO, CEM(16, 4), 9, key=KEY)
     assert jnp.isfinite(done.state.best.loss) and jnp.isfinite(done.state.actions).all()
@@ -126,7 +138,7 @@ def test_bounds_hold_and_a_step_without_a_gradient_is_not_taken():
 
 def test_a_window_grows_to_the_whole_and_leaves_the_future_alone():
     inner = Descent(optax.adam(0.1), **WIDE)
-    spec = Expansion(inner, first=4, grow=4, patience=3, tolerance=1e-3)
+    spec = TemporalExpansion(inner, first=4, grow=4, patience=3, tolerance=1e-3)
     update = jax.jit(lambda state, key: spec.update(quadratic, state, key))
     state, windows = spec.init(ZERO), []
     for i in range(250):
@@ -136,16 +148,16 @@ def test_a_window_grows_to_the_whole_and_leaves_the_future_alone():
         windows.append(int(state.window))
     assert sorted(set(windows)) == [4, 8, 12] and np.all(np.diff(windows) >= 0)
     np.testing.assert_allclose(state.best.loss, LEAST, rtol=1e-2)
-    frozen = Expansion(inner, first=4, grow=4, patience=3, tolerance=1e-3, freeze=True)
+    frozen = TemporalExpansion(inner, first=4, grow=4, patience=3, tolerance=1e-3, freeze=True)
     done = plan(quadratic, ZERO, frozen, 250, key=KEY).state
     assert done.window == 12 and done.frozen == 8
     assert done.best.loss > LEAST  # what is planned first is planned blind
 
 
-def test_a_shared_gradient_is_the_stated_mixture_both_ways():
+def test_an_averaged_gradient_is_the_stated_mixture_both_ways():
     x, w = jnp.linspace(-1, 2, 7), jnp.sin(jnp.arange(7.0))
-    f = lambda x: jnp.sum(w * shared(x, 0.3) ** 2)
-    np.testing.assert_array_equal(shared(x, 0.3), x)
+    f = lambda x: jnp.sum(w * average_gradient(x, 0.3) ** 2)
+    np.testing.assert_array_equal(average_gradient(x, 0.3), x)
     own = 2 * w * x
     want = 0.7 * own + 0.3 * jnp.mean(own)
     np.testing.assert_allclose(jax.grad(f)(x), want, rtol=1e-5, atol=1e-6)
@@ -171,11 +183,11 @@ def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
 
 
 @pytest.mark.slow
-def test_a_gradient_that_fades_sees_its_own_reward_and_less_and_less_of_others():
+def test_a_discounted_gradient_sees_its_own_reward_and_less_and_less_of_others():
     env = rl.make("pendulum")
     state, _ = env.reset(jax.random.key(3))
     actions = jnp.sin(jnp.arange(4.0))[:, None]
-    price = lambda actions, fade: cost(env, state, actions, fade=fade)
+    price = lambda actions, discount: cost(env, state, actions, gradient_discount=discount)
     value, slope = jax.jit(jax.value_and_grad(price))(actions, 0.6)
     # d cost / d u_i = sum over rewards j >= i of 0.6^(j - i) d r_j / d u_i
     reward = jax.jit(jax.jacrev(lambda a: jnp.stack([cost(env, state, a, k) for k in range(5)])))
@@ -201,3 +213,37 @@ def test_bad_input_gets_a_sentence():
         ValueError, match="MPPI.population=1; it must be a whole number of at least 2"
     ):
         MPPI(1).init(ZERO)
+
+
+def test_histories_begin_at_the_start_and_a_condition_ends_planning():
+    whole = plan(quadratic, ZERO, CEM(8, 3), 6, key=KEY)
+    assert whole.history["loss"].shape == (7,) and np.isinf(whole.history["best"][0])
+    assert whole.history["evaluations"].tolist() == [8 * i for i in range(7)]
+    np.testing.assert_array_equal(whole.loss, whole.history["best"][-1])
+    np.testing.assert_allclose(quadratic(whole.actions), whole.loss, rtol=1e-6)
+    enough = float(whole.history["best"][3])
+    part = plan(
+        quadratic,
+        ZERO,
+        CEM(8, 3),
+        6,
+        key=KEY,
+        until=lambda state: state.best.loss <= enough,
+        measure=lambda state: state.best.loss,
+    )
+    np.testing.assert_array_equal(part.history, whole.history["best"][: len(part.history)])
+    assert part.loss <= enough and len(part.history) <= 4
+
+
+def test_another_state_and_another_environment_use_the_program_again():
+    env, planner = rl.make("pendulum"), CEM(8, 3)
+    states = initial_states(env, 2)
+    here, there = (jax.tree.map(lambda x, i=i: x[i], states) for i in (0, 1))
+    heavy = dataclasses.replace(env, mass=2.0)
+    first = plan(EpisodeCost(env, here), ZERO, planner, 3, key=KEY)
+    with no_compile():
+        others = [
+            plan(loss, ZERO, planner, 3, key=KEY)
+            for loss in (EpisodeCost(env, there), EpisodeCost(heavy, here))
+        ]
+    assert len({float(found.loss) for found in (first, *others)}) == 3

@@ -24,12 +24,12 @@ def test_a_row_is_trained_drawn_and_held_to_its_bar(tmp_path):
 
 def test_the_table_says_what_was_met():
     rows = chosen("pendulum")
-    ends = {row.name: row.bar + np.array([-9.0, 0.0, 1.0, 2.0]) for row in rows}
+    ends = {row.name: row.asked + np.array([-9.0, 0.0, 1.0, 2.0]) for row in rows}
     ends[rows[0].name] -= 1.5
     met = [line[8] for line in table(rows, ends, Options()).rows]
     assert met == ["no", "yes", "yes"]
     worst = [line[6] for line in table(rows, ends, Options()).rows]
-    assert worst == [rows[0].bar - 10.5, rows[1].bar - 9, rows[2].bar - 9]
+    assert worst == [rows[0].asked - 10.5, rows[1].asked - 9, rows[2].asked - 9]
 
 
 def test_every_row_gets_its_steps():

@@ -34,9 +34,9 @@ def test_response_marks_the_resonances_where_kepler_puts_them():
 
 
 def test_plane_and_misses_hold_their_data():
-    swarm = np.random.default_rng(1).normal(size=(3, 50))
-    drawing = pictures.plane({"Mars": np.array([1.5, 0, 0])}, swarm, orbits(), orbits())
-    np.testing.assert_array_equal(drawing.axes[0].lines[0].get_xdata(), swarm[0])
+    tracers = np.random.default_rng(1).normal(size=(50, 3))
+    drawing = pictures.plane({"Mars": np.array([1.5, 0, 0])}, tracers, orbits(), orbits())
+    np.testing.assert_array_equal(drawing.axes[0].lines[0].get_xdata(), tracers[:, 0])
     km = {"Newton": np.array([10.0, 1e4]), "Einstein": np.array([9.0, 40.0])}
     axes = pictures.misses(("Sun", "Mercury"), km).axes[0]
     assert axes.get_yscale() == "log" and len(axes.lines) == 2
@@ -44,8 +44,8 @@ def test_plane_and_misses_hold_their_data():
 
 def test_sky_puts_opposition_in_the_middle():
     sun = np.array([0.0, -1.0, 0.0])
-    swarm = np.outer([0.0, 2.0, 0.0], np.ones(9))  # all nine opposite to the Sun
-    drawing = pictures.sky(swarm, {"Sun": sun, "Mars": np.array([0.0, 1.0, 0.1])})
+    tracers = np.outer(np.ones(9), [0.0, 2.0, 0.0])  # all nine opposite to the Sun
+    drawing = pictures.sky(tracers, {"Sun": sun, "Mars": np.array([0.0, 1.0, 0.1])})
     counts = drawing.axes[0].collections[0].get_array()
     assert counts.sum() == 9
     row, column = np.unravel_index(np.argmax(counts), counts.shape)

@@ -12,7 +12,7 @@ from jaxgpu.studies import solar_system, studies
 @pytest.fixture(scope="module")
 def short(tmp_path_factory):
     out = tmp_path_factory.mktemp("solar-system")
-    options = solar_system.Options(years=10, swarm=50)
+    options = solar_system.Options(years=10, tracers=50)
     return options, out, solar_system.study(options, out, False)
 
 
@@ -38,7 +38,7 @@ def test_the_report_holds_four_pictures_and_a_page(short, tmp_path):
     report.save(tmp_path, "solar-system", options, found)
     page = report.write(tmp_path).read_text()
     assert page.count("<img") + page.count("<svg") >= 4
-    assert json.loads((tmp_path / "report.json").read_text())["options"]["swarm"] == 50
+    assert json.loads((tmp_path / "report.json").read_text())["options"]["tracers"] == 50
 
 
 @pytest.mark.slow
@@ -49,11 +49,11 @@ def test_resuming_a_finished_run_gives_the_same_report(short):
     assert [figure.data for figure in again.figures] == [figure.data for figure in found.figures]
 
 
-def test_the_seed_sets_the_swarm(x64):
+def test_the_seed_sets_the_tracers(x64):
     from jaxgpu.physics.nbody.planets import ephemeris
 
     start = ephemeris.de440(ephemeris.J2000)
-    draw = lambda seed: solar_system.belt(solar_system.Options(swarm=8, seed=seed), start)[0]
+    draw = lambda seed: solar_system.belt(solar_system.Options(tracers=8, seed=seed), start)[0]
     np.testing.assert_array_equal(draw(3), draw(3))
     assert np.abs(draw(3) - draw(4)).min() > 0
 
@@ -62,7 +62,7 @@ def test_the_seed_sets_the_swarm(x64):
     "option, sentence",
     [
         ({"years": 20}, "years: 20; must be 10, 50 or 100"),
-        ({"swarm": 0}, "Options.swarm=0; it must be a whole number of at least 1"),
+        ({"tracers": 0}, "Options.tracers=0; it must be a whole number of at least 1"),
         ({"eccentricity": 0.5}, "eccentricity=0.5; it must be .* of at least 0 and of at most 0.4"),
         (
             {"inclination": -1.0},

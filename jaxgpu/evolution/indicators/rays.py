@@ -7,7 +7,7 @@ doi:10.1109/TEVC.2018.2859638; Shang, Ishibuchi & Ni 2020, doi:10.1109/TEVC.2019
 
 over directions w uniform on the positive orthant of the sphere, G the gamma function. On each
 ray the point that reaches farthest owns what lies beyond the second farthest, so the same pass
-gives every exclusive contribution. Directions come from a Kronecker sequence with random
+gives every exclusive contribution. ReferenceDirections come from a Kronecker sequence with random
 shifts; the shifts are independent, and their spread is the standard error.
 
 About 2 m + 6 operations a ray and point; memory O(n).

@@ -1,7 +1,7 @@
 """Sets of objective vectors as the indicators take them: arrays of floats, held against errors.
 
 Values are looked at where they can be seen, on the host. In a compiled program a point with a NaN
-counts for nothing, or is infinitely far.
+counts for unevaluated, or is infinitely far.
 """
 
 from typing import Any

@@ -1,9 +1,36 @@
-"""Multi- and many-objective algorithms, one file each."""
+"""Multi- and many-objective algorithms, one file each.
+
+Reading order: `variation` makes children of two parents, `mating` chooses the parents and ranks
+parents and children together, `nsga2` is the shortest algorithm. `reference_directions` and
+`niching` belong to `nsga3`; `moead` and `rvea` use the directions alone, `hype` the volumes along
+rays of `indicators`.
+"""
 
 from .hype import HypE
-from .moead import MOEAD, moead
+from .moead import MOEAD
 from .nsga2 import NSGA2
 from .nsga3 import NSGA3
+from .reference_directions import (
+    ReferenceDirections,
+    associate,
+    das_dennis,
+    layers_for,
+    partitions_for,
+)
 from .rvea import RVEA
+from .variation import SBX, PolynomialMutation
 
-__all__ = ["HypE", "MOEAD", "NSGA2", "NSGA3", "RVEA", "moead"]
+__all__ = [
+    "HypE",
+    "MOEAD",
+    "NSGA2",
+    "NSGA3",
+    "PolynomialMutation",
+    "RVEA",
+    "ReferenceDirections",
+    "SBX",
+    "associate",
+    "das_dennis",
+    "layers_for",
+    "partitions_for",
+]

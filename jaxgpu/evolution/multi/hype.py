@@ -13,7 +13,7 @@ lost with it when k random members go. The volumes are measured along rays (see
 Departures: rays from the reference point instead of points in a box; terms beyond `depth` others
 are dropped (alpha_j falls about as (k / n)^j); members are removed in `rounds` of several where
 there are fewer rounds than members to go, and one by one otherwise, which is worth its time: 28
-members on DTLZ2 with three objectives come to 1.02 of the volume of 28 ideal lattice points one by
+members on DTLZ2 with three objectives come to 1.02 of the volume of 28 ideal points one by
 one, and to 0.97 in four rounds. Objectives are scaled to the front of each generation, the
 reference is 1.1 of its range. 4 (m + depth) N rays operations a round.
 """
@@ -26,25 +26,26 @@ from jaxgpu.pytree import pytree, size
 
 from ..indicators.rays import TILE, directions, lengths
 from ..pareto.order import argsort
-from ..population import Population, chosen, even, sample, take
+from ..population import Population, flatnonzero, key_from, sample, take
 from ..problem import Box, Problem
-from ..protocol import ask, init, tell
-from .mating import brood, ranked, tournaments
-from .variation import Variation
+from ..protocol import Algorithm, check_pop_size, checked, told
+from .mating import offspring, rank_merged, tournaments
+from .variation import SBX, PolynomialMutation
 
 
 @pytree
-class HypE:
+class HypE(Algorithm["State"]):
     """What to run."""
 
-    variation: Variation = Variation(eta_crossover=15.0, eta_mutation=20.0, crossover=1.0)
-    population: int = size(default=100, least=4)  # N, even
+    pop_size: int = size(default=100, least=4)  # N, even
+    crossover: SBX = SBX(15.0, 1.0)
+    mutation: PolynomialMutation = PolynomialMutation()
     rays: int = size(default=1024, least=TILE)  # a multiple of it
     rounds: int = size(default=32, least=1)  # of removal in a generation
     depth: int = size(default=4, least=1)  # members that may share a volume; 1 gives SMS
 
     def __post_init__(self) -> None:
-        even("HypE", self.population)
+        check_pop_size("HypE", self.pop_size, even=True)
         if not all(isinstance(n, int) for n in (self.rays, self.rounds, self.depth)):
             return  # refused in `init`, by the ranges of the fields
         if self.rays < 1 or self.rays % TILE or min(self.rounds, self.depth) < 1:
@@ -53,6 +54,66 @@ class HypE:
                 f"a multiple of {TILE}, the others at least 1"
             )
 
+    @property
+    def batch_size(self) -> int:
+        """N."""
+        return self.pop_size
+
+    def init(self, key: Array, problem: Problem) -> "State":
+        """Members drawn uniformly in the box."""
+        problem, n = checked("init", self, key, problem), self.pop_size
+        members = sample(key, problem, n)
+        return State(
+            population=members,
+            rank=jnp.zeros(n, jnp.int32),
+            fitness=jnp.zeros(n, members.x.dtype),
+            box=problem.box,
+            generation=jnp.int32(0),
+        )
+
+    def ask(self, state: "State", key: Array) -> Array:
+        """Children of the winners of binary tournaments by front, then by fitness."""
+        k_meet, k_vary = jax.random.split(key)
+        pair = tournaments(k_meet, self.pop_size)
+        rank, value = state.rank[pair], state.fitness[pair]
+        win = (rank[0] < rank[1]) | ((rank[0] == rank[1]) & (value[0] >= value[1]))
+        x, parents = state.population.x, jnp.where(win, pair[0], pair[1])
+        made = offspring(k_vary, self.crossover, self.mutation, x, parents, state.box)
+        # the first members are still to be evaluated
+        return jnp.where(state.generation == 0, x, made)
+
+    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
+        """Of parents and children the N of the first fronts, in the last by lost volume."""
+        x, f, violation = told(self, state, x, f, violation)
+        n, m = self.pop_size, f.shape[1]
+        both, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
+        reach = _reach(both.f, (rank <= cut) & jnp.all(jnp.isfinite(both.f), axis=1))
+        key = jax.random.fold_in(key_from(x), state.generation)
+        shifts = jax.random.bits(key, (self.rounds + 1, m - 1), jnp.uint32)
+        edge = rank == cut
+
+        def remove(i: Array, alive: Array) -> Array:
+            # a share of what has to go, the least fit first; the last round takes the rest
+            excess = jnp.sum(alive, dtype=jnp.int32) - n
+            count = -(-excess // (self.rounds - i))
+            left = jnp.where(alive[:, None], reach, 0)
+            value = fitness(self, left, shifts[i], excess, alive & edge)
+            order = argsort(jnp.where(alive & edge, value, jnp.inf))
+            removed = jnp.arange(2 * n) < count
+            return alive & ~jnp.zeros_like(alive).at[order].set(removed, unique_indices=True)
+
+        alive = lax.fori_loop(0, self.rounds, remove, rank <= cut)
+        best = flatnonzero(alive, n)
+        reach = jnp.where(alive[:, None], reach, 0)
+        value = fitness(self, reach, shifts[-1], jnp.int32(n), alive)
+        return State(
+            population=take(both, best),
+            rank=rank[best],
+            fitness=value[best],
+            box=state.box,
+            generation=state.generation + 1,
+        )
+
 
 @pytree
 class State:
@@ -60,55 +121,9 @@ class State:
 
     population: Population
     rank: Array  # [N] front
-    worth: Array  # [N] expected loss of hypervolume
+    fitness: Array  # [N] expected loss of hypervolume
     box: Box
-    key: Array  # [] of the rays
     generation: Array  # []
-
-
-@init.register
-def _(spec: HypE, key: Array, problem: Problem) -> State:
-    n = spec.population
-    k_sample, k_tell = jax.random.split(key)
-    members = sample(k_sample, problem, n)
-    rank, worth = jnp.zeros(n, jnp.int32), jnp.zeros(n, members.x.dtype)
-    return State(members, rank, worth, problem.box, k_tell, jnp.int32(0))
-
-
-@ask.register
-def _(spec: HypE, state: State, key: Array) -> Array:
-    """Children of the winners of binary tournaments by front, then by worth."""
-    k_meet, k_vary = jax.random.split(key)
-    pair = tournaments(k_meet, spec.population)
-    rank, worth = state.rank[pair], state.worth[pair]
-    win = (rank[0] < rank[1]) | ((rank[0] == rank[1]) & (worth[0] >= worth[1]))
-    return brood(k_vary, spec.variation, state, jnp.where(win, pair[0], pair[1]))
-
-
-@tell.register
-def _(spec: HypE, state: State, x: Array, f: Array, violation: Array) -> State:
-    n, m = spec.population, f.shape[1]
-    both, rank, cut = ranked(state, Population(x, f, violation))
-    reach = _reach(both.f, (rank <= cut) & jnp.all(jnp.isfinite(both.f), axis=1))
-    key = jax.random.fold_in(state.key, state.generation)
-    shifts = jax.random.bits(key, (spec.rounds + 1, m - 1), jnp.uint32)
-    alive, edge = rank <= cut, rank == cut
-
-    def remove(i: Array, alive: Array) -> Array:
-        # a share of what has to go, the least worth first; the last round takes the rest
-        excess = jnp.sum(alive, dtype=jnp.int32) - n
-        count = -(-excess // (spec.rounds - i))
-        value = worths(spec, jnp.where(alive[:, None], reach, 0), shifts[i], excess, alive & edge)
-        order = argsort(jnp.where(alive & edge, value, jnp.inf))
-        gone = jnp.zeros_like(alive).at[order].set(jnp.arange(2 * n) < count, unique_indices=True)
-        return alive & ~gone
-
-    alive = lax.fori_loop(0, spec.rounds, remove, alive)
-    best = chosen(alive, n)
-    reach = jnp.where(alive[:, None], reach, 0)
-    worth = worths(spec, reach, shifts[-1], jnp.int32(n), alive)
-    members = take(both, best)
-    return State(members, rank[best], worth[best], state.box, state.key, state.generation + 1)
 
 
 def _reach(f: Array, alive: Array) -> Array:
@@ -120,7 +135,7 @@ def _reach(f: Array, alive: Array) -> Array:
     return jnp.where(marked, 1.1 - (jnp.where(marked, f, low[None]) - low[None]) / span[None], 0)
 
 
-def worths(spec: HypE, reach: Array, shift: Array, excess: Array, members: Array) -> Array:
+def fitness(spec: HypE, reach: Array, shift: Array, excess: Array, members: Array) -> Array:
     """Expected loss of volume with each member when `excess` of the `members` go. [n]."""
     n, m = reach.shape
     k, among = excess.astype(reach.dtype), jnp.sum(members).astype(reach.dtype)

@@ -4,27 +4,14 @@ Parents are drawn as in the authors' NSGA-II and NSGA-III codes: two random orde
 population, so that every member is in exactly two of the binary tournaments.
 """
 
-from typing import Protocol
-
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from .. import pareto
-from ..population import Population, distinct, merge, permutation
+from ..population import Population, eliminate_duplicates, merge, permutation
 from ..problem import Box
-from .variation import Variation, children
-
-
-class Elitist(Protocol):
-    """The fields that every state has."""
-
-    @property
-    def population(self) -> Population: ...
-    @property
-    def box(self) -> Box: ...
-    @property
-    def generation(self) -> Array: ...
+from .variation import SBX, PolynomialMutation, children
 
 
 def tournaments(key: Array, count: int) -> Array:
@@ -34,22 +21,24 @@ def tournaments(key: Array, count: int) -> Array:
     return both.reshape(2, -1)
 
 
-def brood(key: Array, variation: Variation, state: Elitist, parents: Array) -> Array:
-    """As many children as there are parents [N], of the first half with the second.
+def offspring(
+    key: Array, crossover: SBX, mutation: PolynomialMutation, x: Array, parents: Array, box: Box
+) -> Array:
+    """As many children as there are parents [N], of the first half with the second. [N, D].
 
-    Before the first generation nobody has been evaluated, and the population itself is returned.
+    Args:
+        x: decision vectors of the population, [N, D].
+        parents: indices into them.
     """
-    half = parents.shape[0] // 2
-    x = state.population.x[parents]
-    x = children(key, variation, x[:half], x[half:], state.box)
-    return jnp.where(state.generation == 0, state.population.x, x)
+    x, half = x[parents], parents.shape[0] // 2
+    return children(key, crossover, mutation, x[:half], x[half:], box)
 
 
-def ranked(state: Elitist, new: Population) -> tuple[Population, Array, Array]:
+def rank_merged(old: Population, new: Population, box: Box) -> tuple[Population, Array, Array]:
     """Children and parents, their fronts [2 N], and the front [] in which the N-th of them is.
 
     Repeated points rank last.
     """
-    both, n = merge(new, state.population), new.x.shape[0]
-    rank = pareto.ranks(*distinct(both, state.box), stop=n)
+    both, n = merge(new, old), new.x.shape[0]
+    rank = pareto.ranks(*eliminate_duplicates(both, box), stop=n)
     return both, rank, jnp.sort(rank.astype(jnp.uint32))[n - 1].astype(jnp.int32)

@@ -10,7 +10,7 @@ worst point seen; `guarded=False` leaves both out. Where the extreme points span
 the nadir is the worst of the first front. Infeasible members set no scale. Where the paper takes
 random members, further ones of a direction or of equal directions, `spaced=True` takes those with
 the most room around them, by NSGA-II's crowding distance.
-Association and niching take O(N) memory: see `lattice` and `niching`.
+Association and niching take O(N) memory: see `reference_directions` and `niching`.
 """
 
 import jax
@@ -19,36 +19,101 @@ from jax import Array
 
 from jaxgpu.pytree import pytree, size, static
 
-from ..pareto.crowding import crowding
-from ..population import Population, chosen, even, sample, take
+from ..pareto.crowding import crowding_distance
+from ..population import Population, flatnonzero, key_from, sample, take
 from ..problem import Box, Problem
-from ..protocol import ask, init, tell
-from .lattice import Directions, associate
-from .mating import brood, ranked, tournaments
+from ..protocol import Algorithm, check_pop_size, checked, told
+from .mating import offspring, rank_merged, tournaments
 from .niching import fill
-from .variation import Variation
+from .reference_directions import ReferenceDirections, associate
+from .variation import SBX, PolynomialMutation
 
 
 @pytree
-class NSGA3:
+class NSGA3(Algorithm["State"]):
     """What to run; the paper's operators by default."""
 
-    directions: Directions  # H of them
-    variation: Variation = Variation(30.0, 20.0, crossover=1.0, bounded=False)
+    ref_dirs: ReferenceDirections  # H of them
     # N, even, about H; by default the least multiple of four that is not below H
-    population: int | None = size(default=None, least=4, none=True)
+    pop_size: int | None = size(default=None, least=4, none=True)
+    crossover: SBX = SBX(30.0, 1.0, bounded=False)
+    mutation: PolynomialMutation = PolynomialMutation()
     unified: bool = static(default=False)  # U-NSGA-III: parents win a tournament in their niche
     guarded: bool = static(default=True)  # the plane of the later work, or the paper's own
     spaced: bool = static(default=False)  # by room where the paper's choice is random
 
     def __post_init__(self) -> None:
-        even("NSGA3", self.population)
+        check_pop_size("NSGA3", self.pop_size, even=True)
 
     @property
-    def members(self) -> int:
+    def batch_size(self) -> int:
         """N."""
-        lines = self.directions.w.shape[-2]
-        return max(4, -(-lines // 4) * 4) if self.population is None else self.population
+        lines = self.ref_dirs.w.shape[-2]
+        return max(4, -(-lines // 4) * 4) if self.pop_size is None else self.pop_size
+
+    def init(self, key: Array, problem: Problem) -> "State":
+        """Members drawn uniformly in the box."""
+        problem = checked("init", self, key, problem)
+        n, m, w = self.batch_size, problem.objectives, self.ref_dirs.w
+        if w.ndim != 2 or w.shape[1] != m:
+            raise ValueError(
+                f"NSGA3: ref_dirs of {w.shape[-1]} objectives; the problem has {m}; make as many"
+            )
+        members = sample(key, problem, n)
+        dtype = members.x.dtype
+        zero, far = jnp.zeros(n, jnp.int32), jnp.full(m, jnp.inf, dtype)
+        return State(
+            population=members,
+            rank=zero,
+            niche=zero,
+            distance=jnp.zeros(n, dtype),
+            scale=Scale(far, -far, jnp.full((m, m), jnp.inf, dtype), far),
+            box=problem.box,
+            generation=jnp.int32(0),
+        )
+
+    def ask(self, state: "State", key: Array) -> Array:
+        """Children of random parents; of two, a less violating one is preferred."""
+        k_meet, k_vary = jax.random.split(key)
+        pair = tournaments(k_meet, self.batch_size)
+        violation = state.population.violation[pair]
+        win = violation[0] <= violation[1]
+        if self.unified:
+            niche, rank, distance = state.niche[pair], state.rank[pair], state.distance[pair]
+            nearer = (rank[0] == rank[1]) & (distance[0] <= distance[1])
+            same = (niche[0] == niche[1]) & (violation[0] == violation[1])
+            win = jnp.where(same, (rank[0] < rank[1]) | nearer, win)
+        x, parents = state.population.x, jnp.where(win, pair[0], pair[1])
+        made = offspring(k_vary, self.crossover, self.mutation, x, parents, state.box)
+        # the first members are still to be evaluated
+        return jnp.where(state.generation == 0, x, made)
+
+    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
+        """Of parents and children the N of the first fronts, in the last by niching."""
+        x, f, violation = told(self, state, x, f, violation)
+        n = self.batch_size
+        both, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
+        scale = rescale(state.scale, both.f, both.violation <= 0, rank == 0, self.guarded)
+        origin = _known(scale.ideal)[None]
+        g = jnp.where(jnp.isfinite(both.f), (both.f - origin) / (scale.nadir[None] - origin), 0)
+        niche, distance = associate(self.ref_dirs, jnp.maximum(g, 0))
+        survives = rank < cut
+        count = jnp.zeros(self.ref_dirs.w.shape[0], jnp.int32)
+        count = count.at[niche].add(survives.astype(jnp.int32))
+        key = jax.random.fold_in(key_from(x), state.generation)
+        more = n - jnp.sum(survives, dtype=jnp.int32)
+        room = crowding_distance(g, (rank > cut).astype(jnp.int32)) if self.spaced else None
+        survives |= fill(key, niche, distance, count, rank == cut, more, room)
+        best = flatnonzero(survives, n)
+        return State(
+            population=take(both, best),
+            rank=rank[best],
+            niche=niche[best],
+            distance=distance[best],
+            scale=scale,
+            box=state.box,
+            generation=state.generation + 1,
+        )
 
 
 @pytree
@@ -71,67 +136,7 @@ class State:
     distance: Array  # [N] to it, normalised
     scale: Scale
     box: Box
-    key: Array  # [] of the niching ties
     generation: Array  # []
-
-
-@init.register
-def _(spec: NSGA3, key: Array, problem: Problem) -> State:
-    n, m = spec.members, problem.objectives
-    if spec.directions.w.ndim != 2 or spec.directions.w.shape[1] != m:
-        raise ValueError(
-            f"NSGA3: directions of {spec.directions.w.shape[1]} objectives; the problem has {m}"
-        )
-    k_sample, k_tell = jax.random.split(key)
-    members = sample(k_sample, problem, n)
-    dtype = members.x.dtype
-    zero, far = jnp.zeros(n, jnp.int32), jnp.full(m, jnp.inf, dtype)
-    scale = Scale(far, -far, jnp.full((m, m), jnp.inf, dtype), far)
-    distance = jnp.zeros(n, dtype)
-    return State(members, zero, zero, distance, scale, problem.box, k_tell, jnp.int32(0))
-
-
-@ask.register
-def _(spec: NSGA3, state: State, key: Array) -> Array:
-    """Children of random parents; of two, a less violating one is preferred."""
-    k_meet, k_vary = jax.random.split(key)
-    pair = tournaments(k_meet, spec.members)
-    violation = state.population.violation[pair]
-    win = violation[0] <= violation[1]
-    if spec.unified:
-        niche, rank, distance = state.niche[pair], state.rank[pair], state.distance[pair]
-        nearer = (rank[0] == rank[1]) & (distance[0] <= distance[1])
-        same = (niche[0] == niche[1]) & (violation[0] == violation[1])
-        win = jnp.where(same, (rank[0] < rank[1]) | nearer, win)
-    return brood(k_vary, spec.variation, state, jnp.where(win, pair[0], pair[1]))
-
-
-@tell.register
-def _(spec: NSGA3, state: State, x: Array, f: Array, violation: Array) -> State:
-    n = spec.members
-    both, rank, cut = ranked(state, Population(x, f, violation))
-    feasible = both.violation <= 0
-    scale = rescale(state.scale, both.f, feasible, rank == 0, spec.guarded)
-    origin = _known(scale.ideal)[None]
-    g = jnp.where(jnp.isfinite(both.f), (both.f - origin) / (scale.nadir[None] - origin), 0)
-    niche, distance = associate(spec.directions, jnp.maximum(g, 0))
-    kept = rank < cut
-    taken = jnp.zeros(spec.directions.w.shape[0], jnp.int32).at[niche].add(kept.astype(jnp.int32))
-    key = jax.random.fold_in(state.key, state.generation)
-    more = n - jnp.sum(kept, dtype=jnp.int32)
-    room = crowding(g, (rank > cut).astype(jnp.int32)) if spec.spaced else None
-    kept |= fill(key, niche, distance, taken, rank == cut, more, room)
-    best = chosen(kept, n)
-    return State(
-        take(both, best),
-        rank[best],
-        niche[best],
-        distance[best],
-        scale,
-        state.box,
-        state.key,
-        state.generation + 1,
-    )
 
 
 def rescale(scale: Scale, f: Array, feasible: Array, front: Array, guarded: bool = True) -> Scale:

@@ -16,27 +16,76 @@ from jax import Array, lax
 from jaxgpu.pytree import number, pytree
 
 from .. import pareto
-from ..population import Population, chosen, merge, permutation, sample, take
+from ..population import Population, flatnonzero, merge, permutation, sample, take
 from ..problem import Box, Problem
-from ..protocol import ask, init, tell
-from .lattice import Directions
-from .variation import Variation, children
-
-_TILE = 128
+from ..protocol import Algorithm, checked, told
+from .reference_directions import TILE, ReferenceDirections, nearest, unit_vectors
+from .variation import SBX, PolynomialMutation, children
 
 
 @pytree
-class RVEA:
+class RVEA(Algorithm["State"]):
     """What to run; the paper's parameters by default."""
 
-    directions: Directions  # H of them; the population has as many slots
-    variation: Variation = Variation(30.0, 20.0, crossover=1.0, bounded=False)
-    generations: Array | int = number(
-        default=250, least=1, one=True
-    )  # [] t_max: the penalty in full
+    ref_dirs: ReferenceDirections  # H of them; the population has as many slots
+    crossover: SBX = SBX(30.0, 1.0, bounded=False)
+    mutation: PolynomialMutation = PolynomialMutation()
+    # [] t_max: the penalty in full
+    generations: Array | int = number(default=250, least=1, one=True)
     alpha: Array | float = number(default=2.0, least=0, one=True)  # [] how late the penalty sets in
     # of the run between two adaptations of the directions
     adaptation: Array | float = number(default=0.1, least=0, most=1, one=True)  # [] share
+
+    @property
+    def batch_size(self) -> int:
+        """H."""
+        return self.ref_dirs.w.shape[-2]
+
+    def init(self, key: Array, problem: Problem) -> "State":
+        """A member for each direction, drawn uniformly in the box."""
+        problem = checked("init", self, key, problem)
+        h, m = self.ref_dirs.w.shape
+        if problem.objectives != m:
+            raise ValueError(
+                f"RVEA: ref_dirs of {m} objectives; the problem has {problem.objectives}; make as "
+                "many"
+            )
+        unit = unit_vectors(jnp.asarray(self.ref_dirs.w, problem.box.lower.dtype))
+        return State(
+            population=sample(key, problem, h),
+            unit=unit,
+            angle=_angles(unit),
+            box=problem.box,
+            generation=jnp.int32(0),
+        )
+
+    def ask(self, state: "State", key: Array) -> Array:
+        """Children of random pairs of the slots that are filled."""
+        k_first, k_second, k_vary = jax.random.split(key, 3)
+        x, n = state.population.x, state.population.x.shape[0]
+        filled = jnp.isfinite(state.population.violation)
+        count = jnp.maximum(jnp.sum(filled, dtype=jnp.int32), 1)
+        members = flatnonzero(filled, n)
+        half = (n + 1) // 2
+        a = x[members[permutation(k_first, n)[:half] % count]]
+        b = x[members[permutation(k_second, n)[:half] % count]]
+        made = children(k_vary, self.crossover, self.mutation, a, b, state.box)[:n]
+        # the first members are still to be evaluated
+        return jnp.where(state.generation == 0, x, made)
+
+    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
+        """The member of each direction with the least angle-penalised distance."""
+        x, f, violation = told(self, state, x, f, violation)
+        both = merge(state.population, Population(x, f, violation))
+        members = _take_slots(both, _winners(self, state, both))
+        unit, angle = _adapt(self, state, members)
+        return State(
+            population=members,
+            unit=unit,
+            angle=angle,
+            box=state.box,
+            generation=state.generation + 1,
+        )
 
 
 @pytree
@@ -50,42 +99,15 @@ class State:
     generation: Array  # []
 
 
-@init.register
-def _(spec: RVEA, key: Array, problem: Problem) -> State:
-    h, m = spec.directions.w.shape
-    if problem.objectives != m:
-        raise ValueError(
-            f"RVEA: directions of {m} objectives; the problem has {problem.objectives}"
-        )
-    unit = _normalise(jnp.asarray(spec.directions.w, problem.box.lower.dtype))
-    members = sample(key, problem, h)
-    return State(members, unit, _angles(unit), problem.box, jnp.int32(0))
-
-
-@ask.register
-def _(spec: RVEA, state: State, key: Array) -> Array:
-    """Children of random pairs of the slots that are filled."""
-    k_first, k_second, k_vary = jax.random.split(key, 3)
-    n = state.population.x.shape[0]
-    filled = jnp.isfinite(state.population.violation)
-    count = jnp.maximum(jnp.sum(filled, dtype=jnp.int32), 1)
-    members = chosen(filled, n)
-    half = (n + 1) // 2
-    a = state.population.x[members[permutation(k_first, n)[:half] % count]]
-    b = state.population.x[members[permutation(k_second, n)[:half] % count]]
-    x = children(k_vary, spec.variation, a, b, state.box)[:n]
-    return jnp.where(state.generation == 0, state.population.x, x)
-
-
-@tell.register
-def _(spec: RVEA, state: State, x: Array, f: Array, violation: Array) -> State:
-    both = merge(state.population, Population(x, f, violation))
+def _winners(spec: RVEA, state: State, both: Population) -> Array:
+    """The member [H] that each direction keeps, among the n of parents and children; n if none."""
+    f, n = both.f, both.x.shape[0]
     h, m = state.unit.shape
-    known = jnp.isfinite(both.violation) & jnp.all(jnp.isfinite(both.f), axis=1)
+    known = jnp.isfinite(both.violation) & jnp.all(jnp.isfinite(f), axis=1)
     low, _ = _range(both, known)
-    g = jnp.where(known[:, None], both.f - low[None], 0)
+    g = jnp.where(known[:, None], f - low[None], 0)
     size = jnp.sqrt(jnp.sum(g * g, axis=1))
-    niche = _nearest(state.unit, g)
+    niche = nearest(state.unit, g)
     along = jnp.sum(g * state.unit[niche], axis=1)
     off = g - along[:, None] * state.unit[niche]
     # the arccosine would have half the digits where the angles are small, as they are at the end
@@ -93,24 +115,27 @@ def _(spec: RVEA, state: State, x: Array, f: Array, violation: Array) -> State:
     time = (state.generation / spec.generations).astype(f.dtype)
     penalty = m * time**spec.alpha * theta / state.angle[niche]
     home = jnp.where(known, niche, h)
-    # within a direction: those that are not dominated, other feasible ones, the least violating
+    # within a direction: what is not dominated, other feasible members, the least violating
     feasible = known & (both.violation <= 0)
-    front = pareto.nondominated(jnp.where(feasible[:, None], both.f, jnp.inf))
+    front = pareto.nondominated(jnp.where(feasible[:, None], f, jnp.inf))
     order = jnp.where(feasible, jnp.where(front, -1, 0), both.violation)
     known &= order <= jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(order)[home]
     value = jnp.where(known, (1 + penalty) * size, jnp.inf)  # equation 10
     best = jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(value)
-    index = jnp.where(known & (value == best[home]), jnp.arange(2 * h, dtype=jnp.int32), 2 * h)
-    winner = jnp.full(h + 1, 2 * h, jnp.int32).at[home].min(index)[:h]
-    filled = winner < 2 * h
-    members = take(both, jnp.minimum(winner, 2 * h - 1))
-    members = Population(
-        members.x,
-        jnp.where(filled[:, None], members.f, jnp.inf),
-        jnp.where(filled, members.violation, jnp.inf),
+    index = jnp.where(known & (value == best[home]), jnp.arange(n, dtype=jnp.int32), n)
+    return jnp.full(h + 1, n, jnp.int32).at[home].min(index)[:h]
+
+
+def _take_slots(population: Population, index: Array) -> Population:
+    """The members with these indices; a slot is empty where the index is that of none."""
+    n = population.x.shape[0]
+    filled = index < n
+    members = take(population, jnp.minimum(index, n - 1))
+    return Population(
+        x=members.x,
+        f=jnp.where(filled[:, None], members.f, jnp.inf),
+        violation=jnp.where(filled, members.violation, jnp.inf),
     )
-    unit, angle = _adapt(spec, state, members)
-    return State(members, unit, angle, state.box, state.generation + 1)
 
 
 def _adapt(spec: RVEA, state: State, members: Population) -> tuple[Array, Array]:
@@ -121,7 +146,7 @@ def _adapt(spec: RVEA, state: State, members: Population) -> tuple[Array, Array]
         low, high = _range(members, jnp.isfinite(members.violation))
         span = high - low
         span = jnp.where(jnp.isfinite(span) & (span > 1e-6), span, 1e-6)
-        unit = _normalise(jnp.asarray(spec.directions.w, span.dtype) * span[None])
+        unit = unit_vectors(jnp.asarray(spec.ref_dirs.w, span.dtype) * span[None])
         return unit, _angles(unit)
 
     due = (state.generation % every == 0) & (state.generation > 0)
@@ -136,26 +161,13 @@ def _range(members: Population, known: Array) -> tuple[Array, Array]:
     return low, jnp.max(jnp.where(counted, members.f, -jnp.inf), axis=0)
 
 
-def _normalise(w: Array) -> Array:
-    return w / jnp.sqrt(jnp.sum(w * w, axis=1, keepdims=True))
-
-
-def _nearest(unit: Array, g: Array) -> Array:
-    """The direction with the greatest projection of each point."""
-
-    def one(point: Array) -> Array:
-        return jnp.argmax(jnp.sum(unit * point[None], axis=1)).astype(jnp.int32)
-
-    return lax.map(one, g, batch_size=_TILE)
-
-
 def _angles(unit: Array) -> Array:
     """Angle from each direction to the nearest other one, rad. From the chord: exact if small."""
     h = unit.shape[0]
 
-    def nearest(i: Array) -> Array:
-        chord = jnp.sum((unit - unit[i][None]) ** 2, axis=1)
-        return jnp.min(jnp.where(jnp.arange(h) == i, jnp.inf, chord))
+    def chord(i: Array) -> Array:
+        square = jnp.sum((unit - unit[i][None]) ** 2, axis=1)
+        return jnp.sqrt(jnp.min(jnp.where(jnp.arange(h) == i, jnp.inf, square)))
 
-    chord = jnp.sqrt(lax.map(nearest, jnp.arange(h), batch_size=_TILE))
-    return 2 * jnp.arcsin(jnp.minimum(chord / 2, 1))
+    chords = lax.map(chord, jnp.arange(h), batch_size=TILE)
+    return 2 * jnp.arcsin(jnp.minimum(chords / 2, 1))

@@ -17,89 +17,78 @@ from ..problem import Box
 
 
 @pytree
-class Variation:
-    """How children are made of two parents."""
+class SBX:
+    """Simulated binary crossover: children spread about the parents as their distance is.
 
-    # large indices keep children close
-    eta_crossover: Array | float = number(
-        default=15.0, least=0, one=True
-    )  # [] index of the crossover
-    eta_mutation: Array | float = number(
-        default=20.0, least=0, one=True
-    )  # [] index of the mutation
-    # that a pair is crossed at all
-    crossover: Array | float = number(default=0.9, least=0, most=1, one=True)  # [] probability
-    # expected number of mutated variables of a child, at most all
-    mutation: Array | float = number(default=1.0, least=0, one=True)  # [] variables
-    bounded: bool = static(default=True)  # crossover leaves room to the bounds; or is cut there
+    Each variable of a crossed pair is crossed with probability 1/2. The two children keep the mean
+    of the parents where no bound is near. If `bounded`, the spread follows the density that is left
+    between the bounds, and children only come near one; else those beyond are put on it.
+    """
+
+    eta: Array | float = number(default=15.0, least=0, one=True)  # [] large keeps children close
+    prob: Array | float = number(
+        default=0.9, least=0, most=1, one=True
+    )  # [] that a pair is crossed
+    bounded: bool = static(default=True)
+
+    def __call__(self, key: Array, a: Array, b: Array, box: Box) -> tuple[Array, Array]:
+        """Two children of each pair of parents. [P, D], [P, D] -> [P, D], [P, D]."""
+        k_pair, k_bits = jax.random.split(key)
+        bits = jax.random.bits(k_bits, a.shape, jnp.uint32)
+        u = ((bits >> 9).astype(a.dtype) + 0.5) * 2.0**-23
+        paired = jax.random.bernoulli(k_pair, self.prob, (a.shape[0], 1))
+        low, high = jnp.minimum(a, b), jnp.maximum(a, b)
+        gap = high - low
+        crossed = paired & ((bits & 1) == 1) & (gap > 0)
+        gap = jnp.where(crossed, gap, 1)
+        mean = 0.5 * (low + high)
+        c = mean - 0.5 * self._spread(u, jnp.maximum(low - box.lower[None], 0) / gap) * gap
+        d = mean + 0.5 * self._spread(u, jnp.maximum(box.upper[None] - high, 0) / gap) * gap
+        swap = (bits & 2) == 2
+        c, d = jnp.where(swap, d, c), jnp.where(swap, c, d)
+        c, d = (jnp.clip(x, box.lower[None], box.upper[None]) for x in (c, d))
+        return jnp.where(crossed, c, a), jnp.where(crossed, d, b)
+
+    def _spread(self, u: Array, room: Array) -> Array:
+        """How far from the mean, in half gaps, given the room outside the pair in gaps."""
+        alpha = 2 - _power(1 + 2 * room, -(self.eta + 1)) if self.bounded else 2
+        v = u * alpha
+        return _power(jnp.where(v <= 1, v, 1 / (2 - v)), 1 / (self.eta + 1))
 
 
-def children(key: Array, spec: Variation, a: Array, b: Array, box: Box) -> Array:
+@pytree
+class PolynomialMutation:
+    """Some variables are moved by a polynomial share of the box."""
+
+    eta: Array | float = number(default=20.0, least=0, one=True)  # [] large keeps children close
+    # [] that a variable is moved; None: one variable of a child in the mean, 1 / D
+    prob: Array | float | None = number(default=None, least=0, most=1, one=True, none=True)
+
+    def __call__(self, key: Array, x: Array, box: Box) -> Array:
+        """The mutated candidates. [N, D] -> [N, D]."""
+        prob = 1 / x.shape[1] if self.prob is None else jnp.minimum(self.prob, 1)
+        draw = jax.random.bits(key, x.shape, jnp.uint32).astype(x.dtype) * 2.0**-32
+        mutated = draw < prob
+        u = draw / prob
+        width = (box.upper - box.lower)[None]
+        at = (x - box.lower[None]) / jnp.where(width > 0, width, 1)
+        down = u < 0.5
+        room = _power(jnp.where(down, 1 - at, at), self.eta + 1)
+        v = jnp.where(down, 2 * u, 2 - 2 * u)
+        # |shift| of the unit box; v + (1 - v) room is in [0, 1]
+        shift = 1 - _power(jnp.clip(v + (1 - v) * room, 0, 1), 1 / (self.eta + 1))
+        moved = x + jnp.where(down, -shift, shift) * width
+        return jnp.where(mutated, jnp.clip(moved, box.lower[None], box.upper[None]), x)
+
+
+def children(
+    key: Array, crossover: SBX, mutation: PolynomialMutation, a: Array, b: Array, box: Box
+) -> Array:
     """Two children of each pair of parents, crossed and mutated. [P, D], [P, D] -> [2 P, D]."""
     k_cross, k_mutate = jax.random.split(key)
     # the gather of the parents must not be fused in: the loops would no longer be vectors
     a, b = lax.optimization_barrier((a, b))
-    c, d = sbx(k_cross, a, b, box, spec.eta_crossover, spec.crossover, spec.bounded)
-    x = jnp.concatenate([c, d])
-    return polynomial_mutation(k_mutate, x, box, spec.eta_mutation, spec.mutation / x.shape[1])
-
-
-def sbx(
-    key: Array,
-    a: Array,
-    b: Array,
-    box: Box,
-    eta: Array | float,
-    probability: Array | float,
-    bounded: bool = True,
-) -> tuple[Array, Array]:
-    """Simulated binary crossover: children spread about the parents as their distance is.
-
-    Each variable of a crossed pair is crossed with probability 1/2. The two children keep the
-    mean of the parents where no bound is near. If `bounded`, the spread follows the density that
-    is left between the bounds, and children only come near one; else those beyond are put on it.
-    """
-    k_pair, k_bits = jax.random.split(key)
-    bits = jax.random.bits(k_bits, a.shape, jnp.uint32)
-    u = ((bits >> 9).astype(a.dtype) + 0.5) * 2.0**-23
-    paired = jax.random.bernoulli(k_pair, probability, (a.shape[0], 1))
-    low, high = jnp.minimum(a, b), jnp.maximum(a, b)
-    gap = high - low
-    crossed = paired & ((bits & 1) == 1) & (gap > 0)
-    gap = jnp.where(crossed, gap, 1)
-
-    def spread(room: Array) -> Array:
-        """How far from the mean, in half gaps, given the room outside the pair in gaps."""
-        alpha = 2 - _power(1 + 2 * room, -(eta + 1)) if bounded else 2
-        v = u * alpha
-        return _power(jnp.where(v <= 1, v, 1 / (2 - v)), 1 / (eta + 1))
-
-    mean = 0.5 * (low + high)
-    c = mean - 0.5 * spread(jnp.maximum(low - box.lower[None], 0) / gap) * gap
-    d = mean + 0.5 * spread(jnp.maximum(box.upper[None] - high, 0) / gap) * gap
-    swap = (bits & 2) == 2
-    c, d = jnp.where(swap, d, c), jnp.where(swap, c, d)
-    c, d = (jnp.clip(x, box.lower[None], box.upper[None]) for x in (c, d))
-    return jnp.where(crossed, c, a), jnp.where(crossed, d, b)
-
-
-def polynomial_mutation(
-    key: Array, x: Array, box: Box, eta: Array | float, probability: Array | float
-) -> Array:
-    """Move each variable with the given probability, by a polynomial share of the box."""
-    draw = jax.random.bits(key, x.shape, jnp.uint32).astype(x.dtype) * 2.0**-32
-    probability = jnp.minimum(probability, 1)
-    mutated = draw < probability
-    u = draw / probability
-    width = (box.upper - box.lower)[None]
-    at = (x - box.lower[None]) / jnp.where(width > 0, width, 1)
-    down = u < 0.5
-    room = _power(jnp.where(down, 1 - at, at), eta + 1)
-    v = jnp.where(down, 2 * u, 2 - 2 * u)
-    # |shift| of the unit box; v + (1 - v) room is in [0, 1]
-    shift = 1 - _power(jnp.clip(v + (1 - v) * room, 0, 1), 1 / (eta + 1))
-    moved = x + jnp.where(down, -shift, shift) * width
-    return jnp.where(mutated, jnp.clip(moved, box.lower[None], box.upper[None]), x)
+    return mutation(k_mutate, jnp.concatenate(crossover(k_cross, a, b, box)), box)
 
 
 def _power(x: Array, exponent: Array | float) -> Array:

@@ -1,94 +1,11 @@
-"""Non-dominated ranks, exact for any number of objectives, in O(n) memory.
+"""Dominance: exact ranks of any number of objectives, and crowding distances.
 
-One objective: ranks of the distinct values. Two: a prefix minimum a front (`fronts2`). Three and
-more than 1024 points: divide and conquer (`fronts3`). Otherwise: longest chains, tile by tile
-(`chains`). Objectives are minimised. All three agree with the definition to the last point.
+Reading order: `domination` defines the fronts and picks one of `fronts2` (two objectives),
+`fronts3` (three, many points) and `chains` (any other); `order` has the sorts that they share;
+`crowding` is NSGA-II's distance within a front.
 """
 
-import jax.numpy as jnp
-from jax import Array
+from .crowding import crowding_distance
+from .domination import dominates, nondominated, ranks
 
-from jaxgpu.ranges import Range, refuse
-
-from ..problem import floats
-from .chains import chain_ranks
-from .fronts2 import ranks2
-from .fronts3 import ranks3
-from .order import dense_ranks
-
-_CHAINS_BELOW = 1024  # where the pair tests of `chains` cost less than the passes of `fronts3`
-
-
-def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> Array:
-    """Index of the non-dominated front of each point, 0 the best.
-
-    A point dominates another when it is nowhere worse and somewhere better. With `violation`,
-    Deb's rule: a feasible point (violation <= 0) comes before any infeasible one, and of two
-    infeasible ones the less violating comes first. A point with a NaN objective ranks with
-    those that are infinite in all, and with the most violating where violations are given.
-
-    Args:
-        f: objectives to be minimised, [n, m]; infinities are compared like any value.
-        violation: total constraint violation, [n]; NaN counts as infinite.
-        stop: ranks need to be exact only until the fronts hold this many points; the rest may
-            share one index above theirs. All n by default.
-    Returns:
-        [n] int32.
-    Not differentiable (integers). Time O(n log n) a front for m <= 3, n^2/2 pair tests for
-    m > 3; memory O(n log n) words at most.
-
-    >>> print(ranks(jnp.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]])))
-    [0 0 1 0]
-    """
-    f = floats("ranks: f", f)
-    if f.ndim != 2 or 0 in f.shape:
-        raise ValueError(f"ranks: f has shape {f.shape}; it must be [points, objectives]")
-    n, m = f.shape
-    stop = n if stop is None else stop
-    refuse("ranks: stop", stop, Range(least=0, whole=True, one=True))
-    broken = jnp.any(jnp.isnan(f), axis=1)
-    if violation is None:
-        return _ranks(jnp.where(broken[:, None], jnp.inf, f), stop)
-    violation = floats("ranks: violation", violation)
-    if violation.shape != (n,):
-        raise ValueError(f"ranks: violation has shape {violation.shape}; f needs one of {(n,)}")
-    violation = jnp.where(broken | jnp.isnan(violation), jnp.inf, violation)
-    feasible = violation <= 0
-    rank = _ranks(jnp.where(feasible[:, None], f, jnp.inf), stop)
-    behind = 1 + jnp.max(jnp.where(feasible, rank, -1))
-    infeasible = dense_ranks(jnp.where(feasible, -jnp.inf, violation))
-    infeasible -= jnp.any(feasible).astype(jnp.int32)
-    return jnp.where(feasible, rank, behind + infeasible)
-
-
-def _ranks(f: Array, stop: int) -> Array:
-    n, m = f.shape
-    if m == 1:
-        return dense_ranks(f[:, 0])
-    if m > 3 or n <= _CHAINS_BELOW:
-        return chain_ranks(f)
-    return ranks2(f, stop) if m == 2 else ranks3(f, stop)
-
-
-def nondominated(f: Array, violation: Array | None = None) -> Array:
-    """Which points no other dominates; copies of one are all in. [n, m] -> [n] bool.
-
-    >>> print(nondominated(jnp.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])))
-    [ True  True False]
-    """
-    return ranks(f, violation, stop=1) == 0
-
-
-def dominates(a: Array, b: Array) -> Array:
-    """Whether objective vectors `a` dominate `b`: nowhere worse, somewhere better. [..., m].
-
-    >>> print(dominates(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])))
-    True
-    """
-    a, b = floats("dominates: a", a), floats("dominates: b", b)
-    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1]:
-        raise ValueError(
-            f"dominates: a has shape {list(a.shape)}, b {list(b.shape)}; both must be "
-            "[..., objectives]"
-        )
-    return jnp.all(a <= b, axis=-1) & jnp.any(a < b, axis=-1)
+__all__ = ["crowding_distance", "dominates", "nondominated", "ranks"]

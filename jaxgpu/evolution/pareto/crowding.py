@@ -3,10 +3,11 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..problem import floats
 from .order import sortable
 
 
-def crowding(f: Array, rank: Array) -> Array:
+def crowding_distance(f: Array, rank: Array) -> Array:
     """Crowding distance of each point among those of its own front.
 
     Sum over the objectives of (next value - previous value) / (range of the front), infinite
@@ -19,9 +20,15 @@ def crowding(f: Array, rank: Array) -> Array:
         [n], the dtype of f. Two sorts an objective; O(n) memory.
 
     >>> f = jnp.array([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [2.0, 0.5]])
-    >>> print(crowding(f, jnp.zeros(4, jnp.int32)))
+    >>> print(crowding_distance(f, jnp.zeros(4, jnp.int32)))
     [  inf 1.375   inf 1.   ]
     """
+    f, rank = floats("crowding_distance: f", f), jnp.asarray(rank)
+    if f.ndim != 2 or 0 in f.shape or rank.shape != f.shape[:1]:
+        raise ValueError(
+            f"crowding_distance: f has shape {list(f.shape)}, rank {list(rank.shape)}; they must "
+            "be [n, m] and [n]"
+        )
     n, m = f.shape
     place = jnp.arange(n, dtype=jnp.int32)
     total = jnp.zeros(n, f.dtype)

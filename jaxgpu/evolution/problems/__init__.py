@@ -1,1 +1,68 @@
-"""Test problems, checked against independent implementations."""
+"""Test problems, checked against independent implementations.
+
+Reading order: `zdt` and `dtlz` write a problem in a few lines each; `walking_fish` (WFG) and
+`large_scale` (LSMOP) build theirs from parts, on the `fronts` that all share, with distances from
+`pairs` of floats; `real_world` (RE, CRE) reads `mechanical` and `fitted`; `black_box` (BBOB) has
+one objective; `bits` has knapsacks and landscapes.
+"""
+
+from .bits import Landscape, Sacks, knapsack, landscape, mnk, sacks
+from .black_box import bbob
+from .dtlz import (
+    c1_dtlz1,
+    c1_dtlz3,
+    c2_dtlz2,
+    c3_dtlz1,
+    c3_dtlz4,
+    convex_dtlz2,
+    dtlz1,
+    dtlz2,
+    dtlz3,
+    dtlz4,
+    dtlz5,
+    dtlz6,
+    dtlz7,
+    inverted_dtlz1,
+    inverted_dtlz2,
+    scaled,
+)
+from .large_scale import lsmop
+from .real_world import car_cab, engineering
+from .walking_fish import wfg
+from .zdt import zdt1, zdt2, zdt3, zdt4, zdt5, zdt6
+
+__all__ = [
+    "Landscape",
+    "Sacks",
+    "bbob",
+    "c1_dtlz1",
+    "c1_dtlz3",
+    "c2_dtlz2",
+    "c3_dtlz1",
+    "c3_dtlz4",
+    "car_cab",
+    "convex_dtlz2",
+    "dtlz1",
+    "dtlz2",
+    "dtlz3",
+    "dtlz4",
+    "dtlz5",
+    "dtlz6",
+    "dtlz7",
+    "engineering",
+    "inverted_dtlz1",
+    "inverted_dtlz2",
+    "knapsack",
+    "landscape",
+    "lsmop",
+    "mnk",
+    "sacks",
+    "scaled",
+    "wfg",
+    "zdt1",
+    "zdt2",
+    "zdt3",
+    "zdt4",
+    "zdt5",
+    "zdt6",
+]

@@ -1,6 +1,12 @@
-"""Single-objective algorithms, under the protocol of `jaxgpu.evolution.protocol`."""
+"""Single-objective algorithms, one file each.
 
-from .cma import CMAES, default_population
+Reading order: `ranking` has what all share, weights by rank and the best so far; `bounds` says how
+the strategies search a box; `snes` is the shortest of them. `adaptation` holds the rates of the CMA
+family, `cma`, `sep_cma`, `lm_ma`, and of `restarts` above `cma`; `xnes` and `gradients` follow
+natural and plain gradients; `lshade` and `swarm` move a population.
+"""
+
+from .cma import CMAES, default_pop_size
 from .gradients import OpenES, pgpe
 from .lm_ma import LMMAES
 from .lshade import LSHADE
@@ -21,6 +27,6 @@ __all__ = [
     "SNES",
     "SepCMAES",
     "XNES",
-    "default_population",
+    "default_pop_size",
     "pgpe",
 ]

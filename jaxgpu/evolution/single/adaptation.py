@@ -38,13 +38,13 @@ def rates(size: int, count: Array | float, dimension: int, dtype: jnp.dtype) -> 
     most = jnp.minimum(most, (1 - one - mu) / (n * mu))
     sigma = (mu_eff + 2) / (n + mu_eff + 5)
     return Rates(
-        mu_eff,
-        up / jnp.sum(up) - most * down / jnp.maximum(jnp.sum(down), 1e-30),
-        sigma,
-        1 + 2 * jnp.maximum(0, jnp.sqrt((mu_eff - 1) / (n + 1)) - 1) + sigma,
-        (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n),
-        one,
-        mu,
+        mu_eff=mu_eff,
+        weights=up / jnp.sum(up) - most * down / jnp.maximum(jnp.sum(down), 1e-30),
+        sigma=sigma,
+        damping=1 + 2 * jnp.maximum(0, jnp.sqrt((mu_eff - 1) / (n + 1)) - 1) + sigma,
+        path=(4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n),
+        one=one,
+        mu=mu,
     )
 
 
@@ -71,7 +71,7 @@ def above_zero(size: Array) -> Array:
     return jnp.maximum(size, jnp.finfo(size.dtype).tiny ** 0.5)
 
 
-def walked(path: Array, rate: Array, mu_eff: Array, step: Array) -> Array:
+def cumulated(path: Array, rate: Array, mu_eff: Array, step: Array) -> Array:
     """The path after one more step: its variance stays 1 when selection is random."""
     return (1 - rate) * path + jnp.sqrt(rate * (2 - rate) * mu_eff) * step
 

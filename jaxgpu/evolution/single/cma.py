@@ -25,28 +25,28 @@ from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size, static
 
 from ..problem import Box, Problem
-from ..protocol import ask, init, tell
+from ..protocol import Algorithm, check_pop_size, told
 from . import bounds
-from .adaptation import Rates, above_zero, rates, stalled, step_size, walked
-from .ranking import Best, better, nothing, start, utilities, width
+from .adaptation import Rates, above_zero, cumulated, rates, stalled, step_size
+from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
 
 
-def default_population(dimension: int) -> int:
+def default_pop_size(dimension: int) -> int:
     """4 + 3 ln D (table 1).
 
-    >>> default_population(5), default_population(20)
+    >>> default_pop_size(5), default_pop_size(20)
     (8, 12)
     """
     among = ranges.Range(least=1, whole=True, one=True)
-    ranges.refuse("default_population: dimension", dimension, among)
+    ranges.refuse("default_pop_size: dimension", dimension, among)
     return 4 + int(3 * math.log(dimension))
 
 
 @pytree
-class CMAES:
+class CMAES(Algorithm["State"]):
     """What to run."""
 
-    population: int = size(least=4)  # N; `default_population(D)` is the tutorial's
+    pop_size: int = size(least=4)  # N; `default_pop_size(D)` is the tutorial's
     # [] first step size, in widths of the box
     sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
     # [] share of the box, about its middle, that the first mean is in
@@ -58,8 +58,40 @@ class CMAES:
             raise ValueError(
                 f"CMAES: factor={self.factor!r}; it must be 'eigenvectors' or 'cholesky'"
             )
-        if isinstance(self.population, int) and self.population < 4:
-            raise ValueError(f"CMAES: population={self.population}; it must be at least 4")
+        check_pop_size("CMAES", self.pop_size)
+
+    @property
+    def batch_size(self) -> int:
+        """N."""
+        return self.pop_size
+
+    def init(self, key: Array, problem: Problem) -> "State":
+        """The first mean, uniform in a share of the box."""
+        problem = checked(self, key, problem)
+        box = problem.box
+        mean = bounds.free(box, about_middle(key, box, self.start))
+        return State(isotropic(mean, self.sigma), unevaluated(problem), box)
+
+    def ask(self, state: "State", key: Array) -> Array:
+        """N samples of the distribution, inside the box."""
+        shape, box = state.shape, state.box
+        own = bounds.own_key(shape.mean, shape.generation)
+        draws = draw(shape, box, self.pop_size)
+        return bounds.candidates(box, own, key, cloud(shape, box), draws)
+
+    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
+        """The distribution after one generation."""
+        x, f, violation = told(self, state, x, f, violation)
+        n, d = x.shape
+        learn = rates(n, float(n), d, x.dtype)
+        weight = utilities(f, violation, learn.weights)
+        positive = utilities(f, violation, jnp.maximum(learn.weights, 0))
+        triangular, box = self.factor == "cholesky", state.box
+        own = bounds.own_key(state.shape.mean, state.shape.generation)
+        draws = draw(state.shape, box, self.pop_size)
+        y = bounds.samples(box, own, x, cloud(state.shape, box), draws)
+        shape = update(state.shape, box, learn, y, weight, positive, triangular)
+        return State(shape, best_of(state.best, x, f, violation), box)
 
 
 @pytree
@@ -83,15 +115,23 @@ class State:
     shape: Shape
     best: Best
     box: Box
-    key: Array  # [] of the candidates at the sides
 
 
-def fresh(mean: Array, sigma: Array | float) -> Shape:
+def isotropic(mean: Array, sigma: Array | float) -> Shape:
     """An isotropic distribution."""
     zero, one = jnp.zeros_like(mean), jnp.ones_like(mean)
     eye = jnp.diag(one)
     sigma = jnp.asarray(sigma, mean.dtype)
-    return Shape(mean, sigma, eye, eye, one, zero, zero, jnp.int32(0))
+    return Shape(
+        mean=mean,
+        sigma=sigma,
+        covariance=eye,
+        axes=eye,
+        lengths=one,
+        path=zero,
+        step_path=zero,
+        generation=jnp.int32(0),
+    )
 
 
 def draw(shape: Shape, box: Box, count: int) -> bounds.Draw:
@@ -109,32 +149,6 @@ def cloud(shape: Shape, box: Box) -> bounds.Cloud:
     """Where they are drawn."""
     root = jnp.sqrt(jnp.sum((shape.axes * shape.lengths[None]) ** 2, axis=1))
     return bounds.Cloud(shape.mean, shape.sigma * width(box) * root)
-
-
-@init.register
-def _(spec: CMAES, key: Array, problem: Problem) -> State:
-    mean = bounds.free(problem.box, start(spec, key, problem, spec.start))
-    shape = fresh(mean, spec.sigma)
-    return State(shape, nothing(problem), problem.box, bounds.first_key(key))
-
-
-@ask.register
-def _(spec: CMAES, state: State, key: Array) -> Array:
-    box, draws = state.box, draw(state.shape, state.box, spec.population)
-    return bounds.candidates(box, state.key, key, cloud(state.shape, box), draws)
-
-
-@tell.register
-def _(spec: CMAES, state: State, x: Array, f: Array, violation: Array) -> State:
-    n, d = x.shape
-    learn = rates(n, float(n), d, x.dtype)
-    weight = utilities(f, violation, learn.weights)
-    positive = utilities(f, violation, jnp.maximum(learn.weights, 0))
-    triangular, box = spec.factor == "cholesky", state.box
-    draws = draw(state.shape, box, spec.population)
-    y = bounds.samples(box, state.key, x, cloud(state.shape, box), draws)
-    shape = update(state.shape, box, learn, y, weight, positive, triangular)
-    return State(shape, better(state.best, x, f, violation), box, bounds.next_key(state.key))
 
 
 def update(
@@ -163,9 +177,9 @@ def update(
     along = jnp.sum(positive[:, None] * white, axis=0)
     # C^(-1/2) times the step
     turned = along if triangular else jnp.sum(s.axes * along[None], axis=1)
-    step_path = walked(s.step_path, learn.sigma, learn.mu_eff, turned)
+    step_path = cumulated(s.step_path, learn.sigma, learn.mu_eff, turned)
     wait = stalled(learn, step_path, s.generation)
-    path = walked(s.path, learn.path, learn.mu_eff, jnp.where(wait, 0, step))
+    path = cumulated(s.path, learn.path, learn.mu_eff, jnp.where(wait, 0, step))
     # equation 46: a negative weight never takes more than a unit of variance
     far = jnp.sum(white * white, axis=1)
     weight = jnp.where(weight < 0, weight * d / jnp.maximum(far, 1e-30), weight)
@@ -180,7 +194,16 @@ def update(
         lambda: (covariance, s.axes, s.lengths),
     )
     sigma = step_size(learn, s.sigma, step_path)
-    return Shape(mean, sigma, covariance, axes, lengths, path, step_path, s.generation + 1)
+    return Shape(
+        mean=mean,
+        sigma=sigma,
+        covariance=covariance,
+        axes=axes,
+        lengths=lengths,
+        path=path,
+        step_path=step_path,
+        generation=s.generation + 1,
+    )
 
 
 def _whitened(s: Shape, y: Array, triangular: bool) -> Array:

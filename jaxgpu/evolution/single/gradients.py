@@ -18,17 +18,17 @@ from jax import Array
 from jaxgpu.pytree import number, pytree, size
 
 from ..problem import Box, Problem
-from ..protocol import ask, init, tell
+from ..protocol import Algorithm, check_pop_size, told
 from . import bounds
 from .adaptation import above_zero
-from .ranking import Best, better, nothing, start, utilities, width
+from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
 
 
 @pytree
-class OpenES:
+class OpenES(Algorithm["State"]):
     """What to run: OpenES, or PGPE where `learn_sigma` is above 0."""
 
-    population: int = size(least=4)  # N, even: the candidates are mirrored
+    pop_size: int = size(least=4)  # N, even: the candidates are mirrored
     # [] standard deviation, in widths of the box
     sigma: Array | float = number(default=0.05, above=0, unit="widths of the box", one=True)
     # [] step of Adam, in widths of the box
@@ -37,9 +37,56 @@ class OpenES:
     learn_sigma: Array | float = number(default=0.0, least=0, one=True)
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.population, int)
-        if whole and (self.population < 4 or self.population % 2):
-            raise ValueError(f"OpenES: population={self.population}; it must be even, at least 4")
+        check_pop_size("OpenES", self.pop_size, even=True)
+
+    @property
+    def batch_size(self) -> int:
+        """N."""
+        return self.pop_size
+
+    def init(self, key: Array, problem: Problem) -> "State":
+        """The first mean, uniform in the inner box."""
+        problem = checked(self, key, problem)
+        mean = bounds.free(problem.box, about_middle(key, problem.box))
+        return State(
+            mean=mean,
+            sigma=self.sigma * width(problem.box),
+            first=jnp.zeros_like(mean),
+            second=jnp.zeros_like(mean),
+            generation=jnp.int32(0),
+            best=unevaluated(problem),
+            box=problem.box,
+        )
+
+    def ask(self, state: "State", key: Array) -> Array:
+        """N samples of the distribution in mirrored pairs, inside the box."""
+        own = bounds.own_key(state.mean, state.generation)
+        return bounds.candidates(state.box, own, key, *_drawing(self, state), twins=True)
+
+    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
+        """A step of Adam along the gradient of the expected rank."""
+        x, f, violation = told(self, state, x, f, violation)
+        own = bounds.own_key(state.mean, state.generation)
+        n = self.pop_size
+        ranks = 0.5 - jnp.arange(n).astype(x.dtype) / (n - 1)
+        weight = utilities(f, violation, ranks)[:, None]
+        y = bounds.samples(state.box, own, x, *_drawing(self, state))
+        z = (y - state.mean[None]) / state.sigma[None]
+        downhill = jnp.sum(weight * z, axis=0) / n
+        first = 0.9 * state.first + 0.1 * downhill
+        second = 0.999 * state.second + 0.001 * downhill**2
+        age = (state.generation + 1).astype(x.dtype)
+        step = first / (1 - 0.9**age) / (jnp.sqrt(second / (1 - 0.999**age)) + 1e-8)
+        wider = self.learn_sigma * jnp.sum(weight * (z * z - 1), axis=0) / n
+        return State(
+            mean=bounds.settled(state.box, state.mean + self.rate * width(state.box) * step),
+            sigma=above_zero(state.sigma * (1 + jnp.clip(wider, -0.2, 0.2))),
+            first=first,
+            second=second,
+            generation=state.generation + 1,
+            best=best_of(state.best, x, f, violation),
+            box=state.box,
+        )
 
 
 @pytree
@@ -53,56 +100,17 @@ class State:
     generation: Array  # []
     best: Best
     box: Box
-    key: Array  # [] of the candidates at the sides
 
 
-def pgpe(population: int, sigma: float = 0.1, rate: float = 0.01) -> OpenES:
+def pgpe(pop_size: int, sigma: float = 0.1, rate: float = 0.01) -> OpenES:
     """The spec of PGPE."""
-    return OpenES(population, sigma, rate, 0.1)
-
-
-@init.register
-def _(spec: OpenES, key: Array, problem: Problem) -> State:
-    mean = bounds.free(problem.box, start(spec, key, problem))
-    sigma = spec.sigma * width(problem.box)
-    zero, best, own = jnp.zeros_like(mean), nothing(problem), bounds.first_key(key)
-    return State(mean, sigma, zero, zero, jnp.int32(0), best, problem.box, own)
+    return OpenES(pop_size, sigma, rate, learn_sigma=0.1)
 
 
 def _drawing(spec: OpenES, state: State) -> tuple[bounds.Cloud, bounds.Draw]:
     def draw(key: Array) -> Array:
-        shape = spec.population // 2, state.mean.shape[0]
+        shape = spec.pop_size // 2, state.mean.shape[0]
         half = jax.random.normal(key, shape, state.mean.dtype)
         return state.mean[None] + state.sigma[None] * jnp.concatenate([half, -half])
 
     return bounds.Cloud(state.mean, state.sigma), draw
-
-
-@ask.register
-def _(spec: OpenES, state: State, key: Array) -> Array:
-    return bounds.candidates(state.box, state.key, key, *_drawing(spec, state), twins=True)
-
-
-@tell.register
-def _(spec: OpenES, state: State, x: Array, f: Array, violation: Array) -> State:
-    n = spec.population
-    ranks = 0.5 - jnp.arange(n).astype(x.dtype) / (n - 1)
-    weight = utilities(f, violation, ranks)[:, None]
-    y = bounds.samples(state.box, state.key, x, *_drawing(spec, state))
-    z = (y - state.mean[None]) / state.sigma[None]
-    downhill = jnp.sum(weight * z, axis=0) / n
-    first = 0.9 * state.first + 0.1 * downhill
-    second = 0.999 * state.second + 0.001 * downhill**2
-    age = (state.generation + 1).astype(x.dtype)
-    step = first / (1 - 0.9**age) / (jnp.sqrt(second / (1 - 0.999**age)) + 1e-8)
-    wider = spec.learn_sigma * jnp.sum(weight * (z * z - 1), axis=0) / n
-    return State(
-        bounds.settled(state.box, state.mean + spec.rate * width(state.box) * step),
-        above_zero(state.sigma * (1 + jnp.clip(wider, -0.2, 0.2))),
-        first,
-        second,
-        state.generation + 1,
-        better(state.best, x, f, violation),
-        state.box,
-        bounds.next_key(state.key),
-    )

@@ -18,33 +18,108 @@ from jax import Array, lax
 
 from jaxgpu.pytree import number, pytree, size
 
-from ..population import sample
+from ..population import key_from, sample
 from ..problem import Box, Problem
-from ..protocol import ask, init, tell
-from .ranking import Best, better, nothing, order, start
+from ..protocol import Algorithm, told
+from .ranking import Best, best_of, checked, order, unevaluated
 
 
 @pytree
-class LSHADE:
+class LSHADE(Algorithm["State"]):
     """What to run."""
 
     evaluations: Array | int = number(least=1, one=True)  # [] after which 4 members are left
-    population: int = size(least=6)  # N at first; the paper's is 18 D
+    pop_size: int = size(least=6)  # N at first; the paper's is 18 D
     memory: int = size(default=6, least=1)  # H
     # [] p, share of the members that attract
     greed: Array | float = number(default=0.11, above=0, most=1, one=True)
     # members kept after they were beaten, in populations
     archive: float = number(default=2.6, baked=True, least=0, one=True)
-    batch: int = size(
-        default=4, least=1
-    )  # of every `ask`; the population where evaluations are parallel
+    # candidates of every `ask`; the population where evaluations are parallel
+    batch_size: int = size(default=4, least=1)
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.population, int) and isinstance(self.memory, int)
-        if whole and (self.population < 6 or self.memory < 1):
+        whole = isinstance(self.pop_size, int) and isinstance(self.memory, int)
+        if whole and (self.pop_size < 6 or self.memory < 1):
             raise ValueError(
-                f"LSHADE: population={self.population}, memory={self.memory}; need at least 6 and 1"
+                f"LSHADE: pop_size={self.pop_size}, memory={self.memory}; need at least 6 and 1"
             )
+
+    def init(self, key: Array, problem: Problem) -> "State":
+        """Members drawn uniformly in the box."""
+        problem = checked(self, key, problem)
+        members = sample(key, problem, self.pop_size)
+        (n, d), dtype = members.x.shape, members.x.dtype
+        zero, half = jnp.int32(0), jnp.full(self.memory, 0.5, dtype)
+        places = -(-n // self.batch_size) * self.batch_size
+        far = jnp.full(places, jnp.inf, dtype)
+        return State(
+            x=members.x,
+            f=members.violation,
+            violation=members.violation,
+            count=jnp.int32(n),
+            used=zero,
+            generation=zero,
+            child=jnp.zeros((places, d), dtype),
+            child_f=far,
+            child_violation=far,
+            filled=zero,
+            archive=jnp.zeros((max(1, round(self.archive * n)), d), dtype),
+            kept=zero,
+            factor=half,
+            rate=half,
+            slot=zero,
+            scale=jnp.full(n, 0.5, dtype),
+            cross=jnp.full(n, 0.5, dtype),
+            best=unevaluated(problem),
+            box=problem.box,
+        )
+
+    def ask(self, state: "State", key: Array) -> Array:
+        """The next batch of children, by current-to-pbest/1."""
+        k_best, k_one, k_two, k_cross, k_sure = jax.random.split(key, 5)
+        (n, d), dtype, size = state.x.shape, state.x.dtype, self.batch_size
+        i = state.filled + jnp.arange(size, dtype=jnp.int32)
+        place = jnp.minimum(i, n - 1)
+        parent = state.x[place]
+        top = jnp.maximum(2, jnp.round(self.greed * state.count.astype(dtype))).astype(jnp.int32)
+        leader = jax.random.randint(k_best, (size,), 0, top)
+        one = (i + jax.random.randint(k_one, (size,), 1, state.count)) % state.count
+        two = jax.random.randint(k_two, (size,), 0, state.count + state.kept - 2)
+        # past the member itself and the first partner: uniform over all others
+        low, high = jnp.minimum(i, one), jnp.maximum(i, one)
+        two += (two >= low).astype(jnp.int32)
+        two += (two >= high).astype(jnp.int32)
+        old = state.archive[jnp.maximum(two - state.count, 0)]
+        other = jnp.where((two < state.count)[:, None], state.x[jnp.minimum(two, n - 1)], old)
+        pull = state.x[leader] - parent + state.x[one] - other
+        v = parent + state.scale[place][:, None] * pull
+        # a variable outside the box goes half way to the bound
+        lower, upper = state.box.lower[None], state.box.upper[None]
+        v = jnp.where(v < lower, (lower + parent) / 2, v)
+        v = jnp.where(v > upper, (upper + parent) / 2, v)
+        crossed = jax.random.uniform(k_cross, (size, d), dtype) < state.cross[place][:, None]
+        crossed |= jax.random.randint(k_sure, (size, 1), 0, d) == jnp.arange(d)[None]
+        moves = (state.generation > 0) & (i < state.count)
+        return jnp.where(crossed & moves[:, None], v, parent)
+
+    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
+        """The batch gathered, and selection where the generation is complete."""
+        x, f, violation = told(self, state, x, f, violation)
+        at = state.filled
+        state = replace(
+            state,
+            child=lax.dynamic_update_slice_in_dim(state.child, x, at, 0),
+            child_f=lax.dynamic_update_slice_in_dim(state.child_f, f[:, 0], at, 0),
+            child_violation=lax.dynamic_update_slice_in_dim(
+                state.child_violation, violation, at, 0
+            ),
+            filled=at + self.batch_size,
+            used=state.used + self.batch_size,
+            best=best_of(state.best, x, f, violation),
+        )
+        full = state.filled >= state.count
+        return lax.cond(full, lambda s: _generation(self, s), lambda s: s, state)
 
 
 @pytree
@@ -73,90 +148,11 @@ class State:
     cross: Array  # [N] their CR
     best: Best
     box: Box
-    key: Array  # [] of the parameters
-
-
-@init.register
-def _(spec: LSHADE, key: Array, problem: Problem) -> State:
-    k_sample, k_draw = jax.random.split(key)
-    start(spec, key, problem)
-    members = sample(k_sample, problem, spec.population)
-    (n, d), dtype = members.x.shape, members.x.dtype
-    zero, half = jnp.int32(0), jnp.full(spec.memory, 0.5, dtype)
-    places = -(-n // spec.batch) * spec.batch
-    far = jnp.full(places, jnp.inf, dtype)
-    return State(
-        x=members.x,
-        f=members.violation,
-        violation=members.violation,
-        count=jnp.int32(n),
-        used=zero,
-        generation=zero,
-        child=jnp.zeros((places, d), dtype),
-        child_f=far,
-        child_violation=far,
-        filled=zero,
-        archive=jnp.zeros((max(1, round(spec.archive * n)), d), dtype),
-        kept=zero,
-        factor=half,
-        rate=half,
-        slot=zero,
-        scale=jnp.full(n, 0.5, dtype),
-        cross=jnp.full(n, 0.5, dtype),
-        best=nothing(problem),
-        box=problem.box,
-        key=k_draw,
-    )
-
-
-@ask.register
-def _(spec: LSHADE, state: State, key: Array) -> Array:
-    k_best, k_one, k_two, k_cross, k_sure = jax.random.split(key, 5)
-    (n, d), dtype, size = state.x.shape, state.x.dtype, spec.batch
-    i = state.filled + jnp.arange(size, dtype=jnp.int32)
-    place = jnp.minimum(i, n - 1)
-    parent = state.x[place]
-    top = jnp.maximum(2, jnp.round(spec.greed * state.count.astype(dtype))).astype(jnp.int32)
-    leader = jax.random.randint(k_best, (size,), 0, top)
-    one = (i + jax.random.randint(k_one, (size,), 1, state.count)) % state.count
-    two = jax.random.randint(k_two, (size,), 0, state.count + state.kept - 2)
-    # past the member itself and the first partner: uniform over all others
-    low, high = jnp.minimum(i, one), jnp.maximum(i, one)
-    two += (two >= low).astype(jnp.int32)
-    two += (two >= high).astype(jnp.int32)
-    old = state.archive[jnp.maximum(two - state.count, 0)]
-    other = jnp.where((two < state.count)[:, None], state.x[jnp.minimum(two, n - 1)], old)
-    pull = state.x[leader] - parent + state.x[one] - other
-    v = parent + state.scale[place][:, None] * pull
-    # a variable outside the box goes half way to the bound
-    lower, upper = state.box.lower[None], state.box.upper[None]
-    v = jnp.where(v < lower, (lower + parent) / 2, v)
-    v = jnp.where(v > upper, (upper + parent) / 2, v)
-    crossed = jax.random.uniform(k_cross, (size, d), dtype) < state.cross[place][:, None]
-    crossed |= jax.random.randint(k_sure, (size, 1), 0, d) == jnp.arange(d)[None]
-    moves = (state.generation > 0) & (i < state.count)
-    return jnp.where(crossed & moves[:, None], v, parent)
-
-
-@tell.register
-def _(spec: LSHADE, state: State, x: Array, f: Array, violation: Array) -> State:
-    at = state.filled
-    state = replace(
-        state,
-        child=lax.dynamic_update_slice_in_dim(state.child, x, at, 0),
-        child_f=lax.dynamic_update_slice_in_dim(state.child_f, f[:, 0], at, 0),
-        child_violation=lax.dynamic_update_slice_in_dim(state.child_violation, violation, at, 0),
-        filled=at + spec.batch,
-        used=state.used + spec.batch,
-        best=better(state.best, x, f, violation),
-    )
-    full = state.filled >= state.count
-    return lax.cond(full, lambda s: _generation(spec, s), lambda s: s, state)
 
 
 def _generation(spec: LSHADE, state: State) -> State:
     """Parents or children, whichever are better, and what is learnt from those that won."""
-    n = spec.population
+    n = spec.pop_size
     x, value, violation = state.child[:n], state.child_f[:n], state.child_violation[:n]
     alive = jnp.arange(n) < state.count
     level = violation == state.violation
@@ -165,7 +161,8 @@ def _generation(spec: LSHADE, state: State) -> State:
     improved = alive & wins & (state.generation > 0)
     gain = jnp.where(level, state.f - value, jnp.inf)
     factor, rate, slot = _remember(state, improved, gain)
-    k_archive, k_draw = jax.random.split(jax.random.fold_in(state.key, state.generation))
+    key = jax.random.fold_in(key_from(state.child), state.generation)
+    k_archive, k_draw = jax.random.split(key)
     archive, size = _store(k_archive, spec, state, improved)
     share = jnp.clip(state.used / spec.evaluations, 0, 1)
     count = jnp.round(n - (n - 4) * share).astype(jnp.int32)
@@ -223,12 +220,12 @@ def _remember(state: State, improved: Array, gain: Array) -> tuple[Array, Array,
 def _store(key: Array, spec: LSHADE, state: State, beaten: Array) -> tuple[Array, Array]:
     """The archive with the beaten parents, random members of it dropped where it is too full."""
     room = state.archive.shape[0]
-    all_of_them = jnp.concatenate([state.archive, state.x])
+    members = jnp.concatenate([state.archive, state.x])
     real = jnp.concatenate([jnp.arange(room) < state.kept, beaten])
-    lot = jax.random.bits(key, (all_of_them.shape[0],), jnp.uint32) >> 1
+    lot = jax.random.bits(key, (members.shape[0],), jnp.uint32) >> 1
     index = jnp.argsort(jnp.where(real, lot, ~jnp.zeros_like(lot)), stable=True)[:room]
     most = jnp.round(spec.archive * state.count.astype(state.x.dtype)).astype(jnp.int32)
-    return all_of_them[index], jnp.minimum(jnp.sum(real, dtype=jnp.int32), most)
+    return members[index], jnp.minimum(jnp.sum(real, dtype=jnp.int32), most)
 
 
 def _draw(key: Array, factor: Array, rate: Array, count: int) -> tuple[Array, Array]:

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
 from jaxgpu.pytree import pytree
 
+from .. import protocol
 from ..pareto.order import first_copies, lexsort, sortable
 from ..problem import Box, Problem
 
@@ -28,29 +28,24 @@ class Best:
     violation: Array  # []
 
 
-def nothing(problem: Problem) -> Best:
+def unevaluated(problem: Problem) -> Best:
     """Before the first evaluation."""
     far = jnp.full((), jnp.inf, problem.box.lower.dtype)
     return Best(jnp.zeros_like(problem.box.lower), far, far)
 
 
-def start(spec: Any, key: Array, problem: Problem, share: Array | float = 0.8) -> Array:
-    """A point [D], uniform in this share of the box about its middle.
-
-    The spec and the problem are held against what a strategy can do with them first.
-    """
-    name = type(spec).__name__
-    ranges.check(name, spec)
+def checked(spec: Any, key: Array, problem: Problem) -> Problem:
+    """The problem as arrays, after it and the spec have been held to what a strategy can do."""
+    problem = protocol.checked("init", spec, key, problem)
     if problem.objectives != 1:
         raise ValueError(
-            f"{name}: the problem has {problem.objectives} objectives; it must have 1, or take an "
-            "algorithm of `multi`"
+            f"{type(spec).__name__}: the problem has {problem.objectives} objectives; it must have "
+            "1, or take an algorithm of `multi`"
         )
-    box = problem.box
-    return about_middle(key, box, share)
+    return problem
 
 
-def about_middle(key: Array, box: Box, share: Array | float) -> Array:
+def about_middle(key: Array, box: Box, share: Array | float = 0.8) -> Array:
     """A point [D], uniform in the box shrunken about its middle."""
     u = jax.random.uniform(key, box.lower.shape, box.lower.dtype) - 0.5
     return (box.lower + box.upper) / 2 + share * u * (box.upper - box.lower)
@@ -92,7 +87,7 @@ def utilities(f: Array, violation: Array, weights: Array) -> Array:
     return jnp.zeros_like(weights).at[best].set(share, unique_indices=True)
 
 
-def better(best: Best, x: Array, f: Array, violation: Array) -> Best:
+def best_of(best: Best, x: Array, f: Array, violation: Array) -> Best:
     """The best of what was known and the candidates x [N, D]."""
     first = order(f, violation)[0][0]
     new = Best(x[first], f[first, 0], violation[first])

@@ -20,20 +20,23 @@ from jax import Array, lax
 
 from jaxgpu.pytree import number, pytree, size, static
 
+from ..population import key_from
 from ..problem import Box, Problem
-from ..protocol import ask, init, tell
+from ..protocol import Algorithm, told
 from . import bounds
 from .adaptation import rates
-from .cma import Shape, cloud, draw, fresh, update
-from .ranking import Best, about_middle, better, nothing, start, utilities, width
+from .cma import Shape, cloud, draw, isotropic, update
+from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
+
+UNLIMITED = 2**31 - 1  # evaluations of a run that ends by the other rules
 
 
 @pytree
-class Restarts:
+class Restarts(Algorithm["State"]):
     """What to run: BIPOP-CMA-ES, or IPOP-CMA-ES with `small_runs=False`."""
 
-    batch: int = size(least=4)  # N of the first run and of every `ask`
-    doublings: int = size(default=9, least=0)  # the largest population is batch 2^doublings
+    batch_size: int = size(least=4)  # N of the first run and of every `ask`
+    doublings: int = size(default=9, least=0)  # the largest population is batch_size 2^doublings
     small_runs: bool = static(default=True)
     # [] first step size, in widths of the box
     sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
@@ -43,11 +46,68 @@ class Restarts:
     tolerance: Array | float = number(default=1e-12, least=0, one=True)
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.batch, int) and isinstance(self.doublings, int)
-        if whole and (self.batch < 4 or self.doublings < 0):
+        whole = isinstance(self.batch_size, int) and isinstance(self.doublings, int)
+        if whole and (self.batch_size < 4 or self.doublings < 0):
             raise ValueError(
-                f"Restarts: batch={self.batch}, doublings={self.doublings}; need at least 4 and 0"
+                f"Restarts: batch_size={self.batch_size}, doublings={self.doublings}; need at "
+                "least 4 and 0"
             )
+
+    def init(self, key: Array, problem: Problem) -> "State":
+        """The first run, with the smallest population."""
+        problem = checked(self, key, problem)
+        mean = bounds.free(problem.box, about_middle(key, problem.box, self.start))
+        d, dtype = mean.shape[0], mean.dtype
+        largest, sigma = self.batch_size << self.doublings, jnp.asarray(self.sigma, dtype)
+        schedule = Schedule(
+            population=jnp.int32(self.batch_size),
+            large=jnp.int32(self.batch_size),
+            sigma=sigma,
+            is_small=jnp.bool_(False),
+            used=jnp.int32(0),
+            spent=jnp.zeros(2, jnp.int32),
+            allowed=jnp.int32(UNLIMITED),
+            runs=jnp.int32(0),
+        )
+        return State(
+            shape=isotropic(mean, sigma),
+            x=jnp.zeros((largest, d), dtype),
+            f=jnp.full((largest, 1), jnp.nan, dtype),
+            violation=jnp.full(largest, jnp.inf, dtype),
+            filled=jnp.int32(0),
+            recent=jnp.full((2, 120 + 30 * d // self.batch_size), jnp.inf, dtype),
+            schedule=schedule,
+            best=unevaluated(problem),
+            box=problem.box,
+        )
+
+    def ask(self, state: "State", key: Array) -> Array:
+        """The next batch of samples of the distribution, inside the box."""
+        shape, box = state.shape, state.box
+        own, draws = _own_key(state), draw(shape, box, self.batch_size)
+        return bounds.candidates(box, own, key, cloud(shape, box), draws)
+
+    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
+        """The batch gathered; the distribution after a generation, and a new run after a run."""
+        x, f, violation = told(self, state, x, f, violation)
+        at, box = state.filled, state.box
+        draws = draw(state.shape, box, self.batch_size)
+        y = bounds.samples(box, _own_key(state), x, cloud(state.shape, box), draws)
+        schedule = replace(state.schedule, used=state.schedule.used + self.batch_size)
+        state = replace(
+            state,
+            x=lax.dynamic_update_slice_in_dim(state.x, y, at, 0),
+            f=lax.dynamic_update_slice_in_dim(state.f, f, at, 0),
+            violation=lax.dynamic_update_slice_in_dim(state.violation, violation, at, 0),
+            filled=at + self.batch_size,
+            best=best_of(state.best, x, f, violation),
+            schedule=schedule,
+        )
+        full = state.filled >= schedule.population
+        state = lax.cond(full, _generation, lambda s: s, state)
+        over = full & _over(self, state)
+        key = jax.random.fold_in(key_from(x), schedule.runs)
+        return lax.cond(over, lambda s: _restart(self, s, key), lambda s: s, state)
 
 
 @pytree
@@ -77,63 +137,11 @@ class State:
     schedule: Schedule
     best: Best
     box: Box
-    key: Array  # [] of the restarts
-    side: Array  # [] of the candidates at the sides
 
 
-@init.register
-def _(spec: Restarts, key: Array, problem: Problem) -> State:
-    first, rest = jax.random.split(key)
-    mean = bounds.free(problem.box, start(spec, first, problem, spec.start))
-    d, dtype = mean.shape[0], mean.dtype
-    largest = spec.batch << spec.doublings
-    zero, batch = jnp.int32(0), jnp.int32(spec.batch)
-    most = jnp.int32(jnp.iinfo(jnp.int32).max)
-    sigma = jnp.asarray(spec.sigma, dtype)
-    schedule = Schedule(
-        batch, batch, sigma, jnp.bool_(False), zero, jnp.zeros(2, jnp.int32), most, zero
-    )
-    return State(
-        fresh(mean, sigma),
-        jnp.zeros((largest, d), dtype),
-        jnp.full((largest, 1), jnp.nan, dtype),
-        jnp.full(largest, jnp.inf, dtype),
-        zero,
-        jnp.full((2, 120 + 30 * d // spec.batch), jnp.inf, dtype),
-        schedule,
-        nothing(problem),
-        problem.box,
-        rest,
-        bounds.first_key(key),
-    )
-
-
-@ask.register
-def _(spec: Restarts, state: State, key: Array) -> Array:
-    box, draws = state.box, draw(state.shape, state.box, spec.batch)
-    return bounds.candidates(box, state.side, key, cloud(state.shape, box), draws)
-
-
-@tell.register
-def _(spec: Restarts, state: State, x: Array, f: Array, violation: Array) -> State:
-    at, box = state.filled, state.box
-    draws = draw(state.shape, box, spec.batch)
-    y = bounds.samples(box, state.side, x, cloud(state.shape, box), draws)
-    schedule = replace(state.schedule, used=state.schedule.used + spec.batch)
-    state = replace(
-        state,
-        x=lax.dynamic_update_slice_in_dim(state.x, y, at, 0),
-        f=lax.dynamic_update_slice_in_dim(state.f, f, at, 0),
-        violation=lax.dynamic_update_slice_in_dim(state.violation, violation, at, 0),
-        filled=at + spec.batch,
-        best=better(state.best, x, f, violation),
-        schedule=schedule,
-        side=bounds.next_key(state.side),
-    )
-    full = state.filled >= schedule.population
-    state = lax.cond(full, _generation, lambda s: s, state)
-    over = full & _over(spec, state)
-    return lax.cond(over, lambda s: _restart(spec, s), lambda s: s, state)
+def _own_key(state: State) -> Array:
+    """Another for each batch of a generation, which share a mean."""
+    return bounds.own_key(state.shape.mean, state.schedule.used)
 
 
 def _generation(state: State) -> State:
@@ -201,33 +209,32 @@ def _stagnates(state: State) -> Array:
     return jnp.all(late >= early) & (state.shape.generation >= back)
 
 
-def _restart(spec: Restarts, state: State) -> State:
+def _restart(spec: Restarts, state: State, key: Array) -> State:
     """The next run: large when the large runs have spent less than the small ones."""
     run = state.schedule
-    key, k_mean, k_size, k_sigma = jax.random.split(state.key, 4)
+    k_mean, k_size, k_sigma = jax.random.split(key, 3)
     which = jnp.where(run.is_small, 1, 0)
     spent = run.spent.at[which].add(jnp.where(run.runs > 0, run.used, 0))
     small = spec.small_runs & (run.runs > 0) & (spent[1] < spent[0])
-    large = jnp.minimum(2 * run.large, spec.batch << spec.doublings)
+    large = jnp.minimum(2 * run.large, spec.batch_size << spec.doublings)
     large = jnp.where(small, run.large, large)
     dtype = state.x.dtype
-    share = (0.5 * (large // spec.batch).astype(dtype)) ** (
+    share = (0.5 * (large // spec.batch_size).astype(dtype)) ** (
         jax.random.uniform(k_size, (), dtype) ** 2
     )
-    few = spec.batch * jnp.maximum(1, jnp.floor(share)).astype(jnp.int32)
+    few = spec.batch_size * jnp.maximum(1, jnp.floor(share)).astype(jnp.int32)
     less = 10 ** (-2 * jax.random.uniform(k_sigma, (), dtype))
     sigma = jnp.asarray(spec.sigma, dtype) * jnp.where(small, less, 1)
-    most = jnp.int32(jnp.iinfo(jnp.int32).max)
     last = jnp.where(run.is_small, run.allowed * 2, run.used)
     schedule = Schedule(
-        jnp.where(small, few, large),
-        large,
-        sigma,
-        small,
-        jnp.int32(0),
-        spent,
-        jnp.where(small, last // 2, most),
-        run.runs + 1,
+        population=jnp.where(small, few, large),
+        large=large,
+        sigma=sigma,
+        is_small=small,
+        used=jnp.int32(0),
+        spent=spent,
+        allowed=jnp.where(small, last // 2, jnp.int32(UNLIMITED)),
+        runs=run.runs + 1,
     )
     mean = bounds.free(state.box, about_middle(k_mean, state.box, spec.start))
-    return replace(state, shape=fresh(mean, sigma), schedule=schedule, key=key)
+    return replace(state, shape=isotropic(mean, sigma), schedule=schedule)

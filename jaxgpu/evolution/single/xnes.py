@@ -17,10 +17,10 @@ from jax import Array
 from jaxgpu.pytree import number, pytree, size
 
 from ..problem import Box, Problem
-from ..protocol import ask, init, tell
+from ..protocol import Algorithm, check_pop_size, told
 from . import bounds
 from .adaptation import above_zero
-from .ranking import Best, better, nothing, start, utilities, width
+from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
 
 
 def natural_weights(count: int, dtype: jnp.dtype) -> Array:
@@ -30,10 +30,10 @@ def natural_weights(count: int, dtype: jnp.dtype) -> Array:
 
 
 @pytree
-class XNES:
+class XNES(Algorithm["State"]):
     """What to run."""
 
-    population: int = size(least=4)  # N
+    pop_size: int = size(least=4)  # N
     # [] first step size, in widths of the box
     sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
     rate: Array | float = number(default=1.0, above=0, one=True)  # [] of the mean
@@ -41,8 +41,63 @@ class XNES:
     scale: Array | float = number(default=1.0, least=0, one=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.population, int) and self.population < 4:
-            raise ValueError(f"XNES: population={self.population}; it must be at least 4")
+        check_pop_size("XNES", self.pop_size)
+
+    @property
+    def batch_size(self) -> int:
+        """N."""
+        return self.pop_size
+
+    def init(self, key: Array, problem: Problem) -> "State":
+        """The first mean, uniform in the inner box."""
+        problem = checked(self, key, problem)
+        mean = bounds.free(problem.box, about_middle(key, problem.box))
+        return State(
+            mean=mean,
+            sigma=jnp.asarray(self.sigma, mean.dtype),
+            shape=jnp.diag(jnp.ones_like(mean)),
+            best=unevaluated(problem),
+            box=problem.box,
+            generation=jnp.int32(0),
+        )
+
+    def ask(self, state: "State", key: Array) -> Array:
+        """N samples of the distribution, inside the box."""
+        own = bounds.own_key(state.mean, state.generation)
+        return bounds.candidates(state.box, own, key, *_drawing(self, state))
+
+    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
+        """A step of the mean, the size and the shape along the natural gradient."""
+        x, f, violation = told(self, state, x, f, violation)
+        own = bounds.own_key(state.mean, state.generation)
+        n, d = x.shape
+        weight = utilities(f, violation, natural_weights(n, x.dtype))
+        scale = state.sigma * width(state.box)
+        sampled = bounds.samples(state.box, own, x, *_drawing(self, state))
+        y = (sampled - state.mean[None]) / scale[None]
+        z = jnp.linalg.solve(state.shape, y.T).T
+        step = jnp.sum(weight[:, None] * y, axis=0)
+        # the weights sum to 0, so the identity in the gradient of the shape drops out
+        gradient = jnp.matmul((weight[:, None] * z).T, z, precision="highest")
+        growth = jnp.trace(gradient) / d
+        gradient = (gradient + gradient.T) / 2 - growth * jnp.eye(d, dtype=x.dtype)
+        rate = self.scale * (9 + 3 * math.log(d)) / (5 * d * math.sqrt(d))
+        values, vectors = jnp.linalg.eigh(gradient)
+        turn = vectors * jnp.exp(rate / 2 * values)[None]
+        turn = jnp.matmul(turn, vectors.T, precision="highest")
+        mean = bounds.settled(state.box, state.mean + self.rate * scale * step)
+        sigma = above_zero(state.sigma * jnp.exp(rate / 2 * growth))
+        shape = jnp.matmul(state.shape, turn, precision="highest")
+        # beyond the last bit of x rounding can make the shape singular; it then stays as it was
+        sound = jnp.isfinite(sigma) & jnp.all(jnp.isfinite(mean)) & jnp.all(jnp.isfinite(shape))
+        return State(
+            mean=jnp.where(sound, mean, state.mean),
+            sigma=jnp.where(sound, sigma, state.sigma),
+            shape=jnp.where(sound, shape, state.shape),
+            best=best_of(state.best, x, f, violation),
+            box=state.box,
+            generation=state.generation + 1,
+        )
 
 
 @pytree
@@ -54,14 +109,7 @@ class State:
     shape: Array  # [D, D] B
     best: Best
     box: Box
-    key: Array  # [] of the candidates at the sides
-
-
-@init.register
-def _(spec: XNES, key: Array, problem: Problem) -> State:
-    mean = bounds.free(problem.box, start(spec, key, problem))
-    sigma, own = jnp.asarray(spec.sigma, mean.dtype), bounds.first_key(key)
-    return State(mean, sigma, jnp.diag(jnp.ones_like(mean)), nothing(problem), problem.box, own)
+    generation: Array  # []
 
 
 def _drawing(spec: XNES, state: State) -> tuple[bounds.Cloud, bounds.Draw]:
@@ -69,45 +117,8 @@ def _drawing(spec: XNES, state: State) -> tuple[bounds.Cloud, bounds.Draw]:
     cloud = bounds.Cloud(state.mean, scale * jnp.sqrt(jnp.sum(state.shape**2, axis=1)))
 
     def draw(key: Array) -> Array:
-        z = jax.random.normal(key, (spec.population, state.mean.shape[0]), state.mean.dtype)
+        z = jax.random.normal(key, (spec.pop_size, state.mean.shape[0]), state.mean.dtype)
         y = jnp.matmul(z, state.shape.T, precision="highest")
         return state.mean[None] + scale[None] * y
 
     return cloud, draw
-
-
-@ask.register
-def _(spec: XNES, state: State, key: Array) -> Array:
-    return bounds.candidates(state.box, state.key, key, *_drawing(spec, state))
-
-
-@tell.register
-def _(spec: XNES, state: State, x: Array, f: Array, violation: Array) -> State:
-    n, d = x.shape
-    weight = utilities(f, violation, natural_weights(n, x.dtype))
-    scale = state.sigma * width(state.box)
-    sampled = bounds.samples(state.box, state.key, x, *_drawing(spec, state))
-    y = (sampled - state.mean[None]) / scale[None]
-    z = jnp.linalg.solve(state.shape, y.T).T
-    step = jnp.sum(weight[:, None] * y, axis=0)
-    # the weights sum to 0, so the identity in the gradient of the shape drops out
-    gradient = jnp.matmul((weight[:, None] * z).T, z, precision="highest")
-    growth = jnp.trace(gradient) / d
-    gradient = (gradient + gradient.T) / 2 - growth * jnp.eye(d, dtype=x.dtype)
-    rate = spec.scale * (9 + 3 * math.log(d)) / (5 * d * math.sqrt(d))
-    values, vectors = jnp.linalg.eigh(gradient)
-    turn = vectors * jnp.exp(rate / 2 * values)[None]
-    turn = jnp.matmul(turn, vectors.T, precision="highest")
-    mean = bounds.settled(state.box, state.mean + spec.rate * scale * step)
-    sigma = above_zero(state.sigma * jnp.exp(rate / 2 * growth))
-    shape = jnp.matmul(state.shape, turn, precision="highest")
-    # beyond the last bit of x rounding can make the shape singular; it then stays as it was
-    sound = jnp.isfinite(sigma) & jnp.all(jnp.isfinite(mean)) & jnp.all(jnp.isfinite(shape))
-    return State(
-        jnp.where(sound, mean, state.mean),
-        jnp.where(sound, sigma, state.sigma),
-        jnp.where(sound, shape, state.shape),
-        better(state.best, x, f, violation),
-        state.box,
-        bounds.next_key(state.key),
-    )

@@ -5,7 +5,7 @@ import time
 import jax
 import numpy as np
 
-from jaxgpu.numerics.sphere.sphere_mixture import Mixture, fit_mixture, spherical_kmeans
+from jaxgpu.numerics import Mixture, fit_mixture, spherical_kmeans
 from jaxgpu.report import Figure, Table, figure
 
 from .part import Part
@@ -19,7 +19,8 @@ def study(sets: dict[int, np.ndarray], images: np.ndarray, labels: np.ndarray, o
     key, rows, found = jax.random.key(options.seed), [], {}
     for d, x in {images.shape[1]: images.astype(np.float32), **sets}.items():
         start = time.perf_counter()
-        mixture, history = fit_mixture(x, options.components, key, steps=options.steps)
+        fit = fit_mixture(x, options.components, key, steps=options.steps)
+        mixture, history = fit.mixture, fit.history
         seconds = time.perf_counter() - start
         share = np.asarray(mixture.responsibilities(x))
         begun = np.asarray(spherical_kmeans(x, options.components, key).responsibilities(x))

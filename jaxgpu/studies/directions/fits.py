@@ -5,7 +5,7 @@ from importlib import import_module
 
 import numpy as np
 
-from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
+from jaxgpu.numerics import VonMisesFisher
 from jaxgpu.precision import in_float64
 from jaxgpu.report import Figure, Table, figure
 from jaxgpu.run import Timing

@@ -8,8 +8,7 @@ among them. A photograph's squares are a far easier stranger.
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.numerics.sphere.sphere_mixture import Mixture
-from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher
+from jaxgpu.numerics import Mixture, VonMisesFisher
 from jaxgpu.report import Figure, Table, figure
 
 from .part import Part

@@ -41,7 +41,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         for name in races.RACES
     }
     peers = {name: races.peer(name) for name in races.RACES}
-    volumes = {name: one.history.T for name, one in runs.items()}  # [seeds, measurements]
+    volumes = {name: one.history[1:].T for name, one in runs.items()}  # [seeds, measurements]
     steps = options.generations // races.EVERY
     rows = [row(name, volumes[name], peers[name].volumes[:, :steps]) for name in races.RACES]
     share = [f"{ours[2] / theirs[2]:.3f}" for ours, theirs in rows]

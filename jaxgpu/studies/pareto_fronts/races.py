@@ -11,15 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.evolution import multi, protocol
+from jaxgpu.evolution import Problem, multi, step
 from jaxgpu.evolution.indicators import hypervolume
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import State
 from jaxgpu.evolution.pareto import nondominated
 from jaxgpu.evolution.population import Population
-from jaxgpu.evolution.problem import Problem
-from jaxgpu.evolution.problems import dtlz
-from jaxgpu.evolution.problems.engineering import engineering
+from jaxgpu.evolution.problems import dtlz2, engineering
 from jaxgpu.run import Run, run
 
 DIVISIONS, MEMBERS, EVERY = 12, 92, 5  # 91 directions; generations between two measurements
@@ -35,7 +33,7 @@ class Race:
 
     def made(self) -> Problem:
         """The problem itself."""
-        return dtlz.dtlz2(3) if self.problem == "DTLZ2" else engineering(self.problem)
+        return dtlz2(3) if self.problem == "DTLZ2" else engineering(self.problem)
 
 
 RACES = {
@@ -74,24 +72,39 @@ def volume(members: Population, low: Array, high: Array) -> Array:
 
 
 def race(name: str, seeds: int, generations: int, seed: int, out: Path, resume: bool) -> Run:
-    """All seeds of NSGA-III at once; the history is the volume every few generations."""
+    """All seeds of NSGA-III at once; the history is the volume at the start and now and then."""
     problem, against = RACES[name].made(), peer(name)
-    spec = multi.NSGA3(das_dennis(3, DIVISIONS), population=MEMBERS)
+    spec = multi.NSGA3(das_dennis(3, DIVISIONS), MEMBERS)
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (against.low, against.high))
-
-    def step(state: State, key: Array) -> State:
-        def generation(i: Array, state: State) -> State:
-            keys = jax.random.split(jax.random.fold_in(key, i), seeds)
-            return jax.vmap(partial(protocol.step, spec, problem))(state, keys)
-
-        return jax.lax.fori_loop(0, EVERY, generation, state)
-
     first, rest = jax.random.split(jax.random.key(seed))
-    start = jax.vmap(lambda key: protocol.init(spec, key, problem))
-    measure = lambda state: jax.vmap(partial(volume, low=low, high=high))(state.population)
-    begun = jax.jit(start)(jax.random.split(first, seeds))
-    steps = generations // EVERY
-    return run(step, begun, steps, key=rest, measure=measure, out=out, resume=resume)
+    return run(
+        partial(_generations, spec, problem),
+        _start(spec, problem, jax.random.split(first, seeds)),
+        generations // EVERY,
+        key=rest,
+        measure=partial(_volumes, low, high),
+        out=out,
+        resume=resume,
+    )
+
+
+@jax.jit
+def _start(spec: multi.NSGA3, problem: Problem, keys: Array) -> State:
+    return jax.vmap(lambda key: spec.init(key, problem))(keys)
+
+
+def _generations(spec: multi.NSGA3, problem: Problem, state: State, key: Array) -> State:
+    seeds = state.generation.shape[0]
+
+    def generation(i: Array, state: State) -> State:
+        keys = jax.random.split(jax.random.fold_in(key, i), seeds)
+        return jax.vmap(partial(step, spec, problem))(state, keys)
+
+    return jax.lax.fori_loop(0, EVERY, generation, state)
+
+
+def _volumes(low: Array, high: Array, state: State) -> Array:
+    return jax.vmap(partial(volume, low=low, high=high))(state.population)
 
 
 def front(members: Population, which: int) -> np.ndarray:

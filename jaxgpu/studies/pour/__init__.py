@@ -12,15 +12,20 @@ from jaxgpu import ranges, rl
 from jaxgpu.pytree import size
 from jaxgpu.report import Figure, Report, Table, figure
 from jaxgpu.rl.envs.matter.task import Matter, State
-from jaxgpu.rl.plan import begun, planners, race, returns
-from jaxgpu.rl.plan.contest import POPULATION
-from jaxgpu.run import Run
+from jaxgpu.rl.plan import (
+    Plan,
+    evaluate_plans,
+    initial_states,
+    plan_from_each,
+    standard_planners,
+)
+from jaxgpu.rl.plan.comparison import POPULATION
 from jaxgpu.studies import SEEDS
 
 from . import pictures
 
-FADE = 0.9  # of gradients, a frame
-PLANNERS = planners(first=20, grow=10)
+DISCOUNT = 0.9  # of gradients, a frame
+PLANNERS = standard_planners(first=20, grow=10)
 
 
 @dataclass(frozen=True)
@@ -49,14 +54,14 @@ class Options:
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Plan with every planner, score their plans, and show the first seed's."""
     env: Any = rl.make("matter/pouring", size=options.size)
-    states = begun(env, options.seeds, options.seed)
+    states = initial_states(env, options.seeds, options.seed)
     some = {name: PLANNERS[name] for name in list(PLANNERS)[: options.planners]}
-    runs = raced(env, states, some, FADE, options, out, resume)
-    scores = scored(env, states, runs)
+    runs = compare(env, states, some, DISCOUNT, options, out, resume)
+    scores = evaluate(env, states, runs)
     middle = {name: float(np.median(score)) for name, score in scores.items()}
     return Report(
         "Pouring water off milk",
-        f"A glass of milk under water is led for {env.horizon * 0.02:g} s. After {options.calls} "
+        f"A glass of milk under water is led for {env.max_steps * 0.02:g} s. After {options.calls} "
         f"simulated episodes gradients through the liquids return {middle['Adam']:.3f}, CEM "
         f"{middle['CEM']:.3f} and holding still {middle['holding still']:.3f} (medians of "
         f"{options.seeds}).",
@@ -69,23 +74,23 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     )
 
 
-def raced(
+def compare(
     env: Matter,
     states: State,
     some: dict[str, Any],
-    fade: float,
+    discount: float,
     options: Any,
     out: Path,
     resume: bool,
-) -> dict[str, Run]:
-    """A run of each planner, a folder each; `fade` is for those that use gradients."""
+) -> dict[str, Plan]:
+    """A run of each planner, a folder each; `discount` is for those that use gradients."""
     return {
-        name: race(
+        name: plan_from_each(
             env,
             planner,
             states,
             options.calls,
-            fade=fade if name.startswith("Adam") else 1.0,
+            gradient_discount=discount if name.startswith("Adam") else 1.0,
             seed=options.seed,
             out=out / name.replace(", ", "-").replace(" ", "-"),
             resume=resume,
@@ -95,28 +100,28 @@ def raced(
 
 
 def figures(
-    env: Matter, states: State, runs: dict[str, Run], calls: int, scores: dict[str, np.ndarray]
+    env: Matter, states: State, runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]
 ) -> list[Figure]:
     """The first seed's film before and after, and the curves of all seeds."""
     first = jax.tree.map(lambda a: a[0], states)
-    plan = jnp.asarray(runs["Adam"].state.best.actions[0])
+    plan = runs["Adam"].actions[0]
     return [
         pictures.film(
             env,
             first,
-            [env.guess(), plan],
+            [env.initial_actions(), plan],
             "Before and after: the tilt that all planners begin with, and Adam's best plan.",
         ),
         progress(runs, calls, scores),
     ]
 
 
-def progress(runs: dict[str, Run], calls: int, scores: dict[str, np.ndarray]) -> Figure:
+def progress(runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]) -> Figure:
     """The curves of all seeds; of those on a window that grows the end, for windows do not compare.
 
-    scores: return [S] of each way to act, as `scored` gives it.
+    scores: return [S] of each way to act, as `evaluate` gives it.
     """
-    best = {name: -runs[name].history["best"] for name in runs if "window" not in name}
+    best = {name: -runs[name].history["best"][1:] for name in runs if "window" not in name}
     spent = {name: calls // len(b) * np.arange(1, len(b) + 1) for name, b in best.items()}
     ends = {name: scores[name] for name in runs if "window" in name}
     return figure(
@@ -127,14 +132,14 @@ def progress(runs: dict[str, Run], calls: int, scores: dict[str, np.ndarray]) ->
     )
 
 
-def scored(env: Matter, states: State, runs: dict[str, Run]) -> dict[str, np.ndarray]:
+def evaluate(env: Matter, states: State, runs: dict[str, Plan]) -> dict[str, np.ndarray]:
     """Return of each way to act, seed by seed; planners' best plans are played anew."""
-    shape = (*states.first.shape, env.horizon, len(env.leads))
+    shape = (*states.baseline.shape, env.max_steps, len(env.controls))
     noise = jax.random.uniform(jax.random.key(1), shape, minval=-1.0, maxval=1.0)
-    guess = jnp.broadcast_to(env.guess(), shape)
+    guess = jnp.broadcast_to(env.initial_actions(), shape)
     plans: dict[str, Any] = {"holding still": 0 * guess, "random": noise, "first guess": guess}
-    plans |= {name: run.state.best.actions for name, run in runs.items()}
-    return dict(zip(plans, returns(env, states, jnp.stack([*plans.values()]))))
+    plans |= {name: run.actions for name, run in runs.items()}
+    return dict(zip(plans, evaluate_plans(env, states, jnp.stack([*plans.values()]))))
 
 
 def table(scores: dict[str, np.ndarray], calls: int) -> Table:
@@ -153,8 +158,8 @@ def table(scores: dict[str, np.ndarray], calls: int) -> Table:
 
 FINDINGS = [
     "1 would be all water on the floor and all milk in place at once; 0 is no change.",
-    f"Gradients fade by {FADE} a frame: exact ones through a whole splash have norms that "
-    "say nothing of where to go.",
+    f"Gradients are discounted by {DISCOUNT} a frame: exact ones through a whole splash have "
+    "norms that say nothing of where to go.",
     "The curves count episodes; one with its gradient takes longer, as the timing says.",
 ]
 

@@ -9,9 +9,9 @@ from jax import Array
 
 from jaxgpu.render import gif
 from jaxgpu.report import Figure
+from jaxgpu.rl.envs.matter.rendering import render
 from jaxgpu.rl.envs.matter.task import Matter, State
-from jaxgpu.rl.envs.matter.view import view
-from jaxgpu.rl.plan import play
+from jaxgpu.rl.plan import trajectory
 
 COLOURS = {
     "Adam": "#c8553d",
@@ -25,9 +25,9 @@ def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
     """Episodes of several plans side by side, every other frame of them."""
 
     def shown(actions: Array) -> Array:
-        states, _ = play(env, state, actions)
+        states, _ = trajectory(env, state, actions)
         some = jax.tree.map(lambda a: a[::2], states.matter)
-        return jax.lax.map(lambda matter: view(env, matter, 320, 240), some)
+        return jax.lax.map(lambda matter: render(env, matter, 320, 240), some)
 
     draw = jax.jit(shown)
     images = np.concatenate([np.asarray(draw(actions)) for actions in plans], axis=2)

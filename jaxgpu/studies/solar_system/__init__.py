@@ -1,8 +1,8 @@
-"""A century of the Solar System with a swarm of massless bodies, against JPL's ephemeris.
+"""A century of the Solar System with tracers, massless bodies, against JPL's ephemeris.
 
 Sun, planets and Pluto start where DE440 has them on 1 January 2000 and are integrated with and
-without relativity; a swarm between Mars and Jupiter goes along. The planets are held against DE440
-at the end, and the swarm shows how it answers to the resonances with Jupiter.
+without relativity; tracers between Mars and Jupiter go along. The planets are held against DE440 at
+the end, and the tracers show how they answer to the resonances with Jupiter.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from jax import Array
 
 from jaxgpu import ranges
 from jaxgpu.physics.nbody.forces import relativity
-from jaxgpu.physics.nbody.layout import Columns, Rows
 from jaxgpu.physics.nbody.orbits import elements
 from jaxgpu.physics.nbody.planets import ephemeris, planetary
+from jaxgpu.physics.nbody.planets.planetary import Planetary
 from jaxgpu.precision import in_float64
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Figure, Report, Table, figure
@@ -27,7 +27,7 @@ from jaxgpu.studies import SEEDS
 
 from . import pictures
 
-STRETCH = 36.525  # days: a tenth of a Julian year, about a tenth of the swarm's fastest orbit
+STEP = 36.525  # days: a tenth of a Julian year, about a tenth of the tracers' fastest orbit
 JUPITER = 5.2026  # AU, its mean semi-major axis
 
 
@@ -37,14 +37,14 @@ class Options:
 
     years: int = size(default=100, least=1, most=100)
     """Julian years; DE440 positions to compare with are held for 10, 50 and 100."""
-    swarm: int = size(default=10_000, least=1, most=1_000_000_000)
+    tracers: int = size(default=10_000, least=1, most=1_000_000_000)
     """Massless bodies between Mars and Jupiter."""
     eccentricity: float = number(default=0.1, least=0, most=0.4)
-    """Largest eccentricity of the swarm at the start; smaller ones are as likely."""
+    """Largest eccentricity of the tracers at the start; smaller ones are as likely."""
     inclination: float = number(default=10.0, least=0, most=90, unit="degrees")
     """Largest inclination to the ecliptic at the start, degrees."""
     seed: int = size(default=0, **SEEDS)
-    """Of the swarm's orbits."""
+    """Of the tracers' orbits."""
 
     def __post_init__(self):
         ranges.check("solar-system", self)
@@ -54,7 +54,7 @@ class Options:
 
 @pytree
 class Journey:
-    """The system, and how far its swarm has strayed so far."""
+    """The system, and how far its tracers have strayed so far."""
 
     system: planetary.State
     began: elements.Elements
@@ -74,15 +74,13 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         ("Newton", np.inf, slice(0, 0)),
         ("general relativity", relativity.LIGHT, slice(None)),
     ):
-        spec = planetary.Planetary(
-            gm=jnp.asarray(start.gm), stretch=jnp.asarray(STRETCH), light=jnp.asarray(light)
-        )
-        runs[name] = integrate(spec, start, x[:, some], v[:, some], options, out / name, resume)
+        spec = Planetary(gm=jnp.asarray(start.gm), dt=jnp.asarray(STEP), light=jnp.asarray(light))
+        runs[name] = integrate(spec, start, x[some], v[some], options, out / name, resume)
     return written(options, start, end, runs)
 
 
 def integrate(
-    spec: planetary.Planetary,
+    spec: Planetary,
     start: ephemeris.Ephemeris,
     x: np.ndarray,
     v: np.ndarray,
@@ -90,38 +88,43 @@ def integrate(
     out: Path,
     resume: bool,
 ) -> Run:
-    """The planets at `start` and massless bodies at `x`, `v` [3, M], for the study's years."""
-    massive = jnp.asarray(start.x), jnp.asarray(start.v)
-    system = jax.jit(planetary.init)(spec, *massive, jnp.asarray(x), jnp.asarray(v))
-    orbit = planetary.swarm_orbits(spec.gm[0], system)
-    journey = Journey(system, orbit, orbit.a, orbit.a, orbit.e)
-
-    def step(journey: Journey) -> Journey:
-        system = planetary.step(spec, journey.system)
-        orbit = planetary.swarm_orbits(spec.gm[0], system)
-        low, high = jnp.minimum(journey.low, orbit.a), jnp.maximum(journey.high, orbit.a)
-        return Journey(system, journey.began, low, high, jnp.maximum(journey.e, orbit.e))
-
-    measure = partial(measured, spec)
+    """The planets at `start` and tracers at `x`, `v` [M, 3], for the study's years."""
+    system = spec.init(*(jnp.asarray(part) for part in (start.x, start.v, x, v)))
+    orbit = planetary.tracer_orbits(spec.gm[0], system)
+    journey = Journey(system=system, began=orbit, low=orbit.a, high=orbit.a, e=orbit.e)
+    step, measure = partial(further, spec), partial(measured, spec)
     return run(step, journey, 10 * options.years, measure=measure, out=out, resume=resume)
 
 
-def measured(spec: planetary.Planetary, journey: Journey) -> dict[str, Array]:
-    """Conserved quantities of the massive bodies, and how many levels the swarm needs."""
+def further(spec: Planetary, journey: Journey) -> Journey:
+    """The journey one step later."""
+    system = spec.step(journey.system)
+    orbit = planetary.tracer_orbits(spec.gm[0], system)
+    return Journey(
+        system=system,
+        began=journey.began,
+        low=jnp.minimum(journey.low, orbit.a),
+        high=jnp.maximum(journey.high, orbit.a),
+        e=jnp.maximum(journey.e, orbit.e),
+    )
+
+
+def measured(spec: Planetary, journey: Journey) -> dict[str, Array]:
+    """Conserved quantities of the massive bodies, and how many levels the tracers need."""
     system = journey.system
-    energy, _, spin = relativity.conserved(Rows(system.x), Rows(system.v), spec.gm, spec.light)
-    return {"energy": energy, "spin": spin, "deepest": jnp.max(system.swarm.taken, initial=0)}
+    energy, _, spin = relativity.conserved(system.x, system.v, spec.gm, spec.light)
+    return {"energy": energy, "spin": spin, "deepest": jnp.max(system.tracers.taken, initial=0)}
 
 
 def belt(options: Options, start: ephemeris.Ephemeris) -> tuple[np.ndarray, np.ndarray]:
-    """Barycentric positions and velocities [3, M] of the swarm, in the axes of the ICRF."""
+    """Barycentric positions and velocities [M, 3] of the tracers, in the axes of the ICRF."""
     widest = np.deg2rad(options.inclination)
     orbits = elements.uniform(
-        jax.random.key(options.seed), options.swarm, (2.0, 3.5), options.eccentricity, widest
+        jax.random.key(options.seed), options.tracers, (2.0, 3.5), options.eccentricity, widest
     )
     state = elements.to_state(orbits, jnp.asarray(start.gm[0]))
-    x, v = (ephemeris.equatorial(Columns(np.asarray(part))) for part in state)
-    return x + start.x[0][:, None], v + start.v[0][:, None]
+    x, v = (ephemeris.equatorial(np.asarray(part)) for part in state)
+    return x + start.x[:1], v + start.v[:1]
 
 
 def written(
@@ -145,9 +148,9 @@ def written(
     mercury = start.names.index("Mercury")
     turn = perihelion_turn(runs, start)
     return Report(
-        title="The Solar System and a swarm",
+        title="The Solar System and its tracers",
         lead=(
-            f"{options.years} years from 1 January 2000 with {options.swarm} massless bodies: "
+            f"{options.years} years from 1 January 2000 with {options.tracers} massless bodies: "
             f"Mercury ends {relative[mercury]:.0f} km from where JPL's DE440 has it, and "
             f"{newton[mercury]:.0f} km without relativity."
         ),
@@ -180,11 +183,11 @@ def kept(runs: dict[str, Run]) -> Table:
 
 def how_fine(one: Run) -> str:
     """What the steps were like, in a sentence or more."""
-    shortest = STRETCH / 2 ** int(one.history["deepest"].max())
-    coarse = int(one.state.system.swarm.coarse.sum())
+    shortest = STEP / 2 ** int(one.history["deepest"].max())
+    coarse = int(one.state.system.tracers.coarse.sum())
     fine = (
-        f"The swarm's steps were {shortest:.3g} to {STRETCH:.3g} days long, as each body needed; "
-        f"{coarse} missed the tolerance. Nothing feels the swarm."
+        f"The tracers' steps were {shortest:.3g} to {STEP:.3g} days long, as each body needed; "
+        f"{coarse} missed the tolerance. Nothing feels the tracers."
     )
     faults = planetary.faults(one.state.system)
     return " ".join([fine, *(f"A fault: {said}." for said in faults)])
@@ -194,7 +197,7 @@ def perihelion_turn(runs: dict[str, Run], start: ephemeris.Ephemeris) -> float:
     """Angle between Mercury's perihelia with and without relativity, arc seconds."""
     body = start.names.index("Mercury")
     one, two = (
-        elements.towards_pericentre(
+        elements.eccentricity_vector(
             state.x[body] - state.x[0], state.v[body] - state.v[0], jnp.asarray(start.gm[0])
         )
         for state in (run.state.system for run in runs.values())
@@ -209,16 +212,16 @@ def figures(
     runs: dict[str, Run],
     miss: dict[str, np.ndarray],
 ) -> list[Figure]:
-    """The swarm's response, where it stands, and the planets' misses."""
+    """The tracers' response, where they stand, and the planets' misses."""
     journey = runs["general relativity"].state
     system = journey.system
-    after = planetary.swarm_orbits(jnp.asarray(start.gm[0]), system)
+    after = planetary.tracer_orbits(jnp.asarray(start.gm[0]), system)
     planets = {
         name: ephemeris.ecliptic(np.asarray(system.x[i] - system.x[0]))
         for i, name in enumerate(start.names)
         if name in ("EMB", "Mars", "Jupiter")
     }
-    swarm = ephemeris.ecliptic(Columns(np.asarray(system.swarm.x - system.x[0][:, None])))
+    tracers = ephemeris.ecliptic(np.asarray(system.tracers.x - system.x[:1]))
     others = {name: place - planets["EMB"] for name, place in planets.items() if name != "EMB"}
     others["Sun"] = -planets["EMB"]
     strayed = np.asarray(journey.high - journey.low), np.asarray(journey.e)
@@ -230,11 +233,11 @@ def figures(
             "strays further: there the real belt has its Kirkwood gaps.",
         ),
         figure(
-            pictures.plane(planets, swarm, journey.began, after),
-            f"The swarm after {options.years} years from above the ecliptic, and its orbits.",
+            pictures.plane(planets, tracers, journey.began, after),
+            f"The tracers after {options.years} years from above the ecliptic, and their orbits.",
         ),
         figure(
-            pictures.sky(swarm - planets["EMB"][:, None], others),
+            pictures.sky(tracers - planets["EMB"], others),
             "The same moment in the Earth's sky: opposite to the Sun the belt is near and spreads "
             "in latitude.",
         ),

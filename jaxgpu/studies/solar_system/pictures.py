@@ -1,4 +1,4 @@
-"""Pictures of a swarm and its planets. matplotlib is imported by the function that needs it."""
+"""Pictures of tracers and their planets. matplotlib is imported by the function that needs it."""
 
 from typing import Any
 
@@ -43,12 +43,14 @@ def response(before: Elements, strayed: np.ndarray, highest: np.ndarray, jupiter
     return drawing
 
 
-def plane(planets: dict[str, np.ndarray], swarm: np.ndarray, before: Elements, after: Elements):
-    """Where the swarm stands, from above, and its orbits before and after.
+def plane(
+    planets: dict[str, np.ndarray], tracers: np.ndarray, before: Elements, after: Elements
+) -> Any:
+    """Where the tracers stand, from above, and their orbits before and after.
 
     Args:
         planets: heliocentric position [3] by name, AU.
-        swarm: heliocentric positions [3, M], AU.
+        tracers: heliocentric positions [M, 3], AU.
         before: elements at the start, [M] each, AU.
         after: elements now.
     """
@@ -56,7 +58,7 @@ def plane(planets: dict[str, np.ndarray], swarm: np.ndarray, before: Elements, a
     from matplotlib.patheffects import withStroke
 
     drawing, (left, right) = plt.subplots(1, 2, figsize=(10.4, 5), layout="constrained")
-    left.plot(swarm[0], swarm[1], ".", ms=1.2, color=_INK, alpha=0.5, rasterized=True)
+    left.plot(tracers[:, 0], tracers[:, 1], ".", ms=1.2, color=_INK, alpha=0.5, rasterized=True)
     for name, place in ({"Sun": np.zeros(3)} | planets).items():
         left.plot(place[0], place[1], "o", ms=5, color=_ACCENT)
         label = left.annotate(
@@ -78,10 +80,10 @@ def plane(planets: dict[str, np.ndarray], swarm: np.ndarray, before: Elements, a
 
 
 def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
-    """The sky about the point opposite to the Sun, brighter where more of the swarm stands.
+    """The sky about the point opposite to the Sun, brighter where more of the tracers stand.
 
     Args:
-        seen: positions relative to the observer [3, M].
+        seen: positions relative to the observer [M, 3].
         bodies: the same [3] by name, the Sun among them.
     """
     import matplotlib.pyplot as plt
@@ -130,4 +132,5 @@ def misses(names: tuple[str, ...], by_model: dict[str, np.ndarray]) -> Any:
 
 
 def _angles(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.degrees(np.arctan2(x[1], x[0])), np.degrees(np.arctan2(x[2], np.hypot(x[0], x[1])))
+    x, y, z = np.moveaxis(x, -1, 0)
+    return np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(z, np.hypot(x, y)))

@@ -9,11 +9,11 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import rl
-from jaxgpu.render import Camera
+from jaxgpu.render import Camera, gif
+from jaxgpu.render.capsules import INKS
 from jaxgpu.report import Figure
 from jaxgpu.rl.envs.surgical.reach import State
 from jaxgpu.rl.pictures.film import film as on_device
-from jaxgpu.rl.pictures.film import gif
 
 from .races import HORIZON, played
 
@@ -51,9 +51,14 @@ def film(env: rl.Reach, policy: Any, key: Array, caption: str) -> Figure:
     frames = lambda x: x[:, :length:EVERY].reshape(-1, *x.shape[2:])
     goal = jnp.repeat(goal, len(frames(q)) // GOALS, axis=0)
     camera = Camera(
-        *((0.27, -0.33, 0.03), (0.0, 0.0, -0.11), (0.0, 0.0, 1.0), 0.58), width=SIZE, height=SIZE
+        eye=(0.27, -0.33, 0.03),
+        target=(0.0, 0.0, -0.11),
+        up=(0.0, 0.0, 1.0),
+        angle=0.58,
+        width=SIZE,
+        height=SIZE,
     )
 
     states = State(frames(q), jnp.zeros(len(goal), jnp.int32), goal)
-    images = gif(on_device(env, states, camera))
+    images = gif(on_device(env, states, camera), 0.09, INKS)
     return Figure(caption, "image/gif", base64.b64encode(images).decode())

@@ -10,7 +10,6 @@ from jax import Array
 
 from jaxgpu import rl
 from jaxgpu.evolution.single import SNES
-from jaxgpu.rl.sweep import sweep
 from jaxgpu.run import Run
 
 MEASUREMENTS, GOALS = 20, 64  # along a training; goals reached for at each
@@ -35,19 +34,31 @@ class Racer:
 
 # hyper-parameters of PPO and SHAC as in the tests of the scores
 RACERS = {
-    "PPO": Racer(rl.PPO(2e-3, 0.9, copies=128, horizon=32, epochs=4, minibatches=8), 1.0),
-    "SHAC": Racer(rl.SHAC(discount=0.8, horizon=8), 0.2),
-    "ES": Racer(rl.ES(SNES(64), 1.0, episodes=8, limit=HORIZON), 5.0),
+    "PPO": Racer(
+        rl.PPO(
+            learning_rate=2e-3,
+            gamma=0.9,
+            num_envs=128,
+            num_steps=32,
+            update_epochs=4,
+            num_minibatches=8,
+        ),
+        1.0,
+    ),
+    "SHAC": Racer(rl.SHAC(gamma=0.8, num_steps=8), 0.2),
+    "ES": Racer(rl.ES(SNES(64), max_weight=1.0, episodes=8, max_steps=HORIZON), 5.0),
 }
 
 
 def race(name: str, seeds: int, steps: int, seed: int, out: Path, resume: bool) -> Run:
-    """All seeds of a learner in one program; the history is the errors in mm, [M, seeds, goals]."""
+    """All seeds of a learner in one program; the history is errors, mm, [1 + M, seeds, goals]."""
     racer, env = RACERS[name], rl.Reach()
     keys = jax.random.split(jax.random.key(seed), seeds)
     measure = lambda state: errors(env, racer.learner.policy(env, state))
     every = racer.every(steps)
-    return sweep(env, racer.learner, keys, MEASUREMENTS, every, measure, out, resume)
+    return rl.sweep(
+        env, racer.learner, keys, MEASUREMENTS, every, measure=measure, out=out, resume=resume
+    )
 
 
 def errors(env: rl.Reach, policy: Any) -> Array:

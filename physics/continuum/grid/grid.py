@@ -69,7 +69,7 @@ class Grid:
         """Nodes along each axis, those outside the box counted in."""
         return tuple(n + 1 + 2 * PAD for n in self.cells)
 
-    def places(self, rows: Array, dtype) -> tuple[Array, ...]:
+    def node_positions(self, rows: Array, dtype) -> tuple[Array, ...]:
         """Position of nodes, given by row of the flattened grid, an array along each axis, m."""
         found = []
         for a, n in zip(self.lower[::-1], self.shape[::-1]):
@@ -178,6 +178,7 @@ def _folded(m: Array, axis: int, side: int) -> Array:
 
 def _joined(field: Array) -> Array:
     """Sum node i and node i + period along the first axis; both get the sum."""
+    # a periodic axis has `period` nodes; PAD copies lie before them and PAD + 1 behind
     before, after = PAD, PAD + 1
     period = field.shape[0] - before - after
     core = field[before : before + period]

@@ -29,6 +29,12 @@ from jax import Array
 from jaxgpu.geometry.vectors import Mat, Vec, add, matmul, matrix, transpose
 from jaxgpu.pytree import pytree
 
+# (stretches, those at which it takes invariants, parameters) -> (new stretches, stress, invariants)
+type Law = Callable[[Vec, Vec, Any], tuple[Vec, Vec, Any]]
+type At = tuple[Vec, Any]  # signed squares of the stretches, or their change, and the parameters
+type Point = tuple[Mat, Any]  # f, or its change, and the parameters
+type Frame = tuple[Mat, Vec, Mat]  # U, s and V of f
+
 PAIRS = {2: ((0, 1),), 3: ((0, 1, 2), (0, 2, 1), (1, 2, 0))}  # i, j and the third
 GAUSS = 0.6**0.5  # the outer two of three points, of weights 5, 8 and 5
 # gaps, as powers of eps, below which points are taken: rounding is eps / gap^2 in c, eps / gap in e
@@ -40,12 +46,12 @@ class Pair:
     """What one pair (i, j) of values contributes; fields are (of h / s, of t), or with extras."""
 
     a: Any  # a_ij
-    along: Any  # its derivatives D_X and D_Z
-    bend: Any  # e_i, e_j and e_l
+    slopes: Any  # its derivatives D_X and D_Z
+    e: Any  # e_i, e_j and e_l
     extra: Any  # e of the invariants
 
 
-def second(law: Callable, frame, point, x, z):
+def second(law: Law, frame: Frame, point: Point, x: Point, z: Point) -> tuple[Any, Mat, Any]:
     """Second derivative of (H, tau, extra) along two directions (df, dparameters)."""
     (u, s, v), (_, parameters) = frame, point
     d = len(s)
@@ -53,13 +59,14 @@ def second(law: Callable, frame, point, x, z):
     bx, bz, bxz = _twice(_scaled(g, s)), _twice(_scaled(k, s)), _twice(matmul(g, transpose(k)))
     sign = tuple(jnp.where(a < 0, -1, 1).astype(a.dtype) for a in s)
     at = tuple(a * jnp.abs(a) for a in s), parameters  # signed, so that the law sees all of s
-    still = jax.tree.map(jnp.zeros_like, parameters)
-    ways = [(tuple(b[i][i] * sign[i] for i in range(d)), p)
-            for b, p in ((bx, x[1]), (bz, z[1]), (bxz, still))]  # fmt: skip
+    zeros = jax.tree.map(jnp.zeros_like, parameters)
+    changes = ((bx, x[1]), (bz, z[1]), (bxz, zeros))
+    directions = [(tuple(b[i][i] * sign[i] for i in range(d)), p) for b, p in changes]
     y = lambda at: _values(law, at, at)
-    straight = jax.tree.map(jnp.add, _slope(partial(_slope, y, ways[0]), ways[1], at),
-                            _slope(y, ways[2], at))  # fmt: skip
-    pairs = _pairs(law, at, sign, ways[:2])
+    # D_X D_Z y, and D y along the second derivative of b itself
+    mixed = _slope(partial(_slope, y, directions[0]), directions[1], at)
+    straight = jax.tree.map(jnp.add, mixed, _slope(y, directions[2], at))
+    pairs = _pairs(law, at, sign, directions[:2])
     c = _triple(law, at) if d == 3 else ((), ())
     extra = straight[2]
     for (i, j, *_), pair in zip(PAIRS[d], pairs):
@@ -68,9 +75,10 @@ def second(law: Callable, frame, point, x, z):
     tau = matmul(matmul(u, _curved(1, straight[1], pairs, c[1], (bx, bz, bxz))), transpose(u))
     if not straight[0]:
         return (), tau, extra
+    # H = R F: R'' F, and R' of each direction with dF of the other
     h = _scaled(_curved(0, straight[0], pairs, c[0], (bx, bz, bxz)), s)
-    for b, way, other in ((bx, ways[0], k), (bz, ways[1], g)):
-        h = add(h, matmul(_flat(_slope(y, way, at)[0], pairs, b), other))
+    for b, direction, other in ((bx, directions[0], k), (bz, directions[1], g)):
+        h = add(h, matmul(_flat(_slope(y, direction, at)[0], pairs, b), other))
     return matmul(matmul(u, h), transpose(v)), tau, extra
 
 
@@ -84,9 +92,9 @@ def _twice(m: Mat) -> Mat:
     return add(m, transpose(m))
 
 
-def _values(law: Callable, at, among):
-    """h / s (or ()), t and the invariants of `among`, by the signed squares of the stretches."""
-    (q, _), (others, parameters) = at, among
+def _values(law: Law, at: At, fixed: At) -> tuple[Vec, Vec, Any]:
+    """h / s (or ()), t and the invariants of `fixed`, by the signed squares of the stretches."""
+    (q, _), (others, parameters) = at, fixed
     root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), jnp.finfo(a.dtype).tiny))
     signed = lambda q: tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
     s = signed(q)
@@ -95,84 +103,90 @@ def _values(law: Callable, at, among):
     return tuple(a / b for a, b in zip(h, s)), t, extra
 
 
-def _slope(w: Callable, way, at):
-    """Derivative of w along a way."""
-    return jax.jvp(w, (at,), (way,))[1]
+def _slope(w: Callable[[At], Any], direction: At, at: At) -> Any:
+    """Derivative of w along a direction."""
+    return jax.jvp(w, (at,), (direction,))[1]
 
 
-def _unit(q: Vec, i: int, size) -> Vec:
+def _unit(q: Vec, i: int, size: Any) -> Vec:
+    """The direction of one value alone."""
     return tuple(size + jnp.zeros_like(a) if i == j else jnp.zeros_like(a) for j, a in enumerate(q))
 
 
-def _exchanged(w: Callable, at, power: float):
+def _exchanged(w: Callable[[At], Any], at: At, power: float) -> Any:
     """[w]_01 of a function w of `at`, whose first two values are exchanged."""
     (p, q, *rest), parameters = at
     gap = jnp.abs(p) - jnp.abs(q)
     size = sum((jnp.abs(a) for a in rest), jnp.abs(p) + jnp.abs(q))
     near = jnp.abs(gap) < jnp.finfo(gap.dtype).eps ** power * size
     middle, reach = (p + q) / 2, (p - q) / 2 * GAUSS
+    # where the values are apart all points are the first one, so that nothing new is computed
     one, mean, other = (jnp.where(near, m, p) for m in (middle + reach, middle, middle - reach))
     first, last = jnp.stack([p, q, one, mean, other]), jnp.stack([q, p, other, mean, one])
 
-    def look(first: Array, last: Array):
+    def value_and_slope(first: Array, last: Array) -> Any:
         point = (first, last, *rest), parameters
-        way = tuple(a - b for a, b in zip(_unit(point[0], 0, 1.0), _unit(point[0], 1, 1.0)))
-        return jax.jvp(w, (point,), ((way, jax.tree.map(jnp.zeros_like, parameters)),))
+        direction = tuple(a - b for a, b in zip(_unit(point[0], 0, 1.0), _unit(point[0], 1, 1.0)))
+        return jax.jvp(w, (point,), ((direction, jax.tree.map(jnp.zeros_like, parameters)),))
 
-    value, slope = jax.vmap(look)(first, last)
-    safe = jnp.where(near, 1, gap)
+    value, slope = jax.vmap(value_and_slope)(first, last)
+    safe = jnp.where(near, 1, gap)  # the branch not taken is differentiated too: no 1 / 0 in it
     limit = lambda m: (5 * m[2] + 8 * m[3] + 5 * m[4]) / 18
-    pick = lambda f, m: jnp.where(near, limit(m), (f[0] - f[1]) / safe)
-    return jax.tree.map(pick, value, slope)
+    chosen = lambda f, m: jnp.where(near, limit(m), (f[0] - f[1]) / safe)
+    return jax.tree.map(chosen, value, slope)
 
 
-def _divided(law: Callable, at, among):
-    """a_01 at the invariants of `among`, of h / s (or ()) and of t."""
-    r, t, _ = _exchanged(lambda at: _values(law, at, among), at, SMOOTH)
+def _divided(law: Law, at: At, fixed: At) -> tuple[Any, Array]:
+    """a_01 at the invariants of `fixed`, of h / s (or ()) and of t."""
+    r, t, _ = _exchanged(lambda at: _values(law, at, fixed), at, SMOOTH)
     return (r[0] if r else ()), t[0]
 
 
-def _pairs(law: Callable, at, sign: Vec, ways) -> list[Pair]:
+def _pairs(law: Law, at: At, sign: Vec, directions: list[At]) -> list[Pair]:
     """The coefficients of all pairs, in one program for all of them."""
     q, parameters = at
     orders = PAIRS[len(q)]
     turned = lambda m: tuple(jnp.stack([m[order[n]] for order in orders]) for n in range(len(q)))
     one = lambda q, sign, x, z: _pair(
-        law, (q, parameters), sign, ((x, ways[0][1]), (z, ways[1][1]))
+        law, (q, parameters), sign, ((x, directions[0][1]), (z, directions[1][1]))
     )
-    every = jax.vmap(one)(turned(q), turned(sign), *(turned(way) for way, _ in ways))
+    every = jax.vmap(one)(
+        turned(q), turned(sign), *(turned(direction) for direction, _ in directions)
+    )
     return [jax.tree.map(lambda a, n=n: a[n], every) for n in range(len(orders))]
 
 
-def _pair(law: Callable, at, sign: Vec, ways) -> Pair:
+def _pair(law: Law, at: At, sign: Vec, directions: tuple[At, At]) -> Pair:
     """The coefficients of the first two values."""
     q, parameters = at
-    still = jax.tree.map(jnp.zeros_like, parameters)
-    own = [(_unit(q, n, sign[n]), still) for n in (0, 1)]
+    zeros = jax.tree.map(jnp.zeros_like, parameters)
+    own = [(_unit(q, n, sign[n]), zeros) for n in (0, 1)]
     divided = lambda at: _divided(law, at, at)
     y = lambda at: _values(law, at, at)
-    # the first way is on its own: a transpose must see what is linear in it, and that alone
-    stacked = jax.tree.map(lambda *a: jnp.stack(a), ways[1], *own)
-    look = lambda way: jax.jvp(divided, (at,), (way,))
-    a, slopes = jax.vmap(look, out_axes=(None, 0))(stacked)
+    # the first direction is on its own: a transpose must see what is linear in it, and that alone
+    stacked = jax.tree.map(lambda *a: jnp.stack(a), directions[1], *own)
+    divide = lambda direction: jax.jvp(divided, (at,), (direction,))
+    a, slopes = jax.vmap(divide, out_axes=(None, 0))(stacked)
     other, *slope = (jax.tree.map(lambda a, n=n: a[n], slopes) for n in range(3))
-    along = [_slope(divided, ways[0], at), other]
+    slopes = [_slope(divided, directions[0], at), other]
     r, t, extra = _exchanged(partial(_slope, y, own[0]), at, SHARP)
     mixed = (r[1] if r else ()), t[1]
-    bend = [jax.tree.map(jnp.add, e, mixed) for e in slope]
+    e = [jax.tree.map(jnp.add, da, mixed) for da in slope]
     if len(q) == 3:
-        bend.append(((r[2] if r else ()), t[2]))
-    return Pair(a, along, bend, extra)
+        e.append(((r[2] if r else ()), t[2]))
+    return Pair(a, slopes, e, extra)
 
 
-def _triple(law: Callable, at):
+def _triple(law: Law, at: At) -> tuple[Any, Array]:
     """c, the second divided difference over all three values."""
     (q0, q1, q2), parameters = at
     third = lambda own: _divided(law, ((own[0][0], own[0][2], own[0][1]), own[1]), at)
     return _exchanged(third, ((q1, q0, q2), parameters), SMOOTH)
 
 
-def _curved(which: int, straight: Vec, pairs: list[Pair], c, changes) -> Mat:
+def _curved(
+    which: int, straight: Vec, pairs: list[Pair], c: Any, changes: tuple[Mat, Mat, Mat]
+) -> Mat:
     """Y'' in the principal frame, `which` 0 for h / s and 1 for t."""
     bx, bz, bxz = changes
     d = len(straight)
@@ -180,13 +194,13 @@ def _curved(which: int, straight: Vec, pairs: list[Pair], c, changes) -> Mat:
     for i in range(d):
         rows[i][i] = straight[i]
     for (i, j, *rest), pair in zip(PAIRS[d], pairs):
-        ax, az = (a[which] for a in pair.along)
+        ax, az = (a[which] for a in pair.slopes)
         entry = pair.a[which] * bxz[i][j] + bz[i][j] * ax + bx[i][j] * az
         for l in rest:
             entry = entry + c * (bx[i][l] * bz[l][j] + bz[i][l] * bx[l][j])
         rows[i][j] = rows[j][i] = entry
         weight = 2 * bx[i][j] * bz[i][j]
-        for m, e in zip((i, j, *rest), pair.bend):
+        for m, e in zip((i, j, *rest), pair.e):
             rows[m][m] = rows[m][m] + weight * e[which]
     return matrix(rows)
 

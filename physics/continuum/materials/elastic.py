@@ -52,21 +52,21 @@ class NeoHookean:
         """F = I."""
         return identity(like, d)
 
-    def stress(self, matter: Mat, gradient: Mat, dt) -> tuple[Mat, Mat]:
+    def stress(self, internal: Mat, gradient: Mat, dt) -> tuple[Mat, Mat]:
         """F after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa].
 
         Differentiable in everything, to any order.
         """
         mu, lam = lame(self.young, self.poisson)
-        f = deform(matter, gradient, dt)
+        f = deform(internal, gradient, dt)
         b = gram(f)
         return f, shift(scale(mu, b), lam * jnp.log(det(f)) - mu)
 
-    def speed(self, density) -> Array | float:
+    def sound_speed(self, density) -> Array | float:
         """Speed of pressure waves at rest, m/s."""
         return pressure_wave(self.young, self.poisson, density)
 
-    def diffusivity(self, density) -> Array | float:
+    def kinematic_viscosity(self, density) -> Array | float:
         """No viscosity."""
         return 0.0
 
@@ -85,20 +85,20 @@ class Corotated:
         """F = I."""
         return identity(like, d)
 
-    def stress(self, matter: Mat, gradient: Mat, dt) -> tuple[Mat, Mat]:
+    def stress(self, internal: Mat, gradient: Mat, dt) -> tuple[Mat, Mat]:
         """F after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa].
 
         Differentiable in everything, to any order, exactly also at rest.
         """
         mu, lam = lame(self.young, self.poisson)
-        f = deform(matter, gradient, dt)
+        f = deform(internal, gradient, dt)
         v, b, j = stretch(f)  # R F^T = V
         return f, shift(scale(2 * mu, add(b, scale(-1, v))), lam * (j - 1) * j)
 
-    def speed(self, density) -> Array | float:
+    def sound_speed(self, density) -> Array | float:
         """Speed of pressure waves at rest, m/s."""
         return pressure_wave(self.young, self.poisson, density)
 
-    def diffusivity(self, density) -> Array | float:
+    def kinematic_viscosity(self, density) -> Array | float:
         """No viscosity."""
         return 0.0

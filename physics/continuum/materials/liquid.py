@@ -6,6 +6,8 @@ the symmetric velocity gradient and dev in three dimensions. The viscosity eta i
 liquid: it does not depend on the time step. In 2-D the flow is plane.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -31,14 +33,16 @@ class Liquid:
     # largest tension the liquid bears before it parts
     tension: Array | float = number(default=0.0, least=0, unit="Pa", one=True)  # []
     exponent: Array | float = number(default=7.0, above=0, one=True)  # [] g; 1 is linear
-    # share of `hold`: keeps the volume within 1 %; None: free
-    held: Array | float | None = number(default=0.01, least=0, one=True, none=True)  # []
+    # share of `correct_volume`: keeps the volume within 1 %; None: left alone
+    volume_correction: Array | float | None = number(
+        default=0.01, least=0, one=True, none=True
+    )  # []
 
     def rest(self, like: Array, d: int) -> Array:
         """Volume per rest volume, J = 1."""
         return jnp.ones_like(like)
 
-    def stress(self, matter: Array, gradient: Mat, dt) -> tuple[Array, Mat]:
+    def stress(self, internal: Array, gradient: Mat, dt) -> tuple[Array, Mat]:
         """J after a step with this velocity gradient [1/s], and Kirchhoff stress J sigma [Pa].
 
         Differentiable in everything; at the tension limit from the side of the liquid.
@@ -48,35 +52,36 @@ class Liquid:
         >>> tau[0][0] / J  # -100 (2^7 - 1)
         Array(-12700., dtype=float32)
         """
-        return _flow(self, matter, gradient, dt, lambda rate: self.viscosity)
+        return _flow(self, internal, gradient, dt, lambda rate: self.viscosity)
 
-    def hold(self, matter: Array, excess: Array, cells: Array | float) -> Array:
+    def correct_volume(self, internal: Array, excess: Array, cells: Array | float) -> Array:
         """J led to the density of the grid: what remains of the gap g after a step.
 
-            J <- J / (1 + (1 - exp(-held cells)) g),   g = min(max(a, 0), max(a, e)),
+            J <- J / (1 + (1 - exp(-volume_correction cells)) g),   g = min(max(a, 0), max(a, e)),
             a = J (1 + e) - 1
 
-        so that J goes to 1 / (1 + e) at the rate held c / dx, but for liquid whose density lies
-        between that at rest and that of its pressure: nothing is asked of it.
+        so that J goes to 1 / (1 + e) at the rate volume_correction c / dx, but for liquid whose
+        density lies between that at rest and that of its pressure: nothing is asked of it.
 
         Args:
-            matter: J.
-            excess: e, the mean of `volume.excess` over the particle's spline.
+            internal: J.
+            excess: e, the mean of `grid.volume.excess` over the particle's spline.
             cells: how far sound goes in the step, c dt / dx.
         Differentiable in everything, piecewise.
 
-        >>> water = Liquid(held=0.01)
-        >>> J = water.hold(jnp.array([1.0, 0.99, 0.99]), jnp.array([0.1, 0.0, 0.01]), 100.0)
+        >>> water = Liquid(volume_correction=0.01)
+        >>> J, excess = jnp.array([1.0, 0.99, 0.99]), jnp.array([0.1, 0.0, 0.01])
+        >>> J = water.correct_volume(J, excess, 100.0)
         >>> [round(float(a), 4) for a in J]  # the first closes 1 - 1 / e of its gap
         [0.9405, 0.99, 0.99]
         """
-        return _hold(self, matter, excess, cells)
+        return _correct_volume(self, internal, excess, cells)
 
-    def speed(self, density) -> Array | float:
+    def sound_speed(self, density) -> Array | float:
         """Speed of sound at rest, m/s."""
         return jnp.sqrt(self.bulk_modulus / density)
 
-    def diffusivity(self, density) -> Array | float:
+    def kinematic_viscosity(self, density) -> Array | float:
         """Largest kinematic viscosity, m^2/s."""
         return self.viscosity / density
 
@@ -99,8 +104,10 @@ class HerschelBulkley:
     )  # [] m of Papanastasiou
     tension: Array | float = number(default=0.0, least=0, unit="Pa", one=True)  # []
     exponent: Array | float = number(default=7.0, above=0, one=True)  # []
-    # see `Liquid.hold`
-    held: Array | float | None = number(default=0.01, least=0, one=True, none=True)  # []
+    # see `Liquid.correct_volume`
+    volume_correction: Array | float | None = number(
+        default=0.01, least=0, one=True, none=True
+    )  # []
 
     def rest(self, like: Array, d: int) -> Array:
         """Volume per rest volume, J = 1."""
@@ -113,27 +120,32 @@ class HerschelBulkley:
             self.consistency * rate ** (self.index - 1)
         )
 
-    def stress(self, matter: Array, gradient: Mat, dt) -> tuple[Array, Mat]:
+    def stress(self, internal: Array, gradient: Mat, dt) -> tuple[Array, Mat]:
         """J after a step, and Kirchhoff stress [Pa]; see `Liquid.stress`."""
-        return _flow(self, matter, gradient, dt, self.viscosity)
+        return _flow(self, internal, gradient, dt, self.viscosity)
 
-    def hold(self, matter: Array, excess: Array, cells: Array | float) -> Array:
-        """J led to the density of the grid; see `Liquid.hold`."""
-        return _hold(self, matter, excess, cells)
+    def correct_volume(self, internal: Array, excess: Array, cells: Array | float) -> Array:
+        """J led to the density of the grid; see `Liquid.correct_volume`."""
+        return _correct_volume(self, internal, excess, cells)
 
-    def speed(self, density) -> Array | float:
+    def sound_speed(self, density) -> Array | float:
         """Speed of sound at rest, m/s."""
         return jnp.sqrt(self.bulk_modulus / density)
 
-    def diffusivity(self, density) -> Array | float:
+    def kinematic_viscosity(self, density) -> Array | float:
         """Largest kinematic viscosity (at rest, or at high rate where it thickens), m^2/s."""
         return jnp.maximum(self.viscosity(0.0), self.viscosity(1e3)) / density
 
 
-def _hold(law, volume: Array, excess: Array, cells) -> Array:
+def corrects_volume(material: Any) -> bool:
+    """Whether a material's volume is led to that of the grid."""
+    return getattr(material, "volume_correction", None) is not None
+
+
+def _correct_volume(law, volume: Array, excess: Array, cells) -> Array:
     own = volume * (1 + excess) - 1
     gap = jnp.minimum(jnp.maximum(own, 0), jnp.maximum(own, excess))
-    return volume / (1 - jnp.expm1(-law.held * cells) * gap)
+    return volume / (1 - jnp.expm1(-law.volume_correction * cells) * gap)
 
 
 def _flow(law, volume: Array, gradient: Mat, dt, viscosity) -> tuple[Array, Mat]:

@@ -26,11 +26,11 @@ _SQUASHED = 1e-3  # smallest stretch that enters a logarithm: inverted particles
 
 
 @pytree
-class Yielding:
-    """What a plastic solid carries."""
+class PlasticState:
+    """The internal variables of a solid that yields."""
 
     F: Mat  # D x D arrays [C, P] elastic deformation gradient
-    out: Vec  # 3 - D arrays [C, P] elastic stretch out of the plane
+    out_of_plane: Vec  # 3 - D arrays [C, P] elastic stretch out of the plane
     history: Array  # [C, P] what the material remembers; its docstring says what
 
 
@@ -48,20 +48,20 @@ class VonMises:
     )  # [] uniaxial tension
     hardening: Array | float = number(default=0.0, least=0, unit="Pa", one=True)  # []
 
-    def rest(self, like: Array, d: int) -> Yielding:
+    def rest(self, like: Array, d: int) -> PlasticState:
         """F_e = I, no plastic strain."""
         return _at_rest(like, d, 0)
 
-    def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
+    def stress(self, internal: PlasticState, gradient: Mat, dt) -> tuple[PlasticState, Mat]:
         """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
         parameters = (*lame(self.young, self.poisson), self.yield_stress, self.hardening)
-        return _return(_von_mises, matter, gradient, dt, parameters)
+        return _return_map(_von_mises, internal, gradient, dt, parameters)
 
-    def speed(self, density) -> Array | float:
+    def sound_speed(self, density) -> Array | float:
         """Speed of pressure waves, m/s."""
         return pressure_wave(self.young, self.poisson, density)
 
-    def diffusivity(self, density) -> Array | float:
+    def kinematic_viscosity(self, density) -> Array | float:
         """No viscosity."""
         return 0.0
 
@@ -104,11 +104,11 @@ class DruckerPrager:
     friction_rise: Array | float = number(default=0.26, least=0, one=True)  # []
     inertial_number: Array | float = number(default=0.279, above=0, one=True)  # [] I_0
 
-    def rest(self, like: Array, d: int) -> Yielding:
+    def rest(self, like: Array, d: int) -> PlasticState:
         """F_e = I, no gained volume."""
         return _at_rest(like, d, 0)
 
-    def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
+    def stress(self, internal: PlasticState, gradient: Mat, dt) -> tuple[PlasticState, Mat]:
         """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
         sine = jnp.sin(jnp.asarray(self.friction_angle))
         # |dev tau| <= -slope tr tau
@@ -118,13 +118,13 @@ class DruckerPrager:
             # I_0 / I = pause sqrt(p) / |plastic strain| of the step
             pause = self.inertial_number * dt / (self.grain * (2 * self.grain_density) ** 0.5)
             parameters = (*parameters, self.friction_rise, pause)
-        return _return(_drucker_prager, matter, gradient, dt, parameters)
+        return _return_map(_drucker_prager, internal, gradient, dt, parameters)
 
-    def speed(self, density) -> Array | float:
+    def sound_speed(self, density) -> Array | float:
         """Speed of pressure waves, m/s."""
         return pressure_wave(self.young, self.poisson, density)
 
-    def diffusivity(self, density) -> Array | float:
+    def kinematic_viscosity(self, density) -> Array | float:
         """No viscosity."""
         return 0.0
 
@@ -143,11 +143,11 @@ class Snow:
     stretch: Array | float = number(default=7.5e-3, least=0, one=True)  # [] theta_s
     hardening: Array | float = number(default=10.0, least=0, one=True)  # [] xi
 
-    def rest(self, like: Array, d: int) -> Yielding:
+    def rest(self, like: Array, d: int) -> PlasticState:
         """F_e = I, J_p = 1."""
         return _at_rest(like, d, 1)
 
-    def stress(self, matter: Yielding, gradient: Mat, dt) -> tuple[Yielding, Mat]:
+    def stress(self, internal: PlasticState, gradient: Mat, dt) -> tuple[PlasticState, Mat]:
         """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
         parameters = (
             *lame(self.young, self.poisson),
@@ -155,33 +155,37 @@ class Snow:
             self.stretch,
             self.hardening,
         )
-        return _return(_snow, matter, gradient, dt, parameters)
+        return _return_map(_snow, internal, gradient, dt, parameters)
 
-    def speed(self, density) -> Array | float:
+    def sound_speed(self, density) -> Array | float:
         """Speed of pressure waves in snow packed by a tenth, m/s."""
         return pressure_wave(self.young * jnp.exp(0.1 * self.hardening), self.poisson, density)
 
-    def diffusivity(self, density) -> Array | float:
+    def kinematic_viscosity(self, density) -> Array | float:
         """No viscosity."""
         return 0.0
 
 
-def _at_rest(like: Array, d: int, history: int) -> Yielding:
+def _at_rest(like: Array, d: int, history: int) -> PlasticState:
     one = jnp.ones_like(like)
-    return Yielding(F=identity(like, d), out=(one,) * (3 - d), history=history * one)
+    return PlasticState(F=identity(like, d), out_of_plane=(one,) * (3 - d), history=history * one)
 
 
-def _return(law, matter: Yielding, gradient: Mat, dt, parameters) -> tuple[Yielding, Mat]:
-    trial = deform(matter.F, gradient, dt)
-    f, tau, (out, history) = spectral(law, trial, (matter.out, matter.history, parameters))
-    return Yielding(F=f, out=out, history=history), tau
+def _return_map(
+    law, internal: PlasticState, gradient: Mat, dt, parameters
+) -> tuple[PlasticState, Mat]:
+    trial = deform(internal.F, gradient, dt)
+    f, tau, (out, history) = spectral(
+        law, trial, (internal.out_of_plane, internal.history, parameters)
+    )
+    return PlasticState(F=f, out_of_plane=out, history=history), tau
 
 
-def _strains(s: Vec, out: Vec) -> Vec:
+def _log_stretches(s: Vec, out: Vec) -> Vec:
     return tuple(jnp.log(jnp.maximum(x, _SQUASHED)) for x in (*s, *out))
 
 
-def _sizes(e: Vec) -> tuple[Array, Array]:
+def _invariants(e: Vec) -> tuple[Array, Array]:
     """Trace, and the norm of the deviator, whose slope at zero is zero."""
     total = e[0] + e[1] + e[2]
     dev = tuple(x - total / 3 for x in e)
@@ -197,34 +201,34 @@ def _hencky(e: Vec, total: Array, d: int, mu, lam, history):
     return stretches[:d], tau, (stretches[d:], history)
 
 
-def _von_mises(s: Vec, among: Vec, state):
+def _von_mises(s: Vec, at: Vec, state):
     out, strain, (mu, lam, yielding, hardening) = state
-    total, size = _sizes(_strains(among, out))
+    total, size = _invariants(_log_stretches(at, out))
     root = (2 / 3) ** 0.5
     excess = 2 * mu * size - root * (yielding + hardening * strain)
     flow = jnp.maximum(excess, 0) / (2 * mu + 2 / 3 * hardening)  # |plastic strain| of the step
     keep = 1 - flow / jnp.where(size > 0, size, 1)
-    e = tuple(keep * (x - total / 3) + total / 3 for x in _strains(s, out))
+    e = tuple(keep * (x - total / 3) + total / 3 for x in _log_stretches(s, out))
     return _hencky(e, total, len(s), mu, lam, strain + root * flow)
 
 
-def _drucker_prager(s: Vec, among: Vec, state):
+def _drucker_prager(s: Vec, at: Vec, state):
     out, gained, (mu, lam, slope, *rate) = state
-    e, all_e = (tuple(x + gained / 3 for x in _strains(a, out)) for a in (s, among))
-    total, size = _sizes(all_e)
+    e, e_at = (tuple(x + gained / 3 for x in _log_stretches(a, out)) for a in (s, at))
+    total, size = _invariants(e_at)
     apart = total >= 0
     # largest |dev e| that the cone allows at this pressure
     most = -slope * (3 * lam + 2 * mu) / (2 * mu) * total
     if rate:
         pressure = jnp.where(apart, 1, -(lam + 2 / 3 * mu) * total)
-        most = _hurried(jnp.maximum(size, most), most, pressure, mu, rate)
+        most = _friction_at_rate(jnp.maximum(size, most), most, pressure, mu, rate)
     keep = jnp.where(size > most, most / jnp.where(size > 0, size, 1), 1)
     e = tuple(jnp.where(apart, 0, keep * (x - total / 3) + total / 3) for x in e)
     left = jnp.where(apart, 0, total)
     return _hencky(e, left, len(s), mu, lam, jnp.where(apart, total, 0))
 
 
-def _hurried(size, most, pressure, mu, rate):
+def _friction_at_rate(size, most, pressure, mu, rate):
     """The |dev e| <= size that friction at the step's own rate of plastic strain allows.
 
     It is x = most + rise (size - x) / (size - x + lag): the smaller root of a quadratic.
@@ -235,12 +239,12 @@ def _hurried(size, most, pressure, mu, rate):
     return 2 * (fast * size + most * lag) / (fast + size + lag + root)
 
 
-def _snow(s: Vec, among: Vec, state):
+def _snow(s: Vec, at: Vec, state):
     out, packed, (mu, lam, compression, stretch, hardening) = state
     limited = lambda a: tuple(jnp.clip(x, 1 - compression, 1 + stretch) for x in (*a, *out))
     volume = lambda a: a[0] * a[1] * a[2]
-    kept, j = limited(s), volume(limited(among))
-    packed = packed * (volume((*among, *out)) / j)
+    kept, j = limited(s), volume(limited(at))
+    packed = packed * (volume((*at, *out)) / j)
     harder = jnp.exp(hardening * (1 - packed))
     tau = tuple(harder * (2 * mu * (x - 1) * x + lam * (j - 1) * j) for x in kept)  # corotated
     return kept[: len(s)], tau[: len(s)], (kept[len(s) :], packed)

@@ -29,7 +29,7 @@ from . import forms
 from .curvature import second
 from .decompose import svd
 
-# (stretches, those of which it takes invariants, parameters)
+# (stretches, those at which it takes invariants, parameters)
 # -> (new stretches or (), principal Kirchhoff stress, invariants)
 type Law = Callable[[Vec, Vec, Any], tuple[Vec, Vec, Any]]
 
@@ -38,9 +38,9 @@ def spectral(law: Law, f: Mat, parameters: Any) -> tuple[Mat, Mat, Any]:
     """Apply `law` to the principal stretches of f.
 
     Args:
-        law: `law(s, among, parameters)` returns (h, t, extra); h may be () where no new
+        law: `law(s, at, parameters)` returns (h, t, extra); h may be () where no new
             deformation is wanted. h_i and t_i depend on s_i and on symmetric functions of the
-            stretches `among`, extra on these alone. Both are the stretches of f, the last of
+            stretches `at`, extra on these alone. Both are the stretches of f, the last of
             them negative where det f is; derivatives vary the one without the other.
         f: 2x2 or 3x3 deformation gradient.
         parameters: pytree of arrays that the law takes; scalars or of the shape of an entry of f.

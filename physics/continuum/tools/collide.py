@@ -13,21 +13,55 @@ Only velocities on the grid change and particles are never pushed. A free
 tool takes the opposite impulse and torque: momentum and angular momentum of matter and tool are
 kept to rounding. In space its angular momentum is part of the state (`Momentum`).
 
-Contact may set in earlier and smoothly (`soft`), so that a tool which has not arrived yet has a
-gradient.
+Contact may set in earlier and smoothly (`Soft`), so that a tool which has not arrived yet has a
+gradient. At a distance d further out a node's velocity comes to the one that hard contact would
+give it at the rate k,
+
+    k(d) = rate (e - 1) / (exp(d / length) - 1),   v <- v + (1 - exp(-k dt)) (v_hard - v),
+
+without bound at d = 0, so that all derivatives are continuous there, and `rate` at d = `length`.
+The idea is that of FluidLab (Xian et al. 2023, arXiv:2303.02346), which mixes exp(-d / length) of
+v_hard into v at every step whatever its length; here the outcome does not depend on dt.
 """
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry import rotations as pose
-from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.geometry.vectors import Vec, dot, unit
 from jaxgpu.pytree import number, pytree, static
 
-from .soft import Soft
+NEAREST = 1e-6  # of `length`: nearer nodes are as near; keeps 1 / d^2 of a reverse pass finite
+
+
+@pytree
+class Soft:
+    """How far ahead, and how firmly, a tool is felt; both above zero, or `prepare` refuses them.
+
+    After Xian et al. (2023), arXiv:2303.02346; the equation is the module's.
+    """
+
+    length: Array | float = number(above=0, unit="m", one=True)  # []
+    # a length ahead of hard contact
+    rate: Array | float = number(default=100.0, above=0, unit="1/s", one=True)  # []
+
+    def share(self, d: Array, dt: Array | float) -> Array:
+        """What a step of dt takes of the way to hard contact, d metres ahead of it; 0 to 1.
+
+        d: [...] m, negative within. dt: [] s.
+
+        >>> share = Soft(0.01, rate=100.0).share(jnp.array([-1.0, 0.01, 1.0]), 0.01)
+        >>> [round(float(a), 4) for a in share]  # 1 - 1 / e at one length
+        [1.0, 0.6321, 0.0]
+        """
+        out = d > 0
+        x = jnp.maximum(jnp.where(out, d / self.length, 1), NEAREST)
+        firm = (np.e - 1) * self.rate * dt
+        return jnp.where(out, -jnp.expm1(firm * jnp.exp(-x) / jnp.expm1(-x)), 1)
 
 
 @pytree
@@ -49,7 +83,7 @@ class Tool:
     turn: Array  # [1] angle, rad, in 2-D; [4] unit quaternion (w, x, y, z) in 3-D
     v: Array  # [D] velocity, m/s
     spin: Array  # [1] or [3] angular velocity, rad/s
-    kept: Momentum | None = None  # of a tool that is free in 3-D
+    momentum: Momentum | None = None  # of a tool that is free in 3-D
 
 
 @pytree
@@ -76,11 +110,11 @@ class Collider:
         upright = pose.upright(x.shape[0], dtype)
         turn = upright if self.turn is None else jnp.asarray(self.turn, dtype)
         spin = jnp.zeros(1 if x.shape[0] == 2 else 3, dtype) + jnp.asarray(self.spin, dtype)
-        kept = None
+        momentum = None
         if self.mass is not None and x.shape[0] == 3:
-            kept = Momentum(pose.momentum(turn, spin, self.moments(spin)), spin)
+            momentum = Momentum(pose.momentum(turn, spin, self.moments(spin)), spin)
         v = jnp.zeros_like(x) + jnp.asarray(self.v, dtype)
-        return Tool(x=x, turn=turn, v=v, spin=spin, kept=kept)
+        return Tool(x=x, turn=turn, v=v, spin=spin, momentum=momentum)
 
     def moments(self, spin: Array) -> Array:
         """Principal moments of inertia, one a component of `spin`, kg m^2."""
@@ -106,12 +140,14 @@ def touch(
     arm = tuple(p - tool.x[i] for i, p in enumerate(nodes))
     local = pose.unturned(tool.turn, arm)
     # fused with what reads it, a shape would be evaluated anew for every reader
-    apart = lax.optimization_barrier
-    distance, pull = jax.vjp(lambda x: apart(collider.shape.distance(apart(x))), local)
+    barrier = lax.optimization_barrier
+    distance, pull = jax.vjp(lambda x: barrier(collider.shape.distance(barrier(x))), local)
     (normal,) = pull(jnp.ones_like(distance))
-    n = apart(pose.turned(tool.turn, _unit(normal)))
+    # sampled distances and blends have slopes shorter than one, centres none
+    n = barrier(pose.turned(tool.turn, unit(normal)))
     carried = tuple(tool.v[i] + w for i, w in enumerate(pose.cross(tool.spin, arm)))
     u = tuple(a - b for a, b in zip(v, carried))
+    # only a node that approaches is changed: contact never pulls, unless it sticks
     if collider.stick:
         after = carried
     else:
@@ -123,27 +159,21 @@ def touch(
     else:
         share = collider.soft.share(distance - reach, dt)
         new = tuple((1 - share) * a + share * b for a, b in zip(v, after))
-    new = apart(new)
+    new = barrier(new)
+    # what matter loses the tool gains, node by node: their sum is kept whatever the contact did
     change = tuple(m * (a - b) for a, b in zip(v, new))
     impulse = jnp.stack([a.sum() for a in change])
     torque = jnp.stack([a.sum() for a in pose.moment(arm, change)])
     return new, impulse, torque
 
 
-def _unit(a: Vec) -> Vec:
-    """A slope of length one; sampled distances and blends have shorter ones, centres none."""
-    square = dot(a, a)
-    some = square > 0
-    share = jnp.where(some, 1 / jnp.sqrt(jnp.where(some, square, 1)), 0)
-    return tuple(share * b for b in a)
-
-
 def _slide(u: Vec, n: Vec, friction) -> Vec:
     """Relative velocity after the normal part is gone and friction has acted."""
+    # the normal impulse is -normal per mass; friction takes at most mu times it, and never turns u
     normal = jnp.minimum(dot(u, n), 0)
     along = tuple(a - normal * b for a, b in zip(u, n))
     square = dot(along, along)
-    moving = square > 0
+    moving = square > 0  # the root of a node at rest has no slope
     size = jnp.sqrt(jnp.where(moving, square, 1))
     left = jnp.where(moving, jnp.maximum(1 + friction * normal / size, 0), 0)
     return tuple(left * a for a in along)
@@ -156,12 +186,12 @@ def advance(
 
     Semi-implicit Euler for its place. In 3-D the torque is added to the angular momentum, which is
     left alone where there is none, and the tool turns for dt as a free body (`pose.drifted`).
-    Differentiable in everything; where `Tool.kept` is none in 3-D, L is that of spin.
+    Differentiable in everything; where `Tool.momentum` is none in 3-D, L is that of spin.
     """
-    v, spin, kept = tool.v, tool.spin, tool.kept
+    v, spin, momentum = tool.v, tool.spin, tool.momentum
     if collider.mass is None:
         turn = pose.rotated(tool.turn, spin, dt)
-        return Tool(x=tool.x + dt * v, turn=turn, v=v, spin=spin, kept=kept)
+        return Tool(x=tool.x + dt * v, turn=turn, v=v, spin=spin, momentum=momentum)
     v = v + dt * gravity + impulse / collider.mass
     inertia = collider.moments(spin)
     if spin.shape == (1,):
@@ -169,9 +199,9 @@ def advance(
         turn = pose.rotated(tool.turn, spin, dt)
     else:
         # L, not spin, is carried on: taken from spin anew, its rounding would add up
-        known, seen = (0, jnp.zeros_like(spin)) if kept is None else (kept.L, kept.spin)
+        known, seen = (0, jnp.zeros_like(spin)) if momentum is None else (momentum.L, momentum.spin)
         L = known + pose.momentum(tool.turn, spin - seen, inertia) + torque
         turn = pose.drifted(tool.turn, L, inertia, dt)
         spin = pose.spin_of(turn, L, inertia)
-        kept = None if kept is None else Momentum(L, spin)
-    return Tool(x=tool.x + dt * v, turn=turn, v=v, spin=spin, kept=kept)
+        momentum = None if momentum is None else Momentum(L, spin)
+    return Tool(x=tool.x + dt * v, turn=turn, v=v, spin=spin, momentum=momentum)

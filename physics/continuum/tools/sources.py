@@ -56,27 +56,30 @@ class Injector:
     # no layer at or after it
     stop: Array | float = number(default=np.inf, unit="s", infinite=True, one=True)  # []
 
-    def act(self, body: Any, particles: Any, tools: tuple[Tool, ...], grid: Grid, span: Any):
-        """Particles after a step over span = (t, t + dt), how many entered and were refused."""
+    def act(
+        self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any
+    ) -> tuple[Any, Flow]:
+        """Chunks after a step over span = (t, t + dt), how many entered and were refused."""
         before, after = (self._layers(t) for t in span)
-        dtype = particles.m.dtype
+        dtype = chunks.m.dtype
         age = span[1] - self.start - (after - 1) * self.interval
         v = jnp.asarray(self.v, dtype)
         x = jnp.asarray(self.x, dtype) + (age * v)[None]
         points, speed = _placed(tuple(x.T), tuple(v), self.tool, tools)
         points = tuple(grid.wrapped(a, i) for i, a in enumerate(points))
 
-        def enter(particles):
-            empty = particles.m == 0
+        def enter(chunks):
+            empty = chunks.m == 0
+            # the first empty slots in order take the points in order
             rank = jnp.cumsum(empty.ravel(), dtype=jnp.int32).reshape(empty.shape) - 1
             new = empty & (rank < x.shape[0])
             which = jnp.clip(rank, 0, x.shape[0] - 1)
-            filled = _rest(body, particles, new, tuple(a[which] for a in points), speed, 1)
+            filled = _undeformed(body, chunks, new, tuple(a[which] for a in points), speed, 1)
             return filled, jnp.sum(new, dtype=jnp.int32)
 
         due = after > before
-        particles, count = lax.cond(due, enter, lambda p: (p, jnp.int32(0)), particles)
-        return particles, Flow(count, jnp.where(due, x.shape[0], 0) - count)
+        chunks, count = lax.cond(due, enter, lambda p: (p, jnp.int32(0)), chunks)
+        return chunks, Flow(count, jnp.where(due, x.shape[0], 0) - count)
 
     def _layers(self, t) -> Array:
         """How many layers have entered before time t."""
@@ -93,28 +96,33 @@ class Collector:
         default=-1, least=-1
     )  # collider of the scene that it rides on; none by default
 
-    def act(self, body: Any, particles: Any, tools: tuple[Tool, ...], grid: Grid, span: Any):
-        """Particles after a step, and how many were taken; an emptied slot waits mid-box."""
-        x = particles.x
+    def act(
+        self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any
+    ) -> tuple[Any, Flow]:
+        """Chunks after a step, and how many were taken; an emptied slot waits mid-box."""
+        x = chunks.x
         if self.tool >= 0:
             tool = tools[self.tool]
             x = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(x)))
-        gone = (self.shape.distance(x) < 0) & (particles.m > 0)
+        gone = (self.shape.distance(x) < 0) & (chunks.m > 0)
         middle = np.add(grid.lower, grid.upper) / 2
-        waiting = tuple(jnp.full_like(a, c) for a, c in zip(particles.x, middle))
-        still = tuple(jnp.zeros((), a.dtype) for a in particles.x)
-        particles = _rest(body, particles, gone, waiting, still, 0)
-        return particles, Flow(jnp.sum(gone, dtype=jnp.int32), jnp.int32(0))
+        waiting = tuple(jnp.full_like(a, c) for a, c in zip(chunks.x, middle))
+        still = tuple(jnp.zeros((), a.dtype) for a in chunks.x)
+        chunks = _undeformed(body, chunks, gone, waiting, still, 0)
+        return chunks, Flow(jnp.sum(gone, dtype=jnp.int32), jnp.int32(0))
 
 
-def flow(scene: Any, bodies: tuple, tools: tuple[Tool, ...], flows: tuple[Flow, ...], span: Any):
+def flow(
+    scene: Any, bodies: tuple, tools: tuple[Tool, ...], flows: tuple[Flow, ...], span: Any
+) -> tuple[tuple, tuple[Flow, ...]]:
     """Bodies and counts after all sources have acted, in the order of `scene.sources`."""
-    now, counts = list(bodies), []
+    now, counts = [particles.chunks for particles in bodies], []
     for source, seen in zip(scene.sources, flows):
         i = source.body
         now[i], more = source.act(scene.bodies[i], now[i], tools, scene.grid, span)
         counts.append(Flow(seen.moved + more.moved, seen.refused + more.refused))
-    return tuple(now), tuple(counts)
+    after = tuple(replace(p, chunks=chunks) for p, chunks in zip(bodies, now))
+    return after, tuple(counts)
 
 
 def _placed(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, Vec]:
@@ -127,18 +135,18 @@ def _placed(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, Ve
     return tuple(a + at.x[i] for i, a in enumerate(arm)), carried
 
 
-def _rest(body: Any, particles: Any, where: Array, x: Vec, v: Vec, filled: int):
-    """Undeformed particles at x with velocity v, or empty slots, in the slots of a mask."""
-    d, zero = len(x), jnp.zeros_like(particles.m)
+def _undeformed(body: Any, chunks: Any, where: Array, x: Vec, v: Vec, filled: int):
+    """Chunks with undeformed particles, or none, in the slots of a mask, at x with velocity v."""
+    d, zero = len(x), jnp.zeros_like(chunks.m)
     volume = jnp.asarray(body.volume, zero.dtype) * filled
     put = lambda new, old: jnp.where(where, new, old)
-    matter = body.material.rest(zero + 1, d)
+    internal = body.material.rest(zero + 1, d)
     return replace(
-        particles,
-        x=tuple(put(a, b) for a, b in zip(x, particles.x)),
-        v=tuple(put(a, b) for a, b in zip(v, particles.v)),
-        C=tuple(tuple(put(0, a) for a in row) for row in particles.C),
-        m=put(volume * body.density, particles.m),
-        volume=put(volume, particles.volume),
-        matter=jax.tree.map(put, matter, particles.matter),
+        chunks,
+        x=tuple(put(a, b) for a, b in zip(x, chunks.x)),
+        v=tuple(put(a, b) for a, b in zip(v, chunks.v)),
+        C=tuple(tuple(put(0, a) for a in row) for row in chunks.C),
+        m=put(volume * body.density, chunks.m),
+        volume=put(volume, chunks.volume),
+        internal=jax.tree.map(put, internal, chunks.internal),
     )

@@ -19,7 +19,7 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree
 
-from ..orbits import regular
+from ..orbits import ks
 from .binary.ks_pairs import Pairs
 from .binary.members import places
 from .blocks import PairedSteps, Population, next_step, predicted, size
@@ -146,7 +146,7 @@ def _drifted(old: Tracers, hosted: Array, gm: Array, h: Array) -> Array:
     p, rate = old.past[:3], old.past[3:]
     r = jnp.where(hosted[None], old.s[:3] - h * h / 12 * p, 1)
     v = jnp.where(hosted[None], old.s[3:] + h / 2 * (p + h / 6 * rate), 0)
-    return jnp.concatenate(regular.physical(regular.after(regular.regularised(r, v, gm), h[0])))
+    return jnp.concatenate(ks.physical(ks.after(ks.regularised(r, v, gm), h[0])))
 
 
 def _kicked(relative: Array, h: Array, tide: Array) -> Array:

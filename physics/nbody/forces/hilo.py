@@ -14,7 +14,9 @@ never give `precision.reassociation` to a program that holds it.
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .pairs import _dot, inverse_powers
+from jaxgpu.geometry.vectors import dot
+
+from .pairs import inverse_powers
 from .sums import summed
 
 _CHUNK = 4096
@@ -62,8 +64,8 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     def terms(t: list[Array], s: list[Array]) -> list[Array]:
         apart = [(s[k] - t[k]) + (s[k + 6] - t[k + 6]) for k in range(6)]
         d, w = apart[:3], apart[3:]
-        u2, u3 = inverse_powers(_dot(d, d) + eps2)
-        p, q = s[12] * u3, 3 * _dot(d, w) * u2
+        u2, u3 = inverse_powers(dot(d, d) + eps2)
+        p, q = s[12] * u3, 3 * dot(d, w) * u2
         return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
     along = points.reshape(12, -1)

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.geometry.vectors import dot
 from jaxgpu.primitive import jvp_of, primitive
 
 from .sums import summed
@@ -50,7 +51,7 @@ def _pull(points: Array, sources: Array, m: Array, softening: Array) -> Array:
     def terms(t: list[Array], s: list[Array]) -> list[Array]:
         d, w = _between(t, s)
         u2, u3 = _powers(least + d[0] * d[0] + d[1] * d[1] + d[2] * d[2], 3)
-        p, q = s[6] * u3, _dot(d, w) * u2
+        p, q = s[6] * u3, dot(d, w) * u2
         return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
     return summed(terms, [points], [sources, m / 27**0.5], 6)
@@ -72,9 +73,9 @@ def _tangent(given: tuple, tangents: tuple) -> Array:
         d, w, u2, u3, q = _pair(t[:6], s[:6], softening)
         p = s[6] * u3
         dd, dw = ([b - a for a, b in zip(t[k : k + 3], s[k + 1 : k + 4])] for k in (6, 9))
-        fall = _dot(d, dd) * u2
+        fall = dot(d, dd) * u2
         dp = u3 * s[13] - 3 * p * fall
-        dq = 3 * (_dot(dd, w) + _dot(d, dw)) * u2 - 2 * q * fall
+        dq = 3 * (dot(dd, w) + dot(d, dw)) * u2 - 2 * q * fall
         pull = [dp * c + p * e for c, e in zip(d, dd)]
         return pull + [
             dp * (w[k] - q * d[k]) + p * (dw[k] - dq * d[k] - q * dd[k]) for k in range(3)
@@ -89,7 +90,7 @@ def _cotangent(given: tuple, ct: Array) -> tuple[Array, Array, Array]:
 
     def gradients(d: list, w: list, u2: Array, p: Array, q: Array, ct: list) -> list[Array]:
         alpha, beta = ct[:3], ct[3:]
-        ad, bw, bd = _dot(alpha, d), _dot(beta, w), _dot(beta, d)
+        ad, bw, bd = dot(alpha, d), dot(beta, w), dot(beta, d)
         fall = 3 * u2 * (ad + bw - q * bd) - 2 * q * bd * u2
         by_d = [p * (alpha[k] - q * beta[k] - 3 * bd * u2 * w[k] - fall * d[k]) for k in range(3)]
         return by_d + [p * (beta[k] - 3 * bd * u2 * d[k]) for k in range(3)]
@@ -100,7 +101,7 @@ def _cotangent(given: tuple, ct: Array) -> tuple[Array, Array, Array]:
 
     def to_sources(t: list[Array], s: list[Array]) -> list[Array]:
         d, w, u2, u3, q = _pair(s[:6], t[:6], softening)
-        by_mass = _dot(s[6:9], d) + _dot(s[9:], w) - q * _dot(s[9:], d)
+        by_mass = dot(s[6:9], d) + dot(s[9:], w) - q * dot(s[9:], d)
         return [*gradients(d, w, u2, t[6] * u3, q, s[6:]), u3 * by_mass]
 
     for_points = summed(to_points, [points, ct], [sources, m], 6)
@@ -149,8 +150,8 @@ def _pair(
 ) -> tuple[list[Array], list[Array], Array, Array, Array]:
     """Separation, relative velocity, 1 / r^2, 1 / r^3 and 3 (d . w) / r^2 of every pair."""
     d, w = _between(t, s)
-    u2, u3 = inverse_powers(_dot(d, d) + softening * softening)
-    return d, w, u2, u3, 3 * _dot(d, w) * u2
+    u2, u3 = inverse_powers(dot(d, d) + softening * softening)
+    return d, w, u2, u3, 3 * dot(d, w) * u2
 
 
 def _powers(r2: Array, scale: float) -> tuple[Array, Array]:
@@ -179,10 +180,6 @@ def _inverse_powers_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     u2, u3 = inverse_powers(*primals)
     change = u2 * tangents[0]
     return (u2, u3), (-u2 * change, -1.5 * u3 * change)
-
-
-def _dot(a: list[Array], b: list[Array]) -> Array:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def pull_of_few(sources: Array, gm: Array, x: Array) -> Array:

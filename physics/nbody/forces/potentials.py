@@ -4,7 +4,7 @@ MWPotential2014 of Bovy (2015), doi:10.1088/0067-0049/216/2/29, table 1: a bulge
 r^-1.8 exp(-(r / 1.9 kpc)^2), the disc of Miyamoto & Nagai (1975) and the halo of Navarro, Frenk &
 White (1997), which make 5, 60 and 35 % of the squared circular speed at the Sun.
 
-A field has `potential(x)` and `pull(x)` for places [3, ...], in any units: its parameters carry
+A field has `potential(x)` and `pull(x)` for places [..., 3], in any units: its parameters carry
 them. All are differentiable in parameters and places.
 """
 
@@ -17,6 +17,7 @@ from jax import Array
 from jax.scipy.special import gammainc, gammaln
 
 from jaxgpu import ranges
+from jaxgpu.geometry.vectors import length
 from jaxgpu.pytree import number, pytree
 
 from .. import units
@@ -26,11 +27,11 @@ class Field(Protocol):
     """A potential that does not change with time."""
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [3, ...]."""
+        """Potential [...] at places [..., 3]."""
         ...
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [3, ...], minus the gradient of the potential."""
+        """Acceleration [..., 3], minus the gradient of the potential."""
         ...
 
 
@@ -41,16 +42,16 @@ class PointMass:
     gm: Array | float = number(least=0)  # [] gravitational parameter
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [3, ...].
+        """Potential [...] at places [..., 3].
 
         >>> float(PointMass(8.0).potential(jnp.array([0.0, 2, 0])))
         -4.0
         """
-        return -self.gm / _length(x)
+        return -self.gm / _radius(x)
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [3, ...]."""
-        return -self.gm / _length(x)[None] ** 3 * x
+        """Acceleration [..., 3]."""
+        return -self.gm / _radius(x)[..., None] ** 3 * x
 
 
 @pytree
@@ -62,8 +63,8 @@ class Cusp:
     cut: Array | float = number(above=0)  # [] length
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [3, ...], zero far away."""
-        r = _length(x)
+        """Potential [...] at places [..., 3], zero far away."""
+        r = _radius(x)
         u = (r / self.cut) ** 2
         a = jnp.asarray(1 - self.slope / 2, r.dtype)
         # mass within over r, and the shells outside
@@ -73,9 +74,9 @@ class Cusp:
         )
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [3, ...]."""
-        r = _length(x)
-        return -(self._mass((r / self.cut) ** 2) / r**3)[None] * x
+        """Acceleration [..., 3]."""
+        r = _radius(x)
+        return -(self._mass((r / self.cut) ** 2) / r**3)[..., None] * x
 
     def _mass(self, u: Array) -> Array:
         b = jnp.asarray((3 - self.slope) / 2, u.dtype)
@@ -92,16 +93,18 @@ class MiyamotoNagai:
     b: Array | float = number(least=0)  # [] its thickness
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [3, ...]."""
-        height = self.a + jnp.sqrt(x[2] * x[2] + self.b**2)
-        return -self.gm / jnp.sqrt(x[0] * x[0] + x[1] * x[1] + height * height)
+        """Potential [...] at places [..., 3]."""
+        x, y, z = _components(x)
+        height = self.a + jnp.sqrt(z * z + self.b**2)
+        return -self.gm / jnp.sqrt(x * x + y * y + height * height)
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [3, ...]."""
-        thick = jnp.sqrt(x[2] * x[2] + self.b**2)
+        """Acceleration [..., 3]."""
+        x, y, z = _components(x)
+        thick = jnp.sqrt(z * z + self.b**2)
         height = self.a + thick
-        scale = -self.gm / (x[0] * x[0] + x[1] * x[1] + height * height) ** 1.5
-        return scale[None] * jnp.stack([x[0], x[1], x[2] * height / thick])
+        scale = -self.gm / (x * x + y * y + height * height) ** 1.5
+        return scale[..., None] * jnp.stack([x, y, z * height / thick], -1)
 
 
 @pytree
@@ -113,23 +116,25 @@ class NavarroFrenkWhite:
     q: Array | float = number(default=1.0, above=0)  # [] flattening of the potential; 1 is a sphere
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [3, ...]."""
-        s = self._radius(x)
+        """Potential [...] at places [..., 3]."""
+        s = self._flattened_radius(x)
         return -self.gm * jnp.log1p(s / self.a) / s
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [3, ...]."""
-        s = self._radius(x)
+        """Acceleration [..., 3]."""
+        s = self._flattened_radius(x)
         u = s / self.a
         # ln(1 + u) - u / (1 + u) cancels where u is small
         series = u * u * (0.5 - u * (2 / 3 - u * (0.75 - 0.8 * u)))
         within = jnp.where(u < 1e-3, series, jnp.log1p(u) - u / (1 + u))
         scale = -self.gm * within / s**3
-        return scale[None] * jnp.stack([x[0], x[1], x[2] / self.q**2])
+        x, y, z = _components(x)
+        return scale[..., None] * jnp.stack([x, y, z / self.q**2], -1)
 
-    def _radius(self, x: Array) -> Array:
-        z = x[2] / self.q
-        return jnp.sqrt(x[0] * x[0] + x[1] * x[1] + z * z)
+    def _flattened_radius(self, x: Array) -> Array:
+        x, y, z = _components(x)
+        z = z / self.q
+        return jnp.sqrt(x * x + y * y + z * z)
 
 
 @pytree
@@ -139,11 +144,11 @@ class Sum:
     parts: tuple[Field, ...]
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [3, ...]."""
-        return sum((part.potential(x) for part in self.parts), jnp.zeros(x.shape[1:], x.dtype))
+        """Potential [...] at places [..., 3]."""
+        return sum((part.potential(x) for part in self.parts), jnp.zeros(x.shape[:-1], x.dtype))
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [3, ...]."""
+        """Acceleration [..., 3]."""
         return sum((part.pull(x) for part in self.parts), jnp.zeros_like(x))
 
 
@@ -184,13 +189,13 @@ def milky_way_in(scale: units.Scale) -> Sum:
 
 
 def derivatives(field: Field, x: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-    """The pull, and its first and second time derivative along a path; all [3, ...].
+    """The pull, and its first and second time derivative along a path; all [..., 3].
 
     Args:
         field: where from.
-        x: places [3, ...].
-        v: velocities there [3, ...].
-        a: accelerations there [3, ...], of all forces together.
+        x: places [..., 3].
+        v: velocities there [..., 3].
+        a: accelerations there [..., 3], of all forces together.
     """
     along = lambda x, v: jax.jvp(field.pull, (x,), (v,))
     (pull, jerk), (_, snap) = jax.jvp(along, (x, v), (v, a))
@@ -211,5 +216,10 @@ def tidal_radius(mass: Array | float, enclosed: Array | float, radius: Array | f
     return radius * jnp.cbrt(jnp.asarray(mass, float) / (3 * enclosed))
 
 
-def _length(x: Array) -> Array:
-    return jnp.sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])
+def _components(x: Array) -> tuple[Array, Array, Array]:
+    return x[..., 0], x[..., 1], x[..., 2]
+
+
+def _radius(x: Array) -> Array:
+    """Distance [...] of places [..., 3] from the centre."""
+    return length(_components(x))

@@ -10,14 +10,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu import ranges
+from jaxgpu.geometry.vectors import dot
 
-from .. import bodies, layout
-from ..layout import Columns, Rows
+from .. import bodies
 
 LIGHT = 299792.458 * 86400 / 149597870.7  # astronomical units a day
 
 
-def newton(x: Array | Rows | Columns, gm: Array) -> Array:
+def newton(x: Array, gm: Array) -> Array:
     """Acceleration [N, 3] of each body by all others, sum_j GM_j (x_j - x_i) / r_ij^3.
 
     Args:
@@ -33,9 +33,7 @@ def newton(x: Array | Rows | Columns, gm: Array) -> Array:
     return jnp.sum((gm[None] * u * u * u)[..., None] * d, 1)
 
 
-def einstein_infeld_hoffmann(
-    x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array, light: Array | float
-) -> Array:
+def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     """Acceleration [N, 3] of each body by all others, to first order in 1 / light^2.
 
     Args:
@@ -44,7 +42,9 @@ def einstein_infeld_hoffmann(
         gm: gravitational parameters [N].
         light: speed of light in the units of `v`; infinity gives Newton's gravity.
 
-    Of three bodies say which way they lie, here and below: `layout.Rows(x)` or `layout.Columns(x)`.
+    Raises:
+        ValueError: shapes that do not fit, values that are not finite, two bodies at one place, two
+            floating types.
     """
     x, v, gm, light = _checked("relativity.einstein_infeld_hoffmann", x, v, gm, light)
     d, u = _apart(x)
@@ -82,17 +82,14 @@ def schwarzschild(x: list[Array], v: list[Array], gm: Array, light: Array | floa
         light: speed of light.
     """
     ranges.numbers("relativity.schwarzschild: light", light, above=0, infinite=True)
-    u = lax.rsqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])
-    v2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
-    xv = x[0] * v[0] + x[1] * v[1] + x[2] * v[2]
+    u = lax.rsqrt(dot(x, x))
+    v2, xv = dot(v, v), dot(x, v)
     scale = gm * u * u * u / (light * light)
     along_x, along_v = scale * (4 * gm * u - v2), scale * 4 * xv
     return [along_x * x[k] + along_v * v[k] for k in range(3)]
 
 
-def lagrangian(
-    x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array, light: Array | float
-) -> Array:
+def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     """Lagrangian of the system times G, to first order in 1 / light^2.
 
     Landau & Lifshitz, The Classical Theory of Fields, section 106. Euler's equations of it are
@@ -113,16 +110,14 @@ def lagrangian(
     return jnp.sum(gm * v2) / 2 + jnp.sum(pair) / 2 + small / (light * light)
 
 
-def conserved(
-    x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array, light: Array | float
-) -> tuple[Array, Array, Array]:
+def conserved(x: Array, v: Array, gm: Array, light: Array | float) -> tuple[Array, Array, Array]:
     """Energy [], momentum [3] and angular momentum [3], each times G: what the motion keeps.
 
     By Noether's theorem from `lagrangian`: p = dL/dv, E = v . p - L, sum x cross p. The equations
     of motion keep them up to terms of order 1 / light^4.
     """
     x, v, gm, light = _checked("relativity.conserved", x, v, gm, light)
-    value, p = jax.value_and_grad(lagrangian, 1)(Rows(x), v, gm, light)
+    value, p = jax.value_and_grad(lagrangian, 1)(x, v, gm, light)
     return jnp.sum(p * v) - value, jnp.sum(p, 0), jnp.sum(jnp.cross(x, p), 0)
 
 
@@ -130,7 +125,7 @@ def _checked(
     name: str, x: Array, v: Array, gm: Array, light: Array | float
 ) -> tuple[Array, Array, Array, Array | float]:
     """Positions and velocities [N, 3], parameters [N] and the speed of light."""
-    x, v = layout.rows(f"{name}: x", x), layout.rows(f"{name}: v", v)
+    x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
     gm = bodies.numbers(f"{name}: gm", gm, least=0)
     if gm.ndim != 1 or x.shape != (*gm.shape, 3) or v.shape != x.shape:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"

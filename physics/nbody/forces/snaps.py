@@ -8,6 +8,8 @@ and an inverse square root a pair, against 38 of acceleration and jerk.
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.geometry.vectors import dot
+
 from .pairs import inverse_powers
 from .sums import summed
 
@@ -32,18 +34,14 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
 
     def terms(t: list[Array], s: list[Array]) -> list[Array]:
         d, w, b = ([q - p for p, q in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3, 6))
-        r2 = _dot(d, d) + eps2
+        r2 = dot(d, d) + eps2
         u2, u3 = inverse_powers(r2)
         p = s[9] * u3
-        alpha = _dot(d, w) * u2
-        beta = (_dot(w, w) + _dot(d, b)) * u2 + alpha * alpha
+        alpha = dot(d, w) * u2
+        beta = (dot(w, w) + dot(d, b)) * u2 + alpha * alpha
         a = [p * c for c in d]
         j = [p * c - 3 * alpha * e for c, e in zip(w, a)]
         snap = [p * c - 6 * alpha * e - 3 * beta * f for c, e, f in zip(b, j, a)]
         return a + j + snap
 
     return summed(terms, [points], [sources, m], 9)
-
-
-def _dot(a: list[Array], b: list[Array]) -> Array:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]

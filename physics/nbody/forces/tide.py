@@ -14,7 +14,7 @@ from jax import Array
 from jaxgpu.pytree import number, pytree
 
 from ..steps import radau
-from ..steps.film import Film
+from ..steps.dense_output import DenseOutput
 from . import potentials
 
 _ROUNDS = 8  # of fixed-point iteration: each gains (omega dt)^2 / 5
@@ -60,16 +60,16 @@ class Tide:
 
     field: potentials.Field
 
-    def path(self, origin: Origin, interval: Array | float) -> Film:
+    def path(self, origin: Origin, interval: Array | float) -> DenseOutput:
         """The origin's way over an interval."""
         dt = jnp.asarray(interval, origin.x.dtype)
         x, v = origin.x[None], origin.v[None]
-        force = lambda first, x, v: self.field.pull(x[:, 0].T).T[:, None]
+        force = lambda first, x, v: self.field.pull(x)
         guess = jnp.broadcast_to(force(0, x[None], v[None]), (8, 1, 3))
         a, _ = radau.solve(force, x, v, dt, guess, _ROUNDS)
-        return Film(x[None], v[None], a[None], dt)
+        return DenseOutput(x=x[None], v=v[None], a=a[None], dt=dt)
 
-    def pull(self, path: Film, fraction: Array, points: Array) -> Array:
+    def pull(self, path: DenseOutput, fraction: Array, points: Array) -> Array:
         """Acceleration, jerk and snap [9, K] relative to the origin.
 
         Args:
@@ -83,15 +83,16 @@ class Tide:
         # the origin among the points, so that a body that rests there feels zero to the bit; the
         # rounding of two expressions, differentiated, would ask for ever shorter steps
         at = jnp.concatenate([points + here, here], 1)
-        all = jnp.concatenate(potentials.derivatives(self.field, at[:3], at[3:6], at[6:]))
-        return all[:, :-1] - all[:, -1:]
+        by_field = potentials.derivatives(self.field, at[:3].T, at[3:6].T, at[6:].T)
+        columns = jnp.concatenate([q.T for q in by_field])
+        return columns[:, :-1] - columns[:, -1:]
 
-    def on(self, path: Film, fraction: Array, points: Array) -> Array:
+    def on(self, path: DenseOutput, fraction: Array, points: Array) -> Array:
         """Acceleration and jerk [6, K] relative to the origin, of `points` [6, K]."""
         still = jnp.zeros_like(points[:3])
         return self.pull(path, fraction, jnp.concatenate([points, still]))[:6]
 
-    def moved(self, path: Film, origin: Origin) -> Origin:
+    def moved(self, path: DenseOutput, origin: Origin) -> Origin:
         """The origin at the end of the interval."""
         x, v = path.at(jnp.ones(1, origin.x.dtype))
         return Origin(x[0, 0], v[0, 0])

@@ -70,5 +70,5 @@ def paired(
         two = centre[:count] + (first / mass)[:, None] * d
         return jnp.concatenate([one, centre[count:], two])
 
-    x, v = split(x, relative[0].T), split(v, relative[1].T)
+    x, v = split(x, relative[0]), split(v, relative[1])
     return x, v, jnp.concatenate([m, companions])

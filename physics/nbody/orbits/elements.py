@@ -10,11 +10,13 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu import ranges
+from jaxgpu.geometry.vectors import cross
 from jaxgpu.pytree import number, pytree
 
-from .. import bodies, layout
-from ..layout import Columns, Rows
+from .. import bodies
+from . import universal
 
+_ROUNDS = 40  # of Kepler's equation; 2 to 6 are needed
 _PI = float(np.float32(np.pi))  # the largest that is meant: in float32, pi is rounded up
 
 
@@ -30,18 +32,20 @@ class Elements:
     mean: Array = number(unit="rad")  # [...] mean anomaly
 
 
-def from_state(x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array | float) -> Elements:
-    """Osculating elements of relative positions and velocities [3, ...].
-
-    Of three orbits say which way they lie: `layout.Rows(x)` or `layout.Columns(x)`.
+def from_state(x: Array, v: Array, gm: Array | float) -> Elements:
+    """Osculating elements [...] of relative positions and velocities [..., 3].
 
     For a circular orbit the pericentre, and for one in the x-y plane the node, is where the x axis
     is; the mean anomaly is nan where the orbit is not bound (e >= 1).
+
+    Raises:
+        ValueError: shapes that do not fit, values that are not finite, bodies at one place, a
+            parameter that is not positive, two floating types.
     """
     x, v, gm = _relative("elements.from_state", x, v, gm)
     r, v2 = jnp.sqrt(jnp.sum(x * x, 0)), jnp.sum(v * v, 0)
-    h = jnp.stack([x[k - 2] * v[k - 1] - x[k - 1] * v[k - 2] for k in range(3)])
-    ecc = _towards(x, v, gm)
+    h = jnp.stack(cross(x, v))
+    ecc = _eccentricity_vector(x, v, gm)
     a = 1 / (2 / r - v2 / gm)
     e = jnp.sqrt(jnp.sum(ecc * ecc, 0))
     i = jnp.arctan2(jnp.sqrt(h[0] * h[0] + h[1] * h[1]), h[2])
@@ -51,48 +55,46 @@ def from_state(x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array |
     height = jnp.sqrt(jnp.sum(h * h, 0))
     # axes in the plane of the orbit: towards the node, and a quarter turn ahead
     p = jnp.stack([c, s, jnp.zeros_like(c)])
-    q = jnp.stack([h[k - 2] * p[k - 1] - h[k - 1] * p[k - 2] for k in range(3)]) / height[None]
+    q = jnp.stack(cross(h, p)) / height[None]
     peri = jnp.arctan2(jnp.sum(ecc * q, 0), jnp.sum(ecc * p, 0))
     peri = jnp.where(e == 0, 0, peri)
     latitude = jnp.arctan2(jnp.sum(x * q, 0), jnp.sum(x * p, 0))
     half = jnp.sqrt((1 - e) / (1 + e)) * jnp.tan((latitude - peri) / 2)
     eccentric = 2 * jnp.arctan(half)
     mean = jnp.where(e < 1, eccentric - e * jnp.sin(eccentric), jnp.nan)
-    return Elements(a, e, i, node, peri, mean)
+    return Elements(a=a, e=e, i=i, node=node, peri=peri, mean=mean)
 
 
-def towards_pericentre(
-    x: Array | Rows | Columns, v: Array | Rows | Columns, gm: Array | float
-) -> Array:
-    """The eccentricity vector [3, ...], laid as `x`: towards the pericentre, as long as e."""
-    name = "elements.towards_pericentre"
-    return layout.like(x, _towards(*_relative(name, x, v, gm)))
+def eccentricity_vector(x: Array, v: Array, gm: Array | float) -> Array:
+    """The eccentricity vector [..., 3]: it points to the pericentre and is as long as e.
+
+    Raises:
+        ValueError: as `from_state`.
+    """
+    vector = _eccentricity_vector(*_relative("elements.eccentricity_vector", x, v, gm))
+    return jnp.moveaxis(vector, 0, -1)
 
 
-def _relative(name: str, x: Array, v: Array, gm: Array) -> tuple[Array, Array, Array]:
-    """Relative positions and velocities [3, ...] and the parameter, checked."""
-    laid = layout.columns(f"{name}: x", x), layout.columns(f"{name}: v", v)
-    if laid[0].shape != laid[1].shape:
-        shapes = f"x {list(laid[0].shape)}, v {list(laid[1].shape)}"
-        raise ValueError(f"{name}: {shapes}; both must be [3, ...]")
-    bodies.away(f"{name}: x", laid[0])
-    x, v = bodies.one_precision(name, x=laid[0], v=laid[1])
-    return x, v, bodies.each(f"{name}: gm", gm, x, above=0)
+def _relative(name: str, x: Array, v: Array, gm: Array | float) -> tuple[Array, Array, Array]:
+    """Relative positions and velocities, components first [3, ...], and the parameter, checked."""
+    x, v = bodies.relative(name, x, v)
+    gm = bodies.per_pair(f"{name}: gm", gm, x.shape[:-1], x.dtype, above=0)
+    return jnp.moveaxis(x, -1, 0), jnp.moveaxis(v, -1, 0), gm
 
 
-def _towards(x: Array, v: Array, gm: Array) -> Array:
+def _eccentricity_vector(x: Array, v: Array, gm: Array) -> Array:
     r, v2, xv = jnp.sqrt(jnp.sum(x * x, 0)), jnp.sum(v * v, 0), jnp.sum(x * v, 0)
-    return ((v2 - gm / r)[None] * x - xv[None] * v) / jnp.broadcast_to(gm, r.shape)[None]
+    return ((v2 - gm / r)[None] * x - xv[None] * v) / gm[None]
 
 
 def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
-    """Relative position and velocity, both [3, ...]: components first, also of three orbits.
+    """Relative position and velocity, both [..., 3].
 
     Raises:
         ValueError: an orbit that is no ellipse, or angles that are not finite.
     """
     a, e, i, node, peri, mean = _batch("elements.to_state", orbit)
-    gm = bodies.each("elements.to_state: gm", gm, a[None], above=0)
+    gm = bodies.per_pair("elements.to_state: gm", gm, a.shape, a.dtype, above=0)
     anomaly = eccentric_anomaly(mean, e)
     c, s = jnp.cos(anomaly), jnp.sin(anomaly)
     minor = jnp.sqrt((1 - e) * (1 + e))
@@ -103,7 +105,7 @@ def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
     p = jnp.stack([cn * cp - sn * sp * ci, sn * cp + cn * sp * ci, sp * si])
     q = jnp.stack([-cn * sp - sn * cp * ci, -sn * sp + cn * cp * ci, cp * si])
     x, v = (u[None] * p + w[None] * q for u, w in (plane_x, plane_v))
-    return x, v
+    return jnp.moveaxis(x, 0, -1), jnp.moveaxis(v, 0, -1)
 
 
 def _batch(name: str, orbit: Elements) -> tuple[Array, ...]:
@@ -149,23 +151,29 @@ def uniform(
 
 
 def eccentric_anomaly(mean: Array, e: Array) -> Array:
-    """Solve Kepler's equation E - e sin E = M for E, to rounding, for 0 <= e < 1.
+    """The E that solves Kepler's equation E - e sin E = M, to rounding, for 0 <= e < 1.
 
-    Newton's method from pi, where it converges for every e and M: the equation is convex on each
-    half of the orbit.
+    Args:
+        mean: mean anomaly M [...], of any number of turns.
+        e: eccentricity [...].
+
+    The iteration is `universal.solve`; one step of Newton's after it carries derivatives.
 
     >>> float(eccentric_anomaly(jnp.float32(1.0), jnp.float32(0.0)))
     1.0
     """
     ranges.numbers("elements.eccentric_anomaly: mean", mean)
     ranges.numbers("elements.eccentric_anomaly: e", e, least=0, below=1)
-    mean, e = jnp.asarray(mean), jnp.asarray(e)
+    mean, e = jnp.broadcast_arrays(jnp.asarray(mean), jnp.asarray(e))
     turns = jnp.floor(mean / (2 * jnp.pi) + 0.5) * (2 * jnp.pi)
     m = mean - turns  # -pi .. pi
-    side = jnp.where(m < 0, -1, 1).astype(m.dtype)
+    known_e, known_m = lax.stop_gradient((e, m))
 
-    def newton(_, E):
-        return E - (E - e * jnp.sin(E) - m) / (1 - e * jnp.cos(E))
+    def flight(E: Array) -> tuple[Array, Array, Array]:
+        return E - known_e * jnp.sin(E), 1 - known_e * jnp.cos(E), known_e * jnp.sin(E)
 
-    start = jnp.broadcast_to(side * jnp.pi, jnp.broadcast_shapes(m.shape, jnp.shape(e)))
-    return lax.fori_loop(0, 30, newton, start.astype(m.dtype)) + turns
+    precise = 4 * float(jnp.finfo(m.dtype).eps)
+    settled = lambda E, step, error: ~(jnp.abs(step) > precise * jnp.abs(E))
+    # of the sign of M, and no farther from it than e
+    E = universal.solve(flight, known_m, known_m, jnp.abs(known_m) + known_e, settled, _ROUNDS)
+    return E - (E - e * jnp.sin(E) - m) / (1 - e * jnp.cos(E)) + turns

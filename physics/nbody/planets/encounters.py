@@ -11,11 +11,20 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu import ranges
-from jaxgpu.pytree import pytree
+from jaxgpu.geometry.vectors import cross, dot
+from jaxgpu.pytree import number, pytree
 
-from .. import layout
-from ..layout import Columns
+from .. import bodies
 from ..orbits import kepler
+
+
+@pytree
+class Moment:
+    """Where bodies are at one time."""
+
+    t: Array | float = number()  # [] time
+    x: Array = number()  # [N, 3] position
+    v: Array = number()  # [N, 3] velocity
 
 
 @pytree
@@ -33,47 +42,83 @@ class Log:
 def empty(capacity: int, like: Array) -> Log:
     """A log with room for `capacity` encounters, in the dtype of `like`."""
     ranges.numbers("encounters.empty: capacity", capacity, (), whole=True, least=1)
-    none, where = jnp.zeros(capacity, like.dtype), jnp.zeros(capacity, jnp.int32)
-    return Log(none, where, where, none, none, jnp.int32(0))
+    none, index = jnp.zeros(capacity, like.dtype), jnp.zeros(capacity, jnp.int32)
+    return Log(time=none, body=index, star=index, distance=none, speed=none, count=jnp.int32(0))
 
 
-def watched(log: Log, time: tuple, stars: tuple, m: Array, radius: Array | float) -> Log:
+def watched(log: Log, before: Moment, after: Moment, m: Array, radius: Array | float) -> Log:
     """The log with all encounters of stars among each other, closer than `radius`, added.
 
     Args:
         log: what was logged so far.
-        time: the two moments.
-        stars: positions over velocities [6, N] at both.
+        before: the stars at one moment.
+        after: the stars at the next.
         m: masses [N].
         radius: pericentres beyond it are not logged.
 
     Of several encounters of one star between the moments, the closest is logged.
+
+    Raises:
+        ValueError: shapes that do not fit, values that are not finite, a negative mass, a radius
+            that is not positive.
     """
-    stars, m = _checked("encounters.watched", time, stars, m, radius)
-    return _written(log, time, _closest(stars, stars, (m, m), time, radius), (m, m), True)
+    name = "encounters.watched"
+    stars = [_columns(name, "stars", moment) for moment in (before, after)]
+    m = _masses(name, m, stars[0].shape[1], radius)
+    found = _closest(stars, stars, m, m, before.t, after.t, radius)
+    # of two stars that found each other, the first writes
+    body = jnp.arange(m.shape[0], dtype=jnp.int32)
+    partner = found["star"]
+    mutual = (partner[partner] == body) & found["any"][partner]
+    return _written(log, found, found["any"] & ~(mutual & (partner < body)))
 
 
 def watched_tracers(
-    log: Log, time: tuple, tracers: tuple, stars: tuple, m: Array, radius: Array | float
+    log: Log,
+    before: Moment,
+    after: Moment,
+    tracers_before: Moment,
+    tracers_after: Moment,
+    m: Array,
+    radius: Array | float,
 ) -> Log:
-    """The log with all encounters of massless bodies [6, M] with stars [6, N] added."""
+    """The log with all encounters of tracers [M, 3] with stars [N, 3] added.
+
+    Args:
+        log: what was logged so far.
+        before: the stars at one moment.
+        after: the stars at the next.
+        tracers_before: the tracers at the first of the moments.
+        tracers_after: the tracers at the second.
+        m: masses of the stars [N].
+        radius: pericentres beyond it are not logged.
+
+    Raises:
+        ValueError: as `watched`.
+    """
     name = "encounters.watched_tracers"
-    stars, m = _checked(name, time, stars, m, radius)
-    tracers = tuple(layout.columns(f"{name}: tracers", points, 6) for points in tracers)
-    masses = jnp.zeros(tracers[0].shape[1], m.dtype), m
-    return _written(log, time, _closest(tracers, stars, masses, time, radius), masses, False)
+    stars = [_columns(name, "stars", moment) for moment in (before, after)]
+    tracers = [_columns(name, "tracers", moment) for moment in (tracers_before, tracers_after)]
+    m = _masses(name, m, stars[0].shape[1], radius)
+    massless = jnp.zeros(tracers[0].shape[1], m.dtype)
+    found = _closest(tracers, stars, massless, m, before.t, after.t, radius)
+    return _written(log, found, found["any"])
 
 
-def _checked(
-    name: str, time: tuple, stars: tuple, m: Array, radius: Array | float
-) -> tuple[tuple, Array]:
-    """The stars at both moments and their masses; of six stars, said to lie as they do."""
-    stars = tuple(layout.columns(f"{name}: stars", points, 6) for points in stars)
-    m = ranges.numbers(f"{name}: m", m, shape=stars[0].shape[1:], least=0)
+def _columns(name: str, which: str, moment: Moment) -> Array:
+    """Positions over velocities [6, N]: the kernel's layout."""
+    ranges.numbers(f"{name}: t", moment.t, ())
+    x = bodies.vectors(f"{name}: {which}, x", moment.x)
+    v = bodies.vectors(f"{name}: {which}, v", moment.v)
+    if x.ndim != 2 or x.shape != v.shape:
+        shapes = f"x {list(x.shape)}, v {list(v.shape)}"
+        raise ValueError(f"{name}: {which}, {shapes}; they must be [N, 3], both alike")
+    return jnp.concatenate([jnp.asarray(x).T, jnp.asarray(v).T])
+
+
+def _masses(name: str, m: Array, count: int, radius: Array | float) -> Array:
     ranges.numbers(f"{name}: radius", radius, (), above=0, infinite=True)
-    for moment in time:
-        ranges.numbers(f"{name}: time", moment, ())
-    return stars, m
+    return jnp.asarray(ranges.numbers(f"{name}: m", m, shape=(count,), least=0))
 
 
 def table(log: Log) -> dict[str, np.ndarray]:
@@ -91,86 +136,90 @@ def table(log: Log) -> dict[str, np.ndarray]:
     return {name: np.asarray(getattr(log, name)[:count]) for name in names}
 
 
-def _closest(bodies: tuple, stars: tuple, m: tuple, time: tuple, radius: Array | float) -> dict:
+def _closest(
+    moving: list[Array],
+    stars: list[Array],
+    m_moving: Array,
+    m_stars: Array,
+    start: Array | float,
+    end: Array | float,
+    radius: Array | float,
+) -> dict[str, Array]:
     """For each body its closest encounter: the star, when, how near, how fast, and whether any."""
-    span = time[1] - time[0]
+    span = end - start
 
-    def of_one(body: tuple[Array, Array, Array]) -> dict:
+    def of_one(body: tuple[Array, Array, Array]) -> dict[str, Array]:
         before, after = ([s[k] - b[k] for k in range(6)] for s, b in zip(stars, body[:2]))
-        gm = m[1] + body[2]
+        gm = m_stars + body[2]
         near, q = _pericentres(before, after, gm)
-        passed = (_dot(before) < 0) & (_dot(after) >= 0) & ~_turns(before, gm, span)
-        q = jnp.where(passed & (_square(before) > 0), q, jnp.inf)
+        passed = (_radial(before) < 0) & (_radial(after) >= 0) & ~_turns(before, gm, span)
+        # a star is at no distance from itself
+        q = jnp.where(passed & (_distance2(before) > 0), q, jnp.inf)
         star = jnp.argmin(q).astype(jnp.int32)
         state = [jnp.where(near[star], a[star], b[star]) for a, b in zip(after, before)]
-        wait, _ = kepler.pericentre(
-            Columns(jnp.stack(state[:3])), Columns(jnp.stack(state[3:])), gm[star]
-        )
+        x, v = jnp.stack(state[:3]), jnp.stack(state[3:])
+        wait, _ = kepler.pericentre_components(x, v, gm[star])
         wait = jnp.clip(jnp.where(near[star], span + wait, wait), 0, span)
         spin = jnp.sqrt(_spin(state))
         return {
             "star": star,
-            "time": time[0] + wait,
+            "time": start + wait,
             "distance": q[star],
             "speed": spin / q[star],
             "any": q[star] < radius,
         }
 
-    return lax.map(of_one, (bodies[0].T, bodies[1].T, m[0]), batch_size=16)
+    return lax.map(of_one, (moving[0].T, moving[1].T, m_moving), batch_size=16)
 
 
 def _pericentres(before: list, after: list, gm: Array) -> tuple[Array, Array]:
     """Whether the later moment is nearer to the pericentre, and its distance from there."""
-    near = jnp.abs(_dot(after)) * _fast(before) < jnp.abs(_dot(before)) * _fast(after)
+    near = jnp.abs(_radial(after)) * _speed2(before) < jnp.abs(_radial(before)) * _speed2(after)
     d = [jnp.where(near, a, b) for a, b in zip(after, before)]
     spin = _spin(d)
-    r = jnp.sqrt(jnp.where(_square(d) > 0, _square(d), 1))
-    e2 = 1 + (_fast(d) - 2 * gm / r) * spin / (gm * gm)
+    r = jnp.sqrt(jnp.where(_distance2(d) > 0, _distance2(d), 1))
+    e2 = 1 + (_speed2(d) - 2 * gm / r) * spin / (gm * gm)
     return near, spin / (gm * (1 + jnp.sqrt(jnp.maximum(e2, 0))))
 
 
 def _turns(d: list, gm: Array, span: Array) -> Array:
     """Whether a pair is bound and turns more than once in the time."""
-    r = jnp.sqrt(jnp.where(_square(d) > 0, _square(d), 1))
-    beta = 2 * gm / r - _fast(d)
+    r = jnp.sqrt(jnp.where(_distance2(d) > 0, _distance2(d), 1))
+    beta = 2 * gm / r - _speed2(d)
     return (beta > 0) & (2 * np.pi * gm < span * jnp.maximum(beta, 0) ** 1.5)
 
 
-def _written(log: Log, time: tuple, found: dict, m: tuple, both: bool) -> Log:
-    """The log with what was found; of two stars that found each other, the first writes."""
-    body = jnp.arange(m[0].shape[0], dtype=jnp.int32)
-    keep = found["any"]
-    if both:
-        partner = found["star"]
-        mutual = (partner[partner] == body) & keep[partner]
-        keep = keep & ~(mutual & (partner < body))
+def _written(log: Log, found: dict[str, Array], keep: Array) -> Log:
+    """The log with what was found where `keep`; what finds no room is counted and dropped."""
+    body = jnp.arange(keep.shape[0], dtype=jnp.int32)
     room = log.time.shape[0]
     place = log.count + jnp.cumsum(keep, dtype=jnp.int32) - 1
     place = jnp.where(keep, place, room)
-    put = lambda all, some: all.at[place].set(some, mode="drop")
+    put = lambda column, new: column.at[place].set(new, mode="drop")
     return Log(
-        put(log.time, found["time"]),
-        put(log.body, body),
-        put(log.star, found["star"]),
-        put(log.distance, found["distance"]),
-        put(log.speed, found["speed"]),
-        log.count + jnp.sum(keep, dtype=jnp.int32),
+        time=put(log.time, found["time"]),
+        body=put(log.body, body),
+        star=put(log.star, found["star"]),
+        distance=put(log.distance, found["distance"]),
+        speed=put(log.speed, found["speed"]),
+        count=log.count + jnp.sum(keep, dtype=jnp.int32),
     )
 
 
-def _dot(d: list) -> Array:
-    return d[0] * d[3] + d[1] * d[4] + d[2] * d[5]
+def _radial(d: list) -> Array:
+    """Distance times its rate."""
+    return dot(d[:3], d[3:])
 
 
-def _square(d: list) -> Array:
-    return d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+def _distance2(d: list) -> Array:
+    return dot(d[:3], d[:3])
 
 
-def _fast(d: list) -> Array:
-    return d[3] * d[3] + d[4] * d[4] + d[5] * d[5]
+def _speed2(d: list) -> Array:
+    return dot(d[3:], d[3:])
 
 
 def _spin(d: list) -> Array:
-    x, v = d[:3], d[3:]
-    h = [x[k - 2] * v[k - 1] - x[k - 1] * v[k - 2] for k in range(3)]
-    return h[0] * h[0] + h[1] * h[1] + h[2] * h[2]
+    """The square of the angular momentum."""
+    h = cross(d[:3], d[3:])
+    return dot(h, h)

@@ -12,8 +12,7 @@ import numpy as np
 
 from jaxgpu import ranges
 
-from .. import layout
-from ..layout import Columns, Rows
+from .. import bodies
 
 AU = 149597870.7  # km
 J2000 = 2451545.0  # Julian date of 2000 January 1, 12 h
@@ -60,11 +59,11 @@ def de440(jd: float) -> Ephemeris:
     )
 
 
-def ecliptic(vector: np.ndarray | Rows | Columns) -> np.ndarray:
-    """Components [3, ...] along the axes of the ecliptic of J2000, from those of the ICRF.
+def ecliptic(vector: np.ndarray) -> np.ndarray:
+    """Components [..., 3] along the axes of the ecliptic of J2000, from those of the ICRF.
 
-    Of three vectors say which way they lie: `layout.Rows(x)`, and so has the result a row a vector,
-    or `layout.Columns(x)`.
+    Raises:
+        ValueError: another shape, a component that is not finite.
 
     >>> pole = ecliptic(np.array([0, -np.sin(OBLIQUITY), np.cos(OBLIQUITY)]))
     >>> bool(np.abs(pole - [0, 0, 1]).max() < 1e-15)
@@ -73,14 +72,17 @@ def ecliptic(vector: np.ndarray | Rows | Columns) -> np.ndarray:
     return _turned("ephemeris.ecliptic", vector, OBLIQUITY)
 
 
-def equatorial(vector: np.ndarray | Rows | Columns) -> np.ndarray:
-    """Components [3, ...] along the axes of the ICRF, from those of the ecliptic of J2000."""
+def equatorial(vector: np.ndarray) -> np.ndarray:
+    """Components [..., 3] along the axes of the ICRF, from those of the ecliptic of J2000.
+
+    Raises:
+        ValueError: as `ecliptic`.
+    """
     return _turned("ephemeris.equatorial", vector, -OBLIQUITY)
 
 
 def _turned(name: str, vector: np.ndarray, angle: float) -> np.ndarray:
-    """About the x axis, which points to the equinox."""
+    """The vectors turned about the x axis, which points to the equinox."""
     c, s = np.cos(angle), np.sin(angle)
-    x, y, z = np.asarray(layout.columns(f"{name}: vector", vector))
-    turned = np.stack([x, c * y + s * z, c * z - s * y])
-    return np.moveaxis(turned, 0, -1) if isinstance(vector, Rows) else turned
+    x, y, z = np.moveaxis(np.asarray(bodies.vectors(f"{name}: vector", vector)), -1, 0)
+    return np.stack([x, c * y + s * z, c * z - s * y], -1)

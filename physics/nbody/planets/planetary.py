@@ -1,8 +1,8 @@
-"""A planetary system and a swarm of massless bodies in it, relativity included.
+"""A planetary system and tracers in it, massless bodies, relativity included.
 
-One step is one stretch of time: first the massive bodies cross it in equal Gauss-Radau steps
-(order 15, compensated sums, so that rounding grows as slowly as it can), then the swarm crosses the
-film they left behind. Everything is in one state, so a run can stop after any step and go on.
+One step first lets the massive bodies cross its time in equal Gauss-Radau steps (order 15,
+compensated sums, so that rounding grows as slowly as it can), then the tracers move in the dense
+output they left behind. Everything is in one state, so a run can stop after any step and go on.
 """
 
 from dataclasses import replace
@@ -16,35 +16,17 @@ from jax import Array, lax
 from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size
 
-from .. import bodies, layout
+from .. import bodies
 from ..forces import pairs, relativity
 from ..orbits import elements
 from ..orbits.elements import Elements
-from ..steps import radau
-from ..steps.film import Film
-from . import swarm
-from .swarm import Control, Swarm
+from ..steps import kahan, radau
+from ..steps.dense_output import DenseOutput
+from . import tracers
+from .tracers import Control, Tracers
 
 # Mercury in 19 steps a revolution has 3e-4 and misses by 0.03 km in a century; in 10, 4e-2 and more
 _MASSIVE = Control(tolerance=1e-3, convergence=1e-8)
-
-
-@pytree
-class Planetary:
-    """What to integrate, in any units in which G is 1 once it is multiplied into the masses."""
-
-    gm: Array = number(least=0, unit="length^3 / time^2")  # [N] of each, the heaviest first
-    stretch: Array | float = number(unit="time")  # [] that one step covers; negative: backwards
-    light: Array | float = number(
-        # [] speed of light; inf: Newton's gravity
-        default=relativity.LIGHT,
-        above=0,
-        infinite=True,
-        unit="length / time",
-    )
-    control: Control = Control()
-    pieces: int = size(default=8, least=1)  # steps of the massive bodies in a stretch
-    iterations: int = size(default=5, least=2)  # of the implicit step
 
 
 @pytree
@@ -55,60 +37,73 @@ class State:
     v: Array  # [N, 3] velocity, length / time
     low_x: Array  # [N, 3] what rounding has kept out of x so far
     low_v: Array  # [N, 3] what rounding has kept out of v so far
-    a: Array  # [8, N, 3] acceleration at the nodes of the last step
-    coarse: Array  # [] int32: steps of the massive bodies that missed the tolerance
-    swarm: Swarm
+    a: Array  # [8, N, 3] acceleration at the nodes of the last substep
+    coarse: Array  # [] int32: substeps of the massive bodies that missed the tolerance
+    tracers: Tracers
 
 
-def init(spec: Planetary, x: Array, v: Array, swarm_x: Array, swarm_v: Array) -> State:
-    """The state at the start.
+@pytree
+class Planetary:
+    """What to integrate, in any units in which G is 1 once it is multiplied into the masses.
 
-    Args:
-        spec: the system.
-        x: barycentric positions of the massive bodies [N, 3].
-        v: their velocities [N, 3].
-        swarm_x: positions of the massless bodies [3, M]; M may be 0.
-        swarm_v: their velocities [3, M].
-
-    Of three bodies say which way they lie: `layout.Rows(x)` or `layout.Columns(x)`.
-
-    Raises:
-        ValueError: shapes that do not fit or can be read both ways, values that are not finite or
-            out of range, two bodies at one place, two floating types, float64 where JAX has it
-            switched off, another body than the first the heaviest.
+    >>> spec = Planetary(gm=jnp.array([1.0, 1e-3]), dt=0.1, light=jnp.inf)
+    >>> x = jnp.array([[0.0, 0, 0], [1, 0, 0]])
+    >>> state = spec.step(spec.init(x, jnp.array([[0.0, 0, 0], [0, 1, 0]])))
+    >>> [round(float(c), 3) for c in state.x[1]]
+    [0.995, 0.1, 0.0]
     """
-    x, v, swarm_x, swarm_v = _checked(spec, x, v, swarm_x, swarm_v)
-    gm, light = _like(x, spec.gm, spec.light)
-    rows = layout.Rows(x), layout.Rows(v)
-    a = jnp.repeat(relativity.einstein_infeld_hoffmann(*rows, gm, light)[None], 8, axis=0)
-    a, _ = _solve(spec, x, v, a, 20)  # from a constant, the fastest body gains a digit or two each
-    film = Film(x[None], v[None], a[None], _piece(spec, x))
-    columns = layout.Columns(swarm_x), layout.Columns(swarm_v)
-    tracers = swarm.init(partial(_force, spec), film, *columns)
-    # the nodes of the first step stand for those of a step before it: only a first guess
-    none = jnp.zeros_like(x)
-    return State(x=x, v=v, low_x=none, low_v=none, a=a, coarse=jnp.int32(0), swarm=tracers)
 
+    gm: Array = number(least=0, unit="length^3 / time^2")  # [N] of each, the heaviest first
+    dt: Array | float = number(unit="time")  # [] that a step covers; negative: backwards
+    light: Array | float = number(
+        # [] speed of light; inf: Newton's gravity
+        default=relativity.LIGHT,
+        above=0,
+        infinite=True,
+        unit="length / time",
+    )
+    control: Control = Control()
+    substeps: int = size(default=8, least=1)  # of the massive bodies in a step
+    iterations: int = size(default=5, least=2)  # of the implicit substep
 
-def step(spec: Planetary, state: State) -> State:
-    """The state one stretch of time later."""
-    dt = _piece(spec, state.x)
+    def init(
+        self, x: Array, v: Array, tracer_x: Array | None = None, tracer_v: Array | None = None
+    ) -> State:
+        """The state at the start.
 
-    def piece(state, _):
-        guess = radau.extrapolated(state.a, jnp.ones((1, 1), state.x.dtype))
-        a, change = _solve(spec, state.x, state.v, guess, spec.iterations)
-        dx, dv = radau.increment(state.v, dt, a)
-        x, low_x = _add(state.x, state.low_x, dx)
-        v, low_v = _add(state.v, state.low_v, dv)
-        coarse = state.coarse + _coarse(a, change)
-        seen = (state.x, state.v, a)
-        return replace(state, x=x, v=v, low_x=low_x, low_v=low_v, a=a, coarse=coarse), seen
+        Args:
+            x: barycentric positions of the massive bodies [N, 3].
+            v: their velocities [N, 3].
+            tracer_x: positions of the tracers [M, 3]; None for no tracers.
+            tracer_v: their velocities [M, 3].
 
-    state, seen = lax.scan(piece, state, None, length=spec.pieces)
-    # the barrier keeps the compiler from rounding the massive bodies otherwise for the swarm's sake
-    film = Film(*lax.optimization_barrier(seen), dt)
-    tracers = swarm.advance(partial(_force, spec), spec.control, film, state.swarm)
-    return replace(state, swarm=tracers)
+        Raises:
+            ValueError: shapes that do not fit, values that are not finite or out of range, two
+                bodies at one place, two floating types, float64 where JAX has it switched off,
+                another body than the first the heaviest.
+        """
+        return _start(self, *_checked(self, x, v, tracer_x, tracer_v))
+
+    def step(self, state: State) -> State:
+        """The state `dt` later."""
+
+        def substep(state: State, _: None) -> tuple[State, tuple[Array, Array, Array]]:
+            guess = radau.extrapolated(state.a, jnp.ones((1, 1), state.x.dtype))
+            a, change = _solve(self, state.x, state.v, guess, self.iterations)
+            dx, dv = radau.increment(state.v, _substep(self, state.x), a)
+            x, low_x = kahan.added(state.x, state.low_x, dx)
+            v, low_v = kahan.added(state.v, state.low_v, dv)
+            coarse = state.coarse + _coarse(a, change)
+            passed = (state.x, state.v, a)
+            return replace(state, x=x, v=v, low_x=low_x, low_v=low_v, a=a, coarse=coarse), passed
+
+        state, passed = lax.scan(substep, state, None, length=self.substeps)
+        # the barrier keeps the compiler from rounding the massive bodies otherwise for the
+        # tracers' sake
+        x, v, a = lax.optimization_barrier(passed)
+        output = DenseOutput(x=x, v=v, a=a, dt=_substep(self, x))
+        moved = tracers.advance(partial(_force, self), self.control, output, state.tracers)
+        return replace(state, tracers=moved)
 
 
 def faults(state: State) -> list[str]:
@@ -121,57 +116,79 @@ def faults(state: State) -> list[str]:
         said.append("places of massive bodies are not finite; two of them met, or began so")
     elif missed := int(state.coarse):
         said.append(
-            f"{missed} steps of the massive bodies missed the tolerance; give more pieces, or a "
-            "shorter stretch"
+            f"{missed} substeps of the massive bodies missed the tolerance; give more substeps, or "
+            "a shorter dt"
         )
-    lost = ~np.isfinite(np.asarray(state.swarm.x)).all(0)
-    missed = np.asarray(state.swarm.coarse) > 0
+    lost = ~np.isfinite(np.asarray(state.tracers.x)).all(1)
+    missed = np.asarray(state.tracers.coarse) > 0
     if count := int((lost | missed).sum()):
         said.append(
-            f"{count} of the {missed.size} massless bodies missed the tolerance at the shortest "
-            "step, 2^-deepest of the stretch; their places mean little since; give a deeper control"
+            f"{count} of the {missed.size} tracers missed the tolerance at the shortest step, "
+            "2^-deepest of dt; their places mean little since; give a deeper control"
         )
     return said
 
 
-def swarm_orbits(gm: Array, state: State) -> Elements:
-    """Osculating elements [M] of the swarm about the first body, whose parameter is `gm`."""
-    x, v = state.x[0][:, None], state.v[0][:, None]
-    away = layout.Columns(state.swarm.x - x), layout.Columns(state.swarm.v - v)
-    return elements.from_state(*away, gm)
+def tracer_orbits(gm: Array | float, state: State) -> Elements:
+    """Osculating elements [M] of the tracers about the first body, whose parameter is `gm`."""
+    return elements.from_state(state.tracers.x - state.x[:1], state.tracers.v - state.v[:1], gm)
 
 
-def _checked(spec: Planetary, x: Array, v: Array, swarm_x: Array, swarm_v: Array) -> tuple:
-    name = "planetary.init"
+@jax.jit
+def _start(spec: Planetary, x: Array, v: Array, tracer_x: Array, tracer_v: Array) -> State:
+    gm, light = _like(x, spec.gm, spec.light)
+    a = jnp.repeat(relativity.einstein_infeld_hoffmann(x, v, gm, light)[None], 8, axis=0)
+    a, _ = _solve(spec, x, v, a, 20)  # from a constant, the fastest body gains a digit or two each
+    output = DenseOutput(x=x[None], v=v[None], a=a[None], dt=_substep(spec, x))
+    # the nodes of the first substep stand for those of one before it: only a first guess
+    return State(
+        x=x,
+        v=v,
+        low_x=jnp.zeros_like(x),
+        low_v=jnp.zeros_like(x),
+        a=a,
+        coarse=jnp.int32(0),
+        tracers=tracers.init(partial(_force, spec), output, tracer_x, tracer_v),
+    )
+
+
+def _checked(
+    spec: Planetary, x: Array, v: Array, tracer_x: Array | None, tracer_v: Array | None
+) -> tuple[Array, ...]:
+    name = "Planetary.init"
     ranges.check(name, spec)
     gm = bodies.numbers(f"{name}: gm", spec.gm, least=0)
-    x, v = layout.rows(f"{name}: x", x), layout.rows(f"{name}: v", v)
-    swarm_x = layout.columns(f"{name}: swarm_x", swarm_x)
-    swarm_v = layout.columns(f"{name}: swarm_v", swarm_v)
+    x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
+    if (tracer_x is None) != (tracer_v is None):
+        raise ValueError(f"{name}: one of tracer_x and tracer_v alone; give both, or neither")
+    if tracer_x is None:
+        tracer_x = tracer_v = np.zeros((0, 3))
+    tracer_x = bodies.vectors(f"{name}: tracer_x", tracer_x)
+    tracer_v = bodies.vectors(f"{name}: tracer_v", tracer_v)
     n = gm.shape[0] if gm.ndim == 1 else 0
     if gm.ndim != 1 or x.shape != (n, 3) or v.shape != (n, 3) or n == 0:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
         raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3], with a body or more")
-    if swarm_x.ndim != 2 or swarm_x.shape != swarm_v.shape:
-        shapes = f"swarm_x {list(swarm_x.shape)}, swarm_v {list(swarm_v.shape)}"
-        raise ValueError(f"{name}: {shapes}; both must be [3, M], components first")
-    for key, value in (("stretch", spec.stretch), ("light", spec.light)):
+    if tracer_x.ndim != 2 or tracer_x.shape != tracer_v.shape:
+        shapes = f"tracer_x {list(tracer_x.shape)}, tracer_v {list(tracer_v.shape)}"
+        raise ValueError(f"{name}: {shapes}; both must be [M, 3], a row a tracer")
+    for key, value in (("dt", spec.dt), ("light", spec.light)):
         if jnp.ndim(value):
             raise ValueError(f"{name}: {key} has shape {list(jnp.shape(value))}; it must be one")
-    given = {"x": x, "v": v, "gm": gm, "swarm_x": swarm_x, "swarm_v": swarm_v}
-    if not swarm_x.size:  # zeros((3, 0)) has a type that nobody meant
-        given["swarm_x"], given["swarm_v"] = np.zeros((2, *swarm_x.shape), x.dtype)
-    x, v, gm, swarm_x, swarm_v = bodies.one_precision(name, **given)
+    given = {"x": x, "v": v, "gm": gm, "tracer_x": tracer_x, "tracer_v": tracer_v}
+    if not tracer_x.size:  # zeros((0, 3)) has a type that nobody meant
+        given["tracer_x"], given["tracer_v"] = np.zeros((2, 0, 3), x.dtype)
+    x, v, gm, tracer_x, tracer_v = bodies.one_precision(name, **given)
     bodies.apart(f"{name}: x", x)
-    bodies.clear(f"{name}: swarm_x", swarm_x, x)
+    bodies.clear(f"{name}: tracer_x", tracer_x, x)
     seen = not any(isinstance(q, jax.core.Tracer) for q in (gm, spec.light))
-    if seen and swarm_x.size and np.isfinite(spec.light) and gm[0] < jnp.max(gm):
+    if seen and tracer_x.size and np.isfinite(spec.light) and gm[0] < jnp.max(gm):
         heaviest = int(jnp.argmax(gm))
         raise ValueError(
             f"{name}: gm is largest of body {heaviest}; the heaviest must come first, for the "
-            "massless bodies feel its relativity"
+            "tracers feel its relativity"
         )
-    return x, v, swarm_x, swarm_v
+    return x, v, tracer_x, tracer_v
 
 
 def _like(x: Array, *values: Array | float) -> tuple[Array, ...]:
@@ -179,9 +196,9 @@ def _like(x: Array, *values: Array | float) -> tuple[Array, ...]:
     return tuple(jnp.asarray(value, x.dtype) for value in values)
 
 
-def _piece(spec: Planetary, x: Array) -> Array:
-    """The step of the massive bodies."""
-    return jnp.asarray(spec.stretch, x.dtype) / spec.pieces
+def _substep(spec: Planetary, x: Array) -> Array:
+    """The time of one step of the massive bodies."""
+    return jnp.asarray(spec.dt, x.dtype) / spec.substeps
 
 
 def _solve(
@@ -190,32 +207,25 @@ def _solve(
     gm, light = _like(x, spec.gm, spec.light)
     force = jax.vmap(partial(relativity.einstein_infeld_hoffmann, gm=gm, light=light))
     accelerate = lambda first, x, v: force(x, v)
-    return radau.solve(accelerate, x, v, _piece(spec, x), guess, iterations)
+    return radau.solve(accelerate, x, v, _substep(spec, x), guess, iterations)
 
 
 def _coarse(a: Array, change: Array) -> Array:
-    """1 where a step of the massive bodies is not to be trusted, else 0: by the swarm's measure."""
+    """1 where a substep of the massive bodies is not to be trusted, else 0; measured as tracers."""
     # what the compiler makes of this must not touch the rounding of the bodies
     a, change = lax.optimization_barrier((a, change))
     pull = jnp.max(jnp.sum(a[0] * a[0], -1))
     # where pulls balance, what is left is rounding; and a body alone is not pulled
     least = jnp.where(pull > 0, 1e-8 * jnp.sqrt(pull), 1)
-    error = swarm.error(_MASSIVE, jnp.moveaxis(a, -1, 1), change.T, least)
+    error = tracers.error(_MASSIVE, jnp.moveaxis(a, -1, 1), change.T, least)
     return jnp.where(jnp.all(error <= 1), 0, 1).astype(jnp.int32)
 
 
-def _force(spec: Planetary, bodies_x: Array, bodies_v: Array, x: Array, v: Array) -> Array:
+def _force(spec: Planetary, massive_x: Array, massive_v: Array, x: Array, v: Array) -> Array:
     """Newton's pull of all bodies and Schwarzschild's correction of the heaviest, [K, 3, B]."""
     gm, light = _like(x, spec.gm, spec.light)
-    a = pairs.pull_of_few(bodies_x, gm, x)
+    a = pairs.pull_of_few(massive_x, gm, x)
     r, w = (
-        [p[:, k] - q[:, 0, k, None] for k in range(3)] for p, q in ((x, bodies_x), (v, bodies_v))
+        [p[:, k] - q[:, 0, k, None] for k in range(3)] for p, q in ((x, massive_x), (v, massive_v))
     )
     return a + jnp.stack(relativity.schwarzschild(r, w, gm[0], light), 1)
-
-
-def _add(high: Array, low: Array, term: Array) -> tuple[Array, Array]:
-    """high + low + term as a rounded sum and what the rounding left (Kahan's compensated sum)."""
-    term = term + low
-    total = high + term
-    return total, term - (total - high)

@@ -4,7 +4,7 @@ Wisdom & Holman (1991), doi:10.1086/115978, in Jacobi coordinates, in the order 
 with the split of WHFast (Rein & Tamayo 2015, doi:10.1093/mnras/stv1257): each body drifts about the
 centre of mass of all before it with their common mass and its own. The error is of second order in
 the step and of first order in the masses of the planets over that of the star; energy errors do not
-grow. Bodies must stay in their order and not meet.
+grow. Bodies must stay in their order and not meet. Inside, components come first.
 """
 
 import jax
@@ -13,88 +13,88 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu import ranges
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.geometry.vectors import dot
+from jaxgpu.pytree import number, pytree
 
-from .. import bodies, layout
-from ..layout import Columns, Rows
+from .. import bodies
 from ..orbits import kepler
-
-
-@pytree
-class WisdomHolman:
-    """What to integrate, in any units in which G is 1 once it is multiplied into the masses."""
-
-    gm: Array = number(least=0, unit="length^3 / time^2")  # [N] the star, then from the inside out
-    dt: Array | float = number(unit="time")  # [] step, a twentieth of the shortest period or less
 
 
 @pytree
 class State:
     """Where the system is, in Jacobi coordinates; body 0 is the centre of mass of all."""
 
-    x: Array  # [3, N] positions relative to the centre of mass of the bodies before
-    v: Array  # [3, N] velocities
-    a: Array  # [3, N] accelerations by all but Kepler's, at x
-    rows: bool = static(default=False)  # `inertial` gives a row a body, for so they were given
+    x: Array  # [N, 3] positions relative to the centre of mass of the bodies before
+    v: Array  # [N, 3] velocities
+    a: Array  # [N, 3] accelerations by all but Kepler's, at x
 
 
-def init(spec: WisdomHolman, x: Array | Rows | Columns, v: Array | Rows | Columns) -> State:
-    """The state for positions and velocities [3, N] in an inertial frame.
+@pytree
+class WisdomHolman:
+    """What to integrate, in any units in which G is 1 once it is multiplied into the masses.
 
-    A row [3] a body, as ephemerides have it, is `layout.Rows(x)`: `inertial` then gives rows too.
-    Of three bodies it must be said, also that the components come first: `layout.Columns(x)`.
+    Reverse mode runs through `jaxgpu.run.rollout` of its step. Tracers are bodies of gm 0.
 
-    Raises:
-        ValueError: shapes that do not fit or can be read both ways, values that are not finite, a
-            star without mass, two bodies at one place, two floating types, float64 where JAX has
-            it switched off.
+    >>> spec = WisdomHolman(gm=jnp.array([1.0, 1e-3]), dt=0.1)
+    >>> x, v = jnp.array([[0.0, 0, 0], [1, 0, 0]]), jnp.array([[0.0, 0, 0], [0, 1, 0]])
+    >>> x, v = spec.inertial(spec.step(spec.init(x, v)))
+    >>> [round(float(c), 3) for c in x[1]]
+    [0.995, 0.1, 0.0]
     """
-    rows = isinstance(x, Rows)
-    x, v, gm = _checked(spec, x, v)
-    x, v = _jacobi(gm, x), _jacobi(gm, v)
-    return State(x, v, _kicks(gm, x), rows)
+
+    gm: Array = number(least=0, unit="length^3 / time^2")  # [N] the star, then from the inside out
+    dt: Array | float = number(unit="time")  # [] step, a twentieth of the shortest period or less
+
+    def init(self, x: Array, v: Array) -> State:
+        """The state for positions and velocities [N, 3] in an inertial frame.
+
+        Raises:
+            ValueError: shapes that do not fit, values that are not finite, a star without mass,
+                two bodies at one place, two floating types, float64 where JAX has it switched off.
+        """
+        return _start(*_checked(self, x, v))
+
+    def step(self, state: State) -> State:
+        """The state one step later."""
+        gm, dt = (jnp.asarray(q, state.x.dtype) for q in (self.gm, self.dt))
+        x, v, a = state.x.T, state.v.T, state.a.T
+        v = v + dt / 2 * a
+        # body 0, the centre of mass, moves straight on; every other is on a conic of its own
+        x1, v1 = kepler.drift_components(x[:, 1:], v[:, 1:], jnp.cumsum(gm)[1:], dt)
+        centre = x[:, :1] + dt * v[:, :1]
+        x = jnp.concatenate([centre, x1], 1)
+        a = _kicks(gm, x)
+        v = jnp.concatenate([v[:, :1], v1], 1) + dt / 2 * a
+        return State(x=x.T, v=v.T, a=a.T)
+
+    def inertial(self, state: State) -> tuple[Array, Array]:
+        """Positions and velocities [N, 3] in the inertial frame."""
+        gm = jnp.asarray(self.gm, state.x.dtype)
+        return _inertial(gm, state.x.T).T, _inertial(gm, state.v.T).T
 
 
-def step(spec: WisdomHolman, state: State) -> State:
-    """The state one step later."""
-    gm, dt = (jnp.asarray(q, state.x.dtype) for q in (spec.gm, spec.dt))
-    v = state.v + dt / 2 * state.a
-    x1, v1 = kepler.drift(Columns(state.x[:, 1:]), Columns(v[:, 1:]), jnp.cumsum(gm)[1:], dt)
-    centre = state.x[:, :1] + dt * v[:, :1]
-    x = jnp.concatenate([centre, x1], 1)
-    a = _kicks(gm, x)
-    return State(x, jnp.concatenate([v[:, :1], v1], 1) + dt / 2 * a, a, state.rows)
-
-
-def walk(spec: WisdomHolman, state: State, steps: int) -> State:
-    """The state `steps` steps later; reverse mode runs through."""
-    ranges.numbers("wisdom_holman.walk: steps", steps, (), whole=True, least=0)
-    return lax.scan(lambda s, _: (step(spec, s), None), state, None, length=steps)[0]
-
-
-def inertial(spec: WisdomHolman, state: State) -> tuple[Array, Array]:
-    """Positions and velocities in the inertial frame, [3, N], or [N, 3] if rows were given."""
-    gm = jnp.asarray(spec.gm, state.x.dtype)
-    x, v = _inertial(gm, state.x), _inertial(gm, state.v)
-    return (x.T, v.T) if state.rows else (x, v)
+@jax.jit
+def _start(gm: Array, x: Array, v: Array) -> State:
+    x, v = _jacobi(gm, x.T), _jacobi(gm, v.T)
+    return State(x=x.T, v=v.T, a=_kicks(gm, x).T)
 
 
 def _checked(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Array]:
-    """Positions and velocities [3, N] and the masses."""
-    name = "wisdom_holman.init"
+    """The masses [N], positions and velocities [N, 3]."""
+    name = "WisdomHolman.init"
     ranges.check(name, spec)
     gm = bodies.numbers(f"{name}: gm", spec.gm, least=0)
-    x, v = layout.columns(f"{name}: x", x), layout.columns(f"{name}: v", v)
-    if gm.ndim != 1 or gm.size == 0 or x.shape != (3, *gm.shape) or v.shape != x.shape:
+    x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
+    if gm.ndim != 1 or gm.size == 0 or x.shape != (*gm.shape, 3) or v.shape != x.shape:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
-        raise ValueError(f"{name}: {shapes}; must be [N] and twice [3, N], with a body or more")
+        raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3], with a body or more")
     if jnp.ndim(spec.dt):
         raise ValueError(f"{name}: dt has shape {list(jnp.shape(spec.dt))}; it must be one number")
     x, v, gm = bodies.one_precision(name, x=x, v=v, gm=gm)
     if not isinstance(gm, jax.core.Tracer) and gm[0] == 0:
         raise ValueError(f"{name}: gm is 0 of the first body; it must be the star, above 0")
-    bodies.apart(f"{name}: x", x.T)
-    return x, v, gm
+    bodies.apart(f"{name}: x", x)
+    return gm, x, v
 
 
 def _jacobi(gm: Array, x: Array) -> Array:
@@ -105,6 +105,7 @@ def _jacobi(gm: Array, x: Array) -> Array:
 
 
 def _inertial(gm: Array, x: Array) -> Array:
+    """The inverse of `_jacobi`."""
     share = (gm / jnp.cumsum(gm))[None, 1:]
     # the centre of the bodies up to i is that of those before, moved by the share of body i
     shifts = share * x[:, 1:]
@@ -118,11 +119,10 @@ def _kicks(gm: Array, x: Array) -> Array:
     # about the centre of mass: far from the origin differences of places would lose digits
     r = _inertial(gm, x.at[:, 0].set(0))
     d = r[:, None] - r[:, :, None]  # [3, N, N], from the row's body to the column's
-    r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
     same = np.eye(gm.shape[0], dtype=bool)
-    u = jnp.where(same, 0, lax.rsqrt(jnp.where(same, 1, r2)))
+    u = jnp.where(same, 0, lax.rsqrt(jnp.where(same, 1, dot(d, d))))
     full = _jacobi(gm, jnp.sum((gm[None] * u * u * u)[None] * d, 2))
     own = x[:, 1:]
-    rho = lax.rsqrt(own[0] * own[0] + own[1] * own[1] + own[2] * own[2])
+    rho = lax.rsqrt(dot(own, own))
     towards = (jnp.cumsum(gm)[1:] * rho * rho * rho)[None] * own
     return full + jnp.concatenate([jnp.zeros_like(x[:, :1]), towards], 1)

@@ -4,18 +4,24 @@ The second order is drift, kick, drift (Verlet). The higher ones are symmetric c
 of five steps (Suzuki 1990, doi:10.1016/0375-9601(90)90962-N), order 6 of nine and order 8 of
 seventeen (Kahan & Li 1997, doi:10.1090/S0025-5718-97-00873-9, s9odr6a and s17odr8a), which err
 10 to 100 times less at the same cost than the shortest chains of Yoshida (1990),
-doi:10.1016/0375-9601(90)90092-3. Drifts that meet are one drift: a step costs 1, 5, 9 or 17 forces.
+doi:10.1016/0375-9601(90)90092-3. Drifts that meet within a step are one drift: a step costs 1, 5, 9
+or 17 forces.
 
-The number of steps is static, so gradients run through in both modes.
+Gradients run through `jaxgpu.run.rollout` of the step in both modes; the reverse one keeps every
+step.
 """
 
+import functools
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
+from jax.tree_util import Partial
 
 from jaxgpu import ranges
+from jaxgpu.pytree import number, pytree, size
 
 from .. import bodies
 
@@ -48,50 +54,87 @@ CHAINS = {order: np.array([*half, *half[-2::-1]]) for order, half in _HALVES.ite
 Force = Callable[[Array, Array], Array]
 
 
-def walk(
-    force: Force, x: Array, v: Array, time: tuple, steps: int, order: int = 2
-) -> tuple[Array, Array]:
-    """Positions and velocities after `steps` equal steps between two times.
+@pytree
+class State:
+    """Where the bodies are; x and v are of one moment."""
 
-    Args:
-        force: `force(t, x)`, the acceleration at positions x of any shape.
-        x: positions at the start.
-        v: velocities there, of the same shape.
-        time: start and end; the end may be the earlier.
-        steps: how many.
-        order: 2, 4, 6 or 8.
+    x: Array  # [...] positions
+    v: Array  # [...] velocities
+    start: Array  # [] time at which the first step began
+    steps: Array  # [] int32: steps taken since
 
-    Differentiable in x, v, time and whatever `force` closes over; reverse mode keeps every stage.
 
-    >>> pull = lambda t, x: -x
-    >>> x, v = walk(pull, jnp.ones(1), jnp.zeros(1), (0.0, jnp.pi), 20, order=8)
-    >>> x.round(5).tolist()
-    [-1.0]
+@pytree
+class Leapfrog:
+    """A force and how to step in it.
+
+    `force(t, x)` is the acceleration at positions x of any shape. What a `functools.partial` or
+    `jax.tree_util.Partial` of it carries are leaves, so other numbers are the same program, and
+    gradients run through them; a function alone is compiled in.
+
+    >>> spec = Leapfrog(lambda t, x: -x, dt=jnp.pi / 20, order=8)
+    >>> state = spec.init(jnp.ones(1), jnp.zeros(1))
+    >>> for _ in range(20):
+    ...     state = spec.step(state)
+    >>> state.x.round(4).tolist(), round(float(spec.time(state)), 4)
+    ([-1.0], 3.1416)
     """
-    if not isinstance(order, int) or order not in CHAINS:
-        raise ValueError(f"walk: order {order}; must be one of {', '.join(map(str, CHAINS))}")
-    ranges.numbers("walk: steps", steps, (), whole=True, least=1)
-    start, end = time
-    for moment in time:
-        ranges.numbers("walk: time", moment, ())
-    x, v = bodies.numbers("walk: x", x), bodies.numbers("walk: v", v)
-    if x.shape != v.shape:
-        raise ValueError(f"walk: x {list(x.shape)}, v {list(v.shape)}; must be of one shape")
-    x, v = bodies.one_precision("walk", x=x, v=v)
-    dt = jnp.asarray((end - start) / steps, x.dtype)
-    kicks = CHAINS[order]
-    # half of the chain's neighbours on either side of a kick; the first and last half are apart
-    drifts = np.concatenate([(kicks[1:] + kicks[:-1]) / 2, [(kicks[-1] + kicks[0]) / 2]])
-    places = np.cumsum(np.concatenate([[kicks[0] / 2], drifts[:-1]]))
 
-    def step(carry: tuple[Array, Array], k: Array) -> tuple[tuple[Array, Array], None]:
-        x, v = carry
+    force: Force
+    dt: Array | float = number(unit="time")  # [] step; negative: backwards
+    order: int = size(default=2, least=2, most=8)  # 2, 4, 6 or 8
+
+    def __post_init__(self) -> None:
+        if callable(self.force) and jax.tree.structure(self.force).num_nodes == 1:
+            object.__setattr__(self, "force", _as_pytree(self.force))
+
+    def init(self, x: Array, v: Array, t: Array | float = 0.0) -> State:
+        """The state at time `t`, for positions and velocities of one shape.
+
+        Raises:
+            ValueError: an order that there is not, values that are not finite, unlike shapes, two
+                floating types.
+            TypeError: a force that cannot be called.
+        """
+        name = "Leapfrog.init"
+        if not callable(self.force):
+            raise TypeError(f"{name}: force={self.force!r:.40}; it must be a function of t and x")
+        ranges.check(name, self)
+        if self.order not in CHAINS:
+            orders = ", ".join(map(str, CHAINS))
+            raise ValueError(f"{name}: order={self.order}; it must be one of {orders}")
+        ranges.numbers(f"{name}: dt", self.dt, ())
+        t = ranges.numbers(f"{name}: t", t, ())
+        x, v = bodies.numbers(f"{name}: x", x), bodies.numbers(f"{name}: v", v)
+        if x.shape != v.shape:
+            raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; must be of one shape")
+        x, v = bodies.one_precision(name, x=x, v=v)
+        return State(x=x, v=v, start=jnp.asarray(t, x.dtype), steps=jnp.int32(0))
+
+    def step(self, state: State) -> State:
+        """The state `dt` later."""
+        kicks = CHAINS[self.order]
+        # half of the chain's neighbours on either side of a kick; the last half stands alone
+        drifts = np.append((kicks[1:] + kicks[:-1]) / 2, kicks[-1] / 2)
+        places = np.cumsum(np.append(kicks[0] / 2, drifts[:-1]))  # of the kicks, in steps
+        dt = jnp.asarray(self.dt, state.x.dtype)
+        # counted, not summed: the time of the last of many steps is as good as that of the first
+        k = state.steps.astype(dt.dtype)
+        v = state.v
+        x = state.x + dt * float(kicks[0] / 2) * v
         for kick, drift, place in zip(kicks.tolist(), drifts.tolist(), places.tolist()):
-            v = v + dt * kick * force(start + (k + place) * dt, x)
+            v = v + dt * kick * self.force(state.start + (k + place) * dt, x)
             x = x + dt * drift * v
-        return (x, v), None
+        return State(x=x, v=v, start=state.start, steps=state.steps + 1)
 
-    first = float(kicks[0] / 2)
-    index = jnp.arange(steps, dtype=x.dtype)
-    (x, v), _ = lax.scan(step, (x + dt * first * v, v), index)
-    return x - dt * first * v, v
+    def time(self, state: State) -> Array:
+        """The time [] of a state."""
+        dt = jnp.asarray(self.dt, state.start.dtype)
+        return state.start + state.steps.astype(dt.dtype) * dt
+
+
+def _as_pytree(force: Force) -> Partial:
+    """The force with what a partial carries as leaves, and its function as structure."""
+    if isinstance(force, functools.partial):
+        return Partial(force.func, *force.args, **force.keywords)
+    return Partial(force)

@@ -9,8 +9,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register
+from ...pictures import stage
 from ...spaces import Box, Discrete
 
 
@@ -25,7 +27,7 @@ class State:
 @register("acrobot")
 @pytree
 class Acrobot:
-    """-1 a step until the tip is one link above the bar; cut at `horizon`."""
+    """-1 a step until the tip is one link above the bar; cut at `max_steps`."""
 
     gravity: Array | float = number(default=9.8, unit="m/s^2")  # [] m/s^2
     mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] of each link, kg
@@ -37,7 +39,7 @@ class Acrobot:
     )  # [] of each link about its centre, kg m^2
     torque: Array | float = number(default=1.0, unit="N m")  # [] N m
     dt: Array | float = number(default=0.2, above=0, unit="s")  # [] s
-    horizon: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
+    max_steps: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
 
     @property
     def observation_space(self) -> Box:
@@ -59,6 +61,10 @@ class Acrobot:
         x = jax.random.uniform(key, (4,), minval=-0.1, maxval=0.1)
         return State(x, jnp.int32(0)), _observe(x)
 
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.acrobot(self, state)
+
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of the classical Runge-Kutta method."""
         torque = self.torque * (action - 1).astype(state.x.dtype)
@@ -74,8 +80,8 @@ class Acrobot:
         up = -jnp.cos(x[0]) - jnp.cos(x[0] + x[1]) > 1
         t = state.t + 1
         reward = jnp.where(up, 0.0, -1.0).astype(x.dtype)
-        over = (t >= self.horizon) & ~up
-        return Step(State(x, t), _observe(x), reward, up, over, {"success": up})
+        truncated = (t >= self.max_steps) & ~up
+        return Step(State(x, t), _observe(x), reward, up, truncated, {"success": up})
 
     def _rate(self, x: Array, torque: Array) -> Array:
         """Time derivative of the state, in the form of Sutton and Barto's book."""

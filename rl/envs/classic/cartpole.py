@@ -11,8 +11,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree, static
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register
+from ...pictures import stage
 from ...spaces import Box, Discrete
 
 
@@ -27,15 +29,15 @@ class State:
 @register("cartpole")
 @pytree
 class CartPole:
-    """+1 for every step until the pole leaves 12 degrees or the cart 2.4 m; cut at `horizon`."""
+    """+1 for every step until the pole leaves 12 degrees or the cart 2.4 m; cut at `max_steps`."""
 
     gravity: Array | float = number(default=9.8, unit="m/s^2")  # [] m/s^2
-    cart: Array | float = number(default=1.0, above=0, unit="kg")  # [] kg
-    pole: Array | float = number(default=0.1, above=0, unit="kg")  # [] kg
+    cart_mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] kg
+    pole_mass: Array | float = number(default=0.1, above=0, unit="kg")  # [] kg
     half_length: Array | float = number(default=0.5, above=0, unit="m")  # [] of the pole, m
     force: Array | float = number(default=10.0, unit="N")  # [] N
     dt: Array | float = number(default=0.02, above=0, unit="s")  # [] s
-    horizon: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
+    max_steps: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
     masked: bool = static(default=False)  # hide the velocities, so that memory is needed
 
     @property
@@ -58,28 +60,33 @@ class CartPole:
         x = jax.random.uniform(key, (4,), minval=-0.05, maxval=0.05)
         return State(x, jnp.int32(0)), self._observe(x)
 
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.cartpole(self, state)
+
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of explicit Euler."""
-        x, v, angle, w = state.x
+        _, v, angle, w = state.x
         s, c = jnp.sin(angle), jnp.cos(angle)
-        force = jnp.where(action == 1, self.force, -self.force).astype(x.dtype)
-        total = self.cart + self.pole
-        pull = (force + self.pole * self.half_length * w * w * s) / total
-        turn = self.gravity * s - c * pull
-        turn = turn / (self.half_length * (4 / 3 - self.pole * c * c / total))
-        push = pull - self.pole * self.half_length * turn * c / total
-        x = state.x + self.dt * jnp.stack([v, push, w, turn])
+        force = jnp.where(action == 1, self.force, -self.force).astype(v.dtype)
+        total = self.cart_mass + self.pole_mass
+        pull = (force + self.pole_mass * self.half_length * w * w * s) / total
+        spin = self.gravity * s - c * pull
+        spin = spin / (self.half_length * (4 / 3 - self.pole_mass * c * c / total))
+        push = pull - self.pole_mass * self.half_length * spin * c / total
+        x = state.x + self.dt * jnp.stack([v, push, w, spin])
         t = state.t + 1
         fallen = (jnp.abs(x[0]) > 2.4) | (jnp.abs(x[2]) > 12 * np.pi / 180)
-        info = {"success": t >= self.horizon}
+        truncated = t >= self.max_steps
+        info = {"success": truncated}
         reward = jnp.ones((), x.dtype)
-        return Step(State(x, t), self._observe(x), reward, fallen, t >= self.horizon, info)
+        return Step(State(x, t), self._observe(x), reward, fallen, truncated, info)
 
     def _observe(self, x: Array) -> Array:
         return x[::2] if self.masked else x
 
 
 @register("cartpole-masked")
-def masked(**parameters: Any) -> CartPole:
+def cartpole_masked(**parameters: Any) -> CartPole:
     """CartPole that hides the velocities."""
     return CartPole(masked=True, **parameters)

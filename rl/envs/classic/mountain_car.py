@@ -8,8 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register
+from ...pictures import stage
 from ...spaces import Box, Discrete
 
 
@@ -24,12 +26,12 @@ class State:
 @register("mountain-car")
 @pytree
 class MountainCar:
-    """-1 a step until the car stands on the hill; cut at `horizon`."""
+    """-1 a step until the car stands on the hill; cut at `max_steps`."""
 
     power: Array | float = number(default=0.001, least=0)  # [] track a step^2
     gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2
     goal: Array | float = number(default=0.5, above=-1.2, most=0.6, unit="track")  # [] track
-    horizon: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
+    max_steps: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
 
     @property
     def observation_space(self) -> Box:
@@ -48,26 +50,32 @@ class MountainCar:
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """At rest near the bottom, position uniform in -0.6 ... -0.4."""
-        return _start(key)
+        return _reset(key)
+
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.mountain_car(self, state)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step."""
         push = self.power * (action - 1).astype(state.x.dtype)
-        x, there = _drive(state.x, push, self.gravity, self.goal)
+        x, arrived = _drive(state.x, push, self.gravity, self.goal)
         t = state.t + 1
-        over = (t >= self.horizon) & ~there
-        return Step(State(x, t), x, -jnp.ones((), x.dtype), there, over, {"success": there})
+        truncated = (t >= self.max_steps) & ~arrived
+        return Step(
+            State(x, t), x, -jnp.ones((), x.dtype), arrived, truncated, {"success": arrived}
+        )
 
 
 @register("mountain-car-continuous")
 @pytree
 class MountainCarContinuous:
-    """100 on the hill, less a tenth of the action's square a step; cut at `horizon`."""
+    """100 on the hill, less a tenth of the action's square a step; cut at `max_steps`."""
 
     power: Array | float = number(default=0.0015, least=0)  # [] track a step^2
     gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2
     goal: Array | float = number(default=0.45, above=-1.2, most=0.6, unit="track")  # [] track
-    horizon: Array | int = number(default=999, least=1, whole=True, unit="steps")  # [] steps
+    max_steps: Array | int = number(default=999, least=1, whole=True, unit="steps")  # [] steps
 
     @property
     def observation_space(self) -> Box:
@@ -86,25 +94,33 @@ class MountainCarContinuous:
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """At rest near the bottom, position uniform in -0.6 ... -0.4."""
-        return _start(key)
+        return _reset(key)
+
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.mountain_car(self, state)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step."""
-        x, there = _drive(state.x, action[0] * self.power, self.gravity, self.goal)
+        x, arrived = _drive(state.x, action[0] * self.power, self.gravity, self.goal)
         t = state.t + 1
-        reward = jnp.where(there, 100.0, 0.0) - 0.1 * action[0] ** 2
-        over = (t >= self.horizon) & ~there
-        return Step(State(x, t), x, reward.astype(x.dtype), there, over, {"success": there})
+        reward = jnp.where(arrived, 100.0, 0.0) - 0.1 * action[0] ** 2
+        truncated = (t >= self.max_steps) & ~arrived
+        return Step(
+            State(x, t), x, reward.astype(x.dtype), arrived, truncated, {"success": arrived}
+        )
 
 
-def _start(key: Array) -> tuple[State, Array]:
-    place = jax.random.uniform(key, (), minval=-0.6, maxval=-0.4)
-    x = jnp.stack([place, jnp.zeros_like(place)])
+def _reset(key: Array) -> tuple[State, Array]:
+    position = jax.random.uniform(key, (), minval=-0.6, maxval=-0.4)
+    x = jnp.stack([position, jnp.zeros_like(position)])
     return State(x, jnp.int32(0)), x
 
 
-def _drive(x: Array, push: Array, gravity: Array | float, goal: Array | float):
+def _drive(
+    x: Array, push: Array, gravity: Array | float, goal: Array | float
+) -> tuple[Array, Array]:
     v = jnp.clip(x[1] + push - gravity * jnp.cos(3 * x[0]), -0.07, 0.07)
-    place = jnp.clip(x[0] + v, -1.2, 0.6)
-    v = jnp.where((place <= -1.2) & (v < 0), 0.0, v)
-    return jnp.stack([place, v]), (place >= goal) & (v >= 0)
+    position = jnp.clip(x[0] + v, -1.2, 0.6)
+    v = jnp.where((position <= -1.2) & (v < 0), 0.0, v)
+    return jnp.stack([position, v]), (position >= goal) & (v >= 0)

@@ -6,8 +6,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register
+from ...pictures import stage
 from ...spaces import Box
 
 
@@ -16,14 +18,14 @@ class State:
     """The pendulum."""
 
     angle: Array  # [] from the upright, rad, any number of turns
-    w: Array  # [] rad/s
+    angular_velocity: Array  # [] rad/s
     t: Array  # [] steps since the start
 
 
 @register("pendulum")
 @pytree
 class Pendulum:
-    """Cost angle^2 + w^2 / 10 + torque^2 / 1000 a step; never terminates, cut at `horizon`."""
+    """Cost angle^2 + w^2 / 10 + torque^2 / 1000 a step; never terminates, cut at `max_steps`."""
 
     gravity: Array | float = number(default=10.0, unit="m/s^2")  # [] m/s^2
     mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] kg
@@ -31,7 +33,7 @@ class Pendulum:
     dt: Array | float = number(default=0.05, above=0, unit="s")  # [] s
     max_torque: Array | float = number(default=2.0, least=0, unit="N m")  # [] N m
     max_speed: Array | float = number(default=8.0, above=0, unit="rad/s")  # [] rad/s
-    horizon: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
+    max_steps: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
 
     @property
     def observation_space(self) -> Box:
@@ -54,20 +56,25 @@ class Pendulum:
         state = State(np.pi * angle, w, jnp.int32(0))
         return state, _observe(state)
 
+    def scene(self, state: State) -> Capsules:
+        """What stands where at a state, for pictures."""
+        return stage.pendulum(self, state)
+
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of semi-implicit Euler; the cost is that of the state before it."""
         u = self.max_torque * action[0]
-        angle, w = state.angle, state.w
+        angle, w = state.angle, state.angular_velocity
         from_top = jnp.mod(angle + np.pi, 2 * np.pi) - np.pi
         cost = from_top**2 + 0.1 * w**2 + 0.001 * u**2
         pull = 3 * self.gravity / (2 * self.length) * jnp.sin(angle)
         w = w + (pull + 3 / (self.mass * self.length**2) * u) * self.dt
         w = jnp.clip(w, -self.max_speed, self.max_speed)
         new = State(angle + w * self.dt, w, state.t + 1)
-        over = new.t >= self.horizon
+        truncated = new.t >= self.max_steps
         info = {"success": jnp.cos(new.angle) > 0.95}
-        return Step(new, _observe(new), -cost, jnp.zeros_like(over), over, info)
+        return Step(new, _observe(new), -cost, jnp.zeros_like(truncated), truncated, info)
 
 
 def _observe(state: State) -> Array:
-    return jnp.stack([jnp.cos(state.angle), jnp.sin(state.angle), state.w])
+    angle = state.angle
+    return jnp.stack([jnp.cos(angle), jnp.sin(angle), state.angular_velocity])

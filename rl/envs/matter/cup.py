@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, lattice, prepare
+from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, fill_box
 
-from .limits import Around
+from .workspace import CylinderWorkspace
 
 RADIUS, MIDDLE = 0.04, 0.048  # m, of the cup inside; of its axis in a box 96 mm wide
 ROD = 0.005  # m, radius of the stirrer
@@ -27,7 +27,9 @@ SPEED = 0.15  # m/s, of the stirrer at most
 SIZES = {"small": (2, 32, 1.5, 50), "full": (3, 48, 2.0, 120)}  # axes, cells, m/s, steps a frame
 
 
-def cup(size: str, start: Any, milk: Callable[[Any, Any], Any]) -> tuple[Scene, dict[str, Any]]:
+def make_scene(
+    size: str, start: Any, milk: Callable[[Any, Any], Any]
+) -> tuple[Scene, dict[str, Any]]:
     """The scene, and what all tasks of `Matter` in a cup have in common.
 
     Args:
@@ -39,13 +41,13 @@ def cup(size: str, start: Any, milk: Callable[[Any, Any], Any]) -> tuple[Scene, 
     dx = 2 * MIDDLE / cells
     axes = (0, 1) if d == 2 else (0, 2)
     place = lambda x, y, z: (x, z) if d == 2 else (x, y, z)
-    full = sdf.Ball(RADIUS) if d == 2 else sdf.Cylinder(1.0, RADIUS)
-    rod = sdf.Ball(ROD) if d == 2 else sdf.Capsule(DEPTH, ROD)
+    full = sdf.Ball(RADIUS) if d == 2 else sdf.Cylinder(1.0, RADIUS, axis=1)
+    rod = sdf.Ball(ROD) if d == 2 else sdf.Capsule(DEPTH, ROD, axis=1)
     at = place(MIDDLE + start[0], DEPTH + ROD + 0.004, MIDDLE + start[1])
     centre = place(MIDDLE, 0.0, MIDDLE)
     upper = place(2 * MIDDLE, DEPTH, 2 * MIDDLE)
     wet = sdf.Intersection((sdf.Moved(full, centre), sdf.Outside(sdf.Moved(rod, at))))
-    x = lattice((0.0,) * d, upper, dx / 2, wet)
+    x = fill_box((0.0,) * d, upper, dx / 2, wet)
     white = milk(*(np.asarray(x)[:, i] - MIDDLE for i in axes))
     if d == 3:
         white &= np.asarray(x)[:, 1] > DEPTH - LAYER
@@ -63,15 +65,15 @@ def cup(size: str, start: Any, milk: Callable[[Any, Any], Any]) -> tuple[Scene, 
     dt = jnp.float32(FRAME / substeps)
     shared = {
         "speed": (SPEED,) * 2,
-        "limits": Around((MIDDLE, MIDDLE), RADIUS - ROD - 0.004, axes),
+        "workspace": CylinderWorkspace((MIDDLE, MIDDLE), RADIUS - ROD - 0.004, axes),
         "substeps": substeps,
-        "leads": ("x", "y") if d == 2 else ("x", "z"),
-        "names": ("milk", "coffee"),
-        "sight": (0.18, 0.22, 1.0) if d == 2 else (0.0, 1.25, 0.5),
+        "controls": ("vx", "vy") if d == 2 else ("vx", "vz"),
+        "body_names": ("milk", "coffee"),
+        "view_direction": (0.18, 0.22, 1.0) if d == 2 else (0.0, 1.25, 0.5),
     }
     # the stirrer drives the flow, not the viscosity: plain transfers, which cost half as much
     scene = Scene(bodies, Grid(dx, box), gravity, tools, dt, sharp=False)
-    return prepare(scene), shared
+    return scene.prepare(), shared
 
 
 def strokes(*moves: tuple[float, float, int]) -> np.ndarray:

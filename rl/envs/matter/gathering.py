@@ -21,14 +21,13 @@ from jaxgpu.physics.continuum import (
     Liquid,
     Scene,
     State,
-    lattice,
-    prepare,
+    fill_box,
 )
-from jaxgpu.pytree import number, pytree
+from jaxgpu.pytree import number, pytree, size
 
 from ...environment import register
-from .limits import Between
-from .task import Matter, Show, mean
+from .task import Matter, Play, masked_mean
+from .workspace import BoxWorkspace
 
 LENGTH, DEPTH = 0.4, 0.056  # m, of the tank and of the water in it
 DUCK, PLACES = 0.016, (0.11, 0.16)  # m, radius of the ducks and where they float at first
@@ -44,29 +43,29 @@ class Gather:
     """Bodies at one place along the first axis."""
 
     goal: Array | float = number(unit="m")  # [] m
-    near: Array | float = number(above=0, unit="m")  # [] m
-    body: int = number(default=1, least=0, whole=True)  # of the scene
+    tolerance: Array | float = number(above=0, unit="m")  # [] m
+    body: int = size(default=1, least=0)  # of the scene
 
-    def remember(self, state: State, show: Show) -> Any:
+    def reference(self, state: State, play: Play) -> Any:
         """Which slots are filled."""
         return state.bodies[self.body].m > 0
 
-    def loss(self, state: State, memory: Any) -> Array:
+    def loss(self, state: State, reference: Any) -> Array:
         """Mean of |x - goal|, m."""
-        return mean(jnp.abs(state.bodies[self.body].x[0] - self.goal), memory)
+        return masked_mean(jnp.abs(state.bodies[self.body].x[:, 0] - self.goal), reference)
 
-    def scale(self, state: State, memory: Any) -> Array:
+    def baseline(self, state: State, reference: Any) -> Array:
         """The loss at the start, m."""
-        return self.loss(state, memory)
+        return self.loss(state, reference)
 
-    def success(self, state: State, memory: Any) -> Array:
-        """Every particle is nearer to the goal than `near`."""
-        far = jnp.abs(state.bodies[self.body].x[0] - self.goal) > self.near
-        return ~jnp.any(far & memory)
+    def success(self, state: State, reference: Any) -> Array:
+        """Every particle is nearer to the goal than `tolerance`."""
+        far = jnp.abs(state.bodies[self.body].x[:, 0] - self.goal) > self.tolerance
+        return ~jnp.any(far & reference)
 
 
 @register("matter/gathering-easy")
-def gathering_easy(size: str = "small", **parameters: Any) -> Matter:
+def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     """Push two ducks to the far end in two strokes; `size` is "small" (in the plane) or "full"."""
     d, cells, substeps = {"small": (2, 50, 60), "full": (3, 100, 120)}[size]
     dx = LENGTH / cells
@@ -77,8 +76,8 @@ def gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     plate = Collider(sdf.Box((0.006, 0.03, 0.03)[:d]), (0.05, DEPTH + 0.004, wide / 2)[:d])
     wet = sdf.Outside(sdf.Union((ducks, sdf.Moved(plate.shape, plate.x))))
     spacing, volume = dx / 2, (dx / 2) ** d
-    water = lattice((0.0,) * d, (LENGTH, DEPTH, wide)[:d], spacing, wet)
-    foam = lattice((0.0,) * d, grid.upper, spacing, ducks)
+    water = fill_box((0.0,) * d, (LENGTH, DEPTH, wide)[:d], spacing, wet)
+    foam = fill_box((0.0,) * d, grid.upper, spacing, ducks)
     bodies = (
         Body(water, Liquid(1000.0 * SOUND**2, exponent=1.0), volume, 1000.0),
         Body(foam, Corotated(YOUNG, 0.3), volume, FOAM),
@@ -87,18 +86,18 @@ def gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     scene = Scene(bodies, grid, gravity, (plate,), jnp.float32(FRAME / substeps))
     script = _lifts(d, 2)
     margin = (0.03, 0.0, 0.04)[:d]
-    limits = Between(margin, tuple(a - b for a, b in zip(grid.upper, margin)))
+    workspace = BoxWorkspace(margin, tuple(a - b for a, b in zip(grid.upper, margin)))
     return Matter(
-        prepare(scene),
+        scene.prepare(),
         Gather(GOAL, 0.06),
         speed=(SPEED,) * (d - 1),
-        tilt=_strokes(d, 2),
+        initial_plan=_strokes(d, 2),
         script=script,
-        limits=limits,
-        horizon=len(script),
+        workspace=workspace,
+        max_steps=len(script),
         substeps=substeps,
-        leads=("x",) if d == 2 else ("x", "z"),
-        names=("water", "duck"),
+        controls=("vx",) if d == 2 else ("vx", "vz"),
+        body_names=("water", "duck"),
         **parameters,
     )
 

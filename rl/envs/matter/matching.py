@@ -18,11 +18,11 @@ from jax import Array
 from jaxgpu.physics.continuum import State
 from jaxgpu.pytree import number, pytree, size, static
 
-from .task import Show
+from .task import Play
 
 
 @pytree
-class Shown:
+class Demonstration:
     """Places of the particles that count, after every frame."""
 
     x: Any  # D arrays [T, N] of the demonstration, m
@@ -36,42 +36,44 @@ class Match:
 
     demo: Any = number()  # [T, A] actions of the demonstration
     frame: Array | float = number(above=0, unit="s")  # [] duration of a frame, s
-    near: Array | float = number(default=0.1, above=0)  # [] of l_0: a loss below it is a success
+    tolerance: Array | float = number(
+        default=0.1, above=0
+    )  # [] of l_0: a loss below it is a success
     bodies: tuple[int, ...] = static(default=(0,))  # of the scene, whose particles count
     every: int = size(default=1, least=1)  # one slot in how many counts
 
-    def remember(self, state: State, show: Show) -> Shown:
+    def reference(self, state: State, play: Play) -> Demonstration:
         """What the demonstration and doing nothing lead to."""
         demo = jnp.asarray(self.demo, state.t.dtype)
-        both = jax.lax.map(
-            lambda actions: show(actions, self._places), jnp.stack([demo, jnp.zeros_like(demo)])
+        runs = jax.lax.map(
+            lambda actions: play(actions, self._places), jnp.stack([demo, jnp.zeros_like(demo)])
         )
-        (x, filled), (still, _) = (jax.tree.map(lambda a, i=i: a[i], both) for i in (0, 1))
-        away = sum((a - b) ** 2 for a, b in zip(x, still))
-        return Shown(x, filled, jnp.mean(_mean(away, filled)))
+        (x, filled), (idle, _) = (jax.tree.map(lambda a, i=i: a[i], runs) for i in (0, 1))
+        square = sum((a - b) ** 2 for a, b in zip(x, idle))
+        return Demonstration(x, filled, jnp.mean(_mean(square, filled)))
 
-    def loss(self, state: State, memory: Shown) -> Array:
+    def loss(self, state: State, reference: Demonstration) -> Array:
         """Mean of |x - x*(t)|^2, m^2; at the start that of the first frame."""
-        frames = memory.filled.shape[0]
+        frames = reference.filled.shape[0]
         i = jnp.clip(jnp.int32(jnp.round(state.t / self.frame)) - 1, 0, frames - 1)
         x, filled = self._places(state)
-        away = sum((a - b[i]) ** 2 for a, b in zip(x, memory.x))
-        return _mean(away, filled & memory.filled[i])
+        square = sum((a - b[i]) ** 2 for a, b in zip(x, reference.x))
+        return _mean(square, filled & reference.filled[i])
 
-    def scale(self, state: State, memory: Shown) -> Array:
+    def baseline(self, state: State, reference: Demonstration) -> Array:
         """Mean over the frames of the loss of doing nothing, m^2."""
-        return memory.idle
+        return reference.idle
 
-    def success(self, state: State, memory: Shown) -> Array:
-        """The loss is below a share `near` of the mean one of doing nothing."""
-        return self.loss(state, memory) < self.near * memory.idle
+    def success(self, state: State, reference: Demonstration) -> Array:
+        """The loss is below a share `tolerance` of the mean one of doing nothing."""
+        return self.loss(state, reference) < self.tolerance * reference.idle
 
     def _places(self, state: State) -> tuple[tuple[Array, ...], Array]:
         """Places D x [N] of the slots that count, and whether they are filled [N]."""
-        some = [state.bodies[i] for i in self.bodies]
+        counted = [state.bodies[i] for i in self.bodies]
         join = lambda arrays: jnp.concatenate([a.ravel() for a in arrays])[:: self.every]
-        x = tuple(join(a) for a in zip(*(b.x for b in some)))
-        return x, join([b.m for b in some]) > 0
+        x = tuple(join(a) for a in zip(*(b.x.T for b in counted)))
+        return x, join([b.m for b in counted]) > 0
 
 
 def _mean(quantity: Array, filled: Array) -> Array:

@@ -17,13 +17,20 @@ from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from . import cup
-from .task import Matter, Show
+from .task import Matter, Play
 
 PATCH = 0.013  # m, radius of the milk at the start
 START = (-0.024, 0.0)  # m from the axis
-TILT = cup.strokes(  # there and back through the milk, twice, and a rest
-    *((1, 0, 8), (0, -0.6, 4), (-1, 0, 8), (0, 1, 5)),
-    *((1, 0, 8), (0, -1, 5), (-1, 0, 8), (0, 0, 4)),
+# there and back through the milk, twice, and a rest
+STROKES = cup.strokes(
+    (1, 0, 8),
+    (0, -0.6, 4),
+    (-1, 0, 8),
+    (0, 1, 5),
+    (1, 0, 8),
+    (0, -1, 5),
+    (-1, 0, 8),
+    (0, 0, 4),
 )
 
 
@@ -31,31 +38,33 @@ TILT = cup.strokes(  # there and back through the milk, twice, and a rest
 class Spread:
     """Milk as far apart as if it were mixed evenly."""
 
-    near: Array | float = number(default=0.3, above=0)  # [] of l_0: a loss below it is a success
+    tolerance: Array | float = number(
+        default=0.3, above=0
+    )  # [] of l_0: a loss below it is a success
 
-    def remember(self, state: State, show: Show) -> Array:
+    def reference(self, state: State, play: Play) -> Array:
         """Mean distance of pairs of all liquid, and that of the milk."""
-        return jnp.stack([apart(state.bodies), apart(state.bodies[:1])])
+        return jnp.stack([mean_pair_distance(state.bodies), mean_pair_distance(state.bodies[:1])])
 
-    def loss(self, state: State, memory: Array) -> Array:
+    def loss(self, state: State, reference: Array) -> Array:
         """What the milk's mean distance of pairs is short of, m; not below zero."""
-        return jnp.maximum(memory[0] - apart(state.bodies[:1]), 0)
+        return jnp.maximum(reference[0] - mean_pair_distance(state.bodies[:1]), 0)
 
-    def scale(self, state: State, memory: Array) -> Array:
+    def baseline(self, state: State, reference: Array) -> Array:
         """The loss at the start, m."""
-        return memory[0] - memory[1]
+        return reference[0] - reference[1]
 
-    def success(self, state: State, memory: Array) -> Array:
-        """The loss is below a share `near` of that at the start."""
-        return self.loss(state, memory) < self.near * self.scale(state, memory)
+    def success(self, state: State, reference: Array) -> Array:
+        """The loss is below a share `tolerance` of that at the start."""
+        return self.loss(state, reference) < self.tolerance * self.baseline(state, reference)
 
 
-def apart(bodies: tuple[Particles, ...]) -> Array:
+def mean_pair_distance(bodies: tuple[Particles, ...]) -> Array:
     """Mean of |x - x'|_1 over pairs of particles, m. O(N log N)."""
     filled = jnp.concatenate([b.m.ravel() > 0 for b in bodies])
     n, rank = jnp.sum(filled, dtype=jnp.int32), jnp.arange(filled.size, dtype=jnp.int32)
     total = jnp.zeros((), bodies[0].m.dtype)
-    for axis in zip(*(b.x for b in bodies)):
+    for axis in zip(*(b.x.T for b in bodies)):
         x = jnp.concatenate([a.ravel() for a in axis])
         x = jnp.sort(jnp.where(filled, x, jnp.inf))  # empty slots last
         # in order, entry k is the larger one of k pairs and the smaller of n - 1 - k
@@ -66,7 +75,9 @@ def apart(bodies: tuple[Particles, ...]) -> Array:
 
 
 @register("matter/mixing")
-def mixing(size: str = "small", **parameters: Any) -> Matter:
+def make_mixing(size: str = "small", **parameters: Any) -> Matter:
     """Spread milk in 2 s; `size` is "small" (in the plane) or "full"."""
-    scene, shared = cup.cup(size, START, lambda x, y: x * x + y * y < PATCH**2)
-    return Matter(scene, Spread(), tilt=TILT, horizon=len(TILT), **shared, **parameters)
+    scene, shared = cup.make_scene(size, START, lambda x, y: x * x + y * y < PATCH**2)
+    return Matter(
+        scene, Spread(), initial_plan=STROKES, max_steps=len(STROKES), **shared, **parameters
+    )

@@ -21,14 +21,13 @@ from jaxgpu.physics.continuum import (
     Particles,
     Scene,
     State,
-    lattice,
-    prepare,
+    fill_box,
 )
 from jaxgpu.pytree import number, pytree
 
 from ...environment import register
-from .task import Matter, mean
-from .vessels import glass
+from .shapes import glass
+from .task import Matter, Play, masked_mean
 
 SOUND = 8.0  # m/s: the liquids run at up to 1.5 m/s; pressure is linear, so stiffness stays
 WATER, MILK = 1000.0, 1290.0  # kg/m^3
@@ -45,32 +44,33 @@ class Pour:
     half: Any = number(above=0, unit="m")  # [D] of the inside of the glass, m
     milk: Array | float = number(default=1.0, least=0)  # [] weight of the milk
 
-    def remember(self, state: State, show: Any) -> Any:
+    def reference(self, state: State, play: Play) -> Any:
         """Where the milk began, and which slots milk and water filled."""
         milk, water = state.bodies
         return milk.x, milk.m > 0, water.m > 0
 
-    def loss(self, state: State, memory: Any) -> Array:
+    def loss(self, state: State, reference: Any) -> Array:
         """Mean of abs(y - h) of the water + mean 1-norm of x - x_0 of the milk, m."""
-        (milk, water), (x, of_milk, of_water) = state.bodies, memory
+        (milk, water), (x, of_milk, of_water) = state.bodies, reference
         zero = jnp.zeros_like(milk.m)
-        away = sum((jnp.abs(a - b) for a, b in zip(milk.x, x)), zero)
-        away = jnp.where(milk.m > 0, away, x[1] - self.height)
-        left = jnp.where(water.m > 0, jnp.abs(water.x[1] - self.height), 0)
-        return mean(left, of_water) + self.milk * mean(away, of_milk)
+        away = sum(jnp.abs(milk.x - x).T, zero)
+        away = jnp.where(milk.m > 0, away, x[:, 1] - self.height)
+        left = jnp.where(water.m > 0, jnp.abs(water.x[:, 1] - self.height), 0)
+        return masked_mean(left, of_water) + self.milk * masked_mean(away, of_milk)
 
-    def scale(self, state: State, memory: Any) -> Array:
+    def baseline(self, state: State, reference: Any) -> Array:
         """The loss at the start."""
-        return self.loss(state, memory)
+        return self.loss(state, reference)
 
-    def success(self, state: State, memory: Any) -> Array:
+    def success(self, state: State, reference: Any) -> Array:
         """Nine tenths of the water are out of the glass and nine tenths of the milk in it."""
-        (milk, water), (_, of_milk, of_water) = state.bodies, memory
-        inside = lambda p, filled: mean(self._inside(p, state.tools[0]).astype(p.m.dtype), filled)
+        (milk, water), (_, of_milk, of_water) = state.bodies, reference
+        held = lambda p: self._inside(p, state.tools[0]).astype(p.m.dtype)
+        inside = lambda p, filled: masked_mean(held(p), filled)
         return (inside(milk, of_milk) > 0.9) & (inside(water, of_water) < 0.1)
 
     def _inside(self, p: Particles, tool: Any) -> Array:
-        local = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(p.x)))
+        local = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(p.x.T)))
         within = p.m > 0
         for i, a in enumerate(local):
             within = within & (jnp.abs(a) < self.half[i])
@@ -78,7 +78,7 @@ class Pour:
 
 
 @register("matter/pouring")
-def pouring(size: str = "small", **parameters: Any) -> Matter:
+def make_pouring(size: str = "small", **parameters: Any) -> Matter:
     """Pour the water off the milk in 1.5 s; `size` is "small" (in the plane) or "full"."""
     d, cells, frames, substeps = {"small": (2, 48, 75, 80), "full": (3, 96, 75, 300)}[size]
     dx = 0.288 / cells
@@ -88,7 +88,7 @@ def pouring(size: str = "small", **parameters: Any) -> Matter:
     box = (cells, cells * 7 // 8, cells // 2)[:d]
     grid = Grid(dx, box)
     bottom = middle[1] - half
-    fill = lambda low, deep: _filled(d, middle, radius, low, low + deep, dx / 2)
+    fill = lambda low, deep: _layer(d, middle, radius, low, low + deep, dx / 2)
     liquid = lambda density, viscosity: Liquid(density * SOUND**2, viscosity, exponent=1.0)
     volume = (dx / 2) ** d
     bodies = (
@@ -100,30 +100,30 @@ def pouring(size: str = "small", **parameters: Any) -> Matter:
     gravity = (0.0, -9.81, 0.0)[:d]
     below = sdf.Moved(sdf.HalfSpace((0.0, 1.0, 0.0)[:d]), (0.0, HEIGHT, 0.0)[:d])
     sinks = (Collector(below, body=0), Collector(below, body=1))
-    scene = prepare(Scene(bodies, grid, gravity, (tool,), jnp.float32(dt), sinks))
+    scene = Scene(bodies, grid, gravity, (tool,), jnp.float32(dt), sinks).prepare()
     goal = Pour(height=HEIGHT, half=(radius, half, radius)[:d])
     return Matter(
         scene,
         goal,
         speed=(0.1, 0.1, 4.0),
-        tilt=_tilted(frames),
-        horizon=frames,
+        initial_plan=_tilt(frames),
+        max_steps=frames,
         substeps=substeps,
         **parameters,
     )
 
 
-def _tilted(frames: int) -> np.ndarray:
+def _tilt(frames: int) -> np.ndarray:
     """Actions [T, 3] that tilt by 71 degrees and turn back, which pours a part of the water."""
     turn = -0.65 * np.sin(2 * np.pi * (np.arange(frames) + 0.5) / frames)
     return np.stack([0 * turn, 0 * turn, turn], 1).astype(np.float32)
 
 
-def _filled(d: int, middle: Any, radius: float, low: float, high: float, spacing: float) -> Array:
+def _layer(d: int, middle: Any, radius: float, low: float, high: float, spacing: float) -> Array:
     """Points of a layer inside the glass."""
     lower = tuple(low if i == 1 else m - radius for i, m in enumerate(middle))
     upper = tuple(high if i == 1 else m + radius for i, m in enumerate(middle))
-    round_ = None
+    inside = None
     if d == 3:
-        round_ = sdf.Moved(sdf.Cylinder(1.0, radius), (middle[0], 0.0, middle[2]))
-    return lattice(lower, upper, spacing, round_)
+        inside = sdf.Moved(sdf.Cylinder(1.0, radius, axis=1), (middle[0], 0.0, middle[2]))
+    return fill_box(lower, upper, spacing, inside)

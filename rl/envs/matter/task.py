@@ -1,9 +1,9 @@
 """Handling matter with a led tool, as an environment: what all tasks share.
 
-A frame is `substeps` steps of `continuum.step` at the velocity that the action gives the tool. With
+A frame is `substeps` steps of `Scene.step` at the velocity that the action gives the tool. With
 the loss l of a task, in metres or as the task says, the reward of a frame is
 
-    (1 - l / l_0) / horizon,
+    (1 - l / l_0) / max_steps,
 
 l_0 the loss of doing nothing: an episode in which nothing gets better returns about 0, and one
 with l = 0 throughout would return 1. Rewards are differentiable in actions and in every number of
@@ -20,48 +20,56 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.physics import continuum
-from jaxgpu.physics.continuum import Scene, rollout
+from jaxgpu.physics.continuum import Scene, Soft, rollout
 from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.render import Balls, Camera
 
 from ...environment import Step
 from ...spaces import Box
-from .limits import Anywhere
+from .rendering import scene, task_camera
+from .workspace import Unbounded
 
-LEADS = {"x": ("v", 0), "y": ("v", 1), "z": ("v", 2), "turn": ("spin", -1)}
+# velocities of the tool that an action may set: the field of `continuum.Tool`, and its axis
+CONTROLS = {
+    "vx": ("v", 0),
+    "vy": ("v", 1),
+    "vz": ("v", 2),
+    "angular_velocity": ("spin", -1),
+}
 
-type Show = Callable[[Array, Callable[[continuum.State], Any]], Any]
+type Play = Callable[[Array, Callable[[continuum.State], Any]], Any]
 
 
 class Goal(Protocol):
-    """What a task wants; all functions are pure."""
+    """What a task wants; its methods are pure."""
 
-    def remember(self, state: continuum.State, show: Show) -> Any:
-        """What the loss needs to know of the start.
+    def reference(self, state: continuum.State, play: Play) -> Any:
+        """What the loss compares with: what it needs to know of the start.
 
-        `show(actions, measure)` plays actions [T, A] from there and gives measures [T, ...].
+        `play(actions, measure)` plays actions [T, A] from there and gives measures [T, ...].
         """
         ...
 
-    def loss(self, state: continuum.State, memory: Any) -> Array:
-        """How far from the goal, [], zero or more."""
+    def loss(self, state: continuum.State, reference: Any) -> Array:
+        """How far from the goal the matter is, [], zero or more."""
         ...
 
-    def scale(self, state: continuum.State, memory: Any) -> Array:
+    def baseline(self, state: continuum.State, reference: Any) -> Array:
         """The loss l_0 of doing nothing, []; `state` is the start."""
         ...
 
-    def success(self, state: continuum.State, memory: Any) -> Array:
+    def success(self, state: continuum.State, reference: Any) -> Array:
         """Whether the goal is reached, [] bool."""
         ...
 
 
 @pytree
 class State:
-    """Matter and tools, and what the task remembers of the start."""
+    """Matter and tools, and what the task needs to know of the start."""
 
     matter: continuum.State
-    memory: Any  # what `goal.remember` gave
-    first: Array  # [] loss of doing nothing
+    reference: Any  # what `goal.reference` gave
+    baseline: Array  # [] loss of doing nothing
     t: Array  # [] frames since the start
 
 
@@ -69,23 +77,27 @@ class State:
 class Matter:
     """A scene whose first tool is led by actions towards a goal."""
 
-    scene: Scene  # with dt; the first collider is the tool
+    simulation: Scene  # with dt; the first collider is the tool
     goal: Any  # a `Goal`
     speed: Any = number()  # [A] velocity of the tool at action 1, m/s or rad/s
-    tilt: Any = number(default=0.0)  # [A] or [T, A] actions from which planning starts
+    initial_plan: Any = number(default=0.0)  # [A] or [T, A] actions from which planning starts
     script: Any = number(
         default=0.0
     )  # [D] or [T, D] velocity of the tool that comes to that of the actions, m/s
-    limits: Any = Anywhere()  # of the tool's place
+    workspace: Any = Unbounded()  # of the tool's place
     jitter: Array | float = number(
         default=0.1, least=0, below=0.5
     )  # [] of the particles at the start, in their spacing
-    horizon: int = size(default=50, least=1)  # frames
+    max_steps: int = size(default=50, least=1)  # frames
     substeps: int = size(default=100, least=1)  # steps in a frame
-    leads: tuple[str, ...] = static(default=("x", "y", "turn"))  # what the actions move
-    marks: int = size(default=16, least=1)  # particles of each body that are observed
-    names: tuple[str, ...] = static(default=("milk", "water"))  # of the bodies, for pictures
-    sight: tuple[float, ...] = static(default=(0.18, 0.22, 1.0))  # from the middle to the camera
+    controls: tuple[str, ...] = static(
+        default=("vx", "vy", "angular_velocity")
+    )  # what the actions set, names in `CONTROLS`
+    observed_particles: int = size(default=16, least=1)  # particles of each body that are observed
+    body_names: tuple[str, ...] = static(default=("milk", "water"))  # for pictures
+    view_direction: tuple[float, ...] = static(
+        default=(0.18, 0.22, 1.0)
+    )  # from the middle to the camera
 
     @property
     def observation_space(self) -> Box:
@@ -93,59 +105,64 @@ class Matter:
 
         Turns are as in `continuum.Tool`: an angle in 2-D, a quaternion in 3-D.
         """
-        d, tools = len(self.scene.grid.cells), len(self.scene.colliders)
-        size = len(self.scene.bodies) * self.marks * 2 * d
+        d, tools = len(self.simulation.grid.cells), len(self.simulation.colliders)
+        size = len(self.simulation.bodies) * self.observed_particles * 2 * d
         return Box(-np.inf, np.inf, (size + tools * (6 if d == 2 else 13),))
 
     @property
     def action_space(self) -> Box:
         """Velocities of the tool, in shares of the greatest."""
-        return Box(-1.0, 1.0, (len(self.leads),))
+        return Box(-1.0, 1.0, (len(self.controls),))
 
     @property
     def differentiable(self) -> bool:
         """Piecewise: contact sets in node by node."""
         return True
 
-    def guess(self) -> Array:
-        """Actions [horizon, A] from which all planners begin."""
-        tilt = jnp.asarray(self.tilt, jnp.float32)
-        return jnp.zeros((self.horizon, len(self.leads))) + jnp.broadcast_to(
-            tilt, (self.horizon, len(self.leads))
-        )
+    def initial_actions(self) -> Array:
+        """Actions [max_steps, A] from which planners begin: `initial_plan`, spread over all."""
+        plan = jnp.asarray(self.initial_plan, self.simulation.bodies[0].x.dtype)
+        return jnp.broadcast_to(plan, (self.max_steps, len(self.controls)))
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """The scene, every particle moved a little at random."""
         bodies = []
-        for body, k in zip(self.scene.bodies, jax.random.split(key, len(self.scene.bodies))):
+        for body, k in zip(
+            self.simulation.bodies, jax.random.split(key, len(self.simulation.bodies))
+        ):
             spacing = jnp.asarray(body.volume, body.x.dtype) ** (1 / body.x.shape[1])
             shift = jax.random.uniform(k, body.x.shape, body.x.dtype, -1, 1)
             bodies.append(dataclasses.replace(body, x=body.x + self.jitter * spacing * shift))
-        matter = continuum.init(dataclasses.replace(self.scene, bodies=tuple(bodies)))
-        show = lambda actions, measure: self._run(matter, actions, 0, measure)[1]
-        memory = self.goal.remember(matter, show)
-        state = State(matter, memory, self.goal.scale(matter, memory), jnp.int32(0))
+        matter = dataclasses.replace(self.simulation, bodies=tuple(bodies)).init()
+        play = lambda actions, measure: self._run(matter, actions, 0, measure)[1]
+        reference = self.goal.reference(matter, play)
+        baseline = self.goal.baseline(matter, reference)
+        state = State(matter, reference, baseline, jnp.int32(0))
         return state, self._observe(state)
+
+    def scene(self, state: State, camera: Camera | None = None) -> Balls:
+        """What stands where at a state, for pictures by a camera, `task_camera` by default."""
+        return scene(self, state.matter, task_camera(self) if camera is None else camera)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """A frame with the tool at the velocity of `action`."""
-        action = action.astype(state.first.dtype)  # matter is as wide as its scene was made
+        action = action.astype(state.baseline.dtype)  # matter is as wide as its scene was made
         end, _ = self._run(state.matter, action[None], state.t, lambda _: ())
-        new = State(end, state.memory, state.first, state.t + 1)
-        loss = self.goal.loss(end, state.memory)
-        over = new.t >= self.horizon
-        info = {"success": self.goal.success(end, state.memory), "loss": loss}
-        reward = (1 - loss / state.first) / self.horizon
+        new = State(end, state.reference, state.baseline, state.t + 1)
+        loss = self.goal.loss(end, state.reference)
+        over = new.t >= self.max_steps
+        info = {"success": self.goal.success(end, state.reference), "loss": loss}
+        reward = (1 - loss / state.baseline) / self.max_steps
         return Step(new, self._observe(new), reward, jnp.zeros_like(over), over, info)
 
     def _run(
         self, matter: continuum.State, actions: Array, first: Array | int, measure: Any
     ) -> tuple[continuum.State, Any]:
         """The end of frames at the velocities of the actions [T, A], and measures [T, ...]."""
-        drive = lambda scene, matter, control: (scene, self._lead(matter, *control))
+        drive = lambda scene, matter, control: (scene, self._led(matter, *control))
         frames = first + jnp.arange(actions.shape[0], dtype=jnp.int32)
-        return rollout(
-            self.scene,
+        end, seen = rollout(
+            self.simulation,
             matter,
             (jnp.clip(actions, -1, 1), frames),
             drive,
@@ -153,36 +170,54 @@ class Matter:
             measure=measure,
             checkpoint=(0, 1),
         )
+        return end, jax.tree.map(lambda a: a[1:], seen)  # without the start
 
-    def _lead(self, matter: continuum.State, action: Array, frame: Array) -> continuum.State:
-        """The first tool with the velocity of the action; it keeps it until the next."""
+    def _led(self, matter: continuum.State, action: Array, frame: Array) -> continuum.State:
+        """The matter whose first tool has the velocity of the action; it keeps it for the frame."""
         tool, *others = matter.tools
         script = jnp.asarray(self.script, tool.v.dtype)
-        script = jnp.broadcast_to(script, (self.horizon, tool.v.shape[0]))
+        script = jnp.broadcast_to(script, (self.max_steps, tool.v.shape[0]))
         velocity = {"v": script[frame], "spin": jnp.zeros_like(tool.spin)}
         rate = jnp.asarray(self.speed, action.dtype) * action
-        for i, name in enumerate(self.leads):
-            field, axis = LEADS[name]
+        for i, name in enumerate(self.controls):
+            field, axis = CONTROLS[name]
             velocity[field] = velocity[field].at[axis].add(rate[i])
-        duration = self.substeps * jnp.asarray(self.scene.dt, tool.v.dtype)
+        duration = self.substeps * jnp.asarray(self.simulation.dt, tool.v.dtype)
         sent = tool.x + duration * velocity["v"]
-        v = velocity["v"] + (self.limits.nearest(sent) - sent) / duration
+        # slower where it would leave the workspace, so that it ends the frame on the border
+        v = velocity["v"] + (self.workspace.project(sent) - sent) / duration
         led = dataclasses.replace(tool, v=v, spin=velocity["spin"])
         return dataclasses.replace(matter, tools=(led, *others))
 
     def _observe(self, state: State) -> Array:
-        grid, parts = self.scene.grid, []
-        for body, p in zip(self.scene.bodies, state.matter.bodies):
-            some = np.linspace(0, body.x.shape[0] - 1, self.marks).astype(int)
-            for i, a in enumerate(p.x):
+        grid, parts = self.simulation.grid, []
+        for body, p in zip(self.simulation.bodies, state.matter.bodies):
+            some = np.linspace(0, body.x.shape[0] - 1, self.observed_particles).astype(int)
+            for i, a in enumerate(p.x.T):
                 parts.append((a.ravel()[some] - grid.lower[i]) / (grid.cells[i] * grid.dx))
-            parts += [a.ravel()[some] for a in p.v]
+            parts += [a.ravel()[some] for a in p.v.T]
         for tool in state.matter.tools:
             x = [(tool.x[i] - grid.lower[i]) / (n * grid.dx) for i, n in enumerate(grid.cells)]
             parts += [jnp.stack(x), tool.turn, tool.v, tool.spin]
         return jnp.concatenate(parts)
 
 
-def mean(quantity: Array, filled: Array) -> Array:
-    """Mean of a quantity [C, P] over the slots of a mask [C, P]."""
+def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 100.0) -> Matter:
+    """The task with soft contact of its first tool, as FluidLab plans (arXiv:2303.02346).
+
+    It is to plan on, not to be scored on: states are the same, so that a plan found here is played
+    in `env`.
+
+    Args:
+        env: any task of matter.
+        length: how far ahead the tool is felt, m; a cell or two.
+        rate: how firmly, 1/s; see `continuum.Soft`.
+    """
+    led, *others = env.simulation.colliders
+    tools = (dataclasses.replace(led, soft=Soft(length, rate)), *others)
+    return dataclasses.replace(env, simulation=dataclasses.replace(env.simulation, colliders=tools))
+
+
+def masked_mean(quantity: Array, filled: Array) -> Array:
+    """The mean of a quantity [C, P] over the slots of a mask [C, P]."""
     return jnp.sum(jnp.where(filled, quantity, 0)) / jnp.sum(filled).astype(quantity.dtype)

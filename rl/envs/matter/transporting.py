@@ -21,14 +21,13 @@ from jaxgpu.physics.continuum import (
     Liquid,
     Scene,
     State,
-    prepare,
 )
-from jaxgpu.pytree import number, pytree
+from jaxgpu.pytree import number, pytree, size
 
 from ...environment import register
-from .limits import Between
-from .nozzles import empty, opening
-from .task import Matter, Show
+from .inflow import empty_body, nozzle_layer
+from .task import Matter, Play
+from .workspace import BoxWorkspace
 
 BOX = 0.36, 0.18  # m, length and height
 BLOCK, PLACE, GOAL = 0.018, (0.12, 0.1), 0.27  # m: half its edge, where it begins and should be
@@ -45,34 +44,34 @@ class Transport:
     """A free tool at one place along the first axis, and water near it."""
 
     goal: Array | float = number(unit="m")  # [] m
-    near: Array | float = number(above=0, unit="m")  # [] m
+    tolerance: Array | float = number(above=0, unit="m")  # [] m
     attraction: Array | float = number(default=0.1, least=0)  # [] share of the water's distance
-    tool: int = number(default=1, least=0, whole=True)  # of the scene
+    tool: int = size(default=1, least=0)  # of the scene
 
-    def remember(self, state: State, show: Show) -> Any:
+    def reference(self, state: State, play: Play) -> Any:
         """Nothing."""
         return ()
 
-    def loss(self, state: State, memory: Any) -> Array:
+    def loss(self, state: State, reference: Any) -> Array:
         """|x - goal| + a share of the mean 1-norm of the water's distance from the tool, m."""
         water, x = state.bodies[0], state.tools[self.tool].x
         filled = water.m > 0
-        away = sum((jnp.abs(a - x[i]) for i, a in enumerate(water.x)), jnp.zeros_like(water.m))
+        away = sum((jnp.abs(a - x[i]) for i, a in enumerate(water.x.T)), jnp.zeros_like(water.m))
         count = jnp.sum(filled).astype(x.dtype)
-        apart = jnp.sum(jnp.where(filled, away, 0)) / jnp.maximum(count, 1)
-        return jnp.abs(x[0] - self.goal) + self.attraction * apart
+        distance = jnp.sum(jnp.where(filled, away, 0)) / jnp.maximum(count, 1)
+        return jnp.abs(x[0] - self.goal) + self.attraction * distance
 
-    def scale(self, state: State, memory: Any) -> Array:
+    def baseline(self, state: State, reference: Any) -> Array:
         """The distance from the goal at the start, m."""
         return jnp.abs(state.tools[self.tool].x[0] - self.goal)
 
-    def success(self, state: State, memory: Any) -> Array:
-        """The tool is nearer to the goal than `near`."""
-        return jnp.abs(state.tools[self.tool].x[0] - self.goal) < self.near
+    def success(self, state: State, reference: Any) -> Array:
+        """The tool is nearer to the goal than `tolerance`."""
+        return jnp.abs(state.tools[self.tool].x[0] - self.goal) < self.tolerance
 
 
 @register("matter/transporting")
-def transporting(size: str = "small", **parameters: Any) -> Matter:
+def make_transporting(size: str = "small", **parameters: Any) -> Matter:
     """Drive the block along in 1 s; `size` is "small" (in the plane) or "full"."""
     d, cells, substeps = {"small": (2, 60, 50), "full": (3, 120, 100)}[size]
     dx, frames = BOX[0] / cells, 48
@@ -81,10 +80,10 @@ def transporting(size: str = "small", **parameters: Any) -> Matter:
     middle = tuple(0.5 * a for a in grid.upper)
     deep = middle[-1]
     nozzle = Collider(sdf.Box((NOZZLE, OPENING, OPENING)[:d]), place(*START, deep), turn=_up(d))
-    layer = opening(d, OPENING, dx / 2, 0, NOZZLE + dx)
+    layer = nozzle_layer(d, OPENING, dx / 2, 0, NOZZLE + dx)
     interval = dx / 2 / JET
     liquid = Liquid(WATER * SOUND**2, exponent=1.0)
-    water = empty(layer, liquid, WATER, dx / 2, frames * FRAME / interval)
+    water = empty_body(layer, liquid, WATER, dx / 2, frames * FRAME / interval)
     inner = tuple(a - b for a, b in zip(middle, MARGIN))
     sources = (
         Injector(layer, place(JET, 0.0, 0.0), interval, body=0, tool=0),
@@ -94,14 +93,14 @@ def transporting(size: str = "small", **parameters: Any) -> Matter:
     scene = Scene((water,), grid, (), tools, jnp.float32(FRAME / substeps), sources)
     away = place(0.04, 0.04, 0.0)
     return Matter(
-        prepare(scene),
+        scene.prepare(),
         Transport(GOAL, 0.03),
         speed=(0.2, 0.2, 5.0),
-        tilt=_turned(frames),
-        limits=Between(away, tuple(a - b for a, b in zip(grid.upper, away))),
-        horizon=frames,
+        initial_plan=_rise_and_turn(frames),
+        workspace=BoxWorkspace(away, tuple(a - b for a, b in zip(grid.upper, away))),
+        max_steps=frames,
         substeps=substeps,
-        names=("water",),
+        body_names=("water",),
         **parameters,
     )
 
@@ -114,7 +113,7 @@ def _block(at: tuple[float, ...]) -> Collider:
     return Collider(sdf.Box((BLOCK,) * d), at, mass=mass, inertia=inertia)
 
 
-def _turned(frames: int) -> np.ndarray:
+def _rise_and_turn(frames: int) -> np.ndarray:
     """Actions [T, 3] that rise to the block's height while turning half of the way towards it."""
     early = np.arange(frames) < 20
     return np.stack([0 * early, 0.5 * early, -0.4 * early], 1).astype(np.float32)

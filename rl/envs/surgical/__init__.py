@@ -1,1 +1,41 @@
-"""Surgical."""
+"""Surgical arms: reaching, tracking, picking and placing with the da Vinci arms and STAR.
+
+Read `arms` (the chains and their joint limits) and `kinematics` first, then `arm_task` (what tasks
+of joints share) with its tasks `reach`, `track`, `centre`, and `dynamic_reach`, whose arms have the
+masses and servos of `dynamics`. `pick_place` is what `needle_pick` and `peg_transfer` share.
+`surgical_gym` has the tasks of Surgical Gym as published, on the arms of `surgical_gym_arms`.
+By name they are `rl.make("surgical/<arm or object>-<task>")`.
+"""
+
+from .arms import ECM, PSM, STAR, Arm
+from .centre import Centre
+from .dynamic_reach import DynamicReach
+from .dynamics import ArmDynamics
+from .kinematics import forward_kinematics, frame_origins, inverse_kinematics
+from .needle_pick import NeedlePick
+from .peg_transfer import PegTransfer
+from .pick_place import PickPlace
+from .reach import Reach
+from .surgical_gym import SurgicalGymReach
+from .surgical_gym_arms import GymArm
+from .track import Track
+
+__all__ = [
+    "ECM",
+    "PSM",
+    "STAR",
+    "Arm",
+    "ArmDynamics",
+    "Centre",
+    "DynamicReach",
+    "GymArm",
+    "NeedlePick",
+    "PegTransfer",
+    "PickPlace",
+    "Reach",
+    "SurgicalGymReach",
+    "Track",
+    "forward_kinematics",
+    "frame_origins",
+    "inverse_kinematics",
+]

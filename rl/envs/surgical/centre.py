@@ -14,30 +14,31 @@ from jaxgpu.pytree import number, pytree, static
 
 from ...environment import Step, register
 from ...spaces import Box
-from . import armed
-from .arms import ECM, Arm, place, scaled
+from . import arm_task
+from .arms import ECM, Arm
+from .kinematics import forward_kinematics
 
 AHEAD = 0.05  # m from the lens to the target, in the other position
 
 
 @pytree
-class State(armed.State):
+class State(arm_task.State):
     """Endoscope and target."""
 
-    target: Array  # [3] m
-    roll: Array  # [] of the picture that is asked for, rad
+    goal: Array  # [3] of the target, m
+    goal_roll: Array  # [] of the picture that is asked for, rad
 
 
 @register("surgical/ecm-centre")
 @pytree
-class Centre(armed.Armed):
+class Centre(arm_task.ArmTask):
     """-20 times the distance to where the target should be, in m, and -0.2 |roll error| a step.
 
     Success: less than `tolerance` off in the picture's plane and in depth, and upright within
-    `upright`.
+    `roll_tolerance`.
     """
 
-    upright: Array | float = number(default=0.05, above=0, unit="rad")  # [] of success, rad
+    roll_tolerance: Array | float = number(default=0.05, above=0, unit="rad")  # [] of success, rad
     arm: Arm = static(default=ECM)
 
     @property
@@ -47,35 +48,35 @@ class Centre(armed.Armed):
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """A random position, and what another sees."""
-        q, other = self.drawn(key, 2)
-        lens, R = place(self.arm, other)
+        q, other = self.random_joints(key, 2)
+        lens, R = forward_kinematics(self.arm, other)
         state = State(q, jnp.int32(0), lens + AHEAD * R[:, 2], other[3])
-        return state, self._observe(state, self._seen(state))
+        return state, self._observe(state, self.goal_in_camera(state))
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action`, within their range."""
-        q = self.moved(state.q, action)
-        new = State(q, state.t + 1, state.target, state.roll)
-        seen, off, tilt = self._judge(new)
+        q = self.arm.moved(state.q, action, self.speed)
+        new = State(q, state.t + 1, state.goal, state.goal_roll)
+        seen, off, tilt = self._errors(new)
         observation = self._observe(new, seen)
-        return self.judged(new, observation, off, tilt < self.upright, 0.2 * tilt)
+        return self.outcome(new, observation, off, tilt < self.roll_tolerance, 0.2 * tilt)
 
-    def there(self, state: State) -> Array:
+    def is_success(self, state: State) -> Array:
         """Whether the target is in the centre, upright."""
-        _, off, tilt = self._judge(state)
-        return (off < self.tolerance) & (tilt < self.upright)
+        _, off, tilt = self._errors(state)
+        return (off < self.tolerance) & (tilt < self.roll_tolerance)
 
-    def _judge(self, state: State) -> tuple[Array, Array, Array]:
+    def _errors(self, state: State) -> tuple[Array, Array, Array]:
         """The target as it is seen, how far off it is, m, and how tilted, rad."""
-        seen = self._seen(state)
+        seen = self.goal_in_camera(state)
         off = jnp.sqrt(seen[0] ** 2 + seen[1] ** 2 + (seen[2] - AHEAD) ** 2 + 1e-12)
-        return seen, off, jnp.abs(state.q[3] - state.roll)
+        return seen, off, jnp.abs(state.q[3] - state.goal_roll)
 
-    def _seen(self, state: State) -> Array:
+    def goal_in_camera(self, state: State) -> Array:
         """The target in the camera's frame, [3] m: right, down, ahead."""
-        lens, R = place(self.arm, state.q)
-        return jnp.sum(R * (state.target - lens)[:, None], 0)
+        lens, R = forward_kinematics(self.arm, state.q)
+        return jnp.sum(R * (state.goal - lens)[:, None], 0)
 
     def _observe(self, state: State, seen: Array) -> Array:
-        tilt = (state.roll - state.q[3])[None]
-        return jnp.concatenate([scaled(self.arm, state.q), 20 * seen, tilt])
+        tilt = (state.goal_roll - state.q[3])[None]
+        return jnp.concatenate([self.arm.normalised(state.q), 20 * seen, tilt])

@@ -14,12 +14,13 @@ from jaxgpu.pytree import pytree
 
 from ...environment import Step, register
 from ...spaces import Box
-from . import armed
-from .arms import ECM, STAR, place, scaled
+from . import arm_task
+from .arms import ECM, STAR
+from .kinematics import forward_kinematics
 
 
 @pytree
-class State(armed.State):
+class State(arm_task.State):
     """Arm and goal."""
 
     goal: Array  # [3] m
@@ -27,7 +28,7 @@ class State(armed.State):
 
 @register("surgical/psm-reach")
 @pytree
-class Reach(armed.Armed):
+class Reach(arm_task.ArmTask):
     """-20 times the distance in m a step, and 1 where it is less than `tolerance`."""
 
     @property
@@ -37,18 +38,18 @@ class Reach(armed.Armed):
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """A random position of the arm, and the tip of another for a goal."""
-        q, other = self.drawn(key, 2)
-        state = State(q, jnp.int32(0), place(self.arm, other)[0])
-        return state, self._observe(state, place(self.arm, q)[0])
+        q, other = self.random_joints(key, 2)
+        state = State(q, jnp.int32(0), forward_kinematics(self.arm, other)[0])
+        return state, self._observe(state, forward_kinematics(self.arm, q)[0])
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action`, within their range."""
-        new = State(self.moved(state.q, action), state.t + 1, state.goal)
-        tip, _ = place(self.arm, new.q)
-        return self.judged(new, self._observe(new, tip), armed.apart(state.goal, tip))
+        new = State(self.arm.moved(state.q, action, self.speed), state.t + 1, state.goal)
+        tip, _ = forward_kinematics(self.arm, new.q)
+        return self.outcome(new, self._observe(new, tip), arm_task.distance(state.goal, tip))
 
     def _observe(self, state: State, tip: Array) -> Array:
-        joints = scaled(self.arm, state.q)
+        joints = self.arm.normalised(state.q)
         return jnp.concatenate([joints, 20 * (state.goal - tip), 5 * tip])
 
 

@@ -1,8 +1,8 @@
 """Follow a moving point with the tip of a surgical arm: psm-track and star-track, kinematic.
 
 The point is the tip of another arm of the same kind, each of whose joints swings at a frequency of
-its own, no faster than `pace` of what the arm can do: it can always be followed. In metres that
-is more for a longer arm: a step of the point is 2.5 mm for the PSM and 7 mm for STAR (medians).
+its own, no faster than `goal_speed` of what the arm can do: it can always be followed. In metres
+that is more for a longer arm: a step of the point is 2.5 mm for the PSM, 7 mm for STAR (medians).
 """
 
 from typing import Any
@@ -16,25 +16,26 @@ from jaxgpu.pytree import number, pytree
 
 from ...environment import Step, register
 from ...spaces import Box
-from . import armed
-from .arms import STAR, place, scaled, working
+from . import arm_task
+from .arms import STAR
+from .kinematics import forward_kinematics
 
 
 @pytree
-class State(armed.State):
+class State(arm_task.State):
     """The arm, and the one whose tip is the goal."""
 
     phase: Array  # [J] of the other arm's joints at the start, rad
-    turn: Array  # [J] what the phases gain a step, rad
+    frequency: Array  # [J] what the phases gain a step, rad
 
 
 @register("surgical/psm-track")
 @pytree
-class Track(armed.Armed):
+class Track(arm_task.ArmTask):
     """-20 times the distance in m a step, and 1 where it is less than `tolerance`."""
 
-    horizon: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
-    pace: Array | float = number(
+    max_steps: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
+    goal_speed: Array | float = number(
         default=0.5, least=0, most=1
     )  # [] greatest step of the goal's joints, of the arm's greatest
 
@@ -46,28 +47,33 @@ class Track(armed.Armed):
     def reset(self, key: Array) -> tuple[State, Array]:
         """A random position of the arm, and a goal under way from another."""
         arm_key, goal_key = jax.random.split(key)
-        phase, turn = jax.random.uniform(goal_key, (2, self.arm.joints))
-        # a joint swings over half of its range: a step is at most a quarter of that range x turn
-        turn = 4 * self.pace * self.speed * (2 * turn - 1)
-        state = State(self.drawn(arm_key, 1)[0], jnp.int32(0), 2 * np.pi * phase, turn)
-        return state, self._observe(state, place(self.arm, state.q)[0], self.goal(state))
+        phase, part = jax.random.uniform(goal_key, (2, self.arm.joints))
+        # a joint swings over half of its range: a step is at most a quarter of that
+        # range times the frequency
+        frequency = 4 * self.goal_speed * self.speed * (2 * part - 1)
+        state = State(self.random_joints(arm_key, 1)[0], jnp.int32(0), 2 * np.pi * phase, frequency)
+        return state, self._observe(
+            state, forward_kinematics(self.arm, state.q)[0], self.goal(state)
+        )
 
     def goal(self, state: State, ago: int = 0) -> Array:
         """Where the tip should be, [3] m; or should have been `ago` steps ago."""
-        low, high = working(self.arm, state.q.dtype)
+        low, high = self.arm.working_range(state.q.dtype)
         t = (state.t - ago).astype(state.q.dtype)
-        swing = jnp.sin(state.phase + state.turn * t)
-        return place(self.arm, (low + high) / 2 + (high - low) / 4 * swing)[0]
+        swing = jnp.sin(state.phase + state.frequency * t)
+        return forward_kinematics(self.arm, (low + high) / 2 + (high - low) / 4 * swing)[0]
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action` within their range, then the goal by a step."""
-        new = State(self.moved(state.q, action), state.t + 1, state.phase, state.turn)
-        tip, goal = place(self.arm, new.q)[0], self.goal(new)
-        return self.judged(new, self._observe(new, tip, goal), armed.apart(goal, tip))
+        new = State(
+            self.arm.moved(state.q, action, self.speed), state.t + 1, state.phase, state.frequency
+        )
+        tip, goal = forward_kinematics(self.arm, new.q)[0], self.goal(new)
+        return self.outcome(new, self._observe(new, tip, goal), arm_task.distance(goal, tip))
 
     def _observe(self, state: State, tip: Array, goal: Array) -> Array:
         step = goal - self.goal(state, 1)
-        joints = scaled(self.arm, state.q)
+        joints = self.arm.normalised(state.q)
         return jnp.concatenate([joints, 20 * (goal - tip), 200 * step, 5 * tip])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from jaxgpu.evolution import multi
 from jaxgpu.evolution.indicators.rays import orthant
-from jaxgpu.evolution.multi.hype import worths
+from jaxgpu.evolution.multi.hype import fitness
 
 
 def by_cells(reach, k, depth):
@@ -33,9 +33,9 @@ def by_cells(reach, k, depth):
 @pytest.mark.parametrize("k, depth", [(3, 3), (1, 4), (5, 1)])
 def test_expected_losses_are_those_of_the_definition(x64, k, depth):
     reach = np.random.default_rng(k).uniform(0.2, 1, (7, 3))
-    spec = multi.HypE(population=4, rays=1 << 14, depth=depth)
+    spec = multi.HypE(pop_size=4, rays=1 << 14, depth=depth)
     shift = jax.random.bits(jax.random.key(0), (2,), jnp.uint32)
-    got = worths(spec, jnp.asarray(reach), shift, jnp.int32(k), jnp.ones(7, bool))
+    got = fitness(spec, jnp.asarray(reach), shift, jnp.int32(k), jnp.ones(7, bool))
     want = by_cells(reach, k, depth)
     # 16384 low-discrepancy rays: a few 1e-4 of the volume, which is below 1
     np.testing.assert_allclose(got * orthant(3) / spec.rays, want, atol=1e-3)
@@ -43,7 +43,7 @@ def test_expected_losses_are_those_of_the_definition(x64, k, depth):
 
 
 def test_bad_specs_are_named():
-    with pytest.raises(ValueError, match="HypE: population=5; it must be even"):
-        multi.HypE(population=5)
+    with pytest.raises(ValueError, match="HypE: pop_size=5; it must be even"):
+        multi.HypE(pop_size=5)
     with pytest.raises(ValueError, match="rays=100, rounds=32, depth=4; rays must be"):
         multi.HypE(rays=100)

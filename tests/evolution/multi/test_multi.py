@@ -10,28 +10,28 @@ from conformance import avals, check_program, exports
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu.evolution import indicators, multi, protocol
-from jaxgpu.evolution.multi.lattice import das_dennis
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import rescale
-from jaxgpu.evolution.problem import Box, Problem, evaluate
+from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.mesh import devices
 
-LATTICE = das_dennis(3, 6)  # 28 directions
-SPHERE = LATTICE.w / jnp.sqrt(jnp.sum(LATTICE.w**2, axis=1, keepdims=True))
-INVERSE = 1 / jnp.maximum(LATTICE.w, 1e-6)  # where w_i f_i are equal: Tchebycheff's optima
+REF_DIRS = das_dennis(3, 6)  # 28 directions
+SPHERE = REF_DIRS.w / jnp.sqrt(jnp.sum(REF_DIRS.w**2, axis=1, keepdims=True))
+INVERSE = 1 / jnp.maximum(REF_DIRS.w, 1e-6)  # where w_i f_i are equal: Tchebycheff's optima
 INVERSE = INVERSE / jnp.sqrt(jnp.sum(INVERSE**2, axis=1, keepdims=True))
 IDEAL, IDEAL_TCHEBYCHEFF = (
     float(indicators.hypervolume(f, jnp.full(3, 1.1))) for f in (SPHERE, INVERSE)
 )
 SPECS = {
-    "nsga2": multi.NSGA2(population=40),
-    "nsga3": multi.NSGA3(LATTICE, population=28),
-    "unsga3": multi.NSGA3(LATTICE, population=28, unified=True),
-    "moead": multi.moead(LATTICE, 8),
-    "moead_tchebycheff": multi.moead(LATTICE, 8, "tchebycheff"),
-    "rvea": multi.RVEA(LATTICE, generations=200),
-    "hype": multi.HypE(population=28, rays=1024, rounds=28),
-    "sms": multi.HypE(population=28, rays=1024, rounds=28, depth=1),
+    "nsga2": multi.NSGA2(pop_size=40),
+    "nsga3": multi.NSGA3(REF_DIRS, pop_size=28),
+    "unsga3": multi.NSGA3(REF_DIRS, pop_size=28, unified=True),
+    "moead": multi.MOEAD(REF_DIRS, 8),
+    "moead_tchebycheff": multi.MOEAD(REF_DIRS, 8, "tchebycheff"),
+    "rvea": multi.RVEA(REF_DIRS, generations=200),
+    "hype": multi.HypE(pop_size=28, rays=1024, rounds=28),
+    "sms": multi.HypE(pop_size=28, rays=1024, rounds=28, depth=1),
 }
 # least share of the volume of the 28 ideal points, over five seeds; those that seek the lattice
 # must come close to it, crowding spreads unevenly
@@ -57,11 +57,11 @@ def test_reaches_the_sphere_from_five_seeds(name):
 def test_nsga3_finds_all_of_dtlz4_from_every_seed():
     # nearly all of the box maps to an edge of the front, where Deb & Jain's (2014) worst run of 20
     # stays, at 0.43 from the ideal points; medians 5.97e-4
-    problem, lattice = dtlz.dtlz4(3), das_dennis(3, 12)
-    ideal = lattice.w / jnp.sqrt(jnp.sum(lattice.w**2, axis=1, keepdims=True))
+    problem, ref_dirs = dtlz.dtlz4(3), das_dennis(3, 12)
+    ideal = ref_dirs.w / jnp.sqrt(jnp.sum(ref_dirs.w**2, axis=1, keepdims=True))
 
     def distance(key):
-        state = protocol.evolve(multi.NSGA3(lattice, population=92), problem, key, 600)
+        state = protocol.evolve(multi.NSGA3(ref_dirs, pop_size=92), problem, key, 600)
         return indicators.igd(state.population.f, ideal)
 
     got = jax.jit(jax.vmap(distance))(jax.random.split(jax.random.key(2), 20))
@@ -74,15 +74,15 @@ def test_nsga3_normalises_a_front_that_is_nearly_flat():
     # powers of two change no digit
     f = jnp.exp2(-20.0) * jax.random.uniform(jax.random.key(0), (40, 3))
     unit = jnp.exp2(jnp.array([-40.0, -40.0, -40.0]))
-    empty = protocol.init(SPECS["nsga3"], jax.random.key(0), dtlz.dtlz2(3, 7)).scale
-    front, all_of_them = jnp.arange(40) < 9, jnp.ones(40, bool)
-    plain, scaled = (rescale(empty, v, all_of_them, front) for v in (f, f * unit[None]))
+    empty = SPECS["nsga3"].init(jax.random.key(0), dtlz.dtlz2(3, 7)).scale
+    front, everywhere = jnp.arange(40) < 9, jnp.ones(40, bool)
+    plain, scaled = (rescale(empty, v, everywhere, front) for v in (f, f * unit[None]))
     for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(scaled)):
         np.testing.assert_array_equal(a * jnp.broadcast_to(unit, a.shape), b)
 
 
 def test_nsga3_normalises_by_feasible_members_and_never_beyond_the_worst_of_them():
-    empty = protocol.init(SPECS["nsga3"], jax.random.key(0), dtlz.dtlz2(3, 7)).scale
+    empty = SPECS["nsga3"].init(jax.random.key(0), dtlz.dtlz2(3, 7)).scale
     # the plane through the first three meets the axes at 1, 1 and 16; the worst seen are 2, 2, 4
     f = jnp.array([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0.25, 4.0], [2.0, 2, 3], [-9.0, 50, 50]])
     feasible, front = jnp.arange(5) < 4, jnp.arange(5) < 3
@@ -134,7 +134,7 @@ def test_failed_evaluations_neither_win_nor_spread(name):
 def test_protocol(name):
     spec, problem = SPECS[name], dtlz.dtlz2(3, 7)
     key = jax.random.key(0)
-    state = jax.jit(protocol.init)(spec, key, problem)
+    state = jax.jit(spec.init)(key, problem)
     step = lambda spec, state, key: protocol.step(spec, problem, state, key)
     compiled = jax.jit(step)
     after = compiled(spec, state, key)
@@ -143,9 +143,9 @@ def test_protocol(name):
         if not jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
             np.testing.assert_array_equal(a, b)
     # the first candidates are the first population, and all are in the box
-    x = protocol.ask(spec, state, key)
+    x = spec.ask(state, key)
     np.testing.assert_array_equal(x, state.population.x)
-    x = protocol.ask(spec, after, key)
+    x = spec.ask(after, key)
     assert ((x >= 0) & (x <= 1)).all() and (x != state.population.x).any()
     check_program(lambda state: step(spec, state, key), after)
     exports(
@@ -159,8 +159,8 @@ def test_hyper_parameters_and_seeds_are_batch_axes():
     problem = dtlz.dtlz2(3, 7)
 
     def final(eta, key):
-        variation = dataclasses.replace(SPECS["nsga2"].variation, eta_crossover=eta)
-        spec = dataclasses.replace(SPECS["nsga2"], variation=variation)
+        crossover = dataclasses.replace(SPECS["nsga2"].crossover, eta=eta)
+        spec = dataclasses.replace(SPECS["nsga2"], crossover=crossover)
         return protocol.evolve(spec, problem, key, 5).population.f
 
     eta, keys = jnp.array([5.0, 30.0]), jax.random.split(jax.random.key(0), 3)
@@ -183,9 +183,9 @@ def test_memory_of_a_generation_grows_linearly(name):
     problem = dtlz.dtlz2(3)
 
     def used(n):
-        specs = {"nsga2": multi.NSGA2(population=n)}
-        specs["nsga3"] = multi.NSGA3(das_dennis(3, int((2 * n) ** 0.5)), population=n)
-        state = jax.eval_shape(lambda k: protocol.init(specs[name], k, problem), jax.random.key(0))
+        specs = {"nsga2": multi.NSGA2(pop_size=n)}
+        specs["nsga3"] = multi.NSGA3(das_dennis(3, int((2 * n) ** 0.5)), pop_size=n)
+        state = jax.eval_shape(lambda k: specs[name].init(k, problem), jax.random.key(0))
         key = jax.eval_shape(lambda: jax.random.key(0))
         step = jax.jit(lambda state, key: protocol.step(specs[name], problem, state, key))
         return step.lower(state, key).compile().memory_analysis().temp_size_in_bytes
@@ -200,15 +200,15 @@ def test_memory_of_a_generation_grows_linearly(name):
 def test_a_population_over_eight_devices_goes_the_same_way(name):
     n, problem, mesh = 64, dtlz.dtlz2(3, 7), devices(8)
     spec = {
-        "nsga2": multi.NSGA2(population=n),
-        "nsga3": multi.NSGA3(das_dennis(3, 9), population=n),
+        "nsga2": multi.NSGA2(pop_size=n),
+        "nsga3": multi.NSGA3(das_dennis(3, 9), pop_size=n),
     }
 
     def spread(leaf):
         over = PartitionSpec("batch") if leaf.ndim and leaf.shape[0] == n else PartitionSpec()
         return jax.device_put(leaf, NamedSharding(mesh, over))
 
-    one = jax.jit(protocol.init)(spec[name], jax.random.key(0), problem)
+    one = jax.jit(spec[name].init)(jax.random.key(0), problem)
     many = jax.tree.map(spread, one)
     step = jax.jit(lambda state, key: protocol.step(spec[name], problem, state, key))
     for i in range(4):
@@ -222,20 +222,20 @@ def test_a_population_over_eight_devices_goes_the_same_way(name):
 @pytest.mark.slow
 def test_copies_are_ranked_last():
     problem = Problem(Box(jnp.zeros(2), jnp.ones(2)), lambda x: x, 2)
-    spec = multi.NSGA2(population=4)
-    state = protocol.init(spec, jax.random.key(0), problem)
+    spec = multi.NSGA2(pop_size=4)
+    state = spec.init(jax.random.key(0), problem)
     x = jnp.array([[0.0, 0.5]] * 3 + [[0.6, 0.6]])
-    state = protocol.tell(spec, state, x, *evaluate(problem, x))
+    state = spec.tell(state, x, *problem.evaluate(x))
     y = jnp.array([[0.7, 0.7], [0.8, 0.8], [0.0, 0.5], [0.9, 0.9]])
-    kept = np.asarray(protocol.tell(spec, state, y, *evaluate(problem, y)).population.x)
+    kept = np.asarray(spec.tell(state, y, *problem.evaluate(y)).population.x)
     assert len(np.unique(kept, axis=0)) == 4 and kept.max() < 0.85
 
 
 def test_moead_takes_its_ideal_point_from_feasible_members():
     spec = SPECS["moead"]
-    state = protocol.init(spec, jax.random.key(0), dtlz.dtlz2(3, 7))
+    state = spec.init(jax.random.key(0), dtlz.dtlz2(3, 7))
     f = jnp.ones((28, 3)).at[0].set(-9.0)
-    tell = jax.jit(protocol.tell)
+    tell = jax.jit(multi.MOEAD.tell)
     state = tell(spec, state, state.population.x, f, jnp.zeros(28).at[0].set(1.0))
     np.testing.assert_array_equal(state.ideal, 1)
     assert np.isfinite(state.population.f).all()
@@ -244,9 +244,9 @@ def test_moead_takes_its_ideal_point_from_feasible_members():
 def test_rvea_measures_from_feasible_members():
     # one infeasible member is far below all others: the angles must not be seen from there
     problem = dtlz.dtlz2(3, 7)
-    state = protocol.init(SPECS["rvea"], jax.random.key(0), problem)
-    tell, x = jax.jit(protocol.tell), state.population.x
-    f, violation = evaluate(problem, x)
+    state = SPECS["rvea"].init(jax.random.key(0), problem)
+    tell, x = jax.jit(multi.RVEA.tell), state.population.x
+    f, violation = problem.evaluate(x)
     low = f.at[0].set(-99.0)
     bad = violation.at[0].set(1.0)
     got = tell(SPECS["rvea"], state, x, low, bad).population.f
@@ -257,23 +257,23 @@ def test_rvea_measures_from_feasible_members():
 
 def test_bad_specs_are_named():
     with pytest.raises(ValueError, match="must be even"):
-        multi.NSGA2(population=7)
-    with pytest.raises(ValueError, match="directions of 3 objectives; the problem has 2"):
-        protocol.init(SPECS["nsga3"], jax.random.key(0), dtlz.dtlz2(2))
-    with pytest.raises(ValueError, match="scalarisation='pbi'"):
-        multi.moead(LATTICE, 8, "pbi")
-    with pytest.raises(TypeError, match="no registered algorithm"):
-        protocol.ask("nsga2", None, jax.random.key(0))
+        multi.NSGA2(pop_size=7)
+    with pytest.raises(ValueError, match="ref_dirs of 3 objectives; the problem has 2"):
+        SPECS["nsga3"].init(jax.random.key(0), dtlz.dtlz2(2))
+    with pytest.raises(ValueError, match="decomposition='boundary'"):
+        multi.MOEAD(REF_DIRS, 8, "boundary")
+    with pytest.raises(TypeError, match="no algorithm; pass a spec"):
+        protocol.evolve("nsga2", dtlz.dtlz2(2), jax.random.key(0), 1)
 
 
 def test_rvea_prefers_what_is_not_dominated_to_what_is_nearer_its_direction():
     spec, problem = SPECS["rvea"], dtlz.dtlz2(3, 7)
-    state = protocol.init(spec, jax.random.key(0), problem)
+    state = spec.init(jax.random.key(0), problem)
     # at the end angles count the most
     state = dataclasses.replace(state, generation=jnp.int32(spec.generations))
     k = int(jnp.argmax(jnp.min(state.unit, axis=1)))
     on, off = 1.1 * state.unit[k], state.unit[k] + jnp.array([0.02, -0.02, 0.0])
     f = jnp.full_like(state.population.f, jnp.inf).at[:5].set(jnp.stack([*jnp.eye(3), on, off]))
     violation = jnp.where(jnp.isfinite(f[:, 0]), 0, jnp.inf)
-    got = protocol.tell(spec, state, state.population.x, f, violation).population.f
+    got = spec.tell(state, state.population.x, f, violation).population.f
     np.testing.assert_array_equal(got[k], off)

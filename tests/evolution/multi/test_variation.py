@@ -7,10 +7,20 @@ import pytest
 from conformance import check
 from scipy import stats
 
-from jaxgpu.evolution.multi.variation import Variation, children, polynomial_mutation, sbx
+from jaxgpu.evolution.multi.variation import SBX, PolynomialMutation, children
 from jaxgpu.evolution.problem import Box
 
-CROSS, MUTATE = jax.jit(sbx, static_argnames="bounded"), jax.jit(polynomial_mutation)
+
+@jax.jit
+def cross(key, a, b, box, crossover):
+    return crossover(key, a, b, box)
+
+
+@jax.jit
+def mutate(key, x, box, mutation):
+    return mutation(key, x, box)
+
+
 WIDE = Box(jnp.full(2, -1e6), jnp.full(2, 1e6))
 N = 20_000
 
@@ -19,7 +29,7 @@ def test_spread_of_unbounded_crossover_has_the_polynomial_density():
     # far from the bounds: P(spread <= b) = b^(eta+1) / 2 below 1, 1 - b^-(eta+1) / 2 above
     eta = 3.0
     a, b = jnp.zeros((N, 2)), jnp.ones((N, 2))
-    c, d = CROSS(jax.random.key(0), a, b, WIDE, eta, 1.0)
+    c, d = cross(jax.random.key(0), a, b, WIDE, SBX(eta, 1.0))
     np.testing.assert_allclose(c + d, 1, atol=1e-5)
     spread = np.abs(np.asarray(d - c)).ravel()
     crossed = spread[spread != 1]
@@ -36,12 +46,14 @@ def test_crossover_that_is_cut_puts_on_the_bounds_what_would_lie_beyond():
     eta, a, b = 3.0, jnp.full((N, 2), 0.1), jnp.full((N, 2), 0.9)
     unit = Box(jnp.zeros(2), jnp.ones(2))
     beyond = 0.5 * 1.25 ** -(eta + 1)
-    c, d = (np.asarray(x) for x in CROSS(jax.random.key(4), a, b, unit, eta, 1.0, bounded=False))
+    c, d = (
+        np.asarray(x) for x in cross(jax.random.key(4), a, b, unit, SBX(eta, 1.0, bounded=False))
+    )
     out = np.minimum(c, d) == 0
     np.testing.assert_array_equal(np.maximum(c, d) == 1, out)
     assert abs(out.mean() - 0.5 * beyond) < 5 * np.sqrt(0.5 * beyond / (2 * N))
     # the bounded form has the law of those that are inside
-    c, d = (np.asarray(x) for x in CROSS(jax.random.key(4), a, b, unit, eta, 1.0))
+    c, d = (np.asarray(x) for x in cross(jax.random.key(4), a, b, unit, SBX(eta, 1.0)))
     spread = np.abs(d - c).ravel() / 0.8
     crossed = spread[np.abs(spread - 1) > 1e-6]
 
@@ -54,7 +66,7 @@ def test_crossover_that_is_cut_puts_on_the_bounds_what_would_lie_beyond():
 
 def test_children_of_a_crossed_pair_are_exchanged_half_the_time():
     a, b = jnp.zeros((N, 2)), jnp.ones((N, 2))
-    c, d = CROSS(jax.random.key(1), a, b, WIDE, 15.0, 1.0)
+    c, d = cross(jax.random.key(1), a, b, WIDE, SBX(15.0, 1.0))
     crossed = np.asarray(jnp.abs(d - c) != 1)
     swapped = np.asarray(c > d)[crossed]
     assert abs(swapped.mean() - 0.5) < 5 * np.sqrt(0.25 / len(swapped))
@@ -62,7 +74,7 @@ def test_children_of_a_crossed_pair_are_exchanged_half_the_time():
 
 def test_pairs_are_left_alone_with_the_given_probability():
     a, b = jnp.zeros((N, 2)), jnp.ones((N, 2))
-    c, _ = CROSS(jax.random.key(2), a, b, WIDE, 15.0, 0.4)
+    c, _ = cross(jax.random.key(2), a, b, WIDE, SBX(15.0, 0.4))
     alone = np.asarray((c == a).all(1)).mean()
     want = 0.6 + 0.4 * 0.25
     assert abs(alone - want) < 5 * np.sqrt(want * (1 - want) / N)
@@ -73,7 +85,7 @@ def test_mutation_follows_its_formula(at):
     # Deb's bounded form: the share u moves by (v + (1 - v) room^(eta+1))^(1/(eta+1)) - 1
     box, eta, p = Box(jnp.zeros(1), jnp.full(1, 2.0)), 5.0, 0.3
     x = jnp.full((N, 1), 2 * at)
-    y = np.asarray(MUTATE(jax.random.key(3), x, box, eta, p)).ravel()
+    y = np.asarray(mutate(jax.random.key(3), x, box, PolynomialMutation(eta, p))).ravel()
     moved = y != 2 * at
     floor = 0.5 if at in (0.0, 1.0) else 1.0  # half the moves at a bound lead outside
     want = p * floor
@@ -93,7 +105,9 @@ def test_children_stay_in_the_box_and_are_finite():
     for seed in range(5):
         corner = rng.integers(0, 2, (200, 3))
         x = jnp.where(corner == 1, box.upper[None], box.lower[None])
-        y = vary(jax.random.key(seed), Variation(1.0, 1.0, 1.0, 3.0), x[:100], x[100:], box)
+        y = vary(
+            jax.random.key(seed), SBX(1.0, 1.0), PolynomialMutation(1.0, 1.0), x[:100], x[100:], box
+        )
         assert ((y >= box.lower[None]) & (y <= box.upper[None])).all()
 
 
@@ -101,4 +115,4 @@ def test_conforms():
     rng = np.random.default_rng(0)
     a, b = (jnp.float32(rng.random((8, 3))) for _ in range(2))
     box = Box(jnp.zeros(3), jnp.ones(3))
-    check(lambda a, b: children(jax.random.key(0), Variation(), a, b, box), a, b)
+    check(lambda a, b: children(jax.random.key(0), SBX(), PolynomialMutation(), a, b, box), a, b)

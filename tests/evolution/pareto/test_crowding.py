@@ -7,9 +7,9 @@ import pytest
 from conformance import check
 
 from jaxgpu.evolution import pareto
-from jaxgpu.evolution.pareto.crowding import crowding
+from jaxgpu.evolution.pareto import crowding_distance
 
-RANKS, CROWDING = jax.jit(pareto.ranks), jax.jit(crowding)
+RANKS, CROWDING = jax.jit(pareto.ranks), jax.jit(crowding_distance)
 
 
 def crowding_by_definition(f):
@@ -39,17 +39,17 @@ def test_matches_the_procedure_in_every_front(m, seed):
 
 def test_copies_and_a_flat_objective_gain_nothing():
     f = jnp.array([[0.0, 1.0], [0.5, 1.0], [0.5, 1.0], [0.5, 1.0], [1.0, 1.0]])
-    got = np.asarray(crowding(f, jnp.zeros(5, jnp.int32)))
+    got = np.asarray(crowding_distance(f, jnp.zeros(5, jnp.int32)))
     assert got[2] == 0 and np.isfinite(got).sum() == 3
 
 
 def test_infinite_objectives_leave_the_rest_finite():
     f = jnp.array([[0.0, 1.0], [jnp.inf, jnp.inf], [0.5, 0.5], [1.0, 0.0], [jnp.inf, jnp.inf]])
-    got = np.asarray(crowding(f, jnp.array([0, 1, 0, 0, 1], jnp.int32)))
+    got = np.asarray(crowding_distance(f, jnp.array([0, 1, 0, 0, 1], jnp.int32)))
     assert not np.isnan(got).any()
     assert got[2] == 2
 
 
 def test_conforms():
     f = jnp.asarray(np.random.default_rng(0).random((40, 3)), jnp.float32)
-    check(crowding, f, pareto.ranks(f))
+    check(crowding_distance, f, pareto.ranks(f))

@@ -9,7 +9,6 @@ from shapes import check_shapes
 
 from jaxgpu.evolution import protocol
 from jaxgpu.evolution.multi import NSGA2
-from jaxgpu.evolution.problem import evaluate
 from jaxgpu.evolution.problems.bits import Sacks, knapsack, landscape, mnk, sacks
 
 
@@ -28,14 +27,14 @@ def test_repair_leaves_out_what_the_greedy_procedure_does():
     instance = sacks(40, 3, seed=3)
     assert float(instance.weight.min()) >= 10 and float(instance.profit.max()) <= 100
     x = np.random.default_rng(0).random((30, 40)) < np.linspace(0.3, 1, 30)[:, None]
-    f, violation = evaluate(knapsack(instance), jnp.float32(x))
+    f, violation = knapsack(instance).evaluate(jnp.float32(x))
     np.testing.assert_array_equal(f, [repaired(instance, row) for row in x])
     assert (violation == 0).all()
 
 
 def test_without_repair_the_overweight_is_the_violation():
     instance = Sacks(jnp.array([[5.0, 7.0, 9.0]]), jnp.array([[1.0, 2.0, 4.0]]), jnp.array([4.0]))
-    f, violation = evaluate(knapsack(instance, repair=False), jnp.array([[0.5, 1, 0.4], [1, 1, 1]]))
+    f, violation = knapsack(instance, repair=False).evaluate(jnp.array([[0.5, 1, 0.4], [1, 1, 1]]))
     np.testing.assert_array_equal(f, [[-12], [-21]])
     np.testing.assert_array_equal(violation, [0, 3 / 4])
     # two items that fill the sack to the brim fit
@@ -51,7 +50,7 @@ def test_a_knapsack_of_one_sack_is_solved():
     value = np.zeros(top + 1, int)
     for p, w in zip(profit, weight):
         value[w:] = np.maximum(value[w:], value[: top + 1 - w] + p)
-    run = lambda key: protocol.evolve(NSGA2(population=40), knapsack(instance), key, 60)
+    run = lambda key: protocol.evolve(NSGA2(pop_size=40), knapsack(instance), key, 60)
     members = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), 5)).population
     best = -np.asarray(members.f).min(axis=(1, 2))
     assert best.max() == value.max() and best.min() >= 0.98 * value.max(), (best, value.max())
@@ -62,7 +61,7 @@ def test_a_landscape_is_the_mean_of_its_tables(x64):
     check_shapes(instance)
     partners, table = np.asarray(instance.partners), np.asarray(instance.table)
     x = np.random.default_rng(0).random((8, 12))
-    f, _ = evaluate(mnk(instance), jnp.asarray(x))
+    f, _ = mnk(instance).evaluate(jnp.asarray(x))
     for row, got in zip(x >= 0.5, np.asarray(f)):
         for i in range(2):
             total = 0.0

@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from jaxgpu.evolution import multi, protocol
-from jaxgpu.evolution.multi.lattice import das_dennis
-from jaxgpu.evolution.problem import evaluate
+from jaxgpu.evolution.multi import das_dennis
+from jaxgpu.evolution.problems import bbob, dtlz, engineering, lsmop, wfg, zdt
 from jaxgpu.evolution.problems import bbob_data as data
-from jaxgpu.evolution.problems import dtlz, engineering, lsmop, zdt
-from jaxgpu.evolution.problems.bbob import bbob
-from jaxgpu.evolution.problems.wfg import wfg
 
 DTLZ = [f"dtlz{i}" for i in range(1, 8)]
 DTLZ += ["convex_dtlz2", "inverted_dtlz1", "inverted_dtlz2"]
@@ -97,7 +94,7 @@ def values(make, x, dtype):
     problems = {name: p for name, (p, *_) in make().items()}
 
     def all_of_them(x):
-        return {name: evaluate(p, x[name]) for name, p in problems.items()}
+        return {name: p.evaluate(x[name]) for name, p in problems.items()}
 
     return jax.jit(all_of_them)({name: jnp.asarray(rows, dtype) for name, rows in x.items()})
 
@@ -142,8 +139,8 @@ def test_a_value_is_that_of_the_point(make):
 
 @pytest.mark.slow
 def test_along_a_run_of_wfg1():
-    spec, problem = multi.NSGA3(das_dennis(3, 6), population=28), wfg(1)
+    spec, problem = multi.NSGA3(das_dennis(3, 6), pop_size=28), wfg(1)
     state = jax.jit(lambda key: protocol.evolve(spec, problem, key, 250))(jax.random.key(0))
     with jax.enable_x64(True):
-        want = evaluate(wfg(1), jnp.asarray(state.population.x, jnp.float64))[0]
+        want = wfg(1).evaluate(jnp.asarray(state.population.x, jnp.float64))[0]
     np.testing.assert_allclose(state.population.f, want, rtol=1e-4, atol=1e-6)

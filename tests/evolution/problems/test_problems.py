@@ -6,8 +6,7 @@ import pytest
 from conformance import check
 from problem_peers import VALUES, assert_like_the_peer, points
 
-from jaxgpu.evolution.multi.lattice import das_dennis
-from jaxgpu.evolution.problem import evaluate
+from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz, zdt
 
 ANGULAR = [dtlz.dtlz2, dtlz.dtlz3, dtlz.dtlz4, dtlz.dtlz5, dtlz.dtlz6, dtlz.convex_dtlz2]
@@ -35,7 +34,7 @@ def test_values_are_those_of_pymoo(x64):
 
 def test_the_inverted_sphere_is_one_minus_the_sphere(x64):
     x = jnp.asarray(points(dtlz.dtlz2(3)))
-    f, turned = (evaluate(make(3), x)[0] for make in (dtlz.dtlz2, dtlz.inverted_dtlz2))
+    f, turned = (make(3).evaluate(x)[0] for make in (dtlz.dtlz2, dtlz.inverted_dtlz2))
     reach = jnp.sqrt(jnp.sum(f * f, axis=1, keepdims=True))  # 1 + g
     np.testing.assert_allclose(turned, reach - f, rtol=1e-14)
 
@@ -45,7 +44,7 @@ def test_no_corner_of_the_box_has_a_negative_objective_in_float32(make):
     problem = make(3)
     corners = np.stack(np.meshgrid([0.0, 1.0], [0.0, 1.0], indexing="ij"), -1).reshape(-1, 2)
     x = np.concatenate([corners, np.full((4, len(problem.box.lower) - 2), 0.9)], axis=1)
-    f = np.asarray(evaluate(problem, jnp.float32(x))[0])
+    f = np.asarray(problem.evaluate(jnp.float32(x))[0])
     assert f.min() >= 0
     # where g > 0 the point is beyond the front: no objective gains from that
     assert (f[0] >= 0).all() and f[0].max() > 1
@@ -67,7 +66,7 @@ def test_fronts_are_where_they_should_be(x64, m):
         problem = make(m)
         x = np.full((20, len(problem.box.lower)), 0.5)
         x[:, : m - 1] = rng.random((20, m - 1))
-        f = np.asarray(evaluate(problem, jnp.asarray(x))[0])
+        f = np.asarray(problem.evaluate(jnp.asarray(x))[0])
         np.testing.assert_allclose(size(f), 1, rtol=1e-13)
 
 
@@ -75,11 +74,11 @@ def test_fronts_are_where_they_should_be(x64, m):
 def test_conforms():
     for problem in (dtlz.c2_dtlz2(3), zdt.zdt4()):
         x = jnp.float32(points(problem, 4))
-        check(lambda x, problem=problem: evaluate(problem, x), x, differentiable=(0,))
+        check(lambda x, problem=problem: problem.evaluate(x), x, differentiable=(0,))
 
 
 def test_failed_evaluations_are_infinitely_bad():
-    f, violation = evaluate(zdt.zdt1(3), jnp.array([[0.1, 0.2, jnp.nan], [0.1, 0.2, 0.3]]))
+    f, violation = zdt.zdt1(3).evaluate(jnp.array([[0.1, 0.2, jnp.nan], [0.1, 0.2, 0.3]]))
     assert np.isinf(f[0]).all() and np.isinf(violation[0])
     assert np.isfinite(f[1]).all() and violation[1] == 0
 

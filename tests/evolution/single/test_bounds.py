@@ -36,7 +36,7 @@ def turned(d, cond):
 def gaps(spec, d, cond, evaluations):
     """How far ten runs end above the least value."""
     a, centre, least = turned(d, cond)
-    rows = getattr(spec, "population", None) or spec.batch
+    rows = spec.batch_size
 
     def function(x):
         return jnp.sum(jnp.sum(a * (x - centre)[None], 1) ** 2, keepdims=True)
@@ -55,7 +55,7 @@ def test_a_best_point_on_the_sides_is_found(x64):
 @pytest.mark.parametrize("d", [5, 10])
 @pytest.mark.parametrize("name", ["CMAES", "cholesky", "Restarts", "XNES", "LMMAES", "SepCMAES"])
 def test_ten_of_ten(x64, name, d, cond):
-    n = single.default_population(d)
+    n = single.default_pop_size(d)
     specs = {"CMAES": single.CMAES(n), "cholesky": single.CMAES(n, factor="cholesky")}
     specs |= {"Restarts": single.Restarts(n, doublings=5), "XNES": single.XNES(n)}
     specs |= {"LMMAES": single.LMMAES(n), "SepCMAES": single.SepCMAES(n)}
@@ -115,7 +115,7 @@ def test_the_map_stays_inside_and_is_the_identity_away_from_the_sides(x64, dtype
 def near_a_corner():
     """A correlated distribution a third of which leaves the box."""
     side = box(-1.0, 1.0, 3, jnp.float32)
-    shape = cma.fresh(jnp.array([-0.9, 0.6, 0.0]), 0.1)
+    shape = cma.isotropic(jnp.array([-0.9, 0.6, 0.0]), 0.1)
     root = jnp.array([[1.0, 0.0, 0.0], [0.8, 0.9, 0.0], [-0.5, 0.4, 1.2]])
     c, axes, lengths = cma._decompose(root @ root.T)
     leaves = (shape.mean, shape.sigma, c, axes, lengths, shape.path, shape.path)
@@ -174,12 +174,10 @@ def test_points_that_were_not_asked_for_are_learnt_from_where_they_are():
 
 
 def test_mirrored_pairs_stay_pairs():
-    state = protocol.init(
-        single.OpenES(40, 0.4), jax.random.key(0), Problem(box(-1.0, 1.0, 2), lambda x: x[:1])
-    )
-    x = protocol.ask(single.OpenES(40, 0.4), state, jax.random.key(1))
-    y = bounds.samples(
-        state.box, state.key, x, *single.gradients._drawing(single.OpenES(40), state)
-    )
+    spec = single.OpenES(40, 0.4)
+    state = spec.init(jax.random.key(0), Problem(box(-1.0, 1.0, 2), lambda x: x[:1]))
+    x = spec.ask(state, jax.random.key(1))
+    own = bounds.own_key(state.mean, state.generation)
+    y = bounds.samples(state.box, own, x, *single.gradients._drawing(spec, state))
     middle = (y[:20] + y[20:]) / 2
     np.testing.assert_allclose(middle, jnp.broadcast_to(state.mean, (20, 2)), rtol=0, atol=1e-6)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from jaxgpu.evolution import protocol, single
+from jaxgpu.evolution import single
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import cma
 from jaxgpu.evolution.single.adaptation import normal_length, rates
@@ -81,13 +81,13 @@ def test_a_run_is_that_of_the_tutorial(x64, factor):
     # the eigenvectors are renewed in every generation, as in the loops
     spec = single.CMAES(12, 0.05, 0.2, factor)
     problem = Problem(box(-10.0, 10.0, 7), ellipsoid)
-    state = protocol.init(spec, jax.random.key(0), problem)
-    tell = jax.jit(protocol.tell)
+    state = spec.init(jax.random.key(0), problem)
+    tell = jax.jit(single.CMAES.tell)
     zero = np.zeros(7)
     s = {"m": np.array(state.shape.mean), "sigma": 0.05, "C": np.eye(7), "ps": zero, "pc": zero}
     s |= {"g": 0, "factor": factor}
     for i in range(40):
-        x = protocol.ask(spec, state, jax.random.key(i))
+        x = spec.ask(state, jax.random.key(i))
         f = jax.vmap(ellipsoid)(x)
         tutorial(s, np.asarray(x), np.asarray(f[:, 0]))
         state = tell(spec, state, x, f, jnp.zeros(12))
@@ -102,7 +102,7 @@ def test_it_does_not_see_rotations(x64):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 4))
     wide = box(-1e6, 1e6, 4)
-    shape = cma.fresh(jnp.asarray(rng.normal(size=4)), 1e-6)
+    shape = cma.isotropic(jnp.asarray(rng.normal(size=4)), 1e-6)
     path, step_path = jnp.asarray(rng.normal(size=(2, 4)))
     covariance, axes, lengths = cma._decompose(jnp.asarray(root @ root.T))
     shape = dataclasses.replace(
@@ -129,12 +129,12 @@ def test_it_does_not_see_rotations(x64):
 
 
 def test_bad_populations_are_named():
-    with pytest.raises(ValueError, match="CMAES: population=3; it must be at least 4"):
+    with pytest.raises(ValueError, match="CMAES: pop_size=3; it must be at least 4"):
         single.CMAES(3)
     with pytest.raises(ValueError, match="factor='qr'; it must be 'eigenvectors' or 'cholesky'"):
         single.CMAES(8, factor="qr")
-    with pytest.raises(ValueError, match="Restarts: batch=8, doublings=-1"):
+    with pytest.raises(ValueError, match="Restarts: batch_size=8, doublings=-1"):
         single.Restarts(8, -1)
     two = Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)
     with pytest.raises(ValueError, match="has 2 objectives; it must have 1"):
-        protocol.init(single.CMAES(8), jax.random.key(0), two)
+        single.CMAES(8).init(jax.random.key(0), two)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.evolution.problem import Problem, box
-from jaxgpu.evolution.single.ranking import better, nothing, utilities
+from jaxgpu.evolution.single.ranking import best_of, unevaluated, utilities
 
 
 def shared(f, violation, weights):
@@ -26,9 +26,9 @@ def test_equal_candidates_share_their_weights(x64):
 
 
 def test_a_failed_candidate_is_never_the_best():
-    best = nothing(Problem(box(0.0, 1.0, 2), lambda x: x[:1]))
+    best = unevaluated(Problem(box(0.0, 1.0, 2), lambda x: x[:1]))
     x = jax.random.uniform(jax.random.key(0), (3, 2))
     f = jnp.array([[jnp.inf], [4.0], [2.0]])
-    best = better(best, x, f, jnp.array([jnp.inf, 0.0, 0.5]))
+    best = best_of(best, x, f, jnp.array([jnp.inf, 0.0, 0.5]))
     assert best.f == 4 and (best.x == x[1]).all() and best.violation == 0
-    assert better(best, x, f + 1, jnp.array([jnp.inf, 0.0, 0.5])).f == 4
+    assert best_of(best, x, f + 1, jnp.array([jnp.inf, 0.0, 0.5])).f == 4

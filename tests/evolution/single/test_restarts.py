@@ -49,7 +49,7 @@ def test_a_run_stagnates_when_neither_best_nor_median_falls():
     # Hansen (2009), section 2: medians of the first and the last three tenths, newest first here
     problem = Problem(box(-1.0, 1.0, 4), lambda x: x[:1])
     spec, rng = single.Restarts(6, 2), np.random.default_rng(0)
-    state = protocol.init(spec, jax.random.key(0), problem)
+    state = spec.init(jax.random.key(0), problem)
     stagnates, verdicts = jax.jit(restarts._stagnates), []
     for population in (6, 24):
         back = 120 + 30 * 4 // population
@@ -69,7 +69,7 @@ def test_a_run_stagnates_when_neither_best_nor_median_falls():
 
 def test_a_later_run_ends_when_it_cannot_reach_the_best():
     problem, spec = Problem(box(-1.0, 1.0, 4), lambda x: x[:1]), single.Restarts(6, 2)
-    state = protocol.init(spec, jax.random.key(0), problem)
+    state = spec.init(jax.random.key(0), problem)
     over, back = jax.jit(lambda state: restarts._over(spec, state)), 10 + 30 * 4 // 6
     # newest first; tends to 3
     halves = jnp.float32(3 + 2.0 ** np.minimum(np.arange(140), 99) * np.ones((2, 1)))
@@ -90,10 +90,10 @@ def test_a_later_run_ends_when_it_cannot_reach_the_best():
 def test_values_of_infeasible_candidates_end_no_run():
     problem = Problem(box(-1.0, 1.0, 4), lambda x: (x[:1], x[0]))
     spec = single.Restarts(6, 0)
-    state = protocol.init(spec, jax.random.key(0), problem)
-    x = protocol.ask(spec, state, jax.random.key(1))
+    state = spec.init(jax.random.key(0), problem)
+    x = spec.ask(state, jax.random.key(1))
     f, violation = -jnp.arange(6.0)[:, None], jnp.float32([0, 0, 0, 1, 1, 1])
-    state = protocol.tell(spec, state, x, f, violation)
+    state = spec.tell(state, x, f, violation)
     np.testing.assert_array_equal(state.recent[:, 0], [-2, -1])
 
 

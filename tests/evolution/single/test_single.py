@@ -7,7 +7,7 @@ import pytest
 from conformance import avals, check_program, exports, same
 
 from jaxgpu.evolution import Real, minimize, protocol, single
-from jaxgpu.evolution.problem import Problem, box, evaluate
+from jaxgpu.evolution.problem import Problem, box
 
 BEST = jnp.linspace(-2.0, 2.5, 5)
 
@@ -31,7 +31,7 @@ RUNS = {
     "openes": (single.OpenES(50), 1500, 2.0),
     "pgpe": (single.pgpe(50), 1500, 0.05),
     "restarts": (single.Restarts(8, doublings=2), 400, 1e-7),
-    "lshade": (single.LSHADE(8000, population=90, batch=5), 1600, 1e-5),
+    "lshade": (single.LSHADE(8000, pop_size=90, batch_size=5), 1600, 1e-5),
     "pso": (single.PSO(30), 300, 1e-8),
     "cso": (single.CSO(50), 600, 1e-8),
 }
@@ -58,29 +58,29 @@ def test_protocol(name):
     whole = protocol.run(spec, PROBLEM, key, 3000, measure=lambda state: state.best.f)
     assert (whole.history[1:] <= whole.history[:-1]).all()
     # long after it has converged to the last bit nothing has become infinite or lost its meaning
-    assert np.isfinite(protocol.ask(spec, whole.state, key)).all()
+    assert np.isfinite(spec.ask(whole.state, key)).all()
     step = lambda state, key: protocol.step(spec, PROBLEM, state, key)
     after = jax.eval_shape(step, whole.state, key)
     assert avals(after) == avals(jax.eval_shape(lambda: whole.state))
     check_program(lambda state: step(state, key), whole.state)
-    exports(lambda x, f: protocol.tell(spec, whole.state, x, f, f[:, 0]).best.f, *_told(spec, key))
+    exports(lambda x, f: spec.tell(whole.state, x, f, f[:, 0]).best.f, *_told(spec, key))
 
 
 def _told(spec, key):
-    state = protocol.init(spec, key, PROBLEM)
-    x = protocol.ask(spec, state, key)
+    state = spec.init(key, PROBLEM)
+    x = spec.ask(state, key)
     assert ((x >= -5) & (x <= 5)).all()
-    return x, evaluate(PROBLEM, x)[0]
+    return x, PROBLEM.evaluate(x)[0]
 
 
 @pytest.mark.parametrize("name", ["cma", "xnes", "snes", "sep_cma"])
 def test_only_the_order_of_the_values_counts(name):
     spec, key = RUNS[name][0], jax.random.key(1)
-    state = protocol.init(spec, key, PROBLEM)
-    x = protocol.ask(spec, state, key)
+    state = spec.init(key, PROBLEM)
+    x = spec.ask(state, key)
     f = jnp.arange(x.shape[0], dtype=x.dtype)[::-1, None]
     none = jnp.zeros(x.shape[0])
-    tell = jax.jit(protocol.tell)
+    tell = jax.jit(type(spec).tell)
     plain, bent = tell(spec, state, x, f, none), tell(spec, state, x, 1e9 * jnp.exp(f), none)
     for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(bent)):
         if a is not plain.best.f:
@@ -100,9 +100,9 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
     spec = single.LMMAES(12, 0.01)
     problem = Problem(box(-5.0, 5.0, 6), lambda x: jnp.sum(x**4, keepdims=True))
     state = protocol.evolve(spec, problem, jax.random.key(0), 20)
-    x = protocol.ask(spec, state, jax.random.key(7))
+    x = spec.ask(state, jax.random.key(7))
     f = -jnp.arange(12.0)[:, None]
-    after = protocol.tell(spec, state, x, f, jnp.zeros(12))
+    after = spec.tell(state, x, f, jnp.zeros(12))
     maps = np.eye(6)
     for i, v in enumerate(np.asarray(state.vectors)):
         c = 1 / (1.5**i * 6)
@@ -116,7 +116,7 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
 
 @pytest.mark.slow
 def test_lshade_shrinks_to_four_and_keeps_its_bounds():
-    spec = single.LSHADE(1500, population=40, batch=40)
+    spec = single.LSHADE(1500, pop_size=40, batch_size=40)
     run = protocol.run(
         spec,
         PROBLEM,
@@ -135,7 +135,7 @@ def test_lshade_shrinks_to_four_and_keeps_its_bounds():
 
 def test_lshade_ends_its_schedule_with_the_evaluations_that_are_paid():
     """On f7b4d67 `minimize` paid for 10,000, of which 6452 counted, and 35 members were left."""
-    spec = single.LSHADE(2000, population=30)
+    spec = single.LSHADE(2000, pop_size=30)
     bowl = lambda x: jnp.sum((x - 0.3) ** 2)
     done = minimize(bowl, Real(-5.0, 5.0, (3,)), 2000, algorithm=spec)
     assert done.state.used == 2000 and done.state.count == 4
@@ -148,13 +148,13 @@ def test_lshade_ends_its_schedule_with_the_evaluations_that_are_paid():
 def test_lshade_in_batches_is_lshade():
     """The same children, whether a generation is asked for at once or in four parts."""
     key = jax.random.key(0)
-    whole, parts = (single.LSHADE(1500, 40, batch=n) for n in (40, 10))
-    tell, ask = jax.jit(protocol.tell), jax.jit(protocol.ask)
-    a, b = (protocol.init(spec, key, PROBLEM) for spec in (whole, parts))
+    whole, parts = (single.LSHADE(1500, 40, batch_size=n) for n in (40, 10))
+    tell, ask = jax.jit(single.LSHADE.tell), jax.jit(single.LSHADE.ask)
+    a, b = (spec.init(key, PROBLEM) for spec in (whole, parts))
     none = jnp.zeros(40)
     for i in range(3):
         x = ask(whole, a, jax.random.fold_in(key, i))
-        f = evaluate(PROBLEM, x)[0]
+        f = PROBLEM.evaluate(x)[0]
         a = tell(whole, a, x, f, none)
         for rows in range(0, 40, 10):
             assert b.filled == rows
@@ -167,11 +167,11 @@ def test_lshade_in_batches_is_lshade():
 def test_swarms_move_as_their_equations_say(x64):
     spec = single.CSO(8)
     state = protocol.evolve(spec, PROBLEM, jax.random.key(0), 5)
-    x = protocol.ask(spec, state, jax.random.key(1))
+    x = spec.ask(state, jax.random.key(1))
     worse = np.asarray(state.f)[np.asarray(state.loser)] >= np.asarray(state.f)[state.winner]
     broken = np.asarray(state.violation)
     assert (worse | (broken[state.loser] > broken[state.winner])).all()
     assert sorted(np.append(state.loser, state.winner)) == list(range(8))
-    after = protocol.tell(spec, state, x, *evaluate(PROBLEM, x))
+    after = spec.tell(state, x, *PROBLEM.evaluate(x))
     np.testing.assert_array_equal(after.x[state.winner], state.x[state.winner])
     np.testing.assert_allclose(after.v[state.loser], x - state.x[state.loser], rtol=1e-15)

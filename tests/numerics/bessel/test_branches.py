@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bessel_table import by_argument, by_order, evaluate, shipped
 
-from jaxgpu.numerics.bessel.bessel import log_iv, log_kv
+from jaxgpu.numerics import log_iv, log_kv
 from jaxgpu.numerics.bessel.branches import log_bessel
 from jaxgpu.numerics.bessel.uniform import Kind
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jaxgpu.physics.continuum import Body, Grid, HerschelBulkley, Scene, lattice, prepare, simulate
+from jaxgpu.physics.continuum import Body, Grid, HerschelBulkley, Scene, fill_box, simulate
 
 YIELD, PLASTIC, PUSH = 4.0, 10.0, 20.0  # Pa, Pa s, Pa / m; the channel is 1 m wide
 PLUG = YIELD / PUSH  # half-width over which the stress stays below the yield stress, m
@@ -18,14 +18,14 @@ def channel(cells, share):
     """
     dx = 1 / cells
     law = HerschelBulkley(2e3, YIELD, PLASTIC, growth=60.0, tension=1e6)
-    body = Body(lattice((0.0, 0.0), (4 * dx, 1.0), dx / 2), law, (dx / 2) ** 2)
+    body = Body(fill_box((0.0, 0.0), (4 * dx, 1.0), dx / 2), law, (dx / 2) ** 2)
     grid = Grid(dx, (4, cells), faces=("periodic", "stick"))
-    scene = prepare(Scene((body,), grid, gravity=(PUSH / 1000, 0.0)))
+    scene = Scene((body,), grid, gravity=(PUSH / 1000, 0.0)).prepare()
     assert scene.sharp
     scene = dataclasses.replace(scene, dt=scene.dt * share)
     end = simulate(scene, 60.0).state.bodies[0]
     kept = np.asarray(end.m) > 0
-    return np.abs(np.asarray(end.x[1])[kept] - 0.5), np.asarray(end.v[0])[kept]
+    return np.abs(np.asarray(end.x[:, 1])[kept] - 0.5), np.asarray(end.v[:, 0])[kept]
 
 
 def bingham(s):

@@ -13,11 +13,8 @@ from jaxgpu.physics.continuum import (
     HerschelBulkley,
     Liquid,
     Scene,
-    init,
-    lattice,
-    prepare,
+    fill_box,
     simulate,
-    step,
 )
 
 WIDTH, FASTEST = 0.5, 0.5  # m, m/s
@@ -31,7 +28,7 @@ def channel(cells, index, consistency, density=1000.0, **fields):
     """
     dx, power = WIDTH / cells, 1 + 1 / index
     push = consistency * (FASTEST * (index + 1) / index / (WIDTH / 2) ** power) ** index
-    x = lattice((0.0, 0.0), (4 * dx, WIDTH), dx / 2)
+    x = fill_box((0.0, 0.0), (4 * dx, WIDTH), dx / 2)
     u = FASTEST * (1 - jnp.abs(2 * x[:, 1] / WIDTH - 1) ** power)
     law = Liquid(1e5, consistency, tension=1e6)
     if index != 1:
@@ -39,14 +36,14 @@ def channel(cells, index, consistency, density=1000.0, **fields):
     body = Body(x, law, (dx / 2) ** 2, density, v=jnp.stack([u, 0 * u], 1))
     grid = Grid(dx, (4, cells), faces=("periodic", "stick"))
     scene = Scene((body,), grid, gravity=(push / density, 0.0), **fields)
-    return prepare(scene), FASTEST * (1 - 1 / (power + 1))
+    return scene.prepare(), FASTEST * (1 - 1 / (power + 1))
 
 
 def speeds(scene, t):
     """Largest and mean speed of the particles after t, m/s."""
     b = simulate(scene, t).state.bodies[0]
     kept = np.asarray(b.m) > 0
-    v = np.asarray(b.v[0])[kept]
+    v = np.asarray(b.v[:, 0])[kept]
     return v.max(), v.mean()
 
 
@@ -95,11 +92,11 @@ def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d):
     rng, dx = np.random.default_rng(4), 0.1
     x = rng.uniform(0.3, 0.7, (60, d))
     volume, v = rng.uniform(0.2, 1.0, 60) * (dx / 2) ** d, rng.normal(size=(60, d))
-    body = Body(jnp.asarray(x), Liquid(1e-9, held=None), volume, v=jnp.asarray(v))
+    body = Body(jnp.asarray(x), Liquid(1e-9, volume_correction=None), volume, v=jnp.asarray(v))
     scene = Scene((body,), Grid(dx, (10,) * d), dt=1e-12)
-    once = step(scene, init(scene))
-    twice = step(scene, once)
-    sharp = step(dataclasses.replace(scene, sharp=True), init(scene))
+    once = scene.step(scene.init())
+    twice = scene.step(once)
+    sharp = dataclasses.replace(scene, sharp=True).step(scene.init())
     get = lambda s: jax.tree.map(np.asarray, (s.bodies[0].v, s.bodies[0].C))
     want = jax.tree.map(lambda a, b: 2 * a - b, get(once), get(twice))
     jax.tree.map(
@@ -110,17 +107,17 @@ def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d):
 def test_a_sharp_step_is_differentiable_and_stable(x64):
     """Gradients of steps against differences; noise in a sharp liquid dies at the largest step."""
     dx, rng = 0.1, np.random.default_rng(6)
-    x = lattice((0.3, 0.3), (0.7, 0.7), dx / 2).astype(jnp.float64)
+    x = fill_box((0.3, 0.3), (0.7, 0.7), dx / 2).astype(jnp.float64)
     body = Body(x, HerschelBulkley(1e4, 3.0, 2.0, 0.6), (dx / 2) ** 2, 900.0)
-    scene = prepare(Scene((body,), Grid(dx, (10, 10)), sharp=True))
+    scene = Scene((body,), Grid(dx, (10, 10)), sharp=True).prepare()
     way = jnp.asarray(rng.normal(size=x.shape))
 
     @jax.jit
     def ahead(h, steps):
         moved = dataclasses.replace(body, v=0.1 * way[::-1] + h * way)
-        start = init(dataclasses.replace(scene, bodies=(moved,)))
-        end = jax.lax.fori_loop(0, steps, lambda _, s: step(scene, s), start)
-        return sum(jnp.sum(jnp.cos(jnp.arange(a.size)) * a.ravel()) for a in end.bodies[0].x)
+        start = dataclasses.replace(scene, bodies=(moved,)).init()
+        end = jax.lax.fori_loop(0, steps, lambda _, s: scene.step(s), start)
+        return sum(jnp.sum(jnp.cos(jnp.arange(a.size)) * a.ravel()) for a in end.bodies[0].x.T)
 
     slope = jax.jit(jax.jacfwd(lambda h: ahead(h, 20)))(0.0)
     central = [(ahead(h, 20) - ahead(-h, 20)) / (2 * h) for h in (1e-4, 1e-5, 1e-6)]
@@ -128,7 +125,7 @@ def test_a_sharp_step_is_differentiable_and_stable(x64):
 
     largest = dataclasses.replace(scene, dt=0.99 * 2.5 * scene.dt)
     noisy = dataclasses.replace(largest, bodies=(dataclasses.replace(body, v=0.05 * way),))
-    run = jax.jit(lambda s: jax.lax.fori_loop(0, 300, lambda _, s: step(noisy, s), s))
-    start = init(noisy)
-    energy = lambda s: sum(float(jnp.sum(s.bodies[0].m * a * a)) for a in s.bodies[0].v)
+    run = jax.jit(lambda s: jax.lax.fori_loop(0, 300, lambda _, s: noisy.step(s), s))
+    start = noisy.init()
+    energy = lambda s: sum(float(jnp.sum(s.bodies[0].m * a * a)) for a in s.bodies[0].v.T)
     assert energy(run(start)) < 0.5 * energy(start)

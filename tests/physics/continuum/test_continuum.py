@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import check, check_state
-from continuum_run import forward
+from continuum_run import forward, positions, velocities
 
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
@@ -21,12 +21,7 @@ from jaxgpu.physics.continuum import (
     Scene,
     Snow,
     VonMises,
-    init,
-    lattice,
-    positions,
-    prepare,
-    step,
-    velocities,
+    fill_box,
 )
 
 MATERIALS = [
@@ -39,10 +34,10 @@ OFTEN = (Liquid, NeoHookean, DruckerPrager)  # the others in the slow tier
 def scene(material, d=2, dtype=jnp.float32, v=0.0, gravity=True, n=12, centre=0.5):
     """A ball of radius 0.22 m in a box of 1 m, at two particles a cell's edge."""
     dx = 1 / n
-    x = lattice((0.0,) * d, (1.0,) * d, dx / 2, sdf.Moved(sdf.Ball(0.22), (centre,) * d))
+    x = fill_box((0.0,) * d, (1.0,) * d, dx / 2, sdf.Moved(sdf.Ball(0.22), (centre,) * d))
     body = Body(x.astype(dtype), material, (dx / 2) ** d, v=v)
     down = (0.0, -9.81, 0.0)[:d] if gravity else ()
-    return prepare(Scene((body,), Grid(dx, (n,) * d), down))
+    return Scene((body,), Grid(dx, (n,) * d), down).prepare()
 
 
 def mixed(run, other, seed):
@@ -74,12 +69,11 @@ def totals(state):
     """Mass, momentum [D] and angular momentum about the origin, affine part included, float64."""
     total = [0.0, 0.0, 0.0]
     for b in state.bodies:
-        m, d = np.asarray(b.m, float), len(b.x)
-        x, v = (np.stack([np.asarray(a, float) for a in w]) for w in (b.x, b.v))
-        c = np.array([[np.asarray(a, float) for a in row] for row in b.C])
+        m, d = np.asarray(b.m, float), b.x.shape[1]
+        x, v, c = (np.asarray(a, float) for a in (b.x, b.v, b.C))
         total[0] += m.sum()
-        total[1] = total[1] + (m * v).sum((1, 2))
-        total[2] += (m * (x[0] * v[1] - x[1] * v[0])).sum()
+        total[1] = total[1] + m @ v
+        total[2] += (m * (x[:, 0] * v[:, 1] - x[:, 1] * v[:, 0])).sum()
     return total, m, c, d
 
 
@@ -87,8 +81,8 @@ def angular_momentum(state, dx):
     """With the spin of each particle's affine field, m dx^2 / 4 (C_10 - C_01): eq. 24 of APIC."""
     total = totals(state)[0][2]
     for b in state.bodies:
-        c = [[np.asarray(a, float) for a in row] for row in b.C]
-        total += (np.asarray(b.m, float) * dx**2 / 4 * (c[1][0] - c[0][1])).sum()
+        c = np.asarray(b.C, float)
+        total += (np.asarray(b.m, float) * dx**2 / 4 * (c[:, 1, 0] - c[:, 0, 1])).sum()
     return total
 
 
@@ -101,11 +95,11 @@ FALLING += [(MATERIALS[0], 3), pytest.param(MATERIALS[5], 3, marks=pytest.mark.s
 def test_falls_freely_and_loses_nothing(material, d):
     run = scene(material, d, centre=0.7)
     steps = int(0.05 / float(run.dt))
-    end = forward(run, init(run), steps)
+    end = forward(run, run.init(), steps)
     (mass, p, _), _, _, _ = totals(end)
     t = steps * float(run.dt)
     # sums of a few hundred float32 terms over a few hundred steps
-    np.testing.assert_allclose(mass, totals(init(run))[0][0], rtol=0)
+    np.testing.assert_allclose(mass, totals(run.init())[0][0], rtol=0)
     np.testing.assert_allclose(p[1], -9.81 * mass * t, rtol=1e-5)
     np.testing.assert_allclose(np.delete(p, 1), 0, atol=1e-5 * abs(p[1]))
     np.testing.assert_allclose(velocities(end.bodies[0])[:, 1], -9.81 * t, rtol=1e-4)
@@ -113,9 +107,9 @@ def test_falls_freely_and_loses_nothing(material, d):
 
 def test_momentum_is_exact_in_float64(x64):
     run = scene(NeoHookean(2e4), 2, jnp.float64, v=(0.3, 0.1), gravity=False)
-    run = mixed(run, Liquid(2e4, 0.3, held=None), 1)
+    run = mixed(run, Liquid(2e4, 0.3, volume_correction=None), 1)
     run = dataclasses.replace(run, grid=Grid(1 / 12, (12, 12), faces=("periodic", "periodic")))
-    start, end = init(run), forward(run, init(run), 1000)
+    start, end = run.init(), forward(run, run.init(), 1000)
     np.testing.assert_allclose(totals(end)[0][1], totals(start)[0][1], rtol=1e-12)
 
 
@@ -123,7 +117,7 @@ def test_momentum_is_exact_in_float64(x64):
 def test_angular_momentum_of_a_spinning_disc(x64, dtype, tolerance):
     run = with_flow(scene(Corotated(2e4), 2, dtype, gravity=False, n=16), [[0, -2], [2, 0]])
     run = mixed(run, NeoHookean(1e4), 2)
-    start = forward(run, init(run), 1)  # the affine part is only there after a step
+    start = forward(run, run.init(), 1)  # the affine part is only there after a step
     end = forward(run, start, 1000)
     before, after = (angular_momentum(s, 1 / 16) for s in (start, end))
     assert before > 0.1
@@ -136,17 +130,14 @@ def test_an_affine_flow_is_reproduced_exactly(x64, d):
     run = scene(Liquid(1e-9), d, jnp.float64, gravity=False)
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(d, d)), rng.normal(size=d)
-    start = init(run)
+    start = run.init()
     p = start.bodies[0]
-    v = tuple(sum(a[i, j] * p.x[j] for j in range(d)) + b[i] for i in range(d))
-    c = tuple(tuple(jnp.full_like(p.m, a[i, j]) for j in range(d)) for i in range(d))
-    p = dataclasses.replace(p, v=v, C=c, matter=p.matter)
-    end = step(dataclasses.replace(run, dt=1e-12), dataclasses.replace(start, bodies=(p,)))
-    full = np.asarray(p.m) > 0
-    for i in range(d):
-        np.testing.assert_allclose(end.bodies[0].v[i][full], v[i][full], rtol=1e-10)
-        for j in range(d):
-            np.testing.assert_allclose(end.bodies[0].C[i][j][full], a[i, j], rtol=1e-9)
+    v = np.asarray(p.x) @ a.T + b
+    p = p.updated(v=v, C=a)
+    end = dataclasses.replace(run, dt=1e-12).step(dataclasses.replace(start, bodies=(p,)))
+    full = np.asarray(p.active)
+    np.testing.assert_allclose(end.bodies[0].v[full], v[full], rtol=1e-10)
+    np.testing.assert_allclose(end.bodies[0].C[full], np.tile(a, (full.sum(), 1, 1)), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +163,7 @@ def test_does_not_depend_on_where_how_fast_and_in_which_unit(x64, material):
         )  # fmt: skip
         grid = Grid(scale / 12, (12, 12))
         run = Scene((body,), grid, dt=jnp.asarray(2e-3))
-        end = np.asarray(positions(forward(run, init(run), 40).bodies[0])) / scale
+        end = np.asarray(positions(forward(run, run.init(), 40).bodies[0])) / scale
         end = end - shift - 40 * 2e-3 * np.asarray(drift) - 0.5
         return np.stack([end[:, 1], -end[:, 0]], 1) if turn else end
 
@@ -191,19 +182,19 @@ def test_does_not_depend_on_where_how_fast_and_in_which_unit(x64, material):
 SAND = pytest.param(MATERIALS[5], marks=pytest.mark.slow)
 
 
-HELD = Liquid(2e4, 0.3, held=0.1)
+HELD = Liquid(2e4, 0.3, volume_correction=0.1)
 
 
 @pytest.mark.parametrize("material", [MATERIALS[0], HELD, SAND], ids=["liquid", "held", "sand"])
 def test_step_conforms(material):
     run = with_flow(scene(material), [[0.9, 1.2], [-0.4, -1.0]])
-    check_state(lambda s: step(run, s), forward(run, init(run), 3), rtol=3e-5)
+    check_state(lambda s: run.step(s), forward(run, run.init(), 3), rtol=3e-5)
 
 
 def test_step_in_space_exports():
     run = scene(DruckerPrager(2e4), 3)
-    f = jax.jit(lambda s: step(run, s))
-    jax.export.export(f, platforms=("cpu", "cuda", "tpu"))(init(run))
+    f = jax.jit(lambda s: run.step(s))
+    jax.export.export(f, platforms=("cpu", "cuda", "tpu"))(run.init())
 
 
 @pytest.mark.slow
@@ -212,8 +203,8 @@ def test_gradient_and_batch_conform():
 
     def height(gravity):
         now = dataclasses.replace(run, gravity=(0.0, gravity))
-        end = step(now, init(now))
-        return jnp.sum(end.bodies[0].m * end.bodies[0].v[1])
+        end = now.step(now.init())
+        return jnp.sum(end.bodies[0].m * end.bodies[0].v[:, 1])
 
     check(height, jnp.float32(-9.81), differentiable=(0,), batched=(0,))
 
@@ -222,19 +213,19 @@ def test_empty_slots_change_nothing():
     run = scene(Snow(2e4))
     body = run.bodies[0]
     padded = dataclasses.replace(run, bodies=(dataclasses.replace(body, capacity=1000),))
-    a, b = (forward(r, init(r), 60).bodies[0] for r in (run, padded))
+    a, b = (forward(r, r.init(), 60).bodies[0] for r in (run, padded))
     np.testing.assert_allclose(positions(a), positions(b), atol=1e-6)
     assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(b))
 
 
 @pytest.mark.parametrize("held", [None, 0.1])
 def test_two_halves_are_one_whole(held):
-    run = scene(Liquid(2e4, 0.3, held=held), v=(0.5, 0.2))
+    run = scene(Liquid(2e4, 0.3, volume_correction=held), v=(0.5, 0.2))
     body = run.bodies[0]
     left = np.asarray(body.x)[:, 0] < 0.5
     halves = tuple(dataclasses.replace(body, x=body.x[keep]) for keep in (left, ~left))
     split = dataclasses.replace(run, bodies=halves)
-    whole, parts = forward(run, init(run), 80), forward(split, init(split), 80)
+    whole, parts = forward(run, run.init(), 80), forward(split, split.init(), 80)
     together = np.concatenate([positions(b) for b in parts.bodies])
     alone = np.concatenate([positions(whole.bodies[0])[left], positions(whole.bodies[0])[~left]])
     np.testing.assert_allclose(together, alone, atol=1e-5)
@@ -243,14 +234,14 @@ def test_two_halves_are_one_whole(held):
 def test_periodic_faces_have_no_seam(x64):
     """A wave that crosses the joined faces is the wave that does not, shifted."""
     dx = 1 / 16
-    x = lattice((0.0, 0.0), (1.0, 4 * dx), dx / 2).astype(jnp.float64)
+    x = fill_box((0.0, 0.0), (1.0, 4 * dx), dx / 2).astype(jnp.float64)
 
     def outcome(shift):
         v = jnp.stack([0.3 * jnp.exp(-80 * (x[:, 0] - 0.5) ** 2), 0.1 * x[:, 0] * (1 - x[:, 0])], 1)
         at = x.at[:, 0].set((x[:, 0] + shift) % 1)
         body = Body(at, NeoHookean(2e4), (dx / 2) ** 2, v=v)
-        run = prepare(Scene((body,), Grid(dx, (16, 4), faces=("periodic", "periodic"))))
-        return positions(forward(run, init(run), 50).bodies[0])
+        run = Scene((body,), Grid(dx, (16, 4), faces=("periodic", "periodic"))).prepare()
+        return positions(forward(run, run.init(), 50).bodies[0])
 
     plain, moved = outcome(0.0), outcome(0.5)
     gap = (np.asarray(moved - plain)[:, 0] - 0.5 + 0.5) % 1 - 0.5

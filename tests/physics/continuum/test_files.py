@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import trimesh
 
-from jaxgpu.physics.continuum import Body, Grid, Liquid, NeoHookean, Scene, init
+from jaxgpu.physics.continuum import Body, Grid, Liquid, NeoHookean, Scene
 from jaxgpu.physics.continuum.files import write
 
 RNG = np.random.default_rng(0)
 X = [RNG.uniform(0.2, 0.8, (n, 2)).astype(np.float32) for n in (5, 3)]
 BODIES = (Body(jnp.asarray(X[0]), Liquid(), 1e-4, v=(0.5, -1.0), capacity=9),
           Body(jnp.asarray(X[1]), NeoHookean(), 1e-4))  # fmt: skip
-STATE = init(Scene(BODIES, Grid(0.1, (10, 10))))
+STATE = Scene(BODIES, Grid(0.1, (10, 10))).init()
 
 
 def test_ply_is_read_by_trimesh(tmp_path):

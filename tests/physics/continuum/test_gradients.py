@@ -20,18 +20,15 @@ from jaxgpu.physics.continuum import (
     Scene,
     Snow,
     VonMises,
-    init,
-    lattice,
-    prepare,
+    fill_box,
     rollout,
-    step,
 )
-from jaxgpu.physics.continuum.rollout import levels
+from jaxgpu.physics.continuum.trajectory import levels
 
 DX = 1 / 8
 SLOW = [HerschelBulkley(1e4, 3.0), VonMises(1e4, 0.3, 60.0), Snow(1e4), Corotated(1e4)]
 SLOW += [DruckerPrager(1e4)]  # flies apart; sand that is pressed: test_sand.py
-CASES = [Liquid(1e4, 1.0), Liquid(1e4, 1.0, held=0.1)]
+CASES = [Liquid(1e4, 1.0), Liquid(1e4, 1.0, volume_correction=0.1)]
 CASES += [pytest.param(m, marks=pytest.mark.slow) for m in (NeoHookean(1e4), *SLOW)]
 
 
@@ -44,7 +41,7 @@ def outcome(material, contact):
 
     No two particles have one volume.
     """
-    x = lattice((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
+    x = fill_box((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
     volume = jnp.asarray((DX / 2) ** 2 * np.random.default_rng(3).uniform(0.6, 1.4, len(x)))
     stretch = 0.8 * jnp.sin(4 * x[:, ::-1]) + 0.1
     leaves, tree = jax.tree.flatten(material)
@@ -66,9 +63,9 @@ def outcome(material, contact):
         ball = Collider(sdf.Ball(p["radius"]), p["tool x"], v=p["tool v"], friction=p["friction"])
         tools = (ball,) if contact else ()
         scene = Scene((body,), Grid(DX, (8, 8)), tuple(p["gravity"]), tools, dt=1e-3)
-        end, _ = rollout(scene, init(scene), jnp.zeros(5), keep, substeps=10)
+        end, _ = rollout(scene, scene.init(), jnp.zeros(5), keep, substeps=10)
         b = end.bodies[0]
-        moved = [(a.ravel()[: x.shape[0]]) for a in b.x]
+        moved = b.x[: x.shape[0]].T
         return jnp.sum(weight * moved[0]) + jnp.sum(weight[::-1] * moved[1] ** 2)
 
     return jax.jit(loss), start
@@ -112,7 +109,7 @@ def test_tools_through_contact(x64):
 
 @pytest.mark.slow
 def test_checkpoints_change_memory_and_nothing_else(x64):
-    x = lattice((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
+    x = fill_box((0.25, 0.25), (0.75, 0.5), DX / 2).astype(jnp.float64)
     body = Body(x, NeoHookean(1e4), (DX / 2) ** 2)
     scene = Scene((body,), Grid(DX, (8, 8)), dt=1e-3)
 
@@ -120,8 +117,8 @@ def test_checkpoints_change_memory_and_nothing_else(x64):
         return dataclasses.replace(scene, gravity=(force, -9.81)), state
 
     def loss(force, plan):
-        end, _ = rollout(scene, init(scene), force, push, substeps=3, checkpoint=plan)
-        return jnp.sum(end.bodies[0].m * end.bodies[0].x[0] ** 2)
+        end, _ = rollout(scene, scene.init(), force, push, substeps=3, checkpoint=plan)
+        return jnp.sum(end.bodies[0].m * end.bodies[0].x[:, 0] ** 2)
 
     force = jnp.sin(jnp.arange(7.0))  # prime: no level divides it
     plans = [(0, 0), (0, 1), (1, 1), (2, 2)]
@@ -134,17 +131,17 @@ def forecast(particles, nodes, frames, substeps, budget=2**30):
     """Bytes that a gradient through a rollout needs, from the compiler, without running it."""
     dx = 1 / nodes
     side = round((particles / 8) ** (1 / 3))
-    x = lattice((2 * dx,) * 3, tuple(2 * dx + side * dx for _ in range(3)), dx / 2)
+    x = fill_box((2 * dx,) * 3, tuple(2 * dx + side * dx for _ in range(3)), dx / 2)
     body = Body(x, Liquid(1e4), (dx / 2) ** 3)
-    scene = prepare(Scene((body,), Grid(dx, (nodes - 5,) * 3), gravity=(0.0, -9.81, 0.0)))
+    scene = Scene((body,), Grid(dx, (nodes - 5,) * 3), gravity=(0.0, -9.81, 0.0)).prepare()
 
     def push(scene, state, force):
         return dataclasses.replace(scene, gravity=(force, -9.81, 0.0)), state
 
     def loss(force):
-        start = init(scene)
+        start = scene.init()
         end, _ = rollout(scene, start, force, push, substeps=substeps, budget=budget)
-        return jnp.sum(end.bodies[0].x[0])
+        return jnp.sum(end.bodies[0].x[:, 0])
 
     program = jax.jit(jax.grad(loss)).lower(jnp.zeros(frames)).compile()
     return program.memory_analysis().temp_size_in_bytes, x.shape[0]
@@ -166,8 +163,8 @@ def test_36000_steps_of_90000_particles_in_4_gb():
 
 def test_levels_are_the_fewest_that_fit():
     x = jnp.full((1000, 2), 0.5)
-    scene = prepare(Scene((Body(x, Liquid(), 1e-4),), Grid(DX, (8, 8))))
-    state = init(scene)
+    scene = Scene((Body(x, Liquid(), 1e-4),), Grid(DX, (8, 8))).prepare()
+    state = scene.init()
     plans = [levels(scene, state, 400, 10, budget) for budget in (1e12, 3e7, 8e6, 1)]
     assert plans[0] == (0, 1) and plans[1] == (1, 1) and plans[2] == (2, 1)
     assert plans[3] == (3, 3)
@@ -181,14 +178,14 @@ def test_levels_are_the_fewest_that_fit():
 )
 def test_curvature_of_a_rollout_by_forward_over_reverse(x64, material):
     """From rest, where all stretches are equal, in speed and in stiffness at once."""
-    x = lattice((0.25, 0.25), (0.5, 0.5), DX / 2).astype(jnp.float64)
+    x = fill_box((0.25, 0.25), (0.5, 0.5), DX / 2).astype(jnp.float64)
 
     def loss(p):
         law = dataclasses.replace(material, young=1e4 * p[1])
         body = Body(x, law, (DX / 2) ** 2, v=p[0] * jnp.cos(5 * x))
         scene = Scene((body,), Grid(DX, (8, 8)), dt=1e-3)
-        end, _ = rollout(scene, init(scene), jnp.zeros(1), keep, substeps=5)
-        return jnp.sum(end.bodies[0].x[0] ** 2 * end.bodies[0].m)
+        end, _ = rollout(scene, scene.init(), jnp.zeros(1), keep, substeps=5)
+        return jnp.sum(end.bodies[0].x[:, 0] ** 2 * end.bodies[0].m)
 
     slope = jax.jit(jax.grad(loss))
     at, way = jnp.array([0.7, 1.1]), jnp.array([0.6, -0.3])
@@ -204,11 +201,11 @@ def test_a_particle_at_the_rim_of_a_spline_moves_freely_and_so_does_its_derivati
     """It leaves 1e-28 kg on a node, of which 1 / m^2 is no float32; alone it moves by dt v."""
     at = (3.5 + 1e-6) * DX  # halfway between nodes, where a spline ends
     scene = Scene((Body(jnp.full((1, 2), at), Liquid(1e3), 1e-6),), Grid(DX, (8, 8)), dt=1e-3)
-    start = init(scene)
+    start = scene.init()
 
     def end(v):
-        body = dataclasses.replace(start.bodies[0], v=(v + 0 * start.bodies[0].v[0],) * 2)
-        return step(scene, dataclasses.replace(start, bodies=(body,))).bodies[0].x[0][0, 0]
+        body = start.bodies[0].updated(v=v)
+        return scene.step(dataclasses.replace(start, bodies=(body,))).bodies[0].x[0, 0]
 
     place, slope = jax.jit(jax.value_and_grad(end))(jnp.float32(0.3))
     assert place == pytest.approx(at + 3e-4, rel=1e-6)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxgpu.geometry.vectors import scale
-from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, init, lattice, rollout, step
+from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Scene, fill_box, rollout
 from jaxgpu.physics.continuum.materials.elastic import deform
 
 DX, STEPS = 1 / 8, 50
@@ -20,14 +19,14 @@ def full(p):
     law = DruckerPrager(p["young"], p["poisson"], p["angle"], plane=True)
     body = Body(p["x"], law, (DX / 2) ** 2, v=p["v"])
     scene = Scene((body,), Grid(DX, (8, 8)), tuple(p["gravity"]), dt=1e-3)
-    state = init(scene)
+    state = scene.init()
     sand = state.bodies[0]
-    pressed = dataclasses.replace(sand.matter, F=scale(0.97, sand.matter.F))
-    return scene, dataclasses.replace(state, bodies=(dataclasses.replace(sand, matter=pressed),))
+    pressed = dataclasses.replace(sand.internal, F=0.97 * sand.internal.F)
+    return scene, dataclasses.replace(state, bodies=(sand.updated(internal=pressed),))
 
 
 def inputs():
-    x = lattice((0.0, 0.0), (1.0, 1.0), DX / 2).astype(jnp.float64)
+    x = fill_box((0.0, 0.0), (1.0, 1.0), DX / 2).astype(jnp.float64)
     return {
         "x": x,
         "v": 0.8 * jnp.sin(4 * x[:, ::-1]) + 0.1,
@@ -40,7 +39,7 @@ def inputs():
 
 def loss(p):
     end, _ = rollout(*full(p), jnp.zeros(5), lambda *a: a[:2], substeps=STEPS // 5)
-    x, y = (a.ravel()[: len(p["x"])] for a in end.bodies[0].x)
+    x, y = end.bodies[0].x[: len(p["x"])].T
     weight = jnp.cos(1.3 * jnp.arange(float(len(x))))
     return jnp.sum(weight * x) + jnp.sum(weight[::-1] * y**2)
 
@@ -50,12 +49,12 @@ def cases(p):
     scene, state = full(p)
 
     def one(state, _):
-        b = state.bodies[0]
-        after, _ = scene.bodies[0].material.stress(b.matter, b.C, scene.dt)
-        trial = deform(b.matter.F, b.C, scene.dt)
+        b = state.bodies[0].chunks
+        after, _ = scene.bodies[0].material.stress(b.internal, b.C, scene.dt)
+        trial = deform(b.internal.F, b.C, scene.dt)
         change = sum(abs(u - v) for r, s in zip(trial, after.F) for u, v in zip(r, s))
         seen = jnp.stack([change > 1e-11, after.history > 0])
-        return step(scene, state), seen.reshape(2, -1)[:, : len(p["x"])]
+        return scene.step(state), seen.reshape(2, -1)[:, : len(p["x"])]
 
     return lax.scan(one, state, None, length=STEPS)[1]
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from collapse_experiments import FRONT, HEIGHT, dam, delayed
-from continuum_run import forward
+from continuum_run import forward, positions
 
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
@@ -15,10 +15,7 @@ from jaxgpu.physics.continuum import (
     Grid,
     Liquid,
     Scene,
-    init,
-    lattice,
-    positions,
-    prepare,
+    fill_box,
 )
 
 G = 9.81
@@ -28,22 +25,22 @@ G = 9.81
 @pytest.mark.parametrize("axis, sign", [(1, -1), (0, 1)], ids=["on the floor", "on a side"])
 def test_water_at_rest_stays_and_bears_its_weight(axis, sign, held):
     h, dx, bulk = 0.5, 1 / 16, 1000 * 100 * G * 0.5
-    x = lattice((0.0, 0.0), (h, h), dx / 2)
-    water = Liquid(bulk, held=held)
+    x = fill_box((0.0, 0.0), (h, h), dx / 2)
+    water = Liquid(bulk, volume_correction=held)
     gravity = tuple(sign * G if d == axis else 0.0 for d in range(2))
-    scene = prepare(Scene((Body(x, water, (dx / 2) ** 2),), Grid(dx, (8, 8)), gravity))
-    depth = lambda x: h - x[axis] if sign < 0 else x[axis]
-    start = init(scene)
+    scene = Scene((Body(x, water, (dx / 2) ** 2),), Grid(dx, (8, 8)), gravity).prepare()
+    depth = lambda x: h - x[:, axis] if sign < 0 else x[:, axis]
+    start = scene.init()
     body = start.bodies[0]
     at_rest = (1 + 7 * 1000 * G * depth(body.x) / bulk) ** (-1 / 7)  # the liquid's own law
-    body = dataclasses.replace(body, matter=at_rest)
+    body = body.updated(internal=at_rest)
     end = forward(scene, dataclasses.replace(start, bodies=(body,))).bodies[0]
     kept = np.asarray(end.m) > 0
-    p = bulk / 7 * (np.asarray(end.matter) ** -7.0 - 1)
+    p = bulk / 7 * (np.asarray(end.internal) ** -7.0 - 1)
     # every particle, also those in the cells that touch a face; row 9 of the list of cases
     exact = 1000 * G * np.asarray(depth(end.x))
     np.testing.assert_allclose(p[kept], exact[kept], atol=0.02 * 1000 * G * h)
-    moved = np.abs(np.stack(end.x) - np.stack(body.x))[:, kept]
+    moved = np.abs(np.asarray(end.x) - np.asarray(body.x))[kept]
     assert moved.max() < 1e-3 * dx
 
 
@@ -54,19 +51,19 @@ def test_water_at_rest_stays_and_bears_its_weight(axis, sign, held):
 def test_water_at_rest_on_a_plane_anywhere_between_nodes(above, held):
     dx, h, bulk = 1 / 16, 0.5, 1000 * 100 * G * 0.5
     floor = (2 + above) * dx
-    x = lattice((0.0, floor), (0.25, floor + h), dx / 2)
+    x = fill_box((0.0, floor), (0.25, floor + h), dx / 2)
     plane = Collider(sdf.HalfSpace((0.0, 1.0)), x=jnp.array([0.0, floor]))
-    body = Body(x, Liquid(bulk, held=held), (dx / 2) ** 2)
-    scene = prepare(Scene((body,), Grid(dx, (4, 16)), (0.0, -G), (plane,)))
-    start = init(scene)
-    at_rest = (1 + 7 * 1000 * G * (h + floor - start.bodies[0].x[1]) / bulk) ** (-1 / 7)
-    body = dataclasses.replace(start.bodies[0], matter=at_rest)
+    body = Body(x, Liquid(bulk, volume_correction=held), (dx / 2) ** 2)
+    scene = Scene((body,), Grid(dx, (4, 16)), (0.0, -G), (plane,)).prepare()
+    start = scene.init()
+    at_rest = (1 + 7 * 1000 * G * (h + floor - start.bodies[0].x[:, 1]) / bulk) ** (-1 / 7)
+    body = start.bodies[0].updated(internal=at_rest)
     end = forward(scene, dataclasses.replace(start, bodies=(body,))).bodies[0]
     kept = np.asarray(end.m) > 0
-    p = bulk / 7 * (np.asarray(end.matter) ** -7.0 - 1)
-    error = np.abs(p - 1000 * G * (h + floor - np.asarray(end.x[1])))[kept]
+    p = bulk / 7 * (np.asarray(end.internal) ** -7.0 - 1)
+    error = np.abs(p - 1000 * G * (h + floor - np.asarray(end.x[:, 1])))[kept]
     assert error.max() < 0.02 * 1000 * G * h
-    assert np.abs(np.asarray(end.x[1]) - np.asarray(body.x[1]))[kept].max() < 2e-3 * dx
+    assert np.abs(np.asarray(end.x[:, 1]) - np.asarray(body.x[:, 1]))[kept].max() < 2e-3 * dx
 
 
 def immersion(cells, ratio):
@@ -75,7 +72,7 @@ def immersion(cells, ratio):
     dx, bottom = side / cells, level - ratio * side
     bulk = 1000 * 100 * G * level / 2
     hull = sdf.Moved(sdf.Box((side / 2, side)), (width / 2, bottom + side))
-    x = lattice((0.0, 0.0), (width, level), dx / 2, sdf.Outside(hull))
+    x = fill_box((0.0, 0.0), (width, level), dx / 2, sdf.Outside(hull))
     box = Collider(
         sdf.Box((side / 2, side / 2)),
         x=(width / 2, bottom + side / 2),
@@ -83,16 +80,16 @@ def immersion(cells, ratio):
         inertia=(1000 * ratio * side**4 / 6,),
     )
     grid = Grid(dx, (3 * cells, 3 * cells + cells // 4), faces=("periodic", "slip"))
-    scene = prepare(Scene((Body(x, Liquid(bulk, 1.0), (dx / 2) ** 2),), grid, (0.0, -G), (box,)))
-    start = init(scene)
+    scene = Scene((Body(x, Liquid(bulk, 1.0), (dx / 2) ** 2),), grid, (0.0, -G), (box,)).prepare()
+    start = scene.init()
     body = start.bodies[0]
-    at_rest = (1 + 7 * 1000 * G * jnp.maximum(level - body.x[1], 0) / bulk) ** (-1 / 7)
-    start = dataclasses.replace(start, bodies=(dataclasses.replace(body, matter=at_rest),))
+    at_rest = (1 + 7 * 1000 * G * jnp.maximum(level - body.x[:, 1], 0) / bulk) ** (-1 / 7)
+    start = dataclasses.replace(start, bodies=(body.updated(internal=at_rest),))
     steps = int(0.1 / float(scene.dt))
     drafts, state = [], start
     for _ in range(12):
         state = forward(scene, state, steps)
-        x, volume = np.asarray(positions(state.bodies[0])), np.asarray(state.bodies[0].matter)
+        x, volume = np.asarray(positions(state.bodies[0])), np.asarray(state.bodies[0].internal)
         volume = volume.ravel()[: len(x)] * (dx / 2) ** 2
         aside = np.abs(x[:, 0] - width / 2) > 0.6 * side  # the level, where the square is not
         surface = volume[aside].sum() / (width - 1.2 * side)

@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics import rigid
-from jaxgpu.physics.rigid import Link, Simulation, State, assemble, contact, passive, sdf
-from jaxgpu.physics.rigid.contact import Material, Spheres
+from jaxgpu.geometry import sdf
+from jaxgpu.physics.rigid import Contact, Link, Simulation, Spheres, State, assemble, passive
+from jaxgpu.pytree import pytree
 
 RADIUS, MASS, G, DT = 0.05, 2.0, 9.81, 2e-4
-PUSH = jax.jit(contact.push, static_argnums=3)
-SMOOTH = jax.jit(contact.push_smooth, static_argnums=3)
-ROUGH = Material(1e4, 2.0, 0.5, 5e3, 200.0)
+PUSH, SMOOTH = jax.jit(Contact.force), jax.jit(Contact.smooth_force)
+FLOOR = sdf.HalfSpace((0.0, 0.0, 1.0))
+ROUGH = {"stiffness": 1e4, "dissipation": 2.0, "friction": 0.5, "tangential_damping": 200.0}
 
 
 def block(tilt, dtype=jnp.float64):
@@ -26,20 +26,17 @@ def block(tilt, dtype=jnp.float64):
     return Simulation(tree, passive(tree), DT), ball
 
 
-def floor(p):
-    return sdf.half_space(p, (0.0, 0.0, 1.0))
-
-
 def slide(tilt, material, steps, start, v=(0.0, 0.0, 0.0)):
     spec, ball = block(tilt)
+    contact = Contact(ball, FLOOR, **material)
 
     def advance(carry, _):
         state, stretch = carry
-        force, stretch = contact.push(spec.tree, state, ball, floor, material, stretch, DT)
-        new = rigid.step(spec, state, None, force)
+        force, stretch = contact.force(spec.tree, state, stretch, DT)
+        new = spec.step(state, None, force)
         return (new, stretch), new
 
-    begin = State(jnp.array(start), jnp.array(v)), contact.init(ball).astype(jnp.float64)
+    begin = State(jnp.array(start), jnp.array(v)), contact.init().astype(jnp.float64)
     return jax.jit(lambda c: jax.lax.scan(advance, c, length=steps))(begin)
 
 
@@ -72,7 +69,7 @@ def test_it_slides_above_with_the_acceleration_of_coulomb(x64):
 def test_a_bounce_loses_as_hunt_and_crossley_say(x64, dissipation):
     """Restitution is 1 - 2/3 c v to first order in c v; the tolerance is its square."""
     v, height, steps = 0.2, 1e-4, 100
-    material = Material(1e6, dissipation, 0.5, 5e3, 1.0)
+    material = {"stiffness": 1e6, "dissipation": dissipation, "tangential_damping": 1.0}
     (end, _), _ = slide(0.0, material, steps, [0.0, 0.0, RADIUS + height], (0.0, 0.0, -v))
     assert end.q[2] > RADIUS
     energy = lambda v, q: 0.5 * v**2 + G * (q - RADIUS)
@@ -84,7 +81,7 @@ def test_apart_there_is_no_force_and_no_memory():
     spec, ball = block(0.0, jnp.float32)
     state = State(jnp.array([0.0, 0.0, 1.0]), jnp.ones(3))
     stretch = jnp.ones((1, 3))
-    force, stretch = PUSH(spec.tree, state, ball, floor, ROUGH, stretch, DT)
+    force, stretch = PUSH(Contact(ball, FLOOR, **ROUGH), spec.tree, state, stretch, DT)
     np.testing.assert_array_equal(force, 0)
     np.testing.assert_array_equal(stretch, 0)
 
@@ -92,12 +89,13 @@ def test_apart_there_is_no_force_and_no_memory():
 def test_the_smooth_variant_tends_to_the_sharp_one(x64):
     spec, ball = block(0.0)
     state = State(jnp.array([0.0, 0.0, RADIUS - 0.002]), jnp.array([0.3, -0.4, -0.1]))
+    contact = Contact(ball, FLOOR, **ROUGH)
     slipped = jnp.array([[0.3, -0.4, 0.0]])  # far beyond what friction holds
-    sharp, _ = PUSH(spec.tree, state, ball, floor, ROUGH, slipped, DT)
-    smooth = SMOOTH(spec.tree, state, ball, floor, ROUGH, 1e-5, 1e-3)
+    sharp, _ = PUSH(contact, spec.tree, state, slipped, DT)
+    smooth = SMOOTH(contact, spec.tree, state, 0.005, 1e-5, 1e-3)
     np.testing.assert_allclose(smooth, sharp, rtol=1e-3)
     apart = State(jnp.array([0.0, 0.0, RADIUS + 1e-4]), jnp.zeros(3))
-    push = lambda q: contact.push_smooth(spec.tree, State(q, apart.v), ball, floor, ROUGH)[2]
+    push = lambda q: contact.smooth_force(spec.tree, State(q, apart.v), 0.005)[2]
     assert jax.jit(jax.grad(push))(apart.q)[2] < 0  # where the sharp one has no slope yet
 
 
@@ -108,30 +106,39 @@ def test_contact_at_the_tip_of_an_arm_is_its_jacobian_transposed(x64):
     a, b = 0.3, -0.5
     height = np.sin(a) + np.sin(a + b)
     state = State(jnp.array([a, b]), jnp.zeros(2))
-    below = lambda p: sdf.half_space(p, (0.0, 0.0, 1.0), height - 0.09)  # 1 cm deep
-    force, _ = PUSH(tree, state, tip, below, ROUGH, jnp.zeros((1, 3)), DT)
+    below = sdf.HalfSpace((0.0, 0.0, 1.0), height - 0.09)  # 1 cm deep
+    force, _ = PUSH(Contact(tip, below, **ROUGH), tree, state, jnp.zeros((1, 3)), DT)
     across = np.array([np.cos(a) + np.cos(a + b), np.cos(a + b)])  # d height / d q
     np.testing.assert_allclose(force, 1e4 * 0.01 * across, rtol=1e-12)
+
+
+@pytree
+class Whole:
+    """A shape that gives the points themselves."""
+
+    def distance(self, x):
+        return jnp.stack(x, 1)
 
 
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"material": Material(friction=-1.0)}, "push: Material.friction=-1; it must be"),
-        ({"material": Material(np.nan)}, "push: Material.stiffness=nan; it must be"),
-        ({"dt": 0.0}, "push: dt=0; it must be a finite number above 0"),
-        ({"stretch": jnp.zeros((3, 1))}, r"push: stretch has shape \[3, 1\]; it must be \[1, 3\]"),
-        ({"surface": lambda p: p}, r"push: surface gives shape \[1, 3\]; it must give one"),
+        ({"friction": -1.0}, "force: Contact.friction=-1; it must be"),
+        ({"stiffness": np.nan}, "force: Contact.stiffness=nan; it must be"),
+        ({"dt": 0.0}, "force: dt=0; it must be a finite number above 0"),
+        ({"stretch": jnp.zeros((3, 1))}, r"force: stretch has shape \[3, 1\]; it must be \[1, 3\]"),
+        ({"surface": Whole()}, r"force: surface gives shape \[1, 3\]; it must give one"),
         ({"spheres": Spheres(jnp.zeros((1, 3)), jnp.ones(1), (7,))}, r"link=\(7,\); there are"),
         ({"spheres": Spheres(jnp.zeros((1, 3)), jnp.ones(2), (0,))}, r"radius has shape \[2\]"),
     ],
 )
 def test_bad_contact_is_named(change, message):
     spec, ball = block(0.0, jnp.float32)
-    good = {"tree": spec.tree, "state": rigid.init(spec), "spheres": ball, "surface": floor}
-    good |= {"material": ROUGH, "stretch": contact.init(ball), "dt": DT}
+    good = {"spheres": ball, "surface": FLOOR, **ROUGH, "dt": DT}
+    good |= {"stretch": Contact(ball, FLOOR).init()} | change
+    stretch, dt = good.pop("stretch"), good.pop("dt")
     with pytest.raises(ValueError, match=message):
-        contact.push(**good | change)
+        Contact(**good).force(spec.tree, spec.init(), stretch, dt)
 
 
 @pytest.mark.slow
@@ -141,6 +148,20 @@ def test_conforms():
 
     @jax.jit
     def push(state, stretch):
-        return contact.push(spec.tree, state, ball, floor, ROUGH, stretch, DT)
+        return Contact(ball, FLOOR, **ROUGH).force(spec.tree, state, stretch, DT)
 
     conformance.check(push, state, jnp.full((1, 3), 1e-6), differentiable=(0, 1), batched=(1,))
+
+
+def test_copies_lead_and_meet_the_surface_alone(x64):
+    spec, ball = block(0.3)
+    contact = Contact(ball, FLOOR, **ROUGH)
+    rng = np.random.default_rng(5)
+    q = jnp.asarray([0, 0, RADIUS] + rng.normal(0, 1e-3, (4, 2, 3)))
+    state, stretch = State(q, jnp.asarray(rng.normal(size=(4, 2, 3)))), contact.init((4, 2)) + 1e-6
+    force, after = PUSH(contact, spec.tree, state, stretch, DT)
+    assert force.shape == (4, 2, 3) and after.shape == (4, 2, 1, 3)
+    one = State(q[2, 1], state.v[2, 1])
+    alone = PUSH(contact, spec.tree, one, stretch[2, 1], DT)
+    np.testing.assert_allclose(force[2, 1], alone[0], rtol=1e-12)
+    np.testing.assert_allclose(after[2, 1], alone[1], rtol=1e-12)

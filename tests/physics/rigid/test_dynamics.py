@@ -8,10 +8,10 @@ import pytest
 from jax.test_util import check_grads
 from rigid_mechanisms import MUJOCO, arm, pendulum
 
-from jaxgpu.physics.rigid import forward, from_mjcf, inverse, mass_matrix
+from jaxgpu.physics.rigid import forward_dynamics, from_mjcf, inverse_dynamics, mass_matrix
 
 TREES = range(len(MUJOCO["trees"]))
-FORWARD, INVERSE, MASS = jax.jit(forward), jax.jit(inverse), jax.jit(mass_matrix)
+FORWARD, INVERSE, MASS = jax.jit(forward_dynamics), jax.jit(inverse_dynamics), jax.jit(mass_matrix)
 
 
 def accelerations(tree, state, dtype):
@@ -71,8 +71,8 @@ def test_a_double_pendulum_obeys_its_textbook_equations(x64):
 
 def test_forward_undoes_inverse(x64):
     tree = arm(dtype=jnp.float64)
-    q, v, a = jax.random.normal(jax.random.key(3), (3, 7, 5))
-    force = INVERSE(tree, q, v, a) + tree.armature[:, None] * a
+    q, v, a = jax.random.normal(jax.random.key(3), (3, 5, 7))
+    force = INVERSE(tree, q, v, a) + tree.armature[None] * a
     np.testing.assert_allclose(FORWARD(tree, q, v, force, jnp.zeros_like(v)), a, atol=1e-10)
 
 
@@ -92,7 +92,7 @@ def test_derivatives_are_those_of_finite_differences(x64):
 
     def f(q, v, force, implicit, mass, com, armature):
         changed = type(tree)(**{**vars(tree), "mass": mass, "com": com, "armature": armature})
-        return forward(changed, q, v, force, implicit**2)
+        return forward_dynamics(changed, q, v, force, implicit**2)
 
     args = (q, v, force, implicit, tree.mass, tree.com, tree.armature)
     check_grads(jax.jit(f), args, order=1, modes=("fwd", "rev"), rtol=1e-5, atol=1e-5)
@@ -104,21 +104,21 @@ def test_the_derivative_rule_is_the_derivative_of_the_plain_program(x64):
     tree = arm(3, dtype=jnp.float64)
     args = tuple(jax.random.normal(jax.random.key(6), (4, 3)))
     plain = lambda *args: dynamics._forward(tree, *args)[0]
-    ours = lambda *args: forward(tree, *args)
+    ours = lambda *args: forward_dynamics(tree, *args)
     for want, got in zip(*(jax.jit(jax.jacrev(f, range(4)))(*args) for f in (plain, ours))):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10 * np.abs(want).max())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("i", [0, 3])
-def test_batch_axes_come_last_and_mean_nothing(i):
+def test_batch_axes_lead_and_mean_nothing(i):
     tree = from_mjcf(MUJOCO["trees"][i]["xml"])
     key = jax.random.key(7)
-    q = jax.random.normal(key, (tree.coordinates, 2, 3))
-    v, f, d = jax.random.normal(key, (3, tree.freedoms, 2, 3))
+    q = jax.random.normal(key, (2, 3, tree.nq))
+    v, f, d = jax.random.normal(key, (3, 2, 3, tree.nv))
     whole = FORWARD(tree, q, v, f, d**2)
-    one = FORWARD(tree, q[:, 1, 2], v[:, 1, 2], f[:, 1, 2], d[:, 1, 2] ** 2)
-    np.testing.assert_allclose(whole[:, 1, 2], one, rtol=0, atol=2e-5 * np.abs(one).max())
+    one = FORWARD(tree, q[1, 2], v[1, 2], f[1, 2], d[1, 2] ** 2)
+    np.testing.assert_allclose(whole[1, 2], one, rtol=0, atol=2e-5 * np.abs(one).max())
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_conforms():
 def test_wrong_shapes_are_named():
     tree = arm(3)
     good, bad = jnp.zeros(3), jnp.zeros(2)
-    with pytest.raises(ValueError, match=r"q has shape \(2,\); its first axis must be 3"):
-        forward(tree, bad, good, good, good)
+    with pytest.raises(ValueError, match=r"q has shape \(2,\); its last axis must be 3"):
+        forward_dynamics(tree, bad, good, good, good)
     with pytest.raises(ValueError, match=r"force has shape \(2,\)"):
-        forward(tree, good, good, bad, good)
+        forward_dynamics(tree, good, good, bad, good)

@@ -8,10 +8,10 @@ import pytest
 from rigid_mechanisms import MUJOCO, arm
 from scipy.spatial.transform import Rotation
 
-from jaxgpu.physics.rigid import from_mjcf, kinematics
+from jaxgpu.physics.rigid import forward_kinematics, from_mjcf
 from jaxgpu.physics.rigid.kinematics import inward, link_velocities, outward, project
 
-KINEMATICS = jax.jit(kinematics)
+KINEMATICS = jax.jit(forward_kinematics)
 
 
 def by_matrices(tree, q):
@@ -38,7 +38,7 @@ def by_matrices(tree, q):
 @pytest.mark.parametrize("i", [0, 2, 4])
 def test_links_are_where_matrices_put_them(x64, i):
     tree = from_mjcf(MUJOCO["trees"][i]["xml"], dtype=jnp.float64)
-    q = np.random.default_rng(i).normal(size=tree.coordinates)
+    q = np.random.default_rng(i).normal(size=tree.nq)
     frames, want = KINEMATICS(tree, jnp.array(q)), by_matrices(tree, q)
     np.testing.assert_allclose(frames.R, want[:, :3, :3], atol=1e-14)
     np.testing.assert_allclose(frames.x, want[:, :3, 3], atol=1e-14)
@@ -47,8 +47,10 @@ def test_links_are_where_matrices_put_them(x64, i):
 @pytest.mark.parametrize("i", [2])
 def test_velocities_are_the_rates_of_positions(x64, i):
     tree = from_mjcf(MUJOCO["trees"][i]["xml"], dtype=jnp.float64)
-    q, v = jax.random.normal(jax.random.key(i), (2, tree.freedoms))
-    R_dot, x_dot, _ = jax.jit(lambda: jax.jvp(lambda q: kinematics(tree, q), (q,), (v,))[1])()
+    q, v = jax.random.normal(jax.random.key(i), (2, tree.nv))
+    R_dot, x_dot, _ = jax.jit(
+        lambda: jax.jvp(lambda q: forward_kinematics(tree, q), (q,), (v,))[1]
+    )()
     frames = KINEMATICS(tree, q)
     V = link_velocities(tree, frames, v)
     np.testing.assert_allclose(x_dot, V[:, 3:] + np.cross(V[:, :3], frames.x), atol=1e-12)
@@ -59,7 +61,7 @@ def test_velocities_are_the_rates_of_positions(x64, i):
 def test_power_of_wrenches_is_that_of_the_forces_they_make(x64):
     tree = from_mjcf(MUJOCO["trees"][3]["xml"], dtype=jnp.float64)
     key = jax.random.key(1)
-    q, v = jax.random.normal(key, (tree.coordinates,)), jax.random.normal(key, (tree.freedoms,))
+    q, v = jax.random.normal(key, (tree.nq,)), jax.random.normal(key, (tree.nv,))
     wrench = jax.random.normal(key, (len(tree.parent), 6))
     frames = KINEMATICS(tree, q)
     power = np.sum(wrench * link_velocities(tree, frames, v))

@@ -14,7 +14,7 @@ BRANCHED = [Link(-1, "free"), Link(0, "prismatic"), Link(0), Link(2)]
 
 def test_counts_and_topology():
     tree = assemble(BRANCHED)
-    assert (tree.coordinates, tree.freedoms, tree.starts) == (10, 9, [0, 7, 8, 9])
+    assert (tree.nq, tree.nv, tree.starts) == (10, 9, [0, 7, 8, 9])
     moved_by = [set(np.flatnonzero(row)) for row in tree.ancestry]
     root = set(range(6))
     assert moved_by == [root, root | {6}, root | {7}, root | {7, 8}]

@@ -12,12 +12,12 @@ def test_five_steps_are_those_of_the_paper(x64):
     """Kingma & Ba, algorithm 1, with gradients cut to the norm 2."""
     x, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
     params = jnp.array(x)
-    memory = optimiser.init(params)
+    opt_state = optimiser.init(params)
     for t in range(1, 6):
-        slope = 2 * x * t
-        params, memory = optimiser.descend(params, memory, jnp.array(slope), 0.1, 2.0)
-        slope = slope * min(1, 2 / np.linalg.norm(slope))
-        m, v = 0.9 * m + 0.1 * slope, 0.999 * v + 0.001 * slope**2
+        gradient = 2 * x * t
+        params, opt_state = optimiser.descend(params, opt_state, jnp.array(gradient), 0.1, 2.0)
+        gradient = gradient * min(1, 2 / np.linalg.norm(gradient))
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
         x = x - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-5)
         np.testing.assert_allclose(params, x, rtol=1e-12)
 
@@ -32,7 +32,7 @@ def test_an_order_is_that_of_jax():
 
 def test_conforms():
     x = jnp.array([1.0, 2.0])
-    f = jax.jit(lambda x, slope: optimiser.descend(x, optimiser.init(x), slope, 0.1, 1.0)[0])
+    f = jax.jit(lambda x, gradient: optimiser.descend(x, optimiser.init(x), gradient, 0.1, 1.0)[0])
     conformance.check(f, x, x, batched=(0, 1))
 
 

@@ -10,10 +10,17 @@ from jaxgpu import rl
 from jaxgpu.rl.learners import ppo
 from jaxgpu.rl.learners.networks import ActorCritic, Normal
 
-CARTPOLE = rl.PPO(2.5e-3, clip=0.1, copies=16, horizon=64, epochs=6, minibatches=4)  # 99,328 steps
+CARTPOLE = rl.PPO(
+    learning_rate=2.5e-3,
+    clip_eps=0.1,
+    num_envs=16,
+    num_steps=64,
+    update_epochs=6,
+    num_minibatches=4,
+)  # 99,328 steps
 
 
-def scores(env, learner, updates, seeds, limit, what="total"):
+def scores(env, learner, updates, seeds, limit, what="episode_return"):
     """Mean return (or success) of 100 episodes after training, for each seed."""
 
     def one(key):
@@ -25,18 +32,22 @@ def scores(env, learner, updates, seeds, limit, what="total"):
     return np.asarray(getattr(jax.jit(jax.vmap(one))(keys), what)).mean(1)
 
 
-CALM = rl.PPO(1e-3, copies=16, horizon=64, epochs=4, minibatches=4)
+CALM = rl.PPO(learning_rate=1e-3, num_envs=16, num_steps=64, update_epochs=4, num_minibatches=4)
 # 196,608 steps; chosen on 24 other seeds, the worst -219
 SWING = rl.PPO(
-    *(6e-4, 0.97, 0.9),
-    entropy=0.005,
-    copies=16,
-    horizon=128,
-    epochs=10,
-    minibatches=16,
-    level=True,
+    learning_rate=6e-4,
+    gamma=0.97,
+    gae_lambda=0.9,
+    ent_coef=0.005,
+    num_envs=16,
+    num_steps=128,
+    update_epochs=10,
+    num_minibatches=16,
+    normalize_reward=True,
 )
-NEAR = rl.PPO(2e-3, 0.9, copies=128, horizon=32, epochs=4, minibatches=8)
+NEAR = rl.PPO(
+    learning_rate=2e-3, gamma=0.9, num_envs=128, num_steps=32, update_epochs=4, num_minibatches=8
+)
 
 
 @pytest.mark.slow
@@ -66,7 +77,13 @@ def test_psm_reach_is_solved_in_a_million_steps():
 def test_a_truncated_episode_keeps_its_worth():
     """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
     learner = rl.PPO(
-        3e-3, discount=0.9, copies=8, horizon=40, epochs=4, minibatches=2, hidden=(16,)
+        learning_rate=3e-3,
+        gamma=0.9,
+        num_envs=8,
+        num_steps=40,
+        update_epochs=4,
+        num_minibatches=2,
+        hidden_sizes=(16,),
     )
     env = Probe()
     state, _ = jax.jit(lambda key: rl.learn(env, learner, key, 150))(jax.random.key(0))
@@ -81,9 +98,9 @@ def test_values_ahead_are_of_what_was_seen_next_or_last_before_a_truncation():
     cut = jnp.zeros((4, 3), bool).at[jnp.array([0, 2, 3]), jnp.array([0, 0, 1])].set(True)
     ended = jnp.zeros((4, 3), bool).at[1, 2].set(True)
     later = jnp.where(cut | ended, 99.0, 3 * seen)
-    got = ppo.ahead(jnp.multiply, jnp.float32(3), later, seen, cut)
+    got = ppo.final_values(jnp.multiply, jnp.float32(3), later, seen, cut)
     np.testing.assert_array_equal(got, jnp.where(ended, 99.0, 3 * seen))
-    total = lambda k, x: jnp.sum(ppo.ahead(jnp.multiply, k, later, x, cut))
+    total = lambda k, x: jnp.sum(ppo.final_values(jnp.multiply, k, later, x, cut))
     for slopes in (jax.grad, jax.jacfwd):
         one, other = jax.vmap(slopes(total, (0, 1)), (0, None))(jnp.array([3.0, 4.0]), seen)
         np.testing.assert_allclose(one, [seen.sum()] * 2, rtol=1e-6)
@@ -93,11 +110,19 @@ def test_values_ahead_are_of_what_was_seen_next_or_last_before_a_truncation():
 @pytest.mark.slow
 def test_slopes_of_a_training_are_those_of_the_plain_formula(monkeypatch):
     """Of a value by learning rate and discount, in reverse, for three seeds at once."""
-    env = rl.make("cartpole", horizon=11)  # which cuts most episodes; some fall before
+    env = rl.make("cartpole", max_steps=11)  # which cuts most episodes; some fall before
 
     def slopes():
         def value(numbers, key):
-            learner = rl.PPO(*numbers, copies=4, horizon=24, epochs=1, minibatches=2, hidden=(8,))
+            learner = rl.PPO(
+                learning_rate=numbers[0],
+                gamma=numbers[1],
+                num_envs=4,
+                num_steps=24,
+                update_epochs=1,
+                num_minibatches=2,
+                hidden_sizes=(8,),
+            )
             state, _ = rl.learn(env, learner, key, 3)
             network, x = ActorCritic(env.action_space, (8,)), jnp.array([0.1, 0.2, 0.03, 0.1])
             return network.apply(state.params, x, method=ActorCritic.value)
@@ -106,24 +131,24 @@ def test_slopes_of_a_training_are_those_of_the_plain_formula(monkeypatch):
         return jax.jit(jax.vmap(jax.grad(value), (None, 0)))((1e-2, 0.9), keys)
 
     ours = slopes()
-    monkeypatch.setattr(ppo, "ahead", lambda worth, model, later, final, cut: worth(model, final))
+    monkeypatch.setattr(ppo, "final_values", lambda f, model, later, final, cut: f(model, final))
     for one, other in zip(ours, slopes(), strict=True):
         assert np.all(np.abs(one) > 1e-3)
         np.testing.assert_allclose(one, other, rtol=1e-4)
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="7 minibatches of 64 copies times 64 steps"):
-        rl.PPO(minibatches=7).init(rl.make("cartpole"), jax.random.key(0))
+    with pytest.raises(ValueError, match="7 minibatches of 64 environments times 64 steps"):
+        rl.PPO(num_minibatches=7).init(rl.make("cartpole"), jax.random.key(0))
 
 
 def test_the_learning_rate_keeps_to_a_divergence():
     """Normals moved by d diverge by d^2 / 2: slower beyond twice 0.01, faster below half of it."""
-    learner, old = rl.PPO(adaptive=True), Normal(jnp.zeros((40_000, 1)), jnp.zeros((40_000, 1)))
+    learner, old = rl.PPO(adaptive_lr=True), Normal(jnp.zeros((40_000, 1)), jnp.zeros((40_000, 1)))
     action = old.sample(jax.random.key(0))
-    batch = {"action": action, "likely": old.log_prob(action)}
+    batch = {"action": action, "log_prob": old.log_prob(action)}
     for far, factor in ((0.025, 1 / 1.5), (0.015, 1.0), (0.007, 1.0), (0.003, 1.5)):
         new = Normal(old.mean + np.sqrt(2 * far), old.log_std)
-        pace = learner.kept(jnp.ones(()), new, batch)
-        np.testing.assert_allclose(pace, factor, rtol=1e-6)
-    assert rl.PPO().kept(jnp.ones(()), new, batch) == 1
+        lr_scale = learner.adapted(jnp.ones(()), new, batch)
+        np.testing.assert_allclose(lr_scale, factor, rtol=1e-6)
+    assert rl.PPO().adapted(jnp.ones(()), new, batch) == 1

@@ -35,18 +35,26 @@ class Corridor:
 
 
 def values(learner, env, state, observations):
-    x = normaliser.apply(state.seen, observations)
-    return learner._worth(env, state.params, x)
+    x = normaliser.apply(state.obs_stats, observations)
+    return learner._q(env, state.params, x)
 
 
 @pytest.mark.slow
 def test_values_are_those_of_the_best_policy():
     """Q of cell s is 0.8^(3 - s) to the right, 0.8^(5 - s) to the left, 0.8^4 against the wall.
 
-    With trace 0: returns over several steps include the random ones of the exploration.
+    With q_lambda 0: returns over several steps include the random ones of the exploration.
     """
     env = Corridor()
-    learner = rl.PQN(3e-3, 0.8, trace=0.0, explore=0.3, copies=16, horizon=16, minibatches=4)
+    learner = rl.PQN(
+        learning_rate=3e-3,
+        gamma=0.8,
+        q_lambda=0.0,
+        epsilon_finish=0.3,
+        num_envs=16,
+        num_steps=16,
+        num_minibatches=4,
+    )
     state, _ = jax.jit(lambda key: rl.learn(env, learner, key, 150))(jax.random.key(0))
     got = values(learner, env, state, jnp.eye(5)[:4])
     exact = [[0.8**4, 0.8**3], [0.8**4, 0.8**2], [0.8**3, 0.8], [0.8**2, 1.0]]
@@ -63,13 +71,20 @@ class Idle(Probe):
 @pytest.mark.slow
 def test_a_truncated_episode_keeps_its_worth():
     """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
-    learner = rl.PQN(3e-2, 0.9, copies=8, horizon=40, minibatches=2, hidden=(4,))
+    learner = rl.PQN(
+        learning_rate=3e-2,
+        gamma=0.9,
+        num_envs=8,
+        num_steps=40,
+        num_minibatches=2,
+        hidden_sizes=(4,),
+    )
     state, _ = jax.jit(lambda key: rl.learn(Idle(), learner, key, 300))(jax.random.key(0))
     np.testing.assert_allclose(values(learner, Idle(), state, jnp.zeros(1)), 10, rtol=0.05)
 
 
-PUSH = rl.PQN(2e-3, horizon=32)
-ROCK = rl.PQN(hold=0.9, settle=0.3, horizon=32)  # chosen on four other seeds
+PUSH = rl.PQN(learning_rate=2e-3, num_steps=32)
+ROCK = rl.PQN(hold=0.9, exploration_fraction=0.3, num_steps=32)  # chosen on four other seeds
 
 
 def scores(env, learner, updates, limit):
@@ -78,7 +93,7 @@ def scores(env, learner, updates, limit):
     def one(key):
         state, _ = rl.learn(env, learner, key, updates)
         test_key = jax.random.fold_in(key, 1)
-        return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit).total
+        return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit).episode_return
 
     total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))
     return np.asarray(total).mean(1)
@@ -104,10 +119,10 @@ def test_random_actions_are_held():
     env, key = rl.make("mountain-car"), jax.random.key(0)
 
     def moves(hold):
-        learner = rl.PQN(hold=hold, copies=512, horizon=8, hidden=(4,))
+        learner = rl.PQN(hold=hold, num_envs=512, num_steps=8, hidden_sizes=(4,))
         state = jax.eval_shape(lambda key: learner.init(env, key, 1), key)
         state = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), state)
-        state = replace(state, schedule=jnp.float32(1))
+        state = replace(state, num_updates=jnp.float32(1))
         return learner._rollout(env, state, key)[2]["action"]
 
     action = np.asarray(jax.jit(jax.vmap(moves))(jnp.array([1.0, 0.0, 0.7])))
@@ -118,5 +133,5 @@ def test_random_actions_are_held():
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="PQN: Pendulum has real actions"):
         rl.PQN().init(rl.make("pendulum"), jax.random.key(0))
-    with pytest.raises(ValueError, match="7 minibatches of 32 copies times 64 steps"):
-        rl.PQN(minibatches=7).init(rl.make("cartpole"), jax.random.key(0))
+    with pytest.raises(ValueError, match="7 minibatches of 32 environments times 64 steps"):
+        rl.PQN(num_minibatches=7).init(rl.make("cartpole"), jax.random.key(0))

@@ -10,7 +10,9 @@ import pytest
 from jaxgpu import rl
 from jaxgpu.pytree import pytree
 
-SMALL = rl.RecurrentPPO(rl.PPO(copies=4, horizon=6, epochs=1, minibatches=2), width=8)
+SMALL = rl.RecurrentPPO(
+    rl.PPO(num_envs=4, num_steps=6, update_epochs=1, num_minibatches=2), hidden_size=8
+)
 
 
 @pytree
@@ -48,30 +50,36 @@ def rate(env, learner, updates, seeds, limit):
 @pytest.mark.slow
 def test_what_is_replayed_is_what_was_played():
     """Before any step of learning, along rollouts with ends of episodes in them."""
-    env = rl.make("cartpole-masked", horizon=4)
+    env = rl.make("cartpole-masked", max_steps=4)
     state = jax.jit(lambda key: SMALL.init(env, key))(jax.random.key(0))
     play = jax.jit(lambda state, key: SMALL._rollout(env, state, key)[:2])
-    full = replace(state, recall=jnp.ones_like(state.recall))  # but all copies begin an episode
-    one, other = (play(s, jax.random.key(0))[1]["likely"] for s in (state, full))
+    full = replace(state, carry=jnp.ones_like(state.carry))  # but all copies begin an episode
+    one, other = (play(s, jax.random.key(0))[1]["log_prob"] for s in (state, full))
     np.testing.assert_array_equal(one, other)
     for seed in range(2):  # the second begins with memories of the first
-        (vector, memory, fresh, _), batch = play(state, jax.random.key(seed))
-        part = batch
+        rolled, part = play(state, jax.random.key(seed))
         choice, value = SMALL._replay(SMALL._network(env), state.params, part)
-        np.testing.assert_allclose(choice.log_prob(part["action"]), part["likely"], rtol=1e-5)
+        np.testing.assert_allclose(choice.log_prob(part["action"]), part["log_prob"], rtol=1e-5)
         np.testing.assert_allclose(value + part["advantage"], part["target"], rtol=1e-4, atol=1e-5)
-        assert part["fresh"].sum() >= 4 and (seed == 0 or np.abs(state.recall).min() > 0)
-        state = replace(state, vector=vector, recall=memory, fresh=fresh)
+        assert part["is_first"].sum() >= 4 and (seed == 0 or np.abs(state.carry).min() > 0)
+        state = replace(state, **rolled)
 
 
 @pytest.mark.slow
 def test_the_way_through_a_maze_is_found_only_with_a_memory():
     """Success of the worst of eight seeds with it, and of the best without: a coin's."""
-    ppo = rl.PPO(5e-3, copies=64, horizon=16, epochs=4, minibatches=4, hidden=(16,))
-    assert rate(Corridor(), rl.RecurrentPPO(ppo, 16), 60, 8, 8).min() >= 0.95
+    ppo = rl.PPO(
+        learning_rate=5e-3,
+        num_envs=64,
+        num_steps=16,
+        update_epochs=4,
+        num_minibatches=4,
+        hidden_sizes=(16,),
+    )
+    assert rate(Corridor(), rl.RecurrentPPO(ppo, hidden_size=16), 60, 8, 8).min() >= 0.95
     assert rate(Corridor(), ppo, 60, 8, 8).max() <= 0.6
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="3 minibatches of 64 copies, which stay whole"):
-        rl.RecurrentPPO(rl.PPO(minibatches=3)).init(rl.make("cartpole"), jax.random.key(0))
+    with pytest.raises(ValueError, match="3 minibatches of 64 environments, which stay whole"):
+        rl.RecurrentPPO(rl.PPO(num_minibatches=3)).init(rl.make("cartpole"), jax.random.key(0))

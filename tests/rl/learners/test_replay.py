@@ -39,7 +39,7 @@ def test_conforms():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="capacity=0; give room"):
+    with pytest.raises(ValueError, match="buffer_size=0; give room"):
         replay.init(jnp.zeros(2), 0)
-    with pytest.raises(ValueError, match="4 rows at once; the capacity is 3; raise it"):
+    with pytest.raises(ValueError, match="4 rows at once; buffer_size=3; raise it"):
         replay.add(replay.init(jnp.float32(0), 3), jnp.zeros(4))

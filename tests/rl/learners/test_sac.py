@@ -12,13 +12,27 @@ from jaxgpu.pytree import pytree
 from jaxgpu.rl.learners.sac import Networks
 
 # 20,000 steps, 10,000 descents; chosen on four other seeds, the random steps on these and 40 more
-SWING = rl.SAC(3e-3, 0.98, 0.01, wander=1000.0, copies=8, horizon=2, gradients=8)
+SWING = rl.SAC(
+    learning_rate=3e-3,
+    gamma=0.98,
+    tau=0.01,
+    start_steps=1000.0,
+    num_envs=8,
+    num_steps=2,
+    gradient_steps=8,
+)
 # 51,200 steps, the first 8,192 of them of random actions held for 20 in the mean
 CLIMB = rl.SAC(
-    *(1e-3, 0.99, 0.01, -0.5, 0.5, 8192.0, 0.95),
-    gradients=64,
-    batch=256,
-    horizon=64,
+    learning_rate=1e-3,
+    gamma=0.99,
+    tau=0.01,
+    target_entropy=-0.5,
+    temperature=0.5,
+    start_steps=8192.0,
+    hold=0.95,
+    gradient_steps=64,
+    batch_size=256,
+    num_steps=64,
 )
 
 
@@ -58,12 +72,15 @@ def test_values_policy_and_temperature_are_the_exact_soft_ones():
     """
     env, discount, asked = Bowl(), 0.8, -0.2
     learner = rl.SAC(
-        *(3e-3, discount, 0.05, asked),
-        copies=8,
-        gradients=4,
-        batch=64,
-        capacity=2000,
-        hidden=(32,),
+        learning_rate=3e-3,
+        gamma=discount,
+        tau=0.05,
+        target_entropy=asked,
+        num_envs=8,
+        gradient_steps=4,
+        batch_size=64,
+        buffer_size=2000,
+        hidden_sizes=(32,),
     )
     state, reports = jax.jit(lambda key: rl.learn(env, learner, key, 1500))(jax.random.key(0))
     alpha = optimize.brentq(lambda alpha: best(alpha)[3] - asked, 0.05, 5.0)
@@ -75,7 +92,7 @@ def test_values_policy_and_temperature_are_the_exact_soft_ones():
     value = (gain + alpha * entropy) / (1 - discount)
     a = np.linspace(-0.3, 0.8, 5, dtype=np.float32)  # where the policy goes
     said = learner._network(env).apply(
-        state.params["weights"], jnp.zeros((5, 1)), jnp.asarray(a)[:, None], method=Networks.worth
+        state.params["weights"], jnp.zeros((5, 1)), jnp.asarray(a)[:, None], method=Networks.q
     )
     exact = np.stack([reward(a) + discount * value] * 2)
     np.testing.assert_allclose(said, exact, atol=0.03 * abs(value))
@@ -87,7 +104,7 @@ def returns(env, learner, updates, limit):
     def one(key):
         state, _ = rl.learn(env, learner, key, updates)
         test_key = jax.random.fold_in(key, 1)
-        return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit).total
+        return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit).episode_return
 
     total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))
     return np.asarray(total).mean(1)
@@ -113,7 +130,14 @@ def test_random_actions_are_held_on():
 
     @jax.jit
     def first(hold):
-        learner = rl.SAC(wander=1e9, hold=hold, copies=32, horizon=64, capacity=2048, hidden=(4,))
+        learner = rl.SAC(
+            start_steps=1e9,
+            hold=hold,
+            num_envs=32,
+            num_steps=64,
+            buffer_size=2048,
+            hidden_sizes=(4,),
+        )
         state = learner.init(env, jax.random.key(0))
         return learner._rollout(env, state, jax.random.key(1))[1]["action"]
 
@@ -126,5 +150,5 @@ def test_random_actions_are_held_on():
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="SAC: CartPole has 2 actions; they must be real"):
         rl.SAC().init(rl.make("cartpole"), jax.random.key(0))
-    with pytest.raises(ValueError, match="capacity=3; an update has 8 steps"):
-        rl.SAC(capacity=3).init(rl.make("pendulum"), jax.random.key(0))
+    with pytest.raises(ValueError, match="buffer_size=3; an update has 8 steps"):
+        rl.SAC(buffer_size=3).init(rl.make("pendulum"), jax.random.key(0))

@@ -10,7 +10,6 @@ from rl_learners import LEARNERS
 
 from jaxgpu import rl
 from jaxgpu.pytree import pytree
-from jaxgpu.rl.sweep import sweep
 
 
 @pytest.mark.parametrize(
@@ -46,9 +45,9 @@ class Clock:
 
     steps_per_update = 8
 
-    def init(self, env, key, updates=None):
+    def init(self, env, key, num_updates=None):
         """At the start of a training of so many updates."""
-        return Count(jnp.int32(0), jnp.float32(updates), {})
+        return Count(jnp.int32(0), jnp.float32(num_updates), {})
 
     def update(self, env, state, key):
         """One more."""
@@ -60,27 +59,29 @@ class Count:
     """Of updates."""
 
     update: jax.Array
-    schedule: jax.Array
+    num_updates: jax.Array
     report: dict
 
 
 def test_the_loops_say_the_length_and_a_resumed_one_keeps_it(tmp_path):
     """`learn`, `train` and `sweep` alike, for a learner of any kind."""
     learner, key = Clock(), jax.random.key(0)
-    assert rl.learn(None, learner, key, 7)[0].schedule == 7
+    assert rl.learn(None, learner, key, 7)[0].num_updates == 7
     one, many = tmp_path / "one", tmp_path / "many"
     train = lambda updates, **more: rl.train(None, learner, key, 8 * updates, **more).state
     measure = lambda state: state.update
-    swept = lambda parts, **more: sweep(None, learner, key[None], parts, 2, measure, **more).state
-    assert train(2, out=one).schedule == 2 and swept(2, out=many).schedule[0] == 4
+    swept = lambda parts, **more: (
+        rl.sweep(None, learner, key[None], parts, 2, measure=measure, **more).state
+    )
+    assert train(2, out=one).num_updates == 2 and swept(2, out=many).num_updates[0] == 4
     with pytest.raises(ValueError, match=r"one was begun with schedule=16, now it is 24; resume"):
         train(3, out=one, resume=True)
     with pytest.raises(ValueError, match=r"many was begun with schedule=4, now it is 6; resume"):
         swept(3, out=many, resume=True)
     longer = train(3, out=one, resume=True, schedule=16)
-    assert (longer.update, longer.schedule) == (3, 2)
-    assert swept(3, out=many, resume=True, schedule=4).schedule[0] == 4
-    assert train(2, schedule=80).schedule == 10
+    assert (longer.update, longer.num_updates) == (3, 2)
+    assert swept(3, out=many, resume=True, schedule=4).num_updates[0] == 4
+    assert train(2, schedule=80).num_updates == 10
 
 
 def test_an_update_without_a_length_is_refused():
@@ -90,7 +91,9 @@ def test_an_update_without_a_length_is_refused():
     state = jax.eval_shape(lambda key: learner.init(env, key), key)
     with pytest.raises(ValueError, match=r"PPO: update of a state whose training has no length"):
         jax.eval_shape(lambda state: learner.update(env, state, key), state)
-    with pytest.raises(ValueError, match="PPO: updates=0; it must be a whole number of at least 1"):
+    with pytest.raises(
+        ValueError, match="PPO: num_updates=0; it must be a whole number of at least 1"
+    ):
         learner.init(env, key, 0)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'updates'"):
-        rl.PPO(updates=10.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'num_updates'"):
+        rl.PPO(num_updates=10.0)

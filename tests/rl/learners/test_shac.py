@@ -6,11 +6,19 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
-from jaxgpu.rl.vectorize import vectorize
+from jaxgpu.rl.vector import vectorize
 
 KEY = jax.random.key(0)
-REACH = rl.SHAC(discount=0.8, horizon=8)
-SWING = rl.SHAC(*(1e-2, 2e-3, 0.98), renew=0.1, passes=4, copies=8, horizon=16)
+REACH = rl.SHAC(gamma=0.8, num_steps=8)
+SWING = rl.SHAC(
+    learning_rate=1e-2,
+    critic_learning_rate=2e-3,
+    gamma=0.98,
+    reset_prob=0.1,
+    critic_iterations=4,
+    num_envs=8,
+    num_steps=16,
+)
 
 
 def scores(env, learner, updates, limit, seed=0):
@@ -34,16 +42,18 @@ def test_psm_reach_is_solved_in_200k_steps():
 
 @pytest.mark.slow
 def test_pendulum_is_swung_up_in_200k_steps():
-    """Bar: -165 in the median; chosen on six other seeds, where without `renew` it is -1057."""
-    means = np.asarray(scores(rl.make("pendulum"), SWING, 1562, 200).total).mean(1)  # 199,936 steps
+    """-165 in the median; chosen on six other seeds, where without `reset_prob` it is -1057."""
+    means = np.asarray(scores(rl.make("pendulum"), SWING, 1562, 200).episode_return).mean(
+        1
+    )  # 199,936 steps
     assert np.median(means) >= -165 and means.min() >= -200, means
 
 
 @pytest.mark.slow
 def test_the_actor_climbs_the_derivative_of_the_window():
     """Against central differences, through dynamics, noise, resets and the critic at the end."""
-    env = rl.make("pendulum", horizon=2)  # one reset inside the window
-    learner = rl.SHAC(copies=2, horizon=3, passes=1, hidden=(4,))
+    env = rl.make("pendulum", max_steps=2)  # one reset inside the window
+    learner = rl.SHAC(num_envs=2, num_steps=3, critic_iterations=1, hidden_sizes=(4,))
     state = learner.init(env, jax.random.key(0))
     loss = jax.jit(lambda params: learner._window(params, env, state, jax.random.key(1))[0])
     slope = jax.jit(jax.grad(loss))(state.params)
@@ -60,18 +70,18 @@ def test_the_actor_climbs_the_derivative_of_the_window():
 
 def test_a_share_of_the_copies_begins_anew_after_a_window():
     """A tenth of 4,000 begins, after its last step; the clocks of the others go on."""
-    env, learner = rl.make("pendulum"), rl.SHAC(renew=0.1, copies=4000, horizon=3)
-    also = np.asarray(learner._renewed(jax.random.key(1)))
-    assert not also[:2].any()
-    np.testing.assert_allclose(also[2].mean(), 0.1, atol=5 * (0.09 / 4000) ** 0.5)
-    copies = vectorize(env, 4000)
-    forth = jax.jit(lambda state, also: copies.step(state, jnp.zeros((4000, 1)), KEY, also))
-    state, out = forth(learner.begun(env, KEY)[0], also[2])
-    np.testing.assert_array_equal(state.length, np.where(also[2], 0, 1))
-    np.testing.assert_array_equal(state.state.t, state.length)
+    env, learner = rl.make("pendulum"), rl.SHAC(reset_prob=0.1, num_envs=4000, num_steps=3)
+    reset = np.asarray(learner._resets(jax.random.key(1)))
+    assert not reset[:2].any()
+    np.testing.assert_allclose(reset[2].mean(), 0.1, atol=5 * (0.09 / 4000) ** 0.5)
+    envs = vectorize(env, 4000)
+    forth = jax.jit(lambda state, reset: envs.step(state, jnp.zeros((4000, 1)), KEY, reset))
+    state, out = forth(envs.reset(KEY), reset[2])
+    np.testing.assert_array_equal(state.episode_length, np.where(reset[2], 0, 1))
+    np.testing.assert_array_equal(state.state.t, state.episode_length)
     moved = np.any(np.asarray(out.final) != np.asarray(state.observation), 1)
-    np.testing.assert_array_equal(moved, also[2])
-    assert not out.over.any()
+    np.testing.assert_array_equal(moved, reset[2])
+    assert not out.done.any()
 
 
 def test_what_has_no_derivative_is_refused():

@@ -66,8 +66,8 @@ def test_hyper_parameters_are_leaves():
 
 def test_positional_numbers_come_before_the_sizes():
     """Sizes are named; the first numbers are the learning rate and what the page says."""
-    assert (rl.PPO(0.1, 0.2).learning_rate, rl.PPO(0.1, 0.2).discount) == (0.1, 0.2)
-    assert (rl.PQN(0.1, 0.2).discount, rl.SAC(0.1, 0.2, 0.3).follow) == (0.2, 0.3)
-    assert rl.SHAC(0.1, 0.2, 0.3).discount == 0.3 and rl.PQN().copies == 32
+    assert (rl.PPO(0.1, 0.2).learning_rate, rl.PPO(0.1, 0.2).gamma) == (0.1, 0.2)
+    assert (rl.PQN(0.1, 0.2).gamma, rl.SAC(0.1, 0.2, 0.3).tau) == (0.2, 0.3)
+    assert rl.SHAC(0.1, 0.2, 0.3).gamma == 0.3 and rl.PQN().num_envs == 32
     with pytest.raises(TypeError):
         rl.PPO(*np.ones(20))

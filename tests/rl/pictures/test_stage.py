@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
-from jaxgpu.rl.pictures import film, stage
-from jaxgpu.rl.pictures.render import GREEN, ORANGE
+from jaxgpu.render.capsules import GREEN, ORANGE
 
 CASES = {  # a state; which rod; its end (x, z); which rod has a colour, and whether it is green
     "cartpole": ([1.0, 0.0, np.pi / 6, 0.0], 2, (1.5, 0.1 + 0.75**0.5), 2, False),
@@ -24,7 +23,7 @@ def test_stands_where_the_state_says(name):
     x, rod, end, inked, there = CASES[name]
     env = rl.make(name)
     state = replace(env.reset(jax.random.key(0))[0], x=jnp.array(x, jnp.float32))
-    scene = film.scene(env, state)
+    scene = env.scene(state)
     np.testing.assert_allclose(scene.end[rod], [end[0], 0.0, end[1]], atol=1e-6)
     np.testing.assert_allclose(scene.colour[inked], GREEN if there else ORANGE, atol=1e-7)
 
@@ -33,11 +32,6 @@ def test_stands_where_the_state_says(name):
 def test_the_pendulum_is_green_when_it_is_up(angle):
     env = rl.make("pendulum")
     state = replace(env.reset(jax.random.key(0))[0], angle=jnp.float32(angle))
-    scene = stage.scene(env, state)
+    scene = env.scene(state)
     np.testing.assert_allclose(scene.end[2], [np.sin(angle), 0.0, np.cos(angle)], atol=1e-6)
     np.testing.assert_allclose(scene.colour[2], GREEN if angle < 0.3 else ORANGE, atol=1e-7)
-
-
-def test_is_silent_about_other_tasks():
-    env = rl.make("surgical/psm-reach")
-    assert stage.scene(env, None) is None

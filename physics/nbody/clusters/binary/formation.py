@@ -12,7 +12,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...orbits import regular
+from ...orbits import ks
 from ..blocks import PairedSteps, Population, first_step, fitting_step, predicted, pull_and_snap
 from ..scheduler import change_if
 from . import forces
@@ -164,7 +164,7 @@ def _form_with_neighbour(
     r2 = jnp.where(pairs.weights > 0, r2, jnp.inf).at[one].set(jnp.inf)
     two = jnp.argmin(r2)
     relative = x[:, two] - x[:, one]
-    orbit = regular.regularised(relative[:3], relative[3:], pairs.m[one] + pairs.m[two])
+    orbit = ks.regularised(relative[:3], relative[3:], pairs.m[one] + pairs.m[two])
     fit = single[two] & (stars.t[two] == now) & _fits(spec, pairs, orbit, one, two, x)
     free = ~pairs.held
     room = jnp.any(free)
@@ -174,7 +174,7 @@ def _form_with_neighbour(
 
 
 def _fits(
-    spec: PairedSteps, pairs: Pairs, orbit: regular.Orbit, one: Array, two: Array, x: Array
+    spec: PairedSteps, pairs: Pairs, orbit: ks.Orbit, one: Array, two: Array, x: Array
 ) -> Array:
     """Whether two stars are bound tightly, and little disturbed."""
     tight = orbit.h < -pairs.limit
@@ -193,7 +193,7 @@ def _joined(
     one: Array,
     two: Array,
     slot: Array,
-    orbit: regular.Orbit,
+    orbit: ks.Orbit,
     now: Array,
 ) -> tuple[Population, Pairs]:
     """The stars with their centre of mass in the place of `one`, and the pair in a slot."""
@@ -204,7 +204,7 @@ def _joined(
     a = stars.a.at[:, one].set(mean(stars.a)).at[:, two].set(0)
     stars = replace(stars, x=x, a=a, dt=stars.dt.at[two].set(jnp.inf))
     strong = jnp.ones_like(now) * spec.pairing.strong / 4  # until the first kick knows better
-    wait = regular.drift(orbit, regular_step(spec, pairs, orbit, strong))[1]
+    wait = ks.drift(orbit, regular_step(spec, pairs, orbit, strong))[1]
     pair: Pair = replace(
         empty_pair(pairs.m),
         first=one.astype(jnp.int32),

@@ -15,7 +15,7 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree
 
-from ...orbits import regular
+from ...orbits import ks
 from ..blocks import Pairing
 
 
@@ -27,7 +27,7 @@ class Pair:
     second: Array  # [...] int32: star that has no mass meanwhile
     m: Array  # [2, ...] masses of both; 0 for no pair
     share: Array  # [2, ...] their shares of the sum
-    orbit: regular.Orbit  # batch [...]: the second about the first
+    orbit: ks.Orbit  # batch [...]: the second about the first
     t: Array  # [...] time of the orbit, as a part of the interval
     ready: Array  # [...] when its next step ends; infinite for no pair
     slowdown: Array  # [...] factor by which the orbit is slowed down, at least 1
@@ -133,7 +133,7 @@ def empty_pair(m: Array) -> Pair:
         second=none,
         m=jnp.stack([zero, zero]),
         share=jnp.stack([zero, zero]),
-        orbit=regular.regularised(x, x[::-1], zero + 1),  # any orbit will do
+        orbit=ks.regularised(x, x[::-1], zero + 1),  # any orbit will do
         t=zero,
         ready=zero + jnp.inf,
         slowdown=zero + 1,
@@ -150,12 +150,12 @@ def resolved(pairing: Pairing, pairs: Pairs) -> Array:
     return pairs.held & (pair.slowdown == 1) & (pair.tide > pairing.weak)
 
 
-def too_wide(pairs: Pairs, orbit: regular.Orbit) -> Array:
+def too_wide(pairs: Pairs, orbit: ks.Orbit) -> Array:
     """[...] whether an orbit is wider than twice what a pair may begin with."""
     return orbit.h > -pairs.limit / 2
 
 
-def extent(pairs: Pairs, orbit: regular.Orbit) -> Array:
+def extent(pairs: Pairs, orbit: ks.Orbit) -> Array:
     """The size [...] at which a pair feels a tide: its apocentre, or its distance if too wide."""
     wide = too_wide(pairs, orbit)
-    return jnp.where(wide, regular.distance(orbit), regular.apocentre(orbit))
+    return jnp.where(wide, ks.distance(orbit), ks.apocentre(orbit))

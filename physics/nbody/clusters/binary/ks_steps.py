@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...orbits import regular
+from ...orbits import ks
 from ..blocks import PairedSteps, Population, predicted
 from . import forces
 from .ks_pairs import Pair, Pairs, extent, resolved, too_wide
@@ -64,18 +64,18 @@ def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now
     exact = last | (pair.ready == pair.t)
     rest = jnp.where(last, now - pair.t, 0) * spec.interval
     s = jnp.where(exact, 0, regular_step(spec, pairs, pair.orbit, pair.tide))
-    solved = lambda: regular.until(pair.orbit, rest / 2 + pair.lag)
-    half, before = regular.drift(pair.orbit, lax.cond(exact, solved, lambda: s / 2))
+    solved = lambda: ks.until(pair.orbit, rest / 2 + pair.lag)
+    half, before = ks.drift(pair.orbit, lax.cond(exact, solved, lambda: s / 2))
     at = pair.t + jnp.where(exact, rest / 2, pair.slowdown * before) / spec.interval
     sources = lax.optimization_barrier(predicted(spec, stars, at))
     pull, tide = _perturbation(spec, pairs, pair, sources, half, at)
-    weight = jnp.where(exact, rest / regular.distance(half), pair.slowdown * s)
-    orbit = regular.kick(half, weight, pull)
+    weight = jnp.where(exact, rest / ks.distance(half), pair.slowdown * s)
+    orbit = ks.kick(half, weight, pull)
     tide = 2 * tide * extent(pairs, half) ** 3 / orbit.m
     following = regular_step(spec, pairs, orbit, tide)
     # to the end of this step, and of the next
     ends = jax.tree.map(lambda q: q[..., None], orbit)
-    ends, times = regular.drift(ends, jnp.stack([s / 2, s / 2 + following]))
+    ends, times = ks.drift(ends, jnp.stack([s / 2, s / 2 + following]))
     after, wait = times[0], times[1] - times[0]
     new = replace(
         pair,
@@ -93,11 +93,11 @@ def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now
 
 
 def _perturbation(
-    spec: PairedSteps, pairs: Pairs, pair: Pair, sources: Array, orbit: regular.Orbit, now: Array
+    spec: PairedSteps, pairs: Pairs, pair: Pair, sources: Array, orbit: ks.Orbit, now: Array
 ) -> tuple[Array, Array]:
     """The relative acceleration [3] of a pair on `orbit` at `now`, and sum m / d^3."""
     centre = lax.dynamic_index_in_dim(sources, pair.first, 1, keepdims=False)
-    relative = jnp.concatenate(regular.physical(orbit))
+    relative = jnp.concatenate(ks.physical(orbit))
     points = jnp.stack(places(pair, centre, relative), 1)
     acting = resolved(spec.pairing, pairs) & (pairs.first != pair.first)
     others = lambda: members(
@@ -115,7 +115,7 @@ def _with_slowdown(spec: PairedSteps, pairs: Pairs, pair: Pair, dt: Array) -> Pa
     rule, orbit = spec.pairing, pair.orbit
     # chosen anew after whole orbits only, for a factor that changes within one is no average
     choose = (pair.revolutions >= 1) | (pair.slowdown * pair.tide > 4 * rule.weak)
-    most = jnp.where(orbit.h < 0, jnp.maximum(dt / regular.period(orbit), 1), 1)
+    most = jnp.where(orbit.h < 0, jnp.maximum(dt / ks.period(orbit), 1), 1)
     wanted = jnp.clip(rule.weak / jnp.maximum(pair.tide, 1e-30), 1, most)
     return replace(
         pair,
@@ -125,7 +125,7 @@ def _with_slowdown(spec: PairedSteps, pairs: Pairs, pair: Pair, dt: Array) -> Pa
     )
 
 
-def regular_step(spec: PairedSteps, pairs: Pairs, orbit: regular.Orbit, tide: Array) -> Array:
+def regular_step(spec: PairedSteps, pairs: Pairs, orbit: ks.Orbit, tide: Array) -> Array:
     """Regular time [...] between two kicks: a part of an orbit, the smaller the more disturbed.
 
     Shrunk by the perturbation as Aarseth (2003), chapter 8, does.

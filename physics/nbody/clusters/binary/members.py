@@ -11,7 +11,7 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree
 
-from ...orbits import regular
+from ...orbits import ks
 from ..blocks import PairedSteps
 from ..scheduler import change_if
 from .ks_pairs import Pair, Pairs, extent
@@ -59,7 +59,7 @@ def relative_states(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -
         pair = replace(pairs, columns=columns).all
         # a slowed orbit is behind by its lag, which is given back: the phase is the true one
         late = (now - pair.t) * spec.interval + pair.lag
-        here = jnp.concatenate(regular.physical(regular.after(pair.orbit, late)))
+        here = jnp.concatenate(ks.physical(ks.after(pair.orbit, late)))
         return lax.dynamic_update_slice_in_dim(states, here, start, 1)
 
     last = jnp.max(jnp.where(asked, jnp.arange(1, count + 1, dtype=jnp.int32), 0))

@@ -15,9 +15,7 @@ from jaxgpu.physics.continuum import (
     Grid,
     Liquid,
     Scene,
-    init,
-    lattice,
-    prepare,
+    fill_box,
     rollout,
 )
 from jaxgpu.physics.continuum.grid import sparse
@@ -30,14 +28,14 @@ def scene(cells):
     """A drop falls on a wall that sticks and against a free ball, which a led one follows."""
     d, dx = len(cells), 0.01
     place = lambda x, y: (x, y, 0.18)[:d]
-    x = lattice((0.02, 0.02, 0.15)[:d], (0.08, 0.08, 0.21)[:d], dx / 2)
+    x = fill_box((0.02, 0.02, 0.15)[:d], (0.08, 0.08, 0.21)[:d], dx / 2)
     tools = (
         Collider(sdf.Ball(0.02), place(0.06, 0.10), v=(0.0, -0.3, 0.0)[:d], friction=0.3),
         Collider(sdf.HalfSpace((0.1, 1.0, 0.2)[:d]), place(0.0, 0.02), stick=True),
         Collider(sdf.Ball(0.02), place(0.10, 0.05), mass=0.05, inertia=(1e-5,) * (2 * d - 3)),
     )
     body = Body(x, Liquid(2e4, 0.5), (dx / 2) ** d, v=np.float32([1.0, -0.5, 0.2])[:d])
-    return prepare(Scene((body,), Grid(dx, cells), (0.0, -9.81, 0.0)[:d], tools))
+    return Scene((body,), Grid(dx, cells), (0.0, -9.81, 0.0)[:d], tools).prepare()
 
 
 def after(run, pushes):
@@ -47,12 +45,12 @@ def after(run, pushes):
         tool = dataclasses.replace(state.tools[0], v=state.tools[0].v.at[0].add(push))
         return scene, dataclasses.replace(state, tools=(tool, *state.tools[1:]))
 
-    return rollout(run, init(run), pushes, lead, substeps=2)[0]
+    return rollout(run, run.init(), pushes, lead, substeps=2)[0]
 
 
 def moved(run, pushes):
     end = after(run, pushes)
-    return sum(jnp.sum(a * a) for a in end.bodies[0].x) + end.tools[2].x[0], end
+    return sum(jnp.sum(a * a) for a in end.bodies[0].x.T) + end.tools[2].x[0], end
 
 
 @pytest.mark.slow

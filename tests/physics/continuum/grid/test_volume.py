@@ -1,4 +1,4 @@
-"""Liquids that are held to the density of the grid: how much volume they keep."""
+"""Liquids whose volume is led to the density of the grid: how much volume they keep."""
 
 import dataclasses
 
@@ -16,8 +16,7 @@ from jaxgpu.physics.continuum import (
     HerschelBulkley,
     Liquid,
     Scene,
-    lattice,
-    prepare,
+    fill_box,
     simulate,
 )
 from jaxgpu.physics.continuum.grid.transfer import spread
@@ -28,17 +27,17 @@ G = 9.81
 
 def depth(scene, t):
     """Twice the mean height of the first body, m, over the last quarter of t."""
-    height = lambda s: 2 * jnp.sum(s.bodies[0].m * s.bodies[0].x[1]) / jnp.sum(s.bodies[0].m)
+    height = lambda s: 2 * jnp.sum(s.bodies[0].m * s.bodies[0].x[:, 1]) / jnp.sum(s.bodies[0].m)
     return simulate(scene, t, frames=80, measure=height).history[-20:].mean()
 
 
 def broken(jitter, held, viscosity, t):
     """Depth of a column of 12 x 16 cells that broke in a box of 32, over what it should be."""
     dx = 1 / 32
-    x = np.asarray(lattice((0.0, 0.0), (12 * dx, 16 * dx), dx / 2))
+    x = np.asarray(fill_box((0.0, 0.0), (12 * dx, 16 * dx), dx / 2))
     x = x + np.random.default_rng(0).uniform(-jitter, jitter, x.shape) * dx / 2
     x = jnp.asarray(np.clip(x, 0.02 * dx, None), jnp.float32)
-    water = Liquid(1000 * 100 * 2 * G * 16 * dx, viscosity, held=held)
+    water = Liquid(1000 * 100 * 2 * G * 16 * dx, viscosity, volume_correction=held)
     scene = Scene((Body(x, water, (dx / 2) ** 2),), Grid(dx, (32, 24)), (0.0, -G))
     return depth(scene, t) / (6 * dx)
 
@@ -63,8 +62,8 @@ def poured(held):
     inner = sdf.Moved(sdf.Box((radius, half + 3 * dx)), (0.0, 3 * dx))
     glass = Collider(sdf.Intersection((outer, sdf.Outside(inner))), middle, spin=-3.0)
     low = middle[0] - radius, middle[1] - half
-    x = lattice(low, (low[0] + 13 * dx, low[1] + 12 * dx), dx / 2)
-    oil = Liquid(1000 * 8.0**2, 0.5, exponent=1.0, held=held)
+    x = fill_box(low, (low[0] + 13 * dx, low[1] + 12 * dx), dx / 2)
+    oil = Liquid(1000 * 8.0**2, 0.5, exponent=1.0, volume_correction=held)
     body = Body(x, oil, (dx / 2) ** 2)
     scene = Scene((body,), Grid(dx, (32, 52)), (0.0, -G), (glass,))
     return depth(scene, 12.0) / (len(x) / 4 * dx / 32)
@@ -83,18 +82,18 @@ def poured_in_space(held, sharp=None):
     """
     dx, cells = 0.006, (16, 34, 12)
     radius, half, middle = 5.5 * dx, 6.25 * dx, (8 * dx, 24 * dx, 6 * dx)
-    outer = sdf.Moved(sdf.Cylinder(half + 1.5 * dx, radius + 3 * dx), (0.0, -1.5 * dx, 0.0))
-    inner = sdf.Moved(sdf.Cylinder(half + 3 * dx, radius), (0.0, 3 * dx, 0.0))
+    outer = sdf.Moved(sdf.Cylinder(half + 1.5 * dx, radius + 3 * dx, axis=1), (0.0, -1.5 * dx, 0.0))
+    inner = sdf.Moved(sdf.Cylinder(half + 3 * dx, radius, axis=1), (0.0, 3 * dx, 0.0))
     glass = sdf.Intersection((outer, sdf.Outside(inner)))
-    round_ = sdf.Moved(sdf.Cylinder(1.0, radius), (middle[0], 0.0, middle[2]))
+    round_ = sdf.Moved(sdf.Cylinder(1.0, radius, axis=1), (middle[0], 0.0, middle[2]))
     lower = middle[0] - radius, middle[1] - half, middle[2] - radius
     upper = tuple(a + b for a, b in zip(lower, (2 * radius, 10.5 * dx, 2 * radius)))
-    x = lattice(lower, upper, dx / 2, round_)
-    body = Body(x, Liquid(1000 * 8.0**2, 0.5, exponent=1.0, held=held), (dx / 2) ** 3)
+    x = fill_box(lower, upper, dx / 2, round_)
+    body = Body(x, Liquid(1000 * 8.0**2, 0.5, exponent=1.0, volume_correction=held), (dx / 2) ** 3)
     tool = Collider(glass, middle, spin=(0.0, 0.0, -3.0))
     scene = Scene((body,), Grid(dx, cells), (0.0, -G, 0.0), (tool,), sharp=sharp)
-    height = lambda s: 2 * jnp.sum(s.bodies[0].m * s.bodies[0].x[1]) / jnp.sum(s.bodies[0].m)
-    low = lambda s: jnp.sum((s.bodies[0].m > 0) & (s.bodies[0].x[1] < 4 * dx))
+    height = lambda s: 2 * jnp.sum(s.bodies[0].m * s.bodies[0].x[:, 1]) / jnp.sum(s.bodies[0].m)
+    low = lambda s: jnp.sum((s.bodies[0].m > 0) & (s.bodies[0].x[:, 1] < 4 * dx))
     run = simulate(scene, 8.0, frames=80, measure=lambda s: (height(s), low(s)))
     depth, filled = (a[-20:].mean() for a in run.history)
     return depth / (len(x) / 8 * dx / (16 * 12)), filled / (8 * 4 * 16 * 12)
@@ -123,7 +122,7 @@ def test_a_plane_that_cuts_a_spline_asks_for_nothing():
 
 def test_a_void_and_a_crowd_are_seen_where_the_box_is_full(x64):
     grid = Grid(0.1, (8, 8))
-    x = lattice((0.0, 0.0), (0.8, 0.8), 0.05).astype(jnp.float64)
+    x = fill_box((0.0, 0.0), (0.8, 0.8), 0.05).astype(jnp.float64)
     at = [grid.coordinate(x[:, i], i)[None] for i in range(2)]
     zero = jnp.zeros_like(at[0])
     field = spread(at, [zero, zero, zero + 0.05**2, *[zero] * 4], grid.shape)[:, 2]
@@ -133,29 +132,33 @@ def test_a_void_and_a_crowd_are_seen_where_the_box_is_full(x64):
         np.testing.assert_allclose(e, exact, atol=1e-6)  # the lattice is float32's
 
 
-@pytest.mark.parametrize("law", [Liquid(held=0.01), HerschelBulkley(held=0.01)])
+@pytest.mark.parametrize(
+    "law", [Liquid(volume_correction=0.01), HerschelBulkley(volume_correction=0.01)]
+)
 def test_the_volume_ratio_comes_to_that_of_the_grid_at_its_rate(x64, law):
     start, e = jnp.asarray([1.0, 1.2, 0.99, 0.99]), jnp.asarray([0.05, -0.2, 0.0, 0.005])
 
     def after(cells, steps):
         J = start
         for _ in range(steps):
-            J = law.hold(J, e, cells)
+            J = law.correct_volume(J, e, cells)
         return J
 
     np.testing.assert_allclose(after(0.4, 100), after(0.1, 400), rtol=1e-4)  # whatever dt
     np.testing.assert_allclose(after(40.0, 100)[:2], 1 / (1 + e[:2]), rtol=1e-6)
     np.testing.assert_allclose(after(40.0, 100)[2:], 0.99)  # between rest and its own pressure
     away = jnp.asarray([1.0, 1.2, 0.97, 0.98]), jnp.asarray([0.06, -0.1, 0.1, -0.05])
-    check_grads(lambda J, e: law.hold(J, e, 30.0), away, order=2, rtol=1e-5)
+    check_grads(lambda J, e: law.correct_volume(J, e, 30.0), away, order=2, rtol=1e-5)
 
 
 def test_what_cannot_be_held_is_refused():
-    x = lattice((0.2, 0.2), (0.4, 0.4), 0.05)
-    body = Body(x, Liquid(held=0.01), 0.05**2, density=jnp.full(len(x), 1000.0))
+    x = fill_box((0.2, 0.2), (0.4, 0.4), 0.05)
+    body = Body(x, Liquid(volume_correction=0.01), 0.05**2, density=jnp.full(len(x), 1000.0))
     scene = Scene((body,), Grid(0.1, (8, 8)))
     with pytest.raises(ValueError, match="must be one number"):
-        prepare(scene)
-    body = dataclasses.replace(body, density=1000.0, material=Liquid(held=-1.0))
-    with pytest.raises(ValueError, match="held=-1; it must be a finite number of at least 0"):
-        prepare(dataclasses.replace(scene, bodies=(body,)))
+        scene.prepare()
+    body = dataclasses.replace(body, density=1000.0, material=Liquid(volume_correction=-1.0))
+    with pytest.raises(
+        ValueError, match="volume_correction=-1; it must be a finite number of at least 0"
+    ):
+        dataclasses.replace(scene, bodies=(body,)).prepare()

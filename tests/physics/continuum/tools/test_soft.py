@@ -16,8 +16,7 @@ from jaxgpu.physics.continuum import (
     NeoHookean,
     Scene,
     Soft,
-    init,
-    lattice,
+    fill_box,
     rollout,
 )
 from jaxgpu.physics.continuum.tools.collide import touch
@@ -97,7 +96,7 @@ def test_shares_and_their_slopes_are_numbers_at_every_distance(x64, dtype):
 @pytest.mark.slow
 def test_a_tool_that_does_not_arrive_has_a_gradient_all_the_same(x64):
     dx = 0.05
-    x = lattice((0.4, 0.3), (0.6, 0.5), dx / 2).astype(jnp.float64)
+    x = fill_box((0.4, 0.3), (0.6, 0.5), dx / 2).astype(jnp.float64)
     body = Body(x, NeoHookean(2e4), (dx / 2) ** 2)
 
     def moved(v):
@@ -105,7 +104,7 @@ def test_a_tool_that_does_not_arrive_has_a_gradient_all_the_same(x64):
         ball = Collider(sdf.Ball(0.05), (0.2, 0.4), v=(v, 0.0), friction=0.3, soft=soft)
         scene = Scene((body,), Grid(dx, (16, 16)), colliders=(ball,), dt=1e-3)
         keep = lambda scene, state, _: (scene, state)
-        end, _ = rollout(scene, init(scene), jnp.zeros(5), keep, substeps=8)
+        end, _ = rollout(scene, scene.init(), jnp.zeros(5), keep, substeps=8)
         return jnp.sum(end.bodies[0].m * end.bodies[0].x[0])
 
     both = jax.jit(jax.value_and_grad(moved))

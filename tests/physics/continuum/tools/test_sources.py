@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from continuum_run import positions
 
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
@@ -18,20 +19,16 @@ from jaxgpu.physics.continuum import (
     Liquid,
     NeoHookean,
     Scene,
-    init,
-    lattice,
-    positions,
-    prepare,
+    fill_box,
     rollout,
     simulate,
-    step,
 )
 
 DX, DT = 1 / 16, 2e-3
 LAYER = np.array([[0.2, 0.8], [0.2, 0.83]], np.float32)
 EMPTY = np.zeros((0, 2), np.float32)
 SCENE = Scene(
-    (Body(lattice((0.1, 0.0), (0.9, 0.25), DX / 2), Liquid(2e4), (DX / 2) ** 2, capacity=300),),
+    (Body(fill_box((0.1, 0.0), (0.9, 0.25), DX / 2), Liquid(2e4), (DX / 2) ** 2, capacity=300),),
     Grid(DX, (16, 16)),
     gravity=(0.0, -9.81),
     dt=DT,
@@ -45,7 +42,7 @@ SCENE = Scene(
 @jax.jit
 def history(scene, state):
     def once(state, _):
-        state = step(scene, state)
+        state = scene.step(state)
         kept = state.bodies[0].m > 0
         counts = jnp.stack([jnp.sum(kept, dtype=jnp.int32), *(f.moved for f in state.flows)])
         return state, (counts, jnp.sum(state.bodies[0].m), state.t)
@@ -54,7 +51,7 @@ def history(scene, state):
 
 
 def test_every_particle_is_accounted_for():
-    end, (counts, mass, t) = history(SCENE, init(SCENE))
+    end, (counts, mass, t) = history(SCENE, SCENE.init())
     filled, entered, taken = np.asarray(counts).T
     start = SCENE.bodies[0].x.shape[0]
     np.testing.assert_array_equal(filled, start + entered - taken)
@@ -78,7 +75,7 @@ def test_emptied_slots_are_filled_again():
     gate = Collider(sdf.Ball(0.01), x=(0.5, 0.1))  # the collector's frame, beyond x = 0.5
     jet = Injector(LAYER[:1], (1.0, 0.0), 0.1)
     scene = Scene((body,), SCENE.grid, (), (gate,), DT, (jet, line))
-    end, (counts, _, _) = history(scene, init(scene))
+    end, (counts, _, _) = history(scene, scene.init())
     assert counts[-1, 1] == 10 and counts[-1, 2] == 7  # 0.3 s in flight each
     assert counts[:, 0].max() <= 4 and int(end.flows[0].refused) == 0
 
@@ -95,7 +92,7 @@ def test_a_layer_enters_when_and_where_it_is_due(x64):
         jet = Injector(x, v, interval, start=start, stop=0.6, tool=0)
         scene = Scene((body,), SCENE.grid, (), (tool,), DT, (jet,))
         keep = lambda scene, state, _: (scene, state)
-        return rollout(scene, init(scene), jnp.zeros(1), keep, substeps=400)[0].bodies[0]
+        return rollout(scene, scene.init(), jnp.zeros(1), keep, substeps=400)[0].bodies[0]
 
     def expected(j):
         entry = start + interval * j
@@ -105,13 +102,13 @@ def test_a_layer_enters_when_and_where_it_is_due(x64):
         return nozzle + flight + [0.1 * (400 * DT - step_end), 0]
 
     end = jax.jit(fly)(x, v, interval)
-    seen = np.stack([a.ravel() for a in end.x], 1)[np.asarray(end.m).ravel() > 0]
+    seen = end.x[end.active]
     np.testing.assert_allclose(seen, [expected(0), expected(1)], atol=1e-12)
 
     # so the sum of heights has derivative 1 in x, the age in v and -v j in the interval
     def heights(x, v, interval):
         end = fly(x, v, interval)
-        return jnp.sum(jnp.where(end.m > 0, end.x[1], 0))
+        return jnp.sum(jnp.where(end.m > 0, end.x[:, 1], 0))
 
     dx, dv, dinterval = jax.jit(jax.grad(heights, (0, 1, 2)))(x, v, interval)
     np.testing.assert_allclose(dx, [[2, 0]], atol=1e-12)
@@ -152,4 +149,4 @@ def test_too_few_slots_are_one_clear_sentence_with_the_number_needed(tmp_path):
 )
 def test_sources_that_cannot_work_are_refused(source, words):
     with pytest.raises(ValueError, match=re.escape(words)):
-        prepare(dataclasses.replace(SCENE, sources=(source,)))
+        dataclasses.replace(SCENE, sources=(source,)).prepare()

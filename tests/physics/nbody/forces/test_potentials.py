@@ -12,7 +12,8 @@ from scipy.stats import kstest
 from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.forces import potentials
 from jaxgpu.physics.nbody.models import models
-from jaxgpu.physics.nbody.steps import leapfrog
+from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
+from jaxgpu.run import rollout
 
 # MWPotential2014 as galpy 1.12.1 has it, R0 = v0 = 1: R, z, potential, radial and vertical force
 GALPY = np.array(
@@ -80,7 +81,8 @@ GALPY = np.array(
 def places(seed, count=20, low=-1.5, high=1.5):
     random = np.random.default_rng(seed)
     x = random.normal(size=(3, count))
-    return jnp.asarray(x / np.linalg.norm(x, axis=0) * 10 ** random.uniform(low, high, count))
+    x = x / np.linalg.norm(x, axis=0) * 10 ** random.uniform(low, high, count)
+    return jnp.asarray(x.T)
 
 
 FIELDS = {
@@ -93,12 +95,12 @@ FIELDS = {
 
 def test_the_milky_way_is_galpys(x64):
     R, z, potential, radial, vertical = GALPY
-    x = jnp.array([0.6 * R, 0.8 * R, z])
+    x = jnp.array([0.6 * R, 0.8 * R, z]).T
     field = jax.jit(potentials.milky_way)(1.0, 1.0)
     pull = np.asarray(field.pull(x))
-    np.testing.assert_allclose(pull[0], 0.6 * radial, rtol=1e-13)
-    np.testing.assert_allclose(pull[1], 0.8 * radial, rtol=1e-13)
-    np.testing.assert_allclose(pull[2], vertical, rtol=1e-13)
+    np.testing.assert_allclose(pull[:, 0], 0.6 * radial, rtol=1e-13)
+    np.testing.assert_allclose(pull[:, 1], 0.8 * radial, rtol=1e-13)
+    np.testing.assert_allclose(pull[:, 2], vertical, rtol=1e-13)
     # galpy's bulge is zero in the centre, ours far away
     offset = np.asarray(field.potential(x)) - potential
     np.testing.assert_allclose(offset, offset[0], rtol=1e-14)
@@ -123,8 +125,8 @@ def test_the_pull_is_minus_the_gradient(x64, name):
 def test_density_follows_from_the_pull(x64):
     """Poisson's equation: -div(pull) = 4 pi G rho, for the bulge and the halo."""
     x = places(2, 8, -0.5, 0.5)
-    r = jnp.sqrt(jnp.sum(x * x, 0))
-    div = lambda field: jax.vmap(lambda x: jnp.trace(jax.jacfwd(field.pull)(x)), 1)(x)
+    r = jnp.sqrt(jnp.sum(x * x, 1))
+    div = lambda field: jax.vmap(lambda x: jnp.trace(jax.jacfwd(field.pull)(x)))(x)
     cusp, halo = FIELDS["cusp"], potentials.NavarroFrenkWhite(3.0, 1.7)
     want = 4 * np.pi * 0.7 * r**-1.3 * jnp.exp(-((r / 0.8) ** 2))
     np.testing.assert_allclose(-div(cusp), want, rtol=1e-9, atol=1e-12)
@@ -135,7 +137,7 @@ def test_the_halo_is_smooth_into_its_centre(x64):
     """Where the closed form cancels a series takes over; the exact limit is GM / (2 a^2)."""
     field = potentials.NavarroFrenkWhite(3.0, 1.7)
     r = np.array([1e-6, 1e-4, 1.699e-3, 1.701e-3, 0.1])
-    pull = -np.asarray(field.pull(jnp.array([r, 0 * r, 0 * r])))[0]
+    pull = -np.asarray(field.pull(jnp.array([r, 0 * r, 0 * r]).T))[:, 0]
     u = r / 1.7
     exact = 3.0 / 1.7**2 * sum((-u) ** k * (k + 1) / (k + 2) for k in range(40))
     np.testing.assert_allclose(pull, exact, rtol=1e-10)
@@ -195,14 +197,15 @@ def test_a_plummer_sphere_of_massless_bodies_stays_what_it_is(x64):
     b = 3 * np.pi / 16
     field = potentials.MiyamotoNagai(1.0, 0.0, b)  # without a disc: Plummer's
     stars = models.plummer(jax.random.key(2), 1000)
-    go = jax.jit(
-        lambda x: leapfrog.walk(lambda t, x: field.pull(x), x[:3], x[3:], (0.0, 283.0), 11320, 8)
-    )
-    x, v = go(stars)
-    energy = lambda x, v: jnp.sum(v * v, 0) / 2 + field.potential(x)
-    before = energy(stars[:3], stars[3:])
+    spec = Leapfrog(lambda t, x: field.pull(x), 283.0 / 11320, 8)
+    go = jax.jit(lambda x, v: rollout(spec.step, spec.init(x, v), 11320)[0])
+    x0, v0 = stars[:3].T, stars[3:].T
+    end = go(x0, v0)
+    x, v = end.x, end.v
+    energy = lambda x, v: jnp.sum(v * v, 1) / 2 + field.potential(x)
+    before = energy(x0, v0)
     assert np.abs(energy(x, v) / before - 1).max() < 1e-9
-    for place in (stars[:3], x):
-        r = np.linalg.norm(place, axis=0)
+    for place in (x0, x):
+        r = np.linalg.norm(place, axis=1)
         mass = lambda r: r**3 / (r * r + b * b) ** 1.5
         assert kstest(r, mass).pvalue > 0.01

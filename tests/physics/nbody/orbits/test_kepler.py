@@ -54,7 +54,7 @@ def conics(seed, count, narrow=-3.0):
     x = np.array([r * np.cos(f), r * np.sin(f), zero])
     v = np.array([-np.sin(f), e + np.cos(f), zero]) / np.sqrt(p)
     turn = np.linalg.qr(random.normal(size=(3, 3)))[0]
-    return turn @ x, turn @ v, random.uniform(0.01, 30, count)
+    return (turn @ x).T, (turn @ v).T, random.uniform(0.01, 30, count)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -63,9 +63,9 @@ def test_matches_sixty_digits(x64, seed):
     got, _ = drift(x, v, 1.0, dt)
     with mpmath.workdps(60):
         for k in range(6):
-            want = exact(x[:, k], v[:, k], 1.0, dt[k])
+            want = exact(x[k], v[k], 1.0, dt[k])
             # the orbit itself is known to eps / (1 - e), and turns its phase: some 1e3 eps x 30
-            assert np.abs(got[:, k] - want).max() < 3e-12 * np.linalg.norm(want)
+            assert np.abs(got[k] - want).max() < 3e-12 * np.linalg.norm(want)
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_two_drifts_are_one_and_back_is_back(x64, seed):
     whole = drift(x, v, 1.0, dt)
     twice = drift(*drift(x, v, 1.0, 0.375 * dt), 1.0, 0.625 * dt)
     back = drift(*whole, 1.0, -dt)
-    size = lambda q: np.linalg.norm(q, axis=0)
+    size = lambda q: np.linalg.norm(q, axis=1)
     assert (size(twice[0] - whole[0]) / size(whole[0])).max() < 1e-9
     assert (size(back[0] - x) / (size(x) + size(np.asarray(whole[0])))).max() < 1e-9
 
@@ -96,13 +96,13 @@ def test_extremes_stay_finite_and_keep_energy_and_spin(x64):
     x, v, dt = conics(99, 20000, narrow=-8.0)
     new = [np.asarray(q) for q in drift(x, v, 1.0, dt * np.sign(np.sin(np.arange(20000.0))))]
     assert np.isfinite(new[0]).all() and np.isfinite(new[1]).all()
-    energy = lambda x, v: (v * v).sum(0) / 2 - 1 / np.linalg.norm(x, axis=0)
-    spin = lambda x, v: np.cross(x.T, v.T).T
-    depth = lambda x: 1 / np.linalg.norm(x, axis=0)
+    energy = lambda x, v: (v * v).sum(1) / 2 - 1 / np.linalg.norm(x, axis=1)
+    spin = np.cross
+    depth = lambda x: 1 / np.linalg.norm(x, axis=1)
     scale = depth(x) + depth(new[0])
     assert (np.abs(energy(*new) - energy(x, v)) / scale).max() < 1e-9
     assert (
-        np.linalg.norm(spin(*new) - spin(x, v), axis=0) / np.linalg.norm(spin(x, v), axis=0)
+        np.linalg.norm(spin(*new) - spin(x, v), axis=1) / np.linalg.norm(spin(x, v), axis=1)
     ).max() < 1e-6
 
 
@@ -119,11 +119,11 @@ def test_derivatives_are_those_of_the_flow(x64):
     q = jnp.stack([jnp.append(start, jnp.array(end)) for end in ([1.3, 25.0], [1e-3, 2.0])])
     forward = jax.jit(jax.vmap(jax.jacfwd(flow)))(q)
     reverse = jax.jit(jax.vmap(jax.jacrev(flow)))(q)
-    move = lambda q: np.concatenate(drift(q[:3], q[3:6], q[6], q[7]))
+    move = lambda q: np.concatenate(drift(q[:, :3], q[:, 3:6], q[:, 6], q[:, 7]), 1)
     h = 2e-6
     for k in range(2):
-        near = [np.asarray(q[k][:, None] + side * h * jnp.eye(8)) for side in (1, -1)]
-        slope = (move(near[0]) - move(near[1])) / (2 * h)
+        near = [np.asarray(q[k] + side * h * jnp.eye(8)) for side in (1, -1)]
+        slope = (move(near[0]) - move(near[1])).T / (2 * h)
         for got in (forward[k], reverse[k]):
             # differences: h^2 of a third derivative of some 1e4, rounding 1e-16 / h
             np.testing.assert_allclose(got, slope, atol=2e-7 * np.abs(slope).max())
@@ -146,12 +146,12 @@ def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
     across, flat = np.sqrt(1 - e * e), np.zeros(401)
     x = np.stack([np.cos(begin) - e, across * np.sin(begin), flat])
     v = np.stack([-np.sin(begin), across * np.cos(begin), flat]) / (1 - e * np.cos(begin))[None]
-    there, _ = jax.jit(kepler.drift)(*(jnp.asarray(q) for q in (x, v, flat + 1, -begin)))
+    there, _ = jax.jit(kepler.drift)(*(jnp.asarray(q) for q in (x.T, v.T, flat + 1, -begin)))
     mean = -e * np.sin(begin)
     low, high = mean - 1, mean + 1
     for _ in range(60):  # Kepler's equation by halving
         middle = (low + high) / 2
         early = middle - e * np.sin(middle) < mean
         low, high = np.where(early, middle, low), np.where(early, high, middle)
-    r = np.sqrt((np.asarray(there) ** 2).sum(0))
+    r = np.sqrt((np.asarray(there) ** 2).sum(1))
     np.testing.assert_allclose(r, 1 - e * np.cos(low), rtol=0, atol=4e-15 / short)

@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 from jaxgpu.physics.nbody.models import models
 from jaxgpu.physics.nbody.orbits import kepler
 from jaxgpu.physics.nbody.planets import encounters
+from jaxgpu.physics.nbody.planets.encounters import Moment
 
 stars_watched = jax.jit(encounters.watched)
 tracers_watched = jax.jit(encounters.watched_tracers)
@@ -19,8 +20,13 @@ tracers_watched = jax.jit(encounters.watched_tracers)
 def flyby(q, e, gm, before, after):
     """Relative states before and after the pericentre at distance q on the x axis."""
     x, v = np.array([q, 0, 0]), np.array([0, np.sqrt(gm * (1 + e) / q), 0])
-    ends = [kepler.drift(x[:, None], v[:, None], gm, t) for t in (-before, after)]
-    return [np.concatenate([np.asarray(p)[:, 0] for p in end]) for end in ends]
+    ends = [kepler.drift(x, v, gm, t) for t in (-before, after)]
+    return [np.concatenate([np.asarray(p) for p in end]) for end in ends]
+
+
+def moment(t, points):
+    """Bodies of positions over velocities [6, N]."""
+    return Moment(t=t, x=jnp.asarray(points[:3].T), v=jnp.asarray(points[3:].T))
 
 
 def test_finds_flybys_between_two_moments(x64):
@@ -36,7 +42,8 @@ def test_finds_flybys_between_two_moments(x64):
                 to[:, i] = part * state
                 to[0, i] += 1e4 * k
     log = encounters.empty(8, jnp.zeros(()))
-    log = stars_watched(log, (10.0, 11.0), (start, end), m, 0.1)
+    stars = moment(10.0, start), moment(11.0, end)
+    log = stars_watched(log, *stars, m, 0.1)
     got = encounters.table(log)
     assert got["body"].tolist() == [0, 2, 4] and got["star"].tolist() == [1, 3, 5]
     want = np.array([(10 + before, q) for q, _, before, _ in passes[:3]]).T
@@ -47,15 +54,13 @@ def test_finds_flybys_between_two_moments(x64):
         np.sqrt((m[2 * k] + m[2 * k + 1]) * (1 + e) / q) for k, (q, e, *_) in enumerate(passes[:3])
     ]
     np.testing.assert_allclose(got["speed"], speed, rtol=1e-7)
-    near = encounters.table(
-        stars_watched(encounters.empty(8, jnp.zeros(())), (10.0, 11.0), (start, end), m, 0.02)
-    )
+    near = encounters.table(stars_watched(encounters.empty(8, jnp.zeros(())), *stars, m, 0.02))
     assert near["body"].tolist() == [0, 2]
     # the same pairs with the first of each as a massless body
     light = np.where(np.arange(8) % 2, m, 0)[1::2]
-    log = tracers_watched(
-        log, (10.0, 11.0), (start[:, ::2], end[:, ::2]), (start[:, 1::2], end[:, 1::2]), light, 0.1
-    )
+    heavy = moment(10.0, start[:, 1::2]), moment(11.0, end[:, 1::2])
+    tracers = moment(10.0, start[:, ::2]), moment(11.0, end[:, ::2])
+    log = tracers_watched(log, *heavy, *tracers, light, 0.1)
     assert int(log.count) == 6 and np.asarray(log.star[3:6]).tolist() == [0, 1, 2]
 
 
@@ -86,8 +91,8 @@ def test_misses_nothing_that_a_dense_look_at_massless_flights_sees(x64, seed):
     stars = np.concatenate([places, np.zeros((3, 8))])
     for t in np.arange(0, 2, 1 / 16):
         moments = t, t + 1 / 16
-        tracers = tuple(path.sol(t)[:, None] for t in moments)
-        log = tracers_watched(log, moments, tracers, (stars, stars), m, 0.4)
+        tracers = [moment(t, path.sol(t)[:, None]) for t in moments]
+        log = tracers_watched(log, *(moment(t, stars) for t in moments), *tracers, m, 0.4)
     got = encounters.table(log)
     assert sorted(got["star"].tolist()) == sorted(k for *_, k in want)
     for distance, t, k in want:
@@ -101,9 +106,8 @@ def test_misses_nothing_that_a_dense_look_at_massless_flights_sees(x64, seed):
 def test_an_overflow_is_an_error(x64):
     stars = np.asarray(models.plummer(jax.random.key(0), 64))
     later = np.concatenate([stars[:3] + 0.5 * stars[3:], stars[3:]])
-    log = stars_watched(
-        encounters.empty(8, jnp.zeros(())), (0.0, 0.5), (stars, later), masses(64, 3, 64e-6), 1.0
-    )
+    log = encounters.empty(8, jnp.zeros(()))
+    log = stars_watched(log, moment(0.0, stars), moment(0.5, later), masses(64, 3, 64e-6), 1.0)
     with pytest.raises(
         RuntimeError, match=r"encounters.table: \d+ encounters, room for 8; give a cap"
     ):
@@ -118,8 +122,8 @@ def test_conforms(x64):
     def f(stars, later):
         return encounters.watched(
             encounters.empty(9, stars),
-            (jnp.zeros(()), jnp.asarray(0.5)),
-            (stars, later),
+            moment(jnp.zeros(()), stars),
+            moment(jnp.asarray(0.5), later),
             jnp.asarray(masses(9, 1, 9e-3)),
             0.5,
         )

@@ -10,19 +10,18 @@ import rebound
 from conformance import check
 from shapes import check_shapes
 
-from jaxgpu.physics.nbody import layout
 from jaxgpu.physics.nbody.planets import ensemble
+from jaxgpu.physics.nbody.planets.ensemble import Ensemble
 
-advance = jax.jit(ensemble.advance)
+step = jax.jit(Ensemble.step)
 energy = jax.jit(ensemble.energy)
 NONE = np.zeros((3, 3))
 
 
 def together(*systems):
-    """Systems of three bodies, each x [N, 3], v [N, 3], m [N], in one ensemble."""
-    return ensemble.Systems(
-        *(jnp.stack([jnp.asarray(s[k]) for s in systems], -1) for k in range(3)), told=True
-    )
+    """Systems of as many bodies, each x [N, 3], v [N, 3], m [N], in one ensemble."""
+    x, v, m = (np.stack([s[k] for s in systems]) for k in range(3))
+    return Ensemble(dt=0.0).init(x, v, m)
 
 
 def figure_eight():
@@ -54,7 +53,7 @@ def scatterings(seed, count, unlike=True):
     x = np.array([m[1] / both * x, -m[0] / both * x, b * u - 20 * n])
     v = np.array([m[1] / both * v, -m[0] / both * v, n * np.sqrt(1 + 2 * m.sum(0) / 20)])
     x, v = (q - (m[:, None] * q).sum(0) / m.sum(0) for q in (x, v))
-    return ensemble.Systems(jnp.asarray(x), jnp.asarray(v), jnp.asarray(m), told=True)
+    return Ensemble(dt=0.0).init(np.moveaxis(x, -1, 0), np.moveaxis(v, -1, 0), m.T)
 
 
 def test_published_three_body_orbits(x64):
@@ -63,12 +62,12 @@ def test_published_three_body_orbits(x64):
     Positions of Pythagoras' bodies as the best codes agree on them (Szebehely & Peters 1967).
     """
     systems = together(figure_eight(), pythagorean())
-    end = advance(ensemble.Ensemble(), systems, jnp.array([6.32591398, 10.0]))
+    end = step(Ensemble(dt=jnp.array([6.32591398, 10.0])), systems)
     assert not end.unfinished.any()
     # the published digits of the orbit close it to 3e-8
-    assert np.abs(end.x[..., 0] - systems.x[..., 0]).max() < 6e-8
+    assert np.abs(end.x[0] - systems.x[0]).max() < 6e-8
     want = [[0.77848041, 0.14139230], [-2.02509248, 0.09721938], [1.15298574, -0.16261089]]
-    np.testing.assert_allclose(end.x[:, :2, 1], want, atol=1e-6)
+    np.testing.assert_allclose(end.x[1, :, :2], want, atol=1e-6)
     before = energy(systems)
     np.testing.assert_allclose(before, [-1.2871419918, -769 / 60], rtol=1e-9)
     after = energy(replace(systems, x=end.x, v=end.v))
@@ -81,16 +80,16 @@ def test_published_three_body_orbits(x64):
 def test_agrees_with_rebound(x64):
     """Twenty scatterings to where the third star has come close, each by IAS15 too."""
     systems = scatterings(0, 20)
-    end = advance(ensemble.Ensemble(lanes=8), systems, 18.0)
+    end = step(Ensemble(dt=18.0, lanes=8), systems)
     assert not end.unfinished.any()
     for k in range(20):
         sim = rebound.Simulation()
-        for m, x, v in zip(*(np.asarray(q[..., k]) for q in (systems.m, systems.x, systems.v))):
+        for m, x, v in zip(*(np.asarray(q[k]) for q in (systems.m, systems.x, systems.v))):
             sim.add(m=m, x=x[0], y=x[1], z=x[2], vx=v[0], vy=v[1], vz=v[2])
         sim.integrator = "ias15"
         sim.integrate(18.0)
         theirs = np.array([[p.x, p.y, p.z] for p in sim.particles])
-        np.testing.assert_allclose(end.x[..., k], theirs, atol=1e-7)
+        np.testing.assert_allclose(end.x[k], theirs, atol=1e-7)
 
 
 def test_balanced_pulls_do_not_stop_the_clock(x64):
@@ -100,7 +99,7 @@ def test_balanced_pulls_do_not_stop_the_clock(x64):
     v = np.array([[0, w, 0], [0, 0, 0], [0, -w, 0]])
     turn = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 1]])  # so that nothing cancels exactly
     lines = together((x, v, np.ones(3)), (x @ turn.T, v @ turn.T, np.ones(3)))
-    end = advance(ensemble.Ensemble(), lines, 2 * np.pi / w)
+    end = step(Ensemble(dt=2 * np.pi / w), lines)
     assert (np.asarray(end.steps) < 30).all()
     np.testing.assert_allclose(end.x, lines.x, atol=1e-12)
 
@@ -109,15 +108,15 @@ def test_balanced_pulls_do_not_stop_the_clock(x64):
 @pytest.mark.parametrize("unlike, worst", [(False, 1e-8), (True, 6e-8)])
 def test_a_thousand_scatterings_keep_their_energy_and_momentum(x64, unlike, worst):
     systems = scatterings(1, 1000, unlike)
-    end = advance(ensemble.Ensemble(), systems, 40.0)
+    end = step(Ensemble(dt=40.0), systems)
     assert not end.unfinished.any()
     error = np.abs(energy(replace(systems, x=end.x, v=end.v)) / energy(systems) - 1)
     # as good as IAS15's default on the same draws: 1e-14, 4e-12 and 8e-10 of equal masses; 7e-15,
     # 7e-12 and 4.8e-9 of unlike ones, whose worst meets closer
     assert np.median(error) < 2e-13 and np.quantile(error, 0.99) < 2e-10 and error.max() < worst
-    m = np.asarray(systems.m)[:, None]
-    assert np.abs((m * end.v).sum(0)).max() < 1e-10
-    spin = lambda x, v: (m * np.cross(np.asarray(x), np.asarray(v), axis=1)).sum(0)
+    m = np.asarray(systems.m)[..., None]
+    assert np.abs((m * end.v).sum(1)).max() < 1e-10
+    spin = lambda x, v: (m * np.cross(np.asarray(x), np.asarray(v))).sum(1)
     assert np.abs(spin(end.x, end.v) - spin(systems.x, systems.v)).max() < 1e-8
 
 
@@ -125,28 +124,28 @@ def test_a_thousand_scatterings_keep_their_energy_and_momentum(x64, unlike, wors
 def test_the_queue_is_invisible(x64):
     """As many lanes as systems, or few: the same to rounding; and each its own time."""
     systems, span = scatterings(2, 12), jnp.linspace(0.0, 11.0, 12)
-    ends = [advance(ensemble.Ensemble(lanes=k), systems, span) for k in (3, 12)]
+    ends = [step(Ensemble(dt=span, lanes=k), systems) for k in (3, 12)]
     np.testing.assert_allclose(ends[0].x, ends[1].x, atol=1e-9)
-    np.testing.assert_array_equal(ends[0].x[..., 0], systems.x[..., 0])  # no time, no motion
+    np.testing.assert_array_equal(ends[0].x[0], systems.x[0])  # no time, no motion
 
 
 def test_what_is_out_of_steps_says_so(x64):
-    end = advance(ensemble.Ensemble(lanes=8, most=24), scatterings(0, 20), 18.0)
+    end = step(Ensemble(dt=18.0, lanes=8, most=24), scatterings(0, 20))
     assert end.unfinished.all()
 
 
 @pytest.mark.slow
 def test_a_fall_into_each_other_ends_by_the_number_of_steps(x64):
     head_on = together((pythagorean()[0][[0, 1]], NONE[:2], np.ones(2)))
-    falls = advance(ensemble.Ensemble(lanes=1, most=2000), head_on, 1e3)
+    falls = step(Ensemble(dt=1e3, lanes=1, most=2000), head_on)
     assert falls.unfinished.all()
 
 
 @pytest.mark.slow
 def test_tangents_match_central_differences_and_rebound(x64):
     systems = scatterings(3, 4, unlike=False)  # not so chaotic that differences lose their digits
-    spec = ensemble.Ensemble(lanes=4)
-    go = jax.jit(lambda x: ensemble.advance(spec, replace(systems, x=x), 6.0).x)
+    spec = Ensemble(dt=6.0, lanes=4)
+    go = jax.jit(lambda x: spec.step(replace(systems, x=x)).x)
     tangent = jnp.asarray(np.random.default_rng(0).normal(size=systems.x.shape))
     got = jax.jit(lambda x: jax.jvp(go, (x,), (tangent,))[1])(systems.x)
     h = 1e-5
@@ -154,84 +153,70 @@ def test_tangents_match_central_differences_and_rebound(x64):
     np.testing.assert_allclose(got, slope, atol=1e-7 * np.abs(slope).max())
     for k in range(4):
         theirs = varied(systems, np.asarray(tangent), k, 6.0)
-        np.testing.assert_allclose(got[..., k], theirs, atol=1e-7 * np.abs(theirs).max())
+        np.testing.assert_allclose(got[k], theirs, atol=1e-7 * np.abs(theirs).max())
 
 
 def varied(systems, tangent, k, span):
     """What REBOUND's first-order variational equations make of a change of positions."""
     sim = rebound.Simulation()
-    for m, x, v in zip(*(np.asarray(q[..., k]) for q in (systems.m, systems.x, systems.v))):
+    for m, x, v in zip(*(np.asarray(q[k]) for q in (systems.m, systems.x, systems.v))):
         sim.add(m=m, x=x[0], y=x[1], z=x[2], vx=v[0], vy=v[1], vz=v[2])
     sim.integrator = "ias15"
     variation = sim.add_variation()
-    for p, t in zip(variation.particles, tangent[..., k]):
+    for p, t in zip(variation.particles, tangent[k]):
         p.x, p.y, p.z = t
     sim.integrate(span)
     return np.array([[p.x, p.y, p.z] for p in variation.particles])
 
 
 def test_wrong_shapes_are_refused():
-    wrong = ensemble.Systems(jnp.ones((3, 3, 2)), jnp.ones((3, 3, 2)), jnp.ones(3))
-    with pytest.raises(
-        ValueError, match=r"ensemble.advance: x, v, m .*; must be \[N, 3, M\] twice"
-    ):
-        ensemble.advance(ensemble.Ensemble(), wrong, 1.0)
+    with pytest.raises(ValueError, match=r"Ensemble.init: x .*; must be twice \[M, N, 3\] and"):
+        Ensemble(dt=1.0).init(jnp.ones((2, 3, 3)), jnp.ones((2, 3, 3)), jnp.ones(3))
+    with pytest.raises(ValueError, match=r"x has shape \[2, 3, 4\]; it must be \[..., 3\], a row"):
+        Ensemble(dt=1.0).init(jnp.ones((2, 3, 4)), jnp.ones((2, 3, 4)), jnp.ones((2, 4)))
+    with pytest.raises(ValueError, match=r"dt has shape \[3\]; it must be \[\] or \[2\]"):
+        Ensemble(dt=np.ones(3)).init(*np.arange(36.0).reshape(2, 2, 3, 3), np.ones((2, 3)))
 
 
 @pytest.mark.slow
 def test_conforms(x64):
-    spec = ensemble.Ensemble(lanes=2, most=500)
-    f = lambda x, v: (lambda end: (end.x, end.v))(
-        ensemble.advance(spec, ensemble.Systems(x, v, jnp.ones((3, 3)), told=True), 0.5)
-    )
+    spec = Ensemble(dt=0.5, lanes=2, most=500)
+    f = lambda x, v: (lambda end: (end.x, end.v))(spec.step(spec.init(x, v, jnp.ones((3, 3)))))
     systems = scatterings(4, 3)
     check(jax.jit(f), systems.x, systems.v, rtol=1e-9)
 
 
-def test_a_span_that_is_no_time_is_never_finished(x64):
+def test_a_time_that_is_none_is_never_finished(x64):
     """Of -1 and nan it was said that they had arrived; under `jit` they are unfinished."""
     systems = together(figure_eight(), pythagorean())
-    end = advance(ensemble.Ensemble(most=40), systems, jnp.array([-1.0, np.nan]))
+    end = step(Ensemble(dt=jnp.array([-1.0, np.nan]), most=40), systems)
     assert end.unfinished.all()
     for bad in (-1.0, np.nan, np.inf):
-        with pytest.raises(ValueError, match=f"^ensemble.advance: span={bad:g}; it must be"):
-            ensemble.advance(ensemble.Ensemble(), systems, bad)
+        with pytest.raises(ValueError, match=f"^Ensemble.init: Ensemble.dt={bad:g}; it must be"):
+            Ensemble(dt=bad).init(systems.x, systems.v, systems.m)
 
 
-def test_batches_lead_and_three_bodies_are_said_to_lie_as_they_do(x64):
-    x, v, m = (np.stack([s[k] for s in (figure_eight(), pythagorean())]) for k in range(3))
-    want = together(figure_eight(), pythagorean())
-    by_rows = ensemble.gathered(layout.Rows(x), layout.Rows(v), m)
-    turned = (layout.Columns(np.swapaxes(q, 1, 2)) for q in (x, v))
-    for got in (by_rows, ensemble.gathered(*turned, m)):
-        jax.tree.map(np.testing.assert_array_equal, got, want)
-    with pytest.raises(
-        ValueError, match=r"gathered: x has shape \[2, 3, 3\], which can be read both"
-    ):
-        ensemble.gathered(x, v, m)
-    for three in (
-        replace(want, told=False),
-        ensemble.Systems(*np.ones((2, 5, 3, 3)), np.ones((5, 3))),
-    ):
-        with pytest.raises(
-            ValueError, match=r"energy: x has shape .*, which can be read in two ways"
-        ):
-            ensemble.energy(three)
+def test_two_steps_are_one_of_twice_the_time(x64):
+    systems = together(figure_eight(), pythagorean())
+    half = Ensemble(dt=0.25)
+    twice, once = step(half, step(half, systems)), step(Ensemble(dt=0.5), systems)
+    np.testing.assert_allclose(twice.x, once.x, atol=1e-13)
+    assert (np.asarray(twice.steps) > np.asarray(once.steps)).all() and not twice.unfinished.any()
 
 
 WRONG = [
-    (dict(x=np.zeros((2, 3, 4))), "bodies 0 and 1 of system 0 are at one place; move one"),
-    (dict(m=-np.ones((2, 4))), r"m=-1 at \[0, 0\]; it must be a finite number of at least 0"),
-    (dict(v=np.full((2, 3, 4), np.nan)), "v=nan at"),
-    (dict(v=np.ones((2, 3, 4), np.float32)), "x is float64, v is float32, m is float64; they must"),
+    (dict(x=np.zeros((4, 2, 3))), "bodies 0 and 1 of system 0 are at one place; move one"),
+    (dict(m=-np.ones((4, 2))), r"m=-1 at \[0, 0\]; it must be a finite number of at least 0"),
+    (dict(v=np.full((4, 2, 3), np.nan)), "v=nan at"),
+    (dict(v=np.ones((4, 2, 3), np.float32)), "x is float64, v is float32, m is float64; they must"),
 ]
 
 
 @pytest.mark.parametrize("change, sentence", WRONG)
 def test_wrong_values_are_refused_in_a_sentence(x64, change, sentence):
-    x = np.arange(24.0).reshape(2, 3, 4)
-    systems = ensemble.Systems(**(dict(x=x, v=x, m=np.ones((2, 4))) | change))
-    with pytest.raises(ValueError, match=f"^ensemble.energy: {sentence}"):
-        ensemble.energy(systems)
-    with pytest.raises(ValueError, match="^ensemble.advance: Ensemble.lanes=0; it must be a whole"):
-        ensemble.advance(ensemble.Ensemble(lanes=0), systems, 1.0)
+    x = np.arange(24.0).reshape(4, 2, 3)
+    given = dict(x=x, v=x, m=np.ones((4, 2)))
+    with pytest.raises(ValueError, match=f"^Ensemble.init: {sentence}"):
+        Ensemble(dt=1.0).init(**(given | change))
+    with pytest.raises(ValueError, match="^Ensemble.init: Ensemble.lanes=0; it must be a whole"):
+        Ensemble(dt=1.0, lanes=0).init(**given)

@@ -1,7 +1,6 @@
-"""The Solar System against JPL and REBOUND, and the swarm that nothing feels."""
+"""The Solar System against JPL and REBOUND, and the tracers that nothing feels."""
 
 from dataclasses import replace
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,46 +10,47 @@ import rebound
 from conformance import avals, check
 from shapes import check_shapes
 
-from jaxgpu.physics.nbody import layout
 from jaxgpu.physics.nbody.forces import relativity
 from jaxgpu.physics.nbody.orbits import elements
 from jaxgpu.physics.nbody.planets import ephemeris, planetary
-from jaxgpu.physics.nbody.planets.swarm import Control
+from jaxgpu.physics.nbody.planets.planetary import Planetary
+from jaxgpu.physics.nbody.planets.tracers import Control
 from jaxgpu.run import run
 
 START = ephemeris.de440(ephemeris.J2000)
-STRETCH = 36.525
+DT = 36.525
 
 
-def spec(light=relativity.LIGHT, pieces=8, dtype=jnp.float64, **control):
+def spec(light=relativity.LIGHT, substeps=8, dtype=jnp.float64, **control):
     cast = lambda value: jnp.asarray(value, dtype)
-    return planetary.Planetary(
-        cast(START.gm), cast(STRETCH), cast(light), Control(**control), pieces=pieces
+    return Planetary(
+        gm=cast(START.gm),
+        dt=cast(DT),
+        light=cast(light),
+        control=Control(**control),
+        substeps=substeps,
     )
 
 
 def belt(count, seed=0, e=0.3):
     orbits = elements.uniform(jax.random.key(seed), count, (2.0, 3.5), e, 0.2)
     x, v = elements.to_state(orbits, jnp.asarray(START.gm[0]))
-    sun_x, sun_v = (jnp.asarray(part[0])[:, None] for part in (START.x, START.v))
-    return (x + sun_x, v + sun_v) if count else (jnp.zeros((3, 0)), jnp.zeros((3, 0)))
+    sun_x, sun_v = (jnp.asarray(part[:1]) for part in (START.x, START.v))
+    return (x + sun_x, v + sun_v) if count else (jnp.zeros((0, 3)), jnp.zeros((0, 3)))
 
 
-def begun(what, swarm):
+def begun(what, tracers):
     cast = lambda value: jnp.asarray(value, what.gm.dtype)
-    return init(what, *map(cast, (START.x, START.v, *swarm)))
+    return what.init(*map(cast, (START.x, START.v, *tracers)))
 
 
 @jax.jit
 def walk(what, state, steps):
-    return jax.lax.fori_loop(0, steps, lambda _, s: planetary.step(what, s), state)
+    return jax.lax.fori_loop(0, steps, lambda _, s: what.step(s), state)
 
 
-init = jax.jit(planetary.init)  # one program a shape, as `walk`
-
-
-def gone(what, swarm, steps):
-    return walk(what, begun(what, swarm), steps)
+def gone(what, tracers, steps):
+    return walk(what, begun(what, tracers), steps)
 
 
 def misses(state, years):
@@ -77,7 +77,7 @@ def test_a_century_ends_where_jpl_has_it(x64):
 def test_the_integration_itself_is_good_to_metres(x64):
     """Half the step and more iterations move nothing by more than 30 m in ten years."""
     coarse = gone(spec(), belt(0), 100)
-    fine = gone(spec(pieces=16), belt(0), 100)
+    fine = gone(spec(substeps=16), belt(0), 100)
     assert np.linalg.norm(coarse.x - fine.x, axis=1).max() * ephemeris.AU < 0.03
 
 
@@ -85,7 +85,7 @@ def test_relativity_turns_mercurys_perihelion(x64):
     def perihelion(light):
         state = gone(spec(light), belt(0), 1000)
         x, v = state.x[1] - state.x[0], state.v[1] - state.v[0]
-        return elements.towards_pericentre(x, v, jnp.asarray(START.gm[0]))
+        return elements.eccentricity_vector(x, v, jnp.asarray(START.gm[0]))
 
     one, two = perihelion(jnp.inf), perihelion(relativity.LIGHT)
     turn = jnp.arctan2(jnp.linalg.norm(jnp.cross(one, two)), jnp.dot(one, two, precision="highest"))
@@ -104,7 +104,7 @@ def test_what_is_conserved_stays(x64):
 
 
 @pytest.mark.slow
-def test_massless_bodies_never_touch_the_planets(x64):
+def test_tracers_never_touch_the_planets(x64):
     alone = gone(spec(), belt(0), 30)
     for count in (1, 700):
         joined = gone(spec(), belt(count), 30)
@@ -118,21 +118,21 @@ def test_agrees_with_rebound(x64):
     sim = rebound.Simulation()
     for m, p, q in zip(START.gm, START.x, START.v):
         sim.add(m=m, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])
-    for p, q in zip(np.asarray(x).T, np.asarray(v).T):
+    for p, q in zip(np.asarray(x), np.asarray(v)):
         sim.add(m=0, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])
     sim.N_active, sim.integrator = 10, "ias15"
-    sim.integrate(100 * STRETCH)
+    sim.integrate(100 * DT)
     theirs = np.array([[p.x, p.y, p.z] for p in sim.particles])
     ours = gone(spec(jnp.inf), (x, v), 100)
     assert np.abs(np.asarray(ours.x) - theirs[:10]).max() < 1e-11  # AU, that is 1.5 m
-    assert np.abs(np.asarray(ours.swarm.x).T - theirs[10:]).max() < 1e-9  # 150 m
-    assert ours.swarm.coarse.sum() == 0
+    assert np.abs(np.asarray(ours.tracers.x) - theirs[10:]).max() < 1e-9  # 150 m
+    assert ours.tracers.coarse.sum() == 0
 
 
 @pytest.mark.slow
 def test_any_chunks_and_a_restart_give_the_same_bits(x64, tmp_path):
     what = spec()
-    step, start = partial(planetary.step, what), begun(what, belt(30))
+    step, start = what.step, begun(what, belt(30))
     whole = run(step, start, 24).state
     run(step, start, 9, out=tmp_path)
     again = run(step, start, 24, chunk=5, out=tmp_path, resume=True).state
@@ -145,10 +145,10 @@ def test_the_step_conforms(x64, dtype):
     what = spec(dtype=dtype)
     state = begun(what, belt(20))
     assert check_shapes(what, state) == {"N": 10, "M": 20}
-    step = partial(planetary.step, what)
+    step = what.step
     assert avals(jax.eval_shape(step, state)) == avals(state)
     # what compensation holds back is rounding itself, which no two compilers share
-    seen = lambda state: (lambda s: (s.x, s.v, s.swarm.x, s.swarm.v))(step(state))
+    seen = lambda state: (lambda s: (s.x, s.v, s.tracers.x, s.tracers.v))(step(state))
     check(seen, state, rtol=1e-4 if dtype == jnp.float32 else 1e-9)
 
 
@@ -157,9 +157,9 @@ def test_reverse_mode_runs_through_the_planets(x64):
     """d(position of Mercury) / d(GM of the Sun), against central differences."""
 
     def far(gm):
-        what = planetary.Planetary(gm, jnp.asarray(STRETCH))
-        state = planetary.init(what, jnp.asarray(START.x), jnp.asarray(START.v), *belt(0))
-        return jnp.sum(planetary.step(what, state).x[1])
+        what = Planetary(gm=gm, dt=jnp.asarray(DT))
+        state = what.init(jnp.asarray(START.x), jnp.asarray(START.v), *belt(0))
+        return jnp.sum(what.step(state).x[1])
 
     gm, h = jnp.asarray(START.gm), 1e-9
     slope = (far(gm.at[0].add(h)) - far(gm.at[0].add(-h))) / (2 * h)
@@ -169,29 +169,29 @@ def test_reverse_mode_runs_through_the_planets(x64):
 def test_wrong_shapes_are_refused(x64):
     x, v = belt(4)
     with pytest.raises(
-        ValueError, match=r"planetary.init: swarm_x has shape \[4, 3\]; it must be \[3, N\]"
+        ValueError, match=r"Planetary.init: tracer_x has shape \[3, 4\]; it must be \[..., 3\]"
     ):
-        planetary.init(spec(), jnp.asarray(START.x), jnp.asarray(START.v), x.T, v.T)
+        spec().init(jnp.asarray(START.x), jnp.asarray(START.v), x.T, v.T)
     with pytest.raises(ValueError, match=r"gm \[10\], x \[9, 3\].*must be \[N\] and twice"):
-        planetary.init(spec(), jnp.asarray(START.x[:9]), jnp.asarray(START.v), x, v)
+        spec().init(jnp.asarray(START.x[:9]), jnp.asarray(START.v), x, v)
 
 
-NOBODY = np.zeros((3, 0))
-RIGHT = dict(gm=START.gm, stretch=STRETCH, x=START.x, v=START.v, swarm_x=NOBODY, swarm_v=NOBODY)
-SUN = START.x[0][:, None]
+NONE = np.zeros((0, 3))
+RIGHT = dict(gm=START.gm, dt=DT, x=START.x, v=START.v, tracer_x=NONE, tracer_v=NONE)
+SUN = START.x[:1]
 WRONG = [
     (dict(gm=START.gm * np.nan), r"Planetary.gm=nan at \[0\]"),
     (dict(gm=START.gm.astype(np.float32)), "x is float64, v is float64, gm is float32"),
-    (dict(stretch=np.inf), "Planetary.stretch=inf"),
+    (dict(dt=np.inf), "Planetary.dt=inf"),
     (dict(light=0.0), "Planetary.light=0; it must be a number or infinity above 0"),
-    (dict(pieces=0), "Planetary.pieces=0; it must be a whole number of at least 1"),
+    (dict(substeps=0), "Planetary.substeps=0; it must be a whole number of at least 1"),
     (dict(iterations=0), "Planetary.iterations=0; it must be a whole number of at least 2"),
     (dict(x=START.x[[0, 1, 2, 2, 4, 5, 6, 7, 8, 9]]), "x: bodies 2 and 3 are at one place"),
-    (dict(x=START.x.T), r"x has shape \[3, 10\]; it must be \[N, 3\]"),
-    (dict(swarm_x=SUN, swarm_v=SUN), "swarm_x: massless body 0 is where massive body 0 is"),
-    (dict(swarm_x=np.ones((3, 3)), swarm_v=np.ones((3, 3))), r"swarm_x has shape \[3, 3\], which"),
-    (dict(gm=START.gm[::-1], swarm_x=SUN + 1, swarm_v=SUN), "gm is largest of body 9"),
-    (dict(x=START.x[:3], v=START.v[:3], gm=START.gm[:3]), r"x has shape \[3, 3\], which"),
+    (dict(x=START.x.T), r"x has shape \[3, 10\]; it must be \[..., 3\]"),
+    (dict(tracer_x=SUN, tracer_v=SUN), "tracer_x: tracer 0 is where massive body 0 is"),
+    (dict(tracer_x=SUN + 1), r"tracer_x \[1, 3\], tracer_v \[0, 3\]; both must be \[M, 3\]"),
+    (dict(tracer_x=None), "one of tracer_x and tracer_v alone; give both"),
+    (dict(gm=START.gm[::-1], tracer_x=SUN + 1, tracer_v=SUN), "gm is largest of body 9"),
 ]
 
 
@@ -199,27 +199,28 @@ WRONG = [
 def test_wrong_values_are_refused_in_a_sentence(x64, change, sentence):
     given = RIGHT | change
     what = {key: given.pop(key) for key in list(given) if key not in ("x", "v", *list(RIGHT)[4:])}
-    with pytest.raises((ValueError, TypeError), match=f"^planetary.init: {sentence}"):
-        planetary.init(planetary.Planetary(**what), **given)
+    with pytest.raises((ValueError, TypeError), match=f"^Planetary.init: {sentence}"):
+        Planetary(**what).init(**given)
 
 
 def test_float64_without_64_bit_types_is_refused_in_a_sentence():
     """As README's example without its line that switches them on: forty lines of a scan's carry."""
-    what = planetary.Planetary(gm=START.gm, stretch=np.array(STRETCH))
+    what = Planetary(gm=START.gm, dt=np.array(DT))
     with pytest.raises(
-        ValueError, match="^planetary.init: x is float64, which JAX has switched off"
+        ValueError, match="^Planetary.init: x is float64, which JAX has switched off"
     ):
-        planetary.init(what, START.x, START.v, NOBODY, NOBODY)
+        what.init(START.x, START.v)
 
 
-def test_three_bodies_may_lie_either_way_and_lists_do(x64):
+def test_three_bodies_are_rows_and_lists_do(x64):
+    """A shape of [3, 3] is a row a body: Sun, Mars and Jupiter, and then four with a fourth."""
     some = [0, 4, 5]
-    what = planetary.Planetary(START.gm[some].tolist(), STRETCH)
     x, v = START.x[some], START.v[some]
-    rows = planetary.init(what, layout.Rows(x), layout.Rows(v), NOBODY, NOBODY)
-    columns = planetary.init(what, layout.Columns(x.T), layout.Columns(v.T), NOBODY, NOBODY)
-    np.testing.assert_allclose(rows.a, columns.a, rtol=1e-12)
-    assert rows.x.dtype == jnp.float64
+    three = Planetary(START.gm[some].tolist(), DT).init(x.tolist(), v.tolist())
+    far = np.vstack([x, [[1e9, 0, 0]]]), np.vstack([v, np.zeros((1, 3))])
+    four = Planetary(np.append(START.gm[some], 0.0), DT).init(*far)
+    np.testing.assert_allclose(three.a, four.a[:, :3], rtol=1e-12)
+    assert three.x.dtype == jnp.float64
 
 
 def test_a_run_says_what_it_missed(x64):
@@ -231,15 +232,15 @@ def test_a_run_says_what_it_missed(x64):
     what = spec()
     fine = begun(what, belt(0))
     assert faults(what, fine) == []
-    long = replace(what, stretch=jnp.asarray(1e5))  # a thousand revolutions of Mercury
-    assert "steps of the massive bodies missed the tolerance" in faults(long, fine)[0]
+    long = replace(what, dt=jnp.asarray(1e5))  # a thousand revolutions of Mercury
+    assert "substeps of the massive bodies missed the tolerance" in faults(long, fine)[0]
     few = replace(what, iterations=2)
-    assert "steps of the massive bodies missed the tolerance" in faults(few, fine)[0]
+    assert "substeps of the massive bodies missed the tolerance" in faults(few, fine)[0]
     met = faults(what, fine, x=fine.x.at[1].set(fine.x[2]))
     assert "places of massive bodies are not finite" in met[0]
-    grazing = elements.Elements(0.5, 0.99999, 0.1, 0.3, 0.7, np.pi)
+    grazing = elements.Elements(a=0.5, e=0.99999, i=0.1, node=0.3, peri=0.7, mean=np.pi)
     x, v = elements.to_state(grazing, START.gm[0])
-    tracer = x[:, None] + SUN, v[:, None] + START.v[0][:, None]
+    tracer = x[None] + SUN, v[None] + START.v[:1]
     low = spec(deepest=4)
     (said,) = faults(low, begun(low, tracer))
-    assert said.startswith("1 of the 1 massless bodies missed the tolerance")
+    assert said.startswith("1 of the 1 tracers missed the tolerance")

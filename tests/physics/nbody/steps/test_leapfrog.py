@@ -9,6 +9,8 @@ import pytest
 from conformance import check
 
 from jaxgpu.physics.nbody.steps import leapfrog
+from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
+from jaxgpu.run import rollout
 
 ORDERS = (2, 4, 6, 8)
 
@@ -17,9 +19,16 @@ def kepler(t, x):
     return -x / jnp.sum(x * x) ** 1.5
 
 
+def walk(force, x, v, time, steps, order=2):
+    """Positions and velocities after equal steps between two times."""
+    spec = Leapfrog(force, (time[1] - time[0]) / steps, order)
+    end, _ = rollout(spec.step, spec.init(x, v, time[0]), steps)
+    return end.x, end.v
+
+
 @partial(jax.jit, static_argnums=(2, 3))
 def orbit(x, v, steps, order):
-    return leapfrog.walk(kepler, x, v, (0.0, 2 * jnp.pi), steps, order)
+    return walk(kepler, x, v, (0.0, 2 * jnp.pi), steps, order)
 
 
 def start(e):
@@ -50,7 +59,7 @@ def test_time_is_where_the_positions_are(x64):
     for order in ORDERS:
         error = []
         for steps in (2, 3):
-            x, v = leapfrog.walk(force, jnp.ones(1), jnp.ones(1), (0.0, 2.0), steps, order)
+            x, v = walk(force, jnp.ones(1), jnp.ones(1), (0.0, 2.0), steps, order)
             error.append(np.abs(np.array([x[0], v[0]]) - np.exp(2)).max())
         assert error[1] < error[0] * (2 / 3) ** (order - 0.5)
 
@@ -58,8 +67,8 @@ def test_time_is_where_the_positions_are(x64):
 def test_there_and_back(x64):
     x, v = start(0.3)
     for order in ORDERS:
-        there = leapfrog.walk(kepler, x, v, (0.0, 3.0), 40, order)
-        back = leapfrog.walk(kepler, *there, (3.0, 0.0), 40, order)
+        there = walk(kepler, x, v, (0.0, 3.0), 40, order)
+        back = walk(kepler, *there, (3.0, 0.0), 40, order)
         np.testing.assert_allclose(back, (x, v), atol=1e-13)
 
 
@@ -71,7 +80,7 @@ def test_volume_in_phase_space_and_energy_stay(x64):
     form = np.block([[np.zeros((2, 2)), np.eye(2)], [-np.eye(2), np.zeros((2, 2))]])
     np.testing.assert_allclose(jacobian.T @ form @ jacobian, form, atol=1e-11)
     energy = jax.jit(lambda x, v: jnp.sum(v * v) / 2 - 1 / jnp.sqrt(jnp.sum(x * x)))
-    stretch = jax.jit(lambda q: leapfrog.walk(kepler, *q, (0.0, 2.5), 20, 4))
+    stretch = jax.jit(lambda q: walk(kepler, *q, (0.0, 2.5), 20, 4))
     errors, q = [], (x, v)
     for _ in range(400):
         q = stretch(q)
@@ -92,7 +101,7 @@ def test_gradients_both_ways_match_central_differences(x64):
     @jax.jit
     def ends(q):
         x, v, m = q[:9].reshape(3, 3), q[9:18].reshape(3, 3), q[18:]
-        x, v = leapfrog.walk(partial(pull, m), x, v, (0.0, 1.5), 30, 4)
+        x, v = walk(partial(pull, m), x, v, (0.0, 1.5), 30, 4)
         return jnp.concatenate([x.ravel(), v.ravel()])
 
     x = jnp.array([[1.0, 0, 0.1], [-0.6, 0.9, 0], [-0.5, -0.8, -0.2]])
@@ -105,23 +114,42 @@ def test_gradients_both_ways_match_central_differences(x64):
         np.testing.assert_allclose(got, slope, atol=1e-7 * np.abs(slope).max())
 
 
-def test_wrong_orders_and_steps_are_refused():
-    with pytest.raises(ValueError, match="walk: order 5; must be one of 2, 4, 6, 8"):
-        leapfrog.walk(kepler, jnp.ones(2), jnp.ones(2), (0.0, 1.0), 3, 5)
-    with pytest.raises(ValueError, match="walk: steps=0; it must be a whole number of at least 1"):
-        leapfrog.walk(kepler, jnp.ones(2), jnp.ones(2), (0.0, 1.0), 0)
+def test_other_numbers_of_a_partial_are_the_same_program(x64):
+    """What a partial carries is traced, so two strengths of one force compile once."""
+    traces = []
 
-    whole = leapfrog.walk(kepler, np.array([1, 0]), np.array([0, 1]), (0.0, 1.0), 50)[0]
+    def pull(strength, t, x):
+        traces.append(strength)
+        return -strength * x
+
+    step = jax.jit(Leapfrog.step)
+    ends = []
+    for strength in (1.0, 4.0):
+        spec = Leapfrog(partial(pull, strength), np.pi / 200)
+        state = spec.init(jnp.ones(1), jnp.zeros(1))
+        for _ in range(100):
+            state = step(spec, state)
+        ends.append(float(state.x[0]))
+    np.testing.assert_allclose(ends, [0.0, -1.0], atol=1e-3)
+    assert len(traces) == 1
+    assert abs(float(spec.time(state)) - np.pi / 2) < 1e-15
+
+
+def test_wrong_orders_and_values_are_refused():
+    with pytest.raises(ValueError, match="Leapfrog.init: order=5; it must be one of 2, 4, 6, 8"):
+        Leapfrog(kepler, 0.1, 5).init(jnp.ones(2), jnp.ones(2))
+    with pytest.raises(TypeError, match="Leapfrog.init: force=3; it must be a function of t and x"):
+        Leapfrog(3, 0.1).init(jnp.ones(2), jnp.ones(2))
+    whole = walk(kepler, np.array([1, 0]), np.array([0, 1]), (0.0, 1.0), 50)[0]
     assert abs(float(whole[0]) - np.cos(1)) < 1e-3  # whole numbers; their step was rounded to 0
-    for change in (dict(time=(0.0, np.nan)), dict(x=[np.inf, 0.0]), dict(v=[1.0])):
-        with pytest.raises(ValueError, match="^walk: "):
-            leapfrog.walk(
-                kepler, **(dict(x=[1.0, 0], v=[0.0, 1], time=(0.0, 1.0), steps=3) | change)
-            )
+    for change in (dict(t=np.nan), dict(x=[np.inf, 0.0]), dict(v=[1.0]), dict(dt=np.inf)):
+        given = dict(x=[1.0, 0], v=[0.0, 1], t=0.0, dt=0.1) | change
+        with pytest.raises(ValueError, match="^Leapfrog.init: "):
+            Leapfrog(kepler, given.pop("dt")).init(**given)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
 def test_conforms(x64, dtype):
-    f = jax.jit(lambda x, v, t: leapfrog.walk(kepler, x, v, (0.0, t), 3, 4))
+    f = jax.jit(lambda x, v, t: walk(kepler, x, v, (0.0, t), 3, 4))
     x, v = (q.astype(dtype) for q in start(0.3))
     check(f, x, v, jnp.asarray(0.5, dtype), differentiable=(0, 1, 2), batched=(0,))

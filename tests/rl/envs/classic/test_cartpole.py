@@ -22,7 +22,7 @@ def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
 
 
 def test_the_clock_truncates_and_the_fall_terminates():
-    env = rl.make("cartpole", horizon=3)
+    env = rl.make("cartpole", max_steps=3)
     state, _ = env.reset(jax.random.key(0))
     ends = []
     for i in range(3):

@@ -7,7 +7,7 @@ import pytest
 from matter_checks import places, slope_is_that_of_differences
 
 from jaxgpu import rl
-from jaxgpu.rl.plan import play
+from jaxgpu.rl.plan import trajectory
 
 ENV = rl.make("matter/gathering-easy")
 
@@ -20,7 +20,10 @@ def by_hand():
 
 @pytest.mark.slow
 def test_two_strokes_bring_the_ducks_nearer_from_every_seed():
-    reset, whole = jax.jit(ENV.reset), jax.jit(lambda state, actions: play(ENV, state, actions))
+    reset, whole = (
+        jax.jit(ENV.reset),
+        jax.jit(lambda state, actions: trajectory(ENV, state, actions)),
+    )
     for seed in range(3):
         state, _ = reset(jax.random.key(seed))
         noise = jax.random.uniform(jax.random.key(seed), by_hand().shape, minval=-1, maxval=1)
@@ -34,7 +37,7 @@ def test_two_strokes_bring_the_ducks_nearer_from_every_seed():
             loss = np.abs(x[0, full] - 0.3).mean()
             np.testing.assert_allclose(seen["loss"][i], loss, rtol=1e-4)
             # afloat: their middle is near the surface of the water that is left of the plate
-            assert 0.03 < x[1, full].mean() < 0.09 and wet.sum() == len(ENV.scene.bodies[0].x)
+            assert 0.03 < x[1, full].mean() < 0.09 and wet.sum() == len(ENV.simulation.bodies[0].x)
         height = np.asarray(states.matter.tools[0].x[:, 1])
         # 0.64 s down, up by 6 cm in 0.16 s, high for 0.48 s, down again; twice
         want = np.interp(np.arange(1, 37), (16, 20, 32, 36), (0, 0.06, 0.06, 0.0)) + 0.06

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, init
+from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
 from jaxgpu.rl.envs.matter import Match
 
 KEY = jax.random.key(0)
@@ -17,29 +17,29 @@ def test_the_loss_is_the_mean_square_distance_from_the_places_shown():
     rng = np.random.default_rng(0)
     x = [rng.uniform(0.3, 0.7, (n, 2)).astype(np.float32) for n in (3, 2)]
     bodies = tuple(Body(jnp.asarray(a), Liquid(), 1e-4) for a in x)
-    start = init(Scene(bodies, Grid(0.1, (10, 10))))
+    start = Scene(bodies, Grid(0.1, (10, 10))).init()
 
     def moved(state, shift, t):
-        move = lambda b: dataclasses.replace(b, x=tuple(a + s for a, s in zip(b.x, shift)))
+        move = lambda b: b.updated(x=b.x + jnp.stack([jnp.asarray(s) for s in shift])[None])
         return dataclasses.replace(state, bodies=tuple(move(b) for b in state.bodies), t=t)
 
-    def show(actions, measure):
+    def play(actions, measure):
         places = jnp.cumsum(actions, 0)
         return jax.lax.map(lambda s: measure(moved(start, tuple(s), jnp.float32(0))), places)
 
     demo = np.float32([[0.1, 0.0], [0.0, 0.2], [0.0, 0.0]])
-    goal = Match(demo, frame=0.5, near=0.3, bodies=(0, 1))
-    memory = goal.remember(start, show)
+    goal = Match(demo, frame=0.5, tolerance=0.3, bodies=(0, 1))
+    reference = goal.reference(start, play)
     # where the demonstration is after each frame, from the start: 0.1, then (0.1, 0.2) twice
-    np.testing.assert_allclose(goal.scale(start, memory), (0.01 + 0.05 + 0.05) / 3, rtol=1e-5)
+    np.testing.assert_allclose(goal.baseline(start, reference), (0.01 + 0.05 + 0.05) / 3, rtol=1e-5)
     # at (0, 0.15) it is (0.1, -0.15) off, then (0.1, 0.05) twice; 0.3 of 0.0367 is 0.011
     for t, want, won in ((0.5, 0.0325, False), (1.0, 0.0125, False), (1.5, 0.0125, False)):
         at = moved(start, (0.0, 0.15), jnp.float32(t))
-        np.testing.assert_allclose(goal.loss(at, memory), want, rtol=1e-4)
-        assert goal.success(at, memory) == won
-    assert goal.success(moved(start, (0.05, 0.15), jnp.float32(1.5)), memory)
+        np.testing.assert_allclose(goal.loss(at, reference), want, rtol=1e-4)
+        assert goal.success(at, reference) == won
+    assert goal.success(moved(start, (0.05, 0.15), jnp.float32(1.5)), reference)
     # particles that are not there do not count, neither here nor in what was shown
     first, second = start.bodies
-    gone = dataclasses.replace(start, bodies=(first, dataclasses.replace(second, m=0 * second.m)))
+    gone = dataclasses.replace(start, bodies=(first, second.updated(m=0.0)))
     far = moved(gone, (0.0, 0.15), jnp.float32(1.0))
-    np.testing.assert_allclose(goal.loss(far, memory), 0.0125, rtol=1e-4)
+    np.testing.assert_allclose(goal.loss(far, reference), 0.0125, rtol=1e-4)

@@ -9,8 +9,8 @@ import pytest
 from matter_checks import places
 
 from jaxgpu import rl
-from jaxgpu.rl.envs.matter.mixing import apart
-from jaxgpu.rl.plan import play
+from jaxgpu.rl.envs.matter.mixing import mean_pair_distance
+from jaxgpu.rl.plan import trajectory
 
 
 def pairs(x):
@@ -22,13 +22,13 @@ def pairs(x):
 def test_the_distance_of_pairs_is_that_of_its_definition(x64):
     rng = np.random.default_rng(0)
     x, m = rng.normal(size=(3, 40)), rng.uniform(size=40) > 0.3
-    body = SimpleNamespace(x=tuple(jnp.asarray(a)[None] for a in x), m=jnp.asarray(m * 1.0)[None])
-    np.testing.assert_allclose(apart((body,)), pairs(x[:, m]), rtol=1e-12)
+    body = SimpleNamespace(x=jnp.asarray(x.T), m=jnp.asarray(m * 1.0))
+    np.testing.assert_allclose(mean_pair_distance((body,)), pairs(x[:, m]), rtol=1e-12)
     both = np.concatenate([x[:, m]] * 2, 1)
-    np.testing.assert_allclose(apart((body, body)), pairs(both), rtol=1e-12)
+    np.testing.assert_allclose(mean_pair_distance((body, body)), pairs(both), rtol=1e-12)
     # d/dx_k = sum over the others of sign(x_k - x) / pairs
-    place = lambda a: SimpleNamespace(x=(a, *body.x[1:]), m=body.m)
-    slope = jax.grad(lambda a: apart((place(a),)))(body.x[0])[0]
+    place = lambda a: SimpleNamespace(x=body.x.at[:, 0].set(a), m=body.m)
+    slope = jax.grad(lambda a: mean_pair_distance((place(a),)))(body.x[:, 0])
     own = np.sign(x[0][:, None] - x[0][None])[:, m].sum(1) * m / (m.sum() * (m.sum() - 1) / 2)
     np.testing.assert_allclose(slope, own, atol=1e-12)
 
@@ -36,11 +36,16 @@ def test_the_distance_of_pairs_is_that_of_its_definition(x64):
 @pytest.mark.slow
 def test_strokes_through_the_milk_spread_it_from_every_seed():
     env = rl.make("matter/mixing")
-    reset, whole = jax.jit(env.reset), jax.jit(lambda state, actions: play(env, state, actions))
+    reset, whole = (
+        jax.jit(env.reset),
+        jax.jit(lambda state, actions: trajectory(env, state, actions)),
+    )
     for seed in range(3):
         state, _ = reset(jax.random.key(seed))
-        noise = jax.random.uniform(jax.random.key(seed), env.guess().shape, minval=-1, maxval=1)
-        played = [whole(state, actions) for actions in (env.guess(), 0 * noise, noise)]
+        noise = jax.random.uniform(
+            jax.random.key(seed), env.initial_actions().shape, minval=-1, maxval=1
+        )
+        played = [whole(state, actions) for actions in (env.initial_actions(), 0 * noise, noise)]
         strokes, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
         assert abs(still) < 0.01 and max(random, 0.1) < strokes - 0.1
         every = np.concatenate([places(b)[0][:, places(b)[1]] for b in state.matter.bodies], 1)

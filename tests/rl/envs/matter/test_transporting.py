@@ -7,14 +7,14 @@ import pytest
 from matter_checks import places, slope_is_that_of_differences
 
 from jaxgpu import rl
-from jaxgpu.rl.plan import play
+from jaxgpu.rl.plan import trajectory
 
 ENV = rl.make("matter/transporting")
 
 
 def by_hand():
     """Rise to the block and turn to it in 0.4 s, then follow it."""
-    early = jnp.arange(ENV.horizon) < 20
+    early = jnp.arange(ENV.max_steps) < 20
     turn = -np.pi / 2 / 0.4 / 5
     moves = ((0.0, 0.8), (0.5, 0.0), (turn, 0.0))
     return jnp.stack([jnp.where(early, a, b) for a, b in moves], 1)
@@ -22,7 +22,10 @@ def by_hand():
 
 @pytest.mark.slow
 def test_a_plan_made_by_hand_drives_the_block_home_from_every_seed():
-    reset, whole = jax.jit(ENV.reset), jax.jit(lambda state, actions: play(ENV, state, actions))
+    reset, whole = (
+        jax.jit(ENV.reset),
+        jax.jit(lambda state, actions: trajectory(ENV, state, actions)),
+    )
     for seed in range(3):
         state, _ = reset(jax.random.key(seed))
         noise = jax.random.uniform(jax.random.key(seed), by_hand().shape, minval=-1, maxval=1)

@@ -19,8 +19,8 @@ ENV = rl.make("surgical/ecm-centre")
 @pytest.mark.slow
 def test_damped_least_squares_centres_every_target():
     def residual(state, q):
-        off = ENV._seen(replace(state, q=q)) - jnp.array([0.0, 0.0, AHEAD])
-        return jnp.append(off, 0.1 * (q[3] - state.roll))
+        off = ENV.goal_in_camera(replace(state, q=q)) - jnp.array([0.0, 0.0, AHEAD])
+        return jnp.append(off, 0.1 * (q[3] - state.goal_roll))
 
     _, seen = play(ENV, ECM, residual)
     assert seen["success"][:, 0].mean() < 0.1 and seen["success"][:, -1].mean() >= 0.95
@@ -37,7 +37,7 @@ def test_the_picture_that_was_asked_for_is_the_only_success():
     cases = ((0, 0, 1), (0.004, 0, 1), (0.006, 0, 0), (0, 0.04, 1), (0, 0.06, 0))
     for shift, tilt, success in cases:
         where = jnp.asarray(target + shift * side / np.linalg.norm(side), jnp.float32)
-        asked = replace(state, target=where, roll=jnp.float32(roll + tilt))
+        asked = replace(state, goal=where, goal_roll=jnp.float32(roll + tilt))
         out = ENV.step(asked, jnp.zeros(4), jax.random.key(0))
         assert out.info["success"] == bool(success)
         np.testing.assert_allclose(out.reward, success - 20 * shift - 0.2 * tilt, atol=1e-4)

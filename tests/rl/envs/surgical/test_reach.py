@@ -8,7 +8,7 @@ from jax.test_util import check_grads
 from rl_controller import play
 
 from jaxgpu import rl
-from jaxgpu.rl.envs.surgical.arms import place
+from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.envs.surgical.reach import State
 
 SLOW = ["surgical/psm-reach", "surgical/star-reach"]
@@ -19,7 +19,9 @@ ALL = ["surgical/ecm-reach", *(pytest.param(name, marks=pytest.mark.slow) for na
 def test_damped_least_squares_reaches_every_goal(name):
     """A resolved-rate controller that shares nothing with learning solves all 64."""
     env = rl.make(name)
-    distance = play(env, env.arm, lambda state, q: place(env.arm, q)[0] - state.goal)[1]["distance"]
+    distance = play(env, env.arm, lambda state, q: forward_kinematics(env.arm, q)[0] - state.goal)[
+        1
+    ]["distance"]
     assert distance[:, 0].mean() > 0.05  # 5 cm away at first
     assert (distance[:, -1] < 0.005).mean() >= 0.95  # the rest sits at a limit of a joint
 
@@ -27,7 +29,7 @@ def test_damped_least_squares_reaches_every_goal(name):
 def test_the_reward_is_in_metres_and_success_in_millimetres():
     env = rl.make("surgical/psm-reach")
     state, _ = env.reset(jax.random.key(0))
-    tip = place(env.arm, state.q)[0]
+    tip = forward_kinematics(env.arm, state.q)[0]
     for offset, success in ((0.004, True), (0.006, False)):
         near = State(state.q, state.t, tip + jnp.array([offset, 0.0, 0.0]))
         out = env.step(near, jnp.zeros(6), jax.random.key(0))

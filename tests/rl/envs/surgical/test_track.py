@@ -10,7 +10,7 @@ from jax.test_util import check_grads
 from rl_controller import play
 
 from jaxgpu import rl
-from jaxgpu.rl.envs.surgical.arms import place, working
+from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.envs.surgical.track import State
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,9 @@ ALL = ["surgical/psm-track", "surgical/star-track"]
 def aimed(request):
     """Aimed at where the goal is now: states and distances of 64 episodes once it is caught."""
     env = rl.make(request.param)
-    states, info = play(env, env.arm, lambda state, q: place(env.arm, q)[0] - env.goal(state))
+    states, info = play(
+        env, env.arm, lambda state, q: forward_kinematics(env.arm, q)[0] - env.goal(state)
+    )
     assert info["distance"][:, 0].mean() > 0.05
     return env, jax.tree.map(lambda x: x[:, 99:], states), info["distance"][:, 100:]
 
@@ -36,8 +38,8 @@ def test_aimed_at_where_the_goal_is_it_lags_by_a_step_of_it(aimed):
     env, states, late = aimed
     goal = np.asarray(jax.jit(jax.vmap(jax.vmap(env.goal)))(states))
     step = np.linalg.norm(np.diff(goal, axis=1), axis=-1)
-    length = sum(abs(a) + abs(d) for _, a, _, d in env.arm.rows) + np.linalg.norm(env.arm.tip)
-    turned = np.abs(np.diff(states.q, axis=1))[..., ~np.array(env.arm.sliding)].sum(-1)
+    length = sum(abs(a) + abs(d) for _, a, _, d in env.arm.dh) + np.linalg.norm(env.arm.tip)
+    turned = np.abs(np.diff(states.q, axis=1))[..., ~np.array(env.arm.prismatic)].sum(-1)
     bound = 1.01 * step + length * turned**2 / 2
     assert (late <= bound).mean() >= 0.95
     assert np.median(late) == pytest.approx(np.median(step), rel=0.1)
@@ -48,22 +50,25 @@ def test_aimed_at_where_the_goal_will_be_it_stays_on_it(name):
     """Success, 5 mm, in all but a few steps: the task can be done."""
     env = rl.make(name)
     soon = lambda state: env.goal(replace(state, t=state.t + 1))
-    _, info = play(env, env.arm, lambda state, q: place(env.arm, q)[0] - soon(state))
+    _, info = play(env, env.arm, lambda state, q: forward_kinematics(env.arm, q)[0] - soon(state))
     assert info["success"][:, 100:].mean() >= 0.95
 
 
 def test_no_joint_of_the_goal_is_faster_than_its_pace():
     """Written out from the phases: at most half of the arm's greatest step, and in its range."""
     env = rl.make("surgical/psm-track")
-    low, high = map(np.asarray, working(env.arm, jnp.float32))
+    low, high = map(np.asarray, env.arm.working_range(jnp.float32))
     for seed in range(5):
         state, _ = env.reset(jax.random.key(seed))
-        t, phase, turn = np.arange(200)[:, None], *map(np.asarray, (state.phase, state.turn))
-        q = (low + high) / 2 + (high - low) / 4 * np.sin(phase + t * turn)
+        t, phase, frequency = (
+            np.arange(200)[:, None],
+            *map(np.asarray, (state.phase, state.frequency)),
+        )
+        q = (low + high) / 2 + (high - low) / 4 * np.sin(phase + t * frequency)
         step = np.abs(np.diff(q, axis=0)) / (high - low)
         assert step.max() <= 0.5 * 0.05 * 1.0001 and step.max() > 0.01
-        there = place(env.arm, jnp.asarray(q[7]))[0]
-        later = State(state.q, jnp.int32(7), state.phase, state.turn)
+        there = forward_kinematics(env.arm, jnp.asarray(q[7]))[0]
+        later = State(state.q, jnp.int32(7), state.phase, state.frequency)
         np.testing.assert_allclose(env.goal(later), there, atol=1e-6)
 
 

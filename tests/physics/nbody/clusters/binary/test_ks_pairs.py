@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxgpu.physics.nbody.clusters import Pairing
 from jaxgpu.physics.nbody.clusters.binary import ks_pairs
-from jaxgpu.physics.nbody.orbits import regular
+from jaxgpu.physics.nbody.orbits import ks
 
 M = np.array([0.3, 0.2, 0.5, 0.7])
 RULE = Pairing(close=0.02, slots=3)
@@ -31,7 +31,7 @@ def changed(held, **fields):
 
 def test_what_is_put_into_a_slot_comes_out_of_it(x64):
     random, q = np.random.default_rng(0), jnp.int32(2)
-    orbit = regular.Orbit(*(jnp.asarray(random.normal(size=n)) for n in (4, 4, (), ())))
+    orbit = ks.Orbit(*(jnp.asarray(random.normal(size=n)) for n in (4, 4, (), ())))
     m, times = jnp.array([0.7, 0.2]), jnp.arange(1.0, 7.0)
     who = jnp.int32(3), jnp.int32(1)
     pair = ks_pairs.Pair(*who, m, m / 0.9, orbit, *times, jnp.bool_(True))
@@ -54,7 +54,7 @@ def test_only_disturbed_pairs_at_full_speed_are_near(x64):
 def test_extent_is_the_apocentre_of_a_tight_pair(x64):
     for a, want in ((0.01, 0.016), (1.0, 0.4)):  # e = 0.6 at its pericentre
         speed = np.sqrt(0.5 / a * 4)
-        orbit = regular.regularised(
+        orbit = ks.regularised(
             jnp.array([0.4 * a, 0, 0]), jnp.array([0, speed, 0]), jnp.float64(0.5)
         )
         np.testing.assert_allclose(ks_pairs.extent(empty(), orbit), want, rtol=1e-13)

@@ -1,0 +1,174 @@
+"""Evenly spread directions, and which of them each point is nearest to.
+
+Das & Dennis (1998), doi:10.1137/S1052623496307510. In three objectives the nearest line of such
+a set is found by rounding: the largest-remainder rounding of a point of the simplex, or one
+of the six points a unit move away from it. That makes N log H work of N H. For other sets and
+more objectives the lines are compared one by one in tiles, in O(N) memory.
+"""
+
+from itertools import combinations
+from math import comb
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.pytree import number, pytree, size
+from jaxgpu.ranges import Range, refuse
+
+from ..problem import floats
+
+TILE = 128  # points that are compared with all directions at a time
+
+
+@pytree
+class ReferenceDirections:
+    """A set of directions into the positive orthant."""
+
+    w: Array = number(least=0)  # [H, m] points of the simplex
+    n_partitions: int = size(default=0, least=0)  # p of a single three-objective layer, else 0
+
+    def unit(self) -> Array:
+        """The directions with length 1, [H, m]."""
+        return unit_vectors(self.w)
+
+
+def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
+    """Directions that partition each edge of the simplex evenly, with a layer for each number.
+
+    Layer i is pulled to the centre by 1 - i / layers (Deb & Jain 2014, section IV-F: the inner of
+    two layers is halved).
+
+    >>> das_dennis(3, 12).w.shape, das_dennis(8, 3, 2).w.shape
+    ((91, 3), (156, 8))
+    """
+    for given in (objectives, *n_partitions):
+        refuse("das_dennis: a number", given, Range(whole=True, one=True))
+    if objectives < 2 or not n_partitions or min(n_partitions) < 1:
+        raise ValueError(
+            f"das_dennis: {objectives} objectives, n_partitions={n_partitions}; need at least 2 "
+            "objectives and at least 1 partition in each layer"
+        )
+    layers = len(n_partitions)
+    parts = [
+        1 / objectives + (1 - i / layers) * (_simplex(objectives, p) / p - 1 / objectives)
+        for i, p in enumerate(n_partitions)
+    ]
+    rounding = n_partitions[0] if objectives == 3 and layers == 1 else 0
+    w = np.concatenate(parts)
+    return ReferenceDirections(jnp.asarray(w, jnp.zeros(0).dtype), rounding)
+
+
+def partitions_for(objectives: int, count: int) -> int:
+    """The most partitions with which one layer has at most `count` directions.
+
+    >>> partitions_for(3, 92)
+    12
+    """
+    refuse("partitions_for: objectives", objectives, Range(least=2, whole=True, one=True))
+    refuse("partitions_for: count", count, Range(least=1, whole=True, one=True))
+    p = 1
+    while comb(p + objectives, objectives - 1) <= count:
+        p += 1
+    return p
+
+
+def layers_for(objectives: int, count: int = 160) -> tuple[int, ...]:
+    """The partitions of layers with about `count` directions, some of them inside the simplex.
+
+    A layer with fewer partitions than objectives lies on the sides of the simplex alone: along
+    each of its directions some objective weighs nothing. From five objectives on there are two
+    layers (Deb & Jain 2014, section IV-F), the inner one with as many partitions or one less.
+
+    >>> layers_for(3, 120), layers_for(8), layers_for(15)
+    ((14,), (3, 2), (2, 1))
+    """
+    refuse("layers_for: objectives", objectives, Range(least=2, whole=True, one=True))
+    if objectives < 5:
+        return (partitions_for(objectives, count),)
+    points = lambda p: comb(p + objectives - 1, objectives - 1)
+    best = (2, 1)
+    for outer in range(2, partitions_for(objectives, max(count, objectives)) + 1):
+        for inner in (outer - 1, outer):
+            if points(outer) + points(inner) <= count:
+                best = outer, inner
+    return best
+
+
+def _simplex(m: int, p: int) -> np.ndarray:
+    """All vectors of m whole numbers that sum to p, in lexicographic order. [H, m]."""
+    bars = np.array(list(combinations(range(p + m - 1), m - 1)))
+    edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((-1, -1), (-1, p + m - 1)))
+    edges[:, 0], edges[:, -1] = -1, p + m - 1
+    return np.diff(edges, axis=1) - 1
+
+
+def unit_vectors(w: Array) -> Array:
+    """The rows of w [H, m] divided by their lengths."""
+    return w / jnp.sqrt(jnp.sum(w * w, axis=1, keepdims=True))
+
+
+def nearest(unit: Array, f: Array) -> Array:
+    """The direction along which each point lies farthest: the line that is nearest. [N] int32.
+
+    Args:
+        unit: directions of length 1, [H, m].
+        f: points [N, m], compared with all directions tile by tile, in O(N) memory.
+    """
+
+    def one(point: Array) -> Array:
+        return jnp.argmax(jnp.sum(unit * point[None], axis=1)).astype(jnp.int32)
+
+    return lax.map(one, f, batch_size=TILE)
+
+
+def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
+    """The nearest line through the origin for each point, and the distance to it.
+
+    Args:
+        ref_dirs: H of them.
+        f: [N, m], translated so that the ideal point is the origin; not negative.
+    Returns:
+        Index [N] int32 and perpendicular distance [N].
+
+    >>> index, distance = associate(das_dennis(2, 1), jnp.array([[0.0, 2.0], [3.0, 1.0]]))
+    >>> print(index, distance)
+    [0 1] [0. 1.]
+    """
+    unit, f = ref_dirs.unit(), floats("associate: f", f)
+    m = unit.shape[1]
+    if f.ndim != 2 or f.shape[1] != m:
+        raise ValueError(f"associate: f has shape {list(f.shape)}; it must be [N, {m}]")
+    refuse("associate: f", f, Range(least=0, infinite=True))
+    p = ref_dirs.n_partitions
+    index = _by_rounding(unit, p, f) if p else nearest(unit, f)
+    line = unit[index]
+    along = jnp.sum(f * line, axis=1, keepdims=True)
+    off = f - along * line
+    return index, jnp.sqrt(jnp.sum(off * off, axis=1))
+
+
+def _by_rounding(unit: Array, p: int, f: Array) -> Array:
+    total = jnp.sum(f, axis=1, keepdims=True)
+    y = p * jnp.where(total > 0, f / jnp.where(total > 0, total, 1), 1 / 3)
+    k = jnp.floor(y).astype(jnp.int32)
+    # the units that are left go to the largest remainders; of three, 0, 1 or 2 are left
+    rest = y - k.astype(y.dtype)
+    left = p - jnp.sum(k, axis=1, keepdims=True, dtype=jnp.int32)
+    # how many remainders come before each, by comparisons: XLA sorts short rows slowly
+    a, b, c = rest[:, 0], rest[:, 1], rest[:, 2]
+    one, other = jnp.stack([b > a, a >= b, a >= c], 1), jnp.stack([c > a, c > b, b >= c], 1)
+    place = one.astype(jnp.int32) + other.astype(jnp.int32)
+    k = k + (place < left).astype(jnp.int32)
+    moves = [(0, 0, 0), (1, -1, 0), (-1, 1, 0), (1, 0, -1), (-1, 0, 1), (0, 1, -1), (0, -1, 1)]
+    best, index = jnp.full(f.shape[0], -jnp.inf, f.dtype), jnp.zeros(f.shape[0], jnp.int32)
+    for move in moves:
+        j = k + jnp.array(move, jnp.int32)[None]
+        valid = jnp.all((j >= 0) & (j <= p), axis=1)
+        # rows with a smaller first number come before: a triangle less the triangle that is left
+        rows = p - j[:, 0]
+        at = jnp.where(valid, (p + 1) * (p + 2) // 2 - (rows + 1) * (rows + 2) // 2 + j[:, 1], 0)
+        along = jnp.where(valid, jnp.sum(f * unit[at], axis=1), -jnp.inf)
+        wins = (along > best) | ((along == best) & (at < index))
+        best, index = jnp.where(wins, along, best), jnp.where(wins, at, index)
+    return index

@@ -1,0 +1,132 @@
+"""Pictures of mechanisms on the device: capsules over a floor, met by rays in closed form.
+
+A capsule is all that lies within a radius of a segment; a segment of no length is a sphere. A ray
+costs about 60 operations a capsule, once for the eye and once for the sun's shadow.
+"""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.geometry.vectors import Vec, dot, unit
+from jaxgpu.pytree import pytree
+
+from .camera import Camera, held
+
+SUN = (0.35, -0.5, 0.79)  # towards it; up is +z
+SKY, STEEL, BLUE = (0.93, 0.95, 0.97), (0.42, 0.47, 0.55), (0.16, 0.38, 0.70)
+ORANGE, GREEN = (0.93, 0.50, 0.14), (0.20, 0.65, 0.32)
+WHITE = (1.0, 1.0, 1.0)
+INKS = (STEEL, BLUE, ORANGE, GREEN, SKY, WHITE)  # of films, for `gif`
+FAR = 1e3
+
+
+@pytree
+class Capsules:
+    """N capsules and a floor; up is z."""
+
+    start: Array  # [N, 3] one end, m
+    end: Array  # [N, 3] the other
+    radius: Array  # [N] m
+    colour: Array  # [N, 3] red, green and blue in 0 ... 1
+    floor: Array  # [] its height, m
+    tile: Array  # [] of its pattern, m
+
+    def picture(self, camera: Camera, fine: int = 2) -> Array:
+        """An image [H, W, 3] in 0 ... 1, each pixel the mean of `fine` by `fine` rays.
+
+        >>> one = jnp.ones((1, 3))
+        >>> ball = Capsules(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
+        >>> ball.picture(Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=8)).shape
+        (240, 8, 3)
+        """
+        held("Capsules.picture", camera)
+        size = (camera.height, camera.width)
+        camera = replace(camera, width=fine * size[1], height=fine * size[0])
+        dtype = self.start.dtype
+        eye = tuple(jnp.asarray(camera.eye, dtype))
+        there = camera.places(jnp.ones((camera.height, camera.width), dtype))
+        way = unit(tuple(a - b for a, b in zip(there, eye)))
+        body, which = meet(self, eye, way)
+        down = way[2] < -1e-6
+        ground = jnp.where(down, (self.floor - eye[2]) / jnp.where(down, way[2], 1.0), FAR)
+        far = jnp.minimum(body, ground)
+        x = tuple(a + far * w for a, w in zip(eye, way))
+        on_floor = ground < body
+        normal = _normal(self, x, which)
+        normal = tuple(jnp.where(on_floor, up, n) for up, n in zip((0.0, 0.0, 1.0), normal))
+        colour = jnp.where(on_floor[..., None], _tiles(self, x), self.colour[which])
+        lit = colour * _light(self, x, normal)[..., None]
+        haze = jnp.clip(far / (60 * self.tile), 0, 1)[..., None] ** 2
+        sky = jnp.broadcast_to(jnp.array(SKY, dtype), lit.shape)
+        image = lit * (1 - haze) + sky * haze
+        return jnp.mean(image.reshape(size[0], fine, size[1], fine, 3), (1, 3))
+
+
+def meet(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
+    """How far rays [...] go to the first capsule, m, `FAR` if to none, and its index.
+
+    Args:
+        scene: what is there.
+        eye: where the rays begin, outside of all capsules: three arrays [...] or numbers, m.
+        way: their directions, unit vectors: three arrays [...].
+    """
+    far = jax.vmap(_capsule, (0, 0, 0, None, None))(
+        scene.start, scene.end, scene.radius, eye, way
+    )  # [N, ...]
+    return jnp.min(far, 0), jnp.argmin(far, 0)
+
+
+def _capsule(start: Array, end: Array, r: Array, eye: Vec, way: Vec) -> Array:
+    """Distance along rays to one capsule, or `FAR`."""
+    a, b = tuple(start), tuple(end)
+    along, off = _less(b, a), _less(eye, a)
+    length, up, side = dot(along, along), dot(along, way), dot(along, off)
+    ahead, square = dot(way, off), dot(off, off)
+    A = length - up * up
+    B = length * ahead - side * up
+    C = length * square - side * side - r * r * length
+    h = B * B - A * C
+    crosses = (h > 0) & (A > 1e-6 * length)
+    t = (-B - jnp.sqrt(jnp.where(crosses, h, 0.0))) / jnp.where(crosses, A, 1.0)
+    place = side + t * up
+    t = jnp.where(crosses & (t > 0) & (place > 0) & (place < length), t, FAR)
+    return jnp.minimum(t, jnp.minimum(_sphere(off, r, way), _sphere(_less(eye, b), r, way)))
+
+
+def _sphere(off: Vec, r: Array, way: Vec) -> Array:
+    ahead = dot(way, off)
+    # the square of the distance from the centre to the ray, without the loss of a difference
+    side = tuple(o - ahead * w for o, w in zip(off, way))
+    h = r * r - dot(side, side)
+    t = -ahead - jnp.sqrt(jnp.maximum(h, 0.0))
+    return jnp.where((h > 0) & (t > 0), t, FAR)
+
+
+def _normal(scene: Capsules, x: Vec, which: Array) -> Vec:
+    """Unit normals at the points `x` of the capsules `which`."""
+    pick = lambda ends: tuple(jnp.moveaxis(ends[which], -1, 0))
+    a, along = pick(scene.start), pick(scene.end - scene.start)
+    off, length = _less(x, a), dot(along, along)
+    part = jnp.clip(dot(off, along) / jnp.where(length > 0, length, 1.0), 0, 1)
+    return unit(tuple(o - part * l for o, l in zip(off, along)))
+
+
+def _tiles(scene: Capsules, x: Vec) -> Array:
+    dark = (jnp.floor(x[0] / scene.tile) + jnp.floor(x[1] / scene.tile)) % 2
+    return jnp.stack([0.80 - 0.08 * dark] * 3, -1)
+
+
+def _light(scene: Capsules, x: Vec, normal: Vec) -> Array:
+    sun = unit(tuple(jnp.full_like(x[0], a) for a in SUN))
+    direct = jnp.maximum(dot(normal, sun), 0)
+    # off the surface, against shadows of itself
+    above = tuple(a + 1e-2 * scene.tile * n for a, n in zip(x, normal))
+    blocked, _ = meet(scene, above, sun)
+    return 0.42 + 0.13 * normal[2] + jnp.where(blocked < FAR, 0.0, 0.45 * direct)
+
+
+def _less(a: Vec, b: Vec) -> Vec:
+    return tuple(p - q for p, q in zip(a, b))

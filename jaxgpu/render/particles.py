@@ -1,0 +1,83 @@
+"""Pictures of a whole scene: particles, solids of glass, and a floor."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from jax import Array
+
+from jaxgpu import ranges
+from jaxgpu.pytree import number, pytree
+
+from . import ground, shade
+from .camera import Camera, centres, held
+from .shade import Look
+from .trace import trace
+
+
+class Scene(Protocol):
+    """What a camera takes a picture of: `Capsules`, `Balls`, or a class of one's own."""
+
+    def picture(self, camera: Camera) -> Array:
+        """An image [H, W, 3] of it, in 0 ... 1. Pure, to be mapped over frames."""
+        ...
+
+
+@pytree
+class Balls:
+    """Particles, solids of glass and a floor, to be drawn by `picture`."""
+
+    x: Array  # [N, 3] m
+    colour: Array  # [N, 3] red, green and blue in 0 ... 1
+    look: Look
+    solids: tuple[tuple[Any, Array, Array], ...] = ()  # shape, place [3], quaternion [4]
+    floor: Array | float | None = number(default=None, none=True, unit="m")  # [] its height
+    far: Array | float = number(default=10.0, above=0, unit="m")  # [] solids beyond are not seen
+
+    def picture(self, camera: Camera) -> Array:
+        """An image [H, W, 3] in 0 ... 1."""
+        parts = {"solids": self.solids, "floor": self.floor, "far": self.far}
+        return picture(camera, self.x, self.colour, self.look, **parts)
+
+
+def picture(
+    camera: Camera,
+    x: Array,
+    colour: Array,
+    look: Look,
+    *,
+    solids: Sequence[tuple[Any, Array, Array]] = (),
+    floor: Array | float | None = None,
+    far: Array | float = 10.0,
+) -> Array:
+    """An image [H, W, 3] of particles, solids of glass and a floor, red, green and blue in 0 ... 1.
+
+    Args:
+        camera: where it is seen from.
+        x: [N, 3] particles, m.
+        colour: [N, 3] theirs, in 0 ... 1.
+        look: how the particles are drawn.
+        solids: shapes in 3-D, each with its place [3], m, and its orientation [4], a quaternion.
+        floor: height of the floor, m; none by default.
+        far: solids further ahead are not seen, m.
+    Pure and without a display; `jit` it, and `vmap` it over frames.
+
+    >>> import jax.numpy as jnp
+    >>> camera = Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), width=8, height=6)
+    >>> look = Look(0.1, reach=1, smoothing=0)
+    >>> picture(camera, jnp.zeros((1, 3)), jnp.ones((1, 3)), look).shape
+    (6, 8, 3)
+    """
+    held("picture", camera)
+    ranges.check("picture", look)
+    x = centres("picture: x", x)
+    colour = centres("picture: colour", colour, x.shape[0], least=0, most=1)
+    ranges.numbers("picture: far", far, (), above=0, unit="m")
+    if floor is not None:
+        ranges.numbers("picture: floor", floor, (), unit="m")
+    image, depth = shade.particles(camera, x, colour, look)
+    if floor is not None:
+        image, depth = ground.laid(camera, image, depth, x, look.radius, floor)
+    for shape, place, turn in solids:
+        front, normal = trace(camera, shape, place, turn, far=far)
+        image = shade.glass(image, depth, front, normal, camera)
+    return image

@@ -1,0 +1,256 @@
+"""Mixtures of von Mises-Fisher distributions by expectation-maximisation.
+
+Banerjee, Dhillon, Ghosh & Sra (2005), JMLR 6, 1345: soft or hard assignment, started from
+spherical k-means. What differs: concentrations are exact solutions, not the estimate of the paper,
+and all is in logarithms, so that it neither overflows nor saturates in 32768 dimensions.
+One step costs two matrix products of [N, d] with [d, K].
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+
+from jaxgpu import ranges
+from jaxgpu.precision import scope
+from jaxgpu.pytree import number, pytree
+from jaxgpu.run import Run, run
+
+from ..arguments import computed_in
+from ..bessel.hypergeometric import log_hyp0f1
+from ..bessel.ratios import iv_ratio_inverse
+from .arguments import count_of, in_full, key_of, points, refuse_lengths, unit_vectors
+from .von_mises_fisher import log_sphere_area
+
+
+@pytree
+class Mixture:
+    """A mixture of K von Mises-Fisher distributions."""
+
+    mean_directions: Array = number()  # [K, d] unit vectors, to 1e-5
+    concentrations: Array = number(least=0)  # [K]
+    log_weights: Array = number(most=1e-3, infinite=True)  # [K] logarithms of shares that sum to 1
+
+    def joint(self, x: ArrayLike) -> Array:
+        """log of weight times density of every component at `x`, [N, d] -> [N, K]."""
+        return self._joint("joint", x, lambda joint: joint)
+
+    def log_prob(self, x: ArrayLike) -> Array:
+        """Log density at the unit vectors `x`, [N, d] -> [N]."""
+        return self._joint("log_prob", x, partial(jax.nn.logsumexp, axis=1))
+
+    def responsibilities(self, x: ArrayLike) -> Array:
+        """Probability of every component given `x`, [N, d] -> [N, K]."""
+        return self._joint("responsibilities", x, partial(jax.nn.softmax, axis=1))
+
+    def _joint(self, name: str, x: ArrayLike, then: Callable[[Array], Array]) -> Array:
+        """`then` of the joint log density, for the method `name`; halves in float32."""
+        held = _held(name, self)
+        d = held.mean_directions.shape[1]
+        with scope(held):
+            x = jnp.asarray(points(name, x, d, rows=True))
+            m, k, log_w, x32 = (
+                a.astype(computed_in(a.dtype))
+                for a in (held.mean_directions, held.concentrations, held.log_weights, x)
+            )
+            cosine = jnp.dot(x32, m.T, precision="highest")
+            offset = log_w - log_hyp0f1(0.5 * d, 0.25 * k * k) - log_sphere_area(d)
+            return then(k[None] * cosine + offset[None]).astype(
+                jnp.result_type(held.log_weights, x)
+            )
+
+
+def _held(name: str, mixture: Mixture) -> Mixture:
+    """The mixture with its fields as arrays, held to what they must be."""
+    ranges.check(name, mixture)
+    fields = mixture.mean_directions, mixture.concentrations, mixture.log_weights
+    with scope(fields):
+        m, k, w = (jnp.asarray(a) for a in fields)
+    count = m.shape[0] if m.ndim == 2 else -1
+    if m.ndim != 2 or m.shape[1] < 2 or k.shape != (count,) or w.shape != (count,):
+        raise ValueError(
+            f"{name}: a mixture of mean_directions {list(m.shape)}, concentrations {list(k.shape)} "
+            f"and log_weights {list(w.shape)}; they must be [K, d], [K] and [K]; use vmap for more"
+        )
+    refuse_lengths(f"{name}: mean_directions", m)
+    if not isinstance(w, Tracer):
+        total = float(np.sum(np.exp(np.asarray(w, np.float64))))
+        if abs(total - 1) > max(1e-3, 4 * float(jnp.finfo(w.dtype).eps)):
+            raise ValueError(
+                f"{name}: log_weights are of shares that sum to {total:.6g}; the sum must be 1; "
+                "subtract its logarithm"
+            )
+    return Mixture(m, k, w)
+
+
+@pytree
+class FitState:
+    """Where a fit is."""
+
+    mixture: Mixture
+    joint: Array  # [N, K] log of weight times density of every component at every vector
+    score: Array  # [] mean log density of the vectors
+    gain: Array  # [] what the last step added to it, infinite before the first
+
+
+@dataclass(frozen=True, repr=False)
+class MixtureFit(Run[FitState]):
+    """A fitted mixture, with the mean log density at the start and after every step."""
+
+    mixture: Mixture
+
+
+def fit_mixture(
+    x: ArrayLike,
+    components: int,
+    key: Array,
+    *,
+    steps: int = 50,
+    hard: bool = False,
+    until: Callable[[FitState], Any] | None = None,
+    measure: Callable[[FitState], Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+) -> MixtureFit:
+    """Fit a mixture to unit vectors.
+
+    A second fit of as many vectors and components compiles nothing.
+
+    Args:
+        x: unit vectors, [N, d], of length 1 to 1e-5. Rows of float16 and bfloat16 may be off by 4
+            eps: they are taken to float32, normalised and fitted there.
+        components: K, from 1 to N.
+        key: for the start.
+        steps: expectation-maximisation steps, at least 0, and at most so many with `until`.
+        hard: give every vector wholly to its likeliest component.
+        until: of the state, a truth value on the device: the fit ends where it holds.
+        measure: of the state, at the start and after each step; by default `score`.
+        out: folder of checkpoints.
+        resume: go on from the newest checkpoint in `out`.
+    Returns:
+        The mixture, and as its history the mean log density of the start and after every step,
+        [1 + steps]; soft steps never lower it.
+
+    >>> x = jnp.eye(4)[jnp.array([0, 0, 1, 1, 2, 2])]
+    >>> fit = fit_mixture(x, 3, jax.random.key(0), until=lambda state: state.gain < 1e-3)
+    >>> fit.mixture.mean_directions.shape, bool(fit.history[-1] > fit.history[0])
+    ((3, 4), True)
+    """
+    x, components = _vectors("fit_mixture", x, components)
+    key_of("fit_mixture", key)
+    steps = count_of("fit_mixture: steps", steps, least=0)
+    with scope(x):
+        kind, x = x.dtype, in_full(x)
+        done = run(
+            partial(_step, x, hard),
+            _scored(x, _kmeans(x, components, key, 10), jnp.array(-jnp.inf, x.dtype)),
+            steps,
+            measure=_score if measure is None else measure,
+            until=until,
+            out=out,
+            resume=resume,
+        )
+        mixture = jax.tree.map(lambda a: a.astype(kind), done.state.mixture)
+        history = done.history.astype(kind) if measure is None else done.history
+        return MixtureFit(done.state, history, done.timing, mixture)
+
+
+def _vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
+    """Unit vectors, and a number of components that they allow."""
+    x = unit_vectors(name, x)
+    components = count_of(f"{name}: components", components, least=1)
+    if components > len(x):
+        raise ValueError(
+            f"{name}: {components} components for {len(x)} vectors; there must be at least 1 "
+            "and no more than vectors; ask for fewer"
+        )
+    with scope(x):
+        return jnp.asarray(x), components
+
+
+@jax.jit
+def _scored(x: Array, mixture: Mixture, before: Array) -> FitState:
+    joint = mixture.joint(x)
+    score = jnp.mean(jax.nn.logsumexp(joint, 1))
+    return FitState(mixture=mixture, joint=joint, score=score, gain=score - before)
+
+
+def _score(state: FitState) -> Array:
+    return state.score
+
+
+def _step(x: Array, hard: bool, state: FitState) -> FitState:
+    if hard:
+        likeliest = jnp.argmax(state.joint, 1)
+        share = jax.nn.one_hot(likeliest, state.joint.shape[1], dtype=state.joint.dtype)
+    else:
+        share = jax.nn.softmax(state.joint, 1)
+    return _scored(x, maximise(x, share, state.mixture), state.score)
+
+
+def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
+    """The likeliest mixture given each component's share of each vector, [N, K].
+
+    A thousandth of a vector without direction is added to each component: one that holds a single
+    vector stays finite. A component without any share keeps its direction.
+    """
+    count = jnp.sum(share, 0) + 1e-3
+    direction, length = _means(x, share, before.mean_directions)
+    k = iv_ratio_inverse(0.5 * x.shape[1] - 1, length / count)
+    return Mixture(direction, k, jnp.log(count / jnp.sum(count)))
+
+
+def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10) -> Mixture:
+    """A start: centres far apart, then `rounds` of nearest centres.
+
+    Greedy k-means++ in the cosine: of eight candidates the one that brings all vectors nearest.
+    """
+    x, components = _vectors("spherical_kmeans", x, components)
+    key_of("spherical_kmeans", key)
+    rounds = count_of("spherical_kmeans: rounds", rounds, least=1)
+    with scope(x):
+        mixture = _kmeans(in_full(x), components, key, rounds)
+        return jax.tree.map(lambda a: a.astype(x.dtype), mixture)
+
+
+@partial(jax.jit, static_argnums=(1, 3))
+def _kmeans(x: Array, components: int, key: Array, rounds: int) -> Mixture:
+    keys = jax.random.split(key, components)
+    first = x[jax.random.randint(keys[0], (), 0, len(x))]
+    cosines = lambda centres: jnp.dot(x, centres.T, precision="highest")
+
+    def spread(j, carry):
+        centres, cosine = carry
+        gap = jnp.log(jnp.maximum(1 - cosine, 1e-12))
+        tries = x[jax.random.categorical(keys[j], gap, shape=(8,))]
+        nearer = jnp.maximum(cosine[:, None], cosines(tries))
+        best = jnp.argmax(jnp.mean(nearer, 0))
+        return centres.at[j].set(tries[best]), nearer[:, best]
+
+    def nearest(centres):
+        return jax.nn.one_hot(jnp.argmax(cosines(centres), 1), components, dtype=x.dtype)
+
+    centres = jnp.zeros((components, x.shape[1]), x.dtype).at[0].set(first)
+    start = centres, jnp.dot(x, first, precision="highest")
+    centres, _ = jax.lax.fori_loop(1, components, spread, start)
+    gather = lambda _, centres: _means(x, nearest(centres), centres)[0]
+    centres = jax.lax.fori_loop(1, rounds, gather, centres)
+    flat = jnp.zeros(components, x.dtype)
+    return maximise(x, nearest(centres), Mixture(centres, flat, flat))
+
+
+def _means(x: Array, share: Array, before: Array) -> tuple[Array, Array]:
+    """Directions of the weighted sums of the vectors, [K, d], and the lengths of the sums, [K]."""
+    total = jnp.dot(share.T, x, precision="highest")
+    length = jnp.sqrt(jnp.sum(total * total, 1))
+    empty = length <= 1e-3 * jnp.finfo(x.dtype).eps
+    direction = total / jnp.where(empty, 1.0, length)[:, None]
+    return jnp.where(empty[:, None], before, direction), length

@@ -1,0 +1,221 @@
+"""Scenes that are run on the host: checked, looked at, saved, and resumed."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import Mesh
+
+from jaxgpu import ranges
+from jaxgpu.pytree import pytree, static
+from jaxgpu.run import Run, nothing, run
+
+from . import devices, engine
+from .particles import State
+from .scene import Scene
+
+
+@pytree
+class Watch:
+    """What is looked at after every frame, besides what the user measures."""
+
+    measured: Any  # as the user's function gives it
+    lost: Array  # [] int32 particles and tools that left the box or are not finite
+    t: Array  # [] time, s
+    refused: Array  # [bodies] int32 particles that found no slot
+    tools_lost: Array  # [tools] bool which tools are among the lost
+
+
+@pytree
+class Bound:
+    """A measure and the numbers that it carries, which are operands of a program."""
+
+    function: Callable[..., Any] = static()
+    args: tuple[Any, ...]
+    named: dict[str, Any]
+
+    def __call__(self, state: State) -> Any:
+        """What is measured of a state."""
+        return self.function(*self.args, state, **self.named)
+
+
+@pytree
+class Frames:
+    """A scene that is run frame by frame: all numbers are operands of one compiled program."""
+
+    scene: Scene
+    substeps: Array | int  # [] steps in a frame
+    measure: Callable[[State], Any]
+    mesh: Mesh | None = static(default=None)  # devices over which particles are spread
+
+    def init(self) -> State:
+        """The state at time zero, on the devices."""
+        if self.mesh is None:
+            return self.scene.init()
+        return devices.shard_state(self.scene.init(self.mesh.size), self.mesh)
+
+    def step(self, state: State) -> State:
+        """The state after a frame."""
+        if self.mesh is None:
+            return self._advance(state)
+        return devices.shard_step(self._advance, self.mesh)(state)
+
+    def watch(self, state: State) -> Watch:
+        """What is recorded at the start and after every frame."""
+        return Watch(
+            measured=self.measure(state),
+            lost=count_lost(self.scene, state),
+            t=state.t,
+            refused=_refused(self.scene, state),
+            tools_lost=_tools_lost(self.scene, state),
+        )
+
+    def _advance(self, state: State, axis: str | None = None) -> State:
+        def one(i: Array, state: State) -> State:
+            correction = engine.correction_steps(i, self.substeps)
+            return engine.step(self.scene, state, correction, axis)
+
+        return lax.fori_loop(0, self.substeps, one, state)
+
+
+def simulate(
+    scene: Scene,
+    t: float,
+    *,
+    frames: int = 1,
+    measure: Callable[[State], Any] = nothing,
+    until: Callable[[State], Array] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    mesh: Mesh | None = None,
+) -> Run[State]:
+    """A run of a scene from its start for t seconds, with `measure` recorded at equal intervals.
+
+    A second call with the same functions and shapes compiles nothing. `rollout` is the pure twin.
+
+    Args:
+        scene: dt is chosen if it has none; steps are shortened a little to hit the frames.
+        t: seconds of simulated time, above zero.
+        frames: how often `measure(state)` is recorded after the start.
+        measure: pytree of arrays, computed on the device.
+        until: ends the run after the first frame whose state it says yes to, [] bool.
+        out: folder for checkpoints.
+        resume: go on from the last of them, to the same bits as if never stopped.
+        mesh: devices to spread the particles over, as `jaxgpu.mesh.devices` gives them.
+    Returns:
+        a `Run`: the last state, history [1 + frames, ...] from the start on, and timing.
+    Raises:
+        ValueError: what `Scene.prepare` refuses.
+        FloatingPointError: matter or a free tool left the box, or is not a number; with the time
+            it was seen.
+        OverflowError: an injector found no empty slot; with the capacity that would have done.
+
+    >>> from jaxgpu.physics.continuum import Body, Grid, NeoHookean
+    >>> drop = Body(jnp.full((8, 2), 0.5), NeoHookean(), volume=1e-3)
+    >>> end = simulate(Scene((drop,), Grid(0.1, (10, 10)), gravity=(0.0, -10.0)), 0.1).state
+    >>> f"{end.t:.3f} s, {end.bodies[0].x[0, 1]:.2f} m"  # 0.5 - 10 t^2 / 2
+    '0.100 s, 0.45 m'
+    """
+    ranges.numbers("simulate: t", t, (), above=0, unit="s")
+    ranges.numbers("simulate: frames", frames, (), least=1, whole=True)
+    scene = scene.prepare()
+    substeps = int(np.ceil(t / (frames * float(np.asarray(scene.dt))) - 1e-6))
+    dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
+    film = Frames(dataclasses.replace(scene, dt=dt), substeps, _carrying(measure), mesh)
+    done = run(
+        film.step,
+        film.init(),
+        frames,
+        measure=film.watch,
+        until=until,
+        out=out,
+        resume=resume,
+    )
+    _raise_lost(done.history)
+    _raise_refused(done.history, done.state)
+    return dataclasses.replace(done, history=done.history.measured)
+
+
+def _carrying(measure: Callable[[State], Any]) -> Callable[[State], Any]:
+    """The same function as a pytree of the numbers that it carries, which are operands then."""
+    if inspect.ismethod(measure) and not jax.tree_util.all_leaves([measure.__self__]):
+        return Bound(measure.__func__, (measure.__self__,), {})
+    if isinstance(measure, partial):
+        carried = jax.tree.leaves((measure.args, measure.keywords))
+        if not any(isinstance(leaf, int) for leaf in carried):  # sizes stay what they are
+            return Bound(measure.func, measure.args, measure.keywords)
+    return measure
+
+
+def _raise_lost(seen: Watch) -> None:
+    """The error of a run in which matter or a tool was lost, at the first frame that shows it."""
+    if not np.any(seen.lost):
+        return
+    first = int(np.argmax(seen.lost > 0))
+    if np.any(seen.tools_lost[first]):
+        raise FloatingPointError(
+            f"simulate: colliders[{np.argmax(seen.tools_lost[first])}] had left the box, or was "
+            f"not a number, at t={seen.t[first]:.4g} s; faces of the box do not hold a free tool: "
+            f"hold it by matter, or take a wider grid"
+        )
+    raise FloatingPointError(
+        f"simulate: {seen.lost[first]} particles were outside the box or not a number at "
+        f"t={seen.t[first]:.4g} s; take a smaller dt, stiffer contact or a wider grid"
+    )
+
+
+def _raise_refused(seen: Watch, end: State) -> None:
+    """The error of a run whose injectors found no empty slot."""
+    for i, body in enumerate(end.bodies):
+        refused = seen.refused[:, i]
+        if np.any(refused):
+            slots, first = body.m.size, int(np.argmax(refused > 0))
+            raise OverflowError(
+                f"simulate: bodies[{i}] has {slots} slots and its injectors found none for "
+                f"{refused[-1]} particles, the first by t={seen.t[first]:.4g} s; give its Body "
+                f"capacity={slots + refused[-1]} or collect more"
+            )
+
+
+def _refused(scene: Scene, state: State) -> Array:
+    """Particles of each body that found no slot, [bodies] int32."""
+    counts = [jnp.int32(0)] * len(scene.bodies)
+    for source, flow in zip(scene.sources, state.flows):
+        counts[source.body] = counts[source.body] + flow.refused
+    return jnp.stack(counts)
+
+
+def _tools_lost(scene: Scene, state: State) -> Array:
+    """Which tools are not finite, or free and with their centre outside the box, [tools] bool."""
+    out = []
+    for collider, tool in zip(scene.colliders, state.tools):
+        finite = jnp.stack([jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves(tool)])
+        inside = jnp.all(finite)
+        if collider.mass is not None:
+            low, high = (jnp.asarray(a, tool.x.dtype) for a in (scene.grid.lower, scene.grid.upper))
+            inside = inside & jnp.all((tool.x >= low) & (tool.x <= high))
+        out.append(~inside)
+    return jnp.stack(out) if out else jnp.zeros(0, bool)
+
+
+def count_lost(scene: Scene, state: State) -> Array:
+    """How many particles and tools are lost, [] int32.
+
+    A particle is, more than a cell outside the box or not finite; a tool, where it is not finite
+    or, if it is free, its centre is outside the box, whose faces tools do not meet.
+    """
+    grid, count = scene.grid, jnp.int32(0)
+    for body in state.bodies:
+        chunks = body.chunks
+        inside = chunks.m >= 0
+        for a, low, high in zip(chunks.x, grid.lower, grid.upper):
+            inside = inside & (a >= low - grid.dx) & (a <= high + grid.dx)  # nan fails both
+        count = count + jnp.sum(~inside, dtype=jnp.int32)
+    return count + jnp.sum(_tools_lost(scene, state), dtype=jnp.int32)

@@ -1,0 +1,144 @@
+"""Many steps as one pure program: to jit, vmap and differentiate, in bounded memory.
+
+A reverse pass needs every state. Keeping all of T costs T states; keeping L nested levels of
+T^(1/L) costs about L T^(1/L) and L - 1 more forward passes (Griewank & Walther 2008,
+doi:10.1137/1.9780898717761, ch. 12, without the binomial refinement). The grid is kept with each
+state of the innermost level, so that the reverse pass repeats no transfer.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxgpu import ranges
+from jaxgpu.run import nothing
+
+from . import engine
+from .particles import State
+from .scene import Scene
+
+type Drive = Callable[[Scene, State, Any], tuple[Scene, State]]
+
+
+def alone(scene: Scene, state: State, control: Any) -> tuple[Scene, State]:
+    """The drive that leaves a scene alone."""
+    return scene, state
+
+
+def rollout(
+    scene: Scene,
+    state: State,
+    controls: Any,
+    drive: Drive = alone,
+    *,
+    substeps: int,
+    measure: Callable[[State], Any] = nothing,
+    checkpoint: Literal["auto"] | tuple[int, int] = "auto",
+    budget: float = 2**30,
+) -> tuple[State, Any]:
+    """The state after T frames under control, and what was measured; the pure twin of `simulate`.
+
+    Args:
+        scene: with dt.
+        state: where it starts.
+        controls: pytree of arrays [T, ...], one entry a frame; or T itself, where none are needed.
+        drive: `drive(scene, state, control)` gives the scene and state of a frame: it sets a
+            tool's velocity, a force, a material. What it changes in the scene lasts one frame.
+        substeps: steps in a frame.
+        measure: recorded at the start and after each frame.
+        checkpoint: levels of nested checkpoints over frames and over the steps of a frame, 0 for
+            none; "auto" takes the fewest that keep the states within `budget`.
+        budget: bytes for kept states.
+    Returns:
+        last state, and measures [1 + T, ...].
+    Raises:
+        ValueError, TypeError: no dt, numbers out of their range, controls of several lengths.
+
+    >>> from dataclasses import replace
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid
+    >>> scene = Scene((Body(jnp.ones((1, 2)), Liquid(), volume=1e-4),), Grid(0.2, (9, 9))).prepare()
+    >>> push = lambda scene, state, g: (replace(scene, gravity=(g, 0.0)), state)
+    >>> speed = lambda state: state.bodies[0].v[0, 0]
+    >>> force = lambda g: rollout(scene, scene.init(), g, push, substeps=2, measure=speed)[1][-1]
+    >>> round(float(jax.grad(force)(jnp.zeros(3))[0] / scene.dt), 3)  # a frame of two steps
+    2.0
+    """
+    frames = count_frames(scene, controls, substeps, budget)
+    if checkpoint == "auto":
+        checkpoint = levels(scene, state, frames, substeps, budget)
+    outer, within = checkpoint
+    corrections = engine.correction_steps(jnp.arange(substeps, dtype=jnp.int32), substeps)
+
+    def frame(state: State, control: Any) -> tuple[State, Any]:
+        driven, state = drive(scene, state, control)
+        one = lambda state, correction: (engine.step(driven, state, correction), None)
+        state, _ = _nested(one, state, corrections, substeps, within, keep_grid=True)
+        return state, measure(state)
+
+    per_frame = jnp.arange(frames) if isinstance(controls, int) else controls
+    first = measure(state)
+    state, rows = _nested(frame, state, per_frame, frames, outer, keep_grid=False)
+    history = lambda a, b: jnp.concatenate([jnp.asarray(a, b.dtype)[None], b])
+    return state, jax.tree.map(history, first, rows)
+
+
+def count_frames(scene: Scene, controls: Any, substeps: int = 1, budget: float = 2**30) -> int:
+    """Number of frames of a rollout, after what can be checked of it.
+
+    Raises:
+        ValueError, TypeError: no dt, numbers out of their range, controls of several lengths.
+    """
+    if scene.dt is None:
+        raise ValueError("rollout: the scene has no dt; use scene.prepare(), or give dt in seconds")
+    ranges.numbers("rollout: substeps", substeps, (), least=1, whole=True)
+    ranges.numbers("rollout: budget", budget, (), above=0, unit="bytes")
+    if isinstance(controls, int):
+        ranges.numbers("rollout: controls", controls, (), least=1, whole=True)
+        return controls
+    lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(controls)}
+    if len(lengths) != 1 or () in lengths or (0,) in lengths:
+        said = sorted(list(a) for a in lengths)
+        raise ValueError(
+            f"rollout: controls begin with axes {said}; all arrays must begin with one axis of "
+            f"frames, and of the same length"
+        )
+    return lengths.pop()[0]
+
+
+def levels(
+    scene: Scene, state: State, frames: int, substeps: int, budget: float
+) -> tuple[int, int]:
+    """Fewest levels of checkpoints whose kept states and grids fit in `budget` bytes."""
+    size = lambda tree: sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))
+    one = size(state)
+    grid = 4 * int(np.prod(scene.grid.shape)) * state.t.dtype.itemsize * (2 if scene.sharp else 1)
+    plans = [(0, 1), (1, 1), (2, 1), (2, 2), (3, 2), (3, 3)]
+    for outer, within in plans:
+        steps = within * substeps ** (1 / within)
+        kept = outer * frames ** (1 / outer) * one if outer else (frames - 1) * steps * (one + grid)
+        if kept + steps * (one + grid) <= budget:
+            return outer, within
+    return plans[-1]
+
+
+def _nested(body: Callable, state: Any, xs: Any, length: int, depth: int, keep_grid: bool):
+    """`lax.scan` with `depth` nested levels of checkpoints; any length, prime ones too."""
+    if depth == 0:
+        return lax.scan(body, state, xs, length=length)
+    if depth == 1:
+        names = (engine.FIELD,) if keep_grid else ()
+        policy = jax.checkpoint_policies.save_only_these_names(*names)
+        return lax.scan(jax.checkpoint(body, policy=policy), state, xs, length=length)
+    each = max(1, round(length ** ((depth - 1) / depth)))
+    groups = length // each
+    inner = lambda state, xs: _nested(body, state, xs, each, depth - 1, keep_grid)
+    split = jax.tree.map(lambda a: a[: groups * each].reshape(groups, each, *a.shape[1:]), xs)
+    state, ys = lax.scan(jax.checkpoint(inner), state, split, length=groups)
+    rest = jax.tree.map(lambda a: a[groups * each :], xs)
+    state, last = _nested(body, state, rest, length - groups * each, 1, keep_grid)
+    join = lambda a, b: jnp.concatenate([a.reshape(-1, *a.shape[2:]), b])
+    return state, jax.tree.map(join, ys, last)

@@ -1,0 +1,95 @@
+"""One call from bodies to where they are at a time, for every spec with a fixed step."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from jax import Array
+
+from jaxgpu import precision, ranges
+from jaxgpu.run import Run, run
+
+
+class Integrator[S](Protocol):
+    """A spec whose step covers the time `dt`: `Planetary`, `WisdomHolman`, `Leapfrog`, or a user's.
+
+    Its `init(x, v)` gives the state, and takes `tracer_x` and `tracer_v` where it has tracers.
+    """
+
+    dt: Array | float
+    init: Callable[..., S]
+
+    def step(self, state: S) -> S:
+        """The state `dt` later."""
+        ...
+
+
+def integrate[S](
+    spec: Integrator[S],
+    x: Array,
+    v: Array,
+    t: float,
+    *,
+    tracer_x: Array | None = None,
+    tracer_v: Array | None = None,
+    measure: Callable[[S], Any] | None = None,
+    until: Callable[[S], Array] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+) -> Run[S]:
+    """The state a time `t` on, and the history from the start in rows of `dt`.
+
+    Args:
+        spec: what to integrate, and how; a second call with another of the same sizes, and the same
+            measure, compiles nothing.
+        x: positions [N, 3].
+        v: velocities [N, 3].
+        t: a multiple of `spec.dt`, of its sign.
+        tracer_x: positions of massless bodies [M, 3], of a spec that takes tracers.
+        tracer_v: their velocities [M, 3].
+        measure: what of a state the history keeps; nothing by default. A method of the spec, such
+            as `WisdomHolman.inertial`, or a function of the module.
+        until: the run ends after the first step at whose state this is true.
+        out: folder for checkpoints.
+        resume: go on from the last one in `out`.
+
+    Its pure twin is `jaxgpu.run.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
+
+    Raises:
+        ValueError: a time that is no multiple of dt, and what `spec.init` and `run` refuse.
+
+    >>> from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
+    >>> spec = WisdomHolman(gm=np.array([1.0, 1e-3]), dt=0.125)
+    >>> x, v = np.array([[0.0, 0, 0], [1, 0, 0]]), np.array([[0.0, 0, 0], [0, 1, 0]])
+    >>> course = integrate(spec, x, v, 1.0, measure=spec.inertial)
+    >>> course.history[0].shape
+    (9, 2, 3)
+    """
+    steps = _steps(spec.dt, t)
+    tracers = {"tracer_x": tracer_x, "tracer_v": tracer_v}
+    given = {name: value for name, value in tracers.items() if value is not None}
+    if given and "tracer_x" not in inspect.signature(spec.init).parameters:
+        raise ValueError(
+            f"integrate: {' and '.join(given)} for {type(spec).__name__}; it must be a spec that "
+            "takes tracers, such as Planetary; or put them among the bodies, with gm = 0"
+        )
+    with precision.scope((x, v, given)):
+        state = spec.init(x, v, **given)
+        return run(spec.step, state, steps, measure=measure, until=until, out=out, resume=resume)
+
+
+def _steps(dt: Array | float, t: float) -> int:
+    """How many steps a time is."""
+    ranges.numbers("integrate: dt", dt, ())
+    ranges.numbers("integrate: t", t, ())
+    dt, t = float(np.asarray(dt)), float(np.asarray(t))
+    steps = t / dt if dt else -1.0
+    # rounding of t / dt for a dt that is no binary fraction
+    if steps < 0 or abs(round(steps) - steps) > 1e-9 * max(steps, 1.0):
+        raise ValueError(
+            f"integrate: t={t:g}; it must be a multiple of dt={dt:g}, of its sign; choose another "
+            "dt, or the nearest multiple"
+        )
+    return round(steps)

@@ -1,0 +1,180 @@
+"""Tracers: massless bodies in the dense output of massive ones, with steps of their own.
+
+A stretch of time is crossed in 2^k equal Gauss-Radau steps, and every tracer has its own level k.
+The levels are worked off in ascending order; the tracers of a level are gathered into tiles of
+fixed size, so that one program serves any number of them and a close encounter costs what it costs
+and no more. A tracer whose step was too long to be trusted starts the stretch again, one level
+deeper.
+The step is controlled as in IAS15 (Rein & Spiegel 2015, doi:10.1093/mnras/stu2164, sect. 2.4): by
+the highest coefficient of the acceleration's polynomial against the acceleration.
+
+Cost: 8 + 7 (iterations - 1) evaluations of N forces a step; memory O(M). Nothing is returned to the
+massive bodies: their bits are the same with any number of tracers. Inside, components come first,
+so that tracers lie along the machine's vectors.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.geometry.vectors import length
+from jaxgpu.pytree import number, pytree, size
+
+from .. import bodies
+from ..steps import radau
+from ..steps.dense_output import DenseOutput
+
+# (x, v of the massive bodies [K, N, 3]; x, v [K, 3, B]) -> acceleration [K, 3, B]
+Force = Callable[[Array, Array, Array, Array], Array]
+
+
+@pytree
+class Control:
+    """How finely tracers are followed: by the polynomial of their acceleration."""
+
+    tolerance: Array | float = number(
+        default=1e-5, above=0
+    )  # [] highest coefficient over acceleration
+    convergence: Array | float = number(default=1e-8, above=0)  # [] last change over acceleration
+    iterations: int = size(default=3, least=2)
+    deepest: int = size(default=12, least=0, most=30)  # the shortest step is 2^-deepest of dt
+    tile: int = size(default=512, least=1)  # tracers that are advanced together
+
+
+@pytree
+class Tracers:
+    """M massless bodies."""
+
+    x: Array  # [M, 3] position, length
+    v: Array  # [M, 3] velocity, length per time
+    a: Array  # [8, 3, M] acceleration at the nodes of the last step: the next one's guess
+    taken: Array  # [M] int32: level of the last step
+    level: Array  # [M] int32: level to try next
+    coarse: Array  # [M] int32: stretches in which even the deepest level missed the tolerance
+
+
+def init(force: Force, output: DenseOutput, x: Array, v: Array) -> Tracers:
+    """Tracers at positions `x` and velocities `v` [M, 3], at the start of the dense output.
+
+    Raises:
+        ValueError: shapes that do not fit, values that are not finite.
+    """
+    x, v = bodies.vectors("tracers.init: x", x), bodies.vectors("tracers.init: v", v)
+    if x.ndim != 2 or x.shape != v.shape:
+        raise ValueError(
+            f"tracers.init: x {list(x.shape)}, v {list(v.shape)}; they must be [M, 3], both alike"
+        )
+    massive = output.at(jnp.zeros(1, x.dtype))
+    a = force(*massive, x.T[None], v.T[None])
+    # with a constant for a guess, an eighth of the stretch still converges; see `advance`
+    level = jnp.full(x.shape[0], 3, jnp.int32)
+    return Tracers(
+        x=x,
+        v=v,
+        a=jnp.repeat(a, 8, axis=0),
+        taken=level,
+        level=level,
+        coarse=jnp.zeros_like(level),
+    )
+
+
+def advance(force: Force, control: Control, output: DenseOutput, tracers: Tracers) -> Tracers:
+    """The tracers at the end of the dense output."""
+    count = tracers.x.shape[0]
+    if count == 0:
+        return tracers
+    tile_size = min(control.tile, count)
+
+    def work_off(carry: tuple[Array, Tracers, Array]) -> tuple[Array, Tracers, Array]:
+        k, lanes, waiting = carry
+        due = waiting & (lanes.level == k)
+        # `count` fills the rest: a gather clips it, and a scatter drops it
+        index = jnp.nonzero(due, size=count + tile_size, fill_value=count)[0]
+
+        def tile(i: Array, carry: tuple[Tracers, Array]) -> tuple[Tracers, Array]:
+            lanes, waiting = carry
+            some = lax.dynamic_slice(index, (i * tile_size,), (tile_size,))
+            old = jax.tree.map(lambda leaf: jnp.take(leaf, some, axis=-1, mode="clip"), lanes)
+            new, refused = _cross(force, control, output, lax.optimization_barrier(old), k)
+            new = lax.optimization_barrier(new)
+            put = lambda leaf, part: leaf.at[..., some].set(part, mode="drop")
+            return jax.tree.map(put, lanes, new), put(waiting, refused)
+
+        tiles = (jnp.sum(due, dtype=jnp.int32) + tile_size - 1) // tile_size
+        lanes, waiting = lax.fori_loop(0, tiles, tile, (lanes, waiting))
+        return k + 1, lanes, waiting
+
+    # a refused tracer waits at a level above k, so every pass leaves fewer levels to come
+    start = jnp.int32(0), _turned(tracers), jnp.ones(count, bool)
+    return _turned(lax.while_loop(lambda carry: jnp.any(carry[2]), work_off, start)[1])
+
+
+def _turned(tracers: Tracers) -> Tracers:
+    """Positions and velocities with components first, or back."""
+    return replace(tracers, x=tracers.x.T, v=tracers.v.T)
+
+
+def _cross(
+    force: Force, control: Control, output: DenseOutput, old: Tracers, k: Array
+) -> tuple[Tracers, Array]:
+    """Lanes after 2^k steps; what was too coarse is returned as it was, to go a level deeper."""
+    pieces = lax.shift_left(jnp.int32(1), k)
+    part = 1 / pieces.astype(old.x.dtype)
+    dt = output.dt * (output.x.shape[0] * part)
+    nodes = jnp.asarray(radau.NODES, old.x.dtype)
+    ratio = jnp.exp2((old.taken - k).astype(old.x.dtype))
+
+    def step(s: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        x, v, a, worst = carry
+        massive = lax.optimization_barrier(output.at((s.astype(x.dtype) + nodes) * part))
+        accelerate = lambda first, x, v: force(massive[0][first:], massive[1][first:], x, v)
+        guess = radau.extrapolated(a, jnp.where(s == 0, ratio, 1)[None])
+        a, change = radau.solve(accelerate, x, v, dt, guess, control.iterations)
+        dx, dv = radau.increment(v, dt, a)
+        return x + dx, v + dv, a, jnp.maximum(worst, error(control, a, change))
+
+    start = old.x, old.v, old.a, jnp.zeros_like(ratio)
+    x, v, a, worst = lax.fori_loop(0, pieces, step, start)
+    return _judged(control, old, replace(old, x=x, v=v, a=a), worst, k)
+
+
+def error(control: Control, a: Array, change: Array, least: Array | float = 0.0) -> Array:
+    """How coarse a step was, [B]: up to 1 is fine, nan is not. Rounding alone stays below 1.
+
+    Args:
+        control: what is asked of a step.
+        a: accelerations at its nodes [8, 3, B].
+        change: how much the last iteration changed the last of them [3, B].
+        least: the least acceleration that errors are held against.
+    """
+    pull, rounding = jnp.maximum(length(a[0]), least), float(jnp.finfo(a.dtype).eps)
+    noise = rounding * float(np.abs(radau.LAGRANGE[7]).sum())
+    truncation = length(radau.weighted(radau.LAGRANGE[7:], a)[0])
+    truncation = truncation / jnp.maximum(jnp.asarray(control.tolerance, a.dtype), noise)
+    convergence = jnp.maximum(jnp.asarray(control.convergence, a.dtype), 8 * rounding)
+    return jnp.maximum(truncation, length(change) / convergence) / pull
+
+
+def _judged(
+    control: Control, old: Tracers, new: Tracers, error: Array, k: Array
+) -> tuple[Tracers, Array]:
+    """The new lanes where they can be trusted, the old ones a level deeper elsewhere."""
+    fine = error <= 1  # False of nan
+    kept = fine | (k >= control.deepest)
+    # the error of a step falls as its length to the seventh power; 2^-9 leaves room for surprises
+    deeper = jnp.clip(jnp.ceil(jnp.log2(jnp.where(fine, 1, error)) / 7), 1, 3)
+    deeper = jnp.where(jnp.isnan(error), 3, deeper).astype(jnp.int32)
+    easy = (error < 2.0**-9) & (k > 0)
+    level = jnp.where(kept, k - easy.astype(jnp.int32), jnp.minimum(k + deeper, control.deepest))
+    merged = jax.tree.map(lambda new, old: jnp.where(_to(kept, new), new, old), new, old)
+    taken = jnp.where(kept, k, old.taken)
+    coarse = old.coarse + (kept & ~fine).astype(jnp.int32)
+    return replace(merged, taken=taken, level=level, coarse=coarse), ~kept
+
+
+def _to(mask: Array, like: Array) -> Array:
+    return mask.reshape((1,) * (like.ndim - 1) + mask.shape)

@@ -1,0 +1,43 @@
+"""Massive bodies over a stretch of time, as polynomials that can be asked for any moment of it.
+
+Tracers move in this dense output: they see the massive bodies and are not seen by them, so the
+massive ones can go first. It holds, of each of S equal steps, the state at its start and the
+accelerations at its Gauss-Radau nodes; between nodes it is as accurate as at them.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import pytree
+
+from . import radau
+
+
+@pytree
+class DenseOutput:
+    """S steps of length `dt` of N bodies."""
+
+    x: Array  # [S, N, 3] position at the start of each step, length
+    v: Array  # [S, N, 3] velocity there, length per time
+    a: Array  # [S, 8, N, 3] acceleration at the nodes of each step
+    dt: Array  # [] length of a step, time
+
+    def at(self, fraction: Array) -> tuple[Array, Array]:
+        """Positions and velocities [K, N, 3] at `fraction` [K], 0 at the start and 1 at the end."""
+        steps = self.x.shape[0]
+        place = fraction * steps
+        s = jnp.clip(place.astype(jnp.int32), 0, steps - 1)
+        h = place - s.astype(place.dtype)
+        k = np.arange(1, 9)
+        powers = jnp.stack([h ** int(n) for n in k])  # h, h^2, ... h^8: [8, K]
+        first = radau.weighted((radau.LAGRANGE / k[:, None]).T, powers)  # [8, K] by node
+        second = radau.weighted((radau.LAGRANGE / (k * (k + 1))[:, None]).T, powers * h[None])
+        a = jnp.moveaxis(self.a[s], 0, 1)  # [8, K, N, 3]
+        dt = self.dt
+        x = self.x[s] + dt * (h[:, None, None] * self.v[s] + dt * jnp.sum(_to(second, a) * a, 0))
+        return x, self.v[s] + dt * jnp.sum(_to(first, a) * a, 0)
+
+
+def _to(weights: Array, a: Array) -> Array:
+    return weights.reshape(weights.shape + (1,) * (a.ndim - weights.ndim))

@@ -1,0 +1,33 @@
+"""Nozzles: the layers that leave them, and bodies that are empty until then."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.physics.continuum import Body
+
+
+def nozzle_layer(d: int, radius: float, spacing: float, along: int, ahead: float) -> np.ndarray:
+    """Points [n, D] of a layer that leaves a nozzle: a segment in the plane, a disc in space.
+
+    The nozzle points along an axis, 0 or 1, and the layer is `ahead` of its middle, m.
+    """
+    count = round(2 * radius / spacing)
+    side = (np.arange(count) + 0.5) * spacing - radius
+    across = np.stack([a.ravel() for a in np.meshgrid(*(side,) * (d - 1), indexing="ij")], 1)
+    across = across[np.sum(across**2, 1) < radius**2]
+    return np.insert(across, along, ahead, axis=1).astype(np.float32)
+
+
+def empty_body(
+    layer: np.ndarray, material: Any, density: float, spacing: float, layers: float
+) -> Body:
+    """A body of no particles, with slots for so many layers and one more.
+
+    Particles fill cubes of the edge `spacing`, m.
+    """
+    d = layer.shape[1]
+    capacity = (int(np.ceil(layers)) + 1) * len(layer)
+    none = jnp.zeros((0, d), jnp.float32)
+    return Body(none, material, spacing**d, density, capacity=capacity)

@@ -1,0 +1,88 @@
+"""Pictures of a task: matter in colours, tools of glass; what is plane is shown as a slab."""
+
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics.continuum import State
+from jaxgpu.physics.continuum.pictures import points
+from jaxgpu.physics.continuum.tools.collide import Tool
+from jaxgpu.render import Balls, Camera, Look
+
+from .shapes import Prism
+
+if TYPE_CHECKING:
+    from .task import Matter
+
+COLOURS = {
+    "milk": (0.93, 0.90, 0.84),
+    "water": (0.16, 0.46, 0.80),
+    "coffee": (0.36, 0.20, 0.10),
+    "duck": (0.95, 0.75, 0.15),
+    "cream": (0.95, 0.80, 0.78),
+}
+SLICES = 6  # of a slab
+ANGLE = 0.62  # rad, of the field of view
+
+
+def render(env: "Matter", matter: State, width: int = 400, height: int = 300) -> Array:
+    """An image [height, width, 3] of the matter and tools of a task, in 0 ... 1. Pure; `jit` it."""
+    camera = task_camera(env, width, height)
+    return scene(env, matter, camera).picture(camera)
+
+
+def task_camera(env: "Matter", width: int = 400, height: int = 300) -> Camera:
+    """The camera that has the whole box of a task in its image."""
+    middle, away = _middle(env), _distance(env, width, height)
+    eye = middle + away * np.array(env.view_direction)
+    return Camera(eye, middle, angle=ANGLE, width=width, height=height)
+
+
+def scene(env: "Matter", matter: State, camera: Camera) -> Balls:
+    """The matter and tools of a task, drawn finely enough for a camera as far as `task_camera`."""
+    grid, d = env.simulation.grid, len(env.simulation.grid.cells)
+    spacing, thick = grid.dx / 2, grid.dx / 2 * SLICES
+    x = points(matter)
+    filled = jnp.concatenate([b.m.ravel() > 0 for b in matter.bodies])
+    paint = jnp.concatenate(
+        [
+            jnp.zeros((b.m.size, 3)) + jnp.array([COLOURS[name]])
+            for b, name in zip(matter.bodies, env.body_names)
+        ]
+    )
+    if d == 2:
+        depths = (np.arange(SLICES) - (SLICES - 1) / 2) * spacing
+        x = jnp.concatenate([x + jnp.array([[0.0, 0.0, z]]) for z in depths])
+        paint, filled = jnp.tile(paint, (SLICES, 1)), jnp.tile(filled, SLICES)
+    away = _distance(env, camera.width, camera.height)
+    pixels = camera.height / 2 / np.tan(ANGLE / 2) / away
+    look = Look(
+        jnp.where(filled, 1.15 * spacing, 0.0),
+        reach=int(np.ceil(1.4 * spacing * pixels)) + 1,
+        smoothing=10,
+    )
+    solids = [_solid(c.shape, t, thick) for c, t in zip(env.simulation.colliders, matter.tools)]
+    low = float(np.asarray(grid.lower)[1])
+    return Balls(x, paint, look, tuple(solids), floor=low, far=4 * float(away))
+
+
+def _middle(env: "Matter") -> np.ndarray:
+    """The middle [3] of the task's box, m."""
+    grid = env.simulation.grid
+    return np.append(np.asarray(grid.lower) + np.asarray(grid.cells) * grid.dx / 2, [0.0])[:3]
+
+
+def _distance(env: "Matter", width: int, height: int) -> float:
+    """How far away the whole box is in the image, m."""
+    size = np.asarray(env.simulation.grid.cells) * env.simulation.grid.dx
+    return 1.65 * max(size[0] * height / width, size[1])
+
+
+def _solid(shape: Any, tool: Tool, thick: float) -> tuple[Any, Array, Array]:
+    """Shape, place and orientation of a tool in space: one of the plane becomes a prism."""
+    if tool.x.shape == (3,):
+        return shape, tool.x, tool.turn
+    turn = jnp.stack([jnp.cos(tool.turn[0] / 2), *jnp.zeros(2), jnp.sin(tool.turn[0] / 2)])
+    return Prism(shape, 0.5 * thick), jnp.append(tool.x, jnp.zeros(1, tool.x.dtype)), turn

@@ -1,0 +1,56 @@
+"""Where a led tool may be: the place within a vessel that is nearest to where it is sent."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import number, pytree, static
+
+
+@pytree
+class Unbounded:
+    """No limit."""
+
+    def project(self, x: Array) -> Array:
+        """The place [D] itself, m."""
+        return x
+
+
+@pytree
+class BoxWorkspace:
+    """A box.
+
+    >>> BoxWorkspace((0.0, 0.0), (1.0, 2.0)).project(jnp.array([-1.0, 1.5]))
+    Array([0. , 1.5], dtype=float32)
+    """
+
+    lower: Any = number(unit="m")  # [D] corner, m
+    upper: Any = number(unit="m")  # [D] the opposite one, m
+
+    def project(self, x: Array) -> Array:
+        """The nearest place [D] in the box, m."""
+        return jnp.clip(x, jnp.asarray(self.lower, x.dtype), jnp.asarray(self.upper, x.dtype))
+
+
+@pytree
+class CylinderWorkspace:
+    """A disc, or in space the cylinder above and below it.
+
+    >>> CylinderWorkspace((0.0, 0.0), 1.0).project(jnp.array([3.0, 4.0]))
+    Array([0.6, 0.8], dtype=float32)
+    """
+
+    middle: Any = number(unit="m")  # [2] m
+    radius: Array | float = number(above=0, unit="m")  # [] m
+    axes: tuple[int, int] = static(default=(0, 1))  # in whose plane the disc lies
+
+    def project(self, x: Array) -> Array:
+        """The nearest place [D], m; other axes than the disc's are left alone."""
+        arm = [x[i] - self.middle[k] for k, i in enumerate(self.axes)]
+        square = arm[0] * arm[0] + arm[1] * arm[1]
+        out = square > self.radius**2
+        share = jnp.where(out, self.radius / jnp.sqrt(jnp.where(out, square, 1)), 1)
+        for k, i in enumerate(self.axes):
+            x = x.at[i].set(self.middle[k] + share * arm[k])
+        return x

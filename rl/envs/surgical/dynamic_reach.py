@@ -1,0 +1,87 @@
+"""Bring the tip of a surgical arm with mass to a point: the reaching tasks, dynamic.
+
+As `reach`, but actions move the targets of servos, and the links follow by their inertia: a step is
+20 ms, two steps of `jaxgpu.physics.rigid`. See `dynamics` for masses and gains.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics import rigid
+from jaxgpu.pytree import number, pytree
+
+from ...environment import Step, register
+from ...spaces import Box
+from . import arm_task, dynamics
+from .arms import ECM, STAR
+from .dynamics import ECM_DYNAMICS, PSM_DYNAMICS, STAR_DYNAMICS, ArmDynamics
+from .kinematics import forward_kinematics
+
+SUBSTEPS = 2
+
+
+@pytree
+class State(arm_task.State):
+    """Arm, servos and goal."""
+
+    v: Array  # [J] rad/s or m/s
+    target: Array  # [J] of the servos, rad or m
+    goal: Array  # [3] m
+
+
+@register("surgical/psm-reach-dynamic")
+@pytree
+class DynamicReach(arm_task.ArmTask):
+    """-20 times the distance in m a step, and 1 where it is less than `tolerance`."""
+
+    dt: Array | float = number(default=0.02, above=0, unit="s")  # [] s a step
+    dynamics: ArmDynamics = PSM_DYNAMICS  # of the same arm
+
+    @property
+    def observation_space(self) -> Box:
+        """Joints and targets in their range, speeds in ranges a s, way to the goal, tip."""
+        return Box(-np.inf, np.inf, (3 * self.arm.joints + 6,))
+
+    def reset(self, key: Array) -> tuple[State, Array]:
+        """At rest in a random position, and the tip of another for a goal."""
+        q, other = self.random_joints(key, 2)
+        state = State(
+            q=q,
+            t=jnp.int32(0),
+            v=jnp.zeros_like(q),
+            target=q,
+            goal=forward_kinematics(self.arm, other)[0],
+        )
+        return state, self._observe(state, forward_kinematics(self.arm, q)[0])
+
+    def step(self, state: State, action: Array, key: Array) -> Step:
+        """Move the targets by `action`, within their range, and let the arm follow."""
+        target = self.arm.moved(state.target, action, self.speed)
+        spec = dynamics.simulation(self.arm, self.dynamics, self.dt / SUBSTEPS, state.q.dtype)
+        body = rigid.State(state.q, state.v)
+        for _ in range(SUBSTEPS):
+            body = spec.step(body, target)
+        new = State(q=body.q, t=state.t + 1, v=body.v, target=target, goal=state.goal)
+        tip, _ = forward_kinematics(self.arm, new.q)
+        return self.outcome(new, self._observe(new, tip), arm_task.distance(state.goal, tip))
+
+    def _observe(self, state: State, tip: Array) -> Array:
+        low, high = self.arm.working_range(state.q.dtype)
+        joints = [self.arm.normalised(x) for x in (state.q, state.target)]
+        ways = [20 * (state.goal - tip), 5 * tip]
+        return jnp.concatenate([*joints, state.v / (high - low), *ways])
+
+
+@register("surgical/ecm-reach-dynamic")
+def ecm_reach_dynamic(**parameters: Any) -> DynamicReach:
+    """The endoscope manipulator, four joints."""
+    return DynamicReach(**{"arm": ECM, "dynamics": ECM_DYNAMICS, **parameters})
+
+
+@register("surgical/star-reach-dynamic")
+def star_reach_dynamic(**parameters: Any) -> DynamicReach:
+    """The seven joints of STAR."""
+    return DynamicReach(**{"arm": STAR, "dynamics": STAR_DYNAMICS, **parameters})

@@ -1,0 +1,115 @@
+"""Surgical arms with mass, as mechanisms of `jaxgpu.physics.rigid`.
+
+STAR has the links of the KUKA LBR iiwa 14 of google-deepmind/mujoco_menagerie (masses, centres and
+inertias, here in the frames of `arms`) and its servos, 2000 N m/rad and 200 N m s/rad; its tool
+has no mass. Of PSM and ECM no masses are published: a carriage of 0.5 kg outside the patient, a
+thin shaft of 0.1 and 0.6 kg, 5 g a wrist link, and 0.1 kg m^2 of motors and counterweight on yaw
+and pitch are ours; their servos are Surgical Gym's, 10,000 N m/rad and 1,000 N m s/rad, and
+1,000 N/m and 10 N s/m for the insertion. Gravity is compensated, as on the machines.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.physics import rigid
+from jaxgpu.pytree import number, pytree
+
+from .arms import ECM, PSM, Arm
+
+
+@pytree
+class ArmDynamics:
+    """Masses of the links and gains of the servos: leaves, so that `vmap` and `grad` reach them."""
+
+    mass: Any = number(least=0, unit="kg")  # [J] of each link, kg
+    com: Any = number(unit="m")  # [J, 3] its centre of mass in its frame, m
+    inertia: Any = number(least=0, unit="kg m^2")  # [J, 3] about it, along the frame's axes, kg m^2
+    armature: Any = number(least=0)  # [J] inertia of the motors, kg m^2 or kg
+    stiffness: Any = number(least=0)  # [J] of the servos, N m/rad or N/m
+    damping: Any = number(least=0)  # [J] N m s/rad or N s/m
+
+
+def _shaft(mass: float, length: float) -> tuple[float, ...]:
+    """Mass, inertia and centre of a rod that ends in the origin of its frame."""
+    across = mass * length**2 / 12
+    return (mass, across, across, 1e-5, 0.0, 0.0, -length / 2)
+
+
+# a row a link: mass, kg; inertia along x, y and z, kg m^2; centre of mass, m
+_CARRIAGE = np.array([[0.0] * 7, [0.0] * 7, [0.5, *[0.0] * 6]])
+_WRIST = (0.005, 1e-7, 1e-7, 1e-7, 0.0, 0.0045, 0.0)
+_PSM = np.array([*_CARRIAGE, _shaft(0.1, 0.4162), _WRIST, _WRIST])
+_ECM = np.array([*_CARRIAGE, _shaft(0.6, 0.3829)])
+_STAR = np.array(
+    [
+        (5.76, 0.0333, 0.033, 0.0123, 0.0, -0.03, -0.0825),
+        (6.35, 0.0305, 0.0304, 0.011, -0.0003, -0.059, 0.042),
+        (3.5, 0.025, 0.0238, 0.0076, 0.0, 0.03, -0.0855),
+        (3.5, 0.017, 0.0164, 0.006, 0.0, 0.067, 0.034),
+        (3.5, 0.01, 0.0087, 0.00449, -0.0001, -0.021, -0.1395),
+        (1.8, 0.0049, 0.0047, 0.0036, 0.0, -0.0006, 0.0004),
+        (1.2, 0.001, 0.001, 0.001, 0.0, 0.0, -0.025),
+    ]
+)
+_DVRK_ARMATURE = np.array([0.1, 0.1, 0.0, 1e-4, 1e-4, 1e-4])
+
+
+def _dynamics(links: np.ndarray, armature: Any, stiffness: Any, damping: Any) -> ArmDynamics:
+    mass, inertia, com = links[:, 0], links[:, 1:4], links[:, 4:]
+    return ArmDynamics(mass, com, inertia, armature, stiffness, damping)
+
+
+def _dvrk(arm: Arm, links: np.ndarray) -> ArmDynamics:
+    """An arm with the servos of Surgical Gym, of which those that slide are softer."""
+    slides = np.array(arm.prismatic)
+    stiffness, damping = np.where(slides, 1e3, 1e4), np.where(slides, 10.0, 1e3)
+    return _dynamics(links, _DVRK_ARMATURE[: arm.joints], stiffness, damping)
+
+
+PSM_DYNAMICS = _dvrk(PSM, _PSM)
+ECM_DYNAMICS = _dvrk(ECM, _ECM)
+STAR_DYNAMICS = _dynamics(_STAR, np.zeros(7), np.full(7, 2000.0), np.full(7, 200.0))
+
+
+def simulation(
+    arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32
+) -> rigid.Simulation:
+    """The mechanism of `arm`, its servos, and steps of `dt` s.
+
+    Raises:
+        ValueError: masses for another number of joints than the arm has.
+
+    >>> simulation(PSM, PSM_DYNAMICS, 0.01).tree.nv
+    6
+    """
+    if jnp.shape(dynamics.mass) != (arm.joints,):
+        raise ValueError(
+            f"simulation: dynamics.mass has shape {list(jnp.shape(dynamics.mass))}; it must be "
+            f"[{arm.joints}], one a joint; give the dynamics of this arm"
+        )
+    links = []
+    for i, ((alpha, a, theta, d), slides) in enumerate(zip(arm.dh, arm.prismatic)):
+        ca, sa, c, s = np.cos(alpha), np.sin(alpha), np.cos(theta), np.sin(theta)
+        links.append(
+            rigid.Link(
+                i - 1,
+                "prismatic" if slides else "revolute",
+                position=(a, -sa * d, ca * d),
+                rotation=((c, -s, 0.0), (s * ca, c * ca, -sa), (s * sa, c * sa, ca)),
+                lower=arm.lower[i],
+                upper=arm.upper[i],
+            )
+        )
+    chain = rigid.assemble(links, gravity=(0.0, 0.0, 0.0), dtype=dtype)
+    cast = lambda x: jnp.asarray(x, dtype)
+    tree = replace(
+        chain,
+        mass=cast(dynamics.mass),
+        com=cast(dynamics.com),
+        inertia=cast(dynamics.inertia)[:, :, None] * jnp.eye(3, dtype=dtype)[None],
+        armature=cast(dynamics.armature),
+    )
+    return rigid.Simulation(tree, rigid.Drive(cast(dynamics.stiffness), cast(dynamics.damping)), dt)

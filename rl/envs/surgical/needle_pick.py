@@ -1,0 +1,68 @@
+"""Take a needle from the tray and lift it: needle-pick, kinematic, after SurRoL's NeedlePick.
+
+The needle is half a circle of 20 mm radius, wire of 1 mm; it lies on the tray anywhere, turned by
+up to 90 degrees either way, and is to be taken in the middle. Success: the middle within 5 mm of a
+point 20 mm above the tray, near its centre.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+
+from ...environment import register
+from ...spaces import real
+from .arm_task import distance
+from .pick_place import FLOOR, HALF, PickPlace, State, turned
+
+RADIUS, WIRE = 0.02, 0.0005  # m
+
+
+@register("surgical/needle-pick")
+@pytree
+class NeedlePick(PickPlace):
+    """`position` is the middle of the wire, from where `object_yaw` points to the centre."""
+
+    lift: Array | float = number(
+        default=0.02, least=0, unit="m"
+    )  # [] of the goal above the tray, m
+    goal_spread: Array | float = number(
+        default=0.01, least=0, unit="m"
+    )  # [] of the goal in x and y, m
+
+    def reset(self, key: Array) -> tuple[State, Array]:
+        """The needle anywhere on the tray, any way up to 90 degrees."""
+        position_key, yaw_key, goal_key = jax.random.split(key, 3)
+        centre = jax.random.uniform(position_key, (2,), minval=-HALF, maxval=HALF)
+        yaw = jax.random.uniform(yaw_key, (), minval=-np.pi / 2, maxval=np.pi / 2)
+        position = jnp.append(centre, FLOOR + WIRE).astype(real())
+        near = self.goal_spread * jax.random.normal(goal_key, (2,), real())
+        goal = jnp.append(near, jnp.asarray(FLOOR + self.lift, real()))
+        return self.first_state(position, yaw.astype(real()), goal)
+
+    def rest_position(self, position: Array) -> Array:
+        """On the tray."""
+        return position.at[2].set(FLOOR + WIRE)
+
+    def grasp_pose(self, position: Array, yaw: Array) -> tuple[Array, Array]:
+        """The middle of the wire, which the jaw closes on along the radius."""
+        return position, yaw
+
+    def is_success(self, state: State) -> Array:
+        """Held by the way or not, as in SurRoL."""
+        return distance(state.position, state.goal) < self.tolerance
+
+    def wire(self, state: State, pieces: int = 12) -> Array:
+        """Points along the needle, [pieces + 1, 3] m: for a picture."""
+        angles = np.linspace(-np.pi / 2, np.pi / 2, pieces + 1)
+        arc = RADIUS * np.stack([1 - np.cos(angles), np.sin(angles), 0 * angles], 1)
+        arc = jnp.asarray(arc, state.position.dtype)
+        return state.position[None] + jax.vmap(turned, (0, None))(arc, state.object_yaw)
+
+    def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
+        """The wire, twice as thick as it is."""
+        points = self.wire(state)
+        own = jnp.ones(len(points) - 1, bool)
+        return points[:-1], points[1:], jnp.full(len(own), 2 * WIRE), own

@@ -1,0 +1,128 @@
+"""Lift a block off its peg and put it over another: peg-transfer, kinematic, after SurRoL's.
+
+Twelve pegs of 2 mm stand 25 mm out of the board, in two fields of six, where SurRoL's model has
+them; a block of 10 mm radius and 14.5 mm height hangs over one of the second field and belongs
+over one of the first. A block in the jaw cannot pass through a peg: a move that would is undone,
+sideways first. Let go it falls to the board if a peg is in its hole, or stays on the pegs below it.
+Departures: the three other blocks are left out, the hole has a radius of 4 mm, and the tool passes
+through pegs.
+Success: 5 mm in x and y, 4 mm in height.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+
+from ...environment import register
+from ...spaces import real
+from .pick_place import FLOOR, PickPlace, State, carried, turned
+
+PEGS = np.array(  # [12, 2] m: the first six are goals
+    [
+        (-0.030, 0.043),
+        (-0.010, 0.043),
+        (0.010, 0.043),
+        (-0.030, 0.013),
+        (-0.010, 0.013),
+        (0.010, 0.013),
+        (-0.033, -0.027),
+        (0.013, -0.027),
+        (-0.0215, -0.007081),
+        (0.0015, -0.007081),
+        (-0.0215, -0.046919),
+        (0.0015, -0.046919),
+    ]
+)
+PEG, TOP = 0.001, 0.025  # radius, and height above the board, m
+OUTER, HOLE, HALF_HEIGHT = 0.010, 0.004, 0.00725  # of the block, m
+GOAL_HEIGHT = 0.011  # of a peg's middle in SurRoL's model, which is the goal, above the board
+GRASP = (0.0025, 0.00433, 0.003)  # where it is taken, from the block's middle, m
+ASLANT = -2 * np.pi / 3  # of the jaw there from the block's own direction, rad
+
+
+@register("surgical/peg-transfer")
+@pytree
+class PegTransfer(PickPlace):
+    """`position` is the middle of the block."""
+
+    height_tolerance: Array | float = number(
+        default=0.004, above=0, unit="m"
+    )  # [] of success in height, m
+
+    def reset(self, key: Array) -> tuple[State, Array]:
+        """The block over a random peg, turned by up to 30 degrees, and a random goal."""
+        from_key, to_key, yaw_key = jax.random.split(key, 3)
+        pegs = jnp.asarray(PEGS, real())
+        peg = pegs[jax.random.randint(from_key, (), 6, 12)]
+        position = jnp.append(peg, jnp.asarray(FLOOR + HALF_HEIGHT, real()))
+        goal = pegs[jax.random.randint(to_key, (), 0, 6)]
+        goal = jnp.append(goal, jnp.asarray(FLOOR + GOAL_HEIGHT, real()))
+        yaw = jax.random.uniform(yaw_key, (), minval=-np.pi / 6, maxval=np.pi / 6)
+        return self.first_state(position, yaw.astype(real()), goal)
+
+    def feasible(self, state: State, tip: Array, yaw: Array) -> tuple[Array, Array]:
+        """Down to the board; not sideways into a peg, and not down on to one."""
+        rest = FLOOR + HALF_HEIGHT
+        lowest = rest + state.tip[2] - state.position[2]
+        tip = jnp.where(state.held, tip.at[2].max(lowest), tip)
+        hits = state.held & _blocked_on_the_way(state, tip, yaw)
+        # it slides along the peg, if it can
+        only_up = state.tip.at[2].set(tip[2])
+        tip, yaw = jnp.where(hits, only_up, tip), jnp.where(hits, state.yaw, yaw)
+        hits = state.held & _blocked_on_the_way(state, tip, yaw)
+        return jnp.where(hits, state.tip, tip), jnp.where(hits, state.yaw, yaw)
+
+    def rest_position(self, position: Array) -> Array:
+        """On the board, or on the pegs that it would have to pass through."""
+        low = position.at[2].set(FLOOR + HALF_HEIGHT)
+        return jnp.where(blocked(low), position.at[2].set(FLOOR + TOP + HALF_HEIGHT), low)
+
+    def grasp_pose(self, position: Array, yaw: Array) -> tuple[Array, Array]:
+        """The middle of a side of the block, which the jaw closes on from within and without."""
+        grasp = turned(jnp.asarray(GRASP, position.dtype), yaw)
+        return position + grasp, yaw + ASLANT
+
+    def is_success(self, state: State) -> Array:
+        """Over its peg, also while it is still held."""
+        off = state.position - state.goal
+        aside = jnp.sqrt(off[0] ** 2 + off[1] ** 2) < self.tolerance
+        return aside & (jnp.abs(off[2]) < self.height_tolerance)
+
+    def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
+        """Pegs, and the block as a triangle of round bars through its corners."""
+        base = jnp.append(jnp.asarray(PEGS), jnp.full((12, 1), FLOOR), 1).astype(
+            state.position.dtype
+        )
+        angles = np.array([np.pi, np.pi / 3, -np.pi / 3])
+        corner = (HOLE + OUTER) / 2 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
+        corner = jax.vmap(turned, (0, None))(
+            jnp.asarray(corner, state.position.dtype), state.object_yaw
+        )
+        corner = state.position[None] + corner
+        radius = [PEG] * 12 + [(OUTER - HOLE) / 2] * 3
+        return (
+            jnp.concatenate([base, corner]),
+            jnp.concatenate(
+                [base + jnp.array([[0.0, 0.0, TOP]], base.dtype), jnp.roll(corner, 1, 0)]
+            ),
+            jnp.asarray(radius, state.position.dtype),
+            jnp.arange(15) >= 12,
+        )
+
+
+def _blocked_on_the_way(state: State, tip: Array, yaw: Array) -> Array:
+    """Whether the held block meets a peg on the way: a step is longer than its wall is thick."""
+    parts = [k / 4 for k in range(1, 5)]
+    go = lambda k: (state.tip + k * (tip - state.tip), state.yaw + k * (yaw - state.yaw))
+    return jnp.any(jnp.stack([blocked(carried(state, *go(k))) for k in parts]))
+
+
+def blocked(position: Array) -> Array:
+    """Whether a block at `position` [3] has a peg in its walls."""
+    off = jnp.asarray(PEGS, position.dtype) - position[None, :2]
+    away = jnp.sqrt(jnp.sum(off**2, 1))
+    through = (away > HOLE - PEG) & (away < OUTER + PEG)
+    return (position[2] - HALF_HEIGHT < FLOOR + TOP) & jnp.any(through)

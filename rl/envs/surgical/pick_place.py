@@ -1,0 +1,203 @@
+"""Tasks in which the PSM takes something and brings it elsewhere: what they share, kinematic.
+
+After SurRoL (Xu et al. 2021, arXiv:2108.13035): the tool points down, actions move its tip in
+space, turn it about the vertical and open or close the jaw, and what the jaw closes on goes with
+it. SurRoL moves objects by PyBullet; here a jaw that closes within `grasp_distance` of where the
+object is to be taken, and within `grasp_angle` of the direction across it, holds it, and what is
+let go falls straight down. The origin is the arm's remote centre; `joints` are those of the arm.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
+
+from ...environment import Step
+from ...pictures.arms import grasping
+from ...spaces import Box, real
+from .arm_task import distance
+from .kinematics import inverse_kinematics
+
+FLOOR = -0.19  # m, of the tray or the board, below the remote centre
+HALF, HEIGHT = 0.05, 0.06  # m, of the workspace: to either side, and above the floor
+MARGIN = 0.02  # m that the tip may leave it by
+
+
+@pytree
+class State:
+    """The tool, and one object."""
+
+    tip: Array  # [3] m
+    yaw: Array  # [] of the jaw, rad
+    closed: Array  # [] bool
+    held: Array  # [] bool
+    position: Array  # [3] of the object, m
+    object_yaw: Array  # [] of the object about the vertical, rad
+    goal: Array  # [3] m
+    t: Array  # [] steps since the start
+
+
+@pytree
+class PickPlace(ABC):
+    """0 a step in which the object is where it should be, -1 else; `shaping` pays for progress."""
+
+    max_shift: Array | float = number(
+        default=0.01, above=0, unit="m"
+    )  # [] greatest step of the tip along each axis, m
+    max_turn: Array | float = number(
+        default=np.pi / 6, above=0, unit="rad"
+    )  # [] greatest turn a step, rad
+    grasp_distance: Array | float = number(
+        default=2e-3, above=0, unit="m"
+    )  # [] how near to its place the jaw must close, m
+    grasp_angle: Array | float = number(default=0.35, above=0, unit="rad")  # [] how far askew, rad
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success, m
+    shaping: Array | float = number(
+        default=0.0, least=0
+    )  # [] a m of tip to object, till held, and of object to goal
+    max_steps: Array | int = number(default=50, least=1, whole=True, unit="steps")  # [] steps
+
+    @property
+    def observation_space(self) -> Box:
+        """Lengths in 5 cm; the turns by the cosine and sine of their double."""
+        return Box(-np.inf, np.inf, (17,))
+
+    @property
+    def action_space(self) -> Box:
+        """Steps of the tip, a turn, and the jaw: closed below 0."""
+        return Box(-1.0, 1.0, (5,))
+
+    @property
+    def differentiable(self) -> bool:
+        """Taking and success have no slope."""
+        return False
+
+    def step(self, state: State, action: Array, key: Array) -> Step:
+        """Move the tool and what it holds, close or open the jaw, let fall."""
+        del key
+        action = jnp.clip(action, -1, 1)
+        low, high = _workspace(state.tip.dtype)
+        tip = jnp.clip(state.tip + self.max_shift * action[:3], low, high)
+        yaw = state.yaw + self.max_turn * action[3]
+        closed = action[4] < 0
+        tip, yaw = self.feasible(state, tip, yaw)
+        carried_to = carried(state, tip, yaw)
+        position = jnp.where(state.held, carried_to, state.position)
+        object_yaw = state.object_yaw + jnp.where(state.held, yaw - state.yaw, 0.0)
+        taken = ~state.closed & self._grasps(tip, yaw, position, object_yaw)
+        held = closed & (state.held | taken)
+        position = jnp.where(held, position, self.rest_position(position))
+        new = replace(
+            state,
+            tip=tip,
+            yaw=yaw,
+            closed=closed,
+            held=held,
+            position=position,
+            object_yaw=object_yaw,
+            t=state.t + 1,
+        )
+        success = self.is_success(new)
+        gain = self.shaping * (self._distance_left(state) - self._distance_left(new))
+        truncated = new.t >= self.max_steps
+        info = {"success": success, "distance": distance(position, state.goal), "held": held}
+        reward = jnp.where(success, 0.0, -1.0).astype(position.dtype) + gain
+        return Step(new, self.observe(new), reward, jnp.zeros_like(truncated), truncated, info)
+
+    def feasible(self, state: State, tip: Array, yaw: Array) -> tuple[Array, Array]:
+        """Where the tool gets if it tries to go to `tip` and `yaw`: there, unless it is blocked."""
+        del state
+        return tip, yaw
+
+    @abstractmethod
+    def rest_position(self, position: Array) -> Array:
+        """Where an object let go at `position` comes to rest."""
+
+    @abstractmethod
+    def grasp_pose(self, position: Array, yaw: Array) -> tuple[Array, Array]:
+        """Where an object is to be taken, [3] m, and the jaw's yaw across it there, rad."""
+
+    @abstractmethod
+    def is_success(self, state: State) -> Array:
+        """Whether the object is where it should be."""
+
+    @abstractmethod
+    def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
+        """Capsules for a picture: starts, ends [K, 3], radii [K], m; which are the object, [K]."""
+
+    def scene(self, state: State) -> Capsules:
+        """Arm, jaw and what stands around at a state, for pictures."""
+        return grasping(self, state, FLOOR)
+
+    def observe(self, state: State) -> Array:
+        """Tip, jaw, ways to the object and on to the goal, turns, whether closed and held."""
+        where, across = self.grasp_pose(state.position, state.object_yaw)
+        ways = [20 * (state.tip - _centre(state.tip.dtype)), 20 * (where - state.tip)]
+        ways.append(20 * (state.goal - state.position))
+        turns = [
+            f(2 * a) for a in (state.yaw, across, across - state.yaw) for f in (jnp.cos, jnp.sin)
+        ]
+        flags = [x.astype(state.tip.dtype) for x in (state.closed, state.held)]
+        return jnp.concatenate([*ways, jnp.stack([*turns, *flags])])
+
+    def joints(self, state: State) -> Array:
+        """Of the arm, [6]."""
+        return inverse_kinematics(state.tip, downward(state.yaw))
+
+    def first_state(self, position: Array, object_yaw: Array, goal: Array) -> tuple[State, Array]:
+        """The first state with an object there: tool in the corner, its jaw open."""
+        state = State(
+            tip=jnp.asarray([-HALF, HALF, FLOOR + HEIGHT], real()),
+            yaw=jnp.zeros((), real()),
+            closed=jnp.bool_(False),
+            held=jnp.bool_(False),
+            position=position,
+            object_yaw=object_yaw,
+            goal=goal,
+            t=jnp.int32(0),
+        )
+        return state, self.observe(state)
+
+    def _grasps(self, tip: Array, yaw: Array, position: Array, object_yaw: Array) -> Array:
+        where, across = self.grasp_pose(position, object_yaw)
+        straight = jnp.abs(jnp.sin(across - yaw)) < jnp.sin(self.grasp_angle)  # either way round
+        return straight & (distance(tip, where) < self.grasp_distance)
+
+    def _distance_left(self, state: State) -> Array:
+        """What is left to go, m."""
+        where, _ = self.grasp_pose(state.position, state.object_yaw)
+        to_it = jnp.where(state.held, 0.0, distance(state.tip, where))
+        return to_it + distance(state.position, state.goal)
+
+
+def downward(yaw: Array) -> Array:
+    """The jaw's frame [3, 3] where the tool points down and the jaw parts along `yaw`, rad."""
+    c, s, zero, one = jnp.cos(yaw), jnp.sin(yaw), jnp.zeros_like(yaw), jnp.ones_like(yaw)
+    rows = ((c, zero, -s), (s, zero, c), (zero, -one, zero))
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def turned(x: Array, angle: Array) -> Array:
+    """A vector [3] turned about the vertical."""
+    c, s = jnp.cos(angle), jnp.sin(angle)
+    return jnp.stack([c * x[0] - s * x[1], s * x[0] + c * x[1], x[2]])
+
+
+def carried(state: State, tip: Array, yaw: Array) -> Array:
+    """Where the object gets, [3] m, if held while the tool goes to `tip` and `yaw`."""
+    return tip + turned(state.position - state.tip, yaw - state.yaw)
+
+
+def _workspace(dtype: jnp.dtype) -> tuple[Array, Array]:
+    low = np.array([-HALF - MARGIN, -HALF - MARGIN, FLOOR])
+    high = np.array([HALF + MARGIN, HALF + MARGIN, FLOOR + HEIGHT + MARGIN])
+    return jnp.asarray(low, dtype), jnp.asarray(high, dtype)
+
+
+def _centre(dtype: jnp.dtype) -> Array:
+    return jnp.asarray([0.0, 0.0, FLOOR + HEIGHT / 2], dtype)

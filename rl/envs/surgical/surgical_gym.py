@@ -1,0 +1,130 @@
+"""Surgical Gym's reaching tasks as published: psm-, ecm- and star-reach-compat.
+
+Schmidgall, Krieger & Eshraghian (2023), arXiv:2310.04676; arms, drives and places are in
+`surgical_gym_arms`.
+Actions move targets in -1 ... 1, and drives bring the joints to them; the goal is normal about a
+fixed centre, and an episode has 399 steps. Departures: a drive's damping is taken for so much
+greater than inertia and weight that the joint follows by the first-order law (it is, by 10^4,
+but for STAR's shoulder); the two fingers, which stay shut, are left out; every copy begins with a
+goal of its own (there, a new beginning of one draws the goals of all anew). STAR's arm is that of
+`arms`, and its tool does not turn.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
+
+from ...environment import Step, register
+from ...pictures.arms import reaching
+from ...spaces import Box, real
+from . import arm_task
+from .arms import Arm
+from .kinematics import forward_kinematics
+from .surgical_gym_arms import GYM_ECM, GYM_PSM, GYM_STAR, GymArm
+
+
+@pytree
+class State(arm_task.State):
+    """Arm, goal, and what was asked of the joints."""
+
+    distal: Array  # [I] joints that do not move the tip, rad
+    target: Array  # [J + I] in -1 ... 1
+    goal: Array  # [3] m
+
+
+@register("surgical/psm-reach-compat")
+@pytree
+class SurgicalGymReach:
+    """Minus the sums of absolutes: of tip - goal in m, and small ones of speeds and joints."""
+
+    speed: Array | float = number(default=0.01, above=0)  # [] greatest change of a target a step
+    goal_spread: Array | float = number(
+        default=0.05, least=0, unit="m"
+    )  # [] of the goal in each direction, m
+    speed_cost: Array | float = number(default=1e-4, least=0)  # [] a rad/s or m/s
+    joint_cost: Array | float = number(default=0.01, least=0)  # [] a rad or m
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success, m
+    max_steps: Array | int = number(default=399, least=1, whole=True, unit="steps")  # [] steps
+    model: GymArm = GYM_PSM
+
+    @property
+    def arm(self) -> Arm:
+        """The joints that move the tip."""
+        return self.model.arm
+
+    @property
+    def observation_space(self) -> Box:
+        """Joints, their speeds, tip, targets, tip - goal, in SI units."""
+        return Box(-np.inf, np.inf, (3 * self.model.joints + 6,))
+
+    @property
+    def action_space(self) -> Box:
+        """Changes of the targets, as fractions of the greatest."""
+        return Box(-1.0, 1.0, (self.model.joints,))
+
+    @property
+    def differentiable(self) -> bool:
+        """Everywhere but at the limits and where a coordinate of tip - goal vanishes."""
+        return True
+
+    def reset(self, key: Array) -> tuple[State, Array]:
+        """Always the same position; a random goal."""
+        target = jnp.asarray(self.model.initial_target, real())
+        joints = target * jnp.asarray(self.model.scale, real())
+        goal = jnp.asarray(self.model.goal_centre, real())
+        goal = goal + self.goal_spread * jax.random.normal(key, (3,), real())
+        state = self._state(joints, jnp.int32(0), target, goal)
+        return state, self._observe(state, jnp.zeros_like(joints))
+
+    def scene(self, state: Any, radius: Array | float = 0.006) -> Capsules:
+        """Arm and goal at a state, for pictures; `radius` of the links, m."""
+        return reaching(self, state, radius)
+
+    def step(self, state: State, action: Array, key: Array) -> Step:
+        """Move the targets by `action`; the drives follow."""
+        joints = jnp.concatenate([state.q, state.distal])
+        model = jax.tree.map(lambda x: jnp.asarray(x, joints.dtype), self.model)
+        target = jnp.clip(state.target + self.speed * jnp.clip(action, -1, 1), -1, 1)
+        error = model.scale * target + model.offset - joints
+        # implicit Euler of the first-order law v = rate (asked - joints)
+        v = model.rate / (1 + model.dt * model.rate) * error
+        v = jnp.clip(v, -model.max_velocity, model.max_velocity)
+        after = jnp.clip(joints + model.dt * v, model.lower, model.upper)
+        v = (after - joints) / model.dt
+        new = self._state(after, state.t + 1, target, state.goal)
+        seen = self._observe(new, v)
+        error = seen[-3:]
+        cost = jnp.sum(jnp.abs(error)) + self.speed_cost * jnp.sum(jnp.abs(v))
+        cost = cost + self.joint_cost * jnp.sum(jnp.abs(after))
+        truncated = new.t >= self.max_steps
+        distance = arm_task.distance(error, jnp.zeros_like(error))
+        info = {"success": distance < self.tolerance, "distance": distance}
+        return Step(new, seen, -cost, jnp.zeros_like(truncated), truncated, info)
+
+    def _state(self, joints: Array, t: Array, target: Array, goal: Array) -> State:
+        count = self.arm.joints
+        return State(q=joints[:count], t=t, distal=joints[count:], target=target, goal=goal)
+
+    def _observe(self, state: State, v: Array) -> Array:
+        tip, _ = forward_kinematics(self.arm, state.q)
+        return jnp.concatenate([state.q, state.distal, v, tip, state.target, tip - state.goal])
+
+
+@register("surgical/ecm-reach-compat")
+def ecm_reach_compat(**parameters: Any) -> SurgicalGymReach:
+    """The endoscope manipulator, which pays for the distance alone; goals are out of its reach."""
+    task = {"speed": 0.02, "goal_spread": 0.1, "speed_cost": 0.0, "joint_cost": 0.0}
+    return SurgicalGymReach(**{**task, "model": GYM_ECM, **parameters})
+
+
+@register("surgical/star-reach-compat")
+def star_reach_compat(**parameters: Any) -> SurgicalGymReach:
+    """STAR, which pays for the distance and a little for speed."""
+    task = {"goal_spread": 0.15, "speed_cost": 1e-3, "joint_cost": 0.0}
+    return SurgicalGymReach(**{**task, "model": GYM_STAR, **parameters})

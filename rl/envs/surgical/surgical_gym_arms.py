@@ -1,0 +1,125 @@
+"""The arms of Surgical Gym as it drives them: chains and joints of its files of scenes.
+
+Schmidgall, Krieger & Eshraghian (2023), arXiv:2310.04676, github.com/SamuelSchmidgall/SurgicalGym
+(MIT licence, as of 2025): rows are those of the joints of `psm.usd` and `ecm.usd`, which take the
+parallelograms of both for serial arms; scales, gains, limits and places are those of the tasks. Of
+STAR no file is there, so its arm is the one of `arms`. Goals are in the frame of the arm's first
+row, whose axes are those of the scene up to their order and signs, which sums of absolutes ignore.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from jaxgpu.pytree import number, pytree, static
+
+from .arms import STAR, Arm
+
+_HALF = np.pi / 2
+
+
+@pytree
+class GymArm:
+    """An arm with its drives, and I joints after it, which do not move the tip as measured there.
+
+    Numbers of the drives are leaves, so that `vmap` and `grad` reach them; the chain is static.
+    """
+
+    arm: Arm = static()
+    goal_centre: Any = number(unit="m")  # [3] of the goals, m
+    dt: Any = number(above=0, unit="s")  # [] a step, s
+    scale: Any = number()  # [J + I] of the targets -1 ... 1, rad or m
+    offset: Any = number()  # [J + I] rad or m
+    rate: Any = number(least=0, unit="1/s")  # [J + I] of each drive, stiffness over damping, 1/s
+    lower: Any = number()  # [J + I] limits of the joints, rad or m
+    upper: Any = number()
+    max_velocity: Any = number(above=0, infinite=True)  # [J + I] rad/s or m/s
+    initial_target: Any = number()  # [J + I] in -1 ... 1; the joints begin at this times the scale
+
+    @property
+    def joints(self) -> int:
+        """The number of joints, J + I."""
+        return np.shape(self.scale)[-1]
+
+
+def _gym_arm(arm: Arm, **numbers: Any) -> GymArm:
+    """The arm, its numbers as arrays."""
+    return GymArm(arm=arm, **{name: np.array(value) for name, value in numbers.items()})
+
+
+_TILT = float(np.arcsin(0.043 / 0.15))  # of the link behind the parallelogram
+_PSM_LOWER = (-np.pi, -1.6050, -0.9356, -0.9425, -0.9356, 0.0)
+_PSM_UPPER = (np.pi, 1.5994, 0.9425, 0.9356, 0.9425, 0.24)
+GYM_PSM = _gym_arm(
+    Arm(
+        dh=(
+            (0.0, 0.0, 0.0, 0.1524),
+            (_HALF, 0.0, _HALF, 0.0296),
+            (-_HALF, 0.0, -_TILT, 0.0),
+            (0.0, 0.15, _HALF + _TILT, 0.0),
+            (0.0, 0.516, 0.0, 0.0),
+            (-_HALF, 0.043, 0.0, -0.28809),
+        ),
+        prismatic=(False,) * 5 + (True,),
+        lower=_PSM_LOWER,
+        upper=_PSM_UPPER,
+        tip=(0.0, 0.0, 0.4162 + 0.025),
+        working_lower=_PSM_LOWER,
+        working_upper=_PSM_UPPER,
+    ),
+    goal_centre=(0.0, 0.5, 0.1),
+    dt=0.0025,
+    # one joint early: meant for the insertion, but the joint of the stand, which comes first, is
+    # not counted
+    scale=(1.0, 1.0, 1.0, 1.0, 0.127, 1.0, 1.0, 1.0, 1.0),
+    offset=(0.0, 0.0, 0.0, 0.0, 0.127, 0.0, 0.0, 0.0, 0.0),
+    rate=(100.0,) + (10.0,) * 8,
+    lower=(*_PSM_LOWER, -np.pi, -_HALF, -_HALF),
+    upper=(*_PSM_UPPER, np.pi, _HALF, _HALF),
+    max_velocity=(10.0,) * 5 + (1.0,) + (10.0,) * 3,
+    initial_target=(0.0,) * 9,
+)
+
+_LEAN, _LONG = float(np.arctan2(0.103, 0.286805)), float(np.hypot(0.103, 0.286805))
+_LEVEL = float(np.arctan2(0.3404, 0.000136))
+_ECM_LOWER = (-1.5952, -0.7837, -1.1577, -0.7837, 0.0)
+_ECM_UPPER = (1.5817, 1.1577, 0.7837, 1.1577, 0.25419)
+GYM_ECM = _gym_arm(
+    Arm(
+        dh=(
+            (0.0, 0.10146, -0.00159, 0.2722),
+            (_HALF, 0.0, -_LEAN, 0.0),
+            (0.0, _LONG, _LEAN + _LEVEL, 0.0),
+            (0.0, 0.3404, _HALF - _LEVEL, 0.0),
+            (-_HALF, 0.042, 0.0, -0.086143),
+        ),
+        prismatic=(False,) * 4 + (True,),
+        lower=_ECM_LOWER,
+        upper=_ECM_UPPER,
+        tip=(0.061, 0.0, 0.375),
+        working_lower=_ECM_LOWER,
+        working_upper=_ECM_UPPER,
+    ),
+    goal_centre=(1.5, 0.0, 0.8),
+    dt=0.005,
+    scale=(1.0, 1.0, 1.0, 1.0, 0.127, 1.0),
+    offset=(0.0, 0.0, 0.0, 0.0, 0.127, 0.0),
+    rate=(10.0,) * 6,
+    lower=(*_ECM_LOWER, -1.5527),
+    upper=(*_ECM_UPPER, 1.5667),
+    max_velocity=(10.0,) * 4 + (100.0, 10.0),
+    initial_target=(0.0,) * 6,
+)
+
+GYM_STAR = _gym_arm(
+    STAR,
+    goal_centre=(1.0, 0.0, 0.3),
+    dt=0.0025,
+    scale=(2.0,) * 7,
+    offset=(0.0,) * 7,
+    rate=(200 / 12,) * 7,
+    lower=STAR.lower,
+    upper=STAR.upper,
+    max_velocity=(np.inf,) * 7,
+    initial_target=(0.0, 0.3, 0.0, -0.3, 0.0, 0.5, 0.0),
+)

@@ -1,0 +1,286 @@
+"""The loops of learning: `learn`, pure; `train`, in the package's loop; `sweep`, of many seeds.
+
+Each knows how many updates it has and tells `init`, so that rates and exploration end with it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from jax import Array
+
+from jaxgpu import ranges
+from jaxgpu.pytree import pytree, static
+from jaxgpu.run import Run, rollout, run
+
+from .doors import check_count
+from .environment import Environment
+from .evaluation import Policy
+from .learners import schedule as schedules
+
+
+class Learner(Protocol):
+    """What every algorithm has: a spec with these methods, all pure."""
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of environments in one update."""
+        ...
+
+    def init(self, env: Environment, key: Array, num_updates: Array | int | None = None) -> Any:
+        """The state before a training of so many updates, which is the length of its schedules."""
+        ...
+
+    def update(self, env: Environment, state: Any, key: Array) -> Any:
+        """The state after one update; `state.report` holds its measurements."""
+        ...
+
+    def policy(self, env: Environment, state: Any) -> Policy:
+        """The learnt policy, without noise: a function, or a `RecurrentPolicy`."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class Training(Run[Any]):
+    """What `train` returns: a run that knows what was learnt.
+
+    The history holds the report of the start, in which no episode ended, and of every update.
+    """
+
+    env: Environment
+    learner: Learner
+
+    @property
+    def policy(self) -> Policy:
+        """The learnt policy, without noise."""
+        return self.learner.policy(self.env, self.state)
+
+
+def learn(
+    env: Environment,
+    learner: Learner,
+    key: Array,
+    num_updates: int,
+    *,
+    measure: Callable[[Any], Any] | None = None,
+) -> tuple[Any, Any]:
+    """The last state and the history of a whole training, as a pure function.
+
+    `vmap` it over keys and over learners. Learning rates fall, and exploration settles, over these
+    `num_updates`.
+
+    Args:
+        env: of all copies.
+        learner: what learns.
+        key: of the whole training.
+        num_updates: how many there are.
+        measure: pure function of the state; its report by default.
+
+    Returns:
+        The last state, and what was measured, [1 + num_updates, ...]; row 0 is the start.
+
+    Raises:
+        ValueError: a hyper-parameter, or a parameter of the environment, out of its range.
+        TypeError: observations, actions or rewards of a kind that the learner does not take.
+    """
+    whole = ranges.Range(least=0, whole=True, one=True)
+    ranges.refuse("learn: num_updates", num_updates, whole)
+    init_key, run_key = jax.random.split(key)
+    state = learner.init(env, init_key, max(num_updates, 1))
+    step = partial(_update, _task(learner, env))
+    return rollout(step, state, num_updates, key=run_key, measure=measure or _report)
+
+
+def train(
+    env: Environment,
+    learner: Learner,
+    key: Array,
+    steps: int,
+    *,
+    until: Callable[[Any], Any] | None = None,
+    measure: Callable[[Any], Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    schedule: int | None = None,
+) -> Training:
+    """`learn` for `steps` steps of environments in the package's loop, with checkpoints in `out`.
+
+    The result is the same whether it was interrupted or not, to the bit. Another call with the
+    same kinds of environment and learner, of other numbers, compiles nothing.
+
+    Args:
+        env: of all copies.
+        learner: what learns.
+        key: of the whole training.
+        steps: of environments in all, those of a resumed training counted in.
+        until: condition on the state, on the device: the training ends after the update where it
+            holds.
+        measure: pure function of the state; its report by default.
+        out: folder of checkpoints.
+        resume: go on from what is there.
+        schedule: steps over which learning rates fall to zero and exploration settles; `steps` if
+            not said. It is a part of the training, and a resumed one keeps it: to stop early and
+            go on later, begin with the `schedule` of the whole. The bits are those of the whole
+            training. Steps beyond the end of the schedule have a learning rate of zero.
+
+    Returns:
+        A run of updates, whose history begins at the start, with the `policy` that was learnt.
+
+    Raises:
+        ValueError: fewer steps than one update has, or a resumed training whose schedule is
+            another.
+        CheckpointError: a folder that holds another training, or another network.
+    """
+    ranges.check("train", learner)
+    ranges.check("train", env)
+    check_count("train: steps", steps)
+    if schedule is not None:
+        check_count("train: schedule", schedule)
+    updates = steps // learner.steps_per_update
+    if updates < 1:
+        raise ValueError(
+            f"train: steps={steps}; one update has {learner.steps_per_update}; give as many"
+        )
+    length = updates if schedule is None else max(schedule // learner.steps_per_update, 1)
+    if resume:
+        schedules.refuse_another("train", out, length, learner.steps_per_update)
+    init_key, run_key = jax.random.split(key)
+    task = _task(learner, env)
+    state = _init(task, init_key, np.int32(length))
+    _refuse_broken(env, state)
+    done = run(
+        partial(_update, task),
+        state,
+        updates,
+        key=run_key,
+        measure=measure or _report,
+        until=until,
+        out=out,
+        resume=resume,
+    )
+    return Training(done.state, done.history, done.timing, env, learner)
+
+
+def sweep(
+    env: Environment,
+    learner: Learner,
+    keys: Array,
+    parts: int,
+    every: int,
+    *,
+    until: Callable[[Any], Any] | None = None,
+    measure: Callable[[Any], Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    schedule: int | None = None,
+) -> Run[Any]:
+    """Train from each of the keys [S], all in one program, with checkpoints in `out`.
+
+    Args:
+        env: of all trainings.
+        learner: of all.
+        keys: of the seeds, [S].
+        parts: how often all trainings are measured, the start left aside.
+        every: updates before each measurement.
+        until: condition on the states [S], on the device: the sweep ends where it holds.
+        measure: pure function of the state of one training; its report by default.
+        out: folder of checkpoints.
+        resume: go on from what is there.
+        schedule: updates over which learning rates fall and exploration settles, `parts * every`
+            if not said; as that of `train`, and kept by a resumed sweep.
+
+    Returns:
+        A run whose state has an axis [S] in front, and whose history is [1 + parts, S, ...].
+    """
+    ranges.check("sweep", learner)
+    ranges.check("sweep", env)
+    check_count("sweep: parts", parts)
+    check_count("sweep: every", every)
+    length = parts * every if schedule is None else schedule
+    if resume:
+        schedules.refuse_another("sweep", out, length, 1)
+    task = _task(learner, env)
+    return run(
+        partial(_update_seeds, task, every, len(keys)),
+        _init_seeds(task, keys, np.int32(length)),
+        parts,
+        key=jax.random.fold_in(keys[0], len(keys)),
+        measure=partial(_measure_seeds, measure or _report),
+        until=until,
+        out=out,
+        resume=resume,
+    )
+
+
+# What the loops run: functions of the module, so that what they carry are operands of programs
+# that are compiled once, and not parts of new programs.
+
+
+@pytree
+class _Task:
+    """A learner and its environment; one of a class that is no pytree is baked in whole."""
+
+    trees: tuple[Any, Any]
+    fixed: tuple[Any, Any] = static()
+
+    @property
+    def learner(self) -> Learner:
+        return self.trees[0] if self.fixed[0] is None else self.fixed[0]
+
+    @property
+    def env(self) -> Environment:
+        return self.trees[1] if self.fixed[1] is None else self.fixed[1]
+
+
+def _task(learner: Learner, env: Environment) -> _Task:
+    opaque = [jax.tree_util.all_leaves([x]) for x in (learner, env)]
+    trees = [None if whole else x for x, whole in zip((learner, env), opaque)]
+    fixed = [x if whole else None for x, whole in zip((learner, env), opaque)]
+    return _Task((trees[0], trees[1]), (fixed[0], fixed[1]))
+
+
+@jax.jit
+def _init(task: _Task, key: Array, num_updates: Array) -> Any:
+    return task.learner.init(task.env, key, num_updates)
+
+
+@jax.jit
+def _init_seeds(task: _Task, keys: Array, num_updates: Array) -> Any:
+    return jax.vmap(lambda key: task.learner.init(task.env, key, num_updates))(keys)
+
+
+def _update(task: _Task, state: Any, key: Array) -> Any:
+    return task.learner.update(task.env, state, key)
+
+
+def _update_seeds(task: _Task, every: int, seeds: int, states: Any, key: Array) -> Any:
+    def update(i: Array, states: Any) -> Any:
+        keys = jax.random.split(jax.random.fold_in(key, i), seeds)
+        return jax.vmap(partial(_update, task))(states, keys)
+
+    return jax.lax.fori_loop(0, every, update, states)
+
+
+def _report(state: Any) -> Any:
+    return state.report
+
+
+def _measure_seeds(measure: Callable[[Any], Any], states: Any) -> Any:
+    return jax.vmap(measure)(states)
+
+
+def _refuse_broken(env: Environment, state: Any) -> None:
+    """Raise where not one copy can begin: nothing would ever be learnt."""
+    env_state = getattr(state, "env_state", None)
+    if env_state is None:
+        return
+    observed = jax.tree.leaves(env_state.observation)[0]
+    if not np.any(np.isfinite(observed)):
+        raise ValueError(
+            f"train: no copy of {type(env).__name__} begins with finite numbers; "
+            "mend what its reset returns, or the numbers that it is given"
+        )

@@ -1,0 +1,140 @@
+"""Planners beside one another: every seed of one in one program, at equally many episodes."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+from jaxgpu import ranges
+from jaxgpu.run import run
+
+from ..environment import Environment
+from .gradient import Descent, TemporalExpansion
+from .objective import EpisodeCost, cost
+from .planning import Plan, Planner
+from .sampling import CEM, MPPI
+
+POPULATION = 8  # of CEM and MPPI
+
+
+def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> dict[str, Any]:
+    """Four planners by name, as the tables of the documents and the studies call them.
+
+    Args:
+        first, grow: frames of the growing window, at the start and at a time.
+        rate: of Adam, in shares of the greatest action.
+    """
+    adam = Descent(optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate, b2=0.99)))
+    return {
+        "Adam": adam,
+        "CEM": CEM(POPULATION, 3, sigma=0.3, correlation=0.9),
+        "Adam, growing window": TemporalExpansion(adam, first=first, grow=grow, patience=2),
+        "MPPI": MPPI(POPULATION, sigma=0.3, correlation=0.9),
+    }
+
+
+def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
+    """First states of all seeds, stacked."""
+    return _initial_states(env, jax.random.split(jax.random.key(seed), seeds))
+
+
+def plan_from_each(
+    env: Any,
+    planner: Planner,
+    states: Any,
+    evaluations: int,
+    *,
+    gradient_discount: Array | float = 1.0,
+    seed: int = 0,
+    until: Callable[[Any], Array] | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+) -> Plan:
+    """Plan from every state, until `evaluations` episodes have been simulated in each.
+
+    Args:
+        env: with `initial_actions()`, [T, A], from which planning starts.
+        planner: `Descent`, `CEM`, `MPPI` or `TemporalExpansion`; an episode with its gradient
+            counts as one, and so does one of a window.
+        states: S of them, stacked, as `initial_states` gives them.
+        evaluations: episodes; what is left of a population is not simulated.
+        gradient_discount: see `cost`.
+        seed: of the planner's random numbers.
+        until: `until(states)` -> [] bool of the stacked planners; planning ends where it holds.
+        out: folder of checkpoints.
+        resume: go on from the last of them, to the same bits as if never stopped.
+    Returns:
+        a `Plan`: the planners' states stacked, their best `actions` [S, T, A]; history of `loss`,
+        the newest, and of `best` [1 + updates, S].
+    """
+    ranges.check("plan_from_each", planner)
+    counts = ranges.Range(least=1, whole=True, one=True)
+    ranges.refuse("plan_from_each: evaluations", evaluations, counts)
+    shares = ranges.Range(least=0, most=1)
+    ranges.refuse("plan_from_each: gradient_discount", gradient_discount, shares)
+    seeds = jax.tree.leaves(states)[0].shape[0]
+    done = run(
+        partial(_update_each, EpisodeCost(env, states, gradient_discount), planner),
+        _init_each(planner, jnp.stack([env.initial_actions()] * seeds)),
+        evaluations // getattr(planner, "population", 1),
+        key=jax.random.key(seed),
+        measure=_progress,
+        until=until,
+        out=out,
+        resume=resume,
+    )
+    return Plan(done.state, done.history, done.timing)
+
+
+def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
+    """Sum of rewards of actions from every state, in one program.
+
+    Args:
+        states: S of them, stacked, as `initial_states` gives them.
+        actions: [T, A] for all states, [S, T, A], or [K, S, T, A] of K ways to act.
+    Returns:
+        [S], or [K, S].
+    """
+    seeds = jax.tree.leaves(states)[0].shape[0]
+    actions = jnp.asarray(actions)
+    actions = jnp.broadcast_to(actions, (*actions.shape[:-3], seeds, *actions.shape[-2:]))
+    ways = actions.reshape(-1, *actions.shape[-3:])
+    return np.asarray(_returns(env, states, ways)).reshape(actions.shape[:-2])
+
+
+@jax.jit
+def _initial_states(env: Environment, keys: Array) -> Any:
+    return jax.lax.map(lambda key: env.reset(key)[0], keys)
+
+
+@jax.jit
+def _init_each(planner: Planner, actions: Array) -> Any:
+    return jax.vmap(planner.init)(actions)
+
+
+@jax.jit
+def _returns(env: Environment, states: Any, ways: Array) -> Array:
+    episode = lambda args: -cost(env, *args)
+    return jax.lax.map(lambda plans: jax.lax.map(episode, (states, plans)), ways)
+
+
+def _update_each(loss: EpisodeCost, planner: Planner, planners: Any, key: Array) -> Any:
+    """One update of every planner, one after the other: memory is that of one episode."""
+
+    def one(args: tuple[Any, Any, Array]) -> Any:
+        start, state, key = args
+        own = EpisodeCost(loss.env, start, loss.gradient_discount)
+        return planner.update(own, state, key)
+
+    seeds = jax.tree.leaves(planners)[0].shape[0]
+    return jax.lax.map(one, (loss.state, planners, jax.random.split(key, seeds)))
+
+
+def _progress(planners: Any) -> dict[str, Array]:
+    return {"loss": planners.best.latest, "best": planners.best.loss}

@@ -1,0 +1,53 @@
+"""The engineering problems have the values of the suite's own program."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import check_program
+from problem_peers import VALUES, assert_like_the_peer, points
+
+from jaxgpu.evolution.problems.real_world import NAMES, car_cab, engineering
+
+
+def test_values_are_those_of_the_suite(x64):
+    problems = {name: engineering(name) for name in NAMES if name != "RE91"}
+    same = float(np.random.default_rng(0).normal())  # what the suite was made to draw
+    assert_like_the_peer(problems | {"RE91": car_cab((same,) * 4)})
+    assert set(NAMES) == {name for name in VALUES if "RE" in name}
+
+
+def test_the_name_tells_the_number_of_objectives():
+    for name in NAMES:
+        assert engineering(name).objectives == int(name.strip("CRE")[0])
+
+
+def test_discrete_variables_take_the_nearest_value(x64):
+    beam, spring = engineering("RE22").function, engineering("RE25").function
+    # steel comes in 0.79 and 0.80 square inches; wire of 0.105 and 0.12 inches
+    assert beam(jnp.array([0.796, 9.0, 30.0]))[0] == 29.4 * 0.80 + 0.6 * 9 * 30
+    for coils, wire in ((7.4, 0.114), (6.6, 0.1199)):
+        volume = np.pi**2 * 1.5 * 0.12**2 * (7 + 2) / 4
+        np.testing.assert_allclose(spring(jnp.array([coils, 1.5, wire]))[0], volume, rtol=1e-14)
+
+
+def test_constrained_forms_have_the_violation_beside_the_objectives():
+    re, cre = engineering("RE33"), engineering("CRE23")
+    x = jnp.float32(points(re))
+    f, none = re.evaluate(x)
+    g, violation = cre.evaluate(x)
+    np.testing.assert_array_equal(f, np.column_stack([g, violation]))
+    assert (none == 0).all() and (violation > 0).any() and (violation == 0).any()
+
+
+def test_a_ship_keeps_float32_and_its_gradient():
+    problem = engineering("CRE32")
+    x = jnp.float32(points(problem)[0])
+    assert problem.function(x)[0].dtype == jnp.float32
+    assert np.isfinite(jax.jit(jax.jacrev(lambda x: problem.function(x)[0]))(x)).all()
+    check_program(problem.function, x)
+
+
+def test_unknown_names_are_named():
+    with pytest.raises(ValueError, match="'RE99'; it must be one of RE21, RE22"):
+        engineering("RE99")

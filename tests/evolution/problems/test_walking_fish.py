@@ -1,0 +1,84 @@
+"""WFG1-9 have pymoo's values; their fronts are where the paper has them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import check_program
+from problem_peers import VALUES, assert_like_the_peer, points
+
+from jaxgpu.evolution.problems import wfg
+
+
+def test_values_are_those_of_pymoo(x64):
+    names = [name for name in VALUES if name.startswith("WFG")]
+    assert len(names) == 27
+    assert_like_the_peer({n: wfg(int(n[3]), *map(int, n.split()[1:])) for n in names})
+
+
+def best(number, positions, m, k, distances):
+    """A point of the Pareto set, from Huband et al. (2006), section X, in shares of the bounds."""
+    y = np.append(positions, np.full(distances, 0.35))
+    upper = 2 * np.arange(1, k + distances + 1)
+    bent = lambda u: (
+        0.02 + 49.98 * (0.98 / 49.98 - (1 - 2 * u) * abs(np.floor(0.5 - u) + 0.98 / 49.98))
+    )
+    if number == 8:
+        for i in range(k, k + distances):
+            y[i] = 0.35 ** (1 / bent(y[:i].mean()))
+    if number == 9:
+        for i in range(k + distances - 2, k - 1, -1):
+            y[i] = 0.35 ** (1 / bent(y[i + 1 :].mean()))
+    return y * upper
+
+
+def test_fronts_are_where_they_should_be(x64):
+    m, k, distances = 3, 4, 6
+    rng = np.random.default_rng(1)
+    position = rng.random(k)
+    x = {i: jnp.asarray(best(i, position, m, k, distances)) for i in range(1, 10)}
+    f = jax.jit(lambda x: {i: wfg(i, m, k, distances).function(x[i]) for i in x})(x)
+    share = {i: np.asarray(f[i]) / np.array([2, 4, 6]) for i in f}
+    for i in range(4, 10):  # spheres
+        np.testing.assert_allclose(np.linalg.norm(share[i]), 1, rtol=1e-9, err_msg=str(i))
+    # the plane sum x = 1, with the second position fixed at 1/2
+    t = position[:2].mean()
+    np.testing.assert_allclose(share[3], [t / 2, t / 2, 1 - t], rtol=1e-12)
+    # 1 - the cosines and sines of quarter turns, then the paper's shapes of the last objective
+    p = [position[:2].mean(), position[2:].mean()]
+    convex = lambda p: [
+        (1 - np.cos(np.pi / 2 * p[0])) * (1 - np.cos(np.pi / 2 * p[1])),
+        (1 - np.cos(np.pi / 2 * p[0])) * (1 - np.sin(np.pi / 2 * p[1])),
+    ]
+    last = 1 - p[0] * np.cos(5 * np.pi * p[0]) ** 2
+    np.testing.assert_allclose(share[2], [*convex(p), last], rtol=1e-12)
+    w = 2 * np.arange(1, k + 1)
+    p = [(w[a] * position[a] ** 0.02).sum() / w[a].sum() for a in (slice(0, 2), slice(2, 4))]
+    last = 1 - p[0] - np.cos(10 * np.pi * p[0] + np.pi / 2) / (10 * np.pi)
+    # the rounding of 0.35 to the power 0.02 is left, the same in all objectives
+    left = np.asarray(f[1]) - np.array([2, 4, 6]) * [*convex(p), last]
+    assert np.ptp(left) < 1e-13 and 0 <= left[0] < 0.6
+
+
+def test_nothing_in_float32_is_better_than_the_front_or_negative():
+    for number in (4, 5, 6, 9):
+        problem = wfg(number, 3, 4, 6)
+        x = np.random.default_rng(number).integers(0, 2, (64, 10)) * np.asarray(problem.box.upper)
+        f = np.asarray(jax.jit(jax.vmap(problem.function))(jnp.float32(x)))
+        assert f.min() >= 0
+        assert (np.linalg.norm(f / [2, 4, 6], axis=1) > 1 - 1e-6).all()
+
+
+def test_keeps_float32_and_its_gradient():
+    problem = wfg(9, 3, 4, 6)
+    x = jnp.float32(points(problem)[0])
+    assert problem.function(x).dtype == jnp.float32
+    assert np.isfinite(jax.jit(jax.jacrev(problem.function))(x)).all()
+    check_program(problem.function, x)
+
+
+def test_sizes_that_do_not_fit_are_named():
+    with pytest.raises(ValueError, match="objectives=3, positions=3"):
+        wfg(4, 3, 3)
+    with pytest.raises(ValueError, match="distances=5; WFG2 needs an even number"):
+        wfg(2, 3, 4, 5)

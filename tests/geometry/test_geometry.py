@@ -1,0 +1,38 @@
+"""Vectors as tuples and as rows of arrays say what NumPy says; lengths have slopes at zero."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.geometry import rows, vectors
+
+RNG = np.random.default_rng(0)
+A, B = RNG.normal(size=(2, 5, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "name, want",
+    [
+        ("dot", (A * B).sum(1)),
+        ("cross", np.cross(A, B)),
+        ("length", np.linalg.norm(A, axis=1)),
+        ("unit", A / np.linalg.norm(A, axis=1)[:, None]),
+    ],
+)
+def test_tuples_and_rows_agree_with_numpy(name, want):
+    two = name in ("dot", "cross")
+    arrays = (A, B) if two else (A,)
+    by_rows = getattr(rows, name)(*map(jnp.asarray, arrays))
+    by_tuples = getattr(vectors, name)(*(tuple(jnp.asarray(a.T)) for a in arrays))
+    np.testing.assert_allclose(by_rows, want, rtol=2e-6, atol=1e-6)
+    stacked = jnp.stack(by_tuples, 1) if isinstance(by_tuples, tuple) else by_tuples
+    np.testing.assert_allclose(stacked, want, rtol=2e-6, atol=1e-6)
+
+
+def test_at_zero_the_slopes_of_length_are_zero():
+    zero = jnp.zeros(3)
+    np.testing.assert_array_equal(jax.grad(rows.length)(zero), 0)
+    np.testing.assert_array_equal(jax.grad(lambda a: vectors.length(tuple(a)))(zero), 0)
+    slope = jax.jacfwd(lambda a: jnp.stack(vectors.unit(tuple(a))))(zero)
+    np.testing.assert_array_equal(slope, 0)

@@ -1,0 +1,52 @@
+"""Meshes as tools: distances against the shapes they are meshes of."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import trimesh
+
+from jaxgpu.geometry import sdf
+from jaxgpu.geometry.meshes import voxels
+
+SPACING = 0.05
+
+
+def compare(made, exact, seed, away):
+    """Largest error at random points in and around, where the exact slope is smooth, and all."""
+    x = np.random.default_rng(seed).uniform(-0.5, 0.5, (400, 3)).astype(np.float32)
+    points = tuple(jnp.asarray(x.T))
+    error = np.abs(np.asarray(made.distance(points) - exact.distance(points)))
+    return error[away(x)].max(), error.max()
+
+
+@pytest.mark.slow
+def test_a_box_and_a_ball(tmp_path):
+    half = (0.3, 0.2, 0.25)
+    trimesh.creation.box(2 * np.array(half)).export(tmp_path / "box.stl")
+    made = voxels(tmp_path / "box.stl", SPACING)
+
+    def away(x):  # one cell from every place where the nearest face changes
+        q = np.sort(np.abs(x) - half, 1)
+        return (q[:, 2] - q[:, 1] > 1.5 * SPACING) & (q[:, 1] < -SPACING) & (q[:, 2] < SPACING)
+
+    smooth, every = compare(made, sdf.Box(half), 0, away)
+    assert smooth < 1e-5  # linear there, so that only float32 rounds
+    assert every < SPACING * 3**0.5 / 2 + SPACING  # at corners, and beyond the grid a bound
+    radius = 0.3
+    ball = voxels(trimesh.creation.icosphere(4, radius), SPACING)
+    # facets lie inside the sphere by at most e^2 / 8 r, trilinear slopes err by 3 h^2 / 8 r' r'
+    within = lambda x: (np.linalg.norm(x, axis=1) > 0.15) & np.all(np.abs(x) < 0.4, 1)
+    smooth, _ = compare(ball, sdf.Ball(radius), 1, within)
+    assert smooth < 0.03**2 / (8 * radius) + 3 * SPACING**2 / (8 * 0.15)
+
+
+@pytest.mark.slow
+def test_meshes_that_enclose_nothing_are_refused(tmp_path):
+    mesh = trimesh.creation.box((1.0, 1.0, 1.0))
+    mesh.update_faces(np.arange(12) > 0)
+    mesh.export(tmp_path / "open.stl")
+    with pytest.raises(ValueError, match="open.stl: 3 of 18 edges do not join two faces") as caught:
+        voxels(tmp_path / "open.stl", 0.1)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="spacing=0"):
+        voxels(trimesh.creation.box((1.0, 1.0, 1.0)), 0.0)

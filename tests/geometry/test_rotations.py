@@ -1,0 +1,62 @@
+"""Rotations against SciPy's and against small steps; the convention is (w, x, y, z)."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from jaxgpu.geometry import rotations
+
+RNG = np.random.default_rng(3)
+P, Q = RNG.normal(size=(2, 4))
+P, Q = P / np.linalg.norm(P), Q / np.linalg.norm(Q)
+X = RNG.normal(size=(3, 6))
+
+
+def scipy_of(q):
+    return Rotation.from_quat(q, scalar_first=True)
+
+
+def test_a_quaternion_turns_the_body_into_space(x64):
+    x = tuple(jnp.asarray(X))
+    there = rotations.turned(jnp.asarray(Q), x)
+    np.testing.assert_allclose(jnp.stack(there, 1), scipy_of(Q).apply(X.T), atol=1e-14)
+    np.testing.assert_allclose(rotations.unturned(jnp.asarray(Q), there), X, atol=1e-14)
+
+
+def test_products_matrices_and_vectors_are_scipys(x64):
+    both = jnp.stack(rotations.product(jnp.asarray(P), jnp.asarray(Q)))
+    want = (scipy_of(P) * scipy_of(Q)).as_matrix()
+    np.testing.assert_allclose(jnp.array(rotations.matrix(both)), want, atol=1e-14)
+    again = rotations.from_matrix(jnp.asarray(want))
+    np.testing.assert_allclose(jnp.array(rotations.matrix(again)), want, atol=1e-14)
+    for size in (0.0, 1e-9, 1e-5, 0.3, 3.0):
+        vector = size * X[:, 0] / np.linalg.norm(X[:, 0])
+        got = jnp.stack(rotations.from_vector(jnp.asarray(vector)))
+        want = Rotation.from_rotvec(vector).as_quat(scalar_first=True)
+        np.testing.assert_allclose(got, want, atol=1e-15)
+
+
+def test_axes_may_follow_the_components(x64):
+    many = jnp.asarray(RNG.normal(size=(4, 2, 5)))
+    got = jnp.array(rotations.matrix(many))
+    for i, j in ((0, 0), (1, 3)):
+        want = scipy_of(np.asarray(many[:, i, j])).as_matrix()
+        np.testing.assert_allclose(got[:, :, i, j], want, atol=1e-14)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_constant_spin_turns_by_its_angle(x64, d):
+    turn = jnp.array([0.4]) if d == 2 else jnp.asarray(Q)
+    spin = jnp.array([1.7]) if d == 2 else jnp.array([0.3, -1.1, 0.8])
+    whole = rotations.rotated(turn, spin, 0.5)
+    parts = turn
+    for _ in range(10):
+        parts = rotations.rotated(parts, spin, 0.05)
+    np.testing.assert_allclose(whole, parts, atol=1e-14)
+    at = lambda dt: jnp.stack(rotations.turned(rotations.rotated(turn, spin, dt), tuple(X[:d, 0])))
+    arm = rotations.turned(turn, tuple(X[:d, 0]))
+    np.testing.assert_allclose(
+        jax.jacfwd(at)(0.0), jnp.stack(rotations.cross(spin, arm)), atol=1e-14
+    )

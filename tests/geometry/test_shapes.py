@@ -1,0 +1,72 @@
+"""Distances against a search over points of the surface."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.geometry import sdf
+
+SURFACES = {
+    "sphere": (sdf.Ball(0.7), lambda x, y, z: x**2 + y**2 + z**2 < 0.49),
+    "box": (
+        sdf.Box((0.5, 0.3, 0.8)),
+        lambda x, y, z: (abs(x) < 0.5) & (abs(y) < 0.3) & (abs(z) < 0.8),
+    ),
+    "capsule": (
+        sdf.Capsule(0.4, 0.3),
+        lambda x, y, z: x**2 + y**2 + np.maximum(abs(z) - 0.4, 0) ** 2 < 0.09,
+    ),
+    "cylinder": (
+        sdf.Cylinder(0.4, 0.3),
+        lambda x, y, z: (np.hypot(x, y) < 0.3) & (abs(z) < 0.4),
+    ),
+    "torus": (
+        sdf.Torus(0.6, 0.2),
+        lambda x, y, z: (np.hypot(x, y) - 0.6) ** 2 + z**2 < 0.04,
+    ),
+    "plate": (
+        sdf.HoledPlate(0.5, 0.4),
+        lambda x, y, z: (np.hypot(x, y) > 0.5) & (z < 0) & (z > -0.4),
+    ),
+    "half space": (
+        sdf.HalfSpace((0.6, 0.0, 0.8), 0.1),
+        lambda x, y, z: 0.6 * x + 0.8 * z < 0.1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_sign_and_size(name):
+    """Negative exactly inside; a ball of that radius about a point outside holds nothing of it."""
+    shape, inside = SURFACES[name]
+    distance = lambda p: shape.distance(tuple(p.T))
+    points = np.random.default_rng(0).uniform(-1, 1, (400, 3)).astype(np.float32)
+    d = np.asarray(distance(jnp.asarray(points)))
+    np.testing.assert_array_equal(d < 0, inside(*points.T))
+    step = np.asarray(jax.grad(lambda p: jnp.sum(distance(p)))(jnp.asarray(points)))
+    outside = d > 1e-3
+    np.testing.assert_allclose(np.linalg.norm(step[outside], axis=1), 1, atol=1e-5)
+    foot = (points - d[:, None] * step)[outside]  # exact distances end on the surface
+    np.testing.assert_allclose(distance(jnp.asarray(foot)), 0, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_derivatives_at_edges_and_centres_are_finite(name):
+    distance = lambda p: SURFACES[name][0].distance(tuple(p.T))
+    assert np.all(np.isfinite(jax.grad(lambda p: distance(p)[0])(jnp.zeros((1, 3)))))
+
+
+@pytest.mark.parametrize(
+    "shape, turned",
+    [
+        (sdf.Capsule(0.4, 0.3), sdf.Capsule(0.4, 0.3, axis=1)),
+        (sdf.Cylinder(0.4, 0.3), sdf.Cylinder(0.4, 0.3, axis=1)),
+        (sdf.Torus(0.6, 0.2), sdf.Torus(0.6, 0.2, axis=1)),
+        (sdf.HoledPlate(0.5, 0.4), sdf.HoledPlate(0.5, 0.4, axis=1)),
+    ],
+)
+def test_the_axis_is_z_unless_another_is_named(shape, turned):
+    x, y, z = jnp.asarray(np.random.default_rng(2).uniform(-1, 1, (3, 50)), jnp.float32)
+    np.testing.assert_allclose(turned.distance((x, z, y)), shape.distance((x, y, z)), atol=1e-6)
+    assert np.abs(np.asarray(turned.distance((x, y, z)) - shape.distance((x, y, z)))).max() > 0.1

@@ -1,0 +1,208 @@
+"""The registry of the package: every public name, and the rules that each is held to.
+
+Functions are in it by their doors (`doors_<pillar>.py`); specs, environments, learners and
+algorithms by the tables of `protocols.py`. `tests/core/test_conformance.py` walks all of it:
+nothing opts in, and a public name that is missing fails.
+
+A door that takes arrays is a *program*, held to float32 and float64, to `jit`, `vmap` and export,
+unless it is listed in `HOST` with the reason; one that can be traced may not be listed there.
+"""
+
+import importlib
+import operator
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import conformance
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+from doors import Door, as_users
+
+TABLES = sorted(file.stem for file in Path(__file__).parent.glob("doors_*.py"))
+DOORS: list[Door] = [door for table in TABLES for door in importlib.import_module(table).DOORS]
+
+
+# doors that take arrays whose values they must see, and why
+HOST = {
+    "matter is prepared on the host, where its values are checked; protocols.py steps it": [
+        "physics.continuum.rollout",
+        "physics.continuum.Liquid",
+        "physics.continuum.HerschelBulkley",
+        "physics.continuum.NeoHookean",
+        "physics.continuum.Corotated",
+        "physics.continuum.VonMises",
+        "physics.continuum.DruckerPrager",
+        "physics.continuum.Snow",
+        "physics.continuum.sdf.HalfSpace",
+        "physics.continuum.sdf.Ball",
+        "physics.continuum.sdf.Box",
+        "physics.continuum.sdf.Capsule",
+        "physics.continuum.sdf.Cylinder",
+        "physics.continuum.sdf.Moved",
+        "physics.continuum.sdf.Rounded",
+        "physics.continuum.sdf.Voxels",
+        "physics.continuum.prepare",
+        "physics.continuum.Body",
+        "physics.continuum.Collider",
+        "physics.continuum.Soft",
+        "physics.continuum.Injector",
+        "physics.continuum.Collector",
+        "physics.continuum.Scene",
+        "physics.continuum.Grid",
+        "geometry.fill_box",
+    ],
+    "a run, whose loop is on the host": [
+        "physics.continuum.simulate",
+        "physics.nbody.cluster.evolve",
+        "physics.nbody.integrate",
+        "physics.nbody.precise.evolve",
+        "run.run",
+        "rl.train, PPO",
+        "rl.train, SAC",
+        "rl.train, PQN",
+        "rl.train, SHAC",
+        "rl.train, ES",
+        "rl.train, RecurrentPPO",
+        "rl.plan, MPPI",
+        "rl.plan, CEM, its numbers",
+        "rl.plan, MPPI, its numbers",
+        "rl.plan, Descent, its numbers",
+    ],
+    "writes, draws or places what it is given": [
+        "physics.continuum.render.gif",
+        "physics.continuum.render.Camera",
+        "mesh.split",
+        "mesh.replicate",
+        "checkpoint.save",
+        "checkpoint.load",
+        "report.save",
+    ],
+    "checks values, and is nothing else": [
+        "pytree.number",
+        "ranges.numbers",
+        "physics.nbody.entry.bodies",
+    ],
+    "makes a start in NumPy, once": [
+        "evolution.single.LSHADE",
+        "physics.nbody.potentials.PointMass",
+        "physics.nbody.potentials.Cusp",
+        "physics.nbody.potentials.MiyamotoNagai",
+        "physics.nbody.potentials.NavarroFrenkWhite",
+        "physics.nbody.models.virial",
+        "physics.nbody.masses.salpeter",
+        "physics.nbody.masses.kroupa",
+        "physics.nbody.primordial.orbits",
+        "physics.nbody.ephemeris.ecliptic",
+        "physics.nbody.ephemeris.de440",
+        "numerics.sphere.sampling.draw",
+        "numerics.features.unit",
+        "physics.rigid.assemble",
+        "physics.rigid.solids.solid",
+    ],
+}
+OF_THE_HOST = {name for names in HOST.values() for name in names}
+
+
+def split(door: Door) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments of a door that are arrays, or pytrees of arrays and numbers, and the others."""
+    kept = {
+        name: value
+        for name, value in door.good.items()
+        if name not in door.things and _is_data(value)
+    }
+    return kept, {name: value for name, value in door.good.items() if name not in kept}
+
+
+def programs() -> list[Door]:
+    """The doors whose calls may be traced: all that take arrays and are not of the host."""
+    return [door for door in DOORS if door.name not in OF_THE_HOST and split(door)[0]]
+
+
+def of_the_host(door: Door) -> None:
+    """A door that is listed as of the host does need the values of its arrays."""
+    arrays, others = split(door)
+    assert arrays, f"{door.name}: takes no arrays; take it from registry.HOST"
+    try:
+        with jax.enable_x64(door.wide), as_users():
+            jax.eval_shape(lambda arrays: door.call(**arrays, **others), arrays)
+    except Exception:
+        return
+    raise AssertionError(f"{door.name}: can be traced; take it from registry.HOST")
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """Every floating array and every Python float of a pytree as an array of `dtype`."""
+
+    def one(leaf: Any) -> Any:
+        if isinstance(leaf, float):
+            return np.asarray(leaf, dtype)
+        floating = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return np.asarray(leaf).astype(dtype) if floating else leaf
+
+    return jax.tree.map(one, tree)
+
+
+def _is_data(value: Any) -> bool:
+    leaves = jax.tree.leaves(value)
+    numbers = (np.ndarray, np.generic, jax.Array, float)
+    return bool(leaves) and all(isinstance(leaf, numbers) for leaf in leaves)
+
+
+def in_precision(door: Door, dtype: Any) -> None:
+    """Arrays of `dtype` come back as arrays of `dtype`: no float64 by accident, none lost.
+
+    Under it stands one program without a call back to the host, with a precision for every product
+    of matrices.
+    """
+    arrays, others = split(door)
+    f = lambda arrays: door.call(**arrays, **others)
+    with jax.enable_x64(np.dtype(dtype) == np.float64), as_users():
+        arrays = cast(arrays, dtype)
+        conformance.check_program(f, arrays)
+        out = jax.eval_shape(f, arrays)
+    found = {str(leaf.dtype) for leaf in jax.tree.leaves(out) if _floats(leaf)}
+    assert found <= {np.dtype(dtype).name}, f"{door.name}: {found} out of {np.dtype(dtype).name}"
+    weak = [leaf for leaf in jax.tree.leaves(out) if leaf.weak_type]
+    assert not weak, f"{door.name}: a result without a dtype of its own"
+
+
+def portable(door: Door) -> None:
+    """The program lowers for a CPU, a CUDA device and a TPU."""
+    arrays, others = split(door)
+    with jax.enable_x64(door.wide), as_users():
+        conformance.exports(lambda arrays: door.call(**arrays, **others), cast32(door, arrays))
+
+
+def jit_and_vmap(door: Door) -> None:
+    """`jit` gives the values of the plain call, and `vmap` those of a loop."""
+    arrays, others = split(door)
+    f = lambda arrays: door.call(**arrays, **others)
+    with jax.enable_x64(door.wide), as_users():
+        arrays = cast32(door, arrays)
+        plain = f(arrays)
+        conformance.same(jax.jit(f)(arrays), jax.tree.map(jnp.asarray, plain), door.rtol)
+        lanes = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * 2), arrays)
+        got = jax.vmap(f)(lanes)
+        for lane in range(2):
+            one = jax.tree.map(operator.itemgetter(lane), got)
+            conformance.same(one, jax.tree.map(jnp.asarray, plain), door.rtol)
+
+
+def cast32(door: Door, arrays: Any) -> Any:
+    """Arrays as the door takes them: of float64 where it is wide, else of float32."""
+    return cast(arrays, np.float64 if door.wide else np.float32)
+
+
+def _floats(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+RULES: dict[str, Callable[[Door], None]] = {
+    "float32": lambda door: in_precision(door, np.float32),
+    "float64": lambda door: in_precision(door, np.float64),
+    "export": portable,
+    "jit and vmap": jit_and_vmap,
+}

@@ -1,0 +1,97 @@
+"""Ratios of neighbouring orders and the inverse of one, against mpmath.
+
+The rows of the tables are in test_bessel.py.
+"""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from bessel_table import by_argument, by_order, evaluate
+from conformance import check
+
+from jaxgpu.numerics import iv_ratio, iv_ratio_inverse, kv_ratio
+
+
+def test_negative_orders():
+    v, x = -np.array([0.3, 0.5, 0.8, 1.0, 1.5, 2.7, 3.0, 4.2]), np.array([0.4, 3.0, 20.0, 50.0])
+    first, second = (evaluate(f, v[:, None], x[None]) for f in (iv_ratio, kv_ratio))
+    with mpmath.workdps(60):
+        for i, a in enumerate(map(mpmath.mpf, v)):
+            for j, b in enumerate(x):
+                i_ratio = mpmath.besseli(a + 1, b) / mpmath.besseli(a, b)
+                k_ratio = mpmath.besselk(a + 1, b) / mpmath.besselk(a, b)
+                assert abs(first[i, j] / float(i_ratio) - 1) < 1e-12
+                assert abs(second[i, j] / float(k_ratio) - 1) < 2e-15
+
+
+@pytest.mark.slow
+def test_limits_and_smoothness_at_zero():
+    v = np.array([0.0, 0.5, 30.0, -0.3])
+    np.testing.assert_array_equal(evaluate(iv_ratio, v, 0.0), 0.0)
+    np.testing.assert_array_equal(evaluate(iv_ratio, v, np.inf), 1.0)
+    np.testing.assert_array_equal(evaluate(kv_ratio, v, np.inf), 1.0)
+    np.testing.assert_array_equal(evaluate(kv_ratio, v, 0.0), np.inf)
+    np.testing.assert_allclose(evaluate(kv_ratio, -0.5, np.array([0.0, 3.0])), 1.0, rtol=1e-15)
+    slope = evaluate(by_argument(iv_ratio), v, 0.0)
+    np.testing.assert_allclose(slope, 1 / (2 * v + 2), rtol=1e-15)
+
+
+@pytest.mark.slow
+def test_derivative_keeps_its_digits_where_riccati_s_equation_loses_them():
+    v, x = np.array([0.0, 0.5, 10.0, 400.0, 30.0]), np.array([1e6, 1e5, 1e7, 1e9, 0.01])
+    got = evaluate(by_argument(iv_ratio), v, x)
+    with mpmath.workdps(60):
+        for i, (a, b) in enumerate(zip(map(mpmath.mpf, v), map(mpmath.mpf, x))):
+            r = mpmath.besseli(a + 1, b, maxterms=10**7) / mpmath.besseli(a, b, maxterms=10**7)
+            assert abs(got[i] / float(1 - r * r - (2 * a + 1) / b * r) - 1) < 1e-12
+
+
+@pytest.mark.slow
+def test_the_inverse_is_one():
+    """x to 1e-14 relative, times the condition number r / (x dr/dx) of the question."""
+    v = np.array([2, 3, 5, 64, 784, 32768, 131072])[:, None] / 2 - 1
+    x = np.geomspace(1e-6, 1e6, 40) * (2 * v + 2)
+    r, slope = evaluate(iv_ratio, v, x), evaluate(by_argument(iv_ratio), v, x)
+    got = evaluate(iv_ratio_inverse, v, r)
+    bound = 1e-14 * np.maximum(1, r / (x * slope))
+    use = r < 1 - 1e-9
+    assert use.sum() > 250 and np.all(np.abs(got / x - 1)[use] <= bound[use])
+
+
+def test_the_inverse_where_the_ratio_is_one_but_for_its_last_digits():
+    """x from 1 - r exactly, by x = (v + 1/2) / (1 - r) (1 + O(1 - r)), in all orders."""
+    v = np.arange(0, 60, 0.5, dtype=np.float32)[:, None]
+    rest = np.float32(2.0**-24) * np.array([1, 2, 5, 40, 300], np.float32)
+    got = np.asarray(iv_ratio_inverse(v, 1 - rest))
+    # below 300 units Newton's steps may not be taken; above, u / (1 - r) is their error
+    np.testing.assert_allclose(got, (v + 0.5) / rest, rtol=2e-3)
+
+
+def test_an_inverse_whose_order_is_known(x64):
+    r = np.linspace(0.01, 0.99, 50)
+    known = jax.jit(lambda r: iv_ratio_inverse(391.0, r))(r)
+    np.testing.assert_allclose(known, evaluate(iv_ratio_inverse, 391.0, r), rtol=2e-14)
+
+
+@pytest.mark.slow
+def test_inverse_at_its_limits_and_its_derivatives():
+    r = np.array([0.0, 1.0, -0.1, 1.1, np.nan])
+    got = evaluate(iv_ratio_inverse, 1.5, r)
+    np.testing.assert_array_equal(got, [0, np.inf, np.nan, np.nan, np.nan])
+    v, r, h = np.array([0.5, 40.0]), np.array([0.3, 0.6]), 1e-6
+    near = evaluate(iv_ratio_inverse, v, r + h * np.array([[1], [-1]]))
+    by_r = evaluate(by_argument(iv_ratio_inverse), v, r)
+    np.testing.assert_allclose(by_r, (near[0] - near[1]) / (2 * h), rtol=1e-7)
+    near = evaluate(iv_ratio_inverse, v + h * np.array([[1], [-1]]), r)
+    by_v = evaluate(by_order(iv_ratio_inverse), v, r)
+    np.testing.assert_allclose(by_v, (near[0] - near[1]) / (2 * h), rtol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("f", [iv_ratio, kv_ratio, iv_ratio_inverse])
+def test_conformance(f):
+    v = jnp.array([0.0, 0.3, 2.5, 9.7, 80.0])
+    x = jnp.array([0.2, 0.3, 0.7, 0.9, 0.5])
+    check(jax.jit(f), v, x, differentiable=(0, 1), batched=(0, 1), rtol=2e-5)

@@ -1,0 +1,142 @@
+"""Mixtures: likelihood never falls, planted clusters are found, many dimensions do not overflow."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conformance import no_compile
+from shapes import check_shapes
+
+from jaxgpu.numerics import (
+    Mixture,
+    VonMisesFisher,
+    fit_mixture,
+    iv_ratio,
+    iv_ratio_inverse,
+    spherical_kmeans,
+)
+from jaxgpu.numerics.sphere.mixture import maximise
+
+
+def planted(d, concentrations, count, seed):
+    keys = jax.random.split(jax.random.key(seed), len(concentrations))
+    draws = [
+        VonMisesFisher(jnp.zeros(d, jnp.float32).at[i].set(1), jnp.float32(k)).sample(key, count)
+        for i, (k, key) in enumerate(zip(concentrations, keys))
+    ]
+    draws = [np.asarray(x, np.float64) for x in draws]
+    return np.concatenate(draws), np.repeat(np.arange(len(draws)), count)
+
+
+def purity(labels, found):
+    table = np.zeros((labels.max() + 1, found.max() + 1))
+    np.add.at(table, (labels, found), 1)
+    return table.max(0).sum() / len(labels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hard", [False, True])
+def test_finds_planted_clusters(hard):
+    x, labels = planted(12, [60.0, 25.0, 100.0], 300, seed=0)
+    for seed in range(5):
+        fit = fit_mixture(x, 3, jax.random.key(seed), steps=10, hard=hard)
+        mixture, history = fit.mixture, fit.history
+        assert history.shape == (11,)
+        found = np.asarray(mixture.responsibilities(x)).argmax(1)
+        assert purity(labels, found) > 0.98
+        order = np.asarray(mixture.mean_directions)[:, :3].argmax(0)
+        k = np.asarray(mixture.concentrations)[order]
+        # the deviation of an estimate is k sqrt(2 / (N (d - 1))) about; 5 of them
+        np.testing.assert_allclose(k, [60, 25, 100], rtol=5 * np.sqrt(2 / (300 * 11)))
+        assert check_shapes(mixture) == {"K": 3, "d": 12}
+        if not hard:  # but for the thousandth of a vector that keeps components finite
+            assert np.all(np.diff(history) > -1e-6)
+
+
+@pytest.mark.slow
+def test_one_component_is_the_plain_fit():
+    x, _ = planted(6, [8.0], 400, seed=2)
+    mixture = fit_mixture(x, 1, jax.random.key(0), steps=2).mixture
+    fit = VonMisesFisher.fit(x)
+    np.testing.assert_allclose(mixture.concentrations[0], fit.concentration, rtol=1e-5)
+    # 1e-3 of a vector without direction among 400: 2.5e-6 in the mean length
+    np.testing.assert_allclose(mixture.log_prob(x), fit.log_prob(x), atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hard", [False, True])
+def test_recovers_its_parameters_in_32768_dimensions(hard):
+    d, count, planted_k = 32768, 30, np.array([12000.0, 20000.0, 40000.0])
+    x, labels = planted(d, planted_k, count, seed=3)
+    a, rise = jax.vmap(jax.value_and_grad(iv_ratio, 1), (None, 0))(d / 2 - 1, planted_k)
+    # a mean of N draws is longer than A: the square of its length is A^2 + (1 - A^2) / N
+    length = np.sqrt(a * a + (1 - a * a) / count)
+    want = iv_ratio_inverse(d / 2 - 1, length * count / (count + 1e-3))
+    for seed in range(5):
+        fit = fit_mixture(x.astype(np.float32), 3, jax.random.key(seed), steps=5, hard=hard)
+        mixture, history = fit.mixture, fit.history
+        assert purity(labels, np.asarray(mixture.responsibilities(x)).argmax(1)) == 1
+        order = np.asarray(mixture.mean_directions)[:, :3].argmax(0)
+        got = np.asarray(mixture.concentrations, np.float64)[order]
+        # five deviations: those of the mean cosine, sqrt(A' / N), over A'
+        assert np.all(abs(got - want) < 5 / np.sqrt(count * np.asarray(rise))), (got, want)
+        closeness = np.asarray(mixture.mean_directions)[order, np.arange(3)]
+        np.testing.assert_allclose(closeness, a / length, rtol=0.01)
+        np.testing.assert_allclose(np.exp(mixture.log_weights), 1 / 3, rtol=1e-4)
+        # the entropy of a component, less log 3, is minus the mean log density, but for what
+        # fitting gains: half a unit a parameter, 3 d of them, a vector
+        p = [VonMisesFisher(jnp.zeros(d).at[0].set(1), jnp.float32(k)) for k in planted_k]
+        plain = -np.mean([float(q.entropy()) for q in p]) - np.log(3)
+        assert 0.8 < (history[-1] - plain) / (0.5 * d / count) < 1.2
+
+
+def test_single_vectors_in_32768_dimensions_stay_finite():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(12, 32768))
+    x = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+    fit = fit_mixture(x, 6, jax.random.key(1), steps=3)
+    mixture, history = fit.mixture, fit.history
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves((mixture, history)))
+    assert np.all(np.isfinite(mixture.log_prob(x)))
+
+
+def test_a_second_fit_compiles_nothing_and_one_may_end_by_itself(tmp_path):
+    x, _ = planted(5, [40.0, 90.0], 60, seed=4)
+    x = x.astype(np.float32)
+    fit_mixture(x, 2, jax.random.key(0), steps=20)
+    with no_compile():
+        whole = fit_mixture(x[::-1].copy(), 2, jax.random.key(1), steps=20)
+    assert len(repr(whole).splitlines()) <= 15
+    settled = lambda state: state.gain < 1e-4
+    ended = fit_mixture(x, 2, jax.random.key(2), steps=20, until=settled)
+    assert 1 < len(ended.history) < 21 and ended.history[-1] - ended.history[-2] < 1e-4
+    # the history is of the mixture as it stands: row 0 of the start, the last of what is returned
+    last = jnp.mean(ended.mixture.log_prob(x))
+    np.testing.assert_allclose(ended.history[-1], last, rtol=1e-5)
+    fit_mixture(x, 2, jax.random.key(2), steps=3, out=tmp_path)
+    resumed = fit_mixture(x, 2, jax.random.key(2), steps=6, out=tmp_path, resume=True)
+    plain = fit_mixture(x, 2, jax.random.key(2), steps=6)
+    np.testing.assert_array_equal(resumed.history, plain.history)
+
+
+def test_a_component_without_a_share_keeps_its_direction(x64):
+    x = jnp.eye(3)
+    before = Mixture(jnp.eye(3)[:2], jnp.ones(2), jnp.zeros(2))
+    after = maximise(x, jnp.array([[1.0, 0], [1, 0], [1, 0]]), before)
+    np.testing.assert_array_equal(after.mean_directions[1], [0, 1, 0])
+    assert after.concentrations[1] == 0 and np.isfinite(after.log_weights[1])
+
+
+@pytest.mark.slow
+def test_kmeans_starts_from_far_apart_vectors(x64):
+    """The best of eight candidates finds every cluster; the first alone would miss one now and
+    then, which no later step mends."""
+    x, labels = planted(8, [500.0] * 6, 50, seed=1)
+    for seed in range(30):
+        start = spherical_kmeans(jnp.asarray(x), 6, jax.random.key(seed))
+        assert len(set(np.asarray(start.mean_directions)[:, :6].argmax(1))) == 6, seed
+
+
+def test_refuses_more_components_than_vectors():
+    with pytest.raises(ValueError, match="fit_mixture: 5 components for 3 vectors; there must be"):
+        fit_mixture(np.eye(3), 5, jax.random.key(0))

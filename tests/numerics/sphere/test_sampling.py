@@ -1,0 +1,123 @@
+"""Draws have the moments of the distribution, and gradients of their expectations are unbiased."""
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.numerics import VonMisesFisher, iv_ratio
+from jaxgpu.numerics.sphere.sampling import cosine_slope, draw, gaps
+
+
+@pytest.mark.parametrize("d, k", [(2, 0.5), (3, 40.0), (5, 2.0), (784, 829.0), (64, 0.0)])
+def test_moments_over_five_seeds(d, k):
+    m = jnp.zeros(d).at[1].set(1)
+    sample = jax.jit(lambda key: draw(key, m, jnp.float32(k), 20000))
+    a, rise = jax.value_and_grad(iv_ratio, 1)(d / 2 - 1, jnp.float32(k))
+    for seed in range(5):
+        x = np.asarray(sample(jax.random.key(seed)), np.float64)
+        np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, atol=1e-6)
+        # the variance of the cosine is A'(k); of any tangent component A / k, or 1 / d
+        w, t = x[:, 1], x[:, 0]
+        side = a / k if k > 0 else 1 / d
+        assert abs(w.mean() - a) < 4 * np.sqrt(rise / 20000) + 1e-6
+        assert abs(t.mean()) < 4 * np.sqrt(side / 20000)
+        spread = np.std((w - a) ** 2) / np.sqrt(20000)
+        assert abs(np.mean((w - a) ** 2) - rise) < 4 * spread + 1e-6
+        assert abs(np.mean(t**2) - side) < 4 * np.std(t**2) / np.sqrt(20000)
+
+
+@pytest.mark.parametrize("d, concentrations", [(2, [0.5]), (5, [2.0, 0.0]), (100, [70.0])])
+def test_gradients_of_expectations_are_unbiased(d, concentrations):
+    """d = 5, k = 2 is where the derivative of the accepted proposal is known to be biased."""
+    m = jnp.zeros(d).at[0].set(1)
+    rise = jax.jit(
+        jax.vmap(jax.grad(lambda k, key: jnp.mean(draw(key, m, k, 4000)[:, 0])), (None, 0))
+    )
+    for k in concentrations:
+        got = np.asarray(rise(jnp.float32(k), jax.random.split(jax.random.key(3), 25)))
+        want = float(jax.grad(iv_ratio, 1)(d / 2 - 1, k))
+        assert abs(got.mean() - want) < 4 * got.std() / 5, (k, got.mean(), want)
+        # and they are far less noisy than the score function's, whose deviation is 1 / sqrt(N)
+        assert got.std() < want
+
+
+def test_the_slope_is_that_of_the_quantiles(x64):
+    """Against the distribution function by quadrature: dw/dk = -(dF/dk) / p at fixed F."""
+    d, k = 6, 3.0
+    t = np.linspace(-1, 1, 200001)
+
+    def quantiles(k, levels):
+        law = np.exp(k * (t - 1)) * (1 - t * t) ** ((d - 3) / 2)
+        total = np.concatenate([[0], np.cumsum((law[1:] + law[:-1]) / 2)])
+        return np.interp(levels, total / total[-1], t)
+
+    levels = np.array([0.001, 0.1, 0.4, 0.5, 0.8, 0.99])
+    want = (quantiles(k + 1e-3, levels) - quantiles(k - 1e-3, levels)) / 2e-3
+    got = cosine_slope(d, jnp.asarray(1 - quantiles(k, levels)), jnp.asarray(k))
+    np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_gaps_keep_their_precision_where_all_draws_are_close():
+    gap = np.asarray(gaps(jax.random.key(0), 3, jnp.float32(1e9), 20000), np.float64)
+    np.testing.assert_allclose(gap.mean() * 1e9, 1, atol=4 / np.sqrt(20000))  # exponential law
+
+
+def test_many_dimensions(x64):
+    p = VonMisesFisher(jnp.zeros(8192).at[7].set(1), jnp.asarray(15000.0))
+    x = p.sample(jax.random.key(1), 400)
+    assert x.shape == (400, 8192) and x.dtype == jnp.float64
+    rise, _ = p.fisher_information()
+    assert abs(float(x[:, 7].mean() - p.resultant)) < 4 * float(jnp.sqrt(rise / 400))
+    fit = VonMisesFisher.fit(x)
+    # the length of a mean of 400 is longer than A by (1 - A^2) / (2 N A)
+    a = float(p.resultant)
+    bias = (1 - a * a) / (800 * a) / float(rise)
+    assert abs(float(fit.concentration) - 15000 - bias) < 5 / np.sqrt(400 * float(rise))
+
+
+@pytest.mark.slow
+def test_ten_thousand_draws_in_8192_dimensions_take_two_seconds():
+    """Of CPU time, on all cores together; and have the right moments, over five seeds."""
+    count, d, k = 10000, 8192, jnp.float32(15000)
+    m = jnp.zeros(d).at[7].set(1)
+    sample = jax.jit(lambda key: draw(key, m, k, count))
+    a, rise = jax.value_and_grad(iv_ratio, 1)(d / 2 - 1, k)
+    seconds = []
+    for seed in range(5):
+        start = time.process_time()
+        x = sample(jax.random.key(seed)).block_until_ready()
+        seconds.append(time.process_time() - start)
+        x = np.asarray(x[:, [7, 0, 8191]], np.float64)
+        w, t = x[:, 0], x[:, 1:]
+        assert abs(w.mean() - a) < 4 * np.sqrt(rise / count)
+        assert abs(w.var() - rise) < 4 * np.sqrt(2 / count) * rise  # nearly normal
+        assert np.all(abs(t.mean(0)) < 4 * np.sqrt(a / k / count))
+        assert np.all(abs(np.mean(t * t, 0) * k / a - 1) < 4 * np.sqrt(2 / count))
+    assert np.median(seconds) < 2, seconds
+
+
+def test_the_number_of_draws_is_what_was_asked_for(x64):
+    """Also where it is no whole number of the blocks that are drawn at a time."""
+    m = jnp.zeros(3000).at[0].set(1)
+    x = draw(jax.random.key(0), m, jnp.asarray(900.0), 50)
+    assert x.shape == (50, 3000)
+    np.testing.assert_allclose(jnp.linalg.norm(x, axis=1), 1, rtol=1e-13)
+    close = np.asarray(x @ x.T) - np.eye(50)
+    a = float(iv_ratio(1499.0, 900.0))
+    assert np.max(abs(close - a * a * (1 - np.eye(50)))) < 0.2  # ten deviations: no two alike
+
+
+def test_the_mean_direction_moves_the_draws():
+    spread = lambda m: jnp.sum(
+        draw(jax.random.key(0), m / jnp.linalg.norm(m), jnp.float32(9), 500)[:, 2]
+    )
+    m = jnp.array([0.6, 0.0, 0.8])
+    slope = jax.grad(spread)(m)
+    assert np.all(np.isfinite(slope)) and abs(float(jnp.sum(slope * m))) < 1e-2
+    # E[x] = A m, so that along the tangent t the third component moves by A t_3
+    t = jnp.array([-0.8, 0.0, 0.6])
+    a = float(iv_ratio(0.5, 9.0))
+    assert abs(float(jnp.sum(slope * t)) / 500 - 0.6 * a) < 0.05

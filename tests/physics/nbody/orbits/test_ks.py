@@ -1,0 +1,170 @@
+"""Regularised two-body motion against mpmath, through collisions, and its identities."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from conformance import check
+
+from jaxgpu.physics.nbody.orbits import kepler, ks
+
+M = 1.3
+
+
+def at_pericentre(e, q):
+    """Position and velocity [3] at distance q, of an orbit of eccentricity e."""
+    return jnp.array([q, 0.0, 0.0]), jnp.array([0.0, np.sqrt(M * (1 + e) / q), 0.0])
+
+
+def later(x, v, t, m=M):
+    orbit = ks.regularised(x, v, jnp.full(x.shape[1:], m))
+    return ks.physical(ks.after(orbit, jnp.asarray(t)))
+
+
+go = jax.jit(later)
+
+
+def exact(e, q, t):
+    """In the plane, by Kepler's equation in 40 digits."""
+    with mpmath.workdps(40):
+        e, q, m = (mpmath.mpf(float(k)) for k in (e, q, M))
+        if e == 1:  # Barker's equation
+            b = 3 * mpmath.mpf(t) * mpmath.sqrt(m / (2 * q**3)) / 2
+            y = mpmath.cbrt(b + mpmath.sqrt(b * b + 1))
+            d = y - 1 / y
+            return float(q * (1 - d * d)), float(2 * q * d)
+        a = q / (1 - e)
+        mean = mpmath.sqrt(m / abs(a) ** 3) * mpmath.mpf(t)
+        c, s = (mpmath.cos, mpmath.sin) if e < 1 else (mpmath.cosh, mpmath.sinh)
+        kepler = (lambda E: E - e * s(E) - mean) if e < 1 else (lambda E: e * s(E) - E - mean)
+        low, high = mpmath.mpf(0), abs(mean) + 5
+        for _ in range(150):
+            middle = (low + high) / 2
+            low, high = (low, middle) if kepler(middle) > 0 else (middle, high)
+        minor = mpmath.sqrt(abs(1 - e * e))
+        return float(a * (c(low) - e)), float(abs(a) * minor * s(low))
+
+
+@pytest.mark.parametrize("e", [0.0, 0.3, 0.9, 0.9999, 1.0, 1.5, 10.0])
+def test_is_keplers_orbit(x64, e):
+    """The error is that of the phase: an ulp of the energy, some 1 / (1 - e) ulp, turned along."""
+    q = 1 - e if e < 1 else 0.7
+    for t in (0.01, 0.7, 2.9):
+        x, _ = go(*at_pericentre(e, q), t)
+        ulps = 1e3 / (1 - e) if e < 1 else 1e3
+        np.testing.assert_allclose(x[:2], exact(e, q, t), atol=ulps * 2.3e-16, rtol=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_there_and_back(x64, seed):
+    """Any orbit of any mass, bound or not, in any direction; and v is the rate of x."""
+    random = np.random.default_rng(seed)
+    x, v = (jnp.asarray(random.normal(size=3)) for _ in range(2))
+    m = 10 ** random.uniform(-1, 1)
+    y, w = go(x, v, 1.7, m)
+    for got, want in zip(go(y, w, -1.7, m), (x, v)):
+        np.testing.assert_allclose(got, want, atol=1e-12)
+    h = 1e-5
+    rate = (go(x, v, 1.7 + h, m)[0] - go(x, v, 1.7 - h, m)[0]) / (2 * h)
+    np.testing.assert_allclose(w, rate, atol=1e-7)
+
+
+def test_passes_through_a_collision(x64):
+    """e = 1 exactly, at rest at distance 1: back after a period, through the centre."""
+    orbit = ks.regularised(jnp.array([0.0, 0.0, 1.0]), jnp.zeros(3), jnp.float64(M))
+    turn = ks.period(orbit)
+    np.testing.assert_allclose(turn, 2 * np.pi * np.sqrt(0.5**3 / M), rtol=1e-14)
+    step = jax.jit(ks.drift)
+    time, s = 0.0, jnp.sqrt(-2 / orbit.h) * np.pi / 50
+    for _ in range(50):
+        orbit, dt = step(orbit, s)
+        time += float(dt)
+    np.testing.assert_allclose(time, turn, rtol=1e-13)
+    np.testing.assert_allclose(ks.physical(orbit)[0], [0, 0, 1], atol=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_kick_changes_the_velocity_alone(x64, seed):
+    random = np.random.default_rng(seed)
+    x, v, a = (jnp.asarray(random.normal(size=3)) for _ in range(3))
+    orbit = ks.regularised(x, v, jnp.float64(M))
+    kicked = ks.kick(orbit, jnp.float64(0.3), a)
+    y, w = ks.physical(kicked)
+    np.testing.assert_allclose(y, x, atol=1e-14)
+    np.testing.assert_allclose(w, v + 0.3 * ks.distance(orbit) * a, atol=1e-14)
+    h = jnp.sum(w * w) / 2 - M / jnp.sqrt(jnp.sum(x * x))
+    np.testing.assert_allclose(kicked.h, h, atol=1e-14)
+
+
+def test_apocentre_and_period(x64):
+    orbit = ks.regularised(*at_pericentre(0.6, 0.4), jnp.float64(M))
+    np.testing.assert_allclose(ks.apocentre(orbit), 1.6, rtol=1e-14)
+    away = ks.regularised(*at_pericentre(1.6, 0.4), jnp.float64(M))
+    assert np.isinf(ks.apocentre(away)) and np.isinf(ks.period(away))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
+def test_conforms(x64, dtype):
+    x, v = (k.astype(dtype) for k in at_pericentre(0.3, 0.7))
+    orbit = ks.regularised(x, v, dtype(M))
+    seen = lambda orbit, s: ks.drift(orbit, s)[1]
+    check(seen, orbit, dtype(0.4), differentiable=(0, 1), batched=(0, 1))
+
+
+def test_tangents_match_central_differences(x64):
+    x, v = at_pericentre(0.5, 0.8)
+    way = jnp.array([0.3, -0.7, 0.2])
+    h = 1e-6
+    slope = (go(x + h * way, v, 2.1)[0] - go(x - h * way, v, 2.1)[0]) / (2 * h)
+    got = jax.jvp(lambda x: go(x, v, 2.1)[0], (x,), (way,))[1]
+    np.testing.assert_allclose(got, slope, atol=1e-8)
+
+
+@pytest.mark.parametrize("short", [1e-1, 1.6e-2, 1e-4, 1e-6])
+def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
+    """Laguerre's leap is 1 / (1 - e) from there, and used to end in nan; 1 - e is `short`."""
+    e, begin = 1 - short, np.linspace(-3.1, 3.1, 401)  # eccentric; the guess adds mean motion to it
+    across, flat = np.sqrt(1 - e * e), np.zeros(401)
+    x = np.stack([np.cos(begin) - e, across * np.sin(begin), flat])
+    v = np.stack([-np.sin(begin), across * np.cos(begin), flat]) / (1 - e * np.cos(begin))[None]
+    fast = 10 ** np.random.default_rng(4).uniform(-0.5, 0.5, 401)  # the roots of the masses
+    orbit = ks.regularised(jnp.asarray(x), jnp.asarray(v * fast), jnp.asarray(fast**2))
+    s = jax.jit(ks.until)(orbit, jnp.asarray(-begin / fast))
+    np.testing.assert_allclose(ks.drift(orbit, s)[1] * fast, -begin, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_hyperbola_is_followed_far(x64, seed):
+    """To 1e9 pericentres, on both sides of it, where it was wrong by up to 1e42 from 1e5 on."""
+    random = np.random.default_rng(seed)
+    e, q = 1 + 10 ** random.uniform(-1, 2, 8), 10 ** random.uniform(-2, 1, 8)
+    far = 10 ** random.uniform(4, 9, 8) * random.choice([-1, 1], 8)
+    t = far * q / np.sqrt(M * (e - 1) / q)  # distance over the speed at infinity
+    for k in range(8):
+        x, v = at_pericentre(e[k], q[k])
+        got, speed = go(x, v, t[k])
+        # Kepler's equation is even: what is before the pericentre mirrors what is after
+        want = exact(e[k], q[k], abs(t[k])) * np.array([1, np.sign(t[k])])
+        # the angle, some tens, is known to an ulp, and the energy to e / (e - 1) ulp
+        np.testing.assert_allclose(got[:2], want, atol=1e-14 / (1 - 1 / e[k]) * np.abs(want).max())
+        back = go(got, speed, -t[k])[0]
+        assert np.isfinite(back).all()
+
+
+def test_the_far_solution_meets_the_near_one_and_keplers(x64):
+    """Continuous where the formula changes, and as `kepler.drift` has it, far before and after."""
+    t = np.concatenate([np.geomspace(0.1, 1e12, 40), -np.geomspace(0.1, 1e12, 40)])
+    x, v = (np.repeat(q, 80, axis=1) for q in ([[1.0], [0.2], [0.1]], [[0.1], [4.0], [0.3]]))
+    got = go(jnp.asarray(x), jnp.asarray(v), t)
+    want = jax.jit(kepler.drift)(x.T, v.T, M, t)
+    for one, two in zip(got, (q.T for q in want)):
+        size = np.linalg.norm(two, axis=0)
+        assert (np.linalg.norm(one - two, axis=0) / size).max() < 1e-13
+
+
+def test_times_that_are_no_numbers_are_refused(x64):
+    orbit = ks.regularised(*at_pericentre(0.3, 0.7), jnp.float64(M))
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=f"ks.until: t={bad}; it must be a finite number"):
+            ks.after(orbit, bad)

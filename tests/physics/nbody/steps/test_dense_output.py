@@ -1,0 +1,50 @@
+"""The dense output of massive bodies, asked between its steps."""
+
+import jax.numpy as jnp
+import numpy as np
+from conformance import check
+from shapes import check_shapes
+
+from jaxgpu.physics.nbody.steps import radau
+from jaxgpu.physics.nbody.steps.dense_output import DenseOutput
+
+SPAN, STEPS = 3.0, 4
+
+
+def circles(t):
+    """Two bodies on circles of different radius and speed, at times `t` [T]: x, v, a [T, 2, 3]."""
+    r, w = np.array([1.0, 2.5]), np.array([0.9, 0.4])
+    angle = np.multiply.outer(np.asarray(t), w)
+    ring = lambda c, s: np.stack([r * c, r * s, np.zeros_like(angle)], -1)
+    c, s = np.cos(angle), np.sin(angle)
+    return ring(c, s), ring(-w * s, w * c), ring(-w * w * c, -w * w * s)
+
+
+def output():
+    dt = SPAN / STEPS
+    starts = dt * np.arange(STEPS)
+    x, v, _ = circles(starts)
+    a = circles(np.add.outer(starts, dt * radau.NODES))[2]
+    return DenseOutput(x=jnp.asarray(x), v=jnp.asarray(v), a=jnp.asarray(a), dt=jnp.asarray(dt))
+
+
+def test_any_moment_is_as_good_as_the_starts_of_steps(x64):
+    fraction = np.linspace(0, 1, 41)
+    x, v = output().at(jnp.asarray(fraction))
+    want_x, want_v, _ = circles(SPAN * fraction)
+    # the interpolant misses by (w dt)^8 / 8! times the node polynomial, 2e-4 at most
+    bound = (0.9 * 0.75) ** 8 / 40320 * 2e-4
+    assert np.abs(x - want_x).max() < bound
+    assert np.abs(v - want_v).max() < 10 * bound
+
+
+def test_steps_join(x64):
+    seam = np.array([0.25, 0.5, 0.75])
+    before, after = (output().at(jnp.asarray(seam + side)) for side in (-1e-13, 1e-13))
+    for one, two in zip(before, after):
+        np.testing.assert_allclose(one, two, atol=1e-11)
+
+
+def test_shapes_and_conformance(x64):
+    assert check_shapes(output()) == {"S": STEPS, "N": 2}
+    check(DenseOutput.at, output(), jnp.linspace(0.05, 0.95, 7), rtol=1e-12)

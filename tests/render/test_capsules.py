@@ -1,0 +1,66 @@
+"""Rays against capsules: closed forms, a search along the ray, and what a picture shows."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.render import Camera, Capsules, capsules
+
+SEEN = Camera((3.0, 0.0, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, height=24)
+
+
+def scene(seed, count=3):
+    """Random capsules near the origin, the last one a sphere."""
+    rng = np.random.default_rng(seed)
+    start, end = rng.normal(0, 0.4, (2, count, 3))
+    end[-1] = start[-1]
+    rows = (start, end, rng.uniform(0.05, 0.3, count), rng.random((count, 3)))
+    return Capsules(*(jnp.asarray(x) for x in (*rows, -1.0, 0.5)))
+
+
+def gap(scene, x):
+    """Distance from points [K, 3] to the capsules, by their definition."""
+    gaps = []
+    for a, b, r in zip(*map(np.asarray, (scene.start, scene.end, scene.radius))):
+        s = np.clip(((x - a) @ (b - a)) / max((b - a) @ (b - a), 1e-300), 0, 1)
+        gaps.append(np.linalg.norm(x - a - s[:, None] * (b - a), axis=1) - r)
+    return np.min(gaps, 0)
+
+
+def test_rays_stop_on_the_first_surface(x64):
+    """On the surface where they meet it, outside all the way there; else never inside."""
+    meet, hits = jax.jit(capsules.meet), 0
+    for seed in range(5):
+        rng, made = np.random.default_rng(seed), scene(seed)
+        eye = 3 * rng.normal(size=3) + np.array([4.0, 0, 0])
+        way = rng.normal(0, 0.3, (200, 3)) - eye
+        way /= np.linalg.norm(way, axis=1, keepdims=True)
+        far, which = meet(made, tuple(jnp.asarray(eye)), tuple(jnp.asarray(way.T)))
+        far, hit = np.asarray(far), np.asarray(far) < capsules.FAR
+        hits += hit.sum()
+        assert np.abs(gap(made, eye + far[hit, None] * way[hit])).max() < 1e-12
+        for part in np.linspace(0, 0.999, 200):
+            before = eye + part * np.where(hit, far, 20)[:, None] * way
+            assert gap(made, before).min() > 0
+        first = jax.tree.map(lambda x: x[:1] if x.ndim else x, made)
+        there = np.abs(gap(first, eye + far[hit, None] * way[hit])) < 1e-12
+        np.testing.assert_array_equal(np.asarray(which)[hit] == 0, there)
+    assert hits > 100
+
+
+def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
+    """The ball's outline from the camera's geometry; below it the sun is away."""
+    ball = lambda r: Capsules(
+        *(jnp.zeros((1, 3)), jnp.zeros((1, 3)), jnp.full(1, r), jnp.array([[1.0, 0.0, 0.0]])),
+        *(jnp.float32(-0.5), jnp.float32(0.5)),
+    )
+    picture = jax.jit(lambda r: ball(r).picture(SEEN, 1))
+    with_ball, without = (np.asarray(picture(r)) for r in (0.3, 1e-4))
+    red = with_ball[..., 0] > 2 * with_ball[..., 1]
+    rows, columns = np.mgrid[:24, :24] + 0.5
+    away = np.hypot(rows - 12, columns - 12) / float(SEEN.focal)
+    outline = np.tan(np.arcsin(0.3 / np.sqrt(9.25)))  # of a sphere straight ahead
+    sure = np.abs(away - outline) > 0.01
+    np.testing.assert_array_equal(red[sure], (away < outline)[sure])
+    dark = (with_ball.sum(-1) < without.sum(-1) - 0.3) & ~red
+    assert 3 < dark.sum() < 60 and with_ball.min() >= 0 and with_ball.max() <= 1

@@ -1,0 +1,85 @@
+"""Reaching with mass: servos lag, every goal can still be reached, and gradients see the servos."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from rl_controller import play
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.surgical.dynamic_reach import State
+from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
+
+NAMES = ["surgical/psm-reach-dynamic", "surgical/star-reach-dynamic"]
+KEY = jax.random.key(0)
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damped_least_squares_on_the_targets_reaches_every_goal(name):
+    """The targets go straight to the goal; the arm is behind them, and there in the end."""
+    env = rl.make(name)
+    states, info = play(
+        env, env.arm, lambda s, target: forward_kinematics(env.arm, target)[0] - s.goal, at="target"
+    )
+    assert (info["distance"][:, -1] < 0.005).mean() >= 0.95
+    lag = np.abs(states.target - states.q)[:, 5].max(-1)
+    assert np.median(lag) > 0.005
+
+
+def test_the_goal_is_judged_where_the_tip_is_not_where_the_servos_aim():
+    env = rl.make("surgical/psm-reach-dynamic")
+    state, _ = jax.jit(env.reset)(jax.random.key(0))
+    tip, _ = forward_kinematics(env.arm, state.q)
+    aimed = replace(state, goal=tip, target=state.target + jnp.array([0.3, 0, 0, 0, 0, 0]))
+    out = jax.jit(env.step)(aimed, jnp.zeros(6), jax.random.key(0))
+    moved = np.linalg.norm(forward_kinematics(env.arm, out.state.q)[0] - tip)
+    np.testing.assert_allclose(out.info["distance"], moved, rtol=1e-4)
+    assert 1e-4 < moved < 0.02
+
+
+def test_rewards_have_the_derivative_of_finite_differences(x64):
+    env = rl.make("surgical/ecm-reach-dynamic")
+    q = jnp.array([0.3, -0.2, 0.1, 0.5])
+    state = State(q, jnp.int32(0), 0.1 * q, q, jnp.array([0.02, 0.03, -0.1]))
+
+    def total(actions):
+        move = lambda s, a: ((out := env.step(s, a, jax.random.key(0))).state, out.reward)
+        return jnp.sum(jax.lax.scan(move, state, actions)[1])
+
+    check_grads(jax.jit(total), (jnp.full((3, 4), 0.2),), order=1, rtol=1e-5, atol=1e-5)
+
+
+def moved(env, dynamics, steps=3):
+    """Where the tip is after steps of one action, for the given masses and gains."""
+    env = replace(env, dynamics=dynamics)
+    state, _ = env.reset(jax.random.key(0))
+    step = lambda state, _: (env.step(state, jnp.full(env.arm.joints, 0.7), KEY).state, None)
+    end, _ = jax.lax.scan(step, state, length=steps)
+    return forward_kinematics(env.arm, end.q)[0]
+
+
+@pytest.mark.parametrize("arm", ["psm", "ecm", "star"])
+def test_masses_and_gains_are_leaves_that_vmap_and_grad_reach(arm):
+    """A batch of masses is a loop over them; a heavier arm lags; a slope is that of differences."""
+    env = rl.make(f"surgical/{arm}-reach-dynamic")
+    base = env.dynamics
+    scaled = lambda c: replace(base, mass=c * base.mass, inertia=c * base.inertia)
+    one = jax.jit(lambda c: moved(env, scaled(c)))
+    factors = jnp.array([0.5, 1.0, 3.0])
+    tips = jax.jit(jax.vmap(lambda c: moved(env, scaled(c))))(factors)
+    np.testing.assert_allclose(tips, [one(c) for c in factors], atol=1e-6)
+    assert np.linalg.norm(tips[0] - tips[2]) > 1e-5
+    slopes = jax.jit(jax.grad(lambda dynamics: jnp.sum(moved(env, dynamics))))(base)
+    for name, slope in vars(slopes).items():
+        assert slope.shape == getattr(base, name).shape and np.isfinite(slope).all()
+    assert np.any(slopes.mass != 0) and np.all(slopes.stiffness != 0)
+    assert np.all(slopes.damping != 0)
+    # along the damping of all servos, by half a percent, which rounding of 1e-8 m leaves room for
+    turned = lambda c: replace(base, damping=c * base.damping)
+    wide = jax.jit(lambda c: jnp.sum(moved(env, turned(c))))
+    central = (wide(1.01) - wide(0.99)) / 0.02
+    np.testing.assert_allclose(np.sum(slopes.damping * base.damping), central, rtol=0.02)

@@ -1,0 +1,103 @@
+"""Arms with mass: the same kinematics as without, and the published dynamics of the KUKA arm."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import rl
+from jaxgpu.physics import rigid
+from jaxgpu.rl.envs.surgical import dynamics
+from jaxgpu.rl.envs.surgical.arms import ECM, PSM, STAR
+from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
+
+MASSES = {
+    PSM: dynamics.PSM_DYNAMICS,
+    ECM: dynamics.ECM_DYNAMICS,
+    STAR: dynamics.STAR_DYNAMICS,
+}
+ARMS = pytest.mark.parametrize("arm", [PSM, ECM, STAR], ids=["psm", "ecm", "star"])
+UPRIGHT = {  # iiwa14.xml of the menagerie, upright: heights of the joints and centres of mass, m
+    "mass": [5.76, 6.35, 3.5, 3.5, 3.5, 1.8, 1.2],
+    "joint": [0.1575, 0.36, 0.5645, 0.78, 0.9645, 1.18, 1.261],
+    "com": [
+        (0, -0.03, 0.2775),
+        (-0.0003, 0.042, 0.419),
+        (0, 0.03, 0.6945),
+        (0, -0.034, 0.847),
+        (-0.0001, -0.021, 1.0405),
+        (0, 0.0004, 1.1806),
+        (0, 0, 1.281),
+    ],
+}
+
+
+@ARMS
+def test_links_hang_as_in_the_kinematics(x64, arm):
+    tree = dynamics.simulation(arm, MASSES[arm], 0.01, jnp.float64).tree
+    low, high = np.array(arm.lower), np.array(arm.upper)
+    for seed in range(3):
+        q = jnp.asarray(low + (high - low) * np.random.default_rng(seed).random(arm.joints))
+        frames = rigid.forward_kinematics(tree, q)
+        tip, R = forward_kinematics(arm, q)
+        np.testing.assert_allclose(frames.R[-1], R, atol=1e-12)
+        np.testing.assert_allclose(frames.x[-1] + frames.R[-1] @ np.array(arm.tip), tip, atol=1e-12)
+
+
+def test_the_upright_kuka_has_the_masses_where_the_menagerie_has_them(x64):
+    """Every link's centre in the world at q = 0, and the inertia that its third joint feels."""
+    tree = dynamics.simulation(STAR, MASSES[STAR], 0.01, jnp.float64).tree
+    frames = rigid.forward_kinematics(tree, jnp.zeros(7))
+    com = frames.x + np.einsum("lij,lj->li", frames.R, tree.com)
+    np.testing.assert_allclose(com, UPRIGHT["com"], atol=1e-12)
+    np.testing.assert_allclose(tree.mass, UPRIGHT["mass"], rtol=1e-12)
+    # about the vertical through the joints, of links 3 to 7; the diagonals' entries along it
+    along = np.array([0.0076, 0.0164, 0.00449, 0.0047, 0.001])
+    off = np.square(np.array(UPRIGHT["com"])[2:, :2]).sum(1) * UPRIGHT["mass"][2:]
+    M = rigid.mass_matrix(tree, jnp.zeros(7))
+    np.testing.assert_allclose(M[2, 2], (along + off).sum(), rtol=1e-12)
+
+
+@pytest.mark.slow
+@ARMS
+def test_servos_bring_the_links_to_their_targets_and_stay(arm):
+    """No gravity is left to hold: after three seconds at rest on the target, to rounding."""
+    spec = dynamics.simulation(arm, MASSES[arm], 0.01)
+    low, high = jnp.array(arm.working_lower), jnp.array(arm.working_upper)
+    state = rigid.State(low + 0.3 * (high - low), jnp.zeros(arm.joints))
+    target = low + 0.6 * (high - low)
+    move = lambda state, _: (spec.step(state, target), state.q)
+    end, path = jax.jit(lambda s: jax.lax.scan(move, s, length=300))(state)
+    np.testing.assert_allclose(end.q, target, atol=1e-4)
+    assert np.abs(end.v).max() < 1e-3
+    first = np.abs(path[5] - target) / np.abs(path[0] - target)
+    assert (first[~np.array(arm.prismatic)] > 0.3).all()  # but not at once
+
+
+def test_masses_are_leaves_of_the_environment_and_of_its_mechanism(x64):
+    """Twice the masses are twice the inertia of the joints, that of the motors left out."""
+    env = rl.make("surgical/ecm-reach-dynamic")
+    assert any(leaf is env.dynamics.mass for leaf in jax.tree.leaves(env))
+    q = jnp.array([0.3, -0.2, 0.1, 0.5])
+    base = env.dynamics
+
+    def inertia(factor):
+        heavy = replace(base, mass=factor * base.mass, inertia=factor * base.inertia)
+        tree = dynamics.simulation(ECM, heavy, 0.01, jnp.float64).tree
+        return rigid.mass_matrix(tree, q) - jnp.diag(jnp.asarray(base.armature))
+
+    factors = jnp.array([1.0, 2.0])
+    one, two = jax.jit(jax.vmap(inertia))(factors)
+    np.testing.assert_allclose(two, 2 * one, rtol=1e-10, atol=1e-14)
+    slope = jax.jit(jax.jacfwd(inertia))(1.0)
+    np.testing.assert_allclose(slope, one, rtol=1e-10, atol=1e-14)
+
+
+def test_masses_of_another_arm_are_refused():
+    with pytest.raises(ValueError, match=r"dynamics.mass has shape \[7\]; it must be \[4\]"):
+        dynamics.simulation(ECM, dynamics.STAR_DYNAMICS, 0.01)
+    with pytest.raises(ValueError, match=r"ArmDynamics.mass=-1 .*it must be a finite number of at"):
+        bad = replace(dynamics.ECM_DYNAMICS, mass=np.array([-1.0, 0, 0, 0]))
+        rl.make("surgical/ecm-reach-dynamic", dynamics=bad)

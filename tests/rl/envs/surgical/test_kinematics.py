@@ -1,0 +1,93 @@
+"""Arms against products of matrices, the closed form of the shaft, the remote centre, and back."""
+
+import conformance
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from scipy.spatial.transform import Rotation
+
+from jaxgpu.rl.envs.surgical.arms import ECM, PSM, STAR
+from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics, inverse_kinematics
+
+TIP = {arm: jax.jit(lambda q, arm=arm: forward_kinematics(arm, q)) for arm in (PSM, ECM, STAR)}
+
+
+def random_joints(arm, seed):
+    part = np.random.default_rng(seed).random(arm.joints)
+    return np.array(arm.lower) + (np.array(arm.upper) - np.array(arm.lower)) * part
+
+
+def by_matrices(arm, q):
+    T = np.eye(4)
+    for (alpha, a, theta, d), sliding, value in zip(arm.dh, arm.prismatic, q):
+        theta, d = (theta, d + value) if sliding else (theta + value, d)
+        for R, p in (
+            (Rotation.from_euler("x", alpha), (a, 0, 0)),
+            (Rotation.from_euler("z", theta), (0, 0, d)),
+        ):
+            step = np.eye(4)
+            step[:3, :3], step[:3, 3] = R.as_matrix(), p
+            T = T @ step
+    return T[:3, 3] + T[:3, :3] @ arm.tip, T[:3, :3]
+
+
+@pytest.mark.parametrize("arm", [PSM, ECM, STAR], ids=["psm", "ecm", "star"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tip_is_where_matrices_put_it(x64, arm, seed):
+    q = random_joints(arm, seed)
+    for got, want in zip(TIP[arm](jnp.asarray(q)), by_matrices(arm, q)):
+        np.testing.assert_allclose(got, want, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_endoscope_turns_about_its_remote_centre(x64, seed):
+    """Depth times a direction set by yaw and pitch alone; roll does not move the tip."""
+    yaw, pitch, insertion, roll = q = random_joints(ECM, seed)
+    depth = insertion - 0.3822 + 0.3829
+    along = [np.sin(yaw) * np.cos(pitch), -np.sin(pitch), -np.cos(yaw) * np.cos(pitch)]
+    tip, R = TIP[ECM](jnp.asarray(q))
+    np.testing.assert_allclose(tip, depth * np.array(along), atol=1e-14)
+    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-14)
+
+
+def test_a_straight_wrist_continues_the_shaft(x64):
+    """With the wrist at zero the tip lies on the shaft, 19.3 mm beyond the wrist's pitch axis."""
+    yaw, pitch, insertion = 0.4, -0.3, 0.12
+    depth = insertion - 0.4318 + 0.4162 + 0.0091 + 0.0102
+    along = [np.sin(yaw) * np.cos(pitch), -np.sin(pitch), -np.cos(yaw) * np.cos(pitch)]
+    tip, _ = TIP[PSM](jnp.array([yaw, pitch, insertion, 1.1, 0.0, 0.0]))
+    np.testing.assert_allclose(tip, depth * np.array(along), atol=1e-14)
+
+
+def test_conforms():
+    f = TIP[ECM]
+    conformance.check(f, jnp.array([0.1, -0.2, 0.1, 0.3]), differentiable=(0,), batched=(0,))
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match=r"q has shape \(5,\); this arm has 6 joints"):
+        forward_kinematics(PSM, jnp.zeros(5))
+
+
+def test_joints_are_those_that_the_tip_came_from(x64):
+    """All joints over their whole range but the last 3 cm of a withdrawn insertion."""
+    low, high = np.array(PSM.lower), np.array(PSM.upper)
+    low[2], low[3], high[3] = 0.03, -3.1, 3.1  # a turn more of the roll is the same place
+    q = low + (high - low) * np.random.default_rng(0).random((500, 6))
+    back = jax.jit(jax.vmap(lambda q: inverse_kinematics(*TIP[PSM](q))))(jnp.asarray(q))
+    np.testing.assert_allclose(back, q, atol=1e-11)
+
+
+@pytest.mark.slow
+def test_derivatives_are_those_of_finite_differences(x64):
+    tip, R = forward_kinematics(PSM, jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3]))
+    # differences over 1e-6 m err by its square times (1 / 9 mm)^3, the wrist's third derivative
+    check_grads(jax.jit(lambda x: inverse_kinematics(x, R)), (tip,), order=1, rtol=1e-5, atol=1e-5)
+
+
+def test_inverse_kinematics_conforms():
+    tip, R = forward_kinematics(PSM, jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3]))
+    conformance.check_program(inverse_kinematics, tip, R)
+    conformance.exports(inverse_kinematics, tip, R)

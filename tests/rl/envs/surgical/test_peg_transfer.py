@@ -1,0 +1,107 @@
+"""Peg transfer: a plan by hand, what blocks a block, and where it comes to rest."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rl_waypoints import nearest, play
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.surgical import peg_transfer
+from jaxgpu.rl.envs.surgical.pick_place import FLOOR
+
+ENV = rl.make("surgical/peg-transfer")
+RESET, STEP = jax.jit(ENV.reset), jax.jit(ENV.step)
+BOARD = FLOOR + 0.00725  # where a block's middle rests, m
+
+
+def step(state, *action):
+    return STEP(state, jnp.array([*action], jnp.float32), jax.random.key(0))
+
+
+def taken(seed=0, **parts):
+    """The block held where it hangs on its peg."""
+    state, _ = RESET(jax.random.key(seed))
+    where, across = ENV.grasp_pose(state.position, state.object_yaw)
+    state = replace(state, tip=where, yaw=across, closed=jnp.bool_(True), held=jnp.bool_(True))
+    return replace(state, **parts)
+
+
+def test_a_plan_by_hand_transfers_every_block():
+    """Over it, down, take, up, over the goal, let go."""
+
+    def waypoints(state):
+        c, s = np.cos(state.object_yaw), np.sin(state.object_yaw)
+        x, y = 0.0025, 0.00433
+        grip = np.array([c * x - s * y, s * x + c * y, 0.003])
+        yaw = nearest(state.object_yaw - 2 * np.pi / 3)
+        over, at = np.array([0, 0, 0.045]), state.position + grip
+        there = np.append(state.goal[:2], state.position[2]) + grip + over
+        stops = [at + over, at, at, at + over, there, there]
+        return [np.array([*x, yaw, jaw]) for x, jaw in zip(stops, (1, 1, -1, -1, -1, 1))]
+
+    success, states = play(ENV, waypoints)
+    assert success.all()
+    np.testing.assert_allclose(states[-1].position[:, 2], BOARD, atol=1e-6)
+
+
+def test_a_peg_blocks_where_it_would_stand_in_the_wall():
+    """Against the rings of 3 to 11 mm about the pegs drawn as points, below their tops."""
+    rng = np.random.default_rng(0)
+    place = np.stack([*rng.uniform(-0.06, 0.06, (2, 4000)), rng.uniform(BOARD, BOARD + 0.04, 4000)])
+    angles = np.linspace(0, 2 * np.pi, 240, endpoint=False)
+    wall = (
+        np.linspace(0.003, 0.011, 40)[:, None] * np.stack([np.cos(angles), np.sin(angles)])[:, None]
+    )
+    wall = wall.reshape(2, -1).T  # of a block about the origin
+    near = lambda x: (
+        min(np.hypot(*(wall + x[:2] - peg).T).min() for peg in peg_transfer.PEGS) < 4e-4
+    )
+    got = np.asarray(jax.jit(jax.vmap(peg_transfer.blocked))(jnp.asarray(place.T, jnp.float32)))
+    low = place[2] - 0.00725 < FLOOR + 0.025
+    away = np.hypot(*(place[:2, None] - peg_transfer.PEGS.T[:, :, None]))
+    clear = (np.abs(away - 0.003) > 5e-4).all(0) & (np.abs(away - 0.011) > 5e-4).all(0)
+    clear &= np.abs(place[2] - 0.00725 - FLOOR - 0.025) > 1e-6
+    for i in np.flatnonzero(clear)[:400]:
+        assert got[i] == (low[i] and near(place[:, i]))
+    assert 50 < got[clear][:400].sum() < 350
+
+
+def test_a_block_on_its_peg_goes_up_and_not_aside():
+    state = taken()
+    for action, moved in (
+        ([1.0, 0, 0, 0, -1], [0, 0, 0]),
+        ([0, 0, 1.0, 0, -1], [0, 0, 0.01]),
+        ([-1.0, 0.5, 0.7, 0, -1], [0, 0, 0.007]),  # the part along the peg
+        ([0.1, 0, 0, 0, -1], [0.001, 0, 0]),  # within the hole
+        ([0, 0, -1.0, 0, -1], [0, 0, 0]),  # the board
+    ):
+        after = step(state, *action).state
+        np.testing.assert_allclose(after.tip - state.tip, moved, atol=1e-6)
+        np.testing.assert_allclose(after.position - state.position, moved, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "off, rest",
+    [((0, 0), BOARD), ((0.002, 0), BOARD), ((0.006, 0), BOARD + 0.025), ((0.04, 0.017), BOARD)],
+)
+def test_a_block_let_go_falls_over_a_peg_on_it_or_beside_it(off, rest):
+    peg = np.array([*peg_transfer.PEGS[1], FLOOR + 0.05])  # free behind its row
+    state = taken()
+    place = jnp.asarray(peg + [*off, 0], jnp.float32)
+    state = replace(state, position=place, tip=place + (state.tip - state.position))
+    end = step(state, 0, 0, 0, 0, 1).state
+    np.testing.assert_allclose(end.position, [*peg[:2] + off, rest], atol=1e-6)
+    assert not end.held
+
+
+def test_success_is_5_mm_aside_and_4_mm_in_height():
+    """The goal is SurRoL's, a peg's middle: 3.75 mm above the middle of a block on the board."""
+    for aside, up, success in ((0.0049, 0, 1), (0.0051, 0, 0), (0, 2e-4, 1), (0, 8.0e-3, 0)):
+        state = taken()
+        place = state.goal + jnp.array([aside, 0, BOARD - FLOOR - 0.011 + up])
+        assert ENV.is_success(replace(state, position=place)) == bool(success)
+    rested = replace(state, position=state.goal.at[2].set(BOARD), held=jnp.bool_(False))
+    assert step(rested, 0, 0, 0, 0, 1).reward == 0

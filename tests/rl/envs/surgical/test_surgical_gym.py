@@ -1,0 +1,149 @@
+"""Surgical Gym's tasks: chains, rewards and drives against its scenes, and what is learnt."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rl_surgical_gym import off as published
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
+from jaxgpu.rl.learners import optimiser
+
+TASKS = {  # greatest change of a target; costs of speeds and joints; spread of the goal, m
+    "psm": (0.01, 1e-4, 0.01, 0.05),
+    "ecm": (0.02, 0.0, 0.0, 0.1),
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_step_is_that_of_the_published_scene(name):
+    """Drives: damping times speed = stiffness times what is left of the way, at the step's end.
+
+    The rows leave out slants of 1e-5 in the joints' frames, on arms of a metre.
+    """
+    most, slow, low, spread = TASKS[name]
+    env = rl.make(f"surgical/{name}-reach-compat")
+    state, _ = jax.jit(env.reset)(jax.random.key(3))
+    rng = np.random.default_rng(0)
+    arm, count = env.arm.joints, len(env.model.scale)
+    for _ in range(3):
+        action = rng.uniform(-1, 1, count).astype(np.float32)
+        out = jax.jit(env.step)(state, action, jax.random.key(0))
+        before, after = (np.concatenate([s.q, s.distal]) for s in (state, out.state))
+        target = np.asarray(state.target) + most * action
+        asked = np.array(env.model.scale) * target + np.array(env.model.offset)
+        v = (after - before) / env.model.dt
+        free = (after > np.array(env.model.lower)) & (
+            np.abs(v) < 0.99 * np.array(env.model.max_velocity)
+        )
+        law = np.array(env.model.rate) * (asked - after)
+        np.testing.assert_allclose(v[free], law[free], atol=2e-4)
+        assert free.sum() >= count - 1  # the insertion may stand at its end
+        apart = published(name, after[:arm])
+        goal = np.asarray(state.goal) - np.array(env.model.goal_centre)
+        seen = np.asarray(out.observation[-3:]) + goal  # tip less centre, axes in another order
+        np.testing.assert_allclose(np.sort(np.abs(seen)), np.sort(np.abs(apart)), atol=1e-4)
+        cost = np.abs(out.observation[-3:]).sum() + slow * np.abs(v).sum()
+        np.testing.assert_allclose(out.reward, -cost - low * np.abs(after).sum(), rtol=1e-4)
+        assert out.observation.shape == env.observation_space.shape
+        state = out.state
+    goals = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), 4000))[0].goal
+    np.testing.assert_allclose(np.std(goals, 0), spread, rtol=0.06)  # five of its own spreads
+    np.testing.assert_allclose(
+        np.mean(goals, 0), env.model.goal_centre, atol=5 * spread / 4000**0.5
+    )
+
+
+@pytest.mark.parametrize("name", ["psm", "ecm", "star"])
+def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach(name):
+    """A batch of rates is a loop, and the slope is that of implicit Euler."""
+    env = rl.make(f"surgical/{name}-reach-compat")
+    state, _ = env.reset(jax.random.key(3))
+    ask = jnp.full(env.model.joints, 0.3)
+
+    def joints(rate):
+        model = replace(env.model, rate=rate)
+        return replace(env, model=model).step(state, ask, jax.random.key(0)).state.q
+
+    rates = jnp.array([[0.5], [1.0], [2.0]]) * jnp.asarray(env.model.rate)[None]
+    batch = jax.jit(jax.vmap(joints))(rates)
+    np.testing.assert_array_equal(batch, [jax.jit(joints)(rate) for rate in rates])
+    slope = jax.jit(jax.grad(lambda rate: jnp.sum(joints(rate))))(rates[1])
+    r, dt = np.asarray(rates[1]), float(env.model.dt)
+    way = np.asarray(env.model.scale) * env.speed * 0.3 + np.asarray(env.model.offset)
+    want = dt * way / (1 + dt * r) ** 2 * (np.arange(len(r)) < env.arm.joints)
+    np.testing.assert_allclose(slope, want, rtol=1e-3, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_targets_stop_at_one_and_joints_at_their_limits():
+    """1 rad is asked for; the pitching joints have 0.94, the insertion 0.24 m at 1 m/s."""
+    env = rl.make("surgical/psm-reach-compat", speed=0.5)
+    state, _ = env.reset(jax.random.key(0))
+    ahead = jax.jit(lambda s: jax.lax.fori_loop(0, 200, lambda i, s: move(s), s))
+    move = lambda s: env.step(s, jnp.ones(9), jax.random.key(0)).state
+    np.testing.assert_allclose(move(move(state)).q[5], 0.005, rtol=1e-5)
+    state = ahead(state)
+    np.testing.assert_array_equal(state.target, 1.0)
+    np.testing.assert_allclose(state.q[2:6], [0.9425, 0.9356, 0.254, 0.24], atol=7e-3)
+
+
+# the derivative of whole episodes, 1,197,000 steps; 399 steps are an episode of 8 copies
+WHOLE = rl.SHAC(learning_rate=5e-3, gamma=1.0, critic_iterations=1, num_envs=8, num_steps=399)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, median, worst",
+    [
+        ("psm", -10.0, -12.0),  # Surgical Gym's log of the published code ends at -12.0 after 34 M
+        ("ecm", -280, -292),  # -262 is the best that search finds, -231 what its reach allows
+        ("star", -20, -24),  # -18 is the best that search finds
+    ],
+)
+def test_returns_of_eight_seeds_after_a_million_steps(name, median, worst):
+    """Mean returns of 512 episodes, as goals scatter; the step was chosen on other seeds."""
+    env = rl.make(f"surgical/{name}-reach-compat")
+
+    def one(key):
+        state, _ = rl.learn(env, WHOLE, key, 375)
+        test_key = jax.random.fold_in(key, 1)
+        return rl.evaluate(env, WHOLE.policy(env, state), test_key, 512, 399).episode_return
+
+    total = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))).mean(1)
+    # of 24 seeds one learns the endoscope's task late: -289 to -297 as rounding has it
+    assert np.median(total) >= median and np.sum(total < worst) <= (name == "ecm"), total
+
+
+@pytest.mark.slow
+def test_the_endoscopes_goals_hang_out_of_its_reach():
+    """At its best posture for each goal from the first step on, an episode has -231 (64 goals)."""
+    env = rl.make("surgical/ecm-reach-compat")
+    goals = jax.vmap(env.reset)(jax.random.split(jax.random.key(9), 64))[0].goal
+    model, size = env.model, env.arm.joints
+    scale, offset = (np.array(x[:size], np.float32) for x in (model.scale, model.offset))
+    low = np.maximum(np.array(model.lower[:size], np.float32), offset - scale)
+    high = np.minimum(np.array(model.upper[:size], np.float32), offset + scale)
+
+    def apart(z, goal):
+        tip, _ = forward_kinematics(env.arm, low + (high - low) * z)
+        return jnp.sum(jnp.abs(tip - goal))
+
+    def least(goal, key):
+        """By Adam from 64 beginnings, its rate falling to zero."""
+
+        def one(i, carry):
+            z, memory = carry
+            slope = jax.vmap(jax.grad(apart), (0, None))(z, goal)
+            z, memory = optimiser.descend(z, memory, slope, 0.03 * (1 - i / 1000), 1e9)
+            return jnp.clip(z, 0, 1), memory
+
+        z = jax.random.uniform(key, (64, size))
+        z, _ = jax.lax.fori_loop(0, 1000, one, (z, optimiser.init(z)))
+        return jnp.min(jax.vmap(apart, (0, None))(z, goal))
+
+    found = jax.jit(jax.vmap(least))(goals, jax.random.split(jax.random.key(1), 64))
+    np.testing.assert_allclose(399 * jnp.mean(found), 231, atol=1)

@@ -1,0 +1,98 @@
+"""Training in the package's loop, evaluation, and statistics over runs."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+from rl_probe import Probe
+
+from jaxgpu import rl
+from jaxgpu.checkpoint import CheckpointError
+
+SMALL = rl.PPO(num_envs=4, num_steps=8, update_epochs=1, num_minibatches=2, hidden_sizes=(8,))
+ENV = rl.make("cartpole")
+
+
+@pytest.mark.slow
+def test_the_pure_loop_trains_as_the_one_on_the_host():
+    key = jax.random.key(0)
+    whole = rl.train(ENV, SMALL, key, 6 * 32)
+    state, _ = jax.jit(lambda key: rl.learn(ENV, SMALL, key, 6))(key)
+    for a, b in zip(jax.tree.leaves(state.params), jax.tree.leaves(whole.state.params)):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_another_network_is_refused(tmp_path):
+    rl.train(ENV, SMALL, jax.random.key(0), 32, out=tmp_path, schedule=64)
+    wider = rl.PPO(num_envs=4, num_steps=8, update_epochs=1, num_minibatches=2, hidden_sizes=(9,))
+    with pytest.raises(CheckpointError, match="resume with the options that wrote it"):
+        rl.train(ENV, wider, jax.random.key(0), 64, out=tmp_path, resume=True)
+
+
+def test_too_few_steps_are_refused():
+    with pytest.raises(ValueError, match="steps=31; one update has 32"):
+        rl.train(ENV, SMALL, jax.random.key(0), 31)
+
+
+def test_episodes_count_until_they_end():
+    play = lambda key: rl.evaluate(Probe(), lambda x: x, key, 5, 50)
+    scores = jax.jit(play)(jax.random.key(0))
+    np.testing.assert_array_equal(scores.episode_return, 20)
+    np.testing.assert_array_equal(scores.episode_length, 20)
+    assert scores.success.all()
+    cut = jax.jit(lambda key: rl.evaluate(Probe(), lambda x: x, key, 5, 7))(jax.random.key(0))
+    assert not cut.success.any() and (cut.episode_length == 7).all()
+
+
+def test_the_interquartile_mean_and_its_interval():
+    x = np.random.default_rng(0).normal(5, 1, 40).astype(np.float32)
+    middle, low, high = rl.interquartile_mean(x, jax.random.key(0))
+    assert middle == pytest.approx(scipy.stats.trim_mean(x, 0.25), rel=1e-6)
+    statistic = lambda x, axis: scipy.stats.trim_mean(x, 0.25, axis=axis)
+    exact = scipy.stats.bootstrap((x,), statistic, method="percentile", rng=1).confidence_interval
+    np.testing.assert_allclose([low, high], exact, atol=0.06)  # the draws differ
+
+
+@pytest.mark.slow
+def test_the_same_on_one_and_on_eight_devices():
+    """Environments spread over a mesh; sums over them differ by rounding alone."""
+    from jaxgpu import mesh
+
+    wide = rl.PPO(num_envs=16, num_steps=4, update_epochs=1, num_minibatches=1, hidden_sizes=(8,))
+    state = jax.jit(lambda key: wide.init(ENV, key, 10))(jax.random.key(0))
+    update = jax.jit(lambda state: wide.update(ENV, state, jax.random.key(1)))
+    spread = mesh.replicate(state, mesh.devices(8))
+    env_state = state.env_state.spread(mesh.devices(8))
+    spread = type(state)(**{**vars(spread), "env_state": env_state})
+    one, eight = update(state), update(spread)
+    for a, b in zip(jax.tree.leaves(one.params), jax.tree.leaves(eight.params)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert len(jnp.asarray(eight.env_state.episode_return).sharding.device_set) == 8
+
+
+def test_a_second_training_of_other_numbers_compiles_nothing():
+    """Nor does one that ends early: what learner and environment carry are operands."""
+    first = rl.train(ENV, SMALL, jax.random.key(0), 3 * 32, until=enough)
+    assert first.timing.compile > 0
+    other, env = replace(SMALL, learning_rate=5e-3, gamma=0.9), rl.make("cartpole", gravity=3.0)
+    made, key = [], jax.random.key(1)
+    listen = lambda name, *_, **__: made.append(name)
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    second = rl.train(env, other, key, 4 * 32, until=enough)
+    jax.monitoring.unregister_event_duration_listener(listen)
+    assert second.timing.compile == 0
+    assert not [name for name in made if "backend_compile" in name]
+    assert second.timing.steps == 2 and second.history["episodes"].shape == (3,)
+    moved = jax.tree.map(lambda a, b: jnp.any(a != b), first.state.params, second.state.params)
+    assert any(jax.tree.leaves(moved))
+    scores = rl.evaluate(env, second.policy, jax.random.key(2), 2, 5)
+    assert (scores.episode_length == 5).all()
+
+
+def enough(state):
+    """Two updates."""
+    return state.update >= 2
