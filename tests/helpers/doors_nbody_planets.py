@@ -18,8 +18,6 @@ random = np.random.default_rng(0)
 X = random.normal(size=(4, 3)).astype(np.float32)
 V = random.normal(size=(4, 3)).astype(np.float32)
 GM = np.array([1.0, 1e-3, 2e-3, 3e-4], np.float32)
-SIX = random.normal(size=(6, 9)).astype(np.float32)
-MASSES = random.uniform(0.1, 1.0, 9).astype(np.float32)
 ONE = np.float32(1.0)
 SYSTEMS = [random.normal(size=(4, 2, 3)).astype(np.float32) for _ in range(2)]
 PAIR = {"x": X, "v": V, "gm": np.float32(2.0)}
