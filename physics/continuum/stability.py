@@ -9,7 +9,7 @@ blows up within a few hundred steps, so it is refused; `Scene.prepare` itself st
 """
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
