@@ -103,7 +103,7 @@ def _gradient(work: Work) -> Entry:
         return {"loss": _loss(ours, state, v)}
 
     @jax.jit
-    def both(v):
+    def value_and_gradient(v):
         value, slope = jax.value_and_grad(lambda v: _loss(ours, state, v))(v)
         return {"loss": value, "d loss / d v_y": slope[1]}
 
@@ -115,7 +115,7 @@ def _gradient(work: Work) -> Entry:
         f"continuum value and gradient {work.material} {work.particles}/{work.nodes}^3",
         f"{STEPS} steps and their reverse, against the same steps forward",
         [
-            Contender("value and gradient", lambda: both(v)),
+            Contender("value and gradient", lambda: value_and_gradient(v)),
             Contender("value", lambda: forward(v)),
             Contender(taichi_gradient.NAME, taichi_gradient.program(work)),
         ],
