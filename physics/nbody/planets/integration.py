@@ -75,8 +75,8 @@ def integrate[S](
     steps = _steps(spec.dt, t)
     if tracers is not None and "tracers" not in inspect.signature(spec.init).parameters:
         raise ValueError(
-            f"integrate: tracers for {type(spec).__name__}; it must be a spec that takes them, such "
-            "as Planetary; or put them among the bodies, with gm = 0"
+            f"integrate: tracers for {type(spec).__name__}; it must be a spec that takes them, as "
+            "Planetary does; or put them among the bodies, with gm = 0"
         )
     with precision.scope((x, v, tracers)):
         state = spec.init(x, v) if tracers is None else spec.init(x, v, tracers)
