@@ -80,8 +80,8 @@ DOORS = [
     Door("physics.rigid.Simulation.init", lambda spec: spec.init(), {"spec": SPEC}),
     Door(
         "physics.rigid.Drive",
-        lambda drive: rigid.Simulation(TREE, drive).init(),
-        {"drive": SPEC.drive},
+        lambda tree, drive: rigid.Simulation(tree, drive).init(),
+        {"tree": TREE, "drive": SPEC.drive},
     ),
     Door(
         "physics.rigid.Simulation.step",
