@@ -82,7 +82,9 @@ def _listed(title: str, tree: Any, said: Callable[[Any], str]) -> list[str]:
 
 
 def _type(leaf: Any) -> str:
-    return f"{jnp.asarray(leaf).dtype}{list(np.shape(leaf))}"
+    return (
+        f"{leaf.dtype if hasattr(leaf, 'dtype') else np.asarray(leaf).dtype}{list(np.shape(leaf))}"
+    )
 
 
 def _course(rows: Any) -> str:

@@ -9,9 +9,8 @@ import pytest
 from conformance import check
 from scipy.stats import kstest
 
-from jaxgpu.physics.nbody import units
+from jaxgpu.physics.nbody import models, units
 from jaxgpu.physics.nbody.forces import potentials
-from jaxgpu.physics.nbody.models import models
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
 from jaxgpu.run import rollout
 

@@ -8,7 +8,7 @@ from conformance import check
 from nbody_inputs import masses
 from scipy.integrate import solve_ivp
 
-from jaxgpu.physics.nbody.models import models
+from jaxgpu.physics.nbody import models
 from jaxgpu.physics.nbody.orbits import kepler
 from jaxgpu.physics.nbody.planets import encounters
 from jaxgpu.physics.nbody.planets.encounters import Moment
