@@ -153,7 +153,7 @@ def poured() -> bytes:
     adam = Descent(optax.adam(0.05))
     done = plan(loss, env.initial_actions(), adam, 16, key=jax.random.key(1))
     states, _ = jax.jit(trajectory)(env, state, done.actions)
-    draw = jax.jit(lambda some: jax.lax.map(lambda matter: render(env, matter, 240, 180), some))
+    draw = jax.jit(lambda states: jax.lax.map(lambda matter: render(env, matter, 240, 180), states))
     return gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
 
 
