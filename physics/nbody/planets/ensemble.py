@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import Tracer
 
 from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size
@@ -44,8 +45,8 @@ class Ensemble:
     """
 
     dt: Array | float = number(least=0)  # [] or [M] time that a step covers
-    tolerance: Array | float = number(1e-4, above=0)  # [] highest coefficient over acceleration
-    convergence: Array | float = number(1e-8, above=0)  # [] last change over acceleration
+    tolerance: Array | float = number(default=1e-4, above=0)  # [] highest coefficient, of the pull
+    convergence: Array | float = number(default=1e-8, above=0)  # [] last change over acceleration
     most: Array | int = number(default=100_000, least=1, unit="steps")  # [] tries a system, a step
     sweeps: int = size(default=4, least=1)  # of the nodes in an integration step
     lanes: int = size(default=32, least=1)  # systems advanced together: as the cache holds
@@ -72,7 +73,7 @@ class Ensemble:
                 f"{name}: dt has shape {list(jnp.shape(self.dt))}; it must be [] or [{count}]"
             )
         x, v, m = bodies.one_precision(name, x=x, v=v, m=m)
-        if not isinstance(x, jax.core.Tracer) and not isinstance(m, jax.core.Tracer):
+        if not isinstance(x, Tracer) and not isinstance(m, Tracer):
             _refuse_meetings(name, np.asarray(x), np.asarray(m))
         none = jnp.zeros(count, jnp.int32)
         return Systems(x=x, v=v, m=m, steps=none, unfinished=none.astype(bool))

@@ -27,12 +27,27 @@ from ..steps import kahan, radau
 
 
 class Rule(Protocol):
-    """How steps are controlled; see the fields of `Ensemble`."""
+    """How steps are controlled: an `Ensemble`."""
 
-    tolerance: Array | float
-    convergence: Array | float
-    most: Array | int
-    sweeps: int
+    @property
+    def tolerance(self) -> Array | float:
+        """[] highest coefficient over acceleration."""
+        ...
+
+    @property
+    def convergence(self) -> Array | float:
+        """[] last change over acceleration."""
+        ...
+
+    @property
+    def most(self) -> Array | int:
+        """[] steps that a system may try."""
+        ...
+
+    @property
+    def sweeps(self) -> int:
+        """Of the nodes in a step."""
+        ...
 
 
 @pytree
