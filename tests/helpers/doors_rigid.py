@@ -38,7 +38,7 @@ def _smooth_force(contact, q, v, dt, width, slow):
 DOORS = [
     Door("physics.rigid.assemble", lambda link: rigid.assemble([link]).inertia, {"link": LINK}),
     Door(
-        "physics.rigid.assemble",
+        "physics.rigid.assemble: gravity",
         lambda gravity: rigid.assemble([LINK], gravity).gravity,
         {"gravity": np.array([0.0, 1.0, -9.0], np.float32)},
         right=("gravity: zero", "gravity: negative"),
