@@ -47,8 +47,9 @@ MAY_IMPORT = {
     "core": set(),
 }
 PILLARS = {"numerics", "physics", "evolution", "rl", "studies", "cli"}
-PRONOUNS = set("""them those these they both who whom whose some any all nobody everybody everyone
-    somebody someone""".split())
+PRONOUNS = set(
+    """them those these they both who whom whose some any all nobody everybody everyone somebody
+    someone""".split()
 )
 
 

@@ -8,7 +8,6 @@ from doors import Door
 from jaxgpu.evolution import Integer, Real, indicators, multi, pareto, space
 from jaxgpu.evolution.multi import associate, das_dennis, layers_for, partitions_for
 from jaxgpu.evolution.problem import Box, Problem, box
-from jaxgpu.evolution.problems import bbob, bits, car_cab, dtlz, lsmop, wfg, zdt
 
 KEY = jax.random.key(0)
 F = np.array([[0.1, 0.9], [0.5, 0.4], [0.9, 0.1]], np.float32)
@@ -38,11 +37,6 @@ def start_with(crossover, mutation):
 
 def values(x):
     return Problem(box(0.0, 1.0, 2), lambda x: x, 2).evaluate(x)
-
-
-def sacks_of(profit, weight, capacity):
-    problem = bits.knapsack(bits.Sacks(profit, weight, capacity))
-    return problem.function(jnp.ones(problem.box.lower.shape))
 
 
 def point(low, high, shape=None):
@@ -123,7 +117,23 @@ DOORS = [
         limits=("f: inf",),
         pairs=(("low", "high"),),
     ),
-    Door("evolution.pareto.ranks", pareto.ranks, {"f": F}, right=("f: *",)),
+    *(
+        Door(f"evolution.pareto.{f.__name__}", f, {"f": F}, right=("f: *",))
+        for f in (pareto.ranks, pareto.nondominated)
+    ),
+    Door(
+        "evolution.pareto.dominates",
+        pareto.dominates,
+        {"a": F, "b": F + 1},
+        right=("a: *", "b: *"),
+    ),
+    Door(
+        "evolution.pareto.crowding_distance",
+        pareto.crowding_distance,
+        {"f": F, "rank": np.zeros(3, np.int32)},
+        right=("f: *", "rank: *"),
+        limits=("f: *", "rank: *"),
+    ),
     Door(
         "evolution.multi.associate",
         lambda f: associate(das_dennis(2, 3), f),
@@ -140,7 +150,7 @@ DOORS = [
         limits=("x: nan", "x: inf", "x: -inf"),
     ),
     Door(
-        "evolution.Real",
+        "evolution.Real, evolution.space",
         point,
         {"low": -1.0, "high": 1.0},
         right=("low: zero", "high: zero", "low: negative", "high: negative"),
@@ -178,34 +188,10 @@ DOORS = [
         {"crossover": multi.SBX(), "mutation": multi.PolynomialMutation()},
         refusals=True,
     ),
-    Door(
-        "evolution.problems.bits.knapsack",
-        sacks_of,
-        {
-            "profit": np.ones((2, 3), np.float32),
-            "weight": np.ones((2, 3), np.float32),
-            "capacity": np.ones(2, np.float32),
-        },
-        right=("profit: zero",),
-    ),
-    Door(
-        "evolution.problems.car_cab",
-        lambda noise: car_cab(noise).function(jnp.ones(7)),
-        {"noise": np.array([0.5, -1.0, 0.2, 0.1], np.float32)},
-        right=("noise: zero", "noise: negative"),
-    ),
 ]
 SIZES = (
-    (zdt.zdt1, "variables", 5),
-    (dtlz.dtlz1, "objectives", 3),
-    (dtlz.c1_dtlz3, "objectives", 3),
-    (lambda objectives: wfg(1, objectives), "objectives", 3),
-    (lambda number: lsmop(number), "number", 3),
-    (lambda dimension: bbob(1, dimension), "dimension", 3),
-    (lambda count: box(0.0, 1.0, count), "count", 3),
-    (lambda count: partitions_for(3, count), "count", 30),
-    (lambda objectives: layers_for(objectives), "objectives", 7),
+    ("box", lambda count: box(0.0, 1.0, count), "count", 3),
+    ("multi.partitions_for", lambda count: partitions_for(3, count), "count", 30),
+    ("multi.layers_for", layers_for, "objectives", 7),
 )
-DOORS += [
-    Door(f"evolution.size.{i}", call, {name: good}) for i, (call, name, good) in enumerate(SIZES)
-]
+DOORS += [Door(f"evolution.{of}", call, {name: good}) for of, call, name, good in SIZES]

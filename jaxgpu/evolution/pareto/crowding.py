@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..problem import floats
 from .order import sortable
 
 
@@ -22,6 +23,12 @@ def crowding_distance(f: Array, rank: Array) -> Array:
     >>> print(crowding_distance(f, jnp.zeros(4, jnp.int32)))
     [  inf 1.375   inf 1.   ]
     """
+    f, rank = floats("crowding_distance: f", f), jnp.asarray(rank)
+    if f.ndim != 2 or 0 in f.shape or rank.shape != f.shape[:1]:
+        raise ValueError(
+            f"crowding_distance: f has shape {list(f.shape)}, rank {list(rank.shape)}; they must "
+            "be [n, m] and [n]"
+        )
     n, m = f.shape
     place = jnp.arange(n, dtype=jnp.int32)
     total = jnp.zeros(n, f.dtype)
