@@ -105,7 +105,8 @@ def test_every_number_that_users_set_declares_its_range():
 # public names that the walk leaves out, with the reason
 NO_DOOR = {
     "a type of what comes back, made by a door": """Solution Evolution MixtureFit State Particles
-        Scores Step Health Outcome Best Volume Tree Tool Flow PlasticState Remembering Run Timing""".split(),
+        Scores Step Health Outcome Best Volume Tree Tool Flow PlasticState Remembering Run
+        Timing""".split(),
     "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
         primitive filled constant jvp_of""".split(),
     "files of the extra `mesh`, held to values by tests of its own": ["voxels"],
