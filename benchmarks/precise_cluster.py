@@ -8,20 +8,20 @@ import numpy as np
 import rebound
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.physics.nbody.clusters import hermite6
-from jaxgpu.physics.nbody.models import models
+from jaxgpu.physics.nbody import Hermite6, plummer
 from jaxgpu.precision import in_float64, reassociation
 
 COUNT, SPAN, SOFTENING = 1024, 0.125, 1e-4
-_init = jax.jit(hermite6.init)
+_init = jax.jit(Hermite6.init)
 
 
 @in_float64
 def entries() -> list[Entry]:
     """An eighth of a time unit; the energy is computed outside of all contenders."""
-    stars = np.asarray(models.plummer(jax.random.key(1), COUNT))
+    x, v = plummer(jax.random.key(1), COUNT)
+    stars = np.concatenate([x, v], 1).T
     before = _energy(stars)
-    advance = jax.jit(hermite6.step, compiler_options=reassociation())
+    advance = jax.jit(Hermite6.step, compiler_options=reassociation())
 
     def error(end: np.ndarray) -> dict[str, float]:
         return {"dE/E": abs(_energy(end) / before - 1)}
@@ -53,10 +53,8 @@ def entries() -> list[Entry]:
 
 @in_float64
 def _ours(advance: Callable, stars: np.ndarray, eta: float) -> np.ndarray:
-    spec = hermite6.Hermite6(
-        jnp.full(COUNT, 1 / COUNT), jnp.asarray(eta), softening=jnp.asarray(SOFTENING)
-    )
-    state = _init(spec, jnp.asarray(stars), jnp.zeros((6, 0)))
+    spec = Hermite6(jnp.asarray(eta), softening=jnp.asarray(SOFTENING))
+    state = _init(spec, stars[:3].T, stars[3:].T, np.full(COUNT, 1 / COUNT))
     return np.asarray(advance(spec, state).stars.x)
 
 

@@ -20,7 +20,7 @@ COUNT, SOME, SPAN = 10_000, 500, 40.0
 def entries() -> list[Entry]:
     """A binary of semi-major axis 1, and a third equal star that comes unbound from 20 at b < 4."""
     x, v = _drawn(0)
-    systems = Ensemble(dt=SPAN).init(x, v, jnp.ones((COUNT, 3)))
+    systems = Ensemble(dt=SPAN).init(jnp.asarray(x), jnp.asarray(v), jnp.ones((COUNT, 3)))
     energy = jax.jit(ensemble.energy)
     before = np.asarray(energy(systems))
 

@@ -1,7 +1,7 @@
-"""Massless bodies in a cluster: an interval of 2048 stars with 20480, and what one of them costs.
+"""Tracers in a cluster: an interval of 2048 stars with 20480, and what one of them costs.
 
-python -m benchmarks swarm                  2048 stars without and with 20 480 massless bodies
-python -m benchmarks.swarm --stars 64       the cost of 1e3 to 1e6 massless bodies, with memory;
+python -m benchmarks swarm                  2048 stars without and with 20 480 tracers
+python -m benchmarks.swarm --stars 64       the cost of 1e3 to 1e6 tracers, with memory;
                                             on one core, for idle threads count as CPU time
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 import tyro
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.physics.nbody.clusters import hermite
-from jaxgpu.physics.nbody.models import models
+from jaxgpu.physics.nbody import Hermite, plummer
+from jaxgpu.physics.nbody.clusters.hermite import State
 from jaxgpu.precision import in_float64, reassociation
 
 SPAN, SOFTENING = 0.125, 1e-4
@@ -30,7 +30,7 @@ def entries() -> list[Entry]:
             name="swarm",
             work=f"2048 stars, softening {SOFTENING}, {SPAN} N-body time units",
             contenders=[
-                Contender("with 20 480 massless bodies", partial(_timed, *with_)),
+                Contender("with 20 480 tracers", partial(_timed, *with_)),
                 Contender("without", partial(_timed, *without)),
             ],
             amount=SPAN,
@@ -40,29 +40,29 @@ def entries() -> list[Entry]:
     ]
 
 
-def _prepared(stars: int, massless: int) -> tuple:
+def _prepared(stars: int, tracers: int) -> tuple:
     """The compiled step, its spec and a state one interval old, when steps have settled."""
-    x = models.plummer(jax.random.key(1), stars)
-    swarm = models.plummer(jax.random.key(2), massless) if massless else jnp.zeros((6, 0))
-    spec = hermite.Hermite(jnp.full(stars, 1 / stars), softening=jnp.asarray(SOFTENING))
-    state = jax.jit(hermite.init)(spec, x, swarm)
-    step = jax.jit(hermite.step, compiler_options=reassociation()).lower(spec, state).compile()
+    x, v = plummer(jax.random.key(1), stars)
+    followed = plummer(jax.random.key(2), tracers) if tracers else None
+    spec = Hermite(softening=jnp.asarray(SOFTENING))
+    state = jax.jit(Hermite.init)(spec, x, v, jnp.full(stars, 1 / stars), followed)
+    step = jax.jit(Hermite.step, compiler_options=reassociation()).lower(spec, state).compile()
     return step, spec, jax.block_until_ready(step(spec, state))
 
 
 @in_float64
-def _timed(step, spec: hermite.Hermite, state: hermite.State) -> dict[str, float]:
+def _timed(step, spec: Hermite, state: State) -> dict[str, float]:
     end = step(spec, state)
     steps = np.asarray(end.steps - state.steps)
-    return {"blocks": float(end.blocks - state.blocks), "pairs": float(steps.sum() * spec.m.size)}
+    return {"blocks": float(end.blocks - state.blocks), "pairs": float(steps.sum() * state.m.size)}
 
 
 @in_float64
 def main(stars: int = 64, rounds: int = 2) -> None:
-    """Print CPU seconds of an interval for 1e3 to 1e6 massless bodies, and the program's memory."""
-    print("massless  CPU s  us a body  steps a body  ns a pair  MB")
-    for massless in (1000, 10_000, 100_000, 1_000_000):
-        step, spec, state = _prepared(stars, massless)
+    """Print CPU seconds of an interval for 1e3 to 1e6 tracers, and the program's memory."""
+    print(" tracers  CPU s  us a body  steps a body  ns a pair  MB")
+    for tracers in (1000, 10_000, 100_000, 1_000_000):
+        step, spec, state = _prepared(stars, tracers)
         seconds, count = [], 0.0
         for _ in range(rounds):
             begin = time.process_time()
@@ -73,7 +73,7 @@ def main(stars: int = 64, rounds: int = 2) -> None:
         memory = step.memory_analysis()
         size = memory.argument_size_in_bytes + memory.temp_size_in_bytes
         print(
-            f"{massless:8} {best:6.3f} {1e6 * best / massless:10.1f} {count / massless:13.1f}"
+            f"{tracers:8} {best:6.3f} {1e6 * best / tracers:10.1f} {count / tracers:13.1f}"
             f" {1e9 * best / (count * stars):10.2f} {size / 1e6:6.0f}",
             flush=True,
         )

@@ -2,7 +2,8 @@
 
     python docs/make/architecture.py
 
-writes docs/pictures/architecture.svg. A pillar stands above all that it imports.
+writes docs/pictures/architecture.svg. A pillar stands above all that it imports; an
+arrow that follows from others is left out, and so is the command line, which only calls studies.
 """
 
 import ast
@@ -54,7 +55,7 @@ def imported(module: tuple[str, ...], file: Path) -> set[tuple[str, ...]]:
 
 def house() -> tuple[dict[str, dict[str, int]], dict[str, set[str]]]:
     """The rooms of each pillar with their numbers of modules, and what each pillar imports."""
-    files = modules()
+    files = {module: file for module, file in modules().items() if module != ("jaxgpu", "cli")}
     rooms: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     below: dict[str, set[str]] = defaultdict(set)
     for module, file in files.items():
@@ -64,11 +65,23 @@ def house() -> tuple[dict[str, dict[str, int]], dict[str, set[str]]]:
         room = folder[depth] if len(folder) > depth else ""
         rooms[here][room] += file.stem != "__init__"
         for address in imported(module, file):
-            while address not in files:
+            while address not in files and len(address) > 1:
                 address = address[:-1]
             below[here].add(pillar(address, files))
         below[here] -= {here, "core"}
     return rooms, below
+
+
+def reduced(below: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The arrows that no longer way says as well."""
+
+    def reached(name: str) -> set[str]:
+        return below[name] | {far for near in below[name] for far in reached(near)}
+
+    return {
+        name: {one for one in lower if not any(one in reached(near) for near in lower)}
+        for name, lower in below.items()
+    }
 
 
 def floors(below: dict[str, set[str]]) -> list[list[str]]:
@@ -123,10 +136,10 @@ def main() -> None:
             x, tallest = x + width + GAP, max(tallest, height)
         y += tallest + FLOOR
     arrows = [
-        arrow(boxes[name], boxes[other], place, len(others))
-        for name, others in below.items()
+        arrow(boxes[name], boxes[other], place, len(lower))
+        for name, lower in reduced(below).items()
         if name in boxes
-        for place, other in enumerate(sorted(others, key=lambda other: boxes[other][0]))
+        for place, other in enumerate(sorted(lower, key=lambda other: boxes[other][0]))
     ]
     height = y - FLOOR + 16
     PICTURE.write_text(

@@ -17,13 +17,14 @@ import numpy as np
 import tyro
 from jax import Array, lax
 
-from jaxgpu.physics.nbody.clusters import blocks, cluster
+from jaxgpu.physics.nbody import Cluster, Hermite, Pairing, kroupa, plummer, virial
+from jaxgpu.physics.nbody.clusters import cluster
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.models import masses, models
+from jaxgpu.physics.nbody.models import quantile
 from jaxgpu.precision import reassociation
 from jaxgpu.studies.cluster_tracers.measures import smooth
 
-type Advance = Callable[[blocks.Hermite, cluster.Cluster], tuple[cluster.Cluster, dict[str, Array]]]
+type Advance = Callable[[Cluster, cluster.State], tuple[cluster.State, dict[str, Array]]]
 
 _HARD = 100.0  # kT of the first moment; 3 N kT / 2 is the kinetic energy, a quarter
 _FAR = 20.0  # beyond it stars have escaped
@@ -48,7 +49,7 @@ def main(
             start = time.process_time()
             spec, now = _begun(stars, seed, heaviest, eta)
             found, error = _followed(advance, spec, now, latest, 2.0 if heaviest else 1.1)
-            ratio, spent = float(spec.m.max() * stars), time.process_time() - start
+            ratio, spent = float(now.m.max() * stars), time.process_time() - start
             line = f"{seed:5} {ratio:11.1f} {found[0]:17.2f} {found[1]:13.2f}"
             print(f"{line} {error:7.0e} {spent:6.0f}", flush=True)
             times.append(found)
@@ -59,35 +60,35 @@ def main(
 
 def _begun(
     stars: int, seed: int, heaviest: float | None, eta: float
-) -> tuple[blocks.Hermite, cluster.Cluster]:
+) -> tuple[Cluster, cluster.State]:
     """How stars are integrated, and the cluster that they are; of the masses see `main`."""
     by_place, by_mass = jax.random.split(jax.random.key(seed))
-    x, m = models.plummer(by_place, stars), jnp.full(stars, 1 / stars)
+    (x, v), m = plummer(by_place, stars), jnp.full(stars, 1 / stars)
     if heaviest:
         share = (jax.random.permutation(by_mass, stars) + 0.5) / stars
-        solar = masses.quantile(masses.kroupa(0.08, heaviest), share)
+        solar = quantile(kroupa(0.08, heaviest), share)
         m = solar / solar.sum()
-        x = models.virial(x, m)
-    pairing = blocks.Pairing(close=1 / stars, slots=min(stars // 2, 64))
-    spec = blocks.Hermite(m, eta, pairing=pairing)
-    return spec, jax.jit(cluster.begin)(spec, x, jnp.zeros((6, 0)))
+        x, v = virial(x, v, m)
+    pairing = Pairing(close=1 / stars, slots=min(stars // 2, 64))
+    spec = Cluster(Hermite(eta, pairing=pairing), edge=_FAR)
+    return spec, jax.jit(Cluster.init)(spec, x, v, m)
 
 
-def _unit(spec: blocks.Hermite, now: cluster.Cluster) -> tuple[cluster.Cluster, dict[str, Array]]:
+def _unit(spec: Cluster, now: cluster.State) -> tuple[cluster.State, dict[str, Array]]:
     """The cluster a unit of time later, and its core and pairs [8] after each eighth of it."""
 
-    def eighth(now: cluster.Cluster, _: None) -> tuple[cluster.Cluster, dict[str, Array]]:
-        now = cluster.step(spec, now, _FAR, unbound=True)
-        energy = jnp.sum(jnp.stack(diagnostics.energy(now.stars, spec.m)))
-        pair = -jnp.min(diagnostics.bound_pairs(now.stars, spec.m).energy)
-        core = diagnostics.core(now.stars, spec.m)[1]
-        return now, {"core": core, "pair": 6 * spec.m.shape[0] * pair, "energy": energy}
+    def eighth(now: cluster.State, _: None) -> tuple[cluster.State, dict[str, Array]]:
+        now = spec.step(now)
+        energy = jnp.sum(jnp.stack(diagnostics.energy(now.x, now.v, now.m)))
+        pair = -jnp.min(diagnostics.bound_pairs(now.x, now.v, now.m).energy)
+        core = diagnostics.core(now.x, now.m)[1]
+        return now, {"core": core, "pair": 6 * now.m.shape[0] * pair, "energy": energy}
 
     return lax.scan(eighth, now, None, length=8)
 
 
 def _followed(
-    advance: Advance, spec: blocks.Hermite, now: cluster.Cluster, latest: int, share: float
+    advance: Advance, spec: Cluster, now: cluster.State, latest: int, share: float
 ) -> tuple[tuple[float, float], float]:
     """The two moments of a cluster, and the largest relative error of its energy.
 
@@ -101,7 +102,7 @@ def _followed(
         if hard == np.inf and (row["pair"] > _HARD).any():
             hard = len(rows) - 1 + (np.argmax(row["pair"] > _HARD) + 1) / 8
             end = min(latest, int(np.ceil(share * hard)))
-    cluster.complain(spec, now.bodies)
+    spec.check(now)
     core, energy = (np.concatenate([row[name] for row in rows]) for name in ("core", "energy"))
     smallest = (np.argmin(smooth(core[:, None])[:, 0]) + 1) / 8
     return (smallest, hard), abs(energy / energy[0] - 1).max()

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import tyro
 
-from jaxgpu.physics.nbody.clusters import cluster
-from jaxgpu.physics.nbody.models import masses, models
+from jaxgpu.physics.nbody import Hermite, evolve, kroupa, plummer, virial
+from jaxgpu.physics.nbody.models import draw
 
 
 def main(
@@ -30,28 +30,28 @@ def main(
     """
     with jax.enable_x64(True):
         key = jax.random.key(seed)
-        x, m = models.plummer(key, stars), jnp.full(stars, 1 / stars)
+        (x, v), m = plummer(key, stars), jnp.full(stars, 1 / stars)
         if heaviest:
-            law = masses.kroupa(0.08, heaviest)
-            solar = masses.draw(jax.random.fold_in(key, 1), law, stars)
+            law = kroupa(0.08, heaviest)
+            solar = draw(jax.random.fold_in(key, 1), law, stars)
             m = solar / solar.sum()
-            x = models.virial(x, m)
+            x, v = virial(x, v, m)
     before, since = 0, 0.0
     print(" time   dE/E now   largest  pairs  blocks a unit  CPU s a unit")
     for t in stages:
         start = time.process_time()
-        done = cluster.evolve(x, m, t, eta=eta, out=out, resume=True)
+        done = evolve(x, v, m, t, spec=Hermite(eta=eta), out=out, resume=True)
         cpu = (time.process_time() - start) / (t - since)
         energy = done.history["kinetic"] + done.history["potential"]
         error = energy / energy[0] - 1
-        blocks = (int(done.state.blocks) - before) / (t - since)
+        blocks = (int(done.state.bodies.blocks) - before) / (t - since)
         pairs = int(done.history["pairs"][-1])
         print(
             f"{t:5.0f} {error[-1]:10.1e} {abs(error).max():9.1e} {pairs:6}"
             f" {blocks:14.0f} {cpu:13.2f}",
             flush=True,
         )
-        before, since = int(done.state.blocks), t
+        before, since = int(done.state.bodies.blocks), t
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write the pages of the API reference, one a room, from what the package holds: docs/conf.py runs it.
+"""Write the pages of the API reference, one a room, from the package; docs/conf.py runs it.
 
 Every public name has an entry in the page of the room that defines it. The page of a pillar, or of
 a room, begins with its docstring, which says in which order to read it, and with a table of what

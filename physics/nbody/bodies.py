@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxgpu import ranges
 
@@ -48,7 +49,7 @@ def one_precision(name: str, **arrays: Array) -> tuple[Array, ...]:
 
 def apart(name: str, x: Array) -> None:
     """Refuse bodies [N, 3] two of which are at one place; what is traced passes."""
-    if isinstance(x, jax.core.Tracer):
+    if isinstance(x, Tracer):
         return
     places, count = np.unique(np.asarray(x), axis=0, return_counts=True)
     if (count > 1).any():
@@ -60,7 +61,7 @@ def apart(name: str, x: Array) -> None:
 
 def clear(name: str, tracers: Array, x: Array) -> None:
     """Refuse tracers [M, 3] of which one is where a massive body [N, 3] is."""
-    if isinstance(x, jax.core.Tracer) or isinstance(tracers, jax.core.Tracer):
+    if isinstance(x, Tracer) or isinstance(tracers, Tracer):
         return
     there = np.asarray(tracers)
     for number, place in enumerate(np.asarray(x)):
@@ -96,7 +97,7 @@ def relative(name: str, x: Any, v: Any, axis: int = -1) -> tuple[Array, Array]:
     x, v = vectors(f"{name}: x", x, axis), vectors(f"{name}: v", v, axis)
     if x.shape != v.shape:
         raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; they must be of one shape")
-    if not isinstance(x, jax.core.Tracer) and (np.asarray(x) == 0).all(axis).any():
+    if not isinstance(x, Tracer) and (np.asarray(x) == 0).all(axis).any():
         raise ValueError(f"{name}: x: a relative position is zero; the two bodies must be apart")
     x, v = one_precision(name, x=x, v=v)
     return x, v

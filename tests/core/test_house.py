@@ -48,8 +48,8 @@ MAY_IMPORT = {
 }
 PILLARS = {"numerics", "physics", "evolution", "rl", "studies", "cli"}
 PRONOUNS = set(
-    """them those these they both who whom whose some any all nobody nothing everybody
-    everyone everything somebody someone something others""".split()
+    """them those these they both who whom whose some any all nobody everybody everyone somebody
+    someone""".split()
 )
 
 

@@ -5,17 +5,35 @@ import jax.numpy as jnp
 import numpy as np
 from doors import Door
 
-from jaxgpu.physics.nbody.clusters import blocks, cluster, entry, escape, hermite, hermite6, precise
+from jaxgpu.physics.nbody.clusters import (
+    Cluster,
+    Hermite,
+    Hermite6,
+    Pairing,
+    checks,
+    escape,
+    evolve,
+)
 from jaxgpu.physics.nbody.forces import potentials, tide
-from jaxgpu.physics.nbody.models import king, masses, models, primordial
+from jaxgpu.physics.nbody.measure import energy, half_mass_relaxation_time, lagrangian_radii
+from jaxgpu.physics.nbody.models import (
+    binary_orbits,
+    king,
+    kroupa,
+    masses,
+    paired,
+    plummer,
+    salpeter,
+    virial,
+)
 
 random = np.random.default_rng(1)
-STARS = random.normal(size=(6, 5)).astype(np.float32)
-SWARM = random.normal(size=(6, 3)).astype(np.float32)
+X, V = random.normal(size=(2, 5, 3)).astype(np.float32)
+TRACERS = tuple(random.normal(size=(2, 4, 3)).astype(np.float32))
 M = random.uniform(0.1, 1.0, 5).astype(np.float32)
 SHARES = np.array([0.0, 0.3, 0.9], np.float32)
 KEY = jax.random.key(0)
-LAW = masses.kroupa()
+LAW = kroupa()
 GALAXY = {
     "point": potentials.PointMass(1.0),
     "cusp": potentials.Cusp(1.0, 1.8, 2.0),
@@ -24,7 +42,7 @@ GALAXY = {
 }
 ONE = np.float32(1.0)
 ORIGIN = tide.Origin(np.array([8.0, 0, 0], np.float32), np.array([0, 1.0, 0], np.float32))
-NOBODY = escape.nobody(5, jnp.zeros((), np.float32))
+NONE = escape.none_yet(5, jnp.zeros((), np.float32))
 LENGTHS = ("wrong length", "empty")
 
 
@@ -32,58 +50,68 @@ def leave(argument, *kinds):
     return tuple(f"{argument}: {kind}" for kind in kinds)
 
 
+VECTORS = leave("x", "negative") + leave("v", "negative", "zero")
+TRACED = leave("tracer_x", "negative", "zero") + leave("tracer_v", "negative", "zero")
 DOORS = [
-    # what both one-call forms, and the states that they begin with, ask of bodies
+    # what the one call, and the states that it begins with, ask of bodies
     Door(
-        "physics.nbody.entry.bodies",
-        lambda stars, m, tracers: entry.bodies("evolve", stars, m, tracers),
-        {"stars": STARS, "m": M, "tracers": SWARM},
-        right=("stars: negative", "tracers: negative", "tracers: zero", "tracers: narrow")
-        + ("tracers: None",),
+        "physics.nbody.checks.bodies",
+        lambda x, v, m, tracer_x, tracer_v: checks.bodies("evolve", x, v, m, (tracer_x, tracer_v)),
+        {"x": X, "v": V, "m": M, "tracer_x": TRACERS[0], "tracer_v": TRACERS[1]},
+        right=VECTORS + TRACED,
     ),
     Door(
-        "physics.nbody.entry.start",
-        lambda spec, stars, tracers: entry.start("init", spec, stars, tracers, None),
-        {"spec": blocks.Hermite(M, ONE / 50), "stars": STARS, "tracers": SWARM},
-        right=("stars: negative", "tracers: negative", "tracers: zero", "tracers: narrow"),
+        "physics.nbody.checks.start",
+        lambda spec, x, v, m, tracer_x, tracer_v: checks.start(
+            "init", spec, x, v, m, (tracer_x, tracer_v), None
+        ),
+        {
+            "spec": Hermite(ONE / 50),
+            "x": X,
+            "v": V,
+            "m": M,
+            "tracer_x": TRACERS[0],
+            "tracer_v": TRACERS[1],
+        },
+        right=VECTORS + TRACED,
     ),
     Door(
-        "physics.nbody.cluster.evolve",
-        lambda t: cluster.evolve(STARS, M, t).stars,
+        "physics.nbody.evolve",
+        lambda t: evolve(X, V, M, t).x,
         {"t": 0.0},
         right=("t: zero",),
     ),
+    *(
+        Door(
+            f"physics.nbody.evolve, {type(spec).__name__}",
+            lambda spec: evolve(X, V, M, 0.0, spec=spec).x,
+            {"spec": spec},
+            refusals=True,
+        )
+        for spec in (Hermite(), Hermite6(), Cluster())
+    ),
     Door(
-        "physics.nbody.precise.evolve",
-        lambda spec, t: precise.evolve(spec, STARS, t).state,
-        {"spec": hermite6.Hermite6(M.astype(float)), "t": 0.0},
-        right=("t: zero",),
+        "physics.nbody.Hermite.init",
+        lambda spec: spec.init(X, V, M, TRACERS),
+        {"spec": Hermite(ONE / 50)},
         refusals=True,
     ),
     Door(
-        "physics.nbody.hermite.init",
-        lambda spec: hermite.init(spec, STARS, SWARM),
-        {"spec": blocks.Hermite(M, ONE / 50)},
+        "physics.nbody.Pairing",
+        lambda pairing: Hermite(pairing=pairing).init(X, V, M, TRACERS),
+        {"pairing": Pairing()},
         refusals=True,
     ),
     Door(
-        "physics.nbody.blocks.Pairing",
-        lambda pairing: hermite.init(blocks.Hermite(M, pairing=pairing), STARS, SWARM),
-        {"pairing": blocks.Pairing()},
-        refusals=True,
-    ),
-    Door(
-        "physics.nbody.hermite6.init",
-        lambda spec: hermite6.init(spec, STARS, SWARM),
-        {"spec": hermite6.Hermite6(M)},
+        "physics.nbody.Hermite6.init",
+        lambda spec: spec.init(X, V, M, TRACERS),
+        {"spec": Hermite6()},
         refusals=True,
     ),
     *(
         Door(
             f"physics.nbody.potentials.{type(field).__name__}",
-            lambda field: hermite.init(
-                blocks.Hermite(M, tide=tide.Tide(field)), STARS, SWARM, ORIGIN
-            ),
+            lambda field: Hermite(tide=tide.Tide(field)).init(X, V, M, TRACERS, ORIGIN),
             {"field": field},
             refusals=True,
         )
@@ -91,47 +119,44 @@ DOORS = [
     ),
     Door(
         "physics.nbody.tide.Origin",
-        lambda origin: hermite.init(
-            blocks.Hermite(M, tide=tide.Tide(GALAXY["point"])), STARS, SWARM, origin
-        ),
+        lambda origin: Hermite(tide=tide.Tide(GALAXY["point"])).init(X, V, M, TRACERS, origin),
         {"origin": ORIGIN},
         refusals=True,
     ),
     Door(
         "physics.nbody.escape.noted",
-        lambda points, potential, centre, radius: escape.noted(
-            NOBODY, ONE, points, potential, centre, radius
-        ),
-        {"points": STARS, "potential": -M, "centre": STARS[:, 0], "radius": 2.0},
-        right=("points: negative", "points: zero", "centre: negative", "centre: zero")
+        lambda x, v, potential, radius: escape.noted(NONE, ONE, x, v, potential, radius),
+        {"x": X, "v": V, "potential": -M, "radius": 2.0},
+        right=leave("x", "negative", "zero")
+        + leave("v", "negative", "zero")
         + ("potential: negative", "potential: zero", "radius: zero", "radius: inf"),
     ),
     Door(
-        "physics.nbody.models.plummer",
-        lambda count: models.plummer(KEY, count),
+        "physics.nbody.plummer",
+        lambda count: plummer(KEY, count),
         {"count": 7},
     ),
     Door(
-        "physics.nbody.models.virial",
-        models.virial,
-        {"points": STARS, "m": M, "ratio": 0.5, "softening": 0.0},
-        right=("points: negative", "ratio: zero", "softening: zero"),
+        "physics.nbody.virial",
+        virial,
+        {"x": X, "v": V, "m": M, "ratio": 0.5, "softening": 0.0},
+        right=(*VECTORS, "ratio: zero", "softening: zero"),
         refusals=True,
     ),
     Door(
-        "physics.nbody.king.king",
-        lambda count, depth: king.king(KEY, count, depth),
+        "physics.nbody.king",
+        lambda count, depth: king(KEY, count, depth),
         {"count": 7, "depth": 5.0},
     ),
     Door(
-        "physics.nbody.masses.salpeter",
-        masses.salpeter,
+        "physics.nbody.models.salpeter",
+        salpeter,
         {"low": 0.1, "high": 9.0},
         pairs=(("low", "high"),),
     ),
     Door(
-        "physics.nbody.masses.kroupa",
-        masses.kroupa,
+        "physics.nbody.kroupa",
+        kroupa,
         {"low": 0.1, "high": 9.0},
         pairs=(("low", "high"),),
     ),
@@ -148,18 +173,18 @@ DOORS = [
         right=("count: zero",),
     ),
     Door(
-        "physics.nbody.primordial.orbits",
-        lambda count, a: primordial.orbits(KEY, count, a),
+        "physics.nbody.binary_orbits",
+        lambda count, a: binary_orbits(KEY, count, a),
         {"count": 3, "a": np.array([1e-3, 1e-2], np.float32)},
         right=("count: zero", "a: integers"),
     ),
     Door(
-        "physics.nbody.primordial.paired",
-        lambda points, m, companions: primordial.paired(
-            points, m, companions, primordial.orbits(KEY, 3, (1e-3, 1e-2))
+        "physics.nbody.paired",
+        lambda x, v, m, companions: paired(
+            x, v, m, companions, binary_orbits(KEY, 3, (1e-3, 1e-2))
         ),
-        {"points": STARS, "m": M, "companions": M[:3]},
-        right=leave("points", "zero", "negative"),
+        {"x": X, "v": V, "m": M, "companions": M[:3]},
+        right=leave("x", "zero", "negative") + leave("v", "zero", "negative"),
     ),
     Door(
         "physics.nbody.potentials.milky_way",
@@ -173,5 +198,29 @@ DOORS = [
         right=("mass: zero", "radius: zero", *leave("mass", "empty"))
         + leave("enclosed", "empty")
         + leave("radius", "empty"),
+    ),
+    Door(
+        "physics.nbody.energy",
+        energy,
+        {"x": X, "v": V, "m": M, "softening": np.float32(0.1)},
+        right=leave("x", "negative", "zero")
+        + leave("v", "negative", "zero")
+        + ("m: zero", "softening: zero"),
+    ),
+    Door(
+        "physics.nbody.lagrangian_radii",
+        lagrangian_radii,
+        {"x": X, "m": M, "centre": jnp.zeros(3), "fractions": np.array([0.1, 0.5], np.float32)},
+        right=(
+            *leave("x", "negative", "zero"),
+            *leave("centre", "zero", "negative"),
+            *leave("fractions", "zero", *LENGTHS),
+        ),
+    ),
+    Door(
+        "physics.nbody.measure.half_mass_relaxation_time",
+        half_mass_relaxation_time,
+        {"count": 100, "radius": 1.0, "mass": 1.0},
+        right=("radius: empty", "mass: empty"),
     ),
 ]

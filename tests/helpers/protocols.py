@@ -18,12 +18,15 @@ from doors import as_users
 from rl_learners import LEARNERS
 
 from jaxgpu import rl
-from jaxgpu.evolution import Problem, box, multi, problems, single
-from jaxgpu.evolution import step as generation
-from jaxgpu.physics import continuum, rigid
+from jaxgpu.evolution import multi, single
+from jaxgpu.evolution.multi import das_dennis
+from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.problems import dtlz
+from jaxgpu.physics import continuum, nbody, rigid
+from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
 
 KEY = jax.random.key(0)
-REF_DIRS = multi.das_dennis(3, 4)
+REF_DIRS = das_dennis(3, 4)
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,12 @@ def algorithm(spec: Any, name: str) -> Machine:
 
     def make(dtype: Any) -> tuple[Callable, Callable]:
         sphere = Problem(box(-5.0, 5.0, 4), lambda x: jnp.sum(x * x, keepdims=True))
-        problem = problems.dtlz2(3, 5) if many else sphere
-        step = lambda state, key: generation(spec, problem, state, key)
+        problem = dtlz.dtlz2(3, 5) if many else sphere
+
+        def step(state: Any, key: Any) -> Any:
+            x = spec.ask(state, key)
+            return spec.tell(state, x, *problem.evaluate(x))
+
         return lambda key: spec.init(key, problem), step
 
     return Machine(f"evolution.{name}", (type(spec),), make)
@@ -111,6 +118,38 @@ def joints(dtype: Any) -> tuple[Callable, Callable]:
     return lambda key: spec.init(), lambda state, key: spec.step(state)
 
 
+# three bodies of unlike masses, and two tracers
+GM = np.array([1.0, 1e-3, 3e-4])
+X = np.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.0], [-0.3, 2.1, 0.2]])
+V = np.array([[0.0, 0.0, 0.0], [-0.1, 1.0, 0.05], [-0.68, -0.1, 0.0]])
+TRACERS = np.array([[0.0, 1.5, 0.1], [3.0, 0.0, -0.2]])
+
+
+def planets(dtype: Any) -> tuple[Callable, Callable]:
+    x, v, gm, tracers = (jnp.asarray(a, dtype) for a in (X, V, GM, TRACERS))
+    spec = nbody.Planetary(gm=gm, dt=dtype(0.1))
+    start = lambda key: spec.init(x, v, tracers, jnp.flip(tracers, 1) / 3)
+    return start, lambda state, key: spec.step(state)
+
+
+def symplectic(dtype: Any) -> tuple[Callable, Callable]:
+    x, v, gm = (jnp.asarray(a, dtype) for a in (X, V, GM))
+    spec = nbody.WisdomHolman(gm=gm, dt=dtype(0.1))
+    return lambda key: spec.init(x, v), lambda state, key: spec.step(state)
+
+
+def ensemble(dtype: Any) -> tuple[Callable, Callable]:
+    x, v, m = (jnp.stack([jnp.asarray(a, dtype)] * 2) for a in (X, V, GM))
+    spec = nbody.Ensemble(dt=dtype(0.1))
+    return lambda key: spec.init(x, v, m), lambda state, key: spec.step(state)
+
+
+def leapfrog(dtype: Any) -> tuple[Callable, Callable]:
+    spec = Leapfrog(lambda t, x: -x, dt=dtype(0.1), order=8)
+    x, v = jnp.asarray(X, dtype), jnp.asarray(V, dtype)
+    return lambda key: spec.init(x, v), lambda state, key: spec.step(state)
+
+
 def environment(name: str) -> Machine:
     """An environment under actions that are drawn."""
     env = rl.make(name)
@@ -120,12 +159,12 @@ def environment(name: str) -> Machine:
 
         def step(state: Any, key: Any) -> Any:
             act, move = jax.random.split(key)
-            done = env.advance(state[0], env.action_space.sample(act), move)
+            done = env.step(state[0], env.action_space.sample(act), move)
             assert done.reward.shape == ()
             assert done.terminated.dtype == done.truncated.dtype == jnp.bool_
             return done.state, done.observation
 
-        return env.start, step
+        return env.reset, step
 
     tasks = name.startswith("matter/")  # matter keeps 32-bit numbers, and takes a second to trace
     dear = tasks and name != "matter/mixing"
@@ -147,6 +186,10 @@ MACHINES = [
     *(algorithm(spec, name) for name, spec in ALGORITHMS.items()),
     *(matter(material, name) for name, material in MATERIALS.items()),
     Machine("rigid.Simulation", (rigid.Simulation, rigid.Link, rigid.Drive), joints),
+    Machine("nbody.Planetary", (nbody.Planetary,), planets),
+    Machine("nbody.WisdomHolman", (nbody.WisdomHolman,), symplectic),
+    Machine("nbody.Ensemble", (nbody.Ensemble,), ensemble),
+    Machine("nbody.Leapfrog", (Leapfrog,), leapfrog),
     *(environment(name) for name in rl.names()),
     *(learner(name) for name in LEARNERS),
 ]

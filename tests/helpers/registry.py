@@ -57,6 +57,7 @@ HOST = {
     "a run, whose loop is on the host": [
         "physics.continuum.simulate",
         "physics.nbody.cluster.evolve",
+        "physics.nbody.integrate",
         "physics.nbody.precise.evolve",
         "run.run",
         "rl.train, PPO",
@@ -94,7 +95,6 @@ HOST = {
         "physics.nbody.masses.salpeter",
         "physics.nbody.masses.kroupa",
         "physics.nbody.primordial.orbits",
-        "physics.nbody.ensemble.advance",
         "physics.nbody.ephemeris.ecliptic",
         "physics.nbody.ephemeris.de440",
         "numerics.sphere.sampling.draw",

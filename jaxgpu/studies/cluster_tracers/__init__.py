@@ -1,7 +1,7 @@
-"""Star clusters and their massless bodies: three densities, alone and in the tide of a galaxy.
+"""Star clusters and their tracers: three densities, alone and in the tide of a galaxy.
 
-Stars of a Kroupa mass function and many massless bodies begin as the same Plummer sphere. What
-massless bodies do is held against what Flammini Dotti et al. (2025, A&A 693, A166) found with
+Stars of a Kroupa mass function and many tracers, bodies without mass, begin as the same Plummer
+sphere. What tracers do is held against what Flammini Dotti et al. (2025, A&A 693, A166) found with
 NBODY6++GPU-MASSLESS: they do not segregate, follow the potential, and escape at a rate that the
 core's collapse sets. There is no stellar evolution here and pairs are regularised, so that
 a cluster alone is the same at every density, in its own units of time; the tide tells them apart.
@@ -17,9 +17,9 @@ from jax import Array, lax
 
 from jaxgpu import ranges
 from jaxgpu.physics.nbody import units
-from jaxgpu.physics.nbody.clusters import blocks, cluster
+from jaxgpu.physics.nbody.clusters import Cluster, Hermite, Pairing, cluster
 from jaxgpu.physics.nbody.forces import potentials, tide
-from jaxgpu.physics.nbody.models import masses, models
+from jaxgpu.physics.nbody.models import kroupa, masses, plummer, virial
 from jaxgpu.precision import in_float64, reassociated
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Report
@@ -40,7 +40,7 @@ class Options:
     stars: int = size(default=1000, least=32, most=10_000_000)
     """Stars, of a Kroupa mass function from 0.08 solar masses on; with fewer radii mean nothing."""
     tracers: int = size(default=10_000, least=32, most=1_000_000_000)
-    """Massless bodies."""
+    """Tracers, bodies without mass."""
     seeds: int = size(default=8, least=1, most=10_000)
     """Clusters of each kind; errors are those of the mean over them."""
     time: int = size(default=40, least=2, most=1_000_000)
@@ -62,83 +62,82 @@ class Options:
 
 @pytree
 class Kind:
-    """A cluster to run: its spec, who has escaped from it, and where it is."""
+    """A cluster to run: its spec, and where it is and who has escaped from it."""
 
-    spec: blocks.Hermite
-    edge: Array  # [] beyond it bodies have escaped
-    unbound: Array  # [] bool: only those of positive energy; so it is alone
-    now: cluster.Cluster
+    spec: Cluster
+    now: cluster.State
 
 
 @in_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Run all clusters in one program, one after the other, and compare their massless bodies."""
+    """Run all clusters in one program, one after the other, and compare their tracers."""
     keys = jax.random.split(jax.random.key(0), options.seeds)
     kinds = [kind(options, key, radius) for key in keys for radius in (None, *options.radii)]
-    all = jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
-    done = together(options, all, out, resume)
-    return written(options, done, scales(options, np.asarray(done.state.spec.m)))
+    every = jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
+    done = together(options, every, out, resume)
+    return written(options, done, scales(options))
 
 
 def kind(options: Options, key: Array, radius: float | None) -> Kind:
     """A cluster of a half-mass radius in pc in the tide, or alone; stars are the same for a key."""
-    by_mass, by_place, by_swarm = jax.random.split(key, 3)
-    law = masses.kroupa(0.08, options.heaviest)
+    by_mass, by_place, by_tracer = jax.random.split(key, 3)
+    law = kroupa(0.08, options.heaviest)
     solar = masses.draw(by_mass, law, options.stars)
     m = solar / jnp.sum(solar)
-    stars = models.virial(models.plummer(by_place, options.stars), m)
-    swarm = models.plummer(by_swarm, options.tracers)
-    gm, v, edge = 0.0, 0.0, 20.0
+    x, v = virial(*plummer(by_place, options.stars), m)
+    tracers = plummer(by_tracer, options.tracers)
+    gm, speed, edge = 0.0, 0.0, 20.0
     place, total = PLACE, float(jnp.sum(solar))
     if radius is not None:
         scale = units.Scale(mass=total, length=radius / HALF_MASS)
         gm = SPEED**2 * PLACE / units.G / total
-        place, v = PLACE / scale.length, SPEED / scale.velocity
+        place, speed = PLACE / scale.length, SPEED / scale.velocity
         edge = 2 * float(potentials.tidal_radius(1.0, gm, place))
-    spec = blocks.Hermite(
-        m,
+    steps = Hermite(
         jnp.asarray(options.eta),
-        pairing=blocks.Pairing(close=jnp.asarray(1 / options.stars), slots=SLOTS),
+        pairing=Pairing(close=jnp.asarray(1 / options.stars), slots=SLOTS),
         tide=tide.Tide(potentials.PointMass(jnp.asarray(gm))),
     )
-    origin = tide.Origin(jnp.array([place, 0, 0.0]), jnp.array([0, v, 0.0]))
-    unbound = jnp.asarray(radius is None)
-    return Kind(spec, jnp.asarray(edge), unbound, _begun(spec, stars, swarm, origin))
+    origin = tide.Origin(jnp.array([place, 0, 0.0]), jnp.array([0, speed, 0.0]))
+    spec = Cluster(steps, edge=jnp.asarray(edge), unbound=jnp.asarray(radius is None))
+    return Kind(spec, _init(spec, x, v, m, tracers, origin))
 
 
-_begun = jax.jit(cluster.begin)
+_init = jax.jit(Cluster.init)
 
 
-def together(options: Options, all: Kind, out: Path, resume: bool) -> Run:
+def together(options: Options, every: Kind, out: Path, resume: bool) -> Run[Kind]:
     """All clusters, half a unit of time a step; one compilation, and one checkpoint, for all.
 
     The history begins with the start.
     """
-
-    def half(one: Kind) -> Kind:
-        go = lambda _, now: cluster.step(one.spec, now, one.edge, unbound=one.unbound)
-        return replace(one, now=lax.fori_loop(0, 4, go, one.now))
-
-    @reassociated
-    def step(all: Kind) -> Kind:
-        return lax.map(half, all)
-
-    def measure(all: Kind) -> dict[str, Array]:
-        rows = lax.map(lambda one: measured(one.spec, one.now), all)
-        first = jax.tree.map(lambda leaf: leaf[1], all)  # the densest in the tide
-        seen = jnp.concatenate([first.now.bodies.stars.x[:3], first.now.bodies.tracers.x[:3]], 1)
-        return rows | {"film": seen.astype(jnp.float32)}
-
-    def check(all: Kind, history: dict[str, np.ndarray]) -> None:
-        cluster.complain(all.spec, all.now.bodies)
-
+    check = lambda kinds, history: kinds.spec.check(kinds.now)
     steps = 2 * options.time
-    return run(step, all, steps, measure=measure, check=check, out=out, resume=resume)
+    return run(half, every, steps, measure=rows, check=check, out=out, resume=resume)
 
 
-def scales(options: Options, m: np.ndarray) -> dict[str, float]:
+@reassociated
+def half(every: Kind) -> Kind:
+    """All clusters half a unit of time later, one after the other."""
+
+    def one(kind: Kind) -> Kind:
+        step = lambda _, now: kind.spec.step(now)
+        return replace(kind, now=lax.fori_loop(0, 4, step, kind.now))
+
+    return lax.map(one, every)
+
+
+def rows(every: Kind) -> dict[str, Array]:
+    """What is measured of all clusters, and the "film" of the densest in the tide, the second."""
+    measures = lax.map(lambda kind: measured(kind.spec, kind.now), every)
+    bodies = every.now.bodies
+    seen = jnp.concatenate([bodies.stars.x[1, :3], bodies.tracers.x[1, :3]], 1)
+    return measures | {"film": seen.astype(jnp.float32)}
+
+
+def scales(options: Options) -> dict[str, float]:
     """Million years in a unit of time, by the name of the density; a mean cluster's."""
-    total = float(masses.mean(masses.kroupa(0.08, options.heaviest))) * options.stars
+    total = float(masses.mean(kroupa(0.08, options.heaviest))) * options.stars
     return {
         f"{radius:g} pc": units.Scale(mass=total, length=radius / HALF_MASS).time
         for radius in options.radii

@@ -22,12 +22,12 @@ def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
     bound = abs(history["energy"] / history["energy"][0] - 1)[:, of["alone"]].max()
     alone = by["alone"]
     return Report(
-        title="Massless bodies in star clusters",
+        title="Tracers in star clusters",
         lead=(
-            f"{options.stars} stars and {options.tracers} massless bodies, three densities, alone "
+            f"{options.stars} stars and {options.tracers} tracers, three densities, alone "
             f"and in the tide, {options.seeds} of each: alone, the radius that holds half of the "
             f"heavy stars goes to {alone['heavy'][0]:.2f} of what it was, that of the light stars "
-            f"to {alone['light'][0]:.2f}, that of the massless bodies to {alone['swarm'][0]:.2f}."
+            f"to {alone['light'][0]:.2f}, that of the tracers to {alone['tracers'][0]:.2f}."
         ),
         figures=figures(options, history, times, of, scale),
         tables=tables(by, scale),
@@ -48,15 +48,15 @@ def summary(
     gone = history["gone"][:, runs]
     before, after = rates(gone, times, turn[runs], options.tracers)
     core = history["core"][:, runs]
-    slopes = {name: slope(pick(name, 1), times) for name in ("light", "swarm")}
+    slopes = {name: slope(pick(name, 1), times) for name in ("light", "tracers")}
     return {
         "heavy": grown("heavy", 1),
         "light": grown("light", 1),
-        "swarm": grown("swarm", 1),
-        "outer": grown("swarm", 2),
+        "tracers": grown("tracers", 1),
+        "outer": grown("tracers", 2),
         "light slope": mean(slopes["light"]),
-        "swarm slope": mean(slopes["swarm"]),
-        "difference": mean(slopes["swarm"] - slopes["light"]),
+        "tracers slope": mean(slopes["tracers"]),
+        "difference": mean(slopes["tracers"] - slopes["light"]),
         "collapse": mean(times[turn[runs]]),
         "depth": mean(core.min(0) / core[0]),
         "gone": mean(gone[-1] / options.tracers),
@@ -70,7 +70,7 @@ def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float
     spread = lambda value: "" if np.isnan(value[1]) else f" ± {value[1]:.1g}"
     shown = lambda value: "-" if np.isnan(value[0]) else f"{value[0]:.3g}" + spread(value)
     rows = lambda names: [[kind, *(shown(one[name]) for name in names)] for kind, one in by.items()]
-    radii = ["heavy", "light", "swarm", "outer", "light slope", "swarm slope", "difference"]
+    radii = ["heavy", "light", "tracers", "outer", "light slope", "tracers slope", "difference"]
     leaving = ["collapse", "depth", "gone", "before", "after"]
     return [
         Table(
@@ -80,17 +80,17 @@ def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float
                 "cluster",
                 "heavy stars, r50",
                 "light stars, r50",
-                "massless, r50",
-                "massless, r90",
+                "tracers, r50",
+                "tracers, r90",
                 "light, slope",
-                "massless, slope",
+                "tracers, slope",
                 "difference",
             ],
             rows(radii),
         ),
         Table(
             "When and how deeply the core collapsed (N-body units of time; smallest radius over "
-            "the first), and the massless bodies that escaped: their share, and how many of a "
+            "the first), and the tracers that escaped: their share, and how many of a "
             "thousand in a unit of time before and after",
             ["cluster", "collapse", "depth", "escaped", "before", "after"],
             rows(leaving),
@@ -107,12 +107,12 @@ def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
     late = lambda value: "no time left to tell" if np.isnan(value[0]) else plain(value)
     return [
         f"P1, no segregation: alone, half-mass radii change by factors of {plain(alone['heavy'])} "
-        f"(heavy stars), {plain(alone['light'])} (light stars) and {plain(alone['swarm'])} "
-        "(massless).",
-        "P2, they follow the potential: half-mass radii of massless bodies and light stars grow "
+        f"(heavy stars), {plain(alone['light'])} (light stars) and {plain(alone['tracers'])} "
+        "(tracers).",
+        "P2, they follow the potential: half-mass radii of tracers and light stars grow "
         f"at rates that differ by {plain(alone['difference'])} a unit of time, where the light "
         f"stars' is {plain(alone['light slope'])}.",
-        f"P3, the outer parts answer: the 90 % radius of the massless bodies changes by "
+        f"P3, the outer parts answer: the 90 % radius of the tracers changes by "
         f"{plain(dense['outer'])} at the highest density, {plain(loose['outer'])} at the lowest "
         f"and {plain(alone['outer'])} alone.",
         "P4, escape before and after collapse, per thousand and unit of time: "
@@ -147,7 +147,7 @@ def figures(
         ),
         figure(
             pictures.escapes(history, times, of, options.tracers),
-            "The core's radius, and the share of massless bodies that have escaped.",
+            "The core's radius, and the share of tracers that have escaped.",
         ),
     ]
 

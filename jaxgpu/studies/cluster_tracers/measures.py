@@ -4,32 +4,31 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.nbody.clusters import blocks, cluster
+from jaxgpu.physics.nbody.clusters import Cluster, cluster
 from jaxgpu.physics.nbody.measure import diagnostics
 
 FRACTIONS = (0.1, 0.5, 0.9)
 HEAVY = 20  # one star in so many counts as heavy
 
 
-def measured(spec: blocks.Hermite, now: cluster.Cluster) -> dict[str, Array]:
-    """Radii [F] of heavy stars, light stars and massless bodies about the core, and its radius."""
-    x = now.stars
-    m = spec.m
+def measured(spec: Cluster, now: cluster.State) -> dict[str, Array]:
+    """Radii [F] of heavy stars, light stars and tracers about the core, and its radius."""
+    x, m = now.x, now.m
     centre, core = diagnostics.core(x, m)
     fractions = jnp.asarray(FRACTIONS)
     order = jnp.sort(m)
     count = m.shape[0]
     heavy, light = m >= order[count - max(count // HEAVY, 3)], m < order[count // 2]
-    radii = lambda x, who: diagnostics.lagrangian_radii(x, who.astype(m.dtype), centre, fractions)
-    kinetic, potential = diagnostics.energy(x, m)
+    radii = lambda x, kept: diagnostics.lagrangian_radii(x, kept.astype(m.dtype), centre, fractions)
+    kinetic, potential = diagnostics.energy(x, now.v, m)
     return {
         "heavy": radii(x, heavy & ~now.stars_gone.gone),
         "light": radii(x, light & ~now.stars_gone.gone),
-        "swarm": radii(now.bodies.tracers.x, ~now.gone.gone),
+        "tracers": radii(now.tracer_x, ~now.gone.gone),
         "core": core,
         "energy": kinetic + potential,
         "gone": jnp.sum(now.gone.gone, dtype=jnp.int32),
-        "pairs": jnp.sum(now.bodies.slots.first < count, dtype=jnp.int32),
+        "pairs": now.bodies.regularised,
     }
 
 

@@ -1,4 +1,4 @@
-"""Pictures of clusters and their massless bodies. matplotlib is imported where it is needed."""
+"""Pictures of clusters and their tracers. matplotlib is imported where it is needed."""
 
 import base64
 import io
@@ -11,13 +11,13 @@ from jaxgpu.report import Figure
 from .measures import FRACTIONS, smooth
 
 _KINDS = {"heavy": ("heavy stars", "#c8553d"), "light": ("light stars", "#9aa5b1")}
-_KINDS |= {"swarm": ("massless bodies", "#1b2a41")}
+_KINDS |= {"tracers": ("tracers", "#1b2a41")}
 _INKS = ((86, 140, 190), (255, 214, 150), (255, 255, 255))
 _DENSITIES = ("#1b2a41", "#c8553d", "#d9a441", "#5b8e7d")
 
 
 def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius: str) -> Figure:
-    """A cluster from above: massless bodies as haze, stars on it; frames [T, 3, N + M]."""
+    """A cluster from above: tracers as haze, stars on it; frames [T, 3, N + M]."""
     import matplotlib.pyplot as plt
     from PIL import Image
 
@@ -46,13 +46,13 @@ def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius:
     first.save(file, format="GIF", save_all=True, append_images=rest, duration=90, loop=0)
     caption = (
         f"The cluster of {radius} in the tide, eight virial radii across: stars (warm) and "
-        "massless bodies (blue)."
+        "tracers (blue)."
     )
     return Figure(caption, "image/gif", base64.b64encode(file.getvalue()).decode())
 
 
 def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.ndarray]) -> Any:
-    """Lagrangian radii of heavy stars, light stars and massless bodies, over their first values."""
+    """Lagrangian radii of heavy stars, light stars and tracers, over their first values."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -81,7 +81,7 @@ def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.nd
 def escapes(
     history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.ndarray], count: int
 ) -> Any:
-    """Core radius, and the share of massless bodies that escaped, by density."""
+    """Core radius, and the share of tracers that escaped, by density."""
     import matplotlib.pyplot as plt
 
     drawing, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.8))
@@ -92,7 +92,7 @@ def escapes(
         for axes, q in ((left, core), (right, gone)):
             axes.fill_between(times, q.min(1), q.max(1), color=colour, alpha=0.15, lw=0)
     left.set_ylabel("core radius, virial radii")
-    right.set_ylabel("share of massless bodies that escaped")
+    right.set_ylabel("share of tracers that escaped")
     for axes in (left, right):
         axes.set_xlabel("time, N-body units")
         axes.spines[["top", "right"]].set_visible(False)

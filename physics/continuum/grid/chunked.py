@@ -70,6 +70,7 @@ def _spread_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> Array:
     rows, count = padded(q, layout), _count(q)
     w = [weights(fd, n) for fd, n in zip(f, layout.order)]
 
+    # value: Q_0 + i Q_1 + ... of the axes done, times their weights; slope: Q_d of those to come
     def along(axis, grid, row, value, slope):
         def node(i, k, grid):
             at = row + i * np.int32(layout.strides[axis])
@@ -92,6 +93,7 @@ def _moments_chunk(grid: Array, x, offset: Array, layout: Layout) -> list[Array]
     w = [weights(fd, n) for fd, n in zip(f, layout.order)]
     last = len(w) - 1
 
+    # what comes back: M_0 of the axes from here on, then the first moment along each of them
     def along(axis, row):
         if axis == last:
             g = [w[axis][i][:, None] * _rows_at(grid, row + np.int32(i)) for i in range(3)]
@@ -115,6 +117,7 @@ def _slopes_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> list[Arra
     dw = [weights(fd, n + 1) for fd, n in zip(f, layout.order)]
     last = len(w) - 1
 
+    # what comes back: <g, Q> summed with plain weights, then with the weight of each axis derived
     def along(axis, row, value):
         if axis == last:
             h = [_rows_at(grid, row + np.int32(i)) * (value + i * rows[-1]) for i in range(3)]

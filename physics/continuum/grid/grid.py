@@ -178,6 +178,7 @@ def _folded(m: Array, axis: int, side: int) -> Array:
 
 def _joined(field: Array) -> Array:
     """Sum node i and node i + period along the first axis; both get the sum."""
+    # a periodic axis has `period` nodes; PAD copies lie before them and PAD + 1 behind
     before, after = PAD, PAD + 1
     period = field.shape[0] - before - after
     core = field[before : before + period]

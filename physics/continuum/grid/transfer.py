@@ -80,6 +80,10 @@ def _total(terms: Sequence[Sequence[Array]]) -> list[Array]:
     return [sum(column[1:], column[0]) for column in zip(*terms)]
 
 
+# A tangent in x is a transfer with one weight raised to its derivative, times dx: so the tangents
+# of `spread` and `moments` need no kernel of their own, and nothing leaves the family.
+
+
 def _spread_tangent_value(*args: Array, layout: Layout) -> Array:
     """Arguments x, q, dx, dq."""
     d, n = len(layout.shape), layout.count
@@ -102,6 +106,7 @@ def _moments_tangent_value(*args: Array, layout: Layout) -> list[Array]:
 
 def _slopes_by_moments(*args: Array, layout: Layout) -> list[Array]:
     """The value of `_slopes` from moments alone: what its derivatives are taken of."""
+    # the same sum, by node in `_slopes` and by moment here; only tangents pay for the latter
     d = len(layout.shape)
     x, q, grid = args[:d], args[d:-1], args[-1]
     products = []
@@ -122,6 +127,10 @@ def _moments_jvp(args, tangents, out, *, layout: Layout) -> list[Array]:
     if constant(tangents[:-1]):
         return _moments(*args[:-1], *filled(tangents[-1:], args[-1:]), layout=layout)
     return _moments_tangent(*args, *filled(tangents, args), layout=layout)
+
+
+# Transposes are of what is linear alone: `spread` in q, `moments` in the grid, and their tangents
+# in (dx, dq) and (dx, dgrid). Positions are never transposed; their entries are None.
 
 
 def _spread_transpose(ct: Array, args, *, layout: Layout) -> list:
@@ -152,6 +161,7 @@ def _moments_tangent_transpose(cts: list[Array], args, *, layout: Layout) -> lis
 
 def _stacked(transfer: Callable, size: int, args: Sequence[Array], layout: Layout) -> Any:
     """The copies' grids, and their chunks, one after another; then apart again."""
+    # offsets(chunks) of the layout counts on this order: chunks of one copy follow one another
     flat = [a.reshape(-1, *a.shape[2:]) for a in args]
     out = transfer(*flat, layout=replace(layout, batch=size * layout.batch))
     apart = lambda a: a.reshape(size, -1, *a.shape[1:])

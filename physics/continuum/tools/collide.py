@@ -147,6 +147,7 @@ def touch(
     n = barrier(pose.turned(tool.turn, unit(normal)))
     carried = tuple(tool.v[i] + w for i, w in enumerate(pose.cross(tool.spin, arm)))
     u = tuple(a - b for a, b in zip(v, carried))
+    # only a node that approaches is changed: contact never pulls, unless it sticks
     if collider.stick:
         after = carried
     else:
@@ -168,10 +169,11 @@ def touch(
 
 def _slide(u: Vec, n: Vec, friction) -> Vec:
     """Relative velocity after the normal part is gone and friction has acted."""
+    # the normal impulse is -normal per mass; friction takes at most mu times it, and never turns u
     normal = jnp.minimum(dot(u, n), 0)
     along = tuple(a - normal * b for a, b in zip(u, n))
     square = dot(along, along)
-    moving = square > 0
+    moving = square > 0  # the root of a node at rest has no slope
     size = jnp.sqrt(jnp.where(moving, square, 1))
     left = jnp.where(moving, jnp.maximum(1 + friction * normal / size, 0), 0)
     return tuple(left * a for a in along)

@@ -56,7 +56,9 @@ class Injector:
     # no layer at or after it
     stop: Array | float = number(default=np.inf, unit="s", infinite=True, one=True)  # []
 
-    def act(self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any):
+    def act(
+        self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any
+    ) -> tuple[Any, Flow]:
         """Chunks after a step over span = (t, t + dt), how many entered and were refused."""
         before, after = (self._layers(t) for t in span)
         dtype = chunks.m.dtype
@@ -68,6 +70,7 @@ class Injector:
 
         def enter(chunks):
             empty = chunks.m == 0
+            # the first empty slots in order take the points in order
             rank = jnp.cumsum(empty.ravel(), dtype=jnp.int32).reshape(empty.shape) - 1
             new = empty & (rank < x.shape[0])
             which = jnp.clip(rank, 0, x.shape[0] - 1)
@@ -93,7 +96,9 @@ class Collector:
         default=-1, least=-1
     )  # collider of the scene that it rides on; none by default
 
-    def act(self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any):
+    def act(
+        self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any
+    ) -> tuple[Any, Flow]:
         """Chunks after a step, and how many were taken; an emptied slot waits mid-box."""
         x = chunks.x
         if self.tool >= 0:
@@ -107,7 +112,9 @@ class Collector:
         return chunks, Flow(jnp.sum(gone, dtype=jnp.int32), jnp.int32(0))
 
 
-def flow(scene: Any, bodies: tuple, tools: tuple[Tool, ...], flows: tuple[Flow, ...], span: Any):
+def flow(
+    scene: Any, bodies: tuple, tools: tuple[Tool, ...], flows: tuple[Flow, ...], span: Any
+) -> tuple[tuple, tuple[Flow, ...]]:
     """Bodies and counts after all sources have acted, in the order of `scene.sources`."""
     now, counts = [particles.chunks for particles in bodies], []
     for source, seen in zip(scene.sources, flows):

@@ -1,26 +1,115 @@
-"""Bodies with steps of their own: the block structure of time, and prediction in it.
+"""Bodies with steps of their own: the block structure of time, and the driver of all orders.
 
 Steps are powers of two of an interval and commensurate with the time (McMillan 1986), so that the
 bodies that are due are those whose time is equal to the bit. Makino & Aarseth (1992), PASJ 44, 141.
+
+A block brings all bodies that are due to one moment: stars first, for what happens to them depends
+on stars alone, then tracers. `BlockSteps.step` is the loop over the blocks of an interval; what a
+block does is said by the order (`hermite`, `hermite6`).
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
+from jaxgpu.precision import reassociated
 from jaxgpu.pytree import number, pytree
 from jaxgpu.pytree import size as whole
 
 from ..forces import pairs
-from ..forces.tide import Alone, Tide
+from ..forces.tide import Alone, Origin, Tide
+from . import scheduler
+from .scheduler import Packing, Schedule
+
+
+@pytree
+class Population:
+    """Bodies with their last known state, each at a time of its own."""
+
+    x: Array  # [6, N] position and velocity
+    a: Array  # [D, N] acceleration and jerk, D = 6; with snap and crackle, D = 12
+    t: Array  # [N] time of that state, as a part of the interval: a dyadic number, exactly
+    dt: Array  # [N] step to take next, as a part of the interval: a power of two, exactly
+
+
+@pytree
+class BlockState:
+    """Where bodies are; all are at the same time between two calls of `step`."""
+
+    stars: Population
+    tracers: Any  # bodies without mass, as the order has them
+    origin: Origin  # in the galaxy, of what positions are relative to
+    blocks: Array  # [] int32: block steps so far
+    steps: Array  # [2] float: steps of stars and of tracers so far
+    floored: Array  # [] int32: steps that should have been shorter than the shortest
+
+    def rewound(self) -> "BlockState":
+        """The same with times counted from the beginning of an interval."""
+        return replace(self, stars=rewound(self.stars), tracers=rewound(self.tracers))
+
+
+@pytree
+class BlockSteps:
+    """How to integrate. Lengths, times and masses in units in which G is 1."""
+
+    eta: Array | float = number(
+        default=0.02, above=0
+    )  # [] accuracy of the steps: dt = sqrt(eta ...)
+    softening: Array | float = number(default=0.0, least=0)  # [] length; 0 for none
+    interval: Array | float = number(
+        default=0.125, above=0
+    )  # [] time that one call of `step` covers
+    tide: Tide | Alone = Alone()  # of a galaxy
+    longest: int = whole(default=2, least=0)  # steps are at most interval / 2^longest
+    shortest: int = whole(default=40, least=1)  # and at least interval / 2^shortest; 23 in float32
+    tile: int = whole(default=16, least=1)  # bodies advanced together, on a CPU
+    bulk: int = whole(default=256, least=1)  # tracers advanced together where many are due
+
+    def block(
+        self,
+        state: Any,
+        packing: Packing[Any],
+        schedule: Schedule,
+        path: Any,
+        now: Array,
+    ) -> tuple[Any, Schedule]:
+        """All bodies that are due brought to `now`, and their steps counted."""
+        raise NotImplementedError
+
+    @reassociated
+    def step(self, state: Any) -> Any:
+        """The state one interval later."""
+        path = self.tide.path(state.origin, self.interval)
+        begin = state.rewound()
+        packing = Packing(begin.tracers)
+        schedule = scheduler.open_schedule(packing, begin.tracers, (self.tile, self.bulk))
+        # the tracers are in the schedule meanwhile
+        begin = replace(begin, tracers=jax.tree.map(lambda q: q[..., :0], begin.tracers))
+
+        def unfinished(carry: tuple[Any, Schedule, Array]) -> Array:
+            return carry[2] < 1
+
+        def one_block(carry: tuple[Any, Schedule, Array]) -> tuple[Any, Schedule, Array]:
+            state, schedule, _ = carry
+            # steps divide the interval, so that the last block is that of all bodies, at 1
+            now = jnp.min(state.stars.t + state.stars.dt)
+            now = jnp.minimum(now, jnp.min(schedule.soonest, initial=jnp.inf))
+            return *self.block(state, packing, schedule, path, now), now
+
+        zero = jnp.zeros((), state.steps.dtype)
+        end, schedule, _ = lax.while_loop(unfinished, one_block, (begin, schedule, zero))
+        tracers = packing.group(schedule.rows)
+        return replace(end, tracers=tracers, origin=self.tide.moved(path, state.origin))
 
 
 @pytree
 class Pairing:
-    """Which close pairs are regularised, and how; see `binaries`. No slots, no pairs."""
+    """Which close pairs are regularised, and how; see `binary`. No slots, no pairs."""
 
     close: Array | float = number(
         default=0.0, least=0
@@ -38,56 +127,74 @@ class Pairing:
 
 
 @pytree
-class Hermite:
-    """How to integrate. Lengths, times and masses in units in which G is 1."""
+class PairedSteps(BlockSteps):
+    """Block steps of fourth order with regularised pairs, as all parts of `hermite` know them."""
 
-    m: Array = number(above=0)  # [N] masses of the stars
-    eta: Array | float = number(
-        default=0.02, above=0
-    )  # [] accuracy of the steps: dt = sqrt(eta ...)
-    softening: Array | float = number(default=0.0, least=0)  # [] length; 0 for none
-    interval: Array | float = number(
-        default=0.125, above=0
-    )  # [] time that one call of `step` covers
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
-    tide: Tide | Alone = Alone()  # of a galaxy
-    longest: int = whole(default=2, least=0)  # steps are at most interval / 2^longest
-    shortest: int = whole(default=40, least=1)  # and at least interval / 2^shortest; 23 in float32
-    tile: int = whole(default=16, least=1)  # bodies advanced together, on a CPU
-    bulk: int = whole(default=256, least=1)  # massless bodies advanced together where many are due
 
 
-class Steps(Protocol):
-    """How long steps may be."""
-
-    @property
-    def interval(self) -> Array | float: ...
-
-    @property
-    def longest(self) -> int: ...
-
-    @property
-    def shortest(self) -> int: ...
+def rewound[T](group: T) -> T:
+    """Bodies whose times are counted from the beginning of an interval, where they all are."""
+    return replace(group, t=jnp.zeros_like(group.t))
 
 
-@pytree
-class Population:
-    """Bodies with their last known state, each at a time of its own."""
-
-    x: Array  # [6, N] position and velocity
-    a: Array  # [6, N] acceleration and jerk
-    t: Array  # [N] time of that state, as a part of the interval: a dyadic number, exactly
-    dt: Array  # [N] step to take next, as a part of the interval: a power of two, exactly
+def due_at(group: Population, now: Array) -> Array:
+    """[N] bool: whose steps end `now`, to the bit."""
+    return group.t + group.dt == now
 
 
-def predicted(spec: Hermite, group: Population, now: Array) -> Array:
+def advance_stars(
+    spec: BlockSteps,
+    stars: Population,
+    due: Array,
+    sources: Array,
+    force: Callable[[Array, Array], Array],
+    corrected: Callable[[Population, Array], tuple[Population, Array]],
+) -> tuple[Population, Array]:
+    """The stars with those that are `due` [N] corrected, and how many steps were floored.
+
+    Args:
+        spec: how to integrate.
+        stars: all of them.
+        due: which are corrected.
+        sources: predicted states [D, N] of all stars.
+        force: on the stars of an index [K], predicted at [D, K].
+        corrected: stars [K] by the forces at the ends of their steps.
+    """
+
+    def move(index: Array, old: Population) -> tuple[Population, Array]:
+        # a star must find itself among the sources to the bit, or it would pull on itself
+        guess = lax.optimization_barrier(jnp.take(sources, index, axis=-1, mode="clip"))
+        return corrected(old, force(index, guess))
+
+    return scheduler.advance_group(stars, due, move, spec.tile)
+
+
+def counted(state: Any, due: Array, tracers: Array, floored: Array) -> dict[str, Array]:
+    """What a state counts after a block: fields `blocks`, `steps` and `floored`.
+
+    Args:
+        state: before the block.
+        due: [N] bool, which stars were advanced.
+        tracers: [] how many tracers were.
+        floored: [] how many steps should have been shorter than the shortest.
+    """
+    count = jnp.stack([jnp.sum(due, dtype=jnp.int32), tracers])
+    return {
+        "blocks": state.blocks + 1,
+        "steps": state.steps + count.astype(state.steps.dtype),
+        "floored": state.floored + floored,
+    }
+
+
+def predicted(spec: BlockSteps, group: Population, now: Array) -> Array:
     """Positions and velocities [6, N] at `now`, by Taylor series to the jerk."""
     h = (spec.interval * (now - group.t))[None]
     x, v, a, j = group.x[:3], group.x[3:], group.a[:3], group.a[3:]
     return jnp.concatenate([x + h * (v + h / 2 * (a + h / 3 * j)), v + h * (a + h / 2 * j)])
 
 
-def first_step(spec: Hermite, a: Array, snap: Array) -> Array:
+def first_step(spec: BlockSteps, a: Array, snap: Array) -> Array:
     """The step [N] of bodies with acceleration and jerk [6, N] and `snap` [3, N], of the interval.
 
     Aarseth's criterion as for a circular orbit, whose crackle is to the snap as that to the jerk;
@@ -100,7 +207,7 @@ def first_step(spec: Hermite, a: Array, snap: Array) -> Array:
 
 
 def pull_and_snap(
-    spec: Hermite, x: Array, sources: Array, a: Array, m: Array
+    spec: BlockSteps, x: Array, sources: Array, a: Array, m: Array
 ) -> tuple[Array, Array]:
     """Acceleration and jerk [6, K] at `x` by `sources`, and snap [3, K].
 
@@ -113,7 +220,7 @@ def pull_and_snap(
     return f, jax.jvp(pull, (x, sources), ways)[1][3:]
 
 
-def next_step(spec: Steps, dt: Array, wanted: Array, now: Array) -> tuple[Array, Array]:
+def next_step(spec: BlockSteps, dt: Array, wanted: Array, now: Array) -> tuple[Array, Array]:
     """The next steps: shorter at once, longer by one power where the block structure allows."""
     wanted = wanted / spec.interval
     twice = jnp.minimum(2 * dt, 2.0**-spec.longest)
@@ -123,29 +230,29 @@ def next_step(spec: Steps, dt: Array, wanted: Array, now: Array) -> tuple[Array,
     return dt, ~(wanted >= 2.0 ** -_deepest(spec, wanted))
 
 
-def fitting_step(spec: Steps, dt: Array, now: Array) -> Array:
+def fitting_step(spec: BlockSteps, dt: Array, now: Array) -> Array:
     """The largest power of two up to `dt` [] that divides `now`, where bodies begin anew."""
-    steps = _steps(spec, dt)
+    steps = _powers(spec, dt)
     fits = (steps <= dt) & (jnp.floor(now / steps) * steps == now)
     return jnp.max(jnp.where(fits, steps, steps[-1]))
 
 
-def quantised(spec: Steps, wanted: Array) -> Array:
+def quantised(spec: BlockSteps, wanted: Array) -> Array:
     """The largest allowed power of two that is not longer than `wanted`, part of an interval."""
     deepest = _deepest(spec, wanted)
     depth = jnp.ceil(-jnp.log2(wanted))
     depth = jnp.where(jnp.isnan(depth), deepest, depth)
     depth = jnp.clip(depth, spec.longest, deepest).astype(jnp.int32)
     # from a table, because XLA's exp2 is not exact and a block is found by equal times
-    return _steps(spec, wanted)[depth]
+    return _powers(spec, wanted)[depth]
 
 
-def _deepest(spec: Steps, like: Array) -> int:
+def _deepest(spec: BlockSteps, like: Array) -> int:
     """How often an interval is halved at most: a shorter step would not move the time."""
     return min(spec.shortest, jnp.finfo(like.dtype).nmant)
 
 
-def _steps(spec: Steps, like: Array) -> Array:
+def _powers(spec: BlockSteps, like: Array) -> Array:
     return jnp.asarray(0.5 ** np.arange(_deepest(spec, like) + 1), like.dtype)
 
 

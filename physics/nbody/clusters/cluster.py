@@ -1,10 +1,11 @@
-"""Evolve a star cluster and its massless bodies: the one-call form of `hermite`.
+"""A star cluster and its tracers, and who leaves it: `evolve`, the one call for clusters.
 
-`begin` makes the state of a cluster, alone or in a galaxy, and `step` carries it on by an interval;
-`evolve` is both, for a cluster that is alone. Bodies that leave are noted, and massless
-ones are then left alone: they keep the state they were seen with and cost nothing.
+`Cluster` is the spec behind it: block steps of either order, and the edge beyond which bodies have
+escaped. Bodies that leave are noted; tracers that do are then left alone: they keep the state they
+were seen with and cost nothing. `jaxgpu.run.rollout` of `Cluster.step` is the pure twin.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,245 +18,364 @@ from jax import Array
 
 from jaxgpu import ranges
 from jaxgpu.precision import in_float64, reassociated
-from jaxgpu.pytree import pytree
-from jaxgpu.run import Timing, run
+from jaxgpu.pytree import number, pytree
+from jaxgpu.run import Run, run
 
-from ..forces.tide import Origin
+from ..forces.tide import Alone, Origin
 from ..measure import diagnostics
-from . import blocks, centres, entry, escape, hermite
-from .once import once
+from . import centres, checks, escape
+from .blocks import Pairing, size
+from .hermite import Hermite
+from .hermite6 import Hermite6
+from .scheduler import change_if
 
 _SLOTS, _SPARE = 64, 32  # pairs at a time at least, and beyond those of the start
-_INTERVAL = 1 / 8  # between two rows of the history, where a run may be resumed
 _FAR = 20.0  # virial radii; what is unbound there does not come back
 
 
 @pytree
-class Cluster:
+class State:
     """A cluster on its way."""
 
-    bodies: hermite.State
-    stars: Array  # [6, N] positions over velocities of all stars, those in pairs too
+    bodies: Any  # the state of the block steps
+    points: Array  # [6, N] positions over velocities of all stars, those in pairs too
     stars_gone: escape.Escapes  # of the stars [N]
-    gone: escape.Escapes  # of the massless bodies [M]
+    gone: escape.Escapes  # of the tracers [M]
     time: Array  # [] since the beginning
 
-
-@dataclass(frozen=True)
-class Evolution:
-    """What `evolve` returns."""
-
-    spec: blocks.Hermite
-    cluster: Cluster
-    history: dict[str, np.ndarray]  # [1 + T] at the start and after each interval, see `evolve`
-    timing: Timing
+    @property
+    def m(self) -> Array:
+        """Masses [N] of the stars."""
+        return self.bodies.m
 
     @property
-    def state(self) -> hermite.State:
-        """The last state, where a pair is a centre of mass and an orbit."""
-        return self.cluster.bodies
+    def x(self) -> Array:
+        """Positions [N, 3] of all stars, those in pairs too."""
+        return self.points[:3].T
 
     @property
-    def stars(self) -> np.ndarray:
-        """Positions over velocities [6, N] of all stars, those in pairs too."""
-        return np.asarray(self.cluster.stars)
+    def v(self) -> Array:
+        """Velocities [N, 3] of all stars."""
+        return self.points[3:].T
 
     @property
-    def swarm(self) -> np.ndarray:
-        """Positions over velocities [6, M] of the massless bodies; of the escaped, when they did.
+    def tracer_x(self) -> Array:
+        """Positions [M, 3] of the tracers; of the escaped, when they did."""
+        return self.bodies.tracers.x[:3].T
 
-        When that was, how fast and with what energy stands in `cluster.gone`.
+    @property
+    def tracer_v(self) -> Array:
+        """Velocities [M, 3] of the tracers; of the escaped, when they did."""
+        return self.bodies.tracers.x[3:].T
+
+
+@pytree
+class Cluster:
+    """A cluster, as `steps` integrates it, whose bodies escape beyond an edge."""
+
+    steps: Hermite | Hermite6 = Hermite()
+    edge: Array | float = number(
+        default=np.inf, above=0, infinite=True
+    )  # [] about the centre of mass of the stars that are still there; inf: nobody escapes
+    unbound: Array | bool = True  # [] bool: only those of positive energy do; False for a tide
+
+    def init(
+        self,
+        x: Any,
+        v: Any,
+        m: Any,
+        tracers: tuple[Any, Any] | None = None,
+        origin: Origin | None = None,
+    ) -> State:
+        """The state of stars [N, 3] and tracers [M, 3], from which nobody has escaped yet.
+
+        Arguments and errors are those of `Hermite.init`.
         """
-        return np.asarray(self.state.tracers.x)
+        self._check()
+        bodies = self.steps.init(x, v, m, tracers, origin)
+        like = bodies.stars.x
+        return State(
+            bodies=bodies,
+            points=checks.states("Cluster.init", "", x, v).astype(like.dtype),
+            stars_gone=escape.none_yet(like.shape[1], like),
+            gone=escape.none_yet(bodies.tracers.x.shape[1], like),
+            time=jnp.zeros((), like.dtype),
+        )
+
+    @reassociated
+    def step(self, state: State) -> State:
+        """The cluster an interval later, and who left it.
+
+        A bound pair or multiple is judged as one body, at its centre of mass; a tracer that is
+        bound to a star, as that star. Energies are those in the field of a point of the mass of the
+        stars that are still there. In the tide of a galaxy, which does not give back what is
+        beyond the edge, say `unbound=False`.
+        """
+        self._check()
+        bodies = self.steps.step(state.bodies)
+        time = state.time + self.steps.interval
+        points = self.steps.points(bodies)
+        there = jnp.where(state.stars_gone.gone, 0, bodies.m)
+        mass = jnp.sum(there)
+        centre = jnp.sum(there[None] * points, 1) / mass
+
+        def noted(escapes: escape.Escapes, points: Array) -> escape.Escapes:
+            d = points - centre[:, None]
+            depth = -mass / jnp.maximum(size(d), jnp.finfo(d.dtype).tiny)
+            x, v = d[:3].T, d[3:].T
+            return escape.noted(escapes, time, x, v, depth, self.edge, unbound=self.unbound)
+
+        # where the centre of a pair is beyond the edge one of its members is: else none is asked
+        outside = size(points[:3] - centre[:3, None]) > self.edge
+        judged = jnp.any(outside & ~state.stars_gone.gone)
+        join = partial(centres.joined, softening=self.steps.softening)
+        wholes = change_if(judged, join, centres.singles(points, bodies.m)).of_stars()
+        gone = noted(state.gone, self.steps.followed(bodies, wholes))
+        tracers = escape.halted(bodies.tracers, gone.gone)
+        return State(
+            bodies=replace(bodies, tracers=tracers),
+            points=points,
+            stars_gone=noted(state.stars_gone, wholes),
+            gone=gone,
+            time=time,
+        )
+
+    def measure(self, state: State) -> dict[str, Array]:
+        """The "kinetic" and "potential" energy of stars, regularised "pairs", tracers "gone"."""
+        kinetic, potential = diagnostics.energy(state.x, state.v, state.m, self.steps.softening)
+        return {
+            "kinetic": kinetic,
+            "potential": potential,
+            "pairs": state.bodies.regularised,
+            "gone": jnp.sum(state.gone.gone, dtype=jnp.int32),
+        }
+
+    def check(self, state: State) -> None:
+        """Raise where places were lost, steps floored or pairs refused on the way to `state`.
+
+        The state may be that of many clusters.
+
+        Raises:
+            RuntimeError: one of these.
+        """
+        bodies, steps = state.bodies, self.steps
+        if not np.isfinite(np.asarray(bodies.stars.x)).all():
+            raise RuntimeError(
+                "evolve: the stars' places are not finite any more, a fault of the integrator; "
+                "report it with the stars at the start, and give a softening meanwhile"
+            )
+        if low := int(np.sum(bodies.floored)):
+            other = "" if isinstance(steps, Hermite) else ", or use Hermite, which pairs them"
+            raise RuntimeError(
+                f"evolve: {low} steps should have been shorter than the floor, interval / "
+                f"2^{steps.shortest}; bodies came too close for these steps; give a softening"
+                f"{other}"
+            )
+        if isinstance(steps, Hermite) and (missed := int(np.sum(bodies.refused))):
+            slots = steps.pairing.slots
+            raise RuntimeError(
+                f"evolve: {missed} times a close pair found none of {slots} slots free; "
+                f"make slots larger, {max(2 * slots, _SLOTS)}, or give a softening"
+            )
+
+    def _check(self) -> None:
+        ranges.refuse("Cluster.edge", self.edge, ranges.Range(above=0, infinite=True, one=True))
+        unbound = self.unbound
+        if not isinstance(unbound, bool | np.bool_ | Array) or jnp.result_type(unbound).kind != "b":
+            raise TypeError(
+                f"Cluster.unbound={unbound!r}; it must be a bool; True where it is alone"
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class Evolution(Run[State]):
+    """What `evolve` returns: a `Run` whose state is that of a cluster."""
+
+    spec: Cluster
+
+    @property
+    def x(self) -> np.ndarray:
+        """Positions [N, 3] of all stars, those in pairs too."""
+        return np.asarray(self.state.points)[:3].T
+
+    @property
+    def v(self) -> np.ndarray:
+        """Velocities [N, 3] of all stars, those in pairs too."""
+        return np.asarray(self.state.points)[3:].T
+
+    @property
+    def tracer_x(self) -> np.ndarray:
+        """Positions [M, 3] of the tracers; of the escaped, when they did.
+
+        When that was, how fast and with what energy stands in `state.gone`.
+        """
+        return np.asarray(self.state.bodies.tracers.x)[:3].T
+
+    @property
+    def tracer_v(self) -> np.ndarray:
+        """Velocities [M, 3] of the tracers; of the escaped, when they did."""
+        return np.asarray(self.state.bodies.tracers.x)[3:].T
 
 
 @in_float64
 def evolve(
-    stars: Any,
+    x: Any,
+    v: Any,
     m: Any,
     t: float,
     *,
-    tracers: Any = None,
-    eta: float = 0.02,
-    softening: float = 0.0,
+    tracers: tuple[Any, Any] | None = None,
+    spec: Hermite | Hermite6 | Cluster | None = None,
+    origin: Origin | None = None,
     slots: int | None = None,
-    tolerance: float = entry.TOLERANCE,
+    tolerance: float | None = None,
+    measure: Callable[[State], dict[str, Array]] | None = None,
+    until: Callable[[State], Array] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> Evolution:
-    """Evolve stars [6, N] of masses m [N], and massless bodies [6, M], for a time t; G = 1.
+    """Evolve stars and tracers, bodies without mass, for a time t; G = 1.
 
-    In float64, in intervals of 1/8, whatever the global precision. The run can be killed at any
-    moment and resumed to the same bits. Without softening, pairs of stars with a semi-major axis
-    below the virial radius over N (of heavy stars, longer in proportion to the pair's mass) are
-    regularised (`binaries`), and massless bodies within the virial radius over N of a star follow
-    their conic about it (`hosts`).
+    In float64, whatever the global precision. The run can be killed at any moment and resumed to
+    the same bits. Without softening, `Hermite` regularises pairs of stars with a semi-major axis
+    below the virial radius over N (of heavy stars, longer in proportion to the pair's mass)
+    (`binary`), and tracers within the virial radius over N of a star follow their conic about it
+    (`close_encounters`).
 
     A bound pair or multiple counts as one body, at its centre of mass, in N, in the virial radius
     and where it is judged who has escaped (`centres`).
 
     Args:
-        stars: positions over velocities; of six stars, [6, 6], in `layout.Columns`, or in
-            `layout.Rows` where they are rows.
-        m: masses, positive.
-        t: a multiple of 1/8.
-        tracers: positions over velocities of bodies without mass; none by default.
-        eta: accuracy of the steps; the energy error falls about as its square.
-        softening: length; 0 follows every encounter.
+        x: positions [N, 3] of the stars; relative to the origin, where there is a galaxy.
+        v: velocities [N, 3].
+        m: masses [N], positive.
+        t: a multiple of the interval of the steps, 1/8 by default.
+        tracers: their positions and velocities, (x [M, 3], v [M, 3]); none by default.
+        spec: how to integrate: `Hermite` to fourth order, the default, or `Hermite6` to sixth for
+            energy errors below 1e-9; and in a `Cluster`, who escapes. By default, that is in a
+            cluster that is alone who is unbound beyond 20 virial radii, and in a galaxy nobody.
+        origin: where the cluster is in the galaxy that `spec.tide` is of, and how it moves.
         slots: how many pairs are regularised at a time at most; by default there is room for those
-            of the start and 32 more, and for 64 at least.
+            of the start and 32 more, and for 64 at least. A spec with a `pairing` of its own keeps
+            it.
         tolerance: how far the energy may go from that of the start, as a part of the cluster's own,
             M^2 / 4 R_v, in which the orbits of bound pairs do not count; inf for any. A run that
-            goes farther ends there, as in NBODY6.
+            goes farther ends there, as in NBODY6. 1e-3 by default where the cluster is alone; a
+            galaxy works on it, and none can be given there.
+        measure: more rows for the history, by name, of a state: `lambda s: {"x": s.x}`.
+        until: ends the run where it holds of a state.
         out: folder for checkpoints.
         resume: go on from the last one there.
 
     Returns:
-        the last stars and massless bodies, the escapes (unbound beyond 20 virial radii), and as
-        `history`, for the start and after each interval, the "kinetic" and "potential" energy of
-        the stars, how many "pairs" there are, and how many massless bodies are "gone".
+        the last stars and tracers, the escapes, and as `history`, for the start and after each
+        interval, the "kinetic" and "potential" energy of the stars, without the galaxy's, how many
+        "pairs" are regularised, how many tracers are "gone", and what `measure` adds.
 
     Raises:
-        ValueError: bodies at the same place, masses that are not positive, anything not finite.
+        ValueError: bodies at the same place, masses that are not positive, anything not finite, a
+        galaxy without a place in it.
         RuntimeError: an encounter wanted steps below the floor, 2^-40 of an interval; there were
         more close pairs than slots; the energy left its tolerance; or the stars' places are not
         finite any more. It is raised where that happens, and not at the end.
 
     >>> m = np.array([0.7, 0.3])  # a binary whose apocentre is where it is
-    >>> pair = np.outer([1.0, 0.2, 0.1, 0.3, 0.8, 0.1], [-m[1], m[0]])
-    >>> done = evolve(pair, m, 1.0)
+    >>> part = np.array([[-m[1]], [m[0]]])
+    >>> done = evolve(part * [1.0, 0.2, 0.1], part * [0.3, 0.8, 0.1], m, 1.0)
     >>> energy = done.history["kinetic"] + done.history["potential"]
     >>> energy.shape, abs(energy / energy[0] - 1).max() < 1e-13
     ((9,), np.True_)
-    >>> np.abs(done.stars[:3] @ m).max() < 1e-12
+    >>> np.abs(m @ done.x).max() < 1e-12
     np.True_
     """
-    stars, m, tracers = entry.bodies("evolve", stars, m, tracers)
-    _check_rule(eta, softening, slots, tolerance)
-    steps = entry.intervals("evolve", _INTERVAL, t)
-    count, radius = weighed(jnp.asarray(stars), jnp.asarray(m))
-    pairing = blocks.Pairing() if softening else _pairing(m.size, int(count), radius, slots)
-    spec = blocks.Hermite(jnp.asarray(m), eta, softening, _INTERVAL, pairing)
-    edge, unit = _FAR * radius, float(m.sum() ** 2 / (4 * radius))
-    start = jax.jit(begin)(spec, jnp.asarray(stars), jnp.asarray(tracers))
-    complain(spec, start.bodies)
+    stars, m, swarm = checks.bodies("evolve", x, v, m, tracers)
+    ranges.check("evolve", spec)
+    ranges.refuse("evolve: slots", slots, ranges.Range(least=0, whole=True, none=True, one=True))
+    count, radius = systems(jnp.asarray(stars), jnp.asarray(m))
+    spec = _with_defaults(spec, m.size, int(count), radius, slots)
+    interval = float(spec.steps.interval)
+    steps = checks.intervals("evolve", interval, t)
+    limit = _tolerance(spec.steps, origin, tolerance)
+    origin = jax.tree.map(lambda q: jnp.asarray(q, jnp.float64), origin)
+    tracers = swarm[:3].T, swarm[3:].T
+    start = _init(spec, stars[:3].T, stars[3:].T, m, tracers, origin)
+    spec.check(start)
+    unit = float(m.sum() ** 2 / (4 * radius))
 
-    def measure(cluster: Cluster) -> dict[str, Array]:
-        kinetic, potential = diagnostics.energy(cluster.stars, spec.m, softening)
-        pairs = jnp.sum(cluster.bodies.slots.first < m.shape[0], dtype=jnp.int32)
-        gone = jnp.sum(cluster.gone.gone, dtype=jnp.int32)
-        return {"kinetic": kinetic, "potential": potential, "pairs": pairs, "gone": gone}
+    def check(state: State, history: dict[str, np.ndarray]) -> None:
+        spec.check(state)
+        checks.energy_kept(history, limit, unit, interval)
 
-    @reassociated
-    def advance(cluster: Cluster) -> Cluster:
-        return step(spec, cluster, edge, unbound=True)
-
-    def check(cluster: Cluster, history: dict[str, np.ndarray]) -> None:
-        complain(spec, cluster.bodies)
-        entry.check_energy(history, tolerance, unit, _INTERVAL)
-
-    done = run(advance, start, steps, measure=measure, check=check, out=out, resume=resume)
-    return Evolution(spec, done.state, done.history, done.timing)
+    rows = spec.measure if measure is None else partial(_measured, spec, measure)
+    done = run(
+        spec.step, start, steps, measure=rows, until=until, check=check, out=out, resume=resume
+    )
+    return Evolution(state=done.state, history=done.history, timing=done.timing, spec=spec)
 
 
-def begin(
-    spec: blocks.Hermite, stars: Array, tracers: Array, origin: Origin | None = None
-) -> Cluster:
-    """A cluster of stars [6, N] and massless bodies [6, M], from which nobody has escaped yet."""
-    stars, tracers = entry.start("begin", spec, stars, tracers, origin)
-    nobody = escape.nobody(stars.shape[1], stars), escape.nobody(tracers.shape[1], stars)
-    bodies = hermite.init(spec, stars, tracers, origin)
-    return Cluster(bodies, stars, *nobody, jnp.zeros((), stars.dtype))
+_init = jax.jit(Cluster.init)
 
 
-def step(
-    spec: blocks.Hermite, cluster: Cluster, edge: Array | float, *, unbound: Array | bool
-) -> Cluster:
-    """The cluster an interval later, and who left it.
-
-    A bound pair or multiple is judged as one body, at its centre of mass; a massless body that is
-    bound to a star, as that star.
-
-    Args:
-        spec: how to integrate.
-        cluster: where it is.
-        edge: radius about the centre of mass of the stars that are still there; beyond it bodies
-            have escaped. Their energy is that in the field of a point of the stars' mass.
-        unbound: whether only those of positive energy have: True for a cluster that is alone,
-            False in the tide of a galaxy, which does not give back what is beyond the edge.
-    """
-    ranges.refuse("step: edge", edge, ranges.Range(above=0, infinite=True, one=True))
-    if not isinstance(unbound, bool | np.bool_ | Array) or jnp.result_type(unbound).kind != "b":
-        raise TypeError(f"step: unbound={unbound!r}; it must be a bool; True where it is alone")
-    bodies = hermite.step(spec, cluster.bodies)
-    time = cluster.time + spec.interval
-    points = hermite.points(spec, bodies)
-    there = jnp.where(cluster.stars_gone.gone, 0, spec.m)
-    mass = jnp.sum(there)
-    centre = jnp.sum(there[None] * points, 1) / mass
-
-    def noted(escapes: escape.Escapes, points: Array) -> escape.Escapes:
-        d = points[:3] - centre[:3, None]
-        depth = -mass / jnp.maximum(blocks.size(d), jnp.finfo(d.dtype).tiny)
-        return escape.noted(escapes, time, points, depth, centre, edge, unbound=unbound)
-
-    # where the centre of a pair is beyond the edge one of its members is: else nobody need be known
-    outside = blocks.size(points[:3] - centre[:3, None]) > edge
-    some = jnp.any(outside & ~cluster.stars_gone.gone)
-    join = partial(centres.joined, softening=spec.softening)
-    wholes = once(some, join, centres.singles(points, spec.m)).of_stars()
-    gone = noted(cluster.gone, _with_hosts(spec, bodies, wholes))
-    bodies = replace(bodies, tracers=escape.halted(bodies.tracers, gone.gone))
-    return Cluster(bodies, points, noted(cluster.stars_gone, wholes), gone, time)
-
-
-def _with_hosts(spec: blocks.Hermite, bodies: hermite.State, stars: Array) -> Array:
-    """Where massless bodies are [6, M], or the `stars` [6, N] that they are bound to."""
-    swarm = bodies.tracers
-    m = jnp.take(spec.m, swarm.host, mode="fill", fill_value=0)
-    r, v = blocks.size(swarm.s[:3]), blocks.size(swarm.s[3:])
-    bound = (swarm.host < spec.m.shape[0]) & (r * v * v < 2 * m)
-    return jnp.where(bound, jnp.take(stars, swarm.host, axis=1, mode="clip"), swarm.x)
+def _measured(
+    spec: Cluster, measure: Callable[[State], dict[str, Array]], state: State
+) -> dict[str, Array]:
+    return spec.measure(state) | measure(state)
 
 
 @jax.jit
-def weighed(stars: Array, m: Array) -> tuple[Array, Array]:
-    """How many bodies there are, a pair or a multiple one of them, and their virial radius."""
-    bodies = centres.joined(centres.singles(stars, m))
+def systems(points: Array, m: Array) -> tuple[Array, Array]:
+    """How many bodies there are, a pair or a multiple one of them, and their virial radius.
+
+    Of stars at `points` [6, N], positions over velocities, of masses m [N].
+    """
+    bodies = centres.joined(centres.singles(points, m))
     return bodies.count, centres.virial_radius(bodies)
 
 
-def _pairing(stars: int, bodies: int, radius: Array, slots: int | None) -> blocks.Pairing:
-    """Slots for pairs of down to 3 kT, of stars that are points."""
-    room = max(_SLOTS, stars - bodies + _SPARE) if slots is None else slots
-    return blocks.Pairing(close=radius / bodies, slots=min(stars // 2, room))
+def _with_defaults(
+    spec: Hermite | Hermite6 | Cluster | None,
+    stars: int,
+    count: int,
+    radius: Array,
+    slots: int | None,
+) -> Cluster:
+    """The spec of a cluster of `count` bodies, with what was left open decided, in float64."""
+    if not isinstance(spec, Cluster):
+        steps = Hermite() if spec is None else spec
+        if not isinstance(steps, Hermite | Hermite6):
+            raise TypeError(
+                f"evolve: spec={steps!r:.40}; it must be a Hermite, a Hermite6 or a Cluster"
+            )
+        alone = isinstance(steps.tide, Alone)
+        spec = Cluster(steps, edge=_FAR * radius if alone else np.inf, unbound=alone)
+    steps = jax.tree.map(lambda q: jnp.asarray(q, jnp.float64), spec.steps)
+    if isinstance(steps, Hermite) and not steps.pairing.slots and not float(steps.softening):
+        steps = replace(steps, pairing=pairing(stars, count, radius, slots))
+    edge = jnp.asarray(spec.edge, jnp.float64)
+    return Cluster(steps, edge=edge, unbound=jnp.asarray(spec.unbound))
 
 
-def complain(spec: blocks.Hermite, state: hermite.State) -> None:
-    """Raise where places were lost, steps floored or pairs refused on the way to `state`.
+def pairing(stars: int, count: int, radius: Array, slots: int | None = None) -> Pairing:
+    """Slots for pairs of down to 3 kT, of `stars` that are points and form `count` bodies."""
+    room = max(_SLOTS, stars - count + _SPARE) if slots is None else slots
+    close = jnp.asarray(radius) / count
+    rule = jax.tree.map(lambda q: jnp.asarray(q, close.dtype), Pairing())
+    return replace(rule, close=close, slots=min(stars // 2, room))
 
-    The state may be that of many clusters.
-    """
-    if not np.isfinite(np.asarray(state.stars.x)).all():
-        raise RuntimeError(
-            "evolve: the stars' places are not finite any more, a fault of the integrator; report "
-            "it with the stars at the start, and give a softening meanwhile"
+
+def _tolerance(steps: Hermite | Hermite6, origin: Origin | None, tolerance: float | None) -> float:
+    """The tolerance of the energy, after the galaxy and the place in it were held together."""
+    alone = isinstance(steps.tide, Alone)
+    if alone != (origin is None):
+        given = "no origin" if origin is None else "no tide of the spec"
+        raise ValueError(
+            f"evolve: origin: a galaxy has a field and a place in it; {given}; give both"
         )
-    if low := int(np.sum(state.floored)):
-        raise RuntimeError(
-            f"evolve: {low} steps should have been shorter than the floor; bodies came too close "
-            "for these steps; give a softening"
+    if tolerance is not None and not alone:
+        raise ValueError(
+            f"evolve: tolerance={tolerance}; a galaxy works on the cluster, whose energy is not "
+            "kept; leave it out"
         )
-    if missed := int(np.sum(state.refused)):
-        raise RuntimeError(
-            f"evolve: {missed} times a close pair found none of {spec.pairing.slots} slots free; "
-            f"make slots larger, {max(2 * spec.pairing.slots, _SLOTS)}, or give a softening"
-        )
-
-
-def _check_rule(eta: float, softening: float, slots: int | None, tolerance: float) -> None:
-    ranges.refuse("evolve: eta", eta, ranges.Range(above=0, one=True))
-    ranges.refuse("evolve: softening", softening, ranges.Range(least=0, one=True))
-    ranges.refuse("evolve: slots", slots, ranges.Range(least=0, whole=True, none=True, one=True))
-    among = ranges.Range(above=0, infinite=True, one=True)
+    among = ranges.Range(above=0, infinite=True, none=True, one=True)
     ranges.refuse("evolve: tolerance", tolerance, among)
+    return (checks.TOLERANCE if alone else np.inf) if tolerance is None else tolerance

@@ -2,19 +2,18 @@
 
 As NBODY6 counts them (Aarseth 2003, Gravitational N-Body Simulations, sect. 9.6): beyond a radius
 about the density centre, twice the tidal one in a tide, and unbound where the cluster is alone.
-Bodies are marked and stay where they are, so shapes never change. A massless body that has left may
-be `halted`: it keeps its last state and costs no force any more.
+Bodies are marked and stay where they are, so shapes never change. A tracer that has left may be
+`halted`: it keeps its last state and costs no force any more.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import ranges
 from jaxgpu.pytree import pytree
-
-from .massless import Massless
 
 
 @pytree
@@ -27,7 +26,7 @@ class Escapes:
     energy: Array  # [N] then, per unit mass, relative to the cluster
 
 
-def nobody(count: int, like: Array) -> Escapes:
+def none_yet(count: int, like: Array) -> Escapes:
     """No escapes yet among `count` bodies, in the dtype of `like`."""
     zero = jnp.zeros(count, like.dtype)
     return Escapes(jnp.zeros(count, bool), zero, zero, zero)
@@ -36,9 +35,9 @@ def nobody(count: int, like: Array) -> Escapes:
 def noted(
     escapes: Escapes,
     time: Array,
-    points: Array,
+    x: Array,
+    v: Array,
     potential: Array,
-    centre: Array,
     radius: Array | float,
     *,
     unbound: Array | bool = True,
@@ -48,22 +47,21 @@ def noted(
     Args:
         escapes: those so far.
         time: now.
-        points: positions over velocities [6, N] of the bodies.
+        x: positions [N, 3] of the bodies relative to the centre of the cluster.
+        v: velocities [N, 3] relative to it.
         potential: of the cluster at the bodies [N], as `diagnostics.potential` gives it.
-        centre: position over velocity [6] of the cluster.
         radius: bodies within it have not escaped.
         unbound: count only those of positive energy; False for all beyond the radius, in a tide.
 
-    >>> far = jnp.array([[9.0, 1.0]] + [[0.0, 0.0]] * 2 + [[1.0, 1.0]] + [[0.0, 0.0]] * 2)
-    >>> noted(nobody(2, far), jnp.float32(3), far, -0.1 * jnp.ones(2), jnp.zeros(6), 5.0).gone
+    >>> x, v = jnp.array([[9.0, 0, 0], [1.0, 0, 0]]), jnp.array([[1.0, 0, 0], [1.0, 0, 0]])
+    >>> noted(none_yet(2, x), jnp.float32(3), x, v, -0.1 * jnp.ones(2), 5.0).gone
     Array([ True, False], dtype=bool)
     """
-    points = ranges.numbers("noted: points", points, (6, "N"))
-    potential = ranges.numbers("noted: potential", potential, points.shape[1:])
-    centre = ranges.numbers("noted: centre", centre, (6,))
+    x = ranges.numbers("noted: x", x, ("N", 3))
+    v = ranges.numbers("noted: v", v, x.shape)
+    potential = ranges.numbers("noted: potential", potential, x.shape[:1])
     ranges.numbers("noted: radius", radius, (), least=0, infinite=True)
-    d = points - centre[:, None]
-    r2, v2 = (d[k] * d[k] + d[k + 1] * d[k + 1] + d[k + 2] * d[k + 2] for k in (0, 3))
+    r2, v2 = (q[:, 0] * q[:, 0] + q[:, 1] * q[:, 1] + q[:, 2] * q[:, 2] for q in (x, v))
     energy = v2 / 2 + potential
     new = ~escapes.gone & (r2 > radius * radius)
     new = new & ((energy > 0) | jnp.logical_not(unbound))
@@ -72,7 +70,6 @@ def noted(
     return Escapes(escapes.gone | new, put(time, escapes.time), speed, energy)
 
 
-def halted(tracers: Massless, gone: Array) -> Massless:
-    """Massless bodies, of which those that are `gone` [M] are never due again."""
-    never = jnp.where(gone, jnp.inf, tracers.dt)
-    return replace(tracers, dt=never)
+def halted[T: Any](tracers: T, gone: Array) -> T:
+    """The tracers, those `gone` [M] with infinite steps, so that they are never due again."""
+    return replace(tracers, dt=jnp.where(gone, jnp.inf, tracers.dt))

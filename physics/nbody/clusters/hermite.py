@@ -1,19 +1,19 @@
-"""Star clusters by Hermite steps, each body with a step of its own, massless ones too.
+"""Star clusters by Hermite steps of fourth order, each body with a step of its own, tracers too.
 
 Makino & Aarseth (1992), PASJ 44, 141: predict all sources, evaluate and correct those that are due.
 Steps are powers of two (McMillan 1986), chosen by Aarseth's criterion (Aarseth 2003, Gravitational
 N-Body Simulations, eq. 2.13). Units in which G = 1.
 
-Stars are stepped to fourth order, massless bodies, which are targets only, to sixth (`massless`).
-A step of K due bodies costs N K pairs, and every block O(N + M / 128) to find out who is due
-(`tiles`, `ledger`) and to predict the stars. `Hermite.pairing` regularises close pairs of stars;
-`Hermite.tide` lets the cluster fall through a galaxy, where it acts on stars, centres of pairs and
-massless bodies.
+Stars are stepped to fourth order, tracers, which are targets only, to sixth (`tracers`). A step of
+K due bodies costs N K pairs, and every block O(N + M / 128) to find out who is due (`scheduler`)
+and to predict the stars. `Hermite.pairing` regularises close pairs of stars (`binary`), and then
+tracers near a star move on conics about it (`close_encounters`); `Hermite.tide` lets the cluster
+fall through a galaxy, where it acts on stars, centres of pairs and tracers.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,194 +21,262 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree
 
-from ..forces import pairs
+from ..forces import pairs as pair_forces
 from ..forces.tide import Origin
-from . import entry, hosts, ledger, massless, tiles
-from .binary import binaries, pairing, sight
-from .binary.sight import Pull
-from .binary.slots import Slots, empty, near
-from .blocks import Hermite, Population, first_step, next_step, predicted, pull_and_snap, size
-from .ledger import Layout, Ledger
-from .massless import Massless
+from . import checks, close_encounters, scheduler, tracers
+from .binary import forces, formation, ks_steps
+from .binary.ks_pairs import Pairs, empty, resolved
+from .binary.members import Members, members_if_any
+from .blocks import (
+    BlockState,
+    BlockSteps,
+    PairedSteps,
+    Population,
+    advance_stars,
+    counted,
+    due_at,
+    first_step,
+    next_step,
+    predicted,
+    pull_and_snap,
+    size,
+)
+from .scheduler import Again, Packing, Schedule
+from .tracers import Tracers
 
 
 @pytree
-class State:
+class State(BlockState):
     """Where the cluster is; all bodies are at the same time between two calls of `step`."""
 
-    stars: Population
-    tracers: Massless
-    slots: Slots
-    blocks: Array  # [] int32: block steps so far
-    steps: Array  # [2] float: steps of stars and of tracers so far
-    floored: Array  # [] int32: steps that should have been shorter than the shortest
+    pairs: Pairs
     refused: Array  # [] int32: how often a close pair found no slot free
-    origin: Origin  # in the galaxy, of what positions are relative to
+
+    @property
+    def m(self) -> Array:
+        """Masses [N] of the stars."""
+        return self.pairs.m
+
+    @property
+    def regularised(self) -> Array:
+        """How many pairs [] are regularised."""
+        return jnp.sum(self.pairs.held, dtype=jnp.int32)
+
+    def rewound(self) -> "State":
+        """The same with times counted from the beginning of an interval."""
+        return replace(super().rewound(), pairs=self.pairs.rewound())
 
 
-def init(spec: Hermite, stars: Array, tracers: Array, origin: Origin | None = None) -> State:
-    """The state for stars [6, N] and massless bodies [6, M], positions over velocities.
+@pytree
+class Hermite(PairedSteps):
+    """How to integrate to fourth order. Lengths, times and masses in units in which G is 1."""
 
-    origin: position and velocity in the galaxy of what positions are relative to; where there is a
-        tide.
-    """
-    stars, tracers = entry.start("hermite.init", spec, stars, tracers, origin)
-    origin = Origin.nowhere(stars) if origin is None else origin
-    tide = partial(spec.tide.on, spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype))
-    among = pairs.pull(stars, stars, spec.m, spec.softening)[:3]
-    a, snap = pull_and_snap(spec, stars, stars, among, spec.m)
-    end = jnp.ones(stars.shape[1], stars.dtype)  # as between any two calls of `step`
+    def init(
+        self,
+        x: Any,
+        v: Any,
+        m: Any,
+        tracers: tuple[Any, Any] | None = None,
+        origin: Origin | None = None,
+    ) -> State:
+        """The state for stars at x [N, 3] with velocities v [N, 3] and masses m [N].
+
+        Args:
+            x: positions of the stars.
+            v: their velocities.
+            m: their masses, positive.
+            tracers: positions and velocities [M, 3] of bodies without mass; none by default.
+            origin: position and velocity in the galaxy of what positions are relative to; where
+                there is a tide.
+
+        Raises:
+            ValueError: another shape, anything not finite, a number outside its range, two
+                floating types, bodies at the same place.
+            TypeError: no numbers.
+        """
+        return _init(self, *checks.start("Hermite.init", self, x, v, m, tracers, origin))
+
+    def block(
+        self, state: State, packing: Packing[Tracers], schedule: Schedule, path: Any, now: Array
+    ) -> tuple[State, Schedule]:
+        """All bodies that are due brought to `now`; stars depend on stars alone."""
+        if self.pairing.slots == 0:
+            return _block_of_singles(self, state, packing, schedule, path, now)
+        return _block_with_pairs(self, state, packing, schedule, path, now)
+
+    def points(self, state: State) -> Array:
+        """Positions over velocities [6, N] of all stars, those in pairs too, between two steps."""
+        if self.pairing.slots == 0:
+            return state.stars.x
+        stars, now, held = state.stars, jnp.max(state.stars.t), state.pairs.held
+        pairs = ks_steps.all_brought_to(self, stars, state.pairs, now)
+        members = members_if_any(self, pairs, stars.x, now, held)[1]
+        x = stars.x.at[:, pairs.first].set(members.one, mode="drop")
+        return x.at[:, pairs.all.second].set(members.two, mode="drop")
+
+    def followed(self, state: State, stars: Array) -> Array:
+        """Where tracers are [6, M], or the `stars` [6, N] that they are bound to."""
+        tracers, m = state.tracers, state.m
+        gm = jnp.take(m, tracers.host, mode="fill", fill_value=0)
+        r, v = size(tracers.s[:3]), size(tracers.s[3:])
+        bound = (tracers.host < m.shape[0]) & (r * v * v < 2 * gm)
+        return jnp.where(bound, jnp.take(stars, tracers.host, axis=1, mode="clip"), tracers.x)
+
+
+def _init(spec: Hermite, stars: Array, m: Array, tracer_states: Array, origin: Origin) -> State:
+    """The state of stars [6, N] and tracers [6, M]."""
+    path, zero = spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype)
+    tide = partial(spec.tide.on, path, zero)
+    by_stars = pair_forces.pull(stars, stars, m, spec.softening)[:3]
+    a, snap = pull_and_snap(spec, stars, stars, by_stars, m)
     a = a + tide(stars)
-    bodies = Population(stars, a, end, first_step(spec, a, snap))
-    swarm = massless.begun(spec, tracers, stars, among, tide)
-    none, steps = jnp.zeros((), jnp.int32), jnp.zeros(2, stars.dtype)
-    slots, refused = empty(spec), none
+    now = jnp.ones((), stars.dtype)  # all bodies are at the end of an interval
+    population = Population(
+        stars, a, jnp.ones(stars.shape[1], stars.dtype), first_step(spec, a, snap)
+    )
+    bodies = tracers.begin(spec, tracer_states, stars, m, by_stars, tide)
+    pairs, refused = empty(spec.pairing, m), jnp.zeros((), jnp.int32)
     if spec.pairing.slots > 0:
-        now = jnp.ones((), stars.dtype)
-        bodies, slots, refused = pairing.form_all(spec, bodies, slots, now)
-        taken = slots.first < spec.m.shape[0]
-        apart, all = sight.seen(spec, slots, stars, now, taken)
-        them = partial(hosts.seen, spec, stars, bodies, slots, apart, now)
-        pull = _with(tide, sight.seen_by_tracers(slots, stars, all))
-        near = hosts.near(spec, swarm)
-        move = hosts.move(spec, pull, them, jnp.any(near))
-        swarm = tiles.advance(swarm, near, move, spec.tile)[0]
-    return State(bodies, swarm, slots, none, steps, none, refused, origin)
-
-
-def points(spec: Hermite, state: State) -> Array:
-    """Positions and velocities [6, N] of all stars, those in pairs too, between two steps."""
-    x, slots, now = state.stars.x, state.slots, jnp.max(state.stars.t)
-    if spec.pairing.slots == 0:
-        return x
-    taken = slots.first < spec.m.shape[0]
-    bring = lambda q, slots: binaries.stepped(spec, state.stars, slots, q, now)
-    slots = lax.fori_loop(
-        0, spec.pairing.slots, lambda q, s: lax.cond(taken[q], bring, lambda _, s: s, q, s), slots
-    )
-    all = sight.seen(spec, slots, x, now, taken)[1]
-    x = x.at[:, slots.first].set(all.one, mode="drop")
-    return x.at[:, slots.pairs.second].set(all.two, mode="drop")
-
-
-def step(spec: Hermite, state: State) -> State:
-    """The state one interval later."""
-    start = lambda group: replace(group, t=jnp.zeros_like(group.t))
-    slots = state.slots.rewound()
-    swarm = start(state.tracers)
-    layout = ledger.Layout(swarm)
-    # the massless bodies are in the ledger meanwhile
-    nobody = jax.tree.map(lambda q: q[..., :0], swarm)
-    begin = replace(state, stars=start(state.stars), tracers=nobody, slots=slots)
-
-    def unfinished(carry: tuple[State, Ledger, Array]) -> Array:
-        return carry[2] < 1
-
-    def block(carry: tuple[State, Ledger, Array]) -> tuple[State, Ledger, Array]:
-        state, book, _ = carry
-        now = jnp.min(state.stars.t + state.stars.dt)
-        now = jnp.minimum(now, jnp.min(book.soonest, initial=jnp.inf))
-        return *_block(spec, state, layout, book, partial(spec.tide.on, path, now), now), now
-
-    path = spec.tide.path(state.origin, spec.interval)
-    book = ledger.opened(layout, swarm, (spec.tile, spec.bulk))
-    zero = jnp.zeros((), state.steps.dtype)
-    end, book, _ = lax.while_loop(unfinished, block, (begin, book, zero))
-    return replace(
-        end, tracers=layout.unpacked(book.rows), origin=spec.tide.moved(path, state.origin)
+        population, pairs, refused = formation.form_all(spec, population, pairs, now)
+        relative, members = members_if_any(spec, pairs, stars, now, pairs.held)
+        hosts = partial(close_encounters.hosts_at, spec, stars, population, pairs, relative, now)
+        force = partial(_force_on_tracers, spec, pairs, stars, members, path, zero)
+        near = close_encounters.candidates(spec, m, bodies)
+        move = close_encounters.move(spec, force, hosts, jnp.any(near))
+        bodies = scheduler.advance_group(bodies, near, move, spec.tile)[0]
+    return State(
+        stars=population,
+        tracers=bodies,
+        origin=origin,
+        blocks=jnp.zeros((), jnp.int32),
+        steps=jnp.zeros(2, stars.dtype),
+        floored=jnp.zeros((), jnp.int32),
+        pairs=pairs,
+        refused=refused,
     )
 
 
-def _block(
+def _block_of_singles(
     spec: Hermite,
     state: State,
-    layout: Layout[Massless],
-    book: Ledger,
-    tide: pairing.Outside,
+    packing: Packing[Tracers],
+    schedule: Schedule,
+    path: Any,
     now: Array,
-) -> tuple[State, Ledger]:
-    """Everybody who is due brought to `now`; what happens to stars depends on stars alone."""
-    stars, slots = state.stars, state.slots
-    sources = lax.optimization_barrier(predicted(spec, stars, now))
-    due = stars.t + stars.dt == now
-    plain = lambda some, x: pairs.pull(x, sources, spec.m, spec.softening) + tide(x)
-    refused = jnp.int32(0)
-    if spec.pairing.slots == 0:
-        stars, low_s = _advanced(spec, stars, due, plain, sources, now)
-        book, late, low_t = _followed(spec, layout, book, plain, None, now)
-    else:
-        # a pair that is to be dissolved is brought to the next time at which stars are due
-        some = jnp.any(due)
-        slots = binaries.caught_up(spec, stars, slots, now, some)
-        due = due.at[slots.first].max(slots.pairs.leave & some, mode="drop")
-        # stars see as two those pairs that are disturbed, massless bodies all of them
-        who = near(spec, slots) | slots.pairs.leave
-        who = slots.first < spec.m.shape[0] if book.soonest.size else who
-        apart, all = sight.seen(spec, slots, sources, now, who)
-        on_stars = _with(tide, sight.seen_by_stars(spec, slots, sources, due, all))
-        stars, low_s = _advanced(spec, stars, due, on_stars, sources, now)
-        on_tracers = _with(tide, sight.seen_by_tracers(slots, sources, all))
-        them = partial(hosts.seen, spec, sources, stars, slots, apart, now)
-        book, late, low_t = _followed(spec, layout, book, on_tracers, them, now)
-        stars, slots = pairing.dissolve(spec, stars, slots, apart, now, tide)
-        stars, slots, refused = pairing.form(spec, stars, slots, now)
-    count = jnp.stack([jnp.sum(due, dtype=jnp.int32), late])
-    steps = state.steps + count.astype(state.steps.dtype)
-    floored, refused = state.floored + low_s + low_t, state.refused + refused
-    blocks = state.blocks + 1
-    end = State(stars, state.tracers, slots, blocks, steps, floored, refused, state.origin)
-    return end, book
+) -> tuple[State, Schedule]:
+    """A block without regularised pairs."""
+    sources = lax.optimization_barrier(predicted(spec, state.stars, now))
+    due = due_at(state.stars, now)
+    force = partial(_force_of_singles, spec, state.m, sources, path, now)
+    correct = partial(corrected, spec, now=now)
+    on_stars = lambda index, x: force(x)
+    stars, low = advance_stars(spec, state.stars, due, sources, on_stars, correct)
+    move = partial(_move_tracers, spec, state.m.size, force, now)
+    widths = spec.tile, spec.bulk
+    schedule, count, below = scheduler.advance(packing, schedule, now, move, None, widths)
+    return replace(state, stars=stars, **counted(state, due, count, low + below)), schedule
 
 
-def _with(tide: pairing.Outside, pull: Pull) -> Pull:
-    return lambda some, x: pull(some, x) + tide(x)
-
-
-def _advanced(
-    spec: Hermite, stars: Population, due: Array, pull: Pull, sources: Array, now: Array
-) -> tuple[Population, Array]:
-    """Those stars that are due brought to `now`, and how many steps were floored."""
-
-    def move(some: Array, old: Population) -> tuple[Population, Array]:
-        # a star must find itself among the sources to the bit, or it would pull on itself
-        guess = lax.optimization_barrier(jnp.take(sources, some, axis=-1, mode="clip"))
-        return corrected(spec, old, pull(some, guess), now)
-
-    return tiles.advance(stars, due, move, spec.tile)
-
-
-def _followed(
+def _block_with_pairs(
     spec: Hermite,
-    layout: Layout[Massless],
-    book: Ledger,
-    pull: Pull,
-    stars: Callable[[], hosts.Stars] | None,
+    state: State,
+    packing: Packing[Tracers],
+    schedule: Schedule,
+    path: Any,
     now: Array,
-) -> tuple[Ledger, Array, Array]:
-    """Those massless bodies that are due brought to `now`, how many, and how many floored.
+) -> tuple[State, Schedule]:
+    """A block in which close pairs of stars are regularised, and tracers have hosts."""
+    stars, pairs = state.stars, state.pairs
+    sources = lax.optimization_barrier(predicted(spec, stars, now))
+    due = due_at(stars, now)
+    any_due = jnp.any(due)
+    # orbits first: forces come from where the members are at `now`
+    pairs = ks_steps.caught_up(spec, stars, pairs, now, any_due)
+    # the centre of a pair that is to be dissolved is brought to the next time that stars are due
+    due = due.at[pairs.first].max(pairs.all.dissolving & any_due, mode="drop")
+    # stars feel resolved pairs as two, tracers all of them
+    asked = pairs.held if schedule.soonest.size else _resolved_or_leaving(spec, pairs)
+    relative, members = members_if_any(spec, pairs, sources, now, asked)
+    acting, on_centres = forces.on_due_centres(spec, pairs, sources, due, members)
+    on_stars = partial(_force_on_stars, spec, pairs, sources, acting, on_centres, path, now)
+    correct = partial(corrected, spec, now=now)
+    stars, low = advance_stars(spec, stars, due, sources, on_stars, correct)
 
-    stars: those that may be hosts; None where close encounters are softened.
-    """
+    force = partial(_force_on_tracers, spec, pairs, sources, members, path, now)
+    hosts = partial(close_encounters.hosts_at, spec, sources, stars, pairs, relative, now)
+    move = partial(_move_tracers, spec, state.m.size, force, now)
+    again: Again[Tracers] = (
+        partial(close_encounters.candidates, spec, pairs.m),
+        partial(close_encounters.move, spec, force, hosts),
+    )
+    widths = spec.tile, spec.bulk
+    schedule, count, below = scheduler.advance(packing, schedule, now, move, again, widths)
 
-    def alone(some: Array, old: Massless) -> tuple[Massless, Array]:
-        guess = lax.optimization_barrier(massless.predicted(spec, old, now))
-        new, low = massless.corrected(spec, old, pull(some, guess), now)
-        if stars is None:
-            return new, low
-        hosted = old.host < spec.m.shape[0]
-        keep = lambda old, new: jnp.where(hosted, old, new)
-        return jax.tree.map(keep, old, new), low & ~hosted
+    # pairs change last, when all that is at `now` is known there; no place or velocity changes
+    tide = partial(spec.tide.on, path, now)
+    stars, pairs = formation.dissolve(spec, stars, pairs, relative, now, tide)
+    stars, pairs, refused = formation.form(spec, stars, pairs, now)
+    count = counted(state, due, count, low + below)
+    refused = state.refused + refused
+    return replace(state, stars=stars, pairs=pairs, refused=refused, **count), schedule
 
-    if book.soonest.size == 0:
-        return book, jnp.int32(0), jnp.int32(0)
-    near = None
-    if stars is not None:
-        near = partial(hosts.near, spec), partial(hosts.move, spec, pull, stars)
-    return ledger.advance(layout, book, now, alone, near, (spec.tile, spec.bulk))
+
+def _resolved_or_leaving(spec: Hermite, pairs: Pairs) -> Array:
+    """[S] the pairs whose members are needed where there are no tracers."""
+    return resolved(spec.pairing, pairs) | pairs.all.dissolving
+
+
+def _force_of_singles(
+    spec: BlockSteps, m: Array, sources: Array, path: Any, now: Array, x: Array
+) -> Array:
+    """Acceleration and jerk [6, K] at `x` [6, K] by stars that are all single, and the galaxy."""
+    return pair_forces.pull(x, sources, m, spec.softening) + spec.tide.on(path, now, x)
+
+
+def _force_on_stars(
+    spec: Hermite,
+    pairs: Pairs,
+    sources: Array,
+    members: Members,
+    on_centres: Array,
+    path: Any,
+    now: Array,
+    index: Array,
+    x: Array,
+) -> Array:
+    """Acceleration and jerk [6, K] of stars, by stars and resolved pairs, and the galaxy."""
+    pull = forces.on_stars(pairs, sources, members, on_centres, index, x)
+    return pull + spec.tide.on(path, now, x)
+
+
+def _force_on_tracers(
+    spec: Hermite,
+    pairs: Pairs,
+    sources: Array,
+    members: Members,
+    path: Any,
+    now: Array,
+    x: Array,
+) -> Array:
+    """Acceleration and jerk [6, K] at tracers, by single stars, members and the galaxy."""
+    return forces.on_tracers(pairs, sources, members, x) + spec.tide.on(path, now, x)
+
+
+def _move_tracers(
+    spec: Hermite, stars: int, force: Any, now: Array, index: Array, old: Tracers
+) -> tuple[Tracers, Array]:
+    """The tracers of a tile brought to `now`, but for those with a host, which move afterwards."""
+    guess = lax.optimization_barrier(tracers.predicted(spec, old, now))
+    new, low = tracers.corrected(spec, old, force(guess), now)
+    if spec.pairing.slots == 0:
+        return new, low
+    hosted = old.host < stars
+    keep = lambda old, new: jnp.where(hosted, old, new)
+    return jax.tree.map(keep, old, new), low & ~hosted
 
 
 def corrected(spec: Hermite, old: Population, f: Array, now: Array) -> tuple[Population, Array]:
-    """Bodies pulled at `now` by `f` [6, B], corrected, and which want a step below the floor."""
+    """Stars pulled at `now` by `f` [6, B], corrected, and which want a step below the floor."""
     part = now - old.t
     h = spec.interval * jnp.where(part > 0, part, 1)[None]  # spare lanes are not due: no 0 / 0
     a0, j0, a1, j1 = old.a[:3], old.a[3:], f[:3], f[3:]

@@ -1,13 +1,16 @@
-"""Star clusters by sixth-order Hermite steps, each body with a step of its own, massless ones too.
+"""Star clusters by Hermite steps of sixth order, each body with a step of its own, tracers too.
 
 Nitadori & Makino (2008), doi:10.1016/j.newast.2008.01.010: as `hermite`, with the snap computed and
 the crackle interpolated. A step costs 1.7 times as much and errs as its sixth power: the cheaper
-way to relative energy errors below 1e-9. Blocks, tiles and massless bodies as there; G = 1.
+way to relative energy errors below 1e-9. Blocks and schedule as there; G = 1. Close pairs are not
+regularised: a hard binary costs its own steps, and an encounter without softening its own.
 
 The field of a galaxy may act on all: positions are then relative to an origin that falls in it.
 """
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -16,104 +19,113 @@ from jaxgpu.pytree import number, pytree
 from jaxgpu.pytree import size as whole
 
 from ..forces import snaps
-from ..forces.tide import Alone, Origin, Tide
-from . import entry, tiles
-from .blocks import next_step, quantised, size
+from ..forces.tide import Origin
+from . import checks, scheduler
+from .blocks import (
+    BlockState,
+    BlockSteps,
+    Population,
+    advance_stars,
+    counted,
+    due_at,
+    next_step,
+    quantised,
+    size,
+)
+from .scheduler import Packing, Schedule
 
 
 @pytree
-class Hermite6:
-    """How to integrate. Lengths, times and masses in units in which G is 1."""
+class State(BlockState):
+    """Where the cluster is; all bodies are at the same time between two calls of `step`."""
 
-    m: Array = number(above=0)  # [N] masses of the stars
+    m: Array  # [N] masses of the stars
+
+    @property
+    def regularised(self) -> Array:
+        """How many pairs [] are regularised: none."""
+        return jnp.int32(0)
+
+
+@pytree
+class Hermite6(BlockSteps):
+    """How to integrate to sixth order. Lengths, times and masses in units in which G is 1."""
+
     eta: Array | float = number(
         default=0.4, above=0
     )  # [] accuracy of the steps, which are proportional to it
-    softening: Array | float = number(default=0.0, least=0)  # [] length; 0 for none
-    interval: Array | float = number(
-        default=0.125, above=0
-    )  # [] time that one call of `step` covers
-    tide: Tide | Alone = Alone()
-    longest: int = whole(default=2, least=0)  # steps are at most interval / 2^longest
-    shortest: int = whole(default=40, least=1)  # and at least interval / 2^shortest; 23 in float32
     tile: int = whole(default=32, least=1)  # bodies advanced together, on a CPU
 
+    def init(
+        self,
+        x: Any,
+        v: Any,
+        m: Any,
+        tracers: tuple[Any, Any] | None = None,
+        origin: Origin | None = None,
+    ) -> State:
+        """The state for stars and tracers, all as `Hermite.init` has them."""
+        return _init(self, *checks.start("Hermite6.init", self, x, v, m, tracers, origin))
 
-@pytree
-class Population:
-    """Bodies with their last known state, each at a time of its own."""
+    def block(
+        self, state: State, packing: Packing[Population], schedule: Schedule, path: Any, now: Array
+    ) -> tuple[State, Schedule]:
+        """All bodies that are due brought to `now`; stars depend on stars alone."""
+        sources = lax.optimization_barrier(predicted(self, state.stars, now))
+        due = due_at(state.stars, now)
+        force = partial(_force, self, state.m, sources, path, now)
+        correct = partial(corrected, self, now=now)
+        on_stars = lambda index, x: force(x)
+        stars, low = advance_stars(self, state.stars, due, sources, on_stars, correct)
 
-    x: Array  # [6, N] position and velocity
-    a: Array  # [12, N] acceleration, jerk, snap and crackle
-    t: Array  # [N] time of that state, as a part of the interval: a dyadic number, exactly
-    dt: Array  # [N] step to take next, as a part of the interval: a power of two, exactly
+        def move(index: Array, old: Population) -> tuple[Population, Array]:
+            guess = lax.optimization_barrier(predicted(self, old, now))
+            return corrected(self, old, force(guess), now)
+
+        widths = self.tile, self.bulk
+        schedule, count, below = scheduler.advance(packing, schedule, now, move, None, widths)
+        return replace(state, stars=stars, **counted(state, due, count, low + below)), schedule
+
+    def points(self, state: State) -> Array:
+        """Positions over velocities [6, N] of all stars, between two steps."""
+        return state.stars.x
+
+    def followed(self, state: State, stars: Array) -> Array:
+        """Where tracers are [6, M]."""
+        return state.tracers.x
 
 
-@pytree
-class State:
-    """Where the cluster is; all bodies are at the same time between two calls of `step`."""
-
-    stars: Population
-    tracers: Population
-    origin: Origin
-    blocks: Array  # [] int32: block steps so far
-    steps: Array  # [2] float: steps of stars and of tracers so far
-    floored: Array  # [] int32: steps that should have been shorter than the shortest
-
-
-def init(spec: Hermite6, stars: Array, tracers: Array, origin: Origin | None = None) -> State:
-    """The state for stars [6, N] and massless bodies [6, M], positions over velocities.
-
-    origin: position and velocity in the galaxy of what positions are relative to; where there is a
-        tide.
-    """
-    stars, tracers = entry.start("hermite6.init", spec, stars, tracers, origin)
-    origin = Origin.nowhere(stars) if origin is None else origin
-    path = spec.tide.path(origin, spec.interval)
-
-    def pulls(x: Array, sources: Array) -> Array:
-        force = snaps.pull(x, sources, spec.m, spec.softening)
-        return force + spec.tide.pull(path, jnp.zeros((), x.dtype), x)
+def _init(spec: Hermite6, stars: Array, m: Array, tracer_states: Array, origin: Origin) -> State:
+    """The state of stars [6, N] and tracers [6, M]."""
+    path, zero = spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype)
+    at_rest = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:3])])
+    force = lambda x, sources: _force(spec, m, sources, path, zero, x)
+    # the force needs accelerations for its snap alone
+    of_stars = force(at_rest(stars), at_rest(stars))[:3]
 
     def population(x: Array) -> Population:
-        still = jnp.zeros_like(x[:3])
-        # the pull needs accelerations for its snap alone
-        of_stars = pulls(jnp.concatenate([stars, jnp.zeros_like(stars[:3])]), _at_rest(stars))[:3]
-        first = pulls(jnp.concatenate([x, still]), _at_rest(stars))[:3]
-        a = pulls(jnp.concatenate([x, first]), jnp.concatenate([stars, of_stars]))
+        first = force(at_rest(x), at_rest(stars))[:3]
+        a = force(jnp.concatenate([x, first]), jnp.concatenate([stars, of_stars]))
         # before derivatives beyond the snap are known: far inside of what they will allow
         wanted = spec.eta / 8 * jnp.sqrt(size(a[:3]) / size(a[6:]))
         wanted = jnp.minimum(wanted, spec.eta / 8 * size(a[:3]) / size(a[3:6]))
-        a = jnp.concatenate([a, still])
+        a = at_rest(a)  # no crackle is known yet
         return Population(x, a, jnp.zeros_like(x[0]), quantised(spec, wanted / spec.interval))
 
-    none = jnp.zeros((), jnp.int32)
-    counts = jnp.zeros(2, stars.dtype)
-    return State(population(stars), population(tracers), origin, none, counts, none)
+    return State(
+        stars=population(stars),
+        tracers=population(tracer_states),
+        origin=origin,
+        blocks=jnp.zeros((), jnp.int32),
+        steps=jnp.zeros(2, stars.dtype),
+        floored=jnp.zeros((), jnp.int32),
+        m=m,
+    )
 
 
-def step(spec: Hermite6, state: State) -> State:
-    """The state one interval later."""
-    rewind = lambda group: replace(group, t=jnp.zeros_like(group.t))
-    begin = replace(state, stars=rewind(state.stars), tracers=rewind(state.tracers))
-    path = spec.tide.path(state.origin, spec.interval)
-
-    def unfinished(carry: tuple[State, Array]) -> Array:
-        return carry[1] < 1
-
-    def block(carry: tuple[State, Array]) -> tuple[State, Array]:
-        state, _ = carry
-        due = [group.t + group.dt for group in (state.stars, state.tracers)]
-        now = jnp.minimum(jnp.min(due[0]), jnp.min(due[1], initial=jnp.inf))
-        sources = lax.optimization_barrier(predicted(spec, state.stars, now))
-        stars, s, low_s = _advanced(spec, state.stars, sources, (now, path), stars=True)
-        tracers, t, low_t = _advanced(spec, state.tracers, sources, (now, path), stars=False)
-        steps = state.steps + jnp.stack([s, t]).astype(state.steps.dtype)
-        floored = state.floored + low_s + low_t
-        return State(stars, tracers, state.origin, state.blocks + 1, steps, floored), now
-
-    end = lax.while_loop(unfinished, block, (begin, jnp.zeros((), state.steps.dtype)))[0]
-    return replace(end, origin=spec.tide.moved(path, state.origin))
+def _force(spec: Hermite6, m: Array, sources: Array, path: Any, now: Array, x: Array) -> Array:
+    """Acceleration, jerk and snap [9, K] at `x`, by stars at `sources` [9, N] and the galaxy."""
+    return snaps.pull(x, sources, m, spec.softening) + spec.tide.pull(path, now, x)
 
 
 def predicted(spec: Hermite6, group: Population, now: Array) -> Array:
@@ -124,24 +136,6 @@ def predicted(spec: Hermite6, group: Population, now: Array) -> Array:
     position = x + h * (v + h / 2 * (a + h / 3 * (j + h / 4 * (s + h / 5 * c))))
     velocity = v + h * (a + h / 2 * (j + h / 3 * (s + h / 4 * c)))
     return jnp.concatenate([position, velocity, a + h * (j + h / 2 * (s + h / 3 * c))])
-
-
-def _advanced(
-    spec: Hermite6, group: Population, sources: Array, when: tuple, stars: bool
-) -> tuple[Population, Array, Array]:
-    """Bring those of `group` that are due to `now`; how many there were, and how many floored."""
-    now, path = when
-    due = group.t + group.dt == now
-
-    def move(some: Array, old: Population) -> tuple[Population, Array]:
-        # a star must find itself among the sources to the bit, or it would pull on itself
-        own = jnp.take(sources, some, axis=-1, mode="clip") if stars else None
-        guess = lax.optimization_barrier(predicted(spec, old, now) if own is None else own)
-        force = snaps.pull(guess, sources, spec.m, spec.softening)
-        return corrected(spec, old, force + spec.tide.pull(path, now, guess), now)
-
-    group, floored = tiles.advance(group, due, move, spec.tile)
-    return group, jnp.sum(due, dtype=jnp.int32), floored
 
 
 def corrected(spec: Hermite6, old: Population, f: Array, now: Array) -> tuple[Population, Array]:
@@ -167,7 +161,3 @@ def corrected(spec: Hermite6, old: Population, f: Array, now: Array) -> tuple[Po
     dt, floored = next_step(spec, old.dt, wanted, now)
     a = jnp.concatenate([f, crackle])
     return Population(jnp.concatenate([x, v]), a, jnp.full_like(old.t, now), dt), floored
-
-
-def _at_rest(stars: Array) -> Array:
-    return jnp.concatenate([stars, jnp.zeros_like(stars[:3])])

@@ -1,6 +1,6 @@
 """What one asks of a star cluster: its energy, its centre, the radii that hold its mass.
 
-Of six stars [6, 6], or three [6, 3], say which way they lie: `layout.Rows` or `layout.Columns`.
+Stars are at x [N, 3] with velocities v [N, 3] and masses m [N]; G = 1.
 """
 
 import jax
@@ -11,49 +11,56 @@ from jax import Array, lax
 from jaxgpu import ranges
 from jaxgpu.pytree import pytree
 
-from .. import bodies, layout
-from ..layout import Columns, Rows
+from .. import bodies
 
 
-def energy(
-    points: Array | Rows | Columns, m: Array, softening: Array | float = 0.0
-) -> tuple[Array, Array]:
-    """Kinetic and potential energy of stars at `points` [6, N] with masses `m` [N]; G = 1.
+def energy(x: Array, v: Array, m: Array, softening: Array | float = 0.0) -> tuple[Array, Array]:
+    """Kinetic and potential energy of stars at x [N, 3] with velocities v [N, 3] and masses m [N].
 
     A pass over pairs without storing them: O(N^2) time, O(N) memory.
 
-    >>> kinetic, potential = energy(jnp.array([[0.0, 2], [0, 0], [0, 0]] * 2), jnp.array([1.0, 3]))
+    >>> x = v = jnp.array([[0.0, 0, 0], [2.0, 0, 0]])
+    >>> kinetic, potential = energy(x, v, jnp.array([1.0, 3]))
     >>> float(kinetic), float(potential)
     (6.0, -1.5)
     """
-    points, m = _stars("diagnostics.energy", points, m, 6)
+    x, v, m = _moving_stars("diagnostics.energy", x, v, m)
     ranges.numbers("diagnostics.energy: softening", softening, (), least=0)
-    v = points[3:]
     kinetic = jnp.sum(m * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2])) / 2
-    return kinetic, jnp.sum(m * _potential(points, points, m, softening)) / 2
+    return kinetic, jnp.sum(m * _potential(x, x, m, softening)) / 2
 
 
-def potential(points: Array, stars: Array, m: Array, softening: Array | float = 0.0) -> Array:
-    """Potential [K] at `points` [6, K] or [3, K] of stars at [6, N], but for one at the point."""
+def potential(points: Array, x: Array, m: Array, softening: Array | float = 0.0) -> Array:
+    """Potential [K] at `points` [K, 3] of stars at x [N, 3], but for one at the point itself."""
     name = "diagnostics.potential"
-    points = layout.columns(f"{name}: points", points, 6, 3)
-    stars, m = _stars(name, stars, m, 6, 3)
+    points = bodies.numbers(f"{name}: points", points, shape=("K", 3)).T
+    x, m = _stars(name, x, m)
     ranges.numbers(f"{name}: softening", softening, (), least=0)
-    points, stars, m = bodies.one_precision(name, points=points, stars=stars, m=m)
-    return _potential(points, stars, m, softening)
+    points, x, m = bodies.one_precision(name, points=points, x=x, m=m)
+    return _potential(points, x, m, softening)
 
 
-def _stars(name: str, points: Array | Rows | Columns, m: Array, *sizes: int) -> tuple[Array, Array]:
-    """Stars [6, N] or [3, N] and their masses [N], in one precision."""
-    points = layout.columns(f"{name}: points", points, *sizes)
+def _stars(name: str, x: Array, m: Array) -> tuple[Array, Array]:
+    """Positions [3, N] of stars at x [N, 3], components first, and their masses [N]."""
+    x = bodies.numbers(f"{name}: x", x, shape=("N", 3))
     m = bodies.numbers(f"{name}: m", m, least=0)
-    if points.ndim != 2 or m.shape != points.shape[1:] or not m.size:
-        shapes = f"points {list(points.shape)}, m {list(m.shape)}"
-        raise ValueError(f"{name}: {shapes}; must be [{sizes[0]}, N] and [N], with a star or more")
-    return bodies.one_precision(name, points=points, m=m)
+    if m.shape != x.shape[:1] or not m.size:
+        shapes = f"x {list(x.shape)}, m {list(m.shape)}"
+        raise ValueError(f"{name}: {shapes}; must be [N, 3] and [N], with a star or more")
+    x, m = bodies.one_precision(name, x=x, m=m)
+    return x.T, m
+
+
+def _moving_stars(name: str, x: Array, v: Array, m: Array) -> tuple[Array, Array, Array]:
+    """Positions and velocities [3, N] of stars, components first, and their masses [N]."""
+    x, m = _stars(name, x, m)
+    v = bodies.numbers(f"{name}: v", v, shape=(m.shape[0], 3))
+    x, v, m = bodies.one_precision(name, x=x, v=v, m=m)
+    return x, v.T, m
 
 
 def _potential(points: Array, stars: Array, m: Array, softening: Array | float) -> Array:
+    """Potential [K] at `points` [3, K] of stars at [3, N]."""
     d = [stars[k][:, None] - points[k][None] for k in range(3)]
     r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
     apart = r2 > 0
@@ -61,21 +68,20 @@ def _potential(points: Array, stars: Array, m: Array, softening: Array | float) 
     return -jnp.sum(jnp.where(apart, m[:, None] * u, 0), 0)
 
 
-def core(points: Array | Rows | Columns, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
-    """Centre [3] and radius [] of the core, weighted by density.
+def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
+    """Centre [3] and radius [] of the core of stars at x [N, 3], weighted by density.
 
     Casertano & Hut (1985), doi:10.1086/163589, eqs. II.3, II.6 and V.3 with the unbiased density
     from the distance of the sixth neighbour; the radius as NBODY6 weights it, with the density
     squared. O(N^2) time, O(N) memory.
     """
-    points, m = _stars("diagnostics.core", points, m, 6, 3)
-    x = points[:3]
+    x, m = _stars("diagnostics.core", x, m)
     ranges.numbers("diagnostics.core: neighbours", neighbours, (), whole=True, least=2)
     if x.shape[1] <= neighbours:
         raise ValueError(
             f"diagnostics.core: {x.shape[1]} stars; there must be more than neighbours={neighbours}"
         )
-    bodies.apart("diagnostics.core: points", x.T)
+    bodies.apart("diagnostics.core: x", x.T)
 
     def about(place: Array) -> tuple[Array, Array]:
         d = x - place[:, None]
@@ -90,29 +96,28 @@ def core(points: Array | Rows | Columns, m: Array, neighbours: int = 6) -> tuple
     return centre, jnp.sqrt(jnp.sum(weight * r2) / jnp.sum(weight))
 
 
-def lagrangian_radii(
-    points: Array | Rows | Columns, m: Array, centre: Array, fractions: Array
-) -> Array:
-    """Radii [F] about `centre` [3] that hold the `fractions` [F] of the mass of the bodies given.
+def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
+    """Radii [F] about `centre` [3] that hold the `fractions` [F] of the mass of bodies at x [N, 3].
 
     Where the fraction falls between two bodies, the outer one's radius: no interpolation. Bodies
     without mass are counted by giving them equal `m`.
     """
-    points, m = _stars("diagnostics.lagrangian_radii", points, m, 6, 3)
-    centre, fractions = _about("diagnostics.lagrangian_radii", centre, fractions, points)
+    x, m = _stars("diagnostics.lagrangian_radii", x, m)
+    centre, fractions = _about("diagnostics.lagrangian_radii", centre, fractions, x)
     if not isinstance(m, jax.core.Tracer) and not m.any():
         raise ValueError("diagnostics.lagrangian_radii: m is 0 of all; give equal ones to count")
-    return _radii(points, m, centre, fractions)
+    return _radii(x, m, centre, fractions)
 
 
-def _about(name: str, centre: Array, fractions: Array, points: Array) -> tuple[Array, Array]:
+def _about(name: str, centre: Array, fractions: Array, x: Array) -> tuple[Array, Array]:
     centre = bodies.numbers(f"{name}: centre", centre, shape=(3,))
     fractions = bodies.numbers(f"{name}: fractions", fractions, shape=("F",), least=0, most=1)
-    return tuple(jnp.asarray(q, points.dtype) for q in (centre, fractions))
+    return tuple(jnp.asarray(q, x.dtype) for q in (centre, fractions))
 
 
-def _radii(points: Array | Rows | Columns, m: Array, centre: Array, fractions: Array) -> Array:
-    r = jnp.sqrt(jnp.sum((points[:3] - centre[:, None]) ** 2, 0))
+def _radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
+    """Radii [F] about a centre of bodies at x [3, N]."""
+    r = jnp.sqrt(jnp.sum((x - centre[:, None]) ** 2, 0))
     order = jnp.argsort(r)
     share = jnp.cumsum(m[order]) / jnp.sum(m)
     place = jnp.clip(jnp.searchsorted(share, fractions), 0, r.shape[0] - 1)
@@ -120,12 +125,12 @@ def _radii(points: Array | Rows | Columns, m: Array, centre: Array, fractions: A
 
 
 def class_radii(
-    points: Array | Rows | Columns, m: Array, centre: Array, fractions: Array, edges: Array
+    x: Array, m: Array, centre: Array, fractions: Array, edges: Array
 ) -> tuple[Array, Array]:
     """Lagrangian radii [C, F] of each class of mass, and how many stars it has [C].
 
     Args:
-        points: positions [6, N] or [3, N].
+        x: positions [N, 3].
         m: masses [N].
         centre: where radii are measured from [3].
         fractions: shares [F] of the mass of the class.
@@ -134,15 +139,15 @@ def class_radii(
     The radii of an empty class are nan.
     """
     name = "diagnostics.class_radii"
-    points, m = _stars(name, points, m, 6, 3)
-    centre, fractions = _about(name, centre, fractions, points)
+    x, m = _stars(name, x, m)
+    centre, fractions = _about(name, centre, fractions, x)
     edges = bodies.numbers(f"{name}: edges", edges, shape=("C + 1",), infinite=True)
     if not isinstance(edges, jax.core.Tracer) and not (edges[1:] > edges[:-1]).all():
         raise ValueError(f"{name}: edges={np.asarray(edges).tolist()}; they must ascend")
 
     def of_class(low: Array, high: Array) -> tuple[Array, Array]:
         inside = (m >= low) & (m < high)
-        radii = _radii(points, jnp.where(inside, m, 0), centre, fractions)
+        radii = _radii(x, jnp.where(inside, m, 0), centre, fractions)
         return jnp.where(jnp.any(inside), radii, jnp.nan), jnp.sum(inside, dtype=jnp.int32)
 
     return jax.vmap(of_class)(edges[:-1], edges[1:])
@@ -201,31 +206,39 @@ class Budget:
 
 
 def budget(
-    points: Array | Rows | Columns,
+    x: Array,
+    v: Array,
     m: Array,
     softening: Array | float = 0.0,
     outside: Array | None = None,
 ) -> Budget:
-    """The energy of stars [6, N] with masses m [N] by its parts.
+    """The energy of stars by its parts.
 
     Args:
-        points: positions over velocities.
-        m: masses.
+        x: positions [N, 3].
+        v: velocities [N, 3].
+        m: masses [N].
         softening: length; 0 for none.
         outside: potential [N] from outside at each star; none by default.
 
     O(N^2) time; O(N) memory.
     """
-    points, m = _stars("diagnostics.budget", points, m, 6)
+    pairs = bound_pairs(x, v, m)
+    kinetic, inner = energy(x, v, m, softening)
+    _, v, m = _moving_stars("diagnostics.budget", x, v, m)
     if outside is not None:
         outside = bodies.numbers("diagnostics.budget: outside", outside, shape=m.shape)
-    v, mass = points[3:], jnp.sum(m)
+    mass = jnp.sum(m)
     mean = jnp.sum(m[None] * v, 1) / mass
-    kinetic, inner = energy(Columns(points), m, softening)
     bulk = mass * jnp.sum(mean * mean) / 2
-    pairs = bound_pairs(Columns(points), m)
     part = jnp.zeros_like(m) if outside is None else m * outside
-    return Budget(kinetic - bulk, bulk, inner, jnp.sum(part), jnp.sum(pairs.energy))
+    return Budget(
+        kinetic=kinetic - bulk,
+        bulk=bulk,
+        potential=inner,
+        outside=jnp.sum(part),
+        binaries=jnp.sum(pairs.energy),
+    )
 
 
 @pytree
@@ -238,13 +251,13 @@ class Pairs:
     e: Array  # [N] eccentricity
 
 
-def bound_pairs(points: Array | Rows | Columns, m: Array) -> Pairs:
+def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
     """Stars that are each other's nearest and bound to each other: O(N^2) time, O(N) memory."""
-    points, m = _stars("diagnostics.bound_pairs", points, m, 6)
+    x, v, m = _moving_stars("diagnostics.bound_pairs", x, v, m)
     count = m.shape[0]
-    near = nearest(Columns(points[:3]), Columns(points[:3]))
+    near = _nearest(x, x)
     index = jnp.arange(count, dtype=jnp.int32)
-    d = points[:, near] - points
+    d = jnp.concatenate([x[:, near] - x, v[:, near] - v])
     r = jnp.sqrt(jnp.sum(d[:3] * d[:3], 0))
     gm = m + m[near]
     specific = jnp.sum(d[3:] * d[3:], 0) / 2 - gm / r
@@ -258,17 +271,21 @@ def bound_pairs(points: Array | Rows | Columns, m: Array) -> Pairs:
     return Pairs(jnp.where(pair, near, count), energies, zero(a), zero(e))
 
 
-def nearest(places: Array | Rows | Columns, stars: Array | Rows | Columns) -> Array:
-    """Index [K] of the star [3, N] nearest to each place [3, K], one at the place itself apart."""
-    places = layout.columns("diagnostics.nearest: places", places)
-    stars = layout.columns("diagnostics.nearest: stars", stars)
-    if places.ndim != 2 or stars.ndim != 2 or not stars.size:
-        shapes = f"places {list(places.shape)}, stars {list(stars.shape)}"
-        raise ValueError(f"diagnostics.nearest: {shapes}; must be [3, K] and [3, N], N above 0")
+def nearest(points: Array, x: Array) -> Array:
+    """Index [K] of the star at x [N, 3] nearest to each of `points` [K, 3], but for one at it."""
+    points = bodies.numbers("diagnostics.nearest: points", points, shape=("K", 3))
+    x = bodies.numbers("diagnostics.nearest: x", x, shape=("N", 3))
+    if not x.size:
+        raise ValueError(f"diagnostics.nearest: x {list(x.shape)}; must be [N, 3], N above 0")
+    return _nearest(points.T, x.T)
+
+
+def _nearest(points: Array, x: Array) -> Array:
+    """Index [K] of the star at [3, N] nearest to each of `points` [3, K], but for one at it."""
 
     def of_one(place: Array) -> Array:
-        d = stars - place[:, None]
+        d = x - place[:, None]
         r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
         return jnp.argmin(jnp.where(r2 > 0, r2, jnp.inf)).astype(jnp.int32)
 
-    return lax.map(of_one, places.T, batch_size=64)
+    return lax.map(of_one, points.T, batch_size=64)

@@ -12,14 +12,14 @@ from jax import Array, lax
 
 
 def tree_edges(x: Array) -> Array:
-    """Lengths [N - 1] of the edges of the minimum spanning tree of points [D, N].
+    """Lengths [N - 1] of the edges of the minimum spanning tree of points [N, D].
 
     Prim (1957), doi:10.1002/j.1538-7305.1957.tb01515.x: O(N^2) time, O(N) memory.
 
-    >>> tree_edges(jnp.array([[0.0, 1, 5, 2], [0, 0, 0, 0]])).tolist()
+    >>> tree_edges(jnp.array([[0.0, 0], [1, 0], [5, 0], [2, 0]])).tolist()
     [1.0, 1.0, 3.0]
     """
-    count = x.shape[1]
+    count, x = x.shape[0], x.T
 
     def distances(i: Array) -> Array:
         d = x - x[:, i, None]
@@ -44,8 +44,8 @@ def segregation_ratio(
 
     Args:
         key: of the random draws.
-        x: positions [D, N], projected or not.
-        m: masses [N]; those of massless bodies may be any label that orders them.
+        x: positions [N, D], projected or not.
+        m: masses [N]; those of tracers may be any label that orders them.
         heaviest: how many of the heaviest stars are joined, at least 2 and below N.
         draws: random sets of as many stars to compare with.
         geometric: compare geometric means of the edges (Gamma_MSR of Olczak et al.).
@@ -60,7 +60,7 @@ def segregation_ratio(
         )
 
     def length(index: Array) -> Array:
-        edges = tree_edges(jnp.take(x, index, axis=1))
+        edges = tree_edges(jnp.take(x, index, axis=0))
         return jnp.exp(jnp.mean(jnp.log(edges))) if geometric else jnp.sum(edges)
 
     some = lambda key: jax.random.choice(key, count, (heaviest,), replace=False)

@@ -13,9 +13,9 @@ import numpy as np
 
 from jaxgpu.precision import in_float64
 
-from . import king
+from . import lowered
 
-_concentration = jax.jit(lambda depth: king.profile(depth).concentration)
+_concentration = jax.jit(lambda depth: lowered.profile(depth).concentration)
 _PER_MAS = 4.740470463533349  # km/s of a milliarcsecond a year at one kpc
 _POLE_RA, _POLE_DEC, _NODE = np.deg2rad([192.85948, 27.12825, 122.93192])  # of the Galaxy, J2000
 
@@ -82,8 +82,8 @@ def galactocentric(
     radius: float = 8.0,
     height: float = 0.0208,
     sun: tuple[float, float, float] = (11.1, 232.24, 7.25),
-) -> np.ndarray:
-    """Position over velocity [6] about the centre of the Galaxy, kpc and km/s.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Position and velocity [3] about the centre of the Galaxy, kpc and km/s.
 
     Args:
         cluster: which.
@@ -106,7 +106,7 @@ def galactocentric(
     c, s = radius / far, height / far
     level = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
     x = level @ (x - np.array([far, 0, 0]))
-    return np.concatenate([x, level @ v + np.array(sun)])
+    return x, level @ v + np.array(sun)
 
 
 def galactic_axes() -> np.ndarray:

@@ -11,13 +11,12 @@ from jax import Array
 
 from jaxgpu import ranges
 
-from .. import layout
-from ..bodies import one_precision
+from ..bodies import numbers, one_precision
 from ..orbits import elements
 from ..orbits.elements import Elements
 
 
-def orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
+def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
     """Orbits [count] of binaries, in the default precision.
 
     Args:
@@ -25,10 +24,12 @@ def orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
         count: how many.
         a: smallest and largest semi-major axis.
     """
-    ranges.numbers("orbits: count", count, (), whole=True, least=0)
-    a = tuple(np.asarray(ranges.numbers("orbits: a", a, (2,), above=0)).tolist())
+    ranges.numbers("binary_orbits: count", count, (), whole=True, least=0)
+    a = tuple(np.asarray(ranges.numbers("binary_orbits: a", a, (2,), above=0)).tolist())
     if not a[0] <= a[1]:
-        raise ValueError(f"orbits: a {a}; must be the smallest and the largest, both positive")
+        raise ValueError(
+            f"binary_orbits: a {a}; must be the smallest and the largest, both positive"
+        )
     axis, e, tilt, *angles = jax.random.uniform(key, (6, count))
     low, high = np.log(a)
     turns = (2 * jnp.pi * angle for angle in angles)
@@ -37,29 +38,37 @@ def orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
     return Elements(jnp.exp(low + (high - low) * axis), round_, jnp.arccos(1 - 2 * tilt), *turns)
 
 
-def paired(points: Array, m: Array, companions: Array, orbit: Elements) -> tuple[Array, Array]:
-    """Positions and velocities [6, N + B] and masses [N + B] with the first B stars made pairs.
+def paired(
+    x: Array, v: Array, m: Array, companions: Array, orbit: Elements
+) -> tuple[Array, Array, Array]:
+    """Positions and velocities [N + B, 3] and masses [N + B] with the first B stars made pairs.
 
     The centre of mass of star k and its companion, which is star N + k, is where star k was and
     moves as it did; G = 1.
 
     Args:
-        points: positions over velocities [6, N] of single stars.
+        x: positions [N, 3] of single stars.
+        v: their velocities [N, 3].
         m: their masses [N], positive.
         companions: masses [B] of the second stars, positive; B is at most N.
         orbit: the relative orbits [B].
     """
-    points = layout.columns("paired: points", points, 6)
-    m = ranges.numbers("paired: m", m, points.shape[1:], above=0)
-    companions = ranges.numbers("paired: companions", companions, ("B",), above=0)
-    points, m, companions = one_precision("paired", points=points, m=m, companions=companions)
+    x = numbers("paired: x", x, shape=("N", 3))
+    v = numbers("paired: v", v, shape=x.shape)
+    m = numbers("paired: m", m, shape=x.shape[:1], above=0)
+    companions = numbers("paired: companions", companions, shape=("B",), above=0)
+    x, v, m, companions = one_precision("paired", x=x, v=v, m=m, companions=companions)
     count = companions.shape[0]
     ranges.numbers("paired: orbit.a", orbit.a, (count,), above=0)
     if count > m.shape[0]:
         raise ValueError(f"paired: {count} companions of {m.shape[0]} stars; give at most as many")
-    first, both = m[:count], m[:count] + companions
-    d = jnp.concatenate([q.T for q in elements.to_state(orbit, both)])
-    centre = points[:, :count]
-    stars = jnp.concatenate([centre - (companions / both)[None] * d, points[:, count:]], 1)
-    seconds = centre + (first / both)[None] * d
-    return jnp.concatenate([stars, seconds], 1), jnp.concatenate([m, companions])
+    first, mass = m[:count], m[:count] + companions
+    relative = elements.to_state(orbit, mass)
+
+    def split(centre: Array, d: Array) -> Array:
+        one = centre[:count] - (companions / mass)[:, None] * d
+        two = centre[:count] + (first / mass)[:, None] * d
+        return jnp.concatenate([one, centre[count:], two])
+
+    x, v = split(x, relative[0]), split(v, relative[1])
+    return x, v, jnp.concatenate([m, companions])

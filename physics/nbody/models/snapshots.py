@@ -1,7 +1,7 @@
 """The text format that NBODY6 and McLuster begin from: one star a line, m x y z vx vy vz.
 
 Known as `dat.10` or `fort.10`. Values in whatever units the code is told; numbers are written with
-17 digits, so that what is read again has the same bits. Massless bodies are lines of mass 0.
+17 digits, so that what is read again has the same bits. Tracers are lines of mass 0.
 """
 
 from pathlib import Path
@@ -11,8 +11,8 @@ import numpy as np
 from jaxgpu.files import replacing
 
 
-def read(file: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """Positions over velocities [6, N] and masses [N].
+def read(file: str | Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positions [N, 3], velocities [N, 3] and masses [N].
 
     Raises:
         ValueError: a line that is not seven finite numbers; it says which.
@@ -35,19 +35,19 @@ def read(file: str | Path) -> tuple[np.ndarray, np.ndarray]:
         rows.append(row)
     if not rows:
         raise ValueError(f"{file}: no stars; must hold lines of m x y z vx vy vz")
-    table = np.array(rows).T
-    return table[1:], table[0]
+    table = np.array(rows)
+    return table[:, 1:4], table[:, 4:], table[:, 0]
 
 
-def write(file: str | Path, points: np.ndarray, m: np.ndarray) -> None:
-    """Write positions over velocities [6, N] and masses [N], replacing the file as a whole."""
-    points, m = np.asarray(points, np.float64), np.asarray(m, np.float64)
-    if points.shape != (6, *m.shape):
-        shapes = f"points {list(points.shape)}, m {list(m.shape)}"
-        raise ValueError(f"write: {shapes}; must be [6, N] and [N]")
-    if not (np.isfinite(points).all() and np.isfinite(m).all()):
+def write(file: str | Path, x: np.ndarray, v: np.ndarray, m: np.ndarray) -> None:
+    """Write positions [N, 3], velocities [N, 3] and masses [N], replacing the file as a whole."""
+    x, v, m = (np.asarray(q, np.float64) for q in (x, v, m))
+    if m.ndim != 1 or not x.shape == v.shape == (*m.shape, 3):
+        shapes = f"x {list(x.shape)}, v {list(v.shape)}, m {list(m.shape)}"
+        raise ValueError(f"write: {shapes}; must be [N, 3], [N, 3] and [N]")
+    if not all(np.isfinite(q).all() for q in (x, v, m)):
         raise ValueError("write: a number is not finite; give finite positions and masses")
-    rows = np.concatenate([m[None], points]).T
+    rows = np.concatenate([m[:, None], x, v], 1)
     text = "\n".join(" ".join(f"{x:.17g}" for x in row) for row in rows.tolist()) + "\n"
     with replacing(Path(file)) as out:
         out.write(text)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import Tracer
 
 from jaxgpu import ranges
 from jaxgpu.geometry.vectors import cross
@@ -139,11 +140,7 @@ def uniform(
     low, high = (ranges.numbers(f"{name}: a", value, (), above=0) for value in a)
     ranges.numbers(f"{name}: e", e, (), least=0, below=1)
     ranges.numbers(f"{name}: i", i, (), least=0, most=_PI, unit="rad")
-    if (
-        not isinstance(low, jax.core.Tracer)
-        and not isinstance(high, jax.core.Tracer)
-        and low > high
-    ):
+    if not isinstance(low, Tracer) and not isinstance(high, Tracer) and low > high:
         raise ValueError(f"{name}: a={a}; the smallest must come first")
     lows = jnp.array([a[0], 0, 0, 0, 0, 0], float)[:, None]
     highs = jnp.array([a[1], e, i, *[2 * jnp.pi] * 3], float)[:, None]

@@ -182,7 +182,7 @@ def _pericentres(before: list, after: list, gm: Array) -> tuple[Array, Array]:
     return near, spin / (gm * (1 + jnp.sqrt(jnp.maximum(e2, 0))))
 
 
-def _turns(d: list, gm: Array, span: Array) -> Array:
+def _turns(d: list, gm: Array, span: Array | float) -> Array:
     """Whether a pair is bound and turns more than once in the time."""
     r = jnp.sqrt(jnp.where(_distance2(d) > 0, _distance2(d), 1))
     beta = 2 * gm / r - _speed2(d)

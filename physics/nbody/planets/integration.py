@@ -18,8 +18,15 @@ class Integrator[S](Protocol):
     Its `init(x, v)` gives the state, and takes `tracer_x` and `tracer_v` where it has tracers.
     """
 
-    dt: Array | float
-    init: Callable[..., S]
+    @property
+    def dt(self) -> Array | float:
+        """[] time that a step covers."""
+        ...
+
+    @property
+    def init(self) -> Callable[..., S]:
+        """`init(x, v) -> state`."""
+        ...
 
     def step(self, state: S) -> S:
         """The state `dt` later."""

@@ -7,11 +7,13 @@ output they left behind. Everything is in one state, so a run can stop after any
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import Tracer
 
 from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size
@@ -161,10 +163,9 @@ def _checked(
     x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
     if (tracer_x is None) != (tracer_v is None):
         raise ValueError(f"{name}: one of tracer_x and tracer_v alone; give both, or neither")
-    if tracer_x is None:
-        tracer_x = tracer_v = np.zeros((0, 3))
-    tracer_x = bodies.vectors(f"{name}: tracer_x", tracer_x)
-    tracer_v = bodies.vectors(f"{name}: tracer_v", tracer_v)
+    none = np.zeros((0, 3))
+    tracer_x = bodies.vectors(f"{name}: tracer_x", none if tracer_x is None else tracer_x)
+    tracer_v = bodies.vectors(f"{name}: tracer_v", none if tracer_v is None else tracer_v)
     n = gm.shape[0] if gm.ndim == 1 else 0
     if gm.ndim != 1 or x.shape != (n, 3) or v.shape != (n, 3) or n == 0:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
@@ -175,13 +176,13 @@ def _checked(
     for key, value in (("dt", spec.dt), ("light", spec.light)):
         if jnp.ndim(value):
             raise ValueError(f"{name}: {key} has shape {list(jnp.shape(value))}; it must be one")
-    given = {"x": x, "v": v, "gm": gm, "tracer_x": tracer_x, "tracer_v": tracer_v}
+    given: dict[str, Any] = {"x": x, "v": v, "gm": gm, "tracer_x": tracer_x, "tracer_v": tracer_v}
     if not tracer_x.size:  # zeros((0, 3)) has a type that nobody meant
         given["tracer_x"], given["tracer_v"] = np.zeros((2, 0, 3), x.dtype)
     x, v, gm, tracer_x, tracer_v = bodies.one_precision(name, **given)
     bodies.apart(f"{name}: x", x)
     bodies.clear(f"{name}: tracer_x", tracer_x, x)
-    seen = not any(isinstance(q, jax.core.Tracer) for q in (gm, spec.light))
+    seen = not any(isinstance(q, Tracer) for q in (gm, spec.light))
     if seen and tracer_x.size and np.isfinite(spec.light) and gm[0] < jnp.max(gm):
         heaviest = int(jnp.argmax(gm))
         raise ValueError(

@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import check
+from nbody_inputs import halves, points
 
-from jaxgpu.physics.nbody.clusters import blocks, centres, cluster, hermite
+from jaxgpu.physics.nbody.clusters import Cluster, Hermite, centres, cluster, evolve
 from jaxgpu.physics.nbody.forces import potentials
 from jaxgpu.physics.nbody.forces.tide import Alone, Origin, Tide
-from jaxgpu.physics.nbody.models import models, primordial
+from jaxgpu.physics.nbody.models import binary_orbits, paired, plummer
 
 weighed = jax.jit(
     lambda x, m: (lambda all: (all, centres.virial_radius(all)))(
@@ -22,14 +23,14 @@ def sphere(seed, count, binaries, a):
     """Systems of unequal masses and binaries of unequal stars; places, masses, and the systems."""
     by_place, by_orbit = jax.random.split(jax.random.key(seed))
     rng = np.random.default_rng(seed)
-    x, m = models.plummer(by_place, count), rng.uniform(0.2, 1.8, count)
+    (x, v), m = plummer(by_place, count), rng.uniform(0.2, 1.8, count)
     m /= m.sum()
     part = rng.uniform(0.05, 0.95, binaries)
     first = m.copy()
     first[:binaries] *= part
-    orbit = primordial.orbits(by_orbit, binaries, a)
-    stars, all = primordial.paired(x, first, m[:binaries] * (1 - part), orbit)
-    return np.array(stars), np.array(all), (np.array(x), m)
+    orbit = binary_orbits(by_orbit, binaries, a)
+    *stars, all = paired(x, v, jnp.asarray(first), jnp.asarray(m[:binaries] * (1 - part)), orbit)
+    return points(stars), np.array(all), (points((x, v)), m)
 
 
 @pytest.mark.parametrize("a", [1e-6, 1e-4, 1e-2])
@@ -71,13 +72,13 @@ def test_conforms(x64):
 
 def judged(monkeypatch, stars, m, *, unbound, edge=5.0, tide=None, origin=None):
     """Whom a step that moves nobody finds to have gone."""
-    monkeypatch.setattr(hermite, "step", lambda spec, state: state)
-    spec = blocks.Hermite(jnp.asarray(m), tide=tide or Alone())
+    monkeypatch.setattr(Hermite, "step", lambda spec, state: state)
+    spec = Cluster(Hermite(tide=tide or Alone()), edge=edge, unbound=unbound)
 
     @jax.jit
     def one(x):
-        now = cluster.begin(spec, x, jnp.zeros((6, 0)), origin)
-        return cluster.step(spec, now, edge, unbound=unbound).stars_gone
+        now = spec.init(*halves(x), jnp.asarray(m), None, origin)
+        return spec.step(now).stars_gone
 
     return jax.tree.map(np.asarray, one(jnp.asarray(stars)))
 
@@ -114,9 +115,11 @@ def test_no_false_escapes_with_half_of_the_systems_binaries(low):
     """Over a decade of semi-major axes each; edge and close as without binaries, to 3 %."""
     with jax.enable_x64(True):
         stars, m, (x, whole) = sphere(11, 256, 128, (low, 10 * low))
-    done = cluster.evolve(stars, m, 0.25)
-    assert not done.cluster.stars_gone.gone.any()
-    alone = cluster._pairing(256, *map(float, cluster.weighed(x, whole)), None)
-    assert float(done.spec.pairing.close) == pytest.approx(float(alone.close), rel=0.03)
+    done = evolve(*halves(stars), m, 0.25)
+    assert not done.state.stars_gone.gone.any()
+    with jax.enable_x64(True):
+        count, radius = cluster.systems(x, whole)
+        alone = cluster.pairing(256, int(count), radius)
+    assert float(done.spec.steps.pairing.close) == pytest.approx(float(alone.close), rel=0.03)
     total = done.history["kinetic"] + done.history["potential"]
     assert abs(total / total[0] - 1).max() < 1e-5

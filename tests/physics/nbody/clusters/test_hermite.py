@@ -1,19 +1,17 @@
 """Hermite block steps: order, reversibility of nothing, passivity, and REBOUND."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
 from conformance import avals, check
-from nbody_inputs import masses
+from nbody_inputs import halves, masses, points
 from shapes import check_shapes
 
-from jaxgpu.physics.nbody.clusters import hermite
+from jaxgpu.physics.nbody.clusters import Hermite
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.models import models
+from jaxgpu.physics.nbody.models import plummer
 from jaxgpu.precision import reassociation
 
 NOBODY = np.zeros((6, 0))
@@ -27,12 +25,21 @@ def pair(e, m=(0.75, 0.25)):
     return x, np.array(m)
 
 
-init, step = jax.jit(hermite.init), jax.jit(hermite.step)  # one program a shape
-fast = jax.jit(hermite.step, compiler_options=reassociation())
+init, step = jax.jit(Hermite.init), jax.jit(Hermite.step)  # one program a shape
+fast = jax.jit(Hermite.step, compiler_options=reassociation())
 
 
-def gone(spec, stars, tracers, count, step=step):
-    state = init(spec, jnp.asarray(stars), jnp.asarray(tracers))
+def sphere(seed, count):
+    """A Plummer sphere, positions over velocities [6, count]."""
+    return points(plummer(jax.random.key(seed), count))
+
+
+def energies(x, m, softening=0.0):
+    return float(sum(diagnostics.energy(*halves(x), jnp.asarray(m), softening)))
+
+
+def gone(spec, stars, m, tracers, count, step=step):
+    state = init(spec, *halves(jnp.asarray(stars)), jnp.asarray(m), halves(jnp.asarray(tracers)))
     for _ in range(count):
         state = step(spec, state)
     return state
@@ -43,8 +50,8 @@ def test_error_shrinks_as_the_fourth_power_of_the_step(x64):
     stars, m = pair(0.3)
     error, steps = [], (7, 8, 9)
     for depth in steps:
-        spec = hermite.Hermite(jnp.asarray(m), interval=2 * np.pi, longest=depth, shortest=depth)
-        error.append(np.abs(gone(spec, stars, NOBODY, 1).stars.x - stars).max())
+        spec = Hermite(interval=2 * np.pi, longest=depth, shortest=depth)
+        error.append(np.abs(gone(spec, stars, m, NOBODY, 1).stars.x - stars).max())
     order = np.log2(np.divide(error[:-1], error[1:]))
     np.testing.assert_allclose(order, 4, atol=0.15)
 
@@ -54,10 +61,9 @@ def test_an_eccentric_orbit_keeps_its_energy(x64):
     stars, m = pair(0.9)
     drift = []
     for eta in (0.02, 0.005):
-        spec = hermite.Hermite(jnp.asarray(m), eta=eta, interval=2 * np.pi / 8)
-        end = gone(spec, stars, NOBODY, 80).stars.x
-        energy = sum(diagnostics.energy(end, jnp.asarray(m)))
-        drift.append(abs(float(energy) / (-0.75 * 0.25 / 2) - 1))
+        spec = Hermite(eta=eta, interval=2 * np.pi / 8)
+        end = gone(spec, stars, m, NOBODY, 80).stars.x
+        drift.append(abs(energies(end, m) / (-0.75 * 0.25 / 2) - 1))
     assert drift[0] < 1e-4 and 8 < drift[0] / drift[1] < 64, drift  # 4^2 an orbit, or better
 
 
@@ -70,12 +76,12 @@ def test_energy_over_a_hundred_orbits(x64):
     equal = {"longest": 5, "shortest": 5}
     for e, rule, rate in ((0.0, equal, 7.77e-10), (0.9, {"eta": 0.01}, 1.72e-6)):
         stars, m = pair(e)
-        spec = hermite.Hermite(jnp.asarray(m), interval=2 * np.pi / 8, **rule)
-        middle = gone(spec, stars, NOBODY, 400)
+        spec = Hermite(interval=2 * np.pi / 8, **rule)
+        middle = gone(spec, stars, m, NOBODY, 400)
         end = middle
         for _ in range(400):
             end = step(spec, end)
-        energy = [float(sum(diagnostics.energy(s.stars.x, spec.m))) for s in (middle, end)]
+        energy = [energies(s.stars.x, m) for s in (middle, end)]
         error = np.array(energy) / (-0.75 * 0.25 / 2) - 1
         np.testing.assert_allclose(error, [50 * rate, 100 * rate], rtol=0.05)
 
@@ -84,9 +90,9 @@ def test_energy_over_a_hundred_orbits(x64):
 def test_equal_steps_keep_momentum_and_spin(x64):
     """All pulls are then of pairs at one moment, equal and opposite: momentum to rounding."""
     m = jnp.asarray(masses(64, 1))
-    spec = hermite.Hermite(m, interval=0.25, softening=1e-3, longest=11, shortest=11)
-    stars = models.plummer(jax.random.key(0), 64)
-    end = gone(spec, stars, NOBODY, 4).stars.x
+    spec = Hermite(interval=0.25, softening=1e-3, longest=11, shortest=11)
+    stars = sphere(0, 64)
+    end = gone(spec, stars, m, NOBODY, 4).stars.x
     assert np.abs(np.asarray((end - stars) @ m)[3:]).max() < 1e-12
     spin = lambda x: np.cross(np.asarray(x[:3]).T, np.asarray(x[3:]).T).T @ np.asarray(m)
     assert np.abs(spin(end) - spin(stars)).max() < 1e-10
@@ -94,12 +100,11 @@ def test_equal_steps_keep_momentum_and_spin(x64):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_cluster_keeps_what_it_must(x64, seed):
-    stars = models.plummer(jax.random.key(seed), 128)
+    stars = sphere(seed, 128)
     m = jnp.asarray(masses(128, seed))
-    spec = hermite.Hermite(m, interval=0.25, softening=1e-3)
-    end = gone(spec, stars, NOBODY, 4, fast).stars.x
-    energy = lambda x: sum(diagnostics.energy(x, m, 1e-3))
-    assert abs(energy(end) / energy(stars) - 1) < 3e-6
+    spec = Hermite(interval=0.25, softening=1e-3)
+    end = gone(spec, stars, m, NOBODY, 4, fast).stars.x
+    assert abs(energies(end, m, 1e-3) / energies(stars, m, 1e-3) - 1) < 3e-6
     # block steps do not obey Newton's third law exactly, only as well as the steps are accurate:
     # to 1e-7 of equal stars, and of these to <m^2> / <m>^2 times that, which is 2.35
     assert np.abs(np.asarray((end - stars) @ m)[3:]).max() < 2.35e-7
@@ -109,7 +114,7 @@ def test_a_cluster_keeps_what_it_must(x64, seed):
 
 def test_agrees_with_rebound(x64):
     """64 stars and 64 massless bodies, a unit of time, against IAS15."""
-    stars, tracers = (models.plummer(jax.random.key(k), 64) for k in (3, 4))
+    stars, tracers = (sphere(k, 64) for k in (3, 4))
     sim, m = rebound.Simulation(), masses(64, 34)
     for weights, group in ((m, stars), (np.zeros(64), tracers)):
         for mass, b in zip(weights, np.asarray(group).T):
@@ -117,37 +122,36 @@ def test_agrees_with_rebound(x64):
     sim.N_active, sim.integrator, sim.softening = 64, "ias15", 0.02
     sim.integrate(1.0)
     theirs = np.array([[p.x, p.y, p.z] for p in sim.particles]).T
-    spec = hermite.Hermite(jnp.asarray(m), eta=1e-4, softening=0.02, interval=0.25)
-    ours = gone(spec, stars, tracers, 4, fast)
+    spec = Hermite(eta=1e-4, softening=0.02, interval=0.25)
+    ours = gone(spec, stars, m, tracers, 4, fast)
     np.testing.assert_allclose(ours.stars.x[:3], theirs[:, :64], atol=1e-7)
     np.testing.assert_allclose(ours.tracers.x[:3], theirs[:, 64:], atol=1e-7)
 
 
 @pytest.mark.slow
 def test_massless_bodies_never_touch_the_stars(x64):
-    stars = models.plummer(jax.random.key(0), 64)
-    spec = hermite.Hermite(jnp.asarray(masses(64, 10)), interval=0.125)
-    alone = gone(spec, stars, NOBODY, 1, fast)
+    stars, m = sphere(0, 64), masses(64, 10)
+    spec = Hermite(interval=0.125)
+    alone = gone(spec, stars, m, NOBODY, 1, fast)
     for count in (1, 100_000):
-        swarm = models.plummer(jax.random.key(9), count + 1)[:, 1:]
-        joined = gone(spec, stars, swarm, 1, fast)
+        tracers = sphere(9, count + 1)[:, 1:]
+        joined = gone(spec, stars, m, tracers, 1, fast)
         jax.tree.map(np.testing.assert_array_equal, joined.stars, alone.stars)
 
 
 @pytest.mark.slow
 def test_a_massless_body_moves_as_a_very_light_star(x64):
-    stars = np.array(models.plummer(jax.random.key(5), 33))
+    stars = sphere(5, 33)
     m = np.append(masses(32, 5), 1e-15)
     both = dict(eta=1e-3, softening=1e-2, interval=0.25)
-    light = gone(hermite.Hermite(jnp.asarray(m), **both), stars, NOBODY, 4)
-    spec = hermite.Hermite(jnp.asarray(m[:-1]), **both)
-    none = gone(spec, stars[:, :-1], stars[:, -1:], 4)
+    light = gone(Hermite(**both), stars, m, NOBODY, 4)
+    none = gone(Hermite(**both), stars[:, :-1], m[:-1], stars[:, -1:], 4)
     np.testing.assert_allclose(none.tracers.x[:, 0], light.stars.x[:, -1], atol=1e-9)
 
 
 def test_steps_are_powers_of_two_and_all_meet_at_the_end(x64):
-    stars = models.plummer(jax.random.key(2), 100)
-    state = gone(hermite.Hermite(jnp.asarray(masses(100, 2))), stars, stars[:, :10] * 1.1, 3)
+    stars = sphere(2, 100)
+    state = gone(Hermite(), stars, masses(100, 2), stars[:, :10] * 1.1, 3)
     for group in (state.stars, state.tracers):
         assert (np.asarray(group.t) == 1).all()
         mantissa, _ = np.frexp(np.asarray(group.dt))
@@ -157,10 +161,9 @@ def test_steps_are_powers_of_two_and_all_meet_at_the_end(x64):
 
 @pytest.mark.slow
 def test_the_sizes_of_tiles_are_invisible(x64):
-    stars = models.plummer(jax.random.key(6), 50)
-    m = jnp.asarray(masses(50, 6))
+    stars = sphere(6, 50)
     ends = [
-        gone(hermite.Hermite(m, tile=k, softening=0.01), stars, stars[:, :9] * 1.1, 2)
+        gone(Hermite(tile=k, softening=0.01), stars, masses(50, 6), stars[:, :9] * 1.1, 2)
         for k in (4, 32)
     ]
     np.testing.assert_allclose(ends[0].stars.x, ends[1].stars.x, atol=1e-12)
@@ -169,12 +172,10 @@ def test_the_sizes_of_tiles_are_invisible(x64):
 
 @pytest.mark.slow
 def test_tangents_match_central_differences(x64):
-    stars = models.plummer(jax.random.key(8), 8)
-    spec = hermite.Hermite(jnp.asarray(masses(8, 8)), softening=0.1)
-    swarm = models.plummer(jax.random.key(9), 4)
+    stars, tracers = jnp.asarray(sphere(8, 8)), sphere(9, 4)
 
     def go(x):
-        end = gone(spec, x, swarm + x[:, :4], 2)
+        end = gone(Hermite(softening=0.1), x, masses(8, 8), tracers + x[:, :4], 2)
         return jnp.concatenate([end.stars.x, end.tracers.x], 1)
 
     tangent = jax.random.normal(jax.random.key(1), stars.shape)
@@ -187,12 +188,12 @@ def test_tangents_match_central_differences(x64):
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
 def test_conforms(x64, dtype):
-    stars = models.plummer(jax.random.key(0), 12).astype(dtype)
-    spec = hermite.Hermite(jnp.asarray(masses(12, 0), dtype), softening=0.1, shortest=12)
-    state = hermite.init(spec, stars, stars[:, :5] * 1.25)
-    step = partial(hermite.step, spec)
-    assert avals(jax.eval_shape(step, state)) == avals(state)
-    seen = lambda state: (lambda s: (s.stars.x, s.tracers.x))(step(state))
+    stars = jnp.asarray(sphere(0, 12), dtype)
+    spec = Hermite(softening=0.1, shortest=12)
+    m = jnp.asarray(masses(12, 0), dtype)
+    state = spec.init(*halves(stars), m, halves(stars[:, :5] * 1.25))
+    assert avals(jax.eval_shape(spec.step, state)) == avals(state)
+    seen = lambda state: (lambda s: (s.stars.x, s.tracers.x))(spec.step(state))
     check(seen, state, rtol=1e-3 if dtype == jnp.float32 else 1e-9)
 
 
@@ -200,15 +201,17 @@ def test_conforms(x64, dtype):
 def test_a_plunge_in_float32_comes_to_its_end_and_says_it_was_too_deep():
     """Times of 24 bits resolve no step below 2^-23: without that floor, time would stand still."""
     stars, m = (np.asarray(q, np.float32) for q in pair(0.99999))
-    spec = hermite.Hermite(jnp.asarray(m), interval=2 * np.pi / 8)
-    end = gone(spec, stars, NOBODY.astype(np.float32), 5)
+    spec = Hermite(interval=2 * np.pi / 8)
+    end = gone(spec, stars, m, NOBODY.astype(np.float32), 5)
     assert end.floored > 0 and end.stars.dt.min() >= 2.0**-23
     assert np.isfinite(end.stars.x).all()
 
 
 def test_wrong_shapes_are_refused(x64):
-    spec = hermite.Hermite(jnp.ones(3))
-    with pytest.raises(ValueError, match=r"hermite.init: stars \[6, 2\]; must be \[6, 3\]"):
-        hermite.init(spec, jnp.zeros((6, 2)), jnp.zeros((6, 0)))
-    with pytest.raises(ValueError, match=r"tracers has shape \[2, 6\]; it must be \[6, N\]"):
-        hermite.init(spec, jnp.zeros((6, 3)), jnp.zeros((2, 6)))
+    two, three, m = jnp.zeros((2, 3)), jnp.eye(3), jnp.ones(3)
+    with pytest.raises(ValueError, match=r"Hermite.init: m has shape \[3\]; it must be \[2\]"):
+        Hermite().init(two, two, m)
+    with pytest.raises(ValueError, match=r"tracers.x has shape \[2, 6\]; it must be \[N, 3\]"):
+        Hermite().init(three, three, m, (jnp.zeros((2, 6)), two))
+    with pytest.raises(TypeError, match="tracers=.*; it must be positions and velocities"):
+        Hermite().init(three, three, m, jnp.zeros((2, 6)))

@@ -7,16 +7,21 @@ import pytest
 import rebound
 from conformance import check
 from jax import lax
-from nbody_inputs import masses
+from nbody_inputs import halves, masses, points
 from shapes import check_shapes
 
-from jaxgpu.physics.nbody.clusters import hermite6
+from jaxgpu.physics.nbody.clusters import Hermite6
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.models import models
+from jaxgpu.physics.nbody.models import plummer
 from jaxgpu.precision import reassociation
 
 NOBODY = np.zeros((6, 0))
-energies = jax.jit(diagnostics.energy)
+energies = jax.jit(lambda x, m, softening: diagnostics.energy(*halves(x), m, softening))
+
+
+def sphere(seed, count):
+    """A Plummer sphere, positions over velocities [6, count]."""
+    return points(plummer(jax.random.key(seed), count))
 
 
 def pair(e, m=(0.75, 0.25)):
@@ -27,9 +32,9 @@ def pair(e, m=(0.75, 0.25)):
     return x, np.array(m)
 
 
-def walk(spec, stars, tracers, count):
-    state = hermite6.init(spec, stars, tracers)
-    return lax.fori_loop(0, count, lambda _, s: hermite6.step(spec, s), state)
+def walk(spec, stars, m, tracers, count):
+    state = spec.init(*halves(stars), m, halves(tracers))
+    return lax.fori_loop(0, count, lambda _, s: spec.step(s), state)
 
 
 gone = jax.jit(walk)
@@ -41,8 +46,8 @@ def test_error_shrinks_as_the_sixth_power_of_the_step(x64):
     stars, m = pair(0.3)
     error = []
     for depth in (7, 8):
-        spec = hermite6.Hermite6(jnp.asarray(m), interval=2 * np.pi, longest=depth, shortest=depth)
-        error.append(np.abs(gone(spec, stars, NOBODY, 1).stars.x - stars).max())
+        spec = Hermite6(interval=2 * np.pi, longest=depth, shortest=depth)
+        error.append(np.abs(gone(spec, stars, m, NOBODY, 1).stars.x - stars).max())
     order = np.log2(np.divide(error[:-1], error[1:]))
     np.testing.assert_allclose(order, 6, atol=0.15)
 
@@ -52,18 +57,18 @@ def test_the_error_falls_with_eta_as_the_order_says(x64):
     stars, m = pair(0.9)
     drift = []
     for eta in (0.4, 0.2):
-        spec = hermite6.Hermite6(jnp.asarray(m), jnp.asarray(eta), interval=2 * np.pi / 8)
-        end = gone(spec, stars, NOBODY, 80).stars.x
+        spec = Hermite6(jnp.asarray(eta), interval=2 * np.pi / 8)
+        end = gone(spec, stars, m, NOBODY, 80).stars.x
         drift.append(abs(float(sum(energies(end, m, 0.0))) / (-0.75 * 0.25 / 2) - 1))
     assert drift[0] < 2e-5 and drift[0] / drift[1] > 2**5, drift
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_cluster_keeps_what_it_must(x64, seed):
-    stars = models.plummer(jax.random.key(seed), 128)
+    stars = sphere(seed, 128)
     m = jnp.asarray(masses(128, seed))
-    spec = hermite6.Hermite6(m, interval=0.25, softening=1e-3)
-    end = fast(spec, stars, NOBODY, 4).stars.x
+    spec = Hermite6(interval=0.25, softening=1e-3)
+    end = fast(spec, stars, m, NOBODY, 4).stars.x
     energy = lambda x: sum(energies(x, m, 1e-3))
     # 1e-7 of equal stars; an encounter errs as the product of two masses, and (<m^2> / <m>^2)^2
     # is 5.5. Half of eta divides the worst of the five by 96, as the order says (2^6)
@@ -76,7 +81,7 @@ def test_a_cluster_keeps_what_it_must(x64, seed):
 
 def test_agrees_with_rebound(x64):
     """64 stars and 64 massless bodies, a unit of time, against IAS15."""
-    stars, tracers = (models.plummer(jax.random.key(k), 64) for k in (3, 4))
+    stars, tracers = (sphere(k, 64) for k in (3, 4))
     sim, m = rebound.Simulation(), masses(64, 34)
     for weights, group in ((m, stars), (np.zeros(64), tracers)):
         for mass, b in zip(weights, np.asarray(group).T):
@@ -84,24 +89,23 @@ def test_agrees_with_rebound(x64):
     sim.N_active, sim.integrator, sim.softening = 64, "ias15", 0.02
     sim.integrate(1.0)
     theirs = np.array([[p.x, p.y, p.z] for p in sim.particles]).T
-    spec = hermite6.Hermite6(jnp.asarray(m), eta=0.1, softening=0.02, interval=0.25)
-    ours = fast(spec, stars, tracers, 4)
+    spec = Hermite6(eta=0.1, softening=0.02, interval=0.25)
+    ours = fast(spec, stars, m, tracers, 4)
     np.testing.assert_allclose(ours.stars.x[:3], theirs[:, :64], atol=3e-10)
     np.testing.assert_allclose(ours.tracers.x[:3], theirs[:, 64:], atol=3e-10)
 
 
 def light_one():
     """33 stars the last of which weighs nothing to speak of, and how to integrate them."""
-    stars = np.array(models.plummer(jax.random.key(5), 33))
-    return stars, np.append(masses(32, 5), 1e-15), dict(softening=1e-2, interval=0.25)
+    return sphere(5, 33), np.append(masses(32, 5), 1e-15), dict(softening=1e-2, interval=0.25)
 
 
 @pytest.mark.slow
 def test_massless_bodies_never_touch_the_stars(x64):
     stars, m, how = light_one()
-    spec = hermite6.Hermite6(jnp.asarray(m[:-1]), **how)
-    alone = fast(spec, stars[:, :-1], NOBODY, 2)
-    joined = fast(spec, stars[:, :-1], stars[:, -1:], 2)
+    spec = Hermite6(**how)
+    alone = fast(spec, stars[:, :-1], m[:-1], NOBODY, 2)
+    joined = fast(spec, stars[:, :-1], m[:-1], stars[:, -1:], 2)
     jax.tree.map(np.testing.assert_array_equal, joined.stars, alone.stars)
     for group in (joined.stars, joined.tracers):
         assert (np.asarray(group.t) == 1).all()
@@ -112,16 +116,16 @@ def test_massless_bodies_never_touch_the_stars(x64):
 @pytest.mark.slow
 def test_a_massless_body_moves_as_a_very_light_star(x64):
     stars, m, how = light_one()
-    none = gone(hermite6.Hermite6(jnp.asarray(m[:-1]), **how), stars[:, :-1], stars[:, -1:], 2)
-    light = gone(hermite6.Hermite6(jnp.asarray(m), **how), stars, NOBODY, 2)
+    none = gone(Hermite6(**how), stars[:, :-1], m[:-1], stars[:, -1:], 2)
+    light = gone(Hermite6(**how), stars, m, NOBODY, 2)
     np.testing.assert_allclose(none.tracers.x[:, 0], light.stars.x[:, -1], atol=1e-9)
 
 
 @pytest.mark.slow
 def test_tangents_match_central_differences(x64):
-    stars = models.plummer(jax.random.key(8), 8)
-    spec = hermite6.Hermite6(jnp.asarray(masses(8, 8)), softening=0.1)
-    go = jax.jit(lambda x: walk(spec, x, jnp.zeros((6, 0)), 2).stars.x)
+    stars, m = jnp.asarray(sphere(8, 8)), jnp.asarray(masses(8, 8))
+    spec = Hermite6(softening=0.1)
+    go = jax.jit(lambda x: walk(spec, x, m, jnp.zeros((6, 0)), 2).stars.x)
     tangent = jax.random.normal(jax.random.key(1), stars.shape)
     h = 1e-6
     slope = (go(stars + h * tangent) - go(stars - h * tangent)) / (2 * h)
@@ -132,16 +136,17 @@ def test_tangents_match_central_differences(x64):
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_conforms(x64, dtype):
-    stars = models.plummer(jax.random.key(0), 12).astype(dtype)
-    spec = hermite6.Hermite6(jnp.asarray(masses(12, 0), dtype), softening=0.1, shortest=12)
-    state = hermite6.init(spec, stars, stars[:, :5] * 1.25)
-    seen = jax.jit(lambda state: (lambda s: (s.stars.x, s.tracers.x))(hermite6.step(spec, state)))
+    stars = jnp.asarray(sphere(0, 12), dtype)
+    spec = Hermite6(softening=0.1, shortest=12)
+    m = jnp.asarray(masses(12, 0), dtype)
+    state = spec.init(*halves(stars), m, halves(stars[:, :5] * 1.25))
+    seen = jax.jit(lambda state: (lambda s: (s.stars.x, s.tracers.x))(spec.step(state)))
     check(seen, state, rtol=1e-3 if dtype == jnp.float32 else 1e-9)
 
 
 def test_wrong_shapes_are_refused(x64):
-    spec = hermite6.Hermite6(jnp.ones(3))
-    with pytest.raises(ValueError, match=r"hermite6.init: stars \[6, 2\]; must be \[6, 3\]"):
-        hermite6.init(spec, jnp.zeros((6, 2)), jnp.zeros((6, 0)))
-    with pytest.raises(ValueError, match=r"tracers has shape \[2, 6\]; it must be \[6, N\]"):
-        hermite6.init(spec, jnp.zeros((6, 3)), jnp.zeros((2, 6)))
+    two, three, m = jnp.zeros((2, 3)), jnp.eye(3), jnp.ones(3)
+    with pytest.raises(ValueError, match=r"Hermite6.init: m has shape \[3\]; it must be \[2\]"):
+        Hermite6().init(two, two, m)
+    with pytest.raises(ValueError, match=r"tracers.x has shape \[2, 6\]; it must be \[N, 3\]"):
+        Hermite6().init(three, three, m, (jnp.zeros((2, 6)), two))

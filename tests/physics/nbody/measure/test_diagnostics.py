@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import check
-from nbody_inputs import masses
+from nbody_inputs import halves, masses, points
 
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.models import models
+from jaxgpu.physics.nbody.models import plummer
 from jaxgpu.physics.nbody.orbits import elements
 
 A = 3 * np.pi / 16
@@ -17,23 +17,23 @@ A = 3 * np.pi / 16
 @pytest.mark.parametrize("seed", range(5))
 def test_energy_is_the_sum_over_pairs(x64, seed):
     random = np.random.default_rng(seed)
-    points, m = random.normal(size=(6, 9)), random.uniform(0.1, 1, 9)
-    kinetic = sum(m[i] * (points[3:, i] ** 2).sum() / 2 for i in range(9))
+    stars, m = random.normal(size=(6, 9)), random.uniform(0.1, 1, 9)
+    kinetic = sum(m[i] * (stars[3:, i] ** 2).sum() / 2 for i in range(9))
     potential = -sum(
-        m[i] * m[j] / np.sqrt(((points[:3, i] - points[:3, j]) ** 2).sum() + 0.1**2)
+        m[i] * m[j] / np.sqrt(((stars[:3, i] - stars[:3, j]) ** 2).sum() + 0.1**2)
         for i in range(9)
         for j in range(i)
     )
-    got = diagnostics.energy(jnp.asarray(points), jnp.asarray(m), 0.1)
+    got = diagnostics.energy(*halves(jnp.asarray(stars)), jnp.asarray(m), 0.1)
     np.testing.assert_allclose(got, [kinetic, potential], rtol=1e-13)
 
 
 def test_potential_of_a_plummer_sphere(x64):
-    stars = models.plummer(jax.random.key(0), 20000)
+    x, _ = plummer(jax.random.key(0), 20000)
     m = jnp.asarray(masses(20000, 0))
     r = np.array([0.2, 0.6, 2.0, 10.0])
-    places = jnp.asarray(np.stack([r, 0 * r, 0 * r]))
-    got = diagnostics.potential(places, stars, m)
+    places = jnp.asarray(np.stack([r, 0 * r, 0 * r], 1))
+    got = diagnostics.potential(places, x, m)
     scatter = np.sqrt((m * m).sum())  # of a sum over the stars; 1 / sqrt(N) of equal ones
     np.testing.assert_allclose(got, -1 / np.sqrt(r * r + A * A), rtol=3 * scatter)
 
@@ -46,17 +46,17 @@ def test_lagrangian_radii_of_a_plummer_sphere(x64):
     count, fractions = 4000, jnp.array([0.1, 0.5, 0.9])
     for seed in range(5):
         m = jnp.asarray(masses(count, seed))
-        points = models.plummer(jax.random.key(seed), count)
-        radii = diagnostics.lagrangian_radii(points, m, jnp.zeros(3), fractions)
+        x, _ = plummer(jax.random.key(seed), count)
+        radii = diagnostics.lagrangian_radii(x, m, jnp.zeros(3), fractions)
         np.testing.assert_allclose(
             radii, [0.3087, 0.7686, 2.183], rtol=3 * np.sqrt((m * m).sum() / 0.1)
         )
 
 
 def test_lagrangian_radii_weigh_masses(x64):
-    points = jnp.zeros((6, 4)).at[0].set(jnp.array([4.0, 1, 3, 2]))
+    x = jnp.zeros((4, 3)).at[:, 0].set(jnp.array([4.0, 1, 3, 2]))
     m = jnp.array([0.1, 0.5, 0.1, 0.3])
-    radii = diagnostics.lagrangian_radii(points, m, jnp.zeros(3), jnp.array([0.4, 0.6, 0.85, 1.0]))
+    radii = diagnostics.lagrangian_radii(x, m, jnp.zeros(3), jnp.array([0.4, 0.6, 0.85, 1.0]))
     np.testing.assert_array_equal(radii, [1, 2, 3, 4])
 
 
@@ -69,8 +69,8 @@ def test_the_core_is_where_the_stars_are_densest(x64):
     favours dense accidents: a fifth either way. Of equal masses, which the integral is for.
     """
     for seed in range(5):
-        points = models.plummer(jax.random.key(seed), 2000).at[0].add(5.0)
-        centre, radius = diagnostics.core(points, jnp.full(2000, 1 / 2000))
+        x = plummer(jax.random.key(seed), 2000)[0].at[:, 0].add(5.0)
+        centre, radius = diagnostics.core(x, jnp.full(2000, 1 / 2000))
         assert np.abs(centre - np.array([5.0, 0, 0])).max() < 0.1
         assert 0.8 * 0.5477 * A < radius < 1.2 * 0.5477 * A
 
@@ -81,42 +81,42 @@ def test_relaxation_time_is_that_of_the_literature():
 
 @pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
 def test_conforms(x64, dtype):
-    points = models.plummer(jax.random.key(0), 16).astype(dtype)
+    x, v = (q.astype(dtype) for q in plummer(jax.random.key(0), 16))
     m = jnp.asarray(masses(16, 0), dtype)
-    check(diagnostics.energy, points, m, differentiable=(0, 1), batched=(0,))
-    check(diagnostics.core, points, m)
+    check(diagnostics.energy, x, v, m, differentiable=(0, 1, 2), batched=(0, 1))
+    check(diagnostics.core, x, m)
     fractions = jnp.array([0.25, 0.5], dtype)
-    check(diagnostics.lagrangian_radii, points, m, jnp.zeros(3, dtype), fractions)
+    check(diagnostics.lagrangian_radii, x, m, jnp.zeros(3, dtype), fractions)
 
 
 def test_the_core_is_weighted_by_casertano_and_huts_densities(x64):
     """With unequal masses, star by star: five neighbours' mass within the sixth's distance."""
     random = np.random.default_rng(2)
-    points, m = random.normal(size=(6, 25)), random.uniform(0.1, 2, 25)
+    stars, m = random.normal(size=(6, 25)), random.uniform(0.1, 2, 25)
     density = np.zeros(25)
     for i in range(25):
-        d = np.linalg.norm(points[:3] - points[:3, i : i + 1], axis=0)
+        d = np.linalg.norm(stars[:3] - stars[:3, i : i + 1], axis=0)
         order = np.argsort(d)
         density[i] = m[order[1:6]].sum() / d[order[6]] ** 3
-    centre = points[:3] @ density / density.sum()
-    r2 = ((points[:3] - centre[:, None]) ** 2).sum(0)
+    centre = stars[:3] @ density / density.sum()
+    r2 = ((stars[:3] - centre[:, None]) ** 2).sum(0)
     radius = np.sqrt((density**2 * r2).sum() / (density**2).sum())
-    got = diagnostics.core(jnp.asarray(points), jnp.asarray(m))
+    got = diagnostics.core(jnp.asarray(stars[:3].T), jnp.asarray(m))
     np.testing.assert_allclose(got[0], centre, rtol=1e-12)
     np.testing.assert_allclose(got[1], radius, rtol=1e-12)
 
 
 def test_each_class_of_mass_has_radii_of_its_own(x64):
     random = np.random.default_rng(4)
-    points, m = random.normal(size=(6, 60)), random.uniform(0.1, 2, 60)
+    stars, m = random.normal(size=(6, 60)), random.uniform(0.1, 2, 60)
     centre, edges = np.array([0.2, 0, -0.1]), [0.1, 0.5, 1.0, 5.0, 9.0]
     fractions = np.array([0.1, 0.5, 0.9])
     radii, count = diagnostics.class_radii(
-        *(jnp.asarray(q) for q in (points, m, centre, fractions)), jnp.array(edges)
+        *(jnp.asarray(q) for q in (stars[:3].T, m, centre, fractions)), jnp.array(edges)
     )
     for c in range(3):
         own = (m >= edges[c]) & (m < edges[c + 1])
-        r = np.linalg.norm(points[:3, own] - centre[:, None], axis=0)
+        r = np.linalg.norm(stars[:3, own] - centre[:, None], axis=0)
         order = np.argsort(r)
         share = np.cumsum(m[own][order]) / m[own].sum()
         np.testing.assert_allclose(radii[c], [r[order][share >= f][0] for f in fractions])
@@ -126,27 +126,26 @@ def test_each_class_of_mass_has_radii_of_its_own(x64):
 
 def test_a_budget_finds_the_binaries(x64):
     """Two binaries of known elements in a moving cluster; every part against its definition."""
-    points = (
-        np.array(models.plummer(jax.random.key(3), 40)) * np.array([3.0] * 3 + [0.5] * 3)[:, None]
-    )
+    stars = points(plummer(jax.random.key(3), 40)) * np.array([3.0] * 3 + [0.5] * 3)[:, None]
     m = np.random.default_rng(1).uniform(0.5, 1.5, 40) / 40
     want = []
     for first, second, a, e in ((3, 17, 1e-3, 0.3), (30, 8, 4e-4, 0.8)):
         orbit = elements.Elements(*(jnp.asarray(q) for q in (a, e, 0.4, 1.0, 2.0, 0.7)))
         gm = m[first] + m[second]
         d = np.concatenate(elements.to_state(orbit, jnp.asarray(gm)))
-        points[:, second] = points[:, first] + m[first] / gm * d
-        points[:, first] -= m[second] / gm * d
+        stars[:, second] = stars[:, first] + m[first] / gm * d
+        stars[:, first] -= m[second] / gm * d
         want.append((min(first, second), max(first, second), a, e, -m[first] * m[second] / (2 * a)))
-    points[3:] += np.array([[0.3], [0.1], [0.0]])
-    outside = points[0] ** 2
-    got = jax.jit(diagnostics.budget)(points, m, 0.0, outside)
-    kinetic, potential = diagnostics.energy(jnp.asarray(points), jnp.asarray(m))
-    v = points[3:] @ m / m.sum()
+    stars[3:] += np.array([[0.3], [0.1], [0.0]])
+    outside = stars[0] ** 2
+    x, v = map(jnp.asarray, halves(stars))
+    got = jax.jit(diagnostics.budget)(x, v, m, 0.0, outside)
+    kinetic, potential = diagnostics.energy(x, v, jnp.asarray(m))
+    pairs = diagnostics.bound_pairs(x, v, jnp.asarray(m))
+    v = stars[3:] @ m / m.sum()
     np.testing.assert_allclose(got.bulk, m.sum() * (v @ v) / 2, rtol=1e-12)
     np.testing.assert_allclose(got.total, kinetic + potential + m @ outside, rtol=1e-12)
     np.testing.assert_allclose(got.virial_ratio, (kinetic - got.bulk) / -potential, rtol=1e-12)
-    pairs = diagnostics.bound_pairs(jnp.asarray(points), jnp.asarray(m))
     for i, j, a, e, energy in want:
         assert pairs.partner[i] == j and pairs.partner[j] == 40
         np.testing.assert_allclose(
@@ -160,7 +159,7 @@ def test_the_nearest_star_is_the_nearest(x64, seed):
     random = np.random.default_rng(seed)
     stars, places = random.normal(size=(3, 70)), random.normal(size=(3, 90))
     places[:, :70] = stars
-    got = diagnostics.nearest(jnp.asarray(places), jnp.asarray(stars))
+    got = diagnostics.nearest(jnp.asarray(places.T), jnp.asarray(stars.T))
     d = np.linalg.norm(places[:, :, None] - stars[:, None], axis=0)
     np.testing.assert_array_equal(got, np.argmin(np.where(d > 0, d, np.inf), 1))
 

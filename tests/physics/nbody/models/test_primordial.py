@@ -4,15 +4,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from nbody_inputs import points
 from scipy.stats import kstest
 
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.models import models, primordial
+from jaxgpu.physics.nbody.models import binary_orbits, paired, plummer
 
 
 def test_orbits_are_uniform_in_the_logarithm_and_thermal(x64):
     for seed in range(5):
-        orbit = primordial.orbits(jax.random.key(seed), 2000, (1e-4, 1e-1))
+        orbit = binary_orbits(jax.random.key(seed), 2000, (1e-4, 1e-1))
         assert kstest(np.log10(orbit.a), "uniform", (-4, 3)).pvalue > 1e-3
         assert kstest(np.asarray(orbit.e) ** 2, "uniform", (0, 0.998)).pvalue > 1e-3
         assert kstest(np.cos(orbit.i), "uniform", (-1, 2)).pvalue > 1e-3
@@ -20,26 +21,29 @@ def test_orbits_are_uniform_in_the_logarithm_and_thermal(x64):
 
 
 def test_pairs_keep_the_centres_and_are_found_again(x64):
-    points = jax.jit(models.plummer, static_argnums=1)(jax.random.key(0), 60)
+    x, v = jax.jit(plummer, static_argnums=1)(jax.random.key(0), 60)
     m = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2, 60))
     companions = m[:20] * 0.6
-    orbit = primordial.orbits(jax.random.key(1), 20, (1e-6, 1e-4))
-    stars, masses = primordial.paired(points, m, companions, orbit)
+    orbit = binary_orbits(jax.random.key(1), 20, (1e-6, 1e-4))
+    *both, masses = paired(x, v, m, companions, orbit)
+    pairs = diagnostics.bound_pairs(*both, masses)
+    stars, start = points(both), points((x, v))
     assert stars.shape == (6, 80) and masses.shape == (80,)
     both = masses[:20] + masses[60:]
     shares = (masses[:20] / both)[None], (masses[60:] / both)[None]
     centre = shares[0] * stars[:, :20] + shares[1] * stars[:, 60:]
-    np.testing.assert_allclose(centre, points[:, :20], atol=1e-12)
-    np.testing.assert_array_equal(stars[:, 20:60], points[:, 20:])
-    pairs = diagnostics.bound_pairs(stars, masses)
+    np.testing.assert_allclose(centre, start[:, :20], atol=1e-12)
+    np.testing.assert_array_equal(stars[:, 20:60], start[:, 20:])
     np.testing.assert_array_equal(pairs.partner[:20], np.arange(60, 80))
     np.testing.assert_allclose(pairs.a[:20], orbit.a, rtol=1e-6)
     np.testing.assert_allclose(pairs.e[:20], orbit.e, atol=1e-6)
 
 
 def test_refuses_more_companions_than_stars(x64):
-    orbit = primordial.orbits(jax.random.key(0), 3, (0.1, 0.2))
+    orbit = binary_orbits(jax.random.key(0), 3, (0.1, 0.2))
     with pytest.raises(ValueError, match="paired: 3 companions of 2 stars"):
-        primordial.paired(jnp.zeros((6, 2)), jnp.ones(2), jnp.ones(3), orbit)
-    with pytest.raises(ValueError, match="orbits: a .*; must be the smallest and the largest"):
-        primordial.orbits(jax.random.key(0), 3, (0.2, 0.1))
+        paired(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.ones(2), jnp.ones(3), orbit)
+    with pytest.raises(
+        ValueError, match="binary_orbits: a .*; must be the smallest and the largest"
+    ):
+        binary_orbits(jax.random.key(0), 3, (0.2, 0.1))

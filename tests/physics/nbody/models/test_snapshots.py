@@ -8,25 +8,23 @@ from jaxgpu.physics.nbody.models import snapshots
 
 def test_comes_back_to_the_bit(tmp_path):
     random = np.random.default_rng(0)
-    points, m = (
-        random.normal(size=(6, 50)) * 10.0 ** random.integers(-9, 9, (6, 50)),
-        random.random(50),
-    )
+    x, v = random.normal(size=(2, 50, 3)) * 10.0 ** random.integers(-9, 9, (2, 50, 3))
+    m = random.random(50)
     m[7] = 0
-    snapshots.write(tmp_path / "dat.10", points, m)
+    snapshots.write(tmp_path / "dat.10", x, v, m)
     again = snapshots.read(tmp_path / "dat.10")
-    np.testing.assert_array_equal(again[0], points)
-    np.testing.assert_array_equal(again[1], m)
+    for got, want in zip(again, (x, v, m), strict=True):
+        np.testing.assert_array_equal(got, want)
     assert [file.name for file in tmp_path.iterdir()] == ["dat.10"]
 
 
 def test_reads_what_mcluster_and_fortran_write(tmp_path):
     text = "  0.0025\t-1.5 2.0e-01  3 0.1 0.2 -0.3\n\n 1.0D-03 0 0 0 1.5d0 0 0\n"
     (tmp_path / "fort.10").write_text(text)
-    points, m = snapshots.read(tmp_path / "fort.10")
+    x, v, m = snapshots.read(tmp_path / "fort.10")
     np.testing.assert_array_equal(m, [0.0025, 0.001])
-    np.testing.assert_array_equal(points[:, 0], [-1.5, 0.2, 3, 0.1, 0.2, -0.3])
-    assert points[3, 1] == 1.5
+    np.testing.assert_array_equal(np.append(x[0], v[0]), [-1.5, 0.2, 3, 0.1, 0.2, -0.3])
+    assert v[1, 0] == 1.5
 
 
 @pytest.mark.parametrize("line", ["1 2 3", "1 0 0 0 0 0 x", "1 0 0 0 0 0 nan", "-1 0 0 0 0 0 0"])
@@ -40,7 +38,7 @@ def test_nothing_to_read_or_to_write(tmp_path):
     (tmp_path / "f").write_text("\n")
     with pytest.raises(ValueError, match="f: no stars"):
         snapshots.read(tmp_path / "f")
-    with pytest.raises(ValueError, match=r"write: points \[6, 2\], m \[3\]; must be"):
-        snapshots.write(tmp_path / "f", np.zeros((6, 2)), np.ones(3))
+    with pytest.raises(ValueError, match=r"write: x \[2, 3\], v \[2, 3\], m \[3\]; must"):
+        snapshots.write(tmp_path / "f", np.zeros((2, 3)), np.zeros((2, 3)), np.ones(3))
     with pytest.raises(ValueError, match="write: a number is not finite"):
-        snapshots.write(tmp_path / "f", np.full((6, 1), np.nan), np.ones(1))
+        snapshots.write(tmp_path / "f", np.full((1, 3), np.nan), np.ones((1, 3)), np.ones(1))

@@ -122,7 +122,7 @@ def test_derivatives_are_those_of_the_flow(x64):
     move = lambda q: np.concatenate(drift(q[:, :3], q[:, 3:6], q[:, 6], q[:, 7]), 1)
     h = 2e-6
     for k in range(2):
-        near = [np.asarray(q[k] + side * h * jnp.eye(8)) for side in (1, -1)]
+        near = [np.asarray(q[k][None] + side * h * jnp.eye(8)) for side in (1, -1)]
         slope = (move(near[0]) - move(near[1])).T / (2 * h)
         for got in (forward[k], reverse[k]):
             # differences: h^2 of a third derivative of some 1e4, rounding 1e-16 / h

@@ -15,7 +15,7 @@ from jax.scipy.special import erf, gammainc
 from jaxgpu import ranges
 from jaxgpu.pytree import pytree
 
-from .models import directions
+from .spheres import centred, directions
 
 _STEPS = 2000  # of Runge-Kutta in W; halving them changes the radii of W0 = 12 by less than 1e-8
 
@@ -65,8 +65,8 @@ def profile(depth: Array | float) -> Profile:
     return Profile(w, r, -8 * np.pi / 9 * r**3 / slopes)
 
 
-def king(key: Array, count: int, depth: Array | float) -> Array:
-    """Positions and velocities [6, count] of equal bodies in a King model, centred.
+def king(key: Array, count: int, depth: Array | float) -> tuple[Array, Array]:
+    """Positions and velocities [count, 3] of equal bodies in a King model, centred.
 
     In N-body units: G = M = 1 and total energy -1/4, so that the virial radius is 1.
 
@@ -85,8 +85,7 @@ def king(key: Array, count: int, depth: Array | float) -> Array:
     # velocities are in units of sigma, and 4 pi G rho0 r0^2 = 9 sigma^2
     sigma = jnp.sqrt(4 * np.pi / 9 / total * unit)
     x = r[None] / unit * directions(by_place, count)
-    points = jnp.concatenate([x, speed[None] * sigma * directions(by_course, count)])
-    return points - jnp.mean(points, 1, keepdims=True)
+    return centred(x, speed[None] * sigma * directions(by_course, count))
 
 
 def _runge_kutta(depth: Array, y: Array, start: Array, end: Array) -> Array:

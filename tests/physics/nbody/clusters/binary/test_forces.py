@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from nbody_inputs import halves
 
-from jaxgpu.physics.nbody.clusters import hermite
-from jaxgpu.physics.nbody.clusters.binary import sight, slots
-from jaxgpu.physics.nbody.clusters.blocks import Hermite, Pairing, predicted
+from jaxgpu.physics.nbody.clusters import Hermite, Pairing
+from jaxgpu.physics.nbody.clusters.binary import forces, ks_pairs, members
+from jaxgpu.physics.nbody.clusters.blocks import predicted
 
 M = np.array([0.3, 0.2, 0.4, 0.1, 0.25])
-init = jax.jit(hermite.init)
+init = jax.jit(Hermite.init)
 
 
 def two_pairs(seed):
@@ -25,13 +26,14 @@ def two_pairs(seed):
         apart, speed = 0.01 * way[0], 0.8 * np.sqrt((M[k] + M[k + 1]) / 0.01) * way[1]
         x[:, k + 1] = x[:, k] + np.concatenate([apart, speed])
     pairing = Pairing(close=0.02, weak=1e-6, strong=10.0, slots=3)
-    return x, Hermite(jnp.asarray(M), pairing=pairing)
+    return x, Hermite(pairing=pairing)
 
 
 def every(spec, held, sources, now):
     """The members of all pairs."""
     taken = held.first < 5
-    return sight.members(spec, held, sources, sight.apart(spec, held, now, taken), taken)
+    relative = members.relative_states(spec, held, now, taken)
+    return members.members(spec, held, sources, relative, taken)
 
 
 def by_definition(x, k):
@@ -49,30 +51,31 @@ def by_definition(x, k):
 @pytest.mark.parametrize("seed", range(5))
 def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
     x, spec = two_pairs(seed)
-    state = init(spec, jnp.asarray(x), jnp.zeros((6, 0)))
-    assert np.sum(np.asarray(state.slots.first) < 5) == 2
+    state = init(spec, *halves(jnp.asarray(x)), jnp.asarray(M))
+    assert np.sum(np.asarray(state.pairs.first) < 5) == 2
     now = jnp.float64(1.0)
     sources = predicted(spec, state.stars, now)
-    all = every(spec, state.slots, sources, now)
-    pull = sight.seen_by_stars(spec, state.slots, sources, jnp.ones(5, bool), all)
-    f = np.asarray(pull(jnp.arange(5, dtype=jnp.int32), sources))
+    all = every(spec, state.pairs, sources, now)
+    acting, on_centres = forces.on_due_centres(spec, state.pairs, sources, jnp.ones(5, bool), all)
+    index = jnp.arange(5, dtype=jnp.int32)
+    f = np.asarray(forces.on_stars(state.pairs, sources, acting, on_centres, index, sources))
     single = [by_definition(x, k) for k in range(5)]
     want = {4: single[4]}
     for q in range(2):
-        i, j = int(state.slots.first[q]), int(state.slots.pairs.second[q])
+        i, j = int(state.pairs.first[q]), int(state.pairs.all.second[q])
         want[i] = (M[i] * single[i] + M[j] * single[j]) / (M[i] + M[j])
     for k, value in want.items():
         np.testing.assert_allclose(f[:, k], value.astype(float), rtol=1e-9)
-    weight = np.asarray(state.slots.weights)
+    weight = np.asarray(state.pairs.weights)
     force = np.array([weight[k] * f[:3, k] for k in want])
     assert np.abs(force.sum(0)).max() < 1e-11 * np.abs(force).max()  # Newton's third law
 
 
 def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
     x, spec = two_pairs(0)
-    state = init(spec, jnp.asarray(x), jnp.zeros((6, 0)))
-    held = state.slots
-    calm = replace(held, columns=slots.packed(replace(held.pairs, tide=jnp.zeros(3))))
+    state = init(spec, *halves(jnp.asarray(x)), jnp.asarray(M))
+    held = state.pairs
+    calm = replace(held, columns=ks_pairs.packed(replace(held.all, tide=jnp.zeros(3))))
     now = jnp.float64(1.0)
     sources = predicted(spec, state.stars, now)
     weight = np.asarray(calm.weights)
@@ -82,8 +85,10 @@ def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
         m * (where[:3] - at[:3]) / np.linalg.norm(where[:3] - at[:3], axis=0) ** 3, axis=1
     )
     due, all = jnp.zeros(5, bool), every(spec, calm, sources, now)
-    point = sight.seen_by_stars(spec, calm, sources, due, all)(index, jnp.asarray(at))[:3, 0]
+    acting, on_centres = forces.on_due_centres(spec, calm, sources, due, all)
+    place = jnp.asarray(at)
+    point = forces.on_stars(calm, sources, acting, on_centres, index, place)[:3, 0]
     np.testing.assert_allclose(point, of(np.asarray(sources), weight), rtol=1e-12)
-    two = sight.seen_by_tracers(calm, sources, all)(index, jnp.asarray(at))[:3, 0]
+    two = forces.on_tracers(calm, sources, all, place)[:3, 0]
     np.testing.assert_allclose(two, of(x, M), rtol=1e-9)
     assert np.abs(two - point).max() > 1e-6 * np.abs(two).max()

@@ -5,17 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
+from nbody_inputs import halves
 from shapes import check_shapes
 
-from jaxgpu.physics.nbody.clusters import hermite
-from jaxgpu.physics.nbody.clusters.blocks import Hermite, Pairing
+from jaxgpu.physics.nbody.clusters import Hermite, Pairing
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.physics.nbody.orbits import elements, ks
 
 A = 0.01  # semi-major axis of the pair
 M = np.array([0.3, 0.2, 0.5])
 NOBODY = np.array([[50.0, 0, 0, 0, 0, 0]]).T  # one massless body far away: one program for all
-init, step, points = (jax.jit(f) for f in (hermite.init, hermite.step, hermite.points))
+init, step, points = (jax.jit(f) for f in (Hermite.init, Hermite.step, Hermite.points))
 
 
 def apart(e):
@@ -36,8 +36,8 @@ def triple(pair, d, v, m=M):
 
 def gone(x, count, m=M, tracer=NOBODY, interval=0.125, eta=0.02, **rule):
     pairing = Pairing(**{"close": 0.05, "kicks": 32.0, "weak": 1e-6, "slots": 2} | rule)
-    spec = Hermite(jnp.asarray(m), eta, interval=interval, pairing=pairing)
-    state = init(spec, jnp.asarray(x), jnp.asarray(tracer))
+    spec = Hermite(eta, interval=interval, pairing=pairing)
+    state = init(spec, *halves(jnp.asarray(x)), jnp.asarray(m), halves(jnp.asarray(tracer)))
     for _ in range(count):
         state = step(spec, state)
     return np.asarray(points(spec, state)), state
@@ -54,7 +54,7 @@ def reference(x, t, m=M, tracer=None):
 
 
 def energy(x, m=M):
-    return float(sum(diagnostics.energy(jnp.asarray(x), jnp.asarray(m))))
+    return float(sum(diagnostics.energy(*halves(jnp.asarray(x)), jnp.asarray(m))))
 
 
 def between(x):
@@ -67,7 +67,7 @@ def test_a_pair_alone_keeps_energy_and_phase(x64, e):
     """112 orbits, slowed down (nothing is near), beside Kepler's; the third is far."""
     x = triple(apart(e), 1e4, 0.0, m := np.array([0.3, 0.2, 1e-9]))
     end, state = gone(x, 8, m)
-    assert np.max(state.slots.pairs.slow) > 2 and state.slots.first[0] < 3
+    assert np.max(state.pairs.all.slowdown) > 2 and state.pairs.first[0] < 3
     np.testing.assert_allclose(energy(end, m), energy(x, m), rtol=1e-11)
     orbit = ks.regularised(*jnp.asarray(apart(e)).reshape(2, 3), jnp.float64(0.5))
     want = ks.physical(ks.after(orbit, jnp.float64(1.0)))[0]
@@ -86,7 +86,7 @@ def test_a_perturbed_pair_agrees_with_ias15(x64, e):
     x = triple(apart(e), 0.3, 1.83 * 0.9)
     theirs = reference(x, 0.5)
     ours, state = gone(x, 4, eta=0.00125, kicks=96.0)
-    assert state.slots.first[0] < 3 and state.blocks < 4000
+    assert state.pairs.first[0] < 3 and state.blocks < 4000
     assert abs(energy(ours) / energy(x) - 1) < 2e-7
     np.testing.assert_allclose(between(ours), between(theirs), atol=4e-5 * A)
     np.testing.assert_allclose(ours[:3, 2], theirs[:3, 2], atol=1e-7)
@@ -117,7 +117,7 @@ def test_slowing_down_keeps_the_secular_change(x64):
         apart = jnp.asarray(x[:, 1] - x[:, 0])
         return np.asarray(elements.eccentricity_vector(apart[:3], apart[3:], jnp.float64(0.8)))
 
-    assert state.slots.pairs.slow[0] > 5
+    assert state.pairs.all.slowdown[0] > 5
     change = shape(full) - shape(x)
     assert np.abs(change).max() > 3e-3  # a thousand orbits; the tide is 2e-5
     np.testing.assert_allclose(shape(slowed) - shape(x), change, atol=0.02 * np.abs(change).max())
@@ -131,18 +131,18 @@ def test_massless_bodies_see_both_members_in_true_phase(x64):
     tracer = tracer + (x[:, :2] @ m[:2] / 0.5)[:, None]
     theirs = reference(x, 0.25, m, tracer)
     _, state = gone(x, 2, m, tracer, eta=1e-3, weak=1e-4)
-    assert state.slots.pairs.slow[0] > 1.1
+    assert state.pairs.all.slowdown[0] > 1.1
     np.testing.assert_allclose(state.tracers.x[:3, 0], theirs[:3, 3], atol=2e-4 * A)
     alone = gone(x, 2, m, NOBODY, eta=1e-3, weak=1e-4)[1]
     for got, want in zip(
-        jax.tree.leaves((state.stars, state.slots)), jax.tree.leaves((alone.stars, alone.slots))
+        jax.tree.leaves((state.stars, state.pairs)), jax.tree.leaves((alone.stars, alone.pairs))
     ):
         np.testing.assert_array_equal(got, want)
 
 
 def test_slots_are_as_they_say(x64):
     _, state = gone(triple(apart(0.3), 0.3, 1.6), 1)
-    assert check_shapes(state.slots)["S"] == 2
+    assert check_shapes(state.pairs)["S"] == 2
 
 
 def test_a_strong_encounter_dissolves_and_keeps_the_energy(x64):
@@ -167,7 +167,8 @@ def test_a_pair_without_a_slot_is_counted(x64):
     pair[0], pair[4] = (1e-3, -1e-3), (11.0, -11.0)
     both = np.hstack([pair, pair + np.array([[1.0, 0, 0, 0, 0, 0]]).T])
     for slots, refused in ((1, True), (2, False)):  # how often: each of its stars may ask
-        spec = Hermite(jnp.array([0.8, 0.2, 0.35, 0.65]), pairing=Pairing(close=0.01, slots=slots))
-        state = init(spec, jnp.asarray(both), jnp.asarray(NOBODY))
+        spec = Hermite(pairing=Pairing(close=0.01, slots=slots))
+        m = jnp.array([0.8, 0.2, 0.35, 0.65])
+        state = init(spec, *halves(jnp.asarray(both)), m, halves(jnp.asarray(NOBODY)))
         assert (state.refused > 0) == refused
-        assert np.sum(np.asarray(state.slots.first) < 4) == slots
+        assert np.sum(np.asarray(state.pairs.first) < 4) == slots

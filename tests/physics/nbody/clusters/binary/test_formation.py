@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from nbody_inputs import halves
 
-from jaxgpu.physics.nbody.clusters import hermite
-from jaxgpu.physics.nbody.clusters.binary import pairing, sight, slots
-from jaxgpu.physics.nbody.clusters.blocks import Hermite, Pairing
+from jaxgpu.physics.nbody.clusters import Hermite, Pairing
+from jaxgpu.physics.nbody.clusters.binary import formation, ks_pairs, members
 
-init, points, dissolve = (jax.jit(f) for f in (hermite.init, hermite.points, pairing.dissolve))
+init, points, dissolve = (jax.jit(f) for f in (Hermite.init, Hermite.points, formation.dissolve))
 M = np.array([0.3, 0.2, 0.5])
 
 
@@ -23,25 +23,25 @@ def stars(a=0.01, far=0.5):
 
 
 def begun(x, close=0.02):
-    spec = Hermite(jnp.asarray(M), pairing=Pairing(close=close, slots=2))
-    return spec, init(spec, jnp.asarray(x), jnp.zeros((6, 0)))
+    spec = Hermite(pairing=Pairing(close=close, slots=2))
+    return spec, init(spec, *halves(jnp.asarray(x)), jnp.asarray(M))
 
 
 @pytest.mark.slow
 def test_moves_no_star(x64):
     x = stars()
     spec, state = begun(x)
-    assert sorted([int(state.slots.first[0]), int(state.slots.pairs.second[0])]) == [0, 1]
+    assert sorted([int(state.pairs.first[0]), int(state.pairs.all.second[0])]) == [0, 1]
     np.testing.assert_allclose(points(spec, state), x, atol=1e-14)
-    leave = replace(state.slots.pairs, leave=jnp.array([True, False]))
-    leaving = replace(state.slots, columns=slots.packed(leave))
+    leave = replace(state.pairs.all, dissolving=jnp.array([True, False]))
+    leaving = replace(state.pairs, columns=ks_pairs.packed(leave))
     now = jnp.float64(1.0)
-    apart = sight.apart(spec, leaving, now, jnp.ones(2, bool))
+    apart = members.relative_states(spec, leaving, now, jnp.ones(2, bool))
     alone, empty = dissolve(spec, state.stars, leaving, apart, now)
     np.testing.assert_allclose(alone.x, x, atol=1e-14)
     np.testing.assert_array_equal(empty.weights, M)
     assert (empty.first == 3).all() and np.isfinite(alone.dt).all()
-    fresh = hermite.init(Hermite(jnp.asarray(M)), jnp.asarray(x), jnp.zeros((6, 0)))
+    fresh = Hermite().init(*halves(jnp.asarray(x)), jnp.asarray(M))
     np.testing.assert_allclose(alone.a[:, :2], fresh.stars.a[:, :2], atol=1e-6)
 
 
@@ -53,23 +53,23 @@ def test_moves_no_star(x64):
     ],
 )
 def test_pairs_no_stars_that_do_not_fit(x64, x, close):
-    assert (begun(x, close)[1].slots.first == 3).all()
+    assert (begun(x, close)[1].pairs.first == 3).all()
 
 
 @pytest.mark.parametrize("a, formed", [(0.0149, True), (0.0151, False)])
 def test_how_wide_a_pair_may_be_goes_as_its_mass(x64, a, formed):
     """Of 1/2, where two mean stars have 2/3."""
-    assert (begun(stars(a))[1].slots.first != 3).any() == formed
+    assert (begun(stars(a))[1].pairs.first != 3).any() == formed
 
 
 def test_centre_of_mass_carries_the_momentum(x64):
     x = stars()
     spec, state = begun(x)
-    one = int(state.slots.first[0])
+    one = int(state.pairs.first[0])
     np.testing.assert_allclose(state.stars.x[:, one], x[:, :2] @ M[:2] / 0.5, atol=1e-15)
     weighs = np.array([0.5 * (one == 0), 0.5 * (one == 1), 0.5])
-    np.testing.assert_array_equal(state.slots.weights, weighs)
-    free = hermite.init(Hermite(jnp.asarray(M)), jnp.asarray(x), jnp.zeros((6, 0))).stars.a
+    np.testing.assert_array_equal(state.pairs.weights, weighs)
+    free = Hermite().init(*halves(jnp.asarray(x)), jnp.asarray(M)).stars.a
     mean = np.asarray(free)[:, :2] @ M[:2] / 0.5
     # what two stars of a pair do to each other is 1e4 times as much, and cancels
     np.testing.assert_allclose(state.stars.a[:, one], mean, atol=1e-9)

@@ -11,15 +11,14 @@ from jax import Array, lax
 
 from jaxgpu import ranges
 
-from .. import layout
-from ..bodies import apart, one_precision
+from ..bodies import apart, numbers, one_precision
 from ..measure import diagnostics
 
 PLUMMER_RADIUS = 3 * np.pi / 16  # scale length in N-body units
 
 
-def plummer(key: Array, count: int) -> Array:
-    """Positions and velocities [6, count] of equal bodies in a Plummer sphere, centred.
+def plummer(key: Array, count: int) -> tuple[Array, Array]:
+    """Positions and velocities [count, 3] of equal bodies in a Plummer sphere, centred.
 
     N-body units (Heggie & Mathieu 1986, doi:10.1007/BFb0116419): G = M = 1, E = -1/4, so the scale
     length is 3 pi / 16. The profile is cut where it holds 0.999 of the mass, at 39 scale lengths.
@@ -36,43 +35,53 @@ def plummer(key: Array, count: int) -> Array:
     speed = escape * _speed_over_escape(jax.random.uniform(by_speed, count))
     x = PLUMMER_RADIUS * r[None] * directions(by_place, count)
     v = PLUMMER_RADIUS**-0.5 * speed[None] * directions(by_course, count)
-    points = jnp.concatenate([x, v])
-    return points - jnp.mean(points, 1, keepdims=True)
+    return centred(x, v)
 
 
-def virial(points: Array, m: Array, ratio: float = 0.5, softening: float = 0.0) -> Array:
-    """Scale positions and velocities [6, N] so that the energy is exactly that of N-body units.
+def virial(
+    x: Array, v: Array, m: Array, ratio: float = 0.5, softening: float = 0.0
+) -> tuple[Array, Array]:
+    """Positions and velocities [N, 3] scaled so that the energy is exactly that of N-body units.
 
     About the centre of mass, for stars of any masses [N], with G = 1: potential energy -M^2 / 2 and
     kinetic energy `ratio` times as much, so that a total mass of 1 in equilibrium has E = -1/4.
 
     Args:
-        points: positions over velocities.
-        m: masses.
+        x: positions [N, 3].
+        v: velocities [N, 3].
+        m: masses [N].
         ratio: virial ratio; 1/2 is equilibrium, less collapses, 0 is a cold start.
         softening: in the units of the result.
 
     With softening the length is found by fixed-point iteration, good to rounding in 30 rounds for
     softenings well below the virial radius.
     """
-    points = layout.columns("virial: points", points, 6)
-    m = ranges.numbers("virial: m", m, points.shape[1:], above=0)
-    points, m = one_precision("virial", points=points, m=m)
-    apart("virial", points[:3].T)
+    x = numbers("virial: x", x, shape=("N", 3))
+    v = numbers("virial: v", v, shape=x.shape)
+    m = numbers("virial: m", m, shape=x.shape[:1], above=0)
+    x, v, m = one_precision("virial", x=x, v=v, m=m)
+    apart("virial", x)
     ranges.numbers("virial: ratio", ratio, (), least=0)
     ranges.numbers("virial: softening", softening, (), least=0)
     mass = jnp.sum(m)
-    centred = points - jnp.sum(m[None] * points, 1, keepdims=True) / mass
+    about_centre = lambda q: q - jnp.sum(m[None] * q, 1, keepdims=True) / mass
+    x, v = about_centre(x.T).T, about_centre(v.T).T
     target = mass * mass / 2
 
     def scaled(_, length: Array) -> Array:
-        return -diagnostics.energy(centred, m, softening / length)[1] / target
+        return -diagnostics.energy(x, v, m, softening / length)[1] / target
 
     rounds = 30 if softening else 1
-    length = lax.fori_loop(0, rounds, scaled, jnp.ones((), points.dtype))
-    kinetic, _ = diagnostics.energy(centred, m, 0.0)
+    length = lax.fori_loop(0, rounds, scaled, jnp.ones((), x.dtype))
+    kinetic, _ = diagnostics.energy(x, v, m, 0.0)
     speed = jnp.sqrt(jnp.where(kinetic > 0, ratio * target / jnp.where(kinetic > 0, kinetic, 1), 0))
-    return jnp.concatenate([centred[:3] * length, centred[3:] * speed])
+    return x * length, v * speed
+
+
+def centred(x: Array, v: Array) -> tuple[Array, Array]:
+    """Positions and velocities [N, 3] about their means, of equal bodies at [3, N]."""
+    x, v = (q - jnp.mean(q, 1, keepdims=True) for q in (x, v))
+    return x.T, v.T
 
 
 def _speed_over_escape(share: Array) -> Array:

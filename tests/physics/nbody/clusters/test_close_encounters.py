@@ -1,7 +1,6 @@
 """Massless bodies close to a star, without softening: against IAS15, bound and unbound."""
 
 from dataclasses import replace
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +8,9 @@ import numpy as np
 import pytest
 import rebound
 from conformance import avals
+from nbody_inputs import halves
 
-from jaxgpu.physics.nbody.clusters import blocks, hermite
+from jaxgpu.physics.nbody.clusters import Hermite, Pairing
 from jaxgpu.physics.nbody.orbits import kepler
 from jaxgpu.precision import reassociation
 
@@ -37,18 +37,18 @@ def orbit(q, e, ahead, seed):
     return np.concatenate([turn @ np.asarray(x), turn @ np.asarray(v)]) + X[:, 0]
 
 
-def swarm():
+def tracers_close():
     return np.stack([orbit(*one, 5 + k) for k, one in enumerate(PASSING + STAYING)], 1)
 
 
-init = jax.jit(hermite.init)
-step = jax.jit(hermite.step, compiler_options=reassociation())
+init = jax.jit(Hermite.init)
+step = jax.jit(Hermite.step, compiler_options=reassociation())
 
 
 def gone(close, tracers, stars=X, eta=0.02, intervals=2, slots=1, change=lambda state: state):
-    pairing = blocks.Pairing(close=close, slots=slots)
-    spec = blocks.Hermite(jnp.asarray(M), eta=eta, pairing=pairing)
-    state = change(init(spec, jnp.asarray(stars), jnp.asarray(tracers)))
+    spec = Hermite(eta=eta, pairing=Pairing(close=close, slots=slots))
+    state = init(spec, *halves(jnp.asarray(stars)), jnp.asarray(M), halves(jnp.asarray(tracers)))
+    state = change(state)
     for _ in range(intervals):
         state = step(spec, state)
     return state
@@ -73,7 +73,7 @@ def miss(state, exact):
 @pytest.mark.slow
 def test_passages_and_orbits_are_those_of_ias15(x64):
     """Deep ones to a hundred-millionth of the distance between the stars."""
-    tracers = swarm()
+    tracers = tracers_close()
     exact = by_ias15(tracers)
     coarse, fine = (gone(0.02, tracers, eta=eta) for eta in (0.02, 0.002))
     assert coarse.tracers.host.tolist() == [4, 4, 4, 0, 0, 0] and coarse.floored == 0
@@ -86,7 +86,7 @@ def test_passages_and_orbits_are_those_of_ias15(x64):
 
 @pytest.mark.slow
 def test_without_hosts_the_same_costs_more_and_errs_more(x64):
-    tracers = swarm()
+    tracers = tracers_close()
     exact = by_ias15(tracers)
     with_, without = gone(0.02, tracers), gone(0.0, tracers, slots=0)
     assert with_.steps[1] < 0.7 * without.steps[1]
@@ -111,10 +111,10 @@ def test_an_undisturbed_orbit_is_exact(x64):
 
 def test_stars_are_the_same_to_the_bit(x64):
     """Whether the massless bodies are close to one of them or nowhere near."""
-    near, far = gone(0.02, swarm()), gone(0.02, swarm() + 3.0)
+    near, far = gone(0.02, tracers_close()), gone(0.02, tracers_close() + 3.0)
     assert (near.tracers.host < 4).any() and (far.tracers.host == 4).all()
     jax.tree.map(np.testing.assert_array_equal, near.stars, far.stars)
-    begun = jax.eval_shape(partial(gone, 0.02, intervals=0), swarm())
+    begun = jax.eval_shape(lambda tracers: gone(0.02, tracers, intervals=0), tracers_close())
     assert avals(near) == avals(begun)
 
 
@@ -135,6 +135,6 @@ def test_a_host_that_becomes_a_member_of_a_pair_is_left(x64):
         ),
     )
     never, once = (gone(0.02, tracers, both, 0.002, 1, change=c) for c in (lambda s: s, given))
-    assert (never.slots.first < 4).all() and (once.tracers.host == 4).all()
+    assert (never.pairs.first < 4).all() and (once.tracers.host == 4).all()
     assert never.steps[1] > 500  # dozens of orbits
     np.testing.assert_allclose(once.tracers.x[:3], never.tracers.x[:3], atol=1e-6)

@@ -6,13 +6,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from nbody_inputs import halves
 from shapes import check_shapes
 
-from jaxgpu.physics.nbody.clusters import hermite, massless
+from jaxgpu.physics.nbody.clusters import Hermite, Tracers, tracers
 from jaxgpu.physics.nbody.orbits import kepler
 
 SUN = np.zeros((6, 1))
-init, step = jax.jit(hermite.init), jax.jit(hermite.step)
+step = jax.jit(Hermite.step)
+
+
+@jax.jit
+def init(spec, stars, m, tracers):
+    return spec.init(*halves(stars), m, halves(tracers))
 
 
 def orbit(e, times):
@@ -37,12 +43,12 @@ def test_error_shrinks_as_the_sixth_power_of_the_step(x64):
     """Equal steps on an orbit of e = 0.3, the step before the first known from Kepler."""
     error = []
     for depth in (7, 8, 9):
-        spec = hermite.Hermite(jnp.ones(1), interval=2 * np.pi, longest=depth, shortest=depth)
+        spec = Hermite(interval=2 * np.pi, longest=depth, shortest=depth)
         h = 2 * np.pi / 2**depth
         start = orbit(0.3, [0.0, -h])
-        state, known = init(spec, SUN, start[:, :1]), derivatives(start)
-        swarm = replace(state.tracers, s=known[6:, :1], past=known[:6, 1:], gap=jnp.full(1, h))
-        end = step(spec, replace(state, tracers=swarm)).tracers
+        state, known = init(spec, SUN, jnp.ones(1), start[:, :1]), derivatives(start)
+        bodies = replace(state.tracers, s=known[6:, :1], past=known[:6, 1:], gap=jnp.full(1, h))
+        end = step(spec, replace(state, tracers=bodies)).tracers
         error.append(np.abs(end.x - start[:, :1]).max())
     order = np.log2(np.divide(error[:-1], error[1:]))
     np.testing.assert_allclose(order, 6, atol=0.15)
@@ -57,7 +63,7 @@ def test_a_polynomial_of_degree_five_is_followed_exactly(x64, seed):
     g, h = random.uniform(0.1, 0.4), 0.25
     at = lambda t, *orders: jnp.array([q.deriv(k)(t) if k else q(t) for k in orders for q in p])
     start = np.zeros(6)
-    old = massless.Massless(
+    old = Tracers(
         jnp.asarray(start)[:, None],
         at(0.0, 0, 1)[:, None],
         at(0.0, 2, 3)[:, None],
@@ -67,8 +73,8 @@ def test_a_polynomial_of_degree_five_is_followed_exactly(x64, seed):
         jnp.full(1, h),
         jnp.ones(1, jnp.int32),
     )
-    spec = hermite.Hermite(jnp.ones(1), interval=1.0)
-    new, _ = massless.corrected(spec, old, at(h, 0, 1)[:, None], jnp.asarray(h))
+    spec = Hermite(interval=1.0)
+    new, _ = tracers.corrected(spec, old, at(h, 0, 1)[:, None], jnp.asarray(h))
     v = [q.integ(1)(h) - q.integ(1)(0) for q in p]
     x = [q.integ(2)(h) - q.integ(2)(0) - h * q.integ(1)(0) for q in p]
     np.testing.assert_allclose(new.x[:, 0], x + v, rtol=1e-11, atol=1e-13)
@@ -79,12 +85,12 @@ def test_an_eccentric_orbit_is_as_exact_as_that_of_a_star_in_fewer_steps(x64):
     """Ten orbits at e = 0.9; a star of no mass to speak of takes the steps of Aarseth."""
     x = orbit(0.9, [0.0])
     error, steps = [], []
-    for stars, m, tracers in (
+    for stars, m, followed in (
         (np.hstack([SUN, x]), [1, 1e-15], np.zeros((6, 0))),
         (SUN, [1.0], x),
     ):
-        spec = hermite.Hermite(jnp.array(m), interval=2 * np.pi / 8)
-        state = init(spec, jnp.asarray(stars), jnp.asarray(tracers))
+        spec = Hermite(interval=2 * np.pi / 8)
+        state = init(spec, jnp.asarray(stars), jnp.array(m, float), jnp.asarray(followed))
         for _ in range(80):
             state = step(spec, state)
         end = np.hstack([state.stars.x[:, 1:], state.tracers.x])[:, 0]
@@ -97,12 +103,12 @@ def test_an_eccentric_orbit_is_as_exact_as_that_of_a_star_in_fewer_steps(x64):
 def test_a_step_much_longer_ago_is_forgotten(x64):
     """The result is that of two ends alone where the last step was over four times this one."""
     f = jnp.asarray(np.random.default_rng(0).normal(size=(6, 1)))
-    spec = hermite.Hermite(jnp.ones(1), interval=1.0)
+    spec = Hermite(interval=1.0)
     zero, one, alone = jnp.zeros((6, 1)), jnp.ones(1), jnp.ones(1, jnp.int32)
     new = {}
     for gap in (0.0, 0.49, 0.51, 1.0):
-        old = massless.Massless(zero, zero, zero, zero + 3, gap * one, 0 * one, one / 8, alone)
-        new[gap] = np.asarray(massless.corrected(spec, old, f, jnp.asarray(0.125))[0].x)
+        old = Tracers(zero, zero, zero, zero + 3, gap * one, 0 * one, one / 8, alone)
+        new[gap] = np.asarray(tracers.corrected(spec, old, f, jnp.asarray(0.125))[0].x)
     np.testing.assert_array_equal(new[0.0], new[0.51])
     np.testing.assert_array_equal(new[0.0], new[1.0])
     assert (new[0.49] != new[0.0]).all()

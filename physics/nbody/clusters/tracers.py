@@ -1,4 +1,4 @@
-"""Massless bodies of a cluster: block steps of sixth order with one force a step.
+"""Tracers, bodies without mass: block steps of sixth order with one force a step.
 
 The Hermite corrector (Makino & Aarseth 1992, PASJ 44, 141) interpolates acceleration and jerk at
 both ends of a step. With those at the start of the step before, which are known, the polynomial is
@@ -7,7 +7,7 @@ sixth order adds to the fourth measures the error of the step and sets the next 
 is remembered (a beginning, a step much shorter than the last) the step is of fourth order and as
 long as Aarseth's criterion allows a star.
 
-Nothing feels these bodies: they are targets of the pair sum alone.
+Nothing feels tracers: they are targets of the pair sum alone.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from jax import Array
 
 from jaxgpu.pytree import pytree
 
-from .blocks import Hermite, first_step, next_step, pull_and_snap, size
+from .blocks import PairedSteps, first_step, next_step, pull_and_snap, size
 
 _REMEMBERED = 4.0  # a last step of up to so many times this one's length is of use
 _CAUTION = 12.5  # a step is at most sqrt(12.5) times as long as Aarseth's criterion says
@@ -25,8 +25,12 @@ _TOLERANCE = 0.0375  # times eta^2: as accurate as fourth-order steps by Aarseth
 
 
 @pytree
-class Massless:
-    """Massless bodies with their last known state, each at a time of its own."""
+class Tracers:
+    """Tracers with their last known state, each at a time of its own.
+
+    Invariant: a tracer with a host keeps its state relative to it in `s` and the tide in `past`,
+    and has forgotten its last step (`gap` 0); another keeps snap and crackle, and the step before.
+    """
 
     x: Array  # [6, M] position and velocity
     a: Array  # [6, M] acceleration and jerk
@@ -35,38 +39,45 @@ class Massless:
     gap: Array  # [M] length of the last step, time; 0 where it is forgotten
     t: Array  # [M] time of the state, as a part of the interval: a dyadic number, exactly
     dt: Array  # [M] step to take next, as a part of the interval: a power of two, exactly
-    host: Array  # [M] int32: the star it is close to, see `hosts`; N for none
+    host: Array  # [M] int32: the star it is close to, see `close_encounters`; N for none
 
 
-def begun(spec: Hermite, x: Array, stars: Array, among: Array, tide: Callable) -> Massless:
-    """Massless bodies at `x` [6, M] between two steps.
+def begin(spec: PairedSteps, x: Array, stars: Array, m: Array, a: Array, tide: Callable) -> Tracers:
+    """Tracers at `x` [6, M] between two steps, none with a host yet.
 
     Args:
         spec: how to integrate.
         x: positions over velocities.
         stars: those of the stars [6, N].
-        among: acceleration [3, N] of the stars.
+        m: masses of the stars [N].
+        a: acceleration [3, N] of the stars.
         tide: acceleration and jerk [6, M] from outside.
     """
-    a, snap = pull_and_snap(spec, x, stars, among, spec.m)
-    a = a + tide(x)
-    end = jnp.ones(x.shape[1], x.dtype)
-    s = jnp.concatenate([snap, jnp.zeros_like(snap)])
-    alone = jnp.full(x.shape[1], spec.m.shape[0], jnp.int32)
-    dt = first_step(spec, a, snap)
-    return Massless(x, a, s, jnp.zeros_like(a), jnp.zeros_like(end), end, dt, alone)
+    f, snap = pull_and_snap(spec, x, stars, a, m)
+    f = f + tide(x)
+    end = jnp.ones(x.shape[1], x.dtype)  # as between any two calls of `step`
+    return Tracers(
+        x=x,
+        a=f,
+        s=jnp.concatenate([snap, jnp.zeros_like(snap)]),
+        past=jnp.zeros_like(f),
+        gap=jnp.zeros_like(end),
+        t=end,
+        dt=first_step(spec, f, snap),
+        host=jnp.full(x.shape[1], m.shape[0], jnp.int32),
+    )
 
 
-def predicted(spec: Hermite, group: Massless, now: Array) -> Array:
+def predicted(spec: PairedSteps, tracers: Tracers, now: Array) -> Array:
     """Positions and velocities [6, M] at `now`, by Taylor series to the crackle."""
-    h = (spec.interval * (now - group.t))[None]
-    x, v, a, j, s, c = (q[k : k + 3] for q in (group.x, group.a, group.s) for k in (0, 3))
+    h = (spec.interval * (now - tracers.t))[None]
+    x, v, a, j, s, c = (q[k : k + 3] for q in (tracers.x, tracers.a, tracers.s) for k in (0, 3))
     position = x + h * (v + h / 2 * (a + h / 3 * (j + h / 4 * (s + h / 5 * c))))
     return jnp.concatenate([position, v + h * (a + h / 2 * (j + h / 3 * (s + h / 4 * c)))])
 
 
-def corrected(spec: Hermite, old: Massless, f: Array, now: Array) -> tuple[Massless, Array]:
-    """Bodies pulled at `now` by `f` [6, B], corrected, and which want a step below the floor.
+def corrected(spec: PairedSteps, old: Tracers, f: Array, now: Array) -> tuple[Tracers, Array]:
+    """Tracers pulled at `now` by `f` [6, B], corrected, and which want a step below the floor.
 
     Between the ends a(t) = cubic + t^2 (t - h)^2 (alpha + beta t), which leaves both ends and their
     jerks alone and passes through acceleration and jerk at -g, where the last step began.
@@ -94,11 +105,20 @@ def corrected(spec: Hermite, old: Massless, f: Array, now: Array) -> tuple[Massl
     )
     error = jnp.where(known[0], size(h**4 * alpha / 30), jnp.inf)
     dt, low = next_step(spec, old.dt, _wanted(spec, f, s, h[0], error), now)
-    time = jnp.full_like(old.t, now)
-    return Massless(jnp.concatenate([x, v]), f, s, old.a, h[0], time, dt, old.host), low
+    new = Tracers(
+        x=jnp.concatenate([x, v]),
+        a=f,
+        s=s,
+        past=old.a,
+        gap=h[0],
+        t=jnp.full_like(old.t, now),
+        dt=dt,
+        host=old.host,
+    )
+    return new, low
 
 
-def _wanted(spec: Hermite, f: Array, s: Array, h: Array, error: Array) -> Array:
+def _wanted(spec: PairedSteps, f: Array, s: Array, h: Array, error: Array) -> Array:
     """The step [B] after one of `h` that missed the mean acceleration by `error`; inf: unknown."""
     a, jerk, snap, crackle = (size(q[k : k + 3]) for q in (f, s) for k in (0, 3))
     above, below = a * snap + jerk * jerk, jerk * crackle + snap * snap

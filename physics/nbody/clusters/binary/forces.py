@@ -1,0 +1,130 @@
+"""What stars, centres of pairs and tracers feel of regularised pairs: as points, or as two stars.
+
+An unresolved pair, weakly perturbed, is a point for other stars. A resolved one acts as its two
+members on all within reach, and its centre feels the mean of what its members feel. For tracers
+every pair is resolved, in true phase. Without resolved pairs nothing of this is computed.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ...forces import pairs as pair_forces
+from ...forces.sums import summed
+from ..blocks import PairedSteps
+from ..scheduler import change_if
+from .ks_pairs import Pair, Pairs, resolved
+from .members import Members
+
+
+def on_tracers(pairs: Pairs, sources: Array, members: Members, x: Array) -> Array:
+    """Acceleration and jerk [6, K] of tracers at `x` [6, K], by all stars at `sources` [6, N].
+
+    Every pair in `members` that is within its reach acts as two.
+    """
+    nobody = jnp.full(x.shape[1:], -1, jnp.int32)  # a tracer is no star
+    plain = pair_forces.pull(x, sources, pairs.weights)
+    resolve = lambda plain: plain + resolved_correction(x, nobody, members)
+    return change_if(jnp.any(members.reach > 0), resolve, plain)
+
+
+def on_stars(
+    pairs: Pairs, sources: Array, members: Members, on_centres: Array, index: Array, x: Array
+) -> Array:
+    """Acceleration and jerk [6, K] of the stars `index` [K], predicted at `x` [6, K].
+
+    Args:
+        pairs: all of them.
+        sources: predicted states [6, N] of the stars, a pair's centre in the place of its first.
+        members: of resolved pairs; the reach of others is 0.
+        on_centres: acceleration and jerk [6, S] of the centres of resolved pairs.
+        index: stars.
+        x: where they are; to the bit their columns of `sources`.
+    """
+    acting = members.reach > 0
+
+    def resolve(plain: Array) -> Array:
+        own = (index[:, None] == members.first[None]) & acting[None]
+        centre = jnp.take(on_centres, jnp.argmax(own, 1), axis=1)
+        corrected = plain + resolved_correction(x, index, members)
+        return jnp.where(jnp.any(own, 1)[None], centre, corrected)
+
+    return change_if(jnp.any(acting), resolve, pair_forces.pull(x, sources, pairs.weights))
+
+
+def on_due_centres(
+    spec: PairedSteps, pairs: Pairs, sources: Array, due: Array, members: Members
+) -> tuple[Members, Array]:
+    """The members of resolved pairs alone, and the force [6, S] on centres that are `due` [N]."""
+    acting = resolved(spec.pairing, pairs)
+    members = replace(members, reach=jnp.where(acting, members.reach, 0))
+    asked = acting & jnp.take(due, pairs.first, mode="clip")
+    return members, _on_centres(pairs, asked, sources, members)
+
+
+def _on_centres(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
+    """Acceleration and jerk [6, S] of the centres of the pairs that are `asked` [S] for."""
+
+    def one(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        waiting, f = carry
+        slot = jnp.argmax(waiting)
+        pair, at = pairs.one(slot), lambda q: lax.dynamic_index_in_dim(q, slot, 1)
+        points = jnp.concatenate([at(members.one), at(members.two)], 1)
+        acting = (members.reach > 0) & (members.first != pair.first)
+        pull = on_members(pairs, pair, points, sources, acting, lambda: members)
+        mean = pair.share[0] * pull[:, :1] + pair.share[1] * pull[:, 1:]
+        waiting = lax.dynamic_update_index_in_dim(waiting, jnp.bool_(False), slot, 0)
+        return waiting, lax.dynamic_update_slice_in_dim(f, mean, slot, 1)
+
+    start = asked, jnp.zeros_like(members.centre)
+    return lax.while_loop(lambda carry: jnp.any(carry[0]), one, start)[1]
+
+
+def on_members(
+    pairs: Pairs,
+    pair: Pair,
+    points: Array,
+    sources: Array,
+    acting: Array,
+    members: Callable[[], Members],
+) -> Array:
+    """Acceleration and jerk [6, 2] at the members of a pair, at `points`, by all but the pair.
+
+    acting: [S] whether other pairs act as their `members`, which are asked for only then.
+    """
+    star = jnp.arange(pairs.weights.size, dtype=jnp.int32)
+    plain = pair_forces.pull(points, sources, jnp.where(star == pair.first, 0, pairs.weights))
+    own = jnp.full(2, pair.first)
+    resolve = lambda: plain + resolved_correction(points, own, members())
+    return lax.cond(jnp.any(acting), resolve, lambda: plain)
+
+
+def resolved_correction(x: Array, index: Array, members: Members) -> Array:
+    """What members within reach add to the pull [6, K] of their centres at `x` [6, K].
+
+    index: [K] int32, the star that each point is; a pair does not pull its own centre. -1 for none.
+    """
+
+    def terms(t: list[Array], s: list[Array]) -> list[Array]:
+        # rows of the sources: one 0-5, two 6-11, centre 12-17, masses 18-19, reach 20, first 21
+        d = [b - a for a, b in zip(t[:3], s[12:15])]
+        within = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < s[20] * s[20]) & (t[6] != s[21])
+        one, two, centre = (_unit_pull(t, s[k : k + 6], within) for k in (0, 6, 12))
+        m, n, mass = s[18], s[19], s[18] + s[19]
+        return [m * p + n * q - mass * r for p, q, r in zip(one, two, centre)]
+
+    first, index = (q.astype(x.dtype) for q in (members.first, index))
+    sources = [members.one, members.two, members.centre, members.m, members.reach, first]
+    return summed(terms, [x, index], sources, 6)
+
+
+def _unit_pull(t: list[Array], s: list[Array], within: Array) -> list[Array]:
+    """Acceleration and jerk by one unit of mass, where it is within reach and elsewhere."""
+    d, w = ([b - a for a, b in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3))
+    r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+    acts = within & (r2 > 0)
+    u2 = jnp.where(acts, 1 / jnp.where(acts, r2, 1), 0)
+    p, q = u2 * jnp.sqrt(u2), 3 * (d[0] * w[0] + d[1] * w[1] + d[2] * w[2]) * u2
+    return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]

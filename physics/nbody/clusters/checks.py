@@ -1,0 +1,160 @@
+"""What the doors of clusters hold their arguments to, and their energy on the way.
+
+Here bodies [N, 3] become the components first, [6, N], that everything inside works on.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import ranges
+
+from ..bodies import numbers, one_precision
+from ..forces.tide import Origin
+
+TOLERANCE = 1e-3  # of the energy, over a run; where an integration has lost what it was about
+
+
+def bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray, ...]:
+    """Stars [6, N], their masses [N] and tracers [6, M] as float64, each at its own place.
+
+    Args:
+        name: of the function that is called.
+        x: positions of the stars [N, 3].
+        v: their velocities [N, 3].
+        m: their masses [N].
+        tracers: positions and velocities [M, 3], or None.
+
+    Raises:
+        ValueError: another shape, anything not finite, masses that are not positive, fewer than two
+            stars, bodies at the same place.
+        TypeError: no numbers.
+    """
+    stars = _wide_states(name, "", x, v)
+    points = np.zeros((6, 0))
+    if tracers is not None:
+        points = _wide_states(name, "tracers.", *_two(name, tracers))
+    if stars.shape[1] < 2:
+        raise ValueError(f"{name}: x: {stars.shape[1]} stars; must be [N, 3], N at least 2")
+    m = np.asarray(ranges.numbers(f"{name}: m", m, (stars.shape[1],)), np.float64)
+    if (m <= 0).any():
+        where = int(np.argmin(m))
+        raise ValueError(
+            f"{name}: m: star {where} has {m[where]}; must be positive; or make it a tracer"
+        )
+    _refuse_shared_places(name, stars, points)
+    return stars, m, points
+
+
+def start(
+    name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any, origin: Origin | None
+) -> tuple[Array, Array, Array, Origin]:
+    """Stars [6, N], masses [N], tracers [6, M] and the origin, as a state is made of them.
+
+    What is traced passes.
+
+    Args:
+        name: of the function that is called.
+        spec: how to integrate.
+        x: positions of the stars [N, 3].
+        v: their velocities [N, 3].
+        m: their masses [N].
+        tracers: positions and velocities [M, 3]; None for none.
+        origin: in a galaxy; None where the cluster is alone.
+
+    Raises:
+        ValueError: another shape, anything not finite, a number outside its range, two floating
+            types, bodies at the same place.
+        TypeError: no numbers.
+    """
+    ranges.check(name, spec)
+    ranges.check(name, origin)
+    stars = states(name, "", x, v)
+    m = numbers(f"{name}: m", m, shape=(stars.shape[1],), above=0)
+    points = (
+        jnp.zeros((6, 0)) if tracers is None else states(name, "tracers.", *_two(name, tracers))
+    )
+    if points.shape[1]:
+        stars, points, m = one_precision(name, x=stars, tracers=points, m=m)
+    else:
+        stars, m = one_precision(name, x=stars, m=m)
+        points = jnp.zeros((6, 0), stars.dtype)
+    if not any(isinstance(q, jax.core.Tracer) for q in (stars, points)):
+        _refuse_shared_places(name, np.asarray(stars), np.asarray(points))
+    return stars, m, points, Origin.nowhere(stars) if origin is None else origin
+
+
+def states(name: str, prefix: str, x: Any, v: Any) -> Array:
+    """Positions over velocities [6, N] of bodies at x [N, 3] with velocities v [N, 3]."""
+    x = numbers(f"{name}: {prefix}x", x, shape=("N", 3))
+    v = numbers(f"{name}: {prefix}v", v, shape=(x.shape[0], 3))
+    x, v = one_precision(name, **{f"{prefix}x": x, f"{prefix}v": v})
+    return jnp.concatenate([x.T, v.T])
+
+
+def _wide_states(name: str, prefix: str, x: Any, v: Any) -> np.ndarray:
+    """As `states`, in float64 from whatever each of the two is given in."""
+    x = np.asarray(ranges.numbers(f"{name}: {prefix}x", x, ("N", 3)), np.float64)
+    v = np.asarray(ranges.numbers(f"{name}: {prefix}v", v, x.shape), np.float64)
+    return np.concatenate([x.T, v.T])
+
+
+def _two(name: str, tracers: Any) -> tuple[Any, Any]:
+    if not isinstance(tracers, tuple | list) or len(tracers) != 2:
+        raise TypeError(
+            f"{name}: tracers={type(tracers).__name__}; it must be positions and velocities, "
+            "(x [M, 3], v [M, 3]); give both"
+        )
+    return tuple(tracers)
+
+
+def intervals(name: str, interval: float, t: Any) -> int:
+    """How many intervals a time `t` is."""
+    ranges.refuse(f"{name}: t", t, ranges.Range(least=0, one=True))
+    if abs(round(t / interval) * interval - t) > 1e-12 * t:
+        raise ValueError(f"{name}: t={t:g}; it must be a multiple of the interval, {interval:g}")
+    return round(t / interval)
+
+
+def energy_kept(
+    history: dict[str, np.ndarray], tolerance: float, unit: float, interval: float
+) -> None:
+    """Raise where the energy of stars left that of the start.
+
+    Args:
+        history: "kinetic" and "potential" [1 + T], from the start.
+        tolerance: how far it may go, in `unit`.
+        unit: the energy of the cluster, M^2 / 4 R_v, without what is within bound pairs: theirs may
+            be a thousand times that, and would hide any error.
+        interval: time between two rows.
+
+    Raises:
+        RuntimeError: it went farther.
+    """
+    total = history["kinetic"] + history["potential"]
+    error = abs(total - total[0]) / unit
+    if (error > tolerance).any():
+        first = int(np.argmax(error > tolerance))
+        raise RuntimeError(
+            f"evolve: the energy is off by {error[first]:.2g} of M^2 / 4 R_v at t = "
+            f"{first * interval:g}, more than tolerance={tolerance:g}; make eta smaller, give a "
+            "softening, or a larger tolerance"
+        )
+
+
+def _refuse_shared_places(name: str, stars: np.ndarray, tracers: np.ndarray) -> None:
+    places, first, count = np.unique(stars[:3], axis=1, return_index=True, return_counts=True)
+    if places.shape[1] < stars.shape[1]:
+        where = int(first[np.argmax(count)])
+        raise ValueError(f"{name}: x: star {where} is where another is; move one, or merge them")
+    together = np.hstack([places, np.unique(tracers[:3], axis=1)])
+    together, count = np.unique(together, axis=1, return_counts=True)
+    if (count > 1).any():
+        x = together[:, np.argmax(count)]
+        where = int(np.flatnonzero((tracers[:3] == x[:, None]).all(0))[0])
+        raise ValueError(
+            f"{name}: tracers: body {where} is where a star is; move it, or leave it out"
+        )

@@ -1,0 +1,181 @@
+"""Adaptive Gauss-Radau steps (order 15) of small systems in lanes, each with a step of its own.
+
+The step is that of IAS15 (Rein & Spiegel 2015, doi:10.1093/mnras/stu2164): the highest coefficient
+of a body's acceleration against the acceleration, and a step that proves four times too long is
+taken again.
+
+A step of a system of three bodies takes 0.48 us of a core (Zen 4): 29 evaluations of three pairs,
+which the division and root alone would let one do in 0.08 us, and 1900 products of weights.
+Components come first, [N, 3, W]: the W lanes lie along the machine's vectors.
+"""
+
+import functools
+import operator
+from dataclasses import replace
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.geometry.vectors import dot
+from jaxgpu.pytree import pytree
+
+from ..forces.pairs import inverse_powers
+from ..steps import kahan, radau
+
+
+class Rule(Protocol):
+    """How steps are controlled: an `Ensemble`."""
+
+    @property
+    def tolerance(self) -> Array | float:
+        """[] highest coefficient over acceleration."""
+        ...
+
+    @property
+    def convergence(self) -> Array | float:
+        """[] last change over acceleration."""
+        ...
+
+    @property
+    def most(self) -> Array | int:
+        """[] steps that a system may try."""
+        ...
+
+    @property
+    def sweeps(self) -> int:
+        """Of the nodes in a step."""
+        ...
+
+
+@pytree
+class Lanes:
+    """What is under way."""
+
+    x: Array  # [N, 3, W]
+    v: Array  # [N, 3, W]
+    low: Array  # [2, N, 3, W] what rounding keeps out of x and v
+    a: list[Array]  # 8 x [N, 3, W] coefficients of the acceleration over the last step
+    m: Array  # [N, W]
+    t: Array  # [W] time since the start
+    dt: Array  # [W] step to try
+    last: Array  # [W] length of the last step
+    span: Array  # [W] time to cover
+    steps: Array  # [W] int32
+    tries: Array  # [W] int32
+    owner: Array  # [W] int32: which system; M for none
+
+
+def finished(rule: Rule, lanes: Lanes) -> Array:
+    """Which lanes [W] have covered their time, or are out of steps."""
+    return ~(lanes.t < lanes.span) | (lanes.tries >= rule.most)
+
+
+def loaded(x: Array, v: Array, m: Array, span: Array, owner: Array) -> Lanes:
+    """Lanes with systems at their start, which cover the time `span` [W]."""
+    a = _pull(m, x)
+    # a guess: what follows is judged, and taken again where it was too long
+    fall = jnp.full_like(span, jnp.inf)
+    for i in range(x.shape[0]):
+        for j in range(i):
+            r2 = jnp.sum((x[i] - x[j]) ** 2, 0)
+            mass = m[i] + m[j]
+            free = jnp.sqrt(r2 * jnp.sqrt(r2) / jnp.where(mass > 0, mass, 1))
+            fall = jnp.minimum(fall, jnp.where(mass > 0, free, jnp.inf))
+    none = jnp.zeros(owner.shape, jnp.int32)
+    time = jnp.zeros_like(span)
+    dt = jnp.minimum(1e-2 * fall, span)
+    a = [a] + 7 * [0 * a]
+    return Lanes(
+        x=x,
+        v=v,
+        low=jnp.stack([0 * x, 0 * x]),
+        a=a,
+        m=m,
+        t=time,
+        dt=dt,
+        last=dt,
+        span=span,
+        steps=none,
+        tries=none,
+        owner=owner,
+    )
+
+
+def step(rule: Rule, lanes: Lanes) -> Lanes:
+    """One step of each lane that is under way: taken, or refused and shortened."""
+    dt = jnp.minimum(lanes.dt, lanes.span - lanes.t)
+    ratio = dt / jnp.where(lanes.last > 0, lanes.last, 1)
+    by_lane, ratio = dt[None, None], ratio[None, None]
+    guess = radau.continued(lanes.a, ratio)
+    nodes, change = radau.solve_in_turn(
+        lambda x, v: _pull(lanes.m, x), lanes.x, lanes.v, by_lane, guess, rule.sweeps
+    )
+    a = [lax.optimization_barrier(radau.combined(row, nodes)) for row in radau.LAGRANGE]
+    best, good = _judged(rule, (nodes[0], a[7], change), dt)
+    done = finished(rule, lanes)
+    taken = good & ~done
+    dx, dv = (radau.combined(w[8], nodes) for w in (radau.POSITION, radau.VELOCITY))
+    dx, dv = by_lane * (lanes.v + by_lane * dx), by_lane * dv
+    moved = [kahan.added(*q) for q in ((lanes.x, lanes.low[0], dx), (lanes.v, lanes.low[1], dv))]
+    arrives = dt >= lanes.span - lanes.t
+    new = replace(
+        lanes,
+        x=moved[0][0],
+        v=moved[1][0],
+        low=jnp.stack([moved[0][1], moved[1][1]]),
+        a=a,
+        t=jnp.where(arrives, lanes.span, lanes.t + dt),
+        last=dt,
+        steps=lanes.steps + 1,
+    )
+    kept = jax.tree.map(lambda new, old: jnp.where(along(taken, new), new, old), new, lanes)
+    tries = lanes.tries + (~done).astype(jnp.int32)
+    return replace(kept, dt=jnp.where(done, lanes.dt, best), tries=tries)
+
+
+def _judged(rule: Rule, vectors: tuple[Array, ...], dt: Array) -> tuple[Array, Array]:
+    """The step to try next, and whether this one was good enough, for each lane.
+
+    vectors: the acceleration [N, 3, W] at the start, its highest coefficient, and the last change
+        of the acceleration at the last node.
+    """
+    pull, high, change = (jnp.sqrt(jnp.sum(q * q, 1)) for q in vectors)  # [N, W]
+    # where pulls balance, what is left is rounding and no measure of anything
+    pull = jnp.maximum(pull, 1e-8 * jnp.max(pull, 0, keepdims=True))
+    pull = jnp.where(pull > 0, pull, 1)
+    eps = float(jnp.finfo(dt.dtype).eps)
+    noise = 2 * eps * float(np.abs(radau.LAGRANGE[7]).sum())
+    error = jnp.max(high / pull, 0)
+    error = error / jnp.maximum(jnp.asarray(rule.tolerance, dt.dtype), noise)
+    wild = jnp.max(change / pull, 0) / jnp.maximum(rule.convergence, 8 * eps)
+    factor = jnp.where(error > 0, jnp.where(error > 0, error, 1) ** (-1 / 7), 4)
+    # a sweep gains (omega dt)^2, and the guess is good to (omega dt)^8
+    power = -1 / (6 + 2 * rule.sweeps)
+    settle = jnp.where(wild > 1, jnp.where(wild > 1, wild, 1) ** power, 4)
+    factor = jnp.minimum(factor, settle)
+    good = (error < 4.0**7) & (wild <= 16)
+    factor = jnp.where(jnp.isnan(error) | jnp.isnan(wild), 0.1, factor)
+    lower = jnp.where(good, 0.25, 0.05)
+    return dt * jnp.clip(factor, lower, jnp.where(good, 4, 0.5)), good
+
+
+def _pull(m: Array, x: Array) -> Array:
+    """Accelerations [N, 3, W] of each other."""
+    count = x.shape[0]
+    total: list[list[Array]] = [[] for _ in range(count)]
+    for i in range(count):
+        for j in range(i):
+            d = x[j] - x[i]
+            # else it is computed again for every component of every body
+            u3 = lax.optimization_barrier(inverse_powers(dot(d, d))[1])
+            total[i].append((m[j] * u3)[None] * d)
+            total[j].append((-m[i] * u3)[None] * d)
+    return lax.optimization_barrier(jnp.stack([functools.reduce(operator.add, q) for q in total]))
+
+
+def along(mask: Array, like: Array) -> Array:
+    """The mask [W] with axes of one before it, for leaves [..., W]."""
+    return mask.reshape((1,) * (like.ndim - 1) + mask.shape)

@@ -1,0 +1,53 @@
+"""What the doors of clusters let in, and what they watch on the way."""
+
+import numpy as np
+import pytest
+
+from jaxgpu.physics.nbody.clusters import checks
+
+
+def drawn(seed, count=5):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(count, 3)), rng.normal(size=(count, 3)), rng.uniform(0.01, 2.0, count)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bodies_come_back_as_they_were_in_float64(seed):
+    x, v, m = drawn(seed)
+    stars, weights, tracers = checks.bodies("evolve", x.astype(np.float32), v.tolist(), m, None)
+    assert stars.dtype == weights.dtype == tracers.dtype == np.float64 and tracers.shape == (6, 0)
+    np.testing.assert_allclose(stars[:3].T, x, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(stars[3:].T, v, rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(weights, m)
+
+
+def test_wrong_bodies_are_refused_by_name():
+    x, v, m = drawn(0)
+    twice = x.copy()
+    twice[3] = twice[1]
+    cases = [
+        ((x[:1], v[:1], m[:1], None), "x: 1 stars"),
+        ((x, v, -m, None), "m: star . has -"),
+        ((x, v, m[:4], None), r"m has shape \[4\]; it must be \[5\]"),
+        ((x, v[:4], m, None), r"v has shape \[4, 3\]; it must be \[5, 3\]"),
+        ((twice, v, m, None), "x: star 1 is where another is"),
+        ((x, v, m, (x[2:3], v[2:3])), "tracers: body 0 is where a star is"),
+        ((x.T, v.T, m, None), r"x has shape \[3, 5\]; it must be \[N, 3\]"),
+    ]
+    for arguments, sentence in cases:
+        with pytest.raises(ValueError, match=f"^evolve: .*{sentence}"):
+            checks.bodies("evolve", *arguments)
+
+
+def test_a_time_is_a_multiple_of_the_interval():
+    assert checks.intervals("evolve", 0.125, 1.5) == 12
+    for t in (0.1, np.nan, -1.0):
+        with pytest.raises(ValueError, match="evolve: t="):
+            checks.intervals("evolve", 0.125, t)
+
+
+def test_an_energy_that_leaves_its_start_is_an_error():
+    history = {"kinetic": np.array([1.0, 1.1, 1.3]), "potential": np.array([-2.0, -2.1, -2.2])}
+    checks.energy_kept(history, 0.2, 0.5, 0.125)  # off by 0.1, a fifth of the unit
+    with pytest.raises(RuntimeError, match=r"off by 0.2 of M\^2 / 4 R_v at t = 0.25"):
+        checks.energy_kept(history, 0.1, 0.5, 0.125)

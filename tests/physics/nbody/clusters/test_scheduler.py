@@ -1,0 +1,155 @@
+"""The scheduler: who is due is found, each moves once at its time; rows hold what was given."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxgpu.physics.nbody.clusters import scheduler
+from jaxgpu.physics.nbody.clusters.scheduler import change_if
+from jaxgpu.pytree import pytree
+
+COUNT, WIDTHS = 1500, (4, 64)
+
+
+@pytree
+class Bodies:
+    """Bodies that note at which times they moved."""
+
+    seen: jax.Array  # [2, N] how often each moved, and the sum of the times at which it did
+    again: jax.Array  # [N] int32: how often it moved a second time
+    t: jax.Array  # [N]
+    dt: jax.Array  # [N]
+
+
+def bodies(steps):
+    zero = jnp.zeros(COUNT)
+    return Bodies(jnp.zeros((2, COUNT)), jnp.zeros(COUNT, jnp.int32), zero, jnp.asarray(steps))
+
+
+@jax.jit
+def passed(group):
+    """All of them brought from 0 to 1 in blocks; how many moves and floored moves were reported."""
+    packing = scheduler.Packing(group)
+
+    def move(some, old):
+        now = old.t + old.dt
+        seen = old.seen + jnp.stack([jnp.ones_like(now), now])
+        return Bodies(seen, old.again, now, old.dt), some % 2 == 1
+
+    odd = lambda new: new.seen[0] % 2 == 1
+
+    def second(total):
+        def move(some, old):
+            many = jnp.where(total > 0, old.again + 1, -1000)
+            return Bodies(old.seen, many, old.t, old.dt), some < 0
+
+        return move
+
+    def block(carry):
+        schedule, _, counts = carry
+        now = jnp.min(schedule.soonest)
+        schedule, total, low = scheduler.advance(
+            packing, schedule, now, move, (odd, second), WIDTHS
+        )
+        return schedule, now, counts + jnp.stack([total, low])
+
+    start = scheduler.open_schedule(packing, group, WIDTHS), jnp.zeros(()), jnp.zeros(2, jnp.int32)
+    schedule, _, counts = jax.lax.while_loop(lambda carry: carry[1] < 1, block, start)
+    return packing.group(schedule.rows), counts
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_everyone_moves_at_each_of_its_times_and_nobody_else(seed):
+    """A body of step 2^-k has moved 2^k times, of known sum; one that waits, never."""
+    depth = np.random.default_rng(seed).geometric(0.3, COUNT) - 1
+    steps = np.where(depth > 7, np.inf, 0.5 ** np.minimum(depth, 7))
+    end, counts = passed(bodies(steps))
+    moves = np.where(depth > 7, 0, 2.0 ** np.minimum(depth, 7))
+    np.testing.assert_array_equal(end.seen[0], moves)
+    np.testing.assert_allclose(end.seen[1], (moves + 1) / 2 * (moves > 0), rtol=1e-6)
+    np.testing.assert_array_equal(end.again, (moves + 1) // 2)
+    np.testing.assert_array_equal(counts, [moves.sum(), moves[1::2].sum()])
+
+
+def test_one_of_them_alone_is_found_on_the_last_page():
+    steps = np.full(COUNT, np.inf)
+    steps[-1] = 0.25
+    end, counts = passed(bodies(np.where(np.isinf(steps), 1.0, steps)))
+    assert end.seen[0, -1] == 4 and (end.seen[0, :-1] == 1).all()
+    assert counts[0] == 4 + COUNT - 1
+
+
+def test_rows_give_back_the_fields_with_their_types():
+    group = bodies(np.ones(COUNT))
+    group = Bodies(group.seen + 0.1, group.again + 123_456, group.t, group.dt)
+    packing = scheduler.Packing(group)
+    rows = packing.rows(group)
+    assert rows.shape == (COUNT, 5)
+    np.testing.assert_array_equal(rows[:, packing.columns["seen"]].T, group.seen)
+    for one, other in zip(
+        jax.tree.leaves(group), jax.tree.leaves(packing.group(rows)), strict=True
+    ):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+few = jax.jit(lambda due: scheduler.due_indices(due, 16))
+
+
+@pytest.mark.parametrize("total", [0, 1, 2, 17, 64, 65, 700, 10_007])
+def test_all_that_are_due_are_found_in_order(total):
+    """More than 64 of them take another way; the last row of 128 is not full."""
+    where = np.sort(np.random.default_rng(total).choice(10_007, total, replace=False))
+    due = np.zeros(10_007, bool)
+    due[where] = True
+    index, count = few(due)
+    assert count == total
+    np.testing.assert_array_equal(index[:total], where)
+    assert (index[total:] == 10_007).all()
+
+
+def test_neighbours_in_one_row_and_at_its_ends_are_found():
+    for where in ([127, 128, 129, 255], [0, 10_006], list(range(300, 364))):
+        due = np.zeros(10_007, bool)
+        due[where] = True
+        np.testing.assert_array_equal(few(due)[0][: len(where)], where)
+
+
+@jax.jit
+def counted(due):
+    """How often each body was moved, and how many said they floored: those of odd index."""
+    move = lambda some, times: (times + 1, some % 2 == 1)
+    return scheduler.advance_group(jnp.zeros(37, jnp.int32), due, move, 4)
+
+
+@given(st.lists(st.booleans(), min_size=37, max_size=37))
+@settings(deadline=None, max_examples=50)
+def test_who_is_due_is_moved_once(due):
+    times, floored = counted(np.array(due))
+    np.testing.assert_array_equal(times, due)
+    assert floored == sum(due[1::2])
+
+
+@jax.jit
+def changed(condition, value):
+    return change_if(condition, lambda old: {"x": old["x"] ** 2, "k": old["k"] + 1}, value)
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_changes_once_or_not_at_all(condition):
+    x, k = jnp.array([2.0, -3.0]), jnp.int32(4)
+    got, way = jax.jvp(lambda x: changed(condition, {"x": x, "k": k})["x"], (x,), (jnp.ones(2),))
+    np.testing.assert_array_equal(got, [4.0, 9.0] if condition else x)
+    np.testing.assert_array_equal(way, [4.0, -6.0] if condition else [1.0, 1.0])
+    assert changed(condition, {"x": x, "k": k})["k"] == 4 + condition
+
+
+def test_each_of_a_batch_for_itself():
+    x = jnp.array([2.0, -3.0])
+    got = jax.vmap(lambda condition, x: change_if(condition, jnp.square, x))(
+        jnp.array([True, False]), x
+    )
+    np.testing.assert_array_equal(got, [4.0, -3.0])
