@@ -53,7 +53,7 @@ def _gravity(gravity):
 DOORS = [
     Door("physics.rigid.assemble", _inertia, {"link": LINK}),
     Door(
-        "physics.rigid.assemble",
+        "physics.rigid.assemble: gravity",
         _gravity,
         {"gravity": np.array([0.0, 1.0, -9.0], np.float32)},
         right=("gravity: zero", "gravity: negative"),
