@@ -104,8 +104,7 @@ def test_every_number_that_users_set_declares_its_range():
 
 # public names that the walk leaves out, with the reason
 NO_DOOR = {
-    "a type of what comes back, made by a door": """Solution Evolution
-        MixtureFit Evolution MixtureFit State Particles
+    "a type of what comes back, made by a door": """Solution Evolution MixtureFit State Particles
         Scores Step Health Outcome Best Plan Volume Tree Tool Flow PlasticState Remembering Run
         Timing""".split(),
     "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
