@@ -1,11 +1,15 @@
 """The memory a compiled program will need, known before it is launched."""
 
+import weakref
 from typing import Any
 
 import jax
 import psutil
 
 from jaxgpu import arguments
+
+# by the program: XLA's analysis of a large one takes 0.1 CPU-seconds, as often as it is asked
+_forecasts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 
 def forecast(compiled: Any) -> int:
@@ -27,13 +31,15 @@ def forecast(compiled: Any) -> int:
             f"memory.forecast: compiled={arguments.shown(compiled)}; it must be a program; "
             "compile it by jax.jit(f).lower(...).compile()"
         )
-    need = compiled.memory_analysis()
-    return (
-        need.argument_size_in_bytes
-        + need.output_size_in_bytes
-        + need.temp_size_in_bytes
-        - need.alias_size_in_bytes
-    )
+    if compiled not in _forecasts:
+        need = compiled.memory_analysis()
+        _forecasts[compiled] = (
+            need.argument_size_in_bytes
+            + need.output_size_in_bytes
+            + need.temp_size_in_bytes
+            - need.alias_size_in_bytes
+        )
+    return _forecasts[compiled]
 
 
 def available(device: Any = None) -> int:

@@ -133,7 +133,7 @@ class PairedSteps(BlockSteps):
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
 
 
-def rewound[T](group: T) -> T:
+def rewound[T: Any](group: T) -> T:
     """Bodies whose times are counted from the beginning of an interval, where they all are."""
     return replace(group, t=jnp.zeros_like(group.t))
 

@@ -78,13 +78,13 @@ def _paired(old: Centres, softening: Array | float) -> Centres:
     r, along = jnp.sqrt(jnp.where(mutual, r2, 1)), jnp.sum(d[:3] * d[3:], 0)
     h = v2 / 2 - (m + n) / jnp.sqrt(r * r + softening * softening)
     bound = mutual & (h < 0)
-    both = jnp.where(bound, m + n, 1)
-    a = both / (2 * jnp.where(bound, -h, 1))
-    far = a * (1 + jnp.sqrt((1 - r / a) ** 2 + along * along / (both * a)))
-    tide = 2 * jnp.maximum(pull, jnp.take(pull, other)) * far**3 / both
+    total = jnp.where(bound, m + n, 1)
+    a = total / (2 * jnp.where(bound, -h, 1))
+    far = a * (1 + jnp.sqrt((1 - r / a) ** 2 + along * along / (total * a)))
+    tide = 2 * jnp.maximum(pull, jnp.take(pull, other)) * far**3 / total
     first = bound & (tide < _TIDE) & (place < other)
     second = jnp.take(first, other) & mutual & (other < place)
-    part = jnp.where(first, n / both, 0)
+    part = jnp.where(first, n / total, 0)
     x = old.x + part[None] * d
     mass = jnp.where(first, m + n, jnp.where(second, 0, m))
     keeper = jnp.take(jnp.where(second, other, place), old.keeper)
@@ -93,7 +93,7 @@ def _paired(old: Centres, softening: Array | float) -> Centres:
 
 
 def _around(bodies: Centres, x: Array, place: Array) -> tuple[Array, Array]:
-    """The nearest body to that at `x` [6], and sum m / d^3 of all but both."""
+    """The nearest body to that at `x` [6], and sum m / d^3 of all but the two."""
     r2 = jnp.where(bodies.m > 0, _squares(bodies.x, x), jnp.inf).at[place].set(jnp.inf)
     nearest = jnp.argmin(r2).astype(jnp.int32)
     nearest = jnp.where(jnp.isfinite(r2[nearest]), nearest, place)

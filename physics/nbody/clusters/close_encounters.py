@@ -54,7 +54,7 @@ def hosts_at(
 
     relative: state [6, S] of the pairs.
     """
-    pair, here = pairs.all, predicted(spec, stars, now)
+    pair, here = pairs.batch, predicted(spec, stars, now)
     one, two = places(pair, jnp.take(here, pair.first, axis=1, mode="clip"), relative)
     x = here.at[:, pair.first].set(one, mode="drop").at[:, pair.second].set(two, mode="drop")
     # a place that stands for another mass than its star's is the centre or the second of a pair

@@ -288,7 +288,7 @@ def evolve(
     >>> np.abs(m @ done.x).max() < 1e-12
     np.True_
     """
-    stars, m, swarm = checks.bodies("evolve", x, v, m, tracers)
+    stars, m, followed = checks.bodies("evolve", x, v, m, tracers)
     ranges.check("evolve", spec)
     ranges.refuse("evolve: slots", slots, ranges.Range(least=0, whole=True, none=True, one=True))
     count, radius = systems(jnp.asarray(stars), jnp.asarray(m))
@@ -297,7 +297,7 @@ def evolve(
     steps = checks.intervals("evolve", interval, t)
     limit = _tolerance(spec.steps, origin, tolerance)
     origin = jax.tree.map(lambda q: jnp.asarray(q, jnp.float64), origin)
-    tracers = swarm[:3].T, swarm[3:].T
+    tracers = followed[:3].T, followed[3:].T
     start = _init(spec, stars[:3].T, stars[3:].T, m, tracers, origin)
     spec.check(start)
     unit = float(m.sum() ** 2 / (4 * radius))

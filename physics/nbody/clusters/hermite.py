@@ -39,6 +39,7 @@ from .blocks import (
     next_step,
     predicted,
     pull_and_snap,
+    rewound,
     size,
 )
 from .scheduler import Again, Packing, Schedule
@@ -64,7 +65,12 @@ class State(BlockState):
 
     def rewound(self) -> "State":
         """The same with times counted from the beginning of an interval."""
-        return replace(super().rewound(), pairs=self.pairs.rewound())
+        return replace(
+            self,
+            stars=rewound(self.stars),
+            tracers=rewound(self.tracers),
+            pairs=self.pairs.rewound(),
+        )
 
 
 @pytree
@@ -112,7 +118,7 @@ class Hermite(PairedSteps):
         pairs = ks_steps.all_brought_to(self, stars, state.pairs, now)
         members = members_if_any(self, pairs, stars.x, now, held)[1]
         x = stars.x.at[:, pairs.first].set(members.one, mode="drop")
-        return x.at[:, pairs.all.second].set(members.two, mode="drop")
+        return x.at[:, pairs.batch.second].set(members.two, mode="drop")
 
     def followed(self, state: State, stars: Array) -> Array:
         """Where tracers are [6, M], or the `stars` [6, N] that they are bound to."""
@@ -193,7 +199,7 @@ def _block_with_pairs(
     # orbits first: forces come from where the members are at `now`
     pairs = ks_steps.caught_up(spec, stars, pairs, now, any_due)
     # the centre of a pair that is to be dissolved is brought to the next time that stars are due
-    due = due.at[pairs.first].max(pairs.all.dissolving & any_due, mode="drop")
+    due = due.at[pairs.first].max(pairs.batch.dissolving & any_due, mode="drop")
     # stars feel resolved pairs as two, tracers all of them
     asked = pairs.held if schedule.soonest.size else _resolved_or_leaving(spec, pairs)
     relative, members = members_if_any(spec, pairs, sources, now, asked)
@@ -223,7 +229,7 @@ def _block_with_pairs(
 
 def _resolved_or_leaving(spec: Hermite, pairs: Pairs) -> Array:
     """[S] the pairs whose members are needed where there are no tracers."""
-    return resolved(spec.pairing, pairs) | pairs.all.dissolving
+    return resolved(spec.pairing, pairs) | pairs.batch.dissolving
 
 
 def _force_of_singles(

@@ -20,7 +20,7 @@ stars), `in_tiles` (the loop over tiles), `due_indices` (who is due).
 import math
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -54,11 +54,12 @@ class Packing[T: Stepped]:
 
     def __init__(self, group: T) -> None:
         self._type, self._dtype = type(group), group.t.dtype
+        flat: Any = group  # a dataclass, which a protocol cannot say
         self.columns: dict[str, slice] = {}  # of each field, in the order of the class
         self._like: dict[str, Array] = {}
         width = 0
-        for field in fields(group):
-            value = getattr(group, field.name)
+        for field in fields(flat):
+            value = getattr(flat, field.name)
             start, width = width, width + math.prod(value.shape[:-1])
             self.columns[field.name], self._like[field.name] = slice(start, width), value
 
@@ -154,8 +155,12 @@ def advance[T: Stepped](
     start = schedule, none, none
     schedule, low, listed = in_tiles(active, total, count, widths, first, start)
     if again is not None:
-        move, narrow = again[1](listed), (widths[0], 0)
-        second = lambda index, carry: _move_rows(packing, move, index, *carry)[::2]
+        once_more, narrow = again[1](listed), (widths[0], 0)
+
+        def second(index: Array, carry: tuple[Schedule, Array]) -> tuple[Schedule, Array]:
+            schedule, _, low = _move_rows(packing, once_more, index, *carry)
+            return schedule, low
+
         schedule, low = in_tiles(schedule.again, listed, count, narrow, second, (schedule, low))
     # only pages that were looked into have changed
     return replace(schedule, soonest=_soonest(schedule, pages, looks)), total, low

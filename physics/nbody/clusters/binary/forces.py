@@ -24,9 +24,9 @@ def on_tracers(pairs: Pairs, sources: Array, members: Members, x: Array) -> Arra
 
     Every pair in `members` that is within its reach acts as two.
     """
-    nobody = jnp.full(x.shape[1:], -1, jnp.int32)  # a tracer is no star
+    no_star = jnp.full(x.shape[1:], -1, jnp.int32)  # a tracer is no star
     plain = pair_forces.pull(x, sources, pairs.weights)
-    resolve = lambda plain: plain + resolved_correction(x, nobody, members)
+    resolve = lambda plain: plain + resolved_correction(x, no_star, members)
     return change_if(jnp.any(members.reach > 0), resolve, plain)
 
 

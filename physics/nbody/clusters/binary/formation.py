@@ -50,7 +50,7 @@ def dissolve(
 
 def _to_dissolve(stars: Population, pairs: Pairs, now: Array) -> Array:
     # only where the centre is at `now` has the orbit taken its last step, see `ks_steps.caught_up`
-    pair = pairs.all
+    pair = pairs.batch
     return pair.dissolving & (jnp.take(stars.t, pair.first, mode="clip") == now)
 
 
@@ -65,14 +65,14 @@ def _split(
 ) -> tuple[Population, Pairs]:
     """The stars with a pair made two of them again, and its slot free."""
     pair = pairs.one(slot)
-    both = jnp.stack([pair.first, pair.second])
+    two = jnp.stack([pair.first, pair.second])
     x = jnp.stack(places(pair, stars.x[:, pair.first], relative[:, slot]), 1)
-    weights = _put(pairs.weights, both, pairs.m[both])
+    weights = _put(pairs.weights, two, pairs.m[two])
     columns = pairs.holding(slot, empty_pair(pairs.m))
     pairs = replace(pairs, columns=columns, weights=weights)
-    times = _put(stars.t, both, jnp.stack([now, now]))
-    stars = replace(stars, x=_put(stars.x, both, x), t=times)
-    return _begin_again(spec, stars, pairs, both, relative, now, outside), pairs
+    times = _put(stars.t, two, jnp.stack([now, now]))
+    stars = replace(stars, x=_put(stars.x, two, x), t=times)
+    return _begin_again(spec, stars, pairs, two, relative, now, outside), pairs
 
 
 def _begin_again(

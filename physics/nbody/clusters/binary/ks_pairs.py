@@ -51,14 +51,14 @@ class Pairs:
     limit: Array  # [] binding energy over the reduced mass of the widest pair that is formed
 
     @property
-    def all(self) -> Pair:
+    def batch(self) -> Pair:
         """All of them, batch [S]."""
         return _unpacked(self.columns)
 
     @property
     def first(self) -> Array:
         """[S] int32: stars whose places the centres of mass take; N where the slot is free."""
-        return self.all.first
+        return self.batch.first
 
     @property
     def held(self) -> Array:
@@ -81,7 +81,7 @@ class Pairs:
 
     def rewound(self) -> "Pairs":
         """The same, times counted from the end of an interval and no more from its beginning."""
-        pair = self.all
+        pair = self.batch
         return replace(self, columns=packed(replace(pair, t=pair.t - 1, ready=pair.ready - 1)))
 
 
@@ -146,7 +146,7 @@ def empty_pair(m: Array) -> Pair:
 
 def resolved(pairing: Pairing, pairs: Pairs) -> Array:
     """[S] whether a pair is perturbed enough to act on other stars as two, and not as a point."""
-    pair = pairs.all
+    pair = pairs.batch
     return pairs.held & (pair.slowdown == 1) & (pair.tide > pairing.weak)
 
 

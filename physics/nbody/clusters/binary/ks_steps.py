@@ -33,7 +33,7 @@ def caught_up(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array, du
 
     def next_end(pairs: Pairs) -> Array:
         # infinite for a pair that has nothing to do before `now`, so that the loop comes to its end
-        pair = pairs.all
+        pair = pairs.batch
         leaving = due & pair.dissolving & jnp.isfinite(pair.ready)
         return jnp.where(pair.ready <= now, pair.ready, jnp.where(leaving, now, jnp.inf))
 

@@ -56,7 +56,7 @@ def relative_states(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -
     def solve(k: Array, states: Array) -> Array:
         start = k * width
         columns = lax.dynamic_slice_in_dim(pairs.columns, start, width, 1)
-        pair = replace(pairs, columns=columns).all
+        pair = replace(pairs, columns=columns).batch
         # a slowed orbit is behind by its lag, which is given back: the phase is the true one
         late = (now - pair.t) * spec.interval + pair.lag
         here = jnp.concatenate(ks.physical(ks.after(pair.orbit, late)))
@@ -74,7 +74,7 @@ def members(
 
     asked: [S] bool, those that act as two; the reach of others is 0.
     """
-    pair = pairs.all
+    pair = pairs.batch
     centre = jnp.take(sources, pair.first, axis=1, mode="clip")
     # beyond it the tide of a pair's quadrupole is below `weak` of its attraction
     reach = extent(pairs, pair.orbit) * jnp.cbrt(2 / spec.pairing.weak)

@@ -62,7 +62,7 @@ def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
     single = [by_definition(x, k) for k in range(5)]
     want = {4: single[4]}
     for q in range(2):
-        i, j = int(state.pairs.first[q]), int(state.pairs.all.second[q])
+        i, j = int(state.pairs.first[q]), int(state.pairs.batch.second[q])
         want[i] = (M[i] * single[i] + M[j] * single[j]) / (M[i] + M[j])
     for k, value in want.items():
         np.testing.assert_allclose(f[:, k], value.astype(float), rtol=1e-9)
@@ -75,7 +75,7 @@ def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
     x, spec = two_pairs(0)
     state = init(spec, *halves(jnp.asarray(x)), jnp.asarray(M))
     held = state.pairs
-    calm = replace(held, columns=ks_pairs.packed(replace(held.all, tide=jnp.zeros(3))))
+    calm = replace(held, columns=ks_pairs.packed(replace(held.batch, tide=jnp.zeros(3))))
     now = jnp.float64(1.0)
     sources = predicted(spec, state.stars, now)
     weight = np.asarray(calm.weights)

@@ -31,9 +31,9 @@ def begun(x, close=0.02):
 def test_moves_no_star(x64):
     x = stars()
     spec, state = begun(x)
-    assert sorted([int(state.pairs.first[0]), int(state.pairs.all.second[0])]) == [0, 1]
+    assert sorted([int(state.pairs.first[0]), int(state.pairs.batch.second[0])]) == [0, 1]
     np.testing.assert_allclose(points(spec, state), x, atol=1e-14)
-    leave = replace(state.pairs.all, dissolving=jnp.array([True, False]))
+    leave = replace(state.pairs.batch, dissolving=jnp.array([True, False]))
     leaving = replace(state.pairs, columns=ks_pairs.packed(leave))
     now = jnp.float64(1.0)
     apart = members.relative_states(spec, leaving, now, jnp.ones(2, bool))

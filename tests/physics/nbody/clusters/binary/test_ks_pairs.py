@@ -26,7 +26,7 @@ def held():
 
 def changed(held, **fields):
     """With other fields of all pairs."""
-    return replace(held, columns=ks_pairs.packed(replace(held.all, **fields)))
+    return replace(held, columns=ks_pairs.packed(replace(held.batch, **fields)))
 
 
 def test_what_is_put_into_a_slot_comes_out_of_it(x64):

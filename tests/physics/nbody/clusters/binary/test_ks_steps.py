@@ -67,7 +67,7 @@ def test_a_pair_alone_keeps_energy_and_phase(x64, e):
     """112 orbits, slowed down (nothing is near), beside Kepler's; the third is far."""
     x = triple(apart(e), 1e4, 0.0, m := np.array([0.3, 0.2, 1e-9]))
     end, state = gone(x, 8, m)
-    assert np.max(state.pairs.all.slowdown) > 2 and state.pairs.first[0] < 3
+    assert np.max(state.pairs.batch.slowdown) > 2 and state.pairs.first[0] < 3
     np.testing.assert_allclose(energy(end, m), energy(x, m), rtol=1e-11)
     orbit = ks.regularised(*jnp.asarray(apart(e)).reshape(2, 3), jnp.float64(0.5))
     want = ks.physical(ks.after(orbit, jnp.float64(1.0)))[0]
@@ -117,7 +117,7 @@ def test_slowing_down_keeps_the_secular_change(x64):
         apart = jnp.asarray(x[:, 1] - x[:, 0])
         return np.asarray(elements.eccentricity_vector(apart[:3], apart[3:], jnp.float64(0.8)))
 
-    assert state.pairs.all.slowdown[0] > 5
+    assert state.pairs.batch.slowdown[0] > 5
     change = shape(full) - shape(x)
     assert np.abs(change).max() > 3e-3  # a thousand orbits; the tide is 2e-5
     np.testing.assert_allclose(shape(slowed) - shape(x), change, atol=0.02 * np.abs(change).max())
@@ -131,7 +131,7 @@ def test_massless_bodies_see_both_members_in_true_phase(x64):
     tracer = tracer + (x[:, :2] @ m[:2] / 0.5)[:, None]
     theirs = reference(x, 0.25, m, tracer)
     _, state = gone(x, 2, m, tracer, eta=1e-3, weak=1e-4)
-    assert state.pairs.all.slowdown[0] > 1.1
+    assert state.pairs.batch.slowdown[0] > 1.1
     np.testing.assert_allclose(state.tracers.x[:3, 0], theirs[:3, 3], atol=2e-4 * A)
     alone = gone(x, 2, m, NOBODY, eta=1e-3, weak=1e-4)[1]
     for got, want in zip(
