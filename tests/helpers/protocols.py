@@ -218,7 +218,7 @@ def portable(machine: Machine) -> None:
 
 
 def jit_and_vmap(machine: Machine) -> None:
-    """A step of two copies under `vmap` is that of each alone; a second step has the same bits."""
+    """A step of two copies under `vmap` is that of each alone, and has the same bits again."""
     with as_users():
         init, step = machine.make(np.float32)
         keys, one = jax.random.split(KEY), jax.jit(step)
