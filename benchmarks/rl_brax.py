@@ -26,7 +26,7 @@ class Race:
         networks = import_module("brax.training.agents.ppo.networks")
         self._go, self._done = queue.SimpleQueue[bool](), queue.SimpleQueue[Any]()
         tanh = {"activation": jax.nn.tanh}
-        layers = {f"{who}_hidden_layer_sizes": (64, 64) for who in ("policy", "value")}
+        layers = {f"{net}_hidden_layer_sizes": (64, 64) for net in ("policy", "value")}
         make = lambda *given, **named: networks.make_ppo_networks(*given, **named, **layers, **tanh)
 
         def train() -> None:

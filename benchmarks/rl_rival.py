@@ -27,14 +27,14 @@ class Choice(NamedTuple):
 
     def log_prob(self, action: Any) -> Any:
         """Logarithm of the probability, [...]."""
-        all = jax.nn.log_softmax(self.logits)
-        taken = jax.nn.one_hot(action, all.shape[-1], dtype=bool)
-        return jnp.sum(jnp.where(taken, all, 0.0), -1)
+        logs = jax.nn.log_softmax(self.logits)
+        taken = jax.nn.one_hot(action, logs.shape[-1], dtype=bool)
+        return jnp.sum(jnp.where(taken, logs, 0.0), -1)
 
     def entropy(self) -> Any:
         """In nats, [...]."""
-        all = jax.nn.log_softmax(self.logits)
-        return -jnp.sum(jnp.exp(all) * all, -1)
+        logs = jax.nn.log_softmax(self.logits)
+        return -jnp.sum(jnp.exp(logs) * logs, -1)
 
 
 def towers(key: Any) -> list[list[tuple[Any, Any]]]:

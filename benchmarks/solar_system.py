@@ -56,7 +56,7 @@ def _ours(x: np.ndarray, v: np.ndarray, control: Control, substeps: int = 8) -> 
         control=control,
         substeps=substeps,
     )
-    start = spec.init(*(jnp.asarray(part) for part in (START.x, START.v, x, v)))
+    start = spec.init(jnp.asarray(START.x), jnp.asarray(START.v), (jnp.asarray(x), jnp.asarray(v)))
     return np.asarray(_advance(spec, start).tracers.x)
 
 

@@ -82,7 +82,8 @@ def _listed(title: str, tree: Any, said: Callable[[Any], str]) -> list[str]:
 
 
 def _type(leaf: Any) -> str:
-    return f"{jnp.asarray(leaf).dtype}{list(np.shape(leaf))}"
+    leaf = leaf if hasattr(leaf, "dtype") else np.asarray(leaf)
+    return f"{leaf.dtype}{list(leaf.shape)}"
 
 
 def _course(rows: Any) -> str:

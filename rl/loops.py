@@ -162,7 +162,13 @@ def train(
         out=out,
         resume=resume,
     )
-    return Training(done.state, done.history, done.timing, env, learner)
+    return Training(
+        state=done.state,
+        history=done.history,
+        timing=done.timing,
+        env=env,
+        learner=learner,
+    )
 
 
 def sweep(

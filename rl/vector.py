@@ -222,10 +222,10 @@ def mended(begun: Any, spare: Any = None) -> Any:
     The first of them that is, or `spare` [1, ...] where none is.
     """
     good = _finite(begun[1])
-    some, at = jnp.any(good), jnp.argmax(good)
+    found, at = jnp.any(good), jnp.argmax(good)
     other = jax.tree.map(lambda x: x[at][None], begun)
     if spare is not None:
-        other = jax.tree.map(lambda x, y: jnp.where(some, x, y), other, spare)
+        other = jax.tree.map(lambda x, y: jnp.where(found, x, y), other, spare)
     other = jax.tree.map(lambda x, y: jnp.broadcast_to(x, y.shape), other, begun)
     return _chosen(good, begun, other)
 

@@ -90,14 +90,14 @@ def sent(env: SurgicalGymReach) -> Any:
         return jnp.clip(q + jnp.einsum("ik,i->k", J, left), low, high)
 
     def move(state: Any, _: None) -> tuple[Any, Any]:
-        action = jnp.clip((there - state.target) / env.speed, -1, 1)
+        action = jnp.clip((wanted - state.target) / env.speed, -1, 1)
         after = env.step(state, action, jax.random.key(0)).state
         return after, after
 
     start = env.reset(jax.random.key(SEED))[0]
     q = jax.jit(lambda q: jax.lax.fori_loop(0, 500, nearer, q))(start.q)
     joints = jnp.concatenate([q, start.distal])
-    there = (joints - jnp.array(offset)) / jnp.array(scale)
+    wanted = (joints - jnp.array(offset)) / jnp.array(scale)
     return jax.jit(lambda s: jax.lax.scan(move, s, length=384)[1])(start)
 
 
@@ -153,7 +153,7 @@ def poured() -> bytes:
     adam = Descent(optax.adam(0.05))
     done = plan(loss, env.initial_actions(), adam, 16, key=jax.random.key(1))
     states, _ = jax.jit(trajectory)(env, state, done.actions)
-    draw = jax.jit(lambda some: jax.lax.map(lambda matter: render(env, matter, 240, 180), some))
+    draw = jax.jit(lambda frames: jax.lax.map(lambda matter: render(env, matter, 240, 180), frames))
     return gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
 
 

@@ -54,11 +54,11 @@ def from_vector(angle: Array) -> Vec:
     """The unit quaternion of a rotation vector [3, ...]: an axis times the angle about it, rad."""
     half = 0.5 * angle
     square = jnp.sum(half * half, 0)
-    some = square > 1e-12
-    size = jnp.sqrt(jnp.where(some, square, 1))
+    turning = square > 1e-12
+    size = jnp.sqrt(jnp.where(turning, square, 1))
     # sin(a) / a by its series near zero, where the root has no slope
-    ratio = jnp.where(some, jnp.sin(size) / size, 1 - square / 6)
-    c = jnp.where(some, jnp.cos(size), 1 - square / 2)
+    ratio = jnp.where(turning, jnp.sin(size) / size, 1 - square / 6)
+    c = jnp.where(turning, jnp.cos(size), 1 - square / 2)
     return (c, *(ratio[None] * half))
 
 

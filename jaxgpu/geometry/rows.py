@@ -19,8 +19,8 @@ def length(a: Array) -> Array:
     [5.0, 0.0]
     """
     square = dot(a, a)
-    some = square > 0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+    nonzero = square > 0
+    return jnp.where(nonzero, jnp.sqrt(jnp.where(nonzero, square, 1)), 0)
 
 
 def unit(a: Array) -> Array:

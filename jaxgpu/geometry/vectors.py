@@ -87,15 +87,15 @@ def dot(a, b) -> Array:
 def length(a) -> Array:
     """The Euclidean norm of a vector, with slope zero at zero."""
     square = dot(a, a)
-    some = square > 0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+    nonzero = square > 0
+    return jnp.where(nonzero, jnp.sqrt(jnp.where(nonzero, square, 1)), 0)
 
 
 def unit(a: Vec) -> Vec:
     """A vector of length one along `a`, or zero, with slope zero, where `a` is zero."""
     square = dot(a, a)
-    some = square > 0
-    share = jnp.where(some, 1 / jnp.sqrt(jnp.where(some, square, 1)), 0)
+    nonzero = square > 0
+    share = jnp.where(nonzero, 1 / jnp.sqrt(jnp.where(nonzero, square, 1)), 0)
     return tuple(share * b for b in a)
 
 

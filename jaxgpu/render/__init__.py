@@ -7,7 +7,7 @@ depth = soft_depth(camera, x, radius, far=3.0, blur=0.01)     # smooth in x: for
 open("film.gif", "wb").write(gif(images))         # or mp4(images)
 
 Read `camera` first, then `splat` (which ball a pixel shows), `shade` (light), `ground` (the floor,
-with shadows), `trace` (rays against signed distances) and `particles`, which puts these together;
+with shadows), `sphere_tracing` (rays against shapes) and `particles`, which puts these together;
 `capsules` stands alone, and so does `film`.
 """
 
@@ -16,8 +16,8 @@ from .capsules import Capsules
 from .film import gif, mp4
 from .particles import Balls, Scene, picture
 from .shade import Look
+from .sphere_tracing import trace
 from .splat import nearest, soft_depth
-from .trace import trace
 
 __all__ = [
     "Balls",

@@ -29,8 +29,8 @@ def gif(images: Any, seconds: float = 0.05, inks: Any = None) -> bytes:
     Image = extra("PIL.Image", "viz", "gif")
     images = _frames("gif", images, seconds)
     if inks is None:  # one palette for all frames: colours of the first, a middle, the last one
-        some = np.concatenate([images[0], images[len(images) // 2], images[-1]])
-        palette, dither = Image.fromarray(some).quantize(255, dither=Image.Dither.NONE), None
+        sample = np.concatenate([images[0], images[len(images) // 2], images[-1]])
+        palette, dither = Image.fromarray(sample).quantize(255, dither=Image.Dither.NONE), None
     else:
         palette, dither = Image.new("P", (1, 1)), Image.Dither.NONE
         palette.putpalette(_shades(inks).ravel().tolist())

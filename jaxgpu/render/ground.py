@@ -60,8 +60,8 @@ def _extent(x: Array, radius: Array | float) -> tuple[Array, Array]:
     low = jnp.min(jnp.where(drawn[:, None], x, jnp.inf), 0)
     high = jnp.max(jnp.where(drawn[:, None], x, -jnp.inf), 0)
     size = 0.75 * jnp.max(high - low) + jnp.max(jnp.asarray(radius, x.dtype))
-    some = jnp.any(drawn)
-    return jnp.where(some, (low + high) / 2, 0), jnp.where(some, size, 1)
+    visible = jnp.any(drawn)
+    return jnp.where(visible, (low + high) / 2, 0), jnp.where(visible, size, 1)
 
 
 def _sun(dtype) -> Array:

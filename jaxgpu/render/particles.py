@@ -11,7 +11,7 @@ from jaxgpu.pytree import number, pytree
 from . import ground, shade
 from .camera import Camera, centres, held
 from .shade import Look
-from .trace import trace
+from .sphere_tracing import trace
 
 
 class Scene(Protocol):

@@ -50,8 +50,8 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     states = initial_states(env, options.seeds, options.seed)
     known = standard_planners(first=4, grow=4, rate=options.rate)
     names = ("Adam, growing window", "CEM", "Adam")[: options.planners]
-    some = {name: known[name] for name in names}
-    runs = compare(env, states, some, DISCOUNT, options, out, resume)
+    chosen = {name: known[name] for name in names}
+    runs = compare(env, states, chosen, DISCOUNT, options, out, resume)
     scores = evaluate(env, states, runs)
     middle = {name: float(np.median(score)) for name, score in scores.items()}
     first = jax.tree.map(lambda a: a[0], states)

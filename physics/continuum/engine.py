@@ -66,6 +66,7 @@ def step(
     grid, dt = scene.grid, scene.dt
     bodies = [particles.chunks for particles in state.bodies]
     known: list[Any] = [None] * len(bodies)
+    fields, field = [], None
     if scene.sharp:
         plain = [_to_spread(None, chunks, grid, dt) for chunks in bodies]
         fields = [spread(x, q, grid.shape) for x, q, _ in plain]
@@ -76,11 +77,11 @@ def step(
         for body, chunks, there in zip(scene.bodies, bodies, known)
     ]
     parts = [spread(x, q, grid.shape) for x, q, _ in sent]
-    if scene.sharp:
-        # the second pass carries neither mass nor what the grid has already: both add up
-        field = field + _summed(parts, grid, axis)
-    else:
-        fields, field = parts, _summed(parts, grid, axis)
+    summed = _summed(parts, grid, axis)
+    if field is None:
+        fields, field = parts, summed
+    else:  # the second pass carries neither mass nor what the grid has already: the two add up
+        field = field + summed
     v, tools = _update_grid(scene, state.tools, field)
     if any(corrects_volume(body.material) for body in scene.bodies):
         # the excess travels in the column of mass, which velocities leave free

@@ -76,8 +76,8 @@ def examine(
     frames = count_frames(scene, controls)
     zeros = jnp.zeros((frames, 3), state.t.dtype)
 
-    def watched(scene: Scene, state: State, both: Any) -> tuple[Scene, State]:
-        control, probe = both
+    def watched(scene: Scene, state: State, tapped: Any) -> tuple[Scene, State]:
+        control, probe = tapped
         return drive(scene, _tap(state, probe), control)
 
     def total(controls: Any, probes: Array) -> Array:
@@ -85,7 +85,8 @@ def examine(
 
     value, (slope, sizes) = jax.value_and_grad(total, (0, 1))(controls, zeros)
     span = options["substeps"] * jnp.asarray(scene.dt, state.t.dtype)
-    return value, slope, Health(*jnp.sqrt(sizes[:, :2]).T, sizes[:, 2], span)
+    x, v = jnp.sqrt(sizes[:, :2]).T
+    return value, slope, Health(x=x, v=v, broken=sizes[:, 2], span=span)
 
 
 @jax.custom_vjp

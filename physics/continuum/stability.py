@@ -9,7 +9,7 @@ blows up within a few hundred steps, so it is refused; `Scene.prepare` itself st
 """
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -64,7 +64,7 @@ def _damped(body: Body, grid: Grid, dt: float) -> bool:
 def _viscosities(body: Body) -> tuple[float, float]:
     """Largest kinematic viscosity of a body, m^2/s, and that at high rates where rates matter."""
     largest = float(np.max(body.material.kinematic_viscosity(body.density)))
-    apparent = getattr(body.material, "viscosity", 0.0)
+    apparent: Any = getattr(body.material, "viscosity", 0.0)
     if not callable(apparent):
         return largest, largest
     return largest, float(np.min(np.asarray(apparent(jnp.asarray(1e3)) / body.density)))

@@ -1,8 +1,8 @@
 """Collisional star clusters and planetary systems, with massless bodies, the tracers; G = 1.
 
 Clusters: `evolve` is the one call; `Hermite` and `Hermite6` say how to integrate, `Cluster` who
-escapes. Planets: `integrate`, with `Planetary`, `WisdomHolman` or an `Ensemble` of small systems.
-Bodies are x [N, 3], v [N, 3] and m [N] everywhere.
+escapes. Planets: `integrate`, with `Planetary`, `WisdomHolman` or `Leapfrog`; many small systems
+are an `Ensemble`. Bodies are x [N, 3], v [N, 3] and m [N] everywhere.
 
 Read the rooms from the ground up: `units`, `bodies`; `orbits` (two bodies), `steps` (integrators
 of any force), `measure` (what one asks of a cluster); `forces` (pairs, fields, relativity), `models`
@@ -14,7 +14,8 @@ from .clusters import Cluster, Evolution, Hermite, Hermite6, Pairing, evolve
 from .measure import bound_pairs, core, energy, lagrangian_radii
 from .models import binary_orbits, globulars, king, kroupa, paired, plummer, snapshots, virial
 from .orbits import Elements
-from .planets import Ensemble, Planetary, WisdomHolman, integrate
+from .planets import Ensemble, Planetary, WisdomHolman, ephemeris, integrate
+from .steps import Leapfrog
 
 __all__ = [
     "Cluster",
@@ -23,6 +24,7 @@ __all__ = [
     "Evolution",
     "Hermite",
     "Hermite6",
+    "Leapfrog",
     "Pairing",
     "Planetary",
     "WisdomHolman",
@@ -31,6 +33,7 @@ __all__ = [
     "clusters",
     "core",
     "energy",
+    "ephemeris",
     "evolve",
     "forces",
     "globulars",

@@ -48,7 +48,10 @@ def update(normaliser: Normaliser, observations: Any) -> Normaliser:
         lambda s, x, m, d: (
             s + jnp.sum((x - m[None]) ** 2, 0) + d * d * normaliser.count * new / count
         ),
-        *(normaliser.square, rows, mean, shift),
+        normaliser.square,
+        rows,
+        mean,
+        shift,
     )
     mean = jax.tree.map(lambda m, d: m + d * new / count, normaliser.mean, shift)
     return Normaliser(mean, square, count)

@@ -1,5 +1,10 @@
 """Pictures and films of tasks.
 
-`film` draws the episodes of any environment that has a method `scene`; `stage` (classic tasks) and
-`arms` (surgical ones) say for the built-in tasks what stands where.
+Read `film` first: it draws the episodes of any environment that has a method `scene`. `stage`
+(classic tasks) and `arms` (surgical ones) say for the built-in tasks what stands where.
 """
+
+# `arms` builds on the tasks of arms, which build on this room: it is imported by name
+from . import film, stage
+
+__all__ = ["film", "stage"]

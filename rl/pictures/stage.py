@@ -46,9 +46,9 @@ def pendulum(env: "Pendulum", state: Any) -> Capsules:
 
 def acrobot(env: "Acrobot", state: Any) -> Capsules:
     """The two links, and the bar that the tip should pass, green once it has."""
-    a, both = state.x[0], state.x[0] + state.x[1]
+    a, total = state.x[0], state.x[0] + state.x[1]
     elbow = env.length * jnp.sin(a), -env.length * jnp.cos(a)
-    tip = elbow[0] + env.length * jnp.sin(both), elbow[1] - env.length * jnp.cos(both)
+    tip = elbow[0] + env.length * jnp.sin(total), elbow[1] - env.length * jnp.cos(total)
     bar = ((-1.2, env.length), (1.2, env.length), 0.045, _ink(tip[1] > env.length))
     links = [((0.0, 0.0), elbow, 0.08, STEEL), (elbow, tip, 0.06, BLUE)]
     return _scene([bar, *links], -2.3, 0.5)

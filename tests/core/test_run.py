@@ -235,6 +235,7 @@ def test_a_summary_fits_a_screen():
     got = run(lambda s: jax.tree.map(jnp.sin, s), many, 3, measure=lambda s: s)
     assert len(repr(got).splitlines()) <= 15 and "and 35 more" in repr(got)
     assert got._repr_html_().startswith("<pre>")
+    assert "float64[33]" in repr(run(walk, start(), 2, key=KEY))  # whatever the global flag
 
 
 def test_does_not_touch_the_arrays_it_is_given():

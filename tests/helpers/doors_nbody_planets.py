@@ -31,7 +31,7 @@ def leave(argument, *kinds):
 DOORS = [
     Door(
         "physics.nbody.Planetary.init",
-        lambda spec, x, v, tracer_x, tracer_v: spec.init(x, v, tracer_x, tracer_v),
+        lambda spec, x, v, tracer_x, tracer_v: spec.init(x, v, (tracer_x, tracer_v)),
         {"spec": Planetary(GM, ONE), "x": X, "v": V, "tracer_x": X + 2, "tracer_v": V},
         right=(*SIGNS, "tracer_x: negative", "tracer_x: zero"),
         free=("tracer_v",),  # as tracer_x, and each answer costs a second
@@ -39,7 +39,7 @@ DOORS = [
     ),
     Door(
         "physics.nbody.tracers.Control",
-        lambda control: Planetary(GM, ONE, control=control).init(X, V, X + 2, V),
+        lambda control: Planetary(GM, ONE, control=control).init(X, V, (X + 2, V)),
         {"control": Control()},
         refusals=True,
     ),

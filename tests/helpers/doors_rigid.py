@@ -1,5 +1,6 @@
 """The doors of `jaxgpu.physics.rigid`."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from doors import Door
@@ -35,11 +36,25 @@ def _smooth_force(contact, q, v, dt, width, slow):
     return contact.smooth_force(TREE, rigid.State(q, v), dt, width, slow)
 
 
+def _dtype(x):
+    """In which a mechanism is put together: that of its numbers, where they are floating."""
+    floating = hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.floating)
+    return jax.dtypes.canonicalize_dtype(x.dtype) if floating else jnp.float32
+
+
+def _inertia(link):
+    return rigid.assemble([link], dtype=_dtype(link.inertia)).inertia
+
+
+def _gravity(gravity):
+    return rigid.assemble([LINK], gravity, _dtype(gravity)).gravity
+
+
 DOORS = [
-    Door("physics.rigid.assemble", lambda link: rigid.assemble([link]).inertia, {"link": LINK}),
+    Door("physics.rigid.assemble", _inertia, {"link": LINK}),
     Door(
-        "physics.rigid.assemble",
-        lambda gravity: rigid.assemble([LINK], gravity).gravity,
+        "physics.rigid.assemble: gravity",
+        _gravity,
         {"gravity": np.array([0.0, 1.0, -9.0], np.float32)},
         right=("gravity: zero", "gravity: negative"),
     ),
@@ -65,8 +80,8 @@ DOORS = [
     Door("physics.rigid.Simulation.init", lambda spec: spec.init(), {"spec": SPEC}),
     Door(
         "physics.rigid.Drive",
-        lambda drive: rigid.Simulation(TREE, drive).init(),
-        {"drive": SPEC.drive},
+        lambda tree, drive: rigid.Simulation(tree, drive).init(),
+        {"tree": TREE, "drive": SPEC.drive},
     ),
     Door(
         "physics.rigid.Simulation.step",

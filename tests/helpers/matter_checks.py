@@ -17,12 +17,12 @@ def slope_is_that_of_differences(env, actions):
 
     env = dataclasses.replace(jax.tree.map(wide, env), substeps=10)
     state, _ = jax.jit(env.reset)(jax.random.key(0))
-    both = jax.jit(jax.value_and_grad(lambda a: cost(env, state, a)))
+    value_and_slope = jax.jit(jax.value_and_grad(lambda a: cost(env, state, a)))
     way = jnp.cos(jnp.arange(float(actions.size))).reshape(actions.shape)
-    exact = jnp.sum(both(actions)[1] * way)
+    exact = jnp.sum(value_and_slope(actions)[1] * way)
     assert abs(exact) > 0
     # contact sets in node by node, so the loss has kinks: small steps, and 1e-3
-    price = lambda h: both(actions + h * way)[0]
+    price = lambda h: value_and_slope(actions + h * way)[0]
     central = [(price(h) - price(-h)) / (2 * h) for h in (1e-4, 1e-5, 1e-6)]
     assert min(abs(c - exact) for c in central) <= 1e-3 * abs(exact)
 

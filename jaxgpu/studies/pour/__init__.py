@@ -55,8 +55,8 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     """Plan with every planner, score their plans, and show the first seed's."""
     env: Any = rl.make("matter/pouring", size=options.size)
     states = initial_states(env, options.seeds, options.seed)
-    some = {name: PLANNERS[name] for name in list(PLANNERS)[: options.planners]}
-    runs = compare(env, states, some, DISCOUNT, options, out, resume)
+    chosen = {name: PLANNERS[name] for name in list(PLANNERS)[: options.planners]}
+    runs = compare(env, states, chosen, DISCOUNT, options, out, resume)
     scores = evaluate(env, states, runs)
     middle = {name: float(np.median(score)) for name, score in scores.items()}
     return Report(
@@ -77,7 +77,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 def compare(
     env: Matter,
     states: State,
-    some: dict[str, Any],
+    chosen: dict[str, Any],
     discount: float,
     options: Any,
     out: Path,
@@ -95,7 +95,7 @@ def compare(
             out=out / name.replace(", ", "-").replace(" ", "-"),
             resume=resume,
         )
-        for name, planner in some.items()
+        for name, planner in chosen.items()
     }
 
 

@@ -24,12 +24,12 @@ COLOURS = {
 def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
     """Episodes of several plans side by side, every other frame of them."""
 
-    def shown(actions: Array) -> Array:
+    def episode(actions: Array) -> Array:
         states, _ = trajectory(env, state, actions)
-        some = jax.tree.map(lambda a: a[::2], states.matter)
-        return jax.lax.map(lambda matter: render(env, matter, 320, 240), some)
+        shown = jax.tree.map(lambda a: a[::2], states.matter)
+        return jax.lax.map(lambda matter: render(env, matter, 320, 240), shown)
 
-    draw = jax.jit(shown)
+    draw = jax.jit(episode)
     images = np.concatenate([np.asarray(draw(actions)) for actions in plans], axis=2)
     data = gif(images, seconds=0.08)
     return Figure(caption, "image/gif", base64.b64encode(data).decode())

@@ -89,7 +89,7 @@ def integrate(
     resume: bool,
 ) -> Run:
     """The planets at `start` and tracers at `x`, `v` [M, 3], for the study's years."""
-    system = spec.init(*(jnp.asarray(part) for part in (start.x, start.v, x, v)))
+    system = spec.init(jnp.asarray(start.x), jnp.asarray(start.v), (jnp.asarray(x), jnp.asarray(v)))
     orbit = planetary.tracer_orbits(spec.gm[0], system)
     journey = Journey(system=system, began=orbit, low=orbit.a, high=orbit.a, e=orbit.e)
     step, measure = partial(further, spec), partial(measured, spec)

@@ -133,8 +133,8 @@ def inverse(m: Array) -> Array:
     >>> inverse(jnp.array([0.5, 0.0, 1e-30])), float(jax.grad(inverse)(jnp.float32(1e-30)))
     (Array([2., 0., 0.], dtype=float32), 0.0)
     """
-    some = m > 10 * float(np.sqrt(np.finfo(m.dtype).tiny))
-    return jnp.where(some, 1 / jnp.where(some, m, 1), 0)
+    heavy = m > 10 * float(np.sqrt(np.finfo(m.dtype).tiny))
+    return jnp.where(heavy, 1 / jnp.where(heavy, m, 1), 0)
 
 
 def _faced(v: Array, m: Array, axis: int, side: int, held: Iterable[int], slip: bool) -> Array:

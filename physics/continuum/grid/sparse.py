@@ -40,10 +40,12 @@ def over_mass(act: Act, field: Array, shape: tuple[int, ...], block: int = BLOCK
     if field.shape[0] <= FEW:
         return whole(field)
     d, slab = len(shape), prod(shape[1:])
-    some = _skipping(act, block, d)
+    sparse = _skipping(act, block, d)
     if slab > 2 * block:  # whole slabs are skipped without being cut into blocks
-        some = _skipping(some, slab, d)
-    return lax.platform_dependent(field, cpu=lambda field: some(jnp.int32(0), field), default=whole)
+        sparse = _skipping(sparse, slab, d)
+    return lax.platform_dependent(
+        field, cpu=lambda field: sparse(jnp.int32(0), field), default=whole
+    )
 
 
 def _skipping(act: Act, size: int, mass: int) -> Act:
@@ -58,8 +60,8 @@ def _skipping(act: Act, size: int, mass: int) -> Act:
         nothing = lambda *_: jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
 
         def one(_: None, block: tuple[Array, Array]) -> tuple[None, Any]:
-            some = jnp.any(block[1][:, mass] > 0)
-            return None, lax.cond(some, jax.checkpoint(act), nothing, *block)
+            filled = jnp.any(block[1][:, mass] > 0)
+            return None, lax.cond(filled, jax.checkpoint(act), nothing, *block)
 
         new, sums = lax.scan(one, None, (starts, parts))[1]
         return new.reshape(-1, rows.shape[1])[:count], jax.tree.map(lambda a: a.sum(0), sums)

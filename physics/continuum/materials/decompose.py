@@ -47,18 +47,18 @@ def _frame(columns, negligible: float) -> Mat:
     """
     first = columns[0]
     length = dot(first, first)
-    some = length > 0
-    length = jnp.sqrt(jnp.where(some, length, 1))
-    x = [jnp.where(some, a, float(i == 0)) / length for i, a in enumerate(first)]
+    long = length > 0
+    length = jnp.sqrt(jnp.where(long, length, 1))
+    x = [jnp.where(long, a, float(i == 0)) / length for i, a in enumerate(first)]
     if len(columns) == 2:
         return ((x[0], x[1]), (-x[1], x[0]))
     overlap = dot(x, columns[1])
     y = [a - overlap * b for a, b in zip(columns[1], x)]
     square = dot(y, y)
-    some = square > (4 * negligible * length) ** 2
+    long = square > (4 * negligible * length) ** 2
     flat = x[2] * x[2] < 0.5
     other = (jnp.where(flat, -x[1], 0), jnp.where(flat, x[0], -x[2]), jnp.where(flat, 0, x[1]))
-    y = [jnp.where(some, a, b) for a, b in zip(y, other)]
+    y = [jnp.where(long, a, b) for a, b in zip(y, other)]
     length = jnp.sqrt(dot(y, y))
     y = [a / length for a in y]
     z = (x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0])

@@ -41,7 +41,9 @@ def apply(value: Callable, first: Callable, second: Callable, law: Any, point: A
     """The result of `value(law, point)`, with derivatives as given by `first` and `second`."""
     result, frame = map(jax.tree.structure, jax.eval_shape(partial(value, law), point))
     leaves, tree = jax.tree.flatten(point)
-    form = Map(value, first, second, law, tree, result, frame)
+    form = Map(
+        value=value, first=first, second=second, law=law, point=tree, result=result, frame=frame
+    )
     out = _value(*leaves, form=form)
     return jax.tree.unflatten(result, out[: result.num_leaves])
 

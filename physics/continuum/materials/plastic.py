@@ -190,8 +190,8 @@ def _invariants(e: Vec) -> tuple[Array, Array]:
     total = e[0] + e[1] + e[2]
     dev = tuple(x - total / 3 for x in e)
     square = dot(dev, dev)
-    some = square > 0
-    return total, jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+    sheared = square > 0
+    return total, jnp.where(sheared, jnp.sqrt(jnp.where(sheared, square, 1)), 0)
 
 
 def _hencky(e: Vec, total: Array, d: int, mu, lam, history):

@@ -15,7 +15,7 @@ from jaxgpu.run import Run, run
 class Integrator[S](Protocol):
     """A spec whose step covers the time `dt`: `Planetary`, `WisdomHolman`, `Leapfrog`, or a user's.
 
-    Its `init(x, v)` gives the state, and takes `tracer_x` and `tracer_v` where it has tracers.
+    Its `init(x, v)` gives the state, and takes `tracers` where it has any.
     """
 
     @property
@@ -39,8 +39,7 @@ def integrate[S](
     v: Array,
     t: float,
     *,
-    tracer_x: Array | None = None,
-    tracer_v: Array | None = None,
+    tracers: tuple[Array, Array] | None = None,
     measure: Callable[[S], Any] | None = None,
     until: Callable[[S], Array] | None = None,
     out: str | Path | None = None,
@@ -54,8 +53,7 @@ def integrate[S](
         x: positions [N, 3].
         v: velocities [N, 3].
         t: a multiple of `spec.dt`, of its sign.
-        tracer_x: positions of massless bodies [M, 3], of a spec that takes tracers.
-        tracer_v: their velocities [M, 3].
+        tracers: positions and velocities [M, 3] of bodies without mass, for a spec that takes them.
         measure: what of a state the history keeps; nothing by default. A method of the spec, such
             as `WisdomHolman.inertial`, or a function of the module.
         until: the run ends after the first step at whose state this is true.
@@ -75,15 +73,13 @@ def integrate[S](
     (9, 2, 3)
     """
     steps = _steps(spec.dt, t)
-    tracers = {"tracer_x": tracer_x, "tracer_v": tracer_v}
-    given = {name: value for name, value in tracers.items() if value is not None}
-    if given and "tracer_x" not in inspect.signature(spec.init).parameters:
+    if tracers is not None and "tracers" not in inspect.signature(spec.init).parameters:
         raise ValueError(
-            f"integrate: {' and '.join(given)} for {type(spec).__name__}; it must be a spec that "
-            "takes tracers, such as Planetary; or put them among the bodies, with gm = 0"
+            f"integrate: tracers for {type(spec).__name__}; it must be a spec that takes them, as "
+            "Planetary does; or put them among the bodies, with gm = 0"
         )
-    with precision.scope((x, v, given)):
-        state = spec.init(x, v, **given)
+    with precision.scope((x, v, tracers)):
+        state = spec.init(x, v) if tracers is None else spec.init(x, v, tracers)
         return run(spec.step, state, steps, measure=measure, until=until, out=out, resume=resume)
 
 

@@ -68,23 +68,20 @@ class Planetary:
     substeps: int = size(default=8, least=1)  # of the massive bodies in a step
     iterations: int = size(default=5, least=2)  # of the implicit substep
 
-    def init(
-        self, x: Array, v: Array, tracer_x: Array | None = None, tracer_v: Array | None = None
-    ) -> State:
+    def init(self, x: Array, v: Array, tracers: tuple[Array, Array] | None = None) -> State:
         """The state at the start.
 
         Args:
             x: barycentric positions of the massive bodies [N, 3].
             v: their velocities [N, 3].
-            tracer_x: positions of the tracers [M, 3]; None for no tracers.
-            tracer_v: their velocities [M, 3].
+            tracers: positions and velocities [M, 3] of bodies without mass; none by default.
 
         Raises:
             ValueError: shapes that do not fit, values that are not finite or out of range, two
                 bodies at one place, two floating types, float64 where JAX has it switched off,
                 another body than the first the heaviest.
         """
-        return _start(self, *_checked(self, x, v, tracer_x, tracer_v))
+        return _start(self, *_checked(self, x, v, tracers))
 
     def step(self, state: State) -> State:
         """The state `dt` later."""
@@ -155,33 +152,39 @@ def _start(spec: Planetary, x: Array, v: Array, tracer_x: Array, tracer_v: Array
 
 
 def _checked(
-    spec: Planetary, x: Array, v: Array, tracer_x: Array | None, tracer_v: Array | None
+    spec: Planetary, x: Array, v: Array, pair: tuple[Array, Array] | None
 ) -> tuple[Array, ...]:
     name = "Planetary.init"
     ranges.check(name, spec)
     gm = bodies.numbers(f"{name}: gm", spec.gm, least=0)
     x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
-    if (tracer_x is None) != (tracer_v is None):
-        raise ValueError(f"{name}: one of tracer_x and tracer_v alone; give both, or neither")
-    none = np.zeros((0, 3))
-    tracer_x = bodies.vectors(f"{name}: tracer_x", none if tracer_x is None else tracer_x)
-    tracer_v = bodies.vectors(f"{name}: tracer_v", none if tracer_v is None else tracer_v)
+    if pair is not None and not (isinstance(pair, tuple | list) and len(pair) == 2):
+        raise TypeError(f"{name}: tracers={type(pair).__name__}; they must be (x [M, 3], v [M, 3])")
+    tracer_x, tracer_v = (np.zeros((0, 3)),) * 2 if pair is None else pair
+    tracer_x = bodies.vectors(f"{name}: tracers, x", tracer_x)
+    tracer_v = bodies.vectors(f"{name}: tracers, v", tracer_v)
     n = gm.shape[0] if gm.ndim == 1 else 0
     if gm.ndim != 1 or x.shape != (n, 3) or v.shape != (n, 3) or n == 0:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
         raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3], with a body or more")
     if tracer_x.ndim != 2 or tracer_x.shape != tracer_v.shape:
-        shapes = f"tracer_x {list(tracer_x.shape)}, tracer_v {list(tracer_v.shape)}"
-        raise ValueError(f"{name}: {shapes}; both must be [M, 3], a row a tracer")
+        shapes = f"x {list(tracer_x.shape)}, v {list(tracer_v.shape)}"
+        raise ValueError(f"{name}: tracers, {shapes}; both must be [M, 3], a row a tracer")
     for key, value in (("dt", spec.dt), ("light", spec.light)):
         if jnp.ndim(value):
             raise ValueError(f"{name}: {key} has shape {list(jnp.shape(value))}; it must be one")
-    given: dict[str, Any] = {"x": x, "v": v, "gm": gm, "tracer_x": tracer_x, "tracer_v": tracer_v}
     if not tracer_x.size:  # zeros((0, 3)) has a type that nobody meant
-        given["tracer_x"], given["tracer_v"] = np.zeros((2, 0, 3), x.dtype)
+        tracer_x, tracer_v = np.zeros((2, 0, 3), x.dtype)
+    given: dict[str, Any] = {
+        "x": x,
+        "v": v,
+        "gm": gm,
+        "tracers": tracer_x,
+        "velocities of tracers": tracer_v,
+    }
     x, v, gm, tracer_x, tracer_v = bodies.one_precision(name, **given)
     bodies.apart(f"{name}: x", x)
-    bodies.clear(f"{name}: tracer_x", tracer_x, x)
+    bodies.clear(f"{name}: tracers", tracer_x, x)
     seen = not any(isinstance(q, Tracer) for q in (gm, spec.light))
     if seen and tracer_x.size and np.isfinite(spec.light) and gm[0] < jnp.max(gm):
         heaviest = int(jnp.argmax(gm))

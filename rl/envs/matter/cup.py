@@ -78,4 +78,4 @@ def make_scene(
 
 def strokes(*moves: tuple[float, float, int]) -> np.ndarray:
     """Actions [T, 2] of straight strokes: each a velocity in shares of the greatest, and frames."""
-    return np.concatenate([np.tile(np.float32([[x, y]]), (n, 1)) for x, y, n in moves])
+    return np.concatenate([np.tile(np.array([[x, y]], np.float32), (n, 1)) for x, y, n in moves])

@@ -49,16 +49,15 @@ class Match:
             lambda actions: play(actions, self._places), jnp.stack([demo, jnp.zeros_like(demo)])
         )
         (x, filled), (idle, _) = (jax.tree.map(lambda a, i=i: a[i], runs) for i in (0, 1))
-        square = sum((a - b) ** 2 for a, b in zip(x, idle))
-        return Demonstration(x, filled, jnp.mean(_mean(square, filled)))
+        return Demonstration(x, filled, jnp.mean(_mean(_square_distance(x, idle), filled)))
 
     def loss(self, state: State, reference: Demonstration) -> Array:
         """Mean of |x - x*(t)|^2, m^2; at the start that of the first frame."""
         frames = reference.filled.shape[0]
         i = jnp.clip(jnp.int32(jnp.round(state.t / self.frame)) - 1, 0, frames - 1)
         x, filled = self._places(state)
-        square = sum((a - b[i]) ** 2 for a, b in zip(x, reference.x))
-        return _mean(square, filled & reference.filled[i])
+        shown = tuple(a[i] for a in reference.x)
+        return _mean(_square_distance(x, shown), filled & reference.filled[i])
 
     def baseline(self, state: State, reference: Demonstration) -> Array:
         """Mean over the frames of the loss of doing nothing, m^2."""
@@ -74,6 +73,11 @@ class Match:
         join = lambda arrays: jnp.concatenate([a.ravel() for a in arrays])[:: self.every]
         x = tuple(join(a) for a in zip(*(b.x.T for b in counted)))
         return x, join([b.m for b in counted]) > 0
+
+
+def _square_distance(x: tuple[Array, ...], y: tuple[Array, ...]) -> Array:
+    """|x - y|^2 of places D x [..., N]."""
+    return sum(((a - b) ** 2 for a, b in zip(x, y)), jnp.zeros_like(x[0]))
 
 
 def _mean(quantity: Array, filled: Array) -> Array:

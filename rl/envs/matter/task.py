@@ -192,10 +192,10 @@ class Matter:
     def _observe(self, state: State) -> Array:
         grid, parts = self.simulation.grid, []
         for body, p in zip(self.simulation.bodies, state.matter.bodies):
-            some = np.linspace(0, body.x.shape[0] - 1, self.observed_particles).astype(int)
+            index = np.linspace(0, body.x.shape[0] - 1, self.observed_particles).astype(int)
             for i, a in enumerate(p.x.T):
-                parts.append((a.ravel()[some] - grid.lower[i]) / (grid.cells[i] * grid.dx))
-            parts += [a.ravel()[some] for a in p.v.T]
+                parts.append((a.ravel()[index] - grid.lower[i]) / (grid.cells[i] * grid.dx))
+            parts += [a.ravel()[index] for a in p.v.T]
         for tool in state.matter.tools:
             x = [(tool.x[i] - grid.lower[i]) / (n * grid.dx) for i, n in enumerate(grid.cells)]
             parts += [jnp.stack(x), tool.turn, tool.v, tool.spin]

@@ -17,7 +17,7 @@ from jaxgpu.run import Run, rollout
 GM = np.array([1.0, 1e-3, 3e-4])
 X = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1.7, 0.1]])
 V = np.array([[0.0, 0, 0], [0, 1, 0], [-0.76, 0, 0]])
-TRACERS = dict(tracer_x=np.array([[0.0, 0, 0.5]]), tracer_v=np.array([[1.4, 0, 0]]))
+TRACERS = np.array([[0.0, 0, 0.5]]), np.array([[1.4, 0, 0]])
 
 
 def pull(gm, t, x):
@@ -67,9 +67,9 @@ def test_a_second_call_compiles_nothing_and_other_masses_are_no_other_program():
 
 def test_the_pure_twin_has_the_same_states(x64):
     spec = specs()["planetary"]
-    course = integrate(spec, X, V, 1.0, measure=places, **TRACERS)
+    course = integrate(spec, X, V, 1.0, measure=places, tracers=TRACERS)
     go = jax.jit(lambda state: rollout(spec.step, state, 8, measure=places))
-    end, history = go(spec.init(X, V, **TRACERS))
+    end, history = go(spec.init(X, V, TRACERS))
     np.testing.assert_allclose(course.history, history, atol=1e-14)
     np.testing.assert_allclose(course.state.tracers.x, end.tracers.x, atol=1e-13)
 
@@ -91,5 +91,5 @@ def test_wrong_calls_are_refused_in_a_sentence():
     for t in (1.0625, -1.0):
         with pytest.raises(ValueError, match=f"^integrate: t={t:g}; it must be a multiple of dt="):
             integrate(spec, X, V, t)
-    with pytest.raises(ValueError, match="^integrate: tracer_x and tracer_v for WisdomHolman; it"):
-        integrate(specs()["wisdom-holman"], X, V, 1.0, **TRACERS)
+    with pytest.raises(ValueError, match="^integrate: tracers for WisdomHolman; it must"):
+        integrate(specs()["wisdom-holman"], X, V, 1.0, tracers=TRACERS)

@@ -41,7 +41,7 @@ def belt(count, seed=0, e=0.3):
 
 def begun(what, tracers):
     cast = lambda value: jnp.asarray(value, what.gm.dtype)
-    return what.init(*map(cast, (START.x, START.v, *tracers)))
+    return what.init(cast(START.x), cast(START.v), tuple(map(cast, tracers)))
 
 
 @jax.jit
@@ -158,7 +158,7 @@ def test_reverse_mode_runs_through_the_planets(x64):
 
     def far(gm):
         what = Planetary(gm=gm, dt=jnp.asarray(DT))
-        state = what.init(jnp.asarray(START.x), jnp.asarray(START.v), *belt(0))
+        state = what.init(jnp.asarray(START.x), jnp.asarray(START.v))
         return jnp.sum(what.step(state).x[1])
 
     gm, h = jnp.asarray(START.gm), 1e-9
@@ -169,15 +169,14 @@ def test_reverse_mode_runs_through_the_planets(x64):
 def test_wrong_shapes_are_refused(x64):
     x, v = belt(4)
     with pytest.raises(
-        ValueError, match=r"Planetary.init: tracer_x has shape \[3, 4\]; it must be \[..., 3\]"
+        ValueError, match=r"Planetary.init: tracers, x has shape \[3, 4\]; it must be \[..., 3\]"
     ):
-        spec().init(jnp.asarray(START.x), jnp.asarray(START.v), x.T, v.T)
+        spec().init(jnp.asarray(START.x), jnp.asarray(START.v), (x.T, v.T))
     with pytest.raises(ValueError, match=r"gm \[10\], x \[9, 3\].*must be \[N\] and twice"):
-        spec().init(jnp.asarray(START.x[:9]), jnp.asarray(START.v), x, v)
+        spec().init(jnp.asarray(START.x[:9]), jnp.asarray(START.v), (x, v))
 
 
-NONE = np.zeros((0, 3))
-RIGHT = dict(gm=START.gm, dt=DT, x=START.x, v=START.v, tracer_x=NONE, tracer_v=NONE)
+RIGHT = dict(gm=START.gm, dt=DT, x=START.x, v=START.v, tracers=None)
 SUN = START.x[:1]
 WRONG = [
     (dict(gm=START.gm * np.nan), r"Planetary.gm=nan at \[0\]"),
@@ -188,17 +187,17 @@ WRONG = [
     (dict(iterations=0), "Planetary.iterations=0; it must be a whole number of at least 2"),
     (dict(x=START.x[[0, 1, 2, 2, 4, 5, 6, 7, 8, 9]]), "x: bodies 2 and 3 are at one place"),
     (dict(x=START.x.T), r"x has shape \[3, 10\]; it must be \[..., 3\]"),
-    (dict(tracer_x=SUN, tracer_v=SUN), "tracer_x: tracer 0 is where massive body 0 is"),
-    (dict(tracer_x=SUN + 1), r"tracer_x \[1, 3\], tracer_v \[0, 3\]; both must be \[M, 3\]"),
-    (dict(tracer_x=None), "one of tracer_x and tracer_v alone; give both"),
-    (dict(gm=START.gm[::-1], tracer_x=SUN + 1, tracer_v=SUN), "gm is largest of body 9"),
+    (dict(tracers=(SUN, SUN)), "tracers: tracer 0 is where massive body 0 is"),
+    (dict(tracers=(SUN, SUN[:0])), r"tracers, x \[1, 3\], v \[0, 3\]; both must be \[M, 3\]"),
+    (dict(tracers=SUN), r"tracers=ndarray; they must be \(x \[M, 3\], v \[M, 3\]\)"),
+    (dict(gm=START.gm[::-1], tracers=(SUN + 1, SUN)), "gm is largest of body 9"),
 ]
 
 
 @pytest.mark.parametrize("change, sentence", WRONG)
 def test_wrong_values_are_refused_in_a_sentence(x64, change, sentence):
     given = RIGHT | change
-    what = {key: given.pop(key) for key in list(given) if key not in ("x", "v", *list(RIGHT)[4:])}
+    what = {key: given.pop(key) for key in list(given) if key not in ("x", "v", "tracers")}
     with pytest.raises((ValueError, TypeError), match=f"^Planetary.init: {sentence}"):
         Planetary(**what).init(**given)
 
