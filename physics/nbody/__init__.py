@@ -4,8 +4,8 @@ Clusters: `evolve` is the one call; `Hermite` and `Hermite6` say how to integrat
 escapes. Planets: `integrate`, with `Planetary`, `WisdomHolman` or `Leapfrog`; many small systems
 are an `Ensemble`. Bodies are x [N, 3], v [N, 3] and m [N] everywhere.
 
-Rooms, from the ground up: `units`, `bodies`; `orbits` (two bodies), `steps` (integrators of any
-force), `measure` (what one asks of a cluster); `forces` (pairs, fields, relativity), `models`
+Read the rooms from the ground up: `units`, `bodies`; `orbits` (two bodies), `steps` (integrators
+of any force), `measure` (what one asks of a cluster); `forces` (pairs, fields, relativity), `models`
 (clusters to begin with); `clusters`, `planets`. A room imports from those before it alone.
 """
 

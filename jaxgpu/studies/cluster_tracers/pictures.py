@@ -32,8 +32,8 @@ def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius:
         axes.clear()
         axes.set(xlim=(-4, 4), ylim=(-4, 4))
         axes.axis("off")
-        for some, size, ink in ((at[:, stars:], 2.2, _INKS[0]), (at[:, :stars], 4.0, _INKS[1])):
-            axes.plot(some[0], some[1], ".", ms=size, color=np.divide(ink, 255), mew=0)
+        for bodies, size, ink in ((at[:, stars:], 2.2, _INKS[0]), (at[:, :stars], 4.0, _INKS[1])):
+            axes.plot(bodies[0], bodies[1], ".", ms=size, color=np.divide(ink, 255), mew=0)
         label = f"{t * unit:.1f} Myr"
         axes.text(0.03, 0.03, label, color="white", transform=axes.transAxes, size=11)
         file = io.BytesIO()
@@ -56,8 +56,8 @@ def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.nd
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    drawing, all = plt.subplots(3, len(of), figsize=(10.4, 7), sharex=True, sharey="row")
-    for column, (name, runs) in zip(all.T, of.items()):
+    drawing, grid = plt.subplots(3, len(of), figsize=(10.4, 7), sharex=True, sharey="row")
+    for column, (name, runs) in zip(grid.T, of.items()):
         column[0].set_title(name if name == "alone" else f"{name}, in the tide", size=10)
         for axes, k in zip(column, reversed(range(len(FRACTIONS)))):
             for kind, (label, colour) in _KINDS.items():
@@ -69,11 +69,11 @@ def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.nd
             axes.yaxis.set_major_formatter("{x:g}")
             axes.yaxis.set_minor_formatter(NullFormatter())
             axes.spines[["top", "right"]].set_visible(False)
-    for axes, fraction in zip(all[:, 0], reversed(FRACTIONS)):
+    for axes, fraction in zip(grid[:, 0], reversed(FRACTIONS)):
         axes.set_ylabel(f"r{100 * fraction:.0f} over its first value")
-    for axes in all[-1]:
+    for axes in grid[-1]:
         axes.set_xlabel("time, N-body units")
-    all[0, 0].legend(frameon=False, fontsize=8)
+    grid[0, 0].legend(frameon=False, fontsize=8)
     drawing.tight_layout()
     return drawing
 

@@ -175,7 +175,7 @@ class Cluster:
             slots = steps.pairing.slots
             raise RuntimeError(
                 f"evolve: {missed} times a close pair found none of {slots} slots free; "
-                f"make slots larger, {max(2 * slots, _SLOTS)}, or give a softening"
+                f"make Pairing.slots larger, {max(2 * slots, _SLOTS)}, or give a softening"
             )
 
     def _check(self) -> None:
@@ -227,7 +227,6 @@ def evolve(
     tracers: tuple[Any, Any] | None = None,
     spec: Hermite | Hermite6 | Cluster | None = None,
     origin: Origin | None = None,
-    slots: int | None = None,
     tolerance: float | None = None,
     measure: Callable[[State], dict[str, Array]] | None = None,
     until: Callable[[State], Array] | None = None,
@@ -254,10 +253,10 @@ def evolve(
         spec: how to integrate: `Hermite` to fourth order, the default, or `Hermite6` to sixth for
             energy errors below 1e-9; and in a `Cluster`, who escapes. By default, that is in a
             cluster that is alone who is unbound beyond 20 virial radii, and in a galaxy nobody.
+            Where `Hermite.pairing` says nothing of `close` it is the virial radius over N, and
+            where it says nothing of `slots` there is room for the pairs of the start and 32 more,
+            and for 64 at least.
         origin: where the cluster is in the galaxy that `spec.tide` is of, and how it moves.
-        slots: how many pairs are regularised at a time at most; by default there is room for those
-            of the start and 32 more, and for 64 at least. A spec with a `pairing` of its own keeps
-            it.
         tolerance: how far the energy may go from that of the start, as a part of the cluster's own,
             M^2 / 4 R_v, in which the orbits of bound pairs do not count; inf for any. A run that
             goes farther ends there, as in NBODY6. 1e-3 by default where the cluster is alone; a
@@ -290,9 +289,8 @@ def evolve(
     """
     stars, m, followed = checks.bodies("evolve", x, v, m, tracers)
     ranges.check("evolve", spec)
-    ranges.refuse("evolve: slots", slots, ranges.Range(least=0, whole=True, none=True, one=True))
     count, radius = systems(jnp.asarray(stars), jnp.asarray(m))
-    spec = _with_defaults(spec, m.size, int(count), radius, slots)
+    spec = _with_defaults(spec, m.size, int(count), radius)
     interval = float(spec.steps.interval)
     steps = checks.intervals("evolve", interval, t)
     limit = _tolerance(spec.steps, origin, tolerance)
@@ -333,11 +331,7 @@ def systems(points: Array, m: Array) -> tuple[Array, Array]:
 
 
 def _with_defaults(
-    spec: Hermite | Hermite6 | Cluster | None,
-    stars: int,
-    count: int,
-    radius: Array,
-    slots: int | None,
+    spec: Hermite | Hermite6 | Cluster | None, stars: int, count: int, radius: Array
 ) -> Cluster:
     """The spec of a cluster of `count` bodies, with what was left open decided, in float64."""
     if not isinstance(spec, Cluster):
@@ -349,18 +343,20 @@ def _with_defaults(
         alone = isinstance(steps.tide, Alone)
         spec = Cluster(steps, edge=_FAR * radius if alone else np.inf, unbound=alone)
     steps = jax.tree.map(lambda q: jnp.asarray(q, jnp.float64), spec.steps)
-    if isinstance(steps, Hermite) and not steps.pairing.slots and not float(steps.softening):
-        steps = replace(steps, pairing=pairing(stars, count, radius, slots))
+    if isinstance(steps, Hermite) and not float(steps.softening) and not float(steps.pairing.close):
+        rule = pairing(stars, count, radius, steps.pairing.slots)
+        steps = replace(steps, pairing=replace(steps.pairing, close=rule.close, slots=rule.slots))
     edge = jnp.asarray(spec.edge, jnp.float64)
     return Cluster(steps, edge=edge, unbound=jnp.asarray(spec.unbound))
 
 
-def pairing(stars: int, count: int, radius: Array, slots: int | None = None) -> Pairing:
-    """Slots for pairs of down to 3 kT, of `stars` that are points and form `count` bodies."""
-    room = max(_SLOTS, stars - count + _SPARE) if slots is None else slots
-    close = jnp.asarray(radius) / count
-    rule = jax.tree.map(lambda q: jnp.asarray(q, close.dtype), Pairing())
-    return replace(rule, close=close, slots=min(stars // 2, room))
+def pairing(stars: int, count: int, radius: Array, slots: int = 0) -> Pairing:
+    """Slots for pairs of down to 3 kT, of `stars` that are points and form `count` bodies.
+
+    slots: how many; 0 for as many as are likely to be needed.
+    """
+    room = slots or max(_SLOTS, stars - count + _SPARE)
+    return Pairing(close=radius / count, slots=min(stars // 2, room))
 
 
 def _tolerance(steps: Hermite | Hermite6, origin: Origin | None, tolerance: float | None) -> float:

@@ -63,7 +63,7 @@ def segregation_ratio(
         edges = tree_edges(jnp.take(x, index, axis=0))
         return jnp.exp(jnp.mean(jnp.log(edges))) if geometric else jnp.sum(edges)
 
-    some = lambda key: jax.random.choice(key, count, (heaviest,), replace=False)
-    drawn = jax.vmap(lambda key: length(some(key)))(jax.random.split(key, draws))
+    draw = lambda key: jax.random.choice(key, count, (heaviest,), replace=False)
+    drawn = jax.vmap(lambda key: length(draw(key)))(jax.random.split(key, draws))
     own = length(lax.top_k(m, heaviest)[1])
     return jnp.mean(drawn) / own, jnp.std(drawn) / own

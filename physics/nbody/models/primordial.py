@@ -30,12 +30,18 @@ def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
         raise ValueError(
             f"binary_orbits: a {a}; must be the smallest and the largest, both positive"
         )
-    axis, e, tilt, *angles = jax.random.uniform(key, (6, count))
+    axis, e, tilt, node, peri, mean = jax.random.uniform(key, (6, count))
     low, high = np.log(a)
-    turns = (2 * jnp.pi * angle for angle in angles)
     # 1 - e below 1e-3 would put many a pair into one star; thermal orbits have 0.2 % of those
-    round_ = jnp.sqrt(e * (1 - 1e-3) ** 2)
-    return Elements(jnp.exp(low + (high - low) * axis), round_, jnp.arccos(1 - 2 * tilt), *turns)
+    eccentricity = jnp.sqrt(e * (1 - 1e-3) ** 2)
+    return Elements(
+        a=jnp.exp(low + (high - low) * axis),
+        e=eccentricity,
+        i=jnp.arccos(1 - 2 * tilt),
+        node=2 * jnp.pi * node,
+        peri=2 * jnp.pi * peri,
+        mean=2 * jnp.pi * mean,
+    )
 
 
 def paired(

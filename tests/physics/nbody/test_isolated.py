@@ -1,7 +1,5 @@
 """Two stars and nobody else, of any masses and any orbit."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +7,15 @@ import pytest
 from jax import lax
 from nbody_inputs import halves
 
-from jaxgpu.physics.nbody.clusters import Cluster, Hermite, Tracers, cluster, hermite, tracers
+from jaxgpu.physics.nbody.clusters import (
+    Cluster,
+    Hermite,
+    Pairing,
+    Tracers,
+    cluster,
+    hermite,
+    tracers,
+)
 from jaxgpu.physics.nbody.clusters.blocks import Population
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.physics.nbody.orbits import elements
@@ -30,7 +36,7 @@ def binaries(seed, count):
 def followed(x, m):
     """As `evolve` for a time of 1: energy error, floored and refused, pairs, escapes."""
     count, radius = cluster.systems(x, m)
-    rule = replace(cluster.pairing(2, 2, radius), close=radius / count.astype(float), slots=1)
+    rule = Pairing(close=radius / count.astype(float), slots=1)
     spec = Cluster(Hermite(pairing=rule), edge=20 * radius)
     energy = lambda x, v: sum(diagnostics.energy(x, v, m))
 

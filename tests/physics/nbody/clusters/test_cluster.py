@@ -9,7 +9,7 @@ import pytest
 from conformance import no_compile
 from nbody_inputs import halves, points
 
-from jaxgpu.physics.nbody import Cluster, Hermite, Hermite6, evolve, plummer, virial
+from jaxgpu.physics.nbody import Cluster, Hermite, Hermite6, Pairing, evolve, plummer, virial
 from jaxgpu.physics.nbody.forces import potentials, tide
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.pytree import pytree
@@ -187,7 +187,7 @@ def broken(spec, change):
         ("floored", "evolve: 3 steps should have been shorter than the floor, .*softening"),
         (
             "refused",
-            "evolve: 3 times a close pair found none of 0 slots free; make slots larger, 64",
+            "evolve: 3 times a close pair found none of 0 slots free; make Pairing.slots larger",
         ),
     ],
 )
@@ -284,7 +284,12 @@ ORIGIN = tide.Origin(jnp.array([9.0, 0, 0]), jnp.zeros(3))
             "evolve: Cluster.edge=0; it must be a number or infinity above 0",
         ),
         (sphere(32), M, {"spec": "fast"}, "evolve: spec='fast'; it must be a Hermite, a Hermite6"),
-        (sphere(32), M, {"slots": -1}, "evolve: slots=-1; it must be a whole number of at least 0"),
+        (
+            sphere(32),
+            M,
+            {"spec": Hermite(pairing=Pairing(slots=-1))},
+            "evolve: Pairing.slots=-1; it must be a whole number of at least 0",
+        ),
         (
             sphere(32),
             M,
