@@ -76,3 +76,17 @@ DOORS += [
         {"episodes": 2, "max_steps": 2},
     ),
 ]
+DOORS += [
+    Door(
+        "rl.checked, Checked",
+        lambda env: rl.checked(env).reset(KEY),
+        {"env": SWING},
+        refusals=True,
+    ),
+    Door(
+        "rl.sweep",
+        lambda parts, every: rl.sweep(POLE, rl.PPO(), KEY[None], parts, every),
+        {"parts": 1, "every": 1},
+        refusals=True,
+    ),
+]

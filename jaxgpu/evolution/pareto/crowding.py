@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.ranges import numbers
+
 from ..problem import floats
 from .order import sortable
 
@@ -23,12 +25,13 @@ def crowding_distance(f: Array, rank: Array) -> Array:
     >>> print(crowding_distance(f, jnp.zeros(4, jnp.int32)))
     [  inf 1.375   inf 1.   ]
     """
-    f, rank = floats("crowding_distance: f", f), jnp.asarray(rank)
-    if f.ndim != 2 or 0 in f.shape or rank.shape != f.shape[:1]:
+    f, rank = floats("crowding_distance: f", f), numbers("crowding_distance: rank", rank)
+    if f.ndim != 2 or 0 in f.shape or jnp.shape(rank) != f.shape[:1]:
         raise ValueError(
-            f"crowding_distance: f has shape {list(f.shape)}, rank {list(rank.shape)}; they must "
-            "be [n, m] and [n]"
+            f"crowding_distance: f has shape {list(f.shape)}, rank {list(jnp.shape(rank))}; they "
+            "must be [n, m] and [n]"
         )
+    rank = jnp.asarray(rank)
     n, m = f.shape
     place = jnp.arange(n, dtype=jnp.int32)
     total = jnp.zeros(n, f.dtype)

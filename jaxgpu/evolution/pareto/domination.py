@@ -86,9 +86,11 @@ def dominates(a: Array, b: Array) -> Array:
     True
     """
     a, b = floats("dominates: a", a), floats("dominates: b", b)
-    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1]:
+    pairs = zip(a.shape[-2::-1], b.shape[-2::-1])
+    fits = all(m == n or 1 in (m, n) for m, n in pairs)
+    if not fits or not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1]:
         raise ValueError(
             f"dominates: a has shape {list(a.shape)}, b {list(b.shape)}; both must be "
-            "[..., objectives]"
+            "[..., objectives], with axes before that go together"
         )
     return jnp.all(a <= b, axis=-1) & jnp.any(a < b, axis=-1)

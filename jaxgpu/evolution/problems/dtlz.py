@@ -131,6 +131,7 @@ def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
 
 def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ2, feasible in spheres around the ends and the middle of its front."""
+    whole_numbers("dtlz", objectives=objectives)
     r = {2: 0.2, 3: 0.4}.get(objectives, 0.5)
 
     def violation(f: Array) -> Array:
