@@ -129,7 +129,7 @@ TRACERS = np.array([[0.0, 1.5, 0.1], [3.0, 0.0, -0.2]])
 def planets(dtype: Any) -> tuple[Callable, Callable]:
     x, v, gm, tracers = (jnp.asarray(a, dtype) for a in (X, V, GM, TRACERS))
     spec = Planetary(gm=gm, dt=dtype(0.1))
-    start = spec.init(x, v, tracers, jnp.flip(tracers, 1) / 3)  # its values are checked on the host
+    start = spec.init(x, v, (tracers, jnp.flip(tracers, 1) / 3))  # checked on the host
     return lambda key: start, lambda state, key: spec.step(state)
 
 
