@@ -185,3 +185,25 @@ def test_every_public_name_has_a_door():
         and not re.search(rf"\b{name}\b", said)
     ]
     assert not missing, "\n".join(["no door:", *missing])
+
+
+# classes with a method of a protocol that are no machine, and are stepped by tests of their own
+NO_MACHINE = {
+    "goes by a spec that is one": ["Cluster", "Checked", "Vector"],
+    "planners, whose `update` takes an objective": ["CEM", "MPPI", "Descent", "TemporalExpansion"],
+}
+
+
+def test_every_class_that_steps_is_a_machine():
+    spared = {name for names in NO_MACHINE.values() for name in names}
+    covered = {kind for machine in MACHINES for kind in machine.covers}
+    missing = {
+        f"{module.__name__}.{name}"
+        for module in modules()
+        if ".studies" not in module.__name__
+        for name in public(module)
+        if isinstance(kind := getattr(module, name), type) and not is_form(kind)
+        if any(callable(getattr(kind, word, None)) for word in ("tell", "reset", "update", "step"))
+        if kind not in covered and name not in spared
+    }
+    assert not missing, "\n".join(["no machine:", *sorted(missing)])
