@@ -1,6 +1,7 @@
 """Sphinx: `make docs`."""
 
 import dataclasses
+import re
 import sys
 from pathlib import Path
 
@@ -23,7 +24,14 @@ autodoc_preserve_defaults = True
 
 def _literal_bars(app, what, name, obj, options, lines):
     """Docstrings are plain text: |x| in them is a modulus, not a substitution of docutils."""
-    lines[:] = [line if ">>>" in line else line.replace("|", "\\|") for line in lines]
+    plain = lambda line: re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", line.replace("|", "\\|"))
+    lines[:] = [line if ">>>" in line or "`" in line else plain(line) for line in lines]
+
+
+def _foreign(app, what, name, obj, skip, options):
+    """What another library defines is not documented here: a default like `jnp.tanh`."""
+    home = getattr(obj, "__module__", None) or "jaxgpu"
+    return True if callable(obj) and not home.startswith(("jaxgpu", "builtins")) else None
 
 
 def _ranges(app, what, name, obj, options, lines):
@@ -41,3 +49,4 @@ def setup(app):
     reference.write()
     app.connect("autodoc-process-docstring", _literal_bars)
     app.connect("autodoc-process-docstring", _ranges)
+    app.connect("autodoc-skip-member", _foreign)

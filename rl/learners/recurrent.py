@@ -110,7 +110,8 @@ class RecurrentPPO:
         batch["observation"] = normaliser.apply(state.obs_stats, batch["observation"])
 
         def loss(params: Any, part: dict[str, Array]) -> Array:
-            return spec.surrogate(*self._replay(network, params, part), part)
+            pi, value = self._replay(network, params, part)
+            return spec.surrogate(pi, value, part)
 
         orders = optimiser.minibatches(
             learn_key, spec.num_envs, spec.update_epochs, spec.num_minibatches
@@ -173,8 +174,8 @@ class RecurrentPPO:
         (env_state, carry, is_first), rows = jax.lax.scan(move, start, inputs)
         batch, value, carries, out = rows
         final = normaliser.apply(state.obs_stats, out.final)
-        final_value: Any = network.apply(state.params, carries, final)[2]
-        returns, more = spec.batch(state.returns, value, final_value, out)
+        ahead: Any = network.apply(state.params, carries, final)
+        returns, more = spec.batch(state.returns, value, ahead[2], out)
         batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch | more)  # [B, T, ...]
         batch["carry"] = state.carry
         rolled = {
@@ -185,7 +186,9 @@ class RecurrentPPO:
         }
         return rolled, batch, out.report()
 
-    def _replay(self, network: RecurrentActorCritic, params: Any, part: dict[str, Array]) -> Any:
+    def _replay(
+        self, network: RecurrentActorCritic, params: Any, part: dict[str, Array]
+    ) -> tuple[Normal | Categorical, Array]:
         """Distributions and values along the rollouts of `part`, [B, T]."""
 
         def step(carry: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -197,7 +200,8 @@ class RecurrentPPO:
         rows = (part["observation"], part["is_first"])
         rows = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), rows)
         carries = jnp.moveaxis(jax.lax.scan(step, part["carry"], rows)[1], 0, 1)
-        return network.apply(params, carries, method=RecurrentActorCritic.act_and_value)
+        out: Any = network.apply(params, carries, method=RecurrentActorCritic.act_and_value)
+        return out
 
     def _network(self, env: Environment) -> RecurrentActorCritic:
         return RecurrentActorCritic(env.action_space, self.hidden_size)

@@ -57,11 +57,8 @@ DOORS = [
     ),
 ]
 VARIABLES = ("zdt1", "zdt2", "zdt3", "zdt4", "zdt6")
-OBJECTIVES = (
-    *(f"dtlz{i}" for i in range(1, 8)),
-    *("convex_dtlz2", "inverted_dtlz1", "inverted_dtlz2"),
-    *("c1_dtlz1", "c1_dtlz3", "c2_dtlz2", "c3_dtlz1", "c3_dtlz4"),
-)
+OBJECTIVES = """dtlz1 dtlz2 dtlz3 dtlz4 dtlz5 dtlz6 dtlz7 convex_dtlz2 inverted_dtlz1 inverted_dtlz2
+    c1_dtlz1 c1_dtlz3 c2_dtlz2 c3_dtlz1 c3_dtlz4""".split()
 SIZES = (
     *((name, getattr(problems, name), "variables", 5) for name in VARIABLES),
     *((name, getattr(problems, name), "objectives", 3) for name in OBJECTIVES),

@@ -39,7 +39,7 @@ DOORS = [
     ),
     Door(
         "physics.nbody.tracers.Control",
-        lambda control: Planetary(GM, ONE, control=control).init(X, V, (X + 2, V)),
+        lambda control: Planetary(GM, ONE, control=control).init(X, V, (X + 2, V)).tracers.level,
         {"control": Control()},
         refusals=True,
     ),

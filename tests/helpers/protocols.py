@@ -23,6 +23,7 @@ from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.physics import continuum, rigid
+from jaxgpu.physics.nbody.clusters import Hermite, Hermite6
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
 
@@ -129,7 +130,7 @@ TRACERS = np.array([[0.0, 1.5, 0.1], [3.0, 0.0, -0.2]])
 def planets(dtype: Any) -> tuple[Callable, Callable]:
     x, v, gm, tracers = (jnp.asarray(a, dtype) for a in (X, V, GM, TRACERS))
     spec = Planetary(gm=gm, dt=dtype(0.1))
-    start = spec.init(x, v, tracers, jnp.flip(tracers, 1) / 3)  # its values are checked on the host
+    start = spec.init(x, v, (tracers, jnp.flip(tracers, 1) / 3))  # checked on the host
     return lambda key: start, lambda state, key: spec.step(state)
 
 
@@ -150,6 +151,20 @@ def leapfrog(dtype: Any) -> tuple[Callable, Callable]:
     spec = Leapfrog(lambda t, x: -x, dt=dtype(0.1), order=8)
     x, v = jnp.asarray(X, dtype), jnp.asarray(V, dtype)
     return lambda key: spec.init(x, v), lambda state, key: spec.step(state)
+
+
+def stars(spec: Any, name: str) -> Machine:
+    """Five stars of unlike masses and two tracers."""
+
+    def make(dtype: Any) -> tuple[Callable, Callable]:
+        rng = np.random.default_rng(1)
+        x, v = (jnp.asarray(rng.normal(size=(5, 3)) * scale, dtype) for scale in (1.0, 0.3))
+        m = jnp.asarray([0.4, 0.3, 0.15, 0.1, 0.05], dtype)
+        tracers = jnp.asarray(rng.normal(size=(2, 3)), dtype)
+        start = spec.init(x, v, m, (tracers, tracers / 4))
+        return lambda key: start, lambda state, key: spec.step(state)
+
+    return Machine(f"nbody.{name}", (type(spec),), make)
 
 
 def environment(name: str) -> Machine:
@@ -192,6 +207,8 @@ MACHINES = [
     Machine("nbody.WisdomHolman", (WisdomHolman,), symplectic),
     Machine("nbody.Ensemble", (Ensemble,), ensemble),
     Machine("nbody.Leapfrog", (Leapfrog,), leapfrog),
+    stars(Hermite(), "Hermite"),
+    stars(Hermite6(), "Hermite6"),
     *(environment(name) for name in rl.names()),
     *(learner(name) for name in LEARNERS),
 ]
@@ -218,7 +235,7 @@ def portable(machine: Machine) -> None:
 
 
 def jit_and_vmap(machine: Machine) -> None:
-    """A step of two copies under `vmap` is that of each alone; a second step has the same bits."""
+    """A step of two copies under `vmap` is that of each alone, and has the same bits again."""
     with as_users():
         init, step = machine.make(np.float32)
         keys, one = jax.random.split(KEY), jax.jit(step)

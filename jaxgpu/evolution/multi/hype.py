@@ -86,8 +86,8 @@ class HypE(Algorithm["State"]):
         """Of parents and children the N of the first fronts, in the last by lost volume."""
         x, f, violation = told(self, state, x, f, violation)
         n, m = self.pop_size, f.shape[1]
-        both, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
-        reach = _reach(both.f, (rank <= cut) & jnp.all(jnp.isfinite(both.f), axis=1))
+        merged, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
+        reach = _reach(merged.f, (rank <= cut) & jnp.all(jnp.isfinite(merged.f), axis=1))
         key = jax.random.fold_in(key_from(x), state.generation)
         shifts = jax.random.bits(key, (self.rounds + 1, m - 1), jnp.uint32)
         edge = rank == cut
@@ -107,7 +107,7 @@ class HypE(Algorithm["State"]):
         reach = jnp.where(alive[:, None], reach, 0)
         value = fitness(self, reach, shifts[-1], jnp.int32(n), alive)
         return State(
-            population=take(both, best),
+            population=take(merged, best),
             rank=rank[best],
             fitness=value[best],
             box=state.box,

@@ -17,8 +17,8 @@ from .variation import SBX, PolynomialMutation, children
 def tournaments(key: Array, count: int) -> Array:
     """Who meets whom: `count` pairs of members, [2, count] int32."""
     first, second = jax.random.split(key)
-    both = jnp.concatenate([permutation(first, count), permutation(second, count)])
-    return both.reshape(2, -1)
+    orders = jnp.concatenate([permutation(first, count), permutation(second, count)])
+    return orders.reshape(2, -1)
 
 
 def offspring(
@@ -39,6 +39,6 @@ def rank_merged(old: Population, new: Population, box: Box) -> tuple[Population,
 
     Repeated points rank last.
     """
-    both, n = merge(new, old), new.x.shape[0]
-    rank = pareto.ranks(*eliminate_duplicates(both, box), stop=n)
-    return both, rank, jnp.sort(rank.astype(jnp.uint32))[n - 1].astype(jnp.int32)
+    merged, n = merge(new, old), new.x.shape[0]
+    rank = pareto.ranks(*eliminate_duplicates(merged, box), stop=n)
+    return merged, rank, jnp.sort(rank.astype(jnp.uint32))[n - 1].astype(jnp.int32)

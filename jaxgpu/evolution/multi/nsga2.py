@@ -62,15 +62,15 @@ class NSGA2(Algorithm["State"]):
         """Of parents and children the N of the first fronts, in the last by crowding distance."""
         x, f, violation = told(self, state, x, f, violation)
         n = self.pop_size
-        both, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
-        distance = crowding_distance(both.f, rank)
+        merged, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
+        distance = crowding_distance(merged.f, rank)
         # the key of a member of a better front is 0; within the cut front the least crowded first
         key = sortable(-distance) // 2 + 1
         key = jnp.where(rank < cut, 0, jnp.where(rank == cut, key, ~jnp.zeros_like(key)))
         best = jnp.argsort(key, stable=True)[:n]
         best = flatnonzero(jnp.zeros(2 * n, bool).at[best].set(True), n)
         return State(
-            population=take(both, best),
+            population=take(merged, best),
             rank=rank[best],
             crowding=distance[best],
             box=state.box,

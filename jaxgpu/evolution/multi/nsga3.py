@@ -92,10 +92,10 @@ class NSGA3(Algorithm["State"]):
         """Of parents and children the N of the first fronts, in the last by niching."""
         x, f, violation = told(self, state, x, f, violation)
         n = self.batch_size
-        both, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
-        scale = rescale(state.scale, both.f, both.violation <= 0, rank == 0, self.guarded)
+        merged, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
+        scale = rescale(state.scale, merged.f, merged.violation <= 0, rank == 0, self.guarded)
         origin = _known(scale.ideal)[None]
-        g = jnp.where(jnp.isfinite(both.f), (both.f - origin) / (scale.nadir[None] - origin), 0)
+        g = jnp.where(jnp.isfinite(merged.f), (merged.f - origin) / (scale.nadir[None] - origin), 0)
         niche, distance = associate(self.ref_dirs, jnp.maximum(g, 0))
         survives = rank < cut
         count = jnp.zeros(self.ref_dirs.w.shape[0], jnp.int32)
@@ -106,7 +106,7 @@ class NSGA3(Algorithm["State"]):
         survives |= fill(key, niche, distance, count, rank == cut, more, room)
         best = flatnonzero(survives, n)
         return State(
-            population=take(both, best),
+            population=take(merged, best),
             rank=rank[best],
             niche=niche[best],
             distance=distance[best],

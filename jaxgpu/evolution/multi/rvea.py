@@ -76,8 +76,8 @@ class RVEA(Algorithm["State"]):
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
         """The member of each direction with the least angle-penalised distance."""
         x, f, violation = told(self, state, x, f, violation)
-        both = merge(state.population, Population(x, f, violation))
-        members = _take_slots(both, _winners(self, state, both))
+        merged = merge(state.population, Population(x, f, violation))
+        members = _take_slots(merged, _winners(self, state, merged))
         unit, angle = _adapt(self, state, members)
         return State(
             population=members,
@@ -99,12 +99,12 @@ class State:
     generation: Array  # []
 
 
-def _winners(spec: RVEA, state: State, both: Population) -> Array:
+def _winners(spec: RVEA, state: State, merged: Population) -> Array:
     """The member [H] that each direction keeps, among the n of parents and children; n if none."""
-    f, n = both.f, both.x.shape[0]
+    f, n = merged.f, merged.x.shape[0]
     h, m = state.unit.shape
-    known = jnp.isfinite(both.violation) & jnp.all(jnp.isfinite(f), axis=1)
-    low, _ = _range(both, known)
+    known = jnp.isfinite(merged.violation) & jnp.all(jnp.isfinite(f), axis=1)
+    low, _ = _range(merged, known)
     g = jnp.where(known[:, None], f - low[None], 0)
     size = jnp.sqrt(jnp.sum(g * g, axis=1))
     niche = nearest(state.unit, g)
@@ -116,9 +116,9 @@ def _winners(spec: RVEA, state: State, both: Population) -> Array:
     penalty = m * time**spec.alpha * theta / state.angle[niche]
     home = jnp.where(known, niche, h)
     # within a direction: what is not dominated, other feasible members, the least violating
-    feasible = known & (both.violation <= 0)
+    feasible = known & (merged.violation <= 0)
     front = pareto.nondominated(jnp.where(feasible[:, None], f, jnp.inf))
-    order = jnp.where(feasible, jnp.where(front, -1, 0), both.violation)
+    order = jnp.where(feasible, jnp.where(front, -1, 0), merged.violation)
     known &= order <= jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(order)[home]
     value = jnp.where(known, (1 + penalty) * size, jnp.inf)  # equation 10
     best = jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(value)

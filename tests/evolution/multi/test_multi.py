@@ -81,6 +81,15 @@ def test_nsga3_normalises_a_front_that_is_nearly_flat():
         np.testing.assert_array_equal(a * jnp.broadcast_to(unit, a.shape), b)
 
 
+def test_nsga3_comes_nearer_to_the_front_in_every_ten_generations():
+    spec, problem = multi.NSGA3(das_dennis(3, 3), pop_size=12), dtlz.dtlz2(3, 7)
+    evolved = jax.jit(lambda n: protocol.evolve(spec, problem, jax.random.key(1), n))
+    states = [evolved(n).population for n in (1, 11, 31)]
+    # points of the front have length 1, all others a greater one
+    far = [float(jnp.mean(jnp.linalg.norm(state.f, axis=1))) - 1 for state in states]
+    assert far[0] > 2 * far[1] > 4 * far[2] > 0
+
+
 def test_nsga3_normalises_by_feasible_members_and_never_beyond_the_worst_of_them():
     empty = SPECS["nsga3"].init(jax.random.key(0), dtlz.dtlz2(3, 7)).scale
     # the plane through the first three meets the axes at 1, 1 and 16; the worst seen are 2, 2, 4
