@@ -5,9 +5,8 @@ escapes. Planets: `integrate`, with `Planetary`, `WisdomHolman` or `Leapfrog`; m
 are an `Ensemble`. Bodies are x [N, 3], v [N, 3] and m [N] everywhere.
 
 Read the rooms from the ground up: `units`, `bodies`; `orbits` (two bodies), `steps` (integrators
-of any force), `measure` (what one asks of a cluster); `forces` (pairs, fields, relativity),
-`models` (clusters to begin with); `clusters`, `planets`. A room imports from those before it
-alone.
+of any force), `measure` (what one asks of clusters); `forces` (pairs, fields, relativity), `models`
+(clusters to begin with); `clusters`, `planets`. A room imports from those before it alone.
 """
 
 from . import clusters, forces, measure, models, orbits, planets, steps, units

@@ -111,6 +111,9 @@ NO_DOOR = {
     "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
         primitive filled constant jvp_of""".split(),
     "files of the extra `mesh`, held to values by tests of its own": ["voxels"],
+    "what a door of clusters makes or takes, and a number": """Escapes Tracers Pair Pairs Budget
+        Elements MassFunction PLUMMER_RADIUS""".split(),
+    "trees held to SciPy's by tests of their own": "segregation_ratio tree_edges".split(),
     "an error": "CheckpointError ReportError".split(),
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report
         Range""".split(),

@@ -15,7 +15,16 @@ from jaxgpu.physics.nbody.clusters import (
     evolve,
 )
 from jaxgpu.physics.nbody.forces import potentials, tide
-from jaxgpu.physics.nbody.measure import energy, half_mass_relaxation_time, lagrangian_radii
+from jaxgpu.physics.nbody.measure import (
+    bound_pairs,
+    budget,
+    class_radii,
+    core,
+    energy,
+    half_mass_relaxation_time,
+    lagrangian_radii,
+    potential,
+)
 from jaxgpu.physics.nbody.models import (
     binary_orbits,
     king,
@@ -223,4 +232,38 @@ DOORS = [
         {"count": 100, "radius": 1.0, "mass": 1.0},
         right=("radius: empty", "mass: empty"),
     ),
+    Door(
+        "physics.nbody.measure.potential",
+        potential,
+        {"points": X[:4], "x": X, "m": M, "softening": 0.1},
+        right=leave("x", "negative", "zero")
+        + leave("points", "negative", "zero", *LENGTHS)
+        + ("m: zero", "softening: zero"),
+    ),
+    Door(
+        "physics.nbody.bound_pairs",
+        bound_pairs,
+        {"x": X, "v": V, "m": M},
+        right=leave("x", "negative", "zero") + leave("v", "negative", "zero") + ("m: zero",),
+        refusals=True,
+    ),
+    Door(
+        "physics.nbody.measure.budget",
+        lambda outside: budget(X, V, M, 0.1, outside),
+        {"outside": M},
+        right=leave("outside", "negative", "zero", "None"),
+    ),
+    Door(
+        "physics.nbody.core",
+        lambda neighbours: core(X, M, neighbours),
+        {"neighbours": 3},
+    ),
+    Door(
+        "physics.nbody.measure.class_radii",
+        lambda edges: class_radii(X, M, jnp.zeros(3), SHARES, edges),
+        {"edges": np.array([0.0, 9.0], np.float32)},
+        right=leave("edges", *LENGTHS),
+        limits=leave("edges", "inf", "-inf", *LENGTHS),
+    ),
+    Door("physics.nbody.models.mean", masses.mean, {"law": LAW}),
 ]
