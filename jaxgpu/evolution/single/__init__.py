@@ -1,7 +1,7 @@
 """Single-objective algorithms, one file each.
 
 Reading order: `ranking` has what all share, weights by rank and the best so far; `bounds` says how
-the strategies search a box; `snes` is the shortest of them. `adaptation` holds the rates of the CMA
+the strategies search a box, `strategy` what they share; `snes` is the shortest of them. `adaptation` holds the rates of the CMA
 family, `cma`, `sep_cma`, `lm_ma`, and of `restarts` above `cma`; `xnes` and `gradients` follow
 natural and plain gradients; `lshade` and `swarm` move a population.
 """
