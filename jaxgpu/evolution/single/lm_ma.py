@@ -61,13 +61,11 @@ class LMMAES(Strategy["State"]):
 
         # no deviation is longer than the product of the norms of the maps
         norms = 1 - mixing + mixing * jnp.sum(state.vectors**2, axis=1)
-        longest = jnp.prod(
-            jnp.where(jnp.arange(m, dtype=jnp.int32) < used, jnp.maximum(norms, 1), 1)
-        )
+        applied = jnp.arange(m, dtype=jnp.int32) < used
+        longest = jnp.prod(jnp.where(applied, jnp.maximum(norms, 1), 1))
         return bounds.Cloud(state.mean, scale * longest), draw
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
-        """The distribution after one generation."""
         n, d = y.shape
         m = state.vectors.shape[0]
         learn = rates(n, float(n), d, y.dtype)

@@ -8,7 +8,6 @@ as in the paper; the other departures are those of `cma`.
 from dataclasses import replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -18,7 +17,7 @@ from ..problem import Box
 from . import bounds
 from .adaptation import above_zero, cumulated, rates, stalled, step_size
 from .ranking import utilities, width
-from .strategy import Placed, Strategy
+from .strategy import Placed, Strategy, normal
 
 
 @pytree
@@ -38,15 +37,9 @@ class SepCMAES(Strategy["State"]):
 
     def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
         scale = state.sigma * width(state.box) * jnp.sqrt(state.variance)
-
-        def draw(key: Array) -> Array:
-            z = jax.random.normal(key, (self.pop_size, state.mean.shape[0]), state.mean.dtype)
-            return state.mean[None] + scale[None] * z
-
-        return bounds.Cloud(state.mean, scale), draw
+        return normal(state.mean, scale, self.pop_size)
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
-        """The distribution after one generation."""
         n, d = y.shape
         learn = rates(n, float(n), d, y.dtype)
         weight = utilities(f, violation, jnp.maximum(learn.weights, 0))
@@ -64,16 +57,10 @@ class SepCMAES(Strategy["State"]):
         spread = jnp.sum(weight[:, None] * y * y, axis=0)
         variance = kept * state.variance + one * path * path + mu * spread
         sigma = step_size(learn, state.sigma, step_path)
-        variance = jnp.maximum(
-            variance, above_zero(jnp.finfo(y.dtype).eps ** 2 * jnp.max(variance))
-        )
+        least = above_zero(jnp.finfo(y.dtype).eps ** 2 * jnp.max(variance))
+        variance = jnp.maximum(variance, least)
         return replace(
-            state,
-            mean=mean,
-            sigma=sigma,
-            variance=variance,
-            path=path,
-            step_path=step_path,
+            state, mean=mean, sigma=sigma, variance=variance, path=path, step_path=step_path
         )
 
 

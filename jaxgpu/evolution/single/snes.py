@@ -11,7 +11,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -21,7 +20,7 @@ from ..problem import Box
 from . import bounds
 from .adaptation import above_zero
 from .ranking import utilities, width
-from .strategy import Placed, Strategy
+from .strategy import Placed, Strategy, normal
 from .xnes import natural_weights
 
 
@@ -37,11 +36,7 @@ class SNES(Strategy["State"]):
         return State(mean=mean, box=box, sigma=self.sigma * width(box), **placed)
 
     def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
-        def draw(key: Array) -> Array:
-            z = jax.random.normal(key, (self.pop_size, state.mean.shape[0]), state.mean.dtype)
-            return state.mean[None] + state.sigma[None] * z
-
-        return bounds.Cloud(state.mean, state.sigma), draw
+        return normal(state.mean, state.sigma, self.pop_size)
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
         """A step of the mean and the deviations along the natural gradient."""

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -76,3 +77,13 @@ class Strategy[S: Placed](Algorithm[S]):
     @abstractmethod
     def learn(self, state: S, y: Array, f: Array, violation: Array) -> S:
         """The state with the distribution after the free candidates y [N, D] had these values."""
+
+
+def normal(mean: Array, deviation: Array, count: int) -> tuple[bounds.Cloud, bounds.Draw]:
+    """The `drawing` of a normal distribution with a diagonal covariance, from [D] and [D]."""
+
+    def draw(key: Array) -> Array:
+        z = jax.random.normal(key, (count, mean.shape[0]), mean.dtype)
+        return mean[None] + deviation[None] * z
+
+    return bounds.Cloud(mean, deviation), draw
