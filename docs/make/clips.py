@@ -140,7 +140,7 @@ def learnt(name: str) -> Any:
         return (*later, over | step.terminated), (later[0], over)
 
     start = (*env.reset(jax.random.key(SEED)), jnp.bool_(False))
-    run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(row.max_steps, 200))[1])
+    run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(int(env.max_steps), 200))[1])
     states, over = run(start)
     return jax.tree.map(lambda x: x[: int(np.sum(~np.asarray(over))) + 8], states)
 

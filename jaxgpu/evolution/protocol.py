@@ -31,10 +31,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import arguments, ranges
 from jaxgpu.pytree import pytree
 from jaxgpu.run import Run
 from jaxgpu.run import run as run_steps
@@ -85,10 +84,7 @@ def checked(name: str, spec: Any, key: Any, problem: Any) -> Problem:
         kind = type(spec).__name__
         raise TypeError(f"{name}: {kind} is no algorithm; pass a spec, a subclass of Algorithm")
     ranges.check(type(spec).__name__, spec)
-    if not jnp.issubdtype(getattr(key, "dtype", np.dtype(float)), jax.dtypes.prng_key):
-        legacy = getattr(key, "dtype", None) == jnp.uint32
-        if not legacy:
-            raise TypeError(f"{name}: key={key!r}; it must be a key, as jax.random.key(0)")
+    arguments.key(f"{name}: key", key)
     return ready(name, problem)
 
 
