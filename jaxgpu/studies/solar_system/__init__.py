@@ -70,12 +70,12 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     end = ephemeris.de440(ephemeris.J2000 + 365.25 * options.years)
     x, v = belt(options, start)
     runs = {}
-    for name, light, some in (
+    for name, light, drawn in (
         ("Newton", np.inf, slice(0, 0)),
         ("general relativity", relativity.LIGHT, slice(None)),
     ):
         spec = Planetary(gm=jnp.asarray(start.gm), dt=jnp.asarray(STEP), light=jnp.asarray(light))
-        runs[name] = integrate(spec, start, x[some], v[some], options, out / name, resume)
+        runs[name] = integrate(spec, start, x[drawn], v[drawn], options, out / name, resume)
     return written(options, start, end, runs)
 
 
