@@ -13,13 +13,14 @@ beside it, as a share of that of the ideal points, below 1.1 (DTLZ1: 0.55) in al
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from jaxgpu.evolution import indicators, multi, protocol
+from jaxgpu.evolution import Algorithm, indicators, multi, protocol
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
@@ -66,9 +67,11 @@ def distances(row: str, algorithm: str, seeds: int, key: int) -> tuple[np.ndarra
     norm = 2.0 if name == "dtlz1" else jnp.linalg.norm(ref_dirs.w, axis=1, keepdims=True)
     reference = jnp.full(m, 0.55 if name == "dtlz1" else 1.1)
     ideal, problem = ref_dirs.w / norm, getattr(dtlz, name)(m)
-    spec = multi.NSGA3(ref_dirs, pop_size=POPULATIONS[m])
-    if algorithm == "MOEAD":
-        spec = multi.MOEAD(ref_dirs)
+    specs: dict[str, Algorithm[Any]] = {
+        "NSGA3": multi.NSGA3(ref_dirs, pop_size=POPULATIONS[m]),
+        "MOEAD": multi.MOEAD(ref_dirs),
+    }
+    spec = specs[algorithm]
 
     def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         f = protocol.evolve(spec, problem, key, PAPER[row][0]).population.f

@@ -14,13 +14,14 @@ hypervolume stands beside it as a share of theirs, below 1.1 (DTLZ1: 0.55) in al
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from jaxgpu.evolution import indicators, multi, pareto, protocol
+from jaxgpu.evolution import Algorithm, indicators, multi, pareto, protocol
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
@@ -93,9 +94,11 @@ def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, 
     problem = getattr(dtlz, name)(3, 7 if name == "dtlz1" else 12)
     ref_dirs, points = das_dennis(3, DIVISIONS), jnp.float32(front(name))
     guarded, spaced = options.guarded, options.spaced
-    spec = multi.NSGA3(ref_dirs, pop_size=1024, guarded=guarded, spaced=spaced)
-    if algorithm == "RVEA":
-        spec = multi.RVEA(ref_dirs, generations=GENERATIONS)
+    specs: dict[str, Algorithm[Any]] = {
+        "NSGA3": multi.NSGA3(ref_dirs, pop_size=1024, guarded=guarded, spaced=spaced),
+        "RVEA": multi.RVEA(ref_dirs, generations=GENERATIONS),
+    }
+    spec = specs[algorithm]
 
     reference = jnp.full(3, 0.55 if name == "dtlz1" else 1.1)
 

@@ -1,4 +1,4 @@
-"""One axis of devices to spread a batch over: populations, swarms, environments, seeds."""
+"""One axis of devices to spread a batch over: populations, tracers, environments, seeds."""
 
 from typing import Any
 

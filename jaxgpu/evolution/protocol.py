@@ -47,7 +47,8 @@ _GENERATIONS = ranges.Range(least=0, whole=True, one=True)
 class Algorithm[S](ABC):
     """What to run; subclasses are made by `@pytree`, and S is the type of their states."""
 
-    batch_size: int  # candidates of every `ask`
+    # candidates of every `ask`, an int: a field of some algorithms, a property of others
+    batch_size: Any
 
     @abstractmethod
     def init(self, key: Array, problem: Problem) -> S:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxgpu import ranges
 from jaxgpu.geometry import rows
@@ -85,7 +86,7 @@ def held(name: str, camera: Camera) -> None:
     for field in ("eye", "target", "up"):
         ranges.numbers(f"{name}: Camera.{field}", getattr(camera, field), (3,))
     places = (camera.eye, camera.target, camera.up)
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(places)):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(places)):
         return
     eye, target, up = (np.asarray(a, float) for a in places)
     if not np.linalg.norm(np.cross(target - eye, up)) > 1e-6 * np.linalg.norm(target - eye):

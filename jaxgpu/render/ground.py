@@ -14,7 +14,12 @@ PIXELS = 128  # of the sun's view, each way
 
 
 def laid(
-    camera: Camera, image: Array, depth: Array, x: Array, radius: Array | float, height: float
+    camera: Camera,
+    image: Array,
+    depth: Array,
+    x: Array,
+    radius: Array | float,
+    height: Array | float,
 ) -> tuple[Array, Array]:
     """Image [H, W, 3] and depth [H, W] with a floor at y = `height`, m, where nothing is nearer.
 
@@ -30,7 +35,12 @@ def laid(
     centre, size = _extent(x, radius)
     size = size + 0.5 * jnp.abs(centre[1] - height)
     from_sun = Camera(
-        centre + 12 * size * _sun(x.dtype), centre, (0.0, 0.0, 1.0), 0.25, PIXELS, PIXELS
+        eye=centre + 12 * size * _sun(x.dtype),
+        target=centre,
+        up=(0.0, 0.0, 1.0),
+        angle=0.25,
+        width=PIXELS,
+        height=PIXELS,
     )
     dark = 0.30 * _shade(from_sun, x, radius, spot)
     target, eye = (jnp.asarray(a, x.dtype) for a in (camera.target, camera.eye))

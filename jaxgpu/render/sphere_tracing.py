@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import Tracer
 
 from jaxgpu import ranges
 from jaxgpu.geometry import rotations
@@ -19,7 +20,7 @@ from .camera import Camera, held
 
 
 def trace(
-    camera: Camera, shape: Any, x: Array, turn: Array, *, far: float, steps: int = 64
+    camera: Camera, shape: Any, x: Array, turn: Array, *, far: Array | float, steps: int = 64
 ) -> tuple[Array, Vec]:
     """How far ahead each pixel meets a shape in 3-D, and the shape's normals there.
 
@@ -39,7 +40,7 @@ def trace(
     ranges.numbers("trace: steps", steps, (), least=1, whole=True)
     x = jnp.asarray(ranges.numbers("trace: x", x, (3,), unit="m"))
     turn = jnp.asarray(ranges.numbers("trace: turn", turn, (4,)))
-    if not isinstance(turn, jax.core.Tracer) and not np.any(np.asarray(turn)):
+    if not isinstance(turn, Tracer) and not np.any(np.asarray(turn)):
         raise ValueError("trace: turn is 0; it must be a quaternion; give (1, 0, 0, 0) for none")
     dtype = x.dtype
     tolerance = 1e-4 * far

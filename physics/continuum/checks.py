@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxgpu import ranges
 from jaxgpu.geometry import sdf
@@ -109,7 +110,7 @@ def _inside(name: str, x: np.ndarray, noun: str, grid: Grid) -> None:
 
 
 def _traced(value: Any) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
 
 
 def _shape(value: Any) -> tuple[int, ...]:

@@ -9,10 +9,10 @@ bits.
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jax.lax import Precision
 
 from jaxgpu.geometry import rotations
@@ -146,7 +146,7 @@ def check_position(function: str, tree: Tree, q: Any) -> Array:
     """
     check_tree(function, tree)
     q = check_rows(function, "q", q, tree.nq)
-    if "free" in tree.joint and not isinstance(q, jax.core.Tracer):
+    if "free" in tree.joint and not isinstance(q, Tracer):
         for start, joint in zip(tree.starts, tree.joint):
             if joint == "free" and not np.abs(np.asarray(q[start + 3 : start + 7])).max(0).all():
                 raise ValueError(

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.ranges import check
@@ -84,7 +85,7 @@ def check_link(where: str, i: int, link: Link) -> None:
 def _array(where: str, link: Link, name: str) -> np.ndarray | None:
     """A field as an array of real numbers of its shape; None where it is traced."""
     value, shape = getattr(link, name), _SHAPES[name]
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(value)):
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves(value)):
         if np.shape(value) != shape:
             raise ValueError(f"{where} has {name} of shape {list(np.shape(value))}; {_want(shape)}")
         return None

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from .dynamics import factored_mass
 from .tree import Tree
@@ -38,7 +38,7 @@ def check_inertia(name: str, tree: Tree, added: Any) -> None:
         added: to the diagonal of the mass matrix [N], what a step takes of the forces.
     """
     arrays = (tree.mass, tree.inertia, tree.com, tree.position, tree.rotation, tree.axis)
-    if any(isinstance(x, jax.core.Tracer) for x in (*arrays, tree.armature, added)):
+    if any(isinstance(x, Tracer) for x in (*arrays, tree.armature, added)):
         return
     M, least = _mass_somewhere(tree, *(np.asarray(x, float) for x in arrays))
     M = M + np.diag(np.asarray(tree.armature, float) + np.asarray(added, float))

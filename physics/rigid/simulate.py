@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxgpu.geometry import rotations
 from jaxgpu.pytree import number, pytree
@@ -137,7 +138,7 @@ def check_simulation(name: str, spec: Simulation) -> None:
             raise ValueError(f"{name}: Simulation.{field} is empty; it must be a number")
     for gain in ("stiffness", "damping"):
         numbers(f"{name}: Drive.{gain}", getattr(drive, gain), (tree.nv,))
-    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((tree, drive, h))):
+    if not any(isinstance(x, Tracer) for x in jax.tree.leaves((tree, drive, h))):
         stiffness, damping = (
             np.asarray(a, float) + np.asarray(b, float)
             for a, b in ((drive.stiffness, tree.stiffness), (drive.damping, tree.damping))

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxgpu.geometry import rotations
 from jaxgpu.pytree import number, pytree, static
@@ -158,7 +159,7 @@ def check_tree(name: str, tree: Tree) -> None:
 
 
 def _traced(values: Any) -> bool:
-    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(values))
+    return any(isinstance(x, Tracer) for x in jax.tree.leaves(values))
 
 
 def _unit(axis: Any) -> Any:

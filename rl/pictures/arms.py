@@ -35,8 +35,14 @@ def arm(arm: Arm, q: Array, goal: Array, near: Array, radius: Array | float) -> 
     ball = jnp.where(near, jnp.array(GREEN), jnp.array(ORANGE))
     colour = jnp.concatenate([steel, ball.astype(q.dtype)[None]])
     width = jnp.append(links, jnp.asarray(1.3 * radius, q.dtype))
-    floor, tile = jnp.asarray(-55 * radius, q.dtype), jnp.asarray(10 * radius, q.dtype)
-    return Capsules(start, end, width, colour, floor, tile)
+    return Capsules(
+        start=start,
+        end=end,
+        radius=width,
+        colour=colour,
+        floor=jnp.asarray(-55 * radius, q.dtype),
+        tile=jnp.asarray(10 * radius, q.dtype),
+    )
 
 
 def reaching(env: Any, state: Any, radius: Array | float) -> Capsules:

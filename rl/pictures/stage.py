@@ -75,4 +75,11 @@ def _scene(rods: list[Rod], floor: float, tile: float) -> Capsules:
     start, end = (jnp.stack([place(*rod[k]) for rod in rods]) for k in (0, 1))
     radius = jnp.array([rod[2] for rod in rods], jnp.float32)
     colour = jnp.stack([jnp.asarray(rod[3], jnp.float32) for rod in rods])
-    return Capsules(start, end, radius, colour, jnp.float32(floor), jnp.float32(tile))
+    return Capsules(
+        start=start,
+        end=end,
+        radius=radius,
+        colour=colour,
+        floor=jnp.float32(floor),
+        tile=jnp.float32(tile),
+    )

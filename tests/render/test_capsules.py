@@ -51,8 +51,12 @@ def test_rays_stop_on_the_first_surface(x64):
 def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
     """The ball's outline from the camera's geometry; below it the sun is away."""
     ball = lambda r: Capsules(
-        *(jnp.zeros((1, 3)), jnp.zeros((1, 3)), jnp.full(1, r), jnp.array([[1.0, 0.0, 0.0]])),
-        *(jnp.float32(-0.5), jnp.float32(0.5)),
+        start=jnp.zeros((1, 3)),
+        end=jnp.zeros((1, 3)),
+        radius=jnp.full(1, r),
+        colour=jnp.array([[1.0, 0.0, 0.0]]),
+        floor=jnp.float32(-0.5),
+        tile=jnp.float32(0.5),
     )
     picture = jax.jit(lambda r: ball(r).picture(SEEN, 1))
     with_ball, without = (np.asarray(picture(r)) for r in (0.3, 1e-4))

@@ -60,8 +60,8 @@ def balls(seed):
 def test_every_pixel_shows_the_nearest_ball(seed):
     x, radius = balls(seed)
     index, depth = draw(jnp.asarray(x, jnp.float32), jnp.asarray(radius, jnp.float32))
-    all = np.stack([meets(rays(), c, r) for c, r in zip(x, radius)])
-    best = all.min(0)
+    depths = np.stack([meets(rays(), c, r) for c, r in zip(x, radius)])
+    best = depths.min(0)
     seen = np.isfinite(best)
     assert 0.3 < seen.mean() < 1
     # a ray within rounding of a rim may go either way
@@ -70,9 +70,9 @@ def test_every_pixel_shows_the_nearest_ball(seed):
     assert sure.mean() > 0.95
     np.testing.assert_array_equal(np.isfinite(depth)[sure], seen[sure])
     np.testing.assert_allclose(np.asarray(depth)[sure], best[sure], rtol=2e-4)
-    second = np.sort(all, 0)[1]
+    second = np.sort(depths, 0)[1]
     clear = sure & seen & (second > np.where(seen, best, 0) + 1e-3)
-    np.testing.assert_array_equal(np.asarray(index)[clear], all.argmin(0)[clear])
+    np.testing.assert_array_equal(np.asarray(index)[clear], depths.argmin(0)[clear])
     assert (np.asarray(index)[sure & ~seen] == 60).all()
 
 

@@ -43,18 +43,18 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     try:
         images, labels = features.digits()
         sets = {"MNIST images": images, "MiniLM tokens": features.tokens()}
-        some = np.concatenate([np.flatnonzero(labels == c) for c in range(10)])
-        some = some.reshape(10, -1)[:, : options.images // 10].ravel()
+        by_digit = np.concatenate([np.flatnonzero(labels == c) for c in range(10)])
+        chosen = by_digit.reshape(10, -1)[:, : options.images // 10].ravel()
         photograph = features.photograph()[::4]
-        seen = {8 * n * n: features.activations(images[some], n) for n in SIDES}
+        seen = {8 * n * n: features.activations(images[chosen], n) for n in SIDES}
         strange = {8 * n * n: features.activations(photograph, n) for n in SIDES}
     except (FileNotFoundError, ImportError) as missing:
         raise BadInput(f"directions: {missing}") from None
     sets |= {f"{d} activations": x for d, x in seen.items()}
     single = fits.study(sets, images, labels, options.compare)
     few = {d: x.astype(np.float32) for d, x in seen.items()}
-    mixed = clusters.study(few, images[some], labels[some], options)
-    new = novelty.study(few, {d: x.astype(np.float32) for d, x in strange.items()}, labels[some])
+    mixed = clusters.study(few, images[chosen], labels[chosen], options)
+    new = novelty.study(few, {d: x.astype(np.float32) for d, x in strange.items()}, labels[chosen])
     return Report(
         "Directions of real features",
         "How do real feature vectors of 384 to 32768 dimensions lie on their sphere? "

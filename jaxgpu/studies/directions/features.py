@@ -103,8 +103,8 @@ def activations(images: np.ndarray, size: int) -> np.ndarray:
     scaled = 2 * np.asarray(jax.image.resize(full, (len(full), size, size), "linear")) - 1
     colours = np.broadcast_to(scaled[:, None], (len(full), 3, size, size))
     parts = [
-        network.run([_LAYER.decode()], {"x": np.ascontiguousarray(colours[i : i + 50])})[0]
-        for i in range(0, len(full), 50)
+        np.asarray(network.run([_LAYER.decode()], {"x": np.ascontiguousarray(batch)})[0])
+        for batch in (colours[i : i + 50] for i in range(0, len(full), 50))
     ]
     return unit(np.concatenate(parts).reshape(len(full), -1))
 

@@ -5,10 +5,10 @@ Here bodies [N, 3] become the components first, [6, N], that everything inside w
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxgpu import ranges
 
@@ -82,7 +82,7 @@ def start(
     else:
         stars, m = one_precision(name, x=stars, m=m)
         points = jnp.zeros((6, 0), stars.dtype)
-    if not any(isinstance(q, jax.core.Tracer) for q in (stars, points)):
+    if not any(isinstance(q, Tracer) for q in (stars, points)):
         _refuse_shared_places(name, np.asarray(stars), np.asarray(points))
     return stars, m, points, Origin.nowhere(stars) if origin is None else origin
 

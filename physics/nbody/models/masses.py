@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree
@@ -101,7 +102,7 @@ def _check_law(name: str, law: MassFunction) -> None:
     pieces = jnp.shape(law.slopes)
     ranges.numbers(f"{name}: breaks", law.breaks, (pieces[0] + 1 if pieces else 2,))
     ranges.numbers(f"{name}: slopes", law.slopes, ("K",))
-    if not isinstance(law.breaks, jax.core.Tracer) and (np.diff(np.asarray(law.breaks)) <= 0).any():
+    if not isinstance(law.breaks, Tracer) and (np.diff(np.asarray(law.breaks)) <= 0).any():
         raise ValueError(
             f"{name}: breaks={list(np.asarray(law.breaks))}; they must ascend; sort them"
         )

@@ -144,7 +144,8 @@ def uniform(
         raise ValueError(f"{name}: a={a}; the smallest must come first")
     lows = jnp.array([a[0], 0, 0, 0, 0, 0], float)[:, None]
     highs = jnp.array([a[1], e, i, *[2 * jnp.pi] * 3], float)[:, None]
-    return Elements(*(lows + (highs - lows) * jax.random.uniform(key, (6, count))))
+    drawn = lows + (highs - lows) * jax.random.uniform(key, (6, count))
+    return Elements(a=drawn[0], e=drawn[1], i=drawn[2], node=drawn[3], peri=drawn[4], mean=drawn[5])
 
 
 def eccentric_anomaly(mean: Array, e: Array) -> Array:

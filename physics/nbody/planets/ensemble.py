@@ -191,5 +191,5 @@ def _relieved(
 
 def _taken_up(systems: _Columns, owner: Array) -> Lanes:
     """Lanes with the systems `owner` [W] at their start; the last one stands in for none."""
-    some = jax.tree.map(lambda q: jnp.take(q, owner, axis=-1, mode="clip"), systems)
-    return loaded(some.x, some.v, some.m, some.dt, owner)
+    taken = jax.tree.map(lambda q: jnp.take(q, owner, axis=-1, mode="clip"), systems)
+    return loaded(taken.x, taken.v, taken.m, taken.dt, owner)

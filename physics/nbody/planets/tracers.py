@@ -1,4 +1,4 @@
-"""Tracers: massless bodies in the dense output of massive ones, with steps of their own.
+"""Tracers, bodies without mass, in the dense output of massive ones, with steps of their own.
 
 A stretch of time is crossed in 2^k equal Gauss-Radau steps, and every tracer has its own level k.
 The levels are worked off in ascending order; the tracers of a level are gathered into tiles of
@@ -47,7 +47,7 @@ class Control:
 
 @pytree
 class Tracers:
-    """M massless bodies."""
+    """M tracers."""
 
     x: Array  # [M, 3] position, length
     v: Array  # [M, 3] velocity, length per time
@@ -97,11 +97,11 @@ def advance(force: Force, control: Control, output: DenseOutput, tracers: Tracer
 
         def tile(i: Array, carry: tuple[Tracers, Array]) -> tuple[Tracers, Array]:
             lanes, waiting = carry
-            some = lax.dynamic_slice(index, (i * tile_size,), (tile_size,))
-            old = jax.tree.map(lambda leaf: jnp.take(leaf, some, axis=-1, mode="clip"), lanes)
+            batch = lax.dynamic_slice(index, (i * tile_size,), (tile_size,))
+            old = jax.tree.map(lambda leaf: jnp.take(leaf, batch, axis=-1, mode="clip"), lanes)
             new, refused = _cross(force, control, output, lax.optimization_barrier(old), k)
             new = lax.optimization_barrier(new)
-            put = lambda leaf, part: leaf.at[..., some].set(part, mode="drop")
+            put = lambda leaf, part: leaf.at[..., batch].set(part, mode="drop")
             return jax.tree.map(put, lanes, new), put(waiting, refused)
 
         tiles = (jnp.sum(due, dtype=jnp.int32) + tile_size - 1) // tile_size

@@ -146,8 +146,7 @@ def combined(weights: np.ndarray, values: list[Array]) -> Array:
 
 def inside(x: Array, v: Array, dt: Array, a: Array, first: int) -> tuple[Array, Array]:
     """Positions and velocities [8 - first, ...] at the nodes, for accelerations `a` [8, ...]."""
-    both = np.concatenate([POSITION[first:8], VELOCITY[first:8]])
-    by_node = weighted(both, a)
+    by_node = weighted(np.concatenate([POSITION[first:8], VELOCITY[first:8]]), a)
     count = 8 - first
     h = jnp.asarray(NODES[first:], x.dtype).reshape((count,) + (1,) * x.ndim)
     dt = dt[None] if jnp.ndim(dt) else dt

@@ -72,7 +72,7 @@ def make_scene(
         "view_direction": (0.18, 0.22, 1.0) if d == 2 else (0.0, 1.25, 0.5),
     }
     # the stirrer drives the flow, not the viscosity: plain transfers, which cost half as much
-    scene = Scene(bodies, Grid(dx, box), gravity, tools, dt, sharp=False)
+    scene = Scene(bodies, Grid(dx, box), gravity=gravity, colliders=tools, dt=dt, sharp=False)
     return scene.prepare(), shared
 
 

@@ -83,7 +83,8 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
         Body(foam, Corotated(YOUNG, 0.3), volume, FOAM),
     )
     gravity = (0.0, -9.81, 0.0)[:d]
-    scene = Scene(bodies, grid, gravity, (plate,), jnp.float32(FRAME / substeps))
+    dt = jnp.float32(FRAME / substeps)
+    scene = Scene(bodies, grid, gravity=gravity, colliders=(plate,), dt=dt)
     script = _lifts(d, 2)
     margin = (0.03, 0.0, 0.04)[:d]
     workspace = BoxWorkspace(margin, tuple(a - b for a, b in zip(grid.upper, margin)))

@@ -53,8 +53,14 @@ def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
     cream = empty_body(layer, solid, DENSITY, spacing, frames * FRAME / interval)
     source = Injector(layer, place(0.0, -OUT, 0.0), interval, body=0, tool=0)
     gravity = (0.0, -9.81, 0.0)[:d]
-    tools = (nozzle, wafer)
-    scene = Scene((cream,), grid, gravity, tools, jnp.float32(FRAME / substeps), (source,))
+    scene = Scene(
+        (cream,),
+        grid,
+        gravity=gravity,
+        colliders=(nozzle, wafer),
+        dt=jnp.float32(FRAME / substeps),
+        sources=(source,),
+    )
     lower = place(0.02, tip + NOZZLE, 0.02)
     upper = place(WIDTH - 0.02, HEIGHT - NOZZLE, WIDTH - 0.02)
     return Matter(

@@ -100,7 +100,9 @@ def make_pouring(size: str = "small", **parameters: Any) -> Matter:
     gravity = (0.0, -9.81, 0.0)[:d]
     below = sdf.Moved(sdf.HalfSpace((0.0, 1.0, 0.0)[:d]), (0.0, HEIGHT, 0.0)[:d])
     sinks = (Collector(below, body=0), Collector(below, body=1))
-    scene = Scene(bodies, grid, gravity, (tool,), jnp.float32(dt), sinks).prepare()
+    scene = Scene(
+        bodies, grid, gravity=gravity, colliders=(tool,), dt=jnp.float32(dt), sources=sinks
+    ).prepare()
     goal = Pour(height=HEIGHT, half=(radius, half, radius)[:d])
     return Matter(
         scene,

@@ -89,8 +89,13 @@ def make_transporting(size: str = "small", **parameters: Any) -> Matter:
         Injector(layer, place(JET, 0.0, 0.0), interval, body=0, tool=0),
         Collector(sdf.Outside(sdf.Moved(sdf.Box(inner), middle)), body=0),
     )
-    tools = (nozzle, _block(place(*PLACE, deep)))
-    scene = Scene((water,), grid, (), tools, jnp.float32(FRAME / substeps), sources)
+    scene = Scene(
+        (water,),
+        grid,
+        colliders=(nozzle, _block(place(*PLACE, deep))),
+        dt=jnp.float32(FRAME / substeps),
+        sources=sources,
+    )
     away = place(0.04, 0.04, 0.0)
     return Matter(
         scene.prepare(),

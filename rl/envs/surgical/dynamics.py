@@ -58,8 +58,14 @@ _DVRK_ARMATURE = np.array([0.1, 0.1, 0.0, 1e-4, 1e-4, 1e-4])
 
 
 def _dynamics(links: np.ndarray, armature: Any, stiffness: Any, damping: Any) -> ArmDynamics:
-    mass, inertia, com = links[:, 0], links[:, 1:4], links[:, 4:]
-    return ArmDynamics(mass, com, inertia, armature, stiffness, damping)
+    return ArmDynamics(
+        mass=links[:, 0],
+        com=links[:, 4:],
+        inertia=links[:, 1:4],
+        armature=armature,
+        stiffness=stiffness,
+        damping=damping,
+    )
 
 
 def _dvrk(arm: Arm, links: np.ndarray) -> ArmDynamics:

@@ -13,7 +13,7 @@ from jaxgpu.physics.nbody.forces.tide import Alone, Origin, Tide
 from jaxgpu.physics.nbody.models import binary_orbits, paired, plummer
 
 weighed = jax.jit(
-    lambda x, m: (lambda all: (all, centres.virial_radius(all)))(
+    lambda x, m: (lambda bodies: (bodies, centres.virial_radius(bodies)))(
         centres.joined(centres.singles(x, m))
     )
 )
@@ -29,8 +29,8 @@ def sphere(seed, count, binaries, a):
     first = m.copy()
     first[:binaries] *= part
     orbit = binary_orbits(by_orbit, binaries, a)
-    *stars, all = paired(x, v, jnp.asarray(first), jnp.asarray(m[:binaries] * (1 - part)), orbit)
-    return points(stars), np.array(all), (points((x, v)), m)
+    *stars, masses = paired(x, v, jnp.asarray(first), jnp.asarray(m[:binaries] * (1 - part)), orbit)
+    return points(stars), np.array(masses), (points((x, v)), m)
 
 
 @pytest.mark.parametrize("a", [1e-6, 1e-4, 1e-2])

@@ -72,9 +72,9 @@ def test_two_stars_in_a_field_of_their_own_scale(x64, spec):
         a += [pull(x[0], x[1]), pull(x[1], x[0]), pull(x[2], x[0]) + pull(x[2], x[1])]
         return np.concatenate([y[9:], a.ravel()])
 
-    all = np.hstack([stars, tracer])
+    bodies = np.hstack([stars, tracer])
     begin = np.concatenate(
-        [(all[:3].T + np.asarray(origin.x)).ravel(), (all[3:].T + np.asarray(origin.v)).ravel()]
+        [(bodies[k : k + 3].T + np.asarray(q)).ravel() for k, q in ((0, origin.x), (3, origin.v))]
     )
     want = solve_ivp(rate, (0, 2), begin, "DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
     got = np.hstack([end.stars.x[:3], end.tracers.x[:3]]).T + np.asarray(end.origin.x)

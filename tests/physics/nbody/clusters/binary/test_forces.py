@@ -55,8 +55,9 @@ def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
     assert np.sum(np.asarray(state.pairs.first) < 5) == 2
     now = jnp.float64(1.0)
     sources = predicted(spec, state.stars, now)
-    all = every(spec, state.pairs, sources, now)
-    acting, on_centres = forces.on_due_centres(spec, state.pairs, sources, jnp.ones(5, bool), all)
+    taken = every(spec, state.pairs, sources, now)
+    due = jnp.ones(5, bool)
+    acting, on_centres = forces.on_due_centres(spec, state.pairs, sources, due, taken)
     index = jnp.arange(5, dtype=jnp.int32)
     f = np.asarray(forces.on_stars(state.pairs, sources, acting, on_centres, index, sources))
     single = [by_definition(x, k) for k in range(5)]
@@ -84,11 +85,11 @@ def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
     of = lambda where, m: np.sum(
         m * (where[:3] - at[:3]) / np.linalg.norm(where[:3] - at[:3], axis=0) ** 3, axis=1
     )
-    due, all = jnp.zeros(5, bool), every(spec, calm, sources, now)
-    acting, on_centres = forces.on_due_centres(spec, calm, sources, due, all)
+    due, taken = jnp.zeros(5, bool), every(spec, calm, sources, now)
+    acting, on_centres = forces.on_due_centres(spec, calm, sources, due, taken)
     place = jnp.asarray(at)
     point = forces.on_stars(calm, sources, acting, on_centres, index, place)[:3, 0]
     np.testing.assert_allclose(point, of(np.asarray(sources), weight), rtol=1e-12)
-    two = forces.on_tracers(calm, sources, all, place)[:3, 0]
+    two = forces.on_tracers(calm, sources, taken, place)[:3, 0]
     np.testing.assert_allclose(two, of(x, M), rtol=1e-9)
     assert np.abs(two - point).max() > 1e-6 * np.abs(two).max()
