@@ -82,9 +82,6 @@ class Range:
         return f"{said}, or None" if self.none else said
 
 
-ANY = Range()
-
-
 def check(name: str, spec: Any) -> None:
     """Refuse a spec that holds a number outside its declared range.
 

@@ -127,8 +127,8 @@ def planned(env: Any) -> Any:
 def learnt(name: str) -> Any:
     """States [T] of an episode under the policy that the study `classic-control` learns first."""
     row = next(row for row in ROWS if row.task == name)
-    env, updates = rl.make(name), PARTS * row.every(1.0)
-    learner = row.learner
+    env: Any = rl.make(name)
+    learner, updates = row.learner, PARTS * row.every(1.0)
     state, _ = jax.jit(lambda key: rl.learn(env, learner, key, updates))(jax.random.key(SEED))
     act = learner.policy(env, state)
 

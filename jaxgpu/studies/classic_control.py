@@ -174,7 +174,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 def train(row: Row, options: Options, out: Path, resume: bool) -> Run:
     """All seeds of a row; the history is their mean returns, [1 + PARTS, seeds]."""
-    env = rl.make(row.task)
+    env: Any = rl.make(row.task)
 
     def measure(state: Any) -> jax.Array:
         policy = row.learner.policy(env, state)
