@@ -31,7 +31,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from jaxgpu import arguments, ranges
 from jaxgpu.pytree import pytree
@@ -126,8 +126,20 @@ def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
 
 def step[S](spec: Algorithm[S], problem: Problem, state: S, key: Array) -> S:
     """The state after one generation: ask, evaluate, tell."""
-    x = spec.ask(state, key)
-    return spec.tell(state, x, *problem.evaluate(x))
+    x, f, violation = _evaluated(spec, problem, state, key)
+    return spec.tell(state, x, f, violation)
+
+
+def _evaluated(
+    spec: Algorithm, problem: Problem, state: Any, key: Array
+) -> tuple[Array, Array, Array]:
+    """The candidates of a generation and their values.
+
+    The barriers keep the compiler from computing a value twice, within `tell` again with another
+    rounding: what is ranked is what was evaluated, on one device and on many.
+    """
+    x = lax.optimization_barrier(spec.ask(state, key))
+    return x, *lax.optimization_barrier(problem.evaluate(x))
 
 
 def evolve[S](spec: Algorithm[S], problem: Problem, key: Array, generations: int | Array) -> S:
@@ -143,7 +155,7 @@ def evolve[S](spec: Algorithm[S], problem: Problem, key: Array, generations: int
     def generation(i: Array, state: S) -> S:
         return step(spec, problem, state, jax.random.fold_in(rest, i))
 
-    return jax.lax.fori_loop(0, generations, generation, spec.init(first, problem))
+    return lax.fori_loop(0, generations, generation, spec.init(first, problem))
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,8 +219,7 @@ def _start(spec: Algorithm, key: Array, problem: Problem) -> _Search:
 
 
 def _generation(spec: Algorithm, problem: Problem, search: _Search, key: Array) -> _Search:
-    x = spec.ask(search.state, key)
-    f, violation = problem.evaluate(x)
+    x, f, violation = _evaluated(spec, problem, search.state, key)
     failed = search.failed + jnp.sum(violation == jnp.inf, dtype=jnp.int32)
     return _Search(spec.tell(search.state, x, f, violation), failed)
 
