@@ -99,6 +99,7 @@ class BlockSteps:
             # steps divide the interval, so that the last block is that of all bodies, at 1
             now = jnp.min(state.stars.t + state.stars.dt)
             now = jnp.minimum(now, jnp.min(schedule.soonest, initial=jnp.inf))
+            now = lax.stop_gradient(now)  # a table's entry; the least of no tracers has no slope
             return *self.block(state, packing, schedule, path, now), now
 
         zero = jnp.zeros((), state.steps.dtype)
