@@ -24,7 +24,7 @@ NAMES = (
     "scatterings",
     "solar_system",
     "star_cluster",
-    "swarm",
+    "tracers",
 )
 
 

@@ -33,7 +33,7 @@ def entries() -> list[Entry]:
     return [
         Entry(
             name="solar-system",
-            work=f"10 massive and {TRACERS} massless bodies, {STEPS * STEP:.0f} days",
+            work=f"10 massive bodies and {TRACERS} tracers, {STEPS * STEP:.0f} days",
             contenders=[
                 Contender("jaxgpu", lambda: error(_ours(x, v, Control()))),
                 Contender(f"REBOUND {version} IAS15", lambda: error(ias15(0.0))),

@@ -20,12 +20,16 @@ exclude_patterns = ["_build", "make"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_preserve_defaults = True
+# what is imported for types alone, and is the name of a scene of a picture as well
+autodoc_type_aliases = {"Scene": "jaxgpu.physics.continuum.scene.Scene"}
 
 
 def _literal_bars(app, what, name, obj, options, lines):
     """Docstrings are plain text: |x| in them is a modulus, not a substitution of docutils."""
-    plain = lambda line: re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", line.replace("|", "\\|"))
-    lines[:] = [line if ">>>" in line or "`" in line else plain(line) for line in lines]
+    plain = lambda text: re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", text.replace("|", "\\|"))
+    parts = lambda line: re.split(r"(`[^`]*`)", line)  # those in backquotes are left as they are
+    escaped = lambda line: "".join(p if p.startswith("`") else plain(p) for p in parts(line))
+    lines[:] = [line if ">>>" in line else escaped(line) for line in lines]
 
 
 def _foreign(app, what, name, obj, skip, options):

@@ -4,10 +4,8 @@ import signal
 import threading
 from typing import Any
 
-_REQUESTS = (
-    signal.SIGINT,
-    signal.SIGTERM,
-)  # of a person, and of a scheduler that needs the machine
+# of a person, and of a scheduler that needs the machine
+_REQUESTS = signal.SIGINT, signal.SIGTERM
 
 
 class Interrupt:

@@ -1,4 +1,4 @@
-"""One axis of devices to spread a batch over: populations, swarms, environments, seeds."""
+"""One axis of devices to spread a batch over: populations, tracers, environments, seeds."""
 
 from typing import Any
 
@@ -40,7 +40,11 @@ def split(tree: Any, mesh: Mesh) -> Any:
         ValueError: a number without an axis, or an axis that cannot be divided.
         TypeError: a leaf that holds no numbers, or no mesh.
     """
-    (axis,) = _one_axis("mesh.split", mesh).axis_names
+    axes = _mesh("mesh.split", mesh).axis_names
+    if len(axes) != 1:
+        raise ValueError(
+            f"mesh.split: a mesh of axes {axes}; it must have one; make it by devices()"
+        )
     arguments.arrays("mesh.split: tree", tree)
     for leaf in jax.tree.leaves(tree):
         if np.ndim(leaf) == 0 or np.shape(leaf)[0] % mesh.size:
@@ -48,7 +52,7 @@ def split(tree: Any, mesh: Mesh) -> Any:
                 f"mesh.split: an array of shape {np.shape(leaf)} over {mesh.size} devices; "
                 "its leading axis must be a multiple of them"
             )
-    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(axis)))
+    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(axes[0])))
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:
@@ -66,11 +70,4 @@ def _mesh(name: str, mesh: Any) -> Mesh:
     if not isinstance(mesh, Mesh):
         found = arguments.shown(mesh)
         raise TypeError(f"{name}: mesh={found}; it must be a mesh; make it by mesh.devices()")
-    return mesh
-
-
-def _one_axis(name: str, mesh: Any) -> Mesh:
-    axes = _mesh(name, mesh).axis_names
-    if len(axes) != 1:
-        raise ValueError(f"{name}: a mesh of axes {axes}; it must have one; make it by devices()")
     return mesh

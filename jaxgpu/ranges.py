@@ -62,7 +62,7 @@ class Range:
             return None
         if a.ndim == 0:
             return _shown(value if isinstance(value, int) else a[bad][0])
-        return f"{_shown(a[bad][0])} at {_where(bad)}"
+        return f"{_shown(a[bad][0])} at {np.argwhere(bad)[0].tolist()}"
 
     def __str__(self) -> str:
         """A phrase that follows "it must be".
@@ -80,9 +80,6 @@ class Range:
         said = " ".join(part for part in (noun, bounds) if part)
         said += f", in {self.unit}" if self.unit else ""
         return f"{said}, or None" if self.none else said
-
-
-ANY = Range()
 
 
 def check(name: str, spec: Any) -> None:
@@ -216,17 +213,12 @@ def _real(value: Any, whole: bool) -> tuple[np.ndarray | None, str]:
 
 def _shown(value: Any) -> str:
     """A number or a small thing, short enough for a sentence."""
-    text = f"{value:g}" if isinstance(value, float | np.floating) else repr(value)
+    if isinstance(value, float | np.floating):
+        text = f"{value:g}"
+    else:
+        text = str(value) if isinstance(value, np.generic) else repr(value)
     text = " ".join(text.split())  # an array's goes over lines
-    text = (
-        str(value) if isinstance(value, np.generic) and not isinstance(value, np.floating) else text
-    )
-    text = " ".join(text.split())  # one line
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _where(bad: np.ndarray) -> list[int]:
-    return [int(i) for i in np.argwhere(bad)[0]]
 
 
 def _fits(got: tuple[int, ...], want: tuple[int | str, ...]) -> bool:

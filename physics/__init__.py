@@ -1,1 +1,19 @@
-"""Simulators: matter, bodies and stars."""
+"""Simulators: matter (`continuum`), articulated bodies (`rigid`), stars and planets (`nbody`).
+
+Each is imported when it is first used.
+"""
+
+import importlib
+from typing import Any
+
+__all__ = ["continuum", "nbody", "rigid"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

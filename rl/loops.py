@@ -74,7 +74,7 @@ def learn(
     `num_updates`.
 
     Args:
-        env: of all copies.
+        env: what the learner plays.
         learner: what learns.
         key: of the whole training.
         num_updates: how many there are.
@@ -113,7 +113,7 @@ def train(
     same kinds of environment and learner, of other numbers, compiles nothing.
 
     Args:
-        env: of all copies.
+        env: what the learner plays.
         learner: what learns.
         key: of the whole training.
         steps: of environments in all, those of a resumed training counted in.

@@ -2,20 +2,35 @@
 
     python docs/make/architecture.py
 
-writes docs/pictures/architecture.svg. A pillar stands above all that it imports; an
+writes docs/pictures/architecture.svg. `PLAN` says where each pillar stands, so that every arrow is
+a short straight line; a pillar that it leaves out, or an import that points upwards, is refused. An
 arrow that follows from others is left out, and so is the command line, which only calls studies.
 """
 
 import ast
+import textwrap
 from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "pictures" / "architecture.svg"
 SPLIT = ("physics",)  # whose folders are pillars of their own
-COLOURS = ["#e8eef7", "#e6f4ea", "#fef3e0", "#fbe9e7", "#f1e8f7"]
-WIDTH, GAP, LINE, CHAR = 1000, 22, 22, 6.3
-HEAD, FLOOR = 30, 64  # height of a title, room for arrows between floors
+# of each pillar: its first and last floor from above, its sides in parts of 24, its colour
+PLAN = {
+    "studies": (0, 0, 0, 24, "#e8eef7"),
+    "rl": (1, 1, 0, 15, "#f1e8f7"),
+    "evolution": (2, 4, 0, 5, "#e6f4ea"),
+    "continuum": (2, 2, 5, 10, "#fbe9e7"),
+    "render": (3, 3, 5, 10, "#f4f1ea"),
+    "rigid": (2, 3, 10, 15, "#fbe9e7"),
+    "nbody": (1, 3, 15, 20, "#fbe9e7"),
+    "geometry": (4, 4, 5, 20, "#f4f1ea"),
+    "numerics": (1, 4, 20, 24, "#fef3e0"),
+    "core": (5, 5, 0, 24, "#e8eef7"),
+}
+CORE = "Specs and states, the loop, checkpoints, ranges, devices, reports: what all others stand on"
+PART, GAP, EDGE = 42, 20, 16  # a 24th of the width, between two pillars, around all
+LINE, CHAR, HEAD, FLOOR = 18, 6.1, 30, 38  # of text, of a title; room for arrows between floors
 
 
 def modules() -> dict[tuple[str, ...], Path]:
@@ -53,23 +68,43 @@ def imported(module: tuple[str, ...], file: Path) -> set[tuple[str, ...]]:
     return {address for address in found if address[0] == "jaxgpu"}
 
 
-def house() -> tuple[dict[str, dict[str, int]], dict[str, set[str]]]:
-    """The rooms of each pillar with their numbers of modules, and what each pillar imports."""
+def house() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
+    """What each pillar holds, rooms with their numbers of modules; and what it imports."""
     files = {module: file for module, file in modules().items() if module != ("jaxgpu", "cli")}
-    rooms: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    rooms: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     below: dict[str, set[str]] = defaultdict(set)
     for module, file in files.items():
         here = pillar(module, files)
         depth = 3 if len(module) > 1 and module[1] in SPLIT else 2
         folder = module if file.stem == "__init__" else module[:-1]
         room = folder[depth] if len(folder) > depth else ""
-        rooms[here][room] += file.stem != "__init__"
+        rooms[here][room] += [file.stem] if file.stem != "__init__" else []
         for address in imported(module, file):
             while address not in files and len(address) > 1:
                 address = address[:-1]
             below[here].add(pillar(address, files))
         below[here] -= {here, "core"}
-    return rooms, below
+    return {name: listed(holds) for name, holds in rooms.items()}, below
+
+
+def listed(rooms: dict[str, list[str]]) -> list[str]:
+    """Rooms with their numbers of modules, then the modules in no room, by name if all are so."""
+    found = [f"{room} {len(names)}" for room, names in sorted(rooms.items()) if room]
+    alone = sorted(name for name in rooms[""] if not name.startswith("_"))
+    return [*found, f"and {len(alone)} modules"] if found else alone
+
+
+def subject(name: str, files: dict) -> str:
+    """The first sentence of a pillar's docstring."""
+    if name == "core":
+        return CORE
+    (file,) = (
+        file
+        for module, file in files.items()
+        if module[-1] == name and file.stem == "__init__" and pillar(module, files) == name
+    )
+    text = ast.get_docstring(ast.parse(file.read_text())) or ""
+    return text.split("\n")[0].split(";")[0].rstrip(".")
 
 
 def reduced(below: dict[str, set[str]]) -> dict[str, set[str]]:
@@ -84,99 +119,87 @@ def reduced(below: dict[str, set[str]]) -> dict[str, set[str]]:
     }
 
 
-def floors(below: dict[str, set[str]]) -> list[list[str]]:
-    """Pillars by how many others lie between them and the ground."""
-    height: dict[str, int] = {}
-
-    def high(name: str) -> int:
-        if name not in height:
-            height[name] = 1 + max((high(other) for other in below[name]), default=-1)
-        return height[name]
-
-    for name in list(below):
-        high(name)
-    rows: list[list[str]] = [[] for _ in range(max(height.values()) + 1)]
-    for name in sorted(height):
-        if name != "core":
-            rows[height[name]].append(name)
-    return rows
-
-
-def wrapped(rooms: dict[str, int], width: float) -> list[str]:
-    """The rooms of a pillar as lines of text that fit into its box."""
-    words = [f"{room} {count}" for room, count in sorted(rooms.items()) if room]
-    if rooms.get(""):
-        words.append(f"{'and ' if words else ''}{rooms['']} modules")
-    lines, line = [], ""
-    for word in words:
-        longer = f"{line} · {word}" if line else word
-        if len(longer) * CHAR > width - 20 and line:
-            lines.append(line)
-            longer = word
-        line = longer
-    return [*lines, line]
+def wrapped(words: list[str], width: float) -> list[str]:
+    """Words as lines of text that fit into a box of some width."""
+    joined = " · ".join(word.replace(" ", "\u00a0") for word in words)
+    return textwrap.wrap(joined, int((width - LINE) / CHAR), break_long_words=False)
 
 
 def main() -> None:
     """Write the picture."""
-    rooms, below = house()
-    rows = floors(below)
-    boxes: dict[str, tuple[float, float, float, float]] = {}
-    shapes, y = [], 16.0
-    for level, row in reversed(list(enumerate([["core"], *rows]))):
-        weights = [3 + len(rooms[name]) ** 0.8 for name in row]
-        free = WIDTH - GAP * (len(row) + 1)
-        x, tallest = float(GAP), 0.0
-        for name, weight in zip(row, weights):
-            width = free * weight / sum(weights)
-            lines = wrapped(rooms[name], width)
-            height = HEAD + LINE * len(lines) + 6
-            boxes[name] = (x, y, width, height)
-            shapes.append(box(name, lines, boxes[name], COLOURS[level % len(COLOURS)]))
-            x, tallest = x + width + GAP, max(tallest, height)
-        y += tallest + FLOOR
+    files, (rooms, below) = modules(), house()
+    if strange := set(rooms) ^ set(PLAN):
+        raise SystemExit(f"PLAN has no place for {strange}, or has one that is not needed")
+    texts: dict[str, tuple[list[str], list[str]]] = {}
+    for name, (first, last, left, right, _) in PLAN.items():
+        width = (right - left) * PART - GAP
+        about = textwrap.wrap(subject(name, files), int((width - LINE) / CHAR))
+        holds = rooms[name]
+        texts[name] = about, holds if last > first else wrapped(holds, width)
+    tops = floors(texts)
+    boxes = {
+        name: (
+            EDGE + left * PART + GAP / 2,
+            tops[first],
+            (right - left) * PART - GAP,
+            tops[last + 1] - FLOOR - tops[first],
+        )
+        for name, (first, last, left, right, _) in PLAN.items()
+    }
+    shapes = [box(name, *texts[name], boxes[name], PLAN[name][4]) for name in PLAN]
     arrows = [
-        arrow(boxes[name], boxes[other], place, len(lower))
+        arrow(boxes[name], boxes[other])
         for name, lower in reduced(below).items()
-        if name in boxes
-        for place, other in enumerate(sorted(lower, key=lambda other: boxes[other][0]))
+        for other in sorted(lower)
     ]
-    height = y - FLOOR + 16
+    width, height = 24 * PART + 2 * EDGE, tops[-1] - FLOOR + EDGE
     PICTURE.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         'font-family="Helvetica, Arial, sans-serif" font-size="12">\n'
-        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-        'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#667"/></marker></defs>\n'
-        f'<rect width="{WIDTH}" height="{height:.0f}" fill="white"/>\n'
+        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" '
+        'markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#556"/></marker></defs>\n'
+        f'<rect width="{width}" height="{height}" fill="white"/>\n'
         + "\n".join([*arrows, *shapes])
         + "\n</svg>\n"
     )
 
 
-def box(name: str, lines: list[str], at: tuple[float, ...], colour: str) -> str:
-    """A pillar: its name and its rooms."""
+def floors(texts: dict[str, tuple[list[str], list[str]]]) -> list[int]:
+    """The top of each floor, so that every pillar has room for its text; then where all end."""
+    tops = [EDGE]
+    for floor in range(1 + max(last for _, last, *_ in PLAN.values())):
+        ends = [
+            tops[first] + HEAD + LINE * sum(len(lines) for lines in texts[name]) + LINE
+            for name, (first, last, *_) in PLAN.items()
+            if last == floor
+        ]
+        tops.append(max(ends, default=tops[-1]) + FLOOR)
+    return tops
+
+
+def box(name: str, about: list[str], holds: list[str], at: tuple[float, ...], colour: str) -> str:
+    """A pillar: its name, what it is about, and its rooms."""
     x, y, width, height = at
-    text = "".join(
-        f'<text x="{x + 10:.0f}" y="{y + HEAD + LINE * (i + 0.6):.0f}" fill="#333">{line}</text>'
-        for i, line in enumerate(lines)
+    line = lambda i, text, style: (
+        f'<text x="{x + 10:.0f}" y="{y + HEAD + LINE * (i + 0.6):.0f}" {style}>{text}</text>'
     )
+    text = [line(i, one, 'fill="#333"') for i, one in enumerate(about)]
+    rooms = [line(i + 0.3, one, 'fill="#669"') for i, one in enumerate(holds, len(about))]
     return (
         f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6" '
         f'fill="{colour}" stroke="#99a"/><text x="{x + 10:.0f}" y="{y + 21:.0f}" '
-        f'font-size="15" font-weight="bold">{name}</text>{text}'
+        f'font-size="15" font-weight="bold">{name}</text>{"".join(text + rooms)}'
     )
 
 
-def arrow(start: tuple[float, ...], end: tuple[float, ...], place: int, count: int) -> str:
-    """From the lower side of a pillar to the upper side of one that it imports."""
-    x0 = start[0] + start[2] * (place + 1) / (count + 1)
-    y0 = start[1] + start[3]
-    x1 = end[0] + end[2] * (0.25 + 0.5 * (x0 / WIDTH))
-    y1 = end[1]
-    bend = (y1 - y0) / 2
+def arrow(start: tuple[float, ...], end: tuple[float, ...]) -> str:
+    """From the lower side of a pillar straight down to one that it imports."""
+    x = (max(start[0], end[0]) + min(start[0] + start[2], end[0] + end[2])) / 2
+    top, bottom = start[1] + start[3], end[1]
+    if top >= bottom:
+        raise SystemExit(f"a pillar at {start} imports one at {end}, which is not below it: PLAN")
     return (
-        f'<path d="M{x0:.0f} {y0:.0f}C{x0:.0f} {y0 + bend:.0f} {x1:.0f} {y1 - bend:.0f} '
-        f'{x1:.0f} {y1 - 2:.0f}" fill="none" stroke="#667" stroke-opacity="0.75" '
+        f'<path d="M{x:.0f} {top:.0f}V{bottom - 1:.0f}" stroke="#556" stroke-width="1.5" '
         'marker-end="url(#head)"/>'
     )
 

@@ -127,8 +127,8 @@ def planned(env: Any) -> Any:
 def learnt(name: str) -> Any:
     """States [T] of an episode under the policy that the study `classic-control` learns first."""
     row = next(row for row in ROWS if row.task == name)
-    env, updates = rl.make(name), PARTS * row.every(1.0)
-    learner = row.learner
+    env: Any = rl.make(name)
+    learner, updates = row.learner, PARTS * row.every(1.0)
     state, _ = jax.jit(lambda key: rl.learn(env, learner, key, updates))(jax.random.key(SEED))
     act = learner.policy(env, state)
 
@@ -140,7 +140,7 @@ def learnt(name: str) -> Any:
         return (*later, over | step.terminated), (later[0], over)
 
     start = (*env.reset(jax.random.key(SEED)), jnp.bool_(False))
-    run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(row.max_steps, 200))[1])
+    run = jax.jit(lambda start: jax.lax.scan(move, start, length=min(int(env.max_steps), 200))[1])
     states, over = run(start)
     return jax.tree.map(lambda x: x[: int(np.sum(~np.asarray(over))) + 8], states)
 

@@ -5,8 +5,11 @@ a room, begins with its docstring, which says in which order to read it, and wit
 its `__all__` exports. The pages lie in docs/api and are not committed.
 """
 
+import ast
 import importlib
+import inspect
 import pkgutil
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -25,17 +28,64 @@ def packages(package: ModuleType) -> list[ModuleType]:
     return found
 
 
-def page(package: ModuleType, written: set[str]) -> str:
+def page(package: ModuleType) -> str:
     """The page of one package: what it says, what it exports, and its modules in full."""
     title = package.__name__
-    lines = [f"# {title}", "", "```{eval-rst}", f".. automodule:: {title}", "```", ""]
+    own = ["   :members:", "   :ignore-module-all:"]  # what is defined here, not what is exported
+    lines = [f"# {title}", "", "```{eval-rst}", f".. automodule:: {title}", *own, "```", ""]
     if exports := getattr(package, "__all__", ()):
         lines += ["| exported | defined in |", "|---|---|", *rows(package, exports), ""]
     for module in pkgutil.iter_modules(package.__path__, f"{title}."):
-        if not module.ispkg and module.name not in written:
+        if not module.ispkg:
             lines += [f"## {module.name}", "", "```{eval-rst}", f".. automodule:: {module.name}"]
-            lines += ["   :members:", "```", ""]
+            lines += ["   :members:", "", *others(importlib.import_module(module.name)), "```", ""]
     return "\n".join(lines)
+
+
+def others(module: ModuleType) -> list[str]:
+    """Entries of what Sphinx passes over: constants, names of types, functions with derivatives."""
+    source = inspect.getsource(module)
+    lines, found = source.splitlines(), []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            hidden = node.name.startswith("_") or inspect.isroutine(getattr(module, node.name))
+            found += [] if hidden else [f".. autofunction:: {module.__name__}.{node.name}", ""]
+        for name in assigned(node):
+            first = lines[node.lineno - 1]
+            whole = first if node.lineno == node.end_lineno else f"{first.split('=')[0]}= ..."
+            said = [whole.split("  #")[0].strip(), *comments(lines, node.lineno - 1)]
+            found += [f".. py:data:: {name}", f"   :module: {module.__name__}", ""]
+            found += [f"   ``{said[0]}``", "", *(f"   {plain(line)}" for line in said[1:]), ""]
+    return found
+
+
+def assigned(node: ast.stmt) -> list[str]:
+    """The public names that a statement of a module gives to values and types."""
+    targets = []
+    if isinstance(node, ast.Assign):
+        targets = [part for target in node.targets for part in ast.walk(target)]
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    elif isinstance(node, ast.TypeAlias):
+        targets = [node.name]
+    names = [part.id for part in targets if isinstance(part, ast.Name)]
+    return [name for name in names if not name.startswith("_")]
+
+
+def comments(lines: list[str], at: int) -> list[str]:
+    """What comments say of the statement at a line: those above it, and the one behind it."""
+    above, begin = [], at
+    while begin and lines[begin - 1].startswith("# "):
+        begin -= 1
+        above.insert(0, lines[begin][2:])
+    behind = lines[at].split("  # ")[1:]
+    return [*above, *behind]
+
+
+def plain(text: str) -> str:
+    """Text in which nothing but backquotes means anything to Sphinx."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(p if p.startswith("`") else re.sub(r"([|*_])", r"\\\1", p) for p in parts)
 
 
 def rows(package: ModuleType, exports: list[str]) -> list[str]:
@@ -54,19 +104,10 @@ def thing_home(thing: object, package: ModuleType) -> str:
     return getattr(thing, "__module__", None) or package.__name__
 
 
-def by_hand() -> set[str]:
-    """Modules that a page written by hand documents in full."""
-    texts = [file.read_text() for file in PAGES.parent.glob("*.md")]
-    lines = [line for text in texts for line in text.splitlines()]
-    return {line.split()[-1] for line in lines if line.startswith(".. automodule::")}
-
-
 def write() -> None:
     """Write all pages, and the index of them; a page that is as it was is left alone."""
     PAGES.mkdir(exist_ok=True)
-    written, wanted = by_hand(), {}
-    for package in packages(jaxgpu):
-        wanted[f"{package.__name__}.md"] = page(package, written)
+    wanted = {f"{package.__name__}.md": page(package) for package in packages(jaxgpu)}
     for old in PAGES.glob("*.md"):
         if old.name not in wanted:
             old.unlink()

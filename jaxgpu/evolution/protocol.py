@@ -31,10 +31,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import Array
+from jax import Array, lax
 
-from jaxgpu import ranges
+from jaxgpu import arguments, ranges
 from jaxgpu.pytree import pytree
 from jaxgpu.run import Run
 from jaxgpu.run import run as run_steps
@@ -86,10 +85,7 @@ def checked(name: str, spec: Any, key: Any, problem: Any) -> Problem:
         kind = type(spec).__name__
         raise TypeError(f"{name}: {kind} is no algorithm; pass a spec, a subclass of Algorithm")
     ranges.check(type(spec).__name__, spec)
-    if not jnp.issubdtype(getattr(key, "dtype", np.dtype(float)), jax.dtypes.prng_key):
-        legacy = getattr(key, "dtype", None) == jnp.uint32
-        if not legacy:
-            raise TypeError(f"{name}: key={key!r}; it must be a key, as jax.random.key(0)")
+    arguments.key(f"{name}: key", key)
     return ready(name, problem)
 
 
@@ -130,8 +126,20 @@ def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
 
 def step[S](spec: Algorithm[S], problem: Problem, state: S, key: Array) -> S:
     """The state after one generation: ask, evaluate, tell."""
-    x = spec.ask(state, key)
-    return spec.tell(state, x, *problem.evaluate(x))
+    x, f, violation = _evaluated(spec, problem, state, key)
+    return spec.tell(state, x, f, violation)
+
+
+def _evaluated(
+    spec: Algorithm, problem: Problem, state: Any, key: Array
+) -> tuple[Array, Array, Array]:
+    """The candidates of a generation and their values.
+
+    The barriers keep the compiler from computing a value twice, within `tell` again with another
+    rounding: what is ranked is what was evaluated, on one device and on many.
+    """
+    x = lax.optimization_barrier(spec.ask(state, key))
+    return x, *lax.optimization_barrier(problem.evaluate(x))
 
 
 def evolve[S](spec: Algorithm[S], problem: Problem, key: Array, generations: int | Array) -> S:
@@ -147,7 +155,7 @@ def evolve[S](spec: Algorithm[S], problem: Problem, key: Array, generations: int
     def generation(i: Array, state: S) -> S:
         return step(spec, problem, state, jax.random.fold_in(rest, i))
 
-    return jax.lax.fori_loop(0, generations, generation, spec.init(first, problem))
+    return lax.fori_loop(0, generations, generation, spec.init(first, problem))
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,8 +219,7 @@ def _start(spec: Algorithm, key: Array, problem: Problem) -> _Search:
 
 
 def _generation(spec: Algorithm, problem: Problem, search: _Search, key: Array) -> _Search:
-    x = spec.ask(search.state, key)
-    f, violation = problem.evaluate(x)
+    x, f, violation = _evaluated(spec, problem, search.state, key)
     failed = search.failed + jnp.sum(violation == jnp.inf, dtype=jnp.int32)
     return _Search(spec.tell(search.state, x, f, violation), failed)
 

@@ -245,6 +245,3 @@ class Permutation:
     def read(self, u: Array) -> Array:
         """The value at u [size] of the unit box, [count] int32."""
         return jnp.argsort(u, stable=True).astype(jnp.int32)
-
-
-KINDS = (Real, Integer, Categorical, Boolean, Permutation)

@@ -1,7 +1,7 @@
-"""Named end-to-end experiments, one file each.
+"""Named end-to-end experiments, each with options and a report.
 
-A module of this folder is a study: its name with dashes is the study's name, its first docstring
-line the description. It holds
+A module or a package of this folder is a study: its name with dashes is that of the study, the
+first line of its docstring the description. It holds
 
     Options                     a frozen dataclass: what can be set, with defaults, a docstring
                                 under each field; numbers say their range by `pytree.number` and
@@ -10,7 +10,7 @@ line the description. It holds
                                 runs the experiment in the folder `out`, going on from what is
                                 there when `resume` is true
 
-and is found by its file alone: adding a study is adding one file.
+and is found by its name alone: to add a study is to add a file or a folder.
 """
 
 import importlib

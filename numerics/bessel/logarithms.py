@@ -34,7 +34,7 @@ def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
         x: argument, x >= 0.
 
     Differentiable to any order in `v` and `x`. Error at most 2 ulp of condition in float64 and
-    float32 (tests/numerics/test_bessel.py says what that is).
+    float32 (docs/bessel.md says what that is).
 
     >>> log_iv(1000.0, 0.5)
     Array(-7298.42..., dtype=float32)

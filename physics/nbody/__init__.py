@@ -1,4 +1,4 @@
-"""Collisional star clusters and planetary systems, with massless bodies, the tracers; G = 1.
+"""Star clusters and planetary systems, with tracers, which have no mass; G = 1.
 
 Clusters: `evolve` is the one call; `Hermite` and `Hermite6` say how to integrate, `Cluster` who
 escapes. Planets: `integrate`, with `Planetary`, `WisdomHolman` or `Leapfrog`; many small systems

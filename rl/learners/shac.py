@@ -54,7 +54,7 @@ class SHAC(Rollouts):
         """The state before a training: networks before learning, and environments at the start.
 
         Args:
-            env: of all copies.
+            env: what is played, `num_envs` of it at once.
             key: of everything random in it.
             num_updates: how many the training will have, the length of its schedules; without it
                 the state can be looked at and played, but not updated.

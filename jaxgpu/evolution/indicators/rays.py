@@ -20,10 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu import arguments
 from jaxgpu.pytree import pytree
 from jaxgpu.ranges import Range, refuse
 
-from .sets import key_of, points, vector
+from .sets import points, vector
 
 SHIFTS = 8  # independent replicates behind every standard error
 TILE = 64  # rays side by side
@@ -62,7 +63,7 @@ def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 <<
     if m < 2:
         raise ValueError("hypervolume_by_rays: one objective; it must be two or more")
     reference = vector("hypervolume_by_rays: reference", reference, f)
-    key = key_of("hypervolume_by_rays", key)
+    arguments.key("hypervolume_by_rays: key", key)
     refuse("hypervolume_by_rays: rays", rays, Range(whole=True, one=True))
     if rays < 1 or rays % (SHIFTS * TILE):
         raise ValueError(f"hypervolume_by_rays: {rays} rays; need a multiple of {SHIFTS * TILE}")

@@ -6,8 +6,6 @@ counts for unevaluated, or is infinitely far.
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
@@ -32,7 +30,7 @@ def points(name: str, value: Any, nan: bool = False) -> Array:
     seen = np.asarray(a)
     bad = (seen == -np.inf) | (np.isnan(seen) & (not nan))
     if bad.any():
-        at = [int(i) for i in np.argwhere(bad)[0]]
+        at = np.argwhere(bad)[0].tolist()
         raise ValueError(
             f"{name}={seen[tuple(at)]:g} at {at}; it must be a number, or inf of a point without a "
             "value: leave such points out"
@@ -62,11 +60,3 @@ def rows(name: str, value: Any, like: Array, **bounds: Any) -> Array:
         raise ValueError(f"{name} has shape {list(a.shape)}; it must be [rows, {like.shape[1]}]")
     refuse(name, a, Range(**bounds))
     return a.astype(like.dtype)
-
-
-def key_of(name: str, key: Any) -> Array:
-    """The key; refused where it is none."""
-    dtype = getattr(key, "dtype", None)
-    if dtype is None or not (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32):
-        raise TypeError(f"{name}: key={key!r}; it must be a key, as jax.random.key(0)")
-    return key

@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu import arguments
 from jaxgpu.ranges import Range, refuse
 
-from .sets import key_of, points, rows, vector
+from .sets import points, rows, vector
 
 _TILE = 128
 
@@ -54,7 +55,7 @@ def expected_utility(f: Array, key: Array, low: Array, high: Array, count: int =
     >>> float(expected_utility(ends, key, jnp.zeros(2), jnp.ones(2)).round(2))
     0.75
     """
-    f, key = points("expected_utility: f", f), key_of("expected_utility", key)
+    f, key = points("expected_utility: f", f), arguments.key("expected_utility: key", key)
     low = vector("expected_utility: low", low, f)
     high = vector("expected_utility: high", high, f)
     refuse("expected_utility: high - low", high - low, Range(above=0))

@@ -18,6 +18,9 @@ one, and to 0.97 in four rounds. Objectives are scaled to the front of each gene
 reference is 1.1 of its range. 4 (m + depth) N rays operations a round.
 """
 
+from dataclasses import replace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -26,15 +29,14 @@ from jaxgpu.pytree import pytree, size
 
 from ..indicators.rays import TILE, directions, lengths
 from ..pareto.order import argsort
-from ..population import Population, flatnonzero, key_from, sample, take
-from ..problem import Box, Problem
-from ..protocol import Algorithm, check_pop_size, checked, told
-from .mating import offspring, rank_merged, tournaments
+from ..population import Population, flatnonzero, key_from, take
+from ..protocol import check_pop_size
+from .mating import Elitist, Ranked
 from .variation import SBX, PolynomialMutation
 
 
 @pytree
-class HypE(Algorithm["State"]):
+class HypE(Elitist["State"]):
     """What to run."""
 
     pop_size: int = size(default=100, least=4)  # N, even
@@ -56,39 +58,22 @@ class HypE(Algorithm["State"]):
 
     @property
     def batch_size(self) -> int:
-        """N."""
         return self.pop_size
 
-    def init(self, key: Array, problem: Problem) -> "State":
-        """Members drawn uniformly in the box."""
-        problem, n = checked("init", self, key, problem), self.pop_size
-        members = sample(key, problem, n)
-        return State(
-            population=members,
-            rank=jnp.zeros(n, jnp.int32),
-            fitness=jnp.zeros(n, members.x.dtype),
-            box=problem.box,
-            generation=jnp.int32(0),
-        )
+    def begin(self, members: Population, rank: Array, **placed: Any) -> "State":
+        zero = jnp.zeros(self.pop_size, members.x.dtype)
+        return State(population=members, rank=rank, fitness=zero, **placed)
 
-    def ask(self, state: "State", key: Array) -> Array:
-        """Children of the winners of binary tournaments by front, then by fitness."""
-        k_meet, k_vary = jax.random.split(key)
-        pair = tournaments(k_meet, self.pop_size)
+    def wins(self, state: "State", pair: Array) -> Array:
+        """The one of the better front wins, within a front the fitter."""
         rank, value = state.rank[pair], state.fitness[pair]
-        win = (rank[0] < rank[1]) | ((rank[0] == rank[1]) & (value[0] >= value[1]))
-        x, parents = state.population.x, jnp.where(win, pair[0], pair[1])
-        made = offspring(k_vary, self.crossover, self.mutation, x, parents, state.box)
-        # the first members are still to be evaluated
-        return jnp.where(state.generation == 0, x, made)
+        return (rank[0] < rank[1]) | ((rank[0] == rank[1]) & (value[0] >= value[1]))
 
-    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
-        """Of parents and children the N of the first fronts, in the last by lost volume."""
-        x, f, violation = told(self, state, x, f, violation)
-        n, m = self.pop_size, f.shape[1]
-        merged, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
+    def survive(self, state: "State", merged: Population, rank: Array, cut: Array) -> "State":
+        """The first fronts survive, of the last those whose loss would cost the most volume."""
+        n, m = self.pop_size, merged.f.shape[1]
         reach = _reach(merged.f, (rank <= cut) & jnp.all(jnp.isfinite(merged.f), axis=1))
-        key = jax.random.fold_in(key_from(x), state.generation)
+        key = jax.random.fold_in(key_from(merged.x[:n]), state.generation)
         shifts = jax.random.bits(key, (self.rounds + 1, m - 1), jnp.uint32)
         edge = rank == cut
 
@@ -106,24 +91,14 @@ class HypE(Algorithm["State"]):
         best = flatnonzero(alive, n)
         reach = jnp.where(alive[:, None], reach, 0)
         value = fitness(self, reach, shifts[-1], jnp.int32(n), alive)
-        return State(
-            population=take(merged, best),
-            rank=rank[best],
-            fitness=value[best],
-            box=state.box,
-            generation=state.generation + 1,
-        )
+        return replace(state, population=take(merged, best), rank=rank[best], fitness=value[best])
 
 
 @pytree
-class State:
+class State(Ranked):
     """Where the run is."""
 
-    population: Population
-    rank: Array  # [N] front
     fitness: Array  # [N] expected loss of hypervolume
-    box: Box
-    generation: Array  # []
 
 
 def _reach(f: Array, alive: Array) -> Array:

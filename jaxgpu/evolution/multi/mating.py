@@ -1,44 +1,83 @@
-"""What the elitist algorithms share: tournaments, children, and the ranks of all together.
+"""What the elitist algorithms share: tournaments, children, and the ranks of parents and children.
 
 Parents are drawn as in the authors' NSGA-II and NSGA-III codes: two random orders of the
 population, so that every member is in exactly two of the binary tournaments.
 """
 
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.pytree import pytree
+
 from .. import pareto
-from ..population import Population, eliminate_duplicates, merge, permutation
-from ..problem import Box
+from ..population import Population, eliminate_duplicates, merge, permutation, sample
+from ..problem import Box, Problem
+from ..protocol import Algorithm, checked, told
 from .variation import SBX, PolynomialMutation, children
 
 
-def tournaments(key: Array, count: int) -> Array:
-    """Who meets whom: `count` pairs of members, [2, count] int32."""
-    first, second = jax.random.split(key)
-    orders = jnp.concatenate([permutation(first, count), permutation(second, count)])
-    return orders.reshape(2, -1)
+@pytree
+class Ranked:
+    """Where the run of an elitist algorithm is; each adds what its tournaments look at."""
+
+    population: Population
+    rank: Array  # [N] front of each member
+    box: Box
+    generation: Array  # []
 
 
-def offspring(
-    key: Array, crossover: SBX, mutation: PolynomialMutation, x: Array, parents: Array, box: Box
-) -> Array:
-    """As many children as there are parents [N], of the first half with the second. [N, D].
+class Elitist[S: Ranked](Algorithm[S]):
+    """What to run: parents win tournaments, and of parents and children the best N survive."""
 
-    Args:
-        x: decision vectors of the population, [N, D].
-        parents: indices into them.
-    """
-    x, half = x[parents], parents.shape[0] // 2
-    return children(key, crossover, mutation, x[:half], x[half:], box)
+    crossover: SBX
+    mutation: PolynomialMutation
 
+    def init(self, key: Array, problem: Problem) -> S:
+        problem = checked("init", self, key, problem)
+        members = sample(key, problem, self.batch_size)
+        rank = jnp.zeros(self.batch_size, jnp.int32)
+        return self.begin(members, rank, box=problem.box, generation=jnp.int32(0))
 
-def rank_merged(old: Population, new: Population, box: Box) -> tuple[Population, Array, Array]:
-    """Children and parents, their fronts [2 N], and the front [] in which the N-th of them is.
+    def ask(self, state: S, key: Array) -> Array:
+        n, x = self.batch_size, state.population.x
+        k_meet, k_vary = jax.random.split(key)
+        first, second = jax.random.split(k_meet)
+        # who meets whom
+        pair = jnp.concatenate([permutation(first, n), permutation(second, n)]).reshape(2, -1)
+        parents = x[jnp.where(self.wins(state, pair), pair[0], pair[1])]
+        a, b = parents[: n // 2], parents[n // 2 :]
+        made = children(k_vary, self.crossover, self.mutation, a, b, state.box)
+        # the first members are still to be evaluated
+        return jnp.where(state.generation == 0, x, made)
 
-    Repeated points rank last.
-    """
-    merged, n = merge(new, old), new.x.shape[0]
-    rank = pareto.ranks(*eliminate_duplicates(merged, box), stop=n)
-    return merged, rank, jnp.sort(rank.astype(jnp.uint32))[n - 1].astype(jnp.int32)
+    def tell(self, state: S, x: Array, f: Array, violation: Array | None = None) -> S:
+        x, f, violation = told(self, state, x, f, violation)
+        merged = merge(Population(x, f, violation), state.population)
+        # repeated points rank last; the N-th of all is in the front `cut`
+        rank = pareto.ranks(*eliminate_duplicates(merged, state.box), stop=self.batch_size)
+        cut = jnp.sort(rank.astype(jnp.uint32))[self.batch_size - 1].astype(jnp.int32)
+        after = self.survive(state, merged, rank, cut)
+        return replace(after, generation=state.generation + 1)
+
+    @abstractmethod
+    def begin(self, members: Population, rank: Array, **placed: Any) -> S:
+        """The first state; `placed` are the other fields of `Ranked`."""
+
+    @abstractmethod
+    def wins(self, state: S, pair: Array) -> Array:
+        """Whether the first of each pair [2, N] of members wins its tournament. [N] bool."""
+
+    @abstractmethod
+    def survive(self, state: S, merged: Population, rank: Array, cut: Array) -> S:
+        """The state with N of the children and parents.
+
+        Args:
+            merged: the N children, then the N parents.
+            rank: [2 N] their fronts.
+            cut: [] the last front of which some survive.
+        """

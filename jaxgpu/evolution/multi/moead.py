@@ -45,18 +45,13 @@ class MOEAD(Algorithm["State"]):
 
     @property
     def batch_size(self) -> int:
-        """H."""
         return self.ref_dirs.w.shape[-2]
 
     def init(self, key: Array, problem: Problem) -> "State":
         """A member for each subproblem, drawn uniformly in the box."""
         problem = checked("init", self, key, problem)
+        self.ref_dirs.check_objectives("MOEAD", problem.objectives)
         h, m = self.ref_dirs.w.shape
-        if problem.objectives != m:
-            raise ValueError(
-                f"MOEAD: ref_dirs of {m} objectives; the problem has {problem.objectives}; make as "
-                "many"
-            )
         if self.n_neighbors > h:
             raise ValueError(
                 f"MOEAD: n_neighbors={self.n_neighbors}; it must be from 2 to {h}, the directions"

@@ -13,6 +13,9 @@ the most room around them, by NSGA-II's crowding distance.
 Association and niching take O(N) memory: see `reference_directions` and `niching`.
 """
 
+from dataclasses import replace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -20,17 +23,16 @@ from jax import Array
 from jaxgpu.pytree import pytree, size, static
 
 from ..pareto.crowding import crowding_distance
-from ..population import Population, flatnonzero, key_from, sample, take
-from ..problem import Box, Problem
-from ..protocol import Algorithm, check_pop_size, checked, told
-from .mating import offspring, rank_merged, tournaments
+from ..population import Population, flatnonzero, key_from, take
+from ..protocol import check_pop_size
+from .mating import Elitist, Ranked
 from .niching import fill
 from .reference_directions import ReferenceDirections, associate
 from .variation import SBX, PolynomialMutation
 
 
 @pytree
-class NSGA3(Algorithm["State"]):
+class NSGA3(Elitist["State"]):
     """What to run; the paper's operators by default."""
 
     ref_dirs: ReferenceDirections  # H of them
@@ -47,35 +49,24 @@ class NSGA3(Algorithm["State"]):
 
     @property
     def batch_size(self) -> int:
-        """N."""
         lines = self.ref_dirs.w.shape[-2]
         return max(4, -(-lines // 4) * 4) if self.pop_size is None else self.pop_size
 
-    def init(self, key: Array, problem: Problem) -> "State":
-        """Members drawn uniformly in the box."""
-        problem = checked("init", self, key, problem)
-        n, m, w = self.batch_size, problem.objectives, self.ref_dirs.w
-        if w.ndim != 2 or w.shape[1] != m:
-            raise ValueError(
-                f"NSGA3: ref_dirs of {w.shape[-1]} objectives; the problem has {m}; make as many"
-            )
-        members = sample(key, problem, n)
-        dtype = members.x.dtype
-        zero, far = jnp.zeros(n, jnp.int32), jnp.full(m, jnp.inf, dtype)
+    def begin(self, members: Population, rank: Array, **placed: Any) -> "State":
+        self.ref_dirs.check_objectives("NSGA3", members.f.shape[1])
+        m, dtype = members.f.shape[1], members.x.dtype
+        far = jnp.full(m, jnp.inf, dtype)
         return State(
             population=members,
-            rank=zero,
-            niche=zero,
-            distance=jnp.zeros(n, dtype),
+            rank=rank,
+            niche=rank,
+            distance=jnp.zeros(self.batch_size, dtype),
             scale=Scale(far, -far, jnp.full((m, m), jnp.inf, dtype), far),
-            box=problem.box,
-            generation=jnp.int32(0),
+            **placed,
         )
 
-    def ask(self, state: "State", key: Array) -> Array:
-        """Children of random parents; of two, a less violating one is preferred."""
-        k_meet, k_vary = jax.random.split(key)
-        pair = tournaments(k_meet, self.batch_size)
+    def wins(self, state: "State", pair: Array) -> Array:
+        """The less violating one wins; if `unified`, within a niche the better."""
         violation = state.population.violation[pair]
         win = violation[0] <= violation[1]
         if self.unified:
@@ -83,16 +74,11 @@ class NSGA3(Algorithm["State"]):
             nearer = (rank[0] == rank[1]) & (distance[0] <= distance[1])
             same = (niche[0] == niche[1]) & (violation[0] == violation[1])
             win = jnp.where(same, (rank[0] < rank[1]) | nearer, win)
-        x, parents = state.population.x, jnp.where(win, pair[0], pair[1])
-        made = offspring(k_vary, self.crossover, self.mutation, x, parents, state.box)
-        # the first members are still to be evaluated
-        return jnp.where(state.generation == 0, x, made)
+        return win
 
-    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
-        """Of parents and children the N of the first fronts, in the last by niching."""
-        x, f, violation = told(self, state, x, f, violation)
+    def survive(self, state: "State", merged: Population, rank: Array, cut: Array) -> "State":
+        """The first fronts survive, of the last those that niching takes."""
         n = self.batch_size
-        merged, rank, cut = rank_merged(state.population, Population(x, f, violation), state.box)
         scale = rescale(state.scale, merged.f, merged.violation <= 0, rank == 0, self.guarded)
         origin = _known(scale.ideal)[None]
         g = jnp.where(jnp.isfinite(merged.f), (merged.f - origin) / (scale.nadir[None] - origin), 0)
@@ -100,19 +86,18 @@ class NSGA3(Algorithm["State"]):
         survives = rank < cut
         count = jnp.zeros(self.ref_dirs.w.shape[0], jnp.int32)
         count = count.at[niche].add(survives.astype(jnp.int32))
-        key = jax.random.fold_in(key_from(x), state.generation)
+        key = jax.random.fold_in(key_from(merged.x[:n]), state.generation)
         more = n - jnp.sum(survives, dtype=jnp.int32)
         room = crowding_distance(g, (rank > cut).astype(jnp.int32)) if self.spaced else None
         survives |= fill(key, niche, distance, count, rank == cut, more, room)
         best = flatnonzero(survives, n)
-        return State(
+        return replace(
+            state,
             population=take(merged, best),
             rank=rank[best],
             niche=niche[best],
             distance=distance[best],
             scale=scale,
-            box=state.box,
-            generation=state.generation + 1,
         )
 
 
@@ -127,16 +112,12 @@ class Scale:
 
 
 @pytree
-class State:
+class State(Ranked):
     """Where the run is."""
 
-    population: Population
-    rank: Array  # [N] front
     niche: Array  # [N] nearest direction
     distance: Array  # [N] to it, normalised
     scale: Scale
-    box: Box
-    generation: Array  # []
 
 
 def rescale(scale: Scale, f: Array, feasible: Array, front: Array, guarded: bool = True) -> Scale:

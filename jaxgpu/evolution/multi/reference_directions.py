@@ -32,6 +32,15 @@ class ReferenceDirections:
         """The directions with length 1, [H, m]."""
         return unit_vectors(self.w)
 
+    def check_objectives(self, name: str, objectives: int) -> None:
+        """Refuse directions that are not of as many objectives as the problem has."""
+        w = self.w
+        if w.ndim != 2 or w.shape[1] != objectives:
+            raise ValueError(
+                f"{name}: ref_dirs of {w.shape[-1]} objectives; the problem has {objectives}; make "
+                "as many"
+            )
+
 
 def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     """Directions that partition each edge of the simplex evenly, with a layer for each number.

@@ -38,21 +38,15 @@ class RVEA(Algorithm["State"]):
 
     @property
     def batch_size(self) -> int:
-        """H."""
         return self.ref_dirs.w.shape[-2]
 
     def init(self, key: Array, problem: Problem) -> "State":
         """A member for each direction, drawn uniformly in the box."""
         problem = checked("init", self, key, problem)
-        h, m = self.ref_dirs.w.shape
-        if problem.objectives != m:
-            raise ValueError(
-                f"RVEA: ref_dirs of {m} objectives; the problem has {problem.objectives}; make as "
-                "many"
-            )
+        self.ref_dirs.check_objectives("RVEA", problem.objectives)
         unit = unit_vectors(jnp.asarray(self.ref_dirs.w, problem.box.lower.dtype))
         return State(
-            population=sample(key, problem, h),
+            population=sample(key, problem, self.batch_size),
             unit=unit,
             angle=_angles(unit),
             box=problem.box,

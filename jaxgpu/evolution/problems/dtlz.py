@@ -29,17 +29,17 @@ def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
 
 def dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """The unit sphere."""
-    return _problem(_spherical(objectives, _bowl, _same), objectives, variables, 10)
+    return _problem(_spherical(objectives, _bowl), objectives, variables, 10)
 
 
 def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     """The unit sphere behind 3^k - 1 local fronts."""
-    return _problem(_spherical(objectives, _rugged, _same), objectives, variables, 10)
+    return _problem(_spherical(objectives, _rugged), objectives, variables, 10)
 
 
 def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
     """The unit sphere, with most of the box mapped to its edges."""
-    return _problem(_spherical(objectives, _bowl, lambda x: x**100), objectives, variables, 10)
+    return _problem(_spherical(objectives, _bowl, 100), objectives, variables, 10)
 
 
 def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
@@ -66,7 +66,7 @@ def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
 
 def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ2 with f_i^4, and f_m^2 for the last: a convex front."""
-    ball = _spherical(objectives, _bowl, _same)
+    ball = _spherical(objectives, _bowl)
 
     def function(x: Array) -> Array:
         f = ball(x)
@@ -88,7 +88,7 @@ def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem
 
 def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ2 with its sphere turned over: f -> 1 + g - f."""
-    ball = _spherical(objectives, _bowl, _same)
+    ball = _spherical(objectives, _bowl)
 
     def function(x: Array) -> Array:
         return 1 + _bowl(x[objectives - 1 :]) - ball(x)
@@ -109,11 +109,8 @@ def scaled(problem: Problem, base: float = 10.0) -> Problem:
 
 def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ1 that is feasible only near its front."""
-    return _constrained(
-        _first(objectives),
-        lambda f: jnp.sum(f[:-1]) / 0.5 + f[-1] / 0.6 - 1,
-        (objectives, variables, 5),
-    )
+    violation = lambda f: jnp.sum(f[:-1]) / 0.5 + f[-1] / 0.6 - 1
+    return _problem(_first(objectives), objectives, variables, 5, violation)
 
 
 def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
@@ -125,8 +122,7 @@ def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
         square = jnp.sum(f * f)
         return (square - 16) * (r**2 - square)
 
-    function = _spherical(objectives, _rugged, _same)
-    return _constrained(function, violation, (objectives, variables, 10))
+    return _problem(_spherical(objectives, _rugged), objectives, variables, 10, violation)
 
 
 def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
@@ -140,8 +136,7 @@ def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
         middle = jnp.sum((f - objectives**-0.5) ** 2) - r**2
         return jnp.minimum(jnp.min(ends), middle)
 
-    function = _spherical(objectives, _bowl, _same)
-    return _constrained(function, violation, (objectives, variables, 10))
+    return _problem(_spherical(objectives, _bowl), objectives, variables, 10, violation)
 
 
 def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
@@ -150,7 +145,7 @@ def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     def violation(f: Array) -> Array:
         return jnp.sum(jnp.maximum(1 - (f / 0.5 + jnp.sum(f) - f), 0))
 
-    return _constrained(_first(objectives), violation, (objectives, variables, 5))
+    return _problem(_first(objectives), objectives, variables, 5, violation)
 
 
 def c3_dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
@@ -160,29 +155,18 @@ def c3_dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
         square = f * f
         return jnp.sum(jnp.maximum(1 - (square / 4 + jnp.sum(square) - square), 0))
 
-    function = _spherical(objectives, _bowl, lambda x: x**100)
-    return _constrained(function, violation, (objectives, variables, 10))
-
-
-def _constrained(
-    objectives: Callable[[Array], Array],
-    violation: Callable[[Array], Array],
-    sizes: tuple[int, int | None, int],
-) -> Problem:
-    def function(x: Array) -> tuple[Array, Array]:
-        f = objectives(x)
-        return f, violation(f)
-
-    return _problem(function, *sizes)
-
-
-def _same(x: Array) -> Array:
-    return x
+    function = _spherical(objectives, _bowl, 100)
+    return _problem(function, objectives, variables, 10, violation)
 
 
 def _problem(
-    function: Callable[[Array], object], objectives: int, variables: int | None, distance: int
+    function: Callable[[Array], Array],
+    objectives: int,
+    variables: int | None,
+    distance: int,
+    violation: Callable[[Array], Array] | None = None,
 ) -> Problem:
+    """The problem of a function of x, and of a violation of the objectives where there is one."""
     whole_numbers("dtlz", objectives=objectives)
     count = objectives - 1 + distance if variables is None else variables
     whole_numbers("dtlz", variables=count)
@@ -190,7 +174,14 @@ def _problem(
         raise ValueError(
             f"dtlz: {objectives} objectives, {count} variables; need 2 <= objectives <= variables"
         )
-    return Problem(box(0.0, 1.0, count), function, objectives)
+    if violation is None:
+        return Problem(box(0.0, 1.0, count), function, objectives)
+
+    def constrained(x: Array) -> tuple[Array, Array]:
+        f = function(x)
+        return f, violation(f)
+
+    return Problem(box(0.0, 1.0, count), constrained, objectives)
 
 
 def _first(m: int) -> Callable[[Array], Array]:
@@ -198,9 +189,9 @@ def _first(m: int) -> Callable[[Array], Array]:
 
 
 def _spherical(
-    m: int, distance: Callable[[Array], Array], bias: Callable[[Array], Array]
+    m: int, distance: Callable[[Array], Array], power: int = 1
 ) -> Callable[[Array], Array]:
-    return lambda x: (1 + distance(x[m - 1 :])) * sphere(bias(x[: m - 1]))
+    return lambda x: (1 + distance(x[m - 1 :])) * sphere(x[: m - 1] ** power)
 
 
 def _degenerate(m: int, distance: Callable[[Array], Array]) -> Callable[[Array], Array]:

@@ -18,41 +18,37 @@ def zdt1(variables: int = 30) -> Problem:
     >>> print(zdt1().function(jnp.zeros(30)))
     [0. 1.]
     """
-    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         g = _mean(x)
         return jnp.stack([x[0], g * (1 - jnp.sqrt(x[0] / g))])
 
-    return Problem(box(0.0, 1.0, variables), function, 2)
+    return Problem(_box(variables), function, 2)
 
 
 def zdt2(variables: int = 30) -> Problem:
     """Concave front f2 = 1 - f1^2."""
-    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         g = _mean(x)
         return jnp.stack([x[0], g * (1 - (x[0] / g) ** 2)])
 
-    return Problem(box(0.0, 1.0, variables), function, 2)
+    return Problem(_box(variables), function, 2)
 
 
 def zdt3(variables: int = 30) -> Problem:
     """Five disconnected pieces."""
-    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         g = _mean(x)
         r = x[0] / g
         return jnp.stack([x[0], g * (1 - jnp.sqrt(r) - r * jnp.sin(10 * jnp.pi * x[0]))])
 
-    return Problem(box(0.0, 1.0, variables), function, 2)
+    return Problem(_box(variables), function, 2)
 
 
 def zdt4(variables: int = 10) -> Problem:
     """The front of ZDT1 behind 21^(D-1) local ones."""
-    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         z = x[1:]
@@ -60,7 +56,7 @@ def zdt4(variables: int = 10) -> Problem:
         g = 1 + jnp.sum(z * z + 20 * jnp.sin(2 * jnp.pi * z) ** 2)
         return jnp.stack([x[0], g * (1 - jnp.sqrt(x[0] / g))])
 
-    wide = box(-5.0, 5.0, variables)
+    wide = _box(variables, -5.0, 5.0)
     return Problem(Box(wide.lower.at[0].set(0), wide.upper.at[0].set(1)), function, 2)
 
 
@@ -82,18 +78,18 @@ def zdt5() -> Problem:
 
 def zdt6(variables: int = 10) -> Problem:
     """The front of ZDT2, unevenly covered."""
-    _at_least_two(variables)
 
     def function(x: Array) -> Array:
         f = 1 - jnp.exp(-4 * x[0]) * jnp.sin(6 * jnp.pi * x[0]) ** 6
         g = 1 + 9 * jnp.mean(x[1:]) ** 0.25
         return jnp.stack([f, g * (1 - (f / g) ** 2)])
 
-    return Problem(box(0.0, 1.0, variables), function, 2)
+    return Problem(_box(variables), function, 2)
 
 
-def _at_least_two(variables: int) -> None:
+def _box(variables: int, lower: float = 0.0, upper: float = 1.0) -> Box:
     refuse("zdt: variables", variables, Range(least=2, whole=True, one=True))
+    return box(lower, upper, variables)
 
 
 def _mean(x: Array) -> Array:

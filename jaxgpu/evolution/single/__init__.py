@@ -1,9 +1,10 @@
 """Single-objective algorithms, one file each.
 
 Reading order: `ranking` has what all share, weights by rank and the best so far; `bounds` says how
-the strategies search a box; `snes` is the shortest of them. `adaptation` holds the rates of the CMA
-family, `cma`, `sep_cma`, `lm_ma`, and of `restarts` above `cma`; `xnes` and `gradients` follow
-natural and plain gradients; `lshade` and `swarm` move a population.
+the strategies search a box, and `strategy` what they share; `snes` is the shortest of them.
+`adaptation` holds the rates of the CMA family, `cma`, `sep_cma`, `lm_ma`, and of `restarts` above
+`cma`; `xnes` and `gradients` follow natural and plain gradients; `lshade` and `swarm` move a
+population.
 """
 
 from .cma import CMAES, default_pop_size

@@ -62,7 +62,6 @@ class CMAES(Algorithm["State"]):
 
     @property
     def batch_size(self) -> int:
-        """N."""
         return self.pop_size
 
     def init(self, key: Array, problem: Problem) -> "State":
@@ -73,14 +72,12 @@ class CMAES(Algorithm["State"]):
         return State(isotropic(mean, self.sigma), unevaluated(problem), box)
 
     def ask(self, state: "State", key: Array) -> Array:
-        """N samples of the distribution, inside the box."""
         shape, box = state.shape, state.box
         own = bounds.own_key(shape.mean, shape.generation)
         draws = draw(shape, box, self.pop_size)
         return bounds.candidates(box, own, key, cloud(shape, box), draws)
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
-        """The distribution after one generation."""
         x, f, violation = told(self, state, x, f, violation)
         n, d = x.shape
         learn = rates(n, float(n), d, x.dtype)

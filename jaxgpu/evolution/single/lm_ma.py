@@ -10,69 +10,67 @@ normal vectors are recovered from the samples by inverting the maps; the distrib
 bounded, and its samples are evaluated inside the box (`bounds`).
 """
 
+from dataclasses import replace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.pytree import pytree
 
-from ..problem import Box, Problem
-from ..protocol import Algorithm, check_pop_size, told
+from ..problem import Box
 from . import bounds
 from .adaptation import above_zero, cumulated, rates
 from .cma import default_pop_size
-from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
+from .ranking import utilities, width
+from .strategy import Placed, Strategy
 
 WIDEST = 1.0  # step, in widths of the box: the points of longer ones come from everywhere in it
 
 
 @pytree
-class LMMAES(Algorithm["State"]):
+class LMMAES(Strategy["State"]):
     """What to run."""
 
-    pop_size: int = size(least=4)  # N
-    # [] first step size, in widths of the box
-    sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
-
-    def __post_init__(self) -> None:
-        check_pop_size("LMMAES", self.pop_size)
-
-    @property
-    def batch_size(self) -> int:
-        """N."""
-        return self.pop_size
-
-    def init(self, key: Array, problem: Problem) -> "State":
-        """The first mean, uniform in the inner box."""
-        problem = checked(self, key, problem)
-        mean = bounds.free(problem.box, about_middle(key, problem.box))
+    def begin(self, mean: Array, box: Box, **placed: Any) -> "State":
         d = mean.shape[0]
         return State(
             mean=mean,
+            box=box,
             sigma=jnp.asarray(self.sigma, mean.dtype),
             vectors=jnp.zeros((default_pop_size(d), d), mean.dtype),
             path=jnp.zeros_like(mean),
-            generation=jnp.int32(0),
-            best=unevaluated(problem),
-            box=problem.box,
+            **placed,
         )
 
-    def ask(self, state: "State", key: Array) -> Array:
-        """N samples of the distribution, inside the box."""
-        own = bounds.own_key(state.mean, state.generation)
-        return bounds.candidates(state.box, own, key, *_drawing(self, state))
+    def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
+        m, d = state.vectors.shape
+        scale, mixing = state.sigma * width(state.box), _mixing(m, d, state.mean.dtype)
+        used = jnp.minimum(state.generation, m)
 
-    def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
-        """The distribution after one generation."""
-        x, f, violation = told(self, state, x, f, violation)
-        own = bounds.own_key(state.mean, state.generation)
-        n, d = x.shape
+        def through(i: Array, y: Array) -> Array:
+            v, c = state.vectors[i], mixing[i]
+            return (1 - c) * y + c * jnp.sum(y * v[None], axis=1, keepdims=True) * v[None]
+
+        def draw(key: Array) -> Array:
+            z = jax.random.normal(key, (self.pop_size, d), state.mean.dtype)
+            y = lax.fori_loop(0, used, through, z)
+            return state.mean[None] + scale[None] * y
+
+        # no deviation is longer than the product of the norms of the maps
+        norms = 1 - mixing + mixing * jnp.sum(state.vectors**2, axis=1)
+        applied = jnp.arange(m, dtype=jnp.int32) < used
+        longest = jnp.prod(jnp.where(applied, jnp.maximum(norms, 1), 1))
+        return bounds.Cloud(state.mean, scale * longest), draw
+
+    def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
+        n, d = y.shape
         m = state.vectors.shape[0]
-        learn = rates(n, float(n), d, x.dtype)
+        learn = rates(n, float(n), d, y.dtype)
         weight = utilities(f, violation, jnp.maximum(learn.weights, 0))
         scale = state.sigma * width(state.box)
-        y = bounds.samples(state.box, own, x, *_drawing(self, state))
         step = jnp.sum(weight[:, None] * (y - state.mean[None]), axis=0) / scale
         used = jnp.minimum(state.generation, m)
 
@@ -85,58 +83,32 @@ class LMMAES(Algorithm["State"]):
 
         z = lax.fori_loop(0, used, back, step)
         c_sigma = min(1.0, 2 * n / d)
-        c_path = jnp.asarray(np.minimum(1, n / (4.0 ** np.arange(m) * d)), x.dtype)
+        c_path = jnp.asarray(np.minimum(1, n / (4.0 ** np.arange(m) * d)), y.dtype)
         # where candidates are equal more of them count, and steps are shorter: without this a run
         # that begins where all fail shrinks its steps to nothing
         count = 1 / jnp.sum(weight * weight)
         mu_eff = jnp.where(count > 1.001 * learn.mu_eff, count, learn.mu_eff)
-        path = cumulated(state.path, jnp.asarray(c_sigma, x.dtype), mu_eff, z)
+        path = cumulated(state.path, jnp.asarray(c_sigma, y.dtype), mu_eff, z)
         vectors = cumulated(state.vectors, c_path[:, None], mu_eff, z[None])
         growth = c_sigma / 2 * (jnp.sum(path * path) / d - 1)
-        return State(
+        return replace(
+            state,
             mean=bounds.settled(state.box, state.mean + scale * step),
             sigma=jnp.minimum(above_zero(state.sigma * jnp.exp(jnp.minimum(1, growth))), WIDEST),
             vectors=vectors,
             path=path,
-            generation=state.generation + 1,
-            best=best_of(state.best, x, f, violation),
-            box=state.box,
         )
 
 
 @pytree
-class State:
+class State(Placed):
     """Where the run is."""
 
-    mean: Array  # [D] free
     sigma: Array  # [] step size, in widths of the box
     vectors: Array  # [M, D] directions of the maps, the fastest first
     path: Array  # [D] p_sigma
-    generation: Array  # []
-    best: Best
-    box: Box
 
 
 def _mixing(count: int, dimension: int, dtype: jnp.dtype) -> Array:
     """c_d of each map: how much of it is the direction."""
     return jnp.asarray(1 / (1.5 ** np.arange(count) * dimension), dtype)
-
-
-def _drawing(spec: LMMAES, state: State) -> tuple[bounds.Cloud, bounds.Draw]:
-    m, d = state.vectors.shape
-    scale, mixing = state.sigma * width(state.box), _mixing(m, d, state.mean.dtype)
-    used = jnp.minimum(state.generation, m)
-
-    def through(i: Array, y: Array) -> Array:
-        v, c = state.vectors[i], mixing[i]
-        return (1 - c) * y + c * jnp.sum(y * v[None], axis=1, keepdims=True) * v[None]
-
-    def draw(key: Array) -> Array:
-        z = jax.random.normal(key, (spec.pop_size, d), state.mean.dtype)
-        y = lax.fori_loop(0, used, through, z)
-        return state.mean[None] + scale[None] * y
-
-    # no deviation is longer than the product of the norms of the maps
-    norms = 1 - mixing + mixing * jnp.sum(state.vectors**2, axis=1)
-    longest = jnp.prod(jnp.where(jnp.arange(m, dtype=jnp.int32) < used, jnp.maximum(norms, 1), 1))
-    return bounds.Cloud(state.mean, scale * longest), draw

@@ -34,7 +34,6 @@ class PSO(Algorithm["PSOState"]):
 
     @property
     def batch_size(self) -> int:
-        """N."""
         return self.pop_size
 
     def init(self, key: Array, problem: Problem) -> "PSOState":
@@ -114,7 +113,6 @@ class CSO(Algorithm["CSOState"]):
 
     @property
     def batch_size(self) -> int:
-        """N / 2."""
         return self.pop_size // 2
 
     def init(self, key: Array, problem: Problem) -> "CSOState":

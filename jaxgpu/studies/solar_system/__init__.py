@@ -1,4 +1,4 @@
-"""A century of the Solar System with tracers, massless bodies, against JPL's ephemeris.
+"""A century of the Solar System with tracers, bodies without mass, against JPL's ephemeris.
 
 Sun, planets and Pluto start where DE440 has them on 1 January 2000 and are integrated with and
 without relativity; tracers between Mars and Jupiter go along. The planets are held against DE440 at
@@ -38,7 +38,7 @@ class Options:
     years: int = size(default=100, least=1, most=100)
     """Julian years; DE440 positions to compare with are held for 10, 50 and 100."""
     tracers: int = size(default=10_000, least=1, most=1_000_000_000)
-    """Massless bodies between Mars and Jupiter."""
+    """Bodies without mass between Mars and Jupiter."""
     eccentricity: float = number(default=0.1, least=0, most=0.4)
     """Largest eccentricity of the tracers at the start; smaller ones are as likely."""
     inclination: float = number(default=10.0, least=0, most=90, unit="degrees")
@@ -150,7 +150,7 @@ def written(
     return Report(
         title="The Solar System and its tracers",
         lead=(
-            f"{options.years} years from 1 January 2000 with {options.tracers} massless bodies: "
+            f"{options.years} years from 1 January 2000 with {options.tracers} tracers: "
             f"Mercury ends {relative[mercury]:.0f} km from where JPL's DE440 has it, and "
             f"{newton[mercury]:.0f} km without relativity."
         ),

@@ -35,14 +35,7 @@ class Racer:
 # hyper-parameters of PPO and SHAC as in the tests of the scores
 RACERS = {
     "PPO": Racer(
-        rl.PPO(
-            learning_rate=2e-3,
-            gamma=0.9,
-            num_envs=128,
-            num_steps=32,
-            update_epochs=4,
-            num_minibatches=8,
-        ),
+        rl.PPO(learning_rate=2e-3, gamma=0.9, num_envs=128, num_steps=32),
         1.0,
     ),
     "SHAC": Racer(rl.SHAC(gamma=0.8, num_steps=8), 0.2),

@@ -75,7 +75,10 @@ class State(BlockState):
 
 @pytree
 class Hermite(PairedSteps):
-    """How to integrate to fourth order. Lengths, times and masses in units in which G is 1."""
+    """How to integrate to fourth order. Lengths, times and masses in units in which G is 1.
+
+    `step`, the loop over the blocks of an interval, is `BlockSteps.step`; `block` is what one does.
+    """
 
     def init(
         self,

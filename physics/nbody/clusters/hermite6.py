@@ -49,7 +49,10 @@ class State(BlockState):
 
 @pytree
 class Hermite6(BlockSteps):
-    """How to integrate to sixth order. Lengths, times and masses in units in which G is 1."""
+    """How to integrate to sixth order. Lengths, times and masses in units in which G is 1.
+
+    `step`, the loop over the blocks of an interval, is `BlockSteps.step`; `block` is what one does.
+    """
 
     eta: Array | float = number(
         default=0.4, above=0

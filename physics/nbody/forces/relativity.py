@@ -70,7 +70,7 @@ def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float
 
 
 def schwarzschild(x: list[Array], v: list[Array], gm: Array, light: Array | float) -> list[Array]:
-    """What relativity adds to the pull of one heavy body on a massless one.
+    """What relativity adds to the pull of one heavy body on a tracer.
 
     GM / (c^2 r^3) ((4 GM / r - v^2) x + 4 (x . v) v), in harmonic coordinates: the acceleration of
     Einstein, Infeld and Hoffmann where all but one mass vanish.

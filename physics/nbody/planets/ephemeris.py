@@ -16,7 +16,6 @@ from .. import bodies
 
 AU = 149597870.7  # km
 J2000 = 2451545.0  # Julian date of 2000 January 1, 12 h
-CENTURY = 36525.0  # days
 OBLIQUITY = np.deg2rad(84381.448 / 3600)  # of the ecliptic of J2000 to the equator
 
 

@@ -1,4 +1,4 @@
-"""A planetary system and tracers in it, massless bodies, relativity included.
+"""A planetary system and tracers in it, bodies without mass, relativity included.
 
 One step first lets the massive bodies cross its time in equal Gauss-Radau steps (order 15,
 compensated sums, so that rounding grows as slowly as it can), then the tracers move in the dense

@@ -1,4 +1,4 @@
-"""Tracers: massless bodies in the dense output of massive ones, with steps of their own.
+"""Tracers, bodies without mass, in the dense output of massive ones, with steps of their own.
 
 A stretch of time is crossed in 2^k equal Gauss-Radau steps, and every tracer has its own level k.
 The levels are worked off in ascending order; the tracers of a level are gathered into tiles of
@@ -47,7 +47,7 @@ class Control:
 
 @pytree
 class Tracers:
-    """M massless bodies."""
+    """M tracers."""
 
     x: Array  # [M, 3] position, length
     v: Array  # [M, 3] velocity, length per time

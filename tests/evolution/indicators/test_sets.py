@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.evolution.indicators.sets import alike, key_of, points, rows, vector
+from jaxgpu.evolution.indicators import expected_utility
+from jaxgpu.evolution.indicators.sets import alike, points, rows, vector
 
 
 def test_lists_and_whole_numbers_are_sets():
@@ -26,7 +27,10 @@ def test_lists_and_whole_numbers_are_sets():
         (lambda f: vector("r", [1.0], f), r"^r has shape \[1\]; f needs \[2\]"),
         (lambda f: rows("w", [[1.0, -1.0]], f, least=0), r"^w=-1 at \[0, 1\]; it must be a finite"),
         (lambda f: rows("w", [1.0, 1.0], f), r"^w has shape \[2\]; it must be \[rows, 2\]"),
-        (lambda f: key_of("f", 3), "^f: key=3; it must be a key"),
+        (
+            lambda f: expected_utility(f, 3, [0, 0], [1, 1]),
+            "^expected_utility: key=3; it must be a key",
+        ),
     ],
 )
 def test_what_is_no_set_gets_one_sentence(call, said):

@@ -11,7 +11,7 @@ import pytest
 
 from jaxgpu.evolution import multi, protocol
 from jaxgpu.evolution.multi import das_dennis
-from jaxgpu.evolution.problems import bbob, dtlz, engineering, lsmop, wfg, zdt
+from jaxgpu.evolution.problems import bbob, dtlz, engineering, lsmop, real_world, wfg, zdt
 from jaxgpu.evolution.problems import bbob_data as data
 
 DTLZ = [f"dtlz{i}" for i in range(1, 8)]
@@ -37,14 +37,14 @@ def lsmop_suite():
     """Linked to the first variable, as the module has it."""
     found = {}
     for i in range(1, 10):
-        p, share = lsmop.lsmop(i, 3, 60), np.arange(3, 61) / 60
+        p, share = lsmop(i, 3, 60), np.arange(3, 61) / 60
         link = 1 + (share if i <= 4 else np.cos(np.pi / 2 * share))
         found[f"lsmop{i}"] = p, lambda x, link=link: 10 * x[:, :1] / link, 2
     return found
 
 
 def engineering_suite():
-    return {name: (engineering.engineering(name), None, 0) for name in engineering.NAMES}
+    return {name: (engineering(name), None, 0) for name in real_world.NAMES}
 
 
 def bbob_suite():

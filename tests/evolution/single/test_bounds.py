@@ -178,6 +178,6 @@ def test_mirrored_pairs_stay_pairs():
     state = spec.init(jax.random.key(0), Problem(box(-1.0, 1.0, 2), lambda x: x[:1]))
     x = spec.ask(state, jax.random.key(1))
     own = bounds.own_key(state.mean, state.generation)
-    y = bounds.samples(state.box, own, x, *single.gradients._drawing(spec, state))
+    y = bounds.samples(state.box, own, x, *spec.drawing(state))
     middle = (y[:20] + y[20:]) / 2
     np.testing.assert_allclose(middle, jnp.broadcast_to(state.mean, (20, 2)), rtol=0, atol=1e-6)

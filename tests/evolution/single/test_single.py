@@ -130,7 +130,7 @@ def test_lshade_shrinks_to_four_and_keeps_its_bounds():
     np.testing.assert_array_equal(count, np.round(40 - 36 * np.minimum(used / 1500, 1)).astype(int))
     assert (kept <= np.round(2.6 * np.append(40, count[:-1]))).all()
     assert (least > 0).all() and (most <= 1).all()
-    assert (np.diff(f, axis=1) >= 0).all()  # in order
+    assert (np.diff(f[1:], axis=1) >= 0).all()  # in order, once there are values
 
 
 def test_lshade_ends_its_schedule_with_the_evaluations_that_are_paid():

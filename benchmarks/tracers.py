@@ -1,7 +1,7 @@
 """Tracers in a cluster: an interval of 2048 stars with 20480, and what one of them costs.
 
-python -m benchmarks swarm                  2048 stars without and with 20 480 tracers
-python -m benchmarks.swarm --stars 64       the cost of 1e3 to 1e6 tracers, with memory;
+python -m benchmarks tracers                2048 stars without and with 20 480 tracers
+python -m benchmarks.tracers --stars 64     the cost of 1e3 to 1e6 tracers, with memory;
                                             on one core, for idle threads count as CPU time
 """
 
@@ -27,7 +27,7 @@ def entries() -> list[Entry]:
     with_, without = (_prepared(2048, count) for count in (20_480, 0))
     return [
         Entry(
-            name="swarm",
+            name="tracers",
             work=f"2048 stars, softening {SOFTENING}, {SPAN} N-body time units",
             contenders=[
                 Contender("with 20 480 tracers", partial(_timed, *with_)),

@@ -1,0 +1,89 @@
+"""What the strategies share: they sample a distribution with a free mean, and learn from ranks.
+
+A file of a strategy keeps its mathematics: how the distribution begins, where and how it draws, and
+how it learns. How candidates get into the box and back, and the best so far, are here.
+"""
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import number, pytree, size
+
+from ..problem import Box, Problem
+from ..protocol import Algorithm, check_pop_size, told
+from . import bounds
+from .ranking import Best, about_middle, best_of, checked, unevaluated
+
+
+@pytree
+class Placed:
+    """Where the run of a strategy is; each adds the rest of its distribution."""
+
+    mean: Array  # [D] free: the point of the box is `bounds.point(box, mean)`
+    best: Best
+    box: Box
+    generation: Array  # []
+
+
+@pytree
+class Strategy[S: Placed](Algorithm[S]):
+    """What to run: N samples of a distribution in every generation, evaluated inside the box."""
+
+    pop_size: int = size(least=4)  # N
+    # [] first step size, in widths of the box
+    sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
+
+    mirrored = False  # whether the second half of the samples mirrors the first about the mean
+
+    def __post_init__(self) -> None:
+        check_pop_size(type(self).__name__, self.pop_size, even=self.mirrored)
+
+    @property
+    def batch_size(self) -> int:
+        return self.pop_size
+
+    def init(self, key: Array, problem: Problem) -> S:
+        problem = checked(self, key, problem)
+        box = problem.box
+        mean = bounds.free(box, about_middle(key, box))
+        return self.begin(mean, box, best=unevaluated(problem), generation=jnp.int32(0))
+
+    def ask(self, state: S, key: Array) -> Array:
+        own = bounds.own_key(state.mean, state.generation)
+        cloud, draw = self.drawing(state)
+        return bounds.candidates(state.box, own, key, cloud, draw, twins=self.mirrored)
+
+    def tell(self, state: S, x: Array, f: Array, violation: Array | None = None) -> S:
+        x, f, violation = told(self, state, x, f, violation)
+        own = bounds.own_key(state.mean, state.generation)
+        y = bounds.samples(state.box, own, x, *self.drawing(state))
+        after = self.learn(state, y, f, violation)
+        best = best_of(state.best, x, f, violation)
+        return replace(after, best=best, generation=state.generation + 1)
+
+    @abstractmethod
+    def begin(self, mean: Array, box: Box, **placed: Any) -> S:
+        """The first state about a mean [D]; `placed` are the other fields of `Placed`."""
+
+    @abstractmethod
+    def drawing(self, state: S) -> tuple[bounds.Cloud, bounds.Draw]:
+        """Where the distribution is, and how N free candidates are drawn from it."""
+
+    @abstractmethod
+    def learn(self, state: S, y: Array, f: Array, violation: Array) -> S:
+        """The state with the distribution after the free candidates y [N, D] had these values."""
+
+
+def normal(mean: Array, deviation: Array, count: int) -> tuple[bounds.Cloud, bounds.Draw]:
+    """The `drawing` of a normal distribution with a diagonal covariance, from [D] and [D]."""
+
+    def draw(key: Array) -> Array:
+        z = jax.random.normal(key, (count, mean.shape[0]), mean.dtype)
+        return mean[None] + deviation[None] * z
+
+    return bounds.Cloud(mean, deviation), draw
