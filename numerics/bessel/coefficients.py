@@ -76,7 +76,7 @@ def low_order(low: float, high: float, shape: tuple[int, int]) -> list[list[floa
         z, w = (np.array([Decimal(c) for c in chebpts1(count)]) for count in shape)
         w, ends = (w + 1) / 2, np.array([Decimal(low).ln(), Decimal(high).ln()])
         x = np.exp((ends.sum() + (ends[1] - ends[0]) * z) / 2)
-        r = np.arange(80) * Decimal("0.08")
+        r = np.array([k * Decimal("0.08") for k in range(80)])
         weights = np.exp(-np.outer(x, _cosh(r) - 1)) * np.where(r == 0, 1, 2)
         k, half = weights @ _cosh(np.outer(r, np.sqrt(w) / 2)), weights @ _cosh(r / 2)
         values = 4 * (k / half[:, None] - 1) / (w - 1)  # K_{1/2} has no G

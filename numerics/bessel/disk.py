@@ -59,7 +59,8 @@ def gamma_parts(v: Array) -> tuple[Array, Array, Array]:
     """(p, g, n) with 1 / Gamma(1 + v) = (1 + g) / p, p = 1 where n = round(v) is 0."""
     n = jnp.round(v)
     t = v - n
-    p = prod(jnp.where(j <= n, t + j, 1.0) for j in range(1, int(edge(v)) + 1))
+    factors = (jnp.where(j <= n, t + j, 1.0) for j in range(1, int(edge(v)) + 1))
+    p = prod(factors, start=jnp.ones_like(t))
     return p, t * horner(reciprocal_gamma(size_of(v).gamma), t), n
 
 

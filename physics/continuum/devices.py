@@ -7,6 +7,7 @@ that it pays where particles are many beside the nodes.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import jax
 from jax.sharding import Mesh, PartitionSpec
@@ -26,7 +27,8 @@ def shard_step(advance: Callable[[State, str], State], mesh: Mesh) -> Callable[[
     """
     (axis,) = mesh.axis_names
     rest = PartitionSpec()
-    spec = State(bodies=PartitionSpec(axis), tools=rest, t=rest, flows=rest)
+    where: dict[str, Any] = {"bodies": PartitionSpec(axis), "tools": rest, "t": rest, "flows": rest}
+    spec = State(**where)  # a prefix of a state, with the place of a leaf for the leaf
     one = lambda state: advance(state, axis)
     # the transfers are primitives of our own, of which jax does not know that they vary
     return jax.shard_map(one, mesh=mesh, in_specs=(spec,), out_specs=spec, check_vma=False)

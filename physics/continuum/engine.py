@@ -82,7 +82,7 @@ def step(
         fields, field = parts, summed
     else:  # the second pass carries neither mass nor what the grid has already: the two add up
         field = field + summed
-    v, tools = _update_grid(scene, state.tools, field)
+    v, tools = _update_grid(scene, dt, state.tools, field)
     if any(corrects_volume(body.material) for body in scene.bodies):
         # the excess travels in the column of mass, which velocities leave free
         rest = partial(_rest_volume, scene, fields, field, axis)
@@ -148,7 +148,7 @@ def _grid_velocities(grid: Grid, places: list[Vec], field: Array) -> list[tuple[
     """Velocity and its gradient of each body as its particles would take them from this field."""
     d = len(grid.cells)
     v = grid.bounded(field * inverse(field[:, d])[:, None], field[:, d])
-    take = jax.checkpoint(lambda given: _affine_velocity(*given, grid))
+    take = jax.checkpoint(lambda given: _affine_velocity(*given, grid=grid))
     return [lax.map(take, (x, moments(x, v, grid.shape, d))) for x in places]
 
 
@@ -170,7 +170,7 @@ def _rest_volume(scene: "Scene", fields: list[Array], field: Array, axis: str | 
 
 
 def _update_grid(
-    scene: "Scene", tools: tuple[Tool, ...], field: Array
+    scene: "Scene", dt: Array | float, tools: tuple[Tool, ...], field: Array
 ) -> tuple[Array, tuple[Tool, ...]]:
     """Velocity of every node after forces, tools and faces, [nodes, 4]; the tools after dt."""
     grid, d, dtype = scene.grid, len(scene.grid.cells), field.dtype
@@ -181,17 +181,17 @@ def _update_grid(
     def update(first: Array, rows: Array):
         m = rows[:, d]
         share, pushes = inverse(m), []
-        v = tuple(rows[:, i] * share + scene.dt * gravity[i] for i in range(d))
+        v = tuple(rows[:, i] * share + dt * gravity[i] for i in range(d))
         nodes = grid.node_positions(first + jnp.arange(len(m), dtype=jnp.int32), dtype)
         for collider, tool in zip(scene.colliders, tools):
-            v, *push = collide.touch(collider, tool, nodes, v, m, reach, scene.dt)
+            v, *push = collide.touch(collider, tool, nodes, v, m, reach, dt)
             pushes.append(push)
         empty = [jnp.zeros_like(m)] * (ROW - d)
         return jnp.stack([*v, *empty], 1), pushes
 
     v, pushes = over_mass(update, field, grid.shape)
     moved = tuple(
-        collide.advance(collider, tool, *push, gravity, scene.dt)
+        collide.advance(collider, tool, *push, gravity=gravity, dt=dt)
         for collider, tool, push in zip(scene.colliders, tools, pushes)
     )
     return grid.bounded(v, field[:, d]), moved

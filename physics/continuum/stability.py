@@ -9,7 +9,7 @@ blows up within a few hundred steps, so it is refused; `Scene.prepare` itself st
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -45,9 +45,10 @@ def with_time_step(scene: "Scene") -> "Scene":
             f"prepare: dt={float(scene.dt):.3g} s; it must lie in (0, {limit:.3g}] to be stable "
             f"with these materials at dx={scene.grid.dx:g} m; {wanted:.3g} s is what dt=None gives"
         )
-    _check_intervals(scene)
+    dt = float(np.asarray(scene.dt))
+    _check_intervals(scene, dt)
     if scene.sharp is None:
-        sharp = any(_damped(b, scene.grid, float(scene.dt)) for b in scene.bodies)
+        sharp = any(_damped(b, scene.grid, dt) for b in scene.bodies)
         scene = dataclasses.replace(scene, sharp=sharp)
     return scene
 
@@ -64,10 +65,12 @@ def _damped(body: Body, grid: Grid, dt: float) -> bool:
 def _viscosities(body: Body) -> tuple[float, float]:
     """Largest kinematic viscosity of a body, m^2/s, and that at high rates where rates matter."""
     largest = float(np.max(body.material.kinematic_viscosity(body.density)))
-    apparent: Any = getattr(body.material, "viscosity", 0.0)
+    apparent = getattr(body.material, "viscosity", None)
     if not callable(apparent):
         return largest, largest
-    return largest, float(np.min(np.asarray(apparent(jnp.asarray(1e3)) / body.density)))
+    return largest, float(
+        np.min(np.asarray(jnp.asarray(apparent(jnp.asarray(1e3))) / body.density))
+    )
 
 
 def _jet_speed(scene: "Scene") -> float:
@@ -76,12 +79,12 @@ def _jet_speed(scene: "Scene") -> float:
     return max((float(np.linalg.norm(np.asarray(jet.v))) for jet in jets), default=0.0)
 
 
-def _check_intervals(scene: "Scene") -> None:
+def _check_intervals(scene: "Scene", dt: float) -> None:
     for i, source in enumerate(scene.sources):
-        if isinstance(source, Injector) and not float(source.interval) >= float(scene.dt):
+        if isinstance(source, Injector) and not float(source.interval) >= dt:
             raise ValueError(
                 f"prepare: sources[{i}].interval={float(source.interval):.3g} s; it must be at "
-                f"least dt={float(scene.dt):.3g} s; give more points a layer instead"
+                f"least dt={dt:.3g} s; give more points a layer instead"
             )
 
 

@@ -74,7 +74,7 @@ def check_link(where: str, i: int, link: Link) -> None:
                     "and prismatic joints; leave it out"
                 )
     R, inertia = values["rotation"], values["inertia"]
-    if R is not None and np.abs(R @ R.T - np.eye(3)).max() > _ROUNDING or np.linalg.det(R) < 0:
+    if R is not None and (np.abs(R @ R.T - np.eye(3)).max() > _ROUNDING or np.linalg.det(R) < 0):
         raise ValueError(
             f"{where} has rotation={R.tolist()}; it must be orthonormal with determinant 1"
         )

@@ -14,8 +14,8 @@ class Solid:
     """A rigid piece of matter."""
 
     mass: float = number(least=0, unit="kg")  # kg
-    com: np.ndarray  # [3] centre of mass, m
-    inertia: np.ndarray  # [3, 3] about the centre of mass, kg m^2
+    com: np.ndarray = number(unit="m")  # [3] centre of mass, m
+    inertia: np.ndarray = number(unit="kg m^2")  # [3, 3] about the centre of mass, kg m^2
 
     def moved(self, R: np.ndarray, p: np.ndarray) -> "Solid":
         """Turned by R, then shifted by p."""

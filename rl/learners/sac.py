@@ -38,7 +38,9 @@ class Networks(nn.Module):
 
     def setup(self) -> None:
         """Make all three."""
-        twins: Any = nn.vmap(MLP, {"params": 0}, {"params": True}, in_axes=None, axis_size=2)
+        # flax declares `in_axes` an int; None gives each critic the whole input
+        axes: dict[str, Any] = {"in_axes": None, "axis_size": 2}
+        twins: Any = nn.vmap(MLP, {"params": 0}, {"params": True}, **axes)
         self.actor = MLP(2 * self.actions, self.hidden_sizes, 0.01, nn.relu)
         self.critics = twins(1, self.hidden_sizes, 1.0, nn.relu)
 

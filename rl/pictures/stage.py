@@ -72,7 +72,8 @@ def _ink(there: Array) -> Array:
 
 def _scene(rods: list[Rod], floor: float, tile: float) -> Capsules:
     place = lambda x, z: jnp.stack([jnp.asarray(q, jnp.float32) for q in (x, 0.0, z)])
-    start, end = (jnp.stack([place(*rod[k]) for rod in rods]) for k in (0, 1))
+    start = jnp.stack([place(*rod[0]) for rod in rods])
+    end = jnp.stack([place(*rod[1]) for rod in rods])
     radius = jnp.array([rod[2] for rod in rods], jnp.float32)
     colour = jnp.stack([jnp.asarray(rod[3], jnp.float32) for rod in rods])
     return Capsules(

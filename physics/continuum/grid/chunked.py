@@ -39,7 +39,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     """Moments of the grid at the particles, a list of [C, P]."""
-    take = lambda chunk: _moments_chunk(grid, *chunk, layout)
+    take = lambda chunk: _moments_chunk(grid, *chunk, layout=layout)
     return lax.map(take, (list(x), layout.offsets(x[0].shape[0])))
 
 

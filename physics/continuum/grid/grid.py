@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu import ranges
-from jaxgpu.pytree import number
+from jaxgpu.pytree import number, static
 
 PAD = 2  # nodes outside each face, so that a particle on a face has its whole stencil
 NEAR = PAD + 2  # nodes that a face acts on: those outside, its own and the first one within
@@ -29,7 +29,7 @@ class Grid:
     """
 
     dx: float = number(above=0, unit="m", one=True)
-    cells: tuple[int, ...]  # along each of 2 or 3 axes
+    cells: tuple[int, ...] = static()  # along each of 2 or 3 axes
     lower: tuple[float, ...] = number(
         default=(), unit="m"
     )  # corner of the box; the origin by default

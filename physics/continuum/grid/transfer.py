@@ -19,7 +19,8 @@ Hu, Fang, Ge, Qu, Zhu, Pradhana & Jiang (2018), doi:10.1145/3197517.3201293, for
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 from jax import Array
@@ -77,7 +78,7 @@ def _scaled(a: Array, q: Sequence[Array]) -> list[Array]:
 
 
 def _total(terms: Sequence[Sequence[Array]]) -> list[Array]:
-    return [sum(column[1:], column[0]) for column in zip(*terms)]
+    return [reduce(add, column) for column in zip(*terms)]
 
 
 # A tangent in x is a transfer with one weight raised to its derivative, times dx: so the tangents

@@ -38,7 +38,7 @@ def svd(a: Mat) -> tuple[Mat, Vec, Mat]:
     return transpose(u), tuple(dot(p, q) for p, q in zip(u, b)), transpose(v)
 
 
-def _frame(columns, negligible: float) -> Mat:
+def _frame(columns, negligible: float | np.floating) -> Mat:
     """Right-handed orthonormal columns along those given, the last up to its sign.
 
     A first column of zero, or a second one not above `negligible` times the first, is free.
@@ -103,13 +103,14 @@ def _rolled(m: Mat) -> Mat:
 
 def _sorted_columns(b: Mat, v: Mat, lengths: Vec) -> tuple[Mat, Mat]:
     """Lists of columns by falling length; a swap negates one, so that det stays."""
-    b, v, size = [list(c) for c in transpose(b)], [list(c) for c in transpose(v)], list(lengths)
+    left, right = ([list(column) for column in transpose(m)] for m in (b, v))
+    size = list(lengths)
     for p, q in ((0, 1),) if len(size) == 2 else ((0, 1), (0, 2), (1, 2)):
         swap = size[p] < size[q]
-        for m in (b, v):
+        for m in (left, right):
             m[p], m[q] = (
                 [jnp.where(swap, y, x) for x, y in zip(m[p], m[q])],
                 [jnp.where(swap, -x, y) for x, y in zip(m[p], m[q])],
             )
         size[p], size[q] = jnp.where(swap, size[q], size[p]), jnp.where(swap, size[p], size[q])
-    return matrix(b), matrix(v)
+    return matrix(left), matrix(right)

@@ -13,6 +13,7 @@ stretches meet, as at rest. After Hoger & Carlson (1984), doi:10.1090/qam/724060
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, add, cofactor, det, gram, matrix, scale, shift, trace
@@ -86,5 +87,5 @@ def _product(i1: Array, i2: Array, j: Array) -> Array:
     return jnp.maximum(i1 * i2 - j, 1e-6 * i1 * i1 * i1 + _tiny(j))
 
 
-def _tiny(like: Array) -> Array:
+def _tiny(like: Array) -> np.floating:
     return jnp.finfo(like.dtype).tiny

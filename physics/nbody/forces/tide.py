@@ -37,19 +37,19 @@ class Origin:
 class Alone:
     """No field."""
 
-    def path(self, origin: Origin, interval: Any) -> tuple[()]:
+    def path(self, origin: Origin, interval: Any) -> Any:
         """Nothing to know of the origin's way."""
         return ()
 
-    def pull(self, path: tuple[()], fraction: Array, points: Array) -> Array:
+    def pull(self, path: Any, fraction: Array, points: Array) -> Array:
         """Zeros [9, K]."""
         return jnp.zeros((9, points.shape[1]), points.dtype)
 
-    def on(self, path: tuple[()], fraction: Array, points: Array) -> Array:
+    def on(self, path: Any, fraction: Array, points: Array) -> Array:
         """Zeros [6, K]."""
         return jnp.zeros_like(points)
 
-    def moved(self, path: tuple[()], origin: Origin) -> Origin:
+    def moved(self, path: Any, origin: Origin) -> Origin:
         """The origin, which stays."""
         return origin
 

@@ -113,7 +113,7 @@ def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Arr
 def _about(name: str, centre: Array, fractions: Array, x: Array) -> tuple[Array, Array]:
     centre = bodies.numbers(f"{name}: centre", centre, shape=(3,))
     fractions = bodies.numbers(f"{name}: fractions", fractions, shape=("F",), least=0, most=1)
-    return tuple(jnp.asarray(q, x.dtype) for q in (centre, fractions))
+    return jnp.asarray(centre, x.dtype), jnp.asarray(fractions, x.dtype)
 
 
 def _radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:

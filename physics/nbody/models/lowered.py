@@ -79,9 +79,9 @@ def king(key: Array, count: int, depth: Array | float) -> tuple[Array, Array]:
     by_mass, by_speed, by_place, by_course = jax.random.split(key, 4)
     model = profile(depth)
     total, unit = model.mass[-1], model.virial_radius
-    r = jnp.interp(jax.random.uniform(by_mass, count) * total, model.mass, model.r)
+    r = jnp.interp(jax.random.uniform(by_mass, (count,)) * total, model.mass, model.r)
     w = jnp.interp(r, model.r, model.depth)
-    speed = _speeds(w, jax.random.uniform(by_speed, count))
+    speed = _speeds(w, jax.random.uniform(by_speed, (count,)))
     # velocities are in units of sigma, and 4 pi G rho0 r0^2 = 9 sigma^2
     sigma = jnp.sqrt(4 * np.pi / 9 / total * unit)
     x = r[None] / unit * directions(by_place, count)

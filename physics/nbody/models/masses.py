@@ -51,7 +51,7 @@ def draw(key: Array, law: MassFunction, count: int) -> Array:
     """Masses [count], in the default precision."""
     ranges.numbers("draw: count", count, (), whole=True, least=0)
     _check_law("draw", law)
-    return quantile(law, jax.random.uniform(key, count, law.breaks.dtype))
+    return quantile(law, jax.random.uniform(key, (count,), law.breaks.dtype))
 
 
 def quantile(law: MassFunction, share: Array) -> Array:

@@ -29,10 +29,10 @@ def plummer(key: Array, count: int) -> tuple[Array, Array]:
     """
     ranges.numbers("plummer: count", count, (), whole=True, least=1)
     by_mass, by_speed, by_place, by_course = jax.random.split(key, 4)
-    inside = jax.random.uniform(by_mass, count, maxval=0.999)
+    inside = jax.random.uniform(by_mass, (count,), maxval=0.999)
     r = 1 / jnp.sqrt(inside ** (-2 / 3) - 1)
     escape = jnp.sqrt(2 / jnp.sqrt(1 + r * r))
-    speed = escape * _speed_over_escape(jax.random.uniform(by_speed, count))
+    speed = escape * _speed_over_escape(jax.random.uniform(by_speed, (count,)))
     x = PLUMMER_RADIUS * r[None] * directions(by_place, count)
     v = PLUMMER_RADIUS**-0.5 * speed[None] * directions(by_course, count)
     return centred(x, v)

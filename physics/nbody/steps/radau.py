@@ -39,8 +39,10 @@ def _radau_nodes() -> list[Decimal]:
     for seed in np.sort(np.roots([float(c) for c in total[::-1]]).real)[1:]:
         h = Decimal(float(seed))
         for _ in range(8):  # Newton doubles the digits: 8 rounds are more than 50 digits need
-            value = sum(c * h**k for k, c in enumerate(total))
-            h -= value / sum(c * h**k for k, c in enumerate(slope))
+            value, rate = (
+                sum((c * h**k for k, c in enumerate(row)), Decimal(0)) for row in (total, slope)
+            )
+            h -= value / rate
         nodes.append(h)
     return nodes
 

@@ -4,6 +4,7 @@ Computed only where a pair is asked for, since each is a solution of Kepler's eq
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +37,7 @@ def members_if_any(
 ) -> tuple[Array, Members]:
     """`relative_states` and `members` of the pairs; zeros where none of `asked` [S] is."""
 
-    def found(_: tuple[Array, Members]) -> tuple[Array, Members]:
+    def found(_: Any) -> tuple[Array, Members]:
         relative = relative_states(spec, pairs, now, asked)
         return relative, members(spec, pairs, sources, relative, asked)
 
