@@ -62,8 +62,11 @@ def smoothed(depth: Array, edge: Array, passes: int) -> Array:
 
 
 def normals(camera: Camera, depth: Array) -> Vec:
-    """Unit normals in space, 3 x [H, W], from the flatter of the two slopes at each pixel."""
-    here = jnp.isfinite(depth)
+    """Unit normals in space, 3 x [H, W], from the flatter of the two slopes at each pixel.
+
+    A pixel without a neighbour along one axis faces the eye.
+    """
+    here = sloped = jnp.isfinite(depth)
     places = camera.places(jnp.where(here, depth, 0))
     tangents = []
     for axis in (0, 1):
@@ -76,8 +79,9 @@ def normals(camera: Camera, depth: Array) -> Vec:
             steps.append((rise, tuple(way * (q - p) for p, q in zip(places, there))))
         (rise, one), (fall, two) = steps
         tangents.append(tuple(jnp.where(rise <= fall, p, q) for p, q in zip(one, two)))
+        sloped = sloped & jnp.isfinite(jnp.minimum(rise, fall))
     n = cross(*tangents)
-    known = here & (dot(n, n) > 0)
+    known = sloped & (dot(n, n) > 0)
     towards = tuple(-a for a in _sight(camera, depth.dtype))
     n = tuple(jnp.where(known, a, t) for a, t in zip(unit(n), towards))
     facing = jnp.sign(dot(n, towards))
