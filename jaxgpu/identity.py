@@ -11,6 +11,7 @@ import functools
 import hashlib
 import re
 import types
+import weakref
 from typing import Any
 
 import jax
@@ -64,16 +65,17 @@ def of_references(value: Any) -> Any:
 
 
 class _Same:
-    """A value that equals itself alone, kept alive so that its address is not used again."""
+    """A value that equals itself alone, which is not kept alive: once gone, it equals none."""
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self._at, self._value = id(value), weakref.ref(value)
 
     def __hash__(self) -> int:
-        return id(self.value)
+        return self._at
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
+        value = self._value()
+        return isinstance(other, _Same) and value is not None and other._value() is value
 
 
 class _References:

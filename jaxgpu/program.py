@@ -168,8 +168,7 @@ class Loop:
         of_call = [call.key() for call in self.calls]
         try:
             kept = _programs.setdefault(self.calls[0].function, OrderedDict())
-            others = tuple(call.function for call in self.calls[1:])
-            at = (tuple(of_call), others, self.keyed, self._shapes(state))
+            at = (tuple(of_call), self.keyed, self._shapes(state))
             hash(at)
         except TypeError:  # a function that no dictionary can hold
             return self._new(state)

@@ -1,12 +1,14 @@
 """One loop: the same bits however it is split, stopped or resumed."""
 
 import functools
+import gc
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +18,7 @@ from conformance import no_compile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxgpu import memory
+from jaxgpu import memory, program
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import rollout, run
@@ -197,6 +199,19 @@ def test_an_object_that_may_change_is_never_taken_for_the_same():
     assert run(thing.step, jnp.float32(0), 2).state == 2
     thing.by = 3.0
     assert run(thing.step, jnp.float32(0), 2).state == 6
+
+
+def test_a_function_that_is_gone_takes_its_programs_along():
+    """Else a notebook that makes a new function for each run fills the memory."""
+    gc.collect()
+    programs = len(program._programs)
+    for _ in range(3):
+        table = jnp.arange(3.0)
+        gone = weakref.ref(table)
+        run(lambda x, table=table: x + table, jnp.zeros(3), 2, measure=lambda x: table.sum() + x[0])
+        del table
+        gc.collect()
+        assert gone() is None and len(program._programs) == programs
 
 
 def test_until_ends_a_run_on_the_device(tmp_path):
