@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics.rigid import Link, Simulation, State, assemble, passive
+from jaxgpu.physics.rigid import Link, Simulation, State, assemble, forward_kinematics, passive
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,22 @@ def test_masses_and_inertias_are_leaves_to_differentiate_and_to_batch(x64):
     np.testing.assert_allclose(same.inertia, tree_of(0.5, 0.1).inertia)
     with pytest.raises(ValueError, match=r"link 0 has mass of shape \[2\]; it must be of shape"):
         jax.jit(lambda m: tree_of(m, 0.1).mass)(m)
+
+
+def test_a_rotation_may_be_traced(x64):
+    """A tip 2 m along a link that is turned about z by a moves by 2 (-sin a, cos a) m a radian."""
+
+    def tip(a):
+        zero, one = jnp.zeros_like(a), jnp.ones_like(a)
+        turned = [
+            [jnp.cos(a), -jnp.sin(a), zero],
+            [jnp.sin(a), jnp.cos(a), zero],
+            [zero, zero, one],
+        ]
+        links = [Link(-1, rotation=jnp.array(turned)), Link(0, position=(2.0, 0.0, 0.0))]
+        return forward_kinematics(assemble(links, dtype=jnp.float64), jnp.zeros(2)).x[1]
+
+    a = jnp.array(0.3)
+    np.testing.assert_allclose(tip(a), [2 * np.cos(0.3), 2 * np.sin(0.3), 0], atol=1e-15)
+    found = jax.jit(jax.jacfwd(tip))(a)
+    np.testing.assert_allclose(found, [-2 * np.sin(0.3), 2 * np.cos(0.3), 0], atol=1e-15)
