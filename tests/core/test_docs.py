@@ -19,8 +19,12 @@ ROOT = Path(__file__).parents[2]
 MODULES = ["jaxgpu", *(m.name for m in pkgutil.walk_packages(jaxgpu.__path__, "jaxgpu."))]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-LONG = {"jaxgpu.physics.nbody.clusters.cluster"}
-LONG |= {f"docs/{page}.md" for page in ("bessel", "directions", "evolution", "nbody", "rl")}
+LONG = {"README.md", "jaxgpu.physics.nbody.clusters.cluster", "jaxgpu.render.capsules"}
+LONG |= {f"jaxgpu.physics.continuum.{name}" for name in ("health", "trajectory")}
+LONG |= {f"jaxgpu.{name}" for name in ("numerics.sphere.mixture", "evolution.solve")}
+LONG |= {
+    f"docs/{page}.md" for page in "bessel continuum directions evolution nbody rigid rl".split()
+}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 # of each code block: the fence's words, the code

@@ -52,6 +52,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form, first, more, others", FORMS.values(), ids=FORMS)
 def test_another_experiment_is_refused(tmp_path, form, first, more, others):
     form(first, out=tmp_path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxgpu import identity
 
@@ -32,6 +33,7 @@ def digest(f, *arguments):
     return identity.of_program(jax.make_jaxpr(f)(*arguments))
 
 
+@pytest.mark.slow
 def test_processes_agree_whatever_the_order_of_their_sets():
     def printed(seed):
         env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}

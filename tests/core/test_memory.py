@@ -27,6 +27,7 @@ print(memory.forecast(program), peak - before)
 """
 
 
+@pytest.mark.slow
 def test_forecast_is_within_a_tenth_of_the_measured_peak():
     out = subprocess.check_output([sys.executable, "-c", MEASURE, "40000000"], text=True)
     forecast, measured = map(int, out.split())

@@ -95,6 +95,7 @@ def test_batching_of_its_own_sees_the_copies_first():
     np.testing.assert_array_equal(grown, 2 * x.sum())
 
 
+@pytest.mark.slow
 def test_second_order_and_mixed_modes():
     loss = lambda f: lambda y: (f(X, y * y)[0] ** 2).sum()
     both(lambda f: jax.hessian(loss(f)), Y)

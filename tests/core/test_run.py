@@ -208,8 +208,10 @@ def test_a_function_that_is_gone_takes_its_programs_along():
     for _ in range(3):
         table = jnp.arange(3.0)
         gone = weakref.ref(table)
-        run(lambda x, table=table: x + table, jnp.zeros(3), 2, measure=lambda x: table.sum() + x[0])
-        del table
+        step, measure = lambda x, by: x + by, lambda x, by: by.sum() + x[0]
+        step, measure = (lambda x, f=f, by=table: f(x, by) for f in (step, measure))
+        run(step, jnp.zeros(3), 2, measure=measure)
+        del table, step, measure
         gc.collect()
         assert gone() is None and len(program._programs) == programs
 
@@ -245,6 +247,7 @@ def test_a_rollout_is_a_run_and_can_be_differentiated():
     assert rollout(walk, start(), 0, key=KEY, measure=mean)[1]["mean"].shape == (1,)
 
 
+@pytest.mark.slow
 def test_a_summary_fits_a_screen():
     many = {f"x{i}": jnp.zeros(i) for i in range(40)}
     got = run(lambda s: jax.tree.map(jnp.sin, s), many, 3, measure=lambda s: s)

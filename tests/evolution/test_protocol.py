@@ -77,6 +77,7 @@ def test_whole_bounds_are_bounds():
     assert state.population.x.dtype == jnp.float32 and np.isfinite(state.population.f).all()
 
 
+@pytest.mark.slow
 def test_values_from_outside_are_told_as_they_come():
     """NumPy, [N] of one objective, no violations, NaN: what a laboratory or a C program gives."""
     spec, key = CMAES(6), jax.random.key(0)
@@ -89,6 +90,7 @@ def test_values_from_outside_are_told_as_they_come():
     assert np.isfinite(state.best.f) and np.isfinite(state.shape.mean).all()
 
 
+@pytest.mark.slow
 def test_values_of_another_shape_are_named():
     spec, key = NSGA2(pop_size=8), jax.random.key(0)
     problem = Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)

@@ -74,6 +74,7 @@ def bowl_in(low, seed, **options):
     return minimize(bowl, space, 400, seed=seed, algorithm=single.SNES(10), **options)
 
 
+@pytest.mark.slow
 def test_a_second_call_compiles_nothing_and_costs_next_to_nothing():
     """Whatever its bounds and seed: they are operands."""
     bowl_in(-4.0, 0)
@@ -85,6 +86,7 @@ def test_a_second_call_compiles_nothing_and_costs_next_to_nothing():
     assert found.f < 0.01 and found.timing.compile == 0
 
 
+@pytest.mark.slow
 def test_the_history_begins_before_the_first_generation_and_a_search_may_end_by_itself():
     found = bowl_in(-4.0, 2)
     f = found.history["f"]
@@ -97,6 +99,7 @@ def test_the_history_begins_before_the_first_generation_and_a_search_may_end_by_
     assert sizes.shape == (41, 5) and (sizes[0] == 0.2).all()
 
 
+@pytest.mark.slow
 def test_a_solution_is_shown_in_a_few_lines():
     for found in (bowl_in(-4.0, 0), minimize(schaffer, Real(-10.0, 10.0), 400)):
         assert 3 <= len(repr(found).splitlines()) <= 15 and "feasible" in repr(found)
@@ -145,6 +148,7 @@ def test_a_function_that_cannot_be_minimised_gets_one_sentence(function, said):
         minimize(function, Real(0.0, 1.0), 300)
 
 
+@pytest.mark.slow
 def test_nan_is_counted_and_all_nan_is_an_error():
     quick = {1: single.PSO(6), 2: multi.MOEAD(das_dennis(2, 5), 2)}
     for m, spec in quick.items():
@@ -163,6 +167,7 @@ def test_what_is_infeasible_everywhere_says_so():
     assert not found.feasible and found.violation == 1
 
 
+@pytest.mark.slow
 def test_a_front_of_whole_numbers_holds_different_points():
     def f(n):  # all 343 points are Pareto-optimal
         place = (49 * n[0] + 7 * n[1] + n[2]).astype(jnp.float32)
@@ -172,6 +177,7 @@ def test_a_front_of_whole_numbers_holds_different_points():
     assert len(np.unique(found.x, axis=0)) == len(found.f) == 100
 
 
+@pytest.mark.slow
 def test_many_objectives_have_a_front_that_is_not_all_edge():
     problem = dtlz.dtlz2(5)
     found = minimize(problem.function, Real(0.0, 1.0, (14,)), 7000)

@@ -175,6 +175,7 @@ def test_smoothing_keeps_planes_and_edges():
     assert abs(np.asarray(smoothed(jnp.asarray(bump), 0.1, 3))[5, 3] - step[5, 3]) < 0.02
 
 
+@pytest.mark.slow
 def test_a_shadow_lies_on_the_floor_away_from_the_sun():
     camera = Camera((0.0, 3.0, 0.01), (0.0, 0.0, 0.0), angle=0.6, width=60, height=60)
     empty = jnp.full((60, 60), jnp.inf)

@@ -59,6 +59,7 @@ def finite(tree):
     return all(bool(jnp.all(jnp.isfinite(x))) for x in reals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, learner", [marked(name) for name in LEARNERS])
 def test_what_breaks_is_counted_and_spoils_nothing(name, learner):
     env, updates = Brittle(rl.make(name), 0.15, 0.1), 12

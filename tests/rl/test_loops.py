@@ -74,6 +74,7 @@ def test_the_same_on_one_and_on_eight_devices():
     assert len(jnp.asarray(eight.env_state.episode_return).sharding.device_set) == 8
 
 
+@pytest.mark.slow
 def test_a_second_training_of_other_numbers_compiles_nothing():
     """Nor does one that ends early: what learner and environment carry are operands."""
     first = rl.train(ENV, SMALL, jax.random.key(0), 3 * 32, until=enough)

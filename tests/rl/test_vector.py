@@ -46,6 +46,7 @@ def test_beginnings(restart, distinct):
         np.testing.assert_array_equal(second, state.observation)
 
 
+@pytest.mark.slow
 def test_copies_of_learners_begin_each_where_no_other_does():
     """By default: of eight copies that the clock ends together all eight differ.
 

@@ -80,6 +80,7 @@ def test_gradient_is_finite_where_points_meet(name):
     assert np.isfinite(slope).all()
 
 
+@pytest.mark.slow
 def test_conforms():
     f, front = (jnp.float32(s[:30]) for s in sets(4))
     check(indicators.igd, f, front, differentiable=(0,))

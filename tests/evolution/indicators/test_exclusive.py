@@ -44,6 +44,7 @@ def front(n, m, seed):
     return f / np.linalg.norm(f, axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_is_what_the_volume_lacks_without_the_point(x64):
     f, reference = jnp.asarray(front(14, 3, 0)), jnp.full(3, 1.1)
     with_out = jnp.stack([f, *(f.at[i].set(2.0) for i in range(14))])
@@ -53,6 +54,7 @@ def test_is_what_the_volume_lacks_without_the_point(x64):
     np.testing.assert_allclose(COMPUTE(f, reference, 16), lost, atol=1e-15, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_float32_keeps_its_digits_and_too_little_room_is_told(x64):
     # 200 points on a sphere: contributions of 1e-5, hundreds of ulp of the volume
     f, reference = front(200, 4, 1), np.full(4, 1.1)

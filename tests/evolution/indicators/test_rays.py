@@ -24,6 +24,7 @@ def exact_contributions(f, reference):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_volume_and_contributions_within_their_errors(m):
     f, reference = sphere(40, m), jnp.full(m, 1.1)
@@ -59,6 +60,7 @@ def test_copies_and_dominated_points_contribute_nothing():
     np.testing.assert_allclose(got.contributions[2], 0.15, atol=6 * got.errors[2])
 
 
+@pytest.mark.slow
 def test_error_falls_faster_than_random_sampling():
     f, reference = sphere(100, 3), jnp.full(3, 1.1)
     want, few, many = float(hypervolume(f, reference)), [], []

@@ -3,11 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from conformance import check
 
 from jaxgpu.evolution import indicators
 
 
+@pytest.mark.slow
 def test_r2_and_utility_by_definition(x64):
     f = np.random.default_rng(2).random((400, 2))
     w = np.random.default_rng(0).dirichlet(np.ones(2), 50)

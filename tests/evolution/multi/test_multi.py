@@ -81,6 +81,7 @@ def test_nsga3_normalises_a_front_that_is_nearly_flat():
         np.testing.assert_array_equal(a * jnp.broadcast_to(unit, a.shape), b)
 
 
+@pytest.mark.slow
 def test_nsga3_comes_nearer_to_the_front_in_every_ten_generations():
     spec, problem = multi.NSGA3(das_dennis(3, 3), pop_size=12), dtlz.dtlz2(3, 7)
     evolved = jax.jit(lambda n: protocol.evolve(spec, problem, jax.random.key(1), n))
@@ -250,6 +251,7 @@ def test_moead_takes_its_ideal_point_from_feasible_members():
     assert np.isfinite(state.population.f).all()
 
 
+@pytest.mark.slow
 def test_rvea_measures_from_feasible_members():
     # one infeasible member is far below all others: the angles must not be seen from there
     problem = dtlz.dtlz2(3, 7)
@@ -275,6 +277,7 @@ def test_bad_specs_are_named():
         protocol.evolve("nsga2", dtlz.dtlz2(2), jax.random.key(0), 1)
 
 
+@pytest.mark.slow
 def test_rvea_prefers_what_is_not_dominated_to_what_is_nearer_its_direction():
     spec, problem = SPECS["rvea"], dtlz.dtlz2(3, 7)
     state = spec.init(jax.random.key(0), problem)

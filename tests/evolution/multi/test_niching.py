@@ -72,5 +72,6 @@ def test_further_members_are_those_with_the_most_room():
     np.testing.assert_array_equal(np.flatnonzero(mask), [1, 2, 3, 4, 6, 7, 8])
 
 
+@pytest.mark.slow
 def test_conforms():
     check(lambda *a: fill(jax.random.key(0), *a), *arguments(), jnp.int32(4))

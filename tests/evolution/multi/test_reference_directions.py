@@ -69,6 +69,7 @@ def test_memory_does_not_hold_a_table_of_points_and_lines():
         assert used.temp_size_in_bytes < 600 * (n + ref_dirs.w.shape[0])  # a table has 1.7e10
 
 
+@pytest.mark.slow
 def test_conforms():
     f = jnp.float32(np.random.default_rng(0).random((20, 3)))
     check(associate, das_dennis(3, 4), f)

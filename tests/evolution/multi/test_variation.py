@@ -111,6 +111,7 @@ def test_children_stay_in_the_box_and_are_finite():
         assert ((y >= box.lower[None]) & (y <= box.upper[None])).all()
 
 
+@pytest.mark.slow
 def test_conforms():
     rng = np.random.default_rng(0)
     a, b = (jnp.float32(rng.random((8, 3))) for _ in range(2))

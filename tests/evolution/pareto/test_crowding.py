@@ -50,6 +50,7 @@ def test_infinite_objectives_leave_the_rest_finite():
     assert got[2] == 2
 
 
+@pytest.mark.slow
 def test_conforms():
     f = jnp.asarray(np.random.default_rng(0).random((40, 3)), jnp.float32)
     check(crowding_distance, f, pareto.ranks(f))

@@ -62,6 +62,7 @@ def test_ranks_match_the_definition_on_clouds(n, m):
         np.testing.assert_array_equal(RANKS(f), fronts_by_definition(f), name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 4097])
 def test_the_three_algorithms_agree_where_blocks_end(n):
     chain, two, three = (
@@ -120,6 +121,7 @@ def test_the_feasibility_rule(n):
     np.testing.assert_array_equal(none, violation.astype(int))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [3, *(pytest.param(m, marks=pytest.mark.slow) for m in (2, 5))])
 def test_memory_grows_linearly_with_the_points(m):
     def temporaries(n):

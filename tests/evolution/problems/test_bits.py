@@ -42,6 +42,7 @@ def test_without_repair_the_overweight_is_the_violation():
     np.testing.assert_array_equal(knapsack(brim).function(jnp.ones(2)), [-11])
 
 
+@pytest.mark.slow
 def test_a_knapsack_of_one_sack_is_solved():
     # dynamic programming over whole weights is exact
     instance = sacks(24, 1, seed=1)

@@ -35,6 +35,7 @@ def test_values_are_those_of_coco(x64, function):
         assert error.max() < (1e-10 if function in ROUGH else 1e-12), (d, i, error)
 
 
+@pytest.mark.slow
 def test_the_optimum_has_its_value_in_float32_and_nothing_is_below_it():
     """Zero where it is a float; else what float64 has at the float, which is not the optimum."""
     d = 3

@@ -71,6 +71,7 @@ def by_formula(number, m, x):
     return f
 
 
+@pytest.mark.slow
 def test_values_are_those_of_the_formulas(x64):
     problems = {(i, m): lsmop(i, m, 60 + 17 * m) for i in range(1, 10) for m in (2, 4)}
     x = {key: jnp.asarray(points(problem)) for key, problem in problems.items()}

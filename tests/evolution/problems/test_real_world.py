@@ -10,6 +10,7 @@ from problem_peers import VALUES, assert_like_the_peer, points
 from jaxgpu.evolution.problems.real_world import NAMES, car_cab, engineering
 
 
+@pytest.mark.slow
 def test_values_are_those_of_the_suite(x64):
     problems = {name: engineering(name) for name in NAMES if name != "RE91"}
     same = float(np.random.default_rng(0).normal())  # what the suite was made to draw

@@ -10,6 +10,7 @@ from problem_peers import VALUES, assert_like_the_peer, points
 from jaxgpu.evolution.problems import wfg
 
 
+@pytest.mark.slow
 def test_values_are_those_of_pymoo(x64):
     names = [name for name in VALUES if name.startswith("WFG")]
     assert len(names) == 27
@@ -69,6 +70,7 @@ def test_nothing_in_float32_is_better_than_the_front_or_negative():
         assert (np.linalg.norm(f / [2, 4, 6], axis=1) > 1 - 1e-6).all()
 
 
+@pytest.mark.slow
 def test_keeps_float32_and_its_gradient():
     problem = wfg(9, 3, 4, 6)
     x = jnp.float32(points(problem)[0])

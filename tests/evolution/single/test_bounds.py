@@ -46,6 +46,7 @@ def gaps(spec, d, cond, evaluations):
     return np.asarray(jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(1), 10))) - least
 
 
+@pytest.mark.slow
 def test_a_best_point_on_the_sides_is_found(x64):
     assert np.abs(gaps(single.CMAES(8), 5, 1e4, 4000)).max() < 1e-6
 
@@ -73,6 +74,7 @@ def test_minimize_finds_it_in_float32():
     assert (found.x[jnp.array([0, 2, 4, 6])] == 5).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SNES", "OpenES"])
 def test_a_corner_is_found(name):
     spec = {"SNES": single.SNES(9), "OpenES": single.pgpe(50)}[name]
@@ -122,6 +124,7 @@ def near_a_corner():
     return side, cma.Shape(*leaves, shape.generation)
 
 
+@pytest.mark.slow
 def test_what_is_learnt_is_what_was_sampled():
     """The samples have the mean and the covariance of the distribution, out to the folds and on."""
     side, shape = near_a_corner()
@@ -173,6 +176,7 @@ def test_points_that_were_not_asked_for_are_learnt_from_where_they_are():
     np.testing.assert_array_equal(y, bounds.free(side, x))
 
 
+@pytest.mark.slow
 def test_mirrored_pairs_stay_pairs():
     spec = single.OpenES(40, 0.4)
     state = spec.init(jax.random.key(0), Problem(box(-1.0, 1.0, 2), lambda x: x[:1]))

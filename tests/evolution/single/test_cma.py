@@ -75,6 +75,7 @@ def tutorial(s, x, f):
     s["sigma"] *= np.exp(c_s / d_s * (length / norm - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", ["eigenvectors", "cholesky"])
 def test_a_run_is_that_of_the_tutorial(x64, factor):
     # a box so wide that no candidate reaches its sides; 7 and 12 so that c_mu is not small and

@@ -87,6 +87,7 @@ def test_a_later_run_ends_when_it_cannot_reach_the_best():
     assert not ends(-2 * gain, newest=jnp.nan)  # no feasible candidate
 
 
+@pytest.mark.slow
 def test_values_of_infeasible_candidates_end_no_run():
     problem = Problem(box(-1.0, 1.0, 4), lambda x: (x[:1], x[0]))
     spec = single.Restarts(6, 0)

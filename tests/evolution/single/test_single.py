@@ -73,6 +73,7 @@ def _told(spec, key):
     return x, PROBLEM.evaluate(x)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cma", "xnes", "snes", "sep_cma"])
 def test_only_the_order_of_the_values_counts(name):
     spec, key = RUNS[name][0], jax.random.key(1)
@@ -87,6 +88,7 @@ def test_only_the_order_of_the_values_counts(name):
             same(a, b)
 
 
+@pytest.mark.slow
 def test_lm_ma_is_finite_where_its_rates_would_exceed_one():
     spec = single.LMMAES(256)
     problem = Problem(box(-5.0, 5.0, 64), lambda x: jnp.sum(x * x, keepdims=True))
@@ -133,6 +135,7 @@ def test_lshade_shrinks_to_four_and_keeps_its_bounds():
     assert (np.diff(f[1:], axis=1) >= 0).all()  # in order, once there are values
 
 
+@pytest.mark.slow
 def test_lshade_ends_its_schedule_with_the_evaluations_that_are_paid():
     """On f7b4d67 `minimize` paid for 10,000, of which 6452 counted, and 35 members were left."""
     spec = single.LSHADE(2000, pop_size=30)

@@ -19,6 +19,7 @@ def second(v, x):
     return log_bessel(Kind(-1), v, x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f, column, sign", [(first, "ratio_i", 1), (second, "ratio_k", -1)])
 def test_second_derivative_in_the_argument(f, column, sign):
     """Bessel's equation gives it from the first, but for the digits that this costs the table."""

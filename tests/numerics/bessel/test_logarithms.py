@@ -15,6 +15,7 @@ from conformance import check
 from jaxgpu.numerics import log_iv, log_ive, log_kv, log_kve
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
 @pytest.mark.parametrize("quantity", QUANTITIES, ids=lambda q: q.name)
 def test_every_row_of_the_tables(quantity, dtype):

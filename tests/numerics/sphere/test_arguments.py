@@ -92,6 +92,7 @@ def test_rows_normalised_in_their_own_precision_pass(d):
         refuse_lengths("x", h.astype(jnp.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [jnp.float16, jnp.bfloat16])
 def test_half_precisions_are_fitted_in_float32(half):
     """The square of a mean of 1e-4 is 0 in float16, which gave concentration 0.0."""

@@ -90,6 +90,7 @@ def test_recovers_its_parameters_in_32768_dimensions(hard):
         assert 0.8 < (history[-1] - plain) / (0.5 * d / count) < 1.2
 
 
+@pytest.mark.slow
 def test_single_vectors_in_32768_dimensions_stay_finite():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(12, 32768))
@@ -100,6 +101,7 @@ def test_single_vectors_in_32768_dimensions_stay_finite():
     assert np.all(np.isfinite(mixture.log_prob(x)))
 
 
+@pytest.mark.slow
 def test_a_second_fit_compiles_nothing_and_one_may_end_by_itself(tmp_path):
     x, _ = planted(5, [40.0, 90.0], 60, seed=4)
     x = x.astype(np.float32)
@@ -119,6 +121,7 @@ def test_a_second_fit_compiles_nothing_and_one_may_end_by_itself(tmp_path):
     np.testing.assert_array_equal(resumed.history, plain.history)
 
 
+@pytest.mark.slow
 def test_a_component_without_a_share_keeps_its_direction(x64):
     x = jnp.eye(3)
     before = Mixture(jnp.eye(3)[:2], jnp.ones(2), jnp.zeros(2))

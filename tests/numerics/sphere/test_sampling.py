@@ -11,6 +11,7 @@ from jaxgpu.numerics import VonMisesFisher, iv_ratio
 from jaxgpu.numerics.sphere.sampling import cosine_slope, draw, gaps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d, k", [(2, 0.5), (3, 40.0), (5, 2.0), (784, 829.0), (64, 0.0)])
 def test_moments_over_five_seeds(d, k):
     m = jnp.zeros(d).at[1].set(1)
@@ -29,6 +30,7 @@ def test_moments_over_five_seeds(d, k):
         assert abs(np.mean(t**2) - side) < 4 * np.std(t**2) / np.sqrt(20000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d, concentrations", [(2, [0.5]), (5, [2.0, 0.0]), (100, [70.0])])
 def test_gradients_of_expectations_are_unbiased(d, concentrations):
     """d = 5, k = 2 is where the derivative of the accepted proposal is known to be biased."""
@@ -65,6 +67,7 @@ def test_gaps_keep_their_precision_where_all_draws_are_close():
     np.testing.assert_allclose(gap.mean() * 1e9, 1, atol=4 / np.sqrt(20000))  # exponential law
 
 
+@pytest.mark.slow
 def test_many_dimensions(x64):
     p = VonMisesFisher(jnp.zeros(8192).at[7].set(1), jnp.asarray(15000.0))
     x = p.sample(jax.random.key(1), 400)

@@ -104,6 +104,7 @@ def test_few_and_many_dimensions_against_mpmath(x64, d, k):
     np.testing.assert_allclose(p.log_prob(x), float(0.8 * k - area - series), rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_fits_real_images_and_tokens():
     """The concentrations of notes on these data, and the likelihood equation itself."""
     images, labels = features.digits()
@@ -118,6 +119,7 @@ def test_fits_real_images_and_tokens():
         assert abs(float(bessel(392) / bessel(391)) - r) < 1e-15
 
 
+@pytest.mark.slow
 def test_fit_is_a_maximum_and_takes_weights(x64):
     x = features.unit(np.random.default_rng(0).normal(size=(40, 6)) + np.arange(6))
     fit = VonMisesFisher.fit(x)

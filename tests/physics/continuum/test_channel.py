@@ -47,6 +47,7 @@ def speeds(scene, t):
     return v.max(), v.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cells, index, share, t",
     [
@@ -86,6 +87,7 @@ def test_other_liquids_densities_and_boxes_are_chosen_for():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d):
     """S (2 - G S) is linear: (step of the sharp) + (step of the step) = 2 (step), forces aside."""
@@ -104,6 +106,7 @@ def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d):
     )
 
 
+@pytest.mark.slow
 def test_a_sharp_step_is_differentiable_and_stable(x64):
     """Gradients of steps against differences; noise in a sharp liquid dies at the largest step."""
     dx, rng = 0.1, np.random.default_rng(6)

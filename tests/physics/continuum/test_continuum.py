@@ -91,6 +91,7 @@ FALLING = [(m, 2) if isinstance(m, OFTEN) else pytest.param(m, 2, marks=pytest.m
 FALLING += [(MATERIALS[0], 3), pytest.param(MATERIALS[5], 3, marks=pytest.mark.slow)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("material, d", FALLING)
 def test_falls_freely_and_loses_nothing(material, d):
     run = scene(material, d, centre=0.7)
@@ -105,6 +106,7 @@ def test_falls_freely_and_loses_nothing(material, d):
     np.testing.assert_allclose(velocities(end.bodies[0])[:, 1], -9.81 * t, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_momentum_is_exact_in_float64(x64):
     run = scene(NeoHookean(2e4), 2, jnp.float64, v=(0.3, 0.1), gravity=False)
     run = mixed(run, Liquid(2e4, 0.3, volume_correction=None), 1)
@@ -113,6 +115,7 @@ def test_momentum_is_exact_in_float64(x64):
     np.testing.assert_allclose(totals(end)[0][1], totals(start)[0][1], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype, tolerance", [(np.float32, 1e-5), (np.float64, 1e-12)])
 def test_angular_momentum_of_a_spinning_disc(x64, dtype, tolerance):
     run = with_flow(scene(Corotated(2e4), 2, dtype, gravity=False, n=16), [[0, -2], [2, 0]])
@@ -124,6 +127,7 @@ def test_angular_momentum_of_a_spinning_disc(x64, dtype, tolerance):
     np.testing.assert_allclose(after, before, rtol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_an_affine_flow_is_reproduced_exactly(x64, d):
     # what goes out and comes back in one step without stress or gravity, inside the body
@@ -140,6 +144,7 @@ def test_an_affine_flow_is_reproduced_exactly(x64, d):
     np.testing.assert_allclose(end.bodies[0].C[full], np.tile(a, (full.sum(), 1, 1)), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "material",
     [m if type(m) is Liquid else pytest.param(m, marks=pytest.mark.slow) for m in MATERIALS],
@@ -185,6 +190,7 @@ SAND = pytest.param(MATERIALS[5], marks=pytest.mark.slow)
 HELD = Liquid(2e4, 0.3, volume_correction=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("material", [MATERIALS[0], HELD, SAND], ids=["liquid", "held", "sand"])
 def test_step_conforms(material):
     run = with_flow(scene(material), [[0.9, 1.2], [-0.4, -1.0]])
@@ -209,6 +215,7 @@ def test_gradient_and_batch_conform():
     check(height, jnp.float32(-9.81), differentiable=(0,), batched=(0,))
 
 
+@pytest.mark.slow
 def test_empty_slots_change_nothing():
     run = scene(Snow(2e4))
     body = run.bodies[0]
@@ -218,6 +225,7 @@ def test_empty_slots_change_nothing():
     assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(b))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [None, 0.1])
 def test_two_halves_are_one_whole(held):
     run = scene(Liquid(2e4, 0.3, volume_correction=held), v=(0.5, 0.2))

@@ -38,6 +38,7 @@ def scene(materials, dtype=jnp.float64):
     return Scene(bodies, Grid(DX, (16, 16)), (0.0, -9.81), (ball,)).prepare()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize(
     "materials",
@@ -56,6 +57,7 @@ def test_devices_change_nothing(x64, materials, count):
     np.testing.assert_allclose(many.state.tools[0].v, one.state.tools[0].v, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_run_on_devices_resumes_to_the_same_bits(tmp_path):
     run, two = scene((Liquid(2e4),), jnp.float32), mesh.devices(2)
     whole = simulate(run, 0.05, frames=5, mesh=two).state

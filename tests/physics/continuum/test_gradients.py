@@ -71,6 +71,7 @@ def outcome(material, contact):
     return jax.jit(loss), start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("material", CASES, ids=lambda m: type(m).__name__)
 def test_every_input_against_differences(x64, material):
     loss, p = outcome(material, contact=False)

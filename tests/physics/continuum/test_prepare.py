@@ -176,6 +176,7 @@ def test_bodies_of_several_dtypes_are_refused(x64):
     refused(Scene((BODY, other), GRID), "bodies[1].x is float64 and bodies[0].x is float32")
 
 
+@pytest.mark.slow
 def test_whole_numbers_lists_and_arrays_are_taken_for_what_they_say():
     grid, law = Grid(1.0, (10, 10)), NeoHookean(1e4)
     x = [[4, 4], [5, 5], [4, 5]]

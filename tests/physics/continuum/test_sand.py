@@ -109,6 +109,7 @@ def layer(slope, sand, cells, end, density=1500.0):
     return simulate(scene, end, frames=10, measure=lambda s: jnp.mean(s.bodies[0].v[:, 0]))
 
 
+@pytest.mark.slow
 def test_a_layer_slides_with_the_friction_of_plane_shear():
     # tan 30 degrees is 0.577; what is above sin 30 = 0.5 is the grid's and falls with it
     slope = np.tan(np.deg2rad(35))
@@ -121,6 +122,7 @@ def test_a_layer_slides_with_the_friction_of_plane_shear():
     assert 0.5 < seen[1] < 0.54 and seen[1] < seen[0] < 0.56
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number, end", [(0.1, 8.0), (0.3, 16.0)])
 def test_a_layer_on_a_slope_flows_as_bagnold_says(number, end):
     """v(y) = 2/3 I / d sqrt(rho / rho_s g cos a) (H^1.5 - (H - y)^1.5), with mu(I) = tan a."""

@@ -56,6 +56,7 @@ def low(state):
     return height(state)[0] < 0.43
 
 
+@pytest.mark.slow
 def test_a_second_run_compiles_nothing_and_costs_next_to_nothing():
     for measure in (lambda k: height, lambda k: Above(0.4 * k).height):
         simulate(scene(), 0.05, frames=2, measure=measure(1.0), until=low)
@@ -67,6 +68,7 @@ def test_a_second_run_compiles_nothing_and_costs_next_to_nothing():
         assert spent < 0.1 and other.timing.compile == 0
 
 
+@pytest.mark.slow
 def test_a_history_begins_at_the_start_and_ends_where_it_is_told():
     whole = simulate(scene(), 0.2, frames=10, measure=height)
     assert whole.history.shape == (11, 2)
@@ -78,6 +80,7 @@ def test_a_history_begins_at_the_start_and_ends_where_it_is_told():
     np.testing.assert_array_equal(short.history, whole.history[: count + 1])
 
 
+@pytest.mark.slow
 def test_a_rollout_is_the_twin_of_a_run():
     run = simulate(scene(), 0.06, frames=3, measure=height)
     ready = scene().prepare()

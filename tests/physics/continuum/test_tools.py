@@ -139,6 +139,7 @@ def test_a_led_tool_and_one_in_the_plane_turn_as_they_did():
     np.testing.assert_allclose(led.turn, [np.cos(0.015), 0, 0, np.sin(0.015)], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_spin_that_is_set_is_the_one_that_acts_and_has_its_slope(x64):
     moments, turn, spin = (a[0] for a in drawn(1))
     tool = Collider(sdf.Ball(0.1), jnp.zeros(3), turn, 0.0, spin, 0.0, False, 1.0, moments)
@@ -176,6 +177,7 @@ def angular_momentum(state, dx, mass):
     return total + mass * np.cross(tool.x, tool.v) + np.asarray(tool.momentum.L)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharp", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_matter_and_a_free_tool_in_space_keep_their_angular_momentum(x64, sharp):
     """Two materials of unequal volumes and densities hit a turned box; both are left spinning."""
@@ -215,6 +217,7 @@ def test_matter_and_a_free_tool_in_space_keep_their_angular_momentum(x64, sharp)
     np.testing.assert_allclose(after, before, atol=1e-12 * np.linalg.norm(before))
 
 
+@pytest.mark.slow
 def test_a_free_tool_that_leaves_the_box_is_an_error():
     """It fell through the floor, which does not hold it, to y = -0.94 m, and nothing was said."""
     body = Body(fill_box((0.1, 0.1), (0.3, 0.2), 0.05), NeoHookean(1e4), 0.05**2)

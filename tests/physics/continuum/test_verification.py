@@ -70,6 +70,7 @@ def test_viscosity_is_that_of_the_liquid_at_every_time_step():
     np.testing.assert_allclose(rates, rates[0], rtol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "angle, mu", [(0.5, 0.3), pytest.param(0.5, 0.1, marks=pytest.mark.slow), (0.35, 0.6)]
 )

@@ -86,6 +86,7 @@ def test_apart_there_is_no_force_and_no_memory():
     np.testing.assert_array_equal(stretch, 0)
 
 
+@pytest.mark.slow
 def test_the_smooth_variant_tends_to_the_sharp_one(x64):
     spec, ball = block(0.0)
     state = State(jnp.array([0.0, 0.0, RADIUS - 0.002]), jnp.array([0.3, -0.4, -0.1]))

@@ -48,6 +48,7 @@ def bounced(mass, radius, drop, v, spin, material, dt, steps):
 UNIT = assemble([Link(-1, "free", inertia=np.eye(3))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dissipation", [0.5, 0.0, 5.0])
 def test_a_ball_never_gains_energy_whatever_its_mass(dissipation):
     """The default contact and step, 1 g to 100 kg: none rises above where it was dropped.
@@ -69,6 +70,7 @@ def test_a_ball_never_gains_energy_whatever_its_mass(dissipation):
         assert (np.abs(height[:, -1] + sag)[settled] < 0.5 * sag[settled]).all()
 
 
+@pytest.mark.slow
 def test_a_ball_thrown_with_spin_gains_no_energy():
     """Sliding, rolling and spinning on the floor, at random, with the default friction."""
     rng, count = np.random.default_rng(9), 64
@@ -84,6 +86,7 @@ def test_a_ball_thrown_with_spin_gains_no_energy():
     assert (energy.max(1) <= 1.0001 * first).all()
 
 
+@pytest.mark.slow
 def test_four_feet_are_as_steady_as_one():
     """A light box on four spheres: together they are four times as stiff as one."""
     rng = np.random.default_rng(10)
@@ -123,6 +126,7 @@ def test_smooth_contact_of_a_light_ball_does_not_blow_up():
     assert height.max() < 0.035
 
 
+@pytest.mark.slow
 def test_a_ball_is_met_with_its_mass_and_across_with_that_of_rolling(x64):
     """w is 1/m along the normal, and 1/m + r^2 / I = 3.5 / m across, for a homogeneous ball."""
     mass, r = 0.7, 0.02

@@ -27,6 +27,7 @@ def accelerations(tree, state, dtype):
     return FORWARD(tree, q, v, force + spring - tree.damping * v, jnp.zeros_like(v))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 2e-5)])
 @pytest.mark.parametrize("i", TREES)
 def test_accelerations_are_those_of_mujoco(x64, i, dtype, tolerance):
@@ -69,6 +70,7 @@ def test_a_double_pendulum_obeys_its_textbook_equations(x64):
         np.testing.assert_allclose(got, want, rtol=0, atol=atol)
 
 
+@pytest.mark.slow
 def test_forward_undoes_inverse(x64):
     tree = arm(dtype=jnp.float64)
     q, v, a = jax.random.normal(jax.random.key(3), (3, 5, 7))
@@ -86,6 +88,7 @@ def test_forces_do_the_work_that_the_energy_gains(x64):
     np.testing.assert_allclose(power, v @ (INVERSE(tree, q, v, a) - held), rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_finite_differences(x64):
     tree = arm(2, dtype=jnp.float64)
     q, v, force, implicit = jax.random.normal(jax.random.key(5), (4, 2))
@@ -98,6 +101,7 @@ def test_derivatives_are_those_of_finite_differences(x64):
     check_grads(jax.jit(f), args, order=1, modes=("fwd", "rev"), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_derivative_rule_is_the_derivative_of_the_plain_program(x64):
     from jaxgpu.physics.rigid import dynamics
 

@@ -75,5 +75,6 @@ def test_sums_along_the_tree_are_adjoint():
     assert jnp.sum(outward(tree, x) * y) == jnp.sum(x * inward(tree, y))
 
 
+@pytest.mark.slow
 def test_conforms():
     conformance.check(KINEMATICS, arm(2), jnp.array([0.3, -0.8]), differentiable=(1,), batched=(1,))

@@ -62,6 +62,7 @@ def test_inertias_of_random_bodies_are_taken_in_any_dtype():
         assert assemble([link]).inertia.shape == (1, 3, 3)
 
 
+@pytest.mark.slow
 def test_masses_and_inertias_are_leaves_to_differentiate_and_to_batch(x64):
     """The torque that holds a rod level is m g l; its acceleration is m g l / (I + m l^2)."""
     level = jnp.array([0.0])

@@ -83,6 +83,7 @@ def rollout(spec, state):
     return jax.lax.scan(advance, state, length=CHANGED["steps"])[0].q
 
 
+@pytest.mark.slow
 def test_a_change_of_a_model_moves_it_as_in_mujoco_or_is_refused_by_name(x64):
     """Every attribute and element that MuJoCo knows of bodies, joints, masses and options.
 

@@ -67,6 +67,7 @@ def test_what_has_inertia_somewhere_is_taken():
         assert Simulation(tree, passive(tree)).init().q.shape == (4,), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("i", [2, 4])
 def test_mobility_is_the_inverse_mass_between_rows(x64, i):
     tree = from_mjcf(MUJOCO["trees"][i]["xml"], dtype=jnp.float64)

@@ -45,6 +45,7 @@ def test_motion_is_that_of_mujoco(x64, i):
     np.testing.assert_allclose(end.v, record["end"]["v"], rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_energy_of_a_double_pendulum_errs_in_proportion_to_the_step(x64):
     """Semi-implicit Euler is of first order: over 10 s the error is bounded and halves with dt."""
     masses, lengths = jnp.array([0.6, 1.7]), jnp.array([0.8, 1.3])
@@ -66,6 +67,7 @@ def test_energy_of_a_double_pendulum_errs_in_proportion_to_the_step(x64):
     np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 2, atol=0.3)
 
 
+@pytest.mark.slow
 def test_a_free_body_keeps_its_momentum_and_falls(x64):
     top = Link(-1, "free", com=(0, 0, 0), inertia=np.diag([1.0, 2.0, 3.0]), mass=2.0)
     tree = assemble([top], dtype=jnp.float64)
@@ -85,6 +87,7 @@ def test_a_free_body_keeps_its_momentum_and_falls(x64):
     np.testing.assert_allclose(jnp.linalg.norm(end.q[3:]), 1, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_stiff_motors_hold_at_large_steps():
     """Gains of 10,000 and 1,000 at 20 ms; the static error is the gravity torque over the gain."""
     tree = arm()
@@ -144,6 +147,7 @@ def test_gradients_through_time_are_those_of_finite_differences(x64):
     check_grads(jax.jit(end), args, order=1, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_quaternion_turns_and_its_derivative_at_rest_is_finite(x64):
     tree = assemble([Link(-1, "free")], dtype=jnp.float64)
     q = jnp.asarray(tree.rest_position)
@@ -189,6 +193,7 @@ def test_a_spec_that_cannot_be_is_named(change, message):
             call(dataclasses.replace(good, **change))
 
 
+@pytest.mark.slow
 def test_wrong_states_are_named():
     tree = assemble([Link(-1, "free", inertia=np.eye(3))])
     spec = simulation(tree, 0.01)

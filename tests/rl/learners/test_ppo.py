@@ -74,6 +74,7 @@ def test_psm_reach_is_solved_in_a_million_steps():
     assert np.median(success) >= 0.98, success
 
 
+@pytest.mark.slow
 def test_a_truncated_episode_keeps_its_worth():
     """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
     learner = rl.PPO(

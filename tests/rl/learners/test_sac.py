@@ -124,6 +124,7 @@ def test_the_car_is_driven_up_the_hill_in_50k_steps():
     assert np.median(means) >= 90, means
 
 
+@pytest.mark.slow
 def test_random_actions_are_held_on():
     """Two in three, and none of them where none should be."""
     env = rl.make("pendulum")

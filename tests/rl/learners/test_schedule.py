@@ -12,6 +12,7 @@ from jaxgpu import rl
 from jaxgpu.pytree import pytree
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, learner",
     [

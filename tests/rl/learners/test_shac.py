@@ -68,6 +68,7 @@ def test_the_actor_climbs_the_derivative_of_the_window():
     assert abs(exact) > 0.05
 
 
+@pytest.mark.slow
 def test_a_share_of_the_copies_begins_anew_after_a_window():
     """A tenth of 4,000 begins, after its last step; the clocks of the others go on."""
     env, learner = rl.make("pendulum"), rl.SHAC(reset_prob=0.1, num_envs=4000, num_steps=3)

@@ -105,6 +105,7 @@ def test_blocks_without_mass_are_not_visited():
     assert float(rows[3, 2]) == float(rows[8999, 2]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [(8, 8), (4, 5, 6)], ids=str)
 @pytest.mark.parametrize("face", ["slip", "stick"])
 def test_faces_compiled_are_those_layer_by_layer(cells, face):

@@ -42,6 +42,7 @@ def broken(jitter, held, viscosity, t):
     return depth(scene, t) / (6 * dx)
 
 
+@pytest.mark.slow
 def test_a_broken_dam_keeps_its_volume():
     assert broken(0.5, None, 30.0, 8.0) < 0.98
     assert abs(broken(0.5, 0.01, 30.0, 8.0) - 1) < 0.01
@@ -132,6 +133,7 @@ def test_a_void_and_a_crowd_are_seen_where_the_box_is_full(x64):
         np.testing.assert_allclose(e, exact, atol=1e-6)  # the lattice is float32's
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law", [Liquid(volume_correction=0.01), HerschelBulkley(volume_correction=0.01)]
 )

@@ -102,6 +102,7 @@ def test_three_derivatives_solve_lyapunovs_equation(x64, d, state):
         along = lambda h, last=along: jax.jvp(last, (h,), (1.0,))[1]
 
 
+@pytest.mark.slow
 def test_reverse_mode_is_forward_mode_transposed(x64):
     rng = np.random.default_rng(4)
     f, w, x, z = (jnp.asarray(a) for a in np.eye(3) + 0.3 * rng.normal(size=(4, 3, 3)))

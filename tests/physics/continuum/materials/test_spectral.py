@@ -131,6 +131,7 @@ def test_derivative_next_to_the_tip_of_a_cone(x64, d, dtype):
         assert np.abs(got - exact).max() <= 20 * eps / k * np.abs(exact).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_curvature_next_to_the_tip_of_a_cone(x64, d):
     rng = np.random.default_rng(3)
@@ -179,6 +180,7 @@ def test_value_commutes_with_rotations(x64, d, dtype, tolerance):
         assert h.dtype == tau.dtype == dtype
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_curvature_is_exact_also_where_stretches_repeat(x64, d):
     """In every state, along changes of f and of a parameter, against 60 digits."""

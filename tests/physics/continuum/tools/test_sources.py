@@ -50,6 +50,7 @@ def history(scene, state):
     return jax.lax.scan(once, state, None, length=500)
 
 
+@pytest.mark.slow
 def test_every_particle_is_accounted_for():
     end, (counts, mass, t) = history(SCENE, SCENE.init())
     filled, entered, taken = np.asarray(counts).T

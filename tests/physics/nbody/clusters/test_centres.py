@@ -33,6 +33,7 @@ def sphere(seed, count, binaries, a):
     return points(stars), np.array(masses), (points((x, v)), m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("a", [1e-6, 1e-4, 1e-2])
 def test_binaries_take_nothing_from_the_virial_radius(x64, a):
     """It, and what is measured in it, are as without them; at f7b4d67 down to 0.004 of that."""
@@ -63,6 +64,7 @@ def test_singles_stay_single_and_a_triple_is_one(x64):
     assert radius == pytest.approx(1 / (2 * 0.7 * 0.3 / 0.1), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_conforms(x64):
     """The centre of mass of all is kept, in batches too."""
     f = lambda x, m: centres.joined(centres.singles(x, m)).x[:, 0]
@@ -83,6 +85,7 @@ def judged(monkeypatch, stars, m, *, unbound, edge=5.0, tide=None, origin=None):
     return jax.tree.map(np.asarray, one(jnp.asarray(stars)))
 
 
+@pytest.mark.slow
 def test_members_of_a_pair_leave_with_it_or_not_at_all(x64, monkeypatch):
     """Far pairs at rest stay, though their members' speeds are 30; one that is off leaves whole."""
     stars, m, (x, _) = sphere(5, 40, 6, (1e-5, 1e-4))

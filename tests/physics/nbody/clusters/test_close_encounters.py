@@ -109,6 +109,7 @@ def test_an_undisturbed_orbit_is_exact(x64):
     np.testing.assert_allclose(apart[:3], want[0], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_stars_are_the_same_to_the_bit(x64):
     """Whether the massless bodies are close to one of them or nowhere near."""
     near, far = gone(0.02, tracers_close()), gone(0.02, tracers_close() + 3.0)

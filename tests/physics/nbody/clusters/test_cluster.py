@@ -35,6 +35,7 @@ def total(done):
     return done.history["kinetic"] + done.history["potential"]
 
 
+@pytest.mark.slow
 def test_keeps_the_energy_whatever_the_global_precision():
     runs = []
     for wide in (False, True):
@@ -49,6 +50,7 @@ def test_keeps_the_energy_whatever_the_global_precision():
     np.testing.assert_array_equal(runs[0].x, runs[1].x)
 
 
+@pytest.mark.slow
 def test_keeps_the_energy_to_ten_digits():
     tracers = halves(sphere(20, 3))
     done = evolve(*halves(STARS), N, 0.5, tracers=tracers, spec=replace(SIXTH, eta=0.1))
@@ -56,6 +58,7 @@ def test_keeps_the_energy_to_ten_digits():
     assert np.abs(total(done) / total(done)[0] - 1).max() < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [SOFT, SIXTH])
 def test_another_cluster_of_the_same_shape_compiles_nothing(spec):
     """Other places, masses and numbers of the spec are operands of the program that is there."""
@@ -82,6 +85,7 @@ def test_runs_end_where_they_are_told_and_record_what_is_asked():
     assert "Evolution" in repr(done)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [SOFT, SIXTH])
 def test_the_pure_twin_is_mapped_and_differentiated(x64, spec):
     """Two clusters in one program, and the slope of an energy by the mass of all."""

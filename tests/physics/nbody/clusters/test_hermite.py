@@ -45,6 +45,7 @@ def gone(spec, stars, m, tracers, count, step=step):
     return state
 
 
+@pytest.mark.slow
 def test_error_shrinks_as_the_fourth_power_of_the_step(x64):
     """With equal steps: longest = shortest."""
     stars, m = pair(0.3)
@@ -112,6 +113,7 @@ def test_a_cluster_keeps_what_it_must(x64, seed):
     assert np.abs(spin(end) - spin(stars)).max() < 1e-7
 
 
+@pytest.mark.slow
 def test_agrees_with_rebound(x64):
     """64 stars and 64 massless bodies, a unit of time, against IAS15."""
     stars, tracers = (sphere(k, 64) for k in (3, 4))
@@ -149,6 +151,7 @@ def test_a_massless_body_moves_as_a_very_light_star(x64):
     np.testing.assert_allclose(none.tracers.x[:, 0], light.stars.x[:, -1], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_steps_are_powers_of_two_and_all_meet_at_the_end(x64):
     stars = sphere(2, 100)
     state = gone(Hermite(), stars, masses(100, 2), stars[:, :10] * 1.1, 3)

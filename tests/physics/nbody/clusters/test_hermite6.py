@@ -41,6 +41,7 @@ gone = jax.jit(walk)
 fast = jax.jit(walk, compiler_options=reassociation())
 
 
+@pytest.mark.slow
 def test_error_shrinks_as_the_sixth_power_of_the_step(x64):
     """With equal steps: longest = shortest."""
     stars, m = pair(0.3)
@@ -79,6 +80,7 @@ def test_a_cluster_keeps_what_it_must(x64, seed):
     assert np.abs(spin(end) - spin(stars)).max() < 1e-7
 
 
+@pytest.mark.slow
 def test_agrees_with_rebound(x64):
     """64 stars and 64 massless bodies, a unit of time, against IAS15."""
     stars, tracers = (sphere(k, 64) for k in (3, 4))

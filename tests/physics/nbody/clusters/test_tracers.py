@@ -81,6 +81,7 @@ def test_a_polynomial_of_degree_five_is_followed_exactly(x64, seed):
     np.testing.assert_allclose(new.s[:, 0], at(h, 2, 3), rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_an_eccentric_orbit_is_as_exact_as_that_of_a_star_in_fewer_steps(x64):
     """Ten orbits at e = 0.9; a star of no mass to speak of takes the steps of Aarseth."""
     x = orbit(0.9, [0.0])

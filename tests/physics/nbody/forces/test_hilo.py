@@ -94,6 +94,7 @@ def test_wrong_shapes_are_refused():
         hilo.pull(jnp.zeros((6, 4)), jnp.zeros((2, 6, 4)), jnp.ones(4))
 
 
+@pytest.mark.slow
 def test_conforms():
     random = np.random.default_rng(1)
     hi, lo = random.normal(size=(2, 2, 6, 9)).astype(np.float32)

@@ -33,6 +33,7 @@ def test_pull_of_few_is_the_sum_over_pairs(x64, seed, dtype):
     assert error.max() < 16 * jnp.finfo(dtype).eps  # a dozen roundings a term, and their sum
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_pull_of_few_conforms(x64, dtype):
     args = case(0, dtype)
@@ -141,6 +142,7 @@ def ways(f):
 OURS, THEIRS = ways(pairs.pull), ways(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_derivatives_are_those_that_jax_would_find(x64, seed):
     """One argument or all, under vmap inside and outside, through a scan, and twice."""
@@ -185,6 +187,7 @@ def test_a_gradient_keeps_nothing_a_pair(x64):
     assert f.lower(x).compile().memory_analysis().temp_size_in_bytes < 40 * x.nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_pull_conforms(x64, dtype):
     args = points(0, 4, dtype), points(1, 6, dtype), masses(2, 6, dtype)

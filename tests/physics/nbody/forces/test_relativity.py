@@ -78,6 +78,7 @@ def test_a_massless_body_feels_schwarzschild(x64):
     np.testing.assert_allclose(both, want, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_conserved_quantities_do_not_change_along_the_motion(x64):
     """Their time derivative vanishes with 1 / c^4, as the dropped terms do."""
     x, v, gm = system(3)

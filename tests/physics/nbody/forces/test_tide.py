@@ -52,6 +52,7 @@ def test_massless_bodies_follow_their_own_orbits_through_the_milky_way(x64):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [SIXTH, Hermite(eta=1e-3)])
 def test_two_stars_in_a_field_of_their_own_scale(x64, spec):
     """A binary about a point mass as three bodies: the tide is the third body's, to rounding.
@@ -93,6 +94,7 @@ def test_a_circular_origin_comes_back(x64):
     np.testing.assert_allclose(origin.v, start.v, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 13])
 def test_a_body_that_falls_with_the_origin_feels_nothing(x64, count):
     """To the bit: of a remainder, the steps would make noise and follow it."""

@@ -38,6 +38,7 @@ def test_potential_of_a_plummer_sphere(x64):
     np.testing.assert_allclose(got, -1 / np.sqrt(r * r + A * A), rtol=3 * scatter)
 
 
+@pytest.mark.slow
 def test_lagrangian_radii_of_a_plummer_sphere(x64):
     """0.3087, 0.7686 and 2.183 in N-body units, five seeds, and the cut at 0.999.
 
@@ -79,6 +80,7 @@ def test_relaxation_time_is_that_of_the_literature():
     assert abs(diagnostics.half_mass_relaxation_time(256, 0.7686) - 7.1) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
 def test_conforms(x64, dtype):
     x, v = (q.astype(dtype) for q in plummer(jax.random.key(0), 16))

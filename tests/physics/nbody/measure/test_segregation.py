@@ -29,6 +29,7 @@ def spheres(seeds, count=500):
         return [np.asarray(plummer(jax.random.key(s), count)[0]) for s in seeds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("geometric", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_one_without_segregation(x64, geometric):
     """20 clusters: the mean of the ratio, whose scatter is the error that is given with it."""
@@ -42,6 +43,7 @@ def test_one_without_segregation(x64, geometric):
     assert (np.abs(value - 1) < 4 * error).all()
 
 
+@pytest.mark.slow
 def test_says_how_much_closer_the_heavy_stars_are(x64):
     """Heavy stars drawn from a sphere of a fourth the size: the ratio is 4."""
     got = []

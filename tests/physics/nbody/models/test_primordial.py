@@ -20,6 +20,7 @@ def test_orbits_are_uniform_in_the_logarithm_and_thermal(x64):
         assert float(orbit.e.max()) < 0.999
 
 
+@pytest.mark.slow
 def test_pairs_keep_the_centres_and_are_found_again(x64):
     x, v = jax.jit(plummer, static_argnums=1)(jax.random.key(0), 60)
     m = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2, 60))

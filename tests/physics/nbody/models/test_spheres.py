@@ -47,6 +47,7 @@ def test_energies_are_those_of_the_units(x64, seed):
     assert max(np.abs(q.mean(0)).max() for q in (x, v)) < 1e-15
 
 
+@pytest.mark.slow
 def test_conforms_in_either_precision():
     draw = lambda data: plummer(jax.random.wrap_key_data(data), 32)
     data = jax.random.key_data(jax.random.key(3))

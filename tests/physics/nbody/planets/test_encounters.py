@@ -29,6 +29,7 @@ def moment(t, points):
     return Moment(t=t, x=jnp.asarray(points[:3].T), v=jnp.asarray(points[3:].T))
 
 
+@pytest.mark.slow
 def test_finds_flybys_between_two_moments(x64):
     """Four pairs far apart: three flybys of known pericentres, the fourth only approaches."""
     m = np.array([0.5, 0.25, 0.1, 0.1, 1.0, 2.0, 0.3, 0.3])

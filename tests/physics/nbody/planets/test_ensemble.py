@@ -56,6 +56,7 @@ def scatterings(seed, count, unlike=True):
     return Ensemble(dt=0.0).init(np.moveaxis(x, -1, 0), np.moveaxis(v, -1, 0), m.T)
 
 
+@pytest.mark.slow
 def test_published_three_body_orbits(x64):
     """The figure eight after one period; the Pythagorean problem at t = 10, in one ensemble.
 
@@ -77,6 +78,7 @@ def test_published_three_body_orbits(x64):
     assert check_shapes(systems, end)["M"] == 2
 
 
+@pytest.mark.slow
 def test_agrees_with_rebound(x64):
     """Twenty scatterings to where the third star has come close, each by IAS15 too."""
     systems = scatterings(0, 20)
@@ -196,6 +198,7 @@ def test_a_time_that_is_none_is_never_finished(x64):
             Ensemble(dt=bad).init(systems.x, systems.v, systems.m)
 
 
+@pytest.mark.slow
 def test_two_steps_are_one_of_twice_the_time(x64):
     systems = together(figure_eight(), pythagorean())
     half = Ensemble(dt=0.25)

@@ -43,6 +43,7 @@ def far(bound, state):
     return jnp.linalg.norm(state.x[1] - state.x[0]) > bound
 
 
+@pytest.mark.slow
 def test_all_specs_agree_and_keep_a_history_from_the_start():
     ends = {}
     for name, spec in specs().items():
@@ -65,6 +66,7 @@ def test_a_second_call_compiles_nothing_and_other_masses_are_no_other_program():
             assert np.abs(end(spec) - first[name]).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_the_pure_twin_has_the_same_states(x64):
     spec = specs()["planetary"]
     course = integrate(spec, X, V, 1.0, measure=places, tracers=TRACERS)
@@ -74,6 +76,7 @@ def test_the_pure_twin_has_the_same_states(x64):
     np.testing.assert_allclose(course.state.tracers.x, end.tracers.x, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_it_ends_where_it_is_told_and_goes_on_from_a_checkpoint(tmp_path):
     spec = specs()["wisdom-holman"]
     left = integrate(spec, X, V, 4.0, measure=places, until=partial(far, 1.0001))

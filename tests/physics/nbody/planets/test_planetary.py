@@ -59,6 +59,7 @@ def misses(state, years):
     return dict(zip(START.names, far))
 
 
+@pytest.mark.slow
 def test_a_century_ends_where_jpl_has_it(x64):
     """What remains is what the model leaves out: asteroids, the Moon apart, the Sun's shape.
 
@@ -93,6 +94,7 @@ def test_relativity_turns_mercurys_perihelion(x64):
     assert abs(np.degrees(turn) * 3600 - 42.98) < 0.1
 
 
+@pytest.mark.slow
 def test_what_is_conserved_stays(x64):
     what = spec()
     kept = lambda s: relativity.conserved(s.x, s.v, what.gm, what.light)
@@ -112,6 +114,7 @@ def test_tracers_never_touch_the_planets(x64):
             np.testing.assert_array_equal(getattr(joined, name), getattr(alone, name))
 
 
+@pytest.mark.slow
 def test_agrees_with_rebound(x64):
     """Ten years of Newton's gravity, planets and bodies that cross the orbit of Mars."""
     x, v = belt(30)
@@ -222,6 +225,7 @@ def test_three_bodies_are_rows_and_lists_do(x64):
     assert three.x.dtype == jnp.float64
 
 
+@pytest.mark.slow
 def test_a_run_says_what_it_missed(x64):
     """Steps too long, iterations too few, bodies that meet, a tracer too close to the Sun."""
 

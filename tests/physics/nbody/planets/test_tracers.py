@@ -70,6 +70,7 @@ def ring(count, seed=0, low=0.35, high=0.6):
     return x.T, np.array([-speed * np.sin(angle), speed * np.cos(angle), flat]).T
 
 
+@pytest.mark.slow
 def test_orbits_are_those_of_scipy(x64):
     x, v = ring(12)
     end = carried(x, v, 8)
@@ -109,6 +110,7 @@ def pull(t, x):
     return (GM / ((d * d).sum(1)) ** 1.5) @ d
 
 
+@pytest.mark.slow
 def test_company_changes_nothing(x64):
     """Order, number and tiling of the tracers are invisible to each body, but for rounding."""
     x, v = ring(60, seed=3, high=0.97)  # some come near the planet and need short steps
@@ -152,6 +154,7 @@ def test_no_bodies_at_all(x64):
     assert carried(none, none, 2).x.shape == (0, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_conforms(x64, dtype):
     cast = lambda tree: jax.tree.map(lambda q: q.astype(dtype) if q.dtype.kind == "f" else q, tree)

@@ -57,6 +57,7 @@ def test_coordinates_go_there_and_back_and_the_centre_moves_straight(x64):
     np.testing.assert_allclose(spin(*end), spin(x, v), atol=1e-13)
 
 
+@pytest.mark.slow
 def test_error_is_of_second_order_in_the_step_and_of_first_in_the_masses(x64):
     gm, x, v = planets()
 

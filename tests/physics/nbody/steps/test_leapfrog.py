@@ -89,6 +89,7 @@ def test_volume_in_phase_space_and_energy_stay(x64):
     assert 1e-9 < late < 1.1 * early < 1e-3
 
 
+@pytest.mark.slow
 def test_gradients_both_ways_match_central_differences(x64):
     """Fixed steps, reverse and forward: 1e-7 of differences, whose own error is 1e-9."""
     mass = jnp.array([0.6, 0.3, 0.1])

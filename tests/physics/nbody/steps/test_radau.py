@@ -115,6 +115,7 @@ def test_nodes_in_turn_find_what_all_at_once_find_and_sooner(x64):
     assert off[1] < four / 4  # with 21 evaluations against 29
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_a_circle_comes_back(x64, dtype):
     force = lambda first, x, v: -x / jnp.sum(x * x, 1, keepdims=True) ** 1.5
@@ -131,6 +132,7 @@ def test_a_circle_comes_back(x64, dtype):
     assert np.abs(change).max() < 20 * jnp.finfo(dtype).eps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_conforms(x64, dtype):
     def step(x, v, dt, guess):

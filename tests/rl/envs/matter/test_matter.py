@@ -88,6 +88,7 @@ def test_a_plan_made_by_hand_pours_from_every_seed():
         assert seen["success"][-1] and jnp.sum(seen["reward"]) > 0.25, seed
 
 
+@pytest.mark.slow
 def test_success_is_seen_where_it_is():
     """Water moved to the sink by hand, or taken away; milk left in the glass."""
     state, _ = reset(KEY)

@@ -19,6 +19,7 @@ def pairs(x):
     return np.abs(x[:, :, None] - x[:, None]).sum() / (n * (n - 1))
 
 
+@pytest.mark.slow
 def test_the_distance_of_pairs_is_that_of_its_definition(x64):
     rng = np.random.default_rng(0)
     x, m = rng.normal(size=(3, 40)), rng.uniform(size=40) > 0.3

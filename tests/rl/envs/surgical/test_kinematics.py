@@ -61,6 +61,7 @@ def test_a_straight_wrist_continues_the_shaft(x64):
     np.testing.assert_allclose(tip, depth * np.array(along), atol=1e-14)
 
 
+@pytest.mark.slow
 def test_conforms():
     f = TIP[ECM]
     conformance.check(f, jnp.array([0.1, -0.2, 0.1, 0.3]), differentiable=(0,), batched=(0,))

@@ -15,6 +15,7 @@ SLOW = ["surgical/psm-reach", "surgical/star-reach"]
 ALL = ["surgical/ecm-reach", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_damped_least_squares_reaches_every_goal(name):
     """A resolved-rate controller that shares nothing with learning solves all 64."""
@@ -37,6 +38,7 @@ def test_the_reward_is_in_metres_and_success_in_millimetres():
         np.testing.assert_allclose(out.reward, success - 20 * offset, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_rewards_have_the_derivative_of_finite_differences(x64):
     env = rl.make("surgical/psm-reach")
     q = jnp.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])

@@ -48,6 +48,7 @@ def by_definition(x, k):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
     x, spec = two_pairs(seed)

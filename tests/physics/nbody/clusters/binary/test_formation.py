@@ -62,6 +62,7 @@ def test_how_wide_a_pair_may_be_goes_as_its_mass(x64, a, formed):
     assert (begun(stars(a))[1].pairs.first != 3).any() == formed
 
 
+@pytest.mark.slow
 def test_centre_of_mass_carries_the_momentum(x64):
     x = stars()
     spec, state = begun(x)

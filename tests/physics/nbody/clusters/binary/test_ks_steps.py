@@ -123,6 +123,7 @@ def test_slowing_down_keeps_the_secular_change(x64):
     np.testing.assert_allclose(shape(slowed) - shape(x), change, atol=0.02 * np.abs(change).max())
 
 
+@pytest.mark.slow
 def test_massless_bodies_see_both_members_in_true_phase(x64):
     """A tracer 5 semi-major axes from a pair which is slowed down for all stars."""
     m = np.array([0.3, 0.2, 1e-6])
