@@ -12,7 +12,7 @@ PYTEST = python -m pytest -n auto --maxprocesses=4 --dist worksteal
 
 DIRS = .venv .venv-oldest out build dist docs/_build docs/api
 
-.PHONY: demo test slow oldest docs lock clean
+.PHONY: demo test slow reach oldest docs lock clean
 
 demo: $(READY)
 	$(BIN)/jaxgpu run solar-system --out $(OUT)/solar-system --resume
@@ -29,6 +29,19 @@ test: $(READY)
 
 slow: $(READY)
 	$(BIN)/$(PYTEST) -m slow
+
+# compile all programs for an H100 and a TPU v5e, of which neither is needed, and hold them to their
+# budgets; WRITE=--write lowers the budgets and renews docs/reach.md
+reach: $(READY)
+	@$(MAKE) --no-print-directory -j$(if $(WRITE),1,2) reach-h100 reach-v5e
+
+reach-%: build/reach/%/ready
+	PYTHONPATH=build/reach/$* $(BIN)/python -m benchmarks.reach $* $(WRITE)
+
+# apart from the tests: the plugin for CUDA registers itself wherever it can be imported
+build/reach/%/ready: benchmarks/reach/%.txt
+	$(BIN)/python -m pip install -q --no-compile --require-hashes --no-deps --upgrade --target $(@D) -r $<
+	@touch $@
 
 # the same tests on the oldest jax that is supported
 oldest: $(READY)

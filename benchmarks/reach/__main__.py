@@ -1,0 +1,109 @@
+"""`python -m benchmarks.reach CHIP`: compile all programs for a chip, hold them to their budgets.
+
+`make reach` runs it for both chips. With `--write` budgets go down to what was found, those of new
+programs are kept, and docs/reach.md is written anew.
+"""
+
+import sys
+import time
+from typing import Any
+
+from benchmarks.reach import chips
+
+if __name__ == "__main__":
+    chips.prepare()
+
+import jax
+import numpy as np
+from jax.extend import core
+from jax.sharding import SingleDeviceSharding
+
+from benchmarks.reach import budgets, hlo
+from benchmarks.reach.programs import PROGRAMS, Program
+
+# below and above, a float64 of two float32 is 0 or infinite
+_LEAST, _MOST = 1.2e-38, 3.4e38
+
+
+def figures(program: Program, chip: str, place: Any) -> budgets.Figures:
+    """What `program` becomes on a device that may only be compiled for."""
+    with jax.enable_x64(program.wide):
+        f, args = program.made()
+        there = jax.tree.map(lambda a: _placed(a, place), args)
+        traced = jax.jit(f).trace(*there)
+        compiled = traced.lower(lowering_platforms=(chips.PLATFORMS[chip],)).compile()
+        lost = _vanished(traced.jaxpr) if chip != "h100" else 0
+    text, memory = compiled.as_text(), compiled.memory_analysis()
+    found = hlo.account(text)
+    given = memory.argument_size_in_bytes + memory.output_size_in_bytes
+    return budgets.Figures(
+        launches=found.launches,
+        loops=found.loops,
+        turns=found.turns,
+        temporaries=round(memory.temp_size_in_bytes / max(1, given), 3),
+        wide=0 if program.wide else text.count("f64["),
+        vanished=lost,
+    )
+
+
+def _placed(shape: Any, place: Any) -> Any:
+    return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=SingleDeviceSharding(place))
+
+
+def _vanished(closed: Any) -> int:
+    """How many float64 constants of a jaxpr, and of those inside it, are out of float32's range."""
+    count = sum(map(_is_lost, closed.consts))
+    jaxprs, seen = [closed.jaxpr], set()
+    while jaxprs:
+        jaxpr = jaxprs.pop()
+        if id(jaxpr) in seen:
+            continue
+        seen.add(id(jaxpr))
+        for equation in jaxpr.eqns:
+            literals = [x.val for x in equation.invars if isinstance(x, core.Literal)]
+            count += sum(map(_is_lost, literals))
+            for inner in jax.tree.leaves(equation.params, is_leaf=_is_jaxpr):
+                if isinstance(inner, core.ClosedJaxpr):
+                    count += sum(map(_is_lost, inner.consts))
+                if _is_jaxpr(inner):
+                    jaxprs.append(getattr(inner, "jaxpr", inner))
+    return count
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return isinstance(value, core.ClosedJaxpr | core.Jaxpr)
+
+
+def _is_lost(value: Any) -> bool:
+    if getattr(value, "dtype", None) != np.float64 and not isinstance(value, float):
+        return False
+    size = np.abs(np.asarray(value, np.float64))
+    return bool(np.any(np.isfinite(size) & (size != 0) & ((size < _LEAST) | (size > _MOST))))
+
+
+def main(chip: str, write: bool) -> int:
+    """The exit code: 0 where all programs keep their budgets."""
+    place, began = chips.device(chip), time.process_time()
+    kept, over = budgets.read(), []
+    mine = kept.setdefault(budgets.section(jax.__version__, chip), {})
+    for program in PROGRAMS:
+        start = time.process_time()
+        found = figures(program, chip, place)
+        spent = time.process_time() - start
+        print(f"{chip} {program.name}: {found}, {spent:.1f} CPU-s", flush=True)
+        if write:
+            mine[program.name] = budgets.lowered(mine.get(program.name), found)
+        over += budgets.breaches(program.name, found, mine.get(program.name))
+    if write:
+        budgets.write(kept, jax.__version__)
+    elif budgets.PAGE.read_text() != budgets.page(kept, jax.__version__):
+        over.append("docs/reach.md is not of these budgets; run make reach WRITE=--write")
+    spent = time.process_time() - began
+    print(f"{chip}: {len(PROGRAMS)} programs, {spent:.0f} CPU-s", *over, sep="\n")
+    return bool(over)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(f"reach: give a chip, {' or '.join(chips.CHIPS)}")
+    sys.exit(main(sys.argv[1], "--write" in sys.argv))

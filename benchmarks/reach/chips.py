@@ -1,0 +1,74 @@
+"""Chips that are not there: devices to compile for, described by numbers that their makers publish.
+
+The plugin of a target lies in a folder of its own, which `make reach` puts first on PYTHONPATH: the
+CUDA plugin registers itself wherever it can be imported, so it must not meet the tests. One process
+compiles for one chip.
+"""
+
+import os
+from typing import Any
+
+CHIPS = ("h100", "v5e")
+PLATFORMS = {"h100": "cuda", "v5e": "tpu"}
+
+# without these the plugins look for their hardware, and for one another's locks
+_ENVIRONMENT = {
+    "JAX_PLATFORMS": "cpu",
+    "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+}
+
+# of an H100 SXM5, as `GpuTargetConfigProto` of XLA; without a version of CUB sorts count as several
+# kernels, which a card does not launch, since CUB's cannot be built without one
+_H100 = """
+gpu_device_info {
+  name: "NVIDIA H100 80GB HBM3" device_vendor: "NVIDIA Corporation"
+  cuda_compute_capability { major: 9 feature_extension: ACCELERATED_FEATURES }
+  core_count: 132 fpus_per_core: 128 clock_rate_ghz: 1.98
+  threads_per_warp: 32 threads_per_block_limit: 1024 threads_per_core_limit: 2048
+  thread_dim_limit_x: 1024 thread_dim_limit_y: 1024 thread_dim_limit_z: 64
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+  shared_memory_per_block: 49152 shared_memory_per_block_optin: 232448
+  shared_memory_per_core: 233472 registers_per_block_limit: 65536 registers_per_core_limit: 65536
+  l2_cache_size: 52428800 device_memory_size: 84942979072 memory_bandwidth: 3352320000000
+  device_address_bits: 64
+  driver_version: "13.0.0" runtime_version: "13.0.0" compile_time_toolkit_version: "13.0.0"
+  dnn_version: "9.10.0"
+}
+platform_name: "CUDA"
+dnn_version_info { major: 9 minor: 10 patch: 0 }
+device_description_str: "NVIDIA H100 80GB HBM3"
+"""
+
+
+def prepare() -> None:
+    """Set the environment that the plugins read; before JAX is imported."""
+    os.environ.update(_ENVIRONMENT)
+
+
+def device(chip: str) -> Any:
+    """A device of this kind that can be compiled for, and nothing else.
+
+    Raises:
+        SystemExit: the chip is unknown, or the plugin of its platform is not there.
+    """
+    from jax.experimental import topologies
+
+    if chip not in CHIPS:
+        raise SystemExit(f"reach: no chip {chip!r}; there are {', '.join(CHIPS)}")
+    try:
+        if chip == "h100":
+            described = topologies.get_topology_desc(
+                "1x1x1", platform="cuda", target_config=_H100, topology="1x1x1"
+            )
+        else:
+            described = topologies.get_topology_desc("v5e:2x2", platform="tpu")
+    except (RuntimeError, ValueError, NotImplementedError) as error:
+        raise SystemExit(
+            f"reach: the plugin of {PLATFORMS[chip]} is not on PYTHONPATH; run make reach ({error})"
+        ) from None
+    return described.devices[0]

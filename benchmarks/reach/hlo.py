@@ -1,0 +1,171 @@
+"""What a compiled module does, read from its text: launches, loops and the turns that they take.
+
+A launch is an instruction of a computation that is run, not fused: a kernel on a GPU, an operation
+of the core on a TPU. A loop whose length the compiler knows counts as often as it turns; a loop of
+unknown length counts once, and is counted as such, since on a GPU the host reads its predicate.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Self
+
+# what moves no data and launches nothing
+_FREE = set(
+    """parameter constant tuple get-tuple-element bitcast after-all opt-barrier partition-id
+    replica-id domain add-dependency async-update copy-done async-done all-reduce-done
+    all-gather-done collective-permute-done""".split()
+)
+_COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .*\{\s*$")
+_INSTRUCTION = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (.*)$")
+_CALLED = re.compile(
+    r"(body|condition|to_apply|calls|true_computation|false_computation)=%?([\w.\-]+)"
+)
+_TURNS = re.compile(r'known_trip_count[^0-9]*"?n"?[^0-9]*(\d+)')
+
+
+@dataclass(frozen=True)
+class Account:
+    """What one call of a computation does."""
+
+    launches: int = 0
+    loops: int = 0  # of a length that only the device knows
+    turns: int = 0  # of loops of known length, one after the other
+
+    def __add__(self, other: Self) -> "Account":
+        return Account(
+            self.launches + other.launches, self.loops + other.loops, self.turns + other.turns
+        )
+
+    def repeated(self, turns: int) -> "Account":
+        """Of a loop that makes so many turns: a loop inside it is one loop, begun often."""
+        return Account(turns * self.launches, self.loops, turns * (self.turns + 1))
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of a computation."""
+
+    name: str
+    op: str
+    operands: list[str]
+    arguments: str  # as written, between the parentheses
+    attributes: str
+    root: bool
+    called: dict[str, list[str]] = field(default_factory=dict)
+
+
+def account(text: str) -> Account:
+    """The account of a module's entry, from its text as `compiled.as_text()` gives it.
+
+    >>> account('''ENTRY main (x: f32[8]) -> f32[8] {
+    ...   %x = f32[8]{0} parameter(0)
+    ...   ROOT %y = f32[8]{0} sine(%x)
+    ... }''')
+    Account(launches=1, loops=0, turns=0)
+    """
+    computations, entry = _parse(text)
+    return _walk(computations, entry)
+
+
+def _parse(text: str) -> tuple[dict[str, list[Instruction]], str]:
+    computations: dict[str, list[Instruction]] = {}
+    rows: list[Instruction] | None = None
+    entry = ""
+    for line in text.splitlines():
+        if begins := _COMPUTATION.match(line):
+            rows = computations.setdefault(begins[2], [])
+            entry = begins[2] if begins[1] else entry
+        elif line.startswith("}"):
+            rows = None
+        elif rows is not None and (found := _INSTRUCTION.match(line)):
+            instruction = _instruction(found[2], found[3], bool(found[1]))
+            rows += [] if instruction is None else [instruction]
+    return computations, entry
+
+
+def _instruction(name: str, rest: str, root: bool) -> Instruction | None:
+    """The instruction of `type op(arguments), attributes`; a type may be a tuple of types."""
+    kind = _closing(rest) + 1 if rest.startswith("(") else rest.find(" ")
+    op = re.match(r"\s*([\w\-]+)(?=\()", rest[kind:])
+    if op is None:
+        return None
+    after = rest[kind + op.end() :]
+    end = _closing(after)
+    arguments, attributes = after[1:end], after[end + 1 :]
+    called = {key: [name] for key, name in _CALLED.findall(attributes)}
+    if branches := re.search(r"branch_computations=\{([^}]*)\}", attributes):
+        called["branches"] = [b.strip().lstrip("%") for b in branches[1].split(",")]
+    operands = re.findall(r"%([\w.\-]+)", arguments)
+    return Instruction(name, op[1], operands, arguments, attributes, root, called)
+
+
+def _closing(text: str) -> int:
+    """Where the parenthesis that `text` begins with is closed."""
+    depth = 0
+    for i, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return i
+    return len(text)
+
+
+def _walk(computations: dict[str, list[Instruction]], name: str) -> Account:
+    total = Account()
+    for row in computations[name]:
+        if row.op == "while":
+            total += _loop(computations, row)
+        elif row.op == "conditional":
+            total += _dearest_branch(computations, row)
+        elif row.op in ("call", "async-start"):
+            inner = row.called.get("to_apply", row.called.get("calls", []))
+            total += sum((_walk(computations, c) for c in inner), Account())
+        elif row.op not in _FREE:
+            total += Account(launches=1)
+    return total
+
+
+def _loop(computations: dict[str, list[Instruction]], row: Instruction) -> Account:
+    (condition,), (body,) = row.called["condition"], row.called["body"]
+    inside = _walk(computations, body) + _walk(computations, condition)
+    stated = _TURNS.search(row.attributes)
+    turns = int(stated[1]) if stated else _counted(computations[condition], computations[body])
+    return inside + Account(loops=1) if turns is None else inside.repeated(turns)
+
+
+def _dearest_branch(computations: dict[str, list[Instruction]], row: Instruction) -> Account:
+    keys = ("branches", "true_computation", "false_computation")
+    branches = [name for key in keys for name in row.called.get(key, [])]
+    return max((_walk(computations, b) for b in branches), key=lambda found: found.launches)
+
+
+def _counted(condition: list[Instruction], body: list[Instruction]) -> int | None:
+    """Turns of a loop that counts by one from 0 to a constant; TPU modules do not state them."""
+    test = next(row for row in condition if row.root)
+    by_name = {row.name: row for row in condition}
+    if test.op != "compare" or "direction=LT" not in test.attributes:
+        return None
+    counter, end = (by_name.get(name) for name in test.operands)
+    if counter is None or end is None or (counter.op, end.op) != ("get-tuple-element", "constant"):
+        return None
+    at, rows = _index(counter), {row.name: row for row in body}
+    new = next(row for row in body if row.root).operands
+    step = _source(rows, new[at]) if at < len(new) else None
+    if step is None or step.op != "add" or not end.arguments.isdigit():
+        return None
+    old, one = (_source(rows, name) for name in step.operands)
+    counts = old is not None and old.op == "get-tuple-element" and _index(old) == at
+    counts = counts and one is not None and (one.op, one.arguments) == ("constant", "1")
+    return int(end.arguments) if counts else None
+
+
+def _index(row: Instruction) -> int:
+    found = re.search(r"\bindex=(\d+)", row.attributes)
+    return int(found[1]) if found else -1
+
+
+def _source(rows: dict[str, Instruction], name: str) -> Instruction | None:
+    """What an operand is, behind copies."""
+    row = rows.get(name)
+    while row is not None and row.op in ("copy", "bitcast") and row.operands:
+        row = rows.get(row.operands[0])
+    return row
