@@ -16,6 +16,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_derivatives import SymbolicZero
 
 from jaxgpu.precision import scope
 from jaxgpu.primitive import primitive
@@ -134,8 +135,20 @@ def pair_sum(
     def total(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
         return bound(*targets, *sources, numbers, count=len(targets), maps=())
 
-    total.defjvp(lambda primals, tangents: jax.jvp(form, primals, tangents))
+    total.defjvp(partial(_jvp, form), symbolic_zeros=True)
     return total
+
+
+def _jvp(form: PairSum, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    """Value and tangent of `form` in one pass, along those tangents only that are not zero."""
+    args, tree = jax.tree.flatten(primals)
+    changes = dict(enumerate(tree.flatten_up_to(tangents)))
+    changes = {i: t for i, t in changes.items() if not isinstance(t, SymbolicZero)}
+
+    def along(moving: dict[int, Array]) -> Array:
+        return form(*tree.unflatten([moving.get(i, a) for i, a in enumerate(args)]))
+
+    return jax.jvp(along, ({i: args[i] for i in changes},), (changes,))
 
 
 def _mapped(form: PairSum, *args: Array, count: int, maps: tuple) -> Array:
