@@ -20,6 +20,7 @@ from jax import Array
 
 # threads of a program on a GPU; arrays in its registers are a multiple of it
 WARPGROUP = 128
+_HOPPER = 9.0  # compute capability
 # names of the kernels' custom calls in a program
 CALLS = {"cuda": "mosaic_gpu_v2", "tpu": "tpu_custom_call"}
 # the chip that is built for where none is at hand: its name, its cores, JAX's name of its kind
@@ -33,6 +34,13 @@ def export_checks() -> list[jax.export.DisabledSafetyCheck]:
     2
     """
     return [jax.export.DisabledSafetyCheck.custom_call(name) for name in CALLS.values()]
+
+
+def gpu_takes_kernels() -> bool:
+    """Whether the GPU at hand is of Hopper or later, which Mosaic GPU is made for; True if none."""
+    if jax.default_backend() != "gpu":
+        return True
+    return float(getattr(jax.local_devices()[0], "compute_capability", 0)) >= _HOPPER
 
 
 def on_gpu(

@@ -31,7 +31,8 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     elsewhere there are none below 1e-12 in float32.
 
     On a TPU, which has no true float64, float64 is computed of pairs of float32: separations as
-    good as in float64, each pull to float32's roundings (see `hilo`).
+    good as in float64 and between 1e-12 and 1e12, each pull to float32's roundings (see `hilo`).
+    A program that holds it is exported as `jaxgpu.kernels` says.
 
     Args:
         points: positions and velocities [6, K].

@@ -12,12 +12,14 @@ core become 0.13e9).
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
+from jaxgpu import kernels
 from jaxgpu.precision import scope
 from jaxgpu.primitive import primitive
 
@@ -108,12 +110,13 @@ def pair_sum(
     def kernel(on: tiles.Kernel, wide: bool) -> PairSum:
         def run(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
             dtype, sizes = targets[0].dtype.name, (targets[0].shape[-1], sources[0].shape[-1])
-            if dtype not in ("float32", "float64") or 0 in sizes:
+            old = on is tiles.on_gpu and not kernels.gpu_takes_kernels()
+            if old or dtype not in ("float32", "float64") or 0 in sizes:
                 return form(targets, sources, numbers)
-            rows = [[q.reshape(-1, q.shape[-1]) for q in group] for group in (targets, sources)]
+            to, by = ([q.reshape(-1, q.shape[-1]) for q in group] for group in (targets, sources))
             if dtype == "float64" and not wide:
-                return tiles.in_pairs(on, terms, outputs, *rows, numbers, apart=apart)
-            return on(terms, outputs, *rows, numbers, exact=exact)
+                return tiles.in_pairs(on, terms, outputs, to, by, numbers, apart=apart)
+            return on(terms, outputs, to, by, numbers, exact=exact)
 
         return run
 
@@ -161,7 +164,8 @@ def _mapped(form: PairSum, *args: Array, count: int, maps: tuple) -> Array:
         return f(*args)
 
 
-def _like(outputs: tuple[int, ...], *args: Array, count: int, maps: tuple) -> jax.core.ShapedArray:
+def _like(outputs: tuple[int, ...], *args: Any, count: int, maps: tuple) -> Any:
+    """The abstract sums, from abstract arguments."""
     batch, seen = [], [0] * len(args)
     for copied in maps:
         first = copied.index(True)

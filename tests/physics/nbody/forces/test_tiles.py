@@ -120,6 +120,13 @@ def test_a_program_holds_one_kernel_a_platform(x64, dtype):
     assert f"tensor<32x6x128x{dtype.replace('loat', '')}>" in text
 
 
+def test_an_older_gpu_keeps_the_form_without_kernels(monkeypatch):
+    monkeypatch.setattr(kernels, "gpu_takes_kernels", lambda: False)
+    shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((6, 5), (6, 7), (7,))]
+    traced = jax.jit(lambda *given: pairs.pull(*given)).trace(*shapes)
+    assert "custom_call" not in traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
 def test_one_exported_program_runs_here_and_is_batched():
     draw = lambda *shape: jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
     x, sources, m = draw(2, 3, 6, 4), draw(3, 6, 5), draw(5)
