@@ -175,8 +175,8 @@ def in_pairs(
         origin = [jnp.zeros_like(d[0])] * apart
         return terms(origin + t[apart : ends[0]], d + s[apart : ends[1]], c, powers)
 
-    both = [[h, l] for h, l in zip(high, low)]
-    out = kernel(near, outputs, *both, numbers.astype(jnp.float32), exact=True, **options)
+    to, by = ([h, l] for h, l in zip(high, low))
+    out = kernel(near, outputs, to, by, numbers.astype(jnp.float32), exact=True, **options)
     return out[0].astype(jnp.float64) + out[1].astype(jnp.float64)
 
 
