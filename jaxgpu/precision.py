@@ -46,6 +46,18 @@ def in_float64[**P, R](f: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def smallest(dtype: Any) -> float:
+    """The smallest number that guards in `dtype` may use on every device, 1e-38 or larger.
+
+    A TPU's float64 is two float32 and has their exponents: what lies below is 0 there, and the
+    reciprocal infinite.
+
+    >>> smallest(jnp.float32) == smallest(jnp.float64) == float(jnp.finfo(jnp.float32).tiny)
+    True
+    """
+    return max(float(jnp.finfo(kind).tiny) for kind in (dtype, jnp.float32))
+
+
 def scope(tree: Any) -> contextlib.AbstractContextManager:
     """The context that keeps the 64-bit leaves of `tree` as they are; no change if it has none."""
     wide = any(leaf.dtype.name in _WIDE for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype"))

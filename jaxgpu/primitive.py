@@ -33,6 +33,7 @@ def primitive(
     several: bool = False,
     kernels: Mapping[str, Callable[..., Any]] | None = None,
     batch: Callable[..., Any] | None = None,
+    spread: bool = True,
     jvp: Jvp | None = None,
     transpose: Transpose | None = None,
 ) -> Callable[..., Any]:
@@ -48,6 +49,8 @@ def primitive(
         batch: `batch(size, *arrays, **static)`, the results of `size` copies of the arguments,
             with the copies along a new first axis of both. Without it the primitive itself is
             bound to the longer arrays, as is right where it acts on each element alone.
+        spread: whether `batch` gets copies of arguments that have none. If not, it gets them as
+            they are, and which of the arguments have copies as `copied`, a tuple of booleans.
         jvp: `jvp(args, tangents, out, **static)`, the tangent of the value (with `several` a list).
             A tangent that is zero comes as None, and may be given as None; see `filled`. Without
             a rule, differentiation raises NotImplementedError.
@@ -72,9 +75,8 @@ def primitive(
     for platform, kernel in (kernels or {}).items():
         lowered = mlir.lower_fun(kernel, multiple_results=several)
         mlir.register_lowering(p, lowered, platform=platform)
-    batching.primitive_batchers[p] = partial(
-        _batched, batch or (lambda size, *args, **static: p.bind(*args, **static))
-    )
+    same = lambda size, *args, **static: p.bind(*args, **static)
+    batching.primitive_batchers[p] = partial(_batched, batch or same, spread)
     if jvp is not None:
         ad.primitive_jvps[p] = partial(_tangents, p, jvp)
     if transpose is not None:
@@ -105,9 +107,16 @@ def _zeros(aval: Any) -> Array:
     return ad.instantiate_zeros(ad.Zero(aval.to_tangent_aval()))
 
 
-def _batched(batch: Callable[..., Any], args: Any, dims: Any, /, **static: Any) -> tuple[Any, Any]:
+def _batched(
+    batch: Callable[..., Any], spread: bool, args: Any, dims: Any, /, **static: Any
+) -> tuple[Any, Any]:
     size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
-    front = [batching.bdim_at_front(a, d, size) for a, d in zip(args, dims)]
+    front = [
+        a if d is None and not spread else batching.bdim_at_front(a, d, size)
+        for a, d in zip(args, dims)
+    ]
+    if not spread:
+        static["copied"] = tuple(d is not None for d in dims)
     out = batch(size, *front, **static)
     return out, [0] * len(out) if isinstance(out, (list, tuple)) else 0
 

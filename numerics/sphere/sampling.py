@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.precision import scope
+from jaxgpu.precision import scope, smallest
 
 from ..bessel.ratios import iv_ratio
 from .arguments import concentration_of, count_of, direction_of, key_of
@@ -64,7 +64,7 @@ def _around(m: Array, key: Array, gap: Array) -> Array:
     """Unit vectors, [n, d], of cosine 1 - gap to m, uniform but for that."""
     normal = jax.random.normal(key, (gap.shape[0], m.shape[0]), m.dtype)
     tangent = normal - jnp.sum(normal * m[None], 1, keepdims=True) * m[None]
-    sine2 = jnp.maximum(gap * (2 - gap), jnp.finfo(m.dtype).tiny)
+    sine2 = jnp.maximum(gap * (2 - gap), smallest(m.dtype))
     scale = jnp.sqrt(sine2) / jnp.sqrt(jnp.sum(tangent * tangent, 1))
     return (1 - gap)[:, None] * m[None] + scale[:, None] * tangent
 
@@ -119,7 +119,7 @@ def cosine_slope(d: int, gap: Array, concentration: Array) -> Array:
     """
     k, w = concentration, 1 - gap
     a = iv_ratio(0.5 * d - 1, k)
-    sine2 = jnp.maximum(gap * (2 - gap), jnp.finfo(w.dtype).tiny)
+    sine2 = jnp.maximum(gap * (2 - gap), smallest(w.dtype))
     angle = jnp.arctan2(jnp.sqrt(sine2), w)
     upper = w > a
     room = jnp.where(upper, angle, np.pi - angle)

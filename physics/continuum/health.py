@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.precision import smallest
 from jaxgpu.pytree import pytree
 
 from .particles import State
@@ -37,7 +38,7 @@ class Health:
         """
         back = -self.span * jnp.arange(self.v.shape[0], dtype=self.v.dtype)
         back = back - jnp.mean(back)
-        size = jnp.log(jnp.maximum(self.v, jnp.finfo(self.v.dtype).tiny))
+        size = jnp.log(jnp.maximum(self.v, smallest(self.v.dtype)))
         return jnp.sum(back * size) / jnp.sum(back * back)
 
     @property

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.precision import smallest
+
 from .kinematics import Frames, cross
 from .mobility import mobility
 from .tree import Tree
@@ -49,7 +51,7 @@ def inverse_masses(
 
 def spring(k: Any, h: Any, w: Array) -> tuple[Array, Array]:
     """The stiffness, lowered to what the step resolves, and its dashpot over it, a time in s."""
-    least = jnp.finfo(w.dtype).tiny ** 0.25
+    least = smallest(w.dtype) ** 0.25
     k = jnp.minimum(k, RESOLVED / (h * h * jnp.maximum(w, least)))
     x = jnp.maximum(h * h * k * w, least)
     return k, h * jnp.sqrt(x) / 6
@@ -57,7 +59,7 @@ def spring(k: Any, h: Any, w: Array) -> tuple[Array, Array]:
 
 def dashpot(b: Any, h: Any, w: Array) -> Array:
     """The damping, lowered to what the step resolves."""
-    return jnp.minimum(b, RESOLVED / (h * jnp.maximum(w, jnp.finfo(w.dtype).tiny ** 0.25)))
+    return jnp.minimum(b, RESOLVED / (h * jnp.maximum(w, smallest(w.dtype) ** 0.25)))
 
 
 def dissipation(c: Any, h: Any, w: Array, force: Array) -> Array:

@@ -15,6 +15,8 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgpu import kernels
+
 PLATFORMS = ("cpu", "cuda", "tpu")
 _CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "outside_call"}
 _DOTS = {"dot_general", "conv_general_dilated"}
@@ -89,7 +91,8 @@ def compiles_once(f: Callable[..., Any], *args: Any) -> None:
 
 def exports(f: Callable[..., Any], *args: Any) -> None:
     """The program lowers for every platform, on a machine that has none of them."""
-    jax.export.export(jax.jit(f), platforms=PLATFORMS)(*args)
+    checks = kernels.export_checks()
+    jax.export.export(jax.jit(f), platforms=PLATFORMS, disabled_checks=checks)(*args)
 
 
 def vmap_is_a_loop(f: Any, args: tuple, batched: tuple[int, ...], rtol: float) -> None:
@@ -127,9 +130,14 @@ def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> Non
     np.testing.assert_allclose(forward, reverse, rtol=0, atol=tolerance * float(scale) + 1e-30)
 
 
-def check_program(f: Callable[..., Any], *args: Any) -> None:
-    """No callback, every product of matrices with a precision, no float64 out of float32."""
+def check_program(f: Callable[..., Any], *args: Any, beyond: bool = False) -> None:
+    """No callback, every product of matrices with a precision, no float64 out of float32.
+
+    beyond: whether some number of float64 in it is beyond float32's exponents; see `vanishing`.
+    """
     jaxpr = jax.make_jaxpr(f)(*args)
+    found = vanishing(np.concatenate([np.zeros(0), *numbers(jaxpr.jaxpr, jaxpr.consts)]))
+    assert bool(found.size) == beyond, f"numbers beyond float32's exponents: {np.unique(found)}"
     wide = any(str(v.dtype) in ("float64", "complex128") for v in jaxpr.in_avals if _shaped(v))
     for eqn in equations(jaxpr.jaxpr):
         name = eqn.primitive.name
@@ -151,6 +159,31 @@ def equations(jaxpr: Any) -> Iterator[Any]:
                 inner = getattr(inner, "jaxpr", inner)
                 if hasattr(inner, "eqns"):
                     yield from equations(inner)
+
+
+def numbers(jaxpr: Any, consts: Any = ()) -> Iterator[np.ndarray]:
+    """All numbers of float64 that stand in a program, [N] each."""
+    for value in consts:
+        yield from _wide(value)
+    for eqn in jaxpr.eqns:
+        for v in eqn.invars:
+            yield from _wide(getattr(v, "val", None))
+        for value in eqn.params.values():
+            for inner in value if isinstance(value, (list, tuple)) else (value,):
+                held, inner = getattr(inner, "consts", ()), getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    yield from numbers(inner, held)
+
+
+def vanishing(x: np.ndarray) -> np.ndarray:
+    """Those numbers that become 0 or inf where float64 has float32's exponents, as on a TPU."""
+    size = np.abs(x[np.isfinite(x)])
+    return size[((size > 0) & (size < 1e-38)) | (size > 1e38)]
+
+
+def _wide(value: Any) -> Iterator[np.ndarray]:
+    if getattr(value, "dtype", None) == np.float64:
+        yield np.ravel(np.asarray(value))
 
 
 @contextlib.contextmanager

@@ -105,6 +105,28 @@ HOST = {
         "physics.rigid.solid",
     ],
 }
+
+# doors whose float64 needs numbers beyond float32's exponents, and why: wrong on a TPU near those
+BEYOND = {
+    "Bessel functions are right to the ends of float64, and their limits are told apart there": [
+        "numerics.log_iv",
+        "numerics.log_ive",
+        "numerics.log_kv",
+        "numerics.log_kve",
+        "numerics.iv_ratio",
+        "numerics.kv_ratio",
+        "numerics.log_hyp0f1",
+        "numerics.matern",
+        "numerics.VonMisesFisher.log_prob",
+        "numerics.VonMisesFisher.entropy",
+        "numerics.VonMisesFisher.kl_divergence",
+        "numerics.Mixture.log_prob",
+    ],
+    "jax.random.categorical draws above finfo.tiny, which is 0 there: a candidate of log 0": [
+        "numerics.spherical_kmeans",
+    ],
+}
+BEYOND_FLOAT32 = {name for names in BEYOND.values() for name in names}
 OF_THE_HOST = {name for names in HOST.values() for name in names}
 
 
@@ -164,7 +186,8 @@ def in_precision(door: Door, dtype: Any) -> None:
     f = lambda arrays: door.call(**arrays, **others)
     with jax.enable_x64(np.dtype(dtype) == np.float64), as_users():
         arrays = cast(arrays, dtype)
-        conformance.check_program(f, arrays)
+        wide = np.dtype(dtype) == np.float64
+        conformance.check_program(f, arrays, beyond=wide and door.name in BEYOND_FLOAT32)
         program, out = jax.make_jaxpr(f, return_shape=True)(arrays)
     held = {str(a.dtype) for a in program.consts if hasattr(a, "dtype") and _floats(a)}
     found = {str(leaf.dtype) for leaf in jax.tree.leaves(out) if _floats(leaf)}

@@ -7,6 +7,7 @@ functions of the population size as a number, so that a restart may change it in
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.precision import smallest
 from jaxgpu.pytree import pytree
 
 
@@ -68,7 +69,7 @@ def above_zero(size: Array) -> Array:
 
     A run that goes on after all candidates have become equal shrinks its steps for ever.
     """
-    return jnp.maximum(size, jnp.finfo(size.dtype).tiny ** 0.5)
+    return jnp.maximum(size, smallest(size.dtype) ** 0.5)
 
 
 def cumulated(path: Array, rate: Array, mu_eff: Array, step: Array) -> Array:

@@ -125,7 +125,7 @@ class Grid:
 
 
 def inverse(m: Array) -> Array:
-    """1 / m of masses, kg; 0 where m is nothing, below 10 sqrt(tiny) = 1e-18 in float32.
+    """1 / m of masses, kg; 0 where m is nothing, below 1e-18 in float32 and 1e-36 in float64.
 
     The rim of a spline leaves such masses on nodes, and 1 / m^2 of the reverse pass overflowed.
 
@@ -133,7 +133,8 @@ def inverse(m: Array) -> Array:
     >>> inverse(jnp.array([0.5, 0.0, 1e-30])), float(jax.grad(inverse)(jnp.float32(1e-30)))
     (Array([2., 0., 0.], dtype=float32), 0.0)
     """
-    heavy = m > 10 * float(np.sqrt(np.finfo(m.dtype).tiny))
+    # below 10 sqrt(tiny), where every device has float64's digits but float32's exponents
+    heavy = m > 10 * max(float(np.sqrt(np.finfo(m.dtype).tiny)), 1e-37)
     return jnp.where(heavy, 1 / jnp.where(heavy, m, 1), 0)
 
 

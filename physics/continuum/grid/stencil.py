@@ -82,7 +82,7 @@ def base(x: Array, nodes: int) -> Array:
 
     Held inside the grid, so that a lost particle (or nan) never reaches foreign memory.
     """
-    return jnp.clip(jnp.floor(jnp.nan_to_num(x) - 0.5), 0, nodes - 3)
+    return jnp.clip(jnp.floor(jnp.where(jnp.isnan(x), 0, x) - 0.5), 0, nodes - 3)
 
 
 def stencil(x: Sequence[Array], offset: Array, layout: Layout) -> tuple[Array, list[Array]]:

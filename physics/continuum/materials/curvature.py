@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, Vec, add, matmul, matrix, transpose
+from jaxgpu.precision import smallest
 from jaxgpu.pytree import pytree
 
 # (stretches, those at which it takes invariants, parameters) -> (new stretches, stress, invariants)
@@ -95,7 +96,7 @@ def _twice(m: Mat) -> Mat:
 def _values(law: Law, at: At, fixed: At) -> tuple[Vec, Vec, Any]:
     """h / s (or ()), t and the invariants of `fixed`, by the signed squares of the stretches."""
     (q, _), (others, parameters) = at, fixed
-    root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), jnp.finfo(a.dtype).tiny))
+    root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), smallest(a.dtype)))
     signed = lambda q: tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
     s = signed(q)
     h, t, extra = law(s, signed(others), parameters)

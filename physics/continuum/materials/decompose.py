@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry.vectors import Mat, Vec, dot, identity, matrix, transpose
+from jaxgpu.precision import smallest
 
 SWEEPS = 4  # the error after each: 1e-1, 1e-2, 1e-5, 1e-15 of s_0 (cubic convergence)
 
@@ -89,8 +90,7 @@ def _turn(_, carry):
     b, v, (lengths, overlap) = carry
     half = 0.5 * (lengths[1] - lengths[0])
     signed = jnp.where(lengths[1] >= lengths[0], -overlap, overlap)
-    tiny = jnp.finfo(half.dtype).tiny
-    t = signed / (jnp.abs(half) + jnp.sqrt(half * half + overlap * overlap) + tiny)
+    t = signed / (jnp.abs(half) + jnp.sqrt(half * half + overlap * overlap) + smallest(half.dtype))
     c = lax.rsqrt(1 + t * t)
     b, v = (_rolled(_rotate(m, 0, 1, c, c * t)) for m in (b, v))
     return b, v, _measures(b)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, inner, scale, shift, symmetric, trace
+from jaxgpu.precision import smallest
 from jaxgpu.pytree import number, pytree
 
 _SPRAY = 1e3  # J of a drop that flies alone: it keeps its rate of expansion, which means nothing
@@ -157,5 +158,5 @@ def _flow(law, volume: Array, gradient: Mat, dt, viscosity) -> tuple[Array, Mat]
     rate = symmetric(gradient)
     flow = shift(rate, -trace(gradient) / 3)
     # 2 D : D, of which the root is the shear rate; the floor keeps the root's slope finite
-    shear = jnp.sqrt(jnp.maximum(2 * inner(rate, rate), jnp.finfo(p.dtype).tiny))
+    shear = jnp.sqrt(jnp.maximum(2 * inner(rate, rate), smallest(p.dtype)))
     return volume, shift(scale(2 * viscosity(shear) * filled, flow), -p * volume)

@@ -13,10 +13,10 @@ stretches meet, as at rest. After Hoger & Carlson (1984), doi:10.1090/qam/724060
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, add, cofactor, det, gram, matrix, scale, shift, trace
+from jaxgpu.precision import smallest
 
 # Turns of Laguerre's iteration. Largest error of i1 after each, stretches from 0.1 to 10: 1e-3,
 # 1e-9, 1e-15; with the last negative, up to 0.7 times the next in size: 0.1, 1e-3, 1e-8, 1e-15.
@@ -42,7 +42,7 @@ def stretch(f: Mat) -> tuple[Mat, Mat, Array]:
     b, j = gram(f), det(f)
     if len(f) == 2:
         square = trace(b)
-        total = jnp.sqrt(jnp.maximum(square + 2 * j, 1e-12 * square + _tiny(j)))
+        total = jnp.sqrt(jnp.maximum(square + 2 * j, 1e-12 * square + smallest(j.dtype)))
         return scale(1 / total, shift(b, j)), b, j
     first = trace(b)
     i1 = _trace(first, trace(cofactor(b)), j)
@@ -69,7 +69,7 @@ def _trace(first: Array, second: Array, j: Array) -> Array:
         y = x * x - first
         value, slope, bend = y * y / 4 - 2 * j * x - second, y * x - 2 * j, 3 * x * x - first
         root = jnp.sqrt(jnp.maximum(9 * slope * slope - 12 * value * bend, 0))
-        x = jnp.maximum(x - 4 * jnp.maximum(value, 0) / (slope + root + _tiny(x)), least)
+        x = jnp.maximum(x - 4 * jnp.maximum(value, 0) / (slope + root + smallest(x.dtype)), least)
     return x
 
 
@@ -84,8 +84,4 @@ def _trace_jvp(point, direction):
 
 def _product(i1: Array, i2: Array, j: Array) -> Array:
     """q, kept from zero: it vanishes only where f turns inside out."""
-    return jnp.maximum(i1 * i2 - j, 1e-6 * i1 * i1 * i1 + _tiny(j))
-
-
-def _tiny(like: Array) -> np.floating:
-    return jnp.finfo(like.dtype).tiny
+    return jnp.maximum(i1 * i2 - j, 1e-6 * i1 * i1 * i1 + smallest(j.dtype))

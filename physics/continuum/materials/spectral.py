@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, Vec, congruence, diagonal_scale, matmul, matrix, transpose
+from jaxgpu.precision import smallest
 
 from . import forms
 from .curvature import second
@@ -97,7 +98,7 @@ def _divided(s: Vec, y: Vec, dy: Vec, i: int, j: int) -> Array:
 
 def _sum(s: Vec, i: int, j: int) -> Array:
     """s_i + s_j >= 0, kept from zero: it vanishes only where f turns inside out."""
-    return jnp.maximum(s[i] + s[j], 1e-6 * jnp.abs(s[0]) + jnp.finfo(s[0].dtype).tiny)
+    return jnp.maximum(s[i] + s[j], 1e-6 * jnp.abs(s[0]) + smallest(s[0].dtype))
 
 
 def _stretch_entry(s: Vec, h: Vec, slope: Vec, g: Mat, i: int, j: int) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import ranges
-from jaxgpu.precision import in_float64, reassociated
+from jaxgpu.precision import in_float64, reassociated, smallest
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import Run, run
 
@@ -121,7 +121,7 @@ class Cluster:
 
         def noted(escapes: escape.Escapes, points: Array) -> escape.Escapes:
             d = points - centre[:, None]
-            depth = -mass / jnp.maximum(size(d), jnp.finfo(d.dtype).tiny)
+            depth = -mass / jnp.maximum(size(d), smallest(d.dtype))
             x, v = d[:3].T, d[3:].T
             return escape.noted(escapes, time, x, v, depth, self.edge, unbound=self.unbound)
 

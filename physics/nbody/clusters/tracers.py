@@ -15,6 +15,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.precision import smallest
 from jaxgpu.pytree import pytree
 
 from .blocks import PairedSteps, first_step, next_step, pull_and_snap, size
@@ -125,6 +126,6 @@ def _wanted(spec: PairedSteps, f: Array, s: Array, h: Array, error: Array) -> Ar
     # no force at all, whatever rounding left of the one before: the longest step
     free = (above == 0) | (below == 0)
     aarseth = jnp.sqrt(spec.eta * above / jnp.where(free, 1, below))
-    room = _TOLERANCE * spec.eta * spec.eta * a / jnp.maximum(error, jnp.finfo(a.dtype).tiny)
+    room = _TOLERANCE * spec.eta * spec.eta * a / jnp.maximum(error, smallest(a.dtype))
     longer = jnp.minimum(h * jnp.sqrt(jnp.sqrt(room)), aarseth * _CAUTION**0.5)
     return jnp.where(free, jnp.inf, jnp.where(jnp.isinf(error), aarseth, longer))

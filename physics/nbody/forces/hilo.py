@@ -7,17 +7,21 @@ coordinates, float32 alone has lost every digit (Gaburov, Harfst & Portegies Zwa
 doi:10.1016/j.newast.2009.03.002, do so on graphics processors).
 
 A pair costs 12 operations more than in float32, 51 and an inverse root. Sums run over at most 4096
-sources in float32 and from there in pairs. Compilers that reorder sums destroy this arithmetic:
-never give `precision.reassociation` to a program that holds it.
+sources in float32 and from there in pairs; on GPUs and TPUs one kernel adds all terms in pairs.
+Compilers that reorder sums destroy this arithmetic: never give `precision.reassociation` to a
+program that holds it.
 """
+
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.geometry.vectors import dot
 
-from .pairs import inverse_powers
-from .sums import summed
+from .powers import inverse_powers
+from .sums import pair_sum, summed
+from .tiles import two_sum
 
 _CHUNK = 4096
 
@@ -60,35 +64,43 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
         given = f"{points.dtype} {list(points.shape)}"
         raise ValueError(f"hilo.pull: points {given}; must be float32 [2, 6, K]; use hilo.split")
     eps2 = jnp.asarray(softening, jnp.float32) ** 2
+    return _pull_sum([points.reshape(12, -1)], [sources.reshape(12, -1), m], eps2[None])
 
-    def terms(t: list[Array], s: list[Array]) -> list[Array]:
-        apart = [(s[k] - t[k]) + (s[k + 6] - t[k + 6]) for k in range(6)]
-        d, w = apart[:3], apart[3:]
-        u2, u3 = inverse_powers(dot(d, d) + eps2)
-        p, q = s[12] * u3, 3 * dot(d, w) * u2
-        return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
-    along = points.reshape(12, -1)
-    columns = jnp.concatenate([sources.reshape(12, -1), m[None]])
-    count = -(-m.shape[0] // _CHUNK)
+def _pull_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
+    apart = [(s[k] - t[k]) + (s[k + 6] - t[k + 6]) for k in range(6)]
+    d, w = apart[:3], apart[3:]
+    u2, u3 = powers(dot(d, d) + c[0])
+    p, q = s[12] * u3, 3 * dot(d, w) * u2
+    return [p * e for e in d] + [p * (f - q * e) for e, f in zip(d, w)]
+
+
+def _pull_in_chunks(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
+    """Float32 sums over chunks of the sources, which are added in pairs."""
+    terms = lambda t, s: _pull_terms(t, s, list(numbers), inverse_powers)
+    columns = jnp.concatenate([sources[0], sources[1][None]])
+    count = -(-columns.shape[1] // _CHUNK)
     if count == 1:
-        total = summed(terms, [along], [columns], 6)
+        total = summed(terms, targets, [columns], 6)
         return jnp.stack([total, jnp.zeros_like(total)])
     # filled up with sources that have no mass, and are so far away that no power overflows
-    spare = jnp.full((13, count * _CHUNK - m.shape[0]), 1e18, jnp.float32).at[12].set(0)
+    spare = jnp.full((13, count * _CHUNK - columns.shape[1]), 1e18, jnp.float32).at[12].set(0)
     columns = jnp.concatenate([columns, spare], 1)
 
     def add(i: Array, total: Array) -> Array:
         chunk = lax.dynamic_slice(columns, (0, i * _CHUNK), (13, _CHUNK))
-        return _added(total, summed(terms, [along], [chunk], 6))
+        return _added(total, summed(terms, targets, [chunk], 6))
 
-    return lax.fori_loop(0, count, add, jnp.zeros((2, 6, points.shape[2]), jnp.float32))
+    start = jnp.zeros((2, 6, targets[0].shape[1]), jnp.float32)
+    return lax.fori_loop(0, count, add, start)
+
+
+_pull_sum = pair_sum("pair_pull_hilo", _pull_terms, 6, plain=_pull_in_chunks, exact=True)
 
 
 def _added(x: Array, term: Array) -> Array:
-    """The pair [2, ...] plus a float32 [...]: Knuth's exact sum of two, the rest to the rest."""
-    high = x[0] + term
-    virtual = high - x[0]
-    low = (x[0] - (high - virtual)) + (term - virtual) + x[1]
+    """The pair [2, ...] plus a float32 [...]: the exact sum of two, the rest to the rest."""
+    high, low = two_sum(x[0], term)
+    low = low + x[1]
     total = high + low
     return jnp.stack([total, low - (total - high)])

@@ -6,7 +6,8 @@ from cache, and nothing is written but the six sums. A core of an AMD EPYC (Zen 
 that and as many as a C loop with AVX-512 intrinsics (`benchmarks/pair_kernel.py`).
 
 A gradient costs one such pass for the targets and one for the sources: the rules below are written
-out, so no tape of N x K values is kept. For devices whose float64 is slow, see `hilo`.
+out, so no tape of N x K values is kept. On GPUs and TPUs every pass is one kernel (`tiles`). For
+devices whose float64 is slow, see `hilo`.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from jax import Array, lax
 from jaxgpu.geometry.vectors import dot
 from jaxgpu.primitive import jvp_of, primitive
 
-from .sums import summed
+from .sums import pair_sum, summed
 
 
 def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0) -> Array:
@@ -26,7 +27,12 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
 
     a = sum m d / r^3 and its time derivative sum m (w - 3 (d . w) d / r^2) / r^3, where d and w are
     the separation and the relative velocity and r^2 = d . d + softening^2. A point that is one of
-    the sources is not pulled by itself. Below 1e-77 (float32: 1e-9) all pulls are softened.
+    the sources is not pulled by itself. On CPUs all pulls are softened below 1e-77 (float32: 1e-9);
+    elsewhere there are none below 1e-12 in float32.
+
+    On a TPU, which has no true float64, float64 is computed of pairs of float32: separations as
+    good as in float64 and between 1e-12 and 1e12, each pull to float32's roundings (see `hilo`).
+    A program that holds it is exported as `jaxgpu.kernels` says.
 
     Args:
         points: positions and velocities [6, K].
@@ -45,16 +51,28 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
 
 @jax.custom_jvp
 def _pull(points: Array, sources: Array, m: Array, softening: Array) -> Array:
+    return _pull_sum([points], [sources, m], softening[None])
+
+
+def _pull_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
+    d, w, _, u3, q = _pair(t, s, c[0], powers)
+    p = s[6] * u3
+    return [p * e for e in d] + [p * (e - q * f) for f, e in zip(d, w)]
+
+
+def _pull_on_cpu(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
     # a point is at no distance from itself: 0 / least is 0, and spares each pair a comparison
-    least = softening * softening + float(jnp.finfo(points.dtype).tiny) ** 0.5
+    softening, m = numbers[0], sources[1]
+    least = softening * softening + float(jnp.finfo(m.dtype).tiny) ** 0.5
 
     def terms(t: list[Array], s: list[Array]) -> list[Array]:
         d, w = _between(t, s)
-        u2, u3 = _powers(least + d[0] * d[0] + d[1] * d[1] + d[2] * d[2], 3)
-        p, q = s[6] * u3, dot(d, w) * u2
+        # divider and multipliers work side by side: 1.3 times the rate of XLA's inverse root
+        u2 = 3 / (least + d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
+        p, q = s[6] * (u2 * jnp.sqrt(u2)), dot(d, w) * u2
         return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
-    return summed(terms, [points], [sources, m / 27**0.5], 6)
+    return summed(terms, targets, [sources[0], m / 27**0.5], 6)
 
 
 @_pull.defjvp
@@ -68,45 +86,47 @@ def _tangent(given: tuple, tangents: tuple) -> Array:
     """The change [6, K] of acceleration and jerk, linear in the tangents."""
     points, sources, m, softening = given
     by_point, by_source, by_mass = tangents
+    return _change_sum([points, by_point], [sources, m, by_source, by_mass], softening[None])
 
-    def terms(t: list[Array], s: list[Array]) -> list[Array]:
-        d, w, u2, u3, q = _pair(t[:6], s[:6], softening)
-        p = s[6] * u3
-        dd, dw = ([b - a for a, b in zip(t[k : k + 3], s[k + 1 : k + 4])] for k in (6, 9))
-        fall = dot(d, dd) * u2
-        dp = u3 * s[13] - 3 * p * fall
-        dq = 3 * (dot(dd, w) + dot(d, dw)) * u2 - 2 * q * fall
-        pull = [dp * c + p * e for c, e in zip(d, dd)]
-        return pull + [
-            dp * (w[k] - q * d[k]) + p * (dw[k] - dq * d[k] - q * dd[k]) for k in range(3)
-        ]
 
-    return summed(terms, [points, by_point], [sources, m, by_source, by_mass], 6)
+def _change_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
+    d, w, u2, u3, q = _pair(t, s, c[0], powers)
+    p = s[6] * u3
+    dd, dw = ([b - a for a, b in zip(t[k : k + 3], s[k + 1 : k + 4])] for k in (6, 9))
+    fall = dot(d, dd) * u2
+    dp = u3 * s[13] - 3 * p * fall
+    dq = 3 * (dot(dd, w) + dot(d, dw)) * u2 - 2 * q * fall
+    pull = [dp * c + p * e for c, e in zip(d, dd)]
+    return pull + [dp * (w[k] - q * d[k]) + p * (dw[k] - dq * d[k] - q * dd[k]) for k in range(3)]
 
 
 def _cotangent(given: tuple, ct: Array) -> tuple[Array, Array, Array]:
     """The gradients with respect to points [6, K], sources [6, N] and masses [N]."""
     points, sources, m, softening = given
-
-    def gradients(d: list, w: list, u2: Array, p: Array, q: Array, ct: list) -> list[Array]:
-        alpha, beta = ct[:3], ct[3:]
-        ad, bw, bd = dot(alpha, d), dot(beta, w), dot(beta, d)
-        fall = 3 * u2 * (ad + bw - q * bd) - 2 * q * bd * u2
-        by_d = [p * (alpha[k] - q * beta[k] - 3 * bd * u2 * w[k] - fall * d[k]) for k in range(3)]
-        return by_d + [p * (beta[k] - 3 * bd * u2 * d[k]) for k in range(3)]
-
-    def to_points(t: list[Array], s: list[Array]) -> list[Array]:
-        d, w, u2, u3, q = _pair(t[:6], s, softening)
-        return [-g for g in gradients(d, w, u2, s[6] * u3, q, t[6:])]
-
-    def to_sources(t: list[Array], s: list[Array]) -> list[Array]:
-        d, w, u2, u3, q = _pair(s[:6], t[:6], softening)
-        by_mass = dot(s[6:9], d) + dot(s[9:], w) - q * dot(s[9:], d)
-        return [*gradients(d, w, u2, t[6] * u3, q, s[6:]), u3 * by_mass]
-
-    for_points = summed(to_points, [points, ct], [sources, m], 6)
-    for_sources = summed(to_sources, [sources, m], [points, ct], 7)
+    for_points = _points_sum([points, ct], [sources, m], softening[None])
+    for_sources = _sources_sum([sources, m], [points, ct], softening[None])
     return for_points, for_sources[:6], for_sources[6]
+
+
+def _gradients(d: list, w: list, u2: Array, p: Array, q: Array, ct: list) -> list[Array]:
+    """By the separation and the relative velocity of a pair."""
+    alpha, beta = ct[:3], ct[3:]
+    ad, bw, bd = dot(alpha, d), dot(beta, w), dot(beta, d)
+    fall = 3 * u2 * (ad + bw - q * bd) - 2 * q * bd * u2
+    by_d = [p * (alpha[k] - q * beta[k] - 3 * bd * u2 * w[k] - fall * d[k]) for k in range(3)]
+    return by_d + [p * (beta[k] - 3 * bd * u2 * d[k]) for k in range(3)]
+
+
+def _points_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
+    d, w, u2, u3, q = _pair(t, s, c[0], powers)
+    return [-g for g in _gradients(d, w, u2, s[6] * u3, q, t[6:])]
+
+
+def _sources_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
+    """Of a source, which is the target here, from each point."""
+    d, w, u2, u3, q = _pair(s, t, c[0], powers)
+    by_mass = dot(s[6:9], d) + dot(s[9:], w) - q * dot(s[9:], d)
+    return [*_gradients(d, w, u2, t[6] * u3, q, s[6:]), u3 * by_mass]
 
 
 def pair_tangent(given: tuple, tangents: tuple) -> Array:
@@ -146,40 +166,18 @@ def _between(t: list[Array], s: list[Array]) -> list[list[Array]]:
 
 
 def _pair(
-    t: list[Array], s: list[Array], softening: Array
+    t: list[Array], s: list[Array], softening: Array, powers: Callable
 ) -> tuple[list[Array], list[Array], Array, Array, Array]:
     """Separation, relative velocity, 1 / r^2, 1 / r^3 and 3 (d . w) / r^2 of every pair."""
     d, w = _between(t, s)
-    u2, u3 = inverse_powers(dot(d, d) + softening * softening)
+    u2, u3 = powers(dot(d, d) + softening * softening)
     return d, w, u2, u3, 3 * dot(d, w) * u2
 
 
-def _powers(r2: Array, scale: float) -> tuple[Array, Array]:
-    """The `scale` / r^2, and its power 3/2."""
-
-    def cpu(r2: Array) -> tuple[Array, Array]:
-        # divider and multipliers work side by side: 1.3 times the rate of XLA's inverse root
-        u2 = scale / r2
-        return u2, u2 * jnp.sqrt(u2)
-
-    def other(r2: Array) -> tuple[Array, Array]:
-        u = scale**0.5 * lax.rsqrt(r2)
-        return u * u, u * (u * u)
-
-    return lax.platform_dependent(r2, cpu=cpu, default=other)
-
-
-@jax.custom_jvp
-def inverse_powers(r2: Array) -> tuple[Array, Array]:
-    """1 / r^2 and 1 / r^3, and 0 for both where there is no distance, as are their derivatives."""
-    return _powers(jnp.where(r2 > 0, r2, jnp.inf), 1)
-
-
-@inverse_powers.defjvp
-def _inverse_powers_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
-    u2, u3 = inverse_powers(*primals)
-    change = u2 * tangents[0]
-    return (u2, u3), (-u2 * change, -1.5 * u3 * change)
+_pull_sum = pair_sum("pair_pull", _pull_terms, 6, cpu=_pull_on_cpu)
+_change_sum = pair_sum("pair_change", _change_terms, 6)
+_points_sum = pair_sum("pair_gradient_of_points", _points_terms, 6)
+_sources_sum = pair_sum("pair_gradient_of_sources", _sources_terms, 7)
 
 
 def pull_of_few(sources: Array, gm: Array, x: Array) -> Array:

@@ -5,13 +5,14 @@ accelerations of both points, which therefore are arguments. One pass as in `pai
 and an inverse square root a pair, against 38 of acceleration and jerk.
 """
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry.vectors import dot
 
-from .pairs import inverse_powers
-from .sums import summed
+from .sums import pair_sum
 
 
 def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0) -> Array:
@@ -31,17 +32,19 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     [1.0, 0.0, 0.0, 0.0, 0.5, 0.0, -0.75, 0.0, 1.5]
     """
     eps2 = jnp.asarray(softening, points.dtype) ** 2
+    return _pull_sum([points], [sources, m], eps2[None])
 
-    def terms(t: list[Array], s: list[Array]) -> list[Array]:
-        d, w, b = ([q - p for p, q in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3, 6))
-        r2 = dot(d, d) + eps2
-        u2, u3 = inverse_powers(r2)
-        p = s[9] * u3
-        alpha = dot(d, w) * u2
-        beta = (dot(w, w) + dot(d, b)) * u2 + alpha * alpha
-        a = [p * c for c in d]
-        j = [p * c - 3 * alpha * e for c, e in zip(w, a)]
-        snap = [p * c - 6 * alpha * e - 3 * beta * f for c, e, f in zip(b, j, a)]
-        return a + j + snap
 
-    return summed(terms, [points], [sources, m], 9)
+def _pull_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
+    d, w, b = ([q - p for p, q in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3, 6))
+    u2, u3 = powers(dot(d, d) + c[0])
+    p = s[9] * u3
+    alpha = dot(d, w) * u2
+    beta = (dot(w, w) + dot(d, b)) * u2 + alpha * alpha
+    a = [p * e for e in d]
+    j = [p * e - 3 * alpha * f for e, f in zip(w, a)]
+    snap = [p * e - 6 * alpha * f - 3 * beta * g for e, f, g in zip(b, j, a)]
+    return a + j + snap
+
+
+_pull_sum = pair_sum("pair_snap", _pull_terms, 9, apart=9)

@@ -1,20 +1,37 @@
 """Sums over all pairs of targets and sources, without ever storing one value a pair.
 
-Every sum is one variadic reduction over the sources: all outputs in one pass, the pair's expression
-computed once for all of them. Sources are the leading, reduced axis, so that targets lie along the
-machine's vectors and no sum has to be reordered to be fast. Targets go in tiles of 512, beyond
-which XLA's CPU backend stops vectorising the loop (0.6e9 pairs a second and core become 0.13e9).
+`pair_sum` makes one that is a kernel of its own on GPUs and TPUs (`tiles`). On CPUs, and where it
+is differentiated, it is what `summed` writes for XLA, of which only a CPU's compiler makes a loop.
+
+In `summed` every sum is one variadic reduction over the sources: all outputs in one pass, the
+pair's expression computed once for all of them. Sources are the leading, reduced axis, so that
+targets lie along the machine's vectors and no sum has to be reordered to be fast. Targets go in
+tiles of 512, beyond which XLA's CPU backend stops vectorising the loop (0.6e9 pairs a second and
+core become 0.13e9).
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_derivatives import SymbolicZero
+
+from jaxgpu import kernels
+from jaxgpu.precision import scope
+from jaxgpu.primitive import primitive
+
+from . import tiles
+from .powers import inverse_powers
 
 _TILE = 512
 
 # (rows of the targets [1, K], rows of the sources [N, 1]) -> terms of every pair
 type Terms = Callable[[list[Array], list[Array]], list[Array]]
+# (targets, sources, numbers) -> sums
+type PairSum = Callable[[list[Array], list[Array], Array], Array]
 
 
 def summed(terms: Terms, targets: list[Array], sources: list[Array], outputs: int) -> Array:
@@ -51,6 +68,110 @@ def summed(terms: Terms, targets: list[Array], sources: list[Array], outputs: in
     padded = [jnp.pad(t.reshape(-1, count), spare).reshape(-1, tiles, _TILE) for t in targets]
     sums = lax.map(tile, [jnp.moveaxis(t, 1, 0) for t in padded])
     return jnp.moveaxis(sums, 0, 1).reshape(outputs, -1)[:, :count]
+
+
+def pair_sum(
+    name: str,
+    terms: tiles.PairTerms,
+    outputs: int,
+    *,
+    plain: PairSum | None = None,
+    apart: int = 6,
+    exact: bool = False,
+    cpu: PairSum | None = None,
+) -> PairSum:
+    """The function of (targets, sources, numbers) that sums `terms`, by the platform's best means.
+
+    Where a device has no true float64, a TPU, sums of float64 are computed of pairs of float32:
+    separations are as good as in float64, all that is computed of them has float32's roundings.
+
+    Args:
+        name: as it stands in a jaxpr.
+        terms: of a pair, from the rows of its target, those of its source, the numbers, and a
+            function of r^2 that gives 1 / r^2 and 1 / r^3.
+        outputs: how many terms a pair has.
+        plain: the form for other platforms, and to be differentiated, if not by `summed`.
+        apart: the first rows of targets and sources, of which only differences are used.
+        exact: whether sums are pairs of numbers, [2, outputs, K] for [outputs, K].
+        cpu: the form for CPUs, if it is another one.
+
+    The function takes arrays [T, K] or [K] of targets, [S, N] or [N] of sources, whose rows follow
+    one another, and numbers [C] that all pairs share. Forward mode runs through; reverse mode does
+    not.
+    """
+
+    def by_terms(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
+        shared = list(numbers)
+        here = lambda t, s: terms(t, s, shared, inverse_powers)
+        return summed(here, targets, sources, outputs)
+
+    form = plain or by_terms
+
+    def kernel(on: tiles.Kernel, wide: bool) -> PairSum:
+        def run(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
+            dtype, sizes = targets[0].dtype.name, (targets[0].shape[-1], sources[0].shape[-1])
+            old = on is tiles.on_gpu and not kernels.gpu_takes_kernels()
+            if old or dtype not in ("float32", "float64") or 0 in sizes:
+                return form(targets, sources, numbers)
+            to, by = ([q.reshape(-1, q.shape[-1]) for q in group] for group in (targets, sources))
+            if dtype == "float64" and not wide:
+                return tiles.in_pairs(on, terms, outputs, to, by, numbers, apart=apart)
+            return on(terms, outputs, to, by, numbers, exact=exact)
+
+        return run
+
+    forms = {"cuda": kernel(tiles.on_gpu, True), "tpu": kernel(tiles.on_tpu, False)}
+    if cpu is not None:
+        forms["cpu"] = cpu
+    bound = primitive(
+        name,
+        partial(_mapped, form),
+        partial(_like, (2, outputs) if exact else (outputs,)),
+        kernels={platform: partial(_mapped, own) for platform, own in forms.items()},
+        batch=lambda size, *args, count, maps, copied: bound(
+            *args, count=count, maps=(copied, *maps)
+        ),
+        spread=False,
+    )
+
+    @jax.custom_jvp
+    def total(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
+        return bound(*targets, *sources, numbers, count=len(targets), maps=())
+
+    total.defjvp(partial(_jvp, form), symbolic_zeros=True)
+    return total
+
+
+def _jvp(form: PairSum, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    """Value and tangent of `form` in one pass, along those tangents only that are not zero."""
+    args, tree = jax.tree.flatten(primals)
+    changes = dict(enumerate(tree.flatten_up_to(tangents)))
+    changes = {i: t for i, t in changes.items() if not isinstance(t, SymbolicZero)}
+
+    def along(moving: dict[int, Array]) -> Array:
+        return form(*tree.unflatten([moving.get(i, a) for i, a in enumerate(args)]))
+
+    return jax.jvp(along, ({i: args[i] for i in changes},), (changes,))
+
+
+def _mapped(form: PairSum, *args: Array, count: int, maps: tuple) -> Array:
+    """`form` under a vmap for each of `maps`, outermost first: which arguments have copies."""
+    f = lambda *args: form(list(args[:count]), list(args[count:-1]), args[-1])
+    for copied in reversed(maps):
+        f = jax.vmap(f, [0 if has else None for has in copied])
+    # a program is lowered after its trace, where 64-bit types may be off again
+    with scope(args):
+        return f(*args)
+
+
+def _like(outputs: tuple[int, ...], *args: Any, count: int, maps: tuple) -> Any:
+    """The abstract sums, from abstract arguments."""
+    batch, seen = [], [0] * len(args)
+    for copied in maps:
+        first = copied.index(True)
+        batch.append(args[first].shape[seen[first]])
+        seen = [n + has for n, has in zip(seen, copied)]
+    return args[0].update(shape=(*batch, *outputs, args[0].shape[-1]), weak_type=False)
 
 
 def _rows(groups: list[Array]) -> list[Array]:

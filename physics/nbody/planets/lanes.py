@@ -22,7 +22,7 @@ from jax import Array, lax
 from jaxgpu.geometry.vectors import dot
 from jaxgpu.pytree import pytree
 
-from ..forces.pairs import inverse_powers
+from ..forces.powers import inverse_powers
 from ..steps import kahan, radau
 
 

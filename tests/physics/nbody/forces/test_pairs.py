@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conformance import check
 
-from jaxgpu.physics.nbody.forces import pairs
+from jaxgpu.physics.nbody.forces import pairs, powers
 
 
 def case(seed, dtype):
@@ -168,13 +168,13 @@ def test_inverse_powers_are_what_they_say_everywhere(x64, dtype):
     tiny, huge = (1e-12, 1e12) if dtype == jnp.float32 else (1e-100, 1e100)
     r = np.array([tiny, 0.3, 1, 7, huge], np.longdouble)
     r2 = jnp.asarray(np.append(r * r, [0, np.inf]), dtype)
-    u2, u3 = jax.jit(pairs.inverse_powers)(r2)
+    u2, u3 = jax.jit(powers.inverse_powers)(r2)
     exact = np.asarray(r2[:5], np.longdouble)
     eps = float(jnp.finfo(dtype).eps)
     np.testing.assert_allclose(u2[:5], 1 / exact, rtol=2 * eps)
     np.testing.assert_allclose(u3[:5], exact**-1.5, rtol=4 * eps)
     np.testing.assert_array_equal([u2[5:], u3[5:]], 0)
-    slope = jax.vmap(jax.jacfwd(pairs.inverse_powers))(r2[1:6])
+    slope = jax.vmap(jax.jacfwd(powers.inverse_powers))(r2[1:6])
     np.testing.assert_allclose(slope[0][:3], -(exact[1:4] ** -2), rtol=8 * eps)
     np.testing.assert_allclose(slope[1][:3], -1.5 * exact[1:4] ** -2.5, rtol=8 * eps)
     assert slope[0][4] == slope[1][4] == 0

@@ -1,0 +1,47 @@
+"""No program of float64 holds a number that a device without true float64 turns into 0 or inf.
+
+A TPU's float64 is two float32, with float32's exponents. Every public program is held to that as it
+is traced (`conformance.check_program`); here those are that step, as they are lowered for a TPU,
+where the kernels and derivatives inside primitives show too.
+"""
+
+import re
+
+import jax
+import numpy as np
+import protocols
+import pytest
+from conformance import vanishing
+from doors import as_users
+
+MACHINES = [m for m in protocols.MACHINES if m.name.startswith(("nbody", "continuum", "rigid"))]
+_CONSTANT = re.compile(r"stablehlo\.constant dense<([^>]*)> : tensor<([^>]*)f64>")
+
+
+def constants(text):
+    """Every float64 number [N] that stands in a lowered program."""
+    found = [np.zeros(0)]
+    for value, _ in _CONSTANT.findall(text):
+        if value.startswith('"0x'):
+            found.append(np.frombuffer(bytes.fromhex(value[3:-1]), np.float64))
+        else:
+            words = re.findall(r"0x[0-9A-F]{16}|[-+.0-9eE]+", value)
+            bits = [np.uint64(int(w, 16)).view(np.float64) if "x" in w else float(w) for w in words]
+            found.append(np.array(bits))
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+def test_no_constant_vanishes_on_a_tpu(machine):
+    with jax.enable_x64(True), as_users():
+        init, step = machine.make(np.float64)
+        traced = jax.jit(step).trace(jax.eval_shape(init, protocols.KEY), protocols.KEY)
+        numbers = constants(traced.lower(lowering_platforms=("tpu",)).as_text())
+    assert numbers.size > 2
+    assert not vanishing(numbers).size, np.unique(vanishing(numbers))
+
+
+def test_a_constant_that_vanishes_is_found(x64):
+    guarded = lambda x: x + 1e-150 + jax.numpy.array([1e200, 1.0, np.pi])
+    text = jax.jit(guarded).lower(np.ones(3)).as_text()
+    assert sorted(vanishing(constants(text))) == [1e-150, 1e200]
