@@ -20,6 +20,7 @@ stars), `in_tiles` (the loop over tiles), `due_indices` (who is due).
 import math
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, Protocol
 
 import jax
@@ -31,6 +32,9 @@ from jaxgpu.pytree import pytree
 _PAGE, _LOOKED_INTO = 128, 8  # bodies a page, pages looked into at a time
 _MANY = 16  # times a large tile: of fewer bodies all go in small ones
 _FEW, _ROW = 64, 128  # indices found at a time, and the bits that are counted for them
+# on accelerators: of so many bodies all are evaluated in each block, for to find those that are due
+# costs twenty launches and more, as much as 4096^2 pairs do; of more, tiles of so many
+AT_ONCE, _WIDE = 4096, 256
 
 # (indices [B] of bodies, the bodies) -> the bodies moved, and which of them [B] bool floored
 type Move[T] = Callable[[Array, T], tuple[T, Array]]
@@ -207,18 +211,29 @@ def _soonest(schedule: Schedule, pages: Array, looks: Array) -> Array:
     return lax.fori_loop(0, looks, earliest, schedule.soonest)
 
 
-def advance_group[T](group: T, due: Array, move: Move[T], tile: int) -> tuple[T, Array]:
+def advance_group[T](
+    group: T, due: Array, move: Move[T], tile: int, move_all: Move[T] | None = None
+) -> tuple[T, Array]:
     """`group` with those bodies moved that are `due` [N]; how many steps were floored.
 
     Args:
         group: pytree of arrays [..., N].
         due: which bodies.
         move: moves the bodies of a tile; spare lanes hold the last body, and are dropped.
-        tile: bodies in a tile.
+        tile: bodies in a tile, on a CPU.
+        move_all: the same of all bodies, each where its index says; `move` by default.
     """
-    count = due.shape[0]
-    if count == 0:
+    if due.shape[0] == 0:
         return group, jnp.int32(0)
+    few = due.shape[0] <= AT_ONCE
+    at_once = partial(group_at_once, move_all or move)
+    wide = at_once if few else partial(group_in_tiles, move, _WIDE)
+    return lax.platform_dependent(group, due, cpu=partial(group_in_tiles, move, tile), default=wide)
+
+
+def group_in_tiles[T](move: Move[T], tile: int, group: T, due: Array) -> tuple[T, Array]:
+    """As `advance_group`, at the cost of those that are due."""
+    count = due.shape[0]
     tile = min(tile, count)
     index, total = due_indices(due, tile)
 
@@ -231,6 +246,13 @@ def advance_group[T](group: T, due: Array, move: Move[T], tile: int) -> tuple[T,
         return jax.tree.map(put, group, new), floored + low
 
     return in_tiles(index, total, count, (tile, 0), each, (group, jnp.int32(0)))
+
+
+def group_at_once[T](move: Move[T], group: T, due: Array) -> tuple[T, Array]:
+    """As `advance_group`, in a few launches whoever is due: all move, and the due stay moved."""
+    new, low = move(jnp.arange(due.shape[0], dtype=jnp.int32), group)
+    moved = jax.tree.map(lambda new, old: jnp.where(due, new, old), new, group)
+    return moved, jnp.sum(low & due, dtype=jnp.int32)
 
 
 def in_tiles[C](
