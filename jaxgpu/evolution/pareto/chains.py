@@ -87,7 +87,7 @@ def _settled(base: Array, g: Array, group: Array, sweeps: int) -> Array:
     """Ranks of a tile, from what earlier tiles make of them; `sweeps` between two questions."""
 
     def iterate(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        rank = carry[0]
+        rank = before = carry[0]
         for _ in range(sweeps):
             rank, before = jnp.maximum(base, _longest(rank, g, group, g, group)), rank
         return rank, jnp.any(rank != before)

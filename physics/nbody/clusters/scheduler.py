@@ -13,6 +13,9 @@ those pages alone where one is due. All that is known of a tracer lies side by s
 that to fetch it is to touch four lines of a cache and not thirty; `Packing` says which columns of
 the row are which field.
 
+Accelerators pay for a launch what thousands of bodies cost: there all bodies of a block are moved
+and the due stay moved, up to some thousands of them (`group_at_once`, `schedule_at_once`).
+
 Read downwards: `Packing`, `Schedule`, `advance` (a block of tracers), `advance_group` (a block of
 stars), `in_tiles` (the loop over tiles), `due_indices` (who is due).
 """
