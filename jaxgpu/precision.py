@@ -13,14 +13,25 @@ from jaxgpu import arguments
 _MARK = "_reassociated"  # attribute of a marked function
 _WIDE = {"float64", "complex128", "int64", "uint64"}
 
-# sums may be reordered and so vectorised; nan, inf, division and functions keep their meaning
-_REASSOCIATION: dict[str, bool | int | str | float] = {
-    "xla_cpu_prefer_vector_width": 512,
-    "xla_cpu_enable_fast_math": True,
-    "xla_cpu_fast_math_honor_nans": True,
-    "xla_cpu_fast_math_honor_infs": True,
-    "xla_cpu_fast_math_honor_division": True,
-    "xla_cpu_fast_math_honor_functions": True,
+type Options = dict[str, bool | int | str | float]
+
+# what a marked step is compiled with, by platform
+_OPTIONS: dict[str, Options] = {
+    # sums may be reordered and so vectorised; nan, inf, division and functions keep their meaning
+    "cpu": {
+        "xla_cpu_prefer_vector_width": 512,
+        "xla_cpu_enable_fast_math": True,
+        "xla_cpu_fast_math_honor_nans": True,
+        "xla_cpu_fast_math_honor_infs": True,
+        "xla_cpu_fast_math_honor_division": True,
+        "xla_cpu_fast_math_honor_functions": True,
+    },
+    # one graph of all launches: loops and branches in it are decided on the device, where they
+    # would ask the host in each turn; a driver that knows none (before CUDA 12.4) goes on as before
+    "cuda": {
+        "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,"
+        "DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE",
+    },
 }
 
 
@@ -64,26 +75,47 @@ def scope(tree: Any) -> contextlib.AbstractContextManager:
     return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
 
-@functools.cache
-def reassociation() -> dict[str, bool | int | str | float]:
+def reassociation() -> Options:
     """Compiler options of the CPU that let sums be vectorised; empty where they cannot be had.
 
-    Probed once: the options must be known to this XLA, and `isnan(inf * 0)` must still hold (of
-    values known at run time; `x - x` and a literal `x * 0` may be folded to 0). They are accepted
-    by an outermost `jax.jit` only, and must never meet arithmetic in hi/lo pairs, which reordering
-    destroys.
+    They must never meet arithmetic in hi/lo pairs, which reordering destroys.
     """
-    if jax.default_backend() != "cpu":
-        return {}
-    probe = jax.jit(lambda x, y: jnp.isnan(x * y), compiler_options=_REASSOCIATION)
+    return options("cpu") if platform() == "cpu" else {}
+
+
+def platform() -> str:
+    """Where programs run by default: "cpu", "cuda", "rocm" or "tpu"."""
+    name = jax.default_backend()
+    if name != "gpu":
+        return name
+    return "rocm" if "rocm" in jax.devices()[0].client.platform_version.lower() else "cuda"
+
+
+@functools.cache
+def options(where: str) -> Options:
+    """Compiler options of a step marked by `reassociated`, for an outermost `jax.jit` alone.
+
+    Probed once on the platform that programs run on: its XLA must know the options, and
+    `isnan(inf * 0)` must still hold (of values known at run time; `x - x` and a literal `x * 0` may
+    be folded to 0); empty where this is not so.
+
+    Args:
+        where: a platform; what is for another than this one is not probed.
+    """
+    wanted = _OPTIONS.get(where, {})
+    if not wanted or where != platform():
+        return wanted
+    probe = jax.jit(lambda x, y: jnp.isnan(x * y), compiler_options=wanted)
     try:
-        return _REASSOCIATION if probe(jnp.float32(jnp.inf), jnp.float32(0)) else {}
+        return wanted if probe(jnp.float32(jnp.inf), jnp.float32(0)) else {}
     except (ValueError, jax.errors.JaxRuntimeError):
         return {}
 
 
 def reassociated[**P, R](step: Callable[P, R]) -> Callable[P, R]:
-    """Mark `step` so that `jaxgpu.run.run` compiles it with the options of `reassociation`.
+    """Mark `step` so that `jaxgpu.run.run` compiles it with the `options` of its platform.
+
+    On a CPU its sums may be reordered; on CUDA its loops are one graph.
 
     Raises:
         TypeError: `step` cannot be called.
@@ -98,10 +130,10 @@ def reassociated[**P, R](step: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def options_of(function: Any) -> dict[str, bool | int | str | float] | None:
+def options_of(function: Any) -> Options | None:
     """Compiler options that a program around `function` is to have: those of a marked one.
 
-    >>> options_of(reassociated(jnp.sin)) == reassociation(), options_of(jnp.sin)
+    >>> options_of(reassociated(jnp.sin)) == options(platform()), options_of(jnp.sin)
     (True, None)
     """
-    return reassociation() if getattr(function, _MARK, False) else None
+    return options(platform()) if getattr(function, _MARK, False) else None

@@ -118,7 +118,8 @@ NO_DOOR = {
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report
         Range""".split(),
     "any tree is right": "is_key scope".split(),
-    "no argument, or words of our own code": "environment reassociation ready static".split(),
+    "no argument, or words of our own code": """environment reassociation ready static
+        platform options""".split(),
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
         of_references joined Call Program Loop own nothing options_of""".split(),
     "the checks themselves, which the doors of the core go through": """word path function key

@@ -70,14 +70,21 @@ def test_reassociation_keeps_infinities_and_nans():
 
 
 def test_options_that_this_compiler_does_not_know_are_not_used(monkeypatch):
-    monkeypatch.setattr(precision, "_REASSOCIATION", {"xla_cpu_no_such_option": True})
-    precision.reassociation.cache_clear()
+    monkeypatch.setitem(precision._OPTIONS, "cpu", {"xla_cpu_no_such_option": True})
+    precision.options.cache_clear()
     assert precision.reassociation() == {}
-    precision.reassociation.cache_clear()
+    precision.options.cache_clear()
+
+
+def test_each_platform_has_options_of_its_own():
+    assert precision.platform() == "cpu"
+    assert precision.options("cpu") == precision.reassociation()
+    assert list(precision.options("cuda")) == ["xla_gpu_enable_command_buffer"]
+    assert precision.options("tpu") == precision.options("rocm") == {}
 
 
 def test_a_marked_step_carries_the_options():
     marked = precision.reassociated(third)
-    assert precision.options_of(marked) == precision.reassociation()
+    assert precision.options_of(marked) == precision.options("cpu")
     assert precision.options_of(third) is None
     assert marked.__doc__ == third.__doc__

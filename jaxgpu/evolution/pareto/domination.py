@@ -35,7 +35,7 @@ def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> 
     Returns:
         [n] int32.
     Not differentiable (integers). Time O(n log n) a front for m <= 3, n^2/2 pair tests for
-    m > 3; memory O(n log n) words at most.
+    m > 3, n^2 of them on an accelerator; memory O(n log n) words at most.
 
     >>> print(ranks(jnp.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]])))
     [0 0 1 0]

@@ -168,7 +168,8 @@ def advance_stars(
         guess = lax.optimization_barrier(jnp.take(sources, index, axis=-1, mode="clip"))
         return corrected(old, force(index, guess))
 
-    return scheduler.advance_group(stars, due, move, spec.tile)
+    move_all = lambda index, old: corrected(old, force(index, sources))
+    return scheduler.advance_group(stars, due, move, spec.tile, move_all)
 
 
 def counted(state: Any, due: Array, tracers: Array, floored: Array) -> dict[str, Array]:

@@ -13,6 +13,9 @@ those pages alone where one is due. All that is known of a tracer lies side by s
 that to fetch it is to touch four lines of a cache and not thirty; `Packing` says which columns of
 the row are which field.
 
+Accelerators pay for a launch what thousands of bodies cost: there all bodies of a block are moved
+and the due stay moved, up to some thousands of them (`group_at_once`, `schedule_at_once`).
+
 Read downwards: `Packing`, `Schedule`, `advance` (a block of tracers), `advance_group` (a block of
 stars), `in_tiles` (the loop over tiles), `due_indices` (who is due).
 """
@@ -20,6 +23,7 @@ stars), `in_tiles` (the loop over tiles), `due_indices` (who is due).
 import math
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, Protocol
 
 import jax
@@ -31,6 +35,10 @@ from jaxgpu.pytree import pytree
 _PAGE, _LOOKED_INTO = 128, 8  # bodies a page, pages looked into at a time
 _MANY = 16  # times a large tile: of fewer bodies all go in small ones
 _FEW, _ROW = 64, 128  # indices found at a time, and the bits that are counted for them
+# on accelerators: of so many bodies all are evaluated in each block, for to find those that are due
+# costs twenty launches and more, as much as 4096^2 pairs do; of more, tiles of so many. Tracers are
+# kept in pages, which cost more launches
+AT_ONCE, _WIDE, _TRACERS_AT_ONCE = 4096, 256, 16384
 
 # (indices [B] of bodies, the bodies) -> the bodies moved, and which of them [B] bool floored
 type Move[T] = Callable[[Array, T], tuple[T, Array]]
@@ -102,7 +110,8 @@ def open_schedule[T: Stepped](packing: Packing[T], group: T, widths: tuple[int, 
     ends = group.t + group.dt
     ends = jnp.pad(ends, (0, -count % _PAGE), constant_values=jnp.inf).reshape(-1, _PAGE)
     # room for a whole tile, or all pages looked into, that begins with the last body
-    unused = jnp.zeros(count + max(_PAGE * _LOOKED_INTO, *widths), jnp.int32)
+    widest = max(_PAGE * _LOOKED_INTO, *widths, *_wide_tiles(count))
+    unused = jnp.zeros(count + widest, jnp.int32)
     return Schedule(
         rows=packing.rows(group),
         ends=ends,
@@ -129,17 +138,101 @@ def advance[T: Stepped](
         move: moves the bodies of a tile.
         again: which of those that were moved move once more, and how; None for none. They are few,
             and gathered into tiles of their own after all have moved once.
-        widths: bodies in a small tile and in a large one.
+        widths: bodies in a small tile and in a large one, on a CPU.
     """
-    count, none = schedule.rows.shape[0], jnp.int32(0)
+    count = schedule.rows.shape[0]
     if count == 0:
-        return schedule, none, none
-    if count < _MANY * widths[1]:
+        return schedule, jnp.int32(0), jnp.int32(0)
+    wide = schedule_at_once if count <= _TRACERS_AT_ONCE else schedule_in_wide_tiles
+    return lax.platform_dependent(
+        schedule,
+        cpu=partial(schedule_by_pages, packing, now, move, again, widths),
+        default=partial(wide, packing, now, move, again),
+    )
+
+
+def schedule_by_pages[T: Stepped](
+    packing: Packing[T],
+    now: Array,
+    move: Move[T],
+    again: Again[T] | None,
+    widths: tuple[int, int],
+    schedule: Schedule,
+) -> tuple[Schedule, Array, Array]:
+    """As `advance`, looking into those pages alone where a body is due."""
+    if schedule.rows.shape[0] < _MANY * widths[1]:
         widths = widths[0], 0  # so few are seldom due together: one loop is half the program
     pages, hits = due_indices(schedule.soonest == now, _LOOKED_INTO)
     looks = lax.div(hits + _LOOKED_INTO - 1, jnp.int32(_LOOKED_INTO))
     active, total = _active(schedule, pages, looks, now)
     schedule = replace(schedule, active=active)
+    schedule, low = _moved(packing, move, again, widths, schedule, total)
+    # only pages that were looked into have changed
+    return replace(schedule, soonest=_soonest(schedule, pages, looks)), total, low
+
+
+def schedule_in_wide_tiles[T: Stepped](
+    packing: Packing[T],
+    now: Array,
+    move: Move[T],
+    again: Again[T] | None,
+    schedule: Schedule,
+) -> tuple[Schedule, Array, Array]:
+    """As `advance`, looking at all bodies in one launch, and moving the due in wide tiles."""
+    active, total = _listed(schedule.ends.ravel() == now, schedule.active)
+    schedule = replace(schedule, active=active)
+    widths = _wide_tiles(schedule.rows.shape[0])
+    schedule, low = _moved(packing, move, again, widths, schedule, total)
+    return replace(schedule, soonest=jnp.min(schedule.ends, 1)), total, low
+
+
+def schedule_at_once[T: Stepped](
+    packing: Packing[T],
+    now: Array,
+    move: Move[T],
+    again: Again[T] | None,
+    schedule: Schedule,
+) -> tuple[Schedule, Array, Array]:
+    """As `advance`, with all bodies moved, of whom the due stay moved."""
+    count = schedule.rows.shape[0]
+    due = schedule.ends.ravel()[:count] == now
+    old = packing.group(schedule.rows)
+    new, below = move(jnp.arange(count, dtype=jnp.int32), old)
+    rows = jnp.where(due[:, None], packing.rows(new), schedule.rows)
+    after = jnp.pad(jnp.where(due, new.t + new.dt, jnp.inf), (0, schedule.ends.size - count))
+    ends = jnp.where(schedule.ends == now, after.reshape(schedule.ends.shape), schedule.ends)
+    schedule = replace(schedule, rows=rows, ends=ends)
+    low = jnp.sum(below & due, dtype=jnp.int32)
+    if again is not None:
+        listed, few = _listed(again[0](new) & due, schedule.again)
+        schedule = replace(schedule, again=listed)
+        schedule, low = _moved_again(packing, again[1](few), _WIDE, schedule, few, low)
+    total = jnp.sum(due, dtype=jnp.int32)
+    return replace(schedule, soonest=jnp.min(schedule.ends, 1)), total, low
+
+
+def _wide_tiles(count: int) -> tuple[int, int]:
+    """Bodies in a small tile and in a large one, on accelerators."""
+    return _WIDE, _MANY * _WIDE if count > _TRACERS_AT_ONCE else 0
+
+
+def _listed(due: Array, room: Array) -> tuple[Array, Array]:
+    """`room` [M + spare] with the indices of those that are due in front; how many they are."""
+    rank = jnp.cumsum(due, dtype=jnp.int32) - 1
+    index = jnp.arange(due.size, dtype=jnp.int32)
+    return room.at[jnp.where(due, rank, room.size)].set(index, mode="drop"), rank[-1] + 1
+
+
+def _moved[T: Stepped](
+    packing: Packing[T],
+    move: Move[T],
+    again: Again[T] | None,
+    widths: tuple[int, int],
+    schedule: Schedule,
+    total: Array,
+) -> tuple[Schedule, Array]:
+    """The schedule with the first `total` of `active` moved, and how many of them were floored."""
+    count, none = schedule.rows.shape[0], jnp.int32(0)
 
     def first(index: Array, carry: tuple) -> tuple:
         schedule, low, listed = carry
@@ -153,17 +246,28 @@ def advance[T: Stepped](
         return schedule, low, listed + jnp.sum(take, dtype=jnp.int32)
 
     start = schedule, none, none
-    schedule, low, listed = in_tiles(active, total, count, widths, first, start)
-    if again is not None:
-        once_more, narrow = again[1](listed), (widths[0], 0)
+    schedule, low, listed = in_tiles(schedule.active, total, count, widths, first, start)
+    if again is None:
+        return schedule, low
+    return _moved_again(packing, again[1](listed), widths[0], schedule, listed, low)
 
-        def second(index: Array, carry: tuple[Schedule, Array]) -> tuple[Schedule, Array]:
-            schedule, _, low = _move_rows(packing, once_more, index, *carry)
-            return schedule, low
 
-        schedule, low = in_tiles(schedule.again, listed, count, narrow, second, (schedule, low))
-    # only pages that were looked into have changed
-    return replace(schedule, soonest=_soonest(schedule, pages, looks)), total, low
+def _moved_again[T: Stepped](
+    packing: Packing[T],
+    move: Move[T],
+    width: int,
+    schedule: Schedule,
+    total: Array,
+    low: Array,
+) -> tuple[Schedule, Array]:
+    """The schedule with the first `total` of `again` moved, and how many were floored by now."""
+
+    def second(index: Array, carry: tuple[Schedule, Array]) -> tuple[Schedule, Array]:
+        schedule, _, low = _move_rows(packing, move, index, *carry)
+        return schedule, low
+
+    count, widths = schedule.rows.shape[0], (width, 0)
+    return in_tiles(schedule.again, total, count, widths, second, (schedule, low))
 
 
 def _active(schedule: Schedule, pages: Array, looks: Array, now: Array) -> tuple[Array, Array]:
@@ -207,18 +311,29 @@ def _soonest(schedule: Schedule, pages: Array, looks: Array) -> Array:
     return lax.fori_loop(0, looks, earliest, schedule.soonest)
 
 
-def advance_group[T](group: T, due: Array, move: Move[T], tile: int) -> tuple[T, Array]:
+def advance_group[T](
+    group: T, due: Array, move: Move[T], tile: int, move_all: Move[T] | None = None
+) -> tuple[T, Array]:
     """`group` with those bodies moved that are `due` [N]; how many steps were floored.
 
     Args:
         group: pytree of arrays [..., N].
         due: which bodies.
         move: moves the bodies of a tile; spare lanes hold the last body, and are dropped.
-        tile: bodies in a tile.
+        tile: bodies in a tile, on a CPU.
+        move_all: the same of all bodies, each where its index says; `move` by default.
     """
-    count = due.shape[0]
-    if count == 0:
+    if due.shape[0] == 0:
         return group, jnp.int32(0)
+    few = due.shape[0] <= AT_ONCE
+    at_once = partial(group_at_once, move_all or move)
+    wide = at_once if few else partial(group_in_tiles, move, _WIDE)
+    return lax.platform_dependent(group, due, cpu=partial(group_in_tiles, move, tile), default=wide)
+
+
+def group_in_tiles[T](move: Move[T], tile: int, group: T, due: Array) -> tuple[T, Array]:
+    """As `advance_group`, at the cost of those that are due."""
+    count = due.shape[0]
     tile = min(tile, count)
     index, total = due_indices(due, tile)
 
@@ -231,6 +346,13 @@ def advance_group[T](group: T, due: Array, move: Move[T], tile: int) -> tuple[T,
         return jax.tree.map(put, group, new), floored + low
 
     return in_tiles(index, total, count, (tile, 0), each, (group, jnp.int32(0)))
+
+
+def group_at_once[T](move: Move[T], group: T, due: Array) -> tuple[T, Array]:
+    """As `advance_group`, in a few launches whoever is due: all move, and the due stay moved."""
+    new, low = move(jnp.arange(due.shape[0], dtype=jnp.int32), group)
+    moved = jax.tree.map(lambda new, old: jnp.where(due, new, old), new, group)
+    return moved, jnp.sum(low & due, dtype=jnp.int32)
 
 
 def in_tiles[C](

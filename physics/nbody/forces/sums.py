@@ -26,7 +26,7 @@ from jaxgpu.primitive import primitive
 from . import tiles
 from .powers import inverse_powers
 
-_TILE = 512
+TILE = 512
 
 # (rows of the targets [1, K], rows of the sources [N, 1]) -> terms of every pair
 type Terms = Callable[[list[Array], list[Array]], list[Array]]
@@ -34,7 +34,9 @@ type Terms = Callable[[list[Array], list[Array]], list[Array]]
 type PairSum = Callable[[list[Array], list[Array], Array], Array]
 
 
-def summed(terms: Terms, targets: list[Array], sources: list[Array], outputs: int) -> Array:
+def summed(
+    terms: Terms, targets: list[Array], sources: list[Array], outputs: int, most: int = TILE
+) -> Array:
     """Sum of `terms` over all sources for each target, [outputs, K].
 
     Args:
@@ -42,6 +44,7 @@ def summed(terms: Terms, targets: list[Array], sources: list[Array], outputs: in
         targets: arrays [K] or [C, K], whose rows follow one another.
         sources: arrays [N] or [C, N].
         outputs: how many terms a pair has.
+        most: targets in a tile.
 
     Forward mode runs through; reverse mode does not.
 
@@ -61,11 +64,11 @@ def summed(terms: Terms, targets: list[Array], sources: list[Array], outputs: in
         return jnp.stack(lax.optimization_barrier(sums))
 
     count = targets[0].shape[-1]
-    if count <= _TILE:
+    if count <= most:
         return tile(targets)
-    tiles = -(-count // _TILE)
-    spare = [(0, 0), (0, tiles * _TILE - count)]
-    padded = [jnp.pad(t.reshape(-1, count), spare).reshape(-1, tiles, _TILE) for t in targets]
+    tiles = -(-count // most)
+    spare = [(0, 0), (0, tiles * most - count)]
+    padded = [jnp.pad(t.reshape(-1, count), spare).reshape(-1, tiles, most) for t in targets]
     sums = lax.map(tile, [jnp.moveaxis(t, 1, 0) for t in padded])
     return jnp.moveaxis(sums, 0, 1).reshape(outputs, -1)[:, :count]
 

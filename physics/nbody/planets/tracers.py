@@ -3,8 +3,8 @@
 A stretch of time is crossed in 2^k equal Gauss-Radau steps, and every tracer has its own level k.
 The levels are worked off in ascending order; the tracers of a level are gathered into tiles of
 fixed size, so that one program serves any number of them and a close encounter costs what it costs
-and no more. A tracer whose step was too long to be trusted starts the stretch again, one level
-deeper.
+and no more. On accelerators a tile holds `WIDE` of them, and fewer are not gathered at all. A
+tracer whose step was too long to be trusted starts the stretch again, one level deeper.
 The step is controlled as in IAS15 (Rein & Spiegel 2015, doi:10.1093/mnras/stu2164, sect. 2.4): by
 the highest coefficient of the acceleration's polynomial against the acceleration.
 
@@ -15,6 +15,7 @@ so that tracers lie along the machine's vectors.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +32,10 @@ from ..steps.dense_output import DenseOutput
 # (x, v of the massive bodies [K, N, 3]; x, v [K, 3, B]) -> acceleration [K, 3, B]
 Force = Callable[[Array, Array, Array, Array], Array]
 
+# tracers that accelerators advance together: a step of one is some 10^4 operations, and of all
+# of them half of what its launches cost
+WIDE = 65536
+
 
 @pytree
 class Control:
@@ -42,7 +47,7 @@ class Control:
     convergence: Array | float = number(default=1e-8, above=0)  # [] last change over acceleration
     iterations: int = size(default=3, least=2)
     deepest: int = size(default=12, least=0, most=30)  # the shortest step is 2^-deepest of dt
-    tile: int = size(default=512, least=1)  # tracers that are advanced together
+    tile: int = size(default=512, least=1)  # tracers that are advanced together, on a CPU
 
 
 @pytree
@@ -84,10 +89,21 @@ def init(force: Force, output: DenseOutput, x: Array, v: Array) -> Tracers:
 
 def advance(force: Force, control: Control, output: DenseOutput, tracers: Tracers) -> Tracers:
     """The tracers at the end of the dense output."""
-    count = tracers.x.shape[0]
-    if count == 0:
+    if tracers.x.shape[0] == 0:
         return tracers
-    tile_size = min(control.tile, count)
+    moved = partial(advance_in_tiles, force, control, output)
+    few = tracers.x.shape[0] <= WIDE
+    at_once = partial(advance_at_once, force, control, output)
+    wide = at_once if few else partial(moved, WIDE)
+    return lax.platform_dependent(tracers, cpu=partial(moved, control.tile), default=wide)
+
+
+def advance_in_tiles(
+    force: Force, control: Control, output: DenseOutput, size: int, tracers: Tracers
+) -> Tracers:
+    """As `advance`, with the tracers of a level gathered into tiles of `size`."""
+    count = tracers.x.shape[0]
+    tile_size = min(size, count)
 
     def work_off(carry: tuple[Array, Tracers, Array]) -> tuple[Array, Tracers, Array]:
         k, lanes, waiting = carry
@@ -111,6 +127,27 @@ def advance(force: Force, control: Control, output: DenseOutput, tracers: Tracer
     # a refused tracer waits at a level above k, so every pass leaves fewer levels to come
     start = jnp.int32(0), _turned(tracers), jnp.ones(count, bool)
     return _turned(lax.while_loop(lambda carry: jnp.any(carry[2]), work_off, start)[1])
+
+
+def advance_at_once(
+    force: Force, control: Control, output: DenseOutput, tracers: Tracers
+) -> Tracers:
+    """As `advance`, with all tracers crossing at each level that some are due at, and kept or not.
+
+    Where launches cost more than all tracers do, that costs less than to gather those that are due.
+    """
+    never = jnp.iinfo(tracers.level.dtype).max
+
+    def work_off(carry: tuple[Array, Tracers, Array]) -> tuple[Array, Tracers, Array]:
+        k, lanes, waiting = carry
+        due = waiting & (lanes.level == k)
+        new, refused = _cross(force, control, output, lanes, k)
+        lanes = jax.tree.map(lambda new, old: jnp.where(_to(due, new), new, old), new, lanes)
+        waiting = jnp.where(due, refused, waiting)
+        return jnp.min(jnp.where(waiting, lanes.level, never)), lanes, waiting
+
+    start = jnp.min(tracers.level), _turned(tracers), jnp.ones(tracers.level.shape, bool)
+    return _turned(lax.while_loop(lambda carry: carry[0] < never, work_off, start)[1])
 
 
 def _turned(tracers: Tracers) -> Tracers:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from jaxgpu.evolution import pareto
-from jaxgpu.evolution.pareto import chains, fronts2, fronts3
+from jaxgpu.evolution.pareto import chains, fronts2, fronts3, order
 
 
 def fronts_by_definition(f):
@@ -76,6 +76,22 @@ def test_the_three_algorithms_agree_where_blocks_end(n):
         np.testing.assert_array_equal(three(f, n), want, name)
         want = chain(f[:, :2])
         np.testing.assert_array_equal(two(f[:, :2], n), want, name)
+
+
+@pytest.mark.parametrize("n,m", [(1, 3), (40, 5), (2100, 5)])
+def test_the_form_for_accelerators_gives_the_ranks_of_the_form_for_cpus(n, m):
+    tiles, waves = jax.jit(chains.ranks_by_tiles), jax.jit(chains.ranks_by_waves)
+    for name, f in clouds(n, m, np.random.default_rng(n)).items():
+        f = f[np.lexsort(f.T[::-1])]
+        same = np.append(False, (f[1:] == f[:-1]).all(1))
+        given = order.sortable(f.astype(np.float32)), np.cumsum(~same, dtype=np.int32)
+        np.testing.assert_array_equal(waves(*given), tiles(*given), name)
+
+
+def test_no_loop_of_the_form_for_accelerators_is_nested_in_one_over_tiles():
+    keys, group = jnp.zeros((65536, 5), jnp.uint32), jnp.zeros(65536, jnp.int32)
+    loops = jax.make_jaxpr(chains.ranks_by_waves)(keys, group).pretty_print().count("scan[")
+    assert loops == 1
 
 
 def test_float64_values_one_ulp_apart_are_told_apart(x64):

@@ -7,16 +7,20 @@ every pair is resolved, in true phase. Without resolved pairs nothing of this is
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from ...forces import pairs as pair_forces
-from ...forces.sums import summed
+from ...forces.sums import TILE, summed
 from ..blocks import PairedSteps
 from ..scheduler import change_if
 from .ks_pairs import Pair, Pairs, resolved
 from .members import Members
+
+_VALUES = 1 << 20  # that a sum over few sources may store on accelerators, one a pair and term
 
 
 def on_tracers(pairs: Pairs, sources: Array, members: Members, x: Array) -> Array:
@@ -66,20 +70,44 @@ def on_due_centres(
 
 def _on_centres(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
     """Acceleration and jerk [6, S] of the centres of the pairs that are `asked` [S] for."""
+    return lax.platform_dependent(
+        pairs, asked, sources, members, cpu=centres_in_turn, default=centres_at_once
+    )
+
+
+def centres_in_turn(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
+    """Acceleration and jerk [6, S] of centres, at the cost of those that are asked for."""
 
     def one(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         waiting, f = carry
         slot = jnp.argmax(waiting)
-        pair, at = pairs.one(slot), lambda q: lax.dynamic_index_in_dim(q, slot, 1)
-        points = jnp.concatenate([at(members.one), at(members.two)], 1)
-        acting = (members.reach > 0) & (members.first != pair.first)
-        pull = on_members(pairs, pair, points, sources, acting, lambda: members)
-        mean = pair.share[0] * pull[:, :1] + pair.share[1] * pull[:, 1:]
+        mean = _on_centre(pairs, sources, members, slot)[:, None]
         waiting = lax.dynamic_update_index_in_dim(waiting, jnp.bool_(False), slot, 0)
         return waiting, lax.dynamic_update_slice_in_dim(f, mean, slot, 1)
 
     start = asked, jnp.zeros_like(members.centre)
     return lax.while_loop(lambda carry: jnp.any(carry[0]), one, start)[1]
+
+
+def centres_at_once(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
+    """Acceleration and jerk [6, S] of centres, of all slots together where any is asked for."""
+    slots = jnp.arange(asked.size, dtype=jnp.int32)
+
+    def found(_: Array) -> Array:
+        f = jax.vmap(lambda slot: _on_centre(pairs, sources, members, slot), out_axes=1)(slots)
+        return jnp.where(asked[None], f, 0)
+
+    return change_if(jnp.any(asked), found, jnp.zeros_like(members.centre))
+
+
+@partial(jax.jit, inline=True)  # traced once for both forms
+def _on_centre(pairs: Pairs, sources: Array, members: Members, slot: Array) -> Array:
+    """Acceleration and jerk [6] of the centre of the pair in a slot, as its members feel it."""
+    pair, at = pairs.one(slot), lambda q: lax.dynamic_index_in_dim(q, slot, 1)
+    points = jnp.concatenate([at(members.one), at(members.two)], 1)
+    acting = (members.reach > 0) & (members.first != pair.first)
+    pull = on_members(pairs, pair, points, sources, acting, lambda: members)
+    return pair.share[0] * pull[:, 0] + pair.share[1] * pull[:, 1]
 
 
 def on_members(
@@ -101,6 +129,7 @@ def on_members(
     return lax.cond(jnp.any(acting), resolve, lambda: plain)
 
 
+@partial(jax.jit, inline=True)  # traced once for all that ask for as many
 def resolved_correction(x: Array, index: Array, members: Members) -> Array:
     """What members within reach add to the pull [6, K] of their centres at `x` [6, K].
 
@@ -117,7 +146,15 @@ def resolved_correction(x: Array, index: Array, members: Members) -> Array:
 
     first, index = (q.astype(x.dtype) for q in (members.first, index))
     sources = [members.one, members.two, members.centre, members.m, members.reach, first]
-    return summed(terms, [x, index], sources, 6)
+    targets, most = [x, index], max(1, _VALUES // members.first.size)
+    if x.shape[1] <= TILE:
+        return summed(terms, targets, sources, 6)
+    return lax.platform_dependent(
+        targets,
+        sources,
+        cpu=lambda targets, sources: summed(terms, targets, sources, 6),
+        default=lambda targets, sources: summed(terms, targets, sources, 6, most),
+    )
 
 
 def _unit_pull(t: list[Array], s: list[Array], within: Array) -> list[Array]:

@@ -4,6 +4,7 @@ Computed only where a pair is asked for, since each is a solution of Kepler's eq
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -49,23 +50,41 @@ def members_if_any(
 def relative_states(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -> Array:
     """State [6, S] of the second star of each pair relative to its first, of those `asked` [S].
 
-    Eight at a time, up to the last that is asked for: pairs take the first slots that are free.
+    On a CPU eight at a time, up to the last that is asked for: pairs take the first slots that are
+    free. Elsewhere all of them.
     """
+    return lax.platform_dependent(
+        pairs,
+        now,
+        asked,
+        cpu=partial(states_by_lanes, spec),
+        default=lambda pairs, now, asked: states_at_once(spec, pairs, now),
+    )
+
+
+def states_by_lanes(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -> Array:
+    """As `relative_states`, eight at a time."""
     count = asked.size
     width = min(_LANES, count)
 
     def solve(k: Array, states: Array) -> Array:
         start = k * width
         columns = lax.dynamic_slice_in_dim(pairs.columns, start, width, 1)
-        pair = replace(pairs, columns=columns).batch
-        # a slowed orbit is behind by its lag, which is given back: the phase is the true one
-        late = (now - pair.t) * spec.interval + pair.lag
-        here = jnp.concatenate(ks.physical(ks.after(pair.orbit, late)))
+        here = states_at_once(spec, replace(pairs, columns=columns), now)
         return lax.dynamic_update_slice_in_dim(states, here, start, 1)
 
     last = jnp.max(jnp.where(asked, jnp.arange(1, count + 1, dtype=jnp.int32), 0))
     none = jnp.zeros((6, count), now.dtype)
     return lax.fori_loop(0, (last + width - 1) // width, solve, none)
+
+
+@partial(jax.jit, inline=True)  # traced once for all of its places
+def states_at_once(spec: PairedSteps, pairs: Pairs, now: Array) -> Array:
+    """As `relative_states`, of all slots."""
+    pair = pairs.batch
+    # a slowed orbit is behind by its lag, which is given back: the phase is the true one
+    late = (now - pair.t) * spec.interval + pair.lag
+    return jnp.concatenate(ks.physical(ks.after(pair.orbit, late)))
 
 
 def members(

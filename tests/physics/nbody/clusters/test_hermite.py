@@ -162,6 +162,19 @@ def test_steps_are_powers_of_two_and_all_meet_at_the_end(x64):
     assert check_shapes(state.stars)["N"] == 100 and state.floored == 0
 
 
+def test_the_form_for_accelerators_makes_the_steps_of_the_form_for_cpus(x64, monkeypatch):
+    stars = sphere(6, 40)
+    given = Hermite(softening=0.01), stars, masses(40, 6), stars[:, :9] * 1.1, 2
+    want = gone(*given)
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *args, cpu, default: default(*args))
+    got = gone(*given, step=jax.jit(lambda spec, state: spec.step(state)))
+    for a, b in ((got.stars, want.stars), (got.tracers, want.tracers)):
+        np.testing.assert_allclose(a.x, b.x, atol=1e-12)
+        np.testing.assert_array_equal(a.dt, b.dt)
+    for name in ("blocks", "steps", "floored"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(want, name))
+
+
 @pytest.mark.slow
 def test_the_sizes_of_tiles_are_invisible(x64):
     stars = sphere(6, 50)

@@ -1,5 +1,7 @@
 """The scheduler: who is due is found, each moves once at its time; rows hold what was given."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,7 @@ from jaxgpu.physics.nbody.clusters.scheduler import change_if
 from jaxgpu.pytree import pytree
 
 COUNT, WIDTHS = 1500, (4, 64)
+BY_PAGES = partial(scheduler.schedule_by_pages, widths=WIDTHS)
 
 
 @pytree
@@ -29,8 +32,8 @@ def bodies(steps):
     return Bodies(jnp.zeros((2, COUNT)), jnp.zeros(COUNT, jnp.int32), zero, jnp.asarray(steps))
 
 
-@jax.jit
-def passed(group):
+@partial(jax.jit, static_argnames="form")
+def passed(group, form=BY_PAGES):
     """All of them brought from 0 to 1 in blocks; how many moves and floored moves were reported."""
     packing = scheduler.Packing(group)
 
@@ -51,9 +54,8 @@ def passed(group):
     def block(carry):
         schedule, _, counts = carry
         now = jnp.min(schedule.soonest)
-        schedule, total, low = scheduler.advance(
-            packing, schedule, now, move, (odd, second), WIDTHS
-        )
+        given = packing, now, move, (odd, second)
+        schedule, total, low = form(*given, schedule=schedule)
         return schedule, now, counts + jnp.stack([total, low])
 
     start = scheduler.open_schedule(packing, group, WIDTHS), jnp.zeros(()), jnp.zeros(2, jnp.int32)
@@ -72,6 +74,14 @@ def test_everyone_moves_at_each_of_its_times_and_nobody_else(seed):
     np.testing.assert_allclose(end.seen[1], (moves + 1) / 2 * (moves > 0), rtol=1e-6)
     np.testing.assert_array_equal(end.again, (moves + 1) // 2)
     np.testing.assert_array_equal(counts, [moves.sum(), moves[1::2].sum()])
+
+
+@pytest.mark.parametrize("form", [scheduler.schedule_at_once, scheduler.schedule_in_wide_tiles])
+def test_the_forms_for_accelerators_move_whom_the_form_for_cpus_moves(form):
+    depth = np.random.default_rng(0).geometric(0.3, COUNT) - 1
+    group = bodies(np.where(depth > 5, np.inf, 0.5 ** np.minimum(depth, 5)))
+    for got, want in zip(jax.tree.leaves(passed(group, form)), jax.tree.leaves(passed(group))):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_one_of_them_alone_is_found_on_the_last_page():
@@ -125,10 +135,17 @@ def counted(due):
     return scheduler.advance_group(jnp.zeros(37, jnp.int32), due, move, 4)
 
 
-@given(st.lists(st.booleans(), min_size=37, max_size=37))
+@jax.jit
+def counted_at_once(due):
+    move = lambda some, times: (times + 1, some % 2 == 1)
+    return scheduler.group_at_once(move, jnp.zeros(37, jnp.int32), due)
+
+
+@pytest.mark.parametrize("form", [counted, counted_at_once])
+@given(due=st.lists(st.booleans(), min_size=37, max_size=37))
 @settings(deadline=None, max_examples=50)
-def test_who_is_due_is_moved_once(due):
-    times, floored = counted(np.array(due))
+def test_who_is_due_is_moved_once(form, due):
+    times, floored = form(np.array(due))
     np.testing.assert_array_equal(times, due)
     assert floored == sum(due[1::2])
 

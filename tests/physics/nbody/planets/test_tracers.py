@@ -1,5 +1,6 @@
 """Tracers: against SciPy, through close encounters, alone and in company."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -121,6 +122,28 @@ def test_company_changes_nothing(x64):
     np.testing.assert_allclose(mixed.x, alone.x[order], atol=1e-10)
     np.testing.assert_allclose(few.x, alone.x[:5], atol=1e-10)
     np.testing.assert_array_equal(mixed.taken, alone.taken[order])
+
+
+def test_the_form_for_accelerators_follows_the_paths_of_the_form_for_cpus(x64):
+    x, v = (jnp.asarray(q) for q in ring(60, seed=3, high=0.97))
+    start = tracers.init(force, output(0.0), x, v)
+    start = replace(start, x=start.x.at[7].set(jnp.nan))  # who is lost is lost at the same level
+    given = force, Control(), output(0.0)
+    tiles = jax.jit(partial(tracers.advance_in_tiles, *given, 16))(start)
+    whole = jax.jit(partial(tracers.advance_at_once, *given))(start)
+    np.testing.assert_allclose(whole.x, tiles.x, atol=1e-13)
+    for name in ("taken", "level", "coarse"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(tiles, name))
+    assert len(np.unique(tiles.level)) > 3
+
+
+def test_up_to_a_wide_tile_no_loop_of_the_form_for_accelerators_is_over_tiles(x64):
+    """Levels, steps of a level, and iterations of a step."""
+    start = tracers.init(force, output(0.0), *(jnp.asarray(q) for q in ring(600)))
+    step = partial(tracers.advance_at_once, force, Control(), output(0.0))
+    jaxpr = str(jax.make_jaxpr(step)(start))
+    assert jaxpr.count("while[") + jaxpr.count("scan[") == 3
+    assert "scatter" not in jaxpr
 
 
 @pytest.mark.slow

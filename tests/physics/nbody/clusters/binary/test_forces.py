@@ -73,6 +73,23 @@ def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
     assert np.abs(force.sum(0)).max() < 1e-11 * np.abs(force).max()  # Newton's third law
 
 
+def test_slots_at_once_are_what_they_are_one_by_one(x64):
+    """The forms for accelerators, where one of two pairs is asked for and a slot is free."""
+    x, spec = two_pairs(0)
+    state = init(spec, *halves(jnp.asarray(x)), jnp.asarray(M))
+    now, held = jnp.float64(1.0), state.pairs
+    sources, taken = predicted(spec, state.stars, now), held.held
+    lanes = members.states_by_lanes(spec, held, now, taken)
+    whole = members.states_at_once(spec, held, now)
+    np.testing.assert_allclose(whole[:, taken], lanes[:, taken], rtol=1e-14)
+    of_all = members.members(spec, held, sources, lanes, taken)
+    for asked in (taken & (held.first != held.first[0]), jnp.zeros(3, bool)):
+        given = held, asked, sources, of_all
+        turns, once = (jax.jit(f)(*given) for f in (forces.centres_in_turn, forces.centres_at_once))
+        np.testing.assert_allclose(once, turns, rtol=1e-13)
+        assert np.abs(turns).sum() > 0 or not asked.any()
+
+
 def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
     x, spec = two_pairs(0)
     state = init(spec, *halves(jnp.asarray(x)), jnp.asarray(M))
