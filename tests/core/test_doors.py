@@ -109,7 +109,8 @@ NO_DOOR = {
         Scores Step Health Outcome Best Plan Volume Tree Tool Flow PlasticState RecurrentPolicy
         Run Timing Training TrainState VectorState""".split(),
     "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
-        primitive filled constant jvp_of""".split(),
+        primitive filled constant jvp_of export_checks gpu_takes_kernels on_gpu on_tpu row spread
+        window program when smallest""".split(),
     "files of the extra `mesh`, held to values by tests of its own": ["voxels"],
     "what a door of clusters makes or takes, and a number": """Escapes Tracers Pair Pairs Budget
         Elements MassFunction PLUMMER_RADIUS""".split(),
