@@ -67,14 +67,20 @@ def weights(f: Array, order: int) -> Array:
     >>> weights(jnp.array([1.0]), 0).ravel()
     Array([0.125, 0.75 , 0.125], dtype=float32)
     """
+    return jnp.stack(pieces(f, order))
+
+
+def pieces(f: Array, order: int) -> tuple[Array, Array, Array]:
+    """The three `weights` apart."""
     if order == 0:
-        return jnp.stack([0.5 * (1.5 - f) ** 2, 0.75 - (f - 1) ** 2, 0.5 * (f - 0.5) ** 2])
+        return 0.5 * (1.5 - f) ** 2, 0.75 - (f - 1) ** 2, 0.5 * (f - 0.5) ** 2
     if order == 1:
-        return jnp.stack([f - 1.5, -2 * (f - 1), f - 0.5])
+        return f - 1.5, -2 * (f - 1), f - 0.5
     if order == 2:
         one = jnp.ones_like(f)
-        return jnp.stack([one, -2 * one, one])
-    return jnp.zeros((3, *f.shape), f.dtype)
+        return one, -2 * one, one
+    zero = jnp.zeros_like(f)
+    return zero, zero, zero
 
 
 def base(x: Array, nodes: int) -> Array:
