@@ -20,7 +20,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
     w, at = reach.weight(), reach.row.ravel()
     empty = jnp.zeros(layout.nodes, w.dtype)
     add = lambda a: empty.at[at].add((w * a).ravel(), mode="promise_in_bounds")
-    columns = [add(value) for value in reach.values(q)]
+    columns = [add(value) for value in _values(reach, q)]
     return jnp.stack(columns + [empty] * (ROW - len(columns)), 1)
 
 
@@ -36,10 +36,17 @@ def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
 def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     """Derivative of sum_o w_o <g_o, Q_o> in each coordinate, a list of D arrays [C, P]."""
     reach = Reach(x, layout)
-    values = reach.values(q)
+    values = _values(reach, q)
     g = _taken(grid, reach.row, len(values))
     power = sum(a * b for a, b in zip(g, values))
     return [_sum(reach.weight(axis) * power, x[0]) for axis in range(len(x))]
+
+
+def _values(reach: Reach, q: Sequence[Array]) -> list[Array]:
+    """What is given, a column of the grid at a time."""
+    parts = [[reach.repeated(a) for a in part] for part in reach.layout.split(q)]
+    count = len(parts[0])
+    return [reach.value([part[i] for part in parts if i < len(part)]) for i in range(count)]
 
 
 def _taken(grid: Array, row: Array, count: int) -> list[Array]:

@@ -10,38 +10,42 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .stencil import Layout, pieces, stencil
+from .stencil import Layout, stencil, weight
 
 
 class Reach:
-    """The 3^D nodes of each of N particles: their rows, weights, and what they are given."""
+    """The 3^D nodes of each of N particles: their rows, weights, and what they are given.
 
-    def __init__(self, x: Sequence[Array], layout: Layout):
+    With `columns` arrays have one more axis, for so many columns of the grid.
+    """
+
+    def __init__(self, x: Sequence[Array], layout: Layout, columns: int = 0):
         row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
-        self.layout = layout
-        self.shape = (3,) * len(x) + (row.size,)
+        self.layout, self.d = layout, len(x)
+        self.shape = (3,) * self.d + (row.size,) + (columns,) * bool(columns)
         self.f = [self.repeated(a) for a in f]
-        self.o = [lax.broadcasted_iota(jnp.int32, self.shape, axis) for axis in range(len(x))]
+        self.o = [self.number(axis) for axis in range(self.d)]
         steps = [o * np.int32(stride) for o, stride in zip(self.o, layout.strides)]
         self.row = sum(steps, self.repeated(row))  # of each node in the grid
 
+    def number(self, axis: int) -> Array:
+        """Which entry along an axis."""
+        return lax.broadcasted_iota(jnp.int32, self.shape, axis)
+
     def repeated(self, a: Array) -> Array:
         """Values of particles [C, P], the same at each of their nodes."""
-        return lax.broadcast_in_dim(a.ravel(), self.shape, (len(self.shape) - 1,))
+        return lax.broadcast_in_dim(a.ravel(), self.shape, (self.d,))
 
     def weight(self, raised: int | None = None) -> Array:
         """Product of the weights along all axes, with one more derivative along `raised`."""
         total = jnp.ones_like(self.f[0])
         for axis, (f, o, order) in enumerate(zip(self.f, self.o, self.layout.order)):
-            total = total * lax.select_n(o, *pieces(f, order + (axis == raised)))
+            total = total * weight(f, o.astype(f.dtype), order + (axis == raised))
         return total
 
-    def values(self, q: Sequence[Array]) -> list[Array]:
-        """Columns of Q_o = Q_0 + sum_d o_d Q_d, as many as Q_0 has."""
-        first, *slopes = self.layout.split(q)
-        columns = [self.repeated(a) for a in first]
+    def value(self, parts: Sequence[Array]) -> Array:
+        """Q_0 + sum_d o_d Q_d."""
+        total, *slopes = parts
         for o, slope in zip(self.o, slopes):
-            k = o.astype(columns[0].dtype)
-            for i, a in enumerate(slope):
-                columns[i] = columns[i] + k * self.repeated(a)
-        return columns
+            total = total + o.astype(total.dtype) * slope
+        return total

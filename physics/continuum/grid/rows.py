@@ -5,7 +5,7 @@ scatter, whose updates are computed as they are added; to gather is one pass ove
 node after the other within it. The functions' meaning is in `transfer`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
@@ -27,28 +27,40 @@ _TAKE = lax.GatherDimensionNumbers(
 
 def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
     """Sum of the particles' contributions, [nodes, 4]."""
-    reach = Reach(x, layout)
-    w = reach.weight()
-    columns = [w * value for value in reach.values(q)]
-    columns += [jnp.zeros_like(w)] * (ROW - len(columns))
+    reach = Reach(x, layout, ROW)
     # chosen by number and not stacked: a stack would be written to memory before it is added
-    wide, last = (*reach.shape, ROW), len(reach.shape)
-    which = lax.broadcasted_iota(jnp.int32, wide, last)
-    update = lax.select_n(which, *(lax.broadcast_in_dim(a, wide, range(last)) for a in columns))
-    grid, at = jnp.zeros((layout.nodes, ROW), w.dtype), reach.row.reshape(-1, 1)
+    which, empty = reach.number(reach.d + 1), jnp.zeros(reach.shape, x[0].dtype)
+
+    def row(part: list[Array]) -> Array:
+        columns = [reach.repeated(a) for a in part] + [empty] * (ROW - len(part))
+        return lax.select_n(which, *columns)
+
+    update = reach.weight() * reach.value([row(part) for part in layout.split(q)])
+    grid, at = jnp.zeros((layout.nodes, ROW), x[0].dtype), reach.row[..., 0].reshape(-1, 1)
     return lax.scatter_add(grid, at, update.reshape(-1, ROW), _ADD, mode=_IN_BOUNDS)
 
 
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     """Moments of the grid at the particles, a list of [C, P]."""
+    x, grid = lax.optimization_barrier((list(x), grid))
     row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
     w = [pieces(a, n) for a, n in zip(f, layout.order)]
-    m = [[jnp.zeros_like(x[0])] * n for n in (layout.rows[0], *layout.rows[1:] * len(x))]
-    for o, g in _nodes(grid, row, layout):
-        weight = prod(a[i] for a, i in zip(w, o))
-        for part, k in zip(m, (1, *o)):
-            part[:] = [a + k * (weight * b) for a, b in zip(part, g)] if k else part
-    return [a for part in m for a in part]
+
+    # what comes back: M_0 of the axes from here on, then the first moment along each of them
+    def along(axis: int, at: Array) -> list[list[Array]]:
+        if axis == len(w):
+            return [_columns(grid, at)]
+        steps = (np.int32(i * layout.strides[axis]) for i in range(3))
+        inner = [along(axis + 1, at + step) for step in steps]
+        inner = [[_scaled(a, m) for m in part] for a, part in zip(w[axis], inner)]
+        slope = [b + 2 * c for b, c in zip(inner[1][0], inner[2][0])]
+        plain = [[a + b + c for a, b, c in zip(*m)] for m in zip(*inner)]
+        return [plain[0], slope, *plain[1:]]
+
+    sizes = [layout.rows[0]] + [layout.rows[1]] * len(w)
+    found = [a for m, n in zip(along(0, row), sizes) for a in m[:n]]
+    # taken in one pass: else what is done with the sums is joined to it, and it falls apart
+    return lax.optimization_barrier(found)
 
 
 def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
@@ -58,7 +70,8 @@ def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) 
     dw = [pieces(a, n + 1) for a, n in zip(f, layout.order)]
     first, *rest = layout.split(q)
     total = [jnp.zeros_like(x[0])] * len(x)
-    for o, g in _nodes(grid, row, layout):
+    for o in product(range(3), repeat=len(x)):
+        g = _columns(grid, row + np.int32(sum(i * s for i, s in zip(o, layout.strides))))
         power = sum(a * b for a, b in zip(g, first))
         for k, slope in zip(o, rest):
             power = power + k * sum(a * b for a, b in zip(g, slope))
@@ -68,11 +81,11 @@ def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) 
     return total
 
 
-def _nodes(
-    grid: Array, row: Array, layout: Layout
-) -> Iterator[tuple[tuple[int, ...], list[Array]]]:
-    """Offset of each node that a particle touches, and its four columns of the grid [C, P]."""
-    for o in product(range(3), repeat=len(layout.shape)):
-        at = row + np.int32(sum(i * s for i, s in zip(o, layout.strides)))
-        g = lax.gather(grid, at[..., None], _TAKE, (1, ROW), mode=_IN_BOUNDS)
-        yield o, [g[..., i] for i in range(ROW)]
+def _scaled(a: Array, columns: list[Array]) -> list[Array]:
+    return [a * b for b in columns]
+
+
+def _columns(grid: Array, at: Array) -> list[Array]:
+    """The four columns of the grid at rows of it, each shaped as `at`."""
+    rows = lax.gather(grid, at[..., None], _TAKE, (1, ROW), mode=_IN_BOUNDS)
+    return [rows[..., i] for i in range(ROW)]
