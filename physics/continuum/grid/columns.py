@@ -8,7 +8,7 @@ The functions' meaning is in `transfer`.
 from collections.abc import Sequence
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from .reach import Reach
 from .stencil import ROW, Layout
@@ -27,18 +27,24 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     """Moments of the grid at the particles, a list of [C, P]."""
     reach, (first, rest) = Reach(x, layout), layout.rows
-    w = reach.weight()
-    g = [w * a for a in _taken(grid, reach.row, max(first, rest))]
-    m = [_sum(a, x[0]) for a in g[:first]]
-    return m + [_sum(o.astype(w.dtype) * a, x[0]) for o in reach.o for a in g[:rest]]
+    w, parts = reach.weight(), [[] for _ in range(len(x) + 1)]
+    for i in range(max(first, rest)):
+        g = w * _taken(grid, i, reach)
+        found = [_sum(g, x[0])] * (i < first)
+        slopes = [_sum(o.astype(w.dtype) * g, x[0]) for o in reach.o if i < rest]
+        # a column is done before the next one: else all of them are in memory together
+        grid, found, slopes = lax.optimization_barrier((grid, found, slopes))
+        for part, a in zip(parts, [found, *([a] for a in slopes)]):
+            part.extend(a)
+    return [a for part in parts for a in part]
 
 
 def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     """Derivative of sum_o w_o <g_o, Q_o> in each coordinate, a list of D arrays [C, P]."""
     reach = Reach(x, layout)
-    values = _values(reach, q)
-    g = _taken(grid, reach.row, len(values))
-    power = sum(a * b for a, b in zip(g, values))
+    power = jnp.zeros(reach.shape, grid.dtype)
+    for i, value in enumerate(_values(reach, q)):
+        grid, power = lax.optimization_barrier((grid, power + _taken(grid, i, reach) * value))
     return [_sum(reach.weight(axis) * power, x[0]) for axis in range(len(x))]
 
 
@@ -49,9 +55,9 @@ def _values(reach: Reach, q: Sequence[Array]) -> list[Array]:
     return [reach.value([part[i] for part in parts if i < len(part)]) for i in range(count)]
 
 
-def _taken(grid: Array, row: Array, count: int) -> list[Array]:
-    """The first columns of the grid at rows of it, each shaped as `row`."""
-    return [grid[:, i].at[row].get(mode="promise_in_bounds") for i in range(count)]
+def _taken(grid: Array, column: int, reach: Reach) -> Array:
+    """A column of the grid at the nodes of each particle."""
+    return grid[:, column].at[reach.row].get(mode="promise_in_bounds")
 
 
 def _sum(a: Array, like: Array) -> Array:
