@@ -28,6 +28,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from jaxgpu.geometry.vectors import Mat, Vec, add, scale
 
+from .grid.every import every
 from .grid.grid import Grid, inverse
 from .grid.sparse import over_mass
 from .grid.stencil import ROW, base
@@ -141,15 +142,15 @@ def _to_spread(material: Any, chunks: Chunks, grid: Grid, dt: Any, known: Any = 
         q0 = [p.m * v[i] - sum(a[i][j] * f[j] for j in range(d)) for i in range(d)]
         return x, [*q0, mass, *(a[i][j] for j in range(d) for i in range(d))], internal
 
-    return lax.map(jax.checkpoint(one), (chunks, known))
+    return every(one, (chunks, known))
 
 
 def _grid_velocities(grid: Grid, places: list[Vec], field: Array) -> list[tuple[Vec, Mat]]:
     """Velocity and its gradient of each body as its particles would take them from this field."""
     d = len(grid.cells)
     v = grid.bounded(field * inverse(field[:, d])[:, None], field[:, d])
-    take = jax.checkpoint(lambda given: _affine_velocity(*given, grid=grid))
-    return [lax.map(take, (x, moments(x, v, grid.shape, d))) for x in places]
+    take = lambda given: _affine_velocity(*given, grid=grid)
+    return [every(take, (x, moments(x, v, grid.shape, d))) for x in places]
 
 
 def _affine_velocity(x: Vec, m: Any, grid: Grid) -> tuple[Vec, Mat]:
@@ -222,5 +223,5 @@ def _from_grid(
         moved = tuple(grid.wrapped(a + dt * b, i) for i, (a, b) in enumerate(zip(position, v)))
         return moved, v, c
 
-    position, velocity, c = lax.map(jax.checkpoint(one), (x, gathered, chunks.m, chunks.x))
+    position, velocity, c = every(one, (x, gathered, chunks.m, chunks.x))
     return Chunks(x=position, v=velocity, C=c, m=chunks.m, volume=chunks.volume, internal=internal)

@@ -105,7 +105,7 @@ class Grid:
         m = m.reshape(self.shape)
         for axis, face in enumerate(self.faces):
             if face != "periodic":
-                m = _folded(_folded(m, axis, 1), axis, -1)
+                m = _folded(m, axis)
         return m.ravel()
 
     def bounded(self, v: Array, m: Array) -> Array:
@@ -119,8 +119,7 @@ class Grid:
         for axis, face in enumerate(self.faces):
             if face != "periodic":
                 held = range(len(self.cells)) if face == "stick" else (axis,)
-                v = _faced(v, m, axis, 1, held, face == "slip")
-                v = _faced(v, m, axis, -1, held, face == "slip")
+                v = _faced(v, m, axis, held, face == "slip")
         return v.reshape(shape)
 
 
@@ -138,16 +137,19 @@ def inverse(m: Array) -> Array:
     return jnp.where(heavy, 1 / jnp.where(heavy, m, 1), 0)
 
 
-def _faced(v: Array, m: Array, axis: int, side: int, held: Iterable[int], slip: bool) -> Array:
-    """Velocities [..., 4] after one face, the lower (side 1) or upper (-1) one of an axis."""
-    start = 0 if side == 1 else m.shape[axis] - NEAR
-    near = lambda a: lax.slice_in_dim(a, start, start + NEAR, axis=axis)
-    mass, u = (jnp.moveaxis(near(a), axis, 0)[::side] for a in (m, v))
-    for i in held:
-        u = u.at[..., i].set(_mirrored(u[..., i], mass, into=side if slip else 0))
+def _faced(v: Array, m: Array, axis: int, held: Iterable[int], slip: bool) -> Array:
+    """Velocities [..., 4] after the lower and the upper face of an axis, which are apart."""
+    starts, near = {1: 0, -1: m.shape[axis] - NEAR}, []
+    for side, start in starts.items():
+        layers = (lax.slice_in_dim(a, start, start + NEAR, axis=axis) for a in (m, v))
+        mass, u = (jnp.moveaxis(a, axis, 0)[::side] for a in layers)
+        for i in held:
+            u = u.at[..., i].set(_mirrored(u[..., i], mass, into=side if slip else 0))
+        near.append(jnp.moveaxis(u[::side], 0, axis))
     # XLA 0.12 on a CPU fuses these and reads layers that it has already written, but for a barrier
-    new = lax.optimization_barrier(jnp.moveaxis(u[::side], 0, axis))
-    return lax.dynamic_update_slice_in_dim(v, new, start, axis)
+    for start, new in zip(starts.values(), lax.optimization_barrier(near)):
+        v = lax.dynamic_update_slice_in_dim(v, new, start, axis)
+    return v
 
 
 def _mirrored(v: Array, m: Array, into: int) -> Array:
@@ -168,13 +170,17 @@ def _mirrored(v: Array, m: Array, into: int) -> Array:
     return jnp.concatenate([far, jnp.stack([beyond, face, first])])
 
 
-def _folded(m: Array, axis: int, side: int) -> Array:
-    """Mass after one face, the lower (side 1) or upper (-1) one of an axis."""
+def _folded(m: Array, axis: int) -> Array:
+    """Mass after the lower and the upper face of an axis."""
     n = 2 * PAD + 1
-    start = 0 if side == 1 else m.shape[axis] - n
-    near = lax.slice_in_dim(m, start, start + n, axis=axis)
-    near = lax.optimization_barrier(near + jnp.flip(near, axis))  # its middle is the face; `_faced`
-    return lax.dynamic_update_slice_in_dim(m, near, start, axis)
+    last = m.shape[axis] - n
+    # both at once where no layer belongs to both
+    for starts in ((0, last),) if last >= n else ((0,), (last,)):
+        near = [lax.slice_in_dim(m, start, start + n, axis=axis) for start in starts]
+        near = [a + jnp.flip(a, axis) for a in near]  # its middle is the face
+        for start, new in zip(starts, lax.optimization_barrier(near)):  # as in `_faced`
+            m = lax.dynamic_update_slice_in_dim(m, new, start, axis)
+    return m
 
 
 def _joined(field: Array) -> Array:

@@ -67,14 +67,39 @@ def weights(f: Array, order: int) -> Array:
     >>> weights(jnp.array([1.0]), 0).ravel()
     Array([0.125, 0.75 , 0.125], dtype=float32)
     """
+    return jnp.stack(pieces(f, order))
+
+
+def pieces(f: Array, order: int) -> tuple[Array, Array, Array]:
+    """The three `weights` apart."""
     if order == 0:
-        return jnp.stack([0.5 * (1.5 - f) ** 2, 0.75 - (f - 1) ** 2, 0.5 * (f - 0.5) ** 2])
+        return 0.5 * (1.5 - f) ** 2, 0.75 - (f - 1) ** 2, 0.5 * (f - 0.5) ** 2
     if order == 1:
-        return jnp.stack([f - 1.5, -2 * (f - 1), f - 0.5])
+        return f - 1.5, -2 * (f - 1), f - 0.5
     if order == 2:
         one = jnp.ones_like(f)
-        return jnp.stack([one, -2 * one, one])
-    return jnp.zeros((3, *f.shape), f.dtype)
+        return one, -2 * one, one
+    zero = jnp.zeros_like(f)
+    return zero, zero, zero
+
+
+def weight(f: Array, o: Array, order: int) -> Array:
+    """That one of the `weights` that belongs to node o, a float 0, 1 or 2.
+
+    By arithmetic: a compiler would make a choice among three a table, or keep all three.
+
+    >>> weight(jnp.array([1.0, 1.0, 1.0]), jnp.arange(3.0), 0)
+    Array([0.125, 0.75 , 0.125], dtype=float32)
+    """
+    t, side = f - o, o - 1
+    outer = side * side  # 1 at the outer two nodes, 0 at the one between them
+    if order == 0:
+        return outer * (0.5 * (1.5 + side * t) ** 2) + (1 - outer) * (0.75 - t * t)
+    if order == 1:
+        return side * (1.5 + side * t) - (1 - outer) * (2 * t)
+    if order == 2:
+        return jnp.broadcast_to(3 * outer - 2, f.shape)
+    return jnp.zeros_like(f)
 
 
 def base(x: Array, nodes: int) -> Array:

@@ -13,7 +13,8 @@ forward mode and every mixture of them cost a few passes of these same kernels, 
 They are JAX primitives because no custom rule (custom_vjp, custom_jvp) gives both modes.
 
 Under `vmap` the grids of a batch are stacked and every particle's row index shifted: one
-program on any device. Kernels are attached per platform: chunks in cache on a CPU, windows else.
+program on any device. Kernels are attached per platform: chunks in cache on a CPU, all
+particles at once elsewhere, columns of the grid apart on a TPU.
 Hu, Fang, Ge, Qu, Zhu, Pradhana & Jiang (2018), doi:10.1145/3197517.3201293, for MLS-MPM.
 """
 
@@ -27,7 +28,7 @@ from jax import Array
 
 from jaxgpu.primitive import constant, filled, jvp_of, primitive
 
-from . import chunked, windows
+from . import chunked, columns, rows
 from .stencil import ROW, Layout
 
 
@@ -196,29 +197,38 @@ def _slopes_by(kernel: Callable, *args: Array, layout: Layout) -> list[Array]:
 
 _spread = primitive(
     "mpm_spread",
-    partial(_spread_by, windows.spread),
+    partial(_spread_by, rows.spread),
     _grid_like,
-    kernels={"cpu": partial(_spread_by, chunked.spread)},
+    kernels={
+        "cpu": partial(_spread_by, chunked.spread),
+        "tpu": partial(_spread_by, columns.spread),
+    },
     batch=lambda size, *args, layout: _stacked(_spread, size, args, layout),
     jvp=_spread_jvp,
     transpose=_spread_transpose,
 )
 _moments = primitive(
     "mpm_moments",
-    partial(_moments_by, windows.moments),
+    partial(_moments_by, rows.moments),
     _moments_like,
     several=True,
-    kernels={"cpu": partial(_moments_by, chunked.moments)},
+    kernels={
+        "cpu": partial(_moments_by, chunked.moments),
+        "tpu": partial(_moments_by, columns.moments),
+    },
     batch=lambda size, *args, layout: _stacked(_moments, size, args, layout),
     jvp=_moments_jvp,
     transpose=_moments_transpose,
 )
 _slopes = primitive(
     "mpm_slopes",
-    partial(_slopes_by, windows.slopes),
+    partial(_slopes_by, rows.slopes),
     lambda *avals, layout: [avals[0].update() for _ in layout.shape],
     several=True,
-    kernels={"cpu": partial(_slopes_by, chunked.slopes)},
+    kernels={
+        "cpu": partial(_slopes_by, chunked.slopes),
+        "tpu": partial(_slopes_by, columns.slopes),
+    },
     batch=lambda size, *args, layout: _stacked(_slopes, size, args, layout),
     jvp=jvp_of(_slopes_by_moments),
 )

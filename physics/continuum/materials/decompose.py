@@ -10,12 +10,17 @@ About 600 operations a 3x3 matrix and no branch. Nothing here should be differen
 derivative of U or V alone is unbounded where values repeat. `spectral` has the derivatives.
 """
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry.vectors import Mat, Vec, dot, identity, matrix, transpose
 from jaxgpu.precision import smallest
+from jaxgpu.primitive import primitive
 
 SWEEPS = 4  # the error after each: 1e-1, 1e-2, 1e-5, 1e-15 of s_0 (cubic convergence)
 
@@ -31,10 +36,9 @@ def svd(a: Mat) -> tuple[Mat, Vec, Mat]:
     (Array(2., dtype=float32), Array(1., dtype=float32))
     """
     d = len(a)
-    carry = (a, identity(a[0][0], d), _measures(a))
-    turns = 2 if d == 2 else 3 * SWEEPS
-    b, v, (lengths, _) = lax.fori_loop(np.int32(0), np.int32(turns), _turn, carry)
-    b, v = _sorted_columns(b, v, lengths)
+    flat = _orthogonal(*(x for row in a for x in row))
+    b, v = (matrix(flat[i : i + d] for i in range(n, n + d * d, d)) for n in (0, d * d))
+    b, v = _sorted_columns(b, v, tuple(flat[2 * d * d :]))
     u, v = _frame(b, jnp.finfo(b[0][0].dtype).eps), _frame(v, 0.0)
     return transpose(u), tuple(dot(p, q) for p, q in zip(u, b)), transpose(v)
 
@@ -81,12 +85,7 @@ def _measures(b: Mat) -> tuple[Vec, Array]:
 
 
 def _turn(_, carry):
-    """Rotate the first two columns until they are orthogonal, then bring the next pair forward.
-
-    What decides the sign of the angle, and later the order, was computed one turn before: XLA
-    may recompute a value in several kernels with other roundings, but not across a loop's
-    boundary, so b and v always take the same side of a near tie.
-    """
+    """Rotate the first two columns until they are orthogonal, then bring the next pair forward."""
     b, v, (lengths, overlap) = carry
     half = 0.5 * (lengths[1] - lengths[0])
     signed = jnp.where(lengths[1] >= lengths[0], -overlap, overlap)
@@ -114,3 +113,39 @@ def _sorted_columns(b: Mat, v: Mat, lengths: Vec) -> tuple[Mat, Mat]:
             )
         size[p], size[q] = jnp.where(swap, size[q], size[p]), jnp.where(swap, size[p], size[q])
     return matrix(left), matrix(right)
+
+
+# What decides the sign of an angle, and later the order, must be the same number wherever it is
+# used, or b and v take two sides of a near tie: XLA may recompute a value in several kernels with
+# other roundings. It does not across a loop's boundary, which is how a CPU takes its turns; an
+# accelerator, where each turn of a loop is a row of launches, takes all of them between two
+# barriers, in one kernel in which every number is computed once.
+
+
+def _rolled_turns(carry: Any, turns: int) -> Any:
+    return lax.fori_loop(np.int32(0), np.int32(turns), _turn, carry)
+
+
+def _unrolled_turns(carry: Any, turns: int) -> Any:
+    carry = lax.optimization_barrier(carry)
+    for i in range(turns):
+        carry = _turn(i, carry)
+    return lax.optimization_barrier(carry)
+
+
+def _orthogonal_by(take: Callable[[Any, int], Any], *entries: Array) -> list[Array]:
+    """Entries of A with orthogonal columns, of the rotation V, and squared lengths of columns."""
+    d = 2 if len(entries) == 4 else 3
+    a = matrix(entries[i : i + d] for i in range(0, d * d, d))
+    carry = (a, identity(entries[0], d), _measures(a))
+    b, v, (lengths, _) = take(carry, 2 if d == 2 else 3 * SWEEPS)
+    return [*(x for m in (b, v) for row in m for x in row), *lengths]
+
+
+_orthogonal = primitive(
+    "continuum_orthogonal",
+    partial(_orthogonal_by, _unrolled_turns),
+    lambda *avals: [avals[0].update()] * (10 if len(avals) == 4 else 21),
+    several=True,
+    kernels={"cpu": partial(_orthogonal_by, _rolled_turns)},
+)

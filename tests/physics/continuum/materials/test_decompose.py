@@ -5,7 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics.continuum.materials.decompose import svd
+from jaxgpu.physics.continuum.materials.decompose import (
+    _orthogonal_by,
+    _rolled_turns,
+    _unrolled_turns,
+    svd,
+)
 
 COUNT = 20_000
 
@@ -66,3 +71,12 @@ def test_agrees_with_lapack_to_rounding(x64, d, dtype):
 def test_sign_of_the_last_value_is_that_of_the_determinant():
     mirror = jnp.diag(jnp.array([-3.0, 2.0, 1.0]))[None]
     np.testing.assert_allclose(decompose(mirror)[1][0], [3, 2, -1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_turns_in_one_kernel_are_those_of_a_loop(x64, d):
+    entries = [jnp.asarray(a) for a in np.random.default_rng(7).normal(size=(d * d, 8))]
+    ways = (_rolled_turns, _unrolled_turns)
+    loop, kernel = (jax.jit(_orthogonal_by, static_argnums=0)(w, *entries) for w in ways)
+    for a, b in zip(loop, kernel):
+        np.testing.assert_allclose(b, a, atol=1e-12)

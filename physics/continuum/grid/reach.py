@@ -1,0 +1,51 @@
+"""What particles give to the nodes that they touch, as one expression over particles and nodes.
+
+Arrays are [3, .., 3, N], an axis of nodes for each of the D of space. No such array need ever be
+in memory: where it is added up, a compiler computes each entry in passing.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .stencil import Layout, stencil, weight
+
+
+class Reach:
+    """The 3^D nodes of each of N particles: their rows, weights, and what they are given.
+
+    With `columns` arrays have one more axis, for so many columns of the grid.
+    """
+
+    def __init__(self, x: Sequence[Array], layout: Layout, columns: int = 0):
+        row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
+        self.layout, self.d = layout, len(x)
+        self.shape = (3,) * self.d + (row.size,) + (columns,) * bool(columns)
+        self.f = [self.repeated(a) for a in f]
+        self.o = [self.number(axis) for axis in range(self.d)]
+        steps = [o * np.int32(stride) for o, stride in zip(self.o, layout.strides)]
+        self.row = sum(steps, self.repeated(row))  # of each node in the grid
+
+    def number(self, axis: int) -> Array:
+        """Which entry along an axis."""
+        return lax.broadcasted_iota(jnp.int32, self.shape, axis)
+
+    def repeated(self, a: Array) -> Array:
+        """Values of particles [C, P], the same at each of their nodes."""
+        return lax.broadcast_in_dim(a.ravel(), self.shape, (self.d,))
+
+    def weight(self, raised: int | None = None) -> Array:
+        """Product of the weights along all axes, with one more derivative along `raised`."""
+        total = jnp.ones_like(self.f[0])
+        for axis, (f, o, order) in enumerate(zip(self.f, self.o, self.layout.order)):
+            total = total * weight(f, o.astype(f.dtype), order + (axis == raised))
+        return total
+
+    def value(self, parts: Sequence[Array]) -> Array:
+        """Q_0 + sum_d o_d Q_d."""
+        total, *slopes = parts
+        for o, slope in zip(self.o, slopes):
+            total = total + o.astype(total.dtype) * slope
+        return total

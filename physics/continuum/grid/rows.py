@@ -1,0 +1,91 @@
+"""Transfers between particles and grid on a GPU: all particles at once, a row of the grid each.
+
+A row of four numbers lies together in memory, and is added or taken together. To spread is one
+scatter, whose updates are computed as they are added; to gather is one pass over the particles, a
+node after the other within it. The functions' meaning is in `transfer`.
+"""
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .reach import Reach
+from .stencil import ROW, Layout, pieces, stencil
+
+_IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+_ADD = lax.ScatterDimensionNumbers(
+    update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
+)
+_TAKE = lax.GatherDimensionNumbers(
+    offset_dims=(2,), collapsed_slice_dims=(0,), start_index_map=(0,)
+)
+
+
+def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
+    """Sum of the particles' contributions, [nodes, 4]."""
+    reach = Reach(x, layout, ROW)
+    # chosen by number and not stacked: a stack would be written to memory before it is added
+    which, empty = reach.number(reach.d + 1), jnp.zeros(reach.shape, x[0].dtype)
+
+    def row(part: list[Array]) -> Array:
+        columns = [reach.repeated(a) for a in part] + [empty] * (ROW - len(part))
+        return lax.select_n(which, *columns)
+
+    update = reach.weight() * reach.value([row(part) for part in layout.split(q)])
+    grid, at = jnp.zeros((layout.nodes, ROW), x[0].dtype), reach.row[..., 0].reshape(-1, 1)
+    return lax.scatter_add(grid, at, update.reshape(-1, ROW), _ADD, mode=_IN_BOUNDS)
+
+
+def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
+    """Moments of the grid at the particles, a list of [C, P]."""
+    x, grid = lax.optimization_barrier((list(x), grid))
+    row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
+    w = [pieces(a, n) for a, n in zip(f, layout.order)]
+
+    # what comes back: M_0 of the axes from here on, then the first moment along each of them
+    def along(axis: int, at: Array) -> list[list[Array]]:
+        if axis == len(w):
+            return [_columns(grid, at)]
+        steps = (np.int32(i * layout.strides[axis]) for i in range(3))
+        inner = [along(axis + 1, at + step) for step in steps]
+        inner = [[_scaled(a, m) for m in part] for a, part in zip(w[axis], inner)]
+        slope = [b + 2 * c for b, c in zip(inner[1][0], inner[2][0])]
+        plain = [[a + b + c for a, b, c in zip(*m)] for m in zip(*inner)]
+        return [plain[0], slope, *plain[1:]]
+
+    sizes = [layout.rows[0]] + [layout.rows[1]] * len(w)
+    found = [a for m, n in zip(along(0, row), sizes) for a in m[:n]]
+    # taken in one pass: else what is done with the sums is joined to it, and it falls apart
+    return lax.optimization_barrier(found)
+
+
+def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
+    """Derivative of sum_o w_o <g_o, Q_o> in each coordinate, a list of D arrays [C, P]."""
+    row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
+    w = [pieces(a, n) for a, n in zip(f, layout.order)]
+    dw = [pieces(a, n + 1) for a, n in zip(f, layout.order)]
+    first, *rest = layout.split(q)
+    total = [jnp.zeros_like(x[0])] * len(x)
+    for o in product(range(3), repeat=len(x)):
+        g = _columns(grid, row + np.int32(sum(i * s for i, s in zip(o, layout.strides))))
+        power = sum(a * b for a, b in zip(g, first))
+        for k, slope in zip(o, rest):
+            power = power + k * sum(a * b for a, b in zip(g, slope))
+        for axis in range(len(x)):
+            u = [(dw if d == axis else w)[d][i] for d, i in enumerate(o)]
+            total[axis] = total[axis] + prod(u) * power
+    return total
+
+
+def _scaled(a: Array, columns: list[Array]) -> list[Array]:
+    return [a * b for b in columns]
+
+
+def _columns(grid: Array, at: Array) -> list[Array]:
+    """The four columns of the grid at rows of it, each shaped as `at`."""
+    rows = lax.gather(grid, at[..., None], _TAKE, (1, ROW), mode=_IN_BOUNDS)
+    return [rows[..., i] for i in range(ROW)]
