@@ -143,13 +143,13 @@ def _scenes() -> Made:
 
 
 def _slope_of_matter() -> Made:
-    """Value and gradient of 8 steps of a liquid in its initial velocity."""
+    """Value and gradient of 4 steps of a liquid in its initial velocity."""
     scene = _scene(continuum.Liquid(1e5))
 
     def height(v: Any, state: Any) -> Any:
         (body,) = state.bodies
         moving = dataclasses.replace(state, bodies=(body.updated(v=body.v + v),))
-        end, _ = continuum.rollout(scene, moving, 1, substeps=8)
+        end, _ = continuum.rollout(scene, moving, 1, substeps=4)
         return jnp.mean(end.bodies[0].x[:, 1])
 
     return jax.value_and_grad(height), (_numbers(3), jax.eval_shape(scene.init))
@@ -159,7 +159,7 @@ def _arm() -> Made:
     inertia = np.diag([0.1, 0.2, 0.25])
     links = [
         rigid.Link(i - 1, "revolute", mass=0.5, position=(0.3, 0.0, 0.0), inertia=inertia)
-        for i in range(7)
+        for i in range(4)
     ]
     tree = rigid.assemble(links)
     spec = rigid.Simulation(tree, rigid.passive(tree))
@@ -208,7 +208,7 @@ PROGRAMS = (
     Program("Corotated, a step", lambda: _matter(continuum.Corotated())),
     Program("DruckerPrager, a step", lambda: _matter(continuum.DruckerPrager())),
     Program("64 liquids, a step", _scenes),
-    Program("Liquid, slope of 8 steps", _slope_of_matter),
+    Program("Liquid, slope of 4 steps", _slope_of_matter),
     Program("rigid arm, a step", _arm),
     Program("PPO on cartpole, an update", lambda: _learning("cartpole", rl.PPO(**_FEW))),
     Program("PPO on psm-reach, an update", lambda: _learning("surgical/psm-reach", rl.PPO(**_FEW))),

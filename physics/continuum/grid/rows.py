@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .reach import Reach
+from .footprint import Footprint
 from .stencil import ROW, Layout, pieces, stencil
 
 _IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
@@ -27,16 +27,16 @@ _TAKE = lax.GatherDimensionNumbers(
 
 def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
     """Sum of the particles' contributions, [nodes, 4]."""
-    reach = Reach(x, layout, ROW)
+    footprint = Footprint(x, layout, ROW)
     # chosen by number and not stacked: a stack would be written to memory before it is added
-    which, empty = reach.number(reach.d + 1), jnp.zeros(reach.shape, x[0].dtype)
+    which, empty = footprint.number(footprint.d + 1), jnp.zeros(footprint.shape, x[0].dtype)
 
     def row(part: list[Array]) -> Array:
-        columns = [reach.repeated(a) for a in part] + [empty] * (ROW - len(part))
+        columns = [footprint.repeated(a) for a in part] + [empty] * (ROW - len(part))
         return lax.select_n(which, *columns)
 
-    update = reach.weight() * reach.value([row(part) for part in layout.split(q)])
-    grid, at = jnp.zeros((layout.nodes, ROW), x[0].dtype), reach.row[..., 0].reshape(-1, 1)
+    update = footprint.weight() * footprint.value([row(part) for part in layout.split(q)])
+    grid, at = jnp.zeros((layout.nodes, ROW), x[0].dtype), footprint.row[..., 0].reshape(-1, 1)
     return lax.scatter_add(grid, at, update.reshape(-1, ROW), _ADD, mode=_IN_BOUNDS)
 
 

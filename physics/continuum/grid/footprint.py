@@ -13,7 +13,7 @@ from jax import Array, lax
 from .stencil import Layout, stencil, weight
 
 
-class Reach:
+class Footprint:
     """The 3^D nodes of each of N particles: their rows, weights, and what they are given.
 
     With `columns` arrays have one more axis, for so many columns of the grid.
