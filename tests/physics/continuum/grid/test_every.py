@@ -36,7 +36,7 @@ def scene(material, dtype, sharp=False):
     """A stirred block of unlike particles that stands in a corner."""
     x = fill_box((0.0, 0.0), (0.5, 0.5), DX / 2).astype(dtype)
     volume = (DX / 2) ** 2 * np.random.default_rng(3).uniform(0.6, 1.4, len(x))
-    body = Body(x, material, volume.astype(x.dtype), v=0.8 * jnp.sin(4 * x[:, ::-1]) + 0.1)
+    body = Body(x, material, jnp.asarray(volume, dtype), v=0.8 * jnp.sin(4 * x[:, ::-1]) + 0.1)
     return Scene((body,), Grid(DX, (8, 8)), (0.5, -9.81), dt=x.dtype.type(1e-3), sharp=sharp)
 
 
