@@ -17,8 +17,6 @@ import numpy as np
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 _CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "outside_call"}
-# of a program that is run once on few numbers: it is compiled in half the time
-UNOPTIMISED = {"xla_backend_optimization_level": 0}
 _DOTS = {"dot_general", "conv_general_dilated"}
 
 
@@ -124,7 +122,7 @@ def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> Non
         return jax.grad(total, positions)(*args), jax.jvp(total, args, tangents)[1]
 
     # one program: an operation by itself costs as much to compile as dozens in it
-    grads, forward = jax.jit(both, compiler_options=UNOPTIMISED)(args, tangents)
+    grads, forward = jax.jit(both)(args, tangents)
     for path, leaf in jax.tree.leaves_with_path(grads):
         assert np.all(np.isfinite(leaf)), f"gradient at {jax.tree_util.keystr(path)} is not finite"
     reverse = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(grads))
