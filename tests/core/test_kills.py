@@ -1,40 +1,30 @@
 """A study killed at random moments, and resumed each time, ends with the bits it would have had."""
 
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
+import signal
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
+from forked import forked
 
 from jaxgpu import checkpoint
+from jaxgpu.cli import main
 
-ROOT = Path(__file__).parents[2]
 KILLS = 20
 STUDY = ["solar-system", "--years", "100", "--tracers", "5000"]
 
 
 def start(out, cache):
-    environment = os.environ | {
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "PYTHONPATH": str(ROOT),
-        "MPLBACKEND": "Agg",
-    }
-    command = [sys.executable, "-m", "jaxgpu.cli", "run", *STUDY, "--out", out, "--resume"]
-    return subprocess.Popen(
-        command, cwd=out.parent, env=environment, stdout=-1, stderr=-1, text=True
-    )
+    """The command in a process of its own, forked after the imports: kills hit the run itself."""
+    return forked(cache, main, ["run", *STUDY, "--out", str(out), "--resume"])
 
 
 def finished(process):
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    return out
+    process.join(300)
+    assert process.exitcode == 0
 
 
 def assert_same_bits(out, whole):
@@ -57,15 +47,12 @@ def newest(out):
 def killed_at_random(process, out, longest, saved):
     """Whether it was killed within `longest` seconds, if `saved` of its next save, not done."""
     before = newest(out)
-    while saved and process.poll() is None and newest(out) == before:
+    while saved and process.is_alive() and newest(out) == before:
         time.sleep(0.01)
-    try:
-        process.communicate(timeout=longest)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return True
-    return False
+    process.join(longest)
+    process.kill()
+    process.join()
+    return process.exitcode == -signal.SIGKILL
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def vmap_is_a_loop(f: Any, args: tuple, batched: tuple[int, ...], rtol: float) -
         jax.tree.map(lambda a, b: jnp.stack([a, b]), one, two) if i in batched else one
         for i, (one, two) in enumerate(zip(*lanes))
     ]
-    got = jax.vmap(f, axes)(*stacked)
+    got = jax.jit(jax.vmap(f, axes))(*stacked)
     first, second = (jax.tree.map(operator.itemgetter(lane), got) for lane in range(2))
     same(first, f(*lanes[0]), rtol)
     same(second, f(*lanes[1]), rtol)
@@ -116,14 +116,18 @@ def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> Non
         leaves = [x for x in jax.tree.leaves(f(*args)) if jnp.issubdtype(x.dtype, jnp.floating)]
         return sum(jnp.sum(x * 0.5) for x in leaves)
 
-    grads = jax.grad(total, positions)(*args)
-    for path, leaf in jax.tree.leaves_with_path(grads):
-        assert np.all(np.isfinite(leaf)), f"gradient at {jax.tree_util.keystr(path)} is not finite"
-    tangents = [
+    tangents = tuple(
         jax.tree.map(jnp.ones_like if i in positions else jnp.zeros_like, a)
         for i, a in enumerate(args)
-    ]
-    forward = jax.jvp(total, args, tuple(tangents))[1]
+    )
+
+    def both(args, tangents):
+        return jax.grad(total, positions)(*args), jax.jvp(total, args, tangents)[1]
+
+    # one program: an operation by itself costs as much to compile as dozens in it
+    grads, forward = jax.jit(both)(args, tangents)
+    for path, leaf in jax.tree.leaves_with_path(grads):
+        assert np.all(np.isfinite(leaf)), f"gradient at {jax.tree_util.keystr(path)} is not finite"
     reverse = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(grads))
     scale = sum(jnp.sum(jnp.abs(leaf)) for leaf in jax.tree.leaves(grads))
     tolerance = 1e3 * float(jnp.finfo(forward.dtype).eps)

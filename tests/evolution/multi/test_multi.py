@@ -49,7 +49,8 @@ def test_reaches_the_sphere_from_five_seeds(name):
         return indicators.hypervolume(state.population.f, jnp.full(3, 1.1))
 
     ideal = IDEAL_TCHEBYCHEFF if name == "moead_tchebycheff" else IDEAL
-    got = jax.jit(jax.vmap(volume))(jax.random.split(jax.random.key(5), 5))
+    each = jax.jit(lambda keys: jax.lax.map(volume, keys))  # compiled in less time than vmap
+    got = each(jax.random.split(jax.random.key(5), 5))
     assert got.min() > SHARE.get(name, 0.97) * ideal, got / ideal
 
 
