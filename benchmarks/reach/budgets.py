@@ -78,12 +78,14 @@ The sizes are small and named in `benchmarks/reach/programs.py`.
 - **launches**: kernels of one call (on a TPU: operations), loops of known length multiplied out. A
   launch takes a GPU some 2.5 microseconds, however little it does.
 - **loops**: loops whose length only the device knows. On a GPU the host reads their predicate in
-  every turn.
+  every turn, unless the program is one graph, as that of a cluster's blocks is when it is run
+  (`jaxgpu.precision.options`).
 - **turns**: turns of loops of known length, one after the other.
 - **temporaries**: bytes of intermediate values over those of arguments and results.
 - **64-bit**: values of 64 bits in a program of 32 bits.
 - **lost**: constants that a TPU, whose float64 is a pair of float32, takes for 0 or infinity.
 
+Where a program has no row, the chip's compiler ends on it; `benchmarks/reach/programs.py` says how.
 A sort counts as some 15 kernels on the H100: the library that needs one launch for it cannot be
 chosen without a card.
 
