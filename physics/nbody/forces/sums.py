@@ -154,7 +154,19 @@ def _jvp(form: PairSum, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     def along(moving: dict[int, Array]) -> Array:
         return form(*tree.unflatten([moving.get(i, a) for i, a in enumerate(args)]))
 
-    return jax.jvp(along, ({i: args[i] for i in changes},), (changes,))
+    value, tangent = jax.jvp(along, ({i: args[i] for i in changes},), (changes,))
+    return _in_front(value), _in_front(tangent)
+
+
+# the same array, with copies of a `vmap` along its first axis: where the batch of a value lies must
+# be where its rule of derivatives says that it lies, and the value's is always in front
+_in_front = primitive(
+    "pair_copies_in_front",
+    lambda a: a,
+    lambda a: a,
+    jvp=lambda args, tangents, out: _in_front(*tangents),
+    transpose=lambda ct, args: [_in_front(ct)],
+)
 
 
 def _mapped(form: PairSum, *args: Array, count: int, maps: tuple) -> Array:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics.nbody.forces import sums
+from jaxgpu.physics.nbody.forces import pairs, snaps, sums
 
 
 def terms(t, s):
@@ -26,3 +26,14 @@ def test_every_pair_counts_once(x64, count):
     one = [[a[0] * b[2] + a[1] * b[1], np.cos(a[2] + b[0])] for a in t.T for b in s.T]
     want = np.sum(np.reshape(one, (count, 7, 2)), 1).T
     np.testing.assert_allclose(total(targets, sources), want, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("pull, rows", [(pairs.pull, 6), (snaps.pull, 9)])
+def test_a_slope_of_copies_in_a_program_is_that_of_each(pull, rows):
+    """The mass is shared by the copies, so that neither it nor its slope has any."""
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(2, rows, 6)), jnp.float32)
+    program = jax.jit(lambda m, x: x + pull(x, x, m))
+    slope = lambda x: jax.jvp(lambda m: program(m, x), (jnp.ones(6),), (jnp.ones(6),))[1]
+    copies = lambda m: jax.vmap(lambda x: program(m, x))(x)
+    found = jax.jvp(copies, (jnp.ones(6),), (jnp.ones(6),))[1]
+    np.testing.assert_allclose(found, [slope(one) for one in x], rtol=1e-5, atol=1e-4)
