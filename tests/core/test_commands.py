@@ -44,6 +44,7 @@ def test_says_so_where_no_python_is_new_enough(bench):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["path", "named", "pyenv"])
 def test_finds_a_newer_python_beside_an_older_one(bench, where):
     folder, tools = bench

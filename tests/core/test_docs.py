@@ -23,7 +23,8 @@ LONG = {"README.md", "jaxgpu.physics.nbody.clusters.cluster", "jaxgpu.render.cap
 LONG |= {f"jaxgpu.physics.continuum.{name}" for name in ("health", "trajectory")}
 LONG |= {f"jaxgpu.{name}" for name in ("numerics.sphere.mixture", "evolution.solve")}
 LONG |= {
-    f"docs/{page}.md" for page in "bessel continuum directions evolution nbody rigid rl".split()
+    f"docs/{page}.md"
+    for page in "bessel continuum core directions evolution nbody rigid rl studies".split()
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

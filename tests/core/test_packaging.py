@@ -86,6 +86,7 @@ def test_an_editable_install_imports_the_checkout(checkout, tmp_path):
     assert where == str(checkout / "jaxgpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("links", [True, False], ids=["with links", "without links"])
 def test_an_uninstalled_checkout_imports(checkout, tmp_path, links):
     copy = tmp_path / "copy"

@@ -24,6 +24,7 @@ def test_every_row_of_the_tables(quantity, dtype):
     assert error[known].max() <= bar, worst(shipped(), error, known)
 
 
+@pytest.mark.slow
 def test_the_page_quotes_these_errors():
     page = Path(__file__).parents[3] / "docs" / "bessel.md"
     quoted = page.read_text().split("<!-- accuracy -->\n")[1].split("\n<!-- end")[0]

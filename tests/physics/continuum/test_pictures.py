@@ -4,6 +4,7 @@ import dataclasses
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxgpu.geometry import fill_box, sdf
 from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene
@@ -27,6 +28,7 @@ def drawn(spec, state):
     return np.asarray(picture(spec, state, CAMERA, (RED, BLUE)))
 
 
+@pytest.mark.slow
 def test_bodies_have_their_colours_where_they_are():
     spec = scene()
     image = drawn(spec, spec.init())
@@ -44,6 +46,7 @@ def test_slots_without_mass_are_not_seen():
     assert (image[..., 2] <= image[..., 0] + 0.05)[8:16, 18:22].all()
 
 
+@pytest.mark.slow
 def test_a_tool_shows_and_what_is_behind_it_shines_through():
     plain, spec = scene(), scene((Collider(sdf.Ball(0.04), (0.09, 0.12, 0.26)),))
     before, after = drawn(plain, plain.init()), drawn(spec, spec.init())

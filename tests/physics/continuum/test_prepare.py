@@ -247,6 +247,7 @@ def test_an_unstable_step_is_refused_with_the_figure():
     assert dataclasses.replace(scene, dt=0.99 * limit).prepare().dt == 0.99 * limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor, stable", [(0.99, True), (2.0, False)])
 def test_the_limit_is_where_motion_blows_up(factor, stable):
     limit = 0.8 * 0.1 / float(BODY.material.sound_speed(1000.0))
@@ -268,6 +269,7 @@ def test_lost_counts_what_is_outside_or_no_number():
     assert int(count_lost(scene, state)) == 0
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_bits_of_one_never_stopped(tmp_path):
     scene = Scene((BODY,), GRID, gravity=(0.0, -9.81))
     whole = simulate(scene, 0.1, frames=4)

@@ -27,6 +27,7 @@ def mean_of(component, weight=lambda b: b.m):
     return lambda s: jnp.sum(weight(s.bodies[0]) * component(s.bodies[0])) / jnp.sum(s.bodies[0].m)
 
 
+@pytest.mark.slow
 def test_a_free_bar_rings_at_its_period():
     young, nu, dx = 1e6, 0.3, 1 / 32
     mu, lam = young / (2 * (1 + nu)), young * nu / ((1 + nu) * (1 - 2 * nu))
@@ -90,6 +91,7 @@ def test_a_block_slides_as_coulomb_says(angle, mu):
         assert abs(speed[-1]) < 0.01 * G * np.sin(angle) * 0.5
 
 
+@pytest.mark.slow
 def test_matter_and_a_free_tool_exchange_momentum(x64):
     dx = 1 / 16
     x = fill_box((0.2, 0.4), (0.45, 0.6), dx / 2).astype(jnp.float64)

@@ -75,6 +75,7 @@ def test_a_century_ends_where_jpl_has_it(x64):
     assert newton["Mercury"] > 5e3 and newton["Venus"] > 5e3 and newton["Mars"] > 3e3, newton
 
 
+@pytest.mark.slow
 def test_the_integration_itself_is_good_to_metres(x64):
     """Half the step and more iterations move nothing by more than 30 m in ten years."""
     coarse = gone(spec(), belt(0), 100)
@@ -82,6 +83,7 @@ def test_the_integration_itself_is_good_to_metres(x64):
     assert np.linalg.norm(coarse.x - fine.x, axis=1).max() * ephemeris.AU < 0.03
 
 
+@pytest.mark.slow
 def test_relativity_turns_mercurys_perihelion(x64):
     def perihelion(light):
         state = gone(spec(light), belt(0), 1000)

@@ -141,6 +141,7 @@ def test_massless_bodies_see_both_members_in_true_phase(x64):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.slow
 def test_slots_are_as_they_say(x64):
     _, state = gone(triple(apart(0.3), 0.3, 1.6), 1)
     assert check_shapes(state.pairs)["S"] == 2
