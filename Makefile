@@ -38,6 +38,8 @@ reach: $(READY)
 reach-%: build/reach/%/ready
 	PYTHONPATH=build/reach/$* $(BIN)/python -m benchmarks.reach $* $(WRITE)
 
+.PRECIOUS: build/reach/%/ready
+
 # apart from the tests: the plugin for CUDA registers itself wherever it can be imported
 build/reach/%/ready: benchmarks/reach/%.txt
 	$(BIN)/python -m pip install -q --no-compile --require-hashes --no-deps --upgrade --target $(@D) -r $<
