@@ -13,6 +13,8 @@ from jaxgpu import arguments
 _MARK = "_reassociated"  # attribute of a marked function
 _WIDE = {"float64", "complex128", "int64", "uint64"}
 
+_PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
 type Options = dict[str, bool | int | str | float]
 
 # what a marked step is compiled with, by platform
@@ -100,8 +102,17 @@ def options(where: str) -> Options:
     be folded to 0); empty where this is not so.
 
     Args:
-        where: a platform; what is for another than this one is not probed.
+        where: a platform, "cpu", "cuda", "rocm" or "tpu", or what `platform` gives; what is for
+            another than this one is not probed.
+
+    Raises:
+        ValueError: a platform that is not known.
+
+    >>> sorted(options("cuda")), options("tpu")
+    (['xla_gpu_enable_command_buffer'], {})
     """
+    if where not in _PLATFORMS and where != platform():
+        raise ValueError(f"precision.options: where={where!r}; it must be {', '.join(_PLATFORMS)}")
     wanted = _OPTIONS.get(where, {})
     if not wanted or where != platform():
         return wanted

@@ -4,9 +4,10 @@
 programs are kept, and docs/reach.md is written anew.
 """
 
-import sys
 import time
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import tyro
 
 from benchmarks.reach import chips
 
@@ -80,8 +81,11 @@ def _is_lost(value: Any) -> bool:
     return bool(np.any(np.isfinite(size) & (size != 0) & ((size < _LEAST) | (size > _MOST))))
 
 
-def main(chip: str, write: bool) -> int:
-    """The exit code: 0 where all programs keep their budgets."""
+def main(
+    chip: tyro.conf.Positional[Annotated[Literal["h100", "v5e"], tyro.conf.arg(metavar="CHIP")]],
+    write: bool = False,
+) -> None:
+    """Compile all programs for a chip, and end with 1 where one is over its budget."""
     place, began = chips.device(chip), time.process_time()
     kept, over = budgets.read(), []
     mine = kept.setdefault(budgets.section(jax.__version__, chip), {})
@@ -99,11 +103,10 @@ def main(chip: str, write: bool) -> int:
     elif budgets.PAGE.read_text() != budgets.page(kept, jax.__version__):
         over.append("docs/reach.md is not of these budgets; run make reach WRITE=--write")
     spent = time.process_time() - began
-    print(f"{chip}: {len(programs)} programs, {spent:.0f} CPU-s", *over, sep="\n")
-    return bool(over)
+    print(f"{chip}: {len(programs)} programs, {spent:.0f} CPU-s")
+    if over:
+        raise SystemExit("\n".join(over))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(f"reach: give a chip, {' or '.join(chips.CHIPS)}")
-    sys.exit(main(sys.argv[1], "--write" in sys.argv))
+    tyro.cli(main, prog="python -m benchmarks.reach")
