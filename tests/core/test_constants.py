@@ -14,7 +14,12 @@ import pytest
 from conformance import vanishing
 from doors import as_users
 
-MACHINES = [m for m in protocols.MACHINES if m.name.startswith(("nbody", "continuum", "rigid"))]
+LONG = ("nbody.Hermite", "nbody.Hermite6")
+MACHINES = [
+    pytest.param(m, id=m.name, marks=[pytest.mark.slow] * (m.name in LONG))
+    for m in protocols.MACHINES
+    if m.name.startswith(("nbody", "continuum", "rigid"))
+]
 _CONSTANT = re.compile(r"stablehlo\.constant dense<([^>]*)> : tensor<([^>]*)f64>")
 
 
@@ -31,7 +36,7 @@ def constants(text):
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+@pytest.mark.parametrize("machine", MACHINES)
 def test_no_constant_vanishes_on_a_tpu(machine):
     with jax.enable_x64(True), as_users():
         init, step = machine.make(np.float64)

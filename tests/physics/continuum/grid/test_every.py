@@ -68,6 +68,7 @@ def agree(f, platform, bound, *args, least=0.0):
         np.testing.assert_allclose(b, a, rtol=0, atol=bound * max(np.abs(a).max(), least))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("material", [MATERIALS[0], MATERIALS[5]], ids=name)
 def test_a_step_is_that_of_the_cpu(x64, material, platform):

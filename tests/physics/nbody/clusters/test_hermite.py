@@ -162,6 +162,7 @@ def test_steps_are_powers_of_two_and_all_meet_at_the_end(x64):
     assert check_shapes(state.stars)["N"] == 100 and state.floored == 0
 
 
+@pytest.mark.slow
 def test_the_form_for_accelerators_makes_the_steps_of_the_form_for_cpus(x64, monkeypatch):
     stars = sphere(6, 40)
     given = Hermite(softening=0.01), stars, masses(40, 6), stars[:, :9] * 1.1, 2

@@ -124,6 +124,7 @@ def test_company_changes_nothing(x64):
     np.testing.assert_array_equal(mixed.taken, alone.taken[order])
 
 
+@pytest.mark.slow
 def test_the_form_for_accelerators_follows_the_paths_of_the_form_for_cpus(x64):
     x, v = (jnp.asarray(q) for q in ring(60, seed=3, high=0.97))
     start = tracers.init(force, output(0.0), x, v)

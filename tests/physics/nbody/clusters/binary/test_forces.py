@@ -73,6 +73,7 @@ def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
     assert np.abs(force.sum(0)).max() < 1e-11 * np.abs(force).max()  # Newton's third law
 
 
+@pytest.mark.slow
 def test_slots_at_once_are_what_they_are_one_by_one(x64):
     """The forms for accelerators, where one of two pairs is asked for and a slot is free."""
     x, spec = two_pairs(0)

@@ -147,6 +147,7 @@ def test_slots_are_as_they_say(x64):
     assert check_shapes(state.pairs)["S"] == 2
 
 
+@pytest.mark.slow
 def test_a_strong_encounter_dissolves_and_keeps_the_energy(x64):
     """The third passes through; pairs form and dissolve on the way, and the energy stays."""
     x = triple(apart(0.4), 0.12, 0.0)
