@@ -9,6 +9,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxgpu import arguments, ranges
 
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
+_AXIS = ranges.Range(whole=True, one=True, none=True)
+_VECTORS = (2, 3, 4, 6)  # how many components a vector, a quaternion or a point of phase space has
 
 
 def devices(count: int | None = None, axis: str = "batch") -> Mesh:
@@ -30,29 +32,81 @@ def devices(count: int | None = None, axis: str = "batch") -> Mesh:
     return Mesh(np.asarray(found[:count]), (axis,), axis_types=(AxisType.Auto,))
 
 
-def split(tree: Any, mesh: Mesh) -> Any:
-    """Spread the leading axis of every array of `tree` over `mesh`, which must divide it.
+def flat(name: str, mesh: Any) -> Mesh:
+    """`mesh` as the package's programs take it: one axis, whose shardings XLA propagates.
 
-    >>> split(np.arange(6.0), devices(1)).shape
-    (6,)
+    JAX's own `jax.make_mesh` makes explicit axes by default; the devices and the name stay.
+
+    Args:
+        name: the door and argument that the sentence is to name.
+        mesh: what a caller gave.
 
     Raises:
-        ValueError: a number without an axis, or an axis that cannot be divided.
-        TypeError: a leaf that holds no numbers, or no mesh.
+        TypeError: no mesh.
+        ValueError: a mesh of several axes.
+
+    >>> flat("swarm: mesh", jax.make_mesh((1,), ("batch",))).axis_types
+    (AxisType.Auto,)
     """
-    axes = _mesh("mesh.split", mesh).axis_names
-    if len(axes) != 1:
+    if not isinstance(mesh, Mesh):
+        found = arguments.shown(mesh)
+        raise TypeError(f"{name}={found}; it must be a mesh; make it by mesh.devices()")
+    if len(mesh.axis_names) != 1:
         raise ValueError(
-            f"mesh.split: a mesh of axes {axes}; it must have one; make it by devices()"
+            f"{name} has the axes {', '.join(mesh.axis_names)}; it must have one; make it by "
+            "mesh.devices()"
         )
+    return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,))
+
+
+def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
+    """Spread one axis of every array of `tree` over `mesh`, which must divide it.
+
+    All arrays must be equally long on that axis, which is that of the bodies, members, lanes or
+    seeds: never the components of a vector, which belong on one device.
+
+    Args:
+        tree: arrays, such as a state of N bodies with [N, 3] positions and [N] masses.
+        mesh: of one axis.
+        axis: which axis of the arrays is spread; negative ones count from the last. The first, if
+            it is not named; then one that looks like the components of a vector is refused.
+
+    >>> split({"x": np.zeros((6, 3)), "m": np.ones(6)}, devices(1))["x"].shape
+    (6, 3)
+
+    Raises:
+        ValueError: an array without this axis, axes of several lengths, one that the devices do not
+            divide, or one that looks like the components of a vector.
+        TypeError: a leaf that holds no numbers, an axis that is no whole number, or no mesh.
+    """
+    mesh = flat("mesh.split: mesh", mesh)
     arguments.arrays("mesh.split: tree", tree)
-    for leaf in jax.tree.leaves(tree):
-        if np.ndim(leaf) == 0 or np.shape(leaf)[0] % mesh.size:
+    ranges.refuse("mesh.split: axis", axis, _AXIS)
+    named, axis = axis is not None, 0 if axis is None else int(axis)
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
+    for shape in shapes:
+        if not -len(shape) <= axis < len(shape):
             raise ValueError(
-                f"mesh.split: an array of shape {np.shape(leaf)} over {mesh.size} devices; "
-                "its leading axis must be a multiple of them"
+                f"mesh.split: an array of shape {shape} has no axis {axis}; put it on every "
+                "device by mesh.replicate"
             )
-    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(axes[0])))
+        if shape[axis] != shapes[0][axis]:
+            raise ValueError(
+                f"mesh.split: arrays of shapes {shapes[0]} and {shape}; axis {axis}, which is "
+                "spread, must be equally long in all"
+            )
+        if shape[axis] % mesh.size:
+            raise ValueError(
+                f"mesh.split: an array of shape {shape} over {mesh.size} devices; "
+                f"axis {axis} must be a multiple of them"
+            )
+        if not named and mesh.size > 1 and shape[0] in _VECTORS and max(shape) > shape[0]:
+            raise ValueError(
+                f"mesh.split: the first axis of an array of shape {shape} looks like the "
+                "components of a vector, which must not be torn apart; name the axis that is spread"
+            )
+    place = lambda leaf: PartitionSpec(*[None] * (axis % np.ndim(leaf)), *mesh.axis_names)
+    return jax.tree.map(lambda x: jax.device_put(x, NamedSharding(mesh, place(x))), tree)
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:
@@ -60,14 +114,8 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
 
     Raises:
         TypeError: a leaf that holds no numbers, or no mesh.
+        ValueError: a mesh of several axes.
     """
-    _mesh("mesh.replicate", mesh)
+    mesh = flat("mesh.replicate: mesh", mesh)
     arguments.arrays("mesh.replicate: tree", tree)
     return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
-
-
-def _mesh(name: str, mesh: Any) -> Mesh:
-    if not isinstance(mesh, Mesh):
-        found = arguments.shown(mesh)
-        raise TypeError(f"{name}: mesh={found}; it must be a mesh; make it by mesh.devices()")
-    return mesh

@@ -83,11 +83,11 @@ class VectorState:
         """
         own = [x.shape[:1] == self.episode_return.shape for x in jax.tree.leaves(self.first)]
         return VectorState(
-            state=split(self.state, over),
-            observation=split(self.observation, over),
-            episode_return=split(self.episode_return, over),
-            episode_length=split(self.episode_length, over),
-            first=(split if all(own) else replicate)(self.first, over),
+            state=split(self.state, over, axis=0),
+            observation=split(self.observation, over, axis=0),
+            episode_return=split(self.episode_return, over, axis=0),
+            episode_length=split(self.episode_length, over, axis=0),
+            first=split(self.first, over, axis=0) if all(own) else replicate(self.first, over),
         )
 
 

@@ -52,4 +52,5 @@ def shard_state(state: State, mesh: Mesh) -> State:
     (2, 4.0)
     """
     tools, t, flows = replicate((state.tools, state.t, state.flows), mesh)
-    return replace(state, bodies=split(state.bodies, mesh), tools=tools, t=t, flows=flows)
+    bodies = tuple(split(body, mesh, axis=0) for body in state.bodies)
+    return replace(state, bodies=bodies, tools=tools, t=t, flows=flows)
