@@ -1,56 +1,261 @@
-"""One scene on several devices: each has a share of the particles, and all have the whole grid.
+"""One scene on several devices: each has a slab of the grid, and the particles in it.
 
-A step spreads every share on the grid of its own device and sums the grids, once; what follows is
-the same everywhere or concerns one particle alone. The grid is what travels, 16 bytes a node, so
-that it pays where particles are many beside the nodes.
+Devices are in a row along one axis of the grid. A step spreads the particles of each on its slab,
+adds what both sides of a cut have on the few planes about it, and goes on within the slab: two
+messages a step, a plane or three to each side. After sixteen steps, or as soon as the fastest
+particle may have gone three quarters of a cell, particles that have crossed a cut are handed on and
+cuts are moved to where devices have equally many (`migration`).
+
+Where a particle is too far from its slab after all, because it is faster than it was, or because no
+neighbour has a slot for it, those steps are taken again on the whole grid, which every device sums
+then; so are all steps of a grid that is too narrow or periodic along every axis. The result is that
+of one device to rounding in every case.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, PartitionSpec
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgpu.mesh import replicate, split
+from jaxgpu.mesh import flat, replicate, split
+from jaxgpu.pytree import pytree, static
 
-from .particles import State
+from . import engine
+from .grid.shared import DRIFT, Cut, Replica, Slab
+from .materials.liquid import corrects_volume
+from .migration import Plan, cuts, first_planes, handed_on, histogram, narrowest
+from .particles import Chunks, Particles, State, empty, slotted
+from .scene import Scene
 
-
-def shard_step(advance: Callable[[State, str], State], mesh: Mesh) -> Callable[[State], State]:
-    """A function of a state whose particles are spread over the mesh; `jit` it.
-
-    Args:
-        advance: `advance(state, axis)` of the share of one device; `axis` is for `Scene.step`.
-        mesh: of one axis, as `jaxgpu.mesh.devices` gives it.
-    Differentiable as `advance` is. Example in `shard_state`.
-    """
-    (axis,) = mesh.axis_names
-    rest = PartitionSpec()
-    where: dict[str, Any] = {"bodies": PartitionSpec(axis), "tools": rest, "t": rest, "flows": rest}
-    spec = State(**where)  # a prefix of a state, with the place of a leaf for the leaf
-    one = lambda state: advance(state, axis)
-    # the transfers are primitives of our own, of which jax does not know that they vary
-    return jax.shard_map(one, mesh=mesh, in_specs=(spec,), out_specs=spec, check_vma=False)
+SLACK = 1.5  # slots of a device over the most particles of a body that one has at the start
+WIDE = 2  # a slab may be so many times as wide as if all were alike
 
 
-def shard_state(state: State, mesh: Mesh) -> State:
-    """A state of `scene.init(mesh.size)` with its chunks spread over the devices.
+@pytree
+class Shares:
+    """A state whose particles are spread over devices; `gather_state` gives it back in order."""
+
+    state: State  # slots of each body: those of the first device, of the second, ...
+    ids: tuple[Array, ...]  # [C, P] number of the particle in each slot from one on; 0 in none
+    cuts: Array  # [devices + 1] int32 first plane of each slab, and the number of all
+    whole: Array  # [] int32 steps that were taken on the whole grid
+    plan: Plan | None = static()  # none where all steps are
+
+
+def shard_state(scene: Scene, mesh: Mesh) -> Shares:
+    """The state at time zero, spread over the devices of a mesh; on the host.
+
+    The axis across which the grid is cut is the one along which devices share the particles most
+    evenly, never a periodic one, and that of gravity only where there is no other.
 
     Raises:
-        ValueError: the number of chunks is no multiple of the devices.
+        ValueError: a scene with injectors or collectors.
 
-    >>> import jax.numpy as jnp
     >>> from jaxgpu import mesh
-    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
-    >>> body = Body(jnp.full((40, 2), 0.5), Liquid(), 1e-4)
-    >>> scene = Scene((body,), Grid(0.1, (10, 10)), (0.0, -10.0)).prepare()
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, fill_box
+    >>> body = Body(fill_box((0.2, 0.2), (0.8, 0.5), 0.05), Liquid(), 0.05**2)
+    >>> scene = Scene((body,), Grid(0.1, (20, 10)), (0.0, -10.0)).prepare()
     >>> two = mesh.devices(2)
-    >>> advance = jax.jit(shard_step(lambda state, axis: scene.step(state, axis=axis), two))
-    >>> end = advance(shard_state(scene.init(two.size), two))
-    >>> len(end.bodies[0].chunks.m.sharding.device_set), round(float(end.bodies[0].m.sum()), 3)
-    (2, 4.0)
+    >>> end = jax.jit(shard_step(scene, two))(shard_state(scene, two))
+    >>> x = end.state.bodies[0].x
+    >>> len(x.sharding.device_set), end.cuts.tolist(), int(end.whole)
+    (2, [0, 9, 25], 0)
     """
+    mesh = flat("shard_state: mesh", mesh)
+    if scene.sources:
+        raise ValueError(
+            "shard_state: a scene with injectors or collectors runs on one device; mesh=None"
+        )
+    state = scene.init(mesh.size)
     tools, t, flows = replicate((state.tools, state.t, state.flows), mesh)
-    bodies = tuple(split(body, mesh, axis=0) for body in state.bodies)
-    return replace(state, bodies=bodies, tools=tools, t=t, flows=flows)
+    chunks = [body.chunks for body in state.bodies]
+    found = _planned(scene, chunks, mesh.size)
+    none = replicate(jnp.int32(0), mesh)
+    if found is None:
+        bodies = tuple(split(body, mesh, axis=0) for body in state.bodies)
+        state = replace(state, bodies=bodies, tools=tools, t=t, flows=flows)
+        return Shares(state=state, ids=(), cuts=none[None], whole=none, plan=None)
+    plan, cuts = found
+    bodies, ids = [], []
+    for body, given, shape in zip(scene.bodies, chunks, plan.chunks):
+        numbers = _placed(scene.grid, given, cuts, plan.cut.axis, math.prod(shape))
+        shape = (mesh.size * shape[0], shape[1])
+        waiting = empty(body, scene.grid, shape)
+        at = jnp.where(numbers > 0, numbers - 1, given.m.size)
+        put = lambda a, b: a.ravel().at[at].get(mode="fill", fill_value=0).reshape(b.shape)
+        there = (numbers > 0).reshape(shape)
+        taken = jax.tree.map(lambda a, b: jnp.where(there, put(a, b), b), given, waiting)
+        bodies.append(split(Particles(taken), mesh, axis=0))
+        ids.append(split(numbers.reshape(shape), mesh, axis=0))
+    state = replace(state, bodies=tuple(bodies), tools=tools, t=t, flows=flows)
+    return Shares(state=state, ids=tuple(ids), cuts=replicate(cuts, mesh), whole=none, plan=plan)
+
+
+def gather_state(scene: Scene, shares: Shares) -> State:
+    """The state with every particle in its slot of `scene.init`, in equal parts on the devices.
+
+    Differentiable.
+    """
+    plan = shares.plan
+    if plan is None:
+        return shares.state
+    bodies = []
+    for body, shape, particles, ids in zip(
+        scene.bodies, plan.whole, shares.state.bodies, shares.ids
+    ):
+        at = jnp.where(ids > 0, ids - 1, math.prod(shape)).ravel()
+        put = lambda a, b: a.ravel().at[at].set(b.ravel(), mode="drop").reshape(a.shape)
+        waiting = empty(body, scene.grid, shape)
+        bodies.append(Particles(jax.tree.map(put, waiting, particles.chunks)))
+    return replace(shares.state, bodies=tuple(bodies))
+
+
+def shard_step(scene: Scene, mesh: Mesh) -> Callable[[Shares], Shares]:
+    """A function of shares that returns them after a step, as `Scene.step` does; `jit` it.
+
+    Differentiable in the scene and the state, as `Scene.step` is.
+    """
+
+    def advance(shares: Shares, name: str) -> Shares:
+        shares, _ = _handed_on(scene, shares, name)
+        return _taken(scene, shares, name, 0, 1, lambda i: 1)
+
+    return _spread(advance, mesh)
+
+
+def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Shares], Shares]:
+    """A function of shares that returns them after so many steps; `jit` it.
+
+    Liquids are led to the density of the grid once in sixteen of them, as in `simulate`. There is
+    no reverse mode; `shard_step` has it.
+    """
+    last = jnp.asarray(steps, jnp.int32)
+    correct = lambda i: engine.correction_steps(i, last)
+
+    def advance(shares: Shares, name: str) -> Shares:
+        def turn(carry: tuple[Array, Shares]) -> tuple[Array, Shares]:
+            done, shares = carry
+            shares, free = _handed_on(scene, shares, name)
+            count = jnp.minimum(free, last - done)
+            return done + count, _taken(scene, shares, name, done, count, correct)
+
+        return lax.while_loop(lambda carry: carry[0] < last, turn, (jnp.int32(0), shares))[1]
+
+    return _spread(advance, mesh)
+
+
+def _handed_on(scene: Scene, shares: Shares, name: str) -> tuple[Shares, Array]:
+    """Shares with particles on the devices at home, and for how many steps they stay near them."""
+    plan = shares.plan
+    if plan is None:
+        return shares, jnp.int32(engine.EVERY)
+    chunks = [body.chunks for body in shares.state.bodies]
+    chunks, ids, cuts, free = handed_on(plan, scene, chunks, shares.ids, shares.cuts, name)
+    state = replace(shares.state, bodies=tuple(Particles(a) for a in chunks))
+    return replace(shares, state=state, ids=tuple(ids), cuts=cuts), free
+
+
+def _taken(
+    scene: Scene, shares: Shares, name: str, first: Any, count: Any, correct: Callable[[Any], Any]
+) -> Shares:
+    """Shares after so many steps from number `first` on, on slabs if particles stay near them."""
+    plan, before, replica = shares.plan, shares.state, Replica.of(scene.grid, name)
+
+    def on_whole(state: State) -> State:
+        one = lambda i, state: engine.step(scene, state, correct(i), replica)
+        return lax.fori_loop(first, first + count, one, state)
+
+    if plan is None:
+        return replace(shares, state=on_whole(before), whole=shares.whole + count)
+    slab = Slab.of(scene.grid, plan.cut, name, shares.cuts)
+
+    def one(i: Any, carry: tuple[State, Array]) -> tuple[State, Array]:
+        state, held = carry
+        return engine.step(scene, state, correct(i), slab), held & _held(slab, state)
+
+    on_slabs = lambda state: lax.fori_loop(first, first + count, one, (state, jnp.bool_(True)))
+    start = _everywhere(_held(slab, before), name)
+    state, held = lax.cond(start, on_slabs, lambda state: (state, jnp.bool_(False)), before)
+    held = _everywhere(held, name)
+    state = lax.cond(held, lambda: state, lambda: on_whole(before))
+    return replace(shares, state=state, whole=shares.whole + jnp.where(held, 0, count))
+
+
+def _held(slab: Slab, state: State) -> Array:
+    """Whether all particles of this device are near enough to its slab, [] bool."""
+    chunks, axis = [body.chunks for body in state.bodies], slab.cut.axis
+    return jnp.all(jnp.stack([slab.holds(a.x[axis], a.m) for a in chunks]))
+
+
+def _everywhere(true: Array, name: str) -> Array:
+    """Whether it is true on all devices, [] bool."""
+    return lax.psum((~true).astype(jnp.int32), name) == 0
+
+
+def _planned(scene: Scene, bodies: list[Chunks], devices: int) -> tuple[Plan, Array] | None:
+    """How to spread these particles, and the first cuts; none where slabs would be too narrow."""
+    grid, best = scene.grid, None
+    if devices < 2:
+        return None
+    corrected = any(corrects_volume(body.material) for body in scene.bodies)
+    reach = DRIFT + corrected  # how full a node is depends on its neighbours
+    pull = np.abs([float(np.asarray(g)) for g in scene.gravity or (0.0,) * len(grid.cells)])
+    for axis, (planes, face) in enumerate(zip(grid.shape, grid.faces)):
+        if face == "periodic" or planes < sum(narrowest(reach, devices)):
+            continue
+        kept = min(planes, WIDE * -(-planes // devices) + 2 * reach + 2)
+        cut = Cut(axis, kept, reach, devices)
+        counts = [np.asarray(histogram(grid, [chunks], axis)) for chunks in bodies]
+        made = cuts(jnp.asarray(sum(counts)), cut)
+        most = [max(part.sum() for part in np.split(n, np.asarray(made)[1:-1])) for n in counts]
+        falls = bool(pull.any() and axis == np.argmax(pull))
+        rank = (falls, max(part.sum() for part in np.split(sum(counts), np.asarray(made)[1:-1])))
+        if best is None or rank < best[0]:
+            best = rank, cut, most, made
+    if best is None:
+        return None
+    _, cut, most, made = best
+    whole = tuple(chunks.m.shape for chunks in bodies)
+    return Plan(cut, tuple(slotted(_rounded(SLACK * n)) for n in most), whole), made
+
+
+def _rounded(slots: float) -> int:
+    """At least so many, of three binary digits, so that a like scene has the same program."""
+    digit = 2 ** max(4, math.floor(math.log2(max(slots, 1))) - 3)
+    return digit * math.ceil(slots / digit)
+
+
+def _placed(grid: Any, chunks: Chunks, cuts: Array, axis: int, slots: int) -> Array:
+    """Numbers, from one on, of the particles in the slots of all devices, `slots` each; else 0."""
+    filled = np.flatnonzero(np.asarray(chunks.m).ravel() > 0)
+    plane = np.asarray(first_planes(grid, chunks.x[axis], axis)).ravel()[filled]
+    home = np.searchsorted(np.asarray(cuts)[1:-1], plane, side="right")
+    order = np.argsort(home, kind="stable")
+    rank = np.arange(len(order)) - np.searchsorted(home[order], home[order])
+    numbers = np.zeros((len(cuts) - 1, slots), np.int32)
+    numbers[home[order], rank] = filled[order] + 1
+    return jnp.asarray(numbers.ravel())
+
+
+def _spread(advance: Callable[[Shares, str], Shares], mesh: Mesh) -> Callable[[Shares], Shares]:
+    """`advance`, of the share of one device and the name of the axis, on all devices."""
+    mesh = flat("shard_step: mesh", mesh)
+    (name,) = mesh.axis_names
+    rest, here = PartitionSpec(), PartitionSpec(name)
+    where: dict[str, Any] = {"bodies": here, "tools": rest, "t": rest, "flows": rest}
+    place = lambda plan: Shares(state=State(**where), ids=here, cuts=rest, whole=rest, plan=plan)
+
+    def step(shares: Shares) -> Shares:
+        spec = place(shares.plan)  # a prefix of shares, with the place of a leaf for the leaf
+        one = lambda shares: advance(shares, name)
+        # the transfers are primitives of our own, of which jax does not know that they vary
+        made = jax.shard_map(one, mesh=mesh, in_specs=(spec,), out_specs=spec, check_vma=False)
+        return made(shares)
+
+    return step

@@ -1,0 +1,176 @@
+"""Particles on the devices of a row: which of them has which planes, and who hands on what.
+
+Cuts lie where devices have equally many particles, as far as slabs have room for the planes about
+them, and follow the matter by a plane at a time. A particle that is not at home is handed on to a
+neighbour, into one of its empty slots; where there is none it stays, and is handed on later.
+Nothing is ever lost: whether all particles are near enough to their slabs is seen by `Slab.holds`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .grid.grid import Grid
+from .grid.shared import DRIFT, Cut, neighbours
+from .grid.stencil import base
+from .particles import Chunks, empty
+
+FOLD = 5  # planes at a face that act on one another, so that one device must have them
+LONGEST = 16  # steps from one handing on to the next, at most
+NEARLY = 0.75  # of the planes that a particle may drift, at the speed that it has now
+SENT = 4  # a device hands on at most one in so many of its slots to each neighbour
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the particles of a scene are spread over a row of devices; hashable."""
+
+    cut: Cut
+    chunks: tuple[tuple[int, int], ...]  # of each body, those of a device and the slots of each
+    whole: tuple[tuple[int, int], ...]  # of each body, [C, P] of the state that is spread
+
+
+def narrowest(reach: int, devices: int) -> list[int]:
+    """Planes that each slab must have, for the zones of two cuts, or of a face, to be apart."""
+    return [FOLD + reach, *[2 * reach + 2] * (devices - 2), FOLD + reach + 2]
+
+
+def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
+    """First plane of each slab, and the number of all planes, [devices + 1] int32.
+
+    Args:
+        counts: [planes] particles by the first plane that they touch.
+        cut: how many slabs there are, and what room they have.
+        before: cuts until now, each of which may move by one plane.
+    """
+    n, planes, room = cut.devices, counts.shape[0], cut.planes - cut.zone
+    lower, upper = narrowest(cut.reach, n), [room] * n
+    sums = jnp.cumsum(counts.astype(jnp.float32))
+    below = jnp.concatenate([jnp.zeros(1, jnp.float32), sums])
+    made = [jnp.int32(0)]
+    for i in range(1, n):
+        at = jnp.argmin(jnp.abs(below - sums[-1] * (i / n))).astype(jnp.int32)
+        if before is not None:
+            at = jnp.clip(at, before[i] - 1, before[i] + 1)
+        smallest = jnp.maximum(made[-1] + lower[i - 1], planes - sum(upper[i:]))
+        largest = jnp.minimum(made[-1] + upper[i - 1], planes - sum(lower[i:]))
+        made.append(jnp.clip(at, smallest, largest))
+    return jnp.stack([*made, jnp.int32(planes)])
+
+
+def first_planes(grid: Grid, x: Array, axis: int) -> Array:
+    """Number of the first plane that each particle touches, shaped as x, int32."""
+    return base(grid.coordinate(x, axis), grid.shape[axis]).astype(jnp.int32)
+
+
+def histogram(grid: Grid, bodies: Sequence[Chunks], axis: int) -> Array:
+    """Particles of these bodies by the first plane that they touch, [planes] int32."""
+    total = jnp.zeros(grid.shape[axis], jnp.int32)
+    for chunks in bodies:
+        planes = first_planes(grid, chunks.x[axis], axis)
+        total = total.at[planes.ravel()].add((chunks.m > 0).ravel().astype(jnp.int32))
+    return total
+
+
+def handed_on(
+    plan: Plan, scene: Any, bodies: Sequence[Chunks], ids: Sequence[Array], before: Array, name: str
+) -> tuple[list[Chunks], list[Array], Array, Array]:
+    """Particles after each has gone to, or towards, the device at home; within `jax.shard_map`.
+
+    Args:
+        bodies, ids: of this device; an id is above zero where a slot is filled.
+        before: cuts until now.
+        name: of the mesh's axis.
+    Returns:
+        bodies, ids, cuts, and for how many steps particles stay near enough at their speeds.
+    """
+    grid, axis = scene.grid, plan.cut.axis
+    steps = jnp.stack([_steps(chunks.v[axis], scene.dt, grid.dx) for chunks in bodies])
+    empties = jnp.stack([jnp.sum(chunks.m == 0, dtype=jnp.int32) for chunks in bodies])
+    here = jnp.concatenate([histogram(grid, bodies, axis), empties, jnp.min(steps)[None]])
+    seen = lax.all_gather(here, name)  # [devices, planes + bodies + 1]
+    planes = grid.shape[axis]
+    after = cuts(jnp.sum(seen[:, :planes], 0, dtype=jnp.int32), plan.cut, before)
+    moved = [
+        _exchanged(
+            chunks,
+            numbers,
+            empty(body, grid, chunks.m.shape),
+            jnp.sum(
+                first_planes(grid, chunks.x[axis], axis).ravel()[None] >= after[1:-1, None],
+                0,
+                dtype=jnp.int32,
+            ),
+            seen[:, planes + i],
+            name,
+        )
+        for i, (body, chunks, numbers) in enumerate(zip(scene.bodies, bodies, ids))
+    ]
+    return [a for a, _ in moved], [b for _, b in moved], after, jnp.min(seen[:, -1])
+
+
+def _steps(v: Array, dt: Any, dx: float) -> Array:
+    """Steps in which nothing drifts too far at its speed along the axis, 1 to LONGEST, int32."""
+    fastest = jnp.max(jnp.abs(jnp.where(jnp.isfinite(v), v, 0)))
+    slowest = NEARLY * DRIFT * dx / LONGEST  # a step
+    steps = LONGEST * slowest / jnp.maximum(fastest * dt, slowest)
+    return jnp.maximum(steps.astype(jnp.int32), 1)
+
+
+def _exchanged(
+    chunks: Chunks, ids: Array, blank: Chunks, home: Array, room: Array, name: str
+) -> tuple[Chunks, Array]:
+    """Chunks and ids after those not at home have gone one device further, as far as room goes.
+
+    Args:
+        blank: as many empty slots.
+        home: [slots] number of the device at home.
+        room: [devices] empty slots of this body.
+        name: of the mesh's axis.
+    """
+    me, slots = lax.axis_index(name), home.size
+    most, filled, kept = max(1, slots // SENT), ids.ravel() > 0, ids.ravel() > 0
+    held, made = _rows((chunks, ids))
+    sent = []
+    for goes, to in ((home < me, me - 1), (home > me, me + 1)):
+        # each of two neighbours may fill half of the room
+        granted = jnp.minimum(room[jnp.clip(to, 0, room.size - 1)] // 2, most)
+        goes = filled & goes
+        goes = goes & (jnp.cumsum(goes, dtype=jnp.int32) <= granted)
+        kept = kept & ~goes
+        at = _numbers(goes, most)
+        sent.append([a.at[:, at].get(mode="fill", fill_value=0) for a in held])
+    arrived = [jnp.concatenate(pair, 1) for pair in zip(*neighbours(*sent, name))]
+    # the first empty slots in order take the arrivals in order
+    there = arrived[-1][0] > 0
+    free, rank = _numbers(~kept, 2 * most), jnp.cumsum(there, dtype=jnp.int32) - 1
+    at = jnp.where(there, free[jnp.maximum(rank, 0)], slots)
+    empties, _ = _rows((blank, jnp.zeros_like(ids)))
+    held = [jnp.where(kept[None], a, b) for a, b in zip(held, empties)]
+    return made([a.at[:, at].set(b, mode="drop") for a, b in zip(held, arrived)])
+
+
+def _numbers(which: Array, size: int) -> Array:
+    """Numbers of the first entries [slots] that are true, and of none beyond them, [size] int32."""
+    rank = jnp.where(which, jnp.cumsum(which, dtype=jnp.int32) - 1, size)
+    number = jnp.arange(which.size, dtype=jnp.int32)
+    return jnp.full(size, which.size, jnp.int32).at[rank].set(number, mode="drop")
+
+
+def _rows(tree: Any) -> tuple[list[Array], Any]:
+    """The leaves of a tree as rows, [n, slots] for each dtype, the last leaf last; and back."""
+    leaves, structure = jax.tree.flatten(tree)
+    dtypes = sorted({a.dtype.name for a in leaves[:-1]})
+    groups = [[i for i, a in enumerate(leaves[:-1]) if a.dtype.name == name] for name in dtypes]
+    groups.append([len(leaves) - 1])
+
+    def made(rows: list[Array]) -> Any:
+        parts = {i: row for group, part in zip(groups, rows) for i, row in zip(group, part)}
+        shaped = [parts[i].reshape(a.shape) for i, a in enumerate(leaves)]
+        return jax.tree.unflatten(structure, shaped)
+
+    return [jnp.stack([leaves[i].ravel() for i in group]) for group in groups], made
