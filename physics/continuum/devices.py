@@ -15,23 +15,29 @@ of one device to rounding in every case.
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 
 from jaxgpu.mesh import flat, replicate, split
 from jaxgpu.pytree import pytree, static
 
 from . import engine
+from .grid.grid import Grid
 from .grid.shared import DRIFT, Cut, Replica, Slab
 from .materials.liquid import corrects_volume
 from .migration import Plan, cuts, first_planes, handed_on, histogram, narrowest
-from .particles import Chunks, Particles, State, empty, slotted
+from .particles import Body, Chunks, Particles, State, empty, slotted
 from .scene import Scene
+
+_cuts = jax.jit(cuts, static_argnames="cut")  # on the host they are many small programs else
+_histogram = jax.jit(histogram, static_argnames=("grid", "axis"))
+_first_planes = jax.jit(first_planes, static_argnames=("grid", "axis"))
 
 SLACK = 1.5  # slots of a device over the most particles of a body that one has at the start
 WIDE = 2  # a slab may be so many times as wide as if all were alike
@@ -83,18 +89,21 @@ def shard_state(scene: Scene, mesh: Mesh) -> Shares:
         return Shares(state=state, ids=(), cuts=none[None], whole=none, plan=None)
     plan, cuts = found
     bodies, ids = [], []
-    for body, given, shape in zip(scene.bodies, chunks, plan.chunks):
-        numbers = _placed(scene.grid, given, cuts, plan.cut.axis, math.prod(shape))
-        shape = (mesh.size * shape[0], shape[1])
-        waiting = empty(body, scene.grid, shape)
-        at = jnp.where(numbers > 0, numbers - 1, given.m.size)
-        put = lambda a, b: a.ravel().at[at].get(mode="fill", fill_value=0).reshape(b.shape)
-        there = (numbers > 0).reshape(shape)
-        taken = jax.tree.map(lambda a, b: jnp.where(there, put(a, b), b), given, waiting)
-        bodies.append(split(Particles(taken), mesh, axis=0))
-        ids.append(split(numbers.reshape(shape), mesh, axis=0))
+    for body, given, (count, slots) in zip(scene.bodies, chunks, plan.chunks):
+        shape = (mesh.size * count, slots)
+        numbers = _placed(scene.grid, given, cuts, plan.cut.axis, count * slots).reshape(shape)
+        bodies.append(split(_spread_out(body, scene.grid, given, numbers), mesh, axis=0))
+        ids.append(split(numbers, mesh, axis=0))
     state = replace(state, bodies=tuple(bodies), tools=tools, t=t, flows=flows)
     return Shares(state=state, ids=tuple(ids), cuts=replicate(cuts, mesh), whole=none, plan=plan)
+
+
+@partial(jax.jit, static_argnames="grid")
+def _spread_out(body: Body, grid: Grid, chunks: Chunks, ids: Array) -> Particles:
+    """Particles of these numbers, from one on, in slots shaped as they are; none where it is 0."""
+    at = jnp.maximum(ids - 1, 0)
+    put = lambda given, waiting: jnp.where(ids > 0, given.ravel()[at], waiting)
+    return Particles(jax.tree.map(put, chunks, empty(body, grid, ids.shape)))
 
 
 def gather_state(scene: Scene, shares: Shares) -> State:
@@ -105,15 +114,19 @@ def gather_state(scene: Scene, shares: Shares) -> State:
     plan = shares.plan
     if plan is None:
         return shares.state
-    bodies = []
-    for body, shape, particles, ids in zip(
-        scene.bodies, plan.whole, shares.state.bodies, shares.ids
-    ):
-        at = jnp.where(ids > 0, ids - 1, math.prod(shape)).ravel()
-        put = lambda a, b: a.ravel().at[at].set(b.ravel(), mode="drop").reshape(a.shape)
-        waiting = empty(body, scene.grid, shape)
-        bodies.append(Particles(jax.tree.map(put, waiting, particles.chunks)))
-    return replace(shares.state, bodies=tuple(bodies))
+    parts = zip(scene.bodies, plan.whole, shares.state.bodies, shares.ids)
+    bodies = tuple(_in_order(body, scene.grid, shape, p, ids) for body, shape, p, ids in parts)
+    return replace(shares.state, bodies=bodies)
+
+
+@partial(jax.jit, static_argnames=("grid", "shape"))
+def _in_order(
+    body: Body, grid: Grid, shape: tuple[int, int], particles: Particles, ids: Array
+) -> Particles:
+    """The particles in the slots of this shape that their numbers, from one on, say."""
+    at = jnp.where(ids > 0, ids - 1, math.prod(shape)).ravel()
+    put = lambda a, b: a.ravel().at[at].set(b.ravel(), mode="drop").reshape(shape)
+    return Particles(jax.tree.map(put, empty(body, grid, shape), particles.chunks))
 
 
 def shard_step(scene: Scene, mesh: Mesh) -> Callable[[Shares], Shares]:
@@ -211,8 +224,8 @@ def _planned(scene: Scene, bodies: list[Chunks], devices: int) -> tuple[Plan, Ar
             continue
         kept = min(planes, WIDE * -(-planes // devices) + 2 * reach + 2)
         cut = Cut(axis, kept, reach, devices)
-        counts = [np.asarray(histogram(grid, [chunks], axis)) for chunks in bodies]
-        made = cuts(jnp.asarray(sum(counts)), cut)
+        counts = [np.asarray(_histogram(grid, [chunks], axis)) for chunks in bodies]
+        made = _cuts(jnp.asarray(sum(counts)), cut)
         most = [max(part.sum() for part in np.split(n, np.asarray(made)[1:-1])) for n in counts]
         falls = bool(pull.any() and axis == np.argmax(pull))
         rank = (falls, max(part.sum() for part in np.split(sum(counts), np.asarray(made)[1:-1])))
@@ -231,10 +244,10 @@ def _rounded(slots: float) -> int:
     return digit * math.ceil(slots / digit)
 
 
-def _placed(grid: Any, chunks: Chunks, cuts: Array, axis: int, slots: int) -> Array:
+def _placed(grid: Grid, chunks: Chunks, cuts: Array, axis: int, slots: int) -> Array:
     """Numbers, from one on, of the particles in the slots of all devices, `slots` each; else 0."""
     filled = np.flatnonzero(np.asarray(chunks.m).ravel() > 0)
-    plane = np.asarray(first_planes(grid, chunks.x[axis], axis)).ravel()[filled]
+    plane = np.asarray(_first_planes(grid, chunks.x[axis], axis)).ravel()[filled]
     home = np.searchsorted(np.asarray(cuts)[1:-1], plane, side="right")
     order = np.argsort(home, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(home[order], home[order])

@@ -40,26 +40,33 @@ def narrowest(reach: int, devices: int) -> list[int]:
 
 
 def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
-    """First plane of each slab, and the number of all planes, [devices + 1] int32.
+    """First plane of each slab, and the first beyond the last one, [devices + 1] int32.
+
+    The outer two are where matter ends, or the ends of the grid where it is near a face.
 
     Args:
         counts: [planes] particles by the first plane that they touch.
         cut: how many slabs there are, and what room they have.
-        before: cuts until now, each of which may move by one plane.
+        before: cuts until now, by a plane of which each of the inner ones moves at most, if it can.
     """
     n, planes, room = cut.devices, counts.shape[0], cut.planes - cut.zone
-    lower, upper = narrowest(cut.reach, n), [room] * n
+    narrow = narrowest(cut.reach, n)
+    filled = counts > 0
+    lowest, highest = jnp.argmax(filled), planes - jnp.argmax(filled[::-1])
+    made = [jnp.where(lowest < narrow[0], 0, lowest).astype(jnp.int32)]
+    end = jnp.where(highest > planes - narrow[-1], planes, highest).astype(jnp.int32)
     sums = jnp.cumsum(counts.astype(jnp.float32))
     below = jnp.concatenate([jnp.zeros(1, jnp.float32), sums])
-    made = [jnp.int32(0)]
     for i in range(1, n):
         at = jnp.argmin(jnp.abs(below - sums[-1] * (i / n))).astype(jnp.int32)
         if before is not None:
             at = jnp.clip(at, before[i] - 1, before[i] + 1)
-        smallest = jnp.maximum(made[-1] + lower[i - 1], planes - sum(upper[i:]))
-        largest = jnp.minimum(made[-1] + upper[i - 1], planes - sum(lower[i:]))
-        made.append(jnp.clip(at, smallest, largest))
-    return jnp.stack([*made, jnp.int32(planes)])
+        # none too narrow, nor wider than a device has room for
+        least = made[-1] + narrow[i - 1] if i > 1 else narrow[0]
+        least = jnp.maximum(least, end - (n - i) * room)
+        most = jnp.minimum(made[-1] + room, planes - sum(narrow[i:]))
+        made.append(jnp.clip(at, least, most))
+    return jnp.stack([*made, end])
 
 
 def first_planes(grid: Grid, x: Array, axis: int) -> Array:

@@ -73,14 +73,16 @@ class Slab(Grid):
 
     cut: Cut | None = None
     mesh_axis: str = ""
-    cuts: Any = None  # [devices + 1] int32 first plane of each, and the number of all planes
+    cuts: Any = None  # [devices + 1] int32 first plane of each, and the first beyond the last
     start: Any = 0  # [] int32 number of the first plane in memory
 
     @staticmethod
     def of(grid: Grid, cut: Cut, mesh_axis: str, cuts: Array) -> "Slab":
         """The slab of this device; within `jax.shard_map`."""
-        last = grid.shape[cut.axis] - cut.planes
-        start = jnp.clip(cuts[lax.axis_index(mesh_axis)] - cut.reach, 0, last)
+        me, last = lax.axis_index(mesh_axis), grid.shape[cut.axis] - cut.planes
+        start = jnp.clip(cuts[me] - cut.reach, 0, last)
+        whole = cuts[me + 1] == grid.shape[cut.axis]  # up to the face of the box
+        start = jnp.where(whole, last, start)
         return Slab(**_fields(grid), cut=cut, mesh_axis=mesh_axis, cuts=cuts, start=start)
 
     @property
@@ -105,7 +107,8 @@ class Slab(Grid):
         """Whether the lower and the upper face of an axis lie among these nodes, [] bool each."""
         if axis != self.cut.axis:
             return super().faced(axis)
-        return self._first, self._last
+        me = lax.axis_index(self.mesh_axis)
+        return self.cuts[me] == 0, self.cuts[me + 1] == super().shape[axis]
 
     def summed(self, field: Array) -> Array:
         """What this device and its neighbours have spread on the planes of the slab, [nodes, K]."""
@@ -124,7 +127,10 @@ class Slab(Grid):
         """Mass [n] of the nodes with these rows; none where a neighbour owns the plane."""
         stride = np.int32(prod(self.shape[self.cut.axis + 1 :]))
         plane = lax.rem(lax.div(rows, stride), np.int32(self.cut.planes)) + self.start
-        return jnp.where(self._home(plane), m, 0)
+        me = lax.axis_index(self.mesh_axis)
+        after = (plane >= self.cuts[me]) | (me == 0)
+        before = (plane < self.cuts[me + 1]) | (me == self.cut.devices - 1)
+        return jnp.where(after & before, m, 0)
 
     def total(self, sums: Any) -> Any:
         """Sums over the nodes of each device, a pytree, added up."""
@@ -140,17 +146,6 @@ class Slab(Grid):
         b = jnp.floor(self.coordinate(x, self.cut.axis) - 0.5) + self.start.astype(x.dtype)
         me = lax.axis_index(self.mesh_axis)
         low, high = (self.cuts[me + i].astype(x.dtype) for i in (0, 1))
-        near = ((b >= low - DRIFT) | self._first) & ((b < high + DRIFT) | self._last)
+        lower, upper = self.faced(self.cut.axis)  # what has left the box is held at its face
+        near = ((b >= low - DRIFT) | lower) & ((b < high + DRIFT) | upper)
         return jnp.all((near & jnp.isfinite(x)) | (m == 0))
-
-    @property
-    def _first(self) -> Array:
-        return lax.axis_index(self.mesh_axis) == 0
-
-    @property
-    def _last(self) -> Array:
-        return lax.axis_index(self.mesh_axis) == self.cut.devices - 1
-
-    def _home(self, plane: Array) -> Array:
-        me = lax.axis_index(self.mesh_axis)
-        return (plane >= self.cuts[me]) & (plane < self.cuts[me + 1])
