@@ -39,7 +39,6 @@ _cuts = jax.jit(cuts, static_argnames="cut")  # on the host they are many small 
 _histogram = jax.jit(histogram, static_argnames=("grid", "axis"))
 _first_planes = jax.jit(first_planes, static_argnames=("grid", "axis"))
 
-SLACK = 1.5  # slots of a device over the most particles of a body that one has at the start
 WIDE = 2  # a slab may be so many times as wide as if all were alike
 
 
@@ -224,24 +223,27 @@ def _planned(scene: Scene, bodies: list[Chunks], devices: int) -> tuple[Plan, Ar
             continue
         kept = min(planes, WIDE * -(-planes // devices) + 2 * reach + 2)
         cut = Cut(axis, kept, reach, devices)
-        counts = [np.asarray(_histogram(grid, [chunks], axis)) for chunks in bodies]
+        counts = [np.asarray(_histogram(grid, chunks, axis)) for chunks in bodies]
         made = _cuts(jnp.asarray(sum(counts)), cut)
-        most = [max(part.sum() for part in np.split(n, np.asarray(made)[1:-1])) for n in counts]
+        parts = [np.split(n, np.asarray(made)[1:-1]) for n in [*counts, sum(counts)]]
+        *most, all_bodies = [max(part.sum() for part in slabs) for slabs in parts]
         falls = bool(pull.any() and axis == np.argmax(pull))
-        rank = (falls, max(part.sum() for part in np.split(sum(counts), np.asarray(made)[1:-1])))
-        if best is None or rank < best[0]:
-            best = rank, cut, most, made
+        # of several bodies one may gather where the others are not
+        spare = [n.max() + held // (2 if len(bodies) > 1 else 8) for n, held in zip(counts, most)]
+        slots = [_rounded(held + more) for held, more in zip(most, spare)]
+        if best is None or (falls, all_bodies) < best[0]:
+            best = (falls, all_bodies), cut, slots, made
     if best is None:
         return None
-    _, cut, most, made = best
+    _, cut, slots, made = best
     whole = tuple(chunks.m.shape for chunks in bodies)
-    return Plan(cut, tuple(slotted(_rounded(SLACK * n)) for n in most), whole), made
+    return Plan(cut, tuple(slotted(n) for n in slots), whole), made
 
 
-def _rounded(slots: float) -> int:
-    """At least so many, of three binary digits, so that a like scene has the same program."""
-    digit = 2 ** max(4, math.floor(math.log2(max(slots, 1))) - 3)
-    return digit * math.ceil(slots / digit)
+def _rounded(slots: int) -> int:
+    """At least so many, of four binary digits, so that a like scene has the same program."""
+    digit = 2 ** max(4, int(slots).bit_length() - 4)
+    return digit * -(-int(slots) // digit)
 
 
 def _placed(grid: Grid, chunks: Chunks, cuts: Array, axis: int, slots: int) -> Array:

@@ -74,13 +74,11 @@ def first_planes(grid: Grid, x: Array, axis: int) -> Array:
     return base(grid.coordinate(x, axis), grid.shape[axis]).astype(jnp.int32)
 
 
-def histogram(grid: Grid, bodies: Sequence[Chunks], axis: int) -> Array:
-    """Particles of these bodies by the first plane that they touch, [planes] int32."""
-    total = jnp.zeros(grid.shape[axis], jnp.int32)
-    for chunks in bodies:
-        planes = first_planes(grid, chunks.x[axis], axis)
-        total = total.at[planes.ravel()].add((chunks.m > 0).ravel().astype(jnp.int32))
-    return total
+def histogram(grid: Grid, chunks: Chunks, axis: int) -> Array:
+    """Particles by the first plane that they touch, [planes] int32."""
+    planes = first_planes(grid, chunks.x[axis], axis).ravel()
+    filled = (chunks.m > 0).ravel().astype(jnp.int32)
+    return jnp.zeros(grid.shape[axis], jnp.int32).at[planes].add(filled)
 
 
 def handed_on(
@@ -97,27 +95,41 @@ def handed_on(
     """
     grid, axis = scene.grid, plan.cut.axis
     steps = jnp.stack([_steps(chunks.v[axis], scene.dt, grid.dx) for chunks in bodies])
-    empties = jnp.stack([jnp.sum(chunks.m == 0, dtype=jnp.int32) for chunks in bodies])
-    here = jnp.concatenate([histogram(grid, bodies, axis), empties, jnp.min(steps)[None]])
-    seen = lax.all_gather(here, name)  # [devices, planes + bodies + 1]
-    planes = grid.shape[axis]
-    after = cuts(jnp.sum(seen[:, :planes], 0, dtype=jnp.int32), plan.cut, before)
-    moved = [
-        _exchanged(
-            chunks,
-            numbers,
-            empty(body, grid, chunks.m.shape),
-            jnp.sum(
-                first_planes(grid, chunks.x[axis], axis).ravel()[None] >= after[1:-1, None],
-                0,
-                dtype=jnp.int32,
-            ),
-            seen[:, planes + i],
-            name,
-        )
-        for i, (body, chunks, numbers) in enumerate(zip(scene.bodies, bodies, ids))
-    ]
+    counts = [histogram(grid, chunks, axis) for chunks in bodies]
+    seen = lax.all_gather(jnp.concatenate([*counts, jnp.min(steps)[None]]), name)
+    counts = seen[:, :-1].reshape(plan.cut.devices, len(bodies), -1)  # [devices, bodies, planes]
+    after = cuts(jnp.sum(counts, (0, 1), dtype=jnp.int32), plan.cut, before)
+    moved = []
+    for i, (body, chunks, numbers) in enumerate(zip(scene.bodies, bodies, ids)):
+        plane = first_planes(grid, chunks.x[axis], axis).ravel()
+        home = jnp.sum(plane[None] >= after[1:-1, None], 0, dtype=jnp.int32)
+        granted = _granted(counts[:, i], after, chunks.m.size)
+        blank = empty(body, grid, chunks.m.shape)
+        moved.append(_exchanged(chunks, numbers, blank, home, granted, name))
     return [a for a, _ in moved], [b for _, b in moved], after, jnp.min(seen[:, -1])
+
+
+def _granted(counts: Array, cuts: Array, slots: int) -> Array:
+    """How many particles each device may hand on to the one below and to the one above.
+
+    Args:
+        counts: [devices, planes] particles of a body by the first plane that they touch.
+        cuts: [devices + 1] of the slabs at home.
+        slots: of a device.
+    Returns:
+        [2, devices] int32: as many as are on their way, but for want of room; where both neighbours
+        have more than there is room for, each may fill half of it at least.
+    """
+    plane, none = jnp.arange(counts.shape[1], dtype=jnp.int32), jnp.zeros(1, jnp.int32)
+    above = plane[None] >= cuts[1:-1, None]  # of the cut between device i and i + 1
+    up = jnp.sum(jnp.where(above, counts[:-1], 0), 1, dtype=jnp.int32)
+    down = jnp.sum(jnp.where(above, 0, counts[1:]), 1, dtype=jnp.int32)
+    room = slots - jnp.sum(counts, 1, dtype=jnp.int32)
+    into = lambda room, wanted, other: jnp.minimum(wanted, jnp.maximum(room // 2, room - other))
+    from_below = into(room[1:], up, jnp.concatenate([down[1:], none]))
+    from_above = into(room[:-1], down, jnp.concatenate([none, up[:-1]]))
+    granted = [jnp.concatenate([none, from_above]), jnp.concatenate([from_below, none])]
+    return jnp.minimum(jnp.stack(granted), slots // SENT)
 
 
 def _steps(v: Array, dt: Any, dx: float) -> Array:
@@ -129,25 +141,23 @@ def _steps(v: Array, dt: Any, dx: float) -> Array:
 
 
 def _exchanged(
-    chunks: Chunks, ids: Array, blank: Chunks, home: Array, room: Array, name: str
+    chunks: Chunks, ids: Array, blank: Chunks, home: Array, granted: Array, name: str
 ) -> tuple[Chunks, Array]:
     """Chunks and ids after those not at home have gone one device further, as far as room goes.
 
     Args:
         blank: as many empty slots.
         home: [slots] number of the device at home.
-        room: [devices] empty slots of this body.
+        granted: [2, devices] how many may go to the device below and above.
         name: of the mesh's axis.
     """
     me, slots = lax.axis_index(name), home.size
-    most, filled, kept = max(1, slots // SENT), ids.ravel() > 0, ids.ravel() > 0
+    most, filled, kept = slots // SENT, ids.ravel() > 0, ids.ravel() > 0
     held, made = _rows((chunks, ids))
     sent = []
-    for goes, to in ((home < me, me - 1), (home > me, me + 1)):
-        # each of two neighbours may fill half of the room
-        granted = jnp.minimum(room[jnp.clip(to, 0, room.size - 1)] // 2, most)
+    for goes, count in ((home < me, granted[0, me]), (home > me, granted[1, me])):
         goes = filled & goes
-        goes = goes & (jnp.cumsum(goes, dtype=jnp.int32) <= granted)
+        goes = goes & (jnp.cumsum(goes, dtype=jnp.int32) <= count)
         kept = kept & ~goes
         at = _numbers(goes, most)
         sent.append([a.at[:, at].get(mode="fill", fill_value=0) for a in held])
