@@ -1,15 +1,15 @@
 """One scene on several devices: each has a slab of the grid, and the particles in it.
 
 Devices are in a row along one axis of the grid. A step spreads the particles of each on its slab,
-adds what both sides of a cut have on the few planes about it, and goes on within the slab: two
-messages a step, a plane or three to each side. After sixteen steps, or as soon as the fastest
-particle may have gone three quarters of a cell, particles that have crossed a cut are handed on and
-cuts are moved to where devices have equally many (`migration`).
+adds what both sides of a cut have on the four planes about it (six where a liquid's volume is
+corrected), and goes on within the slab: one message to each neighbour. After sixteen steps, or as
+soon as the fastest particle may have gone three quarters of a cell, particles that have crossed a
+cut are handed on, and cuts move to where devices have equally many (`migration`).
 
-Where a particle is too far from its slab after all, because it is faster than it was, or because no
-neighbour has a slot for it, those steps are taken again on the whole grid, which every device sums
-then; so are all steps of a grid that is too narrow or periodic along every axis. The result is that
-of one device to rounding in every case.
+Where a particle is too far from its slab after all, since it is faster than it was or its neighbour
+has no slot for it, those steps are taken again on the whole grid, which every device then has and
+all sum up. So are all steps of a scene that cannot be cut: every axis is periodic or has fewer
+planes than slabs need. The result is that of one device to rounding in every case.
 """
 
 import math
@@ -120,7 +120,7 @@ def gather_state(scene: Scene, shares: Shares) -> State:
 
 @partial(jax.jit, static_argnames=("grid", "shape"))
 def _in_order(
-    body: Body, grid: Grid, shape: tuple[int, int], particles: Particles, ids: Array
+    body: Body, grid: Grid, shape: tuple[int, ...], particles: Particles, ids: Array
 ) -> Particles:
     """The particles in the slots of this shape that their numbers, from one on, say."""
     at = jnp.where(ids > 0, ids - 1, math.prod(shape)).ravel()
@@ -201,8 +201,8 @@ def _taken(
 
 def _held(slab: Slab, state: State) -> Array:
     """Whether all particles of this device are near enough to its slab, [] bool."""
-    chunks, axis = [body.chunks for body in state.bodies], slab.cut.axis
-    return jnp.all(jnp.stack([slab.holds(a.x[axis], a.m) for a in chunks]))
+    chunks = [body.chunks for body in state.bodies]
+    return jnp.all(jnp.stack([slab.holds(a.x[slab.cut.axis], a.m) for a in chunks]))
 
 
 def _everywhere(true: Array, name: str) -> Array:
@@ -225,14 +225,14 @@ def _planned(scene: Scene, bodies: list[Chunks], devices: int) -> tuple[Plan, Ar
         cut = Cut(axis, kept, reach, devices)
         counts = [np.asarray(_histogram(grid, chunks, axis)) for chunks in bodies]
         made = _cuts(jnp.asarray(sum(counts)), cut)
-        parts = [np.split(n, np.asarray(made)[1:-1]) for n in [*counts, sum(counts)]]
-        *most, all_bodies = [max(part.sum() for part in slabs) for slabs in parts]
+        slabs = [np.split(n, np.asarray(made)[1:-1]) for n in counts]
+        most = [max(part.sum() for part in parts) for parts in slabs]
         falls = bool(pull.any() and axis == np.argmax(pull))
         # of several bodies one may gather where the others are not
         spare = [n.max() + held // (2 if len(bodies) > 1 else 8) for n, held in zip(counts, most)]
         slots = [_rounded(held + more) for held, more in zip(most, spare)]
-        if best is None or (falls, all_bodies) < best[0]:
-            best = (falls, all_bodies), cut, slots, made
+        if best is None or (falls, sum(slots)) < best[0]:
+            best = (falls, sum(slots)), cut, slots, made
     if best is None:
         return None
     _, cut, slots, made = best
@@ -263,8 +263,9 @@ def _spread(advance: Callable[[Shares, str], Shares], mesh: Mesh) -> Callable[[S
     mesh = flat("shard_step: mesh", mesh)
     (name,) = mesh.axis_names
     rest, here = PartitionSpec(), PartitionSpec(name)
-    where: dict[str, Any] = {"bodies": here, "tools": rest, "t": rest, "flows": rest}
-    place = lambda plan: Shares(state=State(**where), ids=here, cuts=rest, whole=rest, plan=plan)
+    state: dict[str, Any] = {"bodies": here, "tools": rest, "t": rest, "flows": rest}
+    others: dict[str, Any] = {"ids": here, "cuts": rest, "whole": rest}
+    place = lambda plan: Shares(state=State(**state), plan=plan, **others)
 
     def step(shares: Shares) -> Shares:
         spec = place(shares.plan)  # a prefix of shares, with the place of a leaf for the leaf

@@ -31,7 +31,7 @@ class Plan:
 
     cut: Cut
     chunks: tuple[tuple[int, int], ...]  # of each body, those of a device and the slots of each
-    whole: tuple[tuple[int, int], ...]  # of each body, [C, P] of the state that is spread
+    whole: tuple[tuple[int, ...], ...]  # of each body, [C, P] of the state that is spread
 
 
 def narrowest(reach: int, devices: int) -> list[int]:
@@ -161,7 +161,8 @@ def _exchanged(
         kept = kept & ~goes
         at = _numbers(goes, most)
         sent.append([a.at[:, at].get(mode="fill", fill_value=0) for a in held])
-    arrived = [jnp.concatenate(pair, 1) for pair in zip(*neighbours(*sent, name))]
+    below, above = neighbours(sent[0], sent[1], name)
+    arrived = [jnp.concatenate(pair, 1) for pair in zip(below, above)]
     # the first empty slots in order take the arrivals in order
     there = arrived[-1][0] > 0
     free, rank = _numbers(~kept, 2 * most), jnp.cumsum(there, dtype=jnp.int32) - 1

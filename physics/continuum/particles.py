@@ -185,7 +185,7 @@ def _parted(like: Any, array: Any) -> Any:
     return part(array, like)
 
 
-def empty(body: Body, grid: Grid, shape: tuple[int, int]) -> Chunks:
+def empty(body: Body, grid: Grid, shape: tuple[int, ...]) -> Chunks:
     """Chunks of empty slots of a body, arrays of this shape [C, P]."""
     d, dtype = body.x.shape[1], body.x.dtype
     middle = np.add(grid.lower, grid.upper) / 2  # where empty slots wait

@@ -153,23 +153,31 @@ def simulate(
     substeps = int(np.ceil(t / (frames * float(np.asarray(scene.dt))) - 1e-6))
     dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
     film = Frames(dataclasses.replace(scene, dt=dt), substeps, _carrying(measure))
-    shared = None if mesh is None else SharedFrames(film, flat("simulate: mesh", mesh))
-    loop = shared or film
-    if shared and until:
-        until = partial(_ends, film.scene, _carrying(until))
-    done = run(
-        loop.step,
-        loop.init(),
-        frames,
-        measure=loop.watch,
-        until=until,
-        out=out,
-        resume=resume,
-    )
-    end = shared.end(done.state) if shared else done.state
+    if mesh is None:
+        done = run(
+            film.step,
+            film.init(),
+            frames,
+            measure=film.watch,
+            until=until,
+            out=out,
+            resume=resume,
+        )
+    else:
+        shared = SharedFrames(film, flat("simulate: mesh", mesh))
+        spread = run(
+            shared.step,
+            shared.init(),
+            frames,
+            measure=shared.watch,
+            until=until and partial(_ends, film.scene, _carrying(until)),
+            out=out,
+            resume=resume,
+        )
+        done = Run(shared.end(spread.state), spread.history, spread.timing)
     _raise_lost(done.history)
-    _raise_refused(done.history, end)
-    return dataclasses.replace(done, state=end, history=done.history.measured)
+    _raise_refused(done.history, done.state)
+    return dataclasses.replace(done, history=done.history.measured)
 
 
 def _ends(scene: Scene, until: Callable[[State], Array], shares: Shares) -> Array:

@@ -33,11 +33,11 @@ def neighbours(down: Any, up: Any, mesh_axis: str) -> tuple[Any, Any]:
     return from_below, lax.ppermute(down, mesh_axis, [(j, i) for i, j in pairs])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Replica(Grid):
     """The whole grid, which every device along a mesh's axis has, and each spreads its share on."""
 
-    mesh_axis: str = ""
+    mesh_axis: str
 
     @staticmethod
     def of(grid: Grid, mesh_axis: str) -> "Replica":
@@ -64,17 +64,17 @@ class Cut:
         return 2 * self.reach + 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Slab(Grid):
     """The planes of one device, numbered from its first; particles near them are on that device.
 
     With cuts c_i, a particle whose first node lies in plane b is at home where c_i <= b < c_i+1.
     """
 
-    cut: Cut | None = None
-    mesh_axis: str = ""
-    cuts: Any = None  # [devices + 1] int32 first plane of each, and the first beyond the last
-    start: Any = 0  # [] int32 number of the first plane in memory
+    cut: Cut
+    mesh_axis: str
+    cuts: Array  # [devices + 1] int32 first plane of each, and the first beyond the last
+    start: Array  # [] int32 number of the first plane in memory
 
     @staticmethod
     def of(grid: Grid, cut: Cut, mesh_axis: str, cuts: Array) -> "Slab":
