@@ -64,13 +64,13 @@ def shard_state(scene: Scene, mesh: Mesh) -> Shares:
 
     >>> from jaxgpu import mesh
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, fill_box
-    >>> body = Body(fill_box((0.2, 0.2), (0.8, 0.5), 0.05), Liquid(), 0.05**2)
+    >>> body = Body(fill_box((0.2, 0.2), (1.8, 0.5), 0.05), Liquid(), 0.05**2)
     >>> scene = Scene((body,), Grid(0.1, (20, 10)), (0.0, -10.0)).prepare()
     >>> two = mesh.devices(2)
     >>> end = jax.jit(shard_step(scene, two))(shard_state(scene, two))
     >>> x = end.state.bodies[0].x
     >>> len(x.sharding.device_set), end.cuts.tolist(), int(end.whole)
-    (2, [0, 9, 25], 0)
+    (2, [0, 11, 25], 0)
     """
     mesh = flat("shard_state: mesh", mesh)
     if scene.sources:

@@ -201,8 +201,8 @@ def _folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
     n = 2 * PAD + 1
     last = m.shape[axis] - n
     # both at once where no layer belongs to both
-    both = list(zip((0, last), there))
-    for faces in (both,) if last >= n else (both[:1], both[1:]):
+    lower, upper = zip((0, last), there)
+    for faces in ((lower, upper),) if last >= n else ((lower,), (upper,)):
         starts = [start for start, _ in faces]
         near = [lax.slice_in_dim(m, start, start + n, axis=axis) for start in starts]
         # the middle of each is its face
