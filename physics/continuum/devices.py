@@ -4,7 +4,7 @@ Devices are in a row along one axis of the grid. A step spreads the particles of
 adds what both sides of a cut have on the four planes about it (six where a liquid's volume is
 corrected), and goes on within the slab: one message to each neighbour. After sixteen steps, or as
 soon as the fastest particle may have gone three quarters of a cell, particles that have crossed a
-cut are handed on, and cuts move to where devices have equally many (`migration`).
+cut are handed on, and cuts move to where devices have equally many (`partition`, `migration`).
 
 Where a particle is too far from its slab after all, since it is faster than it was or its neighbour
 has no slot for it, those steps are taken again on the whole grid, which every device then has and
@@ -20,7 +20,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
@@ -29,17 +28,11 @@ from jaxgpu.pytree import pytree, static
 
 from . import engine
 from .grid.grid import Grid
-from .grid.shared import DRIFT, Cut, Replica, Slab
-from .materials.liquid import corrects_volume
-from .migration import Plan, cuts, first_planes, handed_on, histogram, narrowest
-from .particles import Body, Chunks, Particles, State, empty, slotted
+from .grid.shared import Replica, Slab
+from .migration import handed_on
+from .particles import Body, Chunks, Particles, State, empty
+from .partition import Partition, partitioned, placed
 from .scene import Scene
-
-_cuts = jax.jit(cuts, static_argnames="cut")  # on the host they are many small programs else
-_histogram = jax.jit(histogram, static_argnames=("grid", "axis"))
-_first_planes = jax.jit(first_planes, static_argnames=("grid", "axis"))
-
-WIDE = 2  # a slab may be so many times as wide as if all were alike
 
 
 @pytree
@@ -50,7 +43,7 @@ class Shares:
     ids: tuple[Array, ...]  # [C, P] number of the particle in each slot from one on; 0 in none
     cuts: Array  # [devices + 1] int32 first plane of each slab, and the number of all
     whole: Array  # [] int32 steps that were taken on the whole grid
-    plan: Plan | None = static()  # none where all steps are
+    partition: Partition | None = static()  # none where all steps are
 
 
 def shard_state(scene: Scene, mesh: Mesh) -> Shares:
@@ -80,21 +73,23 @@ def shard_state(scene: Scene, mesh: Mesh) -> Shares:
     state = scene.init(mesh.size)
     tools, t, flows = replicate((state.tools, state.t, state.flows), mesh)
     chunks = [body.chunks for body in state.bodies]
-    found = _planned(scene, chunks, mesh.size)
+    found = partitioned(scene, chunks, mesh.size)
     none = replicate(jnp.int32(0), mesh)
     if found is None:
         bodies = tuple(split(body, mesh, axis=0) for body in state.bodies)
         state = replace(state, bodies=bodies, tools=tools, t=t, flows=flows)
-        return Shares(state=state, ids=(), cuts=none[None], whole=none, plan=None)
-    plan, cuts = found
+        return Shares(state=state, ids=(), cuts=none[None], whole=none, partition=None)
+    partition, cuts = found
     bodies, ids = [], []
-    for body, given, (count, slots) in zip(scene.bodies, chunks, plan.chunks):
+    for body, given, (count, slots) in zip(scene.bodies, chunks, partition.chunks):
         shape = (mesh.size * count, slots)
-        numbers = _placed(scene.grid, given, cuts, plan.cut.axis, count * slots).reshape(shape)
+        numbers = placed(scene.grid, given, cuts, partition.cut.axis, count * slots).reshape(shape)
         bodies.append(split(_spread_out(body, scene.grid, given, numbers), mesh, axis=0))
         ids.append(split(numbers, mesh, axis=0))
     state = replace(state, bodies=tuple(bodies), tools=tools, t=t, flows=flows)
-    return Shares(state=state, ids=tuple(ids), cuts=replicate(cuts, mesh), whole=none, plan=plan)
+    return Shares(
+        state=state, ids=tuple(ids), cuts=replicate(cuts, mesh), whole=none, partition=partition
+    )
 
 
 @partial(jax.jit, static_argnames="grid")
@@ -110,10 +105,10 @@ def gather_state(scene: Scene, shares: Shares) -> State:
 
     Differentiable.
     """
-    plan = shares.plan
-    if plan is None:
+    partition = shares.partition
+    if partition is None:
         return shares.state
-    parts = zip(scene.bodies, plan.whole, shares.state.bodies, shares.ids)
+    parts = zip(scene.bodies, partition.whole, shares.state.bodies, shares.ids)
     bodies = tuple(_in_order(body, scene.grid, shape, p, ids) for body, shape, p, ids in parts)
     return replace(shares.state, bodies=bodies)
 
@@ -164,11 +159,11 @@ def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Share
 
 def _handed_on(scene: Scene, shares: Shares, name: str) -> tuple[Shares, Array]:
     """Shares with particles on the devices at home, and for how many steps they stay near them."""
-    plan = shares.plan
-    if plan is None:
+    partition = shares.partition
+    if partition is None:
         return shares, jnp.int32(engine.EVERY)
     chunks = [body.chunks for body in shares.state.bodies]
-    chunks, ids, cuts, free = handed_on(plan, scene, chunks, shares.ids, shares.cuts, name)
+    chunks, ids, cuts, free = handed_on(partition, scene, chunks, shares.ids, shares.cuts, name)
     state = replace(shares.state, bodies=tuple(Particles(a) for a in chunks))
     return replace(shares, state=state, ids=tuple(ids), cuts=cuts), free
 
@@ -177,15 +172,15 @@ def _taken(
     scene: Scene, shares: Shares, name: str, first: Any, count: Any, correct: Callable[[Any], Any]
 ) -> Shares:
     """Shares after so many steps from number `first` on, on slabs if particles stay near them."""
-    plan, before, replica = shares.plan, shares.state, Replica.of(scene.grid, name)
+    partition, before, replica = shares.partition, shares.state, Replica.of(scene.grid, name)
 
     def on_whole(state: State) -> State:
         one = lambda i, state: engine.step(scene, state, correct(i), replica)
         return lax.fori_loop(first, first + count, one, state)
 
-    if plan is None:
+    if partition is None:
         return replace(shares, state=on_whole(before), whole=shares.whole + count)
-    slab = Slab.of(scene.grid, plan.cut, name, shares.cuts)
+    slab = Slab.of(scene.grid, partition.cut, name, shares.cuts)
 
     def one(i: Any, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, held = carry
@@ -210,54 +205,6 @@ def _everywhere(true: Array, name: str) -> Array:
     return lax.psum((~true).astype(jnp.int32), name) == 0
 
 
-def _planned(scene: Scene, bodies: list[Chunks], devices: int) -> tuple[Plan, Array] | None:
-    """How to spread these particles, and the first cuts; none where slabs would be too narrow."""
-    grid, best = scene.grid, None
-    if devices < 2:
-        return None
-    corrected = any(corrects_volume(body.material) for body in scene.bodies)
-    reach = DRIFT + corrected  # how full a node is depends on its neighbours
-    pull = np.abs([float(np.asarray(g)) for g in scene.gravity or (0.0,) * len(grid.cells)])
-    for axis, (planes, face) in enumerate(zip(grid.shape, grid.faces)):
-        if face == "periodic" or planes < sum(narrowest(reach, devices)):
-            continue
-        kept = min(planes, WIDE * -(-planes // devices) + 2 * reach + 2)
-        cut = Cut(axis, kept, reach, devices)
-        counts = [np.asarray(_histogram(grid, chunks, axis)) for chunks in bodies]
-        made = _cuts(jnp.asarray(sum(counts)), cut)
-        slabs = [np.split(n, np.asarray(made)[1:-1]) for n in counts]
-        most = [max(part.sum() for part in parts) for parts in slabs]
-        falls = bool(pull.any() and axis == np.argmax(pull))
-        # of several bodies one may gather where the others are not
-        spare = [n.max() + held // (2 if len(bodies) > 1 else 8) for n, held in zip(counts, most)]
-        slots = [_rounded(held + more) for held, more in zip(most, spare)]
-        if best is None or (falls, sum(slots)) < best[0]:
-            best = (falls, sum(slots)), cut, slots, made
-    if best is None:
-        return None
-    _, cut, slots, made = best
-    whole = tuple(chunks.m.shape for chunks in bodies)
-    return Plan(cut, tuple(slotted(n) for n in slots), whole), made
-
-
-def _rounded(slots: int) -> int:
-    """At least so many, of four binary digits, so that a like scene has the same program."""
-    digit = 2 ** max(4, int(slots).bit_length() - 4)
-    return digit * -(-int(slots) // digit)
-
-
-def _placed(grid: Grid, chunks: Chunks, cuts: Array, axis: int, slots: int) -> Array:
-    """Numbers, from one on, of the particles in the slots of all devices, `slots` each; else 0."""
-    filled = np.flatnonzero(np.asarray(chunks.m).ravel() > 0)
-    plane = np.asarray(_first_planes(grid, chunks.x[axis], axis)).ravel()[filled]
-    home = np.searchsorted(np.asarray(cuts)[1:-1], plane, side="right")
-    order = np.argsort(home, kind="stable")
-    rank = np.arange(len(order)) - np.searchsorted(home[order], home[order])
-    numbers = np.zeros((len(cuts) - 1, slots), np.int32)
-    numbers[home[order], rank] = filled[order] + 1
-    return jnp.asarray(numbers.ravel())
-
-
 def _spread(advance: Callable[[Shares, str], Shares], mesh: Mesh) -> Callable[[Shares], Shares]:
     """`advance`, of the share of one device and the name of the axis, on all devices."""
     mesh = flat("shard_step: mesh", mesh)
@@ -265,10 +212,10 @@ def _spread(advance: Callable[[Shares, str], Shares], mesh: Mesh) -> Callable[[S
     rest, here = PartitionSpec(), PartitionSpec(name)
     state: dict[str, Any] = {"bodies": here, "tools": rest, "t": rest, "flows": rest}
     others: dict[str, Any] = {"ids": here, "cuts": rest, "whole": rest}
-    place = lambda plan: Shares(state=State(**state), plan=plan, **others)
+    place = lambda partition: Shares(state=State(**state), partition=partition, **others)
 
     def step(shares: Shares) -> Shares:
-        spec = place(shares.plan)  # a prefix of shares, with the place of a leaf for the leaf
+        spec = place(shares.partition)  # a prefix of shares, with the place of a leaf for the leaf
         one = lambda shares: advance(shares, name)
         # the transfers are primitives of our own, of which jax does not know that they vary
         made = jax.shard_map(one, mesh=mesh, in_specs=(spec,), out_specs=spec, check_vma=False)

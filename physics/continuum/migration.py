@@ -1,88 +1,33 @@
-"""Particles on the devices of a row: which of them has which planes, and who hands on what.
+"""Particles that are handed on from device to device, as they or the cuts move.
 
-Cuts lie where devices have equally many particles, as far as slabs have room for the planes about
-them, and follow the matter by a plane at a time. A particle that is not at home is handed on to a
+Cuts follow the matter by a plane at a time. A particle that is not at home is handed on to a
 neighbour, into one of its empty slots; where there is none it stays, and is handed on later.
 Nothing is ever lost: whether all particles are near enough to their slabs is seen by `Slab.holds`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .grid.grid import Grid
-from .grid.shared import DRIFT, Cut, neighbours
-from .grid.stencil import base
+from .grid.shared import DRIFT, neighbours
 from .particles import Chunks, empty
+from .partition import Partition, cuts, first_planes, histogram
 
-FOLD = 5  # planes at a face that act on one another, so that one device must have them
 LONGEST = 16  # steps from one handing on to the next, at most
 NEARLY = 0.75  # of the planes that a particle may drift, at the speed that it has now
 SENT = 4  # a device hands on at most one in so many of its slots to each neighbour
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How the particles of a scene are spread over a row of devices; hashable."""
-
-    cut: Cut
-    chunks: tuple[tuple[int, int], ...]  # of each body, those of a device and the slots of each
-    whole: tuple[tuple[int, ...], ...]  # of each body, [C, P] of the state that is spread
-
-
-def narrowest(reach: int, devices: int) -> list[int]:
-    """Planes that each slab must have, for the zones of two cuts, or of a face, to be apart."""
-    return [FOLD + reach, *[2 * reach + 2] * (devices - 2), FOLD + reach + 2]
-
-
-def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
-    """First plane of each slab, and the first beyond the last one, [devices + 1] int32.
-
-    The outer two are where matter ends, or the ends of the grid where it is near a face.
-
-    Args:
-        counts: [planes] particles by the first plane that they touch.
-        cut: how many slabs there are, and what room they have.
-        before: cuts until now, by a plane of which each of the inner ones moves at most, if it can.
-    """
-    n, planes, room = cut.devices, counts.shape[0], cut.planes - cut.zone
-    narrow = narrowest(cut.reach, n)
-    filled = counts > 0
-    lowest, highest = jnp.argmax(filled), planes - jnp.argmax(filled[::-1])
-    made = [jnp.where(lowest < narrow[0], 0, lowest).astype(jnp.int32)]
-    end = jnp.where(highest > planes - narrow[-1], planes, highest).astype(jnp.int32)
-    sums = jnp.cumsum(counts.astype(jnp.float32))
-    below = jnp.concatenate([jnp.zeros(1, jnp.float32), sums])
-    for i in range(1, n):
-        at = jnp.argmin(jnp.abs(below - sums[-1] * (i / n))).astype(jnp.int32)
-        if before is not None:
-            at = jnp.clip(at, before[i] - 1, before[i] + 1)
-        # none too narrow, nor wider than a device has room for
-        least = made[-1] + narrow[i - 1] if i > 1 else narrow[0]
-        least = jnp.maximum(least, end - (n - i) * room)
-        most = jnp.minimum(made[-1] + room, planes - sum(narrow[i:]))
-        made.append(jnp.clip(at, least, most))
-    return jnp.stack([*made, end])
-
-
-def first_planes(grid: Grid, x: Array, axis: int) -> Array:
-    """Number of the first plane that each particle touches, shaped as x, int32."""
-    return base(grid.coordinate(x, axis), grid.shape[axis]).astype(jnp.int32)
-
-
-def histogram(grid: Grid, chunks: Chunks, axis: int) -> Array:
-    """Particles by the first plane that they touch, [planes] int32."""
-    planes = first_planes(grid, chunks.x[axis], axis).ravel()
-    filled = (chunks.m > 0).ravel().astype(jnp.int32)
-    return jnp.zeros(grid.shape[axis], jnp.int32).at[planes].add(filled)
-
-
 def handed_on(
-    plan: Plan, scene: Any, bodies: Sequence[Chunks], ids: Sequence[Array], before: Array, name: str
+    partition: Partition,
+    scene: Any,
+    bodies: Sequence[Chunks],
+    ids: Sequence[Array],
+    before: Array,
+    name: str,
 ) -> tuple[list[Chunks], list[Array], Array, Array]:
     """Particles after each has gone to, or towards, the device at home; within `jax.shard_map`.
 
@@ -93,12 +38,14 @@ def handed_on(
     Returns:
         bodies, ids, cuts, and for how many steps particles stay near enough at their speeds.
     """
-    grid, axis = scene.grid, plan.cut.axis
+    grid, axis = scene.grid, partition.cut.axis
     steps = jnp.stack([_steps(chunks.v[axis], scene.dt, grid.dx) for chunks in bodies])
     counts = [histogram(grid, chunks, axis) for chunks in bodies]
     seen = lax.all_gather(jnp.concatenate([*counts, jnp.min(steps)[None]]), name)
-    counts = seen[:, :-1].reshape(plan.cut.devices, len(bodies), -1)  # [devices, bodies, planes]
-    after = cuts(jnp.sum(counts, (0, 1), dtype=jnp.int32), plan.cut, before)
+    counts = seen[:, :-1].reshape(
+        partition.cut.devices, len(bodies), -1
+    )  # [devices, bodies, planes]
+    after = cuts(jnp.sum(counts, (0, 1), dtype=jnp.int32), partition.cut, before)
     moved = []
     for i, (body, chunks, numbers) in enumerate(zip(scene.bodies, bodies, ids)):
         plane = first_planes(grid, chunks.x[axis], axis).ravel()

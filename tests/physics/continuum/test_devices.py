@@ -21,11 +21,10 @@ from jaxgpu.physics.continuum import (
     Scene,
     devices,
     fill_box,
-    migration,
     simulate,
 )
 from jaxgpu.physics.continuum.grid.shared import Cut
-from jaxgpu.physics.continuum.migration import narrowest
+from jaxgpu.physics.continuum.partition import cuts, narrowest
 
 LIQUID = Liquid(2e4, 0.3, volume_correction=0.1)
 
@@ -104,7 +103,7 @@ def test_particles_faster_than_foreseen_go_by_the_whole_grid(x64):
 def test_a_box_without_faces_goes_by_the_whole_grid(x64):
     run = scene((NeoHookean(2e4),), faces=("periodic", "periodic"))
     shares = frame(run, 3, 5)
-    assert shares.plan is None and int(shares.whole) == 5
+    assert shares.partition is None and int(shares.whole) == 5
     one = jax.lax.fori_loop(0, 5, lambda _, s: run.step(s), run.init())
     same(one, devices.gather_state(run, shares))
 
@@ -157,9 +156,9 @@ def test_particles_are_spread_evenly_and_come_back_in_their_order(count):
 
 def test_a_grid_that_is_too_narrow_is_not_cut():
     run = scene((NeoHookean(2e4),), jnp.float32)
-    plans = [devices.shard_state(run, mesh.devices(n)).plan for n in (1, 7, 8)]
-    assert plans[1].cut.devices == 7  # 34 of its 37 planes are needed
-    assert plans[0] is None and plans[2] is None
+    partitions = [devices.shard_state(run, mesh.devices(n)).partition for n in (1, 7, 8)]
+    assert partitions[1].cut.devices == 7  # 34 of its 37 planes are needed
+    assert partitions[0] is None and partitions[2] is None
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -169,14 +168,14 @@ def test_cuts_leave_room_and_move_by_a_plane(seed):
     counts = np.zeros(planes, np.int32)
     low, high = np.sort(rng.choice(np.arange(2, planes - 2), 2, replace=False))
     counts[low : high + 1] = rng.integers(1, 1000, high + 1 - low)
-    cuts = jax.jit(migration.cuts, static_argnames="cut")
-    before = np.asarray(cuts(jnp.asarray(counts), cut))
+    shared = jax.jit(cuts, static_argnames="cut")
+    before = np.asarray(shared(jnp.asarray(counts), cut))
     room, least = cut.planes - cut.zone, narrowest(cut.reach, n)
     ends = (0 if low < least[0] else low, planes if high + 1 > planes - least[-1] else high + 1)
     assert (before[0], before[-1]) == ends
     assert before[1] >= least[0] and before[-2] <= planes - least[-1]
     assert np.all(np.diff(before)[1:-1] >= least[1]) and np.all(np.diff(before) <= room)
-    moved = np.asarray(cuts(jnp.asarray(np.roll(counts, 1)), cut, jnp.asarray(before)))
+    moved = np.asarray(shared(jnp.asarray(np.roll(counts, 1)), cut, jnp.asarray(before)))
     assert np.all(np.abs(moved - before)[1:-1] <= 1)
 
 
