@@ -103,8 +103,8 @@ What the programs are is in `benchmarks/reach/programs.py`. Where an accelerator
 
 Where a program has no row, the chip's compiler ends on it; `benchmarks/reach/programs.py` says how.
 A sort counts as some 15 kernels on the H100: the library that needs one launch for it cannot be
-chosen without a card.
-
+chosen without a card. The rows of full size are no budgets, and are renewed by
+`python -m benchmarks.reach h100 --full --write` with the plugin on the path.
 """
 _SMALL = (
     ("program", "launches", "loops", "turns", "temporaries", "64-bit", "lost", "moved", "roofline"),

@@ -284,7 +284,9 @@ PROGRAMS = (
     Program("Hermite, a step", partial(_cluster, Hermite()), 256, 1024, True),
     Program("Hermite6, a step", partial(_cluster, Hermite6()), 256, 1024, True),
     Program("Planetary, a step", _planets, 1024, 1 << 14, True),
-    Program("WisdomHolman, a step", _symplectic, 1, 4096, True),
+    Program("WisdomHolman, a step", _symplectic, 1, 4096, True, chips=("h100",)),
+    # a minute of compilation in float64, which is emulated there
+    Program("WisdomHolman, float32, a step", _symplectic, 1, 4096, chips=("v5e",)),
     Program("Ensemble, a step", _ensemble, 64, 4096, True),
     Program("Liquid, a step", _LIQUID, 4096, 1 << 20, goal=1e9, **_STEPS),
     Program("Corotated, a step", partial(_matter, continuum.Corotated()), 4096, 1 << 20, **_STEPS),
