@@ -194,7 +194,7 @@ def run[S](
                 if check is not None:
                     check(state, history)
                 store.save(done, state, history)
-                if group.any("run", interrupt.asked):
+                if group.somewhere("run", interrupt.asked):
                     store.wait()
                     raise KeyboardInterrupt(f"run: stopped at step {done} of {steps}{store.hint}")
         seconds = time.perf_counter() - began

@@ -54,7 +54,7 @@ class Store:
     def refuse_overwriting(self, resume: bool) -> None:
         if self.out is None or resume:
             return
-        if self.group.any("load", checkpoint.holds_any(self.out)):
+        if self.group.somewhere("load", checkpoint.holds_any(self.out)):
             raise checkpoint.CheckpointError(
                 f"{self.out}: holds a run already; go on with resume=True, or give another folder"
             )

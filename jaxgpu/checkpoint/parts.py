@@ -127,13 +127,13 @@ def _filled(
     out = np.zeros([stop - start for start, stop in want], sealed.dtype_of(kind))
     filled = 0
     for box, path, i in boxes[number]:
-        both = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(want, box)]
-        if all(start < stop for start, stop in both):
+        shared = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(want, box)]
+        if all(start < stop for start, stop in shared):
             with sealed.opened(path, _PART) as (_, members):
                 sizes = [stop - start for start, stop in box]
                 piece = sealed.from_bytes(members[str(i)], kind, sizes)
-            out[_within(both, want)] = piece[_within(both, box)]
-            filled += math.prod(stop - start for start, stop in both)
+            out[_within(shared, want)] = piece[_within(shared, box)]
+            filled += math.prod(stop - start for start, stop in shared)
     if filled != out.size:
         raise CheckpointError(f"{folder}: has {filled} of {out.size} values of {name}; use another")
     return out

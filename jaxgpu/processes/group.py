@@ -68,7 +68,7 @@ class Group:
         """What the first process says, a value that JSON can hold; alone, the value itself."""
         return value if self.alone else json.loads(self.exchange(topic, json.dumps(value))[0])
 
-    def any(self, topic: str, flag: bool) -> bool:
+    def somewhere(self, topic: str, flag: bool) -> bool:
         """Whether it is so in one of them at least."""
         return flag if self.alone else "1" in self.exchange(topic, str(int(flag)))
 

@@ -180,7 +180,7 @@ def test_an_array_is_read_in_blocks_in_the_order_of_its_memory():
 def test_who_is_alone_asks_nobody():
     assert ALONE.alone and ALONE.first and ALONE.rank == 0
     assert ALONE.exchange("any", "it") == ["it"] and ALONE.decided("any", {"a": 1}) == {"a": 1}
-    assert ALONE.any("any", True) and not ALONE.any("any", False)
+    assert ALONE.somewhere("any", True) and not ALONE.somewhere("any", False)
     ALONE.agree({"steps": 3})
     second = Group((2, 5), 5)
     assert not second.alone and not second.first and second.rank == 1
