@@ -21,6 +21,7 @@ NAMES = (
     "precise_cluster",
     "rigid",
     "rl",
+    "scaling",
     "scatterings",
     "solar_system",
     "star_cluster",

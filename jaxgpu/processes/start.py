@@ -1,6 +1,7 @@
 """The door over `jax.distributed`: processes find each other before any of them computes."""
 
 import os
+import socket
 import sys
 import threading
 from typing import Any
@@ -14,6 +15,7 @@ from .watch import ENDED
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
 _NUMBER = ranges.Range(least=0, whole=True, one=True, none=True)
 _WAIT = ranges.Range(above=0, one=True)
+_HEARTBEAT = 50  # s, of JAX: above the silence that `watch` allows, below a minute
 _GRACE = 60  # s; JAX itself gives up so much later, and ends the process with a page of C++
 
 
@@ -38,8 +40,8 @@ def distributed(
         wait: how long the others may take to come, s. Then the process ends with exit code 75.
 
     Raises:
-        ValueError, TypeError: an address without a port, a number that is not below the count,
-            or no launcher that tells what was left out.
+        ValueError, TypeError: an address without a port or with one that is taken, a number that is
+            not below the count, or no launcher that tells what was left out.
         RuntimeError: JAX has computed something already, or the processes are joined already.
 
     >>> distributed("10.0.0.1:1234", count=2, number=2)
@@ -53,6 +55,8 @@ def distributed(
     _check(address, count, number)
     ranges.refuse("distributed: wait", wait, _WAIT)
     _refuse_late()
+    if number == 0 and address is not None:
+        _refuse_taken(address)
     # all from the environment: the process owns its devices, and no launcher is to be asked
     told = None not in (address, count, number) and given == (None, None, None)
     clock = threading.Timer(float(wait), _give_up, (float(wait),))
@@ -65,6 +69,7 @@ def distributed(
             None if number is None else int(number),
             cluster_detection_method="deactivate" if told else None,
             initialization_timeout=int(wait) + _GRACE,
+            heartbeat_timeout_seconds=_HEARTBEAT,
         )
     except ValueError as error:
         raise ValueError(
@@ -113,6 +118,19 @@ def _refuse_late() -> None:
             "distributed: JAX has started its devices already; call it first, before any array is "
             "made and before jax.devices()"
         )
+
+
+def _refuse_taken(address: str) -> None:
+    """JAX dies where it finds another program at the port that process 0 is to open."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # of a job that has just ended
+        try:
+            probe.bind(("", int(address.rpartition(":")[2])))
+        except OSError as error:
+            raise ValueError(
+                f"distributed: address={address!r}; its port is not free ({error.strerror}); take "
+                "another, in all processes"
+            ) from None
 
 
 def _give_up(wait: float) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import jaxgpu
 from jaxgpu import identity, mesh
-from jaxgpu.processes import ALONE, Group, blocks, place
+from jaxgpu.processes import ALONE, Group, blocks, place, start
 
 ROOT = Path(__file__).parents[2]
 DEVICES = 8  # in all, as in the tests' own process
@@ -157,6 +157,16 @@ def test_processes_are_joined_once_and_first(given, error, said):
     mesh.devices()
     with pytest.raises(error, match=said):
         jaxgpu.distributed(**given)
+
+
+def test_a_port_that_is_taken_is_refused():
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(ValueError, match="its port is not free .*; take another"):
+            start._refuse_taken(address)
+    start._refuse_taken(address)
 
 
 def test_the_environment_is_held_to_the_same_rules(monkeypatch):
