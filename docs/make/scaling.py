@@ -37,7 +37,7 @@ def measured(found: dict[str, dict]) -> str:
         for kind in ("strong", "weak"):
             row = found[f"scaling, {program}, {kind}"]
             spent = [(one["wall"][1], one["answer"]["cpu"]) for one in row["results"]]
-            cells = [" / ".join(f"{1e3 * s / row['amount']:.2g}" for s in both) for both in spent]
+            cells = [" / ".join(short(1e3 * s / row["amount"]) for s in both) for both in spent]
             sent = f"{row['results'][3]['answer']['bytes a step']:,.0f}"
             lines.append(f"| {program}, {kind} | " + " | ".join([*cells, sent]) + " |")
     row = found["scaling, rows, strong"]
@@ -85,9 +85,15 @@ def gathered(load: float, gpus: int) -> float:
 def line(name: str, times: list[tuple[float, float]]) -> str:
     """A row: milliseconds, and the share of work."""
     cells = [
-        f"{1e3 * (work + talk):.3g} ms, {100 * work / (work + talk):.0f} %" for work, talk in times
+        f"{short(1e3 * (work + talk))} ms, {100 * work / (work + talk):.0f} %"
+        for work, talk in times
     ]
     return f"| {name} | " + " | ".join(cells) + " |"
+
+
+def short(number: float) -> str:
+    """A number to three digits, without an exponent."""
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
 def filled(page: str, name: str, text: str) -> str:

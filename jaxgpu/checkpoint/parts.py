@@ -30,6 +30,8 @@ from .sealed import CheckpointError
 _FORMAT, _PART = "jaxgpu-checkpoint-of-parts", "jaxgpu-checkpoint-part"
 
 type Box = list[list[int]]  # from and to on each axis
+# by the number of an array and the part: its pieces there, by their number in the part
+type Boxes = defaultdict[int, defaultdict[Path, list[tuple[int, Box]]]]
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def opened(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
             or of another checkpoint.
     """
     manifest = _manifest(folder / MANIFEST)
-    boxes: defaultdict[int, list[tuple[Box, Path, int]]] = defaultdict(list)
+    boxes: Boxes = defaultdict(lambda: defaultdict(list))
     for rank, seal in enumerate(manifest["parts"]):
         path = folder / _name(rank)
         if rank % len(group.members) == group.rank and sealed.seal_of(path) != seal:
@@ -96,7 +98,7 @@ def opened(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
             raise CheckpointError(f"{path}: no such part; use another checkpoint")
         with sealed.opened(path, _PART) as (header, _):
             for i, (number, box) in enumerate(header["boxes"]):
-                boxes[number].append((box, path, i))
+                boxes[number][path].append((i, box))
     return manifest, partial(_filled, folder, manifest["leaves"], boxes)
 
 
@@ -117,7 +119,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 def _filled(
     folder: Path,
     leaves: list[list[Any]],
-    boxes: dict[int, list[tuple[Box, Path, int]]],
+    boxes: Boxes,
     number: int,
     at: Any,
 ) -> np.ndarray:
@@ -126,14 +128,15 @@ def _filled(
     want = _box((slice(None),) * len(shape) if at is ... else at, shape)
     out = np.zeros([stop - start for start, stop in want], sealed.dtype_of(kind))
     filled = 0
-    for box, path, i in boxes[number]:
-        shared = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(want, box)]
-        if all(start < stop for start, stop in shared):
-            with sealed.opened(path, _PART) as (_, members):
-                sizes = [stop - start for start, stop in box]
-                piece = sealed.from_bytes(members[str(i)], kind, sizes)
-            out[_within(shared, want)] = piece[_within(shared, box)]
-            filled += math.prod(stop - start for start, stop in shared)
+    for path, held in boxes[number].items():
+        with sealed.opened(path, _PART) as (_, members):
+            for i, box in held:
+                shared = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(want, box)]
+                if all(start < stop for start, stop in shared):
+                    sizes = [stop - start for start, stop in box]
+                    piece = sealed.from_bytes(members[str(i)], kind, sizes)
+                    out[_within(shared, want)] = piece[_within(shared, box)]
+                    filled += math.prod(stop - start for start, stop in shared)
     if filled != out.size:
         raise CheckpointError(f"{folder}: has {filled} of {out.size} values of {name}; use another")
     return out
