@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import PartitionSpec
 
 import jaxgpu
 from jaxgpu import identity, mesh
@@ -50,8 +51,15 @@ def step(state, key):
 
 
 def measure(state):
-    """A sum over devices, which rounds as it is grouped, and a number that does not."""
-    return {"mean": state["x"].mean(), "turn": state["turn"]}
+    """Sums over devices, which round as they are grouped, and a number that does not."""
+    devices = mesh.devices()
+    (axis,) = devices.axis_names
+    total = lambda x: jax.lax.psum(jnp.sum(x), axis)
+    shared = jax.shard_map(
+        total, mesh=devices, in_specs=PartitionSpec(axis), out_specs=PartitionSpec()
+    )
+    mean = (state["x"].mean() + shared(state["x"]) / state["x"].size) / 2
+    return {"mean": mean, "turn": state["turn"]}
 
 
 def go(out: Path, steps: int, check=None) -> Run:
