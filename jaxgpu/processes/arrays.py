@@ -21,9 +21,10 @@ def place(leaf: Any, sharding: Sharding) -> Array:
     """`leaf` where the sharding says; every process must give the same values.
 
     Each process puts there what its own devices are to hold, and nothing is sent:
-    `jax.device_put` would send all of it to all devices to compare it, and takes no keys.
+    `jax.device_put` would send all of it to all devices to compare it, and takes no keys. But only
+    that keeps a Python number weakly typed, so that programs are traced as in one process.
     """
-    if sharding.is_fully_addressable or spans(leaf):
+    if sharding.is_fully_addressable or spans(leaf) or jax.typeof(leaf).weak_type:
         return jax.device_put(leaf, sharding)
     if not isinstance(leaf, Array):
         leaf = np.asarray(leaf)
