@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
@@ -24,8 +25,10 @@ def place(leaf: Any, sharding: Sharding) -> Array:
     `jax.device_put` would send all of it to all devices to compare it, and takes no keys. But only
     that keeps a Python number weakly typed, so that programs are traced as in one process.
     """
-    if sharding.is_fully_addressable or spans(leaf) or jax.typeof(leaf).weak_type:
+    if sharding.is_fully_addressable or spans(leaf):
         return jax.device_put(leaf, sharding)
+    if jax.typeof(leaf).weak_type:
+        return jax.device_put(jnp.asarray(leaf), sharding)
     if not isinstance(leaf, Array):
         leaf = np.asarray(leaf)
         leaf = leaf.astype(jax.dtypes.canonicalize_dtype(leaf.dtype), copy=False)

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -37,10 +38,14 @@ def start():
     }
 
 
-def step(state, key):
+def step(rate, state, key):
     """Elementwise: the same bits on any number of devices and processes."""
     noise = jax.vmap(lambda key: jax.random.normal(key, (3,)))(state["keys"])
-    x = jnp.sin(state["x"]) + state["scale"] * state["x"] + noise * jax.random.uniform(key, ())
+    x = (
+        jnp.sin(rate * state["x"])
+        + state["scale"] * state["x"]
+        + noise * jax.random.uniform(key, ())
+    )
     return {
         "x": x,
         "columns": jnp.cos(state["columns"]) + 0.1 * x.T,
@@ -66,7 +71,7 @@ def go(out: Path, steps: int, check=None) -> Run:
     """The run, from the last checkpoint on, if there is one."""
     key = jax.random.key(7)
     return run(
-        step,
+        partial(step, 0.9),
         start(),
         steps,
         key=key,
