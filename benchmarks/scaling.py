@@ -150,8 +150,8 @@ def _made(program: str, weak: bool) -> tuple[Callable, Any, dict[str, float]]:
     step, state = PROGRAMS[program](devices.size if weak else 1)
     place = lambda name, part: (mesh.replicate if name == "whole" else _split)(part, devices)
     state = {name: place(name, part) for name, part in state.items()}
-    both = jax.jit(lambda state: (new := step(state), _measure(new)))
-    found = _COLLECTIVE.findall(both.lower(state).compile().as_text())
+    whole = jax.jit(lambda state: (new := step(state), _measure(new)))
+    found = _COLLECTIVE.findall(whole.lower(state).compile().as_text() or "")
     sent = [_bytes(result) for result in found]
     return step, state, {"collectives a step": len(sent), "bytes a step": sum(sent)}
 

@@ -36,13 +36,13 @@ def measure(state):
     return {"kinetic energy": 0.5 * jnp.mean(jnp.sum(state["v"] ** 2, axis=-1))}
 
 
-def main(bodies: int = 4096, steps: int = 1000, out: str = "out") -> None:
+def main(bodies: int = 4096, steps: int = 1000) -> None:
     """Join the processes, place the bodies, run."""
     jaxgpu.distributed()  # the launcher says where the others are
     devices = mesh.devices()  # of all processes
     x = np.random.default_rng(0).normal(size=(bodies, 3)).astype(np.float32)  # the same everywhere
     state = mesh.split({"x": x, "v": np.zeros_like(x)}, devices, axis=0)
-    result = run(step, state, steps, measure=measure, out=out, resume=True)
+    result = run(step, state, steps, measure=measure, out="out", resume=True)
     if leads():
         print(f"{jax.process_count()} processes, {devices.size} devices")
         print(result)

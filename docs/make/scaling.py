@@ -37,7 +37,7 @@ def measured(found: dict[str, dict]) -> str:
         for kind in ("strong", "weak"):
             row = found[f"scaling, {program}, {kind}"]
             spent = [(one["wall"][1], one["answer"]["cpu"]) for one in row["results"]]
-            cells = [" / ".join(short(1e3 * s / row["amount"]) for s in both) for both in spent]
+            cells = [" / ".join(short(1e3 * s / row["amount"]) for s in pair) for pair in spent]
             sent = f"{row['results'][3]['answer']['bytes a step']:,.0f}"
             lines.append(f"| {program}, {kind} | " + " | ".join([*cells, sent]) + " |")
     row = found["scaling, rows, strong"]
