@@ -5,6 +5,7 @@ talk (of checkpoints) while the devices compute. Every process must make the sam
 in the same order.
 """
 
+import hashlib
 import itertools
 import json
 from collections import defaultdict
@@ -61,8 +62,8 @@ class Group:
 
     @property
     def name(self) -> str:
-        """Where its members leave what they say."""
-        return f"jaxgpu/{','.join(map(str, self.members))}"
+        """Where its members leave what they say; short, of however many they are."""
+        return f"jaxgpu/{hashlib.sha256(repr(self.members).encode()).hexdigest()[:16]}"
 
     def decided(self, topic: str, value: Any) -> Any:
         """What the first process says, a value that JSON can hold; alone, the value itself."""
@@ -85,9 +86,9 @@ class Group:
             for what, value in said[0].items():
                 if other.get(what) != value:
                     raise ValueError(
-                        f"run: {what} is {other.get(what)} in process {number} and {value} in "
-                        f"process {self.members[0]}; start the same program with the same numbers "
-                        "in every process"
+                        f"run: {what} is {str(other.get(what))[:40]} in process {number} and "
+                        f"{str(value)[:40]} in process {self.members[0]}; start the same program "
+                        "with the same numbers in every process"
                     )
 
 
