@@ -13,7 +13,9 @@ import jax
 
 from benchmarks.harness import Contender, Entry
 from benchmarks.reach import chips, hlo
-from benchmarks.reach.programs import PROGRAMS, Program
+from benchmarks.reach.program import Program
+from benchmarks.reach.programs import ALONE
+from benchmarks.reach.spread import SPREAD
 from jaxgpu import precision
 
 
@@ -21,7 +23,7 @@ def entries() -> Iterator[Entry]:
     """Every program that has as many devices as it wants."""
     accelerated = precision.platform() != "cpu"
     calls = 50 if accelerated else 2
-    for program in PROGRAMS:
+    for program in (*ALONE, *SPREAD):
         size = program.full if accelerated else program.small
         if program.devices <= len(jax.devices()):
             yield Entry(

@@ -100,6 +100,8 @@ What the programs are is in `benchmarks/reach/programs.py`. Where an accelerator
   v5e: 0.82 TB/s, 6.1 TFLOP/s), if that is longer.
 - **model**: the roofline, or the launches if they take longer. It ranks programs and is no promise:
   expect it to be wrong by a factor of two to three.
+- **collectives**: sums, exchanges and gathers between devices, and the bytes that they give to each
+  of them (`benchmarks/reach/spread.py`).
 
 Where a program has no row, the chip's compiler ends on it; `benchmarks/reach/programs.py` says how.
 A sort counts as some 15 kernels on the H100: the library that needs one launch for it cannot be

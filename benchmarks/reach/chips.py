@@ -41,6 +41,7 @@ PLATFORMS = {"h100": "cuda", "v5e": "tpu"}
 # without these the plugins look for their hardware, and for one another's locks
 _ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
+    "JAX_NUM_CPU_DEVICES": "8",  # on which what is to be spread is begun
     "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_SKIP_MDS_QUERY": "1",

@@ -1,21 +1,19 @@
-"""The programs that the README and the documents name, small and at full size.
+"""The programs of one device that the README and the documents name, small and at full size.
 
 Small they are compiled for chips that are not there, whose figures do not depend on the size beyond
-what each row says; at full size `benchmarks.device` runs them where a device is at hand. A program
-is a function and a start that makes its arguments.
+what each row says; at full size `benchmarks.device` runs them where a device is at hand.
 """
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
+from benchmarks.reach.program import KEY, Made, Program, numbers
 from jaxgpu import numerics, rl
 from jaxgpu.evolution import multi, single
 from jaxgpu.evolution.pareto import ranks
@@ -26,65 +24,9 @@ from jaxgpu.physics.nbody.clusters import Hermite, Hermite6
 from jaxgpu.physics.nbody.forces import hilo, pairs
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
 
-KEY = jax.random.key(0)
-# a function, and what makes its arguments
-type Made = tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]
-# and where the arguments lie: for each a partition, or a pytree of them
-type Spread = tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], tuple[Any, ...]]
-
-
-@dataclass(frozen=True)
-class Program:
-    """One row: what it is, and how it is made of a size under its precision."""
-
-    name: str
-    make: Callable[[int], Made] | None
-    small: int
-    full: int
-    wide: bool = False  # of float64
-    chips: tuple[str, ...] = ("h100", "v5e")  # whose compilers take it
-    # units of work in a call of size n, and what they are
-    amount: Callable[[int], float] = lambda n: 1.0
-    unit: str = "calls"
-    operations: float = 0.0  # of a kernel for a unit, which no compiler counts
-    goal: float | None = None  # units a second on an H100
-    spread: Callable[[int, Mesh], Spread] | None = None  # in place of `make`: over several devices
-    devices: int = 1
-
-    def made(self, size: int, devices: list[Any]) -> Made:
-        """The function, and what makes its arguments and puts them where they belong."""
-        f, start, place = self._made(size, devices)
-        return f, lambda: jax.tree.map(jax.device_put, args := start(), place(args))
-
-    def described(self, size: int, devices: list[Any]) -> tuple[Callable[..., Any], Any]:
-        """The function, and the shapes of its arguments on devices that need not be there."""
-        f, start, place = self._made(size, devices)
-        args = jax.eval_shape(start)
-        kind = lambda x, at: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=at)
-        return f, jax.tree.map(kind, args, place(args))
-
-    def _made(self, size: int, devices: list[Any]) -> tuple[Any, Any, Callable[[Any], Any]]:
-        if self.spread is None:
-            there = SingleDeviceSharding(devices[0])
-            assert self.make is not None
-            return *self.make(size), lambda args: jax.tree.map(lambda leaf: there, args)
-        mesh = Mesh(np.array(devices), ("batch",), axis_types=(AxisType.Auto,))
-        f, start, places = self.spread(size, mesh)
-        there = jax.tree.map(lambda spec: NamedSharding(mesh, spec), places, is_leaf=_is_place)
-        return f, start, lambda args: jax.tree.broadcast(there, args)
-
-
-def _is_place(value: Any) -> bool:
-    return isinstance(value, PartitionSpec)
-
-
-def _numbers(*shape: int, low: float = 0.1, high: float = 1.0) -> jax.Array:
-    """Uniform numbers in the precision of the program."""
-    return jax.random.uniform(KEY, shape, jnp.result_type(float), low, high)
-
 
 def _bessel(f: Callable[..., Any], n: int) -> Made:
-    return f, lambda: (_numbers(n, high=50.0), _numbers(n, low=0.2, high=90.0))
+    return f, lambda: (numbers(n, high=50.0), numbers(n, low=0.2, high=90.0))
 
 
 def _slope_of_log_iv(n: int) -> Made:
@@ -97,7 +39,7 @@ def _directions(n: int) -> Made:
 
 
 def _unit(*shape: int) -> jax.Array:
-    x = _numbers(*shape)
+    x = numbers(*shape)
     return x / jnp.linalg.norm(x, axis=1, keepdims=True)
 
 
@@ -126,16 +68,16 @@ def _one_objective(make: Callable[[int], Any], n: int) -> Made:
 
 
 def _ranks(objectives: int, n: int) -> Made:
-    return ranks, lambda: (_numbers(n, objectives),)
+    return ranks, lambda: (numbers(n, objectives),)
 
 
 def _pairs(n: int) -> Made:
-    return pairs.pull, lambda: (_numbers(6, n), _numbers(6, n), _numbers(n))
+    return pairs.pull, lambda: (numbers(6, n), numbers(6, n), numbers(n))
 
 
 def _pairs_in_pairs(n: int) -> Made:
-    low = lambda: jnp.stack([_numbers(6, n), 1e-8 * _numbers(6, n)])
-    return hilo.pull, lambda: (low(), low(), _numbers(n))
+    low = lambda: jnp.stack([numbers(6, n), 1e-8 * numbers(6, n)])
+    return hilo.pull, lambda: (low(), low(), numbers(n))
 
 
 def _cluster(spec: Any, n: int) -> Made:
@@ -158,7 +100,7 @@ def _planets(n: int) -> Made:
     spec = Planetary(gm=jnp.asarray(GM), dt=0.1)
 
     def start() -> tuple[Any, ...]:
-        r, turn = _numbers(n, low=3.0, high=6.0), 2 * jnp.pi * _numbers(n)
+        r, turn = numbers(n, low=3.0, high=6.0), 2 * jnp.pi * numbers(n)
         x = jnp.stack([r * jnp.cos(turn), r * jnp.sin(turn), 0.01 * r], axis=1)
         v = jnp.stack([-jnp.sin(turn), jnp.cos(turn), 0 * turn], axis=1) / jnp.sqrt(r)[:, None]
         return (spec.init(jnp.asarray(X), jnp.asarray(V), (x, v)),)
@@ -185,7 +127,7 @@ def _ensemble(n: int) -> Made:
     return spec.step, lambda: (spec.init(*(jnp.stack([jnp.asarray(a)] * n) for a in (X, V, GM))),)
 
 
-def _scene(material: Any, n: int) -> continuum.Scene:
+def block(material: Any, n: int) -> continuum.Scene:
     """Particles that fill 0.4 metres cubed, some five a cell, in a box twice as wide."""
     dx = (4096 / n) ** (1 / 3) / 24
     x = jnp.asarray(np.random.default_rng(0).uniform(0.3, 0.7, (n, 3)), jnp.float32)
@@ -196,7 +138,7 @@ def _scene(material: Any, n: int) -> continuum.Scene:
 
 
 def _matter(material: Any, n: int) -> Made:
-    scene = _scene(material, n)
+    scene = block(material, n)
     return lambda state: scene.step(state), lambda: (scene.init(),)
 
 
@@ -208,7 +150,7 @@ def _scenes(n: int) -> Made:
 
 def _slope_of_matter(n: int) -> Made:
     """Value and gradient of 4 steps of a liquid in its initial velocity."""
-    scene = _scene(continuum.Liquid(1e5), n)
+    scene = block(continuum.Liquid(1e5), n)
 
     def height(v: Any, state: Any) -> Any:
         (body,) = state.bodies
@@ -264,7 +206,7 @@ _CMA = partial(single.CMAES, factor="cholesky")
 _LSHADE = lambda n: single.LSHADE(8000, pop_size=n)
 _PSM = "surgical/psm-reach"
 
-PROGRAMS = (
+ALONE = (
     Program("log_iv", partial(_bessel, numerics.log_iv), 4096, 1 << 20, **_POINTS),
     Program("log_kv", partial(_bessel, numerics.log_kv), 4096, 1 << 20, **_POINTS),
     Program("log_iv, its slope", _slope_of_log_iv, 4096, 1 << 20, **_POINTS),
