@@ -145,6 +145,19 @@ DOORS = [
         nan_passes=("tree",),
     ),
     Door("mesh.replicate: mesh", lambda mesh_: mesh.replicate(X, mesh_), {"mesh_": None}),
+    Door("mesh.flat", lambda mesh_: mesh.flat("run: mesh", mesh_), {"mesh_": mesh.devices(2)}),
+    Door(
+        "mesh.over",
+        lambda x, axis: mesh.over(jnp.sin, mesh.devices(2), axis)(x),
+        {"x": X, "axis": 0},
+        right=(*data("x", "empty", "wrong length", "flat", "complex"), "axis: zero"),
+        nan_passes=("x",),
+    ),
+    Door(
+        "mesh.over: f, mesh",
+        lambda f, mesh_: mesh.over(f, mesh_),
+        {"f": jnp.sin, "mesh_": mesh.devices(2)},
+    ),
     Door("memory.forecast", memory.forecast, {"compiled": PROGRAM}),
     Door("memory.available", memory.available, {"device": jax.devices()[0]}, ("device: None",)),
     Door("memory.check", lambda compiled: memory.check(compiled, "sky"), {"compiled": PROGRAM}),
@@ -272,6 +285,8 @@ DOORS = [
 THINGS = {
     "mesh.split: mesh": ("mesh_",),
     "mesh.replicate: mesh": ("mesh_",),
+    "mesh.flat": ("mesh_",),
+    "mesh.over: f, mesh": ("f", "mesh_"),
     "memory.forecast": ("compiled",),
     "memory.available": ("device",),
     "memory.check": ("compiled",),
