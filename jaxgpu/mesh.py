@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxgpu import arguments, precision, ranges
@@ -149,6 +150,9 @@ def _shares(
     """`function(*carried, *batch)`, with a share of the batch on each device."""
     _divisible("mesh.over", batch, mesh, axis, "let the function close over it")
     place = PartitionSpec(*[None] * axis, *mesh.axis_names)
+    # outside of a program arrays may be on one device, where an earlier one left them
+    put = lambda x: x if isinstance(x, Tracer) else jax.device_put(x, NamedSharding(mesh, place))
+    batch = jax.tree.map(put, batch)
     places = (*[PartitionSpec() for _ in carried], *[place for _ in batch])
     # primitives of our own say nothing of what varies, and nothing crosses here
     each = jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=place, check_vma=False)

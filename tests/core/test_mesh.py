@@ -119,6 +119,8 @@ def test_a_step_over_shares_runs_resumes_and_is_compiled_once(tmp_path):
     eight, x = mesh.devices(8), np.linspace(1, 2, 16, dtype=np.float32)
     shares, step = mesh.split(x, eight), lambda rate: mesh.over(Decay(rate).step, eight)
     whole = run(step(0.25), shares, 20)
+    end = run(Decay(0.25).step, x, 19).state  # on one device
+    np.testing.assert_array_equal(whole.state, step(0.25)(end))
     np.testing.assert_array_equal(whole.state, run(Decay(0.25).step, x, 20).state)
     with no_compile():
         other = run(step(0.5), shares, 20)
