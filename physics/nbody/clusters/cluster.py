@@ -311,11 +311,11 @@ def evolve(
         spec.check(state)
         checks.energy_kept(history, limit, unit, interval)
 
-    step = spec.step
+    step, both = spec.step, _measured
     if mesh is not None:
         start, step = spread.begun(spec, start, mesh)
-        measure, until = (f and partial(spread.seen, f) for f in (measure, until))
-    rows = spec.measure if measure is None else partial(_measured, spec, measure)
+        both, until = _measured_shares, until and partial(spread.seen, until)
+    rows = spec.measure if measure is None else partial(both, spec, measure)
     done = run(step, start, steps, measure=rows, until=until, check=check, out=out, resume=resume)
     state = done.state if mesh is None else spread.summed(done.state)
     return Evolution(state=state, history=done.history, timing=done.timing, spec=spec)
@@ -328,6 +328,12 @@ def _measured(
     spec: Cluster, measure: Callable[[State], dict[str, Array]], state: State
 ) -> dict[str, Array]:
     return spec.measure(state) | measure(state)
+
+
+def _measured_shares(
+    spec: Cluster, measure: Callable[[State], dict[str, Array]], state: State
+) -> dict[str, Array]:
+    return spec.measure(state) | measure(spread.summed(state))
 
 
 @jax.jit
