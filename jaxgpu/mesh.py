@@ -138,8 +138,9 @@ def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]
     mesh = flat("mesh.over: mesh", mesh)
     ranges.refuse("mesh.over: axis", axis, _FIRST_AXES)
     # a spec goes in as an argument: other numbers in it are the same program
-    of_spec = inspect.ismethod(f) and not jax.tree_util.all_leaves([f.__self__])
-    function, carried = (f.__func__, (f.__self__,)) if of_spec else (f, ())
+    function, carried = f, ()
+    if inspect.ismethod(f) and not jax.tree_util.all_leaves([f.__self__]):
+        function, carried = f.__func__, (f.__self__,)
     spread = _shares if precision.options_of(f) is None else _marked_shares
     return functools.partial(spread, mesh, int(axis), function, carried)
 

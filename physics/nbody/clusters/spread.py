@@ -29,12 +29,15 @@ def begun(spec: Any, state: Any, mesh: Any) -> tuple[Any, Callable[[Any], Any]]:
         TypeError: no mesh.
     """
     mesh = flat("evolve: mesh", mesh)
-    places = partition(state, *mesh.axis_names)
-    # what was counted so far is the first device's, so that the sum over all counts it once
-    later = lambda q: jnp.concatenate([q[None], jnp.zeros((mesh.size - 1, *q.shape), q.dtype)])
-    state = _with_counts(state, later)
-    count = state.gone.gone.shape[0]
+    places, count = partition(state, *mesh.axis_names), state.gone.gone.shape[0]
+    state = counted_apart(state, mesh)
     return shares.placed("evolve", state, places, mesh, count), partial(step, mesh, spec)
+
+
+def counted_apart(state: Any, mesh: Mesh) -> Any:
+    """The state of one device with the counts of each, [D, ...]; those so far are the first's."""
+    later = lambda q: jnp.concatenate([q[None], jnp.zeros((mesh.size - 1, *q.shape), q.dtype)])
+    return _with_counts(state, later)
 
 
 def seen(look: Callable[[Any], Any], state: Any) -> Any:
