@@ -11,6 +11,7 @@ from jax.core import Tracer
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxgpu import arguments, precision, ranges
+from jaxgpu.processes import place
 
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
 _AXIS = ranges.Range(whole=True, one=True, none=True)
@@ -19,7 +20,7 @@ _VECTORS = (2, 3, 4, 6)  # how many components a vector, a quaternion or a point
 
 
 def devices(count: int | None = None, axis: str = "batch") -> Mesh:
-    """A one-dimensional mesh of the first `count` devices (default: all of them).
+    """A one-dimensional mesh of the first `count` devices (default: all, those of all processes).
 
     Raises:
         ValueError: when there are fewer devices than asked for.
@@ -95,8 +96,8 @@ def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
                 f"mesh.split: the first axis of an array of shape {shape} looks like the "
                 "components of a vector, which must not be torn apart; name the axis that is spread"
             )
-    place = lambda leaf: PartitionSpec(*[None] * (axis % np.ndim(leaf)), *mesh.axis_names)
-    return jax.tree.map(lambda x: jax.device_put(x, NamedSharding(mesh, place(x))), tree)
+    spec = lambda leaf: PartitionSpec(*[None] * (axis % np.ndim(leaf)), *mesh.axis_names)
+    return jax.tree.map(lambda leaf: place(leaf, NamedSharding(mesh, spec(leaf))), tree)
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:
@@ -108,7 +109,7 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
     """
     mesh = flat("mesh.replicate: mesh", mesh)
     arguments.arrays("mesh.replicate: tree", tree)
-    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+    return jax.tree.map(lambda leaf: place(leaf, NamedSharding(mesh, PartitionSpec())), tree)
 
 
 def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]:
@@ -130,7 +131,8 @@ def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]
     [0.0, 1.0, 4.0, 9.0]
 
     Raises:
-        TypeError: `f` cannot be called, an axis that is no whole number, or no mesh.
+        TypeError: `f` cannot be called, an axis that is no whole number, no mesh; and when it is
+            called, leaves that hold no numbers, or none.
         ValueError: a mesh of several axes, an axis below 0; and when it is called, an array without
             this axis, axes of several lengths, or one that the devices do not divide.
     """
@@ -149,14 +151,16 @@ def _shares(
     mesh: Mesh, axis: int, function: Callable[..., Any], carried: tuple[Any, ...], *batch: Any
 ) -> Any:
     """`function(*carried, *batch)`, with a share of the batch on each device."""
+    if not jax.tree.leaves(arguments.arrays("mesh.over: the batch", batch)):
+        raise TypeError("mesh.over: the batch holds no array; give the function one to spread")
     _divisible("mesh.over", batch, mesh, axis, "let the function close over it")
-    place = PartitionSpec(*[None] * axis, *mesh.axis_names)
+    spread = PartitionSpec(*[None] * axis, *mesh.axis_names)
     # outside of a program arrays may be on one device, where an earlier one left them
-    put = lambda x: x if isinstance(x, Tracer) else jax.device_put(x, NamedSharding(mesh, place))
+    put = lambda x: x if isinstance(x, Tracer) else place(x, NamedSharding(mesh, spread))
     batch = jax.tree.map(put, batch)
-    places = (*[PartitionSpec() for _ in carried], *[place for _ in batch])
+    places = (*[PartitionSpec() for _ in carried], *[spread for _ in batch])
     # primitives of our own say nothing of what varies, and nothing crosses here
-    each = jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=place, check_vma=False)
+    each = jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=spread, check_vma=False)
     return each(*carried, *batch)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgpu.mesh import flat
+from jaxgpu.processes import place
 
 
 def spread(name: str, spec: Any, state: Any, mesh: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -39,7 +40,7 @@ def spread(name: str, spec: Any, state: Any, mesh: Any) -> tuple[Any, Callable[[
     leaves, structure = jax.tree.flatten(state)
     where = structure.flatten_up_to(places)
     # every array that is spread has all of these bodies along the axis that is named last
-    count = next(np.shape(x)[len(place) - 1] for x, place in zip(leaves, where) if len(place))
+    count = next(np.shape(x)[len(at) - 1] for x, at in zip(leaves, where) if len(at))
     return placed(name, state, places, mesh, count), partial(step, mesh, spec)
 
 
@@ -66,7 +67,7 @@ def placed(name: str, state: Any, places: Any, mesh: Mesh, count: int) -> Any:
             f"{name}: mesh of {mesh.size} devices for {count} independent bodies or systems; their "
             "number must be a multiple of the devices; make it one, or use fewer devices"
         )
-    put = lambda x, place: jax.device_put(x, NamedSharding(mesh, place))
+    put = lambda x, where: place(x, NamedSharding(mesh, where))
     return jax.tree.map(put, state, places)
 
 
