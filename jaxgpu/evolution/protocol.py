@@ -252,8 +252,8 @@ def run[S](
         until: of the state, a truth value; the run ends where it holds.
         mesh: devices that evaluate a share of each generation; their number must divide
             `spec.batch_size`. All else is done by each of them, and what crosses is the values of a
-            generation. The results are those of one device, to the bit where the function's values
-            do not depend on how many points it is given.
+            generation. The results are those of one device but for rounding, since the compiler
+            makes another program for several; a run resumes to the same bits on as many.
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`.
     Returns:

@@ -311,11 +311,11 @@ def evolve(
         spec.check(state)
         checks.energy_kept(history, limit, unit, interval)
 
-    step, both = spec.step, _measured
+    step, added = spec.step, _measured
     if mesh is not None:
         start, step = spread.begun(spec, start, mesh)
-        both, until = _measured_shares, until and partial(spread.seen, until)
-    rows = spec.measure if measure is None else partial(both, spec, measure)
+        added, until = _measured_shares, until and partial(spread.seen, until)
+    rows = spec.measure if measure is None else partial(added, spec, measure)
     done = run(step, start, steps, measure=rows, until=until, check=check, out=out, resume=resume)
     state = done.state if mesh is None else spread.summed(done.state)
     return Evolution(state=state, history=done.history, timing=done.timing, spec=spec)
