@@ -32,8 +32,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.sharding import Mesh, PartitionSpec
 
 from jaxgpu import arguments, ranges
+from jaxgpu.mesh import flat, replicate
 from jaxgpu.pytree import pytree
 from jaxgpu.run import Run
 from jaxgpu.run import run as run_steps
@@ -89,6 +91,25 @@ def checked(name: str, spec: Any, key: Any, problem: Any) -> Problem:
     return ready(name, problem)
 
 
+def divided(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
+    """The mesh, which must divide the candidates of a generation; None for one device.
+
+    Raises:
+        ValueError: a mesh that does not, or of several axes.
+        TypeError: no mesh.
+    """
+    if mesh is None:
+        return None
+    mesh, count = flat(f"{name}: mesh", mesh), int(spec.batch_size)
+    if count % mesh.size:
+        raise ValueError(
+            f"{name}: mesh of {mesh.size} devices for {type(spec).__name__}, which evaluates "
+            f"{count} candidates a generation; their number must be a multiple of the devices; "
+            "give an algorithm of such a population, or use fewer devices"
+        )
+    return mesh
+
+
 def told(spec: Algorithm, state: Any, x: Any, f: Any, violation: Any) -> tuple[Array, ...]:
     """What `tell` is given, as arrays: x [N, D], f [N, m] and violation [N], without NaN.
 
@@ -124,14 +145,19 @@ def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
         raise ValueError(f"{name}: pop_size={pop_size}; it must be {want}")
 
 
-def step[S](spec: Algorithm[S], problem: Problem, state: S, key: Array) -> S:
-    """The state after one generation: ask, evaluate, tell."""
-    x, f, violation = _evaluated(spec, problem, state, key)
+def step[S](
+    spec: Algorithm[S], problem: Problem, state: S, key: Array, mesh: Mesh | None = None
+) -> S:
+    """The state after one generation: ask, evaluate, tell.
+
+    mesh: devices that evaluate a share of the candidates each.
+    """
+    x, f, violation = _evaluated(spec, problem, state, key, mesh)
     return spec.tell(state, x, f, violation)
 
 
 def _evaluated(
-    spec: Algorithm, problem: Problem, state: Any, key: Array
+    spec: Algorithm, problem: Problem, state: Any, key: Array, mesh: Mesh | None
 ) -> tuple[Array, Array, Array]:
     """The candidates of a generation and their values.
 
@@ -139,21 +165,59 @@ def _evaluated(
     rounding: what is ranked is what was evaluated, on one device and on many.
     """
     x = lax.optimization_barrier(spec.ask(state, key))
-    return x, *lax.optimization_barrier(problem.evaluate(x))
+    values = problem.evaluate(x) if mesh is None else _evaluated_by_shares(problem, x, mesh)
+    return x, *lax.optimization_barrier(values)
 
 
-def evolve[S](spec: Algorithm[S], problem: Problem, key: Array, generations: int | Array) -> S:
+def _evaluated_by_shares(problem: Problem, x: Array, mesh: Mesh) -> tuple[Array, Array]:
+    """Values and violations of all candidates on every device, each of which computed a share."""
+    (axis,) = mesh.axis_names
+    count = x.shape[0] // mesh.size
+
+    def share(problem: Problem, x: Array) -> Array:
+        # the barriers: these values are rounded as on one device, whatever is done with them
+        x = lax.optimization_barrier(
+            lax.dynamic_slice_in_dim(x, count * lax.axis_index(axis), count)
+        )
+        f, violation = lax.optimization_barrier(problem.evaluate(x))
+        values = jnp.concatenate([f, violation[:, None]], 1)
+        return lax.all_gather(values, axis, tiled=True)  # all that crosses in a generation
+
+    # the candidates go in whole: were they spread, XLA would spread what made them, and gather it
+    everywhere = PartitionSpec()
+    values = jax.shard_map(
+        share, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False
+    )(problem, x)
+    return values[:, :-1], values[:, -1]
+
+
+def evolve[S](
+    spec: Algorithm[S],
+    problem: Problem,
+    key: Array,
+    generations: int | Array,
+    *,
+    mesh: Mesh | None = None,
+) -> S:
     """The state after some generations, as one pure function: `jit`, `vmap` and shard it.
 
     Seeds, hyper-parameters and bounds are all batch axes:
-    `jax.vmap(lambda key: evolve(spec, problem, key, 250))(jax.random.split(key, 100))`.
+    `jax.vmap(lambda key: evolve(spec, problem, key, 250))(jax.random.split(key, 100))`; and
+    `jaxgpu.mesh.over` of that gives each of several devices its share of them.
+
+    Args:
+        spec: the algorithm.
+        problem: what is minimised.
+        key: of all random numbers.
+        generations: how many.
+        mesh: devices that evaluate a share of each generation; see `run`.
     """
-    problem = checked("evolve", spec, key, problem)
+    problem, mesh = checked("evolve", spec, key, problem), divided("evolve", spec, mesh)
     ranges.refuse("evolve: generations", generations, _GENERATIONS)
     first, rest = jax.random.split(key)
 
     def generation(i: Array, state: S) -> S:
-        return step(spec, problem, state, jax.random.fold_in(rest, i))
+        return step(spec, problem, state, jax.random.fold_in(rest, i), mesh)
 
     return lax.fori_loop(0, generations, generation, spec.init(first, problem))
 
@@ -173,6 +237,7 @@ def run[S](
     *,
     measure: Callable[[S], Any] | None = None,
     until: Callable[[S], Any] | None = None,
+    mesh: Mesh | None = None,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> Evolution[S]:
@@ -185,17 +250,22 @@ def run[S](
         measure: of the state at the start and after each generation, stacked into the history
             [1 + generations, ...]; computed on the device. By default `progress`.
         until: of the state, a truth value; the run ends where it holds.
+        mesh: devices that evaluate a share of each generation; their number must divide
+            `spec.batch_size`. All else is done by each of them, and what crosses is the values of a
+            generation. The results are those of one device but for rounding, since the compiler
+            makes another program for several; a run resumes to the same bits on as many.
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`.
     Returns:
         The last state (that of `evolve`), the history and the timing.
     """
-    problem = checked("run", spec, key, problem)
+    problem, mesh = checked("run", spec, key, problem), divided("run", spec, mesh)
     ranges.refuse("run: generations", generations, _GENERATIONS)
     first, rest = jax.random.split(key)
+    start = _start(spec, first, problem)
     done = run_steps(
-        partial(_generation, spec, problem),
-        _start(spec, first, problem),
+        partial(_generation, spec, problem, mesh),
+        start if mesh is None else replicate(start, mesh),
         int(generations),
         key=rest,
         measure=partial(_of_algorithm, progress if measure is None else measure),
@@ -218,8 +288,10 @@ def _start(spec: Algorithm, key: Array, problem: Problem) -> _Search:
     return _Search(spec.init(key, problem), jnp.int32(0))
 
 
-def _generation(spec: Algorithm, problem: Problem, search: _Search, key: Array) -> _Search:
-    x, f, violation = _evaluated(spec, problem, search.state, key)
+def _generation(
+    spec: Algorithm, problem: Problem, mesh: Mesh | None, search: _Search, key: Array
+) -> _Search:
+    x, f, violation = _evaluated(spec, problem, search.state, key, mesh)
     failed = search.failed + jnp.sum(violation == jnp.inf, dtype=jnp.int32)
     return _Search(spec.tell(search.state, x, f, violation), failed)
 

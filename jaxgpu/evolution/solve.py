@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from jaxgpu.ranges import Range, refuse
 
@@ -72,6 +73,7 @@ def minimize(
     seed: int = 0,
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
+    mesh: Mesh | None = None,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> Solution:
@@ -92,6 +94,8 @@ def minimize(
             holds.
         measure: of the state of the algorithm, at the start and after each generation, stacked into
             the history; by default the best objective and violation (`protocol.progress`).
+        mesh: devices that evaluate a share of each generation, whose candidates they must divide
+            (`protocol.run`).
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`.
     Returns:
@@ -99,8 +103,9 @@ def minimize(
         no feasible point was found, a warning says so, and the least violating are returned.
 
     Raises:
-        ValueError: bounds are reversed or no numbers; every evaluation gave nan or infinity.
-        TypeError: JAX cannot trace the function, or it returns no real numbers.
+        ValueError: bounds are reversed or no numbers; every evaluation gave nan or infinity; a mesh
+            that does not divide a generation.
+        TypeError: JAX cannot trace the function, or it returns no real numbers; no mesh.
 
     >>> from jaxgpu.evolution import Real, minimize
     >>> float(minimize(lambda x: (x - 2.0) ** 2, Real(-5.0, 5.0), 400).x.round(3))
@@ -112,6 +117,7 @@ def minimize(
     spec = _default(problem) if algorithm is None else algorithm
     key = jax.random.key(seed)
     problem = protocol.checked("minimize", spec, key, problem)
+    mesh = protocol.divided("minimize", spec, mesh)
     count = spec.batch_size
     if evaluations < 2 * count:
         raise ValueError(
@@ -124,6 +130,7 @@ def minimize(
         int(evaluations) // count,
         measure=measure,
         until=until,
+        mesh=mesh,
         out=out,
         resume=resume,
     )

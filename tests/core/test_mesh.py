@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conformance import no_compile
 
-from jaxgpu import mesh
+from jaxgpu import mesh, precision
+from jaxgpu.pytree import number, pytree
 from jaxgpu.run import run
 
 
@@ -72,3 +74,69 @@ def test_meshes_of_the_wrong_kind_are_named():
     with pytest.raises(ValueError, match="has the axes a, b; it must have one"):
         mesh.replicate(np.ones(3), jax.make_mesh((4, 2), ("a", "b")))
     assert mesh.devices().size == len(jax.devices())
+
+
+def halvings(x):
+    """How often a number is halved until it is below 1: a loop of a length of its own."""
+    return jax.lax.while_loop(lambda c: c[0] >= 1, lambda c: (c[0] / 2, c[1] + 1), (x, 0))[1]
+
+
+@pytest.mark.parametrize("spread, crosses", [(mesh.over, False), (lambda f, mesh: f, True)])
+def test_nothing_crosses_in_a_loop_over_shares(spread, crosses):
+    """A loop over a batch that is merely spread asks all devices in each turn."""
+    eight = mesh.devices(8)
+    x = np.float32(2) ** np.arange(16, dtype=np.float32)
+    shares = mesh.split(x, eight)
+    program = jax.jit(spread(jax.vmap(halvings), eight)).lower(shares).compile()
+    assert ("all-reduce" in program.as_text()) == crosses
+    np.testing.assert_array_equal(program(shares), np.arange(1, 17))
+
+
+def test_a_function_over_shares_takes_any_axis_pytrees_and_what_it_closes_over():
+    eight = jax.make_mesh((8,), ("lanes",))
+    x, y = np.arange(48.0, dtype=np.float32).reshape(3, 16), np.ones((2, 16), np.float32)
+
+    def scaled(by):
+        f = lambda a, b: {"sum": by * (a.sum(0, keepdims=True) + b), "first": b}
+        return mesh.over(f, eight, axis=1)(x, y)
+
+    two = jax.jit(scaled)(2.0)
+    np.testing.assert_array_equal(two["sum"], 2 * (x.sum(0, keepdims=True) + y))
+    assert two["first"].sharding.shard_shape((2, 16)) == (2, 2)
+    assert jax.grad(lambda by: scaled(by)["first"].sum() + scaled(by)["sum"].sum())(1.0) == 2288
+
+
+@pytree
+class Decay:
+    rate: jax.Array | float = number()
+
+    @precision.reassociated
+    def step(self, x):
+        return x - self.rate * x
+
+
+def test_a_step_over_shares_runs_resumes_and_is_compiled_once(tmp_path):
+    eight, x = mesh.devices(8), np.linspace(1, 2, 16, dtype=np.float32)
+    shares, step = mesh.split(x, eight), lambda rate: mesh.over(Decay(rate).step, eight)
+    whole = run(step(0.25), shares, 20)
+    end = run(Decay(0.25).step, x, 19).state  # on one device
+    np.testing.assert_array_equal(whole.state, step(0.25)(end))
+    np.testing.assert_array_equal(whole.state, run(Decay(0.25).step, x, 20).state)
+    with no_compile():
+        other = run(step(0.5), shares, 20)
+    assert other.state.sharding.shard_shape((16,)) == (2,) and other.state[0] == 0.5**20
+    run(step(0.25), shares, 12, out=tmp_path)
+    rest = run(step(0.25), shares, 20, out=tmp_path, resume=True)
+    np.testing.assert_array_equal(whole.state, rest.state)
+
+
+def test_what_has_no_shares_is_named():
+    f = mesh.over(jax.vmap(jnp.sin), mesh.devices(8))
+    with pytest.raises(
+        ValueError, match=r"mesh.over: an array of shape \(12,\) over 8 devices; ax"
+    ):
+        f(np.zeros(12))
+    with pytest.raises(ValueError, match=r"shape \(\) has no axis 0; let the function close over"):
+        f(np.zeros(()))
+    with pytest.raises(TypeError, match="mesh.over: mesh=8; it must be a mesh"):
+        mesh.over(jnp.sin, 8)

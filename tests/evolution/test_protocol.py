@@ -1,15 +1,18 @@
 """One protocol for every algorithm, one's own included."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.evolution import protocol
+from jaxgpu.evolution import Real, minimize, protocol
 from jaxgpu.evolution.multi import NSGA2, SBX, PolynomialMutation
 from jaxgpu.evolution.problem import Box, Problem, box
 from jaxgpu.evolution.single import CMAES
-from jaxgpu.pytree import pytree
+from jaxgpu.mesh import devices
+from jaxgpu.pytree import pytree, size
 
 
 @pytree
@@ -45,6 +48,51 @@ def test_the_loop_on_the_host_ends_where_the_pure_one_does():
     np.testing.assert_allclose(host.state[0], pure[0], rtol=1e-6)
     assert host.history.shape == (9, 1, 1) and host.history[-1] == pure[1]
     assert np.isinf(host.history[0])  # before the first generation
+
+
+@pytree
+class Walks(Walk):
+    """Several steps of which the best is kept."""
+
+    batch_size: int = size(16)
+
+    def ask(self, state, key):
+        return state[0] + self.step * jax.random.normal(key, (self.batch_size, 2))
+
+    def tell(self, state, x, f, violation=None):
+        best = jnp.argmin(f + violation[:, None])
+        return super().tell(state, x[best][None], f[best][None])
+
+
+def test_candidates_over_eight_devices_have_the_values_of_one(tmp_path):
+    eight, key, spec = jax.make_mesh((8,), ("candidates",)), jax.random.key(4), Walks()
+    bowl = Problem(box(-1.0, 1.0, 2), lambda x: (jnp.sum(x * x, keepdims=True), x[0] - 0.5))
+    one = protocol.run(spec, bowl, key, 12)
+    protocol.run(spec, bowl, key, 7, mesh=eight, out=tmp_path)
+    many = protocol.run(spec, bowl, key, 12, mesh=eight)
+    rest = protocol.run(spec, bowl, key, 12, mesh=eight, out=tmp_path, resume=True)
+    assert rest.timing.compile == 0
+    jax.tree.map(np.testing.assert_array_equal, rest.state, many.state)
+    np.testing.assert_allclose(many.state[0], one.state[0], rtol=1e-4)
+    pure = jax.jit(lambda key: protocol.evolve(spec, bowl, key, 12, mesh=eight))(key)
+    np.testing.assert_allclose(pure[0], one.state[0], rtol=1e-4)
+    step = jax.jit(lambda state, key: protocol.step(spec, bowl, state, key, devices(8)))
+    text = step.lower(jax.device_get(one.state), key).compile().as_text()
+    assert len(re.findall(r" all-gather(?:-start)?\(", text)) == 1
+    assert not re.search("all-reduce|all-to-all|collective-permute", text)
+
+
+def test_meshes_that_do_not_divide_a_generation_are_named():
+    eight = devices(8)
+    for call, name in ((protocol.evolve, "evolve"), (protocol.run, "run")):
+        with pytest.raises(
+            ValueError, match=f"{name}: mesh of 8 devices for Walks, which evaluates"
+        ):
+            call(Walks(batch_size=12), SPHERE, jax.random.key(0), 1, mesh=eight)
+    with pytest.raises(ValueError, match="minimize: mesh of 8 devices for Restarts, which eval"):
+        minimize(lambda x: x * x, Real(-1.0, 1.0), 100, mesh=eight)
+    with pytest.raises(TypeError, match="minimize: mesh=8; it must be a mesh"):
+        minimize(lambda x: x * x, Real(-1.0, 1.0), 100, mesh=8)
 
 
 def test_what_is_no_algorithm_is_named():

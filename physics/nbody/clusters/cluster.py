@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from jaxgpu import ranges
 from jaxgpu.precision import in_float64, reassociated, smallest
@@ -23,7 +24,7 @@ from jaxgpu.run import Run, run
 
 from ..forces.tide import Alone, Origin
 from ..measure import diagnostics
-from . import centres, checks, escape
+from . import centres, checks, escape, spread
 from .blocks import Pairing, size
 from .hermite import Hermite
 from .hermite6 import Hermite6
@@ -230,6 +231,7 @@ def evolve(
     tolerance: float | None = None,
     measure: Callable[[State], dict[str, Array]] | None = None,
     until: Callable[[State], Array] | None = None,
+    mesh: Mesh | None = None,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> Evolution:
@@ -263,6 +265,10 @@ def evolve(
             galaxy works on it, and none can be given there.
         measure: more rows for the history, by name, of a state: `lambda s: {"x": s.x}`.
         until: ends the run where it holds of a state.
+        mesh: devices to spread the tracers over, whose number must divide theirs. Stars are on all
+            of them, and every device takes the blocks of the stars and of its own tracers: nothing
+            crosses in a step. Stars have the bits of one device, tracers its accuracy, for they are
+            rounded otherwise; of blocks, the most of any device are counted.
         out: folder for checkpoints.
         resume: go on from the last one there.
 
@@ -273,7 +279,8 @@ def evolve(
 
     Raises:
         ValueError: bodies at the same place, masses that are not positive, anything not finite, a
-        galaxy without a place in it.
+        galaxy without a place in it, a mesh without tracers or that does not divide them.
+        TypeError: no mesh.
         RuntimeError: an encounter wanted steps below the floor, 2^-40 of an interval; there were
         more close pairs than slots; the energy left its tolerance; or the stars' places are not
         finite any more. It is raised where that happens, and not at the end.
@@ -304,11 +311,14 @@ def evolve(
         spec.check(state)
         checks.energy_kept(history, limit, unit, interval)
 
-    rows = spec.measure if measure is None else partial(_measured, spec, measure)
-    done = run(
-        spec.step, start, steps, measure=rows, until=until, check=check, out=out, resume=resume
-    )
-    return Evolution(state=done.state, history=done.history, timing=done.timing, spec=spec)
+    step, added = spec.step, _measured
+    if mesh is not None:
+        start, step = spread.begun(spec, start, mesh)
+        added, until = _measured_shares, until and partial(spread.seen, until)
+    rows = spec.measure if measure is None else partial(added, spec, measure)
+    done = run(step, start, steps, measure=rows, until=until, check=check, out=out, resume=resume)
+    state = done.state if mesh is None else spread.summed(done.state)
+    return Evolution(state=state, history=done.history, timing=done.timing, spec=spec)
 
 
 _init = jax.jit(Cluster.init)
@@ -318,6 +328,12 @@ def _measured(
     spec: Cluster, measure: Callable[[State], dict[str, Array]], state: State
 ) -> dict[str, Array]:
     return spec.measure(state) | measure(state)
+
+
+def _measured_shares(
+    spec: Cluster, measure: Callable[[State], dict[str, Array]], state: State
+) -> dict[str, Array]:
+    return spec.measure(state) | measure(spread.summed(state))
 
 
 @jax.jit

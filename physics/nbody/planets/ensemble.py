@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
+from jax.sharding import PartitionSpec
 
 from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size
@@ -87,6 +88,19 @@ class Ensemble:
         everything into one ensemble.
         """
         return _advanced(self, state) if state.x.shape[0] else state
+
+    def partition(self, state: Systems, axis: str) -> Systems:
+        """How `state` lies on a mesh: systems are spread over `axis`, each with its queue.
+
+        Raises:
+            ValueError: a `dt` for each system, which is a number of the spec, on every device.
+        """
+        if jnp.ndim(self.dt):
+            raise ValueError(
+                f"Ensemble.partition: dt has shape {list(jnp.shape(self.dt))}; over several "
+                "devices it must be one number for all systems"
+            )
+        return jax.tree.map(lambda _: PartitionSpec(axis), state)
 
 
 def energy(systems: Systems) -> Array:

@@ -7,15 +7,20 @@ from typing import Any, Protocol
 
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from jaxgpu import precision, ranges
 from jaxgpu.run import Run, run
+
+from .. import shares
 
 
 class Integrator[S](Protocol):
     """A spec whose step covers the time `dt`: `Planetary`, `WisdomHolman`, `Leapfrog`, or a user's.
 
-    Its `init(x, v)` gives the state, and takes `tracers` where it has any.
+    Its `init(x, v)` gives the state, and takes `tracers` where it has any, or masses `m`. A
+    `partition(state, axis)` says of each array of a state how it lies on a mesh, where a step of
+    one share depends on no other.
     """
 
     @property
@@ -39,9 +44,11 @@ def integrate[S](
     v: Array,
     t: float,
     *,
+    m: Array | None = None,
     tracers: tuple[Array, Array] | None = None,
     measure: Callable[[S], Any] | None = None,
     until: Callable[[S], Array] | None = None,
+    mesh: Mesh | None = None,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> Run[S]:
@@ -50,20 +57,26 @@ def integrate[S](
     Args:
         spec: what to integrate, and how; a second call with another of the same sizes, and the same
             measure, compiles nothing.
-        x: positions [N, 3].
-        v: velocities [N, 3].
+        x: positions [N, 3]; of an `Ensemble` [M, N, 3].
+        v: velocities, alike.
         t: a multiple of `spec.dt`, of its sign.
+        m: masses [M, N], for an `Ensemble`; other specs hold those of their bodies.
         tracers: positions and velocities [M, 3] of bodies without mass, for a spec that takes them.
         measure: what of a state the history keeps; nothing by default. A method of the spec, such
             as `WisdomHolman.inertial`, or a function of the module.
         until: the run ends after the first step at whose state this is true.
+        mesh: devices to spread the tracers of `Planetary`, or the systems of an `Ensemble`, over;
+            their number must divide these. Massive bodies are on all of them. Bits are those of one
+            device, and nothing crosses in a step.
         out: folder for checkpoints.
         resume: go on from the last one in `out`.
 
     Its pure twin is `jaxgpu.run.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
 
     Raises:
-        ValueError: a time that is no multiple of dt, and what `spec.init` and `run` refuse.
+        ValueError: a time that is no multiple of dt, a mesh that does not divide what it spreads,
+            or for a spec of nothing to spread, and what `spec.init` and `run` refuse.
+        TypeError: no mesh.
 
     >>> from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
     >>> spec = WisdomHolman(gm=np.array([1.0, 1e-3]), dt=0.125)
@@ -72,15 +85,23 @@ def integrate[S](
     >>> course.history[0].shape
     (9, 2, 3)
     """
-    steps = _steps(spec.dt, t)
-    if tracers is not None and "tracers" not in inspect.signature(spec.init).parameters:
+    steps, taken = _steps(spec.dt, t), inspect.signature(spec.init).parameters
+    if tracers is not None and "tracers" not in taken:
         raise ValueError(
             f"integrate: tracers for {type(spec).__name__}; it must be a spec that takes them, as "
             "Planetary does; or put them among the bodies, with gm = 0"
         )
-    with precision.scope((x, v, tracers)):
-        state = spec.init(x, v) if tracers is None else spec.init(x, v, tracers)
-        return run(spec.step, state, steps, measure=measure, until=until, out=out, resume=resume)
+    if (m is None) == ("m" in taken):
+        raise ValueError(
+            f"integrate: {'no ' if m is None else ''}m for {type(spec).__name__}; an Ensemble "
+            "takes the masses of its systems, and other specs hold those of their bodies"
+        )
+    given = {name: value for name, value in (("m", m), ("tracers", tracers)) if value is not None}
+    with precision.scope((x, v, m, tracers)):
+        state, step = spec.init(x, v, **given), spec.step
+        if mesh is not None:
+            state, step = shares.spread("integrate", spec, state, mesh)
+        return run(step, state, steps, measure=measure, until=until, out=out, resume=resume)
 
 
 def _steps(dt: Array | float, t: float) -> int:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
+from jax.sharding import PartitionSpec
 
 from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size
@@ -103,6 +104,14 @@ class Planetary:
         output = DenseOutput(x=x, v=v, a=a, dt=_substep(self, x))
         moved = tracers.advance(partial(_force, self), self.control, output, state.tracers)
         return replace(state, tracers=moved)
+
+    def partition(self, state: State, axis: str) -> State:
+        """How `state` lies on a mesh: tracers are spread over `axis`, massive bodies everywhere.
+
+        Every device moves the massive bodies, to the same bits; nothing crosses.
+        """
+        everywhere = jax.tree.map(lambda _: PartitionSpec(), state)
+        return replace(everywhere, tracers=tracers.partition(axis))
 
 
 def faults(state: State) -> list[str]:

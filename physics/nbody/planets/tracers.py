@@ -16,11 +16,13 @@ so that tracers lie along the machine's vectors.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.sharding import PartitionSpec
 
 from jaxgpu.geometry.vectors import length
 from jaxgpu.pytree import number, pytree, size
@@ -85,6 +87,13 @@ def init(force: Force, output: DenseOutput, x: Array, v: Array) -> Tracers:
         level=level,
         coarse=jnp.zeros_like(level),
     )
+
+
+def partition(axis: str) -> Tracers:
+    """How tracers lie on a mesh: each array is spread over `axis` where the tracers are."""
+    first: Any = PartitionSpec(axis)  # in the place of an array
+    last: Any = PartitionSpec(None, None, axis)
+    return Tracers(x=first, v=first, a=last, taken=first, level=first, coarse=first)
 
 
 def advance(force: Force, control: Control, output: DenseOutput, tracers: Tracers) -> Tracers:

@@ -1,20 +1,20 @@
 """Every multi-objective algorithm: reaches its front from five seeds, and keeps the protocol."""
 
 import dataclasses
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import avals, check_program, exports
-from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu.evolution import indicators, multi, protocol
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import rescale
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.problems import dtlz
-from jaxgpu.mesh import devices
+from jaxgpu.mesh import devices, over, replicate, split
 
 REF_DIRS = das_dennis(3, 6)  # 28 directions
 SPHERE = REF_DIRS.w / jnp.sqrt(jnp.sum(REF_DIRS.w**2, axis=1, keepdims=True))
@@ -208,26 +208,31 @@ def test_memory_of_a_generation_grows_linearly(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nsga2", "nsga3"])
-def test_a_population_over_eight_devices_goes_the_same_way(name):
-    n, problem, mesh = 64, dtlz.dtlz2(3, 7), devices(8)
+def test_a_generation_over_eight_devices_goes_the_same_way(name):
+    """To the bit, and all that crosses is the values of the candidates."""
+    problem, eight, key = dtlz.dtlz2(3, 7), devices(8), jax.random.key(3)
     spec = {
-        "nsga2": multi.NSGA2(pop_size=n),
-        "nsga3": multi.NSGA3(das_dennis(3, 9), pop_size=n),
-    }
+        "nsga2": multi.NSGA2(pop_size=64),
+        "nsga3": multi.NSGA3(das_dennis(3, 9), pop_size=64),
+    }[name]
+    one = protocol.run(spec, problem, key, 40)
+    many = protocol.run(spec, problem, key, 40, mesh=eight)
+    jax.tree.map(np.testing.assert_array_equal, many.state, one.state)
+    jax.tree.map(np.testing.assert_array_equal, many.history, one.history)
+    step = jax.jit(lambda state, key: protocol.step(spec, problem, state, key, eight))
+    text = step.lower(many.state, replicate(key, eight)).compile().as_text()
+    assert len(re.findall(r" all-gather(?:-start)?\(", text)) == 1
+    assert not re.search("all-reduce|all-to-all|collective-permute", text)
 
-    def spread(leaf):
-        over = PartitionSpec("batch") if leaf.ndim and leaf.shape[0] == n else PartitionSpec()
-        return jax.device_put(leaf, NamedSharding(mesh, over))
 
-    one = jax.jit(spec[name].init)(jax.random.key(0), problem)
-    many = jax.tree.map(spread, one)
-    step = jax.jit(lambda state, key: protocol.step(spec[name], problem, state, key))
-    for i in range(4):
-        one = step(one, jax.random.key(i))
-        many = jax.tree.map(spread, step(many, jax.random.key(i)))
-    assert len(many.population.x.sharding.device_set) == 8
-    np.testing.assert_array_equal(many.rank, one.rank)
-    np.testing.assert_array_equal(many.population.x, one.population.x)
+@pytest.mark.slow
+def test_seeds_over_eight_devices_ask_nothing_of_one_another():
+    keys, problem = jax.random.split(jax.random.key(0), 16), dtlz.dtlz2(3, 7)
+    seeds = jax.vmap(lambda key: protocol.evolve(multi.NSGA2(pop_size=16), problem, key, 20))
+    eight = devices(8)
+    program = jax.jit(over(seeds, eight)).lower(split(keys, eight)).compile()
+    assert not re.search("all-gather|all-reduce|all-to-all|collective-permute", program.as_text())
+    jax.tree.map(np.testing.assert_array_equal, program(split(keys, eight)), jax.jit(seeds)(keys))
 
 
 @pytest.mark.slow

@@ -9,7 +9,9 @@ import pytest
 from conformance import no_compile
 from nbody_inputs import halves, points
 
+from jaxgpu import mesh
 from jaxgpu.physics.nbody import Cluster, Hermite, Hermite6, Pairing, evolve, plummer, virial
+from jaxgpu.physics.nbody.clusters import spread
 from jaxgpu.physics.nbody.forces import potentials, tide
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.pytree import pytree
@@ -356,3 +358,56 @@ def test_eight_cold_stars_are_held_to_their_tolerance():
         evolve(x, v, m, 4.0, tolerance=1e-6)
     done = evolve(x, v, m, 4.0, spec=Hermite(eta=0.002), tolerance=1e-6)
     assert len(total(done)) == 33 and abs(total(done) / total(done)[0] - 1).max() < 1e-6
+
+
+def steps_taken(state):
+    return {"taken": state.bodies.steps}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("softening", [0.01, 0.0])
+def test_tracers_over_eight_devices_go_the_way_of_one(tmp_path, softening):
+    """Stars have the bits of one device on all of them, and nothing crosses in a step.
+
+    Tracers are rounded otherwise, for the compiler makes another program of it.
+    """
+    x, v = halves(sphere(32) if softening else with_a_binary(32))
+    tracers = sphere(64, 3)
+    tracers[:, 7] = [30, 0, 0, 5, 0, 0]  # it escapes
+    how = {"spec": Hermite(softening=softening), "tracers": halves(tracers)}
+    how["measure"] = steps_taken
+    one = evolve(x, v, M, 0.5, **how)
+    eight = jax.make_mesh((8,), ("tracers",))
+    many = evolve(x, v, M, 0.5, mesh=eight, **how)
+    alike = np.testing.assert_array_equal
+    jax.tree.map(alike, many.state.bodies.stars, one.state.bodies.stars)
+    jax.tree.map(alike, many.history, one.history)
+    jax.tree.map(alike, many.state.gone.gone, one.state.gone.gone)
+    np.testing.assert_allclose(many.tracer_x, one.tracer_x, atol=1e-9)
+    jax.tree.map(lambda a, b: alike(np.shape(a), np.shape(b)), many.state, one.state)
+    for stars in jax.tree.leaves((many.state.bodies.stars, many.state.points)):
+        copies = [np.asarray(copy.data) for copy in stars.addressable_shards]
+        assert len(copies) == 8 and all((copy == copies[0]).all() for copy in copies)
+    evolve(x, v, M, 0.25, out=tmp_path, mesh=eight, **how)
+    rest = evolve(x, v, M, 0.5, out=tmp_path, resume=True, mesh=eight, **how)
+    jax.tree.map(alike, rest.state, many.state)
+    assert rest.timing.compile == 0
+
+
+@pytest.mark.slow
+def test_a_step_over_eight_devices_asks_none_of_another(x64):
+    eight, spec = mesh.devices(8), Cluster(SIXTH, edge=np.float64(20.0))
+    x, v = halves(STARS)
+    state, step = spread.begun(spec, spec.init(x, v, N, halves(sphere(16, 3))), eight)
+    text = jax.jit(step).lower(state).compile().as_text()
+    assert not any(word in text for word in ("all-reduce", "all-gather", "collective-permute"))
+
+
+def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
+    eight, (x, v) = mesh.devices(8), halves(STARS)
+    with pytest.raises(ValueError, match="^evolve: mesh of 8 devices, and no tracers; bodies with"):
+        evolve(x, v, N, 0.5, spec=SIXTH, mesh=eight)
+    with pytest.raises(ValueError, match="^evolve: mesh of 8 devices for 20 independent bodies"):
+        evolve(x, v, N, 0.5, spec=SIXTH, mesh=eight, tracers=halves(sphere(20, 3)))
+    with pytest.raises(TypeError, match="^evolve: mesh=8; it must be a mesh"):
+        evolve(x, v, N, 0.5, spec=SIXTH, mesh=8)

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from conformance import no_compile
 
-from jaxgpu.physics.nbody.planets import integrate
+from jaxgpu import mesh
+from jaxgpu.physics.nbody import shares
+from jaxgpu.physics.nbody.planets import Ensemble, integrate
 from jaxgpu.physics.nbody.planets.planetary import Planetary
 from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
@@ -96,3 +98,72 @@ def test_wrong_calls_are_refused_in_a_sentence():
             integrate(spec, X, V, t)
     with pytest.raises(ValueError, match="^integrate: tracers for WisdomHolman; it must"):
         integrate(specs()["wisdom-holman"], X, V, 1.0, tracers=TRACERS)
+    with pytest.raises(ValueError, match="^integrate: m for WisdomHolman; an Ensemble takes"):
+        integrate(specs()["wisdom-holman"], X, V, 1.0, m=GM)
+    with pytest.raises(ValueError, match="^integrate: no m for Ensemble; an Ensemble takes"):
+        integrate(Ensemble(dt=0.5), X[None], V[None], 1.0)
+
+
+def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
+    eight, spec = mesh.devices(8), specs()["planetary"]
+    with pytest.raises(ValueError, match="^integrate: mesh for WisdomHolman, whose bodies all"):
+        integrate(specs()["wisdom-holman"], X, V, 1.0, mesh=eight)
+    with pytest.raises(ValueError, match="^integrate: mesh of 8 devices for 1 independent bodies"):
+        integrate(spec, X, V, 1.0, tracers=TRACERS, mesh=eight)
+    with pytest.raises(ValueError, match="^integrate: mesh of 8 devices, and no tracers; bodies"):
+        integrate(spec, X, V, 1.0, mesh=eight)
+    with pytest.raises(TypeError, match="^integrate: mesh=8; it must be a mesh"):
+        integrate(spec, X, V, 1.0, tracers=TRACERS, mesh=8)
+    with pytest.raises(ValueError, match=r"^Ensemble.partition: dt has shape \[8\]; over several"):
+        spec = Ensemble(dt=np.full(8, 0.5, np.float32))
+        state = spec.init(*(np.stack([q] * 8).astype(np.float32) for q in (X, V, GM)))
+        shares.spread("integrate", spec, state, eight)
+
+
+def pairs(count):
+    """Positions, velocities [M, 2, 3] and masses [M, 2] of bound pairs, unlike ones."""
+    rng = np.random.default_rng(count)
+    x, v = np.zeros((2, count, 2, 3))
+    x[:, 1], v[:, 1] = rng.uniform(0.5, 1.5, (2, count, 3))
+    return x, 0.5 * v, rng.uniform(0.5, 2.0, (count, 2))
+
+
+@pytest.mark.slow
+def test_systems_over_eight_devices_have_the_bits_of_one(x64, tmp_path):
+    x, v, m = pairs(16)
+    eight, spec = jax.make_mesh((8,), ("systems",)), Ensemble(dt=0.25)
+    one = integrate(spec, x, v, 0.5, m=m)
+    many = integrate(spec, x, v, 0.5, m=m, mesh=eight)
+    jax.tree.map(np.testing.assert_array_equal, many.state, one.state)
+    assert many.state.x.sharding.shard_shape(x.shape) == (2, 2, 3)
+    assert len(set(one.state.steps.tolist())) > 1
+    integrate(spec, x, v, 0.25, m=m, mesh=eight, out=tmp_path)
+    rest = integrate(spec, x, v, 0.5, m=m, mesh=eight, out=tmp_path, resume=True)
+    assert rest.timing.compile == 0
+    jax.tree.map(np.testing.assert_array_equal, rest.state, one.state)
+
+
+@pytest.mark.slow
+def test_tracers_over_eight_devices_have_the_bits_of_one(x64, tmp_path):
+    """And of the massive bodies, which all devices move, each has the same."""
+    rng, eight = np.random.default_rng(0), mesh.devices(8)
+    angle, r = rng.uniform(0, 2 * np.pi, 64), rng.uniform(0.1, 2.5, (64, 1))
+    x = r * np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
+    v = np.stack([-np.sin(angle), np.cos(angle), 0.1 * angle], 1) / np.sqrt(r)
+    how = {"tracers": (x, v), "measure": places}
+    one = integrate(specs()["planetary"], X, V, 2.0, **how)
+    many = integrate(specs()["planetary"], X, V, 2.0, mesh=eight, **how)
+    jax.tree.map(np.testing.assert_array_equal, many.state, one.state)
+    np.testing.assert_array_equal(many.history, one.history)
+    assert len(set(one.state.tracers.level.tolist())) > 1
+    assert many.state.tracers.a.sharding.shard_shape((8, 3, 64)) == (8, 3, 8)
+    copies = [np.asarray(copy.data) for copy in many.state.x.addressable_shards]
+    assert len(copies) == 8 and all((copy == copies[0]).all() for copy in copies)
+    integrate(specs()["planetary"], X, V, 1.0, mesh=eight, out=tmp_path, **how)
+    how |= {"out": tmp_path, "resume": True}
+    rest = integrate(specs()["planetary"], X, V, 2.0, mesh=eight, **how)
+    assert rest.timing.compile == 0
+    jax.tree.map(np.testing.assert_array_equal, rest.state, one.state)
+    program = jax.jit(shares.step, static_argnums=0)
+    text = program.lower(eight, specs()["planetary"], many.state).compile().as_text()
+    assert not any(word in text for word in ("all-reduce", "all-gather", "collective-permute"))
