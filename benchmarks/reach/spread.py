@@ -1,17 +1,25 @@
 """The programs that are spread over eight devices: what must cross between them, and how often."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
+import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
 
-from benchmarks.reach.program import Program, Spread
-from benchmarks.reach.programs import block
+from benchmarks.reach.program import KEY, Program, Spread, numbers
+from benchmarks.reach.programs import GM, V, X, block
 from jaxgpu import mesh as meshes
+from jaxgpu.evolution import multi, protocol
+from jaxgpu.evolution.problems import dtlz
 from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import devices, engine
 from jaxgpu.physics.continuum.grid.shared import Slab
+from jaxgpu.physics.nbody import shares
+from jaxgpu.physics.nbody.clusters import Cluster, Hermite, spread
+from jaxgpu.physics.nbody.forces import pairs
+from jaxgpu.physics.nbody.planets import Planetary
 
 COUNT = 8
 
@@ -31,5 +39,68 @@ def _slabs(n: int, mesh: Mesh) -> Spread:
     return f, lambda: (start,), (places,)
 
 
-_EIGHT: dict[str, Any] = {"make": None, "chips": ("h100",), "devices": COUNT}
-SPREAD = (Program("matter on slabs, a step", small=1 << 16, full=1 << 20, spread=_slabs, **_EIGHT),)
+def _pairs(n: int, mesh: Mesh) -> Spread:
+    """Pair sums at n points, which are spread, by as many sources."""
+    pull = lambda x, stars, m: meshes.over(lambda x: pairs.pull(x, stars, m), mesh, 1)(x)
+    start = lambda: (numbers(6, n), numbers(6, n), numbers(n))
+    return pull, start, (PartitionSpec(None, "batch"), EVERYWHERE, EVERYWHERE)
+
+
+def _swarm(n: int, mesh: Mesh) -> Spread:
+    """Planets with n tracers, which are spread."""
+    spec = Planetary(gm=jnp.asarray(GM), dt=0.1)
+
+    def start() -> tuple[Any, ...]:
+        x, v = numbers(2, n, 3, low=1.5, high=3.0)
+        return (spec.init(jnp.asarray(X), jnp.asarray(V), (x, v)),)
+
+    (state,) = jax.eval_shape(start)
+    return partial(shares.step, mesh, spec), start, (spec.partition(state, "batch"),)
+
+
+def _cluster(n: int, mesh: Mesh) -> Spread:
+    """An interval of 256 stars with n tracers, which are spread."""
+    spec = jax.tree.map(jnp.asarray, Cluster(Hermite(), edge=20.0))
+
+    def start() -> tuple[Any, ...]:
+        x, v = jax.random.normal(KEY, (2, 256 + n, 3), jnp.result_type(float))
+        tracers = (x[256:], v[256:])
+        return (
+            spread.counted_apart(
+                spec.init(x[:256], v[:256], jnp.full(256, 1 / 256), tracers), mesh
+            ),
+        )
+
+    (state,) = jax.eval_shape(start)
+    return partial(spread.step, mesh, spec), start, (spread.partition(state, "batch"),)
+
+
+def _generation(n: int, mesh: Mesh) -> Spread:
+    """NSGA-II with n members, whose evaluation is spread."""
+    spec, problem = multi.NSGA2(pop_size=n), dtlz.dtlz2(3, 7)
+    step = lambda state, key: protocol.step(spec, problem, state, key, mesh)
+    return step, lambda: (spec.init(KEY, problem), KEY), (EVERYWHERE, EVERYWHERE)
+
+
+def _seeds(n: int, mesh: Mesh) -> Spread:
+    """25 generations of NSGA-II with 100 members from n seeds, which are spread."""
+    spec, problem = multi.NSGA2(pop_size=100), dtlz.dtlz2(3, 7)
+    each = jax.vmap(lambda key: protocol.evolve(spec, problem, key, 25))
+    return meshes.over(each, mesh), lambda: (jax.random.split(KEY, n),), (BATCH,)
+
+
+EVERYWHERE, BATCH = PartitionSpec(), PartitionSpec("batch")
+
+
+def _eight(name: str, make: Any, small: int, full: int, wide: bool = False) -> Program:
+    return Program(name, None, small, full, wide, ("h100",), spread=make, devices=COUNT)
+
+
+SPREAD = (
+    _eight("pair sums at targets", _pairs, 4096, 1 << 20),
+    _eight("planets with tracers, a step", _swarm, 8192, 1 << 20, True),
+    _eight("stars with tracers, an interval", _cluster, 8192, 1 << 20, True),
+    _eight("evaluations of NSGA2, a generation", _generation, 1024, 1 << 16),
+    _eight("seeds of NSGA2, 25 generations", _seeds, 64, 64),
+    _eight("matter on slabs, a step", _slabs, 1 << 16, 1 << 20),
+)
