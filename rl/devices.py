@@ -15,6 +15,8 @@ import jax
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxgpu.mesh import flat
+
 from .environment import Environment
 
 
@@ -38,6 +40,7 @@ def shardings(state: Any, mesh: Mesh) -> Any:
 
     Environments are shared out, all else is on every device. Example in `shard_update`.
     """
+    mesh = flat("shardings: mesh", mesh)
     (axis,) = mesh.axis_names
     return jax.tree.map(lambda place: NamedSharding(mesh, place), state.places(axis))
 
@@ -62,6 +65,7 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
     >>> state.env_state.observation.sharding.shard_shape((4, 4))
     (2, 4)
     """
+    mesh = flat("shard_update: mesh", mesh)
     check("shard_update", learner, mesh)
     (axis,) = mesh.axis_names
     whole = PartitionSpec()

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from jaxgpu import ranges
+from jaxgpu import arguments, ranges
 from jaxgpu.pytree import pytree, size, static
 
 from . import shares
@@ -266,6 +266,8 @@ def vectorize(
     """
     ranges.refuse("vectorize: num_envs", num_envs, ranges.Range(least=1, whole=True, one=True))
     ranges.check("vectorize", env)
+    if axis is not None:
+        arguments.word("vectorize: axis", axis)
     if restart not in _RESTARTS:
         raise ValueError(f"vectorize: restart={restart!r}; use one of {', '.join(_RESTARTS)}")
     return Vector(env, num_envs, restart, axis)

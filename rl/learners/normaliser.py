@@ -52,8 +52,8 @@ def update(normaliser: Normaliser, observations: Any, axis: str | None = None) -
 def merged(normaliser: Normaliser, seen: Normaliser, axis: str) -> Normaliser:
     """Take in what each of the devices along an axis has `seen`, equally many observations."""
     means, structure = jax.tree.flatten(seen.mean)
-    both = zip(means, jax.tree.leaves(seen.square), strict=True)
-    means, squares = zip(*(shares.merged(*x, seen.count, axis) for x in both), strict=True)
+    moments = zip(means, jax.tree.leaves(seen.square), strict=True)
+    means, squares = zip(*(shares.merged(*x, seen.count, axis) for x in moments), strict=True)
     new = seen.count * shares.count(axis)
     return _joined(normaliser, structure.unflatten(means), structure.unflatten(squares), new)
 
