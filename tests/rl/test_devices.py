@@ -9,12 +9,14 @@ from dataclasses import replace
 
 import conformance
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxgpu import mesh, rl
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.evolution.single import SNES
+from jaxgpu.pytree import pytree, size
 from jaxgpu.rl import devices, loops
 
 SMALL = {"num_envs": 16, "num_steps": 4, "hidden_sizes": (8,)}
@@ -131,16 +133,33 @@ def test_a_spread_training_resumes_to_the_bit_on_the_same_mesh(tmp_path):
     assert (score.episode_length == 5).all()
 
 
-@pytest.mark.slow
-def test_spread_seeds_learn_what_they_learn_together():
-    """To rounding: a device's products are of fewer seeds at once."""
-    keys, learner = jax.random.split(KEY, 16), rl.ES(SNES(8), max_steps=12)
-    one = rl.sweep(CARTPOLE, learner, keys, 2, 2)
-    eight = rl.sweep(CARTPOLE, learner, keys, 2, 2, mesh=EIGHT)
-    for a, b in zip(jax.tree.leaves(one.state), jax.tree.leaves(eight.state), strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-3, atol=1e-5)
-        assert b.sharding.shard_shape(b.shape)[0] == 2
-    np.testing.assert_allclose(eight.history["episodes"], one.history["episodes"])
+@pytree
+class Walk:
+    """A learner of one number: a random step, and as many more as it takes to be positive."""
+
+    steps_per_update: int = size(default=1, least=1)
+
+    def init(self, env, key, num_updates=None):
+        """A random number."""
+        return jax.random.normal(key)
+
+    def update(self, env, x, key):
+        """A positive one."""
+        new = lambda loop: (loop[0] + 1, jax.random.normal(jax.random.fold_in(key, loop[0])))
+        return jax.lax.while_loop(lambda loop: loop[1] < 0.5, new, (0, x - 1.0))[1]
+
+
+def test_spread_seeds_draw_what_they_draw_together(tmp_path):
+    """To the bit, resumed as well: nothing is summed over the seeds."""
+    keys = jax.random.split(KEY, 16)
+    go = lambda parts, **how: rl.sweep(CARTPOLE, Walk(), keys, parts, 2, measure=jnp.sin, **how)
+    one, eight = go(3), go(3, mesh=EIGHT)
+    go(2, mesh=EIGHT, out=tmp_path, schedule=6)
+    for other in (eight, go(3, mesh=EIGHT, out=tmp_path, resume=True, schedule=6)):
+        np.testing.assert_array_equal(other.history, one.history)
+        np.testing.assert_array_equal(other.state, one.state)
+        assert other.state.sharding.shard_shape((16,)) == (2,)
+    assert len(np.unique(one.state)) == 16 and (np.asarray(one.state) > 0.5).all()
 
 
 def refused(learner, kind, match, env=CARTPOLE, over=EIGHT):
