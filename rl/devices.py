@@ -87,3 +87,19 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
         return each(learner, env, state, key)
 
     return spread
+
+
+def shard_seeds(f: Callable[[Any, Any], Any], mesh: Mesh | None) -> Callable[[Any, Any], Any]:
+    """`f(shared, seeds)` of the seeds of each device by itself; without a mesh it is `f`.
+
+    Left to itself XLA would let the devices ask each other after every turn of a loop whether all
+    seeds are done with it.
+
+    Args:
+        f: of what all seeds share, and of leaves [S, ...], a row a seed; returns such leaves.
+        mesh: of one axis, whose devices share out the seeds; they must divide S.
+    """
+    if mesh is None:
+        return f
+    each, whole = PartitionSpec(*mesh.axis_names), PartitionSpec()
+    return jax.shard_map(f, mesh=mesh, in_specs=(whole, each), out_specs=each, check_vma=False)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from jaxgpu import ranges
 from jaxgpu.mesh import flat
@@ -228,25 +228,19 @@ def sweep(
     if resume:
         schedules.refuse_another("sweep", out, length, 1)
     task = _task(learner, env)
-    if mesh is None:
-        update: Any = partial(_update_seeds, task, every, len(keys))
-        state, measured = _init_seeds(task, keys, np.int32(length)), _measure_seeds
-    else:
+    if mesh is not None:
         mesh = flat("sweep: mesh", mesh)
         if len(keys) % mesh.size:
             raise ValueError(
                 f"sweep: {len(keys)} keys over a mesh of {mesh.size} devices; they must be a "
                 "multiple of them; give more, or fewer devices by mesh.devices(count)"
             )
-        update = partial(_update_spread_seeds, task, every, len(keys), mesh)
-        state = _init_spread_seeds(task, keys, np.int32(length), mesh)
-        measured = partial(_measure_spread_seeds, mesh)
     return run(
-        update,
-        state,
+        partial(_update_seeds, mesh, task, every, len(keys)),
+        _init_seeds(mesh, task, keys, np.int32(length)),
         parts,
         key=jax.random.fold_in(keys[0], len(keys)),
-        measure=partial(measured, measure or _report),
+        measure=partial(_measure_seeds, mesh, measure or _report),
         until=until,
         out=out,
         resume=resume,
@@ -288,13 +282,8 @@ def _begun(task: _Task, key: Array, num_updates: np.int32, mesh: Mesh | None) ->
     return jax.jit(_init, out_shardings=where)(task, key, num_updates)
 
 
-def _init(task: _Task, key: Array, num_updates: Array | np.int32) -> Any:
+def _init(task: _Task, key: Array, num_updates: Array) -> Any:
     return task.learner.init(task.env, key, num_updates)
-
-
-@jax.jit
-def _init_seeds(task: _Task, keys: Array, num_updates: Array) -> Any:
-    return jax.vmap(lambda key: task.learner.init(task.env, key, num_updates))(keys)
 
 
 def _update(task: _Task, state: Any, key: Array) -> Any:
@@ -305,64 +294,38 @@ def _update_spread(task: _Task, mesh: Mesh, state: Any, key: Array) -> Any:
     return devices.shard_update(task.learner, task.env, mesh)(state, key)
 
 
-def _update_seeds(
-    task: _Task, every: int, seeds: int, states: Any, key: Array, axis: str | None = None
-) -> Any:
-    def update(i: Array, states: Any) -> Any:
-        keys = shares.own(jax.random.split(jax.random.fold_in(key, i), seeds), axis)
-        return jax.vmap(partial(_update, task))(states, keys)
-
-    return jax.lax.fori_loop(0, every, update, states)
-
-
 def _report(state: Any) -> Any:
     return state.report
 
 
-def _measure_seeds(measure: Callable[[Any], Any], states: Any) -> Any:
-    return jax.vmap(measure)(states)
+@partial(jax.jit, static_argnums=0)
+def _init_seeds(mesh: Mesh | None, task: _Task, keys: Array, num_updates: Array) -> Any:
+    def begin(shared: tuple[_Task, Array], keys: Array) -> Any:
+        return jax.vmap(lambda key: _init(shared[0], key, shared[1]))(keys)
+
+    return devices.shard_seeds(begin, mesh)((task, num_updates), keys)
 
 
-# The same of seeds [S] that are spread over a mesh. Left to itself XLA would let the devices ask
-# each other after every turn of a loop whether all seeds are done with it.
-
-
-@partial(jax.jit, static_argnums=3)
-def _init_spread_seeds(task: _Task, keys: Array, num_updates: Array, mesh: Mesh) -> Any:
-    each, whole = _seeds(mesh)
-    init = jax.shard_map(
-        _init_seeds, mesh=mesh, in_specs=(whole, each, whole), out_specs=each, check_vma=False
-    )
-    return init(task, keys, num_updates)
-
-
-def _update_spread_seeds(
-    task: _Task, every: int, seeds: int, mesh: Mesh, states: Any, key: Array
+def _update_seeds(
+    mesh: Mesh | None, task: _Task, every: int, seeds: int, states: Any, key: Array
 ) -> Any:
-    each, whole = _seeds(mesh)
-    (axis,) = mesh.axis_names
-    update = lambda task, states, key: _update_seeds(task, every, seeds, states, key, axis)
-    spread = jax.shard_map(
-        update, mesh=mesh, in_specs=(whole, each, whole), out_specs=each, check_vma=False
-    )
-    return spread(task, states, key)
+    axis = None if mesh is None else mesh.axis_names[0]
+
+    def advance(shared: tuple[_Task, Array], states: Any) -> Any:
+        task, key = shared
+
+        def update(i: Array, states: Any) -> Any:
+            keys = shares.own(jax.random.split(jax.random.fold_in(key, i), seeds), axis)
+            return jax.vmap(partial(_update, task))(states, keys)
+
+        return jax.lax.fori_loop(0, every, update, states)
+
+    return devices.shard_seeds(advance, mesh)((task, key), states)
 
 
-def _measure_spread_seeds(mesh: Mesh, measure: Callable[[Any], Any], states: Any) -> Any:
-    each, _ = _seeds(mesh)
-    spread = jax.shard_map(
-        partial(_measure_seeds, measure),
-        mesh=mesh,
-        in_specs=(each,),
-        out_specs=each,
-        check_vma=False,
-    )
-    return spread(states)
-
-
-def _seeds(mesh: Mesh) -> tuple[PartitionSpec, PartitionSpec]:
-    """Where seeds belong, and what all of them share."""
-    return PartitionSpec(mesh.axis_names[0]), PartitionSpec()
+def _measure_seeds(mesh: Mesh | None, measure: Callable[[Any], Any], states: Any) -> Any:
+    look = lambda _, states: jax.vmap(measure)(states)
+    return devices.shard_seeds(look, mesh)((), states)
 
 
 def _refuse_broken(env: Environment, state: Any) -> None:

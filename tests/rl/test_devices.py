@@ -103,10 +103,10 @@ def test_seeds_have_nothing_to_do_with_each_other():
     """A sweep on a mesh has no collective, not even in the loops that last for the slowest seed."""
     task = loops._task(PPO, CARTPOLE)
     keys = jax.random.split(KEY, 8)
-    states = jax.eval_shape(lambda keys: loops._init_seeds(task, keys, np.int32(4)), keys)
-    sweep = lambda states: loops._update_spread_seeds(task, 2, 8, EIGHT, states, KEY)
+    states = jax.eval_shape(lambda keys: loops._init_seeds(None, task, keys, np.int32(4)), keys)
+    sweep = lambda states: loops._update_seeds(EIGHT, task, 2, 8, states, KEY)
     assert not collectives(jax.make_jaxpr(sweep)(states).jaxpr)
-    measured = lambda states: loops._measure_spread_seeds(EIGHT, loops._report, states)
+    measured = lambda states: loops._measure_seeds(EIGHT, loops._report, states)
     assert not collectives(jax.make_jaxpr(measured)(states).jaxpr)
     compiled = jax.jit(measured).lower(states).compile().as_text()
     assert "all-" not in compiled
