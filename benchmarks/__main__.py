@@ -1,13 +1,16 @@
 """`python -m benchmarks [name ...]`: measure, print a table and append it to results.jsonl.
 
-A benchmark is a module of this folder with a function `entries() -> list[Entry]`, named in `NAMES`.
+A benchmark is a module of this folder with a function `entries()`, which gives them, and a name in
+`NAMES`.
 Scores beside published ones are scripts of their own: `python -m benchmarks.coco`, `.fronts`,
 `.large_fronts`, `.matter_tasks`.
 """
 
 import importlib
+from pathlib import Path
 from typing import Annotated
 
+import jax
 import tyro
 
 from benchmarks import harness
@@ -15,6 +18,7 @@ from benchmarks import harness
 NAMES = (
     "bessel",
     "continuum",
+    "device",
     "directions",
     "evolution",
     "pair_kernel",
@@ -30,18 +34,35 @@ NAMES = (
 
 def main(
     names: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")]] = (),
-):
-    """Measure the named benchmarks, or all."""
+    like: str = "",
+    out: Path = harness.RESULTS,
+) -> None:
+    """Measure the named benchmarks, or all.
+
+    Args:
+        names: of benchmarks; `device` runs what `make reach` compiles, at full size on a device.
+        like: only entries whose name holds this.
+        out: the file to which rows are appended.
+    """
     unknown = set(names) - set(NAMES)
     if unknown:
         raise SystemExit(
             f"benchmarks: no {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}"
         )
+    failed = []
     for name in names or NAMES:
         for entry in importlib.import_module(f"benchmarks.{name}").entries():
-            measured = harness.measure(entry)
+            if like not in entry.name:
+                continue
+            try:
+                measured = harness.measure(entry)
+            except jax.errors.JaxRuntimeError as error:  # the others may have room
+                failed.append(f"{entry.name}: {error}")
+                continue
             print(harness.table(entry, measured), end="\n\n", flush=True)
-            harness.record(entry, measured)
+            harness.record(entry, measured, out)
+    if failed:
+        raise SystemExit("\n".join(failed))
 
 
 if __name__ == "__main__":

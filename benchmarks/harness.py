@@ -100,8 +100,8 @@ def table(entry: Entry, measured: list[Measured]) -> str:
     return "\n".join([f"{entry.name}: {entry.work}", versions, *lines])
 
 
-def record(entry: Entry, measured: list[Measured]) -> None:
-    """Append the result to `results.jsonl`, a line an entry."""
+def record(entry: Entry, measured: list[Measured], file: Path = RESULTS) -> None:
+    """Append the result to a file, a line an entry."""
     line = {
         "name": entry.name,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -111,8 +111,8 @@ def record(entry: Entry, measured: list[Measured]) -> None:
         "environment": report.environment(),
         "results": [vars(m) for m in measured],
     }
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(line) + "\n")
+    with file.open("a") as rows:
+        rows.write(json.dumps(line) + "\n")
 
 
 def _timed(contender: Contender) -> tuple[float, float, dict[str, Any]]:

@@ -46,7 +46,7 @@ def flat(name: str, mesh: Any) -> Mesh:
         ValueError: a mesh of several axes.
 
     >>> flat("swarm: mesh", jax.make_mesh((1,), ("batch",))).axis_types
-    (AxisType.Auto,)
+    (Auto,)
     """
     if not isinstance(mesh, Mesh):
         found = arguments.shown(mesh)

@@ -10,12 +10,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.reach.chips import CHIPS
 from jaxgpu.files import replacing
 
 FILE = Path(__file__).parents[1] / "reach.json"
 PAGE = Path(__file__).parents[2] / "docs" / "reach.md"
-SLACK = 1.02  # of temporaries, whose layout may move by a little
+SLACK = 1.02  # of what follows from layouts, which may move by a little
+_LOOSE = ("temporaries", "moved", "roofline")
 NAMES = {"h100": "H100", "v5e": "TPU v5e"}
+# forms of the programs: small, at full size, and spread over eight devices
+KINDS = ("small", "full", "spread")
 
 
 @dataclass(frozen=True)
@@ -28,20 +32,25 @@ class Figures:
     temporaries: float  # over the bytes of arguments and results
     wide: int  # values of 64 bits in a program of 32
     vanished: int  # constants that are 0 or infinite on the chip
+    moved: int  # bytes that launches read and write
+    roofline: float  # microseconds that the bytes or the operations take at least
+    collectives: int = 0
+    crossing: int = 0  # bytes that collectives give to a device
 
 
 def breaches(name: str, found: Figures, budget: Mapping[str, Any] | None) -> list[str]:
     """A sentence for each figure that is over its budget, or for a budget that is missing.
 
-    >>> breaches("f", Figures(3, 0, 0, 0.5, 0, 0), asdict(Figures(2, 0, 0, 0.5, 0, 0)))
+    >>> budget = asdict(Figures(2, 0, 0, 0.5, 0, 0, 800, 1.0))
+    >>> breaches("f", Figures(3, 0, 0, 0.5, 0, 0, 801, 1.0), budget)
     ['f: launches 3; the budget is 2']
     """
-    if budget is None:
+    if budget is None or budget.keys() != asdict(found).keys():
         return [f"{name}: no budget; run make reach WRITE=--write"]
     return [
         f"{name}: {key} {value:g}; the budget is {budget[key]:g}"
         for key, value in asdict(found).items()
-        if value > budget[key] * (SLACK if key == "temporaries" else 1)
+        if value > budget[key] * (SLACK if key in _LOOSE else 1)
     ]
 
 
@@ -53,7 +62,7 @@ def read() -> dict[str, dict[str, dict[str, Any]]]:
 def lowered(budget: Mapping[str, Any] | None, found: Figures) -> dict[str, Any]:
     """The budget after a measurement: the smaller of both in each figure."""
     new = asdict(found)
-    return new if budget is None else {key: min(new[key], budget[key]) for key in new}
+    return {key: min(new[key], (budget or new).get(key, new[key])) for key in new}
 
 
 def write(budgets: Mapping[str, Any], version: str) -> None:
@@ -73,42 +82,106 @@ _HEAD = """# What the programs become on a GPU and on a TPU
 Nobody has run this package on an accelerator yet. This page shows what the compilers of an NVIDIA
 H100 and of a TPU v5e make of its programs, on a machine that has neither: `make reach` compiles
 them all and fails where a figure grows. It is written from `benchmarks/reach.json` (jax {version}).
-The sizes are small and named in `benchmarks/reach/programs.py`.
+What the programs are is in `benchmarks/reach/programs.py`. Where an accelerator is at hand,
+`python -m benchmarks device` runs them at full size and shows its seconds beside these.
 
 - **launches**: kernels of one call (on a TPU: operations), loops of known length multiplied out. A
-  launch takes a GPU some 2.5 microseconds, however little it does.
-- **loops**: loops whose length only the device knows. On a GPU the host reads their predicate in
-  every turn, unless the program is one graph, as that of a cluster's blocks is when it is run
-  (`jaxgpu.precision.options`).
+  launch is taken to cost a GPU 2.5 microseconds and a TPU 1, however little it does: assumptions.
+- **loops**: loops whose length only the device knows; what is inside counts once. On a GPU the host
+  reads their predicate in every turn, unless the program is one graph, as that of a cluster's
+  blocks is when it is run (`jaxgpu.precision.options`).
 - **turns**: turns of loops of known length, one after the other.
 - **temporaries**: bytes of intermediate values over those of arguments and results.
 - **64-bit**: values of 64 bits in a program of 32 bits.
 - **lost**: constants that a TPU, whose float64 is a pair of float32, takes for 0 or infinity.
+- **moved**: bytes that the launches read and write, each operand and result once.
+- **roofline**: time that these bytes take at the bandwidth of the memory, or the operations at the
+  peak of the chip's vector units (H100: 3.35 TB/s, 67 and 33.5 TFLOP/s in float32 and float64;
+  v5e: 0.82 TB/s, 6.1 TFLOP/s), if that is longer.
+- **model**: the roofline, or the launches if they take longer. It ranks programs and is no promise:
+  expect it to be wrong by a factor of two to three.
 
 Where a program has no row, the chip's compiler ends on it; `benchmarks/reach/programs.py` says how.
 A sort counts as some 15 kernels on the H100: the library that needs one launch for it cannot be
-chosen without a card.
-
+chosen without a card. The rows of full size are no budgets, and are renewed by
+`python -m benchmarks.reach h100 --full --write` with the plugin on the path.
 """
+_SMALL = (
+    ("program", "launches", "loops", "turns", "temporaries", "64-bit", "lost", "moved", "roofline"),
+    lambda chip, row: (
+        f"{row.launches:,}",
+        f"{row.loops}",
+        f"{row.turns:,}",
+        f"{row.temporaries:.2g}",
+        f"{row.wide}",
+        f"{row.vanished}",
+        _bytes(row.moved),
+        _time(row.roofline),
+    ),
+)
+_FULL = (
+    ("program", "launches", "loops", "temporaries", "moved", "roofline", "model"),
+    lambda chip, row: (
+        f"{row.launches:,}",
+        f"{row.loops}",
+        f"{row.temporaries:.2g}",
+        _bytes(row.moved),
+        _time(row.roofline),
+        _time(1e6 * CHIPS[chip].model(row.launches, 1e-6 * row.roofline)),
+    ),
+)
+_SPREAD = (
+    ("program", "launches of a device", "collectives", "bytes received by a device"),
+    lambda chip, row: (f"{row.launches:,}", f"{row.collectives:,}", _bytes(row.crossing)),
+)
 
 
 def page(budgets: Mapping[str, Any], version: str) -> str:
     """The page of the documents, from the budgets of one version of jax."""
     parts = [_HEAD.format(version=version)]
     for chip, title in NAMES.items():
-        parts.append(f"## {title}\n\n")
-        parts.append("| program | launches | loops | turns | temporaries | 64-bit | lost |\n")
-        parts.append("|---|---:|---:|---:|---:|---:|---:|\n")
-        for name, row in budgets.get(section(version, chip), {}).items():
-            kept = Figures(**row)
-            parts.append(
-                f"| {name} | {kept.launches:,} | {kept.loops} | {kept.turns:,} "
-                f"| {kept.temporaries:.2g} | {kept.wide} | {kept.vanished} |\n"
-            )
-        parts.append("\n")
-    return "".join(parts).rstrip("\n") + "\n"
+        small, full, spread = (budgets.get(section(version, chip, k), {}) for k in KINDS)
+        parts.append(_table(f"## {title}", chip, small, _SMALL))
+        parts.append(_table(f"### {title}, full size", chip, full, _FULL))
+        parts.append(_table(f"### Eight {title}s", chip, spread, _SPREAD))
+    return "\n".join(part for part in parts if part).rstrip("\n") + "\n"
 
 
-def section(version: str, chip: str) -> str:
-    """Where the budgets of a chip stand in the file."""
-    return f"jax {version}, {chip}"
+def _table(title: str, chip: str, programs: Mapping[str, Any], form: Any) -> str:
+    names, cells = form
+    if not programs:
+        return ""
+    lines = [title, "", "| " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) - 1)]
+    for name, row in programs.items():
+        lines.append("| " + " | ".join((name, *cells(chip, Figures(**row)))) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _bytes(count: float) -> str:
+    """A number of bytes with its unit.
+
+    >>> _bytes(0), _bytes(96), _bytes(4.19e6)
+    ('0', '96 B', '4.19 MB')
+    """
+    return _with_unit(count, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)))
+
+
+def _time(microseconds: float) -> str:
+    """A time with its unit.
+
+    >>> _time(0.25), _time(1520.0)
+    ('0.25 µs', '1.52 ms')
+    """
+    return _with_unit(microseconds, (("s", 1e6), ("ms", 1e3), ("µs", 1.0)))
+
+
+def _with_unit(value: float, units: tuple[tuple[str, float], ...]) -> str:
+    if not value:
+        return "0"
+    unit, scale = next((one for one in units if value >= one[1]), units[-1])
+    return f"{value / scale:.3g} {unit}"
+
+
+def section(version: str, chip: str, kind: str = "small") -> str:
+    """Where the budgets of a chip stand in the file, by the kind of the programs' form."""
+    return f"jax {version}, {chip}" + ("" if kind == "small" else f", {kind}")

@@ -6,7 +6,35 @@ compiles for one chip.
 """
 
 import os
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Chip:
+    """What a chip can do at most, by its maker, and what a launch is assumed to take."""
+
+    bandwidth: float  # bytes/s of its memory
+    single: float  # operations/s in float32, apart from the units for products of matrices
+    double: float  # operations/s in float64
+    launch: float = 2.5e-6  # s
+
+    def model(self, launches: float, roofline: float) -> float:
+        """Seconds of a call: its launches, or what it moves and computes if that takes longer."""
+        return max(self.launch * launches, roofline)
+
+    def roofline(self, moved: float, operations: float, wide: bool) -> float:
+        """Seconds at least: the bytes, or the operations if they take longer."""
+        return max(moved / self.bandwidth, operations / (self.double if wide else self.single))
+
+
+# a TPU's float64 is some twenty operations on pairs of float32
+CHIPS = {
+    "h100": Chip(bandwidth=3.35e12, single=67e12, double=33.5e12),
+    "h200": Chip(bandwidth=4.8e12, single=67e12, double=33.5e12),
+    "v5e": Chip(bandwidth=8.2e11, single=6.1e12, double=3e11, launch=1e-6),
+}
+_KINDS = {"H100": "h100", "H200": "h200", "v5 lite": "v5e"}  # how a device names itself
 
 PLATFORMS = {"h100": "cuda", "v5e": "tpu"}
 
@@ -44,23 +72,33 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 """
 
 
+def of(kind: str) -> Chip | None:
+    """The chip of a device of this kind, where its figures are known.
+
+    >>> of("NVIDIA H100 80GB HBM3").bandwidth, of("cpu")
+    (3350000000000.0, None)
+    """
+    return next((CHIPS[name] for word, name in _KINDS.items() if word in kind), None)
+
+
 def prepare() -> None:
     """Set the environment that the plugins read; before JAX is imported."""
     os.environ.update(_ENVIRONMENT)
 
 
-def device(chip: str) -> Any:
-    """A device of this kind that can be compiled for, and nothing else.
+def devices(chip: str, count: int = 1) -> list[Any]:
+    """Devices of this kind that can be compiled for, and nothing else.
 
     Raises:
         SystemExit: the plugin of the chip's platform is not there.
     """
     from jax.experimental import topologies
 
+    shape = f"1x1x{count}"
     try:
         if chip == "h100":
             described = topologies.get_topology_desc(
-                "1x1x1", platform="cuda", target_config=_H100, topology="1x1x1"
+                shape, platform="cuda", target_config=_H100, topology=shape
             )
         else:
             described = topologies.get_topology_desc("v5e:2x2", platform="tpu")
@@ -68,4 +106,4 @@ def device(chip: str) -> Any:
         raise SystemExit(
             f"reach: the plugin of {PLATFORMS[chip]} is not on PYTHONPATH; run make reach ({error})"
         ) from None
-    return described.devices[0]
+    return described.devices[:count]

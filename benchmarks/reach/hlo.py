@@ -1,4 +1,4 @@
-"""What a compiled module does, read from its text: launches, loops and the turns that they take.
+"""What a compiled module does, read from its text: launches, loops, bytes, operations, collectives.
 
 A launch is an instruction of a computation that is run, not fused: a kernel on a GPU, an operation
 of the core on a TPU. A loop whose length the compiler knows counts as often as it turns; a loop of
@@ -6,14 +6,25 @@ unknown length counts once, and is counted as such, since on a GPU the host read
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
+
+from benchmarks.reach import traffic
+from benchmarks.reach.traffic import Instruction
 
 # what moves no data and launches nothing
 _FREE = set(
     """parameter constant tuple get-tuple-element bitcast after-all opt-barrier partition-id
     replica-id domain add-dependency async-update copy-done async-done all-reduce-done
     all-gather-done collective-permute-done""".split()
+)
+_COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "all-to-all",
+    "reduce-scatter",
+    "collective-permute",
+    "collective-broadcast",
 )
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .*\{\s*$")
 _INSTRUCTION = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (.*)$")
@@ -30,28 +41,19 @@ class Account:
     launches: int = 0
     loops: int = 0  # of a length that only the device knows
     turns: int = 0  # of loops of known length, one after the other
+    moved: int = 0  # bytes that launches read and write
+    operations: int = 0  # of arithmetic, without those inside kernels that are not XLA's
+    collectives: int = 0
+    crossing: int = 0  # bytes that collectives give to a device
 
     def __add__(self, other: Self) -> "Account":
-        return Account(
-            self.launches + other.launches, self.loops + other.loops, self.turns + other.turns
-        )
+        mine, its = (vars(account).values() for account in (self, other))
+        return Account(*(a + b for a, b in zip(mine, its)))
 
     def repeated(self, turns: int) -> "Account":
         """Of a loop that makes so many turns: a loop inside it is one loop, begun often."""
-        return Account(turns * self.launches, self.loops, turns * (self.turns + 1))
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One line of a computation."""
-
-    name: str
-    op: str
-    operands: list[str]
-    arguments: str  # as written, between the parentheses
-    attributes: str
-    root: bool
-    called: dict[str, list[str]] = field(default_factory=dict)
+        times = {name: turns * value for name, value in vars(self).items()}
+        return Account(**times | {"loops": self.loops, "turns": turns * (self.turns + 1)})
 
 
 def account(text: str) -> Account:
@@ -61,7 +63,7 @@ def account(text: str) -> Account:
     ...   %x = f32[8]{0} parameter(0)
     ...   ROOT %y = f32[8]{0} sine(%x)
     ... }''')
-    Account(launches=1, loops=0, turns=0)
+    Account(launches=1, loops=0, turns=0, moved=64, operations=8, collectives=0, crossing=0)
     """
     computations, entry = _parse(text)
     return _walk(computations, entry)
@@ -96,7 +98,7 @@ def _instruction(name: str, rest: str, root: bool) -> Instruction | None:
     if branches := re.search(r"branch_computations=\{([^}]*)\}", attributes):
         called["branches"] = [b.strip().lstrip("%") for b in branches[1].split(",")]
     operands = re.findall(r"%([\w.\-]+)", arguments)
-    return Instruction(name, op[1], operands, arguments, attributes, root, called)
+    return Instruction(name, op[1], rest[:kind], operands, arguments, attributes, root, called)
 
 
 def _closing(text: str) -> int:
@@ -111,6 +113,7 @@ def _closing(text: str) -> int:
 
 def _walk(computations: dict[str, list[Instruction]], name: str) -> Account:
     total = Account()
+    rows = {row.name: row for row in computations[name]}
     for row in computations[name]:
         if row.op == "while":
             total += _loop(computations, row)
@@ -120,8 +123,21 @@ def _walk(computations: dict[str, list[Instruction]], name: str) -> Account:
             inner = row.called.get("to_apply", row.called.get("calls", []))
             total += sum((_walk(computations, c) for c in inner), Account())
         elif row.op not in _FREE:
-            total += Account(launches=1)
+            total += _launch(computations, row, rows)
     return total
+
+
+def _launch(
+    computations: dict[str, list[Instruction]], row: Instruction, rows: dict[str, Instruction]
+) -> Account:
+    crosses = row.op.removesuffix("-start") in _COLLECTIVES
+    return Account(
+        launches=1,
+        moved=traffic.moved(computations, row, rows),
+        operations=traffic.operations(computations, row, rows),
+        collectives=int(crosses),
+        crossing=traffic.received(row, rows) if crosses else 0,
+    )
 
 
 def _loop(computations: dict[str, list[Instruction]], row: Instruction) -> Account:

@@ -1,17 +1,20 @@
-"""The programs that the README and the documents name, in small form: nothing is computed here.
+"""The programs that the README and the documents name, small and at full size.
 
-Their structure does not depend on their size, beyond what each row says. A program is a function
-and the shapes of its arguments.
+Small they are compiled for chips that are not there, whose figures do not depend on the size beyond
+what each row says; at full size `benchmarks.device` runs them where a device is at hand. A program
+is a function and a start that makes its arguments.
 """
 
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxgpu import numerics, rl
 from jaxgpu.evolution import multi, single
@@ -24,44 +27,78 @@ from jaxgpu.physics.nbody.forces import hilo, pairs
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
 
 KEY = jax.random.key(0)
-# a function and the shapes of its arguments
-type Made = tuple[Callable[..., Any], tuple[Any, ...]]
+# a function, and what makes its arguments
+type Made = tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]
+# and where the arguments lie: for each a partition, or a pytree of them
+type Spread = tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Program:
-    """One row: what it is, and how it is made under its precision."""
+    """One row: what it is, and how it is made of a size under its precision."""
 
     name: str
-    make: Callable[[], Made]
+    make: Callable[[int], Made] | None
+    small: int
+    full: int
     wide: bool = False  # of float64
     chips: tuple[str, ...] = ("h100", "v5e")  # whose compilers take it
+    # units of work in a call of size n, and what they are
+    amount: Callable[[int], float] = lambda n: 1.0
+    unit: str = "calls"
+    operations: float = 0.0  # of a kernel for a unit, which no compiler counts
+    goal: float | None = None  # units a second on an H100
+    spread: Callable[[int, Mesh], Spread] | None = None  # in place of `make`: over several devices
+    devices: int = 1
 
-    def made(self) -> Made:
-        """The function and the shapes of its arguments."""
-        f, args = self.make()
-        return f, jax.tree.map(_shape, args)
+    def made(self, size: int, devices: list[Any]) -> Made:
+        """The function, and what makes its arguments and puts them where they belong."""
+        f, start, place = self._made(size, devices)
+        return f, lambda: jax.tree.map(jax.device_put, args := start(), place(args))
+
+    def described(self, size: int, devices: list[Any]) -> tuple[Callable[..., Any], Any]:
+        """The function, and the shapes of its arguments on devices that need not be there."""
+        f, start, place = self._made(size, devices)
+        args = jax.eval_shape(start)
+        kind = lambda x, at: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=at)
+        return f, jax.tree.map(kind, args, place(args))
+
+    def _made(self, size: int, devices: list[Any]) -> tuple[Any, Any, Callable[[Any], Any]]:
+        if self.spread is None:
+            there = SingleDeviceSharding(devices[0])
+            assert self.make is not None
+            return *self.make(size), lambda args: jax.tree.map(lambda leaf: there, args)
+        mesh = Mesh(np.array(devices), ("batch",), axis_types=(AxisType.Auto,))
+        f, start, places = self.spread(size, mesh)
+        there = jax.tree.map(lambda spec: NamedSharding(mesh, spec), places, is_leaf=_is_place)
+        return f, start, lambda args: jax.tree.broadcast(there, args)
 
 
-def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
-    aval = jax.typeof(leaf) if not isinstance(leaf, jax.ShapeDtypeStruct) else leaf
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
+def _is_place(value: Any) -> bool:
+    return isinstance(value, PartitionSpec)
 
 
-def _numbers(*shape: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(shape, jnp.result_type(float))
+def _numbers(*shape: int, low: float = 0.1, high: float = 1.0) -> jax.Array:
+    """Uniform numbers in the precision of the program."""
+    return jax.random.uniform(KEY, shape, jnp.result_type(float), low, high)
 
 
-def _bessel(f: Callable[..., Any]) -> Made:
-    return f, (_numbers(4096), _numbers(4096))
+def _bessel(f: Callable[..., Any], n: int) -> Made:
+    return f, lambda: (_numbers(n, high=50.0), _numbers(n, low=0.2, high=90.0))
 
 
-def _slope_of_log_iv() -> Made:
-    return _bessel(jax.grad(lambda order, x: numerics.log_iv(order, x).sum(), 1))
+def _slope_of_log_iv(n: int) -> Made:
+    return _bessel(jax.grad(lambda order, x: numerics.log_iv(order, x).sum(), 1), n)
 
 
-def _directions() -> Made:
-    return numerics.VonMisesFisher.fit, (_numbers(512, 64),)
+def _directions(n: int) -> Made:
+    """As many points on a sphere of 64 dimensions, 384 from 4,096 points on."""
+    return numerics.VonMisesFisher.fit, lambda: (_unit(n, 384 if n >= 4096 else 64),)
+
+
+def _unit(*shape: int) -> jax.Array:
+    x = _numbers(*shape)
+    return x / jnp.linalg.norm(x, axis=1, keepdims=True)
 
 
 def _generation(spec: Any, problem: Problem) -> Made:
@@ -69,36 +106,46 @@ def _generation(spec: Any, problem: Problem) -> Made:
         x = spec.ask(state, key)
         return spec.tell(state, x, *problem.evaluate(x))
 
-    state = jax.eval_shape(lambda key: spec.init(key, problem), KEY)
-    return step, (state, KEY)
+    return step, lambda: (spec.init(KEY, problem), KEY)
 
 
-def _many_objectives(spec: Any) -> Made:
-    return _generation(spec, dtlz.dtlz2(3, 7))
+def _many_objectives(n: int) -> Made:
+    return _generation(multi.NSGA2(pop_size=n), dtlz.dtlz2(3, 7))
 
 
-def _with_directions() -> Made:
-    return _many_objectives(multi.NSGA3(multi.das_dennis(3, 29), pop_size=512))
+def _with_directions(n: int) -> Made:
+    """As many directions as fit into the members."""
+    parts = int((2 * n) ** 0.5 - 1.5)
+    return _generation(multi.NSGA3(multi.das_dennis(3, parts), pop_size=n), dtlz.dtlz2(3, 7))
 
 
-def _one_objective(spec: Any) -> Made:
-    sphere = Problem(box(-5.0, 5.0, 32), lambda x: jnp.sum(x * x, keepdims=True))
-    return _generation(spec, sphere)
+def _one_objective(make: Callable[[int], Any], n: int) -> Made:
+    """In as many variables as half of the members, 1,000 at most."""
+    sphere = Problem(box(-5.0, 5.0, min(n // 2, 1000)), lambda x: jnp.sum(x * x, keepdims=True))
+    return _generation(make(n), sphere)
 
 
-def _pairs() -> Made:
-    return pairs.pull, (_numbers(6, 2048), _numbers(6, 2048), _numbers(2048))
+def _ranks(objectives: int, n: int) -> Made:
+    return ranks, lambda: (_numbers(n, objectives),)
 
 
-def _pairs_in_pairs() -> Made:
-    return hilo.pull, (_numbers(2, 6, 2048), _numbers(2, 6, 2048), _numbers(2048))
+def _pairs(n: int) -> Made:
+    return pairs.pull, lambda: (_numbers(6, n), _numbers(6, n), _numbers(n))
 
 
-def _cluster(spec: Any) -> Made:
-    """256 stars; how they lie decides nothing of the program."""
-    rng = np.random.default_rng(0)
-    x, v = jnp.asarray(rng.normal(size=(2, 256, 3)))
-    return spec.step, (spec.init(x, v, jnp.full(256, 1 / 256)),)
+def _pairs_in_pairs(n: int) -> Made:
+    low = lambda: jnp.stack([_numbers(6, n), 1e-8 * _numbers(6, n)])
+    return hilo.pull, lambda: (low(), low(), _numbers(n))
+
+
+def _cluster(spec: Any, n: int) -> Made:
+    """Stars drawn from a Gaussian, at rest in the mean."""
+
+    def start() -> tuple[Any, ...]:
+        x, v = 0.5 * jax.random.normal(KEY, (2, n, 3), jnp.result_type(float))
+        return (spec.init(x, v, jnp.full(n, 1 / n)),)
+
+    return spec.step, start
 
 
 GM = np.array([1.0, 1e-3, 3e-4])
@@ -106,46 +153,62 @@ X = np.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.0], [-0.3, 2.1, 0.2]])
 V = np.array([[0.0, 0.0, 0.0], [-0.1, 1.0, 0.05], [-0.68, -0.1, 0.0]])
 
 
-def _planets(tracers: int) -> Made:
-    x, v = jnp.asarray(np.random.default_rng(0).uniform(1.5, 3.0, (2, tracers, 3)))
+def _planets(n: int) -> Made:
+    """Two planets and n tracers on circles beyond them."""
     spec = Planetary(gm=jnp.asarray(GM), dt=0.1)
-    return lambda state: spec.step(state), (spec.init(jnp.asarray(X), jnp.asarray(V), (x, v)),)
+
+    def start() -> tuple[Any, ...]:
+        r, turn = _numbers(n, low=3.0, high=6.0), 2 * jnp.pi * _numbers(n)
+        x = jnp.stack([r * jnp.cos(turn), r * jnp.sin(turn), 0.01 * r], axis=1)
+        v = jnp.stack([-jnp.sin(turn), jnp.cos(turn), 0 * turn], axis=1) / jnp.sqrt(r)[:, None]
+        return (spec.init(jnp.asarray(X), jnp.asarray(V), (x, v)),)
+
+    return lambda state: spec.step(state), start
 
 
-def _symplectic() -> Made:
+def _symplectic(n: int) -> Made:
+    """Systems of three bodies, all alike; one where n is one."""
     spec = WisdomHolman(gm=jnp.asarray(GM), dt=0.1)
-    return lambda state: spec.step(state), (spec.init(jnp.asarray(X), jnp.asarray(V)),)
+    step = lambda state: spec.step(state)
+    start = lambda: spec.init(jnp.asarray(X), jnp.asarray(V))
+    if n == 1:
+        return step, lambda: (start(),)
+    return jax.vmap(step), lambda: (_stacked(start(), n),)
 
 
-def _ensemble() -> Made:
+def _stacked(tree: Any, n: int) -> Any:
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *jnp.shape(a))), tree)
+
+
+def _ensemble(n: int) -> Made:
     spec = Ensemble(dt=0.1)
-    systems = (jnp.stack([jnp.asarray(a)] * 64) for a in (X, V, GM))
-    return spec.step, (spec.init(*systems),)
+    return spec.step, lambda: (spec.init(*(jnp.stack([jnp.asarray(a)] * n) for a in (X, V, GM))),)
 
 
-def _scene(material: Any) -> continuum.Scene:
-    """4,096 particles in 19^3 cells."""
-    dx = 1 / 24
-    x = jnp.asarray(np.random.default_rng(0).uniform(0.3, 0.7, (4096, 3)), jnp.float32)
+def _scene(material: Any, n: int) -> continuum.Scene:
+    """Particles that fill 0.4 metres cubed, some five a cell, in a box twice as wide."""
+    dx = (4096 / n) ** (1 / 3) / 24
+    x = jnp.asarray(np.random.default_rng(0).uniform(0.3, 0.7, (n, 3)), jnp.float32)
     body = continuum.Body(x, material, (dx / 2) ** 3)
-    grid = continuum.Grid(dx, (19,) * 3, lower=(2 * dx,) * 3)
-    return continuum.Scene((body,), grid, gravity=(0.0, -9.8, 0.0), dt=1e-4)
+    cells = round(0.8 / dx)
+    grid = continuum.Grid(dx, (cells,) * 3, lower=(2 * dx,) * 3)
+    return continuum.Scene((body,), grid, gravity=(0.0, -9.8, 0.0), dt=2.4e-3 * dx)
 
 
-def _matter(material: Any) -> Made:
-    scene = _scene(material)
-    return lambda state: scene.step(state), (jax.eval_shape(scene.init),)
+def _matter(material: Any, n: int) -> Made:
+    scene = _scene(material, n)
+    return lambda state: scene.step(state), lambda: (scene.init(),)
 
 
-def _scenes() -> Made:
-    f, (state,) = _matter(continuum.Liquid(1e5))
-    stacked = jax.tree.map(lambda a: jax.ShapeDtypeStruct((64, *a.shape), a.dtype), state)
-    return jax.vmap(f), (stacked,)
+def _scenes(n: int) -> Made:
+    """n scenes of 4,096 particles."""
+    f, start = _matter(continuum.Liquid(1e5), 4096)
+    return jax.vmap(f), lambda: (_stacked(start()[0], n),)
 
 
-def _slope_of_matter() -> Made:
+def _slope_of_matter(n: int) -> Made:
     """Value and gradient of 4 steps of a liquid in its initial velocity."""
-    scene = _scene(continuum.Liquid(1e5))
+    scene = _scene(continuum.Liquid(1e5), n)
 
     def height(v: Any, state: Any) -> Any:
         (body,) = state.bodies
@@ -153,10 +216,11 @@ def _slope_of_matter() -> Made:
         end, _ = continuum.rollout(scene, moving, 1, substeps=4)
         return jnp.mean(end.bodies[0].x[:, 1])
 
-    return jax.value_and_grad(height), (_numbers(3), jax.eval_shape(scene.init))
+    return jax.value_and_grad(height), lambda: (jnp.zeros(3), scene.init())
 
 
-def _arm() -> Made:
+def _arm(n: int) -> Made:
+    """Arms of four links; one where n is one."""
     inertia = np.diag([0.1, 0.2, 0.25])
     links = [
         rigid.Link(i - 1, "revolute", mass=0.5, position=(0.3, 0.0, 0.0), inertia=inertia)
@@ -164,58 +228,99 @@ def _arm() -> Made:
     ]
     tree = rigid.assemble(links)
     spec = rigid.Simulation(tree, rigid.passive(tree))
-    return spec.step, (spec.init(),)
+    if n == 1:
+        return spec.step, lambda: (spec.init(),)
+    return jax.vmap(spec.step), lambda: (_stacked(spec.init(), n),)
 
 
-def _learning(task: str, spec: Any) -> Made:
-    env = rl.make(task)
-    state = jax.eval_shape(lambda key: spec.init(env, key, 10), KEY)
-    return lambda state, key: spec.update(env, state, key), (state, KEY)
+def _learning(task: str, learner: Callable[..., Any], n: int) -> Made:
+    """An update: n environments, half as many steps, 32 at most."""
+    env, spec = rl.make(task), learner(num_envs=n, num_steps=min(32, n // 2))
+    step = lambda state, key: spec.update(env, state, key)
+    return step, lambda: (spec.init(env, KEY, 10), KEY)
 
 
-def _playing(task: str) -> Made:
-    envs = rl.vectorize(rl.make(task), 16)
+def _learned(n: int) -> float:
+    return float(n * min(32, n // 2))
+
+
+def _playing(task: str, n: int) -> Made:
+    envs = rl.vectorize(rl.make(task), n)
 
     def step(state: Any, key: Any) -> Any:
         act, move = jax.random.split(key)
-        actions = jax.vmap(envs.env.action_space.sample)(jax.random.split(act, 16))
+        actions = jax.vmap(envs.env.action_space.sample)(jax.random.split(act, n))
         return envs.step(state, actions, move)
 
-    return step, (jax.eval_shape(envs.reset, KEY), KEY)
+    return step, lambda: (envs.reset(KEY), KEY)
 
 
-_FEW: dict[str, Any] = {"num_envs": 16, "num_steps": 8}
+_POINTS: dict[str, Any] = {"amount": float, "unit": "points"}
+_PAIRS: dict[str, Any] = {"amount": lambda n: float(n) ** 2, "unit": "pairs"}
+_STEPS: dict[str, Any] = {"amount": float, "unit": "particle steps"}
+_LEARNED: dict[str, Any] = {"amount": _learned, "unit": "steps of environments"}
+_LIQUID = partial(_matter, continuum.Liquid(1e5))
+_CMA = partial(single.CMAES, factor="cholesky")
+_LSHADE = lambda n: single.LSHADE(8000, pop_size=n)
+_PSM = "surgical/psm-reach"
 
 PROGRAMS = (
-    Program("log_iv", lambda: _bessel(numerics.log_iv)),
-    Program("log_kv", lambda: _bessel(numerics.log_kv)),
-    Program("log_iv, its slope", _slope_of_log_iv),
-    Program("VonMisesFisher.fit", _directions),
-    Program("NSGA2, a generation", lambda: _many_objectives(multi.NSGA2(pop_size=512))),
-    Program("NSGA3, a generation", _with_directions),
-    Program("ranks, 3 objectives", lambda: (ranks, (_numbers(2048, 3),))),
-    Program("ranks, 5 objectives", lambda: (ranks, (_numbers(2048, 5),))),
-    Program("CMAES, a generation", lambda: _one_objective(single.CMAES(64, factor="cholesky"))),
-    Program("LSHADE, a generation", lambda: _one_objective(single.LSHADE(8000, pop_size=64))),
-    Program("pair sums", _pairs),
-    Program("pair sums, float64", _pairs, wide=True),
-    Program("pair sums, hi/lo", _pairs_in_pairs),
-    Program("Hermite, a step", lambda: _cluster(Hermite()), wide=True),
-    Program("Hermite6, a step", lambda: _cluster(Hermite6()), wide=True),
-    Program("Planetary, a step", lambda: _planets(1024), wide=True),
-    Program("WisdomHolman, a step", _symplectic, wide=True),
-    Program("Ensemble, a step", _ensemble, wide=True),
-    Program("Liquid, a step", lambda: _matter(continuum.Liquid(1e5))),
-    Program("Corotated, a step", lambda: _matter(continuum.Corotated())),
-    Program("DruckerPrager, a step", lambda: _matter(continuum.DruckerPrager())),
-    # the TPU's compiler of libtpu 0.0.50.1 ends on this one: "Check failed: window.pad_low[i] == 0"
-    Program("64 liquids, a step", _scenes, chips=("h100",)),
-    Program("Liquid, slope of 4 steps", _slope_of_matter),
-    Program("rigid arm, a step", _arm),
-    Program("PPO on cartpole, an update", lambda: _learning("cartpole", rl.PPO(**_FEW))),
-    Program("PPO on psm-reach, an update", lambda: _learning("surgical/psm-reach", rl.PPO(**_FEW))),
+    Program("log_iv", partial(_bessel, numerics.log_iv), 4096, 1 << 20, **_POINTS),
+    Program("log_kv", partial(_bessel, numerics.log_kv), 4096, 1 << 20, **_POINTS),
+    Program("log_iv, its slope", _slope_of_log_iv, 4096, 1 << 20, **_POINTS),
+    Program("VonMisesFisher.fit", _directions, 512, 30522),
+    Program("NSGA2, a generation", _many_objectives, 512, 1 << 15),
+    Program("NSGA3, a generation", _with_directions, 512, 1 << 15, goal=250.0),
+    Program("ranks, 3 objectives", partial(_ranks, 3), 2048, 1 << 16),
+    Program("ranks, 5 objectives", partial(_ranks, 5), 2048, 1 << 16),
+    Program("CMAES, a generation", partial(_one_objective, _CMA), 64, 4096),
+    Program("LSHADE, a generation", partial(_one_objective, _LSHADE), 64, 4096),
+    # of a pair: the issue slots of its formula, counted by hand, two operations each
+    Program("pair sums", _pairs, 2048, 1 << 15, goal=8e11, operations=56, **_PAIRS),
     Program(
-        "SHAC on psm-reach, an update", lambda: _learning("surgical/psm-reach", rl.SHAC(**_FEW))
+        "pair sums, float64", _pairs, 2048, 1 << 15, True, goal=2.5e11, operations=86, **_PAIRS
     ),
-    Program("pouring, a step of 16", lambda: _playing("matter/pouring")),
+    Program("pair sums, hi/lo", _pairs_in_pairs, 2048, 1 << 15, operations=152, **_PAIRS),
+    Program("Hermite, a step", partial(_cluster, Hermite()), 256, 1024, True),
+    Program("Hermite6, a step", partial(_cluster, Hermite6()), 256, 1024, True),
+    Program("Planetary, a step", _planets, 1024, 1 << 14, True),
+    Program("WisdomHolman, a step", _symplectic, 1, 4096, True, chips=("h100",)),
+    # a minute of compilation in float64, which is emulated there
+    Program("WisdomHolman, float32, a step", _symplectic, 1, 4096, chips=("v5e",)),
+    Program("Ensemble, a step", _ensemble, 64, 4096, True),
+    Program("Liquid, a step", _LIQUID, 4096, 1 << 20, goal=1e9, **_STEPS),
+    Program("Corotated, a step", partial(_matter, continuum.Corotated()), 4096, 1 << 20, **_STEPS),
+    Program(
+        "DruckerPrager, a step",
+        partial(_matter, continuum.DruckerPrager()),
+        4096,
+        1 << 20,
+        **_STEPS,
+    ),
+    # the TPU's compiler of libtpu 0.0.50.1 ends on this one: "Check failed: window.pad_low[i] == 0"
+    Program("64 liquids, a step", _scenes, 64, 64, chips=("h100",)),
+    Program("Liquid, slope of 4 steps", _slope_of_matter, 4096, 1 << 16),
+    Program("rigid arm, a step", _arm, 1, 4096),
+    Program(
+        "PPO on cartpole, an update",
+        partial(_learning, "cartpole", rl.PPO),
+        16,
+        2048,
+        goal=1e7,
+        **_LEARNED,
+    ),
+    Program("PPO on psm-reach, an update", partial(_learning, _PSM, rl.PPO), 16, 2048, **_LEARNED),
+    Program(
+        "SHAC on psm-reach, an update", partial(_learning, _PSM, rl.SHAC), 16, 2048, **_LEARNED
+    ),
+    Program(
+        "psm-reach, a step",
+        partial(_playing, _PSM),
+        16,
+        1 << 16,
+        goal=2e8,
+        amount=float,
+        unit="steps of environments",
+    ),
+    Program("pouring, a step", partial(_playing, "matter/pouring"), 16, 64),
 )

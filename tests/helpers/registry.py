@@ -180,7 +180,8 @@ def in_precision(door: Door, dtype: Any) -> None:
 
     What a door holds besides its arguments (a problem, a field) keeps its own dtype, and where that
     is float32 so may be the result. Under it stands one program without a call back to the host,
-    with a precision for every product of matrices.
+    with a precision for every product of matrices; it may also be a part of a program that knows
+    the arrays.
     """
     arrays, others = split(door)
     f = lambda arrays: door.call(**arrays, **others)
@@ -189,6 +190,8 @@ def in_precision(door: Door, dtype: Any) -> None:
         wide = np.dtype(dtype) == np.float64
         conformance.check_program(f, arrays, beyond=wide and door.name in BEYOND_FLOAT32)
         program, out = jax.make_jaxpr(f, return_shape=True)(arrays)
+        known = jax.tree.map(jnp.asarray, arrays)
+        jax.make_jaxpr(lambda: f(known))()  # what is checked by value must be so inside a program
     held = {str(a.dtype) for a in program.consts if hasattr(a, "dtype") and _floats(a)}
     found = {str(leaf.dtype) for leaf in jax.tree.leaves(out) if _floats(leaf)}
     name = np.dtype(dtype).name

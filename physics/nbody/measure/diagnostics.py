@@ -105,7 +105,7 @@ def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Arr
     """
     x, m = _stars("diagnostics.lagrangian_radii", x, m)
     centre, fractions = _about("diagnostics.lagrangian_radii", centre, fractions, x)
-    if not isinstance(m, Tracer) and not m.any():
+    if not isinstance(m, Tracer) and not np.asarray(m).any():
         raise ValueError("diagnostics.lagrangian_radii: m is 0 of all; give equal ones to count")
     return _radii(x, m, centre, fractions)
 
@@ -143,7 +143,7 @@ def class_radii(
     x, m = _stars(name, x, m)
     centre, fractions = _about(name, centre, fractions, x)
     edges = bodies.numbers(f"{name}: edges", edges, shape=("C + 1",), infinite=True)
-    if not isinstance(edges, Tracer) and not (edges[1:] > edges[:-1]).all():
+    if not isinstance(edges, Tracer) and not (np.diff(np.asarray(edges)) > 0).all():
         raise ValueError(f"{name}: edges={np.asarray(edges).tolist()}; they must ascend")
 
     def of_class(low: Array, high: Array) -> tuple[Array, Array]:

@@ -186,8 +186,13 @@ def _checked(
     bodies.apart(f"{name}: x", x)
     bodies.clear(f"{name}: tracers", tracer_x, x)
     seen = not any(isinstance(q, Tracer) for q in (gm, spec.light))
-    if seen and tracer_x.size and np.isfinite(spec.light) and gm[0] < jnp.max(gm):
-        heaviest = int(jnp.argmax(gm))
+    # by numpy: inside a program jnp traces what is known, too
+    if (
+        seen
+        and tracer_x.size
+        and np.isfinite(spec.light)
+        and (heaviest := np.argmax(np.asarray(gm)))
+    ):
         raise ValueError(
             f"{name}: gm is largest of body {heaviest}; the heaviest must come first, for the "
             "tracers feel its relativity"

@@ -92,7 +92,7 @@ def _checked(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Arra
     if jnp.ndim(spec.dt):
         raise ValueError(f"{name}: dt has shape {list(jnp.shape(spec.dt))}; it must be one number")
     x, v, gm = bodies.one_precision(name, x=x, v=v, gm=gm)
-    if not isinstance(gm, Tracer) and gm[0] == 0:
+    if not isinstance(gm, Tracer) and np.asarray(gm)[0] == 0:
         raise ValueError(f"{name}: gm is 0 of the first body; it must be the star, above 0")
     bodies.apart(f"{name}: x", x)
     return gm, x, v

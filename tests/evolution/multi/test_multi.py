@@ -33,7 +33,7 @@ SPECS = {
     "hype": multi.HypE(pop_size=28, rays=1024, rounds=28),
     "sms": multi.HypE(pop_size=28, rays=1024, rounds=28, depth=1),
 }
-# least share of the volume of the 28 ideal points, over five seeds; those that seek the lattice
+# least share of the volume of the 28 ideal points, over three seeds; those that seek the lattice
 # must come close to it, crowding spreads unevenly
 # those that seek volume must find more of it than the lattice has
 SHARE = {"nsga2": 0.88, "hype": 1.015, "sms": 1.015}
@@ -41,7 +41,7 @@ SHARE = {"nsga2": 0.88, "hype": 1.015, "sms": 1.015}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SPECS)
-def test_reaches_the_sphere_from_five_seeds(name):
+def test_reaches_the_sphere_from_three_seeds(name):
     problem = dtlz.dtlz2(3, 7)
 
     def volume(key):
@@ -50,7 +50,7 @@ def test_reaches_the_sphere_from_five_seeds(name):
 
     ideal = IDEAL_TCHEBYCHEFF if name == "moead_tchebycheff" else IDEAL
     each = jax.jit(lambda keys: jax.lax.map(volume, keys))  # compiled in less time than vmap
-    got = each(jax.random.split(jax.random.key(5), 5))
+    got = each(jax.random.split(jax.random.key(5), 3))
     assert got.min() > SHARE.get(name, 0.97) * ideal, got / ideal
 
 

@@ -97,14 +97,19 @@ WHOLE = rl.SHAC(learning_rate=5e-3, gamma=1.0, critic_iterations=1, num_envs=8, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, median, worst",
+    "name, seeds, median, worst",
     [
-        ("psm", -10.0, -12.0),  # Surgical Gym's log of the published code ends at -12.0 after 34 M
-        ("ecm", -280, -292),  # -262 is the best that search finds, -231 what its reach allows
-        ("star", -20, -24),  # -18 is the best that search finds
+        (
+            "psm",
+            8,
+            -10.0,
+            -12.0,
+        ),  # Surgical Gym's log of the published code ends at -12.0 after 34 M
+        ("ecm", 4, -280, -292),  # -262 is the best that search finds, -231 what its reach allows
+        ("star", 4, -20, -24),  # -18 is the best that search finds
     ],
 )
-def test_returns_of_eight_seeds_after_a_million_steps(name, median, worst):
+def test_returns_after_a_million_steps(name, seeds, median, worst):
     """Mean returns of 512 episodes, as goals scatter; the step was chosen on other seeds."""
     env = rl.make(f"surgical/{name}-reach-compat")
 
@@ -113,7 +118,7 @@ def test_returns_of_eight_seeds_after_a_million_steps(name, median, worst):
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, WHOLE.policy(env, state), test_key, 512, 399).episode_return
 
-    total = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))).mean(1)
+    total = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), seeds))).mean(1)
     # of 24 seeds one learns the endoscope's task late: -289 to -297 as rounding has it
     assert np.median(total) >= median and np.sum(total < worst) <= (name == "ecm"), total
 

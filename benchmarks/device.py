@@ -1,0 +1,67 @@
+"""The programs of `benchmarks.reach` where a device is at hand: at full size, beside their models.
+
+On a CPU they run small, which shows that they run and nothing else. The model is that of
+docs/reach.md, of the program as this device's own compiler made it: of an H100, an H200 and a
+TPU v5e, whose makers' figures `benchmarks/reach/chips.py` holds. All of it takes some five minutes
+on one device, most of them compilation.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+from benchmarks.harness import Contender, Entry
+from benchmarks.reach import chips, hlo
+from benchmarks.reach.programs import PROGRAMS, Program
+from jaxgpu import precision
+
+
+def entries() -> Iterator[Entry]:
+    """Every program that has as many devices as it wants."""
+    accelerated = precision.platform() != "cpu"
+    calls = 50 if accelerated else 2
+    for program in PROGRAMS:
+        size = program.full if accelerated else program.small
+        if program.devices <= len(jax.devices()):
+            yield Entry(
+                name=f"device, {program.name}",
+                work=f"{calls} calls of size {size}, one after the other",
+                contenders=[Contender("jaxgpu", _Calls(program, size, calls), part=calls)],
+                amount=program.amount(size),
+                unit=program.unit,
+            )
+
+
+class _Calls:
+    """Calls of a program, which is compiled in the first run."""
+
+    def __init__(self, program: Program, size: int, calls: int) -> None:
+        self.program, self.size, self.calls = program, size, calls
+        self.call: Callable[..., Any] | None = None
+        self.said: dict[str, float] = {}
+
+    def __call__(self) -> dict[str, float]:
+        with jax.enable_x64(self.program.wide):
+            self.call = self.call or self._compiled()
+            out: Any = ()
+            for _ in range(self.calls):
+                out = self.call(*self.args)
+            jax.block_until_ready(out)
+        return self.said
+
+    def _compiled(self) -> Callable[..., Any]:
+        f, start = self.program.made(self.size, jax.devices()[: self.program.devices])
+        self.args = start()
+        program = jax.jit(f, compiler_options=precision.options_of(f))
+        compiled = program.lower(*self.args).compile()
+        chip = chips.of(jax.devices()[0].device_kind)
+        if chip is not None:
+            found = hlo.account(compiled.as_text() or "")
+            operations = found.operations + self.program.operations * self.program.amount(self.size)
+            roofline = chip.roofline(found.moved, operations, self.program.wide)
+            model = chip.model(found.launches, roofline)
+            self.said = {"launches": found.launches, "model s": model, "roofline s": roofline}
+            if self.program.goal is not None:
+                self.said["goal s"] = self.program.amount(self.size) / self.program.goal
+        return compiled

@@ -1,0 +1,131 @@
+"""What one launch of a compiled module moves and computes, by the types of what it takes and gives.
+
+Bytes are those of operands and results, each once, as if no cache held anything between two
+launches and a fusion kept all that is inside it in registers. Of an array from which a launch takes
+slices or rows only these count, and of one that it changes in place only what is changed.
+"""
+
+import re
+from dataclasses import dataclass, field
+from math import isqrt, prod
+
+type Rows = dict[str, Instruction]
+type Computations = dict[str, list[Instruction]]
+
+_TYPE = re.compile(r"\b(pred|bf16|[suf]\d+\w*|c64|c128)\[([\d,]*)\]")
+_TAKEN = ("dynamic-slice", "slice", "gather")
+_PUT = {"dynamic-update-slice": 1, "scatter": 2}  # which operand is what is put
+# what computes nothing
+_STILL = set(
+    """parameter constant tuple get-tuple-element bitcast broadcast iota reshape transpose copy
+    slice dynamic-slice dynamic-update-slice gather concatenate pad reverse convert bitcast-convert
+    fusion call while conditional custom-call""".split()
+)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of a computation."""
+
+    name: str
+    op: str
+    type: str
+    operands: list[str]
+    arguments: str  # as written, between the parentheses
+    attributes: str
+    root: bool
+    called: dict[str, list[str]] = field(default_factory=dict)
+
+
+def size(kind: str) -> int:
+    """Bytes of a type, or of all in a tuple.
+
+    >>> size("(f32[8,2]{1,0}, pred[])")
+    65
+    """
+    return sum(_width(number) * _count(shape) for number, shape in _TYPE.findall(kind))
+
+
+def elements(kind: str) -> int:
+    """How many numbers a type holds, or all in a tuple.
+
+    >>> elements("(f32[8,2]{1,0}, pred[])")
+    17
+    """
+    return sum(_count(shape) for _, shape in _TYPE.findall(kind))
+
+
+def _width(number: str) -> int:
+    digits = re.search(r"\d+", number)
+    return max(1, int(digits[0]) // 8) if digits else 1
+
+
+def _count(shape: str) -> int:
+    return prod(int(n) for n in shape.split(",") if n)
+
+
+def moved(computations: Computations, row: Instruction, rows: Rows) -> int:
+    """Bytes that a launch reads and writes."""
+    if row.op != "fusion":
+        return _apart(row, rows)
+    inside = computations[row.called["calls"][0]]
+    given = {int(one.arguments): one for one in inside if one.op == "parameter"}
+    read = sum(
+        _read(given[i], inside) if i in given else size(rows[name].type)
+        for i, name in enumerate(row.operands)
+        if name in rows
+    )
+    return read + _written({one.name: one for one in inside}, next(o for o in inside if o.root))
+
+
+def _apart(row: Instruction, rows: Rows) -> int:
+    if row.op in _TAKEN:
+        return 2 * size(row.type)
+    if row.op in _PUT:
+        return 2 * size(rows[row.operands[_PUT[row.op]]].type)
+    return size(row.type) + sum(size(rows[name].type) for name in row.operands if name in rows)
+
+
+def _read(parameter: Instruction, inside: list[Instruction]) -> int:
+    """Bytes that a fusion reads of one of its arguments."""
+    users = [row for row in inside if parameter.name in row.operands]
+    first = all(row.operands[0] == parameter.name for row in users)
+    if users and first and all(row.op in _TAKEN for row in users):
+        return sum(size(row.type) for row in users)
+    return 0 if first and users and all(row.op in _PUT for row in users) else size(parameter.type)
+
+
+def _written(inside: Rows, root: Instruction) -> int:
+    """Bytes that a fusion writes; what it adds to in place is read, too."""
+    if root.op == "tuple":
+        return sum(_written(inside, inside[name]) for name in root.operands)
+    if root.op == "bitcast":
+        return _written(inside, inside[root.operands[0]])
+    put = _PUT.get(root.op)
+    return size(root.type) if put is None else 2 * size(inside[root.operands[put]].type)
+
+
+def operations(computations: Computations, row: Instruction, rows: Rows) -> int:
+    """Operations of arithmetic in a launch; a product of matrices has two a multiplication."""
+    if row.op == "fusion":
+        inside = computations[row.called["calls"][0]]
+        within = {one.name: one for one in inside}
+        return sum(operations(computations, one, within) for one in inside)
+    if row.op in ("dot", "convolution") or "gemm" in row.attributes:
+        a, b = (elements(rows[name].type) for name in row.operands[:2])
+        out = max(1, _largest(row.type))
+        return 2 * out * isqrt(a * b // out)
+    if row.op in ("reduce", "reduce-window", "sort"):
+        return max((elements(rows[n].type) for n in row.operands if n in rows), default=0)
+    return 0 if row.op in _STILL else elements(row.type)
+
+
+def _largest(kind: str) -> int:
+    return max((_count(shape) for _, shape in _TYPE.findall(kind)), default=1)
+
+
+def received(row: Instruction, rows: Rows) -> int:
+    """Bytes that a collective gives to a device; those that begin one name their operand, too."""
+    if not row.op.endswith("-start") or row.op == "all-reduce-start":
+        return size(row.type)
+    return size(row.type) - sum(size(rows[name].type) for name in row.operands if name in rows)

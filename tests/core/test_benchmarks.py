@@ -1,0 +1,20 @@
+"""The command that measures: what it runs on a device runs on a CPU, small."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_programs_of_the_reach_gate_run_and_are_recorded(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    words = ["device", "--like", "float64", "--out", str(rows)]
+    subprocess.run([sys.executable, "-m", "benchmarks", *words], cwd=ROOT, check=True)
+    (row,) = map(json.loads, rows.read_text().splitlines())
+    assert row["name"] == "device, pair sums, float64" and row["amount"] == 2048**2
+    assert "cpu" in row["environment"]["device"] and row["results"][0]["wall"][1] > 0
