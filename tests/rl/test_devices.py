@@ -6,6 +6,7 @@ one device's sums by rounding, which a few updates enlarge: a thousandth part an
 
 import collections
 from dataclasses import replace
+from typing import Any
 
 import conformance
 import jax
@@ -19,8 +20,8 @@ from jaxgpu.evolution.single import SNES
 from jaxgpu.pytree import pytree, size
 from jaxgpu.rl import devices, loops
 
-SMALL = {"num_envs": 16, "num_steps": 4, "hidden_sizes": (8,)}
-ONCE = {"update_epochs": 2, "num_minibatches": 1}
+SMALL: dict[str, Any] = {"num_envs": 16, "num_steps": 4, "hidden_sizes": (8,)}
+ONCE: dict[str, Any] = {"update_epochs": 2, "num_minibatches": 1}
 # the gradient is not cut, so that one that is summed, and not a mean, is eight times as long
 PPO = rl.PPO(max_grad_norm=np.inf, **SMALL, **ONCE)
 CARTPOLE, PENDULUM = rl.make("cartpole"), rl.make("pendulum")

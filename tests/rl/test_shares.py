@@ -1,5 +1,7 @@
 """What eight devices do together: rows shared out and joined, moments merged, one mean gradient."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,9 +19,14 @@ WHOLE = P()
 ROWS = jnp.asarray(RANDOM.normal(3, 0.5, (64, 3)) * [1, 100, 1e-3], jnp.float32)
 
 
-def shared(f, out=WHOLE):
+def shared(f, out: Any = WHOLE):
     """`f` of the rows that each device has, on eight devices."""
-    where = {"mesh": EIGHT, "in_specs": P("a"), "out_specs": out, "check_vma": False}
+    where: dict[str, Any] = {
+        "mesh": EIGHT,
+        "in_specs": P("a"),
+        "out_specs": out,
+        "check_vma": False,
+    }
     return jax.jit(jax.shard_map(f, **where))
 
 
