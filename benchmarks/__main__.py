@@ -25,6 +25,7 @@ NAMES = (
     "precise_cluster",
     "rigid",
     "rl",
+    "scaling",
     "scatterings",
     "solar_system",
     "star_cluster",

@@ -1,11 +1,12 @@
 """Simulation, optimisation, learning and special functions as XLA programs: one `jit`, any two.
 
-The pillars are there on first use: `import jaxgpu; jaxgpu.rl.make("cartpole")`.
+The pillars are there on first use: `import jaxgpu; jaxgpu.rl.make("cartpole")`. A job of many
+processes calls `jaxgpu.distributed()` first.
 
 To read the core, begin with `pytree` (states and specs) and `run` (the one loop), then what they
 stand on: `program`, `store`, `checkpoint`, `files`, `identity`, `interrupt`, `memory`; `ranges` and
-`arguments` check what is given, `primitive`, `precision` and `mesh` meet the compiler, `report` and
-`cli` meet the user.
+`arguments` check what is given, `primitive`, `precision`, `mesh` and `processes` meet the compiler
+and the machines, `report` and `cli` meet the user.
 """
 
 from importlib import import_module as _import_module
@@ -13,7 +14,7 @@ from pathlib import Path as _Path
 from typing import Any as _Any
 
 __version__ = "0.1.0"
-__all__ = ["evolution", "numerics", "physics", "rl"]
+__all__ = ["distributed", "evolution", "numerics", "physics", "rl"]
 
 # physics/, numerics/ and rl/ lie beside this folder and are linked into it. A checkout
 # without symbolic links (Windows, some archives) finds them one level up instead.
@@ -24,6 +25,8 @@ if not (_here / "physics").is_dir():
 
 def __getattr__(name: str) -> _Any:
     """A pillar, imported when it is first asked for, so `import jaxgpu` costs next to nothing."""
+    if name == "distributed":
+        return _import_module(f"{__name__}.processes").distributed
     if name in __all__:
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

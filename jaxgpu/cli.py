@@ -22,6 +22,7 @@ import tyro
 
 from jaxgpu import memory, ranges, report
 from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.checkpoint.folder import MANIFEST
 from jaxgpu.report import ReportError
 from jaxgpu.studies import BadInput, Study, studies
 
@@ -222,7 +223,8 @@ def _held(file: Path) -> dict[str, Any]:
 
 def _holds_work(out: Path) -> bool:
     """Whether there is a report or a checkpoint in `out` or below."""
-    return (out / "report.json").exists() or any(out.rglob("step-*.npz"))
+    kinds = "step-*.npz", f"step-*/{MANIFEST}"
+    return (out / "report.json").exists() or any(any(out.rglob(kind)) for kind in kinds)
 
 
 @contextlib.contextmanager

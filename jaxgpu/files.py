@@ -37,10 +37,10 @@ def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(directory: Path) -> None:
+def sync(directory: Path) -> None:
     """Put the names in a directory on the disk; only POSIX systems let a program ask for it."""
     if os.name == "posix":
         handle = os.open(directory, os.O_RDONLY)

@@ -21,6 +21,8 @@ from jax.core import Tracer
 from jax.extend import core
 from jax.sharding import Mesh
 
+from jaxgpu.processes import blocks, spans
+
 _PLAIN = int | float | complex | str | bytes | type(None) | np.dtype
 _FIXED = set(
     "jaxgpu jax jaxlib numpy scipy optax flax math functools operator itertools builtins".split()
@@ -222,6 +224,11 @@ def _value(put: Any, value: Any) -> None:
     if hasattr(value, "dtype") and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
         put(str(jax.random.key_impl(value)).encode())
         value = jax.random.key_data(value)
+    if spans(value):
+        put(f"{value.dtype}{value.shape}".encode())
+        for block in blocks(value):
+            put(np.ascontiguousarray(block).tobytes())
+        return
     a = np.asarray(value)
     put(f"{a.dtype}{a.shape}".encode())
     put(np.ascontiguousarray(a).tobytes())

@@ -43,12 +43,12 @@ def forecast(compiled: Any) -> int:
 
 
 def available(device: Any = None) -> int:
-    """Bytes that are free on `device` (default: the first device).
+    """Bytes that are free on `device` (default: the first device of this process).
 
     Raises:
-        TypeError: `device` is none of `jax.devices()`.
+        TypeError: `device` is none of `jax.local_devices()`.
     """
-    device = jax.devices()[0] if device is None else device
+    device = jax.local_devices()[0] if device is None else device
     if not hasattr(device, "memory_stats"):
         found = arguments.shown(device)
         raise TypeError(

@@ -7,6 +7,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxgpu import arguments, ranges
+from jaxgpu.processes import place
 
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
 _AXIS = ranges.Range(whole=True, one=True, none=True)
@@ -14,7 +15,7 @@ _VECTORS = (2, 3, 4, 6)  # how many components a vector, a quaternion or a point
 
 
 def devices(count: int | None = None, axis: str = "batch") -> Mesh:
-    """A one-dimensional mesh of the first `count` devices (default: all of them).
+    """A one-dimensional mesh of the first `count` devices (default: all, those of all processes).
 
     Raises:
         ValueError: when there are fewer devices than asked for.
@@ -105,8 +106,8 @@ def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
                 f"mesh.split: the first axis of an array of shape {shape} looks like the "
                 "components of a vector, which must not be torn apart; name the axis that is spread"
             )
-    place = lambda leaf: PartitionSpec(*[None] * (axis % np.ndim(leaf)), *mesh.axis_names)
-    return jax.tree.map(lambda x: jax.device_put(x, NamedSharding(mesh, place(x))), tree)
+    spec = lambda leaf: PartitionSpec(*[None] * (axis % np.ndim(leaf)), *mesh.axis_names)
+    return jax.tree.map(lambda leaf: place(leaf, NamedSharding(mesh, spec(leaf))), tree)
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:
@@ -118,4 +119,4 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
     """
     mesh = flat("mesh.replicate: mesh", mesh)
     arguments.arrays("mesh.replicate: tree", tree)
-    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+    return jax.tree.map(lambda leaf: place(leaf, NamedSharding(mesh, PartitionSpec())), tree)

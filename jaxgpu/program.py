@@ -21,6 +21,7 @@ from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu import arguments, identity, memory, precision
+from jaxgpu.processes import place, spans
 
 _HISTORY_BYTES = 1 << 26  # the rows of one chunk, on the device
 _ROWS, _SMALL = 4096, 256  # rows of a chunk where they are of so many bytes at most
@@ -107,7 +108,8 @@ class Loop:
         self.calls = [Call(step), Call(measure), *([] if until is None else [Call(until)])]
         self.key, self.keyed = key, key is not None
         carried = [call.operands for call in self.calls]
-        self.operands = _beside(state, (carried, np.uint32(0) if key is None else key))
+        self.operands = beside(state, (carried, np.uint32(0) if key is None else key))
+        self.whole = _everywhere(state)
         self.compile_time = 0.0
         self.program = self._found(state)
         self.capacity = self._room(longest)
@@ -123,7 +125,8 @@ class Loop:
             return program.row
         if program.first is None:
             began = time.perf_counter()
-            row = jax.jit(self._row, compiler_options=self._options())
+            options = self._options()
+            row = jax.jit(self._row, out_shardings=self.whole, compiler_options=options)
             program.first = row.lower(self.operands, state).compile()
             self.compile_time += time.perf_counter() - began
         row = jax.device_get(program.first(self.operands, state))
@@ -138,7 +141,7 @@ class Loop:
             chunk = jax.jit(
                 functools.partial(self._chunk, program.row, self.capacity),
                 donate_argnums=0,
-                out_shardings=(kept, None, None, None),
+                out_shardings=(kept, self.whole, self.whole, self.whole),
                 compiler_options=self._options(),
             )
             lowered = chunk.lower(state, self.operands, np.int32(0), np.int32(1))
@@ -263,15 +266,21 @@ class Loop:
             raise TypeError(f"run: step changes {what}; it must return what it was given")
 
 
-def _beside(state: Any, operands: Any) -> Any:
+def beside(state: Any, operands: Any) -> Any:
     """The operands on every device that the state is spread over; else as they are."""
     places = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(state)]
     spread = next((s for s in places if isinstance(s, NamedSharding) and s.num_devices > 1), None)
     if spread is None:
         return operands
     whole = NamedSharding(spread.mesh, PartitionSpec())
-    put = lambda x: x if _is_spread(x) else jax.device_put(x, whole)
+    put = lambda x: x if _is_spread(x) else place(x, whole)
     return jax.tree.map(put, operands)
+
+
+def _everywhere(state: Any) -> NamedSharding | None:
+    """Where results go that the host of every process reads; None where one process has them."""
+    spread = next((leaf for leaf in jax.tree.leaves(state) if spans(leaf)), None)
+    return None if spread is None else NamedSharding(spread.sharding.mesh, PartitionSpec())
 
 
 def _is_spread(x: Any) -> bool:

@@ -1,7 +1,8 @@
 """A study's results as one HTML file that needs nothing beside it.
 
 A study returns a `Report`; `save` keeps it in the study's folder as JSON, figures inside, and
-`write` draws every report below a folder into one page.
+`write` draws every report below a folder into one page. In a job of several processes process 0
+writes them.
 """
 
 import base64
@@ -21,6 +22,7 @@ import numpy as np
 import jaxgpu
 from jaxgpu import arguments
 from jaxgpu.files import replacing
+from jaxgpu.processes import leads
 from jaxgpu.pytree import size
 from jaxgpu.ranges import check
 from jaxgpu.run import Timing
@@ -141,7 +143,8 @@ def save(out: Path, study: str, options: Any, report: Report) -> None:
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "report": dataclasses.asdict(report),
     }
-    replace_text(out / "report.json", json.dumps(record, default=_plain))
+    if leads():
+        replace_text(out / "report.json", json.dumps(record, default=_plain))
 
 
 def write(folder: Path) -> Path:
@@ -162,7 +165,8 @@ def write(folder: Path) -> Path:
     engine.filters["number"] = _number
     template = Path(__file__).with_name("report.html").read_text()
     page = engine.from_string(template).render(records=records, version=jaxgpu.__version__)
-    replace_text(folder / "report.html", page)
+    if leads():
+        replace_text(folder / "report.html", page)
     return folder / "report.html"
 
 

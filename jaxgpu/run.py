@@ -6,9 +6,10 @@ once, shows the progress, and hands a copy of the state to a thread that writes 
 `run` is that loop from the host; `rollout` is its pure twin.
 """
 
+import contextlib
 import html
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,9 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu import arguments, identity, precision, ranges
+from jaxgpu import arguments, identity, precision, processes, ranges
 from jaxgpu.interrupt import Interrupt
-from jaxgpu.program import LONGEST, Loop, own
+from jaxgpu.program import LONGEST, Loop, beside, own
 from jaxgpu.store import Store
 
 _STEPS = ranges.Range(least=0, whole=True, one=True)
@@ -142,6 +143,11 @@ def run[S](
             experiment.
         KeyboardInterrupt: after Ctrl-C, once the running chunk is done and saved.
 
+    Where the state lies in several processes (`mesh.split` over `mesh.devices()` in a job that
+    `jaxgpu.distributed` has joined), all of them call `run` with the same arguments. Each writes
+    its part of the checkpoints, the first one shows the progress, and all of them return; what
+    ends one of them ends the others within a minute.
+
     >>> run(lambda x: 2 * x, jnp.float32(1), 10, measure=lambda x: x).history[-3:]
     array([ 256.,  512., 1024.], dtype=float32)
     >>> run(lambda x: 2 * x, jnp.float32(1), 10, until=lambda x: x > 50).state.item()
@@ -160,8 +166,10 @@ def run[S](
     if resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
     arguments.arrays("run: state", state)
-    with precision.scope(state), Store(out, key) as store, Interrupt() as interrupt:
+    with _together(state, out, key) as (group, store, interrupt):
         state = jax.tree.map(own, state)
+        state = beside(state, state)  # numbers beside arrays that are spread
+        group.agree({"steps": steps, "chunk": chunk, "resume": bool(resume), "out": str(out)})
         store.refuse_overwriting(resume)
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
         if out is not None:
@@ -173,10 +181,12 @@ def run[S](
         if done < steps:
             loop.compile(state)
         began, first, ended = time.perf_counter(), done, False
-        with tqdm(total=steps, initial=done, disable=None, desc=store.name, leave=False) as bar:
+        hidden = None if group.first else True  # None: where there is no terminal
+        with tqdm(total=steps, initial=done, disable=hidden, desc=store.name, leave=False) as bar:
             pace = _Pace(chunk or loop.capacity, fixed=chunk is not None)
             while done < steps and not ended:
-                count = min(pace.next(), loop.capacity, steps - done)
+                # clocks and signals differ between processes: one decides, any one may ask
+                count = group.decided("run", min(pace.next(), loop.capacity, steps - done))
                 state, rows, made, ended = loop.advance(state, done, count)
                 history = jax.tree.map(lambda *parts: np.concatenate(parts), history, rows)
                 done += made
@@ -184,11 +194,25 @@ def run[S](
                 if check is not None:
                     check(state, history)
                 store.save(done, state, history)
-                if interrupt.asked:
+                if group.somewhere("run", interrupt.asked):
                     store.wait()
                     raise KeyboardInterrupt(f"run: stopped at step {done} of {steps}{store.hint}")
         seconds = time.perf_counter() - began
         return Run(state, history, Timing(loop.compile_time, seconds, done - first))
+
+
+@contextlib.contextmanager
+def _together(state: Any, out: Any, key: Any) -> Iterator[tuple[processes.Group, Store, Interrupt]]:
+    """What surrounds a run: the processes that share its state, its folder, and its way to stop."""
+    group = processes.joined(state)
+    hint = "nothing was saved" if out is None else "start all processes again with resume=True"
+    with (
+        precision.scope(state),
+        processes.Watch(group, hint),
+        Store(out, key, group) as store,
+        Interrupt() as interrupt,
+    ):
+        yield group, store, interrupt
 
 
 def rollout[S](

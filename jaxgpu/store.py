@@ -1,4 +1,7 @@
-"""Where a run keeps its checkpoints: written by a thread while the next chunk computes."""
+"""Where a run keeps its checkpoints: written by a thread while the next chunk computes.
+
+In a group of processes the thread of each writes what its process holds.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +14,8 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import arguments, checkpoint
+from jaxgpu.checkpoint import parts
+from jaxgpu.processes import ALONE, Group, spans
 
 # what makes two runs the same experiment, and what to say where they differ
 _SAME = {
@@ -26,7 +31,8 @@ _SAME = {
 class Store:
     """Checkpoints of a run, written by a thread while the next chunk computes."""
 
-    def __init__(self, out: str | Path | None, key: Any):
+    def __init__(self, out: str | Path | None, key: Any, group: Group = ALONE):
+        self.group = group
         self.out = None if out is None else Path(out)
         self.name = "run" if self.out is None else self.out.name
         self.hint = "; nothing was saved" if self.out is None else f"; resume from {self.out}"
@@ -46,14 +52,21 @@ class Store:
             self.wait()
 
     def refuse_overwriting(self, resume: bool) -> None:
-        if self.out is not None and not resume and checkpoint.holds_any(self.out):
+        if self.out is None or resume:
+            return
+        if self.group.somewhere("load", checkpoint.holds_any(self.out)):
             raise checkpoint.CheckpointError(
                 f"{self.out}: holds a run already; go on with resume=True, or give another folder"
             )
 
     def name_experiment(self, digests: dict[str, str]) -> None:
-        """Write these digests into every checkpoint, and resume from none that has others."""
+        """Write these digests into every checkpoint, and resume from none that has others.
+
+        Raises:
+            ValueError: they are not the same in all processes.
+        """
         self.meta |= digests
+        self.group.agree(self.meta)
 
     def last(self, state: Any, rows: Callable[[int], Any]) -> tuple[int, Any, Any] | None:
         """Step, state and history of the last good checkpoint, each array where `state` has it.
@@ -61,7 +74,7 @@ class Store:
         `rows(steps)` gives a history of that length, for its shapes.
         """
         out = self.out or Path()
-        found = checkpoint.load_last(out, lambda meta: (state, rows(meta["step"])))
+        found = checkpoint.load_last(out, lambda meta: (state, rows(meta["step"])), self.group)
         if found is None:
             return None
         (saved, history), meta = found
@@ -70,20 +83,30 @@ class Store:
                 raise checkpoint.CheckpointError(
                     f"{self.out}: written by a run with {difference}, or give another folder"
                 )
-        put = lambda new, old: jnp.copy(jax.device_put(new, old.sharding))
-        return meta["step"], jax.tree.map(put, saved, state), history
+        return meta["step"], jax.tree.map(_placed, saved, state), history
 
     def save(self, step: int, state: Any, history: Any) -> None:
         """Copy the state, then write it in the background; at most one write is under way."""
-        if self.out is not None:
-            self.wait()
+        if self.out is None:
+            return
+        self.wait()
+        if self.group.alone:
             copy = jax.tree.map(_host_copy, state)
             write = (self.out, step, (copy, history), self.meta)
             self.writing = self.thread.submit(checkpoint.save_step, *write)
+        else:
+            mine = parts.pieces((state, history), self.group)
+            write = (self.out, step, mine, self.meta, self.group)
+            self.writing = self.thread.submit(checkpoint.save_parts, *write)
 
     def wait(self) -> None:
         if self.writing is not None:
             self.writing.result()
+
+
+def _placed(new: Any, old: Array) -> Array:
+    """What a checkpoint holds, where `old` is, and a copy: the loop may overwrite it."""
+    return jnp.copy(new if spans(new) else jax.device_put(new, old.sharding))
 
 
 def _host_copy(leaf: Array) -> Any:

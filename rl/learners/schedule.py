@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import checkpoint, ranges
+from jaxgpu.checkpoint.folder import newest_first
 
 
 def length(name: str, num_updates: Array | int | None) -> Array | None:
@@ -60,7 +61,7 @@ def refuse_another(name: str, out: str | Path | None, updates: int, unit: int) -
 
 def _begun(out: str | Path | None) -> int | None:
     """The updates in the schedule of the newest readable checkpoint; None where there is none."""
-    for path in sorted(Path(out or ".").glob("step-*.npz"), reverse=True) if out else ():
+    for path in newest_first(Path(out)) if out else ():
         try:
             arrays, _ = checkpoint.read(path)
         except checkpoint.CheckpointError:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from jaxgpu import checkpoint
-from jaxgpu.checkpoint import CheckpointError, load, load_last, save, save_step
+from jaxgpu.arguments import is_key
+from jaxgpu.checkpoint import CheckpointError, load, load_last, save, save_step, sealed
+from jaxgpu.checkpoint.tree import load_as
 from jaxgpu.pytree import pytree
 
 
@@ -31,7 +33,7 @@ def example():
 
 def equal(a, b):
     numbers = lambda tree: [
-        np.asarray(jax.random.key_data(x) if checkpoint.is_key(x) else x).tobytes()
+        np.asarray(jax.random.key_data(x) if is_key(x) else x).tobytes()
         for x in jax.tree.leaves(tree)
     ]
     return jax.tree.structure(a) == jax.tree.structure(b) and numbers(a) == numbers(b)
@@ -97,7 +99,7 @@ def test_refuses_what_is_foreign(file):
 
 
 def test_refuses_a_newer_version_by_its_number(file, monkeypatch):
-    monkeypatch.setattr(checkpoint, "VERSION", 99)
+    monkeypatch.setattr(sealed, "VERSION", 99)
     save(file, example())
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match="jaxgpu-checkpoint 99, this is jaxgpu-checkpoint 1"):
@@ -167,9 +169,9 @@ def test_a_sealed_file_with_a_wrong_header_is_refused_and_passed_over(tmp_path):
     for header in headers(good):
         with open(newest, "wb+") as file:
             np.savez(file, **{"header": np.frombuffer(header, np.uint8), "0": data})
-            checkpoint._seal(file)
+            sealed._seal(file)
         with pytest.raises(CheckpointError, match="step-000000000002"):
-            checkpoint._load(newest, lambda meta: {"x": x} if meta["step"] else None)
+            load_as(newest, lambda meta: {"x": x} if meta["step"] else None)
         with pytest.warns(UserWarning, match="going back to step-000000000001"):
             found = checkpoint.load_last(tmp_path, lambda meta: {"x": x} if meta["step"] else None)
         np.testing.assert_array_equal(found[0]["x"], x)

@@ -80,6 +80,11 @@ def test_a_notebook_runs_from_the_root(file):
     assert pictures >= len(code) / 3, "a picture on every screen"
 
 
+def test_the_tables_of_scaling_are_those_of_the_results():
+    command = [sys.executable, ROOT / "docs" / "make" / "scaling.py", "--check"]
+    assert subprocess.run(command).returncode == 0, "run python docs/make/scaling.py"
+
+
 def test_the_readme_names_commands_that_exist():
     readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
     for target in re.findall(r"`?make (\w+)", readme):

@@ -122,7 +122,8 @@ NO_DOOR = {
     "no argument, or words of our own code": """environment reassociation ready static
         platform options""".split(),
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
-        of_references joined Call Program Loop own nothing options_of""".split(),
+        of_references joined Call Program Loop own nothing options_of beside Group Watch leads place
+        spans blocks save_parts sync""".split(),
     "the checks themselves, which the doors of the core go through": """word path function key
         arrays shown""".split(),
     "errors of the disk are the system's": "replacing".split(),
@@ -132,7 +133,7 @@ NO_DOOR = {
         Planner PickPlace Policy Rollouts Space""".split(),
     "without a number of its own": """Boolean Discrete names register zdt5 Arm ECM PSM
         STAR""".split(),
-    "held to values by tests of its own": """minimize Categorical Permutation
+    "held to values by tests of its own": """distributed minimize Categorical Permutation
         ReferenceDirections contributions Link Drive Simulation from_mjcf make Vector examine
         count_lost spread moments Look points mp4""".split(),
     "files and programs of others": """from_brax from_gymnax to_gymnasium

@@ -1,0 +1,117 @@
+"""Write the tables of `docs/scaling.md`: `python docs/make/scaling.py [--check]`.
+
+What was measured is taken from `benchmarks/results.jsonl`, the last row of each name; what is
+computed for clusters of GPUs starts from the bytes that are in those rows. With --check nothing is
+written: the exit code says whether the page is what this would write.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "scaling.md"
+PROGRAMS = "rows", "bodies", "network"
+BODIES = 2048  # of the benchmark, whose bytes are scaled to others
+
+# assumptions about a cluster of H100, eight in a machine
+PAIRS = 6e11  # a second, float32: half of what counting operations allows
+LAUNCHES, LAUNCH = 55, 2.5e-6  # of a minibatch, and s of each
+IN, BETWEEN = (15e-6, 450e9), (40e-6, 50e9)  # s to begin, bytes a second of each GPU
+GPUS = 1, 8, 16, 64
+
+
+def rows() -> dict[str, dict]:
+    """The last row of each benchmark of scaling, by its name."""
+    lines = (ROOT / "benchmarks" / "results.jsonl").read_text().splitlines()
+    found = {row["name"]: row for row in map(json.loads, lines)}
+    return {name: row for name, row in found.items() if name.startswith("scaling, ")}
+
+
+def measured(found: dict[str, dict]) -> str:
+    """Milliseconds of a step on each team, wall and CPU, and what the devices send."""
+    names = [contender["name"] for contender in found["scaling, rows, strong"]["results"]]
+    lines = ["| program | " + " | ".join(names) + " | bytes a step |"]
+    lines += ["|---" * (len(names) + 2) + "|"]
+    for program in PROGRAMS:
+        for kind in ("strong", "weak"):
+            row = found[f"scaling, {program}, {kind}"]
+            spent = [(one["wall"][1], one["answer"]["cpu"]) for one in row["results"]]
+            cells = [" / ".join(short(1e3 * s / row["amount"]) for s in pair) for pair in spent]
+            sent = f"{row['results'][3]['answer']['bytes a step']:,.0f}"
+            lines.append(f"| {program}, {kind} | " + " | ".join([*cells, sent]) + " |")
+    row = found["scaling, rows, strong"]
+    about = row["environment"]
+    lines += [
+        "",
+        "Milliseconds a step: wall clock, median of three rounds in turn, and CPU time of all ",
+    ]
+    lines[-1] += f"processes, last round; {row['date'][:10]}, "
+    lines[-1] += f"{row['work'].rpartition('; ')[2]}, {about['machine']}, jax {about['jax']}. "
+    lines[-1] += "The bytes are those of 8 devices. Work:"
+    works = [found[f"scaling, {program}, strong"]["work"] for program in PROGRAMS]
+    lines += [
+        "",
+        *(f"* {program}: {work.split(', in all')[0]}" for program, work in zip(PROGRAMS, works)),
+    ]
+    return "\n".join(lines)
+
+
+def computed(found: dict[str, dict]) -> str:
+    """Milliseconds of a step on GPUs, and the share of their time that is work."""
+    sent = {
+        p: found[f"scaling, {p}, strong"]["results"][3]["answer"]["bytes a step"] for p in PROGRAMS
+    }
+    lines = ["| program | " + " | ".join(f"{n} GPU{'s' if n > 1 else ''}" for n in GPUS) + " |"]
+    lines += ["|---" * (len(GPUS) + 1) + "|"]
+    for count in (1 << 16, 1 << 18, 1 << 20):
+        alone, load = count**2 / PAIRS, sent["bodies"] * count / BODIES
+        times = [(alone / n, gathered(load, n)) for n in GPUS]
+        lines.append(line(f"bodies, {count:,} in all, {load / 1e6:.2g} MB a step", times))
+    load = sent["network"]
+    times = [(LAUNCHES * LAUNCH, 2 * gathered(load, n)) for n in GPUS]
+    lines.append(line(f"network, a minibatch on each, {load / 1e3:.3g} kB a step", times))
+    times = [(10e-3, gathered(sent["rows"], n)) for n in GPUS]
+    lines.append(line(f"rows, 10 ms of them on each, {sent['rows']:.0f} B of a measure", times))
+    return "\n".join(lines)
+
+
+def gathered(load: float, gpus: int) -> float:
+    """Seconds until each GPU has all of so many bytes, of which each begins with its share."""
+    begin, rate = IN if gpus <= 8 else BETWEEN
+    return 0.0 if gpus == 1 else begin + load * (gpus - 1) / gpus / rate
+
+
+def line(name: str, times: list[tuple[float, float]]) -> str:
+    """A row: milliseconds, and the share of work."""
+    cells = [
+        f"{short(1e3 * (work + talk))} ms, {100 * work / (work + talk):.0f} %"
+        for work, talk in times
+    ]
+    return f"| {name} | " + " | ".join(cells) + " |"
+
+
+def short(number: float) -> str:
+    """A number to three digits, without an exponent."""
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
+
+
+def filled(page: str, name: str, text: str) -> str:
+    """The page with a text between the marks of a name."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, _, rest = page.partition(begin)
+    return before + begin + text + "\n" + end + rest.partition(end)[2]
+
+
+def main() -> int:
+    """Write or check the page; the exit code."""
+    found, page = rows(), PAGE.read_text()
+    new = filled(filled(page, "measured", measured(found)), "computed", computed(found))
+    if "--check" in sys.argv:
+        return int(new != page)
+    PAGE.write_text(new)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Values that lie in several processes, none of which can read all of them by itself."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
+
+_BLOCK = 1 << 26  # bytes that are brought to every process at a time
+
+
+def spans(leaf: Any) -> bool:
+    """Whether an array lies in several processes."""
+    return isinstance(leaf, Array) and not leaf.is_fully_addressable
+
+
+def place(leaf: Any, sharding: Sharding) -> Array:
+    """`leaf` where the sharding says; every process must give the same values.
+
+    Each process puts there what its own devices are to hold, and nothing is sent:
+    `jax.device_put` would send all of it to all devices to compare it, and takes no keys. But only
+    that keeps a Python number weakly typed, so that programs are traced as in one process.
+    """
+    if sharding.is_fully_addressable or spans(leaf):
+        return jax.device_put(leaf, sharding)
+    if jax.typeof(leaf).weak_type:
+        return jax.device_put(jnp.asarray(leaf), sharding)
+    if not isinstance(leaf, Array):
+        leaf = np.asarray(leaf)
+        leaf = leaf.astype(jax.dtypes.canonicalize_dtype(leaf.dtype), copy=False)
+    return jax.make_array_from_callback(leaf.shape, sharding, lambda at: leaf[at], dtype=leaf.dtype)
+
+
+def blocks(array: Array, most: int = _BLOCK) -> Iterator[np.ndarray]:
+    """The values of an array that spans processes, in their order in memory, `most` bytes at once.
+
+    All processes that hold a part of it must ask for them, and each gets all of them.
+    """
+    if array.is_fully_replicated or not array.size:
+        yield np.asarray(array) if array.size else np.zeros(array.shape, array.dtype)
+        return
+    axis, inside = 0, array.nbytes  # bytes below one index of the axes before `axis`
+    while axis < array.ndim - 1 and inside // array.shape[axis] > most:
+        inside, axis = inside // array.shape[axis], axis + 1
+    length, behind = array.shape[axis], array.shape[axis + 1 :]
+    rows = max(1, min(length, most * length // inside))
+    whole = NamedSharding(named(array).mesh, PartitionSpec())
+    for before in np.ndindex(array.shape[:axis]):
+        for begin in range(0, length, rows):
+            sizes = *[1] * axis, min(rows, length - begin), *behind
+            start = np.asarray([*before, begin, *[0] * len(behind)], np.int32)
+            yield np.asarray(_piece(sizes, whole)(array, start))
+
+
+@functools.lru_cache(8)
+def _piece(sizes: tuple[int, ...], whole: NamedSharding) -> Any:
+    """A program that brings a block of this shape to every process."""
+    return jax.jit(lambda x, at: jax.lax.dynamic_slice(x, list(at), sizes), out_shardings=whole)
+
+
+def named(array: Array) -> NamedSharding:
+    """The sharding of an array that spans processes.
+
+    Raises:
+        TypeError: it is not on a mesh.
+    """
+    if not isinstance(array.sharding, NamedSharding):
+        raise TypeError(
+            f"run: an array of shape {list(array.shape)} in several processes is on no mesh; place "
+            "it by mesh.split or mesh.replicate"
+        )
+    return array.sharding

@@ -1,0 +1,197 @@
+"""Several processes advance one run as one process does, and end together."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import process_job
+import pytest
+
+import jaxgpu
+from jaxgpu import identity, mesh
+from jaxgpu.processes import ALONE, Group, blocks, place, start
+
+ROOT = Path(__file__).parents[2]
+DEVICES = 8  # in all, as in the tests' own process
+
+
+def free_port(first=61440, count=4096):
+    """A port that nobody listens at, of those that JAX makes of the number of a SLURM job."""
+    for port in np.random.default_rng().permutation(count) + first:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", int(port))):
+                return int(port)
+    raise OSError("no port is free")
+
+
+def of_slurm(number, count, port):
+    """What SLURM tells a process."""
+    return {
+        "SLURM_JOB_ID": str(port - 61440),
+        "SLURM_STEP_NODELIST": "127.0.0.1",
+        "SLURM_NTASKS": str(count),
+        "SLURM_PROCID": str(number),
+        "SLURM_LOCALID": str(number),
+    }
+
+
+def of_environment(number, count, port):
+    """What the launch file for Kubernetes tells a process."""
+    return {
+        "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
+        "JAX_NUM_PROCESSES": str(count),
+        "JAX_PROCESS_ID": str(number),
+    }
+
+
+def started(folder, count, steps, event="", told=of_environment):
+    """The job in so many processes; exit codes, what each wrote to stderr, and what came of it."""
+    port, path = free_port(), os.pathsep.join([str(ROOT), str(ROOT / "tests" / "helpers")])
+    command = [sys.executable, process_job.__file__, str(folder), str(steps), str(DEVICES // count)]
+    environment = os.environ | {"PYTHONPATH": path}
+    jobs = [
+        subprocess.Popen(
+            [*command, event],
+            env=environment | told(number, count, port),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(count)
+    ]
+    try:
+        errors = [job.communicate(timeout=120)[1] for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    found = [folder / f"{number}.json" for number in range(count)]
+    results = [json.loads(file.read_text()) for file in found if file.exists()]
+    return [job.returncode for job in jobs], errors, results
+
+
+def whole(steps, out):
+    """The job in this process."""
+    result = process_job.go(out, steps)
+    return result, identity.of_arrays(result.state)
+
+
+def test_two_processes_do_what_one_does_and_one_goes_on_from_them(tmp_path):
+    codes, errors, results = started(tmp_path, 2, 15, told=of_slurm)
+    assert codes == [0, 0], errors
+    one, state = whole(15, tmp_path / "one")
+    for result in results:
+        assert result["state"] == state and result["turn"] == one.history["turn"].tolist()
+        np.testing.assert_allclose(result["mean"], one.history["mean"], rtol=1e-5, atol=1e-6)
+    assert [result["leads"] for result in results] == [True, False]
+    names = sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert names == sorted(2 * ["manifest.json", "part-00000.npz", "part-00001.npz"])
+    rest, state = whole(20, tmp_path / "out")
+    assert rest.timing.steps == 5 and state == whole(20, tmp_path / "one")[1]
+    kept = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert kept == ["step-000000000015", "step-000000000020.npz"]
+
+
+@pytest.mark.slow
+def test_a_run_goes_through_four_two_and_one_process_without_a_change_of_bits(tmp_path):
+    """A damaged part is passed over by all; the checkpoint of one process is taken up by two."""
+    assert started(tmp_path, 4, 10)[0] == [0] * 4
+    part = tmp_path / "out" / "step-000000000010" / "part-00003.npz"
+    data = bytearray(part.read_bytes())
+    data[len(data) // 2] ^= 1
+    part.write_bytes(data)
+    codes, errors, results = started(tmp_path, 2, 20)
+    assert codes == [0, 0], errors
+    assert [result["steps"] for result in results] == [15, 15]
+    assert "part-00003.npz: torn, altered" in errors[0] + errors[1]
+    assert "going back to step-000000000005" in errors[0]
+    assert results[0]["state"] == whole(20, tmp_path / "one")[1]
+    assert whole(25, tmp_path / "out")[0].timing.steps == 5
+    codes, errors, results = started(tmp_path, 2, 30)
+    assert codes == [0, 0] and results[1]["steps"] == 5, errors
+    assert results[1]["state"] == whole(30, tmp_path / "one")[1]
+
+
+@pytest.mark.slow
+def test_what_ends_one_process_ends_the_others_and_the_run_resumes(tmp_path):
+    codes, errors, _ = started(tmp_path, 2, 40, "SIGKILL")
+    assert codes == [75, -signal.SIGKILL]
+    assert "silent" in errors[0] or "is gone" in errors[0]
+    assert errors[0].count("start all processes again with resume=True") == 1
+    codes, errors, _ = started(tmp_path, 2, 40, "SIGTERM")
+    assert codes == 2 * [-signal.SIGINT]  # how Python ends of a KeyboardInterrupt
+    assert all("stopped at step 15 of 40; resume from" in error for error in errors)
+    codes, errors, _ = started(tmp_path, 2, 40, "ValueError")
+    assert codes[0] == 75 and codes[1] != 0
+    assert "process 1 failed ValueError: the disk is on fire" in errors[0]
+    codes, errors, results = started(tmp_path, 2, 40)
+    assert codes == [0, 0] and results[0]["state"] == whole(40, tmp_path / "one")[1], errors
+
+
+@pytest.mark.slow
+def test_processes_that_do_not_run_the_same_are_told(tmp_path):
+    codes, errors, _ = started(tmp_path, 2, 5, "other steps")
+    said = "run: steps is 6 in process 1 and 5 in process 0; start the same program"
+    assert codes == [1, 1] and all(said in error for error in errors)
+
+
+@pytest.mark.parametrize(
+    "given, error, said",
+    [
+        ({"address": "10.0.0.1"}, ValueError, "must be host:port"),
+        ({"address": 7}, TypeError, "must be a word"),
+        ({"count": 0}, ValueError, "count=0; it must be"),
+        ({"number": -1}, ValueError, "number=-1; it must be"),
+        ({"count": 2, "number": 2}, ValueError, "number=2; it must be below count=2"),
+        ({"count": "two"}, TypeError, "count='two'; it must be"),
+        ({"wait": 0.0}, ValueError, "wait=0; it must be"),
+        ({"address": "a:1", "count": 1, "number": 0}, RuntimeError, "call it first, before any"),
+    ],
+)
+def test_processes_are_joined_once_and_first(given, error, said):
+    mesh.devices()
+    with pytest.raises(error, match=said):
+        jaxgpu.distributed(**given)
+
+
+def test_a_port_that_is_taken_is_refused():
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(ValueError, match="its port is not free .*; take another"):
+            start._refuse_taken(address)
+    start._refuse_taken(address)
+
+
+def test_the_environment_is_held_to_the_same_rules(monkeypatch):
+    monkeypatch.setenv("JAX_PROCESS_ID", "first")
+    with pytest.raises(ValueError, match="JAX_PROCESS_ID='first'; it must be a whole number"):
+        jaxgpu.distributed()
+
+
+def test_an_array_is_read_in_blocks_in_the_order_of_its_memory():
+    x = np.arange(2 * 3 * 16, dtype=np.float32).reshape(2, 3, 16)
+    spread = mesh.split(x, mesh.devices(8), axis=2)
+    for most in (4, 40, 64, 150, 1 << 20):
+        found = list(blocks(spread, most))
+        np.testing.assert_array_equal(np.concatenate([b.ravel() for b in found]), x.ravel())
+        assert all(b.nbytes <= most for b in found)
+    for shape in ((), (0, 3)):
+        (block,) = blocks(place(np.zeros(shape), mesh.replicate(1.0, mesh.devices(8)).sharding))
+        assert block.shape == shape
+
+
+def test_who_is_alone_asks_nobody():
+    assert ALONE.alone and ALONE.first and ALONE.rank == 0
+    assert ALONE.exchange("any", "it") == ["it"] and ALONE.decided("any", {"a": 1}) == {"a": 1}
+    assert ALONE.somewhere("any", True) and not ALONE.somewhere("any", False)
+    ALONE.agree({"steps": 3})
+    second = Group((2, 5), 5)
+    assert not second.alone and not second.first and second.rank == 1
+    assert jax.process_count() == 1

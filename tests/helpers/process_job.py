@@ -1,0 +1,123 @@
+"""A run in one of several processes, as a program: `process_job.py FOLDER STEPS DEVICES [EVENT]`.
+
+The processes find each other by what their environment says. Each writes what came of the run to
+FOLDER/NUMBER.json; at turn 12 of the last process an EVENT befalls it.
+"""
+
+import json
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+import jaxgpu
+from jaxgpu import identity, mesh
+from jaxgpu.processes import leads, watch
+from jaxgpu.run import Run, run
+
+ROWS, CHUNK, TURN = 96, 5, 12
+
+
+def start():
+    """A state whose arrays are spread, one of keys among them, beside some that are whole."""
+    devices = mesh.devices()
+    x = np.linspace(-1, 1, 3 * ROWS, dtype=np.float32).reshape(ROWS, 3)
+    keys = jax.random.split(jax.random.key(3), ROWS)
+    return {
+        "x": mesh.split(x, devices),
+        "columns": mesh.split(x.T.copy(), devices, axis=1),
+        "keys": mesh.split(keys, devices),
+        "turn": mesh.replicate(np.int32(0), devices),
+        "scale": np.float32(0.5),  # on one device
+    }
+
+
+def step(rate, state, key):
+    """Elementwise: the same bits on any number of devices and processes."""
+    noise = jax.vmap(lambda key: jax.random.normal(key, (3,)))(state["keys"])
+    x = (
+        jnp.sin(rate * state["x"])
+        + state["scale"] * state["x"]
+        + noise * jax.random.uniform(key, ())
+    )
+    return {
+        "x": x,
+        "columns": jnp.cos(state["columns"]) + 0.1 * x.T,
+        "keys": jax.vmap(jax.random.fold_in, (0, None))(state["keys"], state["turn"]),
+        "turn": state["turn"] + 1,
+        "scale": state["scale"],
+    }
+
+
+def measure(state):
+    """Sums over devices, which round as they are grouped, and a number that does not."""
+    devices = mesh.devices()
+    (axis,) = devices.axis_names
+    total = lambda x: jax.lax.psum(jnp.sum(x), axis)
+    shared = jax.shard_map(
+        total, mesh=devices, in_specs=PartitionSpec(axis), out_specs=PartitionSpec()
+    )
+    mean = (state["x"].mean() + shared(state["x"]) / state["x"].size) / 2
+    return {"mean": mean, "turn": state["turn"]}
+
+
+def go(out: Path, steps: int, check=None) -> Run:
+    """The run, from the last checkpoint on, if there is one."""
+    key = jax.random.key(7)
+    return run(
+        partial(step, 0.9),
+        start(),
+        steps,
+        key=key,
+        measure=measure,
+        check=check,
+        chunk=CHUNK,
+        out=out,
+        resume=True,
+    )
+
+
+def befall(event: str):
+    """A check that lets something happen to the last process at a turn."""
+
+    def check(state, history):
+        if jax.process_index() == jax.process_count() - 1 and len(history["turn"]) > TURN:
+            if event == "SIGTERM":
+                os.kill(os.getpid(), signal.SIGTERM)
+            elif event == "SIGKILL":
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif event == "ValueError":
+                raise ValueError("the disk is on fire")
+
+    return check
+
+
+def main(folder: Path, steps: int, devices: int, event: str = "") -> None:
+    """Join the others, run, and say what came of it."""
+    jax.config.update("jax_num_cpu_devices", devices)
+    # the settings of the tests, which a traced program shows
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    watch.SILENCE, watch.GRACE, watch.LAST = 4.0, 2.0, 3.0
+    jaxgpu.distributed()
+    number = jax.process_index()
+    steps += number if event == "other steps" else 0
+    result = go(folder / "out", steps, befall(event))
+    said = {
+        "state": identity.of_arrays(result.state),
+        "mean": result.history["mean"].tolist(),
+        "turn": result.history["turn"].tolist(),
+        "steps": result.timing.steps,
+        "leads": leads(),
+    }
+    (folder / f"{number}.json").write_text(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])
