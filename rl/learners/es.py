@@ -111,7 +111,7 @@ class ES:
         obs_stats: normaliser.Normaliser,
         x: Array,
         key: Array,
-        axis: str | None,
+        axis: str | None = None,
     ) -> tuple[Array, Array, normaliser.Normaliser]:
         """Returns and successes [N, E] of `episodes` episodes, and what was seen by then.
 

@@ -136,7 +136,7 @@ class PPO(Rollouts):
         return act
 
     def _rollout(
-        self, env: Environment, state: "PPOState", key: Array, axis: str | None
+        self, env: Environment, state: "PPOState", key: Array, axis: str | None = None
     ) -> tuple[Any, dict, dict]:
         envs = vectorize(env, self.num_envs, axis=axis)
 

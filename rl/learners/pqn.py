@@ -140,7 +140,9 @@ class PQN(Rollouts):
         share = self.epsilon_start - (self.epsilon_start - self.epsilon_finish) * fallen
         return jnp.maximum(share, self.epsilon_finish)
 
-    def _rollout(self, env: Environment, state: TrainState, key: Array, axis: str | None) -> Any:
+    def _rollout(
+        self, env: Environment, state: TrainState, key: Array, axis: str | None = None
+    ) -> Any:
         envs, epsilon = vectorize(env, self.num_envs, axis=axis), self.epsilon(state)
         each = lambda draw, key, *of: shares.own(draw(key, (self.num_envs,), *of), axis)
 

@@ -169,7 +169,7 @@ class RecurrentPPO:
         return RecurrentPolicy(jnp.zeros(self.hidden_size), act)
 
     def _rollout(
-        self, env: Environment, state: "RecurrentPPOState", key: Array, axis: str | None
+        self, env: Environment, state: "RecurrentPPOState", key: Array, axis: str | None = None
     ) -> tuple[dict[str, Any], dict[str, Array], dict[str, Array]]:
         """What of the state a rollout changes, by name; its batch [B, T, ...], and its report."""
         spec, network = self.ppo, self._network(env)

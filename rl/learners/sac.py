@@ -195,7 +195,7 @@ class SAC(Rollouts):
         return act
 
     def _rollout(
-        self, env: Environment, state: "SACState", key: Array, axis: str | None
+        self, env: Environment, state: "SACState", key: Array, axis: str | None = None
     ) -> tuple[Any, dict, dict]:
         envs, space = vectorize(env, self.num_envs, axis=axis), env.action_space
         steps_done = (state.update * self.steps_per_update).astype(jnp.float32)
@@ -236,7 +236,7 @@ class SAC(Rollouts):
         env: Environment,
         part: Any,
         key: Array,
-        axis: str | None,
+        axis: str | None = None,
     ) -> Array:
         """The critics' errors, the actor's loss and the temperature's: apart but for their sum."""
         network, held = self._network(env), jax.lax.stop_gradient(params)

@@ -136,7 +136,7 @@ class SHAC(Rollouts):
         env: Environment,
         state: "SHACState",
         key: Array,
-        axis: str | None,
+        axis: str | None = None,
     ) -> Any:
         """Minus the mean reward a step of the window, the future beyond it included."""
         envs, network = vectorize(env, self.num_envs, axis=axis), self._network(env)
@@ -182,7 +182,7 @@ class SHAC(Rollouts):
         batch = {"raw": raw, "observation": x, "target": target, "broken": out.broken}
         return loss, jax.lax.stop_gradient((env_state, batch, out.report(axis)))
 
-    def _resets(self, key: Array, axis: str | None) -> Array:
+    def _resets(self, key: Array, axis: str | None = None) -> Array:
         """Which environments begin anew after which step, [T, B]: a share, after the last.
 
         The critic has valued where their paths broke off.
