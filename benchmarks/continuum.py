@@ -60,16 +60,15 @@ def scene(work: Work) -> Scene:
 def _forward(work: Work) -> Entry:
     ours = scene(work)
 
-    def go(state, axis=None):
-        return jax.lax.fori_loop(0, STEPS, lambda _, s: ours.step(s, axis=axis), state)
+    def go(state):
+        return jax.lax.fori_loop(0, STEPS, lambda _, s: ours.step(s), state)
 
     contenders = [Contender(f"jaxgpu, jax {jax.__version__}", _answers(go, ours.init()))]
     if jax.device_count() > 1:
         two = mesh.devices(2)
-        state = devices.shard_state(ours.init(two.size), two)
-        contenders.append(
-            Contender("jaxgpu on two devices", _answers(devices.shard_step(go, two), state))
-        )
+        share = devices.shard_frame(ours, two, STEPS)
+        shared = _answers(lambda shares: share(shares).state, devices.shard_state(ours, two))
+        contenders.append(Contender("jaxgpu on two devices", shared))
     contenders += _rivals(work)
     return Entry(
         f"continuum {work.material} {work.particles}/{work.nodes}^3",

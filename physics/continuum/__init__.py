@@ -8,7 +8,7 @@ end, seen = rollout(scene, state, controls, drive, substeps=10)  # gradients in 
 To read: `scene` (what is given) and `particles` (what is kept), `engine` (one step), then the rooms
 it stands on, `grid` (P2G and G2P transfers), `materials` (stress), `tools` (contact, sources);
 `checks` and `stability` (before a run), `trajectory` (pure, differentiable), `simulation` (on the
-host), `health` (of gradients), `devices` and `files`.
+host), `health` (of gradients), `devices` (with `partition` and `migration`) and `files`.
 """
 
 from jaxgpu.geometry import fill_box, sdf

@@ -185,28 +185,40 @@ def _parted(like: Any, array: Any) -> Any:
     return part(array, like)
 
 
+def empty(body: Body, grid: Grid, shape: tuple[int, ...]) -> Chunks:
+    """Chunks of empty slots of a body, arrays of this shape [C, P]."""
+    d, dtype = body.x.shape[1], body.x.dtype
+    middle = np.add(grid.lower, grid.upper) / 2  # where empty slots wait
+    zero = jnp.zeros(shape, dtype)
+    return Chunks(
+        x=tuple(jnp.full(shape, a, dtype) for a in middle),
+        v=(zero,) * d,
+        C=((zero,) * d,) * d,
+        m=zero,
+        volume=zero,
+        internal=body.material.rest(zero + 1, d),
+    )
+
+
 def fill(body: Body, grid: Grid, shares: int) -> Particles:
     """The particles of a body at the start, in chunks whose number is a multiple of `shares`."""
     n, d = body.x.shape
-    slots = max(n, body.capacity)
-    c = -(-slots // (CHUNK * shares)) * shares
-    p = -(-slots // (8 * c)) * 8  # alike, so that the last one is not left half empty
-    middle = np.add(grid.lower, grid.upper) / 2  # where empty slots wait
-
-    def chunked(values: Array, empty: float) -> Array:
-        full = jnp.full((c * p,), empty, body.x.dtype)
-        return full.at[:n].set(values).reshape(c, p)
-
+    shape = slotted(max(n, body.capacity), shares)
+    waiting = empty(body, grid, shape)
+    put = lambda slots, values: slots.ravel().at[:n].set(values).reshape(shape)
     v = jnp.broadcast_to(jnp.asarray(body.v, body.x.dtype), (n, d))
     volume = jnp.broadcast_to(jnp.asarray(body.volume, body.x.dtype), (n,))
-    x = tuple(chunked(body.x[:, i], middle[i]) for i in range(d))
-    zero = jnp.zeros_like(x[0])
-    chunks = Chunks(
-        x=x,
-        v=tuple(chunked(v[:, i], 0) for i in range(d)),
-        C=((zero,) * d,) * d,
-        m=chunked(volume * body.density, 0),
-        volume=chunked(volume, 0),
-        internal=body.material.rest(zero + 1, d),
+    chunks = dataclasses.replace(
+        waiting,
+        x=tuple(put(a, body.x[:, i]) for i, a in enumerate(waiting.x)),
+        v=tuple(put(a, v[:, i]) for i, a in enumerate(waiting.v)),
+        m=put(waiting.m, volume * body.density),
+        volume=put(waiting.volume, volume),
     )
     return Particles(chunks)
+
+
+def slotted(slots: int, shares: int = 1) -> tuple[int, int]:
+    """Chunks, a multiple of `shares`, and how many slots each has, for at least so many slots."""
+    c = -(-slots // (CHUNK * shares)) * shares
+    return c, -(-slots // (8 * c)) * 8  # alike, so that the last one is not left half empty

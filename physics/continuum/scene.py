@@ -76,17 +76,16 @@ class Scene:
         """
         return _init(checks.complete("init", self), shares)
 
-    def step(self, state: State, *, axis: str | None = None) -> State:
+    def step(self, state: State) -> State:
         """The state after dt; see `engine` for the method.
 
         Args:
             state: as `init` returns it.
-            axis: of a `jax.shard_map` over which the particles are spread, as `devices` does.
         Differentiable in the scene (materials, gravity, tools, dt) and the state; reverse and
         forward. Liquids are led to the density of the grid in every step here; `rollout` and
         `simulate` do so once in sixteen, which saves a sixth of the time.
         """
-        return engine.step(self, state, axis=axis)
+        return engine.step(self, state)
 
 
 def _start(scene: Scene, shares: int) -> State:

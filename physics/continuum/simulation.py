@@ -14,10 +14,12 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from jaxgpu import ranges
+from jaxgpu.mesh import flat, split
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, nothing, run
 
-from . import devices, engine
+from . import engine
+from .devices import Shares, gather_state, shard_frame, shard_state
 from .particles import State
 from .scene import Scene
 
@@ -53,36 +55,58 @@ class Frames:
     scene: Scene
     substeps: Array | int  # [] steps in a frame
     measure: Callable[[State], Any]
-    mesh: Mesh | None = static(default=None)  # devices over which particles are spread
 
     def init(self) -> State:
-        """The state at time zero, on the devices."""
-        if self.mesh is None:
-            return self.scene.init()
-        return devices.shard_state(self.scene.init(self.mesh.size), self.mesh)
+        """The state at time zero."""
+        return self.scene.init()
 
     def step(self, state: State) -> State:
         """The state after a frame."""
-        if self.mesh is None:
-            return self._advance(state)
-        return devices.shard_step(self._advance, self.mesh)(state)
+
+        def one(i: Array, state: State) -> State:
+            return engine.step(self.scene, state, engine.correction_steps(i, self.substeps))
+
+        return lax.fori_loop(0, self.substeps, one, state)
 
     def watch(self, state: State) -> Watch:
         """What is recorded at the start and after every frame."""
+        return self.seen(state, state)
+
+    def seen(self, state: State, spread: State) -> Watch:
+        """What is recorded of a state, whose particles are also given in any order."""
         return Watch(
             measured=self.measure(state),
-            lost=count_lost(self.scene, state),
+            lost=count_lost(self.scene, spread),
             t=state.t,
             refused=_refused(self.scene, state),
             tools_lost=_tools_lost(self.scene, state),
         )
 
-    def _advance(self, state: State, axis: str | None = None) -> State:
-        def one(i: Array, state: State) -> State:
-            correction = engine.correction_steps(i, self.substeps)
-            return engine.step(self.scene, state, correction, axis)
 
-        return lax.fori_loop(0, self.substeps, one, state)
+@pytree
+class SharedFrames:
+    """The same on several devices; functions of a state see its particles in their order."""
+
+    frames: Frames
+    mesh: Mesh = static()
+
+    def init(self) -> Shares:
+        """The state at time zero, on the devices."""
+        return shard_state(self.frames.scene, self.mesh)
+
+    def step(self, shares: Shares) -> Shares:
+        """The shares after a frame."""
+        return shard_frame(self.frames.scene, self.mesh, self.frames.substeps)(shares)
+
+    def watch(self, shares: Shares) -> Watch:
+        """What is recorded at the start and after every frame."""
+        return self.frames.seen(gather_state(self.frames.scene, shares), shares.state)
+
+    def end(self, shares: Shares) -> State:
+        """The state with its particles in order, spread evenly over the devices; on the host."""
+        state = gather_state(self.frames.scene, shares)
+        bodies = tuple(split(body, self.mesh, axis=0) for body in state.bodies)
+        return dataclasses.replace(state, bodies=bodies)
 
 
 def simulate(
@@ -128,19 +152,37 @@ def simulate(
     scene = scene.prepare()
     substeps = int(np.ceil(t / (frames * float(np.asarray(scene.dt))) - 1e-6))
     dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
-    film = Frames(dataclasses.replace(scene, dt=dt), substeps, _carrying(measure), mesh)
-    done = run(
-        film.step,
-        film.init(),
-        frames,
-        measure=film.watch,
-        until=until,
-        out=out,
-        resume=resume,
-    )
+    film = Frames(dataclasses.replace(scene, dt=dt), substeps, _carrying(measure))
+    if mesh is None:
+        done = run(
+            film.step,
+            film.init(),
+            frames,
+            measure=film.watch,
+            until=until,
+            out=out,
+            resume=resume,
+        )
+    else:
+        shared = SharedFrames(film, flat("simulate: mesh", mesh))
+        spread = run(
+            shared.step,
+            shared.init(),
+            frames,
+            measure=shared.watch,
+            until=until and partial(_ends, film.scene, _carrying(until)),
+            out=out,
+            resume=resume,
+        )
+        done = Run(shared.end(spread.state), spread.history, spread.timing)
     _raise_lost(done.history)
     _raise_refused(done.history, done.state)
     return dataclasses.replace(done, history=done.history.measured)
+
+
+def _ends(scene: Scene, until: Callable[[State], Array], shares: Shares) -> Array:
+    """Whether a run on several devices ends here, [] bool."""
+    return until(gather_state(scene, shares))
 
 
 def _carrying(measure: Callable[[State], Any]) -> Callable[[State], Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -72,11 +72,14 @@ class Grid:
     def node_positions(self, rows: Array, dtype) -> tuple[Array, ...]:
         """Position of nodes, given by row of the flattened grid, an array along each axis, m."""
         found = []
-        for a, n in zip(self.lower[::-1], self.shape[::-1]):
-            axis = jnp.asarray(a + (np.arange(n) - PAD) * self.dx, dtype)
-            found.append(axis[lax.rem(rows, np.int32(n))])
+        for axis, n in reversed(list(enumerate(self.shape))):
+            found.append(self.places(axis, dtype)[lax.rem(rows, np.int32(n))])
             rows = lax.div(rows, np.int32(n))
         return tuple(found[::-1])
+
+    def places(self, axis: int, dtype) -> Array:
+        """Positions of the nodes along an axis, [shape[axis]] m."""
+        return jnp.asarray(self.lower[axis] + (np.arange(self.shape[axis]) - PAD) * self.dx, dtype)
 
     def coordinate(self, x: Array, axis: int) -> Array:
         """Position [m] along an axis in units of dx, counted from the first node."""
@@ -88,6 +91,22 @@ class Grid:
             return x
         length = self.cells[axis] * self.dx
         return x - length * jnp.floor((x - self.lower[axis]) * (1 / length))
+
+    def faced(self, axis: int) -> tuple[Any, Any]:
+        """Whether the lower and the upper face of an axis lie among these nodes, [] bool each."""
+        return True, True
+
+    def summed(self, field: Array) -> Array:
+        """What particles have spread, [nodes, K], with all that others have spread on a node."""
+        return self.joined(field)
+
+    def owned(self, m: Array, rows: Array) -> Array:
+        """Mass [n] of the nodes with these rows; none where another device counts it, too."""
+        return m
+
+    def total(self, sums: Any) -> Any:
+        """Sums over nodes, a pytree, with those of all devices added, which own them apart."""
+        return sums
 
     def joined(self, field: Array) -> Array:
         """A spread field with the copies of each node summed along periodic axes, [nodes, 4]."""
@@ -105,7 +124,7 @@ class Grid:
         m = m.reshape(self.shape)
         for axis, face in enumerate(self.faces):
             if face != "periodic":
-                m = _folded(m, axis)
+                m = _folded(m, axis, self.faced(axis))
         return m.ravel()
 
     def bounded(self, v: Array, m: Array) -> Array:
@@ -119,7 +138,7 @@ class Grid:
         for axis, face in enumerate(self.faces):
             if face != "periodic":
                 held = range(len(self.cells)) if face == "stick" else (axis,)
-                v = _faced(v, m, axis, held, face == "slip")
+                v = _faced(v, m, axis, held, face == "slip", self.faced(axis))
         return v.reshape(shape)
 
 
@@ -137,15 +156,17 @@ def inverse(m: Array) -> Array:
     return jnp.where(heavy, 1 / jnp.where(heavy, m, 1), 0)
 
 
-def _faced(v: Array, m: Array, axis: int, held: Iterable[int], slip: bool) -> Array:
+def _faced(
+    v: Array, m: Array, axis: int, held: Iterable[int], slip: bool, there: tuple[Any, Any]
+) -> Array:
     """Velocities [..., 4] after the lower and the upper face of an axis, which are apart."""
     starts, near = {1: 0, -1: m.shape[axis] - NEAR}, []
-    for side, start in starts.items():
-        layers = (lax.slice_in_dim(a, start, start + NEAR, axis=axis) for a in (m, v))
-        mass, u = (jnp.moveaxis(a, axis, 0)[::side] for a in layers)
+    for (side, start), here in zip(starts.items(), there):
+        mass, before = (lax.slice_in_dim(a, start, start + NEAR, axis=axis) for a in (m, v))
+        mass, u = (jnp.moveaxis(a, axis, 0)[::side] for a in (mass, before))
         for i in held:
             u = u.at[..., i].set(_mirrored(u[..., i], mass, into=side if slip else 0))
-        near.append(jnp.moveaxis(u[::side], 0, axis))
+        near.append(_where(here, jnp.moveaxis(u[::side], 0, axis), before))
     # XLA 0.12 on a CPU fuses these and reads layers that it has already written, but for a barrier
     for start, new in zip(starts.values(), lax.optimization_barrier(near)):
         v = lax.dynamic_update_slice_in_dim(v, new, start, axis)
@@ -170,14 +191,22 @@ def _mirrored(v: Array, m: Array, into: int) -> Array:
     return jnp.concatenate([far, jnp.stack([beyond, face, first])])
 
 
-def _folded(m: Array, axis: int) -> Array:
+def _where(here: Any, new: Array, old: Array) -> Array:
+    """The new one where a face is here; nothing is computed where that is known."""
+    return new if here is True else jnp.where(here, new, old)
+
+
+def _folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
     """Mass after the lower and the upper face of an axis."""
     n = 2 * PAD + 1
     last = m.shape[axis] - n
     # both at once where no layer belongs to both
-    for starts in ((0, last),) if last >= n else ((0,), (last,)):
+    lower, upper = zip((0, last), there)
+    for faces in ((lower, upper),) if last >= n else ((lower,), (upper,)):
+        starts = [start for start, _ in faces]
         near = [lax.slice_in_dim(m, start, start + n, axis=axis) for start in starts]
-        near = [a + jnp.flip(a, axis) for a in near]  # its middle is the face
+        # the middle of each is its face
+        near = [_where(here, a + jnp.flip(a, axis), a) for a, (_, here) in zip(near, faces)]
         for start, new in zip(starts, lax.optimization_barrier(near)):  # as in `_faced`
             m = lax.dynamic_update_slice_in_dim(m, new, start, axis)
     return m

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from continuum_run import positions
+from continuum_run import positions, velocities
 
 from jaxgpu import mesh
 from jaxgpu.geometry import sdf
@@ -23,38 +23,89 @@ from jaxgpu.physics.continuum import (
     fill_box,
     simulate,
 )
+from jaxgpu.physics.continuum.grid.shared import Cut
+from jaxgpu.physics.continuum.partition import cuts, narrowest
 
-DX = 1 / 16
+LIQUID = Liquid(2e4, 0.3, volume_correction=0.1)
 
 
-def scene(materials, dtype=jnp.float64):
+def scene(materials, dtype=jnp.float64, cells=32, **grid):
     """Two blocks of unlike particles, one on the other, that fall on a ball which moves."""
+    dx = 1 / cells
     rng, bodies = np.random.default_rng(12), ()
     for law, low, density in zip(materials, (0.3, 0.52), (1300.0, 700.0)):
-        x = fill_box((0.2, low), (0.7, low + 0.2), DX / 2).astype(dtype)
-        volume = jnp.asarray((DX / 2) ** 2 * rng.uniform(0.6, 1.4, len(x)), dtype)
+        x = fill_box((0.1, low), (0.7, low + 0.2), dx / 2).astype(dtype)
+        volume = jnp.asarray((dx / 2) ** 2 * rng.uniform(0.6, 1.4, len(x)), dtype)
         bodies += (Body(x, law, volume, density),)
     ball = Collider(sdf.Ball(0.1), (0.4, 0.15), v=(0.0, 0.5), mass=20.0, inertia=0.1)
-    return Scene(bodies, Grid(DX, (16, 16)), (0.0, -9.81), (ball,)).prepare()
+    return Scene(bodies, Grid(dx, (cells, cells), **grid), (0.0, -9.81), (ball,)).prepare()
+
+
+def same(one, many, atol=1e-9):
+    """Hold a state to that of one device, particle by particle, and tool by tool."""
+    for a, b in zip(one.bodies, many.bodies):
+        np.testing.assert_allclose(positions(b), positions(a), atol=atol)
+        np.testing.assert_allclose(velocities(b), velocities(a), atol=1e3 * atol)
+    for a, b in zip(one.tools, many.tools):
+        np.testing.assert_allclose(b.v, a.v, atol=atol)
+
+
+def frame(run, count, steps):
+    """Shares after so many steps on so many devices."""
+    on = mesh.devices(count)
+    return jax.jit(devices.shard_frame(run, on, steps))(devices.shard_state(run, on))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize(
-    "materials",
-    [(Liquid(2e4, 0.3, volume_correction=0.1), NeoHookean(2e4)), (DruckerPrager(2e4),)],
+    ("materials", "count"),
+    [((LIQUID, NeoHookean(2e4)), 3), ((DruckerPrager(2e4),), 5)],
     ids=["liquid and solid", "sand"],
 )
 def test_devices_change_nothing(x64, materials, count):
     run = scene(materials)
-    height = lambda s: jnp.stack([jnp.sum(b.m * b.x[:, 1]) for b in s.bodies])
-    one = simulate(run, 0.1, frames=4, measure=height)
-    many = simulate(run, 0.1, frames=4, measure=height, mesh=mesh.devices(count))
+    some = lambda s: s.bodies[0].x[:400:50]  # the same particles, wherever they are
+    late = lambda s: s.t > 0.07
+    one = simulate(run, 0.1, frames=4, measure=some, until=late)
+    many = simulate(run, 0.1, frames=4, measure=some, until=late, mesh=mesh.devices(count))
     assert len(many.state.bodies[0].chunks.m.sharding.device_set) == count
-    np.testing.assert_allclose(many.history, one.history, rtol=1e-10)
-    for a, b in zip(one.state.bodies, many.state.bodies):
-        np.testing.assert_allclose(positions(b), positions(a), atol=1e-9)
-    np.testing.assert_allclose(many.state.tools[0].v, one.state.tools[0].v, atol=1e-9)
+    assert len(many.history) == 4
+    np.testing.assert_allclose(many.history, one.history, atol=1e-10)
+    same(one.state, many.state)
+
+
+@pytest.mark.slow
+def test_slabs_in_space_follow_matter_that_crosses_the_box(x64):
+    """A dam breaks along the axis that is cut: most particles change their device."""
+    dx, steps = 1 / 32, 500
+    x = fill_box((0.0, 0.0, 0.0), (0.3, 0.4, 0.2), dx / 2).astype(jnp.float64)
+    water = Body(x, LIQUID, (dx / 2) ** 3)
+    run = Scene((water,), Grid(dx, (32, 16, 8)), (0.0, -9.81, 0.0)).prepare()
+    shares = frame(run, 4, steps)
+    start = devices.shard_state(run, mesh.devices(4))
+    assert int(shares.whole) == 0 and np.all((shares.cuts - start.cuts)[1:-1] > 1)
+    same(simulate(run, steps * float(run.dt)).state, devices.gather_state(run, shares))
+
+
+@pytest.mark.slow
+def test_particles_faster_than_foreseen_go_by_the_whole_grid(x64):
+    run = scene((NeoHookean(2e4),), faces=("slip", "periodic"))
+    # from rest, so that sixteen steps seem to be free, in which it falls two cells
+    pull = 2 * run.grid.dx / (16 * float(run.dt)) ** 2 * 2
+    run = dataclasses.replace(run, gravity=(pull, 0.0))
+    shares = frame(run, 2, 16)
+    assert int(shares.whole) == 16
+    one = jax.lax.fori_loop(0, 16, lambda _, s: run.step(s), run.init())
+    same(one, devices.gather_state(run, shares))
+
+
+@pytest.mark.slow
+def test_a_box_without_faces_goes_by_the_whole_grid(x64):
+    run = scene((NeoHookean(2e4),), faces=("periodic", "periodic"))
+    shares = frame(run, 3, 5)
+    assert shares.partition is None and int(shares.whole) == 5
+    one = jax.lax.fori_loop(0, 5, lambda _, s: run.step(s), run.init())
+    same(one, devices.gather_state(run, shares))
 
 
 @pytest.mark.slow
@@ -70,20 +121,62 @@ def test_a_run_on_devices_resumes_to_the_same_bits(tmp_path):
 @pytest.mark.slow
 def test_the_derivative_is_that_of_one_device(x64):
     run, two = scene((NeoHookean(2e4),)), mesh.devices(2)
+    start = devices.shard_state(run, two)
 
-    def fallen(young, mesh):
+    def fallen(young, shared):
         now = dataclasses.replace(
             run, bodies=(dataclasses.replace(run.bodies[0], material=NeoHookean(young)),)
         )
-        advance, state = lambda s, axis=None: now.step(s, axis=axis), run.init(2)
-        if mesh:
-            advance, state = devices.shard_step(advance, mesh), devices.shard_state(state, mesh)
-        for _ in range(5):
-            state = advance(state)
-        return jnp.sum(state.bodies[0].m * state.bodies[0].x[:, 1] ** 2)
+        if shared:
+            end = _repeated(devices.shard_step(now, two), start)
+            end = devices.gather_state(now, end)
+        else:
+            end = _repeated(now.step, run.init())
+        push = jnp.sum(end.tools[0].v ** 2)
+        return push + jnp.sum(end.bodies[0].m * end.bodies[0].x[:, 1] ** 2)
 
-    slope = lambda mesh: jax.jit(jax.grad(lambda young: fallen(young, mesh)))(2e4)
-    np.testing.assert_allclose(slope(two), slope(None), rtol=1e-10)
+    slope = lambda shared: jax.jit(jax.grad(lambda young: fallen(young, shared)))(2e4)
+    np.testing.assert_allclose(slope(True), slope(False), rtol=1e-10)
+
+
+def _repeated(step, state, steps=6):
+    return jax.lax.scan(lambda state, _: (step(state), None), state, length=steps)[0]
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_particles_are_spread_evenly_and_come_back_in_their_order(count):
+    run = scene((Liquid(2e4, volume_correction=None),), jnp.float32, cells=60)
+    shares = devices.shard_state(run, mesh.devices(count))
+    each = np.sum(np.asarray(shares.ids[0]).reshape(count, -1) > 0, 1)
+    assert each.sum() == len(run.bodies[0].x) and each.max() < 1.3 * each.mean()
+    back = devices.gather_state(run, shares)
+    for a, b in zip(jax.tree.leaves(run.init(count)), jax.tree.leaves(back)):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_grid_that_is_too_narrow_is_not_cut():
+    run = scene((NeoHookean(2e4),), jnp.float32)
+    partitions = [devices.shard_state(run, mesh.devices(n)).partition for n in (1, 7, 8)]
+    assert partitions[1].cut.devices == 7  # 34 of its 37 planes are needed
+    assert partitions[0] is None and partitions[2] is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cuts_leave_room_and_move_by_a_plane(seed):
+    rng, n, planes = np.random.default_rng(seed), 5, 61
+    cut = Cut(axis=0, planes=2 * -(-planes // n) + 6, reach=2, devices=n)
+    counts = np.zeros(planes, np.int32)
+    low, high = np.sort(rng.choice(np.arange(2, planes - 2), 2, replace=False))
+    counts[low : high + 1] = rng.integers(1, 1000, high + 1 - low)
+    shared = jax.jit(cuts, static_argnames="cut")
+    before = np.asarray(shared(jnp.asarray(counts), cut))
+    room, least = cut.planes - cut.zone, narrowest(cut.reach, n)
+    ends = (0 if low < least[0] else low, planes if high + 1 > planes - least[-1] else high + 1)
+    assert (before[0], before[-1]) == ends
+    assert before[1] >= least[0] and before[-2] <= planes - least[-1]
+    assert np.all(np.diff(before)[1:-1] >= least[1]) and np.all(np.diff(before) <= room)
+    moved = np.asarray(shared(jnp.asarray(np.roll(counts, 1)), cut, jnp.asarray(before)))
+    assert np.all(np.abs(moved - before)[1:-1] <= 1)
 
 
 def test_sources_are_refused():
@@ -93,6 +186,6 @@ def test_sources_are_refused():
         simulate(run, 0.1, mesh=mesh.devices(2))
 
 
-def test_chunks_that_devices_do_not_share_evenly_are_refused():
-    with pytest.raises(ValueError, match="must be a multiple"):
-        devices.shard_state(scene((Liquid(2e4),), jnp.float32).init(), mesh.devices(2))
+def test_no_mesh_is_refused():
+    with pytest.raises(TypeError, match="simulate: mesh=2; it must be a mesh"):
+        simulate(scene((Liquid(2e4),), jnp.float32), 0.1, mesh=2)

@@ -1,0 +1,141 @@
+"""Particles that are handed on from device to device, as they or the cuts move.
+
+Cuts follow the matter by a plane at a time. A particle that is not at home is handed on to a
+neighbour, into one of its empty slots; where there is none it stays, and is handed on later.
+Nothing is ever lost: whether all particles are near enough to their slabs is seen by `Slab.holds`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .grid.shared import DRIFT, neighbours
+from .particles import Chunks, empty
+from .partition import Partition, cuts, first_planes, histogram
+
+LONGEST = 16  # steps from one handing on to the next, at most
+NEARLY = 0.75  # of the planes that a particle may drift, at the speed that it has now
+SENT = 4  # a device hands on at most one in so many of its slots to each neighbour
+
+
+def handed_on(
+    partition: Partition,
+    scene: Any,
+    bodies: Sequence[Chunks],
+    ids: Sequence[Array],
+    before: Array,
+    name: str,
+) -> tuple[list[Chunks], list[Array], Array, Array]:
+    """Particles after each has gone to, or towards, the device at home; within `jax.shard_map`.
+
+    Args:
+        bodies, ids: of this device; an id is above zero where a slot is filled.
+        before: cuts until now.
+        name: of the mesh's axis.
+    Returns:
+        bodies, ids, cuts, and for how many steps particles stay near enough at their speeds.
+    """
+    grid, axis = scene.grid, partition.cut.axis
+    steps = jnp.stack([_steps(chunks.v[axis], scene.dt, grid.dx) for chunks in bodies])
+    counts = [histogram(grid, chunks, axis) for chunks in bodies]
+    seen = lax.all_gather(jnp.concatenate([*counts, jnp.min(steps)[None]]), name)
+    counts = seen[:, :-1].reshape(
+        partition.cut.devices, len(bodies), -1
+    )  # [devices, bodies, planes]
+    after = cuts(jnp.sum(counts, (0, 1), dtype=jnp.int32), partition.cut, before)
+    moved = []
+    for i, (body, chunks, numbers) in enumerate(zip(scene.bodies, bodies, ids)):
+        plane = first_planes(grid, chunks.x[axis], axis).ravel()
+        home = jnp.sum(plane[None] >= after[1:-1, None], 0, dtype=jnp.int32)
+        granted = _granted(counts[:, i], after, chunks.m.size)
+        blank = empty(body, grid, chunks.m.shape)
+        moved.append(_exchanged(chunks, numbers, blank, home, granted, name))
+    return [a for a, _ in moved], [b for _, b in moved], after, jnp.min(seen[:, -1])
+
+
+def _granted(counts: Array, cuts: Array, slots: int) -> Array:
+    """How many particles each device may hand on to the one below and to the one above.
+
+    Args:
+        counts: [devices, planes] particles of a body by the first plane that they touch.
+        cuts: [devices + 1] of the slabs at home.
+        slots: of a device.
+    Returns:
+        [2, devices] int32: as many as are on their way, but for want of room; where both neighbours
+        have more than there is room for, each may fill half of it at least.
+    """
+    plane, none = jnp.arange(counts.shape[1], dtype=jnp.int32), jnp.zeros(1, jnp.int32)
+    above = plane[None] >= cuts[1:-1, None]  # of the cut between device i and i + 1
+    up = jnp.sum(jnp.where(above, counts[:-1], 0), 1, dtype=jnp.int32)
+    down = jnp.sum(jnp.where(above, 0, counts[1:]), 1, dtype=jnp.int32)
+    room = slots - jnp.sum(counts, 1, dtype=jnp.int32)
+    into = lambda room, wanted, other: jnp.minimum(wanted, jnp.maximum(room // 2, room - other))
+    from_below = into(room[1:], up, jnp.concatenate([down[1:], none]))
+    from_above = into(room[:-1], down, jnp.concatenate([none, up[:-1]]))
+    granted = [jnp.concatenate([none, from_above]), jnp.concatenate([from_below, none])]
+    return jnp.minimum(jnp.stack(granted), slots // SENT)
+
+
+def _steps(v: Array, dt: Any, dx: float) -> Array:
+    """Steps in which nothing drifts too far at its speed along the axis, 1 to LONGEST, int32."""
+    fastest = jnp.max(jnp.abs(jnp.where(jnp.isfinite(v), v, 0)))
+    slowest = NEARLY * DRIFT * dx / LONGEST  # a step
+    steps = LONGEST * slowest / jnp.maximum(fastest * dt, slowest)
+    return jnp.maximum(steps.astype(jnp.int32), 1)
+
+
+def _exchanged(
+    chunks: Chunks, ids: Array, blank: Chunks, home: Array, granted: Array, name: str
+) -> tuple[Chunks, Array]:
+    """Chunks and ids after those not at home have gone one device further, as far as room goes.
+
+    Args:
+        blank: as many empty slots.
+        home: [slots] number of the device at home.
+        granted: [2, devices] how many may go to the device below and above.
+        name: of the mesh's axis.
+    """
+    me, slots = lax.axis_index(name), home.size
+    most, filled, kept = slots // SENT, ids.ravel() > 0, ids.ravel() > 0
+    held, made = _rows((chunks, ids))
+    sent = []
+    for goes, count in ((home < me, granted[0, me]), (home > me, granted[1, me])):
+        goes = filled & goes
+        goes = goes & (jnp.cumsum(goes, dtype=jnp.int32) <= count)
+        kept = kept & ~goes
+        at = _numbers(goes, most)
+        sent.append([a.at[:, at].get(mode="fill", fill_value=0) for a in held])
+    below, above = neighbours(sent[0], sent[1], name)
+    arrived = [jnp.concatenate(pair, 1) for pair in zip(below, above)]
+    # the first empty slots in order take the arrivals in order
+    there = arrived[-1][0] > 0
+    free, rank = _numbers(~kept, 2 * most), jnp.cumsum(there, dtype=jnp.int32) - 1
+    at = jnp.where(there, free[jnp.maximum(rank, 0)], slots)
+    empties, _ = _rows((blank, jnp.zeros_like(ids)))
+    held = [jnp.where(kept[None], a, b) for a, b in zip(held, empties)]
+    return made([a.at[:, at].set(b, mode="drop") for a, b in zip(held, arrived)])
+
+
+def _numbers(which: Array, size: int) -> Array:
+    """Numbers of the first entries [slots] that are true, and of none beyond them, [size] int32."""
+    rank = jnp.where(which, jnp.cumsum(which, dtype=jnp.int32) - 1, size)
+    number = jnp.arange(which.size, dtype=jnp.int32)
+    return jnp.full(size, which.size, jnp.int32).at[rank].set(number, mode="drop")
+
+
+def _rows(tree: Any) -> tuple[list[Array], Any]:
+    """The leaves of a tree as rows, [n, slots] for each dtype, the last leaf last; and back."""
+    leaves, structure = jax.tree.flatten(tree)
+    dtypes = sorted({a.dtype.name for a in leaves[:-1]})
+    groups = [[i for i, a in enumerate(leaves[:-1]) if a.dtype.name == name] for name in dtypes]
+    groups.append([len(leaves) - 1])
+
+    def made(rows: list[Array]) -> Any:
+        parts = {i: row for group, part in zip(groups, rows) for i, row in zip(group, part)}
+        shaped = [parts[i].reshape(a.shape) for i, a in enumerate(leaves)]
+        return jax.tree.unflatten(structure, shaped)
+
+    return [jnp.stack([leaves[i].ravel() for i in group]) for group in groups], made

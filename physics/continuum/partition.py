@@ -1,0 +1,136 @@
+"""Which device of a row has which planes of the grid, and which particles at the start.
+
+Cuts lie where devices have equally many particles, as far as slabs have room for the planes about
+them.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .grid.grid import Grid
+from .grid.shared import DRIFT, Cut
+from .grid.stencil import base
+from .materials.liquid import corrects_volume
+from .particles import Chunks, slotted
+
+if TYPE_CHECKING:
+    from .scene import Scene
+
+FOLD = 5  # planes at a face that act on one another, so that one device must have them
+WIDE = 2  # a slab may be so many times as wide as if all were alike
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How the particles of a scene are spread over a row of devices; hashable."""
+
+    cut: Cut
+    chunks: tuple[tuple[int, int], ...]  # of each body, those of a device and the slots of each
+    whole: tuple[tuple[int, ...], ...]  # of each body, [C, P] of the state that is spread
+
+
+def narrowest(reach: int, devices: int) -> list[int]:
+    """Planes that each slab must have, for the zones of two cuts, or of a face, to be apart."""
+    return [FOLD + reach, *[2 * reach + 2] * (devices - 2), FOLD + reach + 2]
+
+
+def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
+    """First plane of each slab, and the first beyond the last one, [devices + 1] int32.
+
+    The outer two are where matter ends, or the ends of the grid where it is near a face.
+
+    Args:
+        counts: [planes] particles by the first plane that they touch.
+        cut: how many slabs there are, and what room they have.
+        before: cuts until now, by a plane of which each of the inner ones moves at most, if it can.
+    """
+    n, planes, room = cut.devices, counts.shape[0], cut.planes - cut.zone
+    narrow = narrowest(cut.reach, n)
+    filled = counts > 0
+    lowest, highest = jnp.argmax(filled), planes - jnp.argmax(filled[::-1])
+    made = [jnp.where(lowest < narrow[0], 0, lowest).astype(jnp.int32)]
+    end = jnp.where(highest > planes - narrow[-1], planes, highest).astype(jnp.int32)
+    sums = jnp.cumsum(counts.astype(jnp.float32))
+    below = jnp.concatenate([jnp.zeros(1, jnp.float32), sums])
+    for i in range(1, n):
+        at = jnp.argmin(jnp.abs(below - sums[-1] * (i / n))).astype(jnp.int32)
+        if before is not None:
+            at = jnp.clip(at, before[i] - 1, before[i] + 1)
+        # none too narrow, nor wider than a device has room for
+        least = made[-1] + narrow[i - 1] if i > 1 else narrow[0]
+        least = jnp.maximum(least, end - (n - i) * room)
+        most = jnp.minimum(made[-1] + room, planes - sum(narrow[i:]))
+        made.append(jnp.clip(at, least, most))
+    return jnp.stack([*made, end])
+
+
+def first_planes(grid: Grid, x: Array, axis: int) -> Array:
+    """Number of the first plane that each particle touches, shaped as x, int32."""
+    return base(grid.coordinate(x, axis), grid.shape[axis]).astype(jnp.int32)
+
+
+def histogram(grid: Grid, chunks: Chunks, axis: int) -> Array:
+    """Particles by the first plane that they touch, [planes] int32."""
+    planes = first_planes(grid, chunks.x[axis], axis).ravel()
+    filled = (chunks.m > 0).ravel().astype(jnp.int32)
+    return jnp.zeros(grid.shape[axis], jnp.int32).at[planes].add(filled)
+
+
+_cuts = jax.jit(cuts, static_argnames="cut")  # on the host they are many small programs else
+_histogram = jax.jit(histogram, static_argnames=("grid", "axis"))
+_first_planes = jax.jit(first_planes, static_argnames=("grid", "axis"))
+
+
+def partitioned(
+    scene: "Scene", bodies: list[Chunks], devices: int
+) -> tuple[Partition, Array] | None:
+    """How to spread these particles, and the first cuts; none where slabs would be too narrow."""
+    grid, best = scene.grid, None
+    if devices < 2:
+        return None
+    corrected = any(corrects_volume(body.material) for body in scene.bodies)
+    reach = DRIFT + corrected  # how full a node is depends on its neighbours
+    pull = np.abs([float(np.asarray(g)) for g in scene.gravity or (0.0,) * len(grid.cells)])
+    for axis, (planes, face) in enumerate(zip(grid.shape, grid.faces)):
+        if face == "periodic" or planes < sum(narrowest(reach, devices)):
+            continue
+        kept = min(planes, WIDE * -(-planes // devices) + 2 * reach + 2)
+        cut = Cut(axis, kept, reach, devices)
+        counts = [np.asarray(_histogram(grid, chunks, axis)) for chunks in bodies]
+        made = _cuts(jnp.asarray(sum(counts)), cut)
+        slabs = [np.split(n, np.asarray(made)[1:-1]) for n in counts]
+        most = [max(part.sum() for part in parts) for parts in slabs]
+        falls = bool(pull.any() and axis == np.argmax(pull))
+        # of several bodies one may gather where the others are not
+        spare = [n.max() + held // (2 if len(bodies) > 1 else 8) for n, held in zip(counts, most)]
+        slots = [_rounded(held + more) for held, more in zip(most, spare)]
+        if best is None or (falls, sum(slots)) < best[0]:
+            best = (falls, sum(slots)), cut, slots, made
+    if best is None:
+        return None
+    _, cut, slots, made = best
+    whole = tuple(chunks.m.shape for chunks in bodies)
+    return Partition(cut, tuple(slotted(n) for n in slots), whole), made
+
+
+def _rounded(slots: int) -> int:
+    """At least so many, of four binary digits, so that a like scene has the same program."""
+    digit = 2 ** max(4, int(slots).bit_length() - 4)
+    return digit * -(-int(slots) // digit)
+
+
+def placed(grid: Grid, chunks: Chunks, cuts: Array, axis: int, slots: int) -> Array:
+    """Numbers, from one on, of the particles in the slots of all devices, `slots` each; else 0."""
+    filled = np.flatnonzero(np.asarray(chunks.m).ravel() > 0)
+    plane = np.asarray(_first_planes(grid, chunks.x[axis], axis)).ravel()[filled]
+    home = np.searchsorted(np.asarray(cuts)[1:-1], plane, side="right")
+    order = np.argsort(home, kind="stable")
+    rank = np.arange(len(order)) - np.searchsorted(home[order], home[order])
+    numbers = np.zeros((len(cuts) - 1, slots), np.int32)
+    numbers[home[order], rank] = filled[order] + 1
+    return jnp.asarray(numbers.ravel())
