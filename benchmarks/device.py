@@ -27,12 +27,16 @@ def entries() -> Iterator[Entry]:
         size = program.full if accelerated else program.small
         if program.devices <= len(jax.devices()):
             yield Entry(
-                name=f"device, {program.name}",
+                name=f"{_of(program.devices)}, {program.name}",
                 work=f"{calls} calls of size {size}, one after the other",
                 contenders=[Contender("jaxgpu", _Calls(program, size, calls), part=calls)],
                 amount=program.amount(size),
                 unit=program.unit,
             )
+
+
+def _of(count: int) -> str:
+    return "device" if count == 1 else f"{count} devices"
 
 
 class _Calls:

@@ -19,6 +19,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 from jax.extend import core
+from jax.sharding import Mesh
 
 from jaxgpu.processes import blocks, spans
 
@@ -103,6 +104,8 @@ class _References:
             return self._note(len(value)) and all(map(self.tell, (*value, *value.values())))
         if isinstance(value, Array):
             return not isinstance(value, Tracer) and self._note(_Same(value))
+        if isinstance(value, Mesh):  # equal where its devices, axes and kinds of axes are
+            return self._note(value)
         if isinstance(value, types.ModuleType | type):
             return self._note(_Same(value)) and (isinstance(value, type) or _is_ours(value))
         if dataclasses.is_dataclass(value):

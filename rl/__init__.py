@@ -7,6 +7,7 @@ Reading order:
     vector        many copies of an environment, begun anew where episodes end
     learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
+    devices       one training on several of them; `shares`, what they do together
     evaluation    complete episodes of a policy, statistics over runs
     plan          sequences of actions, without a policy
     pictures      films of the tasks;  adapters: other libraries;  logs: TensorBoard

@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from jaxgpu import ranges
+from jaxgpu.mesh import flat
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, rollout, run
 
+from . import devices, shares
 from .doors import check_count
 from .environment import Environment
 from .evaluation import Policy
@@ -106,6 +110,7 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     schedule: int | None = None,
+    mesh: Mesh | None = None,
 ) -> Training:
     """`learn` for `steps` steps of environments in the package's loop, with checkpoints in `out`.
 
@@ -126,13 +131,16 @@ def train(
             not said. It is a part of the training, and a resumed one keeps it: to stop early and
             go on later, begin with the `schedule` of the whole. The bits are those of the whole
             training. Steps beyond the end of the schedule have a learning rate of zero.
+        mesh: devices of one axis over which the environments are spread (of `ES`, the candidates),
+            as `jaxgpu.rl.devices` says; one device if not given. Resume on as many devices.
 
     Returns:
         A run of updates, whose history begins at the start, with the `policy` that was learnt.
 
     Raises:
-        ValueError: fewer steps than one update has, or a resumed training whose schedule is
-            another.
+        ValueError: fewer steps than one update has, a resumed training whose schedule is
+            another, or environments, candidates or minibatches that a mesh cannot share out evenly.
+        TypeError: what is no mesh, or a learner that knows nothing of devices.
         CheckpointError: a folder that holds another training, or another network.
     """
     ranges.check("train", learner)
@@ -140,6 +148,9 @@ def train(
     check_count("train: steps", steps)
     if schedule is not None:
         check_count("train: schedule", schedule)
+    if mesh is not None:
+        mesh = flat("train: mesh", mesh)
+        devices.check("train", learner, mesh)
     updates = steps // learner.steps_per_update
     if updates < 1:
         raise ValueError(
@@ -150,10 +161,10 @@ def train(
         schedules.refuse_another("train", out, length, learner.steps_per_update)
     init_key, run_key = jax.random.split(key)
     task = _task(learner, env)
-    state = _init(task, init_key, np.int32(length))
+    state = _begun(task, init_key, np.int32(length), mesh)
     _refuse_broken(env, state)
     done = run(
-        partial(_update, task),
+        partial(_update, task) if mesh is None else partial(_update_spread, task, mesh),
         state,
         updates,
         key=run_key,
@@ -183,6 +194,7 @@ def sweep(
     out: str | Path | None = None,
     resume: bool = False,
     schedule: int | None = None,
+    mesh: Mesh | None = None,
 ) -> Run[Any]:
     """Train from each of the keys [S], all in one program, with checkpoints in `out`.
 
@@ -198,9 +210,15 @@ def sweep(
         resume: go on from what is there.
         schedule: updates over which learning rates fall and exploration settles, `parts * every`
             if not said; as that of `train`, and kept by a resumed sweep.
+        mesh: devices of one axis over which the seeds are spread, whole trainings that have nothing
+            to do with each other; one device if not given. Resume on as many devices.
 
     Returns:
         A run whose state has an axis [S] in front, and whose history is [1 + parts, S, ...].
+
+    Raises:
+        ValueError: seeds that a mesh cannot share out evenly.
+        TypeError: what is no mesh.
     """
     ranges.check("sweep", learner)
     ranges.check("sweep", env)
@@ -210,12 +228,19 @@ def sweep(
     if resume:
         schedules.refuse_another("sweep", out, length, 1)
     task = _task(learner, env)
+    if mesh is not None:
+        mesh = flat("sweep: mesh", mesh)
+        if len(keys) % mesh.size:
+            raise ValueError(
+                f"sweep: {len(keys)} keys over a mesh of {mesh.size} devices; they must be a "
+                "multiple of them; give more, or fewer devices by mesh.devices(count)"
+            )
     return run(
-        partial(_update_seeds, task, every, len(keys)),
-        _init_seeds(task, keys, np.int32(length)),
+        partial(_update_seeds, mesh, task, every, len(keys)),
+        _init_seeds(mesh, task, keys, np.int32(length)),
         parts,
         key=jax.random.fold_in(keys[0], len(keys)),
-        measure=partial(_measure_seeds, measure or _report),
+        measure=partial(_measure_seeds, mesh, measure or _report),
         until=until,
         out=out,
         resume=resume,
@@ -249,34 +274,58 @@ def _task(learner: Learner, env: Environment) -> _Task:
     return _Task((trees[0], trees[1]), (fixed[0], fixed[1]))
 
 
-@jax.jit
+def _begun(task: _Task, key: Array, num_updates: np.int32, mesh: Mesh | None) -> Any:
+    """The state before a training; on a mesh no device ever holds all environments."""
+    where = None
+    if mesh is not None:
+        where = devices.shardings(jax.eval_shape(_init, task, key, num_updates), mesh)
+    return jax.jit(_init, out_shardings=where)(task, key, num_updates)
+
+
 def _init(task: _Task, key: Array, num_updates: Array) -> Any:
     return task.learner.init(task.env, key, num_updates)
-
-
-@jax.jit
-def _init_seeds(task: _Task, keys: Array, num_updates: Array) -> Any:
-    return jax.vmap(lambda key: task.learner.init(task.env, key, num_updates))(keys)
 
 
 def _update(task: _Task, state: Any, key: Array) -> Any:
     return task.learner.update(task.env, state, key)
 
 
-def _update_seeds(task: _Task, every: int, seeds: int, states: Any, key: Array) -> Any:
-    def update(i: Array, states: Any) -> Any:
-        keys = jax.random.split(jax.random.fold_in(key, i), seeds)
-        return jax.vmap(partial(_update, task))(states, keys)
-
-    return jax.lax.fori_loop(0, every, update, states)
+def _update_spread(task: _Task, mesh: Mesh, state: Any, key: Array) -> Any:
+    return devices.shard_update(task.learner, task.env, mesh)(state, key)
 
 
 def _report(state: Any) -> Any:
     return state.report
 
 
-def _measure_seeds(measure: Callable[[Any], Any], states: Any) -> Any:
-    return jax.vmap(measure)(states)
+@partial(jax.jit, static_argnums=0)
+def _init_seeds(mesh: Mesh | None, task: _Task, keys: Array, num_updates: Array) -> Any:
+    def begin(shared: tuple[_Task, Array], keys: Array) -> Any:
+        return jax.vmap(lambda key: _init(shared[0], key, shared[1]))(keys)
+
+    return devices.shard_seeds(begin, mesh)((task, num_updates), keys)
+
+
+def _update_seeds(
+    mesh: Mesh | None, task: _Task, every: int, seeds: int, states: Any, key: Array
+) -> Any:
+    axis = None if mesh is None else mesh.axis_names[0]
+
+    def advance(shared: tuple[_Task, Array], states: Any) -> Any:
+        task, key = shared
+
+        def update(i: Array, states: Any) -> Any:
+            keys = shares.own(jax.random.split(jax.random.fold_in(key, i), seeds), axis)
+            return jax.vmap(partial(_update, task))(states, keys)
+
+        return jax.lax.fori_loop(0, every, update, states)
+
+    return devices.shard_seeds(advance, mesh)((task, key), states)
+
+
+def _measure_seeds(mesh: Mesh | None, measure: Callable[[Any], Any], states: Any) -> Any:
+    look = lambda _, states: jax.vmap(measure)(states)
+    return devices.shard_seeds(look, mesh)((), states)
 
 
 def _refuse_broken(env: Environment, state: Any) -> None:
@@ -285,7 +334,7 @@ def _refuse_broken(env: Environment, state: Any) -> None:
     if env_state is None:
         return
     observed = jax.tree.leaves(env_state.observation)[0]
-    if not np.any(np.isfinite(observed)):
+    if not jnp.any(jnp.isfinite(observed)):
         raise ValueError(
             f"train: no copy of {type(env).__name__} begins with finite numbers; "
             "mend what its reset returns, or the numbers that it is given"

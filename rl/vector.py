@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.sharding import Mesh
+from jax.sharding import PartitionSpec
 
-from jaxgpu import ranges
-from jaxgpu.mesh import replicate, split
+from jaxgpu import arguments, ranges
 from jaxgpu.pytree import pytree, size, static
 
+from . import shares
 from .environment import Environment
 
 _RESTARTS = ("bank", "fresh", "same")
@@ -51,17 +51,22 @@ class Outcome(NamedTuple):
         """Whether what is acted on next is a beginning: the episode ended, or broke."""
         return self.done | self.broken
 
-    def report(self) -> dict[str, Array]:
+    def report(self, axis: str | None = None) -> dict[str, Array]:
         """Of the episodes that ended: their number, and means of their returns and successes.
 
-        And how many steps were `broken`.
+        And how many steps were `broken`. They are those of all devices along the `axis` of a mesh.
         """
-        ended = jnp.sum(self.done.astype(jnp.float32))
-        single = lambda x: jnp.where(self.done, x.astype(jnp.float32), 0.0)
-        mean = lambda x: jnp.sum(single(x)) / jnp.maximum(ended, 1.0)
-        total, success = mean(self.info["episode_return"]), mean(self.info["success"])
-        broken = jnp.sum(self.broken.astype(jnp.float32))
-        return {"episode_return": total, "episodes": ended, "success": success, "broken": broken}
+        single = lambda x: jnp.sum(jnp.where(self.done, x.astype(jnp.float32), 0.0))
+        sums = {
+            "episode_return": single(self.info["episode_return"]),
+            "episodes": jnp.sum(self.done.astype(jnp.float32)),
+            "success": single(self.info["success"]),
+            "broken": jnp.sum(self.broken.astype(jnp.float32)),
+        }
+        sums = shares.total(sums, axis)
+        ended = jnp.maximum(sums["episodes"], 1.0)
+        means = {name: sums[name] / ended for name in ("episode_return", "success")}
+        return sums | means
 
 
 @pytree
@@ -76,39 +81,47 @@ class VectorState:
     # them, [1, ...], for the step of which no new start is finite
     first: Any
 
-    def spread(self, over: Mesh) -> "VectorState":
-        """The copies shared out over the devices of a mesh, of which B is a multiple.
+    def places(self, axis: str) -> Any:
+        """Where each part belongs on a mesh with this axis: the copies are shared out.
 
-        What all of them may begin with is put on every device.
+        What all of them may begin with is on every device.
         """
-        own = [x.shape[:1] == self.episode_return.shape for x in jax.tree.leaves(self.first)]
-        return VectorState(
-            state=split(self.state, over, axis=0),
-            observation=split(self.observation, over, axis=0),
-            episode_return=split(self.episode_return, over, axis=0),
-            episode_length=split(self.episode_length, over, axis=0),
-            first=split(self.first, over, axis=0) if all(own) else replicate(self.first, over),
-        )
+        shared, whole = PartitionSpec(axis), PartitionSpec()
+        of_each = [x.shape[:1] == self.episode_return.shape for x in jax.tree.leaves(self.first)]
+        places: dict[str, Any] = {
+            "state": shared,
+            "observation": shared,
+            "episode_return": shared,
+            "episode_length": shared,
+            "first": shared if all(of_each) else whole,
+        }
+        return VectorState(**places)
 
 
 @pytree
 class Vector:
-    """`num_envs` copies of `env`."""
+    """`num_envs` copies of `env`; with an `axis`, those of one device inside `jax.shard_map`."""
 
     env: Any  # the environment
-    num_envs: int = size(least=1)
+    num_envs: int = size(least=1)  # of all devices
     restart: str = static(default="fresh")
+    axis: str | None = static(default=None)  # of a mesh whose devices have equal shares of them
+
+    @property
+    def here(self) -> int:
+        """How many copies this device has: B below."""
+        return self.num_envs // shares.count(self.axis)
 
     def reset(self, key: Array) -> VectorState:
         """First states of all copies."""
-        begun = mended(jax.vmap(self.env.reset)(jax.random.split(key, self.num_envs)))
+        begun = mended(jax.vmap(self.env.reset)(self._keys(key)))
         state, observation = begun
         first = begun if self.restart == "same" else jax.tree.map(lambda x: x[:1], begun)
         return VectorState(
             state=state,
             observation=observation,
-            episode_return=jnp.zeros(self.num_envs),
-            episode_length=jnp.zeros(self.num_envs, jnp.int32),
+            episode_return=jnp.zeros(self.here),
+            episode_length=jnp.zeros(self.here, jnp.int32),
             first=first,
         )
 
@@ -122,9 +135,9 @@ class Vector:
         Raises:
             ValueError: actions of another number, or nan outside of `jit`.
         """
-        if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.num_envs:
+        if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.here:
             raise ValueError(
-                f"step: action has shape {list(jnp.shape(action))}; it must be [{self.num_envs}, "
+                f"step: action has shape {list(jnp.shape(action))}; it must be [{self.here}, "
                 "...], one of each copy"
             )
         ranges.numbers("step: action", action)
@@ -144,8 +157,7 @@ class Vector:
     ) -> tuple[VectorState, Outcome]:
         """`step` with what has been drawn."""
         step_key, fresh = drawn
-        keys = jax.random.split(step_key, self.num_envs)
-        step = jax.vmap(self.env.step)(state.state, action, keys)
+        step = jax.vmap(self.env.step)(state.state, action, self._keys(step_key))
         broken = ~(_finite(step.observation) & _finite(step.reward))
         final = _chosen(broken, state.observation, step.observation)
         reward = _chosen(broken, jnp.zeros_like(step.reward), step.reward)
@@ -159,7 +171,7 @@ class Vector:
             first=state.first,
         )
         # before the new beginnings: what the episodes that end here come to
-        info = {"success": jnp.zeros(self.num_envs, bool), **step.info}
+        info = {"success": jnp.zeros(self.here, bool), **step.info}
         info["episode_return"] = moved.episode_return
         info["episode_length"] = moved.episode_length
         after = self._restarted(moved, terminated | truncated | broken | reset, fresh)
@@ -177,7 +189,10 @@ class Vector:
         """The copies begun anew `where` [B]."""
 
         def repeated(new: Array) -> Array:
-            return jnp.concatenate([new] * -(-self.num_envs // new.shape[0]))[: self.num_envs]
+            if self.restart != "bank":
+                return new
+            new = jnp.concatenate([new] * -(-self.num_envs // new.shape[0]))[: self.num_envs]
+            return shares.own(new, self.axis)
 
         now = (state.state, state.observation)
         later, observation = _chosen(where, jax.tree.map(repeated, fresh), now)
@@ -192,8 +207,13 @@ class Vector:
     def _beginnings(self, state: VectorState, key: Array) -> Any:
         if self.restart == "same":
             return state.first
-        count = self.num_envs if self.restart == "fresh" else -(-self.num_envs // 8)
-        return mended(jax.vmap(self.env.reset)(jax.random.split(key, count)), state.first)
+        bank = -(-self.num_envs // 8)  # every device has the whole of it
+        keys = self._keys(key) if self.restart == "fresh" else jax.random.split(key, bank)
+        return mended(jax.vmap(self.env.reset)(keys), state.first)
+
+    def _keys(self, key: Array) -> Array:
+        """A key of each copy [B], the same however many devices there are."""
+        return shares.own(jax.random.split(key, self.num_envs), self.axis)
 
 
 def _finite(tree: Any) -> Array:
@@ -230,14 +250,24 @@ def mended(begun: Any, spare: Any = None) -> Any:
     return _chosen(good, begun, other)
 
 
-def vectorize(env: Environment, num_envs: int, restart: str = "fresh") -> Vector:
+def vectorize(
+    env: Environment, num_envs: int, restart: str = "fresh", axis: str | None = None
+) -> Vector:
     """`num_envs` copies of `env`.
+
+    Args:
+        env: what is copied.
+        num_envs: how many copies there are, those of all devices together.
+        restart: "fresh", "bank" or "same", as the module says.
+        axis: inside `jax.shard_map`, the axis of the mesh whose devices share them out.
 
     Raises:
         ValueError: no copies, or an unknown way to begin anew.
     """
     ranges.refuse("vectorize: num_envs", num_envs, ranges.Range(least=1, whole=True, one=True))
     ranges.check("vectorize", env)
+    if axis is not None:
+        arguments.word("vectorize: axis", axis)
     if restart not in _RESTARTS:
         raise ValueError(f"vectorize: restart={restart!r}; use one of {', '.join(_RESTARTS)}")
-    return Vector(env, num_envs, restart)
+    return Vector(env, num_envs, restart, axis)

@@ -11,6 +11,7 @@ from jax.sharding import Mesh, PartitionSpec
 from benchmarks.reach.program import KEY, Program, Spread, numbers
 from benchmarks.reach.programs import GM, V, X, block
 from jaxgpu import mesh as meshes
+from jaxgpu import rl
 from jaxgpu.evolution import multi, protocol
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.physics import continuum
@@ -20,8 +21,17 @@ from jaxgpu.physics.nbody import shares
 from jaxgpu.physics.nbody.clusters import Cluster, Hermite, spread
 from jaxgpu.physics.nbody.forces import pairs
 from jaxgpu.physics.nbody.planets import Planetary
+from jaxgpu.rl import devices as learning
 
 COUNT = 8
+
+
+def _learning(task: str, learner: Any, n: int, mesh: Mesh) -> Spread:
+    """An update with n environments, which are spread."""
+    env, spec = rl.make(task), learner(num_envs=n)
+    start = lambda: (spec.init(env, KEY, 10), KEY)
+    places = jax.eval_shape(start)[0].places(*mesh.axis_names)
+    return learning.shard_update(spec, env, mesh), start, (places, EVERYWHERE)
 
 
 def _slabs(n: int, mesh: Mesh) -> Spread:
@@ -92,6 +102,9 @@ def _seeds(n: int, mesh: Mesh) -> Spread:
 EVERYWHERE, BATCH = PartitionSpec(), PartitionSpec("batch")
 
 
+_PSM = "surgical/psm-reach"
+
+
 def _eight(name: str, make: Any, small: int, full: int, wide: bool = False) -> Program:
     return Program(name, None, small, full, wide, ("h100",), spread=make, devices=COUNT)
 
@@ -102,5 +115,7 @@ SPREAD = (
     _eight("stars with tracers, an interval", _cluster, 8192, 1 << 20, True),
     _eight("evaluations of NSGA2, a generation", _generation, 1024, 1 << 16),
     _eight("seeds of NSGA2, 25 generations", _seeds, 64, 64),
+    _eight("PPO on cartpole, an update", partial(_learning, "cartpole", rl.PPO), 128, 16384),
+    _eight("SHAC on psm-reach, an update", partial(_learning, _PSM, rl.SHAC), 128, 16384),
     _eight("matter on slabs, a step", _slabs, 1 << 16, 1 << 20),
 )

@@ -14,18 +14,20 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
+from jax.sharding import PartitionSpec
 
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import SNES, bounds
 from jaxgpu.pytree import number, pytree, size
 
+from .. import shares
 from ..doors import check_learner, widths
 from ..environment import Environment
 from ..spaces import Box
 from ..vector import VectorState, mended, vectorize
 from . import normaliser
 from .networks import MLP, feasible
-from .training import empty_report
+from .training import check_shares, empty_report
 
 
 @pytree
@@ -60,11 +62,23 @@ class ES:
             report=empty_report(),
         )
 
-    def update(self, env: Environment, state: "ESState", key: Array) -> "ESState":
-        """One generation."""
+    def check_devices(self, devices: int) -> None:
+        """Raise where so many devices cannot share out the candidates."""
+        check_shares("ES", "algorithm.batch_size", self.algorithm.batch_size, devices)
+
+    def update(
+        self, env: Environment, state: "ESState", key: Array, axis: str | None = None
+    ) -> "ESState":
+        """One generation.
+
+        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices, which
+        plays its share of the candidates; all of them know all returns.
+        """
         ask_key, play_key = jax.random.split(key)
         x = self.algorithm.ask(state.search, ask_key)
-        returns, success, new = self._play(env, state.obs_stats, x, play_key)
+        played = self._play(env, state.obs_stats, shares.own(x, axis), play_key, axis)
+        returns, success = (shares.joined(a, axis) for a in played[:2])
+        new = played[2]
         known = jnp.all(jnp.isfinite(jnp.concatenate([a.ravel() for a in jax.tree.leaves(new)])))
         stats = jax.tree.map(lambda new, old: jnp.where(known, new, old), new, state.obs_stats)
         returns, success = returns.astype(jnp.float32), success.astype(jnp.float32)
@@ -92,9 +106,17 @@ class ES:
         return act
 
     def _play(
-        self, env: Environment, obs_stats: normaliser.Normaliser, x: Array, key: Array
+        self,
+        env: Environment,
+        obs_stats: normaliser.Normaliser,
+        x: Array,
+        key: Array,
+        axis: str | None = None,
     ) -> tuple[Array, Array, normaliser.Normaliser]:
-        """Returns and successes [N, E] of `episodes` episodes, and what was seen by then."""
+        """Returns and successes [N, E] of `episodes` episodes, and what was seen by then.
+
+        N candidates are this device's; what was seen is what all have.
+        """
         size = x.shape[0] * self.episodes
         start_key, step_key = jax.random.split(key)
         first = mended(jax.vmap(env.reset)(jax.random.split(start_key, self.episodes)))
@@ -107,7 +129,7 @@ class ES:
             episode_length=jnp.zeros(size, jnp.int32),
             first=first,
         )
-        envs = vectorize(env, size, "same")
+        envs = vectorize(env, size * shares.count(axis), "same", axis)
         weights = jax.vmap(self._weights(env, obs_stats.mean))(x)
         group = lambda a: a.reshape(x.shape[0], self.episodes, *a.shape[1:])
         act = jax.vmap(jax.vmap(lambda w, o: self._act(env, w, o), (None, 0)))
@@ -124,9 +146,12 @@ class ES:
             new = normaliser.update(new, env_state.observation)
             return (after, playing & ~out.is_first, returns, success, new), None
 
-        start = (env_state, zero == 0, zero, zero > 0, obs_stats)
+        seen = obs_stats if axis is None else jax.tree.map(jnp.zeros_like, obs_stats)
+        start = (env_state, zero == 0, zero, zero > 0, seen)
         keys = jax.random.split(step_key, self.max_steps)
         (_, _, returns, success, new), _ = jax.lax.scan(move, start, keys)
+        if axis is not None:  # once a generation, not once a step
+            new = normaliser.merged(obs_stats, new, axis)
         return group(returns), group(success.astype(returns.dtype)), new
 
     def _act(self, env: Environment, weights: Any, x: Any) -> Array:
@@ -155,3 +180,8 @@ class ESState:
     obs_stats: normaliser.Normaliser
     update: Array  # [] generations done
     report: dict[str, Array]  # means over the generation
+
+    def places(self, axis: str) -> Any:
+        """Where each part belongs on a mesh: every device has the whole."""
+        del axis
+        return PartitionSpec()

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .. import shares
 from ..spaces import Box, Space
 
 
@@ -86,9 +87,12 @@ class Squashed(NamedTuple):
     mean: Array  # [..., A] before the tangent
     log_std: Array  # [..., A]
 
-    def draw(self, key: Array) -> tuple[Array, Array]:
-        """Random actions and the logarithms [...] of their densities; differentiable in both."""
-        u = Normal(self.mean, self.log_std).sample(key)
+    def from_noise(self, noise: Array) -> tuple[Array, Array]:
+        """Random actions and the logarithms [...] of their densities; differentiable in both.
+
+        Of standard normal `noise` [..., A].
+        """
+        u = Normal(self.mean, self.log_std).from_noise(noise)
         return jnp.tanh(u), self.log_prob(u)
 
     def mode(self) -> Array:
@@ -170,11 +174,14 @@ class ActorCritic(nn.Module):
         return self.critic(x)[..., 0]
 
 
-def noise(space: Space, key: Array, size: int) -> Array:
-    """What `from_noise` takes for `size` actions of an `ActorCritic`, [size, A]."""
+def noise(space: Space, key: Array, size: int, axis: str | None = None) -> Array:
+    """What `from_noise` takes for `size` actions of an `ActorCritic`, [size, A].
+
+    With the `axis` of a mesh, this device's share of them.
+    """
     if isinstance(space, Box):
-        return jax.random.normal(key, (size, *space.shape))
-    return jax.random.gumbel(key, (size, space.size))
+        return shares.own(jax.random.normal(key, (size, *space.shape)), axis)
+    return shares.own(jax.random.gumbel(key, (size, space.size)), axis)
 
 
 def feasible(space: Space, action: Array) -> Any:

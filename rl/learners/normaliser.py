@@ -12,6 +12,8 @@ from jax import Array
 
 from jaxgpu.pytree import pytree
 
+from .. import shares
+
 
 @pytree
 class Normaliser:
@@ -28,8 +30,10 @@ def init(observation: Any) -> Normaliser:
     return Normaliser(zero, zero, jnp.zeros(()))
 
 
-def update(normaliser: Normaliser, observations: Any) -> Normaliser:
+def update(normaliser: Normaliser, observations: Any, axis: str | None = None) -> Normaliser:
     """Take in a batch of observations: leaves have further axes in front.
+
+    With the `axis` of a mesh it is the batch of all devices along it.
 
     >>> stats = update(init(jnp.zeros(())), jnp.array([1.0, 3.0]))
     >>> float(stats.mean), float(apply(stats, jnp.float32(4.0)))
@@ -39,18 +43,29 @@ def update(normaliser: Normaliser, observations: Any) -> Normaliser:
     def flat(x: Array, like: Array) -> Array:
         return x.reshape(-1, *like.shape)
 
-    rows = jax.tree.map(flat, observations, normaliser.mean)
-    new = jax.tree.leaves(rows)[0].shape[0]
+    rows, structure = jax.tree.flatten(jax.tree.map(flat, observations, normaliser.mean))
+    means, squares = zip(*(shares.moments(x, (0,), axis) for x in rows), strict=True)
+    new = rows[0].shape[0] * shares.count(axis)
+    return _joined(normaliser, structure.unflatten(means), structure.unflatten(squares), new)
+
+
+def merged(normaliser: Normaliser, seen: Normaliser, axis: str) -> Normaliser:
+    """Take in what each of the devices along an axis has `seen`, equally many observations."""
+    means, structure = jax.tree.flatten(seen.mean)
+    moments = zip(means, jax.tree.leaves(seen.square), strict=True)
+    means, squares = zip(*(shares.merged(*x, seen.count, axis) for x in moments), strict=True)
+    new = seen.count * shares.count(axis)
+    return _joined(normaliser, structure.unflatten(means), structure.unflatten(squares), new)
+
+
+def _joined(normaliser: Normaliser, mean: Any, square: Any, new: Array | int) -> Normaliser:
+    """With `new` observations more, of this mean and this sum of squared deviations from it."""
     count = normaliser.count + new
-    mean = jax.tree.map(lambda x: jnp.mean(x, 0), rows)
     shift = jax.tree.map(lambda a, b: a - b, mean, normaliser.mean)
     square = jax.tree.map(
-        lambda s, x, m, d: (
-            s + jnp.sum((x - m[None]) ** 2, 0) + d * d * normaliser.count * new / count
-        ),
+        lambda s, more, d: s + more + d * d * normaliser.count * new / count,
         normaliser.square,
-        rows,
-        mean,
+        square,
         shift,
     )
     mean = jax.tree.map(lambda m, d: m + d * new / count, normaliser.mean, shift)
@@ -84,9 +99,11 @@ def no_returns(num_envs: int) -> Returns:
 
 
 def scale(
-    returns: Returns, reward: Array, done: Array, gamma: Array | float
+    returns: Returns, reward: Array, done: Array, gamma: Array | float, axis: str | None = None
 ) -> tuple[Returns, Array]:
     """Take in rewards [T, B], with `done` where episodes end, and divide them by the deviation.
+
+    With the `axis` of a mesh the deviation is that of all devices along it.
 
     >>> done = jnp.zeros((2, 1), bool)
     >>> scale(no_returns(1), jnp.array([[2.0], [2.0]]), done, 0.5)[1]  # sums 2 and 3
@@ -99,5 +116,5 @@ def scale(
         return jnp.where(row[1], 0.0, total), total
 
     total, sums = jax.lax.scan(add, returns.total, (reward, done))
-    stats = update(returns.stats, sums)
+    stats = update(returns.stats, sums, axis)
     return Returns(total, stats), reward / jnp.sqrt(stats.square / stats.count + 1e-8)

@@ -19,9 +19,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.sharding import PartitionSpec
 
 from jaxgpu.pytree import number, pytree, size, static
 
+from .. import shares
 from ..environment import Environment
 from ..vector import Outcome, VectorState, vectorize
 from . import normaliser, optimiser
@@ -75,27 +77,41 @@ class PPO(Rollouts):
             lr_scale=jnp.ones((), jnp.float32),
         )
 
-    def update(self, env: Environment, state: "PPOState", key: Array) -> "PPOState":
-        """The state after a rollout of all environments, and `update_epochs` passes over it."""
+    def check_devices(self, devices: int) -> None:
+        """Raise where so many devices cannot share out environments and minibatches."""
+        super().check_devices(devices)
+        self.check_minibatches(self.num_minibatches, devices)
+
+    def update(
+        self, env: Environment, state: "PPOState", key: Array, axis: str | None = None
+    ) -> "PPOState":
+        """The state after a rollout of all environments, and `update_epochs` passes over it.
+
+        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        """
         roll_key, learn_key = jax.random.split(key)
-        (env_state, returns), batch, report = self._rollout(env, state, roll_key)
-        obs_stats = normaliser.update(state.obs_stats, batch["observation"])
+        (env_state, returns), batch, report = self._rollout(env, state, roll_key, axis)
+        obs_stats = normaliser.update(state.obs_stats, batch["observation"], axis)
         batch = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
         batch["observation"] = normaliser.apply(state.obs_stats, batch["observation"])
         learning_rate = self.learning_rate * state.lr_scale * self.lr_fraction(state)
 
         network = self._network(env)
+        rows = self.steps_per_update // shares.count(axis)
         orders = optimiser.minibatches(
-            learn_key, self.steps_per_update, self.update_epochs, self.num_minibatches
+            learn_key, rows, self.update_epochs, self.num_minibatches, axis
         )
+        orders = optimiser.spared(orders, batch["broken"])
         params, opt_state = optimiser.passes(
             lambda params, part: self._loss(params, network, part),
             state.params,
             state.opt_state,
             batch,
-            optimiser.spared(orders, batch["broken"]),
+            orders,
             learning_rate,
             self.max_grad_norm,
+            self.moments(batch["advantage"], orders, axis),
+            axis,
         )
         pi = self._apply(network, params, batch["observation"])[0]
         return replace(
@@ -107,7 +123,7 @@ class PPO(Rollouts):
             update=state.update + 1,
             report=report,
             returns=returns,
-            lr_scale=self.adapted(state.lr_scale, pi, batch),
+            lr_scale=self.adapted(state.lr_scale, pi, batch, axis),
         )
 
     def policy(self, env: Environment, state: "PPOState") -> Callable[[Any], Any]:
@@ -119,8 +135,10 @@ class PPO(Rollouts):
 
         return act
 
-    def _rollout(self, env: Environment, state: "PPOState", key: Array) -> tuple[Any, dict, dict]:
-        envs = vectorize(env, self.num_envs)
+    def _rollout(
+        self, env: Environment, state: "PPOState", key: Array, axis: str | None = None
+    ) -> tuple[Any, dict, dict]:
+        envs = vectorize(env, self.num_envs, axis=axis)
 
         def move(env_state: VectorState, inputs: tuple[Array, Any]) -> tuple[VectorState, Any]:
             noises, drawn = inputs
@@ -131,22 +149,27 @@ class PPO(Rollouts):
             return after, (env_state.observation, pi, action, out)
 
         act_keys, drawn = self.draws(envs, state.env_state, key, 1)
-        noises = jax.vmap(lambda key: noise(env.action_space, key, self.num_envs))(act_keys)
+        noises = jax.vmap(lambda key: noise(env.action_space, key, self.num_envs, axis))(act_keys)
         env_state, rows = jax.lax.scan(move, state.env_state, (noises, drawn))
         observation, pi, action, out = rows
         log_prob = pi.log_prob(action)
         value, final = self._values(env, state, observation, env_state.observation, out)
-        returns, batch = self.batch(state.returns, value, final, out)
+        returns, batch = self.batch(state.returns, value, final, out, axis)
         batch |= {"observation": observation, "action": action, "log_prob": log_prob}
-        return (env_state, returns), batch, out.report()
+        return (env_state, returns), batch, out.report(axis)
 
     def batch(
-        self, returns: normaliser.Returns, value: Array, final_value: Array, out: Outcome
+        self,
+        returns: normaliser.Returns,
+        value: Array,
+        final_value: Array,
+        out: Outcome,
+        axis: str | None = None,
     ) -> tuple[normaliser.Returns, dict[str, Array]]:
         """The sums that rewards are scaled by, and advantages and targets of a rollout [T, B]."""
         reward = out.reward
         if self.normalize_reward:
-            returns, reward = normaliser.scale(returns, reward, out.is_first, self.gamma)
+            returns, reward = normaliser.scale(returns, reward, out.is_first, self.gamma, axis)
         advantage = advantages(
             reward=reward,
             value=value,
@@ -163,22 +186,46 @@ class PPO(Rollouts):
     def _loss(self, params: Any, network: ActorCritic, part: dict[str, Array]) -> Array:
         return self.surrogate(*self._apply(network, params, part["observation"]), part)
 
+    def moments(self, advantage: Array, orders: Array, axis: str | None) -> dict[str, Array] | None:
+        """Mean and deviation of the advantages of each minibatch over all devices, [steps].
+
+        They are known before the first step, and so are brought together once. None without an
+        `axis`, where `surrogate` finds them itself.
+        """
+        if axis is None:
+            return None
+        rows = advantage[orders]
+        mean, square = shares.moments(rows, tuple(range(1, rows.ndim)), axis)
+        size = rows[0].size * shares.count(axis)
+        return {"advantage_mean": mean, "advantage_std": jnp.sqrt(square / size)}
+
     def surrogate(self, pi: Normal | Categorical, value: Array, part: dict[str, Array]) -> Array:
         """The loss of a batch, []: the bounded objective, the value's error and the entropy."""
         advantage = part["advantage"]
-        advantage = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
+        if "advantage_mean" in part:
+            mean, std = part["advantage_mean"], part["advantage_std"]
+        else:
+            mean, std = jnp.mean(advantage), jnp.std(advantage)
+        advantage = (advantage - mean) / (std + 1e-8)
         ratio = jnp.exp(pi.log_prob(part["action"]) - part["log_prob"])
         bounded = jnp.clip(ratio, 1 - self.clip_eps, 1 + self.clip_eps)
         objective = jnp.mean(jnp.minimum(ratio * advantage, bounded * advantage))
         error = jnp.mean((value - part["target"]) ** 2)
         return self.vf_coef * error - objective - self.ent_coef * jnp.mean(pi.entropy())
 
-    def adapted(self, lr_scale: Array, pi: Normal | Categorical, batch: dict[str, Array]) -> Array:
+    def adapted(
+        self,
+        lr_scale: Array,
+        pi: Normal | Categorical,
+        batch: dict[str, Array],
+        axis: str | None = None,
+    ) -> Array:
         """Slower after a policy's step of more than twice `target_kl`, faster below half of it."""
         if not self.adaptive_lr:
             return lr_scale
         change = pi.log_prob(batch["action"]) - batch["log_prob"]
         kl = jnp.mean(jnp.exp(change) - 1 - change)  # KL(old, new), unbiased, never negative
+        kl = shares.mean(kl, axis)
         factor = jnp.where(kl < self.target_kl / 2, 1.5, 1.0)
         return jnp.clip(lr_scale * jnp.where(kl > 2 * self.target_kl, 1 / 1.5, factor), 1e-2, 1e2)
 
@@ -259,3 +306,10 @@ class PPOState(TrainState):
 
     returns: normaliser.Returns
     lr_scale: Array  # [] factor of the learning rate
+
+    def places(self, axis: str) -> "PPOState":
+        """Where each part belongs on a mesh with this axis: the environments are shared out."""
+        places: Any = super().places(axis)
+        sums: Any = PartitionSpec(axis)
+        stats: Any = PartitionSpec()
+        return replace(places, returns=normaliser.Returns(sums, stats))

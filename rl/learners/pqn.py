@@ -20,6 +20,7 @@ from jax import Array
 
 from jaxgpu.pytree import number, pytree, size
 
+from .. import shares
 from ..environment import Environment
 from ..spaces import Discrete
 from ..vector import VectorState, vectorize
@@ -79,10 +80,20 @@ class PQN(Rollouts):
         params = self._network(env).init(network_key, observation)
         return TrainState(params=params, opt_state=optimiser.init(params), **common)
 
-    def update(self, env: Environment, state: TrainState, key: Array) -> TrainState:
-        """The state after a rollout of all environments, and `update_epochs` passes over it."""
+    def check_devices(self, devices: int) -> None:
+        """Raise where so many devices cannot share out environments and minibatches."""
+        super().check_devices(devices)
+        self.check_minibatches(self.num_minibatches, devices)
+
+    def update(
+        self, env: Environment, state: TrainState, key: Array, axis: str | None = None
+    ) -> TrainState:
+        """The state after a rollout of all environments, and `update_epochs` passes over it.
+
+        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        """
         roll_key, learn_key = jax.random.split(key)
-        env_state, observations, batch, report = self._rollout(env, state, roll_key)
+        env_state, observations, batch, report = self._rollout(env, state, roll_key, axis)
         batch = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
 
         def loss(params: Any, part: dict[str, Array]) -> Array:
@@ -90,8 +101,9 @@ class PQN(Rollouts):
             q = jnp.take_along_axis(q, part["action"][:, None], 1)[:, 0]
             return 0.5 * jnp.mean((q - part["target"]) ** 2)
 
+        rows = self.steps_per_update // shares.count(axis)
         orders = optimiser.minibatches(
-            learn_key, self.steps_per_update, self.update_epochs, self.num_minibatches
+            learn_key, rows, self.update_epochs, self.num_minibatches, axis
         )
         params, opt_state = optimiser.passes(
             loss,
@@ -101,12 +113,13 @@ class PQN(Rollouts):
             optimiser.spared(orders, batch["broken"]),
             self.learning_rate * self.lr_fraction(state),
             self.max_grad_norm,
+            axis=axis,
         )
         return replace(
             state,
             params=params,
             opt_state=opt_state,
-            obs_stats=normaliser.update(state.obs_stats, observations),
+            obs_stats=normaliser.update(state.obs_stats, observations, axis),
             env_state=env_state,
             update=state.update + 1,
             report=report,
@@ -127,17 +140,20 @@ class PQN(Rollouts):
         share = self.epsilon_start - (self.epsilon_start - self.epsilon_finish) * fallen
         return jnp.maximum(share, self.epsilon_finish)
 
-    def _rollout(self, env: Environment, state: TrainState, key: Array) -> Any:
-        envs, epsilon = vectorize(env, self.num_envs), self.epsilon(state)
+    def _rollout(
+        self, env: Environment, state: TrainState, key: Array, axis: str | None = None
+    ) -> Any:
+        envs, epsilon = vectorize(env, self.num_envs, axis=axis), self.epsilon(state)
+        each = lambda draw, key, *of: shares.own(draw(key, (self.num_envs,), *of), axis)
 
         def move(loop: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
             (env_state, explored, held), (pick_key, random_key, drawn) = loop, inputs
             x = normaliser.apply(state.obs_stats, env_state.observation)
             q = self._q(env, state.params, x)
-            any_action = jax.random.randint(random_key, (self.num_envs,), 0, q.shape[-1], jnp.int32)
+            any_action = each(jax.random.randint, random_key, 0, q.shape[-1], jnp.int32)
             hold_key = jax.random.fold_in(pick_key, 0)
-            hold = explored & (jax.random.uniform(hold_key, (self.num_envs,)) < self.hold)
-            explore = hold | (jax.random.uniform(pick_key, (self.num_envs,)) < epsilon)
+            hold = explored & (each(jax.random.uniform, hold_key) < self.hold)
+            explore = hold | (each(jax.random.uniform, pick_key) < epsilon)
             any_action = jnp.where(hold, held, any_action)
             greedy = jax.lax.argmax(q, q.ndim - 1, jnp.int32)
             action = jnp.where(explore, any_action, greedy)
@@ -146,7 +162,7 @@ class PQN(Rollouts):
             return (after, explore & ~out.is_first, action), row
 
         inputs = self.draws(envs, state.env_state, key, 2)
-        explored, held = jnp.zeros(self.num_envs, bool), jnp.zeros(self.num_envs, jnp.int32)
+        explored, held = jnp.zeros(envs.here, bool), jnp.zeros(envs.here, jnp.int32)
         (env_state, _, _), rows = jax.lax.scan(move, (state.env_state, explored, held), inputs)
         observations, x, action, value, out = rows
         final = self._q(env, state.params, normaliser.apply(state.obs_stats, out.final)).max(-1)
@@ -162,7 +178,7 @@ class PQN(Rollouts):
         )
         batch = {"observation": x, "action": action, "target": value + advantage}
         batch["broken"] = out.broken
-        return env_state, observations, batch, out.report()
+        return env_state, observations, batch, out.report(axis)
 
     def _network(self, env: Environment) -> MLP:
         space: Any = env.action_space

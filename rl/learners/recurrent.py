@@ -13,16 +13,19 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.sharding import PartitionSpec
 
 from jaxgpu.pytree import pytree, size
 
+from .. import shares
 from ..doors import check_learner
 from ..environment import Environment
 from ..evaluation import RecurrentPolicy
 from ..spaces import Space
 from ..vector import VectorState, vectorize
 from . import normaliser, optimiser, ppo
-from .networks import ActorCritic, Categorical, Normal, feasible
+from .networks import ActorCritic, Categorical, Normal, feasible, noise
+from .training import check_shares
 
 
 class RecurrentActorCritic(nn.Module):
@@ -99,31 +102,49 @@ class RecurrentPPO:
             is_first=jnp.ones(self.ppo.num_envs, bool),
         )
 
+    def check_devices(self, devices: int) -> None:
+        """Raise where so many devices cannot share out environments and minibatches."""
+        check_shares("RecurrentPPO", "num_envs", self.ppo.num_envs, devices)
+        each = self.ppo.num_envs // devices
+        if each % self.ppo.num_minibatches:
+            raise ValueError(
+                f"RecurrentPPO: {self.ppo.num_minibatches} minibatches of {self.ppo.num_envs} "
+                f"environments, which stay whole, shared out over {devices} devices; choose a "
+                f"divisor of {each}"
+            )
+
     def update(
-        self, env: Environment, state: "RecurrentPPOState", key: Array
+        self, env: Environment, state: "RecurrentPPOState", key: Array, axis: str | None = None
     ) -> "RecurrentPPOState":
-        """The state after a rollout of all environments, and `update_epochs` passes over it."""
+        """The state after a rollout of all environments, and `update_epochs` passes over it.
+
+        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        """
         spec, network = self.ppo, self._network(env)
         roll_key, learn_key = jax.random.split(key)
-        rolled, batch, report = self._rollout(env, state, roll_key)
-        obs_stats = normaliser.update(state.obs_stats, batch["observation"])
+        rolled, batch, report = self._rollout(env, state, roll_key, axis)
+        obs_stats = normaliser.update(state.obs_stats, batch["observation"], axis)
         batch["observation"] = normaliser.apply(state.obs_stats, batch["observation"])
 
         def loss(params: Any, part: dict[str, Array]) -> Array:
             pi, value = self._replay(network, params, part)
             return spec.surrogate(pi, value, part)
 
+        here = spec.num_envs // shares.count(axis)
         orders = optimiser.minibatches(
-            learn_key, spec.num_envs, spec.update_epochs, spec.num_minibatches
+            learn_key, here, spec.update_epochs, spec.num_minibatches, axis
         )
+        orders = optimiser.spared(orders, jnp.any(batch["broken"], 1))
         params, opt_state = optimiser.passes(
             loss,
             state.params,
             state.opt_state,
             batch,
-            optimiser.spared(orders, jnp.any(batch["broken"], 1)),
+            orders,
             spec.learning_rate * state.lr_scale * spec.lr_fraction(state),
             spec.max_grad_norm,
+            spec.moments(batch["advantage"], orders, axis),
+            axis,
         )
         pi = self._replay(network, params, batch)[0]
         return replace(
@@ -133,7 +154,7 @@ class RecurrentPPO:
             obs_stats=obs_stats,
             update=state.update + 1,
             report=report,
-            lr_scale=spec.adapted(state.lr_scale, pi, batch),
+            lr_scale=spec.adapted(state.lr_scale, pi, batch, axis),
             **rolled,
         )
 
@@ -148,18 +169,18 @@ class RecurrentPPO:
         return RecurrentPolicy(jnp.zeros(self.hidden_size), act)
 
     def _rollout(
-        self, env: Environment, state: "RecurrentPPOState", key: Array
+        self, env: Environment, state: "RecurrentPPOState", key: Array, axis: str | None = None
     ) -> tuple[dict[str, Any], dict[str, Array], dict[str, Array]]:
         """What of the state a rollout changes, by name; its batch [B, T, ...], and its report."""
         spec, network = self.ppo, self._network(env)
-        envs = vectorize(env, spec.num_envs)
+        envs = vectorize(env, spec.num_envs, axis=axis)
 
         def move(loop: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
             (env_state, carry, is_first), (act_key, drawn) = loop, inputs
             x = normaliser.apply(state.obs_stats, env_state.observation)
             out: Any = network.apply(state.params, _zeroed(carry, is_first), x)
             carry, pi, value = out
-            action = pi.sample(act_key)
+            action = pi.from_noise(noise(env.action_space, act_key, spec.num_envs, axis))
             after, out = envs.step_with(env_state, feasible(env.action_space, action), drawn)
             row = {
                 "observation": env_state.observation,
@@ -175,7 +196,7 @@ class RecurrentPPO:
         batch, value, carries, out = rows
         final = normaliser.apply(state.obs_stats, out.final)
         ahead: Any = network.apply(state.params, carries, final)
-        returns, more = spec.batch(state.returns, value, ahead[2], out)
+        returns, more = spec.batch(state.returns, value, ahead[2], out, axis)
         batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch | more)  # [B, T, ...]
         batch["carry"] = state.carry
         rolled = {
@@ -184,7 +205,7 @@ class RecurrentPPO:
             "is_first": is_first,
             "returns": returns,
         }
-        return rolled, batch, out.report()
+        return rolled, batch, out.report(axis)
 
     def _replay(
         self, network: RecurrentActorCritic, params: Any, part: dict[str, Array]
@@ -213,6 +234,12 @@ class RecurrentPPOState(ppo.PPOState):
 
     carry: Array  # [B, W] of the unit in each environment
     is_first: Array  # [B] bool: the environment is at the start of an episode
+
+    def places(self, axis: str) -> "RecurrentPPOState":
+        """Where each part belongs on a mesh with this axis: the environments are shared out."""
+        places: Any = super().places(axis)
+        shared: Any = PartitionSpec(axis)
+        return replace(places, carry=shared, is_first=shared)
 
 
 def _zeroed(carry: Array, is_first: Array) -> Array:

@@ -11,6 +11,8 @@ from jax import Array
 
 from jaxgpu.pytree import pytree
 
+from .. import shares
+
 
 @pytree
 class Replay:
@@ -54,7 +56,11 @@ def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
     return Replay(held, (replay.position + taken) % buffer_size, size)
 
 
-def draw(replay: Replay, key: Array, count: int) -> Any:
-    """Rows [count, ...] drawn with replacement, all that are held alike likely."""
+def draw(replay: Replay, key: Array, count: int, axis: str | None = None) -> Any:
+    """Rows [count, ...] drawn with replacement, all that are held alike likely.
+
+    With the `axis` of a mesh, this device's share of them, of a replay that all have whole.
+    """
     pick = jax.random.randint(key, (count,), 0, jnp.maximum(replay.size, 1))
+    pick = shares.own(pick, axis)
     return jax.tree.map(lambda x: x[pick], replay.rows)

@@ -7,7 +7,8 @@ critics and temperature take one step of Adam together, each down its own loss; 
 is bootstrapped with the value of its true last observation. As an option a random action of the
 first steps is held on, as in `pqn`: steps that cancel do not lead to a reward far off.
 
-An update steps all environments `num_steps` times and descends `gradient_steps` times.
+An update steps all environments `num_steps` times and descends `gradient_steps` times. On a mesh
+every device keeps the whole buffer, and draws its share of the rows of each descent from it.
 """
 
 from collections.abc import Callable
@@ -22,12 +23,13 @@ from jax import Array
 from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size
 
+from .. import shares
 from ..environment import Environment
 from ..spaces import Box
 from ..vector import VectorState, vectorize
 from . import normaliser, optimiser, replay
-from .networks import MLP, Squashed, stretched
-from .training import Rollouts, TrainState
+from .networks import MLP, Squashed, noise, stretched
+from .training import Rollouts, TrainState, check_shares
 
 
 class Networks(nn.Module):
@@ -132,12 +134,23 @@ class SAC(Rollouts):
             replay=replay.init(row, self.buffer_size),
         )
 
-    def update(self, env: Environment, state: "SACState", key: Array) -> "SACState":
-        """The state after `num_steps` steps of all environments, and `gradient_steps` descents."""
+    def check_devices(self, devices: int) -> None:
+        """Raise where so many devices cannot share out environments and the rows of a descent."""
+        super().check_devices(devices)
+        check_shares("SAC", "batch_size", self.batch_size, devices)
+
+    def update(
+        self, env: Environment, state: "SACState", key: Array, axis: str | None = None
+    ) -> "SACState":
+        """The state after `num_steps` steps of all environments, and `gradient_steps` descents.
+
+        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        """
         roll_key, learn_key = jax.random.split(key)
-        env_state, rows, broken, report = self._rollout(env, state, roll_key)
+        env_state, rows, report = self._rollout(env, state, roll_key, axis)
+        rows = jax.tree.map(lambda x: shares.joined(x, axis, at=1), rows)  # [T, B, ...]
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
-        buffer = replay.add(state.replay, flat, broken.reshape(-1))
+        buffer = replay.add(state.replay, flat, flat.pop("broken"))
         obs_stats = normaliser.update(state.obs_stats, rows["observation"])
         learning_rate = self.learning_rate * self.lr_fraction(state)
         learning_rate = jnp.where(buffer.size > 0, learning_rate, 0.0)
@@ -146,12 +159,12 @@ class SAC(Rollouts):
         def learn(loop: Any, key: Array) -> tuple[Any, None]:
             params, target, opt_state = loop
             draw_key, act_key = jax.random.split(key)
-            part = replay.draw(buffer, draw_key, self.batch_size)
+            part = replay.draw(buffer, draw_key, self.batch_size, axis)
             for name in ("observation", "next_observation"):
                 part[name] = normaliser.apply(obs_stats, part[name])
-            gradient = gradient_of(params, target, env, part, act_key)
+            gradient = gradient_of(params, target, env, part, act_key, axis)
             params, opt_state = optimiser.descend(
-                params, opt_state, gradient, learning_rate, jnp.inf
+                params, opt_state, gradient, learning_rate, jnp.inf, axis
             )
             closer = lambda old, new: old + self.tau * (new - old)
             return (params, jax.tree.map(closer, target, params["weights"]), opt_state), None
@@ -182,26 +195,29 @@ class SAC(Rollouts):
         return act
 
     def _rollout(
-        self, env: Environment, state: "SACState", key: Array
-    ) -> tuple[Any, dict, Array, dict]:
-        envs = vectorize(env, self.num_envs)
+        self, env: Environment, state: "SACState", key: Array, axis: str | None = None
+    ) -> tuple[Any, dict, dict]:
+        envs, space = vectorize(env, self.num_envs, axis=axis), env.action_space
         steps_done = (state.update * self.steps_per_update).astype(jnp.float32)
 
         def move(loop: tuple[VectorState, Array], inputs: Any) -> tuple[Any, Any]:
             (env_state, held), (act_key, random_key, drawn, i) = loop, inputs
             x = normaliser.apply(state.obs_stats, env_state.observation)
-            action, _ = self._act(env, state.params, x).draw(act_key)
-            any_action = jax.random.uniform(random_key, action.shape, minval=-1.0)
+            noises = noise(space, act_key, self.num_envs, axis)
+            action, _ = self._act(env, state.params, x).from_noise(noises)
+            any_action = jax.random.uniform(random_key, (self.num_envs, *space.shape), minval=-1.0)
+            any_action = shares.own(any_action, axis)
             hold_key = jax.random.fold_in(random_key, 0)
             hold = jax.random.uniform(hold_key, (self.num_envs, 1)) < self.hold
+            hold = shares.own(hold, axis)
             any_action = jnp.where(hold & (i > 0), held, any_action)
             early = steps_done + (i * self.num_envs).astype(jnp.float32) < self.start_steps
             action = jnp.where(early, any_action, action)
-            after, out = envs.step_with(env_state, stretched(env.action_space, action), drawn)
+            after, out = envs.step_with(env_state, stretched(space, action), drawn)
             return (after, action), (env_state.observation, action, out)
 
         inputs = (*self.draws(envs, state.env_state, key, 2), jnp.arange(self.num_steps))
-        start = state.env_state, jnp.zeros((self.num_envs, *env.action_space.shape))
+        start = state.env_state, jnp.zeros((envs.here, *space.shape))
         (env_state, _), (observation, action, out) = jax.lax.scan(move, start, inputs)
         rows = {
             "observation": observation,
@@ -209,24 +225,34 @@ class SAC(Rollouts):
             "reward": out.reward,
             "next_observation": out.final,
             "terminated": out.terminated,
+            "broken": out.broken,
         }
-        return env_state, rows, out.broken, out.report()
+        return env_state, rows, out.report(axis)
 
-    def _loss(self, params: Any, target: Any, env: Environment, part: Any, key: Array) -> Array:
+    def _loss(
+        self,
+        params: Any,
+        target: Any,
+        env: Environment,
+        part: Any,
+        key: Array,
+        axis: str | None = None,
+    ) -> Array:
         """The critics' errors, the actor's loss and the temperature's: apart but for their sum."""
         network, held = self._network(env), jax.lax.stop_gradient(params)
         alpha = jnp.exp(held["log_alpha"])
         action_key, next_key = jax.random.split(key)
         x, next_x = part["observation"], part["next_observation"]
+        drawn = lambda key: noise(env.action_space, key, self.batch_size, axis)
 
-        next_action, next_log_prob = self._act(env, held, next_x).draw(next_key)
+        next_action, next_log_prob = self._act(env, held, next_x).from_noise(drawn(next_key))
         next_q: Any = network.apply(target, next_x, next_action, method=Networks.q)
         soft = jnp.min(next_q, 0) - alpha * next_log_prob
         goal = part["reward"] + self.gamma * jnp.where(part["terminated"], 0.0, soft)
         q: Any = network.apply(params["weights"], x, part["action"], method=Networks.q)
         error = 0.5 * jnp.sum(jnp.mean((q - goal[None]) ** 2, 1))
 
-        action, log_prob = self._act(env, params, x).draw(action_key)
+        action, log_prob = self._act(env, params, x).from_noise(drawn(action_key))
         q = network.apply(held["weights"], x, action, method=Networks.q)
         loss = jnp.mean(alpha * log_prob - jnp.min(q, 0))
         target_entropy = self.target_entropy * action.shape[-1]

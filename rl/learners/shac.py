@@ -18,12 +18,13 @@ from jax import Array
 
 from jaxgpu.pytree import number, pytree, size
 
+from .. import shares
 from ..environment import Environment
 from ..spaces import Box
 from ..vector import vectorize
 from . import normaliser, optimiser
 from .advantage import advantages
-from .networks import ActorCritic, Normal, stretched
+from .networks import ActorCritic, Normal, noise, stretched
 from .training import Rollouts, TrainState
 
 
@@ -73,17 +74,23 @@ class SHAC(Rollouts):
         opt_state = {"actor": optimiser.init(params), "critic": optimiser.init(params)}
         return SHACState(params=params, opt_state=opt_state, **common, target=params)
 
-    def update(self, env: Environment, state: "SHACState", key: Array) -> "SHACState":
-        """The state after a window: a step of the actor, then `critic_iterations` of the critic."""
+    def update(
+        self, env: Environment, state: "SHACState", key: Array, axis: str | None = None
+    ) -> "SHACState":
+        """The state after a window: a step of the actor, then `critic_iterations` of the critic.
+
+        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        """
         lr_fraction = self.lr_fraction(state)
         gradient_of = jax.grad(self._window, has_aux=True)
-        gradient, (env_state, batch, report) = gradient_of(state.params, env, state, key)
+        gradient, (env_state, batch, report) = gradient_of(state.params, env, state, key, axis)
         params, actor_state = optimiser.descend(
             state.params,
             state.opt_state["actor"],
             gradient,
             self.learning_rate * lr_fraction,
             self.max_grad_norm,
+            axis,
         )
         network = self._network(env)
         critic_rate = self.critic_learning_rate * lr_fraction
@@ -95,7 +102,9 @@ class SHAC(Rollouts):
         def learn(loop: Any, _: None) -> tuple[Any, None]:
             params, opt_state = loop
             gradient = jax.grad(error)(params)
-            new = optimiser.descend(params, opt_state, gradient, critic_rate, self.max_grad_norm)
+            new = optimiser.descend(
+                params, opt_state, gradient, critic_rate, self.max_grad_norm, axis
+            )
             return new, None
 
         start = (params, state.opt_state["critic"])
@@ -105,7 +114,7 @@ class SHAC(Rollouts):
             state,
             params=params,
             opt_state={"actor": actor_state, "critic": critic_state},
-            obs_stats=normaliser.update(state.obs_stats, batch["raw"]),
+            obs_stats=normaliser.update(state.obs_stats, batch["raw"], axis),
             env_state=env_state,
             update=state.update + 1,
             report=report,
@@ -121,9 +130,16 @@ class SHAC(Rollouts):
 
         return act
 
-    def _window(self, params: Any, env: Environment, state: "SHACState", key: Array) -> Any:
+    def _window(
+        self,
+        params: Any,
+        env: Environment,
+        state: "SHACState",
+        key: Array,
+        axis: str | None = None,
+    ) -> Any:
         """Minus the mean reward a step of the window, the future beyond it included."""
-        envs, network = vectorize(env, self.num_envs), self._network(env)
+        envs, network = vectorize(env, self.num_envs, axis=axis), self._network(env)
         # of a step its derivative computes again what it needs: cheaper than to keep it
         step_with = jax.checkpoint(envs.step_with, prevent_cse=False)
 
@@ -134,7 +150,8 @@ class SHAC(Rollouts):
         def move(loop: Any, inputs: Any) -> tuple[Any, Any]:
             (env_state, weight), (act_key, drawn, reset) = loop, inputs
             x = normaliser.apply(state.obs_stats, env_state.observation)
-            choice = self._act(env, params, x).sample(act_key)
+            noises = noise(env.action_space, act_key, self.num_envs, axis)
+            choice = self._act(env, params, x).from_noise(noises)
             action = _spared(stretched(env.action_space, jnp.tanh(choice)))
             after, out = step_with(env_state, action, drawn, reset)
             final = value_of(normaliser.apply(state.obs_stats, out.final))
@@ -145,8 +162,8 @@ class SHAC(Rollouts):
             row = (env_state.observation, x, out, final, gain, weight * future)
             return (after, later), row
 
-        start = (state.env_state, jnp.ones(self.num_envs))
-        reset = self._resets(jax.random.fold_in(key, 0))
+        start = (state.env_state, jnp.ones(envs.here))
+        reset = self._resets(jax.random.fold_in(key, 0), axis)
         inputs = (*self.draws(envs, state.env_state, key, 1), reset)
         (env_state, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, inputs)
         ahead = jnp.where(out.is_first[-1], 0.0, beyond[-1])  # of the paths still under way
@@ -163,14 +180,14 @@ class SHAC(Rollouts):
             broken=out.broken,
         )
         batch = {"raw": raw, "observation": x, "target": target, "broken": out.broken}
-        return loss, jax.lax.stop_gradient((env_state, batch, out.report()))
+        return loss, jax.lax.stop_gradient((env_state, batch, out.report(axis)))
 
-    def _resets(self, key: Array) -> Array:
+    def _resets(self, key: Array, axis: str | None = None) -> Array:
         """Which environments begin anew after which step, [T, B]: a share, after the last.
 
         The critic has valued where their paths broke off.
         """
-        share = jax.random.uniform(key, (self.num_envs,)) < self.reset_prob
+        share = shares.own(jax.random.uniform(key, (self.num_envs,)), axis) < self.reset_prob
         return (jnp.arange(self.num_steps) == self.num_steps - 1)[:, None] & share[None]
 
     def _network(self, env: Environment) -> ActorCritic:

@@ -1,11 +1,12 @@
 """What the learners by gradients share: sizes, a beginning, and the state of a training."""
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.sharding import PartitionSpec
 
 from jaxgpu import ranges
 from jaxgpu.pytree import pytree, size, static
@@ -27,6 +28,11 @@ class TrainState:
     update: Array  # [] updates done
     num_updates: Array | None  # [] of the training, in which rates fall and exploration settles
     report: dict[str, Array]  # means over the episodes that ended in the last rollout
+
+    def places(self, axis: str) -> "TrainState":
+        """Where each part belongs on a mesh with this axis: the environments are shared out."""
+        whole = dict.fromkeys(vars(self), PartitionSpec())
+        return replace(self, **whole | {"env_state": self.env_state.places(axis)})
 
 
 @pytree
@@ -76,15 +82,29 @@ class Rollouts:
             return jnp.ones((), jnp.float32)
         return jnp.maximum(1 - self.progress(state), 0.0)
 
-    def check_minibatches(self, num_minibatches: int) -> None:
-        """Raise where a batch cannot be cut into as many parts."""
+    def check_devices(self, devices: int) -> None:
+        """Raise where so many devices cannot share out the environments."""
+        check_shares(type(self).__name__, "num_envs", self.num_envs, devices)
+
+    def check_minibatches(self, num_minibatches: int, devices: int = 1) -> None:
+        """Raise where the batch of each device cannot be cut into as many parts."""
         ranges.check("learn", self)
-        if self.steps_per_update % num_minibatches:
+        rows = self.steps_per_update // devices
+        if rows % num_minibatches:
+            shared = "" if devices == 1 else f", shared out over {devices} devices"
             raise ValueError(
                 f"{type(self).__name__}: {num_minibatches} minibatches of {self.num_envs} "
-                f"environments times {self.num_steps} steps; choose a divisor of "
-                f"{self.steps_per_update}"
+                f"environments times {self.num_steps} steps{shared}; choose a divisor of {rows}"
             )
+
+
+def check_shares(name: str, what: str, count: int, devices: int) -> None:
+    """Raise where `count` of what a learner has so many of cannot be shared out evenly."""
+    if count % devices:
+        raise ValueError(
+            f"{name}: {what}={count} over a mesh of {devices} devices; it must be a multiple of "
+            f"them; give {-(-count // devices) * devices}, or fewer devices by mesh.devices(count)"
+        )
 
 
 def empty_report() -> dict[str, Array]:

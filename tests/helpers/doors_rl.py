@@ -6,8 +6,8 @@ import numpy as np
 import optax
 from doors import Door
 
-from jaxgpu import rl
-from jaxgpu.rl import plan
+from jaxgpu import mesh, rl
+from jaxgpu.rl import devices, plan
 
 KEY = jax.random.key(0)
 POLE, SWING = rl.make("cartpole"), rl.make("pendulum")
@@ -88,5 +88,11 @@ DOORS += [
         lambda parts, every: rl.sweep(POLE, rl.PPO(), KEY[None], parts, every),
         {"parts": 1, "every": 1},
         refusals=True,
+    ),
+    Door(
+        "rl.devices.shard_update",
+        lambda mesh_: devices.shard_update(rl.PPO(), POLE, mesh_),
+        {"mesh_": mesh.devices(2)},
+        things=("mesh_",),
     ),
 ]

@@ -58,23 +58,6 @@ def test_the_interquartile_mean_and_its_interval():
 
 
 @pytest.mark.slow
-def test_the_same_on_one_and_on_eight_devices():
-    """Environments spread over a mesh; sums over them differ by rounding alone."""
-    from jaxgpu import mesh
-
-    wide = rl.PPO(num_envs=16, num_steps=4, update_epochs=1, num_minibatches=1, hidden_sizes=(8,))
-    state = jax.jit(lambda key: wide.init(ENV, key, 10))(jax.random.key(0))
-    update = jax.jit(lambda state: wide.update(ENV, state, jax.random.key(1)))
-    spread = mesh.replicate(state, mesh.devices(8))
-    env_state = state.env_state.spread(mesh.devices(8))
-    spread = type(state)(**{**vars(spread), "env_state": env_state})
-    one, eight = update(state), update(spread)
-    for a, b in zip(jax.tree.leaves(one.params), jax.tree.leaves(eight.params)):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-    assert len(jnp.asarray(eight.env_state.episode_return).sharding.device_set) == 8
-
-
-@pytest.mark.slow
 def test_a_second_training_of_other_numbers_compiles_nothing():
     """Nor does one that ends early: what learner and environment carry are operands."""
     first = rl.train(ENV, SMALL, jax.random.key(0), 3 * 32, until=enough)

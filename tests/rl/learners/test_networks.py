@@ -41,7 +41,7 @@ def test_squashed_normal(x64):
         np.testing.assert_allclose(share, exact[0], atol=1e-9 + error)
     far = Squashed(jnp.array([40.0]), jnp.array([0.0])).log_prob(jnp.array([40.0]))
     np.testing.assert_allclose(far, -0.5 * np.log(2 * np.pi) + 80 - 2 * np.log(2), rtol=1e-14)
-    action, likely = choice.draw(jax.random.key(0))
+    action, likely = choice.from_noise(jax.random.normal(jax.random.key(0), (1,)))
     np.testing.assert_allclose(likely, choice.log_prob(jnp.arctanh(action)), rtol=1e-10)
     np.testing.assert_allclose(choice.mode(), np.tanh(0.7))
     assert stretched(Box(-2.0, 4.0, (3,)), jnp.array([-1.0, 0.0, 1.0])).tolist() == [-2, 1, 4]
