@@ -143,7 +143,7 @@ def check_simulation(name: str, spec: Simulation) -> None:
             np.asarray(a, float) + np.asarray(b, float)
             for a, b in ((drive.stiffness, tree.stiffness), (drive.damping, tree.damping))
         )
-        h = float(np.max(h))
+        h = float(np.max(np.asarray(h)))
         check_inertia(name, tree, h * damping + h * h * stiffness)
 
 

@@ -23,6 +23,7 @@ def walk():
         for name, rule in held.items():
             for entry in entries:
                 slow = name in long or getattr(entry, "dear", False)
+                slow |= name == "hostile input" and entry.name in registry.DEAR
                 marks = pytest.mark.slow if slow else ()
                 yield pytest.param(rule, entry, id=f"{entry.name}: {name}", marks=marks)
 

@@ -126,6 +126,20 @@ BEYOND = {
         "numerics.spherical_kmeans",
     ],
 }
+# doors that many programs answer: seconds of compilation under hostile input
+DEAR = {
+    "numerics.iv_ratio",
+    "numerics.iv_ratio_inverse",
+    "numerics.log_iv",
+    "numerics.spherical_kmeans",
+    "numerics.sphere.sampling.draw",
+    "numerics.VonMisesFisher.fit",
+    "evolution.pareto.ranks",
+    "physics.nbody.encounters.watched",
+    "physics.rigid.Contact.force",
+    "render.nearest",
+    "render.picture",
+}
 BEYOND_FLOAT32 = {name for names in BEYOND.values() for name in names}
 OF_THE_HOST = {name for names in HOST.values() for name in names}
 

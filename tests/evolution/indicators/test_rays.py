@@ -42,6 +42,7 @@ def test_volume_and_contributions_within_their_errors(m):
     assert np.abs(z).max() < 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [6, 10])
 def test_many_objectives_against_a_box_and_two_boxes(m):
     a, b = jnp.full((1, m), 0.2), jnp.full((1, m), 0.2).at[0, 0].set(0.0).at[0, 1].set(0.6)

@@ -108,6 +108,7 @@ def test_identities():
     assert np.all(np.diff(i, axis=0) < u) and np.all(np.diff(k, axis=0) > -u)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [log_iv, log_kv])
 def test_no_jump_across_any_edge(f):
     """At s = 24, x = 3/8, half-integer orders: neighbours differ by slope and rounding alone."""

@@ -14,6 +14,7 @@ from conformance import gradients_are_finite
 from jaxgpu.numerics import iv_ratio, iv_ratio_inverse, kv_ratio
 
 
+@pytest.mark.slow
 def test_negative_orders():
     v, x = -np.array([0.3, 0.5, 0.8, 1.0, 1.5, 2.7, 3.0, 4.2]), np.array([0.4, 3.0, 20.0, 50.0])
     first, second = (evaluate(f, v[:, None], x[None]) for f in (iv_ratio, kv_ratio))

@@ -135,6 +135,7 @@ def test_weights_that_are_none(weights, said):
         VonMisesFisher.fit(rows().astype(np.float32), weights)
 
 
+@pytest.mark.slow
 def test_lists_integers_and_mixed_dtypes_are_what_they_stand_for():
     x = rows().astype(np.float32)
     np.testing.assert_array_equal(

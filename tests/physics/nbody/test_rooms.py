@@ -10,7 +10,7 @@ from jaxgpu.physics import nbody
 
 ROOT = Path(nbody.__file__).parent
 FLOORS = {
-    **dict.fromkeys(("units", "bodies"), 0),
+    **dict.fromkeys(("units", "bodies", "shares"), 0),
     **dict.fromkeys(("orbits", "steps", "measure"), 1),
     **dict.fromkeys(("forces", "models"), 2),
     **dict.fromkeys(("clusters", "planets"), 3),

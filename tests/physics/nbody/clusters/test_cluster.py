@@ -71,6 +71,7 @@ def test_another_cluster_of_the_same_shape_compiles_nothing(spec):
     assert total(done).shape == (3,)
 
 
+@pytest.mark.slow
 def test_runs_end_where_they_are_told_and_record_what_is_asked():
     measure = lambda state: {"x": state.x, "centre": state.m @ state.x}
     done = evolve(
@@ -187,6 +188,7 @@ def broken(spec, change):
     return Broken(eta=spec.eta, softening=spec.softening)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "count, sentence",
     [
@@ -216,6 +218,7 @@ def scaled(factor, speeds=1.0):
     return lambda state: replace(state, stars=replace(state.stars, x=state.stars.x * by))
 
 
+@pytest.mark.slow
 def test_lost_places_are_not_silent():
     wrong = broken(SOFT, scaled(np.nan))
     with pytest.raises(RuntimeError, match="evolve: the stars' places are not finite any more, .*"):

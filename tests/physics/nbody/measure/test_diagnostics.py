@@ -126,6 +126,7 @@ def test_each_class_of_mass_has_radii_of_its_own(x64):
     assert count[3] == 0 and np.isnan(radii[3]).all()
 
 
+@pytest.mark.slow
 def test_a_budget_finds_the_binaries(x64):
     """Two binaries of known elements in a moving cluster; every part against its definition."""
     stars = points(plummer(jax.random.key(3), 40)) * np.array([3.0] * 3 + [0.5] * 3)[:, None]

@@ -57,6 +57,7 @@ def test_concentration_is_differentiable(x64):
     assert abs(slope / difference - 1) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [3.0, 7.0])
 def test_draws_follow_the_profile_in_equilibrium(x64, depth):
     """Five seeds: the mass profile, the energies, and the dispersion in the middle."""

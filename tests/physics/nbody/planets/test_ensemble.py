@@ -130,6 +130,7 @@ def test_the_queue_is_invisible(x64):
     np.testing.assert_array_equal(ends[0].x[0], systems.x[0])  # no time, no motion
 
 
+@pytest.mark.slow
 def test_what_is_out_of_steps_says_so(x64):
     end = step(Ensemble(dt=18.0, lanes=8, most=24), scatterings(0, 20))
     assert end.unfinished.all()

@@ -91,6 +91,7 @@ def test_slots_at_once_are_what_they_are_one_by_one(x64):
         assert np.abs(turns).sum() > 0 or not asked.any()
 
 
+@pytest.mark.slow
 def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
     x, spec = two_pairs(0)
     state = init(spec, *halves(jnp.asarray(x)), jnp.asarray(M))

@@ -157,6 +157,7 @@ def test_a_strong_encounter_dissolves_and_keeps_the_energy(x64):
     assert state.blocks > 200 and state.floored == 0
 
 
+@pytest.mark.slow
 def test_a_collision_course_is_counted(x64):
     """Head on and too fast to be a pair: the steps end at the floor."""
     x = triple(apart(0.0), 1e4, 0.0)
