@@ -12,7 +12,7 @@ PYTEST = python -m pytest -n auto --maxprocesses=4 --dist worksteal
 
 DIRS = .venv .venv-oldest out build dist docs/_build docs/api
 
-.PHONY: demo test slow reach oldest docs lock clean
+.PHONY: demo test slow reach release oldest docs lock clean
 
 demo: $(READY)
 	$(BIN)/jaxgpu run solar-system --out $(OUT)/solar-system --resume
@@ -28,7 +28,7 @@ test: $(READY)
 	$(BIN)/$(PYTEST) -m "not slow"
 
 slow: $(READY)
-	$(BIN)/$(PYTEST) -m slow
+	$(BIN)/$(PYTEST) -m "slow and not release"
 
 # compile all programs for an H100 and a TPU v5e, of which neither is needed, and hold them to their
 # budgets; WRITE=--write lowers the budgets and renews docs/reach.md
@@ -45,7 +45,11 @@ build/reach/%/ready: benchmarks/reach/%.txt
 	$(BIN)/python -m pip install -q --no-compile --require-hashes --no-deps --upgrade --target $(@D) -r $<
 	@touch $@
 
-# the same tests on the oldest jax that is supported
+# before a release: experiments at their finest, then the short tests on the oldest supported jax
+release: $(READY)
+	$(BIN)/$(PYTEST) -m release
+	@$(MAKE) --no-print-directory oldest
+
 oldest: $(READY)
 	$(BIN)/python -m venv --clear .venv-oldest
 	cp -r .venv/lib .venv-oldest/ && cp .venv/bin/ruff .venv-oldest/bin/

@@ -136,8 +136,14 @@ def test_a_layer_on_a_slope_flows_as_bagnold_says(number, end):
     assert np.sqrt(np.mean((v - want) ** 2)) < 0.02 * scale
 
 
+# those of a minute or less stand for all wherever the long tests run
+AT_RELEASE = [pytest.mark.release if case[0] in (0.5, 4.0) else () for case in COLUMNS]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("aspect, cells", COLUMNS)
+@pytest.mark.parametrize(
+    "aspect, cells", [pytest.param(*case, marks=m) for case, m in zip(COLUMNS, AT_RELEASE)]
+)
 def test_a_column_of_sand_runs_out_as_measured(aspect, cells):
     """To where it is two grains deep; Lube et al. (2005), doi:10.1103/PhysRevE.72.041301."""
     law, within = float(laws(aspect)[0]), 0.15 if aspect <= 1 else 0.2

@@ -108,6 +108,7 @@ def test_liquid_poured_in_space_keeps_its_volume():
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_liquid_poured_in_space_by_sharp_transfers_has_a_rough_surface_alone():
     """They flatten it at the liquid's own rate: it is 0.07 of a cell higher, as full below."""
     depth, filled = poured_in_space(0.01, 4.0)
