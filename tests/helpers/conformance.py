@@ -28,18 +28,20 @@ def check(
     differentiable: tuple[int, ...] = (),
     batched: tuple[int, ...] = (),
     rtol: float = 1e-5,
+    beyond: bool = False,
 ) -> None:
     """Hold `f(*args)` to the rules; `args` are arrays or pytrees of arrays.
 
     differentiable: positions of floating arguments whose gradient must be finite.
     batched: positions to `vmap` over, against a Python loop.
     rtol: how far jit and vmap may be from the plain call (they may fuse differently).
+    beyond: as in `check_program`.
     """
     plain = f(*args)
     same(jax.jit(f)(*args), plain, rtol)
     assert_deterministic(f, *args)
     compiles_once(f, *args)
-    check_program(f, *args)
+    check_program(f, *args, beyond=beyond)
     exports(f, *args)
     if batched:
         vmap_is_a_loop(f, args, batched, rtol)

@@ -185,7 +185,8 @@ def environment(name: str) -> Machine:
 
     tasks = name.startswith("matter/")  # matter keeps 32-bit numbers, and takes a second to trace
     dear = tasks and name != "matter/mixing"
-    return Machine(f"rl.{name}", (type(env),), make, "own" if tasks else "same", dear)
+    floats, rtol = ("own", 1e-4) if tasks else ("same", 1e-5)
+    return Machine(f"rl.{name}", (type(env),), make, floats, dear, rtol)
 
 
 def learner(name: str) -> Machine:

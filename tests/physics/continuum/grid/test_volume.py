@@ -101,6 +101,7 @@ def poured_in_space(held, t, sharp=None):
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_liquid_poured_in_space_keeps_its_volume():
     assert abs(poured_in_space(None, 6.0, sharp=False)[0] - 1) > 0.03
     depth, filled = poured_in_space(0.01, 4.0, sharp=False)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
+from conformance import avals, check
 from nbody_inputs import halves, masses, points
 from shapes import check_shapes
 
@@ -199,6 +200,18 @@ def test_tangents_match_central_differences(x64):
     slope = (go(stars + h * tangent) - go(stars - h * tangent)) / (2 * h)
     got = jax.jvp(go, (stars,), (tangent,))[1]
     np.testing.assert_allclose(got, slope, atol=1e-7 * np.abs(slope).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
+def test_conforms(x64, dtype):
+    stars = jnp.asarray(sphere(0, 12), dtype)
+    spec = Hermite(softening=0.1, shortest=12)
+    m = jnp.asarray(masses(12, 0), dtype)
+    state = spec.init(*halves(stars), m, halves(stars[:, :5] * 1.25))
+    assert avals(jax.eval_shape(spec.step, state)) == avals(state)
+    seen = lambda state: (lambda s: (s.stars.x, s.tracers.x))(spec.step(state))
+    check(seen, state, rtol=1e-3 if dtype == jnp.float32 else 1e-9)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
+from conformance import check
 from shapes import check_shapes
 
 from jaxgpu.physics.nbody.planets import ensemble
@@ -178,6 +179,14 @@ def test_wrong_shapes_are_refused():
         Ensemble(dt=1.0).init(jnp.ones((2, 3, 4)), jnp.ones((2, 3, 4)), jnp.ones((2, 4)))
     with pytest.raises(ValueError, match=r"dt has shape \[3\]; it must be \[\] or \[2\]"):
         Ensemble(dt=np.ones(3)).init(*np.arange(36.0).reshape(2, 2, 3, 3), np.ones((2, 3)))
+
+
+@pytest.mark.slow
+def test_conforms(x64):
+    spec = Ensemble(dt=0.5, lanes=2, most=500)
+    f = lambda x, v: (lambda end: (end.x, end.v))(spec.step(spec.init(x, v, jnp.ones((3, 3)))))
+    systems = scatterings(4, 3)
+    check(jax.jit(f), systems.x, systems.v, rtol=1e-9)
 
 
 def test_a_time_that_is_none_is_never_finished(x64):
