@@ -120,7 +120,7 @@ DOORS = [
     *(
         Door(
             f"physics.nbody.potentials.{type(field).__name__}",
-            lambda field: Hermite(tide=tide.Tide(field)).init(X, V, M, TRACERS, ORIGIN),
+            lambda field: Hermite(tide=tide.Tide(field, ORIGIN)).init(X, V, M, TRACERS),
             {"field": field},
             refusals=True,
         )
@@ -128,7 +128,7 @@ DOORS = [
     ),
     Door(
         "physics.nbody.tide.Origin",
-        lambda origin: Hermite(tide=tide.Tide(GALAXY["point"])).init(X, V, M, TRACERS, origin),
+        lambda origin: Hermite(tide=tide.Tide(GALAXY["point"], origin)).init(X, V, M, TRACERS),
         {"origin": ORIGIN},
         refusals=True,
     ),

@@ -93,14 +93,14 @@ def kind(options: Options, key: Array, radius: float | None) -> Kind:
         gm = SPEED**2 * PLACE / units.G / total
         place, speed = PLACE / scale.length, SPEED / scale.velocity
         edge = 2 * float(potentials.tidal_radius(1.0, gm, place))
+    origin = tide.Origin(jnp.array([place, 0, 0.0]), jnp.array([0, speed, 0.0]))
     steps = Hermite(
         jnp.asarray(options.eta),
         pairing=Pairing(close=jnp.asarray(1 / options.stars), slots=SLOTS),
-        tide=tide.Tide(potentials.PointMass(jnp.asarray(gm))),
+        tide=tide.Tide(potentials.PointMass(jnp.asarray(gm)), origin),
     )
-    origin = tide.Origin(jnp.array([place, 0, 0.0]), jnp.array([0, speed, 0.0]))
     spec = Cluster(steps, edge=jnp.asarray(edge), unbound=jnp.asarray(radius is None))
-    return Kind(spec, _init(spec, x, v, m, tracers, origin))
+    return Kind(spec, _init(spec, x, v, m, tracers))
 
 
 _init = jax.jit(Cluster.init)

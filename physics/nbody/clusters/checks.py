@@ -13,7 +13,6 @@ from jax.core import Tracer
 from jaxgpu import ranges
 
 from ..bodies import numbers, one_precision
-from ..forces.tide import Origin
 
 TOLERANCE = 1e-3  # of the energy, over a run; where an integration has lost what it was about
 
@@ -49,10 +48,8 @@ def bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray,
     return stars, m, points
 
 
-def start(
-    name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any, origin: Origin | None
-) -> tuple[Array, Array, Array, Origin]:
-    """Stars [6, N], masses [N], tracers [6, M] and the origin, as a state is made of them.
+def start(name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any) -> tuple[Array, Array, Array]:
+    """Stars [6, N], masses [N] and tracers [6, M], as a state is made of them.
 
     What is traced passes.
 
@@ -63,7 +60,6 @@ def start(
         v: their velocities [N, 3].
         m: their masses [N].
         tracers: positions and velocities [M, 3]; None for none.
-        origin: in a galaxy; None where the cluster is alone.
 
     Raises:
         ValueError: another shape, anything not finite, a number outside its range, two floating
@@ -71,7 +67,6 @@ def start(
         TypeError: no numbers.
     """
     ranges.check(name, spec)
-    ranges.check(name, origin)
     stars = states(name, "", x, v)
     m = numbers(f"{name}: m", m, shape=(stars.shape[1],), above=0)
     points = (
@@ -84,7 +79,7 @@ def start(
         points = jnp.zeros((6, 0), stars.dtype)
     if not any(isinstance(q, Tracer) for q in (stars, points)):
         _refuse_shared_places(name, np.asarray(stars), np.asarray(points))
-    return stars, m, points, Origin.nowhere(stars) if origin is None else origin
+    return stars, m, points
 
 
 def states(name: str, prefix: str, x: Any, v: Any) -> Array:

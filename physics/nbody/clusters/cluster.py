@@ -22,7 +22,7 @@ from jaxgpu.precision import in_float64, reassociated, smallest
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import Run, run
 
-from ..forces.tide import Alone, Origin
+from ..forces.tide import Alone
 from ..measure import diagnostics
 from . import centres, checks, escape, spread
 from .blocks import Pairing, size
@@ -86,14 +86,13 @@ class Cluster:
         v: Any,
         m: Any,
         tracers: tuple[Any, Any] | None = None,
-        origin: Origin | None = None,
     ) -> State:
         """The state of stars [N, 3] and tracers [M, 3], from which nobody has escaped yet.
 
         Arguments and errors are those of `Hermite.init`.
         """
         self._check()
-        bodies = self.steps.init(x, v, m, tracers, origin)
+        bodies = self.steps.init(x, v, m, tracers)
         like = bodies.stars.x
         return State(
             bodies=bodies,
@@ -227,7 +226,6 @@ def evolve(
     *,
     tracers: tuple[Any, Any] | None = None,
     spec: Hermite | Hermite6 | Cluster | None = None,
-    origin: Origin | None = None,
     tolerance: float | None = None,
     measure: Callable[[State], dict[str, Array]] | None = None,
     until: Callable[[State], Array] | None = None,
@@ -247,7 +245,7 @@ def evolve(
     and where it is judged who has escaped (`centres`).
 
     Args:
-        x: positions [N, 3] of the stars; relative to the origin, where there is a galaxy.
+        x: positions [N, 3] of the stars; relative to `tide.Tide.origin`, where there is a galaxy.
         v: velocities [N, 3].
         m: masses [N], positive.
         t: a multiple of the interval of the steps, 1/8 by default.
@@ -258,7 +256,6 @@ def evolve(
             Where `Hermite.pairing` says nothing of `close` it is the virial radius over N, and
             where it says nothing of `slots` there is room for the pairs of the start and 32 more,
             and for 64 at least.
-        origin: where the cluster is in the galaxy that `spec.tide` is of, and how it moves.
         tolerance: how far the energy may go from that of the start, as a part of the cluster's own,
             M^2 / 4 R_v, in which the orbits of bound pairs do not count; inf for any. A run that
             goes farther ends there, as in NBODY6. 1e-3 by default where the cluster is alone; a
@@ -279,7 +276,7 @@ def evolve(
 
     Raises:
         ValueError: bodies at the same place, masses that are not positive, anything not finite, a
-        galaxy without a place in it, a mesh without tracers or that does not divide them.
+        mesh without tracers or that does not divide them.
         TypeError: no mesh.
         RuntimeError: an encounter wanted steps below the floor, 2^-40 of an interval; there were
         more close pairs than slots; the energy left its tolerance; or the stars' places are not
@@ -300,10 +297,9 @@ def evolve(
     spec = _with_defaults(spec, m.size, int(count), radius)
     interval = float(spec.steps.interval)
     steps = checks.intervals("evolve", interval, t)
-    limit = _tolerance(spec.steps, origin, tolerance)
-    origin = jax.tree.map(lambda q: jnp.asarray(q, jnp.float64), origin)
+    limit = _tolerance(spec.steps, tolerance)
     tracers = followed[:3].T, followed[3:].T
-    start = _init(spec, stars[:3].T, stars[3:].T, m, tracers, origin)
+    start = _init(spec, stars[:3].T, stars[3:].T, m, tracers)
     spec.check(start)
     unit = float(m.sum() ** 2 / (4 * radius))
 
@@ -375,14 +371,9 @@ def pairing(stars: int, count: int, radius: Array, slots: int = 0) -> Pairing:
     return Pairing(close=radius / count, slots=min(stars // 2, room))
 
 
-def _tolerance(steps: Hermite | Hermite6, origin: Origin | None, tolerance: float | None) -> float:
-    """The tolerance of the energy, after the galaxy and the place in it were held together."""
+def _tolerance(steps: Hermite | Hermite6, tolerance: float | None) -> float:
+    """The tolerance of the energy; none is kept where a galaxy works on the cluster."""
     alone = isinstance(steps.tide, Alone)
-    if alone != (origin is None):
-        given = "no origin" if origin is None else "no tide of the spec"
-        raise ValueError(
-            f"evolve: origin: a galaxy has a field and a place in it; {given}; give both"
-        )
     if tolerance is not None and not alone:
         raise ValueError(
             f"evolve: tolerance={tolerance}; a galaxy works on the cluster, whose energy is not "

@@ -22,7 +22,6 @@ from jax import Array, lax
 from jaxgpu.pytree import pytree
 
 from ..forces import pairs as pair_forces
-from ..forces.tide import Origin
 from . import checks, close_encounters, scheduler, tracers
 from .binary import forces, formation, ks_steps
 from .binary.ks_pairs import Pairs, empty, resolved
@@ -86,24 +85,21 @@ class Hermite(PairedSteps):
         v: Any,
         m: Any,
         tracers: tuple[Any, Any] | None = None,
-        origin: Origin | None = None,
     ) -> State:
         """The state for stars at x [N, 3] with velocities v [N, 3] and masses m [N].
 
         Args:
-            x: positions of the stars.
+            x: positions of the stars; relative to the origin, where there is a tide.
             v: their velocities.
             m: their masses, positive.
             tracers: positions and velocities [M, 3] of bodies without mass; none by default.
-            origin: position and velocity in the galaxy of what positions are relative to; where
-                there is a tide.
 
         Raises:
             ValueError: another shape, anything not finite, a number outside its range, two
                 floating types, bodies at the same place.
             TypeError: no numbers.
         """
-        return _init(self, *checks.start("Hermite.init", self, x, v, m, tracers, origin))
+        return _init(self, *checks.start("Hermite.init", self, x, v, m, tracers))
 
     def block(
         self, state: State, packing: Packing[Tracers], schedule: Schedule, path: Any, now: Array
@@ -132,8 +128,9 @@ class Hermite(PairedSteps):
         return jnp.where(bound, jnp.take(stars, tracers.host, axis=1, mode="clip"), tracers.x)
 
 
-def _init(spec: Hermite, stars: Array, m: Array, tracer_states: Array, origin: Origin) -> State:
+def _init(spec: Hermite, stars: Array, m: Array, tracer_states: Array) -> State:
     """The state of stars [6, N] and tracers [6, M]."""
+    origin = spec.tide.begin(stars)
     path, zero = spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype)
     tide = partial(spec.tide.on, path, zero)
     by_stars = pair_forces.pull(stars, stars, m, spec.softening)[:3]

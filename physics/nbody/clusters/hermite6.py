@@ -19,7 +19,6 @@ from jaxgpu.pytree import number, pytree
 from jaxgpu.pytree import size as whole
 
 from ..forces import snaps
-from ..forces.tide import Origin
 from . import checks, scheduler
 from .blocks import (
     BlockState,
@@ -65,10 +64,9 @@ class Hermite6(BlockSteps):
         v: Any,
         m: Any,
         tracers: tuple[Any, Any] | None = None,
-        origin: Origin | None = None,
     ) -> State:
         """The state for stars and tracers, all as `Hermite.init` has them."""
-        return _init(self, *checks.start("Hermite6.init", self, x, v, m, tracers, origin))
+        return _init(self, *checks.start("Hermite6.init", self, x, v, m, tracers))
 
     def block(
         self, state: State, packing: Packing[Population], schedule: Schedule, path: Any, now: Array
@@ -98,8 +96,9 @@ class Hermite6(BlockSteps):
         return state.tracers.x
 
 
-def _init(spec: Hermite6, stars: Array, m: Array, tracer_states: Array, origin: Origin) -> State:
+def _init(spec: Hermite6, stars: Array, m: Array, tracer_states: Array) -> State:
     """The state of stars [6, N] and tracers [6, M]."""
+    origin = spec.tide.begin(stars)
     path, zero = spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype)
     at_rest = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:3])])
     force = lambda x, sources: _force(spec, m, sources, path, zero, x)

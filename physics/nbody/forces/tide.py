@@ -27,15 +27,14 @@ class Origin:
     x: Array = number()  # [3] position from the galaxy's centre
     v: Array = number()  # [3] velocity
 
-    @staticmethod
-    def nowhere(like: Array) -> "Origin":
-        """For a cluster that is alone, in the dtype of `like`."""
-        return Origin(jnp.zeros(3, like.dtype), jnp.zeros(3, like.dtype))
-
 
 @pytree
 class Alone:
     """No field."""
+
+    def begin(self, like: Array) -> Origin:
+        """An origin that is nowhere, in the dtype of `like`."""
+        return Origin(jnp.zeros(3, like.dtype), jnp.zeros(3, like.dtype))
 
     def path(self, origin: Origin, interval: Any) -> Any:
         """Nothing to know of the origin's way."""
@@ -59,6 +58,13 @@ class Tide:
     """A field that acts on a cluster and on the origin of its coordinates."""
 
     field: potentials.Field
+    origin: Origin  # where it begins
+
+    def begin(self, like: Array) -> Origin:
+        """The origin at the start, in the dtype of `like`."""
+        return Origin(
+            jnp.asarray(self.origin.x, like.dtype), jnp.asarray(self.origin.v, like.dtype)
+        )
 
     def path(self, origin: Origin, interval: Array | float) -> DenseOutput:
         """The origin's way over an interval."""

@@ -72,14 +72,14 @@ def test_conforms(x64):
     check(f, jnp.asarray(stars), jnp.asarray(m), batched=(0,))
 
 
-def judged(monkeypatch, stars, m, *, unbound, edge=5.0, tide=None, origin=None):
+def judged(monkeypatch, stars, m, *, unbound, edge=5.0, tide=None):
     """Whom a step that moves nobody finds to have gone."""
     monkeypatch.setattr(Hermite, "step", lambda spec, state: state)
     spec = Cluster(Hermite(tide=tide or Alone()), edge=edge, unbound=unbound)
 
     @jax.jit
     def one(x):
-        now = spec.init(*halves(x), jnp.asarray(m), None, origin)
+        now = spec.init(*halves(x), jnp.asarray(m), None)
         return spec.step(now).stars_gone
 
     return jax.tree.map(np.asarray, one(jnp.asarray(stars)))
@@ -105,9 +105,9 @@ def test_who_escapes_is_said_and_not_guessed_from_the_field(x64, monkeypatch, un
     """A body at rest far off, in a field that is nothing: the study's cluster that is alone."""
     stars, m, _ = sphere(2, 16, 0, (1e-3, 1e-2))
     stars[:, 3] = [25, 0, 0, 0, 0, 0]
-    field = Tide(potentials.PointMass(jnp.asarray(0.0)))
     origin = Origin(jnp.array([800.0, 0, 0]), jnp.zeros(3))
-    how = {"edge": 20.0, "tide": field, "origin": origin, "unbound": jnp.asarray(unbound)}
+    field = Tide(potentials.PointMass(jnp.asarray(0.0)), origin)
+    how = {"edge": 20.0, "tide": field, "unbound": jnp.asarray(unbound)}
     gone = judged(monkeypatch, stars, m, **how)
     assert np.flatnonzero(gone.gone).tolist() == ([] if unbound else [3])
 

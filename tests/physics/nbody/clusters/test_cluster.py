@@ -158,10 +158,10 @@ def test_stars_in_a_galaxy_keep_their_energy():
     """That of all their motion in the galaxy, of which the origin's is no part."""
     mass, far = 1e6, 100.0
     turn = np.sqrt(mass / far**3)
-    field = tide.Tide(potentials.PointMass(mass))
     origin = tide.Origin(jnp.array([far, 0, 0]), jnp.array([0, turn * far, 0]))
+    field = tide.Tide(potentials.PointMass(mass), origin)
     spec = replace(SIXTH, tide=field, interval=1 / 64)
-    done = evolve(*halves(STARS), N, 0.5, spec=spec, origin=origin)
+    done = evolve(*halves(STARS), N, 0.5, spec=spec)
 
     def energy(x, origin):
         m = N
@@ -231,8 +231,8 @@ def changed(index, value):
     return x
 
 
-TIDE = tide.Tide(potentials.PointMass(1.0))
 ORIGIN = tide.Origin(jnp.array([9.0, 0, 0]), jnp.zeros(3))
+TIDE = tide.Tide(potentials.PointMass(1.0), ORIGIN)
 
 
 @pytest.mark.parametrize(
@@ -310,19 +310,7 @@ ORIGIN = tide.Origin(jnp.array([9.0, 0, 0]), jnp.zeros(3))
         (
             sphere(32),
             M,
-            {"origin": tide.Origin.nowhere(jnp.zeros(1))},
-            "origin: a galaxy has a field and a place in it; no tide of the spec",
-        ),
-        (
-            sphere(32),
-            M,
-            {"spec": replace(SIXTH, tide=TIDE)},
-            "a galaxy has a field and a place in it; no origin; give both",
-        ),
-        (
-            sphere(32),
-            M,
-            {"spec": replace(SIXTH, tide=TIDE), "origin": ORIGIN, "tolerance": 0.1},
+            {"spec": replace(SIXTH, tide=TIDE), "tolerance": 0.1},
             "evolve: tolerance=0.1; a galaxy works on the cluster",
         ),
     ],

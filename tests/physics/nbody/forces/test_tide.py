@@ -21,8 +21,8 @@ SIXTH = Hermite6(eta=0.2)
 
 def fallen(field, origin, stars, m, tracers, count, spec=SIXTH):
     def walk(origin, stars, tracers):
-        falling = replace(spec, tide=tide.Tide(field))
-        state = falling.init(*halves(stars), m, halves(tracers), origin)
+        falling = replace(spec, tide=tide.Tide(field, origin))
+        state = falling.init(*halves(stars), m, halves(tracers))
         return lax.fori_loop(0, count, lambda _, s: falling.step(s), state)
 
     return jax.jit(walk)(origin, jnp.asarray(stars), jnp.asarray(tracers))
@@ -85,7 +85,7 @@ def test_two_stars_in_a_field_of_their_own_scale(x64, spec):
 def test_a_circular_origin_comes_back(x64):
     """One turn in eight intervals of a Gauss-Radau step each."""
     origin = tide.Origin(jnp.array([1.0, 0, 0]), jnp.array([0, 1.0, 0]))
-    well = tide.Tide(potentials.PointMass(1.0))
+    well = tide.Tide(potentials.PointMass(1.0), origin)
     start = origin
     fall = jax.jit(lambda origin: well.moved(well.path(origin, 2 * np.pi / 8), origin))
     for _ in range(8):
@@ -98,8 +98,8 @@ def test_a_circular_origin_comes_back(x64):
 @pytest.mark.parametrize("count", [1, 13])
 def test_a_body_that_falls_with_the_origin_feels_nothing(x64, count):
     """To the bit: of a remainder, the steps would make noise and follow it."""
-    well = tide.Tide(potentials.milky_way_in(SCALE))
     origin = tide.Origin(jnp.array([800.0, 3, 7]), jnp.array([1.0, 90, 2]))
+    well = tide.Tide(potentials.milky_way_in(SCALE), origin)
     path = jax.jit(well.path)(origin, 0.125)
     none = jax.jit(well.pull)(path, jnp.array(0.3), jnp.zeros((9, count)))
     assert not np.asarray(none).any()
@@ -146,10 +146,10 @@ def test_escape_is_the_flux_over_the_saddles(x64):
     tracers = np.hstack([states for states, _ in shells])
     tracers[3:] += np.cross([0, 0, OMEGA], tracers[:3].T).T
     field = potentials.PointMass(OMEGA**2 * FAR**3)
-    spec = Hermite(0.05, CORE, dt, tide=tide.Tide(field), longest=0)
     origin = tide.Origin(jnp.array([FAR, 0, 0]), jnp.array([0, OMEGA * FAR, 0]))
+    spec = Hermite(0.05, CORE, dt, tide=tide.Tide(field, origin), longest=0)
     still = jnp.zeros((1, 3))
-    state = spec.init(still, still, jnp.ones(1), halves(jnp.asarray(tracers)), origin)
+    state = spec.init(still, still, jnp.ones(1), halves(jnp.asarray(tracers)))
     step, gone = jax.jit(Hermite.step), np.zeros(tracers.shape[1], bool)
     for k in range(round(until / dt)):
         state = step(spec, state)
