@@ -90,10 +90,6 @@ HOST = {
     ],
     "makes a start in NumPy, once": [
         "evolution.single.LSHADE",
-        "physics.nbody.potentials.PointMass",
-        "physics.nbody.potentials.Cusp",
-        "physics.nbody.potentials.MiyamotoNagai",
-        "physics.nbody.potentials.NavarroFrenkWhite",
         "physics.nbody.virial",
         "physics.nbody.models.salpeter",
         "physics.nbody.kroupa",
