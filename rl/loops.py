@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxgpu import ranges
+from jaxgpu import arguments, ranges
 from jaxgpu.mesh import flat
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, rollout, run
@@ -217,9 +217,10 @@ def sweep(
         A run whose state has an axis [S] in front, and whose history is [1 + parts, S, ...].
 
     Raises:
-        ValueError: seeds that a mesh cannot share out evenly.
-        TypeError: what is no mesh.
+        ValueError: one key where a row of them is wanted, or a mesh that cannot share them out.
+        TypeError: what is no key, or no mesh.
     """
+    _refuse_one_key(keys)
     ranges.check("sweep", learner)
     ranges.check("sweep", env)
     check_count("sweep: parts", parts)
@@ -245,6 +246,19 @@ def sweep(
         out=out,
         resume=resume,
     )
+
+
+def _refuse_one_key(keys: Any) -> None:
+    if not arguments.is_key(keys):
+        found = arguments.shown(keys)
+        raise TypeError(
+            f"sweep: keys={found}; they must be keys [S]; make them by jax.random.split(key, S)"
+        )
+    if keys.ndim != 1 or not len(keys):
+        raise ValueError(
+            f"sweep: keys of shape {list(keys.shape)}; they must be [S], a key for each training; "
+            "make them by jax.random.split(key, S)"
+        )
 
 
 # What the loops run: functions of the module, so that what they carry are operands of programs

@@ -22,3 +22,17 @@ def test_seeds_differ_are_measured_and_resume_to_the_bit(tmp_path):
     moves = np.abs(np.diff(whole.history["spread"], axis=0)).max(0)
     assert len(np.unique(moves)) == 3 and (moves > 0).all()
     conformance.same(go(True).state, whole.state)
+
+
+@pytest.mark.parametrize(
+    "keys, error, said",
+    [
+        (jax.random.key(0), ValueError, r"sweep: keys of shape \[\]; they must be \[S\]"),
+        (jax.random.split(jax.random.key(0), 0), ValueError, r"sweep: keys of shape \[0\]"),
+        (5, TypeError, r"sweep: keys=5; they must be keys \[S\]"),
+        (np.arange(4), TypeError, r"sweep: keys=an array of shape \[4\]; they must be keys"),
+    ],
+)
+def test_what_is_no_row_of_keys_is_named(keys, error, said):
+    with pytest.raises(error, match=said):
+        rl.sweep(rl.make("cartpole"), rl.PPO(), keys, 1, 1)
