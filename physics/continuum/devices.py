@@ -127,6 +127,9 @@ def shard_step(scene: Scene, mesh: Mesh) -> Callable[[Shares], Shares]:
     """A function of shares that returns them after a step, as `Scene.step` does; `jit` it.
 
     Differentiable in the scene and the state, as `Scene.step` is.
+
+    Raises:
+        TypeError, ValueError: no mesh, or one of several axes.
     """
 
     def advance(shares: Shares, name: str) -> Shares:
@@ -141,6 +144,9 @@ def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Share
 
     Liquids are led to the density of the grid once in sixteen of them, as in `simulate`. There is
     no reverse mode; `shard_step` has it.
+
+    Raises:
+        TypeError, ValueError: no mesh, or one of several axes.
     """
     last = jnp.asarray(steps, jnp.int32)
     correct = lambda i: engine.correction_steps(i, last)
