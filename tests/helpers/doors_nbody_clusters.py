@@ -72,7 +72,7 @@ DOORS = [
     Door(
         "physics.nbody.checks.start",
         lambda spec, x, v, m, tracer_x, tracer_v: checks.start(
-            "init", spec, x, v, m, (tracer_x, tracer_v), None
+            "init", spec, x, v, m, (tracer_x, tracer_v)
         ),
         {
             "spec": Hermite(ONE / 50),

@@ -79,7 +79,7 @@ def judged(monkeypatch, stars, m, *, unbound, edge=5.0, tide=None):
 
     @jax.jit
     def one(x):
-        now = spec.init(*halves(x), jnp.asarray(m), None)
+        now = spec.init(*halves(x), jnp.asarray(m))
         return spec.step(now).stars_gone
 
     return jax.tree.map(np.asarray, one(jnp.asarray(stars)))
