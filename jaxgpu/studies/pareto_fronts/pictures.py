@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.report import Figure
+from jaxgpu.report.palette import BAND, BLUE, ORANGE, styled
 
-OURS, THEIRS = "#1f6fb4", "#d1660f"
+OURS, THEIRS = BLUE, ORANGE
 
 
 def viewer(
@@ -37,6 +38,7 @@ def viewer(
     return Figure(caption, "text/html", base64.b64encode(page.encode()).decode())
 
 
+@styled
 def volumes(
     titles: list[str],
     ours: list[np.ndarray],
@@ -46,7 +48,7 @@ def volumes(
     """Medians and quartiles over the seeds, [seeds, measurements] for each race."""
     import matplotlib.pyplot as plt
 
-    drawing, panels = plt.subplots(1, len(titles), figsize=(10.5, 3.3), constrained_layout=True)
+    drawing, panels = plt.subplots(1, len(titles), figsize=(9.3, 3))
     for panel, title, mine, other in zip(panels, titles, ours, theirs):
         for values, color, name, style in (
             (mine, OURS, "jaxgpu", "-"),
@@ -54,15 +56,15 @@ def volumes(
         ):
             low, half, high = np.percentile(values, [25, 50, 75], axis=0)
             spent = evaluations * np.arange(1, len(half) + 1) / 1000
-            panel.fill_between(spent, low, high, color=color, alpha=0.25, linewidth=0)
-            panel.plot(spent, half, style, color=color, linewidth=1.6, label=name)
+            panel.fill_between(spent, low, high, color=color, alpha=BAND, linewidth=0)
+            panel.plot(spent, half, style, color=color, label=name)
         top = max(mine.max(), other.max())
         start = min(
             np.median(mine, 0)[len(mine[0]) // 10], np.median(other, 0)[len(other[0]) // 10]
         )
         panel.set_ylim(top - 1.6 * (top - start), top + 0.06 * (top - start))
         panel.set(title=title, xlabel="evaluations, thousands")
-        panel.grid(alpha=0.25)
+        panel.grid()
     panels[0].set_ylabel("hypervolume")
-    panels[-1].legend(frameon=False, loc="lower right")
+    panels[-1].legend(loc="lower right")
     return drawing
