@@ -76,11 +76,13 @@ class Mixture:
         >>> jnp.allclose(share, jnp.log(0.5)).item()
         True
         """
-        x = points("refined", x, jnp.shape(self.mean_directions)[-1], rows=True)
-        share = self.responsibilities(x)
-        if weights is not None:
-            share = share * weights_of("refined", weights, x)[:, None]
-        return maximise(in_full(x), share, self)
+        held = _held("refined", self)
+        x = points("refined", x, held.mean_directions.shape[1], rows=True)
+        with scope((held, x)):
+            share = held.responsibilities(x)
+            if weights is not None:
+                share = share * weights_of("refined", weights, x)[:, None]
+            return maximise(in_full(jnp.asarray(x)), share, held)
 
     def _joint(self, name: str, x: ArrayLike, then: Callable[[Array], Array]) -> Array:
         """`then` of the joint log density, for the method `name`; halves in float32."""
