@@ -98,7 +98,7 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     )[3]
     for name, place in bodies.items():
         at = away(place)
-        axes.plot(*at, "o", ms=5, mfc="none", color="white")
+        axes.plot(*at, "o", ms=5, mfc="none", color="white", clip_on=False)
         # east is left: a name at an edge begins or ends there
         side = "left" if at[0] > 150 else "right" if at[0] < -150 else "center"
         axes.annotate(name, at, xytext=(0, 6), textcoords="offset points", color="white", ha=side)
