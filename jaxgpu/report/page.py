@@ -17,8 +17,8 @@ import numpy as np
 import jaxgpu
 from jaxgpu import arguments
 from jaxgpu.processes import leads
+from jaxgpu.render import palette
 
-from . import palette
 from .parts import ReportError
 from .record import read, ready, replace_text
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from jaxgpu import report
+from jaxgpu.render.palette import BAND, BLUE, GREY, OCHRE, ORANGE, SERIES, styled
 from jaxgpu.report import Figure
-from jaxgpu.report.palette import BAND, BLUE, GREY, OCHRE, ORANGE, SERIES, styled
 
 from .measures import FRACTIONS, smooth
 

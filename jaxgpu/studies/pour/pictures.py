@@ -7,8 +7,8 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import report
+from jaxgpu.render.palette import BAND, GREY, colours, styled
 from jaxgpu.report import Figure
-from jaxgpu.report.palette import BAND, GREY, colours, styled
 from jaxgpu.rl.envs.matter.rendering import render
 from jaxgpu.rl.envs.matter.task import Matter, State
 from jaxgpu.rl.plan import trajectory
