@@ -124,8 +124,8 @@ def _named(parts: Mapping[str, Any], absent: bool = False) -> View:
     for i, (name, held) in enumerate(parts.items()):
         if isinstance(held, tuple):
             start, end = (_places(f"show: {name}", x, absent) for x in held)
-            both = np.concatenate([start, end], 1)
-            thin = _THIN * float(np.ptp(both, axis=(0, 1)).max())
+            ends = np.concatenate([start, end], 1)
+            thin = _THIN * float(np.ptp(ends, axis=(0, 1)).max())
             colour = [int(SERIES[i % len(SERIES)][k : k + 2], 16) / 255 for k in (1, 3, 5)]
             count = start.shape[1]
             rods.append(Rods(start, end, np.full(count, thin), np.tile(colour, (count, 1))))
