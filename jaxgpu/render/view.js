@@ -47,7 +47,7 @@ function resize() {
     depths = new Float32Array(W * H);
   }
   colours.fill(0); depths.fill(-1e30);
-  scale = (data.axes && !flat ? 0.5 : flat ? 0.72 : 0.5) * zoom * Math.min(W, H * 1.05);
+  scale = (flat ? 0.72 : 0.6) * zoom * Math.min(W, H * 1.05);
 }
 // a place, in shares of the widest side about the middle, as it is seen: right, up, towards the eye
 let rightX, rightY, upX, upY, upZ, eyeX, eyeY, eyeZ;
@@ -115,7 +115,7 @@ function triangle(p, q, r, c) {
 const short = v => Math.abs(v) >= 1e5 || (v && Math.abs(v) < 1e-3) ? v.toExponential(2) : String(+v.toPrecision(4));
 function frameOfBox() {
   const style = getComputedStyle(document.documentElement), line = style.getPropertyValue("--line"), soft = style.getPropertyValue("--soft"), dark = style.getPropertyValue("--ink");
-  const h = half.map((w, k) => flat && k === 2 ? 0 : span[k] / w / 2), at = s => { put(s[0] * h[0], s[1] * h[1], s[2] * h[2]); return [seen.x, seen.y]; };
+  const names = [], h = half.map((w, k) => flat && k === 2 ? 0 : span[k] / w / 2), at = s => { put(s[0] * h[0], s[1] * h[1], s[2] * h[2]); return [seen.x, seen.y]; };
   pen.lineWidth = fine; pen.font = `${13 * fine}px system-ui,sans-serif`; pen.textAlign = "center"; pen.textBaseline = "middle";
   const stroke = (p, q, c) => { pen.strokeStyle = c; pen.beginPath(); pen.moveTo(...at(p)); pen.lineTo(...at(q)); pen.stroke(); };
   for (let k = 0; k < 3; k++) {
@@ -127,9 +127,14 @@ function frameOfBox() {
     stroke([-1, -1, -1], [0, 1, 2].map(m => m === k ? 1 : -1), data.axes ? soft : line);
     if (!data.axes) continue;
     const [x, y] = at([0, 1, 2].map(m => m === k ? 1.16 : -1)), clear = Math.max(60 * fine, Math.min(W - 60 * fine, x));
-    pen.fillStyle = dark; pen.fillText(data.axes[k], clear, y - 8 * fine);
-    pen.fillStyle = soft; pen.fillText(`${short(data.low[k])} to ${short(data.high[k])}`, clear, y + 8 * fine);
+    names.push([data.axes[k], clear, y - 8 * fine, dark], [`${short(data.low[k])} to ${short(data.high[k])}`, clear, y + 8 * fine, soft]);
   }
+  return names;
+}
+// over the picture, each with a rim in the colour of the page
+function write(names) {
+  pen.strokeStyle = getComputedStyle(document.body).backgroundColor; pen.lineWidth = 4 * fine; pen.lineJoin = "round";
+  for (const [text, x, y, c] of names) { pen.strokeText(text, x, y); pen.fillStyle = c; pen.fillText(text, x, y); }
 }
 let hit = null;
 function draw() {
@@ -161,8 +166,9 @@ function draw() {
       if (p && q && r) triangle(p, q, r, c);
     }
   }
-  pen.clearRect(0, 0, W, H); frameOfBox();
-  ink.putImageData(image, 0, 0); pen.drawImage(back, 0, 0);
+  pen.clearRect(0, 0, W, H);
+  const names = frameOfBox();
+  ink.putImageData(image, 0, 0); pen.drawImage(back, 0, 0); write(names);
   tell();
 }
 function tell() {
