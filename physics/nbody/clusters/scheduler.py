@@ -47,6 +47,11 @@ type Move[T] = Callable[[Array, T], tuple[T, Array]]
 type Again[T] = tuple[Callable[[T], Array], Callable[[Array], Move[T]]]
 
 
+def all_at_once(stars: int, tracers: int) -> bool:
+    """Whether an accelerator evaluates all of so many bodies in each block."""
+    return 0 < stars <= AT_ONCE and tracers <= _TRACERS_AT_ONCE
+
+
 class Stepped(Protocol):
     """A flat dataclass of arrays [..., M] of bodies, each at a time of its own."""
 
