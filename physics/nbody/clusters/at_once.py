@@ -1,12 +1,13 @@
-"""The blocks of an interval on accelerators, which pay for a launch what thousands of bodies cost.
+"""The blocks of an interval on NVIDIA's GPUs, which pay for a launch what many bodies cost.
 
 All bodies are evaluated in each block and the due stay moved: nobody is looked for, nothing is
-gathered. A block is five launches: the stars predicted, the pair sum and the sum of its parts, all
-of the correction with the counts of steps and the time of the next block, and the count of blocks.
-Tracers take four more.
+gathered. A block of stars is seven launches: the time of the next block, the prediction, the pair
+sum and the sum of its parts, the correction, the next steps with all counts, and the question
+whether the interval is over; with tracers it is fourteen. Where bodies do not fill a kernel's
+threads copies of the last one do, without mass, which are dropped in the end.
 
-Rows of vectors are arrays of their own (`rows`), and bodies fill whole kernels: those beyond the
-last are copies of it, without mass, which are dropped in the end.
+Every row of a vector is an array of its own (`rows`), so that all of a correction has one shape and
+is one kernel. On a TPU rows cost copies where the loop begins and ends: it keeps what `block` does.
 """
 
 from collections.abc import Callable

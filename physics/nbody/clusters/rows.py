@@ -1,8 +1,8 @@
 """Vectors of bodies as one array [3, N], or as a tuple of three rows [N].
 
-A CPU goes through an array in one loop. An accelerator's compiler makes one kernel of all that has
-one shape, and several, with copies between them, of what is stacked: there every row is an array of
-its own (`at_once`). What is written once for both takes a vector's rows by `each` and `joined`.
+A CPU goes through an array in one loop. XLA for a GPU makes one kernel of all that has one shape,
+and several, with copies between them, of what is stacked: there every row is an array of its own
+(`at_once`). What is written once for both takes a vector's rows by `each` and `joined`.
 """
 
 from collections.abc import Callable
