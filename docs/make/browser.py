@@ -92,21 +92,28 @@ async def main(page: Path, out: Path) -> int:
     with tempfile.TemporaryDirectory() as profile:
         command = [browser, *QUIET, f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        said = next(line for line in process.stderr or () if "DevTools listening on" in line)
-        port = said.split(":")[-1].split("/")[0]
-        tabs = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
-        address = next(one["webSocketDebuggerUrl"] for one in tabs if one["type"] == "page")
-        tab = Tab(await websocket_connect(address, max_message_size=1 << 28))
-        for domain in ("Log", "Runtime", "Page"):
-            await tab.ask(f"{domain}.enable")
-        bad = 0
-        for width, scheme in itertools.product(WIDTHS, SCHEMES):
-            faults = await look(tab, page, width, scheme, out)
-            print(f"{width} {scheme}: {'; '.join(faults) or 'good'}", flush=True)
-            bad += bool(faults)
-        process.terminate()
-        process.wait()
+        try:
+            said = next(line for line in process.stderr or () if "DevTools listening on" in line)
+            tab = await _tab(said.split(":")[-1].split("/")[0])
+            bad = 0
+            for width, scheme in itertools.product(WIDTHS, SCHEMES):
+                faults = await look(tab, page, width, scheme, out)
+                print(f"{width} {scheme}: {'; '.join(faults) or 'good'}", flush=True)
+                bad += bool(faults)
+        finally:
+            process.terminate()
+            process.wait()
     return bad
+
+
+async def _tab(port: str) -> Tab:
+    """The tab that the browser began with."""
+    tabs = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
+    address = next(one["webSocketDebuggerUrl"] for one in tabs if one["type"] == "page")
+    tab = Tab(await websocket_connect(address, max_message_size=1 << 28))
+    for domain in ("Log", "Runtime", "Page"):
+        await tab.ask(f"{domain}.enable")
+    return tab
 
 
 if __name__ == "__main__":

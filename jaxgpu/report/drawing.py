@@ -47,7 +47,7 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
         drawing.savefig(
             file,
             format=kind,
-            dpi=192,
+            dpi=192 if clear else 96,
             bbox_inches="tight",
             pad_inches=0.02,
             metadata=stamp,
@@ -117,7 +117,7 @@ def of_seeds(seeds: int, many: str) -> str:
 
 
 def _numbers(drawing: Any) -> str:
-    """Points of all lines that have a label or stand alone, a row each; nothing if too many."""
+    """Points of all lines that are data, a row each; nothing if there are too many."""
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(["panel", "line", "x", "y"])

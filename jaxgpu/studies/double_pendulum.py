@@ -92,7 +92,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         findings=[
             f"In two seconds the energy of the first pendulum wanders by {drift[0]:.1e} of what "
             f"lifts it from the bottom to the top, and by {drift[1]:.1e} with half the step.",
-            "The exponent is that of one start; another start has another.",
+            "The exponent is a mean over the time in which the spread is small, from one start.",
         ],
         citations=[
             "Featherstone (2008), doi:10.1007/978-1-4899-7560-7: dynamics of trees",
