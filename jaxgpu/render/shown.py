@@ -76,13 +76,13 @@ def _view(x: Any) -> View:
         return x
     if isinstance(x, Capsules | Balls):
         return _scenes(jax.tree.map(lambda a: np.asarray(a)[None], x))
-    if np.ndim(getattr(x, "f", None)) == 2:
+    if getattr(getattr(x, "f", None), "ndim", 0) == 2:
         return _front(np.asarray(x.f), getattr(x, "violation", 0.0))
     if _has_view(x):
         return _named(x.view(), absent=True)
     if isinstance(x, Run):
         held = x.history.get("x") if isinstance(x.history, dict) else x.history
-        return _view(x.state if np.ndim(held) != 3 else held)
+        return _view(held if getattr(held, "ndim", 0) == 3 else x.state)
     if hasattr(x, "vertices") and hasattr(x, "faces"):
         return View(surfaces=(Surface(_places("show: vertices", x.vertices), np.asarray(x.faces)),))
     if isinstance(x, Mapping) and x:

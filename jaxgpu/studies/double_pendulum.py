@@ -206,7 +206,7 @@ def growth(times: np.ndarray, spread: np.ndarray) -> tuple[float, np.ndarray]:
     """The exponent, 1/s, of the spread while it is small, and its straight line [T]."""
     early = (spread > 10 * spread[0]) & (spread < 0.05)
     early &= np.cumsum(spread >= 0.05) == 0
-    exponent, at = np.polyfit(times[early], np.log(spread[some]), 1)
+    exponent, at = np.polyfit(times[early], np.log(spread[early]), 1)
     return float(exponent), np.exp(at + exponent * times)
 
 
