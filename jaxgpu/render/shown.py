@@ -55,7 +55,7 @@ def show(
     """
     found = _view(x) if states is None else _at(x, states)
     if times is not None:
-        times = np.asarray(ranges.numbers("show: times", times, ("T",)))
+        times = np.asarray(ranges.numbers("show: times", times, ("T",)), float)
         if len(times) != found.moments:
             raise ValueError(
                 f"show: times has {len(times)} moments and x has {found.moments}; give as many"
