@@ -23,15 +23,18 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxgpu.geometry.vectors import Mat, Vec, add, scale
 
 from .grid.every import every
-from .grid.grid import Grid, inverse
+from .grid.faces import inverse
+from .grid.grid import Grid
 from .grid.sparse import over_mass
 from .grid.stencil import ROW, base
+from .grid.table import replaced, stacked
 from .grid.transfer import moments, spread
 from .grid.volume import excess
 from .materials.liquid import corrects_volume
@@ -85,7 +88,7 @@ def step(
     if any(corrects_volume(body.material) for body in scene.bodies):
         # the excess travels in the column of mass, which velocities leave free
         rest = partial(_rest_volume, scene, grid, fields, field)
-        with_excess = lambda v: v.at[:, len(grid.cells)].set(excess(rest(), grid))
+        with_excess = lambda v: replaced(v, len(grid.cells), excess(rest(), grid))
         v = lax.cond(jnp.asarray(correction) > 0, with_excess, lambda v: v, v)
     moved = tuple(
         Particles(_from_grid(x, v, internal, chunks, grid, dt, body, correction))
@@ -175,6 +178,7 @@ def _update_grid(
     d, dtype = len(grid.cells), field.dtype
     forces = scene.gravity if len(scene.gravity) else (0.0,) * d
     gravity = jnp.stack([jnp.asarray(g, dtype) for g in forces])
+    moving = np.arange(ROW) < d
     reach = 1.0001 * grid.dx  # a plane through nodes holds the next row whatever the rounding
 
     def update(first: Array, rows: Array):
@@ -187,8 +191,14 @@ def _update_grid(
             v, *push = collide.touch(collider, tool, nodes, v, owned, reach, dt)
             pushes.append(push)
         empty = [jnp.zeros_like(m)] * (ROW - d)
-        return jnp.stack([*v, *empty], 1), pushes
+        return stacked([*v, *empty]), pushes
 
+    if not scene.colliders:
+        by_block = lambda field: grid.bounded(over_mass(update, field, grid.shape)[0], field[:, d])
+        fall = dt * jnp.pad(gravity, (0, ROW - d))
+        fallen = lambda rows: moving * rows * inverse(rows[..., d : d + 1]) + fall
+        at_once = lambda field: grid.bounded_at_once(fallen, field)
+        return lax.platform_dependent(field, cpu=by_block, default=at_once), ()
     v, pushes = over_mass(update, field, grid.shape)
     free = [collider.mass is not None for collider in scene.colliders]
     felt = iter(grid.total([push for push, moves in zip(pushes, free) if moves]))

@@ -30,7 +30,10 @@ class Footprint:
 
     def number(self, axis: int) -> Array:
         """Which entry along an axis."""
-        return lax.broadcasted_iota(jnp.int32, self.shape, axis)
+        # a constant: as an expression it would be a launch
+        return lax.broadcast_in_dim(
+            np.arange(self.shape[axis], dtype=np.int32), self.shape, (axis,)
+        )
 
     def repeated(self, a: Array) -> Array:
         """Values of particles [C, P], the same at each of their nodes."""

@@ -15,6 +15,7 @@ from jax import Array, lax
 
 from .footprint import Footprint
 from .stencil import ROW, Layout, pieces, stencil
+from .table import chosen
 
 _IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
 _ADD = lax.ScatterDimensionNumbers(
@@ -29,11 +30,10 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
     """Sum of the particles' contributions, [nodes, 4]."""
     footprint = Footprint(x, layout, ROW)
     # chosen by number and not stacked: a stack would be written to memory before it is added
-    which, empty = footprint.number(footprint.d + 1), jnp.zeros(footprint.shape, x[0].dtype)
+    empty = jnp.zeros(footprint.shape, x[0].dtype)
 
     def row(part: list[Array]) -> Array:
-        columns = [footprint.repeated(a) for a in part] + [empty] * (ROW - len(part))
-        return lax.select_n(which, *columns)
+        return chosen([footprint.repeated(a) for a in part] + [empty] * (ROW - len(part)))
 
     update = footprint.weight() * footprint.value([row(part) for part in layout.split(q)])
     grid, at = jnp.zeros((layout.nodes, ROW), x[0].dtype), footprint.row[..., 0].reshape(-1, 1)
