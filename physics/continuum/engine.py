@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 from jax.ad_checkpoint import checkpoint_name
 
@@ -178,7 +177,6 @@ def _update_grid(
     d, dtype = len(grid.cells), field.dtype
     forces = scene.gravity if len(scene.gravity) else (0.0,) * d
     gravity = jnp.stack([jnp.asarray(g, dtype) for g in forces])
-    moving = np.arange(ROW) < d
     reach = 1.0001 * grid.dx  # a plane through nodes holds the next row whatever the rounding
 
     def update(first: Array, rows: Array):
@@ -195,9 +193,15 @@ def _update_grid(
 
     if not scene.colliders:
         by_block = lambda field: grid.bounded(over_mass(update, field, grid.shape)[0], field[:, d])
-        fall = dt * jnp.pad(gravity, (0, ROW - d))
-        fallen = lambda rows: moving * rows * inverse(rows[..., d : d + 1]) + fall
-        at_once = lambda field: grid.bounded_at_once(fallen, field)
+
+        def fallen(columns: list[Array]) -> list[Array]:
+            share = inverse(columns[d])
+            return [columns[i] * share + dt * gravity[i] for i in range(d)]
+
+        def at_once(field: Array) -> Array:
+            v = grid.bounded_at_once(fallen, field)
+            return jnp.stack([*v, *[jnp.zeros_like(v[0])] * (ROW - d)], 1)
+
         return lax.platform_dependent(field, cpu=by_block, default=at_once), ()
     v, pushes = over_mass(update, field, grid.shape)
     free = [collider.mass is not None for collider in scene.colliders]

@@ -64,56 +64,57 @@ def faced(
 
 
 def faced_at_once(
-    act: Callable[[Array], tuple[Array, Array]], table: Array, acting: Sequence[Acting]
-) -> Array:
-    """Velocities [..., 4] after the faces of several axes, one axis after another.
+    act: Callable[[list[Array]], list[Array]], table: Array, acting: Sequence[Acting]
+) -> list[Array]:
+    """Components of velocity [...] after the faces of several axes, one axis after another.
 
     Every node looks up its images in faces, and those in several faces at once, and does with them
     what the axes before do.
 
     Args:
-        act: velocity, and mass [..., 1], of rows [..., K] of the table, each by itself.
-        table: [..., K] of the nodes.
+        act: velocity from the columns of the table, each node by itself.
+        table: [..., K] of the nodes, mass in column D.
         acting: the axes.
     """
     swaps = [(axis, (PAD - 1, table.shape[axis] - NEAR)) for axis, *_ in acting]
-    values = {one: act(_image(table, one, 3)) for one in _subsets(swaps)}
-    for swap, (axis, *how) in zip(swaps, acting):
+    values = {}
+    for one in _subsets(swaps):
+        rows = _image(table, one, 3)
+        columns = [rows[..., i] for i in range(table.shape[-1])]
+        values[one] = act(columns), columns[table.ndim - 1]
+    for swap, axis in zip(swaps, acting):
         values = {
-            one: (_faced_node(*value, *values[swap, *one], axis, *how), value[1])
+            one: (_faced_nodes(value, values[swap, *one], axis), value[1])
             for one, value in values.items()
             if swap not in one
         }
     return values[()][0]
 
 
-def _faced_node(
-    v: Array,
-    m: Array,
-    u: Array,
-    other: Array,
-    axis: int,
-    held: Sequence[int],
-    slip: bool,
-    there: tuple[Any, Any],
-) -> Array:
-    """Velocity of nodes after the faces of an axis, from that of their images."""
-    n = v.shape[axis]
+def _faced_nodes(
+    here: tuple[list[Array], Array], image: tuple[list[Array], Array], acting: Acting
+) -> list[Array]:
+    """Velocity of nodes after the faces of an axis, from velocity and mass of them and images."""
+    axis, held, slip, there = acting
+    (vs, m), (us, other) = here, image
     # masks are constants: as expressions each would be a launch
-    along = lambda mask: np.expand_dims(mask, [i for i in range(v.ndim) if i != axis])
-    acts = np.isin(np.arange(v.shape[-1]), held)
-    pair = (m * v - other * u) * inverse(m + other)
-    for into, here in zip((1, -1), there):
-        depth = np.arange(n)[::into]  # how far from the outermost node of this face
-        paired = along(np.isin(depth, (PAD - 1, PAD + 1)))
-        rest = along(np.isin(depth, (*range(PAD - 1), PAD)))
-        if slip:
-            new = jnp.where(paired & (into * (v + u) < 0), pair, v)
-            new = jnp.where(rest, into * jnp.maximum(into * v, 0), new)
-        else:
-            new = jnp.where(paired, pair, jnp.where(rest, 0, v))
-        v = _where(here, jnp.where(acts, new, v), v)
-    return v
+    shape = [n if i == axis else 1 for i, n in enumerate(m.shape)]
+    layers = lambda into, *which: np.isin(np.arange(shape[axis])[::into], which).reshape(shape)
+    share, out = inverse(m + other), list(vs)
+    for i in held:
+        v, u = vs[i], us[i]
+        pair, new = (m * v - other * u) * share, v
+        for into, is_there in zip((1, -1), there):
+            paired = layers(into, PAD - 1, PAD + 1)  # counted from the outermost of this face
+            if slip:
+                alone = into * jnp.maximum(into * v, 0)
+                paired = paired & (into * (v + u) < 0)
+            else:
+                alone = jnp.zeros_like(v)
+            alike = jnp.where(layers(into, *range(PAD - 1), PAD), alone, new)
+            new = _where(is_there, jnp.where(paired, pair, alike), new)
+        out[i] = new
+    return out
 
 
 def folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:

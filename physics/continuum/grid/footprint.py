@@ -5,6 +5,7 @@ in memory: where it is added up, a compiler computes each entry in passing.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,16 +25,15 @@ class Footprint:
         self.layout, self.d = layout, len(x)
         self.shape = (3,) * self.d + (row.size,) + (columns,) * bool(columns)
         self.f = [self.repeated(a) for a in f]
-        self.o = [self.number(axis) for axis in range(self.d)]
-        steps = [o * np.int32(stride) for o, stride in zip(self.o, layout.strides)]
+        self.o = [self.number(axis, x[0].dtype) for axis in range(self.d)]
+        steps = [self.number(i, np.int32, stride) for i, stride in enumerate(layout.strides)]
         self.row = sum(steps, self.repeated(row))  # of each node in the grid
 
-    def number(self, axis: int) -> Array:
-        """Which entry along an axis."""
+    def number(self, axis: int, dtype: Any, stride: int = 1) -> Array:
+        """Which entry along an axis, times a stride."""
         # a constant: as an expression it would be a launch
-        return lax.broadcast_in_dim(
-            np.arange(self.shape[axis], dtype=np.int32), self.shape, (axis,)
-        )
+        values = (stride * np.arange(self.shape[axis])).astype(dtype)
+        return lax.broadcast_in_dim(values, self.shape, (axis,))
 
     def repeated(self, a: Array) -> Array:
         """Values of particles [C, P], the same at each of their nodes."""
@@ -43,12 +43,12 @@ class Footprint:
         """Product of the weights along all axes, with one more derivative along `raised`."""
         total = jnp.ones_like(self.f[0])
         for axis, (f, o, order) in enumerate(zip(self.f, self.o, self.layout.order)):
-            total = total * weight(f, o.astype(f.dtype), order + (axis == raised))
+            total = total * weight(f, o, order + (axis == raised))
         return total
 
     def value(self, parts: Sequence[Array]) -> Array:
         """Q_0 + sum_d o_d Q_d."""
         total, *slopes = parts
         for o, slope in zip(self.o, slopes):
-            total = total + o.astype(total.dtype) * slope
+            total = total + o * slope
         return total

@@ -146,25 +146,27 @@ class Grid:
             return v
 
         def at_once(v: Array, m: Array) -> Array:
-            rows = jnp.concatenate([v, m[..., None]], -1)
-            return faces.faced_at_once(lambda a: (a[..., :-1], a[..., -1:]), rows, self.acting)
+            columns, d = [v[..., i] for i in range(v.shape[-1])], len(self.cells)
+            table = jnp.stack([*columns[:d], m], -1)
+            new = faces.faced_at_once(lambda rows: rows[:d], table, self.acting)
+            return jnp.stack([*new, *columns[d:]], -1)
 
         shape, v, m = v.shape, v.reshape(*self.shape, -1), m.reshape(self.shape)
         return lax.platform_dependent(v, m, cpu=one_by_one, default=at_once).reshape(shape)
 
-    def bounded_at_once(self, act: Callable[[Array], Array], field: Array) -> Array:
-        """Velocities [nodes, 4] that `act` makes of the rows of a field, after the faces.
+    def bounded_at_once(
+        self, act: Callable[[list[Array]], list[Array]], field: Array
+    ) -> list[Array]:
+        """Components of velocity [nodes] that `act` makes of a field, after the faces.
 
         In one pass over the grid, for accelerators.
 
         Args:
-            act: of rows [..., 4], each by itself; the mass of a node is in column D.
-            field: [nodes, 4].
+            act: of the columns of a field, each node by itself.
+            field: [nodes, 4], mass in column D.
         """
-        d = len(self.cells)
-        rows = lambda a: (act(a), a[..., d : d + 1])
-        table = field.reshape(*self.shape, -1)
-        return faces.faced_at_once(rows, table, self.acting).reshape(field.shape)
+        new = faces.faced_at_once(act, field.reshape(*self.shape, -1), self.acting)
+        return [a.ravel() for a in new]
 
     @property
     def acting(self) -> list[Acting]:

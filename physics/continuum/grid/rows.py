@@ -42,7 +42,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     """Moments of the grid at the particles, a list of [C, P]."""
-    x, grid = lax.optimization_barrier((list(x), grid))
+    grid = lax.optimization_barrier(grid)
     row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
     w = [pieces(a, n) for a, n in zip(f, layout.order)]
 
