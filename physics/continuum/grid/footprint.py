@@ -5,13 +5,14 @@ in memory: where it is added up, a compiler computes each entry in passing.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from .stencil import Layout, stencil, weight
+
+THREE = np.arange(3, dtype=np.int32)
 
 
 class Footprint:
@@ -25,15 +26,13 @@ class Footprint:
         self.layout, self.d = layout, len(x)
         self.shape = (3,) * self.d + (row.size,) + (columns,) * bool(columns)
         self.f = [self.repeated(a) for a in f]
-        self.o = [self.number(axis, x[0].dtype) for axis in range(self.d)]
-        steps = [self.number(i, np.int32, stride) for i, stride in enumerate(layout.strides)]
+        # numbers of nodes along each axis: constants, since an expression would be a launch
+        self.o = [self._along(axis, np.arange(3, dtype=x[0].dtype)) for axis in range(self.d)]
+        steps = [self._along(i, np.int32(n) * THREE) for i, n in enumerate(layout.strides)]
         self.row = sum(steps, self.repeated(row))  # of each node in the grid
 
-    def number(self, axis: int, dtype: Any, stride: int = 1) -> Array:
-        """Which entry along an axis, times a stride."""
-        # a constant: as an expression it would be a launch
-        values = (stride * np.arange(self.shape[axis])).astype(dtype)
-        return lax.broadcast_in_dim(values, self.shape, (axis,))
+    def _along(self, axis: int, values: np.ndarray) -> np.ndarray:
+        return values.reshape([3 if i == axis else 1 for i in range(len(self.shape))])
 
     def repeated(self, a: Array) -> Array:
         """Values of particles [C, P], the same at each of their nodes."""

@@ -83,12 +83,12 @@ def pieces(f: Array, order: int) -> tuple[Array, Array, Array]:
     return zero, zero, zero
 
 
-def weight(f: Array, o: Array, order: int) -> Array:
-    """That one of the `weights` that belongs to node o, a float 0, 1 or 2.
+def weight(f: Array, o: np.ndarray, order: int) -> Array:
+    """That one of the `weights` that belongs to node o, floats 0, 1 or 2 as wide as f.
 
     By arithmetic: a compiler would make a choice among three a table, or keep all three.
 
-    >>> weight(jnp.array([1.0, 1.0, 1.0]), jnp.arange(3.0), 0)
+    >>> weight(jnp.array([1.0, 1.0, 1.0]), np.arange(3, dtype=np.float32), 0)
     Array([0.125, 0.75 , 0.125], dtype=float32)
     """
     t, side = f - o, o - 1
