@@ -1,8 +1,8 @@
 """What the two faces of an axis do to the nodes near them.
 
-On a CPU the layers near a face are cut out, changed and put back, which leaves the rest of the grid
-alone. Elsewhere every such cut is a launch of its own: there each node looks up its mirror image
-and chooses, so that all axes together are one pass over the grid.
+The layers near a face are cut out, changed and put back, which leaves the rest of the grid alone.
+On a GPU every such cut is a launch of its own: there each node looks up its mirror images and
+chooses, so that all axes together are one pass over the grid. A TPU takes rows by number slowly.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -128,9 +128,8 @@ class Grid:
             return m
 
         at_once = lambda m: faces.folded_at_once(m, self.acting)
-        return lax.platform_dependent(
-            m.reshape(self.shape), cpu=one_by_one, default=at_once
-        ).ravel()
+        forms = dict(cpu=one_by_one, tpu=one_by_one, default=at_once)
+        return lax.platform_dependent(m.reshape(self.shape), **forms).ravel()
 
     def bounded(self, v: Array, m: Array) -> Array:
         """Node velocities after the faces have acted: [nodes, 4], m/s; mass [nodes], kg.
@@ -152,14 +151,15 @@ class Grid:
             return jnp.stack([*new, *columns[d:]], -1)
 
         shape, v, m = v.shape, v.reshape(*self.shape, -1), m.reshape(self.shape)
-        return lax.platform_dependent(v, m, cpu=one_by_one, default=at_once).reshape(shape)
+        forms = dict(cpu=one_by_one, tpu=one_by_one, default=at_once)
+        return lax.platform_dependent(v, m, **forms).reshape(shape)
 
     def bounded_at_once(
         self, act: Callable[[list[Array]], list[Array]], field: Array
     ) -> list[Array]:
         """Components of velocity [nodes] that `act` makes of a field, after the faces.
 
-        In one pass over the grid, for accelerators.
+        In one pass over the grid, for GPUs.
 
         Args:
             act: of the columns of a field, each node by itself.

@@ -15,7 +15,6 @@ from jax import Array, lax
 
 from .footprint import Footprint
 from .stencil import ROW, Layout, pieces, stencil
-from .table import chosen
 
 _IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
 _ADD = lax.ScatterDimensionNumbers(
@@ -28,12 +27,15 @@ _TAKE = lax.GatherDimensionNumbers(
 
 def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
     """Sum of the particles' contributions, [nodes, 4]."""
-    footprint = Footprint(x, layout, ROW)
+    footprint = Footprint(x, layout, ROW, fixed=True)
     # chosen by number and not stacked: a stack would be written to memory before it is added
     empty = jnp.zeros(footprint.shape, x[0].dtype)
 
     def row(part: list[Array]) -> Array:
-        return chosen([footprint.repeated(a) for a in part] + [empty] * (ROW - len(part)))
+        total = empty
+        for i, a in enumerate(part):
+            total = jnp.where(np.arange(ROW) == i, footprint.repeated(a), total)
+        return total
 
     update = footprint.weight() * footprint.value([row(part) for part in layout.split(q)])
     grid, at = jnp.zeros((layout.nodes, ROW), x[0].dtype), footprint.row[..., 0].reshape(-1, 1)

@@ -83,7 +83,7 @@ def pieces(f: Array, order: int) -> tuple[Array, Array, Array]:
     return zero, zero, zero
 
 
-def weight(f: Array, o: np.ndarray, order: int) -> Array:
+def weight(f: Array, o: Array | np.ndarray, order: int) -> Array:
     """That one of the `weights` that belongs to node o, floats 0, 1 or 2 as wide as f.
 
     By arithmetic: a compiler would make a choice among three a table, or keep all three.
