@@ -94,9 +94,9 @@ def weight(f: Array, o: Array | np.ndarray, order: int) -> Array:
     t, side = f - o, o - 1
     outer = side * side  # 1 at the outer two nodes, 0 at the one between them
     if order == 0:
-        return outer * (0.5 * (1.5 + side * t) ** 2) + (1 - outer) * (0.75 - t * t)
+        return jnp.asarray(outer * (0.5 * (1.5 + side * t) ** 2) + (1 - outer) * (0.75 - t * t))
     if order == 1:
-        return side * (1.5 + side * t) - (1 - outer) * (2 * t)
+        return jnp.asarray(side * (1.5 + side * t) - (1 - outer) * (2 * t))
     if order == 2:
         return jnp.broadcast_to(3 * outer - 2, f.shape)
     return jnp.zeros_like(f)
