@@ -170,6 +170,7 @@ DOORS = [
         "render.show",
         lambda x, times: render.show(x, times=times).times,
         {"x": np.arange(12.0).reshape(2, 2, 3), "times": np.arange(2.0)},
-        right=("x: zero", "x: negative", "x: narrow", "times: zero", "times: negative", "times: None"),
+        right=("x: zero", "x: negative", "x: narrow")
+        + ("times: zero", "times: negative", "times: None"),
     ),
 ]  # fmt: skip
