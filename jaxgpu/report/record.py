@@ -147,6 +147,7 @@ def read(file: Path) -> dict[str, Any]:
         whole = all(isinstance(record[name], dict) for name in ("options", "environment"))
         whole &= all(isinstance(record[name], str) for name in ("study", "date"))
         record = {"command": "", "reduced": {}, "seconds": None, **record}
+        record["environment"].setdefault("processor", "")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         whole, record = False, {}
     if not whole:

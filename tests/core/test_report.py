@@ -10,12 +10,15 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import av
 import matplotlib
+import numpy as np
 import pytest
 
 from jaxgpu import report
 from jaxgpu.pytree import size
-from jaxgpu.report import Figure, Headline, Report, Table, palette
+from jaxgpu.render import palette
+from jaxgpu.report import Figure, Headline, Report, Table
 from jaxgpu.run import Timing
 
 matplotlib.use("Agg")
@@ -161,6 +164,15 @@ def test_a_picture_follows_the_page_and_its_letters_are_11_to_13_pixels_high():
     svg = base64.b64decode(report.figure(drawing, "").data).decode()
     assert "prefers-color-scheme:dark" in svg and "currentColor" in svg
     assert palette.INK not in svg.partition("</style>")[2] and "#ffffff" not in svg
+
+
+def test_a_film_is_shown_at_its_own_size():
+    one = report.film(np.zeros((3, 20, 31, 3), np.uint8), "dark", 0.1)
+    with av.open(io.BytesIO(base64.b64decode(one.data))) as film:
+        stream = film.streams.video[0]
+        assert (one.mime, stream.width, stream.height, stream.frames) == ("video/mp4", 30, 20, 3)
+    with pytest.raises(TypeError, match="report.film: caption=3; it must be a text"):
+        report.film(np.zeros((3, 20, 30, 3)), 3)
 
 
 def test_every_colour_reads_on_white_and_on_dark():

@@ -8,7 +8,7 @@ from jaxgpu.report import Headline, Report, Table, figure, of_seeds
 from jaxgpu.run import Run
 
 from . import pictures
-from .measures import collapse, mean, rates, slope, smooth
+from .measures import collapse, mean, rates, slope
 
 
 def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
@@ -38,14 +38,9 @@ def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
         seed=0,
         headlines=[
             Headline(
-                f"radius of half of the {label}, last over first, alone",
-                f"{alone[kind][0]:.2f}"
-                + ("" if options.seeds == 1 else f" ± {alone[kind][1]:.1g}"),
-                told,
-            )
-            for kind, label, told in (
-                ("heavy", "heavy stars", "mass segregation: they sink"),
-                ("tracers", "tracers", "bodies without mass do not sink"),
+                "radius of half of the tracers over its first, a cluster alone",
+                plain(alone["tracers"]),
+                f"{plain(alone['light'])} of light stars, {plain(alone['heavy'])} of heavy ones",
             )
         ],
     )
@@ -77,7 +72,7 @@ def summary(
         "difference": mean(slopes["tracers"] - slopes["light"]),
         "collapse": mean(times[turn[runs]][fell[runs]]),
         "collapsed": (float(fell[runs].sum()), np.nan),
-        "depth": mean(smooth(core).min(0) / smooth(core)[0]),
+        "depth": mean(core.min(0) / core[0]),
         "gone": mean(gone[-1] / options.tracers),
         "before": mean(before),
         "after": mean(after),
@@ -111,7 +106,7 @@ def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float
             "How many cores collapsed, when (N-body units of time), and the smallest core over the "
             "first; and the tracers that escaped: their share, and how many of a thousand in a "
             "unit of time before and after the collapse. A core collapsed where it shrank below a "
-            "half and then grew by half again; where none did, all of the run is before",
+            "quarter and then grew by half again; where none did, all of the run is before",
             ["cluster", "collapsed", "at time", "smallest core", "escaped", "before", "after"],
             rows(leaving),
         ),
@@ -119,11 +114,15 @@ def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float
     ]
 
 
+def plain(value: tuple[float, float]) -> str:
+    """A mean with its error, where there is one."""
+    return f"{value[0]:.2g}" + ("" if np.isnan(value[1]) else f" ± {value[1]:.1g}")
+
+
 def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
     """What the figures say of each claim, in a sentence."""
     alone, densities = by["alone"], [name for name in by if name != "alone"]
     dense, loose = by[densities[0]], by[densities[-1]]
-    plain = lambda value: f"{value[0]:.2g}" + ("" if np.isnan(value[1]) else f" ± {value[1]:.1g}")
     late = lambda value: "" if np.isnan(value[0]) else f", {plain(value)} after the collapse"
     return [
         "No segregation of tracers: alone, half-mass radii change by factors of "

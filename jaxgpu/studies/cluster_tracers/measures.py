@@ -41,9 +41,9 @@ def smooth(series: np.ndarray, width: int = 5) -> np.ndarray:
 def collapse(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The moment of the smallest core of each cluster [R], and whether the core collapsed there.
 
-    A collapse has a bottom: the core, its noise smoothed away, shrinks to less than a half of what
-    it was and later grows to more than 1.5 times the least again. The last moment of a run, or the
-    least of what only wanders, is none.
+    A collapse has a bottom: the core, its noise smoothed away, shrinks to less than a quarter of
+    what it was and later grows to more than 1.5 times the least again. The last moment of a run, or
+    the least of what only wanders, is none.
 
     Args:
         core: its radii [T, R].
@@ -52,7 +52,7 @@ def collapse(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     turn = np.argmin(course, 0)
     least = course.min(0)
     after = np.array([course[at:, run].max() for run, at in enumerate(turn)])
-    return turn, (least < 0.5 * course[0]) & (after > 1.5 * least)
+    return turn, (least < 0.25 * course[0]) & (after > 1.5 * least)
 
 
 def slope(radii: np.ndarray, times: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.physics.nbody.orbits.elements import Elements
-from jaxgpu.report.palette import BLUE, GREY, INK, ORANGE, styled
+from jaxgpu.render.palette import BLUE, GREY, INK, ORANGE, styled
 
 # p : q resonances with Jupiter inside its orbit, at a = a_J (q / p)^(2/3)
 RESONANCES = {"4:1": (4, 1), "3:1": (3, 1), "5:2": (5, 2), "7:3": (7, 3), "2:1": (2, 1)}
@@ -98,7 +98,7 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     )[3]
     for name, place in bodies.items():
         at = away(place)
-        axes.plot(*at, "o", ms=5, mfc="none", color="white")
+        axes.plot(*at, "o", ms=5, mfc="none", color="white", clip_on=False)
         # east is left: a name at an edge begins or ends there
         side = "left" if at[0] > 150 else "right" if at[0] < -150 else "center"
         axes.annotate(name, at, xytext=(0, 6), textcoords="offset points", color="white", ha=side)
