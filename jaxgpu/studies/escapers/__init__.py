@@ -111,7 +111,14 @@ def fitted(each: Kind) -> Fitted:
     fits = [rollout(partial(_refined, x, weights), start, ROUNDS)[0] for x in seen]
     mean = lambda density: jnp.sum(weights * density) / jnp.sum(weights)
     gain = [mean(m.log_prob(x)) + jnp.log(4 * jnp.pi) for m, x in zip(fits, seen)]
-    return Fitted(turned, away, gone, *fits, jnp.stack(gain))
+    return Fitted(
+        directions=turned,
+        fixed=away,
+        gone=gone,
+        mixture=fits[0],
+        still=fits[1],
+        gain=jnp.stack(gain),
+    )
 
 
 def _refined(x: Array, weights: Array, mixture: Mixture) -> Mixture:

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgpu.report.palette import BLUE, GREY, INK, ORANGE, fading, styled
+from jaxgpu.render.palette import BLUE, GREY, INK, ORANGE, fading, styled
 
 _SIDES = (("inner", BLUE), ("outer", ORANGE))
 
