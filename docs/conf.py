@@ -1,12 +1,17 @@
 """Sphinx: `make docs`."""
 
-import dataclasses
 import re
 import sys
 from pathlib import Path
 
+from sphinx.errors import ExtensionError
+
 import jaxgpu
-from jaxgpu import ranges
+
+sys.path.insert(0, str(Path(__file__).with_name("make")))
+import coverage
+import fields
+import reference
 
 project = "jaxgpu"
 author = "The jaxgpu authors"
@@ -19,6 +24,7 @@ html_title = f"jaxgpu {release}"
 exclude_patterns = ["_build", "make"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+toc_object_entries = False
 autodoc_preserve_defaults = True
 # what is imported for types alone, and is the name of a scene of a picture as well
 autodoc_type_aliases = {"Scene": "jaxgpu.physics.continuum.scene.Scene"}
@@ -38,19 +44,33 @@ def _foreign(app, what, name, obj, skip, options):
     return True if callable(obj) and not home.startswith(("jaxgpu", "builtins")) else None
 
 
-def _ranges(app, what, name, obj, options, lines):
-    """Numbers that users set are listed with the range that their field declares."""
-    if what == "class" and dataclasses.is_dataclass(obj) and (rows := ranges.table(obj)):
-        lines += ["", "Ranges, held where the spec is first used:", ""]
-        lines += [f"* ``{field}``: {among}" for field, among in rows] + [""]
+def _fields(app, what, name, obj, options, lines):
+    """A class shows its fields, and every entry where its example is."""
+    if what not in ("class", "function"):
+        return
+    if what == "class" and (rows := fields.fields(obj)):
+        lines += ["", ".. list-table::", "   :header-rows: 1", "   :class: fields", ""]
+        lines += ["   * - field", "     - what it is", "     - default", "     - range"]
+        for row in rows:
+            lines += [f"   * - ``{row.name}``", f"     - {reference.plain(row.text)}"]
+            lines += [f"     - ``{row.default}``" if row.default else "     -"]
+            lines += [f"     - {row.among}" if row.among else "     -"]
+        lines += [""]
+    if link := coverage.link(name):
+        lines += ["", link, ""]
+
+
+def _whole(app, env):
+    """The reference is whole, or the build fails."""
+    made = set(env.get_domain("py").objects)
+    if gaps := coverage.gaps(made):
+        raise ExtensionError("the reference has gaps:\n" + "\n".join(gaps))
 
 
 def setup(app):
     """Called by Sphinx."""
-    sys.path.insert(0, str(Path(__file__).with_name("make")))
-    import reference
-
     reference.write()
     app.connect("autodoc-process-docstring", _literal_bars)
-    app.connect("autodoc-process-docstring", _ranges)
+    app.connect("autodoc-process-docstring", _fields)
     app.connect("autodoc-skip-member", _foreign)
+    app.connect("env-check-consistency", _whole)

@@ -90,6 +90,7 @@ class Program:
     first: Any = None  # compiled: the row of the start
     # compiled chunks by their capacity: up to as many steps, their number an argument
     chunks: dict[int, Any] = field(default_factory=dict)
+    # of what the run depends on, by what it is of
     digests: dict[str, str] = field(default_factory=dict)
 
 

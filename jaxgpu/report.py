@@ -39,33 +39,33 @@ class ReportError(ValueError):
 class Figure:
     """A picture, a film or a self-contained page, as `mime` says, in base64."""
 
-    caption: str
+    caption: str  # a sentence that says what is seen
     mime: str  # image/svg+xml, image/png, image/gif, video/mp4, text/html
-    data: str
+    data: str  # the file, in base64
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows under their column names; numbers are shown to `digits` significant digits."""
 
-    caption: str
-    columns: list[str]
-    rows: list[list[Any]]
-    digits: int = size(5, least=1)
+    caption: str  # a sentence that says what is listed
+    columns: list[str]  # their names, the unit in each
+    rows: list[list[Any]]  # as many values in each as there are columns
+    digits: int = size(5, least=1)  # significant digits of numbers
 
 
 @dataclass(frozen=True)
 class Report:
     """What a study found."""
 
-    title: str
+    title: str  # of the study
     lead: str  # one or two sentences: the question and the answer
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)  # a sentence each
     citations: list[str] = field(default_factory=list)  # of methods and data that were used
     timing: dict[str, Timing] = field(default_factory=dict)  # by the name of the run
-    seed: int | None = None
+    seed: int | None = None  # that all randomness came from; None where there was none
 
 
 _PARTS = {"figures": Figure, "tables": Table, "findings": str, "citations": str, "timing": Timing}

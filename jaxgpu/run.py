@@ -42,7 +42,7 @@ class Timing:
 
     compile: float  # s
     run: float  # s
-    steps: int
+    steps: int  # taken in that time
 
 
 @dataclass(frozen=True, repr=False)

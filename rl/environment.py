@@ -28,7 +28,7 @@ from .spaces import Space
 class Step(NamedTuple):
     """What an action leads to."""
 
-    state: Any
+    state: Any  # of the environment after the step
     observation: Any  # [O], what the learners here take; policies of your own may take any pytree
     reward: Array  # []; of several objectives [K], which no learner here takes
     terminated: Array  # [] bool: the episode is over for good

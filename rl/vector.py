@@ -73,8 +73,8 @@ class Outcome(NamedTuple):
 class VectorState:
     """All copies."""
 
-    state: Any
-    observation: Any
+    state: Any  # of the environments, [B, ...]
+    observation: Any  # [B, O]
     episode_return: Array  # [B] sum of rewards of the running episode; of the first objective
     episode_length: Array  # [B] its steps
     # states and observations to begin with: of every copy where restart="same", else of one of
@@ -104,6 +104,7 @@ class Vector:
 
     env: Any  # the environment
     num_envs: int = size(least=1)  # of all devices
+    # where an episode begins that follows another: "fresh", "bank" or "same"
     restart: str = static(default="fresh")
     axis: str | None = static(default=None)  # of a mesh whose devices have equal shares of them
 

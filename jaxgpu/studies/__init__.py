@@ -33,9 +33,9 @@ class BadInput(ValueError):
 class Study:
     """What a module of this folder provides."""
 
-    name: str
-    description: str
-    options: type
+    name: str  # on the command line
+    description: str  # a sentence for the list of studies
+    options: type  # dataclass of what can be chosen
     run: Callable[[object, Path, bool], Report]
 
 

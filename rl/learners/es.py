@@ -38,7 +38,7 @@ class ES:
     max_weight: Array | float = number(default=3.0, above=0)  # [] bound of the weights
     episodes: int = size(default=2, least=1)  # of each candidate in a generation
     max_steps: int = size(default=500, least=1)  # steps of an episode, at most
-    hidden_sizes: tuple[int, ...] = widths((8,))
+    hidden_sizes: tuple[int, ...] = widths((8,))  # units of each hidden layer of the policy
 
     @property
     def steps_per_update(self) -> int:

@@ -50,8 +50,8 @@ class PQN(Rollouts):
         default=0.0, least=0, most=1
     )  # [] chance of a random action to be held for a further step
     max_grad_norm: Array | float = number(default=10.0, above=0, infinite=True)  # []
-    update_epochs: int = size(default=4, least=1)
-    num_minibatches: int = size(default=8, least=1)
+    update_epochs: int = size(default=4, least=1)  # passes over each rollout
+    num_minibatches: int = size(default=8, least=1)  # parts into which a pass cuts it
     _: KW_ONLY
     num_envs: int = size(default=32, least=1)  # B
 

@@ -31,8 +31,8 @@ from .training import check_shares
 class RecurrentActorCritic(nn.Module):
     """Observation to carry, carry to action and value."""
 
-    space: Space
-    hidden_size: int
+    space: Space  # of the actions
+    hidden_size: int  # units of the gated recurrent unit
 
     def setup(self) -> None:
         """Make all parts."""

@@ -35,8 +35,8 @@ from .training import Rollouts, TrainState, check_shares
 class Networks(nn.Module):
     """An actor and two critics."""
 
-    actions: int
-    hidden_sizes: tuple[int, ...]
+    actions: int  # numbers of an action
+    hidden_sizes: tuple[int, ...]  # units of each hidden layer
 
     def setup(self) -> None:
         """Make all three."""

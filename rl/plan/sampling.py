@@ -34,7 +34,7 @@ class CEM:
     """A planner that fits a normal distribution to the elites of its samples."""
 
     population: int = size(default=32, least=2)  # N
-    elites: int = size(default=8, least=2)
+    elites: int = size(default=8, least=2)  # best samples, from which the next are drawn
     sigma: Array | float = number(default=0.5, above=0)  # [] standard deviation at the start
     keep: Array | float = number(
         default=0.2, least=0, below=1

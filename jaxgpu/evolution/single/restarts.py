@@ -37,6 +37,7 @@ class Restarts(Algorithm["State"]):
 
     batch_size: int = size(least=4)  # N of the first run and of every `ask`
     doublings: int = size(default=9, least=0)  # the largest population is batch_size 2^doublings
+    # BIPOP's runs of few candidates between those of many; without them IPOP
     small_runs: bool = static(default=True)
     # [] first step size, in widths of the box
     sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)

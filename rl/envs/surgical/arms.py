@@ -25,10 +25,10 @@ class Arm:
     dh: tuple[tuple[float, float, float, float], ...]  # [J] rows, rad and m
     prismatic: tuple[bool, ...]  # [J] whether the joint slides
     lower: tuple[float, ...]  # [J] limits of the joints, rad or m
-    upper: tuple[float, ...]
+    upper: tuple[float, ...]  # [J] largest, rad or m
     tip: tuple[float, float, float]  # in the last frame, m
     working_lower: tuple[float, ...]  # [J] range of the joints in the tasks, rad or m
-    working_upper: tuple[float, ...]
+    working_upper: tuple[float, ...]  # [J] largest of that range, rad or m
 
     @property
     def joints(self) -> int:
