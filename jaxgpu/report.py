@@ -32,7 +32,12 @@ _SHOWN = (*_DRAWN, "image/gif", "video/mp4", "text/html")
 
 
 class ReportError(ValueError):
-    """A report cannot be drawn; the message is one sentence that says what to do."""
+    """A report cannot be drawn; the message is one sentence that says what to do.
+
+    >>> read(Path("/nowhere/report.json"))
+    Traceback (most recent call last):
+    jaxgpu.report.ReportError: /nowhere/report.json: no such report; ...
+    """
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,11 @@ def ready(*packages: str) -> None:
 
     Raises:
         ReportError: one of them cannot be imported.
+
+    >>> ready("json")
+    >>> ready("no_such_package")
+    Traceback (most recent call last):
+    jaxgpu.report.ReportError: report: no_such_package cannot be imported...
     """
     for package in packages or ("jinja2", "matplotlib"):
         try:
@@ -92,6 +102,11 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
 
     Raises:
         ValueError, TypeError: `drawing` is no figure, `caption` no text, or `mime` not SVG or PNG.
+
+    >>> import matplotlib.pyplot as plt
+    >>> drawing, axes = plt.subplots()
+    >>> figure(drawing, "An empty frame.").mime
+    'image/svg+xml'
     """
     import matplotlib.pyplot as plt
 
@@ -109,7 +124,11 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
 
 
 def environment() -> dict[str, str]:
-    """Versions, device and precision: what a result depends on beside its options."""
+    """Versions, device and precision: what a result depends on beside its options.
+
+    >>> environment()["jax"] == jax.__version__
+    True
+    """
     device = jax.devices()[0]
     return {
         "jaxgpu": jaxgpu.__version__,
@@ -152,6 +171,14 @@ def write(folder: Path) -> Path:
 
     Raises:
         ReportError: there is none, jinja2 is not installed, or a report is torn.
+
+    >>> import tempfile
+    >>> out, options = Path(tempfile.mkdtemp()), Table("Numbers.", ["n"], [[1]])
+    >>> save(out, "numbers", options, Report("One", "There is one number.", tables=[options]))
+    >>> read(out / "report.json")["report"]["lead"]
+    'There is one number.'
+    >>> write(out).name
+    'report.html'
     """
     folder = arguments.path("report.write: folder", folder)
     ready("jinja2")
@@ -199,6 +226,12 @@ def replace_text(path: Path, text: str) -> None:
 
     Raises:
         ValueError, TypeError: `path` names no file, or `text` is no text.
+
+    >>> import tempfile
+    >>> page = Path(tempfile.mkdtemp(), "page.html")
+    >>> replace_text(page, "new")
+    >>> page.read_text()
+    'new'
     """
     path = arguments.path("report.replace_text: path", path, "a file")
     _text("report.replace_text: text", text)

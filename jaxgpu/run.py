@@ -32,7 +32,11 @@ _SHOWN = 5  # arrays of the state, and of the history, in a summary
 
 
 def nothing(state: Any) -> tuple[()]:
-    """The measure of a run that records nothing."""
+    """The measure of a run that records nothing.
+
+    >>> nothing({"x": 1.0})
+    ()
+    """
     return ()
 
 

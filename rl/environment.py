@@ -68,7 +68,14 @@ _REGISTRY: dict[str, Callable[..., Environment]] = {}
 
 
 def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
-    """Decorator: make an environment, or a function that makes one, known to `make` as `name`."""
+    """Decorator: make an environment, or a function that makes one, known to `make` as `name`.
+
+    >>> from jaxgpu import rl
+    >>> _ = rl.register("moon-cartpole")(lambda: rl.make("cartpole", gravity=1.6))
+    >>> rl.make("moon-cartpole").gravity
+    1.6
+    >>> _ = _REGISTRY.pop("moon-cartpole")  # for whoever lists the names next
+    """
 
     def enter(maker: F) -> F:
         _REGISTRY[name] = maker
@@ -78,7 +85,11 @@ def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
 
 
 def names() -> list[str]:
-    """The names that `make` knows."""
+    """The names that `make` knows.
+
+    >>> names()[:2]
+    ['acrobot', 'cartpole']
+    """
     return sorted(_REGISTRY)
 
 

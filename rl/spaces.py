@@ -44,7 +44,11 @@ class Box:
 
 @pytree
 class Discrete:
-    """The whole numbers 0 ... size - 1."""
+    """The whole numbers 0 ... size - 1.
+
+    >>> int(Discrete(3).sample(jax.random.key(0))) in (0, 1, 2)
+    True
+    """
 
     size: int = size(least=1)  # number of values, 0 ... size - 1
 

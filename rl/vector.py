@@ -264,6 +264,13 @@ def vectorize(
 
     Raises:
         ValueError: no copies, or an unknown way to begin anew.
+
+    >>> from jaxgpu import rl
+    >>> many = rl.vectorize(rl.make("cartpole"), 4)
+    >>> state = many.reset(jax.random.key(0))
+    >>> state, out = many.step(state, jnp.zeros(4, jnp.int32), jax.random.key(1))
+    >>> out.reward.shape, out.final.shape
+    ((4,), (4, 4))
     """
     ranges.refuse("vectorize: num_envs", num_envs, ranges.Range(least=1, whole=True, one=True))
     ranges.check("vectorize", env)

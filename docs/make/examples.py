@@ -2,8 +2,9 @@
 
 An example of a name is its own doctest; or a doctest of another name, or a Python block of a page,
 that uses it; or, for a type of what comes back, an example of a function whose annotation returns
-it. A use is found by resolving the names of the code as Python would, not by looking for words. The
-tests execute all of these: `tests/core/test_docs.py`.
+it; or, for a base class or a protocol, an example of a class derived from it or with its methods. A use is found by resolving the
+names of the code as Python would, not by looking for words. The tests execute all of these:
+`tests/core/test_docs.py`.
 """
 
 import ast
@@ -26,6 +27,27 @@ PAGES = [
     *sorted((ROOT / "docs" / "continuum").glob("*.md")),
     ROOT / "README.md",
 ]
+# what has no example here, and why
+SPARED = {
+    "commands, whose examples are in docs/studies.md": [
+        f"jaxgpu.cli.{name}" for name in ("main", "list_", "report_", "info", "run_study")
+    ],
+    "adapters of packages that the tests have not; tests/rl/check_adapters.py runs them": [
+        f"jaxgpu.rl.adapters.{name}"
+        for name in (
+            "brax.from_brax",
+            "gymnax.from_gymnax",
+            "gymnasium.to_gymnasium",
+            "gymnasium.to_gymnasium_vector",
+        )
+    ],
+    "parts of a run's state or program, which nobody makes by hand": [
+        "jaxgpu.program.Program",
+        "jaxgpu.physics.nbody.clusters.tracers.Tracers",
+        "jaxgpu.physics.nbody.clusters.binary.ks_pairs.Pair",
+        "jaxgpu.physics.nbody.clusters.binary.ks_pairs.Pairs",
+    ],
+}
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -154,7 +176,7 @@ def _classes(annotation: Any, thing: Any) -> list[Any]:
 def covered(names: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """For each name that has an example: where it stands, and how it comes there.
 
-    The ways are `own`, `used` and `returned`.
+    The ways are `own`, `used`, `returned` and `derived`.
     """
     found: dict[str, tuple[str, str]] = {}
     by_object: dict[int, str] = {id(thing): name for name, thing in names.items()}
@@ -168,16 +190,26 @@ def covered(names: dict[str, Any]) -> dict[str, tuple[str, str]]:
             name = by_object.get(id(thing))
             if name and name not in found:
                 found[name] = (example.of, "used")
+    protocols = [kind for kind in names.values() if getattr(kind, "_is_protocol", False)]
     grown = True
     while grown:
         grown = False
         for name in list(found):
-            for kind in made_by(names[name]):
+            kinds = [(kind, "returned") for kind in made_by(names[name])]
+            kinds += [(kind, "derived") for kind in getattr(names[name], "__mro__", ())]
+            kinds += [(kind, "derived") for kind in protocols if _has_methods(names[name], kind)]
+            for kind, way in kinds:
                 other = by_object.get(id(kind))
                 if other and other not in found:
-                    found[other] = (found[name][0], f"returned by {name}")
+                    found[other] = (found[name][0], way)
                     grown = True
     return found
+
+
+def _has_methods(thing: Any, protocol: type) -> bool:
+    """Whether a class has what a protocol asks for."""
+    wanted = [name for name in vars(protocol) if not name.startswith("_")]
+    return isinstance(thing, type) and all(callable(getattr(thing, name, None)) for name in wanted)
 
 
 def made_by(thing: Any) -> list[Any]:

@@ -26,7 +26,11 @@ SEEDS = {"least": 0, "most": 2**32 - 1}
 
 
 class BadInput(ValueError):
-    """What was asked for cannot be done; the message is one sentence that says what to change."""
+    """What was asked for cannot be done; the message is one sentence that says what to change.
+
+    >>> print(BadInput("years must be above 0; give --years 100"))
+    years must be above 0; give --years 100
+    """
 
 
 @dataclass(frozen=True)

@@ -252,6 +252,11 @@ def count_lost(scene: Scene, state: State) -> Array:
 
     A particle is, more than a cell outside the box or not finite; a tool, where it is not finite
     or, if it is free, its centre is outside the box, whose faces tools do not meet.
+
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
+    >>> scene = Scene((Body([[0.5, 0.5]], Liquid(), 1e-3),), Grid(0.1, (10, 10)))
+    >>> int(count_lost(scene, scene.init()))
+    0
     """
     grid, count = scene.grid, jnp.int32(0)
     for body in state.bodies:

@@ -32,7 +32,13 @@ from .training import check_shares, empty_report
 
 @pytree
 class ES:
-    """What to run; numbers are leaves, to be vmapped over."""
+    """What to run; numbers are leaves, to be vmapped over.
+
+    >>> from jaxgpu import rl
+    >>> env, es = rl.make("cartpole"), ES(SNES(4), episodes=1, max_steps=10)
+    >>> rl.train(env, es, jax.random.key(0), steps=80).history["episode_return"].shape
+    (3,)
+    """
 
     algorithm: Any = SNES(32)  # of `jaxgpu.evolution.single`, with a mean
     max_weight: Array | float = number(default=3.0, above=0)  # [] bound of the weights

@@ -32,7 +32,13 @@ from .training import Rollouts, TrainState
 
 @pytree
 class PQN(Rollouts):
-    """What to run; numbers are leaves, to be vmapped over."""
+    """What to run; numbers are leaves, to be vmapped over.
+
+    >>> from jaxgpu import rl
+    >>> env, pqn = rl.make("cartpole"), PQN(num_envs=4, num_steps=8, num_minibatches=2)
+    >>> rl.train(env, pqn, jax.random.key(0), steps=64).history["episode_return"].shape
+    (3,)
+    """
 
     learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
     gamma: Array | float = number(default=0.99, least=0, most=1)  # [] discount

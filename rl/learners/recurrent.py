@@ -58,7 +58,14 @@ class RecurrentActorCritic(nn.Module):
 
 @pytree
 class RecurrentPPO:
-    """What to run: PPO's numbers, the width of the carry and of the networks behind it."""
+    """What to run: PPO's numbers, the width of the carry and of the networks behind it.
+
+    >>> from jaxgpu import rl
+    >>> env = rl.make("cartpole")
+    >>> learner = RecurrentPPO(rl.PPO(num_envs=4, num_steps=8, num_minibatches=2), hidden_size=8)
+    >>> rl.train(env, learner, jax.random.key(0), steps=64).history["episode_return"].shape
+    (3,)
+    """
 
     ppo: ppo.PPO  # its `hidden_sizes` do not count
     hidden_size: int = size(default=64, least=1)  # W

@@ -62,7 +62,13 @@ class Networks(nn.Module):
 
 @pytree
 class SAC(Rollouts):
-    """What to run; numbers are leaves, to be vmapped over."""
+    """What to run; numbers are leaves, to be vmapped over.
+
+    >>> from jaxgpu import rl
+    >>> env, sac = rl.make("pendulum"), SAC(num_envs=4, num_steps=8, buffer_size=64, batch_size=16)
+    >>> rl.train(env, sac, jax.random.key(0), steps=64).history["episode_return"].shape
+    (3,)
+    """
 
     learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
     gamma: Array | float = number(default=0.99, least=0, most=1)  # [] discount

@@ -20,7 +20,12 @@ _HALF = np.pi / 2
 
 @dataclass(frozen=True)
 class Arm:
-    """A serial arm; rows (alpha, a, theta, d), the joint's value added to theta, or to d."""
+    """A serial arm; rows (alpha, a, theta, d), the joint's value added to theta, or to d.
+
+    >>> import jax.numpy as jnp
+    >>> isinstance(PSM, Arm), PSM.normalised(jnp.zeros(6)).shape
+    (True, (6,))
+    """
 
     dh: tuple[tuple[float, float, float, float], ...]  # [J] rows, rad and m
     prismatic: tuple[bool, ...]  # [J] whether the joint slides

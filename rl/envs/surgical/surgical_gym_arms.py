@@ -23,6 +23,9 @@ class GymArm:
     """An arm with its drives, and I joints after it, which do not move the tip as measured there.
 
     Numbers of the drives are leaves, so that `vmap` and `grad` reach them; the chain is static.
+
+    >>> isinstance(GYM_PSM, GymArm), GYM_PSM.max_velocity.shape
+    (True, (9,))
     """
 
     arm: Arm = static()
