@@ -2,7 +2,8 @@
 
 An example of a name is its own doctest; or a doctest of another name, or a Python block of a page,
 that uses it; or, for a type of what comes back, an example of a function whose annotation returns
-it; or, for a base class or a protocol, an example of a class derived from it or with its methods. A use is found by resolving the
+it; or, for a base class or a protocol, an example of a class derived from it or with its methods.
+A use is found by resolving the
 names of the code as Python would, not by looking for words. The tests execute all of these:
 `tests/core/test_docs.py`.
 """
