@@ -82,23 +82,31 @@ def loose(page: Path) -> list[str]:
     ]
 
 
-def main() -> int:
-    """Write or check all pages; the exit code."""
-    rows, wrong = record.rows(), []
+def wrong(write: bool = False) -> list[str]:
+    """What is wrong with the pages, a line each; their tables are renewed first if so asked."""
+    rows, lines = record.rows(), []
     for page in pages():
-        text = page.read_text()
+        text, name = page.read_text(), page.relative_to(ROOT)
+        lines += loose(page)
         try:
             new = filled(text, rows)
         except KeyError as missing:
-            wrong.append(f"{page.relative_to(ROOT)}: {missing.args[0]}")
+            lines.append(f"{name}: {missing.args[0]}")
             continue
-        wrong += loose(page)
-        if new != text and "--write" in sys.argv:
+        if new != text and write:
             page.write_text(new)
         elif new != text:
-            wrong.append(f"{page.relative_to(ROOT)}: python -m benchmarks.pages --write renews it")
-    print("\n".join(wrong))
-    return int(bool(wrong))
+            lines.append(
+                f"{name}: its tables are not the record's; python -m benchmarks.pages --write"
+            )
+    return lines
+
+
+def main() -> int:
+    """Write or check all pages; the exit code."""
+    lines = wrong("--write" in sys.argv)
+    print("\n".join(lines))
+    return int(bool(lines))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,13 @@ from sphinx.errors import ExtensionError
 
 import jaxgpu
 
-sys.path.insert(0, str(Path(__file__).with_name("make")))
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "make")]
 import coverage
 import fields
 import reference
+
+from benchmarks import charts, pages
 
 project = "jaxgpu"
 author = "The jaxgpu authors"
@@ -21,7 +24,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"jaxgpu {release}"
-exclude_patterns = ["_build", "make"]
+exclude_patterns = ["_build", "make", "charts"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 toc_object_entries = False
@@ -69,7 +72,10 @@ def _whole(app, env):
 
 def setup(app):
     """Called by Sphinx."""
+    if wrong := pages.wrong():
+        raise ExtensionError("\n".join(wrong))
     reference.write()
+    charts.write()
     app.connect("autodoc-process-docstring", _literal_bars)
     app.connect("autodoc-process-docstring", _fields)
     app.connect("autodoc-skip-member", _foreign)

@@ -35,9 +35,10 @@ class ES:
     """What to run; numbers are leaves, to be vmapped over.
 
     >>> from jaxgpu import rl
-    >>> env, es = rl.make("cartpole"), ES(SNES(4), episodes=1, max_steps=10)
-    >>> rl.train(env, es, jax.random.key(0), steps=80).history["episode_return"].shape
-    (3,)
+    >>> env, es = rl.make("cartpole"), ES(SNES(4), max_steps=10)
+    >>> act = es.policy(env, es.init(env, jax.random.key(0)))  # rl.train makes it better
+    >>> act(env.reset(jax.random.key(1))[1]).shape
+    ()
     """
 
     algorithm: Any = SNES(32)  # of `jaxgpu.evolution.single`, with a mean

@@ -35,9 +35,10 @@ class PQN(Rollouts):
     """What to run; numbers are leaves, to be vmapped over.
 
     >>> from jaxgpu import rl
-    >>> env, pqn = rl.make("cartpole"), PQN(num_envs=4, num_steps=8, num_minibatches=2)
-    >>> rl.train(env, pqn, jax.random.key(0), steps=64).history["episode_return"].shape
-    (3,)
+    >>> env, pqn = rl.make("cartpole"), PQN(num_envs=4)
+    >>> act = pqn.policy(env, pqn.init(env, jax.random.key(0)))  # rl.train makes it better
+    >>> act(env.reset(jax.random.key(1))[1]).shape
+    ()
     """
 
     learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start

@@ -62,9 +62,11 @@ class RecurrentPPO:
 
     >>> from jaxgpu import rl
     >>> env = rl.make("cartpole")
-    >>> learner = RecurrentPPO(rl.PPO(num_envs=4, num_steps=8, num_minibatches=2), hidden_size=8)
-    >>> rl.train(env, learner, jax.random.key(0), steps=64).history["episode_return"].shape
-    (3,)
+    >>> learner = RecurrentPPO(rl.PPO(num_envs=4, num_minibatches=2), hidden_size=8)
+    >>> policy = learner.policy(env, learner.init(env, jax.random.key(0)))
+    >>> carry, action = policy.act(policy.carry, env.reset(jax.random.key(1))[1])
+    >>> carry.shape, action.shape
+    ((8,), ())
     """
 
     ppo: ppo.PPO  # its `hidden_sizes` do not count

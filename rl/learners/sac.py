@@ -65,9 +65,10 @@ class SAC(Rollouts):
     """What to run; numbers are leaves, to be vmapped over.
 
     >>> from jaxgpu import rl
-    >>> env, sac = rl.make("pendulum"), SAC(num_envs=4, num_steps=8, buffer_size=64, batch_size=16)
-    >>> rl.train(env, sac, jax.random.key(0), steps=64).history["episode_return"].shape
-    (3,)
+    >>> env, sac = rl.make("pendulum"), SAC(num_envs=4, buffer_size=64)
+    >>> act = sac.policy(env, sac.init(env, jax.random.key(0)))  # rl.train makes it better
+    >>> act(env.reset(jax.random.key(1))[1]).shape
+    (1,)
     """
 
     learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
