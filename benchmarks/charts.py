@@ -85,19 +85,15 @@ def draw(pillar: str, found: list[tuple], theme: str, file: Path) -> None:
 
 
 def write(folder: Path = FOLDER) -> None:
-    """Draw all charts, and write the page that includes them.
-
-    Raises:
-        KeyError: a pillar of which the record has no row.
-    """
+    """Draw all charts, and write the page that includes them."""
     folder.mkdir(exist_ok=True)
     found, lines = record.rows(), []
     for pillar, beginnings in PILLARS.items():
-        chosen = bars(found, beginnings)
-        if not chosen:
-            raise KeyError(f"{pillar}: {record.FILE.name} has no row of it")
-        rows = [row for name, row in found.items() if name.startswith(beginnings)]
         lines += [f"## {pillar}", ""]
+        rows = [row for name, row in found.items() if name.startswith(beginnings)]
+        if not (chosen := bars(found, beginnings)):
+            lines += ["The record has no row of it yet.", ""]
+            continue
         for theme in COLOURS:
             name = f"{pillar.lower().replace(' ', '-')}-{theme}.svg"
             draw(pillar, chosen, theme, folder / name)

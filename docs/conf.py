@@ -8,8 +8,8 @@ from sphinx.errors import ExtensionError
 
 import jaxgpu
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "make")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).with_name("make")))
 import coverage
 import fields
 import reference
