@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.errors import ExtensionError
 
 import jaxgpu
@@ -55,12 +56,23 @@ def _fields(app, what, name, obj, options, lines):
         lines += ["", ".. list-table::", "   :header-rows: 1", "   :class: fields", ""]
         lines += ["   * - field", "     - what it is", "     - default", "     - range"]
         for row in rows:
-            lines += [f"   * - ``{row.name}``", f"     - {reference.plain(row.text)}"]
+            lines += [f"   * - | ``{row.name}``", f"       | {reference.plain(row.kind)}"]
+            lines += [f"     - {reference.plain(row.text)}"]
             lines += [f"     - ``{row.default}``" if row.default else "     -"]
             lines += [f"     - {row.among}" if row.among else "     -"]
         lines += [""]
     if link := coverage.link(name):
         lines += ["", link, ""]
+
+
+def _types_of_fields_once(app, domain, kind, content):
+    """Of a class, types stand in the table of its fields; those that say no more are left out."""
+    found = list(content.findall(nodes.field)) if kind == "class" else []
+    names = {field[0].astext() for field in found}
+    for field in found:
+        word, _, name = field[0].astext().partition(" ")
+        if word == "type" and f"param {name}" not in names:
+            field.parent.remove(field)
 
 
 def _whole(app, env):
@@ -79,4 +91,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", _literal_bars)
     app.connect("autodoc-process-docstring", _fields)
     app.connect("autodoc-skip-member", _foreign)
+    app.connect("object-description-transform", _types_of_fields_once, priority=900)
     app.connect("env-check-consistency", _whole)
