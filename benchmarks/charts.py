@@ -50,9 +50,10 @@ def draw(pillar: str, found: list[tuple], theme: str, file: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     tone = COLOURS[theme]
-    style = {"svg.fonttype": "none", "font.size": TEXT, "svg.hashsalt": "jaxgpu"}
+    style: dict[Any, Any] = {"svg.fonttype": "none", "font.size": TEXT, "svg.hashsalt": "jaxgpu"}
     style |= {"font.family": "sans-serif", "text.color": tone["text"]}
     style |= {f"{axis}tick.color": tone["text"] for axis in "xy"}
     with plt.rc_context(style):
@@ -70,8 +71,8 @@ def draw(pillar: str, found: list[tuple], theme: str, file: Path) -> None:
         axes.set_xscale("log")
         least = min(0.5, *(low for _, _, low, _ in found))
         axes.set_xlim(0.8 * least, 3 * max(high for *_, high in found))
-        axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda x, _: f"{x:g}"))
-        axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(len(found) - 0.4, -0.6)
         axes.set_xlabel("seconds of the peer over ours", color=tone["text"])
         axes.axvline(1, color=tone["text"], linewidth=1)
