@@ -26,16 +26,20 @@ SEEDS = {"least": 0, "most": 2**32 - 1}
 
 
 class BadInput(ValueError):
-    """What was asked for cannot be done; the message is one sentence that says what to change."""
+    """What was asked for cannot be done; the message is one sentence that says what to change.
+
+    >>> print(BadInput("years must be above 0; give --years 100"))
+    years must be above 0; give --years 100
+    """
 
 
 @dataclass(frozen=True)
 class Study:
     """What a module of this folder provides."""
 
-    name: str
-    description: str
-    options: type
+    name: str  # on the command line
+    description: str  # a sentence for the list of studies
+    options: type  # dataclass of what can be chosen
     run: Callable[[object, Path, bool], Report]
 
 

@@ -246,6 +246,11 @@ def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10
     """A start: centres far apart, then `rounds` of nearest centres.
 
     Greedy k-means++ in the cosine: of eight candidates the one that brings all vectors nearest.
+
+    >>> x = jnp.array([[1.0, 0.0], [0.8, 0.6], [-1.0, 0.0]])
+    >>> start = spherical_kmeans(x, 2, jax.random.key(0))
+    >>> start.responsibilities(x).shape
+    (3, 2)
     """
     x, components = _vectors("spherical_kmeans", x, components)
     key_of("spherical_kmeans", key)

@@ -21,7 +21,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LONG = {"README.md", "jaxgpu.physics.nbody.clusters.cluster", "jaxgpu.render.capsules"}
 LONG |= {f"jaxgpu.physics.continuum.{name}" for name in ("health", "trajectory")}
-LONG |= {f"jaxgpu.{name}" for name in ("numerics.sphere.mixture", "evolution.solve")}
+LONG |= {f"jaxgpu.{name}" for name in ("numerics.sphere.mixture", "rl.loops")}
+LONG |= {f"jaxgpu.evolution.{name}" for name in ("solve", "protocol", "single.restarts")}
+LONG |= {f"jaxgpu.evolution.multi.{name}" for name in ("rvea", "hype")}
+LONG |= {"jaxgpu.physics.nbody.measure.diagnostics", "jaxgpu.rl.plan.comparison"}
 LONG |= {
     f"docs/{page}.md"
     for page in "bessel continuum core directions evolution nbody rigid rl studies".split()
@@ -83,6 +86,20 @@ def test_a_notebook_runs_from_the_root(file):
 def test_the_tables_of_scaling_are_those_of_the_results():
     command = [sys.executable, ROOT / "docs" / "make" / "scaling.py", "--check"]
     assert subprocess.run(command).returncode == 0, "run python docs/make/scaling.py"
+
+
+def test_the_tables_of_measurements_are_those_of_the_record():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.pages"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_reference_has_no_gaps():
+    command = [sys.executable, ROOT / "docs" / "make" / "coverage.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_readme_names_commands_that_exist():
