@@ -12,10 +12,12 @@ project = "jaxgpu"
 author = "The jaxgpu authors"
 release = version = jaxgpu.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"jaxgpu {release}"
+html_static_path = ["_static"]
+html_css_files = ["cards.css"]
 exclude_patterns = ["_build", "make"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

@@ -17,14 +17,28 @@ import jaxgpu
 
 ROOT = Path(__file__).parents[2]
 MODULES = ["jaxgpu", *(m.name for m in pkgutil.walk_packages(jaxgpu.__path__, "jaxgpu."))]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WRITTEN = (
+    "*.md",
+    "coming_from/*.md",
+    "continuum/*.md",
+    "evolution/*.md",
+    "examples/*.md",
+    "record/*.md",
+)
+PAGES = [ROOT / "README.md", *sorted(p for at in WRITTEN for p in (ROOT / "docs").glob(at))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LONG = {"README.md", "jaxgpu.physics.nbody.clusters.cluster", "jaxgpu.render.capsules"}
 LONG |= {f"jaxgpu.physics.continuum.{name}" for name in ("health", "trajectory")}
 LONG |= {f"jaxgpu.{name}" for name in ("numerics.sphere.mixture", "evolution.solve")}
 LONG |= {
     f"docs/{page}.md"
-    for page in "bessel continuum core directions evolution nbody rigid rl studies".split()
+    for page in """bessel concepts continuum directions evolution guides index nbody recipes
+    rigid rl studies""".split()
+}
+LONG |= {
+    str(page.relative_to(ROOT))
+    for page in PAGES
+    if page.parent.name in ("coming_from", "evolution", "examples")
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -48,7 +62,8 @@ def test_examples_in_docstrings(module):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", cases(PAGES, name))
+# those of the materials are run by tests/physics/continuum/test_pages.py
+@pytest.mark.parametrize("page", cases([p for p in PAGES if p.parent.name != "continuum"], name))
 def test_python_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     blocks = [code for language, code in _BLOCK.findall(page.read_text()) if language == "python"]
     if not blocks:
