@@ -50,8 +50,10 @@ def _ranges(app, what, name, obj, options, lines):
 def setup(app):
     """Called by Sphinx."""
     sys.path.insert(0, str(Path(__file__).with_name("make")))
+    import gallery
     import reference
 
+    gallery.pages()
     reference.write()
     app.connect("autodoc-process-docstring", _literal_bars)
     app.connect("autodoc-process-docstring", _ranges)

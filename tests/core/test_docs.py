@@ -89,10 +89,24 @@ def test_links_inside_the_repository_lead_somewhere(page):
 def test_a_notebook_runs_from_the_root(file):
     book = nbformat.read(file, as_version=4)
     code = [cell for cell in book.cells if cell.cell_type == "code"]
-    assert not any(cell.outputs for cell in code), "commit notebooks without outputs"
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()
-    pictures = sum("image/png" in out.get("data", {}) for cell in code for out in cell.outputs)
-    assert pictures >= len(code) / 3, "a picture on every screen"
+    assert len(pictures(book)) >= len(code) / 3, "a picture on every screen"
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=name)
+def test_a_notebook_is_kept_with_small_pictures_and_is_in_the_gallery(file):
+    book = nbformat.read(file, as_version=4)
+    kept = pictures(book)
+    assert kept and book.metadata["cpu_seconds"], "python docs/make/gallery.py NAME"
+    assert max(map(len, kept)) <= 60_000 * 4 / 3, "a picture of more than 60 kB"
+    assert f"notebooks/{file.name})" in (ROOT / "docs" / "gallery.md").read_text()
+
+
+def pictures(book):
+    """The pictures of a notebook, in base 64."""
+    outputs = [out for cell in book.cells for out in cell.get("outputs", [])]
+    found = [out.get("data", {}).get("image/png") for out in outputs]
+    return [png for png in found if png]
 
 
 def test_the_tables_of_scaling_are_those_of_the_results():

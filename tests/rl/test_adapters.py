@@ -131,7 +131,7 @@ def test_a_seed_of_gymnasium_repeats_an_episode(stand_in):
 
 def test_gymnasium_makes_every_task_by_its_name(stand_in, monkeypatch):
     known = {}
-    put = lambda id, **given: known.update({id: given})
+    put = lambda **given: known.update({given.pop("id"): given})
     monkeypatch.setattr(sys.modules["gymnasium"], "register", put, raising=False)
     adapters.register_gymnasium()
     assert len(known) == len(rl.names()) and "jaxgpu/surgical-psm-reach" in known
