@@ -12,6 +12,7 @@ import json
 import operator
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -101,9 +102,20 @@ def list_() -> Call:
     return call
 
 
-def report_(folder: tyro.conf.Positional[Path]) -> Call:
-    """Draw all results in a folder into one page, report.html."""
-    return lambda: print(report.write(folder).resolve())
+def report_(
+    folder: tyro.conf.Positional[Path | None] = None, compare: tuple[Path, Path] | None = None
+) -> Call:
+    """Draw all results in a folder into one page, report.html, or two runs side by side.
+
+    Args:
+        folder: what `jaxgpu run` wrote, or the folder above it.
+        compare: two such folders, whose studies are compared in comparison.html in the second.
+    """
+    if folder is not None and compare is None:
+        return lambda: print(report.write(folder).resolve())
+    if folder is None and compare is not None:
+        return lambda: print(report.compare(*compare).resolve())
+    raise BadInput("report: give a folder, or --compare and two folders")
 
 
 def info() -> Call:
@@ -133,7 +145,7 @@ def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
 
     Raises:
         BadInput: an option outside its range, or a folder of another experiment.
-        ReportError: matplotlib or jinja2 is not installed.
+        ReportError: matplotlib, jinja2 or av is not installed.
     """
     try:
         ranges.check(study.name, options)
@@ -142,7 +154,9 @@ def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
     report.ready()
     with _claimed(out, study, options, resume):
         _enable_cache()
-        report.save(out, study.name, options, study.run(options, out, resume))
+        began = time.perf_counter()
+        found = study.run(options, out, resume)
+        report.save(out, study.name, options, found, seconds=time.perf_counter() - began)
     print(report.write(out).resolve())
 
 

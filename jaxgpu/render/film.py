@@ -63,9 +63,9 @@ def mp4(images: Any, seconds: float = 0.05) -> bytes:
         seconds: each image is shown.
     Raises:
         ValueError: images of another shape.
-        ModuleNotFoundError: the extra `files` is not installed.
+        ModuleNotFoundError: the extra `viz` is not installed.
     """
-    av = extra("av", "files", "mp4")
+    av = extra("av", "viz", "mp4")
     images = _frames("mp4", images, seconds)
     height, width = (n // 2 * 2 for n in images.shape[1:3])
     if not height * width:

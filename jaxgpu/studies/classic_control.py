@@ -9,7 +9,8 @@ import numpy as np
 
 from jaxgpu import ranges, rl
 from jaxgpu.pytree import number, size
-from jaxgpu.report import Report, Table, figure
+from jaxgpu.render.palette import BAND, BLUE, GREY, styled
+from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.run import Run
 from jaxgpu.studies import SEEDS
 
@@ -160,8 +161,8 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         figures=[
             figure(
                 curves(rows, runs, options),
-                "Returns along the training: median of the seeds, and the best and worst of them. "
-                "Dotted: what was asked for.",
+                f"Returns along the training: median of {options.seeds} seeds, and the best and "
+                "worst of them. Dotted: what was asked for.",
             )
         ],
         tables=[table(rows, ends, options)],
@@ -169,6 +170,13 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         citations=CITATIONS,
         timing={name: run.timing for name, run in runs.items()},
         seed=options.seed,
+        headlines=[
+            Headline(
+                "rows whose median return is at or above what was asked",
+                f"{met} of {len(rows)}",
+                f"results of Stable-Baselines3's zoo; {options.seeds} seeds a row",
+            )
+        ],
     )
 
 
@@ -204,28 +212,25 @@ def table(rows: list[Row], ends: dict[str, np.ndarray], options: Options) -> Tab
     return Table("Returns", [*head, "asked", "met", "published"], [line(row) for row in rows], 4)
 
 
+@styled
 def curves(rows: list[Row], runs: dict[str, Run], options: Options) -> Any:
     """A panel a row."""
     import matplotlib.pyplot as plt
 
     columns = min(4, len(rows))
     deep = -(-len(rows) // columns)
-    size = (2.6 * columns, 2.1 * deep)
-    drawing, axes = plt.subplots(
-        deep, columns, figsize=size, squeeze=False, constrained_layout=True
-    )
+    size = (2.3 * columns, 2 * deep)
+    drawing, axes = plt.subplots(deep, columns, figsize=size, squeeze=False)
     for panel, row in zip(axes.flat, rows):
         x, y = np.arange(PARTS + 1) * row.every(options.share), runs[row.name].history
         x = x * row.learner.steps_per_update / 1e3
-        panel.fill_between(x, y.min(1), y.max(1), color="#1f6fb4", alpha=0.2, lw=0)
-        panel.plot(x, np.median(y, 1), color="#1f6fb4", lw=1.4)
-        panel.axhline(row.asked, color="k", lw=0.7, ls=":")
-        panel.set_title(row.name, fontsize=8)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=7)
+        panel.fill_between(x, y.min(1), y.max(1), color=BLUE, alpha=BAND, lw=0)
+        panel.plot(x, np.median(y, 1), color=BLUE)
+        panel.axhline(row.asked, color=GREY, lw=0.8, ls=":")
+        panel.set_title(row.name.replace("continuous", "cont."))
     for panel in axes.flat[len(rows) :]:
         panel.set_visible(False)
-    drawing.supxlabel("thousand steps of environments", fontsize=8)
+    drawing.supxlabel("thousand steps of environments", fontsize=9)
     return drawing
 
 

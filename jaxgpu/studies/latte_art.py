@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxgpu import ranges, rl
 from jaxgpu.pytree import number, size
-from jaxgpu.report import Report
+from jaxgpu.report import Headline, Report
 from jaxgpu.rl.plan import initial_states, standard_planners
 from jaxgpu.rl.plan.comparison import POPULATION
 from jaxgpu.studies import SEEDS
@@ -54,6 +54,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     runs = compare(env, states, chosen, DISCOUNT, options, out, resume)
     scores = evaluate(env, states, runs)
     middle = {name: float(np.median(score)) for name, score in scores.items()}
+    among = "one seed" if options.seeds == 1 else f"medians of {options.seeds} seeds"
     first = jax.tree.map(lambda a: a[0], states)
     grown = runs["Adam, growing window"].state
     plan, window = jnp.asarray(grown.best.actions[0]), int(grown.window[0])
@@ -63,8 +64,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         "Latte art",
         f"A stirrer is led for {env.max_steps * 0.04:g} s through {particles} particles of milk "
         f"and coffee. After {options.calls} simulated episodes gradients on a growing window "
-        f"return {middle['Adam, growing window']:.3f} and CEM {middle['CEM']:.3f} "
-        f"({'one seed' if options.seeds == 1 else f'medians of {options.seeds} seeds'}).",
+        f"return {middle['Adam, growing window']:.3f} and CEM {middle['CEM']:.3f} ({among}).",
         figures=[
             pictures.film(
                 env,
@@ -80,6 +80,13 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         citations=CITATIONS,
         timing={name: one.timing for name, one in runs.items()},
         seed=options.seed,
+        headlines=[
+            Headline(
+                f"return of latte art after {options.calls} episodes, by gradients",
+                middle["Adam, growing window"],
+                f"{middle['CEM']:.3f} by CEM ({among})",
+            )
+        ],
     )
 
 

@@ -129,6 +129,17 @@ def test_report_gathers_what_was_run(command, tmp_path, capsys):
     assert (tmp_path / "all" / "report.html").read_text().count("<section") == 2
 
 
+def test_two_runs_are_compared_on_a_page(command, tmp_path, capsys):
+    command("run", "fall", "--out", "one")
+    command("run", "fall", "--height", "20", "--out", "two")
+    capsys.readouterr()
+    assert command("report", "--compare", "one", "two") == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "two" / "comparison.html")
+    for wrong in (("report",), ("report", "one", "--compare", "one", "two")):
+        assert command(*wrong) == 2
+        assert "give a folder, or --compare and two folders" in said_once(capsys)
+
+
 def test_list_and_info(command, capsys):
     assert command("list") == 0 and "fall  Let it fall." in capsys.readouterr().out
     assert command("info") == 0
@@ -192,7 +203,7 @@ def said_once(capsys):
     return lines[0]
 
 
-@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2", "av"])
 def test_what_draws_a_report_is_asked_for_before_any_work(
     command, tmp_path, capsys, monkeypatch, package
 ):

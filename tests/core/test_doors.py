@@ -119,7 +119,7 @@ NO_DOOR = {
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report
         Range""".split(),
     "any tree is right": "is_key scope".split(),
-    "no argument, or words of our own code": """environment reassociation ready static
+    "no argument, or words of our own code": """environment reassociation ready static of_seeds
         platform options""".split(),
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
         of_references joined Call Program Loop own nothing options_of beside Group Watch leads place
@@ -135,7 +135,7 @@ NO_DOOR = {
         STAR""".split(),
     "held to values by tests of its own": """distributed minimize Categorical Permutation
         ReferenceDirections contributions Link Drive Simulation from_mjcf make Vector examine
-        count_lost spread moments Look points mp4""".split(),
+        count_lost spread moments Look points mp4 film view""".split(),
     "files and programs of others": """from_brax from_gymnax register_gymnasium to_gymnasium
         to_gymnasium_vector""".split(),
     "a program over what a door has checked": """learn reset cost EpisodeCost trajectory

@@ -60,7 +60,11 @@ def contents(wheel):
 def test_an_installed_wheel_imports_and_holds_nothing_else(wheel, tmp_path):
     names = contents(wheel)
     assert {name.partition("/")[0] for name in names} == {"jaxgpu", "jaxgpu-0.1.0.dist-info"}
-    assert {"jaxgpu/py.typed", "jaxgpu/report.html", "jaxgpu/physics/__init__.py"} <= names.keys()
+    assert {
+        "jaxgpu/py.typed",
+        "jaxgpu/report/page.html",
+        "jaxgpu/physics/__init__.py",
+    } <= names.keys()
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     where = call(sys.executable, "-c", IMPORT, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"))
     assert where.startswith(str(tmp_path / "site"))

@@ -1,16 +1,24 @@
 """A report is one page that needs nothing beside it."""
 
+import base64
+import csv
+import hashlib
+import io
 import json
 import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import av
 import matplotlib
+import numpy as np
 import pytest
 
 from jaxgpu import report
-from jaxgpu.report import Figure, Report, Table
+from jaxgpu.pytree import size
+from jaxgpu.render import palette
+from jaxgpu.report import Figure, Headline, Report, Table
 from jaxgpu.run import Timing
 
 matplotlib.use("Agg")
@@ -18,7 +26,7 @@ matplotlib.use("Agg")
 
 @dataclass(frozen=True)
 class Options:
-    years: float = 3.5
+    years: int = size(default=9, least=1)
     label: str = "<b>bold</b>"
 
 
@@ -36,7 +44,20 @@ def example():
         citations=["Galilei (1638)"],
         timing={"fall": Timing(0.5, 1.25, 10)},
         seed=7,
+        headlines=[Headline("height of the `first` stone, m", 1.23456, "1.2 by hand")],
     )
+
+
+def shown(tmp_path, options=Options(), made=None, **given):
+    """The page of one study."""
+    report.save(tmp_path / "stones", "stones", options, made or example(), **given)
+    return report.write(tmp_path).read_text()
+
+
+def held(page, name):
+    """What a link that downloads `name` holds."""
+    address = re.search(rf'download="{name}" href="data:[^;]*;base64,([^"]*)"', page)[1]
+    return base64.b64decode(address.replace("&#43;", "+")).decode()
 
 
 def test_holds_everything_and_loads_nothing(tmp_path):
@@ -44,10 +65,10 @@ def test_holds_everything_and_loads_nothing(tmp_path):
     page = report.write(tmp_path).read_text()
     for text in ("Falling &lt;stones&gt;", "They fall.", "height &amp; time", "1.235", "Galilei"):
         assert text in page
-    for text in ("3.5", "&lt;b&gt;bold", "jaxlib", "<td>7</td>", "0.5</td><td>1.25</td><td>10"):
+    for text in ("&lt;b&gt;bold", "jaxlib", "<td>7</td>", "0.5</td><td>1.25</td><td>10"):
         assert text in page
     assert "data:image/svg+xml;base64," in page
-    assert not re.search(r"""(src|href)=["'](?!data:|#)""", page), "it loads something"
+    assert not re.search(r""" (src|href)=["'](?!data:|#)""", page), "it loads something"
 
 
 @pytest.mark.parametrize(
@@ -57,14 +78,142 @@ def test_holds_everything_and_loads_nothing(tmp_path):
         ("image/png", "img"),
         ("image/gif", "img"),
         ("video/mp4", "video"),
-        ("text/html", "iframe"),
     ],
 )
-def test_pictures_films_and_pages_are_shown(mime, tag, tmp_path):
+def test_pictures_and_films_are_shown(mime, tag, tmp_path):
     made = replace(example(), figures=[Figure("what was seen", mime, "R0lGODlhAQABAAAAACw=")])
-    report.save(tmp_path / "stones", "stones", Options(), made)
-    page = report.write(tmp_path).read_text()
+    page = shown(tmp_path, made=made)
     assert re.search(rf"<{tag}[^>]*data:{re.escape(mime)};base64,R0lGOD", page)
+
+
+def test_a_page_within_the_page_runs_its_own_script_and_no_other(tmp_path):
+    inner = "<p>&amp;</p><script>draw(1 < 2)</script>"
+    data = base64.b64encode(inner.encode()).decode()
+    page = shown(tmp_path, made=replace(example(), figures=[Figure("seen", "text/html", data)]))
+    assert 'sandbox="allow-scripts" srcdoc="&lt;p&gt;&amp;amp;&lt;/p&gt;&lt;script' in page
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'; ") and "unsafe-inline'; script-src '" in policy
+    own = re.search(r"<script>(.*?)</script>\s*</html>", page, re.S)[1]
+    digests = {
+        base64.b64encode(hashlib.sha256(x.encode()).digest()).decode() for x in (own, "draw(1 < 2)")
+    }
+    assert {
+        word[8:-1] for word in policy.replace("&#43;", "+").split() if "sha256" in word
+    } == digests
+
+
+def test_nothing_holds_a_finger_or_a_wheel():
+    """A reader scrolls past every picture."""
+    for part in (Path(report.__file__).parent).glob("*.*"):
+        assert not re.search("touch-action: *none|onwheel", part.read_text()), part.name
+
+
+def test_every_figure_tells_its_command_and_gives_its_numbers(tmp_path):
+    made = replace(example(), figures=2 * example().figures)
+    page = shown(tmp_path, Options(years=3), made)
+    figures = re.findall(r"<figure>.*?</figure>", page, re.S)
+    assert len(figures) == 2
+    assert all("<code>jaxgpu run stones --years 3</code>" in figure for figure in figures)
+    rows = list(csv.reader(io.StringIO(held(page, "stones-figure-2.csv"))))
+    assert rows[0] == ["panel", "line", "x", "y"] and [row[3] for row in rows[1:]] == [
+        "1",
+        "2",
+        "4",
+    ]
+    assert held(page, "stones-table-1.csv") == "stone,m\nfirst,1.23456789\n"  # all digits
+    record = json.loads(held(page, "stones.json"))
+    assert record["options"]["years"] == 3 and "figures" not in record["report"]
+
+
+def test_the_cover_says_what_ran_where_how_long_and_what_came_of_it(tmp_path):
+    cover = re.search(r'<header id="cover">.*?</header>', shown(tmp_path, seconds=75.0), re.S)[0]
+    about = report.environment()
+    for text in (about["processor"], about["jax"], about["python"], "75 s", "1.23", "1.2 by hand"):
+        assert text in cover
+    assert "<code>first</code>" in cover and "study's own" in cover.replace("&#39;", "'")
+
+
+def test_a_section_at_small_size_says_so(tmp_path):
+    assert "Small run.</b> years 3 of 9:" in shown(tmp_path, Options(years=3))
+    assert "Small run" not in shown(tmp_path, Options(years=12))
+
+
+def test_captions_know_the_number_of_seeds():
+    assert report.of_seeds(8, "medians of {n} seeds") == "medians of 8 seeds"
+    assert "medians" not in report.of_seeds(1, "medians of {n} seeds")
+
+
+def test_a_picture_follows_the_page_and_its_letters_are_11_to_13_pixels_high():
+    import matplotlib.pyplot as plt
+
+    @palette.styled
+    def drawn():
+        drawing, axes = plt.subplots()
+        axes.plot([1, 2], label="a")
+        axes.set(xlabel="x", title="y")
+        letters = [
+            axes.title,
+            axes.xaxis.label,
+            *axes.get_xticklabels(),
+            *axes.legend().get_texts(),
+        ]
+        return drawing, letters
+
+    drawing, letters = drawn()
+    assert all(11 <= one.get_fontsize() * 96 / 72 <= 13 for one in letters)
+    svg = base64.b64decode(report.figure(drawing, "").data).decode()
+    assert "prefers-color-scheme:dark" in svg and "currentColor" in svg
+    assert palette.INK not in svg.partition("</style>")[2] and "#ffffff" not in svg
+
+
+def test_a_film_is_shown_at_its_own_size():
+    one = report.film(np.zeros((3, 20, 31, 3), np.uint8), "dark", 0.1)
+    with av.open(io.BytesIO(base64.b64decode(one.data))) as film:
+        stream = film.streams.video[0]
+        assert (one.mime, stream.width, stream.height, stream.frames) == ("video/mp4", 30, 20, 3)
+    with pytest.raises(TypeError, match="report.film: caption=3; it must be a text"):
+        report.film(np.zeros((3, 20, 30, 3)), 3)
+
+
+def test_every_colour_reads_on_white_and_on_dark():
+    def light(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.05 + sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), parts))
+
+    for colour in palette.SERIES:
+        assert light(palette.LIGHT_PAGE) / light(colour) > 3.6
+        assert light(colour) / light(palette.DARK_PAGE) > 3.6
+
+
+def test_studies_take_their_colours_from_the_palette():
+    for file in (Path(report.__file__).parents[1] / "studies").rglob("*.py"):
+        found = re.findall(r"#[0-9a-fA-F]{6}\b|color=\"(?:k|C\d|0\.\d+)\"|tab:", file.read_text())
+        assert not found, (file, found)
+
+
+def test_two_runs_are_compared_number_by_number(tmp_path):
+    other = replace(example(), headlines=[Headline("height of the `first` stone, m", 2.46912)])
+    report.save(tmp_path / "a", "stones", Options(), example())
+    report.save(tmp_path / "b", "stones", Options(years=3), other)
+    page = report.compare(tmp_path / "a", tmp_path / "b").read_text()
+    assert "+100 %" in page and "<td>years</td><td>9</td><td>3</td>" in page
+    assert "<td>label</td>" not in page  # the same in both
+    assert page.count("data:image/svg+xml") == 2 and page.count("<section") == 1
+    report.save(tmp_path / "c", "drops", Options(), example())
+    with pytest.raises(report.ReportError, match="give two runs of the same study"):
+        report.compare(tmp_path / "a", tmp_path / "c")
+
+
+def test_a_record_of_before_is_still_drawn(tmp_path):
+    """Without a command, seconds and headlines."""
+    report.save(tmp_path, "stones", Options(), example())
+    record = json.loads((tmp_path / "report.json").read_text())
+    for name in ("command", "reduced", "seconds"):
+        del record[name]
+    del record["report"]["headlines"]
+    (tmp_path / "report.json").write_text(json.dumps(record))
+    assert "not recorded" in report.write(tmp_path).read_text()
 
 
 def test_several_studies_share_a_page(tmp_path):
@@ -97,7 +246,7 @@ def test_the_same_figure_has_the_same_bytes(tmp_path):
 def test_the_record_is_plain_json(tmp_path):
     report.save(tmp_path, "stones", Options(), example())
     record = json.loads((tmp_path / "report.json").read_text())
-    assert record["options"] == {"years": 3.5, "label": "<b>bold</b>"}
+    assert record["options"] == {"years": 9, "label": "<b>bold</b>"}
     assert record["environment"]["jaxgpu"] and list(tmp_path.iterdir()) == [
         tmp_path / "report.json"
     ]

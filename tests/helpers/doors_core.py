@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Drawing
 
 from jaxgpu import checkpoint, memory, mesh, precision, ranges, report
 from jaxgpu.pytree import number, pytree, size
-from jaxgpu.report import Report, Table
+from jaxgpu.report import Headline, Report, Table
 from jaxgpu.run import Timing, rollout, run
 
 matplotlib.use("Agg")
@@ -92,7 +92,7 @@ def went(state=X, **given):
         return plain(run(turned, state, **{"steps": 3} | given).state)
 
 
-def kept(rows=ROWS, table=None, **given):
+def kept(rows=ROWS, table=None, headline=None, **given):
     """The rows that a saved report holds, after its page was drawn."""
     table = table or Table("", ["a", "b"], rows)
     parts = {"title": "a", "lead": "b", "timing": {"run": Timing(1.0, 2.0, 3)}}
@@ -100,7 +100,8 @@ def kept(rows=ROWS, table=None, **given):
     arguments |= {part: arguments[part] for part in parts if part in arguments}
     parts |= {part: arguments.pop(part) for part in parts if part in arguments}
     with elsewhere():
-        report.save(report=Report(**parts, tables=[table]), **arguments)
+        top = [] if headline is None else [headline]
+        report.save(report=Report(**parts, tables=[table], headlines=top), **arguments)
         report.write(arguments["out"])
         held = report.read(f"{arguments['out']}/report.json")["report"]["tables"]
     return plain(held[0]["rows"])
@@ -243,8 +244,14 @@ DOORS = [
         nan_passes=("rows",),
     ),
     Door("report.save, Table", kept, {"table": Table("", ["a", "b"], ROWS.tolist())}),
+    Door("report.save, Headline", kept, {"headline": Headline("height, m", 1.25)}),
     Door("report.save: parts", kept, {"options": Spring(), "timing": {}}),
     Door("report.write", lambda folder: written(report.write, folder=folder), {"folder": "a"}),
+    Door(
+        "report.compare",
+        lambda one, other: written(report.compare, one=one, other=other),
+        {"one": "a", "other": "a"},
+    ),
     Door("report.read", lambda file: written(report.read, file=file), {"file": "a/report.json"}),
     Door(
         "report.replace_text",

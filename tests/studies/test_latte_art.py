@@ -32,4 +32,4 @@ def test_the_study_reports_and_gradients_draw_part_of_the_picture(tmp_path):
     assert abs(scores["first guess"]) < 1e-4 < scores["CEM"]
     report.save(tmp_path, "latte-art", options, found)
     page = report.write(tmp_path).read_text()
-    assert "image/gif" in page and "image/svg+xml" in page
+    assert "video/mp4" in page and "image/svg+xml" in page

@@ -28,4 +28,4 @@ def test_the_study_reports_and_gradients_improve_on_the_guess(tmp_path):
     assert abs(scores["holding still"]) < 0.02 < scores["first guess"] < scores["Adam"] - 0.1
     report.save(tmp_path, "pour", options, found)
     page = report.write(tmp_path).read_text()
-    assert "image/gif" in page and "image/svg+xml" in page
+    assert "video/mp4" in page and "image/svg+xml" in page

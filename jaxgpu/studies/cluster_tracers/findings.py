@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.report import Report, Table, figure
+from jaxgpu.report import Headline, Report, Table, figure, of_seeds
 from jaxgpu.run import Run
 
 from . import pictures
@@ -16,9 +16,10 @@ def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
     names = ["alone", *scale]
     history = done.history
     times = 0.5 * np.arange(2 * options.time + 1)
-    turn = collapse(history["core"])
+    turn, fell = collapse(history["core"])
+    turn = np.where(fell, turn, len(times) - 1)  # without a collapse all of the run is before it
     of = {name: np.arange(options.seeds) * 4 + k for k, name in enumerate(names)}
-    by = {name: summary(history, times, turn, runs, options) for name, runs in of.items()}
+    by = {name: summary(history, times, (turn, fell), runs, options) for name, runs in of.items()}
     bound = abs(history["energy"] / history["energy"][0] - 1)[:, of["alone"]].max()
     alone = by["alone"]
     return Report(
@@ -35,13 +36,25 @@ def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
         citations=CITATIONS,
         timing={"all clusters": done.timing},
         seed=0,
+        headlines=[
+            Headline(
+                "radius of half of the tracers over its first, a cluster alone",
+                plain(alone["tracers"]),
+                f"{plain(alone['light'])} of light stars, {plain(alone['heavy'])} of heavy ones",
+            )
+        ],
     )
 
 
 def summary(
-    history: dict[str, np.ndarray], times: np.ndarray, turn: np.ndarray, runs: np.ndarray, options
+    history: dict[str, np.ndarray],
+    times: np.ndarray,
+    turns: tuple[np.ndarray, np.ndarray],
+    runs: np.ndarray,
+    options,
 ) -> dict[str, tuple[float, float]]:
     """Means over seeds, with their errors, of one kind of cluster."""
+    turn, fell = turns
     pick = lambda name, k: history[name][:, runs, k]
     late = slice(-max(len(times) // 10, 1), None)
     grown = lambda name, k: mean(pick(name, k)[late].mean(0) / pick(name, k)[0])
@@ -57,7 +70,8 @@ def summary(
         "light slope": mean(slopes["light"]),
         "tracers slope": mean(slopes["tracers"]),
         "difference": mean(slopes["tracers"] - slopes["light"]),
-        "collapse": mean(times[turn[runs]]),
+        "collapse": mean(times[turn[runs]][fell[runs]]),
+        "collapsed": (float(fell[runs].sum()), np.nan),
         "depth": mean(core.min(0) / core[0]),
         "gone": mean(gone[-1] / options.tracers),
         "before": mean(before),
@@ -71,7 +85,7 @@ def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float
     shown = lambda value: "-" if np.isnan(value[0]) else f"{value[0]:.3g}" + spread(value)
     rows = lambda names: [[kind, *(shown(one[name]) for name in names)] for kind, one in by.items()]
     radii = ["heavy", "light", "tracers", "outer", "light slope", "tracers slope", "difference"]
-    leaving = ["collapse", "depth", "gone", "before", "after"]
+    leaving = ["collapsed", "collapse", "depth", "gone", "before", "after"]
     return [
         Table(
             "How radii changed: at the end over the beginning, with the error of the mean over "
@@ -89,36 +103,42 @@ def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float
             rows(radii),
         ),
         Table(
-            "When and how deeply the core collapsed (N-body units of time; smallest radius over "
-            "the first), and the tracers that escaped: their share, and how many of a "
-            "thousand in a unit of time before and after",
-            ["cluster", "collapse", "depth", "escaped", "before", "after"],
+            "How many cores collapsed, when (N-body units of time), and the smallest core over the "
+            "first; and the tracers that escaped: their share, and how many of a thousand in a "
+            "unit of time before and after the collapse. A core collapsed where it shrank below a "
+            "quarter and then grew by half again; where none did, all of the run is before",
+            ["cluster", "collapsed", "at time", "smallest core", "escaped", "before", "after"],
             rows(leaving),
         ),
         Table("The unit of time", ["half-mass radius", "Myr"], [list(q) for q in scale.items()], 3),
     ]
 
 
+def plain(value: tuple[float, float]) -> str:
+    """A mean with its error, where there is one."""
+    return f"{value[0]:.2g}" + ("" if np.isnan(value[1]) else f" ± {value[1]:.1g}")
+
+
 def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
     """What the figures say of each claim, in a sentence."""
     alone, densities = by["alone"], [name for name in by if name != "alone"]
     dense, loose = by[densities[0]], by[densities[-1]]
-    plain = lambda value: f"{value[0]:.2g}" + ("" if np.isnan(value[1]) else f" ± {value[1]:.1g}")
-    late = lambda value: "no time left to tell" if np.isnan(value[0]) else plain(value)
+    late = lambda value: "" if np.isnan(value[0]) else f", {plain(value)} after the collapse"
     return [
-        f"P1, no segregation: alone, half-mass radii change by factors of {plain(alone['heavy'])} "
-        f"(heavy stars), {plain(alone['light'])} (light stars) and {plain(alone['tracers'])} "
-        "(tracers).",
-        "P2, they follow the potential: half-mass radii of tracers and light stars grow "
+        "No segregation of tracers: alone, half-mass radii change by factors of "
+        f"{plain(alone['heavy'])} (heavy stars), {plain(alone['light'])} (light stars) and "
+        f"{plain(alone['tracers'])} (tracers).",
+        "They follow the potential: half-mass radii of tracers and light stars grow "
         f"at rates that differ by {plain(alone['difference'])} a unit of time, where the light "
         f"stars' is {plain(alone['light slope'])}.",
-        f"P3, the outer parts answer: the 90 % radius of the tracers changes by "
+        f"The outer parts answer to the tide: the 90 % radius of the tracers changes by "
         f"{plain(dense['outer'])} at the highest density, {plain(loose['outer'])} at the lowest "
         f"and {plain(alone['outer'])} alone.",
-        "P4, escape before and after collapse, per thousand and unit of time: "
-        + ", ".join(f"{plain(by[k]['before'])} and {late(by[k]['after'])} ({k})" for k in by)
-        + ".",
-        f"P5, depth of collapse: cores shrink to {plain(dense['depth'])} (densest) and "
+        "Escape, per thousand tracers and unit of time: "
+        + ", ".join(f"{plain(by[k]['before'])}{late(by[k]['after'])} ({k})" for k in by)
+        + ". "
+        + collapses(by, options),
+        f"Cores shrink to {plain(dense['depth'])} (densest) and "
         f"{plain(loose['depth'])} (loosest) of their first radius; shares that escape are "
         f"{plain(dense['gone'])} and {plain(loose['gone'])}.",
         f"The energy of the clusters alone is kept to {bound:.1g} without softening; {pairs} pairs "
@@ -129,6 +149,14 @@ def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
             else []
         ),
     ]
+
+
+def collapses(by: dict, options: Any) -> str:
+    """How many cores collapsed, in a sentence."""
+    fell = int(sum(one["collapsed"][0] for one in by.values()))
+    if fell == 0:
+        return "No core collapsed within the run, so there is no rate after a collapse."
+    return f"{fell} of {len(by) * options.seeds} cores collapsed within the run."
 
 
 def figures(
@@ -142,12 +170,14 @@ def figures(
         figure(
             pictures.radii(history, times, of),
             "Radii that hold a tenth, a half and nine tenths of each kind of body, over their "
-            "first values. Lines are means over seeds, bands their spread; few heavy stars are "
-            "enough to make theirs jump when one is thrown out.",
+            "first values. "
+            + of_seeds(options.seeds, "Lines are means of {n} seeds, bands their range.")
+            + " There are few heavy stars, and their radii jump when one is thrown out.",
         ),
         figure(
             pictures.escapes(history, times, of, options.tracers),
-            "The core's radius, and the share of tracers that have escaped.",
+            "The core's radius, and the share of tracers that have escaped. "
+            + of_seeds(options.seeds, "Lines are means of {n} seeds, bands their range."),
         ),
     ]
 

@@ -38,9 +38,21 @@ def smooth(series: np.ndarray, width: int = 5) -> np.ndarray:
     return np.median(np.lib.stride_tricks.sliding_window_view(pad, width, 0), -1)
 
 
-def collapse(core: np.ndarray) -> np.ndarray:
-    """Index [R] of the moment of the smallest core of each cluster, from its radii [T, R]."""
-    return np.argmin(smooth(core), 0)
+def collapse(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The moment of the smallest core of each cluster [R], and whether the core collapsed there.
+
+    A collapse has a bottom: the core, its noise smoothed away, shrinks to less than a quarter of
+    what it was and later grows to more than 1.5 times the least again. The last moment of a run, or
+    the least of what only wanders, is none.
+
+    Args:
+        core: its radii [T, R].
+    """
+    course = smooth(core)
+    turn = np.argmin(course, 0)
+    least = course.min(0)
+    after = np.array([course[at:, run].max() for run, at in enumerate(turn)])
+    return turn, (least < 0.25 * course[0]) & (after > 1.5 * least)
 
 
 def slope(radii: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -59,7 +71,10 @@ def mean(values: np.ndarray) -> tuple[float, float]:
 
 
 def rates(gone: np.ndarray, times: np.ndarray, turn: np.ndarray, count: int) -> np.ndarray:
-    """Escapes a unit of time and a thousand bodies [2, R], before and after the moment `turn`."""
+    """Escapes a unit of time and a thousand bodies [2, R], before and after the moment `turn`.
+
+    Where that is the last moment there is no "after", which is nan.
+    """
     runs = np.arange(gone.shape[1])
     at, end = gone[turn, runs], gone[-1]
     known = lambda span: np.where(span > 0, span, np.nan)

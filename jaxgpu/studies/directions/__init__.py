@@ -59,7 +59,8 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         "Directions of real features",
         "How do real feature vectors of 384 to 32768 dimensions lie on their sphere? "
         "Maximum-likelihood von Mises-Fisher distributions and mixtures, which need ratios of "
-        "Bessel functions of orders up to 16383, find the digits and tell what they have not seen.",
+        "Bessel functions of orders up to 16383, put the digits into clusters and tell which were "
+        "left out of what they learnt.",
         figures=[*single.figures, *mixed.figures, *new.figures],
         tables=[*single.tables, *mixed.tables, *new.tables],
         findings=[*single.findings, *mixed.findings, *new.findings],
@@ -72,5 +73,6 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             "(package rapidocr-onnxruntime); the photograph is Matplotlib's, of Grace Hopper",
         ],
         timing=single.timing,
+        headlines=[*single.headlines, *mixed.headlines, *new.headlines],
         seed=options.seed,
     )

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxgpu.numerics import VonMisesFisher
 from jaxgpu.precision import in_float64
+from jaxgpu.render.palette import GREY, ORANGE, fading, styled
 from jaxgpu.report import Figure, Table, figure
 from jaxgpu.run import Timing
 
@@ -31,7 +32,7 @@ def study(sets: dict[str, np.ndarray], images: np.ndarray, labels: np.ndarray, c
     rows = [_row(name, x, fits[name]) for name, x in sets.items()]
     columns = ["set", "vectors", "d", "mean length R", "concentration", "A(concentration) - R"]
     columns += ["estimate of Banerjee et al.", "mean log density"]
-    tables = [Table("Maximum-likelihood fits", columns, rows, digits=9)]
+    tables = [Table("Maximum-likelihood fits", columns, rows, digits=6)]
     classes = [VonMisesFisher.fit(images[labels == c]) for c in range(10)]
     findings = _findings(rows, classes)
     if compare:
@@ -50,7 +51,7 @@ def _beside(answers: list[list]) -> Table:
         f"fit. TFP is TensorFlow Probability, which has no fit{recorded}.",
         ["set", "our fit", "SciPy's fit", "our density", "SciPy's density", "TFP's density"],
         answers,
-        digits=9,
+        digits=7,
     )
 
 
@@ -133,28 +134,33 @@ def _installed(module: str) -> bool:
     return True
 
 
+@styled
 def _marginals(sets: dict, fits: dict) -> Figure:
     """How far from the mean direction the vectors are, and should be."""
     import matplotlib.pyplot as plt
     from scipy.special import gammaln
 
-    drawing, axes = plt.subplots(1, len(sets), figsize=(11, 2.5), layout="constrained")
-    for ax, (name, x) in zip(axes, sets.items()):
+    rows = -(-len(sets) // 3)
+    drawing, axes = plt.subplots(rows, 3, figsize=(9.2, 2.3 * rows), squeeze=False)
+    for ax in axes.flat[len(sets) :]:
+        ax.set_visible(False)
+    for ax, (name, x) in zip(axes.flat, sets.items()):
         fit, d = fits[name], x.shape[1]
         cosine = x @ np.asarray(fit.mean_direction)
-        heights, _, _ = ax.hist(cosine, 40, density=True, color="0.75", label="data")
+        heights, _, _ = ax.hist(cosine, 40, density=True, color=GREY, alpha=0.6, label="data")
         width = 8 * cosine.std()
         low, high = max(-0.999, cosine.mean() - width), min(0.999, cosine.mean() + width)
         t = np.linspace(low, high, 2000)
         ring = np.log(2) + (d - 1) / 2 * np.log(np.pi) - gammaln((d - 1) / 2)  # area of a parallel
         log_p = float(fit.concentration) * t - float(fit.log_normalizer()) + ring
         p = np.exp(log_p + (d - 3) / 2 * np.log1p(-t * t))
-        ax.plot(t, p, "C3", label="fit")
+        ax.plot(t, p, color=ORANGE, label="fit")
         ax.set(title=name, yscale="log", ylim=(heights[heights > 0].min() / 2, 9 * p.max()))
         ax.set_xlim(cosine.mean() - 5 * cosine.std(), min(1, cosine.mean() + 5 * cosine.std()))
-    axes[0].set_ylabel("density")
-    axes[0].legend(frameon=False, loc="upper left", fontsize=8)
-    drawing.supxlabel("cosine to the mean direction", fontsize=10)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("density")
+    axes[0, 0].legend(loc="upper left")
+    drawing.supxlabel("cosine to the mean direction", fontsize=9)
     return figure(
         drawing,
         "Cosines to the mean direction, beside those of the fitted distribution. One "
@@ -163,13 +169,14 @@ def _marginals(sets: dict, fits: dict) -> Figure:
     )
 
 
+@styled
 def _means(classes: list[VonMisesFisher]) -> Figure:
     """The mean directions of the digits, as images."""
     import matplotlib.pyplot as plt
 
-    drawing, axes = plt.subplots(1, 10, figsize=(10, 1.5), layout="constrained")
+    drawing, axes = plt.subplots(1, 10, figsize=(9.2, 1.3))
     for ax, fit in zip(axes, classes):
-        ax.imshow(np.asarray(fit.mean_direction).reshape(28, 28), cmap="gray_r")
-        ax.set(xticks=[], yticks=[])
-        ax.set_title(f"{float(fit.concentration):.0f}", fontsize=9)
+        ax.imshow(np.asarray(fit.mean_direction).reshape(28, 28), cmap=fading())
+        ax.axis("off")
+        ax.set_title(f"{float(fit.concentration):.0f}")
     return figure(drawing, "Mean direction of each digit's images, and its concentration.")

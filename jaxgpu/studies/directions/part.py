@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from jaxgpu.report import Figure, Table
+from jaxgpu.report import Figure, Headline, Table
 from jaxgpu.run import Timing
 
 
@@ -14,3 +14,4 @@ class Part:
     tables: list[Table]
     findings: list[str]
     timing: dict[str, Timing] = field(default_factory=dict)
+    headlines: list[Headline] = field(default_factory=list)

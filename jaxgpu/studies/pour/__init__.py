@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxgpu import ranges, rl
 from jaxgpu.pytree import size
-from jaxgpu.report import Figure, Report, Table, figure
+from jaxgpu.report import Figure, Headline, Report, Table, figure, of_seeds
 from jaxgpu.rl.envs.matter.task import Matter, State
 from jaxgpu.rl.plan import (
     Plan,
@@ -59,18 +59,28 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     runs = compare(env, states, chosen, DISCOUNT, options, out, resume)
     scores = evaluate(env, states, runs)
     middle = {name: float(np.median(score)) for name, score in scores.items()}
+    among = "one seed" if options.seeds == 1 else f"medians of {options.seeds} seeds"
+    where = "in a plane" if options.size == "small" else "in space"
     return Report(
         "Pouring water off milk",
-        f"A glass of milk under water is led for {env.max_steps * 0.02:g} s. After {options.calls} "
-        f"simulated episodes gradients through the liquids return {middle['Adam']:.3f}, CEM "
-        f"{middle['CEM']:.3f} and holding still {middle['holding still']:.3f} (medians of "
-        f"{options.seeds}).",
+        f"A glass of milk under water is led {where} for {env.max_steps * 0.02:g} s. After "
+        f"{options.calls} simulated episodes gradients through the liquids return "
+        f"{middle['Adam']:.3f}, CEM {middle['CEM']:.3f} and holding still "
+        f"{middle['holding still']:.3f} ({among}). 1 would "
+        "be all water out and all milk in.",
         figures=figures(env, states, runs, options.calls, scores),
         tables=[table(scores, options.calls)],
         findings=FINDINGS,
         citations=CITATIONS,
         timing={name: one.timing for name, one in runs.items()},
         seed=options.seed,
+        headlines=[
+            Headline(
+                f"return of a poured glass after {options.calls} episodes, by gradients",
+                middle["Adam"],
+                f"{middle['CEM']:.3f} by CEM, 0 by holding still ({among})",
+            )
+        ],
     )
 
 
@@ -127,8 +137,11 @@ def progress(runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]) -
     return figure(
         pictures.curves(best, spent, ends, calls, float(np.median(scores["holding still"]))),
         "The best plan so far over simulated episodes; an episode with its gradient is "
-        "one too. Lines are medians, areas the range of the seeds"
-        + ("; of plans on a growing window only the last is a whole one." if ends else "."),
+        "one too. "
+        + of_seeds(
+            len(scores["holding still"]), "Lines are medians of {n} seeds, areas their range."
+        )
+        + (" Of plans on a growing window only the last is a whole one." if ends else ""),
     )
 
 

@@ -1,24 +1,19 @@
 """Films of the glass, and the curves of the planners."""
 
-import base64
 from typing import Any
 
 import jax
 import numpy as np
 from jax import Array
 
-from jaxgpu.render import gif
+from jaxgpu import report
+from jaxgpu.render.palette import BAND, GREY, colours, styled
 from jaxgpu.report import Figure
 from jaxgpu.rl.envs.matter.rendering import render
 from jaxgpu.rl.envs.matter.task import Matter, State
 from jaxgpu.rl.plan import trajectory
 
-COLOURS = {
-    "Adam": "#c8553d",
-    "CEM": "#1b2a41",
-    "MPPI": "#d9a441",
-    "Adam, growing window": "#5b8e7d",
-}
+COLOURS = colours(["Adam", "CEM", "Adam, growing window", "MPPI"])
 
 
 def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
@@ -31,10 +26,10 @@ def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
 
     draw = jax.jit(episode)
     images = np.concatenate([np.asarray(draw(actions)) for actions in plans], axis=2)
-    data = gif(images, seconds=0.08)
-    return Figure(caption, "image/gif", base64.b64encode(data).decode())
+    return report.film(images, caption, seconds=0.08)
 
 
+@styled
 def curves(
     returns: dict[str, np.ndarray],
     spent: dict[str, np.ndarray],
@@ -53,21 +48,20 @@ def curves(
     """
     import matplotlib.pyplot as plt
 
-    drawing, axes = plt.subplots(figsize=(7.2, 4))
+    drawing, axes = plt.subplots(figsize=(6.8, 3.6))
     for name, best in returns.items():
-        drawn = {"color": COLOURS[name], "lw": 1.8, "label": name}
+        drawn: dict[str, Any] = {"color": COLOURS[name], "label": name}
         marker = "o" if len(best) < 9 else ""  # a line through one point is not seen
         axes.plot(spent[name], np.median(best, 1), marker=marker, **drawn)
-        axes.fill_between(
-            spent[name], best.min(1), best.max(1), color=COLOURS[name], alpha=0.15, lw=0
-        )
+        if best.shape[1] > 1:
+            area = {"color": COLOURS[name], "alpha": BAND, "lw": 0}
+            axes.fill_between(spent[name], best.min(1), best.max(1), **area)
     for name, end in ends.items():
         middle = np.median(end)
         reach = [[middle - end.min()], [end.max() - middle]]
         axes.errorbar([calls], [middle], reach, fmt="o", color=COLOURS[name], capsize=3, label=name)
-    axes.axhline(still, color="0.5", lw=0.8, ls="--", label="holding still")
+    axes.axhline(still, color=GREY, lw=0.8, ls="--", label="holding still")
     axes.set_xlabel("episodes simulated")
     axes.set_ylabel("return of the best plan so far")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+    axes.legend()
     return drawing

@@ -21,7 +21,7 @@ from jaxgpu.physics.nbody.planets import ephemeris, planetary
 from jaxgpu.physics.nbody.planets.planetary import Planetary
 from jaxgpu.precision import in_float64
 from jaxgpu.pytree import number, pytree, size
-from jaxgpu.report import Figure, Report, Table, figure
+from jaxgpu.report import Figure, Headline, Report, Table, figure
 from jaxgpu.run import Run, run
 from jaxgpu.studies import SEEDS
 
@@ -167,6 +167,19 @@ def written(
         citations=CITATIONS,
         timing={name: one.timing for name, one in runs.items()},
         seed=options.seed,
+        headlines=[
+            Headline(
+                f"Mercury's distance from DE440 after {options.years} years, km",
+                float(relative[mercury]),
+                f"{newton[mercury]:.0f} km without relativity",
+            ),
+            Headline(
+                "turn of Mercury's perihelion by relativity, arc seconds",
+                float(turn),
+                f"{42.98 * options.years / 100:.2f} by the first-order theory",
+                digits=4,
+            ),
+        ],
     )
 
 
@@ -229,12 +242,13 @@ def figures(
         figure(
             pictures.response(journey.began, *strayed, JUPITER),
             f"What {options.years} years did to each orbit. Jupiter pulls in step with a body at a "
-            "resonance (red: periods of body and Jupiter as 1 to 4, 1 to 3 ...), and its orbit "
+            "resonance (lines: periods of body and Jupiter as 1 to 4, 1 to 3 ...), and its orbit "
             "strays further: there the real belt has its Kirkwood gaps.",
         ),
         figure(
             pictures.plane(planets, tracers, journey.began, after),
-            f"The tracers after {options.years} years from above the ecliptic, and their orbits.",
+            f"The tracers after {options.years} years from above the ecliptic, and "
+            "their orbits: grey at the start, blue at the end.",
         ),
         figure(
             pictures.sky(tracers - planets["EMB"], others),

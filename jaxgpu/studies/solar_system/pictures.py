@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.physics.nbody.orbits.elements import Elements
+from jaxgpu.render.palette import BLUE, GREY, INK, ORANGE, styled
 
 # p : q resonances with Jupiter inside its orbit, at a = a_J (q / p)^(2/3)
 RESONANCES = {"4:1": (4, 1), "3:1": (3, 1), "5:2": (5, 2), "7:3": (7, 3), "2:1": (2, 1)}
-_INK, _QUIET, _ACCENT = "#1b2a41", "#9aa5b1", "#c8553d"
 
 
+@styled
 def response(before: Elements, strayed: np.ndarray, highest: np.ndarray, jupiter: float) -> Any:
     """How far each body's orbit has strayed, against where it began.
 
@@ -23,26 +24,25 @@ def response(before: Elements, strayed: np.ndarray, highest: np.ndarray, jupiter
     import matplotlib.pyplot as plt
 
     a = np.asarray(before.a)
-    drawing, (top, bottom) = plt.subplots(2, 1, figsize=(8, 6.4), sharex=True)
-    top.semilogy(a, strayed, ".", ms=1.6, color=_INK, alpha=0.6, rasterized=True)
+    drawing, (top, bottom) = plt.subplots(2, 1, figsize=(7.4, 5), sharex=True)
+    top.semilogy(a, strayed, ".", ms=1.6, color=BLUE, alpha=0.6, rasterized=True)
     top.set_ylabel("range of semi-major axis, AU")
     gain = highest - np.asarray(before.e)
-    bottom.plot(a, gain, ".", ms=1.6, color=_INK, alpha=0.6, rasterized=True)
+    bottom.plot(a, gain, ".", ms=1.6, color=BLUE, alpha=0.6, rasterized=True)
     bottom.set_ylabel("largest gain in eccentricity")
     bottom.set_xlabel("semi-major axis at the start, AU")
     for name, (p, q) in RESONANCES.items():
         place = jupiter * (q / p) ** (2 / 3)
         if a.min() <= place <= a.max():
             for axes in (top, bottom):
-                axes.axvline(place, color=_ACCENT, lw=0.8, zorder=0)
+                axes.axvline(place, color=ORANGE, lw=0.8, zorder=0)
             at = top.get_xaxis_transform()
-            top.text(place, 1.02, name, color=_ACCENT, ha="center", va="bottom", transform=at)
-    for axes in (top, bottom):
-        axes.spines[["top", "right"]].set_visible(False)
+            top.text(place, 1.02, name, color=ORANGE, ha="center", va="bottom", transform=at)
     drawing.align_ylabels()
     return drawing
 
 
+@styled
 def plane(
     planets: dict[str, np.ndarray], tracers: np.ndarray, before: Elements, after: Elements
 ) -> Any:
@@ -55,30 +55,26 @@ def plane(
         after: elements now.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.patheffects import withStroke
 
-    drawing, (left, right) = plt.subplots(1, 2, figsize=(10.4, 5), layout="constrained")
-    left.plot(tracers[:, 0], tracers[:, 1], ".", ms=1.2, color=_INK, alpha=0.5, rasterized=True)
+    drawing, (left, right) = plt.subplots(1, 2, figsize=(9.2, 4.4))
+    left.plot(tracers[:, 0], tracers[:, 1], ".", ms=1.2, color=BLUE, alpha=0.5, rasterized=True)
     for name, place in ({"Sun": np.zeros(3)} | planets).items():
-        left.plot(place[0], place[1], "o", ms=5, color=_ACCENT)
-        label = left.annotate(
-            name, place[:2], xytext=(6, 5), textcoords="offset points", color=_ACCENT
-        )
-        label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
+        left.plot(place[0], place[1], "o", ms=5, color=ORANGE)
+        left.annotate(name, place[:2], xytext=(6, 5), textcoords="offset points", color=INK)
     left.set_aspect("equal")
     left.set_xlabel("x, AU (ecliptic of J2000)")
     left.set_ylabel("y, AU")
-    for orbit, colour, label in ((before, _QUIET, "at the start"), (after, _INK, "at the end")):
-        right.plot(orbit.a, orbit.e, ".", ms=1.2, color=colour, rasterized=True, label=label)
+    for orbit, colour, label in ((after, BLUE, "at the end"), (before, GREY, "at the start")):
+        dots = {"ms": 1.2, "rasterized": True, "color": colour, "label": label}
+        right.plot(orbit.a, orbit.e, ".", **dots)
     right.set_xlabel("semi-major axis, AU")
     right.set_ylabel("eccentricity")
     right.set_ylim(0)
-    right.legend(frameon=False, markerscale=8, loc="upper left")
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
+    right.legend(markerscale=8, loc="upper left")
     return drawing
 
 
+@styled
 def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     """The sky about the point opposite to the Sun, brighter where more of the tracers stand.
 
@@ -91,7 +87,7 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     sun = _angles(bodies["Sun"])[0]
     away = lambda x: ((_angles(x)[0] - sun) % 360 - 180, _angles(x)[1])
     longitude, latitude = away(seen)
-    drawing, axes = plt.subplots(figsize=(8, 3.2))
+    drawing, axes = plt.subplots(figsize=(8.6, 3))
     image = axes.hist2d(
         longitude,
         latitude,
@@ -102,10 +98,10 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     )[3]
     for name, place in bodies.items():
         at = away(place)
-        axes.plot(*at, "o", ms=5, mfc="none", color="white")
-        axes.annotate(
-            name, at, xytext=(0, 6), textcoords="offset points", color="white", size=8, ha="center"
-        )
+        axes.plot(*at, "o", ms=5, mfc="none", color="white", clip_on=False)
+        # east is left: a name at an edge begins or ends there
+        side = "left" if at[0] > 150 else "right" if at[0] < -150 else "center"
+        axes.annotate(name, at, xytext=(0, 6), textcoords="offset points", color="white", ha=side)
     axes.set_xlim(180, -180)  # the sky is seen from inside: east is left
     axes.set_xlabel("ecliptic longitude from opposition to the Sun, degrees")
     axes.set_ylabel("latitude, degrees")
@@ -113,21 +109,21 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     return drawing
 
 
+@styled
 def misses(names: tuple[str, ...], by_model: dict[str, np.ndarray]) -> Any:
     """Distances from the ephemeris [N] of each model, as dots on a logarithmic scale, km."""
     import matplotlib.pyplot as plt
 
-    drawing, axes = plt.subplots(figsize=(8, 3.6))
+    drawing, axes = plt.subplots(figsize=(7.4, 3.2))
     place = np.arange(len(names))
     values = list(by_model.values())
-    axes.vlines(place, np.minimum(*values), np.maximum(*values), color=_QUIET, lw=1, zorder=0)
-    for (model, km), colour in zip(by_model.items(), (_ACCENT, _INK)):
+    axes.vlines(place, np.minimum(*values), np.maximum(*values), color=GREY, lw=1, zorder=0)
+    for (model, km), colour in zip(by_model.items(), (ORANGE, BLUE)):
         axes.semilogy(place, km, "o", color=colour, label=model)
     axes.set_xticks(place, names)
     axes.set_ylabel("distance from DE440, km")
-    axes.grid(axis="y", lw=0.4, color=_QUIET, alpha=0.5)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y")
+    axes.legend()
     return drawing
 
 

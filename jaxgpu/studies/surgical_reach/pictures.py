@@ -1,6 +1,5 @@
 """Pictures of the study: learning curves, and a film of the arm."""
 
-import base64
 from typing import Any
 
 import jax
@@ -8,38 +7,38 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import rl
-from jaxgpu.render import Camera, gif
-from jaxgpu.render.capsules import INKS
+from jaxgpu import report, rl
+from jaxgpu.render import Camera
+from jaxgpu.render.palette import BAND, GREY, colours, styled
 from jaxgpu.report import Figure
 from jaxgpu.rl.envs.surgical.reach import State
 from jaxgpu.rl.pictures.film import film as on_device
 
 from .races import HORIZON, played
 
-COLOURS = {"PPO": "#1f6fb4", "SHAC": "#c8553d", "ES": "#5b8e7d"}
-GOALS, EVERY, SIZE = 3, 3, 400  # in the film: goals, steps a frame, pixels
+COLOURS = colours(["PPO", "SHAC", "ES"])
+GOALS, EVERY, SIZE = 3, 2, 480  # in the film: goals, steps a frame, pixels
 
 
+@styled
 def curves(steps: dict[str, np.ndarray], shares: dict[str, np.ndarray], errors: dict) -> Any:
     """Share of goals reached [M, 3] and errors [M, seeds, goals] in mm, over steps [M]."""
     import matplotlib.pyplot as plt
 
-    drawing, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6), constrained_layout=True)
+    drawing, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.4))
     for name, x in steps.items():
         middle, low, high = 100 * shares[name].T
-        left.plot(x, middle, color=COLOURS[name], lw=1.6, label=name)
-        left.fill_between(x, low, high, color=COLOURS[name], alpha=0.2, lw=0)
+        left.plot(x, middle, color=COLOURS[name], label=name)
+        left.fill_between(x, low, high, color=COLOURS[name], alpha=BAND, lw=0)
         by_seed = np.median(errors[name], 2)
-        right.plot(x, np.median(by_seed, 1), color=COLOURS[name], lw=1.6, label=name)
-        right.fill_between(x, by_seed.min(1), by_seed.max(1), color=COLOURS[name], alpha=0.2, lw=0)
+        right.plot(x, np.median(by_seed, 1), color=COLOURS[name], label=name)
+        right.fill_between(x, by_seed.min(1), by_seed.max(1), color=COLOURS[name], alpha=BAND, lw=0)
     left.set(ylabel="goals reached to 5 mm, %", ylim=(-3, 103))
     right.set(ylabel="median error at the end, mm", yscale="log")
-    right.axhline(5, color="k", lw=0.6, ls=":")
+    right.axhline(5, color=GREY, lw=0.8, ls=":")
     for axes in (left, right):
         axes.set(xscale="log", xlabel="steps of environments")
-        axes.spines[["top", "right"]].set_visible(False)
-    right.legend(frameon=False)
+    right.legend()
     return drawing
 
 
@@ -60,5 +59,4 @@ def film(env: rl.Reach, policy: Any, key: Array, caption: str) -> Figure:
     )
 
     states = State(frames(q), jnp.zeros(len(goal), jnp.int32), goal)
-    images = gif(on_device(env, states, camera), 0.09, INKS)
-    return Figure(caption, "image/gif", base64.b64encode(images).decode())
+    return report.film(on_device(env, states, camera), caption, 0.06)

@@ -1,0 +1,85 @@
+"""The colours and letters of all pictures: one palette that reads on white and on dark pages.
+
+Every colour has a contrast of at least 3.6 to white and to the dark of the report's page. `INK`
+stands for the colour of the page's own letters: in an SVG it follows the page.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jaxgpu.extras import extra
+
+LIGHT_PAGE, DARK_PAGE = "#ffffff", "#12161c"
+LIGHT_INK, DARK_INK = "#1c2530", "#e4e8ee"
+INK = LIGHT_INK  # of letters and axes; `report.figure` lets it follow the page
+
+BLUE, ORANGE, GREEN = "#2f7fc1", "#d2602f", "#2f9468"
+OCHRE, PURPLE, ROSE, GREY = "#b07d12", "#8f6cc0", "#c2568f", "#7b8794"
+SERIES = (BLUE, ORANGE, GREEN, OCHRE, PURPLE, ROSE, GREY)
+BAND = 0.22  # opacity of a band about a line
+
+# 9 points are 12 pixels where a picture is shown at its own size
+_STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": GREY,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.6,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "figure.constrained_layout.use": True,
+}
+
+
+def styled[**P, T](draw: Callable[P, T]) -> Callable[P, T]:
+    """A function that draws with matplotlib as `draw` does, in the letters and colours of reports.
+
+    >>> @styled
+    ... def line():
+    ...     import matplotlib.pyplot as plt
+    ...     return plt.subplots()[1].plot([1, 2])[0].get_color()
+    >>> line() == BLUE
+    True
+    """
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
+        matplotlib = extra("matplotlib", "viz", "report")
+        cycle = extra("cycler", "viz", "report").cycler(color=SERIES)
+        with matplotlib.rc_context({**_STYLE, "axes.prop_cycle": cycle}):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def fading(colour: str = BLUE) -> Any:
+    """A colour map from nothing at all to `colour`, for images on a page of either kind."""
+    colors = extra("matplotlib.colors", "viz", "report")
+    red, green, blue = colors.to_rgb(colour)
+    shades = [(red, green, blue, 0.0), (red, green, blue, 1.0)]
+    return colors.LinearSegmentedColormap.from_list("fading", shades)
+
+
+def colours(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name, in order; the palette begins anew after its last.
+
+    >>> colours(["ours", "theirs"])
+    {'ours': '#2f7fc1', 'theirs': '#d2602f'}
+    """
+    return {name: SERIES[i % len(SERIES)] for i, name in enumerate(names)}

@@ -1,0 +1,142 @@
+"""Figures of a report: pictures of matplotlib and films, and sentences about seeds under them."""
+
+import base64
+import csv
+import io
+from typing import Any
+
+import numpy as np
+
+from jaxgpu import arguments
+from jaxgpu.render import View, mp4
+from jaxgpu.render.palette import DARK_INK, INK, LIGHT_INK
+
+from .parts import DRAWN, Figure, must_be_text
+
+_LONGEST = 50_000  # rows of numbers that go with a picture; without them where there are more
+
+# an image of a page follows the page's own colours: `color-scheme` reaches into it
+_FOLLOWS = (
+    f"<style>svg{{color:{LIGHT_INK};fill:currentColor}}"
+    f"@media(prefers-color-scheme:dark){{svg{{color:{DARK_INK}}}}}</style>"
+)
+
+
+def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
+    """Take a matplotlib figure with the numbers of its lines, and close it.
+
+    An SVG has no background, and what is drawn in black or in `render.palette.INK` follows the
+    page. It is shown at its own size; 9.4 inches fill the page. `render.palette.styled` gives a
+    drawing the letters and colours of all reports.
+
+    Raises:
+        ValueError, TypeError: `drawing` is no figure, `caption` no text, or `mime` not SVG or PNG.
+    """
+    import matplotlib.pyplot as plt
+
+    if not hasattr(drawing, "savefig"):
+        found = arguments.shown(drawing)
+        raise TypeError(f"report.figure: drawing={found}; it must be a figure of matplotlib")
+    must_be_text("report.figure: caption", caption)
+    kind = DRAWN[arguments.word("report.figure: mime", mime, tuple(DRAWN))]
+    file = io.BytesIO()
+    with plt.rc_context({"svg.hashsalt": "jaxgpu"}):
+        stamp = {"Date": None} if kind == "svg" else {}
+        clear = kind == "svg"  # letters of a PNG cannot follow the page, which needs its own ground
+        ground = {"transparent": True} if clear else {"facecolor": "white"}
+        drawing.savefig(
+            file,
+            format=kind,
+            dpi=192 if clear else 96,
+            bbox_inches="tight",
+            pad_inches=0.02,
+            metadata=stamp,
+            **ground,
+        )
+    numbers = _numbers(drawing)
+    plt.close(drawing)
+    data = follows_page(file.getvalue()) if clear else file.getvalue()
+    return Figure(caption, mime, base64.b64encode(data).decode(), numbers)
+
+
+def follows_page(svg: bytes) -> bytes:
+    """The SVG with letters and lines of ink in the colour of the page that shows it, light or dark.
+
+    >>> follows_page(b'<svg><path style="fill: #000000"/></svg>').count(b"currentColor")
+    2
+    """
+    drawn = svg.decode()
+    for ink in (INK, "#000000"):
+        drawn = drawn.replace(ink, "currentColor")
+    head, opening, rest = drawn.partition("<svg")
+    attributes, close, inner = rest.partition(">")
+    return f"{head}{opening}{attributes}{close}{_FOLLOWS}{inner}".encode()
+
+
+def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
+    """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones, shown at its own size.
+
+    Args:
+        images: the frames; an odd height or width is cut by one pixel.
+        caption: what is seen.
+        seconds: each image is shown.
+    Raises:
+        ValueError, TypeError: images of another shape, or a caption that is no text.
+        ModuleNotFoundError: the extra `viz` is not installed.
+    """
+    must_be_text("report.film: caption", caption)
+    return Figure(caption, "video/mp4", base64.b64encode(mp4(images, seconds)).decode())
+
+
+def view(seen: View, caption: str) -> Figure:
+    """A view that can be turned by hand, as `jaxgpu.show` makes one.
+
+    Raises:
+        TypeError: `seen` is no view, or `caption` no text.
+    """
+    must_be_text("report.view: caption", caption)
+    if not isinstance(seen, View):
+        found = arguments.shown(seen)
+        raise TypeError(f"report.view: seen={found}; it must be what jaxgpu.show returns")
+    return Figure(caption, "text/html", base64.b64encode(seen.page().encode()).decode())
+
+
+def of_seeds(seeds: int, many: str) -> str:
+    """What a caption says of lines over seeds: `many` with the number in it, or that it is one.
+
+    Args:
+        seeds: how many there are.
+        many: said of two or more; `{n}` in it is their number.
+
+    >>> of_seeds(8, "Lines are medians of {n} seeds."), of_seeds(1, "Lines are medians of {n}.")
+    ('Lines are medians of 8 seeds.', 'One seed, so there is no spread to show.')
+    """
+    if seeds == 1:
+        return "One seed, so there is no spread to show."
+    return many.format(n=seeds)
+
+
+def _numbers(drawing: Any) -> str:
+    """Points of all lines that are data, a row each; nothing if there are too many."""
+    file = io.StringIO()
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(["panel", "line", "x", "y"])
+    count = 0
+    for panel, axes in enumerate(drawing.axes):
+        for line in axes.get_lines():
+            x, y = (np.ravel(np.asarray(a)) for a in line.get_data(orig=True))
+            name = str(line.get_label())
+            # a rule across the panel is no datum
+            if len(x) != len(y) or line.get_transform() != axes.transData:
+                continue
+            count += len(x)
+            if count > _LONGEST:
+                return ""
+            label = axes.get_title() or panel + 1
+            for one in zip(x, y):
+                rows.writerow([label, name.lstrip("_"), *map(_short, one)])
+    return file.getvalue() if count else ""
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)

@@ -1,0 +1,183 @@
+"""The pages: all reports of a folder on one, and two runs of the same study side by side."""
+
+import base64
+import csv
+import hashlib
+import html
+import io
+import itertools
+import json
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jaxgpu
+from jaxgpu import arguments
+from jaxgpu.processes import leads
+from jaxgpu.render import palette
+
+from .parts import ReportError
+from .record import read, ready, replace_text
+
+_SCRIPT = re.compile(r"<script>(.*?)</script>", re.S)
+_LARGE = 100_000  # from here on the digits of whole numbers stand in groups of three
+_THIN = "\u202f"  # a space at which no line ends
+
+
+def write(folder: Path) -> Path:
+    """Draw all reports in `folder` and right below it into `report.html`, oldest first.
+
+    Raises:
+        ReportError: there is none, jinja2 is not installed, or a report is torn.
+    """
+    folder = arguments.path("report.write: folder", folder)
+    records = found(folder)
+    return _drawn(folder / "report.html", "page.html", records, records=records)
+
+
+def found(folder: Path) -> list[dict[str, Any]]:
+    """The records in a folder and right below it, oldest first.
+
+    Raises:
+        ReportError: there is none, jinja2 is not installed, or one is torn.
+    """
+    ready("jinja2")
+    files = [*folder.glob("report.json"), *sorted(folder.glob("*/report.json"))]
+    if not files:
+        raise ReportError(f"report: no results in {folder}; give a folder that `jaxgpu run` wrote")
+    return sorted((read(file) for file in files), key=lambda record: record["date"])
+
+
+def compare(one: Path, other: Path) -> Path:
+    """Draw two runs of the same studies side by side into `comparison.html` in the second folder.
+
+    Raises:
+        ReportError: a folder has no results, or no study is in both; jinja2 is not installed, or a
+            report is torn.
+    """
+    one, other = (arguments.path("report.compare: folder", folder) for folder in (one, other))
+    first, second = ({record["study"]: record for record in found(at)} for at in (one, other))
+    shared = [study for study in first if study in second]
+    if not shared:
+        raise ReportError(
+            f"report: {one} has {', '.join(first)} and {other} has {', '.join(second)}; "
+            "give two runs of the same study"
+        )
+    pairs = [(first[study], second[study]) for study in shared]
+    records = [record for pair in pairs for record in pair]
+    names = (str(one), str(other))
+    return _drawn(other / "comparison.html", "comparison.html", records, pairs=pairs, names=names)
+
+
+def _drawn(file: Path, template: str, held: list[dict[str, Any]], **given: Any) -> Path:
+    """The page, written by the process that leads."""
+    import jinja2
+
+    loader = jinja2.FunctionLoader(_part)
+    engine = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    engine.filters |= {"number": number, "told": _told, "text": _text, "link": _link, "csv": _csv}
+    engine.filters |= {"seconds": _seconds, "json": _json, "change": change}
+    engine.globals |= {
+        "version": jaxgpu.__version__,
+        "palette": palette,
+        "zip": itertools.zip_longest,
+    }
+    engine.globals |= {"script": _part("page.js"), "policy": _policy(held)}
+    page = engine.get_template(template).render(**given)
+    if leads():
+        replace_text(file, page)
+    return file
+
+
+def _part(name: str) -> str:
+    return resources.files("jaxgpu.report").joinpath(name).read_text()
+
+
+def _policy(records: list[dict[str, Any]]) -> str:
+    """What a page may load: what is in it, and scripts of ours and of its figures by their hash."""
+    pages = [
+        _text(figure["data"])
+        for record in records
+        for figure in record["report"]["figures"]
+        if figure["mime"] == "text/html"
+    ]
+    scripts = [_part("page.js"), *(script for page in pages for script in _SCRIPT.findall(page))]
+    digests = {hashlib.sha256(script.encode()).digest() for script in scripts}
+    known = " ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in sorted(digests))
+    return (
+        "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
+        f"script-src {known}"
+    )
+
+
+def number(value: Any, digits: int) -> str:
+    """`digits` significant digits, without an exponent where a reader needs none.
+
+    >>> number(7409.19, 3), number(2.220446e-16, 9), number(1_500_000, 3).split(_THIN)
+    ('7410', '2.22e-16', ['1', '500', '000'])
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _LARGE:
+        return f"{value:,}".replace(",", _THIN)
+    if not isinstance(value, float):
+        return str(value)
+    if value == 0 or 1e-4 <= abs(value) < 1e7:
+        return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
+    return np.format_float_scientific(value, precision=min(digits, 3) - 1, trim="-")
+
+
+def change(one: Any, other: Any) -> str:
+    """How the second number differs from the first, in per cent; words where they are no numbers.
+
+    >>> change(2.0, 3.0), change(2.0, 2.0), change("Sun", "Sun"), change("yes", "no")
+    ('+50 %', '0', '', 'differs')
+    """
+    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (one, other))
+    if one == other:
+        return "0" if numbers else ""
+    if not numbers or not np.isfinite([one, other]).all() or one == 0:
+        return "differs"
+    share = 100 * (other - one) / abs(one)
+    return f"{share:+.3g} %" if abs(share) > 1e-6 else "below 1e-6 %"
+
+
+def _seconds(value: float | None) -> str:
+    """A duration in a unit that a reader thinks in."""
+    if value is None:
+        return "not recorded"
+    if value < 90:
+        return f"{value:.2g} s" if value < 10 else f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
+
+
+def _told(sentence: str) -> Any:
+    """A sentence with its words in backquotes as code."""
+    import markupsafe
+
+    return markupsafe.Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence)))
+
+
+def _text(data: str) -> str:
+    return base64.b64decode(data).decode(errors="replace")
+
+
+def _link(content: str, mime: str) -> str:
+    """An address that holds the text itself."""
+    return f"data:{mime};base64,{base64.b64encode(content.encode()).decode()}"
+
+
+def _csv(table: dict[str, Any]) -> str:
+    """All digits of a table."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([table["columns"], *table["rows"]])
+    return file.getvalue()
+
+
+def _json(record: dict[str, Any]) -> str:
+    """A record without its pictures."""
+    report = {name: part for name, part in record["report"].items() if name != "figures"}
+    return json.dumps({**record, "report": report}, indent=1)

@@ -1,0 +1,175 @@
+"""A report in the folder of its study: the record of what ran, with what, where and how long."""
+
+import dataclasses
+import datetime
+import json
+import os
+import platform
+import shlex
+from collections.abc import Iterable
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxgpu
+from jaxgpu import arguments
+from jaxgpu.files import replacing
+from jaxgpu.processes import leads
+from jaxgpu.ranges import KEY
+
+from .parts import Report, ReportError, drawable, from_record, must_be_text
+
+
+def ready(*packages: str) -> None:
+    """Ask for the packages that a report is drawn with, which a bare installation has not.
+
+    Raises:
+        ReportError: one of them cannot be imported.
+    """
+    for package in packages or ("jinja2", "matplotlib", "av"):
+        try:
+            import_module(package)
+        except ImportError as missing:
+            raise ReportError(
+                f"report: {package} cannot be imported ({missing}); reports and their pictures are "
+                'drawn with it; run `pip install "jaxgpu[viz]"`'
+            ) from None
+
+
+def environment() -> dict[str, str]:
+    """Versions, device and precision: what a result depends on beside its options."""
+    device = jax.devices()[0]
+    return {
+        "jaxgpu": jaxgpu.__version__,
+        "jax": jax.__version__,
+        "jaxlib": metadata.version("jaxlib"),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "device": f"{len(jax.devices())} x {device.device_kind} ({device.platform})",
+        "processor": _processor(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "float64 by default": str(jax.config.read("jax_enable_x64")),
+    }
+
+
+def _processor() -> str:
+    """The name of the host's processor, and how many of its cores this process may use."""
+    name = platform.processor() or platform.machine()
+    listed = Path("/proc/cpuinfo")
+    if listed.exists():
+        lines = listed.read_text().splitlines()
+        models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        name = next(models, name)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{name}, {cores} cores"
+
+
+def save(
+    out: Path, study: str, options: Any, report: Report, *, seconds: float | None = None
+) -> None:
+    """Keep `report` in the folder of its study, with all that it depends on.
+
+    Args:
+        out: the folder.
+        study: its name.
+        options: of the run, a dataclass. Those that are no defaults become the command of the page.
+        report: what was found.
+        seconds: that the run took by the clock, compilation and pictures counted in.
+    Raises:
+        ValueError, TypeError: `options` or `report` are no dataclasses of their kinds, or a part of
+            the report cannot be drawn: a row of another length than the columns, no digits.
+    """
+    out = arguments.path("report.save: out", out)
+    arguments.word("report.save: study", study)
+    if not dataclasses.is_dataclass(options) or isinstance(options, type):
+        found = arguments.shown(options)
+        raise TypeError(f"report.save: options={found}; it must be a dataclass of options")
+    drawable("report.save", report)
+    record = {
+        "study": study,
+        "command": command(study, options),
+        "reduced": reduced(options),
+        "options": dataclasses.asdict(options),
+        "environment": environment(),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        "seconds": seconds,
+        "report": dataclasses.asdict(report),
+    }
+    if leads():
+        replace_text(out / "report.json", json.dumps(record, default=_plain))
+
+
+def command(study: str, options: Any) -> str:
+    """The line that runs a study with these options, those left out that are its defaults.
+
+    >>> command("coin", dataclasses.make_dataclass("Options", [("tosses", int, 9)])(20))
+    'jaxgpu run coin --tosses 20'
+    """
+    words = ["jaxgpu", "run", study]
+    for field in dataclasses.fields(options):
+        value, name = getattr(options, field.name), field.name.replace("_", "-")
+        if value == field.default:
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+        else:
+            parts: Iterable[Any] = value if isinstance(value, tuple | list) else (value,)
+            words += [f"--{name}", *(str(part) for part in parts)]
+    return shlex.join(words)
+
+
+def reduced(options: Any) -> dict[str, list[int]]:
+    """The sizes that were chosen below the study's own, beside those."""
+    smaller = {}
+    for field in dataclasses.fields(options):
+        value, own = getattr(options, field.name), field.default
+        counted = KEY in field.metadata and isinstance(own, int) and field.name != "seed"
+        if counted and value < own:
+            smaller[field.name] = [value, own]
+    return smaller
+
+
+def read(file: Path) -> dict[str, Any]:
+    """The record that `save` wrote, whole.
+
+    Raises:
+        ReportError: the file is missing, empty, torn, or no report.
+    """
+    file = arguments.path("report.read: file", file, "a file")
+    if not file.is_file():
+        raise ReportError(f"{file}: no such report; give a report.json that `jaxgpu run` wrote")
+    try:
+        record = json.loads(file.read_text())
+        drawable("report.read", from_record(record["report"]))
+        whole = all(isinstance(record[name], dict) for name in ("options", "environment"))
+        whole &= all(isinstance(record[name], str) for name in ("study", "date"))
+        record = {"command": "", "reduced": {}, "seconds": None, **record}
+        record["environment"].setdefault("processor", "")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        whole, record = False, {}
+    if not whole:
+        raise ReportError(
+            f"{file}: empty, torn or no report of jaxgpu; run its study again with --resume, "
+            "or remove the file"
+        )
+    return record
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put `text` under the name `path` as a whole: a reader sees the old text or the new.
+
+    Raises:
+        ValueError, TypeError: `path` names no file, or `text` is no text.
+    """
+    path = arguments.path("report.replace_text: path", path, "a file")
+    must_be_text("report.replace_text: text", text)
+    with replacing(path) as file:
+        file.write(text)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON holds for an array or a number of NumPy or JAX; the words of anything else."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic | jax.Array) else str(value)
