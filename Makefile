@@ -10,7 +10,7 @@ OUT ?= out
 # nearly all of a test's time is compilation on one core; a worker takes up to 3 GB
 PYTEST = python -m pytest -n auto --maxprocesses=4 --dist worksteal
 
-DIRS = .venv .venv-oldest out build dist docs/_build docs/api docs/charts
+DIRS = .venv .venv-oldest out build dist docs/_build docs/api docs/charts docs/shown
 
 .PHONY: demo test slow reach release oldest docs lock clean
 

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).with_name("make")))
 import coverage
 import fields
+import gallery
 import reference
 
 from benchmarks import charts, pages
@@ -21,10 +22,12 @@ project = "jaxgpu"
 author = "The jaxgpu authors"
 release = version = jaxgpu.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"jaxgpu {release}"
+html_static_path = ["_static"]
+html_css_files = ["cards.css"]
 exclude_patterns = ["_build", "make", "charts"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -86,6 +89,7 @@ def setup(app):
     """Called by Sphinx."""
     if wrong := pages.wrong():
         raise ExtensionError("\n".join(wrong))
+    gallery.pages()
     reference.write()
     charts.write()
     app.connect("autodoc-process-docstring", _literal_bars)
