@@ -35,7 +35,7 @@ def pages() -> list[Path]:
     """README and all documents but the generated ones."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     found += sorted((ROOT / "docs").glob("*/*.md"))
-    left_out = ROOT / "docs" / "api", ROOT / "docs" / "_build"
+    left_out = tuple(ROOT / "docs" / name for name in ("api", "shown", "_build"))
     return [page for page in found if page.parent not in left_out]
 
 

@@ -31,7 +31,7 @@ PAGES = [
 # what has no example here, and why
 SPARED = {
     "commands, whose examples are in docs/studies.md": [
-        f"jaxgpu.cli.{name}" for name in ("main", "list_", "report_", "info", "run_study")
+        f"jaxgpu.cli.{name}" for name in ("main", "list_", "report_", "info", "cite", "run_study")
     ],
     "adapters of packages that the tests have not; tests/rl/check_adapters.py runs them": [
         f"jaxgpu.rl.adapters.{name}"
@@ -40,6 +40,7 @@ SPARED = {
             "gymnax.from_gymnax",
             "gymnasium.to_gymnasium",
             "gymnasium.to_gymnasium_vector",
+            "gymnasium.register_gymnasium",
         )
     ],
     "parts of a run's state or program, which nobody makes by hand": [

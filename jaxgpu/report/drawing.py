@@ -101,6 +101,10 @@ def view(seen: View, caption: str) -> Figure:
 
     Raises:
         TypeError: `seen` is no view, or `caption` no text.
+
+    >>> from jaxgpu import show
+    >>> view(show(np.zeros((1, 3))), "A point at the origin.").mime
+    'text/html'
     """
     must_be_text("report.view: caption", caption)
     if not isinstance(seen, View):

@@ -67,6 +67,10 @@ def from_file(path: str | Path) -> Study:
 
     Raises:
         BadInput: no such file, or one without `Options` and `study`.
+
+    >>> from_file("/nowhere/coin.py")
+    Traceback (most recent call last):
+    jaxgpu.studies.BadInput: /nowhere/coin.py: no such file; give the path of a study...
     """
     path = Path(path)
     if not path.is_file():
@@ -88,6 +92,9 @@ def of_module(name: str, module: ModuleType) -> Study:
 
     Raises:
         BadInput: it lacks `Options` or `study`.
+
+    >>> of_module("pour", importlib.import_module("jaxgpu.studies.pour")).name
+    'pour'
     """
     for part in ("Options", "study"):
         if not hasattr(module, part):
