@@ -9,6 +9,7 @@ same program as the stars' motion; theory is the orbit of a tracer that leaves a
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -100,7 +101,8 @@ def left(every: Kind) -> Array:
 
 def fitted(each: Kind) -> Fitted:
     """The mixture of the directions in which the tracers of a cluster left it."""
-    now, origin = each.now, each.spec.steps.tide.origin
+    now, tide = each.now, _tide(each)
+    origin = tide.origin
     rate = jnp.linalg.norm(origin.v) / jnp.linalg.norm(origin.x)
     gone = now.gone.gone
     away = now.tracer_x / jnp.linalg.norm(now.tracer_x, axis=1, keepdims=True)
@@ -125,9 +127,14 @@ def _refined(x: Array, weights: Array, mixture: Mixture) -> Mixture:
     return mixture.refined(x, weights)
 
 
+def _tide(each: Kind) -> Any:
+    """The galaxy, which all clusters here have."""
+    return each.spec.steps.tide
+
+
 def of_theory(each: Kind) -> Array:
     """Directions [2, 2, 3] of the inner and the outer tail, for all stars and those still there."""
-    tide, now = each.spec.steps.tide, each.now
+    tide, now = _tide(each), each.now
     place = jnp.linalg.norm(tide.origin.x)
     still = jnp.sum(jnp.where(now.stars_gone.gone, 0, now.m))
     out = lambda mass, side: tail(tide.field.gm, place, each.spec.edge, mass, side)

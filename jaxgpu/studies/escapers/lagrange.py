@@ -15,7 +15,7 @@ _BESIDE = 1e-3  # of the tidal radius, where it begins
 _TURNS, _STEPS = 2.0, 4000  # of the orbit, by when it is far beyond
 
 
-def tail(gm: Array, place: Array, edge: Array, mass: Array | float, side: float) -> Array:
+def tail(gm: Array, place: Array, edge: Array | float, mass: Array | float, side: float) -> Array:
     """The direction [3] in which it crosses the `edge`, in axes that turn with the orbit.
 
     Args:
