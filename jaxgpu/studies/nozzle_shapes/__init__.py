@@ -15,7 +15,7 @@ from jaxgpu.studies import SEEDS
 
 from . import pictures
 from .nozzle import Pour
-from .race import Cost, Race, agreement, cost, race
+from .race import COUNTED, Cost, Race, agreement, cost, race
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,25 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         )
         for i in range(options.seeds)
     ]
-    ends = [row(races, None), *(row(races, start) for start in options.starts)]
+    ends: Ends = {start: [one.ends(start) for one in races] for start in (None, *options.starts)}
+    means = {start: np.mean([list(e.values()) for e in ends[start]], 0) for start in ends}
+    late = options.starts[1]
     cosines = checks(pour, races[0], options.starts[0])
-    early = gains(races, options.starts[0])
-    late = gains(races, options.starts[1])
     timing = {"evolution": races[0].evolved.timing}
     timing |= {f"from {start}": one.timing for start, one in races[0].polished.items()}
     return Report(
         "Nozzles shaped by evolution and by gradients",
-        f"In {options.generations} generations of {options.pop_size} nozzles evolution covers "
-        f"{ends[0][2]:.4f} of the objectives' box. Where gradients through the oil take over "
-        f"after generation {options.starts[0]}, at equal processor time, {ends[1][2]:.4f}; after "
-        f"generation {options.starts[1]}, {ends[2][2]:.4f} (means of {options.seeds} seeds).",
+        f"A gradient through the oil costs {price.ratio:.1f} episodes. At equal processor time "
+        f"evolution alone covers {means[None][0]:.4f} of the objectives' box by all its members "
+        f"and {means[None][2]:.4f} by the last {options.pop_size}; where gradients take over "
+        f"after generation {late} of {options.generations}, these are {means[late][0]:.4f} and "
+        f"{means[late][2]:.4f} (means of {options.seeds} seeds).",
         figures=[picture(pour, races, options, price)],
         tables=[
             Table(
                 "Hypervolume at equal processor time, and what gradients add to evolution alone",
-                ["", "steps", "mean", "gain", "95 % from", "to", "seeds better", "last population"],
-                ends,
+                ["counted", "", "steps", "mean", "gain", "95 % from", "to", "seeds better"],
+                rows(ends, steps),
             ),
             Table("What a step with gradients did to members, all seeds", KINDS, moves(races)),
             Table(
@@ -96,12 +97,10 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         findings=[
             f"An episode takes {1e3 * price.plain:.1f} ms of processor time, one with its "
             f"gradient {price.ratio:.1f} times that: both are medians measured in this run.",
-            said(options.starts[0], early),
-            said(options.starts[1], late),
-            "Volumes are those of all that were members by then. A population of NSGA-II keeps "
-            "its size and loses members that nothing replaces, so that its own volume (last "
-            "column) goes up and down; a polish cannot lose any, and compared by last "
-            "populations it looks better than it is.",
+            *(said(ends, start, counted) for counted in COUNTED for start in options.starts),
+            "A population of NSGA-II keeps its size and loses members that nothing replaces, so "
+            "that the volume of the last one goes up and down; a polish cannot lose any. Counted "
+            "by all members evolution gains from its many plain episodes, which fill gaps.",
             "A step is kept where neither objective gets worse, so that a front moves and does "
             "not spread: evolution adds members where the front has gaps, gradients do not.",
             "The first step of a polish finds the gradients and moves nothing; the next ones "
@@ -112,33 +111,39 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         seed=options.seed,
         headlines=[
             Headline(
-                f"hypervolume of nozzles, gradients from generation {start}",
-                mean[2],
-                f"{ends[0][2]:.4f} by evolution alone at equal processor time "
+                f"hypervolume of {COUNTED[i]}, gradients from generation {late}",
+                float(means[late][i]),
+                f"{means[None][i]:.4f} by evolution alone at equal processor time "
                 f"({options.seeds} seeds)",
                 digits=4,
             )
-            for start, mean in zip(options.starts, ends[1:])
+            for i in (0, 2)
         ],
     )
 
 
-def gains(races: list[Race], start: int) -> np.ndarray:
-    """What the polish from a generation has more than evolution at its end, [seeds]."""
-    return np.array([one.volumes(start)[-1] - one.volumes()[-1] for one in races])
+type Ends = dict[int | None, list[dict[str, float]]]  # of all seeds, by where gradients begin
 
 
-def row(races: list[Race], start: int | None) -> list[Any]:
-    """A line of the table: of evolution alone, or of the polish from a generation."""
-    mean = float(np.mean([one.volumes(start)[-1] for one in races]))
-    last = float(np.mean([one.last(start) for one in races]))
-    if start is None:
-        return ["evolution alone", "", mean, "", "", "", "", last]
-    gain = gains(races, start)
-    steps = len(races[0].polished[start].history["f"]) - 1
-    name = f"gradients from generation {start}"
-    better = f"{int(np.sum(gain > 0))} of {len(gain)}"
-    return [name, steps, mean, float(gain.mean()), *interval(gain), better, last]
+def gains(ends: Ends, start: int, counted: str) -> np.ndarray:
+    """What the polish from a generation has more than evolution alone, [seeds]."""
+    return np.array([led[counted] - own[counted] for led, own in zip(ends[start], ends[None])])
+
+
+def rows(ends: Ends, steps: dict[int, int]) -> list[list[Any]]:
+    """Lines of the table: for all that is counted, evolution alone and each polish."""
+    lines = []
+    for counted in COUNTED:
+        for start in ends:
+            mean = float(np.mean([one[counted] for one in ends[start]]))
+            if start is None:
+                lines.append([counted, "evolution alone", "", mean, "", "", "", ""])
+                continue
+            gain = gains(ends, start, counted)
+            better = f"{int(np.sum(gain > 0))} of {len(gain)}"
+            found = mean, float(gain.mean()), *interval(gain)
+            lines.append(["", f"gradients from {start}", steps[start], *found, better])
+    return lines
 
 
 def interval(samples: np.ndarray) -> tuple[float, float]:
@@ -153,14 +158,14 @@ def interval(samples: np.ndarray) -> tuple[float, float]:
     return float(samples.mean() - reach), float(samples.mean() + reach)
 
 
-def said(start: int, gain: np.ndarray) -> str:
+def said(ends: Ends, start: int, counted: str) -> str:
     """What gradients did from a generation on, by the interval of their gain."""
+    gain = gains(ends, start, counted)
     low, high = interval(gain)
     verdict = "helped" if low > 0 else "hurt" if high < 0 else "made no difference that is sure"
     return (
-        f"From generation {start} on gradients {verdict}: the hypervolume changed by "
-        f"{gain.mean():+.4f} (95 % from {low:+.4f} to {high:+.4f}), and was larger in "
-        f"{int(np.sum(gain > 0))} of {len(gain)} seeds."
+        f"Counting {counted}, gradients from generation {start} on {verdict}: "
+        f"{gain.mean():+.4f} of hypervolume (95 % from {low:+.4f} to {high:+.4f})."
     )
 
 
@@ -191,7 +196,7 @@ def checks(pour: Pour, one: Race, start: int) -> np.ndarray:
 def picture(pour: Pour, races: list[Race], options: Options, price: Cost) -> Figure:
     """Fronts of the seed with the median gain, three of its nozzles, and the volumes of all."""
     start = options.starts[0]
-    gain = gains(races, start)
+    gain = np.array([one.volumes(start)[-1] - one.volumes()[-1] for one in races])
     middle = races[int(np.argsort(gain)[len(gain) // 2])]
     led = middle.polished[start].history
     after = np.asarray(led["f"][-1])
@@ -215,7 +220,8 @@ def picture(pour: Pour, races: list[Race], options: Options, price: Cost) -> Fig
         ),
         f"Left, members after generation {start} and where gradients led each of them, beside "
         "evolution alone at equal processor time, of the seed with the median gain. Right, "
-        f"hypervolume over cost, one episode with its gradient counted as {price.ratio:.1f}. "
+        f"hypervolume of all members so far over cost, one episode with its gradient counted as "
+        f"{price.ratio:.1f}. "
         + of_seeds(len(races), "Lines are medians of {n} seeds, areas their range. ")
         + f"Below, three of the polished nozzles {seen:.2f} s after the oil was let go; the "
         "jet is seen at the dashed line.",

@@ -23,6 +23,7 @@ from .nozzle import IDEAL, Pour
 from .polish import Polish, measure, scale
 
 CHECKED = 1e-3  # how far finite differences go, m: about a step of a polished member
+COUNTED = "all members so far", "the best of them, as many as a population", "the last population"
 TIMED = 3  # calls of which the median is a cost
 
 
@@ -33,25 +34,39 @@ class Race:
     evolved: Run
     polished: dict[int, Run]  # by the generation that they began with
 
-    def volumes(self, start: int | None = None) -> np.ndarray:
-        """Hypervolume [T] of all that were members by then, monotone.
+    def members(self, start: int | None = None) -> np.ndarray:
+        """Objectives [T, M, 2] of all that were members by then, later ones infinite.
 
         Of evolution alone after each generation, or before and after each step of the polish that
         began with a generation, of which all earlier members are counted, too.
         """
         evolved = np.asarray(self.evolved.history["f"][1:])
         if start is None:
-            return volumes(so_far(evolved))
+            return so_far(evolved)
         led = so_far(np.asarray(self.polished[start].history["f"]))
-        earlier = np.broadcast_to(
-            evolved[:start].reshape(1, -1, 2), (len(led), start * evolved.shape[1], 2)
-        )
-        return volumes(np.concatenate([earlier, led], 1))
+        earlier = evolved[:start].reshape(-1, 2)
+        return np.concatenate([np.broadcast_to(earlier, (len(led), *earlier.shape)), led], 1)
 
-    def last(self, start: int | None = None) -> float:
-        """Hypervolume of the last population alone."""
-        ended = self.evolved if start is None else self.polished[start]
-        return float(volumes(np.asarray(ended.history["f"][-1:]))[0])
+    def volumes(self, start: int | None = None) -> np.ndarray:
+        """Hypervolume [T] of all that were members by then, of a way to search as in `members`."""
+        return volumes(self.members(start))
+
+    def ends(self, start: int | None = None) -> dict[str, float]:
+        """Hypervolume at the end of a way to search, by what is counted."""
+        known = self.members(start)[-1]
+        last = np.asarray((self.polished[start] if start else self.evolved).history["f"][-1])
+        counted = known, best_of(known, len(last)), last
+        return {name: float(volumes(f[None])[0]) for name, f in zip(COUNTED, counted)}
+
+
+def best_of(f: np.ndarray, count: int) -> np.ndarray:
+    """So many of the objectives [M, 2], each chosen to add most volume to those before it."""
+    chosen = np.full((count, 2), np.inf, f.dtype)
+    for i in range(count):
+        tried = np.repeat(chosen[None], len(f), 0)
+        tried[:, i] = f
+        chosen[i] = f[np.argmax(volumes(tried))]
+    return chosen
 
 
 def so_far(f: np.ndarray) -> np.ndarray:
