@@ -14,15 +14,21 @@ DIRS = .venv .venv-oldest out build dist docs/_build docs/api
 
 .PHONY: demo test slow reach release oldest docs lock clean
 
+# a study for each pillar, and one where two meet; two at a time, as most of their time is
+# compilation on one core
+STUDIES = directions surgical-reach cluster-tracers pour double-pendulum pareto-fronts solar-system
+
 demo: $(READY)
-	$(BIN)/jaxgpu run solar-system --out $(OUT)/solar-system --resume
-	$(BIN)/jaxgpu run directions --out $(OUT)/directions --resume
-	$(BIN)/jaxgpu run pareto-fronts --out $(OUT)/pareto-fronts --resume
-	$(BIN)/jaxgpu run cluster-tracers --stars 128 --tracers 640 --seeds 1 --time 12 --out $(OUT)/cluster-tracers --resume
-	$(BIN)/jaxgpu run surgical-reach --steps 200000 --seeds 3 --out $(OUT)/surgical-reach --resume
-	$(BIN)/jaxgpu run pour --calls 16 --seeds 1 --planners 2 --out $(OUT)/pour --resume
+	@$(MAKE) --no-print-directory -j2 --output-sync $(STUDIES:%=demo-%)
 	@echo "The report is here:"
 	@$(BIN)/jaxgpu report $(OUT)
+
+demo-cluster-tracers: OPTIONS = --stars 128 --tracers 640 --seeds 1 --time 12
+demo-surgical-reach: OPTIONS = --steps 200000 --seeds 3
+demo-pour: OPTIONS = --calls 16 --seeds 1 --planners 2
+
+demo-%:
+	$(BIN)/jaxgpu run $* $(OPTIONS) --out $(OUT)/$* --resume
 
 test: $(READY)
 	$(BIN)/$(PYTEST) -m "not slow"

@@ -14,7 +14,7 @@ from pathlib import Path as _Path
 from typing import Any as _Any
 
 __version__ = "0.1.0"
-__all__ = ["distributed", "evolution", "numerics", "physics", "rl"]
+__all__ = ["distributed", "evolution", "numerics", "physics", "rl", "show"]
 
 # physics/, numerics/ and rl/ lie beside this folder and are linked into it. A checkout
 # without symbolic links (Windows, some archives) finds them one level up instead.
@@ -27,6 +27,8 @@ def __getattr__(name: str) -> _Any:
     """A pillar, imported when it is first asked for, so `import jaxgpu` costs next to nothing."""
     if name == "distributed":
         return _import_module(f"{__name__}.processes").distributed
+    if name == "show":
+        return _import_module(f"{__name__}.render").show
     if name in __all__:
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ writes docs/pictures/dam_break.svg and column_collapse.svg; half a minute and fo
 experiments and the simulations of them are those that the tests hold: `collapse_experiments`.
 """
 
+import io
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -13,9 +14,13 @@ from pathlib import Path
 import numpy as np
 from collapse_experiments import COLUMNS, FRONT, HEIGHT, column, dam, delayed, laws, measures
 
+from jaxgpu.render.palette import BLUE, GREY, INK, ORANGE, SERIES, styled
+from jaxgpu.report.drawing import follows_page
+
 PICTURES = Path(__file__).parents[1] / "pictures"
 
 
+@styled
 def draw_dam() -> None:
     """Front and height in time, at three resolutions."""
     drawing, (left, right) = _canvas(2)
@@ -23,30 +28,31 @@ def draw_dam() -> None:
         time, front, _ = dam(cells, 5, 3.4)
         error, lag = delayed(time, front)
         raw = np.mean(np.interp(FRONT[0], time, front) / FRONT[1] - 1)
-        left.plot(time, front, style, color="tab:blue", label=f"{cells} cells a width")
+        left.plot(time, front, style, color=BLUE, label=f"{cells} cells a width")
         print(f"{cells} cells: front {raw:+.1%}; after a delay of {lag:.2f}: {error:.1%}")
-    left.plot(time + lag, front, color="tab:orange", label=f"32 cells, {lag:.2f} later")
-    left.plot(*FRONT, "ko", ms=4, mfc="none", label="Martin & Moyce, table 2")
+    left.plot(time + lag, front, color=ORANGE, label=f"32 cells, {lag:.2f} later")
+    left.plot(*FRONT, "o", ms=4, color=INK, mfc="none", label="Martin & Moyce, table 2")
     left.set(xlabel="t √(2g / a)", ylabel="front x / a", xlim=(0, 3.5), ylim=(1, 4.7))
     for cells, style in ((8, ":"), (16, "--")):
         time, _, top = dam(cells, 19, 10.6)
         time = time / np.sqrt(2)
-        right.plot(time, top, style, color="tab:blue", label=f"{cells} cells a width")
+        right.plot(time, top, style, color=BLUE, label=f"{cells} cells a width")
         error = np.abs(np.interp(HEIGHT[0], time, top) - HEIGHT[1]).mean()
         print(f"{cells} cells: height off by {error:.3f} on average")
-    right.plot(*HEIGHT, "ko", ms=4, mfc="none", label="Martin & Moyce, table 6")
+    right.plot(*HEIGHT, "o", ms=4, color=INK, mfc="none", label="Martin & Moyce, table 6")
     right.set(xlabel="t √(g / a)", ylabel="height at the wall / 2a", xlim=(0, 7.5), ylim=(0, 1))
     _save(drawing, (left, right), "dam_break")
 
 
+@styled
 def draw_sand() -> None:
     """Deposits of four columns, and their run-outs and heights beside the laws."""
     drawing, (left, right) = _canvas(2)
-    for which, colour, name, kink in ((0, "k", "run-out", 2.3), (1, "0.6", "height", 1.15)):
+    for which, colour, name, kink in ((0, INK, "run-out", 2.3), (1, GREY, "height", 1.15)):
         for low, high in ((0.3, kink - 1e-6), (kink, 6)):  # the branches do not meet
             right.loglog((low, high), [laws(a)[which] for a in (low, high)], color=colour)
         right.plot([], [], color=colour, label=f"{name}, Lube et al.")
-    for (aspect, cells), colour in zip(COLUMNS, ("C0", "C1", "C2", "C3")):
+    for (aspect, cells), colour in zip(COLUMNS, SERIES):
         print(f"a = {aspect:g}: run-out {laws(aspect)[0]:.2f}, height {laws(aspect)[1]:.2f} by law")
         for n, size in ((cells // 2, 3), (cells, 6)):
             points = column(aspect, n)
@@ -63,8 +69,8 @@ def draw_sand() -> None:
         run, deep, _ = measures(column(1.0, n, None), n)
         print(f"a = 1 without grains, {n} cells: {run:.3f}, {deep:.3f} two grains deep")
     left.set(xlabel="x / L", ylabel="y / L", xlim=(0, None), ylim=(0, None))
-    right.plot([], [], "o", color="0.3", label="run-out, two grains deep")
-    right.plot([], [], "^", mfc="none", color="0.3", label="height (small: half the cells)")
+    right.plot([], [], "o", color=GREY, label="run-out, two grains deep")
+    right.plot([], [], "^", mfc="none", color=GREY, label="height (small: half the cells)")
     right.set(xlabel="a = height / width at the start", ylabel="run-out / L, height / L")
     plain = import_module("matplotlib.ticker")
     for axis, ticks in ((right.xaxis, (0.3, 0.5, 1, 2, 4, 6)), (right.yaxis, (0.3, 0.5, 1, 2, 4))):
@@ -76,16 +82,17 @@ def draw_sand() -> None:
 
 def _canvas(panels: int):
     plots = import_module("matplotlib.figure")
-    drawing = plots.Figure(figsize=(5 * panels, 4), layout="constrained")
+    drawing = plots.Figure(figsize=(4.6 * panels, 3.6))
     return drawing, drawing.subplots(1, panels)
 
 
 def _save(drawing, axes, name: str) -> None:
     for ax in axes:
-        ax.legend(frameon=False, fontsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend()
+    file = io.BytesIO()
     with import_module("matplotlib").rc_context({"svg.hashsalt": name}):
-        drawing.savefig(PICTURES / f"{name}.svg", dpi=120, metadata={"Date": None})
+        drawing.savefig(file, format="svg", dpi=120, metadata={"Date": None}, transparent=True)
+    (PICTURES / f"{name}.svg").write_bytes(follows_page(file.getvalue()))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ open("film.gif", "wb").write(gif(images))         # or mp4(images)
 
 Read `camera` first, then `splat` (which ball a pixel shows), `shade` (light), `ground` (the floor,
 with shadows), `sphere_tracing` (rays against shapes) and `particles`, which puts these together;
-`capsules` stands alone, and so does `film`.
+`capsules` stands alone, and so does `film`. `view` is a page to be turned by hand, `shown` what
+such a page shows of a state, a run or a robot, and `palette` the one style of all figures.
 """
 
 from .camera import Camera
@@ -16,19 +17,26 @@ from .capsules import Capsules
 from .film import gif, mp4
 from .particles import Balls, Scene, picture
 from .shade import Look
+from .shown import show
 from .sphere_tracing import trace
 from .splat import nearest, soft_depth
+from .view import Points, Rods, Surface, View
 
 __all__ = [
     "Balls",
     "Camera",
     "Capsules",
     "Look",
+    "Points",
+    "Rods",
     "Scene",
+    "Surface",
+    "View",
     "gif",
     "mp4",
     "nearest",
     "picture",
+    "show",
     "soft_depth",
     "trace",
 ]

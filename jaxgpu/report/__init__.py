@@ -4,11 +4,11 @@ A study returns a `Report`; `save` keeps it in the study's folder as JSON, figur
 draws every report below a folder into one page, and `compare` two runs of the same study into
 another. In a job of several processes process 0 writes them.
 
-Read `parts` first, then `drawing` (figures), `palette` (their one style), `record` (what is kept)
-and `page`, which puts the templates beside it together.
+Read `parts` first, then `drawing` (figures, in the one style of `render.palette`), `record` (what
+is kept) and `page`, which puts the templates beside it together.
 """
 
-from .drawing import figure, film, of_seeds
+from .drawing import figure, film, of_seeds, view
 from .page import compare, write
 from .parts import Figure, Headline, Report, ReportError, Table
 from .record import environment, read, ready, replace_text, save
@@ -28,5 +28,6 @@ __all__ = [
     "ready",
     "replace_text",
     "save",
+    "view",
     "write",
 ]

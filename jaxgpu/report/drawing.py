@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from jaxgpu import arguments
-from jaxgpu.render import mp4
+from jaxgpu.render import View, mp4
+from jaxgpu.render.palette import DARK_INK, INK, LIGHT_INK
 
-from .palette import DARK_INK, INK, LIGHT_INK
 from .parts import DRAWN, Figure, must_be_text
 
 _LONGEST = 50_000  # rows of numbers that go with a picture; without them where there are more
@@ -25,9 +25,9 @@ _FOLLOWS = (
 def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
     """Take a matplotlib figure with the numbers of its lines, and close it.
 
-    An SVG has no background, and what is drawn in black or in `palette.INK` follows the page. It is
-    shown at its own size; 9.4 inches fill the page. `palette.styled` gives a drawing the letters
-    and colours of all reports.
+    An SVG has no background, and what is drawn in black or in `render.palette.INK` follows the
+    page. It is shown at its own size; 9.4 inches fill the page. `render.palette.styled` gives a
+    drawing the letters and colours of all reports.
 
     Raises:
         ValueError, TypeError: `drawing` is no figure, `caption` no text, or `mime` not SVG or PNG.
@@ -47,7 +47,7 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
         drawing.savefig(
             file,
             format=kind,
-            dpi=192,
+            dpi=192 if clear else 96,
             bbox_inches="tight",
             pad_inches=0.02,
             metadata=stamp,
@@ -88,6 +88,19 @@ def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
     return Figure(caption, "video/mp4", base64.b64encode(mp4(images, seconds)).decode())
 
 
+def view(seen: View, caption: str) -> Figure:
+    """A view that can be turned by hand, as `jaxgpu.show` makes one.
+
+    Raises:
+        TypeError: `seen` is no view, or `caption` no text.
+    """
+    must_be_text("report.view: caption", caption)
+    if not isinstance(seen, View):
+        found = arguments.shown(seen)
+        raise TypeError(f"report.view: seen={found}; it must be what jaxgpu.show returns")
+    return Figure(caption, "text/html", base64.b64encode(seen.page().encode()).decode())
+
+
 def of_seeds(seeds: int, many: str) -> str:
     """What a caption says of lines over seeds: `many` with the number in it, or that it is one.
 
@@ -104,7 +117,7 @@ def of_seeds(seeds: int, many: str) -> str:
 
 
 def _numbers(drawing: Any) -> str:
-    """Points of all lines that have a label or stand alone, a row each; nothing if too many."""
+    """Points of all lines that are data, a row each; nothing if there are too many."""
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(["panel", "line", "x", "y"])

@@ -17,8 +17,8 @@ import numpy as np
 import jaxgpu
 from jaxgpu import arguments
 from jaxgpu.processes import leads
+from jaxgpu.render import palette
 
-from . import palette
 from .parts import ReportError
 from .record import read, ready, replace_text
 
@@ -76,8 +76,10 @@ def _drawn(file: Path, template: str, held: list[dict[str, Any]], **given: Any) 
     """The page, written by the process that leads."""
     import jinja2
 
-    rooms = jinja2.FunctionLoader(_part)
-    engine = jinja2.Environment(loader=rooms, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    loader = jinja2.FunctionLoader(_part)
+    engine = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
     engine.filters |= {"number": number, "told": _told, "text": _text, "link": _link, "csv": _csv}
     engine.filters |= {"seconds": _seconds, "json": _json, "change": change}
     engine.globals |= {
@@ -139,7 +141,8 @@ def change(one: Any, other: Any) -> str:
         return "0" if numbers else ""
     if not numbers or not np.isfinite([one, other]).all() or one == 0:
         return "differs"
-    return f"{100 * (other - one) / abs(one):+.3g} %"
+    share = 100 * (other - one) / abs(one)
+    return f"{share:+.3g} %" if abs(share) > 1e-6 else "below 1e-6 %"
 
 
 def _seconds(value: float | None) -> str:
@@ -159,7 +162,7 @@ def _told(sentence: str) -> Any:
 
 
 def _text(data: str) -> str:
-    return base64.b64decode(data).decode()
+    return base64.b64decode(data).decode(errors="replace")
 
 
 def _link(content: str, mime: str) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxgpu import ranges, rl
 from jaxgpu.pytree import number, size
+from jaxgpu.render.palette import BAND, BLUE, GREY, styled
 from jaxgpu.report import Headline, Report, Table, figure
-from jaxgpu.report.palette import BAND, BLUE, GREY, styled
 from jaxgpu.run import Run
 from jaxgpu.studies import SEEDS
 

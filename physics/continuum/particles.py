@@ -155,6 +155,13 @@ class State:
     t: Array  # [] time, s
     flows: tuple[Flow, ...] = ()  # what each source has moved
 
+    def view(self) -> dict[str, np.ndarray]:
+        """What `jaxgpu.show` shows: each body's places [..., N, D], nan where a slot is empty."""
+        return {
+            f"body {i + 1}": np.where(np.asarray(body.active)[..., None], body.x, np.nan)
+            for i, body in enumerate(self.bodies)
+        }
+
 
 def _is_tensor(stored: Any) -> bool:
     return isinstance(stored, tuple)

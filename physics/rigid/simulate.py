@@ -21,7 +21,14 @@ from jaxgpu.pytree import number, pytree
 from jaxgpu.ranges import check, numbers
 
 from .dynamics import accelerations
-from .kinematics import batch_first, check_position, check_rows, lift, rows
+from .kinematics import (
+    batch_first,
+    check_position,
+    check_rows,
+    forward_kinematics,
+    lift,
+    rows,
+)
 from .links import DOFS
 from .mobility import check_inertia
 from .tree import Tree, check_tree
@@ -97,6 +104,19 @@ class Simulation:
         total = total if force is None else total + force
         v = v + h * accelerations(tree, q, v, total, implicit)
         return State(batch_first(integrate(tree, q, v, h)), batch_first(v))
+
+    def view(self, state: State) -> dict[str, tuple[Array, Array]]:
+        """What `jaxgpu.show` shows at a state: ends [..., 2 L, 3] of the L links, m.
+
+        A link goes from its parent's origin to its own, and on to its centre of mass.
+        """
+        tree = self.tree
+        frames = forward_kinematics(tree, state.q)
+        parent = np.array([i if above < 0 else above for i, above in enumerate(tree.parent)])
+        com = jnp.broadcast_to(tree.com, frames.x.shape)
+        centre = frames.x + jnp.sum(frames.R * com[..., None, :], -1)
+        start = jnp.concatenate([frames.x[..., parent, :], frames.x], -2)
+        return {"links": (start, jnp.concatenate([frames.x, centre], -2))}
 
     def _forces(self, q: Array, v: Array, target: Array | None) -> tuple[Array, Array]:
         """Of motors, springs, damping and stops at the end of the step, batch axes last: [N, ...].

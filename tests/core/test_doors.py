@@ -135,7 +135,7 @@ NO_DOOR = {
         STAR""".split(),
     "held to values by tests of its own": """distributed minimize Categorical Permutation
         ReferenceDirections contributions Link Drive Simulation from_mjcf make Vector examine
-        count_lost spread moments Look points mp4 film""".split(),
+        count_lost spread moments Look points mp4 film view""".split(),
     "files and programs of others": """from_brax from_gymnax to_gymnasium
         to_gymnasium_vector""".split(),
     "a program over what a door has checked": """learn reset cost EpisodeCost trajectory

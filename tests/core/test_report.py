@@ -17,7 +17,8 @@ import pytest
 
 from jaxgpu import report
 from jaxgpu.pytree import size
-from jaxgpu.report import Figure, Headline, Report, Table, palette
+from jaxgpu.render import palette
+from jaxgpu.report import Figure, Headline, Report, Table
 from jaxgpu.run import Timing
 
 matplotlib.use("Agg")

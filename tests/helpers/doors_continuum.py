@@ -166,4 +166,11 @@ DOORS = [
         {"images": np.full((1, 2, 2, 3), 0.5), "seconds": 0.05},
         right=("images: zero",),
     ),
+    Door(
+        "render.show",
+        lambda x, times: render.show(x, times=times).times,
+        {"x": np.arange(12.0).reshape(2, 2, 3), "times": np.arange(2.0)},
+        right=("x: zero", "x: negative", "x: narrow")
+        + ("times: zero", "times: negative", "times: None"),
+    ),
 ]  # fmt: skip

@@ -76,6 +76,7 @@ HOST = {
     ],
     "writes, draws or places what it is given": [
         "render.gif",
+        "render.show",
         "render.Camera",
         "mesh.split",
         "mesh.replicate",

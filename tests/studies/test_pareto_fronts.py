@@ -50,14 +50,15 @@ def test_infeasible_members_have_no_volume():
     np.testing.assert_allclose(got, 0.5**3, rtol=1e-5)
 
 
-def test_a_page_holds_its_points_and_cannot_be_broken_out_of():
-    fronts = {"ours</script>": np.eye(3), "theirs": np.zeros((1, 3))}
-    one = pictures.viewer(("a", "b", "c"), fronts, np.array([[0, 0, 0], [1, 1, 2]]), "caption")
+def test_both_fronts_are_in_the_view():
+    one = pictures.fronts(("a", "b", "c"), np.eye(3), np.zeros((1, 3)), "caption")
     page = base64.b64decode(one.data).decode()
-    assert one.mime == "text/html" and page.count("</script>") == 1
-    data = json.loads(re.search(r"const data = (.*);", page)[1])
-    assert data["high"] == [1, 1, 2] and data["sets"][0]["points"] == np.eye(3).tolist()
-    assert [s["name"] for s in data["sets"]] == list(fronts)
+    data = json.loads(re.search(r'json">(.*?)</script>', page)[1])
+    assert one.mime == "text/html" and data["axes"] == ["a", "b", "c"]
+    assert [(s["name"], s["x"]["count"], s["hollow"]) for s in data["points"]] == [
+        ("jaxgpu", 3, False),
+        ("pymoo", 1, True),
+    ]
 
 
 @pytest.mark.parametrize(

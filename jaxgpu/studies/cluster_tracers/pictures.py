@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from jaxgpu import report
+from jaxgpu.render.palette import BAND, BLUE, GREY, OCHRE, ORANGE, SERIES, styled
 from jaxgpu.report import Figure
-from jaxgpu.report.palette import BAND, BLUE, GREY, OCHRE, ORANGE, SERIES, styled
 
 from .measures import FRACTIONS, smooth
 
@@ -18,10 +18,11 @@ _HAZE, _STARS = (0.34, 0.55, 0.75), (1.0, 0.84, 0.59)
 def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius: str) -> Figure:
     """A cluster from above: tracers as haze, stars on it; frames [T, 3, N + M]."""
     import matplotlib.pyplot as plt
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     centred = frames - np.median(frames[:, :, :stars], axis=2, keepdims=True)
     drawing = plt.figure(figsize=(4.8, 4.8), dpi=100, facecolor="black")
-    axes = drawing.add_axes((0, 0, 1, 1))
+    axes, canvas = drawing.add_axes((0, 0, 1, 1)), FigureCanvasAgg(drawing)
     images = []
     for at, t in list(zip(centred, times))[:: max(1, len(frames) // 60)]:
         axes.clear()
@@ -31,8 +32,8 @@ def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius:
             axes.plot(bodies[0], bodies[1], ".", ms=size, color=ink, mew=0)
         label = f"{t * unit:.1f} Myr"
         axes.text(0.03, 0.03, label, color="white", transform=axes.transAxes, size=9)
-        drawing.canvas.draw()
-        images.append(np.asarray(drawing.canvas.buffer_rgba())[..., :3].copy())
+        canvas.draw()
+        images.append(np.asarray(canvas.buffer_rgba())[..., :3].copy())
     plt.close(drawing)
     return report.film(
         np.stack(images),

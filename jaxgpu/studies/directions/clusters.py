@@ -6,8 +6,8 @@ import jax
 import numpy as np
 
 from jaxgpu.numerics import Mixture, fit_mixture, spherical_kmeans
+from jaxgpu.render.palette import fading, styled
 from jaxgpu.report import Figure, Headline, Table, figure
-from jaxgpu.report.palette import fading, styled
 
 from .part import Part
 

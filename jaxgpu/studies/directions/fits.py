@@ -7,8 +7,8 @@ import numpy as np
 
 from jaxgpu.numerics import VonMisesFisher
 from jaxgpu.precision import in_float64
+from jaxgpu.render.palette import GREY, ORANGE, fading, styled
 from jaxgpu.report import Figure, Table, figure
-from jaxgpu.report.palette import GREY, ORANGE, fading, styled
 from jaxgpu.run import Timing
 
 from .part import Part

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.numerics import Mixture, VonMisesFisher
+from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
 from jaxgpu.report import Figure, Headline, Table, figure
-from jaxgpu.report.palette import BLUE, GREY, ORANGE, styled
 
 from .part import Part
 

@@ -107,12 +107,11 @@ def shown(name: str, run: Run, volumes: np.ndarray, peer: races.Peer) -> Figure:
     which = races.middle(volumes)
     members = jax.tree.map(np.asarray, run.state.population)
     ours = races.front(members, which)
-    corners = np.concatenate([ours, peer.front])
     about = races.RACES[name]
-    return pictures.viewer(
+    return pictures.fronts(
         about.axes,
-        {"jaxgpu": ours, "pymoo": peer.front},
-        np.stack([corners.min(0), corners.max(0)]),
+        ours,
+        peer.front,
         f"{about.title}: the front of the run with the median volume, {len(ours)} points, and "
         f"pymoo's, {len(peer.front)}. Drag to turn; point at a design to read it.",
     )

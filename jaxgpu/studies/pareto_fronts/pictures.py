@@ -1,41 +1,25 @@
 """Pictures of the study: fronts to be turned by hand, and volumes over evaluations."""
 
-import base64
-import json
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from jaxgpu.report import Figure
-from jaxgpu.report.palette import BAND, BLUE, ORANGE, styled
+from jaxgpu.render import Points, View
+from jaxgpu.render.palette import BAND, BLUE, ORANGE, styled
+from jaxgpu.report import Figure, view
 
 OURS, THEIRS = BLUE, ORANGE
 
 
-def viewer(
-    axes: tuple[str, str, str], fronts: dict[str, np.ndarray], box: np.ndarray, caption: str
+def fronts(
+    axes: tuple[str, str, str], ours: np.ndarray, theirs: np.ndarray, caption: str
 ) -> Figure:
-    """A page in which the fronts [K, 3] can be turned; ours first. The box is [2, 3]."""
-    colors = dict(zip(fronts, (OURS, THEIRS)))
-    data = {
-        "axes": axes,
-        "low": box[0].astype(float).tolist(),
-        "high": box[1].astype(float).tolist(),
-        "sets": [
-            {
-                "name": name,
-                "color": colors[name],
-                "hollow": name != next(iter(fronts)),
-                "points": np.round(points.astype(float), 6).tolist(),
-            }
-            for name, points in fronts.items()
-        ],
-    }
-    page = resources.files("jaxgpu.studies.pareto_fronts").joinpath("viewer.html").read_text()
-    # "<" could end the script
-    page = page.replace('"@DATA@"', json.dumps(data).replace("<", "\\u003c"))
-    return Figure(caption, "text/html", base64.b64encode(page.encode()).decode())
+    """Both fronts [K, 3], to be turned by hand."""
+    sets = (
+        Points("jaxgpu", ours[None].astype(float), OURS),
+        Points("pymoo", theirs[None].astype(float), THEIRS, hollow=True),
+    )
+    return view(View(sets, axes=axes), caption)
 
 
 @styled

@@ -7,8 +7,8 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import report
+from jaxgpu.render.palette import BAND, GREY, colours, styled
 from jaxgpu.report import Figure
-from jaxgpu.report.palette import BAND, GREY, colours, styled
 from jaxgpu.rl.envs.matter.rendering import render
 from jaxgpu.rl.envs.matter.task import Matter, State
 from jaxgpu.rl.plan import trajectory
@@ -50,7 +50,7 @@ def curves(
 
     drawing, axes = plt.subplots(figsize=(6.8, 3.6))
     for name, best in returns.items():
-        drawn = {"color": COLOURS[name], "label": name}
+        drawn: dict[str, Any] = {"color": COLOURS[name], "label": name}
         marker = "o" if len(best) < 9 else ""  # a line through one point is not seen
         axes.plot(spent[name], np.median(best, 1), marker=marker, **drawn)
         if best.shape[1] > 1:

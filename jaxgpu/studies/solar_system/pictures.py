@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.physics.nbody.orbits.elements import Elements
-from jaxgpu.report.palette import BLUE, GREY, INK, ORANGE, styled
+from jaxgpu.render.palette import BLUE, GREY, INK, ORANGE, styled
 
 # p : q resonances with Jupiter inside its orbit, at a = a_J (q / p)^(2/3)
 RESONANCES = {"4:1": (4, 1), "3:1": (3, 1), "5:2": (5, 2), "7:3": (7, 3), "2:1": (2, 1)}

@@ -79,8 +79,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             Headline(
                 f"goals reached to 5 mm by {name}, interquartile mean of {options.seeds} seeds",
                 ends[name],
-                f"{steps[name][-1] / 1e6:.2g} million steps a seed, "
-                f"{runs[name].timing.run:.2g} s for all seeds",
+                f"{steps[name][-1] / 1e6:.2g} million steps a seed",
             )
             for name in runs
         ],

@@ -9,8 +9,8 @@ from jax import Array
 
 from jaxgpu import report, rl
 from jaxgpu.render import Camera
+from jaxgpu.render.palette import BAND, GREY, colours, styled
 from jaxgpu.report import Figure
-from jaxgpu.report.palette import BAND, GREY, colours, styled
 from jaxgpu.rl.envs.surgical.reach import State
 from jaxgpu.rl.pictures.film import film as on_device
 

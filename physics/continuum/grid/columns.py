@@ -31,7 +31,7 @@ def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     for i in range(max(first, rest)):
         g = w * _taken(grid, i, footprint)
         found = [_sum(g, x[0])] * (i < first)
-        slopes = [_sum(o.astype(w.dtype) * g, x[0]) for o in footprint.o if i < rest]
+        slopes = [_sum(jnp.asarray(o * g), x[0]) for o in footprint.o if i < rest]
         # a column is done before the next one: else all of them are in memory together
         grid, found, slopes = lax.optimization_barrier((grid, found, slopes))
         for part, a in zip(parts, [found, *([a] for a in slopes)]):

@@ -16,21 +16,28 @@ from .stencil import Layout, stencil, weight
 class Footprint:
     """The 3^D nodes of each of N particles: their rows, weights, and what they are given.
 
-    With `columns` arrays have one more axis, for so many columns of the grid.
+    With `columns` arrays have one more axis, for so many columns of the grid. Numbers of nodes are
+    constants if `fixed`: as expressions each would be a launch on a GPU, and as constants an array
+    on a TPU.
     """
 
-    def __init__(self, x: Sequence[Array], layout: Layout, columns: int = 0):
+    def __init__(self, x: Sequence[Array], layout: Layout, columns: int = 0, fixed: bool = False):
         row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
         self.layout, self.d = layout, len(x)
         self.shape = (3,) * self.d + (row.size,) + (columns,) * bool(columns)
         self.f = [self.repeated(a) for a in f]
-        self.o = [self.number(axis) for axis in range(self.d)]
-        steps = [o * np.int32(stride) for o, stride in zip(self.o, layout.strides)]
+        number = self._fixed if fixed else self._counted
+        o = [number(axis) for axis in range(self.d)]
+        steps = [a * np.int32(stride) for a, stride in zip(o, layout.strides)]
+        self.o = [a.astype(x[0].dtype) for a in o]
         self.row = sum(steps, self.repeated(row))  # of each node in the grid
 
-    def number(self, axis: int) -> Array:
-        """Which entry along an axis."""
+    def _counted(self, axis: int) -> Array:
         return lax.broadcasted_iota(jnp.int32, self.shape, axis)
+
+    def _fixed(self, axis: int) -> np.ndarray:
+        shape = [3 if i == axis else 1 for i in range(len(self.shape))]
+        return np.arange(3, dtype=np.int32).reshape(shape)
 
     def repeated(self, a: Array) -> Array:
         """Values of particles [C, P], the same at each of their nodes."""
@@ -40,12 +47,12 @@ class Footprint:
         """Product of the weights along all axes, with one more derivative along `raised`."""
         total = jnp.ones_like(self.f[0])
         for axis, (f, o, order) in enumerate(zip(self.f, self.o, self.layout.order)):
-            total = total * weight(f, o.astype(f.dtype), order + (axis == raised))
+            total = total * weight(f, o, order + (axis == raised))
         return total
 
     def value(self, parts: Sequence[Array]) -> Array:
         """Q_0 + sum_d o_d Q_d."""
         total, *slopes = parts
         for o, slope in zip(self.o, slopes):
-            total = total + o.astype(total.dtype) * slope
+            total = total + o * slope
         return total

@@ -1,6 +1,6 @@
 """The box in which matter moves, the nodes around it, and what its faces do to velocity."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,8 +11,8 @@ from jax import Array, lax
 from jaxgpu import ranges
 from jaxgpu.pytree import number, static
 
-PAD = 2  # nodes outside each face, so that a particle on a face has its whole stencil
-NEAR = PAD + 2  # nodes that a face acts on: those outside, its own and the first one within
+from . import faces
+from .faces import PAD, Acting
 
 type Face = Literal["slip", "stick", "periodic"]
 
@@ -121,11 +121,15 @@ class Grid:
 
         Nodes beyond a face become the mirror image of those within.
         """
-        m = m.reshape(self.shape)
-        for axis, face in enumerate(self.faces):
-            if face != "periodic":
-                m = _folded(m, axis, self.faced(axis))
-        return m.ravel()
+
+        def one_by_one(m: Array) -> Array:
+            for axis, *_, there in self.acting:
+                m = faces.folded(m, axis, there)
+            return m
+
+        at_once = lambda m: faces.folded_at_once(m, self.acting)
+        forms = dict(cpu=one_by_one, tpu=one_by_one, default=at_once)
+        return lax.platform_dependent(m.reshape(self.shape), **forms).ravel()
 
     def bounded(self, v: Array, m: Array) -> Array:
         """Node velocities after the faces have acted: [nodes, 4], m/s; mass [nodes], kg.
@@ -134,82 +138,44 @@ class Grid:
         of that one, an eighth at the face, lets matter through and feels a pressure that nothing
         balances. A slip face does so only where the pair approaches it.
         """
+
+        def one_by_one(v: Array, m: Array) -> Array:
+            for axis, held, slip, there in self.acting:
+                v = faces.faced(v, m, axis, held, slip, there)
+            return v
+
+        def at_once(v: Array, m: Array) -> Array:
+            columns, d = [v[..., i] for i in range(v.shape[-1])], len(self.cells)
+            table = jnp.stack([*columns[:d], m], -1)
+            new = faces.faced_at_once(lambda rows: rows[:d], table, self.acting)
+            return jnp.stack([*new, *columns[d:]], -1)
+
         shape, v, m = v.shape, v.reshape(*self.shape, -1), m.reshape(self.shape)
-        for axis, face in enumerate(self.faces):
-            if face != "periodic":
-                held = range(len(self.cells)) if face == "stick" else (axis,)
-                v = _faced(v, m, axis, held, face == "slip", self.faced(axis))
-        return v.reshape(shape)
+        forms = dict(cpu=one_by_one, tpu=one_by_one, default=at_once)
+        return lax.platform_dependent(v, m, **forms).reshape(shape)
 
+    def bounded_at_once(
+        self, act: Callable[[list[Array]], list[Array]], field: Array
+    ) -> list[Array]:
+        """Components of velocity [nodes] that `act` makes of a field, after the faces.
 
-def inverse(m: Array) -> Array:
-    """1 / m of masses, kg; 0 where m is nothing, below 1e-18 in float32 and 1e-36 in float64.
+        In one pass over the grid, for GPUs.
 
-    The rim of a spline leaves such masses on nodes, and 1 / m^2 of the reverse pass overflowed.
+        Args:
+            act: of the columns of a field, each node by itself.
+            field: [nodes, 4], mass in column D.
+        """
+        new = faces.faced_at_once(act, field.reshape(*self.shape, -1), self.acting)
+        return [a.ravel() for a in new]
 
-    >>> import jax
-    >>> inverse(jnp.array([0.5, 0.0, 1e-30])), float(jax.grad(inverse)(jnp.float32(1e-30)))
-    (Array([2., 0., 0.], dtype=float32), 0.0)
-    """
-    # below 10 sqrt(tiny), where every device has float64's digits but float32's exponents
-    heavy = m > 10 * max(float(np.sqrt(np.finfo(m.dtype).tiny)), 1e-37)
-    return jnp.where(heavy, 1 / jnp.where(heavy, m, 1), 0)
-
-
-def _faced(
-    v: Array, m: Array, axis: int, held: Iterable[int], slip: bool, there: tuple[Any, Any]
-) -> Array:
-    """Velocities [..., 4] after the lower and the upper face of an axis, which are apart."""
-    starts, near = {1: 0, -1: m.shape[axis] - NEAR}, []
-    for (side, start), here in zip(starts.items(), there):
-        mass, before = (lax.slice_in_dim(a, start, start + NEAR, axis=axis) for a in (m, v))
-        mass, u = (jnp.moveaxis(a, axis, 0)[::side] for a in (mass, before))
-        for i in held:
-            u = u.at[..., i].set(_mirrored(u[..., i], mass, into=side if slip else 0))
-        near.append(_where(here, jnp.moveaxis(u[::side], 0, axis), before))
-    # XLA 0.12 on a CPU fuses these and reads layers that it has already written, but for a barrier
-    for start, new in zip(starts.values(), lax.optimization_barrier(near)):
-        v = lax.dynamic_update_slice_in_dim(v, new, start, axis)
-    return v
-
-
-def _mirrored(v: Array, m: Array, into: int) -> Array:
-    """One component [NEAR, ...] after the face at node PAD of the first axis has acted.
-
-    `into` is the sign that points into the box where matter may leave the face; 0 holds it.
-    """
-    out, inner = PAD - 1, PAD + 1
-    pair = (m[inner] * v[inner] - m[out] * v[out]) * inverse(m[out] + m[inner])
-    if into:
-        near = into * (v[inner] + v[out]) < 0
-        first = jnp.where(near, pair, v[inner])
-        beyond = jnp.where(near, -pair, v[out])
-        face = into * jnp.maximum(into * v[PAD], 0)
-        far = into * jnp.maximum(into * v[:out], 0)
-    else:
-        first, beyond, face, far = pair, -pair, jnp.zeros_like(pair), jnp.zeros_like(v[:out])
-    return jnp.concatenate([far, jnp.stack([beyond, face, first])])
-
-
-def _where(here: Any, new: Array, old: Array) -> Array:
-    """The new one where a face is here; nothing is computed where that is known."""
-    return new if here is True else jnp.where(here, new, old)
-
-
-def _folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
-    """Mass after the lower and the upper face of an axis."""
-    n = 2 * PAD + 1
-    last = m.shape[axis] - n
-    # both at once where no layer belongs to both
-    lower, upper = zip((0, last), there)
-    for faces in ((lower, upper),) if last >= n else ((lower,), (upper,)):
-        starts = [start for start, _ in faces]
-        near = [lax.slice_in_dim(m, start, start + n, axis=axis) for start in starts]
-        # the middle of each is its face
-        near = [_where(here, a + jnp.flip(a, axis), a) for a, (_, here) in zip(near, faces)]
-        for start, new in zip(starts, lax.optimization_barrier(near)):  # as in `_faced`
-            m = lax.dynamic_update_slice_in_dim(m, new, start, axis)
-    return m
+    @property
+    def acting(self) -> list[Acting]:
+        """The axes whose faces act on matter, and how."""
+        return [
+            (i, range(len(self.cells)) if face == "stick" else (i,), face == "slip", self.faced(i))
+            for i, face in enumerate(self.faces)
+            if face != "periodic"
+        ]
 
 
 def _joined(field: Array) -> Array:

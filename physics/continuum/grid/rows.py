@@ -27,13 +27,15 @@ _TAKE = lax.GatherDimensionNumbers(
 
 def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
     """Sum of the particles' contributions, [nodes, 4]."""
-    footprint = Footprint(x, layout, ROW)
+    footprint = Footprint(x, layout, ROW, fixed=True)
     # chosen by number and not stacked: a stack would be written to memory before it is added
-    which, empty = footprint.number(footprint.d + 1), jnp.zeros(footprint.shape, x[0].dtype)
+    empty = jnp.zeros(footprint.shape, x[0].dtype)
 
     def row(part: list[Array]) -> Array:
-        columns = [footprint.repeated(a) for a in part] + [empty] * (ROW - len(part))
-        return lax.select_n(which, *columns)
+        total = empty
+        for i, a in enumerate(part):
+            total = jnp.where(np.arange(ROW) == i, footprint.repeated(a), total)
+        return total
 
     update = footprint.weight() * footprint.value([row(part) for part in layout.split(q)])
     grid, at = jnp.zeros((layout.nodes, ROW), x[0].dtype), footprint.row[..., 0].reshape(-1, 1)
@@ -42,7 +44,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     """Moments of the grid at the particles, a list of [C, P]."""
-    x, grid = lax.optimization_barrier((list(x), grid))
+    grid = lax.optimization_barrier(grid)
     row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
     w = [pieces(a, n) for a, n in zip(f, layout.order)]
 
@@ -59,8 +61,7 @@ def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
 
     sizes = [layout.rows[0]] + [layout.rows[1]] * len(w)
     found = [a for m, n in zip(along(0, row), sizes) for a in m[:n]]
-    # taken in one pass: else what is done with the sums is joined to it, and it falls apart
-    return lax.optimization_barrier(found)
+    return found
 
 
 def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:

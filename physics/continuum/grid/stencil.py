@@ -83,20 +83,20 @@ def pieces(f: Array, order: int) -> tuple[Array, Array, Array]:
     return zero, zero, zero
 
 
-def weight(f: Array, o: Array, order: int) -> Array:
-    """That one of the `weights` that belongs to node o, a float 0, 1 or 2.
+def weight(f: Array, o: Array | np.ndarray, order: int) -> Array:
+    """That one of the `weights` that belongs to node o, floats 0, 1 or 2 as wide as f.
 
     By arithmetic: a compiler would make a choice among three a table, or keep all three.
 
-    >>> weight(jnp.array([1.0, 1.0, 1.0]), jnp.arange(3.0), 0)
+    >>> weight(jnp.array([1.0, 1.0, 1.0]), np.arange(3, dtype=np.float32), 0)
     Array([0.125, 0.75 , 0.125], dtype=float32)
     """
     t, side = f - o, o - 1
     outer = side * side  # 1 at the outer two nodes, 0 at the one between them
     if order == 0:
-        return outer * (0.5 * (1.5 + side * t) ** 2) + (1 - outer) * (0.75 - t * t)
+        return jnp.asarray(outer * (0.5 * (1.5 + side * t) ** 2) + (1 - outer) * (0.75 - t * t))
     if order == 1:
-        return side * (1.5 + side * t) - (1 - outer) * (2 * t)
+        return jnp.asarray(side * (1.5 + side * t) - (1 - outer) * (2 * t))
     if order == 2:
         return jnp.broadcast_to(3 * outer - 2, f.shape)
     return jnp.zeros_like(f)

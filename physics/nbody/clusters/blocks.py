@@ -10,6 +10,7 @@ block does is said by the order (`hermite`, `hermite6`).
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,7 +24,9 @@ from jaxgpu.pytree import size as whole
 
 from ..forces import pairs
 from ..forces.tide import Alone, Origin, Tide
-from . import scheduler
+from . import at_once, scheduler
+from .at_once import Motion
+from .rows import Vector, each, joined
 from .scheduler import Packing, Schedule
 
 
@@ -31,8 +34,8 @@ from .scheduler import Packing, Schedule
 class Population:
     """Bodies with their last known state, each at a time of its own."""
 
-    x: Array  # [6, N] position and velocity
-    a: Array  # [D, N] acceleration and jerk, D = 6; with snap and crackle, D = 12
+    x: Vector  # [6, N] position and velocity
+    a: Vector  # [D, N] acceleration and jerk, D = 6; with snap and crackle, D = 12
     t: Array  # [N] time of that state, as a part of the interval: a dyadic number, exactly
     dt: Array  # [N] step to take next, as a part of the interval: a power of two, exactly
 
@@ -81,15 +84,30 @@ class BlockSteps:
         """All bodies that are due brought to `now`, and their steps counted."""
         raise NotImplementedError
 
+    def motion(self) -> Motion | None:
+        """How all bodies are moved at once, on accelerators; None where they cannot be."""
+        raise NotImplementedError
+
     @reassociated
     def step(self, state: Any) -> Any:
         """The state one interval later."""
         path = self.tide.path(state.origin, self.interval)
-        begin = state.rewound()
+        begin, motion = state.rewound(), self.motion()
+        few = scheduler.all_at_once(begin.stars.t.size, begin.tracers.t.size)
+        in_turn = partial(self._in_turn, path)
+        if motion is None or not few:
+            end = in_turn(begin)
+        else:
+            whole = partial(_at_once, motion, path)
+            end = lax.platform_dependent(begin, cuda=whole, default=in_turn)
+        return replace(end, origin=self.tide.moved(path, state.origin))
+
+    def _in_turn(self, path: Any, begin: Any) -> Any:
+        """The state at the end of the interval, each block that of the bodies that are due."""
         packing = Packing(begin.tracers)
         schedule = scheduler.open_schedule(packing, begin.tracers, (self.tile, self.bulk))
         # the tracers are in the schedule meanwhile
-        begin = replace(begin, tracers=jax.tree.map(lambda q: q[..., :0], begin.tracers))
+        start = replace(begin, tracers=jax.tree.map(lambda q: q[..., :0], begin.tracers))
 
         def unfinished(carry: tuple[Any, Schedule, Array]) -> Array:
             return carry[2] < 1
@@ -102,10 +120,9 @@ class BlockSteps:
             now = lax.stop_gradient(now)  # a table's entry; the least of no tracers has no slope
             return *self.block(state, packing, schedule, path, now), now
 
-        zero = jnp.zeros((), state.steps.dtype)
-        end, schedule, _ = lax.while_loop(unfinished, one_block, (begin, schedule, zero))
-        tracers = packing.group(schedule.rows)
-        return replace(end, tracers=tracers, origin=self.tide.moved(path, state.origin))
+        zero = jnp.zeros((), begin.steps.dtype)
+        end, schedule, _ = lax.while_loop(unfinished, one_block, (start, schedule, zero))
+        return replace(end, tracers=packing.group(schedule.rows))
 
 
 @pytree
@@ -132,6 +149,21 @@ class PairedSteps(BlockSteps):
     """Block steps of fourth order with regularised pairs, as all parts of `hermite` know them."""
 
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
+
+
+def _at_once(motion: Motion, path: Any, begin: Any) -> Any:
+    """The state at the end of the interval, all bodies evaluated in each block."""
+    (stars, tracers), blocks, steps, floored = at_once.interval(
+        motion, begin.stars, begin.tracers, begin.m, path
+    )
+    return replace(
+        begin,
+        stars=stars,
+        tracers=tracers,
+        blocks=begin.blocks + blocks,
+        steps=begin.steps + steps.astype(begin.steps.dtype),
+        floored=begin.floored + floored,
+    )
 
 
 def rewound[T: Any](group: T) -> T:
@@ -189,11 +221,14 @@ def counted(state: Any, due: Array, tracers: Array, floored: Array) -> dict[str,
     }
 
 
-def predicted(spec: BlockSteps, group: Population, now: Array) -> Array:
+def predicted(spec: BlockSteps, group: Population, now: Array) -> Vector:
     """Positions and velocities [6, N] at `now`, by Taylor series to the jerk."""
-    h = (spec.interval * (now - group.t))[None]
-    x, v, a, j = group.x[:3], group.x[3:], group.a[:3], group.a[3:]
-    return jnp.concatenate([x + h * (v + h / 2 * (a + h / 3 * j)), v + h * (a + h / 2 * j)])
+    h = spec.interval * (now - group.t)
+
+    def taylor(h: Array, x: Array, v: Array, a: Array, j: Array) -> tuple[Array, Array]:
+        return x + h * (v + h / 2 * (a + h / 3 * j)), v + h * (a + h / 2 * j)
+
+    return joined(*each(taylor, (h,), group.x[:3], group.x[3:], group.a[:3], group.a[3:]))
 
 
 def first_step(spec: BlockSteps, a: Array, snap: Array) -> Array:
@@ -258,6 +293,6 @@ def _powers(spec: BlockSteps, like: Array) -> Array:
     return jnp.asarray(0.5 ** np.arange(_deepest(spec, like) + 1), like.dtype)
 
 
-def size(vector: Array) -> Array:
-    """Euclidean length [...] of a vector [3, ...]."""
+def size(vector: Vector) -> Array:
+    """Euclidean length [...] of a vector [3, ...], or of a tuple of its rows."""
     return jnp.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])

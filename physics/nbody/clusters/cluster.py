@@ -64,6 +64,12 @@ class State:
         """Positions [M, 3] of the tracers; of the escaped, when they did."""
         return self.bodies.tracers.x[:3].T
 
+    def view(self) -> dict[str, np.ndarray]:
+        """What `jaxgpu.show` shows: stars [N, 3] and tracers [M, 3], nan where one has escaped."""
+        here = lambda x, gone: np.where(np.asarray(gone)[:, None], np.nan, np.asarray(x))
+        seen = {"stars": here(self.x, self.stars_gone.gone)}
+        return seen | {"tracers": here(self.tracer_x, self.gone.gone)}
+
     @property
     def tracer_v(self) -> Array:
         """Velocities [M, 3] of the tracers; of the escaped, when they did."""

@@ -23,6 +23,7 @@ from jaxgpu.pytree import pytree
 
 from ..forces import pairs as pair_forces
 from . import checks, close_encounters, scheduler, tracers
+from .at_once import Motion
 from .binary import forces, formation, ks_steps
 from .binary.ks_pairs import Pairs, empty, resolved
 from .binary.members import Members, members_if_any
@@ -41,6 +42,7 @@ from .blocks import (
     rewound,
     size,
 )
+from .rows import Vector, each, joined, stacked
 from .scheduler import Again, Packing, Schedule
 from .tracers import Tracers
 
@@ -108,6 +110,16 @@ class Hermite(PairedSteps):
         if self.pairing.slots == 0:
             return _block_of_singles(self, state, packing, schedule, path, now)
         return _block_with_pairs(self, state, packing, schedule, path, now)
+
+    def motion(self) -> Motion | None:
+        """How all bodies are moved at once; None where close pairs are regularised."""
+        if self.pairing.slots > 0:
+            return None
+        return Motion(
+            stars=(partial(predicted, self), partial(corrected, self)),
+            tracers=(partial(tracers.predicted, self), partial(tracers.corrected, self)),
+            force=partial(_force_of_singles, self),
+        )
 
     def points(self, state: State) -> Array:
         """Positions over velocities [6, N] of all stars, those in pairs too, between two steps."""
@@ -233,10 +245,10 @@ def _resolved_or_leaving(spec: Hermite, pairs: Pairs) -> Array:
 
 
 def _force_of_singles(
-    spec: BlockSteps, m: Array, sources: Array, path: Any, now: Array, x: Array
+    spec: BlockSteps, m: Array, sources: Vector, path: Any, now: Array, x: Vector
 ) -> Array:
     """Acceleration and jerk [6, K] at `x` [6, K] by stars that are all single, and the galaxy."""
-    return pair_forces.pull(x, sources, m, spec.softening) + spec.tide.on(path, now, x)
+    return pair_forces.pull(x, sources, m, spec.softening) + spec.tide.on(path, now, stacked(x))
 
 
 def _force_on_stars(
@@ -281,19 +293,27 @@ def _move_tracers(
     return jax.tree.map(keep, old, new), low & ~hosted
 
 
-def corrected(spec: Hermite, old: Population, f: Array, now: Array) -> tuple[Population, Array]:
+def corrected(spec: Hermite, old: Population, f: Vector, now: Array) -> tuple[Population, Array]:
     """Stars pulled at `now` by `f` [6, B], corrected, and which want a step below the floor."""
     part = now - old.t
-    h = spec.interval * jnp.where(part > 0, part, 1)[None]  # spare lanes are not due: no 0 / 0
-    a0, j0, a1, j1 = old.a[:3], old.a[3:], f[:3], f[3:]
-    v = old.x[3:] + h / 2 * (a0 + a1) + h * h / 12 * (j0 - j1)
-    x = old.x[:3] + h / 2 * (old.x[3:] + v) + h * h / 12 * (a0 - a1)
-    crackle = (12 * (a0 - a1) + 6 * h * (j0 + j1)) / (h * h * h)
-    snap = (-6 * (a0 - a1) - h * (4 * j0 + 2 * j1)) / (h * h) + h * crackle  # at the end
-    a, j, s, c = (size(q) for q in (a1, j1, snap, crackle))
+    h = spec.interval * jnp.where(part > 0, part, 1)  # spare lanes are not due: no 0 / 0
+    known = old.x[:3], old.x[3:], old.a[:3], old.a[3:], f[:3], f[3:]
+    x, v, snap, crackle = each(_interpolated, (h,), *known)
+    a, j, s, c = (size(q) for q in (f[:3], f[3:], snap, crackle))
     above, below = a * s + j * j, j * c + s * s
     # no force at all, whatever rounding left of the one before: the longest step
     free = (above == 0) | (below == 0)
     wanted = jnp.sqrt(spec.eta * above / jnp.where(free, 1, below))
     dt, low = next_step(spec, old.dt, jnp.where(free, jnp.inf, wanted), now)
-    return Population(jnp.concatenate([x, v]), f, jnp.full_like(old.t, now), dt), low
+    return Population(joined(x, v), f, jnp.full_like(old.t, now), dt), low
+
+
+def _interpolated(
+    h: Array, x: Array, v0: Array, a0: Array, j0: Array, a1: Array, j1: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Position, velocity, snap and crackle after a step `h`, of forces known at both ends."""
+    v = v0 + h / 2 * (a0 + a1) + h * h / 12 * (j0 - j1)
+    x = x + h / 2 * (v0 + v) + h * h / 12 * (a0 - a1)
+    crackle = (12 * (a0 - a1) + 6 * h * (j0 + j1)) / (h * h * h)
+    snap = (-6 * (a0 - a1) - h * (4 * j0 + 2 * j1)) / (h * h) + h * crackle  # at the end
+    return x, v, snap, crackle

@@ -20,6 +20,7 @@ from jaxgpu.pytree import size as whole
 
 from ..forces import snaps
 from . import checks, scheduler
+from .at_once import Motion
 from .blocks import (
     BlockState,
     BlockSteps,
@@ -31,6 +32,7 @@ from .blocks import (
     quantised,
     size,
 )
+from .rows import Vector, each, joined, stacked
 from .scheduler import Packing, Schedule
 
 
@@ -87,6 +89,11 @@ class Hermite6(BlockSteps):
         schedule, count, below = scheduler.advance(packing, schedule, now, move, None, widths)
         return replace(state, stars=stars, **counted(state, due, count, low + below)), schedule
 
+    def motion(self) -> Motion:
+        """How all bodies are moved at once."""
+        move = partial(predicted, self), partial(corrected, self)
+        return Motion(stars=move, tracers=move, force=partial(_force, self))
+
     def points(self, state: State) -> Array:
         """Positions over velocities [6, N] of all stars, between two steps."""
         return state.stars.x
@@ -125,29 +132,55 @@ def _init(spec: Hermite6, stars: Array, m: Array, tracer_states: Array) -> State
     )
 
 
-def _force(spec: Hermite6, m: Array, sources: Array, path: Any, now: Array, x: Array) -> Array:
+def _force(spec: Hermite6, m: Array, sources: Vector, path: Any, now: Array, x: Vector) -> Array:
     """Acceleration, jerk and snap [9, K] at `x`, by stars at `sources` [9, N] and the galaxy."""
-    return snaps.pull(x, sources, m, spec.softening) + spec.tide.pull(path, now, x)
+    return snaps.pull(x, sources, m, spec.softening) + spec.tide.pull(path, now, stacked(x))
 
 
-def predicted(spec: Hermite6, group: Population, now: Array) -> Array:
+def predicted(spec: Hermite6, group: Population, now: Array) -> Vector:
     """Positions, velocities and accelerations [9, N] at `now`, by Taylor series to the crackle."""
-    h = (spec.interval * (now - group.t))[None]
-    x, v = group.x[:3], group.x[3:]
-    a, j, s, c = (group.a[k : k + 3] for k in (0, 3, 6, 9))
-    position = x + h * (v + h / 2 * (a + h / 3 * (j + h / 4 * (s + h / 5 * c))))
-    velocity = v + h * (a + h / 2 * (j + h / 3 * (s + h / 4 * c)))
-    return jnp.concatenate([position, velocity, a + h * (j + h / 2 * (s + h / 3 * c))])
+    h = spec.interval * (now - group.t)
+
+    def taylor(
+        h: Array, x: Array, v: Array, a: Array, j: Array, s: Array, c: Array
+    ) -> tuple[Array, Array, Array]:
+        position = x + h * (v + h / 2 * (a + h / 3 * (j + h / 4 * (s + h / 5 * c))))
+        velocity = v + h * (a + h / 2 * (j + h / 3 * (s + h / 4 * c)))
+        return position, velocity, a + h * (j + h / 2 * (s + h / 3 * c))
+
+    derivatives = (group.a[k : k + 3] for k in (0, 3, 6, 9))
+    return joined(*each(taylor, (h,), group.x[:3], group.x[3:], *derivatives))
 
 
-def corrected(spec: Hermite6, old: Population, f: Array, now: Array) -> tuple[Population, Array]:
+def corrected(spec: Hermite6, old: Population, f: Vector, now: Array) -> tuple[Population, Array]:
     """Bodies with new forces `f` [9, B], corrected, and which want a step below the floor."""
     part = now - old.t
-    h = spec.interval * jnp.where(part > 0, part, 1)[None]  # spare lanes are not due: no 0 / 0
-    a0, j0, s0 = (old.a[k : k + 3] for k in (0, 3, 6))
-    a1, j1, s1 = (f[k : k + 3] for k in (0, 3, 6))
-    v = old.x[3:] + h / 2 * (a0 + a1 + h / 5 * (j0 - j1 + h / 12 * (s0 + s1)))
-    x = old.x[:3] + h / 2 * (old.x[3:] + v + h / 5 * (a0 - a1 + h / 12 * (j0 + j1)))
+    h = spec.interval * jnp.where(part > 0, part, 1)  # spare lanes are not due: no 0 / 0
+    at_start, at_end = ([q[k : k + 3] for k in (0, 3, 6)] for q in (old.a, f))
+    polynomial = each(_interpolated, (h,), old.x[:3], old.x[3:], *at_start, *at_end)
+    x, v, crackle, pop, last = polynomial
+    # Nitadori & Makino, eq. 33, with p = 6
+    low = size(f[:3]) * size(f[6:]) + size(f[3:6]) ** 2
+    high = size(crackle) * size(last) + size(pop) ** 2
+    wanted = spec.eta * jnp.cbrt(jnp.sqrt(low / high))
+    dt, floored = next_step(spec, old.dt, wanted, now)
+    return Population(joined(x, v), joined(f, crackle), jnp.full_like(old.t, now), dt), floored
+
+
+def _interpolated(
+    h: Array,
+    x: Array,
+    v0: Array,
+    a0: Array,
+    j0: Array,
+    s0: Array,
+    a1: Array,
+    j1: Array,
+    s1: Array,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Position and velocity after a step `h`, and crackle, pop and what comes after it there."""
+    v = v0 + h / 2 * (a0 + a1 + h / 5 * (j0 - j1 + h / 12 * (s0 + s1)))
+    x = x + h / 2 * (v0 + v + h / 5 * (a0 - a1 + h / 12 * (j0 + j1)))
     # the polynomial of degree five through all six, in parts of the step
     d, j0, j1, s0, s1 = a1 - a0, h * j0, h * j1, h * h / 2 * s0, h * h / 2 * s1
     third = 10 * d - 6 * j0 - 4 * j1 - 3 * s0 + s1
@@ -155,11 +188,4 @@ def corrected(spec: Hermite6, old: Population, f: Array, now: Array) -> tuple[Po
     fifth = 6 * d - 3 * (j0 + j1) - s0 + s1
     crackle = (6 * third + 24 * fourth + 60 * fifth) / (h * h * h)
     pop = (24 * fourth + 120 * fifth) / (h * h * h * h)
-    last = 120 * fifth / (h * h * h * h * h)
-    # Nitadori & Makino, eq. 33, with p = 6
-    low = size(a1) * size(f[6:]) + size(f[3:6]) ** 2
-    high = size(crackle) * size(last) + size(pop) ** 2
-    wanted = spec.eta * jnp.cbrt(jnp.sqrt(low / high))
-    dt, floored = next_step(spec, old.dt, wanted, now)
-    a = jnp.concatenate([f, crackle])
-    return Population(jnp.concatenate([x, v]), a, jnp.full_like(old.t, now), dt), floored
+    return x, v, crackle, pop, 120 * fifth / (h * h * h * h * h)

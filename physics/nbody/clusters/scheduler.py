@@ -14,7 +14,8 @@ that to fetch it is to touch four lines of a cache and not thirty; `Packing` say
 the row are which field.
 
 Accelerators pay for a launch what thousands of bodies cost: there all bodies of a block are moved
-and the due stay moved, up to some thousands of them (`group_at_once`, `schedule_at_once`).
+and the due stay moved, up to some thousands of them (`group_at_once`, `schedule_at_once`; where
+no pairs are regularised a GPU keeps no schedule at all, see `at_once`).
 
 Read downwards: `Packing`, `Schedule`, `advance` (a block of tracers), `advance_group` (a block of
 stars), `in_tiles` (the loop over tiles), `due_indices` (who is due).
@@ -45,6 +46,11 @@ type Move[T] = Callable[[Array, T], tuple[T, Array]]
 
 # which of a tile move again [B] bool; and how, given how many there are of all tiles
 type Again[T] = tuple[Callable[[T], Array], Callable[[Array], Move[T]]]
+
+
+def all_at_once(stars: int, tracers: int) -> bool:
+    """Whether an accelerator evaluates all of so many bodies in each block, by no schedule."""
+    return 0 < stars <= AT_ONCE and tracers <= _TRACERS_AT_ONCE
 
 
 class Stepped(Protocol):

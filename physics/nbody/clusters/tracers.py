@@ -19,6 +19,7 @@ from jaxgpu.precision import smallest
 from jaxgpu.pytree import pytree
 
 from .blocks import PairedSteps, first_step, next_step, pull_and_snap, size
+from .rows import Vector, each, joined
 
 _REMEMBERED = 4.0  # a last step of up to so many times this one's length is of use
 _CAUTION = 12.5  # a step is at most sqrt(12.5) times as long as Aarseth's criterion says
@@ -69,49 +70,41 @@ def begin(spec: PairedSteps, x: Array, stars: Array, m: Array, a: Array, tide: C
     )
 
 
-def predicted(spec: PairedSteps, tracers: Tracers, now: Array) -> Array:
+def predicted(spec: PairedSteps, tracers: Tracers, now: Array) -> Vector:
     """Positions and velocities [6, M] at `now`, by Taylor series to the crackle."""
-    h = (spec.interval * (now - tracers.t))[None]
-    x, v, a, j, s, c = (q[k : k + 3] for q in (tracers.x, tracers.a, tracers.s) for k in (0, 3))
-    position = x + h * (v + h / 2 * (a + h / 3 * (j + h / 4 * (s + h / 5 * c))))
-    return jnp.concatenate([position, v + h * (a + h / 2 * (j + h / 3 * (s + h / 4 * c)))])
+    h = spec.interval * (now - tracers.t)
+
+    def taylor(
+        h: Array, x: Array, v: Array, a: Array, j: Array, s: Array, c: Array
+    ) -> tuple[Array, Array]:
+        position = x + h * (v + h / 2 * (a + h / 3 * (j + h / 4 * (s + h / 5 * c))))
+        return position, v + h * (a + h / 2 * (j + h / 3 * (s + h / 4 * c)))
+
+    known = (q[k : k + 3] for q in (tracers.x, tracers.a, tracers.s) for k in (0, 3))
+    return joined(*each(taylor, (h,), *known))
 
 
-def corrected(spec: PairedSteps, old: Tracers, f: Array, now: Array) -> tuple[Tracers, Array]:
+def corrected(spec: PairedSteps, old: Tracers, f: Vector, now: Array) -> tuple[Tracers, Array]:
     """Tracers pulled at `now` by `f` [6, B], corrected, and which want a step below the floor.
 
     Between the ends a(t) = cubic + t^2 (t - h)^2 (alpha + beta t), which leaves both ends and their
     jerks alone and passes through acceleration and jerk at -g, where the last step began.
     """
     part = now - old.t
-    h = spec.interval * jnp.where(part > 0, part, 1)[None]  # spare lanes are not due: no 0 / 0
-    a0, j0, a1, j1 = old.a[:3], old.a[3:], f[:3], f[3:]
-    snap = (-6 * (a0 - a1) - h * (4 * j0 + 2 * j1)) / (h * h)  # of the cubic, at the start
-    crackle = (12 * (a0 - a1) + 6 * h * (j0 + j1)) / (h * h * h)
-    known = (old.gap > 0)[None] & (old.gap[None] <= _REMEMBERED * h)
-    g = jnp.where(known, old.gap[None], h)
-    miss = old.past[:3] - (a0 - g * (j0 - g / 2 * (snap - g / 3 * crackle)))
-    slope = old.past[3:] - (j0 - g * (snap - g / 2 * crackle))
-    first = miss / (g * g * (g + h) ** 2)  # alpha - beta g
-    beta = slope / (g * g * (g + h) ** 2) + 2 * (2 * g + h) / (g * (g + h)) * first
-    beta, alpha = jnp.where(known, beta, 0), jnp.where(known, first + beta * g, 0)
-    v = old.x[3:] + h / 2 * (a0 + a1) + h * h / 12 * (j0 - j1)
-    v = v + h**5 * (alpha / 30 + beta * h / 60)
-    # the polynomial twice integrated: the usual corrector of positions is of lower order
-    x = 3 * a1 + 7 * a0 + h / 3 * (3 * j0 - 2 * j1) + h**4 * (alpha / 3 + beta * h / 7)
-    x = old.x[:3] + h * old.x[3:] + h * h / 20 * x
-    end = alpha + beta * h
-    s = jnp.concatenate(
-        [snap + h * (crackle + 2 * h * end), crackle + h * (12 * end + 6 * h * beta)]
-    )
-    error = jnp.where(known[0], size(h**4 * alpha / 30), jnp.inf)
-    dt, low = next_step(spec, old.dt, _wanted(spec, f, s, h[0], error), now)
+    h = spec.interval * jnp.where(part > 0, part, 1)  # spare lanes are not due: no 0 / 0
+    known = (old.gap > 0) & (old.gap <= _REMEMBERED * h)
+    given = (q[k : k + 3] for q in (old.x, old.a, old.past, f) for k in (0, 3))
+    numbers = h, jnp.where(known, old.gap, h), known
+    x, v, snap, crackle, missed = each(_interpolated, numbers, *given)
+    s = joined(snap, crackle)
+    error = jnp.where(known, size(missed), jnp.inf)
+    dt, low = next_step(spec, old.dt, _wanted(spec, f, s, h, error), now)
     new = Tracers(
-        x=jnp.concatenate([x, v]),
+        x=joined(x, v),
         a=f,
         s=s,
         past=old.a,
-        gap=h[0],
+        gap=h,
         t=jnp.full_like(old.t, now),
         dt=dt,
         host=old.host,
@@ -119,7 +112,41 @@ def corrected(spec: PairedSteps, old: Tracers, f: Array, now: Array) -> tuple[Tr
     return new, low
 
 
-def _wanted(spec: PairedSteps, f: Array, s: Array, h: Array, error: Array) -> Array:
+def _interpolated(
+    h: Array,
+    g: Array,
+    known: Array,
+    x0: Array,
+    v0: Array,
+    a0: Array,
+    j0: Array,
+    past: Array,
+    past_jerk: Array,
+    a1: Array,
+    j1: Array,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Position, velocity, snap and crackle after a step `h`, and by how much the cubic missed.
+
+    g: the step before it, where it is `known`.
+    """
+    snap = (-6 * (a0 - a1) - h * (4 * j0 + 2 * j1)) / (h * h)  # of the cubic, at the start
+    crackle = (12 * (a0 - a1) + 6 * h * (j0 + j1)) / (h * h * h)
+    miss = past - (a0 - g * (j0 - g / 2 * (snap - g / 3 * crackle)))
+    slope = past_jerk - (j0 - g * (snap - g / 2 * crackle))
+    first = miss / (g * g * (g + h) ** 2)  # alpha - beta g
+    beta = slope / (g * g * (g + h) ** 2) + 2 * (2 * g + h) / (g * (g + h)) * first
+    beta, alpha = jnp.where(known, beta, 0), jnp.where(known, first + beta * g, 0)
+    v = v0 + h / 2 * (a0 + a1) + h * h / 12 * (j0 - j1)
+    v = v + h**5 * (alpha / 30 + beta * h / 60)
+    # the polynomial twice integrated: the usual corrector of positions is of lower order
+    x = 3 * a1 + 7 * a0 + h / 3 * (3 * j0 - 2 * j1) + h**4 * (alpha / 3 + beta * h / 7)
+    x = x0 + h * v0 + h * h / 20 * x
+    end = alpha + beta * h
+    snap = snap + h * (crackle + 2 * h * end)
+    return x, v, snap, crackle + h * (12 * end + 6 * h * beta), h**4 * alpha / 30
+
+
+def _wanted(spec: PairedSteps, f: Vector, s: Vector, h: Array, error: Array) -> Array:
     """The step [B] after one of `h` that missed the mean acceleration by `error`; inf: unknown."""
     a, jerk, snap, crackle = (size(q[k : k + 3]) for q in (f, s) for k in (0, 3))
     above, below = a * snap + jerk * jerk, jerk * crackle + snap * snap

@@ -11,6 +11,7 @@ devices whose float64 is slow, see `hilo`.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from jaxgpu.primitive import jvp_of, primitive
 from .sums import pair_sum, summed
 
 
-def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0) -> Array:
+def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) -> Array:
     """Acceleration and jerk [6, K] at points by N sources, with G = 1.
 
     a = sum m d / r^3 and its time derivative sum m (w - 3 (d . w) d / r^2) / r^3, where d and w are
@@ -35,8 +36,8 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     A program that holds it is exported as `jaxgpu.kernels` says.
 
     Args:
-        points: positions and velocities [6, K].
-        sources: positions and velocities [6, N].
+        points: positions and velocities [6, K], or a tuple of their six rows [K].
+        sources: positions and velocities [6, N], or their rows.
         m: masses of the sources [N].
         softening: length at which the pull is softened; 0 for none.
 
@@ -46,12 +47,12 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     >>> pull(jnp.zeros((6, 1)), jnp.array([[2.0, 0, 0, 0, 1, 0]]).T, jnp.ones(1))[:, 0].round(6)
     Array([0.25 , 0.   , 0.   , 0.   , 0.125, 0.   ], dtype=float32)
     """
-    return _pull(points, sources, m, jnp.asarray(softening, points.dtype))
+    return _pull(points, sources, m, jnp.asarray(softening, m.dtype))
 
 
 @jax.custom_jvp
-def _pull(points: Array, sources: Array, m: Array, softening: Array) -> Array:
-    return _pull_sum([points], [sources, m], softening[None])
+def _pull(points: Any, sources: Any, m: Array, softening: Array) -> Array:
+    return _pull_sum(jax.tree.leaves(points), [*jax.tree.leaves(sources), m], softening[None])
 
 
 def _pull_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
@@ -62,7 +63,7 @@ def _pull_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable
 
 def _pull_on_cpu(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
     # a point is at no distance from itself: 0 / least is 0, and spares each pair a comparison
-    softening, m = numbers[0], sources[1]
+    softening, m = numbers[0], sources[-1]
     least = softening * softening + float(jnp.finfo(m.dtype).tiny) ** 0.5
 
     def terms(t: list[Array], s: list[Array]) -> list[Array]:
@@ -72,14 +73,14 @@ def _pull_on_cpu(targets: list[Array], sources: list[Array], numbers: Array) -> 
         p, q = s[6] * (u2 * jnp.sqrt(u2)), dot(d, w) * u2
         return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
-    return summed(terms, targets, [sources[0], m / 27**0.5], 6)
+    return summed(terms, targets, [*sources[:-1], m / 27**0.5], 6)
 
 
 @_pull.defjvp
 def _pull_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    points, sources, m, softening = primals
-    given = points, sources, m, softening
-    return _pull(*given), pair_tangent(given, tangents[:3])
+    whole = lambda q: jnp.stack(q) if isinstance(q, tuple) else q
+    given = tuple(map(whole, primals))
+    return _pull(*primals), pair_tangent(given, tuple(map(whole, tangents[:3])))
 
 
 def _tangent(given: tuple, tangents: tuple) -> Array:

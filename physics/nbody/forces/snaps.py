@@ -6,7 +6,9 @@ and an inverse square root a pair, against 38 of acceleration and jerk.
 """
 
 from collections.abc import Callable
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -15,12 +17,12 @@ from jaxgpu.geometry.vectors import dot
 from .sums import pair_sum
 
 
-def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0) -> Array:
+def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) -> Array:
     """Acceleration, jerk and snap [9, K] at points by N sources, with G = 1.
 
     Args:
-        points: positions, velocities and accelerations [9, K].
-        sources: positions, velocities and accelerations [9, N].
+        points: positions, velocities and accelerations [9, K], or a tuple of their nine rows [K].
+        sources: positions, velocities and accelerations [9, N], or their rows.
         m: masses of the sources [N].
         softening: length at which the pull is softened; 0 for none.
 
@@ -31,8 +33,8 @@ def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0
     >>> pull(jnp.zeros((9, 1)), source, jnp.array([4.0]))[:, 0].tolist()
     [1.0, 0.0, 0.0, 0.0, 0.5, 0.0, -0.75, 0.0, 1.5]
     """
-    eps2 = jnp.asarray(softening, points.dtype) ** 2
-    return _pull_sum([points], [sources, m], eps2[None])
+    eps2 = jnp.asarray(softening, m.dtype) ** 2
+    return _pull_sum(jax.tree.leaves(points), [*jax.tree.leaves(sources), m], eps2[None])
 
 
 def _pull_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:

@@ -44,6 +44,10 @@ class State:
     coarse: Array  # [] int32: substeps of the massive bodies that missed the tolerance
     tracers: Tracers
 
+    def view(self) -> dict[str, Array]:
+        """What `jaxgpu.show` shows: massive bodies [N, 3] and tracers [M, 3]."""
+        return {"bodies": self.x, "tracers": self.tracers.x}
+
 
 @pytree
 class Planetary:

@@ -9,7 +9,7 @@ from conformance import avals, check
 from nbody_inputs import halves, masses, points
 from shapes import check_shapes
 
-from jaxgpu.physics.nbody.clusters import Hermite
+from jaxgpu.physics.nbody.clusters import Hermite, Hermite6
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.physics.nbody.models import plummer
 from jaxgpu.precision import reassociation
@@ -25,7 +25,8 @@ def pair(e, m=(0.75, 0.25)):
     return x, np.array(m)
 
 
-init, step = jax.jit(Hermite.init), jax.jit(Hermite.step)  # one program a shape
+init = jax.jit(lambda spec, *bodies: spec.init(*bodies))  # one program a shape
+step = jax.jit(Hermite.step)
 fast = jax.jit(Hermite.step, compiler_options=reassociation())
 
 
@@ -163,11 +164,19 @@ def test_steps_are_powers_of_two_and_all_meet_at_the_end(x64):
 
 
 @pytest.mark.slow
-def test_the_form_for_accelerators_makes_the_steps_of_the_form_for_cpus(x64, monkeypatch):
+@pytest.mark.parametrize("order", [Hermite, Hermite6])
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_the_forms_for_accelerators_make_the_steps_of_the_form_for_cpus(
+    x64, monkeypatch, platform, order
+):
     stars = sphere(6, 40)
-    given = Hermite(softening=0.01), stars, masses(40, 6), stars[:, :9] * 1.1, 2
-    want = gone(*given)
-    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *args, cpu, default: default(*args))
+    given = order(softening=0.01), stars, masses(40, 6), stars[:, :9] * 1.1, 2
+    want = gone(*given, step=jax.jit(lambda spec, state: spec.step(state)))
+
+    def chosen(*args, default, **forms):
+        return forms.get(platform, default)(*args)
+
+    monkeypatch.setattr(jax.lax, "platform_dependent", chosen)
     got = gone(*given, step=jax.jit(lambda spec, state: spec.step(state)))
     for a, b in ((got.stars, want.stars), (got.tracers, want.tracers)):
         np.testing.assert_allclose(a.x, b.x, atol=1e-12)

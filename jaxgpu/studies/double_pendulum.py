@@ -1,0 +1,244 @@
+"""Double pendulums a hair apart: rigid bodies in one program, until chaos has parted them.
+
+Two equal rods hang on each other. Small swings are held against the exact frequencies, the energy
+against the order of the method, a derivative through a second of large swings against differences,
+and the growth of a hair's breadth gives the largest Lyapunov exponent.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu import ranges, show
+from jaxgpu.physics.rigid import Link, Simulation, State, assemble, mass_matrix, passive
+from jaxgpu.precision import in_float64
+from jaxgpu.pytree import size
+from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
+from jaxgpu.report import Figure, Headline, Report, Table, figure, view
+from jaxgpu.run import Run, run
+from jaxgpu.studies import SEEDS
+
+G, START = 9.81, (2.2, 0.4)  # m/s^2; angles of the joints at the start, rad
+RATE, SUBSTEPS = 30, 32  # frames a second, steps a frame
+APART, SHOWN = 1e-9, 24  # rad between neighbours at the start; pendulums in the picture
+
+
+@dataclass(frozen=True)
+class Options:
+    """How many, how long."""
+
+    pendulums: int = size(default=200, least=50, most=10_000_000)
+    """Pendulums, which begin within a billionth of a radian."""
+    seconds: int = size(default=16, least=10, most=60)
+    """How long they swing."""
+    seed: int = size(default=0, **SEEDS)
+    """Of the starts."""
+
+    def __post_init__(self):
+        ranges.check("double-pendulum", self)
+
+
+def pendulum(dt: float) -> Simulation:
+    """Two rods of 1 m and 1 kg, the second on the end of the first, without friction."""
+    thin = ((1 / 12, 0.0, 0.0), (0.0, 1 / 12, 0.0), (0.0, 0.0, 0.0))
+    rod = Link(-1, axis=(0.0, 1.0, 0.0), com=(0.0, 0.0, -0.5), inertia=thin)
+    tree = assemble([rod, replace(rod, parent=0, position=(0.0, 0.0, -1.0))], dtype=jnp.float64)
+    return Simulation(tree, passive(tree), dt)
+
+
+@in_float64
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Swing with two lengths of step, and compare with what is known."""
+    step, frames = 1 / RATE / SUBSTEPS, RATE * options.seconds
+    coarse = swing(pendulum(step), options, frames, out / "coarse", resume)
+    fine = swing(pendulum(step / 2), options, frames, out / "fine", resume)
+    times = np.arange(frames + 1) / RATE
+    exponent, line = growth(times, coarse.history["spread"])
+    # while both are on one path: chaos parts paths of different steps as well
+    early = [
+        np.ptp(coarse.history["energy"][: 2 * RATE]),
+        np.ptp(fine.history["energy"][: 4 * RATE]),
+    ]
+    drift = [float(one) / (4 * G) for one in early]  # of what lifts both rods to the top
+    slow, fast = small_swings(step)
+    exact = frequencies()
+    slope, difference = derivative(step)
+    return Report(
+        "Double pendulums a hair apart",
+        f"{options.pendulums} pendulums of two rods begin within {APART:g} rad and part by a "
+        f"factor of e every {1 / exponent:.2f} s; small swings have the frequencies of the theory "
+        f"to {max(abs(slow / exact[0] - 1), abs(fast / exact[1] - 1)):.0e}.",
+        figures=[pictured(coarse, times), spread_figure(times, coarse.history["spread"], line)],
+        tables=[
+            Table(
+                "What is known, and what comes out",
+                ["", "simulated", "known", "by"],
+                [
+                    ["slow mode, rad/s", slow, float(exact[0]), "eigenvalues"],
+                    ["fast mode, rad/s", fast, float(exact[1]), "eigenvalues"],
+                    ["height of the tip after 1 s by its start, m/rad", slope, difference]
+                    + ["central differences"],
+                    ["energy error over that of half the step", drift[0] / drift[1], 2.0]
+                    + ["first order"],
+                ],
+                digits=6,
+            )
+        ],
+        findings=[
+            f"In two seconds the energy of the first pendulum wanders by {drift[0]:.1e} of what "
+            f"lifts it from the bottom to the top, and by {drift[1]:.1e} with half the step.",
+            "The exponent is a mean over the time in which the spread is small, from one start.",
+        ],
+        citations=[
+            "Featherstone (2008), doi:10.1007/978-1-4899-7560-7: dynamics of trees",
+            "Shinbrot, Grebogi, Wisdom & Yorke (1992), doi:10.1119/1.16860: chaos in a double "
+            "pendulum",
+        ],
+        timing={"steps of 1.04 ms": coarse.timing, "half of them": fine.timing},
+        seed=options.seed,
+        headlines=[
+            Headline(
+                "slow mode of a double pendulum, rad/s",
+                slow,
+                f"{exact[0]:.5f} by its eigenvalue",
+                digits=6,
+            ),
+            Headline(
+                "derivative through 1 s of large swings, m/rad",
+                slope,
+                f"{difference:.6g} by central differences",
+                digits=6,
+            ),
+        ],
+    )
+
+
+def swing(spec: Simulation, options: Options, frames: int, out: Path, resume: bool) -> Run:
+    """All pendulums for as many frames; the history has some of them, their spread, an energy."""
+    key = jax.random.key(options.seed)
+    begin = jnp.asarray(START) + APART * jax.random.uniform(
+        key, (options.pendulums, 2), jnp.float64
+    )
+    state = State(begin, jnp.zeros_like(begin))
+    step, measure = partial(frame, spec), partial(measured, spec)
+    return run(step, state, frames, measure=measure, out=out, resume=resume)
+
+
+def frame(spec: Simulation, state: State) -> State:
+    """The state a frame later."""
+    return lax.fori_loop(0, SUBSTEPS, lambda _, now: spec.step(now), state)
+
+
+def measured(spec: Simulation, state: State) -> dict[str, Array]:
+    """Angles of a few, the root mean square distance of all tips from their mean, an energy."""
+    tip = tips(state.q)
+    off = tip - jnp.mean(tip, 0)[None]
+    return {
+        "q": state.q[:SHOWN],
+        "spread": jnp.sqrt(jnp.mean(jnp.sum(off**2, -1))),
+        "energy": energy(spec, jax.tree.map(lambda a: a[0], state)),
+    }
+
+
+def energy(spec: Simulation, state: State) -> Array:
+    """Of one pendulum, J; heights are those of the rods' middles below the pivot."""
+    moving = 0.5 * jnp.sum(state.v * jnp.sum(mass_matrix(spec.tree, state.q) * state.v[None], -1))
+    upper, lower = state.q[0], state.q[0] + state.q[1]
+    return moving - G * (1.5 * jnp.cos(upper) + 0.5 * jnp.cos(lower))
+
+
+def tips(q: Array) -> Array:
+    """Ends of the lower rods [..., 2] in the plane, m."""
+    upper, lower = q[..., 0], q[..., 0] + q[..., 1]
+    return jnp.stack([-jnp.sin(upper) - jnp.sin(lower), -jnp.cos(upper) - jnp.cos(lower)], -1)
+
+
+def frequencies() -> np.ndarray:
+    """Of small swings, rad/s, from mass and stiffness in the angles to the vertical."""
+    mass, weight = np.array([[4 / 3, 1 / 2], [1 / 2, 1 / 3]]), G * np.diag([1.5, 0.5])
+    return np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(mass, weight)).real))
+
+
+def small_swings(step: float) -> list[float]:
+    """Frequencies [2] of swings of a hundredth of a radian along each mode, from their zeros."""
+    mass, weight = np.array([[4 / 3, 1 / 2], [1 / 2, 1 / 3]]), G * np.diag([1.5, 0.5])
+    values, modes = np.linalg.eig(np.linalg.solve(mass, weight))
+    modes = modes.real[:, np.argsort(values.real)]
+    angles = 1e-2 * np.array([[1, 0], [-1, 1]]) @ (modes / np.abs(modes).max(0))
+    spec, state = pendulum(step), State(jnp.asarray(angles.T), jnp.zeros((2, 2)))
+
+    def further(now: State, _: None) -> tuple[State, Array]:
+        now = spec.step(now)
+        return now, now.q[:, 0]
+
+    q = np.asarray(jax.jit(lambda s: lax.scan(further, s, length=round(10 / step)))(state)[1])
+    found = []
+    for course in q.T:
+        at = np.flatnonzero(course[:-1] * course[1:] < 0)
+        zeros = at + course[at] / (course[at] - course[at + 1])
+        found.append(float(np.pi * (len(zeros) - 1) / (zeros[-1] - zeros[0]) / step))
+    return found
+
+
+def derivative(step: float) -> tuple[float, float]:
+    """Of the tip's height after a second by the first angle: by `jax.jvp`, and by differences."""
+    spec = pendulum(step)
+
+    @jax.jit
+    def height(angle: Array) -> Array:
+        begin = jnp.stack([angle, jnp.asarray(START[1], angle.dtype)])
+        end = lax.scan(
+            lambda s, _: (frame(spec, s), None), State(begin, jnp.zeros_like(begin)), length=RATE
+        )[0]
+        return tips(end.q)[1]
+
+    angle, h = jnp.asarray(START[0]), 1e-5
+    slope = jax.jvp(height, (angle,), (jnp.ones_like(angle),))[1]
+    return float(slope), float((height(angle + h) - height(angle - h)) / (2 * h))
+
+
+def growth(times: np.ndarray, spread: np.ndarray) -> tuple[float, np.ndarray]:
+    """The exponent, 1/s, of the spread while it is small, and its straight line [T]."""
+    early = (spread > 10 * spread[0]) & (spread < 0.05)
+    early &= np.cumsum(spread >= 0.05) == 0
+    exponent, at = np.polyfit(times[early], np.log(spread[early]), 1)
+    return float(exponent), np.exp(at + exponent * times)
+
+
+def pictured(done: Run, times: np.ndarray) -> Figure:
+    """The first pendulums, to be turned and wound back."""
+    q = done.history["q"][::5]
+    upper, lower = q[..., 0], q[..., 0] + q[..., 1]
+    depth = np.broadcast_to(np.linspace(-0.6, 0.6, q.shape[1]), upper.shape)
+    down = lambda angle: np.stack([-np.sin(angle), 0 * angle, -np.cos(angle)], -1)
+    pivot = np.stack([0 * upper, depth, 0 * upper], -1)
+    elbow = pivot + down(upper)
+    rods = {"upper": (pivot, elbow), "lower": (elbow, elbow + down(lower))}
+    return view(
+        show(rods, times=times[::5]),
+        f"{q.shape[1]} of the pendulums, drawn one behind the other; the clock shows seconds.",
+    )
+
+
+@styled
+def spread_figure(times: np.ndarray, spread: np.ndarray, line: np.ndarray) -> Figure:
+    """The growth of the spread."""
+    import matplotlib.pyplot as plt
+
+    drawing, axes = plt.subplots(figsize=(7.4, 3.2))
+    axes.semilogy(times, spread, color=BLUE, label="tips of all pendulums")
+    small = line < 3
+    axes.semilogy(times[small], line[small], color=ORANGE, ls="--", label="exponential growth")
+    axes.axhline(2, color=GREY, lw=0.8)
+    axes.set(xlabel="time, s", ylabel="distance from their mean, m")
+    axes.legend()
+    return figure(
+        drawing,
+        "Root mean square distance of the tips from their mean. It grows by the largest Lyapunov "
+        "exponent until the pendulums fill their whole reach of 2 m (grey).",
+    )

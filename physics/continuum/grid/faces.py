@@ -1,0 +1,220 @@
+"""What the two faces of an axis do to the nodes near them.
+
+The layers near a face are cut out, changed and put back, which leaves the rest of the grid alone.
+On a GPU every such cut is a launch of its own: there each node looks up its mirror images and
+chooses, so that all axes together are one pass over the grid. A TPU takes rows by number slowly.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.primitive import primitive
+
+PAD = 2  # nodes outside each face, so that a particle on a face has its whole stencil
+NEAR = PAD + 2  # nodes that a face acts on: those outside, its own and the first one within
+
+# an axis, the components of velocity that its faces act on, whether matter may leave them, and
+# whether the lower and the upper one are among the nodes
+type Acting = tuple[int, Sequence[int], bool, tuple[Any, Any]]
+
+
+def inverse(m: Array) -> Array:
+    """1 / m of masses, kg; 0 where m is nothing, below 1e-18 in float32 and 1e-36 in float64.
+
+    The rim of a spline leaves such masses on nodes, and 1 / m^2 of the reverse pass overflowed.
+
+    >>> import jax
+    >>> inverse(jnp.array([0.5, 0.0, 1e-30])), float(jax.grad(inverse)(jnp.float32(1e-30)))
+    (Array([2., 0., 0.], dtype=float32), 0.0)
+    """
+    # below 10 sqrt(tiny), where every device has float64's digits but float32's exponents
+    heavy = m > 10 * max(float(jnp.finfo(m.dtype).tiny) ** 0.5, 1e-37)
+    return jnp.where(heavy, 1 / jnp.where(heavy, m, 1), 0)
+
+
+def faced(
+    v: Array, m: Array, axis: int, held: Iterable[int], slip: bool, there: tuple[Any, Any]
+) -> Array:
+    """Velocities [..., 4] after the lower and the upper face of an axis, which are apart.
+
+    Args:
+        v: velocity of the nodes, m/s.
+        m: [...] their mass, kg.
+        axis: across which the faces lie.
+        held: components of the velocity that the faces act on.
+        slip: whether matter may leave them.
+        there: whether the lower and the upper face are among these nodes.
+    """
+    starts, near = {1: 0, -1: m.shape[axis] - NEAR}, []
+    for (side, start), here in zip(starts.items(), there):
+        mass, before = (lax.slice_in_dim(a, start, start + NEAR, axis=axis) for a in (m, v))
+        mass, u = (jnp.moveaxis(a, axis, 0)[::side] for a in (mass, before))
+        for i in held:
+            u = u.at[..., i].set(_mirrored(u[..., i], mass, into=side if slip else 0))
+        near.append(_where(here, jnp.moveaxis(u[::side], 0, axis), before))
+    # XLA 0.12 on a CPU fuses these and reads layers that it has already written, but for a barrier
+    for start, new in zip(starts.values(), lax.optimization_barrier(near)):
+        v = lax.dynamic_update_slice_in_dim(v, new, start, axis)
+    return v
+
+
+def faced_at_once(
+    act: Callable[[list[Array]], list[Array]], table: Array, acting: Sequence[Acting]
+) -> list[Array]:
+    """Components of velocity [...] after the faces of several axes, one axis after another.
+
+    Every node looks up its images in faces, and those in several faces at once, and does with them
+    what the axes before do.
+
+    Args:
+        act: velocity from the columns of the table, each node by itself.
+        table: [..., K] of the nodes, mass in column D.
+        acting: the axes.
+    """
+    swaps = [(axis, (PAD - 1, table.shape[axis] - NEAR)) for axis, *_ in acting]
+    values = {}
+    for one in _subsets(swaps):
+        rows = _image(table, one, 3)
+        columns = [rows[..., i] for i in range(table.shape[-1])]
+        values[one] = act(columns), columns[table.ndim - 1]
+    for swap, axis in zip(swaps, acting):
+        values = {
+            one: (_faced_nodes(value, values[swap, *one], axis), value[1])
+            for one, value in values.items()
+            if swap not in one
+        }
+    return values[()][0]
+
+
+def _faced_nodes(
+    here: tuple[list[Array], Array], image: tuple[list[Array], Array], acting: Acting
+) -> list[Array]:
+    """Velocity of nodes after the faces of an axis, from velocity and mass of them and images."""
+    axis, held, slip, there = acting
+    (vs, m), (us, other) = here, image
+    # masks are constants: as expressions each would be a launch
+    shape = [n if i == axis else 1 for i, n in enumerate(m.shape)]
+    layers = lambda into, *which: np.isin(np.arange(shape[axis])[::into], which).reshape(shape)
+    share, out = inverse(m + other), list(vs)
+    for i in held:
+        v, u = vs[i], us[i]
+        pair, new = (m * v - other * u) * share, v
+        for into, is_there in zip((1, -1), there):
+            paired = layers(into, PAD - 1, PAD + 1)  # counted from the outermost of this face
+            if slip:
+                alone = into * jnp.maximum(into * v, 0)
+                paired = paired & (into * (v + u) < 0)
+            else:
+                alone = jnp.zeros_like(v)
+            alike = jnp.where(layers(into, *range(PAD - 1), PAD), alone, new)
+            new = _where(is_there, jnp.where(paired, pair, alike), new)
+        out[i] = new
+    return out
+
+
+def folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
+    """Mass after the lower and the upper face of an axis."""
+    n = 2 * PAD + 1
+    last = m.shape[axis] - n
+    # both at once where no layer belongs to both
+    lower, upper = zip((0, last), there)
+    for faces in ((lower, upper),) if last >= n else ((lower,), (upper,)):
+        starts = [start for start, _ in faces]
+        near = [lax.slice_in_dim(m, start, start + n, axis=axis) for start in starts]
+        # the middle of each is its face
+        near = [_where(here, a + jnp.flip(a, axis), a) for a, (_, here) in zip(near, faces)]
+        for start, new in zip(starts, lax.optimization_barrier(near)):  # as in `faced`
+            m = lax.dynamic_update_slice_in_dim(m, new, start, axis)
+    return m
+
+
+def folded_at_once(m: Array, acting: Sequence[Acting]) -> Array:
+    """Mass [...] after the faces of several axes, of every node by itself."""
+    wide = 2 * PAD + 1
+    if any(m.shape[axis] < 2 * wide for axis, *_ in acting):  # one layer belongs to both
+        for axis, _, _, there in acting:
+            m = folded(m, axis, there)
+        return m
+    swaps = [(axis, (0, m.shape[axis] - wide)) for axis, *_ in acting]
+    values = {one: _image(m[..., None], one, wide)[..., 0] for one in _subsets(swaps)}
+    for swap, (axis, _, _, there) in zip(swaps, acting):
+        n = m.shape[axis]
+        shape = [n if i == axis else 1 for i in range(m.ndim)]
+        lower, upper = (np.reshape(np.arange(n)[::into] < wide, shape) for into in (1, -1))
+        near = (lower & there[0]) | (upper & there[1])
+        values = {
+            one: value + jnp.where(near, values[swap, *one], 0)
+            for one, value in values.items()
+            if swap not in one
+        }
+    return values[()]
+
+
+# layers in reverse: of an axis, from each of these starts
+type Swap = tuple[int, tuple[int, ...]]
+
+
+def _subsets(swaps: Sequence[Swap]) -> list[tuple[Swap, ...]]:
+    sets: list[tuple[Swap, ...]] = [()]
+    for swap in reversed(swaps):
+        sets += [(swap, *one) for one in sets]
+    return sets
+
+
+def _image(table: Array, swaps: tuple[Swap, ...], count: int) -> Array:
+    """Rows [..., K] of the nodes that change places with each, where so many layers do."""
+    return _swapped(table, swaps=swaps, count=count) if swaps else table
+
+
+def _rows(table: Array, *, swaps: tuple[Swap, ...], count: int) -> Array:
+    row, shape = jnp.int32(0), table.shape[:-1]
+    for axis, n in enumerate(shape):
+        order = np.arange(n, dtype=np.int32)
+        for start in dict(swaps).get(axis, ()):
+            order[start : start + count] = order[start : start + count][::-1]
+        order *= np.int32(prod(shape[axis + 1 :]))
+        row = row + lax.broadcast_in_dim(jnp.asarray(order), shape, (axis,))
+    return table.reshape(-1, table.shape[-1]).at[row].get(mode="promise_in_bounds")
+
+
+def _batched(size: int, table: Array, *, swaps: tuple[Swap, ...], count: int) -> Array:
+    return _swapped(table, swaps=tuple((axis + 1, at) for axis, at in swaps), count=count)
+
+
+# its own inverse and transpose, so that a reverse pass looks up, too, and adds nothing
+_swapped = primitive(
+    "mpm_swapped",
+    _rows,
+    lambda table, **_: table,
+    batch=_batched,
+    jvp=lambda args, tangents, out, **static: _swapped(*tangents, **static),
+    transpose=lambda ct, args, **static: [_swapped(ct, **static)],
+)
+
+
+def _mirrored(v: Array, m: Array, into: int) -> Array:
+    """One component [NEAR, ...] after the face at node PAD of the first axis has acted.
+
+    `into` is the sign that points into the box where matter may leave the face; 0 holds it.
+    """
+    out, inner = PAD - 1, PAD + 1
+    pair = (m[inner] * v[inner] - m[out] * v[out]) * inverse(m[out] + m[inner])
+    if into:
+        near = into * (v[inner] + v[out]) < 0
+        first = jnp.where(near, pair, v[inner])
+        beyond = jnp.where(near, -pair, v[out])
+        face = into * jnp.maximum(into * v[PAD], 0)
+        far = into * jnp.maximum(into * v[:out], 0)
+    else:
+        first, beyond, face, far = pair, -pair, jnp.zeros_like(pair), jnp.zeros_like(v[:out])
+    return jnp.concatenate([far, jnp.stack([beyond, face, first])])
+
+
+def _where(here: Any, new: Array, old: Array) -> Array:
+    """The new one where a face is here; nothing is computed where that is known."""
+    return new if here is True else jnp.where(here, new, old)

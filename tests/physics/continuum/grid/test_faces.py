@@ -1,0 +1,37 @@
+"""Faces of the grid: what a GPU looks up node by node is what a CPU cuts out layer by layer."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.physics.continuum.grid import faces
+
+HALF = (jnp.array(True), jnp.array(False))  # as on a slab, which may have one of two faces
+
+
+@pytest.mark.parametrize("there", [(True, True), HALF], ids=["box", "slab"])
+@pytest.mark.parametrize("shape", [(8, 11), (10, 9, 12)], ids=str)
+def test_all_axes_at_once_are_one_after_another(x64, shape, there):
+    """Values and gradients, with nodes without mass; axis 1 holds and the others slip."""
+    d, random = len(shape), np.random.default_rng(1)
+    v = jnp.asarray(random.normal(size=(*shape, d)))
+    m = jnp.asarray(random.uniform(size=shape) * (random.uniform(size=shape) > 0.3))
+    acting = [(i, range(d) if i == 1 else (i,), i != 1, there) for i in range(d)]
+
+    def one_by_one(v, m):
+        for acts in acting:
+            v, m = faces.faced(v, m, *acts), m
+        return v, faces.folded(m, 1, there)
+
+    def at_once(v, m):
+        table = jnp.concatenate([v, m[..., None]], -1)
+        new = faces.faced_at_once(lambda columns: columns[:d], table, acting)
+        return jnp.stack(new, -1), faces.folded_at_once(m, acting[1:2])
+
+    def outcome(form):
+        loss = lambda v, m: sum(jnp.sum(a * jnp.cos(a)) for a in form(v, m))
+        return jax.jit(form)(v, m), jax.jit(jax.grad(loss, (0, 1)))(v, m)
+
+    for want, got in zip(*map(jax.tree.leaves, (outcome(one_by_one), outcome(at_once)))):
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
