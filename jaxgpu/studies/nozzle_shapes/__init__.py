@@ -77,23 +77,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         f"after generation {late} of {options.generations}, these are {means[late][0]:.4f} and "
         f"{means[late][2]:.4f} (means of {options.seeds} seeds).",
         figures=[picture(pour, races, options, price)],
-        tables=[
-            Table(
-                "Hypervolume at equal processor time, and what gradients add to evolution alone",
-                ["counted", "", "steps", "mean", "gain", "95 % from", "to", "seeds better"],
-                rows(ends, steps),
-            ),
-            Table("What a step with gradients did to members, all seeds", KINDS, moves(races)),
-            Table(
-                "Cosine between a gradient and central differences over 1 mm, members of one seed",
-                ["objective", "median", "least", "above 0.9", "members"],
-                [
-                    [name, float(np.median(c)), float(c.min()), int(np.sum(c > 0.9)), len(c)]
-                    for name, c in zip(("oil held back", "width of the jet"), cosines.T)
-                ],
-                digits=3,
-            ),
-        ],
+        tables=tables(ends, steps, races, cosines),
         findings=[
             f"An episode takes {1e3 * price.plain:.1f} ms of processor time, one with its "
             f"gradient {price.ratio:.1f} times that: both are medians measured in this run.",
@@ -123,6 +107,34 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 type Ends = dict[int | None, list[dict[str, float]]]  # of all seeds, by where gradients begin
+
+
+def tables(
+    ends: Ends, steps: dict[int, int], races: list[Race], cosines: np.ndarray
+) -> list[Table]:
+    """Volumes at equal cost, what became of the steps, and how right the gradients are."""
+    named = zip(("oil held back", "width of the jet"), cosines.T)
+    return [
+        Table(
+            "Hypervolume at equal processor time, and what gradients add to evolution alone",
+            ["counted", "", "steps", "mean", "gain", "95 % from", "to", "seeds better"],
+            rows(ends, steps),
+        ),
+        Table(
+            "What a step with gradients did to members, all seeds",
+            ["gradients from generation", "step", "moved", "taken back"],
+            moves(races),
+        ),
+        Table(
+            "Cosine between a gradient and central differences over 1 mm, members of one seed",
+            ["objective", "median", "least", "above 0.9", "members"],
+            [
+                [name, float(np.median(c)), float(c.min()), int(np.sum(c > 0.9)), len(c)]
+                for name, c in named
+            ],
+            digits=3,
+        ),
+    ]
 
 
 def gains(ends: Ends, start: int, counted: str) -> np.ndarray:
@@ -167,9 +179,6 @@ def said(ends: Ends, start: int, counted: str) -> str:
         f"Counting {counted}, gradients from generation {start} on {verdict}: "
         f"{gain.mean():+.4f} of hypervolume (95 % from {low:+.4f} to {high:+.4f})."
     )
-
-
-KINDS = ["gradients from generation", "step", "moved", "taken back"]
 
 
 def moves(races: list[Race]) -> list[list[Any]]:
@@ -233,7 +242,8 @@ def curves(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Cost [T], in plain episodes, and hypervolume [T, seeds] of each way to search."""
     alone = np.stack([one.volumes() for one in races], 1)
-    found = {"evolution alone": (options.pop_size * np.arange(1, len(alone) + 1), alone)}
+    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    found["evolution alone"] = options.pop_size * np.arange(1, len(alone) + 1), alone
     for start in options.starts:
         covered = np.stack([one.volumes(start) for one in races], 1)
         spent = options.pop_size * (start + price.ratio * np.arange(len(covered)))

@@ -55,7 +55,7 @@ class Walls:
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m; exact outside."""
         across, up = jnp.abs(x[0]), x[1]
-        nearest = jnp.inf
+        nearest: Any = jnp.inf
         for i in range(len(self.y) - 1):
             along = self.x[i + 1] - self.x[i], self.y[i + 1] - self.y[i]
             arm = across - self.x[i], up - self.y[i]

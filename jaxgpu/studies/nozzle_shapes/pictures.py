@@ -42,7 +42,7 @@ def overview(
     import matplotlib.pyplot as plt
 
     drawing = plt.figure(figsize=(9.3, 6.6))
-    rows = drawing.subfigures(2, 1, height_ratios=[1, 1.05])
+    rows: Any = drawing.subfigures(2, 1, height_ratios=[1, 1.05])
     left, right = rows[0].subplots(1, 2)
     _fronts(left, before, after, alone)
     for i, name in zip(chosen, NAMES):
