@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.report.palette import BAND, BLUE, GREEN, GREY, INK, ORANGE, styled
+from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, INK, ORANGE, styled
 
 from .nozzle import JOINTS, PLANE, TANK, WALL
 
