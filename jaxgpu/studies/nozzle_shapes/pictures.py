@@ -58,7 +58,7 @@ def _fronts(axes: Any, before: np.ndarray, after: np.ndarray, alone: np.ndarray)
     span = np.ptp(after, 0)
     moved = np.abs(after - before) / span
     i = int(np.argmax(moved.max(1)))
-    near = axes.inset_axes((0.52, 0.42, 0.46, 0.4))
+    near = axes.inset_axes((0.56, 0.36, 0.42, 0.34))
     for panel in (axes, near):
         panel.plot(*before.T, "o", mfc="none", color=GREY, ms=5, label="before")
         for a, b in zip(before, after):
