@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu import ranges
@@ -212,7 +211,7 @@ def picture(pour: Pour, races: list[Race], options: Options, price: Cost) -> Fig
     order = np.argsort(after[:, 0])
     chosen = [int(order[i]) for i in (0, len(order) // 2, -1)]
     box = pour.problem().box
-    designs = box.lower + jnp.asarray(led["x"][-1][chosen]) * (box.upper - box.lower)
+    designs = box.lower[None] + led["x"][-1][chosen] * (box.upper - box.lower)[None]
     shown = pour.frames * 5 // 8
     film = jax.jit(pour.film)
     oil = np.stack([np.asarray(film(one)[shown]) for one in designs])

@@ -42,7 +42,7 @@ class Polish:
 
     def init(self, x: Array, f: Array) -> Front:
         """Members [N, D] of these objectives [N, 2]; the first step takes their gradients."""
-        shares = (x - self.lower) / (self.upper - self.lower)
+        shares = (x - self.lower[None]) / (self.upper - self.lower)[None]
         slopes = jnp.zeros((x.shape[0], 2, x.shape[1]), x.dtype)
         return Front(
             x=shares,
@@ -54,13 +54,13 @@ class Polish:
 
     def designs(self, front: Front) -> Array:
         """The members, [N, D] m."""
-        return self.lower + front.x * (self.upper - self.lower)
+        return self.lower[None] + front.x * (self.upper - self.lower)[None]
 
     def step(self, front: Front) -> Front:
         """The front after the trials have been evaluated, each with its gradient."""
         width = self.upper - self.lower
-        f, slopes = with_slopes(self.objectives, self.lower + front.trial * width)
-        slopes = slopes * width / scale(f)[:, None]
+        f, slopes = with_slopes(self.objectives, self.lower[None] + front.trial * width[None])
+        slopes = slopes * width[None, None] / scale(f)[None, :, None]
         finite = jnp.all(jnp.isfinite(slopes), (1, 2)) & jnp.all(jnp.isfinite(f), 1)
         still = jnp.all(front.trial == front.x, 1)  # of the first step: objectives are known
         kept = finite & (still | jnp.all(f <= front.f, 1))

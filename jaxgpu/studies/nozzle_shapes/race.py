@@ -82,8 +82,8 @@ def volumes(f: np.ndarray) -> np.ndarray:
     >>> round(float(volumes(np.array([[[0.5, 12.0]]]))[0]), 6)
     0.25
     """
-    shares = (jnp.asarray(f) - jnp.asarray(IDEAL)) / scale(jnp.asarray(f))
-    return np.asarray(jax.vmap(lambda one: hypervolume(one, jnp.ones(2)))(shares))
+    shares = (f - np.array(IDEAL, f.dtype)) / np.asarray(scale(jnp.asarray(f)))
+    return np.asarray(jax.vmap(lambda one: hypervolume(one, jnp.ones(2)))(jnp.asarray(shares)))
 
 
 def members(state: Any) -> dict[str, Array]:
@@ -157,7 +157,7 @@ def cost(pour: Pour, pop_size: int, out: Path, resume: bool) -> Cost:
         return Cost(**json.loads(file.read_text()))
     box = pour.problem().box
     shares = jnp.linspace(0, 1, pop_size)[:, None]
-    designs = box.lower + shares * (box.upper - box.lower)
+    designs = box.lower[None] + shares * (box.upper - box.lower)[None]
     spec = Polish(box.lower, box.upper, pour.objectives)
     begun = spec.init(designs, values(pour, designs))
     plain = _seconds(lambda: values(pour, designs))
