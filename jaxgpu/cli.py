@@ -95,11 +95,11 @@ def report_(
         folder: what `jaxgpu run` wrote, or the folder above it.
         compare: two such folders, whose studies are compared in comparison.html in the second.
     """
-    if (folder is None) == (compare is None):
-        raise BadInput("report: give a folder, or --compare and two folders")
-    if compare is not None:
+    if folder is not None and compare is None:
+        return lambda: print(report.write(folder).resolve())
+    if folder is None and compare is not None:
         return lambda: print(report.compare(*compare).resolve())
-    return lambda: print(report.write(folder).resolve())
+    raise BadInput("report: give a folder, or --compare and two folders")
 
 
 def info() -> Call:

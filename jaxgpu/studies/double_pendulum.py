@@ -121,7 +121,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 def swing(spec: Simulation, options: Options, frames: int, out: Path, resume: bool) -> Run:
     """All pendulums for as many frames; the history has some of them, their spread, an energy."""
     key = jax.random.key(options.seed)
-    begin = jnp.asarray(START) + APART * jax.random.uniform(
+    begin = jnp.asarray(START)[None] + APART * jax.random.uniform(
         key, (options.pendulums, 2), jnp.float64
     )
     state = State(begin, jnp.zeros_like(begin))
