@@ -10,13 +10,13 @@ OUT ?= out
 # nearly all of a test's time is compilation on one core; a worker takes up to 3 GB
 PYTEST = python -m pytest -n auto --maxprocesses=4 --dist worksteal
 
-DIRS = .venv .venv-oldest out build dist docs/_build docs/api
+DIRS = .venv .venv-oldest out build dist docs/_build docs/api docs/charts docs/shown
 
 .PHONY: demo test slow reach release oldest docs lock clean
 
 # a study for each pillar, and one where two meet; two at a time, as most of their time is
 # compilation on one core
-STUDIES = directions surgical-reach cluster-tracers pour double-pendulum pareto-fronts solar-system
+STUDIES = directions surgical-reach cluster-tracers pour escapers double-pendulum pareto-fronts solar-system
 
 demo: $(READY)
 	@$(MAKE) --no-print-directory -j2 --output-sync $(STUDIES:%=demo-%)
@@ -25,6 +25,7 @@ demo: $(READY)
 
 demo-cluster-tracers: OPTIONS = --stars 128 --tracers 640 --seeds 1 --time 12
 demo-surgical-reach: OPTIONS = --steps 200000 --seeds 3
+demo-escapers: OPTIONS = --stars 64 --tracers 1024 --seeds 2 --time 8 --radii 2 3
 demo-pour: OPTIONS = --calls 16 --seeds 1 --planners 2
 
 demo-%:

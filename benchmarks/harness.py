@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from benchmarks import sitting
 from jaxgpu import report
 
 RESULTS = Path(__file__).with_name("results.jsonl")
@@ -109,6 +110,7 @@ def record(entry: Entry, measured: list[Measured], file: Path = RESULTS) -> None
         "amount": entry.amount,
         "unit": entry.unit,
         "environment": report.environment(),
+        **sitting.about(),
         "results": [vars(m) for m in measured],
     }
     with file.open("a") as rows:

@@ -1,24 +1,37 @@
 """Sphinx: `make docs`."""
 
-import dataclasses
 import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
+from sphinx.errors import ExtensionError
+
 import jaxgpu
-from jaxgpu import ranges
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).with_name("make")))
+import coverage
+import fields
+import gallery
+import reference
+
+from benchmarks import charts, pages
 
 project = "jaxgpu"
 author = "The jaxgpu authors"
 release = version = jaxgpu.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"jaxgpu {release}"
-exclude_patterns = ["_build", "make"]
+html_static_path = ["_static"]
+html_css_files = ["cards.css"]
+exclude_patterns = ["_build", "make", "charts"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+toc_object_entries = False
 autodoc_preserve_defaults = True
 # what is imported for types alone, and is the name of a scene of a picture as well
 autodoc_type_aliases = {"Scene": "jaxgpu.physics.continuum.scene.Scene"}
@@ -38,19 +51,49 @@ def _foreign(app, what, name, obj, skip, options):
     return True if callable(obj) and not home.startswith(("jaxgpu", "builtins")) else None
 
 
-def _ranges(app, what, name, obj, options, lines):
-    """Numbers that users set are listed with the range that their field declares."""
-    if what == "class" and dataclasses.is_dataclass(obj) and (rows := ranges.table(obj)):
-        lines += ["", "Ranges, held where the spec is first used:", ""]
-        lines += [f"* ``{field}``: {among}" for field, among in rows] + [""]
+def _fields(app, what, name, obj, options, lines):
+    """A class shows its fields, and every entry where its example is."""
+    if what not in ("class", "function"):
+        return
+    if what == "class" and (rows := fields.fields(obj)):
+        lines += ["", ".. list-table::", "   :header-rows: 1", "   :class: fields", ""]
+        lines += ["   * - field", "     - what it is", "     - default", "     - range"]
+        for row in rows:
+            lines += [f"   * - | ``{row.name}``", f"       | {reference.plain(row.kind)}"]
+            lines += [f"     - {reference.plain(row.text)}"]
+            lines += [f"     - ``{row.default}``" if row.default else "     -"]
+            lines += [f"     - {row.among}" if row.among else "     -"]
+        lines += [""]
+    if link := coverage.link(name):
+        lines += ["", link, ""]
+
+
+def _types_of_fields_once(app, domain, kind, content):
+    """Of a class, types stand in the table of its fields; those that say no more are left out."""
+    found = list(content.findall(nodes.field)) if kind == "class" else []
+    names = {field[0].astext() for field in found}
+    for field in found:
+        word, _, name = field[0].astext().partition(" ")
+        if word == "type" and f"param {name}" not in names:
+            field.parent.remove(field)
+
+
+def _whole(app, env):
+    """The reference is whole, or the build fails."""
+    made = set(env.get_domain("py").objects)
+    if gaps := coverage.gaps(made):
+        raise ExtensionError("the reference has gaps:\n" + "\n".join(gaps))
 
 
 def setup(app):
     """Called by Sphinx."""
-    sys.path.insert(0, str(Path(__file__).with_name("make")))
-    import reference
-
+    if wrong := pages.wrong():
+        raise ExtensionError("\n".join(wrong))
+    gallery.pages()
     reference.write()
+    charts.write()
     app.connect("autodoc-process-docstring", _literal_bars)
-    app.connect("autodoc-process-docstring", _ranges)
+    app.connect("autodoc-process-docstring", _fields)
     app.connect("autodoc-skip-member", _foreign)
+    app.connect("object-description-transform", _types_of_fields_once, priority=900)
+    app.connect("env-check-consistency", _whole)

@@ -28,7 +28,14 @@ def word(name: str, value: Any, among: Collection[str] = ()) -> str:
 
 
 def path(name: str, value: Any, kind: str = "a folder") -> Path:
-    """The argument as a path; `kind` says of what."""
+    """The argument as a path; `kind` says of what.
+
+    >>> path("run: out", "results").name
+    'results'
+    >>> path("run: out", 3)
+    Traceback (most recent call last):
+    TypeError: run: out=3; it must be the path of a folder
+    """
     if not isinstance(value, str | Path):
         raise TypeError(f"{name}={shown(value)}; it must be the path of {kind}")
     if not str(value):
@@ -37,14 +44,23 @@ def path(name: str, value: Any, kind: str = "a folder") -> Path:
 
 
 def function(name: str, value: Any, kind: str = "a function") -> Callable[..., Any]:
-    """The argument, which can be called."""
+    """The argument, which can be called.
+
+    >>> function("run: step", jnp.sin) is jnp.sin
+    True
+    """
     if not callable(value):
         raise TypeError(f"{name}={shown(value)}; it must be {kind}")
     return value
 
 
 def key(name: str, value: Any) -> Array:
-    """The argument, one random key, typed or as JAX made them before (two words of 32 bits)."""
+    """The argument, one random key, typed or as JAX made them before (two words of 32 bits).
+
+    >>> key("init: key", 7)
+    Traceback (most recent call last):
+    TypeError: init: key=7; it must be a key; make it by jax.random.key(seed)
+    """
     old = getattr(value, "dtype", None) == jnp.uint32 and np.ndim(value) == 1
     if not old and not is_key(value):
         raise TypeError(f"{name}={shown(value)}; it must be a key; make it by jax.random.key(seed)")
@@ -54,7 +70,12 @@ def key(name: str, value: Any) -> Array:
 
 
 def arrays(name: str, tree: Any) -> Any:
-    """The argument, a pytree whose leaves are numbers, truth values, keys, or arrays of them."""
+    """The argument, a pytree whose leaves are numbers, truth values, keys, or arrays of them.
+
+    >>> arrays("run: state", {"x": np.zeros(3), "name": "a"})
+    Traceback (most recent call last):
+    TypeError: run: state['name']='a'; it must be a number or an array of numbers
+    """
     for at, leaf in jax.tree.leaves_with_path(tree):
         if not is_key(leaf) and not _is_numeric(leaf):
             where = f"{name}{jax.tree_util.keystr(at)}"
@@ -63,7 +84,11 @@ def arrays(name: str, tree: Any) -> Any:
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether a leaf is a typed random key, or an array of them."""
+    """Whether a leaf is a typed random key, or an array of them.
+
+    >>> is_key(jax.random.key(0)), is_key(np.zeros(2))
+    (True, False)
+    """
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 

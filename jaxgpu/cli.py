@@ -1,4 +1,4 @@
-"""The command `jaxgpu`: list and run studies, assemble reports, describe the machine.
+"""The command `jaxgpu`: list and run studies, assemble reports, describe the machine, cite.
 
 Options are the fields of the studies' dataclasses, turned into a command line by tyro. Bad input is
 one sentence and exit code 2.
@@ -21,11 +21,11 @@ from typing import Annotated, Any
 import jax
 import tyro
 
-from jaxgpu import memory, ranges, report
+from jaxgpu import __version__, memory, ranges, report
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.checkpoint.folder import MANIFEST
 from jaxgpu.report import ReportError
-from jaxgpu.studies import BadInput, Study, studies
+from jaxgpu.studies import BadInput, Study, from_file, studies
 
 try:
     import fcntl  # not on Windows, where two processes may meet in one folder
@@ -45,19 +45,35 @@ _ADVICE = {
 
 _OPTIONS = "options.json"  # in the folder of a run
 
+_TITLE = "{jaxgpu}: simulation, optimisation, learning and special functions as XLA programs"
+_CITATION = f"""@software{{jaxgpu,
+  author  = {{{{The jaxgpu authors}}}},
+  title   = {{{_TITLE}}},
+  version = {{{__version__}}},
+  license = {{Apache-2.0}},
+}}"""
+
 # a command is parsed whole, options checked, before the call that it returns does anything
 type Call = Callable[[], None]
 
 
 def main(args: list[str] | None = None) -> int:
     """Run the command line `args` (default: those of the process); the exit code."""
-    commands = {"list": list_, "run": _run_command(), "report": report_, "info": info}
+    args = sys.argv[1:] if args is None else args
+    if args == ["--version"]:
+        print(f"jaxgpu {__version__}")
+        return 0
     try:
+        found, args = _found(args)
+        run = _run_command(found)
+        commands = {"list": list_, "run": run, "report": report_, "info": info, "cite": cite}
         call = tyro.extras.subcommand_cli_from_dict(
             commands,
             args=args,
             prog="jaxgpu",
-            description="Simulation, optimisation, learning and special functions in JAX.",
+            description="Simulation, optimisation, learning and special functions in JAX. "
+            "A study is a name of `jaxgpu list`, or the path of a Python file; --version says "
+            "which version this is.",
             config=(tyro.conf.FlagCreatePairsOff,),
         )
     except (TypeError, ValueError) as error:  # an option that its dataclass refuses
@@ -116,6 +132,11 @@ def info() -> Call:
     return call
 
 
+def cite() -> Call:
+    """Print how to cite jaxgpu, as BibTeX; reports list the papers of their methods."""
+    return lambda: print(_CITATION)
+
+
 def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
     """Run `study` in the folder `out`, draw its report, and print the path of the page.
 
@@ -153,9 +174,19 @@ def _said(error: OSError) -> str:
     return f"{where}{error.strerror}; {advice}"
 
 
-def _run_command() -> Any:
+def _found(args: list[str]) -> tuple[list[Study], list[str]]:
+    """The studies to choose from, and the arguments with a file of one's own by its name."""
+    at = 1 if args[:1] == ["run"] else len(args)
+    if not args[at : at + 1] or not args[at].endswith(".py"):
+        return studies(), args
+    study = from_file(args[at])
+    others = [other for other in studies() if other.name != study.name]
+    return [*others, study], [args[0], study.name, *args[at + 1 :]]
+
+
+def _run_command(found: list[Study]) -> Any:
     """`run`, with one subcommand a study."""
-    by_type = {_launch(study): study for study in studies()}
+    by_type = {_launch(study): study for study in found}
     kinds = [
         Annotated[
             kind,

@@ -43,7 +43,13 @@ def of_program(traced: Any) -> str:
 
 
 def of_arrays(tree: Any) -> str:
-    """The digest of the leaves of a pytree: names, dtypes, shapes and bytes."""
+    """The digest of the leaves of a pytree: names, dtypes, shapes and bytes.
+
+    >>> of_arrays({"x": np.zeros(3)}) == of_arrays({"x": np.zeros(3)})
+    True
+    >>> of_arrays({"x": np.zeros(3)}) == of_arrays({"y": np.zeros(3)})
+    False
+    """
     digest = hashlib.sha256()
     for path, leaf in jax.tree.leaves_with_path(tree):
         digest.update(jax.tree_util.keystr(path).encode())
@@ -52,7 +58,11 @@ def of_arrays(tree: Any) -> str:
 
 
 def joined(*digests: str) -> str:
-    """One digest of several."""
+    """One digest of several.
+
+    >>> joined("of a program", "of a start")[:8]
+    'f9dfd4ff'
+    """
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
@@ -62,6 +72,9 @@ def of_references(value: Any) -> Any:
     Numbers, arrays and functions that users' functions close over or read from their module count
     by value, so that a function whose surroundings have changed is traced anew. Functions of this
     package and of JAX count by themselves; an object that may change unseen cannot be told.
+
+    >>> of_references((1.0, "a")) == of_references((1.0, "a"))
+    True
     """
     found = _References()
     return tuple(found.parts) if found.tell(value) else None

@@ -12,6 +12,12 @@ class Interrupt:
     """While entered, the first Ctrl-C or SIGTERM only sets `asked`; a second one stops at once.
 
     Outside the main thread, where Python delivers no signals, it does nothing.
+
+    >>> import os
+    >>> with Interrupt() as interrupt:
+    ...     os.kill(os.getpid(), signal.SIGTERM)
+    ...     print(interrupt.asked)
+    True
     """
 
     asked = False

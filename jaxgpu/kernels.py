@@ -37,7 +37,11 @@ def export_checks() -> list[jax.export.DisabledSafetyCheck]:
 
 
 def gpu_takes_kernels() -> bool:
-    """Whether the GPU at hand is of Hopper or later, which Mosaic GPU is made for; True if none."""
+    """Whether the GPU at hand is of Hopper or later, which Mosaic GPU is made for; True if none.
+
+    >>> gpu_takes_kernels()  # where there is no GPU, a program may be lowered for one
+    True
+    """
     if jax.default_backend() != "gpu":
         return True
     return float(getattr(jax.local_devices()[0], "compute_capability", 0)) >= _HOPPER
@@ -59,6 +63,16 @@ def on_gpu(
         grid: numbers of programs along each axis, of 128 threads each.
         names: of the axes; `jax.lax.axis_index(name)` is the program's own number.
         interpret: run on the CPU, slowly.
+
+    >>> def add_one(x, out):
+    ...     at = (jax.lax.axis_index("tile"),)
+    ...     values = row(x, at)
+    ...     out[at] = values + spread(jnp.float32(1.0), values)
+    >>> kernel = on_gpu(
+    ...     add_one, jax.ShapeDtypeStruct((2, 128), jnp.float32), (2,), ("tile",), interpret=True
+    ... )
+    >>> float(kernel(jnp.zeros((2, 128)))[1, 5])
+    1.0
     """
     from jax.experimental.pallas import mosaic_gpu as plgpu
 
@@ -130,6 +144,23 @@ def on_tpu(
             the output. The last two sizes are multiples of 8 and 128, or those of the array.
         scratch: shapes of float32 arrays of a program's own.
         interpret: run on the CPU.
+
+    >>> def sums(x, out, total):
+    ...     zeros = jnp.zeros(total.shape, total.dtype)
+    ...     when(program(0) == 0)(lambda: total.__setitem__(..., zeros))
+    ...     total[...] += x[window(0, 8), window(0, 128)]
+    ...     out[...] = total[...]
+    >>> x = jnp.ones((24, 128))
+    >>> add = on_tpu(
+    ...     sums,
+    ...     jax.ShapeDtypeStruct((8, 128), jnp.float32),
+    ...     grid=(3,),
+    ...     blocks=[((8, 128), lambda i: (i, 0)), ((8, 128), lambda i: (0, 0))],
+    ...     scratch=[(8, 128)],
+    ...     interpret=True,
+    ... )
+    >>> float(add(x)[0, 0])  # three blocks are added up
+    3.0
     """
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import tpu as pltpu

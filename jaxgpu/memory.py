@@ -47,6 +47,9 @@ def available(device: Any = None) -> int:
 
     Raises:
         TypeError: `device` is none of `jax.local_devices()`.
+
+    >>> available() > 10**6
+    True
     """
     device = jax.local_devices()[0] if device is None else device
     if not hasattr(device, "memory_stats"):
@@ -67,6 +70,9 @@ def check(compiled: Any, name: str) -> None:
 
     Raises:
         MemoryError: with both figures, before anything is allocated.
+
+    >>> double = jax.jit(lambda x: 2 * x)
+    >>> check(double.lower(jax.ShapeDtypeStruct((10,), "float32")).compile(), "double")
     """
     need, free = forecast(compiled), available()
     if need > 0.9 * free:

@@ -106,6 +106,10 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
     Raises:
         TypeError: a leaf that holds no numbers, or no mesh.
         ValueError: a mesh of several axes.
+
+    >>> import jax.numpy as jnp
+    >>> replicate(jnp.zeros(3), devices(1)).sharding.is_fully_replicated
+    True
     """
     mesh = flat("mesh.replicate: mesh", mesh)
     arguments.arrays("mesh.replicate: tree", tree)

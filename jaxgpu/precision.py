@@ -72,7 +72,13 @@ def smallest(dtype: Any) -> float:
 
 
 def scope(tree: Any) -> contextlib.AbstractContextManager:
-    """The context that keeps the 64-bit leaves of `tree` as they are; no change if it has none."""
+    """The context that keeps the 64-bit leaves of `tree` as they are; no change if it has none.
+
+    >>> import numpy as np
+    >>> with scope({"x": np.zeros(3, np.float64)}):
+    ...     print(jnp.asarray(np.zeros(3)).dtype)
+    float64
+    """
     wide = any(leaf.dtype.name in _WIDE for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype"))
     return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
@@ -81,6 +87,9 @@ def reassociation() -> Options:
     """Compiler options of the CPU that let sums be vectorised; empty where they cannot be had.
 
     They must never meet arithmetic in hi/lo pairs, which reordering destroys.
+
+    >>> sorted(reassociation())[0]
+    'xla_cpu_enable_fast_math'
     """
     return options("cpu") if platform() == "cpu" else {}
 

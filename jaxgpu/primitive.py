@@ -85,17 +85,34 @@ def primitive(
 
 
 def filled(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
-    """The tangents of `args`, with zeros for those that are None."""
+    """The tangents of `args`, with zeros for those that are None.
+
+    >>> import jax.numpy as jnp
+    >>> filled([None, jnp.ones(2)], [jnp.zeros(3), jnp.zeros(2)])[0].tolist()
+    [0.0, 0.0, 0.0]
+    """
     return [_zeros(jax.typeof(a)) if t is None else t for t, a in zip(tangents, args, strict=True)]
 
 
 def constant(tangents: Sequence[Maybe]) -> bool:
-    """Whether all of these tangents are zero."""
+    """Whether all of these tangents are zero.
+
+    >>> import jax.numpy as jnp
+    >>> constant([None, None]), constant([None, jnp.ones(2)])
+    (True, False)
+    """
     return all(t is None for t in tangents)
 
 
 def jvp_of(form: Callable[..., Any]) -> Jvp:
-    """The jvp rule of a primitive whose value `form` spells out in what JAX can differentiate."""
+    """The jvp rule of a primitive whose value `form` spells out in what JAX can differentiate.
+
+    >>> import jax.numpy as jnp
+    >>> square = lambda x: x**2
+    >>> squared = primitive("squared", square, lambda x: x, jvp=jvp_of(square))
+    >>> jax.jvp(squared, (3.0,), (1.0,))
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
 
     def rule(args: Sequence[Array], tangents: Sequence[Maybe], out: Any, /, **static: Any) -> Any:
         return jax.jvp(partial(form, **static), tuple(args), tuple(filled(tangents, args)))[1]

@@ -120,7 +120,12 @@ def check(name: str, spec: Any) -> None:
 
 
 def refuse(name: str, value: Any, among: Range) -> None:
-    """Raise the sentence for a value that is outside a range; `name` begins it."""
+    """Raise the sentence for a value that is outside a range; `name` begins it.
+
+    >>> refuse("Spring: stiffness", -1.0, Range(above=0, unit="N/m"))
+    Traceback (most recent call last):
+    ValueError: Spring: stiffness=-1; it must be a finite number above 0, in N/m
+    """
     if shown := among.fault(value):
         no_number = shown.startswith(("'", "None", "an array")) or " of type " in shown
         error = TypeError if no_number else ValueError

@@ -32,7 +32,11 @@ _SHOWN = 5  # arrays of the state, and of the history, in a summary
 
 
 def nothing(state: Any) -> tuple[()]:
-    """The measure of a run that records nothing."""
+    """The measure of a run that records nothing.
+
+    >>> nothing({"x": 1.0})
+    ()
+    """
     return ()
 
 
@@ -42,7 +46,7 @@ class Timing:
 
     compile: float  # s
     run: float  # s
-    steps: int
+    steps: int  # taken in that time
 
 
 @dataclass(frozen=True, repr=False)

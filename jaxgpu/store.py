@@ -29,7 +29,15 @@ _SAME = {
 
 
 class Store:
-    """Checkpoints of a run, written by a thread while the next chunk computes."""
+    """Checkpoints of a run, written by a thread while the next chunk computes.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp())
+    >>> with Store(out, None) as store:
+    ...     store.save(10, {"x": jnp.arange(3.0)}, [])
+    >>> checkpoint.holds_any(out)
+    True
+    """
 
     def __init__(self, out: str | Path | None, key: Any, group: Group = ALONE):
         self.group = group

@@ -28,7 +28,7 @@ from .spaces import Space
 class Step(NamedTuple):
     """What an action leads to."""
 
-    state: Any
+    state: Any  # of the environment after the step
     observation: Any  # [O], what the learners here take; policies of your own may take any pytree
     reward: Array  # []; of several objectives [K], which no learner here takes
     terminated: Array  # [] bool: the episode is over for good
@@ -68,7 +68,14 @@ _REGISTRY: dict[str, Callable[..., Environment]] = {}
 
 
 def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
-    """Decorator: make an environment, or a function that makes one, known to `make` as `name`."""
+    """Decorator: make an environment, or a function that makes one, known to `make` as `name`.
+
+    >>> from jaxgpu import rl
+    >>> _ = rl.register("moon-cartpole")(lambda: rl.make("cartpole", gravity=1.6))
+    >>> rl.make("moon-cartpole").gravity
+    1.6
+    >>> _ = _REGISTRY.pop("moon-cartpole")  # for whoever lists the names next
+    """
 
     def enter(maker: F) -> F:
         _REGISTRY[name] = maker
@@ -78,7 +85,11 @@ def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
 
 
 def names() -> list[str]:
-    """The names that `make` knows."""
+    """The names that `make` knows.
+
+    >>> names()[:2]
+    ['acrobot', 'cartpole']
+    """
     return sorted(_REGISTRY)
 
 

@@ -219,6 +219,12 @@ def sweep(
     Raises:
         ValueError: one key where a row of them is wanted, or a mesh that cannot share them out.
         TypeError: what is no key, or no mesh.
+
+    >>> from jaxgpu import rl
+    >>> env, ppo = rl.make("cartpole"), rl.PPO(num_envs=4, num_steps=8, num_minibatches=2)
+    >>> run = sweep(env, ppo, jax.random.split(jax.random.key(0), 3), parts=2, every=1)
+    >>> run.history["episode_return"].shape
+    (3, 3)
     """
     _refuse_one_key(keys)
     ranges.check("sweep", learner)

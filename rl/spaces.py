@@ -14,9 +14,9 @@ from jaxgpu.pytree import number, pytree, size, static
 class Box:
     """Real vectors between two bounds."""
 
-    low: float = number(baked=True, infinite=True, one=True)
-    high: float = number(baked=True, infinite=True, one=True)
-    shape: tuple[int, ...] = static()
+    low: float = number(baked=True, infinite=True, one=True)  # least value of every component
+    high: float = number(baked=True, infinite=True, one=True)  # largest value of every component
+    shape: tuple[int, ...] = static()  # of a value
 
     def sample(self, key: Array) -> Array:
         """A uniformly random element."""
@@ -44,9 +44,13 @@ class Box:
 
 @pytree
 class Discrete:
-    """The whole numbers 0 ... size - 1."""
+    """The whole numbers 0 ... size - 1.
 
-    size: int = size(least=1)
+    >>> int(Discrete(3).sample(jax.random.key(0))) in (0, 1, 2)
+    True
+    """
+
+    size: int = size(least=1)  # number of values, 0 ... size - 1
 
     @property
     def shape(self) -> tuple[int, ...]:

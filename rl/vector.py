@@ -73,8 +73,8 @@ class Outcome(NamedTuple):
 class VectorState:
     """All copies."""
 
-    state: Any
-    observation: Any
+    state: Any  # of the environments, [B, ...]
+    observation: Any  # [B, O]
     episode_return: Array  # [B] sum of rewards of the running episode; of the first objective
     episode_length: Array  # [B] its steps
     # states and observations to begin with: of every copy where restart="same", else of one of
@@ -104,6 +104,7 @@ class Vector:
 
     env: Any  # the environment
     num_envs: int = size(least=1)  # of all devices
+    # where an episode begins that follows another: "fresh", "bank" or "same"
     restart: str = static(default="fresh")
     axis: str | None = static(default=None)  # of a mesh whose devices have equal shares of them
 
@@ -263,6 +264,13 @@ def vectorize(
 
     Raises:
         ValueError: no copies, or an unknown way to begin anew.
+
+    >>> from jaxgpu import rl
+    >>> many = rl.vectorize(rl.make("cartpole"), 4)
+    >>> state = many.reset(jax.random.key(0))
+    >>> state, out = many.step(state, jnp.zeros(4, jnp.int32), jax.random.key(1))
+    >>> out.reward.shape, out.final.shape
+    ((4,), (4, 4))
     """
     ranges.refuse("vectorize: num_envs", num_envs, ranges.Range(least=1, whole=True, one=True))
     ranges.check("vectorize", env)

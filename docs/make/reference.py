@@ -1,61 +1,62 @@
-"""Write the pages of the API reference, one a room, from the package; docs/conf.py runs it.
+"""Write the pages of the API reference, one a module, from the package; docs/conf.py runs it.
 
-Every public name has an entry in the page of the room that defines it. The page of a pillar, or of
-a room, begins with its docstring, which says in which order to read it, and with a table of what
-its `__all__` exports. The pages lie in docs/api and are not committed.
+The page of a package begins with its docstring, which says in which order to read it, and with a
+table of what its `__all__` exports; that of a module with a table of what it defines. Every public
+definition has a section with its docstring, its fields and a link to an example of it. The pages
+lie in docs/api and are not committed.
 """
 
 import ast
-import importlib
 import inspect
-import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
 
-import jaxgpu
+import examples
+import fields
 
 PAGES = Path(__file__).parents[1] / "api"
-LEFT_OUT = ("jaxgpu.studies.",)  # what a study does is in its report
 
 
-def packages(package: ModuleType) -> list[ModuleType]:
-    """A package and all below it that are documented, in order of their names."""
-    found = [package]
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        if module.ispkg and not module.name.startswith(LEFT_OUT):
-            found += packages(importlib.import_module(module.name))
-    return found
-
-
-def page(package: ModuleType) -> str:
-    """The page of one package: what it says, what it exports, and its modules in full."""
-    title = package.__name__
-    own = ["   :members:", "   :ignore-module-all:"]  # what is defined here, not what is exported
-    lines = [f"# {title}", "", "```{eval-rst}", f".. automodule:: {title}", *own, "```", ""]
-    if exports := getattr(package, "__all__", ()):
-        lines += ["| exported | defined in |", "|---|---|", *rows(package, exports), ""]
-    for module in pkgutil.iter_modules(package.__path__, f"{title}."):
-        if not module.ispkg:
-            lines += [f"## {module.name}", "", "```{eval-rst}", f".. automodule:: {module.name}"]
-            lines += ["   :members:", "", *others(importlib.import_module(module.name)), "```", ""]
+def page(module: ModuleType, names: list[str]) -> str:
+    """The page of a module; `names` are those of all pages."""
+    title = module.__name__
+    lines = [f"# {title}", "", "```{eval-rst}", f".. automodule:: {title}", "```", ""]
+    if exports := getattr(module, "__all__", ()):
+        rows = [exported(module, name) for name in sorted(exports, key=str.lower)]
+        lines += ["## What it exports", "", "| name | what it is |", "|---|---|", *rows, ""]
+    below = [name for name in names if name.rpartition(".")[0] == title]
+    if below:
+        rows = [f"| [{name.rpartition('.')[2]}]({name}.md) | {said(name)} |" for name in below]
+        lines += ["## Its modules", "", "| module | what is in it |", "|---|---|", *rows, ""]
+        lines += ["```{toctree}", ":hidden:", "", *below, "```", ""]
+    made = entries(module)
+    if len(made) > 1 and not exports:
+        rows = [f"| {{py:obj}}`{n} <{title}.{n}>` | {escaped(text)} |" for n, text, _ in made]
+        lines += ["| name | what it is |", "|---|---|", *rows, ""]
+    for name, _, directive in made:
+        lines += [f"## {name}", "", "```{eval-rst}", *directive, "```", ""]
     return "\n".join(lines)
 
 
-def others(module: ModuleType) -> list[str]:
-    """Entries of what Sphinx passes over: constants, names of types, functions with derivatives."""
-    source = inspect.getsource(module)
-    lines, found = source.splitlines(), []
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef):
-            hidden = node.name.startswith("_") or inspect.isroutine(getattr(module, node.name))
-            found += [] if hidden else [f".. autofunction:: {module.__name__}.{node.name}", ""]
+def entries(module: ModuleType) -> list[tuple[str, str, list[str]]]:
+    """What a module defines in public: its name, its first sentence, and Sphinx's directive."""
+    lines = inspect.getsource(module).splitlines()
+    found = []
+    for node in ast.parse("\n".join(lines)).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            kind = "function" if isinstance(node, ast.FunctionDef) else "class"
+            directive = [f".. auto{kind}:: {module.__name__}.{node.name}"]
+            directive += ["   :members:"] if kind == "class" else []
+            text = fields.first_sentence(getattr(module, node.name))
+            found.append((node.name, text, [*directive, ""]))
         for name in assigned(node):
+            text = fields.comments(lines, node.lineno - 1, (node.end_lineno or node.lineno) - 1)
             first = lines[node.lineno - 1]
             whole = first if node.lineno == node.end_lineno else f"{first.split('=')[0]}= ..."
-            said = [whole.split("  #")[0].strip(), *comments(lines, node.lineno - 1)]
-            found += [f".. py:data:: {name}", f"   :module: {module.__name__}", ""]
-            found += [f"   ``{said[0]}``", "", *(f"   {plain(line)}" for line in said[1:]), ""]
+            directive = [f".. py:data:: {name}", f"   :module: {module.__name__}", ""]
+            directive += [f"   ``{whole.split('  #')[0].strip()}``", ""]
+            found.append((name, text, [*directive, f"   {plain(text)}", ""]))
     return found
 
 
@@ -72,14 +73,31 @@ def assigned(node: ast.stmt) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-def comments(lines: list[str], at: int) -> list[str]:
-    """What comments say of the statement at a line: those above it, and the one behind it."""
-    above, begin = [], at
-    while begin and lines[begin - 1].startswith("# "):
-        begin -= 1
-        above.insert(0, lines[begin][2:])
-    behind = lines[at].split("  # ")[1:]
-    return [*above, *behind]
+def exported(package: ModuleType, name: str) -> str:
+    """The row of an exported name, linked to where it is defined."""
+    thing = getattr(package, name)
+    if isinstance(thing, ModuleType):
+        return f"| [{name}]({thing.__name__}.md) | {said(thing.__name__)} |"
+    home = definition(package, name)
+    text = dict((n, text) for n, text, _ in entries(home)).get(name, "")
+    return f"| {{py:obj}}`{name} <{home.__name__}.{name}>` | {escaped(text)} |"
+
+
+def definition(package: ModuleType, name: str) -> ModuleType:
+    """The module that defines what a package exports: it is followed from import to import."""
+    for node in ast.parse(inspect.getsource(package)).body:
+        if isinstance(node, ast.ImportFrom) and any(a.name == name for a in node.names):
+            start = package.__package__ if hasattr(package, "__path__") else package.__name__
+            above = (start or "").split(".")
+            above = above[: len(above) - node.level + 1] if node.level else []
+            home = ".".join([*above, *([node.module] if node.module else [])])
+            return definition(examples.module(home), name)
+    return package
+
+
+def said(module: str) -> str:
+    """The first sentence of a module."""
+    return escaped(fields.first_sentence(examples.module(module)))
 
 
 def plain(text: str) -> str:
@@ -88,26 +106,19 @@ def plain(text: str) -> str:
     return "".join(p if p.startswith("`") else re.sub(r"([|*_])", r"\\\1", p) for p in parts)
 
 
-def rows(package: ModuleType, exports: list[str]) -> list[str]:
-    """A row for each exported name, linked to where it is defined."""
-    found = []
-    for name in sorted(exports, key=str.lower):
-        thing = getattr(package, name)
-        home = thing.__name__ if isinstance(thing, ModuleType) else thing_home(thing, package)
-        link = home if isinstance(thing, ModuleType) else f"{home}.{name}"
-        found.append(f"| {{py:obj}}`{name} <{link}>` | `{home}` |")
-    return found
-
-
-def thing_home(thing: object, package: ModuleType) -> str:
-    """The module that defines an exported thing; constants belong to the package."""
-    return getattr(thing, "__module__", None) or package.__name__
+def escaped(text: str) -> str:
+    """Text in which nothing but backquotes means anything to Markdown."""
+    parts = re.split(r"(`[^`]*`)", text)
+    mark = lambda part: re.sub(r"([|*_$<\[\]{}])", r"\\\1", part)
+    return "".join(p.replace("|", "\\|") if p.startswith("`") else mark(p) for p in parts)
 
 
 def write() -> None:
-    """Write all pages, and the index of them; a page that is as it was is left alone."""
+    """Write all pages; a page that is as it was is left alone."""
     PAGES.mkdir(exist_ok=True)
-    wanted = {f"{package.__name__}.md": page(package) for package in packages(jaxgpu)}
+    modules = examples.modules()
+    names = [module.__name__ for module in modules]
+    wanted = {f"{module.__name__}.md": page(module, names) for module in modules}
     for old in PAGES.glob("*.md"):
         if old.name not in wanted:
             old.unlink()

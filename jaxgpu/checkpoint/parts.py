@@ -40,7 +40,7 @@ class Pieces:
 
     leaves: list[list[Any]]  # name, kind and shape of every array
     boxes: list[tuple[int, Box]]  # number of the array, and the box of it, of each piece
-    arrays: list[np.ndarray]
+    arrays: list[np.ndarray]  # their values, one a box
 
 
 def pieces(tree: Any, group: Group) -> Pieces:

@@ -29,7 +29,13 @@ _DIGEST = 64  # hexadecimal characters of a SHA-256
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that must not be used; the message names the file and the reason."""
+    """A checkpoint that must not be used; the message names the file and the reason.
+
+    >>> from jaxgpu.checkpoint import read
+    >>> read("/nowhere/a.npz")
+    Traceback (most recent call last):
+    jaxgpu.checkpoint.sealed.CheckpointError: /nowhere/a.npz: no such checkpoint; ...
+    """
 
 
 def stamp(kind: str) -> dict[str, Any]:

@@ -22,6 +22,14 @@ def save_step(directory: str | Path, step: int, tree: Any, meta: dict[str, Any],
 
     Raises:
         ValueError, TypeError: a step or a number to keep that is no count, besides those of `save`.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> out = Path(tempfile.mkdtemp())
+    >>> for step in (10, 20, 30):
+    ...     save_step(out, step, {"x": np.arange(step)}, {"by": "an example"})
+    >>> sorted(file.name for file in out.iterdir())  # the newest two
+    ['step-000000000020.npz', 'step-000000000030.npz']
     """
     directory = arguments.path("checkpoint.save_step: directory", directory)
     ranges.refuse("checkpoint.save_step: step", step, _STEP)
@@ -41,6 +49,12 @@ def save_parts(
 
     Raises:
         OSError: the disk of one of them does not take its part.
+
+    >>> import jax, tempfile
+    >>> out, state = Path(tempfile.mkdtemp()), {"x": jax.numpy.arange(3.0)}
+    >>> save_parts(out, 10, parts.pieces(state, ALONE), {}, ALONE)
+    >>> load_last(out, lambda meta: state)[0]
+    {'x': array([0., 1., 2.], dtype=float32)}
     """
     path, meta = folder.named(directory, step), {**sealed.plain(meta), "step": step}
     seals = _together(group, lambda: parts.write(path, group.rank, mine))
@@ -67,6 +81,15 @@ def load_last(
 
     Raises:
         CheckpointError: checkpoints are there, and none can be used.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> out = Path(tempfile.mkdtemp())
+    >>> load_last(out, lambda meta: {"x": np.zeros(3)}) is None
+    True
+    >>> save_step(out, 20, {"x": np.arange(3.0)}, {})
+    >>> load_last(out, lambda meta: {"x": np.zeros(3)})
+    ({'x': array([0., 1., 2.])}, {'step': 20})
     """
     directory = arguments.path("checkpoint.load_last: directory", directory)
     arguments.function("checkpoint.load_last: template", template)
@@ -91,7 +114,13 @@ def load_last(
 
 
 def holds_any(directory: str | Path) -> bool:
-    """Whether there is a checkpoint in `directory`, good or not."""
+    """Whether there is a checkpoint in `directory`, good or not.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp())
+    >>> holds_any(out), save_step(out, 1, {"x": 0.0}, {}), holds_any(out)
+    (False, None, True)
+    """
     directory = arguments.path("checkpoint.holds_any: directory", directory)
     return bool(folder.newest_first(directory))
 

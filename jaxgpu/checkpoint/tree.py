@@ -69,6 +69,12 @@ def read(path: str | Path) -> tuple[dict[str, np.ndarray], Meta]:
 
     Raises:
         CheckpointError: missing, torn, altered, foreign or newer.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp(), "a.npz")
+    >>> save(file, {"x": np.arange(3.0)}, {"step": 7})
+    >>> read(file)
+    ({"['x']": array([0., 1., 2.])}, {'step': 7})
     """
     path = arguments.path("checkpoint.read: path", path, "a file")
     with sealed.as_written(path):

@@ -40,6 +40,7 @@ class Problem:
     """
 
     box: Box
+    # of one point [D]: objectives, or (objectives, violation)
     function: Callable[[Any], Any] = static()
     objectives: int = size(default=1, least=1)  # m
 

@@ -151,6 +151,13 @@ def step[S](
     """The state after one generation: ask, evaluate, tell.
 
     mesh: devices that evaluate a share of the candidates each.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import multi, problems
+    >>> spec, problem, key = multi.NSGA2(pop_size=20), problems.zdt1(variables=5), jax.random.key(0)
+    >>> state = step(spec, problem, spec.init(key, problem), key)
+    >>> state.population.f.shape
+    (20, 2)
     """
     x, f, violation = _evaluated(spec, problem, state, key, mesh)
     return spec.tell(state, x, f, violation)
@@ -258,6 +265,12 @@ def run[S](
         resume: go on from the newest checkpoint in `out`.
     Returns:
         The last state (that of `evolve`), the history and the timing.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import multi, problems
+    >>> search = run(multi.NSGA2(pop_size=20), problems.zdt1(variables=5), jax.random.key(0), 10)
+    >>> search.failed, search.history["f"].shape  # the least of either objective, from the start on
+    (0, (11, 2))
     """
     problem, mesh = checked("run", spec, key, problem), divided("run", spec, mesh)
     ranges.refuse("run: generations", generations, _GENERATIONS)

@@ -192,8 +192,8 @@ def _sizes(name: str, shape: Any) -> None:
 class Categorical:
     """One of `count` things without order, as their numbers 0 ... count - 1."""
 
-    count: int = size(least=1)
-    shape: tuple[int, ...] = static(default=())
+    count: int = size(least=1)  # things to choose from
+    shape: tuple[int, ...] = static(default=())  # of the choices; () for one
 
     def size(self) -> int:
         """Numbers of the box it takes."""
@@ -213,7 +213,7 @@ class Categorical:
 class Boolean:
     """True or false."""
 
-    shape: tuple[int, ...] = static(default=())
+    shape: tuple[int, ...] = static(default=())  # of the values; () for one
 
     def size(self) -> int:
         """Numbers of the box it takes."""
@@ -232,7 +232,7 @@ class Boolean:
 class Permutation:
     """An order of 0 ... count - 1."""
 
-    count: int = size(least=1)
+    count: int = size(least=1)  # things to be ordered
 
     def size(self) -> int:
         """Numbers of the box it takes."""

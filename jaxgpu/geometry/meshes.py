@@ -28,6 +28,12 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
         ValueError: the mesh has edges that do not join two faces, or encloses no volume.
         ModuleNotFoundError: the extra `mesh` is not installed.
     Cost: some 50 microseconds a point of the grid, once; keep the result for the next run.
+
+    >>> import trimesh
+    >>> import jax.numpy as jnp
+    >>> ball = voxels(trimesh.creation.icosphere(radius=1.0), spacing=0.25, margin=0.5)
+    >>> round(float(ball.distance(tuple(jnp.array([1.4, 0.0, 0.0])))), 1)
+    0.4
     """
     trimesh = extra("trimesh", "mesh", "voxels")
     name = "voxels"

@@ -139,7 +139,7 @@ def _along_and_out(x: Vec, axis: int) -> tuple[Array, Array]:
 class Moved:
     """A shape moved by an offset."""
 
-    shape: Any
+    shape: Any  # what is moved, any shape of this module
     offset: Any = number(unit="m")  # [D]
 
     def distance(self, x: Vec) -> Array:
@@ -151,7 +151,7 @@ class Moved:
 class Rounded:
     """A shape grown by a radius on all sides."""
 
-    shape: Any
+    shape: Any  # what is rounded, any shape of this module
     radius: Array | float = number(least=0, unit="m", one=True)  # []
 
     def distance(self, x: Vec) -> Array:
@@ -163,7 +163,7 @@ class Rounded:
 class Union:
     """Everything in any of the shapes; the distance is a lower bound inside."""
 
-    shapes: tuple[Any, ...]
+    shapes: tuple[Any, ...]  # what is united, shapes of this module
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
@@ -177,7 +177,7 @@ class Union:
 class Outside:
     """Everything but the shape: the wall of a vessel."""
 
-    shape: Any
+    shape: Any  # what is turned inside out, any shape of this module
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""
@@ -188,7 +188,7 @@ class Outside:
 class Intersection:
     """What all shapes have in common; the distance is a lower bound outside."""
 
-    shapes: tuple[Any, ...]
+    shapes: tuple[Any, ...]  # what is intersected, shapes of this module
 
     def distance(self, x: Vec) -> Array:
         """Distance from the surface, m."""

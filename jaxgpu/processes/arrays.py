@@ -14,7 +14,11 @@ _BLOCK = 1 << 26  # bytes that are brought to every process at a time
 
 
 def spans(leaf: Any) -> bool:
-    """Whether an array lies in several processes."""
+    """Whether an array lies in several processes.
+
+    >>> spans(jax.numpy.zeros(3))
+    False
+    """
     return isinstance(leaf, Array) and not leaf.is_fully_addressable
 
 
@@ -24,6 +28,10 @@ def place(leaf: Any, sharding: Sharding) -> Array:
     Each process puts there what its own devices are to hold, and nothing is sent:
     `jax.device_put` would send all of it to all devices to compare it, and takes no keys. But only
     that keeps a Python number weakly typed, so that programs are traced as in one process.
+
+    >>> here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    >>> place(np.zeros(3), here).sharding == here
+    True
     """
     if sharding.is_fully_addressable or spans(leaf):
         return jax.device_put(leaf, sharding)
@@ -39,6 +47,9 @@ def blocks(array: Array, most: int = _BLOCK) -> Iterator[np.ndarray]:
     """The values of an array that spans processes, in their order in memory, `most` bytes at once.
 
     All processes that hold a part of it must ask for them, and each gets all of them.
+
+    >>> [block.shape for block in blocks(jax.numpy.zeros((4, 2)))]
+    [(4, 2)]
     """
     if array.is_fully_replicated or not array.size:
         yield np.asarray(array) if array.size else np.zeros(array.shape, array.dtype)

@@ -25,7 +25,11 @@ _turns: defaultdict[tuple[tuple[int, ...], str], Iterator[int]] = defaultdict(it
 
 @dataclass(frozen=True)
 class Group:
-    """Processes that advance one run together. A process that is alone asks nobody."""
+    """Processes that advance one run together. A process that is alone asks nobody.
+
+    >>> Group().alone, Group((0, 2, 5), number=2).rank
+    (True, 1)
+    """
 
     members: tuple[int, ...] = (0,)  # their numbers in the job, rising
     number: int = 0  # of this one
@@ -101,6 +105,10 @@ def joined(tree: Any) -> Group:
     Raises:
         ValueError: this process holds no part of them.
         TypeError: an array in several processes that is not on a mesh.
+
+    >>> import jax.numpy as jnp
+    >>> joined({"x": jnp.zeros(3)}) == ALONE
+    True
     """
     spread = [leaf for leaf in jax.tree.leaves(tree) if spans(leaf)]
     if not spread:
@@ -119,6 +127,9 @@ def leads() -> bool:
     """Whether this process writes what is common to its job: process 0, or the only one.
 
     It starts no backend.
+
+    >>> leads()  # in a program that has not joined others
+    True
     """
     return distributed.global_state.process_id == 0
 

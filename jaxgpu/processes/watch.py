@@ -30,6 +30,10 @@ class Watch:
     """While entered, this process shows that it lives, and leaves when another one is gone.
 
     It does nothing in a group of one. `hint` ends the sentence: how to go on.
+
+    >>> from jaxgpu.processes import ALONE
+    >>> with Watch(ALONE, "resume it"):
+    ...     pass
     """
 
     def __init__(self, group: Group, hint: str) -> None:

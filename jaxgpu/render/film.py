@@ -64,6 +64,10 @@ def mp4(images: Any, seconds: float = 0.05) -> bytes:
     Raises:
         ValueError: images of another shape.
         ModuleNotFoundError: the extra `viz` is not installed.
+
+    >>> film = mp4(np.zeros((4, 16, 16, 3)))
+    >>> film[4:8]
+    b'ftyp'
     """
     av = extra("av", "viz", "mp4")
     images = _frames("mp4", images, seconds)

@@ -24,7 +24,14 @@ class Scene(Protocol):
 
 @pytree
 class Balls:
-    """Particles, solids of glass and a floor, to be drawn by `picture`."""
+    """Particles, solids of glass and a floor, to be drawn by `picture`.
+
+    >>> from jaxgpu.render import Camera
+    >>> import jax.numpy as jnp
+    >>> camera = Camera((0.0, 0.0, 3.0), (0.0, 0.0, 0.0), width=8, height=6)
+    >>> Balls(jnp.zeros((1, 3)), jnp.array([[1.0, 0, 0]]), Look(0.5)).picture(camera).shape
+    (6, 8, 3)
+    """
 
     x: Array  # [N, 3] m
     colour: Array  # [N, 3] red, green and blue in 0 ... 1

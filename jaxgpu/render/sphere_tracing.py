@@ -33,6 +33,14 @@ def trace(
         steps: along each ray at most; a ray that grazes the shape for longer counts as a miss.
     Returns:
         depth [H, W], m, infinite where the shape is missed; unit normals in space, 3 x [H, W].
+
+    >>> from jaxgpu.geometry import sdf
+    >>> from jaxgpu.render import Camera
+    >>> camera = Camera((0.0, 0.0, 3.0), (0.0, 0.0, 0.0), width=9, height=9)
+    >>> still = jnp.array([1.0, 0.0, 0.0, 0.0])
+    >>> ahead, normals = trace(camera, sdf.Ball(1.0), jnp.zeros(3), still, far=9.0)
+    >>> float(ahead[4, 4].round(2))
+    2.0
     """
     held("trace", camera)
     ranges.check("trace", shape)

@@ -76,6 +76,12 @@ def soft_depth(
     (1 - s^2 / r^2)^2 exp((t_0 - t) / blur), where t is how far ahead it is and t_0 the nearest of
     all; the background at `far` counts as a ball of weight 1/10. For blur towards 0 each pixel
     shows its nearest ball. Differentiable in camera, x, radius, far and blur.
+
+    >>> from jaxgpu.render import Camera
+    >>> camera = Camera((0.0, 0.0, 3.0), (0.0, 0.0, 0.0), width=9, height=9)
+    >>> depth = soft_depth(camera, jnp.zeros((1, 3)), 0.5, far=9.0, blur=0.05)
+    >>> bool(depth[4, 4] < 3.0)
+    True
     """
     held("soft_depth", camera)
     x = centres("soft_depth: x", x)

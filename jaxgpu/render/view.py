@@ -29,11 +29,11 @@ _MARGIN = 0.75  # of the width that nearly all points need: what is further out 
 class Points:
     """Bodies, particles or designs."""
 
-    name: str
+    name: str  # what they are, for the legend
     x: np.ndarray  # [T, N, 3]; nan where one is not there
     colour: str = ""  # #rrggbb; by default one of the palette
     radius: float = 0.0  # in the units of x; 0: a dot of the same size at any distance
-    hollow: bool = False
+    hollow: bool = False  # rings in place of discs
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Surface:
 
     x: np.ndarray  # [T, V, 3]
     faces: np.ndarray  # [F, 3] indices of corners
-    colour: str = ""
+    colour: str = ""  # #rrggbb; by default one of the palette
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,11 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
 
     Raises:
         ValueError, TypeError: `drawing` is no figure, `caption` no text, or `mime` not SVG or PNG.
+
+    >>> import matplotlib.pyplot as plt
+    >>> drawing, axes = plt.subplots()
+    >>> figure(drawing, "An empty frame.").mime
+    'image/svg+xml'
     """
     import matplotlib.pyplot as plt
 
@@ -83,6 +88,9 @@ def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
     Raises:
         ValueError, TypeError: images of another shape, or a caption that is no text.
         ModuleNotFoundError: the extra `viz` is not installed.
+
+    >>> film(np.zeros((4, 16, 16, 3)), "Darkness.").mime
+    'video/mp4'
     """
     must_be_text("report.film: caption", caption)
     return Figure(caption, "video/mp4", base64.b64encode(mp4(images, seconds)).decode())
@@ -93,6 +101,10 @@ def view(seen: View, caption: str) -> Figure:
 
     Raises:
         TypeError: `seen` is no view, or `caption` no text.
+
+    >>> from jaxgpu import show
+    >>> view(show(np.zeros((1, 3))), "A point at the origin.").mime
+    'text/html'
     """
     must_be_text("report.view: caption", caption)
     if not isinstance(seen, View):

@@ -32,6 +32,15 @@ def write(folder: Path) -> Path:
 
     Raises:
         ReportError: there is none, jinja2 is not installed, or a report is torn.
+
+    >>> import tempfile
+    >>> from jaxgpu.report import Report, Table, read, save
+    >>> out, numbers = Path(tempfile.mkdtemp()), Table("Numbers.", ["n"], [[1]])
+    >>> save(out, "numbers", numbers, Report("One", "There is one number.", tables=[numbers]))
+    >>> read(out / "report.json")["report"]["lead"]
+    'There is one number.'
+    >>> write(out).name
+    'report.html'
     """
     folder = arguments.path("report.write: folder", folder)
     records = found(folder)
@@ -57,6 +66,15 @@ def compare(one: Path, other: Path) -> Path:
     Raises:
         ReportError: a folder has no results, or no study is in both; jinja2 is not installed, or a
             report is torn.
+
+    >>> import tempfile
+    >>> from jaxgpu.report import Report, Table, save
+    >>> options, report = Table("Numbers.", ["n"], [[1]]), Report("One", "There is one number.")
+    >>> folders = [Path(tempfile.mkdtemp()) for _ in range(2)]
+    >>> for out in folders:
+    ...     save(out, "numbers", options, report)
+    >>> compare(*folders).name
+    'comparison.html'
     """
     one, other = (arguments.path("report.compare: folder", folder) for folder in (one, other))
     first, second = ({record["study"]: record for record in found(at)} for at in (one, other))

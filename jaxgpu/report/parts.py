@@ -16,16 +16,23 @@ SHOWN = (*DRAWN, "image/gif", "video/mp4", "text/html")
 
 
 class ReportError(ValueError):
-    """A report cannot be drawn; the message is one sentence that says what to do."""
+    """A report cannot be drawn; the message is one sentence that says what to do.
+
+    >>> from pathlib import Path
+    >>> from jaxgpu.report import read
+    >>> read(Path("/nowhere/report.json"))
+    Traceback (most recent call last):
+    jaxgpu.report.parts.ReportError: /nowhere/report.json: no such report; ...
+    """
 
 
 @dataclass(frozen=True)
 class Figure:
     """A picture, a film or a self-contained page, as `mime` says, in base64."""
 
-    caption: str
+    caption: str  # a sentence that says what is seen
     mime: str  # image/svg+xml, image/png, image/gif, video/mp4, text/html
-    data: str
+    data: str  # the file, in base64
     numbers: str = ""  # what is drawn, as text of comma-separated values with a header
 
 
@@ -33,10 +40,10 @@ class Figure:
 class Table:
     """Rows under their column names; numbers are shown to `digits` significant digits."""
 
-    caption: str
-    columns: list[str]
-    rows: list[list[Any]]
-    digits: int = size(4, least=1)
+    caption: str  # a sentence that says what is listed
+    columns: list[str]  # their names, the unit in each
+    rows: list[list[Any]]  # as many values in each as there are columns
+    digits: int = size(4, least=1)  # significant digits of numbers
 
 
 @dataclass(frozen=True)
@@ -44,23 +51,23 @@ class Headline:
     """One line of the cover: what was found, and what it stands beside."""
 
     what: str  # the quantity and its unit
-    value: Any
+    value: Any  # a number, or text that holds one
     beside: str = ""  # a peer, a theory, a control, in words
-    digits: int = size(3, least=1)
+    digits: int = size(3, least=1)  # significant digits of a number
 
 
 @dataclass(frozen=True)
 class Report:
     """What a study found."""
 
-    title: str
+    title: str  # of the study
     lead: str  # one or two sentences: the question and the answer
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)  # a sentence each
     citations: list[str] = field(default_factory=list)  # of methods and data that were used
     timing: dict[str, Timing] = field(default_factory=dict)  # by the name of the run
-    seed: int | None = None
+    seed: int | None = None  # that all randomness came from; None where there was none
     headlines: list[Headline] = field(default_factory=list)  # for the cover, at most three
 
 

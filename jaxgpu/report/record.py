@@ -28,6 +28,11 @@ def ready(*packages: str) -> None:
 
     Raises:
         ReportError: one of them cannot be imported.
+
+    >>> ready("json")
+    >>> ready("no_such_package")
+    Traceback (most recent call last):
+    jaxgpu.report.parts.ReportError: report: no_such_package cannot be imported...
     """
     for package in packages or ("jinja2", "matplotlib", "av"):
         try:
@@ -40,7 +45,11 @@ def ready(*packages: str) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Versions, device and precision: what a result depends on beside its options."""
+    """Versions, device and precision: what a result depends on beside its options.
+
+    >>> environment()["jax"] == jax.__version__
+    True
+    """
     device = jax.devices()[0]
     return {
         "jaxgpu": jaxgpu.__version__,
@@ -163,6 +172,12 @@ def replace_text(path: Path, text: str) -> None:
 
     Raises:
         ValueError, TypeError: `path` names no file, or `text` is no text.
+
+    >>> import tempfile
+    >>> page = Path(tempfile.mkdtemp(), "page.html")
+    >>> replace_text(page, "new")
+    >>> page.read_text()
+    'new'
     """
     path = arguments.path("report.replace_text: path", path, "a file")
     must_be_text("report.replace_text: text", text)

@@ -10,44 +10,97 @@ first line of its docstring the description. It holds
                                 runs the experiment in the folder `out`, going on from what is
                                 there when `resume` is true
 
-and is found by its name alone: to add a study is to add a file or a folder.
+and is found by its name alone: to add a study is to add a file or a folder. A study of yours is a
+file anywhere (`jaxgpu run path/to/study.py`), or an entry point of an installed package in the
+group `jaxgpu.studies`, whose value is such a module.
 """
 
 import importlib
+import importlib.util
 import pkgutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 
 from jaxgpu.report import Report
+
+GROUP = "jaxgpu.studies"  # of the entry points of other packages
 
 # of the seeds of studies: JAX drops what is above 32 bits where 64-bit types are switched off
 SEEDS = {"least": 0, "most": 2**32 - 1}
 
 
 class BadInput(ValueError):
-    """What was asked for cannot be done; the message is one sentence that says what to change."""
+    """What was asked for cannot be done; the message is one sentence that says what to change.
+
+    >>> print(BadInput("years must be above 0; give --years 100"))
+    years must be above 0; give --years 100
+    """
 
 
 @dataclass(frozen=True)
 class Study:
     """What a module of this folder provides."""
 
-    name: str
-    description: str
-    options: type
+    name: str  # on the command line
+    description: str  # a sentence for the list of studies
+    options: type  # dataclass of what can be chosen
     run: Callable[[object, Path, bool], Report]
 
 
 def studies() -> list[Study]:
-    """All studies, by name.
+    """All studies: those of the package by name, then those that other packages name.
 
     >>> "solar-system" in [study.name for study in studies()]
     True
     """
-    found = []
-    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        it = importlib.import_module(f"{__name__}.{module}")
-        description = (it.__doc__ or "").strip().partition("\n")[0]
-        found.append(Study(module.replace("_", "-"), description, it.Options, it.study))
-    return found
+    own = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    found = [of_module(name, importlib.import_module(f"{__name__}.{name}")) for name in own]
+    return found + [of_module(e.name, e.load()) for e in entry_points(group=GROUP)]
+
+
+def from_file(path: str | Path) -> Study:
+    """The study in a Python file, which is run as code; its name is that of the file.
+
+    Raises:
+        BadInput: no such file, or one without `Options` and `study`.
+
+    >>> from_file("/nowhere/coin.py")
+    Traceback (most recent call last):
+    jaxgpu.studies.BadInput: /nowhere/coin.py: no such file; give the path of a study...
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise BadInput(
+            f"{path}: no such file; give the path of a study, or a name of `jaxgpu list`"
+        )
+    name = f"{__name__}_of_users.{path.stem}"  # no module of another package
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadInput(f"{path}: is no Python file; a study is a file that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look up their module by its name
+    spec.loader.exec_module(module)
+    return of_module(path.stem, module)
+
+
+def of_module(name: str, module: ModuleType) -> Study:
+    """The study that a module provides.
+
+    Raises:
+        BadInput: it lacks `Options` or `study`.
+
+    >>> of_module("pour", importlib.import_module("jaxgpu.studies.pour")).name
+    'pour'
+    """
+    for part in ("Options", "study"):
+        if not hasattr(module, part):
+            raise BadInput(
+                f"{name}: has no {part}; a study has a dataclass Options and a function "
+                "study(options, out, resume)"
+            )
+    description = (module.__doc__ or "").strip().partition("\n")[0]
+    return Study(name.replace("_", "-"), description, module.Options, module.study)

@@ -27,7 +27,15 @@ from jaxgpu.run import Run, run
 from ..arguments import computed_in
 from ..bessel.hypergeometric import log_hyp0f1
 from ..bessel.ratios import iv_ratio_inverse
-from .arguments import count_of, in_full, key_of, points, refuse_lengths, unit_vectors
+from .arguments import (
+    count_of,
+    in_full,
+    key_of,
+    points,
+    refuse_lengths,
+    unit_vectors,
+    weights_of,
+)
 from .von_mises_fisher import log_sphere_area
 
 
@@ -50,6 +58,31 @@ class Mixture:
     def responsibilities(self, x: ArrayLike) -> Array:
         """Probability of every component given `x`, [N, d] -> [N, K]."""
         return self._joint("responsibilities", x, partial(jax.nn.softmax, axis=1))
+
+    def refined(self, x: ArrayLike, weights: ArrayLike | None = None) -> "Mixture":
+        """The mixture after one step of expectation-maximisation, as a pure function.
+
+        It can be jitted, mapped over and differentiated: `jaxgpu.run.rollout` of it fits inside a
+        program, where `fit_mixture` cannot be called.
+
+        Args:
+            x: unit vectors, [N, d].
+            weights: how much each counts, [N], not negative; all alike by default. A vector of
+                weight 0 is left out.
+
+        >>> x = jnp.eye(3)[jnp.arange(60) % 3]
+        >>> begun = Mixture(jnp.eye(3)[:2], jnp.ones(2), jnp.log(jnp.full(2, 0.5)))
+        >>> share = begun.refined(x, weights=x[:, 0] + x[:, 1]).log_weights
+        >>> jnp.allclose(share, jnp.log(0.5)).item()
+        True
+        """
+        held = _held("refined", self)
+        x = points("refined", x, held.mean_directions.shape[1], rows=True)
+        with scope((held, x)):
+            share = held.responsibilities(x)
+            if weights is not None:
+                share = share * weights_of("refined", weights, x)[:, None]
+            return maximise(in_full(jnp.asarray(x)), share, held)
 
     def _joint(self, name: str, x: ArrayLike, then: Callable[[Array], Array]) -> Array:
         """`then` of the joint log density, for the method `name`; halves in float32."""
@@ -213,6 +246,11 @@ def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10
     """A start: centres far apart, then `rounds` of nearest centres.
 
     Greedy k-means++ in the cosine: of eight candidates the one that brings all vectors nearest.
+
+    >>> x = jnp.array([[1.0, 0.0], [0.8, 0.6], [-1.0, 0.0]])
+    >>> start = spherical_kmeans(x, 2, jax.random.key(0))
+    >>> start.responsibilities(x).shape
+    (3, 2)
     """
     x, components = _vectors("spherical_kmeans", x, components)
     key_of("spherical_kmeans", key)

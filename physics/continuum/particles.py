@@ -62,7 +62,7 @@ class Body:
     volume: Array | float = number(above=0, unit="m^3")  # [] or [N]
     density: Array | float = number(default=1000.0, above=0, unit="kg/m^3")  # [] or [N]
     v: Array | float = number(default=0.0, unit="m/s")  # [], [D] or [N, D]
-    capacity: int = size(default=0, least=0)
+    capacity: int = size(default=0, least=0)  # slots of the body; 0 for as many as there are points
 
 
 @pytree

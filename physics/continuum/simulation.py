@@ -39,9 +39,9 @@ class Watch:
 class Bound:
     """A measure and the numbers that it carries, which are operands of a program."""
 
-    function: Callable[..., Any] = static()
-    args: tuple[Any, ...]
-    named: dict[str, Any]
+    function: Callable[..., Any] = static()  # what is called
+    args: tuple[Any, ...]  # its first arguments
+    named: dict[str, Any]  # its arguments by name
 
     def __call__(self, state: State) -> Any:
         """What is measured of a state."""
@@ -88,7 +88,7 @@ class SharedFrames:
     """The same on several devices; functions of a state see its particles in their order."""
 
     frames: Frames
-    mesh: Mesh = static()
+    mesh: Mesh = static()  # devices that share the scene
 
     def init(self) -> Shares:
         """The state at time zero, on the devices."""
@@ -252,6 +252,11 @@ def count_lost(scene: Scene, state: State) -> Array:
 
     A particle is, more than a cell outside the box or not finite; a tool, where it is not finite
     or, if it is free, its centre is outside the box, whose faces tools do not meet.
+
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
+    >>> scene = Scene((Body([[0.5, 0.5]], Liquid(), 1e-3),), Grid(0.1, (10, 10)))
+    >>> int(count_lost(scene, scene.init()))
+    0
     """
     grid, count = scene.grid, jnp.int32(0)
     for body in state.bodies:

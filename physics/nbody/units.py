@@ -19,8 +19,8 @@ G = SUN / PARSEC  # pc (km/s)^2 / solar mass: 0.0043009
 class Scale:
     """What one N-body unit of mass and of length are; the others follow from G = 1."""
 
-    mass: float = number(baked=True, above=0, one=True, unit="solar masses")
-    length: float = number(baked=True, above=0, one=True, unit="pc")
+    mass: float = number(baked=True, above=0, one=True, unit="solar masses")  # of the unit of mass
+    length: float = number(baked=True, above=0, one=True, unit="pc")  # of the unit of length
 
     def __post_init__(self):
         ranges.check("Scale", self)

@@ -43,7 +43,7 @@ class Spheres:
 
     centre: Array = number(unit="m")  # [K, 3] in the link's frame, m
     radius: Array = number(least=0, unit="m")  # [K] m
-    link: tuple[int, ...] = static()
+    link: tuple[int, ...] = static()  # [K] the link that each is fixed to
 
 
 class _Touch(NamedTuple):  # batch axes last

@@ -37,6 +37,11 @@ def inverse_dynamics(tree: Tree, q: Array, v: Array, a: Array) -> Array:
     """Forces [..., N] that give the accelerations `a` at `q`, `v`: M(q) a + bias(q, v).
 
     Armature, damping and springs are not in it; gravity is. N m or N.
+
+    >>> from jaxgpu.physics.rigid import Link, assemble
+    >>> lift = assemble([Link(-1, "prismatic", mass=2.0)])
+    >>> inverse_dynamics(lift, jnp.zeros(1), jnp.zeros(1), jnp.ones(1)).round(1)  # 2 (9.81 + 1) N
+    Array([21.6], dtype=float32)
     """
     q = check_position("inverse_dynamics", tree, q)
     v, a = (check_rows("inverse_dynamics", n, x, tree.nv) for n, x in (("v", v), ("a", a)))
@@ -47,6 +52,11 @@ def mass_matrix(tree: Tree, q: Array) -> Array:
     """The mass matrix M(q) [..., N, N], symmetric positive definite; kg m^2, kg m or kg.
 
     Armature is in it, damping and springs are not.
+
+    >>> from jaxgpu.physics.rigid import Link, assemble
+    >>> lift = assemble([Link(-1, "prismatic", mass=2.0)])
+    >>> mass_matrix(lift, jnp.zeros(1))
+    Array([[2.]], dtype=float32)
     """
     q = check_position("mass_matrix", tree, q)
     lower = _mass(tree, centred(tree, q))
@@ -66,6 +76,13 @@ def forward_dynamics(tree: Tree, q: Array, v: Array, force: Array, implicit: Arr
 
     Differentiable in everything. The derivative is that of the equation, not of the factorisation:
     (M + D) da = dforce - a dD - d(inverse_dynamics)(q, v) at fixed a, so it costs one more solve.
+
+    >>> from jaxgpu.physics.rigid import Link, assemble
+    >>> lift = assemble([Link(-1, "prismatic", mass=2.0)])
+    >>> rest = jnp.zeros(1)
+    >>> hanging = forward_dynamics(lift, rest, rest, force=jnp.array([2 * 9.81]), implicit=rest)
+    >>> bool(jnp.abs(hanging)[0] < 1e-5)
+    True
     """
     name = "forward_dynamics"
     q, v = check_position(name, tree, q), check_rows(name, "v", v, tree.nv)

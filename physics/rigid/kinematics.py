@@ -33,6 +33,11 @@ def forward_kinematics(tree: Tree, q: Array) -> Frames:
     """Rotations, origins and screw axes of all links at the coordinates `q` [..., Q].
 
     Quaternions are normalised here. Differentiable in `q` and in the tree.
+
+    >>> from jaxgpu.physics.rigid import Link, assemble
+    >>> arm = assemble([Link(-1), Link(0, position=(0, 0, 1))])
+    >>> forward_kinematics(arm, jnp.array([jnp.pi / 2, 0.0])).x[1].round(3)
+    Array([0., 0., 1.], dtype=float32)
     """
     R, x, S = frames_of(tree, check_position("forward_kinematics", tree, q))
     return Frames(batch_first(R, 3), batch_first(x, 2), batch_first(S, 2))

@@ -26,7 +26,7 @@ class Link:
         default=(0.0, 0.0, 0.0), unit="m"
     )  # [3] of its frame in the parent's
     rotation: Any = number(default=_IDENTITY)  # [3, 3] link to parent, at q = 0
-    mass: float = number(default=1.0, least=0, unit="kg")
+    mass: float = number(default=1.0, least=0, unit="kg")  # of the body
     com: Sequence[float] = number(
         default=(0.0, 0.0, 0.0), unit="m"
     )  # [3] centre of mass in its frame
@@ -36,10 +36,10 @@ class Link:
     armature: float = number(default=0.0, least=0)  # inertia of the motor's rotor, kg m^2 or kg
     damping: float = number(default=0.0, least=0)  # N m s/rad or N s/m
     stiffness: float = number(default=0.0, least=0)  # of a spring at rest at `rest`, N m/rad or N/m
-    rest: float = number(default=0.0)
-    lower: float = number(default=-np.inf, infinite=True)  # limits of the coordinate
-    upper: float = number(default=np.inf, infinite=True)
-    name: str = static(default="")
+    rest: float = number(default=0.0)  # coordinate where the spring is at rest, rad or m
+    lower: float = number(default=-np.inf, infinite=True)  # least coordinate, rad or m
+    upper: float = number(default=np.inf, infinite=True)  # largest coordinate, rad or m
+    name: str = static(default="")  # by which the link is found; "" where nobody asks
 
 
 _SCALARS = ("mass", "armature", "damping", "stiffness", "rest", "lower", "upper")

@@ -17,7 +17,7 @@ from .mjcf_attributes import numbers
 class Geoms:
     """What can touch: of each geom its label, its link (-1 the world) and its bits."""
 
-    labels: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)  # names for messages, one a geom
     bits: list[tuple[int, int, int]] = field(default_factory=list)  # link, contype, conaffinity
 
     def add(self, geom: Element, body: Element, link: int) -> None:

@@ -56,7 +56,13 @@ def solid(kind: str, size: np.ndarray, mass: float | None, density: float) -> So
 
 
 def weld(parts: list[Solid]) -> dict[str, Any]:
-    """Mass, centre and inertia of several solids as one, under the names of a `Link`'s fields."""
+    """Mass, centre and inertia of several solids as one, under the names of a `Link`'s fields.
+
+    >>> import numpy as np
+    >>> half = solid("box", np.array([0.5, 0.5, 0.5]), 6.0, 1.0)
+    >>> weld([half, half])["mass"]
+    12.0
+    """
     mass = sum(part.mass for part in parts)
     weights = [part.mass / mass if mass else 0.0 for part in parts]
     com = sum((w * part.com for w, part in zip(weights, parts)), np.zeros(3))

@@ -39,9 +39,9 @@ class Tree:
     lower: Array = number(infinite=True)  # [N] limits of the coordinates, rad or m
     upper: Array = number(infinite=True)  # [N]
     gravity: Array = number(unit="m/s^2")  # [3] acceleration of free fall, m/s^2
-    parent: tuple[int, ...] = static()
-    joint: tuple[str, ...] = static()
-    names: tuple[str, ...] = static()
+    parent: tuple[int, ...] = static()  # [L] index of each link's parent, -1 for the world
+    joint: tuple[str, ...] = static()  # [L] "revolute", "prismatic" or "free"
+    names: tuple[str, ...] = static()  # [L] names of the links
 
     @property
     def nq(self) -> int:

@@ -5,7 +5,13 @@ this package, `gymnasium` puts one of ours, or many copies of it, under theirs.
 """
 
 from .brax import from_brax
-from .gymnasium import to_gymnasium, to_gymnasium_vector
+from .gymnasium import register_gymnasium, to_gymnasium, to_gymnasium_vector
 from .gymnax import from_gymnax
 
-__all__ = ["from_brax", "from_gymnax", "to_gymnasium", "to_gymnasium_vector"]
+__all__ = [
+    "from_brax",
+    "from_gymnax",
+    "register_gymnasium",
+    "to_gymnasium",
+    "to_gymnasium_vector",
+]

@@ -19,7 +19,8 @@ class Brax:
     Give it without Brax's wrappers: they begin anew by themselves, from one cached state.
     """
 
-    inner: Any = static()
+    inner: Any = static()  # Brax's environment
+    # after which an episode is truncated
     max_steps: int = size(default=1000, least=1, unit="steps")
     part: str = static(default="state")  # of observations that are dictionaries
     differentiable: bool = static(default=False)  # whether to learn by its derivatives

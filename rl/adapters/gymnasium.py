@@ -5,13 +5,13 @@ thousands of times faster on the environments themselves.
 """
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ..environment import Environment
+from ..environment import Environment, make, names
 from ..spaces import Box, Space
 from ..vector import vectorize
 
@@ -25,33 +25,27 @@ class _Single:
         self.observation_space = _space(env.observation_space)
         self.action_space = _space(env.action_space)
         self._env, self._key = env, jax.random.key(0)
-        self._reset, self._step = jax.jit(env.reset), jax.jit(env.step)
+        self._reset, self._step = jax.jit(_drawn(env.reset)), jax.jit(_drawn(env.step))
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """A first observation; with the same `seed`, the same one."""
         _seed(self, seed)
-        self._state, observation = self._reset(self._draw())
+        self._key, (self._state, observation) = self._reset(self._key)
         return np.asarray(observation), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         """One step."""
         action = _action(self._env.action_space, action)
         self._env.action_space.check("step: action", action)
-        out = self._step(self._state, action, self._draw())
+        self._key, out = self._step(self._key, self._state, action)
         self._state = out.state
         info = {name: np.asarray(x) for name, x in out.info.items()}
         ends = bool(out.terminated), bool(out.truncated)
         return np.asarray(out.observation), float(out.reward), *ends, info
 
-    def _draw(self) -> Any:
-        self._key, key = jax.random.split(self._key)
-        return key
-
 
 class _Many:
     """What `to_gymnasium_vector` adds to gymnasium.vector.VectorEnv."""
-
-    _draw = _Single._draw
 
     def __init__(self, env: Environment, num_envs: int):
         gym = _gymnasium()
@@ -63,24 +57,51 @@ class _Many:
         self.observation_space = batch(self.single_observation_space, num_envs)
         self.action_space = batch(self.single_action_space, num_envs)
         self._env, envs = env, vectorize(env, num_envs, "fresh")
-        self._reset, self._step = jax.jit(envs.reset), jax.jit(envs.step)
+        self._reset, self._step = jax.jit(_drawn(envs.reset)), jax.jit(_drawn(envs.step))
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """First observations of all copies."""
         _seed(self, seed)
-        self._state = self._reset(self._draw())
+        self._key, self._state = self._reset(self._key)
         return np.asarray(self._state.observation), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict]:
         """One step of all copies; where one ended, `final_obs` is its last observation."""
         action = _action(self._env.action_space, actions)
-        self._state, out = self._step(self._state, action, self._draw())
-        done = np.asarray(out.done)
+        self._key, (self._state, out) = self._step(self._key, self._state, action)
+        ends = np.asarray(out.terminated), np.asarray(out.truncated)
+        done = ends[0] | ends[1]
         info = {name: np.asarray(x) for name, x in out.info.items()}
         if done.any():
             info |= {"final_obs": np.asarray(out.final), "_final_obs": done}
-        ends = np.asarray(out.terminated), np.asarray(out.truncated)
         return np.asarray(out.observation), np.asarray(out.reward), *ends, info
+
+
+def register_gymnasium() -> None:
+    """Let gymnasium make every task of `rl.names()`, alone and as a vector of many.
+
+    A slash within a name becomes a dash: `gym.make("jaxgpu/surgical-psm-reach")`, and
+    `gym.make_vec("jaxgpu/cartpole", num_envs=64)`. Further keywords are those of `rl.make`.
+
+    Raises:
+        ImportError: gymnasium is not installed.
+    """
+    gym = _gymnasium()
+    for task in names():
+        gym.register(
+            id=f"jaxgpu/{task.replace('/', '-')}",
+            entry_point=_made,
+            vector_entry_point=_many_made,
+            kwargs={"task": task},
+        )
+
+
+def _made(task: str, render_mode: None = None, **options: Any) -> Any:
+    return to_gymnasium(make(task, **options))
+
+
+def _many_made(task: str, num_envs: int = 1, render_mode: None = None, **options: Any) -> Any:
+    return to_gymnasium_vector(make(task, **options), num_envs)
 
 
 def to_gymnasium(env: Environment) -> Any:
@@ -118,7 +139,17 @@ def _space(space: Space) -> Any:
 
 
 def _action(space: Space, action: Any) -> Any:
-    return jnp.asarray(np.asarray(action), jnp.float32 if isinstance(space, Box) else jnp.int32)
+    return np.asarray(action, np.float32 if isinstance(space, Box) else np.int32)
+
+
+def _drawn(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` with a new key as its last argument, and the key to go on with: one call a step."""
+
+    def call(key: Any, *args: Any) -> tuple[Any, Any]:
+        key, drawn = jax.random.split(key)
+        return key, f(*args, drawn)
+
+    return call
 
 
 def _seed(env: Any, seed: int | None) -> None:

@@ -17,8 +17,8 @@ from ..spaces import Box, Discrete, Space
 class Gymnax:
     """An environment of gymnax under this package's protocol."""
 
-    params: Any
-    inner: Any = static()
+    params: Any  # gymnax's parameters, leaves
+    inner: Any = static()  # gymnax's environment
 
     @property
     def observation_space(self) -> Space:

@@ -32,13 +32,20 @@ from .training import check_shares, empty_report
 
 @pytree
 class ES:
-    """What to run; numbers are leaves, to be vmapped over."""
+    """What to run; numbers are leaves, to be vmapped over.
+
+    >>> from jaxgpu import rl
+    >>> env, es = rl.make("cartpole"), ES(SNES(4), max_steps=10)
+    >>> act = es.policy(env, es.init(env, jax.random.key(0)))  # rl.train makes it better
+    >>> act(env.reset(jax.random.key(1))[1]).shape
+    ()
+    """
 
     algorithm: Any = SNES(32)  # of `jaxgpu.evolution.single`, with a mean
     max_weight: Array | float = number(default=3.0, above=0)  # [] bound of the weights
     episodes: int = size(default=2, least=1)  # of each candidate in a generation
     max_steps: int = size(default=500, least=1)  # steps of an episode, at most
-    hidden_sizes: tuple[int, ...] = widths((8,))
+    hidden_sizes: tuple[int, ...] = widths((8,))  # units of each hidden layer of the policy
 
     @property
     def steps_per_update(self) -> int:

@@ -22,10 +22,10 @@ class MLP(nn.Module):
     Weights start orthogonal, the last layer's times `scale`.
     """
 
-    outputs: int
-    hidden_sizes: Sequence[int] = (64, 64)
-    scale: float = 1.0
-    activation: Callable[[Array], Array] = nn.tanh
+    outputs: int  # numbers that come out
+    hidden_sizes: Sequence[int] = (64, 64)  # units of each hidden layer
+    scale: float = 1.0  # gain of the last layer's orthogonal start
+    activation: Callable[[Array], Array] = nn.tanh  # after each hidden layer
     layer_norm: bool = False  # LayerNorm before each activation
 
     @nn.compact
@@ -143,9 +143,9 @@ class Categorical(NamedTuple):
 class ActorCritic(nn.Module):
     """Separate networks for action and value; the spread of real actions is a parameter."""
 
-    space: Space
-    hidden_sizes: Sequence[int] = (64, 64)
-    log_std: float = -0.5
+    space: Space  # of the actions
+    hidden_sizes: Sequence[int] = (64, 64)  # units of each hidden layer, of either network
+    log_std: float = -0.5  # logarithm of the deviation of real actions at the start
 
     def setup(self) -> None:
         """Make both networks."""

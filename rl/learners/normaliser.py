@@ -19,7 +19,7 @@ from .. import shares
 class Normaliser:
     """What has been seen so far; `mean` and `square` have the structure of an observation."""
 
-    mean: Any
+    mean: Any  # of all that was seen
     square: Any  # sum of squared deviations from the mean
     count: Array  # [] observations seen
 

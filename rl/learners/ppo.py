@@ -46,8 +46,8 @@ class PPO(Rollouts):
     target_kl: Array | float = number(
         default=0.01, above=0, unit="nats"
     )  # [] nats an update, where `adaptive_lr`
-    update_epochs: int = size(default=4, least=1)
-    num_minibatches: int = size(default=8, least=1)
+    update_epochs: int = size(default=4, least=1)  # passes over each rollout
+    num_minibatches: int = size(default=8, least=1)  # parts into which a pass cuts it
     normalize_reward: bool = static(default=False)  # by the deviation of their discounted sums
     adaptive_lr: bool = static(default=False)  # the learning rate keeps to `target_kl`
 

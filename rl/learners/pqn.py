@@ -32,7 +32,14 @@ from .training import Rollouts, TrainState
 
 @pytree
 class PQN(Rollouts):
-    """What to run; numbers are leaves, to be vmapped over."""
+    """What to run; numbers are leaves, to be vmapped over.
+
+    >>> from jaxgpu import rl
+    >>> env, pqn = rl.make("cartpole"), PQN(num_envs=4)
+    >>> act = pqn.policy(env, pqn.init(env, jax.random.key(0)))  # rl.train makes it better
+    >>> act(env.reset(jax.random.key(1))[1]).shape
+    ()
+    """
 
     learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
     gamma: Array | float = number(default=0.99, least=0, most=1)  # [] discount
@@ -50,8 +57,8 @@ class PQN(Rollouts):
         default=0.0, least=0, most=1
     )  # [] chance of a random action to be held for a further step
     max_grad_norm: Array | float = number(default=10.0, above=0, infinite=True)  # []
-    update_epochs: int = size(default=4, least=1)
-    num_minibatches: int = size(default=8, least=1)
+    update_epochs: int = size(default=4, least=1)  # passes over each rollout
+    num_minibatches: int = size(default=8, least=1)  # parts into which a pass cuts it
     _: KW_ONLY
     num_envs: int = size(default=32, least=1)  # B
 

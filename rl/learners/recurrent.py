@@ -31,8 +31,8 @@ from .training import check_shares
 class RecurrentActorCritic(nn.Module):
     """Observation to carry, carry to action and value."""
 
-    space: Space
-    hidden_size: int
+    space: Space  # of the actions
+    hidden_size: int  # units of the gated recurrent unit
 
     def setup(self) -> None:
         """Make all parts."""
@@ -58,7 +58,16 @@ class RecurrentActorCritic(nn.Module):
 
 @pytree
 class RecurrentPPO:
-    """What to run: PPO's numbers, the width of the carry and of the networks behind it."""
+    """What to run: PPO's numbers, the width of the carry and of the networks behind it.
+
+    >>> from jaxgpu import rl
+    >>> env = rl.make("cartpole")
+    >>> learner = RecurrentPPO(rl.PPO(num_envs=4, num_minibatches=2), hidden_size=8)
+    >>> policy = learner.policy(env, learner.init(env, jax.random.key(0)))
+    >>> carry, action = policy.act(policy.carry, env.reset(jax.random.key(1))[1])
+    >>> carry.shape, action.shape
+    ((8,), ())
+    """
 
     ppo: ppo.PPO  # its `hidden_sizes` do not count
     hidden_size: int = size(default=64, least=1)  # W

@@ -18,7 +18,7 @@ from .. import shares
 class Replay:
     """Up to C rows; leaves of `rows` are [C, ...]."""
 
-    rows: Any
+    rows: Any  # tree of arrays [capacity, ...]: what was played
     position: Array  # [] where the next row goes
     size: Array  # [] rows held
 

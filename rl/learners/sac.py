@@ -35,8 +35,8 @@ from .training import Rollouts, TrainState, check_shares
 class Networks(nn.Module):
     """An actor and two critics."""
 
-    actions: int
-    hidden_sizes: tuple[int, ...]
+    actions: int  # numbers of an action
+    hidden_sizes: tuple[int, ...]  # units of each hidden layer
 
     def setup(self) -> None:
         """Make all three."""
@@ -62,7 +62,14 @@ class Networks(nn.Module):
 
 @pytree
 class SAC(Rollouts):
-    """What to run; numbers are leaves, to be vmapped over."""
+    """What to run; numbers are leaves, to be vmapped over.
+
+    >>> from jaxgpu import rl
+    >>> env, sac = rl.make("pendulum"), SAC(num_envs=4, buffer_size=64)
+    >>> act = sac.policy(env, sac.init(env, jax.random.key(0)))  # rl.train makes it better
+    >>> act(env.reset(jax.random.key(1))[1]).shape
+    (1,)
+    """
 
     learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
     gamma: Array | float = number(default=0.99, least=0, most=1)  # [] discount

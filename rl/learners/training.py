@@ -21,7 +21,7 @@ from . import normaliser, schedule
 class TrainState:
     """All of a training: resumed from it, a run goes on to the bit."""
 
-    params: Any
+    params: Any  # weights of the networks
     opt_state: Any  # of the optimiser
     obs_stats: normaliser.Normaliser  # of the observations so far
     env_state: VectorState
@@ -42,7 +42,7 @@ class Rollouts:
     _: KW_ONLY
     num_envs: int = size(default=64, least=1)  # B
     num_steps: int = size(default=64, least=1)  # T, steps of each environment between updates
-    hidden_sizes: tuple[int, ...] = widths((64, 64))
+    hidden_sizes: tuple[int, ...] = widths((64, 64))  # units of each hidden layer
     anneal_lr: bool = static(default=True)  # learning rates fall to zero over the training
 
     @property

@@ -29,6 +29,9 @@ def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> di
     Args:
         first, grow: frames of the growing window, at the start and at a time.
         rate: of Adam, in shares of the greatest action.
+
+    >>> sorted(standard_planners())
+    ['Adam', 'Adam, growing window', 'CEM', 'MPPI']
     """
     adam = Descent(optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate, b2=0.99)))
     return {
@@ -72,6 +75,19 @@ def plan_from_each(
     Returns:
         a `Plan`: the planners' states stacked, their best `actions` [S, T, A]; history of `loss`,
         the newest, and of `best` [1 + updates, S].
+
+    >>> from jaxgpu.pytree import pytree
+    >>> from jaxgpu.rl.envs.classic import Pendulum
+    >>> from jaxgpu.rl.plan import CEM
+    >>> class Swing(Pendulum):
+    ...     def initial_actions(self):
+    ...         return jnp.zeros((5, 1))
+    >>> env = pytree(Swing)()
+    >>> states = initial_states(env, seeds=2)
+    >>> found = plan_from_each(env, CEM(population=8, elites=4), states, 32)
+    >>> returns = evaluate_plans(env, states, found.actions)
+    >>> bool((returns > evaluate_plans(env, states, env.initial_actions())).all())
+    True
     """
     ranges.check("plan_from_each", planner)
     counts = ranges.Range(least=1, whole=True, one=True)

@@ -108,7 +108,20 @@ class ExpansionState:
 
 @pytree
 class TemporalExpansion:
-    """A planner on a window of frames that grows."""
+    """A planner on a window of frames that grows.
+
+    >>> import optax
+    >>> from jaxgpu.rl import plan
+    >>> bowl = plan.plan(
+    ...     lambda actions, frames=None: jnp.sum((actions - 0.5) ** 2),
+    ...     jnp.zeros((4, 1)),
+    ...     TemporalExpansion(plan.Descent(optax.sgd(0.4)), first=2, grow=2, patience=1),
+    ...     40,
+    ...     key=jax.random.key(0),
+    ... )
+    >>> bowl.actions.shape
+    (4, 1)
+    """
 
     inner: Any  # a `Descent`, or any other planner
     first: Array | int = number(

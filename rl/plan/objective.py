@@ -20,7 +20,12 @@ type Loss = Callable[[Array], Array]
 
 @pytree
 class Best:
-    """The best actions seen, and their loss."""
+    """The best actions seen, and their loss.
+
+    >>> start = Best(jnp.zeros((3, 1)), jnp.float32(jnp.inf), jnp.float32(jnp.inf))
+    >>> start.actions.shape
+    (3, 1)
+    """
 
     actions: Array  # [T, A]
     loss: Array  # [] infinite before anything is known
@@ -44,6 +49,13 @@ class EpisodeCost:
 
     It is a pytree, so that another state, or another number of the environment, uses the compiled
     program of the last one.
+
+    >>> import jax
+    >>> from jaxgpu import rl
+    >>> env = rl.make("pendulum")
+    >>> state, _ = env.reset(jax.random.key(0))
+    >>> bool(EpisodeCost(env, state)(jnp.zeros((5, 1))) > 0)
+    True
     """
 
     env: Environment
@@ -68,6 +80,14 @@ def cost(
     where the environment is; a reverse pass keeps one state a step and repeats each step once.
     With a `gradient_discount` below 1 the gradient looks only so far ahead, see
     `discount_gradient`.
+
+    >>> import jax
+    >>> from jaxgpu import rl
+    >>> env = rl.make("pendulum")
+    >>> state, _ = env.reset(jax.random.key(0))
+    >>> actions = jnp.zeros((5, 1))
+    >>> bool(cost(env, state, actions) > 0), jax.grad(lambda a: cost(env, state, a))(actions).shape
+    (True, (5, 1))
     """
     steps = actions.shape[0]
     frames = jnp.int32(steps if frames is None else frames)
@@ -89,7 +109,16 @@ def cost(
 
 
 def trajectory(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
-    """Every state that the actions [T, A] lead to, and what each step measured; leaves [T, ...]."""
+    """Every state that the actions [T, A] lead to, and what each step measured; leaves [T, ...].
+
+    >>> import jax
+    >>> from jaxgpu import rl
+    >>> env = rl.make("pendulum")
+    >>> state, _ = env.reset(jax.random.key(0))
+    >>> steps = trajectory(env, state, jnp.zeros((5, 1)))
+    >>> jax.tree.leaves(steps)[0].shape[0]
+    5
+    """
 
     def one(state: Any, action: Array) -> tuple[Any, Any]:
         step = env.step(state, action, jax.random.key(0))

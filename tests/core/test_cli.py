@@ -7,6 +7,7 @@ import os
 import sys
 import types
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from jaxgpu import checkpoint, cli
 from jaxgpu.pytree import number, size
 from jaxgpu.report import Report
-from jaxgpu.studies import BadInput, Study, studies
+from jaxgpu.studies import GROUP, BadInput, Study, studies
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,47 @@ def test_list_and_info(command, capsys):
     assert command("info") == 0
     said = capsys.readouterr().out
     assert all(word in said for word in ("jaxlib", "device", "free memory", "python"))
+
+
+COIN = """'How a coin falls.'
+from dataclasses import dataclass
+from jaxgpu.report import Report
+
+@dataclass(frozen=True)
+class Options:
+    tosses: int = 3
+
+def study(options, out, resume):
+    return Report("Coin", f"{options.tosses} tosses")
+"""
+
+
+def test_a_study_in_a_file_of_ones_own_runs_and_is_refused_in_a_sentence(command, tmp_path, capsys):
+    file = tmp_path / "my_coin.py"
+    file.write_text(COIN)
+    assert command("run", str(file), "--tosses", "7") == 0
+    assert "7 tosses" in (tmp_path / "out" / "my-coin" / "report.html").read_text()
+    assert (
+        command("run", "nowhere.py") == 2 and "nowhere.py: no such file" in capsys.readouterr().err
+    )
+    file.write_text("x = 1")
+    assert command("run", str(file)) == 2
+    assert "my_coin: has no Options" in capsys.readouterr().err
+
+
+def test_other_packages_name_studies_by_entry_points(monkeypatch, tmp_path):
+    (tmp_path / "their_coin.py").write_text(COIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    theirs = EntryPoint("coin", "their_coin", GROUP)
+    monkeypatch.setattr("jaxgpu.studies.entry_points", lambda group: [theirs])
+    assert studies()[-1].name == "coin" and studies()[-1].description == "How a coin falls."
+
+
+def test_says_its_version_and_how_to_cite_it(command, capsys):
+    assert command("--version") == 0 and capsys.readouterr().out == "jaxgpu 0.1.0\n"
+    assert command("cite") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("@software{jaxgpu,") and "version = {0.1.0}" in said
 
 
 def test_every_study_keeps_the_contract():

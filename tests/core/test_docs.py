@@ -17,14 +17,31 @@ import jaxgpu
 
 ROOT = Path(__file__).parents[2]
 MODULES = ["jaxgpu", *(m.name for m in pkgutil.walk_packages(jaxgpu.__path__, "jaxgpu."))]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WRITTEN = (
+    "*.md",
+    "coming_from/*.md",
+    "continuum/*.md",
+    "evolution/*.md",
+    "examples/*.md",
+    "record/*.md",
+)
+PAGES = [ROOT / "README.md", *sorted(p for at in WRITTEN for p in (ROOT / "docs").glob(at))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LONG = {"README.md", "jaxgpu.physics.nbody.clusters.cluster", "jaxgpu.render.capsules"}
 LONG |= {f"jaxgpu.physics.continuum.{name}" for name in ("health", "trajectory")}
-LONG |= {f"jaxgpu.{name}" for name in ("numerics.sphere.mixture", "evolution.solve")}
+LONG |= {f"jaxgpu.{name}" for name in ("numerics.sphere.mixture", "rl.loops")}
+LONG |= {f"jaxgpu.evolution.{name}" for name in ("solve", "protocol", "single.restarts")}
+LONG |= {f"jaxgpu.evolution.multi.{name}" for name in ("rvea", "hype")}
+LONG |= {"jaxgpu.physics.nbody.measure.diagnostics", "jaxgpu.rl.plan.comparison"}
 LONG |= {
     f"docs/{page}.md"
-    for page in "bessel continuum core directions evolution nbody rigid rl studies".split()
+    for page in """bessel concepts continuum directions evolution guides index nbody recipes
+    rigid rl studies""".split()
+}
+LONG |= {
+    str(page.relative_to(ROOT))
+    for page in PAGES
+    if page.parent.name in ("coming_from", "evolution", "examples")
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -48,7 +65,8 @@ def test_examples_in_docstrings(module):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", cases(PAGES, name))
+# those of the materials are run by tests/physics/continuum/test_pages.py
+@pytest.mark.parametrize("page", cases([p for p in PAGES if p.parent.name != "continuum"], name))
 def test_python_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     blocks = [code for language, code in _BLOCK.findall(page.read_text()) if language == "python"]
     if not blocks:
@@ -74,15 +92,43 @@ def test_links_inside_the_repository_lead_somewhere(page):
 def test_a_notebook_runs_from_the_root(file):
     book = nbformat.read(file, as_version=4)
     code = [cell for cell in book.cells if cell.cell_type == "code"]
-    assert not any(cell.outputs for cell in code), "commit notebooks without outputs"
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()
-    pictures = sum("image/png" in out.get("data", {}) for cell in code for out in cell.outputs)
-    assert pictures >= len(code) / 3, "a picture on every screen"
+    assert len(pictures(book)) >= len(code) / 3, "a picture on every screen"
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=name)
+def test_a_notebook_is_kept_with_small_pictures_and_is_in_the_gallery(file):
+    book = nbformat.read(file, as_version=4)
+    kept = pictures(book)
+    assert kept and book.metadata["cpu_seconds"], "python docs/make/gallery.py NAME"
+    assert max(map(len, kept)) <= 60_000 * 4 / 3, "a picture of more than 60 kB"
+    assert f"notebooks/{file.name})" in (ROOT / "docs" / "gallery.md").read_text()
+
+
+def pictures(book):
+    """The pictures of a notebook, in base 64."""
+    outputs = [out for cell in book.cells for out in cell.get("outputs", [])]
+    found = [out.get("data", {}).get("image/png") for out in outputs]
+    return [png for png in found if png]
 
 
 def test_the_tables_of_scaling_are_those_of_the_results():
     command = [sys.executable, ROOT / "docs" / "make" / "scaling.py", "--check"]
     assert subprocess.run(command).returncode == 0, "run python docs/make/scaling.py"
+
+
+def test_the_tables_of_measurements_are_those_of_the_record():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.pages"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_reference_has_no_gaps():
+    command = [sys.executable, ROOT / "docs" / "make" / "coverage.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_readme_names_commands_that_exist():

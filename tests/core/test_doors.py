@@ -127,7 +127,7 @@ NO_DOOR = {
     "the checks themselves, which the doors of the core go through": """word path function key
         arrays shown""".split(),
     "errors of the disk are the system's": "replacing".split(),
-    "the command line, held to its words by tests of its own": """main list_ report_ info
+    "the command line, held to its words by tests of its own": """main list_ report_ info cite
         run_study""".split(),
     "a protocol, a base class or a kind": """Algorithm Material Learner Environment Matter Goal
         Planner PickPlace Policy Rollouts Space""".split(),
@@ -136,7 +136,7 @@ NO_DOOR = {
     "held to values by tests of its own": """distributed minimize Categorical Permutation
         ReferenceDirections contributions Link Drive Simulation from_mjcf make Vector examine
         count_lost spread moments Look points mp4 film view""".split(),
-    "files and programs of others": """from_brax from_gymnax to_gymnasium
+    "files and programs of others": """from_brax from_gymnax register_gymnasium to_gymnasium
         to_gymnasium_vector""".split(),
     "a program over what a door has checked": """learn reset cost EpisodeCost trajectory
         discount_gradient average_gradient initial_states plan_from_each evaluate_plans

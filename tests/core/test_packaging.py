@@ -74,6 +74,8 @@ def test_a_wheel_made_from_the_sdist_is_the_same_wheel(checkout, wheel, tmp_path
     sdist = build(checkout, "--sdist", tmp_path / "sdist")
     shutil.unpack_archive(sdist, tmp_path, filter="data")
     (source,) = tmp_path.glob("jaxgpu-*")
+    for name in ("CHANGELOG.md", "CITATION.cff", "tests/core/test_docs.py", "docs/index.md"):
+        assert (source / name).exists(), name
     assert contents(build(source, "--wheel", tmp_path / "again")) == contents(wheel)
 
 

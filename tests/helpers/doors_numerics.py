@@ -126,6 +126,13 @@ DOORS = [
         normalised=("x",),
     ),
     Door(
+        "numerics.Mixture.refined",
+        lambda mixture, x, weights: mixture.refined(x, weights),
+        {"mixture": MIXTURE, "x": ROWS, "weights": np.ones(len(ROWS), np.float32)},
+        right=(*TURNED, "weights: None"),
+        normalised=("x",),
+    ),
+    Door(
         "numerics.features.unit",
         features.unit,
         {"x": ROWS},

@@ -268,5 +268,5 @@ def test_bad_input_gets_a_sentence(monkeypatch):
     with pytest.raises(ValueError, match="mp4: images have shape"):
         mp4(np.zeros((0, 4, 4, 3)))
     monkeypatch.setitem(sys.modules, "av", None)  # as if it were not installed
-    with pytest.raises(ModuleNotFoundError, match=r'mp4 needs av; pip install "jaxgpu\[files\]"'):
+    with pytest.raises(ModuleNotFoundError, match=r'mp4 needs av; pip install "jaxgpu\[viz\]"'):
         mp4(np.zeros((1, 4, 4, 3)))

@@ -129,6 +129,18 @@ def test_a_seed_of_gymnasium_repeats_an_episode(stand_in):
         env.step(2)
 
 
+def test_gymnasium_makes_every_task_by_its_name(stand_in, monkeypatch):
+    known = {}
+    put = lambda **given: known.update({given.pop("id"): given})
+    monkeypatch.setattr(sys.modules["gymnasium"], "register", put, raising=False)
+    adapters.register_gymnasium()
+    assert len(known) == len(rl.names()) and "jaxgpu/surgical-psm-reach" in known
+    made = known["jaxgpu/cartpole"]
+    assert made["entry_point"](**made["kwargs"]).reset(seed=0)[0].shape == (4,)
+    many = made["vector_entry_point"](**made["kwargs"], num_envs=3)
+    assert many.reset(seed=0)[0].shape == (3, 4)
+
+
 def test_many_keep_their_last_observations(stand_in):
     env = adapters.to_gymnasium_vector(rl.make("cartpole"), 3)
     assert env.action_space == (3, "discrete", 2)

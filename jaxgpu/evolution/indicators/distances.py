@@ -31,17 +31,29 @@ def igd(f: Array, front: Array) -> Array:
 
 
 def igd_plus(f: Array, front: Array) -> Array:
-    """As `igd`, counting only how much worse f is than the front. Weakly Pareto compliant."""
+    """As `igd`, counting only how much worse f is than the front. Weakly Pareto compliant.
+
+    >>> float(igd_plus(jnp.array([[3.0, 0.0]]), jnp.array([[0.0, 1.0]])))
+    3.0
+    """
     return jnp.mean(_nearest(front, f, lambda front, f: _length(jnp.maximum(f - front, 0))))
 
 
 def gd(f: Array, front: Array) -> Array:
-    """Mean distance of the points of f to the nearest of the front."""
+    """Mean distance of the points of f to the nearest of the front.
+
+    >>> float(gd(jnp.array([[0.0, 1.0], [4.0, 5.0]]), jnp.array([[0.0, 1.0], [0.0, 2.0]])))
+    2.5
+    """
     return jnp.mean(_nearest(f, front, lambda f, front: _length(f - front)))
 
 
 def gd_plus(f: Array, front: Array) -> Array:
-    """As `gd`, counting only how much worse f is than the front."""
+    """As `gd`, counting only how much worse f is than the front.
+
+    >>> float(gd_plus(jnp.array([[3.0, 0.0]]), jnp.array([[0.0, 1.0]])))
+    3.0
+    """
     return jnp.mean(_nearest(f, front, lambda f, front: _length(jnp.maximum(f - front, 0))))
 
 
@@ -55,7 +67,11 @@ def epsilon(f: Array, front: Array) -> Array:
 
 
 def epsilon_ratio(f: Array, front: Array) -> Array:
-    """Least factor by which f must be divided to weakly dominate the front; all values > 0."""
+    """Least factor by which f must be divided to weakly dominate the front; all values > 0.
+
+    >>> float(epsilon_ratio(jnp.array([[2.0, 4.0]]), jnp.array([[1.0, 3.0], [4.0, 2.0]])))
+    2.0
+    """
     f, front = points("epsilon_ratio: f", f, nan=True), points("epsilon_ratio: front", front)
     positive = Range(above=0, infinite=True)
     refuse("epsilon_ratio: f", jnp.where(jnp.isnan(f), jnp.inf, f), positive)

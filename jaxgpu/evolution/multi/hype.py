@@ -37,7 +37,13 @@ from .variation import SBX, PolynomialMutation
 
 @pytree
 class HypE(Elitist["State"]):
-    """What to run."""
+    """What to run.
+
+    >>> from jaxgpu.evolution import evolve, problems
+    >>> spec = HypE(pop_size=12, rays=64, rounds=2)
+    >>> jax.jit(evolve)(spec, problems.zdt1(5), jax.random.key(0), 3).population.f.shape
+    (12, 2)
+    """
 
     pop_size: int = size(default=100, least=4)  # N, even
     crossover: SBX = SBX(15.0, 1.0)

@@ -27,7 +27,14 @@ DECOMPOSITIONS = ("pbi", "tchebycheff", "weighted_sum")
 
 @pytree
 class MOEAD(Algorithm["State"]):
-    """What to run; the paper's parameters by default."""
+    """What to run; the paper's parameters by default.
+
+    >>> from jaxgpu.evolution import evolve, problems
+    >>> from jaxgpu.evolution.multi import das_dennis
+    >>> spec = MOEAD(das_dennis(3, 4), n_neighbors=5)
+    >>> jax.jit(evolve)(spec, problems.dtlz2(3), jax.random.key(0), 3).population.f.shape
+    (15, 3)
+    """
 
     ref_dirs: ReferenceDirections  # H of them: the weights of the subproblems
     # T, subproblems that mate and share children, itself counted in

@@ -25,7 +25,14 @@ from .variation import SBX, PolynomialMutation, children
 
 @pytree
 class RVEA(Algorithm["State"]):
-    """What to run; the paper's parameters by default."""
+    """What to run; the paper's parameters by default.
+
+    >>> from jaxgpu.evolution import evolve, problems
+    >>> from jaxgpu.evolution.multi import das_dennis
+    >>> spec = RVEA(das_dennis(3, 4), generations=3)
+    >>> jax.jit(evolve)(spec, problems.dtlz2(3), jax.random.key(0), 3).population.f.shape
+    (15, 3)
+    """
 
     ref_dirs: ReferenceDirections  # H of them; the population has as many slots
     crossover: SBX = SBX(30.0, 1.0, bounded=False)

@@ -29,6 +29,7 @@ class SBX:
     prob: Array | float = number(
         default=0.9, least=0, most=1, one=True
     )  # [] that a pair is crossed
+    # whether children keep within the bounds by the spread; else they are cut there
     bounded: bool = static(default=True)
 
     def __call__(self, key: Array, a: Array, b: Array, box: Box) -> tuple[Array, Array]:

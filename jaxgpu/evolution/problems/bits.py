@@ -35,7 +35,12 @@ class Landscape:
 
 
 def sacks(items: int, objectives: int, seed: int = 0) -> Sacks:
-    """The paper's: profits and weights from 10 to 100, half of all weight in each sack."""
+    """The paper's: profits and weights from 10 to 100, half of all weight in each sack.
+
+    >>> two = sacks(items=5, objectives=2)
+    >>> two.profit.shape, two.capacity.shape
+    ((2, 5), (2,))
+    """
     whole_numbers("sacks", items=items, objectives=objectives, seed=seed)
     if items < 1 or objectives < 1:
         raise ValueError(f"sacks: items={items}, objectives={objectives}; need at least 1 of each")
@@ -88,7 +93,11 @@ def knapsack(instance: Sacks, repair: bool = True) -> Problem:
 
 
 def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) -> Landscape:
-    """Random partners, and contributions uniform in [0, 1]. N, K, M."""
+    """Random partners, and contributions uniform in [0, 1]. N, K, M.
+
+    >>> landscape(bits=6, interactions=2).table.shape
+    (2, 6, 8)
+    """
     whole_numbers(
         "landscape", bits=bits, interactions=interactions, objectives=objectives, seed=seed
     )

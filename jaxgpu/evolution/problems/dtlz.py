@@ -33,27 +33,47 @@ def dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
 
 
 def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
-    """The unit sphere behind 3^k - 1 local fronts."""
+    """The unit sphere behind 3^k - 1 local fronts.
+
+    >>> dtlz3().evaluate(jnp.full((1, 12), 0.5))[0].round(3)  # on the front
+    Array([[0.5  , 0.5  , 0.707]], dtype=float32)
+    """
     return _problem(_spherical(objectives, _rugged), objectives, variables, 10)
 
 
 def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
-    """The unit sphere, with most of the box mapped to its edges."""
+    """The unit sphere, with most of the box mapped to its edges.
+
+    >>> dtlz4().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
+    Array([[1., 0., 0.]], dtype=float32)
+    """
     return _problem(_spherical(objectives, _bowl, 100), objectives, variables, 10)
 
 
 def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
-    """A curve on the unit sphere (for m = 3; beyond it the front is not degenerate)."""
+    """A curve on the unit sphere (for m = 3; beyond it the front is not degenerate).
+
+    >>> dtlz5().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
+    Array([[0.5  , 0.5  , 0.707]], dtype=float32)
+    """
     return _problem(_degenerate(objectives, _bowl), objectives, variables, 10)
 
 
 def dtlz6(objectives: int = 3, variables: int | None = None) -> Problem:
-    """The curve of DTLZ5, hard to reach: g = sum x^0.1."""
+    """The curve of DTLZ5, hard to reach: g = sum x^0.1.
+
+    >>> dtlz6().evaluate(jnp.full((1, 12), 0.5).at[:, 2:].set(0.0))[0].round(3)
+    Array([[0.5  , 0.5  , 0.707]], dtype=float32)
+    """
     return _problem(_degenerate(objectives, lambda z: jnp.sum(z**0.1)), objectives, variables, 10)
 
 
 def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
-    """2^(m-1) disconnected regions."""
+    """2^(m-1) disconnected regions.
+
+    >>> dtlz7().evaluate(jnp.zeros((1, 22)))[0].round(3)
+    Array([[0.       , 0.       , 6.0000005]], dtype=float32)
+    """
 
     def function(x: Array) -> Array:
         y, z = x[: objectives - 1], x[objectives - 1 :]
@@ -65,7 +85,11 @@ def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
 
 
 def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ2 with f_i^4, and f_m^2 for the last: a convex front."""
+    """DTLZ2 with f_i^4, and f_m^2 for the last: a convex front.
+
+    >>> convex_dtlz2().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
+    Array([[0.062, 0.062, 0.5  ]], dtype=float32)
+    """
     ball = _spherical(objectives, _bowl)
 
     def function(x: Array) -> Array:
@@ -76,7 +100,11 @@ def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
 
 
 def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ1 with its triangle turned over: f -> (1 + g) / 2 - f."""
+    """DTLZ1 with its triangle turned over: f -> (1 + g) / 2 - f.
+
+    >>> inverted_dtlz1().evaluate(jnp.full((1, 7), 0.5))[0].round(3)
+    Array([[0.37500003, 0.37500003, 0.25      ]], dtype=float32)
+    """
     first = _first(objectives)
 
     def function(x: Array) -> Array:
@@ -87,7 +115,11 @@ def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem
 
 
 def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ2 with its sphere turned over: f -> 1 + g - f."""
+    """DTLZ2 with its sphere turned over: f -> 1 + g - f.
+
+    >>> inverted_dtlz2().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
+    Array([[0.5  , 0.5  , 0.293]], dtype=float32)
+    """
     ball = _spherical(objectives, _bowl)
 
     def function(x: Array) -> Array:
@@ -97,7 +129,11 @@ def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem
 
 
 def scaled(problem: Problem, base: float = 10.0) -> Problem:
-    """A problem whose objectives are multiplied by base^0, base^1, ..., as in scaled DTLZ1, 2."""
+    """A problem whose objectives are multiplied by base^0, base^1, ..., as in scaled DTLZ1, 2.
+
+    >>> scaled(dtlz1()).evaluate(jnp.full((1, 7), 0.5))[0].round(3)
+    Array([[ 0.125   ,  1.25    , 25.000002]], dtype=float32)
+    """
     ranges.refuse("scaled: base", base, ranges.Range(above=0, one=True))
     factor = base ** np.arange(problem.objectives)
     return Problem(
@@ -108,13 +144,23 @@ def scaled(problem: Problem, base: float = 10.0) -> Problem:
 
 
 def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ1 that is feasible only near its front."""
+    """DTLZ1 that is feasible only near its front.
+
+    >>> f, violation = c1_dtlz1().evaluate(jnp.full((1, 7), 0.5))
+    >>> f.round(3), violation.round(2)
+    (Array([[0.125, 0.125, 0.25 ]], dtype=float32), Array([0.], dtype=float32))
+    """
     violation = lambda f: jnp.sum(f[:-1]) / 0.5 + f[-1] / 0.6 - 1
     return _problem(_first(objectives), objectives, variables, 5, violation)
 
 
 def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ3 behind a shell, from radius 4 to 9, 12.5 or 15, that is infeasible."""
+    """DTLZ3 behind a shell, from radius 4 to 9, 12.5 or 15, that is infeasible.
+
+    >>> f, violation = c1_dtlz3().evaluate(jnp.full((1, 12), 0.5))
+    >>> f.round(3), violation.round(2)
+    (Array([[0.5  , 0.5  , 0.707]], dtype=float32), Array([0.], dtype=float32))
+    """
     whole_numbers("dtlz", objectives=objectives)
     r = 9.0 if objectives < 5 else 12.5 if objectives <= 12 else 15.0
 
@@ -126,7 +172,12 @@ def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
 
 
 def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ2, feasible in spheres around the ends and the middle of its front."""
+    """DTLZ2, feasible in spheres around the ends and the middle of its front.
+
+    >>> f, violation = c2_dtlz2().evaluate(jnp.full((1, 12), 0.5))
+    >>> f.round(3), violation.round(2)
+    (Array([[0.5  , 0.5  , 0.707]], dtype=float32), Array([0.], dtype=float32))
+    """
     whole_numbers("dtlz", objectives=objectives)
     r = {2: 0.2, 3: 0.4}.get(objectives, 0.5)
 
@@ -140,7 +191,12 @@ def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
 
 
 def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ1 behind m planes, whose union is the front."""
+    """DTLZ1 behind m planes, whose union is the front.
+
+    >>> f, violation = c3_dtlz1().evaluate(jnp.full((1, 7), 0.5))
+    >>> f.round(3), violation.round(2)
+    (Array([[0.125, 0.125, 0.25 ]], dtype=float32), Array([1.], dtype=float32))
+    """
 
     def violation(f: Array) -> Array:
         return jnp.sum(jnp.maximum(1 - (f / 0.5 + jnp.sum(f) - f), 0))
@@ -149,7 +205,12 @@ def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
 
 
 def c3_dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ4 behind m ellipsoids, whose union is the front."""
+    """DTLZ4 behind m ellipsoids, whose union is the front.
+
+    >>> f, violation = c3_dtlz4().evaluate(jnp.full((1, 12), 0.5))
+    >>> f.round(3), violation.round(2)
+    (Array([[1., 0., 0.]], dtype=float32), Array([0.75], dtype=float32))
+    """
 
     def violation(f: Array) -> Array:
         square = f * f

@@ -80,7 +80,12 @@ def engineering(name: str) -> Problem:
 
 
 def car_cab(noise: tuple[float, ...]) -> Problem:
-    """RE91, nine objectives of a car's cab, given four draws from the standard normal."""
+    """RE91, nine objectives of a car's cab, given four draws from the standard normal.
+
+    >>> problem = car_cab((0.0, 0.0, 0.0, 0.0))
+    >>> problem.objectives, problem.evaluate(problem.box.lower[None])[0].shape
+    (9, (1, 9))
+    """
     draws = jnp.asarray(numbers("car_cab: noise", noise, (4,)), float)
     design = partial(fitted.car_cab, noise=draws)
     return _problem(design, *_CAR, constrained=False)

@@ -27,7 +27,11 @@ def zdt1(variables: int = 30) -> Problem:
 
 
 def zdt2(variables: int = 30) -> Problem:
-    """Concave front f2 = 1 - f1^2."""
+    """Concave front f2 = 1 - f1^2.
+
+    >>> zdt2().evaluate(jnp.zeros((1, 30)).at[0, 0].set(0.5))[0]
+    Array([[0.5 , 0.75]], dtype=float32)
+    """
 
     def function(x: Array) -> Array:
         g = _mean(x)
@@ -37,7 +41,11 @@ def zdt2(variables: int = 30) -> Problem:
 
 
 def zdt3(variables: int = 30) -> Problem:
-    """Five disconnected pieces."""
+    """Five disconnected pieces.
+
+    >>> zdt3().evaluate(jnp.zeros((1, 30)))[0]
+    Array([[0., 1.]], dtype=float32)
+    """
 
     def function(x: Array) -> Array:
         g = _mean(x)
@@ -48,7 +56,11 @@ def zdt3(variables: int = 30) -> Problem:
 
 
 def zdt4(variables: int = 10) -> Problem:
-    """The front of ZDT1 behind 21^(D-1) local ones."""
+    """The front of ZDT1 behind 21^(D-1) local ones.
+
+    >>> zdt4().evaluate(jnp.zeros((1, 10)).at[0, 0].set(0.25))[0]
+    Array([[0.25, 0.5 ]], dtype=float32)
+    """
 
     def function(x: Array) -> Array:
         z = x[1:]
@@ -77,7 +89,11 @@ def zdt5() -> Problem:
 
 
 def zdt6(variables: int = 10) -> Problem:
-    """The front of ZDT2, unevenly covered."""
+    """The front of ZDT2, unevenly covered.
+
+    >>> zdt6().evaluate(jnp.zeros((1, 10)))[0]
+    Array([[1., 0.]], dtype=float32)
+    """
 
     def function(x: Array) -> Array:
         f = 1 - jnp.exp(-4 * x[0]) * jnp.sin(6 * jnp.pi * x[0]) ** 6

@@ -29,7 +29,14 @@ from .strategy import Placed, Strategy
 
 @pytree
 class OpenES(Strategy["State"]):
-    """What to run: OpenES, or PGPE where `learn_sigma` is above 0."""
+    """What to run: OpenES, or PGPE where `learn_sigma` is above 0.
+
+    >>> from jaxgpu.evolution import Problem, box, evolve
+    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
+    >>> state = jax.jit(evolve)(OpenES(20, rate=0.05), valley, jax.random.key(0), 100)
+    >>> bool(state.best.f < 0.1)
+    True
+    """
 
     # [] standard deviation, in widths of the box
     sigma: Array | float = number(default=0.05, above=0, unit="widths of the box", one=True)
@@ -89,5 +96,12 @@ class State(Placed):
 
 
 def pgpe(pop_size: int, sigma: float = 0.1, rate: float = 0.01) -> OpenES:
-    """The spec of PGPE."""
+    """The spec of PGPE.
+
+    >>> from jaxgpu.evolution import Problem, box, evolve
+    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
+    >>> state = jax.jit(evolve)(pgpe(20, rate=0.05), valley, jax.random.key(0), 100)
+    >>> bool(state.best.f < 0.1)
+    True
+    """
     return OpenES(pop_size, sigma, rate, learn_sigma=0.1)

@@ -32,7 +32,14 @@ WIDEST = 1.0  # step, in widths of the box: the points of longer ones come from 
 
 @pytree
 class LMMAES(Strategy["State"]):
-    """What to run."""
+    """What to run.
+
+    >>> from jaxgpu.evolution import Problem, box, evolve
+    >>> valley = Problem(box(-5.0, 5.0, 10), lambda x: jnp.sum((x - 1) ** 2))
+    >>> state = jax.jit(evolve)(LMMAES(12), valley, jax.random.key(0), 150)
+    >>> bool(state.best.f < 1e-3)
+    True
+    """
 
     def begin(self, mean: Array, box: Box, **placed: Any) -> "State":
         d = mean.shape[0]

@@ -26,7 +26,14 @@ from .ranking import Best, best_of, checked, order, unevaluated
 
 @pytree
 class LSHADE(Algorithm["State"]):
-    """What to run."""
+    """What to run.
+
+    >>> from jaxgpu.evolution import Problem, box, evolve
+    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
+    >>> state = jax.jit(evolve)(LSHADE(800, pop_size=20), valley, jax.random.key(0), 200)
+    >>> bool(state.best.f < 1e-3)
+    True
+    """
 
     evaluations: Array | int = number(least=1, one=True)  # [] after which 4 members are left
     pop_size: int = size(least=6)  # N at first; the paper's is 18 D

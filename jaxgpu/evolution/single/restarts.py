@@ -33,10 +33,19 @@ UNLIMITED = 2**31 - 1  # evaluations of a run that ends by the other rules
 
 @pytree
 class Restarts(Algorithm["State"]):
-    """What to run: BIPOP-CMA-ES, or IPOP-CMA-ES with `small_runs=False`."""
+    """What to run: BIPOP-CMA-ES, or IPOP-CMA-ES with `small_runs=False`.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import Problem, box, evolve
+    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
+    >>> state = jax.jit(evolve)(Restarts(8, doublings=2), valley, jax.random.key(0), 60)
+    >>> bool(state.best.f < 1e-3)
+    True
+    """
 
     batch_size: int = size(least=4)  # N of the first run and of every `ask`
     doublings: int = size(default=9, least=0)  # the largest population is batch_size 2^doublings
+    # BIPOP's runs of few candidates between those of many; without them IPOP
     small_runs: bool = static(default=True)
     # [] first step size, in widths of the box
     sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)

@@ -26,7 +26,15 @@ from .xnes import natural_weights
 
 @pytree
 class SNES(Strategy["State"]):
-    """What to run."""
+    """What to run.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import Problem, box, evolve
+    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
+    >>> state = jax.jit(evolve)(SNES(12), valley, jax.random.key(0), 60)
+    >>> bool(state.best.f < 1e-3)
+    True
+    """
 
     rate: Array | float = number(default=1.0, above=0, one=True)  # [] of the mean
     # [] of the rate of the deviations, times that of the paper

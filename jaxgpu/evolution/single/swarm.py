@@ -22,7 +22,15 @@ from .ranking import Best, best_of, checked, unevaluated
 
 @pytree
 class PSO(Algorithm["PSOState"]):
-    """What to run."""
+    """What to run.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import Problem, box, evolve
+    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
+    >>> state = jax.jit(evolve)(PSO(20), valley, jax.random.key(0), 60)
+    >>> state.best.x.round(1).tolist()
+    [1.0, 1.0]
+    """
 
     pop_size: int = size(default=30, least=4)  # N
     inertia: Array | float = number(default=0.72984, one=True)  # [] constriction chi
@@ -102,7 +110,15 @@ class PSOState:
 
 @pytree
 class CSO(Algorithm["CSOState"]):
-    """What to run."""
+    """What to run.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import Problem, box, evolve
+    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
+    >>> state = jax.jit(evolve)(CSO(20), valley, jax.random.key(0), 60)
+    >>> state.best.x.round(1).tolist()
+    [1.0, 1.0]
+    """
 
     pop_size: int = size(default=100, least=4)  # N, even
     # [] phi, pull to the mean; the paper's 0 up to 100 particles

@@ -33,7 +33,15 @@ def natural_weights(count: int, dtype: jnp.dtype) -> Array:
 
 @pytree
 class XNES(Strategy["State"]):
-    """What to run."""
+    """What to run.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import Problem, box, evolve
+    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
+    >>> state = jax.jit(evolve)(XNES(12), valley, jax.random.key(0), 60)
+    >>> bool(state.best.f < 1e-3)
+    True
+    """
 
     rate: Array | float = number(default=1.0, above=0, one=True)  # [] of the mean
     # [] of the rates of sigma and shape, times those of the paper

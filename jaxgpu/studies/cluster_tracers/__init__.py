@@ -9,6 +9,7 @@ a cluster alone is the same at every density, in its own units of time; the tide
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -78,7 +79,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     return written(options, done, scales(options))
 
 
-def kind(options: Options, key: Array, radius: float | None) -> Kind:
+def kind(options: Any, key: Array, radius: float | None) -> Kind:
     """A cluster of a half-mass radius in pc in the tide, or alone; stars are the same for a key."""
     by_mass, by_place, by_tracer = jax.random.split(key, 3)
     law = kroupa(0.08, options.heaviest)

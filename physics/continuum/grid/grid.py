@@ -28,7 +28,7 @@ class Grid:
     (1.0, 2.0)
     """
 
-    dx: float = number(above=0, unit="m", one=True)
+    dx: float = number(above=0, unit="m", one=True)  # width of a cell
     cells: tuple[int, ...] = static()  # along each of 2 or 3 axes
     lower: tuple[float, ...] = number(
         default=(), unit="m"

@@ -37,7 +37,7 @@ def neighbours(down: Any, up: Any, mesh_axis: str) -> tuple[Any, Any]:
 class Replica(Grid):
     """The whole grid, which every device along a mesh's axis has, and each spreads its share on."""
 
-    mesh_axis: str
+    mesh_axis: str  # name of the mesh's axis along which the devices lie
 
     @staticmethod
     def of(grid: Grid, mesh_axis: str) -> "Replica":
@@ -56,7 +56,7 @@ class Cut:
     axis: int  # of the grid, across which cuts lie; no periodic one
     planes: int  # that a device has in memory
     reach: int  # planes beyond its cuts that a device must know
-    devices: int
+    devices: int  # their number
 
     @property
     def zone(self) -> int:
@@ -72,7 +72,7 @@ class Slab(Grid):
     """
 
     cut: Cut
-    mesh_axis: str
+    mesh_axis: str  # name of the mesh's axis along which the devices lie
     cuts: Array  # [devices + 1] int32 first plane of each, and the first beyond the last
     start: Array  # [] int32 number of the first plane in memory
 

@@ -24,7 +24,7 @@ class Layout:
 
     batch: int  # grids stacked one after another; chunks divide evenly among them
     shape: tuple[int, ...]  # nodes along each axis
-    rows: tuple[int, int]
+    rows: tuple[int, int]  # lengths of the rows of Q_0 and of its slopes
     order: tuple[int, ...]  # derivative of the weight along each axis
 
     @property

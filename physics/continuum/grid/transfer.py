@@ -68,6 +68,13 @@ def moments(
     Returns:
         D + 1 lists of D arrays [C, P]: M_0, then the first moments along each axis.
     Differentiable in x and grid, any mode and order.
+
+    >>> import jax.numpy as jnp
+    >>> x = jnp.full((1, 128), 3.5)
+    >>> ones = jnp.ones((8 * 8, 4))
+    >>> M = moments([x, x], ones, (8, 8))
+    >>> float(M[0][0][0, 0].round(3))  # the weights of a particle sum to 1
+    1.0
     """
     d = len(shape)
     layout = Layout(1, tuple(shape), (columns or d, d), (0,) * d)

@@ -26,7 +26,7 @@ class Map:
     value: Callable  # (law, point) -> (result, frame); the frame is what derivatives share
     first: Callable  # (law, frame, point, direction) -> result
     second: Callable  # (law, frame, point, direction, direction) -> result
-    law: Any
+    law: Any  # static half of a material, what the functions take first
     point: Any  # tree of the point, and of a direction
     result: Any  # tree of the result
     frame: Any  # tree of the frame

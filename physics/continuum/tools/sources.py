@@ -43,6 +43,13 @@ class Injector:
     even whatever the time step. For a full jet the interval is the particles' spacing over the
     speed. With `tool`, x and v are in that tool's frame and its own velocity is added.
     Differentiable in x, v and interval; piecewise in start.
+
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, simulate
+    >>> tap = Injector([[0.5, 0.8]], [0.0, -1.0], interval=0.02)
+    >>> water = Body([[0.5, 0.1]], Liquid(), 1e-3, capacity=10)
+    >>> done = simulate(Scene((water,), Grid(0.1, (10, 10)), sources=(tap,)), 0.1)
+    >>> int(done.state.flows[0].moved)  # layers that entered
+    5
     """
 
     x: Any = number(unit="m")  # [n, D] points of a layer
@@ -88,7 +95,16 @@ class Injector:
 
 @pytree
 class Collector:
-    """A region that takes out the particles inside it."""
+    """A region that takes out the particles inside it.
+
+    >>> from jaxgpu.geometry import sdf
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, simulate
+    >>> drain = Collector(sdf.HalfSpace((0.0, 1.0), 0.3))  # all below a height
+    >>> water = Body([[0.5, 0.1], [0.5, 0.8]], Liquid(), 1e-3)
+    >>> done = simulate(Scene((water,), Grid(0.1, (10, 10)), sources=(drain,)), 0.01)
+    >>> int(done.state.flows[0].moved)
+    1
+    """
 
     shape: Any  # an `sdf` shape, in space or in a tool's frame, m
     body: int = size(default=0, least=0)  # of the scene, out of which particles are taken

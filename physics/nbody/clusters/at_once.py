@@ -33,8 +33,8 @@ type Correct = Callable[[Any, Vector, Array], tuple[Any, Array]]
 class Motion:
     """How an order moves bodies, each given all of them with their rows apart."""
 
-    stars: tuple[Predict, Correct]
-    tracers: tuple[Predict, Correct]
+    stars: tuple[Predict, Correct]  # how stars are carried to a moment, and corrected there
+    tracers: tuple[Predict, Correct]  # the same of tracers
     # (masses, sources, path of the origin, now, points) -> forces [D, K]
     force: Callable[[Array, Vector, Any, Array, Vector], Array]
 

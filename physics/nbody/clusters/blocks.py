@@ -127,7 +127,12 @@ class BlockSteps:
 
 @pytree
 class Pairing:
-    """Which close pairs are regularised, and how; see `binary`. No slots, no pairs."""
+    """Which close pairs are regularised, and how; see `binary`. No slots, no pairs.
+
+    >>> from jaxgpu.physics.nbody import Hermite
+    >>> Hermite(pairing=Pairing(close=1e-3, slots=8)).pairing.slots
+    8
+    """
 
     close: Array | float = number(
         default=0.0, least=0

@@ -18,7 +18,12 @@ from jaxgpu.pytree import pytree
 
 @pytree
 class Escapes:
-    """One entry a body; zeros for those that are still there."""
+    """One entry a body; zeros for those that are still there.
+
+    >>> none_yet = Escapes(jnp.zeros(2, bool), jnp.zeros(2), jnp.zeros(2), jnp.zeros(2))
+    >>> int(none_yet.gone.sum())
+    0
+    """
 
     gone: Array  # [N] bool
     time: Array  # [N] when it was first seen outside

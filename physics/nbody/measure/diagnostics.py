@@ -32,7 +32,11 @@ def energy(x: Array, v: Array, m: Array, softening: Array | float = 0.0) -> tupl
 
 
 def potential(points: Array, x: Array, m: Array, softening: Array | float = 0.0) -> Array:
-    """Potential [K] at `points` [K, 3] of stars at x [N, 3], but for one at the point itself."""
+    """Potential [K] at `points` [K, 3] of stars at x [N, 3], but for one at the point itself.
+
+    >>> potential(jnp.zeros((1, 3)), jnp.array([[2.0, 0, 0], [4, 0, 0]]), jnp.ones(2))
+    Array([-0.75], dtype=float32)
+    """
     name = "diagnostics.potential"
     points = bodies.numbers(f"{name}: points", points, shape=("K", 3)).T
     x, m = _stars(name, x, m)
@@ -75,6 +79,12 @@ def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
     Casertano & Hut (1985), doi:10.1086/163589, eqs. II.3, II.6 and V.3 with the unbiased density
     from the distance of the sixth neighbour; the radius as NBODY6 weights it, with the density
     squared. O(N^2) time, O(N) memory.
+
+    >>> from jaxgpu.physics import nbody
+    >>> x, _ = nbody.plummer(jax.random.key(0), 500)
+    >>> centre, radius = core(x, jnp.full(500, 1 / 500))
+    >>> float(radius) < 0.6, float(jnp.linalg.norm(centre)) < 0.2
+    (True, True)
     """
     x, m = _stars("diagnostics.core", x, m)
     ranges.numbers("diagnostics.core: neighbours", neighbours, (), whole=True, least=2)
@@ -102,6 +112,10 @@ def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Arr
 
     Where the fraction falls between two bodies, the outer one's radius: no interpolation. Bodies
     without mass are counted by giving them equal `m`.
+
+    >>> x = jnp.array([[1.0, 0, 0], [2, 0, 0], [3, 0, 0], [4, 0, 0]])
+    >>> lagrangian_radii(x, jnp.ones(4), jnp.zeros(3), jnp.array([0.25, 0.5]))
+    Array([1., 2.], dtype=float32)
     """
     x, m = _stars("diagnostics.lagrangian_radii", x, m)
     centre, fractions = _about("diagnostics.lagrangian_radii", centre, fractions, x)
@@ -138,6 +152,12 @@ def class_radii(
         edges: limits [C + 1] of the classes, ascending; a class holds edges[c] <= m < edges[c + 1].
 
     The radii of an empty class are nan.
+
+    >>> x = jnp.array([[1.0, 0, 0], [2, 0, 0], [3, 0, 0], [4, 0, 0]])
+    >>> m = jnp.array([5.0, 5, 1, 1])
+    >>> class_radii(x, m, jnp.zeros(3), jnp.array([0.5]), jnp.array([0.0, 2, 9]))
+    (Array([[3.],
+           [1.]], dtype=float32), Array([2, 2], dtype=int32))
     """
     name = "diagnostics.class_radii"
     x, m = _stars(name, x, m)
@@ -223,6 +243,11 @@ def budget(
         outside: potential [N] from outside at each star; none by default.
 
     O(N^2) time; O(N) memory.
+
+    >>> x = jnp.array([[0.0, 0, 0], [2, 0, 0]])
+    >>> spent = budget(x, jnp.zeros((2, 3)), jnp.array([1.0, 3]))
+    >>> float(spent.kinetic), float(spent.potential)
+    (0.0, -1.5)
     """
     pairs = bound_pairs(x, v, m)
     kinetic, inner = energy(x, v, m, softening)
@@ -253,7 +278,14 @@ class Pairs:
 
 
 def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
-    """Stars that are each other's nearest and bound to each other: O(N^2) time, O(N) memory."""
+    """Stars that are each other's nearest and bound to each other: O(N^2) time, O(N) memory.
+
+    >>> x = jnp.array([[0.0, 0, 0], [0.1, 0, 0], [9.0, 0, 0]])
+    >>> v = jnp.array([[0.0, -1, 0], [0, 1, 0], [0, 0, 0]])
+    >>> found = bound_pairs(x, v, jnp.ones(3))
+    >>> found.partner.tolist(), float(found.a[0].round(3))
+    ([1, 3, 3], 0.0560000017285347)
+    """
     x, v, m = _moving_stars("diagnostics.bound_pairs", x, v, m)
     count = m.shape[0]
     near = _nearest(x, x)
@@ -273,7 +305,11 @@ def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
 
 
 def nearest(points: Array, x: Array) -> Array:
-    """Index [K] of the star at x [N, 3] nearest to each of `points` [K, 3], but for one at it."""
+    """Index [K] of the star at x [N, 3] nearest to each of `points` [K, 3], but for one at it.
+
+    >>> nearest(jnp.zeros((1, 3)), jnp.array([[3.0, 0, 0], [1, 0, 0], [0, 0, 0]]))
+    Array([1], dtype=int32)
+    """
     points = bodies.numbers("diagnostics.nearest: points", points, shape=("K", 3))
     x = bodies.numbers("diagnostics.nearest: x", x, shape=("N", 3))
     if not x.size:

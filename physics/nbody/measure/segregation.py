@@ -51,6 +51,12 @@ def segregation_ratio(
         geometric: compare geometric means of the edges (Gamma_MSR of Olczak et al.).
 
     Cost O(draws heaviest^2), memory O(draws heaviest).
+
+    >>> x = jax.random.normal(jax.random.key(0), (60, 2))
+    >>> m = 1 / jnp.linalg.norm(x, axis=1)  # the heaviest are in the middle
+    >>> ratio, error = segregation_ratio(jax.random.key(1), x, m, 6)
+    >>> bool(ratio > 1 + 2 * error)
+    True
     """
     count = m.shape[0]
     if not 2 <= heaviest < count:

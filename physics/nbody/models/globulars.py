@@ -24,7 +24,7 @@ _POLE_RA, _POLE_DEC, _NODE = np.deg2rad([192.85948, 27.12825, 122.93192])  # of 
 class Globular:
     """One cluster."""
 
-    name: str
+    name: str  # as catalogues have it
     alias: str  # "" where it has none
     mass: float  # solar masses
     core: float  # core radius, pc

@@ -55,7 +55,11 @@ def draw(key: Array, law: MassFunction, count: int) -> Array:
 
 
 def quantile(law: MassFunction, share: Array) -> Array:
-    """The mass below which lies the `share` [...] of all stars, 0 to 1."""
+    """The mass below which lies the `share` [...] of all stars, 0 to 1.
+
+    >>> float(quantile(kroupa(0.08, 20.0), 0.5)) < 0.3  # half of all stars are lighter
+    True
+    """
     _check_law("quantile", law)
     share = jnp.asarray(ranges.numbers("quantile: share", share, least=0, most=1))
     share = share.astype(law.breaks.dtype)

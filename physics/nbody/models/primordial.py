@@ -23,6 +23,10 @@ def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
         key: of the draw.
         count: how many.
         a: smallest and largest semi-major axis.
+
+    >>> orbit = binary_orbits(jax.random.key(0), 100, (1e-4, 1e-2))
+    >>> bool(jnp.all((orbit.a >= 1e-4) & (orbit.a <= 1e-2)))
+    True
     """
     ranges.numbers("binary_orbits: count", count, (), whole=True, least=0)
     a = tuple(np.asarray(ranges.numbers("binary_orbits: a", a, (2,), above=0)).tolist())
@@ -58,6 +62,13 @@ def paired(
         m: their masses [N], positive.
         companions: masses [B] of the second stars, positive; B is at most N.
         orbit: the relative orbits [B].
+
+    >>> from jaxgpu.physics import nbody
+    >>> x, v = nbody.plummer(jax.random.key(0), 64)
+    >>> orbit = nbody.binary_orbits(jax.random.key(1), 8, (1e-4, 1e-3))
+    >>> x, v, m = nbody.paired(x, v, jnp.full(64, 1 / 64), jnp.full(8, 1 / 64), orbit)
+    >>> x.shape, m.shape  # the first eight have a companion each
+    ((72, 3), (72,))
     """
     x = numbers("paired: x", x, shape=("N", 3))
     v = numbers("paired: v", v, shape=x.shape)

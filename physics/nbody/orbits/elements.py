@@ -23,7 +23,14 @@ _PI = float(np.float32(np.pi))  # the largest that is meant: in float32, pi is r
 
 @pytree
 class Elements:
-    """Elliptic orbits; every field has the shape of the batch."""
+    """Elliptic orbits; every field has the shape of the batch.
+
+    >>> import jax.numpy as jnp
+    >>> circle = Elements(*(jnp.array(value) for value in (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+    >>> x, v = to_state(circle, 1.0)
+    >>> x.round(3), v.round(3)
+    (Array([1., 0., 0.], dtype=float32), Array([-0.,  1.,  0.], dtype=float32))
+    """
 
     a: Array = number(above=0, unit="length")  # [...] semi-major axis
     e: Array = number(least=0, below=1)  # [...] eccentricity

@@ -47,7 +47,7 @@ class Control:
         default=1e-5, above=0
     )  # [] highest coefficient over acceleration
     convergence: Array | float = number(default=1e-8, above=0)  # [] last change over acceleration
-    iterations: int = size(default=3, least=2)
+    iterations: int = size(default=3, least=2)  # of the equations of a step, at most
     deepest: int = size(default=12, least=0, most=30)  # the shortest step is 2^-deepest of dt
     tile: int = size(default=512, least=1)  # tracers that are advanced together, on a CPU
 

@@ -16,7 +16,12 @@ from . import radau
 
 @pytree
 class DenseOutput:
-    """S steps of length `dt` of N bodies."""
+    """S steps of length `dt` of N bodies.
+
+    >>> import dataclasses
+    >>> [field.name for field in dataclasses.fields(DenseOutput)]
+    ['x', 'v', 'a', 'dt']
+    """
 
     x: Array  # [S, N, 3] position at the start of each step, length
     v: Array  # [S, N, 3] velocity there, length per time

@@ -80,7 +80,7 @@ class Leapfrog:
     ([-1.0], 3.1416)
     """
 
-    force: Force
+    force: Force  # (time, x) -> acceleration, in the shape of x
     dt: Array | float = number(unit="time")  # [] step; negative: backwards
     order: int = size(default=2, least=2, most=8)  # 2, 4, 6 or 8
 

@@ -27,7 +27,13 @@ class State:
 @register("acrobot")
 @pytree
 class Acrobot:
-    """-1 a step until the tip is one link above the bar; cut at `max_steps`."""
+    """-1 a step until the tip is one link above the bar; cut at `max_steps`.
+
+    >>> from jaxgpu import rl
+    >>> acrobot = rl.make("acrobot")
+    >>> isinstance(acrobot, Acrobot), acrobot.reset(jax.random.key(0))[1].shape
+    (True, (6,))
+    """
 
     gravity: Array | float = number(default=9.8, unit="m/s^2")  # [] m/s^2
     mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] of each link, kg

@@ -29,7 +29,13 @@ class State:
 @register("cartpole")
 @pytree
 class CartPole:
-    """+1 for every step until the pole leaves 12 degrees or the cart 2.4 m; cut at `max_steps`."""
+    """+1 for every step until the pole leaves 12 degrees or the cart 2.4 m; cut at `max_steps`.
+
+    >>> from jaxgpu import rl
+    >>> moon = rl.make("cartpole", gravity=1.6)
+    >>> isinstance(moon, CartPole), moon.reset(jax.random.key(0))[1].shape
+    (True, (4,))
+    """
 
     gravity: Array | float = number(default=9.8, unit="m/s^2")  # [] m/s^2
     cart_mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] kg

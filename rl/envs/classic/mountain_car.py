@@ -26,7 +26,13 @@ class State:
 @register("mountain-car")
 @pytree
 class MountainCar:
-    """-1 a step until the car stands on the hill; cut at `max_steps`."""
+    """-1 a step until the car stands on the hill; cut at `max_steps`.
+
+    >>> from jaxgpu import rl
+    >>> car = rl.make("mountain-car")
+    >>> isinstance(car, MountainCar), car.reset(jax.random.key(0))[1].shape
+    (True, (2,))
+    """
 
     power: Array | float = number(default=0.001, least=0)  # [] track a step^2
     gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2
@@ -70,7 +76,13 @@ class MountainCar:
 @register("mountain-car-continuous")
 @pytree
 class MountainCarContinuous:
-    """100 on the hill, less a tenth of the action's square a step; cut at `max_steps`."""
+    """100 on the hill, less a tenth of the action's square a step; cut at `max_steps`.
+
+    >>> from jaxgpu import rl
+    >>> car = rl.make("mountain-car-continuous")
+    >>> isinstance(car, MountainCarContinuous), car.reset(jax.random.key(0))[1].shape
+    (True, (2,))
+    """
 
     power: Array | float = number(default=0.0015, least=0)  # [] track a step^2
     gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2

@@ -25,7 +25,13 @@ class State:
 @register("pendulum")
 @pytree
 class Pendulum:
-    """Cost angle^2 + w^2 / 10 + torque^2 / 1000 a step; never terminates, cut at `max_steps`."""
+    """Cost angle^2 + w^2 / 10 + torque^2 / 1000 a step; never terminates, cut at `max_steps`.
+
+    >>> from jaxgpu import rl
+    >>> pendulum = rl.make("pendulum")
+    >>> isinstance(pendulum, Pendulum), pendulum.reset(jax.random.key(0))[1].shape
+    (True, (3,))
+    """
 
     gravity: Array | float = number(default=10.0, unit="m/s^2")  # [] m/s^2
     mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] kg

@@ -40,7 +40,16 @@ FRAME, SPEED, LIFT = 0.04, 0.25, 0.06  # s, m/s of the plate, m that it is lifte
 
 @pytree
 class Gather:
-    """Bodies at one place along the first axis."""
+    """Bodies at one place along the first axis.
+
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
+    >>> drops = (Body([[0.5, 0.4]], Liquid(), 1e-3), Body([[0.3, 0.4]], Liquid(), 1e-3))
+    >>> start = Scene(drops, Grid(0.1, (10, 10))).init()
+    >>> goal = Gather(goal=0.2, tolerance=0.05)
+    >>> of = goal.reference(start, None)
+    >>> round(float(goal.loss(start, of)), 2), bool(goal.success(start, of))
+    (0.1, False)
+    """
 
     goal: Array | float = number(unit="m")  # [] m
     tolerance: Array | float = number(above=0, unit="m")  # [] m

@@ -32,7 +32,12 @@ class Demonstration:
 
 @pytree
 class Match:
-    """Particles where the demonstration had them at the same time."""
+    """Particles where the demonstration had them at the same time.
+
+    >>> goal = Match(jnp.zeros((2, 2)), frame=0.02)
+    >>> goal.demo.shape, goal.tolerance
+    ((2, 2), 0.1)
+    """
 
     demo: Any = number()  # [T, A] actions of the demonstration
     frame: Array | float = number(above=0, unit="s")  # [] duration of a frame, s

@@ -36,7 +36,11 @@ STROKES = cup.strokes(
 
 @pytree
 class Spread:
-    """Milk as far apart as if it were mixed evenly."""
+    """Milk as far apart as if it were mixed evenly.
+
+    >>> Spread().tolerance
+    0.3
+    """
 
     tolerance: Array | float = number(
         default=0.3, above=0

@@ -38,7 +38,11 @@ HEIGHT = 0.04  # m
 
 @pytree
 class Pour:
-    """Water to the floor, milk where it was."""
+    """Water to the floor, milk where it was.
+
+    >>> Pour(height=0.1, half=(0.03, 0.04)).milk  # the share of the milk in the loss
+    1.0
+    """
 
     height: Array | float = number(unit="m")  # [] below which liquid is taken away, m
     half: Any = number(above=0, unit="m")  # [D] of the inside of the glass, m

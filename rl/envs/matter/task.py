@@ -75,7 +75,13 @@ class State:
 
 @pytree
 class Matter:
-    """A scene whose first tool is led by actions towards a goal."""
+    """A scene whose first tool is led by actions towards a goal.
+
+    >>> from jaxgpu import rl
+    >>> task = rl.make("matter/mixing")
+    >>> task.initial_actions().shape, type(task.goal).__name__
+    ((50, 2), 'Spread')
+    """
 
     simulation: Scene  # with dt; the first collider is the tool
     goal: Any  # a `Goal`
@@ -212,6 +218,11 @@ def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 
         env: any task of matter.
         length: how far ahead the tool is felt, m; a cell or two.
         rate: how firmly, 1/s; see `continuum.Soft`.
+
+    >>> from jaxgpu import rl
+    >>> soft = with_soft_contact(rl.make("matter/mixing"), length=0.003)
+    >>> soft.simulation.colliders[0].soft.length
+    0.003
     """
     led, *others = env.simulation.colliders
     tools = (dataclasses.replace(led, soft=Soft(length, rate)), *others)

@@ -41,7 +41,11 @@ FRAME, MARGIN = 0.02, (0.018, 0.018, 0.006)  # s, m
 
 @pytree
 class Transport:
-    """A free tool at one place along the first axis, and water near it."""
+    """A free tool at one place along the first axis, and water near it.
+
+    >>> Transport(goal=0.3, tolerance=0.01).attraction
+    0.1
+    """
 
     goal: Array | float = number(unit="m")  # [] m
     tolerance: Array | float = number(above=0, unit="m")  # [] m

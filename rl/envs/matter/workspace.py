@@ -10,7 +10,11 @@ from jaxgpu.pytree import number, pytree, static
 
 @pytree
 class Unbounded:
-    """No limit."""
+    """No limit.
+
+    >>> Unbounded().project(jnp.array([-1.0, 1.5]))
+    Array([-1. ,  1.5], dtype=float32)
+    """
 
     def project(self, x: Array) -> Array:
         """The place [D] itself, m."""

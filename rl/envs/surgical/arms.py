@@ -20,15 +20,20 @@ _HALF = np.pi / 2
 
 @dataclass(frozen=True)
 class Arm:
-    """A serial arm; rows (alpha, a, theta, d), the joint's value added to theta, or to d."""
+    """A serial arm; rows (alpha, a, theta, d), the joint's value added to theta, or to d.
+
+    >>> import jax.numpy as jnp
+    >>> isinstance(PSM, Arm), PSM.normalised(jnp.zeros(6)).shape
+    (True, (6,))
+    """
 
     dh: tuple[tuple[float, float, float, float], ...]  # [J] rows, rad and m
     prismatic: tuple[bool, ...]  # [J] whether the joint slides
     lower: tuple[float, ...]  # [J] limits of the joints, rad or m
-    upper: tuple[float, ...]
+    upper: tuple[float, ...]  # [J] largest, rad or m
     tip: tuple[float, float, float]  # in the last frame, m
     working_lower: tuple[float, ...]  # [J] range of the joints in the tasks, rad or m
-    working_upper: tuple[float, ...]
+    working_upper: tuple[float, ...]  # [J] largest of that range, rad or m
 
     @property
     def joints(self) -> int:

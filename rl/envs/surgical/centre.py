@@ -36,6 +36,10 @@ class Centre(arm_task.ArmTask):
 
     Success: less than `tolerance` off in the picture's plane and in depth, and upright within
     `roll_tolerance`.
+
+    >>> import jax
+    >>> Centre().reset(jax.random.key(0))[1].shape
+    (8,)
     """
 
     roll_tolerance: Array | float = number(default=0.05, above=0, unit="rad")  # [] of success, rad

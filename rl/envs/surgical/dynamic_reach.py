@@ -35,7 +35,12 @@ class State(arm_task.State):
 @register("surgical/psm-reach-dynamic")
 @pytree
 class DynamicReach(arm_task.ArmTask):
-    """-20 times the distance in m a step, and 1 where it is less than `tolerance`."""
+    """-20 times the distance in m a step, and 1 where it is less than `tolerance`.
+
+    >>> import jax
+    >>> DynamicReach().reset(jax.random.key(0))[1].shape
+    (24,)
+    """
 
     dt: Array | float = number(default=0.02, above=0, unit="s")  # [] s a step
     dynamics: ArmDynamics = PSM_DYNAMICS  # of the same arm

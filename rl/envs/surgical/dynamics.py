@@ -22,7 +22,11 @@ from .arms import ECM, PSM, Arm
 
 @pytree
 class ArmDynamics:
-    """Masses of the links and gains of the servos: leaves, so that `vmap` and `grad` reach them."""
+    """Masses of the links and gains of the servos: leaves, so that `vmap` and `grad` reach them.
+
+    >>> isinstance(PSM_DYNAMICS, ArmDynamics), PSM_DYNAMICS.mass.shape
+    (True, (6,))
+    """
 
     mass: Any = number(least=0, unit="kg")  # [J] of each link, kg
     com: Any = number(unit="m")  # [J, 3] its centre of mass in its frame, m

@@ -28,7 +28,11 @@ def forward_kinematics(arm: Arm, q: Array) -> tuple[Array, Array]:
 
 
 def frame_origins(arm: Arm, q: Array) -> Array:
-    """The origins of all frames, then the tip, [J + 1, 3] at the joints `q` [J]: for a picture."""
+    """The origins of all frames, then the tip, [J + 1, 3] at the joints `q` [J]: for a picture.
+
+    >>> frame_origins(PSM, jnp.zeros(6)).shape
+    (7, 3)
+    """
     origins = [jnp.stack(p) for p, _ in _frames(arm, q)]
     return jnp.stack([*origins, forward_kinematics(arm, q)[0]])
 

@@ -23,7 +23,11 @@ RADIUS, WIRE = 0.02, 0.0005  # m
 @register("surgical/needle-pick")
 @pytree
 class NeedlePick(PickPlace):
-    """`position` is the middle of the wire, from where `object_yaw` points to the centre."""
+    """`position` is the middle of the wire, from where `object_yaw` points to the centre.
+
+    >>> NeedlePick().reset(jax.random.key(0))[1].shape
+    (17,)
+    """
 
     lift: Array | float = number(
         default=0.02, least=0, unit="m"

@@ -46,7 +46,11 @@ ASLANT = -2 * np.pi / 3  # of the jaw there from the block's own direction, rad
 @register("surgical/peg-transfer")
 @pytree
 class PegTransfer(PickPlace):
-    """`position` is the middle of the block."""
+    """`position` is the middle of the block.
+
+    >>> PegTransfer().reset(jax.random.key(0))[1].shape
+    (17,)
+    """
 
     height_tolerance: Array | float = number(
         default=0.004, above=0, unit="m"

@@ -29,7 +29,13 @@ class State(arm_task.State):
 @register("surgical/psm-reach")
 @pytree
 class Reach(arm_task.ArmTask):
-    """-20 times the distance in m a step, and 1 where it is less than `tolerance`."""
+    """-20 times the distance in m a step, and 1 where it is less than `tolerance`.
+
+    >>> import jax
+    >>> from jaxgpu import rl
+    >>> isinstance(rl.make("surgical/psm-reach"), Reach), Reach().reset(jax.random.key(0))[1].shape
+    (True, (12,))
+    """
 
     @property
     def observation_space(self) -> Box:

@@ -41,7 +41,11 @@ class State(arm_task.State):
 @register("surgical/psm-reach-compat")
 @pytree
 class SurgicalGymReach:
-    """Minus the sums of absolutes: of tip - goal in m, and small ones of speeds and joints."""
+    """Minus the sums of absolutes: of tip - goal in m, and small ones of speeds and joints.
+
+    >>> SurgicalGymReach().reset(jax.random.key(0))[1].shape
+    (33,)
+    """
 
     speed: Array | float = number(default=0.01, above=0)  # [] greatest change of a target a step
     goal_spread: Array | float = number(

@@ -23,6 +23,9 @@ class GymArm:
     """An arm with its drives, and I joints after it, which do not move the tip as measured there.
 
     Numbers of the drives are leaves, so that `vmap` and `grad` reach them; the chain is static.
+
+    >>> isinstance(GYM_PSM, GymArm), GYM_PSM.max_velocity.shape
+    (True, (9,))
     """
 
     arm: Arm = static()
@@ -32,7 +35,7 @@ class GymArm:
     offset: Any = number()  # [J + I] rad or m
     rate: Any = number(least=0, unit="1/s")  # [J + I] of each drive, stiffness over damping, 1/s
     lower: Any = number()  # [J + I] limits of the joints, rad or m
-    upper: Any = number()
+    upper: Any = number()  # [J + I] largest, rad or m
     max_velocity: Any = number(above=0, infinite=True)  # [J + I] rad/s or m/s
     initial_target: Any = number()  # [J + I] in -1 ... 1; the joints begin at this times the scale
 

@@ -32,7 +32,11 @@ class State(arm_task.State):
 @register("surgical/psm-track")
 @pytree
 class Track(arm_task.ArmTask):
-    """-20 times the distance in m a step, and 1 where it is less than `tolerance`."""
+    """-20 times the distance in m a step, and 1 where it is less than `tolerance`.
+
+    >>> Track().reset(jax.random.key(0))[1].shape
+    (15,)
+    """
 
     max_steps: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
     goal_speed: Array | float = number(

@@ -143,3 +143,27 @@ def test_kmeans_starts_from_far_apart_vectors(x64):
 def test_refuses_more_components_than_vectors():
     with pytest.raises(ValueError, match="fit_mixture: 5 components for 3 vectors; there must be"):
         fit_mixture(np.eye(3), 5, jax.random.key(0))
+
+
+@pytest.mark.slow
+def test_a_refined_mixture_is_the_next_of_a_fit_and_leaves_out_what_weighs_nothing(x64):
+    x, _ = planted(3, [20.0, 40.0], 50, seed=3)
+    begun = spherical_kmeans(x, 2, jax.random.key(0))
+    fitted = fit_mixture(x, 2, jax.random.key(0), steps=1).mixture
+    refined = jax.jit(Mixture.refined)(begun, x)
+    check = lambda a, b: jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12), a, b)
+    check(refined, fitted)
+    more = np.concatenate([x, np.roll(x[:30], 1, axis=1)])
+    weights = np.concatenate([np.ones(len(x)), np.zeros(30)])
+    check(begun.refined(more, weights), refined)
+
+
+@pytest.mark.slow
+def test_a_refined_mixture_is_differentiable_in_the_vectors_and_their_weights(x64):
+    x, _ = planted(3, [20.0, 40.0], 8, seed=4)
+    begun = spherical_kmeans(x, 2, jax.random.key(0))
+    weights = jnp.linspace(0.5, 1.5, len(x))
+    loss = lambda w: jnp.sum(begun.refined(x, w).concentrations)
+    step = jnp.zeros_like(weights).at[2].set(1e-5)
+    slope = (loss(weights + step) - loss(weights - step)) / 2e-5
+    np.testing.assert_allclose(jax.grad(loss)(weights)[2], slope, rtol=1e-6)

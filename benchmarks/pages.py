@@ -1,0 +1,113 @@
+"""The tables of the documents that come from the record: `python -m benchmarks.pages [--write]`.
+
+A page holds marks with the names of entries between semicolons; one that ends in * stands for all
+that begin so:
+
+    <!-- measured: solar-system; NSGA3, N = * -->
+    <!-- end of measured -->
+
+What stands between them is written from the newest rows of `results.jsonl`. Without --write nothing
+is: the exit code says whether a page differs, a mark has no row, or a page has a figure of speed
+outside of all marks.
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks import record
+
+ROOT = Path(__file__).parents[1]
+MARK = re.compile(r"<!-- measured: (.+?) -->\n.*?<!-- end of measured -->", re.DOTALL)
+# pages that are written whole by other programs from records of their own
+WRITTEN = ("reach.md", "scaling.md")
+
+# a ratio of speeds, seconds of a processor, or work a second
+_SPEED = re.compile(
+    r"\d[\d.,]*\s*(?:×|times)\s+(?:as (?:fast|long)|faster|slower|longer|less than)"
+    r"|\d[\d.,]*\s+CPU[- ](?:s\b|seconds?\b)"
+    r"|\d[\d.,]*\s+(?:million|thousand) steps a (?:CPU )?second"
+)
+
+
+def pages() -> list[Path]:
+    """README and all documents but the generated ones."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    found += sorted((ROOT / "docs").glob("*/*.md"))
+    left_out = tuple(ROOT / "docs" / name for name in ("api", "shown", "_build"))
+    return [page for page in found if page.parent not in left_out]
+
+
+def filled(text: str, rows: dict[str, dict[str, Any]]) -> str:
+    """A page whose marks hold the tables of these rows."""
+    return MARK.sub(lambda mark: _between(mark[1], rows), text)
+
+
+def _between(names: str, rows: dict[str, dict[str, Any]]) -> str:
+    found = [row for name in names.split("; ") for row in record.matching(rows, name)]
+    return f"<!-- measured: {names} -->\n{table(found)}\n<!-- end of measured -->"
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Rows of the record as Markdown: every program beside ours, and what its answer is worth."""
+    lines = ["| work | program | seconds | over ours | answer |", "|---|---|---:|---:|---|"]
+    for row in rows:
+        work = f"{row['name']}: {row['work']}"
+        by_cpu = record.by_cpu(row)
+        for one in row["results"]:
+            spent = one["cpu"] if by_cpu else one["wall"][1]
+            answers = one["answer"].items()
+            said = "; ".join(f"{k} {v:.3g}" for k, v in answers if v == v)
+            cells = [work, one["name"], f"{spent:.3g}", f"{record.ratio(row, one):.3g}", said]
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            work = ""
+    sittings = list(dict.fromkeys(record.sat(row) for row in rows))
+    clock = "CPU seconds" if all(map(record.by_cpu, rows)) else "Seconds of the wall or the CPU"
+    lines += ["", f"{clock}, medians of rounds in turn, compilation apart, from"]
+    lines[-1] += f" `benchmarks/results.jsonl` ({'; '.join(sittings)})."
+    return "\n".join(lines)
+
+
+def loose(page: Path) -> list[str]:
+    """Figures of speed that stand outside of the marks of a page."""
+    if page.name in WRITTEN:
+        return []
+    lines = MARK.sub(lambda mark: "\n" * mark[0].count("\n"), page.read_text()).splitlines()
+    name = page.relative_to(ROOT)
+    return [
+        f"{name}:{number}: {found[0]!r} is no figure of the record; give the entry in a mark"
+        for number, line in enumerate(lines, 1)
+        for found in _SPEED.finditer(line)
+    ]
+
+
+def wrong(write: bool = False) -> list[str]:
+    """What is wrong with the pages, a line each; their tables are renewed first if so asked."""
+    rows, lines = record.rows(), []
+    for page in pages():
+        text, name = page.read_text(), page.relative_to(ROOT)
+        lines += loose(page)
+        try:
+            new = filled(text, rows)
+        except KeyError as missing:
+            lines.append(f"{name}: {missing.args[0]}")
+            continue
+        if new != text and write:
+            page.write_text(new)
+        elif new != text:
+            lines.append(
+                f"{name}: its tables are not the record's; python -m benchmarks.pages --write"
+            )
+    return lines
+
+
+def main() -> int:
+    """Write or check all pages; the exit code."""
+    lines = wrong("--write" in sys.argv)
+    print("\n".join(lines))
+    return int(bool(lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""The record of measurements, `results.jsonl`: a line an entry, the newest of a name counts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("results.jsonl")
+
+
+def rows(file: Path = FILE) -> dict[str, dict[str, Any]]:
+    """The newest row of each entry, in the order in which entries first appear.
+
+    What follows a colon in a name says how much work it is, which changes as programs do.
+    """
+    lines = sorted(map(json.loads, file.read_text().splitlines()), key=lambda row: row["date"])
+    return {row["name"].partition(": ")[0] if _counts(row) else row["name"]: row for row in lines}
+
+
+def _counts(row: dict[str, Any]) -> bool:
+    return "operations" in row["name"]
+
+
+def matching(found: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """The rows of a name; one that ends in * stands for all that begin so.
+
+    Raises:
+        KeyError: there is none.
+    """
+    if name.endswith("*"):
+        chosen = [row for key, row in found.items() if key.startswith(name[:-1])]
+    else:
+        chosen = [found[name]] if name in found else []
+    if not chosen:
+        raise KeyError(f"{name}: {FILE.name} has no row of it; run python -m benchmarks")
+    return chosen
+
+
+def ratio(row: dict[str, Any], other: dict[str, Any]) -> float:
+    """Seconds of one of its programs over ours: CPU time where this process did the work."""
+    ours = row["results"][0]
+    return other["cpu"] / ours["cpu"] if by_cpu(row) else other["wall"][1] / ours["wall"][1]
+
+
+def by_cpu(row: dict[str, Any]) -> bool:
+    """Whether its programs ran in this process, whose CPU time is then the surer figure."""
+    return all(one["cpu"] > 0.02 * one["wall"][1] for one in row["results"])
+
+
+def sat(row: dict[str, Any]) -> str:
+    """When, where and of which commit a row was measured."""
+    about = row["environment"]
+    commit = row.get("commit", "not recorded")
+    where = row.get("processor", about["machine"])
+    where += f", {row['cores']} cores" if "cores" in row else ""
+    device = "" if "cpu" in about["device"] else f", {about['device']}"
+    return f"{row['date'][:10]}, commit {commit}, {where}{device}, jax {about['jax']}"

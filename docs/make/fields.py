@@ -1,0 +1,116 @@
+"""The fields of a class as its page shows them: what each is, its default and its range.
+
+The text of a field is the comment beside it in the source, with shape and unit, or above it. A
+field without a comment is told by the class it holds, where that is one of ours: the first sentence
+of its docstring.
+"""
+
+import ast
+import dataclasses
+import functools
+import inspect
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from jaxgpu import ranges
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a class."""
+
+    name: str
+    kind: str  # its annotation
+    text: str  # what it is; empty where nothing says so
+    default: str  # as the source has it; empty where there is none
+    among: str  # the numbers that it may hold; empty where any
+
+
+def fields(cls: type) -> list[Field]:
+    """The public fields of a class, those that it inherits included, in their order."""
+    found: dict[str, Field] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.startswith("jaxgpu"):
+            found |= _written(base)
+    kept = _kept(cls, found)
+    among = dict(ranges.table(cls)) if dataclasses.is_dataclass(cls) else {}
+    return [dataclasses.replace(found[n], among=among.get(n, "")) for n in kept]
+
+
+def _kept(cls: type, found: dict[str, Field]) -> list[str]:
+    """Names of those that its instances have, in order."""
+    if dataclasses.is_dataclass(cls):
+        names = [field.name for field in dataclasses.fields(cls)]
+    else:
+        names = list(getattr(cls, "_fields", found))
+    return [name for name in names if name in found and not name.startswith("_")]
+
+
+@functools.cache
+def _source(module: str) -> tuple[ast.Module, list[str]]:
+    text = inspect.getsource(sys.modules[module])
+    return ast.parse(text), text.splitlines()
+
+
+def _written(cls: type) -> dict[str, Field]:
+    """The fields that the body of a class declares."""
+    tree, lines = _source(cls.__module__)
+    bodies = [
+        n.body for n in ast.walk(tree) if isinstance(n, ast.ClassDef) if n.name == cls.__name__
+    ]
+    found = {}
+    for node in bodies[0] if bodies else ():
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            kind = ast.unparse(node.annotation)
+            if kind.startswith("ClassVar"):
+                continue
+            text = comments(lines, node.lineno - 1, (node.end_lineno or node.lineno) - 1)
+            text = text or _of_class(kind, cls)
+            found[node.target.id] = Field(node.target.id, kind, text, _default(node.value), "")
+    return found
+
+
+def comments(lines: list[str], first: int, last: int) -> str:
+    """What comments say of a statement: those above it, and those behind its lines."""
+    above, begin = [], first
+    while begin and lines[begin - 1].strip().startswith("# "):
+        begin -= 1
+        above.insert(0, lines[begin].strip()[2:])
+    behind = [part for line in lines[first : last + 1] for part in line.split("  # ")[1:]]
+    return " ".join([*behind, *above]).strip()
+
+
+def _of_class(kind: str, cls: type) -> str:
+    """The first sentence of the first of our classes that an annotation names."""
+    for name in re.findall(r"[A-Za-z_][\w.]*", kind):
+        thing: Any = sys.modules[cls.__module__]
+        for part in name.split("."):
+            thing = getattr(thing, part, None)
+        if isinstance(thing, type) and thing.__module__.startswith("jaxgpu"):
+            return first_sentence(thing)
+    return ""
+
+
+def first_sentence(thing: Any) -> str:
+    """The first sentence of a docstring, on one line."""
+    text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=[.:])\s+(?=[A-Z])", text)[0].rstrip(":")
+
+
+def _default(value: ast.expr | None) -> str:
+    """The default as it is written; of `number(default=...)` and the like, the default in it."""
+    if value is None:
+        return ""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) in _DECLARERS:
+        named = {word.arg: word.value for word in value.keywords}
+        inner = named.get("default") or named.get("default_factory")
+        if inner is None and value.args and ast.unparse(value.func) == "number":
+            inner = value.args[0]
+        return "" if inner is None else textwrap.shorten(ast.unparse(inner), 40, placeholder="...")
+    return textwrap.shorten(ast.unparse(value), 60, placeholder="...")
+
+
+_DECLARERS = ("number", "size", "static", "field", "dataclasses.field")

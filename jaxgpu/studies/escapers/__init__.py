@@ -1,0 +1,143 @@
+"""Directions of escapers: tracers leave a cluster in a galaxy, and a mixture says where they go.
+
+A cluster of stars and tracers, bodies without mass, goes round a galaxy. Where each tracer crosses
+twice the tidal radius is a direction, seen from the cluster in axes that turn with its orbit. The
+directions are fitted by a mixture of von Mises-Fisher distributions, two tails and a rest, in the
+same program as the stars' motion; theory is the orbit of a tracer that leaves a Lagrange point.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu import ranges
+from jaxgpu.numerics import Mixture
+from jaxgpu.precision import in_float64, reassociated
+from jaxgpu.pytree import number, pytree, size
+from jaxgpu.report import Report
+from jaxgpu.run import rollout, run
+from jaxgpu.studies.cluster_tracers import Kind, kind
+
+from .findings import written
+from .lagrange import about_z, tail
+
+ROUNDS = 60  # of expectation-maximisation
+INTERVALS = 8  # of the cluster's steps in a unit of time
+# two tails along the line to the galaxy's centre, and a rest that is nearly even
+TAILS = ((-1.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+SHARP = (10.0, 10.0, 0.1)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How many bodies, how dense, how long."""
+
+    stars: int = size(default=256, least=32, most=1_000_000)
+    """Stars, of a Kroupa mass function."""
+    tracers: int = size(default=4096, least=64, most=100_000_000)
+    """Tracers, bodies without mass."""
+    seeds: int = size(default=8, least=1, most=10_000)
+    """Clusters of each density; errors are those of the mean over them."""
+    time: int = size(default=20, least=4, most=1_000_000)
+    """How long, in N-body units: a crossing takes 2.8 of them."""
+    radii: tuple[float, ...] = number(default=(1.5, 2.0, 3.0), above=0, most=1e6, unit="pc")
+    """Half-mass radii, pc."""
+    heaviest: float = number(default=5.0, least=1, most=150, unit="solar masses")
+    """Largest mass of a star, in solar masses."""
+    eta: float = number(default=0.02, above=0, most=1)
+    """Accuracy of the steps."""
+
+    def __post_init__(self):
+        ranges.check("escapers", self)
+
+
+@pytree
+class Fitted:
+    """What one cluster came to."""
+
+    directions: Array  # [M, 3] where each tracer left, in axes that turn; any for those still there
+    fixed: Array  # [M, 3] the same in axes that do not turn
+    gone: Array  # [M] bool
+    mixture: Mixture  # of the directions
+    still: Mixture  # of the same in axes that do not turn
+    gain: Array  # [2] mean log density of both above that of even directions
+
+
+@in_float64
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Run all clusters in one program, fit their escapers, and hold the tails to theory."""
+    keys = jax.random.split(jax.random.key(0), options.seeds)
+    kinds = [kind(options, key, radius) for radius in options.radii for key in keys]
+    every = jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
+    check = lambda kinds, history: kinds.spec.check(kinds.now)
+    done = run(unit, every, options.time, measure=left, check=check, out=out, resume=resume)
+    fits = jax.jit(lambda every: lax.map(fitted, every))(done.state)
+    theory = np.asarray(jax.jit(jax.vmap(of_theory))(done.state))
+    shape = lambda a: np.asarray(a).reshape(len(options.radii), options.seeds, *a.shape[1:])
+    return written(options, done, jax.tree.map(shape, fits), shape(theory))
+
+
+@reassociated
+def unit(every: Kind) -> Kind:
+    """All clusters a unit of time later, one after the other."""
+
+    def one(each: Kind) -> Kind:
+        step = lambda _, now: each.spec.step(now)
+        return replace(each, now=lax.fori_loop(0, INTERVALS, step, each.now))
+
+    return lax.map(one, every)
+
+
+def left(every: Kind) -> Array:
+    """How many tracers of each cluster are gone."""
+    return jnp.sum(every.now.gone.gone, axis=1, dtype=jnp.int32)
+
+
+def fitted(each: Kind) -> Fitted:
+    """The mixture of the directions in which the tracers of a cluster left it."""
+    now, tide = each.now, _tide(each)
+    origin = tide.origin
+    rate = jnp.linalg.norm(origin.v) / jnp.linalg.norm(origin.x)
+    gone = now.gone.gone
+    away = now.tracer_x / jnp.linalg.norm(now.tracer_x, axis=1, keepdims=True)
+    turned = about_z(away, -rate * now.gone.time)
+    weights = gone.astype(away.dtype)
+    start = Mixture(jnp.array(TAILS), jnp.array(SHARP), jnp.log(jnp.full(3, 1 / 3)))
+    seen = (turned, away)
+    fits = [rollout(partial(_refined, x, weights), start, ROUNDS)[0] for x in seen]
+    mean = lambda density: jnp.sum(weights * density) / jnp.sum(weights)
+    gain = [mean(m.log_prob(x)) + jnp.log(4 * jnp.pi) for m, x in zip(fits, seen)]
+    return Fitted(
+        directions=turned,
+        fixed=away,
+        gone=gone,
+        mixture=fits[0],
+        still=fits[1],
+        gain=jnp.stack(gain),
+    )
+
+
+def _refined(x: Array, weights: Array, mixture: Mixture) -> Mixture:
+    return mixture.refined(x, weights)
+
+
+def _tide(each: Kind) -> Any:
+    """The galaxy, which all clusters here have."""
+    return each.spec.steps.tide
+
+
+def of_theory(each: Kind) -> Array:
+    """Directions [2, 2, 3] of the inner and the outer tail, for all stars and those still there."""
+    tide, now = _tide(each), each.now
+    place = jnp.linalg.norm(tide.origin.x)
+    still = jnp.sum(jnp.where(now.stars_gone.gone, 0, now.m))
+    out = lambda mass, side: tail(tide.field.gm, place, each.spec.edge, mass, side)
+    return jnp.stack(
+        [jnp.stack([out(mass, side) for side in (-1.0, 1.0)]) for mass in (1.0, still)]
+    )
