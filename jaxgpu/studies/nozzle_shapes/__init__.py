@@ -14,7 +14,7 @@ from jaxgpu.studies import SEEDS
 
 from . import pictures
 from .nozzle import Pour
-from .race import COUNTED, Cost, Race, agreement, cost, race
+from .race import COUNTED, Cost, Race, agreement, cost, raced
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         start: max(1, int((options.generations - start) / price.ratio)) for start in options.starts
     }
     races = [
-        race(
+        raced(
             pour,
             options.pop_size,
             options.generations,

@@ -91,7 +91,7 @@ def members(state: Any) -> dict[str, Array]:
     return {"x": state.population.x, "f": state.population.f}
 
 
-def race(
+def raced(
     pour: Pour,
     pop_size: int,
     generations: int,
