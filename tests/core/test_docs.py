@@ -27,6 +27,7 @@ WRITTEN = (
 )
 PAGES = [ROOT / "README.md", *sorted(p for at in WRITTEN for p in (ROOT / "docs").glob(at))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+BRIEF = 15  # CPU seconds: longer notebooks wait for a release
 LONG = {"README.md", "jaxgpu.physics.nbody.clusters.cluster", "jaxgpu.render.capsules"}
 LONG |= {f"jaxgpu.physics.continuum.{name}" for name in ("health", "trajectory")}
 LONG |= {f"jaxgpu.{name}" for name in ("numerics.sphere.mixture", "rl.loops")}
@@ -87,8 +88,14 @@ def test_links_inside_the_repository_lead_somewhere(page):
         assert (page.parent / target).exists(), f"{name(page)}: {target}"
 
 
+def runs(file):
+    """The notebook, and when it is run."""
+    brief = nbformat.read(file, as_version=4).metadata["cpu_seconds"] <= BRIEF
+    return pytest.param(file, marks=() if brief else pytest.mark.release, id=name(file))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("file", NOTEBOOKS, ids=name)
+@pytest.mark.parametrize("file", [runs(file) for file in NOTEBOOKS])
 def test_a_notebook_runs_from_the_root(file):
     book = nbformat.read(file, as_version=4)
     code = [cell for cell in book.cells if cell.cell_type == "code"]

@@ -1,0 +1,258 @@
+"""A front of nozzles by evolution, polished by gradients through the oil that runs out of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgpu import ranges
+from jaxgpu.pytree import size
+from jaxgpu.report import Figure, Headline, Report, Table, figure, of_seeds
+from jaxgpu.studies import SEEDS
+
+from . import pictures
+from .nozzle import Pour
+from .race import COUNTED, Cost, Race, agreement, cost, raced
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much is spent."""
+
+    seeds: int = size(default=5, least=2, most=10_000)
+    """Runs of evolution; at least 2, for intervals."""
+    pop_size: int = size(default=12, least=4, most=10_000)
+    """Members of a population, an even number."""
+    generations: int = size(default=50, least=20, most=1_000_000)
+    """Of evolution alone; gradients take over after a fifth of it, and after a half."""
+    frames: int = size(default=40, least=1, most=10_000)
+    """Of ten steps each, in an episode."""
+    seed: int = size(default=0, **SEEDS)
+    """Of the first run."""
+
+    def __post_init__(self):
+        ranges.check("nozzle-shapes", self)
+        if self.pop_size % 2:
+            raise ValueError(f"pop_size: {self.pop_size}; must be an even number")
+
+    @property
+    def starts(self) -> tuple[int, int]:
+        """The generations after which gradients take over."""
+        return self.generations // 5, self.generations // 2
+
+
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Run all seeds, and hold the volumes beside each other at equal cost."""
+    pour = Pour(frames=options.frames)
+    price = cost(pour, options.pop_size, out, resume)
+    steps = {
+        start: max(1, int((options.generations - start) / price.ratio)) for start in options.starts
+    }
+    races = [
+        raced(
+            pour,
+            options.pop_size,
+            options.generations,
+            steps,
+            options.seed + i,
+            out / f"seed-{options.seed + i}",
+            resume,
+        )
+        for i in range(options.seeds)
+    ]
+    ends: Ends = {start: [one.ends(start) for one in races] for start in (None, *options.starts)}
+    means = {start: np.mean([list(e.values()) for e in ends[start]], 0) for start in ends}
+    late = options.starts[1]
+    cosines = checks(pour, races[0], options.starts[0])
+    timing = {"evolution": races[0].evolved.timing}
+    timing |= {f"from {start}": one.timing for start, one in races[0].polished.items()}
+    return Report(
+        "Nozzles shaped by evolution and by gradients",
+        f"A gradient through the oil costs {price.ratio:.1f} episodes. At equal processor time "
+        f"evolution alone covers {means[None][0]:.4f} of the objectives' box by all its members "
+        f"and {means[None][2]:.4f} by the last {options.pop_size}; where gradients take over "
+        f"after generation {late} of {options.generations}, these are {means[late][0]:.4f} and "
+        f"{means[late][2]:.4f} (means of {options.seeds} seeds).",
+        figures=[picture(pour, races, options, price)],
+        tables=tables(ends, steps, races, cosines),
+        findings=[
+            f"An episode takes {1e3 * price.plain:.1f} ms of processor time, one with its "
+            f"gradient {price.ratio:.1f} times that: both are medians measured in this run.",
+            *(said(ends, start, counted) for counted in COUNTED for start in options.starts),
+            "A population of NSGA-II keeps its size and loses members that nothing replaces, so "
+            "that the volume of the last one goes up and down; a polish cannot lose any. Counted "
+            "by all members evolution gains from its many plain episodes, which fill gaps.",
+            "A step is kept where neither objective gets worse, so that a front moves and does "
+            "not spread: evolution adds members where the front has gaps, gradients do not.",
+            "The first step of a polish finds the gradients and moves nothing; the next ones "
+            "begin at 8 % of the box and grow or shrink by what became of the last.",
+        ],
+        citations=CITATIONS,
+        timing=timing,
+        seed=options.seed,
+        headlines=[
+            Headline(
+                f"hypervolume of {COUNTED[i]}, gradients from generation {late}",
+                float(means[late][i]),
+                f"{means[None][i]:.4f} by evolution alone at equal processor time "
+                f"({options.seeds} seeds)",
+                digits=4,
+            )
+            for i in (0, 2)
+        ],
+    )
+
+
+type Ends = dict[int | None, list[dict[str, float]]]  # of all seeds, by where gradients begin
+
+
+def tables(
+    ends: Ends, steps: dict[int, int], races: list[Race], cosines: np.ndarray
+) -> list[Table]:
+    """Volumes at equal cost, what became of the steps, and how right the gradients are."""
+    named = zip(("oil held back", "width of the jet"), cosines.T)
+    return [
+        Table(
+            "Hypervolume at equal processor time, and what gradients add to evolution alone",
+            ["counted", "", "steps", "mean", "gain", "95 % from", "to", "seeds better"],
+            rows(ends, steps),
+        ),
+        Table(
+            "What a step with gradients did to members, all seeds",
+            ["gradients from generation", "step", "moved", "taken back"],
+            moves(races),
+        ),
+        Table(
+            "Cosine between a gradient and central differences over 1 mm, members of one seed",
+            ["objective", "median", "least", "above 0.9", "members"],
+            [
+                [name, float(np.median(c)), float(c.min()), int(np.sum(c > 0.9)), len(c)]
+                for name, c in named
+            ],
+            digits=3,
+        ),
+    ]
+
+
+def gains(ends: Ends, start: int, counted: str) -> np.ndarray:
+    """What the polish from a generation has more than evolution alone, [seeds]."""
+    return np.array([led[counted] - own[counted] for led, own in zip(ends[start], ends[None])])
+
+
+def rows(ends: Ends, steps: dict[int, int]) -> list[list[Any]]:
+    """Lines of the table: for all that is counted, evolution alone and each polish."""
+    lines = []
+    for counted in COUNTED:
+        for start in ends:
+            mean = float(np.mean([one[counted] for one in ends[start]]))
+            if start is None:
+                lines.append([counted, "evolution alone", "", mean, "", "", "", ""])
+                continue
+            gain = gains(ends, start, counted)
+            better = f"{int(np.sum(gain > 0))} of {len(gain)}"
+            found = mean, float(gain.mean()), *interval(gain)
+            lines.append(["", f"gradients from {start}", steps[start], *found, better])
+    return lines
+
+
+def interval(samples: np.ndarray) -> tuple[float, float]:
+    """The interval of 95 % of the mean of normal samples, by Student's t.
+
+    >>> [round(end, 3) for end in interval(np.array([1.0, 2.0, 3.0]))]
+    [-0.484, 4.484]
+    """
+    from scipy.stats import t
+
+    reach = t.ppf(0.975, len(samples) - 1) * samples.std(ddof=1) / np.sqrt(len(samples))
+    return float(samples.mean() - reach), float(samples.mean() + reach)
+
+
+def said(ends: Ends, start: int, counted: str) -> str:
+    """What gradients did from a generation on, by the interval of their gain."""
+    gain = gains(ends, start, counted)
+    low, high = interval(gain)
+    verdict = "helped" if low > 0 else "hurt" if high < 0 else "made no difference that is sure"
+    return (
+        f"Counting {counted}, gradients from generation {start} on {verdict}: "
+        f"{gain.mean():+.4f} of hypervolume (95 % from {low:+.4f} to {high:+.4f})."
+    )
+
+
+def moves(races: list[Race]) -> list[list[Any]]:
+    """How many members each step moved: neither objective got worse. The first finds slopes."""
+    rows = []
+    for start in races[0].polished:
+        x = np.stack([one.polished[start].history["x"] for one in races])  # [seeds, 1 + K, N, D]
+        moved = np.any(x[:, 1:] != x[:, :-1], -1)
+        for i in range(1, moved.shape[1]):
+            count = int(moved[:, i].sum())
+            rows.append([start, i, count, moved[:, i].size - count])
+    return rows
+
+
+def checks(pour: Pour, one: Race, start: int) -> np.ndarray:
+    """Cosines [N, 2] between gradients and differences at the members that a polish ended with."""
+    led = one.polished[start].state
+    box = pour.problem().box
+    width = np.asarray(box.upper - box.lower)
+    x = np.asarray(box.lower) + np.asarray(led.x) * width
+    return agreement(pour, x, np.asarray(led.slopes) / width)
+
+
+def picture(pour: Pour, races: list[Race], options: Options, price: Cost) -> Figure:
+    """Fronts of the seed with the median gain, three of its nozzles, and the volumes of all."""
+    start = options.starts[0]
+    gain = np.array([one.volumes(start)[-1] - one.volumes()[-1] for one in races])
+    middle = races[int(np.argsort(gain)[len(gain) // 2])]
+    led = middle.polished[start].history
+    after = np.asarray(led["f"][-1])
+    order = np.argsort(after[:, 0])
+    chosen = [int(order[i]) for i in (0, len(order) // 2, -1)]
+    box = pour.problem().box
+    designs = box.lower[None] + led["x"][-1][chosen] * (box.upper - box.lower)[None]
+    shown = pour.frames * 5 // 8
+    film = jax.jit(pour.film)
+    oil = np.stack([np.asarray(film(one)[shown]) for one in designs])
+    seen = shown / pour.frames * pour.seconds
+    return figure(
+        pictures.overview(
+            np.asarray(led["f"][0]),
+            after,
+            np.asarray(middle.evolved.history["f"][-1]),
+            chosen,
+            oil,
+            np.asarray(designs),
+            curves(races, options, price),
+        ),
+        f"Left, members after generation {start} and where gradients led each of them, beside "
+        "evolution alone at equal processor time, of the seed with the median gain. Right, "
+        f"hypervolume of all members so far over cost, one episode with its gradient counted as "
+        f"{price.ratio:.1f}. "
+        + of_seeds(len(races), "Lines are medians of {n} seeds, areas their range. ")
+        + f"Below, three of the polished nozzles {seen:.2f} s after the oil was let go; the "
+        "jet is seen at the dashed line.",
+    )
+
+
+def curves(
+    races: list[Race], options: Options, price: Cost
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Cost [T], in plain episodes, and hypervolume [T, seeds] of each way to search."""
+    alone = np.stack([one.volumes() for one in races], 1)
+    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    found["evolution alone"] = options.pop_size * np.arange(1, len(alone) + 1), alone
+    for start in options.starts:
+        covered = np.stack([one.volumes(start) for one in races], 1)
+        spent = options.pop_size * (start + price.ratio * np.arange(len(covered)))
+        found[f"gradients from {start}"] = spent, covered
+    return found
+
+
+CITATIONS = [
+    "Deb, Pratap, Agarwal & Meyarivan (2002), doi:10.1109/4235.996017: NSGA-II",
+    "Desideri (2012), doi:10.1016/j.crma.2012.03.014: multiple-gradient descent",
+    "Fliege & Svaiter (2000), doi:10.1007/s001860000043: steepest descent of several objectives",
+    "Hu et al. (2018), doi:10.1145/3197517.3201293: the transfers of the oil's simulation",
+]

@@ -1,0 +1,200 @@
+"""Evolution alone and evolution led on by gradients, at equal cost in processor time."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import evolution
+from jaxgpu.evolution import multi
+from jaxgpu.evolution.indicators import hypervolume
+from jaxgpu.report import replace_text
+from jaxgpu.run import Run, run
+
+from .nozzle import IDEAL, Pour
+from .polish import Polish, measure, scale
+
+CHECKED = 1e-3  # how far finite differences go, m: about a step of a polished member
+COUNTED = "all members so far", "the best of them, as many as a population", "the last population"
+TIMED = 3  # calls of which the median is a cost
+
+
+@dataclass(frozen=True)
+class Race:
+    """One seed: the run of evolution, and those that gradients led on from some generations."""
+
+    evolved: Run
+    polished: dict[int, Run]  # by the generation that they began with
+
+    def members(self, start: int | None = None) -> np.ndarray:
+        """Objectives [T, M, 2] of all that were members by then, later ones infinite.
+
+        Of evolution alone after each generation, or before and after each step of the polish that
+        began with a generation, of which all earlier members are counted, too.
+        """
+        evolved = np.asarray(self.evolved.history["f"][1:])
+        if start is None:
+            return so_far(evolved)
+        led = so_far(np.asarray(self.polished[start].history["f"]))
+        earlier = evolved[:start].reshape(-1, 2)
+        return np.concatenate([np.broadcast_to(earlier, (len(led), *earlier.shape)), led], 1)
+
+    def volumes(self, start: int | None = None) -> np.ndarray:
+        """Hypervolume [T] of all that were members by then, of a way to search as in `members`."""
+        return volumes(self.members(start))
+
+    def ends(self, start: int | None = None) -> dict[str, float]:
+        """Hypervolume at the end of a way to search, by what is counted."""
+        known = self.members(start)[-1]
+        last = np.asarray((self.polished[start] if start else self.evolved).history["f"][-1])
+        counted = known, best_of(known, len(last)), last
+        return {name: float(volumes(f[None])[0]) for name, f in zip(COUNTED, counted)}
+
+
+def best_of(f: np.ndarray, count: int) -> np.ndarray:
+    """So many of the objectives [M, 2], each chosen to add most volume to those before it."""
+    chosen = np.full((count, 2), np.inf, f.dtype)
+    for i in range(count):
+        tried = np.repeat(chosen[None], len(f), 0)
+        tried[:, i] = f
+        chosen[i] = f[np.argmax(volumes(tried))]
+    return chosen
+
+
+def so_far(f: np.ndarray) -> np.ndarray:
+    """All objectives [T, T N, 2] of populations [T, N, 2] up to each, later ones infinite."""
+    t, n, m = f.shape
+    later = np.arange(t)[None, :, None, None] > np.arange(t)[:, None, None, None]
+    return np.where(later, np.inf, f[None]).reshape(t, t * n, m)
+
+
+def volumes(f: np.ndarray) -> np.ndarray:
+    """Hypervolumes [T] of sets [T, N, 2], as shares of the box that may be covered.
+
+    >>> round(float(volumes(np.array([[[0.5, 12.0]]]))[0]), 6)
+    0.25
+    """
+    shares = (f - np.array(IDEAL, f.dtype)) / np.asarray(scale(jnp.asarray(f)))
+    return np.asarray(jax.vmap(lambda one: hypervolume(one, jnp.ones(2)))(jnp.asarray(shares)))
+
+
+def members(state: Any) -> dict[str, Array]:
+    """Designs and objectives of a population, kept after each generation."""
+    return {"x": state.population.x, "f": state.population.f}
+
+
+def raced(
+    pour: Pour,
+    pop_size: int,
+    generations: int,
+    polishes: dict[int, int],
+    seed: int,
+    out: Path,
+    resume: bool,
+) -> Race:
+    """One seed of evolution, and the polish of its populations.
+
+    Args:
+        pour: what is simulated.
+        pop_size: members of a population.
+        generations: of evolution alone.
+        polishes: steps, each with a gradient, by the generation whose members they begin with.
+        seed: of evolution.
+        out: folder for checkpoints.
+        resume: go on from what is there.
+    """
+    problem = pour.problem()
+    evolved = evolution.run(
+        multi.NSGA2(pop_size),
+        problem,
+        jax.random.key(seed),
+        generations,
+        measure=members,
+        out=out / "evolution",
+        resume=resume,
+    )
+    spec = Polish(problem.box.lower, problem.box.upper, pour.objectives)
+    polished = {}
+    for start, steps in polishes.items():
+        x, f = (jnp.asarray(evolved.history[name][start]) for name in ("x", "f"))
+        polished[start] = run(
+            spec.step,
+            spec.init(x, f),
+            steps,
+            measure=measure,
+            chunk=1,
+            out=out / f"polished-from-{start}",
+            resume=resume,
+        )
+    return Race(evolved, polished)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Processor time of an episode alone and with its gradient, all threads counted, s."""
+
+    plain: float
+    gradient: float
+
+    @property
+    def ratio(self) -> float:
+        """Episodes that one with its gradient costs."""
+        return self.gradient / self.plain
+
+
+def cost(pour: Pour, pop_size: int, out: Path, resume: bool) -> Cost:
+    """What episodes cost here, by medians over whole populations; a resumed run keeps its own."""
+    file = out / "cost.json"
+    if resume and file.exists():
+        return Cost(**json.loads(file.read_text()))
+    box = pour.problem().box
+    shares = jnp.linspace(0, 1, pop_size)[:, None]
+    designs = box.lower[None] + shares * (box.upper - box.lower)[None]
+    spec = Polish(box.lower, box.upper, pour.objectives)
+    begun = spec.init(designs, values(pour, designs))
+    plain = _seconds(lambda: values(pour, designs))
+    gradient = _seconds(lambda: run(spec.step, begun, 1, measure=measure, chunk=1).state)
+    found = Cost(plain / pop_size, gradient / pop_size)
+    out.mkdir(parents=True, exist_ok=True)
+    replace_text(file, json.dumps(asdict(found)))
+    return found
+
+
+@partial(jax.jit, static_argnums=0)
+def values(pour: Pour, designs: Array) -> Array:
+    """Objectives [N, 2] of designs [N, D]."""
+    return jax.vmap(pour.objectives)(designs)
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """Processor time of a call whose program is compiled before, s: the median of some."""
+    jax.block_until_ready(call())
+    taken = []
+    for _ in range(TIMED):
+        began = time.process_time()
+        jax.block_until_ready(call())
+        taken.append(time.process_time() - began)
+    return float(np.median(taken))
+
+
+def agreement(pour: Pour, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Cosines [N, 2] between gradients and what central differences over 1 mm each way give.
+
+    Args:
+        pour: what is simulated.
+        x: designs [N, D], m.
+        slopes: gradients [N, 2, D] there, in any units of each objective.
+    """
+    shifts = CHECKED * np.eye(x.shape[1], dtype=x.dtype)
+    sides = [values(pour, x + shift) - values(pour, x - shift) for shift in shifts]
+    measured = np.moveaxis(np.asarray(jnp.stack(sides)), 0, -1)  # [N, 2, D]
+    sizes = np.linalg.norm(measured, axis=-1) * np.linalg.norm(slopes, axis=-1)
+    return np.sum(measured * slopes, -1) / np.where(sizes > 0, sizes, np.inf)
