@@ -110,7 +110,7 @@ def page(name: str, book: Any) -> str:
     lines, count = [], 0
     for cell in book.cells:
         if cell.cell_type == "markdown":
-            lines += [cell.source, ""]
+            lines += [cell.source.replace("](../docs/", "](../"), ""]
             continue
         lines += ["```py", cell.source, "```", ""]
         for out in cell.outputs:
