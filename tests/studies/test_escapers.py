@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxgpu import report
-from jaxgpu.studies import escapers
+from jaxgpu.studies import BadInput, escapers
 from jaxgpu.studies.escapers.lagrange import about_z, tail
 
 
@@ -16,6 +16,7 @@ from jaxgpu.studies.escapers.lagrange import about_z, tail
         ({"seeds": 0}, "Options.seeds=0; it must be a whole number of at least 1"),
         ({"radii": (1.0, -2.0)}, "Options.radii"),
         ({"eta": float("nan")}, "Options.eta=nan"),
+        ({"radii": ()}, "radii: .*at least one"),
     ],
 )
 def test_bad_options_get_a_sentence(option, sentence):
@@ -39,6 +40,13 @@ def test_slow_escape_is_symmetric_and_knows_only_the_tidal_radius():
 def test_axes_turn_about_z():
     x = about_z(jnp.array([[1.0, 0, 2.0]]), jnp.array([np.pi / 2]))
     np.testing.assert_allclose(x, [[0, 1, 2]], atol=1e-6)
+
+
+@pytest.mark.slow
+def test_clusters_that_nobody_leaves_are_refused(tmp_path):
+    options = escapers.Options(stars=32, tracers=64, seeds=1, time=4, radii=(0.1,))
+    with pytest.raises(BadInput, match="fewer than 30 left some cluster of 0.1 pc in 4 units"):
+        escapers.study(options, tmp_path, False)
 
 
 @pytest.mark.slow

@@ -21,12 +21,14 @@ from jaxgpu.numerics import Mixture
 from jaxgpu.precision import in_float64, reassociated
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Report
-from jaxgpu.run import rollout, run
+from jaxgpu.run import Run, rollout, run
+from jaxgpu.studies import BadInput
 from jaxgpu.studies.cluster_tracers import Kind, kind
 
 from .findings import written
 from .lagrange import about_z, tail
 
+FEWEST = 30  # escapers that a mixture is fitted to
 ROUNDS = 60  # of expectation-maximisation
 INTERVALS = 8  # of the cluster's steps in a unit of time
 # two tails along the line to the galaxy's centre, and a rest that is nearly even
@@ -55,6 +57,8 @@ class Options:
 
     def __post_init__(self):
         ranges.check("escapers", self)
+        if not self.radii:
+            raise ValueError("radii: (); there must be at least one, in pc")
 
 
 @pytree
@@ -77,6 +81,12 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     every = jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
     check = lambda kinds, history: kinds.spec.check(kinds.now)
     done = run(unit, every, options.time, measure=left, check=check, out=out, resume=resume)
+    if stay := sorted({options.radii[i // options.seeds] for i in np.flatnonzero(few(done))}):
+        sizes = ", ".join(f"{radius:g} pc" for radius in stay)
+        raise BadInput(
+            f"escapers: of {options.tracers} tracers fewer than {FEWEST} left some cluster of "
+            f"{sizes} in {options.time} units of time; give more time or tracers, or larger radii"
+        )
     fits = jax.jit(lambda every: lax.map(fitted, every))(done.state)
     theory = np.asarray(jax.jit(jax.vmap(of_theory))(done.state))
     shape = lambda a: np.asarray(a).reshape(len(options.radii), options.seeds, *a.shape[1:])
@@ -92,6 +102,11 @@ def unit(every: Kind) -> Kind:
         return replace(each, now=lax.fori_loop(0, INTERVALS, step, each.now))
 
     return lax.map(one, every)
+
+
+def few(done: Run) -> np.ndarray:
+    """Of which clusters [K] too few tracers are gone for three components, bool."""
+    return done.history[-1] < FEWEST
 
 
 def left(every: Kind) -> Array:
