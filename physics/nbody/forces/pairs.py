@@ -20,7 +20,7 @@ from jax import Array, lax
 from jaxgpu.geometry.vectors import dot
 from jaxgpu.primitive import jvp_of, primitive
 
-from .sums import pair_sum, summed
+from .sums import check_rows, pair_sum, summed
 
 
 def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) -> Array:
@@ -44,9 +44,13 @@ def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) ->
     Differentiable in points, sources and m, not in the softening: forward mode is one more pass,
     reverse mode two, and neither keeps anything a pair. Only second derivatives need O(N K) memory.
 
+    Raises:
+        ValueError: points, sources or masses of another shape.
+
     >>> pull(jnp.zeros((6, 1)), jnp.array([[2.0, 0, 0, 0, 1, 0]]).T, jnp.ones(1))[:, 0].round(6)
     Array([0.25 , 0.   , 0.   , 0.   , 0.125, 0.   ], dtype=float32)
     """
+    check_rows("pairs.pull", 6, points, sources, m)
     return _pull(points, sources, m, jnp.asarray(softening, m.dtype))
 
 

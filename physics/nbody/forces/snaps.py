@@ -14,7 +14,7 @@ from jax import Array
 
 from jaxgpu.geometry.vectors import dot
 
-from .sums import pair_sum
+from .sums import check_rows, pair_sum
 
 
 def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) -> Array:
@@ -29,10 +29,14 @@ def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) ->
     A source at zero distance (the point itself) pulls with nothing. Forward mode runs through;
     reverse mode does not.
 
+    Raises:
+        ValueError: points, sources or masses of another shape.
+
     >>> source = jnp.array([[2.0, 0, 0, 0, 1, 0, 0, 0, 3]]).T
     >>> pull(jnp.zeros((9, 1)), source, jnp.array([4.0]))[:, 0].tolist()
     [1.0, 0.0, 0.0, 0.0, 0.5, 0.0, -0.75, 0.0, 1.5]
     """
+    check_rows("snaps.pull", 9, points, sources, m)
     eps2 = jnp.asarray(softening, m.dtype) ** 2
     return _pull_sum(jax.tree.leaves(points), [*jax.tree.leaves(sources), m], eps2[None])
 

@@ -34,6 +34,30 @@ type Terms = Callable[[list[Array], list[Array]], list[Array]]
 type PairSum = Callable[[list[Array], list[Array], Array], Array]
 
 
+def check_rows(name: str, count: int, points: Any, sources: Any, m: Any) -> None:
+    """Raise where points or sources are not `count` rows, or not every source has a mass.
+
+    Raises:
+        ValueError: of another shape; a row too many would be read as masses.
+    """
+    shapes: list[tuple[int, ...]] = []
+    for what, given in (("points", points), ("sources", sources)):
+        shapes = [jnp.shape(a) for a in jax.tree.leaves(given)]
+        whole = len(shapes) == 1 and len(shapes[0]) == 2 and shapes[0][0] == count
+        rows = len(shapes) == count and len(set(shapes)) == 1 and len(shapes[0]) == 1
+        if not (whole or rows):
+            found = ", ".join(str(list(shape)) for shape in shapes[:3])
+            raise ValueError(
+                f"{name}: {what} of shape {found}; it must be [{count}, N] or a tuple of {count} "
+                "rows [N]"
+            )
+    if jnp.shape(m) != shapes[0][-1:]:
+        raise ValueError(
+            f"{name}: m of shape {list(jnp.shape(m))} for {shapes[0][-1]} sources; give one mass "
+            "for each"
+        )
+
+
 def summed(
     terms: Terms, targets: list[Array], sources: list[Array], outputs: int, most: int = TILE
 ) -> Array:

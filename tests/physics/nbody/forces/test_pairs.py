@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conformance import check
 
-from jaxgpu.physics.nbody.forces import pairs, powers
+from jaxgpu.physics.nbody.forces import pairs, powers, snaps
 
 
 def case(seed, dtype):
@@ -192,3 +192,12 @@ def test_a_gradient_keeps_nothing_a_pair(x64):
 def test_pull_conforms(x64, dtype):
     args = points(0, 4, dtype), points(1, 6, dtype), masses(2, 6, dtype)
     check(pairs.pull, *args, differentiable=(0, 1, 2), batched=(0, 1))
+
+
+@pytest.mark.parametrize("pull, count", [(pairs.pull, 6), (snaps.pull, 9)])
+def test_rows_too_many_are_refused_and_never_read_as_masses(pull, count):
+    x, m = jnp.zeros((count, 4)), jnp.ones(4)
+    more = jnp.zeros((count + 1, 4))
+    for given in ((more, x, m), (x, more, m), (x.T, x, m), (tuple(x[1:]), x, m), (x, x, m[1:])):
+        with pytest.raises(ValueError, match=r"pull: .* of shape \["):
+            pull(*given)
