@@ -25,7 +25,7 @@ demo: $(READY)
 
 demo-cluster-tracers: OPTIONS = --stars 128 --tracers 640 --seeds 1 --time 12
 demo-surgical-reach: OPTIONS = --steps 200000 --seeds 3
-demo-escapers: OPTIONS = --stars 64 --tracers 1024 --seeds 2 --time 8 --radii 2 3
+demo-escapers: OPTIONS = --stars 128 --tracers 2048 --seeds 2 --time 8 --radii 2
 demo-pour: OPTIONS = --calls 16 --seeds 1 --planners 2
 
 demo-%:

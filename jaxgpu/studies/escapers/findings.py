@@ -15,9 +15,10 @@ _SIDES = "inner", "outer"
 
 def written(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Report:
     """The report of all clusters; leaves of `fits` are [densities, seeds, ...]."""
-    angles = degrees(fits.mixture.mean_directions[:, :, :2])
     wanted = degrees(theory)  # [densities, seeds, mass, tails]
-    bent = (wanted[:, :, 0] - angles + 180) % 360 - 180
+    found = degrees(fits.mixture.mean_directions[:, :, :2])
+    bent = (wanted[:, :, 0] - found + 180) % 360 - 180
+    angles = wanted[:, :, 0] - bent  # without a jump at 180, so that they have a mean
     count = fits.gone.sum((1, 2))
     total = options.tracers * options.seeds
     labels = [f"{radius:g} pc" for radius in options.radii]
