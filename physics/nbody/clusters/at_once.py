@@ -23,6 +23,7 @@ from jaxgpu.pytree import pytree
 from .rows import Vector, apart, together
 
 _WIDTH = 128  # bodies are a multiple of it
+_NEVER = -1.0  # a time at which nobody is due
 # (bodies, now) -> where they are predicted to be
 type Predict = Callable[[Any, Array], Vector]
 # (bodies, forces [D, N], now) -> bodies corrected, and which want a step below the floor
@@ -49,25 +50,35 @@ class Moving:
 
 
 def interval(
-    motion: Motion, stars: Any, tracers: Any, m: Array, path: Any
+    motion: Motion, stars: Any, tracers: Any, m: Array, path: Any, gate: Array | None = None
 ) -> tuple[tuple[Any, Any], Array, Array, Array]:
-    """Stars and tracers an interval later; blocks; steps [2] of both; how many were floored.
+    """Stars and tracers at the end of an interval, or of a block in which a star's step is short.
+
+    Returns also how many blocks there were, steps [2] of both, and how many were floored.
 
     Args:
         motion: how they move.
-        stars: all of them, at the beginning.
+        stars: all of them, between two blocks.
         tracers: the same; perhaps none.
         m: masses [N] of the stars.
         path: of the origin in its galaxy.
+        gate: [N] steps, below which that of a star which has just made one is short.
     """
 
-    def unfinished(carry: tuple[Moving, Moving, Array, Array]) -> Array:
-        return carry[-1] < 1
+    def unfinished(carry: tuple[Moving, Moving, Array, Array, Array]) -> Array:
+        *_, now, short = carry
+        return (now < 1) & ~short
 
-    def block(carry: tuple[Moving, Moving, Array, Array]) -> tuple:
-        stars, tracers, blocks, _ = carry
+    def block(carry: tuple[Moving, Moving, Array, Array, Array]) -> tuple:
+        stars, tracers, blocks, before, short = carry
         # steps divide the interval, so that the last block is that of all bodies, at 1
-        now = lax.stop_gradient(_next(stars, tracers))  # a table's entry
+        following = lax.stop_gradient(_next(stars, tracers))  # a table's entry
+        now = following
+        if gate is not None:
+            # asked of the block before and here, where it is one pass with `_next`: in a block that
+            # comes too late nobody is due
+            short = short_steps(stars.group, before, gate)
+            now = jnp.where(short, _NEVER, following)
         # a star must find itself among the sources to the bit, or it would pull on itself
         sources = lax.optimization_barrier(motion.stars[0](stars.group, now))
         force = lambda x: tuple(motion.force(m, sources, path, now, x))
@@ -77,18 +88,25 @@ def interval(
         if tracers.steps.size:
             guess = motion.tracers[0](tracers.group, now)
             tracers = _moved(motion.tracers[1], tracers, force(guess), now)
-        return stars, tracers, blocks + block_begins, now
+        return stars, tracers, blocks + block_begins, following, short
 
     begin = _begun(stars), _begun(tracers)
-    m = jnp.pad(m, (0, begin[0].steps.size - m.size))
-    carry = *begin, jnp.zeros_like(begin[0].steps), jnp.zeros((), m.dtype)
-    *ends, blocks, _ = lax.while_loop(unfinished, block, carry)
+    spare = (0, begin[0].steps.size - m.size)
+    m, gate = jnp.pad(m, spare), gate if gate is None else jnp.pad(gate, spare)
+    never = jnp.asarray(_NEVER, m.dtype)
+    carry = *begin, jnp.zeros_like(begin[0].steps), never, jnp.bool_(False)
+    *ends, blocks, _, _ = lax.while_loop(unfinished, block, carry)
     counts = stars.t.size, tracers.t.size
     total = lambda name: jnp.stack(
         [jnp.sum(getattr(end, name)[:n], dtype=jnp.int32) for end, n in zip(ends, counts)]
     )
     moved = together(ends[0].group, counts[0]), together(ends[1].group, counts[1])
     return moved, blocks[0], total("steps"), jnp.sum(total("floored"), dtype=jnp.int32)
+
+
+def short_steps(stars: Any, now: Array, gate: Array) -> Array:
+    """Whether any of those who made a step at `now` [] has one below its `gate` [N] before it."""
+    return jnp.any((stars.t == now) & (stars.dt < gate))
 
 
 def _begun(group: Any) -> Moving:

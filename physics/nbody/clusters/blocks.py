@@ -84,26 +84,33 @@ class BlockSteps:
         """All bodies that are due brought to `now`, and their steps counted."""
         raise NotImplementedError
 
-    def motion(self) -> Motion | None:
-        """How all bodies are moved at once, on accelerators; None where they cannot be."""
+    def motion(self) -> Motion:
+        """How bodies that are all single are moved at once, on NVIDIA's GPUs."""
         raise NotImplementedError
+
+    def at_once(self, path: Any, begin: Any) -> Any:
+        """The state at the end of the interval, all bodies evaluated in each block."""
+        return singles_at_once(self, path, begin)
+
+    def moves_at_once(self, state: Any) -> bool:
+        """Whether `at_once` is worth it, and serves such a state."""
+        return scheduler.all_at_once(state.stars.t.size, state.tracers.t.size)
 
     @reassociated
     def step(self, state: Any) -> Any:
         """The state one interval later."""
         path = self.tide.path(state.origin, self.interval)
-        begin, motion = state.rewound(), self.motion()
-        few = scheduler.all_at_once(begin.stars.t.size, begin.tracers.t.size)
-        in_turn = partial(self._in_turn, path)
-        if motion is None or not few:
-            end = in_turn(begin)
-        else:
-            whole = partial(_at_once, motion, path)
+        begin = state.rewound()
+        in_turn = partial(self.in_turn, path)
+        if self.moves_at_once(begin):
+            whole = partial(self.at_once, path)
             end = lax.platform_dependent(begin, cuda=whole, default=in_turn)
+        else:
+            end = in_turn(begin)
         return replace(end, origin=self.tide.moved(path, state.origin))
 
-    def _in_turn(self, path: Any, begin: Any) -> Any:
-        """The state at the end of the interval, each block that of the bodies that are due."""
+    def in_turn(self, path: Any, begin: Any, now: Array | float = 0.0) -> Any:
+        """The state at the end of the interval, each block after `now` that of who is due."""
         packing = Packing(begin.tracers)
         schedule = scheduler.open_schedule(packing, begin.tracers, (self.tile, self.bulk))
         # the tracers are in the schedule meanwhile
@@ -120,8 +127,8 @@ class BlockSteps:
             now = lax.stop_gradient(now)  # a table's entry; the least of no tracers has no slope
             return *self.block(state, packing, schedule, path, now), now
 
-        zero = jnp.zeros((), begin.steps.dtype)
-        end, schedule, _ = lax.while_loop(unfinished, one_block, (start, schedule, zero))
+        now = jnp.asarray(now, begin.steps.dtype)
+        end, schedule, _ = lax.while_loop(unfinished, one_block, (start, schedule, now))
         return replace(end, tracers=packing.group(schedule.rows))
 
 
@@ -156,10 +163,13 @@ class PairedSteps(BlockSteps):
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
 
 
-def _at_once(motion: Motion, path: Any, begin: Any) -> Any:
-    """The state at the end of the interval, all bodies evaluated in each block."""
+def singles_at_once(spec: BlockSteps, path: Any, begin: Any, gate: Array | None = None) -> Any:
+    """The state after the last block that all bodies made alone: at the end of the interval.
+
+    With a `gate` [N], steps, it is that in which a star which was due has a shorter one.
+    """
     (stars, tracers), blocks, steps, floored = at_once.interval(
-        motion, begin.stars, begin.tracers, begin.m, path
+        spec.motion(), begin.stars, begin.tracers, begin.m, path, gate
     )
     return replace(
         begin,

@@ -22,7 +22,7 @@ from jax import Array, lax
 from jaxgpu.pytree import pytree
 
 from ..forces import pairs as pair_forces
-from . import checks, close_encounters, scheduler, tracers
+from . import at_once, checks, close_encounters, scheduler, tracers
 from .at_once import Motion
 from .binary import forces, formation, ks_steps
 from .binary.ks_pairs import Pairs, empty, resolved
@@ -40,6 +40,7 @@ from .blocks import (
     predicted,
     pull_and_snap,
     rewound,
+    singles_at_once,
     size,
 )
 from .rows import Vector, each, joined, stacked
@@ -111,15 +112,41 @@ class Hermite(PairedSteps):
             return _block_of_singles(self, state, packing, schedule, path, now)
         return _block_with_pairs(self, state, packing, schedule, path, now)
 
-    def motion(self) -> Motion | None:
-        """How all bodies are moved at once; None where close pairs are regularised."""
-        if self.pairing.slots > 0:
-            return None
+    def motion(self) -> Motion:
+        """How bodies that are all single are moved at once."""
         return Motion(
             stars=(partial(predicted, self), partial(corrected, self)),
             tracers=(partial(tracers.predicted, self), partial(tracers.corrected, self)),
             force=partial(_force_of_singles, self),
         )
+
+    def moves_at_once(self, state: State) -> bool:
+        """Whether `at_once` is worth it; where stars may pair, tracers have hosts."""
+        hosts = self.pairing.slots > 0 and state.tracers.t.size > 0
+        return super().moves_at_once(state) and not hosts
+
+    def at_once(self, path: Any, begin: State) -> State:
+        """The state at the end of the interval: all bodies in each block while none are in a pair.
+
+        Once a pair is held the rest of the interval goes block by block, see `in_turn`.
+        """
+        if self.pairing.slots == 0:
+            return super().at_once(path, begin)
+
+        def alone(carry: tuple[State, Array]) -> Array:
+            state, now = carry
+            return (now < 1) & ~jnp.any(state.pairs.held)
+
+        def on(carry: tuple[State, Array]) -> tuple[State, Array]:
+            gate = formation.short_step(self, carry[0].pairs)
+            state = singles_at_once(self, path, carry[0], gate)
+            now = lax.stop_gradient(jnp.max(state.stars.t))  # of the last block
+            form = partial(_with_new_pair, self, now=now)
+            short = at_once.short_steps(state.stars, now, gate)
+            return scheduler.change_if(short, form, state), now
+
+        state, now = lax.while_loop(alone, on, (begin, jnp.zeros_like(begin.steps[0])))
+        return self.in_turn(path, state, now)
 
     def points(self, state: State) -> Array:
         """Positions over velocities [6, N] of all stars, those in pairs too, between two steps."""
@@ -233,10 +260,15 @@ def _block_with_pairs(
     # pairs change last, when all that is at `now` is known there; no place or velocity changes
     tide = partial(spec.tide.on, path, now)
     stars, pairs = formation.dissolve(spec, stars, pairs, relative, now, tide)
-    stars, pairs, refused = formation.form(spec, stars, pairs, now)
     count = counted(state, due, count, low + below)
-    refused = state.refused + refused
-    return replace(state, stars=stars, pairs=pairs, refused=refused, **count), schedule
+    state = replace(state, stars=stars, pairs=pairs, **count)
+    return _with_new_pair(spec, state, now), schedule
+
+
+def _with_new_pair(spec: Hermite, state: State, now: Array) -> State:
+    """The state with the star of the shortest step and its neighbour made a pair, if they fit."""
+    stars, pairs, refused = formation.form(spec, state.stars, state.pairs, now)
+    return replace(state, stars=stars, pairs=pairs, refused=state.refused + refused)
 
 
 def _resolved_or_leaving(spec: Hermite, pairs: Pairs) -> Array:

@@ -148,9 +148,13 @@ def _candidates(
     """
     single = jnp.isfinite(stars.dt).at[pairs.first].set(False, mode="drop")
     dt = jnp.where((stars.t == now) & single, stars.dt, jnp.inf)
-    # where a pair is as wide as may be its step is no longer than this, whoever the other star is
+    return single, dt, short_step(spec, pairs)
+
+
+def short_step(spec: PairedSteps, pairs: Pairs) -> Array:
+    """Steps [N] of stars: one in a pair as wide as may be has none longer, whoever the other is."""
     mean = (pairs.m + jnp.max(pairs.m)) / 2
-    return single, dt, jnp.sqrt(spec.eta / pairs.limit**3) * mean / spec.interval
+    return jnp.sqrt(spec.eta / pairs.limit**3) * mean / spec.interval
 
 
 def _form_with_neighbour(

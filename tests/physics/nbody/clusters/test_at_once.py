@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from nbody_inputs import halves, masses, points
 
-from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, at_once, rows
+from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, rows
+from jaxgpu.physics.nbody.clusters.binary.formation import short_step
+from jaxgpu.physics.nbody.clusters.binary.ks_pairs import empty
+from jaxgpu.physics.nbody.clusters.blocks import singles_at_once
 from jaxgpu.physics.nbody.models import plummer
 
 COUNT = 20
@@ -56,12 +59,36 @@ def test_an_interval_at_once_is_that_of_blocks_of_those_that_are_due(x64):
     spec = Hermite(softening=0.1, interval=0.0625)
     begin = bodies(spec)
 
-    motion = spec.motion()
-    assert motion is not None  # no pairs are regularised
-    whole = jax.jit(lambda s: at_once.interval(motion, s.stars, s.tracers, s.m, ()))
-    (stars, _), blocks, steps, floored = whole(begin)
-    end = step(spec, begin)
-    np.testing.assert_allclose(stars.x, end.stars.x, rtol=0, atol=1e-13)
-    np.testing.assert_array_equal(stars.dt, end.stars.dt)
-    assert blocks == end.blocks > 4 and floored == end.floored == 0
-    np.testing.assert_array_equal(steps, end.steps)
+    whole = jax.jit(lambda s: spec.at_once((), s))(begin)
+    assert_alike(whole, step(spec, begin))
+
+
+def assert_alike(one, other):
+    """Two states after the same interval: the same blocks and steps, places to rounding."""
+    np.testing.assert_allclose(one.stars.x, other.stars.x, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(one.stars.dt, other.stars.dt)
+    assert one.blocks == other.blocks > 4 and one.floored == other.floored == 0
+    np.testing.assert_array_equal(one.steps, other.steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bound", [False, True])
+def test_stars_go_at_once_until_a_pair_is_held(bound, x64):
+    """A neighbour that only passes has short steps, too, and lets them go on at once."""
+    pairing = Pairing(close=jnp.float64(1e-3), slots=4)
+    spec = Hermite(interval=0.0625, pairing=pairing)
+    stars, m = points(plummer(jax.random.key(4), COUNT)), jnp.asarray(masses(COUNT, 4))
+    gap = 5e-4
+    speed = (0.5 if bound else 3.0) * np.sqrt((m[0] + m[1]) / gap)
+    stars[:, 1] = stars[:, 0] + [gap, 0, 0, 0, speed, 0]
+    single = replace(spec, pairing=replace(pairing, slots=0))
+    alone = init(single, *halves(stars), m, halves(stars[:, :0])).rewound()
+    begin = replace(alone, pairs=empty(pairing, m))  # nobody has asked yet who is a pair
+    assert not begin.pairs.held.any()
+    early = jax.jit(lambda s: singles_at_once(spec, (), s, short_step(spec, s.pairs)))(begin)
+    assert 0 < early.stars.t.max() < 1
+    one = jax.jit(lambda s: spec.at_once((), s))(begin)
+    other = jax.jit(lambda s: spec.in_turn((), s))(begin)
+    assert_alike(one, other)
+    assert one.pairs.held.any() == other.pairs.held.any() == bound
+    np.testing.assert_array_equal(one.pairs.batch.first, other.pairs.batch.first)
