@@ -104,6 +104,8 @@ What the programs are is in `benchmarks/reach/programs.py`. Where an accelerator
   of them (`benchmarks/reach/spread.py`).
 
 Where a program has no row, the chip's compiler ends on it; `benchmarks/reach/programs.py` says how.
+Both branches of a condition count: a step of a cluster whose stars may pair holds blocks of eight
+kernels, for as long as no pair is held, and blocks of up to 191 that know of pairs.
 A sort counts as some 15 kernels on the H100: the library that needs one launch for it cannot be
 chosen without a card. The rows of full size are no budgets, and are renewed by
 `python -m benchmarks.reach h100 --full --write` with the plugin on the path.

@@ -20,7 +20,7 @@ from jaxgpu.evolution.pareto import ranks
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.physics import continuum, rigid
-from jaxgpu.physics.nbody.clusters import Hermite, Hermite6
+from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing
 from jaxgpu.physics.nbody.forces import hilo, pairs
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
 
@@ -224,6 +224,14 @@ ALONE = (
     ),
     Program("pair sums, hi/lo", _pairs_in_pairs, 2048, 1 << 15, operations=152, **_PAIRS),
     Program("Hermite, a step", partial(_cluster, Hermite()), 256, 1024, True),
+    Program(
+        "Hermite with pairs, a step",
+        partial(_cluster, Hermite(pairing=Pairing(close=1e-3, slots=64))),
+        256,
+        1024,
+        True,
+        chips=("h100",),
+    ),
     Program("Hermite6, a step", partial(_cluster, Hermite6()), 256, 1024, True),
     Program("Planetary, a step", _planets, 1024, 1 << 14, True),
     Program("WisdomHolman, a step", _symplectic, 1, 4096, True, chips=("h100",)),
