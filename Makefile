@@ -16,7 +16,7 @@ DIRS = .venv .venv-oldest out build dist docs/_build docs/api docs/charts docs/s
 
 # a study for each pillar, and one where two meet; two at a time, as most of their time is
 # compilation on one core
-STUDIES = directions surgical-reach cluster-tracers pour escapers double-pendulum pareto-fronts solar-system
+STUDIES = pour surgical-reach directions escapers cluster-tracers pareto-fronts solar-system double-pendulum
 
 demo: $(READY)
 	@$(MAKE) --no-print-directory -j2 --output-sync $(STUDIES:%=demo-%)
@@ -26,7 +26,7 @@ demo: $(READY)
 demo-cluster-tracers: OPTIONS = --stars 128 --tracers 640 --seeds 1 --time 12
 demo-surgical-reach: OPTIONS = --steps 200000 --seeds 3
 demo-escapers: OPTIONS = --stars 128 --tracers 2048 --seeds 2 --time 8 --radii 2
-demo-pour: OPTIONS = --calls 16 --seeds 1 --planners 2
+demo-pour: OPTIONS = --calls 8 --seeds 1 --planners 2
 
 demo-%:
 	$(BIN)/jaxgpu run $* $(OPTIONS) --out $(OUT)/$* --resume

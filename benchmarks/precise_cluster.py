@@ -1,4 +1,4 @@
-"""A Plummer cluster at energy errors near 1e-10: Hermite steps of order six against IAS15."""
+"""A Plummer cluster at energy errors near 1e-10: Hermite steps of order six, IAS15 and ph4."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import rebound
 
+from benchmarks import in_ph4
 from benchmarks.harness import Contender, Entry
 from jaxgpu.physics.nbody import Hermite6, plummer
 from jaxgpu.precision import in_float64, reassociation
@@ -43,10 +44,12 @@ def entries() -> list[Entry]:
         Entry(
             name="precise-cluster",
             work=f"{COUNT} stars, softening {SOFTENING}, {SPAN} N-body time units, one core",
-            contenders=ours + theirs,
+            contenders=ours
+            + theirs
+            + in_ph4.contenders(stars, SPAN, SOFTENING, error, (0.05, 0.03)),
             amount=SPAN,
             unit="time units",
-            rounds=1,
+            rounds=3,
         )
     ]
 

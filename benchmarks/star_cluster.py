@@ -1,4 +1,4 @@
-"""A Plummer cluster of 1024 stars, against REBOUND; the error of each stands beside its time.
+"""A Plummer cluster of 1024 stars, against REBOUND and ph4; errors stand beside times.
 
 REBOUND's leapfrog is left out: at any step that can be afforded a close pair spoils its energy.
 """
@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import rebound
 
+from benchmarks import in_ph4
 from benchmarks.harness import Contender, Entry
 from jaxgpu.physics.nbody import Hermite, plummer
 from jaxgpu.precision import in_float64, reassociation
@@ -43,7 +44,8 @@ def entries() -> list[Entry]:
                     partial(_timed, error, _rebound, stars, (integrator, options)),
                 )
                 for name, integrator, options in theirs
-            ],
+            ]
+            + in_ph4.contenders(stars, SPAN, SOFTENING, error, (0.14, 0.05)),
             amount=SPAN,
             unit="time units",
             rounds=3,
