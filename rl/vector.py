@@ -5,7 +5,8 @@ The observation after the end of an episode is the first of the next; the true l
 drawn fresh at every step, one for each copy. With `restart="bank"` they are an eighth as many as
 there are copies, which is faster where a step costs no more than a start; copies that end in the
 same step then share them, and where episodes end by the clock alone all do. With "same" every
-episode begins as the first one of the copy.
+episode begins as the first one of the copy. "lazy" gives what "fresh" gives, but draws only in a
+step in which an episode ends: for one call a step; a `vmap` over it draws in every step.
 
 A step that leads to an observation or a reward that is not finite never reaches the learner: the
 copy begins anew, and `Outcome.broken` says so.
@@ -25,7 +26,7 @@ from jaxgpu.pytree import pytree, size, static
 from . import shares
 from .environment import Environment
 
-_RESTARTS = ("bank", "fresh", "same")
+_RESTARTS = ("bank", "fresh", "lazy", "same")
 
 
 class Outcome(NamedTuple):
@@ -104,7 +105,7 @@ class Vector:
 
     env: Any  # the environment
     num_envs: int = size(least=1)  # of all devices
-    # where an episode begins that follows another: "fresh", "bank" or "same"
+    # where an episode begins that follows another: "fresh", "lazy", "bank" or "same"
     restart: str = static(default="fresh")
     axis: str | None = static(default=None)  # of a mesh whose devices have equal shares of them
 
@@ -145,12 +146,14 @@ class Vector:
         return self.step_with(state, action, self.draw(state, key), reset)
 
     def draw(self, state: VectorState, key: Array) -> Any:
-        """What a step draws: a key, and states to begin with.
+        """What a step draws: a key, and states to begin with; with "lazy" the key of those.
 
         `step` draws it itself. Mapped over the keys of many steps before the first of them, the
         same numbers cost fewer and larger operations, and room for as many states a step.
         """
         step_key, start_key = jax.random.split(key)
+        if self.restart == "lazy":
+            return step_key, start_key
         return step_key, jax.lax.stop_gradient(self._beginnings(state, start_key))
 
     def step_with(
@@ -175,7 +178,7 @@ class Vector:
         info = {"success": jnp.zeros(self.here, bool), **step.info}
         info["episode_return"] = moved.episode_return
         info["episode_length"] = moved.episode_length
-        after = self._restarted(moved, terminated | truncated | broken | reset, fresh)
+        after = self._after(moved, terminated | truncated | broken | reset, fresh)
         return after, Outcome(
             observation=after.observation,
             final=final,
@@ -185,6 +188,17 @@ class Vector:
             info=info,
             broken=broken,
         )
+
+    def _after(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
+        """`state` with the copies `where` [B] begun anew, from states or from a key of them."""
+        if self.restart != "lazy":
+            return self._restarted(state, where, fresh)
+
+        def draw(state: VectorState) -> VectorState:
+            begun = jax.lax.stop_gradient(self._beginnings(state, fresh))
+            return self._restarted(state, where, begun)
+
+        return jax.lax.cond(jnp.any(where), draw, lambda state: state, state)
 
     def _restarted(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
         """The copies begun anew `where` [B]."""
@@ -209,7 +223,7 @@ class Vector:
         if self.restart == "same":
             return state.first
         bank = -(-self.num_envs // 8)  # every device has the whole of it
-        keys = self._keys(key) if self.restart == "fresh" else jax.random.split(key, bank)
+        keys = jax.random.split(key, bank) if self.restart == "bank" else self._keys(key)
         return mended(jax.vmap(self.env.reset)(keys), state.first)
 
     def _keys(self, key: Array) -> Array:
@@ -259,7 +273,7 @@ def vectorize(
     Args:
         env: what is copied.
         num_envs: how many copies there are, those of all devices together.
-        restart: "fresh", "bank" or "same", as the module says.
+        restart: "fresh", "lazy", "bank" or "same", as the module says.
         axis: inside `jax.shard_map`, the axis of the mesh whose devices share them out.
 
     Raises:
