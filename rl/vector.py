@@ -5,8 +5,7 @@ The observation after the end of an episode is the first of the next; the true l
 drawn fresh at every step, one for each copy. With `restart="bank"` they are an eighth as many as
 there are copies, which is faster where a step costs no more than a start; copies that end in the
 same step then share them, and where episodes end by the clock alone all do. With "same" every
-episode begins as the first one of the copy. "lazy" gives what "fresh" gives, but draws only in a
-step in which an episode ends: for one call a step; a `vmap` over it draws in every step.
+episode begins as the first one of the copy.
 
 A step that leads to an observation or a reward that is not finite never reaches the learner: the
 copy begins anew, and `Outcome.broken` says so.
@@ -26,7 +25,7 @@ from jaxgpu.pytree import pytree, size, static
 from . import shares
 from .environment import Environment
 
-_RESTARTS = ("bank", "fresh", "lazy", "same")
+_RESTARTS = ("bank", "fresh", "same")
 
 
 class Outcome(NamedTuple):
@@ -105,7 +104,7 @@ class Vector:
 
     env: Any  # the environment
     num_envs: int = size(least=1)  # of all devices
-    # where an episode begins that follows another: "fresh", "lazy", "bank" or "same"
+    # where an episode begins that follows another: "fresh", "bank" or "same"
     restart: str = static(default="fresh")
     axis: str | None = static(default=None)  # of a mesh whose devices have equal shares of them
 
@@ -146,14 +145,12 @@ class Vector:
         return self.step_with(state, action, self.draw(state, key), reset)
 
     def draw(self, state: VectorState, key: Array) -> Any:
-        """What a step draws: a key, and states to begin with; with "lazy" the key of those.
+        """What a step draws: a key, and states to begin with.
 
         `step` draws it itself. Mapped over the keys of many steps before the first of them, the
         same numbers cost fewer and larger operations, and room for as many states a step.
         """
         step_key, start_key = jax.random.split(key)
-        if self.restart == "lazy":
-            return step_key, start_key
         return step_key, jax.lax.stop_gradient(self._beginnings(state, start_key))
 
     def step_with(
@@ -161,11 +158,19 @@ class Vector:
     ) -> tuple[VectorState, Outcome]:
         """`step` with what has been drawn."""
         step_key, fresh = drawn
-        step = jax.vmap(self.env.step)(state.state, action, self._keys(step_key))
+        moved, out = self.move(state, action, step_key)
+        after = self.restarted(moved, out.is_first | reset, fresh)
+        return after, out._replace(observation=after.observation)
+
+    def move(self, state: VectorState, action: Array, key: Array) -> tuple[VectorState, Outcome]:
+        """`step` without new beginnings: copies in `Outcome.is_first` are to begin anew.
+
+        Their states may hold anything; `Outcome.observation` is `final` here.
+        """
+        step = jax.vmap(self.env.step)(state.state, action, self._keys(key))
         broken = ~(_finite(step.observation) & _finite(step.reward))
         final = _chosen(broken, state.observation, step.observation)
         reward = _chosen(broken, jnp.zeros_like(step.reward), step.reward)
-        terminated, truncated = step.terminated & ~broken, step.truncated & ~broken
         counted = jax.lax.stop_gradient(reward if reward.ndim == 1 else reward[:, 0])
         moved = VectorState(
             state=step.state,
@@ -174,34 +179,22 @@ class Vector:
             episode_length=state.episode_length + 1,
             first=state.first,
         )
-        # before the new beginnings: what the episodes that end here come to
+        # what the episodes that end here come to
         info = {"success": jnp.zeros(self.here, bool), **step.info}
         info["episode_return"] = moved.episode_return
         info["episode_length"] = moved.episode_length
-        after = self._after(moved, terminated | truncated | broken | reset, fresh)
-        return after, Outcome(
-            observation=after.observation,
+        return moved, Outcome(
+            observation=final,
             final=final,
             reward=reward,
-            terminated=terminated,
-            truncated=truncated,
+            terminated=step.terminated & ~broken,
+            truncated=step.truncated & ~broken,
             info=info,
             broken=broken,
         )
 
-    def _after(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
-        """`state` with the copies `where` [B] begun anew, from states or from a key of them."""
-        if self.restart != "lazy":
-            return self._restarted(state, where, fresh)
-
-        def draw(state: VectorState) -> VectorState:
-            begun = jax.lax.stop_gradient(self._beginnings(state, fresh))
-            return self._restarted(state, where, begun)
-
-        return jax.lax.cond(jnp.any(where), draw, lambda state: state, state)
-
-    def _restarted(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
-        """The copies begun anew `where` [B]."""
+    def restarted(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
+        """The copies begun anew `where` [B], from states and observations as `draw` gives them."""
 
         def repeated(new: Array) -> Array:
             if self.restart != "bank":
@@ -223,7 +216,7 @@ class Vector:
         if self.restart == "same":
             return state.first
         bank = -(-self.num_envs // 8)  # every device has the whole of it
-        keys = jax.random.split(key, bank) if self.restart == "bank" else self._keys(key)
+        keys = self._keys(key) if self.restart == "fresh" else jax.random.split(key, bank)
         return mended(jax.vmap(self.env.reset)(keys), state.first)
 
     def _keys(self, key: Array) -> Array:
@@ -233,12 +226,11 @@ class Vector:
 
 def _finite(tree: Any) -> Array:
     """Whether all real numbers of a row are finite, [B]; leaves are [B, ...]."""
-    zero = [
-        jnp.sum(0 * x, tuple(range(1, x.ndim)))  # nan where one is not finite: one pass, no mask
+    good = [
+        jnp.all(jnp.isfinite(x), tuple(range(1, x.ndim)))
         for x in jax.tree.leaves(tree)
         if jnp.issubdtype(x.dtype, jnp.inexact)
     ]
-    good = [jnp.isfinite(x) for x in zero]
     return functools.reduce(jnp.logical_and, good, jnp.ones(len(jax.tree.leaves(tree)[0]), bool))
 
 
@@ -273,7 +265,7 @@ def vectorize(
     Args:
         env: what is copied.
         num_envs: how many copies there are, those of all devices together.
-        restart: "fresh", "lazy", "bank" or "same", as the module says.
+        restart: "fresh", "bank" or "same", as the module says.
         axis: inside `jax.shard_map`, the axis of the mesh whose devices share them out.
 
     Raises:

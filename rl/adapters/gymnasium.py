@@ -8,12 +8,14 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..environment import Environment, make, names
 from ..spaces import Box, Space
-from ..vector import Vector, vectorize
+from ..vector import vectorize
 from .host import Host
+from .pool import Pooled
 
 
 class _Single:
@@ -24,8 +26,8 @@ class _Single:
     def __init__(self, env: Environment):
         self.observation_space = _space(env.observation_space)
         self.action_space = _space(env.action_space)
-        self._space = env.action_space
-        self._host = Host(env.reset, _move(env))
+        self._space, self._host = env.action_space, Host(env.reset)
+        self._move = self._host.program(_move(env))
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """A first observation; with the same `seed`, the same one."""
@@ -34,7 +36,7 @@ class _Single:
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         """One step."""
-        seen = self._host.move(_actions(self._space, action, ()))
+        seen = self._move(_actions(self._space, action, ()))
         observation, reward, terminated, truncated, info = seen
         return observation, float(reward), bool(terminated), bool(truncated), info
 
@@ -51,22 +53,32 @@ class _Many:
         batch = gym.vector.utils.batch_space
         self.observation_space = batch(self.single_observation_space, num_envs)
         self.action_space = batch(self.single_action_space, num_envs)
-        self._space, envs = env.action_space, vectorize(env, num_envs, "lazy")
-        self._host = Host(_begin_many(envs), _move_many(envs))
+        self._space, copies = env.action_space, Pooled(vectorize(env, num_envs))
+        self._host = Host(copies.reset)
+        self._move = self._host.program(copies.step)
+        self._fill = self._host.program(copies.fill, kept=True)
+        self._pool, self._left = None, 0
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """First observations of all copies."""
         _seed(self, seed)
+        self._left = 0
         return self._host.begin(seed), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict]:
         """One step of all copies; where one ended, `final_obs` is its last observation."""
-        seen = self._host.move(_actions(self._space, actions, (self.num_envs,)))
-        observation, reward, terminated, truncated, info, final = seen
-        done = terminated | truncated
-        if done.any():
-            info |= {"final_obs": final, "_final_obs": done}
-        return observation, reward, terminated, truncated, info
+        actions = _actions(self._space, actions, (self.num_envs,))
+        if self._left < self.num_envs:  # as many as may end in this step
+            self._pool = jax.tree.leaves(self._fill())
+            self._left = len(self._pool[0])
+        seen = self._move(actions, self._pool)
+        info = seen.info
+        if begun := int(seen.begun):
+            self._left -= begun
+            done = seen.terminated | seen.truncated
+            if done.any():  # else a step has led to nan, and is no end of an episode
+                info |= {"final_obs": seen.final, "_final_obs": done}
+        return seen.observation, seen.reward, seen.terminated, seen.truncated, info
 
 
 def register_gymnasium() -> None:
@@ -161,27 +173,6 @@ def _move(env: Environment) -> Callable[..., Any]:
     def move(state: Any, action: Any, key: Any) -> tuple[Any, Any]:
         out = env.step(state, action, key)
         return out.state, (out.observation, out.reward, out.terminated, out.truncated, out.info)
-
-    return move
-
-
-def _begin_many(envs: Vector) -> Callable[..., Any]:
-    """First states, and their observations."""
-
-    def begin(key: Any) -> tuple[Any, Any]:
-        state = envs.reset(key)
-        return state, state.observation
-
-    return begin
-
-
-def _move_many(envs: Vector) -> Callable[..., Any]:
-    """One step of all: the states, what gymnasium returns, and the last observations."""
-
-    def move(state: Any, action: Any, key: Any) -> tuple[Any, Any]:
-        state, out = envs.step(state, action, key)
-        seen = (out.observation, out.reward, out.terminated, out.truncated, out.info, out.final)
-        return state, seen
 
     return move
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-_LARGEST = 1 << 22  # bytes; a leaf with more of them keeps an array of its own
+_LARGEST = 1 << 16  # bytes; a leaf with more of them keeps an array of its own
 _WORD = 4  # bytes
 
 
@@ -69,72 +69,75 @@ class Carried(NamedTuple):
     """What stays on the device from call to call."""
 
     state: Any
-    key: Array  # the data of the key that `begin` was given
-    count: Array  # [] calls since then; the key of each is made from both
+    key: Array  # the data of a key
+    count: Array  # [] calls so far; the key of each is made from both
 
 
 class Host:
-    """A state with its key on the device, and the programs that begin and move it.
+    """A state with its key on the device, begun and moved by calls from the host.
 
-    The n-th call after `begin(seed)` draws from the key of the seed folded with n: the same seed
-    and actions give the same numbers.
+    The same seed and the same calls give the same numbers.
     """
 
-    def __init__(
-        self, begin: Callable[[Array], Any], move: Callable[[Any, Any, Array], Any], seed: int = 0
-    ):
-        """Of `begin(key)` and `move(state, action, key)`; both give a state and what is seen."""
-        self._key, self._begin, self._move = jax.random.key(seed), begin, move
-        self._impl = jax.random.key_impl(self._key)
-        self._first = jax.jit(lambda data: self._begun(data, jnp.uint32(0)))
-        state, seen = jax.eval_shape(begin, self._key)
-        data = jax.random.key_data(self._key)
-        self._state = Layout(Carried(state, data, jnp.uint32(0)))
-        self._start = Layout(seen)
-        self._again = jax.jit(self._begun_again, donate_argnums=0)
-        self._next = jax.jit(self._moved, donate_argnums=0)
+    def __init__(self, begin: Callable[[Array], Any], seed: int = 0):
+        """Of `begin(key)`, which gives a state and what is seen of it."""
+        self._begin, self._key = begin, _data(seed)
+        self._impl = jax.random.key_impl(jax.random.key(0))
+        start = jax.eval_shape(lambda: begin(self._drawn(self._key, jnp.uint32(0)))[0])
+        self._state = Layout(Carried(start, self._key, jnp.uint32(0)))
+        self._first, self._again = jax.jit(self._begun), self.program(lambda _, key: begin(key))
         self._packed: tuple[Array, ...] | None = None
-        self._after: Layout | None = None
+        self._seen: Layout | None = None
 
     def begin(self, seed: int | None = None) -> Any:
         """What is seen of a first state; without a seed, of the next one."""
+        if seed is None and self._packed is not None:
+            return self._again()
         if seed is not None:
-            self._key, self._packed = jax.random.key(seed), None
-        if self._packed is None:
-            self._packed, seen = self._first(jax.random.key_data(self._key))
-        else:
-            self._packed, seen = self._again(self._packed)
-        return self._start.seen(seen)
+            self._key = _data(seed)
+        self._packed, seen = self._first(self._key)
+        return jax.tree.map(np.array, seen)
 
-    def move(self, action: np.ndarray) -> Any:
-        """What is seen after one step; `action` in its final shape and type.
+    def program(self, move: Callable[..., Any], kept: bool = False) -> Callable[..., Any]:
+        """A call of `move(state, *arguments, key)`, which gives a state and what is seen.
 
-        Raises:
-            RuntimeError: `begin` has not been called.
+        Arguments in their final shapes and types; what is seen is on the host and may be written
+        to, or, where it is `kept`, on the device.
         """
-        if self._packed is None:
-            raise RuntimeError("step: the environment has no state yet; call reset first")
-        self._packed, seen = self._next(self._packed, action)
-        if self._after is None:
-            raise RuntimeError("step: the layout of what is seen is not known")
-        return self._after.seen(seen)
+        layout: list[Layout] = []  # of what is seen: known once it is traced
 
-    def _begun(self, data: Array, count: Array) -> Any:
-        state, seen = self._begin(self._drawn(data, count))
-        return self._state.pack(Carried(state, data, count + 1)), self._start.pack(seen)
+        def moved(packed: tuple[Array, ...], *arguments: Any) -> Any:
+            now = self._state.unpack(packed)
+            state, seen = move(now.state, *arguments, self._drawn(now.key, now.count))
+            packed = self._state.pack(Carried(state, now.key, now.count + 1))
+            if kept:
+                return packed, seen
+            layout[:] = [Layout(seen)]
+            return packed, layout[0].pack(seen)
 
-    def _begun_again(self, packed: tuple[Array, ...]) -> Any:
-        now = self._state.unpack(packed)
-        return self._begun(now.key, now.count)
+        compiled = jax.jit(moved, donate_argnums=0)
 
-    def _moved(self, packed: tuple[Array, ...], action: Array) -> Any:
-        now = self._state.unpack(packed)
-        state, seen = self._move(now.state, action, self._drawn(now.key, now.count))
-        self._after = Layout(seen)  # known once this is traced, before the first of it is seen
-        return self._state.pack(Carried(state, now.key, now.count + 1)), self._after.pack(seen)
+        def call(*arguments: Any) -> Any:
+            if self._packed is None:
+                raise RuntimeError("step: the environment has no state yet; call reset first")
+            self._packed, seen = compiled(self._packed, *arguments)
+            return seen if kept else layout[0].seen(seen)
+
+        return call
+
+    def _begun(self, data: Array) -> Any:
+        state, seen = self._begin(self._drawn(data, jnp.uint32(0)))
+        return self._state.pack(Carried(state, data, jnp.uint32(1))), seen
 
     def _drawn(self, data: Array, count: Array) -> Array:
-        return jax.random.fold_in(jax.random.wrap_key_data(data, impl=self._impl), count)
+        """The key of a call: a generator is a function of key and counter, so sums will do."""
+        last = jnp.arange(data.size, dtype=jnp.uint32) == data.size - 1
+        return jax.random.wrap_key_data(data + jnp.where(last, count, 0), impl=self._impl)
+
+
+def _data(seed: int) -> Array:
+    """The data of a key far from those of other seeds."""
+    return jax.random.key_data(jax.random.fold_in(jax.random.key(seed), 0))
 
 
 def _bytes(leaf: Any) -> int:
