@@ -1,7 +1,7 @@
 """A state on the device that the host moves by one call a step, with one array there and one back.
 
-What a call costs is above all the number of its arrays: about 4 us for each that goes in or comes
-out, on a CPU as on a GPU. So the parts of the state lie one after another in one array of 32-bit
+What a call costs is above all the number of its arrays, a few microseconds for each that goes in or
+comes out. So the parts of the state lie one after another in one array of 32-bit
 words, which is given away to each call, and what the host sees comes in another.
 """
 
@@ -70,7 +70,7 @@ class Carried(NamedTuple):
 
     state: Any
     key: Array  # the data of a key
-    count: Array  # [] calls so far; the key of each is made from both
+    calls: Array  # [] so far; the key of each is made from both
 
 
 class Host:
@@ -108,8 +108,8 @@ class Host:
 
         def moved(packed: tuple[Array, ...], *arguments: Any) -> Any:
             now = self._state.unpack(packed)
-            state, seen = move(now.state, *arguments, self._drawn(now.key, now.count))
-            packed = self._state.pack(Carried(state, now.key, now.count + 1))
+            state, seen = move(now.state, *arguments, self._drawn(now.key, now.calls))
+            packed = self._state.pack(Carried(state, now.key, now.calls + 1))
             if kept:
                 return packed, seen
             layout[:] = [Layout(seen)]
@@ -150,9 +150,7 @@ def _fits(leaf: Any) -> bool:
         jnp.issubdtype(leaf.dtype, jnp.number) and leaf.dtype.itemsize in (1, 2, 4, 8)
     )
     return bool(
-        plain
-        and not jnp.issubdtype(leaf.dtype, jnp.complexfloating)
-        and _bytes(leaf) <= _LARGEST
+        plain and not jnp.issubdtype(leaf.dtype, jnp.complexfloating) and _bytes(leaf) <= _LARGEST
     )
 
 

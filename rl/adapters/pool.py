@@ -16,7 +16,7 @@ from jaxgpu.pytree import pytree
 from ..vector import Vector, VectorState, mended
 
 _BYTES = 1 << 24  # of a pool, where it holds more starts than there are copies
-_FEWEST, _ROUNDS = 64, 4  # starts; starts for each copy
+_FEWEST, _ROUNDS = 512, 8  # starts; starts for each copy
 _DENSE = 128  # copies whose ranks are counted pair by pair: one kernel in place of many
 
 
@@ -46,7 +46,7 @@ class Pooled:
     envs: Vector  # all copies
 
     def size(self, key: Array) -> int:
-        """How many starts a pool holds: four for each copy, fewer where they are large."""
+        """How many starts a pool holds: eight a copy and at least 512, fewer of large ones."""
         start = jax.eval_shape(self.envs.env.reset, key)
         each = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(start))
         copies = self.envs.num_envs
