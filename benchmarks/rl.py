@@ -206,5 +206,5 @@ def entries() -> list[Entry]:
         ),
         _stretches(),
         *(_windows(name) for name in (near, heavy)),
-        *rl_host.entries(),
+        *rl_host.of_host(),
     ]

@@ -68,7 +68,7 @@ def _single() -> Entry:
     return Entry("from the host alone", work, contenders, float(MOST), "steps")
 
 
-def entries() -> list[Entry]:
+def of_host() -> list[Entry]:
     """Vectors of several sizes, and one environment."""
     adapters.register_gymnasium()
     return [*(_many(size) for size in SIZES), _single()]
