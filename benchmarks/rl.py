@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks import rl_host
 from benchmarks.harness import Contender, Entry
 from benchmarks.rl_brax import Race
 from benchmarks.rl_rival import Rival
@@ -205,4 +206,5 @@ def entries() -> list[Entry]:
         ),
         _stretches(),
         *(_windows(name) for name in (near, heavy)),
+        *rl_host.of_host(),
     ]

@@ -103,12 +103,13 @@ def list_() -> Call:
 
 
 def report_(
-    folder: tyro.conf.Positional[Path | None] = None, compare: tuple[Path, Path] | None = None
+    folder: tyro.conf.Positional[Annotated[Path | None, tyro.conf.arg(metavar="[DIR]")]] = None,
+    compare: Annotated[tuple[Path, Path] | None, tyro.conf.arg(metavar="DIR DIR")] = None,
 ) -> Call:
     """Draw all results in a folder into one page, report.html, or two runs side by side.
 
     Args:
-        folder: what `jaxgpu run` wrote, or the folder above it.
+        folder: what `jaxgpu run` wrote, or the folder above it; give it or --compare.
         compare: two such folders, whose studies are compared in comparison.html in the second.
     """
     if folder is not None and compare is None:

@@ -250,7 +250,13 @@ class Loop:
     def _ended(self, operands: Any, state: Any) -> Array:
         if len(self.calls) < 3:
             return jnp.zeros((), bool)
-        ended = jnp.asarray(self.calls[2].made(operands[0][2])(state))
+        try:
+            ended = jnp.asarray(self.calls[2].made(operands[0][2])(state))
+        except jax.errors.ConcretizationTypeError as error:
+            raise TypeError(
+                f"run: until cannot be traced by JAX ({type(error).__name__}); it must compare "
+                "with jax.numpy, without bool(), float(), if, and, or"
+            ) from error
         if ended.shape or ended.dtype != bool:
             raise TypeError(
                 f"run: until gives {ended.dtype}{list(ended.shape)}; it must be one truth value, "

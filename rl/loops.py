@@ -145,6 +145,7 @@ def train(
     """
     ranges.check("train", learner)
     ranges.check("train", env)
+    arguments.key("train: key", key)
     check_count("train: steps", steps)
     if schedule is not None:
         check_count("train: schedule", schedule)

@@ -158,11 +158,19 @@ class Vector:
     ) -> tuple[VectorState, Outcome]:
         """`step` with what has been drawn."""
         step_key, fresh = drawn
-        step = jax.vmap(self.env.step)(state.state, action, self._keys(step_key))
+        moved, out = self.move(state, action, step_key)
+        after = self.restarted(moved, out.is_first | reset, fresh)
+        return after, out._replace(observation=after.observation)
+
+    def move(self, state: VectorState, action: Array, key: Array) -> tuple[VectorState, Outcome]:
+        """`step` without new beginnings: copies in `Outcome.is_first` are to begin anew.
+
+        Their states may hold anything; `Outcome.observation` is `final` here.
+        """
+        step = jax.vmap(self.env.step)(state.state, action, self._keys(key))
         broken = ~(_finite(step.observation) & _finite(step.reward))
         final = _chosen(broken, state.observation, step.observation)
         reward = _chosen(broken, jnp.zeros_like(step.reward), step.reward)
-        terminated, truncated = step.terminated & ~broken, step.truncated & ~broken
         counted = jax.lax.stop_gradient(reward if reward.ndim == 1 else reward[:, 0])
         moved = VectorState(
             state=step.state,
@@ -171,23 +179,22 @@ class Vector:
             episode_length=state.episode_length + 1,
             first=state.first,
         )
-        # before the new beginnings: what the episodes that end here come to
+        # what the episodes that end here come to
         info = {"success": jnp.zeros(self.here, bool), **step.info}
         info["episode_return"] = moved.episode_return
         info["episode_length"] = moved.episode_length
-        after = self._restarted(moved, terminated | truncated | broken | reset, fresh)
-        return after, Outcome(
-            observation=after.observation,
+        return moved, Outcome(
+            observation=final,
             final=final,
             reward=reward,
-            terminated=terminated,
-            truncated=truncated,
+            terminated=step.terminated & ~broken,
+            truncated=step.truncated & ~broken,
             info=info,
             broken=broken,
         )
 
-    def _restarted(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
-        """The copies begun anew `where` [B]."""
+    def restarted(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
+        """The copies begun anew `where` [B], from states and observations as `draw` gives them."""
 
         def repeated(new: Array) -> Array:
             if self.restart != "bank":
@@ -219,12 +226,11 @@ class Vector:
 
 def _finite(tree: Any) -> Array:
     """Whether all real numbers of a row are finite, [B]; leaves are [B, ...]."""
-    zero = [
-        jnp.sum(0 * x, tuple(range(1, x.ndim)))  # nan where one is not finite: one pass, no mask
+    good = [
+        jnp.all(jnp.isfinite(x), tuple(range(1, x.ndim)))
         for x in jax.tree.leaves(tree)
         if jnp.issubdtype(x.dtype, jnp.inexact)
     ]
-    good = [jnp.isfinite(x) for x in zero]
     return functools.reduce(jnp.logical_and, good, jnp.ones(len(jax.tree.leaves(tree)[0]), bool))
 
 

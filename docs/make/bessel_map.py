@@ -10,6 +10,7 @@ measured against what half an ulp in the result, in v and in x can each do,
     E = |f - g| / (u (|g| + |x dg/dx| + |v dg/dv|)),    u = 2^-53.
 """
 
+import io
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -18,11 +19,13 @@ import numpy as np
 
 from jaxgpu.numerics import log_iv, log_kv
 from jaxgpu.precision import in_float64
+from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
+from jaxgpu.report.drawing import follows_page
 
 PICTURE = Path(__file__).parents[1] / "pictures" / "bessel_map.svg"
 EDGES = [0, 1, 2, 4, 16, 1e3, 1e6, 1e12, np.inf]
-COLOURS = ["#f7fbff", "#deebf7", "#c6dbef", "#fee391", "#fe9929", "#ec7014", "#cc4c02", "#8c2d04"]
-MISSING = "black"
+# up to 4 is right: blue; what is more is orange; both fade into the page
+SHADES = [(BLUE, s) for s in (0.15, 0.4, 0.7)] + [(ORANGE, s) for s in (0.3, 0.47, 0.65, 0.82, 1)]
 
 
 def exact(v: float, x: float) -> list:
@@ -67,15 +70,14 @@ def errors(value: np.ndarray, reference: tuple, size: np.ndarray) -> np.ndarray:
     return np.array(apart) / (2.0**-53 * size)
 
 
+@styled
 def draw(side: np.ndarray, found: dict[str, list[np.ndarray]]) -> None:
     """Save the picture: one column a library, one row a function."""
     plt, colors = import_module("matplotlib.pyplot"), import_module("matplotlib.colors")
-    scale = colors.ListedColormap(COLOURS)
-    scale.set_bad(MISSING)
+    scale = colors.ListedColormap([colors.to_rgba(*shade) for shade in SHADES])
+    scale.set_bad(GREY)
     norm = colors.BoundaryNorm(range(len(EDGES)), scale.N)
-    drawing, axes = plt.subplots(
-        2, 3, figsize=(9.5, 6), sharex=True, sharey=True, layout="constrained"
-    )
+    drawing, axes = plt.subplots(2, 3, figsize=(9.5, 6), sharex=True, sharey=True)
     for column, (name, maps) in zip(axes.T, found.items()):
         for ax, error, function in zip(column, maps, ("log I", "log K")):
             level = np.searchsorted(EDGES, error, "right") - 1.0
@@ -83,9 +85,7 @@ def draw(side: np.ndarray, found: dict[str, list[np.ndarray]]) -> None:
             ax.pcolormesh(side, side, level, cmap=scale, norm=norm, rasterized=True)
             ax.set(xscale="log", yscale="log")
             missing, right = np.mean(np.isnan(error)), np.mean(error <= 4)
-            ax.set_title(
-                f"{name}: {function}\n{right:.1%} within 4, {missing:.0%} not finite", size=9
-            )
+            ax.set_title(f"{name}: {function}\n{right:.1%} within 4, {missing:.0%} not finite")
     for ax in axes[1]:
         ax.set_xlabel("argument x")
     for ax in axes[:, 0]:
@@ -93,8 +93,11 @@ def draw(side: np.ndarray, found: dict[str, list[np.ndarray]]) -> None:
     shades = import_module("matplotlib.cm").ScalarMappable(norm, scale)
     bar = drawing.colorbar(shades, ax=axes, ticks=range(len(EDGES)), shrink=0.8)
     bar.ax.set_yticklabels(["0", "1", "2", "4", "16", "$10^3$", "$10^6$", "$10^{12}$", "$\\infty$"])
-    bar.set_label("E: error in units of what a half ulp does; black: not finite")
-    drawing.savefig(PICTURE, dpi=120, metadata={"Date": None})
+    bar.set_label("E: error in units of what a half ulp does; grey: not finite")
+    file = io.BytesIO()
+    with import_module("matplotlib").rc_context({"svg.hashsalt": PICTURE.stem}):
+        drawing.savefig(file, format="svg", dpi=120, metadata={"Date": None}, transparent=True)
+    PICTURE.write_bytes(follows_page(file.getvalue()))
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from tornado.websocket import websocket_connect
 
-WIDTHS, SCHEMES, HIGH = (360, 900, 1440), ("light", "dark"), 900  # pixels
+WIDTHS, SCHEMES, HIGH = (360, 900, 1600), ("light", "dark"), 900  # pixels
 TALL = 3000  # pixels of a page in one picture
 QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run
     --disable-background-networking --disable-component-update --disable-sync
@@ -85,6 +85,8 @@ async def look(tab: Tab, page: Path, width: int, scheme: str, out: Path) -> list
 
 async def main(page: Path, out: Path) -> int:
     """How many widths and schemes have a fault."""
+    if not page.is_file():
+        raise SystemExit(f"browser: no page {page}")
     out.mkdir(parents=True, exist_ok=True)
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:

@@ -189,6 +189,7 @@ function redraw(busy) {
 function go(to) {
   frame = Math.max(0, Math.min(data.frames - 1, to)); slider.value = frame;
   clock.textContent = data.times ? short(data.times[frame]) : `${frame + 1} / ${data.frames}`;
+  slider.setAttribute("aria-valuetext", clock.textContent);
   redraw(playing !== null);
 }
 function play(on) {
@@ -222,7 +223,10 @@ canvas.addEventListener("wheel", e => {
 }, { passive: false });
 canvas.onkeydown = e => { if (!e.ctrlKey && !e.metaKey && act(e.key)) e.preventDefault(); };
 find("form").onclick = e => { const name = e.target.dataset.do; if (name) act(name); };
-slider.max = data.frames - 1; slider.oninput = () => go(+slider.value);
+// a hand on the slider stops the film; there, too, space plays it
+find("form").onkeydown = e => { if (e.target === slider && e.key === " ") { act(" "); e.preventDefault(); } };
+find("form").onsubmit = e => e.preventDefault();
+slider.max = data.frames - 1; slider.oninput = () => { play(false); go(+slider.value); };
 if (data.frames < 2) { slider.style.visibility = clock.style.visibility = "hidden"; find("[data-do=play]").hidden = true; }
 if (data.note) { find("p").hidden = false; find("p").textContent = data.note; }
 data.points.forEach((set, s) => {

@@ -1,8 +1,9 @@
 """Reading mechanisms from MuJoCo's XML (MJCF): bodies, joints, inertias and geoms' masses.
 
 What is read follows the XML reference of MuJoCo. Whatever would change the motion and is not known
-here is refused by name (`mjcf_attributes`), contact of geoms too (`mjcf_contact`); what only looks
-(materials, lights, cameras, sites) is passed over.
+here is refused by name (`mjcf_attributes`), contact of geoms too (`mjcf_contact`). Defaults are
+written out before (`mjcf_defaults`); what only looks (materials, lights, cameras, sites) is passed
+over.
 """
 
 from collections.abc import Collection
@@ -17,6 +18,7 @@ import numpy as np
 from .links import Link
 from .mjcf_attributes import hold, numbers, scalar, shown, unsupported, word
 from .mjcf_contact import Geoms
+from .mjcf_defaults import spell_out
 from .mjcf_inertia import orientation, read_inertia
 from .solids import Solid, weld
 from .tree import Tree, assemble
@@ -66,6 +68,7 @@ def from_mjcf(text: str, ignore: Collection[str] = (), dtype: Any = jnp.float32)
     """
     ignored = _names(ignore)
     root = _parse(text, ignored)
+    spell_out(root)
     reader, worlds = _Reader(), []
     for part in root:
         if part.tag == "compiler":
@@ -98,7 +101,9 @@ def _parse(text: Any, ignored: frozenset[str]) -> Element:
     try:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
-        raise ValueError(f"from_mjcf: not XML ({error}); give the text of an MJCF file") from None
+        raise ValueError(
+            f"from_mjcf: not XML ({error}); give the text of an MJCF file, Path(file).read_text()"
+        ) from None
     if root.tag != "mujoco":
         raise ValueError(f"from_mjcf: the root is <{root.tag}>; it must be <mujoco>")
     for element in root.iter():

@@ -14,6 +14,8 @@ import numpy as np
 from ..environment import Environment, make, names
 from ..spaces import Box, Space
 from ..vector import vectorize
+from .host import Host
+from .pool import Pooled
 
 
 class _Single:
@@ -24,24 +26,19 @@ class _Single:
     def __init__(self, env: Environment):
         self.observation_space = _space(env.observation_space)
         self.action_space = _space(env.action_space)
-        self._env, self._key = env, jax.random.key(0)
-        self._reset, self._step = jax.jit(_drawn(env.reset)), jax.jit(_drawn(env.step))
+        self._space, self._host = env.action_space, Host(env.reset)
+        self._move = self._host.program(_move(env))
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """A first observation; with the same `seed`, the same one."""
         _seed(self, seed)
-        self._key, (self._state, observation) = self._reset(self._key)
-        return np.asarray(observation), {}
+        return self._host.begin(seed), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         """One step."""
-        action = _action(self._env.action_space, action)
-        self._env.action_space.check("step: action", action)
-        self._key, out = self._step(self._key, self._state, action)
-        self._state = out.state
-        info = {name: np.asarray(x) for name, x in out.info.items()}
-        ends = bool(out.terminated), bool(out.truncated)
-        return np.asarray(out.observation), float(out.reward), *ends, info
+        seen = self._move(_actions(self._space, action, ()))
+        observation, reward, terminated, truncated, info = seen
+        return observation, float(reward), bool(terminated), bool(truncated), info
 
 
 class _Many:
@@ -49,32 +46,39 @@ class _Many:
 
     def __init__(self, env: Environment, num_envs: int):
         gym = _gymnasium()
-        self.num_envs, self._key = num_envs, jax.random.key(0)
+        self.num_envs = num_envs
         self.metadata = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
         self.single_observation_space = _space(env.observation_space)
         self.single_action_space = _space(env.action_space)
         batch = gym.vector.utils.batch_space
         self.observation_space = batch(self.single_observation_space, num_envs)
         self.action_space = batch(self.single_action_space, num_envs)
-        self._env, envs = env, vectorize(env, num_envs, "fresh")
-        self._reset, self._step = jax.jit(_drawn(envs.reset)), jax.jit(_drawn(envs.step))
+        self._space, copies = env.action_space, Pooled(vectorize(env, num_envs))
+        self._host = Host(copies.reset)
+        self._move = self._host.program(copies.step)
+        self._fill = self._host.program(copies.fill, kept=True)
+        self._pool, self._left = None, 0
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """First observations of all copies."""
         _seed(self, seed)
-        self._key, self._state = self._reset(self._key)
-        return np.asarray(self._state.observation), {}
+        self._left = 0
+        return self._host.begin(seed), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict]:
         """One step of all copies; where one ended, `final_obs` is its last observation."""
-        action = _action(self._env.action_space, actions)
-        self._key, (self._state, out) = self._step(self._key, self._state, action)
-        ends = np.asarray(out.terminated), np.asarray(out.truncated)
-        done = ends[0] | ends[1]
-        info = {name: np.asarray(x) for name, x in out.info.items()}
-        if done.any():
-            info |= {"final_obs": np.asarray(out.final), "_final_obs": done}
-        return np.asarray(out.observation), np.asarray(out.reward), *ends, info
+        actions = _actions(self._space, actions, (self.num_envs,))
+        if self._left < self.num_envs:  # as many as may end in this step
+            self._pool = jax.tree.leaves(self._fill())
+            self._left = len(self._pool[0])
+        seen = self._move(actions, self._pool)
+        info = seen.info
+        if begun := int(seen.begun):
+            self._left -= begun
+            done = seen.terminated | seen.truncated
+            if done.any():  # else a step has led to nan, and is no end of an episode
+                info |= {"final_obs": seen.final, "_final_obs": done}
+        return seen.observation, seen.reward, seen.terminated, seen.truncated, info
 
 
 def register_gymnasium() -> None:
@@ -138,23 +142,43 @@ def _space(space: Space) -> Any:
     return spaces.Discrete(space.size)
 
 
-def _action(space: Space, action: Any) -> Any:
-    return np.asarray(action, np.float32 if isinstance(space, Box) else np.int32)
+def _actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
+    """Actions of `space`, or one action, of the type that is compiled for.
+
+    Raises:
+        ValueError: another shape, or a value that `space` does not have.
+        TypeError: real numbers where whole ones are asked for.
+    """
+    given = np.asarray(actions)
+    shape = lead + space.shape
+    if given.shape == shape:
+        if isinstance(space, Box):
+            out = given.astype(np.float32)
+            if ((out >= space.low) & (out <= space.high)).all():
+                return out
+        elif given.dtype.kind in "iu":
+            out = given.astype(np.int32)
+            if (out.view(np.uint32) < space.size).all() and given.dtype.itemsize <= 8:
+                return out
+    if given.shape != shape:
+        raise ValueError(f"step: actions have shape {given.shape}; it must be {shape}")
+    for one in given.reshape(-1, *space.shape):
+        space.check("step: action", one)
+    return given
 
 
-def _drawn(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` with a new key as its last argument, and the key to go on with: one call a step."""
+def _move(env: Environment) -> Callable[..., Any]:
+    """One step: the state, and what gymnasium returns."""
 
-    def call(key: Any, *args: Any) -> tuple[Any, Any]:
-        key, drawn = jax.random.split(key)
-        return key, f(*args, drawn)
+    def move(state: Any, action: Any, key: Any) -> tuple[Any, Any]:
+        out = env.step(state, action, key)
+        return out.state, (out.observation, out.reward, out.terminated, out.truncated, out.info)
 
-    return call
+    return move
 
 
 def _seed(env: Any, seed: int | None) -> None:
-    """The environment's key, and the generator that gymnasium's own wrappers use."""
+    """Set the generator that gymnasium's own wrappers use."""
     if seed is not None:
-        env._key = jax.random.key(seed)
         make = importlib.import_module("gymnasium.utils.seeding").np_random
         env._np_random, env._np_random_seed = make(seed)

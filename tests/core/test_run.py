@@ -235,6 +235,8 @@ def test_until_ends_a_run_on_the_device(tmp_path):
     )
     assert again.timing.steps == 0 and same_bits(again.state, got.state)
     assert run(spring.step, REST, 10, until=lambda state: state[0] > 0).timing.steps == 0
+    with pytest.raises(TypeError, match="until cannot be traced by JAX .* compare with jax.numpy"):
+        run(spring.step, REST, 10, until=lambda state: bool(state[0] > 0))
     with pytest.raises(TypeError, match=r"until gives float32\[\]; it must be one truth value"):
         run(spring.step, REST, 10, until=lambda state: state[0])
 

@@ -19,11 +19,17 @@ from . import universal
 
 _ROUNDS = 40  # of Kepler's equation; 2 to 6 are needed
 _PI = float(np.float32(np.pi))  # the largest that is meant: in float32, pi is rounded up
+_TURNS = 4 * _PI  # of a node or pericentre: two turns, so that angles in degrees are found out
 
 
 @pytree
 class Elements:
-    """Elliptic orbits; every field has the shape of the batch.
+    """Elliptic orbits; every field has the shape of the batch, and every angle is in radians.
+
+    The fields are the semi-major axis a, the eccentricity e, the inclination i to the x-y plane,
+    the longitude of the ascending node, the argument of the pericentre from the node, and the mean
+    anomaly. From a longitude of the pericentre take that of the node; from a mean longitude that of
+    the pericentre.
 
     >>> import jax.numpy as jnp
     >>> circle = Elements(*(jnp.array(value) for value in (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
@@ -35,8 +41,10 @@ class Elements:
     a: Array = number(above=0, unit="length")  # [...] semi-major axis
     e: Array = number(least=0, below=1)  # [...] eccentricity
     i: Array = number(least=0, most=_PI, unit="rad")  # [...] inclination to the x-y plane
-    node: Array = number(unit="rad")  # [...] longitude of the ascending node
-    peri: Array = number(unit="rad")  # [...] argument of the pericentre, from the node
+    # [...] longitude of the ascending node
+    node: Array = number(least=-_TURNS, most=_TURNS, unit="rad")
+    # [...] argument of the pericentre, from the node
+    peri: Array = number(least=-_TURNS, most=_TURNS, unit="rad")
     mean: Array = number(unit="rad")  # [...] mean anomaly
 
 

@@ -78,3 +78,18 @@ def test_conforms(x64, dtype):
     check(elements.to_state, orbit, gm, differentiable=(0, 1), batched=(1,))
     x, v = elements.to_state(orbit, gm)
     check(elements.from_state, x, v, gm, differentiable=(0, 1, 2), rtol=2e-4)
+
+
+@pytest.mark.parametrize("field", ["node", "peri"])
+def test_angles_in_degrees_are_refused(field):
+    """A table's 100.46 degrees would be sixteen turns; an anomaly may have as many as it likes."""
+    angles = {"i": 0.02, "node": -6.0, "peri": 6.0, "mean": 900.0}
+    fine = elements.Elements(a=jnp.ones(2), e=jnp.zeros(2), **_pairs(angles))
+    elements.to_state(fine, 1.0)
+    wrong = elements.Elements(a=jnp.ones(2), e=jnp.zeros(2), **_pairs(angles | {field: 100.46}))
+    with pytest.raises(ValueError, match=rf"Elements.{field}=100.46 at \[0\].* in rad"):
+        elements.to_state(wrong, 1.0)
+
+
+def _pairs(angles):
+    return {name: jnp.full(2, value) for name, value in angles.items()}

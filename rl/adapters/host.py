@@ -1,0 +1,172 @@
+"""A state on the device that the host moves by one call a step, with one array there and one back.
+
+What a call costs is above all the number of its arrays, a few microseconds for each that goes in or
+comes out. So the parts of the state lie one after another in one array of 32-bit
+words, which is given away to each call, and what the host sees comes in another.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+_LARGEST = 1 << 16  # bytes; a leaf with more of them keeps an array of its own
+_WORD = 4  # bytes
+
+
+class Layout:
+    """How the leaves of a tree lie in one array of words; large and unusual ones stay apart."""
+
+    def __init__(self, example: Any):
+        """Of trees with the structure, shapes and types of `example`."""
+        leaves, self._tree = jax.tree.flatten(example)
+        self._leaves = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
+        self._packed = [_fits(x) for x in self._leaves]
+        # those of 8 bytes first: all of them then begin where their type may
+        order = [i for i, packed in enumerate(self._packed) if packed]
+        self._order = sorted(order, key=lambda i: -self._leaves[i].dtype.itemsize)
+        sizes = [-(-_bytes(self._leaves[i]) // _WORD) for i in self._order]
+        self._starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        self._ends = [start + size for start, size in zip(self._starts, sizes)]
+        self._seen: list[tuple[int, tuple[int, ...], np.dtype, int]] = [
+            (i, self._leaves[i].shape, np.dtype(self._leaves[i].dtype), _WORD * start)
+            for i, start in zip(self._order, self._starts)
+        ]
+
+    def pack(self, tree: Any) -> tuple[Array, ...]:
+        """The words [W], then the leaves that stay apart."""
+        leaves = jax.tree.leaves(tree)
+        words = [_words(leaves[i]) for i in self._order]
+        apart = [x for x, packed in zip(leaves, self._packed) if not packed]
+        return (jnp.concatenate(words) if words else jnp.zeros(0, jnp.uint32), *apart)
+
+    def unpack(self, packed: tuple[Array, ...]) -> Any:
+        """The tree, in a compiled program."""
+        words, *apart = packed
+        leaves = self._apart(apart)
+        for i, start, end in zip(self._order, self._starts, self._ends):
+            leaves[i] = _leaf(words[start:end], self._leaves[i])
+        return jax.tree.unflatten(self._tree, leaves)
+
+    def seen(self, packed: tuple[Array, ...]) -> Any:
+        """The tree on the host: views of one new array that may be written to."""
+        words, *apart = packed
+        copy, leaves = np.array(words), self._apart([np.array(x) for x in apart])
+        for i, shape, dtype, at in self._seen:
+            leaves[i] = np.ndarray(shape, dtype, copy, at)
+        return jax.tree.unflatten(self._tree, leaves)
+
+    def _apart(self, apart: list[Any]) -> list[Any]:
+        rest = iter(apart)
+        return [None if packed else next(rest) for packed in self._packed]
+
+
+class Carried(NamedTuple):
+    """What stays on the device from call to call."""
+
+    state: Any
+    key: Array  # the data of a key
+    calls: Array  # [] so far; the key of each is made from both
+
+
+class Host:
+    """A state with its key on the device, begun and moved by calls from the host.
+
+    The same seed and the same calls give the same numbers.
+    """
+
+    def __init__(self, begin: Callable[[Array], Any], seed: int = 0):
+        """Of `begin(key)`, which gives a state and what is seen of it."""
+        self._begin, self._key = begin, _data(seed)
+        self._impl = jax.random.key_impl(jax.random.key(0))
+        start = jax.eval_shape(lambda: begin(self._drawn(self._key, jnp.uint32(0)))[0])
+        self._state = Layout(Carried(start, self._key, jnp.uint32(0)))
+        self._first, self._again = jax.jit(self._begun), self.program(lambda _, key: begin(key))
+        self._packed: tuple[Array, ...] | None = None
+        self._seen: Layout | None = None
+
+    def begin(self, seed: int | None = None) -> Any:
+        """What is seen of a first state; without a seed, of the next one."""
+        if seed is None and self._packed is not None:
+            return self._again()
+        if seed is not None:
+            self._key = _data(seed)
+        self._packed, seen = self._first(self._key)
+        return jax.tree.map(np.array, seen)
+
+    def program(self, move: Callable[..., Any], kept: bool = False) -> Callable[..., Any]:
+        """A call of `move(state, *arguments, key)`, which gives a state and what is seen.
+
+        Arguments in their final shapes and types; what is seen is on the host and may be written
+        to, or, where it is `kept`, on the device.
+        """
+        layout: list[Layout] = []  # of what is seen: known once it is traced
+
+        def moved(packed: tuple[Array, ...], *arguments: Any) -> Any:
+            now = self._state.unpack(packed)
+            state, seen = move(now.state, *arguments, self._drawn(now.key, now.calls))
+            packed = self._state.pack(Carried(state, now.key, now.calls + 1))
+            if kept:
+                return packed, seen
+            layout[:] = [Layout(seen)]
+            return packed, layout[0].pack(seen)
+
+        compiled = jax.jit(moved, donate_argnums=0)
+
+        def call(*arguments: Any) -> Any:
+            if self._packed is None:
+                raise RuntimeError("step: the environment has no state yet; call reset first")
+            self._packed, seen = compiled(self._packed, *arguments)
+            return seen if kept else layout[0].seen(seen)
+
+        return call
+
+    def _begun(self, data: Array) -> Any:
+        state, seen = self._begin(self._drawn(data, jnp.uint32(0)))
+        return self._state.pack(Carried(state, data, jnp.uint32(1))), seen
+
+    def _drawn(self, data: Array, count: Array) -> Array:
+        """The key of a call: a generator is a function of key and counter, so sums will do."""
+        last = jnp.arange(data.size, dtype=jnp.uint32) == data.size - 1
+        return jax.random.wrap_key_data(data + jnp.where(last, count, 0), impl=self._impl)
+
+
+def _data(seed: int) -> Array:
+    """The data of a key far from those of other seeds."""
+    return jax.random.key_data(jax.random.fold_in(jax.random.key(seed), 0))
+
+
+def _bytes(leaf: Any) -> int:
+    return math.prod(leaf.shape) * leaf.dtype.itemsize
+
+
+def _fits(leaf: Any) -> bool:
+    """Whether a leaf is of numbers of 1, 2, 4 or 8 bytes, and small."""
+    plain = leaf.dtype == bool or (
+        jnp.issubdtype(leaf.dtype, jnp.number) and leaf.dtype.itemsize in (1, 2, 4, 8)
+    )
+    return bool(
+        plain and not jnp.issubdtype(leaf.dtype, jnp.complexfloating) and _bytes(leaf) <= _LARGEST
+    )
+
+
+def _words(x: Array) -> Array:
+    """The bits of `x` as words [W], zeros after the last of them."""
+    x = jnp.ravel(x.astype(jnp.uint8) if x.dtype == bool else x)
+    several = _WORD // x.dtype.itemsize
+    if several > 1:
+        x = jnp.pad(x, (0, -x.size % several)).reshape(-1, several)
+    return jnp.ravel(jax.lax.bitcast_convert_type(x, jnp.uint32))
+
+
+def _leaf(words: Array, leaf: Any) -> Array:
+    """What `_words` was made from."""
+    dtype = jnp.dtype(jnp.uint8) if leaf.dtype == bool else leaf.dtype
+    if dtype.itemsize > _WORD:
+        words = words.reshape(-1, dtype.itemsize // _WORD)
+    x = jnp.ravel(jax.lax.bitcast_convert_type(words, dtype))
+    return x[: math.prod(leaf.shape)].reshape(leaf.shape).astype(leaf.dtype)

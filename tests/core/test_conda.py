@@ -1,0 +1,25 @@
+"""The conda recipe asks for what the package asks for."""
+
+import tomllib
+from pathlib import Path
+
+import jinja2
+import yaml
+
+import jaxgpu
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_recipe_has_the_version_and_the_dependencies_of_the_package():
+    text = jinja2.Template((ROOT / "conda/meta.yaml").read_text()).render(PYTHON="python")
+    recipe = yaml.safe_load(text)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    plain = lambda names: sorted(name.replace(" ", "") for name in names)
+    python = f"python{project['requires-python']}"
+    assert recipe["package"] == {"name": project["name"], "version": jaxgpu.__version__}
+    assert plain(recipe["requirements"]["run"]) == plain([python, *project["dependencies"]])
+    assert recipe["about"]["summary"] == project["description"]
+    (entry,) = recipe["build"]["entry_points"]
+    name, _, where = entry.partition(" = ")
+    assert project["scripts"] == {name: where}
