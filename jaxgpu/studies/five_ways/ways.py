@@ -22,7 +22,6 @@ from jaxgpu.rl.plan import CEM, Descent, plan_from_each
 from jaxgpu.run import Run
 
 DISCOUNT = 0.9  # of Adam's gradients, a frame
-BLOCK = 16  # episodes between two looks at a policy
 
 PPO = rl.PPO(
     num_envs=4, num_steps=75, learning_rate=1e-3, update_epochs=10, num_minibatches=4,
@@ -37,6 +36,9 @@ ADAM = Descent(optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.05, b2=0
 PLAN = CEM(8, 3, sigma=0.3, correlation=0.9)
 LEARNERS = {"PPO": PPO, "SHAC": SHAC, "ES": ES}
 PLANNERS = {"Adam": ADAM, "CEM": PLAN}
+WITH_GRADIENTS = "SHAC", "Adam"  # of the simulation
+# episodes between two scores of a policy; of a planner, those by which it is timed
+BLOCKS = {"PPO": 32, "SHAC": 8, "ES": 32, "Adam": 2, "CEM": 16}
 
 
 @pytree
@@ -79,7 +81,15 @@ def begin(env: Any, keys: Array) -> Starts:
     return Starts(*jax.vmap(env.reset)(keys))
 
 
-def learnt(env: Any, learner: Any, keys: Array, episodes: int, score: Score, out: Path, resume: bool) -> Run:
-    """Train from every key for so many episodes, a multiple of `BLOCK`, scored after every one."""
-    every = BLOCK * env.max_steps // learner.steps_per_update
-    return sweep(env, learner, keys, episodes // BLOCK, every, measure=score, out=out, resume=resume)
+def learnt(
+    env: Any, name: str, keys: Array, starts: Starts, episodes: int, out: Path | None, resume: bool
+) -> Run:
+    """Train from every key for so many episodes, scored from `starts` after every block of them.
+
+    A block is `BLOCKS` of the learner, by its name in `LEARNERS`.
+    """
+    learner = LEARNERS[name]
+    every = BLOCKS[name] * env.max_steps // learner.steps_per_update
+    parts = episodes // BLOCKS[name]
+    score = Score(env, learner, starts)
+    return sweep(env, learner, keys, parts, every, measure=score, out=out, resume=resume)
