@@ -64,7 +64,9 @@ class Probe:
         gain = lambda actions, discount: -cost(self.env, state, actions, frames, discount)
         slope = lambda args: jax.grad(gain)(*args)
         inside = (jnp.arange(actions.shape[0]) < frames)[None, :, None]
-        noise = lambda key, count: jax.random.normal(key, (count, *actions.shape)) * inside
+        noise = lambda key, count: jnp.where(
+            inside, jax.random.normal(key, (count, *actions.shape)), 0.0
+        )
 
         shifts = self.sigma * noise(shift_key, self.samples)
         at = jnp.concatenate([jnp.stack([actions, actions]), actions[None] + shifts])

@@ -7,6 +7,8 @@ import numpy as np
 
 from .gradients import Look
 
+type Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
 DRAWS = 2000  # of the plans, for intervals
 
 
@@ -31,10 +33,8 @@ def quality(seen: Look, windows: int) -> Quality:
     halves = (half.mean(2) for half in np.split(pairs, 2, 2))
     # the halves share no noise, so that their product is the square of the slope without bias
     square = np.sum(np.prod(list(halves), 0), -1)
-    along = lambda g: np.sum(_unit(g) * slope, -1)
-    cosine = lambda g: _interval(lambda pick: _cosine(along(g)[pick], square[pick]), len(g))
-    noise = lambda a: np.sum(a.var(2, ddof=1), -1)
-    spread = lambda a: _interval(lambda pick: _ratio(noise(a)[pick], square[pick]), len(a))
+    cosine = lambda g: _interval(_cosine, np.sum(_unit(g) * slope, -1), square)
+    spread = lambda a: _interval(_ratio, np.sum(a.var(2, ddof=1), -1), square)
     norms = np.linalg.norm(exact, axis=-1)
     return Quality(
         exact=cosine(exact),
@@ -57,15 +57,29 @@ def _unit(g: np.ndarray) -> np.ndarray:
 
 def _cosine(along: np.ndarray, square: np.ndarray) -> np.ndarray:
     """Of gradients of length 1 to the slope, all plans together; within -1 ... 1 but for noise."""
-    return along.mean(0) / np.sqrt(np.maximum(square.mean(0), np.finfo(float).tiny))
+    return along.mean(0) / np.sqrt(_known(square))
 
 
 def _ratio(noise: np.ndarray, square: np.ndarray) -> np.ndarray:
-    return noise.mean(0) / np.maximum(square.mean(0), np.finfo(float).tiny)
+    return noise.mean(0) / _known(square)
 
 
-def _interval(of: Callable[[np.ndarray], np.ndarray], plans: int) -> np.ndarray:
-    """A statistic of the plans, [H], and the interval of bootstraps of it: [H, 3]."""
+def _known(square: np.ndarray) -> np.ndarray:
+    """The mean square of the slope; nan where noise hides it."""
+    mean = square.mean(0)
+    return np.where(mean > 0, mean, np.nan)
+
+
+def _interval(of: Statistic, value: np.ndarray, square: np.ndarray) -> np.ndarray:
+    """A statistic of the plans [P, H], and the interval of bootstraps of it: [H, 3].
+
+    It is nan where noise hides the slope in one of twenty bootstraps.
+    """
+    plans = len(value)
     picks = np.random.default_rng(0).integers(0, plans, (DRAWS, plans))
-    low, high = np.quantile([of(pick) for pick in picks], (0.025, 0.975), axis=0)
-    return np.stack([of(np.arange(plans)), low, high], -1)
+    drawn = np.stack([of(value[pick], square[pick]) for pick in picks])
+    hidden = np.isnan(drawn).mean(0) > 0.05
+    known = np.where(np.isnan(drawn), np.inf, drawn)
+    low, high = np.quantile(known, (0.025, 0.975), axis=0, method="nearest")
+    ends = np.stack([of(value, square), low, high], -1)
+    return np.where(hidden[:, None], np.nan, ends)

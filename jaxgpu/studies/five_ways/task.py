@@ -37,9 +37,13 @@ class Sloshing(Matter):
         inner = super().observation_space
         return Box(inner.low, inner.high, (inner.shape[0] + 1,))
 
+    def first_guess(self) -> Array:
+        """The actions [max_steps, A] that are corrected."""
+        return Matter.initial_actions(self)
+
     def initial_actions(self) -> Array:
         """No correction, [max_steps, A]."""
-        return 0 * super().initial_actions()
+        return 0 * self.first_guess()
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """The scene, the last body at a speed along x drawn evenly, every particle moved a little."""
@@ -53,7 +57,7 @@ class Sloshing(Matter):
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """A frame at the first guess and `action` together, held to their bounds."""
-        guess = super().initial_actions()[state.t]
+        guess = self.first_guess()[state.t]
         return super().step(state, guess + action.astype(guess.dtype), key)
 
     def _observe(self, state: State) -> Array:
