@@ -13,10 +13,9 @@ from jaxgpu.rl import Step
 from jaxgpu.rl.envs.classic import Pendulum
 from jaxgpu.rl.plan import trajectory
 from jaxgpu.studies import five_ways
-from jaxgpu.studies.five_ways.gradients import Look, Probe, looked
+from jaxgpu.studies.five_ways.gradients import Probe, looked
 from jaxgpu.studies.five_ways.quality import quality
 from jaxgpu.studies.five_ways.race import Budget, Curve, Field, raced
-from jaxgpu.studies.five_ways.task import sloshing
 
 STEPS = 12
 
@@ -73,7 +72,11 @@ def test_a_reward_that_jumps_has_a_slope_that_gradients_do_not_see():
 def test_frames_beyond_a_window_have_no_part_in_it():
     seen, found = look_at(Walk(), sigma=0.3, pairs=2, samples=2, plans=2)
     assert np.isnan(found.exact[-1]).all()  # so few pairs tell nothing of so many actions
-    for part in (seen.exact[:, :, None], seen.shifted.swapaxes(1, 2), seen.differences.swapaxes(1, 2)):
+    for part in (
+        seen.exact[:, :, None],
+        seen.shifted.swapaxes(1, 2),
+        seen.differences.swapaxes(1, 2),
+    ):
         part = np.asarray(part).reshape(2, 3, STEPS, -1)
         for i, n in enumerate((1, 4, STEPS)):
             assert part[:, i, :n].any() and not part[:, i, n:].any()
@@ -113,3 +116,53 @@ def test_a_curve_is_read_between_two_looks():
 def test_bad_options_get_a_sentence(option, sentence):
     with pytest.raises(ValueError, match=sentence):
         five_ways.Options(**option)
+
+
+@pytree
+class Swing(Pendulum):
+    """A pendulum with a plan of zeros to begin with."""
+
+    controls: tuple[str, ...] = static(default=("torque",))
+
+    def initial_actions(self):
+        return jnp.zeros((75, 1))
+
+
+@pytest.mark.slow
+def test_all_ways_run_on_a_pendulum_and_resume_to_the_same_bits(tmp_path):
+    field = Field.of(Swing(max_steps=75), seeds=2, unseen=3, seed=0)
+    budget, fixed = Budget(32, 2), {"still": jnp.zeros((75, 1))}
+    race = raced(field, budget, fixed, 0, tmp_path, False)
+    lengths = {name: curve.episodes[-1] for name, curve in race.curves.items()}
+    assert lengths == {"PPO": 64, "SHAC": 32, "ES": 64, "Adam": 32, "CEM": 64}
+    assert all(one.shape == (2,) and np.isfinite(one).all() for one in race.new.values())
+    # a plan is found for its own start: there it beats none, and no other is promised
+    still = np.asarray(
+        jax.vmap(lambda s: trajectory(field.env, s, fixed["still"]))(field.starts.state)[1][
+            "reward"
+        ]
+    )
+    assert (race.own["Adam"] > still.sum(1)).all() and (race.own["CEM"] > still.sum(1)).all()
+    again = raced(field, budget, fixed, 0, tmp_path, True)
+    for name in race.own:
+        np.testing.assert_array_equal(race.own[name], again.own[name])
+        np.testing.assert_array_equal(race.new[name], again.new[name])
+    assert race.price == again.price
+
+
+@pytest.mark.slow
+def test_an_episode_begins_with_sloshing_water_and_corrects_the_first_guess():
+    env = five_ways.task("coarse")
+    keys = jax.random.split(jax.random.key(0), 32)
+    state, observation = jax.jit(jax.vmap(env.reset))(keys)
+    water, milk = (state.matter.bodies[i] for i in (1, 0))
+    v = np.asarray(jax.vmap(lambda p: p.v.mean(0))(water))
+    assert np.abs(v[:, 0]).max() <= 0.4 and v[:, 0].std() > 0.15 and not v[:, 1].any()
+    assert not np.asarray(milk.v).any() and not np.asarray(observation[:, -1]).any()
+    plain = rl.make("matter/pouring", size="coarse", observed_particles=8)
+    first = jax.tree.map(lambda a: a[0], state)
+    step = jax.jit(lambda env, action: env.step(first, action, jax.random.key(0)))
+    mine, theirs = step(env, jnp.zeros(3)), step(plain, plain.initial_actions()[0])
+    assert float(mine.reward) == float(theirs.reward)
+    np.testing.assert_allclose(mine.observation[-1], 1 / 75)
+    assert mine.observation.shape == env.observation_space.shape

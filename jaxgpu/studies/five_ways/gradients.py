@@ -17,7 +17,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
 from jaxgpu.pytree import number, pytree, size
@@ -106,7 +105,13 @@ def looked(probe: Probe, key: Array, out: Path | None = None, resume: bool = Fal
     """All windows of all plans; its history holds the findings of each, after an empty row."""
     count = len(probe.plans) * len(probe.windows)
     return run(
-        partial(Probe.step, probe), probe.init(), count, key=key, measure=_all, out=out, resume=resume
+        partial(Probe.step, probe),
+        probe.init(),
+        count,
+        key=key,
+        measure=_all,
+        out=out,
+        resume=resume,
     )
 
 

@@ -26,7 +26,9 @@ class Quality:
 
 def quality(seen: Look, windows: int) -> Quality:
     """From the findings of all windows of all plans, [P windows, ...], those of a plan together."""
-    flat = lambda a, lead: np.asarray(a, float).reshape(-1, windows, *a.shape[1:lead], _size(a, lead))
+    flat = lambda a, lead: np.asarray(a, float).reshape(
+        -1, windows, *a.shape[1:lead], _size(a, lead)
+    )
     exact, discounted = (flat(a, 1) for a in (seen.exact, seen.discounted))  # [P, H, D]
     shifted, pairs = (flat(a, 2) for a in (seen.shifted, seen.differences))  # [P, H, N, D]
     slope = pairs.mean(2)

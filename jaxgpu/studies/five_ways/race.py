@@ -88,7 +88,9 @@ class Field:
         )
 
 
-def raced(field: Field, budget: Budget, fixed: dict[str, Array], seed: int, out: Path, resume: bool) -> Race:
+def raced(
+    field: Field, budget: Budget, fixed: dict[str, Array], seed: int, out: Path, resume: bool
+) -> Race:
     """Run every way from every seed, and play what it found on new starts.
 
     Args:
@@ -126,7 +128,9 @@ def taught(field: Field, name: str, episodes: int, out: Path | None, resume: boo
     return learnt(field.env, name, field.keys, field.starts, episodes, folder, resume)
 
 
-def planned(field: Field, name: str, episodes: int, seed: int, out: Path | None, resume: bool) -> Any:
+def planned(
+    field: Field, name: str, episodes: int, seed: int, out: Path | None, resume: bool
+) -> Any:
     """A plan from each start."""
     return plan_from_each(
         field.env,

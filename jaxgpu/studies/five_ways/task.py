@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import rl
 from jaxgpu.pytree import number, pytree
 from jaxgpu.rl import Box, Step
 from jaxgpu.rl.envs.matter import Matter
@@ -29,7 +28,9 @@ class Sloshing(Matter):
     ((75, 3), 0.0)
     """
 
-    slosh: Array | float = number(default=0.4, least=0, unit="m/s")  # [] greatest speed at the start
+    slosh: Array | float = number(
+        default=0.4, least=0, unit="m/s"
+    )  # [] greatest speed at the start
 
     @property
     def observation_space(self) -> Box:
@@ -46,7 +47,7 @@ class Sloshing(Matter):
         return 0 * self.first_guess()
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """The scene, the last body at a speed along x drawn evenly, every particle moved a little."""
+        """The scene, its last body at an even speed along x, every particle moved a little."""
         speed_key, key = jax.random.split(key)
         *bodies, last = self.simulation.bodies
         axes = last.x.shape[1]

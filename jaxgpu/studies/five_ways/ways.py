@@ -5,7 +5,6 @@ the weights of a linear policy, as Mania, Guy & Recht (2018, arXiv:1803.07055) h
 episodes. Two find a plan, actions in a row, from one start: Adam through the episode, and CEM.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,28 @@ from jaxgpu import rl
 from jaxgpu.evolution.single import SNES
 from jaxgpu.pytree import pytree
 from jaxgpu.rl import sweep
-from jaxgpu.rl.plan import CEM, Descent, plan_from_each
+from jaxgpu.rl.plan import CEM, Descent
 from jaxgpu.run import Run
 
 DISCOUNT = 0.9  # of Adam's gradients, a frame
 
 PPO = rl.PPO(
-    num_envs=4, num_steps=75, learning_rate=1e-3, update_epochs=10, num_minibatches=4,
-    anneal_lr=False, hidden_sizes=(32, 32),
+    num_envs=4,
+    num_steps=75,
+    learning_rate=1e-3,
+    update_epochs=10,
+    num_minibatches=4,
+    anneal_lr=False,
+    hidden_sizes=(32, 32),
 )
 SHAC = rl.SHAC(
-    num_envs=4, num_steps=15, learning_rate=3e-3, gamma=0.97, anneal_lr=False,
-    reset_prob=0.1, hidden_sizes=(32, 32),
+    num_envs=4,
+    num_steps=15,
+    learning_rate=3e-3,
+    gamma=0.97,
+    anneal_lr=False,
+    reset_prob=0.1,
+    hidden_sizes=(32, 32),
 )
 ES = rl.ES(SNES(8), episodes=1, max_steps=75, hidden_sizes=())
 ADAM = Descent(optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.05, b2=0.99)))
