@@ -65,7 +65,8 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 def task(name: str) -> Sloshing:
     """The task of a size: 8 particles of each liquid are observed, which is enough."""
-    return sloshing(rl.make("matter/pouring", size=name, observed_particles=8))
+    plain: Any = rl.make("matter/pouring", size=name, observed_particles=8)
+    return sloshing(plain)
 
 
 def prober(env: Any, key: Array, plans: int) -> Probe:

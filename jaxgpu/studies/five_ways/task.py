@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import rl
 from jaxgpu.pytree import number, pytree
 from jaxgpu.rl import Box, Step
 from jaxgpu.rl.envs.matter import Matter
@@ -74,3 +75,40 @@ def sloshing(env: Matter, **parameters: Any) -> Sloshing:
     """
     fields = {field.name: getattr(env, field.name) for field in dataclasses.fields(env)}
     return Sloshing(**fields, **parameters)
+
+
+@pytree
+class Scaled:
+    """An environment whose rewards are multiplied, for a learner whose critic needs them near 1.
+
+    >>> env = Scaled(rl.make("pendulum"), 0.1)
+    >>> float(env.step(env.reset(jax.random.key(0))[0], jnp.ones(1), jax.random.key(0)).reward) > -2
+    True
+    """
+
+    env: Any  # the environment
+    scale: Array | float = number(default=1.0, above=0)  # [] factor
+
+    @property
+    def observation_space(self) -> Any:
+        """That of the environment."""
+        return self.env.observation_space
+
+    @property
+    def action_space(self) -> Any:
+        """That of the environment."""
+        return self.env.action_space
+
+    @property
+    def differentiable(self) -> bool:
+        """That of the environment."""
+        return self.env.differentiable
+
+    def reset(self, key: Array) -> tuple[Any, Any]:
+        """That of the environment."""
+        return self.env.reset(key)
+
+    def step(self, state: Any, action: Array, key: Array) -> Step:
+        """That of the environment, its reward multiplied."""
+        step = self.env.step(state, action, key)
+        return step._replace(reward=self.scale * step.reward)

@@ -20,31 +20,36 @@ from jaxgpu.rl import sweep
 from jaxgpu.rl.plan import CEM, Descent
 from jaxgpu.run import Run
 
-DISCOUNT = 0.9  # of Adam's gradients, a frame
+from .task import Scaled
+
+DISCOUNT = 0.95  # of Adam's gradients, a frame
 
 PPO = rl.PPO(
-    num_envs=4,
+    num_envs=2,
     num_steps=75,
     learning_rate=1e-3,
+    gamma=0.97,
+    gae_lambda=0.9,
     update_epochs=10,
-    num_minibatches=4,
+    num_minibatches=2,
+    normalize_reward=True,
     anneal_lr=False,
     hidden_sizes=(32, 32),
 )
 SHAC = rl.SHAC(
-    num_envs=4,
+    num_envs=2,
     num_steps=15,
     learning_rate=3e-3,
     gamma=0.97,
-    anneal_lr=False,
     reset_prob=0.1,
+    anneal_lr=False,
     hidden_sizes=(32, 32),
 )
-ES = rl.ES(SNES(8), episodes=1, max_steps=75, hidden_sizes=())
+ES = rl.ES(SNES(8), max_weight=0.3, episodes=1, max_steps=75, hidden_sizes=())
 ADAM = Descent(optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.05, b2=0.99)))
-PLAN = CEM(8, 3, sigma=0.3, correlation=0.9)
+SEARCH = CEM(16, 4, sigma=0.5, correlation=0.95)
 LEARNERS = {"PPO": PPO, "SHAC": SHAC, "ES": ES}
-PLANNERS = {"Adam": ADAM, "CEM": PLAN}
+PLANNERS = {"Adam": ADAM, "CEM": SEARCH}
 WITH_GRADIENTS = "SHAC", "Adam"  # of the simulation
 # episodes between two scores of a policy; of a planner, those by which it is timed
 BLOCKS = {"PPO": 32, "SHAC": 8, "ES": 32, "Adam": 2, "CEM": 16}
@@ -101,4 +106,6 @@ def learnt(
     every = BLOCKS[name] * env.max_steps // learner.steps_per_update
     parts = episodes // BLOCKS[name]
     score = Score(env, learner, starts)
-    return sweep(env, learner, keys, parts, every, measure=score, out=out, resume=resume)
+    # a reward of order 1 / max_steps would drown in what a critic says before it has learnt
+    scaled = Scaled(env, float(env.max_steps))
+    return sweep(scaled, learner, keys, parts, every, measure=score, out=out, resume=resume)
