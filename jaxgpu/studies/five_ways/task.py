@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import rl
 from jaxgpu.pytree import number, pytree
 from jaxgpu.rl import Box, Step
 from jaxgpu.rl.envs.matter import Matter
@@ -24,6 +23,7 @@ from jaxgpu.rl.envs.matter.task import State
 class Sloshing(Matter):
     """A task of matter whose actions correct its first guess, and whose last body moves at first.
 
+    >>> from jaxgpu import rl
     >>> env = sloshing(rl.make("matter/pouring", size="coarse"))
     >>> env.initial_actions().shape, float(abs(env.initial_actions()).max())
     ((75, 3), 0.0)
@@ -70,6 +70,7 @@ class Sloshing(Matter):
 def sloshing(env: Matter, **parameters: Any) -> Sloshing:
     """A task of matter with starts that differ and the clock in sight.
 
+    >>> from jaxgpu import rl
     >>> float(sloshing(rl.make("matter/pouring", size="coarse"), slosh=0.1).slosh)
     0.1
     """
@@ -81,6 +82,7 @@ def sloshing(env: Matter, **parameters: Any) -> Sloshing:
 class Scaled:
     """An environment whose rewards are multiplied, for a learner whose critic needs them near 1.
 
+    >>> from jaxgpu import rl
     >>> env = Scaled(rl.make("pendulum"), 0.1)
     >>> float(env.step(env.reset(jax.random.key(0))[0], jnp.ones(1), jax.random.key(0)).reward) > -2
     True
