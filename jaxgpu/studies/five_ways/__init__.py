@@ -29,7 +29,7 @@ UNSEEN = 16  # new starts
 class Options:
     """How much is spent."""
 
-    episodes: int = size(default=160, least=32, most=1_000_000)
+    episodes: int = size(default=128, least=32, most=1_000_000)
     """Episodes of each seed at which all ways are compared, a multiple of 32."""
     longer: int = size(default=4, least=1, most=1000)
     """How many times as many those without gradients go on to, which cost less."""

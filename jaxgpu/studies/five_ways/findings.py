@@ -49,7 +49,8 @@ def written(
                 pictures.gradients(windows, found, DISCOUNT, FRAME),
                 f"Gradients of the rewards in a window, at {options.plans} random plans and places "
                 "on the way, bars 95 % intervals over plans. (a) Cosine to the slope of the gain "
-                "that is smoothed over deviations of 0.1 in every action. (b) Variance of one "
+                "that is smoothed over deviations of 0.1 in every action; intervals may pass 1, "
+                "as the size of that slope is known with noise. (b) Variance of one "
                 "estimate of that slope. (c) Median and quartiles of the norm.",
             ),
         ],

@@ -38,14 +38,18 @@ def curves(race: Race, seconds: float, episodes: int) -> Any:
     for name, curve in race.curves.items():
         simulated = curve.episodes <= episodes
         _line(left, name, curve.episodes[simulated] * seconds, curve.returns[simulated])
-        _line(middle, name, curve.episodes * race.price[name], curve.returns)
+        begun = curve.episodes > 0
+        _line(middle, name, curve.episodes[begun] * race.price[name], curve.returns[begun])
     for axes in (left, middle):
         _fixed(axes, race)
     left.set_xlabel("simulated time of a seed, s")
     left.set_ylabel("return of an episode")
     middle.set_xlabel("processor time of a seed, s")
     middle.set_xscale("log")
-    middle.set_xlim(max(0.1, min(race.price.values()) * 4), None)
+    known = [*race.own.values(), *race.new.values(), *race.fixed.values()]
+    least, most = min(map(np.min, known)), max(map(np.max, known))
+    # an early candidate of ES may spill everything: its interval would flatten all lines
+    left.set_ylim(least - 0.25 * (most - least), most + 0.15 * (most - least))
     _transfer(right, race)
     for axes, letter in zip((left, middle, right), "abc"):
         axes.set_title(letter, loc="left", weight="bold")
@@ -100,6 +104,7 @@ def gradients(windows: list[int], found: Quality, discount: float, frame: float)
     ):
         _bars(left, nudge * x, values, colour, label)
     left.axhline(0, color=GREY, lw=0.7)
+    left.set_ylim(-0.6, 1.3)
     left.set_ylabel("cosine to the smoothed slope")
     left.legend(loc="lower left")
     _bars(middle, 0.98 * x, found.spread_of_gradients, ORANGE, "a gradient")
