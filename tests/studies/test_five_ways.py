@@ -13,6 +13,7 @@ from jaxgpu.rl import Step
 from jaxgpu.rl.envs.classic import Pendulum
 from jaxgpu.rl.plan import trajectory
 from jaxgpu.studies import five_ways
+from jaxgpu.studies.five_ways import race as race_module
 from jaxgpu.studies.five_ways.gradients import Probe, looked
 from jaxgpu.studies.five_ways.quality import quality
 from jaxgpu.studies.five_ways.race import Budget, Curve, Field, raced
@@ -129,12 +130,13 @@ class Swing(Pendulum):
 
 
 @pytest.mark.slow
-def test_all_ways_run_on_a_pendulum_and_resume_to_the_same_bits(tmp_path):
+def test_a_race_on_a_pendulum_resumes_to_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(race_module, "LEARNERS", {"SHAC": race_module.LEARNERS["SHAC"]})
     field = Field.of(Swing(max_steps=75), seeds=2, unseen=3, seed=0)
     budget, fixed = Budget(32, 2), {"still": jnp.zeros((75, 1))}
     race = raced(field, budget, fixed, 0, tmp_path, False)
     lengths = {name: curve.episodes[-1] for name, curve in race.curves.items()}
-    assert lengths == {"PPO": 64, "SHAC": 32, "ES": 64, "Adam": 32, "CEM": 64}
+    assert lengths == {"SHAC": 32, "Adam": 32, "CEM": 64}
     assert all(one.shape == (2,) and np.isfinite(one).all() for one in race.new.values())
     # a plan is found for its own start: there it beats none, and no other is promised
     still = np.asarray(

@@ -86,7 +86,7 @@ def played(env: Any, act: Any, starts: Starts) -> Array:
         return (new.state, new.observation, total + new.reward), None
 
     first = starts.state, starts.observation, jnp.zeros(starts.observation.shape[0])
-    return jax.lax.scan(move, first, length=env.max_steps)[0][2]
+    return jax.lax.scan(move, first, length=len(env.initial_actions()))[0][2]
 
 
 @jax.jit
