@@ -15,8 +15,8 @@ from jaxgpu.rl.plan import trajectory
 from jaxgpu.studies import five_ways
 from jaxgpu.studies.five_ways import race as race_module
 from jaxgpu.studies.five_ways.gradients import Probe, looked
-from jaxgpu.studies.five_ways.quality import quality
 from jaxgpu.studies.five_ways.race import Budget, Curve, Field, raced
+from jaxgpu.studies.five_ways.worth import quality
 
 STEPS = 12
 
@@ -154,7 +154,7 @@ def test_a_race_on_a_pendulum_resumes_to_the_same_bits(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_an_episode_begins_with_sloshing_water_and_corrects_the_first_guess():
-    env = five_ways.task("coarse")
+    env = five_ways.make_task("coarse")
     keys = jax.random.split(jax.random.key(0), 32)
     state, observation = jax.jit(jax.vmap(env.reset))(keys)
     water, milk = (state.matter.bodies[i] for i in (1, 0))

@@ -16,10 +16,10 @@ from jaxgpu.studies import SEEDS
 
 from .findings import written
 from .gradients import Probe, looked, random_plans
-from .quality import quality
 from .race import Budget, Field, raced
 from .task import Sloshing, sloshing
 from .ways import BLOCKS, DISCOUNT
+from .worth import quality
 
 NOISE = 0.3, 0.95  # of the plans at which gradients are looked at: deviation, correlation in time
 UNSEEN = 16  # new starts
@@ -52,7 +52,7 @@ class Options:
 
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Race all ways, look at gradients window by window, and write what was found."""
-    env = task(options.size)
+    env = make_task(options.size)
     field = Field.of(env, options.seeds, UNSEEN, options.seed)
     budget = Budget(options.episodes, options.longer)
     race = raced(field, budget, known_plans(env), options.seed, out, resume)
@@ -63,7 +63,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     return written(options, env, race, np.asarray(probe.windows).tolist(), found, seen.timing)
 
 
-def task(name: str) -> Sloshing:
+def make_task(name: str) -> Sloshing:
     """The task of a size: 8 particles of each liquid are observed, which is enough."""
     plain: Any = rl.make("matter/pouring", size=name, observed_particles=8)
     return sloshing(plain)

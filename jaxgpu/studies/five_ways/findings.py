@@ -8,10 +8,10 @@ from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.run import Timing
 
 from . import pictures
-from .quality import Quality
 from .race import Race
 from .statistics import difference, mean_interval, shown
 from .ways import DISCOUNT, LEARNERS, WITH_GRADIENTS
+from .worth import Quality
 
 FRAME = 0.02  # s
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, INK, OCHRE, ORANGE, PURPLE, styled
 
-from .quality import Quality
 from .race import Race
 from .statistics import mean_interval
+from .worth import Quality
 
 COLOURS = {"PPO": BLUE, "SHAC": ORANGE, "ES": GREEN, "Adam": PURPLE, "CEM": OCHRE}
 LABELS = {

@@ -60,7 +60,7 @@ class Starts:
     """States and observations [N, ...] of beginnings."""
 
     state: Any
-    observation: Array
+    observation: Array  # [N, O]
 
 
 @pytree
