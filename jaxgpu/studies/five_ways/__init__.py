@@ -1,0 +1,94 @@
+"""PPO, SHAC, ES, gradient descent and CEM pour one glass, at equal simulated seconds."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import ranges, rl
+from jaxgpu.pytree import size
+from jaxgpu.report import Report
+from jaxgpu.studies import SEEDS
+
+from .findings import written
+from .gradients import Probe, looked, random_plans
+from .race import Budget, Field, raced
+from .task import Sloshing, sloshing
+from .ways import BLOCKS, DISCOUNT
+from .worth import quality
+
+NOISE = 0.3, 0.95  # of the plans at which gradients are looked at: deviation, correlation in time
+UNSEEN = 16  # new starts
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much is spent."""
+
+    episodes: int = size(default=128, least=32, most=1_000_000)
+    """Episodes of each seed at which all ways are compared, a multiple of 32."""
+    longer: int = size(default=4, least=1, most=1000)
+    """How many times as many those without gradients go on to, which cost less."""
+    seeds: int = size(default=5, least=2, most=10_000)
+    """Of every way; at least 2, for intervals."""
+    plans: int = size(default=8, least=2, most=10_000)
+    """Random plans at which gradients are looked at."""
+    seed: int = size(default=0, **SEEDS)
+    """Of the first."""
+    size: str = "coarse"
+    """Of the task: coarse or small, in the plane, or full, in space."""
+
+    def __post_init__(self):
+        ranges.check("five-ways", self)
+        if self.episodes % max(BLOCKS.values()):
+            raise ValueError(f"episodes: {self.episodes}; must be a multiple of 32")
+        if self.size not in ("coarse", "small", "full"):
+            raise ValueError(f"size: {self.size!r}; must be coarse, small or full")
+
+
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Race all ways, look at gradients window by window, and write what was found."""
+    env = make_task(options.size)
+    field = Field.of(env, options.seeds, UNSEEN, options.seed)
+    budget = Budget(options.episodes, options.longer)
+    race = raced(field, budget, known_plans(env), options.seed, out, resume)
+    key = jax.random.key(options.seed)
+    probe = prober(env, key, options.plans)
+    seen = looked(probe, key, out / "gradients", resume)
+    found = quality(jax.tree.map(lambda a: a[1:], seen.history), len(probe.windows))
+    return written(options, env, race, np.asarray(probe.windows).tolist(), found, seen.timing)
+
+
+def make_task(name: str) -> Sloshing:
+    """The task of a size: 8 particles of each liquid are observed, which is enough."""
+    plain: Any = rl.make("matter/pouring", size=name, observed_particles=8)
+    return sloshing(plain)
+
+
+def prober(env: Any, key: Array, plans: int) -> Probe:
+    """Windows of 1, 2, 4, ... frames and of the whole episode, of so many random plans."""
+    windows = [2**i for i in range(env.max_steps.bit_length()) if 2**i < 0.75 * env.max_steps]
+    start_key, plan_key = jax.random.split(jax.random.fold_in(key, 1))
+    states = jax.vmap(env.reset)(jax.random.split(start_key, plans))[0]
+    return Probe(
+        env,
+        states,
+        random_plans(env, plan_key, plans, *NOISE),
+        jnp.array([*windows, env.max_steps]),
+        discount=DISCOUNT,
+    )
+
+
+def known_plans(env: Sloshing) -> dict[str, Array]:
+    """Corrections that make the first guess itself, holding still, and a plan made by hand.
+
+    By hand: tilt by 86 degrees in 0.4 s, wait for 0.46 s, turn back.
+    """
+    guess = env.first_guess()
+    turn = np.zeros(guess.shape, np.float32)
+    turn[:20, 2], turn[43:63, 2] = -0.94, 0.94
+    return {"first guess": 0 * guess, "holding still": -guess, "by hand": jnp.asarray(turn) - guess}

@@ -1,0 +1,130 @@
+"""The figures of the study. matplotlib is imported where it is needed."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, INK, OCHRE, ORANGE, PURPLE, styled
+
+from .race import Race
+from .statistics import mean_interval
+from .worth import Quality
+
+COLOURS = {"PPO": BLUE, "SHAC": ORANGE, "ES": GREEN, "Adam": PURPLE, "CEM": OCHRE}
+LABELS = {
+    "PPO": "PPO",
+    "SHAC": "SHAC",
+    "ES": "ES",
+    "Adam": "Adam through the episode",
+    "CEM": "CEM",
+}
+DASHES = {"PPO": "-", "SHAC": "-", "ES": "-", "Adam": "--", "CEM": "--"}  # plans are dashed
+
+
+@styled
+def curves(race: Race, seconds: float, episodes: int) -> Any:
+    """Returns over simulated seconds, over processor time, and what is left of them on new starts.
+
+    Args:
+        race: what all ways came to.
+        seconds: that an episode lasts.
+        episodes: at which all ways are compared.
+    """
+    import matplotlib.pyplot as plt
+
+    drawing, (left, middle, right) = plt.subplots(
+        1, 3, figsize=(9.6, 3.5), width_ratios=[1, 1, 0.8], sharey=True
+    )
+    for name, curve in race.curves.items():
+        simulated = curve.episodes <= episodes
+        _line(left, name, curve.episodes[simulated] * seconds, curve.returns[simulated])
+        begun = curve.episodes > 0
+        _line(middle, name, curve.episodes[begun] * race.price[name], curve.returns[begun])
+    for axes in (left, middle):
+        _fixed(axes, race)
+    left.set_xlabel("simulated time of a seed, s")
+    left.set_ylabel("return of an episode")
+    middle.set_xlabel("processor time of a seed, s")
+    middle.set_xscale("log")
+    known = [*race.own.values(), *race.new.values(), *race.fixed.values()]
+    least, most = min(map(np.min, known)), max(map(np.max, known))
+    # an early candidate of ES may spill everything: its interval would flatten all lines
+    left.set_ylim(least - 0.25 * (most - least), most + 0.15 * (most - least))
+    _transfer(right, race)
+    for axes, letter in zip((left, middle, right), "abc"):
+        axes.set_title(letter, loc="left", weight="bold")
+    drawing.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return drawing
+
+
+def _line(axes: Any, name: str, x: np.ndarray, returns: np.ndarray) -> None:
+    drawn = {"color": COLOURS[name], "label": LABELS[name], "ls": DASHES[name]}
+    mean, low, high = mean_interval(returns)
+    axes.plot(x, mean, **drawn)
+    axes.fill_between(x, low, high, color=COLOURS[name], alpha=BAND, lw=0)
+
+
+def _fixed(axes: Any, race: Race) -> None:
+    for (name, returns), style in zip(race.fixed.items(), (":", "-.", (0, (1, 3)))):
+        axes.axhline(returns.mean(), color=GREY, lw=0.9, ls=style, label=name)
+
+
+def _transfer(axes: Any, race: Race) -> None:
+    """The seeds of every way, on the starts of the curves and on new ones."""
+    for i, name in enumerate(race.own):
+        own, new = race.own[name], race.new[name]
+        for a, b in zip(own, new):
+            axes.plot([i - 0.17, i + 0.17], [a, b], color=COLOURS[name], lw=0.6)
+        axes.plot(np.full(len(own), i - 0.17), own, "o", ms=4, color=COLOURS[name])
+        axes.plot(np.full(len(new), i + 0.17), new, "o", ms=4, mfc="none", color=COLOURS[name])
+    axes.plot([], [], "o", ms=4, color=INK, label="on its starts")
+    axes.plot([], [], "o", ms=4, mfc="none", color=INK, label="on new ones")
+    axes.set_xticks(range(len(race.own)), list(race.own))
+    axes.legend(loc="lower right")
+
+
+@styled
+def gradients(windows: list[int], found: Quality, discount: float, frame: float) -> Any:
+    """What a gradient tells, and how much noise is in an estimate, by the window.
+
+    Args:
+        windows: frames of each, [H].
+        found: at each.
+        discount: of the discounted gradient.
+        frame: s.
+    """
+    import matplotlib.pyplot as plt
+
+    drawing, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.2))
+    x = frame * np.array(windows)
+    for values, colour, label, nudge in (
+        (found.exact, ORANGE, "exact gradient", 0.97),
+        (found.discounted, PURPLE, f"discounted by {discount:g}", 1.0),
+        (found.averaged, BLUE, "mean of exact ones nearby", 1.03),
+    ):
+        _bars(left, nudge * x, values, colour, label)
+    left.axhline(0, color=GREY, lw=0.7)
+    left.set_ylim(-0.6, 1.3)
+    left.set_ylabel("cosine to the smoothed slope")
+    left.legend(loc="lower left")
+    _bars(middle, 0.98 * x, found.spread_of_gradients, ORANGE, "a gradient")
+    _bars(middle, 1.02 * x, found.spread_of_pairs, GREEN, "a pair of episodes")
+    middle.set_yscale("log")
+    middle.set_ylabel("variance / square of the slope")
+    middle.legend(loc="upper left")
+    _bars(right, x, found.norms, ORANGE, "")
+    right.set_yscale("log")
+    right.set_ylabel("norm of the exact gradient")
+    for axes, letter in zip((left, middle, right), "abc"):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(x, [f"{a:g}" for a in x], rotation=45)
+        axes.minorticks_off()
+        axes.set_xlabel("window, s")
+        axes.set_title(letter, loc="left", weight="bold")
+    return drawing
+
+
+def _bars(axes: Any, x: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
+    middle, low, high = values.T
+    reach = [np.maximum(middle - low, 0), np.maximum(high - middle, 0)]
+    axes.errorbar(x, middle, reach, fmt="o-", ms=4, lw=1.2, capsize=2, color=colour, label=label)

@@ -1,0 +1,116 @@
+"""The task of all five ways: pouring, from water that sloshes, as corrections of one first guess.
+
+Everything that differs between episodes is drawn at their start: the water's speed along the glass,
+and the places of particles. An action is added to that of the first guess, the same tilt and turn
+back for all, so that a policy which says nothing and a plan of zeros do the same. The clock is
+observed, for a plan knows it too (Pardo, Tavakoli, Levdik & Kormushev 2018, arXiv:1712.00378).
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+from jaxgpu.rl import Box, Step
+from jaxgpu.rl.envs.matter import Matter
+from jaxgpu.rl.envs.matter.task import State
+
+
+@pytree
+class Sloshing(Matter):
+    """A task of matter whose actions correct its first guess, and whose last body moves at first.
+
+    >>> from jaxgpu import rl
+    >>> env = sloshing(rl.make("matter/pouring", size="coarse"))
+    >>> env.initial_actions().shape, float(abs(env.initial_actions()).max())
+    ((75, 3), 0.0)
+    """
+
+    slosh: Array | float = number(
+        default=0.4, least=0, unit="m/s"
+    )  # [] greatest speed at the start
+
+    @property
+    def observation_space(self) -> Box:
+        """That of the task, and the share of the episode that is over."""
+        inner = super().observation_space
+        return Box(inner.low, inner.high, (inner.shape[0] + 1,))
+
+    def first_guess(self) -> Array:
+        """The actions [max_steps, A] that are corrected."""
+        return Matter.initial_actions(self)
+
+    def initial_actions(self) -> Array:
+        """No correction, [max_steps, A]."""
+        return 0 * self.first_guess()
+
+    def reset(self, key: Array) -> tuple[State, Array]:
+        """The scene, its last body at an even speed along x, every particle moved a little."""
+        speed_key, key = jax.random.split(key)
+        *bodies, last = self.simulation.bodies
+        axes = last.x.shape[1]
+        speed = self.slosh * jax.random.uniform(speed_key, (), last.x.dtype, -1, 1)
+        last = dataclasses.replace(last, v=speed * jnp.eye(axes, dtype=last.x.dtype)[0])
+        scene = dataclasses.replace(self.simulation, bodies=(*bodies, last))
+        return Matter.reset(dataclasses.replace(self, simulation=scene), key)
+
+    def step(self, state: State, action: Array, key: Array) -> Step:
+        """A frame at the first guess and `action` together, held to their bounds."""
+        guess = self.first_guess()[state.t]
+        return super().step(state, guess + action.astype(guess.dtype), key)
+
+    def _observe(self, state: State) -> Array:
+        seen = super()._observe(state)
+        return jnp.concatenate([seen, (state.t / self.max_steps).astype(seen.dtype)[None]])
+
+
+def sloshing(env: Matter, **parameters: Any) -> Sloshing:
+    """A task of matter with starts that differ and the clock in sight.
+
+    >>> from jaxgpu import rl
+    >>> float(sloshing(rl.make("matter/pouring", size="coarse"), slosh=0.1).slosh)
+    0.1
+    """
+    fields = {field.name: getattr(env, field.name) for field in dataclasses.fields(env)}
+    return Sloshing(**fields, **parameters)
+
+
+@pytree
+class Scaled:
+    """An environment whose rewards are multiplied, for a learner whose critic needs them near 1.
+
+    >>> from jaxgpu import rl
+    >>> env = Scaled(rl.make("pendulum"), 0.1)
+    >>> float(env.step(env.reset(jax.random.key(0))[0], jnp.ones(1), jax.random.key(0)).reward) > -2
+    True
+    """
+
+    env: Any  # the environment
+    scale: Array | float = number(default=1.0, above=0)  # [] factor
+
+    @property
+    def observation_space(self) -> Any:
+        """That of the environment."""
+        return self.env.observation_space
+
+    @property
+    def action_space(self) -> Any:
+        """That of the environment."""
+        return self.env.action_space
+
+    @property
+    def differentiable(self) -> bool:
+        """That of the environment."""
+        return self.env.differentiable
+
+    def reset(self, key: Array) -> tuple[Any, Any]:
+        """That of the environment."""
+        return self.env.reset(key)
+
+    def step(self, state: Any, action: Array, key: Array) -> Step:
+        """That of the environment, its reward multiplied."""
+        step = self.env.step(state, action, key)
+        return step._replace(reward=self.scale * step.reward)

@@ -1,0 +1,170 @@
+"""The study `five-ways`: its task, its race on a pendulum, and gradients that are known."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import rl
+from jaxgpu.pytree import pytree, size, static
+from jaxgpu.rl import Step
+from jaxgpu.rl.envs.classic import Pendulum
+from jaxgpu.rl.plan import trajectory
+from jaxgpu.studies import five_ways
+from jaxgpu.studies.five_ways import race as race_module
+from jaxgpu.studies.five_ways.gradients import Probe, looked
+from jaxgpu.studies.five_ways.race import Budget, Curve, Field, raced
+from jaxgpu.studies.five_ways.worth import quality
+
+STEPS = 12
+
+
+@pytree
+class Walk:
+    """A point that actions move; the reward is quadratic in its place, or one of two numbers."""
+
+    max_steps: int = size(default=STEPS, least=1)
+    controls: tuple[str, ...] = static(default=("x", "y"))
+    stepped: bool = static(default=False)
+
+    def step(self, x, action, key):
+        x = x + action
+        reward = jnp.where(x[0] > 0, 1.0, 0.0) if self.stepped else x[0] - 0.5 * jnp.sum(x * x)
+        false = jnp.bool_(False)
+        return Step(x, x, reward, false, false, {})
+
+
+def look_at(env, sigma, pairs, samples, plans=16):
+    random = np.random.default_rng(1)
+    probe = Probe(
+        env,
+        jnp.asarray(random.normal(size=(plans, 2)) * 0.1, jnp.float32),
+        jnp.asarray(random.normal(size=(plans, STEPS, 2)) * 0.1, jnp.float32),
+        jnp.array([1, 4, STEPS]),
+        sigma=sigma,
+        pairs=pairs,
+        samples=samples,
+    )
+    seen = jax.tree.map(lambda a: a[1:], looked(probe, jax.random.key(0)).history)
+    return seen, quality(seen, 3)
+
+
+def test_gradients_of_a_quadratic_gain_are_its_smoothed_slope_with_the_noise_of_its_hessian():
+    seen, found = look_at(Walk(), sigma=0.3, pairs=512, samples=32)
+    assert (np.abs(found.exact[:, 0] - 1) < 0.1).all()
+    assert (found.exact[:, 1] <= found.exact[:, 0]).all()
+    # g(a + sigma e) = g(a) + sigma H e; of the gains of n steps H is sum over t of ones [t, t]
+    slope = np.linalg.norm(np.asarray(seen.exact).reshape(16, 3, -1), axis=-1)
+    for i, n in enumerate((1, 4, STEPS)):
+        hessian = sum(np.outer(np.arange(n) <= t, np.arange(n) <= t) * 1.0 for t in range(n))
+        variance = 2 * 0.3**2 * np.sum(hessian**2)  # of two axes
+        measured = found.spread_of_gradients[i, 0] * np.mean(slope[:, i] ** 2)
+        assert abs(measured / variance - 1) < 0.25
+
+
+def test_a_reward_that_jumps_has_a_slope_that_gradients_do_not_see():
+    seen, found = look_at(Walk(stepped=True), sigma=0.3, pairs=64, samples=2)
+    assert not np.asarray(seen.exact).any() and not np.asarray(seen.shifted).any()
+    assert (found.exact == 0).all() and np.abs(np.asarray(seen.differences)).max() > 0.1
+
+
+def test_frames_beyond_a_window_have_no_part_in_it():
+    seen, found = look_at(Walk(), sigma=0.3, pairs=2, samples=2, plans=2)
+    assert np.isnan(found.exact[-1]).all()  # so few pairs tell nothing of so many actions
+    for part in (
+        seen.exact[:, :, None],
+        seen.shifted.swapaxes(1, 2),
+        seen.differences.swapaxes(1, 2),
+    ):
+        part = np.asarray(part).reshape(2, 3, STEPS, -1)
+        for i, n in enumerate((1, 4, STEPS)):
+            assert part[:, i, :n].any() and not part[:, i, n:].any()
+
+
+def test_cosines_are_those_of_vectors_that_are_known():
+    """One plan points along the slope, two stand at 60 degrees to it; noise is even about it."""
+    random = np.random.default_rng(0)
+    slope = np.array([1.0, 0.0])
+    noise = random.normal(size=(3, 4000, 1, 2))
+    pairs = slope + np.concatenate([noise, -noise], 1)
+    g = np.array([[2.0, 0.0], [0.5, 0.75**0.5], [3.0, 27**0.5]])[:, None]
+    look = SimpleNamespace(
+        exact=g, discounted=-g, shifted=np.stack([g, g], 1), differences=pairs, index=None
+    )
+    found = quality(look, 1)
+    np.testing.assert_allclose(found.exact[0, 0], 2 / 3, atol=0.03)
+    np.testing.assert_allclose(found.discounted[0, 0], -2 / 3, atol=0.03)
+    np.testing.assert_allclose(found.spread_of_pairs[0, 0], 2.0, rtol=0.1)
+    assert found.spread_of_gradients[0, 0] == 0
+    np.testing.assert_allclose(found.norms[0], [2.0, 1.5, 4.0])
+
+
+def test_a_curve_is_read_between_two_looks():
+    curve = Curve(np.array([0.0, 10.0]), np.array([[0.0, 1.0], [1.0, 3.0]]))
+    np.testing.assert_allclose(curve.at(5), [0.5, 2.0])
+
+
+@pytest.mark.parametrize(
+    "option, sentence",
+    [
+        ({"episodes": 40}, "episodes: 40; must be a multiple of 32"),
+        ({"size": "huge"}, "size: 'huge'; must be coarse, small or full"),
+        ({"seeds": 1}, "Options.seeds=1; it must be a whole number of at least 2"),
+    ],
+)
+def test_bad_options_get_a_sentence(option, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        five_ways.Options(**option)
+
+
+@pytree
+class Swing(Pendulum):
+    """A pendulum with a plan of zeros to begin with."""
+
+    controls: tuple[str, ...] = static(default=("torque",))
+
+    def initial_actions(self):
+        return jnp.zeros((75, 1))
+
+
+@pytest.mark.slow
+def test_a_race_on_a_pendulum_resumes_to_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(race_module, "LEARNERS", {"SHAC": race_module.LEARNERS["SHAC"]})
+    field = Field.of(Swing(max_steps=75), seeds=2, unseen=3, seed=0)
+    budget, fixed = Budget(32, 2), {"still": jnp.zeros((75, 1))}
+    race = raced(field, budget, fixed, 0, tmp_path, False)
+    lengths = {name: curve.episodes[-1] for name, curve in race.curves.items()}
+    assert lengths == {"SHAC": 32, "Adam": 32, "CEM": 64}
+    assert all(one.shape == (2,) and np.isfinite(one).all() for one in race.new.values())
+    # a plan is found for its own start: there it beats none, and no other is promised
+    still = np.asarray(
+        jax.vmap(lambda s: trajectory(field.env, s, fixed["still"]))(field.starts.state)[1][
+            "reward"
+        ]
+    )
+    assert (race.own["Adam"] > still.sum(1)).all() and (race.own["CEM"] > still.sum(1)).all()
+    again = raced(field, budget, fixed, 0, tmp_path, True)
+    for name in race.own:
+        np.testing.assert_array_equal(race.own[name], again.own[name])
+        np.testing.assert_array_equal(race.new[name], again.new[name])
+    assert race.price == again.price
+
+
+@pytest.mark.slow
+def test_an_episode_begins_with_sloshing_water_and_corrects_the_first_guess():
+    env = five_ways.make_task("coarse")
+    keys = jax.random.split(jax.random.key(0), 32)
+    state, observation = jax.jit(jax.vmap(env.reset))(keys)
+    water, milk = (state.matter.bodies[i] for i in (1, 0))
+    v = np.asarray(jax.vmap(lambda p: p.v.mean(0))(water))
+    assert np.abs(v[:, 0]).max() <= 0.4 and v[:, 0].std() > 0.15 and not v[:, 1].any()
+    assert not np.asarray(milk.v).any() and not np.asarray(observation[:, -1]).any()
+    plain = rl.make("matter/pouring", size="coarse", observed_particles=8)
+    first = jax.tree.map(lambda a: a[0], state)
+    step = jax.jit(lambda env, action: env.step(first, action, jax.random.key(0)))
+    mine, theirs = step(env, jnp.zeros(3)), step(plain, plain.initial_actions()[0])
+    assert float(mine.reward) == float(theirs.reward)
+    np.testing.assert_allclose(mine.observation[-1], 1 / 75)
+    assert mine.observation.shape == env.observation_space.shape
