@@ -1,0 +1,77 @@
+"""Fits by Levenberg and Marquardt's method, with derivatives that run through every orbit.
+
+Moré (1978), doi:10.1007/BFb0067700, in its simplest form. The likelihood's covariance and mean
+are found anew at the start of each round of a fit.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.pytree import number, pytree, size
+
+from .likelihood import Pool, Target, log_prior
+
+# steps of a fit: their longest, and how near they come to an end, in shares of a prior range
+LONGEST, NEAREST = 0.2, 0.01
+LEAST = 1e-3  # damping
+
+
+@pytree
+class Fit:
+    """Where the fit of one mock is."""
+
+    target: Target
+    p: Array  # [P] coordinates
+    value: Array  # [] minus the log posterior, up to a constant
+    slope: Array  # [P] of that
+    curve: Array  # [P, P] its second derivative as Gauss and Newton have it
+
+
+@pytree
+class LevenbergMarquardt:
+    """Rounds of a fit, each of several turns."""
+
+    pool: Pool
+    turns: int = size(default=12, least=1)  # of a round
+    damping: float = number(default=0.1, above=0)  # that a round begins with
+
+    def round(self, target: Target, p: Array, key: Array) -> Fit:
+        """The fit after a round in the likelihood around coordinates p [P], where it begins."""
+        start = fit_at(self.pool.around(p, target, key), p)
+        damping = jnp.asarray(self.damping, p.dtype)
+        turn = lambda _, now: self._turned(*now)
+        return lax.fori_loop(0, self.turns, turn, (start, damping))[0]
+
+    def _turned(self, fit: Fit, damping: Array) -> tuple[Fit, Array]:
+        """A step that is taken if it makes the value less, and the damping of the next."""
+        scaled = fit.curve + damping * jnp.diag(jnp.diag(fit.curve))
+        step = -jnp.linalg.solve(scaled, fit.slope)
+        longest = jnp.where(jnp.arange(len(step)) < 4, LONGEST, 1)
+        p = fit.p + step / jnp.maximum(1, jnp.max(jnp.abs(step) / longest))
+        p = p.at[:4].set(jnp.clip(p[:4], NEAREST, 1 - NEAREST))
+        tried = fit_at(fit.target, p)
+        better = tried.value < fit.value
+        kept = jax.tree.map(partial(jnp.where, better), tried, fit)
+        return kept, jnp.where(better, jnp.maximum(damping / 5, LEAST), 4 * damping)
+
+
+def fit_at(target: Target, p: Array) -> Fit:
+    """A fit at coordinates p [P] within their ranges, with its derivatives."""
+
+    def twice(p: Array) -> tuple[Array, Array]:
+        r = target.residual(p)
+        return r, r
+
+    jacobian, r = jax.jacfwd(twice, has_aux=True)(p)
+    dot = partial(jnp.matmul, precision="highest")
+    prior = jnp.where(jnp.arange(len(p)) < 4, 0.0, 1.0)  # even in shares, normal in shifts
+    return Fit(
+        target=target,
+        p=p,
+        value=jnp.sum(r * r) / 2 - log_prior(p) + jnp.sum(jnp.log(jnp.diag(target.root))),
+        slope=dot(jacobian.T, r) + prior * p,
+        curve=dot(jacobian.T, jacobian) + jnp.diag(prior),
+    )

@@ -1,0 +1,154 @@
+"""Mock streams in galaxies drawn from the prior, and the galaxy's numbers found again from each."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.pytree import pytree, size
+
+from .fit import Fit, LevenbergMarquardt
+from .galaxy import of_shares
+from .likelihood import Target
+from .posterior import Sampler, second_order
+from .spray import drawn, even
+from .streams import Streams
+
+OFF = 0.1, 0.3  # by which shares of the truth a start is off, up or down
+
+
+@pytree
+class Mock:
+    """One galaxy and what is seen of its streams."""
+
+    truth: Array  # [P] coordinates: shares of the ranges, shifts of the clusters
+    rows: Array  # [S, N, 6] what is seen of the stars
+    data: Array  # [D] their tracks
+
+
+@pytree
+class Found:
+    """What was found of all mocks; rows of those to come are zero."""
+
+    truth: Array  # [K, P]
+    rows: Array  # [K, S, N, 6]
+    data: Array  # [K, D]
+    starts: Array  # [K, A, 4] shares that the attempts of the fit began with
+    values: Array  # [K, A] where they ended, of minus the log posterior
+    fit: Array  # [K, P]
+    error: Array  # [K, P] standard errors by Gauss and Newton
+    mean: Array  # [K, D] of the tracks at the fit
+    scatter: Array  # [K, D] standard deviations of the data there
+    chi2: Array  # [K] of the data at the fit
+    samples: Array  # [K, M, P] of the posterior
+    log_weights: Array  # [K, M]
+    done: Array  # [] int32: mocks
+
+
+@pytree
+class Weighing:
+    """Mocks, one after the other."""
+
+    streams: Streams
+    fine: Streams  # the same with shorter steps, of which the data are made
+    fits: LevenbergMarquardt
+    sampler: Sampler
+    model: int = size(default=1024, least=16)  # stars of each stream in the model
+    attempts: int = size(default=3, least=1)  # fits, of which the best is taken
+
+    def init(self, mocks: int) -> Found:
+        """Nothing found yet of so many mocks."""
+        streams, stars = self.fine.places.shape[0], self.fits.pool.each
+        width, count = 5 * self.fine.places.size, 4 + 4 * streams
+        zeros = lambda *shape: jnp.zeros((mocks, *shape), self.fine.places.dtype)
+        return Found(
+            truth=zeros(count),
+            rows=zeros(streams, stars, 6),
+            data=zeros(width),
+            starts=zeros(self.attempts, 4),
+            values=zeros(self.attempts),
+            fit=zeros(count),
+            error=zeros(count),
+            mean=zeros(width),
+            scatter=zeros(width),
+            chi2=zeros(),
+            samples=zeros(self.sampler.count, count),
+            log_weights=zeros(self.sampler.count),
+            done=jnp.int32(0),
+        )
+
+    def step(self, found: Found, key: Array) -> Found:
+        """With one more mock."""
+        keys = jax.random.split(key, 5)
+        mock = self.mock(keys[0])
+        count = len(self.streams.age)
+        draws = jax.vmap(lambda k: even(k, self.model))(jax.random.split(keys[1], count))
+        target = Target.bare(self.streams, mock.data, draws, self.fits.pool.sets)
+        starts = starts_near(mock.truth[:4], self.attempts, keys[2])
+        fit, values = self.fitted(target, starts, keys[3])
+        samples, log_weights = self.sampler.samples(fit.target, second_order(fit), keys[4])
+        one = {
+            "truth": mock.truth,
+            "rows": mock.rows,
+            "data": mock.data,
+            "starts": starts,
+            "values": values,
+            "fit": fit.p,
+            "error": jnp.sqrt(jnp.diag(jnp.linalg.inv(fit.curve))),
+            "mean": fit.target.mean(fit.p) + fit.target.offset,
+            "scatter": jnp.sqrt(jnp.sum(fit.target.root**2, 1)),
+            "chi2": jnp.sum(fit.target.residual(fit.p) ** 2),
+            "samples": samples,
+            "log_weights": log_weights,
+        }
+        i = found.done
+        kept = {name: getattr(found, name).at[i].set(value) for name, value in one.items()}
+        return replace(found, **kept, done=i + 1)
+
+    def mock(self, key: Array) -> Mock:
+        """A galaxy of the prior, clusters that are not quite where they were measured, and data."""
+        shares, shifts, luck, noise = jax.random.split(key, 4)
+        count, each = len(self.streams.age), self.fits.pool.each
+        share = jax.random.uniform(shares, (4,))
+        shift = jax.random.normal(shifts, (count, 4))
+        draws = jax.vmap(lambda k: drawn(k, each))(jax.random.split(luck, count))
+        rows = self.fine.observed(self.fine.stars(of_shares(share), shift, draws), noise)
+        data = self.fine.tracks(rows).ravel()
+        return Mock(truth=jnp.concatenate([share, shift.ravel()]), rows=rows, data=data)
+
+    def fitted(self, target: Target, starts: Array, key: Array) -> tuple[Fit, Array]:
+        """The best of the fits from starts [A, 4], and where each ended [A].
+
+        Each takes two rounds; the best goes on for two more.
+        """
+        keys = jax.random.split(key, len(starts) + 2)
+
+        def attempt(each: tuple[Array, Array]) -> tuple[Array, Array]:
+            start, key = each
+            p = jnp.concatenate([start, jnp.zeros(4 * len(self.streams.age), start.dtype)])
+            for k in jax.random.split(key, 2):
+                fit = self.fits.round(target, p, k)
+                p = fit.p
+            return p, fit.value
+
+        ends, values = lax.map(attempt, (starts, keys[2:]))
+        p = ends[jnp.nanargmin(values)]
+        p = self.fits.round(target, p, keys[0]).p
+        return self.fits.round(target, p, keys[1]), values
+
+
+def starts_near(share: Array, count: int, key: Array) -> Array:
+    """Starts [count, 4] that are off the truth by 10 to 30 % of it, but within the prior ranges.
+
+    Args:
+        share: [4] of the ranges, the truth.
+        count: how many.
+        key: of their chance.
+    """
+    far, side = jax.random.split(key)
+    off = jax.random.uniform(far, (count, 4), minval=OFF[0], maxval=OFF[1])
+    off = jnp.where(jax.random.bernoulli(side, shape=off.shape), off, -off)
+    low = of_shares(jnp.zeros(4))
+    moved = (of_shares(share) * (1 + off) - low) / (of_shares(jnp.ones(4)) - low)
+    return jnp.clip(moved, 0.03, 0.97)
