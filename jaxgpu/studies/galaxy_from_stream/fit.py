@@ -27,6 +27,7 @@ class Fit:
     p: Array  # [P] coordinates
     value: Array  # [] minus the log posterior, up to a constant
     slope: Array  # [P] of that
+    jacobian: Array  # [D, P] of the residual
     curve: Array  # [P, P] its second derivative as Gauss and Newton have it
 
 
@@ -67,11 +68,17 @@ def fit_at(target: Target, p: Array) -> Fit:
 
     jacobian, r = jax.jacfwd(twice, has_aux=True)(p)
     dot = partial(jnp.matmul, precision="highest")
-    prior = jnp.where(jnp.arange(len(p)) < 4, 0.0, 1.0)  # even in shares, normal in shifts
+    prior = prior_curve(p)
     return Fit(
         target=target,
         p=p,
         value=jnp.sum(r * r) / 2 - log_prior(p) + jnp.sum(jnp.log(jnp.diag(target.root))),
-        slope=dot(jacobian.T, r) + prior * p,
-        curve=dot(jacobian.T, jacobian) + jnp.diag(prior),
+        jacobian=jacobian,
+        slope=dot(jacobian.T, r) + dot(prior, p),
+        curve=dot(jacobian.T, jacobian) + prior,
     )
+
+
+def prior_curve(p: Array) -> Array:
+    """Second derivative [P, P] of minus the log prior: even in shares, normal in shifts."""
+    return jnp.diag(jnp.where(jnp.arange(len(p)) < 4, 0.0, 1.0).astype(p.dtype))

@@ -3,8 +3,7 @@
 Wood (2010), doi:10.1038/nature09319; Price et al. (2018), doi:10.1080/10618600.2017.1302882. Near
 a fit many stars are made once, the pool; mock data sets are drawn of them, with the errors of
 stars, so that what few stars do to a mean, how the means of neighbouring places go together,
-and how far they scatter, are counted. Elsewhere the mean is that of the pool, plus how far the
-mean of fewer stars, with the same random numbers everywhere, has moved: the noise of those cancels.
+and how far they scatter, are counted. The mean is that of the model's stars.
 """
 
 import jax
@@ -46,7 +45,7 @@ class Target:
     streams: Streams
     data: Array  # [D] means of the tracks
     draws: Array  # [S, N, 6] random numbers of the model's stars
-    offset: Array  # [D] what the model's mean lacks to the mean of mock data sets
+    offset: Array  # [D] the mean of mock data sets over that of many stars
     root: Array  # [D, D] Cholesky factor of the covariance, lower
     sets: int = size(default=1000, least=2)  # of mock data that the covariance is from
 
@@ -80,7 +79,7 @@ class Pool:
     """How mock data sets are made near a fit."""
 
     stars: int = size(default=4096, least=2)  # of each stream, in the pool
-    each: int = size(default=300, least=1)  # of each stream, in a data set
+    each: int = size(default=150, least=1)  # of each stream, in a data set
     sets: int = size(default=1000, least=2)  # mock data sets
 
     def around(self, p: Array, target: Target, key: Array) -> Target:
@@ -95,13 +94,14 @@ class Pool:
             jax.random.split(second, self.sets),
             batch_size=50,
         )
-        # the pool's mean has an error of its own
-        scatter = jnp.cov(tracks.T) * (1 + self.each / self.stars)
+        # the model's mean has an error of its own
+        model = target.draws.shape[1]
+        scatter = jnp.cov(tracks.T) * (1 + self.each / model + self.each / self.stars)
         return Target(
             streams=streams,
             data=target.data,
             draws=target.draws,
-            offset=jnp.mean(tracks, 0) - target.mean(p),
+            offset=jnp.mean(tracks, 0) - streams.tracks(rows).ravel(),
             root=jnp.linalg.cholesky(scatter),
             sets=self.sets,
         )

@@ -1,100 +1,170 @@
-"""Samples of a posterior: drawn from its second-order form at the fit, weighted by the true one.
+"""Samples of the posterior of the Galaxy's four numbers around a fit, weighted by importance.
 
-Near the fit the residual is a polynomial of second order, whose coefficients are differences of
-derivatives that run through every orbit. Many short Metropolis chains sample the posterior of
-that, at no cost worth counting; each one's end is then weighted by the true posterior over the
-polynomial's, which costs one simulation (importance sampling).
+Where the clusters are is no question of interest. For each four numbers the clusters' shifts are
+led along the ridge that the fit's second derivative has, the stars are simulated there, and what
+is left of the shifts is integrated out, as the residual's derivative is a matrix and their prior
+is normal. Samples are proposed by Student's distribution and weighted by the posterior over the
+mixture of all proposals, each round by the moments of all before it (adaptive multiple importance
+sampling: Cornuet, Marin, Mira & Robert 2012, doi:10.1111/j.1467-9469.2011.00756.x).
 """
+
+from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.special import gammaln
 
 from jaxgpu.pytree import number, pytree, size
 
 from .fit import Fit
-from .likelihood import Target, log_prior, student
+from .likelihood import Target, student
+
+_dot = partial(jnp.matmul, precision="highest")
+ENOUGH = 40.0  # effective samples, at which half of a proposal is their moments
 
 
 @pytree
-class Surrogate:
-    """A posterior whose residual is of second order in whitened coordinates y [P]."""
+class Marginal:
+    """The posterior of the first F coordinates near a fit."""
 
-    centre: Array  # [P]
-    scale: Array  # [P, P]: coordinates are centre + scale y
-    r: Array  # [D] residual at the centre
-    first: Array  # [D, P] its derivative
-    second: Array  # [D, P, P] and second derivative
-    sets: int = size(default=1000, least=2)  # of mock data that the covariance is from
+    target: Target
+    centre: Array  # [F] of the fit
+    spread: Array  # [F, F] Cholesky factor of its covariance, lower
+    rest: Array  # [R] the other coordinates of the fit
+    ridge: Array  # [R, F] how they follow the first ones
+    slope: Array  # [D, R] derivative of the residual with respect to them
+    curve: Array  # [R, R] second derivative of minus the log posterior with respect to them
 
-    def place(self, y: Array) -> Array:
-        """Coordinates [..., P] of whitened ones [..., P]."""
-        return self.centre + jnp.matmul(y, self.scale.T, precision="highest")
+    @staticmethod
+    def near(fit: Fit, free: int) -> "Marginal":
+        """That of the first coordinates of a fit, as many as `free`."""
+        return Marginal(
+            target=fit.target,
+            centre=fit.p[:free],
+            spread=jnp.linalg.cholesky(jnp.linalg.inv(fit.curve)[:free, :free]),
+            rest=fit.p[free:],
+            ridge=-jnp.linalg.solve(fit.curve[free:, free:], fit.curve[free:, :free]),
+            slope=fit.jacobian[:, free:],
+            curve=fit.curve[free:, free:],
+        )
 
-    def log_density(self, y: Array) -> Array:
-        """Log posterior density [] at y [P], up to a constant."""
-        bend = jnp.matmul(self.second, y, precision="highest")
-        r = self.r + jnp.matmul(self.first + bend / 2, y, precision="highest")
-        return log_prior(self.place(y)) + student(r, self.sets)
+    def log_density(self, share: Array) -> tuple[Array, Array]:
+        """Log density [] at shares [F] of the prior ranges, up to a constant, and the rest [R].
+
+        The rest is at the ridge, or a step of Gauss and Newton from there, where that is better.
+        """
+        inside = jnp.all((share > 0) & (share < 1))
+        held = jnp.clip(share, 0, 1)  # no orbits need be there where it is not inside
+        first = self.rest + _dot(self.ridge, held - self.centre)
+        before, step, gain = self._at(held, first)
+        after, _, more = self._at(held, first + step)
+        better = after > before
+        rest = jnp.where(better, first + step, first)
+        # what is left to integrate is normal about the best that is known
+        log = jnp.where(better, after + more, before + gain)
+        return jnp.where(inside, log, -jnp.inf), rest
+
+    def _at(self, share: Array, rest: Array) -> tuple[Array, Array, Array]:
+        """Log posterior [] at all coordinates, the step [R] to the best rest, and its gain []."""
+        r = self.target.residual(jnp.concatenate([share, rest]))
+        slope = _dot(self.slope.T, r) + rest
+        step = -jnp.linalg.solve(self.curve, slope)
+        return student(r, self.target.sets) - jnp.sum(rest**2) / 2, step, -_dot(step, slope) / 2
 
 
-def second_order(fit: Fit) -> Surrogate:
-    """The posterior of second order at a fit, by central differences over a standard error."""
-    target = fit.target
-    count = len(fit.p)
-    scale = jnp.linalg.cholesky(jnp.linalg.inv(fit.curve))
-    at = lambda y: target.residual(fit.p + jnp.matmul(scale, y, precision="highest"))
-    ends = jnp.concatenate([jnp.eye(count), -jnp.eye(count), jnp.zeros((1, count))])
-    slopes = lax.map(jax.jacfwd(at), ends.astype(fit.p.dtype))  # [2 P + 1, D, P]
-    second = jnp.moveaxis(slopes[:count] - slopes[count : 2 * count], 0, -1) / 2
-    return Surrogate(
-        centre=fit.p,
-        scale=scale,
-        r=target.residual(fit.p),
-        first=slopes[-1],
-        second=(second + jnp.swapaxes(second, 1, 2)) / 2,
-        sets=target.sets,
-    )
+@pytree
+class Samples:
+    """Samples in rounds of M, in coordinates in which the fit's errors are one."""
+
+    y: Array  # [K, M, F]
+    rest: Array  # [K, M, R] of the other coordinates
+    log_density: Array  # [K, M] of the posterior, up to a constant; -inf in rounds to come
+    centre: Array  # [K + 1, F] of the proposals
+    spread: Array  # [K + 1, F, F] Cholesky factors of their scales, lower
 
 
 @pytree
 class Sampler:
-    """Chains in the surrogate, and the weights of their ends."""
+    """Rounds of weighted samples."""
 
-    count: int = size(default=200, least=2)  # samples
-    turns: int = size(default=400, least=1)  # of each chain
-    warmth: float = number(default=1.2, least=1)  # the surrogate's log density is over this
+    rounds: int = size(default=4, least=1)
+    count: int = size(default=40, least=16)  # samples of a round
+    freedom: float = number(default=5.0, above=2)  # degrees of the proposals
+    wider: float = number(default=1.3, above=0)  # proposals than what is known of the posterior
 
-    def samples(self, target: Target, surrogate: Surrogate, key: Array) -> tuple[Array, Array]:
-        """Coordinates [K, P] and the logs [K] of their weights, which sum to one."""
-        first, second = jax.random.split(key)
-        shape = (self.count, len(surrogate.centre))
-        y = jax.random.normal(first, shape, surrogate.r.dtype)
-        log_warm = lambda y: surrogate.log_density(y) / self.warmth
-        ends = jax.vmap(lambda y, key: metropolis(log_warm, y, self.turns, key))
-        y = ends(y, jax.random.split(second, self.count))
-        p = surrogate.place(y)
-        log = lax.map(target.log_density, p) - jax.vmap(log_warm)(y)
-        # a chain that never came into the prior ranges is not in them
+    def samples(self, marginal: Marginal, key: Array) -> tuple[Array, Array]:
+        """Samples [K M, F + R] and the logs [K M] of their weights, which sum to one."""
+        like = marginal.centre
+        d, rounds = len(like), self.rounds
+        eye = jnp.eye(d, dtype=like.dtype)
+        begun = Samples(
+            y=jnp.zeros((rounds, self.count, d), like.dtype),
+            rest=jnp.zeros((rounds, self.count, len(marginal.rest)), like.dtype),
+            log_density=jnp.full((rounds, self.count), -jnp.inf, like.dtype),
+            centre=jnp.zeros((rounds + 1, d), like.dtype),
+            spread=jnp.broadcast_to(self.wider * eye, (rounds + 1, d, d)),
+        )
+        place = lambda y: marginal.centre + _dot(y, marginal.spread.T)
+        density = lambda y: marginal.log_density(place(y))
+        turn = lambda i, now: self._round(density, now, i, jax.random.fold_in(key, i))
+        done = lax.fori_loop(0, rounds, turn, begun)
+        every = jnp.concatenate([place(done.y), done.rest], -1).reshape(rounds * self.count, -1)
+        return every, self.log_weights(done, rounds)
+
+    def log_weights(self, samples: Samples, rounds: Array | int) -> Array:
+        """Logs [K M] of the weights of all samples of the first rounds, which sum to one."""
+        y = samples.y.reshape(-1, samples.y.shape[-1])
+        of = lambda centre, spread: student_at(y, centre, spread, self.freedom)
+        every = jax.vmap(of)(samples.centre[:-1], samples.spread[:-1])
+        used = jnp.arange(len(every)) < rounds
+        mixed = jax.nn.logsumexp(jnp.where(used[:, None], every, -jnp.inf), 0)
+        log = samples.log_density.ravel() - mixed
+        return log - jax.nn.logsumexp(log)
+
+    def _round(self, density, now: Samples, i: Array, key: Array) -> Samples:
+        """A round more, and the proposal of the next."""
+        normal, gamma = jax.random.split(key)
+        noise = jax.random.normal(normal, now.y.shape[1:], now.y.dtype)
+        chi2 = 2 * jax.random.gamma(gamma, self.freedom / 2, (self.count, 1), now.y.dtype)
+        y = now.centre[i] + _dot(noise * jnp.sqrt(self.freedom / chi2), now.spread[i].T)
+        log, rest = lax.map(density, y)
         log = jnp.where(jnp.isnan(log), -jnp.inf, log)
-        return p, log - jax.nn.logsumexp(log)
+        now = replace(
+            now,
+            y=now.y.at[i].set(y),
+            rest=now.rest.at[i].set(rest),
+            log_density=now.log_density.at[i].set(log),
+        )
+        weights = jnp.exp(self.log_weights(now, i + 1))
+        every = now.y.reshape(-1, y.shape[1])
+        mean = _dot(weights, every)
+        away = every - mean
+        # few effective samples say where the posterior is, not yet how wide
+        share = 1 / jnp.sum(weights**2)
+        share = share / (share + ENOUGH)
+        moments = _dot(away.T, weights[:, None] * away)
+        scale = share * moments + (1 - share) * jnp.eye(y.shape[1], dtype=y.dtype)
+        spread = self.wider * jnp.linalg.cholesky(scale)
+        return replace(
+            now, centre=now.centre.at[i + 1].set(mean), spread=now.spread.at[i + 1].set(spread)
+        )
 
 
-def metropolis(log_density, y: Array, turns: int, key: Array) -> Array:
-    """Where a chain of Metropolis ends that began at y [P], which is near to normal.
+def student_at(y: Array, centre: Array, spread: Array, freedom: Array | float) -> Array:
+    """Log density [N] of Student's distribution in P dimensions, at y [N, P].
 
-    Steps are normal and 2.4 / sqrt(P) long in each coordinate: Roberts, Gelman & Gilks (1997),
-    doi:10.1214/aoap/1034625254.
+    Args:
+        y: where.
+        centre: [P].
+        spread: [P, P] Cholesky factor of its scale, lower.
+        freedom: its degrees of freedom.
     """
-    reach = 2.4 / jnp.sqrt(len(y))
-
-    def turn(now: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
-        y, log = now
-        step, luck = jax.random.split(key)
-        tried = y + reach * jax.random.normal(step, y.shape, y.dtype)
-        new = log_density(tried)
-        taken = jnp.log(jax.random.uniform(luck, dtype=y.dtype)) < new - log
-        taken |= ~jnp.isfinite(log) & jnp.isfinite(new)
-        return (jnp.where(taken, tried, y), jnp.where(taken, new, log)), None
-
-    return lax.scan(turn, (y, log_density(y)), jax.random.split(key, turns))[0][0]
+    d = len(centre)
+    u = solve_triangular(spread, (y - centre).T, lower=True)
+    constant = gammaln((freedom + d) / 2) - gammaln(freedom / 2) - d / 2 * jnp.log(freedom * np.pi)
+    scale = jnp.sum(jnp.log(jnp.diag(spread)))
+    return constant - scale - (freedom + d) / 2 * jnp.log1p(jnp.sum(u * u, 0) / freedom)

@@ -20,8 +20,8 @@ from .spray import Spray
 NAMES = "Palomar 5", "GD-1"
 MASS = 2e4  # of either cluster, solar masses
 AGES = 1.5, 2.0  # kpc / (km/s)
-PLACES = (-8.0, -5.5, -3.0, 3.0, 5.5, 8.0), (-25.0, -15.0, -5.0, 5.0, 15.0, 25.0)  # degrees
-WIDTHS = 0.8, 3.0  # degrees
+PLACES = (-7.5, -5.0, -2.5, 2.5, 5.0, 7.5), (-25.0, -15.0, -5.0, 5.0, 15.0, 25.0)  # degrees
+WIDTHS = 1.5, 4.0  # degrees
 # galpy's R, vR, vT, z, vz in units of 8 kpc and 220 km/s, and the angle from the Sun, of GD-1
 _GD1 = 1.56148083, 0.35081535, -1.15481504, 0.88719443, -0.47713334, 0.12019596
 

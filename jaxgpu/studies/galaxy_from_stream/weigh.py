@@ -8,10 +8,10 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree, size
 
-from .fit import Fit, LevenbergMarquardt
+from .fit import NEAREST, Fit, LevenbergMarquardt
 from .galaxy import of_shares
 from .likelihood import Target
-from .posterior import Sampler, second_order
+from .posterior import Marginal, Sampler
 from .spray import drawn, even
 from .streams import Streams
 
@@ -41,7 +41,7 @@ class Found:
     mean: Array  # [K, D] of the tracks at the fit
     scatter: Array  # [K, D] standard deviations of the data there
     chi2: Array  # [K] of the data at the fit
-    samples: Array  # [K, M, P] of the posterior
+    samples: Array  # [K, M, P] of the posterior; shifts are the best for each
     log_weights: Array  # [K, M]
     done: Array  # [] int32: mocks
 
@@ -55,12 +55,14 @@ class Weighing:
     fits: LevenbergMarquardt
     sampler: Sampler
     model: int = size(default=1024, least=16)  # stars of each stream in the model
+    few: int = size(default=512, least=16)  # of these in the first rounds of fits
     attempts: int = size(default=3, least=1)  # fits, of which the best is taken
 
     def init(self, mocks: int) -> Found:
         """Nothing found yet of so many mocks."""
         streams, stars = self.fine.places.shape[0], self.fits.pool.each
         width, count = 5 * self.fine.places.size, 4 + 4 * streams
+        kept = self.sampler.rounds * self.sampler.count
         zeros = lambda *shape: jnp.zeros((mocks, *shape), self.fine.places.dtype)
         return Found(
             truth=zeros(count),
@@ -73,21 +75,26 @@ class Weighing:
             mean=zeros(width),
             scatter=zeros(width),
             chi2=zeros(),
-            samples=zeros(self.sampler.count, count),
-            log_weights=zeros(self.sampler.count),
+            samples=zeros(kept, count),
+            log_weights=zeros(kept),
             done=jnp.int32(0),
         )
 
     def step(self, found: Found, key: Array) -> Found:
         """With one more mock."""
-        keys = jax.random.split(key, 5)
+        keys = jax.random.split(key, 7)
         mock = self.mock(keys[0])
         count = len(self.streams.age)
         draws = jax.vmap(lambda k: even(k, self.model))(jax.random.split(keys[1], count))
         target = Target.bare(self.streams, mock.data, draws, self.fits.pool.sets)
         starts = starts_near(mock.truth[:4], self.attempts, keys[2])
         fit, values = self.fitted(target, starts, keys[3])
-        samples, log_weights = self.sampler.samples(fit.target, second_order(fit), keys[4])
+        early = replace(self.sampler, rounds=1)
+        samples, log_weights = early.samples(Marginal.near(fit, 4), keys[4])
+        best = samples[jnp.argmax(log_weights)]
+        best = best.at[:4].set(jnp.clip(best[:4], NEAREST, 1 - NEAREST))
+        fit = self.fits.round(fit.target, best, keys[5])
+        samples, log_weights = self.sampler.samples(Marginal.near(fit, 4), keys[6])
         one = {
             "truth": mock.truth,
             "rows": mock.rows,
@@ -123,12 +130,13 @@ class Weighing:
         Each takes two rounds; the best goes on for two more.
         """
         keys = jax.random.split(key, len(starts) + 2)
+        begun = replace(target, draws=target.draws[:, : self.few])
 
         def attempt(each: tuple[Array, Array]) -> tuple[Array, Array]:
             start, key = each
             p = jnp.concatenate([start, jnp.zeros(4 * len(self.streams.age), start.dtype)])
             for k in jax.random.split(key, 2):
-                fit = self.fits.round(target, p, k)
+                fit = self.fits.round(begun, p, k)
                 p = fit.p
             return p, fit.value
 
