@@ -25,8 +25,9 @@ class Fit:
 
     target: Target
     p: Array  # [P] coordinates
-    value: Array  # [] minus the log posterior, up to a constant
-    slope: Array  # [P] of that
+    value: Array  # [] minus the log posterior, up to a constant; infinite before the first turn
+    residual: Array  # [D] in units in which errors are one and apart
+    slope: Array  # [P] of the value
     jacobian: Array  # [D, P] of the residual
     curve: Array  # [P, P] its second derivative as Gauss and Newton have it
 
@@ -41,10 +42,23 @@ class LevenbergMarquardt:
 
     def round(self, target: Target, p: Array, key: Array) -> Fit:
         """The fit after a round in the likelihood around coordinates p [P], where it begins."""
-        start = fit_at(self.pool.around(p, target, key), p)
+        begun = self.init(self.pool.around(p, target, key), p)
         damping = jnp.asarray(self.damping, p.dtype)
         turn = lambda _, now: self._turned(*now)
-        return lax.fori_loop(0, self.turns, turn, (start, damping))[0]
+        return lax.fori_loop(0, self.turns + 1, turn, (begun, damping))[0]
+
+    def init(self, target: Target, p: Array) -> Fit:
+        """A fit at coordinates p [P], before its first turn, which moves nothing."""
+        like = target.data
+        return Fit(
+            target=target,
+            p=p,
+            value=jnp.full((), jnp.inf, like.dtype),
+            residual=0 * like,
+            slope=0 * p,
+            jacobian=jnp.zeros((len(like), len(p)), like.dtype),
+            curve=jnp.eye(len(p), dtype=like.dtype),
+        )
 
     def _turned(self, fit: Fit, damping: Array) -> tuple[Fit, Array]:
         """A step that is taken if it makes the value less, and the damping of the next."""
@@ -56,7 +70,8 @@ class LevenbergMarquardt:
         tried = fit_at(fit.target, p)
         better = tried.value < fit.value
         kept = jax.tree.map(partial(jnp.where, better), tried, fit)
-        return kept, jnp.where(better, jnp.maximum(damping / 5, LEAST), 4 * damping)
+        eased = jnp.where(jnp.isinf(fit.value), damping, jnp.maximum(damping / 5, LEAST))
+        return kept, jnp.where(better, eased, 4 * damping)
 
 
 def fit_at(target: Target, p: Array) -> Fit:
@@ -74,6 +89,7 @@ def fit_at(target: Target, p: Array) -> Fit:
         p=p,
         value=jnp.sum(r * r) / 2 - log_prior(p) + jnp.sum(jnp.log(jnp.diag(target.root))),
         jacobian=jacobian,
+        residual=r,
         slope=dot(jacobian.T, r) + dot(prior, p),
         curve=dot(jacobian.T, jacobian) + prior,
     )

@@ -33,9 +33,9 @@ class Errors:
     distance: float = 0.05  # of a star, share of its distance
     radial: float = 2.0  # of a star, km/s
     proper: float = 0.1  # of a star, in either direction, mas/yr
-    cluster_distance: float = 0.02  # share of it
-    cluster_radial: float = 0.5  # km/s
-    cluster_proper: float = 0.02  # mas/yr
+    cluster_distance: float = 0.005  # share of it
+    cluster_radial: float = 0.2  # km/s
+    cluster_proper: float = 0.005  # mas/yr
 
     def of_stars(self, distance: Array) -> Array:
         """[..., 5] of stars at a distance [...], in the columns of a track."""

@@ -8,7 +8,7 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree, size
 
-from .fit import NEAREST, Fit, LevenbergMarquardt
+from .fit import Fit, LevenbergMarquardt
 from .galaxy import of_shares
 from .likelihood import Target
 from .posterior import Marginal, Sampler
@@ -82,19 +82,14 @@ class Weighing:
 
     def step(self, found: Found, key: Array) -> Found:
         """With one more mock."""
-        keys = jax.random.split(key, 7)
+        keys = jax.random.split(key, 5)
         mock = self.mock(keys[0])
         count = len(self.streams.age)
         draws = jax.vmap(lambda k: even(k, self.model))(jax.random.split(keys[1], count))
         target = Target.bare(self.streams, mock.data, draws, self.fits.pool.sets)
         starts = starts_near(mock.truth[:4], self.attempts, keys[2])
         fit, values = self.fitted(target, starts, keys[3])
-        early = replace(self.sampler, rounds=1)
-        samples, log_weights = early.samples(Marginal.near(fit, 4), keys[4])
-        best = samples[jnp.argmax(log_weights)]
-        best = best.at[:4].set(jnp.clip(best[:4], NEAREST, 1 - NEAREST))
-        fit = self.fits.round(fit.target, best, keys[5])
-        samples, log_weights = self.sampler.samples(Marginal.near(fit, 4), keys[6])
+        samples, log_weights = self.sampler.samples(Marginal.near(fit, 4), keys[4])
         one = {
             "truth": mock.truth,
             "rows": mock.rows,
@@ -103,9 +98,9 @@ class Weighing:
             "values": values,
             "fit": fit.p,
             "error": jnp.sqrt(jnp.diag(jnp.linalg.inv(fit.curve))),
-            "mean": fit.target.mean(fit.p) + fit.target.offset,
+            "mean": mock.data - jnp.matmul(fit.target.root, fit.residual, precision="highest"),
             "scatter": jnp.sqrt(jnp.sum(fit.target.root**2, 1)),
-            "chi2": jnp.sum(fit.target.residual(fit.p) ** 2),
+            "chi2": jnp.sum(fit.residual**2),
             "samples": samples,
             "log_weights": log_weights,
         }
@@ -129,21 +124,20 @@ class Weighing:
 
         Each takes two rounds; the best goes on for two more.
         """
-        keys = jax.random.split(key, len(starts) + 2)
+        first, last = jax.random.split(key)
+        shifts = jnp.zeros((len(starts), 4 * len(self.streams.age)), starts.dtype)
         begun = replace(target, draws=target.draws[:, : self.few])
+        attempt = lambda each: self._rounds(begun, each[0], jax.random.split(each[1], 2))
+        each = jnp.concatenate([starts, shifts], 1), jax.random.split(first, len(starts))
+        fits = lax.map(attempt, each)
+        best = fits.p[jnp.nanargmin(fits.value)]
+        return self._rounds(target, best, jax.random.split(last, 2)), fits.value
 
-        def attempt(each: tuple[Array, Array]) -> tuple[Array, Array]:
-            start, key = each
-            p = jnp.concatenate([start, jnp.zeros(4 * len(self.streams.age), start.dtype)])
-            for k in jax.random.split(key, 2):
-                fit = self.fits.round(begun, p, k)
-                p = fit.p
-            return p, fit.value
-
-        ends, values = lax.map(attempt, (starts, keys[2:]))
-        p = ends[jnp.nanargmin(values)]
-        p = self.fits.round(target, p, keys[0]).p
-        return self.fits.round(target, p, keys[1]), values
+    def _rounds(self, target: Target, p: Array, keys: Array) -> Fit:
+        """The fit after as many rounds as there are keys."""
+        begun = self.fits.init(target, p)
+        round_ = lambda fit, key: (self.fits.round(target, fit.p, key), None)
+        return lax.scan(round_, begun, keys)[0]
 
 
 def starts_near(share: Array, count: int, key: Array) -> Array:
