@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 
 from jaxgpu import ranges
 from jaxgpu.precision import in_float64
@@ -16,6 +17,7 @@ from .findings import written
 from .fit import LevenbergMarquardt
 from .likelihood import Pool
 from .posterior import Sampler
+from .spray import sobol
 from .streams import Errors, two_streams
 from .weigh import Weighing
 
@@ -26,13 +28,13 @@ class Options:
 
     mocks: int = size(default=20, least=2, most=100_000)
     """Galaxies drawn from the prior ranges, each with two streams."""
-    stars: int = size(default=150, least=50, most=100_000)
+    stars: int = size(default=100, least=50, most=100_000)
     """Stars seen of each stream."""
-    model: int = size(default=1024, least=256, most=1_000_000)
+    model: int = size(default=2048, least=256, most=1_000_000)
     """Stars of each stream in the model."""
     samples: int = size(default=40, least=16, most=100_000)
     """Of a posterior, in each of four rounds."""
-    turns: int = size(default=12, least=1, most=1000)
+    turns: int = size(default=10, least=1, most=1000)
     """Steps in each round of a fit."""
     steps: int = size(default=1000, least=100, most=100_000)
     """Of a star's orbit in the model; the mocks' have twice as many."""
@@ -52,7 +54,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         fine=two_streams(2 * options.steps, errors),
         fits=LevenbergMarquardt(Pool(each=options.stars), turns=options.turns),
         sampler=Sampler(count=options.samples),
-        model=options.model,
+        points=jnp.asarray(sobol(options.model)),
         few=min(512, options.model),
     )
     key = jax.random.key(options.seed)

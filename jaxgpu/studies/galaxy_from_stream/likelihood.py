@@ -79,7 +79,7 @@ class Pool:
     """How mock data sets are made near a fit."""
 
     stars: int = size(default=4096, least=2)  # of each stream, in the pool
-    each: int = size(default=150, least=1)  # of each stream, in a data set
+    each: int = size(default=100, least=1)  # of each stream, in a data set
     sets: int = size(default=1000, least=2)  # mock data sets
 
     def around(self, p: Array, target: Target, key: Array) -> Target:

@@ -53,27 +53,16 @@ class Marginal:
         )
 
     def log_density(self, share: Array) -> tuple[Array, Array]:
-        """Log density [] at shares [F] of the prior ranges, up to a constant, and the rest [R].
-
-        The rest is at the ridge, or a step of Gauss and Newton from there, where that is better.
-        """
+        """Log density [] at shares [F] of the prior ranges, up to a constant, and the rest [R]."""
         inside = jnp.all((share > 0) & (share < 1))
         held = jnp.clip(share, 0, 1)  # no orbits need be there where it is not inside
-        first = self.rest + _dot(self.ridge, held - self.centre)
-        before, step, gain = self._at(held, first)
-        after, _, more = self._at(held, first + step)
-        better = after > before
-        rest = jnp.where(better, first + step, first)
-        # what is left to integrate is normal about the best that is known
-        log = jnp.where(better, after + more, before + gain)
-        return jnp.where(inside, log, -jnp.inf), rest
-
-    def _at(self, share: Array, rest: Array) -> tuple[Array, Array, Array]:
-        """Log posterior [] at all coordinates, the step [R] to the best rest, and its gain []."""
-        r = self.target.residual(jnp.concatenate([share, rest]))
+        rest = self.rest + _dot(self.ridge, held - self.centre)
+        r = self.target.residual(jnp.concatenate([held, rest]))
         slope = _dot(self.slope.T, r) + rest
         step = -jnp.linalg.solve(self.curve, slope)
-        return student(r, self.target.sets) - jnp.sum(rest**2) / 2, step, -_dot(step, slope) / 2
+        # what is left to integrate is normal about the best rest, a step of Gauss and Newton away
+        log = student(r, self.target.sets) - jnp.sum(rest**2) / 2 - _dot(step, slope) / 2
+        return jnp.where(inside, log, -jnp.inf), rest + step
 
 
 @pytree

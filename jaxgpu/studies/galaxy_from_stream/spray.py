@@ -9,6 +9,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.scipy.special import ndtri
 
@@ -21,7 +22,6 @@ from .galaxy import galaxy
 
 # means and deviations, in tidal radii and in the speed of the orbit's turn at one of these
 RADIAL, RADIAL_SPREAD, TURN, TURN_SPREAD, OUT_OF_PLANE = 2.0, 0.5, 0.3, 0.5, 0.5
-ROOT = 1.1127756842787055  # of r^7 = r + 1
 YOUNGEST = 0.02  # of the age: stars that left later are still at the cluster
 
 
@@ -72,16 +72,24 @@ def drawn(key: Array, count: int) -> Array:
     return jnp.concatenate([shares, sides, jax.random.normal(rest, (count, 4))], 1)
 
 
-def even(key: Array, count: int) -> Array:
+def even(points: Array, key: Array) -> Array:
     """As `drawn`, but spread evenly, so that sums over stars scatter less.
 
-    Points of an additive recurrence, shifted by chance: Niederreiter (1992),
-    doi:10.1137/1.9781611970081, with powers of the root of r^7 = r + 1, which no fraction is near.
+    Args:
+        points: [N, 6] of a low-discrepancy sequence, `sobol`.
+        key: of the shift of all, modulo one (Cranley & Patterson 1976, doi:10.1137/0713071).
     """
-    steps = ROOT ** -jnp.arange(1.0, 7.0)
-    u = (jax.random.uniform(key, (6,)) + jnp.arange(1, count + 1)[:, None] * steps) % 1
+    u = (points + jax.random.uniform(key, (6,))) % 1
     sides = jnp.where(u[:, 1:2] < 0.5, 1.0, -1.0)
     return jnp.concatenate([u[:, :1], sides, ndtri(jnp.clip(u[:, 2:], 1e-6, 1 - 1e-6))], 1)
+
+
+def sobol(count: int) -> np.ndarray:
+    """The first points [count, 6] of Sobol's sequence; a power of two is spread best."""
+    from scipy.stats import qmc
+
+    levels = max(count - 1, 1).bit_length()
+    return qmc.Sobol(6, scramble=False).random_base2(levels)[:count]
 
 
 def released(field: Field, gm: Array, cluster: Array, noise: Array) -> Array:

@@ -1,6 +1,7 @@
 """Mock streams in galaxies drawn from the prior, and the galaxy's numbers found again from each."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +55,7 @@ class Weighing:
     fine: Streams  # the same with shorter steps, of which the data are made
     fits: LevenbergMarquardt
     sampler: Sampler
-    model: int = size(default=1024, least=16)  # stars of each stream in the model
+    points: Array  # [N, 6] from which the model's N stars of each stream are made
     few: int = size(default=512, least=16)  # of these in the first rounds of fits
     attempts: int = size(default=3, least=1)  # fits, of which the best is taken
 
@@ -85,7 +86,7 @@ class Weighing:
         keys = jax.random.split(key, 5)
         mock = self.mock(keys[0])
         count = len(self.streams.age)
-        draws = jax.vmap(lambda k: even(k, self.model))(jax.random.split(keys[1], count))
+        draws = jax.vmap(partial(even, self.points))(jax.random.split(keys[1], count))
         target = Target.bare(self.streams, mock.data, draws, self.fits.pool.sets)
         starts = starts_near(mock.truth[:4], self.attempts, keys[2])
         fit, values = self.fitted(target, starts, keys[3])

@@ -1,0 +1,189 @@
+"""The study `galaxy-from-stream`: its sky, its spray, derivatives, samples, and its report."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import report
+from jaxgpu.physics.nbody.forces.potentials import PointMass
+from jaxgpu.pytree import pytree, size
+from jaxgpu.run import Run, Timing
+from jaxgpu.studies import galaxy_from_stream
+from jaxgpu.studies.galaxy_from_stream import sky
+from jaxgpu.studies.galaxy_from_stream.findings import written
+from jaxgpu.studies.galaxy_from_stream.fit import LevenbergMarquardt
+from jaxgpu.studies.galaxy_from_stream.galaxy import of_shares
+from jaxgpu.studies.galaxy_from_stream.likelihood import Pool
+from jaxgpu.studies.galaxy_from_stream.posterior import Marginal, Sampler
+from jaxgpu.studies.galaxy_from_stream.spray import drawn, even, released
+from jaxgpu.studies.galaxy_from_stream.streams import Errors, two_streams
+from jaxgpu.studies.galaxy_from_stream.weigh import Weighing, starts_near
+
+
+@pytest.fixture(autouse=True)
+def in_float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def test_what_is_seen_is_how_places_change():
+    """Proper motions and radial velocities are differences of angles and distances over time."""
+    random = np.random.default_rng(0)
+    here = np.concatenate([random.normal(size=3) * 8, random.normal(size=3) * 100])
+    axes = sky.frame(here[:3], here[3:])
+    stars = here + random.normal(size=(50, 6)) * np.array([2.0, 2, 2, 30, 30, 30])
+    still = np.concatenate([np.zeros(3), sky.MOTION])
+    after, before = (
+        np.asarray(sky.seen(jnp.asarray(axes), jnp.asarray(stars + h * shift(stars - still))))
+        for h in (1e-7, -1e-7)
+    )
+    change = (after - before) / 2e-7  # in kpc / (km/s), 977.8 million years
+    rows = np.asarray(sky.seen(jnp.asarray(axes), jnp.asarray(stars)))
+    np.testing.assert_allclose(change[:, 2], rows[:, 3], rtol=1e-6)
+    mas = np.deg2rad(change[:, :2]) / sky.PER_MAS
+    np.testing.assert_allclose(mas[:, 0] * np.cos(np.deg2rad(rows[:, 1])), rows[:, 4], rtol=1e-5)
+    np.testing.assert_allclose(mas[:, 1], rows[:, 5], rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(sky.placed(axes, jnp.asarray(rows[0])), stars[0], rtol=1e-10)
+
+
+def shift(rows):
+    """Places that move with velocities, which stay."""
+    return np.concatenate([rows[:, 3:], np.zeros_like(rows[:, 3:])], 1)
+
+
+def test_the_track_of_stars_on_a_line_is_that_line():
+    along = jnp.linspace(-10, 10, 401)
+    rows = jnp.stack([along, *(a + b * along for a, b in ((1, 2), (0, 1), (3, 0), (1, 1), (0, 5)))], 1)
+    places = jnp.array([-4.0, 0.0, 3.0])
+    seen = sky.track(rows, places, jnp.float64(1.0))
+    np.testing.assert_allclose(seen[:, 0], 1 + 2 * places, rtol=1e-6)
+    np.testing.assert_allclose(seen[:, 2], 3, rtol=1e-12)
+
+
+def test_stars_leave_beside_two_tidal_radii():
+    """On a circle about a point of mass the tidal radius is R (m / 3 M)^(1/3)."""
+    cluster = jnp.array([10.0, 0, 0, 0, 200.0, 0])
+    gm, edge = 4e5 * 3e-6, 10 * 1e-2
+    draws = drawn(jax.random.key(0), 4000)
+    field = PointMass(4e5)
+    stars = jax.vmap(lambda noise: released(field, jnp.float64(gm), cluster, noise))(draws[:, 1:])
+    away = (np.asarray(stars) - np.asarray(cluster)) / edge
+    side = np.asarray(draws[:, 1])
+    np.testing.assert_allclose(np.mean(side * away[:, 0]), 2, atol=4 * 0.5 / np.sqrt(4000))
+    np.testing.assert_allclose(np.std(away[:, 2]), 0.5, rtol=0.05)
+    # 0.3 of the reach of 2, in speeds of the turn, 20 (km/s) / kpc
+    np.testing.assert_allclose(np.mean(side * away[:, 4]) / 20, 0.6, atol=4 * 1.1 / np.sqrt(4000))
+
+
+def test_even_draws_are_drawn_from_the_same_and_scatter_less():
+    many = np.stack([np.asarray(even(jax.random.key(i), 256)) for i in range(30)])
+    free = np.stack([np.asarray(drawn(jax.random.key(i), 256)) for i in range(30)])
+    np.testing.assert_allclose(many.std((0, 1))[2:], 1, rtol=0.02)
+    assert (many.mean(1).std(0) < 0.5 * free.mean(1).std(0)).all()
+
+
+def test_derivatives_through_orbits_are_those_of_differences():
+    streams = two_streams(150, Errors(), "float64")
+    draws = jax.vmap(lambda key: drawn(key, 24))(jax.random.split(jax.random.key(1), 2))
+
+    @jax.jit
+    def tracks(p):
+        rows = streams.stars(of_shares(p[:4]), p[4:].reshape(2, 4), draws)
+        return streams.tracks(rows).ravel()
+
+    p = jnp.array([0.4, 0.5, 0.3, 0.6, 1.0, -1, 0.5, 0.2, -0.3, 0.8, 1, -0.6])
+    jacobian = np.asarray(jax.jit(jax.jacfwd(tracks))(p))
+    steps = 1e-6 * np.eye(len(p))
+    measured = np.stack([(tracks(p + e) - tracks(p - e)) / 2e-6 for e in steps], 1)
+    scale = np.abs(jacobian).max(1, keepdims=True)
+    assert (scale > 0.1).all()
+    np.testing.assert_allclose(measured / scale, jacobian / scale, atol=2e-6)
+
+
+@pytree
+class Line:
+    """A likelihood whose residual is straight in its coordinates."""
+
+    start: jax.Array  # [D]
+    slope: jax.Array  # [D, P]
+    sets: int = size(default=1_000_000, least=2)
+
+    def residual(self, p):
+        return self.start + self.slope @ p
+
+
+def test_samples_of_a_straight_problem_have_its_moments():
+    """Mean and covariance of the normal posterior, whose rest has a normal prior."""
+    random = np.random.default_rng(3)
+    slope = random.normal(size=(30, 6)) * np.array([9.0, 20, 15, 30, 1, 2])
+    best = np.array([0.4, 0.6, 0.5, 0.45, 0.3, -0.5])
+    target = Line(jnp.asarray(-slope @ best), jnp.asarray(slope))
+    curve = slope.T @ slope + np.diag([0, 0, 0, 0, 1, 1])
+    mean = np.linalg.solve(curve, slope.T @ slope @ best)
+    covariance = np.linalg.inv(curve)
+    fitted = mean + 0.5 * np.sqrt(np.diag(covariance))  # a fit that is off
+    marginal = Marginal(
+        target=target,
+        centre=jnp.asarray(fitted[:4]),
+        spread=jnp.linalg.cholesky(jnp.asarray(1.5 * covariance[:4, :4])),
+        rest=jnp.asarray(fitted[4:]),
+        ridge=-jnp.linalg.solve(curve[4:, 4:], curve[4:, :4]),
+        slope=jnp.asarray(slope[:, 4:]),
+        curve=jnp.asarray(curve[4:, 4:]),
+    )
+    draw = jax.jit(Sampler(count=200).samples)
+    for seed in range(5):
+        samples, log = (np.asarray(a) for a in draw(marginal, jax.random.key(seed)))
+        weights = np.exp(log)
+        assert 1 / np.sum(weights**2) > 200
+        found = weights @ samples[:, :4]
+        away = samples[:, :4] - found
+        spread = np.sqrt(np.diag(covariance))[:4]
+        np.testing.assert_allclose((found - mean[:4]) / spread, 0, atol=4 / np.sqrt(200))
+        assert np.all(np.abs(np.sqrt(weights @ away**2) / spread - 1) < 0.25)
+
+
+def test_starts_are_off_by_a_tenth_to_three():
+    share = jnp.array([0.5, 0.5, 0.5, 0.5])
+    off = of_shares(starts_near(share, 200, jax.random.key(0))) / of_shares(share) - 1
+    assert np.all((np.abs(off) < 0.3001) & (np.abs(off) > 0.0999))
+
+
+@pytest.mark.parametrize(
+    "option, sentence",
+    [
+        ({"mocks": 1}, "Options.mocks=1; it must be a whole number of at least 2"),
+        ({"stars": 10}, "Options.stars=10; it must be a whole number of at least 50"),
+        ({"seed": -1}, "Options.seed=-1"),
+    ],
+)
+def test_bad_options_get_a_sentence(option, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        galaxy_from_stream.Options(**option)
+
+
+@pytest.mark.slow
+def test_right_posteriors_are_reported_as_right(tmp_path):
+    """Of truths that are drawn as samples are, two thirds and 95 % lie in the intervals."""
+    options = galaxy_from_stream.Options(mocks=300, samples=40, stars=50)
+    fine = two_streams(100, Errors())
+    spec = Weighing(fine, fine, LevenbergMarquardt(Pool(each=50)), Sampler(count=40))
+    blank = spec.init(options.mocks)
+    random = np.random.default_rng(0)
+    rows = 0.1 * random.normal(size=blank.samples.shape) + 0.5
+    made = replace(
+        blank,
+        truth=0.1 * random.normal(size=blank.truth.shape) + 0.5,
+        samples=rows,
+        log_weights=np.full(blank.log_weights.shape, -np.log(rows.shape[1])),
+        rows=random.normal(size=blank.rows.shape) * np.array([9.0, 1, 1, 1, 1, 1]),
+        scatter=blank.scatter + 1,
+    )
+    found = written(options, spec, Run(made, (), Timing(0.0, 0.0, 1)))
+    narrow, wide = (headline.value / 1200 for headline in found.headlines)
+    assert abs(narrow - 0.68) < 0.06 and abs(wide - 0.95) < 0.03
+    report.save(tmp_path, "galaxy-from-stream", options, found)
+    assert "image/svg+xml" in report.write(tmp_path).read_text()
