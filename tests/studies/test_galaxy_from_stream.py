@@ -9,16 +9,16 @@ import pytest
 
 from jaxgpu import report
 from jaxgpu.physics.nbody.forces.potentials import PointMass
-from jaxgpu.pytree import pytree, size
+from jaxgpu.pytree import pytree
 from jaxgpu.run import Run, Timing
 from jaxgpu.studies import galaxy_from_stream
 from jaxgpu.studies.galaxy_from_stream import sky
 from jaxgpu.studies.galaxy_from_stream.findings import written
-from jaxgpu.studies.galaxy_from_stream.fit import LevenbergMarquardt
+from jaxgpu.studies.galaxy_from_stream.fit import Fit, LevenbergMarquardt
 from jaxgpu.studies.galaxy_from_stream.galaxy import of_shares
 from jaxgpu.studies.galaxy_from_stream.likelihood import Pool
-from jaxgpu.studies.galaxy_from_stream.posterior import Marginal, Sampler
-from jaxgpu.studies.galaxy_from_stream.spray import drawn, even, released
+from jaxgpu.studies.galaxy_from_stream.posterior import Sampler
+from jaxgpu.studies.galaxy_from_stream.spray import drawn, even, released, sobol
 from jaxgpu.studies.galaxy_from_stream.streams import Errors, two_streams
 from jaxgpu.studies.galaxy_from_stream.weigh import Weighing, starts_near
 
@@ -46,7 +46,6 @@ def test_what_is_seen_is_how_places_change():
     mas = np.deg2rad(change[:, :2]) / sky.PER_MAS
     np.testing.assert_allclose(mas[:, 0] * np.cos(np.deg2rad(rows[:, 1])), rows[:, 4], rtol=1e-5)
     np.testing.assert_allclose(mas[:, 1], rows[:, 5], rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(sky.placed(axes, jnp.asarray(rows[0])), stars[0], rtol=1e-10)
 
 
 def shift(rows):
@@ -56,7 +55,9 @@ def shift(rows):
 
 def test_the_track_of_stars_on_a_line_is_that_line():
     along = jnp.linspace(-10, 10, 401)
-    rows = jnp.stack([along, *(a + b * along for a, b in ((1, 2), (0, 1), (3, 0), (1, 1), (0, 5)))], 1)
+    rows = jnp.stack(
+        [along, *(a + b * along for a, b in ((1, 2), (0, 1), (3, 0), (1, 1), (0, 5)))], 1
+    )
     places = jnp.array([-4.0, 0.0, 3.0])
     seen = sky.track(rows, places, jnp.float64(1.0))
     np.testing.assert_allclose(seen[:, 0], 1 + 2 * places, rtol=1e-6)
@@ -79,76 +80,77 @@ def test_stars_leave_beside_two_tidal_radii():
 
 
 def test_even_draws_are_drawn_from_the_same_and_scatter_less():
-    many = np.stack([np.asarray(even(jax.random.key(i), 256)) for i in range(30)])
+    points = jnp.asarray(sobol(256))
+    many = np.stack([np.asarray(even(points, jax.random.key(i))) for i in range(30)])
     free = np.stack([np.asarray(drawn(jax.random.key(i), 256)) for i in range(30)])
     np.testing.assert_allclose(many.std((0, 1))[2:], 1, rtol=0.02)
     assert (many.mean(1).std(0) < 0.5 * free.mean(1).std(0)).all()
 
 
 def test_derivatives_through_orbits_are_those_of_differences():
-    streams = two_streams(150, Errors(), "float64")
-    draws = jax.vmap(lambda key: drawn(key, 24))(jax.random.split(jax.random.key(1), 2))
+    streams = two_streams(600, Errors(), "float64")
+    draws = jax.vmap(lambda key: drawn(key, 12))(jax.random.split(jax.random.key(1), 2))
 
     @jax.jit
     def tracks(p):
-        rows = streams.stars(of_shares(p[:4]), p[4:].reshape(2, 4), draws)
+        rows = streams.stars(of_shares(p), draws)
         return streams.tracks(rows).ravel()
 
-    p = jnp.array([0.4, 0.5, 0.3, 0.6, 1.0, -1, 0.5, 0.2, -0.3, 0.8, 1, -0.6])
+    p = jnp.array([0.4, 0.5, 0.3, 0.6])
     jacobian = np.asarray(jax.jit(jax.jacfwd(tracks))(p))
-    steps = 1e-6 * np.eye(len(p))
-    measured = np.stack([(tracks(p + e) - tracks(p - e)) / 2e-6 for e in steps], 1)
+    steps = 1e-7 * np.eye(len(p))
+    measured = np.stack([(tracks(p + e) - tracks(p - e)) / 2e-7 for e in steps], 1)
     scale = np.abs(jacobian).max(1, keepdims=True)
-    assert (scale > 0.1).all()
-    np.testing.assert_allclose(measured / scale, jacobian / scale, atol=2e-6)
+    assert (scale > 1e-3).all()
+    np.testing.assert_allclose(measured / scale, jacobian / scale, atol=1e-5)
 
 
 @pytree
 class Line:
-    """A likelihood whose residual is straight in its coordinates."""
+    """A likelihood whose residual is straight in its coordinates, and whose covariance is known."""
 
     start: jax.Array  # [D]
     slope: jax.Array  # [D, P]
-    sets: int = size(default=1_000_000, least=2)
 
-    def residual(self, p):
-        return self.start + self.slope @ p
+    def log_density(self, p):
+        inside = jnp.all((p > 0) & (p < 1))
+        return jnp.where(inside, -jnp.sum((self.start + self.slope @ p) ** 2) / 2, -jnp.inf)
 
 
-def test_samples_of_a_straight_problem_have_its_moments():
-    """Mean and covariance of the normal posterior, whose rest has a normal prior."""
+def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
+    """Truths are drawn, data made of them with normal errors, and the fit is off and too narrow."""
     random = np.random.default_rng(3)
-    slope = random.normal(size=(30, 6)) * np.array([9.0, 20, 15, 30, 1, 2])
-    best = np.array([0.4, 0.6, 0.5, 0.45, 0.3, -0.5])
-    target = Line(jnp.asarray(-slope @ best), jnp.asarray(slope))
-    curve = slope.T @ slope + np.diag([0, 0, 0, 0, 1, 1])
-    mean = np.linalg.solve(curve, slope.T @ slope @ best)
-    covariance = np.linalg.inv(curve)
-    fitted = mean + 0.5 * np.sqrt(np.diag(covariance))  # a fit that is off
-    marginal = Marginal(
-        target=target,
-        centre=jnp.asarray(fitted[:4]),
-        spread=jnp.linalg.cholesky(jnp.asarray(1.5 * covariance[:4, :4])),
-        rest=jnp.asarray(fitted[4:]),
-        ridge=-jnp.linalg.solve(curve[4:, 4:], curve[4:, :4]),
-        slope=jnp.asarray(slope[:, 4:]),
-        curve=jnp.asarray(curve[4:, 4:]),
-    )
-    draw = jax.jit(Sampler(count=200).samples)
-    for seed in range(5):
-        samples, log = (np.asarray(a) for a in draw(marginal, jax.random.key(seed)))
-        weights = np.exp(log)
-        assert 1 / np.sum(weights**2) > 200
-        found = weights @ samples[:, :4]
-        away = samples[:, :4] - found
-        spread = np.sqrt(np.diag(covariance))[:4]
-        np.testing.assert_allclose((found - mean[:4]) / spread, 0, atol=4 / np.sqrt(200))
-        assert np.all(np.abs(np.sqrt(weights @ away**2) / spread - 1) < 0.25)
+    slope = random.normal(size=(200, 30, 4)) * np.array([9.0, 20, 15, 30])
+    truth = random.uniform(0.3, 0.7, (200, 4))
+    data = np.einsum("kdp,kp->kd", slope, truth) + random.normal(size=(200, 30))
+    curve = np.einsum("kdp,kdq->kpq", slope, slope)
+    mean = np.linalg.solve(curve, np.einsum("kdp,kd->kp", slope, data)[..., None])[..., 0]
+    spread = np.sqrt(np.diagonal(np.linalg.inv(curve), axis1=1, axis2=2))
+
+    def one(slope, data, curve, mean, spread, key):
+        target = Line(-data, slope)
+        zero = jnp.zeros(())
+        fit = Fit(target, mean + 0.7 * spread, zero, 0 * data, 0 * mean, 1.5 * curve)
+        return Sampler(count=100).samples(fit, key)
+
+    keys = jax.random.split(jax.random.key(0), 200)
+    samples, log = jax.jit(jax.vmap(one))(slope, data, curve, mean, spread, keys)
+    samples, weights = np.asarray(samples), np.exp(np.asarray(log))
+    found = np.einsum("km,kmp->kp", weights, samples)
+    wide = np.sqrt(np.einsum("km,kmp->kp", weights, (samples - found[:, None]) ** 2))
+    # half of 400 samples are effective or more, so that a mean is known to 0.07 of an error
+    assert np.all(np.abs((found - mean) / spread).mean(0) < 0.1)
+    assert np.all(np.abs((wide / spread).mean(0) - 1) < 0.05)
+    rank = np.einsum("km,kmp->kp", weights, samples < truth[:, None])
+    for level in (0.68, 0.95):
+        covered = np.mean(np.abs(rank - 0.5) < level / 2)
+        assert abs(covered - level) < 4 * np.sqrt(level * (1 - level) / 800)
 
 
 def test_starts_are_off_by_a_tenth_to_three():
     share = jnp.array([0.5, 0.5, 0.5, 0.5])
-    off = of_shares(starts_near(share, 200, jax.random.key(0))) / of_shares(share) - 1
+    starts = starts_near(share, 200, jax.random.key(0))
+    off = np.asarray(of_shares(starts)) / np.asarray(of_shares(share)) - 1
     assert np.all((np.abs(off) < 0.3001) & (np.abs(off) > 0.0999))
 
 
@@ -168,9 +170,11 @@ def test_bad_options_get_a_sentence(option, sentence):
 @pytest.mark.slow
 def test_right_posteriors_are_reported_as_right(tmp_path):
     """Of truths that are drawn as samples are, two thirds and 95 % lie in the intervals."""
-    options = galaxy_from_stream.Options(mocks=300, samples=40, stars=50)
+    options = galaxy_from_stream.Options(mocks=150, samples=40, stars=50)
     fine = two_streams(100, Errors())
-    spec = Weighing(fine, fine, LevenbergMarquardt(Pool(each=50)), Sampler(count=40))
+    spec = Weighing(
+        fine, fine, LevenbergMarquardt(Pool(each=50)), Sampler(count=40), jnp.asarray(sobol(64))
+    )
     blank = spec.init(options.mocks)
     random = np.random.default_rng(0)
     rows = 0.1 * random.normal(size=blank.samples.shape) + 0.5
@@ -183,7 +187,7 @@ def test_right_posteriors_are_reported_as_right(tmp_path):
         scatter=blank.scatter + 1,
     )
     found = written(options, spec, Run(made, (), Timing(0.0, 0.0, 1)))
-    narrow, wide = (headline.value / 1200 for headline in found.headlines)
+    narrow, wide = (headline.value / 600 for headline in found.headlines)
     assert abs(narrow - 0.68) < 0.06 and abs(wide - 0.95) < 0.03
     report.save(tmp_path, "galaxy-from-stream", options, found)
     assert "image/svg+xml" in report.write(tmp_path).read_text()

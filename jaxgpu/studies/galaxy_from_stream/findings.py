@@ -114,8 +114,18 @@ def coverage(known: Posteriors) -> Table:
     rows.append(whole)
     return Table(
         "Coverage and pulls. Intervals are central ones; in the last row the error of the share is "
-        "that of the mean over mocks, in the others the interval is Clopper's and Pearson's of 95 %.",
-        ["number", "prior", "median error", "mean pull", "width", "68 %", "share", "95 %", "share "],
+        "that of the mean over mocks, in the others the interval is Clopper's and Pearson's, 95 %.",
+        [
+            "number",
+            "prior",
+            "median error",
+            "mean pull",
+            "width",
+            "68 %",
+            "share",
+            "95 %",
+            "share ",
+        ],
         rows,
     )
 
@@ -133,7 +143,9 @@ def every(known: Posteriors, found: Found) -> Table:
             ]
         rows.append([*row, f"{float(found.chi2[k]):.0f}", f"{known.effective[k]:.0f}"])
     columns = [
-        part for name in NAMES for part in (f"{name}: truth", f"{name.partition(',')[0]}: posterior")
+        part
+        for name in NAMES
+        for part in (f"{name}: truth", f"{name.partition(',')[0]}: posterior")
     ]
     width = found.data.shape[1]
     return Table(
@@ -156,31 +168,32 @@ def findings(known: Posteriors, found: Found, options: Any) -> list[str]:
     pull = (mean[:, best] - true) / (error * mean)[:, best]
     chi2 = np.asarray(found.chi2)
     return [
-        f"Of {values.size} first fits, from starts that are off by 10 to 30 % in each number, {near} "
-        f"end within {NEAR:g} of the best one's log posterior; the best goes on.",
+        f"Of {values.size} first fits, from starts that are off by 10 to 30 % in each number, "
+        f"{near} end within {NEAR:g} of the best one's log posterior; the best goes on.",
         f"What two streams know best is the circular speed at {RADII[best]:.0f} kpc: to "
         f"{100 * np.median(error[:, best]):.1f} % in the median, with pulls of a width of "
         f"{pull.std(ddof=1):.2f}. Halo and disc share it out between them, so that their own errors "
         "go together.",
-        f"Chi-squared at the fits is {chi2.mean():.0f} on average for {found.data.shape[1]} data, of "
-        "which 4 numbers of the galaxy and 8 shifts of the clusters are fitted, these with priors.",
+        f"Chi-squared at the fits is {chi2.mean():.0f} on average for {found.data.shape[1]} data, "
+        "to which 4 numbers are fitted.",
         f"Of {known.weights.shape[1]} samples of each posterior {known.effective.min():.0f} to "
-        f"{known.effective.max():.0f} are effective, {np.median(known.effective):.0f} in the median.",
-        "The clusters' distances, radial velocities and proper motions have errors, too, and are "
-        "integrated out.",
-        "The model is the process that makes the mocks, with other random numbers and longer steps: "
-        "a spray, with no gravity of the stars, no clumps in the halo, no bar, and no other stars in "
-        "front of the streams. Intervals from real streams would have to be wider by what these do.",
+        f"{known.effective.max():.0f} are effective, {np.median(known.effective):.0f} in the "
+        "median.",
+        "The model is the process that makes the mocks, with other random numbers and longer "
+        "steps: a spray from clusters whose places and velocities are known, with no gravity of "
+        "the stars, no clumps in the halo, no bar, and no other stars in front of the streams. "
+        "Intervals from real streams would have to be wider by what these do.",
     ]
 
 
 CITATIONS = [
     "Fardal, Huang & Weinberg (2015), doi:10.1093/mnras/stv1198: the spray",
-    "Bovy, Bahmanyar, Fritz & Kallivayalil (2016), doi:10.3847/1538-4357/833/1/31: the halo's shape "
-    "from Palomar 5 and GD-1",
+    "Bovy, Bahmanyar, Fritz & Kallivayalil (2016), doi:10.3847/1538-4357/833/1/31: the "
+    "halo's shape from Palomar 5 and GD-1",
     "Wood (2010), doi:10.1038/nature09319: synthetic likelihoods",
     "Price, Drovandi, Lee & Nott (2018), doi:10.1080/10618600.2017.1302882: their posteriors",
     "Sellentin & Heavens (2016), doi:10.1093/mnrasl/slv190: covariances from simulations",
-    "Cornuet, Marin, Mira & Robert (2012), doi:10.1111/j.1467-9469.2011.00756.x: importance sampling",
+    "Cornuet, Marin, Mira & Robert (2012), doi:10.1111/j.1467-9469.2011.00756.x: importance "
+    "sampling",
     "Talts et al. (2018), arXiv:1804.06788: calibration by truths from the prior",
 ]

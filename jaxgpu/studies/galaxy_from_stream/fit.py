@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from jaxgpu.pytree import number, pytree, size
 
-from .likelihood import Pool, Target, log_prior
+from .likelihood import Pool, Target
 
 # steps of a fit: their longest, and how near they come to an end, in shares of a prior range
 LONGEST, NEAREST = 0.2, 0.01
@@ -28,7 +28,6 @@ class Fit:
     value: Array  # [] minus the log posterior, up to a constant; infinite before the first turn
     residual: Array  # [D] in units in which errors are one and apart
     slope: Array  # [P] of the value
-    jacobian: Array  # [D, P] of the residual
     curve: Array  # [P, P] its second derivative as Gauss and Newton have it
 
 
@@ -56,7 +55,6 @@ class LevenbergMarquardt:
             value=jnp.full((), jnp.inf, like.dtype),
             residual=0 * like,
             slope=0 * p,
-            jacobian=jnp.zeros((len(like), len(p)), like.dtype),
             curve=jnp.eye(len(p), dtype=like.dtype),
         )
 
@@ -64,9 +62,8 @@ class LevenbergMarquardt:
         """A step that is taken if it makes the value less, and the damping of the next."""
         scaled = fit.curve + damping * jnp.diag(jnp.diag(fit.curve))
         step = -jnp.linalg.solve(scaled, fit.slope)
-        longest = jnp.where(jnp.arange(len(step)) < 4, LONGEST, 1)
-        p = fit.p + step / jnp.maximum(1, jnp.max(jnp.abs(step) / longest))
-        p = p.at[:4].set(jnp.clip(p[:4], NEAREST, 1 - NEAREST))
+        p = fit.p + step / jnp.maximum(1, jnp.max(jnp.abs(step)) / LONGEST)
+        p = jnp.clip(p, NEAREST, 1 - NEAREST)
         tried = fit_at(fit.target, p)
         better = tried.value < fit.value
         kept = jax.tree.map(partial(jnp.where, better), tried, fit)
@@ -83,18 +80,11 @@ def fit_at(target: Target, p: Array) -> Fit:
 
     jacobian, r = jax.jacfwd(twice, has_aux=True)(p)
     dot = partial(jnp.matmul, precision="highest")
-    prior = prior_curve(p)
     return Fit(
         target=target,
         p=p,
-        value=jnp.sum(r * r) / 2 - log_prior(p) + jnp.sum(jnp.log(jnp.diag(target.root))),
-        jacobian=jacobian,
+        value=jnp.sum(r * r) / 2 + jnp.sum(jnp.log(jnp.diag(target.root))),
         residual=r,
-        slope=dot(jacobian.T, r) + dot(prior, p),
-        curve=dot(jacobian.T, jacobian) + prior,
+        slope=dot(jacobian.T, r),
+        curve=dot(jacobian.T, jacobian),
     )
-
-
-def prior_curve(p: Array) -> Array:
-    """Second derivative [P, P] of minus the log prior: even in shares, normal in shifts."""
-    return jnp.diag(jnp.where(jnp.arange(len(p)) < 4, 0.0, 1.0).astype(p.dtype))

@@ -18,12 +18,6 @@ from .spray import drawn
 from .streams import Streams
 
 
-def log_prior(p: Array) -> Array:
-    """Log density [] of coordinates p before any star is seen, up to a constant."""
-    inside = jnp.all((p[:4] > 0) & (p[:4] < 1))
-    return jnp.where(inside, -jnp.sum(p[4:] ** 2) / 2, -jnp.inf)
-
-
 def student(r: Array, sets: int) -> Array:
     """Log likelihood [] of a whitened residual r [D], up to a constant.
 
@@ -37,9 +31,7 @@ def student(r: Array, sets: int) -> Array:
 class Target:
     """The likelihood of one mock near a fit.
 
-    Coordinates p [4 + 4 S] are where the Galaxy's parameters lie in their ranges, and where the clusters of the S
-    streams are besides where they were measured, in standard errors of distance, radial velocity
-    and both proper motions.
+    Coordinates p [4] are where the Galaxy's parameters lie in their prior ranges, 0 to 1.
     """
 
     streams: Streams
@@ -53,9 +45,7 @@ class Target:
     def bare(streams: Streams, data: Array, draws: Array, sets: int) -> "Target":
         """One whose covariance is not known yet."""
         eye = jnp.eye(len(data), dtype=data.dtype)
-        return Target(
-            streams=streams, data=data, draws=draws, offset=0 * data, root=eye, sets=sets
-        )
+        return Target(streams=streams, data=data, draws=draws, offset=0 * data, root=eye, sets=sets)
 
     def mean(self, p: Array) -> Array:
         """Means [D] of the tracks of the model's stars."""
@@ -63,15 +53,17 @@ class Target:
 
     def stars(self, p: Array, draws: Array) -> Array:
         """What is seen [S, N, 6] of stars without errors, for draws [S, N, 6]."""
-        return self.streams.stars(of_shares(p[:4]), p[4:].reshape(-1, 4), draws)
+        return self.streams.stars(of_shares(p), draws)
 
     def residual(self, p: Array) -> Array:
         """What the data [D] have over the model, in units in which errors are one and apart."""
         return solve_triangular(self.root, self.data - self.offset - self.mean(p), lower=True)
 
     def log_density(self, p: Array) -> Array:
-        """Log posterior density [] of coordinates, up to a constant."""
-        return log_prior(p) + student(self.residual(p), self.sets)
+        """Log posterior density [] of coordinates, up to a constant; the prior is even."""
+        inside = jnp.all((p > 0) & (p < 1))
+        held = jnp.clip(p, 0, 1)  # no orbits need be there where it is not inside
+        return jnp.where(inside, student(self.residual(held), self.sets), -jnp.inf)
 
 
 @pytree

@@ -37,8 +37,8 @@ class Posteriors:
 
 def posteriors(found: Found) -> Posteriors:
     """Moments and ranks of all mocks."""
-    truth = np.asarray(of_shares(np.asarray(found.truth)[:, :4]))
-    samples = np.asarray(of_shares(np.asarray(found.samples)[..., :4]))
+    truth = np.asarray(of_shares(np.asarray(found.truth)))
+    samples = np.asarray(of_shares(np.asarray(found.samples)))
     weights = np.exp(np.asarray(found.log_weights))
     mean = np.einsum("km,kmf->kf", weights, samples)
     square = np.einsum("km,kmf->kf", weights, (samples - mean[:, None]) ** 2)

@@ -56,7 +56,9 @@ def corner(found: Posteriors, k: int) -> Any:
     count = x.shape[1]
     drawing, panels = plt.subplots(count, count, figsize=(6.6, 6.6))
     deviation, mean = found.deviation[k], found.mean[k]
-    ends = np.stack([np.maximum(mean - 3.6 * deviation, LOW), np.minimum(mean + 3.6 * deviation, HIGH)])
+    ends = np.stack(
+        [np.maximum(mean - 3.6 * deviation, LOW), np.minimum(mean + 3.6 * deviation, HIGH)]
+    )
     for i in range(count):
         for j in range(count):
             axes = panels[i, j]
@@ -66,7 +68,9 @@ def corner(found: Posteriors, k: int) -> Any:
             axes.set_xlim(*ends[:, j])
             if i == j:
                 grid = np.linspace(*ends[:, i], 120)
-                axes.fill_between(grid, _density(x[:, [i]], w, grid[:, None]), color=BLUE, alpha=BAND, lw=0)
+                axes.fill_between(
+                    grid, _density(x[:, [i]], w, grid[:, None]), color=BLUE, alpha=BAND, lw=0
+                )
                 axes.plot(grid, _density(x[:, [i]], w, grid[:, None]), color=BLUE)
                 axes.set_ylim(0, None)
                 axes.set_yticks([])

@@ -1,9 +1,6 @@
 """Samples of the posterior of the Galaxy's four numbers around a fit, weighted by importance.
 
-Where the clusters are is no question of interest. For each four numbers the clusters' shifts are
-led along the ridge that the fit's second derivative has, the stars are simulated there, and what
-is left of the shifts is integrated out, as the residual's derivative is a matrix and their prior
-is normal. Samples are proposed by Student's distribution and weighted by the posterior over the
+Samples are proposed by Student's distribution and weighted by the posterior over the
 mixture of all proposals, each round by the moments of all before it (adaptive multiple importance
 sampling: Cornuet, Marin, Mira & Robert 2012, doi:10.1111/j.1467-9469.2011.00756.x).
 """
@@ -21,48 +18,9 @@ from jax.scipy.special import gammaln
 from jaxgpu.pytree import number, pytree, size
 
 from .fit import Fit
-from .likelihood import Target, student
 
 _dot = partial(jnp.matmul, precision="highest")
 ENOUGH = 40.0  # effective samples, at which half of a proposal is their moments
-
-
-@pytree
-class Marginal:
-    """The posterior of the first F coordinates near a fit."""
-
-    target: Target
-    centre: Array  # [F] of the fit
-    spread: Array  # [F, F] Cholesky factor of its covariance, lower
-    rest: Array  # [R] the other coordinates of the fit
-    ridge: Array  # [R, F] how they follow the first ones
-    slope: Array  # [D, R] derivative of the residual with respect to them
-    curve: Array  # [R, R] second derivative of minus the log posterior with respect to them
-
-    @staticmethod
-    def near(fit: Fit, free: int) -> "Marginal":
-        """That of the first coordinates of a fit, as many as `free`."""
-        return Marginal(
-            target=fit.target,
-            centre=fit.p[:free],
-            spread=jnp.linalg.cholesky(jnp.linalg.inv(fit.curve)[:free, :free]),
-            rest=fit.p[free:],
-            ridge=-jnp.linalg.solve(fit.curve[free:, free:], fit.curve[free:, :free]),
-            slope=fit.jacobian[:, free:],
-            curve=fit.curve[free:, free:],
-        )
-
-    def log_density(self, share: Array) -> tuple[Array, Array]:
-        """Log density [] at shares [F] of the prior ranges, up to a constant, and the rest [R]."""
-        inside = jnp.all((share > 0) & (share < 1))
-        held = jnp.clip(share, 0, 1)  # no orbits need be there where it is not inside
-        rest = self.rest + _dot(self.ridge, held - self.centre)
-        r = self.target.residual(jnp.concatenate([held, rest]))
-        slope = _dot(self.slope.T, r) + rest
-        step = -jnp.linalg.solve(self.curve, slope)
-        # what is left to integrate is normal about the best rest, a step of Gauss and Newton away
-        log = student(r, self.target.sets) - jnp.sum(rest**2) / 2 - _dot(step, slope) / 2
-        return jnp.where(inside, log, -jnp.inf), rest + step
 
 
 @pytree
@@ -70,7 +28,6 @@ class Samples:
     """Samples in rounds of M, in coordinates in which the fit's errors are one."""
 
     y: Array  # [K, M, F]
-    rest: Array  # [K, M, R] of the other coordinates
     log_density: Array  # [K, M] of the posterior, up to a constant; -inf in rounds to come
     centre: Array  # [K + 1, F] of the proposals
     spread: Array  # [K + 1, F, F] Cholesky factors of their scales, lower
@@ -85,24 +42,23 @@ class Sampler:
     freedom: float = number(default=5.0, above=2)  # degrees of the proposals
     wider: float = number(default=1.3, above=0)  # proposals than what is known of the posterior
 
-    def samples(self, marginal: Marginal, key: Array) -> tuple[Array, Array]:
-        """Samples [K M, F + R] and the logs [K M] of their weights, which sum to one."""
-        like = marginal.centre
+    def samples(self, fit: Fit, key: Array) -> tuple[Array, Array]:
+        """Samples p [K M, F] and the logs [K M] of their weights, which sum to one."""
+        like = fit.p
+        root = jnp.linalg.cholesky(jnp.linalg.inv(fit.curve))
         d, rounds = len(like), self.rounds
         eye = jnp.eye(d, dtype=like.dtype)
         begun = Samples(
             y=jnp.zeros((rounds, self.count, d), like.dtype),
-            rest=jnp.zeros((rounds, self.count, len(marginal.rest)), like.dtype),
             log_density=jnp.full((rounds, self.count), -jnp.inf, like.dtype),
             centre=jnp.zeros((rounds + 1, d), like.dtype),
             spread=jnp.broadcast_to(self.wider * eye, (rounds + 1, d, d)),
         )
-        place = lambda y: marginal.centre + _dot(y, marginal.spread.T)
-        density = lambda y: marginal.log_density(place(y))
+        place = lambda y: fit.p + _dot(root, y)
+        density = lambda y: fit.target.log_density(place(y))
         turn = lambda i, now: self._round(density, now, i, jax.random.fold_in(key, i))
         done = lax.fori_loop(0, rounds, turn, begun)
-        every = jnp.concatenate([place(done.y), done.rest], -1).reshape(rounds * self.count, -1)
-        return every, self.log_weights(done, rounds)
+        return jax.vmap(place)(done.y.reshape(-1, d)), self.log_weights(done, rounds)
 
     def log_weights(self, samples: Samples, rounds: Array | int) -> Array:
         """Logs [K M] of the weights of all samples of the first rounds, which sum to one."""
@@ -119,19 +75,18 @@ class Sampler:
         normal, gamma = jax.random.split(key)
         noise = jax.random.normal(normal, now.y.shape[1:], now.y.dtype)
         chi2 = 2 * jax.random.gamma(gamma, self.freedom / 2, (self.count, 1), now.y.dtype)
-        y = now.centre[i] + _dot(noise * jnp.sqrt(self.freedom / chi2), now.spread[i].T)
-        log, rest = lax.map(density, y)
+        y = now.centre[i][None] + _dot(noise * jnp.sqrt(self.freedom / chi2), now.spread[i].T)
+        log = lax.map(density, y)
         log = jnp.where(jnp.isnan(log), -jnp.inf, log)
         now = replace(
             now,
             y=now.y.at[i].set(y),
-            rest=now.rest.at[i].set(rest),
             log_density=now.log_density.at[i].set(log),
         )
         weights = jnp.exp(self.log_weights(now, i + 1))
         every = now.y.reshape(-1, y.shape[1])
         mean = _dot(weights, every)
-        away = every - mean
+        away = every - mean[None]
         # few effective samples say where the posterior is, not yet how wide
         share = 1 / jnp.sum(weights**2)
         share = share / (share + ENOUGH)
@@ -153,7 +108,7 @@ def student_at(y: Array, centre: Array, spread: Array, freedom: Array | float) -
         freedom: its degrees of freedom.
     """
     d = len(centre)
-    u = solve_triangular(spread, (y - centre).T, lower=True)
+    u = solve_triangular(spread, (y - centre[None]).T, lower=True)
     constant = gammaln((freedom + d) / 2) - gammaln(freedom / 2) - d / 2 * jnp.log(freedom * np.pi)
     scale = jnp.sum(jnp.log(jnp.diag(spread)))
     return constant - scale - (freedom + d) / 2 * jnp.log1p(jnp.sum(u * u, 0) / freedom)

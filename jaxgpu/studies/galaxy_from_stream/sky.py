@@ -29,10 +29,10 @@ def frame(x: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.stack([away, along, np.cross(away, along)])
 
 
-def seen(axes: Array, stars: Array) -> Array:
+def seen(axes: Array | np.ndarray, stars: Array) -> Array:
     """What is seen [..., 6] of places and velocities [..., 6] about the Galaxy's centre."""
-    x = _turned(axes, stars[..., :3] - SUN)
-    v = _turned(axes, stars[..., 3:] - MOTION)
+    x = _turned(axes, [stars[..., i] - SUN[i] for i in range(3)])
+    v = _turned(axes, [stars[..., 3 + i] - MOTION[i] for i in range(3)])
     flat = jnp.sqrt(x[0] ** 2 + x[1] ** 2)
     r = jnp.sqrt(flat**2 + x[2] ** 2)
     radial = (x[0] * v[0] + x[1] * v[1] + x[2] * v[2]) / r
@@ -40,17 +40,6 @@ def seen(axes: Array, stars: Array) -> Array:
     across = (v[2] * flat - x[2] * (x[0] * v[0] + x[1] * v[1]) / flat) / r
     angles = jnp.rad2deg(jnp.arctan2(x[1], x[0])), jnp.rad2deg(jnp.arctan2(x[2], flat))
     return jnp.stack([*angles, r, radial, along / (PER_MAS * r), across / (PER_MAS * r)], -1)
-
-
-def placed(axes: np.ndarray, row: Array) -> Array:
-    """Place and velocity [6] about the Galaxy's centre of what is seen [6]: the inverse of `seen`."""
-    a, b = jnp.deg2rad(row[0]), jnp.deg2rad(row[1])
-    away = jnp.stack([jnp.cos(b) * jnp.cos(a), jnp.cos(b) * jnp.sin(a), jnp.sin(b)])
-    east = jnp.stack([-jnp.sin(a), jnp.cos(a), jnp.zeros_like(a)])
-    north = jnp.stack([-jnp.sin(b) * jnp.cos(a), -jnp.sin(b) * jnp.sin(a), jnp.cos(b)])
-    v = row[3] * away + PER_MAS * row[2] * (row[4] * east + row[5] * north)
-    back = lambda q: sum(q[i] * axes[i] for i in range(3))
-    return jnp.concatenate([back(row[2] * away) + SUN, back(v) + MOTION])
 
 
 def track(rows: Array, places: Array, width: Array) -> Array:
@@ -61,7 +50,7 @@ def track(rows: Array, places: Array, width: Array) -> Array:
     smooth function of where stars are, and how they are spread along it hardly moves it. A
     quarter of a width squared is added to the stars' spread, so that few stars give no wild line.
     """
-    gap = (rows[None, :, 0] - places[:, None]) / width
+    gap = (rows[None, :, 0] - places[:, None]) / width  # [B, N]
     weights = jax.nn.softmax(-0.5 * gap**2, axis=1)
     mean = lambda q: jnp.sum(weights * q, 1)
     lean = mean(gap)
@@ -71,5 +60,6 @@ def track(rows: Array, places: Array, width: Array) -> Array:
     return jnp.sum(shares[:, :, None] * rows[None, :, 1:], 1)
 
 
-def _turned(axes: Array, x: Array) -> list[Array]:
-    return [axes[i, 0] * x[..., 0] + axes[i, 1] * x[..., 1] + axes[i, 2] * x[..., 2] for i in range(3)]
+def _turned(axes: Array | np.ndarray, x: list[Array]) -> list[Array]:
+    """Components of vectors along the axes in rows."""
+    return [axes[i, 0] * x[0] + axes[i, 1] * x[1] + axes[i, 2] * x[2] for i in range(3)]

@@ -47,7 +47,9 @@ class Spray:
         shares = YOUNGEST + (1 - YOUNGEST) * draws[:, 0]
         when = jnp.round(shares * self.steps)  # they leave on a step of the cluster's orbit
         orbit = self._fallen(field, here, -jnp.asarray(self.age, self.dtype))[1]
-        left = jax.vmap(partial(released, field, jnp.asarray(self.gm, self.dtype)))(orbit[when.astype(int)], draws[:, 1:])
+        left = jax.vmap(partial(released, field, jnp.asarray(self.gm, self.dtype)))(
+            orbit[when.astype(int)], draws[:, 1:]
+        )
         fall = lambda start, time: self._fallen(field, start, time)[0]
         times = jnp.asarray(self.age, self.dtype) * when / self.steps
         return jax.vmap(fall)(left, times)
@@ -79,7 +81,7 @@ def even(points: Array, key: Array) -> Array:
         points: [N, 6] of a low-discrepancy sequence, `sobol`.
         key: of the shift of all, modulo one (Cranley & Patterson 1976, doi:10.1137/0713071).
     """
-    u = (points + jax.random.uniform(key, (6,))) % 1
+    u = (points + jax.random.uniform(key, (1, 6))) % 1
     sides = jnp.where(u[:, 1:2] < 0.5, 1.0, -1.0)
     return jnp.concatenate([u[:, :1], sides, ndtri(jnp.clip(u[:, 2:], 1e-6, 1 - 1e-6))], 1)
 

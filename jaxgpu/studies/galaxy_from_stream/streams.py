@@ -2,7 +2,8 @@
 
 One is the stream of the globular cluster Palomar 5, the other lies on the orbit of GD-1 (Koposov,
 Rix & Hogg 2010, doi:10.1088/0004-637X/712/1/260, in the numbers of Bovy 2014,
-doi:10.1088/0004-637X/795/1/95), on which a cluster is put that is seen as well as Palomar 5.
+doi:10.1088/0004-637X/795/1/95), on which a cluster is put. Places and velocities of
+the clusters are known.
 """
 
 import jax
@@ -14,7 +15,7 @@ from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.models import globulars
 from jaxgpu.pytree import pytree
 
-from .sky import frame, placed, seen, track
+from .sky import frame, seen, track
 from .spray import Spray
 
 NAMES = "Palomar 5", "GD-1"
@@ -33,9 +34,6 @@ class Errors:
     distance: float = 0.05  # of a star, share of its distance
     radial: float = 2.0  # of a star, km/s
     proper: float = 0.1  # of a star, in either direction, mas/yr
-    cluster_distance: float = 0.005  # share of it
-    cluster_radial: float = 0.2  # km/s
-    cluster_proper: float = 0.005  # mas/yr
 
     def of_stars(self, distance: Array) -> Array:
         """[..., 5] of stars at a distance [...], in the columns of a track."""
@@ -44,13 +42,6 @@ class Errors:
         radial = self.radial * one
         return jnp.stack([0 * one, self.distance * distance, radial, proper, proper], -1)
 
-    def of_cluster(self, distance: Array) -> Array:
-        """[..., 6] of a cluster at a distance [...], in the columns of what is seen."""
-        one = jnp.ones_like(distance)
-        proper = self.cluster_proper * one
-        far, radial = self.cluster_distance * distance, self.cluster_radial * one
-        return jnp.stack([0 * one, 0 * one, far, radial, proper, proper], -1)
-
 
 @pytree
 class Streams:
@@ -58,7 +49,7 @@ class Streams:
 
     spray: Spray  # gm and age [S]
     axes: Array  # [S, 3, 3] of the sky along each
-    cluster: Array  # [S, 6] what is seen of each cluster, measured
+    here: Array  # [S, 6] place and velocity of each cluster, kpc and km/s
     places: Array  # [S, B] of the means along the stream, degrees
     width: Array  # [S] of their weights, degrees
     errors: Errors
@@ -68,23 +59,18 @@ class Streams:
         """[S] of the oldest stars."""
         return jnp.asarray(self.spray.age)
 
-    def stars(self, theta: Array, shift: Array, draws: Array) -> Array:
+    def stars(self, theta: Array, draws: Array) -> Array:
         """What is seen [S, N, 6] of stars without errors.
 
         Args:
             theta: [4] of the Galaxy.
-            shift: [S, 4] where the clusters are besides where they are measured, in standard
-                errors: of distance, radial velocity and both proper motions.
             draws: [S, N, 6], what is by chance.
         """
 
-        def one(spray: Spray, axes: Array, row: Array, draws: Array) -> Array:
-            return seen(axes, spray.stars(theta, placed(axes, row), draws))
+        def one(spray: Spray, axes: Array, here: Array, draws: Array) -> Array:
+            return seen(axes, spray.stars(theta, here, draws))
 
-        here = self.cluster
-        moved = here[:, 2:] + shift * self.errors.of_cluster(here[:, 2])[:, 2:]
-        rows = jnp.concatenate([here[:, :2], moved], 1)
-        return jax.vmap(one)(self.spray, self.axes, rows, draws)
+        return jax.vmap(one)(self.spray, self.axes, self.here, draws)
 
     def tracks(self, rows: Array) -> Array:
         """Means [S, B, 5] of what is seen [S, N, 6]."""
@@ -111,7 +97,7 @@ def two_streams(steps: int, errors: Errors, dtype: str = "float32") -> Streams:
     return Streams(
         spray=Spray(gm=jnp.asarray(gm), age=jnp.array(AGES), steps=steps, dtype=dtype),
         axes=jnp.asarray(axes),
-        cluster=jax.vmap(seen)(jnp.asarray(axes), jnp.asarray(here)),
+        here=jnp.asarray(here),
         places=jnp.array(PLACES),
         width=jnp.array(WIDTHS),
         errors=errors,

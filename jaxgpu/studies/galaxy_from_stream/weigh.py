@@ -12,7 +12,7 @@ from jaxgpu.pytree import pytree, size
 from .fit import Fit, LevenbergMarquardt
 from .galaxy import of_shares
 from .likelihood import Target
-from .posterior import Marginal, Sampler
+from .posterior import Sampler
 from .spray import drawn, even
 from .streams import Streams
 
@@ -23,7 +23,7 @@ OFF = 0.1, 0.3  # by which shares of the truth a start is off, up or down
 class Mock:
     """One galaxy and what is seen of its streams."""
 
-    truth: Array  # [P] coordinates: shares of the ranges, shifts of the clusters
+    truth: Array  # [4] shares of the prior ranges
     rows: Array  # [S, N, 6] what is seen of the stars
     data: Array  # [D] their tracks
 
@@ -32,17 +32,17 @@ class Mock:
 class Found:
     """What was found of all mocks; rows of those to come are zero."""
 
-    truth: Array  # [K, P]
+    truth: Array  # [K, 4]
     rows: Array  # [K, S, N, 6]
     data: Array  # [K, D]
     starts: Array  # [K, A, 4] shares that the attempts of the fit began with
     values: Array  # [K, A] where they ended, of minus the log posterior
-    fit: Array  # [K, P]
-    error: Array  # [K, P] standard errors by Gauss and Newton
+    fit: Array  # [K, 4]
+    error: Array  # [K, 4] standard errors by Gauss and Newton
     mean: Array  # [K, D] of the tracks at the fit
     scatter: Array  # [K, D] standard deviations of the data there
     chi2: Array  # [K] of the data at the fit
-    samples: Array  # [K, M, P] of the posterior; shifts are the best for each
+    samples: Array  # [K, M, 4] of the posterior
     log_weights: Array  # [K, M]
     done: Array  # [] int32: mocks
 
@@ -62,7 +62,7 @@ class Weighing:
     def init(self, mocks: int) -> Found:
         """Nothing found yet of so many mocks."""
         streams, stars = self.fine.places.shape[0], self.fits.pool.each
-        width, count = 5 * self.fine.places.size, 4 + 4 * streams
+        width, count = 5 * self.fine.places.size, 4
         kept = self.sampler.rounds * self.sampler.count
         zeros = lambda *shape: jnp.zeros((mocks, *shape), self.fine.places.dtype)
         return Found(
@@ -88,9 +88,9 @@ class Weighing:
         count = len(self.streams.age)
         draws = jax.vmap(partial(even, self.points))(jax.random.split(keys[1], count))
         target = Target.bare(self.streams, mock.data, draws, self.fits.pool.sets)
-        starts = starts_near(mock.truth[:4], self.attempts, keys[2])
+        starts = starts_near(mock.truth, self.attempts, keys[2])
         fit, values = self.fitted(target, starts, keys[3])
-        samples, log_weights = self.sampler.samples(Marginal.near(fit, 4), keys[4])
+        samples, log_weights = self.sampler.samples(fit, keys[4])
         one = {
             "truth": mock.truth,
             "rows": mock.rows,
@@ -110,15 +110,13 @@ class Weighing:
         return replace(found, **kept, done=i + 1)
 
     def mock(self, key: Array) -> Mock:
-        """A galaxy of the prior, clusters that are not quite where they were measured, and data."""
-        shares, shifts, luck, noise = jax.random.split(key, 4)
+        """A galaxy of the prior, and data."""
+        where, luck, noise = jax.random.split(key, 3)
         count, each = len(self.streams.age), self.fits.pool.each
-        share = jax.random.uniform(shares, (4,))
-        shift = jax.random.normal(shifts, (count, 4))
+        share = jax.random.uniform(where, (4,))
         draws = jax.vmap(lambda k: drawn(k, each))(jax.random.split(luck, count))
-        rows = self.fine.observed(self.fine.stars(of_shares(share), shift, draws), noise)
-        data = self.fine.tracks(rows).ravel()
-        return Mock(truth=jnp.concatenate([share, shift.ravel()]), rows=rows, data=data)
+        rows = self.fine.observed(self.fine.stars(of_shares(share), draws), noise)
+        return Mock(truth=share, rows=rows, data=self.fine.tracks(rows).ravel())
 
     def fitted(self, target: Target, starts: Array, key: Array) -> tuple[Fit, Array]:
         """The best of the fits from starts [A, 4], and where each ended [A].
@@ -126,10 +124,9 @@ class Weighing:
         Each takes two rounds; the best goes on for two more.
         """
         first, last = jax.random.split(key)
-        shifts = jnp.zeros((len(starts), 4 * len(self.streams.age)), starts.dtype)
         begun = replace(target, draws=target.draws[:, : self.few])
         attempt = lambda each: self._rounds(begun, each[0], jax.random.split(each[1], 2))
-        each = jnp.concatenate([starts, shifts], 1), jax.random.split(first, len(starts))
+        each = starts, jax.random.split(first, len(starts))
         fits = lax.map(attempt, each)
         best = fits.p[jnp.nanargmin(fits.value)]
         return self._rounds(target, best, jax.random.split(last, 2)), fits.value
@@ -152,6 +149,6 @@ def starts_near(share: Array, count: int, key: Array) -> Array:
     far, side = jax.random.split(key)
     off = jax.random.uniform(far, (count, 4), minval=OFF[0], maxval=OFF[1])
     off = jnp.where(jax.random.bernoulli(side, shape=off.shape), off, -off)
-    low = of_shares(jnp.zeros(4))
-    moved = (of_shares(share) * (1 + off) - low) / (of_shares(jnp.ones(4)) - low)
+    low, high = of_shares(jnp.zeros((1, 4))), of_shares(jnp.ones((1, 4)))
+    moved = (of_shares(share)[None] * (1 + off) - low) / (high - low)
     return jnp.clip(moved, 0.03, 0.97)
