@@ -60,8 +60,12 @@ class LevenbergMarquardt:
 
     def _turned(self, fit: Fit, damping: Array) -> tuple[Fit, Array]:
         """A step that is taken if it makes the value less, and the damping of the next."""
+        # a coordinate that is held by an end of its range does not move the others
+        out = ((fit.p <= NEAREST) & (fit.slope > 0)) | ((fit.p >= 1 - NEAREST) & (fit.slope < 0))
+        free = jnp.where(out, 0.0, 1.0).astype(fit.p.dtype)
         scaled = fit.curve + damping * jnp.diag(jnp.diag(fit.curve))
-        step = -jnp.linalg.solve(scaled, fit.slope)
+        scaled = scaled * free[:, None] * free[None] + jnp.diag(1 - free)
+        step = -jnp.linalg.solve(scaled, free * fit.slope)
         p = fit.p + step / jnp.maximum(1, jnp.max(jnp.abs(step)) / LONGEST)
         p = jnp.clip(p, NEAREST, 1 - NEAREST)
         tried = fit_at(fit.target, p)

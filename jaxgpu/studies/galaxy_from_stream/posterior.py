@@ -20,6 +20,7 @@ from jaxgpu.pytree import number, pytree, size
 from .fit import Fit
 
 _dot = partial(jnp.matmul, precision="highest")
+TRIED = 64  # draws for each sample, of which those within the prior ranges are taken
 ENOUGH = 40.0  # effective samples, at which half of a proposal is their moments
 
 
@@ -31,6 +32,7 @@ class Samples:
     log_density: Array  # [K, M] of the posterior, up to a constant; -inf in rounds to come
     centre: Array  # [K + 1, F] of the proposals
     spread: Array  # [K + 1, F, F] Cholesky factors of their scales, lower
+    inside: Array  # [K] share of each that is within the prior ranges, to which it is cut
 
 
 @pytree
@@ -53,10 +55,12 @@ class Sampler:
             log_density=jnp.full((rounds, self.count), -jnp.inf, like.dtype),
             centre=jnp.zeros((rounds + 1, d), like.dtype),
             spread=jnp.broadcast_to(self.wider * eye, (rounds + 1, d, d)),
+            inside=jnp.ones(rounds, like.dtype),
         )
         place = lambda y: fit.p + _dot(root, y)
         density = lambda y: fit.target.log_density(place(y))
-        turn = lambda i, now: self._round(density, now, i, jax.random.fold_in(key, i))
+        held = lambda y: jnp.all((place(y) > 0) & (place(y) < 1))
+        turn = lambda i, now: self._round(density, held, now, i, jax.random.fold_in(key, i))
         done = lax.fori_loop(0, rounds, turn, begun)
         return jax.vmap(place)(done.y.reshape(-1, d)), self.log_weights(done, rounds)
 
@@ -66,24 +70,37 @@ class Sampler:
         of = lambda centre, spread: student_at(y, centre, spread, self.freedom)
         every = jax.vmap(of)(samples.centre[:-1], samples.spread[:-1])
         used = jnp.arange(len(every)) < rounds
-        mixed = jax.nn.logsumexp(jnp.where(used[:, None], every, -jnp.inf), 0)
+        mixed = jax.nn.logsumexp(
+            jnp.where(used[:, None], every - jnp.log(samples.inside)[:, None], -jnp.inf), 0
+        )
         log = samples.log_density.ravel() - mixed
         return log - jax.nn.logsumexp(log)
 
-    def _round(self, density, now: Samples, i: Array, key: Array) -> Samples:
-        """A round more, and the proposal of the next."""
+    def _proposed(self, centre: Array, spread: Array, held, key: Array) -> tuple[Array, Array]:
+        """Draws [M, F] of Student's distribution where `held` is true, and its share there []."""
         normal, gamma = jax.random.split(key)
-        noise = jax.random.normal(normal, now.y.shape[1:], now.y.dtype)
-        chi2 = 2 * jax.random.gamma(gamma, self.freedom / 2, (self.count, 1), now.y.dtype)
-        y = now.centre[i][None] + _dot(noise * jnp.sqrt(self.freedom / chi2), now.spread[i].T)
+        shape = (TRIED * self.count, len(centre))
+        noise = jax.random.normal(normal, shape, centre.dtype)
+        chi2 = 2 * jax.random.gamma(gamma, self.freedom / 2, (shape[0], 1), centre.dtype)
+        y = centre[None] + _dot(noise * jnp.sqrt(self.freedom / chi2), spread.T)
+        inside = jax.vmap(held)(y)
+        first = jnp.argsort(~inside, stable=True)[: self.count]
+        share = jnp.mean(inside.astype(centre.dtype))
+        return y[first], jnp.maximum(share, 1 / shape[0])
+
+    def _round(self, density, held, now: Samples, i: Array, key: Array) -> Samples:
+        """A round more, and the proposal of the next."""
+        y, inside = self._proposed(now.centre[i], now.spread[i], held, key)
         log = lax.map(density, y)
         log = jnp.where(jnp.isnan(log), -jnp.inf, log)
         now = replace(
             now,
             y=now.y.at[i].set(y),
             log_density=now.log_density.at[i].set(log),
+            inside=now.inside.at[i].set(inside),
         )
         weights = jnp.exp(self.log_weights(now, i + 1))
+        weights = jnp.where(jnp.isnan(weights), 0, weights)  # where no sample has any density
         every = now.y.reshape(-1, y.shape[1])
         mean = _dot(weights, every)
         away = every - mean[None]
