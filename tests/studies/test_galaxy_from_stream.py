@@ -9,7 +9,7 @@ import pytest
 
 from jaxgpu import report
 from jaxgpu.physics.nbody.forces.potentials import PointMass
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import pytree, size
 from jaxgpu.run import Run, Timing
 from jaxgpu.studies import galaxy_from_stream
 from jaxgpu.studies.galaxy_from_stream import sky
@@ -109,42 +109,47 @@ def test_derivatives_through_orbits_are_those_of_differences():
 class Line:
     """A likelihood whose residual is straight in its coordinates, and whose covariance is known."""
 
-    start: jax.Array  # [D]
+    data: jax.Array  # [D]
     slope: jax.Array  # [D, P]
+    sets: int = size(default=1_000_000, least=2)
 
-    def log_density(self, p):
-        inside = jnp.all((p > 0) & (p < 1))
-        return jnp.where(inside, -jnp.sum((self.start + self.slope @ p) ** 2) / 2, -jnp.inf)
+    def residual(self, p):
+        return self.data - self.slope @ p
 
 
 def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
     """Truths are drawn, data made of them with normal errors, and the fit is off and too narrow."""
     random = np.random.default_rng(3)
-    slope = random.normal(size=(200, 30, 4)) * np.array([9.0, 20, 15, 30])
-    truth = random.uniform(0.3, 0.7, (200, 4))
-    data = np.einsum("kdp,kp->kd", slope, truth) + random.normal(size=(200, 30))
+    slope = random.normal(size=(100, 30, 4)) * np.array([3.0, 6, 5, 8])
+    truth = random.uniform(0.3, 0.7, (100, 4))
+    data = np.einsum("kdp,kp->kd", slope, truth) + random.normal(size=(100, 30))
     curve = np.einsum("kdp,kdq->kpq", slope, slope)
     mean = np.linalg.solve(curve, np.einsum("kdp,kd->kp", slope, data)[..., None])[..., 0]
     spread = np.sqrt(np.diagonal(np.linalg.inv(curve), axis1=1, axis2=2))
 
     def one(slope, data, curve, mean, spread, key):
-        target = Line(-data, slope)
         zero = jnp.zeros(())
-        fit = Fit(target, mean + 0.7 * spread, zero, 0 * data, 0 * mean, 1.5 * curve)
-        return Sampler(count=100).samples(fit, key)
+        fit = Fit(
+            target=Line(data, slope),
+            p=mean + 0.7 * spread,
+            value=zero,
+            residual=0 * data,
+            slope=0 * mean,
+            curve=1.5 * curve,
+        )
+        return Sampler(count=16, walkers=64, turns=150).samples(fit, key)
 
-    keys = jax.random.split(jax.random.key(0), 200)
-    samples, log = jax.jit(jax.vmap(one))(slope, data, curve, mean, spread, keys)
-    samples, weights = np.asarray(samples), np.exp(np.asarray(log))
-    found = np.einsum("km,kmp->kp", weights, samples)
-    wide = np.sqrt(np.einsum("km,kmp->kp", weights, (samples - found[:, None]) ** 2))
-    # half of 400 samples are effective or more, so that a mean is known to 0.07 of an error
-    assert np.all(np.abs((found - mean) / spread).mean(0) < 0.1)
-    assert np.all(np.abs((wide / spread).mean(0) - 1) < 0.05)
-    rank = np.einsum("km,kmp->kp", weights, samples < truth[:, None])
+    keys = jax.random.split(jax.random.key(0), 100)
+    samples, amiss = jax.jit(jax.vmap(one))(slope, data, curve, mean, spread, keys)
+    samples = np.asarray(samples)
+    assert np.max(amiss) < 0.05  # a straight line is one of its polynomials
+    # a mean of 64 samples is known to 0.13 of an error
+    assert np.all(np.abs((samples.mean(1) - mean) / spread).mean(0) < 0.2)
+    assert np.all(np.abs((samples.std(1) / spread).mean(0) - 1) < 0.05)
+    rank = np.mean(samples < truth[:, None], 1)
     for level in (0.68, 0.95):
         covered = np.mean(np.abs(rank - 0.5) < level / 2)
-        assert abs(covered - level) < 4 * np.sqrt(level * (1 - level) / 800)
+        assert abs(covered - level) < 4 * np.sqrt(level * (1 - level) / 400)
 
 
 def test_starts_are_off_by_a_tenth_to_three():
@@ -170,10 +175,10 @@ def test_bad_options_get_a_sentence(option, sentence):
 @pytest.mark.slow
 def test_right_posteriors_are_reported_as_right(tmp_path):
     """Of truths that are drawn as samples are, two thirds and 95 % lie in the intervals."""
-    options = galaxy_from_stream.Options(mocks=150, samples=40, stars=50)
+    options = galaxy_from_stream.Options(mocks=150, stars=50)
     fine = two_streams(100, Errors())
     spec = Weighing(
-        fine, fine, LevenbergMarquardt(Pool(each=50)), Sampler(count=40), jnp.asarray(sobol(64))
+        fine, fine, LevenbergMarquardt(Pool(each=50)), Sampler(), jnp.asarray(sobol(64))
     )
     blank = spec.init(options.mocks)
     random = np.random.default_rng(0)
@@ -182,7 +187,6 @@ def test_right_posteriors_are_reported_as_right(tmp_path):
         blank,
         truth=0.1 * random.normal(size=blank.truth.shape) + 0.5,
         samples=rows,
-        log_weights=np.full(blank.log_weights.shape, -np.log(rows.shape[1])),
         rows=random.normal(size=blank.rows.shape) * np.array([9.0, 1, 1, 1, 1, 1]),
         scatter=blank.scatter + 1,
     )

@@ -30,10 +30,10 @@ class Options:
     """Galaxies drawn from the prior ranges, each with two streams."""
     stars: int = size(default=100, least=50, most=100_000)
     """Stars seen of each stream."""
-    model: int = size(default=2048, least=256, most=1_000_000)
+    model: int = size(default=1024, least=256, most=1_000_000)
     """Stars of each stream in the model."""
-    samples: int = size(default=40, least=16, most=100_000)
-    """Of a posterior, in each of four rounds."""
+    samples: int = size(default=48, least=16, most=256)
+    """Simulations of a posterior, in each of four rounds."""
     turns: int = size(default=10, least=1, most=1000)
     """Steps in each round of a fit."""
     steps: int = size(default=1000, least=100, most=100_000)

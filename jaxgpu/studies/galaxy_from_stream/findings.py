@@ -20,7 +20,7 @@ def written(options: Any, spec: Weighing, done: Run) -> Report:
     """The report of all mocks."""
     found = done.state
     known = posteriors(found)
-    k = int(np.argsort(known.effective)[len(known.effective) // 2])
+    k = int(np.argsort(found.amiss)[len(found.amiss) // 2])
     pull = known.pull
     counts = [int(known.covered(level).sum()) for level in LEVELS]
     total = pull.size
@@ -58,7 +58,7 @@ def figures(spec: Weighing, found: Found, known: Posteriors, k: int) -> list[Any
     shape = (*spec.fine.places.shape, 5)
     tracks = tuple(np.asarray(a[k]).reshape(shape) for a in (found.data, found.scatter, found.mean))
     rows = np.asarray(found.rows[k])
-    which = f"mock {k + 1}, which has the median number of effective samples"
+    which = f"mock {k + 1}, whose emulator has the median error"
     return [
         figure(
             pictures.streams(rows, np.asarray(spec.fine.places), tracks),
@@ -141,7 +141,7 @@ def every(known: Posteriors, found: Found) -> Table:
                 digits.format(known.truth[k, j]),
                 f"{digits.format(mean)} ± {digits.format(deviation)}",
             ]
-        rows.append([*row, f"{float(found.chi2[k]):.0f}", f"{known.effective[k]:.0f}"])
+        rows.append([*row, f"{float(found.chi2[k]):.0f}", f"{float(found.amiss[k]):.2f}"])
     columns = [
         part
         for name in NAMES
@@ -150,8 +150,8 @@ def every(known: Posteriors, found: Found) -> Table:
     width = found.data.shape[1]
     return Table(
         "All mocks: truths, posterior means and standard deviations, chi-squared at the fit of "
-        f"{width} data, and effective samples.",
-        ["mock", *columns, "chi-squared", "samples"],
+        f"{width} data, and by how much the emulated log density errs.",
+        ["mock", *columns, "chi-squared", "error"],
         rows,
     )
 
@@ -176,9 +176,9 @@ def findings(known: Posteriors, found: Found, options: Any) -> list[str]:
         "go together.",
         f"Chi-squared at the fits is {chi2.mean():.0f} on average for {found.data.shape[1]} data, "
         "to which 4 numbers are fitted.",
-        f"Of {known.weights.shape[1]} samples of each posterior {known.effective.min():.0f} to "
-        f"{known.effective.max():.0f} are effective, {np.median(known.effective):.0f} in the "
-        "median.",
+        "The emulated log density errs by a standard deviation of "
+        f"{np.median(found.amiss):.2f} in the median mock and of {np.max(found.amiss):.2f} in the "
+        "worst, among the simulations of the last round.",
         "The model is the process that makes the mocks, with other random numbers and longer "
         "steps: a spray from clusters whose places and velocities are known, with no gravity of "
         "the stars, no clumps in the halo, no bar, and no other stars in front of the streams. "
@@ -193,7 +193,6 @@ CITATIONS = [
     "Wood (2010), doi:10.1038/nature09319: synthetic likelihoods",
     "Price, Drovandi, Lee & Nott (2018), doi:10.1080/10618600.2017.1302882: their posteriors",
     "Sellentin & Heavens (2016), doi:10.1093/mnrasl/slv190: covariances from simulations",
-    "Cornuet, Marin, Mira & Robert (2012), doi:10.1111/j.1467-9469.2011.00756.x: importance "
-    "sampling",
+    "Goodman & Weare (2010), doi:10.2140/camcos.2010.5.65: ensembles of walkers",
     "Talts et al. (2018), arXiv:1804.06788: calibration by truths from the prior",
 ]

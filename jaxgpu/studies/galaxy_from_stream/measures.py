@@ -23,7 +23,6 @@ class Posteriors:
     mean: np.ndarray  # [K, F]
     deviation: np.ndarray  # [K, F]
     rank: np.ndarray  # [K, F] the weight of samples below the truth
-    effective: np.ndarray  # [K] samples, (sum w)^2 / sum w^2
 
     @property
     def pull(self) -> np.ndarray:
@@ -39,7 +38,7 @@ def posteriors(found: Found) -> Posteriors:
     """Moments and ranks of all mocks."""
     truth = np.asarray(of_shares(np.asarray(found.truth)))
     samples = np.asarray(of_shares(np.asarray(found.samples)))
-    weights = np.exp(np.asarray(found.log_weights))
+    weights = np.full(samples.shape[:2], 1 / samples.shape[1])
     mean = np.einsum("km,kmf->kf", weights, samples)
     square = np.einsum("km,kmf->kf", weights, (samples - mean[:, None]) ** 2)
     return Posteriors(
@@ -49,7 +48,6 @@ def posteriors(found: Found) -> Posteriors:
         mean=mean,
         deviation=np.sqrt(square),
         rank=np.einsum("km,kmf->kf", weights, samples < truth[:, None]),
-        effective=1 / np.sum(weights**2, 1),
     )
 
 

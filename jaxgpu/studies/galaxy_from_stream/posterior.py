@@ -1,131 +1,155 @@
-"""Samples of the posterior of the Galaxy's four numbers around a fit, weighted by importance.
+"""Samples of a posterior by an emulator that simulations of each round make better.
 
-Samples are proposed by Student's distribution and weighted by the posterior over the
-mixture of all proposals, each round by the moments of all before it (adaptive multiple importance
-sampling: Cornuet, Marin, Mira & Robert 2012, doi:10.1111/j.1467-9469.2011.00756.x).
+The residual of the tracks is emulated by polynomials of third order in the Galaxy's numbers, fitted
+to all simulations so far. An ensemble of walkers (Goodman & Weare 2010, doi:10.2140/camcos.2010.5.65)
+samples the emulator's posterior, in which valleys may bend; the next simulations are made where
+walkers are. In the last round the true posterior is compared with the emulated one.
 """
 
-from dataclasses import replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
-from jax.scipy.linalg import solve_triangular
-from jax.scipy.special import gammaln
 
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.pytree import pytree, size
 
 from .fit import Fit
+from .likelihood import student
 
 _dot = partial(jnp.matmul, precision="highest")
-TRIED = 64  # draws for each sample, of which those within the prior ranges are taken
-ENOUGH = 40.0  # effective samples, at which half of a proposal is their moments
+WARM = 3.0  # what early rounds divide the log density by, so that simulations reach beyond
+FAR = 50.0  # chi-squared above the least, at which a simulation counts half in an emulator
+STRETCH = 2.0  # of Goodman's and Weare's moves
 
 
 @pytree
-class Samples:
-    """Samples in rounds of M, in coordinates in which the fit's errors are one."""
+class Emulator:
+    """Polynomials of third order of the residual."""
 
-    y: Array  # [K, M, F]
-    log_density: Array  # [K, M] of the posterior, up to a constant; -inf in rounds to come
-    centre: Array  # [K + 1, F] of the proposals
-    spread: Array  # [K + 1, F, F] Cholesky factors of their scales, lower
-    inside: Array  # [K] share of each that is within the prior ranges, to which it is cut
+    centre: Array  # [F]
+    scale: Array  # [F] in which coordinates are counted from there
+    factors: Array  # [35, D] for F = 4
+    sets: int = size(default=1000, least=2)  # of mock data that the covariance is from
+
+    def log_density(self, p: Array) -> Array:
+        """Log posterior density [] at shares p [F] of the prior ranges, up to a constant."""
+        r = _dot(terms((p - self.centre) / self.scale), self.factors)
+        return jnp.where(jnp.all((p > 0) & (p < 1)), student(r, self.sets), -jnp.inf)
+
+
+def terms(q: Array) -> Array:
+    """All products of up to three of the coordinates q [F], each once.
+
+    >>> terms(jnp.array([2.0, 3.0])).tolist()
+    [1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 8.0, 12.0, 18.0, 27.0]
+    """
+    d = len(q)
+    two = [q[i] * q[j] for i in range(d) for j in range(i, d)]
+    three = [q[i] * q[j] * q[k] for i in range(d) for j in range(i, d) for k in range(j, d)]
+    return jnp.stack([jnp.ones_like(q[0]), *q, *two, *three])
+
+
+def emulator(fit: Fit, p: Array, residual: Array, used: Array) -> Emulator:
+    """The emulator of simulations.
+
+    Args:
+        fit: around which they were made.
+        p: [N, F] where.
+        residual: [N, D] what they gave.
+        used: [N] bool, which there are.
+    """
+    scale = jnp.clip(jnp.sqrt(jnp.diag(jnp.linalg.inv(fit.curve))), 0.03, 0.3)
+    x = jax.vmap(lambda p: terms((p - fit.p) / scale))(p)
+    chi2 = jnp.where(used, jnp.sum(residual**2, 1), jnp.inf)
+    weights = jnp.where(used, 1 / (1 + (chi2 - jnp.min(chi2)) / FAR), 0)
+    d = p.shape[1]
+    straight, bent = 1 + d, 1 + d + d * (d + 1) // 2
+    place = jnp.arange(x.shape[1])
+    ridge = jnp.where(place < straight, 1e-6, jnp.where(place < bent, 1e-2, 0.1))
+    gram = _dot(x.T, weights[:, None] * x) + jnp.diag(ridge.astype(x.dtype))
+    factors = jnp.linalg.solve(gram, _dot(x.T, weights[:, None] * residual))
+    return Emulator(centre=fit.p, scale=scale, factors=factors, sets=fit.target.sets)
 
 
 @pytree
 class Sampler:
-    """Rounds of weighted samples."""
+    """Rounds of simulations, and walkers in between."""
 
-    rounds: int = size(default=4, least=1)
-    count: int = size(default=40, least=16)  # samples of a round
-    freedom: float = number(default=5.0, above=2)  # degrees of the proposals
-    wider: float = number(default=1.3, above=0)  # proposals than what is known of the posterior
+    rounds: int = size(default=4, least=2)
+    count: int = size(default=48, least=16)  # simulations of a round
+    walkers: int = size(default=256, least=64)  # an even number, at least as many as simulations
+    turns: int = size(default=400, least=1)  # of the walkers in a round
 
     def samples(self, fit: Fit, key: Array) -> tuple[Array, Array]:
-        """Samples p [K M, F] and the logs [K M] of their weights, which sum to one."""
-        like = fit.p
+        """Samples p [W, F] of the posterior, and by how much the emulator errs [].
+
+        The error is the standard deviation of the true over the emulated log density among
+        the simulations of the last round.
+        """
+        d, size_ = len(fit.p), (self.rounds, self.count)
+        keys = jax.random.split(key, self.rounds + 1)
         root = jnp.linalg.cholesky(jnp.linalg.inv(fit.curve))
-        d, rounds = len(like), self.rounds
-        eye = jnp.eye(d, dtype=like.dtype)
-        begun = Samples(
-            y=jnp.zeros((rounds, self.count, d), like.dtype),
-            log_density=jnp.full((rounds, self.count), -jnp.inf, like.dtype),
-            centre=jnp.zeros((rounds + 1, d), like.dtype),
-            spread=jnp.broadcast_to(self.wider * eye, (rounds + 1, d, d)),
-            inside=jnp.ones(rounds, like.dtype),
-        )
-        place = lambda y: fit.p + _dot(root, y)
-        density = lambda y: fit.target.log_density(place(y))
-        held = lambda y: jnp.all((place(y) > 0) & (place(y) < 1))
-        turn = lambda i, now: self._round(density, held, now, i, jax.random.fold_in(key, i))
-        done = lax.fori_loop(0, rounds, turn, begun)
-        return jax.vmap(place)(done.y.reshape(-1, d)), self.log_weights(done, rounds)
+        first = fit.p[None] + _dot(jax.random.normal(keys[0], (self.walkers, d)), root.T)
+        walkers = jnp.clip(first, 0.01, 0.99)
+        p = jnp.zeros((*size_, d), fit.p.dtype)
+        residual = jnp.zeros((*size_, len(fit.target.data)), fit.p.dtype)
 
-    def log_weights(self, samples: Samples, rounds: Array | int) -> Array:
-        """Logs [K M] of the weights of all samples of the first rounds, which sum to one."""
-        y = samples.y.reshape(-1, samples.y.shape[-1])
-        of = lambda centre, spread: student_at(y, centre, spread, self.freedom)
-        every = jax.vmap(of)(samples.centre[:-1], samples.spread[:-1])
-        used = jnp.arange(len(every)) < rounds
-        mixed = jax.nn.logsumexp(
-            jnp.where(used[:, None], every - jnp.log(samples.inside)[:, None], -jnp.inf), 0
-        )
-        log = samples.log_density.ravel() - mixed
-        return log - jax.nn.logsumexp(log)
+        def turn(i: Array, now: tuple[Array, ...]) -> tuple[Array, ...]:
+            p, residual, walkers, _, key = now
+            key, move = jax.random.split(key)
+            p = p.at[i].set(walkers[: self.count])
+            known = lax.map(fit.target.residual, p[i])
+            before = self._emulated(fit, p, residual, i)
+            true = jax.vmap(partial(student, sets=fit.target.sets))(known)
+            error = jnp.std(true - jax.vmap(before.log_density)(p[i]))
+            residual = residual.at[i].set(known)
+            made = self._emulated(fit, p, residual, i + 1)
+            warm = jnp.where(i + 2 < self.rounds, WARM, 1.0)
+            density = lambda p: made.log_density(p) / warm
+            # walkers begin where simulations say that the posterior is
+            best = jax.random.categorical(move, true / WARM, shape=(self.walkers,))
+            noise = 0.3 * _dot(jax.random.normal(key, walkers.shape), root.T)
+            begun = jnp.clip(p[i][best] + noise, 0.005, 0.995)
+            return p, residual, walked(density, begun, self.turns, move), error, key
 
-    def _proposed(self, centre: Array, spread: Array, held, key: Array) -> tuple[Array, Array]:
-        """Draws [M, F] of Student's distribution where `held` is true, and its share there []."""
-        normal, gamma = jax.random.split(key)
-        shape = (TRIED * self.count, len(centre))
-        noise = jax.random.normal(normal, shape, centre.dtype)
-        chi2 = 2 * jax.random.gamma(gamma, self.freedom / 2, (shape[0], 1), centre.dtype)
-        y = centre[None] + _dot(noise * jnp.sqrt(self.freedom / chi2), spread.T)
-        inside = jax.vmap(held)(y)
-        first = jnp.argsort(~inside, stable=True)[: self.count]
-        share = jnp.mean(inside.astype(centre.dtype))
-        return y[first], jnp.maximum(share, 1 / shape[0])
+        zero = jnp.zeros((), fit.p.dtype)
+        begun = p, residual, walkers, zero, keys[1]
+        done = lax.fori_loop(0, self.rounds, turn, begun)
+        return done[2], done[3]
 
-    def _round(self, density, held, now: Samples, i: Array, key: Array) -> Samples:
-        """A round more, and the proposal of the next."""
-        y, inside = self._proposed(now.centre[i], now.spread[i], held, key)
-        log = lax.map(density, y)
-        log = jnp.where(jnp.isnan(log), -jnp.inf, log)
-        now = replace(
-            now,
-            y=now.y.at[i].set(y),
-            log_density=now.log_density.at[i].set(log),
-            inside=now.inside.at[i].set(inside),
-        )
-        weights = jnp.exp(self.log_weights(now, i + 1))
-        weights = jnp.where(jnp.isnan(weights), 0, weights)  # where no sample has any density
-        every = now.y.reshape(-1, y.shape[1])
-        mean = _dot(weights, every)
-        away = every - mean[None]
-        # few effective samples say where the posterior is, not yet how wide
-        share = 1 / jnp.sum(weights**2)
-        share = share / (share + ENOUGH)
-        moments = _dot(away.T, weights[:, None] * away)
-        scale = share * moments + (1 - share) * jnp.eye(y.shape[1], dtype=y.dtype)
-        spread = self.wider * jnp.linalg.cholesky(scale)
-        return replace(
-            now, centre=now.centre.at[i + 1].set(mean), spread=now.spread.at[i + 1].set(spread)
-        )
+    def _emulated(self, fit: Fit, p: Array, residual: Array, rounds: Array) -> Emulator:
+        """That of the first rounds."""
+        used = jnp.repeat(jnp.arange(self.rounds) < rounds, self.count)
+        flat = p.reshape(-1, p.shape[-1]), residual.reshape(-1, residual.shape[-1])
+        return emulator(fit, *flat, used)
 
 
-def student_at(y: Array, centre: Array, spread: Array, freedom: Array | float) -> Array:
-    """Log density [N] of Student's distribution in P dimensions, at y [N, P].
+def walked(log_density, walkers: Array, turns: int, key: Array) -> Array:
+    """Where an even number of walkers [W, F] are after turns, each half led by the other."""
+    half, d = len(walkers) // 2, walkers.shape[1]
+    many = jax.vmap(log_density)
 
-    Args:
-        y: where.
-        centre: [P].
-        spread: [P, P] Cholesky factor of its scale, lower.
-        freedom: its degrees of freedom.
-    """
-    d = len(centre)
-    u = solve_triangular(spread, (y - centre[None]).T, lower=True)
-    constant = gammaln((freedom + d) / 2) - gammaln(freedom / 2) - d / 2 * jnp.log(freedom * np.pi)
-    scale = jnp.sum(jnp.log(jnp.diag(spread)))
-    return constant - scale - (freedom + d) / 2 * jnp.log1p(jnp.sum(u * u, 0) / freedom)
+    def move(x: Array, log: Array, others: Array, key: Array) -> tuple[Array, Array]:
+        pick, far, luck = jax.random.split(key, 3)
+        other = others[jax.random.randint(pick, (half,), 0, half)]
+        u = jax.random.uniform(far, (half, 1), x.dtype)
+        z = (1 + (STRETCH - 1) * u) ** 2 / STRETCH
+        tried = other + z * (x - other)
+        new = many(tried)
+        chance = (d - 1) * jnp.log(z[:, 0]) + new - log
+        taken = jnp.log(jax.random.uniform(luck, (half,), x.dtype)) < chance
+        return jnp.where(taken[:, None], tried, x), jnp.where(taken, new, log)
+
+    def turn(now: tuple[Array, ...], key: Array) -> tuple[tuple[Array, ...], None]:
+        a, log_a, b, log_b = now
+        first, second = jax.random.split(key)
+        a, log_a = move(a, log_a, b, first)
+        b, log_b = move(b, log_b, a, second)
+        return (a, log_a, b, log_b), None
+
+    a, b = walkers[:half], walkers[half:]
+    begun = a, many(a), b, many(b)
+    end, _ = lax.scan(turn, begun, jax.random.split(key, turns))
+    # halves are mixed, so that any first few are of all
+    return jnp.stack([end[0], end[2]], 1).reshape(-1, d)

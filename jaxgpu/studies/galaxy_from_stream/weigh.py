@@ -43,7 +43,7 @@ class Found:
     scatter: Array  # [K, D] standard deviations of the data there
     chi2: Array  # [K] of the data at the fit
     samples: Array  # [K, M, 4] of the posterior
-    log_weights: Array  # [K, M]
+    amiss: Array  # [K] standard deviation of the true over the emulated log density
     done: Array  # [] int32: mocks
 
 
@@ -63,7 +63,7 @@ class Weighing:
         """Nothing found yet of so many mocks."""
         streams, stars = self.fine.places.shape[0], self.fits.pool.each
         width, count = 5 * self.fine.places.size, 4
-        kept = self.sampler.rounds * self.sampler.count
+        kept = self.sampler.walkers
         zeros = lambda *shape: jnp.zeros((mocks, *shape), self.fine.places.dtype)
         return Found(
             truth=zeros(count),
@@ -77,7 +77,7 @@ class Weighing:
             scatter=zeros(width),
             chi2=zeros(),
             samples=zeros(kept, count),
-            log_weights=zeros(kept),
+            amiss=zeros(),
             done=jnp.int32(0),
         )
 
@@ -90,7 +90,7 @@ class Weighing:
         target = Target.bare(self.streams, mock.data, draws, self.fits.pool.sets)
         starts = starts_near(mock.truth, self.attempts, keys[2])
         fit, values = self.fitted(target, starts, keys[3])
-        samples, log_weights = self.sampler.samples(fit, keys[4])
+        samples, amiss = self.sampler.samples(fit, keys[4])
         one = {
             "truth": mock.truth,
             "rows": mock.rows,
@@ -103,7 +103,7 @@ class Weighing:
             "scatter": jnp.sqrt(jnp.sum(fit.target.root**2, 1)),
             "chi2": jnp.sum(fit.residual**2),
             "samples": samples,
-            "log_weights": log_weights,
+            "amiss": amiss,
         }
         i = found.done
         kept = {name: getattr(found, name).at[i].set(value) for name, value in one.items()}
