@@ -172,8 +172,8 @@ def findings(known: Posteriors, found: Found, options: Any) -> list[str]:
         f"{near} end within {NEAR:g} of the best one's log posterior; the best goes on.",
         f"What two streams know best is the circular speed at {RADII[best]:.0f} kpc: to "
         f"{100 * np.median(error[:, best]):.1f} % in the median, with pulls of a width of "
-        f"{pull.std(ddof=1):.2f}. Halo and disc share it out between them, so that their own errors "
-        "go together.",
+        f"{pull.std(ddof=1):.2f}. Halo and disc share it out between them, so that their own "
+        "errors go together.",
         f"Chi-squared at the fits is {chi2.mean():.0f} on average for {found.data.shape[1]} data, "
         "to which 4 numbers are fitted.",
         "The emulated log density errs by a standard deviation of "

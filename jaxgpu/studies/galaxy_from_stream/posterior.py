@@ -1,9 +1,10 @@
 """Samples of a posterior by an emulator that simulations of each round make better.
 
-The residual of the tracks is emulated by polynomials of third order in the Galaxy's numbers, fitted
-to all simulations so far. An ensemble of walkers (Goodman & Weare 2010, doi:10.2140/camcos.2010.5.65)
-samples the emulator's posterior, in which valleys may bend; the next simulations are made where
-walkers are. In the last round the true posterior is compared with the emulated one.
+The residual of the tracks is emulated by polynomials of third order in the Galaxy's numbers, which
+are fitted to all simulations so far. An ensemble of walkers (Goodman & Weare 2010,
+doi:10.2140/camcos.2010.5.65) samples the emulator's posterior, in which valleys may bend; the next
+simulations are made where walkers are. The last round's compare the true posterior with the
+emulated one.
 """
 
 from functools import partial
