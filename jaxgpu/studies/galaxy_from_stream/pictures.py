@@ -30,7 +30,7 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
     for s, name in enumerate(NAMES):
         for k, label in enumerate(ACROSS):
             axes = panels[k, s]
-            axes.plot(rows[s, :, 0], rows[s, :, k + 1], ".", color=GREY, ms=3, alpha=0.6, mew=0)
+            axes.plot(rows[s, :, 0], rows[s, :, k + 1], ".", color=GREY, ms=4.5, alpha=0.8, mew=0)
             axes.errorbar(
                 places[s], seen[s, :, k], error[s, :, k], fmt="o", color=INK, ms=3, lw=1, capsize=2
             )
@@ -113,7 +113,8 @@ def _regions(axes: Any, x: np.ndarray, w: np.ndarray, ends: np.ndarray) -> None:
     order = np.sort(density.ravel())[::-1]
     inside = np.cumsum(order) / order.sum()
     levels = [order[np.searchsorted(inside, share)] for share in (0.95, 0.68)]
-    axes.contourf(across, up, density, [*levels, np.inf], colors=[BLUE, BLUE], alpha=BAND)
+    for level in levels:  # the inner one is filled twice
+        axes.contourf(across, up, density, [level, np.inf], colors=[BLUE], alpha=BAND)
     axes.contour(across, up, density, levels, colors=[BLUE], linewidths=1)
 
 
