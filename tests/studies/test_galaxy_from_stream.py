@@ -87,6 +87,7 @@ def test_even_draws_are_drawn_from_the_same_and_scatter_less():
     assert (many.mean(1).std(0) < 0.5 * free.mean(1).std(0)).all()
 
 
+@pytest.mark.slow
 def test_derivatives_through_orbits_are_those_of_differences():
     streams = two_streams(600, Errors(), "float64")
     draws = jax.vmap(lambda key: drawn(key, 12))(jax.random.split(jax.random.key(1), 2))
@@ -117,6 +118,7 @@ class Line:
         return self.data - self.slope @ p
 
 
+@pytest.mark.slow
 def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
     """Truths are drawn, data made of them with normal errors, and the fit is off and too narrow."""
     random = np.random.default_rng(3)
