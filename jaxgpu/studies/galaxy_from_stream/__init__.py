@@ -1,0 +1,63 @@
+"""A galaxy's potential from two streams of stars, by gradients through every orbit."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from jaxgpu import ranges
+from jaxgpu.precision import in_float64
+from jaxgpu.pytree import size
+from jaxgpu.report import Report
+from jaxgpu.run import run
+from jaxgpu.studies import SEEDS
+
+from .findings import written
+from .fit import LevenbergMarquardt
+from .likelihood import Pool
+from .posterior import Sampler
+from .spray import sobol
+from .streams import Errors, two_streams
+from .weigh import Weighing
+
+
+@dataclass(frozen=True)
+class Options:
+    """How many mock galaxies, and how much is known and computed of each."""
+
+    mocks: int = size(default=20, least=2, most=100_000)
+    """Galaxies drawn from the prior ranges, each with two streams."""
+    stars: int = size(default=100, least=50, most=100_000)
+    """Stars seen of each stream."""
+    model: int = size(default=1024, least=256, most=1_000_000)
+    """Stars of each stream in the model."""
+    samples: int = size(default=48, least=16, most=256)
+    """Simulations of a posterior, in each of four rounds."""
+    turns: int = size(default=10, least=1, most=1000)
+    """Steps in each round of a fit."""
+    steps: int = size(default=1000, least=100, most=100_000)
+    """Of a star's orbit in the model; the mocks' have twice as many."""
+    seed: int = size(default=0, **SEEDS)
+    """Of all mocks."""
+
+    def __post_init__(self):
+        ranges.check("galaxy-from-stream", self)
+
+
+@in_float64
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Make the mocks, fit all of them, and hold the posteriors to the truth."""
+    errors = Errors()
+    spec = Weighing(
+        streams=two_streams(options.steps, errors),
+        fine=two_streams(2 * options.steps, errors),
+        fits=LevenbergMarquardt(Pool(each=options.stars), turns=options.turns),
+        sampler=Sampler(count=options.samples),
+        points=jnp.asarray(sobol(options.model)),
+        few=min(512, options.model),
+    )
+    key = jax.random.key(options.seed)
+    begun = spec.init(options.mocks)
+    done = run(spec.step, begun, options.mocks, key=key, chunk=1, out=out, resume=resume)
+    return written(options, spec, done)

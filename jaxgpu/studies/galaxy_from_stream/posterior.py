@@ -1,0 +1,156 @@
+"""Samples of a posterior by an emulator that simulations of each round make better.
+
+The residual of the tracks is emulated by polynomials of third order in the Galaxy's numbers, which
+are fitted to all simulations so far. An ensemble of walkers (Goodman & Weare 2010,
+doi:10.2140/camcos.2010.5.65) samples the emulator's posterior, in which valleys may bend; the next
+simulations are made where walkers are. The last round's compare the true posterior with the
+emulated one.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.pytree import pytree, size
+
+from .fit import Fit
+from .likelihood import student
+
+_dot = partial(jnp.matmul, precision="highest")
+WARM = 3.0  # what early rounds divide the log density by, so that simulations reach beyond
+FAR = 50.0  # chi-squared above the least, at which a simulation counts half in an emulator
+STRETCH = 2.0  # of Goodman's and Weare's moves
+
+
+@pytree
+class Emulator:
+    """Polynomials of third order of the residual."""
+
+    centre: Array  # [F]
+    scale: Array  # [F] in which coordinates are counted from there
+    factors: Array  # [35, D] for F = 4
+    sets: int = size(default=1000, least=2)  # of mock data that the covariance is from
+
+    def log_density(self, p: Array) -> Array:
+        """Log posterior density [] at shares p [F] of the prior ranges, up to a constant."""
+        r = _dot(terms((p - self.centre) / self.scale), self.factors)
+        return jnp.where(jnp.all((p > 0) & (p < 1)), student(r, self.sets), -jnp.inf)
+
+
+def terms(q: Array) -> Array:
+    """All products of up to three of the coordinates q [F], each once.
+
+    >>> terms(jnp.array([2.0, 3.0])).tolist()
+    [1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 8.0, 12.0, 18.0, 27.0]
+    """
+    d = len(q)
+    two = [q[i] * q[j] for i in range(d) for j in range(i, d)]
+    three = [q[i] * q[j] * q[k] for i in range(d) for j in range(i, d) for k in range(j, d)]
+    return jnp.stack([jnp.ones_like(q[0]), *q, *two, *three])
+
+
+def emulator(fit: Fit, p: Array, residual: Array, used: Array) -> Emulator:
+    """The emulator of simulations.
+
+    Args:
+        fit: around which they were made.
+        p: [N, F] where.
+        residual: [N, D] what they gave.
+        used: [N] bool, which there are.
+    """
+    scale = jnp.clip(jnp.sqrt(jnp.diag(jnp.linalg.inv(fit.curve))), 0.03, 0.3)
+    x = jax.vmap(lambda p: terms((p - fit.p) / scale))(p)
+    chi2 = jnp.where(used, jnp.sum(residual**2, 1), jnp.inf)
+    weights = jnp.where(used, 1 / (1 + (chi2 - jnp.min(chi2)) / FAR), 0)
+    d = p.shape[1]
+    straight, bent = 1 + d, 1 + d + d * (d + 1) // 2
+    place = jnp.arange(x.shape[1])
+    ridge = jnp.where(place < straight, 1e-6, jnp.where(place < bent, 1e-2, 0.1))
+    gram = _dot(x.T, weights[:, None] * x) + jnp.diag(ridge.astype(x.dtype))
+    factors = jnp.linalg.solve(gram, _dot(x.T, weights[:, None] * residual))
+    return Emulator(centre=fit.p, scale=scale, factors=factors, sets=fit.target.sets)
+
+
+@pytree
+class Sampler:
+    """Rounds of simulations, and walkers in between."""
+
+    rounds: int = size(default=4, least=2)
+    count: int = size(default=48, least=16)  # simulations of a round
+    walkers: int = size(default=256, least=64)  # an even number, at least as many as simulations
+    turns: int = size(default=400, least=1)  # of the walkers in a round
+
+    def samples(self, fit: Fit, key: Array) -> tuple[Array, Array]:
+        """Samples p [W, F] of the posterior, and by how much the emulator errs [].
+
+        The error is the standard deviation of the true over the emulated log density among
+        the simulations of the last round.
+        """
+        d, size_ = len(fit.p), (self.rounds, self.count)
+        keys = jax.random.split(key, self.rounds + 1)
+        root = jnp.linalg.cholesky(jnp.linalg.inv(fit.curve))
+        first = fit.p[None] + _dot(jax.random.normal(keys[0], (self.walkers, d)), root.T)
+        walkers = jnp.clip(first, 0.01, 0.99)
+        p = jnp.zeros((*size_, d), fit.p.dtype)
+        residual = jnp.zeros((*size_, len(fit.target.data)), fit.p.dtype)
+
+        def turn(i: Array, now: tuple[Array, ...]) -> tuple[Array, ...]:
+            p, residual, walkers, _, key = now
+            key, move = jax.random.split(key)
+            p = p.at[i].set(walkers[: self.count])
+            known = lax.map(fit.target.residual, p[i])
+            before = self._emulated(fit, p, residual, i)
+            true = jax.vmap(partial(student, sets=fit.target.sets))(known)
+            error = jnp.std(true - jax.vmap(before.log_density)(p[i]))
+            residual = residual.at[i].set(known)
+            made = self._emulated(fit, p, residual, i + 1)
+            warm = jnp.where(i + 2 < self.rounds, WARM, 1.0)
+            density = lambda p: made.log_density(p) / warm
+            # walkers begin where simulations say that the posterior is
+            best = jax.random.categorical(move, true / WARM, shape=(self.walkers,))
+            noise = 0.3 * _dot(jax.random.normal(key, walkers.shape), root.T)
+            begun = jnp.clip(p[i][best] + noise, 0.005, 0.995)
+            return p, residual, walked(density, begun, self.turns, move), error, key
+
+        zero = jnp.zeros((), fit.p.dtype)
+        begun = p, residual, walkers, zero, keys[1]
+        done = lax.fori_loop(0, self.rounds, turn, begun)
+        return done[2], done[3]
+
+    def _emulated(self, fit: Fit, p: Array, residual: Array, rounds: Array) -> Emulator:
+        """That of the first rounds."""
+        used = jnp.repeat(jnp.arange(self.rounds) < rounds, self.count)
+        flat = p.reshape(-1, p.shape[-1]), residual.reshape(-1, residual.shape[-1])
+        return emulator(fit, *flat, used)
+
+
+def walked(log_density, walkers: Array, turns: int, key: Array) -> Array:
+    """Where an even number of walkers [W, F] are after turns, each half led by the other."""
+    half, d = len(walkers) // 2, walkers.shape[1]
+    many = jax.vmap(log_density)
+
+    def move(x: Array, log: Array, others: Array, key: Array) -> tuple[Array, Array]:
+        pick, far, luck = jax.random.split(key, 3)
+        other = others[jax.random.randint(pick, (half,), 0, half)]
+        u = jax.random.uniform(far, (half, 1), x.dtype)
+        z = (1 + (STRETCH - 1) * u) ** 2 / STRETCH
+        tried = other + z * (x - other)
+        new = many(tried)
+        chance = (d - 1) * jnp.log(z[:, 0]) + new - log
+        taken = jnp.log(jax.random.uniform(luck, (half,), x.dtype)) < chance
+        return jnp.where(taken[:, None], tried, x), jnp.where(taken, new, log)
+
+    def turn(now: tuple[Array, ...], key: Array) -> tuple[tuple[Array, ...], None]:
+        a, log_a, b, log_b = now
+        first, second = jax.random.split(key)
+        a, log_a = move(a, log_a, b, first)
+        b, log_b = move(b, log_b, a, second)
+        return (a, log_a, b, log_b), None
+
+    a, b = walkers[:half], walkers[half:]
+    begun = a, many(a), b, many(b)
+    end, _ = lax.scan(turn, begun, jax.random.split(key, turns))
+    # halves are mixed, so that any first few are of all
+    return jnp.stack([end[0], end[2]], 1).reshape(-1, d)

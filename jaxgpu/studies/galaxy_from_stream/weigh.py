@@ -1,0 +1,154 @@
+"""Mock streams in galaxies drawn from the prior, and the galaxy's numbers found again from each."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.pytree import pytree, size
+
+from .fit import Fit, LevenbergMarquardt
+from .galaxy import of_shares
+from .likelihood import Target
+from .posterior import Sampler
+from .spray import drawn, even
+from .streams import Streams
+
+OFF = 0.1, 0.3  # by which shares of the truth a start is off, up or down
+
+
+@pytree
+class Mock:
+    """One galaxy and what is seen of its streams."""
+
+    truth: Array  # [4] shares of the prior ranges
+    rows: Array  # [S, N, 6] what is seen of the stars
+    data: Array  # [D] their tracks
+
+
+@pytree
+class Found:
+    """What was found of all mocks; rows of those to come are zero."""
+
+    truth: Array  # [K, 4]
+    rows: Array  # [K, S, N, 6]
+    data: Array  # [K, D]
+    starts: Array  # [K, A, 4] shares that the attempts of the fit began with
+    values: Array  # [K, A] where they ended, of minus the log posterior
+    fit: Array  # [K, 4]
+    error: Array  # [K, 4] standard errors by Gauss and Newton
+    mean: Array  # [K, D] of the tracks at the fit
+    scatter: Array  # [K, D] standard deviations of the data there
+    chi2: Array  # [K] of the data at the fit
+    samples: Array  # [K, M, 4] of the posterior
+    amiss: Array  # [K] standard deviation of the true over the emulated log density
+    done: Array  # [] int32: mocks
+
+
+@pytree
+class Weighing:
+    """Mocks, one after the other."""
+
+    streams: Streams
+    fine: Streams  # the same with shorter steps, of which the data are made
+    fits: LevenbergMarquardt
+    sampler: Sampler
+    points: Array  # [N, 6] from which the model's N stars of each stream are made
+    few: int = size(default=512, least=16)  # of these in the first rounds of fits
+    attempts: int = size(default=3, least=1)  # fits, of which the best is taken
+
+    def init(self, mocks: int) -> Found:
+        """Nothing found yet of so many mocks."""
+        streams, stars = self.fine.places.shape[0], self.fits.pool.each
+        width, count = 5 * self.fine.places.size, 4
+        kept = self.sampler.walkers
+        zeros = lambda *shape: jnp.zeros((mocks, *shape), self.fine.places.dtype)
+        return Found(
+            truth=zeros(count),
+            rows=zeros(streams, stars, 6),
+            data=zeros(width),
+            starts=zeros(self.attempts, 4),
+            values=zeros(self.attempts),
+            fit=zeros(count),
+            error=zeros(count),
+            mean=zeros(width),
+            scatter=zeros(width),
+            chi2=zeros(),
+            samples=zeros(kept, count),
+            amiss=zeros(),
+            done=jnp.int32(0),
+        )
+
+    def step(self, found: Found, key: Array) -> Found:
+        """With one more mock."""
+        keys = jax.random.split(key, 5)
+        mock = self.mock(keys[0])
+        count = len(self.streams.age)
+        draws = jax.vmap(partial(even, self.points))(jax.random.split(keys[1], count))
+        target = Target.bare(self.streams, mock.data, draws, self.fits.pool.sets)
+        starts = starts_near(mock.truth, self.attempts, keys[2])
+        fit, values = self.fitted(target, starts, keys[3])
+        samples, amiss = self.sampler.samples(fit, keys[4])
+        one = {
+            "truth": mock.truth,
+            "rows": mock.rows,
+            "data": mock.data,
+            "starts": starts,
+            "values": values,
+            "fit": fit.p,
+            "error": jnp.sqrt(jnp.diag(jnp.linalg.inv(fit.curve))),
+            "mean": mock.data - jnp.matmul(fit.target.root, fit.residual, precision="highest"),
+            "scatter": jnp.sqrt(jnp.sum(fit.target.root**2, 1)),
+            "chi2": jnp.sum(fit.residual**2),
+            "samples": samples,
+            "amiss": amiss,
+        }
+        i = found.done
+        kept = {name: getattr(found, name).at[i].set(value) for name, value in one.items()}
+        return replace(found, **kept, done=i + 1)
+
+    def mock(self, key: Array) -> Mock:
+        """A galaxy of the prior, and data."""
+        where, luck, noise = jax.random.split(key, 3)
+        count, each = len(self.streams.age), self.fits.pool.each
+        share = jax.random.uniform(where, (4,))
+        draws = jax.vmap(lambda k: drawn(k, each))(jax.random.split(luck, count))
+        rows = self.fine.observed(self.fine.stars(of_shares(share), draws), noise)
+        return Mock(truth=share, rows=rows, data=self.fine.tracks(rows).ravel())
+
+    def fitted(self, target: Target, starts: Array, key: Array) -> tuple[Fit, Array]:
+        """The best of the fits from starts [A, 4], and where each ended [A].
+
+        Each takes two rounds; the best goes on for two more.
+        """
+        first, last = jax.random.split(key)
+        begun = replace(target, draws=target.draws[:, : self.few])
+        attempt = lambda each: self._rounds(begun, each[0], jax.random.split(each[1], 2))
+        each = starts, jax.random.split(first, len(starts))
+        fits = lax.map(attempt, each)
+        best = fits.p[jnp.nanargmin(fits.value)]
+        return self._rounds(target, best, jax.random.split(last, 2)), fits.value
+
+    def _rounds(self, target: Target, p: Array, keys: Array) -> Fit:
+        """The fit after as many rounds as there are keys."""
+        begun = self.fits.init(target, p)
+        round_ = lambda fit, key: (self.fits.round(target, fit.p, key), None)
+        return lax.scan(round_, begun, keys)[0]
+
+
+def starts_near(share: Array, count: int, key: Array) -> Array:
+    """Starts [count, 4] that are off the truth by 10 to 30 % of it, but within the prior ranges.
+
+    Args:
+        share: [4] of the ranges, the truth.
+        count: how many.
+        key: of their chance.
+    """
+    far, side = jax.random.split(key)
+    off = jax.random.uniform(far, (count, 4), minval=OFF[0], maxval=OFF[1])
+    off = jnp.where(jax.random.bernoulli(side, shape=off.shape), off, -off)
+    low, high = of_shares(jnp.zeros((1, 4))), of_shares(jnp.ones((1, 4)))
+    moved = (of_shares(share)[None] * (1 + off) - low) / (high - low)
+    return jnp.clip(moved, 0.03, 0.97)

@@ -1,0 +1,199 @@
+"""The study `galaxy-from-stream`: its sky, its spray, derivatives, samples, and its report."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import report
+from jaxgpu.physics.nbody.forces.potentials import PointMass
+from jaxgpu.pytree import pytree, size
+from jaxgpu.run import Run, Timing
+from jaxgpu.studies import galaxy_from_stream
+from jaxgpu.studies.galaxy_from_stream import sky
+from jaxgpu.studies.galaxy_from_stream.findings import written
+from jaxgpu.studies.galaxy_from_stream.fit import Fit, LevenbergMarquardt
+from jaxgpu.studies.galaxy_from_stream.galaxy import of_shares
+from jaxgpu.studies.galaxy_from_stream.likelihood import Pool
+from jaxgpu.studies.galaxy_from_stream.posterior import Sampler
+from jaxgpu.studies.galaxy_from_stream.spray import drawn, even, released, sobol
+from jaxgpu.studies.galaxy_from_stream.streams import Errors, two_streams
+from jaxgpu.studies.galaxy_from_stream.weigh import Weighing, starts_near
+
+
+@pytest.fixture(autouse=True)
+def in_float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def test_what_is_seen_is_how_places_change():
+    """Proper motions and radial velocities are differences of angles and distances over time."""
+    random = np.random.default_rng(0)
+    here = np.concatenate([random.normal(size=3) * 8, random.normal(size=3) * 100])
+    axes = sky.frame(here[:3], here[3:])
+    stars = here + random.normal(size=(50, 6)) * np.array([2.0, 2, 2, 30, 30, 30])
+    still = np.concatenate([np.zeros(3), sky.MOTION])
+    after, before = (
+        np.asarray(sky.seen(jnp.asarray(axes), jnp.asarray(stars + h * shift(stars - still))))
+        for h in (1e-7, -1e-7)
+    )
+    change = (after - before) / 2e-7  # in kpc / (km/s), 977.8 million years
+    rows = np.asarray(sky.seen(jnp.asarray(axes), jnp.asarray(stars)))
+    np.testing.assert_allclose(change[:, 2], rows[:, 3], rtol=1e-6)
+    mas = np.deg2rad(change[:, :2]) / sky.PER_MAS
+    np.testing.assert_allclose(mas[:, 0] * np.cos(np.deg2rad(rows[:, 1])), rows[:, 4], rtol=1e-5)
+    np.testing.assert_allclose(mas[:, 1], rows[:, 5], rtol=1e-5, atol=1e-7)
+
+
+def shift(rows):
+    """Places that move with velocities, which stay."""
+    return np.concatenate([rows[:, 3:], np.zeros_like(rows[:, 3:])], 1)
+
+
+def test_the_track_of_stars_on_a_line_is_that_line():
+    along = jnp.linspace(-10, 10, 401)
+    rows = jnp.stack(
+        [along, *(a + b * along for a, b in ((1, 2), (0, 1), (3, 0), (1, 1), (0, 5)))], 1
+    )
+    places = jnp.array([-4.0, 0.0, 3.0])
+    seen = sky.track(rows, places, jnp.float64(1.0))
+    np.testing.assert_allclose(seen[:, 0], 1 + 2 * places, rtol=1e-6)
+    np.testing.assert_allclose(seen[:, 2], 3, rtol=1e-12)
+
+
+def test_stars_leave_beside_two_tidal_radii():
+    """On a circle about a point of mass the tidal radius is R (m / 3 M)^(1/3)."""
+    cluster = jnp.array([10.0, 0, 0, 0, 200.0, 0])
+    gm, edge = 4e5 * 3e-6, 10 * 1e-2
+    draws = drawn(jax.random.key(0), 4000)
+    field = PointMass(4e5)
+    stars = jax.vmap(lambda noise: released(field, jnp.float64(gm), cluster, noise))(draws[:, 1:])
+    away = (np.asarray(stars) - np.asarray(cluster)) / edge
+    side = np.asarray(draws[:, 1])
+    np.testing.assert_allclose(np.mean(side * away[:, 0]), 2, atol=4 * 0.5 / np.sqrt(4000))
+    np.testing.assert_allclose(np.std(away[:, 2]), 0.5, rtol=0.05)
+    # 0.3 of the reach of 2, in speeds of the turn, 20 (km/s) / kpc
+    np.testing.assert_allclose(np.mean(side * away[:, 4]) / 20, 0.6, atol=4 * 1.1 / np.sqrt(4000))
+
+
+def test_even_draws_are_drawn_from_the_same_and_scatter_less():
+    points = jnp.asarray(sobol(256))
+    many = np.stack([np.asarray(even(points, jax.random.key(i))) for i in range(30)])
+    free = np.stack([np.asarray(drawn(jax.random.key(i), 256)) for i in range(30)])
+    np.testing.assert_allclose(many.std((0, 1))[2:], 1, rtol=0.02)
+    assert (many.mean(1).std(0) < 0.5 * free.mean(1).std(0)).all()
+
+
+@pytest.mark.slow
+def test_derivatives_through_orbits_are_those_of_differences():
+    streams = two_streams(600, Errors(), "float64")
+    draws = jax.vmap(lambda key: drawn(key, 12))(jax.random.split(jax.random.key(1), 2))
+
+    @jax.jit
+    def tracks(p):
+        rows = streams.stars(of_shares(p), draws)
+        return streams.tracks(rows).ravel()
+
+    p = jnp.array([0.4, 0.5, 0.3, 0.6])
+    jacobian = np.asarray(jax.jit(jax.jacfwd(tracks))(p))
+    steps = 1e-7 * np.eye(len(p))
+    measured = np.stack([(tracks(p + e) - tracks(p - e)) / 2e-7 for e in steps], 1)
+    scale = np.abs(jacobian).max(1, keepdims=True)
+    assert (scale > 1e-3).all()
+    np.testing.assert_allclose(measured / scale, jacobian / scale, atol=1e-5)
+
+
+@pytree
+class Line:
+    """A likelihood whose residual is straight in its coordinates, and whose covariance is known."""
+
+    data: jax.Array  # [D]
+    slope: jax.Array  # [D, P]
+    sets: int = size(default=1_000_000, least=2)
+
+    def residual(self, p):
+        return self.data - self.slope @ p
+
+
+@pytest.mark.slow
+def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
+    """Truths are drawn, data made of them with normal errors, and the fit is off and too narrow."""
+    random = np.random.default_rng(3)
+    slope = random.normal(size=(100, 30, 4)) * np.array([3.0, 6, 5, 8])
+    truth = random.uniform(0.3, 0.7, (100, 4))
+    data = np.einsum("kdp,kp->kd", slope, truth) + random.normal(size=(100, 30))
+    curve = np.einsum("kdp,kdq->kpq", slope, slope)
+    mean = np.linalg.solve(curve, np.einsum("kdp,kd->kp", slope, data)[..., None])[..., 0]
+    spread = np.sqrt(np.diagonal(np.linalg.inv(curve), axis1=1, axis2=2))
+
+    def one(slope, data, curve, mean, spread, key):
+        zero = jnp.zeros(())
+        fit = Fit(
+            target=Line(data, slope),
+            p=mean + 0.7 * spread,
+            value=zero,
+            residual=0 * data,
+            slope=0 * mean,
+            curve=1.5 * curve,
+        )
+        return Sampler(count=16, walkers=64, turns=150).samples(fit, key)
+
+    keys = jax.random.split(jax.random.key(0), 100)
+    samples, amiss = jax.jit(jax.vmap(one))(slope, data, curve, mean, spread, keys)
+    samples = np.asarray(samples)
+    assert np.max(amiss) < 0.05  # a straight line is one of its polynomials
+    # a mean of 64 samples is known to 0.13 of an error
+    assert np.all(np.abs((samples.mean(1) - mean) / spread).mean(0) < 0.2)
+    assert np.all(np.abs((samples.std(1) / spread).mean(0) - 1) < 0.05)
+    rank = np.mean(samples < truth[:, None], 1)
+    for level in (0.68, 0.95):
+        covered = np.mean(np.abs(rank - 0.5) < level / 2)
+        assert abs(covered - level) < 4 * np.sqrt(level * (1 - level) / 400)
+
+
+def test_starts_are_off_by_a_tenth_to_three():
+    share = jnp.array([0.5, 0.5, 0.5, 0.5])
+    starts = starts_near(share, 200, jax.random.key(0))
+    off = np.asarray(of_shares(starts)) / np.asarray(of_shares(share)) - 1
+    assert np.all((np.abs(off) < 0.3001) & (np.abs(off) > 0.0999))
+
+
+@pytest.mark.parametrize(
+    "option, sentence",
+    [
+        ({"mocks": 1}, "Options.mocks=1; it must be a whole number of at least 2"),
+        ({"stars": 10}, "Options.stars=10; it must be a whole number of at least 50"),
+        ({"seed": -1}, "Options.seed=-1"),
+    ],
+)
+def test_bad_options_get_a_sentence(option, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        galaxy_from_stream.Options(**option)
+
+
+@pytest.mark.slow
+def test_right_posteriors_are_reported_as_right(tmp_path):
+    """Of truths that are drawn as samples are, two thirds and 95 % lie in the intervals."""
+    options = galaxy_from_stream.Options(mocks=150, stars=50)
+    fine = two_streams(100, Errors())
+    spec = Weighing(
+        fine, fine, LevenbergMarquardt(Pool(each=50)), Sampler(), jnp.asarray(sobol(64))
+    )
+    blank = spec.init(options.mocks)
+    random = np.random.default_rng(0)
+    rows = 0.1 * random.normal(size=blank.samples.shape) + 0.5
+    made = replace(
+        blank,
+        truth=0.1 * random.normal(size=blank.truth.shape) + 0.5,
+        samples=rows,
+        rows=random.normal(size=blank.rows.shape) * np.array([9.0, 1, 1, 1, 1, 1]),
+        scatter=blank.scatter + 1,
+    )
+    found = written(options, spec, Run(made, (), Timing(0.0, 0.0, 1)))
+    narrow, wide = (headline.value / 600 for headline in found.headlines)
+    assert abs(narrow - 0.68) < 0.06 and abs(wide - 0.95) < 0.03
+    report.save(tmp_path, "galaxy-from-stream", options, found)
+    assert "image/svg+xml" in report.write(tmp_path).read_text()
