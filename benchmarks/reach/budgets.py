@@ -103,7 +103,6 @@ What the programs are is in `benchmarks/reach/programs.py`. Where an accelerator
 - **collectives**: sums, exchanges and gathers between devices, and the bytes that they give to each
   of them (`benchmarks/reach/spread.py`).
 
-Where a program has no row, the chip's compiler ends on it; `benchmarks/reach/programs.py` says how.
 Both branches of a condition count: a step of a cluster whose stars may pair holds blocks of eight
 kernels, for as long as no pair is held, and blocks of up to 191 that know of pairs.
 A sort counts as some 15 kernels on the H100: the library that needs one launch for it cannot be

@@ -53,10 +53,11 @@ def faced(
     starts, near = {1: 0, -1: m.shape[axis] - NEAR}, []
     for (side, start), here in zip(starts.items(), there):
         mass, before = (lax.slice_in_dim(a, start, start + NEAR, axis=axis) for a in (m, v))
-        mass, u = (jnp.moveaxis(a, axis, 0)[::side] for a in (mass, before))
+        masses, after = _layers(mass, axis, side), before
         for i in held:
-            u = u.at[..., i].set(_mirrored(u[..., i], mass, into=side if slip else 0))
-        near.append(_where(here, jnp.moveaxis(u[::side], 0, axis), before))
+            u = _mirrored(_layers(before[..., i], axis, side), masses, into=side if slip else 0)
+            after = after.at[..., i].set(jnp.stack(u[::side], axis))
+        near.append(_where(here, after, before))
     # XLA 0.12 on a CPU fuses these and reads layers that it has already written, but for a barrier
     for start, new in zip(starts.values(), lax.optimization_barrier(near)):
         v = lax.dynamic_update_slice_in_dim(v, new, start, axis)
@@ -197,8 +198,17 @@ _swapped = primitive(
 )
 
 
-def _mirrored(v: Array, m: Array, into: int) -> Array:
-    """One component [NEAR, ...] after the face at node PAD of the first axis has acted.
+def _layers(a: Array, axis: int, side: int) -> list[Array]:
+    """The layers of an array across an axis, from the outermost of a face on.
+
+    A list and no array: the compiler of a TPU (libtpu 0.0.50.1) ends on a reversed one of several
+    scenes, "Check failed: window.pad_low[i] == 0".
+    """
+    return [lax.index_in_dim(a, i, axis, keepdims=False) for i in range(a.shape[axis])][::side]
+
+
+def _mirrored(v: list[Array], m: list[Array], into: int) -> list[Array]:
+    """One component in the `NEAR` layers after the face at layer PAD has acted.
 
     `into` is the sign that points into the box where matter may leave the face; 0 holds it.
     """
@@ -209,10 +219,10 @@ def _mirrored(v: Array, m: Array, into: int) -> Array:
         first = jnp.where(near, pair, v[inner])
         beyond = jnp.where(near, -pair, v[out])
         face = into * jnp.maximum(into * v[PAD], 0)
-        far = into * jnp.maximum(into * v[:out], 0)
+        far = [into * jnp.maximum(into * u, 0) for u in v[:out]]
     else:
-        first, beyond, face, far = pair, -pair, jnp.zeros_like(pair), jnp.zeros_like(v[:out])
-    return jnp.concatenate([far, jnp.stack([beyond, face, first])])
+        first, beyond, face, far = pair, -pair, jnp.zeros_like(pair), [jnp.zeros_like(pair)] * out
+    return [*far, beyond, face, first]
 
 
 def _where(here: Any, new: Array, old: Array) -> Array:
