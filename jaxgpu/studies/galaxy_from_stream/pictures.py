@@ -54,7 +54,7 @@ def corner(found: Posteriors, k: int) -> Any:
 
     x, w, truth = found.samples[k], found.weights[k], found.truth[k]
     count = x.shape[1]
-    drawing, panels = plt.subplots(count, count, figsize=(6.6, 6.6))
+    drawing, panels = plt.subplots(count, count, figsize=(6.6, 6.6), squeeze=False)
     deviation, mean = found.deviation[k], found.mean[k]
     ends = np.stack(
         [np.maximum(mean - 3.6 * deviation, LOW), np.minimum(mean + 3.6 * deviation, HIGH)]
@@ -67,11 +67,10 @@ def corner(found: Posteriors, k: int) -> Any:
                 continue
             axes.set_xlim(*ends[:, j])
             if i == j:
-                grid = np.linspace(*ends[:, i], 120)
-                axes.fill_between(
-                    grid, _density(x[:, [i]], w, grid[:, None]), color=BLUE, alpha=BAND, lw=0
-                )
-                axes.plot(grid, _density(x[:, [i]], w, grid[:, None]), color=BLUE)
+                grid = np.linspace(ends[0, i], ends[1, i], 120)
+                density = _density(x[:, [i]], w, grid[:, None])
+                axes.fill_between(grid, density, color=BLUE, alpha=BAND, lw=0)
+                axes.plot(grid, density, color=BLUE)
                 axes.set_ylim(0, None)
                 axes.set_yticks([])
                 axes.spines["left"].set_visible(False)
@@ -107,7 +106,7 @@ def _density(x: np.ndarray, w: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 def _regions(axes: Any, x: np.ndarray, w: np.ndarray, ends: np.ndarray) -> None:
     """The smallest regions that hold 68 and 95 % of weighted samples [M, 2]."""
-    across, up = (np.linspace(*ends[:, i], 70) for i in range(2))
+    across, up = (np.linspace(ends[0, i], ends[1, i], 70) for i in range(2))
     grid = np.stack(np.meshgrid(across, up), -1)
     density = _density(x, w, grid.reshape(-1, 2)).reshape(70, 70)
     order = np.sort(density.ravel())[::-1]
