@@ -30,11 +30,12 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
     for s, name in enumerate(NAMES):
         for k, label in enumerate(ACROSS):
             axes = panels[k, s]
-            axes.plot(rows[s, :, 0], rows[s, :, k + 1], ".", color=GREY, ms=4.5, alpha=0.8, mew=0)
+            stars, bars = (rows[s, :, 0], rows[s, :, k + 1]), (seen[s, :, k], error[s, :, k])
+            axes.plot(*stars, ".", color=GREY, ms=4.5, alpha=0.8, mew=0, label="stars")
             axes.errorbar(
-                places[s], seen[s, :, k], error[s, :, k], fmt="o", color=INK, ms=3, lw=1, capsize=2
+                places[s], *bars, fmt="o", color=INK, ms=3, lw=1, capsize=2, label="their track"
             )
-            axes.plot(places[s], fit[s, :, k], "-", color=ORANGE)
+            axes.plot(places[s], fit[s, :, k], "-", color=ORANGE, label="fit")
             reach = 1.3 * np.abs(places[s]).max()
             axes.set_xlim(-reach, reach)
             near = rows[s, np.abs(rows[s, :, 0]) < reach, k + 1]
@@ -43,6 +44,7 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
                 axes.set_ylabel(label)
         panels[0, s].set_title(name)
         panels[-1, s].set_xlabel("along the stream, degrees")
+    panels[1, 1].legend()
     drawing.align_ylabels()
     return drawing
 
@@ -179,5 +181,7 @@ def speeds(found: Posteriors, k: int) -> Any:
     right.plot(RADII, 100 * before.std(0) / before.mean(0), color=GREY, label="prior")
     right.set(xlabel="radius, kpc", ylabel="error of the speed, %", xlim=(RADII[0], RADII[-1]))
     right.set_yscale("log")
-    right.legend()
+    right.set_ylim(top=40)  # room for the legend above the prior
+    right.yaxis.set_major_formatter("{x:g}")
+    right.legend(loc="upper right", ncols=2)
     return drawing
