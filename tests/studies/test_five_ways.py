@@ -1,6 +1,6 @@
 """The study `five-ways`: its task, its race on a pendulum, and gradients that are known."""
 
-from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxgpu.rl.envs.classic import Pendulum
 from jaxgpu.rl.plan import trajectory
 from jaxgpu.studies import five_ways
 from jaxgpu.studies.five_ways import race as race_module
-from jaxgpu.studies.five_ways.gradients import Probe, looked
+from jaxgpu.studies.five_ways.gradients import Look, Probe, looked
 from jaxgpu.studies.five_ways.race import Budget, Curve, Field, raced
 from jaxgpu.studies.five_ways.worth import quality
 
@@ -83,15 +83,19 @@ def test_frames_beyond_a_window_have_no_part_in_it():
             assert part[:, i, :n].any() and not part[:, i, n:].any()
 
 
-def test_cosines_are_those_of_vectors_that_are_known():
+def test_cosines_are_those_of_vectors_that_are_known(x64):
     """One plan points along the slope, two stand at 60 degrees to it; noise is even about it."""
     random = np.random.default_rng(0)
     slope = np.array([1.0, 0.0])
     noise = random.normal(size=(3, 4000, 1, 2))
     pairs = slope + np.concatenate([noise, -noise], 1)
     g = np.array([[2.0, 0.0], [0.5, 0.75**0.5], [3.0, 27**0.5]])[:, None]
-    look = SimpleNamespace(
-        exact=g, discounted=-g, shifted=np.stack([g, g], 1), differences=pairs, index=None
+    look = Look(
+        index=jnp.int32(0),
+        exact=jnp.asarray(g),
+        discounted=jnp.asarray(-g),
+        shifted=jnp.asarray(np.stack([g, g], 1)),
+        differences=jnp.asarray(pairs),
     )
     found = quality(look, 1)
     np.testing.assert_allclose(found.exact[0, 0], 2 / 3, atol=0.03)
@@ -161,7 +165,7 @@ def test_an_episode_begins_with_sloshing_water_and_corrects_the_first_guess():
     v = np.asarray(jax.vmap(lambda p: p.v.mean(0))(water))
     assert np.abs(v[:, 0]).max() <= 0.4 and v[:, 0].std() > 0.15 and not v[:, 1].any()
     assert not np.asarray(milk.v).any() and not np.asarray(observation[:, -1]).any()
-    plain = rl.make("matter/pouring", size="coarse", observed_particles=8)
+    plain: Any = rl.make("matter/pouring", size="coarse", observed_particles=8)
     first = jax.tree.map(lambda a: a[0], state)
     step = jax.jit(lambda env, action: env.step(first, action, jax.random.key(0)))
     mine, theirs = step(env, jnp.zeros(3)), step(plain, plain.initial_actions()[0])

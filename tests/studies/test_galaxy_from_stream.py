@@ -1,6 +1,7 @@
 """The study `galaxy-from-stream`: its sky, its spray, derivatives, samples, and its report."""
 
-from dataclasses import replace
+from dataclasses import field, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,14 +10,14 @@ import pytest
 
 from jaxgpu import report
 from jaxgpu.physics.nbody.forces.potentials import PointMass
-from jaxgpu.pytree import pytree, size
-from jaxgpu.run import Run, Timing
+from jaxgpu.pytree import pytree
+from jaxgpu.run import Run, Timing, run
 from jaxgpu.studies import galaxy_from_stream
 from jaxgpu.studies.galaxy_from_stream import sky
 from jaxgpu.studies.galaxy_from_stream.findings import written
 from jaxgpu.studies.galaxy_from_stream.fit import Fit, LevenbergMarquardt
 from jaxgpu.studies.galaxy_from_stream.galaxy import of_shares
-from jaxgpu.studies.galaxy_from_stream.likelihood import Pool
+from jaxgpu.studies.galaxy_from_stream.likelihood import Pool, Target
 from jaxgpu.studies.galaxy_from_stream.posterior import Sampler
 from jaxgpu.studies.galaxy_from_stream.spray import drawn, even, released, sobol
 from jaxgpu.studies.galaxy_from_stream.streams import Errors, two_streams
@@ -69,8 +70,8 @@ def test_stars_leave_beside_two_tidal_radii():
     cluster = jnp.array([10.0, 0, 0, 0, 200.0, 0])
     gm, edge = 4e5 * 3e-6, 10 * 1e-2
     draws = drawn(jax.random.key(0), 4000)
-    field = PointMass(4e5)
-    stars = jax.vmap(lambda noise: released(field, jnp.float64(gm), cluster, noise))(draws[:, 1:])
+    point = PointMass(4e5)
+    stars = jax.vmap(lambda noise: released(point, jnp.float64(gm), cluster, noise))(draws[:, 1:])
     away = (np.asarray(stars) - np.asarray(cluster)) / edge
     side = np.asarray(draws[:, 1])
     np.testing.assert_allclose(np.mean(side * away[:, 0]), 2, atol=4 * 0.5 / np.sqrt(4000))
@@ -81,10 +82,11 @@ def test_stars_leave_beside_two_tidal_radii():
 
 def test_even_draws_are_drawn_from_the_same_and_scatter_less():
     points = jnp.asarray(sobol(256))
-    many = np.stack([np.asarray(even(points, jax.random.key(i))) for i in range(30)])
-    free = np.stack([np.asarray(drawn(jax.random.key(i), 256)) for i in range(30)])
-    np.testing.assert_allclose(many.std((0, 1))[2:], 1, rtol=0.02)
-    assert (many.mean(1).std(0) < 0.5 * free.mean(1).std(0)).all()
+    keys = jax.random.split(jax.random.key(0), 30)
+    many = np.asarray(jax.jit(jax.vmap(lambda key: even(points, key)))(keys))
+    spread = np.array([1 / np.sqrt(12), 1, 1, 1, 1, 1])  # an even number, a side, normal ones
+    np.testing.assert_allclose(many.std((0, 1)), spread, rtol=0.02)
+    assert (many.mean(1).std(0) < 0.5 * spread / np.sqrt(256)).all()
 
 
 @pytest.mark.slow
@@ -107,15 +109,13 @@ def test_derivatives_through_orbits_are_those_of_differences():
 
 
 @pytree
-class Line:
-    """A likelihood whose residual is straight in its coordinates, and whose covariance is known."""
+class Line(Target):
+    """A likelihood whose mean is straight in its coordinates, and whose covariance is known."""
 
-    data: jax.Array  # [D]
-    slope: jax.Array  # [D, P]
-    sets: int = size(default=1_000_000, least=2)
+    slope: jax.Array = field(kw_only=True)  # [D, P]
 
-    def residual(self, p):
-        return self.data - self.slope @ p
+    def mean(self, p):
+        return self.slope @ p
 
 
 @pytest.mark.slow
@@ -129,17 +129,20 @@ def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
     mean = np.linalg.solve(curve, np.einsum("kdp,kd->kp", slope, data)[..., None])[..., 0]
     spread = np.sqrt(np.diagonal(np.linalg.inv(curve), axis1=1, axis2=2))
 
+    streams, draws = two_streams(1, Errors()), jnp.zeros((2, 1, 6))
+
     def one(slope, data, curve, mean, spread, key):
         zero = jnp.zeros(())
+        known = Target.bare(streams, data, draws, 1_000_000)
         fit = Fit(
-            target=Line(data, slope),
+            target=Line(**vars(known), slope=slope),
             p=mean + 0.7 * spread,
             value=zero,
             residual=0 * data,
             slope=0 * mean,
             curve=1.5 * curve,
         )
-        return Sampler(count=16, walkers=64, turns=150).samples(fit, key)
+        return Sampler(simulations=16, walkers=64, turns=150).samples(fit, key)
 
     keys = jax.random.split(jax.random.key(0), 100)
     samples, amiss = jax.jit(jax.vmap(one))(slope, data, curve, mean, spread, keys)
@@ -152,6 +155,33 @@ def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
     for level in (0.68, 0.95):
         covered = np.mean(np.abs(rank - 0.5) < level / 2)
         assert abs(covered - level) < 4 * np.sqrt(level * (1 - level) / 400)
+
+
+@pytest.mark.slow
+def test_a_mock_is_weighed_and_a_stopped_run_resumes_to_the_same_bits(tmp_path):
+    sampler = Sampler(rounds=2, simulations=16, walkers=64, turns=20)
+    spec = Weighing(
+        streams=two_streams(60, Errors()),
+        fine=two_streams(120, Errors()),
+        fits=LevenbergMarquardt(Pool(stars=128, each=50, sets=100), turns=3),
+        sampler=sampler,
+        points=jnp.asarray(sobol(64)),
+        few=32,
+        attempts=2,
+    )
+    weigh = partial(run, spec.step, spec.init(2), key=jax.random.key(0), chunk=1)
+    whole = weigh(2).state
+    weigh(1, out=tmp_path)
+    again = weigh(2, out=tmp_path, resume=True).state
+    for one, other in zip(jax.tree.leaves(whole), jax.tree.leaves(again)):
+        assert np.isfinite(one).all()
+        np.testing.assert_array_equal(one, other)
+    assert int(whole.done) == 2
+    assert not np.array_equal(whole.truth[0], whole.truth[1])
+    assert np.all((whole.samples > 0) & (whole.samples < 1))
+    # samples are about the fit, by its own errors
+    spread = np.asarray(whole.samples).std(1) / np.asarray(whole.error)
+    assert np.all((spread > 0.1) & (spread < 10))
 
 
 def test_starts_are_off_by_a_tenth_to_three():

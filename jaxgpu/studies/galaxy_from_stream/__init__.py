@@ -32,8 +32,8 @@ class Options:
     """Stars seen of each stream."""
     model: int = size(default=1024, least=256, most=1_000_000)
     """Stars of each stream in the model."""
-    samples: int = size(default=48, least=16, most=256)
-    """Simulations of a posterior, in each of four rounds."""
+    simulations: int = size(default=48, least=16, most=256)
+    """Of a posterior, in each of four rounds."""
     turns: int = size(default=10, least=1, most=1000)
     """Steps in each round of a fit."""
     steps: int = size(default=1000, least=100, most=100_000)
@@ -53,7 +53,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         streams=two_streams(options.steps, errors),
         fine=two_streams(2 * options.steps, errors),
         fits=LevenbergMarquardt(Pool(each=options.stars), turns=options.turns),
-        sampler=Sampler(count=options.samples),
+        sampler=Sampler(simulations=options.simulations),
         points=jnp.asarray(sobol(options.model)),
         few=min(512, options.model),
     )

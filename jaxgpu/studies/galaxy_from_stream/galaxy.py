@@ -49,5 +49,5 @@ def of_shares(shares: Array) -> Array:
     >>> of_shares(jnp.full(4, 0.5)).tolist()
     [155.0, 20.0, 1.0, 1.0]
     """
-    low, width = (np.broadcast_to(q, shares.shape) for q in (LOW, HIGH - LOW))
+    low, width = (jnp.asarray(np.broadcast_to(q, shares.shape)) for q in (LOW, HIGH - LOW))
     return low + width * shares

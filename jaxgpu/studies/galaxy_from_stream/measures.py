@@ -36,8 +36,8 @@ class Posteriors:
 
 def posteriors(found: Found) -> Posteriors:
     """Moments and ranks of all mocks."""
-    truth = np.asarray(of_shares(np.asarray(found.truth)))
-    samples = np.asarray(of_shares(np.asarray(found.samples)))
+    truth = np.asarray(of_shares(found.truth))
+    samples = np.asarray(of_shares(found.samples))
     weights = np.full(samples.shape[:2], 1 / samples.shape[1])
     mean = np.einsum("km,kmf->kf", weights, samples)
     square = np.einsum("km,kmf->kf", weights, (samples - mean[:, None]) ** 2)

@@ -30,11 +30,12 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
     for s, name in enumerate(NAMES):
         for k, label in enumerate(ACROSS):
             axes = panels[k, s]
-            axes.plot(rows[s, :, 0], rows[s, :, k + 1], ".", color=GREY, ms=4.5, alpha=0.8, mew=0)
+            stars, bars = (rows[s, :, 0], rows[s, :, k + 1]), (seen[s, :, k], error[s, :, k])
+            axes.plot(*stars, ".", color=GREY, ms=4.5, alpha=0.8, mew=0, label="stars")
             axes.errorbar(
-                places[s], seen[s, :, k], error[s, :, k], fmt="o", color=INK, ms=3, lw=1, capsize=2
+                places[s], *bars, fmt="o", color=INK, ms=3, lw=1, capsize=2, label="their track"
             )
-            axes.plot(places[s], fit[s, :, k], "-", color=ORANGE)
+            axes.plot(places[s], fit[s, :, k], "-", color=ORANGE, label="fit")
             reach = 1.3 * np.abs(places[s]).max()
             axes.set_xlim(-reach, reach)
             near = rows[s, np.abs(rows[s, :, 0]) < reach, k + 1]
@@ -43,6 +44,7 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
                 axes.set_ylabel(label)
         panels[0, s].set_title(name)
         panels[-1, s].set_xlabel("along the stream, degrees")
+    panels[1, 1].legend()
     drawing.align_ylabels()
     return drawing
 
@@ -54,7 +56,7 @@ def corner(found: Posteriors, k: int) -> Any:
 
     x, w, truth = found.samples[k], found.weights[k], found.truth[k]
     count = x.shape[1]
-    drawing, panels = plt.subplots(count, count, figsize=(6.6, 6.6))
+    drawing, panels = plt.subplots(count, count, figsize=(6.6, 6.6), squeeze=False)
     deviation, mean = found.deviation[k], found.mean[k]
     ends = np.stack(
         [np.maximum(mean - 3.6 * deviation, LOW), np.minimum(mean + 3.6 * deviation, HIGH)]
@@ -67,11 +69,10 @@ def corner(found: Posteriors, k: int) -> Any:
                 continue
             axes.set_xlim(*ends[:, j])
             if i == j:
-                grid = np.linspace(*ends[:, i], 120)
-                axes.fill_between(
-                    grid, _density(x[:, [i]], w, grid[:, None]), color=BLUE, alpha=BAND, lw=0
-                )
-                axes.plot(grid, _density(x[:, [i]], w, grid[:, None]), color=BLUE)
+                grid = np.linspace(ends[0, i], ends[1, i], 120)
+                density = _density(x[:, [i]], w, grid[:, None])
+                axes.fill_between(grid, density, color=BLUE, alpha=BAND, lw=0)
+                axes.plot(grid, density, color=BLUE)
                 axes.set_ylim(0, None)
                 axes.set_yticks([])
                 axes.spines["left"].set_visible(False)
@@ -107,7 +108,7 @@ def _density(x: np.ndarray, w: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 def _regions(axes: Any, x: np.ndarray, w: np.ndarray, ends: np.ndarray) -> None:
     """The smallest regions that hold 68 and 95 % of weighted samples [M, 2]."""
-    across, up = (np.linspace(*ends[:, i], 70) for i in range(2))
+    across, up = (np.linspace(ends[0, i], ends[1, i], 70) for i in range(2))
     grid = np.stack(np.meshgrid(across, up), -1)
     density = _density(x, w, grid.reshape(-1, 2)).reshape(70, 70)
     order = np.sort(density.ravel())[::-1]
@@ -180,5 +181,7 @@ def speeds(found: Posteriors, k: int) -> Any:
     right.plot(RADII, 100 * before.std(0) / before.mean(0), color=GREY, label="prior")
     right.set(xlabel="radius, kpc", ylabel="error of the speed, %", xlim=(RADII[0], RADII[-1]))
     right.set_yscale("log")
-    right.legend()
+    right.set_ylim(top=40)  # room for the legend above the prior
+    right.yaxis.set_major_formatter("{x:g}")
+    right.legend(loc="upper right", ncols=2)
     return drawing

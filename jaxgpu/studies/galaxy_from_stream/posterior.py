@@ -78,7 +78,7 @@ class Sampler:
     """Rounds of simulations, and walkers in between."""
 
     rounds: int = size(default=4, least=2)
-    count: int = size(default=48, least=16)  # simulations of a round
+    simulations: int = size(default=48, least=16)  # of a round
     walkers: int = size(default=256, least=64)  # an even number, at least as many as simulations
     turns: int = size(default=400, least=1)  # of the walkers in a round
 
@@ -88,7 +88,7 @@ class Sampler:
         The error is the standard deviation of the true over the emulated log density among
         the simulations of the last round.
         """
-        d, size_ = len(fit.p), (self.rounds, self.count)
+        d, size_ = len(fit.p), (self.rounds, self.simulations)
         keys = jax.random.split(key, self.rounds + 1)
         root = jnp.linalg.cholesky(jnp.linalg.inv(fit.curve))
         first = fit.p[None] + _dot(jax.random.normal(keys[0], (self.walkers, d)), root.T)
@@ -99,7 +99,7 @@ class Sampler:
         def turn(i: Array, now: tuple[Array, ...]) -> tuple[Array, ...]:
             p, residual, walkers, _, key = now
             key, move = jax.random.split(key)
-            p = p.at[i].set(walkers[: self.count])
+            p = p.at[i].set(walkers[: self.simulations])
             known = lax.map(fit.target.residual, p[i])
             before = self._emulated(fit, p, residual, i)
             true = jax.vmap(partial(student, sets=fit.target.sets))(known)
@@ -121,7 +121,7 @@ class Sampler:
 
     def _emulated(self, fit: Fit, p: Array, residual: Array, rounds: Array) -> Emulator:
         """That of the first rounds."""
-        used = jnp.repeat(jnp.arange(self.rounds) < rounds, self.count)
+        used = jnp.repeat(jnp.arange(self.rounds) < rounds, self.simulations)
         flat = p.reshape(-1, p.shape[-1]), residual.reshape(-1, residual.shape[-1])
         return emulator(fit, *flat, used)
 

@@ -68,7 +68,7 @@ class Streams:
         """
 
         def one(spray: Spray, axes: Array, here: Array, draws: Array) -> Array:
-            return seen(axes, spray.stars(theta, here, draws))
+            return seen(axes, spray.stars(theta, here, draws).astype(draws.dtype))
 
         return jax.vmap(one)(self.spray, self.axes, self.here, draws)
 
