@@ -301,19 +301,34 @@ def _cache_folder() -> Path:
 
 
 def _enable_cache() -> None:
-    """Keep compiled programs between runs, in a folder that only its owner can write."""
+    """Keep compiled programs between runs, in a folder that only its owner can write.
+
+    JAX runs what it finds there: where others can put programs into it, it is not used.
+    """
     folder = _cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        chosen = "JAX_COMPILATION_CACHE_DIR" in os.environ
-        if not chosen and folder.stat().st_mode & 0o022:  # JAX runs what it finds there
-            raise PermissionError(errno.EPERM, "others can write there", str(folder))
+        fault = _not_ours(folder)
     except OSError as error:
-        why = f"{error.filename}: {error.strerror}"
-        print(f"jaxgpu: compiled programs are not kept ({why})", file=sys.stderr)
+        fault = f"{error.filename}: {error.strerror}"
+    if fault:
+        print(f"jaxgpu: compiled programs are not kept ({fault})", file=sys.stderr)
+        jax.config.update("jax_compilation_cache_dir", None)  # JAX itself reads the variable
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
+
+def _not_ours(folder: Path) -> str:
+    """Why others can write in a folder, and what to do; nothing where they cannot."""
+    if os.name != "posix":
+        return ""
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        return f"{folder}: belongs to another user; set JAX_COMPILATION_CACHE_DIR to one of yours"
+    if found.st_mode & 0o022:
+        return f"{folder}: others can write there; chmod go-w it"
+    return ""
 
 
 if __name__ == "__main__":
