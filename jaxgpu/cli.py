@@ -21,16 +21,11 @@ from typing import Annotated, Any
 import jax
 import tyro
 
-from jaxgpu import __version__, memory, ranges, report
+from jaxgpu import __version__, files, memory, ranges, report
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.checkpoint.folder import MANIFEST
 from jaxgpu.report import ReportError
 from jaxgpu.studies import BadInput, Study, from_file, studies
-
-try:
-    import fcntl  # not on Windows, where two processes may meet in one folder
-except ImportError:
-    fcntl = None
 
 # what to do where the disk does not do as it is told
 _ADVICE = {
@@ -39,6 +34,7 @@ _ADVICE = {
     errno.EROFS: "give another --out",
     errno.EACCES: "give another --out",
     errno.EPERM: "give another --out",
+    errno.EAGAIN: "wait, or give another --out",
     errno.EEXIST: "give a folder",
     errno.ENOTDIR: "give a folder",
 }
@@ -227,7 +223,7 @@ def _claimed(out: Path, study: Study, options: Any, resume: bool) -> Iterator[No
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: is a file; give a folder as --out")
     out.mkdir(parents=True, exist_ok=True)
-    with _locked(out):
+    with files.locked(out):
         _claim(out, study, options, resume)
         try:
             yield
@@ -271,28 +267,6 @@ def _holds_work(out: Path) -> bool:
     """Whether there is a report or a checkpoint in `out` or below."""
     kinds = "step-*.npz", f"step-*/{MANIFEST}"
     return (out / "report.json").exists() or any(any(out.rglob(kind)) for kind in kinds)
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """`folder` for this process alone; the system lets go of it when the process ends."""
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise BadInput(
-            f"{folder}: another process runs in it; wait, or give another --out"
-        ) from None
-    except OSError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        os.close(handle)
 
 
 def _cache_folder() -> Path:

@@ -150,7 +150,8 @@ def run[S](
             none.
         MemoryError: the program would not fit; nothing was started.
         CheckpointError: checkpoints are there and none can be used, or they are of another
-            experiment.
+            experiment; or another run goes on in the folder.
+        OSError: the folder cannot be made or written.
         FloatingPointError: with `guard`, a value that is not finite; with its name and the steps.
         KeyboardInterrupt: after Ctrl-C, once the running chunk is done and saved.
 

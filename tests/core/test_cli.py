@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from writers import elsewhere
 
 from jaxgpu import checkpoint, cli
 from jaxgpu.pytree import number, size
@@ -299,7 +300,7 @@ def test_a_torn_report_is_named(command, tmp_path, capsys, text):
 
 
 def test_two_processes_do_not_share_a_folder(command, tmp_path, capsys):
-    with cli._locked(tmp_path):
+    with elsewhere(tmp_path):
         assert command("run", "hurl", "--out", str(tmp_path)) == 2
     assert "another process runs in it" in said_once(capsys)
     assert command("run", "hurl", "--out", str(tmp_path)) == 0

@@ -126,7 +126,7 @@ NO_DOOR = {
         spans blocks save_parts sync named""".split(),
     "the checks themselves, which the doors of the core go through": """word path function key
         arrays shown""".split(),
-    "errors of the disk are the system's": "replacing".split(),
+    "errors of the disk are the system's": "replacing locked sweep".split(),
     "the command line, held to its words by tests of its own": """main list_ report_ info cite
         run_study""".split(),
     "a protocol, a base class or a kind": """Algorithm Material Learner Environment Matter Goal
