@@ -21,16 +21,11 @@ from typing import Annotated, Any
 import jax
 import tyro
 
-from jaxgpu import __version__, memory, ranges, report
+from jaxgpu import __version__, files, memory, ranges, report
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.checkpoint.folder import MANIFEST
 from jaxgpu.report import ReportError
 from jaxgpu.studies import BadInput, Study, from_file, studies
-
-try:
-    import fcntl  # not on Windows, where two processes may meet in one folder
-except ImportError:
-    fcntl = None
 
 # what to do where the disk does not do as it is told
 _ADVICE = {
@@ -39,6 +34,7 @@ _ADVICE = {
     errno.EROFS: "give another --out",
     errno.EACCES: "give another --out",
     errno.EPERM: "give another --out",
+    errno.EAGAIN: "wait, or give another --out",
     errno.EEXIST: "give a folder",
     errno.ENOTDIR: "give a folder",
 }
@@ -227,7 +223,7 @@ def _claimed(out: Path, study: Study, options: Any, resume: bool) -> Iterator[No
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: is a file; give a folder as --out")
     out.mkdir(parents=True, exist_ok=True)
-    with _locked(out):
+    with files.locked(out):
         _claim(out, study, options, resume)
         try:
             yield
@@ -273,47 +269,40 @@ def _holds_work(out: Path) -> bool:
     return (out / "report.json").exists() or any(any(out.rglob(kind)) for kind in kinds)
 
 
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """`folder` for this process alone; the system lets go of it when the process ends."""
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise BadInput(
-            f"{folder}: another process runs in it; wait, or give another --out"
-        ) from None
-    except OSError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
 def _cache_folder() -> Path:
     root = os.environ.get("JAX_COMPILATION_CACHE_DIR")
     return Path(root) if root else Path.home() / ".cache" / "jaxgpu" / "compiled"
 
 
 def _enable_cache() -> None:
-    """Keep compiled programs between runs, in a folder that only its owner can write."""
+    """Keep compiled programs between runs, in a folder that only its owner can write.
+
+    JAX runs what it finds there: where others can put programs into it, it is not used.
+    """
     folder = _cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        chosen = "JAX_COMPILATION_CACHE_DIR" in os.environ
-        if not chosen and folder.stat().st_mode & 0o022:  # JAX runs what it finds there
-            raise PermissionError(errno.EPERM, "others can write there", str(folder))
+        fault = _not_ours(folder)
     except OSError as error:
-        why = f"{error.filename}: {error.strerror}"
-        print(f"jaxgpu: compiled programs are not kept ({why})", file=sys.stderr)
+        fault = f"{error.filename}: {error.strerror}"
+    if fault:
+        print(f"jaxgpu: compiled programs are not kept ({fault})", file=sys.stderr)
+        jax.config.update("jax_compilation_cache_dir", None)  # JAX itself reads the variable
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
+
+def _not_ours(folder: Path) -> str:
+    """Why others can write in a folder, and what to do; nothing where they cannot."""
+    if os.name != "posix":
+        return ""
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        return f"{folder}: belongs to another user; set JAX_COMPILATION_CACHE_DIR to one of yours"
+    if found.st_mode & 0o022:
+        return f"{folder}: others can write there; chmod go-w it"
+    return ""
 
 
 if __name__ == "__main__":

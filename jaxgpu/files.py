@@ -1,11 +1,27 @@
-"""One way to write a file: a reader sees the old content or the new, and never a part of it."""
+"""One way to write a file: a reader sees the old content or the new, and never a part of it.
+
+And one way to keep a folder for a single writer.
+"""
 
 import contextlib
+import errno
 import os
+import platform
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
+
+import psutil
+
+try:
+    import fcntl  # not on Windows, where two processes may meet in one folder
+except ImportError:
+    fcntl = None
+
+# device and number of the folders that this thread has locked: who holds one may lock it again
+_held = threading.local()
 
 
 @contextlib.contextmanager
@@ -28,7 +44,8 @@ def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     ('all of it', 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    writer = f"{platform.node()}.{os.getpid()}"
+    scratch = path.with_name(f".{path.name}.{writer}.{uuid.uuid4().hex}.tmp")
     try:
         with open(scratch, mode.replace("w", "x")) as file:
             yield file
@@ -54,3 +71,67 @@ def sync(directory: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """`folder` for this process and thread alone; the system lets go of it when the process ends.
+
+    Whoever holds it may lock it again. Windows, and file systems without locks, let all in.
+
+    Raises:
+        BlockingIOError: another one holds it.
+        OSError: there is no such folder.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with locked(folder), locked(folder):
+    ...     pass
+    """
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        found = os.fstat(handle)
+        name, held = (found.st_dev, found.st_ino), getattr(_held, "names", frozenset())
+        if name not in held:
+            _lock(fcntl, handle, folder)
+        _held.names = held | {name}
+        try:
+            yield
+        finally:
+            _held.names = held
+    finally:
+        os.close(handle)
+
+
+def _lock(system: Any, handle: int, folder: Path) -> None:
+    try:
+        system.flock(handle, system.LOCK_EX | system.LOCK_NB)
+    except BlockingIOError:
+        said = "another process runs in it"
+        raise BlockingIOError(errno.EAGAIN, said, str(folder)) from None
+    except OSError:  # a file system without locks
+        pass
+
+
+def sweep(folder: Path, pattern: str) -> None:
+    """Remove scratch files of writers that were killed, for files whose names match a pattern.
+
+    They are of this machine and of processes that are gone, or of this one: nothing else of it may
+    be writing there.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> left = folder / f".a.txt.{platform.node()}.{os.getpid()}.{uuid.uuid4().hex}.tmp"
+    >>> left.touch()
+    >>> sweep(folder, "a.*")
+    >>> left.exists()
+    False
+    """
+    alive = set(psutil.pids()) - {os.getpid()}
+    for left in folder.glob(f".{pattern}.{platform.node()}.*.*.tmp"):
+        writer = left.name.split(".")[-3]
+        if writer.isdecimal() and int(writer) not in alive:
+            left.unlink(missing_ok=True)

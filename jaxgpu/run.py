@@ -21,6 +21,7 @@ from jax import Array
 from tqdm import tqdm
 
 from jaxgpu import arguments, identity, precision, processes, ranges
+from jaxgpu.guard import Guard, named
 from jaxgpu.interrupt import Interrupt
 from jaxgpu.program import LONGEST, Loop, beside, own
 from jaxgpu.store import Store
@@ -82,7 +83,7 @@ def _listed(title: str, tree: Any, said: Callable[[Any], str]) -> list[str]:
     size = sum(getattr(leaf, "nbytes", 8) for _, leaf in leaves if not arguments.is_key(leaf))
     lines = [f"  {title}, {len(leaves)} arrays, {size / 1e6:.3g} MB"]
     for at, leaf in leaves[:_SHOWN]:
-        lines.append(f"    {jax.tree_util.keystr(at).lstrip('.')[:40] or 'all'}: {said(leaf)}")
+        lines.append(f"    {named(at)}: {said(leaf)}")
     return lines + ([f"    and {len(leaves) - _SHOWN} more"] if len(leaves) > _SHOWN else [])
 
 
@@ -109,6 +110,7 @@ def run[S](
     chunk: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    guard: bool = False,
 ) -> Run[S]:
     """Advance `state` by `steps` steps and record `measure(state)` at the start and after each.
 
@@ -135,6 +137,10 @@ def run[S](
         resume: go on from the last good checkpoint in `out`, where there is one. It must be of the
             same experiment: the same step with the same numbers in it, start, key and measure,
             under the same version of jax. How many steps there are in all may be another number.
+        guard: stop after the first chunk that leaves a nan or an infinity in the state or its rows
+            of the history, before it is saved, so the checkpoint before it stays the last. It
+            changes no bit, and costs a pass over the state a chunk. A state that holds infinities
+            on purpose, such as the best value before any was found, cannot be guarded.
 
     Returns:
         The last state, the history [1 + steps, ...] and the timing, compilation apart.
@@ -144,7 +150,9 @@ def run[S](
             none.
         MemoryError: the program would not fit; nothing was started.
         CheckpointError: checkpoints are there and none can be used, or they are of another
-            experiment.
+            experiment; or another run goes on in the folder.
+        OSError: the folder cannot be made or written.
+        FloatingPointError: with `guard`, a value that is not finite; with its name and the steps.
         KeyboardInterrupt: after Ctrl-C, once the running chunk is done and saved.
 
     Where the state lies in several processes (`mesh.split` over `mesh.devices()` in a job that
@@ -178,10 +186,13 @@ def run[S](
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
         if out is not None:
             store.name_experiment(loop.digests(state) | {"start": identity.of_arrays(state)})
+        guarded = Guard(store, loop.whole) if guard else None
         found = store.last(state, lambda n: loop.rows(n + 1)) if resume else None
         done, state, history = found or (0, state, loop.start(state))
         if done > steps:
             raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
+        if guarded is not None:
+            guarded.hold(state, history, -1, done)
         if done < steps:
             loop.compile(state)
         began, first, ended = time.perf_counter(), done, False
@@ -195,6 +206,8 @@ def run[S](
                 history = jax.tree.map(lambda *parts: np.concatenate(parts), history, rows)
                 done += made
                 bar.update(made)
+                if guarded is not None:
+                    guarded.hold(state, rows, done - made, done)
                 if check is not None:
                     check(state, history)
                 store.save(done, state, history)

@@ -3,6 +3,7 @@
 In a group of processes the thread of each writes what its process holds.
 """
 
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import arguments, checkpoint
+from jaxgpu import arguments, checkpoint, files
 from jaxgpu.checkpoint import parts
 from jaxgpu.processes import ALONE, Group, spans
 
@@ -51,13 +52,36 @@ class Store:
         self.writing: Future | None = None
 
     def __enter__(self):
-        self.thread = ThreadPoolExecutor(1, "checkpoint")
+        with contextlib.ExitStack() as entered:
+            self._claim(entered)
+            self.thread = ThreadPoolExecutor(1, "checkpoint")
+            entered.callback(self.thread.shutdown, wait=True)
+            self._entered = entered.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self.thread.shutdown(wait=True)
+        self._entered.close()
         if error[0] is None:
             self.wait()
+
+    def _claim(self, entered: contextlib.ExitStack) -> None:
+        """Keep the folder for these processes, until `entered` ends, and take away what lay there.
+
+        The first process does it for all.
+        """
+        fault: OSError | None = None
+        if self.out is not None and self.group.first:
+            try:
+                self.out.mkdir(parents=True, exist_ok=True)
+                entered.enter_context(files.locked(self.out))
+                files.sweep(self.out, "step-*")
+            except OSError as error:
+                fault = error
+        said = self.group.decided("lock", fault and str(fault.strerror))
+        if fault is not None and not isinstance(fault, BlockingIOError):
+            raise fault
+        if said:
+            raise checkpoint.CheckpointError(f"{self.out}: {said}; wait, or give another folder")
 
     def refuse_overwriting(self, resume: bool) -> None:
         if self.out is None or resume:

@@ -5,9 +5,12 @@ canvas, so it works wherever a browser does. Places are kept to 1/65534 of the b
 """
 
 import base64
+import contextlib
 import dataclasses
+import hashlib
 import html
 import json
+import re
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -22,6 +25,7 @@ from .palette import SERIES
 
 MOST_POINTS, MOST_MOMENTS = 20_000, 120  # of a page; of more, every so many are shown
 _ABSENT = 65535  # where something is not seen; places go to one less
+_DATA = re.compile(r'<script type="application/json">(.*?)</script>', re.S)
 _MARGIN = 0.75  # of the width that nearly all points need: what is further out is not shown
 
 
@@ -99,9 +103,53 @@ class View:
     def page(self) -> str:
         """The page, which needs nothing beside it."""
         thinned, note = _thinned(self)
-        data = json.dumps(_data(thinned, note)).replace("<", "\\u003c")  # "<" could end the script
-        part = lambda name: resources.files("jaxgpu.render").joinpath(name).read_text()
-        return part("view.html").replace("@DATA@", data).replace("@SCRIPT@", part("view.js"))
+        return page_of(_data(thinned, note))
+
+
+def page_of(data: Any) -> str:
+    """The page of what its program reads, a value of JSON; it runs that program alone.
+
+    >>> page_of({"note": "</script><script>"}).count("</script>")  # the data's and the program's
+    2
+    """
+    script = _part("view.js")
+    page = _part("view.html").replace("@HASH@", digest(script)).replace("@SCRIPT@", script)
+    # "<" could end the script, and what is put in last is not searched for marks
+    return page.replace("@DATA@", json.dumps(data).replace("<", "\\u003c"))
+
+
+def data_of(page: str) -> Any:
+    """What the program of a page reads; None where the page is no view.
+
+    >>> data_of(page_of({"note": "</script>"})), data_of("<p>")
+    ({'note': '</script>'}, None)
+    """
+    found = _DATA.search(page)
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(found[1]) if found else None
+    return None
+
+
+def program() -> str:
+    """The script of every view: a page that shows some lets it run, and no other.
+
+    >>> digest(program()) in page_of({})
+    True
+    """
+    return _part("view.js")
+
+
+def digest(script: str) -> str:
+    """How a content security policy names a script.
+
+    >>> digest("")
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    """
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _part(name: str) -> str:
+    return resources.files("jaxgpu.render").joinpath(name).read_text()
 
 
 def _thinned(view: View) -> tuple[View, str]:

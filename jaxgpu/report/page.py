@@ -2,7 +2,6 @@
 
 import base64
 import csv
-import hashlib
 import html
 import io
 import itertools
@@ -17,12 +16,11 @@ import numpy as np
 import jaxgpu
 from jaxgpu import arguments
 from jaxgpu.processes import leads
-from jaxgpu.render import palette
+from jaxgpu.render import palette, view
 
 from .parts import ReportError
 from .record import read, ready, replace_text
 
-_SCRIPT = re.compile(r"<script>(.*?)</script>", re.S)
 _LARGE = 100_000  # from here on the digits of whole numbers stand in groups of three
 _THIN = "\u202f"  # a space at which no line ends
 
@@ -44,7 +42,7 @@ def write(folder: Path) -> Path:
     """
     folder = arguments.path("report.write: folder", folder)
     records = found(folder)
-    return _drawn(folder / "report.html", "page.html", records, records=records)
+    return _drawn(folder / "report.html", "page.html", records=records)
 
 
 def found(folder: Path) -> list[dict[str, Any]]:
@@ -85,12 +83,11 @@ def compare(one: Path, other: Path) -> Path:
             "give two runs of the same study"
         )
     pairs = [(first[study], second[study]) for study in shared]
-    records = [record for pair in pairs for record in pair]
     names = (str(one), str(other))
-    return _drawn(other / "comparison.html", "comparison.html", records, pairs=pairs, names=names)
+    return _drawn(other / "comparison.html", "comparison.html", pairs=pairs, names=names)
 
 
-def _drawn(file: Path, template: str, held: list[dict[str, Any]], **given: Any) -> Path:
+def _drawn(file: Path, template: str, **given: Any) -> Path:
     """The page, written by the process that leads."""
     import jinja2
 
@@ -98,14 +95,20 @@ def _drawn(file: Path, template: str, held: list[dict[str, Any]], **given: Any) 
     engine = jinja2.Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    engine.filters |= {"number": number, "told": _told, "text": _text, "link": _link, "csv": _csv}
+    engine.filters |= {
+        "number": number,
+        "told": _told,
+        "framed": _framed,
+        "link": _link,
+        "csv": _csv,
+    }
     engine.filters |= {"seconds": _seconds, "json": _json, "change": change}
     engine.globals |= {
         "version": jaxgpu.__version__,
         "palette": palette,
         "zip": itertools.zip_longest,
     }
-    engine.globals |= {"script": _part("page.js"), "policy": _policy(held)}
+    engine.globals |= {"script": _part("page.js"), "policy": _policy()}
     page = engine.get_template(template).render(**given)
     if leads():
         replace_text(file, page)
@@ -116,21 +119,20 @@ def _part(name: str) -> str:
     return resources.files("jaxgpu.report").joinpath(name).read_text()
 
 
-def _policy(records: list[dict[str, Any]]) -> str:
-    """What a page may load: what is in it, and scripts of ours and of its figures by their hash."""
-    pages = [
-        _text(figure["data"])
-        for record in records
-        for figure in record["report"]["figures"]
-        if figure["mime"] == "text/html"
-    ]
-    scripts = [_part("page.js"), *(script for page in pages for script in _SCRIPT.findall(page))]
-    digests = {hashlib.sha256(script.encode()).digest() for script in scripts}
-    known = " ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in sorted(digests))
+def _policy() -> str:
+    """What a page may load: what is in it; of scripts, that of the page and that of views."""
+    scripts = " ".join(map(view.digest, (_part("page.js"), view.program())))
     return (
         "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
-        f"script-src {known}"
+        f"script-src {scripts}; base-uri 'none'; form-action 'none'"
     )
+
+
+def _framed(data: str) -> str:
+    """The page in a frame: a view is drawn anew of its numbers, so no script comes of a record."""
+    page = _text(data)
+    held = view.data_of(page)
+    return page if held is None else view.page_of(held)
 
 
 def number(value: Any, digits: int) -> str:

@@ -28,7 +28,11 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture, a film or a self-contained page, as `mime` says, in base64."""
+    """A picture, a film or a self-contained page, as `mime` says, in base64.
+
+    Of pages, a view's can be turned by hand (`report.view` makes them); scripts in others do not
+    run, for a report runs none that comes out of a record.
+    """
 
     caption: str  # a sentence that says what is seen
     mime: str  # image/svg+xml, image/png, image/gif, video/mp4, text/html

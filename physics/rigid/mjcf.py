@@ -28,6 +28,7 @@ _IN_BODY = {"body", "joint", "freejoint", "inertial", "geom", "site", "light", "
 _JOINTS = {"hinge": "revolute", "slide": "prismatic", "free": "free"}
 _BOOLEAN = ("true", "false")
 _FLAG = ("enable", "disable")
+_DEEPEST = 10_000  # elements within elements; a chain of bodies nests once a link
 _TINY = 1e-15  # MuJoCo's mjMINVAL: the least mass and inertia of what moves
 
 
@@ -58,7 +59,8 @@ def from_mjcf(text: str, ignore: Collection[str] = (), dtype: Any = jnp.float32)
         dtype: of the tree's arrays.
 
     Raises:
-        ValueError: not MJCF, a value that cannot be, or the first element or attribute that is not
+        ValueError: not MJCF, a document type or entities, more than 10,000 elements one within the
+            other, a value that cannot be, or the first element or attribute that is not
             supported, by name.
 
     >>> tree = from_mjcf('''<mujoco><worldbody><body><joint name="hip" axis="0 1 0"/>
@@ -99,7 +101,9 @@ def _parse(text: Any, ignored: frozenset[str]) -> Element:
     if not isinstance(text, str | bytes):
         raise TypeError(f"from_mjcf: text is {type(text).__name__}; give the text of an MJCF file")
     try:
-        root = ElementTree.fromstring(text)
+        root = ElementTree.fromstring(text, ElementTree.XMLParser(target=_Builder()))
+    except _Refused as error:
+        raise ValueError(f"from_mjcf: {error}") from None
     except (ElementTree.ParseError, ValueError) as error:
         raise ValueError(
             f"from_mjcf: not XML ({error}); give the text of an MJCF file, Path(file).read_text()"
@@ -111,6 +115,30 @@ def _parse(text: Any, ignored: frozenset[str]) -> Element:
             del element.attrib[name]
         element[:] = [child for child in element if child.tag not in ignored]
     return root
+
+
+class _Refused(Exception):
+    """XML that is well formed, and is not read all the same."""
+
+
+class _Builder(ElementTree.TreeBuilder):
+    """Elements as they are read; it stops at what could make much of little before it is read."""
+
+    depth = 0
+
+    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
+        """Called where a document type begins, before its entities."""
+        raise _Refused("has a <!DOCTYPE>, which MJCF does not need; remove it, and its entities")
+
+    def start(self, tag: str, attrs: dict[str, str], /) -> Element:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise _Refused(f"nests more than {_DEEPEST} elements; give a file that nests less")
+        return super().start(tag, attrs)
+
+    def end(self, tag: str, /) -> Element:
+        self.depth -= 1
+        return super().end(tag)
 
 
 def _names(ignore: Collection[str]) -> frozenset[str]:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
+from writers import elsewhere
 
 from jaxgpu import checkpoint, cli
 from jaxgpu.pytree import number, size
@@ -77,7 +79,9 @@ def command(monkeypatch, tmp_path):
         except SystemExit as stop:
             return stop.code
 
-    return call
+    held = jax.config.jax_compilation_cache_dir
+    yield call
+    jax.config.update("jax_compilation_cache_dir", held)
 
 
 def test_runs_a_study_and_prints_the_path_of_its_report(command, tmp_path, capsys):
@@ -296,25 +300,37 @@ def test_a_torn_report_is_named(command, tmp_path, capsys, text):
 
 
 def test_two_processes_do_not_share_a_folder(command, tmp_path, capsys):
-    with cli._locked(tmp_path):
+    with elsewhere(tmp_path):
         assert command("run", "hurl", "--out", str(tmp_path)) == 2
     assert "another process runs in it" in said_once(capsys)
     assert command("run", "hurl", "--out", str(tmp_path)) == 0
 
 
-def test_a_cache_that_others_can_write_is_not_used(command, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("chosen", [False, True])
+def test_a_cache_that_others_can_write_is_not_used(chosen, command, tmp_path, capsys, monkeypatch):
     """JAX runs the programs that lie there."""
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
-    monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / ".cache" / "jaxgpu" / "compiled"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    if chosen:
+        monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
     folder.mkdir(parents=True)
-    folder.chmod(0o777)
-    assert command("run", "hurl") == 0
-    assert "compiled programs are not kept" in capsys.readouterr().err
-    assert cli._cache_folder() == folder
-    folder.chmod(0o700)
+    for mode in (0o777, 0o775, 0o702):
+        folder.chmod(mode)
+        assert command("run", "hurl", "--out", oct(mode)) == 0
+        why = f"{folder}: others can write there; chmod go-w it"
+        assert capsys.readouterr().err == f"jaxgpu: compiled programs are not kept ({why})\n"
+        assert jax.config.jax_compilation_cache_dir is None
+    folder.chmod(0o755)
     assert command("run", "hurl", "--out", "b") == 0
     assert not capsys.readouterr().err
+    assert jax.config.jax_compilation_cache_dir == str(folder)
+
+
+def test_a_cache_of_another_user_is_not_used(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(cli.os, "geteuid", lambda: os.stat(tmp_path).st_uid + 1)
+    assert command("run", "hurl") == 0
+    assert "belongs to another user; set JAX_COMPILATION_CACHE_DIR" in capsys.readouterr().err
 
 
 HOSTILE = [float("nan"), float("inf"), -float("inf"), -1, 10**20, -(10**20), "much", None, 2.5]

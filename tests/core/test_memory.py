@@ -52,3 +52,69 @@ def test_an_accelerator_is_asked_for_its_own_account():
             return {"bytes_limit": 100, "bytes_in_use": 30}
 
     assert memory.available(Device()) == 70
+
+
+def files(root, texts):
+    for name, text in texts.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_a_container_has_what_its_group_and_those_above_it_leave(tmp_path):
+    root = files(
+        tmp_path,
+        {
+            "proc/self/cgroup": "9:name=systemd:/\n0::/job/step\n",
+            "sys/fs/cgroup/job/step/memory.max": "max\n",
+            "sys/fs/cgroup/job/step/memory.current": "500\n",
+            "sys/fs/cgroup/job/memory.max": "1000\n",
+            "sys/fs/cgroup/job/memory.current": "800\n",
+            "sys/fs/cgroup/job/memory.stat": "anon 500\ninactive_file 150\nslab 7\n",
+        },
+    )
+    assert list(memory._left(root)) == [1000 - 800 + 150]  # pages of files can be taken back
+
+
+def test_control_groups_of_version_1_count_those_below(tmp_path):
+    group = "sys/fs/cgroup/memory"
+    root = files(
+        tmp_path,
+        {
+            # seen from inside a container: the path is the host's, the group is the top
+            "proc/self/cgroup": "4:cpu,cpuacct:/\n3:memory:/docker/abc\n",
+            f"{group}/memory.limit_in_bytes": "3000",
+            f"{group}/memory.usage_in_bytes": "2900",
+            f"{group}/memory.stat": "inactive_file 1\ntotal_inactive_file 400\n",
+        },
+    )
+    assert list(memory._left(root)) == [500]
+
+
+def test_the_tightest_limit_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "_left", lambda root: iter([700, 300, 500]))
+    assert memory.available() == 300
+
+
+def test_a_machine_without_control_groups_has_no_limits_of_them(tmp_path):
+    assert list(memory._left(tmp_path)) == []
+
+
+def test_the_limit_of_addresses_counts(tmp_path, monkeypatch):
+    most = psutil.Process().memory_info().vms + 10**9
+    limits = {memory.resource.RLIMIT_AS: (most, most)}
+    infinite = (memory.resource.RLIM_INFINITY,) * 2
+    monkeypatch.setattr(memory.resource, "getrlimit", lambda kind: limits.get(kind, infinite))
+    (left,) = memory._left(tmp_path)
+    assert left == pytest.approx(10**9, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("f", "arrays"), [(jnp.sort, 1), (jnp.argsort, 2), (lambda x: jnp.lexsort((x, -x)), 3)]
+)
+def test_the_scratch_of_a_sort_is_forecast(f, arrays):
+    x = jax.ShapeDtypeStruct((5, 1000), jnp.float32)
+    program = jax.jit(lambda x: f(x) + 0).lower(x).compile()
+    need = program.memory_analysis()
+    counted = need.argument_size_in_bytes + need.output_size_in_bytes + need.temp_size_in_bytes
+    assert memory.forecast(program) - counted == 16 * arrays * 1000

@@ -3,6 +3,7 @@
 import base64
 import csv
 import hashlib
+import html
 import io
 import json
 import os
@@ -17,7 +18,7 @@ import pytest
 
 from jaxgpu import report
 from jaxgpu.pytree import size
-from jaxgpu.render import palette
+from jaxgpu.render import palette, show
 from jaxgpu.report import Figure, Headline, Report, Table
 from jaxgpu.run import Timing
 
@@ -86,20 +87,47 @@ def test_pictures_and_films_are_shown(mime, tag, tmp_path):
     assert re.search(rf"<{tag}[^>]*data:{re.escape(mime)};base64,R0lGOD", page)
 
 
-def test_a_page_within_the_page_runs_its_own_script_and_no_other(tmp_path):
-    inner = "<p>&amp;</p><script>draw(1 < 2)</script>"
+def in_page(tmp_path, inner):
+    """The page of a study with one figure, a page, and that page in its frame."""
     data = base64.b64encode(inner.encode()).decode()
     page = shown(tmp_path, made=replace(example(), figures=[Figure("seen", "text/html", data)]))
-    assert 'sandbox="allow-scripts" srcdoc="&lt;p&gt;&amp;amp;&lt;/p&gt;&lt;script' in page
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
-    assert policy.startswith("default-src 'none'; ") and "unsafe-inline'; script-src '" in policy
-    own = re.search(r"<script>(.*?)</script>\s*</html>", page, re.S)[1]
-    digests = {
-        base64.b64encode(hashlib.sha256(x.encode()).digest()).decode() for x in (own, "draw(1 < 2)")
-    }
-    assert {
-        word[8:-1] for word in policy.replace("&#43;", "+").split() if "sha256" in word
-    } == digests
+    frame = re.search(r'<iframe [^>]*sandbox="allow-scripts" srcdoc="([^"]*)"', page)[1]
+    return page, html.unescape(frame)
+
+
+def scripts(page):
+    return re.findall(r"<script>(.*?)</script>", page, re.S)
+
+
+def allowed(page):
+    """The policy of a page, by its words."""
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    kinds = (kind.split() for kind in html.unescape(policy).split(";"))
+    return {kind: set(values) for kind, *values in kinds}
+
+
+def digest(script):
+    found = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"'sha256-{found}'"
+
+
+def test_a_report_runs_its_own_script_and_that_of_views_and_loads_nothing(tmp_path):
+    seen = show(np.eye(3)).page()
+    page, frame = in_page(tmp_path, seen)
+    assert frame == seen and len(scripts(frame)) == len(scripts(page)) == 1
+    policy = allowed(page)
+    assert policy["script-src"] == {digest(*scripts(page)), digest(*scripts(frame))}
+    assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == {"'none'"}
+    assert policy["img-src"] == policy["media-src"] == {"data:"}
+    assert allowed(frame)["script-src"] == {digest(*scripts(frame))}
+
+
+def test_no_script_comes_out_of_a_record(tmp_path):
+    page, frame = in_page(tmp_path, "<p>&amp;</p><script>draw(1 < 2)</script>")
+    assert frame.startswith("<p>&amp;") and digest("draw(1 < 2)") not in page
+    altered = show(np.eye(3)).page().replace("</html>", "<script>draw()</script></html>")
+    page, frame = in_page(tmp_path, altered)  # of a view the numbers alone are used
+    assert frame == show(np.eye(3)).page()
 
 
 def test_nothing_holds_a_finger_or_a_wheel():

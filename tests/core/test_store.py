@@ -1,14 +1,20 @@
 """Checkpoints are written beside the computation, one at a time, and their failures are heard."""
 
+import os
+import platform
+import subprocess
+import sys
 import threading
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from writers import elsewhere
 
-from jaxgpu import checkpoint
+from jaxgpu import checkpoint, files
 from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.run import run
 from jaxgpu.store import Store
 
 
@@ -65,3 +71,54 @@ def test_a_key_is_part_of_the_run(tmp_path):
         store.save(1, jnp.ones(3), ())
     with pytest.raises(CheckpointError, match="same seed"), Store(tmp_path, None) as store:
         store.last(jnp.ones(3), lambda steps: ())
+
+
+def test_a_folder_in_which_another_process_runs_is_refused_and_free_when_it_ends(tmp_path):
+    message = f"^{tmp_path}: another process runs in it; wait, or give another folder$"
+    with elsewhere(tmp_path), pytest.raises(CheckpointError, match=message):
+        run(jnp.sin, jnp.ones(3), 5, out=tmp_path)
+    assert not list(tmp_path.iterdir())
+    run(jnp.sin, jnp.ones(3), 5, out=tmp_path)  # the system let go when it ended
+
+
+def test_two_runs_of_one_process_do_not_share_a_folder(tmp_path):
+    held, go = threading.Event(), threading.Event()
+
+    def wait(state, history):
+        held.set()
+        assert go.wait(10)
+
+    given = {"out": tmp_path, "chunk": 5}
+    other = threading.Thread(
+        target=run, args=(jnp.sin, jnp.ones(3), 5), kwargs=given | {"check": wait}
+    )
+    other.start()
+    assert held.wait(10)
+    with pytest.raises(CheckpointError, match="another process runs in it"):
+        run(jnp.sin, jnp.ones(3), 5, **given)
+    go.set()
+    other.join()
+    assert run(jnp.sin, jnp.ones(3), 5, **given, resume=True).timing.steps == 0
+    with files.locked(tmp_path):  # as the command line has it, around the runs of a study
+        run(jnp.sin, jnp.ones(3), 6, **given, resume=True)
+
+
+def test_what_killed_writers_left_is_swept_and_what_others_write_is_not(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    ended.wait()
+    name = lambda node, pid: tmp_path / f".step-000000000010.npz.{node}.{pid}.{32 * 'a'}.tmp"
+    killed, mine = name(platform.node(), ended.pid), name(platform.node(), os.getpid())
+    alive, far = name(platform.node(), os.getppid()), name("another.machine", ended.pid)
+    notes = tmp_path / ".notes.tmp"
+    for file in (killed, mine, alive, far, notes):
+        file.write_text("half a checkpoint")
+    run(jnp.sin, jnp.ones(3), 5, out=tmp_path)
+    assert not killed.exists() and not mine.exists()
+    assert alive.exists() and far.exists() and notes.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_work_begins(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    never = lambda state: pytest.fail("traced")
+    with pytest.raises(OSError, match="File exists"):
+        run(never, jnp.ones(3), 5, out=tmp_path / "taken")

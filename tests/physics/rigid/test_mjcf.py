@@ -138,3 +138,26 @@ def test_later_sections_change_what_they_say_and_keep_the_rest():
 def test_files_may_nest_deeply():
     text = wrap(f"<body>{3000 * '<body>'}<joint/>{SMALL}{3000 * '</body>'}</body>")
     assert from_mjcf(text).nv == 1
+
+
+ENTITY = '<!DOCTYPE mujoco [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ENTITY + "<mujoco model='&b;'/>",
+        '<!DOCTYPE mujoco SYSTEM "file:///etc/hostname"><mujoco/>',
+        f'<?xml version="1.0"?>{ENTITY}<mujoco>&undefined;</mujoco>',
+    ],
+)
+def test_document_types_and_entities_are_refused_before_they_are_read(text):
+    for given in (text, text.encode()):
+        with pytest.raises(ValueError, match="^from_mjcf: has a <!DOCTYPE>, which MJCF does not"):
+            from_mjcf(given)
+
+
+def test_nesting_that_is_no_mechanism_is_refused_as_it_is_read():
+    endless = "<mujoco><worldbody>" + 10_000 * "<body>"  # it never closes, and need not
+    with pytest.raises(ValueError, match="^from_mjcf: nests more than 10000 elements; give a file"):
+        from_mjcf(endless)

@@ -1,0 +1,91 @@
+"""The first value of a run that is not finite, found between chunks and named."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.store import Store
+
+_NAMED = 3  # arrays in a sentence
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Looks at the state and the new rows of the history after each chunk.
+
+    The state is looked at where it lies: one pass over it, in a program of its own, so the bits of
+    a guarded run are those of a run without. Rows are looked at on the host, which has them.
+
+    >>> guard = Guard(Store(None, None), None)
+    >>> guard.hold({"x": jnp.ones(3)}, {"energy": np.ones(5)}, 10, 15)
+    >>> guard.hold({"x": jnp.ones(3)}, {"energy": np.array([1.0, np.inf])}, 10, 12)
+    Traceback (most recent call last):
+    FloatingPointError: run: history ['energy'] from step 12 on is not finite, in steps 11 to ...
+    """
+
+    store: Store  # of the run
+    place: Any  # where results go that every process reads; None in one process
+
+    def hold(self, state: Any, rows: Any, begin: int, end: int) -> None:
+        """Refuse what is not finite in the state of step `end` or in the rows since `begin`.
+
+        Args:
+            state: pytree of arrays.
+            rows: the history of the steps begin + 1 to end.
+            begin: the step before, whose state was good; -1 before the first look.
+            end: the step of `state`.
+        Raises:
+            FloatingPointError: a floating value that is not finite, named.
+            OSError: the checkpoint before could not be written.
+        """
+        finite = jax.jit(_all_finite, out_shardings=self.place)(state)
+        faults = [
+            f"state {named(at)}" for at, good in jax.tree.leaves_with_path(finite) if not good
+        ]
+        for at, leaf in jax.tree.leaves_with_path(rows):
+            bad = _rows_at_fault(np.asarray(leaf))
+            if bad.any():
+                faults.append(f"history {named(at)} from step {begin + 1 + bad.argmax()} on")
+        if faults:
+            self.store.wait()
+            more = f" and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
+            said = f"{', '.join(faults[:_NAMED])}{more} {'is' if len(faults) == 1 else 'are'}"
+            raise FloatingPointError(f"run: {said} not finite, {self._advice(begin, end)}")
+
+    def _advice(self, begin: int, end: int) -> str:
+        """When it was, and what is left to go on from."""
+        out = self.store.out
+        if begin < 0 and end == 0:
+            return "at the start; give one that is"
+        if begin < 0:
+            return f"at step {end} in {out}; remove that checkpoint to go on from the one before"
+        when = f"at step {end}" if end == begin + 1 else f"in steps {begin + 1} to {end}"
+        finer = "" if end == begin + 1 else "; chunk=1 tells the step"
+        if out is None or begin == 0:
+            return f"{when}; nothing was saved{finer}"
+        return f"{when}; the last good checkpoint is of step {begin} in {out}{finer}"
+
+
+def named(at: tuple[Any, ...]) -> str:
+    """What a reader is told of the place of an array in a pytree.
+
+    >>> named(jax.tree.leaves_with_path({"x": 0.0})[0][0]), named(())
+    ("['x']", 'all')
+    """
+    return jax.tree_util.keystr(at).lstrip(".")[:40] or "all"
+
+
+def _all_finite(state: Any) -> Any:
+    """Of each array of floating numbers whether all are finite, bool []."""
+    numbers = lambda x: jnp.issubdtype(x.dtype, jnp.inexact)
+    return jax.tree.map(lambda x: jnp.isfinite(x).all() if numbers(x) else None, state)
+
+
+def _rows_at_fault(leaf: np.ndarray) -> np.ndarray:
+    """Whether each row holds a value that is not finite, bool [rows]."""
+    if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+        return np.zeros(len(leaf), bool)
+    return ~np.isfinite(leaf).reshape(len(leaf), -1).all(axis=1)
