@@ -8,9 +8,11 @@ emulated one.
 """
 
 from functools import partial
+from itertools import combinations_with_replacement
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxgpu.pytree import pytree, size
@@ -46,9 +48,10 @@ def terms(q: Array) -> Array:
     [1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 8.0, 12.0, 18.0, 27.0]
     """
     d = len(q)
-    two = [q[i] * q[j] for i in range(d) for j in range(i, d)]
-    three = [q[i] * q[j] * q[k] for i in range(d) for j in range(i, d) for k in range(j, d)]
-    return jnp.stack([jnp.ones_like(q[0]), *q, *two, *three])
+    sets = [s for order in range(4) for s in combinations_with_replacement(range(d), order)]
+    which = np.array([(*s, *[d] * (3 - len(s))) for s in sets])  # the one is at place d
+    first, second, third = jnp.append(q, jnp.ones(1, q.dtype))[which.T]
+    return first * second * third
 
 
 def emulator(fit: Fit, p: Array, residual: Array, used: Array) -> Emulator:
