@@ -68,7 +68,7 @@ class Layout:
 class Carried(NamedTuple):
     """What stays on the device from call to call."""
 
-    state: Any
+    state: Any  # of all copies
     key: Array  # the data of a key
     calls: Array  # [] so far; the key of each is made from both
 

@@ -23,11 +23,11 @@ _DENSE = 128  # copies whose ranks are counted pair by pair: one kernel in place
 class Seen(NamedTuple):
     """What a host sees of a step; leaves [B, ...]."""
 
-    observation: Any
-    reward: Array
-    terminated: Array
-    truncated: Array
-    info: dict[str, Array]
+    observation: Any  # to act on
+    reward: Array  # [B]
+    terminated: Array  # [B] bool
+    truncated: Array  # [B] bool
+    info: dict[str, Array]  # [B] each
     final: Any  # the observations before any new beginning
     begun: Array  # [] how many copies began anew
 

@@ -15,7 +15,7 @@ from jax.scipy.special import ndtri
 
 from jaxgpu.physics.nbody.forces.potentials import Field
 from jaxgpu.physics.nbody.steps import Leapfrog
-from jaxgpu.pytree import pytree, size, static
+from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.run import rollout
 
 from .galaxy import galaxy
@@ -29,8 +29,8 @@ YOUNGEST = 0.02  # of the age: stars that left later are still at the cluster
 class Spray:
     """How a stream is made; the cluster is where it is seen today."""
 
-    gm: Array | float  # [] of the cluster, kpc (km/s)^2
-    age: Array | float  # [] of the oldest stars, kpc / (km/s)
+    gm: Array | float = number(above=0, unit="kpc (km/s)^2")  # [] of the cluster, kpc (km/s)^2
+    age: Array | float = number(above=0, unit="kpc / (km/s)")  # [] of the oldest stars
     steps: int = size(default=1000, least=1)  # of a star's orbit, however long it is
     dtype: str = static(default="float32")  # of the orbits; the sky is in that of what is given
 

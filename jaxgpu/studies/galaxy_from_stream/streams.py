@@ -13,7 +13,7 @@ from jax import Array
 
 from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.models import globulars
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 from .sky import frame, seen, track
 from .spray import Spray
@@ -31,9 +31,9 @@ _GD1 = 1.56148083, 0.35081535, -1.15481504, 0.88719443, -0.47713334, 0.12019596
 class Errors:
     """Standard deviations, as shares of the distance, in km/s and in mas/yr."""
 
-    distance: float = 0.05  # of a star, share of its distance
-    radial: float = 2.0  # of a star, km/s
-    proper: float = 0.1  # of a star, in either direction, mas/yr
+    distance: float = number(default=0.05, above=0)  # of a star, share of its distance
+    radial: float = number(default=2.0, above=0, unit="km/s")  # of a star
+    proper: float = number(default=0.1, above=0, unit="mas/yr")  # of a star, in either direction
 
     def of_stars(self, distance: Array) -> Array:
         """[..., 5] of stars at a distance [...], in the columns of a track."""
