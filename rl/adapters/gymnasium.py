@@ -149,22 +149,22 @@ def _actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
         ValueError: another shape, or a value that `space` does not have.
         TypeError: real numbers where whole ones are asked for.
     """
-    given = np.asarray(actions)
-    shape = lead + space.shape
-    if given.shape == shape:
-        if isinstance(space, Box):
-            out = given.astype(np.float32)
-            if ((out >= space.low) & (out <= space.high)).all():
-                return out
-        elif given.dtype.kind in "iu":
-            out = given.astype(np.int32)
-            if (out.view(np.uint32) < space.size).all() and given.dtype.itemsize <= 8:
-                return out
+    given, shape, real = np.asarray(actions), lead + space.shape, isinstance(space, Box)
     if given.shape != shape:
         raise ValueError(f"step: actions have shape {given.shape}; it must be {shape}")
-    for one in given.reshape(-1, *space.shape):
-        space.check("step: action", one)
-    return given
+    if given.dtype.kind not in ("iuf" if real else "iu"):
+        kind = "real numbers" if real else "whole numbers, of an integer type"
+        raise TypeError(f"step: actions are of type {given.dtype}; they must be {kind}")
+    if real:
+        with np.errstate(over="ignore"):  # an infinity is out of the bounds
+            given = given.astype(np.float32)
+        good = (given >= space.low) & (given <= space.high)
+    else:  # before the cast, which drops all but 32 bits
+        good = (given >= 0) & (given < space.size)
+    if not good.all():
+        for one in given.reshape(-1, *space.shape):
+            space.check("step: action", one)
+    return given.astype(np.float32 if real else np.int32, copy=False)
 
 
 def _move(env: Environment) -> Callable[..., Any]:

@@ -156,6 +156,26 @@ def test_many_keep_their_last_observations(stand_in):
     raise AssertionError("no episode ended")
 
 
+def test_actions_that_a_vector_does_not_have_are_refused_in_a_sentence(stand_in):
+    """2**32 is 0 in the last 32 bits, 1e300 is infinite in single precision."""
+    cart = adapters.to_gymnasium_vector(rl.make("cartpole"), 2)
+    cart.reset(seed=0)
+    for wrong in (np.full(2, 2**32), np.full(2, 2**63, np.uint64), np.full(2, -1)):
+        with pytest.raises(ValueError, match="must be one of 0 ... 1"):
+            cart.step(wrong)
+    for wrong in (np.zeros(2), np.ones(2, bool), ["a", "b"]):
+        with pytest.raises(TypeError, match="must be whole numbers, of an integer type"):
+            cart.step(wrong)
+    pendulum = adapters.to_gymnasium_vector(rl.make("pendulum"), 2)
+    pendulum.reset(seed=0)
+    for wrong in (1e300, np.nan):
+        with pytest.raises(ValueError, match="step: action holds (inf|nan)"):
+            pendulum.step(np.full((2, 1), wrong))
+    for wrong in (np.ones((2, 1), object), np.full((2, 1), 1j), [["a"], ["b"]]):
+        with pytest.raises(TypeError, match="must be real numbers"):
+            pendulum.step(wrong)
+
+
 def test_bad_input_is_named(monkeypatch):
     with pytest.raises(TypeError, match="from_gymnax: CartPole has no reset_env; give"):
         adapters.from_gymnax(rl.make("cartpole"))
