@@ -149,13 +149,16 @@ def _actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
         ValueError: another shape, or a value that `space` does not have.
         TypeError: real numbers where whole ones are asked for.
     """
-    given, shape, real = np.asarray(actions), lead + space.shape, isinstance(space, Box)
+    given, shape = np.asarray(actions), lead + space.shape
     if given.shape != shape:
         raise ValueError(f"step: actions have shape {given.shape}; it must be {shape}")
-    if given.dtype.kind not in ("iuf" if real else "iu"):
-        kind = "real numbers" if real else "whole numbers, of an integer type"
-        raise TypeError(f"step: actions are of type {given.dtype}; they must be {kind}")
-    if real:
+    if isinstance(space, Box):
+        kinds, said, dtype = "iuf", "real numbers", np.float32
+    else:
+        kinds, said, dtype = "iu", "whole numbers, of an integer type", np.int32
+    if given.dtype.kind not in kinds:
+        raise TypeError(f"step: actions are of type {given.dtype}; they must be {said}")
+    if isinstance(space, Box):
         with np.errstate(over="ignore"):  # an infinity is out of the bounds
             given = given.astype(np.float32)
         good = (given >= space.low) & (given <= space.high)
@@ -164,7 +167,7 @@ def _actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
     if not good.all():
         for one in given.reshape(-1, *space.shape):
             space.check("step: action", one)
-    return given.astype(np.float32 if real else np.int32, copy=False)
+    return given.astype(dtype, copy=False)
 
 
 def _move(env: Environment) -> Callable[..., Any]:

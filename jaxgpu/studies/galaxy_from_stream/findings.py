@@ -161,8 +161,8 @@ def findings(known: Posteriors, found: Found, options: Any) -> list[str]:
     values = np.asarray(found.values)
     near = int(np.sum(values < values.min(1, keepdims=True) + NEAR))
     speeds = circular_speeds(known.samples)
-    mean = np.einsum("km,kmr->kr", known.weights, speeds)
-    error = np.sqrt(np.einsum("km,kmr->kr", known.weights, (speeds - mean[:, None]) ** 2)) / mean
+    mean = speeds.mean(1)
+    error = speeds.std(1) / mean
     best = int(np.argmin(np.median(error, 0)))
     true = circular_speeds(known.truth)[:, best]
     pull = (mean[:, best] - true) / (error * mean)[:, best]

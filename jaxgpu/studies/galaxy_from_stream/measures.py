@@ -1,4 +1,4 @@
-"""What weighted samples say: moments, ranks of the truth, coverage, circular speeds."""
+"""What samples say: moments, ranks of the truth, coverage, circular speeds."""
 
 from dataclasses import dataclass
 
@@ -19,10 +19,9 @@ class Posteriors:
 
     truth: np.ndarray  # [K, F]
     samples: np.ndarray  # [K, M, F]
-    weights: np.ndarray  # [K, M], which sum to one
     mean: np.ndarray  # [K, F]
     deviation: np.ndarray  # [K, F]
-    rank: np.ndarray  # [K, F] the weight of samples below the truth
+    rank: np.ndarray  # [K, F] the share of samples below the truth
 
     @property
     def pull(self) -> np.ndarray:
@@ -38,16 +37,12 @@ def posteriors(found: Found) -> Posteriors:
     """Moments and ranks of all mocks."""
     truth = np.asarray(of_shares(found.truth))
     samples = np.asarray(of_shares(found.samples))
-    weights = np.full(samples.shape[:2], 1 / samples.shape[1])
-    mean = np.einsum("km,kmf->kf", weights, samples)
-    square = np.einsum("km,kmf->kf", weights, (samples - mean[:, None]) ** 2)
     return Posteriors(
         truth=truth,
         samples=samples,
-        weights=weights,
-        mean=mean,
-        deviation=np.sqrt(square),
-        rank=np.einsum("km,kmf->kf", weights, samples < truth[:, None]),
+        mean=samples.mean(1),
+        deviation=samples.std(1),
+        rank=np.mean(samples < truth[:, None], 1),
     )
 
 
@@ -62,21 +57,6 @@ def binomial(count: int, of: int, level: float = 0.95) -> tuple[float, float]:
     low = beta.ppf((1 - level) / 2, count, of - count + 1) if count else 0.0
     high = beta.ppf((1 + level) / 2, count + 1, of - count) if count < of else 1.0
     return float(low), float(high)
-
-
-def quantiles(x: np.ndarray, weights: np.ndarray, shares: tuple[float, ...]) -> np.ndarray:
-    """Quantiles [Q, ...] of weighted samples x [M, ...].
-
-    >>> quantiles(np.arange(4.0), np.full(4, 0.25), (0.5,)).tolist()
-    [1.5]
-    """
-    flat = x.reshape(len(x), -1)
-    found = []
-    for column in flat.T:
-        order = np.argsort(column)
-        below = np.cumsum(weights[order]) - weights[order] / 2
-        found.append(np.interp(shares, below, column[order]))
-    return np.stack(found, -1).reshape(len(shares), *x.shape[1:])
 
 
 def circular_speeds(theta: np.ndarray) -> np.ndarray:

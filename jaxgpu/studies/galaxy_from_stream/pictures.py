@@ -7,7 +7,7 @@ import numpy as np
 from jaxgpu.render.palette import BAND, BLUE, GREY, INK, ORANGE, SERIES, styled
 
 from .galaxy import HIGH, LOW, SYMBOLS
-from .measures import RADII, Posteriors, circular_speeds, quantiles
+from .measures import RADII, Posteriors, circular_speeds
 from .sky import ACROSS
 from .streams import NAMES
 
@@ -53,8 +53,9 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
 def corner(found: Posteriors, k: int) -> Any:
     """The posterior of one mock: marginals, and regions of 68 and 95 % of every pair."""
     import matplotlib.pyplot as plt
+    from scipy.stats import gaussian_kde
 
-    x, w, truth = found.samples[k], found.weights[k], found.truth[k]
+    x, truth = found.samples[k], found.truth[k]
     count = x.shape[1]
     drawing, panels = plt.subplots(count, count, figsize=(6.6, 6.6), squeeze=False)
     deviation, mean = found.deviation[k], found.mean[k]
@@ -70,14 +71,14 @@ def corner(found: Posteriors, k: int) -> Any:
             axes.set_xlim(*ends[:, j])
             if i == j:
                 grid = np.linspace(ends[0, i], ends[1, i], 120)
-                density = _density(x[:, [i]], w, grid[:, None])
+                density = gaussian_kde(x[:, i])(grid)
                 axes.fill_between(grid, density, color=BLUE, alpha=BAND, lw=0)
                 axes.plot(grid, density, color=BLUE)
                 axes.set_ylim(0, None)
                 axes.set_yticks([])
                 axes.spines["left"].set_visible(False)
             else:
-                _regions(axes, x[:, [j, i]], w, ends[:, [j, i]])
+                _regions(axes, x[:, [j, i]], ends[:, [j, i]])
                 axes.axhline(truth[i], color=ORANGE, lw=1)
                 axes.set_ylim(*ends[:, i])
             axes.axvline(truth[j], color=ORANGE, lw=1)
@@ -94,23 +95,13 @@ def corner(found: Posteriors, k: int) -> Any:
     return drawing
 
 
-def _density(x: np.ndarray, w: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Density [G] at places [G, D] of weighted samples [M, D], by normal kernels."""
-    d = x.shape[1]
-    mean = w @ x
-    cov = (x - mean).T @ (w[:, None] * (x - mean))
-    effective = 1 / np.sum(w**2)
-    root = np.linalg.cholesky(cov * effective ** (-2 / (d + 4)))
-    away = np.linalg.solve(root, (at[:, None] - x[None]).reshape(-1, d).T)
-    kernel = np.exp(-0.5 * np.sum(away**2, 0)).reshape(len(at), len(x))
-    return kernel @ w / np.prod(np.diag(root)) / (2 * np.pi) ** (d / 2)
+def _regions(axes: Any, x: np.ndarray, ends: np.ndarray) -> None:
+    """The smallest regions that hold 68 and 95 % of samples [M, 2]."""
+    from scipy.stats import gaussian_kde
 
-
-def _regions(axes: Any, x: np.ndarray, w: np.ndarray, ends: np.ndarray) -> None:
-    """The smallest regions that hold 68 and 95 % of weighted samples [M, 2]."""
     across, up = (np.linspace(ends[0, i], ends[1, i], 70) for i in range(2))
     grid = np.stack(np.meshgrid(across, up), -1)
-    density = _density(x, w, grid.reshape(-1, 2)).reshape(70, 70)
+    density = gaussian_kde(x.T)(grid.reshape(-1, 2).T).reshape(70, 70)
     order = np.sort(density.ravel())[::-1]
     inside = np.cumsum(order) / order.sum()
     levels = [order[np.searchsorted(inside, share)] for share in (0.95, 0.68)]
@@ -126,11 +117,9 @@ def calibration(found: Posteriors) -> Any:
 
     drawing, panels = plt.subplots(2, 4, figsize=(9.2, 4.6), height_ratios=[1.1, 1])
     for j, axes in enumerate(panels[0]):
-        ends = np.stack(
-            [quantiles(x[:, j], w, (0.16, 0.84)) for x, w in zip(found.samples, found.weights)]
-        )
+        ends = np.quantile(found.samples[:, :, j], (0.16, 0.84), axis=1)
         middle = found.mean[:, j]
-        bars = np.abs(ends.T - middle)
+        bars = np.abs(ends - middle)
         axes.plot([LOW[j], HIGH[j]], [LOW[j], HIGH[j]], "-", color=GREY, lw=0.8)
         axes.errorbar(found.truth[:, j], middle, bars, fmt="o", color=BLUE, ms=3, lw=1)
         axes.set(xlim=(LOW[j], HIGH[j]), ylim=(LOW[j], HIGH[j]), title=SYMBOLS[j], xlabel="truth")
@@ -168,14 +157,13 @@ def speeds(found: Posteriors, k: int) -> Any:
     before = circular_speeds(prior)
     low, high = np.percentile(before, [16, 84], axis=0)
     left.fill_between(RADII, low, high, color=GREY, alpha=BAND, lw=0, label="prior")
-    low, middle, high = quantiles(known[k], found.weights[k], SHOWN)
+    low, middle, high = np.quantile(known[k], SHOWN, axis=0)
     left.fill_between(RADII, low, high, color=BLUE, alpha=2 * BAND, lw=0)
     left.plot(RADII, middle, color=BLUE, label="posterior")
     left.plot(RADII, circular_speeds(found.truth[k]), "--", color=ORANGE, label="truth")
     left.set(xlabel="radius, kpc", ylabel="circular speed, km/s", xlim=(RADII[0], RADII[-1]))
     left.legend()
-    mean = np.einsum("km,kmr->kr", found.weights, known)
-    error = np.sqrt(np.einsum("km,kmr->kr", found.weights, (known - mean[:, None]) ** 2)) / mean
+    error = known.std(1) / known.mean(1)
     right.plot(RADII, 100 * error.T, color=BLUE, lw=0.6, alpha=0.5)
     right.plot(RADII, 100 * np.median(error, 0), color=BLUE, label="posteriors and their median")
     right.plot(RADII, 100 * before.std(0) / before.mean(0), color=GREY, label="prior")
