@@ -54,6 +54,18 @@ def function(name: str, value: Any, kind: str = "a function") -> Callable[..., A
     return value
 
 
+def flag(name: str, value: Any) -> bool:
+    """The argument, True or False: a word such as "no" would count as True.
+
+    >>> flag("run: resume", "no")
+    Traceback (most recent call last):
+    TypeError: run: resume='no'; it must be True or False
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={shown(value)}; it must be True or False")
+    return bool(value)
+
+
 def key(name: str, value: Any) -> Array:
     """The argument, one random key, typed or as JAX made them before (two words of 32 bits).
 

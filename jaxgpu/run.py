@@ -147,7 +147,7 @@ def run[S](
 
     Raises:
         ValueError, TypeError: steps or chunk that are no counts, a key, function or state that is
-            none.
+            none, guard or resume that is neither True nor False.
         MemoryError: the program would not fit; nothing was started.
         CheckpointError: checkpoints are there and none can be used, or they are of another
             experiment; or another run goes on in the folder.
@@ -175,13 +175,15 @@ def run[S](
         arguments.key("run: key", key)
     if out is not None:
         arguments.path("run: out", out)
+    for name, flag in (("resume", resume), ("guard", guard)):
+        arguments.flag(f"run: {name}", flag)
     if resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
     arguments.arrays("run: state", state)
     with _together(state, out, key) as (group, store, interrupt):
         state = jax.tree.map(own, state)
         state = beside(state, state)  # numbers beside arrays that are spread
-        group.agree({"steps": steps, "chunk": chunk, "resume": bool(resume), "out": str(out)})
+        group.agree({"steps": steps, "chunk": chunk, "resume": resume, "out": str(out)})
         store.refuse_overwriting(resume)
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
         if out is not None:

@@ -124,7 +124,7 @@ NO_DOOR = {
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
         of_references joined Call Program Loop own nothing options_of beside Group Watch leads place
         spans blocks save_parts sync named""".split(),
-    "the checks themselves, which the doors of the core go through": """word path function key
+    "the checks themselves, which the doors of the core go through": """word path function flag key
         arrays shown""".split(),
     "errors of the disk are the system's": "replacing locked sweep".split(),
     "the command line, held to its words by tests of its own": """main list_ report_ info cite

@@ -79,3 +79,9 @@ def test_keys_and_whole_numbers_are_no_fault():
     assert (
         run(lambda state: state, state, 3, measure=lambda s: s["n"], guard=True).timing.steps == 3
     )
+
+
+def test_a_word_is_no_flag():
+    for name in ("guard", "resume"):
+        with pytest.raises(TypeError, match=f"run: {name}='no'; it must be True or False"):
+            run(breaks(5), START, 3, **{name: "no"})
