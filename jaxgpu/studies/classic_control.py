@@ -106,7 +106,7 @@ ROWS = (
     ),
     Row(
         "pendulum",
-        rl.SHAC(learning_rate=1e-2, gamma=0.98, reset_prob=0.1, critic_iterations=4, num_envs=8),
+        rl.SHAC(learning_rate=5e-3, gamma=0.98, reset_prob=0.1, critic_iterations=4, num_envs=8),
         200_000,
         -165,
     ),

@@ -11,7 +11,7 @@ from jaxgpu.rl.vector import vectorize
 KEY = jax.random.key(0)
 REACH = rl.SHAC(gamma=0.8, num_steps=8)
 SWING = rl.SHAC(
-    learning_rate=1e-2,
+    learning_rate=5e-3,
     critic_learning_rate=2e-3,
     gamma=0.98,
     reset_prob=0.1,
@@ -42,7 +42,7 @@ def test_psm_reach_is_solved_in_200k_steps():
 
 @pytest.mark.slow
 def test_pendulum_is_swung_up_in_200k_steps():
-    """-165 in the median; chosen on six other seeds, where without `reset_prob` it is -1057."""
+    """-165 in the median; the worst of 72 other seeds has -168; without `reset_prob` it is -1057."""
     means = np.asarray(scores(rl.make("pendulum"), SWING, 1562, 200).episode_return).mean(
         1
     )  # 199,936 steps
