@@ -4,7 +4,7 @@ The pillars are there on first use: `import jaxgpu; jaxgpu.rl.make("cartpole")`.
 processes calls `jaxgpu.distributed()` first.
 
 To read the core, begin with `pytree` (states and specs) and `run` (the one loop), then what they
-stand on: `program`, `store`, `checkpoint`, `files`, `identity`, `interrupt`, `memory`; `ranges` and
+stand on: `program`, `store`, `checkpoint`, `history`, `experiment`, `files`, `identity`, `interrupt`, `memory`; `ranges` and
 `arguments` check what is given, `primitive`, `precision`, `mesh` and `processes` meet the compiler
 and the machines, `report` and `cli` meet the user.
 """
@@ -14,7 +14,7 @@ from pathlib import Path as _Path
 from typing import Any as _Any
 
 __version__ = "0.1.0"
-__all__ = ["distributed", "evolution", "numerics", "physics", "rl", "show"]
+__all__ = ["distributed", "evolution", "load", "numerics", "physics", "rl", "show"]
 
 # physics/, numerics/ and rl/ lie beside this folder and are linked into it. A checkout
 # without symbolic links (Windows, some archives) finds them one level up instead.
@@ -27,6 +27,8 @@ def __getattr__(name: str) -> _Any:
     """A pillar, imported when it is first asked for, so `import jaxgpu` costs next to nothing."""
     if name == "distributed":
         return _import_module(f"{__name__}.processes").distributed
+    if name == "load":
+        return _import_module(f"{__name__}.saved").load
     if name == "show":
         return _import_module(f"{__name__}.render").show
     if name in __all__:

@@ -149,7 +149,20 @@ def check(compiled: Any, name: str) -> None:
     >>> double = jax.jit(lambda x: 2 * x)
     >>> check(double.lower(jax.ShapeDtypeStruct((10,), "float32")).compile(), "double")
     """
-    need, free = forecast(compiled), available()
+    room(name, forecast(compiled))
+
+
+def room(name: str, need: int) -> None:
+    """Refuse what needs more than 90 % of the free memory.
+
+    Raises:
+        MemoryError: with both figures.
+
+    >>> room("a matrix", 8 * 10**6 * 10**6)
+    Traceback (most recent call last):
+    MemoryError: a matrix: needs 8000.00 GB, and ...
+    """
+    free = available()
     if need > 0.9 * free:
         raise MemoryError(
             f"{name}: needs {need / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free; "

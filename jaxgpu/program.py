@@ -67,6 +67,16 @@ class Call:
         inside = identity.of_references((self.function, carried))
         return None if inside is None else (self.structure, tuple(static), inside)
 
+    def carried(self) -> dict[str, Any]:
+        """What the function is given beforehand, by the names of its parameters."""
+        args, named = self._carried
+        try:
+            names = list(inspect.signature(self.function).parameters)
+        except (TypeError, ValueError):  # a function of C
+            names = []
+        names += [f"[{i}]" for i in range(len(names), len(args))]
+        return dict(zip(names, args)) | named
+
     def made(self, operands: Any) -> Callable[..., Any]:
         """The function again, with these operands for its own."""
         rest = iter(operands)

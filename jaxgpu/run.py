@@ -9,7 +9,7 @@ once, shows the progress, and hands a copy of the state to a thread that writes 
 import contextlib
 import html
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu import arguments, identity, precision, processes, ranges
+from jaxgpu import arguments, experiment, identity, precision, processes, ranges
 from jaxgpu.guard import Guard, named
 from jaxgpu.interrupt import Interrupt
 from jaxgpu.program import LONGEST, Loop, beside, own
@@ -110,6 +110,7 @@ def run[S](
     chunk: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
     guard: bool = False,
 ) -> Run[S]:
     """Advance `state` by `steps` steps and record `measure(state)` at the start and after each.
@@ -133,10 +134,14 @@ def run[S](
         check: looks at the state and the history so far after each chunk, before it is saved; what
             it raises ends the run.
         chunk: steps between two contacts with the host; about a second's worth by default.
-        out: folder for checkpoints, one after each chunk, the newest two kept.
+        out: folder for checkpoints, one after each chunk, the newest two kept, and for the history,
+            which is appended to files there and takes no memory. `jaxgpu.load` reads it.
         resume: go on from the last good checkpoint in `out`, where there is one. It must be of the
-            same experiment: the same step with the same numbers in it, start, key and measure,
-            under the same version of jax. How many steps there are in all may be another number.
+            same experiment: the same step with the same numbers in it, start, key and measure;
+            what differs is named. Another version of jax is warned of. How many steps there are in
+            all may be another number.
+        allow: names of values that may differ from those that the run began with, as the refusal
+            says them or their last part: `("eta",)`. What was changed is kept in the folder.
         guard: stop after the first chunk that leaves a nan or an infinity in the state or its rows
             of the history, before it is saved, so the checkpoint before it stays the last. It
             changes no bit, and costs a pass over the state a chunk. A state that holds infinities
@@ -179,6 +184,7 @@ def run[S](
         arguments.flag(f"run: {name}", flag)
     if resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
+    allow = _names(allow)
     arguments.arrays("run: state", state)
     with _together(state, out, key) as (group, store, interrupt):
         state = jax.tree.map(own, state)
@@ -187,14 +193,21 @@ def run[S](
         store.refuse_overwriting(resume)
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
         if out is not None:
-            store.name_experiment(loop.digests(state) | {"start": identity.of_arrays(state)})
+            named = experiment.of(*loop.calls[:2], state, key)
+            digests = loop.digests(state) | {"start": identity.of_arrays(state)}
+            store.name_experiment(digests, named)
+        if until is None:
+            store.refuse_long(steps, loop.program.row)
+        store.begin(loop.program.row, steps + 1)
         guarded = Guard(store, loop.whole) if guard else None
-        found = store.last(state, lambda n: loop.rows(n + 1)) if resume else None
-        done, state, history = found or (0, state, loop.start(state))
+        done, saved = (store.last(state, allow) if resume else None) or (0, None)
+        if saved is None:
+            store.start(loop.start(state))
+        state = state if saved is None else saved
         if done > steps:
             raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
         if guarded is not None:
-            guarded.hold(state, history, -1, done)
+            guarded.hold(state, store.rows.tree(), -1, done)
         if done < steps:
             loop.compile(state)
         began, first, ended = time.perf_counter(), done, False
@@ -205,19 +218,21 @@ def run[S](
                 # clocks and signals differ between processes: one decides, any one may ask
                 count = group.decided("run", min(pace.next(), loop.capacity, steps - done))
                 state, rows, made, ended = loop.advance(state, done, count)
-                history = jax.tree.map(lambda *parts: np.concatenate(parts), history, rows)
+                store.rows.add(rows, made)
                 done += made
                 bar.update(made)
                 if guarded is not None:
                     guarded.hold(state, rows, done - made, done)
                 if check is not None:
-                    check(state, history)
-                store.save(done, state, history)
+                    check(state, store.rows.tree())
+                store.save(done, state)
                 if group.somewhere("run", interrupt.asked):
                     store.wait()
                     raise KeyboardInterrupt(f"run: stopped at step {done} of {steps}{store.hint}")
+        store.wait()
         seconds = time.perf_counter() - began
-        return Run(state, history, Timing(loop.compile_time, seconds, done - first))
+        timing = Timing(loop.compile_time, seconds, done - first)
+        return Run(state, store.rows.tree(), timing)
 
 
 @contextlib.contextmanager
@@ -271,6 +286,14 @@ def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
     if steps > LONGEST:
         raise ValueError(f"run: steps={steps}; it must be at most {LONGEST}; let a step do more")
     return int(steps), None if chunk is None else int(chunk)
+
+
+def _names(allow: Any) -> tuple[str, ...]:
+    """Names of values that may differ."""
+    if isinstance(allow, str) or not isinstance(allow, Sequence):
+        found = arguments.shown(allow)
+        raise TypeError(f"run: allow={found}; it must be names in a tuple, such as ('eta',)")
+    return tuple(arguments.word("run: allow", name) for name in allow)
 
 
 class _Pace:

@@ -4,7 +4,10 @@ In a group of processes the thread of each writes what its process holds.
 """
 
 import contextlib
-from collections.abc import Callable
+import dataclasses
+import errno
+import shutil
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,19 +17,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import arguments, checkpoint, files
+from jaxgpu import arguments, checkpoint, experiment, files, history, memory, structure
 from jaxgpu.checkpoint import parts
 from jaxgpu.processes import ALONE, Group, spans
 
 # what makes two runs the same experiment, and what to say where they differ
 _SAME = {
-    "key": "another key; resume with the same seed",
-    "generator": "a key of another kind; resume with jax.random.key(seed, impl=...) of that kind",
-    "jax": "another version of jax, whose last digits may differ; install that one",
-    "program": "another step: another function, spec, bound or number in it; resume with the same",
-    "start": "another start; resume with the same initial state",
-    "measure": "another measure; resume with the same",
+    "key": "another key",
+    "generator": "a key of another kind",
+    "program": "another step",
+    "start": "another start",
+    "measure": "another measure",
 }
+_PARTS = {"program": "step", "generator": "key"}  # what their values are called
+_NAMED = 3  # differences in a sentence
 
 
 class Store:
@@ -35,7 +39,9 @@ class Store:
     >>> import tempfile
     >>> out = Path(tempfile.mkdtemp())
     >>> with Store(out, None) as store:
-    ...     store.save(10, {"x": jnp.arange(3.0)}, [])
+    ...     store.begin((), 11)
+    ...     store.start(())
+    ...     store.save(10, {"x": jnp.arange(3.0)})
     >>> checkpoint.holds_any(out)
     True
     """
@@ -49,12 +55,15 @@ class Store:
         if key is not None:
             self.meta["key"] = jax.random.key_data(key).tolist()
             self.meta["generator"] = str(jax.random.key_impl(key))
+        self.experiment = experiment.NOTHING
+        self.rows: history.Memory | history.Journal = history.Memory((), 0)
         self.writing: Future | None = None
 
     def __enter__(self):
         with contextlib.ExitStack() as entered:
             self._claim(entered)
             self.thread = ThreadPoolExecutor(1, "checkpoint")
+            entered.callback(lambda: self.rows.close())
             entered.callback(self.thread.shutdown, wait=True)
             self._entered = entered.pop_all()
         return self
@@ -75,6 +84,7 @@ class Store:
                 self.out.mkdir(parents=True, exist_ok=True)
                 entered.enter_context(files.locked(self.out))
                 files.sweep(self.out, "step-*")
+                files.sweep(self.out, "experiment-*")
             except OSError as error:
                 fault = error
         said = self.group.decided("lock", fault and str(fault.strerror))
@@ -91,45 +101,139 @@ class Store:
                 f"{self.out}: holds a run already; go on with resume=True, or give another folder"
             )
 
-    def name_experiment(self, digests: dict[str, str]) -> None:
-        """Write these digests into every checkpoint, and resume from none that has others.
+    def name_experiment(self, digests: dict[str, str], named: experiment.Experiment) -> None:
+        """Write these digests and names into the folder, and resume from no other.
 
         Raises:
             ValueError: they are not the same in all processes.
         """
-        self.meta |= digests
+        self.experiment = named
+        self.meta |= digests | {"experiment": named.digest, "changes": []}
         self.group.agree(self.meta)
 
-    def last(self, state: Any, rows: Callable[[int], Any]) -> tuple[int, Any, Any] | None:
-        """Step, state and history of the last good checkpoint, each array where `state` has it.
+    def refuse_long(self, steps: int, row: Any) -> None:
+        """Refuse a history of so many steps that finds no room, before any step is taken.
 
-        `rows(steps)` gives a history of that length, for its shapes.
+        Raises:
+            MemoryError: it would not fit into the memory; with a folder it is kept on the disk.
+            OSError: it would not fit onto the disk.
+        """
+        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(row))
+        need = (steps + 1) * size
+        if self.out is None:
+            memory.room(f"run: a history of {steps} steps", need)
+        elif self.group.first and need > (free := shutil.disk_usage(self.out).free):
+            said = f"{free / 1e9:.2f} GB are free, and the history takes {need / 1e9:.2f} GB"
+            raise OSError(errno.ENOSPC, said, str(self.out))
+
+    def begin(self, row: Any, most: int) -> None:
+        """Make room for a history of `most` rows with these shapes and dtypes."""
+        on_disk = self.out is not None and self.group.first
+        self.rows = history.Journal(self.out, row) if on_disk else history.Memory(row, most)
+
+    def start(self, row: Any) -> None:
+        """The first row of a run that starts."""
+        if self.out is not None and self.group.first:
+            self.experiment.write(self.out)
+        self.rows.begin()
+        self.rows.add(row, 1)
+
+    def last(self, state: Any, allow: tuple[str, ...]) -> tuple[int, Any] | None:
+        """Step and state of the last good checkpoint, each array where `state` has it.
+
+        The history goes on behind its rows.
+
+        Args:
+            state: the start of the run.
+            allow: names of values that may be others than they were.
         """
         out = self.out or Path()
-        found = checkpoint.load_last(out, lambda meta: (state, rows(meta["step"])), self.group)
+        self._refuse_unknown(allow)
+        found = checkpoint.load_last(out, lambda meta: self._expected(meta, state), self.group)
         if found is None:
             return None
-        (saved, history), meta = found
-        for name, difference in _SAME.items():
-            if meta.get(name) != self.meta.get(name):
-                raise checkpoint.CheckpointError(
-                    f"{self.out}: written by a run with {difference}, or give another folder"
-                )
-        return meta["step"], jax.tree.map(_placed, saved, state), history
+        saved, meta = found
+        changes = self._changes(meta, allow)
+        self.meta["changes"] = [*meta["changes"], *(f"at step {meta['step']}: {x}" for x in changes)]
+        rows = history.Segment(**meta["history"])
+        if isinstance(self.rows, history.Journal):
+            self.experiment.write(out)
+            self.rows.resume(rows)
+        else:
+            self.rows.add(history.read(out, rows.rows), rows.rows)
+        return meta["step"], jax.tree.map(_placed, saved, state)
 
-    def save(self, step: int, state: Any, history: Any) -> None:
-        """Copy the state, then write it in the background; at most one write is under way."""
+    def _expected(self, meta: dict[str, Any], state: Any) -> Any:
+        """What a checkpoint must hold, once its history has been found whole."""
+        if self.group.first:
+            history.verify(self.out or Path(), history.Segment(**meta["history"]))
+        return state
+
+    def _refuse_unknown(self, allow: tuple[str, ...]) -> None:
+        names = self.experiment.names()
+        for word in allow:
+            parts = ("step", "start", "measure", "key")
+            if word not in parts and not any(experiment.allowed(name, (word,)) for name in names):
+                some = ", ".join(list(names)[:8])
+                raise ValueError(f"run: allow={word!r}; no value is called so; there are {some}")
+
+    def _changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:
+        """What differs from the run that wrote `meta`, all of it allowed."""
+        other = [name for name in _SAME if meta[name] != self.meta[name]]
+        another_jax = meta["jax"] != self.meta["jax"]
+        if another_jax and self.group.first:
+            versions = f"jax {meta['jax']}, this is {self.meta['jax']}"
+            warnings.warn(f"{self.out}: written under {versions}; last digits may differ",
+                          stacklevel=4)
+        if not other:
+            return []
+        was = experiment.read(self.out or Path(), meta["experiment"])
+        differences = experiment.differences(was, self.experiment)
+        changes: list[str] = []
+        for kind in other:
+            part = _PARTS.get(kind, kind)
+            named = {n: said for n, said in differences.items() if experiment.part_of(n) == part}
+            if not named and another_jax and kind in ("program", "measure"):
+                continue  # traced otherwise by another version
+            if part in allow:
+                changes += [f"{_SAME[kind]}"] if not named else []
+            elif not named or not all(experiment.allowed(name, allow) for name in named):
+                raise checkpoint.CheckpointError(self._refusal(kind, named, allow))
+            changes += [f"{name} {said}" for name, said in named.items()]
+        return changes
+
+    def _refusal(self, kind: str, named: dict[str, str], allow: tuple[str, ...]) -> str:
+        fresh = [name for name in named if not experiment.allowed(name, allow)]
+        said = ", ".join(f"{name} {named[name]}" for name in fresh[:_NAMED])
+        more = f" and {len(fresh) - _NAMED} more" if len(fresh) > _NAMED else ""
+        what = f": {said}{more}" if said else ", of which no name tells the difference"
+        names = tuple(sorted({*allow, *fresh[:_NAMED]})) if fresh else (_PARTS.get(kind, kind),)
+        return (
+            f"{self.out}: written by a run with {_SAME[kind]}{what}; resume with the same, give "
+            f"another folder, or allow={names!r}"
+        )
+
+    def save(self, step: int, state: Any) -> None:
+        """Copy the state, then write it and the new rows; at most one write is under way."""
         if self.out is None:
             return
         self.wait()
+        waiting = self.rows.taken()
         if self.group.alone:
             copy = jax.tree.map(_host_copy, state)
-            write = (self.out, step, (copy, history), self.meta)
-            self.writing = self.thread.submit(checkpoint.save_step, *write)
         else:
-            mine = parts.pieces((state, history), self.group)
-            write = (self.out, step, mine, self.meta, self.group)
-            self.writing = self.thread.submit(checkpoint.save_parts, *write)
+            copy = parts.pieces(state, self.group)
+        tree = structure.of_tree(state)
+        self.writing = self.thread.submit(self._write, step, copy, waiting, tree)
+
+    def _write(self, step: int, copy: Any, waiting: Any, tree: Any) -> None:
+        meta = self.meta | {"tree": tree}
+        if isinstance(self.rows, history.Journal):
+            meta["history"] = dataclasses.asdict(self.rows.seal(waiting))
+        if self.group.alone:
+            checkpoint.save_step(self.out or Path(), step, copy, meta)
+        else:
+            checkpoint.save_parts(self.out or Path(), step, copy, meta, self.group)
 
     def wait(self) -> None:
         if self.writing is not None:

@@ -5,15 +5,19 @@ Read `sealed` (one file under one digest) first, then `tree` (the arrays of a py
 in one `folder`).
 """
 
-from .sealed import CheckpointError
+from .folder import newest_first as newest
+from .sealed import CheckpointError, as_written
 from .steps import holds_any, load_last, save_parts, save_step
-from .tree import load, read, save
+from .tree import leaves, load, read, save
 
 __all__ = [
     "CheckpointError",
+    "as_written",
     "holds_any",
+    "leaves",
     "load",
     "load_last",
+    "newest",
     "read",
     "save",
     "save_parts",

@@ -112,7 +112,7 @@ def _manifest(path: Path) -> dict[str, Any]:
         digest = manifest = None
     if manifest is None or digest != _digest(manifest):
         raise CheckpointError(f"{path}: torn, altered or not a jaxgpu checkpoint; use another")
-    sealed.refuse_newer(path, manifest, _FORMAT)
+    sealed.refuse_foreign(path, manifest, _FORMAT)
     return manifest
 
 

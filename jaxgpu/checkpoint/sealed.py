@@ -24,7 +24,7 @@ from jaxgpu import arguments
 from jaxgpu.arguments import is_key
 from jaxgpu.files import replacing
 
-VERSION = 1
+VERSION = 2
 _DIGEST = 64  # hexadecimal characters of a SHA-256
 
 
@@ -67,16 +67,16 @@ def opened(path: Path, kind: str) -> Iterator[tuple[dict[str, Any], Any]]:
         if "header" not in members:
             raise CheckpointError(f"{path}: not a jaxgpu checkpoint; use a file that jaxgpu wrote")
         header = json.loads(members["header"].tobytes())
-        refuse_newer(path, header, kind)
+        refuse_foreign(path, header, kind)
         yield header, members
 
 
-def refuse_newer(path: Path, header: dict[str, Any], kind: str) -> None:
-    """Refuse what is of another kind, or written by a later version."""
-    if header.get("format") != kind or header["version"] > VERSION:
+def refuse_foreign(path: Path, header: dict[str, Any], kind: str) -> None:
+    """Refuse what is of another kind, or of another version of it."""
+    if header.get("format") != kind or header["version"] != VERSION:
         raise CheckpointError(
             f"{path}: format {header.get('format')} {header.get('version')}, this is "
-            f"{kind} {VERSION}; read it with jaxgpu {header.get('jaxgpu')} or newer"
+            f"{kind} {VERSION}; read it with the jaxgpu that wrote it, {header.get('jaxgpu')}"
         )
 
 
@@ -87,6 +87,8 @@ def as_written(path: Path) -> Iterator[None]:
         yield
     except CheckpointError:
         raise
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise CheckpointError(f"{error.filename}: {error.strerror}; use another folder") from None
     except (ValueError, TypeError, LookupError, AttributeError, zipfile.BadZipFile) as error:
         raise CheckpointError(
             f"{path}: sealed, but not as this version writes it ({error!r}); use another"
@@ -133,6 +135,13 @@ def _as_bytes(data: np.ndarray | bytes) -> np.ndarray:
 def from_bytes(raw: np.ndarray, kind: str, shape: list[int]) -> np.ndarray:
     """The array of a kind and a shape that was kept as bytes."""
     return raw.view(dtype_of(kind)).reshape(shape)
+
+
+def leaf_of(numbers: np.ndarray, kind: str) -> Any:
+    """A leaf of a kind from the array that stood for it: that array, or a key."""
+    if not kind.startswith("key<"):
+        return numbers
+    return jax.random.wrap_key_data(jnp.asarray(numbers), impl=kind[4:-1])
 
 
 def dtype_of(kind: str) -> np.dtype:

@@ -82,6 +82,18 @@ def read(path: str | Path) -> tuple[dict[str, np.ndarray], Meta]:
         return {leaf[0]: array(i, ...) for i, leaf in enumerate(header["leaves"])}, header["meta"]
 
 
+def leaves(path: Path) -> tuple[list[Any], Meta]:
+    """The arrays and keys of a checkpoint in their order, and `meta`.
+
+    Raises:
+        CheckpointError: missing, torn, altered, foreign or of another version.
+    """
+    with sealed.as_written(path):
+        header, array = _opened(path, ALONE)
+        kinds = [kind for _, kind, _ in header["leaves"]]
+        return [sealed.leaf_of(array(i, ...), kind) for i, kind in enumerate(kinds)], header["meta"]
+
+
 def load_as(path: Path, template: Callable[[Meta], Any], group: Group = ALONE) -> tuple[Any, Meta]:
     """What `load` returns, where `template(meta)` gives the structure.
 

@@ -102,7 +102,7 @@ def test_refuses_a_newer_version_by_its_number(file, monkeypatch):
     monkeypatch.setattr(sealed, "VERSION", 99)
     save(file, example())
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="jaxgpu-checkpoint 99, this is jaxgpu-checkpoint 1"):
+    with pytest.raises(CheckpointError, match="jaxgpu-checkpoint 99, this is jaxgpu-checkpoint 2"):
         load(file, example())
 
 
