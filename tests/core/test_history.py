@@ -1,0 +1,144 @@
+"""The history of a run: appended, sealed, followed while it grows, and flat in memory."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxgpu
+from jaxgpu import history
+from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.pytree import number, pytree
+from jaxgpu.run import run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytree
+class Oscillator:
+    omega: float = number(default=0.1, above=0)
+
+    def step(self, state):
+        x, v = state
+        v = v - self.omega**2 * x
+        return x + v, v
+
+
+START = np.float32(1), np.float32(0)
+LOOK = lambda state: {"x": state[0], "both": jnp.stack(state)}
+GIVEN = {"measure": LOOK, "chunk": 10}
+
+
+def written(folder):
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def test_rows_are_those_of_a_run_in_memory_and_readable_without_the_script(tmp_path):
+    spec = Oscillator()
+    kept = run(spec.step, START, 95, **GIVEN)
+    run(spec.step, START, 40, **GIVEN, out=tmp_path)
+    on_disk = run(spec.step, START, 95, **GIVEN, out=tmp_path, resume=True)
+    found = jaxgpu.load(tmp_path)
+    for rows in (on_disk.history, found.history, history.read(tmp_path)):
+        jax.tree.map(np.testing.assert_array_equal, rows, kept.history)
+    assert found.step == 95 and found.spec == found.spec and found.spec.omega == 0.1
+    assert found.values["omega"] == "0.1" and type(found.spec) is Oscillator
+    again = run(found.spec.step, START, 95, **GIVEN)
+    np.testing.assert_array_equal(found.state, again.state)
+    raw = np.fromfile(tmp_path / "history" / "00000.rows", np.float32).reshape(96, 2)
+    np.testing.assert_array_equal(raw, kept.history["both"])
+
+
+def test_what_is_written_to_the_rows_of_a_result_stays_in_memory(tmp_path):
+    done = run(Oscillator().step, START, 5, **GIVEN, out=tmp_path)
+    done.history["x"][:] = 7
+    assert not (jaxgpu.load(tmp_path).history["x"] == 7).any()
+
+
+@pytest.mark.parametrize("file", ["00000.rows", "00001.rows", "journal.jsonl"])
+def test_altered_rows_before_a_checkpoint_are_refused(tmp_path, file):
+    run(Oscillator().step, START, 40, **GIVEN, out=tmp_path)
+    path = tmp_path / "history" / file
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 1
+    path.write_bytes(bytes(data))
+    for use in (jaxgpu.load, lambda out: run(Oscillator().step, START, 60, **GIVEN, out=out, resume=True)):
+        with pytest.raises(CheckpointError, match="history"):
+            use(tmp_path)
+
+
+def test_a_run_goes_back_to_the_checkpoint_before_the_altered_rows(tmp_path):
+    run(Oscillator().step, START, 40, **GIVEN, out=tmp_path)
+    path = tmp_path / "history" / "00000.rows"
+    path.write_bytes(path.read_bytes()[:-3])  # torn in the last segment
+    with pytest.warns(UserWarning, match="history.*going back to step-000000000030"):
+        done = run(Oscillator().step, START, 60, **GIVEN, out=tmp_path, resume=True)
+    whole = run(Oscillator().step, START, 60, **GIVEN)
+    assert done.timing.steps == 30
+    jax.tree.map(np.testing.assert_array_equal, done.history, whole.history)
+
+
+def test_a_reader_follows_while_the_run_goes_on(tmp_path):
+    seen, go = [], threading.Event()
+
+    def look(state, rows):
+        if len(rows["x"]) == 31:
+            go.set()
+
+    thread = threading.Thread(
+        target=run,
+        args=(Oscillator().step, START, 50),
+        kwargs=GIVEN | {"check": look, "out": tmp_path},
+    )
+    thread.start()
+    assert go.wait(20)
+    seen.append(len(history.read(tmp_path)["x"]))
+    thread.join()
+    assert 1 <= seen[0] <= 31 and len(history.read(tmp_path)["x"]) == 51
+    np.testing.assert_array_equal(history.read(tmp_path, 21)["x"], history.read(tmp_path)["x"][:21])
+    with pytest.raises(CheckpointError, match="has 51 rows, not 52"):
+        history.read(tmp_path, 52)
+
+
+def test_what_is_written_grows_with_the_payload_alone(tmp_path):
+    wide = lambda state: jnp.full(1000, state[0])
+    sizes = []
+    for steps in (1000, 2000):
+        run(Oscillator().step, START, steps, measure=wide, chunk=50, out=tmp_path, resume=True)
+        sizes.append(written(tmp_path))
+    assert sizes[1] - sizes[0] < 1.01 * 1000 * 4000
+
+
+LONG = """
+import sys, numpy as np, jax.numpy as jnp
+from pathlib import Path
+from jaxgpu.run import run
+
+resident = []
+pages = lambda: int(Path("/proc/self/statm").read_text().split()[1])
+done = run(
+    lambda x: x + 1,
+    np.int32(0),
+    1_000_000,
+    measure=lambda x: jnp.full(250, x, jnp.float32),
+    check=lambda state, rows: resident.append(pages()),
+    chunk=10_000,
+    out=sys.argv[1],
+)
+assert done.history[-1, -1] == done.state
+files = sum(f.stat().st_size for f in Path(sys.argv[1]).rglob("*") if f.is_file())
+print(files / 1e9, max(resident[50:]) / max(resident[5:50]))
+"""
+
+
+@pytest.mark.slow
+def test_a_million_rows_of_a_kilobyte_take_their_payload_and_no_memory(tmp_path):
+    command = [sys.executable, "-c", LONG, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    on_disk, growth = map(float, done.stdout.split())
+    assert on_disk < 1.1 and growth < 1.01
