@@ -4,9 +4,10 @@ The pillars are there on first use: `import jaxgpu; jaxgpu.rl.make("cartpole")`.
 processes calls `jaxgpu.distributed()` first.
 
 To read the core, begin with `pytree` (states and specs) and `run` (the one loop), then what they
-stand on: `program`, `store`, `checkpoint`, `history`, `experiment`, `files`, `identity`, `interrupt`, `memory`; `ranges` and
-`arguments` check what is given, `primitive`, `precision`, `mesh` and `processes` meet the compiler
-and the machines, `report` and `cli` meet the user.
+stand on: `program`, `store` with `checkpoint`, `history`, `experiment` and `structure`, `files`,
+`identity`, `interrupt`, `memory`; `saved` reads what a run left; `ranges` and `arguments` check
+what is given, `primitive`, `precision`, `mesh` and `processes` meet the compiler and the machines,
+`report` and `cli` meet the user.
 """
 
 from importlib import import_module as _import_module

@@ -48,8 +48,10 @@ class Experiment:
         """Every value by its name."""
         found = {"key": self.header["key"]}
         found |= {f"start{name}": value for name, value in self.header["start"].items()}
-        found |= {f"measure.{name}".removesuffix(".function"): value
-                  for name, value in self._named("measure")}
+        found |= {
+            f"measure.{name}".removesuffix(".function"): value
+            for name, value in self._named("measure")
+        }
         return found | dict(self._named("step"))
 
     def spec(self) -> Any:

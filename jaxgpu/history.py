@@ -272,9 +272,10 @@ def _mapped(out: Path, row: Any, count: int) -> Any:
     found = []
     for i, x in enumerate(jax.tree.leaves(row)):
         shape = (count, *x.shape)
-        empty = not count or not _size(x.dtype, x.shape)
-        make = np.zeros if empty else lambda s, d, at=_rows_of(out, i): np.memmap(at, d, "c", 0, s)
-        found.append(np.asarray(make(shape, x.dtype)))
+        if count and _size(x.dtype, x.shape):
+            found.append(np.asarray(np.memmap(_rows_of(out, i), x.dtype, "c", 0, shape)))
+        else:  # nothing can be mapped
+            found.append(np.zeros(shape, x.dtype))
     return _tree(row, found)
 
 

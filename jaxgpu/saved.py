@@ -23,8 +23,8 @@ class Saved:
 def load(folder: str | Path) -> Saved:
     """The last good checkpoint of a run, its history and what it is.
 
-    It may be read while the run goes on. Nothing in a file is executed: dataclasses and functions of
-    jaxgpu, JAX, Flax and Optax, and of modules that were imported before, are what they were;
+    It may be read while the run goes on. Nothing in a file is executed: dataclasses and functions
+    of jaxgpu, JAX, Flax and Optax, and of modules that were imported before, are what they were;
     dataclasses of other modules come back as `types.SimpleNamespace`, functions as
     `structure.Missing`.
 

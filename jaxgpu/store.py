@@ -154,7 +154,10 @@ class Store:
             return None
         saved, meta = found
         changes = self._changes(meta, allow)
-        self.meta["changes"] = [*meta["changes"], *(f"at step {meta['step']}: {x}" for x in changes)]
+        self.meta["changes"] = [
+            *meta["changes"],
+            *(f"at step {meta['step']}: {x}" for x in changes),
+        ]
         rows = history.Segment(**meta["history"])
         if isinstance(self.rows, history.Journal):
             self.experiment.write(out)
@@ -183,8 +186,9 @@ class Store:
         another_jax = meta["jax"] != self.meta["jax"]
         if another_jax and self.group.first:
             versions = f"jax {meta['jax']}, this is {self.meta['jax']}"
-            warnings.warn(f"{self.out}: written under {versions}; last digits may differ",
-                          stacklevel=4)
+            warnings.warn(
+                f"{self.out}: written under {versions}; last digits may differ", stacklevel=4
+            )
         if not other:
             return []
         was = experiment.read(self.out or Path(), meta["experiment"])

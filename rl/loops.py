@@ -3,7 +3,7 @@
 Each knows how many updates it has and tells `init`, so that rates and exploration end with it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -109,6 +109,8 @@ def train(
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
+    guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
 ) -> Training:
@@ -127,6 +129,8 @@ def train(
         measure: pure function of the state; its report by default.
         out: folder of checkpoints.
         resume: go on from what is there.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: steps over which learning rates fall to zero and exploration settles; `steps` if
             not said. It is a part of the training, and a resumed one keeps it: to stop early and
             go on later, begin with the `schedule` of the whole. The bits are those of the whole
@@ -173,6 +177,8 @@ def train(
         until=until,
         out=out,
         resume=resume,
+        allow=allow,
+        guard=guard,
     )
     return Training(
         state=done.state,
@@ -194,6 +200,8 @@ def sweep(
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
+    guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
 ) -> Run[Any]:
@@ -209,6 +217,8 @@ def sweep(
         measure: pure function of the state of one training; its report by default.
         out: folder of checkpoints.
         resume: go on from what is there.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: updates over which learning rates fall and exploration settles, `parts * every`
             if not said; as that of `train`, and kept by a resumed sweep.
         mesh: devices of one axis over which the seeds are spread, whole trainings that have nothing
@@ -252,6 +262,8 @@ def sweep(
         until=until,
         out=out,
         resume=resume,
+        allow=allow,
+        guard=guard,
     )
 
 

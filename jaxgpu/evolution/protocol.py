@@ -23,7 +23,7 @@ True
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -247,6 +247,7 @@ def run[S](
     mesh: Mesh | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
 ) -> Evolution[S]:
     """As `evolve`, from the host: with progress, history, checkpoints and exact resumption.
 
@@ -263,6 +264,7 @@ def run[S](
             makes another program for several; a run resumes to the same bits on as many.
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
     Returns:
         The last state (that of `evolve`), the history and the timing.
 
@@ -285,6 +287,7 @@ def run[S](
         until=None if until is None else partial(_of_algorithm, until),
         out=out,
         resume=resume,
+        allow=allow,
     )
     search = done.state
     return Evolution(search.state, done.history, done.timing, int(search.failed))

@@ -1,7 +1,7 @@
 """Optimise a function in one call."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ def minimize(
     mesh: Mesh | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
 ) -> Solution:
     """Find the point of a space with the least objective, or the front of several objectives.
 
@@ -98,6 +99,7 @@ def minimize(
             (`protocol.run`).
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
     Returns:
         Solution; of several objectives the feasible non-dominated members of the population. If
         no feasible point was found, a warning says so, and the least violating are returned.
@@ -133,6 +135,7 @@ def minimize(
         mesh=mesh,
         out=out,
         resume=resume,
+        allow=allow,
     )
     x, f, violation = _best(problem, done.state)
     if not f.size or not np.all(f < np.inf):

@@ -6,7 +6,7 @@ and all is in logarithms, so that it neither overflows nor saturates in 32768 di
 One step costs two matrix products of [N, d] with [d, K].
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -152,6 +152,7 @@ def fit_mixture(
     measure: Callable[[FitState], Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
 ) -> MixtureFit:
     """Fit a mixture to unit vectors.
 
@@ -168,6 +169,7 @@ def fit_mixture(
         measure: of the state, at the start and after each step; by default `score`.
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
     Returns:
         The mixture, and as its history the mean log density of the start and after every step,
         [1 + steps]; soft steps never lower it.
@@ -191,6 +193,7 @@ def fit_mixture(
             until=until,
             out=out,
             resume=resume,
+            allow=allow,
         )
         mixture = jax.tree.map(lambda a: a.astype(kind), done.state.mixture)
         history = done.history.astype(kind) if measure is None else done.history

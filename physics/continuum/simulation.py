@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,8 @@ def simulate(
     until: Callable[[State], Array] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
+    guard: bool = False,
     mesh: Mesh | None = None,
 ) -> Run[State]:
     """A run of a scene from its start for t seconds, with `measure` recorded at equal intervals.
@@ -132,6 +134,8 @@ def simulate(
         until: ends the run after the first frame whose state it says yes to, [] bool.
         out: folder for checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        guard: stop at the first value that is not finite, with its name, before it is saved.
         mesh: devices to spread the particles over, as `jaxgpu.mesh.devices` gives them.
     Returns:
         a `Run`: the last state, history [1 + frames, ...] from the start on, and timing.
@@ -162,6 +166,8 @@ def simulate(
             until=until,
             out=out,
             resume=resume,
+            allow=allow,
+            guard=guard,
         )
     else:
         shared = SharedFrames(film, flat("simulate: mesh", mesh))
@@ -173,6 +179,8 @@ def simulate(
             until=until and partial(_ends, film.scene, _carrying(until)),
             out=out,
             resume=resume,
+            allow=allow,
+            guard=guard,
         )
         done = Run(shared.end(spread.state), spread.history, spread.timing)
     _raise_lost(done.history)

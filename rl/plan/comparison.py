@@ -1,6 +1,6 @@
 """Planners beside one another: every seed of one in one program, at equally many episodes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ def plan_from_each(
     until: Callable[[Any], Array] | None = None,
     out: Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
 ) -> Plan:
     """Plan from every state, until `evaluations` episodes have been simulated in each.
 
@@ -72,6 +73,7 @@ def plan_from_each(
         until: `until(states)` -> [] bool of the stacked planners; planning ends where it holds.
         out: folder of checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
     Returns:
         a `Plan`: the planners' states stacked, their best `actions` [S, T, A]; history of `loss`,
         the newest, and of `best` [1 + updates, S].
@@ -104,6 +106,7 @@ def plan_from_each(
         until=until,
         out=out,
         resume=resume,
+        allow=allow,
     )
     return Plan(done.state, done.history, done.timing)
 

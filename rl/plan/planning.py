@@ -1,6 +1,6 @@
 """Planning in one call, from one state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,6 +61,7 @@ def plan(
     until: Callable[[Any], Array] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
 ) -> Plan:
     """Search for actions [T, A] of little loss.
 
@@ -79,6 +80,7 @@ def plan(
         until: `until(state)` -> [] bool; planning ends where it holds.
         out: folder of checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
     Raises:
         ValueError: a number of the planner out of its range, or actions that are none or not
             finite.
@@ -110,6 +112,7 @@ def plan(
         until=until,
         out=out,
         resume=resume,
+        allow=allow,
     )
     return Plan(done.state, done.history, done.timing)
 

@@ -67,7 +67,10 @@ def test_altered_rows_before_a_checkpoint_are_refused(tmp_path, file):
     data = bytearray(path.read_bytes())
     data[len(data) // 3] ^= 1
     path.write_bytes(bytes(data))
-    for use in (jaxgpu.load, lambda out: run(Oscillator().step, START, 60, **GIVEN, out=out, resume=True)):
+    for use in (
+        jaxgpu.load,
+        lambda out: run(Oscillator().step, START, 60, **GIVEN, out=out, resume=True),
+    ):
         with pytest.raises(CheckpointError, match="history"):
             use(tmp_path)
 

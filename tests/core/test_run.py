@@ -401,7 +401,9 @@ def test_a_named_change_is_allowed_and_kept(tmp_path):
         run(drift(2.0), steps=9, **given)
     with pytest.raises(CheckpointError, match="start was"):
         run(drift(2.0), steps=9, allow=("by",), **given | {"state": np.ones(3, np.float32)})
-    with pytest.raises(ValueError, match="allow='buy'; no value is called so; there are key, start"):
+    with pytest.raises(
+        ValueError, match="allow='buy'; no value is called so; there are key, start"
+    ):
         run(drift(2.0), steps=9, allow=("buy",), **given)
     with pytest.raises(TypeError, match="allow='by'; it must be names in a tuple"):
         run(drift(2.0), steps=9, allow="by", **given)

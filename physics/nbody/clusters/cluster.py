@@ -5,7 +5,7 @@ escaped. Bodies that leave are noted; tracers that do are then left alone: they 
 were seen with and cost nothing. `jaxgpu.run.rollout` of `Cluster.step` is the pure twin.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -238,6 +238,8 @@ def evolve(
     mesh: Mesh | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
+    guard: bool = False,
 ) -> Evolution:
     """Evolve stars and tracers, bodies without mass, for a time t; G = 1.
 
@@ -274,6 +276,8 @@ def evolve(
             rounded otherwise; of blocks, the most of any device are counted.
         out: folder for checkpoints.
         resume: go on from the last one there.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        guard: stop at the first value that is not finite, with its name, before it is saved.
 
     Returns:
         the last stars and tracers, the escapes, and as `history`, for the start and after each
@@ -318,7 +322,18 @@ def evolve(
         start, step = spread.begun(spec, start, mesh)
         added, until = _measured_shares, until and partial(spread.seen, until)
     rows = spec.measure if measure is None else partial(added, spec, measure)
-    done = run(step, start, steps, measure=rows, until=until, check=check, out=out, resume=resume)
+    done = run(
+        step,
+        start,
+        steps,
+        measure=rows,
+        until=until,
+        check=check,
+        out=out,
+        resume=resume,
+        allow=allow,
+        guard=guard,
+    )
     state = done.state if mesh is None else spread.summed(done.state)
     return Evolution(state=state, history=done.history, timing=done.timing, spec=spec)
 

@@ -1,7 +1,7 @@
 """One call from bodies to where they are at a time, for every spec with a fixed step."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,6 +51,8 @@ def integrate[S](
     mesh: Mesh | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Sequence[str] = (),
+    guard: bool = False,
 ) -> Run[S]:
     """The state a time `t` on, and the history from the start in rows of `dt`.
 
@@ -70,6 +72,8 @@ def integrate[S](
             device, and nothing crosses in a step.
         out: folder for checkpoints.
         resume: go on from the last one in `out`.
+        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        guard: stop at the first value that is not finite, with its name, before it is saved.
 
     Its pure twin is `jaxgpu.run.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
 
@@ -101,7 +105,17 @@ def integrate[S](
         state, step = spec.init(x, v, **given), spec.step
         if mesh is not None:
             state, step = shares.spread("integrate", spec, state, mesh)
-        return run(step, state, steps, measure=measure, until=until, out=out, resume=resume)
+        return run(
+            step,
+            state,
+            steps,
+            measure=measure,
+            until=until,
+            out=out,
+            resume=resume,
+            allow=allow,
+            guard=guard,
+        )
 
 
 def _steps(dt: Array | float, t: float) -> int:
