@@ -193,29 +193,21 @@ class Store:
             return []
         was = experiment.read(self.out or Path(), meta["experiment"])
         differences = experiment.differences(was, self.experiment)
-        changes: list[str] = []
+        changes: dict[str, str] = {}
+        refused: dict[str, dict[str, str]] = {}
         for kind in other:
             part = _PARTS.get(kind, kind)
             named = {n: said for n, said in differences.items() if experiment.part_of(n) == part}
             if not named and another_jax and kind in ("program", "measure"):
                 continue  # traced otherwise by another version
-            if part in allow:
-                changes += [f"{_SAME[kind]}"] if not named else []
-            elif not named or not all(experiment.allowed(name, allow) for name in named):
-                raise checkpoint.CheckpointError(self._refusal(kind, named, allow))
-            changes += [f"{name} {said}" for name, said in named.items()]
-        return changes
-
-    def _refusal(self, kind: str, named: dict[str, str], allow: tuple[str, ...]) -> str:
-        fresh = [name for name in named if not experiment.allowed(name, allow)]
-        said = ", ".join(f"{name} {named[name]}" for name in fresh[:_NAMED])
-        more = f" and {len(fresh) - _NAMED} more" if len(fresh) > _NAMED else ""
-        what = f": {said}{more}" if said else ", of which no name tells the difference"
-        names = tuple(sorted({*allow, *fresh[:_NAMED]})) if fresh else (_PARTS.get(kind, kind),)
-        return (
-            f"{self.out}: written by a run with {_SAME[kind]}{what}; resume with the same, give "
-            f"another folder, or allow={names!r}"
-        )
+            named = named or {part: "was another, of which no value tells the difference"}
+            fresh = {n: said for n, said in named.items() if not experiment.allowed(n, allow)}
+            if part not in allow and fresh:
+                refused[kind] = fresh
+            changes |= named
+        if refused:
+            raise checkpoint.CheckpointError(f"{self.out}: {_refusal(refused, allow)}")
+        return [f"{name} {said}" for name, said in changes.items()]
 
     def save(self, step: int, state: Any) -> None:
         """Copy the state, then write it and the new rows; at most one write is under way."""
@@ -242,6 +234,20 @@ class Store:
     def wait(self) -> None:
         if self.writing is not None:
             self.writing.result()
+
+
+def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...]) -> str:
+    """Why a run cannot go on, by what is another and the values in it."""
+    parts, names = [], list(allow)
+    for kind, named in refused.items():
+        said = ", ".join(f"{name} {named[name]}" for name in list(named)[:_NAMED])
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        parts.append(f"{_SAME[kind]}: {said}{more}")
+        names += list(named) if len(named) <= _NAMED else [_PARTS.get(kind, kind)]
+    return (
+        f"written by a run with {'; '.join(parts)}; resume with the same, give another folder, "
+        f"or allow={tuple(dict.fromkeys(names))!r}"
+    )
 
 
 def _placed(new: Any, old: Array) -> Array:
