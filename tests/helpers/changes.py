@@ -33,12 +33,8 @@ def of_values(*rows: tuple[str, Any, str]) -> list[Change]:
 
 
 KEYS = of_values(
-    ("seed", 1, "another key: key was key<fry> uint32[2] 0 0, is "),
-    ("impl", "rbg", "a key of another kind: key was key<fry> "),
-)
-SEEDS = of_values(
-    ("seed", 1, "another key: key was key<fry> "),
-    ("impl", "rbg", "a key of another kind: key was key<fry> "),
+    ("seed", 1, "with another key: key was key<threefry2x32> uint32[2] "),
+    ("impl", "rbg", "with a key of another kind: key was key<threefry2x32> uint32[2] "),
 )
 _RUN = of_values(
     ("rate", 0.2, "rate was 0.1, is 0.2"),
@@ -67,7 +63,7 @@ _SEARCH = of_values(
     ("algorithm", "sep", "spec was CMAES, is SepCMAES"),
     ("algorithm", "swarm", "spec was CMAES, is PSO"),
     ("algorithm", "nsga2", "spec was CMAES, is NSGA2"),
-    ("seed", 1, "another key: key was key<fry> "),
+    ("seed", 1, "another key: key was key<threefry2x32> uint32[2] "),
     ("measure", False, "measure.f was made.<locals>.loss, code"),
 )
 _SPACE = of_values(
@@ -86,7 +82,7 @@ _BOX = of_values(
     ("high", 5.0, "box.upper was float32[3] 4.0 4.0 4.0, is float32[3] 5.0 5.0 5.0"),
     ("high", np.array([4.0, 4.0, 5.0]), "box.upper was float32[3] 4.0 4.0 4.0, is float32[3]"),
     ("dimension", 4, "box.lower was float32[3] 0.1 0.1 0.1, is float32[4]"),
-    ("known", True, "problem.function was"),
+    ("high", 4.1, "box.upper was float32[3] 4.0 4.0 4.0, is float32[3] 4.1 4.1 4.1"),
 )
 _STARS = of_values(
     ("eta", 0.2, "steps.eta was 0.02 (float64), is 0.2 (float64)"),
@@ -97,7 +93,7 @@ _STARS = of_values(
     ("weak", 1e-5, "pairing.weak was 1e-06 (float64), is 1e-05 (float64)"),
     ("slots", 4, "pairing.slots was 0, is 4"),
     ("tile", 4, "steps.tile was 16, is 4"),
-    ("bulk", 4, "steps.bulk was 256, is 4"),
+    ("bulk", 2, "steps.bulk was 256, is 2"),
     ("longest", 3, "steps.longest was 2, is 3"),
     ("sixth", True, "steps was Hermite, is Hermite6"),
     ("edge", 10.0, "edge was 20.0 (float64), is 10.0 (float64)"),
@@ -117,8 +113,8 @@ _STARS = of_values(
 _PLANETS = of_values(
     ("gm", 2e-3, "gm was float64[3] 1.0 0.001 0.002, is float64[3] 1.0 0.002 0.002"),
     ("far", 0.0, "gm was float64[3] 1.0 0.001 0.002, is float64[3] 1.0 0.001 0.0"),
-    ("x", 1e-9, "start.x was float64[3, 5] "),
-    ("v", 0.1, "start.v was float64[3, 5] "),
+    ("x", 1e-9, "start.x was float64[3, 3] "),
+    ("v", 0.1, "start.v was float64[3, 3] "),
     ("turned", True, "gm was float64[3] 1.0 0.001 0.002, is float64[3] 1.0 0.002 0.001"),
     ("count", 2, "gm was float64[3] 1.0 0.001 0.002, is float64[2] 1.0 0.001"),
     ("dtype", "float32", "gm was float64[3] 1.0 0.001 0.002, is float32[3] 1.0 0.001 0.002"),
@@ -127,7 +123,7 @@ _PLANETS = of_values(
     ("control", {"convergence": 1e-7}, "control.convergence was 1e-08, is 1e-07"),
     ("control", {"iterations": 4}, "control.iterations was 3, is 4"),
     ("control", {"deepest": 10}, "control.deepest was 12, is 10"),
-    ("control", {"tile": 2}, "control.tile was 512, is 2"),
+    ("control", {"tile": 1}, "control.tile was 512, is 1"),
     ("dt", 0.25, "dt was 0.125, is 0.25"),
     ("dt", -0.125, "dt was 0.125, is -0.125"),
     ("dt", 0.125 + 1e-9, "dt was 0.125, is 0.125000001"),
@@ -199,14 +195,14 @@ _SWEEP = of_values(
     ("every", 2, "every was 1, is 2"),
 )
 _PLAN = of_values(
-    ("rate", 0.1, "was 0.4, is 0.1"),
-    ("rate", 0.4 + 1e-9, "was 0.4, is 0.400000001"),
+    ("rate", 0.1, "step_size was -0.4, is -0.1"),
+    ("rate", 0.400001, "step_size was -0.4, is -0.400001"),
     ("b1", 0.8, "b1 was 0.9, is 0.8"),
     ("eps", 1e-6, "eps was 1e-08, is 1e-06"),
     ("planner", "sgd", "optimiser"),
     ("planner", "momentum", "optimiser"),
-    ("planner", "mppi", "self was Descent, is MPPI"),
-    ("planner", "cem", "self was Descent, is CEM"),
+    ("planner", "mppi", "spec was Descent, is MPPI"),
+    ("planner", "cem", "spec was Descent, is CEM"),
     ("low", -0.5, "low was -1.0, is -0.5"),
     ("high", 0.5, "high was 1.0, is 0.5"),
     ("high", np.array([1.0]), "high was 1.0, is float64[1] 1.0"),
@@ -256,15 +252,15 @@ CHANGES: dict[str, list[Change]] = {
         *of_function("protocol.run", "m", "measure.f"),
         *_SEARCH,
         *_BOX,
-        *SEEDS[1:],
+        *KEYS[1:],
         (_TWO, "problem.objectives was 1, is 2"),
     ],
     "evolve": [*of_function("evolve", "m", "measure.measure"), *_STARS],
     "integrate": [*of_function("integrate", "m", "measure"), *_PLANETS],
     "simulate": [*of_function("simulate", "m", "measure.measure"), *_MATTER],
-    "train": [*of_function("train", "m", "measure"), *SEEDS, *_LEARN, *_TRAIN],
-    "sweep": [*of_function("sweep", "m", "measure.measure"), *SEEDS, *_LEARN, *_SWEEP],
+    "train": [*of_function("train", "m", "measure"), *KEYS, *_LEARN, *_TRAIN],
+    "sweep": [*of_function("sweep", "m", "measure.measure"), *KEYS, *_LEARN, *_SWEEP],
     "plan": [*of_function("plan", "f", "loss"), *of_function("plan", "m", "measure")]
-    + [*SEEDS, *_PLAN],
+    + [*KEYS, *_PLAN],
     "fit_mixture": [*of_function("fit_mixture", "m", "measure"), *_FIT],
 }

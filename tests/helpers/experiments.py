@@ -16,7 +16,6 @@ import optax
 
 from jaxgpu import evolution, numerics, physics, pytree, rl
 from jaxgpu import run as loop
-from jaxgpu.evolution import problems
 from jaxgpu.rl import plan as planning
 
 nbody, continuum = physics.nbody, physics.continuum
@@ -64,7 +63,8 @@ def itself(x: Any) -> Any:
 
 
 def stacked(x: Any) -> Any:
-    return jnp.stack(jax.tree.leaves(x)).astype(jnp.result_type(float))
+    parts = [jnp.ravel(part) for part in jax.tree.leaves(x)]
+    return jnp.concatenate(parts).astype(jnp.result_type(float))
 
 
 @pytree.pytree
@@ -106,7 +106,7 @@ def _run(far: int, p: dict[str, Any], **where: Any) -> Any:
     loss = written(x_of, **p["f"])
     spec = p["class"](p["rate"], Noise(p["sigma"], p["kind"]), loss, p["rounds"])
     state = {"x": np.asarray(p["x"], p["dtype"]), "n": jnp.int32(p["n"])} | p["more"]
-    measure = p["measure"] and written(x_of, **p["m"])
+    measure = written(x_of, **p["m"]) if p["measure"] else None
     key = jax.random.key(p["seed"], impl=p["impl"])
     return loop.run(spec.step, state, far, key=key, measure=measure, **where)
 
@@ -116,6 +116,8 @@ def mean_of(state: Any) -> Any:
 
 
 def _search(p: dict[str, Any]) -> Any:
+    if p["loaded"]:
+        return p["loaded"]["spec"]
     single, multi = evolution.single, evolution.multi
     of = {
         "cma": lambda: single.CMAES(p["size"], p["sigma"], p["start"], p["factor"]),
@@ -133,7 +135,8 @@ def _minimize(far: int, p: dict[str, Any], **where: Any) -> Any:
         "array": lambda: evolution.Real(np.full(2, p["low"]), p["high"], logarithmic=p["log"]),
     }
     space = {"a": kinds[p["variable"]](), "b": evolution.Real(-1.0, p["side"])} | p["more"]
-    function, measure = written(stacked, **p["f"]), p["measure"] and written(mean_of, **p["m"])
+    function = written(stacked, **p["f"])
+    measure = written(mean_of, **p["m"]) if p["measure"] else None
     return evolution.minimize(
         function,
         [part for _, part in sorted(space.items())] if p["list"] else space,
@@ -150,10 +153,8 @@ def _protocol(far: int, p: dict[str, Any], **where: Any) -> Any:
     box = evolution.problem.box(p["low"], p["high"], p["dimension"])
     function = (lambda x: jnp.stack([loss(x)])) if p["objectives"] == 1 else _both(loss)
     problem = evolution.problem.Problem(box, function, p["objectives"])
-    if p["known"]:
-        problem = problems.zdt1(variables=p["dimension"])
     key = jax.random.key(p["seed"], impl=p["impl"])
-    measure = p["measure"] and written(mean_of, **p["m"])
+    measure = written(mean_of, **p["m"]) if p["measure"] else None
     return evolution.protocol.run(_search(p), problem, key, far, measure=measure, **where)
 
 
@@ -189,9 +190,9 @@ def _evolve(far: int, p: dict[str, Any], **where: Any) -> Any:
     )
     if p["sixth"]:
         steps = nbody.Hermite6(softening=p["softening"], interval=p["interval"])
-    spec = nbody.Cluster(steps, edge=p["edge"], unbound=p["unbound"])
+    spec = p["loaded"] or nbody.Cluster(steps, edge=p["edge"], unbound=p["unbound"])
     tracers = tuple(0.5 * bodies_of(p | p["light"], p["tracers"])[i] for i in (0, 1))
-    measure = p["measure"] and written(stars_of, **p["m"])
+    measure = written(stars_of, **p["m"]) if p["measure"] else None
     time = far * p["interval"]
     return nbody.evolve(
         x, v, m, time, tracers=tracers, spec=spec, tolerance=np.inf, measure=measure, **where
@@ -226,6 +227,7 @@ def _integrate(far: int, p: dict[str, Any], **where: Any) -> Any:
         where |= {"tracers": tracers}
     else:
         spec = nbody.WisdomHolman(gm=gm, dt=p["dt"])
+    spec = p["loaded"] or spec
     measure = {"mine": written(places_of, **p["m"]), "inertial": getattr(spec, "inertial", None)}
     with jax.enable_x64(True):
         return nbody.integrate(
@@ -260,6 +262,7 @@ def _simulate(far: int, p: dict[str, Any], **where: Any) -> Any:
         dt=p["dt"],
         sources=(tap,),
     )
+    scene = p["loaded"].scene if p["loaded"] else scene
     measure = written(matter_of, **p["m"]) if p["measure"] else loop.nothing
     every = p["every"]
     with jax.enable_x64(p["dtype"] == "float64"):
@@ -300,6 +303,8 @@ def _trained(p: dict[str, Any], where: dict[str, Any]) -> tuple[Any, Any]:
     """The environment and the learner; the measure goes into `where`."""
     if p["measure"]:
         where["measure"] = written(episodes_of, **p["m"])
+    if p["loaded"]:
+        return p["loaded"]["env"], p["loaded"]["learner"]
     return rl.make(p["task"], **p["env"]), _learner(p)
 
 
@@ -359,15 +364,23 @@ def _fit_mixture(far: int, p: dict[str, Any], **where: Any) -> Any:
     x[:, 0] += p["shift"]
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     key = jax.random.key(p["seed"], impl=p["impl"])
-    measure = p["measure"] and written(directions_of, **p["m"])
+    measure = written(directions_of, **p["m"]) if p["measure"] else None
     with jax.enable_x64(p["dtype"] == "float64"):
-        x = jnp.asarray(x, p["dtype"])
+        x = p["loaded"]["x"] if p["loaded"] else jnp.asarray(x, p["dtype"])
         return numerics.sphere.fit_mixture(
             x, p["components"], key, steps=far, hard=p["hard"], measure=measure, **where
         )
 
 
-_USERS = {"f": {}, "m": {}, "measure": True, "seed": 0, "impl": "threefry2x32"}
+# "loaded": the spec that `jaxgpu.load` has read, to go on with
+_USERS = {
+    "f": {},
+    "m": {},
+    "measure": True,
+    "seed": 0,
+    "impl": "threefry2x32",
+    "loaded": None,
+}
 _SEARCH = _USERS | {
     "low": 0.1,
     "high": 4.0,
@@ -405,7 +418,7 @@ BASE: dict[str, dict[str, Any]] = {
     | {"x": (0.1, 0.2, 0.3), "dtype": "float32", "more": {}},
     "minimize": _SEARCH
     | {"log": False, "variable": "real", "side": 1.0, "more": {}, "list": False},
-    "protocol.run": _SEARCH | {"dimension": 3, "objectives": 1, "known": False},
+    "protocol.run": _SEARCH | {"dimension": 3, "objectives": 1},
     "evolve": _USERS
     | {"m": {"body": f'{{"seen": {LOSS}}}'}, "draw": 0, "x": 0.0, "v": 0.0, "m1": 0.0}
     | {"turned": False, "stretch": 1.0, "count": 8, "eta": 0.02, "softening": 0.01}
