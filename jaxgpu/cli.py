@@ -1,4 +1,4 @@
-"""The command `jaxgpu`: list and run studies, assemble reports, describe the machine, cite.
+"""The command `jaxgpu`: list, run and watch studies, assemble reports, describe the machine, cite.
 
 Options are the fields of the studies' dataclasses, turned into a command line by tyro. Bad input is
 one sentence and exit code 2.
@@ -25,6 +25,7 @@ from jaxgpu import __version__, files, memory, ranges, report
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.checkpoint.folder import MANIFEST
 from jaxgpu.report import ReportError
+from jaxgpu.saving import watch
 from jaxgpu.studies import BadInput, Study, from_file, studies
 
 # what to do where the disk does not do as it is told
@@ -38,6 +39,8 @@ _ADVICE = {
     errno.EEXIST: "give a folder",
     errno.ENOTDIR: "give a folder",
 }
+
+_CLEARED = "\x1b[H\x1b[2J"  # the terminal, from its top
 
 _OPTIONS = "options.json"  # in the folder of a run
 
@@ -62,7 +65,8 @@ def main(args: list[str] | None = None) -> int:
     try:
         found, args = _found(args)
         run = _run_command(found)
-        commands = {"list": list_, "run": run, "report": report_, "info": info, "cite": cite}
+        commands = {"list": list_, "run": run, "watch": watch_, "report": report_}
+        commands |= {"info": info, "cite": cite}
         call = tyro.extras.subcommand_cli_from_dict(
             commands,
             args=args,
@@ -113,6 +117,33 @@ def report_(
     if folder is None and compare is not None:
         return lambda: print(report.compare(*compare).resolve())
     raise BadInput("report: give a folder, or --compare and two folders")
+
+
+def watch_(
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DIR")]],
+    once: bool = False,
+    seconds: float = 1.0,
+) -> Call:
+    """Draw the course of runs in the terminal while they go on, until Ctrl-C.
+
+    Args:
+        folder: what a run writes, or a folder above it.
+        once: draw what is there and end.
+        seconds: between two pictures.
+    """
+    ranges.refuse("watch: seconds", seconds, ranges.Range(above=0, most=86_400))
+
+    def call():
+        picture = watch.drawn(folder)
+        with contextlib.suppress(KeyboardInterrupt):
+            while not once:
+                print(f"{_CLEARED}{picture}\n(Ctrl-C ends the watch, and not the run)", flush=True)
+                time.sleep(seconds)
+                picture = watch.drawn(folder)
+        if once:
+            print(picture)
+
+    return call
 
 
 def info() -> Call:

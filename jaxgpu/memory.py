@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import psutil
 
-from jaxgpu import arguments
+from jaxgpu import arguments, ranges
 
 try:
     import resource  # not on Windows, which has no such limits
@@ -162,6 +162,7 @@ def room(name: str, need: int) -> None:
     Traceback (most recent call last):
     MemoryError: a matrix: needs 8000.00 GB, and ...
     """
+    ranges.refuse("memory.room: need", need, ranges.Range(least=0))
     free = available()
     if need > 0.9 * free:
         raise MemoryError(

@@ -20,8 +20,9 @@ import numpy as np
 from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxgpu import arguments, identity, memory, precision
+from jaxgpu import arguments, memory, precision
 from jaxgpu.processes import place, spans
+from jaxgpu.saving import identity
 
 _HISTORY_BYTES = 1 << 26  # the rows of one chunk, on the device
 _ROWS, _SMALL = 4096, 256  # rows of a chunk where they are of so many bytes at most

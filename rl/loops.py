@@ -108,8 +108,7 @@ def train(
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
     guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
@@ -128,8 +127,8 @@ def train(
             holds.
         measure: pure function of the state; its report by default.
         out: folder of checkpoints.
-        resume: go on from what is there.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from what is there:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: steps over which learning rates fall to zero and exploration settles; `steps` if
             not said. It is a part of the training, and a resumed one keeps it: to stop early and
@@ -177,7 +176,6 @@ def train(
         until=until,
         out=out,
         resume=resume,
-        allow=allow,
         guard=guard,
     )
     return Training(
@@ -199,8 +197,7 @@ def sweep(
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
     guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
@@ -216,8 +213,8 @@ def sweep(
         until: condition on the states [S], on the device: the sweep ends where it holds.
         measure: pure function of the state of one training; its report by default.
         out: folder of checkpoints.
-        resume: go on from what is there.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from what is there:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: updates over which learning rates fall and exploration settles, `parts * every`
             if not said; as that of `train`, and kept by a resumed sweep.
@@ -262,7 +259,6 @@ def sweep(
         until=until,
         out=out,
         resume=resume,
-        allow=allow,
         guard=guard,
     )
 

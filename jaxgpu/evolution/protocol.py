@@ -246,8 +246,7 @@ def run[S](
     until: Callable[[S], Any] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
 ) -> Evolution[S]:
     """As `evolve`, from the host: with progress, history, checkpoints and exact resumption.
 
@@ -263,8 +262,8 @@ def run[S](
             generation. The results are those of one device but for rounding, since the compiler
             makes another program for several; a run resumes to the same bits on as many.
         out: folder of checkpoints.
-        resume: go on from the newest checkpoint in `out`.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the newest checkpoint in `out`:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
     Returns:
         The last state (that of `evolve`), the history and the timing.
 
@@ -287,7 +286,6 @@ def run[S](
         until=None if until is None else partial(_of_algorithm, until),
         out=out,
         resume=resume,
-        allow=allow,
     )
     search = done.state
     return Evolution(search.state, done.history, done.timing, int(search.failed))

@@ -151,8 +151,7 @@ def fit_mixture(
     until: Callable[[FitState], Any] | None = None,
     measure: Callable[[FitState], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
 ) -> MixtureFit:
     """Fit a mixture to unit vectors.
 
@@ -168,8 +167,8 @@ def fit_mixture(
         until: of the state, a truth value on the device: the fit ends where it holds.
         measure: of the state, at the start and after each step; by default `score`.
         out: folder of checkpoints.
-        resume: go on from the newest checkpoint in `out`.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the newest checkpoint in `out`:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
     Returns:
         The mixture, and as its history the mean log density of the start and after every step,
         [1 + steps]; soft steps never lower it.
@@ -193,7 +192,6 @@ def fit_mixture(
             until=until,
             out=out,
             resume=resume,
-            allow=allow,
         )
         mixture = jax.tree.map(lambda a: a.astype(kind), done.state.mixture)
         history = done.history.astype(kind) if measure is None else done.history

@@ -57,8 +57,7 @@ def plan_from_each(
     seed: int = 0,
     until: Callable[[Any], Array] | None = None,
     out: Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
 ) -> Plan:
     """Plan from every state, until `evaluations` episodes have been simulated in each.
 
@@ -72,8 +71,8 @@ def plan_from_each(
         seed: of the planner's random numbers.
         until: `until(states)` -> [] bool of the stacked planners; planning ends where it holds.
         out: folder of checkpoints.
-        resume: go on from the last of them, to the same bits as if never stopped.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the last of them, to the same bits as if never stopped:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
     Returns:
         a `Plan`: the planners' states stacked, their best `actions` [S, T, A]; history of `loss`,
         the newest, and of `best` [1 + updates, S].
@@ -106,7 +105,6 @@ def plan_from_each(
         until=until,
         out=out,
         resume=resume,
-        allow=allow,
     )
     return Plan(done.state, done.history, done.timing)
 

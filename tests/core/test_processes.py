@@ -14,8 +14,9 @@ import process_job
 import pytest
 
 import jaxgpu
-from jaxgpu import identity, mesh
+from jaxgpu import mesh
 from jaxgpu.processes import ALONE, Group, blocks, place, start
+from jaxgpu.saving import identity
 
 ROOT = Path(__file__).parents[2]
 DEVICES = 8  # in all, as in the tests' own process

@@ -16,7 +16,7 @@ from writers import elsewhere
 from jaxgpu import checkpoint, files
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.run import run
-from jaxgpu.store import Store
+from jaxgpu.saving.store import Store
 
 
 @contextlib.contextmanager

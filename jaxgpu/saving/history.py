@@ -22,8 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import files, structure
+from jaxgpu import files
 from jaxgpu.checkpoint import CheckpointError, sealed
+
+from . import structure
 
 FOLDER, JOURNAL = "history", "journal.jsonl"
 FORMAT, VERSION = "jaxgpu-history", 1
@@ -219,11 +221,16 @@ def read(out: str | Path, rows: int | None = None) -> Any:
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise CheckpointError(f"{file}: of another version; read it with jaxgpu that wrote it")
         kinds = [jax.ShapeDtypeStruct(shape, jnp.dtype(kind)) for _, kind, shape in head["leaves"]]
-        there = max((segment.rows for _, segment in _lines(out)), default=0)
+        there = count(out)
         if rows is not None and rows > there:
             raise CheckpointError(f"{file}: has {there} rows, not {rows}; use another folder")
         row = structure.made(head["tree"], kinds)
         return _mapped(out, row, there if rows is None else rows)
+
+
+def count(out: str | Path) -> int:
+    """How many rows in the folder of a run are sealed."""
+    return max((segment.rows for _, segment in _lines(Path(out))), default=0)
 
 
 def names(out: str | Path) -> list[str]:

@@ -17,9 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import arguments, checkpoint, experiment, files, history, memory, structure
+from jaxgpu import arguments, checkpoint, files, memory
 from jaxgpu.checkpoint import parts
 from jaxgpu.processes import ALONE, Group, spans
+
+from . import experiment, history, structure
 
 # what makes two runs the same experiment, and what to say where they differ
 _SAME = {
@@ -128,8 +130,10 @@ class Store:
 
     def begin(self, row: Any, most: int) -> None:
         """Make room for a history of `most` rows with these shapes and dtypes."""
-        on_disk = self.out is not None and self.group.first
-        self.rows = history.Journal(self.out, row) if on_disk else history.Memory(row, most)
+        if self.out is not None and self.group.first:
+            self.rows = history.Journal(self.out, row)
+        else:
+            self.rows = history.Memory(row, most)
 
     def start(self, row: Any) -> None:
         """The first row of a run that starts."""
@@ -177,8 +181,8 @@ class Store:
         for word in allow:
             parts = ("step", "start", "measure", "key")
             if word not in parts and not any(experiment.allowed(name, (word,)) for name in names):
-                some = ", ".join(list(names)[:8])
-                raise ValueError(f"run: allow={word!r}; no value is called so; there are {some}")
+                few = ", ".join(list(names)[:8])
+                raise ValueError(f"run: resume={word!r}; no value is called so; there are {few}")
 
     def _changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:
         """What differs from the run that wrote `meta`, all of it allowed."""
@@ -246,7 +250,7 @@ def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...]) -> str:
         names += list(named) if len(named) <= _NAMED else [_PARTS.get(kind, kind)]
     return (
         f"written by a run with {'; '.join(parts)}; resume with the same, give another folder, "
-        f"or allow={tuple(dict.fromkeys(names))!r}"
+        f"or resume={tuple(dict.fromkeys(names))!r}"
     )
 
 
