@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu import arguments, identity, precision, processes, ranges
+from jaxgpu import arguments, identity, memory, precision, processes, ranges
 from jaxgpu.guard import Guard, named
 from jaxgpu.interrupt import Interrupt
 from jaxgpu.program import LONGEST, Loop, beside, own
@@ -181,11 +181,15 @@ def run[S](
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
     arguments.arrays("run: state", state)
     with _together(state, out, key) as (group, store, interrupt):
+        memory.room("run: a copy of the state", memory.size(state))
         state = jax.tree.map(own, state)
         state = beside(state, state)  # numbers beside arrays that are spread
         group.agree({"steps": steps, "chunk": chunk, "resume": resume, "out": str(out)})
         store.refuse_overwriting(resume)
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
+        # twice: parts are joined into new rows
+        whole = 2 * memory.size(loop.rows(1 + steps, jax.ShapeDtypeStruct))
+        memory.room(f"run: a history of {steps} steps", whole, "take fewer, or measure less")
         if out is not None:
             store.name_experiment(loop.digests(state) | {"start": identity.of_arrays(state)})
         guarded = Guard(store, loop.whole) if guard else None

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.clusters import Cluster, Hermite, Pairing, cluster
 from jaxgpu.physics.nbody.forces import potentials, tide
@@ -104,7 +104,7 @@ def kind(options: Any, key: Array, radius: float | None) -> Kind:
     return Kind(spec, _init(spec, x, v, m, tracers))
 
 
-_init = jax.jit(Cluster.init)
+_init = allocation.bounded(jax.jit(Cluster.init))
 
 
 def together(options: Options, every: Kind, out: Path, resume: bool) -> Run[Kind]:
