@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu import arguments, identity, memory, precision, processes, ranges
+from jaxgpu import arguments, files, identity, memory, precision, processes, ranges
 from jaxgpu.guard import Guard, named
 from jaxgpu.interrupt import Interrupt
 from jaxgpu.program import LONGEST, Loop, beside, own
@@ -191,6 +191,7 @@ def run[S](
         whole = 2 * memory.size(loop.rows(1 + steps, jax.ShapeDtypeStruct))
         memory.room(f"run: a history of {steps} steps", whole, "take fewer, or measure less")
         if out is not None:
+            files.room(Path(out), 3 * memory.size(state))  # two checkpoints, and a new one
             store.name_experiment(loop.digests(state) | {"start": identity.of_arrays(state)})
         guarded = Guard(store, loop.whole) if guard else None
         found = store.last(state, lambda n: loop.rows(n + 1)) if resume else None
