@@ -173,9 +173,16 @@ def _refuse(error: Exception | str) -> int:
 
 def _sentence(box: str) -> str:
     """What the parser says in a box of several lines, in one."""
-    inner = [line.strip("│ ") for line in box.splitlines() if line.startswith("│")]
-    parts = " ".join(inner).split("─")
-    return "; ".join(" ".join(part.split()).rstrip(".") for part in parts if part.strip())
+    parts = [""]
+    for line in box.splitlines():
+        inner = line.strip("│| ")
+        if line[:1] in "╭╰+":  # its edges
+            continue
+        if inner.strip("─-"):
+            parts[-1] = f"{parts[-1]} {inner}".strip()
+        else:
+            parts.append("")
+    return "; ".join(" ".join(part.split()).rstrip(".") for part in parts if part)
 
 
 def _said(error: OSError) -> str:

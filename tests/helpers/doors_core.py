@@ -14,7 +14,7 @@ import numpy as np
 from doors import Door
 from matplotlib.figure import Figure as Drawing
 
-from jaxgpu import checkpoint, memory, mesh, precision, ranges, report
+from jaxgpu import allocation, checkpoint, memory, mesh, precision, ranges, report
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Headline, Report, Table
 from jaxgpu.run import Timing, rollout, run
@@ -162,6 +162,10 @@ DOORS = [
     ),
     Door("memory.forecast", memory.forecast, {"compiled": PROGRAM}),
     Door("memory.available", memory.available, {"device": jax.devices()[0]}, ("device: None",)),
+    Door("memory.room", lambda size: memory.room("sky", size), {"size": 1000}),
+    Door("memory.size", memory.size, {"tree": np.zeros(3)}),
+    Door("allocation.bounded", allocation.bounded, {"f": np.ones}),
+    Door("allocation.needed", lambda f: allocation.needed(f, 3), {"f": jnp.ones}),
     Door("memory.check", lambda compiled: memory.check(compiled, "sky"), {"compiled": PROGRAM}),
     Door("precision.in_float64", lambda f: precision.in_float64(f)(), {"f": lambda: 1.0}),
     Door("precision.reassociated", lambda f: precision.reassociated(f)(), {"f": lambda: 1.0}),
@@ -298,6 +302,10 @@ THINGS = {
     "memory.forecast": ("compiled",),
     "memory.available": ("device",),
     "memory.check": ("compiled",),
+    "memory.room": ("size",),
+    "memory.size": ("tree",),
+    "allocation.bounded": ("f",),
+    "allocation.needed": ("f",),
     "precision.in_float64": ("f",),
     "precision.reassociated": ("f",),
     "checkpoint.save: meta": ("meta",),
