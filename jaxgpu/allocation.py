@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from jaxgpu import memory
+from jaxgpu import arguments, memory
 
 _KEPT = 256  # needs of the last calls, by function and shapes
 # of the results that are in use: Python keeps what a function has named until it ends. 1.25 times
@@ -39,8 +39,7 @@ def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
     Traceback (most recent call last):
     MemoryError: <lambda>: needs ... GB, and ... GB are free; ...
     """
-    if not callable(f):
-        raise TypeError(f"bounded: f={f!r:.40}; it must be a function")
+    arguments.function("bounded: f", f)
 
     @functools.wraps(f)
     def refusing(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -66,6 +65,7 @@ def needed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     >>> needed(lambda n: jnp.sum(2 * jnp.ones(n, jnp.float32)), 1000)
     8000
     """
+    arguments.function("needed: f", f)
     try:
         return _peak(jax.make_jaxpr(lambda: f(*args, **kwargs))().jaxpr)
     except OverflowError as error:  # a size beyond 64 bits

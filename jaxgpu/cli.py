@@ -61,11 +61,12 @@ def main(args: list[str] | None = None) -> int:
     if args == ["--version"]:
         print(f"jaxgpu {__version__}")
         return 0
+    said = io.StringIO()  # what the parser says
     try:
         found, args = _found(args)
         run = _run_command(found)
         commands = {"list": list_, "run": run, "report": report_, "info": info, "cite": cite}
-        with contextlib.redirect_stderr(io.StringIO()) as said:
+        with contextlib.redirect_stderr(said):
             call = tyro.extras.subcommand_cli_from_dict(
                 commands,
                 args=args,

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import psutil
 
-from jaxgpu import arguments
+from jaxgpu import arguments, ranges
 
 try:
     import resource  # not on Windows, which has no such limits
@@ -26,6 +26,7 @@ _SHAPE = re.compile(r"\w+\[([\d,]*)\]")
 _TOP = re.compile(r'custom-call\((%[\w.-]+)\), custom_call_target="TopK"')
 SORTED = 16  # bytes that the CPU's sort takes for a number, of whatever type
 _RANKED = 4  # and its search for the largest
+_BYTES = ranges.Range(least=0, whole=True, one=True)
 _LITTLE = 1 << 16  # bytes for which nobody asks
 _SHARE = 0.9  # of the free memory; the rest is for what no forecast sees
 
@@ -164,7 +165,7 @@ def check(compiled: Any, name: str, held: int = 0) -> None:
     >>> double = jax.jit(lambda x: 2 * x)
     >>> check(double.lower(jax.ShapeDtypeStruct((10,), "float32")).compile(), "double")
     """
-    room(name, forecast(compiled) - held)
+    room(name, max(0, forecast(compiled) - held))
 
 
 def room(name: str, size: int, advice: str = "") -> None:
@@ -177,11 +178,14 @@ def room(name: str, size: int, advice: str = "") -> None:
 
     Raises:
         MemoryError: with both figures.
+        TypeError: a size that is no whole number, a name that is no word.
 
     >>> room("a map of the sky", 10**18)
     Traceback (most recent call last):
     MemoryError: a map of the sky: needs 1000000000.00 GB, and ... GB are free; make the problem...
     """
+    arguments.word("memory.room: name", name)
+    ranges.refuse("memory.room: size", size, _BYTES)
     if size < _LITTLE:
         return
     free = available()
@@ -198,5 +202,6 @@ def size(tree: Any) -> int:
     >>> size({"x": jax.ShapeDtypeStruct((10, 3), "float32"), "count": 2})
     128
     """
+    arguments.arrays("memory.size: tree", tree)
     leaves = [x if hasattr(x, "dtype") else np.asarray(x) for x in jax.tree.leaves(tree)]
     return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)

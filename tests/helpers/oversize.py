@@ -15,9 +15,10 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 LIMIT = 10**9  # bytes of a process
 EACH = 10  # requests of a process, as long as they are refused
@@ -126,7 +127,7 @@ def child(batch: list[list[str]]) -> None:
 
 
 @contextlib.contextmanager
-def limited() -> Iterator[object]:
+def limited() -> Iterator[Callable[[], Any]]:
     """What a new process calls to be limited."""
     group = Path("/sys/fs/cgroup/memory") / f"oversize-{os.getpid()}"
     try:

@@ -2,8 +2,8 @@
 
     python tests/helpers/peak.py solar-system --tracers 1000000
 
-runs the study's first large program for a step, prints the forecast and what the process took, in MB,
-and their ratio. Linux alone: the peak is set back before the launch.
+runs the study's first large program for a step, and prints the forecast, what the process took, in
+MB, and their ratio. Linux alone: the peak is set back before the launch.
 """
 
 import re
@@ -17,7 +17,6 @@ import numpy as np
 import psutil
 
 from jaxgpu import cli, memory, program
-
 
 LEAST = 100_000_000  # bytes of a program that is looked at
 advance = program.Loop.advance
