@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import errno
 import functools
+import io
 import json
 import operator
 import os
@@ -42,6 +43,7 @@ _ADVICE = {
 
 _CLEARED = "\x1b[H\x1b[2J"  # the terminal, from its top
 
+_EXHAUSTED = "RESOURCE_EXHAUSTED", "Out of memory"  # in what XLA says
 _OPTIONS = "options.json"  # in the folder of a run
 
 _TITLE = "{jaxgpu}: simulation, optimisation, learning and special functions as XLA programs"
@@ -62,26 +64,34 @@ def main(args: list[str] | None = None) -> int:
     if args == ["--version"]:
         print(f"jaxgpu {__version__}")
         return 0
+    said = io.StringIO()  # what the parser says
     try:
         found, args = _found(args)
         run = _run_command(found)
         commands = {"list": list_, "run": run, "watch": watch_, "report": report_}
         commands |= {"info": info, "cite": cite}
-        call = tyro.extras.subcommand_cli_from_dict(
-            commands,
-            args=args,
-            prog="jaxgpu",
-            description="Simulation, optimisation, learning and special functions in JAX. "
-            "A study is a name of `jaxgpu list`, or the path of a Python file; --version says "
-            "which version this is.",
-            config=(tyro.conf.FlagCreatePairsOff,),
-        )
+        with contextlib.redirect_stderr(said):
+            call = tyro.extras.subcommand_cli_from_dict(
+                commands,
+                args=args,
+                prog="jaxgpu",
+                description="Simulation, optimisation, learning and special functions in JAX. "
+                "A study is a name of `jaxgpu list`, or the path of a Python file; --version says "
+                "which version this is.",
+                config=(tyro.conf.FlagCreatePairsOff,),
+            )
+    except SystemExit as stop:
+        return _refuse(_sentence(said.getvalue())) if stop.code else 0
     except (TypeError, ValueError) as error:  # an option that its dataclass refuses
         return _refuse(error)
     try:
         call()
     except (BadInput, CheckpointError, ReportError, MemoryError) as error:
         return _refuse(error)
+    except jax.errors.JaxRuntimeError as error:
+        if not any(word in str(error) for word in _EXHAUSTED):
+            raise
+        return _refuse("memory ran out; ask for less, or use a larger device")
     except OSError as error:
         return _refuse(_said(error))
     except KeyboardInterrupt as stop:
@@ -191,6 +201,20 @@ def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
 def _refuse(error: Exception | str) -> int:
     print(f"jaxgpu: {error}", file=sys.stderr)
     return 2
+
+
+def _sentence(box: str) -> str:
+    """What the parser says in a box of several lines, in one."""
+    parts = [""]
+    for line in box.splitlines():
+        inner = line.strip("│| ")
+        if line[:1] in "╭╰+":  # its edges
+            continue
+        if inner.strip("─-"):
+            parts[-1] = f"{parts[-1]} {inner}".strip()
+        else:
+            parts.append("")
+    return "; ".join(" ".join(part.split()).rstrip(".") for part in parts if part)
 
 
 def _said(error: OSError) -> str:

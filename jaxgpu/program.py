@@ -169,7 +169,8 @@ class Loop:
             program.chunks[self.capacity] = lowered.compile()
             self.compile_time += time.perf_counter() - began
         name = getattr(self.calls[0].function, "__name__", "a step")
-        memory.check(program.chunks[self.capacity], f"run of {name}")
+        held = memory.size((state, self.operands))
+        memory.check(program.chunks[self.capacity], f"run of {name}", held)
 
     def advance(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
         """The state up to `count` steps on, the rows and number of them, and whether it ended."""

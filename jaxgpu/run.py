@@ -186,6 +186,7 @@ def run[S](
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
     arguments.arrays("run: state", state)
     with _together(state, out, key) as (group, store, interrupt):
+        memory.room("run: a copy of the state", memory.size(state))
         state = jax.tree.map(own, state)
         state = beside(state, state)  # numbers beside arrays that are spread
         group.agree({"steps": steps, "chunk": chunk, "resume": resume, "out": str(out)})
@@ -197,6 +198,7 @@ def run[S](
             store.name_experiment(digests, named)
         if until is None:
             store.refuse_long(steps, loop.program.row)
+        store.refuse_large(state)
         store.begin(loop.program.row, steps + 1)
         guarded = Guard(store, loop.whole) if guard else None
         done, saved = (store.last(state, allow) if resume else None) or (0, None)

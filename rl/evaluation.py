@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 
 from .doors import check_count
 from .environment import Environment
@@ -40,6 +40,7 @@ class RecurrentPolicy(NamedTuple):
 type Policy = Callable[[Any], Any] | RecurrentPolicy
 
 
+@allocation.bounded
 def evaluate(
     env: Environment,
     policy: Policy,

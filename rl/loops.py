@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxgpu import arguments, ranges
+from jaxgpu import allocation, arguments, ranges
 from jaxgpu.mesh import flat
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, rollout, run
@@ -308,7 +308,7 @@ def _begun(task: _Task, key: Array, num_updates: np.int32, mesh: Mesh | None) ->
     where = None
     if mesh is not None:
         where = devices.shardings(jax.eval_shape(_init, task, key, num_updates), mesh)
-    return jax.jit(_init, out_shardings=where)(task, key, num_updates)
+    return allocation.bounded(jax.jit(_init, out_shardings=where))(task, key, num_updates)
 
 
 def _init(task: _Task, key: Array, num_updates: Array) -> Any:
@@ -327,6 +327,7 @@ def _report(state: Any) -> Any:
     return state.report
 
 
+@allocation.bounded
 @partial(jax.jit, static_argnums=0)
 def _init_seeds(mesh: Mesh | None, task: _Task, keys: Array, num_updates: Array) -> Any:
     def begin(shared: tuple[_Task, Array], keys: Array) -> Any:

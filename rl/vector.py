@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from jaxgpu import arguments, ranges
+from jaxgpu import allocation, arguments, ranges
 from jaxgpu.pytree import pytree, size, static
 
 from . import shares
@@ -113,6 +113,7 @@ class Vector:
         """How many copies this device has: B below."""
         return self.num_envs // shares.count(self.axis)
 
+    @allocation.bounded
     def reset(self, key: Array) -> VectorState:
         """First states of all copies."""
         begun = mended(jax.vmap(self.env.reset)(self._keys(key)))

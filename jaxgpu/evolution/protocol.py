@@ -34,7 +34,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxgpu import arguments, ranges
+from jaxgpu import allocation, arguments, ranges
 from jaxgpu.mesh import flat, replicate
 from jaxgpu.pytree import pytree
 from jaxgpu.run import Run
@@ -297,6 +297,7 @@ class _Search:
     failed: Array  # [] evaluations so far that gave nan
 
 
+@allocation.bounded
 @jax.jit
 def _start(spec: Algorithm, key: Array, problem: Problem) -> _Search:
     return _Search(spec.init(key, problem), jnp.int32(0))

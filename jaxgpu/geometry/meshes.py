@@ -4,13 +4,14 @@ Distances come from trimesh (the extra `mesh`) and are interpolated trilinearly 
 slopes of the interpolant: exact on faces, off by up to half a cell at edges and corners.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import ranges
+from jaxgpu import memory, ranges
 from jaxgpu.extras import extra
 
 from .sdf import Voxels
@@ -53,6 +54,7 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     reach = max(margin, 2 * spacing)
     lower, upper = mesh.bounds[0] - reach, mesh.bounds[1] + reach
     counts = np.ceil((upper - lower) / spacing).astype(int) + 1
+    memory.room(f"{name}: spacing={spacing:g}", 80 * math.prod(counts.tolist()), "widen it")
     axes = [a + np.arange(n) * spacing for a, n in zip(lower, counts)]
     points = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], 1)
     outside = -trimesh.proximity.signed_distance(mesh, points)

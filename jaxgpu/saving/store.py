@@ -5,8 +5,6 @@ In a group of processes the thread of each writes what its process holds.
 
 import contextlib
 import dataclasses
-import errno
-import shutil
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -120,13 +118,21 @@ class Store:
             MemoryError: it would not fit into the memory; with a folder it is kept on the disk.
             OSError: it would not fit onto the disk.
         """
-        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(row))
-        need = (steps + 1) * size
-        if self.out is None:
-            memory.room(f"run: a history of {steps} steps", need)
-        elif self.group.first and need > (free := shutil.disk_usage(self.out).free):
-            said = f"{free / 1e9:.2f} GB are free, and the history takes {need / 1e9:.2f} GB"
-            raise OSError(errno.ENOSPC, said, str(self.out))
+        need = (steps + 1) * memory.size(row)
+        if self.out is not None:
+            files.room(self.out, need)
+        else:
+            advice = "take fewer, measure less, or give out=, where it lies on the disk"
+            memory.room(f"run: a history of {steps} steps", need, advice)
+
+    def refuse_large(self, state: Any) -> None:
+        """Refuse a state whose two checkpoints, and a new one, find no room on the disk.
+
+        Raises:
+            OSError: with both figures.
+        """
+        if self.out is not None:
+            files.room(self.out, 3 * memory.size(state))
 
     def begin(self, row: Any, most: int) -> None:
         """Make room for a history of `most` rows with these shapes and dtypes."""

@@ -19,7 +19,7 @@ from jax import Array
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 from jaxgpu.precision import scope
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import Run, run
@@ -211,6 +211,7 @@ def _vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
         return jnp.asarray(x), components
 
 
+@allocation.bounded
 @jax.jit
 def _scored(x: Array, mixture: Mixture, before: Array) -> FitState:
     joint = mixture.joint(x)
@@ -261,6 +262,7 @@ def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10
         return jax.tree.map(lambda a: a.astype(x.dtype), mixture)
 
 
+@allocation.bounded
 @partial(jax.jit, static_argnums=(1, 3))
 def _kmeans(x: Array, components: int, key: Array, rounds: int) -> Mixture:
     keys = jax.random.split(key, components)

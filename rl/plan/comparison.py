@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 from jaxgpu.run import run
 
 from ..environment import Environment
@@ -125,16 +125,19 @@ def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
     return np.asarray(_returns(env, states, ways)).reshape(actions.shape[:-2])
 
 
+@allocation.bounded
 @jax.jit
 def _initial_states(env: Environment, keys: Array) -> Any:
     return jax.lax.map(lambda key: env.reset(key)[0], keys)
 
 
+@allocation.bounded
 @jax.jit
 def _init_each(planner: Planner, actions: Array) -> Any:
     return jax.vmap(planner.init)(actions)
 
 
+@allocation.bounded
 @jax.jit
 def _returns(env: Environment, states: Any, ways: Array) -> Array:
     episode = lambda args: -cost(env, *args)

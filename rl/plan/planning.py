@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 from jaxgpu.run import Run, run
 
 from ..spaces import real
@@ -115,6 +115,7 @@ def plan(
     return Plan(done.state, done.history, done.timing)
 
 
+@allocation.bounded
 @jax.jit
 def _init(planner: Planner, actions: Array) -> Any:
     return planner.init(actions)

@@ -6,6 +6,7 @@ of the six points a unit move away from it. That makes N log H work of N H. For 
 more objectives the lines are compared one by one in tiles, in O(N) memory.
 """
 
+import math
 from itertools import combinations
 from math import comb
 
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu import memory
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.ranges import Range, refuse
 
@@ -58,6 +60,10 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
             f"das_dennis: {objectives} objectives, n_partitions={n_partitions}; need at least 2 "
             "objectives and at least 1 partition in each layer"
         )
+    for p in n_partitions:  # tuples of Python's numbers come first
+        count = math.lgamma(objectives + p) - math.lgamma(p + 1) - math.lgamma(objectives)
+        need = int(math.exp(min(count, 80.0))) * (100 + 60 * objectives)
+        memory.room("das_dennis", need, "partition less")
     layers = len(n_partitions)
     parts = [
         1 / objectives + (1 - i / layers) * (_simplex(objectives, p) / p - 1 / objectives)

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 from jaxgpu.precision import in_float64, reassociated, smallest
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import Run, run
@@ -333,7 +333,7 @@ def evolve(
     return Evolution(state=state, history=done.history, timing=done.timing, spec=spec)
 
 
-_init = jax.jit(Cluster.init)
+_init = allocation.bounded(jax.jit(Cluster.init))
 
 
 def _measured(

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 from jaxgpu.pytree import number, pytree
 
 _KROUPA_BREAKS = (0.01, 0.08, 0.5)
@@ -47,6 +47,7 @@ def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
     return MassFunction(jnp.array(breaks, float), jnp.array(slopes, float))
 
 
+@allocation.bounded
 def draw(key: Array, law: MassFunction, count: int) -> Array:
     """Masses [count], in the default precision."""
     ranges.numbers("draw: count", count, (), whole=True, least=0)

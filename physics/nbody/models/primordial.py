@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 
 from ..bodies import numbers, one_precision
 from ..orbits import elements
 from ..orbits.elements import Elements
 
 
+@allocation.bounded
 def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
     """Orbits [count] of binaries, in the default precision.
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 
 from ..bodies import apart, numbers, one_precision
 from ..measure import diagnostics
@@ -17,6 +17,7 @@ from ..measure import diagnostics
 PLUMMER_RADIUS = 3 * np.pi / 16  # scale length in N-body units
 
 
+@allocation.bounded
 def plummer(key: Array, count: int) -> tuple[Array, Array]:
     """Positions and velocities [count, 3] of equal bodies in a Plummer sphere, centred.
 
