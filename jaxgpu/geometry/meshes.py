@@ -11,11 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.extras import extra
 
 from .sdf import Voxels
 
 
+@explained
 def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     """Signed distance of a closed mesh, float32, in the mesh's own frame.
 

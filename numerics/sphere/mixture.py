@@ -20,6 +20,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.precision import scope
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import Run, run
@@ -242,6 +243,7 @@ def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
     return Mixture(direction, k, jnp.log(count / jnp.sum(count)))
 
 
+@explained
 def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10) -> Mixture:
     """A start: centres far apart, then `rounds` of nearest centres.
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.ranges import Range, refuse
 
@@ -42,6 +43,7 @@ class ReferenceDirections:
             )
 
 
+@explained
 def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     """Directions that partition each edge of the simplex evenly, with a layer for each number.
 
@@ -68,6 +70,7 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     return ReferenceDirections(jnp.asarray(w, jnp.zeros(0).dtype), rounding)
 
 
+@explained
 def partitions_for(objectives: int, count: int) -> int:
     """The most partitions with which one layer has at most `count` directions.
 
@@ -82,6 +85,7 @@ def partitions_for(objectives: int, count: int) -> int:
     return p
 
 
+@explained
 def layers_for(objectives: int, count: int = 160) -> tuple[int, ...]:
     """The partitions of layers with about `count` directions, some of them inside the simplex.
 
@@ -131,6 +135,7 @@ def nearest(unit: Array, f: Array) -> Array:
     return lax.map(one, f, batch_size=TILE)
 
 
+@explained
 def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
     """The nearest line through the origin for each point, and the distance to it.
 
