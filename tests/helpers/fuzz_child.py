@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("group")
     parser.add_argument("log")
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--tries", type=int, default=10**6)
     parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -60,6 +61,9 @@ def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
     inner = [attack for attack in every if attack.at not in call.arguments]
     for part in (whole, inner):
         random.Random(f"{options.seed} {call.name}").shuffle(part)
+    half = max(options.tries - len(inner), options.tries // 2)
+    every = [*whole[:half], *inner]
+    every, left = every[: options.tries], len(whole) + len(inner) - options.tries
     end = index + len(every) + 1
     if end <= options.skip:
         return end
@@ -74,7 +78,9 @@ def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
         log.write("\n")
         return end
     begin = time.process_time()
-    for i, attack in enumerate([*whole, *inner]):
+    if left > 0:
+        log.write(json.dumps({"name": call.name, "untried": left}) + "\n")
+    for i, attack in enumerate(every):
         if index + i < options.skip:
             continue
         if time.process_time() - begin > options.seconds:
@@ -87,10 +93,10 @@ def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
             signal.alarm(LIMIT)
             value = call(attack.arguments)
             signal.alarm(0)
-            outcome, text = answer(value, good)
+            outcome, text = answer(call.name, value, good)
         except BaseException as error:
             signal.alarm(0)
-            outcome, text = refusal(error)
+            outcome, text = refusal(call.name, error)
         seconds = round(time.perf_counter() - start, 3)
         log.write(json.dumps(head | {"outcome": outcome, "text": text, "s": seconds}) + "\n")
     return end

@@ -32,7 +32,15 @@ class Attack:
 
     at: str  # "spec.rate"
     value: str  # "nan"
-    arguments: dict[str, Any]
+    given: dict[str, Any]  # the arguments that are right
+    put: Callable[[Any], Any]  # what stands in place of the argument
+    bad: Any
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments; a spec that refuses what is put into it as it is made does so here."""
+        name = self.at.partition(".")[0].partition("[")[0]
+        return self.given | {name: self.put(self.bad)}
 
 
 OTHERS: dict[str, Any] = {
@@ -83,11 +91,10 @@ def attacks(arguments: dict[str, Any]) -> Iterator[Attack]:
     """Every place of the arguments with every hostile value for it, whole arguments first."""
     places = [place for name, value in arguments.items() for place in _places(name, value)]
     for at, value, unit, put in sorted(places, key=lambda place: place[0].count(".")):
-        name = at.partition(".")[0].partition("[")[0]
         if at == "self":  # nobody calls a method with another object for its own
             continue
         for word, bad in hostile(value, unit).items():
-            yield Attack(at, word, arguments | {name: put(bad)})
+            yield Attack(at, word, arguments, put, bad)
 
 
 def hostile(value: Any, unit: str = "") -> dict[str, Any]:

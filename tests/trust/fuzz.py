@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 HELPERS = ROOT / "tests" / "helpers"
 TOGETHER = 12  # pieces of work in one process
 SILENCE = 150  # seconds without a line, after which a process hangs
+FAULTS = ("silent nan", "silent inf", "foreign exception", "abort", "hang")
 LIST = """
 import json, jax
 jax.config.update("jax_num_cpu_devices", 8)
@@ -32,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="pieces of work whose name has this in it")
     parser.add_argument("--seconds", type=float, default=8.0, help="of a processor, for each call")
+    parser.add_argument("--tries", type=int, default=10**6, help="hostile values for each call")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", default="", help="a file for all outcomes")
     options = parser.parse_args()
@@ -56,7 +58,8 @@ def summary(lines: list[dict[str, Any]], work: dict[str, Any]) -> dict[str, Any]
         "public methods": len(work["methods"]),
         "calls": len(tried),
         "tried": outcomes.total(),
-        **outcomes,
+        **{kind: n for kind, n in sorted(outcomes.items()) if kind not in FAULTS},
+        "faults": {kind: outcomes[kind] for kind in FAULTS if outcomes[kind]},
         "untried": sum(line.get("untried", 0) for line in lines),
         "bad calls": sum("bad call" in line for line in lines),
     }
@@ -69,7 +72,7 @@ def _worked(group: dict[str, list[str]], options: argparse.Namespace, log: Path)
         size = log.stat().st_size
         words = [sys.executable, str(HELPERS / "fuzz_child.py"), json.dumps(group), str(log)]
         words += ["--skip", str(skip), "--seconds", str(options.seconds)]
-        words += ["--seed", str(options.seed)]
+        words += ["--seed", str(options.seed), "--tries", str(options.tries)]
         with open(f"{log}.err", "a") as errors:
             child = subprocess.Popen(
                 words, env=_environment(), stdout=subprocess.DEVNULL, stderr=errors
