@@ -43,6 +43,11 @@ def need(value: Any, hint: Any) -> str | None:
     if hint in _PLAIN:
         right = isinstance(value, (hint, np.bool_) if hint is bool else hint)
         return None if right else _PLAIN[hint]
+    if typing.get_origin(hint) is tuple and isinstance(value, tuple):
+        parts = typing.get_args(hint)
+        if len(parts) == 2 and parts[1] is Ellipsis:
+            wrong = next((said for part in value if (said := need(part, parts[0]))), None)
+            return wrong and f"a tuple, each part of it {wrong}"
     return _of_class(value, typing.get_origin(hint) or hint)
 
 
@@ -96,9 +101,9 @@ def _of_class(value: Any, kind: Any) -> str | None:
         return None if many else "a tuple"
     if kind in (dict, Mapping):
         return None if isinstance(value, Mapping) else "a dictionary"
-    if not isinstance(kind, type) or not kind.__module__.startswith("jaxgpu"):
+    if not isinstance(kind, type):
         return None
-    if getattr(kind, "_is_protocol", False):
+    if getattr(kind, "_is_protocol", False) and kind.__module__.startswith("jaxgpu"):
         words = [word for word in vars(kind) if word[0] != "_" and callable(vars(kind)[word])]
         right = all(hasattr(value, word) for word in words)
         return None if right else f"{_article(kind)}, with {' and '.join(words)}"

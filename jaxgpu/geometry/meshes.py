@@ -46,11 +46,15 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     if isinstance(mesh, str | Path):
         name, mesh = f"voxels: {Path(mesh).name}", _read(trimesh, Path(mesh))
     if not isinstance(mesh, trimesh.Trimesh):
-        raise TypeError(f"{name}: mesh={shown(mesh)}; it must be a trimesh.Trimesh or a file of one")
+        raise TypeError(
+            f"{name}: mesh={shown(mesh)}; it must be a trimesh.Trimesh or a file of one"
+        )
     ranges.numbers(f"{name}: spacing", spacing, (), above=0, unit="m")
     ranges.numbers(f"{name}: margin", margin, (), least=0, unit="m")
     if not len(mesh.faces) or not np.isfinite(mesh.vertices).all():
-        raise ValueError(f"{name}: no faces, or corners that are not finite; it must be a closed mesh")
+        raise ValueError(
+            f"{name}: no faces, or corners that are not finite; it must be a closed mesh"
+        )
     if not mesh.is_watertight:
         edges = trimesh.grouping.group_rows(mesh.edges_sorted, require_count=2)
         odd = len(mesh.edges_unique) - len(edges)

@@ -108,6 +108,8 @@ def _held(name: str, mixture: Mixture) -> Mixture:
     fields = mixture.mean_directions, mixture.concentrations, mixture.log_weights
     with scope(fields):
         m, k, w = (jnp.asarray(a) for a in fields)
+        real = lambda a: jnp.issubdtype(a.dtype, jnp.floating)
+        m, k, w = (a if real(a) else a.astype(jnp.result_type(float)) for a in (m, k, w))
     count = m.shape[0] if m.ndim == 2 else -1
     if m.ndim != 2 or m.shape[1] < 2 or k.shape != (count,) or w.shape != (count,):
         raise ValueError(

@@ -40,6 +40,7 @@ class Call:
     f: Callable[..., Any]
     arguments: dict[str, Any]
     wide: bool = False
+    long: bool = False  # a right call takes so long that none is made
 
     def __call__(self, arguments: dict[str, Any]) -> Any:
         """What comes back."""
@@ -95,8 +96,7 @@ def of_chunk(chunk: str, names: list[str]) -> Iterator[Call]:
     """The calls of one piece of work."""
     if chunk.startswith("doors_"):
         for door in importlib.import_module(chunk).DOORS:
-            kept = {k: v for k, v in door.good.items()}
-            yield Call(door.name, door.call, kept, door.wide)
+            yield Call(door.name, door.call, door.good, door.wide, door.refusals)
         return
     recorder = Recorder(names)
     for example in examples.examples():

@@ -68,8 +68,8 @@ def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
     if end <= options.skip:
         return end
     try:
-        signal.alarm(120)
-        good = call(call.arguments)
+        signal.alarm(6 * LIMIT)
+        good = None if call.long else call(call.arguments)
         signal.alarm(0)
     except BaseException as error:
         signal.alarm(0)
@@ -90,7 +90,7 @@ def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
         log.write(json.dumps(head | {"begin": index + i}) + "\n")
         start = time.perf_counter()
         try:
-            signal.alarm(LIMIT)
+            signal.alarm(2 if call.long else LIMIT)
             value = call(attack.arguments)
             signal.alarm(0)
             outcome, text = answer(call.name, value, good)

@@ -11,8 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from doors import refused_well
 
-
-
 # where nan or an infinity may come out, by the end of a name, and why
 PASSES = {
     "a number that is elementwise: nan gives nan, and limits are infinite": r"""numerics\.\S*
