@@ -109,7 +109,8 @@ def check(name: str, spec: Any) -> None:
     """Refuse a spec that holds a number outside its declared range, or no number where one stands.
 
     A field without a range is held to the kind of its annotation: a spec of that class, a function,
-    a word, True or False. Specs inside the spec are checked too, also those in tuples, lists and dictionaries.
+    a word, True or False. Specs inside the spec are checked too, also those in tuples, lists and
+    dictionaries.
 
     Args:
         name: of the function that was called, which begins the sentence.

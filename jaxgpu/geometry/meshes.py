@@ -25,13 +25,14 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     """Signed distance of a closed mesh, float32, in the mesh's own frame.
 
     Args:
-        mesh: a `trimesh.Trimesh` in metres, or a file of one: stl, obj, ply, off, glb or gltf. Formats
-            in XML are refused, for entities and deep nesting in them.
+        mesh: a `trimesh.Trimesh` in metres, or a file of one: stl, obj, ply, off, glb or gltf.
+            Formats in XML are refused, for entities and deep nesting in them.
         spacing: of the grid, m; a simulation's dx or finer.
         margin: how far the grid reaches beyond the mesh, m; two spacings at least. Tools act
             one dx ahead, so take 2 dx where the spacing is finer than that.
     Raises:
-        ValueError: the file is missing, of another format or damaged; the mesh has edges that do not join two faces, or encloses no volume.
+        ValueError: the file is missing, of another format or damaged; the mesh has edges
+            that do not join two faces, or encloses no volume.
         ModuleNotFoundError: the extra `mesh` is not installed.
     Cost: some 50 microseconds a point of the grid, once; keep the result for the next run.
 
