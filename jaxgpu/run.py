@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu import arguments, precision, processes, ranges
+from jaxgpu import arguments, memory, precision, processes, ranges
 from jaxgpu.interrupt import Interrupt
 from jaxgpu.program import LONGEST, Loop, beside, own
 from jaxgpu.saving import experiment, identity

@@ -16,6 +16,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from jaxgpu import allocation, arguments, ranges
+from jaxgpu.doors import explained
 from jaxgpu.mesh import flat
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, rollout, run
@@ -64,6 +65,7 @@ class Training(Run[Any]):
         return self.learner.policy(self.env, self.state)
 
 
+@explained
 def learn(
     env: Environment,
     learner: Learner,

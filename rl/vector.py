@@ -20,6 +20,7 @@ from jax import Array
 from jax.sharding import PartitionSpec
 
 from jaxgpu import allocation, arguments, ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import pytree, size, static
 
 from . import shares
@@ -258,6 +259,7 @@ def mended(begun: Any, spare: Any = None) -> Any:
     return _chosen(good, begun, other)
 
 
+@explained
 def vectorize(
     env: Environment, num_envs: int, restart: str = "fresh", axis: str | None = None
 ) -> Vector:

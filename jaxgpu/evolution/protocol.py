@@ -35,6 +35,7 @@ from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxgpu import allocation, arguments, ranges
+from jaxgpu.doors import explained
 from jaxgpu.mesh import flat, replicate
 from jaxgpu.pytree import pytree
 from jaxgpu.run import Run
@@ -145,6 +146,7 @@ def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
         raise ValueError(f"{name}: pop_size={pop_size}; it must be {want}")
 
 
+@explained
 def step[S](
     spec: Algorithm[S], problem: Problem, state: S, key: Array, mesh: Mesh | None = None
 ) -> S:
@@ -236,6 +238,7 @@ class Evolution[S](Run[S]):
     failed: int  # evaluations that gave nan, or an infinite violation
 
 
+@explained
 def run[S](
     spec: Algorithm[S],
     problem: Problem,

@@ -9,8 +9,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import memory, ranges
+from jaxgpu.doors import explained
 
 
+@explained
 def fill_box(
     lower: Sequence[float], upper: Sequence[float], spacing: float, shape: Any = None
 ) -> Array:

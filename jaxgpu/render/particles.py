@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from jax import Array
 
 from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree
 
 from . import ground, shade
@@ -48,6 +49,7 @@ class Balls:
         return picture(camera, self.x, self.colour, self.look, **parts)
 
 
+@explained
 def picture(
     camera: Camera,
     x: Array,

@@ -20,6 +20,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.precision import scope
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import Run, run
@@ -107,6 +108,8 @@ def _held(name: str, mixture: Mixture) -> Mixture:
     fields = mixture.mean_directions, mixture.concentrations, mixture.log_weights
     with scope(fields):
         m, k, w = (jnp.asarray(a) for a in fields)
+        real = lambda a: jnp.issubdtype(a.dtype, jnp.floating)
+        m, k, w = (a if real(a) else a.astype(jnp.result_type(float)) for a in (m, k, w))
     count = m.shape[0] if m.ndim == 2 else -1
     if m.ndim != 2 or m.shape[1] < 2 or k.shape != (count,) or w.shape != (count,):
         raise ValueError(
@@ -244,6 +247,7 @@ def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
     return Mixture(direction, k, jnp.log(count / jnp.sum(count)))
 
 
+@explained
 def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10) -> Mixture:
     """A start: centres far apart, then `rounds` of nearest centres.
 

@@ -14,6 +14,7 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.mesh import flat, split
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, nothing, run
@@ -252,6 +253,7 @@ def _tools_lost(scene: Scene, state: State) -> Array:
     return jnp.stack(out) if out else jnp.zeros(0, bool)
 
 
+@explained
 def count_lost(scene: Scene, state: State) -> Array:
     """How many particles and tools are lost, [] int32.
 

@@ -12,6 +12,7 @@ import optax
 from jax import Array
 
 from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.run import run
 
 from ..environment import Environment
@@ -23,6 +24,7 @@ from .sampling import CEM, MPPI
 POPULATION = 8  # of CEM and MPPI
 
 
+@explained
 def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> dict[str, Any]:
     """Four planners by name, as the tables of the documents and the studies call them.
 
@@ -42,11 +44,13 @@ def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> di
     }
 
 
+@explained
 def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
     """First states of all seeds, stacked."""
     return _initial_states(env, jax.random.split(jax.random.key(seed), seeds))
 
 
+@explained
 def plan_from_each(
     env: Any,
     planner: Planner,
@@ -109,6 +113,7 @@ def plan_from_each(
     return Plan(done.state, done.history, done.timing)
 
 
+@explained
 def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
     """Sum of rewards of actions from every state, in one program.
 

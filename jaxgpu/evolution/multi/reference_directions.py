@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu import memory
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.ranges import Range, refuse
 
@@ -44,6 +45,7 @@ class ReferenceDirections:
             )
 
 
+@explained
 def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     """Directions that partition each edge of the simplex evenly, with a layer for each number.
 
@@ -74,6 +76,7 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     return ReferenceDirections(jnp.asarray(w, jnp.zeros(0).dtype), rounding)
 
 
+@explained
 def partitions_for(objectives: int, count: int) -> int:
     """The most partitions with which one layer has at most `count` directions.
 
@@ -88,6 +91,7 @@ def partitions_for(objectives: int, count: int) -> int:
     return p
 
 
+@explained
 def layers_for(objectives: int, count: int = 160) -> tuple[int, ...]:
     """The partitions of layers with about `count` directions, some of them inside the simplex.
 
@@ -137,6 +141,7 @@ def nearest(unit: Array, f: Array) -> Array:
     return lax.map(one, f, batch_size=TILE)
 
 
+@explained
 def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
     """The nearest line through the origin for each point, and the distance to it.
 
