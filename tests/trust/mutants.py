@@ -106,6 +106,7 @@ def counted(rows: list[dict], seconds: float) -> dict:
             "killed": sum(row["killed"] for row in rows),
             "equivalent": sum(bool(row.get("equivalent")) for row in rows),
         },
+        "failed": int(10 * sum(row["killed"] for row in rows) < 9 * len(rows)),
         "parts": {name: [noticed[name], of[name]] for name in sorted(of)},
         "seconds": round(seconds),
     }
