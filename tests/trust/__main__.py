@@ -5,14 +5,12 @@ shows), `failed` (how many of them should not be) and `seconds`. Each runs in a 
 the quick ones first. The exit code says whether any failed.
 """
 
-import importlib
-import json
-import multiprocessing
 import pkgutil
+import subprocess
 import sys
 from pathlib import Path
 
-from tests.trust import pages, record
+from tests.trust import pages
 
 HERE = Path(__file__).parent
 ORDER = ["licences", "wheel", "disk", "flips", "kills", "fuzz", "oversize", "mutants"]
@@ -25,14 +23,6 @@ def parts() -> list[str]:
     return sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER)))
 
 
-def prove(name: str) -> None:
-    """Measure a part, in this process, and keep what it found."""
-    found = importlib.import_module(f"tests.trust.{name}").measure()
-    record.append(name, found)
-    print(f"{name}: {json.dumps(found['counts'])}, {found['seconds']} s", flush=True)
-    raise SystemExit(bool(found.get("failed", 0)))
-
-
 def main() -> int:
     """Prove the parts that the command line names, or all."""
     asked = sys.argv[1:] or parts()
@@ -42,12 +32,9 @@ def main() -> int:
         return 2
     failed = []
     for name in asked:
-        process = multiprocessing.get_context("spawn").Process(target=prove, args=(name,))
-        process.start()
-        process.join()
-        failed += [name] if process.exitcode else []
-    sys.argv.append("--write")
-    pages.main()
+        code = f"from tests.trust.record import prove; prove({name!r})"
+        failed += [name] if subprocess.run([sys.executable, "-c", code]).returncode else []
+    pages.write()
     print(f"failed: {', '.join(failed)}" if failed else "all parts hold")
     return int(bool(failed))
 

@@ -9,7 +9,10 @@ A module `jaxgpu/evolution/multi/nsga2.py` has the examples of its docstring, an
    that import it;
 4. if there are none, of the whole folder, or of the one above.
 
-Those marked slow are left out. The core's tests are in `tests/core`.
+Where they pass, the registry's walk of the public names that the module defines is run too
+(`tests/core/test_conformance.py`): it holds them to hostile input.
+
+Tests marked slow are left out. The core's tests are in `tests/core`.
 """
 
 import ast
@@ -31,6 +34,15 @@ def tests_of(file: str, root: Path) -> list[str]:
     while not found:
         found, home = sorted((root / home).glob("test_*.py")), home.parent
     return [str(path.relative_to(root)) for path in found]
+
+
+def walked(file: str, root: Path) -> list[str]:
+    """Patterns of the registry's entries for the public names that a module defines."""
+    own = ast.parse((root / file).read_text()).body
+    names = [n.name for n in own if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    parts = module_of(file).split(".")[1:-1]
+    room = ".".join(parts[: 2 if parts[:1] == ["physics"] else 1])
+    return [rf"^{room}\b.*\b{name}\b[^:]*: " for name in names if not name.startswith("_")]
 
 
 def home_of(file: str) -> Path:

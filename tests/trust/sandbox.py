@@ -7,6 +7,7 @@ backend: a fork imports the changed package and runs its tests, without the seco
 import importlib
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -50,14 +51,17 @@ class Sandbox:
         (self.at / file).write_bytes(source)
         os.utime(self.at / file, (stamp, stamp))
 
-    def test(self, chosen: list[str], seconds: int, *options: str) -> Outcome:
-        """Run files or single tests until one fails, for so many CPU seconds at most."""
+    def test(self, chosen: list[str], seconds: int, entries: list[str] | None = None) -> Outcome:
+        """Run files or single tests until one fails, for so many CPU seconds at most.
+
+        Of parametrised tests only those whose names match one of the patterns `entries`, if given.
+        """
         report = self.at / "outcome.json"
         report.unlink(missing_ok=True)
         began = time.perf_counter()
         child = os.fork()
         if not child:
-            self._child(chosen, seconds, options, report)
+            self._child(chosen, seconds, entries, report)
         status = _ended(child, 4 * seconds)
         spent = time.perf_counter() - began
         failed = json.loads(report.read_text()) if report.exists() else []
@@ -78,7 +82,7 @@ class Sandbox:
             self.known[name] = self.test(chosen, seconds).how == "passed"
         return self.known[name]
 
-    def _child(self, chosen, seconds, options, report):
+    def _child(self, chosen, seconds, entries, report):
         """Never returns: what is tested can leave nothing behind in the process that forks."""
         code = 70
         try:
@@ -88,9 +92,9 @@ class Sandbox:
             _imports_from(self.at)
             import pytest
 
-            given = ["-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(self.at), *options]
+            given = ["-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(self.at)]
             given += ["-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-            code = int(pytest.main([*given, *chosen], plugins=[_Failures(report)]))
+            code = int(pytest.main([*given, *chosen], plugins=[_Watch(report, entries)]))
         except BaseException:
             traceback.print_exc()
         finally:
@@ -99,12 +103,18 @@ class Sandbox:
             os._exit(code)
 
 
-class _Failures:
-    """Keeps the names of the tests that fail, for the process that waits."""
+class _Watch:
+    """Picks tests by their names, and keeps those that fail for the process that waits."""
 
-    def __init__(self, report: Path):
+    def __init__(self, report: Path, entries: list[str] | None):
         self.report = report
+        self.entries = entries
         self.names: list[str] = []
+
+    def pytest_collection_modifyitems(self, items):
+        if self.entries is not None:
+            named = re.compile("|".join(self.entries) or "$^")
+            items[:] = [i for i in items if hasattr(i, "callspec") and named.search(i.callspec.id)]
 
     def pytest_runtest_logreport(self, report):
         self._note(report)
