@@ -75,6 +75,24 @@ def tutorial(s, x, f):
     s["sigma"] *= np.exp(c_s / d_s * (length / norm - 1))
 
 
+@pytest.mark.parametrize("length", [0.5, 9.0])
+def test_a_generation_is_that_of_the_tutorial_also_where_the_path_is_long_and_waits(x64, length):
+    spec, problem = single.CMAES(12, 0.05, 0.2), Problem(box(-10.0, 10.0, 7), ellipsoid)
+    state = spec.init(jax.random.key(0), problem)
+    path = length * np.arange(1.0, 8.0) / np.sqrt(140)
+    long = dataclasses.replace(state.shape, step_path=jnp.asarray(path), path=jnp.ones(7))
+    state = dataclasses.replace(state, shape=long)
+    s = {"m": np.array(state.shape.mean), "sigma": 0.05, "C": np.eye(7), "ps": path}
+    s |= {"pc": np.ones(7), "g": 0, "factor": "eigenvectors"}
+    x = spec.ask(state, jax.random.key(1))
+    f = jax.vmap(ellipsoid)(x)
+    tutorial(s, np.asarray(x), np.asarray(f[:, 0]))
+    shape = jax.jit(single.CMAES.tell)(spec, state, x, f, jnp.zeros(12)).shape
+    np.testing.assert_allclose(shape.covariance, s["C"], atol=1e-12)
+    np.testing.assert_allclose(shape.path, s["pc"], atol=1e-12)
+    np.testing.assert_allclose(shape.sigma, s["sigma"], rtol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", ["eigenvectors", "cholesky"])
 def test_a_run_is_that_of_the_tutorial(x64, factor):
