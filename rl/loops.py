@@ -97,7 +97,7 @@ def learn(
     ranges.refuse("learn: num_updates", num_updates, whole)
     init_key, run_key = jax.random.split(key)
     state = learner.init(env, init_key, max(num_updates, 1))
-    step = partial(_update, _task(learner, env))
+    step = partial(_update, learner, env)
     return rollout(step, state, num_updates, key=run_key, measure=measure or _report)
 
 
@@ -170,7 +170,9 @@ def train(
     state = _begun(task, init_key, np.int32(length), mesh)
     _refuse_broken(env, state)
     done = run(
-        partial(_update, task) if mesh is None else partial(_update_spread, task, mesh),
+        partial(_update, learner, env)
+        if mesh is None
+        else partial(_update_spread, learner, env, mesh),
         state,
         updates,
         key=run_key,
@@ -253,7 +255,7 @@ def sweep(
                 "multiple of them; give more, or fewer devices by mesh.devices(count)"
             )
     return run(
-        partial(_update_seeds, mesh, task, every, len(keys)),
+        partial(_update_seeds, mesh, learner, env, every, len(keys)),
         _init_seeds(mesh, task, keys, np.int32(length)),
         parts,
         key=jax.random.fold_in(keys[0], len(keys)),
@@ -317,12 +319,14 @@ def _init(task: _Task, key: Array, num_updates: Array) -> Any:
     return task.learner.init(task.env, key, num_updates)
 
 
-def _update(task: _Task, state: Any, key: Array) -> Any:
-    return task.learner.update(task.env, state, key)
+def _update(learner: Learner, env: Environment, state: Any, key: Array) -> Any:
+    return learner.update(env, state, key)
 
 
-def _update_spread(task: _Task, mesh: Mesh, state: Any, key: Array) -> Any:
-    return devices.shard_update(task.learner, task.env, mesh)(state, key)
+def _update_spread(
+    learner: Learner, env: Environment, mesh: Mesh, state: Any, key: Array
+) -> Any:
+    return devices.shard_update(learner, env, mesh)(state, key)
 
 
 def _report(state: Any) -> Any:
@@ -339,7 +343,13 @@ def _init_seeds(mesh: Mesh | None, task: _Task, keys: Array, num_updates: Array)
 
 
 def _update_seeds(
-    mesh: Mesh | None, task: _Task, every: int, seeds: int, states: Any, key: Array
+    mesh: Mesh | None,
+    learner: Learner,
+    env: Environment,
+    every: int,
+    seeds: int,
+    states: Any,
+    key: Array,
 ) -> Any:
     axis = None if mesh is None else mesh.axis_names[0]
 
@@ -348,11 +358,11 @@ def _update_seeds(
 
         def update(i: Array, states: Any) -> Any:
             keys = shares.own(jax.random.split(jax.random.fold_in(key, i), seeds), axis)
-            return jax.vmap(partial(_update, task))(states, keys)
+            return jax.vmap(partial(_update, task.learner, task.env))(states, keys)
 
         return jax.lax.fori_loop(0, every, update, states)
 
-    return devices.shard_seeds(advance, mesh)((task, key), states)
+    return devices.shard_seeds(advance, mesh)((_task(learner, env), key), states)
 
 
 def _measure_seeds(mesh: Mesh | None, measure: Callable[[Any], Any], states: Any) -> Any:

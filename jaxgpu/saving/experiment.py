@@ -110,6 +110,8 @@ def read(out: Path, digest: str) -> Experiment:
 def differences(was: Experiment, now: Experiment) -> dict[str, str]:
     """By name what two experiments differ in, said as "was 0.02, is 0.2".
 
+    What only one of them has is left out where the value that it is a part of differs too.
+
     >>> from functools import partial
     >>> calls = [Call(partial(lambda rate, x: rate * x, rate)) for rate in (0.1, 0.2)]
     >>> differences(*(of(call, Call(abs), {}, None) for call in calls))
@@ -117,11 +119,27 @@ def differences(was: Experiment, now: Experiment) -> dict[str, str]:
     """
     old, new = was.names(), now.names()
     names = [*new, *(name for name in old if name not in new)]
+    other = [name for name in names if old.get(name) != new.get(name)]
+    alone = {name for name in other if name not in old or name not in new}
+    method = [at for at, _ in now.header["step"]["carried"]] == ["self"]
+    follows = lambda name: any(whole in other for whole in _around(name, method))
     return {
         name: f"was {old.get(name, 'not there')}, is {new.get(name, 'not there')}"
-        for name in names
-        if old.get(name) != new.get(name)
+        for name in sorted(other, key=_depth)
+        if name not in alone or not follows(name)
     }
+
+
+def _around(name: str, method: bool) -> list[str]:
+    """The names of the values that a value is a part of."""
+    ends = [i for i, letter in enumerate(name) if letter in ".[" and i]
+    spec = ["spec"] if method and part_of(name) == "step" and name != "function" else []
+    return [name[:end] for end in ends] + [x for x in spec if x != name]
+
+
+def _depth(name: str) -> int:
+    """How deep a value lies in the state; arrays that follow from others lie deeper."""
+    return name.count(".") + name.count("[") if part_of(name) == "start" else 0
 
 
 def allowed(name: str, allow: Iterable[str]) -> bool:

@@ -31,6 +31,7 @@ _SAME = {
 }
 _PARTS = {"program": "step", "generator": "key"}  # what their values are called
 _NAMED = 3  # differences in a sentence
+_UNTOLD = "was another, of which no value tells the difference"
 
 
 class Store:
@@ -56,6 +57,7 @@ class Store:
             self.meta["key"] = jax.random.key_data(key).tolist()
             self.meta["generator"] = str(jax.random.key_impl(key))
         self.experiment = experiment.NOTHING
+        self._another = ""  # why the newest checkpoint is of another experiment
         self.rows: history.Memory | history.Journal = history.Memory((), 0)
         self.writing: Future | None = None
 
@@ -159,11 +161,27 @@ class Store:
         """
         out = self.out or Path()
         self._refuse_unknown(allow)
-        found = checkpoint.load_last(out, lambda meta: self._expected(meta, state), self.group)
+        changes: list[str] = []
+
+        def expected(meta: dict[str, Any]) -> Any:
+            """What a checkpoint must hold, once its history was found whole, of this experiment."""
+            if self.group.first:
+                history.verify(out, history.Segment(**meta["history"]))
+            changes[:] = self._changes(meta, allow)
+            return state
+
+        try:
+            found = checkpoint.load_last(out, expected, self.group)
+        except checkpoint.CheckpointError:
+            self._refuse_another()
+            raise
+        self._refuse_another()  # and do not go back to an older one
         if found is None:
             return None
         saved, meta = found
-        changes = self._changes(meta, allow)
+        if meta["jax"] != self.meta["jax"] and self.group.first:
+            versions = f"jax {meta['jax']}, this is {self.meta['jax']}"
+            warnings.warn(f"{out}: written under {versions}; last digits may differ", stacklevel=3)
         self.meta["changes"] = [
             *meta["changes"],
             *(f"at step {meta['step']}: {x}" for x in changes),
@@ -176,11 +194,11 @@ class Store:
             self.rows.add(history.read(out, rows.rows), rows.rows)
         return meta["step"], jax.tree.map(_placed, saved, state)
 
-    def _expected(self, meta: dict[str, Any], state: Any) -> Any:
-        """What a checkpoint must hold, once its history has been found whole."""
-        if self.group.first:
-            history.verify(self.out or Path(), history.Segment(**meta["history"]))
-        return state
+    def _refuse_another(self) -> None:
+        """Raise in all processes what one of them has found of the newest checkpoint."""
+        said = [text for text in self.group.exchange("another", self._another) if text]
+        if said:
+            raise checkpoint.CheckpointError(f"{self.out}: {said[0]}") from None
 
     def _refuse_unknown(self, allow: tuple[str, ...]) -> None:
         names = self.experiment.names()
@@ -194,11 +212,6 @@ class Store:
         """What differs from the run that wrote `meta`, all of it allowed."""
         other = [name for name in _SAME if meta[name] != self.meta[name]]
         another_jax = meta["jax"] != self.meta["jax"]
-        if another_jax and self.group.first:
-            versions = f"jax {meta['jax']}, this is {self.meta['jax']}"
-            warnings.warn(
-                f"{self.out}: written under {versions}; last digits may differ", stacklevel=4
-            )
         if not other:
             return []
         was = experiment.read(self.out or Path(), meta["experiment"])
@@ -210,13 +223,15 @@ class Store:
             named = {n: said for n, said in differences.items() if experiment.part_of(n) == part}
             if not named and another_jax and kind in ("program", "measure"):
                 continue  # traced otherwise by another version
-            named = named or {part: "was another, of which no value tells the difference"}
+            named = named or {part: _UNTOLD}
             fresh = {n: said for n, said in named.items() if not experiment.allowed(n, allow)}
             if part not in allow and fresh:
                 refused[kind] = fresh
             changes |= named
         if refused:
-            raise checkpoint.CheckpointError(f"{self.out}: {_refusal(refused, allow)}")
+            said = _refusal(refused, allow)
+            self._another = self._another or said
+            raise checkpoint.CheckpointError(f"{self.out}: {said}")
         return [f"{name} {said}" for name, said in changes.items()]
 
     def save(self, step: int, state: Any) -> None:
@@ -249,10 +264,12 @@ class Store:
 def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...]) -> str:
     """Why a run cannot go on, by what is another and the values in it."""
     parts, names = [], list(allow)
+    told = [kind for kind, named in refused.items() if [*named.values()] != [_UNTOLD]]
     for kind, named in refused.items():
         said = ", ".join(f"{name} {named[name]}" for name in list(named)[:_NAMED])
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-        parts.append(f"{_SAME[kind]}: {said}{more}")
+        if (kind in told or not told) and not (kind == "key" and "generator" in refused):
+            parts.append(f"{_SAME[kind]}: {said}{more}")
         names += list(named) if len(named) <= _NAMED else [_PARTS.get(kind, kind)]
     return (
         f"written by a run with {'; '.join(parts)}; resume with the same, give another folder, "

@@ -127,8 +127,15 @@ def _inside(function: types.FunctionType, inner: Any) -> dict[str, Any]:
     digest = hashlib.sha256()
     read = _code(digest.update, function, set())
     closed += [[name, inner(value)] for name, value in sorted(read.items())]
-    defaults = [inner(part) for part in function.__defaults__ or ()]
-    return {"code": digest.hexdigest()[:12], "closed": closed, "defaults": defaults}
+    closed += [[name, inner(value)] for name, value in _defaults(function).items()]
+    return {"code": digest.hexdigest()[:12], "closed": closed}
+
+
+def _defaults(function: types.FunctionType) -> dict[str, Any]:
+    """Values of parameters that need not be given, by name."""
+    values, code = function.__defaults__ or (), function.__code__
+    names = code.co_varnames[: code.co_argcount][code.co_argcount - len(values) :]
+    return dict(zip(names, values)) | (function.__kwdefaults__ or {})
 
 
 def _held(cell: types.CellType) -> list[Any]:
@@ -277,7 +284,6 @@ def flat(found: Any, arrays: list[Any], at: str = "") -> dict[str, str]:
         code = f", code {found['code']}" if "code" in found else ""
         names = {at: inside.rpartition(":")[2] + code}
         parts = [(join(name), part) for name, part in found.get("closed", ())]
-        parts += [(f"{at}=[{i}]", part) for i, part in enumerate(found.get("defaults", ()))]
     else:
         names = {at: str(inside)}
     for name, part in parts:

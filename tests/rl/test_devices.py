@@ -105,7 +105,7 @@ def test_seeds_have_nothing_to_do_with_each_other():
     task = loops._task(PPO, CARTPOLE)
     keys = jax.random.split(KEY, 8)
     states = jax.eval_shape(lambda keys: loops._init_seeds(None, task, keys, np.int32(4)), keys)
-    sweep = lambda states: loops._update_seeds(EIGHT, task, 2, 8, states, KEY)
+    sweep = lambda states: loops._update_seeds(EIGHT, PPO, CARTPOLE, 2, 8, states, KEY)
     assert not collectives(jax.make_jaxpr(sweep)(states).jaxpr)
     measured = lambda states: loops._measure_seeds(EIGHT, loops._report, states)
     assert not collectives(jax.make_jaxpr(measured)(states).jaxpr)

@@ -1,0 +1,206 @@
+"""Thirty changes of every one-call form, each refused by name; a hundred honest resumes, none.
+
+A run is begun and left. It is then resumed with one thing changed, which must be refused in a
+sentence that names it, thirty times; and after that as it was: in this process and in others, with
+functions defined again at another line and in another module, another order of imports, other
+hashes, a condition to end, and in more goes. Each of these must end with the bits of a run that was
+never left. `jaxgpu.load` must give back what the form returned, there too where the script is not.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxgpu
+from jaxgpu import arguments
+from jaxgpu.checkpoint import CheckpointError
+from tests.helpers.changes import CHANGES
+from tests.helpers.experiments import BASE, form
+
+ROOT = Path(__file__).parents[2]
+LEFT, WHOLE = 2, 4  # steps, generations, updates or intervals
+MOVED = {"lines": 40}
+ELSEWHERE = {"lines": 7, "module": "__main__"}
+# how a run is resumed: what is written of its functions, how far in each go, with a condition
+HONEST: dict[str, tuple[dict[str, Any], tuple[int, ...], bool]] = {
+    "as it was": ({}, (WHOLE,), False),
+    "at another line": (MOVED, (WHOLE,), False),
+    "in another module": (ELSEWHERE, (WHOLE,), False),
+    "with a condition": ({}, (WHOLE,), True),
+    "in two goes": (MOVED, (3, WHOLE), False),
+}
+# processes, each with its hashes and what it imports first
+OTHERS = {
+    "as it was": ("0", "jaxgpu.rl, jaxgpu.physics.nbody"),
+    "at another line": ("1", "optax, jaxgpu.numerics"),
+    "in another module": ("random", "jaxgpu.physics.continuum, jaxgpu.evolution"),
+    "with a condition": ("random", "jaxgpu.studies"),
+    "in two goes": ("31", "flax, scipy.special"),
+}
+CLOSED = ("run", "plan")  # whose spec holds functions of a script: they are not in the folder
+
+
+def measure() -> dict[str, Any]:
+    """All changes and honest resumes; what the record keeps of them."""
+    began, faults = time.perf_counter(), {}
+    cpu = sum(os.times()[:4])
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder)
+        for name in BASE:
+            begin(name, at)
+        refused = {name: refusals(name, at / name) for name in BASE}
+        for name, said in refused.items():
+            faults |= {f"{name} {i}": text for i, text in enumerate(said) if text}
+        here = {f"{name}, {how}": honest(name, how, at) for name in BASE for how in HONEST}
+        there = {}
+        for how in OTHERS:
+            there |= elsewhere(how, at)
+        loads = loaded(at)
+    resumes = [*here.values(), *there.values()]
+    for part in (here, there, loads):
+        faults |= {name: text for name, text in part.items() if text}
+    counts = {
+        "forms": len(BASE),
+        "changes": sum(map(len, refused.values())),
+        "refused and named": sum(not text for said in refused.values() for text in said),
+        "honest resumes": len(resumes),
+        "in other processes": len(there),
+        "false alarms and other bits": sum(map(bool, resumes)),
+        "folders loaded": len(loads),
+        "loaded otherwise": sum(map(bool, loads.values())),
+    }
+    return {
+        "counts": counts,
+        "forms": {name: [sum(not t for t in said), len(said)] for name, said in refused.items()},
+        "faults": faults,
+        "failed": len(faults),
+        "seconds": round(time.perf_counter() - began),
+        "cpu": round(sum(os.times()[:4]) - cpu),
+    }
+
+
+def begin(name: str, at: Path) -> Any:
+    """Run a form whole, and leave it half way in a folder; what the half returned."""
+    np.savez(at / f"{name}.npz", **numbers(form(name, WHOLE)))
+    done = form(name, LEFT, out=at / name)
+    np.savez(at / f"{name}-left.npz", **numbers(done))
+    (at / f"{name}.txt").write_text(str(jax.tree.structure(done.state)))
+    return done
+
+
+def refusals(name: str, out: Path, number: int | None = None, seed: int = 0) -> list[str]:
+    """Of each change why it is not refused as it must be; nothing where it is.
+
+    `number` of them are drawn.
+    """
+    changes = CHANGES[name]
+    if number is not None:
+        pick = np.random.default_rng(seed).permutation(len(changes))[:number]
+        changes = [changes[i] for i in pick]
+    return [_refusal(name, values, said, out) for values, said in changes]
+
+
+def _refusal(name: str, values: dict[str, Any], said: str, out: Path) -> str:
+    try:
+        form(name, WHOLE, values, out=out, resume=True)
+    except (CheckpointError, ValueError) as error:
+        return "" if said in str(error) else f"{values}: not {said!r} in {error}"
+    return f"{values}: taken for the same"
+
+
+def never(state: Any) -> Any:
+    return jnp.zeros((), bool)
+
+
+def honest(name: str, how: str, at: Path) -> str:
+    """Why a resume of what was left does not end as the whole run does; nothing where it does."""
+    functions, goes, condition = HONEST[how]
+    where = {"until": never} if condition else {}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, name)
+        shutil.copytree(at / name, out)
+        try:
+            for far in goes:
+                done = form(name, far, parts(name, functions), out=out, resume=True, **where)
+        except (CheckpointError, ValueError) as error:
+            return str(error)
+    return different(numbers(done), at / f"{name}.npz")
+
+
+def parts(name: str, functions: dict[str, Any]) -> dict[str, Any]:
+    """Both functions of a form's script, written so."""
+    return {part: BASE[name][part] | functions for part in ("f", "m")}
+
+
+def elsewhere(how: str, at: Path) -> dict[str, str]:
+    """What `honest` says of every form, in a process of its own."""
+    hashes, first = OTHERS[how]
+    code = f"import {first}; from tests.trust import identity; identity.report({how!r}, {str(at)!r})"
+    return {f"{name}, {how}, elsewhere": text for name, text in _asked(code, hashes).items()}
+
+
+def report(how: str, at: str) -> None:
+    """Print what `honest` says of every form."""
+    print(json.dumps({name: honest(name, how, Path(at)) for name in BASE}))
+
+
+def loaded(at: Path) -> dict[str, str]:
+    """Of every folder why `jaxgpu.load` does not give back what the form returned."""
+    code = f"from tests.trust import loads; loads.report({str(at)!r}, {list(BASE)!r})"
+    without = _asked(code, "5")  # the script
+    found = {f"{name}, loaded without": without[name] for name in BASE}
+    return found | {f"{name}, loaded": again(name, at) for name in BASE}
+
+
+def again(name: str, at: Path) -> str:
+    """Why a run that goes on with the spec of its folder does not end as the whole one does."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, name)
+        shutil.copytree(at / name, out)
+        values = {} if name in CLOSED else {"loaded": jaxgpu.load(out).spec}
+        try:
+            done = form(name, WHOLE, values, out=out, resume=True)
+        except (CheckpointError, ValueError) as error:
+            return str(error)
+    return different(numbers(done), at / f"{name}.npz")
+
+
+def _asked(code: str, hashes: str) -> dict[str, str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hashes}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        return dict.fromkeys(BASE, done.stderr[-300:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def numbers(done: Any) -> dict[str, np.ndarray]:
+    """The state and the history of a run as plain arrays."""
+    leaves = jax.tree.leaves((done.state, done.history))
+    plain = [jax.random.key_data(leaf) if arguments.is_key(leaf) else leaf for leaf in leaves]
+    return {str(i): np.asarray(leaf) for i, leaf in enumerate(plain)}
+
+
+def different(got: dict[str, np.ndarray], file: Path) -> str:
+    """Why numbers are not those of a file, to the bit."""
+    with np.load(file) as want:
+        if list(want) != list(got):
+            return f"{len(got)} arrays, not {len(list(want))}"
+        pairs = [(want[i], got[i]) for i in got]
+    kind = lambda a: (a.dtype, a.shape, a.tobytes())
+    count = sum(kind(a) != kind(b) for a, b in pairs)
+    return f"{count} of {len(pairs)} arrays have other bits" if count else ""
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(), indent=1))
