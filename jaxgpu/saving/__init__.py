@@ -8,4 +8,4 @@ Read `store` first, which writes all three for the loop of `run`. `identity` dec
 is the same, `guard` looks at it before it is saved, and `saved` reads it without the script.
 """
 
-__all__: list[str] = []  # the loop uses its parts; `jaxgpu.load` is for users
+__all__ = []  # the loop uses its parts; `jaxgpu.load` is for users

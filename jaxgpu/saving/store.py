@@ -59,6 +59,7 @@ class Store:
         self.experiment = experiment.NOTHING
         self._another = ""  # why the newest checkpoint is of another experiment
         self.rows: history.Memory | history.Journal = history.Memory((), 0)
+        self._seals = history.Seals("", 0)  # of the history that was read
         self.writing: Future | None = None
 
     def __enter__(self):
@@ -166,7 +167,7 @@ class Store:
         def expected(meta: dict[str, Any]) -> Any:
             """What a checkpoint must hold, once its history was found whole, of this experiment."""
             if self.group.first:
-                history.verify(out, history.Segment(**meta["history"]))
+                self._seals = history.verify(out, history.Segment(**meta["history"]))
             changes[:] = self._changes(meta, allow)
             return state
 
@@ -189,7 +190,7 @@ class Store:
         rows = history.Segment(**meta["history"])
         if isinstance(self.rows, history.Journal):
             self.experiment.write(out)
-            self.rows.resume(rows)
+            self.rows.resume(rows, self._seals)
         else:
             self.rows.add(history.read(out, rows.rows), rows.rows)
         return meta["step"], jax.tree.map(_placed, saved, state)
