@@ -43,10 +43,10 @@ def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(f)
     def refusing(*args: P.args, **kwargs: P.kwargs) -> R:
-        leaves, structure = jax.tree.flatten((args, kwargs))
+        leaves = jax.tree.leaves((args, kwargs))
         if not any(isinstance(leaf, Tracer) for leaf in leaves):
             name = getattr(f, "__qualname__", "a call").rpartition("<locals>.")[2].lstrip("_")
-            need = _known(f, leaves, structure, lambda: f(*args, **kwargs))
+            need = _known(f, (args, kwargs))
             memory.room(name, int(_NAMED * need))
         return f(*args, **kwargs)
 
@@ -69,18 +69,20 @@ def needed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     try:
         return _peak(jax.make_jaxpr(lambda: f(*args, **kwargs))().jaxpr)
     except OverflowError as error:  # a size beyond 64 bits
-        raise MemoryError(f"{getattr(f, '__name__', 'f')}: {error}; ask for less") from None
+        name = getattr(f, "__name__", "a call")
+        raise MemoryError(f"{name}: a size beyond what JAX can count; ask for less") from error
 
 
-def _known(f: Any, leaves: list[Any], structure: Any, call: Callable[[], Any]) -> int:
+def _known(f: Any, given: Any) -> int:
     """`needed`, of the last call with the same sizes and shapes where there was one."""
+    leaves, structure = jax.tree.flatten(given)
     at = f, structure, tuple(map(_kind, leaves)), jax.config.jax_enable_x64
     try:
         hash(at)
     except TypeError:
-        return needed(call)
+        return needed(f, *given[0], **given[1])
     if at not in _needs:
-        _needs[at] = needed(call)
+        _needs[at] = needed(f, *given[0], **given[1])
     _needs.move_to_end(at)
     while len(_needs) > _KEPT:
         _needs.popitem(last=False)

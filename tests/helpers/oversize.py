@@ -22,7 +22,7 @@ from typing import Any
 
 LIMIT = 10**9  # bytes of a process
 EACH = 10  # requests of a process, as long as they are refused
-SECONDS = 120  # that a process may take for one
+SECONDS = 60  # that a process may take for one
 
 # of studies, option and the least that surely takes more than the limit
 STUDIES = {
@@ -60,7 +60,7 @@ CALLS = {
     "multi.das_dennis(3, {n})": 100_000,
     "VonMisesFisher(jnp.eye(3)[0], 2.0).sample(key, {n})": 1e8,
     "VonMisesFisher(jnp.eye(3000)[0], 2.0).sample(key, {n})": 1e5,
-    "render.Balls(jnp.zeros((1, 3)), 0.1, jnp.ones((1, 3))).picture(camera({n}))": 30_000,
+    "render.Balls(jnp.zeros((1, 3)), jnp.ones((1, 3)), look).picture(camera({n}))": 30_000,
 }
 HEAD = """
 import jax, jax.numpy as jnp
@@ -72,6 +72,7 @@ from jaxgpu.physics import nbody
 from jaxgpu.run import run
 key = jax.random.key(0)
 pair = lambda x: jnp.stack([x * x, (x - 1) ** 2])
+look = render.particles.Look(0.1)
 camera = lambda n: render.Camera((0.0, -5, 0), (0.0, 0, 0), (0.0, 0, 1), width=n, height=n)
 """
 
@@ -111,7 +112,8 @@ def said(request: list[str]) -> str:
         try:
             exec(request[0], names)
         except Exception as error:
-            kind = "sentence" if isinstance(error, MemoryError) else type(error).__name__
+            ours = isinstance(error, MemoryError | ValueError) and "; " in str(error)
+            kind = "sentence" if ours else type(error).__name__
             return f"{kind}: {error}"
         return "it ran"
     with tempfile.TemporaryDirectory() as out:
@@ -159,6 +161,9 @@ def answered(all_of_them: list[list[str]]) -> list[tuple[list[str], str]]:
             lines = [x[7:] for x in text.splitlines() if x.startswith("ANSWER ")]
             found = [json.loads(line) for line in lines]
             found += [end] * (len(found) < len(batch))
+            for request, what in zip(batch, found):
+                if not what.startswith("sentence"):
+                    print(" ".join(request), "->", what[:300], flush=True)
             answers += zip(batch, found)
             left = left[len(found) :]
     return answers
@@ -174,9 +179,7 @@ def main() -> int:
         child(json.loads(args.child))
         return 0
     answers = answered(list(requests(args.count, args.seed)))
-    bad = [(request, what) for request, what in answers if not what.startswith("sentence")]
-    for request, what in bad:
-        print(" ".join(request), "->", what[:300])
+    bad = [what for _, what in answers if not what.startswith("sentence")]
     print(f"{len(answers) - len(bad)} of {len(answers)} requests ended in a sentence")
     return min(len(bad), 100)
 
