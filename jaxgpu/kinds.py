@@ -101,7 +101,7 @@ def _of_class(value: Any, kind: Any) -> str | None:
         return None if many else "a tuple"
     if kind in (dict, Mapping):
         return None if isinstance(value, Mapping) else "a dictionary"
-    if not isinstance(kind, type):
+    if not isinstance(kind, type) or kind is Any:
         return None
     if getattr(kind, "_is_protocol", False) and kind.__module__.startswith("jaxgpu"):
         words = [word for word in vars(kind) if word[0] != "_" and callable(vars(kind)[word])]
