@@ -125,7 +125,9 @@ def faults(
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file() and file.name != "report.html")
+    return sorted(
+        file for file in folder.rglob("*") if file.is_file() and file.name != "report.html"
+    )
 
 
 def _outcome(folder: Path, same: Callable[[Path], bool]) -> str:
