@@ -323,9 +323,7 @@ def _update(learner: Learner, env: Environment, state: Any, key: Array) -> Any:
     return learner.update(env, state, key)
 
 
-def _update_spread(
-    learner: Learner, env: Environment, mesh: Mesh, state: Any, key: Array
-) -> Any:
+def _update_spread(learner: Learner, env: Environment, mesh: Mesh, state: Any, key: Array) -> Any:
     return devices.shard_update(learner, env, mesh)(state, key)
 
 

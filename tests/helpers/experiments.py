@@ -223,7 +223,9 @@ def _integrate(far: int, p: dict[str, Any], **where: Any) -> Any:
             iterations=p["iterations"],
         )
         light = np.array([[1.5, 0, 0], [0, 1.7, p["tracer"]]])[: p["tracers"]]
-        tracers = tuple(a.astype(p["dtype"]) for a in (light, 0.6 * light[:, [1, 0, 2]] * [-1, 1, 1]))
+        tracers = tuple(
+            a.astype(p["dtype"]) for a in (light, 0.6 * light[:, [1, 0, 2]] * [-1, 1, 1])
+        )
         where |= {"tracers": tracers}
     else:
         spec = nbody.WisdomHolman(gm=gm, dt=p["dt"])
@@ -437,7 +439,15 @@ BASE: dict[str, dict[str, Any]] = {
     "train": _LEARN,
     "sweep": _LEARN | {"seeds": 2, "every": 1},
     "plan": _USERS
-    | {"low": -1.0, "high": 1.0, "rate": 0.4, "momentum": 0.9, "b1": 0.9, "eps": 1e-8, "planner": "adam"}
+    | {
+        "low": -1.0,
+        "high": 1.0,
+        "rate": 0.4,
+        "momentum": 0.9,
+        "b1": 0.9,
+        "eps": 1e-8,
+        "planner": "adam",
+    }
     | {"samples": 8, "sigma": 0.5, "temperature": 0.1, "decay": 0.98, "correlation": 0.7}
     | {"length": 3, "width": 1, "dtype": "float32", "action": 0.0},
     "fit_mixture": _USERS

@@ -68,6 +68,8 @@ def untimed(tables: list[dict]) -> list[dict]:
     """Tables without their columns of seconds, which no two runs share."""
     kept = []
     for table in tables:
-        columns = [i for i, name in enumerate(table["columns"]) if not re.search("seconds|s/", name)]
+        columns = [
+            i for i, name in enumerate(table["columns"]) if not re.search("seconds|s/", name)
+        ]
         kept.append({**table, "rows": [[row[i] for i in columns] for row in table["rows"]]})
     return kept

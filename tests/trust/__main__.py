@@ -10,17 +10,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.trust import pages
+from tests.trust import pages, record
 
 HERE = Path(__file__).parent
-ORDER = ["licences", "wheel", "disk", "flips", "kills", "fuzz", "oversize", "mutants"]
 
 
 def parts() -> list[str]:
     """The modules of this folder that prove something, in their order."""
     names = [module.name for module in pkgutil.iter_modules([str(HERE)])]
     found = [name for name in names if "\ndef measure(" in (HERE / f"{name}.py").read_text()]
-    return sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER)))
+    return sorted(found, key=record.place)
 
 
 def main() -> int:

@@ -108,7 +108,7 @@ def _told(out: Path) -> dict:
 def faults(
     folder: Path, pick: random.Random, count: int, same: Callable[[Path], bool]
 ) -> Counter[str]:
-    """What became of so many faults in copies of a folder; `same` goes on and says if bits agree."""
+    """What became of faults in copies of a folder; `same` goes on and says if bits agree."""
     kept = {file.relative_to(folder): file.read_bytes() for file in _files(folder)}
     found: Counter[str] = Counter()
     for _ in range(count):
@@ -125,7 +125,9 @@ def faults(
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file() and file.name != "report.html")
+    return sorted(
+        file for file in folder.rglob("*") if file.is_file() and file.name != "report.html"
+    )
 
 
 def _outcome(folder: Path, same: Callable[[Path], bool]) -> str:

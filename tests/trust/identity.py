@@ -145,7 +145,9 @@ def parts(name: str, functions: dict[str, Any]) -> dict[str, Any]:
 def elsewhere(how: str, at: Path) -> dict[str, str]:
     """What `honest` says of every form, in a process of its own."""
     hashes, first = OTHERS[how]
-    code = f"import {first}; from tests.trust import identity; identity.report({how!r}, {str(at)!r})"
+    code = (
+        f"import {first}; from tests.trust import identity; identity.report({how!r}, {str(at)!r})"
+    )
     return {f"{name}, {how}, elsewhere": text for name, text in _asked(code, hashes).items()}
 
 

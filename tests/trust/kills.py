@@ -76,7 +76,9 @@ def form(name: str, out: Path, cache: Path):
 
 def command(name: str, out: Path, cache: Path):
     """The process of a study."""
-    return forked(cache, main, ["run", name, *OPTIONS.get(name, "").split(), "--out", str(out), "--resume"])
+    return forked(
+        cache, main, ["run", name, *OPTIONS.get(name, "").split(), "--out", str(out), "--resume"]
+    )
 
 
 def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[str, int]:

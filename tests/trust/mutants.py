@@ -25,15 +25,25 @@ COUNT, SEED, SECONDS = 300, 1, 120
 
 
 def measure() -> dict:
-    """Try 300 mutants; what the record keeps of them."""
-    began, rows = time.perf_counter(), []
-    KEPT.unlink(missing_ok=True)
+    """Try 300 mutants; what the record keeps of them.
+
+    Those that an earlier call has tried, of the same tree, are not tried again: it may be stopped.
+    """
+    began, chosen = time.perf_counter(), drawn(COUNT, SEED)
+    rows = [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
+    if any(Mutant(**_given(row)) != mutant for row, mutant in zip(rows, chosen)):
+        rows = []
     with tempfile.TemporaryDirectory() as at:
         box = Sandbox(ROOT, Path(at))
-        for number, mutant in enumerate(drawn(COUNT, SEED)):
-            rows.append(tried(box, mutant, number))
+        for mutant in chosen[len(rows) :]:
+            rows.append(tried(box, mutant, len(rows)))
             keep(rows)
-    return counted(rows, time.perf_counter() - began)
+    spent = sum(row["seconds"] for row in rows)
+    return counted(rows, max(spent, time.perf_counter() - began))
+
+
+def _given(row: dict) -> dict:
+    return {name: row[name] for name in Mutant.__annotations__}
 
 
 def again() -> None:
@@ -44,8 +54,7 @@ def again() -> None:
         for number, row in enumerate(rows):
             if row["killed"] or row.get("equivalent"):
                 continue
-            given = {name: row[name] for name in Mutant.__annotations__}
-            rows[number] = tried(box, Mutant(**given), 1000 + number)
+            rows[number] = tried(box, Mutant(**_given(row)), 1000 + number)
             print(rows[number]["killed"], row["file"], row["line"], flush=True)
             keep(rows)
     print(counted(rows, 0.0))

@@ -40,7 +40,8 @@ CLAMPS = {"maximum", "minimum", "clip", "max", "min"}
 SILENT_CALLS = {"number", "size", "static", "extra", "warn", "print", "cast", "named_scope"}
 SILENT_KEYWORDS = set(
     """precision preferred_element_type unroll donate_argnums donate_argnames static_argnums
-    static_argnames strict stacklevel encoding check_vma check_rep name doc help fold_count""".split()
+    static_argnames strict stacklevel encoding check_vma check_rep name doc
+    help fold_count""".split()
 )
 SILENT_FUNCTIONS = {"__repr__", "_repr_html_", "__str__"}
 

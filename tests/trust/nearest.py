@@ -5,7 +5,7 @@ A module `jaxgpu/evolution/multi/nsga2.py` has the examples of its docstring, an
 1. of `tests/evolution/multi/test_nsga2.py`, and of files there whose names begin so;
 2. if there are none, of the four files of its pillar that name it most often: the module, or what
    it defines for others;
-3. if there are none, of `test_multi.py` (the name of its folder) or the nearest tests of the modules
+3. if there are none, of `test_multi.py` (the name of its folder) or the tests of the modules
    that import it;
 4. if there are none, of the whole folder, or of the one above.
 
@@ -81,7 +81,9 @@ def _of_importers(source: Path, stem: str, root: Path) -> list[Path]:
     if whole.exists():
         return [whole]
     neighbours = sorted((root / source.parent).glob("*.py"))
-    users = [n for n in neighbours if re.search(rf"import.*\b{stem}\b|\.{stem} import", n.read_text())]
+    users = [
+        n for n in neighbours if re.search(rf"import.*\b{stem}\b|\.{stem} import", n.read_text())
+    ]
     tests = [root / home_of(str(source)) / f"test_{user.stem}.py" for user in users]
     return [path for path in tests if path.exists()]
 

@@ -5,6 +5,8 @@ rows of `results.jsonl`:
 
     <!-- proved: kills; flips -->
     <!-- end of proved -->
+
+A * stands for all parts that were ever proved, in the order in which they run.
 """
 
 import re
@@ -25,7 +27,7 @@ def filled(text: str, rows: dict[str, dict[str, Any]]) -> str:
 
 def _between(names: str, rows: dict[str, dict[str, Any]]) -> str:
     lines = ["| part | found | minutes | when |", "|---|---|---:|---|"]
-    for name in names.split("; "):
+    for name in sorted(rows, key=record.place) if names == "*" else names.split("; "):
         row = rows[name]
         said = "; ".join(f"{what}: {count}" for what, count in row["counts"].items())
         when = f"{row['date'][:10]}, commit {row['commit']}, jax {row['versions']['jax']}"
