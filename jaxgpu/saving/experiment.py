@@ -6,6 +6,7 @@ let a caller allow it, and give the spec back without the script that made it.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +126,7 @@ def differences(was: Experiment, now: Experiment) -> dict[str, str]:
     follows = lambda name: any(whole in other for whole in _around(name, method))
     return {
         name: f"was {old.get(name, 'not there')}, is {new.get(name, 'not there')}"
-        for name in sorted(other, key=_depth)
+        for name in sorted(other, key=_order)
         if name not in alone or not follows(name)
     }
 
@@ -137,9 +138,16 @@ def _around(name: str, method: bool) -> list[str]:
     return [name[:end] for end in ends] + [x for x in spec if x != name]
 
 
-def _depth(name: str) -> int:
-    """How deep a value lies in the state; arrays that follow from others lie deeper."""
-    return name.count(".") + name.count("[") if part_of(name) == "start" else 0
+def _order(name: str) -> tuple[bool, int]:
+    """Of arrays of the start: bodies' x, v and m first, and what follows from others, deeper, last.
+
+    >>> sorted(["start.bodies.stars.a", "start.gone.time", "start.bodies.pairs.m"], key=_order)
+    ['start.bodies.pairs.m', 'start.gone.time', 'start.bodies.stars.a']
+    """
+    if part_of(name) != "start":
+        return False, 0
+    last = [word for word in re.findall(r"\w+", name) if not word.isdigit()][-1]
+    return last not in ("x", "v", "m"), name.count(".") + name.count("[")
 
 
 def allowed(name: str, allow: Iterable[str]) -> bool:

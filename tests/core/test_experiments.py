@@ -1,62 +1,52 @@
-"""Every one-call form that writes a folder resumes its own experiment and no other."""
+"""Every one-call form that writes a folder resumes its own experiment and no other.
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-import optax
+All changes and a hundred resumes: `python -m tests.trust identity`.
+"""
+
 import pytest
 
-from jaxgpu import rl
+from jaxgpu import structure
 from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.evolution import Real, minimize, single
-from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, simulate
-from jaxgpu.rl.plan import Descent, plan
+from jaxgpu.experiment import differences, of
+from jaxgpu.program import Call
+from tests.helpers.changes import CHANGES
+from tests.helpers.experiments import BASE, form, itself, written
+from tests.trust import identity
+
+DRAWN, SEED = 3, 7  # changes of a form
 
 
-def minimized(evaluations, to=1.0, least=-4.0, sigma=0.2, seed=0, **where):
-    spec = single.CMAES(8, sigma=sigma)
-    f = lambda x: (x - to) ** 2
-    return minimize(f, Real(least, 4.0), evaluations, algorithm=spec, seed=seed, **where)
+def test_each_of_thirty_changes_is_refused_by_its_name(tmp_path):
+    form("run", 2, out=tmp_path)
+    assert [said for said in identity.refusals("run", tmp_path) if said] == []
+    assert min(map(len, CHANGES.values())) >= 30
 
 
-def simulated(t, density=1000.0, gravity=-9.8, place=0.4, **where):
-    body = Body(np.array([[place, 0.5]], np.float32), Liquid(1e3), 1e-2, density=density)
-    scene = Scene((body,), Grid(0.1, (10, 10)), (0.0, gravity), dt=0.001)
-    return simulate(scene, t, frames=round(t / 0.01), **where)
+def test_what_only_one_of_two_specs_has_is_not_named():
+    calls = [Call(written(itself, power=power)) for power in (2, 3)]
+    other = differences(*(of(call, Call(itself), {}, None) for call in calls))
+    assert other == {"power": "was 2, is 3"}
 
 
-def trained(steps, rate=1e-3, gravity=9.8, **where):
-    learner = rl.PPO(
-        learning_rate=rate,
-        num_envs=2,
-        num_steps=4,
-        update_epochs=1,
-        num_minibatches=1,
-        hidden_sizes=(4,),
-    )
-    env = rl.make("cartpole", gravity=gravity)
-    return rl.train(env, learner, jax.random.key(0), steps, schedule=16, **where)
-
-
-def planned(updates, to=0.5, rate=0.4, **where):
-    bowl = lambda actions: jnp.sum((actions - to) ** 2)
-    planner, key = Descent(optax.sgd(rate)), jax.random.key(0)
-    return plan(bowl, jnp.zeros((3, 1)), planner, updates, key=key, **where)
-
-
-FORMS = {
-    "minimize": (minimized, 80, 160, [{"to": 2.0}, {"least": -3.0}, {"sigma": 0.3}, {"seed": 1}]),
-    "simulate": (simulated, 0.02, 0.04, [{"density": 900.0}, {"gravity": -1.0}, {"place": 0.5}]),
-    "train": (trained, 16, 32, [{"rate": 2e-3}, {"gravity": 3.0}]),
-    "plan": (planned, 2, 4, [{"to": 1.0}, {"rate": 0.1}]),
-}
+def test_a_function_has_one_digest_wherever_it_is_written():
+    one, other = (structure.of(written(itself, lines=lines), []) for lines in (0, 50))
+    assert one == other
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form, first, more, others", FORMS.values(), ids=FORMS)
-def test_another_experiment_is_refused(tmp_path, form, first, more, others):
-    form(first, out=tmp_path)
-    for other in others:
-        with pytest.raises(CheckpointError, match="written by a run with another"):
-            form(more, **other, out=tmp_path, resume=True)
-    assert form(more, out=tmp_path, resume=True).timing.steps > 0  # a longer one is the same
+@pytest.mark.parametrize("name", BASE)
+def test_a_folder_goes_on_with_its_own_experiment_alone(tmp_path, name):
+    """With a spec that is read from it too, to the bits of a run that was never left."""
+    identity.begin(name, tmp_path)
+    said = identity.refusals(name, tmp_path / name, DRAWN, SEED)
+    assert [text for text in said if text] == []
+    assert identity.loads.fault(name, tmp_path) == ""
+    assert identity.again(name, tmp_path) == ""
+
+
+def test_what_is_not_of_this_folder_is_refused_whatever_its_shape(tmp_path):
+    """The value is named, not the arrays that follow from it, and the sentence says it once."""
+    form("run", 2, out=tmp_path)
+    with pytest.raises(CheckpointError) as refused:
+        form("run", 4, {"x": (0.1, 0.2)}, out=tmp_path, resume=True)
+    assert str(refused.value).count("written by a run with") == 1
