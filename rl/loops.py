@@ -101,6 +101,7 @@ def learn(
     return rollout(step, state, num_updates, key=run_key, measure=measure or _report)
 
 
+@explained
 def train(
     env: Environment,
     learner: Learner,
@@ -191,6 +192,7 @@ def train(
     )
 
 
+@explained
 def sweep(
     env: Environment,
     learner: Learner,

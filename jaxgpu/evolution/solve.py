@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from jaxgpu.doors import explained
 from jaxgpu.ranges import Range, refuse
 
 from . import multi, protocol, single
@@ -64,6 +65,7 @@ def _short(leaf: np.ndarray) -> str:
     return " ".join(np.array2string(leaf, precision=6).split())[:_WIDTH]
 
 
+@explained
 def minimize(
     function: Callable[[Any], Any],
     space: Any,

@@ -144,6 +144,7 @@ class MixtureFit(Run[FitState]):
     mixture: Mixture
 
 
+@explained
 def fit_mixture(
     x: ArrayLike,
     components: int,

@@ -110,6 +110,7 @@ class SharedFrames:
         return dataclasses.replace(state, bodies=bodies)
 
 
+@explained
 def simulate(
     scene: Scene,
     t: float,

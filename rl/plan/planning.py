@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.run import Run, run
 
 from ..spaces import real
@@ -50,6 +51,7 @@ def progress(state: Any) -> dict[str, Array]:
     return {"loss": best.latest, "best": best.loss, "evaluations": state.evaluations}
 
 
+@explained
 def plan(
     loss: Callable[..., Array],
     actions: Array,

@@ -26,7 +26,6 @@ from jaxgpu import arguments
 from jaxgpu.checkpoint import CheckpointError
 from tests.helpers.changes import CHANGES
 from tests.helpers.experiments import BASE, form
-from tests.trust import loads
 
 ROOT = Path(__file__).parents[2]
 LEFT, WHOLE = 2, 4  # steps, generations, updates or intervals

@@ -7,6 +7,7 @@ core's collapse sets. There is no stellar evolution here and pairs are regularis
 a cluster alone is the same at every density, in its own units of time; the tide tells them apart.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     return written(options, done, scales(options))
 
 
-def gathered(name: str, options: Any, drawn: list[tuple[Array, float | None]]) -> Kind:
+def gathered(name: str, options: Any, drawn: Sequence[tuple[Array, float | None]]) -> Kind:
     """The clusters of these keys and half-mass radii, stacked.
 
     Raises:

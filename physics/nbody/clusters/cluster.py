@@ -18,6 +18,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.precision import in_float64, reassociated, smallest
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import Run, run
@@ -223,6 +224,7 @@ class Evolution(Run[State]):
         return np.asarray(self.state.bodies.tracers.x)[3:].T
 
 
+@explained
 @in_float64
 def evolve(
     x: Any,

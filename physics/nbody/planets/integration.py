@@ -10,6 +10,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from jaxgpu import precision, ranges
+from jaxgpu.doors import explained
 from jaxgpu.run import Run, run
 
 from .. import shares
@@ -38,6 +39,7 @@ class Integrator[S](Protocol):
         ...
 
 
+@explained
 def integrate[S](
     spec: Integrator[S],
     x: Array,
