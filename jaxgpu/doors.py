@@ -48,7 +48,13 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 def explanation(
     function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Exception | None:
-    """The error that names the first argument that is wrong; None where none is."""
+    """The error that names the first argument that is wrong; None where none is.
+
+    >>> def twice(x: float) -> float:
+    ...     return 2.0 * x
+    >>> explanation(twice, ("fast",), {}), explanation(twice, (1.5,), {})
+    (TypeError("twice: x='fast'; it must be a number"), None)
+    """
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):

@@ -120,7 +120,7 @@ class Journal:
 
     out: Path  # folder of the run
     row: Any  # shapes and dtypes of a row
-    count: int = 0
+    count: int = 0  # rows so far, those without a seal among them
     _seals: Seals = Seals("", 0)
     _waiting: list[tuple[int, list[np.ndarray]]] = field(default_factory=list)  # without a seal
     _files: list[Any] = field(default_factory=list)
