@@ -6,13 +6,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 BIN = .venv/bin
 READY = .venv/ready
+# what the tests need beside: an oracle under the GPL, which is not installed for anything else
+ORACLES = .venv/oracles
 OUT ?= out
 # nearly all of a test's time is compilation on one core; a worker takes up to 3 GB
 PYTEST = python -m pytest -n auto --maxprocesses=4 --dist worksteal
 
 DIRS = .venv .venv-oldest out build dist docs/_build docs/api docs/charts docs/shown
 
-.PHONY: demo test slow reach release oldest docs lock clean
+.PHONY: demo test slow reach trust release oldest docs lock clean
 
 # a study for each pillar, and one where two meet; two at a time, as most of their time is
 # compilation on one core
@@ -31,10 +33,10 @@ demo-pour: OPTIONS = --calls 8 --seeds 1 --planners 2
 demo-%:
 	$(BIN)/jaxgpu run $* $(OPTIONS) --out $(OUT)/$* --resume
 
-test: $(READY)
+test: $(ORACLES)
 	$(BIN)/$(PYTEST) -m "not slow"
 
-slow: $(READY)
+slow: $(ORACLES)
 	$(BIN)/$(PYTEST) -m "slow and not release"
 
 # compile all programs for an H100 and a TPU v5e, of which neither is needed, and hold them to their
@@ -53,11 +55,16 @@ build/reach/%/ready: benchmarks/reach/%.txt
 	@touch $@
 
 # before a release: experiments at their finest, then the short tests on the oldest supported jax
-release: $(READY)
+release: $(ORACLES)
 	$(BIN)/$(PYTEST) -m release
 	@$(MAKE) --no-print-directory oldest
 
-oldest: $(READY)
+# before a release: kills, flips, full disks, mutants, a bare wheel, licences; an hour, most of it mutants.
+# PARTS="kills flips" runs some; docs/trust.md takes its tables from what they write
+trust: $(ORACLES)
+	$(BIN)/python -m tests.trust $(PARTS)
+
+oldest: $(ORACLES)
 	$(BIN)/python -m venv --clear .venv-oldest
 	cp -r .venv/lib .venv-oldest/ && cp .venv/bin/ruff .venv-oldest/bin/
 	.venv-oldest/bin/python -m pip install -q --no-compile --no-deps jax==0.11.2 jaxlib==0.11.2
@@ -73,9 +80,15 @@ $(READY): requirements.lock pyproject.toml
 	@test -z "$(EXTRA)" || .venv/bin/python -m pip install -q "jax[$(EXTRA)]"
 	@touch $@
 
+$(ORACLES): $(READY) tests/requirements.txt
+	.venv/bin/python -m pip install -q --no-compile --require-hashes --no-deps -r tests/requirements.txt
+	@touch $@
+
 lock:
 	uv pip compile pyproject.toml requirements.in --extra dev --universal --python-version 3.12 \
 	  --generate-hashes --no-header --no-annotate -o requirements.lock
+	uv pip compile tests/requirements.in --no-deps --universal --python-version 3.12 \
+	  --generate-hashes --no-header --no-annotate -o tests/requirements.txt
 
 clean:
 	rm -rf $(DIRS)

@@ -4,10 +4,9 @@ The pillars are there on first use: `import jaxgpu; jaxgpu.rl.make("cartpole")`.
 processes calls `jaxgpu.distributed()` first.
 
 To read the core, begin with `pytree` (states and specs) and `run` (the one loop), then what they
-stand on: `program`, `store` with `checkpoint`, `history`, `experiment` and `structure`, `files`,
-`identity`, `interrupt`, `memory`; `saved` reads what a run left; `ranges` and `arguments` check
-what is given, `primitive`, `precision`, `mesh` and `processes` meet the compiler and the machines,
-`report` and `cli` meet the user.
+stand on: `program`, `saving` (the folder of a run), `checkpoint`, `files`, `interrupt`, `memory`;
+`ranges` and `arguments` check what is given, `primitive`, `precision`, `mesh` and `processes` meet
+the compiler and the machines, `report` and `cli` meet the user.
 """
 
 from importlib import import_module as _import_module
@@ -29,7 +28,7 @@ def __getattr__(name: str) -> _Any:
     if name == "distributed":
         return _import_module(f"{__name__}.processes").distributed
     if name == "load":
-        return _import_module(f"{__name__}.saved").load
+        return _import_module(f"{__name__}.saving.saved").load
     if name == "show":
         return _import_module(f"{__name__}.render").show
     if name in __all__:

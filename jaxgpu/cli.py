@@ -1,4 +1,4 @@
-"""The command `jaxgpu`: list and run studies, assemble reports, describe the machine, cite.
+"""The command `jaxgpu`: list, run and watch studies, assemble reports, describe the machine, cite.
 
 Options are the fields of the studies' dataclasses, turned into a command line by tyro. Bad input is
 one sentence and exit code 2.
@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import errno
 import functools
+import io
 import json
 import operator
 import os
@@ -25,6 +26,7 @@ from jaxgpu import __version__, files, memory, ranges, report
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.checkpoint.folder import MANIFEST
 from jaxgpu.report import ReportError
+from jaxgpu.saving import watch
 from jaxgpu.studies import BadInput, Study, from_file, studies
 
 # what to do where the disk does not do as it is told
@@ -39,6 +41,9 @@ _ADVICE = {
     errno.ENOTDIR: "give a folder",
 }
 
+_CLEARED = "\x1b[H\x1b[2J"  # the terminal, from its top
+
+_EXHAUSTED = "RESOURCE_EXHAUSTED", "Out of memory"  # in what XLA says
 _OPTIONS = "options.json"  # in the folder of a run
 
 _TITLE = "{jaxgpu}: simulation, optimisation, learning and special functions as XLA programs"
@@ -59,25 +64,34 @@ def main(args: list[str] | None = None) -> int:
     if args == ["--version"]:
         print(f"jaxgpu {__version__}")
         return 0
+    said = io.StringIO()  # what the parser says
     try:
         found, args = _found(args)
         run = _run_command(found)
-        commands = {"list": list_, "run": run, "report": report_, "info": info, "cite": cite}
-        call = tyro.extras.subcommand_cli_from_dict(
-            commands,
-            args=args,
-            prog="jaxgpu",
-            description="Simulation, optimisation, learning and special functions in JAX. "
-            "A study is a name of `jaxgpu list`, or the path of a Python file; --version says "
-            "which version this is.",
-            config=(tyro.conf.FlagCreatePairsOff,),
-        )
+        commands = {"list": list_, "run": run, "watch": watch_, "report": report_}
+        commands |= {"info": info, "cite": cite}
+        with contextlib.redirect_stderr(said):
+            call = tyro.extras.subcommand_cli_from_dict(
+                commands,
+                args=args,
+                prog="jaxgpu",
+                description="Simulation, optimisation, learning and special functions in JAX. "
+                "A study is a name of `jaxgpu list`, or the path of a Python file; --version says "
+                "which version this is.",
+                config=(tyro.conf.FlagCreatePairsOff,),
+            )
+    except SystemExit as stop:
+        return _refuse(_sentence(said.getvalue())) if stop.code else 0
     except (TypeError, ValueError) as error:  # an option that its dataclass refuses
         return _refuse(error)
     try:
         call()
     except (BadInput, CheckpointError, ReportError, MemoryError) as error:
         return _refuse(error)
+    except jax.errors.JaxRuntimeError as error:
+        if not any(word in str(error) for word in _EXHAUSTED):
+            raise
+        return _refuse("memory ran out; ask for less, or use a larger device")
     except OSError as error:
         return _refuse(_said(error))
     except KeyboardInterrupt as stop:
@@ -113,6 +127,33 @@ def report_(
     if folder is None and compare is not None:
         return lambda: print(report.compare(*compare).resolve())
     raise BadInput("report: give a folder, or --compare and two folders")
+
+
+def watch_(
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DIR")]],
+    once: bool = False,
+    seconds: float = 1.0,
+) -> Call:
+    """Draw the course of runs in the terminal while they go on, until Ctrl-C.
+
+    Args:
+        folder: what a run writes, or a folder above it.
+        once: draw what is there and end.
+        seconds: between two pictures.
+    """
+    ranges.refuse("watch: seconds", seconds, ranges.Range(above=0, most=86_400))
+
+    def call():
+        picture = watch.drawn(folder)
+        with contextlib.suppress(KeyboardInterrupt):
+            while not once:
+                print(f"{_CLEARED}{picture}\n(Ctrl-C ends the watch, and not the run)", flush=True)
+                time.sleep(seconds)
+                picture = watch.drawn(folder)
+        if once:
+            print(picture)
+
+    return call
 
 
 def info() -> Call:
@@ -160,6 +201,20 @@ def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
 def _refuse(error: Exception | str) -> int:
     print(f"jaxgpu: {error}", file=sys.stderr)
     return 2
+
+
+def _sentence(box: str) -> str:
+    """What the parser says in a box of several lines, in one."""
+    parts = [""]
+    for line in box.splitlines():
+        inner = line.strip("│| ")
+        if line[:1] in "╭╰+":  # its edges
+            continue
+        if inner.strip("─-"):
+            parts[-1] = f"{parts[-1]} {inner}".strip()
+        else:
+            parts.append("")
+    return "; ".join(" ".join(part.split()).rstrip(".") for part in parts if part)
 
 
 def _said(error: OSError) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import platform
+import shutil
 import threading
 import uuid
 from collections.abc import Iterator
@@ -114,6 +115,24 @@ def _lock(system: Any, handle: int, folder: Path) -> None:
         raise BlockingIOError(errno.EAGAIN, said, str(folder)) from None
     except OSError:  # a file system without locks
         pass
+
+
+def room(folder: Path, size: int) -> None:
+    """Refuse a folder on whose disk fewer than `size` bytes are free.
+
+    Raises:
+        OSError: with both figures.
+
+    >>> room(Path("."), 10**18)
+    Traceback (most recent call last):
+    OSError: .: needs 1000000000.00 GB, and ... GB of its disk are free; make room, or give...
+    """
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise OSError(
+            f"{folder}: needs {size / 1e9:.2f} GB, and {free / 1e9:.2f} GB of its disk are free; "
+            "make room, or give another folder"
+        )
 
 
 def sweep(folder: Path, pattern: str) -> None:

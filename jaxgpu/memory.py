@@ -1,5 +1,6 @@
 """The memory a compiled program will need, known before it is launched."""
 
+import math
 import re
 import weakref
 from collections.abc import Iterator
@@ -7,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import psutil
 
-from jaxgpu import arguments
+from jaxgpu import arguments, ranges
 
 try:
     import resource  # not on Windows, which has no such limits
@@ -21,7 +23,12 @@ _forecasts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 _SORT = re.compile(r"= (.*) sort\(.*dimensions={(\d+)}")  # types of what is sorted, and the axis
 _SHAPE = re.compile(r"\w+\[([\d,]*)\]")
-_SORTED = 16  # bytes that the CPU's sort takes for a number, of whatever type
+_TOP = re.compile(r'custom-call\((%[\w.-]+)\), custom_call_target="TopK"')
+SORTED = 16  # bytes that the CPU's sort takes for a number, of whatever type
+_RANKED = 4  # and its search for the largest
+_BYTES = ranges.Range(least=0, whole=True, one=True)
+_LITTLE = 1 << 16  # bytes for which nobody asks
+_SHARE = 0.9  # of the free memory; the rest is for what no forecast sees
 
 # of a control group, version 2 and 1: the limit, what is in use, and in `memory.stat` the pages of
 # files that the system can take back, counted with those of the groups below
@@ -38,7 +45,8 @@ def forecast(compiled: Any) -> int:
     does not count the scratch of a sort on the CPU: 16 bytes for each array and each number along
     the axis are added, for the largest sort. So much was measured for 1e7 numbers, by the peak of
     the process: 160 MB for `sort`, 640 MB for `lexsort` of three keys (four arrays), and 80 MB,
-    where 320 are added, for `argsort`.
+    where 320 are added, for `argsort`. `lax.top_k` takes 4 bytes for each number along the axis
+    there, 80 MB for 2e7 of them, which are added too.
 
     Raises:
         TypeError: `compiled` is no compiled program.
@@ -70,10 +78,13 @@ def _scratch(compiled: Any) -> int:
     places = jax.tree.leaves(compiled.output_shardings)
     if not any(device.platform == "cpu" for place in places for device in place.device_set):
         return 0
-    largest = 0
-    for kinds, axis in _SORT.findall(compiled.as_text() or ""):
+    largest, text = 0, compiled.as_text() or ""
+    for kinds, axis in _SORT.findall(text):
         shapes = [shape.split(",") for shape in _SHAPE.findall(kinds)]
-        largest = max(largest, _SORTED * sum(int(shape[int(axis)]) for shape in shapes))
+        largest = max(largest, SORTED * sum(int(shape[int(axis)]) for shape in shapes))
+    for ranked in _TOP.findall(text):
+        if found := re.search(rf"{re.escape(ranked)} = \w+\[([\d,]+)\]", text):
+            largest = max(largest, _RANKED * int(found[1].split(",")[-1]))
     return largest
 
 
@@ -138,10 +149,15 @@ def _text(file: Path) -> str:
         return ""
 
 
-def check(compiled: Any, name: str) -> None:
+def check(compiled: Any, name: str, held: int = 0) -> None:
     """Refuse to launch `compiled` where it would take more than 90 % of the free memory.
 
     The margin is for what the forecast cannot see: the allocator and the rest of the process.
+
+    Args:
+        compiled: what is to be launched.
+        name: what begins the sentence.
+        held: bytes of its arguments that are on the device already, and not free any more.
 
     Raises:
         MemoryError: with both figures, before anything is allocated.
@@ -149,22 +165,43 @@ def check(compiled: Any, name: str) -> None:
     >>> double = jax.jit(lambda x: 2 * x)
     >>> check(double.lower(jax.ShapeDtypeStruct((10,), "float32")).compile(), "double")
     """
-    room(name, forecast(compiled))
+    room(name, max(0, forecast(compiled) - held))
 
 
-def room(name: str, need: int) -> None:
-    """Refuse what needs more than 90 % of the free memory.
+def room(name: str, size: int, advice: str = "") -> None:
+    """Refuse to go on where `size` bytes are more than 90 % of the free memory.
+
+    Args:
+        name: what begins the sentence: who needs them.
+        size: bytes.
+        advice: what to do, said in place of "make the problem smaller or use a larger device".
 
     Raises:
         MemoryError: with both figures.
+        TypeError: a size that is no whole number, a name that is no word.
 
-    >>> room("a matrix", 8 * 10**6 * 10**6)
+    >>> room("a map of the sky", 10**18)
     Traceback (most recent call last):
-    MemoryError: a matrix: needs 8000.00 GB, and ...
+    MemoryError: a map of the sky: needs 1000000000.00 GB, and ... GB are free; make the problem...
     """
+    arguments.word("memory.room: name", name)
+    ranges.refuse("memory.room: size", size, _BYTES)
+    if size < _LITTLE:
+        return
     free = available()
-    if need > 0.9 * free:
+    if size > _SHARE * free:
         raise MemoryError(
-            f"{name}: needs {need / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free; "
-            "make the problem smaller or use a larger device"
+            f"{name}: needs {size / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free; "
+            f"{advice or 'make the problem smaller or use a larger device'}"
         )
+
+
+def size(tree: Any) -> int:
+    """Bytes of the arrays of a pytree, or of arrays of these shapes.
+
+    >>> size({"x": jax.ShapeDtypeStruct((10, 3), "float32"), "count": 2})
+    128
+    """
+    arguments.arrays("memory.size: tree", tree)
+    leaves = [x if hasattr(x, "dtype") else np.asarray(x) for x in jax.tree.leaves(tree)]
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)

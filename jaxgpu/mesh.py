@@ -11,6 +11,7 @@ from jax.core import Tracer
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxgpu import arguments, precision, ranges
+from jaxgpu.doors import explained
 from jaxgpu.processes import place
 
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
@@ -19,6 +20,7 @@ _FIRST_AXES = ranges.Range(least=0, whole=True, one=True)
 _VECTORS = (2, 3, 4, 6)  # how many components a vector, a quaternion or a point of phase space has
 
 
+@explained
 def devices(count: int | None = None, axis: str = "batch") -> Mesh:
     """A one-dimensional mesh of the first `count` devices (default: all, those of all processes).
 
@@ -38,6 +40,7 @@ def devices(count: int | None = None, axis: str = "batch") -> Mesh:
     return Mesh(np.asarray(found[:count]), (axis,), axis_types=(AxisType.Auto,))
 
 
+@explained
 def flat(name: str, mesh: Any) -> Mesh:
     """`mesh` as the package's programs take it: one axis, whose shardings XLA propagates.
 
@@ -65,6 +68,7 @@ def flat(name: str, mesh: Any) -> Mesh:
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,))
 
 
+@explained
 def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
     """Spread one axis of every array of `tree` over `mesh`, which must divide it.
 
@@ -100,6 +104,7 @@ def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
     return jax.tree.map(lambda leaf: place(leaf, NamedSharding(mesh, spec(leaf))), tree)
 
 
+@explained
 def replicate(tree: Any, mesh: Mesh) -> Any:
     """Put the whole of `tree` on every device of `mesh`.
 
@@ -116,6 +121,7 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
     return jax.tree.map(lambda leaf: place(leaf, NamedSharding(mesh, PartitionSpec())), tree)
 
 
+@explained
 def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]:
     """The function `f` of a batch, computed by each device for its share; nothing crosses.
 

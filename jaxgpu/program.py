@@ -20,8 +20,9 @@ import numpy as np
 from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxgpu import arguments, identity, memory, precision
+from jaxgpu import arguments, memory, precision
 from jaxgpu.processes import place, spans
+from jaxgpu.saving import identity
 
 _HISTORY_BYTES = 1 << 26  # the rows of one chunk, on the device
 _ROWS, _SMALL = 4096, 256  # rows of a chunk where they are of so many bytes at most
@@ -168,7 +169,8 @@ class Loop:
             program.chunks[self.capacity] = lowered.compile()
             self.compile_time += time.perf_counter() - began
         name = getattr(self.calls[0].function, "__name__", "a step")
-        memory.check(program.chunks[self.capacity], f"run of {name}")
+        held = memory.size((state, self.operands))
+        memory.check(program.chunks[self.capacity], f"run of {name}", held)
 
     def advance(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
         """The state up to `count` steps on, the rows and number of them, and whether it ended."""

@@ -1,10 +1,12 @@
 """Frozen dataclasses that are JAX pytrees: the one way specs and states are held here."""
 
 import dataclasses
+import types
 from typing import Any, dataclass_transform
 
 import jax
 
+from jaxgpu.doors import explained
 from jaxgpu.ranges import KEY, Range, refuse
 
 
@@ -56,4 +58,17 @@ def pytree[T](cls: type[T]) -> type[T]:
     """
     if not isinstance(cls, type):
         raise TypeError(f"pytree: cls={cls!r:.40}; it must be a class")
+    if cls.__module__.startswith("jaxgpu"):
+        _explain(cls)
     return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True, eq=False)(cls))
+
+
+def _explain(cls: type) -> None:
+    """Let the public methods of a class of ours name the argument that is wrong."""
+    for word, member in list(vars(cls).items()):
+        if word.startswith("_"):
+            continue
+        if isinstance(member, types.FunctionType):
+            setattr(cls, word, explained(member))
+        elif isinstance(member, classmethod | staticmethod):
+            setattr(cls, word, type(member)(explained(member.__func__)))

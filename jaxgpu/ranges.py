@@ -16,6 +16,8 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from jaxgpu import kinds
+
 KEY = "range"  # in the metadata of a dataclass field
 
 
@@ -49,6 +51,8 @@ class Range:
             return None if self.none else "None"
         if not _visible(value):
             return None
+        if isinstance(value, int) and abs(value) > _largest_int(self.whole):
+            return f"{value:.6g}, a whole number beyond {'64' if self.whole else 'its'} bits"
         a, shown = _real(value, self.whole)
         if a is None:
             return shown
@@ -59,10 +63,29 @@ class Range:
         bad = ~(over & (a >= self.least) & under & (a <= self.most))
         bad |= np.isnan(a) | (np.isinf(a) & (not self.infinite))
         if not bad.any():
-            return None
+            return self._fault_when_rounded(a)
         if a.ndim == 0:
             return _shown(value if isinstance(value, int) else a[bad][0])
         return f"{_shown(a[bad][0])} at {np.argwhere(bad)[0].tolist()}"
+
+    def _fault_when_rounded(self, a: np.ndarray) -> str | None:
+        """Of numbers that are right, one that is wrong in the dtype in which JAX holds it.
+
+        Where 64-bit types are off that is float32, whose numbers end at 3.4e38 and, as devices
+        take smaller ones for 0, at 1.2e-38.
+        """
+        if a.dtype != np.float64 or self.whole or jax.dtypes.canonicalize_dtype(a.dtype) == a.dtype:
+            return None
+        kind = np.finfo(np.float32)
+        bad = (np.abs(a) > kind.max) & np.isfinite(a)
+        if self.above == 0:
+            bad |= a < kind.tiny
+        if self.below == 0:
+            bad |= a > -kind.tiny
+        if not bad.any():
+            return None
+        wrong = a[bad].ravel()[0]
+        return f"{_shown(wrong)}, which is {'inf' if abs(wrong) > 1 else '0'} in float32"
 
     def __str__(self) -> str:
         """A phrase that follows "it must be".
@@ -83,9 +106,11 @@ class Range:
 
 
 def check(name: str, spec: Any) -> None:
-    """Refuse a spec that holds a number outside its declared range.
+    """Refuse a spec that holds a number outside its declared range, or no number where one stands.
 
-    Specs inside the spec are checked too, also those in tuples, lists and dictionaries.
+    A field without a range is held to the kind of its annotation: a spec of that class, a function,
+    a word, True or False. Specs inside the spec are checked too, also those in tuples, lists and
+    dictionaries.
 
     Args:
         name: of the function that was called, which begins the sentence.
@@ -110,8 +135,10 @@ def check(name: str, spec: Any) -> None:
             value = getattr(spec, field.name)
             if KEY in field.metadata:
                 refuse(label + field.name, value, field.metadata[KEY])
-            else:
-                check(name, value)
+                continue
+            if want := kinds.need(value, kinds.hints(type(spec)).get(field.name, Any)):
+                raise TypeError(f"{label}{field.name}={_shown(value)}; it must be {want}")
+            check(name, value)
     elif isinstance(spec, (tuple, list)):
         for part in spec:
             check(name, part)
@@ -197,12 +224,18 @@ def _visible(value: Any) -> bool:
     return type(value) is not object
 
 
+def _largest_int(whole: bool) -> int:
+    """The largest whole number that JAX takes: of a size, which is no array, that of 64 bits."""
+    kind = np.int64 if whole else jax.dtypes.canonicalize_dtype(np.int64)
+    return int(np.iinfo(kind).max)
+
+
 def _real(value: Any, whole: bool) -> tuple[np.ndarray | None, str]:
     """The values in an array, or None and what stands there instead of real numbers."""
     if isinstance(value, str):
         return None, repr(value)
     if isinstance(value, int) and abs(value) >= 1 << 63:  # NumPy would make an object of it
-        return np.asarray(1e300 if value > 0 else -1e300), ""
+        return None, f"{value:.6g}, a whole number beyond 64 bits"
     try:
         a = np.asarray(value)
     except (TypeError, ValueError):

@@ -20,11 +20,12 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu import arguments, experiment, identity, precision, processes, ranges
-from jaxgpu.guard import Guard, named
+from jaxgpu import arguments, memory, precision, processes, ranges
 from jaxgpu.interrupt import Interrupt
 from jaxgpu.program import LONGEST, Loop, beside, own
-from jaxgpu.store import Store
+from jaxgpu.saving import experiment, identity
+from jaxgpu.saving.guard import Guard, named
+from jaxgpu.saving.store import Store
 
 _STEPS = ranges.Range(least=0, whole=True, one=True)
 _CHUNK = ranges.Range(least=1, whole=True, one=True, none=True)
@@ -109,8 +110,7 @@ def run[S](
     check: Callable[[Any, Any], None] | None = None,
     chunk: int | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
     guard: bool = False,
 ) -> Run[S]:
     """Advance `state` by `steps` steps and record `measure(state)` at the start and after each.
@@ -139,9 +139,9 @@ def run[S](
         resume: go on from the last good checkpoint in `out`, where there is one. It must be of the
             same experiment: the same step with the same numbers in it, start, key and measure;
             what differs is named. Another version of jax is warned of. How many steps there are in
-            all may be another number.
-        allow: names of values that may differ from those that the run began with, as the refusal
-            says them or their last part: `("eta",)`. What was changed is kept in the folder.
+            all may be another number. In place of True it may be the names of values that may be
+            others than they were, as the refusal says them, or the last part of them:
+            `resume=("eta",)`. The folder keeps what was changed, and at which step.
         guard: stop after the first chunk that leaves a nan or an infinity in the state or its rows
             of the history, before it is saved, so the checkpoint before it stays the last. It
             changes no bit, and costs a pass over the state a chunk. A state that holds infinities
@@ -152,7 +152,7 @@ def run[S](
 
     Raises:
         ValueError, TypeError: steps or chunk that are no counts, a key, function or state that is
-            none, guard or resume that is neither True nor False.
+            none, a guard that is neither True nor False.
         MemoryError: the program would not fit; nothing was started.
         CheckpointError: checkpoints are there and none can be used, or they are of another
             experiment; or another run goes on in the folder.
@@ -180,24 +180,25 @@ def run[S](
         arguments.key("run: key", key)
     if out is not None:
         arguments.path("run: out", out)
-    for name, flag in (("resume", resume), ("guard", guard)):
-        arguments.flag(f"run: {name}", flag)
+    arguments.flag("run: guard", guard)
+    allow, resume = _names(resume), bool(resume)
     if resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
-    allow = _names(allow)
     arguments.arrays("run: state", state)
     with _together(state, out, key) as (group, store, interrupt):
+        memory.room("run: a copy of the state", memory.size(state))
         state = jax.tree.map(own, state)
         state = beside(state, state)  # numbers beside arrays that are spread
         group.agree({"steps": steps, "chunk": chunk, "resume": resume, "out": str(out)})
         store.refuse_overwriting(resume)
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
         if out is not None:
-            named = experiment.of(*loop.calls[:2], state, key)
+            named = experiment.of(loop.calls[0], loop.calls[1], state, key)
             digests = loop.digests(state) | {"start": identity.of_arrays(state)}
             store.name_experiment(digests, named)
         if until is None:
             store.refuse_long(steps, loop.program.row)
+        store.refuse_large(state)
         store.begin(loop.program.row, steps + 1)
         guarded = Guard(store, loop.whole) if guard else None
         done, saved = (store.last(state, allow) if resume else None) or (0, None)
@@ -288,12 +289,14 @@ def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
     return int(steps), None if chunk is None else int(chunk)
 
 
-def _names(allow: Any) -> tuple[str, ...]:
-    """Names of values that may differ."""
-    if isinstance(allow, str) or not isinstance(allow, Sequence):
-        found = arguments.shown(allow)
-        raise TypeError(f"run: allow={found}; it must be names in a tuple, such as ('eta',)")
-    return tuple(arguments.word("run: allow", name) for name in allow)
+def _names(resume: Any) -> tuple[str, ...]:
+    """Names of values that may differ from the run that is resumed."""
+    if isinstance(resume, bool | np.bool_):
+        return ()
+    if isinstance(resume, str) or not isinstance(resume, Sequence) or not len(resume):
+        need = "True or False, or names in a tuple, such as ('eta',)"
+        raise TypeError(f"run: resume={arguments.shown(resume)}; it must be {need}")
+    return tuple(arguments.word("run: resume", name) for name in resume)
 
 
 class _Pace:

@@ -16,6 +16,7 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
+from jaxgpu.doors import explained
 from jaxgpu.precision import scope
 
 from .arguments import broadcast
@@ -24,6 +25,7 @@ from .bessel.hypergeometric import log_gamma, steep
 from .bessel.uniform import Kind, edge
 
 
+@explained
 def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Array:
     """Matern covariance at distance `r`, for unit variance.
 

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import pytree
 
 from .spaces import Space
@@ -67,6 +68,7 @@ class Environment(Protocol):
 _REGISTRY: dict[str, Callable[..., Environment]] = {}
 
 
+@explained
 def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
     """Decorator: make an environment, or a function that makes one, known to `make` as `name`.
 
@@ -84,6 +86,7 @@ def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
     return enter
 
 
+@explained
 def names() -> list[str]:
     """The names that `make` knows.
 
@@ -93,6 +96,7 @@ def names() -> list[str]:
     return sorted(_REGISTRY)
 
 
+@explained
 def make(name: str, **parameters: Any) -> Environment:
     """The environment `name`, with `parameters` in place of its defaults.
 
@@ -156,6 +160,7 @@ class Checked:
         return self.env.step(state, jnp.asarray(action), key)
 
 
+@explained
 def checked(env: Environment) -> Checked:
     """`env` with a `reset` and a `step` that refuse parameters and actions out of range.
 

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 
 from .doors import check_count
 from .environment import Environment
@@ -40,6 +41,8 @@ class RecurrentPolicy(NamedTuple):
 type Policy = Callable[[Any], Any] | RecurrentPolicy
 
 
+@explained
+@allocation.bounded
 def evaluate(
     env: Environment,
     policy: Policy,
@@ -93,6 +96,7 @@ def _without_carry(policy: Callable[[Any], Any]) -> Callable[[Any, Any], tuple[A
     return lambda carry, observation: (carry, policy(observation))
 
 
+@explained
 def interquartile_mean(scores: np.ndarray, key: Array, draws: int = 2000) -> tuple[float, ...]:
     """Mean of the middle half of `scores` [S], and the 95 % interval of bootstraps of it.
 

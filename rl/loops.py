@@ -15,7 +15,8 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxgpu import arguments, ranges
+from jaxgpu import allocation, arguments, ranges
+from jaxgpu.doors import explained
 from jaxgpu.mesh import flat
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, rollout, run
@@ -64,6 +65,7 @@ class Training(Run[Any]):
         return self.learner.policy(self.env, self.state)
 
 
+@explained
 def learn(
     env: Environment,
     learner: Learner,
@@ -99,6 +101,7 @@ def learn(
     return rollout(step, state, num_updates, key=run_key, measure=measure or _report)
 
 
+@explained
 def train(
     env: Environment,
     learner: Learner,
@@ -108,8 +111,7 @@ def train(
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
     guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
@@ -128,8 +130,8 @@ def train(
             holds.
         measure: pure function of the state; its report by default.
         out: folder of checkpoints.
-        resume: go on from what is there.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from what is there:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: steps over which learning rates fall to zero and exploration settles; `steps` if
             not said. It is a part of the training, and a resumed one keeps it: to stop early and
@@ -179,7 +181,6 @@ def train(
         until=until,
         out=out,
         resume=resume,
-        allow=allow,
         guard=guard,
     )
     return Training(
@@ -191,6 +192,7 @@ def train(
     )
 
 
+@explained
 def sweep(
     env: Environment,
     learner: Learner,
@@ -201,8 +203,7 @@ def sweep(
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
     guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
@@ -218,8 +219,8 @@ def sweep(
         until: condition on the states [S], on the device: the sweep ends where it holds.
         measure: pure function of the state of one training; its report by default.
         out: folder of checkpoints.
-        resume: go on from what is there.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from what is there:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: updates over which learning rates fall and exploration settles, `parts * every`
             if not said; as that of `train`, and kept by a resumed sweep.
@@ -264,7 +265,6 @@ def sweep(
         until=until,
         out=out,
         resume=resume,
-        allow=allow,
         guard=guard,
     )
 
@@ -314,7 +314,7 @@ def _begun(task: _Task, key: Array, num_updates: np.int32, mesh: Mesh | None) ->
     where = None
     if mesh is not None:
         where = devices.shardings(jax.eval_shape(_init, task, key, num_updates), mesh)
-    return jax.jit(_init, out_shardings=where)(task, key, num_updates)
+    return allocation.bounded(jax.jit(_init, out_shardings=where))(task, key, num_updates)
 
 
 def _init(task: _Task, key: Array, num_updates: Array) -> Any:
@@ -333,6 +333,7 @@ def _report(state: Any) -> Any:
     return state.report
 
 
+@allocation.bounded
 @partial(jax.jit, static_argnums=0)
 def _init_seeds(mesh: Mesh | None, task: _Task, keys: Array, num_updates: Array) -> Any:
     def begin(shared: tuple[_Task, Array], keys: Array) -> Any:

@@ -19,7 +19,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from jaxgpu import arguments, ranges
+from jaxgpu import allocation, arguments, ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import pytree, size, static
 
 from . import shares
@@ -113,6 +114,7 @@ class Vector:
         """How many copies this device has: B below."""
         return self.num_envs // shares.count(self.axis)
 
+    @allocation.bounded
     def reset(self, key: Array) -> VectorState:
         """First states of all copies."""
         begun = mended(jax.vmap(self.env.reset)(self._keys(key)))
@@ -257,6 +259,7 @@ def mended(begun: Any, spare: Any = None) -> Any:
     return _chosen(good, begun, other)
 
 
+@explained
 def vectorize(
     env: Environment, num_envs: int, restart: str = "fresh", axis: str | None = None
 ) -> Vector:

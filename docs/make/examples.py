@@ -31,7 +31,8 @@ PAGES = [
 # what has no example here, and why
 SPARED = {
     "commands, whose examples are in docs/studies.md": [
-        f"jaxgpu.cli.{name}" for name in ("main", "list_", "report_", "info", "cite", "run_study")
+        f"jaxgpu.cli.{name}"
+        for name in ("main", "list_", "watch_", "report_", "info", "cite", "run_study")
     ],
     "adapters of packages that the tests have not; tests/rl/check_adapters.py runs them": [
         f"jaxgpu.rl.adapters.{name}"

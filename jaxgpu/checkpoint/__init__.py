@@ -5,19 +5,15 @@ Read `sealed` (one file under one digest) first, then `tree` (the arrays of a py
 in one `folder`).
 """
 
-from .folder import newest_first as newest
-from .sealed import CheckpointError, as_written
+from .sealed import CheckpointError
 from .steps import holds_any, load_last, save_parts, save_step
-from .tree import leaves, load, read, save
+from .tree import load, read, save
 
 __all__ = [
     "CheckpointError",
-    "as_written",
     "holds_any",
-    "leaves",
     "load",
     "load_last",
-    "newest",
     "read",
     "save",
     "save_parts",

@@ -11,6 +11,7 @@ from jax import Array
 from jax.core import Tracer
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree, size, static
 
 _UNTRACEABLE = (
@@ -76,6 +77,7 @@ class Problem:
         return outcome(self.function, point, x.dtype)
 
 
+@explained
 def box(lower: float, upper: float, count: int, dtype: Any = None) -> Box:
     """The same bounds for `count` variables, in the default float type.
 

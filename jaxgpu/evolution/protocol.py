@@ -34,7 +34,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxgpu import arguments, ranges
+from jaxgpu import allocation, arguments, ranges
+from jaxgpu.doors import explained
 from jaxgpu.mesh import flat, replicate
 from jaxgpu.pytree import pytree
 from jaxgpu.run import Run
@@ -145,6 +146,7 @@ def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
         raise ValueError(f"{name}: pop_size={pop_size}; it must be {want}")
 
 
+@explained
 def step[S](
     spec: Algorithm[S], problem: Problem, state: S, key: Array, mesh: Mesh | None = None
 ) -> S:
@@ -236,6 +238,7 @@ class Evolution[S](Run[S]):
     failed: int  # evaluations that gave nan, or an infinite violation
 
 
+@explained
 def run[S](
     spec: Algorithm[S],
     problem: Problem,
@@ -246,8 +249,7 @@ def run[S](
     until: Callable[[S], Any] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
 ) -> Evolution[S]:
     """As `evolve`, from the host: with progress, history, checkpoints and exact resumption.
 
@@ -263,8 +265,8 @@ def run[S](
             generation. The results are those of one device but for rounding, since the compiler
             makes another program for several; a run resumes to the same bits on as many.
         out: folder of checkpoints.
-        resume: go on from the newest checkpoint in `out`.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the newest checkpoint in `out`:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
     Returns:
         The last state (that of `evolve`), the history and the timing.
 
@@ -287,7 +289,6 @@ def run[S](
         until=None if until is None else partial(_of_algorithm, until),
         out=out,
         resume=resume,
-        allow=allow,
     )
     search = done.state
     return Evolution(search.state, done.history, done.timing, int(search.failed))
@@ -299,6 +300,7 @@ class _Search:
     failed: Array  # [] evaluations so far that gave nan
 
 
+@allocation.bounded
 @jax.jit
 def _start(spec: Algorithm, key: Array, problem: Problem) -> _Search:
     return _Search(spec.init(key, problem), jnp.int32(0))

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from jaxgpu.doors import explained
 from jaxgpu.ranges import Range, refuse
 
 from . import multi, protocol, single
@@ -64,6 +65,7 @@ def _short(leaf: np.ndarray) -> str:
     return " ".join(np.array2string(leaf, precision=6).split())[:_WIDTH]
 
 
+@explained
 def minimize(
     function: Callable[[Any], Any],
     space: Any,
@@ -75,8 +77,7 @@ def minimize(
     measure: Callable[[Any], Any] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
 ) -> Solution:
     """Find the point of a space with the least objective, or the front of several objectives.
 
@@ -98,8 +99,8 @@ def minimize(
         mesh: devices that evaluate a share of each generation, whose candidates they must divide
             (`protocol.run`).
         out: folder of checkpoints.
-        resume: go on from the newest checkpoint in `out`.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the newest checkpoint in `out`:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
     Returns:
         Solution; of several objectives the feasible non-dominated members of the population. If
         no feasible point was found, a warning says so, and the least violating are returned.
@@ -135,7 +136,6 @@ def minimize(
         mesh=mesh,
         out=out,
         resume=resume,
-        allow=allow,
     )
     x, f, violation = _best(problem, done.state)
     if not f.size or not np.all(f < np.inf):

@@ -1,5 +1,6 @@
 """Points that fill a shape: a regular grid, cut to a signed distance."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import memory, ranges
+from jaxgpu.doors import explained
 
 
+@explained
 def fill_box(
     lower: Sequence[float], upper: Sequence[float], spacing: float, shape: Any = None
 ) -> Array:
@@ -38,6 +41,7 @@ def fill_box(
             f"the upper corner of a box, 2 or 3 numbers each"
         )
     counts = [int(round((b - a) / spacing)) for a, b in zip(lower, upper)]
+    memory.room(f"fill_box: spacing={spacing:g}", 32 * len(counts) * math.prod(counts), "widen it")
     axes = [a + (np.arange(n) + 0.5) * spacing for a, n in zip(lower, counts)]
     x = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], 1)
     if shape is not None and len(x):

@@ -4,28 +4,36 @@ Distances come from trimesh (the extra `mesh`) and are interpolated trilinearly 
 slopes of the interpolant: exact on faces, off by up to half a cell at edges and corners.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import ranges
+from jaxgpu import memory, ranges
+from jaxgpu.arguments import shown
+from jaxgpu.doors import explained
 from jaxgpu.extras import extra
 
 from .sdf import Voxels
 
+FORMATS = (".stl", ".obj", ".ply", ".off", ".glb", ".gltf")
 
+
+@explained
 def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     """Signed distance of a closed mesh, float32, in the mesh's own frame.
 
     Args:
-        mesh: a `trimesh.Trimesh` in metres, or a file that trimesh reads (stl, obj, ply, glb ...).
+        mesh: a `trimesh.Trimesh` in metres, or a file of one: stl, obj, ply, off, glb or gltf.
+            Formats in XML are refused, for entities and deep nesting in them.
         spacing: of the grid, m; a simulation's dx or finer.
         margin: how far the grid reaches beyond the mesh, m; two spacings at least. Tools act
             one dx ahead, so take 2 dx where the spacing is finer than that.
     Raises:
-        ValueError: the mesh has edges that do not join two faces, or encloses no volume.
+        ValueError: the file is missing, of another format or damaged; the mesh has edges
+            that do not join two faces, or encloses no volume.
         ModuleNotFoundError: the extra `mesh` is not installed.
     Cost: some 50 microseconds a point of the grid, once; keep the result for the next run.
 
@@ -38,9 +46,17 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     trimesh = extra("trimesh", "mesh", "voxels")
     name = "voxels"
     if isinstance(mesh, str | Path):
-        name, mesh = f"voxels: {Path(mesh).name}", trimesh.load_mesh(mesh)
+        name, mesh = f"voxels: {Path(mesh).name}", _read(trimesh, Path(mesh))
+    if not isinstance(mesh, trimesh.Trimesh):
+        raise TypeError(
+            f"{name}: mesh={shown(mesh)}; it must be a trimesh.Trimesh or a file of one"
+        )
     ranges.numbers(f"{name}: spacing", spacing, (), above=0, unit="m")
     ranges.numbers(f"{name}: margin", margin, (), least=0, unit="m")
+    if not len(mesh.faces) or not np.isfinite(mesh.vertices).all():
+        raise ValueError(
+            f"{name}: no faces, or corners that are not finite; it must be a closed mesh"
+        )
     if not mesh.is_watertight:
         edges = trimesh.grouping.group_rows(mesh.edges_sorted, require_count=2)
         odd = len(mesh.edges_unique) - len(edges)
@@ -53,8 +69,25 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     reach = max(margin, 2 * spacing)
     lower, upper = mesh.bounds[0] - reach, mesh.bounds[1] + reach
     counts = np.ceil((upper - lower) / spacing).astype(int) + 1
+    memory.room(f"{name}: spacing={spacing:g}", 80 * math.prod(counts.tolist()), "widen it")
     axes = [a + np.arange(n) * spacing for a, n in zip(lower, counts)]
     points = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], 1)
     outside = -trimesh.proximity.signed_distance(mesh, points)
     values = jnp.asarray(outside.reshape(counts), jnp.float32)
     return Voxels(values, jnp.asarray(lower, jnp.float32), spacing)
+
+
+def _read(trimesh: Any, file: Path) -> Any:
+    """The mesh in a file; no reader of XML is started, whatever the file holds."""
+    said = f"voxels: {file.name}"
+    if file.suffix.lower() not in FORMATS:
+        raise ValueError(f"{said}: format {file.suffix!r}; it must be {', '.join(FORMATS)}")
+    if not file.is_file():
+        raise ValueError(f"{said}: no such file; give the path of a mesh")
+    try:
+        return trimesh.load_mesh(file, file_type=file.suffix[1:].lower())
+    except Exception as error:  # of any reader of a damaged file
+        reason = " ".join(str(error).split())[:80]
+        raise ValueError(
+            f"{said}: not a mesh ({type(error).__name__}: {reason}); write it anew"
+        ) from error

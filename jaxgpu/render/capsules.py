@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import allocation
 from jaxgpu.geometry.vectors import Vec, dot, unit
 from jaxgpu.pytree import pytree
 
@@ -34,6 +35,7 @@ class Capsules:
     floor: Array  # [] its height, m
     tile: Array  # [] of its pattern, m
 
+    @allocation.bounded
     def picture(self, camera: Camera, fine: int = 2) -> Array:
         """An image [H, W, 3] in 0 ... 1, each pixel the mean of `fine` by `fine` rays.
 

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.extras import extra
 
 
+@explained
 def gif(images: Any, seconds: float = 0.05, inks: Any = None) -> bytes:
     """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones; repeats without end.
 
@@ -55,6 +57,7 @@ def _shades(inks: Any) -> np.ndarray:
     )
 
 
+@explained
 def mp4(images: Any, seconds: float = 0.05) -> bytes:
     """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones, as H.264 that browsers play.
 

@@ -5,7 +5,8 @@ from typing import Any, Protocol
 
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree
 
 from . import ground, shade
@@ -17,6 +18,7 @@ from .sphere_tracing import trace
 class Scene(Protocol):
     """What a camera takes a picture of: `Capsules`, `Balls`, or a class of one's own."""
 
+    @allocation.bounded
     def picture(self, camera: Camera) -> Array:
         """An image [H, W, 3] of it, in 0 ... 1. Pure, to be mapped over frames."""
         ...
@@ -40,12 +42,14 @@ class Balls:
     floor: Array | float | None = number(default=None, none=True, unit="m")  # [] its height
     far: Array | float = number(default=10.0, above=0, unit="m")  # [] solids beyond are not seen
 
+    @allocation.bounded
     def picture(self, camera: Camera) -> Array:
         """An image [H, W, 3] in 0 ... 1."""
         parts = {"solids": self.solids, "floor": self.floor, "far": self.far}
         return picture(camera, self.x, self.colour, self.look, **parts)
 
 
+@explained
 def picture(
     camera: Camera,
     x: Array,

@@ -13,12 +13,14 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.vectors import Vec, unit
 
 from .camera import Camera, held
 
 
+@explained
 def trace(
     camera: Camera, shape: Any, x: Array, turn: Array, *, far: Array | float, steps: int = 64
 ) -> tuple[Array, Vec]:

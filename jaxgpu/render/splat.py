@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.geometry.vectors import Vec, dot
 
 from .camera import Camera, centres, held, sizes
@@ -23,6 +24,7 @@ from .camera import Camera, centres, held, sizes
 TIE = 1e-5  # of the depth: two passes that round differently still agree on the nearest ball
 
 
+@explained
 def nearest(camera: Camera, x: Array, radius: Array | float, reach: int = 4) -> tuple[Array, Array]:
     """The ball that each pixel shows, and how far ahead its surface is.
 
@@ -61,6 +63,7 @@ def nearest(camera: Camera, x: Array, radius: Array | float, reach: int = 4) -> 
     return index, _shown(camera, x, r, index)
 
 
+@explained
 def soft_depth(
     camera: Camera,
     x: Array,

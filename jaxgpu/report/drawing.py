@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxgpu import arguments
+from jaxgpu.doors import explained
 from jaxgpu.render import View, mp4
 from jaxgpu.render.palette import DARK_INK, INK, LIGHT_INK
 
@@ -22,6 +23,7 @@ _FOLLOWS = (
 )
 
 
+@explained
 def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
     """Take a matplotlib figure with the numbers of its lines, and close it.
 
@@ -78,6 +80,7 @@ def follows_page(svg: bytes) -> bytes:
     return f"{head}{opening}{attributes}{close}{_FOLLOWS}{inner}".encode()
 
 
+@explained
 def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
     """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones, shown at its own size.
 
@@ -96,6 +99,7 @@ def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
     return Figure(caption, "video/mp4", base64.b64encode(mp4(images, seconds)).decode())
 
 
+@explained
 def view(seen: View, caption: str) -> Figure:
     """A view that can be turned by hand, as `jaxgpu.show` makes one.
 
@@ -113,6 +117,7 @@ def view(seen: View, caption: str) -> Figure:
     return Figure(caption, "text/html", base64.b64encode(seen.page().encode()).decode())
 
 
+@explained
 def of_seeds(seeds: int, many: str) -> str:
     """What a caption says of lines over seeds: `many` with the number in it, or that it is one.
 

@@ -15,6 +15,7 @@ import numpy as np
 
 import jaxgpu
 from jaxgpu import arguments
+from jaxgpu.doors import explained
 from jaxgpu.processes import leads
 from jaxgpu.render import palette, view
 
@@ -25,6 +26,7 @@ _LARGE = 100_000  # from here on the digits of whole numbers stand in groups of 
 _THIN = "\u202f"  # a space at which no line ends
 
 
+@explained
 def write(folder: Path) -> Path:
     """Draw all reports in `folder` and right below it into `report.html`, oldest first.
 
@@ -58,6 +60,7 @@ def found(folder: Path) -> list[dict[str, Any]]:
     return sorted((read(file) for file in files), key=lambda record: record["date"])
 
 
+@explained
 def compare(one: Path, other: Path) -> Path:
     """Draw two runs of the same studies side by side into `comparison.html` in the second folder.
 

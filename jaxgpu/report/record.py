@@ -16,6 +16,7 @@ import numpy as np
 
 import jaxgpu
 from jaxgpu import arguments
+from jaxgpu.doors import explained
 from jaxgpu.files import replacing
 from jaxgpu.processes import leads
 from jaxgpu.ranges import KEY
@@ -23,6 +24,7 @@ from jaxgpu.ranges import KEY
 from .parts import Report, ReportError, drawable, from_record, must_be_text
 
 
+@explained
 def ready(*packages: str) -> None:
     """Ask for the packages that a report is drawn with, which a bare installation has not.
 
@@ -44,6 +46,7 @@ def ready(*packages: str) -> None:
             ) from None
 
 
+@explained
 def environment() -> dict[str, str]:
     """Versions, device and precision: what a result depends on beside its options.
 
@@ -76,6 +79,7 @@ def _processor() -> str:
     return f"{name}, {cores} cores"
 
 
+@explained
 def save(
     out: Path, study: str, options: Any, report: Report, *, seconds: float | None = None
 ) -> None:
@@ -141,6 +145,7 @@ def reduced(options: Any) -> dict[str, list[int]]:
     return smaller
 
 
+@explained
 def read(file: Path) -> dict[str, Any]:
     """The record that `save` wrote, whole.
 
@@ -167,6 +172,7 @@ def read(file: Path) -> dict[str, Any]:
     return record
 
 
+@explained
 def replace_text(path: Path, text: str) -> None:
     """Put `text` under the name `path` as a whole: a reader sees the old text or the new.
 

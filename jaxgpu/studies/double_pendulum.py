@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import ranges, show
+from jaxgpu import memory, ranges, show
 from jaxgpu.physics.rigid import Link, Simulation, State, assemble, mass_matrix, passive
 from jaxgpu.precision import in_float64
 from jaxgpu.pytree import size
@@ -120,6 +120,8 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 def swing(spec: Simulation, options: Options, frames: int, out: Path, resume: bool) -> Run:
     """All pendulums for as many frames; the history has some of them, their spread, an energy."""
+    # angles and rates, 16 bytes each, with what draws them and with the run's copy
+    memory.room("double-pendulum", 100 * options.pendulums)
     key = jax.random.key(options.seed)
     begin = jnp.asarray(START)[None] + APART * jax.random.uniform(
         key, (options.pendulums, 2), jnp.float64

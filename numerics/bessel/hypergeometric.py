@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxgpu.doors import explained
 from jaxgpu.precision import scope
 
 from ..arguments import least, prepare
@@ -20,6 +21,7 @@ from .branches import log_bessel
 from .uniform import Kind, edge, expansion
 
 
+@explained
 def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
     """Logarithm of 0F1(; b; z) for b > 0 and 0 <= z < inf; nan elsewhere.
 

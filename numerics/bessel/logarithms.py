@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxgpu.doors import explained
 from jaxgpu.precision import scope
 
 from ..arguments import least, prepare
@@ -25,6 +26,7 @@ from .branches import log_bessel
 from .uniform import Kind
 
 
+@explained
 def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
     """Logarithm of the modified Bessel function of the first kind, log I_v(x).
 
@@ -42,6 +44,7 @@ def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
     return _log("log_iv", Kind(1, scaled=False), v, x)
 
 
+@explained
 def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
     """log(exp(-x) I_v(x)): `log_iv` without the growth, and without the subtraction.
 
@@ -51,6 +54,7 @@ def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
     return _log("log_ive", Kind(1, scaled=True), v, x)
 
 
+@explained
 def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
     """Logarithm of the modified Bessel function of the second kind, log K_v(x).
 
@@ -63,6 +67,7 @@ def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
     return _log("log_kv", Kind(-1, scaled=False), v, x)
 
 
+@explained
 def log_kve(v: ArrayLike, x: ArrayLike) -> Array:
     """log(exp(x) K_v(x)): `log_kv` without the decay, and without the subtraction.
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxgpu.doors import explained
 from jaxgpu.precision import scope
 
 from ..arguments import least, prepare
@@ -19,6 +20,7 @@ from .logarithms import reflection
 from .uniform import Kind
 
 
+@explained
 def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
     """Ratio I_{v+1}(x) / I_v(x), from 0 at x = 0 to 1 at infinity for v >= -1/2.
 
@@ -51,6 +53,7 @@ def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
         return value.astype(dtype)
 
 
+@explained
 def kv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
     """Ratio K_{v+1}(x) / K_v(x), from infinity at x = 0 (v > -1/2) to 1 at infinity.
 
@@ -66,6 +69,7 @@ def kv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
         return jnp.where(below, 1 / value, value).astype(dtype)
 
 
+@explained
 def iv_ratio_inverse(v: ArrayLike, r: ArrayLike) -> Array:
     """The x at which I_{v+1}(x) / I_v(x) = r.
 

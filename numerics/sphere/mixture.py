@@ -19,7 +19,8 @@ from jax import Array
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.precision import scope
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import Run, run
@@ -107,6 +108,8 @@ def _held(name: str, mixture: Mixture) -> Mixture:
     fields = mixture.mean_directions, mixture.concentrations, mixture.log_weights
     with scope(fields):
         m, k, w = (jnp.asarray(a) for a in fields)
+        real = lambda a: jnp.issubdtype(a.dtype, jnp.floating)
+        m, k, w = (a if real(a) else a.astype(jnp.result_type(float)) for a in (m, k, w))
     count = m.shape[0] if m.ndim == 2 else -1
     if m.ndim != 2 or m.shape[1] < 2 or k.shape != (count,) or w.shape != (count,):
         raise ValueError(
@@ -141,6 +144,7 @@ class MixtureFit(Run[FitState]):
     mixture: Mixture
 
 
+@explained
 def fit_mixture(
     x: ArrayLike,
     components: int,
@@ -151,8 +155,7 @@ def fit_mixture(
     until: Callable[[FitState], Any] | None = None,
     measure: Callable[[FitState], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
 ) -> MixtureFit:
     """Fit a mixture to unit vectors.
 
@@ -168,8 +171,8 @@ def fit_mixture(
         until: of the state, a truth value on the device: the fit ends where it holds.
         measure: of the state, at the start and after each step; by default `score`.
         out: folder of checkpoints.
-        resume: go on from the newest checkpoint in `out`.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the newest checkpoint in `out`:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
     Returns:
         The mixture, and as its history the mean log density of the start and after every step,
         [1 + steps]; soft steps never lower it.
@@ -193,7 +196,6 @@ def fit_mixture(
             until=until,
             out=out,
             resume=resume,
-            allow=allow,
         )
         mixture = jax.tree.map(lambda a: a.astype(kind), done.state.mixture)
         history = done.history.astype(kind) if measure is None else done.history
@@ -213,6 +215,7 @@ def _vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
         return jnp.asarray(x), components
 
 
+@allocation.bounded
 @jax.jit
 def _scored(x: Array, mixture: Mixture, before: Array) -> FitState:
     joint = mixture.joint(x)
@@ -245,6 +248,7 @@ def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
     return Mixture(direction, k, jnp.log(count / jnp.sum(count)))
 
 
+@explained
 def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10) -> Mixture:
     """A start: centres far apart, then `rounds` of nearest centres.
 
@@ -263,6 +267,7 @@ def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10
         return jax.tree.map(lambda a: a.astype(x.dtype), mixture)
 
 
+@allocation.bounded
 @partial(jax.jit, static_argnums=(1, 3))
 def _kmeans(x: Array, components: int, key: Array, rounds: int) -> Mixture:
     keys = jax.random.split(key, components)

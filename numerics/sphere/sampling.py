@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu import allocation
 from jaxgpu.precision import scope, smallest
 
 from ..bessel.ratios import iv_ratio
@@ -47,6 +48,7 @@ def draw(key: Array, mean_direction: Array, concentration: Array, count: int) ->
         return _drawn(key, m, k, count)
 
 
+@allocation.bounded
 def _drawn(key: Array, mean_direction: Array, concentration: Array, count: int) -> Array:
     d = mean_direction.shape[0]
     for_cosine, for_tangent = jax.random.split(key)

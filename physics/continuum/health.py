@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.doors import explained
 from jaxgpu.precision import smallest
 from jaxgpu.pytree import pytree
 
@@ -48,6 +49,7 @@ class Health:
         return jnp.max(jnp.where(self.broken > 0, frames, -1))
 
 
+@explained
 def examine(
     scene: Scene,
     state: State,

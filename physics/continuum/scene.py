@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import allocation
 from jaxgpu.pytree import number, pytree, static
 
 from . import checks, engine, stability
@@ -98,4 +99,4 @@ def _start(scene: Scene, shares: int) -> State:
     )
 
 
-_init = jax.jit(_start, static_argnames="shares")  # compiled once for a shape
+_init = allocation.bounded(jax.jit(_start, static_argnames="shares"))  # compiled once for a shape

@@ -14,6 +14,7 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.mesh import flat, split
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, nothing, run
@@ -109,6 +110,7 @@ class SharedFrames:
         return dataclasses.replace(state, bodies=bodies)
 
 
+@explained
 def simulate(
     scene: Scene,
     t: float,
@@ -117,8 +119,7 @@ def simulate(
     measure: Callable[[State], Any] = nothing,
     until: Callable[[State], Array] | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
     guard: bool = False,
     mesh: Mesh | None = None,
 ) -> Run[State]:
@@ -133,8 +134,8 @@ def simulate(
         measure: pytree of arrays, computed on the device.
         until: ends the run after the first frame whose state it says yes to, [] bool.
         out: folder for checkpoints.
-        resume: go on from the last of them, to the same bits as if never stopped.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the last of them, to the same bits as if never stopped:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         mesh: devices to spread the particles over, as `jaxgpu.mesh.devices` gives them.
     Returns:
@@ -166,7 +167,6 @@ def simulate(
             until=until,
             out=out,
             resume=resume,
-            allow=allow,
             guard=guard,
         )
     else:
@@ -179,7 +179,6 @@ def simulate(
             until=until and partial(_ends, film.scene, _carrying(until)),
             out=out,
             resume=resume,
-            allow=allow,
             guard=guard,
         )
         done = Run(shared.end(spread.state), spread.history, spread.timing)
@@ -255,6 +254,7 @@ def _tools_lost(scene: Scene, state: State) -> Array:
     return jnp.stack(out) if out else jnp.zeros(0, bool)
 
 
+@explained
 def count_lost(scene: Scene, state: State) -> Array:
     """How many particles and tools are lost, [] int32.
 

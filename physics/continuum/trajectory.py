@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.run import nothing
 
 from . import engine
@@ -29,6 +30,7 @@ def alone(scene: Scene, state: State, control: Any) -> tuple[Scene, State]:
     return scene, state
 
 
+@explained
 def rollout(
     scene: Scene,
     state: State,

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.doors import explained
+
 from .kinematics import (
     Frames,
     batch_first,
@@ -33,6 +35,7 @@ from .kinematics import (
 from .tree import Tree
 
 
+@explained
 def inverse_dynamics(tree: Tree, q: Array, v: Array, a: Array) -> Array:
     """Forces [..., N] that give the accelerations `a` at `q`, `v`: M(q) a + bias(q, v).
 
@@ -48,6 +51,7 @@ def inverse_dynamics(tree: Tree, q: Array, v: Array, a: Array) -> Array:
     return batch_first(_inverse(tree, centred(tree, q), v, a))
 
 
+@explained
 def mass_matrix(tree: Tree, q: Array) -> Array:
     """The mass matrix M(q) [..., N, N], symmetric positive definite; kg m^2, kg m or kg.
 
@@ -64,6 +68,7 @@ def mass_matrix(tree: Tree, q: Array) -> Array:
     return batch_first(lower + jnp.swapaxes(lower * off_diagonal, 0, 1), 2)
 
 
+@explained
 def forward_dynamics(tree: Tree, q: Array, v: Array, force: Array, implicit: Array) -> Array:
     """Accelerations [..., N]: (M(q) + diag(implicit)) a = force - bias(q, v).
 

@@ -15,6 +15,7 @@ from jax import Array
 from jax.core import Tracer
 from jax.lax import Precision
 
+from jaxgpu.doors import explained
 from jaxgpu.geometry import rotations
 from jaxgpu.ranges import numbers
 
@@ -29,6 +30,7 @@ class Frames(NamedTuple):
     S: Array  # [..., N, 6] screw axes, angular part first
 
 
+@explained
 def forward_kinematics(tree: Tree, q: Array) -> Frames:
     """Rotations, origins and screw axes of all links at the coordinates `q` [..., Q].
 

@@ -15,6 +15,8 @@ from xml.etree.ElementTree import Element
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgpu.doors import explained
+
 from .links import Link
 from .mjcf_attributes import hold, numbers, scalar, shown, unsupported, word
 from .mjcf_contact import Geoms
@@ -45,6 +47,7 @@ class _Reader:
     geoms: Geoms = field(default_factory=Geoms)
 
 
+@explained
 def from_mjcf(text: str, ignore: Collection[str] = (), dtype: Any = jnp.float32) -> Tree:
     """The mechanism in the text of an MJCF file; `init` puts it where the file has it (qpos0).
 

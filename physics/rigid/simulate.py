@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from jaxgpu.doors import explained
 from jaxgpu.geometry import rotations
 from jaxgpu.pytree import number, pytree
 from jaxgpu.ranges import check, numbers
@@ -142,6 +143,7 @@ class Simulation:
         return total, h * D + h * h * K
 
 
+@explained
 def passive(tree: Tree) -> Drive:
     """No motors."""
     check_tree("passive", tree)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number
 from jaxgpu.ranges import Range, numbers, refuse
 
@@ -22,6 +23,7 @@ class Solid:
         return Solid(self.mass, p + R @ self.com, R @ self.inertia @ R.T)
 
 
+@explained
 def solid(kind: str, size: np.ndarray, mass: float | None, density: float) -> Solid:
     """A homogeneous solid about the origin, with MuJoCo's sizes.
 
@@ -55,6 +57,7 @@ def solid(kind: str, size: np.ndarray, mass: float | None, density: float) -> So
     return Solid(mass, np.zeros(3), np.diag(mass * np.array(moments)))
 
 
+@explained
 def weld(parts: list[Solid]) -> dict[str, Any]:
     """Mass, centre and inertia of several solids as one, under the names of a `Link`'s fields.
 

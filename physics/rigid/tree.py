@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from jaxgpu.doors import explained
 from jaxgpu.geometry import rotations
 from jaxgpu.pytree import number, pytree, static
 from jaxgpu.ranges import check, numbers
@@ -89,6 +90,7 @@ class Tree:
         return jnp.concatenate(parts)
 
 
+@explained
 def assemble(
     links: Sequence[Link], gravity: Sequence[float] = (0.0, 0.0, -9.81), dtype: Any = jnp.float32
 ) -> Tree:

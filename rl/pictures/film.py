@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu import allocation
 from jaxgpu.render import Camera
 
 
@@ -38,4 +39,5 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
     def draw(state: Any) -> Array:
         return jnp.round(255 * env.scene(state, **options).picture(camera)).astype(jnp.uint8)
 
-    return np.asarray(jax.jit(lambda states: jax.lax.map(draw, states))(states))
+    drawn = allocation.bounded(jax.jit(lambda states: jax.lax.map(draw, states)))
+    return np.asarray(drawn(states))

@@ -11,7 +11,8 @@ import numpy as np
 import optax
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.run import run
 
 from ..environment import Environment
@@ -23,6 +24,7 @@ from .sampling import CEM, MPPI
 POPULATION = 8  # of CEM and MPPI
 
 
+@explained
 def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> dict[str, Any]:
     """Four planners by name, as the tables of the documents and the studies call them.
 
@@ -42,11 +44,13 @@ def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> di
     }
 
 
+@explained
 def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
     """First states of all seeds, stacked."""
     return _initial_states(env, jax.random.split(jax.random.key(seed), seeds))
 
 
+@explained
 def plan_from_each(
     env: Any,
     planner: Planner,
@@ -57,8 +61,7 @@ def plan_from_each(
     seed: int = 0,
     until: Callable[[Any], Array] | None = None,
     out: Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
 ) -> Plan:
     """Plan from every state, until `evaluations` episodes have been simulated in each.
 
@@ -72,8 +75,8 @@ def plan_from_each(
         seed: of the planner's random numbers.
         until: `until(states)` -> [] bool of the stacked planners; planning ends where it holds.
         out: folder of checkpoints.
-        resume: go on from the last of them, to the same bits as if never stopped.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the last of them, to the same bits as if never stopped:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
     Returns:
         a `Plan`: the planners' states stacked, their best `actions` [S, T, A]; history of `loss`,
         the newest, and of `best` [1 + updates, S].
@@ -106,11 +109,11 @@ def plan_from_each(
         until=until,
         out=out,
         resume=resume,
-        allow=allow,
     )
     return Plan(done.state, done.history, done.timing)
 
 
+@explained
 def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
     """Sum of rewards of actions from every state, in one program.
 
@@ -127,16 +130,19 @@ def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
     return np.asarray(_returns(env, states, ways)).reshape(actions.shape[:-2])
 
 
+@allocation.bounded
 @jax.jit
 def _initial_states(env: Environment, keys: Array) -> Any:
     return jax.lax.map(lambda key: env.reset(key)[0], keys)
 
 
+@allocation.bounded
 @jax.jit
 def _init_each(planner: Planner, actions: Array) -> Any:
     return jax.vmap(planner.init)(actions)
 
 
+@allocation.bounded
 @jax.jit
 def _returns(env: Environment, states: Any, ways: Array) -> Array:
     episode = lambda args: -cost(env, *args)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree
 
 from ..environment import Environment
@@ -67,6 +68,7 @@ class EpisodeCost:
         return cost(self.env, self.state, actions, frames, self.gradient_discount)
 
 
+@explained
 def cost(
     env: Environment,
     state: Any,
@@ -108,6 +110,7 @@ def cost(
     return -jnp.sum(gains)
 
 
+@explained
 def trajectory(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
     """Every state that the actions [T, A] lead to, and what each step measured; leaves [T, ...].
 
@@ -127,6 +130,7 @@ def trajectory(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
     return lax.scan(one, state, actions)[1]
 
 
+@explained
 def discount_gradient(tree: Any, discount: Array | float) -> Any:
     """The tree itself; what flows back through its real leaves is multiplied by `discount`.
 
@@ -148,6 +152,7 @@ def discount_gradient(tree: Any, discount: Array | float) -> Any:
     return jax.tree.map(one, tree)
 
 
+@explained
 def average_gradient(x: Array, share: Array | float) -> Array:
     """x itself, but each entry's gradient is `share` of the mean over all and the rest its own.
 

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.run import Run, run
 
 from ..spaces import real
@@ -50,6 +51,7 @@ def progress(state: Any) -> dict[str, Array]:
     return {"loss": best.latest, "best": best.loss, "evaluations": state.evaluations}
 
 
+@explained
 def plan(
     loss: Callable[..., Array],
     actions: Array,
@@ -60,8 +62,7 @@ def plan(
     measure: Callable[[Any], Any] = progress,
     until: Callable[[Any], Array] | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
 ) -> Plan:
     """Search for actions [T, A] of little loss.
 
@@ -79,8 +80,8 @@ def plan(
         measure: `measure(state)`, recorded at the start and after each update.
         until: `until(state)` -> [] bool; planning ends where it holds.
         out: folder of checkpoints.
-        resume: go on from the last of them, to the same bits as if never stopped.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the last of them, to the same bits as if never stopped:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
     Raises:
         ValueError: a number of the planner out of its range, or actions that are none or not
             finite.
@@ -112,11 +113,11 @@ def plan(
         until=until,
         out=out,
         resume=resume,
-        allow=allow,
     )
     return Plan(done.state, done.history, done.timing)
 
 
+@allocation.bounded
 @jax.jit
 def _init(planner: Planner, actions: Array) -> Any:
     return planner.init(actions)

@@ -14,6 +14,7 @@ import pytest
 from nbclient import NotebookClient
 
 import jaxgpu
+from tests.trust import pages, record
 
 ROOT = Path(__file__).parents[2]
 MODULES = ["jaxgpu", *(m.name for m in pkgutil.walk_packages(jaxgpu.__path__, "jaxgpu."))]
@@ -129,6 +130,10 @@ def test_the_tables_of_measurements_are_those_of_the_record():
         [sys.executable, "-m", "benchmarks.pages"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_table_of_trust_is_that_of_its_record():
+    assert pages.filled(pages.PAGE.read_text(), record.rows()) == pages.PAGE.read_text()
 
 
 @pytest.mark.slow

@@ -126,6 +126,8 @@ NO_DOOR = {
         spans blocks save_parts sync named""".split(),
     "the checks themselves, which the doors of the core go through": """word path function flag key
         arrays shown""".split(),
+    "what is said of an argument that is wrong, held by tests/core/test_fuzz.py": """explained
+        explanation need hints takes""".split(),
     "errors of the disk are the system's": "replacing locked sweep".split(),
     "the command line, held to its words by tests of its own": """main list_ report_ info cite
         run_study""".split(),

@@ -4,10 +4,10 @@ All forms and changes, and a hundred resumes: `python -m tests.trust identity`.
 """
 
 import pytest
+from jaxgpu.experiment import differences, of
 
 from jaxgpu import structure
 from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.experiment import differences, of
 from jaxgpu.program import Call
 from tests.helpers.changes import CHANGES
 from tests.helpers.experiments import form, itself, written

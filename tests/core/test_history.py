@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import jaxgpu
-from jaxgpu import history
+from jaxgpu import cli
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import run
+from jaxgpu.saving import history
 
 ROOT = Path(__file__).parents[2]
 
@@ -115,6 +116,22 @@ def test_what_is_written_grows_with_the_payload_alone(tmp_path):
         run(Oscillator().step, START, steps, measure=wide, chunk=50, out=tmp_path, resume=True)
         sizes.append(written(tmp_path))
     assert sizes[1] - sizes[0] < 1.01 * 1000 * 4000
+
+
+def test_a_watch_draws_where_each_run_is(tmp_path, capsys):
+    run(Oscillator().step, START, 90, **GIVEN, out=tmp_path / "a")
+    run(lambda x: x + 1, np.float32(0), 5, out=tmp_path / "b")
+    assert cli.main(["watch", str(tmp_path), "--once"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{tmp_path}/a: step 90, saved ") and "b: step 5" in lines[-1]
+    x = history.read(tmp_path / "a")["x"]
+    (at,) = [i for i, line in enumerate(lines) if line == f"  ['x'] = {x[-1]:.6g}"]
+    high, *_, low = [line.split("|")[0].strip() for line in lines[at + 1 : at + 5]]
+    assert float(high) == float(f"{x.max():.4g}") and float(low) == float(f"{x.min():.4g}")
+    dots = sum((ord(c) & 0xFF).bit_count() for line in lines[at + 1 : at + 5] for c in line[14:])
+    assert 80 <= dots <= 91
+    assert cli.main(["watch", str(tmp_path / "c"), "--once"]) == 2
+    assert "there is no run in it" in capsys.readouterr().err
 
 
 LONG = """

@@ -441,7 +441,7 @@ def test_nothing_lies_at_the_top_that_was_not_put_there():
     """Downloads, archives and pictures of a session: they are easily committed with the rest."""
     usual = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE", "Makefile"}
     usual |= {"pyproject.toml", "requirements.in", "requirements.lock", "MANIFEST.in"}
-    usual |= {"CODE_OF_CONDUCT.md", "SECURITY.md"}
+    usual |= {"CODE_OF_CONDUCT.md", "NOTICE", "SECURITY.md"}
     files = {p.name for p in ROOT.iterdir() if p.is_file() and not p.name.startswith(".")}
     assert files <= usual, files - usual
 

@@ -118,3 +118,14 @@ def test_the_scratch_of_a_sort_is_forecast(f, arrays):
     need = program.memory_analysis()
     counted = need.argument_size_in_bytes + need.output_size_in_bytes + need.temp_size_in_bytes
     assert memory.forecast(program) - counted == 16 * arrays * 1000
+
+
+def test_a_tenth_of_the_free_memory_is_left_alone(monkeypatch):
+    program = jax.jit(lambda x: 2 * x).lower(jax.ShapeDtypeStruct((1000,), "float32")).compile()
+    need = memory.forecast(program)
+    assert need >= 8000  # what goes in and what comes out
+    monkeypatch.setattr(memory, "available", lambda: need / 0.89)
+    memory.check(program, "double")
+    monkeypatch.setattr(memory, "available", lambda: need / 0.91)
+    with pytest.raises(MemoryError, match="double: needs"):
+        memory.check(program, "double")

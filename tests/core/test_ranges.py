@@ -29,6 +29,10 @@ WRONG = [
     ({"turns": 2.0}, "turns=2 of type float64; it must be a whole number of at least 1"),
     ({"turns": [2]}, r"turns=an array of shape \[1\]; it must be a whole number"),
     ({"rest": -1.0}, "rest=-1; it must be a finite number of at least 0, or None"),
+    ({"stiffness": 1e300}, "stiffness=1e.300, which is inf in float32; it must be"),
+    ({"stiffness": 1e-300}, "stiffness=1e-300, which is 0 in float32; it must be"),
+    ({"stiffness": 2**63}, "stiffness=9.22337e.18, a whole number beyond its bits; it must be"),
+    ({"turns": 2**63}, "turns=9.22337e.18, a whole number beyond 64 bits; it must be"),
     ({"inner": (Spring(), Spring(-1.0))}, "Spring.stiffness=-1; it must be"),
     ({"inner": {"left": [Spring(-1.0)]}}, "Spring.stiffness=-1; it must be"),
 ]
@@ -52,6 +56,11 @@ def test_what_is_right_or_cannot_be_seen_passes():
     assert ranges.Range(above=0, infinite=True).fault(-np.inf) == "-inf"
     assert ranges.Range(below=0, infinite=True).fault(np.inf) == "inf"
     jax.tree.map(lambda leaf: -leaf, Spring())  # a gradient may have any sign
+
+
+def test_numbers_that_float64_holds_pass_where_it_is_used(x64):
+    for value in (1e300, 1e-300, 1 << 40):
+        ranges.check("pull", Spring(value))
 
 
 def test_infinity_passes_where_it_is_meant():

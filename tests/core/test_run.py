@@ -395,23 +395,23 @@ def test_another_jax_is_warned_of(tmp_path, monkeypatch):
 
 
 def test_a_named_change_is_allowed_and_kept(tmp_path):
-    given = {"state": np.zeros(3, np.float32), "key": KEY, "out": tmp_path, "resume": True}
+    given = {"state": np.zeros(3, np.float32), "key": KEY, "out": tmp_path}
     run(drift(1.0), steps=4, **given)
-    with pytest.raises(CheckpointError, match=r"by was 1.0, is 2.0; .*allow=\('by',\)$"):
-        run(drift(2.0), steps=9, **given)
+    with pytest.raises(CheckpointError, match=r"by was 1.0, is 2.0; .*resume=\('by',\)$"):
+        run(drift(2.0), steps=9, **given, resume=True)
     with pytest.raises(CheckpointError, match="start was"):
-        run(drift(2.0), steps=9, allow=("by",), **given | {"state": np.ones(3, np.float32)})
+        run(drift(2.0), steps=9, **given | {"state": np.ones(3, np.float32), "resume": ("by",)})
     with pytest.raises(
-        ValueError, match="allow='buy'; no value is called so; there are key, start"
+        ValueError, match="resume='buy'; no value is called so; there are key, start"
     ):
-        run(drift(2.0), steps=9, allow=("buy",), **given)
-    with pytest.raises(TypeError, match="allow='by'; it must be names in a tuple"):
-        run(drift(2.0), steps=9, allow="by", **given)
-    run(drift(2.0), steps=9, allow=("by",), **given)
+        run(drift(2.0), steps=9, **given, resume=("buy",))
+    with pytest.raises(TypeError, match="resume='by'; it must be True or False, or names"):
+        run(drift(2.0), steps=9, **given, resume="by")
+    run(drift(2.0), steps=9, **given, resume=("by",))
     assert jaxgpu.load(tmp_path).changes == ["at step 4: by was 1.0, is 2.0"]
     with pytest.raises(CheckpointError, match="by was 2.0, is 1.0"):
-        run(drift(1.0), steps=12, **given)
-    run(drift(2.0), steps=12, **given)
+        run(drift(1.0), steps=12, **given, resume=True)
+    run(drift(2.0), steps=12, **given, resume=True)
     assert jaxgpu.load(tmp_path).changes == ["at step 4: by was 1.0, is 2.0"]
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import platform
+import stat
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from writers import elsewhere
 from jaxgpu import checkpoint, files
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.run import run
-from jaxgpu.store import Store
+from jaxgpu.saving.store import Store
 
 
 @contextlib.contextmanager
@@ -125,3 +126,18 @@ def test_a_folder_that_cannot_be_made_is_said_before_work_begins(tmp_path):
     never = lambda state: pytest.fail("traced")
     with pytest.raises(OSError, match="File exists"):
         run(never, jnp.ones(3), 5, out=tmp_path / "taken")
+
+
+def test_a_name_is_on_the_disk_after_the_content_that_it_names(tmp_path, monkeypatch):
+    """A power cut leaves the old file or the new: the bytes go first, then the name."""
+    put, sync = [], os.fsync
+
+    def noted(handle):
+        folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        put.append(("name" if folder else "bytes", (tmp_path / "a.txt").exists()))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with files.replacing(tmp_path / "a.txt") as file:
+        file.write("kept")
+    assert put == [("bytes", False), ("name", True)]

@@ -50,3 +50,24 @@ def test_meshes_that_enclose_nothing_are_refused(tmp_path):
     assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="spacing=0"):
         voxels(trimesh.creation.box((1.0, 1.0, 1.0)), 0.0)
+
+
+@pytest.mark.parametrize("name, text", [("a.stl", ""), ("a.obj", "f 1 2 3"), ("a.ply", "ply\nx")])
+def test_a_damaged_file_is_refused(name, text, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=f"voxels: {name}: "):
+        voxels(tmp_path / name, 0.1)
+
+
+@pytest.mark.parametrize("name", ["a.dae", "a.3mf", "a.svg", "a"])
+def test_no_reader_of_xml_is_started(name, tmp_path):
+    (tmp_path / name).write_text("<a/>")
+    with pytest.raises(ValueError, match=r"it must be \.stl, \.obj"):
+        voxels(tmp_path / name, 0.1)
+
+
+def test_a_missing_file_and_what_is_no_mesh_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="no such file; give the path"):
+        voxels(tmp_path / "a.stl", 0.1)
+    with pytest.raises(TypeError, match="mesh=3; it must be a trimesh.Trimesh"):
+        voxels(3, 0.1)

@@ -14,7 +14,7 @@ import numpy as np
 from doors import Door
 from matplotlib.figure import Figure as Drawing
 
-from jaxgpu import checkpoint, memory, mesh, precision, ranges, report
+from jaxgpu import allocation, checkpoint, load, memory, mesh, precision, ranges, report
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Headline, Report, Table
 from jaxgpu.run import Timing, rollout, run
@@ -54,6 +54,12 @@ def saved_and_loaded(path="a.npz", tree=X, meta=None):
     with elsewhere():
         checkpoint.save(path, tree, meta)
         return plain(checkpoint.load(path, tree)[0])
+
+
+def run_and_loaded(folder):
+    with elsewhere():
+        run(jnp.sin, X, 2, measure=jnp.sum, out="run")
+        return plain(load(folder).history)
 
 
 def loaded(path="a.npz", like=X):
@@ -162,6 +168,17 @@ DOORS = [
     ),
     Door("memory.forecast", memory.forecast, {"compiled": PROGRAM}),
     Door("memory.available", memory.available, {"device": jax.devices()[0]}, ("device: None",)),
+    Door("load: folder", run_and_loaded, {"folder": "run"}),
+    Door("memory.room", lambda size: memory.room("sky", size), {"size": 1000}, ("size: zero",)),
+    Door(
+        "memory.size",
+        memory.size,
+        {"tree": X},
+        right=(*data("tree"), "tree: wrong length", "tree: None", "tree: nan"),
+        limits=ends("tree"),
+    ),
+    Door("allocation.bounded", allocation.bounded, {"f": np.ones}),
+    Door("allocation.needed", lambda f: allocation.needed(f, 3), {"f": jnp.ones}),
     Door("memory.check", lambda compiled: memory.check(compiled, "sky"), {"compiled": PROGRAM}),
     Door("precision.in_float64", lambda f: precision.in_float64(f)(), {"f": lambda: 1.0}),
     Door("precision.reassociated", lambda f: precision.reassociated(f)(), {"f": lambda: 1.0}),
@@ -298,6 +315,8 @@ THINGS = {
     "memory.forecast": ("compiled",),
     "memory.available": ("device",),
     "memory.check": ("compiled",),
+    "allocation.bounded": ("f",),
+    "allocation.needed": ("f",),
     "precision.in_float64": ("f",),
     "precision.reassociated": ("f",),
     "checkpoint.save: meta": ("meta",),

@@ -17,9 +17,10 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 import jaxgpu
-from jaxgpu import identity, mesh
+from jaxgpu import mesh
 from jaxgpu.processes import leads, watch
 from jaxgpu.run import Run, run
+from jaxgpu.saving import identity
 
 ROWS, CHUNK, TURN = 96, 5, 12
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.doors import explained
 from jaxgpu.ranges import Range, refuse
 
 from .sets import alike, points
@@ -21,6 +22,7 @@ from .sets import alike, points
 _TILE = 128
 
 
+@explained
 def igd(f: Array, front: Array) -> Array:
     """Mean distance of the points of the front to the nearest of f. [n, m], [r, m] -> scalar.
 
@@ -30,6 +32,7 @@ def igd(f: Array, front: Array) -> Array:
     return jnp.mean(_nearest(front, f, lambda front, f: _length(f - front)))
 
 
+@explained
 def igd_plus(f: Array, front: Array) -> Array:
     """As `igd`, counting only how much worse f is than the front. Weakly Pareto compliant.
 
@@ -39,6 +42,7 @@ def igd_plus(f: Array, front: Array) -> Array:
     return jnp.mean(_nearest(front, f, lambda front, f: _length(jnp.maximum(f - front, 0))))
 
 
+@explained
 def gd(f: Array, front: Array) -> Array:
     """Mean distance of the points of f to the nearest of the front.
 
@@ -48,6 +52,7 @@ def gd(f: Array, front: Array) -> Array:
     return jnp.mean(_nearest(f, front, lambda f, front: _length(f - front)))
 
 
+@explained
 def gd_plus(f: Array, front: Array) -> Array:
     """As `gd`, counting only how much worse f is than the front.
 
@@ -57,6 +62,7 @@ def gd_plus(f: Array, front: Array) -> Array:
     return jnp.mean(_nearest(f, front, lambda f, front: _length(jnp.maximum(f - front, 0))))
 
 
+@explained
 def epsilon(f: Array, front: Array) -> Array:
     """Least number by which f must be lowered to weakly dominate the front.
 
@@ -66,6 +72,7 @@ def epsilon(f: Array, front: Array) -> Array:
     return jnp.max(_nearest(front, f, lambda front, f: jnp.max(f - front, axis=-1)))
 
 
+@explained
 def epsilon_ratio(f: Array, front: Array) -> Array:
     """Least factor by which f must be divided to weakly dominate the front; all values > 0.
 
@@ -79,6 +86,7 @@ def epsilon_ratio(f: Array, front: Array) -> Array:
     return jnp.max(_nearest(front, f, lambda front, f: jnp.max(f / front, axis=-1)))
 
 
+@explained
 def spacing(f: Array) -> Array:
     """Standard deviation (n - 1) of the taxicab distance of each point to its nearest neighbour.
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.doors import explained
 from jaxgpu.ranges import Range, refuse
 
 from .sets import points, vector
@@ -23,6 +24,7 @@ from .sets import points, vector
 TILE = 16  # points side by side
 
 
+@explained
 def contributions(f: Array, reference: Array, neighbours: int = 64) -> Array:
     """Exclusive hypervolume of every point.
 

@@ -21,6 +21,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu import arguments
+from jaxgpu.doors import explained
 from jaxgpu.pytree import pytree
 from jaxgpu.ranges import Range, refuse
 
@@ -41,6 +42,7 @@ class Volume:
     errors: Array  # [n] standard errors of the contributions
 
 
+@explained
 def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 << 14) -> Volume:
     """Estimate the hypervolume and what each point alone contributes to it.
 

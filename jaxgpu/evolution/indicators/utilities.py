@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu import arguments
+from jaxgpu.doors import explained
 from jaxgpu.ranges import Range, refuse
 
 from .sets import points, rows, vector
@@ -17,6 +18,7 @@ from .sets import points, rows, vector
 _TILE = 128
 
 
+@explained
 def r2(f: Array, weights: Array, ideal: Array) -> Array:
     """Mean over weights of the least weighted Tchebycheff distance to the ideal point.
 
@@ -38,6 +40,7 @@ def r2(f: Array, weights: Array, ideal: Array) -> Array:
     return jnp.mean(lax.map(least, weights, batch_size=_TILE))
 
 
+@explained
 def expected_utility(f: Array, key: Array, low: Array, high: Array, count: int = 10_000) -> Array:
     """Mean over random weights of the best weighted sum of objectives scaled to [0, 1].
 

@@ -19,12 +19,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu import allocation
+from jaxgpu.doors import explained
+
 from ..pareto.order import argsort
 from .sets import points, vector
 
 _SLICES = 32  # volumes of one dimension less computed side by side
 
 
+@explained
+@allocation.bounded
 def hypervolume(f: Array, reference: Array) -> Array:
     """Volume between the points and the reference point, which is worse in every objective.
 

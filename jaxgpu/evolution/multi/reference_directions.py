@@ -6,6 +6,7 @@ of the six points a unit move away from it. That makes N log H work of N H. For 
 more objectives the lines are compared one by one in tiles, in O(N) memory.
 """
 
+import math
 from itertools import combinations
 from math import comb
 
@@ -13,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu import memory
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.ranges import Range, refuse
 
@@ -42,6 +45,7 @@ class ReferenceDirections:
             )
 
 
+@explained
 def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     """Directions that partition each edge of the simplex evenly, with a layer for each number.
 
@@ -58,6 +62,10 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
             f"das_dennis: {objectives} objectives, n_partitions={n_partitions}; need at least 2 "
             "objectives and at least 1 partition in each layer"
         )
+    for p in n_partitions:  # tuples of Python's numbers come first
+        count = math.lgamma(objectives + p) - math.lgamma(p + 1) - math.lgamma(objectives)
+        need = int(math.exp(min(count, 80.0))) * (100 + 60 * objectives)
+        memory.room("das_dennis", need, "partition less")
     layers = len(n_partitions)
     parts = [
         1 / objectives + (1 - i / layers) * (_simplex(objectives, p) / p - 1 / objectives)
@@ -68,6 +76,7 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     return ReferenceDirections(jnp.asarray(w, jnp.zeros(0).dtype), rounding)
 
 
+@explained
 def partitions_for(objectives: int, count: int) -> int:
     """The most partitions with which one layer has at most `count` directions.
 
@@ -82,6 +91,7 @@ def partitions_for(objectives: int, count: int) -> int:
     return p
 
 
+@explained
 def layers_for(objectives: int, count: int = 160) -> tuple[int, ...]:
     """The partitions of layers with about `count` directions, some of them inside the simplex.
 
@@ -131,6 +141,7 @@ def nearest(unit: Array, f: Array) -> Array:
     return lax.map(one, f, batch_size=TILE)
 
 
+@explained
 def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
     """The nearest line through the origin for each point, and the distance to it.
 

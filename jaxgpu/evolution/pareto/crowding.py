@@ -3,12 +3,14 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.doors import explained
 from jaxgpu.ranges import numbers
 
 from ..problem import floats
 from .order import sortable
 
 
+@explained
 def crowding_distance(f: Array, rank: Array) -> Array:
     """Crowding distance of each point among those of its own front.
 

@@ -8,6 +8,7 @@ more than 1024 points: divide and conquer (`fronts3`). Otherwise: longest chains
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.doors import explained
 from jaxgpu.ranges import Range, refuse
 
 from ..problem import floats
@@ -19,6 +20,7 @@ from .order import dense_ranks
 _CHAINS_BELOW = 1024  # where the pair tests of `chains` cost less than the passes of `fronts3`
 
 
+@explained
 def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> Array:
     """Index of the non-dominated front of each point, 0 the best.
 
@@ -70,6 +72,7 @@ def _ranks(f: Array, stop: int) -> Array:
     return ranks2(f, stop) if m == 2 else ranks3(f, stop)
 
 
+@explained
 def nondominated(f: Array, violation: Array | None = None) -> Array:
     """Which points no other dominates; copies of one are all in. [n, m] -> [n] bool.
 
@@ -79,6 +82,7 @@ def nondominated(f: Array, violation: Array | None = None) -> Array:
     return ranks(f, violation, stop=1) == 0
 
 
+@explained
 def dominates(a: Array, b: Array) -> Array:
     """Whether objective vectors `a` dominate `b`: nowhere worse, somewhere better. [..., m].
 

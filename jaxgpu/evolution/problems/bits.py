@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree
 from jaxgpu.ranges import check
 
@@ -34,6 +35,7 @@ class Landscape:
     table: Array = number()  # [M, N, 2^(K+1)] contribution
 
 
+@explained
 def sacks(items: int, objectives: int, seed: int = 0) -> Sacks:
     """The paper's: profits and weights from 10 to 100, half of all weight in each sack.
 
@@ -50,6 +52,7 @@ def sacks(items: int, objectives: int, seed: int = 0) -> Sacks:
     return Sacks(*(jnp.asarray(part, float) for part in parts))
 
 
+@explained
 def knapsack(instance: Sacks, repair: bool = True) -> Problem:
     """Minus the profits, [m].
 
@@ -92,6 +95,7 @@ def knapsack(instance: Sacks, repair: bool = True) -> Problem:
     return Problem(box(0.0, 1.0, n), function, m)
 
 
+@explained
 def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) -> Landscape:
     """Random partners, and contributions uniform in [0, 1]. N, K, M.
 
@@ -115,6 +119,7 @@ def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) 
     return Landscape(jnp.asarray(partners), jnp.asarray(table, float))
 
 
+@explained
 def mnk(instance: Landscape) -> Problem:
     """Minus the mean contribution of the bits, [M].
 

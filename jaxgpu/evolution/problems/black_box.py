@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.doors import explained
+
 from ..problem import Problem, box, whole_numbers
 from . import bbob_data as data
 from . import bbob_shapes as shapes
@@ -24,6 +26,7 @@ from .pairs import away
 Function = Callable[[Array], Array]
 
 
+@explained
 def bbob(function: int, dimension: int, instance: int = 1) -> Problem:
     """One of the functions over [-5, 5]^D; COCO's value is this one plus `bbob_data.value`.
 

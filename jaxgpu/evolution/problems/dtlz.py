@@ -13,11 +13,13 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 
 from ..problem import Problem, box, whole_numbers
 from .fronts import sphere, triangle
 
 
+@explained
 def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """Linear front sum f = 1/2 behind 11^k - 1 local ones. Default k = 5 distance variables.
 
@@ -27,11 +29,13 @@ def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_first(objectives), objectives, variables, 5)
 
 
+@explained
 def dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """The unit sphere."""
     return _problem(_spherical(objectives, _bowl), objectives, variables, 10)
 
 
+@explained
 def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     """The unit sphere behind 3^k - 1 local fronts.
 
@@ -41,6 +45,7 @@ def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_spherical(objectives, _rugged), objectives, variables, 10)
 
 
+@explained
 def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
     """The unit sphere, with most of the box mapped to its edges.
 
@@ -50,6 +55,7 @@ def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_spherical(objectives, _bowl, 100), objectives, variables, 10)
 
 
+@explained
 def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
     """A curve on the unit sphere (for m = 3; beyond it the front is not degenerate).
 
@@ -59,6 +65,7 @@ def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_degenerate(objectives, _bowl), objectives, variables, 10)
 
 
+@explained
 def dtlz6(objectives: int = 3, variables: int | None = None) -> Problem:
     """The curve of DTLZ5, hard to reach: g = sum x^0.1.
 
@@ -68,6 +75,7 @@ def dtlz6(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_degenerate(objectives, lambda z: jnp.sum(z**0.1)), objectives, variables, 10)
 
 
+@explained
 def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
     """2^(m-1) disconnected regions.
 
@@ -84,6 +92,7 @@ def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(function, objectives, variables, 20)
 
 
+@explained
 def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ2 with f_i^4, and f_m^2 for the last: a convex front.
 
@@ -99,6 +108,7 @@ def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(function, objectives, variables, 10)
 
 
+@explained
 def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ1 with its triangle turned over: f -> (1 + g) / 2 - f.
 
@@ -114,6 +124,7 @@ def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem
     return _problem(function, objectives, variables, 5)
 
 
+@explained
 def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ2 with its sphere turned over: f -> 1 + g - f.
 
@@ -128,6 +139,7 @@ def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem
     return _problem(function, objectives, variables, 10)
 
 
+@explained
 def scaled(problem: Problem, base: float = 10.0) -> Problem:
     """A problem whose objectives are multiplied by base^0, base^1, ..., as in scaled DTLZ1, 2.
 
@@ -143,6 +155,7 @@ def scaled(problem: Problem, base: float = 10.0) -> Problem:
     )
 
 
+@explained
 def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ1 that is feasible only near its front.
 
@@ -154,6 +167,7 @@ def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_first(objectives), objectives, variables, 5, violation)
 
 
+@explained
 def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ3 behind a shell, from radius 4 to 9, 12.5 or 15, that is infeasible.
 
@@ -171,6 +185,7 @@ def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_spherical(objectives, _rugged), objectives, variables, 10, violation)
 
 
+@explained
 def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ2, feasible in spheres around the ends and the middle of its front.
 
@@ -190,6 +205,7 @@ def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_spherical(objectives, _bowl), objectives, variables, 10, violation)
 
 
+@explained
 def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ1 behind m planes, whose union is the front.
 
@@ -204,6 +220,7 @@ def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_first(objectives), objectives, variables, 5, violation)
 
 
+@explained
 def c3_dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
     """DTLZ4 behind m ellipsoids, whose union is the front.
 

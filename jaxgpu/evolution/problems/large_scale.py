@@ -16,12 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.doors import explained
+
 from ..problem import Box, Problem, whole_numbers
 from .fronts import sphere, triangle
 
 _PARTS = 5  # of each group
 
 
+@explained
 def lsmop(number: int, objectives: int = 3, variables: int | None = None) -> Problem:
     """One of the nine: a triangle (1-4), the unit sphere (5-8), or disconnected (9).
 

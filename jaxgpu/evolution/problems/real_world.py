@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.doors import explained
 from jaxgpu.ranges import numbers
 
 from ..problem import Box, Problem
@@ -60,6 +61,7 @@ CONSTRAINED = {
 NAMES = (*DESIGNS, "RE91", *CONSTRAINED)
 
 
+@explained
 def engineering(name: str) -> Problem:
     """One of the suite: RE21-25, RE31-37, RE41, RE42, RE61, RE91 and CRE21-25, CRE31, CRE32, CRE51.
 
@@ -79,6 +81,7 @@ def engineering(name: str) -> Problem:
     return _problem(*DESIGNS[name], constrained=False)
 
 
+@explained
 def car_cab(noise: tuple[float, ...]) -> Problem:
     """RE91, nine objectives of a car's cab, given four draws from the standard normal.
 

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.doors import explained
+
 from ..problem import Box, Problem, whole_numbers
 from .fronts import quarter, spread, triangle
 from .pairs import away
@@ -25,6 +27,7 @@ from .pairs import away
 _BEST = 0.35  # of every distance variable, but where it is shifted in WFG7-9
 
 
+@explained
 def wfg(number: int, objectives: int = 3, positions: int | None = None, distances: int = 20):
     """One of the nine; variable i is in [0, 2 i].
 

@@ -7,11 +7,13 @@ bit is set where its variable, in [0, 1], is at least 1/2.
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.doors import explained
 from jaxgpu.ranges import Range, refuse
 
 from ..problem import Box, Problem, box
 
 
+@explained
 def zdt1(variables: int = 30) -> Problem:
     """Convex front f2 = 1 - sqrt(f1).
 
@@ -26,6 +28,7 @@ def zdt1(variables: int = 30) -> Problem:
     return Problem(_box(variables), function, 2)
 
 
+@explained
 def zdt2(variables: int = 30) -> Problem:
     """Concave front f2 = 1 - f1^2.
 
@@ -40,6 +43,7 @@ def zdt2(variables: int = 30) -> Problem:
     return Problem(_box(variables), function, 2)
 
 
+@explained
 def zdt3(variables: int = 30) -> Problem:
     """Five disconnected pieces.
 
@@ -55,6 +59,7 @@ def zdt3(variables: int = 30) -> Problem:
     return Problem(_box(variables), function, 2)
 
 
+@explained
 def zdt4(variables: int = 10) -> Problem:
     """The front of ZDT1 behind 21^(D-1) local ones.
 
@@ -72,6 +77,7 @@ def zdt4(variables: int = 10) -> Problem:
     return Problem(Box(wide.lower.at[0].set(0), wide.upper.at[0].set(1)), function, 2)
 
 
+@explained
 def zdt5() -> Problem:
     """31 points f2 = 10 / f1 behind the deceptive f2 = 11 / f1; a string of 30 bits, ten of 5.
 
@@ -88,6 +94,7 @@ def zdt5() -> Problem:
     return Problem(box(0.0, 1.0, 80), function, 2)
 
 
+@explained
 def zdt6(variables: int = 10) -> Problem:
     """The front of ZDT2, unevenly covered.
 

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree, size, static
 
 from ..problem import Box, Problem
@@ -31,6 +32,7 @@ from .adaptation import Rates, above_zero, cumulated, rates, stalled, step_size
 from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
 
 
+@explained
 def default_pop_size(dimension: int) -> int:
     """4 + 3 ln D (table 1).
 

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree
 
 from ..problem import Box
@@ -95,6 +96,7 @@ class State(Placed):
     second: Array  # [D] and of their squares
 
 
+@explained
 def pgpe(pop_size: int, sigma: float = 0.1, rate: float = 0.01) -> OpenES:
     """The spec of PGPE.
 

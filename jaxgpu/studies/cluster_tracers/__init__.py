@@ -7,6 +7,7 @@ core's collapse sets. There is no stellar evolution here and pairs are regularis
 a cluster alone is the same at every density, in its own units of time; the tide tells them apart.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import ranges
+from jaxgpu import allocation, memory, ranges
 from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.clusters import Cluster, Hermite, Pairing, cluster
 from jaxgpu.physics.nbody.forces import potentials, tide
@@ -73,10 +74,22 @@ class Kind:
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Run all clusters in one program, one after the other, and compare their tracers."""
     keys = jax.random.split(jax.random.key(0), options.seeds)
-    kinds = [kind(options, key, radius) for key in keys for radius in (None, *options.radii)]
-    every = jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
+    drawn = [(key, radius) for key in keys for radius in (None, *options.radii)]
+    every = gathered("cluster-tracers", options, drawn)
     done = together(options, every, out, resume)
     return written(options, done, scales(options))
+
+
+def gathered(name: str, options: Any, drawn: Sequence[tuple[Array, float | None]]) -> Kind:
+    """The clusters of these keys and half-mass radii, stacked.
+
+    Raises:
+        MemoryError: all of them would not fit; only the first was made.
+    """
+    first = kind(options, *drawn[0])
+    memory.room(f"{name}: {len(drawn)} clusters", 2 * len(drawn) * memory.size(first))
+    kinds = [first, *(kind(options, *one) for one in drawn[1:])]
+    return jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
 
 
 def kind(options: Any, key: Array, radius: float | None) -> Kind:
@@ -104,7 +117,7 @@ def kind(options: Any, key: Array, radius: float | None) -> Kind:
     return Kind(spec, _init(spec, x, v, m, tracers))
 
 
-_init = jax.jit(Cluster.init)
+_init = allocation.bounded(jax.jit(Cluster.init))
 
 
 def together(options: Options, every: Kind, out: Path, resume: bool) -> Run[Kind]:

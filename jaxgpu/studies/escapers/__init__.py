@@ -23,7 +23,7 @@ from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Report
 from jaxgpu.run import Run, rollout, run
 from jaxgpu.studies import BadInput
-from jaxgpu.studies.cluster_tracers import Kind, kind
+from jaxgpu.studies.cluster_tracers import Kind, gathered
 
 from .findings import written
 from .lagrange import about_z, tail
@@ -77,8 +77,8 @@ class Fitted:
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Run all clusters in one program, fit their escapers, and hold the tails to theory."""
     keys = jax.random.split(jax.random.key(0), options.seeds)
-    kinds = [kind(options, key, radius) for radius in options.radii for key in keys]
-    every = jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
+    drawn = [(key, radius) for radius in options.radii for key in keys]
+    every = gathered("escapers", options, drawn)
     check = lambda kinds, history: kinds.spec.check(kinds.now)
     done = run(unit, every, options.time, measure=left, check=check, out=out, resume=resume)
     if stay := sorted({options.radii[i // options.seeds] for i in np.flatnonzero(few(done))}):

@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from jaxgpu import ranges
+from jaxgpu import memory, ranges
 from jaxgpu.precision import in_float64
 from jaxgpu.pytree import size
 from jaxgpu.report import Report
@@ -20,6 +20,8 @@ from .posterior import Sampler
 from .spray import sobol
 from .streams import Errors, two_streams
 from .weigh import Weighing
+
+COMPILED = 1_200_000_000  # bytes that XLA takes to compile the study, 1.1e9 measured
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Options:
 @in_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Make the mocks, fit all of them, and hold the posteriors to the truth."""
+    memory.room("galaxy-from-stream: to compile it", COMPILED)
     errors = Errors()
     spec = Weighing(
         streams=two_streams(options.steps, errors),

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu import allocation
 from jaxgpu.pytree import pytree, size
 
 from .fit import Fit, LevenbergMarquardt
@@ -59,6 +60,7 @@ class Weighing:
     few: int = size(default=512, least=16)  # of these in the first rounds of fits
     attempts: int = size(default=3, least=1)  # fits, of which the best is taken
 
+    @allocation.bounded
     def init(self, mocks: int) -> Found:
         """Nothing found yet of so many mocks."""
         streams, stars = self.fine.places.shape[0], self.fits.pool.each

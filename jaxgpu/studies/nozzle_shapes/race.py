@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import evolution
+from jaxgpu import allocation, evolution
 from jaxgpu.evolution import multi
 from jaxgpu.evolution.indicators import hypervolume
 from jaxgpu.report import replace_text
@@ -168,6 +168,7 @@ def cost(pour: Pour, pop_size: int, out: Path, resume: bool) -> Cost:
     return found
 
 
+@allocation.bounded
 @partial(jax.jit, static_argnums=0)
 def values(pour: Pour, designs: Array) -> Array:
     """Objectives [N, 2] of designs [N, D]."""

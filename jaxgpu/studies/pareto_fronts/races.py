@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu import allocation
 from jaxgpu.evolution import Problem, multi, step
 from jaxgpu.evolution.indicators import hypervolume
 from jaxgpu.evolution.multi import das_dennis
@@ -88,6 +89,7 @@ def race(name: str, seeds: int, generations: int, seed: int, out: Path, resume: 
     )
 
 
+@allocation.bounded
 @jax.jit
 def _start(spec: multi.NSGA3, problem: Problem, keys: Array) -> State:
     return jax.vmap(lambda key: spec.init(key, problem))(keys)

@@ -26,12 +26,14 @@ from typing import Any
 
 from jax import Array
 
+from jaxgpu.doors import explained
 from jaxgpu.primitive import constant, filled, jvp_of, primitive
 
 from . import chunked, columns, rows
 from .stencil import ROW, Layout
 
 
+@explained
 def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Array:
     """Sum of the particles' contributions on a grid.
 
@@ -55,6 +57,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Ar
     return _spread(*x, *q, layout=layout)
 
 
+@explained
 def moments(
     x: Sequence[Array], grid: Array, shape: tuple[int, ...], columns: int = 0
 ) -> list[list[Array]]:

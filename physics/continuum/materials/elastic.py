@@ -9,12 +9,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.geometry.vectors import Mat, add, det, gram, identity, matmul, scale, shift
 from jaxgpu.pytree import number, pytree
 
 from .polar import stretch
 
 
+@explained
 def lame(young, poisson):
     """Lame's mu and lambda [Pa] of Young's modulus [Pa] and Poisson's ratio in (-1, 1/2).
 

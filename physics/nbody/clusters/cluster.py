@@ -17,7 +17,8 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.precision import in_float64, reassociated, smallest
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import Run, run
@@ -223,6 +224,7 @@ class Evolution(Run[State]):
         return np.asarray(self.state.bodies.tracers.x)[3:].T
 
 
+@explained
 @in_float64
 def evolve(
     x: Any,
@@ -237,9 +239,7 @@ def evolve(
     until: Callable[[State], Array] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
-    guard: bool = False,
+    resume: bool | Sequence[str] = False,
 ) -> Evolution:
     """Evolve stars and tracers, bodies without mass, for a time t; G = 1.
 
@@ -275,9 +275,8 @@ def evolve(
             crosses in a step. Stars have the bits of one device, tracers its accuracy, for they are
             rounded otherwise; of blocks, the most of any device are counted.
         out: folder for checkpoints.
-        resume: go on from the last one there.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
-        guard: stop at the first value that is not finite, with its name, before it is saved.
+        resume: go on from the last one there:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
 
     Returns:
         the last stars and tracers, the escapes, and as `history`, for the start and after each
@@ -331,14 +330,12 @@ def evolve(
         check=check,
         out=out,
         resume=resume,
-        allow=allow,
-        guard=guard,
     )
     state = done.state if mesh is None else spread.summed(done.state)
     return Evolution(state=state, history=done.history, timing=done.timing, spec=spec)
 
 
-_init = jax.jit(Cluster.init)
+_init = allocation.bounded(jax.jit(Cluster.init))
 
 
 def _measured(

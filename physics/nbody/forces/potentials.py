@@ -90,7 +90,7 @@ class MiyamotoNagai:
 
     gm: Array | float = number(least=0)  # [] gravitational parameter
     a: Array | float = number(least=0)  # [] length of the disc
-    b: Array | float = number(least=0)  # [] its thickness
+    b: Array | float = number(above=0)  # [] its thickness; at 0 the pull has no value in the plane
 
     def potential(self, x: Array) -> Array:
         """Potential [...] at places [..., 3]."""

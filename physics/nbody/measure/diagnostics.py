@@ -10,11 +10,13 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxgpu import ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import pytree
 
 from .. import bodies
 
 
+@explained
 def energy(x: Array, v: Array, m: Array, softening: Array | float = 0.0) -> tuple[Array, Array]:
     """Kinetic and potential energy of stars at x [N, 3] with velocities v [N, 3] and masses m [N].
 
@@ -31,6 +33,7 @@ def energy(x: Array, v: Array, m: Array, softening: Array | float = 0.0) -> tupl
     return kinetic, jnp.sum(m * _potential(x, x, m, softening)) / 2
 
 
+@explained
 def potential(points: Array, x: Array, m: Array, softening: Array | float = 0.0) -> Array:
     """Potential [K] at `points` [K, 3] of stars at x [N, 3], but for one at the point itself.
 
@@ -73,6 +76,7 @@ def _potential(points: Array, stars: Array, m: Array, softening: Array | float) 
     return -jnp.sum(jnp.where(apart, m[:, None] * u, 0), 0)
 
 
+@explained
 def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
     """Centre [3] and radius [] of the core of stars at x [N, 3], weighted by density.
 
@@ -107,6 +111,7 @@ def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
     return centre, jnp.sqrt(jnp.sum(weight * r2) / jnp.sum(weight))
 
 
+@explained
 def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
     """Radii [F] about `centre` [3] that hold the `fractions` [F] of the mass of bodies at x [N, 3].
 
@@ -139,6 +144,7 @@ def _radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
     return r[order][place]
 
 
+@explained
 def class_radii(
     x: Array, m: Array, centre: Array, fractions: Array, edges: Array
 ) -> tuple[Array, Array]:
@@ -174,6 +180,7 @@ def class_radii(
     return jax.vmap(of_class)(edges[:-1], edges[1:])
 
 
+@explained
 def half_mass_relaxation_time(
     count: int, radius: Array | float, mass: Array | float = 1.0, coulomb: float = 0.11
 ) -> Array:
@@ -226,6 +233,7 @@ class Budget:
         return self.kinetic / jnp.abs(self.potential)
 
 
+@explained
 def budget(
     x: Array,
     v: Array,
@@ -277,6 +285,7 @@ class Pairs:
     e: Array  # [N] eccentricity
 
 
+@explained
 def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
     """Stars that are each other's nearest and bound to each other: O(N^2) time, O(N) memory.
 
@@ -304,6 +313,7 @@ def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
     return Pairs(jnp.where(pair, near, count), energies, zero(a), zero(e))
 
 
+@explained
 def nearest(points: Array, x: Array) -> Array:
     """Index [K] of the star at x [N, 3] nearest to each of `points` [K, 3], but for one at it.
 

@@ -10,7 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.doors import explained
 
+
+@explained
 def tree_edges(x: Array) -> Array:
     """Lengths [N - 1] of the edges of the minimum spanning tree of points [N, D].
 
@@ -37,6 +40,7 @@ def tree_edges(x: Array) -> Array:
     return lax.fori_loop(0, count - 1, join, start)[2]
 
 
+@explained
 def segregation_ratio(
     key: Array, x: Array, m: Array, heaviest: int, draws: int = 500, geometric: bool = False
 ) -> tuple[Array, Array]:

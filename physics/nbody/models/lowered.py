@@ -12,7 +12,8 @@ import numpy as np
 from jax import Array, lax
 from jax.scipy.special import erf, gammainc
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import pytree
 
 from .spheres import centred, directions
@@ -65,6 +66,8 @@ def profile(depth: Array | float) -> Profile:
     return Profile(w, r, -8 * np.pi / 9 * r**3 / slopes)
 
 
+@explained
+@allocation.bounded
 def king(key: Array, count: int, depth: Array | float) -> tuple[Array, Array]:
     """Positions and velocities [count, 3] of equal bodies in a King model, centred.
 

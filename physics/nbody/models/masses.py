@@ -10,7 +10,8 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree
 
 _KROUPA_BREAKS = (0.01, 0.08, 0.5)
@@ -25,6 +26,7 @@ class MassFunction:
     slopes: Array = number()  # [K] of each piece
 
 
+@explained
 def salpeter(low: float = 0.1, high: float = 100.0) -> MassFunction:
     """One piece of slope 2.35.
 
@@ -35,6 +37,7 @@ def salpeter(low: float = 0.1, high: float = 100.0) -> MassFunction:
     return MassFunction(jnp.array([low, high], float), jnp.array([2.35], float))
 
 
+@explained
 def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
     """Slopes 0.3 below 0.08 solar masses, 1.3 to 0.5 and 2.3 above; from 0.01 on."""
     _check("kroupa", low, high)
@@ -47,6 +50,8 @@ def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
     return MassFunction(jnp.array(breaks, float), jnp.array(slopes, float))
 
 
+@explained
+@allocation.bounded
 def draw(key: Array, law: MassFunction, count: int) -> Array:
     """Masses [count], in the default precision."""
     ranges.numbers("draw: count", count, (), whole=True, least=0)
@@ -54,6 +59,7 @@ def draw(key: Array, law: MassFunction, count: int) -> Array:
     return quantile(law, jax.random.uniform(key, (count,), law.breaks.dtype))
 
 
+@explained
 def quantile(law: MassFunction, share: Array) -> Array:
     """The mass below which lies the `share` [...] of all stars, 0 to 1.
 
@@ -75,6 +81,7 @@ def quantile(law: MassFunction, share: Array) -> Array:
     return jnp.where(flat, a * jnp.exp(scaled), a * (1 + power * scaled) ** (1 / power))
 
 
+@explained
 def mean(law: MassFunction) -> Array:
     """Mean mass of a star."""
     _check_law("mean", law)

@@ -9,13 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 
 from ..bodies import numbers, one_precision
 from ..orbits import elements
 from ..orbits.elements import Elements
 
 
+@explained
+@allocation.bounded
 def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
     """Orbits [count] of binaries, in the default precision.
 
@@ -48,6 +51,7 @@ def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
     )
 
 
+@explained
 def paired(
     x: Array, v: Array, m: Array, companions: Array, orbit: Elements
 ) -> tuple[Array, Array, Array]:

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
+from jaxgpu.doors import explained
 
 from ..bodies import apart, numbers, one_precision
 from ..measure import diagnostics
@@ -17,6 +18,8 @@ from ..measure import diagnostics
 PLUMMER_RADIUS = 3 * np.pi / 16  # scale length in N-body units
 
 
+@explained
+@allocation.bounded
 def plummer(key: Array, count: int) -> tuple[Array, Array]:
     """Positions and velocities [count, 3] of equal bodies in a Plummer sphere, centred.
 
@@ -38,6 +41,7 @@ def plummer(key: Array, count: int) -> tuple[Array, Array]:
     return centred(x, v)
 
 
+@explained
 def virial(
     x: Array, v: Array, m: Array, ratio: float = 0.5, softening: float = 0.0
 ) -> tuple[Array, Array]:

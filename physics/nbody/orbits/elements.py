@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 from jaxgpu.geometry.vectors import cross
 from jaxgpu.pytree import number, pytree
 
@@ -103,6 +103,7 @@ def _eccentricity_vector(x: Array, v: Array, gm: Array) -> Array:
     return ((v2 - gm / r)[None] * x - xv[None] * v) / gm[None]
 
 
+@allocation.bounded
 def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
     """Relative position and velocity, both [..., 3].
 
@@ -138,6 +139,7 @@ def _batch(name: str, orbit: Elements) -> tuple[Array, ...]:
     return tuple(jnp.broadcast_to(value, shape) for value in values)
 
 
+@allocation.bounded
 def uniform(
     key: Array, count: int, a: tuple[float, float], e: Array | float, i: Array | float
 ) -> Elements:

@@ -10,6 +10,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from jaxgpu import precision, ranges
+from jaxgpu.doors import explained
 from jaxgpu.run import Run, run
 
 from .. import shares
@@ -38,6 +39,7 @@ class Integrator[S](Protocol):
         ...
 
 
+@explained
 def integrate[S](
     spec: Integrator[S],
     x: Array,
@@ -50,8 +52,7 @@ def integrate[S](
     until: Callable[[S], Array] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
-    allow: Sequence[str] = (),
+    resume: bool | Sequence[str] = False,
     guard: bool = False,
 ) -> Run[S]:
     """The state a time `t` on, and the history from the start in rows of `dt`.
@@ -71,8 +72,8 @@ def integrate[S](
             their number must divide these. Massive bodies are on all of them. Bits are those of one
             device, and nothing crosses in a step.
         out: folder for checkpoints.
-        resume: go on from the last one in `out`.
-        allow: names of values that may differ from the run that is resumed; see `jaxgpu.run.run`.
+        resume: go on from the last one in `out`:
+            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
 
     Its pure twin is `jaxgpu.run.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
@@ -113,7 +114,6 @@ def integrate[S](
             until=until,
             out=out,
             resume=resume,
-            allow=allow,
             guard=guard,
         )
 

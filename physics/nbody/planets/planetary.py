@@ -16,7 +16,7 @@ from jax import Array, lax
 from jax.core import Tracer
 from jax.sharding import PartitionSpec
 
-from jaxgpu import ranges
+from jaxgpu import allocation, ranges
 from jaxgpu.pytree import number, pytree, size
 
 from .. import bodies
@@ -146,6 +146,7 @@ def tracer_orbits(gm: Array | float, state: State) -> Elements:
     return elements.from_state(state.tracers.x - state.x[:1], state.tracers.v - state.v[:1], gm)
 
 
+@allocation.bounded
 @jax.jit
 def _start(spec: Planetary, x: Array, v: Array, tracer_x: Array, tracer_v: Array) -> State:
     gm, light = _like(x, spec.gm, spec.light)

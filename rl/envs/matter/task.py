@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.doors import explained
 from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import Scene, Soft, rollout
 from jaxgpu.pytree import number, pytree, size, static
@@ -208,6 +209,7 @@ class Matter:
         return jnp.concatenate(parts)
 
 
+@explained
 def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 100.0) -> Matter:
     """The task with soft contact of its first tool, as FluidLab plans (arXiv:2303.02346).
 

@@ -6,12 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.doors import explained
+
 from .arms import PSM, Arm
 
 _SHORT = PSM.dh[2][3] + PSM.dh[3][3]  # of the shaft less the insertion, m
 _LINK, _JAW = PSM.dh[5][1], PSM.tip[1]  # m
 
 
+@explained
 def forward_kinematics(arm: Arm, q: Array) -> tuple[Array, Array]:
     """The position [3] of the tip and rotation [3, 3] of the last frame at the joints `q` [J].
 
@@ -27,6 +30,7 @@ def forward_kinematics(arm: Arm, q: Array) -> tuple[Array, Array]:
     return jnp.stack(p), jnp.stack([jnp.stack(row) for row in R])
 
 
+@explained
 def frame_origins(arm: Arm, q: Array) -> Array:
     """The origins of all frames, then the tip, [J + 1, 3] at the joints `q` [J]: for a picture.
 
@@ -37,6 +41,7 @@ def frame_origins(arm: Arm, q: Array) -> Array:
     return jnp.stack([*origins, forward_kinematics(arm, q)[0]])
 
 
+@explained
 def inverse_kinematics(tip: Array, R: Array) -> Array:
     """The joints [6] at which the PSM has its tip at `tip` [3], m, its jaw turned by `R` [3, 3].
 

@@ -117,3 +117,14 @@ def test_conforms():
     a, b = (jnp.float32(rng.random((8, 3))) for _ in range(2))
     box = Box(jnp.zeros(3), jnp.ones(3))
     check(lambda a, b: children(jax.random.key(0), SBX(), PolynomialMutation(), a, b, box), a, b)
+
+
+def test_each_child_has_the_room_to_its_own_bound():
+    """Of parents that are near one bound and far from the other none of the children is cut."""
+    for low, high in ((0.0, 10.0), (-9.0, 1.0)):  # parents at 0.4 and 0.6: near 0, near 1
+        box = Box(jnp.full(2, low), jnp.full(2, high))
+        pairs = jnp.full((N, 2), 0.4), jnp.full((N, 2), 0.6)
+        made = np.stack(cross(jax.random.key(5), *pairs, box, SBX(1.0, 1.0)))
+        assert low < made.min() and made.max() < high
+        assert min(made.min() - low, high - made.max()) < 0.02, "the near bound is approached"
+        assert made.max() - made.min() > 3, "the far side is not held by the near bound"

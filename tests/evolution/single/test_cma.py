@@ -35,6 +35,9 @@ def test_rates_are_those_of_pycma(x64, want):
     np.testing.assert_allclose(wide, np.append(w, np.zeros(9)), rtol=1e-12)
 
 
+UPDATE = jax.jit(cma.update, static_argnums=6)
+
+
 def ellipsoid(x):
     return jnp.sum(10 ** jnp.linspace(0, 4, x.shape[0]) * (x - 0.3) ** 2, keepdims=True)
 
@@ -73,6 +76,23 @@ def tutorial(s, x, f):
         new = new + c_mu * w[i] * scale * np.outer(y[i], y[i])
     s["C"] = new
     s["sigma"] *= np.exp(c_s / d_s * (length / norm - 1))
+
+
+@pytest.mark.parametrize("length", [0.5, 9.0])
+def test_a_generation_is_that_of_the_tutorial_also_where_the_path_is_long_and_waits(x64, length):
+    """Candidates are given in the order of their ranks."""
+    s = {"m": np.zeros(7), "sigma": 0.05, "C": np.eye(7), "pc": np.ones(7), "g": 0}
+    s |= {"ps": length * np.arange(1.0, 8.0) / np.sqrt(140), "factor": "cholesky"}
+    shape = cma.isotropic(jnp.zeros(7), jnp.asarray(0.05))
+    shape = dataclasses.replace(shape, step_path=jnp.asarray(s["ps"]), path=jnp.ones(7))
+    x = np.random.default_rng(2).normal(size=(12, 7))
+    learn = rates(12, 12.0, 7, jnp.float64)
+    given = jnp.asarray(x), learn.weights, jnp.maximum(learn.weights, 0)
+    shape = UPDATE(shape, box(-10.0, 10.0, 7), learn, *given, True)
+    tutorial(s, x, np.arange(12))
+    np.testing.assert_allclose(shape.covariance, s["C"], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(shape.path, s["pc"], rtol=1e-9)
+    np.testing.assert_allclose(shape.sigma, s["sigma"], rtol=1e-9)
 
 
 @pytest.mark.slow

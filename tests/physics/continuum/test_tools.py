@@ -21,7 +21,7 @@ from jaxgpu.physics.continuum import (
     fill_box,
     simulate,
 )
-from jaxgpu.physics.continuum.tools.collide import advance
+from jaxgpu.physics.continuum.tools.collide import advance, touch
 
 PLATE = ((1.0, 2.0, 3.0), (1.0, 5.0, 2.0))  # moments, kg m^2, and spin, rad/s
 FLIP = ((1.0, 2.0, 2.5), (0.01, 5.0, 0.01))  # about the middle axis: it turns over and over
@@ -238,3 +238,16 @@ def test_a_free_tool_that_leaves_the_box_is_an_error():
         held = ball if free else Collider(sdf.Ball(0.1), (0.7, 0.3))
         here = dataclasses.replace(scene, colliders=(held,))
         assert int(count_lost(here, dataclasses.replace(state, tools=(tool,)))) == count
+
+
+@pytest.mark.parametrize(("along", "left"), [(0.2, 0.0), (0.5, 0.0), (0.8, 0.3), (-0.8, -0.3)])
+def test_friction_stops_a_slip_and_never_turns_it_round(along, left):
+    """By Coulomb a node that meets a plane at 1 m/s loses mu of its slip, and at most all of it."""
+    floor = Collider(sdf.HalfSpace((0.0, 1.0)), jnp.zeros(2), friction=0.5)
+    nodes = (jnp.array([0.3]), jnp.array([0.01]))
+    v = (jnp.array([along]), jnp.array([-1.0]))
+    new, impulse, _ = touch(
+        floor, floor.start(jnp.float32), nodes, v, jnp.array([2.0]), 0.05, 0.001
+    )
+    np.testing.assert_allclose(np.ravel(new), [left, 0.0], atol=1e-6)
+    np.testing.assert_allclose(impulse, [2 * (along - left), -2.0], atol=1e-5)

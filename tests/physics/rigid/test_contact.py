@@ -166,3 +166,25 @@ def test_copies_lead_and_meet_the_surface_alone(x64):
     alone = PUSH(contact, spec.tree, one, stretch[2, 1], DT)
     np.testing.assert_allclose(force[2, 1], alone[0], rtol=1e-12)
     np.testing.assert_allclose(after[2, 1], alone[1], rtol=1e-12)
+
+
+def test_a_ball_that_leaves_fast_is_not_pulled_back(x64):
+    """Hunt and Crossley's force, k d (1 + c d'), would be -9 times the spring's at 5 m/s."""
+    spec, ball = block(0.0)
+    leaving = State(jnp.array([0.0, 0.0, RADIUS - 1e-3]), jnp.array([0.0, 0.0, 5.0]))
+    force, _ = PUSH(Contact(ball, FLOOR, **ROUGH), spec.tree, leaving, jnp.zeros((1, 3)), DT)
+    np.testing.assert_array_equal(force, 0)
+
+
+def test_friction_pulls_along_the_surface_though_its_spring_was_stretched_on_another_side(x64):
+    """On a round surface the normal turns: what of the stretch is along it now does not pull."""
+    spec, ball = block(0.0)
+    contact = Contact(ball, sdf.Ball(1.0), **(ROUGH | {"friction": 5.0}))
+    n = np.array([0.6, 0.0, 0.8])
+    pressing = State(jnp.array((1.0 + RADIUS - 1e-3) * n), jnp.zeros(3))
+    flat, tilted = (jnp.array([[0.0, 1e-5, 0.0] + part * n]) for part in (0.0, 2e-4))
+    (want, _), (force, stretch) = (
+        PUSH(contact, spec.tree, pressing, s, DT) for s in (flat, tilted)
+    )
+    np.testing.assert_allclose(force, want, atol=1e-9)
+    assert abs(stretch[0] @ n) < 1e-12 and float(force[1]) < 0

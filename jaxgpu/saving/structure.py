@@ -82,8 +82,8 @@ def of(value: Any, arrays: list[Any]) -> Any:
         fields = dataclasses.fields(value)
         inside = [[f.name, inner(getattr(value, f.name, None))] for f in fields]
         return {"type": _name(type(value)), "fields": inside}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        inside = [[name, inner(part)] for name, part in zip(value._fields, value)]
+    if isinstance(value, tuple) and (names := _of(type(value))):
+        inside = [[name, inner(part)] for name, part in zip(names, value)]
         return {"type": _name(type(value)), "fields": inside}
     if isinstance(value, tuple | list):
         return {"list" if isinstance(value, list) else "tuple": list(map(inner, value))}
@@ -227,6 +227,7 @@ def _built(name: str, fields: list[tuple[str, Any]]) -> Any:
 
 
 def _of(cls: type) -> tuple[str, ...]:
+    """The fields of a named tuple; none of another one."""
     return getattr(cls, "_fields", ())
 
 

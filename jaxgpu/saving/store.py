@@ -5,8 +5,6 @@ In a group of processes the thread of each writes what its process holds.
 
 import contextlib
 import dataclasses
-import errno
-import shutil
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -17,9 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import arguments, checkpoint, experiment, files, history, memory, structure
+from jaxgpu import arguments, checkpoint, files, memory
 from jaxgpu.checkpoint import parts
 from jaxgpu.processes import ALONE, Group, spans
+
+from . import experiment, history, structure
 
 # what makes two runs the same experiment, and what to say where they differ
 _SAME = {
@@ -59,6 +59,7 @@ class Store:
         self.experiment = experiment.NOTHING
         self._another = ""  # why the newest checkpoint is of another experiment
         self.rows: history.Memory | history.Journal = history.Memory((), 0)
+        self._seals = history.Seals("", 0)  # of the history that was read
         self.writing: Future | None = None
 
     def __enter__(self):
@@ -120,18 +121,28 @@ class Store:
             MemoryError: it would not fit into the memory; with a folder it is kept on the disk.
             OSError: it would not fit onto the disk.
         """
-        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(row))
-        need = (steps + 1) * size
-        if self.out is None:
-            memory.room(f"run: a history of {steps} steps", need)
-        elif self.group.first and need > (free := shutil.disk_usage(self.out).free):
-            said = f"{free / 1e9:.2f} GB are free, and the history takes {need / 1e9:.2f} GB"
-            raise OSError(errno.ENOSPC, said, str(self.out))
+        need = (steps + 1) * memory.size(row)
+        if self.out is not None:
+            files.room(self.out, need)
+        else:
+            advice = "take fewer, measure less, or give out=, where it lies on the disk"
+            memory.room(f"run: a history of {steps} steps", need, advice)
+
+    def refuse_large(self, state: Any) -> None:
+        """Refuse a state whose two checkpoints, and a new one, find no room on the disk.
+
+        Raises:
+            OSError: with both figures.
+        """
+        if self.out is not None:
+            files.room(self.out, 3 * memory.size(state))
 
     def begin(self, row: Any, most: int) -> None:
         """Make room for a history of `most` rows with these shapes and dtypes."""
-        on_disk = self.out is not None and self.group.first
-        self.rows = history.Journal(self.out, row) if on_disk else history.Memory(row, most)
+        if self.out is not None and self.group.first:
+            self.rows = history.Journal(self.out, row)
+        else:
+            self.rows = history.Memory(row, most)
 
     def start(self, row: Any) -> None:
         """The first row of a run that starts."""
@@ -156,7 +167,7 @@ class Store:
         def expected(meta: dict[str, Any]) -> Any:
             """What a checkpoint must hold, once its history was found whole, of this experiment."""
             if self.group.first:
-                history.verify(out, history.Segment(**meta["history"]))
+                self._seals = history.verify(out, history.Segment(**meta["history"]))
             changes[:] = self._changes(meta, allow)
             return state
 
@@ -179,7 +190,7 @@ class Store:
         rows = history.Segment(**meta["history"])
         if isinstance(self.rows, history.Journal):
             self.experiment.write(out)
-            self.rows.resume(rows)
+            self.rows.resume(rows, self._seals)
         else:
             self.rows.add(history.read(out, rows.rows), rows.rows)
         return meta["step"], jax.tree.map(_placed, saved, state)
@@ -195,8 +206,8 @@ class Store:
         for word in allow:
             parts = ("step", "start", "measure", "key")
             if word not in parts and not any(experiment.allowed(name, (word,)) for name in names):
-                some = ", ".join(list(names)[:8])
-                raise ValueError(f"run: allow={word!r}; no value is called so; there are {some}")
+                few = ", ".join(list(names)[:8])
+                raise ValueError(f"run: resume={word!r}; no value is called so; there are {few}")
 
     def _changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:
         """What differs from the run that wrote `meta`, all of it allowed."""
@@ -263,7 +274,7 @@ def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...]) -> str:
         names += list(named) if len(named) <= _NAMED else [_PARTS.get(kind, kind)]
     return (
         f"written by a run with {'; '.join(parts)}; resume with the same, give another folder, "
-        f"or allow={tuple(dict.fromkeys(names))!r}"
+        f"or resume={tuple(dict.fromkeys(names))!r}"
     )
 
 

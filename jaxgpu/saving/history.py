@@ -5,11 +5,12 @@
     history/00001.rows      those of the second
 
 A segment is what one chunk of a run added. Its line holds how many rows there are up to its end,
-and a seal: the SHA-256 of the seal before, of that number, and of the bytes of its rows. So a seal
-stands for all rows before it, a checkpoint names its history by one, and a reader may follow while
-the run goes on: what has no line yet is not there. Nothing that has a line is written again.
+and a seal: a SHA-256 of the first line, of that number, and of all rows up to there. It is the same
+however a run was split into chunks, a checkpoint names its history by one, and a reader may follow
+while the run goes on: what has no line yet is not there. Nothing that has a line is written again.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -22,8 +23,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import files, structure
+from jaxgpu import files
 from jaxgpu.checkpoint import CheckpointError, sealed
+
+from . import structure
 
 FOLDER, JOURNAL = "history", "journal.jsonl"
 FORMAT, VERSION = "jaxgpu-history", 1
@@ -36,6 +39,24 @@ class Segment:
 
     rows: int  # up to its end, from the start of the run on
     seal: str  # of all of them
+
+
+class Seals:
+    """The seal of all rows so far, which goes on with each row."""
+
+    def __init__(self, head: str, arrays: int) -> None:
+        self._head = head
+        self._arrays = [hashlib.sha256() for _ in range(arrays)]
+
+    def add(self, array: int, rows: Any) -> None:
+        """Count bytes of rows of an array in."""
+        self._arrays[array].update(rows)
+
+    def at(self, rows: int) -> Segment:
+        """The end of a segment of which these are all rows."""
+        digests = [digest.hexdigest() for digest in self._arrays]
+        text = "\n".join([self._head, str(rows), *digests])
+        return Segment(rows, hashlib.sha256(text.encode()).hexdigest())
 
 
 class Memory:
@@ -99,27 +120,27 @@ class Journal:
 
     out: Path  # folder of the run
     row: Any  # shapes and dtypes of a row
-    count: int = 0
-    _last: Segment = Segment(0, "")
+    count: int = 0  # rows so far, those without a seal among them
+    _seals: Seals = Seals("", 0)
     _waiting: list[tuple[int, list[np.ndarray]]] = field(default_factory=list)  # without a seal
     _files: list[Any] = field(default_factory=list)
 
     def begin(self) -> None:
         """Make the files of a run that starts, over what an unsaved one may have left."""
         head = json.dumps(_head(self.row))
-        self._last = Segment(0, hashlib.sha256(head.encode()).hexdigest())
+        self._seals = Seals(head, len(jax.tree.leaves(self.row)))
         self._open()
         with files.replacing(_journal(self.out)) as file:
             file.write(head + "\n")
 
-    def resume(self, at: Segment) -> None:
-        """Go on behind a segment that `verify` has found good: what lies behind it is dropped."""
+    def resume(self, at: Segment, seals: Seals) -> None:
+        """Go on behind a segment, with what `verify` gave: what lies behind it is dropped."""
         # rows stay where they are and are written over, as a reader may have them mapped
         kept = [line for line, segment in _lines(self.out) if segment.rows <= at.rows]
         with files.replacing(_journal(self.out)) as file:
             file.writelines([json.dumps(_head(self.row)) + "\n", *(line + "\n" for line in kept)])
         self._open()
-        self.count, self._last = at.rows, at
+        self.count, self._seals = at.rows, seals
 
     def add(self, rows: Any, count: int) -> None:
         """Append rows, which have no seal yet."""
@@ -141,13 +162,15 @@ class Journal:
         for file in self._files:
             os.fsync(file.fileno())
         with open(_journal(self.out), "a") as file:
+            end = self._seals.at(0)
             for rows, leaves in waiting:
-                seal = _sealed(self._last.seal, rows, map(_bytes, leaves))
-                self._last = Segment(rows, seal)
-                file.write(json.dumps({"rows": rows, "seal": seal}) + "\n")
+                for i, leaf in enumerate(leaves):
+                    self._seals.add(i, _bytes(leaf))
+                end = self._seals.at(rows)
+                file.write(json.dumps({"rows": rows, "seal": end.seal}) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        return self._last
+        return end
 
     def tree(self) -> Any:
         """The history so far, arrays [rows, ...] that lie in the files."""
@@ -167,37 +190,37 @@ class Journal:
         ]
 
 
-def verify(out: Path, at: Segment) -> None:
-    """Read all rows up to a segment of a checkpoint, and hold them to their seals.
+def verify(out: Path, at: Segment) -> Seals:
+    """Read all rows up to a segment of a checkpoint, and hold them to its seal.
+
+    Returns:
+        The seals so far, with which the history may go on.
 
     Raises:
         CheckpointError: rows or lines that are missing or were altered.
     """
     file = _journal(out)
     with sealed.as_written(file):
-        text = file.read_text().splitlines()
-        head = json.loads(text[0])
-        sizes = [_size(jnp.dtype(kind), shape) for _, kind, shape in head["leaves"]]
-        seal, begin = hashlib.sha256(text[0].encode()).hexdigest(), 0
-        opened = [open(_rows_of(out, i), "rb") for i in range(len(sizes))]
-        try:
+        head = file.read_text().splitlines()[0]
+        sizes = [_size(jnp.dtype(kind), shape) for _, kind, shape in json.loads(head)["leaves"]]
+        seals, end = Seals(head, len(sizes)), Segment(0, "")
+        with contextlib.ExitStack() as opened:
+            arrays = [opened.enter_context(open(_rows_of(out, i), "rb")) for i in range(len(sizes))]
             for _, segment in _lines(out):
-                if begin >= at.rows:
+                if end.rows >= at.rows:
                     break
-                pieces = _pieces(opened, sizes, segment.rows - begin)
-                seal, begin = _sealed(seal, segment.rows, pieces), segment.rows
-                if seal != segment.seal:
+                for i, size in enumerate(sizes):
+                    for piece in _pieces(arrays[i], (segment.rows - end.rows) * size):
+                        seals.add(i, piece)
+                end = segment
+                if seals.at(end.rows) != end:
                     raise CheckpointError(
-                        f"{file.parent}: rows up to {begin} are not those that were sealed; "
-                        "use another folder"
+                        f"{file.parent}: the first {end.rows} rows are not those that were "
+                        "sealed; use another folder"
                     )
-        finally:
-            for rows in opened:
-                rows.close()
-    if (begin, seal) != (at.rows, at.seal):
-        raise CheckpointError(
-            f"{file}: has no line of {at.rows} rows that the checkpoint names; use another folder"
-        )
+        if end != at:
+            raise CheckpointError(f"{file}: has no line of {at.rows} rows; use another folder")
+        return seals
 
 
 def read(out: str | Path, rows: int | None = None) -> Any:
@@ -219,11 +242,16 @@ def read(out: str | Path, rows: int | None = None) -> Any:
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise CheckpointError(f"{file}: of another version; read it with jaxgpu that wrote it")
         kinds = [jax.ShapeDtypeStruct(shape, jnp.dtype(kind)) for _, kind, shape in head["leaves"]]
-        there = max((segment.rows for _, segment in _lines(out)), default=0)
+        there = count(out)
         if rows is not None and rows > there:
             raise CheckpointError(f"{file}: has {there} rows, not {rows}; use another folder")
         row = structure.made(head["tree"], kinds)
         return _mapped(out, row, there if rows is None else rows)
+
+
+def count(out: str | Path) -> int:
+    """How many rows in the folder of a run are sealed."""
+    return max((segment.rows for _, segment in _lines(Path(out))), default=0)
 
 
 def names(out: str | Path) -> list[str]:
@@ -248,23 +276,11 @@ def _lines(out: Path) -> Iterator[tuple[str, Segment]]:
             yield line[:-1], Segment(int(found["rows"]), str(found["seal"]))
 
 
-def _sealed(before: str, rows: int, pieces: Any) -> str:
-    digest = hashlib.sha256(f"{before} {rows}\n".encode())
-    for piece in pieces:
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-def _pieces(opened: list[Any], sizes: list[int], count: int) -> Iterator[bytes]:
-    """The bytes of the next rows of each array, a little at a time."""
-    for file, size in zip(opened, sizes):
-        left = count * size
-        while left > 0:
-            piece = file.read(min(left, _PIECE))
-            if not piece:
-                return
-            left -= len(piece)
-            yield piece
+def _pieces(file: Any, left: int) -> Iterator[bytes]:
+    """So many bytes of a file, or all that it has left, a little at a time."""
+    while left > 0 and (piece := file.read(min(left, _PIECE))):
+        left -= len(piece)
+        yield piece
 
 
 def _mapped(out: Path, row: Any, count: int) -> Any:

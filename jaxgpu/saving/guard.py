@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.store import Store
+from .store import Store
 
 _NAMED = 3  # arrays in a sentence
 

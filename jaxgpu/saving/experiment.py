@@ -15,10 +15,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgpu import identity, structure
 from jaxgpu.checkpoint import CheckpointError, sealed
 from jaxgpu.processes import spans
 from jaxgpu.program import Call
+
+from . import identity, structure
 
 FORMAT = "jaxgpu-experiment"
 _DIGITS = 16  # of the digest, in the name of the file

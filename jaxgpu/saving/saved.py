@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxgpu import arguments, checkpoint, experiment, history, structure
-from jaxgpu.checkpoint import CheckpointError
+from jaxgpu import arguments
+from jaxgpu.checkpoint import CheckpointError, sealed, tree
+from jaxgpu.checkpoint.folder import newest_first
+
+from . import experiment, history, structure
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Saved:
     state: Any  # of that step, NumPy arrays
     history: Any  # up to that step, arrays [1 + step, ...] mapped from files
     values: dict[str, str]  # all that the run is, by name, as a refusal says it
-    changes: list[str]  # what was changed in it with `allow=`, and when
+    changes: list[str]  # what was changed in it by `resume=`, and when
 
 
 def load(folder: str | Path) -> Saved:
@@ -42,7 +45,7 @@ def load(folder: str | Path) -> Saved:
     (3, array([8., 8.], dtype=float32), [2.0, 4.0, 8.0, 16.0], {'rate': 2.0})
     """
     out = arguments.path("load: folder", folder)
-    names = checkpoint.newest(out)
+    names = newest_first(out)
     if not names:
         below = sorted({str(path.parent) for path in out.glob("**/step-*")})[:3]
         more = f"; there are runs in {', '.join(below)}" if below else ""
@@ -57,8 +60,8 @@ def load(folder: str | Path) -> Saved:
 
 
 def _read(out: Path, path: Path) -> Saved:
-    leaves, meta = checkpoint.leaves(path)
-    with checkpoint.as_written(path):
+    leaves, meta = tree.leaves(path)
+    with sealed.as_written(path):
         at = history.Segment(**meta["history"])
         was = experiment.read(out, meta["experiment"])
         history.verify(out, at)

@@ -1,0 +1,118 @@
+"""That the fuzzer catches what it should, and that a seeded part of it finds no fault.
+
+The whole of it is a program: `python -m tests.trust.fuzz`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import fuzz_outcomes
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from fuzz_calls import Call, chunks, public
+from fuzz_values import attacks, hostile
+
+from jaxgpu.doors import explained
+from jaxgpu.pytree import number, pytree
+from jaxgpu.ranges import check
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytree
+class Rule:
+    rate: float = number(1.0, above=0, most=2)
+
+
+def kept(rule, x):
+    check("kept", rule)
+    return rule.rate * jnp.asarray(x)
+
+
+def outcomes(f, **arguments):
+    call = Call("f", f, arguments)
+    good, found = call(arguments), {}
+    for attack in attacks(arguments):
+        try:
+            outcome = fuzz_outcomes.answer("f", call(attack.arguments), good)
+        except Exception as error:
+            outcome = fuzz_outcomes.refusal("f", error)
+        found[f"{attack.at}: {attack.value}"] = outcome[0]
+    return found
+
+
+def test_silence_and_errors_from_below_are_faults():
+    found = outcomes(kept, rule=Rule(), x=np.ones(3, np.float32))
+    assert found["rule.rate: nan"] == found["rule.rate: 1e-300"] == "refused"
+    assert found["x: one nan in it"] == "silent nan"
+    assert found["x: one inf in it"] == "silent inf"
+    assert found["x: words"] == "foreign exception"
+    assert found["x: all -1"] == "accepted"
+
+
+def test_at_least_twenty_values_stand_in_for_a_number_and_an_array():
+    assert len(hostile(1.5)) >= 20 and len(hostile(np.ones(2))) >= 20
+    assert "degrees" in hostile(0.5, "rad") and "degrees" not in hostile(0.5, "m")
+
+
+def test_every_public_name_is_in_a_piece_of_work():
+    from registry import DOORS
+
+    doors = " ".join(door.name for door in DOORS)
+    shown = {name for names in chunks().values() for name in names}
+    missing = [n for n in public() if n not in shown and n.rpartition(".")[2] not in doors]
+    assert not missing, missing
+
+
+def walked(only, tries):
+    words = [sys.executable, "-m", "tests.trust.fuzz", "--tries", str(tries), "--only", only]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env=os.environ)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("only", ["jaxgpu.numerics.covariance"])
+def test_a_part_of_the_walk_finds_no_fault(only):
+    found = walked(only, 12)
+    assert found["faults"] == {} and found["tried"] >= 12, found
+
+
+@pytest.mark.slow
+def test_a_longer_part_of_the_walk_finds_no_fault():
+    found = walked("jaxgpu.physics.nbody.orbits", 60)
+    assert found["faults"] == {} and found["tried"] >= 60, found
+
+
+@explained
+def pulled(rule: Rule, x: jax.Array, by: Callable[[float], float] | None = None) -> jax.Array:
+    return rule.rate * jnp.sin(x) * (1.0 if by is None else by(1.0))
+
+
+WRONG = [
+    ({"rule": 3}, "rule=3; it must be a Rule"),
+    ({"rule": Rule("fast")}, "Rule.rate='fast'; it must be a finite number"),
+    ({"x": "fast"}, "x='fast'; it must be a number or an array of numbers"),
+    ({"by": 3}, "by=3; it must be a function or None"),
+    ({"by": lambda: 1.0}, "by=a function that cannot be called with 1 arguments"),
+]
+
+
+@pytest.mark.parametrize("given, sentence", WRONG)
+def test_a_function_that_fails_names_the_argument(given, sentence):
+    with pytest.raises((TypeError, ValueError), match=f"pulled: .*{sentence}") as caught:
+        pulled(**{"rule": Rule(), "x": jnp.ones(2)} | given)
+    assert caught.value.__cause__ is not None
+
+
+def test_an_error_of_the_user_passes_as_it_is():
+    def broken(a):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        pulled(Rule(), jnp.ones(2), broken)

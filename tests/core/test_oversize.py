@@ -1,0 +1,15 @@
+"""Requests for more memory than a process may take end in a sentence: nothing kills it."""
+
+import pytest
+from oversize import answered, requests
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_is_refused_in_a_sentence():
+    asked = [request for request in requests(60, seed=1) if len(request) == 1][:8]
+    asked += [
+        ["run", "solar-system", "--years", "10", "--tracers", "1000000000"],
+        ["run", "surgical-reach", "--seeds", "10000"],
+    ]
+    bad = [(request, what) for request, what in answered(asked) if not what.startswith("sentence")]
+    assert not bad

@@ -1,0 +1,182 @@
+"""A right call of every public name: from the doors, and from the examples that the tests execute.
+
+An example is executed with each call in it written down: what was called, and with which arguments.
+"""
+
+import ast
+import contextlib
+import dataclasses
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+
+sys.path.append(str(Path(__file__).parents[2] / "docs" / "make"))
+examples = importlib.import_module("examples")
+
+TWICE = 2  # calls of one name that are tried from one example
+# public names that are not called with hostile values, and why
+SPARED = {
+    "starts, joins or ends processes; tests/core/test_processes.py runs them": (
+        "jaxgpu.processes.",
+        "jaxgpu.interrupt.",
+    ),
+    "commands, held to their words by tests/core/test_cli.py": ("jaxgpu.cli.",),
+    "adapters of packages that the tests have not": ("jaxgpu.rl.adapters.",),
+    "opens a window": ("jaxgpu.render.show",),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A public function or method, and arguments that are right."""
+
+    name: str  # "jaxgpu.evolution.solve.minimize", or of a door "evolution.minimize"
+    f: Callable[..., Any]
+    arguments: dict[str, Any]
+    wide: bool = False
+    long: bool = False  # a right call takes so long that none is made
+
+    def __call__(self, arguments: dict[str, Any]) -> Any:
+        """What comes back."""
+        plain, named = [], {}
+        for word, value in arguments.items():
+            if word[0].isdigit():
+                plain.append(value)
+            else:
+                named[word] = value
+        with jax.enable_x64(self.wide):
+            return self.f(*plain, **named)
+
+
+@functools.cache
+def public() -> dict[str, Any]:
+    """Every public function and class, by the name of its definition."""
+    kept = examples.public()
+    out = tuple(prefix for prefixes in SPARED.values() for prefix in prefixes)
+    return {name: thing for name, thing in kept.items() if not name.startswith(out)}
+
+
+@functools.cache
+def methods() -> dict[str, Any]:
+    """Every public method of every public class."""
+    found = {}
+    for name, thing in public().items():
+        if isinstance(thing, type):
+            for word, member in inspect.getmembers_static(thing):
+                inner = getattr(member, "__func__", member)
+                ours = getattr(inner, "__module__", "") or ""
+                if word[0] != "_" and callable(inner) and ours.startswith("jaxgpu"):
+                    found[f"{name}.{word}"] = inner
+    return found
+
+
+def chunks() -> dict[str, list[str]]:
+    """The pieces of work: each table of doors, and each module or page with the names it shows."""
+    from registry import TABLES
+
+    work: dict[str, list[str]] = {table: [] for table in TABLES}
+    where = examples.covered(public())
+    for name, thing in public().items():
+        place, way = where.get(name, ("", ""))
+        if way in ("own", "used"):
+            page = place.endswith(".md")
+            work.setdefault(place if page else _module_of(place), []).append(name)
+        if isinstance(thing, type) or way not in ("own", "used"):
+            work.setdefault(thing.__module__, []).append(name)
+    return work
+
+
+def of_chunk(chunk: str, names: list[str]) -> Iterator[Call]:
+    """The calls of one piece of work."""
+    if chunk.startswith("doors_"):
+        for door in importlib.import_module(chunk).DOORS:
+            yield Call(door.name, door.call, door.good, door.wide, door.refusals)
+        return
+    recorder = Recorder(names)
+    for example in examples.examples():
+        if example.of == chunk or (not chunk.endswith(".md") and _module_of(example.of) == chunk):
+            with contextlib.suppress(Exception):
+                recorder.run(example)
+    yield from recorder.calls
+
+
+class Recorder:
+    """Executes examples and keeps their calls of some public names."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.of = {id(thing): name for name, thing in public().items() if name in names}
+        self.kinds = {id(thing): name for name, thing in public().items()}
+        self.calls: list[Call] = []
+
+    def run(self, example: Any) -> None:
+        """Execute the code of an example, with its calls written down."""
+        tree = ast.fix_missing_locations(_Rewritten().visit(ast.parse(example.code)))
+        scope = dict(example.scope) | {"__name__": "example", "_called": self.called}
+        exec(compile(tree, example.of, "exec"), scope)
+
+    def called(self, f: Any, *args: Any, **kwargs: Any) -> Any:
+        """Write a call down, and make it."""
+        name, function, first = self._named(f)
+        if name and not _traced((first, args, kwargs)):
+            given = _bound(function, (*first, *args), kwargs)
+            same = [call for call in self.calls if call.name == name]
+            if len(same) < TWICE and all(set(given) != set(call.arguments) for call in same):
+                wide = bool(jax.config.jax_enable_x64)
+                self.calls.append(Call(name, function, given, wide))
+        return f(*args, **kwargs)
+
+    def _named(self, f: Any) -> tuple[str, Any, tuple]:
+        if name := self.of.get(id(f)):
+            return name, f, ()
+        owner = getattr(f, "__self__", None)
+        if owner is None or inspect.ismodule(owner):
+            return "", f, ()
+        word = getattr(f, "__name__", "")
+        kind = owner if isinstance(owner, type) else type(owner)
+        for base in kind.__mro__:
+            if word in vars(base) and id(base) in self.kinds:
+                if isinstance(owner, type):
+                    return f"{self.kinds[id(base)]}.{word}", f, ()
+                return f"{self.kinds[id(base)]}.{word}", getattr(kind, word), (owner,)
+        return "", f, ()
+
+
+class _Rewritten(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        function = ast.Name("_called", ast.Load())
+        return ast.Call(function, [node.func, *node.args], node.keywords)
+
+
+def _bound(f: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by their names; what has none is numbered."""
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    found: dict[str, Any] = {}
+    named = True
+    for i, value in enumerate(args):
+        one = parameters[i] if i < len(parameters) else None
+        named &= one is not None and one.kind is one.POSITIONAL_OR_KEYWORD
+        found[one.name if named and one is not None else f"{i}"] = value
+    if any(word[0].isdigit() for word in found):
+        found = {f"{i}": value for i, value in enumerate(args)}
+    return found | kwargs
+
+
+def _traced(tree: Any) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def _module_of(name: str) -> str:
+    """The module in which a definition stands."""
+    while name and name not in sys.modules:
+        name = name.rpartition(".")[0]
+    return name

@@ -1,0 +1,75 @@
+"""A command in a process of its own that is ended at a moment of chance, and what it leaves."""
+
+import json
+import re
+import signal
+import time
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import numpy as np
+
+from jaxgpu import checkpoint
+
+
+def finished(process: ForkServerProcess, seconds: float = 300) -> None:
+    """Wait for its end, which must be a good one."""
+    process.join(seconds)
+    assert process.exitcode == 0, f"it ended with {process.exitcode}"
+
+
+def newest(out: Path) -> Path | None:
+    """The newest checkpoint of a run's folder or below it."""
+    return max(out.rglob("step-*.npz"), default=None)
+
+
+def ended_at_random(
+    process: ForkServerProcess, out: Path, longest: float, saved: bool, how=signal.SIGKILL
+) -> bool:
+    """Whether it was sent a signal within `longest` seconds, if `saved` of its next save, not done.
+
+    One that catches the signal has then saved what it has, and ends by itself.
+    """
+    before = newest(out)
+    while saved and process.is_alive() and newest(out) == before:
+        time.sleep(0.01)
+    process.join(longest)
+    sent = process.is_alive()
+    if sent and process.pid and how == signal.SIGTERM:
+        process.terminate()
+        process.join(60)
+    process.kill()
+    process.join()
+    return sent and process.exitcode != 0
+
+
+def last_checkpoints(out: Path) -> dict[Path, Path]:
+    """Of every folder of a run, the last file: names before it depend on the chunks."""
+    files = sorted(file.relative_to(out) for file in out.rglob("step-*.npz"))
+    return {file.parent: file for file in files}
+
+
+def assert_same_bits(out: Path, whole: Path) -> int:
+    """The last checkpoints and the report of two runs are the same; how many checkpoints."""
+    last = last_checkpoints(whole)
+    assert last == last_checkpoints(out)
+    for file in last.values():
+        (want, want_meta), (got, got_meta) = (checkpoint.read(at / file) for at in (whole, out))
+        assert want_meta == got_meta and want.keys() == got.keys()
+        for name in want:
+            np.testing.assert_array_equal(want[name], got[name], strict=True)
+    one, other = (json.loads((at / "report.json").read_text())["report"] for at in (whole, out))
+    assert untimed(one["tables"]) == untimed(other["tables"])
+    assert one["findings"] == other["findings"]
+    return len(last)
+
+
+def untimed(tables: list[dict]) -> list[dict]:
+    """Tables without their columns of seconds, which no two runs share."""
+    kept = []
+    for table in tables:
+        columns = [
+            i for i, name in enumerate(table["columns"]) if not re.search("seconds|s/", name)
+        ]
+        kept.append({**table, "rows": [[row[i] for i in columns] for row in table["rows"]]})
+    return kept

@@ -1,0 +1,188 @@
+"""Requests for more memory than there is, each of which must end in a sentence.
+
+    python tests/helpers/oversize.py 200 [--seed 0]
+
+runs so many, at random, in processes that may take 1 GB: in a control group where this user can
+make one, else under `ulimit -d`. It prints what was no sentence, and exits with how many.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+LIMIT = 10**9  # bytes of a process
+EACH = 10  # requests of a process, as long as they are refused
+SECONDS = 60  # that a process may take for one
+
+# of studies, option and the least that surely takes more than the limit
+STUDIES = {
+    "solar-system": {"tracers": 10_000_000},
+    "cluster-tracers": {"stars": 40_000_000, "tracers": 20_000_000, "seeds": 1000},
+    "escapers": {"tracers": 20_000_000, "seeds": 4000},
+    "double-pendulum": {"pendulums": 1_000_000},
+    "pareto-fronts": {"seeds": 9000},
+    "classic-control": {"seeds": 9000},
+    "surgical-reach": {"seeds": 8000},
+    "latte-art": {"seeds": 1000},
+    "galaxy-from-stream": {"mocks": 30_000, "model": 500_000, "stars": 50_000, "steps": 50_000},
+    "nozzle-shapes": {"pop_size": 9000},
+    "five-ways": {"seeds": 9000},
+}
+# of calls, by Python text with the size as {n}, and the least that is too much
+CALLS = {
+    "nbody.plummer(key, {n})": 3e7,
+    "nbody.king(key, {n}, 5.0)": 3e7,
+    "nbody.models.masses.draw(key, nbody.kroupa(), {n})": 1e8,
+    "nbody.binary_orbits(key, {n}, (1e-4, 1e-3))": 3e7,
+    "fill_box((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), 1 / {n})": 1000,
+    "fill_box((0.0, 0.0), (1.0, 1.0), 1 / {n})": 10_000,
+    "rl.train(rl.make('cartpole'), rl.PPO(num_envs={n}), key, 10**18)": 1e8,
+    "rl.train(rl.make('pendulum'), rl.SAC(buffer_size={n}), key, 10**6)": 1e8,
+    "rl.vectorize(rl.make('cartpole'), {n}).reset(key)": 2e7,
+    "rl.evaluate(rl.make('cartpole'), lambda o: 0, key, {n}, 10)": 2e7,
+    "rl.evaluate(rl.make('cartpole'), lambda o: 0, key, 10, {n})": 2e8,
+    "run(lambda x: x + 1, jnp.zeros(()), {n}, measure=lambda x: x)": 2e8,
+    "run(lambda x: x + 1, jnp.zeros(4000), {n}, measure=lambda x: x)": 1e5,
+    "minimize(lambda x: x * x, Real(-1.0, 1.0), 10**18, algorithm=single.SNES({n}))": 2e8,
+    "minimize(lambda x: x * x, Real(-1.0, 1.0), {n})": 10**13,
+    "minimize(pair, Real(-1.0, 1.0), 10**18, algorithm=multi.NSGA2({n}))": 1e8,
+    "multi.das_dennis(6, {n})": 300,
+    "multi.das_dennis(3, {n})": 100_000,
+    "VonMisesFisher(jnp.eye(3)[0], 2.0).sample(key, {n})": 1e8,
+    "VonMisesFisher(jnp.eye(3000)[0], 2.0).sample(key, {n})": 1e5,
+    "render.Balls(jnp.zeros((1, 3)), jnp.ones((1, 3)), look).picture(camera({n}))": 30_000,
+}
+HEAD = """
+import jax, jax.numpy as jnp
+from jaxgpu import render, rl
+from jaxgpu.evolution import Real, minimize, multi, single
+from jaxgpu.geometry import fill_box
+from jaxgpu.numerics import VonMisesFisher
+from jaxgpu.physics import nbody
+from jaxgpu.run import run
+key = jax.random.key(0)
+pair = lambda x: jnp.stack([x * x, (x - 1) ** 2])
+look = render.particles.Look(0.1)
+camera = lambda n: render.Camera((0.0, -5, 0), (0.0, 0, 0), (0.0, 0, 1), width=n, height=n)
+"""
+
+
+def requests(count: int, seed: int) -> Iterator[list[str]]:
+    """So many requests, at random: a command line, or a text of Python."""
+    chance = random.Random(seed)
+    options = [(name, *option) for name, most in STUDIES.items() for option in most.items()]
+    for _ in range(count):
+        if chance.random() < 0.5:
+            study, option, least = chance.choice(options)
+            most = most_of(study, option)
+            value = min(most, int(least * 10 ** chance.uniform(0, 4)))
+            value -= value % 2
+            yield ["run", study, f"--{option.replace('_', '-')}", str(value)]
+        else:
+            text, least = chance.choice(list(CALLS.items()))
+            yield [text.replace("{n}", str(int(least * 10 ** chance.uniform(0, 4))))]
+
+
+def most_of(study: str, option: str) -> int:
+    """The most that a study's option may be."""
+    from jaxgpu.ranges import KEY
+    from jaxgpu.studies import studies
+
+    kind = next(one.options for one in studies() if one.name == study)
+    return int(next(f.metadata[KEY].most for f in fields(kind) if f.name == option))
+
+
+def said(request: list[str]) -> str:
+    """What became of a request in this process: "sentence: ...", or what else."""
+    from jaxgpu import cli
+
+    if len(request) == 1:
+        names: dict[str, object] = {}
+        exec(HEAD, names)
+        try:
+            exec(request[0], names)
+        except Exception as error:
+            ours = isinstance(error, MemoryError | ValueError) and "; " in str(error)
+            kind = "sentence" if ours else type(error).__name__
+            return f"{kind}: {error}"
+        return "it ran"
+    with tempfile.TemporaryDirectory() as out:
+        with contextlib.redirect_stderr(sys.stdout):
+            code = cli.main([*request, "--out", f"{out}/run"])
+    return "sentence: by the command line" if code == 2 else f"code {code}"
+
+
+def child(batch: list[list[str]]) -> None:
+    """Answer requests, a line each, until one is not refused."""
+    for request in batch:
+        print("ANSWER", json.dumps(said(request)), flush=True)
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[Callable[[], Any]]:
+    """What a new process calls to be limited."""
+    group = Path("/sys/fs/cgroup/memory") / f"oversize-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(LIMIT))
+    except OSError:  # no control groups of version 1, or none that this user can make
+        yield lambda: resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
+        return
+    try:
+        yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+    finally:
+        group.rmdir()
+
+
+def answered(all_of_them: list[list[str]]) -> list[tuple[list[str], str]]:
+    """Every request, and what became of it."""
+    answers, left = [], list(all_of_them)
+    with limited() as enter:
+        while left:
+            batch = left[:EACH]
+            command = [sys.executable, __file__, "--child", json.dumps(batch)]
+            try:
+                done = subprocess.run(
+                    command, preexec_fn=enter, capture_output=True, text=True, timeout=SECONDS
+                )
+                text, end = done.stdout, f"killed, or aborted: code {done.returncode}"
+            except subprocess.TimeoutExpired as late:
+                text, end = (late.stdout or b"").decode(), "it was still running"
+            lines = [x[7:] for x in text.splitlines() if x.startswith("ANSWER ")]
+            found = [json.loads(line) for line in lines]
+            found += [end] * (len(found) < len(batch))
+            for request, what in zip(batch, found):
+                if not what.startswith("sentence"):
+                    print(" ".join(request), "->", what[:300], flush=True)
+            answers += zip(batch, found)
+            left = left[len(found) :]
+    return answers
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("count", type=int, nargs="?", default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child")
+    args = parser.parse_args()
+    if args.child:
+        child(json.loads(args.child))
+        return 0
+    answers = answered(list(requests(args.count, args.seed)))
+    bad = [what for _, what in answers if not what.startswith("sentence")]
+    print(f"{len(answers) - len(bad)} of {len(answers)} requests ended in a sentence")
+    return min(len(bad), 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

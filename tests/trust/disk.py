@@ -1,0 +1,152 @@
+"""A disk that is full, a disk that cannot be written, and two writers of one folder.
+
+Where the system lets us mount one (as root, on Linux) the disk is a small file system in memory;
+elsewhere a limit on the size of files and a folder without the right to write.
+"""
+
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from forked import forked
+from killed import finished
+
+from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.cli import main
+from jaxgpu.run import run
+from tests.trust import forms
+
+
+def measure() -> dict:
+    """Try each; what the record keeps."""
+    began, checks = time.perf_counter(), {}
+    with tempfile.TemporaryDirectory() as at:
+        for name, check in (("full", full), ("read-only", read_only), ("two writers", two)):
+            (Path(at) / name).mkdir()
+            checks[name] = check(Path(at) / name)
+            print(name, checks[name], flush=True)
+    failed = sum(not good for check in checks.values() for good in check.values())
+    counts = {"checks": sum(map(len, checks.values())), "failed": failed, "mounted": _mounts()}
+    seconds = round(time.perf_counter() - began)
+    return {"counts": counts, "checks": checks, "failed": failed, "seconds": seconds}
+
+
+@jax.jit
+def _step(x):
+    return jax.numpy.sin(x) + 0.5 * x
+
+
+def _go(out: Path | None, **given):
+    start = np.linspace(0, 1, 100_000, dtype=np.float32)
+    return run(_step, start, 40, chunk=4, measure=lambda x: x[:20_000], out=out, **given)
+
+
+def _bits(done) -> tuple[bytes, bytes]:
+    return np.asarray(done.state).tobytes(), np.asarray(done.history).tobytes()
+
+
+def full(at: Path) -> dict[str, bool]:
+    """A disk that gets full is said so, and with room the run goes on to the same bits."""
+    whole = _bits(_go(None))
+    with _small(at, 1_500_000) as grow:
+        out, said = at / "run", ""
+        try:
+            _go(out)
+        except OSError as error:
+            said = str(error)
+        left = list(out.glob("step-*.npz"))
+        scratch = list(out.glob(".*.tmp"))
+        grow()
+        same = _bits(_go(out, resume=True)) == whole
+    return {"said": bool(said), "a good one left": bool(left), "no scratch": not scratch} | {
+        "same bits": same
+    }
+
+
+def read_only(at: Path) -> dict[str, bool]:
+    """A disk that cannot be written is said before work begins, by `run` and the command line."""
+    with _small(at, 3_000_000, writable=False):
+        try:
+            never = lambda x: (_ for _ in ()).throw(AssertionError("traced"))
+            run(never, np.zeros(3), 5, out=at / "run")
+            refused = False
+        except OSError:
+            refused = True
+        code = main(["run", "double-pendulum", "--out", str(at / "study")])
+    return {"refused": refused, "command line says so": code == 2}
+
+
+def two(at: Path) -> dict[str, bool]:
+    """Of two writers at once one is refused, and the other ends with the right bits."""
+    cache, out = at / "cache", at / "both"
+    finished(forked(cache, forms.resumed, "run", at / "whole"), 300)
+    codes = []
+    for _ in range(5):
+        pair = [forked(cache, _writer, out) for _ in range(2)]
+        for process in pair:
+            process.join(120)
+        codes.append(sorted(process.exitcode for process in pair))
+    want, got = (dict(np.load(path.with_suffix(".npz"))) for path in (at / "whole", out))
+    same = all(np.array_equal(want[name], got[name]) for name in want)
+    # the second may come when the first has ended, and finds its work done
+    good = all(pair in ([0, 2], [0, 0]) for pair in codes) and [0, 2] in codes
+    return {"one is refused": good, "same bits": same}
+
+
+def _writer(out: Path) -> int:
+    try:
+        return forms.resumed("run", out)
+    except CheckpointError as error:
+        return 2 if "another process runs in it" in str(error) else 1
+
+
+@contextlib.contextmanager
+def _small(at: Path, size: int, writable: bool = True) -> Iterator:
+    """`at` as a disk of so many bytes; gives a function that makes it larger."""
+    if _mounts():
+        _mount("-t", "tmpfs", "-o", f"size={size}", "none", at)
+        try:
+            if not writable:
+                _mount("-o", "remount,ro", at)
+            yield lambda: _mount("-o", "remount,size=100000000", at)
+        finally:
+            subprocess.run(["umount", at], check=True)
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    grow = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    if writable:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 3, hard))
+    else:
+        at.chmod(0o555)
+    try:
+        yield grow
+    finally:
+        grow()
+        at.chmod(0o755)
+
+
+def _mount(*given) -> None:
+    subprocess.run(["mount", *given], check=True, capture_output=True)
+
+
+def _mounts() -> bool:
+    """Whether this process may mount a file system."""
+    if os.name != "posix" or os.geteuid() or sys.platform != "linux":
+        return False
+    with tempfile.TemporaryDirectory() as at:
+        tried = ["mount", "-t", "tmpfs", "-o", "size=4096", "none", at]
+        if subprocess.run(tried, capture_output=True).returncode:
+            return False
+        subprocess.run(["umount", at], check=True)
+    return True

@@ -1,0 +1,161 @@
+"""10,000 faults in the files of runs: each is refused, or passed over, or changes nothing.
+
+A run and a study are interrupted and their folders kept in memory. A fault is put into one file of
+the folder, whatever it is: a bit flipped, a part cut off, set to zero, or inserted, bytes swapped,
+or all of it replaced. Going on from there must end with the bits of the undisturbed run, or with a
+sentence that names a file: a CheckpointError, a BadInput or a ReportError. To put bits of a state
+into a run that it did not have, or to end with another exception, is a failure.
+"""
+
+import contextlib
+import io
+import random
+import shutil
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu import cli, report, studies
+from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.run import run
+
+FLIPS, OF_COMMANDS, SEED = 10_000, 2000, 3
+STEPS, STOP = 40, 24
+
+
+@jax.jit
+def _step(state, key):
+    shift = jax.random.normal(key, state["x"].shape, state["x"].dtype)
+    return {"x": state["x"] * 0.99 + shift, "count": state["count"] + 1}
+
+
+def _go(out: Path, steps: int, resume: bool):
+    start = {"x": np.arange(12, dtype=np.float32), "count": np.int32(0)}
+    key = jax.random.key(8)
+    return run(_step, start, steps, key=key, chunk=8, measure=_seen, out=out, resume=resume)
+
+
+def _seen(state):
+    return {"mean": jnp.mean(state["x"]), "count": state["count"]}
+
+
+def _bits(done) -> list[bytes]:
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves((done.state, done.history))]
+
+
+@dataclass(frozen=True)
+class _Options:
+    steps: int = STEPS
+    seed: int = 8
+
+
+def _drift(options: _Options, out: Path, resume: bool) -> report.Report:
+    """A study that is one run, of which its report tells the last numbers."""
+    done = _go(out / "walk", options.steps, resume)
+    rows = [[i, float(x)] for i, x in enumerate(done.state["x"])]
+    table = report.Table("Where the walks are.", ["walk", "place"], rows)
+    return report.Report("Walks", "They drift.", tables=[table])
+
+
+def measure() -> dict:
+    """Put all faults, one at a time, into a run's folder and into a study's; what is kept."""
+    began, pick = time.perf_counter(), random.Random(SEED)
+    found: Counter[str] = Counter()
+    memory = Path("/dev/shm")  # where the system has it: nothing waits for a disk
+    place = memory if memory.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=place) as at, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # each names the file that is passed over
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            found += _in_runs(Path(at), pick, FLIPS - OF_COMMANDS)
+            found += _in_commands(Path(at), pick, OF_COMMANDS)
+    failed = sum(count for how, count in found.items() if how.startswith("!"))
+    seconds = round(time.perf_counter() - began)
+    return {"counts": {"faults": FLIPS, **found}, "failed": failed, "seconds": seconds}
+
+
+def _in_runs(at: Path, pick: random.Random, count: int) -> Counter[str]:
+    whole = _bits(_go(at / "whole", STEPS, False))
+    _go(at / "stopped", STOP, False)
+    return faults(at / "stopped", pick, count, lambda out: _bits(_go(out, STEPS, True)) == whole)
+
+
+def _in_commands(at: Path, pick: random.Random, count: int) -> Counter[str]:
+    """Into the folder of a study that ended, with its options and its report."""
+    study = studies.Study("drift", "A walk.", _Options, _drift)
+    cli.run_study(study, _Options(), at / "study", False)
+    whole = _told(at / "study")
+
+    def same(out: Path) -> bool:
+        cli.run_study(study, _Options(), out, True)
+        return _told(out) == whole
+
+    return faults(at / "study", pick, count, same)
+
+
+def _told(out: Path) -> dict:
+    told = report.read(out / "report.json")
+    return {name: told[name] for name in ("study", "options", "report")}
+
+
+def faults(
+    folder: Path, pick: random.Random, count: int, same: Callable[[Path], bool]
+) -> Counter[str]:
+    """What became of faults in copies of a folder; `same` goes on and says if bits agree."""
+    kept = {file.relative_to(folder): file.read_bytes() for file in _files(folder)}
+    found: Counter[str] = Counter()
+    for _ in range(count):
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, data in kept.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+        name = pick.choice(list(kept))
+        kind, bad = spoilt(kept[name], pick)
+        (folder / name).write_bytes(bad)
+        found[_outcome(folder, same)] += 1
+        found[kind] += 1
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(
+        file for file in folder.rglob("*") if file.is_file() and file.name != "report.html"
+    )
+
+
+def _outcome(folder: Path, same: Callable[[Path], bool]) -> str:
+    try:
+        return "same bits" if same(folder) else "! other bits"
+    except (CheckpointError, studies.BadInput, report.ReportError):
+        return "refused"
+    except Exception as error:  # what no user should see
+        return f"! {type(error).__name__}"
+
+
+def spoilt(good: bytes, pick: random.Random) -> tuple[str, bytes]:
+    """A fault of chance in a file, by name."""
+    kinds = ["flipped", "cut", "zeroed", "inserted", "swapped", "replaced"]
+    kind = pick.choices(kinds, [10, 3, 3, 2, 1, 1])[0]
+    a, b = sorted(pick.randrange(len(good) + 1) for _ in range(2))
+    bad = bytearray(good)
+    if kind == "flipped":
+        bit = pick.randrange(8 * len(bad))
+        bad[bit // 8] ^= 1 << bit % 8
+    elif kind == "cut":
+        bad = bad[:a]
+    elif kind == "zeroed":
+        bad[a:b] = bytes(b - a)
+    elif kind == "inserted":
+        bad[a:a] = pick.randbytes(1 + pick.randrange(100))
+    elif kind == "swapped":
+        bad = bad[a:] + bad[:a]
+    else:
+        bad = bytearray(pick.randbytes(pick.randrange(200)))
+    return kind, bytes(bad)

@@ -1,0 +1,120 @@
+"""Every public name with hostile values in every place: `python -m tests.trust.fuzz`.
+
+The calls of one piece of work run in a process of their own, so that a call that ends its process
+is found, and the next one goes on behind it. One line of JSON says what came of all of them.
+"""
+
+import argparse
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+HELPERS = ROOT / "tests" / "helpers"
+TOGETHER = 12  # pieces of work in one process
+SILENCE = 150  # seconds without a line, after which a process hangs
+FAULTS = ("silent nan", "silent inf", "foreign exception", "abort", "hang")
+LIST = """
+import json, jax
+jax.config.update("jax_num_cpu_devices", 8)
+from fuzz_calls import chunks, methods, public
+print(json.dumps({"chunks": chunks(), "names": [*public()], "methods": [*methods()]}))
+"""
+
+
+def main() -> None:
+    """Run the fuzzer and print one line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="pieces of work whose name has this in it")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of a processor, for each call")
+    parser.add_argument("--tries", type=int, default=10**6, help="hostile values for each call")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--log", default="", help="a file for all outcomes")
+    options = parser.parse_args()
+    begin = time.time()
+    done = subprocess.run([sys.executable, "-c", LIST], env=_environment(), capture_output=True)
+    work = json.loads(done.stdout)
+    log = Path(options.log or tempfile.mkstemp()[1])
+    log.write_text("")
+    kept = [(chunk, names) for chunk, names in work["chunks"].items() if options.only in chunk]
+    for i in range(0, len(kept), TOGETHER):
+        _worked(dict(kept[i : i + TOGETHER]), options, log)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    print(json.dumps(summary(lines, work) | {"seconds": round(time.time() - begin)}))
+
+
+def summary(lines: list[dict[str, Any]], work: dict[str, Any]) -> dict[str, Any]:
+    """The counts of all outcomes."""
+    outcomes = collections.Counter(line["outcome"] for line in lines if "outcome" in line)
+    tried = {line["name"] for line in lines if "outcome" in line}
+    return {
+        "public names": len(work["names"]),
+        "public methods": len(work["methods"]),
+        "calls": len(tried),
+        "tried": outcomes.total(),
+        **{kind: n for kind, n in sorted(outcomes.items()) if kind not in FAULTS},
+        "faults": {kind: outcomes[kind] for kind in FAULTS if outcomes[kind]},
+        "untried": sum(line.get("untried", 0) for line in lines),
+        "bad calls": sum("bad call" in line for line in lines),
+    }
+
+
+def _worked(group: dict[str, list[str]], options: argparse.Namespace, log: Path) -> None:
+    """Run pieces of work, in a new process behind each call that ends one."""
+    skip = 0
+    while group:
+        size = log.stat().st_size
+        words = [sys.executable, str(HELPERS / "fuzz_child.py"), json.dumps(group), str(log)]
+        words += ["--skip", str(skip), "--seconds", str(options.seconds)]
+        words += ["--seed", str(options.seed), "--tries", str(options.tries)]
+        with open(f"{log}.err", "a") as errors:
+            child = subprocess.Popen(
+                words, env=_environment(), stdout=subprocess.DEVNULL, stderr=errors
+            )
+            outcome = _watched(child, log)
+        lines = [json.loads(line) for line in log.read_bytes()[size:].decode().splitlines()]
+        ended = {line["end"] for line in lines if "end" in line}
+        skip = 0 if ended else skip
+        group = {chunk: names for chunk, names in group.items() if chunk not in ended}
+        last = lines[-1] if lines else {}
+        if "begin" in last:
+            skip = last.pop("begin") + 1
+            last |= {"outcome": outcome, "text": str(child.returncode)}
+        elif group:
+            chunk = next(iter(group))
+            last = {"name": chunk, "bad call": f"{outcome} {child.returncode}"}
+            del group[chunk]
+            skip = 0
+        else:
+            return
+        with log.open("a") as file:
+            file.write(json.dumps(last) + "\n")
+
+
+def _watched(child: subprocess.Popen, log: Path) -> str:
+    """Wait for a process, and end it when it writes nothing any more."""
+    size, since = -1, time.time()
+    while child.poll() is None:
+        time.sleep(0.2)
+        now = log.stat().st_size
+        if now != size:
+            size, since = now, time.time()
+        if time.time() - since > SILENCE:
+            child.kill()
+            child.wait()
+            return "hang"
+    return "abort"
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": f"{ROOT}:{HELPERS}"}
+
+
+if __name__ == "__main__":
+    main()

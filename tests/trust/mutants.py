@@ -1,0 +1,130 @@
+"""How many small faults the fast tests notice: one fault at a time, and the nearest tests.
+
+`python -m tests.trust mutants` puts faults into a copy of the tree. `python -m tests.trust.mutants
+again` does so with the survivors of the record alone, after tests were added.
+"""
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.trust import mutations, nearest
+from tests.trust.mutations import Mutant
+from tests.trust.sandbox import Sandbox
+
+ROOT = Path(__file__).parents[2]
+KEPT = Path(__file__).with_name("mutants.jsonl")
+FOLDERS = """jaxgpu jaxgpu/checkpoint jaxgpu/processes jaxgpu/evolution physics/nbody
+physics/continuum physics/rigid rl""".split()
+COUNT, SEED, SECONDS = 300, 1, 120
+
+
+def measure() -> dict:
+    """Try 300 mutants; what the record keeps of them.
+
+    Those that an earlier call has tried, of the same tree, are not tried again: it may be stopped.
+    """
+    began, chosen = time.perf_counter(), drawn(COUNT, SEED)
+    rows = [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
+    if any(Mutant(**_given(row)) != mutant for row, mutant in zip(rows, chosen)):
+        rows = []
+    with tempfile.TemporaryDirectory() as at:
+        box = Sandbox(ROOT, Path(at))
+        for mutant in chosen[len(rows) :]:
+            rows.append(tried(box, mutant, len(rows)))
+            keep(rows)
+    spent = sum(row["seconds"] for row in rows)
+    return counted(rows, max(spent, time.perf_counter() - began))
+
+
+def _given(row: dict) -> dict:
+    return {name: row[name] for name in Mutant.__annotations__}
+
+
+def again() -> None:
+    """Try the survivors of the record once more, and write into it what became of them."""
+    rows = [json.loads(line) for line in KEPT.read_text().splitlines()]
+    with tempfile.TemporaryDirectory() as at:
+        box = Sandbox(ROOT, Path(at))
+        for number, row in enumerate(rows):
+            if row["killed"] or row.get("equivalent"):
+                continue
+            rows[number] = tried(box, Mutant(**_given(row)), 1000 + number)
+            print(rows[number]["killed"], row["file"], row["line"], flush=True)
+            keep(rows)
+    print(counted(rows, 0.0))
+
+
+def drawn(count: int, seed: int) -> list[Mutant]:
+    """Mutants spread evenly over the lines of all files, in an order of chance."""
+    pick, lines = random.Random(seed), []
+    for file in files():
+        found: dict[int, list[Mutant]] = {}
+        for mutant in mutations.mutants(file, (ROOT / file).read_bytes()):
+            found.setdefault(mutant.line, []).append(mutant)
+        lines += [found[line] for line in sorted(found)]
+    width = len(lines) / count
+    chosen = [pick.choice(lines[int(width * (i + pick.random()))]) for i in range(count)]
+    pick.shuffle(chosen)
+    return chosen
+
+
+def files() -> list[str]:
+    """The modules of the core, evolution, nbody, continuum, rigid and rl."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    names = [name for name in listed.stdout.splitlines() if name.endswith(".py")]
+    at = [name for name in names if str(Path(name).parent) == "jaxgpu"]
+    return at + [name for name in names if name.startswith(tuple(f"{f}/" for f in FOLDERS[1:]))]
+
+
+def tried(box: Sandbox, mutant: Mutant, number: int) -> dict:
+    """Put one fault into the copy, run the nearest tests, and take it out again."""
+    source = (ROOT / mutant.file).read_bytes()
+    if source[mutant.start : mutant.end].decode() != mutant.before:
+        raise SystemExit(f"{mutant.file}: changed since the record; run all mutants anew")
+    tests = nearest.tests_of(mutant.file, ROOT)
+    example = f"test_examples_in_docstrings[{nearest.module_of(mutant.file)}]"
+    chosen = [f"tests/core/test_docs.py::{example}", *tests]
+    box.write(mutant.file, mutant.applied(source), 1_000_000_000 + number)
+    outcome = box.test(chosen, SECONDS)
+    if outcome.how in ("passed", "no test"):
+        walk = ["tests/core/test_conformance.py"]
+        outcome = box.test(walk, SECONDS, nearest.walked(mutant.file, ROOT))
+    box.write(mutant.file, source, 1_100_000_000 + number)
+    killed = outcome.how not in ("passed", "no test")
+    if killed and outcome.how != "ended by a signal":
+        killed = box.passes([outcome.by] if outcome.by else chosen, SECONDS)
+    row = {**vars(mutant), "tests": tests, "how": outcome.how, "by": outcome.by}
+    return row | {"killed": killed, "seconds": round(outcome.seconds, 1)}
+
+
+def keep(rows: list[dict]) -> None:
+    """Write all rows: a line a mutant."""
+    KEPT.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def counted(rows: list[dict], seconds: float) -> dict:
+    """How many were noticed, in each part of the package and in all."""
+    part = lambda row: "/".join(Path(row["file"]).parts[:2]).replace(".py", "")
+    of, noticed = Counter(map(part, rows)), Counter(part(row) for row in rows if row["killed"])
+    return {
+        "counts": {
+            "mutants": len(rows),
+            "killed": sum(row["killed"] for row in rows),
+            "equivalent": sum(bool(row.get("equivalent")) for row in rows),
+        },
+        "failed": int(10 * sum(row["killed"] for row in rows) < 9 * len(rows)),
+        "parts": {name: [noticed[name], of[name]] for name in sorted(of)},
+        "seconds": round(seconds),
+    }
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["again"]:
+        raise SystemExit("python -m tests.trust.mutants again")
+    again()

@@ -1,0 +1,109 @@
+"""Which fast tests are the nearest to a module, by a rule that names alone decide.
+
+A module `jaxgpu/evolution/multi/nsga2.py` has the examples of its docstring, and the tests
+
+1. of `tests/evolution/multi/test_nsga2.py`, and of files there whose names begin so;
+2. if there are none, of the four files of its pillar that name it most often: the module, or what
+   it defines for others;
+3. if there are none, of `test_multi.py` (the name of its folder) or the tests of the modules
+   that import it;
+4. if there are none, of the whole folder, or of the one above.
+
+Where they pass, the registry's walk of the public names that the module defines is run too
+(`tests/core/test_conformance.py`): it holds them to hostile input.
+
+Tests marked slow are left out. The core's tests are in `tests/core`.
+"""
+
+import ast
+import functools
+import re
+from pathlib import Path
+
+MOST = 4  # files of tests that are found by what they name
+
+
+def tests_of(file: str, root: Path) -> list[str]:
+    """The files of the nearest tests, from the root."""
+    home, source = home_of(file), Path(file)
+    stem = source.parent.name if source.stem == "__init__" else source.stem
+    named = [root / home / f"test_{stem}.py", *sorted((root / home).glob(f"test_{stem}_*.py"))]
+    found = [path for path in named if path.exists()]
+    found = found or _naming(root / file, stem, root / pillar_of(home))
+    found = found or _of_importers(source, stem, root)
+    while not found:
+        found, home = sorted((root / home).glob("test_*.py")), home.parent
+    return [str(path.relative_to(root)) for path in found]
+
+
+def walked(file: str, root: Path) -> list[str]:
+    """Patterns of the registry's entries for the public names that a module defines."""
+    own = ast.parse((root / file).read_text()).body
+    names = [n.name for n in own if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    parts = module_of(file).split(".")[1:-1]
+    room = ".".join(parts[: 2 if parts[:1] == ["physics"] else 1])
+    return [rf"^{room}\b.*\b{name}\b[^:]*: " for name in names if not name.startswith("_")]
+
+
+def home_of(file: str) -> Path:
+    """The folder that mirrors that of a module."""
+    parts = Path(file).parts[:-1]
+    if parts[0] == "jaxgpu":
+        return Path("tests", *(parts[1:] if parts[1:2] == ("evolution",) else ("core",)))
+    return Path("tests", *parts)
+
+
+def pillar_of(home: Path) -> Path:
+    """The folder of all tests of a pillar."""
+    return Path(*home.parts[: 3 if home.parts[1] == "physics" else 2])
+
+
+def module_of(file: str) -> str:
+    """How a file of the package is imported."""
+    parts = Path(file).with_suffix("").parts
+    parts = parts if parts[0] == "jaxgpu" else ("jaxgpu", *parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _naming(source: Path, stem: str, pillar: Path) -> list[Path]:
+    """Files of tests that import a module or read from it, or from its room, what it defines."""
+    own = ast.parse(source.read_text()).body
+    names = {n.name for n in own if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    names = {name for name in names if not name.startswith("_")} | {stem}
+    counts = {path: _times(path, names) for path in sorted(pillar.rglob("test_*.py"))}
+    ranked = sorted((path for path in counts if counts[path]), key=lambda path: -counts[path])
+    return ranked[:MOST]
+
+
+def _of_importers(source: Path, stem: str, root: Path) -> list[Path]:
+    """The test of a module's folder as a whole, or those of its neighbours that import it."""
+    whole = root / home_of(str(source)) / f"test_{source.parent.name}.py"
+    if whole.exists():
+        return [whole]
+    neighbours = sorted((root / source.parent).glob("*.py"))
+    users = [
+        n for n in neighbours if re.search(rf"import.*\b{stem}\b|\.{stem} import", n.read_text())
+    ]
+    tests = [root / home_of(str(source)) / f"test_{user.stem}.py" for user in users]
+    return [path for path in tests if path.exists()]
+
+
+def _times(path: Path, names: set[str]) -> int:
+    """How often a file of tests says names that it imports from ours."""
+    known = names & _imported(path)
+    return sum(len(re.findall(rf"\b{name}\b", path.read_text())) for name in known)
+
+
+@functools.cache
+def _imported(path: Path) -> frozenset[str]:
+    """What a file imports of ours, and the names that it reads from rooms that it imports."""
+    text = path.read_text()
+    words = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jaxgpu"):
+            words |= {alias.name for alias in node.names} | {node.module.rpartition(".")[2]}
+        elif isinstance(node, ast.Import):
+            words |= {alias.name.rpartition(".")[2] for alias in node.names}
+    for room in [word for word in words if word.islower()]:
+        words |= set(re.findall(rf"\b{room}\.(\w+)", text))
+    return frozenset(words)

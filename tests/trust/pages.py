@@ -1,0 +1,55 @@
+"""The tables of docs/trust.md that come from the record: `python -m tests.trust.pages [--write]`.
+
+The page holds marks with the names of parts; what stands between them is written from the newest
+rows of `results.jsonl`:
+
+    <!-- proved: kills; flips -->
+    <!-- end of proved -->
+
+A * stands for all parts that were ever proved, in the order in which they run.
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.trust import record
+
+PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
+MARK = re.compile(r"<!-- proved: (.+?) -->\n.*?<!-- end of proved -->", re.DOTALL)
+
+
+def filled(text: str, rows: dict[str, dict[str, Any]]) -> str:
+    """A page whose marks hold the tables of these rows."""
+    return MARK.sub(lambda mark: _between(mark[1], rows), text)
+
+
+def _between(names: str, rows: dict[str, dict[str, Any]]) -> str:
+    lines = ["| part | found | minutes | when |", "|---|---|---:|---|"]
+    for name in sorted(rows, key=record.place) if names == "*" else names.split("; "):
+        row = rows[name]
+        said = "; ".join(f"{what}: {count}" for what, count in row["counts"].items())
+        when = f"{row['date'][:10]}, commit {row['commit']}, jax {row['versions']['jax']}"
+        lines.append(f"| `{name}` | {said} | {row['seconds'] / 60:.1f} | {when} |")
+    table = "\n".join(lines)
+    return f"<!-- proved: {names} -->\n{table}\n<!-- end of proved -->"
+
+
+def write() -> None:
+    """Write the tables of the page anew."""
+    PAGE.write_text(filled(PAGE.read_text(), record.rows()))
+
+
+def main() -> int:
+    """Write the page, or say by the exit code whether it is that of the record."""
+    if "--write" in sys.argv:
+        write()
+    elif filled(PAGE.read_text(), record.rows()) != PAGE.read_text():
+        print("docs/trust.md: its tables are not the record's; python -m tests.trust.pages --write")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

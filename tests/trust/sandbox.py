@@ -1,0 +1,158 @@
+"""A copy of the tree in which a fault may be put, and tests that run in it, each in a fork.
+
+The process that forks has imported JAX and the libraries of the tests, but nothing of ours and no
+backend: a fork imports the changed package and runs its tests, without the seconds that JAX takes.
+"""
+
+import importlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+LIBRARIES = """jax jax.numpy jax.experimental.pallas jax.scipy.special flax.linen optax scipy.stats
+scipy.optimize numpy.testing pytest mpmath nbformat nbclient""".split()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How tests ended: `passed`, `failed`, `ended by a signal`, `out of time` or `no test`."""
+
+    how: str
+    by: str  # the first test that failed
+    seconds: float
+
+
+class Sandbox:
+    """A copy of what git tracks or would track below `root`, in the folder `at`."""
+
+    def __init__(self, root: Path, at: Path):
+        self.at = at
+        self.known: dict[str, bool] = {}
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+        for name in listed.stdout.splitlines():
+            if (source := root / name).is_symlink() or source.exists():
+                (at / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, at / name, follow_symlinks=False)
+        for library in LIBRARIES:
+            importlib.import_module(library)
+
+    def write(self, file: str, source: bytes, stamp: int) -> None:
+        """Put other text into a file; a stamp that is new keeps compiled files from being used."""
+        (self.at / file).write_bytes(source)
+        os.utime(self.at / file, (stamp, stamp))
+
+    def test(self, chosen: list[str], seconds: int, entries: list[str] | None = None) -> Outcome:
+        """Run files or single tests until one fails, for so many CPU seconds at most.
+
+        Of parametrised tests only those whose names match one of the patterns `entries`, if given.
+        """
+        report = self.at / "outcome.json"
+        report.unlink(missing_ok=True)
+        began = time.perf_counter()
+        child = os.fork()
+        if not child:
+            self._child(chosen, seconds, entries, report)
+        status = _ended(child, 4 * seconds)
+        spent = time.perf_counter() - began
+        failed = json.loads(report.read_text()) if report.exists() else []
+        by = failed[0] if failed else ""
+        if status is None or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+            return Outcome("out of time", by, spent)
+        if os.WIFSIGNALED(status):
+            return Outcome("ended by a signal", str(os.WTERMSIG(status)), spent)
+        how = {0: "passed", 5: "no test"}.get(os.WEXITSTATUS(status), "failed")
+        return Outcome(how, by, spent)
+
+    def passes(self, chosen: list[str], seconds: int) -> bool:
+        """Whether tests pass in the copy as it is; asked once of each.
+
+        Who fails without a fault, or is as slow without it, has noticed nothing.
+        """
+        if (name := " ".join(chosen)) not in self.known:
+            self.known[name] = self.test(chosen, seconds).how == "passed"
+        return self.known[name]
+
+    def _child(self, chosen, seconds, entries, report):
+        """Never returns: what is tested can leave nothing behind in the process that forks."""
+        code = 70
+        try:
+            os.setsid()
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+            _quiet(self.at / "output.txt")
+            _imports_from(self.at)
+            import pytest
+
+            given = ["-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(self.at)]
+            given += ["-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+            code = int(pytest.main([*given, *chosen], plugins=[_Watch(report, entries)]))
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+
+class _Watch:
+    """Picks tests by their names, and keeps those that fail for the process that waits."""
+
+    def __init__(self, report: Path, entries: list[str] | None):
+        self.report = report
+        self.entries = entries
+        self.names: list[str] = []
+
+    def pytest_collection_modifyitems(self, items):
+        if self.entries is not None:
+            named = re.compile("|".join(self.entries) or "$^")
+            items[:] = [i for i in items if hasattr(i, "callspec") and named.search(i.callspec.id)]
+
+    def pytest_runtest_logreport(self, report):
+        self._note(report)
+
+    def pytest_collectreport(self, report):
+        self._note(report)
+
+    def _note(self, report):
+        if report.failed:
+            self.names.append(report.nodeid)
+            self.report.write_text(json.dumps(self.names))
+
+
+def _quiet(file: Path) -> None:
+    out = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+
+
+def _imports_from(root: Path) -> None:
+    """Let a process find the package, and the tests, below `root` alone."""
+    os.chdir(root)
+    os.environ["PYTHONPATH"] = str(root)
+    ours = str(Path(__file__).parents[2])
+    sys.path[:] = [str(root), *(p for p in sys.path if p not in ("", ours, os.path.realpath(ours)))]
+    tops = ("tests", "jaxgpu")
+    for name in [name for name in sys.modules if name.partition(".")[0] in tops]:
+        del sys.modules[name]
+
+
+def _ended(child: int, seconds: float) -> int | None:
+    """The status of a process that ends in time; None of one that is killed, with its own."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None

@@ -1,0 +1,96 @@
+"""The wheel, alone with the packages that it requires, in an environment that has nothing else.
+
+Versions are those of `requirements.lock`.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+from tests.trust import licences
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = ("matplotlib", "jinja2", "av", "onnxruntime", "safetensors", "trimesh", "mujoco", "pytest")
+
+
+def measure() -> dict:
+    """Install it, and run what a reader of the README would first; what the record keeps."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as at:
+        wheel = built(Path(at))
+        python = installed(wheel, Path(at))
+        checks = checked(python, Path(at))
+        size = wheel.stat().st_size
+        packages = len(_said(python, "-m", "pip", "list", "--format=freeze").splitlines()) - 1
+    failed = sum(not good for good in checks.values())
+    counts = {"checks": len(checks), "failed": failed, "packages beside pip": packages}
+    counts["kB of the wheel"] = round(size / 1000)
+    seconds = round(time.perf_counter() - began)
+    return {"counts": counts, "checks": checks, "failed": failed, "seconds": seconds}
+
+
+def built(at: Path) -> Path:
+    """The wheel of this tree."""
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", at / "dist"]
+    subprocess.run([*command, ROOT], check=True, capture_output=True)
+    (wheel,) = (at / "dist").glob("*.whl")
+    return wheel
+
+
+def installed(wheel: Path, at: Path) -> Path:
+    """An interpreter of a new environment that has the wheel and what it requires."""
+    subprocess.run([sys.executable, "-m", "venv", at / "venv"], check=True)
+    python = at / "venv" / "bin" / "python"
+    limits = at / "constraints.txt"
+    lock = (ROOT / "requirements.lock").read_text()
+    limits.write_text("\n".join(re.findall(r"^\w[\w.-]*==[^\s;]+", lock, re.MULTILINE)))
+    command = [python, "-m", "pip", "install", "-q", "--only-binary", ":all:", "-c", limits, wheel]
+    subprocess.run(command, check=True, cwd=at, env=_bare())
+    return python
+
+
+def checked(python: Path, at: Path) -> dict[str, bool]:
+    """What holds in the environment."""
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (value,) = re.findall(r"# \(([\d.]+), ", example[1])
+    command = python.with_name("jaxgpu")
+    packages = _said(python, "-m", "pip", "list", "--format=freeze").lower()
+    first = _said(python, "-c", example[1])
+    numbers = re.findall(r"\d+\.\d+", first)
+    run = subprocess.run(
+        [command, "run", "directions", "--out", at / "out"],
+        cwd=at,
+        env=_bare(),
+        capture_output=True,
+        text=True,
+    )
+    said = run.stderr.strip().splitlines()
+    with zipfile.ZipFile(next((at / "dist").glob("*.whl"))) as archive:
+        names = archive.namelist()
+    shipped = [f"jaxgpu/{name.removeprefix('jaxgpu/')}" for name in licences.rows()]
+    return {
+        "no package of an extra is there": not any(f"{e}==" in packages for e in EXTRAS),
+        "LICENSE and NOTICE are in it": sum(n.endswith(("/LICENSE", "/NOTICE")) for n in names)
+        == 2,
+        "its data are in it": set(shipped) <= set(names),
+        "README's first example": bool(numbers) and abs(float(numbers[0]) - float(value)) < 0.1,
+        "jaxgpu list": "solar-system" in _said(command, "list"),
+        "jaxgpu run says in one sentence what it misses": run.returncode == 2
+        and len(said) == 1
+        and 'pip install "jaxgpu[' in said[0],
+    }
+
+
+def _said(*command) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, env=_bare(), cwd="/")
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _bare() -> dict[str, str]:
+    """The environment's variables without what would let another Python's packages in."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
