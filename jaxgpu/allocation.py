@@ -53,7 +53,7 @@ def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
     return refusing
 
 
-def needed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
+def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
     """Bytes that a call of `f` holds at its peak beside its arguments; nothing is computed.
 
     As the sum of the arrays that are in use at a time, where each operation makes its result apart:

@@ -48,8 +48,8 @@ def load(folder: str | Path) -> Saved:
     names = newest_first(out)
     if not names:
         below = sorted({str(path.parent) for path in out.glob("**/step-*")})[:3]
-        more = f"; there are runs in {', '.join(below)}" if below else ""
-        raise CheckpointError(f"{out}: holds no checkpoint of a run{more}")
+        where = f"one of {', '.join(below)}" if below else "the one that out= named"
+        raise CheckpointError(f"{out}: holds no checkpoint of a run; give {where}")
     faults = []
     for path in names:
         try:

@@ -236,7 +236,7 @@ def test_an_old_report_is_not_drawn_without_jinja2(command, capsys, monkeypatch)
         (("--speed", "nan"), "Ranged.speed=nan; it must be a finite number above 0, in m/s"),
         (("--speed", "inf"), "Ranged.speed=inf; "),
         (("--speed", "-1"), "Ranged.speed=-1; "),
-        (("--seed", "99999999999999999999"), "Ranged.seed=99999999999999999999; "),
+        (("--seed", "99999999999999999999"), "Ranged.seed=1e+20, a whole number beyond 64 bits; "),
         (("--seed", "-1"), "Ranged.seed=-1; "),
         (("--stones", "7"), "seven stones are unlucky"),
     ],

@@ -129,8 +129,8 @@ NO_DOOR = {
     "what is said of an argument that is wrong, held by tests/core/test_fuzz.py": """explained
         explanation need hints takes""".split(),
     "errors of the disk are the system's": "replacing locked sweep".split(),
-    "the command line, held to its words by tests of its own": """main list_ report_ info cite
-        run_study""".split(),
+    "the command line, held to its words by tests of its own": """main list_ watch_ report_ info
+        cite run_study""".split(),
     "a protocol, a base class or a kind": """Algorithm Material Learner Environment Matter Goal
         Planner PickPlace Policy Rollouts Space""".split(),
     "without a number of its own": """Boolean Discrete names register zdt5 Arm ECM PSM

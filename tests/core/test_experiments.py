@@ -4,11 +4,11 @@ All forms and changes, and a hundred resumes: `python -m tests.trust identity`.
 """
 
 import pytest
-from jaxgpu.experiment import differences, of
 
-from jaxgpu import structure
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.program import Call
+from jaxgpu.saving import structure
+from jaxgpu.saving.experiment import differences, of
 from tests.helpers.changes import CHANGES
 from tests.helpers.experiments import form, itself, written
 from tests.trust import identity, loads

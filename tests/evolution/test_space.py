@@ -87,7 +87,7 @@ def test_what_is_no_variable_is_named():
         (Real(1e9, 1e9 + 1), "^Real: lower=1000000000, upper=1000000001; float32 has no"),
         (Real([0, 0], [1, 1, 1]), r"^Real: lower has shape \[2\], upper \[3\]; they must have one"),
         (Real(np.zeros(2), 1.0, (3,)), r"upper \[\]; they must have the shape \[3\], or a number"),
-        (Real(0.0, 1.0, 3), "^Real: shape=3; it must be a tuple of sizes"),
+        (Real(0.0, 1.0, 3), "^Real: shape=3; it must be a tuple"),
         (Real("0", 1.0), "^Real: lower='0'; it must be a finite number"),
         (Integer(3, 2), "^Integer: lower=3, upper=2; lower must not be above upper"),
         (Integer(0.5, 2), "^Integer: lower=0.5 of type float64; it must be a whole number"),
