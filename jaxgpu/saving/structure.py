@@ -82,7 +82,7 @@ def of(value: Any, arrays: list[Any]) -> Any:
         fields = dataclasses.fields(value)
         inside = [[f.name, inner(getattr(value, f.name, None))] for f in fields]
         return {"type": _name(type(value)), "fields": inside}
-    if isinstance(value, tuple) and (names := _of(type(value))):
+    if isinstance(value, tuple) and (names := _of(type(value))) is not None:
         inside = [[name, inner(part)] for name, part in zip(names, value)]
         return {"type": _name(type(value)), "fields": inside}
     if isinstance(value, tuple | list):
@@ -221,14 +221,15 @@ def _built(name: str, fields: list[tuple[str, Any]]) -> Any:
             for field, value in fields:
                 object.__setattr__(new, field, value)
             return new
-    if isinstance(cls, type) and issubclass(cls, tuple) and list(_of(cls)) == names:
+    if isinstance(cls, type) and issubclass(cls, tuple) and _of(cls) == names:
         return tuple.__new__(cls, [value for _, value in fields])
     return types.SimpleNamespace(**dict(fields))
 
 
-def _of(cls: type) -> tuple[str, ...]:
-    """The fields of a named tuple; none of another one."""
-    return getattr(cls, "_fields", ())
+def _of(cls: type) -> list[str] | None:
+    """The fields of a named tuple; None of another one."""
+    fields = getattr(cls, "_fields", None)
+    return None if fields is None else list(fields)
 
 
 def _thing(name: str) -> Any:

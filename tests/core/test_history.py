@@ -1,9 +1,11 @@
 """The history of a run: appended, sealed, followed while it grows, and flat in memory."""
 
+import json
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,7 @@ from jaxgpu import cli
 from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.pytree import number, pytree
 from jaxgpu.run import run
-from jaxgpu.saving import history
+from jaxgpu.saving import history, structure
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,6 +55,17 @@ def test_rows_are_those_of_a_run_in_memory_and_readable_without_the_script(tmp_p
     np.testing.assert_array_equal(found.state, again.state)
     raw = np.fromfile(tmp_path / "history" / "00000.rows", np.float32).reshape(96, 2)
     np.testing.assert_array_equal(raw, kept.history["both"])
+
+
+class Nothing(NamedTuple):
+    """As optimisers have them in their states."""
+
+
+def test_structures_come_back_as_they_were():
+    tree = {"a": (Nothing(), [np.zeros(2)], None, ()), "b": Oscillator(np.float32(2)), "c": {}}
+    leaves, treedef = jax.tree.flatten(tree)
+    again = structure.made(json.loads(json.dumps(structure.of_tree(tree))), leaves)
+    assert jax.tree.structure(again) == treedef and again["b"].omega == 2
 
 
 def test_what_is_written_to_the_rows_of_a_result_stays_in_memory(tmp_path):
