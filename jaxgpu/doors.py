@@ -96,7 +96,7 @@ def _wide(spec: Any) -> Iterator[tuple[str, list[int]]]:
 
 def _is_said(error: Exception) -> bool:
     """Whether an error is a sentence of this package."""
-    if not isinstance(error, ValueError | TypeError) or "; " not in str(error):
+    if "; " not in str(error):
         return False
     last = error.__traceback__
     while last is not None and last.tb_next is not None:

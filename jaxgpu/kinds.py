@@ -38,8 +38,14 @@ def need(value: Any, hint: Any) -> str | None:
     if hint in (None, type(None)):
         return None if value is None else "None"
     if hint in (int, float):
-        one = _is_numeric(value) and np.ndim(value) == 0
-        return None if one else ("a whole number" if hint is int else "a number")
+        if _is_numeric(value) and np.ndim(value) == 0:
+            return None
+        size = (
+            f" of at most {_most()}"
+            if isinstance(value, int) and not isinstance(value, bool)
+            else ""
+        )
+        return f"a whole number{size}" if hint is int else f"a number{size}"
     if hint in _PLAIN:
         right = isinstance(value, (hint, np.bool_) if hint is bool else hint)
         return None if right else _PLAIN[hint]
@@ -119,7 +125,7 @@ def _is_numeric(value: Any) -> bool:
     if isinstance(value, str | bytes | None):
         return False
     if isinstance(value, int) and not isinstance(value, bool):
-        return abs(value) <= np.iinfo(jax.dtypes.canonicalize_dtype(np.int64)).max
+        return abs(value) <= _most()
     if isinstance(value, tuple | list) and any(isinstance(part, Tracer) for part in value):
         return True
     try:
@@ -127,3 +133,8 @@ def _is_numeric(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return np.dtype(dtype).kind in "biufV"  # V: bfloat16 and its kin
+
+
+def _most() -> int:
+    """The largest whole number that JAX holds."""
+    return int(np.iinfo(jax.dtypes.canonicalize_dtype(np.int64)).max)
