@@ -40,12 +40,9 @@ def need(value: Any, hint: Any) -> str | None:
     if hint in (int, float):
         if _is_numeric(value) and np.ndim(value) == 0:
             return None
-        size = (
-            f" of at most {_most()}"
-            if isinstance(value, int) and not isinstance(value, bool)
-            else ""
-        )
-        return f"a whole number{size}" if hint is int else f"a number{size}"
+        noun = "a whole number" if hint is int else "a number"
+        large = isinstance(value, int) and not isinstance(value, bool)
+        return f"{noun} of at most {_most()}" if large else noun
     if hint in _PLAIN:
         right = isinstance(value, (hint, np.bool_) if hint is bool else hint)
         return None if right else _PLAIN[hint]

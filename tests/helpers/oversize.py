@@ -112,7 +112,7 @@ def said(request: list[str]) -> str:
         try:
             exec(request[0], names)
         except Exception as error:
-            ours = isinstance(error, MemoryError | ValueError) and "; " in str(error)
+            ours = isinstance(error, MemoryError | ValueError | TypeError) and "; " in str(error)
             kind = "sentence" if ours else type(error).__name__
             return f"{kind}: {error}"
         return "it ran"
