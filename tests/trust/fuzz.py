@@ -29,14 +29,21 @@ print(json.dumps({"chunks": chunks(), "names": [*public()], "methods": [*methods
 
 
 def main() -> None:
-    """Run the fuzzer and print one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="pieces of work whose name has this in it")
-    parser.add_argument("--seconds", type=float, default=8.0, help="of a processor, for each call")
-    parser.add_argument("--tries", type=int, default=10**6, help="hostile values for each call")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--log", default="", help="a file for all outcomes")
-    options = parser.parse_args()
+    """Run the fuzzer as the command line says and print one line of JSON."""
+    options = _options(None)
+    print(json.dumps(fuzzed(options)))
+
+
+def measure() -> dict[str, Any]:
+    """Twenty values, drawn by a seed, for every call; what the record keeps of them."""
+    found = fuzzed(_options(["--tries", "20", "--seconds", "4"]))
+    faults, seconds = found.pop("faults"), found.pop("seconds")
+    counts = found | {kind: faults.get(kind, 0) for kind in FAULTS}
+    return {"counts": counts, "failed": sum(faults.values()), "seconds": seconds}
+
+
+def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
+    """The counts of all outcomes, and the seconds."""
     begin = time.time()
     done = subprocess.run([sys.executable, "-c", LIST], env=_environment(), capture_output=True)
     work = json.loads(done.stdout)
@@ -46,7 +53,17 @@ def main() -> None:
     for i in range(0, len(kept), TOGETHER):
         _worked(dict(kept[i : i + TOGETHER]), options, log)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    print(json.dumps(summary(lines, work) | {"seconds": round(time.time() - begin)}))
+    return summary(lines, work) | {"seconds": round(time.time() - begin)}
+
+
+def _options(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="pieces of work whose name has this in it")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of a processor, for each call")
+    parser.add_argument("--tries", type=int, default=10**6, help="hostile values for each call")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--log", default="", help="a file for all outcomes")
+    return parser.parse_args(words)
 
 
 def summary(lines: list[dict[str, Any]], work: dict[str, Any]) -> dict[str, Any]:
