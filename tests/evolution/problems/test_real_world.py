@@ -7,7 +7,13 @@ import pytest
 from conformance import check_program
 from problem_peers import VALUES, assert_like_the_peer, points
 
-from jaxgpu.evolution.problems.real_world import NAMES, car_cab, engineering
+from jaxgpu.evolution.problems.real_world import (
+    CONSTRAINED,
+    DESIGNS,
+    NAMES,
+    car_cab,
+    engineering,
+)
 
 
 @pytest.mark.slow
@@ -16,6 +22,17 @@ def test_values_are_those_of_the_suite(x64):
     same = float(np.random.default_rng(0).normal())  # what the suite was made to draw
     assert_like_the_peer(problems | {"RE91": car_cab((same,) * 4)})
     assert set(NAMES) == {name for name in VALUES if "RE" in name}
+
+
+@pytest.mark.parametrize("name", ["RE34", "RE37", "CRE31", "CRE32", "CRE51"])
+def test_fitted_models_have_the_values_of_the_suite(name):
+    """Objectives and margins evaluated by NumPy, operation by operation, in float64."""
+    design, lower, upper = DESIGNS[CONSTRAINED.get(name, name)]
+    for part, want in zip(np.random.default_rng(0).random((3, len(lower))), VALUES[name]):
+        objectives, margins = design(np.array(lower) + part * (np.array(upper) - lower))
+        lacking = [np.maximum(-margin, 0) for margin in margins]
+        got = [*objectives, sum(lacking)] if margins else objectives
+        np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 def test_the_name_tells_the_number_of_objectives():
