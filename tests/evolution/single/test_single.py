@@ -147,8 +147,8 @@ def test_openes_steps_by_adam_along_centred_ranks_and_pgpe_learns_deviations(
     half = rng.normal(size=(3, 3))
     z = np.concatenate([half, -half])
     rank = rng.permutation(6)
-    after = spec.learn(
-        state, jnp.asarray(mean + sigma * z), jnp.asarray(rank * 7.0)[:, None], jnp.zeros(6)
+    after = jax.jit(single.OpenES.learn)(
+        spec, state, jnp.asarray(mean + sigma * z), jnp.asarray(rank * 7.0)[:, None], jnp.zeros(6)
     )
     share = 0.5 - rank / 5
     slope = share @ z / 6
@@ -179,7 +179,9 @@ def test_particles_are_pulled_to_their_own_best_and_to_the_best_of_their_ring(x6
         generation=jnp.int32(1),
     )
     place = own[[min((i - 1) % 7, i, (i + 1) % 7, key=lambda j: f[j]) for i in range(7)]]
-    pull = (np.asarray(spec.ask(state, jax.random.key(1))) - x - chi * v) / (chi * phi / 2)
+    pull = (np.asarray(jax.jit(single.PSO.ask)(spec, state, jax.random.key(1))) - x - chi * v) / (
+        chi * phi / 2
+    )
     ways = np.stack([own - x, place - x])
     assert (pull >= np.minimum(ways, 0).sum(0) - 1e-4).all()
     assert (pull <= np.maximum(ways, 0).sum(0) + 1e-4).all()
@@ -200,8 +202,8 @@ def test_losers_learn_from_winners_and_from_the_mean_of_the_swarm(x64):
         winner=jnp.arange(1, 12, 2),
         generation=jnp.int32(2),
     )
-    key = jax.random.key(1)
-    with_mean, plain = (np.asarray(s.ask(state, key)) for s in (spec, replace(spec, social=0.0)))
+    ask = lambda phi: jax.jit(single.CSO.ask)(replace(spec, social=phi), state, jax.random.key(1))
+    with_mean, plain = (np.asarray(ask(phi)) for phi in (0.3, 0.0))
     part = (with_mean - plain) / (0.3 * (x.mean(0) - x[::2]))
     assert 0 <= part.min() and part.max() <= 1 and np.ptp(part) > 0.5
     ways = np.stack([v[::2], x[1::2] - x[::2]])
