@@ -1,5 +1,6 @@
 """Environments whose returns are known: one is cut for ever, one drifts to an end or a cut."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 
 from jaxgpu.pytree import pytree, static
 from jaxgpu.rl import Box, Step
+from jaxgpu.rl.vector import vectorize
 
 
 @pytree
@@ -78,3 +80,15 @@ def lambda_returns(reward, ahead, ended, cut, gamma, share):
         beyond = np.where(ended[i], 0, np.where(cut[i], ahead[i], mixed))
         returns[i] = later = reward[i] + gamma * beyond
     return returns
+
+
+def begun(learner, env, key):
+    """The state of a training before its first step, its weights cosines of no meaning."""
+    shapes = jax.eval_shape(lambda key: learner.init(env, key, 10), key)
+    state = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
+    wave = lambda x, shift: np.cos(shift + 1.7 * np.arange(x.size, dtype=x.dtype)).reshape(x.shape)
+    weights = {"params": jax.tree.map(lambda x: wave(x, 0.0), state.params)}
+    if hasattr(state, "target"):
+        weights["target"] = jax.tree.map(lambda x: wave(x, 1.0), state.target)
+    envs = vectorize(env, learner.num_envs).reset(key)
+    return replace(state, env_state=envs, num_updates=np.float32(10), **weights)

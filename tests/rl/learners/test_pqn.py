@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rl_probe import Drift, Probe, drifted, lambda_returns
+from rl_probe import Drift, Probe, begun, drifted, lambda_returns
 
 from jaxgpu import rl
 from jaxgpu.pytree import pytree
@@ -83,7 +83,7 @@ def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
     )
 
     def rolled(key):
-        state = learner.init(env, key, 10)
+        state = begun(learner, env, key)
         _, x, batch, _ = learner._rollout(env, state, key)
         return batch, learner._q(env, state.params, x), learner._q(env, state.params, x + 0.3)
 
@@ -97,9 +97,8 @@ def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
 
 def test_exploration_falls_linearly_and_then_stays():
     learner, env = rl.PQN(num_envs=1, num_steps=8, hidden_sizes=(1,)), Drift(rl.Discrete(2))
-    shapes = jax.eval_shape(lambda key: learner.init(env, key, 10), jax.random.key(0))
-    begun = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    at = lambda i: replace(begun, update=jnp.int32(i), num_updates=jnp.float32(10))
+    state = jax.jit(lambda: begun(learner, env, jax.random.key(0)))()
+    at = lambda i: replace(state, update=jnp.int32(i))
     shares = [float(learner.epsilon(at(i))) for i in (0, 2, 5, 9)]  # from 1 to 0.05 in five updates
     np.testing.assert_allclose(shares, [1.0, 0.62, 0.05, 0.05], rtol=1e-5)
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rl_probe import Drift, drifted, lambda_returns
+from rl_probe import Drift, begun, drifted, lambda_returns
 
 from jaxgpu import rl
 from jaxgpu.rl.learners.networks import ActorCritic
@@ -76,7 +76,7 @@ def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyon
     learner = rl.SHAC(gamma=0.9, td_lambda=0.7, num_envs=4, num_steps=8, hidden_sizes=(3,))
 
     def windowed(key):
-        state = learner.init(env, key, 10)
+        state = begun(learner, env, key)
         loss, (_, batch, _) = learner._window(state.params, env, state, key)
         network, x = learner._network(env), batch["raw"]
         value = lambda x: network.apply(state.target, x, method=ActorCritic.value)

@@ -45,7 +45,7 @@ def test_the_nozzle_gives_a_full_jet_and_the_plan_is_the_spiral_that_was_drawn()
     path = np.cumsum(demo, 0) * 0.15 * 0.04 + np.array([0.015, 0.0])
     across = 0.015 * (1 - 0.9 * t) * np.cos(5 * np.pi * t)
     np.testing.assert_allclose(path, np.stack([across, 0.03 * t], 1), atol=1e-7)
-    nozzle = np.asarray(scene.colliders[0].x) + path
+    nozzle = np.asarray(scene.colliders[0].x) + path - np.array([0.015, 0.0])
     lower, upper = (np.asarray(a) for a in (ENV.workspace.lower, ENV.workspace.upper))
     assert np.abs(demo).max() <= 1 and (lower <= nozzle).all() and (nozzle <= upper).all()
 
