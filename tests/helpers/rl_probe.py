@@ -86,9 +86,15 @@ def begun(learner, env, key):
     """The state of a training before its first step, its weights cosines of no meaning."""
     shapes = jax.eval_shape(lambda key: learner.init(env, key, 10), key)
     state = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
-    wave = lambda x, shift: np.cos(shift + 1.7 * np.arange(x.size, dtype=x.dtype)).reshape(x.shape)
-    weights = {"params": jax.tree.map(lambda x: wave(x, 0.0), state.params)}
+    weights = {"params": waves(state.params, 0.0)}
     if hasattr(state, "target"):
-        weights["target"] = jax.tree.map(lambda x: wave(x, 1.0), state.target)
+        weights["target"] = waves(state.target, 1.0)
     envs = vectorize(env, learner.num_envs).reset(key)
     return replace(state, env_state=envs, num_updates=np.float32(10), **weights)
+
+
+def waves(tree, shift):
+    """Cosines in place of all arrays, no two of which are alike."""
+    leaves, structure = jax.tree.flatten(tree)
+    wave = lambda i, x: np.cos(shift + 0.8 * i + 1.7 * np.arange(x.size)).reshape(x.shape)
+    return structure.unflatten(wave(i, x).astype(x.dtype) for i, x in enumerate(leaves))

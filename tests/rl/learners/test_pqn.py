@@ -70,7 +70,7 @@ class Idle(Probe):
 
 def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
     """Gallici et al. (2024), equation 4, by its recursion over drifting places."""
-    env = Drift(rl.Discrete(3))
+    env = Drift(rl.Discrete(4))
     learner = rl.PQN(
         gamma=0.9,
         q_lambda=0.7,
@@ -79,7 +79,7 @@ def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
         num_envs=4,
         num_steps=8,
         num_minibatches=1,
-        hidden_sizes=(3,),
+        hidden_sizes=(4,),
     )
 
     def rolled(key):
