@@ -85,9 +85,9 @@ def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
     def rolled(key):
         state = begun(learner, env, key)
         _, x, batch, _ = learner._rollout(env, state, key)
-        return batch, learner._q(env, state.params, x), learner._q(env, state.params, x + 0.3)
+        return batch, learner._q(env, state.params, jnp.stack([x, x + 0.3]))
 
-    batch, q, ahead = jax.tree.map(np.asarray, jax.jit(rolled)(jax.random.key(3)))
+    batch, (q, ahead) = jax.tree.map(np.asarray, jax.jit(rolled)(jax.random.key(3)))
     x, reward, ended, cut = drifted(batch["observation"][..., 0])
     assert ended.any() and cut.any() and np.ptp(q.argmax(-1)) > 0
     np.testing.assert_array_equal(batch["action"], q.argmax(-1))
