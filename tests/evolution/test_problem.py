@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.evolution.problem import Box, Problem, bounded, box
+from jaxgpu.evolution.problem import Box, Problem, bounded, box, outcome
 
 
 def test_objectives_and_violations_have_their_shapes():
@@ -25,6 +25,17 @@ def test_a_failed_evaluation_is_infinitely_bad(where):
     f, violation = problem.evaluate(jnp.array([[0.2, 0.5], [0.7, 0.5]]))
     assert np.isfinite(f[0]).all() and violation[0] == 0
     assert np.isinf(f[1]).all() and violation[1] == jnp.inf
+
+
+def test_a_violation_of_another_type_is_taken_as_a_float_or_refused():
+    x = jnp.array([0.2, 0.5])
+    for given in (2, np.int32(2), jnp.int32(2), 2.0):
+        f, violation = outcome(lambda x, given=given: (x, given), x)
+        assert f.dtype == violation.dtype == jnp.float32 and violation == 2
+    with pytest.raises(TypeError, match="violation is of type complex64; it must be real"):
+        outcome(lambda x: (x, x[0].astype(complex)), x)
+    with pytest.raises(ValueError, match=r"violation has shape \[2\]; it must be one number"):
+        outcome(lambda x: (x, x), x)
 
 
 def test_bounds_are_leaves():

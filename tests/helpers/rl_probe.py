@@ -1,10 +1,15 @@
-"""An environment that shows whether a truncated episode is taken for a finished one."""
+"""Environments whose returns are known: one is cut for ever, one drifts to an end or a cut."""
 
+from dataclasses import replace
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import pytree, static
 from jaxgpu.rl import Box, Step
+from jaxgpu.rl.vector import vectorize
 
 
 @pytree
@@ -24,3 +29,72 @@ class Probe:
         over = state + 1 >= self.period
         info = {"success": over}
         return Step(state + 1, jnp.zeros(1), jnp.ones(()), jnp.zeros_like(over), over, info)
+
+
+@pytree
+class Drift:
+    """A place that drifts by 0.3 a step whatever is done: it pays 1 - x^2, and ends beyond 1.
+
+    It begins within `spread` of 0.25 and is cut after 3 steps.
+    """
+
+    action_space: Any = static()
+    spread: float = 0.75
+
+    observation_space = Box(-np.inf, np.inf, (1,))
+    differentiable = True
+
+    def reset(self, key):
+        x = 0.25 + self.spread * jax.random.uniform(key, (), minval=-1, maxval=1)
+        return (x, jnp.int32(0)), x[None]
+
+    def step(self, state, action, key):
+        x, t = state[0] + 0.3, state[1] + 1
+        over = x > 1
+        return Step((x, t), x[None], 1 - x * x, over, (t >= 3) & ~over, {"success": over})
+
+
+def drifted(x):
+    """What the steps from the places x [T, B] of `Drift`, which begin anew, led to, in NumPy.
+
+    The next places, rewards, and whether they were the last by an end or by a cut, [T, B] each.
+    """
+    after = x + np.float32(0.3)
+    ended = after > 1
+    cut, t = np.zeros_like(ended), np.zeros(x.shape[1], int)
+    for i in range(len(x)):
+        t += 1
+        cut[i] = (t >= 3) & ~ended[i]
+        t[ended[i] | cut[i]] = 0
+        if i + 1 < len(x):
+            on = ~(ended[i] | cut[i])
+            np.testing.assert_allclose(x[i + 1][on], after[i][on], rtol=1e-6)
+    return after, 1 - after**2, ended, cut
+
+
+def lambda_returns(reward, ahead, ended, cut, gamma, share):
+    """TD(lambda) returns [T, B] by their recursion; `ahead` are values of what steps led to."""
+    returns, later = np.zeros_like(reward), ahead[-1]
+    for i in range(len(reward))[::-1]:
+        mixed = (1 - share) * ahead[i] + share * later
+        beyond = np.where(ended[i], 0, np.where(cut[i], ahead[i], mixed))
+        returns[i] = later = reward[i] + gamma * beyond
+    return returns
+
+
+def begun(learner, env, key):
+    """The state of a training before its first step, its weights cosines of no meaning."""
+    shapes = jax.eval_shape(lambda key: learner.init(env, key, 10), key)
+    state = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
+    weights = {"params": waves(state.params, 0.0)}
+    if hasattr(state, "target"):
+        weights["target"] = waves(state.target, 1.0)
+    envs = vectorize(env, learner.num_envs).reset(key)
+    return replace(state, env_state=envs, num_updates=np.float32(10), **weights)
+
+
+def waves(tree, shift):
+    """Cosines in place of all arrays, no two of which are alike."""
+    leaves, structure = jax.tree.flatten(tree)
+    wave = lambda i, x: np.cos(shift + 0.8 * i + 1.7 * np.arange(x.size)).reshape(x.shape)
+    return structure.unflatten(wave(i, x).astype(x.dtype) for i, x in enumerate(leaves))

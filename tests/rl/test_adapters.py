@@ -84,6 +84,26 @@ def test_gymnax_ends_truncates_and_keeps_its_parameters_as_leaves():
     np.testing.assert_array_equal(jax.vmap(move)(lengths), lengths)
 
 
+class Loose(Plain):
+    """Whose steps give a clock of another type than its beginning does."""
+
+    def step_env(self, key, state, action, params):
+        seen, state, *rest = super().step_env(key, state, action, params)
+        return seen, {"x": state["x"], "t": state["t"].astype(jnp.float32)}, *rest
+
+    def is_truncated(self, state, params):
+        return state["t"] >= 5.0
+
+
+def test_a_state_of_gymnax_keeps_its_types_so_that_it_can_be_scanned():
+    env = adapters.from_gymnax(Loose())
+    move = lambda state, key: ((out := env.step(state, jnp.int32(1), key)).state, out.reward)
+    keys = jax.random.split(jax.random.key(0), 4)
+    state, rewards = jax.lax.scan(move, env.reset(keys[0])[0], keys)
+    assert state["t"].dtype == jnp.int32 and state["t"] == 4
+    np.testing.assert_array_equal(rewards, [1, 2, 3, 4])
+
+
 def test_brax_is_cut_by_the_clock_and_one_of_its_observations_is_used():
     env = adapters.from_brax(Dual(), max_steps=3, part="privileged")
     assert isinstance(env, rl.Environment) and env.observation_space.shape == (3,)

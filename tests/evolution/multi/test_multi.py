@@ -283,6 +283,73 @@ def test_moead_takes_its_ideal_point_from_feasible_members():
     assert np.isfinite(state.population.f).all()
 
 
+def scalar(kind, f, w):
+    """One value of objectives above the ideal point, by Zhang & Li (2007), section 2."""
+    if kind == "weighted_sum":
+        return w @ f
+    if kind == "tchebycheff":
+        return max(np.maximum(w, 1e-6) * f)
+    along = f @ w / np.linalg.norm(w)
+    return along + 5 * np.linalg.norm(f - along * w / np.linalg.norm(w))
+
+
+@pytest.mark.parametrize("kind", ["pbi", "tchebycheff", "weighted_sum"])
+def test_moead_keeps_the_best_of_each_subproblem_as_the_paper_measures_it(x64, kind):
+    """Written out for each direction: its own member, and the children of its neighbours."""
+    directions, rng = das_dennis(3, 6), np.random.default_rng(0)  # in float64
+    spec = multi.MOEAD(directions, 8, kind)
+    state = spec.init(jax.random.key(0), dtlz.dtlz2(3, 7))
+    own, f = 3 + rng.random((2, 28, 3))
+    members = dataclasses.replace(state.population, f=jnp.asarray(own), violation=jnp.zeros(28))
+    state = dataclasses.replace(
+        state, population=members, ideal=jnp.asarray(own.min(0)), generation=jnp.int32(1)
+    )
+    x = jnp.asarray(rng.random((28, 7)))
+    after = jax.jit(multi.MOEAD.tell)(spec, state, x, jnp.asarray(f), jnp.zeros(28))
+    ideal, w = np.minimum(own.min(0), f.min(0)), np.asarray(directions.w)
+    np.testing.assert_array_equal(after.ideal, ideal)
+    kept = 0
+    for i, row in enumerate(w):
+        near = np.argsort(((w - row) ** 2).sum(1), kind="stable")[:8]
+        rivals = np.concatenate([own[i : i + 1], f[near]])
+        best = min(rivals, key=lambda g: scalar(kind, g - ideal, row))
+        np.testing.assert_array_equal(after.population.f[i], best)
+        kept += (best == own[i]).all()
+    assert 0 < kept < 14
+
+
+def test_rvea_keeps_the_least_angle_penalised_distance_of_each_direction(x64):
+    """Cheng et al. (2016), equations 8 to 10, of members none of which is dominated."""
+    directions, rng = das_dennis(3, 6), np.random.default_rng(0)  # in float64
+    spec = multi.RVEA(directions, generations=50)
+    state = spec.init(jax.random.key(0), dtlz.dtlz2(3, 7))
+    f = rng.dirichlet(np.ones(3), 28)
+    f[:3] = np.eye(3)  # the ideal point is the origin
+    state = dataclasses.replace(state, generation=jnp.int32(31))
+    tell = jax.jit(multi.RVEA.tell)
+    told = tell(spec, state, state.population.x, jnp.asarray(f), jnp.zeros(28)).population.f
+    unit = np.asarray(directions.w) / np.linalg.norm(directions.w, axis=1, keepdims=True)
+    between = np.arccos(np.clip(unit @ unit.T - 2 * np.eye(28), -1, 1)).min(1)
+    size = np.linalg.norm(f, axis=1)
+    cosine = f @ unit.T / size[:, None]
+    home, theta = cosine.argmax(1), np.arccos(np.clip(cosine.max(1), -1, 1))
+    penalised = (1 + 3 * (31 / 50) ** 2 * theta / between[home]) * size
+    for i in range(28):
+        mine = np.flatnonzero(home == i)
+        want = f[mine[penalised[mine].argmin()]] if len(mine) else np.inf
+        np.testing.assert_allclose(told[i], want, rtol=1e-12)
+
+
+def test_parameters_are_those_of_the_papers():
+    """Distribution indices and rates of the sources that the specs name."""
+    nsga2, nsga3 = multi.NSGA2(pop_size=40), multi.NSGA3(REF_DIRS, pop_size=28)
+    moead, rvea = multi.MOEAD(REF_DIRS, 8), multi.RVEA(REF_DIRS)
+    pairs = [(spec.crossover.eta, spec.crossover.prob) for spec in (nsga3, moead, rvea)]
+    assert pairs == [(30, 1), (20, 1), (30, 1)]
+    assert all(spec.mutation.eta == 20 for spec in (nsga2, nsga3, moead, rvea))
+    assert (moead.theta, rvea.alpha, rvea.adaptation) == (5, 2, 0.1)
+
+
 @pytest.mark.slow
 def test_rvea_measures_from_feasible_members():
     # one infeasible member is far below all others: the angles must not be seen from there

@@ -77,6 +77,19 @@ def test_conforms():
         check(lambda x, problem=problem: problem.evaluate(x), x, differentiable=(0,))
 
 
+def test_sizes_are_those_of_the_papers():
+    """Three objectives; 5, 10 or 20 distance variables behind m - 1 positions."""
+    makers = {5: ["dtlz1", "inverted_dtlz1", "c1_dtlz1", "c3_dtlz1"], 20: ["dtlz7"]}
+    makers[10] = [f"dtlz{i}" for i in range(2, 7)]
+    makers[10] += ["convex_dtlz2", "inverted_dtlz2", "c1_dtlz3", "c2_dtlz2", "c3_dtlz4"]
+    for count, names in makers.items():
+        for name in names:
+            for problem, m in ((getattr(dtlz, name)(), 3), (getattr(dtlz, name)(6), 6)):
+                assert (problem.objectives, len(problem.box.lower)) == (m, m - 1 + count), name
+    sizes = [len(make().box.lower) for make in (zdt.zdt1, zdt.zdt2, zdt.zdt3, zdt.zdt4, zdt.zdt6)]
+    assert sizes == [30, 30, 30, 10, 10]
+
+
 def test_failed_evaluations_are_infinitely_bad():
     f, violation = zdt.zdt1(3).evaluate(jnp.array([[0.1, 0.2, jnp.nan], [0.1, 0.2, 0.3]]))
     assert np.isinf(f[0]).all() and np.isinf(violation[0])

@@ -87,6 +87,38 @@ def test_a_later_run_ends_when_it_cannot_reach_the_best():
     assert not ends(-2 * gain, newest=jnp.nan)  # no feasible candidate
 
 
+def test_a_run_ends_by_each_of_the_rules_and_not_before():
+    """Hansen (2009), section 2: TolX, TolXUp, ConditionCov, MaxIter, no effect, and the budget."""
+    problem, spec = Problem(box(-1.0, 1.0, 4), lambda x: x[:1]), single.Restarts(6, 2)
+    state = spec.init(jax.random.key(0), problem)
+    # newest first and lowest: it neither stagnates nor is flat
+    rising = jnp.float32(np.arange(140.0) * np.ones((2, 1)))
+    state = replace(state, recent=rising)
+    over, first = jax.jit(lambda state: restarts._over(spec, state)), state.schedule.sigma
+
+    def ends(mean=0.0, sigma=1.0, lengths=(1.0,) * 4, path=0.0, generation=1, used=0):
+        shape = replace(
+            state.shape,
+            mean=jnp.full(4, mean, jnp.float32),
+            sigma=jnp.float32(sigma) * first,
+            lengths=jnp.array(lengths, jnp.float32),
+            path=jnp.full(4, path, jnp.float32),
+            generation=jnp.int32(generation),
+        )
+        run = replace(state.schedule, used=jnp.int32(used), allowed=jnp.int32(50))
+        return bool(over(replace(state, shape=shape, schedule=run)))
+
+    assert not ends()
+    assert ends(sigma=1010, lengths=(10.0,) * 4) and not ends(sigma=990, lengths=(10.0,) * 4)
+    assert ends(sigma=0.9e-12) and not ends(sigma=1.1e-12)
+    assert not ends(sigma=0.9e-12, path=2.0)
+    long = lambda most: (1.0, 1.0, 1.0, most)
+    assert ends(sigma=1e-4, lengths=long(1.01e7)) and not ends(sigma=1e-4, lengths=long(0.99e7))
+    assert ends(generation=1101) and not ends(generation=1100)  # 100 + 50 7^2 / sqrt(6) = 1100.2
+    assert ends(used=50) and not ends(used=49)
+    assert ends(mean=0.9, sigma=1e-8) and not ends(mean=0.9, sigma=1e-6)
+
+
 @pytest.mark.slow
 def test_values_of_infeasible_candidates_end_no_run():
     problem = Problem(box(-1.0, 1.0, 4), lambda x: (x[:1], x[0]))

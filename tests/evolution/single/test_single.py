@@ -1,5 +1,7 @@
 """Every single-objective algorithm: converges from five seeds past failures, and its protocol."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -114,6 +116,99 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
     y = (np.asarray(x)[::-1][:6] - np.asarray(state.mean)) / (10 * float(state.sigma))
     path = np.sqrt(1 / (w**2).sum()) * np.linalg.solve(maps, w @ y)  # c_sigma = 1
     np.testing.assert_allclose(after.path, path, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("spec", [single.SNES, single.SepCMAES, single.XNES, single.LMMAES])
+def test_populations_that_a_strategy_cannot_learn_from_are_named(spec):
+    with pytest.raises(ValueError, match=f"{spec.__name__}: pop_size=3; it must be at least 4"):
+        spec(3)
+    with pytest.raises(ValueError, match="OpenES: pop_size=7; it must be"):
+        single.OpenES(7)  # samples come in pairs
+
+
+@pytest.mark.parametrize(
+    "spec, learn_sigma", [(single.pgpe(6, 0.1, 0.02), 0.1), (single.OpenES(6, 0.1, 0.02, 3.0), 3.0)]
+)
+def test_openes_steps_by_adam_along_centred_ranks_and_pgpe_learns_deviations(
+    x64, spec, learn_sigma
+):
+    """Kingma & Ba (2015), algorithm 1; Sehnke et al. (2010), equations 10 and 11, of ranks."""
+    rng = np.random.default_rng(0)
+    first, second = 0.1 * rng.normal(size=3), 0.01 * rng.random(3)
+    mean, sigma = rng.normal(size=3), np.array([0.5, 1.0, 2.0])
+    state = replace(
+        spec.init(jax.random.key(0), Problem(box(-5.0, 5.0, 3), jnp.sum)),
+        mean=jnp.asarray(mean),
+        sigma=jnp.asarray(sigma),
+        first=jnp.asarray(first),
+        second=jnp.asarray(second),
+        generation=jnp.int32(4),
+    )
+    half = rng.normal(size=(3, 3))
+    z = np.concatenate([half, -half])
+    rank = rng.permutation(6)
+    after = jax.jit(single.OpenES.learn)(
+        spec, state, jnp.asarray(mean + sigma * z), jnp.asarray(rank * 7.0)[:, None], jnp.zeros(6)
+    )
+    share = 0.5 - rank / 5
+    slope = share @ z / 6
+    first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
+    step = first / (1 - 0.9**5) / (np.sqrt(second / (1 - 0.999**5)) + 1e-8)
+    np.testing.assert_allclose(after.mean, mean + 0.02 * 10 * step, rtol=1e-12)
+    np.testing.assert_allclose([after.first, after.second], [first, second], rtol=1e-12)
+    change = np.clip(learn_sigma * (share @ (z * z - 1)) / 6, -0.2, 0.2)
+    assert (np.abs(change) == 0.2).any() == (learn_sigma == 3.0)
+    np.testing.assert_allclose(after.sigma, sigma * (1 + change), rtol=1e-12)
+
+
+def test_particles_are_pulled_to_their_own_best_and_to_the_best_of_their_ring(x64):
+    """Clerc & Kennedy (2002): x + chi v + c (u (p - x) + w (g - x)), u and w in 0 ... 1."""
+    phi = 4.1
+    chi = 2 / abs(2 - phi - np.sqrt(phi**2 - 4 * phi))
+    spec, rng = single.PSO(7), np.random.default_rng(1)
+    np.testing.assert_allclose([spec.inertia, spec.attraction], [chi, chi * phi / 2], rtol=1e-5)
+    x, v, own = rng.normal(size=(3, 7, 4))
+    f = np.array([3.0, 1.0, 4.0, 1.5, 9.0, 2.6, 5.0])
+    state = replace(
+        spec.init(jax.random.key(0), Problem(box(-50.0, 50.0, 4), jnp.sum)),
+        x=jnp.asarray(x),
+        v=jnp.asarray(v),
+        own=jnp.asarray(own),
+        f=jnp.asarray(f),
+        violation=jnp.zeros(7),
+        generation=jnp.int32(1),
+    )
+    place = own[[min((i - 1) % 7, i, (i + 1) % 7, key=lambda j: f[j]) for i in range(7)]]
+    pull = (np.asarray(jax.jit(single.PSO.ask)(spec, state, jax.random.key(1))) - x - chi * v) / (
+        chi * phi / 2
+    )
+    ways = np.stack([own - x, place - x])
+    assert (pull >= np.minimum(ways, 0).sum(0) - 1e-4).all()
+    assert (pull <= np.maximum(ways, 0).sum(0) + 1e-4).all()
+    alone = (own == place).all(1)
+    part = (pull / (own - x))[alone]  # u + w
+    assert alone.sum() == 3 and part.max() > 1 and np.ptp(part) > 0.5
+
+
+def test_losers_learn_from_winners_and_from_the_mean_of_the_swarm(x64):
+    """Cheng & Jin (2015), equation 6: u v + u' (winner - x) + phi u'' (mean - x)."""
+    spec, rng = single.CSO(12, social=0.3), np.random.default_rng(2)
+    x, v = rng.normal(size=(2, 12, 4))
+    state = replace(
+        spec.init(jax.random.key(0), Problem(box(-50.0, 50.0, 4), jnp.sum)),
+        x=jnp.asarray(x),
+        v=jnp.asarray(v),
+        loser=jnp.arange(0, 12, 2),
+        winner=jnp.arange(1, 12, 2),
+        generation=jnp.int32(2),
+    )
+    ask = lambda phi: jax.jit(single.CSO.ask)(replace(spec, social=phi), state, jax.random.key(1))
+    with_mean, plain = (np.asarray(ask(phi)) for phi in (0.3, 0.0))
+    part = (with_mean - plain) / (0.3 * (x.mean(0) - x[::2]))
+    assert 0 <= part.min() and part.max() <= 1 and np.ptp(part) > 0.5
+    ways = np.stack([v[::2], x[1::2] - x[::2]])
+    assert (plain - x[::2] >= np.minimum(ways, 0).sum(0)).all()
+    assert (plain - x[::2] <= np.maximum(ways, 0).sum(0)).all()
 
 
 @pytest.mark.slow

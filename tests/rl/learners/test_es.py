@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rl_probe import Drift
 
 from jaxgpu import rl
 from jaxgpu.evolution.single import SNES
@@ -48,6 +49,37 @@ def test_returns_are_those_of_each_candidate():
 
     np.testing.assert_array_equal(total, jax.jit(jax.vmap(alone))(x))
     assert len(np.unique(total)) > 3 and not success.any()
+
+
+def test_candidates_play_the_same_episodes_and_what_they_see_is_added_to_what_was_seen():
+    """By hand: from 0.25 to 1.15 in three steps of 0.3, then anew; five steps are played."""
+    env, learner = Drift(rl.Discrete(2), 0.0), rl.ES(SNES(4), 3.0, 2, 5, (2,))
+    rows = np.array([1.0, 4.0, -2.0, 0.5], np.float32)
+
+    def played(key):
+        state = learner.init(env, key)
+        seen = normaliser.update(state.obs_stats, jnp.asarray(rows)[:, None])
+        x = learner.algorithm.ask(state.search, key)
+        return learner._play(env, seen, x, key)
+
+    returns, success, seen = jax.jit(played)(jax.random.key(0))
+    places = 0.25 + 0.3 * np.arange(1, 4)
+    np.testing.assert_allclose(returns, np.full((4, 2), np.sum(1 - places**2)), rtol=1e-5)
+    assert (success == 1).all()
+    every = np.concatenate([rows, np.tile([0.25, 0.55, 0.85, 0.25, 0.55], 8)])
+    assert seen.count == len(every) == 44
+    np.testing.assert_allclose(seen.mean, [every.mean()], rtol=1e-5)
+    np.testing.assert_allclose(seen.square, [44 * every.var()], rtol=1e-5)
+
+
+def test_bad_input_is_named():
+    env, key = rl.make("cartpole"), jax.random.key(0)
+    with pytest.raises(ValueError, match="max_weight"):
+        rl.ES(max_weight=-1.0).init(env, key)
+    with pytest.raises(ValueError, match="episodes"):
+        rl.ES(episodes=0).init(env, key)
+    with pytest.raises(TypeError, match="ES: env is a int; it must be an environment"):
+        rl.ES().init(3, key)
 
 
 @pytree

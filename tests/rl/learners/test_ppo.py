@@ -1,13 +1,15 @@
 """PPO: scores, the worth of a truncated episode, and the whole loop as one program."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rl_probe import Probe
+from rl_probe import Drift, Probe
 
 from jaxgpu import rl
-from jaxgpu.rl.learners import ppo
+from jaxgpu.rl.learners import normaliser, ppo
 from jaxgpu.rl.learners.networks import ActorCritic, Normal
 
 CARTPOLE = rl.PPO(
@@ -109,6 +111,58 @@ def test_values_ahead_are_of_what_was_seen_next_or_last_before_a_truncation():
         one, other = jax.vmap(slopes(total, (0, 1)), (0, None))(jnp.array([3.0, 4.0]), seen)
         np.testing.assert_allclose(one, [seen.sum()] * 2, rtol=1e-6)
         np.testing.assert_array_equal(other, jnp.stack([0 * seen + 3, 0 * seen + 4]))
+
+
+def test_values_are_those_of_the_observations_as_they_are_normalised():
+    """Of what is acted on, of what would be next, and of what was seen before a cut."""
+    env, learner = Drift(rl.Box(-1.0, 1.0, (1,))), rl.PPO(hidden_sizes=(3,))
+    rng = np.random.default_rng(0)
+    x, final = rng.normal(size=(2, 6, 4)).astype(np.float32)
+    cut, ended = np.zeros((2, 6, 4), bool)
+    cut[[0, 3, 5], [1, 2, 0]] = True
+    ended[2, 3] = True
+    known = rng.normal(3.0, 2.0, 50).astype(np.float32)
+    out = SimpleNamespace(final=jnp.asarray(final)[..., None], truncated=cut, terminated=ended)
+    rows = jnp.asarray(x)[..., None]
+
+    def valued():
+        network = learner._network(env)
+        params = network.init(jax.random.key(1), jnp.zeros(1))
+        stats = normaliser.update(normaliser.init(jnp.zeros(1)), jnp.asarray(known)[:, None])
+        state = SimpleNamespace(params=params, obs_stats=stats)
+        value = lambda x: network.apply(params, (x - 3) / 2, method=ActorCritic.value)
+        scale = lambda x: (x - known.mean()) / known.std() * 2 + 3
+        plain = value(scale(rows)), value(scale(out.final))
+        return learner._values(env, state, rows[:5], rows[5], cropped), plain
+
+    cropped = SimpleNamespace(**{name: part[:5] for name, part in vars(out).items()})
+    (own, ahead), (value, last) = jax.tree.map(np.asarray, jax.jit(valued)())
+    np.testing.assert_allclose(own, value[:5], rtol=1e-4, atol=1e-5)
+    want = np.where(cut[:5], last[:5], value[1:])
+    known = ~ended[:5]  # after an end they do not count
+    np.testing.assert_allclose(ahead[known], want[known], rtol=1e-4, atol=1e-5)
+    assert np.ptp(value) > 0.05
+
+
+def test_the_loss_is_that_of_the_paper():
+    """Schulman et al. (2017), equations 7 and 9, of normals, with advantages of mean 0, width 1."""
+    rng = np.random.default_rng(0)
+    mean, action, noise = rng.normal(size=(3, 50, 2)).astype(np.float32)
+    old = rng.normal(-3, 0.3, 50).astype(np.float32)
+    value, target, advantage = rng.normal(size=(3, 50)).astype(np.float32)
+    log_std = np.array([-0.3, 0.2], np.float32)
+    z = (action - mean) / np.exp(log_std)
+    log_prob = -0.5 * (z**2).sum(1) - log_std.sum() - np.log(2 * np.pi)
+    scaled = (advantage - advantage.mean()) / advantage.std()
+    ratio = np.exp(log_prob - old)
+    least = np.minimum(ratio * scaled, np.clip(ratio, 0.7, 1.3) * scaled)
+    entropy = log_std.sum() + 1 + np.log(2 * np.pi)
+    want = 0.4 * ((value - target) ** 2).mean() - least.mean() - 0.02 * entropy
+    learner = rl.PPO(clip_eps=0.3, vf_coef=0.4, ent_coef=0.02)
+    part = {"advantage": advantage, "action": action, "log_prob": old, "target": target}
+    pi = Normal(jnp.asarray(mean), jnp.broadcast_to(jnp.asarray(log_std), mean.shape))
+    got = jax.jit(learner.surrogate)(pi, jnp.asarray(value), part)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rl_probe import Probe
+from rl_probe import Drift, Probe, begun, drifted, lambda_returns
 
 from jaxgpu import rl
 from jaxgpu.pytree import pytree
@@ -66,6 +66,41 @@ class Idle(Probe):
     """The same whatever of two actions is chosen."""
 
     action_space = rl.Discrete(2)
+
+
+def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
+    """Gallici et al. (2024), equation 4, by its recursion over drifting places."""
+    env = Drift(rl.Discrete(4))
+    learner = rl.PQN(
+        gamma=0.9,
+        q_lambda=0.7,
+        epsilon_start=0.0,
+        epsilon_finish=0.0,
+        num_envs=4,
+        num_steps=8,
+        num_minibatches=1,
+        hidden_sizes=(4,),
+    )
+
+    def rolled(key):
+        state = begun(learner, env, key)
+        _, x, batch, _ = learner._rollout(env, state, key)
+        return batch, learner._q(env, state.params, jnp.stack([x, x + 0.3]))
+
+    batch, (q, ahead) = jax.tree.map(np.asarray, jax.jit(rolled)(jax.random.key(3)))
+    x, reward, ended, cut = drifted(batch["observation"][..., 0])
+    assert ended.any() and cut.any() and np.ptp(q.argmax(-1)) > 0
+    np.testing.assert_array_equal(batch["action"], q.argmax(-1))
+    want = lambda_returns(reward, ahead.max(-1), ended, cut, 0.9, 0.7)
+    np.testing.assert_allclose(batch["target"], want, rtol=1e-4, atol=1e-5)
+
+
+def test_exploration_falls_linearly_and_then_stays():
+    learner, env = rl.PQN(num_envs=1, num_steps=8, hidden_sizes=(1,)), Drift(rl.Discrete(2))
+    state = jax.jit(lambda: begun(learner, env, jax.random.key(0)))()
+    at = lambda i: replace(state, update=jnp.int32(i))
+    shares = [float(learner.epsilon(at(i))) for i in (0, 2, 5, 9)]  # from 1 to 0.05 in five updates
+    np.testing.assert_allclose(shares, [1.0, 0.62, 0.05, 0.05], rtol=1e-5)
 
 
 @pytest.mark.slow

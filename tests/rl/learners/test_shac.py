@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rl_probe import Drift, begun, drifted, lambda_returns
 
 from jaxgpu import rl
+from jaxgpu.rl.learners.networks import ActorCritic
 from jaxgpu.rl.vector import vectorize
 
 KEY = jax.random.key(0)
@@ -66,6 +68,34 @@ def test_the_actor_climbs_the_derivative_of_the_window():
     # rounding of the loss, 6e-8 of it, over the step; the third derivative times its square
     np.testing.assert_allclose((ahead - behind) / 1e-2, exact, rtol=5e-3, atol=1e-4)
     assert abs(exact) > 0.05
+
+
+def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyond():
+    """Xu et al. (2022), equations 5 and 7, by loops over drifting places."""
+    env = Drift(rl.Box(-1.0, 1.0, (1,)))
+    learner = rl.SHAC(gamma=0.9, td_lambda=0.7, num_envs=4, num_steps=8, hidden_sizes=(3,))
+
+    def windowed(key):
+        state = begun(learner, env, key)
+        loss, (_, batch, _) = learner._window(state.params, env, state, key)
+        network, x = learner._network(env), batch["raw"]
+        value = lambda x: network.apply(state.target, x, method=ActorCritic.value)
+        return loss, batch, value(x + 0.3)
+
+    loss, batch, ahead = jax.tree.map(np.asarray, jax.jit(windowed)(jax.random.key(3)))
+    x, reward, ended, cut = drifted(batch["raw"][..., 0])
+    assert ended.any() and cut.any() and np.abs(ahead).min() > 1e-3
+    want = lambda_returns(reward, ahead, ended, cut, 0.9, 0.7)
+    np.testing.assert_allclose(batch["target"], want, rtol=1e-4, atol=1e-5)
+    total = 0.0
+    for copy in range(4):
+        weight = 1.0
+        for i in range(8):
+            total += weight * reward[i, copy]
+            if cut[i, copy] or i == 7 and not ended[i, copy]:
+                total += weight * 0.9 * ahead[i, copy]
+            weight = 1.0 if cut[i, copy] or ended[i, copy] else 0.9 * weight
+    np.testing.assert_allclose(loss, -total / 4 / 8, rtol=1e-5)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgpu.render.capsules import BLUE, GREEN, STEEL
 from jaxgpu.rl.envs.surgical.arms import PSM
 from jaxgpu.rl.pictures.arms import arm
 
@@ -15,3 +16,17 @@ def test_an_arm_ends_at_its_tip_and_the_ball_turns_green():
     np.testing.assert_array_equal(near.end[-1], goal)
     assert near.start.shape == (8, 3) and np.linalg.norm(near.end[-2] - near.start[-2]) > 0.0101
     assert near.colour[-1, 1] > near.colour[-1, 0] and far.colour[-1, 0] > far.colour[-1, 1]
+
+
+def test_links_have_their_radius_and_the_ball_is_wider_than_they_are():
+    """The last link is the thinnest; the floor lies below all that the arm can reach."""
+    q, goal = jnp.array([0.3, -0.2, 0.2, 0.5, 0.6, -0.3]), jnp.array([0.05, 0.02, -0.12])
+    scene = jax.jit(lambda: arm(PSM, q, goal, jnp.bool_(True), 0.004))()
+    np.testing.assert_allclose(scene.radius[:-2], 0.004, rtol=1e-6)
+    assert 0.002 < scene.radius[-2] < 0.003 and 0.004 < scene.radius[-1] < 0.006
+    np.testing.assert_array_equal(scene.start[1:-1], scene.end[:-2])  # a chain from the origin
+    assert not scene.start[0].any() and (scene.start[-1] == scene.end[-1]).all()
+    np.testing.assert_allclose([scene.floor, scene.tile], [-0.22, 0.04], rtol=1e-6)
+    assert scene.floor < -(0.2 - 0.0156 + 0.0193)  # at work the tip is no deeper
+    np.testing.assert_allclose(scene.colour[:-2], np.tile(STEEL, (6, 1)), rtol=1e-6)
+    np.testing.assert_allclose(scene.colour[-2:], [BLUE, GREEN], rtol=1e-6)

@@ -33,6 +33,23 @@ def test_laying_as_shown_returns_one_and_small_errors_little_less():
         assert x[1, full].max() > 0.05 and x[1, full].min() > 0.008
 
 
+def test_the_nozzle_gives_a_full_jet_and_the_plan_is_the_spiral_that_was_drawn():
+    """60 mm/s in layers 1.5 mm apart, one each 25 ms; 2.5 turns that narrow and rise, in 1.8 s."""
+    scene, demo = ENV.simulation, np.asarray(ENV.goal.demo, float)
+    (source,) = scene.sources
+    np.testing.assert_allclose(source.interval, 0.025, rtol=1e-6)
+    np.testing.assert_allclose(source.v, [0, -0.06], rtol=1e-6)
+    assert np.shape(source.x) == (8, 2) and scene.bodies[0].capacity == 8 * 73  # of 1.8 s and one
+    np.testing.assert_allclose(np.diff(np.asarray(source.x)[:, 0]), 0.0015, rtol=1e-4)
+    t = np.arange(1, 46) / 45
+    path = np.cumsum(demo, 0) * 0.15 * 0.04 + np.array([0.015, 0.0])
+    across = 0.015 * (1 - 0.9 * t) * np.cos(5 * np.pi * t)
+    np.testing.assert_allclose(path, np.stack([across, 0.03 * t], 1), atol=1e-7)
+    nozzle = np.asarray(scene.colliders[0].x) + path - np.array([0.015, 0.0])
+    lower, upper = (np.asarray(a) for a in (ENV.workspace.lower, ENV.workspace.upper))
+    assert np.abs(demo).max() <= 1 and (lower <= nozzle).all() and (nozzle <= upper).all()
+
+
 @pytest.mark.slow
 def test_the_gradient_through_the_nozzle_is_that_of_differences(x64):
     slope_is_that_of_differences(ENV, 0.3 + 0.3 * jnp.sin(1 + jnp.arange(6.0)).reshape(3, 2))

@@ -1,6 +1,7 @@
 """Tasks of handling matter: what the loss says, what holding still does, shapes, pictures."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from matter_checks import slope_is_that_of_differences
 from jaxgpu import rl
 from jaxgpu.geometry import sdf
 from jaxgpu.rl.envs.matter import with_soft_contact
-from jaxgpu.rl.envs.matter.rendering import render
+from jaxgpu.rl.envs.matter.rendering import COLOURS, render, scene, task_camera
 from jaxgpu.rl.envs.matter.shapes import Prism, glass
 from jaxgpu.rl.plan import trajectory
 
@@ -145,6 +146,62 @@ def test_a_task_with_soft_contact_differs_in_the_contact_of_its_led_tool_alone()
     assert jax.tree.structure(same) == jax.tree.structure(env)
     for a, b in zip(jax.tree.leaves(same), jax.tree.leaves(env)):
         np.testing.assert_array_equal(a, b)
+
+
+def test_colours_are_those_of_what_is_in_the_cup():
+    """Red, green and blue in 0 ... 1: milk the palest, coffee the darkest, water the bluest."""
+    for ink in COLOURS.values():
+        assert 0 < min(ink) and max(ink) < 1
+    luminance = lambda ink: np.dot([0.2126, 0.7152, 0.0722], ink)  # Rec. 709
+    order = sorted(COLOURS, key=lambda name: -luminance(COLOURS[name]))
+    assert order == ["milk", "cream", "duck", "water", "coffee"]
+    for name in ("milk", "cream", "duck", "coffee"):  # warm
+        red, green, blue = COLOURS[name]
+        assert red > green > blue
+    red, green, blue = COLOURS["water"]
+    assert red < green < blue and min(COLOURS["milk"]) > 0.8
+
+
+@pytest.mark.parametrize("name", ["pouring", "mixing"])
+def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
+    """A pinhole's projection of the slab's corners, in NumPy."""
+    env = rl.make(f"matter/{name}")
+    grid, camera = env.simulation.grid, task_camera(env, 400, 300)
+    lower = np.asarray(grid.lower, float)
+    upper = lower + np.asarray(grid.cells) * float(grid.dx)
+    x = np.stack(np.meshgrid(*zip(lower, upper), (-1.5 * grid.dx, 1.5 * grid.dx)), -1).reshape(
+        -1, 3
+    )
+    eye, target = np.asarray(camera.eye, float), np.asarray(camera.target, float)
+    np.testing.assert_allclose(target[:2], (lower + upper) / 2, rtol=1e-6)
+    ahead = (target - eye) / np.linalg.norm(target - eye)
+    right = np.cross(ahead, [0.0, 1.0, 0.0])
+    right /= np.linalg.norm(right)
+    depth = (x - eye) @ ahead
+    focal = 150 / np.tan(camera.angle / 2)
+    u = focal * (x - eye) @ right / depth
+    v = focal * (x - eye) @ np.cross(right, ahead) / depth
+    share = max(np.abs(u).max() / 200, np.abs(v).max() / 150)
+    assert 0.75 < share < 1
+    drawn = scene(env, standing(env), camera)
+    assert drawn.far > depth.max() and drawn.floor == lower[1]
+    # every particle six times, half a cell apart, about the plane
+    counts = [len(body.x) for body in env.simulation.bodies]
+    assert drawn.x.shape == (6 * sum(counts), 3)
+    heights = np.unique(np.asarray(drawn.x[:, 2], float) / (grid.dx / 2))
+    np.testing.assert_allclose(heights, np.arange(6) - 2.5, rtol=1e-5)
+    inks = np.repeat([COLOURS[name] for name in env.body_names], counts, axis=0)
+    np.testing.assert_allclose(drawn.colour, np.tile(inks, (6, 1)), rtol=1e-6)
+
+
+def standing(env):
+    """Particles of a task as they are filled in, its tools where they stand at first."""
+    cloud = lambda x: SimpleNamespace(x=jnp.float32(x), m=jnp.ones(len(x)))
+    tool = lambda x: SimpleNamespace(x=jnp.asarray(x, jnp.float32), turn=jnp.zeros(1))
+    return SimpleNamespace(
+        bodies=[cloud(np.asarray(body.x)) for body in env.simulation.bodies],
+        tools=[tool(collider.x) for collider in env.simulation.colliders],
+    )
 
 
 @pytest.mark.slow

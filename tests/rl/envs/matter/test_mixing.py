@@ -9,7 +9,7 @@ import pytest
 from matter_checks import places
 
 from jaxgpu import rl
-from jaxgpu.rl.envs.matter.mixing import mean_pair_distance
+from jaxgpu.rl.envs.matter.mixing import START, STROKES, mean_pair_distance
 from jaxgpu.rl.plan import trajectory
 
 
@@ -32,6 +32,27 @@ def test_the_distance_of_pairs_is_that_of_its_definition(x64):
     slope = jax.grad(lambda a: mean_pair_distance((place(a),)))(body.x[:, 0])
     own = np.sign(x[0][:, None] - x[0][None])[:, m].sum(1) * m / (m.sum() * (m.sum() - 1) / 2)
     np.testing.assert_allclose(slope, own, atol=1e-12)
+
+
+def test_the_strokes_go_where_they_were_drawn_and_stay_in_the_cup():
+    """Corners worked out by hand, mm from the axis: 150 mm/s for 40 ms is 6 mm a frame."""
+    assert STROKES.shape == (50, 2) and np.abs(STROKES).max() == 1  # 2 s
+    path = np.array(START) * 1e3 + np.cumsum(6.0 * STROKES.astype(float), 0)
+    corners = [(24, 0), (24, -14.4), (-24, -14.4), (-24, 15.6), (24, 15.6), (24, -14.4)]
+    corners += [(-24, -14.4), (-24, -14.4)]
+    np.testing.assert_allclose(path[[7, 11, 19, 24, 32, 37, 45, 49]], corners, atol=1e-5)
+    reach = 40 - 5 - 4  # radius of the cup less that of the stirrer and a gap
+    assert np.linalg.norm(path, axis=1).max() < reach
+
+
+def test_milk_is_a_disc_in_a_cup_that_is_full_but_for_the_stirrer():
+    """Masses a depth of 1 m, at 1000 kg/m^3, to a boundary's share of particles."""
+    milk, coffee = (
+        len(body.x) * float(body.volume * body.density)
+        for body in rl.make("matter/mixing").simulation.bodies
+    )
+    np.testing.assert_allclose(milk, 1000 * np.pi * 0.013**2, rtol=0.03)
+    np.testing.assert_allclose(milk + coffee, 1000 * np.pi * (0.04**2 - 0.005**2), rtol=0.03)
 
 
 @pytest.mark.slow

@@ -34,3 +34,42 @@ def test_a_step_is_a_share_of_the_working_range_which_it_does_not_leave(arm):
     np.testing.assert_allclose(arm.normalised(after), 0.2 * part, atol=2e-6)
     np.testing.assert_allclose(arm.moved(middle, 5 + part, 0.9), high, rtol=1e-6)
     np.testing.assert_allclose(arm.normalised(jnp.asarray(low)), -1, atol=1e-6)
+
+
+@pytest.mark.parametrize("arm", [PSM, ECM], ids=["psm", "ecm"])
+def test_the_tasks_work_in_half_of_the_limits_and_from_50_to_200_mm_of_insertion(arm):
+    for row in zip(
+        arm.prismatic, arm.lower, arm.upper, arm.working_lower, arm.working_upper, strict=True
+    ):
+        slides, *limits, low, high = row
+        want = [0.05, 0.2] if slides else np.array(limits) / 2
+        np.testing.assert_allclose([low, high], want, rtol=1e-12)
+
+
+def test_limits_are_those_of_the_machines():
+    """PSM: 91, 53, 260, 80 and 80 degrees, 240 mm; ECM: 90, -44 to 65 and 89 degrees, 255 mm."""
+    turns = np.array([0, 1, 3, 4, 5])
+    np.testing.assert_allclose(np.rad2deg(PSM.upper)[turns], [91, 53, 260, 80, 80], atol=0.05)
+    np.testing.assert_allclose(np.array(PSM.lower)[turns], -np.array(PSM.upper)[turns])
+    turns = np.array([0, 1, 3])
+    np.testing.assert_allclose(np.rad2deg(ECM.upper)[turns], [90, 65, 89], atol=0.1)
+    np.testing.assert_allclose(np.rad2deg(ECM.lower)[turns], [-90, -44, -89], atol=0.1)
+    assert (PSM.lower[2], PSM.upper[2], ECM.lower[2], ECM.upper[2]) == (0, 0.24, 0, 0.255)
+    reach = np.array([170, 120, 170, 120, 170, 120, 175])  # KUKA LBR Med 14
+    np.testing.assert_allclose(np.rad2deg(STAR.upper), reach)
+    np.testing.assert_allclose(np.rad2deg(STAR.lower), -reach)
+    np.testing.assert_allclose(np.array(STAR.working_upper) - STAR.working_lower, 0.6)
+
+
+@pytest.mark.parametrize("arm, off", [(PSM, 0.4162 - 0.4318), (ECM, 0.3829 - 0.3822)])
+def test_the_shaft_passes_through_the_remote_centre(x64, arm, off):
+    """However yaw and pitch stand, its end is as far from the origin as it is inserted."""
+    origins = jax.jit(lambda q: frame_origins(arm, q))
+    for yaw, pitch, insertion in ((0.7, -0.4, 0.12), (-0.5, 0.6, 0.2)):
+        rest = jnp.full(arm.joints - 3, 0.3)
+        points = origins(jnp.append(jnp.array([yaw, pitch, insertion]), rest))
+        np.testing.assert_allclose(points[:2], 0, atol=1e-15)
+        np.testing.assert_allclose(np.linalg.norm(points[3]), insertion + off, rtol=1e-12)
+    links = np.linalg.norm(np.diff(points[3:], axis=0), axis=1)
+    wrist = [0, 0.0091, 0.0102] if arm is PSM else [0]
+    np.testing.assert_allclose(links, wrist, atol=1e-14)

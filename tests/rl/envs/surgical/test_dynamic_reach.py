@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 from rl_controller import play
+from rl_matrices import by_matrices
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.dynamic_reach import State
@@ -15,9 +16,9 @@ from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 
 NAMES = ["surgical/psm-reach-dynamic", "surgical/star-reach-dynamic"]
 KEY = jax.random.key(0)
-pytestmark = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_damped_least_squares_on_the_targets_reaches_every_goal(name):
     """The targets go straight to the goal; the arm is behind them, and there in the end."""
@@ -30,6 +31,7 @@ def test_damped_least_squares_on_the_targets_reaches_every_goal(name):
     assert np.median(lag) > 0.005
 
 
+@pytest.mark.slow
 def test_the_goal_is_judged_where_the_tip_is_not_where_the_servos_aim():
     env = rl.make("surgical/psm-reach-dynamic")
     state, _ = jax.jit(env.reset)(jax.random.key(0))
@@ -41,6 +43,7 @@ def test_the_goal_is_judged_where_the_tip_is_not_where_the_servos_aim():
     assert 1e-4 < moved < 0.02
 
 
+@pytest.mark.slow
 def test_rewards_have_the_derivative_of_finite_differences(x64):
     env = rl.make("surgical/ecm-reach-dynamic")
     q = jnp.array([0.3, -0.2, 0.1, 0.5])
@@ -62,6 +65,7 @@ def moved(env, dynamics, steps=3):
     return forward_kinematics(env.arm, end.q)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arm", ["psm", "ecm", "star"])
 def test_masses_and_gains_are_leaves_that_vmap_and_grad_reach(arm):
     """A batch of masses is a loop over them; a heavier arm lags; a slope is that of differences."""
@@ -83,3 +87,29 @@ def test_masses_and_gains_are_leaves_that_vmap_and_grad_reach(arm):
     wide = jax.jit(lambda c: jnp.sum(moved(env, turned(c))))
     central = (wide(1.01) - wide(0.99)) / 0.02
     np.testing.assert_allclose(np.sum(slopes.damping * base.damping), central, rtol=0.02)
+
+
+@pytest.mark.parametrize("arm", ["psm", "ecm", "star"])
+def test_what_is_seen_is_in_the_units_of_the_task(x64, arm):
+    """Joints and targets in their range, speeds in ranges a s, ways in 5 and 20 cm."""
+    env, rng = rl.make(f"surgical/{arm}-reach-dynamic"), np.random.default_rng(0)
+    low, high = np.array(env.arm.working_lower), np.array(env.arm.working_upper)
+    q, v, target = rng.normal(size=(3, env.arm.joints))
+    goal, tip = rng.normal(size=(2, 3))
+    state = State(*map(jnp.asarray, (q, np.int32(0), v, target, goal)))
+    seen = jax.jit(env._observe)(state, jnp.asarray(tip))
+    joints = [(x - (low + high) / 2) / ((high - low) / 2) for x in (q, target)]
+    want = np.concatenate([*joints, v / (high - low), (goal - tip) / 0.05, tip / 0.2])
+    np.testing.assert_allclose(seen, want, rtol=1e-9)
+    assert env.observation_space.shape == seen.shape == (3 * env.arm.joints + 6,)
+
+
+def test_it_begins_at_rest_with_the_tip_of_another_position_for_a_goal():
+    env = rl.make("surgical/psm-reach-dynamic")
+    state, seen = jax.jit(env.reset)(KEY)
+    assert not state.v.any() and state.t == 0 and env.dt == 0.02
+    np.testing.assert_array_equal(state.q, state.target)
+    tip = by_matrices(env.arm, np.asarray(state.q, float))[0]
+    np.testing.assert_allclose(seen[-6:-3], (state.goal - tip) / 0.05, atol=1e-5)
+    depth = np.linalg.norm(state.goal)  # the wrist is 34.4 to 184.4 mm deep, the tip 19.3 mm off
+    assert 0.015 < depth < 0.204 and np.linalg.norm(state.goal - tip) > 0.01

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
-from scipy.spatial.transform import Rotation
+from rl_matrices import by_matrices
 
 from jaxgpu.rl.envs.surgical.arms import ECM, PSM, STAR
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics, inverse_kinematics
@@ -17,20 +17,6 @@ TIP = {arm: jax.jit(lambda q, arm=arm: forward_kinematics(arm, q)) for arm in (P
 def random_joints(arm, seed):
     part = np.random.default_rng(seed).random(arm.joints)
     return np.array(arm.lower) + (np.array(arm.upper) - np.array(arm.lower)) * part
-
-
-def by_matrices(arm, q):
-    T = np.eye(4)
-    for (alpha, a, theta, d), sliding, value in zip(arm.dh, arm.prismatic, q):
-        theta, d = (theta, d + value) if sliding else (theta + value, d)
-        for R, p in (
-            (Rotation.from_euler("x", alpha), (a, 0, 0)),
-            (Rotation.from_euler("z", theta), (0, 0, d)),
-        ):
-            step = np.eye(4)
-            step[:3, :3], step[:3, 3] = R.as_matrix(), p
-            T = T @ step
-    return T[:3, 3] + T[:3, :3] @ arm.tip, T[:3, :3]
 
 
 @pytest.mark.parametrize("arm", [PSM, ECM, STAR], ids=["psm", "ecm", "star"])

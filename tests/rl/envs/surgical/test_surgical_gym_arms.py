@@ -37,3 +37,24 @@ def test_every_joint_has_all_numbers_and_begins_within_its_limits():
         assert len({len(row) for row in rows.values()}) == 1
         start = np.array(model.initial_target) * np.array(model.scale)
         assert np.all((np.array(model.lower) <= start) & (start <= np.array(model.upper)))
+
+
+def test_targets_cover_what_the_tasks_say():
+    """A radian to either side, but for the fifth 0 to 254 mm; STAR's two.
+
+    Stiffness over damping is 10 / s, of the PSM's first 100 / s, of STAR 200 / 12 / s.
+    """
+    for model, count in ((GYM_PSM, 9), (GYM_ECM, 6)):
+        ends = [model.scale * sign + model.offset for sign in (-1, 1)]
+        want = np.array([[-1.0] * count, [1.0] * count])
+        want[:, 4] = 0, 0.254
+        np.testing.assert_allclose(ends, want, atol=1e-15)
+        np.testing.assert_array_equal(model.rate[1:], 10)
+        assert not model.initial_target.any() and model.joints == count
+    assert (GYM_PSM.rate[0], GYM_ECM.rate[0]) == (100, 10)
+    np.testing.assert_allclose(GYM_STAR.scale * 1 + GYM_STAR.offset, 2)
+    np.testing.assert_allclose(GYM_STAR.rate, 200 / 12)
+    assert [1 / model.dt for model in (GYM_PSM, GYM_ECM, GYM_STAR)] == [400, 200, 400]
+    slides = [np.flatnonzero(model.max_velocity != 10).tolist() for model in (GYM_PSM, GYM_ECM)]
+    assert slides == [[5], [4]] and np.isinf(GYM_STAR.max_velocity).all()
+    assert (GYM_PSM.max_velocity[5], GYM_ECM.max_velocity[4]) == (1, 100)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 from rl_controller import play
+from rl_matrices import by_matrices
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.envs.surgical.track import State
 
-pytestmark = pytest.mark.slow
 ALL = ["surgical/psm-track", "surgical/star-track"]
 
 
@@ -28,6 +28,7 @@ def aimed(request):
     return env, jax.tree.map(lambda x: x[:, 99:], states), info["distance"][:, 100:]
 
 
+@pytest.mark.slow
 def test_aimed_at_where_the_goal_is_it_lags_by_a_step_of_it(aimed):
     """By the goal's own step in metres, and the arc that a straight step of the joints cuts off.
 
@@ -45,6 +46,7 @@ def test_aimed_at_where_the_goal_is_it_lags_by_a_step_of_it(aimed):
     assert np.median(late) == pytest.approx(np.median(step), rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_aimed_at_where_the_goal_will_be_it_stays_on_it(name):
     """Success, 5 mm, in all but a few steps: the task can be done."""
@@ -54,6 +56,7 @@ def test_aimed_at_where_the_goal_will_be_it_stays_on_it(name):
     assert info["success"][:, 100:].mean() >= 0.95
 
 
+@pytest.mark.slow
 def test_no_joint_of_the_goal_is_faster_than_its_pace():
     """Written out from the phases: at most half of the arm's greatest step, and in its range."""
     env = rl.make("surgical/psm-track")
@@ -72,9 +75,42 @@ def test_no_joint_of_the_goal_is_faster_than_its_pace():
         np.testing.assert_allclose(env.goal(later), there, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_rewards_have_the_derivative_of_finite_differences(x64):
     env = rl.make("surgical/psm-track")
     q = jnp.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])
     state = State(q, jnp.int32(3), jnp.arange(6.0), jnp.full(6, 0.05))
     reward = lambda action: env.step(state, action, jax.random.key(0)).reward
     check_grads(jax.jit(reward), (jnp.full(6, 0.2),), order=1, rtol=1e-6, atol=1e-6)
+
+
+def test_a_step_is_that_of_its_equations(x64):
+    """Written out in NumPy: the arm's joints, the goal's, the observation and the reward."""
+    env, rng = rl.make("surgical/psm-track"), np.random.default_rng(0)
+    low, high = np.array(env.arm.working_lower), np.array(env.arm.working_upper)
+    q = low + (high - low) * rng.uniform(0.2, 0.8, 6)
+    phase, frequency, action = *rng.uniform(0, 6, (2, 6)), rng.uniform(-1, 1, 6)
+    state = State(*map(jnp.asarray, (q, np.int32(3), phase, frequency)))
+    out = jax.jit(env.step)(state, jnp.asarray(action), jax.random.key(0))
+    swing = lambda t: (low + high) / 2 + (high - low) / 4 * np.sin(phase + frequency * t)
+    goal, before = (by_matrices(env.arm, swing(t))[0] for t in (4, 3))
+    q = q + 0.05 * (high - low) * action
+    tip = by_matrices(env.arm, q)[0]
+    joints = (q - (low + high) / 2) / ((high - low) / 2)
+    seen = [*joints, *(goal - tip) / 0.05, *(goal - before) / 0.005, *tip / 0.2]
+    np.testing.assert_allclose(out.observation, seen, rtol=1e-9)
+    assert env.observation_space.shape == out.observation.shape == (15,)
+    away = np.linalg.norm(goal - tip)
+    np.testing.assert_allclose([out.info["distance"], out.reward], [away, -20 * away], rtol=1e-6)
+    assert not (out.truncated or out.terminated or out.info["success"])
+
+
+def test_a_goal_swings_over_half_of_its_range_at_random_phases():
+    """In a step a joint moves by at most a quarter of its range times its frequency."""
+    env = rl.make("surgical/psm-track")
+    keys = jax.random.split(jax.random.key(0), 500)
+    state = jax.jit(jax.vmap(lambda key: env.reset(key)[0]))(keys)
+    fastest = np.abs(state.frequency).max() / 4
+    assert 0.98 * 0.5 * 0.05 < fastest <= 0.5 * 0.05 * 1.0001
+    assert abs(state.frequency.mean()) < 0.005 and (state.t == 0).all()
+    assert 0 <= state.phase.min() < 0.01 and 6.27 < state.phase.max() <= 2 * np.pi
