@@ -160,7 +160,10 @@ def test_within_reach_two_stars_stand_for_their_centre(x64, seed):
 
 
 def test_only_pairs_that_are_perturbed_and_not_slowed_act_as_two_on_stars(x64):
-    """Of four held pairs and a free slot: perturbed, calm, slowed down, perturbed; free."""
+    """Of four held pairs and a free slot: perturbed, calm, slowed down, perturbed; free.
+
+    The centre of a perturbed one that is due feels the mean of what its members feel.
+    """
     m = jnp.full(10, 0.1)
     pairing = Pairing(close=1e-2, weak=1e-6, slots=5)
     none = ks_pairs.empty(pairing, m)
@@ -169,13 +172,23 @@ def test_only_pairs_that_are_perturbed_and_not_slowed_act_as_two_on_stars(x64):
         first=jnp.array([1, 3, 5, 7, 10], jnp.int32),
         tide=jnp.array([2e-6, 0.5e-6, 2e-6, 1e-3, 1e-3]),
         slowdown=jnp.array([1.0, 1.0, 4.0, 1.0, 1.0]),
+        m=jnp.tile(jnp.array([[0.1], [0.2]]), 5),
+        share=jnp.tile(jnp.array([[0.25], [0.75]]), 5),
     )
     held = replace(none, columns=ks_pairs.packed(batch))
     acting = ks_pairs.resolved(pairing, held)
     np.testing.assert_array_equal(acting, [True, False, False, True, False])
-    zero = jnp.zeros((6, 5))
-    of_all = members.Members(held.first, zero, zero, zero, jnp.ones((2, 5)), jnp.arange(1.0, 6.0))
-    spec, nobody = Hermite(pairing=pairing), jnp.zeros(10, bool)
-    taken, f = forces.on_due_centres(spec, held, jnp.zeros((6, 10)), nobody, of_all)
+    x = np.random.default_rng(3).normal(size=(3, 6, 10))
+    one, two, centre = (jnp.asarray(q[:, :5]) for q in x[:3])
+    of_all = members.Members(held.first, one, two, centre, batch.m, jnp.arange(1.0, 6.0))
+    due = jnp.zeros(10, bool).at[jnp.array([1, 3])].set(True)
+    taken, f = forces.on_due_centres(Hermite(pairing=pairing), held, jnp.asarray(x[0]), due, of_all)
     np.testing.assert_array_equal(taken.reach, [1.0, 0.0, 0.0, 4.0, 0.0])
-    np.testing.assert_array_equal(f, zero)  # of no centre that is due
+    want = np.zeros(6)
+    for share, place in ((0.25, x[0, :, 0]), (0.75, x[1, :, 0])):
+        want += share * sum(0.1 * pulled(place, x[0, :, n]) for n in range(10) if n != 1)
+        assert np.linalg.norm(x[2, :3, 3] - place[:3]) < 4  # so that the fourth acts as two
+        both = 0.1 * pulled(place, x[0, :, 3]) + 0.2 * pulled(place, x[1, :, 3])
+        want += share * (both - 0.3 * pulled(place, x[2, :, 3]))
+    np.testing.assert_allclose(f[:, 0], want, rtol=1e-9)
+    np.testing.assert_array_equal(f[:, 1:], 0)  # they are not due, or act as points
