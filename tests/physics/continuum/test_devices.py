@@ -163,12 +163,16 @@ def test_a_grid_that_is_too_narrow_is_not_cut():
 
 
 def slabs(function, cut, grid, at, *rows):
-    """What a function of a slab and of rows is on each device of a row of them, stacked.
+    """What a function of a slab and of rows is on each device of a row of them, stacked."""
+    row = jax.sharding.Mesh(np.array(jax.devices()[: cut.devices]), ("row",))
 
-    Devices are lanes of one: what they send each other is the same.
-    """
-    on_one = lambda *rows: function(Slab.of(grid, cut, "row", jnp.asarray(at, jnp.int32)), *rows)
-    return jax.vmap(on_one, axis_name="row", axis_size=cut.devices)(*rows)
+    def on_one(*rows):
+        slab = Slab.of(grid, cut, "row", jnp.asarray(at, jnp.int32))
+        found = function(slab, *(a[0] for a in rows))
+        return jax.tree.map(lambda a: a[None], found)
+
+    spec = jax.sharding.PartitionSpec("row")
+    return jax.jit(jax.shard_map(on_one, mesh=row, in_specs=spec, out_specs=spec))(*rows)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -211,10 +215,10 @@ def test_each_plane_is_counted_once_and_has_its_place(x64):
     places = slabs(lambda slab: slab.places(0, jnp.float64), cut, grid, at)
     np.testing.assert_allclose(places, 2.0 + (start[:, None] + np.arange(22) - PAD) * 0.1)
     faced = slabs(lambda slab: slab.faced(0), cut, grid, at)
-    np.testing.assert_array_equal(faced, [[True, False, False], [False, False, True]])
+    np.testing.assert_array_equal(np.stack(faced), [[True, False, False], [False, False, True]])
     x = jnp.full((3, 1), 3.23)  # in units of dx: 12.3 from the lower face
     home = slabs(lambda slab, x: slab.coordinate(x, 0), cut, grid, at, x)
-    np.testing.assert_allclose(home[:, 0] + start, 12.3 + PAD, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(home)[:, 0] + start, 12.3 + PAD, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
