@@ -188,7 +188,7 @@ def test_what_fits_a_gibibyte_is_kept_and_nothing_done_twice():
 
     once, twice = (again(40, checkpoint=(outer, 1)) for outer in (0, 2))
     assert once < twice
-    assert [again(10), again(40), again(40, budget=2**32)] == [once, twice, once]
+    assert [again(10), again(40)] == [once, twice]
 
 
 @pytest.mark.slow
