@@ -203,7 +203,7 @@ def empty(body: Body, grid: Grid, shape: tuple[int, ...]) -> Chunks:
         C=((zero,) * d,) * d,
         m=zero,
         volume=zero,
-        internal=body.material.rest(zero + 1, d),
+        internal=body.material.rest(zero, d),
     )
 
 

@@ -79,9 +79,11 @@ def command(monkeypatch, tmp_path):
         except SystemExit as stop:
             return stop.code
 
-    held = jax.config.jax_compilation_cache_dir
+    names = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
+    held = [(name, getattr(jax.config, name)) for name in names]
     yield call
-    jax.config.update("jax_compilation_cache_dir", held)
+    for name, value in held:
+        jax.config.update(name, value)
 
 
 def test_runs_a_study_and_prints_the_path_of_its_report(command, tmp_path, capsys):
@@ -325,6 +327,7 @@ def test_a_cache_that_others_can_write_is_not_used(chosen, command, tmp_path, ca
     assert command("run", "hurl", "--out", "b") == 0
     assert not capsys.readouterr().err
     assert jax.config.jax_compilation_cache_dir == str(folder)
+    assert jax.config.jax_persistent_cache_min_compile_time_secs == 0  # programs of any size
 
 
 def test_a_cache_of_another_user_is_not_used(command, tmp_path, capsys, monkeypatch):

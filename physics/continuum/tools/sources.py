@@ -156,7 +156,7 @@ def _undeformed(body: Any, chunks: Any, where: Array, x: Vec, v: Vec, filled: in
     d, zero = len(x), jnp.zeros_like(chunks.m)
     volume = jnp.asarray(body.volume, zero.dtype) * filled
     put = lambda new, old: jnp.where(where, new, old)
-    internal = body.material.rest(zero + 1, d)
+    internal = body.material.rest(zero, d)
     return replace(
         chunks,
         x=tuple(put(a, b) for a, b in zip(x, chunks.x)),

@@ -161,7 +161,7 @@ class Hermite(PairedSteps):
     def followed(self, state: State, stars: Array) -> Array:
         """Where tracers are [6, M], or the `stars` [6, N] that they are bound to."""
         tracers, m = state.tracers, state.m
-        gm = jnp.take(m, tracers.host, mode="fill", fill_value=0)
+        gm = jnp.take(m, tracers.host, mode="clip")
         r, v = size(tracers.s[:3]), size(tracers.s[3:])
         bound = (tracers.host < m.shape[0]) & (r * v * v < 2 * gm)
         return jnp.where(bound, jnp.take(stars, tracers.host, axis=1, mode="clip"), tracers.x)

@@ -23,7 +23,8 @@ from jaxgpu.physics.continuum import (
     fill_box,
     simulate,
 )
-from jaxgpu.physics.continuum.grid.shared import Cut
+from jaxgpu.physics.continuum.grid.faces import PAD
+from jaxgpu.physics.continuum.grid.shared import Cut, Slab
 from jaxgpu.physics.continuum.partition import cuts, narrowest
 
 LIQUID = Liquid(2e4, 0.3, volume_correction=0.1)
@@ -159,6 +160,65 @@ def test_a_grid_that_is_too_narrow_is_not_cut():
     partitions = [devices.shard_state(run, mesh.devices(n)).partition for n in (1, 7, 8)]
     assert partitions[1].cut.devices == 7  # 34 of its 37 planes are needed
     assert partitions[0] is None and partitions[2] is None
+
+
+def slabs(function, cut, grid, at, *rows):
+    """What a function of a slab and of rows is on each device of a row of them, stacked."""
+    row = jax.sharding.Mesh(np.array(jax.devices()[: cut.devices]), ("row",))
+
+    def on_one(*rows):
+        slab = Slab.of(grid, cut, "row", jnp.asarray(at, jnp.int32))
+        found = function(slab, *(a[0] for a in rows))
+        return jax.tree.map(lambda a: a[None], found)
+
+    spec = jax.sharding.PartitionSpec("row")
+    return jax.jit(jax.shard_map(on_one, mesh=row, in_specs=spec, out_specs=spec))(*rows)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_planes_about_a_cut_are_the_sum_of_what_both_sides_spread(axis):
+    """Three devices; what each has spread is put into the whole grid and added there."""
+    grid, reach, planes, at = Grid(0.1, (30, 26)), 2, 22, [0, 11, 19, (35, 31)[axis]]
+    whole = [35, 31]
+    cut = Cut(axis=axis, planes=planes, reach=reach, devices=3)
+    start = np.asarray(slabs(lambda slab: slab.start, cut, grid, at))
+    last = whole[axis] - planes
+    np.testing.assert_array_equal(start, [0, 11 - reach, last])
+    shape = [planes if i == axis else n for i, n in enumerate(whole)]
+    rng, total, spread = np.random.default_rng(7), np.zeros((whole[axis], whole[1 - axis], 4)), []
+    for k in range(3):  # matter is at home, and reaches no further than planes beyond its cuts
+        low, high = max(at[k] - reach, 0), min(at[k + 1] + reach + 2, whole[axis])
+        mine = np.zeros_like(total)
+        mine[low:high] = rng.integers(1, 9, mine[low:high].shape)
+        total += mine
+        part = np.moveaxis(mine[start[k] : start[k] + planes], 0, axis)
+        spread.append(part.reshape(-1, 4))
+    add = lambda slab, field: slab.summed(field)
+    got = np.asarray(slabs(add, cut, grid, at, jnp.asarray(np.stack(spread), jnp.float32)))
+    for k in range(3):
+        rows = np.moveaxis(got[k].reshape(*shape, 4), axis, 0)
+        low, high = max(at[k] - reach, 0), min(at[k + 1] + reach + 2, whole[axis])
+        np.testing.assert_array_equal(rows[low - start[k] : high - start[k]], total[low:high])
+
+
+def test_each_plane_is_counted_once_and_has_its_place(x64):
+    grid, at = Grid(0.1, (30, 26), lower=(2.0, -1.0)), [0, 11, 19, 35]
+    cut = Cut(axis=0, planes=22, reach=2, devices=3)
+    mass, rows = jnp.ones((3, 22 * 31)), jnp.tile(jnp.arange(22 * 31, dtype=jnp.int32), (3, 1))
+    owned = slabs(lambda slab, m, rows: slab.owned(m, rows), cut, grid, at, mass, rows)
+    owned = np.asarray(owned).reshape(3, 22, 31)
+    start = np.asarray(slabs(lambda slab: slab.start, cut, grid, at))
+    for k in range(3):
+        mine = np.arange(22) + start[k]
+        mine = (mine >= at[k]) & (mine < at[k + 1])
+        np.testing.assert_array_equal(owned[k], np.tile(mine[:, None], (1, 31)))
+    places = slabs(lambda slab: slab.places(0, jnp.float64), cut, grid, at)
+    np.testing.assert_allclose(places, 2.0 + (start[:, None] + np.arange(22) - PAD) * 0.1)
+    faced = slabs(lambda slab: slab.faced(0), cut, grid, at)
+    np.testing.assert_array_equal(np.stack(faced), [[True, False, False], [False, False, True]])
+    x = jnp.full((3, 1), 3.23)  # in units of dx: 12.3 from the lower face
+    home = slabs(lambda slab, x: slab.coordinate(x, 0), cut, grid, at, x)
+    np.testing.assert_allclose(np.asarray(home)[:, 0] + start, 12.3 + PAD, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -171,6 +171,26 @@ def test_levels_are_the_fewest_that_fit():
     assert plans[3] == (3, 3)
 
 
+def test_what_fits_a_gibibyte_is_kept_and_nothing_done_twice():
+    """Frames are done again only where their states do not fit the budget, 2^30 bytes by default.
+
+    A million slots of 13 numbers are kept for 10 frames and not for 40.
+    """
+    x = jax.ShapeDtypeStruct((1_000_000, 2), jnp.float32)
+    grid = Grid(DX, (8, 8))
+
+    def again(frames, **how):
+        def last(x):
+            scene = Scene((Body(x, NeoHookean(1e4), 1e-4),), grid, dt=1e-3)
+            return rollout(scene, scene.init(), frames, substeps=1, **how)[0].t
+
+        return str(jax.make_jaxpr(last)(x)).count("remat")
+
+    once, twice = (again(40, checkpoint=(outer, 1)) for outer in (0, 2))
+    assert once < twice
+    assert [again(10), again(40)] == [once, twice]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "material",

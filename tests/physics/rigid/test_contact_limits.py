@@ -10,7 +10,13 @@ import pytest
 from jaxgpu.geometry import sdf
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid import Contact, Link, Simulation, Spheres, State, assemble, passive
-from jaxgpu.physics.rigid.contact_limits import inverse_masses
+from jaxgpu.physics.rigid.contact_limits import (
+    _basis,
+    dashpot,
+    dissipation,
+    inverse_masses,
+    spring,
+)
 
 G = 9.81
 FLOOR = sdf.HalfSpace((0.0, 0.0, 1.0))
@@ -139,3 +145,39 @@ def test_a_ball_is_met_with_its_mass_and_across_with_that_of_rolling(x64):
         tree, q, rigid.forward_kinematics(tree, q), (0,), -r * normal, normal, jnp.array([True])
     )
     np.testing.assert_allclose([w[0], across[0]], [1 / mass, 3.5 / mass], rtol=1e-9)
+
+
+def test_a_dashpot_takes_half_of_x_of_the_energy_of_a_bounce(x64):
+    """Half a period of m z'' + b z' + k z = 0, by its exact solution: pi x / 6, about x / 2."""
+    h, k, w = 0.004, np.geomspace(1e2, 1e4, 9), 1.6
+    stiffness, delay = (np.asarray(q) for q in spring(jnp.asarray(k), h, jnp.full(9, w)))
+    x = h * h * k * w
+    np.testing.assert_allclose(stiffness, k, rtol=1e-14)  # it is resolved, and left alone
+    ratio = stiffness * delay * w / (2 * np.sqrt(k * w))  # of the damping to the critical one
+    lost = 1 - np.exp(-2 * np.pi * ratio / np.sqrt(1 - ratio**2))
+    # to half of itself, 0.067, by which 1 - exp(-y) is below y
+    np.testing.assert_allclose(lost, np.pi * x / 6, rtol=0.067)
+    np.testing.assert_allclose(delay, h**2 * np.sqrt(k * w) / 6, rtol=1e-14)
+
+
+def test_springs_and_dashpots_stop_where_a_step_resolves_them(x64):
+    """h^2 k w is at most 1/2, and so is h b w; what approaches is stopped and not thrown back."""
+    h, w = 0.01, jnp.array([0.5, 2.0, 50.0, 0.0])
+    k, delay = spring(1e4, h, w)  # h^2 k w would be 0.5, 2 and 50, and 0 of what nothing moves
+    np.testing.assert_allclose(k, [1e4, 2500.0, 100.0, 1e4], rtol=1e-14)
+    np.testing.assert_allclose(delay[:3], h * np.sqrt(0.5) / 6, rtol=1e-14)
+    assert 0 <= delay[3] < 1e-4 * h
+    np.testing.assert_allclose(dashpot(40.0, h, w), [40.0, 25.0, 1.0, 40.0], rtol=1e-14)
+    force = jnp.array([300.0, 300.0, 300.0, 300.0])  # h w F c is 0.75, 3, 75 and 0
+    c = dissipation(0.5, h, w, force)
+    np.testing.assert_allclose(c, [0.5, 1 / 6, 1 / 150, 0.5], rtol=1e-14)
+
+
+def test_a_normal_and_its_tangents_are_an_orthonormal_frame(x64):
+    normal = np.random.default_rng(4).normal(size=(20, 3))
+    normal[:2] = [[0, 0, 1], [0, 0, -1]]
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    rows = np.asarray(_basis(jnp.asarray(normal)))
+    np.testing.assert_array_equal(rows[:, 0], normal)
+    identity = np.broadcast_to(np.eye(3), (20, 3, 3))
+    np.testing.assert_allclose(rows @ rows.transpose(0, 2, 1), identity, atol=1e-14)

@@ -1,11 +1,14 @@
 """Principal-stretch maps: values by NumPy, derivatives exact where decompositions have none."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
 
+from jaxgpu.physics.continuum.materials import curvature
 from jaxgpu.physics.continuum.materials.spectral import spectral
 
 MU, LAM = 0.7, 1.9
@@ -94,6 +97,71 @@ def test_derivative_is_exact_also_where_stretches_repeat(x64, d):
         for a, b in zip(got, exact):
             # eps^(2/3) of the divided difference, times curvatures of order ten
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_a_divided_difference_is_exact_of_polynomials_also_between_near_values(x64):
+    """(p^n - q^n) / (p - q) is the sum of p^k q^(n-1-k); three Gauss points are exact to n = 6.
+
+    At power 0 all values count as near, at 1 none; r is a third value, and c a parameter.
+    """
+    p, q, r, c = 1.7, 0.9, 0.4, 3.0
+    at = tuple(map(jnp.float64, (p, q, r))), jnp.float64(c)
+    for n in (3, 6):
+        w = lambda at, n=n: at[0][0] ** n * (at[0][2] + at[1]) + at[0][1] * at[0][0]
+        want = (r + c) * sum(p**k * q ** (n - 1 - k) for k in range(n))
+        for power in (0, 1):
+            got = curvature._exchanged(w, at, power)
+            np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
+def powers(s, among, p):
+    """The law of H = p F F^T F, tau = b^2 + p tr(b) 1 and the number p tr(b^2), with b = F F^T."""
+    total = sum(a * a for a in among)
+    return (
+        tuple(p * a**3 for a in s),
+        tuple(a**4 + p * total for a in s),
+        p * sum(a**4 for a in among),
+    )
+
+
+def bent_products(f, x, z):
+    """The mixed second derivative of that law by products of matrices, exactly.
+
+    Of numbers a + b E + c G + d E G, where E E = G G = 0, as matrices [4, 4]: d is what is asked.
+    """
+    d, nil, one = len(f), np.eye(2, k=1), np.eye(2)
+    e, g, unit = np.kron(nil, one), np.kron(one, nil), np.eye(4)
+    dual = lambda a, b, c: np.kron(a, unit) + np.kron(b, e) + np.kron(c, g)
+    full = dual(f, x[0], z[0])
+    b = full @ dual(f.T, x[0].T, z[0].T)
+    p = np.kron(np.eye(d), 0.6 * unit + x[1] * e + z[1] * g)
+    trace = lambda m: np.kron(
+        np.eye(d), sum(m[4 * i : 4 * i + 4, 4 * i : 4 * i + 4] for i in range(d))
+    )
+    found = p @ b @ full, b @ b + p @ trace(b), p @ trace(b @ b)
+    h, tau, extra = (m[0::4, 3::4] for m in found)
+    return h, tau, extra[0, 0]
+
+
+@partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # it is run once
+def curved(frame, point, x, z):
+    h, tau, extra = curvature.second(powers, frame, point, x, z)
+    return arrays(h), arrays(tau), extra
+
+
+@pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_curvature_of_powers_is_that_of_products_of_matrices(x64, d):
+    """Polynomials in F have no singular case, and the principal frame must not make one."""
+    rng = np.random.default_rng(d)
+    x, z = ((rng.normal(size=(d, d)), rng.normal()) for _ in range(2))
+    f = np.stack(list(states(d).values()))
+    u, s, vt = np.linalg.svd(f)
+    split = lambda m: tuples(jnp.asarray(m))
+    frame = split(u), tuple(jnp.asarray(s[:, i]) for i in range(d)), split(vt.swapaxes(1, 2))
+    ways = ((split(df), jnp.float64(dp)) for df, dp in (x, z))
+    got = curved(frame, (split(f), jnp.float64(0.6)), *ways)
+    for a, b in zip(got, zip(*(bent_products(one, x, z) for one in f))):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 
 
 def cone(s, among, _):

@@ -320,6 +320,12 @@ def test_bad_input_gets_a_sentence(stars, m, more, sentence):
         evolve(*halves(stars), m, **{"t": 0.125, **more})
 
 
+@pytest.mark.parametrize("unbound", [1, "no", None, np.float64(1), jnp.ones(()), jnp.arange(2)])
+def test_whether_a_cluster_is_alone_is_a_bool(unbound):
+    with pytest.raises(TypeError, match=r"^Cluster.unbound=.*; it must be a bool; True where it"):
+        Cluster(SOFT, unbound=unbound).init(*cold_eight())
+
+
 def test_rows_and_columns_are_not_mixed_up():
     with pytest.raises(ValueError, match=r"evolve: x has shape \[3, 32\]; it must be \[N, 3\]"):
         evolve(sphere(32)[:3], sphere(32)[3:], M, 0.125)

@@ -1,5 +1,7 @@
 """Hermite block steps: order, reversibility of nothing, passivity, and REBOUND."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -241,3 +243,16 @@ def test_wrong_shapes_are_refused(x64):
         Hermite().init(three, three, m, (jnp.zeros((2, 6)), two))
     with pytest.raises(TypeError, match="tracers=.*; it must be positions and velocities"):
         Hermite().init(three, three, m, jnp.zeros((2, 6)))
+
+
+def test_a_tracer_bound_to_a_star_is_followed_as_that_star(x64):
+    """Bound where v^2 / 2 < m / r about its host: a circle has half that, an escape all of it."""
+    stars, m, r = sphere(0, 3), np.array([0.3, 0.2, 0.5]), 1e-3
+    tracers = np.arange(24.0).reshape(6, 4)
+    relative = np.zeros((6, 4))  # to stars 0, 1, 1 and none
+    relative[0], relative[4] = r, np.sqrt(2 / r * np.array([0.99 * 0.3, 0.99 * 0.2, 1.01 * 0.2, 0]))
+    host = jnp.array([0, 1, 1, 3], jnp.int32)
+    bodies = SimpleNamespace(x=jnp.asarray(tracers), s=jnp.asarray(relative), host=host)
+    got = Hermite().followed(SimpleNamespace(tracers=bodies, m=jnp.asarray(m)), stars)
+    np.testing.assert_array_equal(got[:, :2], stars[:, :2])
+    np.testing.assert_array_equal(got[:, 2:], tracers[:, 2:])

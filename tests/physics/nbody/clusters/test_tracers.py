@@ -113,3 +113,39 @@ def test_a_step_much_longer_ago_is_forgotten(x64):
     np.testing.assert_array_equal(new[0.0], new[0.51])
     np.testing.assert_array_equal(new[0.0], new[1.0])
     assert (new[0.49] != new[0.0]).all()
+
+
+def test_a_step_is_aarseths_until_its_error_is_known_and_then_that_of_the_error(x64):
+    """Aarseth (2003), eq. 2.13, of a, jerk, snap and crackle; else (0.0375 eta^2 a / error)^(1/4).
+
+    At most sqrt(12.5) times Aarseth's, and any length where there is no force.
+    """
+    eta, h = 0.03, 0.2
+    f, s = np.random.default_rng(1).normal(size=(2, 6, 6))
+    error = np.array([np.inf, 1e-6, 1e-5, 1e-12, 0.0, 1e-6])
+    f[:, 5] = 0
+    a, jerk, snap, crackle = (np.linalg.norm(q, axis=0) for q in (f[:3], f[3:], s[:3], s[3:]))
+    aarseth = np.sqrt(eta * (a * snap + jerk**2) / (jerk * crackle + snap**2))
+    of_error = h * (0.0375 * eta**2 * a / np.maximum(error, 1e-300)) ** 0.25
+    want = np.minimum(of_error, np.sqrt(12.5) * aarseth)
+    want[0], want[5] = aarseth[0], np.inf
+    assert (want[1:3] == of_error[1:3]).all() and (want[3:5] > of_error[1]).all()
+    rows = tuple(jnp.asarray(f)), tuple(jnp.asarray(s))
+    got = tracers._wanted(Hermite(eta=eta), *rows, jnp.full(6, h), jnp.asarray(error))
+    np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
+def test_prediction_is_the_taylor_series_to_the_crackle(x64):
+    derivatives = np.random.default_rng(5).normal(size=(6, 3, 4))
+    x, v, a, j, s, c = derivatives
+    t, interval, now = np.array([0.0, 0.25, 0.375, 0.5]), 1.4, 0.5
+    both = lambda p, q: jnp.asarray(np.concatenate([p, q]))
+    one = jnp.ones(4)
+    group = Tracers(
+        both(x, v), both(a, j), both(s, c), both(a, j), one, jnp.asarray(t), one, one.astype(int)
+    )
+    got = tracers.predicted(Hermite(interval=interval), group, jnp.float64(now))
+    h = interval * (now - t)
+    position = x + h * v + h**2 / 2 * a + h**3 / 6 * j + h**4 / 24 * s + h**5 / 120 * c
+    velocity = v + h * a + h**2 / 2 * j + h**3 / 6 * s + h**4 / 24 * c
+    np.testing.assert_allclose(got, np.concatenate([position, velocity]), rtol=1e-13)

@@ -113,3 +113,82 @@ def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
     two = forces.on_tracers(calm, sources, taken, place)[:3, 0]
     np.testing.assert_allclose(two, of(x, M), rtol=1e-9)
     assert np.abs(two - point).max() > 1e-6 * np.abs(two).max()
+
+
+def pulled(x, source):
+    """Acceleration and jerk [6] at x [6] by a unit of mass; none at the same place."""
+    d, w = source[:3] - x[:3], source[3:] - x[3:]
+    r = np.linalg.norm(d)
+    if r == 0:
+        return np.zeros(6)
+    return np.concatenate([d / r**3, w / r**3 - 3 * (d @ w) * d / r**5])
+
+
+def three_pairs(seed):
+    """Members of three pairs, the third of no reach, and seven places with the stars they are."""
+    random = np.random.default_rng(seed)
+    m = np.array([[0.3, 0.7, 0.2], [0.5, 0.1, 0.6]])
+    one, two = random.normal(size=(2, 6, 3))
+    centre = (m[0] * one + m[1] * two) / m.sum(0)
+    reach, first = np.array([1.3, 2.1, 0.0]), np.array([4, 0, 2])
+    x = 0.6 * random.normal(size=(6, 7))
+    x[:, 0], x[:, 1] = one[:, 1], centre[:, 0]  # a member feels the other; 4 is the first's centre
+    index = np.array([-1, 4, 0, 2, 3, -1, 4])
+    given = [first.astype(np.int32), one, two, centre, m, reach]
+    return members.Members(*map(jnp.asarray, given)), x, index
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_within_reach_two_stars_stand_for_their_centre(x64, seed):
+    """What is added to the pull of centres: m1 of one and m2 of the other, less both at the centre.
+
+    Nothing beyond the reach of a pair, and nothing at its own centre.
+    """
+    pairs, x, index = three_pairs(seed)
+    first, one, two, centre, m, reach = map(np.asarray, jax.tree.leaves(pairs))
+    want, near = np.zeros((6, 7)), 0
+    for k in range(7):
+        for s in range(3):
+            away = np.linalg.norm(centre[:3, s] - x[:3, k])
+            if away < reach[s] and index[k] != first[s]:
+                both = m[0, s] * pulled(x[:, k], one[:, s]) + m[1, s] * pulled(x[:, k], two[:, s])
+                want[:, k] += both - m[:, s].sum() * pulled(x[:, k], centre[:, s])
+                near += 1
+    assert 3 < near < 11
+    got = forces.resolved_correction(jnp.asarray(x), jnp.asarray(index, jnp.int32), pairs)
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+def test_only_pairs_that_are_perturbed_and_not_slowed_act_as_two_on_stars(x64):
+    """Of four held pairs and a free slot: perturbed, calm, slowed down, perturbed; free.
+
+    The centre of a perturbed one that is due feels the mean of what its members feel.
+    """
+    m = jnp.full(10, 0.1)
+    pairing = Pairing(close=1e-2, weak=1e-6, slots=5)
+    none = ks_pairs.empty(pairing, m)
+    batch = replace(
+        none.batch,
+        first=jnp.array([1, 3, 5, 7, 10], jnp.int32),
+        tide=jnp.array([2e-6, 0.5e-6, 2e-6, 1e-3, 1e-3]),
+        slowdown=jnp.array([1.0, 1.0, 4.0, 1.0, 1.0]),
+        m=jnp.tile(jnp.array([[0.1], [0.2]]), 5),
+        share=jnp.tile(jnp.array([[0.25], [0.75]]), 5),
+    )
+    held = replace(none, columns=ks_pairs.packed(batch))
+    acting = ks_pairs.resolved(pairing, held)
+    np.testing.assert_array_equal(acting, [True, False, False, True, False])
+    x = np.random.default_rng(3).normal(size=(3, 6, 10))
+    one, two, centre = (jnp.asarray(q[:, :5]) for q in x[:3])
+    of_all = members.Members(held.first, one, two, centre, batch.m, jnp.arange(1.0, 6.0))
+    due = jnp.zeros(10, bool).at[jnp.array([1, 3])].set(True)
+    taken, f = forces.on_due_centres(Hermite(pairing=pairing), held, jnp.asarray(x[0]), due, of_all)
+    np.testing.assert_array_equal(taken.reach, [1.0, 0.0, 0.0, 4.0, 0.0])
+    want = np.zeros(6)
+    for share, place in ((0.25, x[0, :, 0]), (0.75, x[1, :, 0])):
+        want += share * sum(0.1 * pulled(place, x[0, :, n]) for n in range(10) if n != 1)
+        assert np.linalg.norm(x[2, :3, 3] - place[:3]) < 4  # so that the fourth acts as two
+        both = 0.1 * pulled(place, x[0, :, 3]) + 0.2 * pulled(place, x[1, :, 3])
+        want += share * (both - 0.3 * pulled(place, x[2, :, 3]))
+    np.testing.assert_allclose(f[:, 0], want, rtol=1e-9)
+    np.testing.assert_array_equal(f[:, 1:], 0)  # they are not due, or act as points
