@@ -22,7 +22,7 @@ from typing import Any
 
 LIMIT = 10**9  # bytes of a process
 EACH = 10  # requests of a process, as long as they are refused
-SECONDS = 60  # that a process may take for one
+SECONDS = 180  # that a process may take for one: some compile before they know
 
 # of studies, option and the least that surely takes more than the limit
 STUDIES = {
