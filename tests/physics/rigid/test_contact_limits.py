@@ -162,15 +162,14 @@ def test_a_dashpot_takes_half_of_x_of_the_energy_of_a_bounce(x64):
 
 def test_springs_and_dashpots_stop_where_a_step_resolves_them(x64):
     """h^2 k w is at most 1/2, and so is h b w; what approaches is stopped and not thrown back."""
-    h, w = 0.01, jnp.array([0.5, 2.0, 50.0, 0.0])
-    k, delay = spring(1e4, h, w)  # h^2 k w would be 0.5, 2 and 50, and 0 of what nothing moves
-    np.testing.assert_allclose(k, [1e4, 2500.0, 100.0, 1e4], rtol=1e-14)
-    np.testing.assert_allclose(delay[:3], h * np.sqrt(0.5) / 6, rtol=1e-14)
-    assert 0 <= delay[3] < 1e-4 * h
-    np.testing.assert_allclose(dashpot(40.0, h, w), [40.0, 25.0, 1.0, 40.0], rtol=1e-14)
-    force = jnp.array([300.0, 300.0, 300.0, 300.0])  # h w F c is 0.75, 3, 75 and 0
-    c = dissipation(0.5, h, w, force)
-    np.testing.assert_allclose(c, [0.5, 1 / 6, 1 / 150, 0.5], rtol=1e-14)
+    h, w = 0.01, jnp.array([0.5, 1.0, 2.0, 50.0, 0.0])
+    k, delay = spring(1e4, h, w)  # h^2 k w would be 0.5, 1, 2 and 50, and 0 of what nothing moves
+    np.testing.assert_allclose(k, [1e4, 5000.0, 2500.0, 100.0, 1e4], rtol=1e-14)
+    np.testing.assert_allclose(delay[:4], h * np.sqrt(0.5) / 6, rtol=1e-14)
+    assert 0 <= delay[4] < 1e-4 * h
+    np.testing.assert_allclose(dashpot(40.0, h, w), [40.0, 40.0, 25.0, 1.0, 40.0], rtol=1e-14)
+    c = dissipation(0.5, h, w, jnp.full(5, 300.0))  # h w F c is 0.75, 1.5, 3, 75 and 0
+    np.testing.assert_allclose(c, [0.5, 1 / 3, 1 / 6, 1 / 150, 0.5], rtol=1e-14)
 
 
 def test_a_normal_and_its_tangents_are_an_orthonormal_frame(x64):

@@ -121,17 +121,18 @@ def test_a_step_is_aarseths_until_its_error_is_known_and_then_that_of_the_error(
     At most sqrt(12.5) times Aarseth's, and any length where there is no force.
     """
     eta, h = 0.03, 0.2
-    f, s = np.random.default_rng(1).normal(size=(2, 6, 6))
-    error = np.array([np.inf, 1e-6, 1e-5, 1e-12, 0.0, 1e-6])
-    f[:, 5] = 0
+    f, s = np.random.default_rng(1).normal(size=(2, 6, 7))
+    error = np.array([np.inf, 1e-6, 1e-5, 1e-12, 0.0, 1e-6, 1e-6])
+    f[:, 5] = s[:, 6] = 0  # no force at all, and one whose derivatives are unknown
     a, jerk, snap, crackle = (np.linalg.norm(q, axis=0) for q in (f[:3], f[3:], s[:3], s[3:]))
-    aarseth = np.sqrt(eta * (a * snap + jerk**2) / (jerk * crackle + snap**2))
+    below = np.where(np.arange(7) < 6, jerk * crackle + snap**2, 1)
+    aarseth = np.sqrt(eta * (a * snap + jerk**2) / below)
     of_error = h * (0.0375 * eta**2 * a / np.maximum(error, 1e-300)) ** 0.25
     want = np.minimum(of_error, np.sqrt(12.5) * aarseth)
-    want[0], want[5] = aarseth[0], np.inf
+    want[0], want[5:] = aarseth[0], np.inf
     assert (want[1:3] == of_error[1:3]).all() and (want[3:5] > of_error[1]).all()
     rows = tuple(jnp.asarray(f)), tuple(jnp.asarray(s))
-    got = tracers._wanted(Hermite(eta=eta), *rows, jnp.full(6, h), jnp.asarray(error))
+    got = tracers._wanted(Hermite(eta=eta), *rows, jnp.full(7, h), jnp.asarray(error))
     np.testing.assert_allclose(got, want, rtol=1e-13)
 
 
