@@ -196,17 +196,15 @@ def run[S](
             named = experiment.of(loop.calls[0], loop.calls[1], state, key)
             digests = loop.digests(state) | {"start": identity.of_arrays(state)}
             store.name_experiment(digests, named)
-        if until is None:
-            store.refuse_long(steps, loop.program.row)
-        store.refuse_large(state)
         store.begin(loop.program.row, steps + 1)
         guarded = Guard(store, loop.whole) if guard else None
         done, saved = (store.last(state, allow) if resume else None) or (0, None)
+        if done > steps:
+            raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
+        store.refuse_full(state, steps - done if until is None else 0, fresh=saved is None)
         if saved is None:
             store.start(loop.start(state))
         state = state if saved is None else saved
-        if done > steps:
-            raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
         if guarded is not None:
             guarded.hold(state, store.rows.tree(), -1, done)
         if done < steps:

@@ -114,35 +114,31 @@ class Store:
         self.meta |= digests | {"experiment": named.digest, "changes": []}
         self.group.agree(self.meta)
 
-    def refuse_long(self, steps: int, row: Any) -> None:
-        """Refuse a history of so many steps that finds no room, before any step is taken.
-
-        Raises:
-            MemoryError: it would not fit into the memory; with a folder it is kept on the disk.
-            OSError: it would not fit onto the disk.
-        """
-        need = (steps + 1) * memory.size(row)
-        if self.out is not None:
-            files.room(self.out, need)
-        else:
-            advice = "take fewer, measure less, or give out=, where it lies on the disk"
-            memory.room(f"run: a history of {steps} steps", need, advice)
-
-    def refuse_large(self, state: Any) -> None:
-        """Refuse a state whose two checkpoints, and a new one, find no room on the disk.
-
-        Raises:
-            OSError: with both figures.
-        """
-        if self.out is not None:
-            files.room(self.out, 3 * memory.size(state))
-
     def begin(self, row: Any, most: int) -> None:
         """Make room for a history of `most` rows with these shapes and dtypes."""
         if self.out is not None and self.group.first:
             self.rows = history.Journal(self.out, row)
         else:
             self.rows = history.Memory(row, most)
+
+    def refuse_full(self, state: Any, steps: int, fresh: bool) -> None:
+        """Refuse a run that finds no room for what it will write, before any step is taken.
+
+        Args:
+            state: what checkpoints hold: two stay, and one more is written beside them.
+            steps: how many rows the history will get.
+            fresh: nothing of the run lies in the folder yet.
+
+        Raises:
+            MemoryError: the history does not fit; with a folder it is kept on the disk.
+            OSError: it does not fit onto the disk.
+        """
+        need = (steps + 1) * memory.size(self.rows.row)
+        if self.out is not None:
+            files.room(self.out, need + (3 if fresh else 1) * memory.size(state))
+        else:
+            advice = "take fewer, measure less, or give out=, where it lies on the disk"
+            memory.room(f"run: a history of {steps} steps", need, advice)
 
     def start(self, row: Any) -> None:
         """The first row of a run that starts."""

@@ -1,6 +1,7 @@
 """The history of a run: appended, sealed, followed while it grows, and flat in memory."""
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -98,6 +99,18 @@ def test_a_run_goes_back_to_the_checkpoint_before_the_altered_rows(tmp_path):
     whole = run(Oscillator().step, START, 60, **GIVEN)
     assert done.timing.steps == 30
     jax.tree.map(np.testing.assert_array_equal, done.history, whole.history)
+
+
+def test_a_run_that_goes_on_asks_the_disk_for_its_rest_alone(tmp_path, monkeypatch):
+    wide = lambda state: jnp.full(1000, state[0])  # 4 kB a step
+    run(Oscillator().step, START, 90, measure=wide, out=tmp_path / "a")
+    left = shutil.disk_usage(tmp_path)._replace(free=100_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: left)
+    with pytest.raises(OSError, match="needs 0.00 GB, and 0.00 GB of its disk are free"):
+        run(Oscillator().step, START, 100, measure=wide, out=tmp_path / "b")
+    assert not list((tmp_path / "b").rglob("step-*"))
+    done = run(Oscillator().step, START, 100, measure=wide, out=tmp_path / "a", resume=True)
+    assert done.timing.steps == 10
 
 
 def test_a_reader_follows_while_the_run_goes_on(tmp_path):

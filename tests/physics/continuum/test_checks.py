@@ -5,6 +5,7 @@ import re
 
 import jax.numpy as jnp
 import pytest
+from refused_scenes import BODY, GRID, changed, refused
 
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
@@ -22,20 +23,6 @@ from jaxgpu.physics.continuum import (
     VonMises,
     fill_box,
 )
-
-GRID = Grid(0.1, (10, 10))
-BODY = Body(fill_box((0.3, 0.3), (0.7, 0.7), 0.05), NeoHookean(1e4), 0.05**2)
-
-
-def refused(scene, words):
-    """`prepare` refuses it, in one sentence that holds these words."""
-    with pytest.raises((ValueError, TypeError), match=re.escape(words)) as caught:
-        scene.prepare()
-    assert "\n" not in str(caught.value) and "; " in str(caught.value)
-
-
-def changed(**fields):
-    return Scene((dataclasses.replace(BODY, **fields),), GRID)
 
 
 def led(shape=None, x=(0.5, 0.5), **fields):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from continuum_run import positions
+from refused_scenes import BODY, GRID, changed, refused
 
 from jaxgpu.physics.continuum import (
     Body,
@@ -18,20 +19,6 @@ from jaxgpu.physics.continuum import (
     fill_box,
     simulate,
 )
-
-GRID = Grid(0.1, (10, 10))
-BODY = Body(fill_box((0.3, 0.3), (0.7, 0.7), 0.05), NeoHookean(1e4), 0.05**2)
-
-
-def refused(scene, words):
-    """`prepare` refuses it, in one sentence that holds these words."""
-    with pytest.raises((ValueError, TypeError), match=re.escape(words)) as caught:
-        scene.prepare()
-    assert "\n" not in str(caught.value) and "; " in str(caught.value)
-
-
-def changed(**fields):
-    return Scene((dataclasses.replace(BODY, **fields),), GRID)
 
 
 @pytest.mark.slow

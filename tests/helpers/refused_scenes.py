@@ -1,0 +1,22 @@
+"""A small scene, changed at will, and what it is to refuse it."""
+
+import dataclasses
+import re
+
+import pytest
+
+from jaxgpu.physics.continuum import Body, Grid, NeoHookean, Scene, fill_box
+
+GRID = Grid(0.1, (10, 10))
+BODY = Body(fill_box((0.3, 0.3), (0.7, 0.7), 0.05), NeoHookean(1e4), 0.05**2)
+
+
+def refused(scene, words):
+    """`prepare` refuses it, in one sentence that holds these words."""
+    with pytest.raises((ValueError, TypeError), match=re.escape(words)) as caught:
+        scene.prepare()
+    assert "\n" not in str(caught.value) and "; " in str(caught.value)
+
+
+def changed(**fields):
+    return Scene((dataclasses.replace(BODY, **fields),), GRID)
