@@ -67,6 +67,7 @@ def quantile(law: MassFunction, share: Array) -> Array:
     True
     """
     _check_law("quantile", law)
+    law = jax.tree.map(jnp.asarray, law)
     share = jnp.asarray(ranges.numbers("quantile: share", share, least=0, most=1))
     share = share.astype(law.breaks.dtype)
     height, amount = _pieces(law, 0)
