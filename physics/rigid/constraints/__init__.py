@@ -1,0 +1,1 @@
+"""Forces that keep bodies apart, together and within limits."""

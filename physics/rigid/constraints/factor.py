@@ -1,0 +1,50 @@
+"""Cholesky factors and solves of symmetric matrices, by size: unrolled when small, else a library's.
+
+Up to ten rows the unrolled form is four times as fast as a batch of LAPACK's on a CPU; at 30 it is
+twenty times as slow.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+UNROLLED = 10
+
+
+def factored(H: Array) -> Array:
+    """The factor [V, V] of a symmetric positive matrix, lower triangular."""
+    n = H.shape[0]
+    if n > UNROLLED:
+        return jnp.linalg.cholesky(H)
+    columns: list[list[Array]] = []  # of L, by column, from the diagonal down
+    for j in range(n):
+        column = []
+        for i in range(j, n):
+            left = H[i, j]
+            for k in range(j):
+                left = left - columns[k][i - k] * columns[k][j - k]
+            column.append(jnp.sqrt(left) if i == j else left / column[0])
+        columns.append(column)
+    zero = jnp.zeros((), H.dtype)
+    rows = [[columns[j][i - j] if j <= i else zero for j in range(n)] for i in range(n)]
+    return jnp.stack([jnp.stack(row) for row in rows]) if n else H
+
+
+def solved(L: Array, b: Array) -> Array:
+    """x [V] with L L^T x = b [V]."""
+    n = L.shape[0]
+    if n > UNROLLED:
+        return jax.scipy.linalg.cho_solve((L, True), b)
+    y: list[Array] = []
+    for i in range(n):
+        left = b[i]
+        for k in range(i):
+            left = left - L[i, k] * y[k]
+        y.append(left / L[i, i])
+    x: dict[int, Array] = {}
+    for i in reversed(range(n)):
+        left = y[i]
+        for k in range(i + 1, n):
+            left = left - L[k, i] * x[k]
+        x[i] = left / L[i, i]
+    return jnp.stack([x[i] for i in range(n)]) if n else b

@@ -1,0 +1,184 @@
+"""The accelerations that MuJoCo's soft constraints allow, and their exact derivatives.
+
+    min over a of  (a - a0)^T M (a - a0) / 2 + s(J a - aref),   M a0 = tau
+
+is convex; at its minimum r(a) = M a - tau - J^T f(J a - aref) = 0 with f = -ds. Every scalar row is
+a spring that is clamped, f = clip(-D x, low, high): equality (-inf, inf), friction loss
+(-loss, loss), limit or edge of a pyramid (0, inf). An elliptic cone couples the rows of a contact.
+
+Newton's method takes a fixed number of turns, each with an exact line search. The derivative is
+that of the implicit function, da = -H^-1 dr at fixed a, with H the Hessian at the solution: no
+derivative of a factor, a loop or a search is taken.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.pytree import pytree, static
+
+from ..motion.inertia import HIGHEST
+from .cones import Cone
+from .factor import factored, solved
+
+
+@pytree
+class Single:
+    """Rows that hold one degree of freedom each: limits of hinges and slides, friction loss."""
+
+    at: tuple[int, ...] = static()  # [n] the freedoms
+    sign: Array  # [n]
+    aref: Array  # [n]
+    D: Array  # [n], zero where the row does not act
+    low: Array  # [n] least force
+    high: Array  # [n]
+
+    def seen(self, a: Array) -> Array:
+        """J a [n]."""
+        return self.sign * a[np.array(self.at, int)]
+
+
+@pytree
+class Dense:
+    """Rows over all degrees of freedom: equalities, limits of balls and of tendons."""
+
+    J: Array  # [n, V]
+    aref: Array  # [n]
+    D: Array  # [n], zero where the row does not act
+    low: Array  # [n] least force
+    high: Array  # [n]
+
+    def seen(self, a: Array) -> Array:
+        """J a [n]."""
+        return jnp.einsum("nv,v->n", self.J, a, precision=HIGHEST)
+
+
+@pytree
+class Problem:
+    """What is to be minimised."""
+
+    M: Array  # [V, V] mass matrix
+    tau: Array  # [V] forces that are not of constraints
+    single: Single
+    dense: Dense
+    cones: tuple[Cone, ...]  # contacts, of each dimension
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def solve(problem: Problem, start: Array, iterations: int) -> Array:
+    """The accelerations [V] of the minimum, from `start`, after so many turns of Newton's method."""
+
+    def turn(_: Any, a: Array) -> Array:
+        gradient, H = _system(problem, a)
+        step = -solved(factored(H), gradient)
+        # where rounding has made the model singular the last finite point is kept
+        better = a + _line(problem, a, step) * step
+        return jnp.where(jnp.all(jnp.isfinite(better)), better, a)
+
+    return lax.fori_loop(0, iterations, turn, start)
+
+
+@solve.defjvp
+def _(iterations: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    problem, start = primals
+    a = solve(problem, start, iterations)
+    moved = jax.jvp(lambda p: residual(p, a), (problem,), (tangents[0],))[1]
+    return a, -solved(factored(_system(problem, a)[1]), moved)
+
+
+def residual(problem: Problem, a: Array) -> Array:
+    """M a - tau - J^T f [V]."""
+    inertia = jnp.einsum("vw,w->v", problem.M, a, precision=HIGHEST)
+    return inertia - problem.tau - forces(problem, a)
+
+
+def forces(problem: Problem, a: Array) -> Array:
+    """J^T f [V], the forces of the constraints on the degrees of freedom."""
+    single, dense = problem.single, problem.dense
+    out = jnp.zeros_like(a).at[np.array(single.at, int)].add(single.sign * _clamped(single, a)[0])
+    out = out + jnp.einsum("nv,n->v", dense.J, _clamped(dense, a)[0], precision=HIGHEST)
+    for cone in problem.cones:
+        out = out + cone.spread(cone.forces(cone.seen(a) - cone.aref))
+    return out
+
+
+def cost(problem: Problem, a: Array) -> Array:
+    """What is minimised [], less its value at J a = aref without forces."""
+    inertia = jnp.einsum("vw,w->v", problem.M, a, precision=HIGHEST)
+    total = jnp.sum(a * (0.5 * inertia - problem.tau))
+    for rows in (problem.single, problem.dense):
+        x = rows.seen(a) - rows.aref
+        f, _ = _clamped(rows, a)
+        acts = rows.D > 0
+        total = total - jnp.sum(f * x + jnp.where(acts, f * f / jnp.where(acts, 2 * rows.D, 1), 0))
+    return total + sum(cone.cost(cone.seen(a) - cone.aref) for cone in problem.cones)
+
+
+def _clamped(rows: Single | Dense, a: Array) -> tuple[Array, Array]:
+    """Forces [n] of scalar rows, and D where they are not clamped."""
+    return _spring(rows, rows.seen(a) - rows.aref)
+
+
+def _spring(rows: Single | Dense, x: Array) -> tuple[Array, Array]:
+    raw = -rows.D * x
+    return jnp.clip(raw, rows.low, rows.high), rows.D * ((raw > rows.low) & (raw < rows.high))
+
+
+def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
+    """The residual [V] and the Hessian [V, V]."""
+    single, dense = problem.single, problem.dense
+    out = jnp.einsum("vw,w->v", problem.M, a, precision=HIGHEST) - problem.tau
+    at = np.array(single.at, int)
+    f, d = _clamped(single, a)
+    out = out.at[at].add(-single.sign * f)
+    H = problem.M.at[at, at].add(d)
+    if dense.J.shape[0]:
+        f, d = _clamped(dense, a)
+        out = out - jnp.einsum("nv,n->v", dense.J, f, precision=HIGHEST)
+        H = H + jnp.einsum("nv,n,nw->vw", dense.J, d, dense.J, precision=HIGHEST)
+    for cone in problem.cones:
+        x = cone.seen(a) - cone.aref
+        out = out - cone.spread(cone.forces(x))
+        bent = jnp.einsum("ckl,clv->ckv", cone.curvature(x), cone.J, precision=HIGHEST)
+        H = H + jnp.einsum("ckv,ckw->vw", cone.J, bent, precision=HIGHEST)
+    return out, H
+
+
+def _line(problem: Problem, a: Array, step: Array, turns: int = 8) -> Array:
+    """How far to go along `step`: where the slope, which only grows, is zero.
+
+    Newton's method within a bracket that closes; rows and M are seen along the step once.
+    """
+    inertia = jnp.einsum("vw,w->v", problem.M, step, precision=HIGHEST)
+    slope0 = jnp.sum(inertia * a) - jnp.sum(step * problem.tau)
+    square = jnp.sum(inertia * step)
+    rows = [r for r in (problem.single, problem.dense) if r.D.shape[0]]
+    start = [r.seen(a) - r.aref for r in (*rows, *problem.cones)]
+    way = [r.seen(step) for r in (*rows, *problem.cones)]
+
+    def slope(t: Array) -> tuple[Array, Array]:
+        g, h = slope0 + t * square, square
+        for r, x, y in zip((*rows, *problem.cones), start, way):
+            if isinstance(r, Cone):
+                dg, dh = r.along(x + t * y, y)
+            else:
+                f, d = _spring(r, x + t * y)
+                dg, dh = jnp.sum(f * y), jnp.sum(d * y * y)
+            g, h = g - dg, h + dh
+        return g, h
+
+    def closer(_: Any, known: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        low, high, t = known
+        g, h = slope(t)
+        low, high = jnp.where(g < 0, t, low), jnp.where(g < 0, high, t)
+        guess = t - g / h
+        inside = (guess > low) & (guess < high)
+        middle = jnp.where(jnp.isfinite(high), 0.5 * (low + high), 2 * t)
+        return low, high, jnp.where(inside, guess, middle)
+
+    zero = jnp.zeros_like(square)
+    return lax.fori_loop(0, turns, closer, (zero, zero + jnp.inf, zero + 1))[2]

@@ -1,0 +1,264 @@
+"""Rows of limits, friction loss and equalities: what holds joints, tendons and bodies."""
+
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.geometry import rotations
+
+from ..models.model import Mechanism
+from ..motion.forces import coordinates, lengths
+from ..motion.inertia import HIGHEST, Motion
+from ..motion.poses import Poses, product, turned
+from . import impedance
+from .problem import Dense, Single
+
+_CONJUGATE = np.array([[1.0], [-1], [-1], [-1]])
+
+
+def single(model: Mechanism, qpos: Array, qvel: Array) -> Single:
+    """Friction loss of freedoms, and limits of hinges and slides, two rows each."""
+    layout, free = model.layout, model.freedoms
+    parts = []
+    rub = np.array(layout.rubbing, int)
+    if rub.size and "frictionloss" not in layout.disabled:
+        loss = free.frictionloss[rub]
+        row = _rubbing(model, qvel[rub], free.invweight[rub], free.solref[rub], free.solimp[rub])
+        parts.append((rub, jnp.ones_like(loss), *row, -loss, loss))
+    ends = [
+        joint
+        for joint, kind in enumerate(layout.joint_kind)
+        if layout.joint_limited[joint] and kind in ("hinge", "slide")
+    ]
+    if ends and "limit" not in layout.disabled:
+        parts.append(_ends(model, np.array(ends), qpos, qvel))
+    if not parts:
+        return no_single(qvel)
+    at, *rest = zip(*parts)
+    sign, aref, D, low, high = (jnp.concatenate(x) for x in rest)
+    places = tuple(int(i) for i in np.concatenate(at))
+    return Single(at=places, sign=sign, aref=aref, D=D, low=low, high=high)
+
+
+def _rubbing(
+    model: Mechanism, speed: Array, inverse: Array, solref: Array, solimp: Array
+) -> tuple[Array, Array]:
+    """aref and D of rows of friction loss."""
+    _, b = impedance.spring(model, solref, solimp)
+    return -b * speed, impedance.weight(solimp, jnp.zeros_like(speed), inverse)
+
+
+def _pulled(
+    model: Mechanism, dist: Array, margin: Array, speed: Array, parameters: tuple[Array, Array, Array]
+) -> tuple[Array, Array]:
+    """aref and D of rows that act where dist < margin."""
+    inverse, solref, solimp = parameters
+    k, b = impedance.spring(model, solref, solimp)
+    r = dist - margin
+    aref = -b * speed - k * impedance.impedance(solimp, r) * r
+    return aref, jnp.where(r < 0, impedance.weight(solimp, r, inverse), 0)
+
+
+def _ends(model: Mechanism, joint: np.ndarray, qpos: Array, qvel: Array) -> tuple:
+    """The lower and the upper end of joints."""
+    layout, joints = model.layout, model.joints
+    at = layout.joint_v[joint]
+    twice = lambda x: jnp.concatenate([x, x])
+    q, (low, high) = qpos[layout.joint_q[joint]], joints.range[joint].T
+    sign = np.repeat([1.0, -1.0], len(joint)).astype(qpos.dtype)
+    dist = jnp.concatenate([q - low, high - q])
+    parameters = (
+        twice(model.freedoms.invweight[at]),
+        twice(joints.solref[joint]),
+        twice(joints.solimp[joint]),
+    )
+    row = _pulled(model, dist, twice(joints.margin[joint]), sign * twice(qvel[at]), parameters)
+    zero = jnp.zeros_like(dist)
+    return np.concatenate([at, at]), jnp.asarray(sign), *row, zero, zero + jnp.inf
+
+
+def dense(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -> Dense:
+    """Equalities, friction loss and limits of tendons, limits of balls."""
+    layout = model.layout
+    parts = []
+    if "equality" not in layout.disabled:
+        for i, kind in enumerate(layout.equality_kind):
+            if layout.equality_active[i]:
+                parts.append(_equality(model, i, kind, where, m, qpos, qvel))
+    if layout.tendon_rubbing and "frictionloss" not in layout.disabled:
+        parts.append(_tendons_rub(model, qvel))
+    if "limit" not in layout.disabled:
+        if layout.tendon_limited:
+            parts.append(_tendons_end(model, qpos, qvel))
+        for joint, kind in enumerate(layout.joint_kind):
+            if kind == "ball" and layout.joint_limited[joint]:
+                parts.append(_ball_ends(model, joint, qpos, qvel))
+    if not parts:
+        return no_dense(qvel)
+    J, aref, D, low, high = (jnp.concatenate(x) for x in zip(*parts))
+    return Dense(J=J, aref=aref, D=D, low=low, high=high)
+
+
+def no_single(like: Array) -> Single:
+    """No rows."""
+    none = jnp.zeros(0, like.dtype)
+    return Single(at=(), sign=none, aref=none, D=none, low=none, high=none)
+
+
+def no_dense(like: Array) -> Dense:
+    """No rows, over as many degrees of freedom as `like` has."""
+    none = jnp.zeros(0, like.dtype)
+    J = jnp.zeros((0, *like.shape), like.dtype)
+    return Dense(J=J, aref=none, D=none, low=none, high=none)
+
+
+def _along(J: Array, v: Array) -> Array:
+    return jnp.einsum("nv,v->n", J, v, precision=HIGHEST)
+
+
+def _tendons_rub(model: Mechanism, qvel: Array) -> tuple[Array, ...]:
+    own, t = np.array(model.layout.tendon_rubbing), model.tendons
+    J, loss = t.weight[own], t.frictionloss[own]
+    parameters = t.invweight[own], t.solref_friction[own], t.solimp_friction[own]
+    return J, *_rubbing(model, _along(J, qvel), *parameters), -loss, loss
+
+
+def _tendons_end(model: Mechanism, qpos: Array, qvel: Array) -> tuple[Array, ...]:
+    own, t = np.array(model.layout.tendon_limited), model.tendons
+    twice = lambda x: jnp.concatenate([x, x])
+    length, (low, high) = lengths(model, qpos)[own], t.range[own].T
+    J = jnp.concatenate([t.weight[own], -t.weight[own]])
+    dist = jnp.concatenate([length - low, high - length])
+    parameters = twice(t.invweight[own]), twice(t.solref_limit[own]), twice(t.solimp_limit[own])
+    row = _pulled(model, dist, twice(t.margin[own]), _along(J, qvel), parameters)
+    zero = jnp.zeros_like(dist)
+    return J, *row, zero, zero + jnp.inf
+
+
+def _ball_ends(model: Mechanism, joint: int, qpos: Array, qvel: Array) -> tuple[Array, ...]:
+    """The angle that a ball may turn from its rest."""
+    layout, joints = model.layout, model.joints
+    at, to = int(layout.joint_q[joint]), int(layout.joint_v[joint])
+    w, *u = rotations.unit(qpos[at : at + 4])
+    vector = jnp.stack(u)
+    square = jnp.sum(vector * vector)
+    turning = square > 1e-30
+    length = jnp.sqrt(jnp.where(turning, square, 1))
+    angle = jnp.where(turning, 2 * jnp.arctan2(length, w), 0)
+    flip = jnp.where(angle > np.pi, -1, 1)
+    angle = jnp.where(angle > np.pi, 2 * np.pi - angle, angle)
+    axis = jnp.where(turning, flip * vector / length, 0)
+    J = jnp.zeros((1, layout.nv), qpos.dtype).at[0, to : to + 3].set(-axis)
+    dist = (jnp.max(joints.range[joint]) - angle)[None]
+    one = slice(joint, joint + 1)
+    parameters = model.freedoms.invweight[to : to + 1], joints.solref[one], joints.solimp[one]
+    row = _pulled(model, dist, joints.margin[one], _along(J, qvel), parameters)
+    zero = jnp.zeros_like(dist)
+    return J, *row, zero, zero + jnp.inf
+
+
+def _equality(
+    model: Mechanism, i: int, kind: str, where: Poses, m: Motion, qpos: Array, qvel: Array
+) -> tuple[Array, ...]:
+    """Rows of one equality: three, six or one."""
+    e = model.equalities
+    if kind in ("joint", "tendon"):
+        J, pos, inverse = _polynomial(model, i, kind, qpos)
+        curved, r = jnp.zeros_like(pos), pos
+    else:
+        J, pos, inverse, curved = _bodies(model, i, kind, where, m, qvel)
+        r = jnp.full_like(pos, jnp.sqrt(jnp.maximum(jnp.sum(pos * pos), 1e-30)))
+    solimp = e.solimp[i]
+    k, b = impedance.spring(model, e.solref[i], solimp)
+    aref = -b * _along(J, qvel) - k * impedance.impedance(solimp, r) * pos - curved
+    D = impedance.weight(solimp, r, inverse)
+    most = jnp.full_like(pos, jnp.inf)
+    return J, aref, D, -most, most
+
+
+def _polynomial(model: Mechanism, i: int, kind: str, qpos: Array) -> tuple[Array, Array, Array]:
+    """One coordinate as a polynomial of another, both from their rest."""
+    layout, t = model.layout, model.tendons
+    first, second = layout.equality_first[i], layout.equality_second[i]
+    c = model.equalities.data[i, :5]
+    if kind == "joint":
+        at = layout.joint_v
+        value = coordinates(model, qpos) - coordinates(model, model.qpos0)
+        rows, inverse = jnp.eye(layout.nv, dtype=qpos.dtype), model.freedoms.invweight
+        first, second = int(at[first]), int(at[second]) if second >= 0 else -1
+    else:
+        value, rows, inverse = lengths(model, qpos) - t.length0, t.weight, t.invweight
+    J, seen = rows[first], inverse[first]
+    x = value[second] if second >= 0 else jnp.zeros((), qpos.dtype)
+    if second >= 0:
+        J = J - (c[1] + x * (2 * c[2] + x * (3 * c[3] + 4 * x * c[4]))) * rows[second]
+        seen = seen + inverse[second]
+    pos = value[first] - (c[0] + x * (c[1] + x * (c[2] + x * (c[3] + x * c[4]))))
+    return J[None], pos[None], seen[None]
+
+
+def _bodies(
+    model: Mechanism, i: int, kind: str, where: Poses, m: Motion, qvel: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Anchors of two bodies on one another, and their turns: J, pos, inverse inertia, J' v."""
+    layout, weld = model.layout, kind == "weld"
+    ends = np.array([layout.equality_first[i], layout.equality_second[i]])
+    data = model.equalities.data[i]
+    anchors = jnp.stack([data[3:6], data[:3]] if weld else [data[:3], data[3:6]])
+    at, _ = where.of(ends, anchors)
+    shift, turn = m.jacobian(layout, at, layout.moves[ends].astype(qvel.dtype))
+    J, pos = shift[:, 0] - shift[:, 1], at[:, 0] - at[:, 1]
+    speed, spin = _speeds(m, at, ends)
+    bent = _curved(model, m, at, ends, qvel)
+    curved = bent[0][:, 0] - bent[0][:, 1]
+    inverse = jnp.broadcast_to(jnp.sum(model.bodies.invweight[ends, 0]), (3,))
+    if not weld:
+        return J, pos, inverse, curved
+    scale = data[10]
+    back = where.quat[:, ends[1:]] * _CONJUGATE
+    ahead = product(where.quat[:, ends[:1]], data[6:10, None])
+    half = lambda a, p=back, q=ahead: 0.5 * scale * product(product(p, _imaginary(a)), q)[1:]
+    relative = turn[:, 0] - turn[:, 1]  # [3, V]
+    n = relative.shape[1]
+    wide = lambda a: jnp.broadcast_to(a, (4, n))
+    rows = half(relative, wide(back), wide(ahead))
+    spins = spin[:, :1] - spin[:, 1:]
+    # the derivative by time of 1/2 q2* (w1 - w2) q1: three factors, each changes
+    ahead_rate = 0.5 * product(_imaginary(spin[:, :1]), ahead)
+    back_rate = -0.5 * product(back, _imaginary(spin[:, 1:]))
+    changing = half(bent[1][:, :1] - bent[1][:, 1:]) + half(spins, back_rate) + half(spins, back, ahead_rate)
+    both = jnp.broadcast_to(jnp.sum(model.bodies.invweight[ends, 1]), (3,))
+    return (
+        jnp.concatenate([J, rows]),
+        jnp.concatenate([pos, scale * product(back, ahead)[1:, 0]]),
+        jnp.concatenate([inverse, both]),
+        jnp.concatenate([curved, changing[:, 0]]),
+    )
+
+
+def _imaginary(a: Array) -> Array:
+    return jnp.concatenate([jnp.zeros_like(a[:1]), a])
+
+
+def _speeds(m: Motion, at: Array, body: np.ndarray) -> tuple[Array, Array]:
+    """Velocities and spins [3, N] of points that bodies carry."""
+    spin = m.velocity[:3, body]
+    return m.velocity[3:, body] + _cross(spin, at - m.origin[:, body]), spin
+
+
+def _curved(
+    model: Mechanism, m: Motion, at: Array, body: np.ndarray, qvel: Array
+) -> tuple[Array, Array]:
+    """Accelerations and changes of spin [3, N] of points, where the freedoms are not accelerated."""
+    moves = np.asarray(model.layout.moves[body], qvel.dtype)
+    a = jnp.einsum("nv,kv->kn", moves, m.rates * qvel, precision=HIGHEST)
+    arm = at - m.origin[:, body]
+    speed, spin = _speeds(m, at, body)
+    return a[3:] + _cross(a[:3], arm) + _cross(spin, speed), a[:3]
+
+
+def _cross(a: Array, b: Array) -> Array:
+    return jnp.stack(
+        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    )

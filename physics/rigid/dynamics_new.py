@@ -1,0 +1,107 @@
+"""What moves a mechanism at a state: forces, contacts, and the accelerations that they leave."""
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import pytree
+
+from .constraints import contacts, problem, rows
+from .constraints.contacts import Contacts
+from .constraints.factor import factored, solved
+from .models.model import Mechanism
+from .motion import actuators, forces, inertia, poses
+from .motion.inertia import Motion
+from .motion.poses import Poses
+
+
+@pytree
+class State:
+    """Where a mechanism is."""
+
+    qpos: Array  # [Q] coordinates, m and rad; quaternions of balls and free joints
+    qvel: Array  # [V] velocities, m/s and rad/s; of free joints the turn is in the body's frame
+    act: Array  # [A] activations of motors
+    time: Array  # [] s
+    warm: Array  # [V] accelerations of the last step, where the solver begins
+    mocap_pos: Array  # [H, 3] of bodies that are placed, m
+    mocap_quat: Array  # [H, 4]
+    overflow: Array  # [] contacts that were not kept, over all steps
+
+
+@pytree
+class Dynamics:
+    """What a state, controls and forces lead to."""
+
+    where: Poses
+    motion: Motion
+    M: Array  # [V, V] mass matrix
+    actuator: Array  # [V] forces of motors on the degrees of freedom
+    rate: Array  # [A] of activations
+    slope: Array  # [U] of motors' forces by speed
+    smooth: Array  # [V] all forces that are not of constraints
+    qacc: Array  # [V]
+    constraint: Array  # [V] forces of constraints
+    contacts: tuple[Contacts, ...]
+    pushes: tuple[Array, ...]  # [C, d] forces of contacts on the second body, in their frames
+    beyond: Array  # [] contacts that were not kept
+
+
+def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynamics:
+    """Poses, forces and accelerations at a state.
+
+    ctrl: [U] of the motors; force: [V] further forces on the degrees of freedom.
+    """
+    qpos, qvel = state.qpos, state.qvel
+    where = poses.poses(model, qpos, (state.mocap_pos, state.mocap_quat))
+    m = inertia.motion(model, where, qvel)
+    M = inertia.mass_matrix(model, m)
+    driven, rate, slope = actuators.actuation(model, qpos, qvel, state.act, ctrl)
+    own = forces.passive(model, where, m, qpos, qvel) - inertia.bias(model, m, qvel)
+    smooth = own + driven + force
+    found: tuple[Contacts, ...] = ()
+    disabled = model.layout.disabled
+    if "contact" not in disabled and "constraint" not in disabled:
+        found = contacts.contacts(model, where)
+    task = _problem(model, where, m, M, smooth, state, found)
+    rowless = not (task.cones or task.single.at or task.dense.J.shape[0])
+    free = solved(factored(M), smooth)
+    if rowless:
+        qacc, held = free, jnp.zeros_like(free)
+    else:
+        warm = problem.cost(task, state.warm) < problem.cost(task, free)
+        qacc = problem.solve(task, jnp.where(warm, state.warm, free), model.layout.iterations)
+        held = problem.forces(task, qacc)
+    return Dynamics(
+        where=where,
+        motion=m,
+        M=M,
+        actuator=driven,
+        rate=rate,
+        slope=slope,
+        smooth=smooth,
+        qacc=qacc,
+        constraint=held,
+        contacts=found,
+        pushes=tuple(cone.forces(cone.seen(qacc) - cone.aref) for cone in task.cones),
+        beyond=sum((c.beyond for c in found), jnp.zeros((), int)),
+    )
+
+
+def _problem(
+    model: Mechanism,
+    where: Poses,
+    m: Motion,
+    M: Array,
+    smooth: Array,
+    state: State,
+    found: tuple[Contacts, ...],
+) -> problem.Problem:
+    if "constraint" in model.layout.disabled:
+        return problem.Problem(M=M, tau=smooth, single=rows.no_single(smooth), dense=rows.no_dense(smooth), cones=())
+    return problem.Problem(
+        M=M,
+        tau=smooth,
+        single=rows.single(model, state.qpos, state.qvel),
+        dense=rows.dense(model, where, m, state.qpos, state.qvel),
+        cones=tuple(contacts.cone(model, m, state.qvel, c) for c in found),
+    )

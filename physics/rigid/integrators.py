@@ -1,0 +1,159 @@
+"""Steps in time: MuJoCo's Euler, RK4 and implicitfast."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.geometry import rotations
+
+from .constraints.factor import factored, solved
+from .dynamics_new import Dynamics, State, dynamics
+from .models.model import Mechanism
+from .motion import actuators
+from .motion.inertia import HIGHEST, bias, motion
+from .motion.poses import cross, product
+
+
+def step(model: Mechanism, state: State, ctrl: Array, force: Array) -> State:
+    """The state a step later."""
+    if model.layout.integrator == "rk4":
+        return _runge_kutta(model, state, ctrl, force)
+    d = dynamics(model, state, ctrl, force)
+    implicit = _implicit(model, d)
+    qacc = d.qacc
+    if implicit is not None:
+        inertia = jnp.einsum("vw,w->v", d.M, qacc, precision=HIGHEST)
+        qacc = solved(factored(d.M + model.option.timestep * implicit), inertia)
+        if model.layout.integrator == "implicitfast":
+            qacc = _spinning(model, state, d, inertia, qacc)
+    return advanced(model, state, d, qacc, None)
+
+
+def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
+    """[V, V] minus the derivative of forces by velocities that a step takes at its end."""
+    layout = model.layout
+    damping = jnp.diag(model.freedoms.damping)
+    damped = "damper" not in layout.disabled
+    if layout.integrator == "euler":
+        return damping if damped and "eulerdamp" not in layout.disabled else None
+    total = damping if damped else jnp.zeros_like(d.M)
+    if layout.named("tendon") and damped:
+        t = model.tendons
+        total = total + jnp.einsum("tv,t,tw->vw", t.weight, t.damping, t.weight, precision=HIGHEST)
+    if layout.nu:
+        arm = actuators.arms(model)
+        total = total - jnp.einsum("uv,u,uw->vw", arm, d.slope, arm, precision=HIGHEST)
+    return total
+
+
+def _spinning(model: Mechanism, state: State, d: Dynamics, inertia: Array, qacc: Array) -> Array:
+    """Accelerations [V], of bodies that fly alone with the gyroscopic forces at the step's end.
+
+    Their rows are coupled to no others, so that the matrix, which is not symmetric, is 6 by 6.
+    """
+    lone = model.layout.lone
+    if not lone.size:
+        return qacc
+    at = lone[:, None] + np.arange(6)
+    gyroscopic = lambda v: bias(model, motion(model, d.where, v), v)
+    seeds = np.zeros((3, model.layout.nv))
+    for k in range(3):
+        seeds[k, lone + 3 + k] = 1
+    turn = lambda seed: jax.jvp(gyroscopic, (state.qvel,), (seed,))[1][at]  # [n, 6]
+    columns = jax.vmap(turn, out_axes=2)(jnp.asarray(seeds, qacc.dtype))  # [n, 6, 3]
+    slopes = jnp.concatenate([jnp.zeros_like(columns), columns], 2)
+    block = d.M[at[:, :, None], at[:, None]] + model.option.timestep * slopes
+    held = "damper" in model.layout.disabled
+    damping = jnp.zeros_like(inertia[at]) if held else model.freedoms.damping[at]
+    block = block + model.option.timestep * damping[..., None] * jnp.eye(6, dtype=qacc.dtype)
+    return qacc.at[at].set(jnp.linalg.solve(block, inertia[at][..., None])[..., 0])
+
+
+def advanced(
+    model: Mechanism, state: State, d: Dynamics, qacc: Array, qvel: Array | None
+) -> State:
+    """The state a step later with these accelerations, and velocities if they are given."""
+    h = model.option.timestep
+    act = actuators.next_activation(model, state.act, d.rate) if state.act.size else state.act
+    speed = state.qvel + h * qacc
+    moved = speed if qvel is None else qvel
+    return replace(
+        state,
+        qpos=positions(model, state.qpos, moved, h),
+        qvel=speed,
+        act=act,
+        time=state.time + h,
+        warm=d.qacc,
+        overflow=state.overflow + d.beyond,
+    )
+
+
+def positions(model: Mechanism, qpos: Array, qvel: Array, h: Array) -> Array:
+    """Coordinates [Q] after moving with the velocities [V] for the time `h`."""
+    layout = model.layout
+    out = qpos
+    one = np.flatnonzero([kind in ("hinge", "slide") for kind in layout.joint_kind])
+    if one.size:
+        out = out.at[layout.joint_q[one]].add(h * qvel[layout.joint_v[one]])
+    for kind, skip in (("ball", 0), ("free", 3)):
+        own = layout.kinds(kind)
+        if not own.size:
+            continue
+        at, to = layout.joint_q[own], layout.joint_v[own]
+        if skip:
+            along = np.arange(3)[:, None]
+            out = out.at[at + along].add(h * qvel[to + along])
+        fours, threes = at + skip + np.arange(4)[:, None], to + skip + np.arange(3)[:, None]
+        turn = jnp.stack(rotations.from_vector(h * qvel[threes]))
+        out = out.at[fours].set(rotations.unit(product(rotations.unit(qpos[fours]), turn)))
+    return out
+
+
+_STAGES = (0.5, 0.5, 1.0)
+_SHARES = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+
+
+def _runge_kutta(model: Mechanism, state: State, ctrl: Array, force: Array) -> State:
+    """Four stages of the classic method; turns are those of Runge, Kutta, Munthe and Kaas.
+
+    Munthe-Kaas (1999), doi:10.1016/S0168-9274(98)00030-0: a stage that stands away from the start
+    by a rotation vector reads its angular velocity as that vector's rate.
+    """
+    h = model.option.timestep
+    first = dynamics(model, state, ctrl, force)
+    found, speeds = [first], [state.qvel]
+    for share in _STAGES:
+        last, away = found[-1], share * h * speeds[-1]
+        stage = replace(
+            state,
+            qpos=positions(model, state.qpos, away, jnp.ones((), h.dtype)),
+            qvel=state.qvel + share * h * last.qacc,
+            act=state.act + share * h * last.rate,
+            warm=last.qacc,
+        )
+        found.append(dynamics(model, stage, ctrl, force))
+        speeds.append(_unrolled(model, stage.qvel, away))
+    mean = lambda parts: sum(share * part for share, part in zip(_SHARES, parts))
+    overall = replace(
+        first,
+        rate=mean([d.rate for d in found]),
+        beyond=sum(d.beyond for d in found),
+    )
+    qacc, qvel = mean([d.qacc for d in found]), mean(speeds)
+    return replace(advanced(model, state, overall, qacc, qvel), warm=found[-1].qacc)
+
+
+def _unrolled(model: Mechanism, qvel: Array, away: Array) -> Array:
+    """Velocities [V], those of turns as rates of the rotation vectors in `away` [V]."""
+    layout = model.layout
+    for kind, skip in (("ball", 0), ("free", 3)):
+        own = layout.kinds(kind)
+        if own.size:
+            at = layout.joint_v[own] + skip + np.arange(3)[:, None]
+            u, w = away[at], qvel[at]
+            uw = cross(u, w)
+            qvel = qvel.at[at].set(w + 0.5 * uw + cross(u, uw) / 12)
+    return qvel

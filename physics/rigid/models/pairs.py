@@ -1,0 +1,61 @@
+"""Which shapes may touch, by MuJoCo's rules, sorted by kind into few batches."""
+
+from typing import Any
+
+import numpy as np
+
+from .layout import PairGroup
+
+
+def touching(m: Any, kinds: tuple[str, ...]) -> tuple[PairGroup, ...]:
+    """Groups of pairs of the same kinds and dimension of friction."""
+    named = {tuple(sorted((int(a), int(b)))): i for i, (a, b) in enumerate(_named(m))}
+    found: dict[tuple[str, str, int], list[tuple[int, int, int]]] = {}
+    for a in range(m.ngeom):
+        for b in range(a + 1, m.ngeom):
+            pair = named.get((a, b), -1)
+            if pair < 0 and not _may_touch(m, a, b):
+                continue
+            one, two = (a, b) if m.geom_type[a] <= m.geom_type[b] else (b, a)
+            condim = int(m.pair_dim[pair]) if pair >= 0 else _dimension(m, a, b)
+            key = kinds[m.geom_type[one]], kinds[m.geom_type[two]], condim
+            found.setdefault(key, []).append((one, two, pair))
+    return tuple(
+        PairGroup((one, two), condim, *(tuple(column) for column in zip(*found[one, two, condim])))
+        for one, two, condim in sorted(found, key=lambda k: (k[2], kinds.index(k[0]), kinds.index(k[1])))
+    )
+
+
+def _named(m: Any) -> Any:
+    return zip(m.pair_geom1, m.pair_geom2)
+
+
+def _dimension(m: Any, a: int, b: int) -> int:
+    one, two = m.geom_priority[a], m.geom_priority[b]
+    if one == two:
+        return int(max(m.geom_condim[a], m.geom_condim[b]))
+    return int(m.geom_condim[a if one > two else b])
+
+
+def _may_touch(m: Any, a: int, b: int) -> bool:
+    wants = lambda x, y: bool(m.geom_contype[x] & m.geom_conaffinity[y])
+    if not (wants(a, b) or wants(b, a)):
+        return False
+    body = m.geom_bodyid[[a, b]]
+    weld = m.body_weldid[body]
+    if weld[0] == weld[1]:
+        return False
+    if not m.body_dofnum[weld].any() and not (m.body_mocapid[body] >= 0).any() and _still(m, weld):
+        return False
+    signature = (int(min(body)) << 16) + int(max(body))
+    if signature in m.exclude_signature:
+        return False
+    above = m.body_weldid[m.body_parentid[weld]]
+    filtered = not m.opt.disableflags & (1 << 10)
+    related = (weld[0] == above[1] and weld[0] != 0) or (weld[1] == above[0] and weld[1] != 0)
+    return not (filtered and related)
+
+
+def _still(m: Any, weld: np.ndarray) -> bool:
+    """Whether both bodies hang on nothing that moves."""
+    return all(m.body_treeid[i] < 0 for i in weld)

@@ -1,0 +1,208 @@
+"""From MuJoCo's compiled model to ours: the same numbers, sorted by what they are of."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .layout import Layout
+from .model import (
+    Actuators,
+    Bodies,
+    Equalities,
+    Freedoms,
+    Geoms,
+    Joints,
+    Option,
+    Pairs,
+    Sites,
+    Tendons,
+)
+from .pairs import touching
+
+JOINTS = ("free", "ball", "slide", "hinge")
+GEOMS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
+EQUALITIES = ("connect", "weld", "joint", "tendon")
+DYNAMICS = ("none", "integrator", "filter", "filterexact")
+INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast")
+FLAGS = """constraint equality frictionloss limit contact spring damper gravity clampctrl warmstart
+filterparent actuation refsafe sensor midphase eulerdamp autoreset nativeccd island
+multiccd""".split()
+
+
+def parts(m: Any, contacts: int, iterations: int, dtype: Any) -> dict[str, Any]:
+    """The fields of a `Mechanism`, from a compiled model of MuJoCo."""
+    cast = lambda x: jnp.asarray(np.array(x), dtype)
+    layout = _layout(m, contacts, iterations)
+    return dict(
+        layout=layout,
+        option=_option(m, cast),
+        bodies=Bodies(
+            pos=cast(m.body_pos),
+            quat=cast(m.body_quat),
+            mass=cast(m.body_mass),
+            inertia=cast(m.body_inertia),
+            ipos=cast(m.body_ipos),
+            iquat=cast(m.body_iquat),
+            invweight=cast(m.body_invweight0),
+            gravcomp=cast(m.body_gravcomp),
+        ),
+        joints=Joints(
+            pos=cast(m.jnt_pos),
+            axis=cast(m.jnt_axis),
+            stiffness=cast(m.jnt_stiffness),
+            range=cast(m.jnt_range),
+            margin=cast(m.jnt_margin),
+            solref=cast(m.jnt_solref),
+            solimp=cast(m.jnt_solimp),
+        ),
+        freedoms=Freedoms(
+            armature=cast(m.dof_armature),
+            damping=cast(m.dof_damping),
+            frictionloss=cast(m.dof_frictionloss),
+            invweight=cast(m.dof_invweight0),
+            solref=cast(m.dof_solref),
+            solimp=cast(m.dof_solimp),
+        ),
+        geoms=Geoms(
+            pos=cast(m.geom_pos),
+            quat=cast(m.geom_quat),
+            size=cast(m.geom_size),
+            friction=cast(m.geom_friction),
+            solref=cast(m.geom_solref),
+            solimp=cast(m.geom_solimp),
+            solmix=cast(m.geom_solmix),
+            margin=cast(m.geom_margin),
+        ),
+        pairs=Pairs(
+            friction=cast(m.pair_friction),
+            solref=cast(m.pair_solref),
+            solreffriction=cast(m.pair_solreffriction),
+            solimp=cast(m.pair_solimp),
+            margin=cast(m.pair_margin),
+        ),
+        sites=Sites(pos=cast(m.site_pos), quat=cast(m.site_quat), size=cast(m.site_size)),
+        tendons=_tendons(m, cast),
+        equalities=Equalities(
+            data=cast(m.eq_data), solref=cast(m.eq_solref), solimp=cast(m.eq_solimp)
+        ),
+        actuators=Actuators(
+            gear=cast(m.actuator_gear[:, 0]),
+            gainprm=cast(_affine(m.actuator_gaintype, m.actuator_gainprm)),
+            biasprm=cast(_affine(m.actuator_biastype, m.actuator_biasprm, nothing=0)),
+            dynprm=cast(m.actuator_dynprm[:, 0]),
+            ctrlrange=cast(m.actuator_ctrlrange),
+            forcerange=cast(m.actuator_forcerange),
+            actrange=cast(m.actuator_actrange),
+        ),
+        qpos0=cast(m.qpos0),
+        qpos_spring=cast(m.qpos_spring),
+        keyframes={m.key(i).name or str(i): cast(m.key_qpos[i]) for i in range(m.nkey)},
+    )
+
+
+def _affine(kinds: np.ndarray, prm: np.ndarray, nothing: int = -1) -> np.ndarray:
+    """[U, 3] what is constant, by length and by velocity, of gains or biases of each kind."""
+    out = np.array(prm[:, :3])
+    for row, kind in zip(out, kinds):
+        if kind == nothing:
+            row[:] = 0
+        elif nothing < 0 and kind == 0:  # a fixed gain
+            row[1:] = 0
+    return out
+
+
+def _option(m: Any, cast: Any) -> Option:
+    o = m.opt
+    return Option(
+        timestep=cast(o.timestep),
+        gravity=cast(o.gravity),
+        wind=cast(o.wind),
+        density=cast(o.density),
+        viscosity=cast(o.viscosity),
+        impratio=cast(o.impratio),
+    )
+
+
+def _tendons(m: Any, cast: Any) -> Tendons:
+    weight = np.zeros((m.ntendon, m.nv))
+    for tendon in range(m.ntendon):
+        for k in range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon]):
+            weight[tendon, m.jnt_dofadr[m.wrap_objid[k]]] += m.wrap_prm[k]
+    return Tendons(
+        weight=cast(weight),
+        stiffness=cast(m.tendon_stiffness),
+        damping=cast(m.tendon_damping),
+        lengthspring=cast(m.tendon_lengthspring),
+        frictionloss=cast(m.tendon_frictionloss),
+        range=cast(m.tendon_range),
+        margin=cast(m.tendon_margin),
+        length0=cast(m.tendon_length0),
+        invweight=cast(m.tendon_invweight0),
+        solref_limit=cast(m.tendon_solref_lim),
+        solimp_limit=cast(m.tendon_solimp_lim),
+        solref_friction=cast(m.tendon_solref_fri),
+        solimp_friction=cast(m.tendon_solimp_fri),
+    )
+
+
+def _layout(m: Any, contacts: int, iterations: int) -> Layout:
+    whole = lambda x: tuple(int(i) for i in x)
+    kinds = [JOINTS[i] for i in m.jnt_type]
+    springy = (s > 0 and k in ("ball", "free") for s, k in zip(m.jnt_stiffness, kinds))
+    disabled = frozenset(f for i, f in enumerate(FLAGS) if m.opt.disableflags & (1 << i))
+    fluid = m.opt.density > 0 or m.opt.viscosity > 0
+    has = {"fluid": fluid, "gravcomp": bool(np.any(m.body_gravcomp))}
+    by_joint = [i in (0, 1) for i in m.actuator_trntype]
+    trn = m.actuator_trnid[:, 0]
+    limits = (m.actuator_ctrllimited, m.actuator_forcelimited, m.actuator_actlimited)
+    return Layout(
+        body_parent=whole(m.body_parentid),
+        body_root=whole(m.body_rootid),
+        body_weld=whole(m.body_weldid),
+        body_mocap=whole(m.body_mocapid),
+        joint_kind=tuple(kinds),
+        joint_body=whole(m.jnt_bodyid),
+        joint_limited=tuple(bool(x) for x in m.jnt_limited),
+        joint_springy=tuple(bool(x) for x in springy),
+        geom_kind=tuple(GEOMS[i] for i in m.geom_type),
+        geom_body=whole(m.geom_bodyid),
+        geom_hull=whole(m.geom_dataid),
+        geom_priority=whole(m.geom_priority),
+        groups=touching(m, GEOMS) if "contact" not in disabled else (),
+        site_body=whole(m.site_bodyid),
+        site_kind=tuple(GEOMS[i] for i in m.site_type),
+        rubbing=whole(np.flatnonzero(m.dof_frictionloss > 0)),
+        tendon_rubbing=whole(np.flatnonzero(m.tendon_frictionloss > 0)),
+        tendon_limited=whole(np.flatnonzero(m.tendon_limited)),
+        equality_kind=tuple(EQUALITIES[i] for i in m.eq_type),
+        equality_first=whole(m.eq_obj1id),
+        equality_second=whole(m.eq_obj2id),
+        equality_active=tuple(bool(x) for x in m.eq_active0),
+        motor_joint=tuple(int(i) if j else -1 for i, j in zip(trn, by_joint)),
+        motor_tendon=tuple(-1 if j else int(i) for i, j in zip(trn, by_joint)),
+        motor_dynamics=tuple(DYNAMICS[i] for i in m.actuator_dyntype),
+        motor_early=tuple(bool(x) for x in m.actuator_actearly),
+        motor_limited=tuple(tuple(bool(x) for x in row) for row in zip(*limits)),
+        integrator=INTEGRATORS[m.opt.integrator],
+        cone=("pyramidal", "elliptic")[m.opt.cone],
+        disabled=disabled,
+        contacts=contacts,
+        iterations=iterations,
+        has=frozenset(name for name, there in has.items() if there),
+        names=_names(m),
+    )
+
+
+def _names(m: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    counts = {
+        "body": m.nbody,
+        "joint": m.njnt,
+        "geom": m.ngeom,
+        "site": m.nsite,
+        "tendon": m.ntendon,
+        "actuator": m.nu,
+        "key": m.nkey,
+    }
+    of = {kind: getattr(m, kind) for kind in counts}
+    return tuple((kind, tuple(of[kind](i).name for i in range(n))) for kind, n in counts.items())

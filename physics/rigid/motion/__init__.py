@@ -1,0 +1,1 @@
+"""Where a mechanism is, what moves it, and how fast."""

@@ -1,0 +1,193 @@
+"""Axes, inertias and velocities as six-vectors about the centre of each tree's mass.
+
+A motion is (turn, shift of the point at the origin), a force (moment about the origin, force);
+the origin of a tree is its centre of mass, as in MuJoCo, which keeps float32 exact far from the
+world's origin. With them the mass matrix and the bias are sums over "moves": which freedom moves
+which body, a constant of zeros and ones, so that no loop runs along the tree.
+
+Composite bodies and Newton-Euler: Featherstone (2008), doi:10.1007/978-1-4899-7560-7.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.geometry import vectors
+from jaxgpu.pytree import pytree
+
+from ..models.layout import Layout
+from ..models.model import Mechanism
+from .poses import Poses, cross, matrices, product
+
+HIGHEST = lax.Precision.HIGHEST
+
+
+@pytree
+class Motion:
+    """Of V degrees of freedom and B bodies, about the origins of their trees."""
+
+    origin: Array  # [3, B] m
+    inertia: Array  # [10, B]: xx, yy, zz, xy, xz, yz, mass times centre (3), mass
+    axes: Array  # [6, V] of the degrees of freedom
+    rates: Array  # [6, V] how fast the axes change
+    velocity: Array  # [6, B]
+
+    def jacobian(self, layout: Layout, at: Array, sign: Array) -> tuple[Array, Array]:
+        """Of points [3, N] that bodies carry, by freedoms: shifts and turns, [3, N, V] each.
+
+        sign: [N, V] one where the freedom moves the point's body, minus one for another body whose
+            motion is taken off.
+        """
+        arm = at[:, :, None] - self.origin[:, layout.freedom_body][:, None]
+        turn, shift = self.axes[:3, None], self.axes[3:, None]
+        carried = jnp.stack(vectors.cross(jnp.broadcast_to(turn, arm.shape), arm))
+        return sign * (shift + carried), sign * turn
+
+
+def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
+    """Axes, inertias and velocities at poses."""
+    layout, bodies = model.layout, model.bodies
+    origin = _origins(layout, bodies.mass, where)
+    inertia = _inertias(model, where, origin)
+    axes = _axes(layout, where, origin)
+    swept = axes * qvel
+    velocity = _sum("bv,kv->kb", layout.moves, swept)
+    carried = _sum("wv,kv->kw", layout.turned_by, swept)
+    return Motion(
+        origin=origin,
+        inertia=inertia,
+        axes=axes,
+        rates=moved(carried, axes),
+        velocity=velocity,
+    )
+
+
+def mass_matrix(model: Mechanism, m: Motion) -> Array:
+    """The mass matrix [V, V], with the inertia of motors."""
+    layout = model.layout
+    composite = _sum("bv,kb->kv", layout.moves, m.inertia)
+    force = weighed(composite, m.axes)
+    half = jnp.einsum("ki,kj->ij", m.axes, force, precision=HIGHEST)
+    upper = np.asarray(layout.before.T, half.dtype)  # i before j
+    strict = upper - np.eye(layout.nv, dtype=half.dtype)
+    full = half * upper + (half * strict).T
+    return full + jnp.diag(model.freedoms.armature)
+
+
+def accelerations(model: Mechanism, m: Motion, qvel: Array, qacc: Array | float) -> Array:
+    """[6, B] of the bodies, less that of free fall: what accelerometers at the origins read."""
+    layout, g = model.layout, weight(model)
+    rise = jnp.concatenate([jnp.zeros_like(g), -g])[:, None]
+    return _sum("bv,kv->kb", layout.moves, m.rates * qvel + m.axes * qacc) + rise
+
+
+def bias(model: Mechanism, m: Motion, qvel: Array) -> Array:
+    """Forces [V] that hold the mechanism at its velocity against its inertia and its weight."""
+    acceleration = accelerations(model, m, qvel, 0.0)
+    gathered = _sum("bv,kb->kv", model.layout.moves, forces(m, acceleration))
+    return jnp.sum(m.axes * gathered, 0)
+
+
+def forces(m: Motion, acceleration: Array) -> Array:
+    """Forces [6, B] that give each body an acceleration [6, B] at its velocity."""
+    momentum = weighed(m.inertia, m.velocity)
+    return weighed(m.inertia, acceleration) + pushed(m.velocity, momentum)
+
+
+def weight(model: Mechanism) -> Array:
+    """The acceleration [3] of free fall, m/s^2; zero where the option says so."""
+    g = model.option.gravity
+    return jnp.zeros_like(g) if "gravity" in model.layout.disabled else g
+
+
+def moved(velocity: Array, a: Array) -> Array:
+    """How fast motions [6, N] change that are carried with a velocity [6, N]."""
+    turn = cross(velocity[:3], a[:3])
+    return jnp.concatenate([turn, cross(velocity[:3], a[3:]) + cross(velocity[3:], a[:3])])
+
+
+def pushed(velocity: Array, f: Array) -> Array:
+    """How fast forces or momenta [6, N] change that are carried with a velocity [6, N]."""
+    moment = cross(velocity[:3], f[:3]) + cross(velocity[3:], f[3:])
+    return jnp.concatenate([moment, cross(velocity[:3], f[3:])])
+
+
+def weighed(inertia: Array, v: Array) -> Array:
+    """Momenta [6, N] of inertias [10, N] that move at [6, N]."""
+    xx, yy, zz, xy, xz, yz, *rest = inertia
+    h, mass = inertia[6:9], rest[3]
+    w, u = v[:3], v[3:]
+    turn = jnp.stack(
+        [
+            xx * w[0] + xy * w[1] + xz * w[2],
+            xy * w[0] + yy * w[1] + yz * w[2],
+            xz * w[0] + yz * w[1] + zz * w[2],
+        ]
+    )
+    return jnp.concatenate([turn + cross(h, u), mass * u - cross(h, w)])
+
+
+def _origins(layout: Layout, mass: Array, where: Poses) -> Array:
+    """[3, B] the centre of mass of the tree that a body is in; a body's own where all is light."""
+    root = np.array(layout.body_root)
+    tree = np.asarray(layout.below[:, root].T, mass.dtype)  # [B, B] body j in the tree of i
+    whole = jnp.einsum("ij,j->i", tree, mass, precision=HIGHEST)
+    heavy = whole > 1e-15
+    sums = jnp.einsum("ij,kj->ki", tree, mass * where.centre, precision=HIGHEST)
+    return jnp.where(heavy, sums / jnp.where(heavy, whole, 1), where.centre[:, root])
+
+
+def _inertias(model: Mechanism, where: Poses, origin: Array) -> Array:
+    """[10, B] about the origins, in the world's axes."""
+    bodies = model.bodies
+    own = matrices(product(where.quat, bodies.iquat.T))  # principal axes are columns
+    scaled = own * bodies.inertia.T[None]
+    pick = lambda i, j: jnp.sum(scaled[i] * own[j], 0)
+    c, mass = where.centre - origin, bodies.mass
+    square = jnp.sum(c * c, 0)
+    about = lambda i, j: pick(i, j) + mass * ((square if i == j else 0) - c[i] * c[j])
+    entries = [about(*ij) for ij in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    return jnp.stack([*entries, *(mass * c), mass])
+
+
+def _axes(layout: Layout, where: Poses, origin: Array) -> Array:
+    """[6, V] of the freedoms: hinges and slides along their axes, free and ball in their order."""
+    parts: list[Array] = []
+    for kind in ("hinge", "slide", "ball", "free"):
+        own = layout.kinds(kind)
+        if not own.size:
+            continue
+        body = np.array(layout.joint_body)[own]
+        if kind == "slide":
+            axis = where.axis[:, own]
+            parts.append(jnp.concatenate([jnp.zeros_like(axis), axis]))
+            continue
+        arm = origin[:, body] - where.anchor[:, own]
+        if kind == "hinge":
+            axis = where.axis[:, own]
+            parts.append(jnp.concatenate([axis, cross(axis, arm)]))
+            continue
+        frame = matrices(where.quat[:, body])  # [3, 3, n], columns are the body's own axes
+        if kind == "free":
+            arm = origin[:, body] - where.pos[:, body]
+            for k in range(3):
+                shift = jnp.zeros((6, own.size), arm.dtype).at[3 + k].set(1)
+                parts.append(shift)
+        parts += [jnp.concatenate([frame[:, k], cross(frame[:, k], arm)]) for k in range(3)]
+    return jnp.concatenate(parts, 1)[:, _order(layout)]
+
+
+def _order(layout: Layout) -> np.ndarray:
+    """[V] where the axis of each freedom stands among those sorted by kind."""
+    at, place = 0, np.zeros(layout.nv, int)
+    for kind, width in (("hinge", 1), ("slide", 1), ("ball", 3), ("free", 6)):
+        own = layout.kinds(kind)
+        for k in range(width):
+            place[layout.joint_v[own] + k] = at + np.arange(own.size)
+            at += own.size
+    return place
+
+
+def _sum(equation: str, chosen: np.ndarray, a: Array) -> Array:
+    """Sums over what is chosen, a constant of zeros and ones."""
+    return jnp.einsum(equation, np.asarray(chosen, a.dtype), a, precision=HIGHEST)

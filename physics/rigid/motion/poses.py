@@ -1,0 +1,151 @@
+"""Where everything is: poses of bodies, axes of joints, by doubling along the tree.
+
+Every body is a chain of nodes, one a joint. A node knows its pose in the one before; after
+log2(depth) rounds, in each of which a node takes over what the node it is placed in knows, all
+stand in the world. Vectors are rows of components, [3, N], so that a batch may follow as last axis.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.geometry import rotations, vectors
+from jaxgpu.pytree import pytree
+
+from ..models.layout import Layout
+from ..models.model import Mechanism
+
+
+@pytree
+class Poses:
+    """Of bodies, joints, geoms and sites in the world."""
+
+    pos: Array  # [3, B] of the bodies, m
+    quat: Array  # [4, B]
+    centre: Array  # [3, B] centres of mass, m
+    anchor: Array  # [3, J] of the joints, m
+    axis: Array  # [3, J] of the joints
+
+    def of(self, body: np.ndarray, pos: Array, quat: Array | None = None) -> tuple[Array, Array]:
+        """Places [N, 3] and turns [N, 4] in the frames of bodies [N], in the world: [3, N], [4, N]."""
+        here = self.quat[:, body]
+        place = self.pos[:, body] + turned(here, pos.T)
+        return place, here if quat is None else product(here, quat.T)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The chain of joints of every body, as one tree."""
+
+    offset: np.ndarray  # [N] the body in whose frame the node begins, 0 where it follows another
+    source: np.ndarray  # [N] where its own motion stands: 0 none, then hinges, slides, balls, free
+    rounds: tuple[np.ndarray, ...]  # of each the node [N] that a node is placed in
+    body: np.ndarray  # [B] the last node of a body
+    joint: np.ndarray  # [J] the node of a joint
+
+
+@lru_cache(maxsize=64)
+def nodes(layout: Layout) -> Nodes:
+    """The tree of nodes."""
+    order = np.concatenate([layout.kinds(kind) for kind in ("hinge", "slide", "ball", "free")])
+    place = {int(joint): 1 + i for i, joint in enumerate(order)}
+    offset, source, parent, last = [0], [0], [0], [0]
+    joint_node = np.zeros(len(layout.joint_kind), int)
+    for body in range(1, layout.nbody):
+        own = [j for j, at in enumerate(layout.joint_body) if at == body]
+        above, begin = last[layout.body_parent[body]], body
+        for joint in own or [None]:
+            if joint is not None:
+                joint_node[joint] = len(source)
+            free = joint is not None and layout.joint_kind[joint] == "free"
+            offset.append(0 if free else begin)
+            source.append(0 if joint is None else place[joint])
+            parent.append(0 if free else above)
+            above, begin = len(source) - 1, 0
+        last.append(above)
+    rounds, jump = [], np.array(parent)
+    while jump.any():
+        rounds.append(jump)
+        jump = jump[jump]
+    return Nodes(np.array(offset), np.array(source), tuple(rounds), np.array(last), joint_node)
+
+
+def poses(model: Mechanism, qpos: Array, mocap: tuple[Array, Array] | None = None) -> Poses:
+    """Where everything is at the coordinates `qpos` [Q]; `mocap` places bodies that are held."""
+    layout, tree = model.layout, nodes(model.layout)
+    pos, quat = model.bodies.pos, model.bodies.quat
+    held = np.array([body for body, at in enumerate(layout.body_mocap) if at >= 0], int)
+    if held.size and mocap is not None:
+        pos = pos.at[held].set(mocap[0])
+        quat = quat.at[held].set(mocap[1])
+    quat = rotations.unit(quat.T)
+    shift, turn = _motions(model, qpos)
+    shift, turn = shift[:, tree.source], turn[:, tree.source]
+    begin = quat[:, tree.offset]
+    pos, quat = pos.T[:, tree.offset] + turned(begin, shift), product(begin, turn)
+    for above in tree.rounds:
+        pos, quat = (
+            pos[:, above] + turned(quat[:, above], pos),
+            product(quat[:, above], quat),
+        )
+    x, q = pos[:, tree.body], quat[:, tree.body]
+    centre = x + turned(q, model.bodies.ipos.T)
+    at, frame = pos[:, tree.joint], quat[:, tree.joint]
+    anchor = at + turned(frame, model.joints.pos.T)
+    return Poses(x, q, centre, anchor, turned(frame, model.joints.axis.T))
+
+
+def _motions(model: Mechanism, qpos: Array) -> tuple[Array, Array]:
+    """What joints do in the frames they stand in: none, hinges, slides, balls, free; [3|4, 1 + J]."""
+    layout, joints = model.layout, model.joints
+    zero = jnp.zeros((3, 1), qpos.dtype)
+    still = jnp.zeros((4, 1), qpos.dtype).at[0].set(1)
+    shifts, turns = [zero], [still]
+    hinge, slide = layout.kinds("hinge"), layout.kinds("slide")
+    at = layout.joint_q
+    if hinge.size:
+        half = 0.5 * (qpos[at[hinge]] - model.qpos0[at[hinge]])
+        axis = joints.axis[hinge].T
+        turn = jnp.concatenate([jnp.cos(half)[None], jnp.sin(half)[None] * axis])
+        arm = joints.pos[hinge].T
+        turns.append(turn)
+        shifts.append(arm - turned(turn, arm))
+    if slide.size:
+        move = (qpos[at[slide]] - model.qpos0[at[slide]])[None] * joints.axis[slide].T
+        shifts.append(move)
+        turns.append(jnp.broadcast_to(still, (4, slide.size)))
+    for kind, skip in (("ball", 0), ("free", 3)):
+        own = layout.kinds(kind)
+        if not own.size:
+            continue
+        turn = rotations.unit(qpos[at[own] + skip + np.arange(4)[:, None]])
+        arm = joints.pos[own].T
+        free = kind == "free"
+        shifts.append(qpos[at[own] + np.arange(3)[:, None]] if free else arm - turned(turn, arm))
+        turns.append(turn)
+    return jnp.concatenate(shifts, 1), jnp.concatenate(turns, 1)
+
+
+def turned(quat: Array, a: Array) -> Array:
+    """Vectors [3, N] turned by unit quaternions [4, N]."""
+    w, u = quat[0], quat[1:]
+    t = 2 * jnp.stack(vectors.cross(u, a))
+    return a + w * t + jnp.stack(vectors.cross(u, t))
+
+
+def product(a: Array, b: Array) -> Array:
+    """Products of quaternions [4, N]."""
+    return jnp.stack(rotations.product(a, b))
+
+
+def cross(a: Array, b: Array) -> Array:
+    """Cross products of vectors [3, N]."""
+    return jnp.stack(vectors.cross(a, b))
+
+
+def matrices(quat: Array) -> Array:
+    """Rotation matrices [3, 3, N] of unit quaternions [4, N]; the first axis is the world's."""
+    return jnp.stack([jnp.stack(row) for row in rotations.matrix(quat)])
