@@ -1,0 +1,232 @@
+"""Two boxes: the axis of largest separation, then the clipped face or the crossing edges.
+
+As in MuJoCo since 3.12: 15 axes are compared, a face wins ties over a pair of edges, and a face is
+clipped against the one that it lies on. The clipping is over all edges and sides at once: what
+is left of each edge of the one face (Liang & Barsky 1984, doi:10.1145/357332.357333), and the
+corners of the other that lie within.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.geometry.vectors import Vec, dot
+
+from .planes import fixed
+from .shape import FAR, Body, Touch, kernel, minus, plus, ratio, settled, times, touch, where
+
+PARALLEL = 1e-16  # squared sine under which two edges have no common normal, or rounding's
+EDGE_BIAS = 1e-6  # by which share an edge must beat the faces
+ALIAS, ALIAS_SHARE = 0.99, 0.05  # an edge axis near the best face's must win by more
+SAME = 1e-7  # the share of a face within which two corners are one, or rounding's
+ROUND = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])  # [4, 2] corners of a face, in turn
+ONWARD = np.roll(ROUND, -1, 0) - ROUND  # [4, 2] from each to the next
+
+
+class _Best(NamedTuple):
+    """Which axis separates two boxes most."""
+
+    face: Array  # [] 0..2 of box 1, 3..5 of box 2
+    i: Array  # [] the axis of box 1, and
+    j: Array  # [] of box 2, across which the edges' normal lies
+    by_edge: Array  # [] whether the edges' normal is better than the face's
+
+
+def third(k: Array, values: tuple) -> Array:
+    """One of three values, by its index."""
+    return jnp.where(k == 0, values[0], jnp.where(k == 1, values[1], values[2]))
+
+
+def chosen(k: Array, rows: tuple[Vec, Vec, Vec]) -> Vec:
+    """One of three vectors, by its index."""
+    return tuple(third(k, column) for column in zip(*rows))
+
+
+@kernel
+def box_box(one: Body, two: Body) -> Touch:
+    """The contacts of two boxes, eight rows."""
+    best, normal = _axes(one, two)
+    gap, middle = _edge(one, two, best, normal)
+    dist, pos, upright = _face(one, two, best.face)
+    first = jnp.arange(8) == 0
+    dist = jnp.where(best.by_edge, jnp.where(first, gap, FAR), dist)
+    return touch(dist, where(best.by_edge, middle, pos), where(best.by_edge, normal, upright))
+
+
+def _axes(one: Body, two: Body) -> tuple[_Best, Vec]:
+    """The best axis, and the unit normal of the best pair of edges, from box 1 to box 2."""
+    apart = minus(two.pos, one.pos)
+    offset, back = one.local(apart), two.local(apart)
+    turn = tuple(one.local(axis) for axis in two.axes)  # turn[j][i]
+    bare = tuple(tuple(jnp.abs(x) for x in column) for column in turn)
+    s, t = one.size, two.size
+    faces = [
+        *(jnp.abs(offset[i]) - s[i] - sum(bare[j][i] * t[j] for j in range(3)) for i in range(3)),
+        *(jnp.abs(back[j]) - t[j] - dot(bare[j], s) for j in range(3)),
+    ]
+    by_face, face = faces[0], jnp.zeros_like(faces[0], jnp.int32)
+    for k in range(1, 6):
+        face = jnp.where(faces[k] > by_face, k, face)
+        by_face = jnp.maximum(by_face, faces[k])
+    parallel = max(PARALLEL, float(jnp.finfo(by_face.dtype).eps))
+    most, pair, by_edge = by_face, jnp.zeros_like(face), jnp.zeros_like(face, bool)
+    for i in range(3):
+        for j in range(3):
+            i1, i2, j1, j2 = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
+            square = turn[j][i1] ** 2 + turn[j][i2] ** 2
+            regular = square >= parallel
+            reach = s[i1] * bare[j][i2] + s[i2] * bare[j][i1]
+            reach = reach + t[j1] * bare[j2][i] + t[j2] * bare[j1][i]
+            gap = jnp.abs(offset[i2] * turn[j][i1] - offset[i1] * turn[j][i2]) - reach
+            gap = gap / jnp.sqrt(jnp.where(regular, square, 1))
+            better = regular & (gap - EDGE_BIAS * jnp.abs(gap) > most) & (gap > by_face)
+            most, pair = jnp.where(better, gap, most), jnp.where(better, 3 * i + j, pair)
+            by_edge |= better
+    face, pair, by_edge = settled((face, pair, by_edge))
+    i, j = pair // 3, pair % 3
+    normal = _across(i, chosen(j, turn))
+    normal = times(normal, _sign(dot(normal, offset)))
+    upright = chosen(face % 3, turn)
+    on_face = jnp.abs(jnp.where(face < 3, third(face, normal), dot(normal, upright)))
+    aliased = (on_face > ALIAS) & (most < by_face + ALIAS_SHARE * jnp.abs(by_face))
+    return settled((_Best(face, i, j, by_edge & ~aliased), one.turn(normal)))
+
+
+def _across(i: Array, v: Vec) -> Vec:
+    """The unit vector along e_i x v, or one across e_i where they are parallel."""
+    crossed = chosen(i, ((0.0, -v[2], v[1]), (v[2], 0.0, -v[0]), (-v[1], v[0], 0.0)))
+    spare = chosen(i, ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
+    square = dot(crossed, crossed)
+    regular = square > 0
+    scaled = times(crossed, 1 / jnp.sqrt(jnp.where(regular, square, 1)))
+    return where(regular, scaled, spare)
+
+
+def _edge(one: Body, two: Body, best: _Best, normal: Vec) -> tuple[Array, Vec]:
+    """The distance of the two edges that lie furthest along the normal, and the place midway.
+
+    No component of the normal across an edge is zero here: it would be a face's normal, which wins.
+    """
+    a, p, reach = _supporting(one, best.i, normal)
+    b, q, span = _supporting(two, best.j, times(normal, -1.0))
+    apart = minus(q, p)
+    u, v, ab = dot(a, apart), dot(b, apart), dot(a, b)
+    s = jnp.clip(ratio(u - ab * v, 1 - ab * ab), -reach, reach)
+    t = jnp.clip(ab * s - v, -span, span)
+    s = jnp.clip(u + ab * t, -reach, reach)
+    p, q = plus(p, a, s), plus(q, b, t)
+    return dot(minus(q, p), normal), times(plus(p, q), 0.5)
+
+
+def _supporting(box: Body, k: Array, normal: Vec) -> tuple[Vec, Vec, Array]:
+    """The edge along axis `k` that is furthest along a normal: direction, middle, half length."""
+    inner = box.local(normal)
+    middle = tuple(
+        jnp.where(k == i, 0, _sign(inner[i]) * box.size[i]) for i in range(3)
+    )
+    return chosen(k, box.axes), box.place(middle), third(k, box.size)
+
+
+def _face(one: Body, two: Body, face: Array) -> tuple[Array, Vec, Vec]:
+    """The contacts of a face and what lies over it of the most opposite face of the other box.
+
+    Distances and places, components [8], and the normal.
+    """
+    of_one = face < 3
+    both = lambda a, b: tuple(where(of_one, x, y) for x, y in zip(a, b))
+    base = Body(where(of_one, one.pos, two.pos), both(one.axes, two.axes), where(of_one, one.size, two.size))
+    over = Body(where(of_one, two.pos, one.pos), both(two.axes, one.axes), where(of_one, two.size, one.size))
+    # the axes of the face, its normal last and towards the other box
+    apart = minus(over.pos, base.pos)
+    base, over = _cycled(base, face % 3), _cycled(over, _opposite(base, over, face % 3))
+    up = times(base.along, _sign(dot(base.along, apart)))
+    base = Body(base.pos, (base.axes[0], base.axes[1], up), base.size)
+    inner = tuple(base.local(axis) for axis in over.axes)
+    centre = plus(base.local(apart), inner[2], -_sign(inner[2][2]) * over.size[2])
+    edges = (times(inner[0], over.size[0]), times(inner[1], over.size[1]))
+    centre, edges, base = settled((centre, edges, base))
+    (x, y, z), valid = settled(_clipped(centre, edges, base.size))
+    height = z - base.size[2]
+    valid &= ~_repeated((x, y), valid, _same(x) ** 2 * (base.size[0] ** 2 + base.size[1] ** 2))
+    rows = settled(_packed(valid, 8))
+    gather = lambda values: jnp.sum(jnp.where(rows, values[None], 0), 1)
+    pos = base.place((gather(x), gather(y), gather(height / 2) + base.size[2]))
+    dist = jnp.where(jnp.any(rows, 1), gather(height), FAR)
+    return dist, pos, where(of_one, up, times(up, -1.0))
+
+
+def _opposite(base: Body, over: Body, k: Array) -> Array:
+    """The axis of the other box that leans most on the normal of a face."""
+    x, y, z = (jnp.abs(dot(axis, chosen(k, base.axes))) for axis in over.axes)
+    return jnp.where(x >= jnp.maximum(y, z), 0, jnp.where(y >= z, 1, 2))
+
+
+def _cycled(box: Body, k: Array) -> Body:
+    """The same box with axis `k` last."""
+    a, s = box.axes, box.size
+    axes = tuple(chosen(k, (a[(i + 1) % 3], a[(i + 2) % 3], a[i])) for i in range(3))
+    size = tuple(third(k, (s[(i + 1) % 3], s[(i + 2) % 3], s[i])) for i in range(3))
+    return Body(box.pos, axes, size)
+
+
+def _clipped(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array]:
+    """Corners of a parallelogram above a rectangle, components [12], and which there are, repeated ones
+    included.
+
+    The parallelogram has a centre and two half edges, the rectangle its half edges about the
+    origin. At most eight corners are there.
+    """
+    (a, b), (da, db) = fixed(ROUND, centre[0]), fixed(ONWARD, centre[0])
+    corner = tuple(c + a * e + b * f for c, e, f in zip(centre, *edges))
+    way = tuple(da * e + db * f for e, f in zip(*edges))
+    same = _same(a)
+    slack = 1e-3 * same * (size[0] + size[1])
+    # the part of each edge, from 0 to 1, within the four sides
+    enter, leave = jnp.zeros_like(corner[0]), jnp.ones_like(corner[0])
+    away = jnp.zeros_like(corner[0], bool)
+    for x, v, s in zip(corner[:2], way[:2], size):
+        for sign in (1, -1):
+            start = sign * x - s
+            stop = start + sign * v
+            hit = ratio(-start, sign * v)
+            enter = jnp.where((start > slack) & (stop <= slack), jnp.maximum(enter, hit), enter)
+            leave = jnp.where((start <= slack) & (stop > slack), jnp.minimum(leave, hit), leave)
+            away |= (start > slack) & (stop > slack)
+    left = ~away & (enter <= leave)
+    # the rectangle's corners within the parallelogram, lifted to its plane
+    (e, f), x, y = edges, a * size[0], b * size[1]
+    u, v = x - centre[0], y - centre[1]
+    det = e[0] * f[1] - e[1] * f[0]
+    g, h = ratio(u * f[1] - v * f[0], det), ratio(v * e[0] - u * e[1], det)
+    within = (jnp.abs(g) <= 1 + same) & (jnp.abs(h) <= 1 + same) & (det != 0)
+    lifted = (x, y, centre[2] + g * e[2] + h * f[2])
+    ends = plus(corner, way, enter), plus(corner, way, leave)
+    points = tuple(jnp.concatenate(rows) for rows in zip(*ends, lifted))
+    valid = jnp.concatenate([left, left & (leave < 1), within])
+    return points, valid
+
+
+def _same(like: Array) -> float:
+    """The share of a face within which two corners are one."""
+    return max(SAME, 10 * float(jnp.finfo(like.dtype).eps))
+
+
+def _repeated(points: tuple[Array, Array], valid: Array, near: Array) -> Array:
+    """Which of the points [n] of a plane lie at a valid one before them, [n]."""
+    gaps = [x[:, None] - x[None] for x in points]
+    before = np.tri(valid.shape[0], k=-1, dtype=bool)
+    return jnp.any((gaps[0] ** 2 + gaps[1] ** 2 < near) & valid[None] & before, 1)
+
+
+def _packed(valid: Array, k: int) -> Array:
+    """Which of the n candidates fills each of k rows, [k, n]: the valid ones, in order."""
+    before = jnp.asarray(np.tri(valid.shape[0], k=-1, dtype=bool))
+    rank = jnp.sum(before & valid[None], 1, dtype=jnp.int32)
+    return valid[None] & (rank[None] == jnp.arange(k, dtype=jnp.int32)[:, None])
+
+
+def _sign(x: Array) -> Array:
+    """1 or -1, 1 at zero."""
+    return jnp.where(x < 0, -1, 1).astype(x.dtype)

@@ -1,0 +1,218 @@
+"""A sphere and a capsule against a box."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.geometry.vectors import Vec, dot
+
+from .planes import CORNERS, fixed, stacked
+from .shape import FAR, Body, Touch, direction, kernel, minus, plus, ratio, settled, times, tiny, touch, where
+
+SLACK = 1e-15  # MuJoCo's: of determinants, m^4, and of square distances, m^2
+# the twelve edges of a box: the axis that each runs along, and the signs of its lower corner
+EDGES = [(j, i) for j in range(3) for i in range(8) if not i >> j & 1]
+EDGE_AXIS = np.array([[j == k for k in range(3)] for j, _ in EDGES])  # [12, 3]
+LOWER_END = np.array([CORNERS[i] for _, i in EDGES])  # [12, 3]
+
+
+class _Nearest(NamedTuple):
+    """The point of a capsule's axis that is nearest to a box, and what of the box it faces."""
+
+    axis: Array  # [] where on the axis, -1..1
+    edge: Array  # [] where on the edge, -1..1
+    at_end: Array  # [] an end of the axis, above a face or inside
+    at_corner: Array  # [] a corner of the box
+    own: Vec  # whether each axis is the edge's
+    upper: Vec  # on which side of the box the corner, or the edge, lies
+    face: Vec  # whether each axis is that of the face
+
+
+@kernel
+def sphere_box(sphere: Body, box: Body) -> Touch:
+    """The contact of a sphere and a box, one row."""
+    return _spheres_box(stacked(sphere.pos), sphere.size[0], box)
+
+
+def _spheres_box(centres: Vec, radius: Array, box: Body) -> Touch:
+    """Contacts of a box and spheres about points of the world, components [k]."""
+    centre = box.local(minus(centres, box.pos))
+    size = box.size
+    nearest = tuple(jnp.where(s > 0, jnp.clip(c, -s, s), c) for c, s in zip(centre, size))
+    inward, apart = direction(minus(nearest, centre), (0.0, 0.0, 0.0))
+    inside = apart <= 0
+    # inside: the nearest face, of ties the first of -x, +x, -y, ...
+    sides = [jnp.where(c > 0, -1.0, 1.0).astype(c.dtype) for c in centre]
+    depths = [s - jnp.abs(c) for c, s in zip(centre, size)]
+    x = (depths[0] <= depths[1]) & (depths[0] <= depths[2])
+    y = ~x & (depths[1] <= depths[2])
+    out = tuple(jnp.where(k, side, 0) for k, side in zip((x, y, ~x & ~y), sides))
+    normal = where(inside, out, inward)
+    depth = jnp.minimum(jnp.minimum(depths[0], depths[1]), depths[2])
+    dist = jnp.where(inside, -depth, apart) - radius
+    pos = plus(centre, normal, dist / 2 + radius)
+    return touch(dist, box.place(pos), box.turn(normal))
+
+
+@kernel
+def capsule_box(capsule: Body, box: Body) -> Touch:
+    """The contacts of a capsule and a box, two rows.
+
+    The point of the capsule's axis that is nearest to the box, and the far end of the part beside
+    it, each as a sphere.
+    """
+    pos = box.local(minus(capsule.pos, box.pos))
+    half = times(box.local(capsule.along), capsule.size[1])
+    pos, half = settled((pos, half))
+    near = _nearest(pos, half, box.size)
+    step, found = settled(_second(pos, half, box.size, near))
+    places = jnp.stack([near.axis, near.axis + step]) * capsule.size[1]
+    result = _spheres_box(plus(capsule.pos, capsule.along, places), capsule.size[0], box)
+    spare = jnp.stack([jnp.asarray(False), ~found])
+    return Touch(jnp.where(spare, FAR, result.dist), result.pos, result.frame)
+
+
+def _nearest(pos: Vec, half: Vec, size: Vec) -> _Nearest:
+    """The nearest point of an axis pos + x half, |x| <= 1.
+
+    Ends above one face, or inside, come first; then the twelve edges, a later one where it is
+    nearer by more than the slack.
+    """
+    low, high = _end(minus(pos, half), size), _end(plus(pos, half), size)
+    end_square = jnp.minimum(low[0], high[0])
+    x, y, side, square = settled(_edges(pos, half, size))
+    least = jnp.min(square)
+    slack = SLACK + tiny(square) * least
+    # an end, or the first of the nearest edges
+    at_end, lower, edge = settled(
+        (end_square <= least + slack, low[0] <= high[0], jnp.argmax(square <= least + slack))
+    )
+    mask = jnp.arange(12) == edge
+    pick = lambda values: jnp.sum(jnp.where(mask, values, 0))
+    own = tuple(jnp.any(mask & column) for column in jnp.asarray(EDGE_AXIS.T))
+    side = pick(side)
+    upper = tuple(jnp.any(mask & column) for column in jnp.asarray(LOWER_END.T > 0))
+    near = _Nearest(
+        axis=jnp.where(at_end, jnp.where(lower, -1, 1).astype(x.dtype), pick(x)),
+        edge=pick(y),
+        at_end=at_end,
+        at_corner=side != 0,
+        own=own,
+        upper=where(side > 0, tuple(a | b for a, b in zip(own, upper)), upper),
+        face=where(lower, low[1], high[1]),
+    )
+    return settled(near)
+
+
+def _end(point: Vec, size: Vec) -> tuple[Array, Vec]:
+    """The square distance of a point to a face, or inf beside none; and which faces it is above."""
+    beyond = tuple(jnp.abs(p) > s for p, s in zip(point, size))
+    gap = tuple(jnp.where(b, jnp.abs(p) - s, 0) for b, p, s in zip(beyond, point, size))
+    two = (beyond[0] & beyond[1]) | (beyond[1] & beyond[2]) | (beyond[2] & beyond[0])
+    return jnp.where(two, jnp.inf, dot(gap, gap)), beyond
+
+
+def _edges(pos: Vec, half: Vec, size: Vec) -> tuple[Array, Array, Array, Array]:
+    """Nearest points of the axis and of each edge, [12]: where on both, -1..1.
+
+    Then at which end of the edge (-1, 1, or 0 between them) and the square distance. An edge that
+    is parallel to the axis is left out, at an infinite distance.
+    """
+    own, lower = fixed(EDGE_AXIS, pos[0]), fixed(LOWER_END * ~EDGE_AXIS, pos[0])
+    length, lean = dot(own, size), dot(own, half)
+    apart = tuple(low * s - p for low, s, p in zip(lower, size, pos))
+    aa, bb, ab = length * length, dot(half, half), length * lean
+    u, v = -length * dot(own, apart), dot(half, apart)
+    # lean^2 - bb, without cancellation
+    across = tuple((1 - o) * h for o, h in zip(own, half))
+    det = aa * dot(across, across)
+    regular = det >= SLACK + tiny(det) * aa * bb
+    free = ratio(bb * u + ab * v, jnp.where(regular, det, 0))
+    y = jnp.clip(free, -1, 1)
+    x = ratio(v + ab * y, bb)
+    again = ratio(u + ab * jnp.clip(x, -1, 1), aa)
+    # an end of the edge that the first clipping took stays, unless the second takes the other
+    ended = lambda t: jnp.where(t > 1, 1, jnp.where(t < -1, -1, 0))
+    side = jnp.where((jnp.abs(x) > 1) & (ended(again) != 0), ended(again), ended(free))
+    y = jnp.where(jnp.abs(x) > 1, jnp.clip(again, -1, 1), y)
+    x = jnp.clip(x, -1, 1)
+    gap = tuple(g + o * (length * y) - h * x for g, o, h in zip(apart, own, half))
+    return x, y, side, jnp.where(regular, dot(gap, gap), jnp.inf)
+
+
+def _second(pos: Vec, half: Vec, size: Vec, near: _Nearest) -> tuple[Array, Array]:
+    """How far along the axis from the nearest point the second contact is, and if there is one."""
+    # rounding gives no direction
+    agree = tuple((h > tiny(h)) == upper for h, upper in zip(half, near.upper))
+    # how far along the axis the box is crossed, per axis of the box
+    span = tuple(_crossing(2 * s, jnp.abs(h), 1e3) for s, h in zip(size, half))
+    corner = _from_corner(near.axis, agree, half, span)
+    edge = _from_edge(half, agree, span, near)
+    face = _from_face(pos, half, size, near)
+    choose = lambda a, b, c: jnp.where(near.at_end, a, jnp.where(near.at_corner, b, c))
+    return choose(face[0], corner[0], edge[0]), choose(face[1], corner[1], edge[1])
+
+
+def _crossing(distance: Array, speed: Array, never: float) -> Array:
+    """When a distance is covered, at most `never`."""
+    soon = speed * never > distance
+    return jnp.where(soon, distance / jnp.where(soon, speed, 1), never)
+
+
+def _least(values: Vec, mask: Vec, most: Array) -> Array:
+    """The least of `most` and the values that are in the mask."""
+    for value, chosen in zip(values, mask):
+        most = jnp.where(chosen, jnp.minimum(most, value), most)
+    return most
+
+
+def _from_corner(x: Array, agree: Vec, half: Vec, span: Vec) -> tuple[Array, Array]:
+    """Along the edge or the face that the axis is less inclined to; none where it points away."""
+    same = sum(a.astype(jnp.int32) for a in agree)
+    odd = tuple(a != (same == 2) for a in agree)  # the axis that differs from the other two
+    others = tuple(~a for a in odd)
+    sign = jnp.where(same == 2, 1.0, -1.0).astype(x.dtype)
+    reach = dot(where_each(odd, half), half)
+    edgewise = _least(span, odd, 1 - sign * x)
+    facewise = _least(span, others, 1 + sign * x)
+    step = jnp.where(reach > 0.5 * dot(half, half), sign * edgewise, -sign * facewise)
+    return step, (same == 1) | (same == 2)
+
+
+def where_each(mask: Vec, v: Vec) -> Vec:
+    """A vector with the components outside a mask set to zero."""
+    return tuple(jnp.where(m, x, 0) for m, x in zip(mask, v))
+
+
+def _from_edge(half: Vec, agree: Vec, span: Vec, near: _Nearest) -> tuple[Array, Array]:
+    """Across the face that the axis is less inclined to; none where it crosses like a T."""
+    x, own = near.axis, near.own
+    reach = [jnp.where(o, -1, jnp.abs(h)) for o, h in zip(own, half)]
+    most = jnp.maximum(jnp.maximum(reach[0], reach[1]), reach[2])
+    across = tuple(r >= most for r in reach)
+    forward = _any(tuple(a & ~b for a, b in zip(across, agree)))
+    sign = jnp.where(forward, 1.0, -1.0).astype(x.dtype)
+    upward = _any(tuple(o & (h > tiny(h)) for o, h in zip(own, half)))
+    left = jnp.where(upward == forward, 1 - near.edge, 1 + near.edge) / 2
+    step = _least(span, across, 1 - sign * x)
+    step = _least(tuple(left * s for s in span), own, step)
+    differ = tuple(~a & ~o for a, o in zip(agree, own))
+    return sign * step, sum(d.astype(jnp.int32) for d in differ) == 1
+
+
+def _any(mask: Vec) -> Array:
+    return mask[0] | mask[1] | mask[2]
+
+
+def _from_face(pos: Vec, half: Vec, size: Vec, near: _Nearest) -> tuple[Array, Array]:
+    """To where the axis leaves the space above the face, or to its other end."""
+    sign = -near.axis
+    speed = times(half, sign)
+    start = minus(pos, speed)
+    # towards the side that each component moves to
+    room = tuple(jnp.where(v > 0, s - p, s + p) for v, s, p in zip(speed, size, start))
+    leaves = tuple(_crossing(r, jnp.abs(v), 2.0) for r, v in zip(room, speed))
+    beside = tuple(~f for f in near.face)
+    return sign * _least(leaves, beside, jnp.full_like(sign, 2)), _any(near.face)

@@ -1,0 +1,46 @@
+"""The table of collision kernels by the kinds of the two shapes."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .box_box import box_box
+from .boxes import capsule_box, sphere_box
+from .planes import plane_box, plane_capsule, plane_cylinder, plane_ellipsoid, plane_sphere
+from .rounds import capsule_capsule, sphere_capsule, sphere_cylinder, sphere_sphere
+from .shape import Touch
+
+# MuJoCo's kinds of shapes; shape 1 of a pair is of the earlier kind
+KINDS = (
+    "plane",
+    "hfield",
+    "sphere",
+    "capsule",
+    "ellipsoid",
+    "cylinder",
+    "box",
+    "mesh",
+    "sdf",
+)
+
+
+class Kernel(NamedTuple):
+    """How two kinds of shapes collide."""
+
+    touch: Callable[..., Touch]  # of a `Shape` of each kind
+    points: int  # rows of what comes back
+
+
+KERNELS: dict[tuple[str, str], Kernel] = {
+    ("plane", "sphere"): Kernel(plane_sphere, 1),
+    ("plane", "capsule"): Kernel(plane_capsule, 2),
+    ("plane", "ellipsoid"): Kernel(plane_ellipsoid, 1),
+    ("plane", "cylinder"): Kernel(plane_cylinder, 4),
+    ("plane", "box"): Kernel(plane_box, 4),
+    ("sphere", "sphere"): Kernel(sphere_sphere, 1),
+    ("sphere", "capsule"): Kernel(sphere_capsule, 1),
+    ("sphere", "cylinder"): Kernel(sphere_cylinder, 1),
+    ("sphere", "box"): Kernel(sphere_box, 1),
+    ("capsule", "capsule"): Kernel(capsule_capsule, 2),
+    ("capsule", "box"): Kernel(capsule_box, 2),
+    ("box", "box"): Kernel(box_box, 8),
+}

@@ -1,0 +1,152 @@
+"""What collides and what comes back: shapes in space, and their contacts.
+
+Inside, vectors are tuples of components and matrices tuples of rows, each an array over candidate
+points (`jaxgpu.geometry.vectors`): a kernel is then a few loops over all pairs, where sums over an
+axis of three would end one each.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.geometry.vectors import Mat, Vec, cross, dot
+from jaxgpu.pytree import pytree
+
+FAR = 1e10  # the distance in a row of `Touch` that holds no contact, m
+X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+@pytree
+class Shape:
+    """One shape in space, in MuJoCo's terms.
+
+    A capsule and a cylinder have the size (radius, half length), along their z axis; a box has its
+    half edges, an ellipsoid its radii. The z axis of a plane is its normal.
+    """
+
+    pos: Array  # [3] centre, m
+    rot: Array  # [3, 3] shape to world: column 2 is the z axis
+    size: Array  # [3] m
+
+
+@pytree
+class Touch:
+    """The contacts of two shapes: k rows, k fixed by the kinds of the shapes.
+
+    Every row is finite; one without a contact has the distance `FAR`.
+    """
+
+    dist: Array  # [k] between the surfaces, m; negative in penetration
+    pos: Array  # [k, 3] midway between the surfaces, m
+    frame: Array  # [k, 3, 3] rows: the normal from shape 1 to shape 2, and two tangents
+
+
+class Body(NamedTuple):
+    """A shape by its components."""
+
+    pos: Vec
+    axes: Mat  # the shape's axes in the world
+    size: Vec
+
+    @property
+    def along(self) -> Vec:
+        """The z axis."""
+        return self.axes[2]
+
+    def place(self, v: Vec) -> Vec:
+        """A point of the shape's axes in the world."""
+        return tuple(p + dot(v, row) for p, row in zip(self.pos, zip(*self.axes)))
+
+    def turn(self, v: Vec) -> Vec:
+        """A vector of the shape's axes in the world's."""
+        return tuple(dot(v, row) for row in zip(*self.axes))
+
+    def local(self, v: Vec) -> Vec:
+        """A vector of the world's axes in the shape's."""
+        return tuple(dot(v, axis) for axis in self.axes)
+
+
+def kernel(inner: Callable[[Body, Body], Touch]) -> Callable[[Shape, Shape], Touch]:
+    """The form of a collision function for shapes of arrays."""
+
+    @wraps(inner)
+    def outer(one: Shape, two: Shape) -> Touch:
+        return inner(body(one), body(two))
+
+    return outer
+
+
+def body(shape: Shape) -> Body:
+    """The components of a shape."""
+    n = range(3)
+    axes = tuple(tuple(shape.rot[i, j] for i in n) for j in n)
+    return Body(tuple(shape.pos[i] for i in n), axes, tuple(shape.size[i] for i in n))
+
+
+def tiny(x: Array) -> float:
+    """The length under which a vector has no direction: about 1e-15 in float64, as in MuJoCo."""
+    return 5 * float(jnp.finfo(x.dtype).eps)
+
+
+def plus(a: Vec, b: Vec, share: Array | float = 1.0) -> Vec:
+    """a + share b."""
+    return tuple(x + share * y for x, y in zip(a, b))
+
+
+def minus(a: Vec, b: Vec) -> Vec:
+    """a - b."""
+    return tuple(x - y for x, y in zip(a, b))
+
+
+def times(a: Vec, c: Array | float) -> Vec:
+    """c a for a scalar c."""
+    return tuple(x * c for x in a)
+
+
+def where(mask: Array, a: Vec, b: Vec) -> Vec:
+    """One of two vectors."""
+    return tuple(jnp.where(mask, x, y) for x, y in zip(a, b))
+
+
+def settled[T](values: T) -> T:
+    """The same values, computed once: a stage of a kernel ends here.
+
+    A compiler that folded a stage into each of its consumers would compute it once for every
+    candidate point, and with another rounding in each: a near tie would then be decided twice.
+    """
+    return jax.lax.optimization_barrier(values)
+
+
+def ratio(a: Array, b: Array) -> Array:
+    """a / b, and 0 where b is 0, there without a derivative."""
+    regular = b != 0
+    return jnp.where(regular, a / jnp.where(regular, b, 1), 0)
+
+
+def direction(v: Vec, otherwise: Vec) -> tuple[Vec, Array]:
+    """A unit vector along `v`, or `otherwise` where `v` is too short, and the length.
+
+    Both are constants of `v` where it is too short, so that derivatives stay finite.
+    """
+    square = dot(v, v)
+    long = square > tiny(square) ** 2
+    share = jnp.where(long, 1 / jnp.sqrt(jnp.where(long, square, 1)), 0)
+    return where(long, times(v, share), otherwise), square * share
+
+
+def touch(dist: Array, pos: Vec, normal: Vec, tangent: Vec | None = None) -> Touch:
+    """Contacts at distances [k], with MuJoCo's frames about unit normals.
+
+    The first tangent is the part across the normal of `tangent`, of (0, 1, 0) where there is none,
+    or of (0, 0, 1) where the normal is less than 60 degrees from the y axis.
+    """
+    if tangent is None:
+        tangent = where(jnp.abs(normal[1]) >= 0.5, Z, Y)
+    first = direction(plus(tangent, normal, -dot(normal, tangent)), X)[0]
+    rows = (normal, first, cross(normal, first))
+    wide = lambda v: jnp.stack([jnp.broadcast_to(x, dist.shape) for x in v], -1)
+    return Touch(dist, wide(pos), jnp.stack([wide(row) for row in rows], -2))
