@@ -5,12 +5,12 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from jaxgpu.geometry import rotations
 
 from .constraints.factor import factored, solved
-from .dynamics_new import Dynamics, State, dynamics
+from .forward import Dynamics, State, dynamics
 from .models.model import Mechanism
 from .motion import actuators
 from .motion.inertia import HIGHEST, bias, motion
@@ -29,7 +29,8 @@ def step(model: Mechanism, state: State, ctrl: Array, force: Array) -> State:
         qacc = solved(factored(d.M + model.option.timestep * implicit), inertia)
         if model.layout.integrator == "implicitfast":
             qacc = _spinning(model, state, d, inertia, qacc)
-    return advanced(model, state, d, qacc, None)
+    speed = state.qvel + model.option.timestep * qacc
+    return advanced(model, state, d.rate, qacc, speed, d.qacc, d.beyond)
 
 
 def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
@@ -73,21 +74,25 @@ def _spinning(model: Mechanism, state: State, d: Dynamics, inertia: Array, qacc:
 
 
 def advanced(
-    model: Mechanism, state: State, d: Dynamics, qacc: Array, qvel: Array | None
+    model: Mechanism,
+    state: State,
+    rate: Array,
+    qacc: Array,
+    qvel: Array,
+    warm: Array,
+    beyond: Array,
 ) -> State:
-    """The state a step later with these accelerations, and velocities if they are given."""
+    """The state a step later with these accelerations, moved with the velocities `qvel`."""
     h = model.option.timestep
-    act = actuators.next_activation(model, state.act, d.rate) if state.act.size else state.act
-    speed = state.qvel + h * qacc
-    moved = speed if qvel is None else qvel
+    act = actuators.next_activation(model, state.act, rate) if state.act.size else state.act
     return replace(
         state,
-        qpos=positions(model, state.qpos, moved, h),
-        qvel=speed,
+        qpos=positions(model, state.qpos, qvel, h),
+        qvel=state.qvel + h * qacc,
         act=act,
         time=state.time + h,
-        warm=d.qacc,
-        overflow=state.overflow + d.beyond,
+        warm=warm,
+        overflow=state.overflow + beyond,
     )
 
 
@@ -112,8 +117,7 @@ def positions(model: Mechanism, qpos: Array, qvel: Array, h: Array) -> Array:
     return out
 
 
-_STAGES = (0.5, 0.5, 1.0)
-_SHARES = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+_STAGES = ((0.0, 1 / 6), (0.5, 1 / 3), (0.5, 1 / 3), (1.0, 1 / 6))
 
 
 def _runge_kutta(model: Mechanism, state: State, ctrl: Array, force: Array) -> State:
@@ -123,27 +127,29 @@ def _runge_kutta(model: Mechanism, state: State, ctrl: Array, force: Array) -> S
     by a rotation vector reads its angular velocity as that vector's rate.
     """
     h = model.option.timestep
-    first = dynamics(model, state, ctrl, force)
-    found, speeds = [first], [state.qvel]
-    for share in _STAGES:
-        last, away = found[-1], share * h * speeds[-1]
-        stage = replace(
+    none = jnp.zeros_like(state.qvel)
+    begin = none, none, jnp.zeros_like(state.act)
+
+    def stage(known: tuple, place: Array) -> tuple:
+        (speed, qacc, rate), total, warm, beyond = known
+        reach, share = place
+        away = reach * h * speed
+        at = replace(
             state,
-            qpos=positions(model, state.qpos, away, jnp.ones((), h.dtype)),
-            qvel=state.qvel + share * h * last.qacc,
-            act=state.act + share * h * last.rate,
-            warm=last.qacc,
+            qpos=positions(model, state.qpos, away, jnp.ones_like(h)),
+            qvel=state.qvel + reach * h * qacc,
+            act=state.act + reach * h * rate,
+            warm=warm,
         )
-        found.append(dynamics(model, stage, ctrl, force))
-        speeds.append(_unrolled(model, stage.qvel, away))
-    mean = lambda parts: sum(share * part for share, part in zip(_SHARES, parts))
-    overall = replace(
-        first,
-        rate=mean([d.rate for d in found]),
-        beyond=sum(d.beyond for d in found),
-    )
-    qacc, qvel = mean([d.qacc for d in found]), mean(speeds)
-    return replace(advanced(model, state, overall, qacc, qvel), warm=found[-1].qacc)
+        d = dynamics(model, at, ctrl, force)
+        rates = _unrolled(model, at.qvel, away), d.qacc, d.rate
+        total = tuple(old + share * new for old, new in zip(total, rates))
+        return (rates, total, d.qacc, beyond + d.beyond), None
+
+    places = jnp.asarray(_STAGES, state.qvel.dtype)
+    start = begin, begin, state.warm, jnp.zeros_like(state.overflow)
+    (_, (qvel, qacc, rate), warm, beyond), _ = lax.scan(stage, start, places)
+    return advanced(model, state, rate, qacc, qvel, warm, beyond)
 
 
 def _unrolled(model: Mechanism, qvel: Array, away: Array) -> Array:

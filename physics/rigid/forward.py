@@ -83,7 +83,7 @@ def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynam
         constraint=held,
         contacts=found,
         pushes=tuple(cone.forces(cone.seen(qacc) - cone.aref) for cone in task.cones),
-        beyond=sum((c.beyond for c in found), jnp.zeros((), int)),
+        beyond=sum((c.beyond for c in found), jnp.zeros((), jnp.int32)),
     )
 
 

@@ -1,0 +1,198 @@
+"""Mechanisms from MuJoCo's files, and what they do: `load`, and the steps of a `Model`."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from jaxgpu.doors import explained
+from jaxgpu.pytree import pytree
+from jaxgpu.ranges import check, numbers
+
+from . import forward, integrators
+from .forward import Dynamics, State
+from .models.model import Mechanism
+from .models.read import parts
+from .models.refusals import refuse
+from .models.source import compiled
+from .motion import poses
+from .motion.poses import Poses, matrices
+
+
+@pytree
+class Model(Mechanism):
+    """A mechanism as a simulator: its bodies, joints, shapes, motors and contacts.
+
+    Fields are those of MuJoCo's compiled model, sorted by what they are of; every number is a leaf.
+    `dataclasses.replace` makes the changed copy. `invweight`, which scales how soft constraints
+    are, is of the file's masses and does not follow changed ones, as in MuJoCo.
+
+    >>> import dataclasses
+    >>> robot = load(BALL)
+    >>> light = dataclasses.replace(robot.bodies, mass=robot.bodies.mass / 2)
+    >>> round(float(dataclasses.replace(robot, bodies=light).bodies.mass[1]), 3)
+    2.094
+    """
+
+    def init(self, qpos: Any = None, qvel: Any = None, key: str | None = None) -> State:
+        """A state at the coordinates `qpos` [Q], the rest pose of the file if not given.
+
+        Args:
+            qpos: coordinates [Q], m and rad; quaternions of balls and free joints, of any length.
+            qvel: velocities [V], m/s and rad/s; zero if not given.
+            key: the name of a keyframe of the file, in place of `qpos`.
+
+        Raises:
+            ValueError: numbers of another shape or not finite, a quaternion of length zero, both
+                `qpos` and `key`, or no keyframe of this name.
+        """
+        name, layout, dtype = "Model.init", self.layout, self.qpos0.dtype
+        check(name, self)
+        if key is not None:
+            if qpos is not None:
+                raise ValueError(f"{name}: both qpos and key={key!r}; give one of them")
+            if key not in self.keyframes:
+                raise ValueError(
+                    f"{name}: key={key!r}; the file has {sorted(self.keyframes)}; name one of them"
+                )
+            qpos = self.keyframes[key]
+        q = self.qpos0 if qpos is None else numbers(f"{name}: qpos", qpos, (layout.nq,))
+        v = np.zeros(layout.nv) if qvel is None else numbers(f"{name}: qvel", qvel, (layout.nv,))
+        q = jnp.asarray(q, dtype)
+        _check_quaternions(name, layout, q)
+        held = np.array([b for b, at in enumerate(layout.body_mocap) if at >= 0], int)
+        return State(
+            qpos=q,
+            qvel=jnp.asarray(v, dtype),
+            act=jnp.zeros(layout.na, dtype),
+            time=jnp.zeros((), dtype),
+            warm=jnp.zeros(layout.nv, dtype),
+            mocap_pos=self.bodies.pos[held],
+            mocap_quat=self.bodies.quat[held],
+            overflow=jnp.zeros((), jnp.int32),
+        )
+
+    def step(self, state: State, ctrl: Any = None, force: Any = None) -> State:
+        """The state a step of `option.timestep` later.
+
+        Args:
+            state: where it is.
+            ctrl: of the motors [U], in their units; zero if not given.
+            force: further forces [V] on the degrees of freedom, N and N m, held over the step.
+
+        Differentiable in everything but sizes, by the implicit function of the contact problem;
+        where the set of acting contacts changes, the derivative has a jump.
+        """
+        ctrl, force = self._given("Model.step", state, ctrl, force)
+        return integrators.step(self, state, ctrl, force)
+
+    def forward(self, state: State, ctrl: Any = None, force: Any = None) -> Dynamics:
+        """What acts at a state: poses, contacts, forces and accelerations.
+
+        Arguments are those of `step`.
+        """
+        ctrl, force = self._given("Model.forward", state, ctrl, force)
+        return forward.dynamics(self, state, ctrl, force)
+
+    def poses(self, state: State) -> Poses:
+        """Where bodies, their centres of mass and joints are."""
+        self._given("Model.poses", state, None, None)
+        return poses.poses(self, state.qpos, (state.mocap_pos, state.mocap_quat))
+
+    def index(self, kind: str, name: str) -> int:
+        """The place of a body, joint, geom, site, tendon or actuator of this name.
+
+        Raises:
+            ValueError: there is none; the sentence says which there are.
+
+        >>> load(BALL).index("body", "ball")
+        1
+        """
+        known = dict(self.layout.names)
+        if kind not in known:
+            raise ValueError(f"Model.index: kind={kind!r}; it must be one of {sorted(known)}")
+        if name not in known[kind]:
+            there = [each for each in known[kind] if each]
+            raise ValueError(f"Model.index: no {kind} {name!r}; there are {there}; name one")
+        return known[kind].index(name)
+
+    def view(self, state: State) -> dict[str, tuple[Array, Array]]:
+        """What `jaxgpu.show` shows at a state or many: ends [..., B - 1, 3] of the bodies, m.
+
+        A body goes from the origin of the one it hangs on to its own centre of mass.
+        """
+        def ends(qpos: Array, pos: Array, quat: Array) -> tuple[Array, Array]:
+            where = poses.poses(self, qpos, (pos, quat))
+            return where.pos.T[1:], where.centre.T[1:]
+
+        lead = state.qpos.ndim - 1
+        for _ in range(lead):
+            ends = jax.vmap(ends)
+        return {"bodies": ends(state.qpos, state.mocap_pos, state.mocap_quat)}
+
+    def _given(self, name: str, state: State, ctrl: Any, force: Any) -> tuple[Array, Array]:
+        """Controls [U] and forces [V], zero where not given; the sizes of the state checked."""
+        layout, dtype = self.layout, self.qpos0.dtype
+        for field, width in (("qpos", layout.nq), ("qvel", layout.nv), ("act", layout.na)):
+            shape = jnp.shape(getattr(state, field))
+            if shape != (width,):
+                raise ValueError(
+                    f"{name}: state.{field} has shape {list(shape)}; it must be [{width}]; for "
+                    "many states use jax.vmap"
+                )
+        given = []
+        for word, x, width in (("ctrl", ctrl, layout.nu), ("force", force, layout.nv)):
+            x = np.zeros(width) if x is None else numbers(f"{name}: {word}", x, (width,))
+            given.append(jnp.asarray(x, dtype))
+        return given[0], given[1]
+
+
+BALL = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="ball" pos="0 0 1">
+<freejoint/><geom size="0.1"/></body></worldbody></mujoco>"""
+
+
+@explained
+def load(source: Any, *, contacts: int = 32, iterations: int = 8, dtype: Any = None) -> Model:
+    """The mechanism of a file, a text, an `MjSpec` or an `MjModel` of MuJoCo.
+
+    MuJoCo itself parses and compiles MJCF and URDF: defaults, includes, meshes, inertias, and the
+    constants of the rest pose. What changes the motion and is not simulated is refused by name.
+
+    Args:
+        source: the path of a file, its text, or what MuJoCo has made of it.
+        contacts: the most contacts that are kept at a time, of each dimension of friction; a state
+            counts those beyond it, the shallowest, in `overflow`.
+        iterations: turns of Newton's method for the constraint forces, a fixed number.
+        dtype: of the numbers; the default precision if not given.
+
+    Raises:
+        ValueError: MuJoCo cannot read it, or it asks for what is not simulated here.
+        ImportError: the package mujoco is not installed.
+
+    >>> robot = load(BALL)
+    >>> state = jax.lax.fori_loop(0, 500, lambda _, s: robot.step(s), robot.init())
+    >>> round(float(state.qpos[2]), 2)  # it has come to rest on the floor
+    0.1
+    """
+    for word, x in (("contacts", contacts), ("iterations", iterations)):
+        numbers(f"load: {word}", x, (), whole=True, least=1)
+    m = compiled(source)
+    refuse(m)
+    kind = jax.dtypes.canonicalize_dtype(dtype or float)
+    if not jnp.issubdtype(kind, jnp.floating):
+        raise ValueError(f"load: dtype={dtype}; it must be a floating type; give jnp.float32")
+    return Model(**parts(m, int(contacts), int(iterations), kind))
+
+
+def _check_quaternions(name: str, layout: Any, qpos: Array) -> None:
+    if isinstance(qpos, Tracer):
+        return
+    q = np.asarray(qpos)
+    for joint, kind in enumerate(layout.joint_kind):
+        if kind in ("ball", "free"):
+            at = int(layout.joint_q[joint]) + 3 * (kind == "free")
+            if not np.any(q[at : at + 4]):
+                raise ValueError(f"{name}: qpos[{at}:{at + 4}] is a quaternion of zeros; turn it")
