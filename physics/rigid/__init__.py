@@ -1,36 +1,50 @@
-"""Articulated rigid bodies: trees of joints, their dynamics, and compliant contact.
+"""Articulated rigid bodies in contact: MuJoCo's model, its soft constraints, exact gradients.
 
-Read `links` and `tree` first (what a mechanism is), then `kinematics` and `dynamics` (where it is
-and what moves it, in the terms of Featherstone's book), `simulate` (steps in time), and `contact`
-with `contact_limits` and `mobility`. `mjcf*` read MuJoCo's files, `solids` gives inertias.
+`load` reads a robot's file into a `Model`; `Model.init`, `.step` and `.forward` simulate one state,
+`jax.vmap` many. Read `models` first (what a mechanism is), then `motion` (where it is, its inertia
+and the forces without contact), `collision` (where shapes touch), `constraints` (what contacts,
+limits and equalities do to the accelerations), `forward` and `integrators` (a step of time), and
+`diagnostics`.
 """
 
-from .contact import Contact, Spheres
-from .dynamics import forward_dynamics, inverse_dynamics, mass_matrix
-from .kinematics import Frames, forward_kinematics
-from .links import Link
-from .mjcf import from_mjcf
-from .simulate import Drive, Simulation, State, passive
-from .solids import Solid, solid, weld
-from .tree import Tree, assemble
+from .constraints.contacts import Contacts
+from .diagnostics import energy, inverse_dynamics, jacobian, mass_matrix, reweighed
+from .forward import Dynamics, State
+from .model import Model, load
+from .models.model import (
+    Actuators,
+    Bodies,
+    Equalities,
+    Freedoms,
+    Geoms,
+    Joints,
+    Option,
+    Pairs,
+    Sites,
+    Tendons,
+)
+from .motion.poses import Poses
 
 __all__ = [
-    "Contact",
-    "Drive",
-    "Frames",
-    "Link",
-    "Simulation",
-    "Solid",
-    "Spheres",
+    "Actuators",
+    "Bodies",
+    "Contacts",
+    "Dynamics",
+    "Equalities",
+    "Freedoms",
+    "Geoms",
+    "Joints",
+    "Model",
+    "Option",
+    "Pairs",
+    "Poses",
+    "Sites",
     "State",
-    "Tree",
-    "assemble",
-    "forward_dynamics",
-    "forward_kinematics",
-    "from_mjcf",
+    "Tendons",
+    "energy",
     "inverse_dynamics",
+    "jacobian",
+    "load",
     "mass_matrix",
-    "passive",
-    "solid",
-    "weld",
+    "reweighed",
 ]

@@ -1,0 +1,144 @@
+"""What one asks a mechanism for at a state: inertia, energy, the forces of a motion, a lever."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.doors import explained
+from jaxgpu.ranges import numbers
+
+from .constraints.factor import factored, solved
+from .forward import State
+from .model import Model
+from .motion import forces, inertia, poses
+from .motion.inertia import HIGHEST, Motion
+from .motion.poses import Poses
+
+
+@explained
+def mass_matrix(model: Model, state: State) -> Array:
+    """The mass matrix [V, V], with the inertia of motors.
+
+    >>> from jaxgpu.physics import rigid
+    >>> rod = '<body><joint axis="0 1 0"/><geom type="capsule" size=".01 .5" mass="2"/></body>'
+    >>> arm = rigid.load(f"<mujoco><worldbody>{rod}</worldbody></mujoco>")
+    >>> round(float(rigid.mass_matrix(arm, arm.init())[0, 0]), 2)  # m l^2 / 12, and its round ends
+    0.17
+    """
+    return inertia.mass_matrix(model, _moving(model, state)[1])
+
+
+@explained
+def energy(model: Model, state: State) -> tuple[Array, Array]:
+    """Potential and kinetic energy [], J: of weight and of springs, and of motion.
+
+    >>> from jaxgpu.physics import rigid
+    >>> text = '<mujoco><worldbody><body pos="0 0 2"><freejoint/><geom size=".1" mass="1"/>'
+    >>> ball = rigid.load(text + "</body></worldbody></mujoco>")
+    >>> [round(float(e), 2) for e in rigid.energy(ball, ball.init(qvel=[0, 0, 3.0, 0, 0, 0]))]
+    [19.62, 4.5]
+    """
+    where, m = _moving(model, state)
+    g = inertia.weight(model)
+    height = -jnp.sum(model.bodies.mass * jnp.sum(g[:, None] * where.centre, 0))
+    stretched = jnp.zeros_like(height)
+    if "spring" not in model.layout.disabled:
+        layout = model.layout
+        stiffness = model.joints.stiffness[layout.freedom_joint]
+        away = forces.coordinates(model, state.qpos) - forces.coordinates(model, model.qpos_spring)
+        stretched = 0.5 * jnp.sum(stiffness * away**2)
+    M = inertia.mass_matrix(model, m)
+    momentum = jnp.einsum("vw,w->v", M, state.qvel, precision=HIGHEST)
+    return height + stretched, 0.5 * jnp.sum(state.qvel * momentum)
+
+
+@explained
+def inverse_dynamics(model: Model, state: State, qacc: Any) -> Array:
+    """Forces [V] on the degrees of freedom that give the accelerations `qacc` [V].
+
+    Weight, springs, dampers and the fluid are counted; contacts, limits and motors are not.
+
+    >>> from jaxgpu.physics import rigid
+    >>> text = '<mujoco><worldbody><body><joint type="slide" axis="0 0 1"/><geom size=".1" mass="2"/>'
+    >>> lift = rigid.load(text + "</body></worldbody></mujoco>")
+    >>> round(float(rigid.inverse_dynamics(lift, lift.init(), [1.0])[0]), 2)  # m (g + a)
+    21.62
+    """
+    a = numbers("inverse_dynamics: qacc", qacc, (model.layout.nv,))
+    where, m = _moving(model, state)
+    M = inertia.mass_matrix(model, m)
+    rest = inertia.bias(model, m, state.qvel)
+    rest = rest - forces.passive(model, where, m, state.qpos, state.qvel)
+    moved = jnp.asarray(a, rest.dtype)
+    return jnp.einsum("vw,w->v", M, moved, precision=HIGHEST) + rest
+
+
+@explained
+def jacobian(model: Model, state: State, body: int, point: Any) -> tuple[Array, Array]:
+    """How a point [3] in the world, carried by a body, shifts and turns by velocities: [3, V] each.
+
+    >>> from jaxgpu.physics import rigid
+    >>> rod = '<body><joint axis="0 1 0"/><geom type="capsule" size=".01 .5" mass="2"/></body>'
+    >>> arm = rigid.load(f"<mujoco><worldbody>{rod}</worldbody></mujoco>")
+    >>> rigid.jacobian(arm, arm.init(), 1, [0.0, 0.0, 0.5])[0][:, 0].tolist()
+    [0.5, 0.0, 0.0]
+    """
+    layout = model.layout
+    if not 0 <= body < layout.nbody:
+        raise ValueError(f"jacobian: body={body}; it must be below {layout.nbody}; see Model.index")
+    at = jnp.asarray(numbers("jacobian: point", point, (3,)), state.qpos.dtype)
+    sign = layout.moves[[body]].astype(at.dtype)
+    shift, turn = _moving(model, state)[1].jacobian(layout, at[:, None], sign)
+    return shift[:, 0], turn[:, 0]
+
+
+@explained
+def reweighed(model: Model) -> Model:
+    """The same mechanism, `invweight` of its bodies, joints and tendons that of its masses now.
+
+    They are the inverse inertia that constraints see at the rest pose, and scale how soft they are.
+    MuJoCo's `mj_setConst` does the same. Differentiable in masses, inertias and armature.
+
+    >>> import dataclasses
+    >>> from jaxgpu.physics import rigid
+    >>> text = '<mujoco><worldbody><body><freejoint/><geom size=".1" mass="2"/></body></worldbody></mujoco>'
+    >>> ball = rigid.load(text)
+    >>> heavy = dataclasses.replace(ball.bodies, mass=2 * ball.bodies.mass)
+    >>> float(rigid.reweighed(dataclasses.replace(ball, bodies=heavy)).bodies.invweight[1, 0])
+    0.25
+    """
+    layout = model.layout
+    if not layout.nv:
+        return model
+    where, m = _moving(model, model.init(qvel=np.zeros(layout.nv)))
+    L = factored(inertia.mass_matrix(model, m))
+    inverse = jax.vmap(lambda e: solved(L, e))(jnp.eye(layout.nv, dtype=L.dtype))
+    moves = layout.moves.astype(np.float64)
+    shift, turn = m.jacobian(layout, where.centre, jnp.asarray(moves, L.dtype))
+    seen = lambda J: jnp.einsum("kbv,vw,kbw->b", J, inverse, J, precision=HIGHEST) / 3
+    weld = np.array(layout.body_weld) != 0
+    bodies = jnp.where(weld[:, None], jnp.stack([seen(shift), seen(turn)], 1), 0)
+    # the three shifts of a free joint, and the three turns, are seen as one each
+    alike = np.zeros((layout.nv, layout.nv), L.dtype)
+    for joint, kind in enumerate(layout.joint_kind):
+        at = int(layout.joint_v[joint])
+        for begin, end in {"ball": [(0, 3)], "free": [(0, 3), (3, 6)]}.get(kind, [(0, 1)]):
+            alike[at + begin : at + end, at + begin : at + end] = 1 / (end - begin)
+    freedoms = jnp.einsum("vw,w->v", alike, jnp.diagonal(inverse), precision=HIGHEST)
+    weight = model.tendons.weight
+    tendons = jnp.einsum("tv,vw,tw->t", weight, inverse, weight, precision=HIGHEST)
+    return replace(
+        model,
+        bodies=replace(model.bodies, invweight=bodies),
+        freedoms=replace(model.freedoms, invweight=freedoms),
+        tendons=replace(model.tendons, invweight=tendons),
+    )
+
+
+def _moving(model: Model, state: State) -> tuple[Poses, Motion]:
+    where = poses.poses(model, state.qpos, (state.mocap_pos, state.mocap_quat))
+    return where, inertia.motion(model, where, state.qvel)
