@@ -69,7 +69,7 @@ def _spinning(model: Mechanism, state: State, d: Dynamics, inertia: Array, qacc:
     block = d.M[at[:, :, None], at[:, None]] + model.option.timestep * slopes
     held = "damper" in model.layout.disabled
     damping = jnp.zeros_like(inertia[at]) if held else model.freedoms.damping[at]
-    block = block + model.option.timestep * damping[..., None] * jnp.eye(6, dtype=qacc.dtype)
+    block = block + model.option.timestep * damping[..., None] * jnp.eye(6, dtype=qacc.dtype)[None]
     return qacc.at[at].set(jnp.linalg.solve(block, inertia[at][..., None])[..., 0])
 
 
@@ -161,5 +161,14 @@ def _unrolled(model: Mechanism, qvel: Array, away: Array) -> Array:
             at = layout.joint_v[own] + skip + np.arange(3)[:, None]
             u, w = away[at], qvel[at]
             uw = cross(u, w)
-            qvel = qvel.at[at].set(w + 0.5 * uw + cross(u, uw) / 12)
+            square = jnp.sum(u * u, 0)
+            turning = square > 1e-6
+            half = 0.5 * jnp.sqrt(jnp.where(turning, square, 1))
+            # (1 - h cot h) / 4 h^2 and, where it is small, its series
+            bend = jnp.where(
+                turning,
+                (1 - half / jnp.tan(half)) / jnp.where(turning, square, 1),
+                1 / 12 + square / 720,
+            )
+            qvel = qvel.at[at].set(w + 0.5 * uw + bend[None] * cross(u, uw))
     return qvel

@@ -46,10 +46,10 @@ class Cone:
     def curvature(self, x: Array) -> Array:
         """[C, d, d], minus the derivative of the forces by x."""
         if self.J.shape[1] == 1:
-            return (self.D[:, None] * (x < 0))[:, :, None]
+            return jnp.where(x < 0, self.D[:, None], 0)[:, :, None]
         if self.elliptic:
             return _ellipse_curvature(self, x)
-        plus, minus = ((self.D[:, None] * (e < 0)).astype(x.dtype) for e in _edges(self, x))
+        plus, minus = (jnp.where(e < 0, self.D[:, None], 0) for e in _edges(self, x))
         normal = jnp.sum(plus + minus, 1)
         across = self.friction * (plus - minus)
         own = self.friction**2 * (plus + minus)
@@ -65,7 +65,7 @@ class Cone:
             g = h = jnp.zeros((), x.dtype)
             for edge, step in zip(_edges(self, x), _edges(self, way)):
                 g = g + jnp.sum(self.D[:, None] * jnp.maximum(-edge, 0) * step)
-                h = h + jnp.sum(self.D[:, None] * (edge < 0) * step * step)
+                h = h + jnp.sum(jnp.where(edge < 0, self.D[:, None], 0) * step * step)
             return g, h
         force, bent = self.forces(x), self.curvature(x)
         return jnp.sum(force * way), jnp.sum(jnp.sum(bent * way[:, None], 2) * way)
@@ -144,12 +144,12 @@ def _ellipse_curvature(cone: Cone, x: Array) -> Array:
     k = mu * e.N / safe
     across = -mu[:, None] * e.away
     outer = k[:, None, None] * e.away[:, :, None] * e.away[:, None]
-    outer = outer + (mu**2 - k)[:, None, None] * jnp.eye(d - 1, dtype=x.dtype)
+    outer = outer + (mu**2 - k)[:, None, None] * jnp.eye(d - 1, dtype=x.dtype)[None]
     square = jnp.zeros((x.shape[0], d, d), x.dtype).at[:, 0, 0].set(1)
     square = square.at[:, 0, 1:].set(across).at[:, 1:, 0].set(across).at[:, 1:, 1:].set(outer)
     sliding = e.Dm[:, None, None] * w[:, :, None] * w[:, None] * square
     own = (cone.D / mu**2)[:, None] * w**2
-    sticking = own[:, :, None] * jnp.eye(d, dtype=x.dtype)
+    sticking = own[:, :, None] * jnp.eye(d, dtype=x.dtype)[None]
     return jnp.where(
         e.bottom[:, None, None], sticking, jnp.where(e.middle[:, None, None], sliding, 0)
     )

@@ -125,7 +125,7 @@ def _mixed(model: Mechanism, all_of: Sides) -> tuple[Array, ...]:
     some = [mix >= _TINY for mix in mixes]
     both = some[0] & some[1]
     share = jnp.where(both, mixes[0] / jnp.where(both, mixes[0] + mixes[1], 1), 0.5)
-    share = jnp.where(both | (~some[0] & ~some[1]), share, some[0].astype(share.dtype))[:, None]
+    share = jnp.where(both | (~some[0] & ~some[1]), share, jnp.where(some[0], 1.0, 0.0))[:, None]
     share = jnp.where(lead > 0, 1, jnp.where(lead < 0, 0, share))
     mixed = lambda x: share * x[a] + (1 - share) * x[b]
     times = geoms.solref[a][:, :1] > 0, geoms.solref[b][:, :1] > 0

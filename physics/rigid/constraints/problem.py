@@ -125,7 +125,8 @@ def _clamped(rows: Single | Dense, a: Array) -> tuple[Array, Array]:
 
 def _spring(rows: Single | Dense, x: Array) -> tuple[Array, Array]:
     raw = -rows.D * x
-    return jnp.clip(raw, rows.low, rows.high), rows.D * ((raw > rows.low) & (raw < rows.high))
+    free = (raw > rows.low) & (raw < rows.high)
+    return jnp.clip(raw, rows.low, rows.high), jnp.where(free, rows.D, 0)
 
 
 def _system(problem: Problem, a: Array) -> tuple[Array, Array]:

@@ -252,7 +252,7 @@ def _curved(
 ) -> tuple[Array, Array]:
     """Accelerations and changes of spin [3, N] of points, where the freedoms are not accelerated."""
     moves = np.asarray(model.layout.moves[body], qvel.dtype)
-    a = jnp.einsum("nv,kv->kn", moves, m.rates * qvel, precision=HIGHEST)
+    a = jnp.einsum("nv,kv->kn", moves, m.rates * qvel[None], precision=HIGHEST)
     arm = at - m.origin[:, body]
     speed, spin = _speeds(m, at, body)
     return a[3:] + _cross(a[:3], arm) + _cross(spin, speed), a[:3]

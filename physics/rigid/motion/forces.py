@@ -22,7 +22,7 @@ def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array)
     if layout.named("tendon"):
         total = total + _tendons(model, qpos, qvel)
     if "gravcomp" in layout.has and "gravity" not in layout.disabled:
-        lift = -weight(model)[:, None] * model.bodies.gravcomp * model.bodies.mass
+        lift = -weight(model)[:, None] * (model.bodies.gravcomp * model.bodies.mass)[None]
         total = total + _at_centres(model, where, m, jnp.zeros_like(lift), lift)
     if "fluid" in layout.has:
         total = total + _at_centres(model, where, m, *_drag(model, where, m))
@@ -114,14 +114,14 @@ def _drag(model: Mechanism, where: Poses, m: Motion) -> tuple[Array, Array]:
     mass = jnp.where(heavy, bodies.mass, 1)
     i = bodies.inertia.T
     other = jnp.stack([i[1] + i[2] - i[0], i[0] + i[2] - i[1], i[0] + i[1] - i[2]])
-    square = jnp.maximum(6 * other / mass, 1e-15)
+    square = jnp.maximum(6 * other / mass[None], 1e-15)
     b = jnp.sqrt(square)
     s = jnp.mean(b, 0)
     rho, beta = option.density, option.viscosity
     sides = jnp.stack([b[1] * b[2], b[0] * b[2], b[0] * b[1]])
     fourth = b**4
     pairs = jnp.stack([fourth[1] + fourth[2], fourth[0] + fourth[2], fourth[0] + fourth[1]])
-    force = -3 * beta * np.pi * s * v - 0.5 * rho * sides * jnp.abs(v) * v
-    moment = -beta * np.pi * s**3 * w - rho / 64 * b * pairs * jnp.abs(w) * w
-    world = lambda a: jnp.where(heavy, jnp.sum(frame * a[None], 1), 0)
+    force = -3 * beta * np.pi * s[None] * v - 0.5 * rho * sides * jnp.abs(v) * v
+    moment = -beta * np.pi * s[None] ** 3 * w - rho / 64 * b * pairs * jnp.abs(w) * w
+    world = lambda a: jnp.where(heavy[None], jnp.sum(frame * a[None], 1), 0)
     return world(moment), world(force)

@@ -41,7 +41,7 @@ class Motion:
         arm = at[:, :, None] - self.origin[:, layout.freedom_body][:, None]
         turn, shift = self.axes[:3, None], self.axes[3:, None]
         carried = jnp.stack(vectors.cross(jnp.broadcast_to(turn, arm.shape), arm))
-        return sign * (shift + carried), sign * turn
+        return sign[None] * (shift + carried), sign[None] * turn
 
 
 def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
@@ -50,7 +50,7 @@ def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
     origin = _origins(layout, bodies.mass, where)
     inertia = _inertias(model, where, origin)
     axes = _axes(layout, where, origin)
-    swept = axes * qvel
+    swept = axes * qvel[None]
     velocity = _sum("bv,kv->kb", layout.moves, swept)
     carried = _sum("wv,kv->kw", layout.turned_by, swept)
     return Motion(
@@ -74,16 +74,16 @@ def mass_matrix(model: Mechanism, m: Motion) -> Array:
     return full + jnp.diag(model.freedoms.armature)
 
 
-def accelerations(model: Mechanism, m: Motion, qvel: Array, qacc: Array | float) -> Array:
+def accelerations(model: Mechanism, m: Motion, qvel: Array, qacc: Array) -> Array:
     """[6, B] of the bodies, less that of free fall: what accelerometers at the origins read."""
     layout, g = model.layout, weight(model)
     rise = jnp.concatenate([jnp.zeros_like(g), -g])[:, None]
-    return _sum("bv,kv->kb", layout.moves, m.rates * qvel + m.axes * qacc) + rise
+    return _sum("bv,kv->kb", layout.moves, m.rates * qvel[None] + m.axes * qacc[None]) + rise
 
 
 def bias(model: Mechanism, m: Motion, qvel: Array) -> Array:
     """Forces [V] that hold the mechanism at its velocity against its inertia and its weight."""
-    acceleration = accelerations(model, m, qvel, 0.0)
+    acceleration = accelerations(model, m, qvel, jnp.zeros_like(qvel))
     gathered = _sum("bv,kb->kv", model.layout.moves, forces(m, acceleration))
     return jnp.sum(m.axes * gathered, 0)
 
@@ -124,7 +124,7 @@ def weighed(inertia: Array, v: Array) -> Array:
             xz * w[0] + yz * w[1] + zz * w[2],
         ]
     )
-    return jnp.concatenate([turn + cross(h, u), mass * u - cross(h, w)])
+    return jnp.concatenate([turn + cross(h, u), mass[None] * u - cross(h, w)])
 
 
 def _origins(layout: Layout, mass: Array, where: Poses) -> Array:
@@ -133,8 +133,8 @@ def _origins(layout: Layout, mass: Array, where: Poses) -> Array:
     tree = np.asarray(layout.below[:, root].T, mass.dtype)  # [B, B] body j in the tree of i
     whole = jnp.einsum("ij,j->i", tree, mass, precision=HIGHEST)
     heavy = whole > 1e-15
-    sums = jnp.einsum("ij,kj->ki", tree, mass * where.centre, precision=HIGHEST)
-    return jnp.where(heavy, sums / jnp.where(heavy, whole, 1), where.centre[:, root])
+    sums = jnp.einsum("ij,kj->ki", tree, mass[None] * where.centre, precision=HIGHEST)
+    return jnp.where(heavy[None], sums / jnp.where(heavy, whole, 1)[None], where.centre[:, root])
 
 
 def _inertias(model: Mechanism, where: Poses, origin: Array) -> Array:
@@ -147,7 +147,7 @@ def _inertias(model: Mechanism, where: Poses, origin: Array) -> Array:
     square = jnp.sum(c * c, 0)
     about = lambda i, j: pick(i, j) + mass * ((square if i == j else 0) - c[i] * c[j])
     entries = [about(*ij) for ij in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
-    return jnp.stack([*entries, *(mass * c), mass])
+    return jnp.stack([*entries, *(mass[None] * c), mass])
 
 
 def _axes(layout: Layout, where: Poses, origin: Array) -> Array:

@@ -133,7 +133,7 @@ def turned(quat: Array, a: Array) -> Array:
     """Vectors [3, N] turned by unit quaternions [4, N]."""
     w, u = quat[0], quat[1:]
     t = 2 * jnp.stack(vectors.cross(u, a))
-    return a + w * t + jnp.stack(vectors.cross(u, t))
+    return a + w[None] * t + jnp.stack(vectors.cross(u, t))
 
 
 def product(a: Array, b: Array) -> Array:

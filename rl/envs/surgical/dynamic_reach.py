@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics import rigid
 from jaxgpu.pytree import number, pytree
 
 from ...environment import Step, register
@@ -65,11 +64,11 @@ class DynamicReach(arm_task.ArmTask):
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`, within their range, and let the arm follow."""
         target = self.arm.moved(state.target, action, self.speed)
-        spec = dynamics.simulation(self.arm, self.dynamics, self.dt / SUBSTEPS, state.q.dtype)
-        body = rigid.State(state.q, state.v)
+        arm = dynamics.mechanism(self.arm, self.dynamics, self.dt / SUBSTEPS, state.q.dtype)
+        body = arm.init(state.q, state.v)
         for _ in range(SUBSTEPS):
-            body = spec.step(body, target)
-        new = State(q=body.q, t=state.t + 1, v=body.v, target=target, goal=state.goal)
+            body = arm.step(body, target)
+        new = State(q=body.qpos, t=state.t + 1, v=body.qvel, target=target, goal=state.goal)
         tip, _ = forward_kinematics(self.arm, new.q)
         return self.outcome(new, self._observe(new, tip), arm_task.distance(state.goal, tip))
 

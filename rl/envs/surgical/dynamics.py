@@ -9,8 +9,10 @@ and pitch are ours; their servos are Surgical Gym's, 10,000 N m/rad and 1,000 N 
 """
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -84,42 +86,72 @@ ECM_DYNAMICS = _dvrk(ECM, _ECM)
 STAR_DYNAMICS = _dynamics(_STAR, np.zeros(7), np.full(7, 2000.0), np.full(7, 200.0))
 
 
-def simulation(
-    arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32
-) -> rigid.Simulation:
-    """The mechanism of `arm`, its servos, and steps of `dt` s.
+@lru_cache(maxsize=16)
+def description(arm: Arm) -> str:
+    """An MJCF text of `arm`: its links, joints and a servo on each, of unit masses and gains."""
+    opened, closed = [], []
+    for i, ((alpha, a, theta, d), slides) in enumerate(zip(arm.dh, arm.prismatic)):
+        half = np.array([alpha, theta]) / 2
+        (ca, ct), (sa, st) = np.cos(half), np.sin(half)
+        turn = (ca * ct, sa * ct, -sa * st, ca * st)  # about x by alpha, then about the new z
+        place = (a, -np.sin(alpha) * d, np.cos(alpha) * d)
+        opened.append(
+            f"<body name='link{i}' pos='{_text(place)}' quat='{_text(turn)}'>"
+            "<inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>"
+            f"<joint name='joint{i}' type='{'slide' if slides else 'hinge'}' axis='0 0 1' "
+            f"range='{arm.lower[i]:.17g} {arm.upper[i]:.17g}'/>"
+        )
+        closed.append("</body>")
+    servos = "".join(f"<position joint='joint{i}' kp='1' kv='1'/>" for i in range(arm.joints))
+    return (
+        "<mujoco><compiler angle='radian' autolimits='true'/>"
+        "<option gravity='0 0 0' integrator='implicitfast'/>"
+        f"<worldbody>{''.join(opened + closed)}</worldbody>"
+        f"<actuator>{servos}</actuator></mujoco>"
+    )
+
+
+def mechanism(arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32) -> rigid.Model:
+    """The mechanism of `arm` with its masses and servos, whose controls are targets; steps of `dt` s.
 
     Raises:
         ValueError: masses for another number of joints than the arm has.
 
-    >>> simulation(PSM, PSM_DYNAMICS, 0.01).tree.nv
+    >>> mechanism(PSM, PSM_DYNAMICS, 0.01).layout.nv
     6
     """
     if jnp.shape(dynamics.mass) != (arm.joints,):
         raise ValueError(
-            f"simulation: dynamics.mass has shape {list(jnp.shape(dynamics.mass))}; it must be "
+            f"mechanism: dynamics.mass has shape {list(jnp.shape(dynamics.mass))}; it must be "
             f"[{arm.joints}], one a joint; give the dynamics of this arm"
         )
-    links = []
-    for i, ((alpha, a, theta, d), slides) in enumerate(zip(arm.dh, arm.prismatic)):
-        ca, sa, c, s = np.cos(alpha), np.sin(alpha), np.cos(theta), np.sin(theta)
-        links.append(
-            rigid.Link(
-                i - 1,
-                "prismatic" if slides else "revolute",
-                position=(a, -sa * d, ca * d),
-                rotation=((c, -s, 0.0), (s * ca, c * ca, -sa), (s * sa, c * sa, ca)),
-                lower=arm.lower[i],
-                upper=arm.upper[i],
-            )
-        )
-    chain = rigid.assemble(links, gravity=(0.0, 0.0, 0.0), dtype=dtype)
+    model = _loaded(arm, jnp.dtype(dtype).name)
     cast = lambda x: jnp.asarray(x, dtype)
-    tree = replace(
-        chain,
-        mass=cast(dynamics.mass),
-        com=cast(dynamics.com),
-        inertia=cast(dynamics.inertia)[:, :, None] * jnp.eye(3, dtype=dtype)[None],
-        armature=cast(dynamics.armature),
+    bodies = model.bodies
+    none = jnp.zeros_like(cast(dynamics.stiffness))
+    gains = jnp.stack([cast(dynamics.stiffness), none, none], 1)
+    bias = jnp.stack([none, -cast(dynamics.stiffness), -cast(dynamics.damping)], 1)
+    model = replace(
+        model,
+        option=replace(model.option, timestep=cast(dt)),
+        bodies=replace(
+            bodies,
+            mass=bodies.mass.at[1:].set(cast(dynamics.mass)),
+            ipos=bodies.ipos.at[1:].set(cast(dynamics.com)),
+            inertia=bodies.inertia.at[1:].set(cast(dynamics.inertia)),
+        ),
+        freedoms=replace(model.freedoms, armature=cast(dynamics.armature)),
+        actuators=replace(model.actuators, gainprm=gains, biasprm=bias),
     )
-    return rigid.Simulation(tree, rigid.Drive(cast(dynamics.stiffness), cast(dynamics.damping)), dt)
+    return rigid.reweighed(model)
+
+
+@lru_cache(maxsize=16)
+def _loaded(arm: Arm, dtype: str) -> rigid.Model:
+    """The mechanism of the description; constants even where a program is being traced."""
+    with jax.ensure_compile_time_eval():
+        return rigid.load(description(arm), dtype=dtype)
+
+
+def _text(numbers: Any) -> str:
+    return " ".join(f"{x:.17g}" for x in numbers)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
+from jaxgpu.geometry import rotations
 from jaxgpu.physics import rigid
 from jaxgpu.rl.envs.surgical import dynamics
 from jaxgpu.rl.envs.surgical.arms import ECM, PSM, STAR
@@ -36,27 +37,27 @@ UPRIGHT = {  # iiwa14.xml of the menagerie, upright: heights of the joints and c
 
 @ARMS
 def test_links_hang_as_in_the_kinematics(x64, arm):
-    tree = dynamics.simulation(arm, MASSES[arm], 0.01, jnp.float64).tree
+    robot = dynamics.mechanism(arm, MASSES[arm], 0.01, jnp.float64)
     low, high = np.array(arm.lower), np.array(arm.upper)
     for seed in range(3):
         q = jnp.asarray(low + (high - low) * np.random.default_rng(seed).random(arm.joints))
-        frames = rigid.forward_kinematics(tree, q)
+        where = robot.poses(robot.init(q))
+        turned = np.array(rotations.matrix(where.quat[:, -1]))
         tip, R = forward_kinematics(arm, q)
-        np.testing.assert_allclose(frames.R[-1], R, atol=1e-12)
-        np.testing.assert_allclose(frames.x[-1] + frames.R[-1] @ np.array(arm.tip), tip, atol=1e-12)
+        np.testing.assert_allclose(turned, R, atol=1e-12)
+        np.testing.assert_allclose(where.pos[:, -1] + turned @ np.array(arm.tip), tip, atol=1e-12)
 
 
 def test_the_upright_kuka_has_the_masses_where_the_menagerie_has_them(x64):
     """Every link's centre in the world at q = 0, and the inertia that its third joint feels."""
-    tree = dynamics.simulation(STAR, MASSES[STAR], 0.01, jnp.float64).tree
-    frames = rigid.forward_kinematics(tree, jnp.zeros(7))
-    com = frames.x + np.einsum("lij,lj->li", frames.R, tree.com)
-    np.testing.assert_allclose(com, UPRIGHT["com"], atol=1e-12)
-    np.testing.assert_allclose(tree.mass, UPRIGHT["mass"], rtol=1e-12)
+    robot = dynamics.mechanism(STAR, MASSES[STAR], 0.01, jnp.float64)
+    where = robot.poses(robot.init(np.zeros(7)))
+    np.testing.assert_allclose(where.centre.T[1:], UPRIGHT["com"], atol=1e-12)
+    np.testing.assert_allclose(robot.bodies.mass[1:], UPRIGHT["mass"], rtol=1e-12)
     # about the vertical through the joints, of links 3 to 7; the diagonals' entries along it
     along = np.array([0.0076, 0.0164, 0.00449, 0.0047, 0.001])
     off = np.square(np.array(UPRIGHT["com"])[2:, :2]).sum(1) * UPRIGHT["mass"][2:]
-    M = rigid.mass_matrix(tree, jnp.zeros(7))
+    M = rigid.mass_matrix(robot, robot.init(np.zeros(7)))
     np.testing.assert_allclose(M[2, 2], (along + off).sum(), rtol=1e-12)
 
 
@@ -64,14 +65,14 @@ def test_the_upright_kuka_has_the_masses_where_the_menagerie_has_them(x64):
 @ARMS
 def test_servos_bring_the_links_to_their_targets_and_stay(arm):
     """No gravity is left to hold: after three seconds at rest on the target, to rounding."""
-    spec = dynamics.simulation(arm, MASSES[arm], 0.01)
+    robot = dynamics.mechanism(arm, MASSES[arm], 0.01)
     low, high = jnp.array(arm.working_lower), jnp.array(arm.working_upper)
-    state = rigid.State(low + 0.3 * (high - low), jnp.zeros(arm.joints))
+    state = robot.init(low + 0.3 * (high - low))
     target = low + 0.6 * (high - low)
-    move = lambda state, _: (spec.step(state, target), state.q)
+    move = lambda state, _: (robot.step(state, target), state.qpos)
     end, path = jax.jit(lambda s: jax.lax.scan(move, s, length=300))(state)
-    np.testing.assert_allclose(end.q, target, atol=1e-4)
-    assert np.abs(end.v).max() < 1e-3
+    np.testing.assert_allclose(end.qpos, target, atol=1e-4)
+    assert np.abs(end.qvel).max() < 1e-3
     first = np.abs(path[5] - target) / np.abs(path[0] - target)
     assert (first[~np.array(arm.prismatic)] > 0.3).all()  # but not at once
 
@@ -85,8 +86,8 @@ def test_masses_are_leaves_of_the_environment_and_of_its_mechanism(x64):
 
     def inertia(factor):
         heavy = replace(base, mass=factor * base.mass, inertia=factor * base.inertia)
-        tree = dynamics.simulation(ECM, heavy, 0.01, jnp.float64).tree
-        return rigid.mass_matrix(tree, q) - jnp.diag(jnp.asarray(base.armature))
+        robot = dynamics.mechanism(ECM, heavy, 0.01, jnp.float64)
+        return rigid.mass_matrix(robot, robot.init(q)) - jnp.diag(jnp.asarray(base.armature))
 
     factors = jnp.array([1.0, 2.0])
     one, two = jax.jit(jax.vmap(inertia))(factors)
@@ -97,7 +98,7 @@ def test_masses_are_leaves_of_the_environment_and_of_its_mechanism(x64):
 
 def test_masses_of_another_arm_are_refused():
     with pytest.raises(ValueError, match=r"dynamics.mass has shape \[7\]; it must be \[4\]"):
-        dynamics.simulation(ECM, dynamics.STAR_DYNAMICS, 0.01)
+        dynamics.mechanism(ECM, dynamics.STAR_DYNAMICS, 0.01)
     with pytest.raises(ValueError, match=r"ArmDynamics.mass=-1 .*it must be a finite number of at"):
         bad = replace(dynamics.ECM_DYNAMICS, mass=np.array([-1.0, 0, 0, 0]))
         rl.make("surgical/ecm-reach-dynamic", dynamics=bad)
