@@ -214,5 +214,5 @@ def _from_face(pos: Vec, half: Vec, size: Vec, near: _Nearest) -> tuple[Array, A
     # towards the side that each component moves to
     room = tuple(jnp.where(v > 0, s - p, s + p) for v, s, p in zip(speed, size, start))
     leaves = tuple(_crossing(r, jnp.abs(v), 2.0) for r, v in zip(room, speed))
-    beside = tuple(~f for f in near.face)
+    beside = tuple(~f & (r > 0) for f, r in zip(near.face, room))
     return sign * _least(leaves, beside, jnp.full_like(sign, 2)), _any(near.face)
