@@ -170,7 +170,6 @@ def load(source: Any, *, contacts: int = 32, iterations: int = 8, dtype: Any = N
 
     Raises:
         ValueError: MuJoCo cannot read it, or it asks for what is not simulated here.
-        ImportError: the package mujoco is not installed.
 
     >>> robot = load(BALL)
     >>> state = jax.lax.fori_loop(0, 500, lambda _, s: robot.step(s), robot.init())

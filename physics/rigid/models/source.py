@@ -10,13 +10,8 @@ _DEEPEST = 64  # elements within elements
 
 def compiled(source: Any) -> Any:
     """MuJoCo's compiled model of a path, a text, an `MjSpec` or an `MjModel`."""
-    try:
-        import mujoco
-    except ImportError as error:
-        raise ImportError(
-            "load: the package mujoco, which reads robots' files, is not installed; "
-            "pip install 'jaxgpu[robots]'"
-        ) from error
+    import mujoco  # which takes a tenth of a second
+
     if isinstance(source, mujoco.MjModel):
         return source
     try:
