@@ -1,7 +1,7 @@
 """Where two shapes touch: distances, places and frames of contacts, by MuJoCo's conventions.
 
 Read `shape` (what goes in and comes back), `kernels` (the table of pairs), then `planes`, `rounds`,
-`boxes` and `box_box`. A kernel takes one pair; `jax.vmap` takes many. Kernels give every candidate
+`boxes`, `box_box` and `cylinders`. A kernel takes one pair; `jax.vmap` takes many. Kernels give every candidate
 point, near or far: whoever calls keeps those with a distance below the margin.
 """
 

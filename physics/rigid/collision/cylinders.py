@@ -21,7 +21,6 @@ from .shape import (
     ratio,
     settled,
     times,
-    tiny,
     touch,
     where,
 )
@@ -103,25 +102,26 @@ def _deepest(pos: Vec, half: Vec, radius: Array, height: Array) -> Array:
     t = jnp.where(high == 1, 1, jnp.where(low == -1, -1, (low + high) / 2)).astype(radius.dtype)
     free = (high < 1) & (low > -1)
     bend = jax.jvp(lambda t: slope(t, *fixed), (t,), (jnp.ones_like(t),))[1]
-    smooth = ratio(-slope(t, pos, half, radius, height), jnp.where(free & (bend > 0), bend, 0))
-    small = lambda step: jnp.where(free & (jnp.abs(step) < NEAR), step, 0)
-    kink = small(_kink(plus(pos, half, t), half, radius, height))
-    return t + jnp.where(kink == 0, small(smooth), kink)
+    smooth = ratio(-slope(t, pos, half, radius, height), jnp.where(bend > 0, bend, 0))
+    bent, kink = _kink(plus(pos, half, t), half, radius, height)
+    step = jnp.where(bent, kink, smooth)
+    return t + jnp.where(free & (jnp.abs(step) < NEAR), step, 0)
 
 
-def _kink(p: Vec, half: Vec, radius: Array, height: Array) -> Array:
-    """How far along the axis from a point inside another side of the cylinder is as near.
+def _kink(p: Vec, half: Vec, radius: Array, height: Array) -> tuple[Array, Array]:
+    """Whether the distance to the cylinder is least at a kink near a point inside, and how far on.
 
-    It is the other cap where a cap is the nearer, and the side does not bend the distance.
+    There another side is as near: a cap and the round one, or the two caps.
     """
-    away = jnp.sqrt(jnp.maximum(p[0] ** 2 + p[1] ** 2, tiny(p[0])))
+    square = p[0] ** 2 + p[1] ** 2
+    away = jnp.sqrt(jnp.where(square > 0, square, 1))
     side, cap = away - radius, jnp.abs(p[2]) - height
     sign = jnp.where(p[2] < 0, -1.0, 1.0).astype(away.dtype)
     leave, rise = (p[0] * half[0] + p[1] * half[1]) / away, sign * half[2]
-    speed = jax.lax.stop_gradient(rise - leave)
-    level = jax.lax.stop_gradient(half[2])
-    inside = (side < 0) & (cap < 0)
-    edge = ratio(side - cap, jnp.where(inside & (rise * leave < 0), speed, 0))
-    middle = ratio(-p[2], jnp.where(inside & (cap > side), level, 0))
-    near = jnp.abs(edge) < jnp.abs(middle)
-    return jnp.where((edge != 0) & (near | (middle == 0)), edge, middle)
+    inside = (side < 0) & (cap < 0) & (square > 0)
+    divide = lambda a, b, mask: ratio(a, jnp.where(mask, jax.lax.stop_gradient(b), 0))
+    edge = divide(side - cap, rise - leave, inside & (rise * leave < 0))
+    middle = divide(-p[2], half[2], inside)
+    at_edge = inside & (rise * leave < 0) & (jnp.abs(edge) < NEAR)
+    at_middle = inside & (cap > side) & (half[2] != 0) & (jnp.abs(middle) < NEAR)
+    return at_edge | at_middle, jnp.where(at_edge, edge, middle)
