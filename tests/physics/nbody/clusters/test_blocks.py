@@ -90,6 +90,10 @@ def test_the_first_step_is_aarseths_with_the_crackle_of_a_circle(x64):
             assert got[0] == (2.0**-k if more > 1 else 2.0 ** -(k + 1))
 
 
+def test_the_size_of_a_vector_is_that_of_its_three_rows():
+    assert blocks.size((3.0, 4.0, 12.0)) == blocks.size(np.array([12.0, 3.0, -4.0])) == 13
+
+
 def test_the_snap_is_the_change_of_the_jerk(x64):
     """Of softened pulls between three bodies, by central differences, 1e-7 off."""
     random = np.random.default_rng(3)
