@@ -21,6 +21,7 @@ from jaxgpu.physics.continuum import (
     Scene,
     Snow,
     VonMises,
+    engine,
     fill_box,
 )
 
@@ -188,6 +189,24 @@ SAND = pytest.param(MATERIALS[5], marks=pytest.mark.slow)
 
 
 HELD = Liquid(2e4, 0.3, volume_correction=0.1)
+
+
+def test_liquid_is_led_to_the_density_of_the_grid_at_the_speed_of_sound():
+    """1 / J - 1 is g (1 - exp(-correction n c dt / dx)), with g, what is too full, of each alone."""
+    run = scene(HELD, gravity=False, n=8)
+    crowded = dataclasses.replace(run.bodies[0], volume=1.3 * run.bodies[0].volume)
+    run = dataclasses.replace(run, bodies=(crowded,))
+    step, state = jax.jit(lambda state, n: engine.step(run, state, n)), run.init()
+    gaps = []
+    for n in (1, 4, 16):
+        body = step(state, jnp.int32(n)).bodies[0]
+        gaps.append(1 / np.asarray(body.internal, float)[np.asarray(body.active)] - 1)
+    full = gaps[0] > 1e-3
+    rate = 0.1 * np.sqrt(2e4 / 1000) * float(run.dt) * 8
+    for n, gap in zip((4, 16), gaps[1:]):
+        want = np.expm1(-rate * n) / np.expm1(-rate)
+        np.testing.assert_allclose(gap[full] / gaps[0][full], want, rtol=1e-3)
+    assert full.sum() > 20
 
 
 @pytest.mark.slow
