@@ -142,6 +142,12 @@ def test_failed_evaluations_neither_win_nor_spread(name):
     assert known.sum() >= 5 and (np.asarray(members.x)[known, -1] >= 0.3).all()
 
 
+def test_the_first_candidates_are_the_members_as_they_were_drawn():
+    spec, problem = multi.NSGA2(pop_size=8), dtlz.dtlz2(3, 4)
+    state = spec.init(jax.random.key(0), problem)
+    np.testing.assert_array_equal(spec.ask(state, jax.random.key(1)), state.population.x)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea", "hype"])
 def test_protocol(name):

@@ -118,6 +118,16 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
     np.testing.assert_allclose(after.path, path, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("spec, batches", [(single.PSO(6), 1), (single.CSO(6), 2)])
+def test_all_particles_are_evaluated_where_they_were_drawn_before_one_moves(spec, batches):
+    state, seen = spec.init(jax.random.key(0), PROBLEM), []
+    drawn = np.sort(state.x, axis=0)
+    for i in range(batches):
+        seen.append(spec.ask(state, jax.random.key(i)))
+        state = spec.tell(state, seen[-1], jnp.arange(float(len(seen[-1]))))
+    np.testing.assert_array_equal(np.sort(np.concatenate(seen), axis=0), drawn)
+
+
 @pytest.mark.parametrize("spec", [single.SNES, single.SepCMAES, single.XNES, single.LMMAES])
 def test_populations_that_a_strategy_cannot_learn_from_are_named(spec):
     with pytest.raises(ValueError, match=f"{spec.__name__}: pop_size=3; it must be at least 4"):

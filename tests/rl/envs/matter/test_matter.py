@@ -190,6 +190,8 @@ def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
     assert drawn.x.shape == (6 * sum(counts), 3)
     heights = np.unique(np.asarray(drawn.x[:, 2], float) / (grid.dx / 2))
     np.testing.assert_allclose(heights, np.arange(6) - 2.5, rtol=1e-5)
+    x = np.concatenate([body.x for body in env.simulation.bodies])
+    np.testing.assert_allclose(drawn.x[:, :2], np.tile(x, (6, 1)), rtol=1e-6)
     inks = np.repeat([COLOURS[name] for name in env.body_names], counts, axis=0)
     np.testing.assert_allclose(drawn.colour, np.tile(inks, (6, 1)), rtol=1e-6)
 
