@@ -67,6 +67,25 @@ def test_the_regime_that_has_spent_less_gets_the_next_run():
         np.testing.assert_array_equal(large.spent, [100, 100])
 
 
+def test_the_mean_goes_to_that_of_the_better_half_by_logarithms_of_the_rank():
+    spec, rng = single.Restarts(6, 1), np.random.default_rng(1)
+    state = spec.init(jax.random.key(0), Problem(box(-1.0, 1.0, 4), lambda x: x[:1]))
+    x, f = rng.uniform(-0.3, 0.3, (12, 4)), np.append(rng.permutation(6), np.full(6, np.nan))
+    gathered = replace(
+        state,
+        x=jnp.float32(x),
+        f=jnp.float32(f[:, None]),
+        violation=state.violation.at[:6].set(0),
+        filled=jnp.int32(6),
+    )
+    after = jax.jit(restarts._generation)(gathered)
+    share = np.log(3.5) - np.log([1, 2, 3])
+    want = share @ x[np.argsort(f)[:3]] / share.sum()
+    np.testing.assert_allclose(after.shape.mean, want, rtol=1e-4)
+    np.testing.assert_allclose(after.recent[:, 0], [0, 2.5])
+    assert after.filled == 0 and np.isnan(after.f).all()
+
+
 def test_a_run_stagnates_when_neither_best_nor_median_falls():
     # Hansen (2009), section 2: medians of the first and the last three tenths, newest first here
     problem = Problem(box(-1.0, 1.0, 4), lambda x: x[:1])

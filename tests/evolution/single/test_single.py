@@ -118,14 +118,25 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
     np.testing.assert_allclose(after.path, path, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("spec, batches", [(single.PSO(6), 1), (single.CSO(6), 2)])
-def test_all_particles_are_evaluated_where_they_were_drawn_before_one_moves(spec, batches):
-    state, seen = spec.init(jax.random.key(0), PROBLEM), []
-    drawn = np.sort(state.x, axis=0)
-    for i in range(batches):
-        seen.append(spec.ask(state, jax.random.key(i)))
-        state = spec.tell(state, seen[-1], jnp.arange(float(len(seen[-1]))))
-    np.testing.assert_array_equal(np.sort(np.concatenate(seen), axis=0), drawn)
+@pytest.mark.parametrize("spec", [single.PSO(6), single.CSO(6)])
+def test_a_swarm_begins_at_rest_at_generation_zero(spec):
+    state = spec.init(jax.random.key(0), PROBLEM)
+    assert state.generation == 0 and not state.v.any() and np.isinf(state.violation).all()
+
+
+def test_lm_ma_draws_through_the_maps_of_the_generations_so_far():
+    """A product of matrices, applied to the same normal numbers."""
+    spec, key = single.LMMAES(5, 0.01), jax.random.key(3)
+    state = spec.init(jax.random.key(0), PROBLEM)
+    vectors = np.random.default_rng(0).normal(size=state.vectors.shape)
+    state = replace(state, generation=jnp.int32(2), vectors=jnp.float32(vectors))
+    maps = np.eye(5)
+    for i, v in enumerate(vectors[:2]):
+        c = 1 / (1.5**i * 5)
+        maps = ((1 - c) * np.eye(5) + c * np.outer(v, v)) @ maps
+    want = np.asarray(state.mean) + 0.1 * np.asarray(jax.random.normal(key, (5, 5))) @ maps.T
+    got = jax.jit(lambda state: spec.drawing(state)[1](key))(state)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("spec", [single.SNES, single.SepCMAES, single.XNES, single.LMMAES])
