@@ -192,7 +192,7 @@ HELD = Liquid(2e4, 0.3, volume_correction=0.1)
 
 
 def test_liquid_is_led_to_the_density_of_the_grid_at_the_speed_of_sound():
-    """1 / J - 1 is g (1 - exp(-correction n c dt / dx)), with g, what is too full, of each alone."""
+    """1 / J - 1 is g (1 - exp(-correction n c dt / dx)); g, what is too full, is that of each."""
     run = scene(HELD, gravity=False, n=8)
     crowded = dataclasses.replace(run.bodies[0], volume=1.3 * run.bodies[0].volume)
     run = dataclasses.replace(run, bodies=(crowded,))

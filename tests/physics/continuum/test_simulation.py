@@ -20,6 +20,7 @@ from jaxgpu.physics.continuum import (
     rollout,
     simulate,
 )
+from jaxgpu.physics.continuum.simulation import Watch, _raise_lost
 from jaxgpu.pytree import pytree
 
 DX = 1 / 10
@@ -54,6 +55,15 @@ def height(state):
 
 def low(state):
     return height(state)[0] < 0.43
+
+
+def test_the_first_frame_that_lost_a_particle_is_named():
+    lost, t, none = np.array([0, 1, 5]), np.array([0.0, 0.1, 0.2]), np.zeros((3, 2), bool)
+    with pytest.raises(FloatingPointError, match="simulate: 1 particles were .* at t=0.1 s"):
+        _raise_lost(Watch(None, lost, t, none.astype(int), none))
+    tools = np.array([[False, False], [False, True], [True, True]])
+    with pytest.raises(FloatingPointError, match=r"colliders\[1\] had left .* at t=0.1 s"):
+        _raise_lost(Watch(None, lost, t, none.astype(int), tools))
 
 
 @pytest.mark.slow
