@@ -61,6 +61,11 @@ ZERO, KEY = jnp.zeros((T, 1)), jax.random.key(0)
 WIDE = {"low": -10.0, "high": 10.0}
 
 
+def test_a_planner_is_held_to_its_ranges_before_it_begins():
+    with pytest.raises(ValueError, match="plan: CEM.sigma=-1; it must be"):
+        CEM(sigma=-1.0).init(ZERO)
+
+
 def test_riccati_is_the_minimum_that_differences_see():
     at = lambda u: float(quadratic(jnp.asarray(u, jnp.float32)))
     np.testing.assert_allclose(at(BEST), LEAST, rtol=1e-5)

@@ -89,6 +89,25 @@ def test_a_plan_made_by_hand_pours_from_every_seed():
         assert seen["success"][-1] and jnp.sum(seen["reward"]) > 0.25, seed
 
 
+def test_it_is_poured_when_the_water_is_out_and_the_milk_in_the_glass():
+    state = standing(ENV)
+    reference, (milk, water) = ENV.goal.reference(state, None), state.bodies
+    glass_only = lambda milk_out, water_out: SimpleNamespace(
+        bodies=[moved_share(milk, milk_out), moved_share(water, water_out)], tools=state.tools
+    )
+    for milk_out, water_out in ((0.0, 0.0), (0.0, 0.8), (0.2, 1.0), (0.05, 0.95)):
+        success = ENV.goal.success(glass_only(milk_out, water_out), reference)
+        assert success == (milk_out < 0.1 and water_out > 0.9)
+
+
+def moved_share(body, share):
+    """The cloud with a share of its particles 1 m to the right."""
+    away = np.arange(len(body.x)) < share * len(body.x)
+    return SimpleNamespace(
+        x=body.x + jnp.asarray(away[:, None] * [1.0, 0.0], jnp.float32), m=body.m
+    )
+
+
 @pytest.mark.slow
 def test_success_is_seen_where_it_is():
     """Water moved to the sink by hand, or taken away; milk left in the glass."""
