@@ -52,6 +52,7 @@ def test_the_interquartile_mean_and_its_interval():
     x = np.random.default_rng(0).normal(5, 1, 40).astype(np.float32)
     middle, low, high = rl.interquartile_mean(x, jax.random.key(0))
     assert middle == pytest.approx(scipy.stats.trim_mean(x, 0.25), rel=1e-6)
+    assert (middle, low, high) == rl.interquartile_mean(x, jax.random.key(0), draws=2000)
     statistic = lambda x, axis: scipy.stats.trim_mean(x, 0.25, axis=axis)
     exact = scipy.stats.bootstrap((x,), statistic, method="percentile", rng=1).confidence_interval
     np.testing.assert_allclose([low, high], exact, atol=0.06)  # the draws differ

@@ -19,6 +19,7 @@ from jaxgpu.physics.continuum import (
     fill_box,
     rollout,
     simulate,
+    simulation,
 )
 from jaxgpu.physics.continuum.simulation import Watch, _raise_lost
 from jaxgpu.pytree import pytree
@@ -64,6 +65,13 @@ def test_the_first_frame_that_lost_a_particle_is_named():
     tools = np.array([[False, False], [False, True], [True, True]])
     with pytest.raises(FloatingPointError, match=r"colliders\[1\] had left .* at t=0.1 s"):
         _raise_lost(Watch(None, lost, t, none.astype(int), tools))
+
+
+def test_a_frame_is_as_many_steps_as_it_says_and_each_of_them_is_corrected(monkeypatch):
+    counted = lambda scene, state, correction: (state[0] + 1, state[1] + correction)
+    monkeypatch.setattr(simulation.engine, "step", counted)
+    frame = simulation.Frames(scene(), jnp.int32(20), height).step
+    np.testing.assert_array_equal(frame((jnp.int32(0), jnp.int32(0))), [20, 20])
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from matter_checks import slope_is_that_of_differences
 from jaxgpu import rl
 from jaxgpu.geometry import sdf
 from jaxgpu.rl.envs.matter import with_soft_contact
+from jaxgpu.rl.envs.matter.inflow import nozzle_layer
 from jaxgpu.rl.envs.matter.rendering import COLOURS, render, scene, task_camera
 from jaxgpu.rl.envs.matter.shapes import Prism, glass
 from jaxgpu.rl.plan import trajectory
@@ -25,6 +26,16 @@ whole = jax.jit(lambda state, actions: trajectory(ENV, state, actions))
 def places(particles):
     """[D, N] of the filled slots, float64."""
     return np.asarray(particles.x, float)[np.asarray(particles.active)].T
+
+
+def test_a_layer_fills_the_opening_of_a_nozzle_and_lies_ahead_of_it():
+    """Eight points 1.5 mm apart in one of 12 mm; in space those of them that are in the disc."""
+    across = (np.arange(8) - 3.5) * 0.0015
+    plane, disc = (nozzle_layer(d, 0.006, 0.0015, 1, -0.02) for d in (2, 3))
+    np.testing.assert_allclose(plane, np.stack([across, np.full(8, -0.02)], 1), atol=1e-8)
+    far = np.hypot(*np.meshgrid(across, across))
+    assert len(disc) == np.sum(far < 0.006) and np.allclose(disc[:, 1], -0.02)
+    assert np.hypot(disc[:, 0], disc[:, 2]).max() < 0.006
 
 
 @pytest.mark.slow
