@@ -159,6 +159,15 @@ def test_a_window_grows_to_the_whole_and_leaves_the_future_alone():
     assert done.best.loss > LEAST  # what is planned first is planned blind
 
 
+def test_frozen_actions_stay_as_they_were_planned():
+    spec = TemporalExpansion(Descent(optax.sgd(0.1), **WIDE), first=4, grow=4, freeze=True)
+    state = dataclasses.replace(spec.init(ZERO), frozen=jnp.int32(4), window=jnp.int32(8))
+    bowl = lambda actions, frames: jnp.sum((actions - 1) ** 2)
+    after = jax.jit(lambda state: spec.update(bowl, state, KEY))(state)
+    np.testing.assert_array_equal(after.actions[:4], 0)
+    assert jnp.all(after.actions[4:] > 0.1)
+
+
 def test_an_averaged_gradient_is_the_stated_mixture_both_ways():
     x, w = jnp.linspace(-1, 2, 7), jnp.sin(jnp.arange(7.0))
     f = lambda x: jnp.sum(w * average_gradient(x, 0.3) ** 2)
