@@ -56,6 +56,8 @@ def test_what_is_right_or_cannot_be_seen_passes():
         assert ranges.Range(infinite=True).fault(value) is None
     assert ranges.Range(above=0, infinite=True).fault(-np.inf) == "-inf"
     assert ranges.Range(below=0, infinite=True).fault(np.inf) == "inf"
+    assert ranges.Range(below=0).fault(-1.0) is None
+    assert ranges.Range(below=0).fault(-1e-300) == "-1e-300, which is 0 in float32"
     jax.tree.map(lambda leaf: -leaf, Spring())  # a gradient may have any sign
 
 

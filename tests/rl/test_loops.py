@@ -11,6 +11,7 @@ from rl_probe import Probe
 
 from jaxgpu import rl
 from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.pytree import pytree
 
 SMALL = rl.PPO(num_envs=4, num_steps=8, update_epochs=1, num_minibatches=2, hidden_sizes=(8,))
 ENV = rl.make("cartpole")
@@ -31,6 +32,24 @@ def test_another_network_is_refused(tmp_path):
     wider = rl.PPO(num_envs=4, num_steps=8, update_epochs=1, num_minibatches=2, hidden_sizes=(9,))
     with pytest.raises(CheckpointError, match="resume with the options that wrote it"):
         rl.train(ENV, wider, jax.random.key(0), 64, out=tmp_path, resume=True)
+
+
+@pytree
+class Counting:
+    """A learner whose state counts the updates that are planned and those that were made."""
+
+    def init(self, env, key, num_updates=None):
+        return jnp.int32([num_updates, 0])
+
+    def update(self, env, state, key):
+        return state + jnp.int32([0, 1])
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_learner_is_told_of_its_updates_and_of_one_where_there_are_none(count):
+    state, seen = rl.learn(Probe(), Counting(), jax.random.key(0), count, measure=lambda s: s[1])
+    np.testing.assert_array_equal(state, [max(count, 1), count])
+    np.testing.assert_array_equal(seen, np.arange(count + 1))
 
 
 def test_too_few_steps_are_refused():
