@@ -1,6 +1,7 @@
 """Every single-objective algorithm: converges from five seeds past failures, and its protocol."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from conformance import avals, check_program, exports, same
 
 from jaxgpu.evolution import Real, minimize, protocol, single
 from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.single import lshade
 
 BEST = jnp.linspace(-2.0, 2.5, 5)
 
@@ -230,6 +232,51 @@ def test_losers_learn_from_winners_and_from_the_mean_of_the_swarm(x64):
     ways = np.stack([v[::2], x[1::2] - x[::2]])
     assert (plain - x[::2] >= np.minimum(ways, 0).sum(0)).all()
     assert (plain - x[::2] <= np.maximum(ways, 0).sum(0)).all()
+
+
+def test_lshade_draws_about_its_memories_and_no_crossing_after_the_terminal_value():
+    draw = jax.jit(lambda key: lshade._draw(key, jnp.full(2, 0.5), jnp.array([0.8, -1.0]), 2000))
+    scale, cross = map(np.asarray, draw(jax.random.key(0)))
+    assert (0 < scale).all() and scale.max() == 1 and abs(np.median(scale) - 0.5) < 0.02
+    assert abs(np.mean(cross == 0) - 0.5) < 0.06  # 5 sigma
+    # of a normal law of deviation 0.1 that is cut at 1
+    assert cross.max() == 1 and abs(np.median(cross[cross > 0]) - 0.8) < 0.02
+
+
+def test_lshade_keeps_the_beaten_beside_those_that_it_has_kept():
+    """Two of three places of the archive count; of four members the first and the last lost."""
+    spec = single.LSHADE(100, pop_size=6, batch_size=3)
+    state = SimpleNamespace(
+        archive=jnp.array([[1.0], [2.0], [9.0], [9.0], [9.0], [9.0]]),
+        x=jnp.array([[10.0], [11.0], [12.0], [13.0]]),
+        kept=jnp.int32(2),
+        count=jnp.int32(4),
+    )
+    beaten = jnp.array([True, False, False, True])
+    store = jax.jit(lambda key: lshade._store(key, spec, state, beaten))
+    members, size = store(jax.random.key(0))
+    assert size == 4 and sorted(members[:4, 0].tolist()) == [1, 2, 10, 13]
+
+
+def test_lshade_keeps_the_better_of_parent_and_child_the_best_first():
+    spec = single.LSHADE(1000, pop_size=6, batch_size=6)
+    f, child = np.arange(1.0, 7.0), np.array([6.0, 0.5, 3.5, 2.5, 5.0, 8.0])
+    given = dict(
+        f=jnp.float32(f),
+        violation=jnp.zeros(6),
+        child_f=jnp.float32(child),
+        child_violation=jnp.zeros(6),
+        filled=jnp.int32(6),
+        generation=jnp.int32(3),
+    )
+
+    @jax.jit
+    def passed(key):
+        return lshade._generation(spec, replace(spec.init(key, PROBLEM), **given))
+
+    after = passed(jax.random.key(0))
+    np.testing.assert_array_equal(after.f, np.sort(np.minimum(f, child)))
+    assert after.kept == 2 and after.generation == 4 and after.filled == 0
 
 
 @pytest.mark.slow
