@@ -258,27 +258,6 @@ def test_lshade_keeps_the_beaten_beside_those_that_it_has_kept():
     assert size == 4 and sorted(members[:4, 0].tolist()) == [1, 2, 10, 13]
 
 
-def test_lshade_keeps_the_better_of_parent_and_child_the_best_first():
-    spec = single.LSHADE(1000, pop_size=6, batch_size=6)
-    f, child = np.arange(1.0, 7.0), np.array([6.0, 0.5, 3.5, 2.5, 5.0, 8.0])
-    given = dict(
-        f=jnp.float32(f),
-        violation=jnp.zeros(6),
-        child_f=jnp.float32(child),
-        child_violation=jnp.zeros(6),
-        filled=jnp.int32(6),
-        generation=jnp.int32(3),
-    )
-
-    @jax.jit
-    def passed(key):
-        return lshade._generation(spec, replace(spec.init(key, PROBLEM), **given))
-
-    after = passed(jax.random.key(0))
-    np.testing.assert_array_equal(after.f, np.sort(np.minimum(f, child)))
-    assert after.kept == 2 and after.generation == 4 and after.filled == 0
-
-
 @pytest.mark.slow
 def test_lshade_shrinks_to_four_and_keeps_its_bounds():
     spec = single.LSHADE(1500, pop_size=40, batch_size=40)
