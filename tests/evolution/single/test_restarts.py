@@ -67,23 +67,27 @@ def test_the_regime_that_has_spent_less_gets_the_next_run():
         np.testing.assert_array_equal(large.spent, [100, 100])
 
 
-def test_the_mean_goes_to_that_of_the_better_half_by_logarithms_of_the_rank():
-    spec, rng = single.Restarts(6, 1), np.random.default_rng(1)
-    state = spec.init(jax.random.key(0), Problem(box(-1.0, 1.0, 4), lambda x: x[:1]))
-    x, f = rng.uniform(-0.3, 0.3, (12, 4)), np.append(rng.permutation(6), np.full(6, np.nan))
-    gathered = replace(
-        state,
-        x=jnp.float32(x),
-        f=jnp.float32(f[:, None]),
-        violation=state.violation.at[:6].set(0),
-        filled=jnp.int32(6),
-    )
-    after = jax.jit(restarts._generation)(gathered)
-    share = np.log(3.5) - np.log([1, 2, 3])
-    want = share @ x[np.argsort(f)[:3]] / share.sum()
-    np.testing.assert_allclose(after.shape.mean, want, rtol=1e-4)
-    np.testing.assert_allclose(after.recent[:, 0], [0, 2.5])
-    assert after.filled == 0 and np.isnan(after.f).all()
+def test_a_generation_is_learnt_from_by_logarithms_of_the_rank(monkeypatch):
+    """The mean from the better half, the covariance from all: the worse weigh less than nothing."""
+    spec, f = single.Restarts(6, 1), np.array([3.0, 0.0, 5.0, 1.0, 4.0, 2.0], np.float32)
+    problem, seen = Problem(box(-1.0, 1.0, 4), lambda x: x[:1]), []
+    monkeypatch.setattr(restarts, "update", lambda *given: seen.append(given) or given[0])
+
+    @jax.jit
+    def learnt(key):
+        state = spec.init(key, problem)
+        known = {"f": state.f.at[:6, 0].set(f), "violation": state.violation.at[:6].set(0)}
+        after = restarts._generation(replace(state, filled=jnp.int32(6), **known))
+        return seen[0][-2:], after.recent[:, 0], after.filled
+
+    (weight, positive), recent, filled = learnt(jax.random.key(0))
+    share, order = np.log(3.5) - np.log([1, 2, 3]), np.argsort(f)
+    np.testing.assert_allclose(positive[order[:3]], share / share.sum(), rtol=1e-5)
+    np.testing.assert_array_equal(weight[order[:3]], positive[order[:3]])
+    assert not positive[order[3:]].any() and not positive[6:].any()
+    assert (weight[order[4:]] < 0).all()
+    np.testing.assert_allclose(recent, [0, 2.5])
+    assert filled == 0
 
 
 def test_a_run_stagnates_when_neither_best_nor_median_falls():

@@ -101,22 +101,22 @@ def test_a_plan_made_by_hand_pours_from_every_seed():
 
 
 def test_it_is_poured_when_the_water_is_out_and_the_milk_in_the_glass():
+    """Shares of either are moved by 1 m."""
     state = standing(ENV)
     reference, (milk, water) = ENV.goal.reference(state, None), state.bodies
-    glass_only = lambda milk_out, water_out: SimpleNamespace(
-        bodies=[moved_share(milk, milk_out), moved_share(water, water_out)], tools=state.tools
-    )
-    for milk_out, water_out in ((0.0, 0.0), (0.0, 0.8), (0.2, 1.0), (0.05, 0.95)):
-        success = ENV.goal.success(glass_only(milk_out, water_out), reference)
-        assert success == (milk_out < 0.1 and water_out > 0.9)
 
+    def moved(body, share):
+        away = np.linspace(0, 1, len(body.x), endpoint=False, dtype=np.float32) < share
+        x = jnp.where(away[:, None], body.x + jnp.array([[1.0, 0.0]]), body.x)
+        return SimpleNamespace(x=x, m=body.m)
 
-def moved_share(body, share):
-    """The cloud with a share of its particles 1 m to the right."""
-    away = np.arange(len(body.x)) < share * len(body.x)
-    return SimpleNamespace(
-        x=body.x + jnp.asarray(away[:, None] * [1.0, 0.0], jnp.float32), m=body.m
-    )
+    @jax.jit
+    def success(of_milk, of_water):
+        bodies = moved(milk, of_milk), moved(water, of_water)
+        return ENV.goal.success(SimpleNamespace(bodies=bodies, tools=state.tools), reference)
+
+    for of_milk, of_water in ((0.0, 0.0), (0.0, 0.8), (0.2, 1.0), (0.05, 0.95)):
+        assert success(of_milk, of_water) == (of_milk < 0.1 and of_water > 0.9)
 
 
 @pytest.mark.slow
