@@ -139,7 +139,9 @@ def _mixed(model: Mechanism, all_of: Sides) -> tuple[Array, ...]:
     if (all_of.named >= 0).any():
         own, named = np.maximum(all_of.named, 0), all_of.named >= 0
         pairs = model.pairs
-        pick = lambda mine, theirs: jnp.where(named.reshape(-1, *(1,) * (theirs.ndim - 1)), mine[own], theirs)
+        pick = lambda mine, theirs: jnp.where(
+            named.reshape(-1, *(1,) * (theirs.ndim - 1)), mine[own], theirs
+        )
         friction, solref = pick(pairs.friction, friction), pick(pairs.solref, solref)
         slip, solimp = pick(pairs.solreffriction, slip), pick(pairs.solimp, solimp)
         margin = pick(pairs.margin, margin)
@@ -165,7 +167,9 @@ def cone(model: Mechanism, m: Motion, qvel: Array, c: Contacts) -> Cone:
     drag = jnp.broadcast_to(b[:, None], speed.shape)
     if elliptic and d > 1:
         slip = jnp.any(c.solreffriction != 0, 1)
-        own = impedance.spring(model, jnp.where(slip[:, None], c.solreffriction, c.solref), c.solimp)
+        own = impedance.spring(
+            model, jnp.where(slip[:, None], c.solreffriction, c.solref), c.solimp
+        )
         drag = drag.at[:, 1:].set(jnp.where(slip, own[1], b)[:, None])
     aref = (-drag * speed).at[:, 0].add(-stretch)
     t = jnp.sum(model.bodies.invweight[:, 0][jnp.asarray(body)[c.geoms]], 1)

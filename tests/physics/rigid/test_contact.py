@@ -41,9 +41,7 @@ def test_a_dropped_ball_never_rises_above_where_it_came_from():
 
     def highest(mass, spin):
         bodies = ball.bodies
-        heavy = dataclasses.replace(
-            bodies, mass=mass * bodies.mass, inertia=mass * bodies.inertia
-        )
+        heavy = dataclasses.replace(bodies, mass=mass * bodies.mass, inertia=mass * bodies.inertia)
         model = rigid.reweighed(dataclasses.replace(ball, bodies=heavy))
         start = model.init(qvel=jnp.stack([0 * spin, 0 * spin, 0 * spin, spin, spin, 0 * spin]))
         end, height = rolled(model, start, 300, lambda s: s.qpos[2])
@@ -57,7 +55,9 @@ def test_a_dropped_ball_never_rises_above_where_it_came_from():
 
 def test_a_block_holds_below_the_angle_of_friction_and_slides_above_it():
     """a = g (sin t - mu cos t); held, it creeps at a speed that its softness allows."""
-    block = '<body pos="0 0 .05"><freejoint/><geom type="box" size=".1 .1 .05" friction=".5"/></body>'
+    block = (
+        '<body pos="0 0 .05"><freejoint/><geom type="box" size=".1 .1 .05" friction=".5"/></body>'
+    )
     model = world(block, friction=0.5, option='<option cone="elliptic" impratio="10"/>')
 
     def speed(angle):
@@ -83,7 +83,8 @@ def test_a_ball_rolls_down_a_slope_with_five_sevenths_of_its_pull():
 def test_contacts_that_are_not_kept_are_counted():
     """Two boxes touch the floor with four corners each; two contacts are kept."""
     boxes = "".join(
-        f'<body pos="{x} 0 .099"><freejoint/><geom type="box" size=".1 .1 .1"/></body>' for x in (0, 1)
+        f'<body pos="{x} 0 .099"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
+        for x in (0, 1)
     )
     model = world(boxes, contacts=2)
     assert int(model.step(model.init()).overflow) == 6
@@ -112,7 +113,9 @@ def test_the_last_ball_of_a_cradle_takes_what_the_first_brings():
         '<geom size=".05" pos="0 0 -.5" mass="1" {1}/></body>'
     )
     row = "".join(ball.format(0.1001 * i, stiff) for i in range(5))
-    text = f'<mujoco><option timestep="1e-4" integrator="RK4"/><worldbody>{row}</worldbody></mujoco>'
+    text = (
+        f'<mujoco><option timestep="1e-4" integrator="RK4"/><worldbody>{row}</worldbody></mujoco>'
+    )
     model = rigid.load(text, contacts=10)
     end, q = jax.jit(lambda s: rolled(model, s, 9000, lambda s: s.qpos))(
         model.init([0.5, 0, 0, 0, 0])
@@ -145,7 +148,7 @@ def test_derivatives_of_contact_are_finite_everywhere(x64):
 
 
 BAD = {
-    "a body without mass": ('<body><freejoint/></body>', "mass and inertia of moving bodies"),
+    "a body without mass": ("<body><freejoint/></body>", "mass and inertia of moving bodies"),
     "an unknown element": ('<body><geom size=".1"/><wheel/></body>', "unrecognized element"),
     "an entity": ('<!ENTITY a "b">', "entities"),
 }
