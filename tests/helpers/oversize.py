@@ -12,6 +12,7 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from pathlib import Path
 
 LIMIT = 10**9  # bytes of a process
 EACH = 10  # requests of a process, as long as they are refused
-SECONDS = 180  # that a process may take for one: some compile before they know
+SECONDS = 120  # of a processor for one request: some compile before they know
 
 # of studies, option and the least that surely takes more than the limit
 STUDIES = {
@@ -128,6 +129,10 @@ def child(batch: list[list[str]], group: str) -> None:
     else:
         resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
     for request in batch:
+        spent = resource.getrusage(resource.RUSAGE_SELF)
+        most = int(spent.ru_utime + spent.ru_stime) + SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+        signal.alarm(10 * SECONDS)  # one that waits for ever spends nothing
         print("ANSWER", json.dumps(said(request)), flush=True)
 
 
@@ -155,12 +160,10 @@ def answered(all_of_them: list[list[str]]) -> list[tuple[list[str], str]]:
             batch = left[:EACH]
             # it limits itself: a `preexec_fn` would fork this process, whose threads JAX may hold
             command = [sys.executable, __file__, "--child", json.dumps(batch), "--group", group]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-                text, end = done.stdout, f"killed, or aborted: code {done.returncode}"
-            except subprocess.TimeoutExpired as late:
-                text, end = (late.stdout or b"").decode(), "it was still running"
-            lines = [x[7:] for x in text.splitlines() if x.startswith("ANSWER ")]
+            done = subprocess.run(command, capture_output=True, text=True)
+            late = -done.returncode in (signal.SIGXCPU, signal.SIGALRM)
+            end = "it was still running" if late else f"killed, or aborted: code {done.returncode}"
+            lines = [x[7:] for x in done.stdout.splitlines() if x.startswith("ANSWER ")]
             found = [json.loads(line) for line in lines]
             found += [end] * (len(found) < len(batch))
             for request, what in zip(batch, found):

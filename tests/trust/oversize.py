@@ -1,7 +1,7 @@
 """200 requests for more memory than there is, at random, in processes that may take 1 GB.
 
 Each of them, of a study by the command line or of a function, must end in a sentence: one that is
-killed or aborted, is still running after a minute, or runs, is a failure.
+killed or aborted, is still running after two minutes of a processor, or runs, is a failure.
 """
 
 import time
