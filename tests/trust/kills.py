@@ -30,6 +30,7 @@ from tests.trust import forms, record
 
 KEPT = Path(__file__).with_name("kills.jsonl")  # while it is not at its end
 KILLS, SEED = 100, 1
+LATE = 3600  # seconds after which a run hangs
 # as small as they may be; a study without a line here runs with the options that it has by default
 OPTIONS = {
     "classic-control": "--seeds 3 --share 0.01 --only cartpole",
@@ -119,10 +120,10 @@ def command(name: str, out: Path, cache: Path):
 def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[str, int]:
     """End a run so many times, and hold what comes of it to the undisturbed run."""
     whole, killed, cache = at / "whole", at / "killed", at / "cache"
-    finished(start(whole, cache), 600)
+    finished(start(whole, cache), LATE)
     shutil.rmtree(whole)
     began = time.perf_counter()
-    finished(start(whole, cache))  # with every program compiled
+    finished(start(whole, cache), LATE)  # with every program compiled
     longest = time.perf_counter() - began
     found: Counter[str] = Counter()
     for _ in range(20 * kills):
@@ -137,7 +138,7 @@ def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[st
         else:  # it got to its end: begin anew
             same(killed, whole)
             shutil.rmtree(killed)
-    finished(start(killed, cache))
+    finished(start(killed, cache), LATE)
     same(killed, whole)
     return dict(found)
 
