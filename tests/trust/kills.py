@@ -7,6 +7,7 @@ report must have the bits of the undisturbed run.
 
 import json
 import random
+import shlex
 import shutil
 import signal
 import sys
@@ -33,8 +34,8 @@ KILLS, SEED = 100, 1
 LATE = 3600  # seconds after which a run hangs
 # as small as they may be; a study without a line here runs with the options that it has by default
 OPTIONS = {
-    "classic-control": "--seeds 3 --share 0.01 --only cartpole",
-    "cluster-tracers": "--stars 40 --tracers 100 --seeds 1 --time 6",
+    "classic-control": "--seeds 3 --share 0.01 --only 'cartpole, PPO'",
+    "cluster-tracers": "--stars 40 --tracers 100 --seeds 1 --time 4",
     "directions": "--images 200 --components 12 --compare False",
     "double-pendulum": "--pendulums 50 --seconds 10",
     "escapers": "--stars 32 --tracers 64 --seeds 1 --time 4 --radii 0.1",
@@ -113,7 +114,9 @@ def form(name: str, out: Path, cache: Path):
 def command(name: str, out: Path, cache: Path):
     """The process of a study."""
     return forked(
-        cache, main, ["run", name, *OPTIONS.get(name, "").split(), "--out", str(out), "--resume"]
+        cache,
+        main,
+        ["run", name, *shlex.split(OPTIONS.get(name, "")), "--out", str(out), "--resume"],
     )
 
 
