@@ -373,6 +373,16 @@ def own(leaf: Any) -> Array:
     >>> import numpy as np
     >>> own(np.float32(2.0)).weak_type
     False
+
+    Raises:
+        ValueError: a whole number of Python that is too large.
     """
-    leaf = jnp.asarray(leaf)
+    try:
+        leaf = jnp.asarray(leaf)
+    except OverflowError as error:
+        bits = 8 * jnp.result_type(int).itemsize
+        raise ValueError(
+            f"run: state holds {arguments.shown(leaf)}; a whole number must have at most {bits} "
+            "bits; give it as a floating number"
+        ) from error
     return jnp.copy(leaf) if arguments.is_key(leaf) else jnp.array(leaf, leaf.dtype)

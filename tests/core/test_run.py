@@ -338,6 +338,11 @@ def test_an_end_is_one_truth_value(gives):
         run(lambda x: x, np.float32(1), 3, until=lambda x: gives)
 
 
+def test_a_whole_number_beyond_all_bits_is_no_state():
+    with pytest.raises(ValueError, match="^run: state holds 9223372036854775808; a whole number"):
+        run(lambda x: x, 2**63, 3)
+
+
 def test_a_rollout_refuses_a_step_that_changes_its_state():
     with pytest.raises(TypeError, match=r"^rollout: step changes int32\[\] to float32\[\]; it"):
         rollout(lambda x: x / 2, 3, 4)
