@@ -152,9 +152,9 @@ def limited() -> Iterator[str]:
         group.rmdir()
 
 
-def answered(all_of_them: list[list[str]]) -> list[tuple[list[str], str]]:
+def answered(asked: list[list[str]]) -> Iterator[tuple[list[str], str]]:
     """Every request, and what became of it."""
-    answers, left = [], list(all_of_them)
+    left = list(asked)
     with limited() as group:
         while left:
             batch = left[:EACH]
@@ -169,9 +169,8 @@ def answered(all_of_them: list[list[str]]) -> list[tuple[list[str], str]]:
             for request, what in zip(batch, found):
                 if not what.startswith("sentence"):
                     print(" ".join(request), "->", what[:300], flush=True)
-            answers += zip(batch, found)
+                yield request, what
             left = left[len(found) :]
-    return answers
 
 
 def main() -> int:
@@ -184,7 +183,7 @@ def main() -> int:
     if args.child:
         child(json.loads(args.child), args.group)
         return 0
-    answers = answered(list(requests(args.count, args.seed)))
+    answers = list(answered(list(requests(args.count, args.seed))))
     bad = [what for _, what in answers if not what.startswith("sentence")]
     print(f"{len(answers) - len(bad)} of {len(answers)} requests ended in a sentence")
     return min(len(bad), 100)
