@@ -107,11 +107,8 @@ def _of_dimension(model: Mechanism, shapes: Shape, condim: int) -> Contacts:
 
 def _touches(model: Mechanism, shapes: Shape, group: PairGroup) -> tuple[Array, Array, Array]:
     """Distances, places and frames of the candidates of a group."""
-    one, two = (
-        jax.tree.map(lambda leaf: leaf[np.array(ends)], shapes)
-        for ends in (group.first, group.second)
-    )
-    found = jax.vmap(KERNELS[group.kinds].touch)(one, two)
+    of = lambda ends: jax.tree.map(lambda leaf: leaf[np.array(ends)], shapes)
+    found = jax.vmap(KERNELS[group.kinds].touch)(of(group.first), of(group.second))
     flat = lambda a: a.reshape(-1, *a.shape[2:])
     return flat(found.dist), flat(found.pos), flat(found.frame)
 
