@@ -63,8 +63,8 @@ def inverse_dynamics(model: Model, state: State, qacc: Any) -> Array:
     Weight, springs, dampers and the fluid are counted; contacts, limits and motors are not.
 
     >>> from jaxgpu.physics import rigid
-    >>> text = '<mujoco><worldbody><body><joint type="slide" axis="0 0 1"/><geom size=".1" mass="2"/>'
-    >>> lift = rigid.load(text + "</body></worldbody></mujoco>")
+    >>> body = '<body><joint type="slide" axis="0 0 1"/><geom size=".1" mass="2"/></body>'
+    >>> lift = rigid.load(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
     >>> round(float(rigid.inverse_dynamics(lift, lift.init(), [1.0])[0]), 2)  # m (g + a)
     21.62
     """
@@ -105,8 +105,8 @@ def reweighed(model: Model) -> Model:
 
     >>> import dataclasses
     >>> from jaxgpu.physics import rigid
-    >>> text = '<mujoco><worldbody><body><freejoint/><geom size=".1" mass="2"/></body></worldbody></mujoco>'
-    >>> ball = rigid.load(text)
+    >>> body = '<body><freejoint/><geom size=".1" mass="2"/></body>'
+    >>> ball = rigid.load(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
     >>> heavy = dataclasses.replace(ball.bodies, mass=2 * ball.bodies.mass)
     >>> float(rigid.reweighed(dataclasses.replace(ball, bodies=heavy)).bodies.invweight[1, 0])
     0.25

@@ -9,7 +9,8 @@ from jaxgpu.physics import rigid
 
 # an arm on a slide, whose end touches a floor; a motor, a stop and friction in the joints
 TEXT = """<mujoco><worldbody><geom type="plane" size="2 2 .1"/>
-<body name="cart" pos="0 0 .5"><joint name="rail" type="slide" axis="1 0 0" range="-1 1" damping="1"/>
+<body name="cart" pos="0 0 .5">
+<joint name="rail" type="slide" axis="1 0 0" range="-1 1" damping="1"/>
 <geom type="box" size=".1 .1 .05" mass="1"/>
 <body name="arm"><joint name="pivot" axis="0 1 0" frictionloss=".1" stiffness="1"/>
 <geom type="capsule" size=".05" fromto="0 0 0 0 0 -.46" mass=".5"/></body></body></worldbody>

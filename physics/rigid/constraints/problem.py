@@ -70,7 +70,7 @@ class Problem:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def solve(problem: Problem, start: Array, iterations: int) -> Array:
-    """The accelerations [V] of the minimum, from `start`, after so many turns of Newton's method."""
+    """The accelerations [V] of the minimum, from `start`, after so many turns of Newton."""
 
     def turn(_: Any, a: Array) -> Array:
         gradient, H = _system(problem, a)

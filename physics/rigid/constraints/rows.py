@@ -257,7 +257,7 @@ def _speeds(m: Motion, at: Array, body: np.ndarray) -> tuple[Array, Array]:
 def _curved(
     model: Mechanism, m: Motion, at: Array, body: np.ndarray, qvel: Array
 ) -> tuple[Array, Array]:
-    """Accelerations and changes of spin [3, N] of points, where the freedoms are not accelerated."""
+    """Accelerations and changes of spin [3, N] of points, of freedoms without acceleration."""
     moves = np.asarray(model.layout.moves[body], qvel.dtype)
     a = jnp.einsum("nv,kv->kn", moves, m.rates * qvel[None], precision=HIGHEST)
     arm = at - m.origin[:, body]

@@ -18,7 +18,7 @@ def refuse(m: Any) -> None:
 
 
 def refuse_pairs(layout: Layout) -> None:
-    """Raise one sentence that names a pair of shapes that may touch and whose contact is unknown."""
+    """Raise one sentence that names two shapes that may touch and whose contact is unknown."""
     for group in layout.groups:
         if group.kinds in KERNELS:
             continue

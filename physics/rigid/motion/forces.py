@@ -58,7 +58,7 @@ def springs(model: Mechanism, qpos: Array) -> Array:
 
 
 def rotation_between(rest: Array, turn: Array) -> Array:
-    """The rotation vector [3, ...] from one unit quaternion to another, in the frame of the first."""
+    """The rotation vector [3, ...] from one unit quaternion to another, in its frame."""
     w, *u = product(rest * jnp.array([1.0, -1, -1, -1], rest.dtype), turn)
     vector = jnp.stack(u)
     square = jnp.sum(vector * vector, 0)

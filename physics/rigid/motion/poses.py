@@ -30,7 +30,7 @@ class Poses:
     axis: Array  # [3, J] of the joints
 
     def of(self, body: np.ndarray, pos: Array, quat: Array | None = None) -> tuple[Array, Array]:
-        """Places [N, 3] and turns [N, 4] in the frames of bodies [N], in the world: [3, N], [4, N]."""
+        """Places [N, 3] and turns [N, 4] in bodies' frames, in the world: [3, N], [4, N]."""
         here = self.quat[:, body]
         place = self.pos[:, body] + turned(here, pos.T)
         return place, here if quat is None else product(here, quat.T)
@@ -99,7 +99,7 @@ def poses(model: Mechanism, qpos: Array, mocap: tuple[Array, Array] | None = Non
 
 
 def _motions(model: Mechanism, qpos: Array) -> tuple[Array, Array]:
-    """What joints do in the frames they stand in: none, hinges, slides, balls, free; [3|4, 1 + J]."""
+    """What joints do in their frames: none, hinges, slides, balls, free; [3|4, 1 + J]."""
     layout, joints = model.layout, model.joints
     zero = jnp.zeros((3, 1), qpos.dtype)
     still = jnp.zeros((4, 1), qpos.dtype).at[0].set(1)

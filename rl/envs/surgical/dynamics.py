@@ -112,7 +112,7 @@ def description(arm: Arm) -> str:
 
 
 def mechanism(arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32) -> rigid.Model:
-    """The mechanism of `arm` with its masses and servos, whose controls are targets; steps of `dt` s.
+    """The mechanism of `arm` with masses and servos, whose controls are targets; steps of `dt` s.
 
     Raises:
         ValueError: masses for another number of joints than the arm has.

@@ -182,7 +182,8 @@ UNKNOWN = {
 def test_what_is_not_simulated_is_refused_by_name(option, more, said):
     can = '<geom name="{0}" type="cylinder" size=".1 .1" contype="0" conaffinity="0"/>'
     bodies = (
-        f'<site name="a"/><body><joint name="j" range="-1 1"/>{can.format("can")}<site name="b"/></body>'
+        f'<site name="a"/><body><joint name="j" range="-1 1"/>{can.format("can")}'
+        '<site name="b"/></body>'
         f'<body pos="1 0 0"><freejoint/>{can.format("tin")}</body>'
     )
     text = f"<mujoco>{option}<worldbody>{bodies}</worldbody>{more}</mujoco>"

@@ -138,9 +138,7 @@ def test_gradients_are_those_of_central_differences(x64, cone):
         got = both(*at)[1]
         for k, x in enumerate(at):
             way, h = random.normal(size=x.shape), 1e-6
-            ends = [
-                both(*at[:k], x + s * h * way, *at[k + 1 :])[0] for s in (1, -1)
-            ]
+            ends = [both(*at[:k], x + s * h * way, *at[k + 1 :])[0] for s in (1, -1)]
             if any((a != b).any() for a, b in zip(ends[0][1], ends[1][1])):
                 continue
             want = float(ends[0][0] - ends[1][0]) / (2 * h)
