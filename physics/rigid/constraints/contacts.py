@@ -85,7 +85,7 @@ def _of_dimension(model: Mechanism, shapes: Shape, condim: int) -> Contacts:
     pair = jnp.asarray(all_of.pair)
     most = min(model.layout.contacts, len(all_of.pair))
     depth = dist - margin[pair]
-    beyond = jnp.maximum(jnp.sum(depth < 0) - most, 0)
+    beyond = jnp.maximum(jnp.sum(depth < 0, dtype=jnp.int32) - most, 0)
     if most < len(all_of.pair):
         _, kept = lax.top_k(-lax.stop_gradient(depth), most)
         pair, dist, pos, frame = pair[kept], dist[kept], pos[kept], frame[kept]
