@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 BIN = .venv/bin
 READY = .venv/ready
-# what the tests need beside: an oracle under the GPL, which is not installed for anything else
+# what the tests need beside: oracles, one of them under the GPL, which nothing else installs
 ORACLES = .venv/oracles
 OUT ?= out
 # nearly all of a test's time is compilation on one core; a worker takes up to 3 GB
