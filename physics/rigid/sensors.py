@@ -26,8 +26,8 @@ def contact_forces(model: Mechanism, d: Dynamics) -> Array:
             of = body[c.geoms[:, side]]
             moment = turn + cross(c.pos.T - d.motion.origin[:, of], force)
             own = (of[:, None] == each).astype(push.dtype)
-            both = sign * jnp.concatenate([moment, force])
-            total = total + jnp.einsum("kc,cb->kb", both, own, precision=HIGHEST)
+            six = sign * jnp.concatenate([moment, force])
+            total = total + jnp.einsum("kc,cb->kb", six, own, precision=HIGHEST)
     return (total * (each > 0)).T
 
 

@@ -6,11 +6,17 @@ import pytest
 from conformance import avals, check_program, exports, same
 
 from jaxgpu import rl
+from jaxgpu.rl.envs.locomotion import Robot
+
+
+# tasks on robots take seconds to trace
+ROBOTS = {name for name in rl.names() if isinstance(rl.make(name), Robot)}
 
 
 def marked(name):
-    """Tasks of matter take a second each to trace: one of them in the fast tier."""
+    """Tasks of matter and on robots take seconds to trace: one of each in the fast tier."""
     slow = name.startswith("matter/") and name != "matter/mixing"
+    slow |= name in ROBOTS and name != "reacher"
     return pytest.param(name, id=name, marks=pytest.mark.slow if slow else ())
 
 
