@@ -32,6 +32,12 @@ OBJECTIVES = {
 }
 
 
+def dear(name, *others):
+    """Every robot is compiled for seconds: two in the fast tier."""
+    quick = name in ("hopper", "reacher")
+    return pytest.param(name, *others, marks=() if quick else pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def users():
     """The settings of users: ranks are promoted."""
@@ -47,7 +53,7 @@ def moved(env):
     return before, replace(after, seen=seen), env.action_space.sample(key)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", [dear(name) for name in OBJECTIVES])
 def test_objectives_are_sums_of_parts(name):
     env = rl.make(name)
     before, after, action = moved(env)
@@ -57,6 +63,7 @@ def test_objectives_are_sums_of_parts(name):
     np.testing.assert_allclose(objectives, want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_objectives_of_pushing_have_no_weights():
     env = rl.make("pusher")
     before, after, action = moved(env)
@@ -65,7 +72,7 @@ def test_objectives_of_pushing_have_no_weights():
     np.testing.assert_allclose(objectives, want, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name, count", [("reacher", 2), ("hopper", 3)])
+@pytest.mark.parametrize("name, count", [dear("reacher", 2), dear("hopper", 3)])
 def test_rewards_are_vectors_where_they_are_asked_for(name, count):
     env = rl.make(name, vector=True)
     state, _ = jax.eval_shape(env.reset, KEY)
@@ -79,7 +86,12 @@ def starts(name, count=256):
 
 
 @pytest.mark.parametrize(
-    "name, q, v", [("hopper", 0.005, 0.005), ("swimmer", 0.1, 0.1), ("half-cheetah", 0.1, None)]
+    "name, q, v",
+    [
+        dear("hopper", 0.005, 0.005),
+        dear("swimmer", 0.1, 0.1),
+        dear("half-cheetah", 0.1, None),
+    ],
 )
 def test_starts_are_within_the_noise_of_rest(name, q, v):
     """Velocities of some tasks are normal: their deviation is 0.1 to 3 parts in a hundred."""
@@ -101,6 +113,7 @@ def test_targets_of_the_reacher_fill_a_disc():
     assert not body.qvel[:, 2:].any() and np.abs(body.qvel[:, :2]).max() <= 0.005
 
 
+@pytest.mark.slow
 def test_the_object_of_the_pusher_starts_away_from_the_goal():
     _, body = starts("pusher", 4096)
     place = np.asarray(body.qpos[:, -4:-2])
@@ -109,6 +122,7 @@ def test_the_object_of_the_pusher_starts_away_from_the_goal():
     assert not body.qpos[:, -2:].any() and not body.qvel[:, -4:].any()
 
 
+@pytest.mark.slow
 def test_masses_are_leaves_and_the_clock_truncates():
     """Copies of a reacher with other masses are one vmap; heavier links turn less."""
     env = rl.make("reacher", max_steps=1)
