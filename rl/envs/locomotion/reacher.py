@@ -36,8 +36,9 @@ class Reacher(Robot):
 
     def _start(self, key: Array) -> tuple[Array, Array]:
         """Joints within 0.1 rad of straight, the target in a disc of 0.2 m."""
-        keys, (qpos, qvel) = jax.random.split(key), self._noisy(key, 1.0)
-        u, turn = jax.random.uniform(keys[0], (2,), qpos.dtype)
+        place, noise = jax.random.split(key)
+        qpos, qvel = self._noisy(noise, 1.0)
+        u, turn = jax.random.uniform(place, (2,), qpos.dtype)
         angle = 2 * np.pi * turn
         target = 0.2 * jnp.sqrt(u) * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
         rest = self.model.qpos0
