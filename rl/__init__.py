@@ -3,7 +3,7 @@
 Reading order:
 
     environment   the protocol of an environment, and environments by name; `spaces`
-    envs          classic, surgical and fluid tasks
+    envs          classic, locomotion, surgical and fluid tasks
     vector        many copies of an environment, begun anew where episodes end
     learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
@@ -15,6 +15,18 @@ Reading order:
 
 from .environment import Checked, Environment, Step, checked, make, names, register
 from .envs.classic import Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum
+from .envs.locomotion import (
+    Ant,
+    HalfCheetah,
+    Hopper,
+    Humanoid,
+    HumanoidStandup,
+    InvertedDoublePendulum,
+    Pusher,
+    Reacher,
+    Swimmer,
+    Walker2d,
+)
 from .envs.matter import Matter
 from .envs.surgical import (
     Centre,
@@ -44,18 +56,28 @@ __all__ = [
     "Discrete",
     "Space",
     "Acrobot",
+    "Ant",
     "CartPole",
     "Centre",
     "DynamicReach",
+    "HalfCheetah",
+    "Hopper",
+    "Humanoid",
+    "HumanoidStandup",
+    "InvertedDoublePendulum",
     "Matter",
     "MountainCar",
     "MountainCarContinuous",
     "NeedlePick",
     "PegTransfer",
     "Pendulum",
+    "Pusher",
     "Reach",
+    "Reacher",
     "SurgicalGymReach",
+    "Swimmer",
     "Track",
+    "Walker2d",
     # many at once
     "Outcome",
     "Vector",

@@ -1,6 +1,8 @@
 """Steps in time: MuJoCo's Euler, RK4 and implicitfast."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +21,23 @@ from .motion.poses import cross, product
 
 def step(model: Mechanism, state: State, ctrl: Array, force: Array) -> State:
     """The state a step later."""
+    return seen(model, state, ctrl, force, lambda d: None)[0]
+
+
+def seen[Look](
+    model: Mechanism,
+    state: State,
+    ctrl: Array,
+    force: Array,
+    look: Callable[[Dynamics], Look],
+) -> tuple[State, Look]:
+    """The state a step later, and what `look` takes from the last forces that the step evaluates.
+
+    These are what MuJoCo's data hold after a step: for RK4 those of its fourth stage, else those
+    at the step's beginning.
+    """
     if model.layout.integrator == "rk4":
-        return _runge_kutta(model, state, ctrl, force)
+        return _runge_kutta(model, state, ctrl, force, look)
     d = dynamics(model, state, ctrl, force)
     implicit = _implicit(model, d)
     qacc = d.qacc
@@ -30,7 +47,7 @@ def step(model: Mechanism, state: State, ctrl: Array, force: Array) -> State:
         if model.layout.integrator == "implicitfast":
             qacc = _spinning(model, state, d, inertia, qacc)
     speed = state.qvel + model.option.timestep * qacc
-    return advanced(model, state, d.rate, qacc, speed, d.qacc, d.beyond)
+    return advanced(model, state, d.rate, qacc, speed, d.qacc, d.beyond), look(d)
 
 
 def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
@@ -121,7 +138,9 @@ def positions(model: Mechanism, qpos: Array, qvel: Array, h: Array) -> Array:
 _STAGES = ((0.0, 1 / 6), (0.5, 1 / 3), (0.5, 1 / 3), (1.0, 1 / 6))
 
 
-def _runge_kutta(model: Mechanism, state: State, ctrl: Array, force: Array) -> State:
+def _runge_kutta(
+    model: Mechanism, state: State, ctrl: Array, force: Array, look: Callable[[Dynamics], Any]
+) -> tuple[State, Any]:
     """Four stages of the classic method; turns are those of Runge, Kutta, Munthe and Kaas.
 
     Munthe-Kaas (1999), doi:10.1016/S0168-9274(98)00030-0: a stage that stands away from the start
@@ -131,7 +150,7 @@ def _runge_kutta(model: Mechanism, state: State, ctrl: Array, force: Array) -> S
     none = jnp.zeros_like(state.qvel)
     begin = none, none, jnp.zeros_like(state.act)
 
-    def stage(known: tuple, place: Array) -> tuple:
+    def stage(known: tuple, place: Array) -> tuple[tuple, Any]:
         (speed, qacc, rate), total, warm, beyond = known
         reach, share = place
         away = reach * h * speed
@@ -145,12 +164,13 @@ def _runge_kutta(model: Mechanism, state: State, ctrl: Array, force: Array) -> S
         d = dynamics(model, at, ctrl, force)
         rates = _unrolled(model, at.qvel, away), d.qacc, d.rate
         total = tuple(old + share * new for old, new in zip(total, rates))
-        return (rates, total, d.qacc, beyond + d.beyond), None
+        return (rates, total, d.qacc, beyond + d.beyond), look(d)
 
     places = jnp.asarray(_STAGES, state.qvel.dtype)
     start = begin, begin, state.warm, jnp.zeros_like(state.overflow)
-    (_, (qvel, qacc, rate), warm, beyond), _ = lax.scan(stage, start, places)
-    return advanced(model, state, rate, qacc, qvel, warm, beyond)
+    (_, (qvel, qacc, rate), warm, beyond), looks = lax.scan(stage, start, places)
+    last = jax.tree.map(lambda each: each[-1], looks)
+    return advanced(model, state, rate, qacc, qvel, warm, beyond), last
 
 
 def _unrolled(model: Mechanism, qvel: Array, away: Array) -> Array:

@@ -26,6 +26,7 @@ from jaxgpu.physics import continuum, rigid
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
+from jaxgpu.rl.envs.locomotion import Robot
 
 KEY = jax.random.key(0)
 REF_DIRS = das_dennis(3, 4)
@@ -184,6 +185,7 @@ def environment(name: str) -> Machine:
 
     tasks = name.startswith("matter/")  # matter keeps 32-bit numbers, and takes a second to trace
     dear = tasks and name != "matter/mixing"
+    dear |= isinstance(env, Robot) and name != "reacher"
     floats, rtol = ("own", 1e-4) if tasks else ("same", 1e-5)
     return Machine(f"rl.{name}", (type(env),), make, floats, dear, rtol)
 

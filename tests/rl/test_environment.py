@@ -4,13 +4,19 @@ import jax
 import jax.numpy as jnp
 import pytest
 from conformance import avals, check_program, exports, same
+from doors import as_users
 
 from jaxgpu import rl
+from jaxgpu.rl.envs.locomotion import Robot
+
+TASKS = [name for name in rl.names() if not name.startswith("matter/")]
+ROBOTS = {name for name in TASKS if isinstance(rl.make(name), Robot)}
 
 
 def marked(name):
-    """Tasks of matter take a second each to trace: one of them in the fast tier."""
+    """Tasks of matter and on robots take seconds to trace: one of each in the fast tier."""
     slow = name.startswith("matter/") and name != "matter/mixing"
+    slow |= name in ROBOTS and name != "reacher"
     return pytest.param(name, id=name, marks=pytest.mark.slow if slow else ())
 
 
@@ -19,9 +25,10 @@ def test_every_environment_keeps_the_protocol(name):
     env = rl.make(name)
     assert isinstance(env, rl.Environment)
     key = jax.random.key(0)
-    state, observation = jax.eval_shape(env.reset, key)
-    action = jax.eval_shape(env.action_space.sample, key)
-    step = jax.eval_shape(env.step, state, action, key)
+    with as_users():
+        state, observation = jax.eval_shape(env.reset, key)
+        action = jax.eval_shape(env.action_space.sample, key)
+        step = jax.eval_shape(env.step, state, action, key)
     assert avals(step.state) == avals(state)
     assert avals(step.observation) == avals(observation)
     assert observation.shape == env.observation_space.shape
@@ -36,7 +43,7 @@ def test_every_environment_runs_with_64_bit_types(x64, name):
 
     Five of them began with 32-bit numbers and came to 64-bit ones in a step, which no loop takes.
     """
-    with jax.numpy_dtype_promotion("standard"):  # as users have it
+    with as_users():
         env, key = rl.make(name), jax.random.key(0)
         state, observation = jax.eval_shape(env.reset, key)
         action = jax.eval_shape(env.action_space.sample, key)
@@ -87,11 +94,12 @@ def test_an_environment_is_one_program_for_all_numbers_and_copies(name):
 def test_every_environment_is_one_program_for_all_numbers_and_platforms(name):
     """The environment is an argument of what is lowered for three platforms."""
     env, key = rl.make(name), jax.random.key(0)
-    state, _ = jax.eval_shape(reset, env, key)
-    action = env.action_space.sample(key)
-    check_program(step, env, state, action, key)
-    exports(step, env, state, action, key)
-    exports(reset, env, key)
+    with as_users():
+        state, _ = jax.eval_shape(reset, env, key)
+        action = env.action_space.sample(key)
+        check_program(step, env, state, action, key)
+        exports(step, env, state, action, key)
+        exports(reset, env, key)
 
 
 @pytest.mark.parametrize("name", ["surgical/needle-pick", "surgical/star-reach-compat"])

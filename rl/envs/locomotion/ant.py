@@ -1,0 +1,75 @@
+"""Walk forward on four legs: gymnasium's Ant-v5, on its robot.
+
+Schulman, Moritz, Levine, Jordan & Abbeel (2016), arXiv:1506.02438.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.rigid import forward
+from jaxgpu.physics.rigid.model import Model
+from jaxgpu.physics.rigid.sensors import contact_forces
+from jaxgpu.pytree import number, pytree
+
+from ...environment import register
+from .robot import Parts, Robot, Seen, State, robot, share, square
+
+
+@register("ant")
+@pytree
+class Ant(Robot):
+    """Speed forward, 1 for being healthy, less half the action's square and a cost of contacts.
+
+    Objectives: speed with the 1, and both costs.
+
+    >>> import jax
+    >>> from jaxgpu import rl
+    >>> ant = rl.make("ant")
+    >>> isinstance(ant, Ant), ant.reset(jax.random.key(0))[1].shape
+    (True, (105,))
+    """
+
+    model: Model = robot("ant.xml")
+    forward_reward_weight: Array | float = number(default=1.0)  # [] s/m
+    ctrl_cost_weight: Array | float = number(default=0.5, least=0)  # []
+    contact_cost_weight: Array | float = number(default=5e-4, least=0)  # [] of N^2 and (N m)^2
+    healthy_reward: Array | float = number(default=1.0)  # []
+    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and a second
+
+    def _start(self, key: Array) -> tuple[Array, Array]:
+        return self._noisy(key, self.reset_noise_scale, normal=True)
+
+    def _look(self, d: forward.Dynamics) -> Seen:
+        forces = jnp.clip(contact_forces(self.model, d), -1, 1)
+        return {"place": d.where.pos[:2, 1], "contact": forces}
+
+    def _first(self, body: forward.State) -> Seen:
+        where = self.model.poses(body)
+        forces = jnp.zeros((self.model.layout.nbody, 6), where.pos.dtype)
+        return {"place": where.pos[:2, 1], "contact": forces}
+
+    def _width(self) -> int:
+        layout = self.model.layout
+        return layout.nq - 2 + layout.nv + 6 * (layout.nbody - 1)
+
+    def _observe(self, state: State) -> Array:
+        """All coordinates but x and y, velocities, and forces on bodies within 1 N and 1 N m."""
+        forces = state.seen["contact"][1:].ravel()
+        return jnp.concatenate([state.body.qpos[2:], state.body.qvel, forces])
+
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+        speed = (after.seen["place"][0] - before.seen["place"][0]) / self._dt()
+        parts = {
+            "reward_forward": self.forward_reward_weight * speed,
+            "reward_ctrl": -self.ctrl_cost_weight * square(ctrl),
+            "reward_contact": -self.contact_cost_weight * square(after.seen["contact"]),
+            "reward_survive": share(self._healthy(after), self.healthy_reward),
+        }
+        gains = parts["reward_forward"] + parts["reward_survive"]
+        return parts, [gains, parts["reward_ctrl"] + parts["reward_contact"]]
+
+    def _healthy(self, state: State) -> Array:
+        """Between 0.2 and 1 m high, and all numbers finite."""
+        qpos, qvel = state.body.qpos, state.body.qvel
+        finite = jnp.all(jnp.isfinite(qpos)) & jnp.all(jnp.isfinite(qvel))
+        return finite & (qpos[2] >= 0.2) & (qpos[2] <= 1.0)

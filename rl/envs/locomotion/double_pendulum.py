@@ -1,0 +1,67 @@
+"""Balance two poles on a cart: gymnasium's InvertedDoublePendulum-v5, on its robot."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics.rigid import forward
+from jaxgpu.physics.rigid.model import Model
+from jaxgpu.pytree import number, pytree
+
+from ...environment import register
+from .robot import Parts, Robot, Seen, State, robot, share
+
+
+@register("inverted-double-pendulum")
+@pytree
+class InvertedDoublePendulum(Robot):
+    """10 while the tip is higher than 1 m, less penalties of its place and of the poles' speeds.
+
+    0.01 x^2 + (z - 2)^2 of the tip, and 0.001 and 0.005 times the squares of the speeds.
+    Objectives, as in MoRobtrol: the 10 less each of the two.
+
+    >>> import jax
+    >>> from jaxgpu import rl
+    >>> poles = rl.make("inverted-double-pendulum")
+    >>> isinstance(poles, InvertedDoublePendulum), poles.reset(jax.random.key(0))[1].shape
+    (True, (9,))
+    """
+
+    model: Model = robot("inverted_double_pendulum.xml")
+    healthy_reward: Array | float = number(default=10.0)  # []
+    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and a second
+
+    def _start(self, key: Array) -> tuple[Array, Array]:
+        return self._noisy(key, self.reset_noise_scale, normal=True)
+
+    def _look(self, d: forward.Dynamics) -> Seen:
+        sites, body = self.model.sites, np.array(self.model.layout.site_body)
+        tip = d.where.of(body, sites.pos)[0][:, 0]
+        return {"tip": tip, "constraint": d.constraint[0]}
+
+    def _first(self, body: forward.State) -> Seen:
+        return self._look(self.model.forward(body))
+
+    def _width(self) -> int:
+        return 9
+
+    def _observe(self, state: State) -> Array:
+        """The cart, sin and cos of the angles, velocities and the force of its stops within 10."""
+        qpos, force = state.body.qpos, jnp.clip(state.seen["constraint"], -10, 10)
+        speed = jnp.clip(state.body.qvel, -10, 10)
+        return jnp.concatenate([qpos[:1], jnp.sin(qpos[1:]), jnp.cos(qpos[1:]), speed, force[None]])
+
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+        x, _, z = after.seen["tip"]
+        _, v1, v2 = after.body.qvel
+        bonus = share(self._healthy(after), self.healthy_reward)
+        parts = {
+            "reward_survive": bonus,
+            "distance_penalty": -(0.01 * x**2 + (z - 2) ** 2),
+            "velocity_penalty": -(1e-3 * v1**2 + 5e-3 * v2**2),
+        }
+        return parts, [bonus + parts["distance_penalty"], bonus + parts["velocity_penalty"]]
+
+    def _healthy(self, state: State) -> Array:
+        """The tip higher than 1 m."""
+        return state.seen["tip"][2] > 1

@@ -1,0 +1,139 @@
+"""Walk forward, or stand up: gymnasium's Humanoid-v5 and HumanoidStandup-v5, on their robots.
+
+Tassa, Erez & Todorov (2012), doi:10.1109/IROS.2012.6386025. The files ask for another solver of the
+contact problem and few iterations; here it is solved to its end.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.rigid import forward
+from jaxgpu.physics.rigid.model import Model
+from jaxgpu.physics.rigid.motion import inertia
+from jaxgpu.physics.rigid.motion.poses import Poses
+from jaxgpu.physics.rigid.sensors import contact_forces
+from jaxgpu.pytree import number, pytree
+
+from ...environment import register
+from ...spaces import Box
+from .robot import Parts, Robot, Seen, State, robot, share, square
+
+
+@pytree
+class _Humanoid(Robot):
+    """What is seen of a humanoid."""
+
+    @property
+    def action_space(self) -> Box:
+        """Controls of the motors; their gears give each joint its torque."""
+        return Box(-0.4, 0.4, (self.model.layout.nu,))
+
+    def _look(self, d: forward.Dynamics) -> Seen:
+        forces = contact_forces(self.model, d)
+        return self._seen(d.where, d.motion) | {"actuator": d.actuator, "contact": forces}
+
+    def _first(self, body: forward.State) -> Seen:
+        where = self.model.poses(body)
+        seen = self._seen(where, inertia.motion(self.model, where, body.qvel))
+        forces = jnp.zeros((self.model.layout.nbody, 6), body.qvel.dtype)
+        return seen | {"actuator": jnp.zeros_like(body.qvel), "contact": forces}
+
+    def _seen(self, where: Poses, motion: inertia.Motion) -> Seen:
+        mass = self.model.bodies.mass
+        place = jnp.sum(mass * where.centre[:2], 1) / jnp.sum(mass)
+        return {"place": place, "inertia": motion.inertia.T, "velocity": motion.velocity.T}
+
+    def _width(self) -> int:
+        layout = self.model.layout
+        return layout.nq - 2 + 2 * layout.nv - 6 + (10 + 6 + 6) * (layout.nbody - 1)
+
+    def _observe(self, state: State) -> Array:
+        """All coordinates but x and y, velocities, and what was seen of bodies and motors.
+
+        Of each body its inertia and its velocity about the robot's centre of mass, then the
+        motors' torques, then the forces of contacts on bodies.
+        """
+        body, seen = state.body, state.seen
+        of_bodies = [seen[name][1:].ravel() for name in ("inertia", "velocity")]
+        motors, forces = seen["actuator"][6:], seen["contact"][1:].ravel()
+        return jnp.concatenate([body.qpos[2:], body.qvel, *of_bodies, motors, forces])
+
+
+@register("humanoid")
+@pytree
+class Humanoid(_Humanoid):
+    """1.25 times the speed forward, 5 for being upright, less costs of the action and of contacts.
+
+    The action's is 0.1 times its square, that of contacts at most 10. Objectives, as in MoRobtrol:
+    speed and thrift, each with the 5.
+
+    >>> import jax
+    >>> from jaxgpu import rl
+    >>> humanoid = rl.make("humanoid")
+    >>> isinstance(humanoid, Humanoid), humanoid.reset(jax.random.key(0))[1].shape
+    (True, (348,))
+    """
+
+    model: Model = robot("humanoid.xml")
+    forward_reward_weight: Array | float = number(default=1.25)  # [] s/m
+    ctrl_cost_weight: Array | float = number(default=0.1, least=0)  # []
+    contact_cost_weight: Array | float = number(default=5e-7, least=0)  # [] of N^2 and (N m)^2
+    healthy_reward: Array | float = number(default=5.0)  # []
+    reset_noise_scale: Array | float = number(default=1e-2, least=0)  # [] m, rad and a second
+
+    def _start(self, key: Array) -> tuple[Array, Array]:
+        return self._noisy(key, self.reset_noise_scale)
+
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+        speed = (after.seen["place"][0] - before.seen["place"][0]) / self._dt()
+        bonus = share(self._healthy(after), self.healthy_reward)
+        parts = {
+            "reward_forward": self.forward_reward_weight * speed,
+            "reward_ctrl": -self.ctrl_cost_weight * square(ctrl),
+            "reward_contact": -_impact(self.contact_cost_weight, after),
+            "reward_survive": bonus,
+        }
+        return parts, [parts["reward_forward"] + bonus, bonus - square(ctrl)]
+
+    def _healthy(self, state: State) -> Array:
+        """Between 1 and 2 m high."""
+        z = state.body.qpos[2]
+        return (z > 1.0) & (z < 2.0)
+
+
+@register("humanoid-standup")
+@pytree
+class HumanoidStandup(_Humanoid):
+    """Height over the model's step in m/s, 1 a step, less costs of the action and of contacts.
+
+    Never terminates. Objectives, as in MoRobtrol: the height and the action's cost.
+
+    >>> import jax
+    >>> from jaxgpu import rl
+    >>> humanoid = rl.make("humanoid-standup")
+    >>> isinstance(humanoid, HumanoidStandup), humanoid.reset(jax.random.key(0))[1].shape
+    (True, (348,))
+    """
+
+    model: Model = robot("humanoidstandup.xml")
+    ctrl_cost_weight: Array | float = number(default=0.1, least=0)  # []
+    impact_cost_weight: Array | float = number(default=5e-7, least=0)  # [] of N^2 and (N m)^2
+    reset_noise_scale: Array | float = number(default=1e-2, least=0)  # [] m, rad and a second
+
+    def _start(self, key: Array) -> tuple[Array, Array]:
+        return self._noisy(key, self.reset_noise_scale)
+
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+        rise = after.body.qpos[2] / self.model.option.timestep
+        parts = {
+            "reward_linup": rise,
+            "reward_quadctrl": -self.ctrl_cost_weight * square(ctrl),
+            "reward_impact": -_impact(self.impact_cost_weight, after),
+            "reward_survive": jnp.ones_like(rise),
+        }
+        return parts, [rise, parts["reward_quadctrl"]]
+
+
+def _impact(weight: Array | float, state: State) -> Array:
+    """The cost of contacts, at most 10."""
+    return jnp.minimum(weight * square(state.seen["contact"]), 10)

@@ -1,0 +1,86 @@
+"""Push a cylinder to a place with an arm of seven joints: gymnasium's Pusher-v5, on its robot."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.rigid import forward
+from jaxgpu.physics.rigid.model import Model
+from jaxgpu.physics.rigid.motion.poses import Poses
+from jaxgpu.pytree import number, pytree
+
+from ...environment import register
+from ...spaces import Box
+from .robot import Parts, Robot, Seen, State, distance, robot, square
+
+_TRIES = 32  # of placing the object; that none is right has a chance of 1e-13
+
+
+@register("pusher")
+@pytree
+class Pusher(Robot):
+    """Minus the way of the object to its goal, less half that to the tip and a cost of the action.
+
+    The cost is 0.1 times the action's square; never terminates. Objectives, as in MoRobtrol: near,
+    distance and control, without weights. Success is an object within `tolerance`.
+
+    >>> from jaxgpu import rl
+    >>> pusher = rl.make("pusher")
+    >>> isinstance(pusher, Pusher), pusher.reset(jax.random.key(0))[1].shape
+    (True, (23,))
+    """
+
+    model: Model = robot("pusher_v5.xml")
+    max_steps: Array | int = number(default=100, least=1, whole=True, unit="steps")  # [] steps
+    reward_near_weight: Array | float = number(default=0.5, least=0)  # [] 1/m
+    reward_dist_weight: Array | float = number(default=1.0, least=0)  # [] 1/m
+    reward_control_weight: Array | float = number(default=0.1, least=0)  # []
+    tolerance: Array | float = number(default=0.05, above=0, unit="m")  # [] of success, m
+
+    @property
+    def action_space(self) -> Box:
+        """Torques of the motors, N m."""
+        return Box(-2.0, 2.0, (self.model.layout.nu,))
+
+    def _start(self, key: Array) -> tuple[Array, Array]:
+        """The arm at rest, the object to its left and at least 0.17 m from the goal."""
+        place, speed = jax.random.split(key)
+        rest, layout = self.model.qpos0, self.model.layout
+        corner, sides = jnp.array([-0.3, -0.2], rest.dtype), jnp.array([0.3, 0.4], rest.dtype)
+        tries = corner + sides * jax.random.uniform(place, (_TRIES, 2), rest.dtype)
+        far = jnp.sum(tries * tries, 1) > 0.17**2
+        found = tries[jnp.argmax(far)]
+        qvel = 0.005 * jax.random.uniform(speed, (layout.nv - 4,), rest.dtype, -1, 1)
+        zero = jnp.zeros(2, rest.dtype)
+        return jnp.concatenate([rest[:-4], found, zero]), jnp.concatenate([qvel, zero, zero])
+
+    def _look(self, d: forward.Dynamics) -> Seen:
+        return self._seen(d.where)
+
+    def _first(self, body: forward.State) -> Seen:
+        return self._seen(self.model.poses(body))
+
+    def _seen(self, where: Poses) -> Seen:
+        at = lambda name: where.pos[:, self.model.index("body", name)]
+        return {"tip": at("tips_arm"), "object": at("object"), "goal": at("goal")}
+
+    def _width(self) -> int:
+        return 23
+
+    def _observe(self, state: State) -> Array:
+        """Angles and speeds of the arm, and where tip, object and goal are."""
+        arm = [state.body.qpos[:7], state.body.qvel[:7]]
+        return jnp.concatenate([*arm, *(state.seen[name] for name in ("tip", "object", "goal"))])
+
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+        seen, effort = after.seen, square(ctrl)
+        near, way = (distance(seen["object"], seen[name]) for name in ("tip", "goal"))
+        parts = {
+            "reward_dist": -self.reward_dist_weight * way,
+            "reward_ctrl": -self.reward_control_weight * effort,
+            "reward_near": -self.reward_near_weight * near,
+        }
+        return parts, [-near, -way, -effort]
+
+    def _success(self, state: State) -> Array:
+        return distance(state.seen["object"], state.seen["goal"]) < self.tolerance

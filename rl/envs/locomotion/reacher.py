@@ -1,0 +1,76 @@
+"""Touch a target with an arm of two links in a plane: gymnasium's Reacher-v5, on its robot."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics.rigid import forward
+from jaxgpu.physics.rigid.model import Model
+from jaxgpu.physics.rigid.motion.poses import Poses
+from jaxgpu.pytree import number, pytree, size
+
+from ...environment import register
+from .robot import Parts, Robot, Seen, State, distance, robot, square
+
+
+@register("reacher")
+@pytree
+class Reacher(Robot):
+    """Minus the distance of tip and target in m, less the action's square; never terminates.
+
+    Objectives, as in MoRobtrol: both parts, without weights. Success is a tip within `tolerance`.
+
+    >>> from jaxgpu import rl
+    >>> reacher = rl.make("reacher")
+    >>> isinstance(reacher, Reacher), reacher.reset(jax.random.key(0))[1].shape
+    (True, (10,))
+    """
+
+    model: Model = robot("reacher.xml")
+    frame_skip: int = size(default=2, least=1)  # steps of the model in one of the task
+    max_steps: Array | int = number(default=50, least=1, whole=True, unit="steps")  # [] steps
+    reward_dist_weight: Array | float = number(default=1.0, least=0)  # [] 1/m
+    reward_control_weight: Array | float = number(default=1.0, least=0)  # []
+    tolerance: Array | float = number(default=0.01, above=0, unit="m")  # [] of success, m
+
+    def _start(self, key: Array) -> tuple[Array, Array]:
+        """Joints within 0.1 rad of straight, the target in a disc of 0.2 m."""
+        place, noise = jax.random.split(key)
+        qpos, qvel = self._noisy(noise, 1.0)
+        u, turn = jax.random.uniform(place, (2,), qpos.dtype)
+        angle = 2 * np.pi * turn
+        target = 0.2 * jnp.sqrt(u) * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+        rest = self.model.qpos0
+        qpos = jnp.concatenate([rest[:2] + 0.1 * (qpos - rest)[:2], target])
+        return qpos, jnp.concatenate([0.005 * qvel[:2], jnp.zeros_like(target)])
+
+    def _look(self, d: forward.Dynamics) -> Seen:
+        return self._seen(d.where)
+
+    def _first(self, body: forward.State) -> Seen:
+        return self._seen(self.model.poses(body))
+
+    def _seen(self, where: Poses) -> Seen:
+        at = lambda name: where.pos[:, self.model.index("body", name)]
+        return {"tip": at("fingertip"), "target": at("target")}
+
+    def _width(self) -> int:
+        return 10
+
+    def _observe(self, state: State) -> Array:
+        """cos and sin of the angles, the target, both speeds, and the way from target to tip."""
+        angles, target = state.body.qpos[:2], state.body.qpos[2:]
+        way = (state.seen["tip"] - state.seen["target"])[:2]
+        return jnp.concatenate([jnp.cos(angles), jnp.sin(angles), target, state.body.qvel[:2], way])
+
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+        way, effort = distance(after.seen["tip"], after.seen["target"]), square(ctrl)
+        parts = {
+            "reward_dist": -self.reward_dist_weight * way,
+            "reward_ctrl": -self.reward_control_weight * effort,
+        }
+        return parts, [-way, -effort]
+
+    def _success(self, state: State) -> Array:
+        return distance(state.seen["tip"], state.seen["target"]) < self.tolerance
