@@ -122,6 +122,10 @@ def reweighed(model: Model) -> Model:
     seen = lambda J: jnp.einsum("kbv,vw,kbw->b", J, inverse, J, precision=HIGHEST) / 3
     weld = np.array(layout.body_weld) != 0
     bodies = jnp.where(weld[:, None], jnp.stack([seen(shift), seen(turn)], 1), 0)
+    # MuJoCo takes bodies that only slide at their own mass, without the inertia of motors
+    slides = np.array(layout.sliding, int)
+    own = 1 / model.bodies.mass[slides]
+    bodies = bodies.at[slides].set(jnp.stack([own, jnp.zeros_like(own)], 1))
     # the three shifts of a free joint, and the three turns, are seen as one each
     alike = np.zeros((layout.nv, layout.nv), L.dtype)
     for joint, kind in enumerate(layout.joint_kind):
@@ -129,6 +133,8 @@ def reweighed(model: Model) -> Model:
         for begin, end in {"ball": [(0, 3)], "free": [(0, 3), (3, 6)]}.get(kind, [(0, 1)]):
             alike[at + begin : at + end, at + begin : at + end] = 1 / (end - begin)
     freedoms = jnp.einsum("vw,w->v", alike, jnp.diagonal(inverse), precision=HIGHEST)
+    freedom = np.isin(layout.freedom_body, slides)
+    freedoms = jnp.where(freedom, 1 / model.bodies.mass[layout.freedom_body], freedoms)
     weight = model.tendons.weight
     tendons = jnp.einsum("tv,vw,tw->t", weight, inverse, weight, precision=HIGHEST)
     return replace(

@@ -28,6 +28,7 @@ class Layout:
     body_root: tuple[int, ...]  # [B] the body below the world that it hangs on
     body_weld: tuple[int, ...]  # [B] the body that it is fixed to, itself if it moves
     body_mocap: tuple[int, ...]  # [B] which of the placed bodies, or -1
+    sliding: tuple[int, ...]  # bodies that slide, do not turn, and neither carry nor are carried
     joint_kind: tuple[str, ...]  # [J] free, ball, slide, hinge
     joint_body: tuple[int, ...]  # [J]
     joint_limited: tuple[bool, ...]  # [J]

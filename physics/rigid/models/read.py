@@ -161,6 +161,7 @@ def _layout(m: Any, contacts: int, iterations: int) -> Layout:
         body_root=whole(m.body_rootid),
         body_weld=whole(m.body_weldid),
         body_mocap=whole(m.body_mocapid),
+        sliding=whole(np.flatnonzero(m.body_simple == 2)),
         joint_kind=tuple(kinds),
         joint_body=whole(m.jnt_bodyid),
         joint_limited=tuple(bool(x) for x in m.jnt_limited),

@@ -106,7 +106,7 @@ def test_inverse_dynamics_energy_and_levers_agree_with_c(x64):
 
 
 PUSHED = """<mujoco><option cone="{0}"/><worldbody>
-<geom type="plane" size="2 2 .1" friction=".4"/>
+<geom type="plane" size="2 2 .1" friction=".3 .004"/>
 <body pos="0 0 .45"><joint name="j" axis="0 1 0" frictionloss=".2"/>
 <joint type="slide" axis="1 0 0" range="0 .1"/>
 <geom type="capsule" size=".05" fromto="0 0 0 .1 .1 -.41" friction=".4"/></body>
@@ -144,4 +144,4 @@ def test_gradients_are_those_of_central_differences(x64, cone):
             want = float(ends[0][0] - ends[1][0]) / (2 * h)
             tried += 1
             held += abs(float(jnp.sum(got[k] * way)) - want) < 1e-5 * (1 + abs(want))
-    assert tried >= 30 and held >= tried - 2  # an edge of a cone may lie between
+    assert tried >= 30 and held >= tried - 1  # an edge of a cone may lie between
