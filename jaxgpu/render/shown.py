@@ -37,7 +37,7 @@ def show(
             matter; a list of states is a film;
             objectives `f` [K, 2] or [K, 3]: a `Solution` or a population, whose axes are scaled;
             a `Run` whose history has positions "x" [T, N, 3], or else its last state;
-            with `states`, an environment of `rl` or a `rigid.Simulation`: anything that has a
+            with `states`, an environment of `rl` or a `rigid.Model`: anything that has a
             method `scene`, or `view`, of a state;
             `render.Capsules`, `render.Balls`, or a mesh that has `vertices` and `faces`.
         states: of the environment or the simulation, one after the other: arrays begin with T.

@@ -15,7 +15,8 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu import memory, ranges, show
-from jaxgpu.physics.rigid import Link, Simulation, State, assemble, mass_matrix, passive
+from jaxgpu.physics import rigid
+from jaxgpu.physics.rigid import Model, State
 from jaxgpu.precision import in_float64
 from jaxgpu.pytree import size
 from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
@@ -43,12 +44,19 @@ class Options:
         ranges.check("double-pendulum", self)
 
 
-def pendulum(dt: float) -> Simulation:
+ROD = (
+    "<inertial pos='0 0 -.5' mass='1' diaginertia='.08333333333333333 .08333333333333333 1e-6'/>"
+    "<joint axis='0 1 0'/>"
+)
+RODS = (
+    f"<mujoco><worldbody><body>{ROD}<body pos='0 0 -1'>{ROD}</body></body></worldbody></mujoco>"
+)
+
+
+def pendulum(dt: float) -> Model:
     """Two rods of 1 m and 1 kg, the second on the end of the first, without friction."""
-    thin = ((1 / 12, 0.0, 0.0), (0.0, 1 / 12, 0.0), (0.0, 0.0, 0.0))
-    rod = Link(-1, axis=(0.0, 1.0, 0.0), com=(0.0, 0.0, -0.5), inertia=thin)
-    tree = assemble([rod, replace(rod, parent=0, position=(0.0, 0.0, -1.0))], dtype=jnp.float64)
-    return Simulation(tree, passive(tree), dt)
+    model = rigid.load(RODS, dtype=jnp.float64)
+    return replace(model, option=replace(model.option, timestep=jnp.asarray(dt)))
 
 
 @in_float64
@@ -118,7 +126,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     )
 
 
-def swing(spec: Simulation, options: Options, frames: int, out: Path, resume: bool) -> Run:
+def swing(spec: Model, options: Options, frames: int, out: Path, resume: bool) -> Run:
     """All pendulums for as many frames; the history has some of them, their spread, an energy."""
     # angles and rates, 16 bytes each, with what draws them and with the run's copy
     memory.room("double-pendulum", 100 * options.pendulums)
@@ -126,32 +134,25 @@ def swing(spec: Simulation, options: Options, frames: int, out: Path, resume: bo
     begin = jnp.asarray(START)[None] + APART * jax.random.uniform(
         key, (options.pendulums, 2), jnp.float64
     )
-    state = State(begin, jnp.zeros_like(begin))
-    step, measure = partial(frame, spec), partial(measured, spec)
+    state = jax.vmap(spec.init)(begin)
+    step, measure = jax.vmap(partial(frame, spec)), partial(measured, spec)
     return run(step, state, frames, measure=measure, out=out, resume=resume)
 
 
-def frame(spec: Simulation, state: State) -> State:
+def frame(spec: Model, state: State) -> State:
     """The state a frame later."""
     return lax.fori_loop(0, SUBSTEPS, lambda _, now: spec.step(now), state)
 
 
-def measured(spec: Simulation, state: State) -> dict[str, Array]:
+def measured(spec: Model, state: State) -> dict[str, Array]:
     """Angles of a few, the root mean square distance of all tips from their mean, an energy."""
-    tip = tips(state.q)
+    tip = tips(state.qpos)
     off = tip - jnp.mean(tip, 0)[None]
     return {
-        "q": state.q[:SHOWN],
+        "q": state.qpos[:SHOWN],
         "spread": jnp.sqrt(jnp.mean(jnp.sum(off**2, -1))),
-        "energy": energy(spec, jax.tree.map(lambda a: a[0], state)),
+        "energy": sum(rigid.energy(spec, jax.tree.map(lambda a: a[0], state))),
     }
-
-
-def energy(spec: Simulation, state: State) -> Array:
-    """Of one pendulum, J; heights are those of the rods' middles below the pivot."""
-    moving = 0.5 * jnp.sum(state.v * jnp.sum(mass_matrix(spec.tree, state.q) * state.v[None], -1))
-    upper, lower = state.q[0], state.q[0] + state.q[1]
-    return moving - G * (1.5 * jnp.cos(upper) + 0.5 * jnp.cos(lower))
 
 
 def tips(q: Array) -> Array:
@@ -172,11 +173,12 @@ def small_swings(step: float) -> list[float]:
     values, modes = np.linalg.eig(np.linalg.solve(mass, weight))
     modes = modes.real[:, np.argsort(values.real)]
     angles = 1e-2 * np.array([[1, 0], [-1, 1]]) @ (modes / np.abs(modes).max(0))
-    spec, state = pendulum(step), State(jnp.asarray(angles.T), jnp.zeros((2, 2)))
+    spec = pendulum(step)
+    state = jax.vmap(spec.init)(jnp.asarray(angles.T))
 
     def further(now: State, _: None) -> tuple[State, Array]:
-        now = spec.step(now)
-        return now, now.q[:, 0]
+        now = jax.vmap(spec.step)(now)
+        return now, now.qpos[:, 0]
 
     q = np.asarray(jax.jit(lambda s: lax.scan(further, s, length=round(10 / step)))(state)[1])
     found = []
@@ -194,10 +196,8 @@ def derivative(step: float) -> tuple[float, float]:
     @jax.jit
     def height(angle: Array) -> Array:
         begin = jnp.stack([angle, jnp.asarray(START[1], angle.dtype)])
-        end = lax.scan(
-            lambda s, _: (frame(spec, s), None), State(begin, jnp.zeros_like(begin)), length=RATE
-        )[0]
-        return tips(end.q)[1]
+        end = lax.scan(lambda s, _: (frame(spec, s), None), spec.init(begin), length=RATE)[0]
+        return tips(end.qpos)[1]
 
     angle, h = jnp.asarray(START[0]), 1e-5
     slope = jax.jvp(height, (angle,), (jnp.ones_like(angle),))[1]

@@ -16,7 +16,7 @@ from . import forward, integrators
 from .forward import Dynamics, State
 from .models.model import Mechanism
 from .models.read import parts
-from .models.refusals import refuse
+from .models.refusals import refuse, refuse_pairs
 from .models.source import compiled
 from .motion import poses
 from .motion.poses import Poses, matrices
@@ -120,22 +120,25 @@ class Model(Mechanism):
         return known[kind].index(name)
 
     def view(self, state: State) -> dict[str, tuple[Array, Array]]:
-        """What `jaxgpu.show` shows at a state or many: ends [..., B - 1, 3] of the bodies, m.
+        """What `jaxgpu.show` shows at a state or many: ends [..., 2 (B - 1), 3] of the bodies, m.
 
-        A body goes from the origin of the one it hangs on to its own centre of mass.
+        A body goes from the origin of the one it hangs on to its own, and on to its centre of mass.
         """
+
         def ends(qpos: Array, pos: Array, quat: Array) -> tuple[Array, Array]:
             where = poses.poses(self, qpos, (pos, quat))
-            return where.pos.T[1:], where.centre.T[1:]
+            origin, above = where.pos.T, np.array(self.layout.body_parent)[1:]
+            start = jnp.concatenate([origin[above], origin[1:]])
+            return start, jnp.concatenate([origin[1:], where.centre.T[1:]])
 
-        lead = state.qpos.ndim - 1
-        for _ in range(lead):
+        for _ in range(state.qpos.ndim - 1):
             ends = jax.vmap(ends)
-        return {"bodies": ends(state.qpos, state.mocap_pos, state.mocap_quat)}
+        return {"links": ends(state.qpos, state.mocap_pos, state.mocap_quat)}
 
     def _given(self, name: str, state: State, ctrl: Any, force: Any) -> tuple[Array, Array]:
         """Controls [U] and forces [V], zero where not given; the sizes of the state checked."""
         layout, dtype = self.layout, self.qpos0.dtype
+        check(name, self)
         for field, width in (("qpos", layout.nq), ("qvel", layout.nv), ("act", layout.na)):
             shape = jnp.shape(getattr(state, field))
             if shape != (width,):
@@ -143,6 +146,7 @@ class Model(Mechanism):
                     f"{name}: state.{field} has shape {list(shape)}; it must be [{width}]; for "
                     "many states use jax.vmap"
                 )
+            numbers(f"{name}: state.{field}", getattr(state, field), (width,))
         given = []
         for word, x, width in (("ctrl", ctrl, layout.nu), ("force", force, layout.nv)):
             x = np.zeros(width) if x is None else numbers(f"{name}: {word}", x, (width,))
@@ -183,7 +187,9 @@ def load(source: Any, *, contacts: int = 32, iterations: int = 8, dtype: Any = N
     kind = jax.dtypes.canonicalize_dtype(dtype or float)
     if not jnp.issubdtype(kind, jnp.floating):
         raise ValueError(f"load: dtype={dtype}; it must be a floating type; give jnp.float32")
-    return Model(**parts(m, int(contacts), int(iterations), kind))
+    model = Model(**parts(m, int(contacts), int(iterations), kind))
+    refuse_pairs(model.layout)
+    return model
 
 
 def _check_quaternions(name: str, layout: Any, qpos: Array) -> None:

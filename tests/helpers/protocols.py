@@ -112,12 +112,11 @@ MATERIALS = {
 
 
 def joints(dtype: Any) -> tuple[Callable, Callable]:
-    inertia = np.diag([0.1, 0.2, 0.25])
-    links = [rigid.Link(-1, "free", mass=1.0, inertia=inertia)]
-    links += [rigid.Link(0, "revolute", mass=0.5, inertia=inertia)]
-    tree = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), rigid.assemble(links))
-    spec = rigid.Simulation(tree, rigid.passive(tree))
-    return lambda key: spec.init(), lambda state, key: spec.step(state)
+    arm = '<body pos="0 0 .3"><joint axis="0 1 0"/><geom type="capsule" size=".05 .1"/></body>'
+    text = f'<body pos="0 0 .18"><freejoint/><geom size=".2"/>{arm}</body>'
+    ground = '<geom type="plane" size="1 1 1"/>'
+    model = rigid.load(f"<mujoco><worldbody>{ground}{text}</worldbody></mujoco>", dtype=dtype)
+    return lambda key: model.init(), lambda state, key: model.step(state)
 
 
 # three bodies of unlike masses, and two tracers
@@ -203,7 +202,7 @@ def learner(name: str) -> Machine:
 MACHINES = [
     *(algorithm(spec, name) for name, spec in ALGORITHMS.items()),
     *(matter(material, name) for name, material in MATERIALS.items()),
-    Machine("rigid.Simulation", (rigid.Simulation, rigid.Link, rigid.Drive), joints),
+    Machine("rigid.Model", (rigid.Model,), joints),
     Machine("nbody.Planetary", (Planetary,), planets),
     Machine("nbody.WisdomHolman", (WisdomHolman,), symplectic),
     Machine("nbody.Ensemble", (Ensemble,), ensemble),

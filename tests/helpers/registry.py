@@ -99,7 +99,6 @@ HOST = {
         "physics.nbody.ephemeris.de440",
         "numerics.sphere.sampling.draw",
         "numerics.features.unit",
-        "physics.rigid.solid",
     ],
 }
 
@@ -134,7 +133,7 @@ DEAR = {
     "numerics.VonMisesFisher.fit",
     "evolution.pareto.ranks",
     "physics.nbody.encounters.watched",
-    "physics.rigid.Contact.force",
+    "physics.rigid.Model.step",
     "render.nearest",
     "render.picture",
 }

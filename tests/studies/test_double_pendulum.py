@@ -1,30 +1,10 @@
 """The study `double-pendulum`: its parts against what is known, its options, its report."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxgpu import report
-from jaxgpu.physics.rigid import State
 from jaxgpu.studies import double_pendulum as study
-
-
-def test_the_energy_is_that_of_two_rods():
-    """Against heights and speeds of the rods' middles, by differences of the positions."""
-    with jax.enable_x64(True):
-        q, v, h = np.array([0.7, -0.4]), np.array([1.3, 0.6]), 1e-6
-
-        def middles(q):
-            upper, lower = q[0], q[0] + q[1]
-            one = np.array([-np.sin(upper), -np.cos(upper)])
-            return np.stack([one / 2, one + np.array([-np.sin(lower), -np.cos(lower)]) / 2])
-
-        speed = (middles(q + h * v) - middles(q - h * v)) / (2 * h)
-        turning = (v[0] ** 2 + (v[0] + v[1]) ** 2) / 24
-        want = 0.5 * np.sum(speed**2) + turning + study.G * middles(q)[:, 1].sum()
-        got = study.energy(study.pendulum(1e-3), State(jnp.asarray(q), jnp.asarray(v)))
-        np.testing.assert_allclose(got, want, rtol=1e-9)
 
 
 def test_growth_finds_the_exponent_of_an_exponential_and_no_more():

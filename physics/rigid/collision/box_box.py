@@ -15,7 +15,7 @@ from jax import Array
 from jaxgpu.geometry.vectors import Vec, dot
 
 from .planes import fixed
-from .shape import FAR, Body, Touch, kernel, minus, plus, ratio, settled, times, touch, where
+from .shape import FAR, Body, Loose, Touch, kernel, minus, plus, ratio, settled, times, touch, where
 
 PARALLEL = 1e-16  # squared sine under which two edges have no common normal, or rounding's
 EDGE_BIAS = 1e-6  # by which share an edge must beat the faces
@@ -34,12 +34,12 @@ class _Best(NamedTuple):
     by_edge: Array  # [] whether the edges' normal is better than the face's
 
 
-def third(k: Array, values: tuple) -> Array:
+def third(k: Array, values: Loose) -> Array:
     """One of three values, by its index."""
     return jnp.where(k == 0, values[0], jnp.where(k == 1, values[1], values[2]))
 
 
-def chosen(k: Array, rows: tuple[Vec, Vec, Vec]) -> Vec:
+def chosen(k: Array, rows: tuple[Loose, ...]) -> Vec:
     """One of three vectors, by its index."""
     return tuple(third(k, column) for column in zip(*rows))
 
@@ -123,9 +123,7 @@ def _edge(one: Body, two: Body, best: _Best, normal: Vec) -> tuple[Array, Vec]:
 def _supporting(box: Body, k: Array, normal: Vec) -> tuple[Vec, Vec, Array]:
     """The edge along axis `k` that is furthest along a normal: direction, middle, half length."""
     inner = box.local(normal)
-    middle = tuple(
-        jnp.where(k == i, 0, _sign(inner[i]) * box.size[i]) for i in range(3)
-    )
+    middle = tuple(jnp.where(k == i, 0, _sign(inner[i]) * box.size[i]) for i in range(3))
     return chosen(k, box.axes), box.place(middle), third(k, box.size)
 
 
@@ -135,9 +133,17 @@ def _face(one: Body, two: Body, face: Array) -> tuple[Array, Vec, Vec]:
     Distances and places, components [8], and the normal.
     """
     of_one = face < 3
-    both = lambda a, b: tuple(where(of_one, x, y) for x, y in zip(a, b))
-    base = Body(where(of_one, one.pos, two.pos), both(one.axes, two.axes), where(of_one, one.size, two.size))
-    over = Body(where(of_one, two.pos, one.pos), both(two.axes, one.axes), where(of_one, two.size, one.size))
+    select = lambda a, b: tuple(where(of_one, x, y) for x, y in zip(a, b))
+    base = Body(
+        where(of_one, one.pos, two.pos),
+        select(one.axes, two.axes),
+        where(of_one, one.size, two.size),
+    )
+    over = Body(
+        where(of_one, two.pos, one.pos),
+        select(two.axes, one.axes),
+        where(of_one, two.size, one.size),
+    )
     # the axes of the face, its normal last and towards the other box
     apart = minus(over.pos, base.pos)
     base, over = _cycled(base, face % 3), _cycled(over, _opposite(base, over, face % 3))
@@ -172,17 +178,16 @@ def _cycled(box: Body, k: Array) -> Body:
 
 
 def _clipped(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array]:
-    """Corners of a parallelogram above a rectangle, components [12], and which there are, repeated ones
-    included.
+    """Corners of a parallelogram above a rectangle, components [12], and which there are.
 
     The parallelogram has a centre and two half edges, the rectangle its half edges about the
-    origin. At most eight corners are there.
+    origin. At most eight are there, and repetitions.
     """
     (a, b), (da, db) = fixed(ROUND, centre[0]), fixed(ONWARD, centre[0])
     corner = tuple(c + a * e + b * f for c, e, f in zip(centre, *edges))
     way = tuple(da * e + db * f for e, f in zip(*edges))
     same = _same(a)
-    slack = 1e-3 * same * (size[0] + size[1])
+    slack = max(1e-3 * SAME, 10 * float(jnp.finfo(a.dtype).eps)) * (size[0] + size[1])
     # the part of each edge, from 0 to 1, within the four sides
     enter, leave = jnp.zeros_like(corner[0]), jnp.ones_like(corner[0])
     away = jnp.zeros_like(corner[0], bool)

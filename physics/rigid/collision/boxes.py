@@ -9,7 +9,21 @@ from jax import Array
 from jaxgpu.geometry.vectors import Vec, dot
 
 from .planes import CORNERS, fixed, stacked
-from .shape import FAR, Body, Touch, direction, kernel, minus, plus, ratio, settled, times, tiny, touch, where
+from .shape import (
+    FAR,
+    Body,
+    Touch,
+    direction,
+    kernel,
+    minus,
+    plus,
+    ratio,
+    settled,
+    times,
+    tiny,
+    touch,
+    where,
+)
 
 SLACK = 1e-15  # MuJoCo's: of determinants, m^4, and of square distances, m^2
 # the twelve edges of a box: the axis that each runs along, and the signs of its lower corner
@@ -157,7 +171,7 @@ def _second(pos: Vec, half: Vec, size: Vec, near: _Nearest) -> tuple[Array, Arra
 
 def _crossing(distance: Array, speed: Array, never: float) -> Array:
     """When a distance is covered, at most `never`."""
-    soon = speed * never > distance
+    soon = (speed > 0) & (speed * never > distance)
     return jnp.where(soon, distance / jnp.where(soon, speed, 1), never)
 
 
@@ -170,7 +184,7 @@ def _least(values: Vec, mask: Vec, most: Array) -> Array:
 
 def _from_corner(x: Array, agree: Vec, half: Vec, span: Vec) -> tuple[Array, Array]:
     """Along the edge or the face that the axis is less inclined to; none where it points away."""
-    same = sum(a.astype(jnp.int32) for a in agree)
+    same = _count(agree)
     odd = tuple(a != (same == 2) for a in agree)  # the axis that differs from the other two
     others = tuple(~a for a in odd)
     sign = jnp.where(same == 2, 1.0, -1.0).astype(x.dtype)
@@ -199,7 +213,12 @@ def _from_edge(half: Vec, agree: Vec, span: Vec, near: _Nearest) -> tuple[Array,
     step = _least(span, across, 1 - sign * x)
     step = _least(tuple(left * s for s in span), own, step)
     differ = tuple(~a & ~o for a, o in zip(agree, own))
-    return sign * step, sum(d.astype(jnp.int32) for d in differ) == 1
+    return sign * step, _count(differ) == 1
+
+
+def _count(mask: Vec) -> Array:
+    one, two, three = (m.astype(jnp.int32) for m in mask)
+    return one + two + three
 
 
 def _any(mask: Vec) -> Array:

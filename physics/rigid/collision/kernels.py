@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from .box_box import box_box
 from .boxes import capsule_box, sphere_box
+from .cylinders import capsule_cylinder
 from .planes import plane_box, plane_capsule, plane_cylinder, plane_ellipsoid, plane_sphere
 from .rounds import capsule_capsule, sphere_capsule, sphere_cylinder, sphere_sphere
 from .shape import Touch
@@ -41,6 +42,7 @@ KERNELS: dict[tuple[str, str], Kernel] = {
     ("sphere", "cylinder"): Kernel(sphere_cylinder, 1),
     ("sphere", "box"): Kernel(sphere_box, 1),
     ("capsule", "capsule"): Kernel(capsule_capsule, 2),
+    ("capsule", "cylinder"): Kernel(capsule_cylinder, 2),
     ("capsule", "box"): Kernel(capsule_box, 2),
     ("box", "box"): Kernel(box_box, 8),
 }

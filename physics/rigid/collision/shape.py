@@ -16,6 +16,8 @@ from jax import Array
 from jaxgpu.geometry.vectors import Mat, Vec, cross, dot
 from jaxgpu.pytree import pytree
 
+type Loose = tuple[Array | float, ...]  # a vector, also of plain numbers
+
 FAR = 1e10  # the distance in a row of `Touch` that holds no contact, m
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -107,7 +109,7 @@ def times(a: Vec, c: Array | float) -> Vec:
     return tuple(x * c for x in a)
 
 
-def where(mask: Array, a: Vec, b: Vec) -> Vec:
+def where(mask: Array, a: Loose, b: Loose) -> Vec:
     """One of two vectors."""
     return tuple(jnp.where(mask, x, y) for x, y in zip(a, b))
 
@@ -127,7 +129,7 @@ def ratio(a: Array, b: Array) -> Array:
     return jnp.where(regular, a / jnp.where(regular, b, 1), 0)
 
 
-def direction(v: Vec, otherwise: Vec) -> tuple[Vec, Array]:
+def direction(v: Vec, otherwise: Loose) -> tuple[Vec, Array]:
     """A unit vector along `v`, or `otherwise` where `v` is too short, and the length.
 
     Both are constants of `v` where it is too short, so that derivatives stay finite.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import pytree, size
 
 from ..collision.kernels import KERNELS
 from ..collision.shape import Shape
@@ -27,7 +27,7 @@ _TINY = impedance.TINY
 class Contacts:
     """C contacts of one dimension of friction; those with dist >= margin do not act."""
 
-    condim: int = static()
+    condim: int = size(least=1, most=6)  # dimension of friction
     geoms: Array  # [C, 2]
     dist: Array  # [C] m, negative where shapes overlap
     pos: Array  # [C, 3] m, midway between the surfaces

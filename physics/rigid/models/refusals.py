@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..collision.kernels import KERNELS
+from .layout import Layout
 
 _ENABLE = {0: "override", 3: "invdiscrete", 4: "sleep", 5: "diagexact", 6: "ipc", 7: "speculative"}
 
@@ -14,6 +15,20 @@ def refuse(m: Any) -> None:
     """Raise one sentence that names the first thing that would change the motion."""
     for what, instead in _found(m):
         raise ValueError(f"load: {what} is not simulated here; {instead}")
+
+
+def refuse_pairs(layout: Layout) -> None:
+    """Raise one sentence that names a pair of shapes that may touch and whose contact is unknown."""
+    for group in layout.groups:
+        if group.kinds in KERNELS:
+            continue
+        names = layout.named("geom")
+        ends = (names[i] or f"number {i}" for i in (group.first[0], group.second[0]))
+        raise ValueError(
+            f"load: contact of a {group.kinds[0]} and a {group.kinds[1]} (geoms "
+            f"{' and '.join(ends)}) is not simulated here; keep them apart by contype, conaffinity "
+            "or <exclude>, or take other shapes"
+        )
 
 
 def _found(m: Any) -> Iterator[tuple[str, str]]:

@@ -14,8 +14,9 @@ from jaxgpu.physics.rigid.collision import FAR, KERNELS, Shape, Touch
 SQUARE = np.array(
     [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0.5, 0.5, 0.5, 0.5], [0.5, -0.5, -0.5, -0.5]]
 )
-PAIRS = [pair for pair in KERNELS if not {"mesh", "hfield", "sdf"} & set(pair)]
-MANY = [("capsule", "box"), ("box", "box")]  # their derivatives take ten seconds to compile
+PAIRS = [pair for pair in KERNELS if pair != ("capsule", "cylinder")]  # exact in C
+# whose derivatives are compiled in a second
+FEW = [("plane", "capsule"), ("sphere", "sphere"), ("sphere", "capsule")]
 COUNT = 256
 PLANE = np.array([5.0, 5.0, 0.1])
 OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run once
@@ -120,7 +121,7 @@ def derivatives(pair):
 
     run = jax.jit(all_of_it, compiler_options=OPTIONS)
     middle, slopes = run(*both)
-    h = 1e-6
+    h = 1e-7
     (high, _), (low, _) = run(*moved(both, ways, h)), run(*moved(both, ways, -h))
     dots = jax.tree.map(lambda g, v: jnp.sum(g * v, tuple(range(1, g.ndim))), slopes, ways)
     slope = sum(jax.tree.leaves(dots))
@@ -129,16 +130,32 @@ def derivatives(pair):
 
 @pytest.mark.parametrize(
     "pair",
-    [pytest.param(p, marks=pytest.mark.slow if p in MANY else ()) for p in PAIRS],
+    [pytest.param(p, marks=() if p in FEW else pytest.mark.slow) for p in KERNELS],
     ids="-".join,
 )
 def test_derivatives_are_finite_and_those_of_differences(pair, x64):
-    """At random poses, where the second difference says that no kink is between; finite at all."""
+    """At random poses, with no kink between that would err by more than 5e-6; finite at all."""
     slopes, slope, difference, bend = derivatives(pair)
     assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(slopes))
-    smooth = jnp.abs(bend) < 1e-8
-    random = jnp.arange(COUNT) < COUNT // 2
-    assert int((smooth & random).sum()) > COUNT // 3
     scale = 1 + jnp.abs(slope)
+    smooth = jnp.abs(bend) < 1e-12 * scale
+    random = jnp.arange(COUNT) < COUNT // 2
+    assert int((smooth & random).sum()) > COUNT // 4
     wrong = jnp.where(smooth & random, jnp.abs(slope - difference) / scale, 0)
     assert float(wrong.max()) < 1e-5
+
+
+def test_a_capsule_touches_a_cylinder_as_in_mujoco(x64):
+    """Where the capsule's axis is outside, and not within 5 degrees of a cap, which MuJoCo rounds.
+
+    MuJoCo iterates to a tolerance of 1e-6.
+    """
+    pair = ("capsule", "cylinder")
+    arrays, rows = expected(*pair)
+    got = jax.tree.map(np.asarray, program(pair)(*shapes(arrays)))
+    rot, size = arrays[1], arrays[2]
+    lean = np.abs(np.sum(rot[:, 0, :, 2] * rot[:, 1, :, 2], -1))
+    outside = got.dist[:, 0] > -size[:, 0, 0]
+    plain = outside & (lean > 0.1) & (np.arange(COUNT) < COUNT // 2)
+    errors = [error(got, i, rows[i]) for i in np.flatnonzero(plain)]
+    assert len(errors) > 30 and max(errors) < 1e-5, (len(errors), max(errors))

@@ -1,0 +1,127 @@
+"""A capsule against a cylinder: the point of the capsule's axis that lies deepest.
+
+The signed distance to a convex body is convex along a line, so that halving finds its least. One
+step of Newton from there carries the derivatives: the implicit function theorem.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.geometry.vectors import Vec, dot
+
+from .shape import (
+    FAR,
+    Body,
+    Touch,
+    direction,
+    kernel,
+    minus,
+    plus,
+    ratio,
+    settled,
+    times,
+    touch,
+    where,
+)
+
+NEAR = 2.0**-20  # the share of a half axis within which the least is found to be at a kink
+FLAT = 0.0872  # sine of the angle to a cap, 5 degrees, under which a capsule lies on it
+
+
+def cylinder_distance(p: Vec, radius: Array, half: Array) -> tuple[Array, Vec]:
+    """The signed distance of a point to a cylinder, in its axes, and the unit normal there."""
+    zero = jnp.zeros_like(p[0])
+    out, away = direction((p[0], p[1], zero), (1.0, 0.0, 0.0))
+    up = (zero, zero, jnp.where(p[2] < 0, -1.0, 1.0).astype(away.dtype))
+    side, cap = away - radius, jnp.abs(p[2]) - half
+    rim, apart = direction(plus(times(out, jnp.maximum(side, 0)), up, jnp.maximum(cap, 0)), up)
+    corner, by_cap = (side > 0) & (cap > 0), cap >= side
+    distance = jnp.where(corner, apart, jnp.where(by_cap, cap, side))
+    return distance, where(corner, rim, where(by_cap, up, out))
+
+
+@kernel
+def capsule_cylinder(capsule: Body, cylinder: Body) -> Touch:
+    """The contacts of a capsule and a cylinder, two rows: the second where the one lies on a cap.
+
+    Deep ones, where the capsule's axis is inside, are as deep as its deepest point; MuJoCo gives
+    the way out of the whole axis there, which is longer.
+    """
+    pos = cylinder.local(minus(capsule.pos, cylinder.pos))
+    half = times(cylinder.local(capsule.along), capsule.size[1])
+    pos, half = settled((pos, half))
+    (radius, height, _), r = cylinder.size, capsule.size[0]
+    t = _deepest(pos, half, radius, height)
+    distance, normal = cylinder_distance(plus(pos, half, t), radius, height)
+    # on a cap: both ends of the part above it
+    low, high, above = _within(pos, half, radius)
+    ends = jnp.stack([low, high])
+    up = jnp.where(pos[2] < 0, -1.0, 1.0).astype(t.dtype)
+    slope = half[2] ** 2 <= FLAT**2 * dot(half, half)
+    flat = settled(above & slope & (jnp.abs(normal[2]) > 1 - FLAT**2))
+    place = plus(pos, half, jnp.where(flat, ends, t))
+    distance = jnp.where(flat, place[2] * up - height, distance)
+    normal = where(flat, (0.0, 0.0, up), normal)
+    dist = distance - r
+    pos = cylinder.place(plus(place, normal, -r - dist / 2))
+    spare = jnp.stack([jnp.asarray(False), ~flat])
+    return touch(jnp.where(spare, FAR, dist), pos, cylinder.turn(times(normal, -1.0)))
+
+
+def _within(pos: Vec, half: Vec, radius: Array) -> tuple[Array, Array, Array]:
+    """Where an axis pos + t half, |t| <= 1, enters and leaves a round of the radius, if at all."""
+    aa = half[0] ** 2 + half[1] ** 2
+    ab = half[0] * pos[0] + half[1] * pos[1]
+    det = ab * ab - aa * (pos[0] ** 2 + pos[1] ** 2 - radius**2)
+    cuts = (det > 0) & (aa > 0)
+    root = jnp.sqrt(jnp.where(cuts, det, 1))
+    bottom = jnp.where(cuts, aa, 1)
+    low, high = jnp.clip((-ab - root) / bottom, -1, 1), jnp.clip((root - ab) / bottom, -1, 1)
+    return low, high, cuts & (low < high)
+
+
+def _deepest(pos: Vec, half: Vec, radius: Array, height: Array) -> Array:
+    """Where on the axis pos + t half, |t| <= 1, the distance to the cylinder is least."""
+
+    def slope(t, pos, half, radius, height):
+        return dot(cylinder_distance(plus(pos, half, t), radius, height)[1], half)
+
+    fixed = jax.lax.stop_gradient((pos, half, radius, height))
+
+    def halved(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        rises = slope(middle, *fixed) > 0
+        return jnp.where(rises, low, middle), jnp.where(rises, middle, high)
+
+    ends = (jnp.full_like(radius, -1), jnp.full_like(radius, 1))
+    low, high = jax.lax.fori_loop(
+        0, jnp.finfo(radius.dtype).nmant + 1, halved, jax.lax.stop_gradient(ends), unroll=8
+    )
+    t = jnp.where(high == 1, 1, jnp.where(low == -1, -1, (low + high) / 2)).astype(radius.dtype)
+    free = (high < 1) & (low > -1)
+    bend = jax.jvp(lambda t: slope(t, *fixed), (t,), (jnp.ones_like(t),))[1]
+    smooth = ratio(-slope(t, pos, half, radius, height), jnp.where(bend > 0, bend, 0))
+    bent, kink = _kink(plus(pos, half, t), half, radius, height)
+    step = jnp.where(bent, kink, smooth)
+    return t + jnp.where(free & (jnp.abs(step) < NEAR), step, 0)
+
+
+def _kink(p: Vec, half: Vec, radius: Array, height: Array) -> tuple[Array, Array]:
+    """Whether the distance to the cylinder is least at a kink near a point inside, and how far on.
+
+    There another side is as near: a cap and the round one, or the two caps.
+    """
+    square = p[0] ** 2 + p[1] ** 2
+    away = jnp.sqrt(jnp.where(square > 0, square, 1))
+    side, cap = away - radius, jnp.abs(p[2]) - height
+    sign = jnp.where(p[2] < 0, -1.0, 1.0).astype(away.dtype)
+    leave, rise = (p[0] * half[0] + p[1] * half[1]) / away, sign * half[2]
+    inside = (side < 0) & (cap < 0) & (square > 0)
+    divide = lambda a, b, mask: ratio(a, jnp.where(mask, jax.lax.stop_gradient(b), 0))
+    edge = divide(side - cap, rise - leave, inside & (rise * leave < 0))
+    middle = divide(-p[2], half[2], inside)
+    at_edge = inside & (rise * leave < 0) & (jnp.abs(edge) < NEAR)
+    at_middle = inside & (cap > side) & (half[2] != 0) & (jnp.abs(middle) < NEAR)
+    return at_edge | at_middle, jnp.where(at_edge, edge, middle)

@@ -1,0 +1,138 @@
+"""Accelerations and steps against C MuJoCo, with every kind of constraint that is simulated."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import mujoco_c
+import numpy as np
+import pytest
+
+from jaxgpu.physics import rigid
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_accelerations_and_forces_agree_with_c(x64, cone):
+    """Both converged, in float64: to rounding, grown by the conditioning of the problem."""
+    c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone=cone, integrator="Euler"))
+
+    @jax.jit
+    def forward(q, v, act, ctrl):
+        found = model.forward(mujoco_c.started(model, q, v, act), ctrl)
+        return found.qacc, found.constraint, found.M
+
+    rows = []
+    for state in mujoco_c.states(c, 40):
+        mujoco_c.put(c, d, *state)
+        mujoco.mj_forward(c, d)
+        qacc, held, M = forward(*state)
+        scale = np.abs(d.qacc).max()
+        np.testing.assert_allclose(qacc, d.qacc, atol=1e-11 * scale)
+        np.testing.assert_allclose(held, d.qfrc_constraint, atol=1e-10 * scale)
+        full = np.zeros((c.nv, c.nv))
+        mujoco.mj_fullM(c, d, full)
+        np.testing.assert_allclose(M, full, atol=1e-13)
+        rows.append({int(kind) for kind in d.efc_type})
+    # equality, friction of joints and tendons, limits of joints and tendons, contacts without
+    # friction and with
+    assert set.union(*rows) >= {0, 1, 2, 3, 4, 5, 6 if cone == "pyramidal" else 7}
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
+def test_steps_agree_with_c(x64, integrator):
+    """Thirty steps from one state, all that a state carries; a lone spinning body among them."""
+    spinner = '<body pos="0 0 3"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'
+    text = mujoco_c.ROWS.format(cone="pyramidal", integrator=integrator)
+    c, d, model = mujoco_c.loaded(text.replace("</worldbody>", spinner + "</worldbody>"))
+    q, v, act, ctrl = mujoco_c.states(c, 1, seed=3)[0]
+    mujoco_c.put(c, d, q, v, act, ctrl)
+    step, state = jax.jit(model.step), mujoco_c.started(model, q, v, act)
+    for _ in range(30):
+        mujoco.mj_step(c, d)
+        state = step(state, ctrl)
+        np.testing.assert_allclose(state.qpos, d.qpos, atol=1e-9)
+        np.testing.assert_allclose(state.qvel, d.qvel, atol=1e-7)
+        np.testing.assert_allclose(state.act, d.act, atol=1e-12)
+    assert float(state.time) == pytest.approx(d.time) and int(state.overflow) == 0
+
+
+FLUID = """<mujoco><option density="800" viscosity=".05" wind="1 2 3"/><worldbody>
+<body><freejoint/><geom type="box" size=".1 .2 .3"/><body pos=".3 0 0"><joint axis="0 1 0"/>
+<geom type="capsule" size=".05 .1" contype="0"/></body></body></worldbody></mujoco>"""
+
+
+def test_the_fluid_drags_as_in_c(x64):
+    c, d, model = mujoco_c.loaded(FLUID)
+    forward = jax.jit(lambda q, v: model.forward(model.init(q, v)).qacc)
+    for q, v, act, ctrl in mujoco_c.states(c, 5):
+        mujoco_c.put(c, d, q, v, act, ctrl)
+        mujoco.mj_forward(c, d)
+        np.testing.assert_allclose(forward(q, v), d.qacc, rtol=1e-10)
+
+
+def test_the_constants_of_changed_masses_are_those_of_c(x64):
+    c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
+    factor = np.random.default_rng(0).uniform(0.5, 2, c.nbody)
+    c.body_mass *= factor
+    c.body_inertia *= factor[:, None]
+    mujoco.mj_setConst(c, d)
+    bodies = dataclasses.replace(
+        model.bodies, mass=jnp.asarray(c.body_mass), inertia=jnp.asarray(c.body_inertia)
+    )
+    found = rigid.reweighed(dataclasses.replace(model, bodies=bodies))
+    np.testing.assert_allclose(found.bodies.invweight, c.body_invweight0, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.freedoms.invweight, c.dof_invweight0, rtol=1e-9)
+    np.testing.assert_allclose(found.tendons.invweight, c.tendon_invweight0, rtol=1e-9)
+
+
+def test_inverse_dynamics_energy_and_levers_agree_with_c(x64):
+    c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
+    c.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
+    q, v, act, ctrl = mujoco_c.states(c, 1, seed=5)[0]
+    mujoco_c.put(c, d, q, v, act, ctrl)
+    mujoco.mj_forward(c, d)
+    state = mujoco_c.started(model, q, v, act)
+    smooth = d.qfrc_smooth + d.qfrc_constraint - d.qfrc_actuator
+    np.testing.assert_allclose(rigid.inverse_dynamics(model, state, d.qacc), smooth + d.qfrc_actuator, rtol=1e-8, atol=1e-8)
+    kinetic = rigid.energy(model, state)[1]
+    assert float(kinetic) == pytest.approx(d.energy[1], rel=1e-10)
+    body, point = model.index("body", "e"), np.array([0.3, -0.2, 0.5])
+    shift, turn = np.zeros((3, c.nv)), np.zeros((3, c.nv))
+    mujoco.mj_jac(c, d, shift, turn, point, body)
+    got = rigid.jacobian(model, state, body, point)
+    np.testing.assert_allclose(got[0], shift, atol=1e-12)
+    np.testing.assert_allclose(got[1], turn, atol=1e-12)
+
+
+def test_gradients_are_those_of_central_differences(x64):
+    """Of accelerations in contact, by coordinates, velocities, controls, mass and friction.
+
+    States whose rows change within the differences are left out: there is a jump.
+    """
+    c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone="elliptic", integrator="Euler"))
+    weights = np.random.default_rng(1).normal(size=c.nv)
+
+    def value(q, v, ctrl, mass, friction):
+        bodies = dataclasses.replace(model.bodies, mass=mass)
+        geoms = dataclasses.replace(model.geoms, friction=friction)
+        changed = dataclasses.replace(model, bodies=bodies, geoms=geoms)
+        found = changed.forward(changed.init(q, v), ctrl)
+        return weights @ found.qacc, found
+
+    plain = jax.jit(value)
+    slopes = jax.jit(jax.grad(lambda *x: value(*x)[0], argnums=(0, 1, 2, 3, 4)))
+    rows = lambda found: [np.asarray(x.dist < x.margin) for x in found.contacts]
+    held = 0
+    for q, v, _, ctrl in mujoco_c.states(c, 6, seed=7):
+        at = [jnp.asarray(x) for x in (q, v, ctrl, c.body_mass, c.geom_friction)]
+        got = slopes(*at)
+        for k, way in enumerate(np.random.default_rng(2).normal(size=x.shape) for x in at):
+            h = 1e-6
+            ends = [plain(*[x + s * h * way * (i == k) for i, x in enumerate(at)]) for s in (1, -1)]
+            if any((a != b).any() for a, b in zip(rows(ends[0][1]), rows(ends[1][1]))):
+                continue
+            want = float(ends[0][0] - ends[1][0]) / (2 * h)
+            error = abs(float(jnp.sum(got[k] * way)) - want) / (1 + abs(want))
+            held += error < 2e-5
+    assert held >= 24  # of 30: an edge of a cone may be crossed
