@@ -6,9 +6,8 @@ Needs MJX (the extra `bench`), and gymnasium for the files of the robots.
 import copy
 import dataclasses
 from collections.abc import Callable
-from importlib import import_module
+from importlib import import_module, resources
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -88,14 +87,15 @@ def _gradient(name: str, make: Callable[[int], Any], q: Any) -> Contender:
 
 def _robot(name: str) -> Any:
     """MuJoCo's model of gymnasium's file."""
-    assets = Path(import_module("gymnasium").__file__).parent / "envs" / "mujoco" / "assets"
-    return import_module("mujoco").MjModel.from_xml_path(str(assets / f"{name}.xml"))
+    file = resources.files("gymnasium") / "envs" / "mujoco" / "assets" / f"{name}.xml"
+    return import_module("mujoco").MjModel.from_xml_path(str(file))
 
 
 def _fallen(model: Any) -> tuple[Any, Any, Any]:
     """Coordinates and velocities of copies that fall under controls of their own, and these."""
     mujoco, random = import_module("mujoco"), np.random.default_rng(0)
-    ctrl = random.uniform(*model.actuator_ctrlrange.T, (ROBOTS, model.nu))
+    low, high = model.actuator_ctrlrange.T
+    ctrl = random.uniform(low, high, (ROBOTS, model.nu))
     data, starts = mujoco.MjData(model), []
     for own in ctrl:
         mujoco.mj_resetData(model, data)
@@ -120,7 +120,7 @@ def _ours_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
 def _mjx_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
     mjx = import_module("mujoco.mjx")
     quick = copy.copy(model)
-    # the only other of its solvers is slower; what the file names MuJoCo's C library alone has
+    # PGS, for which the humanoid's file asks, MJX does not have
     quick.opt.solver = import_module("mujoco").mjtSolver.mjSOL_NEWTON
     quick.opt.iterations, quick.opt.ls_iterations = ITERATIONS, LINE
     there = mjx.put_model(quick)
