@@ -47,7 +47,8 @@ def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
     if layout.nu:
         arm = actuators.arms(model)
         total = total - jnp.einsum("uv,u,uw->vw", arm, d.slope, arm, precision=HIGHEST)
-    return total
+    # as in MuJoCo, only between freedoms of which one carries the other, as in the mass matrix
+    return jnp.where(layout.before | layout.before.T, total, 0)
 
 
 def _spinning(model: Mechanism, state: State, d: Dynamics, inertia: Array, qacc: Array) -> Array:

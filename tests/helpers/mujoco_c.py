@@ -22,6 +22,7 @@ ROWS = """<mujoco><option cone="{cone}" impratio="3" integrator="{integrator}" t
  <joint name="h" axis="1 0 0" ref="10" springref="20" stiffness="3" armature=".02"/>
  <geom type="capsule" size=".1 .2" euler="90 0 0" priority="1" friction=".4"/></body>
 <body name="g" pos="0 1.2 .3" gravcomp=".5"><freejoint/><geom type="cylinder" size=".1 .2" contype="0" conaffinity="0"/></body>
+<body pos="0 -2 .1"><joint type="slide" axis="0 0 1"/><geom size=".15" condim="1"/></body>
 </worldbody>
 <contact><pair geom1="ground" geom2="tip" condim="6" friction=".5 .6 .01 .002 .003"/></contact>
 <tendon><fixed name="t" limited="true" range="-.1 .1" frictionloss=".3" stiffness="2" damping=".3">
