@@ -59,7 +59,8 @@ release: $(ORACLES)
 	$(BIN)/$(PYTEST) -m release
 	@$(MAKE) --no-print-directory oldest
 
-# before a release: kills, flips, full disks, mutants, a bare wheel, licences; an hour, most of it mutants.
+# before a release: kills, flips, full disks, mutants, a bare wheel, licences; over 3.5 hours. On a core were
+# measured: oversize 60 minutes, 10 of the 22 runs of kills 25, 97 of the 300 mutants 26, the others but fuzz 20.
 # PARTS="kills flips" runs some; docs/trust.md takes its tables from what they write
 trust: $(ORACLES)
 	$(BIN)/python -m tests.trust $(PARTS)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 
 def word(name: str, value: Any, among: Collection[str] = ()) -> str:
@@ -110,6 +111,8 @@ def shown(value: Any) -> str:
     >>> shown(None), shown(np.zeros((2, 3)))
     ('None', 'an array of shape [2, 3]')
     """
+    if isinstance(value, Tracer):  # its number is not known yet
+        return f"a value of type {value.dtype}{list(value.shape)}"
     if isinstance(value, np.ndarray | Array) and value.ndim:
         kind = "" if value.dtype.kind in "biuf" else f" of type {value.dtype}"
         return f"an array of shape {list(value.shape)}{kind}"

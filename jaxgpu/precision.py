@@ -67,8 +67,17 @@ def smallest(dtype: Any) -> float:
 
     >>> smallest(jnp.float32) == smallest(jnp.float64) == float(jnp.finfo(jnp.float32).tiny)
     True
+
+    Raises:
+        TypeError: `dtype` is no type of floating numbers.
     """
-    return max(float(jnp.finfo(kind).tiny) for kind in (dtype, jnp.float32))
+    try:
+        return max(float(jnp.finfo(kind).tiny) for kind in (dtype, jnp.float32))
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"precision.smallest: dtype={arguments.shown(dtype)}; it must be a type of floating "
+            "numbers; give jnp.float32 or jnp.float64"
+        ) from error
 
 
 def scope(tree: Any) -> contextlib.AbstractContextManager:

@@ -253,28 +253,30 @@ class Loop:
 
     def _step(self, operands: Any, state: Any, i: Any) -> Any:
         carried, key = operands
-        step = self.calls[0].made(carried[0])
-        return step(state, jax.random.fold_in(key, i)) if self.keyed else step(state)
+        keys = (jax.random.fold_in(key, i),) if self.keyed else ()
+        return called("run: step", self.calls[0].made(carried[0]), state, *keys)
 
     def _row(self, operands: Any, state: Any) -> Any:
-        return self.calls[1].made(operands[0][1])(state)
+        return called("run: measure", self.calls[1].made(operands[0][1]), state)
 
     def _ended(self, operands: Any, state: Any) -> Array:
         if len(self.calls) < 3:
             return jnp.zeros((), bool)
         try:
-            ended = jnp.asarray(self.calls[2].made(operands[0][2])(state))
+            ended = called("run: until", self.calls[2].made(operands[0][2]), state)
         except jax.errors.ConcretizationTypeError as error:
             raise TypeError(
                 f"run: until cannot be traced by JAX ({type(error).__name__}); it must compare "
                 "with jax.numpy, without bool(), float(), if, and, or"
             ) from error
-        if ended.shape or ended.dtype != bool:
+        kinds = [jax.typeof(leaf) for leaf in jax.tree.leaves(ended)]
+        if not jax.tree_util.all_leaves([ended]) or kinds[0].shape or kinds[0].dtype != bool:
+            given = ", ".join(f"{kind.dtype}{list(kind.shape)}" for kind in kinds) or "nothing"
             raise TypeError(
-                f"run: until gives {ended.dtype}{list(ended.shape)}; it must be one truth value, "
+                f"run: until gives {given}; it must be one truth value, "
                 "bool[]; compare a number of the state, and take jnp.any or jnp.all of many"
             )
-        return ended
+        return jnp.asarray(ended)
 
     def _traced(self, state: Any) -> dict[str, str]:
         """Digests of the step and of the measure, without the numbers that they carry."""
@@ -284,14 +286,59 @@ class Loop:
 
     def _check_fixed_point(self, state: Any) -> None:
         new = jax.eval_shape(lambda operands, x: self._step(operands, x, 0), self.operands, state)
-        before, after = (
-            [f"{jax.tree_util.keystr(at)} {a.dtype}{list(a.shape)}" for at, a in tree]
-            for tree in (jax.tree.leaves_with_path(state), jax.tree.leaves_with_path(new))
-        )
-        changed = [f"{was} to {now}" for was, now in zip(before, after) if was != now]
-        if changed or len(before) != len(after):
-            what = changed[0] if changed else f"{len(before)} arrays to {len(after)}"
-            raise TypeError(f"run: step changes {what}; it must return what it was given")
+        refuse_changed("run: step", state, new)
+
+
+def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
+    """What a function of the user gives, which must take these arguments and give numbers.
+
+    >>> called("run: step", lambda x: 2 * x, 3.0)
+    6.0
+    >>> called("run: step", lambda: 2.0, 3.0)
+    Traceback (most recent call last):
+    TypeError: run: step=a function that cannot be called with 1 arguments; it must take 1
+    >>> called("run: step", lambda x: "fast", 3.0)
+    Traceback (most recent call last):
+    TypeError: run: step gives 'fast'; it must give numbers, or arrays of numbers
+    """
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError:
+        raise TypeError(
+            f"{name}=a function that cannot be called with {len(given)} arguments; "
+            f"it must take {len(given)}"
+        ) from None
+    except ValueError:  # a function without a signature
+        pass
+    found = function(*given)
+    try:
+        return arguments.arrays("", found)
+    except TypeError as error:
+        what = str(error).partition(";")[0].removeprefix("=")
+        raise TypeError(
+            f"{name} gives {what}; it must give numbers, or arrays of numbers"
+        ) from None
+
+
+def refuse_changed(name: str, before: Any, after: Any) -> None:
+    """Refuse a step that changes a state to one of other arrays, shapes or types.
+
+    >>> refuse_changed("run: step", {"x": np.zeros(3)}, {"x": np.zeros(2)})
+    Traceback (most recent call last):
+    TypeError: run: step changes ['x'] float64[3] to ['x'] float64[2]; it must return what it was...
+    """
+    kind = lambda x: x if hasattr(x, "dtype") else jax.typeof(x)
+    was, now = (
+        [
+            f"{jax.tree_util.keystr(at)} {kind(x).dtype}{list(kind(x).shape)}".lstrip()
+            for at, x in jax.tree.leaves_with_path(tree)
+        ]
+        for tree in (before, after)
+    )
+    changed = [f"{one} to {other}" for one, other in zip(was, now) if one != other]
+    if changed or len(was) != len(now):
+        what = changed[0] if changed else f"{len(was)} arrays to {len(now)}"
+        raise TypeError(f"{name} changes {what}; it must return what it was given")
 
 
 def beside(state: Any, operands: Any) -> Any:
@@ -326,6 +373,16 @@ def own(leaf: Any) -> Array:
     >>> import numpy as np
     >>> own(np.float32(2.0)).weak_type
     False
+
+    Raises:
+        ValueError: a whole number of Python that is too large.
     """
-    leaf = jnp.asarray(leaf)
+    try:
+        leaf = jnp.asarray(leaf)
+    except OverflowError as error:
+        bits = 8 * jnp.result_type(int).itemsize
+        raise ValueError(
+            f"run: state holds {arguments.shown(leaf)}; a whole number must have at most {bits} "
+            "bits; give it as a floating number"
+        ) from error
     return jnp.copy(leaf) if arguments.is_key(leaf) else jnp.array(leaf, leaf.dtype)

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from jaxgpu import arguments, memory, precision, processes, ranges
 from jaxgpu.interrupt import Interrupt
-from jaxgpu.program import LONGEST, Loop, beside, own
+from jaxgpu.program import LONGEST, Loop, beside, called, own, refuse_changed
 from jaxgpu.saving import experiment, identity
 from jaxgpu.saving.guard import Guard, named
 from jaxgpu.saving.store import Store
@@ -269,10 +269,12 @@ def rollout[S](
         arguments.function(f"rollout: {name}", f)
 
     def body(state: S, i: Array) -> tuple[S, Any]:
-        state = step(state) if key is None else step(state, jax.random.fold_in(key, i))
-        return state, measure(state)
+        keys = () if key is None else (jax.random.fold_in(key, i),)
+        new = called("rollout: step", step, state, *keys)
+        refuse_changed("rollout: step", state, new)
+        return new, called("rollout: measure", measure, new)
 
-    start = measure(state)
+    start = called("rollout: measure", measure, state)
     state, rows = jax.lax.scan(body, state, jnp.arange(int(steps)))
     first = jax.tree.map(lambda row: jnp.asarray(row)[None], start)
     return state, jax.tree.map(lambda *parts: jnp.concatenate(parts), first, rows)

@@ -201,7 +201,7 @@ def verify(out: Path, at: Segment) -> Seals:
     """
     file = _journal(out)
     with sealed.as_written(file):
-        head = file.read_text().splitlines()[0]
+        head = _first(file)
         sizes = [_size(jnp.dtype(kind), shape) for _, kind, shape in json.loads(head)["leaves"]]
         seals, end = Seals(head, len(sizes)), Segment(0, "")
         with contextlib.ExitStack() as opened:
@@ -238,7 +238,7 @@ def read(out: str | Path, rows: int | None = None) -> Any:
     out = Path(out)
     file = _journal(out)
     with sealed.as_written(file):
-        head = json.loads(file.read_text().splitlines()[0])
+        head = json.loads(_first(file))
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise CheckpointError(f"{file}: of another version; read it with jaxgpu that wrote it")
         kinds = [jax.ShapeDtypeStruct(shape, jnp.dtype(kind)) for _, kind, shape in head["leaves"]]
@@ -258,7 +258,7 @@ def names(out: str | Path) -> list[str]:
     """What the arrays of the history in a folder are called, in their order."""
     file = _journal(Path(out))
     with sealed.as_written(file):
-        return [name for name, _, _ in json.loads(file.read_text().splitlines()[0])["leaves"]]
+        return [name for name, _, _ in json.loads(_first(file))["leaves"]]
 
 
 def _head(row: Any) -> dict[str, Any]:
@@ -266,6 +266,14 @@ def _head(row: Any) -> dict[str, Any]:
     leaves = [[jax.tree_util.keystr(at), str(x.dtype), list(x.shape)] for at, x in found]
     tree = structure.of_tree(row)
     return {"format": FORMAT, "version": VERSION, "leaves": leaves, "tree": tree}
+
+
+def _first(file: Path) -> str:
+    """The first line of a journal, which says what the rows are."""
+    line, _, _ = file.read_text().partition("\n")
+    if not line:
+        raise CheckpointError(f"{file}: does not say what its rows are; use another folder")
+    return line
 
 
 def _lines(out: Path) -> Iterator[tuple[str, Segment]]:

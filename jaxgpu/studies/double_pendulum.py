@@ -48,9 +48,7 @@ ROD = (
     "<inertial pos='0 0 -.5' mass='1' diaginertia='.08333333333333333 .08333333333333333 1e-6'/>"
     "<joint axis='0 1 0'/>"
 )
-RODS = (
-    f"<mujoco><worldbody><body>{ROD}<body pos='0 0 -1'>{ROD}</body></body></worldbody></mujoco>"
-)
+RODS = f"<mujoco><worldbody><body>{ROD}<body pos='0 0 -1'>{ROD}</body></body></worldbody></mujoco>"
 
 
 def pendulum(dt: float) -> Model:

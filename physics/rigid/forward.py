@@ -97,7 +97,9 @@ def _problem(
     found: tuple[Contacts, ...],
 ) -> problem.Problem:
     if "constraint" in model.layout.disabled:
-        return problem.Problem(M=M, tau=smooth, single=rows.no_single(smooth), dense=rows.no_dense(smooth), cones=())
+        return problem.Problem(
+            M=M, tau=smooth, single=rows.no_single(smooth), dense=rows.no_dense(smooth), cones=()
+        )
     return problem.Problem(
         M=M,
         tau=smooth,

@@ -19,7 +19,7 @@ from .models.read import parts
 from .models.refusals import refuse, refuse_pairs
 from .models.source import compiled
 from .motion import poses
-from .motion.poses import Poses, matrices
+from .motion.poses import Poses
 
 
 @pytree

@@ -1,5 +1,6 @@
 """A checkpoint is exactly right or refused by name."""
 
+import hashlib
 import json
 import os
 import random
@@ -49,6 +50,11 @@ def test_comes_back_bit_for_bit(file):
     state, meta = load(file, example())
     assert equal(state, example()) and meta == {"step": 4}
     assert state.x["half"].dtype == jnp.bfloat16 and state.x["wide"].dtype == np.float64
+
+
+def test_ends_with_the_sha_256_of_all_that_comes_before(file):
+    data = file.read_bytes()
+    assert data[-64:].decode() == hashlib.sha256(data[:-64]).hexdigest() == sealed.seal_of(file)
 
 
 def test_is_a_plain_npz_that_numpy_reads_without_pickle(file):

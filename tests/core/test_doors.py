@@ -123,7 +123,7 @@ NO_DOOR = {
         platform options""".split(),
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
         of_references joined Call Program Loop own nothing options_of beside Group Watch leads place
-        spans blocks save_parts sync named""".split(),
+        spans blocks save_parts sync named called refuse_changed""".split(),
     "the checks themselves, which the doors of the core go through": """word path function flag key
         arrays shown""".split(),
     "what is said of an argument that is wrong, held by tests/core/test_fuzz.py": """explained

@@ -21,6 +21,7 @@ from fuzz_values import attacks, hostile
 from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree
 from jaxgpu.ranges import check
+from tests.trust import fuzz, kills
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,6 +69,25 @@ def test_every_public_name_is_in_a_piece_of_work():
     shown = {name for names in chunks().values() for name in names}
     missing = [n for n in public() if n not in shown and n.rpartition(".")[2] not in doors]
     assert not missing, missing
+
+
+def test_a_walk_that_was_stopped_goes_on_behind_what_is_without_fault(tmp_path):
+    good = [{"name": "f", "outcome": "refused"}, {"end": "a"}]
+    bad = [{"name": "g", "outcome": "silent nan"}, {"end": "b"}]
+    log, half = tmp_path / "log", [{"name": "h", "begin": 3}]
+    lines = [json.dumps(line) for line in [*bad, *good, *half]]
+    log.write_text("\n".join(lines) + '\n{"name": ')
+    assert fuzz._kept(log) == good and fuzz._kept(tmp_path / "none") == []
+
+
+def test_runs_that_were_ended_at_random_are_not_ended_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(kills, "KEPT", tmp_path / "kept")
+    row = {"kills": 5, "options": kills.OPTIONS["pour"], "found": {"SIGKILL": 5}, "fault": ""}
+    rows = {"pour": row, "run": row, "escapers": row | {"fault": "other bits"}}
+    assert kills.kept({"pour": 5}) == {}
+    kills.keep(rows)
+    assert kills.kept({"pour": 5, "run": 5, "escapers": 5}) == {"pour": row}  # `run` has no options
+    assert kills.kept({"pour": 4}) == {}
 
 
 def walked(only, tries):

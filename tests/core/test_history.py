@@ -90,6 +90,14 @@ def test_altered_rows_before_a_checkpoint_are_refused(tmp_path, file):
             use(tmp_path)
 
 
+def test_an_empty_journal_is_no_history(tmp_path):
+    run(Oscillator().step, START, 40, **GIVEN, out=tmp_path)
+    (tmp_path / "history" / "journal.jsonl").write_text("")
+    for use in (history.read, history.names):
+        with pytest.raises(CheckpointError, match="journal.jsonl: does not say what its rows are;"):
+            use(tmp_path)
+
+
 def test_a_run_goes_back_to_the_checkpoint_before_the_altered_rows(tmp_path):
     run(Oscillator().step, START, 40, **GIVEN, out=tmp_path)
     path = tmp_path / "history" / "00000.rows"

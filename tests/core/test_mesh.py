@@ -73,6 +73,8 @@ def test_meshes_of_the_wrong_kind_are_named():
         mesh.devices(9)
     with pytest.raises(ValueError, match="has the axes a, b; it must have one"):
         mesh.replicate(np.ones(3), jax.make_mesh((4, 2), ("a", "b")))
+    with pytest.raises(TypeError, match="mesh.over: axis=.*; it must be"):
+        mesh.over(lambda x: x, mesh.devices(2), axis=np.array([0, 1]))
     assert mesh.devices().size == len(jax.devices())
 
 

@@ -88,3 +88,9 @@ def test_a_marked_step_carries_the_options():
     assert precision.options_of(marked) == precision.options("cpu")
     assert precision.options_of(third) is None
     assert marked.__doc__ == third.__doc__
+
+
+@pytest.mark.parametrize("dtype", [3, "fast", np.nan, {"a": 1}, ["a", "b"], jnp.int32])
+def test_the_smallest_number_is_one_of_a_floating_type(dtype):
+    with pytest.raises(TypeError, match="^precision.smallest: dtype=.*; it must be a type of fl"):
+        precision.smallest(dtype)

@@ -184,6 +184,7 @@ def test_an_array_is_read_in_blocks_in_the_order_of_its_memory():
         found = list(blocks(spread, most))
         np.testing.assert_array_equal(np.concatenate([b.ravel() for b in found]), x.ravel())
         assert all(b.nbytes <= most for b in found)
+    assert [b.size for b in blocks(spread, 1)] == [1] * x.size  # a number at least
     for shape in ((), (0, 3)):
         (block,) = blocks(place(np.zeros(shape), mesh.replicate(1.0, mesh.devices(8)).sharding))
         assert block.shape == shape

@@ -5,7 +5,7 @@ import functools
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.program import Call
+from jaxgpu.program import Call, own
 from jaxgpu.pytree import number, pytree, size
 
 
@@ -34,3 +34,10 @@ def test_whole_numbers_words_and_functions_of_a_partial_are_static():
     assert call.operands == [3] and call.made(call.operands)(jnp.float32(-2)) == 12
     assert call.key() != Call(functools.partial(power, 3, jnp.abs, np.float32(3))).key()
     assert call.key() != Call(functools.partial(power, 2, jnp.sign, np.float32(3))).key()
+
+
+def test_an_own_copy_is_strongly_typed_whatever_it_is_made_of():
+    for given, kind in ((2.0, "float32"), (3, "int32"), (np.arange(2.0), "float32")):
+        made = own(given)
+        assert made.dtype == kind and not made.weak_type
+        np.testing.assert_array_equal(made, given)

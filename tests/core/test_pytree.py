@@ -32,3 +32,16 @@ def test_is_frozen_and_replaced_by_a_copy():
     with pytest.raises(dataclasses.FrozenInstanceError):
         spring.stiffness = 3.0
     assert dataclasses.replace(spring, stiffness=3.0).rest == 1.0
+
+
+def test_methods_of_our_classes_name_the_argument_that_is_wrong():
+    class Walk:
+        def gone(self, steps: int) -> int:
+            """How far."""
+            return 2**steps
+
+    Walk.__module__ = "jaxgpu.walks"
+    walk = pytree(Walk)()
+    assert walk.gone(3) == 8
+    with pytest.raises(TypeError, match="Walk.gone: steps='far'; it must be a whole number"):
+        walk.gone("far")

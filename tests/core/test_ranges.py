@@ -25,6 +25,7 @@ WRONG = [
     ({"stiffness": "stiff"}, "Spring.stiffness='stiff'; it must be"),
     ({"stiffness": None}, "Spring.stiffness=None; it must be"),
     ({"stiffness": True}, "Spring.stiffness=True of type bool; it must be"),
+    ({"stiffness": {1.0}}, "Spring.stiffness=a value of type set; it must be"),
     ({"stiffness": 1j}, "Spring.stiffness=1j of type complex128; it must be"),
     ({"turns": 2.0}, "turns=2 of type float64; it must be a whole number of at least 1"),
     ({"turns": [2]}, r"turns=an array of shape \[1\]; it must be a whole number"),
@@ -55,6 +56,8 @@ def test_what_is_right_or_cannot_be_seen_passes():
         assert ranges.Range(infinite=True).fault(value) is None
     assert ranges.Range(above=0, infinite=True).fault(-np.inf) == "-inf"
     assert ranges.Range(below=0, infinite=True).fault(np.inf) == "inf"
+    assert ranges.Range(below=0).fault(-1.0) is None
+    assert ranges.Range(below=0).fault(-1e-300) == "-1e-300, which is 0 in float32"
     jax.tree.map(lambda leaf: -leaf, Spring())  # a gradient may have any sign
 
 

@@ -308,6 +308,46 @@ def test_a_step_that_changes_its_state_is_named():
         run(lambda s: {"x": jnp.stack([s["x"], s["x"]])}, {"x": jnp.float32(1)}, 3)
 
 
+@pytest.mark.parametrize("name", ["step", "measure", "until"])
+@pytest.mark.parametrize(
+    "wrong, what",
+    [
+        (lambda: 0.0, "=a function that cannot be called with 1 arguments; it must take 1"),
+        (lambda a, b: a, "=a function that cannot be called with 1 arguments; it must take 1"),
+        (lambda state: "fast", " gives 'fast'; it must give numbers, or arrays of numbers"),
+        (lambda state: {"x": "fast"}, r" gives \['x'\]='fast'; it must give numbers, or arrays"),
+    ],
+)
+def test_a_function_that_is_no_such_function_is_named(name, wrong, what):
+    functions = {"step": lambda x: 2 * x} | {name: wrong}
+    with pytest.raises(TypeError, match=f"^run: {name}{what}"):
+        run(state=np.float32(1), steps=3, **functions)
+    if name != "until":
+        with pytest.raises(TypeError, match=f"^rollout: {name}{what}"):
+            rollout(state=np.float32(1), steps=3, **functions)
+
+
+def test_a_step_with_a_key_takes_two_arguments():
+    with pytest.raises(TypeError, match="step=a function that cannot be called with 2 arguments"):
+        run(lambda x: x, np.float32(1), 3, key=KEY)
+
+
+@pytest.mark.parametrize("gives", [None, {"a": True}, (True,), np.array([True])])
+def test_an_end_is_one_truth_value(gives):
+    with pytest.raises(TypeError, match="^run: until gives .*; it must be one truth value"):
+        run(lambda x: x, np.float32(1), 3, until=lambda x: gives)
+
+
+def test_a_whole_number_beyond_all_bits_is_no_state():
+    with pytest.raises(ValueError, match="^run: state holds 9223372036854775808; a whole number"):
+        run(lambda x: x, 2**63, 3)
+
+
+def test_a_rollout_refuses_a_step_that_changes_its_state():
+    with pytest.raises(TypeError, match=r"^rollout: step changes int32\[\] to float32\[\]; it"):
+        rollout(lambda x: x / 2, 3, 4)
+
+
 def test_another_seed_or_an_occupied_folder_is_refused(tmp_path):
     run(walk, start(), 5, key=KEY, out=tmp_path)
     with pytest.raises(CheckpointError, match="another key"):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.evolution.problem import Box, Problem, bounded, box, outcome
+from jaxgpu.evolution.problem import Box, Problem, bounded, box, outcome, ready
 
 
 def test_objectives_and_violations_have_their_shapes():
@@ -36,6 +36,14 @@ def test_a_violation_of_another_type_is_taken_as_a_float_or_refused():
         outcome(lambda x: (x, x[0].astype(complex)), x)
     with pytest.raises(ValueError, match=r"violation has shape \[2\]; it must be one number"):
         outcome(lambda x: (x, x), x)
+
+
+def test_a_problem_is_made_ready_only_where_its_bounds_are_no_floats():
+    fine = Problem(box(0.0, 1.0, 2), jnp.sum)
+    assert ready("f", fine) is fine
+    made = ready("f", Problem(Box(np.zeros(2, int), [1, 2]), jnp.sum))
+    assert made.box.lower.dtype == made.box.upper.dtype == jnp.float32
+    np.testing.assert_array_equal(made.box.upper, [1, 2])
 
 
 def test_bounds_are_leaves():

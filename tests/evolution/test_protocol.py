@@ -125,6 +125,17 @@ def test_whole_bounds_are_bounds():
     assert state.population.x.dtype == jnp.float32 and np.isfinite(state.population.f).all()
 
 
+def test_what_is_told_without_violations_is_feasible():
+    """And of one objective a vector of values will do."""
+    spec = CMAES(4)
+    state, x = spec.init(jax.random.key(0), SPHERE), np.ones((4, 2), np.float32)
+    known = protocol.told(spec, state, x, np.arange(4.0), None)
+    same = protocol.told(spec, state, x, np.arange(4.0)[:, None], np.zeros(4))
+    for a, b, want in zip(known, same, (x, np.arange(4.0)[:, None], np.zeros(4))):
+        np.testing.assert_array_equal(a, want)
+        np.testing.assert_array_equal(b, want)
+
+
 @pytest.mark.slow
 def test_values_from_outside_are_told_as_they_come():
     """NumPy, [N] of one objective, no violations, NaN: what a laboratory or a C program gives."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import jax.numpy as jnp
 import numpy as np
 from doors import Door
 
@@ -18,7 +17,11 @@ TEXT = """<mujoco><worldbody><geom type="plane" size="2 2 .1"/>
 MODEL = rigid.load(TEXT, contacts=4, iterations=4)
 Q, V, F = (np.array(x, np.float32) for x in ([0.1, 0.2], [0.3, -0.5], [1.0, 0.2]))
 CTRL = np.array([0.4], np.float32)
-ANY = tuple(f"{x}: {kind}" for x in ("qpos", "qvel", "force", "qacc", "ctrl") for kind in ("zero", "negative"))
+ANY = tuple(
+    f"{x}: {kind}"
+    for x in ("qpos", "qvel", "force", "qacc", "ctrl")
+    for kind in ("zero", "negative")
+)
 
 
 def _state(model, qpos, qvel):

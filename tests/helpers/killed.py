@@ -15,7 +15,8 @@ from jaxgpu import checkpoint
 def finished(process: ForkServerProcess, seconds: float = 300) -> None:
     """Wait for its end, which must be a good one."""
     process.join(seconds)
-    assert process.exitcode == 0, f"it ended with {process.exitcode}"
+    process.kill()  # one that is late
+    assert process.exitcode == 0, f"after at most {seconds} s it ended with {process.exitcode}"
 
 
 def newest(out: Path) -> Path | None:

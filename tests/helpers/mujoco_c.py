@@ -58,7 +58,6 @@ def states(c: mujoco.MjModel, count: int, seed: int = 0) -> list[tuple[np.ndarra
 def started(model: rigid.Model, q: jax.Array, v: jax.Array, act: jax.Array) -> rigid.State:
     """A state with activations."""
 
-
     return dataclasses.replace(model.init(q, v), act=jnp.asarray(act, model.qpos0.dtype))
 
 

@@ -12,17 +12,17 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 LIMIT = 10**9  # bytes of a process
 EACH = 10  # requests of a process, as long as they are refused
-SECONDS = 180  # that a process may take for one: some compile before they know
+SECONDS = 120  # of a processor for one request: some compile before they know
 
 # of studies, option and the least that surely takes more than the limit
 STUDIES = {
@@ -122,51 +122,55 @@ def said(request: list[str]) -> str:
     return "sentence: by the command line" if code == 2 else f"code {code}"
 
 
-def child(batch: list[list[str]]) -> None:
-    """Answer requests, a line each, until one is not refused."""
+def child(batch: list[list[str]], group: str) -> None:
+    """Limit this process, which has not imported JAX, and answer requests, a line each."""
+    if group:
+        Path(group, "cgroup.procs").write_text(str(os.getpid()))
+    else:
+        resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
     for request in batch:
+        spent = resource.getrusage(resource.RUSAGE_SELF)
+        most = int(spent.ru_utime + spent.ru_stime) + SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+        signal.alarm(10 * SECONDS)  # one that waits for ever spends nothing
         print("ANSWER", json.dumps(said(request)), flush=True)
 
 
 @contextlib.contextmanager
-def limited() -> Iterator[Callable[[], Any]]:
-    """What a new process calls to be limited."""
+def limited() -> Iterator[str]:
+    """The folder of a control group with the limit; no name where none can be made."""
     group = Path("/sys/fs/cgroup/memory") / f"oversize-{os.getpid()}"
     try:
         group.mkdir()
         (group / "memory.limit_in_bytes").write_text(str(LIMIT))
     except OSError:  # no control groups of version 1, or none that this user can make
-        yield lambda: resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
+        yield ""
         return
     try:
-        yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+        yield str(group)
     finally:
         group.rmdir()
 
 
-def answered(all_of_them: list[list[str]]) -> list[tuple[list[str], str]]:
+def answered(asked: list[list[str]]) -> Iterator[tuple[list[str], str]]:
     """Every request, and what became of it."""
-    answers, left = [], list(all_of_them)
-    with limited() as enter:
+    left = list(asked)
+    with limited() as group:
         while left:
             batch = left[:EACH]
-            command = [sys.executable, __file__, "--child", json.dumps(batch)]
-            try:
-                done = subprocess.run(
-                    command, preexec_fn=enter, capture_output=True, text=True, timeout=SECONDS
-                )
-                text, end = done.stdout, f"killed, or aborted: code {done.returncode}"
-            except subprocess.TimeoutExpired as late:
-                text, end = (late.stdout or b"").decode(), "it was still running"
-            lines = [x[7:] for x in text.splitlines() if x.startswith("ANSWER ")]
+            # it limits itself: a `preexec_fn` would fork this process, whose threads JAX may hold
+            command = [sys.executable, __file__, "--child", json.dumps(batch), "--group", group]
+            done = subprocess.run(command, capture_output=True, text=True)
+            late = -done.returncode in (signal.SIGXCPU, signal.SIGALRM)
+            end = "it was still running" if late else f"killed, or aborted: code {done.returncode}"
+            lines = [x[7:] for x in done.stdout.splitlines() if x.startswith("ANSWER ")]
             found = [json.loads(line) for line in lines]
             found += [end] * (len(found) < len(batch))
             for request, what in zip(batch, found):
                 if not what.startswith("sentence"):
                     print(" ".join(request), "->", what[:300], flush=True)
-            answers += zip(batch, found)
+                yield request, what
             left = left[len(found) :]
-    return answers
 
 
 def main() -> int:
@@ -174,11 +178,12 @@ def main() -> int:
     parser.add_argument("count", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--child")
+    parser.add_argument("--group", default="")
     args = parser.parse_args()
     if args.child:
-        child(json.loads(args.child))
+        child(json.loads(args.child), args.group)
         return 0
-    answers = answered(list(requests(args.count, args.seed)))
+    answers = list(answered(list(requests(args.count, args.seed))))
     bad = [what for _, what in answers if not what.startswith("sentence")]
     print(f"{len(answers) - len(bad)} of {len(answers)} requests ended in a sentence")
     return min(len(bad), 100)

@@ -6,6 +6,7 @@ import json
 import re
 from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest

@@ -11,6 +11,7 @@ from rl_probe import Probe
 
 from jaxgpu import rl
 from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.pytree import pytree
 
 SMALL = rl.PPO(num_envs=4, num_steps=8, update_epochs=1, num_minibatches=2, hidden_sizes=(8,))
 ENV = rl.make("cartpole")
@@ -33,6 +34,24 @@ def test_another_network_is_refused(tmp_path):
         rl.train(ENV, wider, jax.random.key(0), 64, out=tmp_path, resume=True)
 
 
+@pytree
+class Counting:
+    """A learner whose state counts the updates that are planned and those that were made."""
+
+    def init(self, env, key, num_updates=None):
+        return jnp.int32([num_updates, 0])
+
+    def update(self, env, state, key):
+        return state + jnp.int32([0, 1])
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_learner_is_told_of_its_updates_and_of_one_where_there_are_none(count):
+    state, seen = rl.learn(Probe(), Counting(), jax.random.key(0), count, measure=lambda s: s[1])
+    np.testing.assert_array_equal(state, [max(count, 1), count])
+    np.testing.assert_array_equal(seen, np.arange(count + 1))
+
+
 def test_too_few_steps_are_refused():
     with pytest.raises(ValueError, match="steps=31; one update has 32"):
         rl.train(ENV, SMALL, jax.random.key(0), 31)
@@ -52,6 +71,7 @@ def test_the_interquartile_mean_and_its_interval():
     x = np.random.default_rng(0).normal(5, 1, 40).astype(np.float32)
     middle, low, high = rl.interquartile_mean(x, jax.random.key(0))
     assert middle == pytest.approx(scipy.stats.trim_mean(x, 0.25), rel=1e-6)
+    assert (middle, low, high) == rl.interquartile_mean(x, jax.random.key(0), draws=2000)
     statistic = lambda x, axis: scipy.stats.trim_mean(x, 0.25, axis=axis)
     exact = scipy.stats.bootstrap((x,), statistic, method="percentile", rng=1).confidence_interval
     np.testing.assert_allclose([low, high], exact, atol=0.06)  # the draws differ

@@ -61,6 +61,11 @@ ZERO, KEY = jnp.zeros((T, 1)), jax.random.key(0)
 WIDE = {"low": -10.0, "high": 10.0}
 
 
+def test_a_planner_is_held_to_its_ranges_before_it_begins():
+    with pytest.raises(ValueError, match="plan: CEM.sigma=-1; it must be"):
+        CEM(sigma=-1.0).init(ZERO)
+
+
 def test_riccati_is_the_minimum_that_differences_see():
     at = lambda u: float(quadratic(jnp.asarray(u, jnp.float32)))
     np.testing.assert_allclose(at(BEST), LEAST, rtol=1e-5)
@@ -152,6 +157,15 @@ def test_a_window_grows_to_the_whole_and_leaves_the_future_alone():
     done = plan(quadratic, ZERO, frozen, 250, key=KEY).state
     assert done.window == 12 and done.frozen == 8
     assert done.best.loss > LEAST  # what is planned first is planned blind
+
+
+def test_frozen_actions_stay_as_they_were_planned():
+    spec = TemporalExpansion(Descent(optax.sgd(0.1), **WIDE), first=4, grow=4, freeze=True)
+    state = dataclasses.replace(spec.init(ZERO), frozen=jnp.int32(4), window=jnp.int32(8))
+    bowl = lambda actions, frames: jnp.sum((actions - 1) ** 2)
+    after = jax.jit(lambda state: spec.update(bowl, state, KEY))(state)
+    np.testing.assert_array_equal(after.actions[:4], 0)
+    assert jnp.all(after.actions[4:] > 0.1)
 
 
 def test_an_averaged_gradient_is_the_stated_mixture_both_ways():

@@ -5,7 +5,9 @@ half of the signals are SIGKILL and half SIGTERM. What it returns, its last chec
 report must have the bits of the undisturbed run.
 """
 
+import json
 import random
+import shlex
 import shutil
 import signal
 import sys
@@ -25,13 +27,15 @@ from killed import assert_same_bits, ended_at_random, finished, newest
 
 from jaxgpu.cli import main
 from jaxgpu.studies import studies
-from tests.trust import forms
+from tests.trust import forms, record
 
+KEPT = Path(__file__).with_name("kills.jsonl")  # while it is not at its end
 KILLS, SEED = 100, 1
+LATE = 3600  # seconds after which a run hangs
 # as small as they may be; a study without a line here runs with the options that it has by default
 OPTIONS = {
-    "classic-control": "--seeds 3 --share 0.01 --only cartpole",
-    "cluster-tracers": "--stars 40 --tracers 100 --seeds 1 --time 6",
+    "classic-control": "--seeds 3 --share 0.01 --only 'cartpole, PPO'",
+    "cluster-tracers": "--stars 40 --tracers 100 --seeds 1 --time 4",
     "directions": "--images 200 --components 12 --compare False",
     "double-pendulum": "--pendulums 50 --seconds 10",
     "escapers": "--stars 32 --tracers 64 --seeds 1 --time 4 --radii 0.1",
@@ -46,27 +50,60 @@ OPTIONS = {
 }
 
 
-def measure(only: str = "") -> dict:
-    """End all of them, in turn, at moments of chance; what the record keeps."""
-    began, pick = time.perf_counter(), random.Random(SEED)
-    commands = {name: partial(form, name) for name in forms.FORMS}
-    commands |= {study.name: partial(command, study.name) for study in studies()}
-    commands = {name: start for name, start in commands.items() if only in name}
+def measure() -> dict:
+    """End all of them, in turn, at moments of chance; what the record keeps.
+
+    Those that an earlier call, which was stopped, has held to the undisturbed bits are not ended
+    again.
+    """
+    began = time.perf_counter()
+    commands = {study.name: partial(command, study.name) for study in studies()}
+    commands |= {name: partial(form, name) for name in forms.FORMS}
     share = [KILLS // len(commands) + (i < KILLS % len(commands)) for i in range(len(commands))]
-    rows, failed = {}, {}
+    rows = kept(dict(zip(commands, share)))
+    before = sum(row["seconds"] for row in rows.values())
     for kills, (name, start) in zip(share, commands.items()):
-        with tempfile.TemporaryDirectory() as at:
-            try:
-                rows[name] = tried(start, Path(at), kills, pick)
-            except AssertionError as error:
-                failed[name] = str(error)[:500]
-        print(name, rows.get(name, failed.get(name)), flush=True)
-    total = sum(map(Counter, rows.values()), Counter())
+        if name not in rows:
+            given = {"kills": kills, "options": OPTIONS.get(name, "")}
+            rows[name] = given | ended(name, start, kills)
+            print(name, rows[name], flush=True)
+            keep(rows)
+    failed = {name: row["fault"] for name, row in rows.items() if row["fault"]}
+    if not failed:
+        KEPT.unlink()  # the next call begins anew
+    total = sum((Counter(row["found"]) for row in rows.values()), Counter())
     counts = {"runs": len(commands), **total, "of other bits": len(failed)}
-    seconds = round(time.perf_counter() - began)
-    return {"counts": counts, "runs": rows, "failures": failed, "failed": len(failed)} | {
-        "seconds": seconds
+    spent = round(before + time.perf_counter() - began)
+    return {"counts": counts, "runs": rows, "failed": len(failed), "seconds": spent}
+
+
+def kept(share: dict[str, int]) -> dict[str, dict]:
+    """What an earlier call found of runs as they are now; a run with a fault is tried again."""
+    lines = KEPT.read_text().splitlines() if KEPT.exists() else []
+    rows = {line.pop("run"): line for line in map(json.loads, lines)}
+    return {
+        name: row
+        for name, row in rows.items()
+        if (row["kills"], row["options"], row["fault"])
+        == (share.get(name), OPTIONS.get(name, ""), "")
     }
+
+
+def keep(rows: dict[str, dict]) -> None:
+    """Write what was found: a line a run."""
+    KEPT.write_text("".join(json.dumps({"run": name} | row) + "\n" for name, row in rows.items()))
+
+
+def ended(name: str, start: Callable, kills: int) -> dict:
+    """What became of a run that was ended so many times, and why it is not of the same bits."""
+    began, pick, found, fault = time.perf_counter(), random.Random(f"{SEED} {name}"), {}, ""
+    with tempfile.TemporaryDirectory() as at:
+        try:
+            found = tried(start, Path(at), kills, pick)
+        except (AssertionError, OSError, ValueError) as error:
+            fault = f"{type(error).__name__}: {error}"[:500]
+    spent = round(time.perf_counter() - began)
+    return {"found": found, "fault": fault, "seconds": spent, "commit": record.commit()}
 
 
 def form(name: str, out: Path, cache: Path):
@@ -77,17 +114,19 @@ def form(name: str, out: Path, cache: Path):
 def command(name: str, out: Path, cache: Path):
     """The process of a study."""
     return forked(
-        cache, main, ["run", name, *OPTIONS.get(name, "").split(), "--out", str(out), "--resume"]
+        cache,
+        main,
+        ["run", name, *shlex.split(OPTIONS.get(name, "")), "--out", str(out), "--resume"],
     )
 
 
 def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[str, int]:
     """End a run so many times, and hold what comes of it to the undisturbed run."""
     whole, killed, cache = at / "whole", at / "killed", at / "cache"
-    finished(start(whole, cache), 600)
+    finished(start(whole, cache), LATE)
     shutil.rmtree(whole)
     began = time.perf_counter()
-    finished(start(whole, cache))  # with every program compiled
+    finished(start(whole, cache), LATE)  # with every program compiled
     longest = time.perf_counter() - began
     found: Counter[str] = Counter()
     for _ in range(20 * kills):
@@ -95,14 +134,14 @@ def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[st
             break
         how = pick.choice([signal.SIGKILL, signal.SIGTERM])
         saved = pick.random() < 0.5 and killed.exists()
-        ended = partial(ended_at_random, start(killed, cache), killed, how=how)
-        if ended(longest=pick.uniform(0, longest / 4 if saved else longest), saved=saved):
+        seconds = pick.uniform(0, longest / 4 if saved else longest)
+        if ended_at_random(start(killed, cache), killed, seconds, saved, how):
             found[how.name] += 1
             found["with a checkpoint"] += newest(killed) is not None
         else:  # it got to its end: begin anew
             same(killed, whole)
             shutil.rmtree(killed)
-    finished(start(killed, cache))
+    finished(start(killed, cache), LATE)
     same(killed, whole)
     return dict(found)
 

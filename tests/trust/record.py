@@ -28,7 +28,7 @@ def append(part: str, found: dict[str, Any], file: Path = FILE) -> None:
     row = {
         "part": part,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
+        "commit": commit(),
         "versions": {name: about[name] for name in ("jaxgpu", "jax", "numpy", "python")},
         "processor": about["processor"],
         **found,
@@ -48,7 +48,7 @@ def place(part: str) -> int:
     return ORDER.index(part) if part in ORDER else len(ORDER)
 
 
-def _commit() -> str:
+def commit() -> str:
     """The commit that is checked out, with a + where a source of the package differs from it."""
     git = lambda *args: subprocess.run(
         ["git", *args], cwd=ROOT, capture_output=True, text=True, check=True

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxgpu import allocation, ranges
+from jaxgpu import allocation, arguments, ranges
 from jaxgpu.doors import explained
 from jaxgpu.precision import in_float64, reassociated, smallest
 from jaxgpu.pytree import number, pytree
@@ -189,9 +189,8 @@ class Cluster:
         ranges.refuse("Cluster.edge", self.edge, ranges.Range(above=0, infinite=True, one=True))
         unbound = self.unbound
         if not isinstance(unbound, bool | np.bool_ | Array) or jnp.result_type(unbound).kind != "b":
-            raise TypeError(
-                f"Cluster.unbound={unbound!r}; it must be a bool; True where it is alone"
-            )
+            found = arguments.shown(unbound)
+            raise TypeError(f"Cluster.unbound={found}; it must be a bool; True where it is alone")
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,4 +1,4 @@
-"""Contacts as springs within a cone of friction: pyramids and ellipses, in the frame of the contact.
+"""Contacts as springs within a cone of friction, a pyramid or an ellipse, in their own frames.
 
 x [C, d] is what a contact sees: along the normal, two tangents, one spin, two rolls, as many as its
 dimension d has. Both cones have forces in this frame and a Hessian of d by d, so that one kernel

@@ -107,11 +107,8 @@ def _of_dimension(model: Mechanism, shapes: Shape, condim: int) -> Contacts:
 
 def _touches(model: Mechanism, shapes: Shape, group: PairGroup) -> tuple[Array, Array, Array]:
     """Distances, places and frames of the candidates of a group."""
-    one, two = (
-        jax.tree.map(lambda leaf: leaf[np.array(ends)], shapes)
-        for ends in (group.first, group.second)
-    )
-    found = jax.vmap(KERNELS[group.kinds].touch)(one, two)
+    of = lambda ends: jax.tree.map(lambda leaf: leaf[np.array(ends)], shapes)
+    found = jax.vmap(KERNELS[group.kinds].touch)(of(group.first), of(group.second))
     flat = lambda a: a.reshape(-1, *a.shape[2:])
     return flat(found.dist), flat(found.pos), flat(found.frame)
 
@@ -139,7 +136,9 @@ def _mixed(model: Mechanism, all_of: Sides) -> tuple[Array, ...]:
     if (all_of.named >= 0).any():
         own, named = np.maximum(all_of.named, 0), all_of.named >= 0
         pairs = model.pairs
-        pick = lambda mine, theirs: jnp.where(named.reshape(-1, *(1,) * (theirs.ndim - 1)), mine[own], theirs)
+        pick = lambda mine, theirs: jnp.where(
+            named.reshape(-1, *(1,) * (theirs.ndim - 1)), mine[own], theirs
+        )
         friction, solref = pick(pairs.friction, friction), pick(pairs.solref, solref)
         slip, solimp = pick(pairs.solreffriction, slip), pick(pairs.solimp, solimp)
         margin = pick(pairs.margin, margin)
@@ -165,7 +164,9 @@ def cone(model: Mechanism, m: Motion, qvel: Array, c: Contacts) -> Cone:
     drag = jnp.broadcast_to(b[:, None], speed.shape)
     if elliptic and d > 1:
         slip = jnp.any(c.solreffriction != 0, 1)
-        own = impedance.spring(model, jnp.where(slip[:, None], c.solreffriction, c.solref), c.solimp)
+        own = impedance.spring(
+            model, jnp.where(slip[:, None], c.solreffriction, c.solref), c.solimp
+        )
         drag = drag.at[:, 1:].set(jnp.where(slip, own[1], b)[:, None])
     aref = (-drag * speed).at[:, 0].add(-stretch)
     t = jnp.sum(model.bodies.invweight[:, 0][jnp.asarray(body)[c.geoms]], 1)

@@ -1,4 +1,4 @@
-"""Cholesky factors and solves of symmetric matrices, by size: unrolled when small, else a library's.
+"""Cholesky factors and solves of symmetric matrices, by size: unrolled, or a library's.
 
 Up to ten rows the unrolled form is four times as fast as a batch of LAPACK's on a CPU; at 30 it is
 twenty times as slow.

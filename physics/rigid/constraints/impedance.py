@@ -15,7 +15,7 @@ _LEAST, _MOST = 1e-4, 1 - 1e-4
 
 
 def safe_reference(model: Mechanism, solref: Array) -> Array:
-    """`solref` [..., 2], the time constant no shorter than two steps where the option keeps it so."""
+    """`solref` [..., 2], its time constant at least two steps unless the option says not."""
     time, ratio = solref[..., 0], solref[..., 1]
     mixed = (time > 0) != (ratio > 0)
     time, ratio = jnp.where(mixed, 0.02, time), jnp.where(mixed, 1.0, ratio)
@@ -25,7 +25,7 @@ def safe_reference(model: Mechanism, solref: Array) -> Array:
 
 
 def impedance(solimp: Array, r: Array) -> Array:
-    """d(r) [...] of `solimp` [..., 5]: from its first number at r = 0 to the second at the width."""
+    """d(r) [...] of `solimp` [..., 5]: its first number at r = 0, the second at the width."""
     low, high, width, middle, power = _clean(solimp)
     flat = (low == high) | (width <= TINY)
     x = jnp.abs(r) / jnp.where(width <= TINY, 1, width)

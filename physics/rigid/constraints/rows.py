@@ -1,6 +1,5 @@
 """Rows of limits, friction loss and equalities: what holds joints, tendons and bodies."""
 
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -10,7 +9,7 @@ from jaxgpu.geometry import rotations
 from ..models.model import Mechanism
 from ..motion.forces import coordinates, lengths
 from ..motion.inertia import HIGHEST, Motion
-from ..motion.poses import Poses, product, turned
+from ..motion.poses import Poses, product
 from . import impedance
 from .problem import Dense, Single
 
@@ -50,7 +49,11 @@ def _rubbing(
 
 
 def _pulled(
-    model: Mechanism, dist: Array, margin: Array, speed: Array, parameters: tuple[Array, Array, Array]
+    model: Mechanism,
+    dist: Array,
+    margin: Array,
+    speed: Array,
+    parameters: tuple[Array, Array, Array],
 ) -> tuple[Array, Array]:
     """aref and D of rows that act where dist < margin."""
     inverse, solref, solimp = parameters
@@ -227,7 +230,11 @@ def _bodies(
     # the derivative by time of 1/2 q2* (w1 - w2) q1: three factors, each changes
     ahead_rate = 0.5 * product(_imaginary(spin[:, :1]), ahead)
     back_rate = -0.5 * product(back, _imaginary(spin[:, 1:]))
-    changing = half(bent[1][:, :1] - bent[1][:, 1:]) + half(spins, back_rate) + half(spins, back, ahead_rate)
+    changing = (
+        half(bent[1][:, :1] - bent[1][:, 1:])
+        + half(spins, back_rate)
+        + half(spins, back, ahead_rate)
+    )
     both = jnp.broadcast_to(jnp.sum(model.bodies.invweight[ends, 1]), (3,))
     return (
         jnp.concatenate([J, rows]),

@@ -22,7 +22,9 @@ def touching(m: Any, kinds: tuple[str, ...]) -> tuple[PairGroup, ...]:
             found.setdefault(key, []).append((one, two, pair))
     return tuple(
         PairGroup((one, two), condim, *(tuple(column) for column in zip(*found[one, two, condim])))
-        for one, two, condim in sorted(found, key=lambda k: (k[2], kinds.index(k[0]), kinds.index(k[1])))
+        for one, two, condim in sorted(
+            found, key=lambda k: (k[2], kinds.index(k[0]), kinds.index(k[1]))
+        )
     )
 
 

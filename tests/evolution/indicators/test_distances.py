@@ -63,6 +63,9 @@ def test_spacing_by_definition(x64):
     f, _ = sets(4)
     d = np.abs(f[:, None] - f[None]).sum(2) + 9 * np.eye(len(f))
     np.testing.assert_allclose(indicators.spacing(jnp.asarray(f)), d.min(1).std(ddof=1))
+    assert indicators.spacing(jnp.array([[0.0, 1.0], [1.0, 0.0]])) == 0
+    with pytest.raises(ValueError, match="spacing: one point; it must be two or more"):
+        indicators.spacing(jnp.ones((1, 2)))
 
 
 def test_nan_points_are_infinitely_far():

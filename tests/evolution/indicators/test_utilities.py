@@ -1,5 +1,7 @@
 """R2 and expected utility by their definitions."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +24,14 @@ def test_r2_and_utility_by_definition(x64):
     low, high = jnp.zeros(2), jnp.array([2.0, 2.0])
     got = indicators.expected_utility(jnp.asarray([[0.0, 2.0], [2.0, 0.0]]), key, low, high)
     np.testing.assert_allclose(got, 0.75, atol=6 * np.sqrt(1 / 48 / 10_000))  # var of max(w, 1-w)
+
+
+def test_one_draw_of_weights_is_enough_and_none_is_refused():
+    f, key = jnp.array([[0.5, 1.0]]), jax.random.key(0)
+    expected = lambda count: indicators.expected_utility(f, key, jnp.zeros(2), jnp.ones(2), count)
+    assert jax.eval_shape(partial(expected, 1)).shape == ()
+    with pytest.raises(ValueError, match="expected_utility: count=0; it must be"):
+        expected(0)
 
 
 def test_conforms():

@@ -10,6 +10,8 @@ import pytest
 from jaxgpu.evolution import multi
 from jaxgpu.evolution.indicators.rays import orthant
 from jaxgpu.evolution.multi.hype import fitness
+from jaxgpu.evolution.population import Population
+from jaxgpu.evolution.problems import dtlz
 
 
 def by_cells(reach, k, depth):
@@ -40,6 +42,26 @@ def test_expected_losses_are_those_of_the_definition(x64, k, depth):
     # 16384 low-discrepancy rays: a few 1e-4 of the volume, which is below 1
     np.testing.assert_allclose(got * orthant(3) / spec.rays, want, atol=1e-3)
     assert want.max() > 0.01
+
+
+def volume(t):
+    """Of the points (t, 1 - t) up to (1.1, 1.1)."""
+    t = np.sort(t)
+    return np.sum(np.diff(np.append(t, 1.1)) * (0.1 + t))
+
+
+def test_who_adds_the_least_volume_goes_first_and_losses_are_looked_at_anew():
+    t = np.array([0.0, 0.6, 0.05, 0.3, 1.0, 0.22, 0.8, 0.52])
+    left = list(range(8))
+    while len(left) > 4:
+        without = [volume(np.delete(t[left], i)) for i in range(len(left))]
+        left.pop(np.argmax(without))
+    spec = multi.HypE(pop_size=4, rays=4096, rounds=4, depth=1)
+    state = spec.init(jax.random.key(0), dtlz.dtlz2(2, 3))
+    f = jnp.asarray(np.stack([t, 1 - t], 1), jnp.float32)
+    merged = Population(jnp.asarray(np.tile(t[:, None], 3), jnp.float32), f, jnp.zeros(8))
+    kept = jax.jit(type(spec).survive)(spec, state, merged, jnp.zeros(8, int), jnp.int32(0))
+    np.testing.assert_allclose(np.sort(kept.population.f[:, 0]), np.sort(t[left]), rtol=1e-6)
 
 
 def test_bad_specs_are_named():

@@ -142,6 +142,11 @@ def test_failed_evaluations_neither_win_nor_spread(name):
     assert known.sum() >= 5 and (np.asarray(members.x)[known, -1] >= 0.3).all()
 
 
+def test_a_run_begins_at_generation_zero_with_members_that_are_not_known_yet():
+    state = multi.NSGA2(pop_size=8).init(jax.random.key(0), dtlz.dtlz2(3, 4))
+    assert state.generation == 0 and np.isinf(state.population.violation).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nsga2", "nsga3", "moead", "rvea", "hype"])
 def test_protocol(name):

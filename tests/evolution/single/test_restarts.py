@@ -45,6 +45,51 @@ def test_the_schedule_is_that_of_hansen(small_runs):
         assert allowed[i] == used // 2
 
 
+def test_the_regime_that_has_spent_less_gets_the_next_run():
+    """Hansen (2009), section 3.2: a small run keeps the large size, a large one doubles it."""
+    spec = single.Restarts(6, 4)
+    state = spec.init(jax.random.key(0), Problem(box(-1.0, 1.0, 2), lambda x: x[:1]))
+    restart = jax.jit(lambda state, key: restarts._restart(spec, state, key).schedule)
+
+    def after(key, is_small, used, spent):
+        run = replace(state.schedule, runs=jnp.int32(3), large=jnp.int32(24))
+        run = replace(run, is_small=jnp.bool_(is_small), used=jnp.int32(used))
+        run = replace(run, allowed=jnp.int32(70), spent=jnp.int32(spent))
+        return restart(replace(state, schedule=run), jax.random.key(key))
+
+    for key in range(5):
+        small = after(key, False, 100, [0, 99])
+        assert small.is_small and small.large == 24 and small.allowed == 50 and small.runs == 4
+        assert small.population in (6, 12) and 0.002 <= small.sigma < 0.2
+        large = after(key, True, 31, [100, 69])
+        assert not large.is_small and large.large == large.population == 48
+        assert abs(large.sigma - 0.2) < 1e-6
+        np.testing.assert_array_equal(large.spent, [100, 100])
+
+
+def test_a_generation_is_learnt_from_by_logarithms_of_the_rank(monkeypatch):
+    """The mean from the better half, the covariance from all: the worse weigh less than nothing."""
+    spec, f = single.Restarts(6, 1), np.array([3.0, 0.0, 5.0, 1.0, 4.0, 2.0], np.float32)
+    problem, seen = Problem(box(-1.0, 1.0, 4), lambda x: x[:1]), []
+    monkeypatch.setattr(restarts, "update", lambda *given: seen.append(given) or given[0])
+
+    @jax.jit
+    def learnt(key):
+        state = spec.init(key, problem)
+        known = {"f": state.f.at[:6, 0].set(f), "violation": state.violation.at[:6].set(0)}
+        after = restarts._generation(replace(state, filled=jnp.int32(6), **known))
+        return seen[0][-2:], after.recent[:, 0], after.filled
+
+    (weight, positive), recent, filled = learnt(jax.random.key(0))
+    share, order = np.log(3.5) - np.log([1, 2, 3]), np.argsort(f)
+    np.testing.assert_allclose(positive[order[:3]], share / share.sum(), rtol=1e-5)
+    np.testing.assert_array_equal(weight[order[:3]], positive[order[:3]])
+    assert not positive[order[3:]].any() and not positive[6:].any()
+    assert (weight[order[4:]] < 0).all()
+    np.testing.assert_allclose(recent, [0, 2.5])
+    assert filled == 0
+
+
 def test_a_run_stagnates_when_neither_best_nor_median_falls():
     # Hansen (2009), section 2: medians of the first and the last three tenths, newest first here
     problem = Problem(box(-1.0, 1.0, 4), lambda x: x[:1])

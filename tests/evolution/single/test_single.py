@@ -1,6 +1,7 @@
 """Every single-objective algorithm: converges from five seeds past failures, and its protocol."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from conformance import avals, check_program, exports, same
 
 from jaxgpu.evolution import Real, minimize, protocol, single
 from jaxgpu.evolution.problem import Problem, box
+from jaxgpu.evolution.single import lshade
 
 BEST = jnp.linspace(-2.0, 2.5, 5)
 
@@ -118,6 +120,27 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
     np.testing.assert_allclose(after.path, path, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("spec", [single.PSO(6), single.CSO(6)])
+def test_a_swarm_begins_at_rest_at_generation_zero(spec):
+    state = spec.init(jax.random.key(0), PROBLEM)
+    assert state.generation == 0 and not state.v.any() and np.isinf(state.violation).all()
+
+
+def test_lm_ma_draws_through_the_maps_of_the_generations_so_far():
+    """A product of matrices, applied to the same normal numbers."""
+    spec, key = single.LMMAES(5, 0.01), jax.random.key(3)
+    state = spec.init(jax.random.key(0), PROBLEM)
+    vectors = np.random.default_rng(0).normal(size=state.vectors.shape)
+    state = replace(state, generation=jnp.int32(2), vectors=jnp.float32(vectors))
+    maps = np.eye(5)
+    for i, v in enumerate(vectors[:2]):
+        c = 1 / (1.5**i * 5)
+        maps = ((1 - c) * np.eye(5) + c * np.outer(v, v)) @ maps
+    want = np.asarray(state.mean) + 0.1 * np.asarray(jax.random.normal(key, (5, 5))) @ maps.T
+    got = jax.jit(lambda state: spec.drawing(state)[1](key))(state)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("spec", [single.SNES, single.SepCMAES, single.XNES, single.LMMAES])
 def test_populations_that_a_strategy_cannot_learn_from_are_named(spec):
     with pytest.raises(ValueError, match=f"{spec.__name__}: pop_size=3; it must be at least 4"):
@@ -209,6 +232,30 @@ def test_losers_learn_from_winners_and_from_the_mean_of_the_swarm(x64):
     ways = np.stack([v[::2], x[1::2] - x[::2]])
     assert (plain - x[::2] >= np.minimum(ways, 0).sum(0)).all()
     assert (plain - x[::2] <= np.maximum(ways, 0).sum(0)).all()
+
+
+def test_lshade_draws_about_its_memories_and_no_crossing_after_the_terminal_value():
+    draw = jax.jit(lambda key: lshade._draw(key, jnp.full(2, 0.5), jnp.array([0.8, -1.0]), 2000))
+    scale, cross = map(np.asarray, draw(jax.random.key(0)))
+    assert (0 < scale).all() and scale.max() == 1 and abs(np.median(scale) - 0.5) < 0.02
+    assert abs(np.mean(cross == 0) - 0.5) < 0.06  # 5 sigma
+    # of a normal law of deviation 0.1 that is cut at 1
+    assert cross.max() == 1 and abs(np.median(cross[cross > 0]) - 0.8) < 0.02
+
+
+def test_lshade_keeps_the_beaten_beside_those_that_it_has_kept():
+    """Two of three places of the archive count; of four members the first and the last lost."""
+    spec = single.LSHADE(100, pop_size=6, batch_size=3)
+    state = SimpleNamespace(
+        archive=jnp.array([[1.0], [2.0], [9.0], [9.0], [9.0], [9.0]]),
+        x=jnp.array([[10.0], [11.0], [12.0], [13.0]]),
+        kept=jnp.int32(2),
+        count=jnp.int32(4),
+    )
+    beaten = jnp.array([True, False, False, True])
+    store = jax.jit(lambda key: lshade._store(key, spec, state, beaten))
+    members, size = store(jax.random.key(0))
+    assert size == 4 and sorted(members[:4, 0].tolist()) == [1, 2, 10, 13]
 
 
 @pytest.mark.slow

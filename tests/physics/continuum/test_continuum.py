@@ -21,6 +21,7 @@ from jaxgpu.physics.continuum import (
     Scene,
     Snow,
     VonMises,
+    engine,
     fill_box,
 )
 
@@ -188,6 +189,46 @@ SAND = pytest.param(MATERIALS[5], marks=pytest.mark.slow)
 
 
 HELD = Liquid(2e4, 0.3, volume_correction=0.1)
+corrected = jax.jit(engine.step)  # by how many steps' worth
+
+
+def test_a_wave_may_cross_four_fifths_of_a_cell_in_a_step():
+    x, c = fill_box((0.2, 0.2), (0.6, 0.6), 0.05), np.sqrt(2e4 / 1000)
+    still = Scene((Body(x, Liquid(2e4), 0.05**2),), Grid(0.1, (10, 10)))
+    dataclasses.replace(still, dt=np.float32(0.799 * 0.1 / c)).prepare()
+    with pytest.raises(ValueError, match="prepare: dt=0.0179 s; it must lie in"):
+        dataclasses.replace(still, dt=np.float32(0.801 * 0.1 / c)).prepare()
+
+
+def test_pressure_pushes_outwards_by_its_virial():
+    """After a step from rest sum m (v x + dx^2 tr C / 4) = 2 dt sum V J p; p = K (J^-7 - 1) / 7."""
+    run = scene(HELD, gravity=False, n=8)
+    state = run.init()
+    body = state.bodies[0]
+    squeezed = dataclasses.replace(state, bodies=(body.updated(internal=0.9 * body.internal),))
+    after = corrected(run, squeezed, jnp.int32(0)).bodies[0]
+    x, v, c, m = (np.asarray(a, float) for a in (body.x, after.v, after.C, body.m))
+    moment = np.sum(m * (np.sum(x * v, 1) + (c[:, 0, 0] + c[:, 1, 1]) / 8**2 / 4))
+    pressure = 2e4 / 7 * (0.9**-7 - 1)
+    want = 2 * float(run.dt) * np.sum(m > 0) * (1 / 16) ** 2 * 0.9 * pressure
+    np.testing.assert_allclose(moment, want, rtol=1e-3)
+
+
+def test_liquid_is_led_to_the_density_of_the_grid_at_the_speed_of_sound():
+    """1 / J - 1 is g (1 - exp(-correction n c dt / dx)); g, what is too full, is that of each."""
+    run = scene(HELD, gravity=False, n=8)
+    crowded = dataclasses.replace(run.bodies[0], volume=1.3 * run.bodies[0].volume)
+    run = dataclasses.replace(run, bodies=(crowded,))
+    state, gaps = run.init(), []
+    for n in (1, 4, 16):
+        body = corrected(run, state, jnp.int32(n)).bodies[0]
+        gaps.append(1 / np.asarray(body.internal, float)[np.asarray(body.active)] - 1)
+    full = gaps[0] > 1e-3
+    rate = 0.1 * np.sqrt(2e4 / 1000) * float(run.dt) * 8
+    for n, gap in zip((4, 16), gaps[1:]):
+        want = np.expm1(-rate * n) / np.expm1(-rate)
+        np.testing.assert_allclose(gap[full] / gaps[0][full], want, rtol=1e-3)
+    assert full.sum() > 20
 
 
 @pytest.mark.slow

@@ -19,7 +19,9 @@ from jaxgpu.physics.continuum import (
     fill_box,
     rollout,
     simulate,
+    simulation,
 )
+from jaxgpu.physics.continuum.simulation import Watch, _raise_lost
 from jaxgpu.pytree import pytree
 
 DX = 1 / 10
@@ -54,6 +56,22 @@ def height(state):
 
 def low(state):
     return height(state)[0] < 0.43
+
+
+def test_the_first_frame_that_lost_a_particle_is_named():
+    lost, t, none = np.array([0, 1, 5]), np.array([0.0, 0.1, 0.2]), np.zeros((3, 2), bool)
+    with pytest.raises(FloatingPointError, match="simulate: 1 particles were .* at t=0.1 s"):
+        _raise_lost(Watch(None, lost, t, none.astype(int), none))
+    tools = np.array([[False, False], [False, True], [True, True]])
+    with pytest.raises(FloatingPointError, match=r"colliders\[1\] had left .* at t=0.1 s"):
+        _raise_lost(Watch(None, lost, t, none.astype(int), tools))
+
+
+def test_a_frame_is_as_many_steps_as_it_says_and_each_of_them_is_corrected(monkeypatch):
+    counted = lambda scene, state, correction: (state[0] + 1, state[1] + correction)
+    monkeypatch.setattr(simulation.engine, "step", counted)
+    frame = simulation.Frames(scene(), jnp.int32(20), height).step
+    np.testing.assert_array_equal(frame((jnp.int32(0), jnp.int32(0))), [20, 20])
 
 
 @pytest.mark.slow

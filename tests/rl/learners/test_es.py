@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from rl_probe import Drift
 
 from jaxgpu import rl
@@ -70,6 +71,27 @@ def test_candidates_play_the_same_episodes_and_what_they_see_is_added_to_what_wa
     assert seen.count == len(every) == 44
     np.testing.assert_allclose(seen.mean, [every.mean()], rtol=1e-5)
     np.testing.assert_allclose(seen.square, [44 * every.var()], rtol=1e-5)
+
+
+def test_what_was_seen_is_kept_where_a_generation_saw_no_numbers(monkeypatch):
+    env, learner, key = Drift(rl.Discrete(2), 0.0), rl.ES(SNES(4), 3.0, 2, 5, ()), jax.random.key(0)
+    paid = jnp.zeros((4, 2))
+
+    @jax.jit
+    def count(rows):
+        state = learner.init(env, key)
+        seen = normaliser.update(state.obs_stats, rows)
+        monkeypatch.setattr(rl.ES, "_play", lambda *args: (paid, paid, seen))
+        return learner.update(env, state, key).obs_stats.count
+
+    assert count(jnp.array([[1.0], [2.0], [4.0]])) == 3
+    assert count(jnp.array([[1.0], [jnp.nan], [4.0]])) == 0
+
+
+def test_weights_are_a_candidate_times_their_bound():
+    env, x = rl.make("cartpole"), np.linspace(-1.0, 1.0, 16, dtype=np.float32)
+    weights = rl.ES(max_weight=5.0, hidden_sizes=(2,))._weights(env, jnp.zeros(4))(x)
+    np.testing.assert_allclose(ravel_pytree(weights)[0], 5 * x, rtol=1e-6)
 
 
 def test_bad_input_is_named():

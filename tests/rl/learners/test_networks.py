@@ -85,5 +85,8 @@ def test_a_choice_has_no_spread_and_real_actions_are_clipped():
     network = ActorCritic(Discrete(4), (8,))
     params = network.init(jax.random.key(0), jnp.ones(5))
     assert set(params["params"]) == {"actor", "critic"}
+    choice = network.apply(params, jnp.ones(5), method=ActorCritic.act)
+    # before learning all are nearly alike: weights of 0.01 on 8 units of at most 1
+    assert 0 < np.abs(choice.logits).max() <= 0.01 * 8**0.5
     assert feasible(Box(-1.0, 1.0, (2,)), jnp.array([3.0, 0.5])).tolist() == [1, 0.5]
     assert feasible(Discrete(4), jnp.int32(3)) == 3

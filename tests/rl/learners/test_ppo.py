@@ -144,6 +144,20 @@ def test_values_are_those_of_the_observations_as_they_are_normalised():
     assert np.ptp(value) > 0.05
 
 
+def test_the_target_of_a_single_step_is_its_reward_and_what_it_leads_to():
+    learner, no = rl.PPO(gamma=0.5, normalize_reward=False), jnp.zeros((1, 2), bool)
+    out = SimpleNamespace(
+        reward=jnp.array([[1.0, 2.0]]),
+        terminated=no.at[0, 1].set(True),
+        truncated=no,
+        broken=no,
+    )
+    value, final = jnp.array([[3.0, 5.0]]), jnp.array([[4.0, 9.0]])
+    batch = learner.batch(normaliser.no_returns(2), value, final, out)[1]
+    np.testing.assert_allclose(batch["target"], [[3, 2]], rtol=1e-6)
+    np.testing.assert_allclose(batch["advantage"], [[0, -3]], atol=1e-6)
+
+
 def test_the_loss_is_that_of_the_paper():
     """Schulman et al. (2017), equations 7 and 9, of normals, with advantages of mean 0, width 1."""
     rng = np.random.default_rng(0)

@@ -148,6 +148,20 @@ def test_random_actions_are_held_on():
         np.testing.assert_allclose(same, hold, atol=4 * (hold * (1 - hold) / 2016) ** 0.5)
 
 
+def test_the_first_steps_are_random_and_those_after_them_the_policys():
+    """Random ones are held on for ever, so that no two of the policy are alike."""
+    env, sizes = Probe(), {"num_envs": 2, "num_steps": 4, "buffer_size": 8, "hidden_sizes": ()}
+    learner = rl.SAC(start_steps=4.0, hold=0.999, **sizes)
+
+    @jax.jit
+    def actions(key):
+        return learner._rollout(env, learner.init(env, key), key)[1]["action"]
+
+    action = actions(jax.random.key(0))
+    same = (action[1:] == action[:-1]).all((1, 2))
+    np.testing.assert_array_equal(same, [True, False, False])
+
+
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="SAC: CartPole has 2 actions; they must be real"):
         rl.SAC().init(rl.make("cartpole"), jax.random.key(0))

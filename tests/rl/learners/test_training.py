@@ -64,6 +64,16 @@ def test_hyper_parameters_are_leaves():
     assert still < 1e-6 and gone > 0.05  # one step of Adam is as long as its rate
 
 
+def test_minibatches_that_do_not_fit_are_refused_with_the_numbers_that_would():
+    learner = rl.PPO(num_envs=4, num_steps=6)
+    learner.check_minibatches(6, 2)
+    for devices, said in ((1, "24"), (2, "12")):
+        shared = ", shared out over 2 devices" if devices == 2 else ""
+        want = f"5 minibatches of 4 environments times 6 steps{shared}; choose a divisor of {said}"
+        with pytest.raises(ValueError, match=f"PPO: {want}"):
+            learner.check_minibatches(5, devices)
+
+
 def test_positional_numbers_come_before_the_sizes():
     """Sizes are named; the first numbers are the learning rate and what the page says."""
     assert (rl.PPO(0.1, 0.2).learning_rate, rl.PPO(0.1, 0.2).gamma) == (0.1, 0.2)

@@ -35,3 +35,5 @@ def test_the_pendulum_is_green_when_it_is_up(angle):
     scene = env.scene(state)
     np.testing.assert_allclose(scene.end[2], [np.sin(angle), 0.0, np.cos(angle)], atol=1e-6)
     np.testing.assert_allclose(scene.colour[2], GREEN if angle < 0.3 else ORANGE, atol=1e-7)
+    assert not scene.start[:2].any() and not scene.end[1].any()  # rod and hub are at the pivot
+    np.testing.assert_array_equal(scene.start[2], scene.end[2])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 from scipy.interpolate import BSpline
+from scipy.ndimage import minimum_filter
 
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
@@ -133,6 +134,16 @@ def test_a_void_and_a_crowd_are_seen_where_the_box_is_full(x64):
         e = np.asarray(excess(share * field, grid)).reshape(grid.shape)[1:-1, 1:-1]
         exact = share - 1 if share > 1 else share - 1 + (1 - share) ** 4
         np.testing.assert_allclose(e, exact, atol=1e-6)  # the lattice is float32's
+
+
+def test_the_emptiest_neighbour_is_looked_for_along_every_axis(x64):
+    """By SciPy's filter, where no face is near."""
+    grid, inside = Grid(0.5, (12, 13, 14)), (slice(7, -7),) * 3
+    phi = np.random.default_rng(0).uniform(0.6, 1.1, grid.shape)
+    e = excess(jnp.asarray(phi.ravel() * 0.5**3), grid).reshape(grid.shape)
+    gap = np.maximum(1 - minimum_filter(phi, 3), 0)
+    want = np.maximum(phi - 1, 0) + np.minimum(phi - 1 + gap**4, 0)
+    np.testing.assert_allclose(e[inside], want[inside], atol=1e-12)
 
 
 @pytest.mark.slow

@@ -38,6 +38,12 @@ def touched(tool, nodes, v, dt, x=PLACE):
     return touch(tool, start, tuple(jnp.asarray(nodes)), tuple(jnp.asarray(v)), m, REACH, dt)
 
 
+def test_on_the_surface_contact_is_hard_in_however_short_a_step():
+    share = Soft(LENGTH, RATE).share(jnp.array([-LENGTH, 0.0, LENGTH]), 1e-10)
+    np.testing.assert_array_equal(share[:2], 1)
+    assert 0 < share[2] < 1e-8
+
+
 @pytest.mark.parametrize("stick", [True, False])
 def test_velocities_follow_the_stated_equation(x64, stick):
     tool, nodes, v = plane(Soft(LENGTH, RATE), stick)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgpu import ranges
 from jaxgpu.physics.nbody.clusters import Hermite, blocks
 from jaxgpu.physics.nbody.forces import pairs
 
@@ -88,6 +89,16 @@ def test_the_first_step_is_aarseths_with_the_crackle_of_a_circle(x64):
             given = (jnp.asarray(q[:, n : n + 1]) for q in (np.concatenate([a, j]), s))
             got = blocks.first_step(Hermite(eta=eta, interval=0.7, longest=0), *given)
             assert got[0] == (2.0**-k if more > 1 else 2.0 ** -(k + 1))
+
+
+def test_a_step_may_be_half_an_interval_at_the_shortest_and_not_the_whole():
+    ranges.check("f", Hermite(longest=1, shortest=1))
+    with pytest.raises(ValueError, match="shortest=0; it must be"):
+        ranges.check("f", Hermite(longest=0, shortest=0))
+
+
+def test_the_size_of_a_vector_is_that_of_its_three_rows():
+    assert blocks.size((3.0, 4.0, 12.0)) == blocks.size(np.array([12.0, 3.0, -4.0])) == 13
 
 
 def test_the_snap_is_the_change_of_the_jerk(x64):

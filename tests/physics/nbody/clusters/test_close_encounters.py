@@ -10,7 +10,9 @@ import rebound
 from conformance import avals
 from nbody_inputs import halves
 
-from jaxgpu.physics.nbody.clusters import Hermite, Pairing
+from jaxgpu.physics.nbody.clusters import Hermite, Pairing, close_encounters
+from jaxgpu.physics.nbody.clusters.close_encounters import Hosts
+from jaxgpu.physics.nbody.clusters.tracers import Tracers
 from jaxgpu.physics.nbody.orbits import kepler
 from jaxgpu.precision import reassociation
 
@@ -68,6 +70,39 @@ def miss(state, exact):
     """How far each is from where IAS15 has it, relative to the first star, [6]."""
     ours = np.asarray(state.tracers.x[:3] - state.stars.x[:3, :1])
     return np.linalg.norm(ours - (exact[:, 4:] - exact[:, :1]), axis=0)
+
+
+def test_a_tracer_that_leaves_its_host_keeps_its_place_and_forgets_the_orbit(x64, monkeypatch):
+    """About a star alone, at 0.05 and at 0.25 of it, which is beyond twice `close`, 0.1."""
+    r, m = np.array([0.05, 0.25]), 0.5
+    star = jnp.asarray([[1.0], [2], [3], [0.1], [0.2], [0.3]])
+    spec = Hermite(pairing=Pairing(close=0.1, slots=1))
+    start = np.zeros((6, 2))
+    start[0], start[4] = r, np.sqrt(m / r)
+
+    def force(x):  # of the star, none at it
+        d = star - x
+        r2 = jnp.sum(d[:3] ** 2, 0)
+        apart = r2 > 0
+        pull = close_encounters._attraction(jnp.where(apart, d, 1), jnp.full(4, m))
+        return jnp.where(apart, pull, 0)
+
+    zero, quarter = jnp.zeros((6, 2)), jnp.full(2, 0.25)
+    first = jnp.zeros(2, jnp.int32)
+    old = Tracers(
+        x=zero, a=zero, s=jnp.asarray(start), past=zero,
+        gap=0 * quarter, t=quarter, dt=quarter, host=first,
+    )  # fmt: skip
+    hosts = Hosts(star, star, jnp.array([m]), jnp.array([True]), jnp.asarray(0.5))
+    # nobody drifts: it takes time to compile
+    monkeypatch.setattr(close_encounters, "_drifted", lambda old, hosted, gm, h: old.s)
+    step = jax.jit(lambda old: close_encounters._kepler_step(spec, old, first, force, hosts))
+    new = step(old)
+    np.testing.assert_allclose(new.x - star, start, atol=1e-12)
+    np.testing.assert_allclose(new.s[:, 0], start[:, 0], atol=1e-12)
+    assert not new.s[:, 1].any() and not new.past[:, 1].any()
+    np.testing.assert_array_equal(new.host, [0, 1])
+    np.testing.assert_array_equal(new.t, 0.5)
 
 
 @pytest.mark.slow

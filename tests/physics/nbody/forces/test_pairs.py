@@ -152,6 +152,17 @@ def test_derivatives_are_those_that_jax_would_find(x64, seed):
         np.testing.assert_allclose(a, b, atol=1e-12 * np.abs(b).max())
 
 
+def test_derivatives_of_a_batch_are_those_of_each(x64):
+    given = [points(0, 8).reshape(2, 6, 4), points(1, 10).reshape(2, 6, 5), masses(2, 10)]
+    given[2] = given[2].reshape(2, 5)
+    ways = [q[::-1] for q in given]
+    along = lambda *args: jax.jvp(pairs.pull, args[:3], args[3:])[1]
+    together = jax.vmap(along)(*given, *ways)
+    for i in range(2):
+        alone = along(*(q[i] for q in (*given, *ways)))
+        np.testing.assert_allclose(together[i], alone, rtol=1e-11, atol=1e-11)
+
+
 def test_a_point_among_its_sources_has_second_derivatives(x64):
     """Zero distance is no distance, to any order and by the mass too: central differences agree."""
     x, m, h = points(0, 3).at[:3].set(2 * jnp.eye(3)), masses(1, 3), 1e-5

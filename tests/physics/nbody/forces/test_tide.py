@@ -161,3 +161,8 @@ def test_escape_is_the_flux_over_the_saddles(x64):
     assert (np.abs(left - want) < 3 * np.sqrt(want) + 0.04 * want).all(), (left, want)
     slope = np.polyfit(np.log(above), np.log(left / want * flux), 1)[0]
     assert abs(slope - 2) < 0.2, slope
+
+
+def test_who_is_alone_feels_no_pull_from_outside():
+    pull = tide.Alone().pull((), jnp.float32(0.5), jnp.ones((6, 5), jnp.float32))
+    np.testing.assert_array_equal(pull, np.zeros((9, 5), np.float32))

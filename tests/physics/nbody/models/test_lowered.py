@@ -50,6 +50,13 @@ def test_solves_poissons_equation(x64, depth):
     np.testing.assert_allclose(model.mass, summed, atol=1e-4 * summed[-1])
 
 
+def test_the_virial_radius_of_an_even_sphere_is_five_sixths_of_its_own(x64):
+    """U = -3 M^2 / 5 R."""
+    part = np.linspace(0, 1, 2001)
+    even = lowered.Profile(depth=1 - part, r=2 * part, mass=3 * part**3)
+    np.testing.assert_allclose(even.virial_radius, 2 * 5 / 6, rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_concentration_is_differentiable(x64):
     slope = jax.jit(jax.grad(lambda w: lowered.profile(w).concentration))(5.0)

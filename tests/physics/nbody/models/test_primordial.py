@@ -9,6 +9,7 @@ from scipy.stats import kstest
 
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.physics.nbody.models import binary_orbits, paired, plummer
+from jaxgpu.physics.nbody.orbits.elements import Elements
 
 
 def test_orbits_are_uniform_in_the_logarithm_and_thermal(x64):
@@ -38,6 +39,19 @@ def test_pairs_keep_the_centres_and_are_found_again(x64):
     np.testing.assert_array_equal(pairs.partner[:20], np.arange(60, 80))
     np.testing.assert_allclose(pairs.a[:20], orbit.a, rtol=1e-6)
     np.testing.assert_allclose(pairs.e[:20], orbit.e, atol=1e-6)
+
+
+def test_a_star_and_its_companion_move_about_where_the_star_was():
+    x, v = jnp.array([[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]), jnp.array([[0.0, 0.5, 0.1], [1.0, 0, 0]])
+    turned = {"i": 0.3, "node": 1.0, "peri": 2.0, "mean": 0.5}
+    orbit = Elements(a=jnp.array([0.2]), e=jnp.array([0.6]), **turned)
+    orbit = jax.tree.map(lambda q: jnp.broadcast_to(jnp.float32(q), (1,)), orbit)
+    places, speeds, m = jax.jit(paired)(x, v, jnp.array([3.0, 2.0]), jnp.ones(1), orbit)
+    np.testing.assert_array_equal(m, [3, 2, 1])
+    for got, start in ((places, x), (speeds, v)):
+        np.testing.assert_allclose(0.75 * got[0] + 0.25 * got[2], start[0], rtol=1e-5)
+        np.testing.assert_array_equal(got[1], start[1])
+    assert 0.0799 < np.linalg.norm(places[2] - places[0]) < 0.3201  # a (1 - e) to a (1 + e)
 
 
 def test_refuses_more_companions_than_stars(x64):

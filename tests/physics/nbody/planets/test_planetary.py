@@ -1,6 +1,7 @@
 """The Solar System against JPL and REBOUND, and the tracers that nothing feels."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -225,6 +226,14 @@ def test_three_bodies_are_rows_and_lists_do(x64):
     four = Planetary(np.append(START.gm[some], 0.0), DT).init(*far)
     np.testing.assert_allclose(three.a, four.a[:, :3], rtol=1e-12)
     assert three.x.dtype == jnp.float64
+
+
+def test_tracers_that_are_lost_and_those_that_missed_the_tolerance_are_counted():
+    tracers = SimpleNamespace(x=np.zeros((4, 3)), coarse=np.array([0, 0, 3, 1]))
+    tracers.x[1:3] = np.nan
+    state = SimpleNamespace(x=np.zeros((3, 2)), v=np.zeros((3, 2)), coarse=0, tracers=tracers)
+    (said,) = planetary.faults(state)
+    assert said.startswith("3 of the 4 tracers missed the tolerance")
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Gathering: ducks float, the plate goes by the clock, strokes bring the ducks nearer."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from matter_checks import places, slope_is_that_of_differences
 
 from jaxgpu import rl
+from jaxgpu.rl.envs.matter import gathering
 from jaxgpu.rl.plan import trajectory
 
 ENV = rl.make("matter/gathering-easy")
@@ -16,6 +19,17 @@ def by_hand():
     """Push at full speed for 0.64 s, come back a little in the air, push again."""
     stages = ((16, 1.0), (4, 0), (12, -0.3), (4, 0), (16, 0.6), (20, 0))
     return jnp.concatenate([jnp.full((n, 1), x) for n, x in stages])
+
+
+def test_ducks_float_side_by_side_and_are_gathered_when_all_of_them_are_near():
+    """In space at a third and at two thirds of the tank, a third of them under water."""
+    for i in (0, 1):
+        want = [0.1, 0.056 + 0.016 / 3, 0.04 * (1 + i)]
+        np.testing.assert_allclose(gathering._at(3, 0.1, i, 0.12), want, rtol=1e-12)
+    goal, full = gathering.Gather(0.3, 0.06), jnp.array([True, True, False])
+    for x, success in ((0.25, True), (0.35, True), (0.23, False), (0.37, False)):
+        ducks = SimpleNamespace(x=jnp.array([[0.3, 0.1], [x, 0.1], [0.0, 0.0]]))
+        assert goal.success(SimpleNamespace(bodies=[None, ducks]), full) == success
 
 
 @pytest.mark.slow

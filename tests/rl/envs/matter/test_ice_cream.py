@@ -47,6 +47,7 @@ def test_the_nozzle_gives_a_full_jet_and_the_plan_is_the_spiral_that_was_drawn()
     np.testing.assert_allclose(path, np.stack([across, 0.03 * t], 1), atol=1e-7)
     nozzle = np.asarray(scene.colliders[0].x) + path - np.array([0.015, 0.0])
     lower, upper = (np.asarray(a) for a in (ENV.workspace.lower, ENV.workspace.upper))
+    np.testing.assert_allclose(upper, [0.096 - 0.02, 0.108 - 0.012], rtol=1e-6)
     assert np.abs(demo).max() <= 1 and (lower <= nozzle).all() and (nozzle <= upper).all()
 
 

@@ -12,6 +12,7 @@ from matter_checks import slope_is_that_of_differences
 from jaxgpu import rl
 from jaxgpu.geometry import sdf
 from jaxgpu.rl.envs.matter import with_soft_contact
+from jaxgpu.rl.envs.matter.inflow import nozzle_layer
 from jaxgpu.rl.envs.matter.rendering import COLOURS, render, scene, task_camera
 from jaxgpu.rl.envs.matter.shapes import Prism, glass
 from jaxgpu.rl.plan import trajectory
@@ -25,6 +26,16 @@ whole = jax.jit(lambda state, actions: trajectory(ENV, state, actions))
 def places(particles):
     """[D, N] of the filled slots, float64."""
     return np.asarray(particles.x, float)[np.asarray(particles.active)].T
+
+
+def test_a_layer_fills_the_opening_of_a_nozzle_and_lies_ahead_of_it():
+    """Eight points 1.5 mm apart in one of 12 mm; in space those of them that are in the disc."""
+    across = (np.arange(8) - 3.5) * 0.0015
+    plane, disc = (nozzle_layer(d, 0.006, 0.0015, 1, -0.02) for d in (2, 3))
+    np.testing.assert_allclose(plane, np.stack([across, np.full(8, -0.02)], 1), atol=1e-8)
+    far = np.hypot(*np.meshgrid(across, across))
+    assert len(disc) == np.sum(far < 0.006) and np.allclose(disc[:, 1], -0.02)
+    assert np.hypot(disc[:, 0], disc[:, 2]).max() < 0.006
 
 
 @pytest.mark.slow
@@ -87,6 +98,25 @@ def test_a_plan_made_by_hand_pours_from_every_seed():
     for seed in range(5):
         _, seen = whole(reset(jax.random.key(seed))[0], actions)
         assert seen["success"][-1] and jnp.sum(seen["reward"]) > 0.25, seed
+
+
+def test_it_is_poured_when_the_water_is_out_and_the_milk_in_the_glass():
+    """Shares of either are moved by 1 m."""
+    state = standing(ENV)
+    reference, (milk, water) = ENV.goal.reference(state, None), state.bodies
+
+    def moved(body, share):
+        away = np.linspace(0, 1, len(body.x), endpoint=False, dtype=np.float32) < share
+        x = jnp.where(away[:, None], body.x + jnp.array([[1.0, 0.0]]), body.x)
+        return SimpleNamespace(x=x, m=body.m)
+
+    @jax.jit
+    def success(of_milk, of_water):
+        bodies = moved(milk, of_milk), moved(water, of_water)
+        return ENV.goal.success(SimpleNamespace(bodies=bodies, tools=state.tools), reference)
+
+    for of_milk, of_water in ((0.0, 0.0), (0.0, 0.8), (0.2, 1.0), (0.05, 0.95)):
+        assert success(of_milk, of_water) == (of_milk < 0.1 and of_water > 0.9)
 
 
 @pytest.mark.slow
@@ -190,6 +220,8 @@ def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
     assert drawn.x.shape == (6 * sum(counts), 3)
     heights = np.unique(np.asarray(drawn.x[:, 2], float) / (grid.dx / 2))
     np.testing.assert_allclose(heights, np.arange(6) - 2.5, rtol=1e-5)
+    x = np.concatenate([body.x for body in env.simulation.bodies])
+    np.testing.assert_allclose(drawn.x[:, :2], np.tile(x, (6, 1)), rtol=1e-6)
     inks = np.repeat([COLOURS[name] for name in env.body_names], counts, axis=0)
     np.testing.assert_allclose(drawn.colour, np.tile(inks, (6, 1)), rtol=1e-6)
 

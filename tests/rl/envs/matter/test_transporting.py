@@ -20,6 +20,12 @@ def by_hand():
     return jnp.stack([jnp.where(early, a, b) for a, b in moves], 1)
 
 
+def test_the_nozzle_stays_40_mm_from_the_faces():
+    lower, upper = (np.asarray(a, float) for a in (ENV.workspace.lower, ENV.workspace.upper))
+    np.testing.assert_allclose(lower, 0.04, rtol=1e-6)
+    np.testing.assert_allclose(lower + upper, ENV.simulation.grid.upper, rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_a_plan_made_by_hand_drives_the_block_home_from_every_seed():
     reset, whole = (

@@ -1,6 +1,7 @@
 """Reaching with mass: servos lag, every goal can still be reached, and gradients see the servos."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from rl_controller import play
 from rl_matrices import by_matrices
 
 from jaxgpu import rl
+from jaxgpu.rl.envs.surgical import dynamic_reach
 from jaxgpu.rl.envs.surgical.dynamic_reach import State
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 
@@ -113,3 +115,15 @@ def test_it_begins_at_rest_with_the_tip_of_another_position_for_a_goal():
     np.testing.assert_allclose(seen[-6:-3], (state.goal - tip) / 0.05, atol=1e-5)
     depth = np.linalg.norm(state.goal)  # the wrist is 34.4 to 184.4 mm deep, the tip 19.3 mm off
     assert 0.015 < depth < 0.204 and np.linalg.norm(state.goal - tip) > 0.01
+
+
+def test_time_is_counted_in_steps_until_the_last(monkeypatch):
+    """Of an arm that stays where it is, so that no dynamics need be compiled."""
+    still = SimpleNamespace(step=lambda body, target: body)
+    monkeypatch.setattr(dynamic_reach.dynamics, "simulation", lambda *args: still)
+    env = rl.make("surgical/psm-reach-dynamic")
+    q = jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3])
+    step = jax.jit(lambda t: env.step(State(q, t, 0 * q, q, jnp.zeros(3)), 0 * q, KEY))
+    for t, over in ((0, False), (env.max_steps - 2, False), (env.max_steps - 1, True)):
+        out = step(jnp.int32(t))
+        assert out.state.t == t + 1 and out.truncated == over

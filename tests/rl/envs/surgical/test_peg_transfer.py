@@ -47,6 +47,18 @@ def test_a_plan_by_hand_transfers_every_block():
     np.testing.assert_allclose(states[-1].position[:, 2], BOARD, atol=1e-6)
 
 
+def test_a_block_is_drawn_as_a_triangle_turned_with_it():
+    state = taken(object_yaw=jnp.float32(0.3))
+    start, end, radius, own = ENV.solids(state)
+    angles = np.array([np.pi, np.pi / 3, -np.pi / 3]) + 0.3
+    corners = 0.007 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
+    np.testing.assert_allclose(start[12:] - state.position[None], corners, atol=1e-7)
+    np.testing.assert_array_equal(end[12:], np.roll(start[12:], 1, 0))
+    np.testing.assert_allclose(end[:12] - start[:12], [[0, 0, 0.025]] * 12, atol=1e-7)
+    np.testing.assert_array_equal(own, [False] * 12 + [True] * 3)
+    np.testing.assert_allclose(radius, [0.001] * 12 + [0.003] * 3, rtol=1e-6)
+
+
 def test_a_peg_blocks_where_it_would_stand_in_the_wall():
     """Against the rings of 3 to 11 mm about the pegs drawn as points, below their tops."""
     rng = np.random.default_rng(0)

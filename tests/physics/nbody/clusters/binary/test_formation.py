@@ -62,6 +62,13 @@ def test_how_wide_a_pair_may_be_goes_as_its_mass(x64, a, formed):
     assert (begun(stars(a))[1].pairs.first != 3).any() == formed
 
 
+def test_neither_star_of_a_pair_is_single(x64):
+    spec, state = begun(stars())
+    single, dt, _ = formation._candidates(spec, state.stars, state.pairs, state.stars.t[2])
+    np.testing.assert_array_equal(single, [False, False, True])
+    np.testing.assert_array_equal(np.isfinite(dt), single)
+
+
 @pytest.mark.slow
 def test_centre_of_mass_carries_the_momentum(x64):
     x = stars()

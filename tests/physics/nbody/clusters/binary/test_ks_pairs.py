@@ -1,6 +1,7 @@
 """What the slots say about the stars they hold."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -58,3 +59,9 @@ def test_extent_is_the_apocentre_of_a_tight_pair(x64):
             jnp.array([0.4 * a, 0, 0]), jnp.array([0, speed, 0]), jnp.float64(0.5)
         )
         np.testing.assert_allclose(ks_pairs.extent(empty(), orbit), want, rtol=1e-13)
+
+
+def test_an_orbit_is_too_wide_beyond_twice_that_of_the_widest_pair_that_is_formed():
+    limit = empty().limit
+    orbit = SimpleNamespace(h=-limit * jnp.array([1.0, 0.51, 0.49, -1.0]))
+    np.testing.assert_array_equal(ks_pairs.too_wide(empty(), orbit), [False, False, True, True])

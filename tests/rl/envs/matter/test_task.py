@@ -1,0 +1,32 @@
+"""What all tasks of matter have in common: how a tool is led, and how an episode begins."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.matter.workspace import BoxWorkspace
+
+ENV = rl.make("matter/pouring")  # frames of 20 ms
+
+
+def test_a_tool_has_the_velocity_of_the_action_and_ends_its_frame_on_the_border_at_most():
+    matter = jax.jit(ENV.simulation.init)()
+    place = np.asarray(matter.tools[0].x)
+    upper = place + np.array([0.001, 1.0], np.float32)
+    env = replace(ENV, workspace=BoxWorkspace(tuple(place - 1), tuple(upper)))
+    for action, v in (([-1.0, 0.5, 1.0], [-0.1, 0.05]), ([1.0, 0.0, 0.0], [0.05, 0.0])):
+        tool = env._led(matter, jnp.array(action), jnp.int32(0)).tools[0]
+        np.testing.assert_allclose(tool.v, v, atol=1e-5)
+        np.testing.assert_allclose(tool.spin, [4.0 * action[2]], rtol=1e-6)
+
+
+def test_particles_begin_within_a_share_of_their_spacing_on_either_side():
+    begun = jax.jit(lambda key: ENV.reset(key)[0].matter.bodies)(jax.random.key(0))
+    for body, particles in zip(ENV.simulation.bodies, begun):
+        spacing = np.sqrt(np.asarray(body.volume))
+        shift = np.asarray(particles.x)[np.asarray(particles.active)] - np.asarray(body.x)
+        share = shift / (ENV.jitter * spacing)
+        assert 0.95 < share.max() < 1.001 and -1.001 < share.min() < -0.95
