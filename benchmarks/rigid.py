@@ -1,11 +1,12 @@
-"""A seven-joint arm: steps a second of ours, of MJX and of MuJoCo's C library, and gradients.
+"""Steps a second of ours, of MJX and of MuJoCo's C library: an arm, and robots that touch a floor.
 
-Needs the extra `robots`.
+Needs MJX (the extra `bench`), and gymnasium for the files of the robots.
 """
 
+import copy
 import dataclasses
 from collections.abc import Callable
-from importlib import import_module
+from importlib import import_module, resources
 from importlib.metadata import version
 from typing import Any
 
@@ -17,6 +18,8 @@ from benchmarks.harness import Contender, Entry
 from jaxgpu.physics import rigid
 
 JOINTS, DT, STEPS, COPIES, GRADIENT_STEPS = 7, 0.005, 50, 1024, 10
+ROBOTS, ROBOT_STEPS, FALL = 128, 10, 0.6  # copies, steps, and seconds from the rest pose before
+ITERATIONS, LINE = 6, 8  # of MJX: Newton's turns, and turns of a line search
 
 
 def _chain() -> str:
@@ -31,17 +34,16 @@ def _chain() -> str:
 
 
 def _ours(steps: int) -> Callable[[Any, Any], Any]:
-    tree = rigid.from_mjcf(_chain())
-    spec = rigid.Simulation(tree, rigid.passive(tree), DT)
+    model = rigid.load(_chain())
 
-    def run(q: Any, force: Any) -> Any:
+    def one(q: Any, force: Any) -> Any:
         def advance(state: Any, _: Any) -> tuple[Any, None]:
-            return spec.step(state, None, force), None
+            return model.step(state, force=force), None
 
-        start = rigid.State(q, jnp.zeros_like(q))
-        return jax.lax.scan(advance, start, length=steps)[0].q
+        start = dataclasses.replace(model.init(), qpos=q)
+        return jax.lax.scan(advance, start, length=steps)[0].qpos
 
-    return run
+    return jax.vmap(one)
 
 
 def _mjx(steps: int) -> Callable[[Any, Any], Any]:
@@ -83,8 +85,93 @@ def _gradient(name: str, make: Callable[[int], Any], q: Any) -> Contender:
     return Contender(name, lambda: {"norm of gradient": jnp.linalg.norm(f(q, force))})
 
 
+def _robot(name: str) -> Any:
+    """MuJoCo's model of gymnasium's file."""
+    file = resources.files("gymnasium") / "envs" / "mujoco" / "assets" / f"{name}.xml"
+    return import_module("mujoco").MjModel.from_xml_path(str(file))
+
+
+def _fallen(model: Any) -> tuple[Any, Any, Any]:
+    """Coordinates and velocities of copies that fall under controls of their own, and these."""
+    mujoco, random = import_module("mujoco"), np.random.default_rng(0)
+    low, high = model.actuator_ctrlrange.T
+    ctrl = random.uniform(low, high, (ROBOTS, model.nu))
+    data, starts = mujoco.MjData(model), []
+    for own in ctrl:
+        mujoco.mj_resetData(model, data)
+        data.ctrl[:] = own
+        mujoco.mj_step(model, data, nstep=round(FALL / model.opt.timestep))
+        starts.append((data.qpos.copy(), data.qvel.copy()))
+    qpos, qvel = (np.array(x) for x in zip(*starts))
+    return qpos, qvel, ctrl
+
+
+def _ours_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
+    robot = rigid.load(model)
+
+    def one(qpos: Any, qvel: Any, ctrl: Any) -> Any:
+        start = dataclasses.replace(robot.init(), qpos=qpos, qvel=qvel)
+        advance = lambda state, _: (robot.step(state, ctrl), None)
+        return jax.lax.scan(advance, start, length=ROBOT_STEPS)[0].qvel
+
+    return one
+
+
+def _mjx_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
+    mjx = import_module("mujoco.mjx")
+    quick = copy.copy(model)
+    # PGS, for which the humanoid's file asks, MJX does not have
+    quick.opt.solver = import_module("mujoco").mjtSolver.mjSOL_NEWTON
+    quick.opt.iterations, quick.opt.ls_iterations = ITERATIONS, LINE
+    there = mjx.put_model(quick)
+    data = mjx.make_data(model)
+
+    def one(qpos: Any, qvel: Any, ctrl: Any) -> Any:
+        start = data.replace(qpos=qpos, qvel=qvel, ctrl=ctrl)
+        advance = lambda d, _: (mjx.step(there, d), None)
+        return jax.lax.scan(advance, start, length=ROBOT_STEPS)[0].qvel
+
+    return one
+
+
+def _mujoco_touching(model: Any, qpos: Any, qvel: Any, ctrl: Any) -> dict[str, float]:
+    mujoco = import_module("mujoco")
+    data, square = mujoco.MjData(model), 0.0
+    for start in zip(qpos, qvel, ctrl):
+        mujoco.mj_resetData(model, data)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = start
+        mujoco.mj_step(model, data, nstep=ROBOT_STEPS)
+        square += float(np.sum(data.qvel**2))
+    return {"rms of velocities": (square / qvel.size) ** 0.5}
+
+
+def _touching(name: str, peers: str) -> Entry:
+    """Copies of a robot of gymnasium that lie and roll on the floor."""
+    model = _robot(name)
+    start = _fallen(model)
+
+    def compiled(one: Callable[[Any, Any, Any], Any]) -> Callable[[], dict[str, Any]]:
+        f = jax.jit(lambda *given: jnp.sqrt(jnp.mean(jax.vmap(one)(*given) ** 2)))
+        given = [jnp.asarray(x, jnp.float32) for x in start]
+        return lambda: {"rms of velocities": f(*given)}
+
+    work = f"{ROBOTS} of gymnasium's {name} on the floor, {ROBOT_STEPS} steps of RK4"
+    return Entry(
+        f"rigid {name}",
+        f"{work} of {model.opt.timestep:g} s, random controls",
+        [
+            Contender("jaxgpu", compiled(_ours_touching(model))),
+            Contender(f"{peers}, {ITERATIONS} turns", compiled(_mjx_touching(model))),
+            Contender(f"C MuJoCo {version('mujoco')}", lambda: _mujoco_touching(model, *start)),
+        ],
+        float(ROBOTS * ROBOT_STEPS),
+        "steps",
+        rounds=3,
+    )
+
+
 def entries() -> list[Entry]:
-    """Motion of 1024 arms, then its gradient in the forces."""
+    """Motion of 1024 arms, its gradient in the forces, and robots in contact."""
     q = jax.random.normal(jax.random.key(0), (COPIES, JOINTS)) * 0.1
     peers = f"MJX {version('mujoco-mjx')}"
     forward = Entry(
@@ -105,4 +192,5 @@ def entries() -> list[Entry]:
         float(COPIES * GRADIENT_STEPS),
         "steps",
     )
-    return [forward, dataclasses.replace(gradient, rounds=3)]
+    touching = [_touching(name, peers) for name in ("ant", "humanoid")]
+    return [forward, dataclasses.replace(gradient, rounds=3), *touching]

@@ -88,6 +88,7 @@ def main(
     chip: tyro.conf.Positional[Annotated[Literal["h100", "v5e"], tyro.conf.arg(metavar="CHIP")]],
     write: bool = False,
     full: bool = False,
+    like: str = "",
 ) -> None:
     """Compile all programs for a chip, and end with 1 where one is over its budget.
 
@@ -95,9 +96,11 @@ def main(
         chip: h100 or v5e.
         write: lower the budgets to what is found, and write docs/reach.md anew.
         full: compile them at full size, which takes some minutes more and is no part of the gate.
+        like: only programs whose name holds this.
     """
     began, kept, over = time.process_time(), budgets.read(), []
     programs = [program for program in (*ALONE, *SPREAD) if chip in program.chips]
+    programs = [program for program in programs if like in program.name]
     for program in programs:
         if full and program.devices > 1:
             continue

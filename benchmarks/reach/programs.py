@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.reach import walkers
 from benchmarks.reach.program import KEY, Made, Program, numbers
 from jaxgpu import numerics, rl
 from jaxgpu.evolution import multi, single
@@ -161,18 +162,20 @@ def _slope_of_matter(n: int) -> Made:
     return jax.value_and_grad(height), lambda: (jnp.zeros(3), scene.init())
 
 
-def _arm(n: int) -> Made:
-    """Arms of four links; one where n is one."""
-    inertia = np.diag([0.1, 0.2, 0.25])
-    links = [
-        rigid.Link(i - 1, "revolute", mass=0.5, position=(0.3, 0.0, 0.0), inertia=inertia)
-        for i in range(4)
-    ]
-    tree = rigid.assemble(links)
-    spec = rigid.Simulation(tree, rigid.passive(tree))
+def _mechanism(text: Callable[[], str], n: int) -> Made:
+    """A step of n copies; of one, without `vmap`, where n is one."""
+    model = rigid.load(text())
     if n == 1:
-        return spec.step, lambda: (spec.init(),)
-    return jax.vmap(spec.step), lambda: (_stacked(spec.init(), n),)
+        return model.step, lambda: (model.init(),)
+    return jax.vmap(lambda state: model.step(state)), lambda: (_stacked(model.init(), n),)
+
+
+def _arm() -> str:
+    """An arm of four links that touches nothing."""
+    link = (
+        '<body pos="0.3 0 0"><joint/><inertial pos="0 0 0" mass="0.5" diaginertia="0.1 0.2 0.25"/>'
+    )
+    return f"<mujoco><worldbody>{link * 4}{'</body>' * 4}</worldbody></mujoco>"
 
 
 def _learning(task: str, learner: Callable[..., Any], n: int) -> Made:
@@ -249,7 +252,9 @@ ALONE = (
     ),
     Program("liquids in scenes of their own, a step", _scenes, 8, 64),
     Program("Liquid, slope of 4 steps", _slope_of_matter, 4096, 1 << 16),
-    Program("rigid arm, a step", _arm, 1, 4096),
+    Program("rigid arm, a step", partial(_mechanism, _arm), 1, 4096),
+    Program("ant, a step", partial(_mechanism, walkers.ant), 16, 4096),
+    Program("humanoid, a step", partial(_mechanism, walkers.humanoid), 16, 4096),
     Program(
         "PPO on cartpole, an update",
         partial(_learning, "cartpole", rl.PPO),

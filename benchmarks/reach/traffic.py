@@ -13,6 +13,8 @@ type Rows = dict[str, Instruction]
 type Computations = dict[str, list[Instruction]]
 
 _TYPE = re.compile(r"\b(pred|bf16|[suf]\d+\w*|c64|c128)\[([\d,]*)\]")
+# of a dot, and of a call of a library for it
+_BATCH = re.compile(r'lhs_batch_dim(?:ension)?s"?[=:]\s*[{\[]([^}\]]*)')
 _TAKEN = ("dynamic-slice", "slice", "gather")
 _PUT = {"dynamic-update-slice": 1, "scatter": 2}  # which operand is what is put
 # what computes nothing
@@ -112,12 +114,26 @@ def operations(computations: Computations, row: Instruction, rows: Rows) -> int:
         within = {one.name: one for one in inside}
         return sum(operations(computations, one, within) for one in inside)
     if row.op in ("dot", "convolution") or "gemm" in row.attributes:
-        a, b = (elements(rows[name].type) for name in row.operands[:2])
+        first, second = (rows[name].type for name in row.operands[:2])
         out = max(1, _largest(row.type))
-        return 2 * out * isqrt(a * b // out)
+        alike = _batch(first, row.attributes)
+        return 2 * out * isqrt(elements(first) * elements(second) // (out * alike))
     if row.op in ("reduce", "reduce-window", "sort"):
         return max((elements(rows[n].type) for n in row.operands if n in rows), default=0)
     return 0 if row.op in _STILL else elements(row.type)
+
+
+def _batch(kind: str, attributes: str) -> int:
+    """How many products one instruction makes, of an operand of type `kind`.
+
+    >>> _batch("f32[7,5,3]{2,1,0}", ", lhs_batch_dims={0}, lhs_contracting_dims={2}")
+    7
+    """
+    shapes, axes = _TYPE.findall(kind), _BATCH.search(attributes)
+    if not shapes or axes is None:
+        return 1
+    lengths = shapes[0][1].split(",")
+    return prod(int(lengths[int(axis)]) for axis in re.findall(r"\d+", axes[1]))
 
 
 def _largest(kind: str) -> int:

@@ -50,6 +50,16 @@ SPARED = {
         "jaxgpu.physics.nbody.clusters.binary.ks_pairs.Pair",
         "jaxgpu.physics.nbody.clusters.binary.ks_pairs.Pairs",
     ],
+    "parts of a mechanism, which `rigid.load` makes of a file": [
+        *(
+            f"jaxgpu.physics.rigid.models.model.{name}"
+            for name in """Actuators Bodies Equalities Freedoms Geoms Joints Option Pairs Sites
+            Tendons""".split()
+        ),
+        "jaxgpu.physics.rigid.collision.kernels.Kernel",
+        "jaxgpu.physics.rigid.collision.shape.Shape",
+        "jaxgpu.physics.rigid.collision.shape.Touch",
+    ],
 }
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -84,14 +84,13 @@ def bodies_of(state: Any) -> Any:
 
 def pendulums() -> Panel:
     """Forty double pendulums from starts a thousandth of a radian apart."""
-    rod = {"com": (0, 0, -0.5), "inertia": jnp.diag(jnp.array([1 / 12, 1 / 12, 1e-3]))}
-    links = [rigid.Link(-1, "revolute", (0, 1, 0), **rod)]
-    links += [rigid.Link(0, "revolute", (0, 1, 0), position=(0, 0, -1), **rod)]
-    tree = rigid.assemble(links)
-    spec, many = rigid.Simulation(tree, rigid.passive(tree), 0.005), 40
-    state = spec.init((many,))
-    start = rigid.State(jnp.full((many, 2), 2.4).at[:, 1].add(1e-3 * jnp.arange(many)), state.v)
-    course = run(spec.step, start, 25 * (FRAMES - 1), measure=angles)
+    rod = '<joint axis="0 1 0"/><inertial pos="0 0 -.5" mass="1" diaginertia=".0833 .0833 .001"/>'
+    bodies = f'<body>{rod}<body pos="0 0 -1">{rod}</body></body>'
+    option = '<option timestep="0.005" integrator="RK4"/>'
+    model = rigid.load(f"<mujoco>{option}<worldbody>{bodies}</worldbody></mujoco>")
+    many = 40
+    start = jax.vmap(model.init)(jnp.full((many, 2), 2.4).at[:, 1].add(1e-3 * jnp.arange(many)))
+    course = run(jax.vmap(lambda s: model.step(s)), start, 25 * (FRAMES - 1), measure=angles)
     upper, lower = np.moveaxis(course.history[::25], -1, 0)
     knee = np.stack([-np.sin(upper), -np.cos(upper)], -1)
     tip = knee + np.stack([-np.sin(upper + lower), -np.cos(upper + lower)], -1)
@@ -108,7 +107,7 @@ def pendulums() -> Panel:
 
 def angles(state: Any) -> Any:
     """The joints of all copies."""
-    return state.q
+    return state.qpos
 
 
 def front() -> Panel:
