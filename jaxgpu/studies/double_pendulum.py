@@ -149,7 +149,7 @@ def measured(spec: Model, state: State) -> dict[str, Array]:
     return {
         "q": state.qpos[:SHOWN],
         "spread": jnp.sqrt(jnp.mean(jnp.sum(off**2, -1))),
-        "energy": sum(rigid.energy(spec, jax.tree.map(lambda a: a[0], state))),
+        "energy": jnp.add(*rigid.energy(spec, jax.tree.map(lambda a: a[0], state))),
     }
 
 

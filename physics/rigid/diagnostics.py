@@ -91,7 +91,7 @@ def jacobian(model: Model, state: State, body: int, point: Any) -> tuple[Array, 
     if not 0 <= body < layout.nbody:
         raise ValueError(f"jacobian: body={body}; it must be below {layout.nbody}; see Model.index")
     at = jnp.asarray(numbers("jacobian: point", point, (3,)), state.qpos.dtype)
-    sign = layout.moves[[body]].astype(at.dtype)
+    sign = jnp.asarray(layout.moves[[body]], at.dtype)
     shift, turn = _moving(model, state)[1].jacobian(layout, at[:, None], sign)
     return shift[:, 0], turn[:, 0]
 

@@ -1,1 +1,10 @@
-"""Forces that keep bodies apart, together and within limits."""
+"""Forces that keep bodies apart, together and within limits: MuJoCo's soft constraints.
+
+Read `impedance` first (how soft a row is), then `rows` and `contacts` (which rows there are),
+`cones` (friction), `problem` (the accelerations that they allow), and `factor`.
+"""
+
+from .contacts import Contacts
+from .problem import Problem, solve
+
+__all__ = ["Contacts", "Problem", "solve"]

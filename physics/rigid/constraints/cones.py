@@ -76,7 +76,8 @@ class Cone:
             return 0.5 * jnp.sum(self.D[:, None] * jnp.minimum(x, 0) ** 2)
         if self.elliptic:
             return jnp.sum(_ellipse(self, x).cost)
-        return sum(0.5 * jnp.sum(self.D[:, None] * jnp.minimum(e, 0) ** 2) for e in _edges(self, x))
+        plus, minus = (jnp.minimum(edge, 0) ** 2 for edge in _edges(self, x))
+        return 0.5 * jnp.sum(self.D[:, None] * (plus + minus))
 
 
 def _edges(cone: Cone, x: Array) -> tuple[Array, Array]:

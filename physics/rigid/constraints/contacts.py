@@ -59,7 +59,9 @@ def sides(layout: Layout, condim: int) -> Sides:
     points = [np.full(len(group.first), KERNELS[group.kinds].points) for group in groups]
     count = np.concatenate(points)
     pair = np.repeat(np.arange(len(count)), count)
-    return Sides(groups, join("first"), join("second"), join("named"), pair)
+    return Sides(
+        groups=groups, first=join("first"), second=join("second"), named=join("named"), pair=pair
+    )
 
 
 def dimensions(layout: Layout) -> tuple[int, ...]:
@@ -119,10 +121,12 @@ def _mixed(model: Mechanism, all_of: Sides) -> tuple[Array, ...]:
     priority = np.array(model.layout.geom_priority)
     lead = np.sign(priority[a] - priority[b])[:, None]
     mixes = geoms.solmix[a], geoms.solmix[b]
-    some = [mix >= _TINY for mix in mixes]
-    both = some[0] & some[1]
-    share = jnp.where(both, mixes[0] / jnp.where(both, mixes[0] + mixes[1], 1), 0.5)
-    share = jnp.where(both | (~some[0] & ~some[1]), share, jnp.where(some[0], 1.0, 0.0))[:, None]
+    weighty = [mix >= _TINY for mix in mixes]
+    even = weighty[0] & weighty[1]
+    share = jnp.where(even, mixes[0] / jnp.where(even, mixes[0] + mixes[1], 1), 0.5)
+    share = jnp.where(even | (~weighty[0] & ~weighty[1]), share, jnp.where(weighty[0], 1.0, 0.0))[
+        :, None
+    ]
     share = jnp.where(lead > 0, 1, jnp.where(lead < 0, 0, share))
     mixed = lambda x: share * x[a] + (1 - share) * x[b]
     times = geoms.solref[a][:, :1] > 0, geoms.solref[b][:, :1] > 0

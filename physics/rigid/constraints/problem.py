@@ -83,7 +83,7 @@ def solve(problem: Problem, start: Array, iterations: int) -> Array:
 
 
 @solve.defjvp
-def _(iterations: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _derivative(iterations: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
     problem, start = primals
     a = solve(problem, start, iterations)
     moved = jax.jvp(lambda p: residual(p, a), (problem,), (tangents[0],))[1]

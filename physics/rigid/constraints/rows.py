@@ -76,7 +76,9 @@ def _ends(model: Mechanism, joint: np.ndarray, qpos: Array, qvel: Array) -> tupl
         twice(joints.solref[joint]),
         twice(joints.solimp[joint]),
     )
-    row = _pulled(model, dist, twice(joints.margin[joint]), sign * twice(qvel[at]), parameters)
+    row = _pulled(
+        model, dist, twice(joints.margin[joint]), jnp.asarray(sign) * twice(qvel[at]), parameters
+    )
     zero = jnp.zeros_like(dist)
     return np.concatenate([at, at]), jnp.asarray(sign), *row, zero, zero + jnp.inf
 
@@ -210,7 +212,7 @@ def _bodies(
     data = model.equalities.data[i]
     anchors = jnp.stack([data[3:6], data[:3]] if weld else [data[:3], data[3:6]])
     at, _ = where.of(ends, anchors)
-    shift, turn = m.jacobian(layout, at, layout.moves[ends].astype(qvel.dtype))
+    shift, turn = m.jacobian(layout, at, jnp.asarray(layout.moves[ends], qvel.dtype))
     J, pos = shift[:, 0] - shift[:, 1], at[:, 0] - at[:, 1]
     speed, spin = _speeds(m, at, ends)
     bent = _curved(model, m, at, ends, qvel)
@@ -235,11 +237,11 @@ def _bodies(
         + half(spins, back_rate)
         + half(spins, back, ahead_rate)
     )
-    both = jnp.broadcast_to(jnp.sum(model.bodies.invweight[ends, 1]), (3,))
+    turning = jnp.broadcast_to(jnp.sum(model.bodies.invweight[ends, 1]), (3,))
     return (
         jnp.concatenate([J, rows]),
         jnp.concatenate([pos, scale * product(back, ahead)[1:, 0]]),
-        jnp.concatenate([inverse, both]),
+        jnp.concatenate([inverse, turning]),
         jnp.concatenate([curved, changing[:, 0]]),
     )
 

@@ -1,1 +1,10 @@
-"""What mechanisms are: `layout` (what is where), `model` (its numbers), `read` (from MuJoCo's)."""
+"""What mechanisms are.
+
+Read `layout` first (what is where), then `model` (its numbers), `source` and `read` (how they come
+from MuJoCo), `pairs` (which shapes may touch) and `refusals`.
+"""
+
+from .layout import Layout, PairGroup
+from .model import Mechanism
+
+__all__ = ["Layout", "Mechanism", "PairGroup"]

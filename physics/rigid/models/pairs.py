@@ -20,12 +20,14 @@ def touching(m: Any, kinds: tuple[str, ...]) -> tuple[PairGroup, ...]:
             condim = int(m.pair_dim[pair]) if pair >= 0 else _dimension(m, a, b)
             key = kinds[m.geom_type[one]], kinds[m.geom_type[two]], condim
             found.setdefault(key, []).append((one, two, pair))
-    return tuple(
-        PairGroup((one, two), condim, *(tuple(column) for column in zip(*found[one, two, condim])))
-        for one, two, condim in sorted(
-            found, key=lambda k: (k[2], kinds.index(k[0]), kinds.index(k[1]))
+    order = sorted(found, key=lambda k: (k[2], kinds.index(k[0]), kinds.index(k[1])))
+    groups = []
+    for one, two, condim in order:
+        first, second, pairs = zip(*found[one, two, condim])
+        groups.append(
+            PairGroup(kinds=(one, two), condim=condim, first=first, second=second, named=pairs)
         )
-    )
+    return tuple(groups)
 
 
 def _named(m: Any) -> Any:

@@ -184,7 +184,7 @@ def _layout(m: Any, contacts: int, iterations: int) -> Layout:
         motor_tendon=tuple(-1 if j else int(i) for i, j in zip(trn, by_joint)),
         motor_dynamics=tuple(DYNAMICS[i] for i in m.actuator_dyntype),
         motor_early=tuple(bool(x) for x in m.actuator_actearly),
-        motor_limited=tuple(tuple(bool(x) for x in row) for row in zip(*limits)),
+        motor_limited=tuple((bool(u), bool(f), bool(a)) for u, f, a in zip(*limits)),
         integrator=INTEGRATORS[m.opt.integrator],
         cone=("pyramidal", "elliptic")[m.opt.cone],
         disabled=disabled,

@@ -1,5 +1,6 @@
 """What a source of a mechanism is, compiled by MuJoCo."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ _DEEPEST = 64  # elements within elements
 
 def compiled(source: Any) -> Any:
     """MuJoCo's compiled model of a path, a text, an `MjSpec` or an `MjModel`."""
-    import mujoco  # which takes a tenth of a second
+    mujoco: Any = importlib.import_module("mujoco")  # which takes a tenth of a second
 
     if isinstance(source, mujoco.MjModel):
         return source

@@ -1,1 +1,10 @@
-"""Where a mechanism is, what moves it, and how fast."""
+"""Where a mechanism is, how fast it moves, and what moves it.
+
+Read `poses` first, then `inertia` (axes, velocities, the mass matrix), `forces` (springs, dampers,
+the fluid) and `actuators`.
+"""
+
+from .inertia import Motion
+from .poses import Poses
+
+__all__ = ["Motion", "Poses"]

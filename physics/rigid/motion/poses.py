@@ -70,7 +70,13 @@ def nodes(layout: Layout) -> Nodes:
     while jump.any():
         rounds.append(jump)
         jump = jump[jump]
-    return Nodes(np.array(offset), np.array(source), tuple(rounds), np.array(last), joint_node)
+    return Nodes(
+        offset=np.array(offset),
+        source=np.array(source),
+        rounds=tuple(rounds),
+        body=np.array(last),
+        joint=joint_node,
+    )
 
 
 def poses(model: Mechanism, qpos: Array, mocap: tuple[Array, Array] | None = None) -> Poses:
@@ -95,7 +101,8 @@ def poses(model: Mechanism, qpos: Array, mocap: tuple[Array, Array] | None = Non
     centre = x + turned(q, model.bodies.ipos.T)
     at, frame = pos[:, tree.joint], quat[:, tree.joint]
     anchor = at + turned(frame, model.joints.pos.T)
-    return Poses(x, q, centre, anchor, turned(frame, model.joints.axis.T))
+    axis = turned(frame, model.joints.axis.T)
+    return Poses(pos=x, quat=q, centre=centre, anchor=anchor, axis=axis)
 
 
 def _motions(model: Mechanism, qpos: Array) -> tuple[Array, Array]:
