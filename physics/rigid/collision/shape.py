@@ -50,9 +50,9 @@ class Touch:
 class Body(NamedTuple):
     """A shape by its components."""
 
-    pos: Vec
+    pos: Vec  # 3 components of the centre, m
     axes: Mat  # the shape's axes in the world
-    size: Vec
+    size: Vec  # 3 components, m, by kind
 
     @property
     def along(self) -> Vec:

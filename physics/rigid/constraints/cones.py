@@ -17,7 +17,7 @@ from ..motion.inertia import HIGHEST
 class Cone:
     """C contacts of one dimension d."""
 
-    elliptic: bool = static()
+    elliptic: bool = static()  # whether the cone is an ellipse, not a pyramid
     J: Array  # [C, d, V]
     aref: Array  # [C, d]
     D: Array  # [C] of the edges of a pyramid, or of the normal of an ellipse

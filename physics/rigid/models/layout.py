@@ -13,10 +13,10 @@ WIDTH_V = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 class PairGroup:
     """Pairs of shapes of the same two kinds, whose contacts have the same dimension."""
 
-    kinds: tuple[str, str]
-    condim: int
+    kinds: tuple[str, str]  # of the first and of the second shape
+    condim: int  # dimension of friction
     first: tuple[int, ...]  # geoms
-    second: tuple[int, ...]
+    second: tuple[int, ...]  # geoms
     named: tuple[int, ...]  # the pair of the file, or -1
 
 
@@ -42,7 +42,7 @@ class Layout:
     site_kind: tuple[str, ...]  # [S]
     rubbing: tuple[int, ...]  # freedoms with friction loss
     tendon_rubbing: tuple[int, ...]  # tendons with friction loss
-    tendon_limited: tuple[int, ...]
+    tendon_limited: tuple[int, ...]  # tendons with limits
     equality_kind: tuple[str, ...]  # [E] connect, weld, joint, tendon
     equality_first: tuple[int, ...]  # [E] bodies, joints or tendons
     equality_second: tuple[int, ...]  # [E] or -1

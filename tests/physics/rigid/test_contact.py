@@ -150,7 +150,9 @@ def test_derivatives_of_contact_are_finite_everywhere(x64):
 BAD = {
     "a body without mass": ("<body><freejoint/></body>", "mass and inertia of moving bodies"),
     "an unknown element": ('<body><geom size=".1"/><wheel/></body>', "unrecognized element"),
-    "an entity": ('<!ENTITY a "b">', "entities"),
+    "an entity": ('<!ENTITY a "b">', "document type or entities"),
+    "a document type": ("<!DOCTYPE a>", "document type or entities"),
+    "deep nesting": ("<body>" * 99 + "</body>" * 99, "deeper than 64"),
 }
 
 
