@@ -91,7 +91,7 @@ def names() -> list[str]:
     """The names that `make` knows.
 
     >>> names()[:2]
-    ['acrobot', 'cartpole']
+    ['acrobot', 'ant']
     """
     return sorted(_REGISTRY)
 

@@ -1,6 +1,7 @@
 """Strict JAX for every test: shapes never promote in silence, and neither do dtypes."""
 
 import collections
+import re
 import sys
 from pathlib import Path, PurePosixPath
 
@@ -10,6 +11,13 @@ import pytest
 # from the repository root a bare `import physics` would make a second copy of every class
 for _name in ("physics", "numerics", "rl"):
     sys.modules[_name] = None
+
+# robots that share their class with `hopper` and `reacher`, and take a quarter to half a minute
+# to compile: every rule holds them before a release, their steps beside gymnasium's the pusher and
+# the ant in the long tests too
+OF_A_RELEASE = re.compile(
+    r"\[(rl\.)?(half-cheetah|walker2d|swimmer|ant|pusher|humanoid|inverted-double-pendulum)\b"
+)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -34,6 +42,15 @@ def few_programs():
     maps = Path("/proc/self/maps")
     if maps.exists() and maps.read_bytes().count(b"\n") > 25_000:
         jax.clear_caches()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leave what holds big robots to a release."""
+    for item in items:
+        in_turn = item.name.startswith("test_random_steps") and item.name[-5:] in ("[ant]", "sher]")
+        if item.get_closest_marker("slow") and OF_A_RELEASE.search(item.name) and not in_turn:
+            item.add_marker(pytest.mark.release)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -29,7 +29,7 @@ def mass_matrix(model: Model, state: State) -> Array:
     >>> round(float(rigid.mass_matrix(arm, arm.init())[0, 0]), 2)  # m l^2 / 12, and its round ends
     0.17
     """
-    return inertia.mass_matrix(model, _moving(model, state)[1])
+    return inertia.mass_matrix(model, _moving("mass_matrix", model, state)[1])
 
 
 @explained
@@ -42,7 +42,7 @@ def energy(model: Model, state: State) -> tuple[Array, Array]:
     >>> [round(float(e), 2) for e in rigid.energy(ball, ball.init(qvel=[0, 0, 3.0, 0, 0, 0]))]
     [19.62, 4.5]
     """
-    where, m = _moving(model, state)
+    where, m = _moving("energy", model, state)
     g = inertia.weight(model)
     height = -jnp.sum(model.bodies.mass * jnp.sum(g[:, None] * where.centre, 0))
     stretched = jnp.zeros_like(height)
@@ -69,7 +69,7 @@ def inverse_dynamics(model: Model, state: State, qacc: Any) -> Array:
     21.62
     """
     a = numbers("inverse_dynamics: qacc", qacc, (model.layout.nv,))
-    where, m = _moving(model, state)
+    where, m = _moving("inverse_dynamics", model, state)
     M = inertia.mass_matrix(model, m)
     rest = inertia.bias(model, m, state.qvel)
     rest = rest - forces.passive(model, where, m, state.qpos, state.qvel)
@@ -92,7 +92,7 @@ def jacobian(model: Model, state: State, body: int, point: Any) -> tuple[Array, 
         raise ValueError(f"jacobian: body={body}; it must be below {layout.nbody}; see Model.index")
     at = jnp.asarray(numbers("jacobian: point", point, (3,)), state.qpos.dtype)
     sign = jnp.asarray(layout.moves[[body]], at.dtype)
-    shift, turn = _moving(model, state)[1].jacobian(layout, at[:, None], sign)
+    shift, turn = _moving("jacobian", model, state)[1].jacobian(layout, at[:, None], sign)
     return shift[:, 0], turn[:, 0]
 
 
@@ -114,7 +114,7 @@ def reweighed(model: Model) -> Model:
     layout = model.layout
     if not layout.nv:
         return model
-    where, m = _moving(model, model.init(qvel=np.zeros(layout.nv)))
+    where, m = _moving("reweighed", model, model.init(qvel=np.zeros(layout.nv)))
     L = factored(inertia.mass_matrix(model, m))
     inverse = jax.vmap(lambda e: solved(L, e))(jnp.eye(layout.nv, dtype=L.dtype))
     moves = layout.moves.astype(np.float64)
@@ -145,6 +145,7 @@ def reweighed(model: Model) -> Model:
     )
 
 
-def _moving(model: Model, state: State) -> tuple[Poses, Motion]:
+def _moving(name: str, model: Model, state: State) -> tuple[Poses, Motion]:
+    state = model.checked(name, state)
     where = poses.poses(model, state.qpos, (state.mocap_pos, state.mocap_quat))
     return where, inertia.motion(model, where, state.qvel)

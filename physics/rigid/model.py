@@ -1,5 +1,6 @@
 """Mechanisms from MuJoCo's files, and what they do: `load`, and the steps of a `Model`."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -86,7 +87,8 @@ class Model(Mechanism):
         Differentiable in everything but sizes, by the implicit function of the contact problem;
         where the set of acting contacts changes, the derivative has a jump.
         """
-        ctrl, force = self._given("Model.step", state, ctrl, force)
+        state = self.checked("Model.step", state)
+        ctrl, force = self._given("Model.step", ctrl, force)
         return integrators.step(self, state, ctrl, force)
 
     def forward(self, state: State, ctrl: Any = None, force: Any = None) -> Dynamics:
@@ -94,12 +96,13 @@ class Model(Mechanism):
 
         Arguments are those of `step`.
         """
-        ctrl, force = self._given("Model.forward", state, ctrl, force)
+        state = self.checked("Model.forward", state)
+        ctrl, force = self._given("Model.forward", ctrl, force)
         return forward.dynamics(self, state, ctrl, force)
 
     def poses(self, state: State) -> Poses:
         """Where bodies, their centres of mass and joints are."""
-        self._given("Model.poses", state, None, None)
+        state = self.checked("Model.poses", state)
         return poses.poses(self, state.qpos, (state.mocap_pos, state.mocap_quat))
 
     def index(self, kind: str, name: str) -> int:
@@ -135,10 +138,15 @@ class Model(Mechanism):
             ends = jax.vmap(ends)
         return {"links": ends(state.qpos, state.mocap_pos, state.mocap_quat)}
 
-    def _given(self, name: str, state: State, ctrl: Any, force: Any) -> tuple[Array, Array]:
-        """Controls [U] and forces [V], zero where not given; the sizes of the state checked."""
-        layout, dtype = self.layout, self.qpos0.dtype
+    def checked(self, name: str, state: State) -> State:
+        """The state, looked at: shapes always, values outside of programs.
+
+        Raises:
+            ValueError: numbers of the model out of their range, or of the state of another shape or
+                not finite; the sentence begins with `name`.
+        """
         check(name, self)
+        layout, seen = self.layout, {}
         for field, width in (("qpos", layout.nq), ("qvel", layout.nv), ("act", layout.na)):
             shape = jnp.shape(getattr(state, field))
             if shape != (width,):
@@ -146,7 +154,13 @@ class Model(Mechanism):
                     f"{name}: state.{field} has shape {list(shape)}; it must be [{width}]; for "
                     "many states use jax.vmap"
                 )
-            numbers(f"{name}: state.{field}", getattr(state, field), (width,))
+            value = numbers(f"{name}: state.{field}", getattr(state, field), (width,))
+            seen[field] = jnp.asarray(value, self.qpos0.dtype)
+        return replace(state, **seen)
+
+    def _given(self, name: str, ctrl: Any, force: Any) -> tuple[Array, Array]:
+        """Controls [U] and forces [V], zero where not given."""
+        layout, dtype = self.layout, self.qpos0.dtype
         given = []
         for word, x, width in (("ctrl", ctrl, layout.nu), ("force", force, layout.nv)):
             x = np.zeros(width) if x is None else numbers(f"{name}: {word}", x, (width,))

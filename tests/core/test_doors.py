@@ -114,6 +114,9 @@ NO_DOOR = {
     "files of the extra `mesh`, held to values by tests of its own": ["voxels"],
     "what a door of clusters makes or takes, and a number": """Escapes Tracers Pair Pairs Budget
         Elements MassFunction PLUMMER_RADIUS""".split(),
+    "parts of a `rigid.Model`, which its doors look at": """Actuators Bodies Contacts Equalities
+        Freedoms Geoms Joints Mechanism Option Sites Tendons reweighed solve""".split(),
+    "what tasks on robots share": ["Robot"],
     "trees held to SciPy's by tests of their own": "segregation_ratio tree_edges".split(),
     "an error": "CheckpointError ReportError".split(),
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report
@@ -198,6 +201,7 @@ def test_every_public_name_has_a_door():
 # classes with a method of a protocol that are no machine, and are stepped by tests of their own
 NO_MACHINE = {
     "goes by a spec that is one": ["Cluster", "Checked", "Vector"],
+    "what tasks on robots share, each of which is one": ["Robot"],
     "planners, whose `update` takes an objective": ["CEM", "MPPI", "Descent", "TemporalExpansion"],
 }
 

@@ -27,8 +27,7 @@ ANY = tuple(
 
 def _state(model, qpos, qvel):
     """A state that was not looked at when it was made."""
-    start = MODEL.init()
-    return dataclasses.replace(start, qpos=qpos, qvel=qvel)
+    return dataclasses.replace(model.init(), qpos=qpos, qvel=qvel)
 
 
 DOORS = [
@@ -37,27 +36,34 @@ DOORS = [
         lambda model, qpos, qvel: model.init(qpos, qvel),
         {"model": MODEL, "qpos": Q, "qvel": V},
         right=(*ANY, "qpos: None", "qvel: None"),
-        things=("model",),
+        free=("model",),
     ),
     Door(
         "physics.rigid.Model.step",
         lambda model, qpos, qvel, ctrl, force: model.step(_state(model, qpos, qvel), ctrl, force),
         {"model": MODEL, "qpos": Q, "qvel": V, "ctrl": CTRL, "force": F},
         right=(*ANY, "ctrl: None", "force: None"),
-        things=("model",),
+        free=("model",),
     ),
     Door(
         "physics.rigid.mass_matrix",
         lambda model, qpos: rigid.mass_matrix(model, _state(model, qpos, V)),
         {"model": MODEL, "qpos": Q},
         right=ANY,
-        things=("model",),
+        free=("model",),
     ),
     Door(
         "physics.rigid.inverse_dynamics",
         lambda model, qpos, qacc: rigid.inverse_dynamics(model, _state(model, qpos, V), qacc),
         {"model": MODEL, "qpos": Q, "qacc": F},
         right=ANY,
-        things=("model",),
+        free=("model",),
+    ),
+    Door(
+        "physics.rigid.jacobian",
+        lambda model, point: rigid.jacobian(model, _state(model, Q, V), 2, point)[0],
+        {"model": MODEL, "point": np.array([0.1, 0.2, 0.3], np.float32)},
+        right=("point: zero", "point: negative"),
+        free=("model",),
     ),
 ]

@@ -2,8 +2,8 @@
 
 Read `robot` first, what all tasks share, then `hopper`; each further file is one task. By name they
 are `rl.make("hopper")`, `"half-cheetah"`, `"walker2d"`, `"swimmer"`, `"ant"`, `"humanoid"`,
-`"humanoid-standup"`, `"reacher"`, `"pusher"` and `"inverted-double-pendulum"`. The package mujoco
-reads their files (`pip install 'jaxgpu[robots]'`); the simulation is `jaxgpu.physics.rigid`.
+`"humanoid-standup"`, `"reacher"`, `"pusher"` and `"inverted-double-pendulum"`. The simulation
+is `jaxgpu.physics.rigid`.
 """
 
 from .ant import Ant

@@ -40,7 +40,7 @@ class _Humanoid(Robot):
 
     def _seen(self, where: Poses, motion: inertia.Motion) -> Seen:
         mass = self.model.bodies.mass
-        place = jnp.sum(mass * where.centre[:2], 1) / jnp.sum(mass)
+        place = jnp.sum(mass[None] * where.centre[:2], 1) / jnp.sum(mass)
         return {"place": place, "inertia": motion.inertia.T, "velocity": motion.velocity.T}
 
     def _width(self) -> int:

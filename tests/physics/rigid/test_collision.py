@@ -16,6 +16,7 @@ SQUARE = np.array(
 )
 PAIRS = [pair for pair in KERNELS if pair != ("capsule", "cylinder")]  # exact in C
 # whose derivatives are compiled in a second
+MORE = [pytest.mark.slow, pytest.mark.release]  # two minutes of compilation
 FEW = [("plane", "capsule"), ("sphere", "sphere"), ("sphere", "capsule")]
 COUNT = 256
 PLANE = np.array([5.0, 5.0, 0.1])
@@ -130,7 +131,7 @@ def derivatives(pair):
 
 @pytest.mark.parametrize(
     "pair",
-    [pytest.param(p, marks=() if p in FEW else pytest.mark.slow) for p in KERNELS],
+    [pytest.param(p, marks=() if p in FEW else MORE) for p in KERNELS],
     ids="-".join,
 )
 def test_derivatives_are_finite_and_those_of_differences(pair, x64):

@@ -119,8 +119,10 @@ def test_it_begins_at_rest_with_the_tip_of_another_position_for_a_goal():
 
 def test_time_is_counted_in_steps_until_the_last(monkeypatch):
     """Of an arm that stays where it is, so that no dynamics need be compiled."""
-    still = SimpleNamespace(step=lambda body, target: body)
-    monkeypatch.setattr(dynamic_reach.dynamics, "simulation", lambda *args: still)
+    still = SimpleNamespace(
+        init=lambda q, v: SimpleNamespace(qpos=q, qvel=v), step=lambda body, target: body
+    )
+    monkeypatch.setattr(dynamic_reach.dynamics, "mechanism", lambda *args: still)
     env = rl.make("surgical/psm-reach-dynamic")
     q = jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3])
     step = jax.jit(lambda t: env.step(State(q, t, 0 * q, q, jnp.zeros(3)), 0 * q, KEY))
