@@ -148,7 +148,7 @@ class Model(Mechanism):
         check(name, self)
         layout, seen = self.layout, {}
         for field, width in (("qpos", layout.nq), ("qvel", layout.nv), ("act", layout.na)):
-            shape = jnp.shape(getattr(state, field))
+            shape = np.shape(getattr(state, field))
             if shape != (width,):
                 raise ValueError(
                     f"{name}: state.{field} has shape {list(shape)}; it must be [{width}]; for "

@@ -47,7 +47,7 @@ class Pusher(Robot):
         place, speed = jax.random.split(key)
         rest, layout = self.model.qpos0, self.model.layout
         corner, sides = jnp.array([-0.3, -0.2], rest.dtype), jnp.array([0.3, 0.4], rest.dtype)
-        tries = corner + sides * jax.random.uniform(place, (_TRIES, 2), rest.dtype)
+        tries = corner[None] + sides[None] * jax.random.uniform(place, (_TRIES, 2), rest.dtype)
         far = jnp.sum(tries * tries, 1) > 0.17**2
         found = tries[jnp.argmax(far)]
         qvel = 0.005 * jax.random.uniform(speed, (layout.nv - 4,), rest.dtype, -1, 1)
