@@ -1,11 +1,17 @@
-"""The table of collision kernels by the kinds of the two shapes."""
+"""The table of collision kernels by the kinds of the two shapes.
+
+Two convex shapes that it does not name touch by `convex`, whatever their kinds are: pairs of all
+such kinds are one batch.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from .box_box import box_box
 from .boxes import capsule_box, sphere_box
+from .convex import ON_PLANE, ROWS
 from .cylinders import capsule_cylinder
+from .hull import CONVEX
 from .planes import plane_box, plane_capsule, plane_cylinder, plane_ellipsoid, plane_sphere
 from .rounds import capsule_capsule, sphere_capsule, sphere_cylinder, sphere_sphere
 from .shape import Touch
@@ -31,6 +37,9 @@ class Kernel(NamedTuple):
     points: int  # rows of what comes back
 
 
+ANY = ("convex", "convex")  # of two convex shapes without a kernel of their own
+FLOOR = ("plane", "mesh")
+
 KERNELS: dict[tuple[str, str], Kernel] = {
     ("plane", "sphere"): Kernel(plane_sphere, 1),
     ("plane", "capsule"): Kernel(plane_capsule, 2),
@@ -46,3 +55,15 @@ KERNELS: dict[tuple[str, str], Kernel] = {
     ("capsule", "box"): Kernel(capsule_box, 2),
     ("box", "box"): Kernel(box_box, 8),
 }
+
+
+def kinds(one: str, two: str) -> tuple[str, str]:
+    """The batch that a pair of shapes of two kinds is in."""
+    own = (one, two) in KERNELS
+    return ANY if not own and one in CONVEX and two in CONVEX else (one, two)
+
+
+def rows(pair: tuple[str, str]) -> int | None:
+    """The contacts that a pair of a batch may have; none if it is unknown."""
+    own = {ANY: ROWS, FLOOR: ON_PLANE}
+    return KERNELS[pair].points if pair in KERNELS else own.get(pair)

@@ -10,8 +10,8 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree, size
 
-from ..collision.kernels import KERNELS
-from ..collision.shape import Shape
+from ..collision.batches import Batch, Meshes, count, meet
+from ..collision.shape import Shape, Touch
 from ..models.layout import Layout, PairGroup
 from ..models.model import Mechanism
 from ..motion.inertia import HIGHEST, Motion
@@ -48,7 +48,7 @@ class Sides:
     first: np.ndarray  # [P] geoms
     second: np.ndarray  # [P]
     named: np.ndarray  # [P] pair of the file, or -1
-    pair: np.ndarray  # [C] of every candidate
+    candidates: int  # contacts that there may be
 
 
 @lru_cache(maxsize=64)
@@ -56,11 +56,13 @@ def sides(layout: Layout, condim: int) -> Sides:
     """The pairs of one dimension."""
     groups = tuple(group for group in layout.groups if group.condim == condim)
     join = lambda field: np.concatenate([getattr(group, field) for group in groups]).astype(int)
-    points = [np.full(len(group.first), KERNELS[group.kinds].points) for group in groups]
-    count = np.concatenate(points)
-    pair = np.repeat(np.arange(len(count)), count)
+    each = [count(group.kinds, len(group.first), layout.contacts) for group in groups]
     return Sides(
-        groups=groups, first=join("first"), second=join("second"), named=join("named"), pair=pair
+        groups=groups,
+        first=join("first"),
+        second=join("second"),
+        named=join("named"),
+        candidates=sum(each),
     )
 
 
@@ -81,14 +83,13 @@ def contacts(model: Mechanism, where: Poses) -> tuple[Contacts, ...]:
 
 def _of_dimension(model: Mechanism, shapes: Shape, condim: int) -> Contacts:
     all_of = sides(model.layout, condim)
-    touches = [_touches(model, shapes, group) for group in all_of.groups]
-    dist, pos, frame = (jnp.concatenate(parts) for parts in zip(*touches))
     friction, solref, slip, solimp, margin = _mixed(model, all_of)
-    pair = jnp.asarray(all_of.pair)
-    most = min(model.layout.contacts, len(all_of.pair))
+    touch, pair, beyond = _met(model, shapes, all_of, margin)
+    dist, pos, frame = touch.dist, touch.pos, touch.frame
+    most = min(model.layout.contacts, all_of.candidates)
     depth = dist - margin[pair]
-    beyond = jnp.maximum(jnp.sum(depth < 0, dtype=jnp.int32) - most, 0)
-    if most < len(all_of.pair):
+    beyond = beyond + jnp.maximum(jnp.sum(depth < 0, dtype=jnp.int32) - most, 0)
+    if most < all_of.candidates:
         _, kept = lax.top_k(-lax.stop_gradient(depth), most)
         pair, dist, pos, frame = pair[kept], dist[kept], pos[kept], frame[kept]
     ends = jnp.asarray(np.stack([all_of.first, all_of.second], 1))
@@ -107,12 +108,21 @@ def _of_dimension(model: Mechanism, shapes: Shape, condim: int) -> Contacts:
     )
 
 
-def _touches(model: Mechanism, shapes: Shape, group: PairGroup) -> tuple[Array, Array, Array]:
-    """Distances, places and frames of the candidates of a group."""
-    of = lambda ends: jax.tree.map(lambda leaf: leaf[np.array(ends)], shapes)
-    found = jax.vmap(KERNELS[group.kinds].touch)(of(group.first), of(group.second))
-    flat = lambda a: a.reshape(-1, *a.shape[2:])
-    return flat(found.dist), flat(found.pos), flat(found.frame)
+def _met(
+    model: Mechanism, shapes: Shape, all_of: Sides, margin: Array
+) -> tuple[Touch, Array, Array]:
+    """The candidates of all groups, their pairs, and the pairs that were not looked at."""
+    layout = model.layout
+    meshes = Meshes(layout.geom_kind, layout.geom_hull, model.geoms.hulls, layout.hull_edges.array)
+    start, found = 0, []
+    for group in all_of.groups:
+        end = start + len(group.first)
+        batch = Batch(group.kinds, np.array(group.first), np.array(group.second))
+        met = meet(batch, shapes, meshes, margin[start:end], layout.contacts)
+        found.append(met._replace(pair=met.pair + start))
+        start = end
+    joined = jax.tree.map(lambda *parts: jnp.concatenate(parts), *[met[:2] for met in found])
+    return *joined, jnp.sum(jnp.stack([met.beyond for met in found]), dtype=jnp.int32)
 
 
 def _mixed(model: Mechanism, all_of: Sides) -> tuple[Array, ...]:

@@ -11,13 +11,26 @@ WIDTH_V = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Pairs of shapes of the same two kinds, whose contacts have the same dimension."""
+    """Pairs of shapes that one kernel takes, whose contacts have the same dimension."""
 
-    kinds: tuple[str, str]  # of the first and of the second shape
+    kinds: tuple[str, str]  # of the first and of the second shape, or `convex` of any two
     condim: int  # dimension of friction
     first: tuple[int, ...]  # geoms
     second: tuple[int, ...]  # geoms
     named: tuple[int, ...]  # the pair of the file, or -1
+
+
+@dataclass(frozen=True)
+class Table:
+    """Whole numbers that a program is compiled for, quick to compare."""
+
+    shape: tuple[int, ...]
+    numbers: bytes  # of 32 bits each
+
+    @property
+    def array(self) -> np.ndarray:
+        """The numbers in their shape."""
+        return np.frombuffer(self.numbers, np.int32).reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,7 @@ class Layout:
     geom_kind: tuple[str, ...]  # [G]
     geom_body: tuple[int, ...]  # [G]
     geom_hull: tuple[int, ...]  # [G] which of the hulls, or -1
+    hull_edges: Table  # [M, N, D] corners that an edge joins to each, filled up with -1
     geom_priority: tuple[int, ...]  # [G]
     groups: tuple[PairGroup, ...]  # pairs that may touch
     site_body: tuple[int, ...]  # [S]

@@ -5,7 +5,6 @@ thing is where is the `Layout`, which is baked into a program. Units are m, kg, 
 """
 
 import dataclasses
-from typing import Any
 
 from jax import Array
 
@@ -65,7 +64,7 @@ class Geoms:
     solimp: Array = number()  # [G, 5] of its contacts
     solmix: Array = number(least=0)  # [G] weight when parameters are mixed
     margin: Array = number(unit="m")  # [G] at which contacts begin to act
-    hulls: tuple[Any, ...] = ()  # of those that are meshes
+    hulls: Array = number(unit="m")  # [M, N, 3] corners of meshes' hulls; the first fills up
 
 
 @pytree

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from ..collision.kernels import KINDS, kinds
 from .layout import PairGroup
 
 
-def touching(m: Any, kinds: tuple[str, ...]) -> tuple[PairGroup, ...]:
-    """Groups of pairs of the same kinds and dimension of friction."""
+def touching(m: Any) -> tuple[PairGroup, ...]:
+    """Groups of pairs of the same batch and dimension of friction."""
     named = {tuple(sorted((int(a), int(b)))): i for i, (a, b) in enumerate(_named(m))}
     found: dict[tuple[str, str, int], list[tuple[int, int, int]]] = {}
     for a in range(m.ngeom):
@@ -18,9 +19,10 @@ def touching(m: Any, kinds: tuple[str, ...]) -> tuple[PairGroup, ...]:
                 continue
             one, two = (a, b) if m.geom_type[a] <= m.geom_type[b] else (b, a)
             condim = int(m.pair_dim[pair]) if pair >= 0 else _dimension(m, a, b)
-            key = kinds[m.geom_type[one]], kinds[m.geom_type[two]], condim
+            key = *kinds(KINDS[m.geom_type[one]], KINDS[m.geom_type[two]]), condim
             found.setdefault(key, []).append((one, two, pair))
-    order = sorted(found, key=lambda k: (k[2], kinds.index(k[0]), kinds.index(k[1])))
+    place = {kind: i for i, kind in enumerate((*KINDS, "convex"))}
+    order = sorted(found, key=lambda k: (k[2], place[k[0]], place[k[1]]))
     groups = []
     for one, two, condim in order:
         first, second, pairs = zip(*found[one, two, condim])

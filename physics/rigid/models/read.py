@@ -5,6 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ..collision.kernels import KINDS
+from . import hulls
 from .layout import Layout
 from .model import (
     Actuators,
@@ -21,7 +23,6 @@ from .model import (
 from .pairs import touching
 
 JOINTS = ("free", "ball", "slide", "hinge")
-GEOMS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
 EQUALITIES = ("connect", "weld", "joint", "tendon")
 DYNAMICS = ("none", "integrator", "filter", "filterexact")
 INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast")
@@ -73,6 +74,7 @@ def parts(m: Any, contacts: int, iterations: int, dtype: Any) -> dict[str, Any]:
             solimp=cast(m.geom_solimp),
             solmix=cast(m.geom_solmix),
             margin=cast(m.geom_margin),
+            hulls=cast(hulls.corners(m, layout.geom_hull)),
         ),
         pairs=Pairs(
             friction=cast(m.pair_friction),
@@ -156,6 +158,8 @@ def _layout(m: Any, contacts: int, iterations: int) -> Layout:
     by_joint = [i in (0, 1) for i in m.actuator_trntype]
     trn = m.actuator_trnid[:, 0]
     limits = (m.actuator_ctrllimited, m.actuator_forcelimited, m.actuator_actlimited)
+    groups = touching(m) if "contact" not in disabled else ()
+    which = hulls.numbered(m, groups)
     return Layout(
         body_parent=whole(m.body_parentid),
         body_root=whole(m.body_rootid),
@@ -166,13 +170,14 @@ def _layout(m: Any, contacts: int, iterations: int) -> Layout:
         joint_body=whole(m.jnt_bodyid),
         joint_limited=tuple(bool(x) for x in m.jnt_limited),
         joint_springy=tuple(bool(x) for x in springy),
-        geom_kind=tuple(GEOMS[i] for i in m.geom_type),
+        geom_kind=tuple(KINDS[i] for i in m.geom_type),
         geom_body=whole(m.geom_bodyid),
-        geom_hull=whole(m.geom_dataid),
+        geom_hull=which,
+        hull_edges=hulls.edges(m, which),
         geom_priority=whole(m.geom_priority),
-        groups=touching(m, GEOMS) if "contact" not in disabled else (),
+        groups=groups,
         site_body=whole(m.site_bodyid),
-        site_kind=tuple(GEOMS[i] for i in m.site_type),
+        site_kind=tuple(KINDS[i] for i in m.site_type),
         rubbing=whole(np.flatnonzero(m.dof_frictionloss > 0)),
         tendon_rubbing=whole(np.flatnonzero(m.tendon_frictionloss > 0)),
         tendon_limited=whole(np.flatnonzero(m.tendon_limited)),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..collision.kernels import KERNELS
+from ..collision.kernels import rows
 from .layout import Layout
 
 _ENABLE = {0: "override", 3: "invdiscrete", 4: "sleep", 5: "diagexact", 6: "ipc", 7: "speculative"}
@@ -20,7 +20,7 @@ def refuse(m: Any) -> None:
 def refuse_pairs(layout: Layout) -> None:
     """Raise one sentence that names two shapes that may touch and whose contact is unknown."""
     for group in layout.groups:
-        if group.kinds in KERNELS:
+        if rows(group.kinds) is not None:
             continue
         names = layout.named("geom")
         ends = (names[i] or f"number {i}" for i in (group.first[0], group.second[0]))

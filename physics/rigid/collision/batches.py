@@ -1,0 +1,104 @@
+"""All pairs of a batch at a time: where they touch, and which of them were looked at."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .convex import convex, plane_hull
+from .hull import Hull, hull, reach
+from .kernels import ANY, FLOOR, KERNELS, rows
+from .shape import Shape, Touch
+
+
+class Batch(NamedTuple):
+    """Pairs of one batch."""
+
+    kinds: tuple[str, str]
+    first: np.ndarray  # [P] shapes
+    second: np.ndarray  # [P]
+
+
+class Meshes(NamedTuple):
+    """What is known of shapes beside where they are and how large."""
+
+    kinds: tuple[str, ...]  # [G]
+    hull: tuple[int, ...]  # [G] which of the hulls, or -1
+    points: Array  # [M, N, 3] of the hulls, m
+    edges: np.ndarray  # [M, N, D] the corners that an edge joins to each, filled up with -1
+
+
+class Met(NamedTuple):
+    """The contacts of a batch."""
+
+    touch: Touch  # of C rows
+    pair: Array  # [C] of the batch
+    beyond: Array  # [] pairs that were near, and not looked at
+
+
+def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) -> Met:
+    """The contacts of a batch of pairs of shapes [G], whose margins are [P].
+
+    Of convex pairs without a kernel of their own `most` are looked at: those whose balls are
+    nearest to one another.
+    """
+    at = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
+    pairs = jnp.arange(len(batch.first))
+    none = jnp.zeros((), jnp.int32)
+    if batch.kinds == ANY:
+        both, pairs, none = _near(batch, shapes, meshes, margin, most)
+        found = jax.vmap(convex)(*both)
+    elif batch.kinds == FLOOR:
+        ends, where = _hulls(batch.second, shapes, meshes)
+        edges = jnp.asarray(meshes.edges[[meshes.hull[i] for i in batch.second]])
+        lying = jax.tree.map(lambda a: a[where], ends)
+        found = jax.vmap(plane_hull)(at(batch.first), lying, edges, margin)
+    else:
+        found = jax.vmap(KERNELS[batch.kinds].touch)(at(batch.first), at(batch.second))
+    flat = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
+    return Met(flat, jnp.repeat(pairs, found.dist.shape[1]), none)
+
+
+def count(batch: tuple[str, str], pairs: int, most: int) -> int:
+    """The contacts that a batch of pairs may have."""
+    return (rows(batch) or 0) * (min(pairs, most) if batch == ANY else pairs)
+
+
+def _near(
+    batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int
+) -> tuple[tuple[Hull, Hull], Array, Array]:
+    """The hulls of the pairs that are looked at, which they are, and how many more are near."""
+    ends, where = _hulls(np.concatenate([batch.first, batch.second]), shapes, meshes)
+    first, second = np.split(where, 2)
+    pairs, none = jnp.arange(len(first)), jnp.zeros((), jnp.int32)
+    if len(first) > most:
+        radii, pos = lax.stop_gradient((jax.vmap(reach)(ends), ends.pos))
+        apart = jnp.sqrt(jnp.sum((pos[first] - pos[second]) ** 2, 1))
+        gap = apart - radii[first] - radii[second] - margin
+        _, pairs = lax.top_k(-gap, most)
+        none = jnp.maximum(jnp.sum(gap < 0, dtype=jnp.int32) - most, 0)
+    pick = lambda side: jax.tree.map(lambda a: a[jnp.asarray(side)[pairs]], ends)
+    return (pick(first), pick(second)), pairs, none
+
+
+def _hulls(ends: np.ndarray, shapes: Shape, meshes: Meshes) -> tuple[Hull, np.ndarray]:
+    """The hulls of all shapes among `ends`, and where each of `ends` is in them."""
+    each, where = np.unique(ends, return_inverse=True)
+    kinds = np.array([meshes.kinds[i] for i in each])
+    own = [len(meshes.points[0])] if "mesh" in kinds else []
+    most = max([8 if kind == "box" else 2 for kind in kinds if kind != "mesh"] + own)
+    parts, order = [], []
+    for kind in sorted(set(kinds)):
+        of = each[kinds == kind]
+        at = jax.tree.map(lambda leaf, of=of: leaf[of], shapes)
+        if kind == "mesh":
+            points = meshes.points[np.array([meshes.hull[i] for i in of])]
+            parts.append(jax.vmap(lambda s, p: hull("mesh", s, p, most))(at, points))
+        else:
+            parts.append(jax.vmap(lambda s, kind=kind: hull(kind, s, count=most))(at))
+        order.append(np.flatnonzero(kinds == kind))
+    back = np.argsort(np.concatenate(order))
+    join = lambda *leaves: jnp.concatenate(leaves)[back]
+    return jax.tree.map(join, *parts), where.reshape(-1)

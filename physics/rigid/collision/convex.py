@@ -1,0 +1,233 @@
+"""The contact of any two convex shapes: the normal along which they overlap least.
+
+The overlap along a unit normal n is h(n) = max (a - b) n, and the contact's normal is where h is
+least: the distance is -h, also where the shapes are apart. The polytope says which points of the
+shapes are involved; from them h is written down anew, as a face, an edge or a corner of the points
+and what thickens them, and Newton's method ends on its least. One turn of that carries the
+derivatives, by the implicit function theorem.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .expansion import Found, nearest_face
+from .hull import HIGHEST, Hull, along, bend, bulge, farthest, turned
+from .patches import patch
+from .shape import FAR, Shape, Touch
+
+TURNS = 6  # of Newton's method on the sphere; the last one has derivatives
+ROWS, ON_PLANE = 4, 3  # contacts of a pair, of a mesh on a plane
+CLOSE = 0.3  # of a mesh's size, within which a second corner on a plane is too close to the first
+
+
+class Least(NamedTuple):
+    """Where the overlap of two shapes may be least."""
+
+    normal: Array  # [3]
+    one: Array  # [3] the place on the first shape without its ball, about its centre
+    two: Array  # [3] the same of the second, about the centre of the first
+    valid: Array  # []
+
+
+def convex(one: Hull, two: Hull) -> Touch:
+    """The contacts of two convex shapes, four rows: several where flats lie on one another."""
+    found = nearest_face(one, two)
+    least = _least(one, two, found)
+    dist = along(least.normal, least.two - least.one) - one.radius - two.radius
+    middle = least.one + least.normal * (one.radius + dist / 2)
+    flat = patch(one, two, least.normal, dist)
+    many = jnp.sum(flat.dist < FAR) > 1
+    first = jnp.arange(ROWS) == 0
+    dists = jnp.where(many, flat.dist, jnp.where(first, dist, FAR))
+    pos = jnp.where(many, flat.pos, middle[None]) + one.pos[None]
+    return Touch(dists, pos, jnp.broadcast_to(frame(least.normal)[None], (ROWS, 3, 3)))
+
+
+def plane_hull(plane: Shape, two: Hull, edges: Array, margin: Array) -> Touch:
+    """The contacts of a plane and a mesh, three rows: its lowest corner, and two next to that.
+
+    Of the corners that an edge joins to the lowest one: the first two nearer than the margin and
+    not close by, the choice of MuJoCo 3. edges: [N, D] of each corner, filled up with -1.
+    """
+    normal, points = plane.rot[:, 2], turned(two.rot, two.points) + (two.pos - plane.pos)[None]
+    height = along(points, normal[None])
+    place = points - normal[None] * height[:, None] / 2
+    first = jnp.argmin(height)
+    size = jnp.max(jnp.abs(two.points), 0)
+    away = points - place[first][None]
+    fits = (height < margin) & (along(away, away) >= CLOSE**2 * along(size, size))
+    next_to = edges[first]
+    good = (next_to >= 0) & fits[next_to]
+    order = jnp.cumsum(good)
+    others = [jnp.argmax(good & (order == k)) for k in (1, 2)]
+    rows = jnp.stack([first.astype(edges.dtype), *(next_to[k] for k in others)])
+    there = jnp.stack([jnp.asarray(True), order[-1] >= 1, order[-1] >= 2])
+    dist = jnp.where(there, height[rows], FAR)
+    axes = jnp.broadcast_to(frame(normal)[None], (len(rows), 3, 3))
+    return Touch(dist, plane.pos[None] + place[rows], axes)
+
+
+def frame(normal: Array) -> Array:
+    """The normal and two tangents, [3, 3], as MuJoCo chooses them."""
+    steep = jnp.abs(normal[1]) >= 0.5
+    tangent = jnp.where(steep, jnp.asarray([0, 0, 1.0]), jnp.asarray([0, 1.0, 0])).astype(
+        normal.dtype
+    )
+    first = tangent - along(tangent, normal) * normal
+    first = first / jnp.sqrt(along(first, first))
+    return jnp.stack([normal, first, jnp.cross(normal, first)])
+
+
+def overlap(one: Hull, two: Hull, n: Array) -> Array:
+    """h(n) of the shapes without their balls, m."""
+    a = turned(one.rot, one.points[farthest(one, n)]) + bulge(one, n)
+    b = turned(two.rot, two.points[farthest(two, -n)]) + bulge(two, -n)
+    return along(n, a - b - (two.pos - one.pos))
+
+
+def _least(one: Hull, two: Hull, found: Found) -> Least:
+    """The best of what the face, an edge and a corner of it, and caps of cylinders lead to."""
+    a = turned(one.rot, one.points[found.one])
+    b = turned(two.rot, two.points[found.two]) + (two.pos - one.pos)[None]
+    ways = [way(one, two, a, b, found) for way in (_face, _edge, _corner)]
+    ways += [_cap(one, two, found.normal), _reversed(_cap(two, one, -found.normal), one, two)]
+    all_of = jax.tree.map(lambda *parts: jnp.stack(parts), *ways)
+    one, two, normal = lax.stop_gradient((one, two, all_of.normal))
+    value = jax.vmap(lambda n: overlap(one, two, n))(normal)
+    best = jnp.argmin(jnp.where(all_of.valid, value, jnp.inf))
+    return jax.tree.map(lambda parts: parts[best], all_of)
+
+
+def _face(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
+    """The normal of the points' own triangle."""
+    u = a - b
+    e, f = u[1] - u[0], u[2] - u[0]
+    area = jnp.cross(e, f)
+    ee, ff, ef = along(e, e), along(f, f), along(e, f)
+    square = along(area, area)
+    wide = square > 1e3 * jnp.finfo(u.dtype).eps * ee * ff
+    area = jnp.where(wide, area, found.normal)
+    normal = area / jnp.sqrt(along(area, area))
+    normal = normal * jnp.where(along(normal, found.normal) < 0, -1, 1).astype(u.dtype)
+    a0, b0 = a + bulge(one, normal)[None], b + bulge(two, -normal)[None]
+    q = -(a0[0] - b0[0])
+    qe, qf = along(q, e), along(q, f)
+    share = jnp.where(wide, 1 / jnp.where(wide, square, 1), 0)
+    s, t = (ff * qe - ef * qf) * share, (ee * qf - ef * qe) * share
+    # within the triangle
+    s, t = jnp.clip(s, 0, 1), jnp.clip(t, 0, 1)
+    over = jnp.maximum(s + t, 1)
+    s, t = s / over, t / over
+    mix = lambda v: v[0] + s * (v[1] - v[0]) + t * (v[2] - v[0])
+    return Least(normal, mix(a0), mix(b0), wide)
+
+
+def _edge(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
+    """The best normal across the edge of the points' triangle that is most nearly across it."""
+    u = a - b
+    sides = jnp.roll(u, -1, 0) - u
+    length = along(sides, sides)
+    lean = along(sides, found.normal[None]) ** 2 / jnp.where(length > 0, length, 1)
+    k = jnp.argmin(lax.stop_gradient(jnp.where(length > 0, lean, jnp.inf)))
+    a, b = jnp.roll(a, -k, 0)[:2], jnp.roll(b, -k, 0)[:2]
+    e, ee = sides[k], length[k]
+    long = ee > 0
+    e, ee = jnp.where(long, e, jnp.asarray([1.0, 0, 0], e.dtype)), jnp.where(long, ee, 1)
+
+    def across(n: Array) -> Array:
+        out = n - e * along(n, e) / ee
+        square = along(out, out)
+        return jnp.where(square > 1e-6, out / jnp.sqrt(jnp.where(square > 1e-6, square, 1)), n)
+
+    tangent = lambda n: jnp.cross(e, n)[None] / jnp.sqrt(ee)
+    n, fit = _settled(one, two, a[0] - b[0], across, tangent, found.normal)
+    sound = long & fit & (jnp.abs(along(n, e)) < 1e-3 * jnp.sqrt(ee))
+    a0, b0 = a + bulge(one, n)[None], b + bulge(two, -n)[None]
+    t = jnp.clip(along(-(a0[0] - b0[0]), e) / ee, 0, 1)
+    mix = lambda v: v[0] + t * (v[1] - v[0])
+    return Least(n, mix(a0), mix(b0), sound)
+
+
+def _corner(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
+    """The best normal about one point of each shape, the farthest along the polytope's."""
+    k = jnp.argmax(lax.stop_gradient(along(a - b, found.normal[None])))
+    a, b = a[k], b[k]
+    n, sound = _settled(one, two, a - b, lambda n: n, _tangents, found.normal)
+    return Least(n, a + bulge(one, n), b + bulge(two, -n), sound)
+
+
+def _cap(one: Hull, two: Hull, towards: Array) -> Least:
+    """The axis of the first shape, if that is a cylinder: the flat of its disk."""
+    axis = one.rot[:, 2]
+    n = axis * jnp.where(along(axis, towards) < 0, -1, 1).astype(axis.dtype)
+    a = turned(one.rot, one.points[farthest(one, n)])
+    b = turned(two.rot, two.points[farthest(two, -n)]) + bulge(two, -n) + (two.pos - one.pos)
+    out = b - a
+    out = out - along(out, n) * n
+    square = along(out, out)
+    beyond = square > one.radii[0] ** 2
+    share = jnp.where(beyond, one.radii[0] / jnp.sqrt(jnp.where(beyond, square, 1)), 1)
+    return Least(n, a + share * out, b, (one.radii[0] > 0) & (one.radii[2] == 0))
+
+
+def _reversed(least: Least, one: Hull, two: Hull) -> Least:
+    """What was found with the shapes in the other order."""
+    apart = two.pos - one.pos
+    return Least(-least.normal, least.two + apart, least.one + apart, least.valid)
+
+
+def _tangents(n: Array) -> Array:
+    """Two directions across a normal, [2, 3]."""
+    least = jax.nn.one_hot(jnp.argmin(jnp.abs(n)), 3, dtype=n.dtype)
+    t = jnp.cross(n, least)
+    t = t / jnp.sqrt(along(t, t))
+    return jnp.stack([t, jnp.cross(n, t)])
+
+
+def _settled(
+    one: Hull,
+    two: Hull,
+    at: Array,
+    allowed: Callable[[Array], Array],
+    tangents: Callable[[Array], Array],
+    n: Array,
+) -> tuple[Array, Array]:
+    """The normal near `n` where the overlap about the point `at` is least, and whether it is.
+
+    allowed: the allowed normal next to one; tangents: the directions in which it may turn.
+    """
+    still = lax.stop_gradient((one, two, at))
+    turn = lambda _, n: _newton(*still, n, lax.stop_gradient(tangents(n)))[0]
+    settled = lax.fori_loop(1, TURNS, turn, lax.stop_gradient(allowed(n)))
+    start = allowed(lax.stop_gradient(settled))  # which turns with an edge
+    return _newton(one, two, at, start, tangents(start))
+
+
+def _newton(one: Hull, two: Hull, at: Array, n: Array, basis: Array) -> tuple[Array, Array]:
+    """A normal nearer to the least of h along tangents [1 or 2, 3], and whether h has one.
+
+    The gradient of h along the sphere is that of the nearest points, and its Hessian that of their
+    radii of curvature less the depth, which needs no derivative.
+    """
+    w = at + bulge(one, n) - bulge(two, -n)
+    slope = jnp.einsum("kj,j->k", basis, w, precision=HIGHEST)
+    rows, normal, depth = lax.stop_gradient((basis, n, along(n, w)))
+    radii = lax.stop_gradient(bend(one, normal) + bend(two, -normal))
+    H = jnp.einsum("ki,ij,lj->kl", rows, radii, rows, precision=HIGHEST)
+    H = H - depth * jnp.eye(len(rows), dtype=n.dtype)
+    if len(rows) == 1:
+        fit = H[0, 0] > 0
+        step = slope / jnp.where(fit, H[0, 0], 1)
+    else:
+        (a, b), (_, d) = H
+        det = a * d - b * b
+        fit = (det > 0) & (a > 0)
+        step = jnp.stack([d * slope[0] - b * slope[1], a * slope[1] - b * slope[0]])
+        step = step / jnp.where(fit, det, 1)
+    step = jnp.where(fit, jnp.clip(step, -0.5, 0.5), 0)
+    moved = n - jnp.einsum("k,kj->j", step, basis, precision=HIGHEST)
+    return moved / jnp.sqrt(along(moved, moved)), fit

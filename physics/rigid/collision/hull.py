@@ -1,0 +1,103 @@
+"""Every convex shape in one form: the hull of points, each thickened by one ellipsoid and a ball.
+
+A box and a mesh are points alone; a capsule is two points and a ball, a cylinder two points and a
+disk, an ellipsoid one point and the ellipsoid. The farthest point along a direction is then the
+sum of three, so that one kernel takes any two shapes.
+"""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu.pytree import pytree
+
+from .planes import CORNERS
+from .shape import Shape
+
+HIGHEST = lax.Precision.HIGHEST
+SEGMENT = ((0, 0, 1), (0, 0, -1))  # the ends of an axis, in half lengths
+# what has a hull
+CONVEX = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
+
+
+@pytree
+class Hull:
+    """A convex shape in space."""
+
+    points: Array  # [N, 3] in the shape's axes, about its centre, m
+    radii: Array  # [3] of the ellipsoid, along the shape's axes, m
+    radius: Array  # [] of the ball, m
+    pos: Array  # [3] centre, m
+    rot: Array  # [3, 3] shape to world
+
+
+def hull(kind: str, shape: Shape, points: Array | None = None, count: int = 0) -> Hull:
+    """The hull of a shape; `points` are those of a mesh. There are at least `count` points."""
+    if points is None:
+        points, radii, radius = _simple(kind, shape.size)
+    else:
+        radii, radius = jnp.zeros_like(shape.size), jnp.zeros_like(shape.size[0])
+    spare = jnp.broadcast_to(points[:1], (max(count - len(points), 0), 3))
+    points = jnp.concatenate([points, spare])
+    return Hull(points=points, radii=radii, radius=radius, pos=shape.pos, rot=shape.rot)
+
+
+def reach(one: Hull) -> Array:
+    """The radius of a ball about the centre that holds the shape, m."""
+    far = jnp.sqrt(jnp.max(along(one.points, one.points)))
+    return far + jnp.max(one.radii) + one.radius
+
+
+def _simple(kind: str, size: Array) -> tuple[Array, Array, Array]:
+    """The points [N, 3], radii [3] and radius of a simple shape of a size [3]."""
+    zero = jnp.zeros_like(size)
+    if kind == "box":
+        return jnp.asarray(CORNERS, size.dtype) * size[None], zero, zero[0]
+    if kind == "ellipsoid":
+        return zero[None], size, zero[0]
+    if kind == "sphere":
+        return zero[None], zero, size[0]
+    ends = jnp.asarray(SEGMENT, size.dtype) * size[1]
+    if kind == "capsule":
+        return ends, zero, size[0]
+    return ends, jnp.stack([size[0], size[0], zero[0]]), zero[0]
+
+
+def turned(rot: Array, v: Array) -> Array:
+    """A vector, or vectors [..., 3], of a shape's axes in the world's."""
+    return jnp.einsum("ij,...j->...i", rot, v, precision=HIGHEST)
+
+
+def local(rot: Array, v: Array) -> Array:
+    """A vector of the world's axes in a shape's."""
+    return jnp.einsum("ji,j->i", rot, v, precision=HIGHEST)
+
+
+def along(a: Array, b: Array) -> Array:
+    """The scalar products of vectors [..., 3]."""
+    return jnp.sum(a * b, -1)
+
+
+def farthest(one: Hull, n: Array) -> Array:
+    """Which of the points lies farthest along a direction of the world."""
+    return jnp.argmax(jnp.einsum("kj,j->k", one.points, local(one.rot, n), precision=HIGHEST))
+
+
+def bulge(one: Hull, n: Array) -> Array:
+    """The farthest point of the ellipsoid about the centre, in the world: 0 where it is a point."""
+    scaled = one.radii * local(one.rot, n)
+    square = along(scaled, scaled)
+    there = square > 0
+    return turned(one.rot, one.radii * scaled) * jnp.where(
+        there, 1 / jnp.sqrt(jnp.where(there, square, 1)), 0
+    )
+
+
+def bend(one: Hull, n: Array) -> Array:
+    """The derivative [3, 3] of `bulge` by a direction of length one: radii of curvature, m."""
+    scaled = one.radii * local(one.rot, n)
+    square = along(scaled, scaled)
+    there = square > 0
+    share = jnp.where(there, 1 / jnp.sqrt(jnp.where(there, square, 1)), 0)
+    pull = one.radii * scaled * share
+    inner = (jnp.diag(one.radii**2) - pull[:, None] * pull[None]) * share
+    return jnp.einsum("ij,jk,lk->il", one.rot, inner, one.rot, precision=HIGHEST)

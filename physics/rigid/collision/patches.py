@@ -1,0 +1,159 @@
+"""Where two flats lie on one another: up to four points of what they share.
+
+A shape's flat along a normal is the points that lie lower than its farthest one by less than
+1.6e-3 of their distance from it, the angle within which MuJoCo takes faces for aligned. Both flats
+are convex polygons in the plane across the normal; corners of each within the other and crossings
+of their edges are the corners of what they share. Four of them are kept, far from one another.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .hull import HIGHEST, Hull, along, bulge, local, turned
+from .shape import FAR
+
+CORNERS = 8  # of a flat that are looked at
+SLANT = 1.6e-3  # rad
+ROWS = 4
+_TURNS = 2 * np.pi / CORNERS * np.arange(CORNERS)
+CIRCLE = np.stack([np.cos(_TURNS), np.sin(_TURNS), 0 * _TURNS], 1)  # [8, 3] around a cap
+
+
+class Flat(NamedTuple):
+    """Part of the surface of a shape, as seen along a normal."""
+
+    at: Array  # [N, 2] across the normal, in order, m; one corner may be there twice
+    height: Array  # [N] along the normal, m
+    slope: Array  # [2] of the height
+
+
+class Shared(NamedTuple):
+    """Contacts of two flats; those that are not there have the distance `FAR`."""
+
+    dist: Array  # [4] m
+    pos: Array  # [4, 3] about the centre of the first shape, m
+
+
+def patch(one: Hull, two: Hull, n: Array, dist: Array) -> Shared:
+    """The contacts of the flats of two shapes along a normal from one to two."""
+    least = jax.nn.one_hot(jnp.argmin(jnp.abs(n)), 3, dtype=n.dtype)
+    x = jnp.cross(n, least)
+    x = x / jnp.sqrt(along(x, x))
+    axes = jnp.stack([x, jnp.cross(n, x), n])
+    a, b = _flat(one, n, axes, jnp.zeros_like(n)), _flat(two, -n, axes, two.pos - one.pos)
+    at, top, bottom, there = _corners(a, b)
+    gap = bottom - top - one.radius - two.radius
+    keep = _spread(at, there)
+    middle = (top + one.radius + bottom - two.radius) / 2
+    pos = jnp.concatenate([at, middle[:, None]], 1)[keep]
+    chosen = there[keep] & ~_twice(at[keep])
+    return Shared(
+        dist=jnp.where(chosen, gap[keep], FAR),
+        pos=jnp.einsum("ki,ij->kj", pos, axes, precision=HIGHEST),
+    )
+
+
+def _flat(shape: Hull, n: Array, axes: Array, offset: Array) -> Flat:
+    """The flat of a shape along `n`, in the axes of the contact."""
+    inner = local(shape.rot, n)
+    heights = jnp.einsum("kj,j->k", shape.points, inner, precision=HIGHEST)
+    count = min(CORNERS, len(shape.points))
+    _, best = jax.lax.top_k(jax.lax.stop_gradient(heights), count)
+    corners = shape.points[best] + local(shape.rot, bulge(shape, n))[None]
+    near = _rim(shape, inner, corners)
+    rel = near - near[:1]
+    low = along(rel, inner[None])
+    out = jnp.sqrt(jax.lax.stop_gradient(along(rel, rel)))
+    flat = jax.lax.stop_gradient(low) >= -SLANT * out
+    near = jnp.where(flat[:, None], near, near[:1])
+    seen = jnp.einsum("ij,kj->ki", axes, turned(shape.rot, near) + offset[None], precision=HIGHEST)
+    at, height = seen[:, :2], seen[:, 2]
+    middle = jnp.mean(at, 0)
+    turn = jnp.arctan2(at[:, 1] - middle[1], at[:, 0] - middle[0])
+    order = jnp.argsort(jax.lax.stop_gradient(turn))
+    at, height = at[order], height[order]
+    return Flat(at, height, _slope(at, height))
+
+
+def _rim(shape: Hull, inner: Array, corners: Array) -> Array:
+    """The corners [8, 3] of a flat: around the cap of a cylinder, if it is one that is seen."""
+    pad = max(CORNERS - len(corners), 0)
+    corners = jnp.concatenate([corners, jnp.broadcast_to(corners[:1], (pad, 3))])
+    round_ = (shape.radii[0] > 0) & (shape.radii[2] == 0)
+    ends_on = round_ & (jnp.abs(inner[2]) > 1 - SLANT**2 / 2)
+    rim = jnp.asarray(CIRCLE, corners.dtype)
+    high = jnp.argmax(shape.points[:, 2] * jnp.sign(inner[2]))
+    return jnp.where(ends_on, shape.points[high][None] + rim * shape.radii[0], corners)
+
+
+def _slope(at: Array, height: Array) -> Array:
+    """How the height rises across a polygon; zero if it is an edge or a corner."""
+    x, y = (at[:, k] - at[0, k] for k in (0, 1))
+    z = height - height[0]
+    turn = lambda u, v: jnp.sum(u * jnp.roll(v, -1) - jnp.roll(u, -1) * v)
+    area = turn(x, y)
+    size = jnp.max(x**2 + y**2)
+    wide = area > 1e-6 * size
+    divide = lambda v: jnp.where(wide, v / jnp.where(wide, area, 1), 0)
+    return jnp.stack([divide(-turn(y, z)), divide(turn(x, z))])
+
+
+def _corners(a: Flat, b: Flat) -> tuple[Array, Array, Array, Array]:
+    """Places [M, 2], heights on both and whether they are corners of what two flats share."""
+    rise = lambda flat, at: (
+        flat.height[0] + jnp.einsum("kj,j->k", at - flat.at[:1], flat.slope, precision=HIGHEST)
+    )
+    slack = 1e-5 * jnp.sqrt(jnp.max(jnp.sum((a.at - a.at[:1]) ** 2, 1)))
+    own = (a.at, a.height, rise(b, a.at), _within(a.at, b, slack))
+    its = (b.at, rise(a, b.at), b.height, _within(b.at, a, slack))
+    p, q = a.at[:, None], b.at[None]
+    u, v = jnp.roll(a.at, -1, 0)[:, None] - p, jnp.roll(b.at, -1, 0)[None] - q
+    wedge = lambda s, t: s[..., 0] * t[..., 1] - s[..., 1] * t[..., 0]
+    det = wedge(u, v)
+    cross = jnp.abs(det) > 1e-6 * jnp.sqrt(jnp.sum(u**2, -1) * jnp.sum(v**2, -1) + 1e-30)
+    det = jnp.where(cross, det, 1)
+    s, t = wedge(q - p, v) / det, wedge(q - p, u) / det
+    cross = cross & (s > 0) & (s < 1) & (t > 0) & (t < 1)
+    place = p + s[..., None] * u
+    top = a.height[:, None] + s * (jnp.roll(a.height, -1) - a.height)[:, None]
+    bottom = b.height[None] + t * (jnp.roll(b.height, -1) - b.height)[None]
+    met = tuple(x.reshape(-1, *x.shape[2:]) for x in (place, top, bottom, cross))
+    places, tops, bottoms, there = (jnp.concatenate(parts) for parts in zip(own, its, met))
+    return places, tops, bottoms, there
+
+
+def _within(points: Array, flat: Flat, slack: Array) -> Array:
+    """Whether points lie in a polygon, to a slack; in an edge or a corner too."""
+    side = jnp.roll(flat.at, -1, 0) - flat.at
+    length = jnp.sqrt(jnp.sum(side**2, 1))
+    rel = points[:, None] - flat.at[None]
+    cross = side[None, :, 0] * rel[..., 1] - side[None, :, 1] * rel[..., 0]
+    inside = jnp.all((cross >= (-slack * length)[None]) | (length == 0)[None], 1)
+    # beyond the ends of an edge, all crosses are zero
+    low, high = jnp.min(flat.at, 0)[None] - slack, jnp.max(flat.at, 0)[None] + slack
+    return inside & jnp.all((points >= low) & (points <= high), 1)
+
+
+def _spread(at: Array, there: Array) -> Array:
+    """Four of the points that are there, far from one another; some may be the same."""
+    at, there = jax.lax.stop_gradient((at, there))
+    best = lambda value: jnp.argmax(jnp.where(there, value, -jnp.inf))
+    square = lambda k: jnp.sum((at - at[k][None]) ** 2, 1)
+    middle = jnp.sum(jnp.where(there[:, None], at, 0), 0) / jnp.maximum(
+        jnp.sum(there, dtype=at.dtype), 1
+    )
+    i = best(jnp.sum((at - middle[None]) ** 2, 1))
+    j = best(square(i))
+    line = at[j] - at[i]
+    side = line[0] * (at[:, 1] - at[i, 1]) - line[1] * (at[:, 0] - at[i, 0])
+    return jnp.stack([i, j, best(side), best(-side)])
+
+
+def _twice(at: Array) -> Array:
+    """Which of four places are one of the earlier ones, to a thousandth of their spread."""
+    apart = jnp.sum((at[:, None] - at[None]) ** 2, -1)
+    return jnp.any(jnp.tril(apart <= 1e-6 * jnp.max(apart), -1), 1)
