@@ -19,6 +19,11 @@ OF_A_RELEASE = re.compile(
     r"\[(rl\.)?(half-cheetah|walker2d|swimmer|ant|pusher|humanoid|inverted-double-pendulum)\b"
 )
 
+_LISTED = Path(__file__).with_name("release.txt").read_text().splitlines()
+LISTED = re.compile(
+    "|".join(re.escape(x).replace(r"\*", ".*") for x in _LISTED if x and not x.startswith("#"))
+)
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")
@@ -46,8 +51,10 @@ def few_programs():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Leave what holds big robots to a release."""
+    """Leave to a release what holds big robots, and what `release.txt` lists."""
     for item in items:
+        if item.get_closest_marker("slow") and LISTED.fullmatch(item.nodeid):
+            item.add_marker(pytest.mark.release)
         in_turn = item.name.startswith("test_random_steps") and item.name[-5:] in ("[ant]", "sher]")
         if item.get_closest_marker("slow") and OF_A_RELEASE.search(item.name) and not in_turn:
             item.add_marker(pytest.mark.release)

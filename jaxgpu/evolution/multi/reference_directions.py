@@ -65,7 +65,7 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     for p in n_partitions:  # tuples of Python's numbers come first
         count = math.lgamma(objectives + p) - math.lgamma(p + 1) - math.lgamma(objectives)
         need = int(math.exp(min(count, 80.0))) * (100 + 60 * objectives)
-        memory.room("das_dennis", need, "partition less")
+        memory.room("das_dennis", min(need, 2**63 - 1), "partition less")
     layers = len(n_partitions)
     parts = [
         1 / objectives + (1 - i / layers) * (_simplex(objectives, p) / p - 1 / objectives)

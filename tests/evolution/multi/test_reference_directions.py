@@ -89,3 +89,8 @@ def test_default_sets_have_directions_inside(m):
     assert inside.sum() >= m and (~inside).sum() >= m
     assert len(np.unique(np.round(w, 6), axis=0)) == len(w)
     np.testing.assert_allclose(w.sum(1), 1, rtol=1e-6)
+
+
+def test_more_directions_than_memory_holds_are_refused_by_name():
+    with pytest.raises(MemoryError, match="das_dennis: needs .* partition less"):
+        das_dennis(1000, 1000)
