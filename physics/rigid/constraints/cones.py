@@ -59,16 +59,13 @@ class Cone:
         k = jnp.arange(1, d)
         return square.at[:, k, k].set(own)
 
-    def along(self, x: Array, way: Array) -> tuple[Array, Array]:
-        """Force along a way [C, d], summed, and its fall by the length of the way."""
+    def along(self, x: Array, way: Array) -> Array:
+        """Force along a way [C, d], summed."""
         if self.J.shape[1] > 1 and not self.elliptic:
-            g = h = jnp.zeros((), x.dtype)
-            for edge, step in zip(_edges(self, x), _edges(self, way)):
-                g = g + jnp.sum(self.D[:, None] * jnp.maximum(-edge, 0) * step)
-                h = h + jnp.sum(jnp.where(edge < 0, self.D[:, None], 0) * step * step)
-            return g, h
-        force, bent = self.forces(x), self.curvature(x)
-        return jnp.sum(force * way), jnp.sum(jnp.sum(bent * way[:, None], 2) * way)
+            edges = zip(_edges(self, x), _edges(self, way))
+            pushes = (jnp.sum(self.D[:, None] * jnp.maximum(-e, 0) * step) for e, step in edges)
+            return sum(pushes, jnp.zeros((), x.dtype))
+        return jnp.sum(self.forces(x) * way)
 
     def cost(self, x: Array) -> Array:
         """What the springs store, summed."""

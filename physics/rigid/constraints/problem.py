@@ -26,6 +26,11 @@ from .cones import Cone
 from .factor import factored, solved
 
 
+# where a search looks along a step of Newton, which most often ends at 1, and then between two
+FIRST = np.array([0, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1, 1.25, 1.5, 2, 4, 16])
+SECOND = np.linspace(0, 1, 16)
+
+
 @pytree
 class Single:
     """Rows that hold one degree of freedom each: limits of hinges and slides, friction loss."""
@@ -149,10 +154,11 @@ def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
     return out, H
 
 
-def _line(problem: Problem, a: Array, step: Array, turns: int = 8) -> Array:
+def _line(problem: Problem, a: Array, step: Array) -> Array:
     """How far to go along `step`: where the slope, which only grows, is zero.
 
-    Newton's method within a bracket that closes; rows and M are seen along the step once.
+    Many places are looked at together, twice, the second time between the two that have the zero
+    between them; the chord ends it. Rows and M are seen along the step once.
     """
     inertia = jnp.einsum("vw,w->v", problem.M, step, precision=HIGHEST)
     slope0 = jnp.sum(inertia * a) - jnp.sum(step * problem.tau)
@@ -161,25 +167,24 @@ def _line(problem: Problem, a: Array, step: Array, turns: int = 8) -> Array:
     start = [r.seen(a) - r.aref for r in (*rows, *problem.cones)]
     way = [r.seen(step) for r in (*rows, *problem.cones)]
 
-    def slope(t: Array) -> tuple[Array, Array]:
-        g, h = slope0 + t * square, square
+    def slope(t: Array) -> Array:
+        g = slope0 + t * square
         for r, x, y in zip((*rows, *problem.cones), start, way):
             if isinstance(r, Cone):
-                dg, dh = r.along(x + t * y, y)
+                g = g - r.along(x + t * y, y)
             else:
-                f, d = _spring(r, x + t * y)
-                dg, dh = jnp.sum(f * y), jnp.sum(d * y * y)
-            g, h = g - dg, h + dh
-        return g, h
+                g = g - jnp.sum(_spring(r, x + t * y)[0] * y)
+        return g
 
-    def closer(_: Any, known: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        low, high, t = known
-        g, h = slope(t)
-        low, high = jnp.where(g < 0, t, low), jnp.where(g < 0, high, t)
-        guess = t - g / h
-        inside = (guess > low) & (guess < high)
-        middle = jnp.where(jnp.isfinite(high), 0.5 * (low + high), 2 * t)
-        return low, high, jnp.where(inside, guess, middle)
+    def between(low: Array, high: Array, at: np.ndarray) -> tuple[Array, ...]:
+        """The two of many places, from low to high, that have the zero between them."""
+        t = low + (high - low) * jnp.asarray(at, low.dtype)
+        g = jax.vmap(slope)(t)
+        k = jnp.clip(jnp.sum(g < 0), 1, len(at) - 1)
+        return t[k - 1], t[k], g[k - 1], g[k]
 
-    zero = jnp.zeros_like(square)
-    return lax.fori_loop(0, turns, closer, (zero, zero + jnp.inf, zero + 1))[2]
+    one = jnp.ones_like(square)
+    low, high, *_ = between(0 * one, one, FIRST)
+    low, high, g, h = between(low, high, SECOND)
+    t = low - g * (high - low) / jnp.where(h > g, h - g, 1)
+    return jnp.clip(t, low, jnp.where(h < 0, high * 2, high))
