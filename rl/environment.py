@@ -30,8 +30,8 @@ class Step(NamedTuple):
     """What an action leads to."""
 
     state: Any  # of the environment after the step
-    observation: Any  # [O], what the learners here take; policies of your own may take any pytree
-    reward: Array  # []; of several objectives [K], which no learner here takes
+    observation: Any  # [O]; or a picture [H, W, C], or a dictionary of these
+    reward: Array  # []; of several objectives [K], which `evaluate` sums and no learner here takes
     terminated: Array  # [] bool: the episode is over for good
     truncated: Array  # [] bool: cut by the clock; the last observation keeps its value
     info: dict[str, Array]  # measurements; `success` [] bool counts in reports, none without it

@@ -20,11 +20,11 @@ from jaxgpu.pytree import pytree, size
 from .. import shares
 from ..doors import check_learner
 from ..environment import Environment
-from ..evaluation import RecurrentPolicy
+from ..policies import LearntPolicy, RecurrentPolicy, learnt
 from ..spaces import Space
 from ..vector import VectorState, vectorize
 from . import normaliser, optimiser, ppo
-from .networks import ActorCritic, Categorical, Normal, feasible, noise
+from .networks import ActorCritic, Categorical, Normal, feasible, joined, noise
 from .training import check_shares
 
 
@@ -33,6 +33,7 @@ class RecurrentActorCritic(nn.Module):
 
     space: Space  # of the actions
     hidden_size: int  # units of the gated recurrent unit
+    encoder: nn.Module | None = None  # what turns observations into features first
 
     def setup(self) -> None:
         """Make all parts."""
@@ -41,13 +42,14 @@ class RecurrentActorCritic(nn.Module):
         self.cell = nn.GRUCell(self.hidden_size)
         self.heads = ActorCritic(self.space, (self.hidden_size,))
 
-    def __call__(self, carry: Array, x: Array) -> tuple[Array, Normal | Categorical, Array]:
+    def __call__(self, carry: Array, x: Any) -> tuple[Array, Normal | Categorical, Array]:
         """Carry [..., W] and observation [..., O] to carry, distribution and value."""
         carry = self.next_carry(carry, x)
         return carry, *self.heads(carry)
 
-    def next_carry(self, carry: Array, x: Array) -> Array:
+    def next_carry(self, carry: Array, x: Any) -> Array:
         """The carry after an observation."""
+        x = joined(x) if self.encoder is None else self.encoder(x)
         with jax.default_matmul_precision("highest"):  # the cell has no argument for it
             return self.cell(carry, nn.tanh(self.embed(x)))[0]
 
@@ -69,13 +71,18 @@ class RecurrentPPO:
     ((8,), ())
     """
 
-    ppo: ppo.PPO  # its `hidden_sizes` do not count
+    ppo: ppo.PPO  # its `network` stands before the unit; its `hidden_sizes` do not count
     hidden_size: int = size(default=64, least=1)  # W
 
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one update."""
         return self.ppo.steps_per_update
+
+    @property
+    def network(self) -> nn.Module | None:
+        """What turns observations into features first."""
+        return self.ppo.network
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
@@ -92,6 +99,11 @@ class RecurrentPPO:
             ValueError: minibatches that do not divide the environments.
         """
         check_learner("RecurrentPPO", self, env)
+        if self.ppo.actor_keys != self.ppo.critic_keys:
+            raise ValueError(
+                f"RecurrentPPO: actor_keys={self.ppo.actor_keys!r} and critic_keys="
+                f"{self.ppo.critic_keys!r}; they must be the same, as both networks have one memory"
+            )
         if self.ppo.num_envs % self.ppo.num_minibatches:
             raise ValueError(
                 f"RecurrentPPO: {self.ppo.num_minibatches} minibatches of {self.ppo.num_envs} "
@@ -169,13 +181,14 @@ class RecurrentPPO:
 
     def policy(self, env: Environment, state: "RecurrentPPOState") -> RecurrentPolicy:
         """The learnt policy: the likeliest action."""
-
-        def act(carry: Array, observation: Any) -> tuple[Array, Any]:
-            x = normaliser.apply(state.obs_stats, observation)
-            out: Any = self._network(env).apply(state.params, carry, x)
-            return out[0], feasible(env.action_space, out[1].mode())
-
+        act = learnt(self, env, state.params, state.obs_stats, self.ppo.actor_keys)
         return RecurrentPolicy(jnp.zeros(self.hidden_size), act)
+
+    def act(self, policy: LearntPolicy, carry: Array, observation: Any) -> tuple[Array, Any]:
+        """What its policy does: the next carry, and the action."""
+        x = self.ppo.seen(policy, observation)
+        out: Any = self._network(policy).apply(policy.params, carry, x)
+        return out[0], feasible(policy.action_space, out[1].mode())
 
     def _rollout(
         self, env: Environment, state: "RecurrentPPOState", key: Array, axis: str | None = None
@@ -233,8 +246,10 @@ class RecurrentPPO:
         out: Any = network.apply(params, carries, method=RecurrentActorCritic.act_and_value)
         return out
 
-    def _network(self, env: Environment) -> RecurrentActorCritic:
-        return RecurrentActorCritic(env.action_space, self.hidden_size)
+    def _network(self, env: Environment | LearntPolicy) -> RecurrentActorCritic:
+        return RecurrentActorCritic(
+            env.action_space, self.hidden_size, self.ppo.encoder(env, self.ppo.actor_keys)
+        )
 
 
 @pytree
