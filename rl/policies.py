@@ -5,6 +5,7 @@ exported as a program that runs where neither this package nor Python is.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -161,12 +162,11 @@ def learnt(
     learner: Any, env: Any, params: Any, obs_stats: Any, keys: tuple[str, ...] | None = None
 ) -> LearntPolicy:
     """The policy of a learner; of observations that are dictionaries it sees `keys` alone."""
-    some = lambda stats: stats if keys is None else {key: stats[key] for key in keys}
-    kind = type(obs_stats)
+    seen = lambda stats: stats if keys is None else {key: stats[key] for key in keys}
     return LearntPolicy(
         learner=learner,
         observation_space=env.observation_space,
         action_space=env.action_space,
         params=params,
-        obs_stats=kind(some(obs_stats.mean), some(obs_stats.square), obs_stats.count),
+        obs_stats=replace(obs_stats, mean=seen(obs_stats.mean), square=seen(obs_stats.square)),
     )
