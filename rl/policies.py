@@ -1,7 +1,7 @@
 """A learnt policy by itself: what acts, without the training that made it.
 
 It is saved in one file and loaded in another process without the script that trained it, and it is
-exported as a program that runs where neither this package nor Python is.
+exported as a program that runs without this package.
 """
 
 from collections.abc import Callable, Sequence
