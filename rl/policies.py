@@ -76,7 +76,6 @@ class RecurrentPolicy(NamedTuple):
         Raises:
             TypeError: it was not learnt here.
         """
-        _learnt("save", self)
         _save(path, self)
 
     def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
@@ -122,7 +121,7 @@ def load_policy(path: str | Path) -> LearntPolicy | RecurrentPolicy:
 
 def _refuse_unknown(path: Path, policy: Any, learnt: list[str]) -> None:
     """Raise where a class of what learnt it is not known in this process."""
-    learner = (policy.act if isinstance(policy, RecurrentPolicy) else policy).learner
+    learner = _learnt("load_policy", policy).learner
     parts = [learner, getattr(learner, "network", None)]
     for part, name in zip(parts, learnt):
         if isinstance(part, SimpleNamespace | structure.Missing):
@@ -134,19 +133,25 @@ def _refuse_unknown(path: Path, policy: Any, learnt: list[str]) -> None:
 
 def _save(path: str | Path, policy: LearntPolicy | RecurrentPolicy) -> None:
     path = arguments.path("save: path", path, "a file")
-    learner = (policy.act if isinstance(policy, RecurrentPolicy) else policy).learner
+    learner = _learnt("save", policy).learner
     parts = [learner, getattr(learner, "network", None)]
     learnt = [f"{type(part).__module__}.{type(part).__qualname__}" for part in parts]
     save(path, policy, {"kind": _KIND, "tree": structure.of_tree(policy), "learnt": learnt})
 
 
-def _learnt(name: str, policy: RecurrentPolicy) -> LearntPolicy:
-    if not isinstance(policy.act, LearntPolicy):
+def _learnt(name: str, policy: LearntPolicy | RecurrentPolicy) -> LearntPolicy:
+    """What acts in a policy.
+
+    Raises:
+        TypeError: it was not learnt here.
+    """
+    act = policy.act if isinstance(policy, RecurrentPolicy) else policy
+    if not isinstance(act, LearntPolicy):
         raise TypeError(
-            f"{name}: act={arguments.shown(policy.act)}; it must be that of a learner's policy; "
+            f"{name}: act={arguments.shown(act)}; it must be that of a learner's policy; "
             "of a function of your own keep the code, and its arrays by checkpoint.save"
         )
-    return policy.act
+    return act
 
 
 def _exported(

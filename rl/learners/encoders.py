@@ -114,8 +114,11 @@ def over(network: nn.Module | None, space: Any, keys: tuple[str, ...] | None) ->
 
     None where there is neither, and a vector is taken as it is.
     """
-    if network is None and keys is None:
-        return None
+    return None if network is None and keys is None else sight(network, space, keys)
+
+
+def sight(network: nn.Module | None, space: Any, keys: tuple[str, ...] | None) -> Encoder:
+    """The same, also where there is neither."""
     first = jax.tree.leaves(chosen(space, keys), is_leaf=lambda x: hasattr(x, "shape"))[0]
     return Encoder(None if network is None else network.clone(), keys, len(first.shape))
 

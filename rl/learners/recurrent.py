@@ -3,7 +3,8 @@
 The unit is that of Cho et al. (2014), arXiv:1406.1078, learnt through whole rollouts: a minibatch
 is some of the environments over all steps, each from the carry it began the rollout with. The carry
 is zero at every start of an episode, in the rollout and in learning alike. An environment that
-broke (see `vectorize`) is left out of the update. All else is as in `PPO`.
+broke (see `vectorize`) is left out of the update. What the critic alone may see (`critic_keys`)
+joins the carry, which is the actor's. All else is as in `PPO`.
 """
 
 from dataclasses import replace
@@ -23,7 +24,7 @@ from ..environment import Environment
 from ..policies import LearntPolicy, RecurrentPolicy, learnt
 from ..spaces import Space
 from ..vector import VectorState, vectorize
-from . import normaliser, optimiser, ppo
+from . import encoders, normaliser, optimiser, ppo
 from .networks import ActorCritic, Categorical, Normal, feasible, joined, noise
 from .training import check_shares
 
@@ -34,6 +35,7 @@ class RecurrentActorCritic(nn.Module):
     space: Space  # of the actions
     hidden_size: int  # units of the gated recurrent unit
     encoder: nn.Module | None = None  # what turns observations into features first
+    critic_encoder: nn.Module | None = None  # what the critic alone sees, beside the carry
 
     def setup(self) -> None:
         """Make all parts."""
@@ -45,7 +47,12 @@ class RecurrentActorCritic(nn.Module):
     def __call__(self, carry: Array, x: Any) -> tuple[Array, Normal | Categorical, Array]:
         """Carry [..., W] and observation [..., O] to carry, distribution and value."""
         carry = self.next_carry(carry, x)
-        return carry, *self.heads(carry)
+        return carry, *self.act_and_value(carry, x)
+
+    def act(self, carry: Array, x: Any) -> tuple[Array, Normal | Categorical]:
+        """The same without the value, and without what the critic alone sees."""
+        carry = self.next_carry(carry, x)
+        return carry, self.heads.act(carry)
 
     def next_carry(self, carry: Array, x: Any) -> Array:
         """The carry after an observation."""
@@ -53,9 +60,12 @@ class RecurrentActorCritic(nn.Module):
         with jax.default_matmul_precision("highest"):  # the cell has no argument for it
             return self.cell(carry, nn.tanh(self.embed(x)))[0]
 
-    def act_and_value(self, carry: Array) -> tuple[Normal | Categorical, Array]:
-        """Distribution and value."""
-        return self.heads(carry)
+    def act_and_value(self, carry: Array, x: Any) -> tuple[Normal | Categorical, Array]:
+        """Distribution and value, of the carry after an observation."""
+        if self.critic_encoder is None:
+            return self.heads(carry)
+        more = self.critic_encoder(x)
+        return self.heads.act(carry), self.heads.value(joined([carry, more]))
 
 
 @pytree
@@ -99,11 +109,6 @@ class RecurrentPPO:
             ValueError: minibatches that do not divide the environments.
         """
         check_learner("RecurrentPPO", self, env)
-        if self.ppo.actor_keys != self.ppo.critic_keys:
-            raise ValueError(
-                f"RecurrentPPO: actor_keys={self.ppo.actor_keys!r} and critic_keys="
-                f"{self.ppo.critic_keys!r}; they must be the same, as both networks have one memory"
-            )
         if self.ppo.num_envs % self.ppo.num_minibatches:
             raise ValueError(
                 f"RecurrentPPO: {self.ppo.num_minibatches} minibatches of {self.ppo.num_envs} "
@@ -187,7 +192,8 @@ class RecurrentPPO:
     def act(self, policy: LearntPolicy, carry: Array, observation: Any) -> tuple[Array, Any]:
         """What its policy does: the next carry, and the action."""
         x = self.ppo.seen(policy, observation)
-        out: Any = self._network(policy).apply(policy.params, carry, x)
+        network: Any = self._network(policy)
+        out = network.apply(policy.params, carry, x, method=RecurrentActorCritic.act)
         return out[0], feasible(policy.action_space, out[1].mode())
 
     def _rollout(
@@ -243,13 +249,17 @@ class RecurrentPPO:
         rows = (part["observation"], part["is_first"])
         rows = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), rows)
         carries = jnp.moveaxis(jax.lax.scan(step, part["carry"], rows)[1], 0, 1)
-        out: Any = network.apply(params, carries, method=RecurrentActorCritic.act_and_value)
+        out: Any = network.apply(
+            params, carries, part["observation"], method=RecurrentActorCritic.act_and_value
+        )
         return out
 
     def _network(self, env: Environment | LearntPolicy) -> RecurrentActorCritic:
-        return RecurrentActorCritic(
-            env.action_space, self.hidden_size, self.ppo.encoder(env, self.ppo.actor_keys)
-        )
+        spec, alone = self.ppo, None
+        if spec.actor_keys != spec.critic_keys:
+            alone = encoders.sight(spec.network, env.observation_space, spec.critic_keys)
+        encoder = spec.encoder(env, spec.actor_keys)
+        return RecurrentActorCritic(env.action_space, self.hidden_size, encoder, alone)
 
 
 @pytree

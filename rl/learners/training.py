@@ -118,7 +118,7 @@ class ActorCriticRollouts(Rollouts):
     actor_keys: tuple[str, ...] | None = static(default=None)  # what the actor sees; None sees all
     critic_keys: tuple[str, ...] | None = static(default=None)  # what the critic sees
 
-    def pair(self, env: Any) -> dict[str, encoders.Encoder | None]:
+    def pair(self, env: Any) -> dict[str, Any]:
         """The encoders of the networks, by the names of their fields."""
         return {
             "actor_encoder": self.encoder(env, self.actor_keys),

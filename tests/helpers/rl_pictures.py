@@ -65,6 +65,7 @@ PRIVATE = {"actor_keys": ("eye", "place"), "critic_keys": ("goal", "place")}
 LEARNERS = {
     "PPO": rl.PPO(network=CNN, **PRIVATE, **TINY),
     "RecurrentPPO": rl.RecurrentPPO(rl.PPO(network=CNN, **TINY), hidden_size=4),
+    "RecurrentPPO, private": rl.RecurrentPPO(rl.PPO(network=CNN, **PRIVATE, **TINY), hidden_size=4),
     "PQN": rl.PQN(network=CNN, **TINY),
     "SAC": rl.SAC(network=rl.ResNet((4,), 1), num_envs=4, batch_size=4, buffer_size=16, **PRIVATE),
     "SHAC": rl.SHAC(network=CNN, num_envs=4, num_steps=3, **PRIVATE),

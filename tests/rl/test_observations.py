@@ -27,7 +27,7 @@ def test_every_learner_by_gradients_takes_pictures_and_vectors(name):
     def through(key):
         state = learner.init(env, key, 2)
         policy, seen = learner.policy(env, state), env.reset(key)[1]
-        acts = policy.act(policy.carry, seen)[1] if name == "RecurrentPPO" else policy(seen)
+        acts = policy.act(policy.carry, seen)[1] if "Recurrent" in name else policy(seen)
         return state, learner.update(env, state, key), acts
 
     state, after, action = jax.eval_shape(through, KEY)
@@ -123,9 +123,3 @@ def test_a_goal_that_only_a_picture_shows_is_reached():
 def test_what_a_network_does_not_take_is_said(change, error, said):
     with pytest.raises(error, match=said):
         replace(LEARNERS["PPO"], **change).init(Pointer(), KEY, 2)
-
-
-def test_a_memory_has_one_sight():
-    learner = replace(LEARNERS["RecurrentPPO"], ppo=LEARNERS["PPO"])
-    with pytest.raises(ValueError, match="RecurrentPPO: actor_keys=.* and critic_keys=.*; they mu"):
-        learner.init(Pointer(), KEY, 2)
