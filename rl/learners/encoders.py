@@ -26,7 +26,7 @@ class CNN(nn.Module):
     >>> from jaxgpu import rl
     >>> small = rl.CNN(features=(8, 16), kernel_sizes=(3, 3), strides=(2, 2))
     >>> x = {"eye": jnp.zeros((5, 16, 16, 3), jnp.uint8), "joints": jnp.ones((5, 7))}
-    >>> small.init_with_output(jax.random.key(0), x)[0].shape  # 4 4 16 + 7
+    >>> jax.eval_shape(small.init_with_output, jax.random.key(0), x)[0].shape  # 4 4 16 + 7
     (5, 263)
     """
 
@@ -59,7 +59,8 @@ class ResNet(nn.Module):
     >>> import jax.numpy as jnp
     >>> from jaxgpu import rl
     >>> shallow = rl.ResNet(features=(8,), blocks=1)
-    >>> shallow.init_with_output(jax.random.key(0), jnp.zeros((5, 16, 16, 1)))[0].shape  # 8 8 8
+    >>> x = jnp.zeros((5, 16, 16, 1))
+    >>> jax.eval_shape(shallow.init_with_output, jax.random.key(0), x)[0].shape  # 8 8 8
     (5, 512)
     """
 

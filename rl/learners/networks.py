@@ -28,7 +28,8 @@ class MLP(nn.Module):
     >>> from jaxgpu import rl
     >>> wide = rl.PPO(network=rl.MLP(hidden_sizes=(256, 256), activation=nn.relu), hidden_sizes=())
     >>> x = {"joints": jnp.ones((5, 7)), "goal": jnp.ones((5, 3))}
-    >>> rl.MLP(hidden_sizes=(8,)).init_with_output(jax.random.key(0), x)[0].shape
+    >>> net = rl.MLP(hidden_sizes=(8,))
+    >>> jax.eval_shape(net.init_with_output, jax.random.key(0), x)[0].shape
     (5, 8)
     """
 
