@@ -5,9 +5,10 @@ Reading order:
     environment   the protocol of an environment, and environments by name; `spaces`
     envs          classic, locomotion, surgical and fluid tasks
     vector        many copies of an environment, begun anew where episodes end
-    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES
+    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES, and networks for pictures
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
     devices       one training on several of them; `shares`, what they do together
+    policies      what was learnt, by itself: saved, loaded and exported
     evaluation    complete episodes of a policy, statistics over runs
     plan          sequences of actions, without a policy
     pictures      films of the tasks;  adapters: other libraries;  logs: TensorBoard
@@ -37,9 +38,10 @@ from .envs.surgical import (
     SurgicalGymReach,
     Track,
 )
-from .evaluation import Policy, RecurrentPolicy, Scores, evaluate, interquartile_mean
-from .learners import ES, PPO, PQN, SAC, SHAC, RecurrentPPO
+from .evaluation import Scores, evaluate, interquartile_mean
+from .learners import CNN, ES, MLP, PPO, PQN, SAC, SHAC, RecurrentPPO, ResNet
 from .loops import Learner, Training, learn, sweep, train
+from .policies import LearntPolicy, Policy, RecurrentPolicy, load_policy
 from .spaces import Box, Discrete, Space
 from .vector import Outcome, Vector, VectorState, vectorize
 
@@ -91,14 +93,21 @@ __all__ = [
     "RecurrentPPO",
     "SAC",
     "SHAC",
+    # their networks
+    "CNN",
+    "MLP",
+    "ResNet",
     # loops
     "Training",
     "learn",
     "sweep",
     "train",
-    # evaluation
+    # policies
+    "LearntPolicy",
     "Policy",
     "RecurrentPolicy",
+    "load_policy",
+    # evaluation
     "Scores",
     "evaluate",
     "interquartile_mean",

@@ -3,10 +3,12 @@
 import dataclasses
 from typing import Any
 
+import flax.linen as nn
 import jax
 import numpy as np
+from jax.tree_util import keystr
 
-from jaxgpu import ranges
+from jaxgpu import arguments, ranges
 
 from .environment import Step
 from .spaces import Box, Discrete
@@ -24,8 +26,8 @@ def check_learner(name: str, learner: Any, env: Any) -> None:
 
     Raises:
         ValueError: a number out of its range, or observations of another shape than the space's.
-        TypeError: no environment, observations that are not one vector, actions that are neither a
-            vector nor one of finitely many, or a step that is no `rl.Step` as it must be.
+        TypeError: no environment, observations that the networks do not take, actions that are
+            neither a vector nor one of finitely many, or a step that is no `rl.Step` as it must be.
     """
     ranges.check("learn", learner)
     ranges.check("learn", env)
@@ -34,23 +36,16 @@ def check_learner(name: str, learner: Any, env: Any) -> None:
         raise TypeError(
             f"{name}: env is {given}; it must be an environment, an object with reset and step"
         )
+    network = getattr(learner, "network", None)
+    if network is not None and not isinstance(network, nn.Module):
+        raise TypeError(
+            f"{name}: network={arguments.shown(network)}; it must be a flax module, such as "
+            "rl.CNN(), or None"
+        )
     key = jax.eval_shape(lambda: jax.random.key(0))
     state, observation = jax.eval_shape(env.reset, key)
     kind = type(env).__name__
-    leaves = jax.tree.leaves(observation)
-    if jax.tree.structure(observation) != jax.tree.structure(0) or leaves[0].ndim != 1:
-        found = f"has shape {list(leaves[0].shape)}" if hasattr(observation, "shape") else "is a "
-        found += "" if hasattr(observation, "shape") else type(observation).__name__
-        raise TypeError(
-            f"{name}: an observation of {kind} {found}; it must be one vector; join its parts by "
-            "jnp.concatenate, of an image its pixels by x.ravel()"
-        )
-    told = env.observation_space
-    if isinstance(told, Box) and told.shape != leaves[0].shape:
-        raise ValueError(
-            f"{name}: an observation of {kind} has shape {list(leaves[0].shape)}; its "
-            f"observation_space says {list(told.shape)}; they must be the same"
-        )
+    _check_observation(f"{name}: an observation of {kind}", learner, env, observation)
     space = env.action_space
     if not isinstance(space, Discrete) and not (isinstance(space, Box) and len(space.shape) == 1):
         raise TypeError(
@@ -66,6 +61,55 @@ def check_learner(name: str, learner: Any, env: Any) -> None:
             f"{name}: a reward of {kind} has shape {list(reward.shape)}; it must be one number; "
             "add its parts up, each by its weight"
         )
+
+
+def _check_observation(name: str, learner: Any, env: Any, observation: Any) -> None:
+    """Refuse observations that the networks of the learner do not take.
+
+    Without a field `network` a learner takes one vector, with it trees of vectors, and of pictures
+    where a network is given.
+
+    Raises:
+        ValueError: another shape than that of the space, or keys that a dictionary does not have.
+        TypeError: neither a vector nor a picture, or a picture without a network.
+    """
+    seen = {keystr(at): list(x.shape) for at, x in jax.tree.leaves_with_path(observation)}
+    several = hasattr(learner, "network")
+    if not several and (list(seen) != [""] or len(seen[""]) != 1):
+        found = (
+            f"has shape {seen['']}" if list(seen) == [""] else f"is a {type(observation).__name__}"
+        )
+        raise TypeError(
+            f"{name} {found}; it must be one vector; join its parts by jnp.concatenate, of an "
+            "image its pixels by x.ravel()"
+        )
+    for at, shape in seen.items():
+        if len(shape) not in (1, 3):
+            raise TypeError(
+                f"{name} has shape {shape}{f' at {at}' if at else ''}; it must be a vector [N] or "
+                "an image [H, W, C]; give it another shape by x.reshape"
+            )
+        if len(shape) == 3 and learner.network is None:
+            raise TypeError(
+                f"{name} has shape {shape}{f' at {at}' if at else ''}, that of an image; it must "
+                "be a vector without a network; give the learner one by network=rl.CNN()"
+            )
+    told = jax.tree.leaves_with_path(env.observation_space, is_leaf=lambda x: hasattr(x, "shape"))
+    said = {keystr(at): list(x.shape) for at, x in told if isinstance(x, Box)}
+    for at in sorted({*said, *seen}) if said else ():
+        if said.get(at) != seen.get(at):
+            raise ValueError(
+                f"{name} has shape {seen.get(at)}{f' at {at}' if at else ''}; its "
+                f"observation_space says {said.get(at)}; they must be the same"
+            )
+    for field in ("actor_keys", "critic_keys"):
+        keys = getattr(learner, field, None)
+        held = list(observation) if isinstance(observation, dict) else []
+        if keys is not None and (not keys or not set(keys) <= set(held)):
+            raise ValueError(
+                f"{name} has the keys {held}; {field}={keys!r}; it must be some of them, or None "
+                "for all"
+            )
 
 
 def _check_step(name: str, step: Any) -> None:

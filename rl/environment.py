@@ -6,7 +6,12 @@ the domain, its sizes static. It has two pure methods,
     reset(key) -> (state, observation)
     step(state, action, key) -> Step
 
-and `observation_space`, `action_space` and `differentiable`. An episode ends in one of two ways:
+and `observation_space`, `action_space` and `differentiable`. A third is optional,
+
+    scene(state) -> render.Capsules, render.Balls, or what else has a method `picture(camera)`
+
+which says what is there to see: films (`pictures.film`), `jaxgpu.show` and depth cameras
+(`scene(state).depth(camera)`) come of it. An episode ends in one of two ways:
 `terminated`, when nothing of value can follow, and `truncated`, when only the clock has run out and
 the value of the last observation still counts. Both methods take what they are given; those of
 `checked(env)`, for scripts that play by hand, look at it first.
@@ -30,8 +35,8 @@ class Step(NamedTuple):
     """What an action leads to."""
 
     state: Any  # of the environment after the step
-    observation: Any  # [O], what the learners here take; policies of your own may take any pytree
-    reward: Array  # []; of several objectives [K], which no learner here takes
+    observation: Any  # [O]; or a picture [H, W, C], or a dictionary of these
+    reward: Array  # []; of several objectives [K], which `evaluate` sums and no learner here takes
     terminated: Array  # [] bool: the episode is over for good
     truncated: Array  # [] bool: cut by the clock; the last observation keeps its value
     info: dict[str, Array]  # measurements; `success` [] bool counts in reports, none without it
@@ -42,8 +47,8 @@ class Environment(Protocol):
     """What every environment has."""
 
     @property
-    def observation_space(self) -> Space:
-        """What `observation` may be."""
+    def observation_space(self) -> Space | dict[str, Space]:
+        """What `observation` may be; of dictionaries, what stands under each key."""
         ...
 
     @property
@@ -127,7 +132,7 @@ class Checked:
     env: Any  # the environment
 
     @property
-    def observation_space(self) -> Space:
+    def observation_space(self) -> Space | dict[str, Space]:
         """That of the environment."""
         return self.env.observation_space
 

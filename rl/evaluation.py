@@ -13,32 +13,15 @@ from jaxgpu.doors import explained
 
 from .doors import check_count
 from .environment import Environment
+from .policies import Policy, RecurrentPolicy
 
 
 class Scores(NamedTuple):
     """How complete episodes went, one number an episode."""
 
-    episode_return: Array  # [E] sum of rewards
+    episode_return: Array  # [E] sum of rewards; of several objectives [E, K]
     episode_length: Array  # [E] steps
     success: Array  # [E] whether the last step was a success
-
-
-class RecurrentPolicy(NamedTuple):
-    """A policy with a memory; one without is a function from observation to action.
-
-    >>> import jax.numpy as jnp
-    >>> from jaxgpu import rl
-    >>> swing = RecurrentPolicy(jnp.int32(0), lambda carry, observation: (1 - carry, carry))
-    >>> scores = rl.evaluate(rl.make("cartpole"), swing, jax.random.key(0), 4, 50)
-    >>> scores.episode_return.shape
-    (4,)
-    """
-
-    carry: Any  # the memory at the start of an episode
-    act: Callable[[Any, Any], tuple[Any, Any]]  # carry and observation to carry and action
-
-
-type Policy = Callable[[Any], Any] | RecurrentPolicy
 
 
 @explained
@@ -52,11 +35,11 @@ def evaluate(
 ) -> Scores:
     """Scores of `episodes` episodes of at most `max_steps` steps, played at once; a pure function.
 
-    Where the environment says nothing of `success` there is none.
+    Rewards of several objectives are summed each by itself. Where the environment says nothing of
+    `success` there is none.
 
     Raises:
         ValueError: no episodes, no steps, or a parameter of the environment out of its range.
-        TypeError: a reward of several objectives.
     """
     check_count("evaluate: episodes", episodes)
     check_count("evaluate: max_steps", max_steps)
@@ -68,26 +51,27 @@ def evaluate(
     state, observation = jax.vmap(env.reset)(jax.random.split(start_key, episodes))
     zero = jnp.zeros(episodes)
     carry = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (episodes, *x.shape)), start)
+    act = jax.vmap(act)
+    step = jax.jit(jax.vmap(env.step), inline=True)  # traced once, for its reward and in the loop
+    action = jax.eval_shape(act, carry, observation)[1]
+    paid = jax.eval_shape(step, state, action, jax.random.split(step_key, episodes)).reward
 
     def move(loop: Any, key: Array) -> tuple[Any, None]:
         carry, state, observation, playing, scores = loop
         keys = jax.random.split(key, episodes)
-        carry, action = jax.vmap(act)(carry, observation)
-        new = jax.vmap(env.step)(state, action, keys)
-        if new.reward.ndim != 1:
-            raise TypeError(
-                f"evaluate: a reward of {type(env).__name__} has shape "
-                f"{list(new.reward.shape[1:])}; it must be one number; add its parts up"
-            )
+        carry, action = act(carry, observation)
+        new = step(state, action, keys)
+        counted = jnp.expand_dims(playing, tuple(range(1, new.reward.ndim)))
         scores = Scores(
-            episode_return=scores.episode_return + jnp.where(playing, new.reward, 0.0),
+            episode_return=scores.episode_return + jnp.where(counted, new.reward, 0.0),
             episode_length=scores.episode_length + jnp.where(playing, 1.0, 0.0),
             success=jnp.where(playing, new.info.get("success", False), scores.success),
         )
         playing = playing & ~(new.terminated | new.truncated)
         return (carry, new.state, new.observation, playing, scores), None
 
-    loop = (carry, state, observation, zero == 0, Scores(zero, zero, zero > 0))
+    none = jnp.zeros(paid.shape, zero.dtype)
+    loop = (carry, state, observation, zero == 0, Scores(none, zero, zero > 0))
     (*_, scores), _ = jax.lax.scan(move, loop, jax.random.split(step_key, max_steps))
     return scores
 

@@ -21,11 +21,11 @@ from jaxgpu.mesh import flat
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, rollout, run
 
-from . import devices, shares
+from . import devices, shares, vector
 from .doors import check_count
 from .environment import Environment
-from .evaluation import Policy
 from .learners import schedule as schedules
+from .policies import Policy
 
 
 class Learner(Protocol):
@@ -375,8 +375,7 @@ def _refuse_broken(env: Environment, state: Any) -> None:
     env_state = getattr(state, "env_state", None)
     if env_state is None:
         return
-    observed = jax.tree.leaves(env_state.observation)[0]
-    if not jnp.any(jnp.isfinite(observed)):
+    if not jnp.any(vector.finite(env_state.observation)):
         raise ValueError(
             f"train: no copy of {type(env).__name__} begins with finite numbers; "
             "mend what its reset returns, or the numbers that it is given"

@@ -7,11 +7,13 @@ there are copies, which is faster where a step costs no more than a start; copie
 same step then share them, and where episodes end by the clock alone all do. With "same" every
 episode begins as the first one of the copy.
 
-A step that leads to an observation or a reward that is not finite never reaches the learner: the
-copy begins anew, and `Outcome.broken` says so.
+A step that leads to a state, an observation or a reward that is not finite never reaches the
+learner: the copy begins anew, and `Outcome.broken` says so. Of a state, which may hold infinities
+on purpose, those that stay as they were are left alone; a nan never is.
 """
 
 import functools
+import itertools
 from typing import Any, NamedTuple
 
 import jax
@@ -170,7 +172,8 @@ class Vector:
         Their states may hold anything; `Outcome.observation` is `final` here.
         """
         step = jax.vmap(self.env.step)(state.state, action, self._keys(key))
-        broken = ~(_finite(step.observation) & _finite(step.reward))
+        good = finite((step.observation, step.reward)) & finite(step.state, state.state)
+        broken = jnp.broadcast_to(~good, self.here)
         final = _chosen(broken, state.observation, step.observation)
         reward = _chosen(broken, jnp.zeros_like(step.reward), step.reward)
         counted = jax.lax.stop_gradient(reward if reward.ndim == 1 else reward[:, 0])
@@ -226,14 +229,20 @@ class Vector:
         return shares.own(jax.random.split(key, self.num_envs), self.axis)
 
 
-def _finite(tree: Any) -> Array:
-    """Whether all real numbers of a row are finite, [B]; leaves are [B, ...]."""
-    good = [
-        jnp.all(jnp.isfinite(x), tuple(range(1, x.ndim)))
-        for x in jax.tree.leaves(tree)
-        if jnp.issubdtype(x.dtype, jnp.inexact)
-    ]
-    return functools.reduce(jnp.logical_and, good, jnp.ones(len(jax.tree.leaves(tree)[0]), bool))
+def finite(tree: Any, before: Any = None) -> Array:
+    """Whether all real numbers of a row are finite, [B]; leaves are [B, ...].
+
+    Or, of a tree like it, what they were `before`: infinite on purpose.
+    """
+    leaves = jax.tree.leaves(tree)
+    held = [None] * len(leaves) if before is None else jax.tree.leaves(before)
+
+    def good(x: Array, was: Array | None) -> Array:
+        whole = jnp.isfinite(x) if was is None else jnp.isfinite(x) | (x == was)
+        return jnp.all(whole, tuple(range(1, x.ndim)))
+
+    reals = (pair for pair in zip(leaves, held) if jnp.issubdtype(pair[0].dtype, jnp.inexact))
+    return functools.reduce(jnp.logical_and, itertools.starmap(good, reals), jnp.bool_(True))
 
 
 def _chosen(where: Array, new: Any, old: Any) -> Any:
@@ -250,7 +259,8 @@ def mended(begun: Any, spare: Any = None) -> Any:
 
     The first of them that is, or `spare` [1, ...] where none is.
     """
-    good = _finite(begun[1])
+    good = finite(begun[1]) & finite(begun[0], begun[0])  # of a state all but nan
+    good = jnp.broadcast_to(good, len(jax.tree.leaves(begun)[0]))
     found, at = jnp.any(good), jnp.argmax(good)
     other = jax.tree.map(lambda x: x[at][None], begun)
     if spare is not None:

@@ -48,15 +48,10 @@ class Capsules:
         size = (camera.height, camera.width)
         camera = replace(camera, width=fine * size[1], height=fine * size[0])
         dtype = self.start.dtype
-        eye = tuple(jnp.asarray(camera.eye, dtype))
-        there = camera.places(jnp.ones((camera.height, camera.width), dtype))
+        eye, there = self._rays(camera)
         way = unit(tuple(a - b for a, b in zip(there, eye)))
-        body, which = meet(self, eye, way)
-        down = way[2] < -1e-6
-        ground = jnp.where(down, (self.floor - eye[2]) / jnp.where(down, way[2], 1.0), FAR)
-        far = jnp.minimum(body, ground)
+        far, on_floor, which = self._far(eye, way)
         x = tuple(a + far * w for a, w in zip(eye, way))
-        on_floor = ground < body
         normal = _normal(self, x, which)
         normal = tuple(jnp.where(on_floor, up, n) for up, n in zip((0.0, 0.0, 1.0), normal))
         colour = jnp.where(on_floor[..., None], _tiles(self, x), self.colour[which])
@@ -65,6 +60,37 @@ class Capsules:
         sky = jnp.broadcast_to(jnp.array(SKY, dtype), lit.shape)
         image = lit * (1 - haze) + sky * haze
         return jnp.mean(image.reshape(size[0], fine, size[1], fine, 3), (1, 3))
+
+    @allocation.bounded
+    def depth(self, camera: Camera) -> Array:
+        """How far ahead each pixel's ray meets a capsule or the floor, [H, W] m: a depth camera.
+
+        Infinite where it meets nothing. Pure, so that an environment may observe it.
+
+        >>> one = jnp.ones((1, 3))
+        >>> ball = Capsules(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
+        >>> camera = Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=3, height=3)
+        >>> round(float(ball.depth(camera)[1, 1]), 3)
+        3.0
+        """
+        held("Capsules.depth", camera)
+        eye, there = self._rays(camera)
+        along = tuple(a - b for a, b in zip(there, eye))
+        far = self._far(eye, unit(along))[0]
+        return jnp.where(far < FAR, far / jnp.sqrt(dot(along, along)), jnp.inf)
+
+    def _rays(self, camera: Camera) -> tuple[Vec, Vec]:
+        """Where the rays of all pixels begin, and where they are a metre ahead."""
+        dtype = self.start.dtype
+        there = camera.places(jnp.ones((camera.height, camera.width), dtype))
+        return tuple(jnp.asarray(camera.eye, dtype)), there
+
+    def _far(self, eye: Vec, way: Vec) -> tuple[Array, Array, Array]:
+        """How far rays go, whether they end on the floor, and which capsule is their first."""
+        body, which = meet(self, eye, way)
+        down = way[2] < -1e-6
+        ground = jnp.where(down, (self.floor - eye[2]) / jnp.where(down, way[2], 1.0), FAR)
+        return jnp.minimum(body, ground), ground < body, which
 
 
 def meet(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import allocation, ranges
@@ -48,6 +49,12 @@ class Balls:
         parts = {"solids": self.solids, "floor": self.floor, "far": self.far}
         return picture(camera, self.x, self.colour, self.look, **parts)
 
+    @allocation.bounded
+    def depth(self, camera: Camera) -> Array:
+        """How far ahead each pixel shows something, [H, W] m: a depth camera; else infinite."""
+        parts = {"solids": self.solids, "floor": self.floor, "far": self.far}
+        return _drawn("depth", camera, self.x, self.colour, self.look, **parts)[1]
+
 
 @explained
 def picture(
@@ -78,17 +85,33 @@ def picture(
     >>> picture(camera, jnp.zeros((1, 3)), jnp.ones((1, 3)), look).shape
     (6, 8, 3)
     """
-    held("picture", camera)
-    ranges.check("picture", look)
-    x = centres("picture: x", x)
-    colour = centres("picture: colour", colour, x.shape[0], least=0, most=1)
-    ranges.numbers("picture: far", far, (), above=0, unit="m")
+    return _drawn("picture", camera, x, colour, look, solids, floor, far)[0]
+
+
+def _drawn(
+    name: str,
+    camera: Camera,
+    x: Array,
+    colour: Array,
+    look: Look,
+    solids: Sequence[tuple[Any, Array, Array]],
+    floor: Array | float | None,
+    far: Array | float,
+) -> tuple[Array, Array]:
+    """The image [H, W, 3], and how far ahead what it shows is, [H, W] m."""
+    held(name, camera)
+    ranges.check(name, look)
+    x = centres(f"{name}: x", x)
+    colour = centres(f"{name}: colour", colour, x.shape[0], least=0, most=1)
+    ranges.numbers(f"{name}: far", far, (), above=0, unit="m")
     if floor is not None:
-        ranges.numbers("picture: floor", floor, (), unit="m")
+        ranges.numbers(f"{name}: floor", floor, (), unit="m")
     image, depth = shade.particles(camera, x, colour, look)
     if floor is not None:
         image, depth = ground.laid(camera, image, depth, x, look.radius, floor)
+    nearest = depth  # what is behind glass is still shown
     for shape, place, turn in solids:
         front, normal = trace(camera, shape, place, turn, far=far)
         image = shade.glass(image, depth, front, normal, camera)
-    return image
+        nearest = jnp.minimum(nearest, front)
+    return image, nearest

@@ -24,7 +24,7 @@ class _Single:
     metadata = {"render_modes": []}
 
     def __init__(self, env: Environment):
-        self.observation_space = _space(env.observation_space)
+        self.observation_space = _observed(env)
         self.action_space = _space(env.action_space)
         self._space, self._host = env.action_space, Host(env.reset)
         self._move = self._host.program(_move(env))
@@ -48,7 +48,7 @@ class _Many:
         gym = _gymnasium()
         self.num_envs = num_envs
         self.metadata = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
-        self.single_observation_space = _space(env.observation_space)
+        self.single_observation_space = _observed(env)
         self.single_action_space = _space(env.action_space)
         batch = gym.vector.utils.batch_space
         self.observation_space = batch(self.single_observation_space, num_envs)
@@ -135,10 +135,21 @@ def _gymnasium() -> Any:
         ) from None
 
 
-def _space(space: Space) -> Any:
+def _observed(env: Environment) -> Any:
+    """The space of observations; pictures of whole numbers keep their type."""
+    seen = jax.eval_shape(env.reset, jax.random.key(0))[1]
+    space = env.observation_space
+    if not isinstance(space, dict):
+        return _space(space, seen.dtype)
+    each = {key: _space(space[key], seen[key].dtype) for key in sorted(space)}
+    return _gymnasium().spaces.Dict(each)
+
+
+def _space(space: Space, dtype: Any = np.float32) -> Any:
     spaces = _gymnasium().spaces
     if isinstance(space, Box):
-        return spaces.Box(space.low, space.high, space.shape, np.float32)
+        kind = dtype if np.issubdtype(dtype, np.integer) else np.float32
+        return spaces.Box(space.low, space.high, space.shape, kind)
     return spaces.Discrete(space.size)
 
 

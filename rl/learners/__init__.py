@@ -1,11 +1,14 @@
-"""Learners: specs with `init`, `update` and `policy`.
+"""Learners: specs with `init`, `update`, `policy`, and `act`, which that policy calls.
 
 Reading order: `ppo`, which is the plainest use of what the learners by gradients share, `training`
-(sizes, state), `schedule`, `normaliser`, `networks`, `advantage` and `optimiser`; then `recurrent`
-(PPO with a memory), `pqn`, `sac` with its `replay`, `shac`; `es` stands apart.
+(sizes, state), `schedule`, `normaliser`, `networks` and the `encoders` before them, `advantage` and
+`optimiser`; then `recurrent` (PPO with a memory), `pqn`, `sac` with its `replay`, `shac`; `es`
+stands apart.
 """
 
+from .encoders import CNN, ResNet
 from .es import ES
+from .networks import MLP
 from .ppo import PPO
 from .pqn import PQN
 from .recurrent import RecurrentPPO
@@ -13,4 +16,16 @@ from .sac import SAC
 from .shac import SHAC
 from .training import Rollouts, TrainState
 
-__all__ = ["ES", "PPO", "PQN", "RecurrentPPO", "Rollouts", "SAC", "SHAC", "TrainState"]
+__all__ = [
+    "CNN",
+    "ES",
+    "MLP",
+    "PPO",
+    "PQN",
+    "RecurrentPPO",
+    "ResNet",
+    "Rollouts",
+    "SAC",
+    "SHAC",
+    "TrainState",
+]

@@ -1,5 +1,7 @@
 """The networks of the learners: an actor and a critic, and distributions over actions.
 
+What turns pictures into features stands in `encoders`.
+
 Every product states full precision, so that scores do not change with the device's default.
 """
 
@@ -19,22 +21,33 @@ from ..spaces import Box, Space
 class MLP(nn.Module):
     """Layers of the widths `hidden_sizes`, then one of `outputs` numbers.
 
-    Weights start orthogonal, the last layer's times `scale`.
+    Weights start orthogonal, the last layer's times `scale`. Of several vectors their numbers are
+    taken together. As the `network` of a learner it has no `outputs`: its last hidden layer are
+    the features that the learner goes on with.
+
+    >>> from jaxgpu import rl
+    >>> wide = rl.PPO(network=rl.MLP(hidden_sizes=(256, 256), activation=nn.relu), hidden_sizes=())
+    >>> x = {"joints": jnp.ones((5, 7)), "goal": jnp.ones((5, 3))}
+    >>> net = rl.MLP(hidden_sizes=(8,))
+    >>> jax.eval_shape(net.init_with_output, jax.random.key(0), x)[0].shape
+    (5, 8)
     """
 
-    outputs: int  # numbers that come out
+    outputs: int | None = None  # numbers that come out; None leaves the last layer out
     hidden_sizes: Sequence[int] = (64, 64)  # units of each hidden layer
     scale: float = 1.0  # gain of the last layer's orthogonal start
     activation: Callable[[Array], Array] = nn.tanh  # after each hidden layer
     layer_norm: bool = False  # LayerNorm before each activation
+    encoder: nn.Module | None = None  # what turns the input into features first
 
     @nn.compact
-    def __call__(self, x: Array) -> Array:
-        """[..., inputs] to [..., outputs]."""
+    def __call__(self, x: Any) -> Array:
+        """[..., inputs], or a tree of such vectors, to [..., outputs]."""
+        x = joined(x) if self.encoder is None else self.encoder(x)
         for width in self.hidden_sizes:
             x = self._dense(width, 2**0.5)(x)
             x = self.activation(nn.LayerNorm()(x) if self.layer_norm else x)
-        return self._dense(self.outputs, self.scale)(x)
+        return x if self.outputs is None else self._dense(self.outputs, self.scale)(x)
 
     def _dense(self, width: int, scale: float) -> nn.Dense:
         start = nn.initializers.orthogonal(scale)
@@ -51,6 +64,27 @@ def _product(x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
     if kernel.shape[1] > 4:
         return multiply(kernel)
     return jnp.stack([multiply(kernel[:, i]) for i in range(kernel.shape[1])], -1)
+
+
+def as_real(x: Any) -> Array:
+    """`x` as real numbers: whole ones become them, and 8-bit ones shares of 255.
+
+    >>> as_real(jnp.uint8(255)), as_real(jnp.int32(3))
+    (Array(1., dtype=float32), Array(3., dtype=float32))
+    """
+    x = jnp.asarray(x)
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        return x
+    return x.astype(jnp.float32) / (255 if x.dtype == jnp.uint8 else 1)
+
+
+def joined(x: Any) -> Array:
+    """The numbers of all vectors [..., N] of a tree, one after the other; an array is itself."""
+    leaves = [as_real(leaf) for leaf in jax.tree.leaves(x)]
+    if len(leaves) == 1:
+        return leaves[0]
+    dtype = functools.reduce(jnp.promote_types, (leaf.dtype for leaf in leaves))
+    return jnp.concatenate([leaf.astype(dtype) for leaf in leaves], -1)
 
 
 class Normal(NamedTuple):
@@ -146,22 +180,23 @@ class ActorCritic(nn.Module):
     space: Space  # of the actions
     hidden_sizes: Sequence[int] = (64, 64)  # units of each hidden layer, of either network
     log_std: float = -0.5  # logarithm of the deviation of real actions at the start
+    actor_encoder: nn.Module | None = None  # what turns observations into features first
+    critic_encoder: nn.Module | None = None  # the same of the critic, with weights of its own
 
     def setup(self) -> None:
         """Make both networks."""
-        real = isinstance(self.space, Box)
         self.count = self.space.shape[0] if isinstance(self.space, Box) else self.space.size
-        self.actor = MLP(self.count, self.hidden_sizes, 0.01)
-        self.critic = MLP(1, self.hidden_sizes, 1.0)
-        if real:
+        self.actor = MLP(self.count, self.hidden_sizes, 0.01, encoder=self.actor_encoder)
+        self.critic = MLP(1, self.hidden_sizes, 1.0, encoder=self.critic_encoder)
+        if isinstance(self.space, Box):
             start = nn.initializers.constant(self.log_std)
             self.spread = self.param("spread", start, (self.count,), jnp.float32)
 
-    def __call__(self, x: Array) -> tuple[Normal | Categorical, Array]:
+    def __call__(self, x: Any) -> tuple[Normal | Categorical, Array]:
         """Observations [..., O] to a distribution over actions and values [...]."""
         return self.act(x), self.value(x)
 
-    def act(self, x: Array) -> Normal | Categorical:
+    def act(self, x: Any) -> Normal | Categorical:
         """The distribution over actions."""
         out = self.actor(x)
         if isinstance(self.space, Box):
@@ -169,7 +204,7 @@ class ActorCritic(nn.Module):
             return Normal(out, jnp.broadcast_to(self.spread.reshape(*lead, -1), out.shape))
         return Categorical(out)
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Any) -> Array:
         """The values."""
         return self.critic(x)[..., 0]
 

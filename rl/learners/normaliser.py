@@ -1,5 +1,6 @@
 """Running mean and variance of observations: Chan, Golub & LeVeque (1983), equations 2.1.
 
+Vectors are scaled, each of their numbers by itself. Pictures, [H, W, C], pass as they are.
 Also rewards over the running deviation of their discounted sums (Engstrom et al. 2020,
 arXiv:2005.12729, section 3), so that the size of a task's rewards does not matter.
 """
@@ -13,21 +14,26 @@ from jax import Array
 from jaxgpu.pytree import pytree
 
 from .. import shares
+from .networks import as_real
 
 
 @pytree
 class Normaliser:
     """What has been seen so far; `mean` and `square` have the structure of an observation."""
 
-    mean: Any  # of all that was seen
-    square: Any  # sum of squared deviations from the mean
+    mean: Any  # of all that was seen; of a picture zeros of its kind, which stay
+    square: Any  # sum of squared deviations from the mean; of a picture the same zeros
     count: Array  # [] observations seen
 
 
 def init(observation: Any) -> Normaliser:
     """For observations like `observation`, none seen yet."""
-    zero = jax.tree.map(jnp.zeros_like, observation)
+    zero = jax.tree.map(lambda x: jnp.zeros_like(x if _is_picture(x) else as_real(x)), observation)
     return Normaliser(zero, zero, jnp.zeros(()))
+
+
+def _is_picture(like: Array) -> bool:
+    return jnp.ndim(like) == 3
 
 
 def update(normaliser: Normaliser, observations: Any, axis: str | None = None) -> Normaliser:
@@ -43,8 +49,12 @@ def update(normaliser: Normaliser, observations: Any, axis: str | None = None) -
     def flat(x: Array, like: Array) -> Array:
         return x.reshape(-1, *like.shape)
 
-    rows, structure = jax.tree.flatten(jax.tree.map(flat, observations, normaliser.mean))
-    means, squares = zip(*(shares.moments(x, (0,), axis) for x in rows), strict=True)
+    def moments(x: Array, like: Array) -> tuple[Array, Array]:
+        return (like, like) if _is_picture(like) else shares.moments(as_real(x), (0,), axis)
+
+    likes, structure = jax.tree.flatten(normaliser.mean)
+    rows = jax.tree.leaves(jax.tree.map(flat, observations, normaliser.mean))
+    means, squares = zip(*map(moments, rows, likes), strict=True)
     new = rows[0].shape[0] * shares.count(axis)
     return _joined(normaliser, structure.unflatten(means), structure.unflatten(squares), new)
 
@@ -62,20 +72,31 @@ def _joined(normaliser: Normaliser, mean: Any, square: Any, new: Array | int) ->
     """With `new` observations more, of this mean and this sum of squared deviations from it."""
     count = normaliser.count + new
     shift = jax.tree.map(lambda a, b: a - b, mean, normaliser.mean)
-    square = jax.tree.map(
-        lambda s, more, d: s + more + d * d * normaliser.count * new / count,
-        normaliser.square,
-        square,
-        shift,
-    )
-    mean = jax.tree.map(lambda m, d: m + d * new / count, normaliser.mean, shift)
+
+    def squared(s: Array, more: Array, d: Array) -> Array:
+        return s if _is_picture(s) else s + more + d * d * normaliser.count * new / count
+
+    def moved(m: Array, d: Array) -> Array:
+        return m if _is_picture(m) else m + d * new / count
+
+    square = jax.tree.map(squared, normaliser.square, square, shift)
+    mean = jax.tree.map(moved, normaliser.mean, shift)
     return Normaliser(mean, square, count)
 
 
 def apply(normaliser: Normaliser, observations: Any) -> Any:
-    """Observations less the mean, over the standard deviation, within ten of it."""
+    """Vectors less the mean, over the standard deviation, within ten of it; pictures as they are.
+
+    >>> stats = init({"eye": jnp.zeros((2, 2, 1), jnp.uint8), "joints": jnp.zeros(1)})
+    >>> seen = apply(stats, {"eye": jnp.full((2, 2, 1), 9, jnp.uint8), "joints": jnp.ones(1)})
+    >>> seen["eye"].dtype, seen["joints"].tolist()  # nothing is known yet of the joints
+    (dtype('uint8'), [1.0])
+    """
 
     def scaled(x: Array, mean: Array, square: Array) -> Array:
+        if _is_picture(mean):
+            return x
+        x = as_real(x)
         spread = jnp.sqrt(square / jnp.maximum(normaliser.count, 1.0) + 1e-8)
         lead = (1,) * (x.ndim - mean.ndim)
         mean, spread = mean.reshape(lead + mean.shape), spread.reshape(lead + spread.shape)

@@ -25,15 +25,16 @@ from jaxgpu.pytree import number, pytree, size, static
 
 from .. import shares
 from ..environment import Environment
+from ..policies import LearntPolicy
 from ..vector import Outcome, VectorState, vectorize
 from . import normaliser, optimiser
 from .advantage import advantages
 from .networks import ActorCritic, Categorical, Normal, feasible, noise
-from .training import Rollouts, TrainState
+from .training import ActorCriticRollouts, TrainState
 
 
 @pytree
-class PPO(Rollouts):
+class PPO(ActorCriticRollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
     learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
@@ -126,14 +127,14 @@ class PPO(Rollouts):
             lr_scale=self.adapted(state.lr_scale, pi, batch, axis),
         )
 
-    def policy(self, env: Environment, state: "PPOState") -> Callable[[Any], Any]:
+    def policy(self, env: Environment, state: "PPOState") -> LearntPolicy:
         """The learnt policy: observation to its likeliest action."""
+        return self.acting(env, state.params, state.obs_stats)
 
-        def act(observation: Any) -> Any:
-            x = normaliser.apply(state.obs_stats, observation)
-            return feasible(env.action_space, self._act(env, state.params, x).mode())
-
-        return act
+    def act(self, policy: LearntPolicy, observation: Any) -> Any:
+        """What its policy does."""
+        x = self.seen(policy, observation)
+        return feasible(policy.action_space, self._act(policy, policy.params, x).mode())
 
     def _rollout(
         self, env: Environment, state: "PPOState", key: Array, axis: str | None = None
@@ -229,8 +230,8 @@ class PPO(Rollouts):
         factor = jnp.where(kl < self.target_kl / 2, 1.5, 1.0)
         return jnp.clip(lr_scale * jnp.where(kl > 2 * self.target_kl, 1 / 1.5, factor), 1e-2, 1e2)
 
-    def _network(self, env: Environment) -> ActorCritic:
-        return ActorCritic(env.action_space, self.hidden_sizes)
+    def _network(self, env: Environment | LearntPolicy) -> ActorCritic:
+        return ActorCritic(env.action_space, self.hidden_sizes, **self.pair(env))
 
     def _apply(
         self, network: ActorCritic, params: Any, x: Any
@@ -238,7 +239,7 @@ class PPO(Rollouts):
         out: Any = network.apply(params, x)
         return out
 
-    def _act(self, env: Environment, params: Any, x: Any) -> Normal | Categorical:
+    def _act(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Normal | Categorical:
         out: Any = self._network(env).apply(params, x, method=ActorCritic.act)
         return out
 

@@ -9,7 +9,6 @@ steps, no longer than the rollout or the episode): steps that cancel do not lead
 off.
 """
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, replace
 from typing import Any
 
@@ -22,6 +21,7 @@ from jaxgpu.pytree import number, pytree, size
 
 from .. import shares
 from ..environment import Environment
+from ..policies import LearntPolicy, learnt
 from ..spaces import Discrete
 from ..vector import VectorState, vectorize
 from . import normaliser, optimiser
@@ -132,14 +132,14 @@ class PQN(Rollouts):
             report=report,
         )
 
-    def policy(self, env: Environment, state: TrainState) -> Callable[[Any], Array]:
+    def policy(self, env: Environment, state: TrainState) -> LearntPolicy:
         """The greedy policy."""
+        return learnt(self, env, state.params, state.obs_stats)
 
-        def act(observation: Any) -> Array:
-            x = normaliser.apply(state.obs_stats, observation)
-            return jnp.argmax(self._q(env, state.params, x), -1)
-
-        return act
+    def act(self, policy: LearntPolicy, observation: Any) -> Array:
+        """What its policy does."""
+        x = normaliser.apply(policy.obs_stats, observation)
+        return jnp.argmax(self._q(policy, policy.params, x), -1)
 
     def epsilon(self, state: TrainState) -> Array:
         """The share of random actions in the next rollout, []."""
@@ -187,11 +187,17 @@ class PQN(Rollouts):
         batch["broken"] = out.broken
         return env_state, observations, batch, out.report(axis)
 
-    def _network(self, env: Environment) -> MLP:
+    def _network(self, env: Environment | LearntPolicy) -> MLP:
         space: Any = env.action_space
-        return MLP(space.size, self.hidden_sizes, activation=nn.relu, layer_norm=True)
+        return MLP(
+            space.size,
+            self.hidden_sizes,
+            activation=nn.relu,
+            layer_norm=True,
+            encoder=self.encoder(env),
+        )
 
-    def _q(self, env: Environment, params: Any, x: Any) -> Array:
+    def _q(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Array:
         """Q of every action, [..., A]."""
         out: Any = self._network(env).apply(params, x)
         return out

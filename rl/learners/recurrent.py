@@ -3,7 +3,8 @@
 The unit is that of Cho et al. (2014), arXiv:1406.1078, learnt through whole rollouts: a minibatch
 is some of the environments over all steps, each from the carry it began the rollout with. The carry
 is zero at every start of an episode, in the rollout and in learning alike. An environment that
-broke (see `vectorize`) is left out of the update. All else is as in `PPO`.
+broke (see `vectorize`) is left out of the update. What the critic alone may see (`critic_keys`)
+joins the carry, which is the actor's. All else is as in `PPO`.
 """
 
 from dataclasses import replace
@@ -20,11 +21,11 @@ from jaxgpu.pytree import pytree, size
 from .. import shares
 from ..doors import check_learner
 from ..environment import Environment
-from ..evaluation import RecurrentPolicy
+from ..policies import LearntPolicy, RecurrentPolicy, learnt
 from ..spaces import Space
 from ..vector import VectorState, vectorize
-from . import normaliser, optimiser, ppo
-from .networks import ActorCritic, Categorical, Normal, feasible, noise
+from . import encoders, normaliser, optimiser, ppo
+from .networks import ActorCritic, Categorical, Normal, feasible, joined, noise
 from .training import check_shares
 
 
@@ -33,6 +34,8 @@ class RecurrentActorCritic(nn.Module):
 
     space: Space  # of the actions
     hidden_size: int  # units of the gated recurrent unit
+    encoder: nn.Module | None = None  # what turns observations into features first
+    critic_encoder: nn.Module | None = None  # what the critic alone sees, beside the carry
 
     def setup(self) -> None:
         """Make all parts."""
@@ -41,19 +44,28 @@ class RecurrentActorCritic(nn.Module):
         self.cell = nn.GRUCell(self.hidden_size)
         self.heads = ActorCritic(self.space, (self.hidden_size,))
 
-    def __call__(self, carry: Array, x: Array) -> tuple[Array, Normal | Categorical, Array]:
+    def __call__(self, carry: Array, x: Any) -> tuple[Array, Normal | Categorical, Array]:
         """Carry [..., W] and observation [..., O] to carry, distribution and value."""
         carry = self.next_carry(carry, x)
-        return carry, *self.heads(carry)
+        return carry, *self.act_and_value(carry, x)
 
-    def next_carry(self, carry: Array, x: Array) -> Array:
+    def act(self, carry: Array, x: Any) -> tuple[Array, Normal | Categorical]:
+        """The same without the value, and without what the critic alone sees."""
+        carry = self.next_carry(carry, x)
+        return carry, self.heads.act(carry)
+
+    def next_carry(self, carry: Array, x: Any) -> Array:
         """The carry after an observation."""
+        x = joined(x) if self.encoder is None else self.encoder(x)
         with jax.default_matmul_precision("highest"):  # the cell has no argument for it
             return self.cell(carry, nn.tanh(self.embed(x)))[0]
 
-    def act_and_value(self, carry: Array) -> tuple[Normal | Categorical, Array]:
-        """Distribution and value."""
-        return self.heads(carry)
+    def act_and_value(self, carry: Array, x: Any) -> tuple[Normal | Categorical, Array]:
+        """Distribution and value, of the carry after an observation."""
+        if self.critic_encoder is None:
+            return self.heads(carry)
+        more = self.critic_encoder(x)
+        return self.heads.act(carry), self.heads.value(joined([carry, more]))
 
 
 @pytree
@@ -69,13 +81,18 @@ class RecurrentPPO:
     ((8,), ())
     """
 
-    ppo: ppo.PPO  # its `hidden_sizes` do not count
+    ppo: ppo.PPO  # its `network` stands before the unit; its `hidden_sizes` do not count
     hidden_size: int = size(default=64, least=1)  # W
 
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one update."""
         return self.ppo.steps_per_update
+
+    @property
+    def network(self) -> nn.Module | None:
+        """What turns observations into features first."""
+        return self.ppo.network
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
@@ -169,13 +186,15 @@ class RecurrentPPO:
 
     def policy(self, env: Environment, state: "RecurrentPPOState") -> RecurrentPolicy:
         """The learnt policy: the likeliest action."""
-
-        def act(carry: Array, observation: Any) -> tuple[Array, Any]:
-            x = normaliser.apply(state.obs_stats, observation)
-            out: Any = self._network(env).apply(state.params, carry, x)
-            return out[0], feasible(env.action_space, out[1].mode())
-
+        act = learnt(self, env, state.params, state.obs_stats, self.ppo.actor_keys)
         return RecurrentPolicy(jnp.zeros(self.hidden_size), act)
+
+    def act(self, policy: LearntPolicy, carry: Array, observation: Any) -> tuple[Array, Any]:
+        """What its policy does: the next carry, and the action."""
+        x = self.ppo.seen(policy, observation)
+        network: Any = self._network(policy)
+        out = network.apply(policy.params, carry, x, method=RecurrentActorCritic.act)
+        return out[0], feasible(policy.action_space, out[1].mode())
 
     def _rollout(
         self, env: Environment, state: "RecurrentPPOState", key: Array, axis: str | None = None
@@ -230,11 +249,17 @@ class RecurrentPPO:
         rows = (part["observation"], part["is_first"])
         rows = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), rows)
         carries = jnp.moveaxis(jax.lax.scan(step, part["carry"], rows)[1], 0, 1)
-        out: Any = network.apply(params, carries, method=RecurrentActorCritic.act_and_value)
+        out: Any = network.apply(
+            params, carries, part["observation"], method=RecurrentActorCritic.act_and_value
+        )
         return out
 
-    def _network(self, env: Environment) -> RecurrentActorCritic:
-        return RecurrentActorCritic(env.action_space, self.hidden_size)
+    def _network(self, env: Environment | LearntPolicy) -> RecurrentActorCritic:
+        spec, alone = self.ppo, None
+        if spec.actor_keys != spec.critic_keys:
+            alone = encoders.sight(spec.network, env.observation_space, spec.critic_keys)
+        encoder = spec.encoder(env, spec.actor_keys)
+        return RecurrentActorCritic(env.action_space, self.hidden_size, encoder, alone)
 
 
 @pytree

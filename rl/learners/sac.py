@@ -11,7 +11,6 @@ An update steps all environments `num_steps` times and descends `gradient_steps`
 every device keeps the whole buffer, and draws its share of the rows of each descent from it.
 """
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, replace
 from typing import Any
 
@@ -25,11 +24,12 @@ from jaxgpu.pytree import number, pytree, size
 
 from .. import shares
 from ..environment import Environment
+from ..policies import LearntPolicy
 from ..spaces import Box
 from ..vector import VectorState, vectorize
 from . import normaliser, optimiser, replay
-from .networks import MLP, Squashed, noise, stretched
-from .training import Rollouts, TrainState, check_shares
+from .networks import MLP, Squashed, joined, noise, stretched
+from .training import ActorCriticRollouts, TrainState, check_shares
 
 
 class Networks(nn.Module):
@@ -37,31 +37,36 @@ class Networks(nn.Module):
 
     actions: int  # numbers of an action
     hidden_sizes: tuple[int, ...]  # units of each hidden layer
+    actor_encoder: nn.Module | None = None  # what turns observations into features first
+    critic_encoder: nn.Module | None = None  # the same of both critics
 
     def setup(self) -> None:
         """Make all three."""
         # flax declares `in_axes` an int; None gives each critic the whole input
         axes: dict[str, Any] = {"in_axes": None, "axis_size": 2}
         twins: Any = nn.vmap(MLP, {"params": 0}, {"params": True}, **axes)
-        self.actor = MLP(2 * self.actions, self.hidden_sizes, 0.01, nn.relu)
+        self.actor = MLP(
+            2 * self.actions, self.hidden_sizes, 0.01, nn.relu, encoder=self.actor_encoder
+        )
         self.critics = twins(1, self.hidden_sizes, 1.0, nn.relu)
 
-    def __call__(self, x: Array, action: Array) -> tuple[Squashed, Array]:
+    def __call__(self, x: Any, action: Array) -> tuple[Squashed, Array]:
         """For the start of the parameters."""
         return self.act(x), self.q(x, action)
 
-    def act(self, x: Array) -> Squashed:
+    def act(self, x: Any) -> Squashed:
         """The distribution over actions, of observations [..., O]."""
         mean, log_std = jnp.split(self.actor(x), 2, -1)
         return Squashed(mean, jnp.clip(log_std, -10.0, 2.0))
 
-    def q(self, x: Array, action: Array) -> Array:
+    def q(self, x: Any, action: Array) -> Array:
         """Q of both critics, [2, N], of observations [N, O] and actions [N, A]."""
+        x = joined(x) if self.critic_encoder is None else self.critic_encoder(x)
         return self.critics(jnp.concatenate([x, action], -1))[..., 0]
 
 
 @pytree
-class SAC(Rollouts):
+class SAC(ActorCriticRollouts):
     """What to run; numbers are leaves, to be vmapped over.
 
     >>> from jaxgpu import rl
@@ -122,7 +127,8 @@ class SAC(Rollouts):
         observation, common = self.begin(env, env_key, num_updates)
         action = jnp.zeros(env.action_space.shape)
         network = self._network(env)
-        weights: Any = network.init(network_key, observation[None], action[None])
+        rows = jax.tree.map(lambda x: x[None], observation)
+        weights: Any = network.init(network_key, rows, action[None])
         alpha = self.temperature * jnp.ones((), jnp.float32)
         params = {"weights": weights, "log_alpha": jnp.log(alpha)}
         row = {
@@ -192,14 +198,15 @@ class SAC(Rollouts):
             replay=buffer,
         )
 
-    def policy(self, env: Environment, state: "SACState") -> Callable[[Any], Array]:
+    def policy(self, env: Environment, state: "SACState") -> LearntPolicy:
         """The learnt policy: observation to action, without noise."""
+        return self.acting(env, state.params["weights"], state.obs_stats)
 
-        def act(observation: Any) -> Array:
-            x = normaliser.apply(state.obs_stats, observation)
-            return stretched(env.action_space, self._act(env, state.params, x).mode())
-
-        return act
+    def act(self, policy: LearntPolicy, observation: Any) -> Array:
+        """What its policy does."""
+        x = self.seen(policy, observation)
+        choice = self._act(policy, {"weights": policy.params}, x)
+        return stretched(policy.action_space, choice.mode())
 
     def _rollout(
         self, env: Environment, state: "SACState", key: Array, axis: str | None = None
@@ -266,10 +273,10 @@ class SAC(Rollouts):
         excess = -jax.lax.stop_gradient(jnp.mean(log_prob)) - target_entropy
         return error + loss + params["log_alpha"] * excess
 
-    def _network(self, env: Environment) -> Networks:
-        return Networks(env.action_space.shape[0], self.hidden_sizes)
+    def _network(self, env: Any) -> Networks:
+        return Networks(env.action_space.shape[0], self.hidden_sizes, **self.pair(env))
 
-    def _act(self, env: Environment, params: Any, x: Any) -> Squashed:
+    def _act(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Squashed:
         out: Any = self._network(env).apply(params["weights"], x, method=Networks.act)
         return out
 

@@ -8,7 +8,6 @@ the clock alone, all of them run in step, and the critic sees what comes after a
 many windows.
 """
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, replace
 from typing import Any
 
@@ -20,16 +19,17 @@ from jaxgpu.pytree import number, pytree, size
 
 from .. import shares
 from ..environment import Environment
+from ..policies import LearntPolicy
 from ..spaces import Box
 from ..vector import vectorize
 from . import normaliser, optimiser
 from .advantage import advantages
 from .networks import ActorCritic, Normal, noise, stretched
-from .training import Rollouts, TrainState
+from .training import ActorCriticRollouts, TrainState
 
 
 @pytree
-class SHAC(Rollouts):
+class SHAC(ActorCriticRollouts):
     """What to run; numbers are leaves, to be vmapped over."""
 
     learning_rate: Array | float = number(default=3e-3, least=0)  # [] of the actor, at the start
@@ -121,14 +121,15 @@ class SHAC(Rollouts):
             target=jax.tree.map(closer, state.target, params),
         )
 
-    def policy(self, env: Environment, state: "SHACState") -> Callable[[Any], Array]:
+    def policy(self, env: Environment, state: "SHACState") -> LearntPolicy:
         """The learnt policy: observation to action, without noise."""
+        return self.acting(env, state.params, state.obs_stats)
 
-        def act(observation: Any) -> Array:
-            x = normaliser.apply(state.obs_stats, observation)
-            return stretched(env.action_space, jnp.tanh(self._act(env, state.params, x).mode()))
-
-        return act
+    def act(self, policy: LearntPolicy, observation: Any) -> Array:
+        """What its policy does."""
+        x = self.seen(policy, observation)
+        choice = jnp.tanh(self._act(policy, policy.params, x).mode())
+        return stretched(policy.action_space, choice)
 
     def _window(
         self,
@@ -190,10 +191,10 @@ class SHAC(Rollouts):
         share = shares.own(jax.random.uniform(key, (self.num_envs,)), axis) < self.reset_prob
         return (jnp.arange(self.num_steps) == self.num_steps - 1)[:, None] & share[None]
 
-    def _network(self, env: Environment) -> ActorCritic:
-        return ActorCritic(env.action_space, self.hidden_sizes, log_std=-1.0)
+    def _network(self, env: Environment | LearntPolicy) -> ActorCritic:
+        return ActorCritic(env.action_space, self.hidden_sizes, log_std=-1.0, **self.pair(env))
 
-    def _act(self, env: Environment, params: Any, x: Any) -> Normal:
+    def _act(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Normal:
         choice: Any = self._network(env).apply(params, x, method=ActorCritic.act)
         return choice
 

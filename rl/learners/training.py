@@ -3,6 +3,7 @@
 from dataclasses import KW_ONLY, replace
 from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -13,8 +14,9 @@ from jaxgpu.pytree import pytree, size, static
 
 from ..doors import check_learner, widths
 from ..environment import Environment
+from ..policies import LearntPolicy, learnt
 from ..vector import Vector, VectorState, vectorize
-from . import normaliser, schedule
+from . import encoders, normaliser, schedule
 
 
 @pytree
@@ -42,7 +44,9 @@ class Rollouts:
     _: KW_ONLY
     num_envs: int = size(default=64, least=1)  # B
     num_steps: int = size(default=64, least=1)  # T, steps of each environment between updates
-    hidden_sizes: tuple[int, ...] = widths((64, 64))  # units of each hidden layer
+    # what turns observations [N, ...] into features [N, W] first, such as `rl.CNN()`
+    network: nn.Module | None = static(default=None)
+    hidden_sizes: tuple[int, ...] = widths((64, 64))  # units of each hidden layer behind it
     anneal_lr: bool = static(default=True)  # learning rates fall to zero over the training
 
     @property
@@ -82,6 +86,10 @@ class Rollouts:
             return jnp.ones((), jnp.float32)
         return jnp.maximum(1 - self.progress(state), 0.0)
 
+    def encoder(self, env: Any, keys: tuple[str, ...] | None = None) -> encoders.Encoder | None:
+        """The `network` over what stands under `keys` of the observations of `env`."""
+        return encoders.over(self.network, env.observation_space, keys)
+
     def check_devices(self, devices: int) -> None:
         """Raise where so many devices cannot share out the environments."""
         check_shares(type(self).__name__, "num_envs", self.num_envs, devices)
@@ -96,6 +104,35 @@ class Rollouts:
                 f"{type(self).__name__}: {num_minibatches} minibatches of {self.num_envs} "
                 f"environments times {self.num_steps} steps{shared}; choose a divisor of {rows}"
             )
+
+
+@pytree
+class ActorCriticRollouts(Rollouts):
+    """With an actor and a critic, each with a `network` of its own.
+
+    Where observations are dictionaries the critic may see what the actor does not: what is known
+    in training alone (Pinto et al. 2018, arXiv:1710.06542).
+    """
+
+    _: KW_ONLY
+    actor_keys: tuple[str, ...] | None = static(default=None)  # what the actor sees; None sees all
+    critic_keys: tuple[str, ...] | None = static(default=None)  # what the critic sees
+
+    def pair(self, env: Any) -> dict[str, Any]:
+        """The encoders of the networks, by the names of their fields."""
+        return {
+            "actor_encoder": self.encoder(env, self.actor_keys),
+            "critic_encoder": self.encoder(env, self.critic_keys),
+        }
+
+    def seen(self, policy: LearntPolicy, observation: Any) -> Any:
+        """What the actor of a policy sees of an observation, scaled."""
+        return normaliser.apply(policy.obs_stats, encoders.chosen(observation, self.actor_keys))
+
+    def acting(self, env: Any, params: Any, obs_stats: normaliser.Normaliser) -> LearntPolicy:
+        """The policy of weights, without those of the critic."""
+        held = {name: x for name, x in params["params"].items() if not name.startswith("critic")}
+        return learnt(self, env, {"params": held}, obs_stats, self.actor_keys)
 
 
 def check_shares(name: str, what: str, count: int, devices: int) -> None:

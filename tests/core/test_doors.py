@@ -107,7 +107,7 @@ def test_every_number_that_users_set_declares_its_range():
 NO_DOOR = {
     "a type of what comes back, made by a door": """Solution Evolution MixtureFit State Particles
         Scores Step Health Outcome Best Plan Volume Tree Tool Flow PlasticState RecurrentPolicy
-        Run Timing Training TrainState VectorState""".split(),
+        LearntPolicy Run Timing Training TrainState VectorState""".split(),
     "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
         primitive filled constant jvp_of export_checks gpu_takes_kernels on_gpu on_tpu row spread
         window program when smallest""".split(),
@@ -152,6 +152,7 @@ NO_DOOR = {
         latte_art mixing pouring transporting""".split(),
     "diagnostics of a state that a run has made": """bound_pairs budget class_radii core mean
         potential segregation_ratio tree_edges""".split(),
+    "modules of flax, whose fields flax takes as they are": "CNN MLP ResNet".split(),
     "asked for by our own code": "extra filled constant jvp_of primitive own nothing".split(),
     "held to values by other tests": """weld checked sweep Elements MassFunction Solid Balls
         Rollouts ArmDynamics EpisodeCost count_lost ReferenceDirections Call Loop""".split(),

@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from doors import Door
+from doors_core import elsewhere
 
 from jaxgpu import mesh, rl
-from jaxgpu.rl import devices, plan
+from jaxgpu.rl import devices, plan, policies
 from jaxgpu.rl.envs.locomotion import Robot
 
 KEY = jax.random.key(0)
@@ -29,6 +30,15 @@ ROBOTS = [kind for kind in ENVIRONMENTS if issubclass(kind, Robot) and kind is n
 
 def bowl(actions, frames=None):
     return jnp.sum(actions**2)
+
+
+def loaded(path):
+    """A policy of zeros out of a file in a folder of its own."""
+    like = jax.eval_shape(lambda key: rl.PQN(hidden_sizes=(2,)).init(POLE, key), KEY)
+    zeros = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), (like.params, like.obs_stats))
+    with elsewhere():
+        policies.learnt(rl.PQN(hidden_sizes=(2,)), POLE, *zeros).save("policy.npz")
+        return rl.load_policy(path).params
 
 
 DOORS = [
@@ -92,6 +102,11 @@ DOORS += [
         lambda parts, every: rl.sweep(POLE, rl.PPO(), KEY[None], parts, every),
         {"parts": 1, "every": 1},
         refusals=True,
+    ),
+    Door(
+        "rl.load_policy",
+        loaded,
+        {"path": "policy.npz"},
     ),
     Door(
         "rl.devices.shard_update",

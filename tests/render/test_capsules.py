@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.render import Camera, Capsules, capsules
+from jaxgpu.geometry import sdf
+from jaxgpu.render import Balls, Camera, Capsules, Look, capsules
 
 SEEN = Camera((3.0, 0.0, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, height=24)
 
@@ -68,3 +69,33 @@ def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
     np.testing.assert_array_equal(red[sure], (away < outline)[sure])
     dark = (with_ball.sum(-1) < without.sum(-1) - 0.3) & ~red
     assert 3 < dark.sum() < 60 and with_ball.min() >= 0 and with_ball.max() <= 1
+
+
+def test_a_depth_camera_sees_the_first_surface(x64):
+    """At the depth that it tells every pixel shows a point of a capsule or of the floor."""
+    camera = Camera((3.0, 0.4, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, height=24)
+    for seed in range(3):
+        made = scene(seed)
+        depth = jax.jit(lambda made: made.depth(camera))(made)
+        there = np.stack(camera.places(jnp.where(jnp.isfinite(depth), depth, 1.0)), -1)
+        on_floor = np.abs(there[..., 2] - float(made.floor)) < 1e-9
+        on_one = np.abs(gap(made, there.reshape(-1, 3)).reshape(24, 24)) < 1e-7
+        seen = np.isfinite(np.asarray(depth))
+        assert (on_floor | on_one)[seen].all() and on_floor[seen].any() and on_one[seen].any()
+        # what is not seen looks up, or far away
+        up = np.stack(camera.places(jnp.full((24, 24), 2.0)), -1) - np.asarray(camera.eye)
+        assert (~seen).any() and (up[~seen][:, 2] > -1e-3 * 2).all()
+
+
+def test_a_depth_camera_sees_balls_glass_and_a_floor():
+    """A ball in front of a floor, and a glass ball beside it that is nearer than what is behind."""
+    camera = Camera((0.0, 2.0, 4.0), (0.0, 0.0, 0.0), width=33, height=33)
+    x, look = jnp.zeros((1, 3)), Look(0.5, smoothing=0)
+    glass = (sdf.Ball(0.3), jnp.array([1.0, 0.0, 0.0]), jnp.array([1.0, 0.0, 0.0, 0.0]))
+    made = Balls(x, jnp.ones((1, 3)), look, (glass,), floor=-0.5)
+    depth = np.asarray(jax.jit(lambda: made.depth(camera))())
+    np.testing.assert_allclose(depth[16, 16], 20**0.5 - 0.5, atol=2e-3)
+    there = np.stack([np.asarray(a) for a in camera.places(jnp.asarray(depth))], -1)
+    np.testing.assert_allclose(there[30, 2, 1], -0.5, atol=1e-4)
+    gap = np.linalg.norm(there - np.array([1.0, 0.0, 0.0]), axis=-1)
+    assert np.abs(gap - 0.3).min() < 2e-3 and gap.min() > 0.3 - 2e-3

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from rl_pictures import Pointer
 from tensorboardX.proto import event_pb2
 
 from jaxgpu import rl
@@ -31,6 +32,13 @@ def lenient():
 @pytest.mark.parametrize("name", ["cartpole", "pendulum", "surgical/psm-reach"])
 def test_gymnasium_accepts_ours(name):
     check_env(adapters.to_gymnasium(rl.make(name)), skip_render_check=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_gymnasium_accepts_pictures_and_dictionaries():
+    env = adapters.to_gymnasium(Pointer())
+    check_env(env, skip_render_check=True)
+    assert env.observation_space["eye"].dtype == np.uint8
 
 
 def test_a_single_environment_gives_the_states_of_gymnasium():

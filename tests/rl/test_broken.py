@@ -4,6 +4,7 @@ One nan in one of many copies once turned all weights, and what observations are
 nan for good.
 """
 
+import dataclasses
 from typing import Any
 
 import conformance
@@ -75,9 +76,7 @@ def test_where_nothing_breaks_nothing_changes(name, learner, monkeypatch):
     """Beside a program that does not look; what is fused otherwise may be rounded otherwise."""
     train = lambda key: rl.learn(rl.make(name), learner, key, 3)
     looked = jax.jit(lambda key: train(key))(jax.random.key(1))
-    monkeypatch.setattr(
-        vector, "_finite", lambda tree: jnp.ones(len(jax.tree.leaves(tree)[0]), bool)
-    )
+    monkeypatch.setattr(vector, "finite", lambda tree, before=None: jnp.bool_(True))
     conformance.same(jax.jit(train)(jax.random.key(1)), looked, 1e-5)
 
 
@@ -106,6 +105,37 @@ def test_a_broken_copy_begins_anew_and_the_others_go_on():
     np.testing.assert_array_equal(after.episode_length, [2, 0, 2, 0])
     assert finite((after, out)) and not out.done.any() and out.report()["broken"] == 2
     np.testing.assert_array_equal(out.reward == 0, out.broken)
+
+
+@pytree
+class Hidden:
+    """Counts steps, and shows nothing of its state: a number from 0 on, infinities, and counts."""
+
+    observation_space, action_space = rl.Box(-1.0, 1.0, (1,)), rl.Box(-1.0, 1.0, (1,))
+    differentiable = False
+
+    def reset(self, key):
+        return (jnp.zeros(2), jnp.array([jnp.inf, -jnp.inf]), jnp.int32(0)), jnp.zeros(1)
+
+    def step(self, state, action, key):
+        place, far, count = state
+        state = (place + action, far, count + 1)
+        return rl.Step(state, jnp.zeros(1), jnp.ones(()), jnp.bool_(False), jnp.bool_(False), {})
+
+
+def test_a_state_that_breaks_unseen_begins_anew():
+    """Nan and a new infinity count, though observations and rewards are whole; old ones do not."""
+    copies, huge = rl.vectorize(Hidden(), 3), np.float32(3e38)
+    state, _ = copies.step(copies.reset(jax.random.key(0)), jnp.ones((3, 1)), jax.random.key(1))
+    hurt = state.state[0].at[1, 0].set(jnp.nan).at[2, 1].set(huge)
+    state = dataclasses.replace(state, state=(hurt, *state.state[1:]))
+    after, out = copies.step(state, jnp.full((3, 1), huge), jax.random.key(2))
+    np.testing.assert_array_equal(out.broken, [False, True, True])
+    np.testing.assert_array_equal(after.state[0], [[huge, huge], [0, 0], [0, 0]])
+    np.testing.assert_array_equal(after.state[1], [[np.inf, -np.inf]] * 3)
+    np.testing.assert_array_equal(out.reward, [1, 0, 0])
+    begun = vector.mended((jnp.array([jnp.nan, 1.0, jnp.inf]), jnp.zeros((3, 1))))
+    np.testing.assert_array_equal(begun[0], [1, 1, np.inf])
 
 
 def test_no_finite_start_is_refused_on_the_host():

@@ -67,6 +67,29 @@ def test_episodes_count_until_they_end():
     assert not cut.success.any() and (cut.episode_length == 7).all()
 
 
+@pytree
+class Paired:
+    """A counter that ends after a number of steps of its own, and pays [1, its time]."""
+
+    def reset(self, key):
+        last = jax.random.randint(key, (), 1, 6)
+        return (last, jnp.int32(0)), jnp.zeros(1)
+
+    def step(self, state, action, key):
+        last, t = state[0], state[1] + 1
+        reward = jnp.stack([1.0, t.astype(float)])
+        return rl.Step((last, t), jnp.zeros(1), reward, t >= last, jnp.bool_(False), {})
+
+
+def test_each_objective_is_summed_until_its_episode_ends():
+    """Of an episode of n steps, which differ: n, and n (n + 1) / 2."""
+    play = lambda key: rl.evaluate(Paired(), lambda x: jnp.zeros(1), key, 8, 9)
+    scores = jax.jit(play)(jax.random.key(0))
+    n = np.asarray(scores.episode_length)
+    assert len(set(n)) > 1 and scores.episode_return.shape == (8, 2)
+    np.testing.assert_array_equal(scores.episode_return, np.stack([n, n * (n + 1) / 2], 1))
+
+
 def test_the_interquartile_mean_and_its_interval():
     x = np.random.default_rng(0).normal(5, 1, 40).astype(np.float32)
     middle, low, high = rl.interquartile_mean(x, jax.random.key(0))

@@ -14,8 +14,10 @@ from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
 from jaxgpu.physics.rigid.models.source import compiled
 from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.render import Capsules
 
 from ...environment import Step
+from ...pictures import links
 from ...spaces import Box
 
 Seen = dict[str, Array]
@@ -84,6 +86,10 @@ class Robot:
         truncated = (after.t >= self.max_steps) & ~terminated
         info = parts | {"success": self._success(after) & ~terminated}
         return Step(after, self._observe(after), reward, terminated, truncated, info)
+
+    def scene(self, state: State) -> Capsules:
+        """What there is to see of it."""
+        return links.robot(self.model, state.body)
 
     def _dt(self) -> Array:
         """Seconds of a step."""

@@ -1,15 +1,19 @@
 """Films: what stands where at a state."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pytest
 
 from jaxgpu import rl
-from jaxgpu.render import Camera, Capsules
+from jaxgpu.render import Camera, Capsules, show
+from jaxgpu.rl.envs.locomotion import robot
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
+from jaxgpu.rl.pictures import links
 from jaxgpu.rl.pictures.film import film
 
 
@@ -45,6 +49,25 @@ def test_the_goal_turns_green_when_it_is_reached():
     camera = Camera((0.27, -0.33, 0.03), (0.0, 0.0, -0.11), (0.0, 0.0, 1.0), width=8, height=8)
     states = jax.tree.map(lambda x: jnp.stack([x, x]), state)
     assert film(reach, states, camera).shape == (2, 8, 8, 3)
+
+
+def test_a_robot_is_where_mujoco_has_it():
+    """Origins of bodies and their middles, of a swimmer that is bent and has gone aside."""
+    file = Path(robot.__file__).parent / "assets" / "swimmer.xml"
+    env, source = rl.make("swimmer"), mujoco.MjModel.from_xml_path(str(file))
+    data = mujoco.MjData(source)
+    data.qpos[:] = [0.4, -0.3, 0.7, -1.1, 0.9]
+    mujoco.mj_forward(source, data)
+    body = env.begin(jnp.asarray(data.qpos, jnp.float32)).body
+    seen = jax.jit(lambda body: links.robot(env.model, body))(body)
+    hangs = np.arange(2, source.nbody)  # on another body than the world
+    start = np.concatenate([data.xpos[source.body_parentid[hangs]], data.xpos[1:]])
+    end = np.concatenate([data.xpos[hangs], data.xipos[1:]])
+    np.testing.assert_allclose(seen.start, start, atol=1e-6)
+    np.testing.assert_allclose(seen.end, end, atol=1e-6)
+    assert seen.floor < data.xipos[1:, 2].min() - 0.01
+    states = jax.tree.map(lambda x: jnp.stack([x, x]), env.begin(env.model.qpos0))
+    assert show(env, states).moments == 2
 
 
 def test_anybodys_environment_is_filmed_through_its_method():

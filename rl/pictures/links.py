@@ -1,0 +1,33 @@
+"""Robots of `jaxgpu.physics.rigid` as capsules, for pictures."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.physics.rigid import Model, State
+from jaxgpu.render import Capsules
+from jaxgpu.render.capsules import BLUE, STEEL
+
+THICK = 0.1  # radius of a link, of the longest one
+
+
+def robot(model: Model, state: State) -> Capsules:
+    """The bodies of a mechanism: steel to the body that each hangs on, blue to its middle.
+
+    What hangs on nothing is a ball. The floor is at a height of 0 m, or below all of it.
+    """
+    start, end = model.view(state)["links"]
+    count = len(start) // 2
+    hangs = np.append(np.array(model.layout.body_parent)[1:] > 0, np.ones(count, bool))
+    start, end = start[hangs], end[hangs]
+    long = jnp.sqrt(jnp.max(jnp.sum((end - start) ** 2, -1)))
+    thick = THICK * jnp.where(long > 0, long, 1.0)
+    ink = np.where(np.arange(2 * count)[hangs, None] < count, STEEL, BLUE)
+    lowest = jnp.min(jnp.minimum(start, end)[:, 2]) - thick
+    return Capsules(
+        start=start,
+        end=end,
+        radius=jnp.full(len(start), thick),
+        colour=jnp.asarray(ink, start.dtype),
+        floor=jnp.minimum(lowest, 0.0),
+        tile=5 * thick,
+    )

@@ -1,0 +1,177 @@
+"""A learnt policy by itself: what acts, without the training that made it.
+
+It is saved in one file and loaded in another process without the script that trained it, and it is
+exported as a program that runs without this package.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import jax
+import jax.export
+import jax.numpy as jnp
+
+from jaxgpu import arguments
+from jaxgpu.checkpoint import CheckpointError, save, sealed, tree
+from jaxgpu.doors import explained
+from jaxgpu.pytree import pytree
+from jaxgpu.saving import structure
+
+_KIND = "policy"  # what the file says it holds
+
+
+@pytree
+class LearntPolicy:
+    """What a learner makes of observations: actions, without noise. Its methods `policy` make it.
+
+    >>> import tempfile
+    >>> from jaxgpu import rl
+    >>> env, ppo, key = rl.make("cartpole"), rl.PPO(hidden_sizes=(4,)), jax.random.key(0)
+    >>> policy = ppo.policy(env, ppo.init(env, key))
+    >>> file = Path(tempfile.mkdtemp(), "policy.npz")
+    >>> policy.save(file)
+    >>> x = env.reset(key)[1]
+    >>> bool(rl.load_policy(file)(x) == policy(x))
+    True
+    """
+
+    learner: Any  # the spec that learnt it, whose method `act` knows what to do
+    observation_space: Any  # of the environment
+    action_space: Any
+    params: Any  # weights of what acts
+    obs_stats: Any  # what observations are scaled by
+
+    def __call__(self, *seen: Any) -> Any:
+        """The action of an observation; of a carry and an observation, the carry and the action."""
+        return self.learner.act(self, *seen)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, which `load_policy` reads."""
+        _save(path, self)
+
+    def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
+        """The program from observations [B, ...], of any B, to actions, weights included."""
+        return _exported(jax.vmap(self), (self.obs_stats.mean,), platforms)
+
+
+class RecurrentPolicy(NamedTuple):
+    """A policy with a memory; one without is a function from observation to action.
+
+    >>> from jaxgpu import rl
+    >>> swing = RecurrentPolicy(jnp.int32(0), lambda carry, observation: (1 - carry, carry))
+    >>> scores = rl.evaluate(rl.make("cartpole"), swing, jax.random.key(0), 4, 50)
+    >>> scores.episode_return.shape
+    (4,)
+    """
+
+    carry: Any  # the memory at the start of an episode
+    act: Callable[[Any, Any], tuple[Any, Any]]  # carry and observation to carry and action
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, which `load_policy` reads.
+
+        Raises:
+            TypeError: it was not learnt here.
+        """
+        _save(path, self)
+
+    def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
+        """The program from carries and observations [B, ...], of any B, to carries and actions.
+
+        Raises:
+            TypeError: it was not learnt here.
+        """
+        act = _learnt("export", self)
+        return _exported(jax.vmap(act), (self.carry, act.obs_stats.mean), platforms)
+
+
+type Policy = Callable[[Any], Any] | RecurrentPolicy
+
+
+@explained
+def load_policy(path: str | Path) -> LearntPolicy | RecurrentPolicy:
+    """The policy that `policy.save(path)` wrote.
+
+    Nothing in the file is executed. Networks of this package and of Flax are known; the module
+    that defines a network of your own must be imported before.
+
+    Raises:
+        CheckpointError: no such file, one that was altered, one that holds something else, or a
+            network that is not known here.
+
+    >>> load_policy("/nowhere/policy.npz")
+    Traceback (most recent call last):
+    jaxgpu.checkpoint.sealed.CheckpointError: /nowhere/policy.npz: no such checkpoint; ...
+    """
+    path = arguments.path("load_policy: path", path, "a file")
+    sealed.seal_of(path)
+    leaves, meta = tree.leaves(path)
+    if not isinstance(meta, dict) or meta.get("kind") != _KIND:
+        raise CheckpointError(
+            f"{path}: holds a checkpoint that is no policy; write one by policy.save(path)"
+        )
+    with sealed.as_written(path):
+        policy = structure.made(meta["tree"], [jnp.asarray(leaf) for leaf in leaves])
+        _refuse_unknown(path, policy, meta["learnt"])
+        return policy
+
+
+def _refuse_unknown(path: Path, policy: Any, learnt: list[str]) -> None:
+    """Raise where a class of what learnt it is not known in this process."""
+    learner = _learnt("load_policy", policy).learner
+    parts = [learner, getattr(learner, "network", None)]
+    for part, name in zip(parts, learnt):
+        if isinstance(part, SimpleNamespace | structure.Missing):
+            raise CheckpointError(
+                f"{path}: was learnt by {name}, which is not in this process; import the module "
+                "that defines it, then load the policy"
+            )
+
+
+def _save(path: str | Path, policy: LearntPolicy | RecurrentPolicy) -> None:
+    path = arguments.path("save: path", path, "a file")
+    learner = _learnt("save", policy).learner
+    parts = [learner, getattr(learner, "network", None)]
+    learnt = [f"{type(part).__module__}.{type(part).__qualname__}" for part in parts]
+    save(path, policy, {"kind": _KIND, "tree": structure.of_tree(policy), "learnt": learnt})
+
+
+def _learnt(name: str, policy: LearntPolicy | RecurrentPolicy) -> LearntPolicy:
+    """What acts in a policy.
+
+    Raises:
+        TypeError: it was not learnt here.
+    """
+    act = policy.act if isinstance(policy, RecurrentPolicy) else policy
+    if not isinstance(act, LearntPolicy):
+        raise TypeError(
+            f"{name}: act={arguments.shown(act)}; it must be that of a learner's policy; "
+            "of a function of your own keep the code, and its arrays by checkpoint.save"
+        )
+    return act
+
+
+def _exported(
+    function: Callable[..., Any], like: tuple[Any, ...], platforms: Sequence[str]
+) -> jax.export.Exported:
+    """The program of arguments [B, ...] that are one by one like `like`."""
+    (count,) = jax.export.symbolic_shape("b")
+    rows = lambda x: jax.ShapeDtypeStruct((count, *jnp.shape(x)), jnp.result_type(x))
+    return jax.export.export(jax.jit(function), platforms=platforms)(*jax.tree.map(rows, like))
+
+
+def learnt(
+    learner: Any, env: Any, params: Any, obs_stats: Any, keys: tuple[str, ...] | None = None
+) -> LearntPolicy:
+    """The policy of a learner; of observations that are dictionaries it sees `keys` alone."""
+    seen = lambda stats: stats if keys is None else {key: stats[key] for key in keys}
+    return LearntPolicy(
+        learner=learner,
+        observation_space=env.observation_space,
+        action_space=env.action_space,
+        params=params,
+        obs_stats=replace(obs_stats, mean=seen(obs_stats.mean), square=seen(obs_stats.square)),
+    )

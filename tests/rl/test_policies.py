@@ -1,0 +1,154 @@
+"""Learnt policies by themselves: saved, loaded, exported, and what is refused."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rl_pictures import LEARNERS as SEEING
+from rl_pictures import Pointer
+from rl_probe import waves
+
+from jaxgpu import checkpoint, rl
+from jaxgpu.checkpoint import CheckpointError
+
+KEY = jax.random.key(0)
+LEARNERS = {
+    "PPO": ("cartpole", rl.PPO(hidden_sizes=(4,))),
+    "RecurrentPPO": ("cartpole-masked", rl.RecurrentPPO(rl.PPO(), hidden_size=4)),
+    "PQN": ("cartpole", rl.PQN(hidden_sizes=(4,))),
+    "SAC": ("pendulum", rl.SAC(hidden_sizes=(4,), buffer_size=8)),
+    "SHAC": ("pendulum", rl.SHAC(hidden_sizes=(4,))),
+}
+
+
+def weighed(env, learner):
+    """A policy of weights that tell observations apart."""
+    like = jax.eval_shape(lambda key: learner.init(env, key), KEY)
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like.obs_stats)
+    stats = replace(zeros, count=jnp.ones(()), square=jax.tree.map(lambda x: x + 2, zeros.square))
+    return learner.policy(env, SimpleNamespace(params=waves(like.params, 0.4), obs_stats=stats))
+
+
+def fresh(name):
+    """A policy, and some observations [8, ...]."""
+    task, learner = LEARNERS[name]
+    env = rl.make(task)
+    seen = 4 * np.random.default_rng(0).normal(size=(8, *env.observation_space.shape))
+    return weighed(env, learner), seen.astype(np.float32)
+
+
+def acted(policy, seen):
+    """Of a policy with a memory, one that is not zero."""
+    if isinstance(policy, rl.RecurrentPolicy):
+        carry = jnp.linspace(-1, 1, policy.carry.size)
+        return jax.jit(jax.vmap(lambda x: policy.act(carry, x)))(seen)
+    return jax.jit(jax.vmap(policy))(seen)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_policy_is_saved_and_loaded_by_itself(name, tmp_path):
+    policy, seen = fresh(name)
+    policy.save(tmp_path / "policy.npz")
+    again = rl.load_policy(tmp_path / "policy.npz")
+    assert type(again) is type(policy)
+    actions = acted(policy, seen)
+    for a, b in zip(jax.tree.leaves(actions), jax.tree.leaves(acted(again, seen)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(np.unique(np.asarray(jax.tree.leaves(actions)[-1]))) > 1
+
+
+@pytest.mark.parametrize("name", ["PPO", "RecurrentPPO", "SAC"])
+def test_an_exported_policy_acts_alike_on_any_number_of_observations(name):
+    """Written out and read again, for three platforms, with observations of no number yet."""
+    policy, seen = fresh(name)
+    program = jax.export.deserialize(policy.export().serialize())
+    assert set(program.platforms) == {"cpu", "cuda", "tpu"}
+    for count in (1, 8):
+        if name == "RecurrentPPO":
+            carry = jnp.tile(jnp.linspace(-1, 1, policy.carry.size), (count, 1))
+            found, (_, expected) = program.call(carry, seen[:count])[1], acted(policy, seen[:count])
+        else:
+            found, expected = program.call(seen[:count]), acted(policy, seen[:count])
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_policy_that_sees_pictures_needs_nothing_that_the_critic_alone_sees(tmp_path):
+    """Neither its weights nor the goal; saved, in another process, and exported."""
+    env, learner = Pointer(), SEEING["PPO"]
+    policy = weighed(env, learner)
+    seen = jax.vmap(lambda key: env.reset(key)[1])(jax.random.split(KEY, 5))
+    whole = jax.jit(jax.vmap(policy))(seen)
+    less = {name: seen[name] for name in ("eye", "place")}
+    np.testing.assert_array_equal(jax.jit(jax.vmap(policy))(less), whole)
+    assert not [name for name in policy.params["params"] if name.startswith("critic")]
+    np.testing.assert_allclose(policy.export(("cpu",)).call(less), whole, rtol=1e-6)
+    policy.save(tmp_path / "policy.npz")
+    np.savez(tmp_path / "seen.npz", **less)
+    script = """if True:
+        import sys, jax, numpy as np
+        from jaxgpu import rl
+        policy = rl.load_policy(sys.argv[1] + "/policy.npz")
+        seen = dict(np.load(sys.argv[1] + "/seen.npz"))
+        np.save(sys.argv[1] + "/actions.npy", jax.jit(jax.vmap(policy))(seen))
+    """
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+    np.testing.assert_allclose(np.load(tmp_path / "actions.npy"), whole, rtol=1e-6)
+
+
+class Own(nn.Module):
+    """A network of a user's."""
+
+    @nn.compact
+    def __call__(self, x):
+        return nn.Dense(3)(x)
+
+
+def test_a_network_of_ones_own_is_known_where_its_module_is(tmp_path, monkeypatch):
+    env, learner = rl.make("cartpole"), rl.PPO(network=Own(), hidden_sizes=(4,))
+    policy, seen = weighed(env, learner), np.ones((1, 4), np.float32)
+    policy.save(tmp_path / "policy.npz")
+    again = rl.load_policy(tmp_path / "policy.npz")
+    np.testing.assert_array_equal(acted(again, seen), acted(policy, seen))
+    monkeypatch.delattr(sys.modules[__name__], "Own")
+    with pytest.raises(
+        CheckpointError, match=r"learnt by .*test_policies.Own, which is not in thi"
+    ):
+        rl.load_policy(tmp_path / "policy.npz")
+
+
+def test_wrong_files_are_named(tmp_path):
+    text, other, folder = (Path(tmp_path, name) for name in ("a.txt", "b.npz", "c"))
+    text.write_text("a policy " * 40)
+    checkpoint.save(other, {"x": np.zeros(3)})
+    folder.mkdir()
+    for path, said in (
+        (text, "torn, altered or not a jaxgpu checkpoint"),
+        (other, r"holds a checkpoint that is no policy; write one by policy.save\(path\)"),
+        (folder, "no such checkpoint"),
+        (tmp_path / "none.npz", "no such checkpoint"),
+    ):
+        with pytest.raises(CheckpointError, match=f"{path.name}: {said}"):
+            rl.load_policy(path)
+    policy, _ = fresh("PPO")
+    policy.save(other)
+    data = bytearray(other.read_bytes())
+    data[len(data) // 2] ^= 1
+    other.write_bytes(data)
+    with pytest.raises(CheckpointError, match="torn, altered"):
+        rl.load_policy(other)
+
+
+def test_a_function_of_ones_own_is_not_saved(tmp_path):
+    swing = rl.RecurrentPolicy(jnp.int32(0), lambda carry, seen: (1 - carry, carry))
+    with pytest.raises(TypeError, match="save: act=.*; it must be that of a learner's policy"):
+        swing.save(tmp_path / "policy.npz")
+    with pytest.raises(TypeError, match="export: act=.*; it must be that of a learner's policy"):
+        swing.export()
