@@ -5,7 +5,7 @@ Reading order:
     environment   the protocol of an environment, and environments by name; `spaces`
     envs          classic, locomotion, surgical and fluid tasks
     vector        many copies of an environment, begun anew where episodes end
-    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES
+    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES; Policies, their weights as an objective
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
     devices       one training on several of them; `shares`, what they do together
     evaluation    complete episodes of a policy, statistics over runs
@@ -38,7 +38,7 @@ from .envs.surgical import (
     Track,
 )
 from .evaluation import Policy, RecurrentPolicy, Scores, evaluate, interquartile_mean
-from .learners import ES, PPO, PQN, SAC, SHAC, RecurrentPPO
+from .learners import ES, PPO, PQN, SAC, SHAC, Policies, RecurrentPPO
 from .loops import Learner, Training, learn, sweep, train
 from .spaces import Box, Discrete, Space
 from .vector import Outcome, Vector, VectorState, vectorize
@@ -88,6 +88,7 @@ __all__ = [
     "ES",
     "PPO",
     "PQN",
+    "Policies",
     "RecurrentPPO",
     "SAC",
     "SHAC",
