@@ -5,7 +5,8 @@ Reading order:
     environment   the protocol of an environment, and environments by name; `spaces`
     envs          classic, locomotion, surgical and fluid tasks
     vector        many copies of an environment, begun anew where episodes end
-    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES, and networks for pictures
+    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES; Policies, their weights as an objective; and
+                  networks for pictures
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
     devices       one training on several of them; `shares`, what they do together
     policies      what was learnt, by itself: saved, loaded and exported
@@ -39,7 +40,7 @@ from .envs.surgical import (
     Track,
 )
 from .evaluation import Scores, evaluate, interquartile_mean
-from .learners import CNN, ES, MLP, PPO, PQN, SAC, SHAC, RecurrentPPO, ResNet
+from .learners import CNN, ES, MLP, PPO, PQN, SAC, SHAC, Policies, RecurrentPPO, ResNet
 from .loops import Learner, Training, learn, sweep, train
 from .policies import LearntPolicy, Policy, RecurrentPolicy, load_policy
 from .spaces import Box, Discrete, Space
@@ -90,6 +91,7 @@ __all__ = [
     "ES",
     "PPO",
     "PQN",
+    "Policies",
     "RecurrentPPO",
     "SAC",
     "SHAC",

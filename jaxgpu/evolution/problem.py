@@ -165,19 +165,29 @@ def outcome(function: Callable[[Any], Any], x: Any, dtype: Any = None) -> tuple[
         ValueError: what it returns has another shape.
     """
     dtype = x.dtype if dtype is None else dtype
-    try:
-        out = function(x)
-    except _UNTRACEABLE as error:
-        raise TypeError(
-            f"objective: JAX cannot trace it ({type(error).__name__}); write it with jax.numpy, "
-            "and jnp.where for if, or evaluate it on the host between ask and tell"
-        ) from error
+    out = traced(function, x)
     if isinstance(out, tuple) and len(out) != 2:
         raise TypeError(
             f"objective: it returns a tuple of {len(out)}; it must be f or (f, violation), with "
             "several objectives in one array, jnp.stack([f1, f2, f3])"
         )
     f, violation = out if isinstance(out, tuple) else (out, None)
+    return valued(f, violation, dtype)
+
+
+def traced(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a user's objective returns; refused where JAX cannot trace it."""
+    try:
+        return function(*arguments)
+    except _UNTRACEABLE as error:
+        raise TypeError(
+            f"objective: JAX cannot trace it ({type(error).__name__}); write it with jax.numpy, "
+            "and jnp.where for if, or evaluate it on the host between ask and tell"
+        ) from error
+
+
+def valued(f: Any, violation: Any, dtype: Any) -> tuple[Array, Any]:
+    """Objectives [m] and the violation [], or None, as arrays of a float type."""
     f = jnp.atleast_1d(floats("objective: f", f)).astype(dtype)
     if f.ndim != 1 or f.shape[0] < 1:
         raise ValueError(

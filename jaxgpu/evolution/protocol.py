@@ -43,6 +43,7 @@ from jaxgpu.run import run as run_steps
 
 from .population import Population
 from .problem import Problem, floats, ready, sound
+from .stochastic import Stochastic, stochastic
 
 _GENERATIONS = ranges.Range(least=0, whole=True, one=True)
 
@@ -76,7 +77,7 @@ class Algorithm[S](ABC):
         """
 
 
-def checked(name: str, spec: Any, key: Any, problem: Any) -> Problem:
+def checked[P: Problem | Stochastic](name: str, spec: Any, key: Any, problem: P) -> P:
     """The problem as arrays, after the spec, the key and it have been held against their ranges.
 
     Values that are being traced are passed over.
@@ -89,6 +90,8 @@ def checked(name: str, spec: Any, key: Any, problem: Any) -> Problem:
         raise TypeError(f"{name}: {kind} is no algorithm; pass a spec, a subclass of Algorithm")
     ranges.check(type(spec).__name__, spec)
     arguments.key(f"{name}: key", key)
+    if isinstance(problem, Stochastic):
+        return stochastic(name, problem)
     return ready(name, problem)
 
 
@@ -146,6 +149,55 @@ def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
         raise ValueError(f"{name}: pop_size={pop_size}; it must be {want}")
 
 
+@pytree
+class Search[S]:
+    """Where the search of an algorithm is, with what belongs to the problem."""
+
+    state: S  # of the algorithm
+    failed: Array  # [] evaluations so far that gave nan
+    objective: Any = ()  # state of a `Stochastic` problem's objective; of a `Problem` nothing
+
+
+@explained
+def begin[S](spec: Algorithm[S], problem: Problem | Stochastic, key: Array) -> Search[S]:
+    """The search before its first generation.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import multi, problems
+    >>> search = begin(multi.NSGA2(pop_size=20), problems.zdt1(5), jax.random.key(0))
+    >>> search.state.population.x.shape
+    (20, 5)
+    """
+    if isinstance(problem, Stochastic):
+        return Search(spec.init(key, problem.plain()), jnp.int32(0), problem.init())
+    return Search(spec.init(key, problem), jnp.int32(0))
+
+
+@explained
+def generation[S](
+    spec: Algorithm[S],
+    problem: Problem | Stochastic,
+    search: Search[S],
+    key: Array,
+    mesh: Mesh | None = None,
+) -> Search[S]:
+    """The search after one more generation: ask, evaluate, tell.
+
+    mesh: devices that evaluate a share of the candidates each.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import Drawn, Stochastic, box, multi
+    >>> spec, key = multi.NSGA2(pop_size=20), jax.random.key(0)
+    >>> shaken = Drawn(lambda x, key: jnp.stack([x[0], x[1]]) + jax.random.normal(key))
+    >>> problem = Stochastic(box(0.0, 1.0, 2), shaken, 2)
+    >>> generation(spec, problem, begin(spec, problem, key), key).state.population.f.shape
+    (20, 2)
+    """
+    x, f, violation, objective = _evaluated(spec, problem, search, key, mesh)
+    failed = search.failed + jnp.sum(violation == jnp.inf, dtype=jnp.int32)
+    return Search(spec.tell(search.state, x, f, violation), failed, objective)
+
+
 @explained
 def step[S](
     spec: Algorithm[S], problem: Problem, state: S, key: Array, mesh: Mesh | None = None
@@ -161,21 +213,51 @@ def step[S](
     >>> state.population.f.shape
     (20, 2)
     """
-    x, f, violation = _evaluated(spec, problem, state, key, mesh)
+    if isinstance(problem, Stochastic):
+        raise TypeError(
+            "step: problem is a Stochastic, whose objective has a state too; call begin and "
+            "generation, which carry both"
+        )
+    x, f, violation, _ = _evaluated(spec, problem, Search(state, jnp.int32(0)), key, mesh)
     return spec.tell(state, x, f, violation)
 
 
 def _evaluated(
-    spec: Algorithm, problem: Problem, state: Any, key: Array, mesh: Mesh | None
-) -> tuple[Array, Array, Array]:
-    """The candidates of a generation and their values.
+    spec: Algorithm,
+    problem: Problem | Stochastic,
+    search: Search,
+    key: Array,
+    mesh: Mesh | None,
+) -> tuple[Array, Array, Array, Any]:
+    """The candidates of a generation, their values, and the next state of the objective.
 
     The barriers keep the compiler from computing a value twice, within `tell` again with another
     rounding: what is ranked is what was evaluated, on one device and on many.
     """
-    x = lax.optimization_barrier(spec.ask(state, key))
+    if isinstance(problem, Stochastic):
+        ask_key, draw_key = jax.random.split(key)
+        x = lax.optimization_barrier(spec.ask(search.state, ask_key))
+        given = problem, x, draw_key, search.objective
+        values = problem.evaluate(*given[1:]) if mesh is None else _drawn_by_shares(mesh, *given)
+        return x, *lax.optimization_barrier(values)
+    x = lax.optimization_barrier(spec.ask(search.state, key))
     values = problem.evaluate(x) if mesh is None else _evaluated_by_shares(problem, x, mesh)
-    return x, *lax.optimization_barrier(values)
+    return x, *lax.optimization_barrier(values), search.objective
+
+
+def _drawn_by_shares(
+    mesh: Mesh, problem: Stochastic, x: Array, key: Array, state: Any
+) -> tuple[Array, Array, Any]:
+    """Values, violations and the next state on every device, each of which computed a share."""
+    (axis,) = mesh.axis_names
+
+    def share(problem: Stochastic, x: Array, key: Array, state: Any) -> tuple[Array, Array, Any]:
+        return problem.evaluate(lax.optimization_barrier(x), key, state, axis)
+
+    everywhere = PartitionSpec()
+    return jax.shard_map(
+        share, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False
+    )(problem, x, key, state)
 
 
 def _evaluated_by_shares(problem: Problem, x: Array, mesh: Mesh) -> tuple[Array, Array]:
@@ -200,9 +282,54 @@ def _evaluated_by_shares(problem: Problem, x: Array, mesh: Mesh) -> tuple[Array,
     return values[:, :-1], values[:, -1]
 
 
+def search[S](
+    spec: Algorithm[S],
+    problem: Problem | Stochastic,
+    key: Array,
+    generations: int | Array,
+    *,
+    mesh: Mesh | None = None,
+) -> Search[S]:
+    """The search after some generations, as one pure function: `jit`, `vmap` and shard it.
+
+    Args:
+        spec: the algorithm.
+        problem: what is minimised.
+        key: of all random numbers.
+        generations: how many.
+        mesh: devices that evaluate a share of each generation; see `run`.
+
+    >>> import jax
+    >>> from jaxgpu.evolution import Drawn, Stochastic, box, single
+    >>> noisy = Drawn(lambda x, key: jnp.sum(x * x) + jax.random.normal(key))
+    >>> problem, spec = Stochastic(box(-5.0, 5.0, 4), noisy), single.SNES(8)
+    >>> found = jax.jit(search)(spec, problem, jax.random.key(0), 200)
+    >>> bool(jnp.max(jnp.abs(found.state.mean)) < 0.1)
+    True
+    """
+    problem, mesh = checked("search", spec, key, problem), divided("search", spec, mesh)
+    ranges.refuse("search: generations", generations, _GENERATIONS)
+    return _searched(spec, problem, key, generations, mesh)
+
+
+def _searched[S](
+    spec: Algorithm[S],
+    problem: Problem | Stochastic,
+    key: Array,
+    generations: int | Array,
+    mesh: Mesh | None,
+) -> Search[S]:
+    first, rest = jax.random.split(key)
+
+    def one(i: Array, search: Search[S]) -> Search[S]:
+        return generation(spec, problem, search, jax.random.fold_in(rest, i), mesh)
+
+    return lax.fori_loop(0, generations, one, begin(spec, problem, first))
+
+
 def evolve[S](
     spec: Algorithm[S],
-    problem: Problem,
+    problem: Problem | Stochastic,
     key: Array,
     generations: int | Array,
     *,
@@ -216,19 +343,15 @@ def evolve[S](
 
     Args:
         spec: the algorithm.
-        problem: what is minimised.
+        problem: what is minimised; of a `Stochastic` one `search` returns the state of the
+            objective too.
         key: of all random numbers.
         generations: how many.
         mesh: devices that evaluate a share of each generation; see `run`.
     """
     problem, mesh = checked("evolve", spec, key, problem), divided("evolve", spec, mesh)
     ranges.refuse("evolve: generations", generations, _GENERATIONS)
-    first, rest = jax.random.split(key)
-
-    def generation(i: Array, state: S) -> S:
-        return step(spec, problem, state, jax.random.fold_in(rest, i), mesh)
-
-    return lax.fori_loop(0, generations, generation, spec.init(first, problem))
+    return _searched(spec, problem, key, generations, mesh).state
 
 
 @dataclass(frozen=True, repr=False)
@@ -236,12 +359,13 @@ class Evolution[S](Run[S]):
     """The state of an algorithm after a run, with its history and timing."""
 
     failed: int  # evaluations that gave nan, or an infinite violation
+    objective: Any  # state of a `Stochastic` problem's objective; () of a `Problem`
 
 
 @explained
 def run[S](
     spec: Algorithm[S],
-    problem: Problem,
+    problem: Problem | Stochastic,
     key: Array,
     generations: int,
     *,
@@ -290,31 +414,34 @@ def run[S](
         out=out,
         resume=resume,
     )
-    search = done.state
-    return Evolution(search.state, done.history, done.timing, int(search.failed))
+    ended = done.state
+    return Evolution(
+        state=ended.state,
+        history=done.history,
+        timing=done.timing,
+        failed=int(ended.failed),
+        objective=ended.objective,
+    )
 
 
-@pytree
-class _Search:
-    state: Any  # of the algorithm
-    failed: Array  # [] evaluations so far that gave nan
-
-
+# jitted for its cache; the function that is compiled has the names that a folder tells of
 @allocation.bounded
 @jax.jit
-def _start(spec: Algorithm, key: Array, problem: Problem) -> _Search:
-    return _Search(spec.init(key, problem), jnp.int32(0))
+def _start(spec: Algorithm, key: Array, problem: Problem | Stochastic) -> Search:
+    return begin(spec, problem, key)
 
 
 def _generation(
-    spec: Algorithm, problem: Problem, mesh: Mesh | None, search: _Search, key: Array
-) -> _Search:
-    x, f, violation = _evaluated(spec, problem, search.state, key, mesh)
-    failed = search.failed + jnp.sum(violation == jnp.inf, dtype=jnp.int32)
-    return _Search(spec.tell(search.state, x, f, violation), failed)
+    spec: Algorithm,
+    problem: Problem | Stochastic,
+    mesh: Mesh | None,
+    search: Search,
+    key: Array,
+) -> Search:
+    return generation(spec, problem, search, key, mesh)
 
 
-def _of_algorithm(f: Callable[[Any], Any], search: _Search) -> Any:
+def _of_algorithm(f: Callable[[Any], Any], search: Search) -> Any:
     return f(search.state)
 
 

@@ -19,6 +19,7 @@ from .multi import das_dennis, layers_for
 from .pareto import nondominated
 from .problem import Box, Problem
 from .protocol import Algorithm, Evolution
+from .stochastic import Objective, Stochastic
 
 _SHOWN, _WIDTH = 9, 60  # variables in a summary, and characters of each
 
@@ -67,12 +68,13 @@ def _short(leaf: np.ndarray) -> str:
 
 @explained
 def minimize(
-    function: Callable[[Any], Any],
+    function: Callable[[Any], Any] | Objective,
     space: Any,
     evaluations: int = 20_000,
     *,
     algorithm: Algorithm | None = None,
     seed: int = 0,
+    at_once: int | None = None,
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
     mesh: Mesh | None = None,
@@ -86,12 +88,16 @@ def minimize(
 
     Args:
         function: of one point of the space, traceable by JAX, to a scalar, to objectives [m], or
-            to a pair of one of these and the total constraint violation (at most 0 if feasible).
+            to a pair of one of these and the total constraint violation (at most 0 if feasible);
+            or an `Objective`, which may draw random numbers and carry a state. Of that the values
+            in what is returned are those that were drawn, the luckiest of a run.
         space: pytree of variables (`Real`, `Integer`, `Categorical`, `Boolean`, `Permutation`).
         evaluations: how many calls of the function at most.
         algorithm: spec; by default BIPOP-CMA-ES for one objective, NSGA-II for two and NSGA-III
             for more, from five on with two layers of directions.
         seed: of all random numbers.
+        at_once: of an `Objective`, how many candidates are evaluated at once on a device, whose
+            memory that bounds; all by default.
         until: of the state of the algorithm, a truth value on the device; the search ends where it
             holds.
         measure: of the state of the algorithm, at the start and after each generation, stacked into
@@ -116,7 +122,8 @@ def minimize(
     """
     refuse("minimize: evaluations", evaluations, Range(least=1, whole=True, one=True))
     refuse("minimize: seed", seed, Range(whole=True, one=True))
-    problem = spaces.problem(function, space)
+    refuse("minimize: at_once", at_once, Range(least=1, whole=True, one=True, none=True))
+    problem = spaces.problem(function, space, at_once)
     spec = _default(problem) if algorithm is None else algorithm
     key = jax.random.key(seed)
     problem = protocol.checked("minimize", spec, key, problem)
@@ -157,13 +164,14 @@ def minimize(
         history=done.history,
         timing=done.timing,
         failed=done.failed,
+        objective=done.objective,
         x=x,
         f=f,
         violation=violation,
     )
 
 
-def _best(problem: Problem, state: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+def _best(problem: Problem | Stochastic, state: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """The best point of a state, or the front of K points, with values and violations."""
     if problem.objectives == 1 and hasattr(state, "best"):
         best = state.best
@@ -193,7 +201,7 @@ def _points(encoding: spaces.Encoding, x: jax.Array) -> tuple[Any, jax.Array]:
     return jax.vmap(encoding.read)(x), jax.vmap(encoding.words)(x)
 
 
-def _default(problem: Problem) -> Algorithm:
+def _default(problem: Problem | Stochastic) -> Algorithm:
     m, d = problem.objectives, problem.box.lower.shape[0]
     if m == 1:
         return single.Restarts(single.default_pop_size(max(d, 2)), doublings=5)

@@ -8,7 +8,8 @@ from jax import Array, lax
 
 from jaxgpu.pytree import pytree
 
-from .problem import Box, Problem, box
+from .problem import Box, Problem, box, traced, valued
+from .stochastic import Objective, Stochastic
 from .variables import Boolean, Categorical, Integer, Permutation, Real
 
 VARIABLES = (Real, Integer, Categorical, Boolean, Permutation)
@@ -87,19 +88,20 @@ class Encoding:
         return words(self.space, u)
 
 
-def problem(function: Any, space: Any) -> Problem:
+def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | Stochastic:
     """The problem of a function of points of the space, on the unit box.
 
     Args:
         function: of one point to its objective, a scalar, or objectives [m], or a pair of them and
-            the total violation.
+            the total violation; or an `Objective` of such points.
         space: pytree of variables.
+        at_once: of an `Objective`, how many candidates are evaluated at once.
 
     Raises:
         TypeError: JAX cannot trace the function, or it returns no real numbers.
         ValueError: it returns another shape; bounds are reversed or no numbers.
     """
-    if not callable(function):
+    if not callable(function) and not isinstance(function, Objective):
         raise TypeError(
             f"problem: function={function!r}; it must be a function of one point of the space"
         )
@@ -107,9 +109,20 @@ def problem(function: Any, space: Any) -> Problem:
     fixed = [one.prepared() if isinstance(one, Real | Integer) else one for one in found]
     plain = box(0.0, 1.0, sum(one.size() for one in fixed))
     unit = Box(plain.lower, plain.upper, Encoding(jax.tree.unflatten(tree, fixed)))
+    if isinstance(function, Objective):
+        key, state = jax.random.key(0), function.init()
+        f = jax.eval_shape(lambda x: _drawn(unit, function, x, key, state), unit.lower)
+        return Stochastic(unit, function, f.shape[0], at_once)
     made = Problem(unit, function)
     f, _ = _outcome.eval_shape(made, unit.lower)
     return Problem(unit, function, f.shape[0])
+
+
+def _drawn(box: Box, objective: Objective, x: Array, key: Array, state: Any) -> Array:
+    """The objectives [m] at a vector of the box, whose number is what is asked for."""
+    out = traced(objective.evaluate, box.encoding.read(x), key, state)
+    f = out[0] if isinstance(out, tuple) and out else out
+    return valued(f, None, x.dtype)[0]
 
 
 # jitted for its cache alone: a function is traced once, however often it is minimised

@@ -1,33 +1,27 @@
 """Evolution strategies: the weights of the policy are the candidates.
 
 Salimans et al. (2017), arXiv:1703.03864, with any method of `jaxgpu.evolution.single` that keeps a
-mean. All candidates of a generation play the same episodes, so that chance favours none; the
-objective is the mean return, of which only ranks count. Nothing is differentiated: rewards may be
-rare, and observations and actions of any kind.
+mean. The objective is that of `rl.Policies`: all candidates of a generation play the same episodes,
+so that chance favours none, and of the mean returns only ranks count. Nothing is differentiated:
+rewards may be rare, and observations and actions of any kind.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec
 
-from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import SNES, bounds
 from jaxgpu.pytree import number, pytree, size
 
-from .. import shares
 from ..doors import check_learner, widths
 from ..environment import Environment
-from ..spaces import Box
-from ..vector import VectorState, mended, vectorize
 from . import normaliser
-from .networks import MLP, feasible
-from .training import check_shares, empty_report
+from .policies import Experience, Policies
+from .training import check_shares
 
 
 @pytree
@@ -49,7 +43,7 @@ class ES:
 
     @property
     def steps_per_update(self) -> int:
-        """Steps of environments in one generation; some are played on after an episode's end."""
+        """Steps of environments in one generation; those after an episode's end count as well."""
         return self.algorithm.batch_size * self.episodes * self.max_steps
 
     def init(
@@ -58,15 +52,23 @@ class ES:
         """The state before a training: the first mean; nothing depends on `num_updates`."""
         del num_updates
         check_learner("ES", self, env)
-        observation = jax.eval_shape(env.reset, key)[1]
-        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), observation)
-        count = ravel_pytree(self._zeros(env, zeros))[0].shape[0]
-        sphere = Problem(box(-1.0, 1.0, count, jnp.float32), jnp.sum)
+        policies = self.policies(env)
+        known = policies.init()
         return ESState(
-            search=self.algorithm.init(key, sphere),
-            obs_stats=normaliser.init(zeros),
+            search=self.algorithm.init(key, policies.problem().plain()),
+            obs_stats=known.obs_stats,
             update=jnp.int32(0),
-            report=empty_report(),
+            report=known.report,
+        )
+
+    def policies(self, env: Environment) -> Policies:
+        """The objective that is minimised: minus the mean return of the policies of a network."""
+        return Policies(
+            env,
+            hidden_sizes=self.hidden_sizes,
+            episodes=self.episodes,
+            max_steps=self.max_steps,
+            max_weight=self.max_weight,
         )
 
     def check_devices(self, devices: int) -> None:
@@ -83,100 +85,20 @@ class ES:
         """
         ask_key, play_key = jax.random.split(key)
         x = self.algorithm.ask(state.search, ask_key)
-        played = self._play(env, state.obs_stats, shares.own(x, axis), play_key, axis)
-        returns, success = (shares.joined(a, axis) for a in played[:2])
-        new = played[2]
-        known = jnp.all(jnp.isfinite(jnp.concatenate([a.ravel() for a in jax.tree.leaves(new)])))
-        stats = jax.tree.map(lambda new, old: jnp.where(known, new, old), new, state.obs_stats)
-        returns, success = returns.astype(jnp.float32), success.astype(jnp.float32)
-        cost = -jnp.mean(returns, 1)
-        broken = jnp.where(jnp.isnan(cost), jnp.inf, jnp.zeros_like(cost))
-        cost = jnp.where(jnp.isnan(cost), jnp.inf, cost)[:, None]
-        search = self.algorithm.tell(state.search, x, cost, broken)
-        whole = jnp.isfinite(returns)
-        episodes = jnp.sum(whole.astype(jnp.float32))
-        mean = lambda x: jnp.sum(jnp.where(whole, x, 0.0)) / jnp.maximum(episodes, 1.0)
-        report = {"episode_return": mean(returns), "success": mean(success), "episodes": episodes}
-        report["broken"] = jnp.float32(returns.size) - episodes
-        return replace(
-            state, search=search, obs_stats=stats, update=state.update + 1, report=report
+        problem = self.policies(env).problem()
+        known = Experience(state.obs_stats, state.report)
+        cost, broken, known = problem.evaluate(x, play_key, known, axis)
+        return ESState(
+            search=self.algorithm.tell(state.search, x, cost, broken),
+            obs_stats=known.obs_stats,
+            update=state.update + 1,
+            report=known.report,
         )
 
     def policy(self, env: Environment, state: "ESState") -> Callable[[Any], Array]:
         """The policy of the mean."""
         mean = bounds.point(state.search.box, state.search.mean)
-        weights = self._weights(env, state.obs_stats.mean)(mean)
-
-        def act(observation: Any) -> Array:
-            return self._act(env, weights, normaliser.apply(state.obs_stats, observation))
-
-        return act
-
-    def _play(
-        self,
-        env: Environment,
-        obs_stats: normaliser.Normaliser,
-        x: Array,
-        key: Array,
-        axis: str | None = None,
-    ) -> tuple[Array, Array, normaliser.Normaliser]:
-        """Returns and successes [N, E] of `episodes` episodes, and what was seen by then.
-
-        N candidates are this device's; what was seen is what all have.
-        """
-        size = x.shape[0] * self.episodes
-        start_key, step_key = jax.random.split(key)
-        first = mended(jax.vmap(env.reset)(jax.random.split(start_key, self.episodes)))
-        first = jax.tree.map(lambda a: jnp.concatenate([a] * x.shape[0]), first)
-        zero = jnp.zeros(size)
-        env_state = VectorState(
-            state=first[0],
-            observation=first[1],
-            episode_return=zero,
-            episode_length=jnp.zeros(size, jnp.int32),
-            first=first,
-        )
-        envs = vectorize(env, size * shares.count(axis), "same", axis)
-        weights = jax.vmap(self._weights(env, obs_stats.mean))(x)
-        group = lambda a: a.reshape(x.shape[0], self.episodes, *a.shape[1:])
-        act = jax.vmap(jax.vmap(lambda w, o: self._act(env, w, o), (None, 0)))
-
-        def move(loop: Any, key: Array) -> tuple[Any, None]:
-            env_state, playing, returns, success, new = loop
-            inputs = jax.tree.map(group, normaliser.apply(obs_stats, env_state.observation))
-            action = act(weights, inputs)
-            action = action.reshape(size, *action.shape[2:])
-            after, out = envs.step(env_state, action, key)
-            returns = jnp.where(playing, out.info["episode_return"], returns)
-            returns = jnp.where(playing & out.broken, jnp.nan, returns)
-            success = jnp.where(playing, out.info["success"], success)
-            new = normaliser.update(new, env_state.observation)
-            return (after, playing & ~out.is_first, returns, success, new), None
-
-        seen = obs_stats if axis is None else jax.tree.map(jnp.zeros_like, obs_stats)
-        start = (env_state, zero == 0, zero, zero > 0, seen)
-        keys = jax.random.split(step_key, self.max_steps)
-        (_, _, returns, success, new), _ = jax.lax.scan(move, start, keys)
-        if axis is not None:  # once a generation, not once a step
-            new = normaliser.merged(obs_stats, new, axis)
-        return group(returns), group(success.astype(returns.dtype)), new
-
-    def _act(self, env: Environment, weights: Any, x: Any) -> Array:
-        out: Any = self._network(env).apply(weights, x)
-        real = isinstance(env.action_space, Box)
-        return feasible(env.action_space, out) if real else jnp.argmax(out, -1)
-
-    def _network(self, env: Environment) -> MLP:
-        space: Any = env.action_space
-        return MLP(space.shape[0] if isinstance(space, Box) else space.size, self.hidden_sizes)
-
-    def _zeros(self, env: Environment, observation: Any) -> Any:
-        shapes = jax.eval_shape(self._network(env).init, jax.random.key(0), observation)
-        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-
-    def _weights(self, env: Environment, observation: Any) -> Callable[[Array], Any]:
-        unravel = ravel_pytree(self._zeros(env, observation))[1]
-        return lambda x: unravel(self.max_weight * x)
+        return self.policies(env).policy(mean, Experience(state.obs_stats, state.report))
 
 
 @pytree

@@ -204,6 +204,7 @@ NO_MACHINE = {
     "goes by a spec that is one": ["Cluster", "Checked", "Vector"],
     "what tasks on robots share, each of which is one": ["Robot"],
     "planners, whose `update` takes an objective": ["CEM", "MPPI", "Descent", "TemporalExpansion"],
+    "objectives, whose `update` takes what candidates saw": ["Drawn", "Policies"],
 }
 
 

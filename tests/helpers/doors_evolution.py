@@ -5,7 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 from doors import Door
 
-from jaxgpu.evolution import Integer, Real, indicators, multi, pareto, space
+from jaxgpu.evolution import (
+    Drawn,
+    Integer,
+    Real,
+    Stochastic,
+    indicators,
+    multi,
+    pareto,
+    search,
+    single,
+    space,
+)
 from jaxgpu.evolution.multi import associate, das_dennis, layers_for, partitions_for
 from jaxgpu.evolution.problem import Box, Problem, box
 
@@ -37,6 +48,17 @@ def start_with(crossover, mutation):
 
 def values(x):
     return Problem(box(0.0, 1.0, 2), lambda x: x, 2).evaluate(x)
+
+
+def drawn(x):
+    """Values under one draw for all of them."""
+    noisy = Drawn(lambda x, key: x + jax.random.normal(key, x.shape, x.dtype))
+    return Stochastic(box(0.0, 1.0, 2), noisy, 2).evaluate(x, KEY, ())[:2]
+
+
+def searched(lower, upper):
+    noisy = Drawn(lambda x, key: jnp.sum(x * x) + jax.random.normal(key, (), x.dtype))
+    return search(single.PSO(4), Stochastic(Box(lower, upper), noisy), KEY, 2).state.best.x
 
 
 def point(low, high, shape=None):
@@ -148,6 +170,20 @@ DOORS = [
         {"x": F},
         right=("x: *",),
         limits=("x: nan", "x: inf", "x: -inf"),
+    ),
+    Door(
+        "evolution.Stochastic.evaluate, Drawn",
+        drawn,
+        {"x": F},
+        right=("x: *",),
+        limits=("x: nan", "x: inf", "x: -inf"),
+    ),
+    Door(
+        "evolution.search",
+        searched,
+        {"lower": -TWO, "upper": TWO},
+        right=("lower: zero", "lower: negative", "upper: zero", "upper: negative"),
+        pairs=(("lower", "upper"),),
     ),
     Door(
         "evolution.Real, evolution.space",

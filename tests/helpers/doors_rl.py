@@ -92,6 +92,13 @@ DOORS += [
 ]
 DOORS += [
     Door(
+        "rl.Policies",
+        lambda policies, at_once: policies.problem(at_once).box.upper,
+        {"policies": rl.Policies(POLE, max_steps=2), "at_once": 2},
+        refusals=True,
+        right=("at_once: None",),
+    ),
+    Door(
         "rl.checked, Checked",
         lambda env: rl.checked(env).reset(KEY),
         {"env": SWING},

@@ -1,0 +1,243 @@
+"""The policies of one network on an environment, as an objective of their weights.
+
+Neuroevolution: nothing is differentiated, so rewards may be rare, of several objectives, and
+observations and actions of any kind. The network is the small one of Liang, Li, Yu, Sun & Cheng
+(2025), arXiv:2503.20286: one hidden layer of 16 hyperbolic tangents, whose inputs are observations
+less their mean, over their deviation, both of all that was seen before; but what comes out is
+clipped to the bounds of the actions in place of a last tangent.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from jaxgpu import ranges
+from jaxgpu.evolution.problem import box
+from jaxgpu.evolution.stochastic import Objective, Stochastic
+from jaxgpu.pytree import number, pytree, size, static
+
+from ..doors import widths
+from ..environment import Step
+from ..spaces import Box
+from ..vector import mended
+from . import normaliser
+from .networks import MLP, feasible
+from .normaliser import Normaliser
+
+_AT_ONCE = ranges.Range(least=1, whole=True, one=True, none=True)
+
+
+@pytree
+class Experience:
+    """What is known before a generation: the state of the objective."""
+
+    obs_stats: Normaliser  # of the observations so far
+    report: dict[str, Array]  # means over the episodes of the last generation
+
+
+@pytree
+class Policies(Objective):
+    """Minus the mean return of a policy, of each objective that the environment pays.
+
+    A candidate is the vector of all weights, as fractions of `max_weight`. It plays `episodes`
+    episodes from the same starts and under the same draws as the others of its generation; an
+    episode is over after `max_steps` steps, or where the environment ends it, from when on nothing
+    counts. An episode with a number that is not finite has failed, and so has its candidate.
+
+    >>> from jaxgpu import rl
+    >>> from jaxgpu.evolution import multi, search
+    >>> swim = Policies(rl.make("swimmer", vector=True), max_steps=5)
+    >>> problem = swim.problem(at_once=8)  # speed against effort
+    >>> spec = multi.NSGA3(multi.das_dennis(2, 7))
+    >>> found = jax.jit(search)(spec, problem, jax.random.key(0), 2)
+    >>> found.state.population.f.shape, int(found.objective.obs_stats.count)
+    ((8, 2), 80)
+    >>> act = swim.policy(found.state.population.x[0], found.objective)
+    >>> act(swim.env.reset(jax.random.key(1))[1]).shape
+    (2,)
+    """
+
+    env: Any  # the environment
+    hidden_sizes: tuple[int, ...] = widths((16,))  # units of each hidden layer
+    episodes: int = size(default=1, least=1)  # of each candidate in a generation
+    max_steps: int = size(default=1000, least=1)  # of an episode, at most
+    max_weight: Array | float = number(default=5.0, above=0)  # [] bound of the weights
+    # [] observations after which their mean and deviation stay as they are, so that a policy does
+    # not change while its weights stay
+    settled: Array | float = number(default=float("inf"), least=0, infinite=True)
+    # of a `Step`, how far it breaks constraints, at most 0 where they hold; the violation of a
+    # candidate is the mean over its episodes of the sum over their steps
+    violation: Callable[[Step], Any] | None = static(default=None)
+
+    @property
+    def steps(self) -> int:
+        """Steps of environments that a candidate takes."""
+        return self.episodes * self.max_steps
+
+    @property
+    def weights(self) -> int:
+        """How many weights a policy has: the variables of the problem."""
+        return ravel_pytree(self._zeros())[0].shape[0]
+
+    def problem(self, at_once: int | None = None) -> Stochastic:
+        """The problem of finding the best weights, or the front of several objectives.
+
+        Args:
+            at_once: how many candidates are played at once on a device, whose memory that bounds.
+        """
+        ranges.check("Policies", self)
+        ranges.refuse("problem: at_once", at_once, _AT_ONCE)
+        shape = self._step().reward.shape
+        if len(shape) > 1:
+            raise TypeError(
+                f"Policies: a reward of {type(self.env).__name__} has shape {list(shape)}; it must "
+                "be one number, or [K] of several objectives"
+            )
+        whole = box(-1.0, 1.0, self.weights, jnp.float32)
+        return Stochastic(whole, self, shape[0] if shape else 1, at_once)
+
+    def init(self) -> Experience:
+        """Nothing has been seen or played."""
+        zero = jnp.zeros((), jnp.float32)
+        paid = jnp.zeros(self._step().reward.shape, jnp.float32)
+        report = {"episode_return": paid, "episodes": zero, "success": zero, "broken": zero}
+        return Experience(normaliser.init(self._observation()), report)
+
+    def evaluate(self, x: Array, key: Array, state: Experience) -> tuple[Array, Any, Any]:
+        """Minus the mean returns of the weights x [D], their violation, and what was seen."""
+        start_key, step_key = jax.random.split(key)
+        act, keys = self.policy(x, state), jax.random.split(start_key, self.episodes)
+        first, observation = mended(jax.vmap(self.env.reset)(keys))
+        zero = jnp.zeros(self.episodes)
+        start = {
+            "state": first,
+            "observation": observation,
+            "playing": zero == 0,
+            "returns": jnp.zeros((self.episodes, *self._step().reward.shape)),
+            "success": zero > 0,
+            "violation": zero,
+            "stats": normaliser.init(self._observation()),
+        }
+
+        def move(loop: dict[str, Any], key: Array) -> tuple[dict[str, Any], None]:
+            playing, seen = loop["playing"], loop["observation"]
+            keys = jax.random.split(key, self.episodes)
+            step = jax.vmap(self.env.step)(loop["state"], jax.vmap(act)(seen), keys)
+            sound = _finite(step.observation) & _finite(step.reward)
+            paid = jnp.where(_beside(sound, step.reward), step.reward, jnp.nan)
+            paid = paid.astype(loop["returns"].dtype)
+            success = step.info.get("success", jnp.zeros_like(playing))
+            rows = Normaliser(seen, jax.tree.map(jnp.zeros_like, seen), playing.astype(zero.dtype))
+            more = {
+                "state": step.state,
+                "observation": step.observation,
+                "playing": playing & sound & ~(step.terminated | step.truncated),
+                "returns": loop["returns"] + jnp.where(_beside(playing, paid), paid, 0),
+                "success": jnp.where(playing, success, loop["success"]),
+                "violation": loop["violation"] + jnp.where(playing, self._broken(step), 0),
+                "stats": pooled(loop["stats"], rows),
+            }
+            return more, None
+
+        end, _ = jax.lax.scan(move, start, jax.random.split(step_key, self.max_steps))
+        told = {name: end[name] for name in ("returns", "success", "stats")}
+        broken = None if self.violation is None else jnp.mean(end["violation"])
+        return -jnp.mean(end["returns"], 0), broken, told
+
+    def update(self, state: Experience, seen: Any) -> Experience:
+        """Take in the observations of all candidates [N] whose episodes did not fail."""
+        returns, success, stats = seen["returns"], seen["success"], seen["stats"]
+        whole = jnp.all(jnp.isfinite(returns.reshape(*success.shape, -1)), -1)  # [N, E]
+        told = jnp.all(whole, 1) & _finite(stats.mean) & _finite(stats.square)
+        stats = Normaliser(stats.mean, stats.square, jnp.where(told, stats.count, 0))
+        after, settled = pooled(state.obs_stats, stats), state.obs_stats.count >= self.settled
+        stays = lambda old, new: jnp.where(settled, old, new)
+        episodes = jnp.sum(whole.astype(jnp.float32))
+        counted = lambda a: jnp.sum(jnp.where(_beside(whole, a), a.astype(jnp.float32), 0), (0, 1))
+        report = {
+            "episode_return": counted(returns) / jnp.maximum(episodes, 1),
+            "episodes": episodes,
+            "success": counted(success) / jnp.maximum(episodes, 1),
+            "broken": jnp.float32(whole.size) - episodes,
+        }
+        return Experience(jax.tree.map(stays, state.obs_stats, after), report)
+
+    def policy(self, x: Array, state: Experience) -> Callable[[Any], Array]:
+        """The policy of the weights x [D], with what was known of observations."""
+        weights = ravel_pytree(self._zeros())[1](self.max_weight * x)
+
+        def act(observation: Any) -> Array:
+            inputs = normaliser.apply(state.obs_stats, observation)
+            out: Any = self._network().apply(weights, inputs)
+            space = self.env.action_space
+            return feasible(space, out) if isinstance(space, Box) else jnp.argmax(out, -1)
+
+        return act
+
+    def _network(self) -> MLP:
+        space: Any = self.env.action_space
+        return MLP(space.shape[0] if isinstance(space, Box) else space.size, self.hidden_sizes)
+
+    def _zeros(self) -> Any:
+        shapes = jax.eval_shape(self._network().init, jax.random.key(0), self._observation())
+        return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+
+    def _observation(self) -> Any:
+        """Zeros like an observation."""
+        shapes = jax.eval_shape(self.env.reset, jax.random.key(0))[1]
+        return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+
+    def _step(self) -> Step:
+        """The shapes of a step."""
+        key = jax.random.key(0)
+        state = jax.eval_shape(self.env.reset, key)[0]
+        action = jax.eval_shape(self.env.action_space.sample, key)
+        return jax.eval_shape(self.env.step, state, action, key)
+
+    def _broken(self, step: Step) -> Array:
+        """How far the steps [E] break constraints, not below 0."""
+        if self.violation is None:
+            return jnp.zeros(self.episodes)
+        return jnp.maximum(jax.vmap(self.violation)(step), 0).astype(jnp.float32)
+
+
+def pooled(known: Normaliser, rows: Normaliser) -> Normaliser:
+    """What is known with what K more have seen, [K] counts and leaves [K, ...].
+
+    Chan, Golub & LeVeque (1983), equations 2.1, for K at once; a row without a count is left out.
+
+    >>> none, zero = normaliser.init(jnp.zeros(1)), jnp.zeros((3, 1))
+    >>> rows = Normaliser(jnp.array([[1.0], [3.0], [9.0]]), zero, jnp.array([1.0, 1.0, 0.0]))
+    >>> both = pooled(none, rows)
+    >>> float(both.mean[0]), float(both.square[0]), float(both.count)
+    (2.0, 2.0, 2.0)
+    """
+    beside = lambda old, new: jnp.concatenate([old[None], new])
+    every = jax.tree.map(beside, known, rows)
+    total = jnp.sum(every.count)
+
+    def of(mean: Array, square: Array) -> tuple[Array, Array]:
+        count = _beside(every.count, mean).astype(mean.dtype)
+        mean, square = (jnp.where(count > 0, a, 0) for a in (mean, square))
+        middle = jnp.sum(count * mean, 0) / jnp.maximum(total, 1).astype(mean.dtype)
+        return middle, jnp.sum(square + count * (mean - middle[None]) ** 2, 0)
+
+    means, structure = jax.tree.flatten(every.mean)
+    found = [of(*pair) for pair in zip(means, jax.tree.leaves(every.square), strict=True)]
+    mean, square = (structure.unflatten(part) for part in zip(*found, strict=True))
+    return Normaliser(mean, square, total)
+
+
+def _beside(rows: Array, like: Array) -> Array:
+    """Rows [K, ...] with as many axes as an array [K, ...] of more."""
+    return rows.reshape(*rows.shape, *[1] * (like.ndim - rows.ndim))
+
+
+def _finite(tree: Any) -> Array:
+    """Of which members [K] of a pytree [K, ...] every number is finite."""
+    leaves = [a.reshape(a.shape[0], -1) for a in jax.tree.leaves(tree)]
+    return jnp.all(jnp.concatenate([jnp.isfinite(a) for a in leaves], 1), 1)
