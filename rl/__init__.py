@@ -5,7 +5,7 @@ Reading order:
     environment   the protocol of an environment, and environments by name; `spaces`
     envs          classic, locomotion, surgical and fluid tasks
     vector        many copies of an environment, begun anew where episodes end
-    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES; Policies, their weights as an objective; and
+    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES; Policies, their weights as an objective;
                   networks for pictures
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
     devices       one training on several of them; `shares`, what they do together

@@ -25,7 +25,6 @@ from ..motion.inertia import HIGHEST
 from .cones import Cone
 from .factor import factored, solved
 
-
 # where a search looks along a step of Newton, which most often ends at 1, and then between two
 FIRST = np.array(
     [0, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1, 1.25, 1.5, 2, 4, 16]
