@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rl_pictures import CNN, PRIVATE, Pointer
 
 from jaxgpu import mesh, rl
 from jaxgpu.checkpoint import CheckpointError
@@ -47,10 +48,13 @@ KEY = jax.random.key(0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
-def test_eight_devices_learn_what_one_does(name):
+@pytest.mark.parametrize(
+    "env, learner",
+    [*CASES.values(), (Pointer(), replace(PPO, network=CNN, **PRIVATE))],
+    ids=[*CASES, "pictures"],
+)
+def test_eight_devices_learn_what_one_does(env, learner):
     """Also the moments of Adam, in which a gradient's length shows though Adam's steps hide it."""
-    env, learner = CASES[name]
     init = jax.jit(lambda key: learner.init(env, key, 10))
     update = jax.jit(lambda state, key: learner.update(env, state, key))
     spread = jax.jit(devices.shard_update(learner, env, EIGHT))
@@ -65,7 +69,7 @@ def test_eight_devices_learn_what_one_does(name):
         ):  # what all devices have stays the same on all, to the bit
             for piece in b.addressable_shards:
                 np.testing.assert_array_equal(piece.data, b.addressable_shards[0].data)
-    if name != "ES":
+    if not isinstance(learner, rl.ES):
         assert len(eight.env_state.episode_return.sharding.device_set) == 8
 
 
