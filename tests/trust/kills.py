@@ -45,7 +45,6 @@ OPTIONS = {
     "nozzle-shapes": "--seeds 2 --pop-size 4 --generations 20 --frames 4",
     "pareto-fronts": "--generations 50 --seeds 3",
     "pour": "--calls 8 --seeds 1 --planners 2",
-    "robot-front": "--members 8 --generations 24 --max-steps 8 --seeds 2",
     "solar-system": "--years 10 --tracers 500",
     "surgical-reach": "--steps 100000 --seeds 3",
 }
