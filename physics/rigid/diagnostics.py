@@ -29,7 +29,7 @@ def mass_matrix(model: Model, state: State) -> Array:
     >>> round(float(rigid.mass_matrix(arm, arm.init())[0, 0]), 2)  # m l^2 / 12, and its round ends
     0.17
     """
-    return inertia.mass_matrix(model, _moving("mass_matrix", model, state)[1])
+    return inertia.mass_matrix(model, _moving(model, model.checked("mass_matrix", state))[1])
 
 
 @explained
@@ -42,7 +42,8 @@ def energy(model: Model, state: State) -> tuple[Array, Array]:
     >>> [round(float(e), 2) for e in rigid.energy(ball, ball.init(qvel=[0, 0, 3.0, 0, 0, 0]))]
     [19.62, 4.5]
     """
-    where, m = _moving("energy", model, state)
+    state = model.checked("energy", state)
+    where, m = _moving(model, state)
     g = inertia.weight(model)
     height = -jnp.sum(model.bodies.mass * jnp.sum(g[:, None] * where.centre, 0))
     stretched = jnp.zeros_like(height)
@@ -69,7 +70,8 @@ def inverse_dynamics(model: Model, state: State, qacc: Any) -> Array:
     21.62
     """
     a = numbers("inverse_dynamics: qacc", qacc, (model.layout.nv,))
-    where, m = _moving("inverse_dynamics", model, state)
+    state = model.checked("inverse_dynamics", state)
+    where, m = _moving(model, state)
     M = inertia.mass_matrix(model, m)
     rest = inertia.bias(model, m, state.qvel)
     rest = rest - forces.passive(model, where, m, state.qpos, state.qvel)
@@ -90,9 +92,10 @@ def jacobian(model: Model, state: State, body: int, point: Any) -> tuple[Array, 
     layout = model.layout
     if not 0 <= body < layout.nbody:
         raise ValueError(f"jacobian: body={body}; it must be below {layout.nbody}; see Model.index")
+    state = model.checked("jacobian", state)
     at = jnp.asarray(numbers("jacobian: point", point, (3,)), state.qpos.dtype)
     sign = jnp.asarray(layout.moves[[body]], at.dtype)
-    shift, turn = _moving("jacobian", model, state)[1].jacobian(layout, at[:, None], sign)
+    shift, turn = _moving(model, state)[1].jacobian(layout, at[:, None], sign)
     return shift[:, 0], turn[:, 0]
 
 
@@ -114,7 +117,7 @@ def reweighed(model: Model) -> Model:
     layout = model.layout
     if not layout.nv:
         return model
-    where, m = _moving("reweighed", model, model.init(qvel=np.zeros(layout.nv)))
+    where, m = _moving(model, model.init(qvel=np.zeros(layout.nv)))
     L = factored(inertia.mass_matrix(model, m))
     inverse = jax.vmap(lambda e: solved(L, e))(jnp.eye(layout.nv, dtype=L.dtype))
     moves = layout.moves.astype(np.float64)
@@ -145,7 +148,6 @@ def reweighed(model: Model) -> Model:
     )
 
 
-def _moving(name: str, model: Model, state: State) -> tuple[Poses, Motion]:
-    state = model.checked(name, state)
+def _moving(model: Model, state: State) -> tuple[Poses, Motion]:
     where = poses.poses(model, state.qpos, (state.mocap_pos, state.mocap_quat))
     return where, inertia.motion(model, where, state.qvel)
