@@ -40,7 +40,7 @@ class LearntPolicy:
 
     learner: Any  # the spec that learnt it, whose method `act` knows what to do
     observation_space: Any  # of the environment
-    action_space: Any
+    action_space: Any  # of the environment
     params: Any  # weights of what acts
     obs_stats: Any  # what observations are scaled by
 

@@ -16,7 +16,7 @@ from .shape import Shape, Touch
 class Batch(NamedTuple):
     """Pairs of one batch."""
 
-    kinds: tuple[str, str]
+    kinds: tuple[str, str]  # of the first and of the second shape
     first: np.ndarray  # [P] shapes
     second: np.ndarray  # [P]
 

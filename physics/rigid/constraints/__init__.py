@@ -5,6 +5,5 @@ Read `impedance` first (how soft a row is), then `rows` and `contacts` (which ro
 """
 
 from .contacts import Contacts
-from .problem import Problem, solve
 
-__all__ = ["Contacts", "Problem", "solve"]
+__all__ = ["Contacts"]

@@ -24,7 +24,7 @@ class PairGroup:
 class Table:
     """Whole numbers that a program is compiled for, quick to compare."""
 
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of the array
     numbers: bytes  # of 32 bits each
 
     @property
