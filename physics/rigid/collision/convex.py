@@ -219,15 +219,25 @@ def _newton(one: Hull, two: Hull, at: Array, n: Array, basis: Array) -> tuple[Ar
     radii = lax.stop_gradient(bend(one, normal) + bend(two, -normal))
     H = jnp.einsum("ki,ij,lj->kl", rows, radii, rows, precision=HIGHEST)
     H = H - depth * jnp.eye(len(rows), dtype=n.dtype)
+    # where h bends down the step goes down it all the same
+    least = H[0, 0] if len(rows) == 1 else _least_curvature(H)
+    fit = least > 0
+    lift = jnp.where(fit, 0, 1e-2 * jnp.abs(depth) - least)
+    H = H + lift * jnp.eye(len(rows), dtype=n.dtype)
     if len(rows) == 1:
-        fit = H[0, 0] > 0
-        step = slope / jnp.where(fit, H[0, 0], 1)
+        step = slope / jnp.where(H[0, 0] > 0, H[0, 0], 1)
     else:
         (a, b), (_, d) = H
         det = a * d - b * b
-        fit = (det > 0) & (a > 0)
         step = jnp.stack([d * slope[0] - b * slope[1], a * slope[1] - b * slope[0]])
-        step = step / jnp.where(fit, det, 1)
-    step = jnp.where(fit, jnp.clip(step, -0.5, 0.5), 0)
+        step = step / jnp.where(det > 0, det, 1)
+    step = jnp.clip(step, -0.5, 0.5)
     moved = n - jnp.einsum("k,kj->j", step, basis, precision=HIGHEST)
     return moved / jnp.sqrt(along(moved, moved)), fit
+
+
+def _least_curvature(H: Array) -> Array:
+    """The smaller eigenvalue of a symmetric matrix [2, 2]."""
+    (a, b), (_, d) = H
+    half = (a - d) / 2
+    return (a + d) / 2 - jnp.sqrt(half * half + b * b)

@@ -173,10 +173,11 @@ UNKNOWN = {
         "spatial tendon 'rope'",
     ),
     "muscle": ("", '<actuator><muscle name="m" joint="j"/></actuator>', "muscle"),
-    "cylinders": (
-        "",
-        '<contact><pair geom1="can" geom2="tin"/></contact>',
-        r"a cylinder and a cylinder \(geoms can and tin\)",
+    "height field": (
+        '<asset><hfield name="hill" nrow="2" ncol="2" size="1 1 1 .1"/></asset>',
+        '<worldbody><geom name="hill" type="hfield" hfield="hill"/></worldbody>'
+        '<contact><pair geom1="can" geom2="hill"/></contact>',
+        r"a hfield and a cylinder \(geoms hill and can\)",
     ),
 }
 
