@@ -105,7 +105,7 @@ class Stochastic:
     >>> problem = Stochastic(box(-1.0, 1.0, 2), noisy, at_once=2)
     >>> x = jnp.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     >>> f, violation, state = problem.evaluate(x, jax.random.key(0), problem.init())
-    >>> print((f - f[0]).round(3).ravel())  # one draw for all of them
+    >>> print((f - f[:1]).round(3).ravel())  # one draw for all of them
     [0. 1. 2.]
     """
 

@@ -19,7 +19,7 @@ from .hull import HIGHEST, Hull, along, bend, bulge, farthest, turned
 from .patches import patch
 from .shape import FAR, Shape, Touch
 
-TURNS = 6  # of Newton's method on the sphere; the last one has derivatives
+TURNS = 10  # of Newton's method on the sphere; the last one has derivatives
 ROWS, ON_PLANE = 4, 3  # contacts of a pair, of a mesh on a plane
 CLOSE = 0.3  # of a mesh's size, within which a second corner on a plane is too close to the first
 
