@@ -66,9 +66,9 @@ class Policies(Objective):
     episodes: int = size(default=1, least=1)  # of each candidate in a generation
     max_steps: int = size(default=1000, least=1)  # of an episode, at most
     max_weight: Array | float = number(default=5.0, above=0)  # [] bound of the weights
-    # [] observations after which their mean and deviation stay as they are, so that a policy does
-    # not change while its weights stay
-    settled: Array | float = number(default=float("inf"), least=0, infinite=True)
+    # observations after which their mean and deviation stay as they are, so that a policy does not
+    # change while its weights stay
+    settled: Array | float = number(default=float("inf"), least=0, infinite=True)  # []
     # of a `Step`, how far it breaks constraints, at most 0 where they hold; the violation of a
     # candidate is the mean over its episodes of the sum over their steps
     violation: Callable[[Step], Any] | None = static(default=None)

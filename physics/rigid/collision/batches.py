@@ -48,8 +48,8 @@ def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) 
     pairs = jnp.arange(len(batch.first))
     none = jnp.zeros((), jnp.int32)
     if batch.kinds == ANY:
-        both, pairs, none = _near(batch, shapes, meshes, margin, most)
-        found = jax.vmap(convex)(*both)
+        near, pairs, none = _near(batch, shapes, meshes, margin, most)
+        found = jax.vmap(convex)(*near)
     elif batch.kinds == FLOOR:
         ends, where = _hulls(batch.second, shapes, meshes)
         edges = jnp.asarray(meshes.edges[[meshes.hull[i] for i in batch.second]])
