@@ -5,8 +5,7 @@ Reading order:
     environment   the protocol of an environment, and environments by name; `spaces`
     envs          classic, locomotion, surgical and fluid tasks
     vector        many copies of an environment, begun anew where episodes end
-    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES; Policies, their weights as an objective;
-                  networks for pictures
+    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES; networks; Policies, weights as an objective
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
     devices       one training on several of them; `shares`, what they do together
     policies      what was learnt, by itself: saved, loaded and exported
