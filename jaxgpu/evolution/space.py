@@ -99,7 +99,8 @@ def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | 
 
     Raises:
         TypeError: JAX cannot trace the function, or it returns no real numbers.
-        ValueError: it returns another shape; bounds are reversed or no numbers.
+        ValueError: it returns another shape; bounds are reversed or no numbers; `at_once` where
+            the function is no Objective.
     """
     if not callable(function) and not isinstance(function, Objective):
         raise TypeError(
@@ -113,6 +114,11 @@ def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | 
         key, state = jax.random.key(0), function.init()
         f = jax.eval_shape(lambda x: _drawn(unit, function, x, key, state), unit.lower)
         return Stochastic(unit, function, f.shape[0], at_once)
+    if at_once is not None:
+        raise ValueError(
+            f"problem: at_once={at_once} with a function; it must be None but for an Objective; of "
+            "a function of a point and a key make one by evolution.Drawn(function)"
+        )
     made = Problem(unit, function)
     f, _ = _outcome.eval_shape(made, unit.lower)
     return Problem(unit, function, f.shape[0])

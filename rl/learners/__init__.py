@@ -3,13 +3,13 @@
 Reading order: `ppo`, which is the plainest use of what the learners by gradients share, `training`
 (sizes, state), `schedule`, `normaliser`, `networks` and the `encoders` before them, `advantage` and
 `optimiser`; then `recurrent` (PPO with a memory), `pqn`, `sac` with its `replay`, `shac`; `es`
-stands apart, on the objective of `policies`.
+stands apart, on the objective of `neuroevolution`.
 """
 
 from .encoders import CNN, ResNet
 from .es import ES
 from .networks import MLP
-from .policies import Policies
+from .neuroevolution import Policies
 from .ppo import PPO
 from .pqn import PQN
 from .recurrent import RecurrentPPO

@@ -20,7 +20,7 @@ from jaxgpu.pytree import number, pytree, size
 from ..doors import check_learner, widths
 from ..environment import Environment
 from . import normaliser
-from .policies import Experience, Policies
+from .neuroevolution import Experience, Policies
 from .training import check_shares
 
 

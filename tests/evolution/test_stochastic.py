@@ -225,6 +225,8 @@ def test_what_is_no_objective_is_named():
             protocol.search(SNES(4), made, KEY, 2)
     with pytest.raises(TypeError, match="run: Stochastic.objective is a function; it must be an"):
         protocol.run(SNES(4), lone(lambda x, key: x), KEY, 2)
+    with pytest.raises(ValueError, match="at_once=5 with a function; it must be None but for"):
+        minimize(jnp.sum, Real(jnp.zeros(2), 1.0), 100, at_once=5)
     with pytest.raises(ValueError, match="at_once"):
         protocol.run(SNES(4), lone(Noisy(), 2, at_once=0), KEY, 2)
     with pytest.raises(TypeError, match="step: problem is a Stochastic, whose objective has a"):

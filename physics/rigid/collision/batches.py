@@ -27,7 +27,6 @@ class Meshes(NamedTuple):
     kinds: tuple[str, ...]  # [G]
     hull: tuple[int, ...]  # [G] which of the hulls, or -1
     points: Array  # [M, N, 3] of the hulls, m
-    edges: np.ndarray  # [M, N, D] the corners that an edge joins to each, filled up with -1
 
 
 class Met(NamedTuple):
@@ -52,9 +51,7 @@ def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) 
         found = jax.vmap(convex)(*near)
     elif batch.kinds == FLOOR:
         ends, where = _hulls(batch.second, shapes, meshes)
-        edges = jnp.asarray(meshes.edges[[meshes.hull[i] for i in batch.second]])
-        lying = jax.tree.map(lambda a: a[where], ends)
-        found = jax.vmap(plane_hull)(at(batch.first), lying, edges, margin)
+        found = jax.vmap(plane_hull)(at(batch.first), jax.tree.map(lambda a: a[where], ends))
     else:
         found = jax.vmap(KERNELS[batch.kinds].touch)(at(batch.first), at(batch.second))
     flat = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)

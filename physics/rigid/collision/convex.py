@@ -15,13 +15,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .expansion import Found, nearest_face
-from .hull import HIGHEST, Hull, along, bend, bulge, farthest, turned
-from .patches import patch
-from .shape import FAR, Shape, Touch
+from .hull import HIGHEST, Hull, along, bend, bulge, farthest, tangents, turned
+from .patches import ROWS, low, patch
+from .shape import FAR, Shape, Touch, touch
 
 TURNS = 10  # of Newton's method on the sphere; the last one has derivatives
-ROWS, ON_PLANE = 4, 3  # contacts of a pair, of a mesh on a plane
-CLOSE = 0.3  # of a mesh's size, within which a second corner on a plane is too close to the first
 
 
 class Least(NamedTuple):
@@ -39,47 +37,22 @@ def convex(one: Hull, two: Hull) -> Touch:
     least = _least(one, two, found)
     dist = along(least.normal, least.two - least.one) - one.radius - two.radius
     middle = least.one + least.normal * (one.radius + dist / 2)
-    flat = patch(one, two, least.normal, dist)
+    flat = patch(one, two, least.normal)
     many = jnp.sum(flat.dist < FAR) > 1
     first = jnp.arange(ROWS) == 0
     dists = jnp.where(many, flat.dist, jnp.where(first, dist, FAR))
     pos = jnp.where(many, flat.pos, middle[None]) + one.pos[None]
-    return Touch(dists, pos, jnp.broadcast_to(frame(least.normal)[None], (ROWS, 3, 3)))
+    return touch(dists, tuple(pos.T), tuple(least.normal))
 
 
-def plane_hull(plane: Shape, two: Hull, edges: Array, margin: Array) -> Touch:
-    """The contacts of a plane and a mesh, three rows: its lowest corner, and two next to that.
-
-    Of the corners that an edge joins to the lowest one: the first two nearer than the margin and
-    not close by, the choice of MuJoCo 3. edges: [N, D] of each corner, filled up with -1.
-    """
-    normal, points = plane.rot[:, 2], turned(two.rot, two.points) + (two.pos - plane.pos)[None]
-    height = along(points, normal[None])
-    place = points - normal[None] * height[:, None] / 2
-    first = jnp.argmin(height)
-    size = jnp.max(jnp.abs(two.points), 0)
-    away = points - place[first][None]
-    fits = (height < margin) & (along(away, away) >= CLOSE**2 * along(size, size))
-    next_to = edges[first]
-    good = (next_to >= 0) & fits[next_to]
-    order = jnp.cumsum(good)
-    others = [jnp.argmax(good & (order == k)) for k in (1, 2)]
-    rows = jnp.stack([first.astype(edges.dtype), *(next_to[k] for k in others)])
-    there = jnp.stack([jnp.asarray(True), order[-1] >= 1, order[-1] >= 2])
-    dist = jnp.where(there, height[rows], FAR)
-    axes = jnp.broadcast_to(frame(normal)[None], (len(rows), 3, 3))
-    return Touch(dist, plane.pos[None] + place[rows], axes)
-
-
-def frame(normal: Array) -> Array:
-    """The normal and two tangents, [3, 3], as MuJoCo chooses them."""
-    steep = jnp.abs(normal[1]) >= 0.5
-    tangent = jnp.where(steep, jnp.asarray([0, 0, 1.0]), jnp.asarray([0, 1.0, 0])).astype(
-        normal.dtype
-    )
-    first = tangent - along(tangent, normal) * normal
-    first = first / jnp.sqrt(along(first, first))
-    return jnp.stack([normal, first, jnp.cross(normal, first)])
+def plane_hull(plane: Shape, two: Hull) -> Touch:
+    """The contacts of a plane and a mesh, four rows: its lowest corner, and others that are low."""
+    normal, at = plane.rot[:, 2], turned(two.rot, two.points) + (two.pos - plane.pos)[None]
+    height = along(at, normal[None])
+    keep = low(*lax.stop_gradient((at, height, normal)))
+    dist, place = height[keep.rows], at[keep.rows]
+    pos = plane.pos[None] + place - normal[None] * dist[:, None] / 2
+    return touch(jnp.where(keep.there, dist, FAR), tuple(pos.T), tuple(normal))
 
 
 def overlap(one: Hull, two: Hull, n: Array) -> Array:
@@ -156,7 +129,7 @@ def _corner(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
     """The best normal about one point of each shape, the farthest along the polytope's."""
     k = jnp.argmax(lax.stop_gradient(along(a - b, found.normal[None])))
     a, b = a[k], b[k]
-    n, sound = _settled(one, two, a - b, lambda n: n, _tangents, found.normal)
+    n, sound = _settled(one, two, a - b, lambda n: n, tangents, found.normal)
     return Least(n, a + bulge(one, n), b + bulge(two, -n), sound)
 
 
@@ -180,31 +153,23 @@ def _reversed(least: Least, one: Hull, two: Hull) -> Least:
     return Least(-least.normal, least.two + apart, least.one + apart, least.valid)
 
 
-def _tangents(n: Array) -> Array:
-    """Two directions across a normal, [2, 3]."""
-    least = jax.nn.one_hot(jnp.argmin(jnp.abs(n)), 3, dtype=n.dtype)
-    t = jnp.cross(n, least)
-    t = t / jnp.sqrt(along(t, t))
-    return jnp.stack([t, jnp.cross(n, t)])
-
-
 def _settled(
     one: Hull,
     two: Hull,
     at: Array,
     allowed: Callable[[Array], Array],
-    tangents: Callable[[Array], Array],
+    ways: Callable[[Array], Array],
     n: Array,
 ) -> tuple[Array, Array]:
     """The normal near `n` where the overlap about the point `at` is least, and whether it is.
 
-    allowed: the allowed normal next to one; tangents: the directions in which it may turn.
+    allowed: the allowed normal next to one; ways: the directions in which it may turn.
     """
     still = lax.stop_gradient((one, two, at))
-    turn = lambda _, n: _newton(*still, n, lax.stop_gradient(tangents(n)))[0]
+    turn = lambda _, n: _newton(*still, n, lax.stop_gradient(ways(n)))[0]
     settled = lax.fori_loop(1, TURNS, turn, lax.stop_gradient(allowed(n)))
     start = allowed(lax.stop_gradient(settled))  # which turns with an edge
-    return _newton(one, two, at, start, tangents(start))
+    return _newton(one, two, at, start, ways(start))
 
 
 def _newton(one: Hull, two: Hull, at: Array, n: Array, basis: Array) -> tuple[Array, Array]:

@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .hull import Hull, along, bulge, farthest, turned
+from .hull import Hull, along, bulge, farthest, tangents, turned
 
 TURNS = 24  # points that are added to the four of the beginning
+CANDIDATES = 8  # faces whose overlap is looked at in the end
 _POINTS = 4 + TURNS
 _FACES = 2 * _POINTS - 4  # by Euler's formula
 _START = ((0, 1, 2), (0, 3, 1), (0, 2, 3), (1, 3, 2))
@@ -60,21 +61,19 @@ def nearest_face(one: Hull, two: Hull) -> Found:
     scale = jnp.max(jnp.abs(start.w[:4]))
     slack = 32 * jnp.finfo(scale.dtype).eps * scale
     grown = jax.lax.fori_loop(4, _POINTS, lambda k, p: _grown(support, slack, p, k), start)
-    face, normal = _search(grown)
+    # where round shapes overlap in two ways the polytope may be nearer to the origin in the worse
+    score, ways = _scored(grown)
+    _, nearest = jax.lax.top_k(-score, CANDIDATES)
+    overlap = lambda n: along(support(n)[0], n)
+    face = nearest[jnp.argmin(jax.vmap(overlap)(ways[nearest]))]
     ends = grown.faces[face]
-    return Found(one=grown.one[ends], two=grown.two[ends], normal=normal)
+    return Found(one=grown.one[ends], two=grown.two[ends], normal=ways[face])
 
 
 def _unit(v: Array, otherwise: Array) -> Array:
     square = along(v, v)
     long = square > jnp.finfo(v.dtype).tiny * 1e8
     return jnp.where(long, v / jnp.sqrt(jnp.where(long, square, 1)), otherwise)
-
-
-def _across(v: Array) -> Array:
-    """A vector across another of length one."""
-    least = jax.nn.one_hot(jnp.argmin(jnp.abs(v)), 3, dtype=v.dtype)
-    return _unit(jnp.cross(v, least), least)
 
 
 def _start(support: Callable[[Array], Ends], towards: Array) -> _Polytope:
@@ -84,12 +83,12 @@ def _start(support: Callable[[Array], Ends], towards: Array) -> _Polytope:
     w0, w1 = (jax.tree.map(lambda a, k=k: a[k], both_ways(first)) for k in (0, 1))
     line = _unit(w1[0] - w0[0], first)
     # towards the origin, and away from it: whichever is farther from the line
-    to_origin = _unit(-w0[0] + along(w0[0], line) * line, _across(line))
+    to_origin = _unit(-w0[0] + along(w0[0], line) * line, tangents(line)[0])
     ways = both_ways(to_origin)
     out = ways[0] - w0[0][None]
     out = out - along(out, line[None])[:, None] * line[None]
     w2 = jax.tree.map(lambda a: a[jnp.argmax(along(out, out))], ways)
-    normal = _unit(jnp.cross(line, w2[0] - w0[0]), _across(line))
+    normal = _unit(jnp.cross(line, w2[0] - w0[0]), tangents(line)[0])
     ways = both_ways(normal)
     w3 = jax.tree.map(
         lambda a: a[jnp.argmax(jnp.abs(along(ways[0] - w0[0][None], normal[None])))], ways
@@ -116,23 +115,18 @@ def _planes(w: Array, faces: Array) -> tuple[Array, Array]:
     return normal, jnp.where(there, along(normal, a), jnp.inf)
 
 
-def _search(p: _Polytope) -> tuple[Array, Array]:
-    """The face nearest to the origin, and the direction in which the polytope is to grow."""
+def _scored(p: _Polytope) -> tuple[Array, Array]:
+    """How near faces are to the origin [F], and in which directions the polytope is to grow."""
     behind = p.alive & (p.offset < 0)
     outside = jnp.any(behind)
     points = _nearest(p)
     apart = along(points, points)
-    face = jnp.argmin(
-        jnp.where(
-            outside,
-            jnp.where(behind, apart, jnp.inf),
-            jnp.where(p.alive, p.offset, jnp.inf),
-        )
-    )
-    way = _unit(-points[face], p.normal[face])
+    score = jnp.where(outside, apart, p.offset)
+    score = jnp.where(jnp.where(outside, behind, p.alive), score, jnp.inf)
     # a point that touches the surface has no direction of its own
-    clear = outside & (apart[face] > (1e3 * jnp.finfo(way.dtype).eps) ** 2 * jnp.max(p.w**2))
-    return face, jnp.where(clear, way, p.normal[face])
+    clear = outside & (apart > (1e3 * jnp.finfo(apart.dtype).eps) ** 2 * jnp.max(p.w**2))
+    way = -points / jnp.sqrt(jnp.where(clear, apart, 1))[:, None]
+    return score, jnp.where(clear[:, None], way, p.normal)
 
 
 def _nearest(p: _Polytope) -> Array:
@@ -153,7 +147,9 @@ def _nearest(p: _Polytope) -> Array:
 
 def _grown(support: Callable[[Array], Ends], slack: Array, p: _Polytope, k: Array) -> _Polytope:
     """The polytope with one more point, in the direction in which the origin is nearest."""
-    face, way = _search(p)
+    score, ways = _scored(p)
+    face = jnp.argmin(score)
+    way = ways[face]
     w, one, two = support(way)
     gains = along(w, way) > jnp.max(along(p.w[p.faces[face]], way[None])) + slack
     seen = p.alive & (along(p.normal, w[None]) - p.offset > slack / 8) & gains

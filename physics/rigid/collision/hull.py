@@ -5,6 +5,7 @@ disk, an ellipsoid one point and the ellipsoid. The farthest point along a direc
 sum of three, so that one kernel takes any two shapes.
 """
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -75,6 +76,14 @@ def local(rot: Array, v: Array) -> Array:
 def along(a: Array, b: Array) -> Array:
     """The scalar products of vectors [..., 3]."""
     return jnp.sum(a * b, -1)
+
+
+def tangents(n: Array) -> Array:
+    """Two directions across one of length one, [2, 3]."""
+    least = jax.nn.one_hot(jnp.argmin(jnp.abs(n)), 3, dtype=n.dtype)
+    t = jnp.cross(n, least)
+    t = t / jnp.sqrt(along(t, t))
+    return jnp.stack([t, jnp.cross(n, t)])
 
 
 def farthest(one: Hull, n: Array) -> Array:

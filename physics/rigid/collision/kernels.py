@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from .box_box import box_box
 from .boxes import capsule_box, sphere_box
-from .convex import ON_PLANE, ROWS
 from .cylinders import capsule_cylinder
 from .hull import CONVEX
+from .patches import ROWS
 from .planes import plane_box, plane_capsule, plane_cylinder, plane_ellipsoid, plane_sphere
 from .rounds import capsule_capsule, sphere_capsule, sphere_cylinder, sphere_sphere
 from .shape import Touch
@@ -65,5 +65,6 @@ def kinds(one: str, two: str) -> tuple[str, str]:
 
 def rows(pair: tuple[str, str]) -> int | None:
     """The contacts that a pair of a batch may have; none if it is unknown."""
-    own = {ANY: ROWS, FLOOR: ON_PLANE}
-    return KERNELS[pair].points if pair in KERNELS else own.get(pair)
+    if pair in (ANY, FLOOR):
+        return ROWS
+    return KERNELS[pair].points if pair in KERNELS else None

@@ -13,14 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .hull import HIGHEST, Hull, along, bulge, local, turned
+from .hull import HIGHEST, Hull, along, bulge, local, tangents, turned
 from .shape import FAR
 
-CORNERS = 8  # of a flat that are looked at
+CORNERS = 8  # of a flat that are looked at: the outermost
 SLANT = 1.6e-3  # rad
 ROWS = 4
-_TURNS = 2 * np.pi / CORNERS * np.arange(CORNERS)
-CIRCLE = np.stack([np.cos(_TURNS), np.sin(_TURNS), 0 * _TURNS], 1)  # [8, 3] around a cap
+# in the plane across a normal, off its axes, along which sides of boxes often lie
+_ANGLES = 2 * np.pi / CORNERS * (np.arange(CORNERS) + 0.3)
+CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], 1)  # [8, 2]
 
 
 class Flat(NamedTuple):
@@ -38,16 +39,33 @@ class Shared(NamedTuple):
     pos: Array  # [4, 3] about the centre of the first shape, m
 
 
-def patch(one: Hull, two: Hull, n: Array, dist: Array) -> Shared:
+class Kept(NamedTuple):
+    """Four of many points."""
+
+    rows: Array  # [4]
+    there: Array  # [4] whether each is one of its own
+
+
+def low(points: Array, height: Array, normal: Array) -> Kept:
+    """The lowest of points [N, 3] above a plane, and up to three of those below it or as low.
+
+    They are far from one another, so that a body that lies on many corners lies within them.
+    """
+    lowest = jnp.argmin(height)
+    out = jnp.sqrt(along(points - points[lowest][None], points - points[lowest][None]))
+    there = (height <= 0) | (height - height[lowest] <= SLANT * out)
+    at = jnp.einsum("kj,ij->ki", points, tangents(normal), precision=HIGHEST)
+    rows = _spread(at, there, lowest)
+    return Kept(rows, there[rows] & ~_twice(at[rows]))
+
+
+def patch(one: Hull, two: Hull, n: Array) -> Shared:
     """The contacts of the flats of two shapes along a normal from one to two."""
-    least = jax.nn.one_hot(jnp.argmin(jnp.abs(n)), 3, dtype=n.dtype)
-    x = jnp.cross(n, least)
-    x = x / jnp.sqrt(along(x, x))
-    axes = jnp.stack([x, jnp.cross(n, x), n])
+    axes = jnp.concatenate([tangents(n), n[None]])
     a, b = _flat(one, n, axes, jnp.zeros_like(n)), _flat(two, -n, axes, two.pos - one.pos)
     at, top, bottom, there = _corners(a, b)
     gap = bottom - top - one.radius - two.radius
-    keep = _spread(at, there)
+    keep = _spread(*jax.lax.stop_gradient((at, there, _outer(at, there))))
     middle = (top + one.radius + bottom - two.radius) / 2
     pos = jnp.concatenate([at, middle[:, None]], 1)[keep]
     chosen = there[keep] & ~_twice(at[keep])
@@ -58,36 +76,39 @@ def patch(one: Hull, two: Hull, n: Array, dist: Array) -> Shared:
 
 
 def _flat(shape: Hull, n: Array, axes: Array, offset: Array) -> Flat:
-    """The flat of a shape along `n`, in the axes of the contact."""
+    """The flat of a shape along `n`, in the axes of the contact: its corners in turn."""
     inner = local(shape.rot, n)
-    heights = jnp.einsum("kj,j->k", shape.points, inner, precision=HIGHEST)
-    count = min(CORNERS, len(shape.points))
-    _, best = jax.lax.top_k(jax.lax.stop_gradient(heights), count)
-    corners = shape.points[best] + local(shape.rot, bulge(shape, n))[None]
-    near = _rim(shape, inner, corners)
-    rel = near - near[:1]
-    low = along(rel, inner[None])
-    out = jnp.sqrt(jax.lax.stop_gradient(along(rel, rel)))
-    flat = jax.lax.stop_gradient(low) >= -SLANT * out
-    near = jnp.where(flat[:, None], near, near[:1])
+    ways = jnp.einsum("ij,ki->kj", shape.rot, axes[:2], precision=HIGHEST)
+    ways = jnp.einsum("kc,cj->kj", jnp.asarray(CIRCLE, n.dtype), ways, precision=HIGHEST)
+    corners = shape.points[_outermost(*jax.lax.stop_gradient((shape.points, inner, ways)))]
+    corners = corners + local(shape.rot, bulge(shape, n))[None]
+    near = jnp.where(_ends_on(shape, inner), _rim(shape, inner, ways), corners)
     seen = jnp.einsum("ij,kj->ki", axes, turned(shape.rot, near) + offset[None], precision=HIGHEST)
     at, height = seen[:, :2], seen[:, 2]
-    middle = jnp.mean(at, 0)
-    turn = jnp.arctan2(at[:, 1] - middle[1], at[:, 0] - middle[0])
-    order = jnp.argsort(jax.lax.stop_gradient(turn))
-    at, height = at[order], height[order]
     return Flat(at, height, _slope(at, height))
 
 
-def _rim(shape: Hull, inner: Array, corners: Array) -> Array:
-    """The corners [8, 3] of a flat: around the cap of a cylinder, if it is one that is seen."""
-    pad = max(CORNERS - len(corners), 0)
-    corners = jnp.concatenate([corners, jnp.broadcast_to(corners[:1], (pad, 3))])
-    round_ = (shape.radii[0] > 0) & (shape.radii[2] == 0)
-    ends_on = round_ & (jnp.abs(inner[2]) > 1 - SLANT**2 / 2)
-    rim = jnp.asarray(CIRCLE, corners.dtype)
+def _outermost(points: Array, inner: Array, ways: Array) -> Array:
+    """Of the points of the flat along `inner` those that lie farthest along each of the ways."""
+    height = along(points, inner[None])
+    far = jnp.argmax(height)
+    out = jnp.sqrt(along(points - points[far][None], points - points[far][None]))
+    flat = height - height[far] >= -SLANT * out
+    reach = jnp.einsum("kj,nj->kn", ways, points, precision=HIGHEST)
+    return jnp.argmax(jnp.where(flat[None], reach, -jnp.inf), 1)
+
+
+def _ends_on(shape: Hull, inner: Array) -> Array:
+    """Whether a shape is a cylinder that is seen along its axis."""
+    disk = (shape.radii[0] > 0) & (shape.radii[2] == 0)
+    return disk & (jnp.abs(inner[2]) > 1 - SLANT**2 / 2)
+
+
+def _rim(shape: Hull, inner: Array, ways: Array) -> Array:
+    """Points [8, 3] around the cap of a cylinder, in turn."""
     high = jnp.argmax(shape.points[:, 2] * jnp.sign(inner[2]))
-    return jnp.where(ends_on, shape.points[high][None] + rim * shape.radii[0], corners)
+    flat = ways.at[:, 2].set(0)
+    return shape.points[high][None] + shape.radii[0] * flat
 
 
 def _slope(at: Array, height: Array) -> Array:
@@ -138,19 +159,20 @@ def _within(points: Array, flat: Flat, slack: Array) -> Array:
     return inside & jnp.all((points >= low) & (points <= high), 1)
 
 
-def _spread(at: Array, there: Array) -> Array:
-    """Four of the points that are there, far from one another; some may be the same."""
-    at, there = jax.lax.stop_gradient((at, there))
+def _spread(at: Array, there: Array, first: Array) -> Array:
+    """Four of the points that are there, far from one another: the first, and some may be twice."""
     best = lambda value: jnp.argmax(jnp.where(there, value, -jnp.inf))
-    square = lambda k: jnp.sum((at - at[k][None]) ** 2, 1)
-    middle = jnp.sum(jnp.where(there[:, None], at, 0), 0) / jnp.maximum(
-        jnp.sum(there, dtype=at.dtype), 1
-    )
-    i = best(jnp.sum((at - middle[None]) ** 2, 1))
-    j = best(square(i))
-    line = at[j] - at[i]
-    side = line[0] * (at[:, 1] - at[i, 1]) - line[1] * (at[:, 0] - at[i, 0])
-    return jnp.stack([i, j, best(side), best(-side)])
+    second = best(jnp.sum((at - at[first][None]) ** 2, 1))
+    line = at[second] - at[first]
+    side = line[0] * (at[:, 1] - at[first, 1]) - line[1] * (at[:, 0] - at[first, 0])
+    return jnp.stack([first, second, best(side), best(-side)])
+
+
+def _outer(at: Array, there: Array) -> Array:
+    """The point that is there farthest from the middle of them."""
+    number = jnp.maximum(jnp.sum(there, dtype=at.dtype), 1)
+    middle = jnp.sum(jnp.where(there[:, None], at, 0), 0) / number
+    return jnp.argmax(jnp.where(there, jnp.sum((at - middle[None]) ** 2, 1), -jnp.inf))
 
 
 def _twice(at: Array) -> Array:

@@ -113,7 +113,7 @@ def _met(
 ) -> tuple[Touch, Array, Array]:
     """The candidates of all groups, their pairs, and the pairs that were not looked at."""
     layout = model.layout
-    meshes = Meshes(layout.geom_kind, layout.geom_hull, model.geoms.hulls, layout.hull_edges.array)
+    meshes = Meshes(layout.geom_kind, layout.geom_hull, model.geoms.hulls)
     start, found = 0, []
     for group in all_of.groups:
         end = start + len(group.first)

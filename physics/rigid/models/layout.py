@@ -21,19 +21,6 @@ class PairGroup:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Whole numbers that a program is compiled for, quick to compare."""
-
-    shape: tuple[int, ...]  # of the array
-    numbers: bytes  # of 32 bits each
-
-    @property
-    def array(self) -> np.ndarray:
-        """The numbers in their shape."""
-        return np.frombuffer(self.numbers, np.int32).reshape(self.shape)
-
-
-@dataclass(frozen=True)
 class Layout:
     """Kinds, parents and addresses. Numbers of things: bodies B, joints J, geoms G and so on."""
 
@@ -49,7 +36,6 @@ class Layout:
     geom_kind: tuple[str, ...]  # [G]
     geom_body: tuple[int, ...]  # [G]
     geom_hull: tuple[int, ...]  # [G] which of the hulls, or -1
-    hull_edges: Table  # [M, N, D] corners that an edge joins to each, filled up with -1
     geom_priority: tuple[int, ...]  # [G]
     groups: tuple[PairGroup, ...]  # pairs that may touch
     site_body: tuple[int, ...]  # [S]

@@ -173,7 +173,6 @@ def _layout(m: Any, contacts: int, iterations: int) -> Layout:
         geom_kind=tuple(KINDS[i] for i in m.geom_type),
         geom_body=whole(m.geom_bodyid),
         geom_hull=which,
-        hull_edges=hulls.edges(m, which),
         geom_priority=whole(m.geom_priority),
         groups=groups,
         site_body=whole(m.site_bodyid),

@@ -1,6 +1,7 @@
 """What gymnasium's tasks of robots share: a robot, motors that hold an action, and a clock."""
 
 import dataclasses
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ class State:
 
 
 @pytree
-class Robot:
+class Robot(ABC):
     """A task on a robot. What it pays is the sum of parts, which `info` has by gymnasium's names.
 
     With `vector` the reward is one of several objectives, which each task names.
@@ -105,9 +106,9 @@ class Robot:
             qvel = jax.random.normal(speed, (layout.nv,), rest.dtype)
         return rest + scale * draw(place, layout.nq), scale * qvel
 
+    @abstractmethod
     def _start(self, key: Array) -> tuple[Array, Array]:
         """Random first coordinates [Q] and velocities [V]."""
-        raise NotImplementedError
 
     def _look(self, d: forward.Dynamics) -> Seen:
         """What is seen as forces are evaluated."""
@@ -117,17 +118,17 @@ class Robot:
         """What is seen at the start of an episode."""
         return {}
 
+    @abstractmethod
     def _width(self) -> int:
         """O, the numbers of an observation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _observe(self, state: State) -> Array:
         """The observation [O]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
         """Parts of the reward, and the objectives."""
-        raise NotImplementedError
 
     def _healthy(self, state: State) -> Array:
         """Whether the episode may go on."""

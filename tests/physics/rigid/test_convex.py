@@ -14,7 +14,6 @@ from jaxgpu.physics.rigid.collision.convex import convex
 from jaxgpu.physics.rigid.collision.hull import hull
 
 COUNT = 64
-DEEP = 0.4  # m, of shapes of 0.1 to 0.5 m
 OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run once
 CLOUD = np.random.default_rng(5).normal(size=(30, 3))
 CLOUD *= [0.2, 0.3, 0.35] / np.linalg.norm(CLOUD, axis=1)[:, None]
@@ -80,10 +79,7 @@ def overlap(kinds, both, n):
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_no_direction_has_a_smaller_overlap(pair, x64):
-    """The distance is the overlap along the normal, which 4,000 directions do not undercut.
-
-    Deep in one another shapes have several normals next to which none is better: one is found.
-    """
+    """The distance is the overlap along the normal, which 4,000 directions do not undercut."""
     got = program(*pair)(jax.tree.map(jnp.asarray, poses()))
     rng = np.random.default_rng(0)
     ways = rng.normal(size=(4000, 3))
@@ -95,9 +91,7 @@ def test_no_direction_has_a_smaller_overlap(pair, x64):
         # close to the normal, and all around
         near = normal + 1e-3 * ways[:500]
         near /= np.linalg.norm(near, axis=1)[:, None]
-        assert along <= overlap(pair, both, near).min() + 1e-9
-        if along < DEEP:
-            assert along <= overlap(pair, both, ways).min() + 1e-9
+        assert along <= overlap(pair, both, np.concatenate([ways, near])).min() + 1e-9
         single = np.sum(got.dist[i] < FAR) == 1
         if single:
             assert float(got.dist[i, 0]) == pytest.approx(-along, abs=1e-9)
@@ -133,7 +127,11 @@ def test_derivatives_are_those_of_differences(pair, x64):
 
 
 CUBE = " ".join(f"{x} {y} {z}" for x in (-1, 1) for y in (-1, 1) for z in (-1, 1))
-ASSET = f'<asset><mesh name="cube" vertex="{CUBE}" scale=".1 .1 .1"/></asset>'
+TURNS = np.pi / 12 * np.arange(24)
+EDGE = zip(np.cos(TURNS), np.sin(TURNS))
+DRUM = " ".join(f"{x:.6f} {y:.6f} {z}" for x, y in EDGE for z in (-1, 1))
+ASSET = f"""<asset><mesh name="cube" vertex="{CUBE}" scale=".1 .1 .1"/>
+<mesh name="drum" vertex="{DRUM}" scale=".1 .1 .1"/></asset>"""
 SHAPES = {
     "mesh": '<geom type="mesh" mesh="cube"/>',
     "cylinder": '<geom type="cylinder" size=".1 .1"/>',
@@ -156,13 +154,19 @@ def test_flats_share_four_points(kind, x64):
 
 
 @pytest.mark.slow
-def test_a_pile_of_a_mesh_and_a_cylinder_stays_where_it_is():
-    text = f"""<mujoco><option timestep="0.004"/>{ASSET}<worldbody><geom type="plane" size="1 1 1"/>
-    <body pos="0 0 .1"><freejoint/>{SHAPES["mesh"]}</body>
-    <body pos=".02 0 .3"><freejoint/>{SHAPES["cylinder"]}</body></worldbody></mujoco>"""
-    model = rigid.load(text)
+def test_a_pile_of_flats_stays_where_it_is():
+    """Meshes of 24 and of 4 corners a flat and a cylinder, on a plane and on one another."""
+    drum = '<geom type="mesh" mesh="drum"/>'
+    pile = [drum, drum, SHAPES["mesh"], SHAPES["cylinder"]]
+    bodies = "".join(
+        f'<body pos="{0.02 * (i % 2)} 0 {0.1 + 0.2 * i}"><freejoint/>{geom}</body>'
+        for i, geom in enumerate(pile)
+    )
+    text = f"""<mujoco><option timestep="0.004"/>{ASSET}<worldbody>
+    <geom type="plane" size="1 1 1"/>{bodies}</worldbody></mujoco>"""
+    model = rigid.load(text, iterations=20)
     end = jax.jit(lambda s: jax.lax.fori_loop(0, 500, lambda _, s: model.step(s), s))(model.init())
-    np.testing.assert_allclose(end.qpos, model.qpos0, atol=3e-3)
+    np.testing.assert_allclose(end.qpos, model.qpos0, atol=5e-3)
     assert np.abs(end.qvel).max() < 1e-2 and int(end.overflow) == 0
 
 

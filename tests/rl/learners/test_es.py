@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rl_cliff import Cliff
 
 from jaxgpu import rl
 from jaxgpu.evolution import protocol
 from jaxgpu.evolution.single import SNES
-from jaxgpu.pytree import pytree
 
 
 @pytest.mark.slow
@@ -61,27 +61,8 @@ def test_bad_input_is_named():
         rl.ES().init(3, key)
 
 
-@pytree
-class Cliff:
-    """Pays the square root of minus the action: nan above 0."""
-
-    observation_space = property(lambda self: rl.Box(-1.0, 1.0, (1,)))
-    action_space = property(lambda self: rl.Box(-1.0, 1.0, (1,)))
-    differentiable = property(lambda self: False)
-
-    def reset(self, key):
-        """One state."""
-        return jnp.int32(0), jnp.ones(1)
-
-    def step(self, state, action, key):
-        """Two steps."""
-        info = {"success": jnp.bool_(False)}
-        reward = jnp.sqrt(-action[0])
-        return rl.Step(state + 1, jnp.ones(1), reward, jnp.bool_(False), state >= 1, info)
-
-
 @pytest.mark.slow
 def test_a_return_that_is_nan_never_wins():
-    env, learner = Cliff(), rl.ES(SNES(8), max_steps=2, hidden_sizes=())
+    env, learner = Cliff(lambda a: jnp.sqrt(-a), 2), rl.ES(SNES(8), max_steps=2, hidden_sizes=())
     state, _ = jax.jit(lambda key: rl.learn(env, learner, key, 40))(jax.random.key(0))
     assert learner.policy(env, state)(jnp.ones(1)) < -0.9

@@ -23,7 +23,7 @@ from jaxgpu.pytree import number, pytree, size, static
 from ..doors import widths
 from ..environment import Step
 from ..spaces import Box
-from ..vector import mended
+from ..vector import finite, mended
 from . import normaliser
 from .networks import MLP, feasible
 from .normaliser import Normaliser
@@ -127,7 +127,7 @@ class Policies(Objective):
             playing, seen = loop["playing"], loop["observation"]
             keys = jax.random.split(key, self.episodes)
             step = jax.vmap(self.env.step)(loop["state"], jax.vmap(act)(seen), keys)
-            sound = _finite(step.observation) & _finite(step.reward)
+            sound = finite(step.observation) & finite(step.reward)
             paid = jnp.where(_beside(sound, step.reward), step.reward, jnp.nan)
             paid = paid.astype(loop["returns"].dtype)
             success = step.info.get("success", jnp.zeros_like(playing))
@@ -152,7 +152,7 @@ class Policies(Objective):
         """Take in the observations of all candidates [N] whose episodes did not fail."""
         returns, success, stats = seen["returns"], seen["success"], seen["stats"]
         whole = jnp.all(jnp.isfinite(returns.reshape(*success.shape, -1)), -1)  # [N, E]
-        told = jnp.all(whole, 1) & _finite(stats.mean) & _finite(stats.square)
+        told = jnp.all(whole, 1) & finite(stats.mean) & finite(stats.square)
         stats = Normaliser(stats.mean, stats.square, jnp.where(told, stats.count, 0))
         after, settled = pooled(state.obs_stats, stats), state.obs_stats.count >= self.settled
         stays = lambda old, new: jnp.where(settled, old, new)
@@ -235,9 +235,3 @@ def pooled(known: Normaliser, rows: Normaliser) -> Normaliser:
 def _beside(rows: Array, like: Array) -> Array:
     """Rows [K, ...] with as many axes as an array [K, ...] of more."""
     return rows.reshape(*rows.shape, *[1] * (like.ndim - rows.ndim))
-
-
-def _finite(tree: Any) -> Array:
-    """Of which members [K] of a pytree [K, ...] every number is finite."""
-    leaves = [a.reshape(a.shape[0], -1) for a in jax.tree.leaves(tree)]
-    return jnp.all(jnp.concatenate([jnp.isfinite(a) for a in leaves], 1), 1)

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
+from rl_cliff import Cliff
 from rl_probe import Drift
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree
 from jaxgpu.rl.learners import normaliser
-from jaxgpu.rl.learners.policies import Experience, pooled
+from jaxgpu.rl.learners.neuroevolution import Experience, pooled
 
 KEY = jax.random.key(3)
 
@@ -88,28 +88,13 @@ def test_moments_are_pooled_as_of_one_heap():
     np.testing.assert_allclose(both.square, 20 * whole.var(0), rtol=1e-3)
 
 
-@pytree
-class Cliff:
-    """Pays minus the action and its square root; the second is nan below 0."""
-
-    observation_space = property(lambda self: rl.Box(-1.0, 1.0, (1,)))
-    action_space = property(lambda self: rl.Box(-1.0, 1.0, (1,)))
-    differentiable = property(lambda self: False)
-
-    def reset(self, key):
-        """One state."""
-        return jnp.int32(0), jnp.ones(1)
-
-    def step(self, state, action, key):
-        """Steps without an end."""
-        reward = jnp.stack([-action[0], jnp.sqrt(action[0])])
-        return rl.Step(state + 1, jnp.ones(1), reward, jnp.bool_(False), jnp.bool_(False), {})
+CLIFF = Cliff(lambda a: jnp.stack([-a, jnp.sqrt(a)]))  # the second is nan below 0
 
 
 def test_failures_and_constraints_of_several_objectives():
     """Weights of one number and a bias: the actions of three candidates are 0.5, -0.5 and 0.25."""
     limit = lambda step: -step.reward[0] - 0.3
-    policies = rl.Policies(Cliff(), (), episodes=2, max_steps=4, max_weight=1.0, violation=limit)
+    policies = rl.Policies(CLIFF, (), episodes=2, max_steps=4, max_weight=1.0, violation=limit)
     x = jnp.array([[0.5, 0.0], [-0.5, 0.0], [0.25, 0.0]])  # the bias and the slope, of inputs 1
     problem = policies.problem()
     assert problem.objectives == 2
@@ -134,7 +119,7 @@ def test_observations_settle():
 
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="max_weight"):
-        rl.Policies(Cliff(), max_weight=-1.0).problem()
+        rl.Policies(CLIFF, max_weight=-1.0).problem()
     with pytest.raises(ValueError, match="episodes"):
-        rl.Policies(Cliff(), episodes=0).problem()
-    assert ravel_pytree(rl.Policies(Cliff()).init().report["episode_return"])[0].shape == (2,)
+        rl.Policies(CLIFF, episodes=0).problem()
+    assert ravel_pytree(rl.Policies(CLIFF).init().report["episode_return"])[0].shape == (2,)
