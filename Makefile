@@ -14,7 +14,7 @@ PYTEST = python -m pytest -n auto --maxprocesses=4 --dist worksteal
 
 DIRS = .venv .venv-oldest out build dist docs/_build docs/api docs/charts docs/shown
 
-.PHONY: demo test slow reach trust release oldest docs lock clean
+.PHONY: demo test slow seconds reach trust release oldest docs lock clean
 
 # a study for each pillar, and one where two meet; two at a time, as most of their time is
 # compilation on one core
@@ -54,7 +54,11 @@ build/reach/%/ready: benchmarks/reach/%.txt
 	$(BIN)/python -m pip install -q --no-compile --require-hashes --no-deps --upgrade --target $(@D) -r $<
 	@touch $@
 
-# before a release: experiments at their finest, then the short tests on the oldest supported jax
+# renew tests/seconds.txt, by which a test is short, long or left to a release; hours
+seconds: $(ORACLES)
+	$(BIN)/$(PYTEST) --seconds
+
+# before a release: what is too long for every change, then the short tests on the oldest supported jax
 release: $(ORACLES)
 	$(BIN)/$(PYTEST) -m release
 	@$(MAKE) --no-print-directory oldest

@@ -10,7 +10,7 @@ checked when a spec is made, since the same classes carry gradients, batches and
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, get_origin
 
 import jax
 import numpy as np
@@ -132,13 +132,15 @@ def check(name: str, spec: Any) -> None:
         kind = type(spec).__name__
         label = f"{name}: " if name.endswith(kind) else f"{name}: {kind}."
         for field in dataclasses.fields(spec):
-            value = getattr(spec, field.name)
-            if KEY in field.metadata:
+            value, hint = getattr(spec, field.name), kinds.hints(type(spec)).get(field.name, Any)
+            ranged = KEY in field.metadata
+            if ranged:
                 refuse(label + field.name, value, field.metadata[KEY])
-                continue
-            if want := kinds.need(value, kinds.hints(type(spec)).get(field.name, Any)):
+            one = ranged and get_origin(hint) is tuple and np.ndim(value) == 0  # for several
+            if want := kinds.need(value, hint) if one or not ranged else None:
                 raise TypeError(f"{label}{field.name}={_shown(value)}; it must be {want}")
-            check(name, value)
+            if not ranged:
+                check(name, value)
     elif isinstance(spec, (tuple, list)):
         for part in spec:
             check(name, part)

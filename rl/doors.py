@@ -21,6 +21,19 @@ def widths(default: tuple[int, ...]) -> Any:
     return dataclasses.field(default=default, metadata={"static": True, ranges.KEY: _LAYERS})
 
 
+def refuse_no_environment(name: str, env: Any) -> None:
+    """Refuse what cannot be reset, such as the name or the class of an environment.
+
+    Raises:
+        TypeError: it has no method `reset`.
+    """
+    if isinstance(env, type) or not callable(getattr(env, "reset", None)):
+        given = f"the class {env.__name__}" if isinstance(env, type) else f"a {type(env).__name__}"
+        raise TypeError(
+            f"{name}: env is {given}; it must be an environment, an object with reset and step"
+        )
+
+
 def check_learner(name: str, learner: Any, env: Any) -> None:
     """Refuse hyper-parameters and environments that cannot be learnt with; `name` is the learner's.
 
@@ -31,11 +44,7 @@ def check_learner(name: str, learner: Any, env: Any) -> None:
     """
     ranges.check("learn", learner)
     ranges.check("learn", env)
-    if isinstance(env, type) or not callable(getattr(env, "reset", None)):
-        given = f"the class {env.__name__}" if isinstance(env, type) else f"a {type(env).__name__}"
-        raise TypeError(
-            f"{name}: env is {given}; it must be an environment, an object with reset and step"
-        )
+    refuse_no_environment(name, env)
     network = getattr(learner, "network", None)
     if network is not None and not isinstance(network, nn.Module):
         raise TypeError(

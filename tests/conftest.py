@@ -12,16 +12,20 @@ import pytest
 for _name in ("physics", "numerics", "rl"):
     sys.modules[_name] = None
 
-# robots that share their class with `hopper` and `reacher`, and take a quarter to half a minute
-# to compile: every rule holds them before a release, their steps beside gymnasium's the pusher and
-# the ant in the long tests too
-OF_A_RELEASE = re.compile(
-    r"\[(rl\.)?(half-cheetah|walker2d|swimmer|ant|pusher|humanoid|inverted-double-pendulum)\b"
-)
+# a test that took longer is not run by `make test`, and one that took longer still is left to
+# `make release`, unless `every_change.txt` names it
+SHORT, LONG = 2.0, 8.0
 
-_LISTED = Path(__file__).with_name("release.txt").read_text().splitlines()
-LISTED = re.compile(
-    "|".join(re.escape(x).replace(r"\*", ".*") for x in _LISTED if x and not x.startswith("#"))
+
+def listed(name):
+    """The lines of a file beside this one without its comments."""
+    lines = Path(__file__).with_name(name).read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+SECONDS = {name: float(t) for t, name in (x.split(" ", 1) for x in listed("seconds.txt"))}
+EVERY_CHANGE = re.compile(
+    "|".join(re.escape(x).replace(r"\*", ".*") for x in listed("every_change.txt"))
 )
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -49,26 +53,42 @@ def few_programs():
         jax.clear_caches()
 
 
+def pytest_addoption(parser):
+    parser.addoption("--seconds", action="store_true", help="write what long tests took")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Leave to a release what holds big robots, and what `release.txt` lists."""
+    """Mark as slow, and leave to a release, what took long when it was measured."""
     for item in items:
-        if item.get_closest_marker("slow") and LISTED.fullmatch(item.nodeid):
-            item.add_marker(pytest.mark.release)
-        in_turn = item.name.startswith("test_random_steps") and item.name[-5:] in ("[ant]", "sher]")
-        if item.get_closest_marker("slow") and OF_A_RELEASE.search(item.name) and not in_turn:
+        took = SECONDS.get(item.nodeid, 0.0)
+        if took > SHORT:
+            item.add_marker(pytest.mark.slow)
+        if took > LONG and not EVERY_CHANGE.fullmatch(item.nodeid):
             item.add_marker(pytest.mark.release)
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter, config):
     """Print what each part of the tests took: new tests pay for their seconds."""
-    seconds, tests = collections.Counter(), collections.Counter()
+    parts, tests, names = collections.Counter(), collections.Counter(), collections.Counter()
     for report in [r for group in terminalreporter.stats.values() for r in group]:
         if hasattr(report, "duration") and hasattr(report, "when"):
             folders = PurePosixPath(report.nodeid.partition("::")[0]).parts[1:-1]
             part = "/".join(folders[:2] if folders[:1] == ("physics",) else folders[:1])
-            seconds[part] += report.duration
+            parts[part] += report.duration
             tests[part] += report.when == "call"
+            names[report.nodeid] += report.duration
     terminalreporter.section("seconds")
-    for part, spent in seconds.most_common():
+    for part, spent in parts.most_common():
         terminalreporter.write_line(f"{part:20s} {spent:8.1f} s {tests[part]:6d} tests")
+    if config.option.seconds:
+        write_seconds(names)
+
+
+def write_seconds(measured):
+    """Renew the lines of the table whose tests were run; the others keep theirs."""
+    long = {name: t for name, t in (SECONDS | measured).items() if t > SHORT}
+    table = Path(__file__).with_name("seconds.txt")
+    head = [line for line in table.read_text().splitlines() if line.startswith("#")]
+    lines = [f"{t:.1f} {name}" for name, t in sorted(long.items())]
+    table.write_text("\n".join([*head, *lines]) + "\n")

@@ -20,7 +20,7 @@ from jaxgpu.evolution.problem import box
 from jaxgpu.evolution.stochastic import Objective, Stochastic
 from jaxgpu.pytree import number, pytree, size, static
 
-from ..doors import widths
+from ..doors import refuse_no_environment, widths
 from ..environment import Step
 from ..spaces import Box
 from ..vector import finite, mended
@@ -90,6 +90,7 @@ class Policies(Objective):
             at_once: how many candidates are played at once on a device, whose memory that bounds.
         """
         ranges.check("Policies", self)
+        refuse_no_environment("Policies", self.env)
         ranges.refuse("problem: at_once", at_once, _AT_ONCE)
         shape = self._step().reward.shape
         if len(shape) > 1:

@@ -123,3 +123,10 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="episodes"):
         rl.Policies(CLIFF, episodes=0).problem()
     assert ravel_pytree(rl.Policies(CLIFF).init().report["episode_return"])[0].shape == (2,)
+
+
+def test_what_is_no_environment_and_no_tuple_of_widths_is_refused():
+    with pytest.raises(TypeError, match="Policies: env is a str; it must be an environment"):
+        rl.Policies("cartpole").problem()
+    with pytest.raises(TypeError, match="Policies: hidden_sizes=16; it must be a tuple"):
+        rl.Policies(rl.make("cartpole"), hidden_sizes=16).problem()
