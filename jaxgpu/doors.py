@@ -2,14 +2,17 @@
 
 A function that is `explained` costs nothing more while it works. Where it fails by an error of
 Python, NumPy or JAX, its arguments are held to their annotations and to the ranges of their fields;
-the first that is wrong is named, and the error from below is kept as the cause. An error that no
-argument explains, such as one from a function of the user, passes as it is.
+the first that is wrong is named, and the error from below is kept as the cause. Where none is wrong
+by itself, such as shapes that do not fit together, all of them are shown. An error from a function
+of the user passes as it is, and so do those of JAX about what is traced.
 """
 
 import dataclasses
 import functools
 import inspect
+import sysconfig
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,7 +20,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxgpu import kinds, ranges
-from jaxgpu.arguments import shown
+from jaxgpu.arguments import key, shown
 
 
 def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
@@ -38,7 +41,10 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if _is_said(error) or (why := explanation(function, args, kwargs)) is None:
+            if _is_said(error):
+                raise
+            why = explanation(function, args, kwargs) or _shapes(function, args, kwargs, error)
+            if why is None:
                 raise
             raise why from error
 
@@ -61,6 +67,8 @@ def explanation(
         return None
     name, hints = function.__qualname__, kinds.hints(function)
     for word, value in given.items():
+        if word == "key" and not isinstance(value, Tracer) and (why := _no_key(name, value)):
+            return why
         if word in hints and (want := kinds.need(value, hints[word])):
             return TypeError(f"{name}: {word}={shown(value)}; it must be {want}")
         if callable(value) and word in hints and (count := kinds.takes(value, hints[word])):
@@ -73,25 +81,86 @@ def explanation(
             ranges.check(name, value)
         except (TypeError, ValueError) as error:
             return error.with_traceback(None)
-    wide = next((found for value in given.values() for found in _wide(value)), None)
-    if wide is None:
+    odd = next((found for value in given.values() for found in _odd(value)), None)
+    return None if odd is None else ValueError(f"{name}: {odd}")
+
+
+_OF_FORM = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError)
+_HOMES = tuple({sysconfig.get_path(word) for word in ("stdlib", "purelib", "platlib")})
+_OURS = str(Path(__file__).parent)
+
+
+def _shapes(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], error: Exception
+) -> Exception | None:
+    """The error that shows all arguments; None for an error that is not of their form."""
+    if not isinstance(error, _OF_FORM) or isinstance(error, jax.errors.JAXTypeError):
         return None
-    at, shape = wide
-    return ValueError(f"{name}: {at} has shape {shape}; it must be one number; map over it by vmap")
+    if isinstance(error, jax.errors.JAXIndexError) or not _is_within(error):
+        return None
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return None
+    parts = [f"{word} {_form(value)}" for word, value in given.items() if word != "self"]
+    cause = " ".join(str(error).split())[:120]
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(
+        f"{function.__qualname__}: cannot be computed of {', '.join(parts)[:200]}; hold their "
+        f"forms against its documentation ({type(error).__name__}, {cause})"
+    )
 
 
-def _wide(spec: Any) -> Iterator[tuple[str, list[int]]]:
-    """Fields of a spec, and of specs in it, that hold an array where a number may stand."""
+def _form(value: Any) -> str:
+    """The shape and type of a value, short."""
+    if isinstance(value, tuple | list):
+        kind = "a tuple" if isinstance(value, tuple) else "a list"
+        return f"{kind} of {len(value)}"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}{list(value.shape)}"
+    if dataclasses.is_dataclass(value):
+        return f"a {type(value).__name__}"
+    return shown(value)
+
+
+def _is_within(error: Exception) -> bool:
+    """Whether nothing but this package and installed ones ran between the call and the error."""
+    last = error.__traceback__
+    while last is not None:
+        file = last.tb_frame.f_code.co_filename
+        if not file.startswith((_OURS, *_HOMES, "<")):
+            return False
+        last = last.tb_next
+    return True
+
+
+def _no_key(name: str, value: Any) -> Exception | None:
+    """What is said of an argument `key` that is no key."""
+    if value is None:
+        return None
+    try:
+        key(f"{name}: key", value)
+    except (TypeError, ValueError) as error:
+        return error.with_traceback(None)
+    return None
+
+
+def _odd(spec: Any) -> Iterator[str]:
+    """Of a spec and of specs in it, fields with an array for a number, or a list for an array."""
     if not dataclasses.is_dataclass(spec) or isinstance(spec, type):
         return
     hints = kinds.hints(type(spec))
     for field in dataclasses.fields(spec):
         value, hint = getattr(spec, field.name), hints.get(field.name)
-        if ranges.KEY not in field.metadata:
-            yield from _wide(value)
+        at = f"{type(spec).__name__}.{field.name}"
+        if isinstance(value, list) and hint is jax.Array:
+            yield f"{at} is a list; it must be an array; give jnp.asarray of it"
+        elif ranges.KEY not in field.metadata:
+            yield from _odd(value)
         elif not isinstance(value, Tracer) and float in getattr(hint, "__args__", (hint,)):
             if isinstance(value, np.ndarray | jax.Array) and value.ndim:
-                yield f"{type(spec).__name__}.{field.name}", list(value.shape)
+                shape = list(value.shape)
+                yield f"{at} has shape {shape}; it must be one number; map over it by vmap"
 
 
 def _is_said(error: Exception) -> bool:

@@ -51,8 +51,9 @@ class Range:
             return None if self.none else "None"
         if not _visible(value):
             return None
-        if isinstance(value, int) and abs(value) > _largest_int(self.whole):
-            return f"{value:.6g}, a whole number beyond {'64' if self.whole else 'its'} bits"
+        ints = (v for v in jax.tree.leaves(value) if isinstance(v, int))
+        for large in (v for v in ints if abs(v) > _largest_int(self.whole)):
+            return f"{large:.6g}, a whole number beyond {'64' if self.whole else 'its'} bits"
         a, shown = _real(value, self.whole)
         if a is None:
             return shown

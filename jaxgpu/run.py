@@ -223,7 +223,7 @@ def run[S](
                 if guarded is not None:
                     guarded.hold(state, rows, done - made, done)
                 if check is not None:
-                    check(state, store.rows.tree())
+                    called("run: check", check, state, store.rows.tree())
                 store.save(done, state)
                 if group.somewhere("run", interrupt.asked):
                     store.wait()

@@ -10,7 +10,7 @@ from jax.tree_util import keystr
 
 from jaxgpu import arguments, ranges
 
-from .environment import Step
+from .environment import Step, refuse_no_environment
 from .spaces import Box, Discrete
 
 _LAYERS = ranges.Range(least=1, whole=True)
@@ -19,19 +19,6 @@ _LAYERS = ranges.Range(least=1, whole=True)
 def widths(default: tuple[int, ...]) -> Any:
     """A static field for the widths of a network's hidden layers, whole numbers of at least 1."""
     return dataclasses.field(default=default, metadata={"static": True, ranges.KEY: _LAYERS})
-
-
-def refuse_no_environment(name: str, env: Any) -> None:
-    """Refuse what cannot be reset, such as the name or the class of an environment.
-
-    Raises:
-        TypeError: it has no method `reset`.
-    """
-    if isinstance(env, type) or not callable(getattr(env, "reset", None)):
-        given = f"the class {env.__name__}" if isinstance(env, type) else f"a {type(env).__name__}"
-        raise TypeError(
-            f"{name}: env is {given}; it must be an environment, an object with reset and step"
-        )
 
 
 def check_learner(name: str, learner: Any, env: Any) -> None:

@@ -152,6 +152,7 @@ class Checked:
         Raises:
             ValueError: a parameter of the environment out of its range.
         """
+        refuse_no_environment("reset", self.env)
         ranges.check("reset", self.env)
         return self.env.reset(key)
 
@@ -165,9 +166,25 @@ class Checked:
         return self.env.step(state, jnp.asarray(action), key)
 
 
+def refuse_no_environment(name: str, env: Any) -> None:
+    """Refuse what cannot be reset, such as the name or the class of an environment.
+
+    Raises:
+        TypeError: it has no method `reset`.
+    """
+    if isinstance(env, type) or not callable(getattr(env, "reset", None)):
+        given = f"the class {env.__name__}" if isinstance(env, type) else f"a {type(env).__name__}"
+        raise TypeError(
+            f"{name}: env is {given}; it must be an environment, an object with reset and step"
+        )
+
+
 @explained
 def checked(env: Environment) -> Checked:
     """`env` with a `reset` and a `step` that refuse parameters and actions out of range.
+
+    Raises:
+        TypeError: no environment.
 
     >>> import jax
     >>> import jaxgpu.rl as rl
@@ -177,4 +194,5 @@ def checked(env: Environment) -> Checked:
     Traceback (most recent call last):
     ValueError: step: action is 2; it must be one of 0 ... 1
     """
+    refuse_no_environment("checked", env)
     return Checked(env)

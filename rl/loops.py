@@ -158,12 +158,12 @@ def train(
     if mesh is not None:
         mesh = flat("train: mesh", mesh)
         devices.check("train", learner, mesh)
-    updates = steps // learner.steps_per_update
+    updates = int(steps) // learner.steps_per_update
     if updates < 1:
         raise ValueError(
             f"train: steps={steps}; one update has {learner.steps_per_update}; give as many"
         )
-    length = updates if schedule is None else max(schedule // learner.steps_per_update, 1)
+    length = updates if schedule is None else max(int(schedule) // learner.steps_per_update, 1)
     if resume:
         schedules.refuse_another("train", out, length, learner.steps_per_update)
     init_key, run_key = jax.random.split(key)

@@ -26,7 +26,7 @@ from jaxgpu.doors import explained
 from jaxgpu.pytree import pytree, size, static
 
 from . import shares
-from .environment import Environment
+from .environment import Environment, refuse_no_environment
 
 _RESTARTS = ("bank", "fresh", "same")
 
@@ -283,6 +283,7 @@ def vectorize(
 
     Raises:
         ValueError: no copies, or an unknown way to begin anew.
+        TypeError: no environment.
 
     >>> from jaxgpu import rl
     >>> many = rl.vectorize(rl.make("cartpole"), 4)
@@ -292,9 +293,10 @@ def vectorize(
     ((4,), (4, 4))
     """
     ranges.refuse("vectorize: num_envs", num_envs, ranges.Range(least=1, whole=True, one=True))
+    refuse_no_environment("vectorize", env)
     ranges.check("vectorize", env)
     if axis is not None:
         arguments.word("vectorize: axis", axis)
     if restart not in _RESTARTS:
         raise ValueError(f"vectorize: restart={restart!r}; use one of {', '.join(_RESTARTS)}")
-    return Vector(env, num_envs, restart, axis)
+    return Vector(env, int(num_envs), restart, axis)

@@ -12,6 +12,7 @@ from jax.core import Tracer
 
 from jaxgpu import ranges
 from jaxgpu.doors import explained
+from jaxgpu.kinds import takes
 from jaxgpu.pytree import number, pytree, size, static
 
 _UNTRACEABLE = (
@@ -58,6 +59,10 @@ class Problem:
         x, d = floats("evaluate: x", x), np.shape(self.box.lower)[-1]
         if x.ndim != 2 or x.shape[1] != d:
             raise ValueError(f"evaluate: x has shape {list(x.shape)}; it must be [N, {d}]")
+        encoding = self.box.encoding
+        if encoding is not None and not callable(getattr(encoding, "read", None)):
+            kind = type(encoding).__name__
+            raise TypeError(f"evaluate: box.encoding is a {kind}; it must be a space's, or None")
 
         def one(x: Array) -> tuple[Array, Array]:
             f, violation = self.outcome(x)
@@ -176,7 +181,12 @@ def outcome(function: Callable[[Any], Any], x: Any, dtype: Any = None) -> tuple[
 
 
 def traced(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a user's objective returns; refused where JAX cannot trace it."""
+    """What a user's objective returns; refused where JAX cannot trace it, or call it."""
+    if takes(function, Callable[[Any] * len(arguments), Any]):
+        raise TypeError(
+            f"objective: a function that cannot be called with {len(arguments)} arguments; it must "
+            f"take {len(arguments)}"
+        )
     try:
         return function(*arguments)
     except _UNTRACEABLE as error:

@@ -218,8 +218,22 @@ def step[S](
             "step: problem is a Stochastic, whose objective has a state too; call begin and "
             "generation, which carry both"
         )
-    x, f, violation, _ = _evaluated(spec, problem, Search(state, jnp.int32(0)), key, mesh)
-    return spec.tell(state, x, f, violation)
+    if not isinstance(spec, Algorithm):
+        raise TypeError(
+            f"step: {type(spec).__name__} is no algorithm; pass a subclass of Algorithm"
+        )
+    try:
+        x, f, violation, _ = _evaluated(spec, problem, Search(state, jnp.int32(0)), key, mesh)
+        return spec.tell(state, x, f, violation)
+    except (AttributeError, IndexError) as error:
+        shapes = lambda tree: jax.tree.map(jnp.shape, tree)
+        wanted = jax.eval_shape(spec.init, key, problem)
+        if shapes(state) == shapes(wanted):
+            raise
+        kind = type(spec).__name__
+        raise TypeError(
+            f"step: state is none of {kind}; it must be what {kind}.init gives for this problem"
+        ) from error
 
 
 def _evaluated(

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import ranges
+from jaxgpu import arguments, ranges
 from jaxgpu.doors import explained
 from jaxgpu.program import refuse_changed
 from jaxgpu.pytree import pytree, size, static
@@ -89,7 +89,7 @@ class Drawn(Objective):
 
     def evaluate(self, x: Any, key: Array, state: Any) -> tuple[Any, Any, Any]:
         """The values of the function; nothing is seen."""
-        out = self.function(x, key)
+        out = traced(self.function, x, key)
         f, violation = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
         return f, violation, ()
 
@@ -119,6 +119,9 @@ class Stochastic:
 
     def init(self) -> Any:
         """The first state of the objective."""
+        if not isinstance(self.objective, Objective):
+            kind = type(self.objective).__name__
+            raise TypeError(f"Stochastic: objective is a {kind}; it must be an Objective")
         return jax.tree.map(jnp.asarray, self.objective.init())
 
     def evaluate(
@@ -141,6 +144,7 @@ class Stochastic:
         x, d = floats("evaluate: x", x), np.shape(self.box.lower)[-1]
         if x.ndim != 2 or x.shape[1] != d:
             raise ValueError(f"evaluate: x has shape {list(x.shape)}; it must be [N, {d}]")
+        arguments.arrays("evaluate: state", state)
         drawn = () if self.common else (jax.random.split(key, x.shape[0]),)
 
         def one(row: tuple[Array, ...]) -> tuple[Array, Array, Any]:

@@ -39,7 +39,7 @@ def gif(images: Any, seconds: float = 0.05, inks: Any = None) -> bytes:
     options = {} if dither is None else {"dither": dither}
     frames = [Image.fromarray(i).quantize(palette=palette, **options) for i in images]
     file = io.BytesIO()
-    duration = round(1000 * seconds)
+    duration = round(1000 * float(seconds))
     frames[0].save(
         file, format="GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0
     )

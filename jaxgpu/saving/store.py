@@ -17,6 +17,7 @@ from jax import Array
 
 from jaxgpu import arguments, checkpoint, files, memory
 from jaxgpu.checkpoint import parts
+from jaxgpu.checkpoint.steps import save_parts
 from jaxgpu.processes import ALONE, Group, spans
 
 from . import experiment, history, structure
@@ -251,7 +252,7 @@ class Store:
         if self.group.alone:
             checkpoint.save_step(self.out or Path(), step, copy, meta)
         else:
-            checkpoint.save_parts(self.out or Path(), step, copy, meta, self.group)
+            save_parts(self.out or Path(), step, copy, meta, self.group)
 
     def wait(self) -> None:
         if self.writing is not None:

@@ -162,6 +162,7 @@ def _body(name: str, body: "Body", d: int) -> "Body":
             f"{name}.x has shape {list(x.shape)}; it must be [N, {d}] with N >= 1, or N = 0 and "
             f"a capacity for injectors"
         )
+    ranges.refuse(f"{name}.x", x, ranges.Range(unit="m"))
     _fits(f"{name}.v", body.v, (), (d,), x.shape)
     _fits(f"{name}.volume", body.volume, (), x.shape[:1])
     _fits(f"{name}.density", body.density, (), x.shape[:1])
@@ -247,7 +248,7 @@ def _form(name: str, shape: Any, d: int) -> None:
     if isinstance(shape, sdf.Cylinder) and d != 3:
         raise ValueError(f"{name} is a Cylinder in {d}-D; take a Box, or a Ball for its section")
     if isinstance(shape, sdf.Voxels) and (
-        np.ndim(shape.values) != d or min(shape.values.shape) < 2
+        np.ndim(shape.values) != d or min(np.shape(shape.values)) < 2
     ):
         raise ValueError(
             f"{name}.values has shape {list(np.shape(shape.values))}; it must have {d} axes of at "

@@ -15,6 +15,7 @@ from jax import Array
 
 from jaxgpu.doors import explained
 from jaxgpu.precision import smallest
+from jaxgpu.program import called
 from jaxgpu.pytree import pytree
 
 from .particles import State
@@ -84,7 +85,8 @@ def examine(
         return drive(scene, _tap(state, probe), control)
 
     def total(controls: Any, probes: Array) -> Array:
-        return loss(*rollout(scene, state, (controls, probes), watched, **options))
+        end, history = rollout(scene, state, (controls, probes), watched, **options)
+        return called("examine: loss", loss, end, history)
 
     value, (slope, sizes) = jax.value_and_grad(total, (0, 1))(controls, zeros)
     span = options["substeps"] * jnp.asarray(scene.dt, state.t.dtype)

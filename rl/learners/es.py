@@ -44,7 +44,7 @@ class ES:
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one generation; those after an episode's end count as well."""
-        return self.algorithm.batch_size * self.episodes * self.max_steps
+        return int(self.algorithm.batch_size) * int(self.episodes) * int(self.max_steps)
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None

@@ -20,8 +20,8 @@ from jaxgpu.evolution.problem import box
 from jaxgpu.evolution.stochastic import Objective, Stochastic
 from jaxgpu.pytree import number, pytree, size, static
 
-from ..doors import refuse_no_environment, widths
-from ..environment import Step
+from ..doors import widths
+from ..environment import Step, refuse_no_environment
 from ..spaces import Box
 from ..vector import finite, mended
 from . import normaliser

@@ -52,7 +52,7 @@ class Rollouts:
     @property
     def steps_per_update(self) -> int:
         """Steps of environments in one update."""
-        return self.num_envs * self.num_steps
+        return int(self.num_envs) * int(self.num_steps)
 
     def begin(
         self, env: Environment, key: Array, num_updates: Array | int | None

@@ -13,6 +13,7 @@ is.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,8 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
+from jaxgpu.arguments import shown
+from jaxgpu.program import called
 from jaxgpu.pytree import number, pytree, static
 
 from .objective import Best, Loss
@@ -46,10 +49,15 @@ class Descent:
     high: Array | float = number(default=1.0, infinite=True)  # [] or [A] greatest
 
     def init(self, actions: Array) -> DescentState:
-        """The state before the first step, at `actions` [T, A]."""
+        """The state before the first step, at `actions` [T, A].
+
+        Raises:
+            TypeError: the optimiser is none.
+        """
+        _refuse_no_optimiser(self.optimiser)
         return DescentState(
             actions=actions,
-            optimiser=self.optimiser.init(actions),
+            optimiser=called("Descent: optimiser.init", self.optimiser.init, actions),
             best=Best.empty(actions),
             evaluations=jnp.int32(0),
             skipped=jnp.int32(0),
@@ -177,3 +185,16 @@ class TemporalExpansion:
             least=jnp.where(grows, unknown, jnp.minimum(state.least, latest)),
             frozen=jnp.where(grows, state.window, state.frozen),
         )
+
+
+def _refuse_no_optimiser(optimiser: Any) -> None:
+    """Refuse what has no `init` of values and no `update` of gradients, a state and values."""
+    more = isinstance(optimiser, optax.GradientTransformationExtraArgs)
+    given = dict.fromkeys(("value", "grad", "value_fn"), 0) if more else {}
+    try:
+        inspect.signature(optimiser.init).bind(0)
+        inspect.signature(optimiser.update).bind(0, 0, 0, **given)
+    except (AttributeError, TypeError):
+        raise TypeError(
+            f"Descent: optimiser={shown(optimiser)}; it must be an optax.GradientTransformation"
+        ) from None

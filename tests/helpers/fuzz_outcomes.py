@@ -23,14 +23,17 @@ PASSES = {
         evolution\.problems\.\S+ plan\.\S*""",
     "a point that is not finite is infinitely far from all others": r"""indicators\.\S+ associate
         crowding_distance""",
+    "before the first plan the best loss is infinite": r"""rl\.plan,.*""",
+    "carries the bounds of observations as they are": r"""rl\.vectorize,.*""",
     "nothing is seen there: infinitely deep": r"""render\.nearest splat\.nearest trace""",
     "made inside programs too, of a state that `init` has checked; `guard=True` watches it": r"""
         \S+\.(step|tell|ask|update|act|policy|reset|observe|force|smooth_force|pull|path|begin|at)
-        \S+\.(distance|normal|stress|evaluate|metrics|sample|residual|rewards?|render)
+        \S+\.(distance|normal|stress|evaluate(,.Drawn)?|metrics|sample|residual|rewards?|render)
+        transfer\.\w+ \S+\.(rest|share|correct_volume|updated)
         Simulation\.step forward_dynamics inverse_dynamics mass_matrix forward_kinematics""",
 }
 # what calls a function of the user with the user's own arguments: an error in it is the user's
-USERS = re.compile(r".*\b(in_float64|reassociated|over)$")
+USERS = re.compile(r".*\b(in_float64|reassociated|over|needed)$")
 _PASSES = [re.compile(rf".*\b{end}$") for ends in PASSES.values() for end in ends.split()]
 
 

@@ -156,6 +156,8 @@ def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
     [0 1] [0. 1.]
     """
     unit, f = ref_dirs.unit(), floats("associate: f", f)
+    if not unit.size:
+        raise ValueError(f"associate: ref_dirs.w has shape {list(unit.shape)}; it must be [H, m]")
     m = unit.shape[1]
     if f.ndim != 2 or f.shape[1] != m:
         raise ValueError(f"associate: f has shape {list(f.shape)}; it must be [N, {m}]")

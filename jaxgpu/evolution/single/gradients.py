@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree
 
@@ -106,4 +107,6 @@ def pgpe(pop_size: int, sigma: float = 0.1, rate: float = 0.01) -> OpenES:
     >>> bool(state.best.f < 0.1)
     True
     """
-    return OpenES(pop_size, sigma, rate, learn_sigma=0.1)
+    spec = OpenES(pop_size, sigma, rate, learn_sigma=0.1)
+    ranges.check("pgpe", spec)
+    return spec

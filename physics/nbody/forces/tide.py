@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree
 
 from ..steps import radau
@@ -62,9 +63,9 @@ class Tide:
 
     def begin(self, like: Array) -> Origin:
         """The origin at the start, in the dtype of `like`."""
-        return Origin(
-            jnp.asarray(self.origin.x, like.dtype), jnp.asarray(self.origin.v, like.dtype)
-        )
+        x = ranges.numbers("Tide: origin.x", self.origin.x, (3,))
+        v = ranges.numbers("Tide: origin.v", self.origin.v, (3,))
+        return Origin(jnp.asarray(x, like.dtype), jnp.asarray(v, like.dtype))
 
     def path(self, origin: Origin, interval: Array | float) -> DenseOutput:
         """The origin's way over an interval."""

@@ -55,7 +55,7 @@ def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
 def draw(key: Array, law: MassFunction, count: int) -> Array:
     """Masses [count], in the default precision."""
     ranges.numbers("draw: count", count, (), whole=True, least=0)
-    _check_law("draw", law)
+    law = _checked("draw", law)
     return quantile(law, jax.random.uniform(key, (count,), law.breaks.dtype))
 
 
@@ -66,8 +66,7 @@ def quantile(law: MassFunction, share: Array) -> Array:
     >>> float(quantile(kroupa(0.08, 20.0), 0.5)) < 0.3  # half of all stars are lighter
     True
     """
-    _check_law("quantile", law)
-    law = jax.tree.map(jnp.asarray, law)
+    law = _checked("quantile", law)
     share = jnp.asarray(ranges.numbers("quantile: share", share, least=0, most=1))
     share = share.astype(law.breaks.dtype)
     height, amount = _pieces(law, 0)
@@ -85,7 +84,7 @@ def quantile(law: MassFunction, share: Array) -> Array:
 @explained
 def mean(law: MassFunction) -> Array:
     """Mean mass of a star."""
-    _check_law("mean", law)
+    law = _checked("mean", law)
     return jnp.sum(_pieces(law, 1)[1]) / jnp.sum(_pieces(law, 0)[1])
 
 
@@ -109,12 +108,13 @@ def _check(name: str, low: float, high: float) -> None:
         raise ValueError(f"{name}: low {low}, high {high}; must be 0 < low < high")
 
 
-def _check_law(name: str, law: MassFunction) -> None:
+def _checked(name: str, law: MassFunction) -> MassFunction:
+    """The law, its numbers in arrays."""
     ranges.check(name, law)
     pieces = jnp.shape(law.slopes)
-    ranges.numbers(f"{name}: breaks", law.breaks, (pieces[0] + 1 if pieces else 2,))
-    ranges.numbers(f"{name}: slopes", law.slopes, ("K",))
-    if not isinstance(law.breaks, Tracer) and (np.diff(np.asarray(law.breaks)) <= 0).any():
-        raise ValueError(
-            f"{name}: breaks={list(np.asarray(law.breaks))}; they must ascend; sort them"
-        )
+    breaks = ranges.numbers(f"{name}: breaks", law.breaks, (pieces[0] + 1 if pieces else 2,))
+    slopes = ranges.numbers(f"{name}: slopes", law.slopes, ("K",))
+    if not isinstance(breaks, Tracer) and (np.diff(np.asarray(breaks)) <= 0).any():
+        raise ValueError(f"{name}: breaks={list(np.asarray(breaks))}; they must ascend; sort them")
+    whole = lambda a: jnp.issubdtype(a.dtype, jnp.integer)
+    return MassFunction(*(jnp.asarray(a, float if whole(a) else None) for a in (breaks, slopes)))

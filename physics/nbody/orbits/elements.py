@@ -127,6 +127,8 @@ def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
 
 def _batch(name: str, orbit: Elements) -> tuple[Array, ...]:
     """The six elements, checked, in one precision and of one shape."""
+    if not isinstance(orbit, Elements):
+        raise TypeError(f"{name}: orbit is a {type(orbit).__name__}; it must be an Elements")
     ranges.check(name, orbit)
     fields = {field: jnp.asarray(value) for field, value in vars(orbit).items()}
     shapes = {field: value.shape for field, value in fields.items()}

@@ -60,6 +60,12 @@ class Layout:
     has: frozenset[str]  # fluid, gravcomp
     names: tuple[tuple[str, tuple[str, ...]], ...]  # by kind: body, joint, geom, site, tendon …
 
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.joint_kind) - set(WIDTH_Q)):
+            raise ValueError(
+                f"Layout: joint_kind={unknown[0]!r}; it must be one of {', '.join(WIDTH_Q)}"
+            )
+
     @property
     def nbody(self) -> int:
         """The number of bodies, with the world."""
