@@ -6,7 +6,6 @@ so that chance favours none, and of the mean returns only ranks count. Nothing i
 rewards may be rare, and observations and actions of any kind.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,6 +18,7 @@ from jaxgpu.pytree import number, pytree, size
 
 from ..doors import check_learner, widths
 from ..environment import Environment
+from ..policies import LearntPolicy
 from . import normaliser
 from .neuroevolution import Experience, Policies
 from .training import check_shares
@@ -95,7 +95,7 @@ class ES:
             report=known.report,
         )
 
-    def policy(self, env: Environment, state: "ESState") -> Callable[[Any], Array]:
+    def policy(self, env: Environment, state: "ESState") -> LearntPolicy:
         """The policy of the mean."""
         mean = bounds.point(state.search.box, state.search.mean)
         return self.policies(env).policy(mean, Experience(state.obs_stats, state.report))

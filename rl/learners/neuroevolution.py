@@ -22,6 +22,7 @@ from jaxgpu.pytree import number, pytree, size, static
 
 from ..doors import widths
 from ..environment import Step, refuse_no_environment
+from ..policies import LearntPolicy
 from ..spaces import Box
 from ..vector import finite, mended
 from . import normaliser
@@ -37,6 +38,23 @@ class Experience:
 
     obs_stats: Normaliser  # of the observations so far
     report: dict[str, Array]  # means over the episodes of the last generation
+
+
+@pytree
+class Perceptron:
+    """What acts in an evolved policy."""
+
+    hidden_sizes: tuple[int, ...] = widths((16,))  # units of each hidden layer
+
+    def network(self, space: Any) -> MLP:
+        """The network for a space of actions."""
+        return MLP(space.shape[0] if isinstance(space, Box) else space.size, self.hidden_sizes)
+
+    def act(self, policy: LearntPolicy, observation: Any) -> Array:
+        """The action, clipped to its bounds; of finitely many the one with the largest output."""
+        inputs, space = normaliser.apply(policy.obs_stats, observation), policy.action_space
+        out: Any = self.network(space).apply(policy.params, inputs)
+        return feasible(space, out) if isinstance(space, Box) else jnp.argmax(out, -1)
 
 
 @pytree
@@ -167,24 +185,19 @@ class Policies(Objective):
         }
         return Experience(jax.tree.map(stays, state.obs_stats, after), report)
 
-    def policy(self, x: Array, state: Experience) -> Callable[[Any], Array]:
+    def policy(self, x: Array, state: Experience) -> LearntPolicy:
         """The policy of the weights x [D], with what was known of observations."""
-        weights = ravel_pytree(self._zeros())[1](self.max_weight * x)
-
-        def act(observation: Any) -> Array:
-            inputs = normaliser.apply(state.obs_stats, observation)
-            out: Any = self._network().apply(weights, inputs)
-            space = self.env.action_space
-            return feasible(space, out) if isinstance(space, Box) else jnp.argmax(out, -1)
-
-        return act
-
-    def _network(self) -> MLP:
-        space: Any = self.env.action_space
-        return MLP(space.shape[0] if isinstance(space, Box) else space.size, self.hidden_sizes)
+        return LearntPolicy(
+            learner=Perceptron(self.hidden_sizes),
+            observation_space=self.env.observation_space,
+            action_space=self.env.action_space,
+            params=ravel_pytree(self._zeros())[1](self.max_weight * x),
+            obs_stats=state.obs_stats,
+        )
 
     def _zeros(self) -> Any:
-        shapes = jax.eval_shape(self._network().init, jax.random.key(0), self._observation())
+        network = Perceptron(self.hidden_sizes).network(self.env.action_space)
+        shapes = jax.eval_shape(network.init, jax.random.key(0), self._observation())
         return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
 
     def _observation(self) -> Any:

@@ -80,6 +80,20 @@ def test_an_exported_policy_acts_alike_on_any_number_of_observations(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("task", ["cartpole", "pendulum"])
+def test_an_evolved_policy_is_saved_and_exported(task, tmp_path):
+    env = rl.make(task)
+    policies = rl.Policies(env, (4,))
+    policy = policies.policy(jnp.linspace(-1, 1, policies.weights), policies.init())
+    seen = np.random.default_rng(0).normal(size=(8, *env.observation_space.shape))
+    seen = seen.astype(np.float32)
+    policy.save(tmp_path / "policy.npz")
+    wanted = acted(policy, seen)
+    assert len(np.unique(wanted)) > 1
+    np.testing.assert_array_equal(acted(rl.load_policy(tmp_path / "policy.npz"), seen), wanted)
+    np.testing.assert_allclose(policy.export(("cpu",)).call(seen), wanted, rtol=1e-6)
+
+
 def test_a_policy_that_sees_pictures_needs_nothing_that_the_critic_alone_sees(tmp_path):
     """Neither its weights nor the goal; saved, in another process, and exported."""
     env, learner = Pointer(), SEEING["PPO"]
