@@ -80,13 +80,22 @@ def takes(function: Callable[..., Any], hint: Any) -> int | None:
     asked = typing.get_args(hint)
     if typing.get_origin(hint) is not Callable or not isinstance(asked[0], list):
         return None
+    return None if binds(function, *asked[0]) else len(asked[0])
+
+
+def binds(function: Callable[..., Any], *given: Any) -> bool:
+    """Whether a function can be called with as many arguments; True where it has no signature.
+
+    >>> binds(lambda x: x, 1.0), binds(lambda x: x, 1.0, 2.0)
+    (True, False)
+    """
     try:
-        inspect.signature(function).bind(*asked[0])
+        inspect.signature(function).bind(*given)
     except TypeError:
-        return len(asked[0])
+        return False
     except ValueError:  # a function without a signature
-        return None
-    return None
+        return True
+    return True
 
 
 def _one_of(value: Any, options: tuple[Any, ...]) -> str | None:
