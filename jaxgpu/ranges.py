@@ -137,7 +137,8 @@ def check(name: str, spec: Any) -> None:
             ranged = KEY in field.metadata
             if ranged:
                 refuse(label + field.name, value, field.metadata[KEY])
-            one = ranged and get_origin(hint) is tuple and np.ndim(value) == 0  # for several
+            one = ranged and get_origin(hint) is tuple and not isinstance(value, tuple | list)
+            one = one and np.ndim(value) == 0  # for several
             if want := kinds.need(value, hint) if one or not ranged else None:
                 raise TypeError(f"{label}{field.name}={_shown(value)}; it must be {want}")
             if not ranged:

@@ -90,3 +90,17 @@ def test_arguments_are_held_against_shapes_and_ranges():
 
 def test_the_table_gives_what_the_documents_show():
     assert dict(ranges.table(Spring))["turns"] == "a whole number of at least 1"
+
+
+def test_numbers_that_are_being_traced_are_passed_over_in_tuples_too():
+    @pytree
+    class Pull:
+        along: tuple[float, ...] = number(default=(), unit="m")
+
+    def total(x):
+        ranges.check("pull", Pull((x, 0.0)))
+        return x
+
+    assert jax.jit(total)(1.0) == 1
+    with pytest.raises(TypeError, match="pull: Pull.along=2; it must be a tuple"):
+        ranges.check("pull", Pull(2.0))

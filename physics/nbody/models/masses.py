@@ -98,7 +98,13 @@ def _pieces(law: MassFunction, moment: int) -> tuple[Array, Array]:
     flat = jnp.abs(power) < 1e-6
     safe = jnp.where(flat, 1, power)
     span = jnp.where(flat, jnp.log(high / low), (high**safe - low**safe) / safe)
-    return height, height * span
+    amount = height * span
+    if not isinstance(amount, Tracer) and not np.isfinite(np.asarray(amount)).all():
+        raise ValueError(
+            f"MassFunction: slopes={np.asarray(law.slopes).tolist()}; a piece of the law is beyond "
+            f"{amount.dtype}; give slopes nearer to 0"
+        )
+    return height, amount
 
 
 def _check(name: str, low: float, high: float) -> None:
