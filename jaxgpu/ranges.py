@@ -191,6 +191,8 @@ def numbers(
     among = Range(**bounds)
     if value is None:
         raise TypeError(f"{name}=None; it must be {among}")
+    if not isinstance(shape, tuple | list | None):
+        raise TypeError(f"numbers: shape={_shown(shape)}; it must be a tuple of axes, or None")
     if not hasattr(value, "dtype"):
         a, shown = _real(value, among.whole)
         if a is None:

@@ -114,8 +114,9 @@ def make(name: str, **parameters: Any) -> Environment:
     1.6
     """
     if name not in _REGISTRY:
-        near = difflib.get_close_matches(name, _REGISTRY, 3, 0.4) or names()
-        raise ValueError(f"make: no environment {name!r}; did you mean {', '.join(near)}?")
+        near = difflib.get_close_matches(name, _REGISTRY, 3, 0.4)
+        hint = f"did you mean {', '.join(near)}?" if near else "rl.names() lists them"
+        raise ValueError(f"make: no environment {name!r}; {hint}")
     try:
         env = _REGISTRY[name](**parameters)
     except TypeError as error:

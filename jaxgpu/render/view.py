@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxgpu import arguments
+from jaxgpu.doors import explained
 from jaxgpu.files import replacing
 
 from .palette import SERIES
@@ -100,6 +101,7 @@ class View:
             file.write(self.page())
         return path
 
+    @explained
     def page(self) -> str:
         """The page, which needs nothing beside it."""
         thinned, note = _thinned(self)

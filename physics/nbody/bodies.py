@@ -10,6 +10,8 @@ from jax.core import Tracer
 
 from jaxgpu import ranges
 
+LARGEST = 1e100  # of coordinates, velocities and masses: their cubes overflow beyond it
+
 
 def numbers(name: str, value: Any, **bounds: Any) -> Array:
     """The argument as `ranges.numbers` has it; a list becomes an array in the default precision.
@@ -18,6 +20,10 @@ def numbers(name: str, value: Any, **bounds: Any) -> Array:
     dtype('float32')
     """
     checked = ranges.numbers(name, value, **bounds)
+    seen = not isinstance(checked, Tracer)
+    size = float(np.abs(np.asarray(checked)).max(initial=0)) if seen else 0.0
+    if size > LARGEST:
+        raise ValueError(f"{name}={size:.6g} in size; it must be at most {LARGEST:g}; rescale it")
     return checked if hasattr(value, "dtype") else jnp.asarray(checked)
 
 

@@ -42,7 +42,15 @@ class Experience:
 
 @pytree
 class Perceptron:
-    """What acts in an evolved policy."""
+    """What acts in an evolved policy: one that `Policies.policy` makes.
+
+    >>> from jaxgpu import rl
+    >>> env = rl.make("pendulum")
+    >>> policies = Policies(env, (4,))
+    >>> act = policies.policy(jnp.zeros(policies.weights), policies.init())
+    >>> act.learner.hidden_sizes, act(env.reset(jax.random.key(0))[1]).tolist()
+    ((4,), [0.0])
+    """
 
     hidden_sizes: tuple[int, ...] = widths((16,))  # units of each hidden layer
 

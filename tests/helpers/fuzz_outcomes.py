@@ -25,11 +25,12 @@ PASSES = {
         crowding_distance""",
     "before the first plan the best loss is infinite": r"""rl\.plan,.*""",
     "carries the bounds of observations as they are": r"""rl\.vectorize,.*""",
-    "nothing is seen there: infinitely deep": r"""render\.nearest splat\.nearest trace""",
+    "nothing is seen there: infinitely deep": r"""render\.nearest splat\.nearest trace
+        \S+\.depth""",
     "made inside programs too, of a state that `init` has checked; `guard=True` watches it": r"""
         \S+\.(step|tell|ask|update|act|policy|reset|observe|force|smooth_force|pull|path|begin|at)
         \S+\.(distance|normal|stress|evaluate(,.Drawn)?|metrics|sample|residual|rewards?|render)
-        transfer\.\w+ \S+\.(rest|share|correct_volume|updated)
+        transfer\.\w+ \S+\.(seen|inertial|rest|share|correct_volume|updated)
         Simulation\.step forward_dynamics inverse_dynamics mass_matrix forward_kinematics""",
 }
 # what calls a function of the user with the user's own arguments: an error in it is the user's

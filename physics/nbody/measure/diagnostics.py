@@ -107,7 +107,7 @@ def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
     density = enclosed / (-near[:, neighbours]) ** 1.5
     centre = jnp.sum(density[None] * x, 1) / jnp.sum(density)
     r2 = jnp.sum((x - centre[:, None]) ** 2, 0)
-    weight = density * density
+    weight = (density / jnp.max(density)) ** 2  # of very light stars the square would be 0
     return centre, jnp.sqrt(jnp.sum(weight * r2) / jnp.sum(weight))
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu import ranges
 from jaxgpu.doors import explained
 
 
@@ -22,6 +23,10 @@ def tree_edges(x: Array) -> Array:
     >>> tree_edges(jnp.array([[0.0, 0], [1, 0], [5, 0], [2, 0]])).tolist()
     [1.0, 1.0, 3.0]
     """
+    x = jnp.asarray(ranges.numbers("tree_edges: x", x, ("N", "D")))
+    x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    if not x.shape[0]:
+        raise ValueError("tree_edges: x has shape [0, D]; it must be [N, D] of a point or more")
     count, x = x.shape[0], x.T
 
     def distances(i: Array) -> Array:

@@ -60,7 +60,9 @@ class Planetary:
     [0.995, 0.1, 0.0]
     """
 
-    gm: Array = number(least=0, unit="length^3 / time^2")  # [N] of each, the heaviest first
+    gm: Array = number(
+        least=0, most=1e100, unit="length^3 / time^2"
+    )  # [N] of each, the heaviest first
     dt: Array | float = number(unit="time")  # [] that a step covers; negative: backwards
     light: Array | float = number(
         # [] speed of light; inf: Newton's gravity

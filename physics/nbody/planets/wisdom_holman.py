@@ -43,7 +43,9 @@ class WisdomHolman:
     [0.995, 0.1, 0.0]
     """
 
-    gm: Array = number(least=0, unit="length^3 / time^2")  # [N] the star, then from the inside out
+    gm: Array = number(
+        least=0, most=1e100, unit="length^3 / time^2"
+    )  # [N] the star, then from the inside out
     dt: Array | float = number(unit="time")  # [] step, a twentieth of the shortest period or less
 
     def init(self, x: Array, v: Array) -> State:

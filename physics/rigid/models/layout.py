@@ -61,9 +61,10 @@ class Layout:
     names: tuple[tuple[str, tuple[str, ...]], ...]  # by kind: body, joint, geom, site, tendon …
 
     def __post_init__(self) -> None:
-        if unknown := sorted(set(self.joint_kind) - set(WIDTH_Q)):
+        kinds = self.joint_kind
+        if not isinstance(kinds, tuple) or any(kind not in WIDTH_Q for kind in kinds):
             raise ValueError(
-                f"Layout: joint_kind={unknown[0]!r}; it must be one of {', '.join(WIDTH_Q)}"
+                f"Layout: joint_kind={kinds!r:.80}; it must be a tuple of {', '.join(WIDTH_Q)}"
             )
 
     @property
