@@ -59,12 +59,13 @@ class Range:
             return shown
         if self.one and a.ndim:
             return f"an array of shape {list(a.shape)}"
+        given, a = a, a.astype(np.float64) if a.dtype == np.float32 else a  # bounds may be wider
         over = (a > self.above) | (self.above == -math.inf)
         under = (a < self.below) | (self.below == math.inf)
         bad = ~(over & (a >= self.least) & under & (a <= self.most))
         bad |= np.isnan(a) | (np.isinf(a) & (not self.infinite))
         if not bad.any():
-            return self._fault_when_rounded(a)
+            return self._fault_when_rounded(given)
         if a.ndim == 0:
             return _shown(value if isinstance(value, int) else a[bad][0])
         return f"{_shown(a[bad][0])} at {np.argwhere(bad)[0].tolist()}"
@@ -137,9 +138,8 @@ def check(name: str, spec: Any) -> None:
             ranged = KEY in field.metadata
             if ranged:
                 refuse(label + field.name, value, field.metadata[KEY])
-            one = ranged and get_origin(hint) is tuple and not isinstance(value, tuple | list)
-            one = one and np.ndim(value) == 0  # for several
-            if want := kinds.need(value, hint) if one or not ranged else None:
+            counts = ranged and field.metadata[KEY].whole and get_origin(hint) is tuple
+            if want := kinds.need(value, hint) if counts or not ranged else None:
                 raise TypeError(f"{label}{field.name}={_shown(value)}; it must be {want}")
             if not ranged:
                 check(name, value)

@@ -97,7 +97,9 @@ def interquartile_mean(scores: np.ndarray, key: Array, draws: int = 2000) -> tup
         cut = x.shape[0] // 4
         return jnp.mean(jnp.sort(x)[cut : x.shape[0] - cut])
 
-    x = jnp.asarray(scores)
+    x = jnp.asarray(ranges.numbers("interquartile_mean: scores", scores, ("S",)), float)
+    if not x.size:
+        raise ValueError("interquartile_mean: scores has shape [0]; it must be [S] of one or more")
     pick = jax.random.randint(key, (draws, x.shape[0]), 0, x.shape[0])
     low, high = jnp.quantile(jax.vmap(middle)(x[pick]), jnp.asarray([0.025, 0.975]))
     return float(middle(x)), float(low), float(high)

@@ -4,7 +4,7 @@ A capsule is all that lies within a radius of a segment; a segment of no length 
 costs about 60 operations a capsule, once for the eye and once for the sun's shadow.
 """
 
-from dataclasses import field, replace
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxgpu import allocation, ranges
 from jaxgpu.geometry.vectors import Vec, dot, unit
-from jaxgpu.pytree import number, pytree
+from jaxgpu.pytree import pytree
 
 from .camera import Camera, held
 
@@ -30,10 +30,10 @@ class Capsules:
 
     start: Array  # [N, 3] one end, m
     end: Array  # [N, 3] the other
-    radius: Array = number(least=0, unit="m")  # [N]
-    colour: Array = field()  # [N, 3] red, green and blue in 0 ... 1
-    floor: Array = field()  # [] its height, m
-    tile: Array = number(above=0, unit="m")  # [] of its pattern
+    radius: Array  # [N] m
+    colour: Array  # [N, 3] red, green and blue in 0 ... 1
+    floor: Array  # [] its height, m
+    tile: Array  # [] of its pattern, m
 
     @allocation.bounded
     def picture(self, camera: Camera, fine: int = 2) -> Array:
@@ -45,7 +45,7 @@ class Capsules:
         (240, 8, 3)
         """
         held("Capsules.picture", camera)
-        ranges.check("Capsules.picture", self)
+        ranges.numbers("Capsules.picture: tile", self.tile, (), above=0)
         size = (camera.height, camera.width)
         camera = replace(camera, width=fine * size[1], height=fine * size[0])
         dtype = self.start.dtype

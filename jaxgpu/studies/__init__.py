@@ -25,6 +25,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
+from jaxgpu.doors import explained
 from jaxgpu.report import Report
 
 GROUP = "jaxgpu.studies"  # of the entry points of other packages
@@ -87,6 +88,7 @@ def from_file(path: str | Path) -> Study:
     return of_module(path.stem, module)
 
 
+@explained
 def of_module(name: str, module: ModuleType) -> Study:
     """The study that a module provides.
 

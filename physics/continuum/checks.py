@@ -162,7 +162,6 @@ def _body(name: str, body: "Body", d: int) -> "Body":
             f"{name}.x has shape {list(x.shape)}; it must be [N, {d}] with N >= 1, or N = 0 and "
             f"a capacity for injectors"
         )
-    ranges.refuse(f"{name}.x", x, ranges.Range(unit="m"))
     _fits(f"{name}.v", body.v, (), (d,), x.shape)
     _fits(f"{name}.volume", body.volume, (), x.shape[:1])
     _fits(f"{name}.density", body.density, (), x.shape[:1])

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import allocation
+from jaxgpu import allocation, ranges
 from jaxgpu.pytree import number, pytree, static
 
 from . import checks, engine, stability
@@ -75,7 +75,10 @@ class Scene:
             ValueError, TypeError: parts that do not fit each other, a number outside its range.
         Differentiable in positions, velocities, densities and volumes.
         """
-        return _init(checks.complete("init", self), shares)
+        scene = checks.complete("init", self)
+        for i, body in enumerate(scene.bodies):
+            ranges.refuse(f"init: bodies[{i}].x", body.x, ranges.Range(unit="m"))
+        return _init(scene, shares)
 
     def step(self, state: State) -> State:
         """The state after dt; see `engine` for the method.

@@ -47,6 +47,7 @@ def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> di
 @explained
 def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
     """First states of all seeds, stacked."""
+    ranges.check("initial_states", env)
     return _initial_states(env, jax.random.split(jax.random.key(seed), seeds))
 
 

@@ -96,11 +96,12 @@ def test_numbers_that_are_being_traced_are_passed_over_in_tuples_too():
     @pytree
     class Pull:
         along: tuple[float, ...] = number(default=(), unit="m")
+        times: tuple[int, ...] = number(default=(1,), least=1, whole=True)
 
     def total(x):
         ranges.check("pull", Pull((x, 0.0)))
         return x
 
     assert jax.jit(total)(1.0) == 1
-    with pytest.raises(TypeError, match="pull: Pull.along=2; it must be a tuple"):
-        ranges.check("pull", Pull(2.0))
+    with pytest.raises(TypeError, match="pull: Pull.times=2; it must be a tuple"):
+        ranges.check("pull", Pull(times=2))

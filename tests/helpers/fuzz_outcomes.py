@@ -18,7 +18,7 @@ PASSES = {
         half_mass_relaxation_time""",
     "carries data as they are": r"""mesh\.(split|replicate|over) checkpoint\.\w+ report\.save.*
         run\.run.* run\.rollout jaxgpu\.mesh\.\w+ jaxgpu\.checkpoint\.\S+ report\.\S+
-        pytree\.\w+ ranges\.\w+ identity\.\w+ store\.\S+ guard\.\w+ files\.\w+""",
+        RecurrentPolicy pytree\.\w+ ranges\.\w+ identity\.\w+ store\.\S+ guard\.\w+ files\.\w+""",
     "gives back what a function of the user gives": r"""in_float64 reassociated Problem\.evaluate
         evolution\.problems\.\S+ plan\.\S*""",
     "a point that is not finite is infinitely far from all others": r"""indicators\.\S+ associate
@@ -30,7 +30,8 @@ PASSES = {
     "made inside programs too, of a state that `init` has checked; `guard=True` watches it": r"""
         \S+\.(step|tell|ask|update|act|policy|reset|observe|force|smooth_force|pull|path|begin|at)
         \S+\.(distance|normal|stress|evaluate(,.Drawn)?|metrics|sample|residual|rewards?|render)
-        transfer\.\w+ \S+\.(seen|inertial|rest|share|correct_volume|updated)
+        \S+\.(seen|inertial|project|loss|baseline|normalised|rest|share|correct_volume|updated)
+        transfer\.\w+ frame_origins inverse_kinematics
         Simulation\.step forward_dynamics inverse_dynamics mass_matrix forward_kinematics""",
 }
 # what calls a function of the user with the user's own arguments: an error in it is the user's

@@ -24,7 +24,7 @@ def tree_edges(x: Array) -> Array:
     [1.0, 1.0, 3.0]
     """
     x = jnp.asarray(ranges.numbers("tree_edges: x", x, ("N", "D")))
-    x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    x = x.astype(float) if jnp.issubdtype(x.dtype, jnp.integer) else x
     if not x.shape[0]:
         raise ValueError("tree_edges: x has shape [0, D]; it must be [N, D] of a point or more")
     count, x = x.shape[0], x.T

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.doors import explained
+
 _HALF = np.pi / 2
 
 
@@ -44,11 +46,13 @@ class Arm:
         """The least and greatest joints in the tasks, [J] each."""
         return jnp.asarray(self.working_lower, dtype), jnp.asarray(self.working_upper, dtype)
 
+    @explained
     def moved(self, q: Array, action: Array, speed: Array | float) -> Array:
         """Joints [J] after a step of `action` in -1 ... 1, 1 for `speed` of the working range."""
         low, high = self.working_range(q.dtype)
         return jnp.clip(q + speed * (high - low) * jnp.clip(action, -1, 1), low, high)
 
+    @explained
     def normalised(self, q: Array) -> Array:
         """Joints [J] as -1 ... 1 of the working range."""
         low, high = self.working_range(q.dtype)
