@@ -94,7 +94,8 @@ def _shapes(
     function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], error: Exception
 ) -> Exception | None:
     """The error that shows all arguments; None for an error that is not of their form."""
-    if not isinstance(error, _OF_FORM) or isinstance(error, jax.errors.JAXTypeError):
+    known = isinstance(error, _OF_FORM) or type(error).__module__.startswith("flax.")
+    if not known or isinstance(error, jax.errors.JAXTypeError):
         return None
     if isinstance(error, jax.errors.JAXIndexError) or not _is_within(error):
         return None

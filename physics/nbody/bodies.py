@@ -19,12 +19,22 @@ def numbers(name: str, value: Any, **bounds: Any) -> Array:
     >>> numbers("init: m", [1.0, 2.0], above=0).dtype
     dtype('float32')
     """
-    checked = ranges.numbers(name, value, **bounds)
-    seen = not isinstance(checked, Tracer)
-    size = float(np.abs(np.asarray(checked)).max(initial=0)) if seen else 0.0
+    checked = moderate(name, ranges.numbers(name, value, **bounds))
+    return checked if hasattr(value, "dtype") else jnp.asarray(checked)
+
+
+def moderate(name: str, value: Any) -> Any:
+    """The argument, no number of which is larger than `LARGEST`; what is traced passes.
+
+    >>> moderate("init: x", [1e101])
+    Traceback (most recent call last):
+    ValueError: init: x=1e+101 in size; it must be at most 1e+100; rescale it
+    """
+    seen = not isinstance(value, Tracer)
+    size = float(np.abs(np.asarray(value)).max(initial=0)) if seen else 0.0
     if size > LARGEST:
         raise ValueError(f"{name}={size:.6g} in size; it must be at most {LARGEST:g}; rescale it")
-    return checked if hasattr(value, "dtype") else jnp.asarray(checked)
+    return value
 
 
 def one_precision(name: str, **arrays: Array) -> tuple[Array, ...]:

@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from jaxgpu import ranges
 
-from ..bodies import numbers, one_precision
+from ..bodies import moderate, numbers, one_precision
 
 TOLERANCE = 1e-3  # of the energy, over a run; where an integration has lost what it was about
 
@@ -38,7 +38,7 @@ def bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray,
         points = _wide_states(name, "tracers.", *_two(name, tracers))
     if stars.shape[1] < 2:
         raise ValueError(f"{name}: x: {stars.shape[1]} stars; must be [N, 3], N at least 2")
-    m = np.asarray(ranges.numbers(f"{name}: m", m, (stars.shape[1],)), np.float64)
+    m = _wide(f"{name}: m", m, (stars.shape[1],))
     if (m <= 0).any():
         where = int(np.argmin(m))
         raise ValueError(
@@ -92,9 +92,14 @@ def states(name: str, prefix: str, x: Any, v: Any) -> Array:
 
 def _wide_states(name: str, prefix: str, x: Any, v: Any) -> np.ndarray:
     """As `states`, in float64 from whatever each of the two is given in."""
-    x = np.asarray(ranges.numbers(f"{name}: {prefix}x", x, ("N", 3)), np.float64)
-    v = np.asarray(ranges.numbers(f"{name}: {prefix}v", v, x.shape), np.float64)
+    x = _wide(f"{name}: {prefix}x", x, ("N", 3))
+    v = _wide(f"{name}: {prefix}v", v, x.shape)
     return np.concatenate([x.T, v.T])
+
+
+def _wide(name: str, value: Any, shape: tuple) -> np.ndarray:
+    """The argument in float64."""
+    return np.asarray(moderate(name, ranges.numbers(name, value, shape)), np.float64)
 
 
 def _two(name: str, tracers: Any) -> tuple[Any, Any]:
