@@ -62,8 +62,10 @@ def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
     for i in range(0, len(chunks), TOGETHER):
         group = chunks[i : i + TOGETHER]
         _worked({chunk: work["chunks"][chunk] for chunk in group}, options, log)
+    with log.open("a") as file:
+        file.write(json.dumps({"spent": round(time.time() - begin)}) + "\n")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    return summary(lines, work) | {"seconds": round(time.time() - begin)}
+    return summary(lines, work) | {"seconds": sum(line.get("spent", 0) for line in lines)}
 
 
 def _kept(log: Path) -> list[dict[str, Any]]:
@@ -74,7 +76,9 @@ def _kept(log: Path) -> list[dict[str, Any]]:
         if not line.endswith("}"):  # it was stopped as it wrote this one
             break
         piece.append(json.loads(line))
-        if "end" in piece[-1]:
+        if "spent" in piece[-1]:  # by an earlier call that came to its end
+            kept.append(piece.pop())
+        elif "end" in piece[-1]:
             kept += [] if any(one.get("outcome") in FAULTS for one in piece) else piece
             piece = []
     return kept
