@@ -147,6 +147,11 @@ class Checked:
         """That of the environment."""
         return self.env.differentiable
 
+    @property
+    def scene(self) -> Callable[[Any], Any]:
+        """That of the environment, where it has one."""
+        return self.env.scene
+
     def reset(self, key: Array) -> tuple[Any, Any]:
         """A random first state and its observation.
 

@@ -1,5 +1,7 @@
 """Environments by name, and the protocol that all keep."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -136,3 +138,9 @@ def test_step_checks_the_action():
     state, _ = env.reset(jax.random.key(0))
     with pytest.raises(ValueError, match="step: action holds nan"):
         env.step(state, jnp.array([jnp.nan]), jax.random.key(0))
+
+
+def test_what_is_checked_has_the_scene_of_what_it_checks():
+    env = rl.checked(rl.make("swimmer"))
+    assert env.scene(env.reset(jax.random.key(0))[0]).start.shape[1] == 3
+    assert not hasattr(rl.checked(SimpleNamespace(reset=env.reset)), "scene")
