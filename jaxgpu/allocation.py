@@ -60,12 +60,26 @@ def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
     a compiled program, in which many are one, needs less. The scratch of sorts on a CPU is counted.
 
     Raises:
-        TypeError: `f` looks at values of what it computes, so that it cannot be traced.
+        TypeError: `f` does not take these arguments, or looks at values of what it computes, so
+            that it cannot be traced.
 
     >>> needed(lambda n: jnp.sum(2 * jnp.ones(n, jnp.float32)), 1000)
     8000
     """
     arguments.function("needed: f", f)
+    try:
+        return _needed(f, *args, **kwargs)
+    except MemoryError:
+        raise
+    except Exception as error:
+        cause = " ".join(str(error).split())[:200]
+        raise TypeError(
+            f"needed: f cannot be traced with these arguments; give those of a right call "
+            f"({type(error).__name__}, {cause})"
+        ) from error
+
+
+def _needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
     try:
         return _peak(jax.make_jaxpr(lambda: f(*args, **kwargs))().jaxpr)
     except OverflowError as error:  # a size beyond 64 bits
@@ -80,9 +94,9 @@ def _known(f: Any, given: Any) -> int:
     try:
         hash(at)
     except TypeError:
-        return needed(f, *given[0], **given[1])
+        return _needed(f, *given[0], **given[1])
     if at not in _needs:
-        _needs[at] = needed(f, *given[0], **given[1])
+        _needs[at] = _needed(f, *given[0], **given[1])
     _needs.move_to_end(at)
     while len(_needs) > _KEPT:
         _needs.popitem(last=False)

@@ -67,15 +67,12 @@ def explanation(
         return None
     name, hints = function.__qualname__, kinds.hints(function)
     for word, value in given.items():
-        if word == "key" and not isinstance(value, Tracer) and (why := _no_key(name, value)):
+        if word == "key" and hints.get(word) is jax.Array and (why := _no_key(name, value)):
             return why
         if word in hints and (want := kinds.need(value, hints[word])):
             return TypeError(f"{name}: {word}={shown(value)}; it must be {want}")
         if callable(value) and word in hints and (count := kinds.takes(value, hints[word])):
-            return TypeError(
-                f"{name}: {word}=a function that cannot be called with {count} arguments; "
-                f"it must take {count}"
-            )
+            return TypeError(kinds.unbound(f"{name}: {word}", count))
     for value in given.values():
         try:
             ranges.check(name, value)
@@ -137,7 +134,7 @@ def _is_within(error: Exception) -> bool:
 
 def _no_key(name: str, value: Any) -> Exception | None:
     """What is said of an argument `key` that is no key."""
-    if value is None:
+    if isinstance(value, Tracer):
         return None
     try:
         key(f"{name}: key", value)

@@ -16,6 +16,8 @@ from typing import IO, Any
 
 import psutil
 
+from jaxgpu.doors import explained
+
 try:
     import fcntl  # not on Windows, where two processes may meet in one folder
 except ImportError:
@@ -58,6 +60,7 @@ def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     sync(path.parent)
 
 
+@explained
 def sync(directory: Path) -> None:
     """Put the names in a directory on the disk; only POSIX systems let a program ask for it.
 
@@ -135,6 +138,7 @@ def room(folder: Path, size: int) -> None:
         )
 
 
+@explained
 def sweep(folder: Path, pattern: str) -> None:
     """Remove scratch files of writers that were killed, for files whose names match a pattern.
 

@@ -18,6 +18,9 @@ import jax.export
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
+from jaxgpu.doors import explained
+
 # threads of a program on a GPU; arrays in its registers are a multiple of it
 WARPGROUP = 128
 _HOPPER = 9.0  # compute capability
@@ -47,6 +50,7 @@ def gpu_takes_kernels() -> bool:
     return float(getattr(jax.local_devices()[0], "compute_capability", 0)) >= _HOPPER
 
 
+@explained
 def on_gpu(
     body: Callable[..., None],
     out: jax.ShapeDtypeStruct,
@@ -102,7 +106,13 @@ def spread(value: Array, like: Array) -> Array:
 
 
 def window(start: Any, size: int) -> Any:
-    """The indices of `size` rows or lanes from `start`, to take from a reference."""
+    """The indices of `size` rows or lanes from `start`, to take from a reference.
+
+    Raises:
+        ValueError: a start below 0, or no row.
+    """
+    ranges.numbers("window: start", start, (), whole=True, least=0)
+    ranges.numbers("window: size", size, (), whole=True, least=1)
     from jax.experimental import pallas as pl
 
     return pl.ds(start, size)
@@ -122,6 +132,7 @@ def when(condition: Any) -> Callable[[Callable[[], None]], None]:
     return pl.when(condition)
 
 
+@explained
 def on_tpu(
     body: Callable[..., None],
     out: jax.ShapeDtypeStruct,

@@ -5,7 +5,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ def need(value: Any, hint: Any) -> str | None:
     if isinstance(value, Tracer | jax.ShapeDtypeStruct) or type(value) is object:
         return None
     hint = getattr(hint, "__value__", hint)  # of a type alias
+    if not isinstance(hint, Hashable):
+        return None
     if hint == ArrayLike or hint in (jax.Array, np.ndarray):
         return None if is_key(value) or _is_numeric(value) else "a number or an array of numbers"
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
@@ -80,15 +82,27 @@ def takes(function: Callable[..., Any], hint: Any) -> int | None:
     asked = typing.get_args(hint)
     if typing.get_origin(hint) is not Callable or not isinstance(asked[0], list):
         return None
-    return None if binds(function, *asked[0]) else len(asked[0])
+    return None if _binds(function, asked[0]) else len(asked[0])
 
 
-def binds(function: Callable[..., Any], *given: Any) -> bool:
-    """Whether a function can be called with as many arguments; True where it has no signature.
+def refuse_unbound(name: str, function: Callable[..., Any], *given: Any) -> None:
+    """Refuse a function of the user that cannot be called with as many arguments.
 
-    >>> binds(lambda x: x, 1.0), binds(lambda x: x, 1.0, 2.0)
-    (True, False)
+    >>> refuse_unbound("run: step", lambda x: x, 1.0, 2.0)
+    Traceback (most recent call last):
+    TypeError: run: step=a function that cannot be called with 2 arguments; it must take 2
     """
+    if not _binds(function, given):
+        raise TypeError(unbound(name, len(given)))
+
+
+def unbound(name: str, count: int) -> str:
+    """The sentence for a function that does not take so many arguments."""
+    return f"{name}=a function that cannot be called with {count} arguments; it must take {count}"
+
+
+def _binds(function: Callable[..., Any], given: Sequence[Any]) -> bool:
+    """Whether a function can be called with these; True where it has no signature."""
     try:
         inspect.signature(function).bind(*given)
     except TypeError:

@@ -21,7 +21,7 @@ from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu import arguments, memory, precision
-from jaxgpu.kinds import binds
+from jaxgpu.kinds import refuse_unbound
 from jaxgpu.processes import place, spans
 from jaxgpu.saving import identity
 
@@ -302,11 +302,7 @@ def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
     Traceback (most recent call last):
     TypeError: run: step gives 'fast'; it must give numbers, or arrays of numbers
     """
-    if not binds(function, *given):
-        raise TypeError(
-            f"{name}=a function that cannot be called with {len(given)} arguments; "
-            f"it must take {len(given)}"
-        )
+    refuse_unbound(name, function, *given)
     found = function(*given)
     try:
         return arguments.arrays("", found)

@@ -265,6 +265,27 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
+def finite(name: str, **given: Any) -> None:
+    """Refuse arguments in which a number is not finite; what is traced passes.
+
+    Args:
+        name: of the function that was called.
+        given: numbers, arrays, or pytrees of them, by the names of its arguments.
+
+    Raises:
+        ValueError: the first that is not finite, or not in the precision that JAX has.
+
+    >>> finite("seen", x=(np.zeros(2), np.array([1.0, np.inf])))
+    Traceback (most recent call last):
+    ValueError: seen: x[1]=inf at [1]; it must be a finite number
+    """
+    for at, leaf in jax.tree.leaves_with_path(given):
+        dtype = getattr(leaf, "dtype", type(leaf))
+        if dtype is float or dtype is not int and jax.numpy.issubdtype(dtype, np.floating):
+            word = f"{at[0].key}{jax.tree_util.keystr(at[1:])}"
+            refuse(f"{name}: {word}", leaf, Range())
+
+
 def _fits(got: tuple[int, ...], want: tuple[int | str, ...]) -> bool:
     """Whether a shape is the one asked for; a letter takes the first length it meets."""
     free: dict[str, int] = {}

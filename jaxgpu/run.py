@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from jaxgpu import arguments, memory, precision, processes, ranges
 from jaxgpu.interrupt import Interrupt
+from jaxgpu.kinds import refuse_unbound
 from jaxgpu.program import LONGEST, Loop, beside, called, own, refuse_changed
 from jaxgpu.saving import experiment, identity
 from jaxgpu.saving.guard import Guard, named
@@ -176,6 +177,8 @@ def run[S](
     for name, f in (("measure", measure), ("until", until), ("check", check)):
         if f is not None:
             arguments.function(f"run: {name}", f)
+    if check is not None:
+        refuse_unbound("run: check", check, state, None)
     if key is not None:
         arguments.key("run: key", key)
     if out is not None:
@@ -223,7 +226,7 @@ def run[S](
                 if guarded is not None:
                     guarded.hold(state, rows, done - made, done)
                 if check is not None:
-                    called("run: check", check, state, store.rows.tree())
+                    check(state, store.rows.tree())
                 store.save(done, state)
                 if group.somewhere("run", interrupt.asked):
                     store.wait()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.export
@@ -57,7 +57,8 @@ class LearntPolicy:
         return _exported(jax.vmap(self), (self.obs_stats.mean,), platforms)
 
 
-class RecurrentPolicy(NamedTuple):
+@pytree
+class RecurrentPolicy:
     """A policy with a memory; one without is a function from observation to action.
 
     >>> from jaxgpu import rl

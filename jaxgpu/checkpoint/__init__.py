@@ -6,7 +6,7 @@ in one `folder`).
 """
 
 from .sealed import CheckpointError
-from .steps import holds_any, load_last, save_step
+from .steps import holds_any, load_last, save_parts, save_step
 from .tree import load, read, save
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "load_last",
     "read",
     "save",
+    "save_parts",
     "save_step",
 ]

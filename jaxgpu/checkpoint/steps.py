@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgpu import arguments, ranges
+from jaxgpu.doors import explained
 from jaxgpu.processes import ALONE, Group
 
 from . import folder, parts, sealed
@@ -40,6 +41,7 @@ def save_step(directory: str | Path, step: int, tree: Any, meta: dict[str, Any],
     folder.drop_older(directory, path, keep)
 
 
+@explained
 def save_parts(
     directory: Path, step: int, mine: parts.Pieces, meta: dict[str, Any], group: Group
 ) -> None:

@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from jaxgpu import ranges
 from jaxgpu.doors import explained
-from jaxgpu.kinds import binds
+from jaxgpu.kinds import refuse_unbound
 from jaxgpu.pytree import number, pytree, size, static
 
 _UNTRACEABLE = (
@@ -182,11 +182,7 @@ def outcome(function: Callable[[Any], Any], x: Any, dtype: Any = None) -> tuple[
 
 def traced(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a user's objective returns; refused where JAX cannot trace it, or call it."""
-    if not binds(function, *arguments):
-        raise TypeError(
-            f"objective: a function that cannot be called with {len(arguments)} arguments; it must "
-            f"take {len(arguments)}"
-        )
+    refuse_unbound("objective", function, *arguments)
     try:
         return function(*arguments)
     except _UNTRACEABLE as error:

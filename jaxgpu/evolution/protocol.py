@@ -85,14 +85,18 @@ def checked[P: Problem | Stochastic](name: str, spec: Any, key: Any, problem: P)
     Args:
         name: of the function that was called, which begins the sentence.
     """
-    if not isinstance(spec, Algorithm):
-        kind = type(spec).__name__
-        raise TypeError(f"{name}: {kind} is no algorithm; pass a spec, a subclass of Algorithm")
+    _refuse_no_algorithm(name, spec)
     ranges.check(type(spec).__name__, spec)
     arguments.key(f"{name}: key", key)
     if isinstance(problem, Stochastic):
         return stochastic(name, problem)
     return ready(name, problem)
+
+
+def _refuse_no_algorithm(name: str, spec: Any) -> None:
+    if not isinstance(spec, Algorithm):
+        kind = type(spec).__name__
+        raise TypeError(f"{name}: {kind} is no algorithm; pass a spec, a subclass of Algorithm")
 
 
 def divided(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
@@ -218,10 +222,7 @@ def step[S](
             "step: problem is a Stochastic, whose objective has a state too; call begin and "
             "generation, which carry both"
         )
-    if not isinstance(spec, Algorithm):
-        raise TypeError(
-            f"step: {type(spec).__name__} is no algorithm; pass a subclass of Algorithm"
-        )
+    _refuse_no_algorithm("step", spec)
     try:
         x, f, violation, _ = _evaluated(spec, problem, Search(state, jnp.int32(0)), key, mesh)
         return spec.tell(state, x, f, violation)

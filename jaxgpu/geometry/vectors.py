@@ -18,7 +18,7 @@ def matrix(entries) -> Mat:
 
 def identity(like: Array, d: int) -> Mat:
     """The unit matrix with entries of the shape and dtype of `like`."""
-    one, zero = like * 0 + 1, like * 0
+    one, zero = jnp.ones_like(like), jnp.zeros_like(like)
     return matrix([one if i == j else zero for j in range(d)] for i in range(d))
 
 

@@ -52,6 +52,7 @@ class Camera:
         >>> [float(a) for a in ahead.seen(jnp.array([0.5, 1.0, 0.0]))]
         [0.5, -1.0, 2.0]
         """
+        ranges.finite("Camera.seen", x=x, eye=self.eye, target=self.target, up=self.up)
         eye = jnp.asarray(self.eye, x.dtype)
         arm = tuple(x[..., i] - eye[i] for i in range(3))
         return tuple(dot(arm, tuple(axis)) for axis in self.axes(x.dtype))

@@ -45,6 +45,7 @@ class Capsules:
         (240, 8, 3)
         """
         held("Capsules.picture", camera)
+        ranges.numbers("Capsules.picture: radius", self.radius, above=0)
         ranges.numbers("Capsules.picture: tile", self.tile, (), above=0)
         size = (camera.height, camera.width)
         camera = replace(camera, width=fine * size[1], height=fine * size[0])
@@ -75,6 +76,7 @@ class Capsules:
         3.0
         """
         held("Capsules.depth", camera)
+        ranges.numbers("Capsules.depth: radius", self.radius, above=0)
         eye, there = self._rays(camera)
         along = tuple(a - b for a, b in zip(there, eye))
         far = self._far(eye, unit(along))[0]

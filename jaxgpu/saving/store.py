@@ -17,7 +17,6 @@ from jax import Array
 
 from jaxgpu import arguments, checkpoint, files, memory
 from jaxgpu.checkpoint import parts
-from jaxgpu.checkpoint.steps import save_parts
 from jaxgpu.processes import ALONE, Group, spans
 
 from . import experiment, history, structure
@@ -252,7 +251,7 @@ class Store:
         if self.group.alone:
             checkpoint.save_step(self.out or Path(), step, copy, meta)
         else:
-            save_parts(self.out or Path(), step, copy, meta, self.group)
+            checkpoint.save_parts(self.out or Path(), step, copy, meta, self.group)
 
     def wait(self) -> None:
         if self.writing is not None:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.geometry.vectors import Mat, Vec
 from jaxgpu.pytree import number, pytree, size
 
@@ -139,6 +140,8 @@ class Particles:
         Raises:
             ValueError: a shape that does not broadcast to the one that is there.
         """
+        # a particle whose place is no number is lost, which is counted
+        ranges.finite("Particles.updated", **{k: a for k, a in arrays.items() if k != "x"})
         new = {}
         for name, array in arrays.items():
             stored = getattr(self.chunks, name)

@@ -126,11 +126,11 @@ NO_DOOR = {
         platform options""".split(),
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
         of_references joined Call Program Loop own nothing options_of beside Group Watch leads place
-        spans blocks sync named called refuse_changed""".split(),
+        spans blocks save_parts sync named called refuse_changed""".split(),
     "the checks themselves, which the doors of the core go through": """word path function flag key
-        arrays shown""".split(),
+        arrays shown finite""".split(),
     "what is said of an argument that is wrong, held by tests/core/test_fuzz.py": """explained
-        explanation need hints takes binds""".split(),
+        explanation need hints takes unbound refuse_unbound""".split(),
     "errors of the disk are the system's": "replacing locked sweep".split(),
     "the command line, held to its words by tests of its own": """main list_ watch_ report_ info
         cite run_study""".split(),

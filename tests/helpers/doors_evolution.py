@@ -172,7 +172,7 @@ DOORS = [
         limits=("x: nan", "x: inf", "x: -inf"),
     ),
     Door(
-        "evolution.Stochastic.evaluate, Drawn",
+        "evolution.Drawn, Stochastic.evaluate",
         drawn,
         {"x": F},
         right=("x: *",),

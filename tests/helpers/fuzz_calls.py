@@ -26,10 +26,6 @@ SPARED = {
         "jaxgpu.processes.",
         "jaxgpu.interrupt.",
     ),
-    "machinery, which the package calls with what it has made; docs/policy.md says so": tuple(
-        f"jaxgpu.{name}."
-        for name in "arguments doors extras files kernels kinds primitive program".split()
-    ),
     "commands, held to their words by tests/core/test_cli.py": ("jaxgpu.cli.",),
     "adapters of packages that the tests have not": ("jaxgpu.rl.adapters.",),
     "opens a window": ("jaxgpu.render.show",),

@@ -94,6 +94,9 @@ def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
             value = call(attack.arguments)
             signal.alarm(0)
             outcome, text = answer(call.name, value, good)
+            if good is None and outcome.startswith("silent"):  # unless the right answer has as many
+                good = call(call.arguments)
+                outcome, text = answer(call.name, value, good)
         except BaseException as error:
             signal.alarm(0)
             outcome, text = refusal(call.name, error)

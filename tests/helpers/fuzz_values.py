@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -83,7 +82,6 @@ FUNCTIONS: dict[str, Any] = {
 }
 WORDS: dict[str, Any] = {"no such word": "no-such-word", "an empty word": "", "3": 3, "nan": np.nan}
 FLAGS: dict[str, Any] = {"no": "no", "2": 2, "nan": np.nan, "two flags": np.array([True, False])}
-FLAX = "parent", "name"  # fields of modules that Flax itself sets and holds to its rules
 KEYS: dict[str, Any] = {"a seed": 7, "keys": jax.random.split(jax.random.key(0)), "nan": np.nan}
 KEYS |= {"zeros": np.zeros(2)}
 THINGS: dict[str, Any] = {"3": 3, "nan": np.nan, "an array": np.zeros(3, np.float32)}
@@ -159,7 +157,7 @@ def _places(at: str, value: Any, unit: str = "", depth: int = DEPTH) -> list[tup
         return found
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            if field.init and not (isinstance(value, nn.Module) and field.name in FLAX):
+            if field.init:
                 among = field.metadata.get(KEY)
                 inner = _places(
                     f"{at}.{field.name}",

@@ -26,6 +26,7 @@ from typing import Any
 
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.doors import explained
 from jaxgpu.primitive import constant, filled, jvp_of, primitive
 
@@ -51,6 +52,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Ar
     >>> spread([at], [zero, one, zero], (3,))[:, 1]
     Array([0.125, 0.75 , 0.125], dtype=float32)
     """
+    ranges.finite("spread", q=q)  # a lost particle, whose x is no number, is carried on
     d = len(shape)
     first = len(q) - d * d  # the slopes carry no mass
     layout = Layout(1, tuple(shape), (first, d), (0,) * d)
@@ -79,6 +81,7 @@ def moments(
     >>> float(M[0][0][0, 0].round(3))  # the weights of a particle sum to 1
     1.0
     """
+    ranges.finite("moments", grid=grid)
     d = len(shape)
     layout = Layout(1, tuple(shape), (columns or d, d), (0,) * d)
     return layout.split(_moments(*x, grid, layout=layout))

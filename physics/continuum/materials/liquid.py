@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.geometry.vectors import Mat, inner, scale, shift, symmetric, trace
 from jaxgpu.precision import smallest
 from jaxgpu.pytree import number, pytree
@@ -144,6 +145,7 @@ def corrects_volume(material: Any) -> bool:
 
 
 def _correct_volume(law, volume: Array, excess: Array, cells) -> Array:
+    ranges.finite("correct_volume", internal=volume, excess=excess, cells=cells)
     own = volume * (1 + excess) - 1
     gap = jnp.minimum(jnp.maximum(own, 0), jnp.maximum(own, excess))
     return volume / (1 - jnp.expm1(-law.volume_correction * cells) * gap)

@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu import ranges
 from jaxgpu.geometry import rotations as pose
 from jaxgpu.geometry.vectors import Vec, dot, unit
 from jaxgpu.pytree import number, pytree, static
@@ -58,6 +59,8 @@ class Soft:
         >>> [round(float(a), 4) for a in share]  # 1 - 1 / e at one length
         [1.0, 0.6321, 0.0]
         """
+        ranges.check("Soft.share", self)
+        ranges.finite("Soft.share", d=d, dt=dt)
         out = d > 0
         x = jnp.maximum(jnp.where(out, d / self.length, 1), NEAREST)
         firm = (np.e - 1) * self.rate * dt

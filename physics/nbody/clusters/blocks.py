@@ -8,6 +8,7 @@ on stars alone, then tracers. `BlockSteps.step` is the loop over the blocks of a
 block does is said by the order (`hermite`, `hermite6`).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -57,7 +58,7 @@ class BlockState:
 
 
 @pytree
-class BlockSteps:
+class BlockSteps(ABC):
     """How to integrate. Lengths, times and masses in units in which G is 1."""
 
     eta: Array | float = number(
@@ -73,6 +74,7 @@ class BlockSteps:
     tile: int = whole(default=16, least=1)  # bodies advanced together, on a CPU
     bulk: int = whole(default=256, least=1)  # tracers advanced together where many are due
 
+    @abstractmethod
     def block(
         self,
         state: Any,
@@ -82,11 +84,10 @@ class BlockSteps:
         now: Array,
     ) -> tuple[Any, Schedule]:
         """All bodies that are due brought to `now`, and their steps counted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def motion(self) -> Motion:
         """How bodies that are all single are moved at once, on NVIDIA's GPUs."""
-        raise NotImplementedError
 
     def at_once(self, path: Any, begin: Any) -> Any:
         """The state at the end of the interval, all bodies evaluated in each block."""

@@ -72,6 +72,7 @@ class WisdomHolman:
 
     def inertial(self, state: State) -> tuple[Array, Array]:
         """Positions and velocities [N, 3] in the inertial frame."""
+        ranges.check("WisdomHolman.inertial", self)
         gm = jnp.asarray(self.gm, state.x.dtype)
         return _inertial(gm, state.x.T).T, _inertial(gm, state.v.T).T
 

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxgpu.doors import explained
 from jaxgpu.physics import continuum
@@ -232,5 +233,11 @@ def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 
 
 
 def masked_mean(quantity: Array, filled: Array) -> Array:
-    """The mean of a quantity [C, P] over the slots of a mask [C, P]."""
+    """The mean of a quantity [C, P] over the slots of a mask [C, P].
+
+    Raises:
+        ValueError: a mask of no slot.
+    """
+    if not isinstance(filled, Tracer) and not np.any(np.asarray(filled)):
+        raise ValueError("masked_mean: filled has no slot in it; it must mark one or more")
     return jnp.sum(jnp.where(filled, quantity, 0)) / jnp.sum(filled).astype(quantity.dtype)

@@ -5,6 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, static
 
 
@@ -18,6 +19,7 @@ class Unbounded:
 
     def project(self, x: Array) -> Array:
         """The place [D] itself, m."""
+        ranges.finite("project", x=x)
         return x
 
 
@@ -34,6 +36,7 @@ class BoxWorkspace:
 
     def project(self, x: Array) -> Array:
         """The nearest place [D] in the box, m."""
+        ranges.finite("project", x=x)
         return jnp.clip(x, jnp.asarray(self.lower, x.dtype), jnp.asarray(self.upper, x.dtype))
 
 
@@ -51,6 +54,7 @@ class CylinderWorkspace:
 
     def project(self, x: Array) -> Array:
         """The nearest place [D], m; other axes than the disc's are left alone."""
+        ranges.finite("project", x=x)
         arm = [x[i] - self.middle[k] for k, i in enumerate(self.axes)]
         square = arm[0] * arm[0] + arm[1] * arm[1]
         out = square > self.radius**2

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.doors import explained
 
 _HALF = np.pi / 2
@@ -55,6 +56,7 @@ class Arm:
     @explained
     def normalised(self, q: Array) -> Array:
         """Joints [J] as -1 ... 1 of the working range."""
+        ranges.finite("Arm.normalised", q=q)
         low, high = self.working_range(q.dtype)
         return (q - low) / (high - low) * 2 - 1
 

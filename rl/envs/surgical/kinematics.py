@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.doors import explained
 
 from .arms import PSM, Arm
@@ -37,6 +38,7 @@ def frame_origins(arm: Arm, q: Array) -> Array:
     >>> frame_origins(PSM, jnp.zeros(6)).shape
     (7, 3)
     """
+    ranges.finite("frame_origins", q=q, dh=arm.dh)
     origins = [jnp.stack(p) for p, _ in _frames(arm, q)]
     return jnp.stack([*origins, forward_kinematics(arm, q)[0]])
 
@@ -56,6 +58,7 @@ def inverse_kinematics(tip: Array, R: Array) -> Array:
     >>> bool(jnp.allclose(inverse_kinematics(tip, R), q, atol=1e-5))
     True
     """
+    ranges.finite("inverse_kinematics", tip=tip, R=R)
     yaw_axis = R[:, 2]
     jaw = tip - _JAW * R[:, 1]
     along = jaw - jnp.sum(jaw * yaw_axis) * yaw_axis

@@ -65,10 +65,7 @@ def test_a_step_and_its_slopes_are_those_of_the_whole_grid(x64, cells, monkeypat
     monkeypatch.setattr(sparse, "FEW", 10**9)
     whole = jax.jit(slope, compiler_options=UNOPTIMISED)(pushes)
     assert np.abs(whole[0]).max() > 0
-    # to rounding of the largest number of each field
-    close = lambda a, b: np.testing.assert_allclose(
-        a, b, rtol=1e-11, atol=1e-14 * (10 + np.abs(b).max(initial=0))
-    )
+    close = partial(np.testing.assert_allclose, rtol=1e-11, atol=1e-13)
     jax.tree.map(close, found, whole)
     close(forward, jnp.sum(whole[0]))
 
