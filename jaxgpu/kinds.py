@@ -5,7 +5,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,9 @@ def need(value: Any, hint: Any) -> str | None:
     if isinstance(value, Tracer | jax.ShapeDtypeStruct) or type(value) is object:
         return None
     hint = getattr(hint, "__value__", hint)  # of a type alias
-    if not isinstance(hint, Hashable):
+    try:
+        hash(hint)
+    except TypeError:  # an annotation that is a list, say
         return None
     if hint == ArrayLike or hint in (jax.Array, np.ndarray):
         return None if is_key(value) or _is_numeric(value) else "a number or an array of numbers"
@@ -97,7 +99,11 @@ def refuse_unbound(name: str, function: Callable[..., Any], *given: Any) -> None
 
 
 def unbound(name: str, count: int) -> str:
-    """The sentence for a function that does not take so many arguments."""
+    """The sentence for a function that does not take so many arguments.
+
+    >>> unbound("run: check", 2)
+    'run: check=a function that cannot be called with 2 arguments; it must take 2'
+    """
     return f"{name}=a function that cannot be called with {count} arguments; it must take {count}"
 
 
