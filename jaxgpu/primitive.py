@@ -17,6 +17,8 @@ from jax import Array
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from jaxgpu.doors import explained
+
 # a tangent or a gradient; None stands for one that is zero, or that nobody asks for
 type Maybe = Array | None
 # (arguments, their tangents, values, **static) -> tangents of the values
@@ -84,6 +86,7 @@ def primitive(
     return p.bind
 
 
+@explained
 def filled(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
     """The tangents of `args`, with zeros for those that are None.
 
@@ -94,6 +97,7 @@ def filled(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
     return [_zeros(jax.typeof(a)) if t is None else t for t, a in zip(tangents, args, strict=True)]
 
 
+@explained
 def constant(tangents: Sequence[Maybe]) -> bool:
     """Whether all of these tangents are zero.
 

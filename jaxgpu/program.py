@@ -10,7 +10,7 @@ import inspect
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu import arguments, memory, precision
+from jaxgpu.doors import explained
 from jaxgpu.kinds import refuse_unbound
 from jaxgpu.processes import place, spans
 from jaxgpu.saving import identity
@@ -46,6 +47,8 @@ class Call:
     """
 
     def __init__(self, f: Callable[..., Any]) -> None:
+        if not callable(f):
+            raise TypeError(f"Call: f={arguments.shown(f)}; it must be a function")
         args: tuple[Any, ...] = ()
         named: dict[str, Any] = {}
         while True:
@@ -79,8 +82,14 @@ class Call:
         names += [f"[{i}]" for i in range(len(names), len(args))]
         return dict(zip(names, args)) | named
 
-    def made(self, operands: Any) -> Callable[..., Any]:
+    @explained
+    def made(self, operands: Sequence[Any]) -> Callable[..., Any]:
         """The function again, with these operands for its own."""
+        if len(operands) != len(self.operands):
+            raise ValueError(
+                f"Call.made: {len(operands)} operands; the function carries {len(self.operands)}; "
+                "give as many"
+            )
         rest = iter(operands)
         leaves = [x if fixed else next(rest) for x, fixed in zip(self._leaves, self._fixed)]
         args, named = jax.tree.unflatten(self.structure, leaves)
@@ -118,6 +127,7 @@ class Loop:
     (8.0, [2.0, 4.0, 8.0], 3, False)
     """
 
+    @explained
     def __init__(
         self,
         step: Callable[..., Any],
@@ -290,6 +300,7 @@ class Loop:
         refuse_changed("run: step", state, new)
 
 
+@explained
 def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
     """What a function of the user gives, which must take these arguments and give numbers.
 
@@ -360,6 +371,7 @@ def _is_spread(x: Any) -> bool:
     return isinstance(getattr(x, "sharding", None), NamedSharding)
 
 
+@explained
 def own(leaf: Any) -> Array:
     """A strongly typed copy on the device, which a loop may overwrite.
 

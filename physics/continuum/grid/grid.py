@@ -45,6 +45,8 @@ class Grid:
                 f"Grid: cells={self.cells}; it must be 2 or 3 whole numbers, each of at least 3"
             )
         ranges.check("Grid", self)
+        if np.ndim(self.lower) != 1:
+            raise ValueError(f"Grid: lower={self.lower}; it must have {d} entries, as cells has")
         put = lambda field, value: object.__setattr__(self, field, value)
         put("dx", float(self.dx))
         put("cells", tuple(int(n) for n in self.cells))

@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from jaxgpu.arguments import shown
 from jaxgpu.doors import explained
 from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import Scene, Soft, rollout
@@ -236,8 +237,11 @@ def masked_mean(quantity: Array, filled: Array) -> Array:
     """The mean of a quantity [C, P] over the slots of a mask [C, P].
 
     Raises:
+        TypeError: a mask of numbers.
         ValueError: a mask of no slot.
     """
+    if not jnp.issubdtype(jnp.result_type(filled), jnp.bool_):
+        raise TypeError(f"masked_mean: filled={shown(filled)}; it must be an array of truth values")
     if not isinstance(filled, Tracer) and not np.any(np.asarray(filled)):
         raise ValueError("masked_mean: filled has no slot in it; it must mark one or more")
     return jnp.sum(jnp.where(filled, quantity, 0)) / jnp.sum(filled).astype(quantity.dtype)
