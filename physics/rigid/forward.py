@@ -35,6 +35,7 @@ class Dynamics:
     where: Poses
     motion: Motion
     M: Array  # [V, V] mass matrix
+    motor: Array  # [U] forces of motors
     actuator: Array  # [V] forces of motors on the degrees of freedom
     rate: Array  # [A] of activations
     slope: Array  # [U] of motors' forces by speed
@@ -55,7 +56,8 @@ def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynam
     where = poses.poses(model, qpos, (state.mocap_pos, state.mocap_quat))
     m = inertia.motion(model, where, qvel)
     M = inertia.mass_matrix(model, m)
-    driven, rate, slope = actuators.actuation(model, qpos, qvel, state.act, ctrl)
+    motor, rate, slope = actuators.actuation(model, qpos, qvel, state.act, ctrl)
+    driven = jnp.einsum("uv,u->v", actuators.arms(model), motor, precision=inertia.HIGHEST)
     own = forces.passive(model, where, m, qpos, qvel) - inertia.bias(model, m, qvel)
     smooth = own + driven + force
     found: tuple[Contacts, ...] = ()
@@ -75,6 +77,7 @@ def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynam
         where=where,
         motion=m,
         M=M,
+        motor=motor,
         actuator=driven,
         rate=rate,
         slope=slope,

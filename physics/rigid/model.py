@@ -21,6 +21,7 @@ from .models.refusals import refuse, refuse_pairs
 from .models.source import compiled
 from .motion import poses
 from .motion.poses import Poses
+from .sensors.read import read
 
 
 @pytree
@@ -100,13 +101,42 @@ class Model(Mechanism):
         ctrl, force = self._given("Model.forward", ctrl, force)
         return forward.dynamics(self, state, ctrl, force)
 
+    def sensors(self, state: State, ctrl: Any = None, force: Any = None) -> Array:
+        """What the sensors of the file read at a state [S], in its order: MuJoCo's `sensordata`.
+
+        Arguments are those of `step`. `sensor` says where the numbers of one sensor stand.
+
+        Raises:
+            ValueError: the file has a sensor that is not read here, such as a camera's.
+
+        >>> gyro = BALL.replace("</body>", '<site name="in"/></body>').replace(
+        ...     "</worldbody>", '</worldbody><sensor><gyro name="turn" site="in"/></sensor>')
+        >>> robot = load(gyro)
+        >>> state = robot.init(qvel=[0, 0, 0, 0, 0, 2.0])
+        >>> robot.sensors(state)[robot.sensor("turn")].tolist()
+        [0.0, 0.0, 2.0]
+        """
+        state = self.checked("Model.sensors", state)
+        ctrl, force = self._given("Model.sensors", ctrl, force)
+        return read(self, state, forward.dynamics(self, state, ctrl, force))
+
+    def sensor(self, name: str) -> slice:
+        """Where the numbers of the sensor of this name stand among those of `sensors`.
+
+        Raises:
+            ValueError: there is none; the sentence says which there are.
+        """
+        which = self.index("sensor", name)
+        widths = [sensor.width for sensor in self.layout.sensors]
+        return slice(sum(widths[:which]), sum(widths[: which + 1]))
+
     def poses(self, state: State) -> Poses:
         """Where bodies, their centres of mass and joints are."""
         state = self.checked("Model.poses", state)
         return poses.poses(self, state.qpos, (state.mocap_pos, state.mocap_quat))
 
     def index(self, kind: str, name: str) -> int:
-        """The place of a body, joint, geom, site, tendon or actuator of this name.
+        """The place of a body, joint, geom, site, tendon, actuator or sensor of this name.
 
         Raises:
             ValueError: there is none; the sentence says which there are.

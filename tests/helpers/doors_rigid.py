@@ -6,6 +6,7 @@ import numpy as np
 from doors import Door
 
 from jaxgpu.physics import rigid
+from jaxgpu.physics.rigid.sensors import contact_forces
 
 # an arm on a slide, whose end touches a floor; a motor, a stop and friction in the joints
 TEXT = """<mujoco><worldbody><geom type="plane" size="2 2 .1"/>
@@ -43,6 +44,20 @@ DOORS = [
         lambda model, qpos, qvel, ctrl, force: model.step(_state(model, qpos, qvel), ctrl, force),
         {"model": MODEL, "qpos": Q, "qvel": V, "ctrl": CTRL, "force": F},
         right=(*ANY, "ctrl: None", "force: None"),
+        free=("model",),
+    ),
+    Door(
+        "physics.rigid.Model.sensors",
+        lambda model, qpos, ctrl: model.sensors(_state(model, qpos, V), ctrl),
+        {"model": MODEL, "qpos": Q, "ctrl": CTRL},
+        right=(*ANY, "ctrl: None"),
+        free=("model",),
+    ),
+    Door(
+        "physics.rigid.sensors.contact_forces",
+        lambda model, qpos: contact_forces(model, model.forward(_state(model, qpos, V))),
+        {"model": MODEL, "qpos": Q},
+        right=ANY,
         free=("model",),
     ),
     Door(

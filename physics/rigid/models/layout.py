@@ -5,6 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .sensors import Sensor
+
 WIDTH_Q = {"free": 7, "ball": 4, "slide": 1, "hinge": 1}
 WIDTH_V = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 
@@ -52,6 +54,7 @@ class Layout:
     motor_dynamics: tuple[str, ...]  # [U] none, integrator, filter, filterexact
     motor_early: tuple[bool, ...]  # [U] whether the next activation acts at once
     motor_limited: tuple[tuple[bool, bool, bool], ...]  # [U] control, force, activation
+    sensors: tuple[Sensor, ...]  # of the file, in its order
     integrator: str  # euler, rk4, implicitfast
     cone: str  # pyramidal, elliptic
     disabled: frozenset[str]  # flags of MuJoCo's option

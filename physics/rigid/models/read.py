@@ -21,6 +21,7 @@ from .model import (
     Tendons,
 )
 from .pairs import touching
+from .sensors import sensors
 
 JOINTS = ("free", "ball", "slide", "hinge")
 EQUALITIES = ("connect", "weld", "joint", "tendon")
@@ -189,6 +190,7 @@ def _layout(m: Any, contacts: int, iterations: int) -> Layout:
         motor_dynamics=tuple(DYNAMICS[i] for i in m.actuator_dyntype),
         motor_early=tuple(bool(x) for x in m.actuator_actearly),
         motor_limited=tuple((bool(u), bool(f), bool(a)) for u, f, a in zip(*limits)),
+        sensors=sensors(m),
         integrator=INTEGRATORS[m.opt.integrator],
         cone=("pyramidal", "elliptic")[m.opt.cone],
         disabled=disabled,
@@ -207,6 +209,7 @@ def _names(m: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
         "site": m.nsite,
         "tendon": m.ntendon,
         "actuator": m.nu,
+        "sensor": m.nsensor,
         "key": m.nkey,
     }
     of = {kind: getattr(m, kind) for kind in counts}

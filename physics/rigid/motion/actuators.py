@@ -9,7 +9,8 @@ import numpy as np
 from jax import Array
 
 from ..models.model import Mechanism
-from .forces import coordinates, lengths
+from .forces import coordinates
+from .forces import lengths as tendons
 from .inertia import HIGHEST
 
 
@@ -28,17 +29,17 @@ def arms(model: Mechanism) -> Array:
 def actuation(
     model: Mechanism, qpos: Array, qvel: Array, act: Array, ctrl: Array
 ) -> tuple[Array, Array, Array]:
-    """Forces [V] on the freedoms, rates [A] of activations, and slopes [U] of forces by speeds."""
+    """Forces [U] of the motors, rates [A] of activations, and slopes [U] of forces by speeds."""
     layout, motors = model.layout, model.actuators
     if not layout.nu or "actuation" in layout.disabled:
         zero = jnp.zeros(layout.nu, qvel.dtype)
-        return jnp.zeros_like(qvel), jnp.zeros_like(act), zero
+        return zero, jnp.zeros_like(act), zero
     limited = np.array(layout.motor_limited, bool).reshape(-1, 3)
     clamp = limited[:, 0] & ("clampctrl" not in layout.disabled)
     ctrl = jnp.where(clamp, jnp.clip(ctrl, *motors.ctrlrange.T), ctrl)
     rate, driven = _activations(model, act, ctrl)
     arm = arms(model)
-    length = _lengths(model, qpos)
+    length = lengths(model, qpos)
     speed = jnp.einsum("uv,v->u", arm, qvel, precision=HIGHEST)
     reads = jnp.stack([jnp.ones_like(length), length, speed], 1)
     gain = jnp.sum(motors.gainprm * reads, 1)
@@ -48,17 +49,17 @@ def actuation(
     clipped = limited[:, 1] & ((force < low) | (force > high))
     force = jnp.where(limited[:, 1], jnp.clip(force, low, high), force)
     slope = jnp.where(clipped, 0, slope)
-    return jnp.einsum("uv,u->v", arm, force, precision=HIGHEST), rate, slope
+    return force, rate, slope
 
 
-def _lengths(model: Mechanism, qpos: Array) -> Array:
+def lengths(model: Mechanism, qpos: Array) -> Array:
     """[U] of what the motors pull."""
     layout = model.layout
     joint, tendon = np.array(layout.motor_joint, int), np.array(layout.motor_tendon, int)
     at = np.where(joint >= 0, layout.joint_v[joint], 0)
     length = jnp.where(joint >= 0, coordinates(model, qpos)[at], 0)
     if (tendon >= 0).any():
-        pulled = lengths(model, qpos)[np.maximum(tendon, 0)]
+        pulled = tendons(model, qpos)[np.maximum(tendon, 0)]
         length = jnp.where(tendon >= 0, pulled, length)
     return model.actuators.gear * length
 

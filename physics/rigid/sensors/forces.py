@@ -1,0 +1,59 @@
+"""Forces on bodies by contacts and by joints: six numbers each, turns first, then shifts."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..constraints.contacts import Contacts
+from ..forward import Dynamics
+from ..models.model import Mechanism
+from ..motion import inertia
+from ..motion.inertia import HIGHEST
+from ..motion.poses import cross
+
+
+def contact_forces(model: Mechanism, d: Dynamics) -> Array:
+    """Moments and forces [B, 6] of contacts on the bodies, N m and N, in the world's axes.
+
+    They are MuJoCo's `cfrc_ext` where no equality holds bodies together: the moment is about the
+    centre of mass of the body's tree, and the world, which does not move, has none.
+
+    >>> from jaxgpu.physics import rigid
+    >>> text = '<geom type="plane" size="1 1 1"/><body pos="0 0 .099"><freejoint/><geom size=".1"/>'
+    >>> ball = rigid.load(f"<mujoco><worldbody>{text}</body></worldbody></mujoco>")
+    >>> bool(contact_forces(ball, ball.forward(ball.init()))[1, 5] > 0)  # the floor pushes upwards
+    True
+    """
+    body = jnp.asarray(np.array(model.layout.geom_body, np.int32))
+    each = jnp.arange(model.layout.nbody, dtype=jnp.int32)
+    total = jnp.zeros((6, model.layout.nbody), d.qacc.dtype)
+    for c, push in zip(d.contacts, d.pushes):
+        force, turn = _in_world(c, push)
+        for side, sign in enumerate((-1, 1)):  # a push acts on the second body
+            of = body[c.geoms[:, side]]
+            moment = turn + cross(c.pos.T - d.motion.origin[:, of], force)
+            own = (of[:, None] == each[None]).astype(push.dtype)
+            six = sign * jnp.concatenate([moment, force])
+            total = total + jnp.einsum("kc,cb->kb", six, own, precision=HIGHEST)
+    return jnp.where((each > 0)[None], total, 0).T
+
+
+def _in_world(c: Contacts, push: Array) -> tuple[Array, Array]:
+    """Forces and moments [3, C] of pushes [C, d] in the frames of contacts."""
+    into = lambda part: jnp.einsum(
+        "cij,ci->jc", c.frame[:, : part.shape[1]], part, precision=HIGHEST
+    )
+    force = into(push[:, :3])
+    return force, into(push[:, 3:]) if push.shape[1] > 3 else jnp.zeros_like(force)
+
+
+def joint_forces(model: Mechanism, qvel: Array, d: Dynamics) -> Array:
+    """Moments and forces [6, B] by which bodies are held by those they hang on.
+
+    They are MuJoCo's `cfrc_int`: what the body and all below it need for their motion, less what
+    contacts give them; moments are about the centre of mass of the tree.
+    """
+    acceleration = inertia.accelerations(model, d.motion, qvel, d.qacc)
+    needed = inertia.forces(d.motion, acceleration) - contact_forces(model, d).T
+    below = jnp.asarray(model.layout.below, needed.dtype)
+    return jnp.einsum("ij,ki->kj", below, needed, precision=HIGHEST)

@@ -1,0 +1,84 @@
+"""Frames of bodies, shapes and sites: where they are, and how they move."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.pytree import pytree
+
+from ..forward import Dynamics
+from ..models.model import Mechanism
+from ..motion import inertia
+from ..motion.poses import cross, product, turned
+
+
+@pytree
+class Frames:
+    """N frames that bodies carry."""
+
+    body: np.ndarray  # [N]
+    pos: Array  # [3, N] m
+    quat: Array  # [4, N]
+
+    def inward(self, a: Array) -> Array:
+        """Vectors [3, N] of the world in the frames."""
+        return turned(conjugate(self.quat), a)
+
+    def velocity(self, d: Dynamics) -> tuple[Array, Array]:
+        """Of turn and of the frames' origins [3, N], in the world's axes."""
+        six = d.motion.velocity[:, self.body]
+        return six[:3], six[3:] + cross(six[:3], self.pos - d.motion.origin[:, self.body])
+
+    def acceleration(self, model: Mechanism, qvel: Array, d: Dynamics) -> tuple[Array, Array]:
+        """As `velocity`; a frame at rest accelerates upwards, as what it carries feels weight."""
+        six = inertia.accelerations(model, d.motion, qvel, d.qacc)[:, self.body]
+        turn, shift = self.velocity(d)
+        carried = six[3:] + cross(six[:3], self.pos - d.motion.origin[:, self.body])
+        return six[:3], carried + cross(turn, shift)
+
+
+def frames(model: Mechanism, d: Dynamics, of: Sequence[str], at: Sequence[int]) -> Frames:
+    """The frames of the things number `at` of the kinds `of`; the world for an empty word."""
+    layout, bodies = model.layout, model.bodies
+    zero = jnp.zeros((1, 3), model.qpos0.dtype)
+    still = jnp.zeros((1, 4), zero.dtype).at[0, 0].set(1)
+    offsets = {
+        "": (np.zeros(1, int), zero, still),
+        "xbody": (np.arange(layout.nbody), 0 * bodies.ipos, still + 0 * bodies.iquat),
+        "body": (np.arange(layout.nbody), bodies.ipos, bodies.iquat),
+        "geom": (np.array(layout.geom_body, int), model.geoms.pos, model.geoms.quat),
+        "site": (np.array(layout.site_body, int), model.sites.pos, model.sites.quat),
+    }
+    begin = dict(zip(offsets, np.cumsum([0, *(len(each[0]) for each in offsets.values())])))
+    rows = np.array([begin[word] + (i if word else 0) for word, i in zip(of, at)], int)
+    body, pos, quat = (
+        join([each[k] for each in offsets.values()])[rows]
+        for k, join in enumerate((np.concatenate, jnp.concatenate, jnp.concatenate))
+    )
+    where, turn = d.where.of(body, pos, quat)
+    return Frames(body=body, pos=where, quat=turn)
+
+
+def conjugate(quat: Array) -> Array:
+    """The inverse of unit quaternions [4, N]."""
+    return quat * jnp.array([1, -1, -1, -1], quat.dtype)[:, None]
+
+
+def seen(frame: Frames, ref: Frames, d: Dynamics) -> dict[str, Array]:
+    """What sensors of frames read in others' frames: [3, N], and `framequat` [4, N]."""
+    turn, shift = frame.velocity(d)
+    ref_turn, ref_shift = ref.velocity(d)
+    away = frame.pos - ref.pos
+    quat = product(conjugate(ref.quat), frame.quat)
+    axes = {
+        f"frame{name}axis": turned(quat, jnp.zeros_like(away).at[i].set(1))
+        for i, name in enumerate("xyz")
+    }
+    return axes | {
+        "framepos": ref.inward(away),
+        "framequat": quat,
+        "framelinvel": ref.inward(shift - ref_shift - cross(ref_turn, away)),
+        "frameangvel": ref.inward(turn - ref_turn),
+    }

@@ -1,0 +1,141 @@
+"""All sensors of a mechanism at a state, kind by kind."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.geometry import rotations
+
+from ..forward import Dynamics, State
+from ..models.model import Mechanism
+from ..models.sensors import Sensor
+from ..motion import actuators, forces, inertia
+from ..motion.inertia import HIGHEST
+from ..motion.poses import cross
+from .forces import joint_forces
+from .frames import frames, seen
+from .touch import touch
+
+_TURNS = frozenset("ballquat framequat framexaxis frameyaxis framezaxis".split())
+
+
+def read(model: Mechanism, state: State, d: Dynamics) -> Array:
+    """What the sensors read [S], in the order of the file; `d` is of the same state.
+
+    Raises:
+        ValueError: the file has a sensor that is not read here.
+    """
+    sensors, kinds = model.layout.sensors, dict[str, list[int]]()
+    for i, sensor in enumerate(sensors):
+        if sensor.refused:
+            named = model.layout.named("sensor")[i] or f"number {i}"
+            raise ValueError(
+                f"Model.sensors: {named} is {sensor.refused}, which is not read here; take it out "
+                "of the file"
+            )
+        kinds.setdefault(sensor.kind, []).append(i)
+    rows: dict[int, Array] = {}
+    for kind, own in kinds.items():
+        values = _of_kind(model, state, d, kind, [sensors[i] for i in own])  # [width, n]
+        rows |= {i: _cut(sensors[i], value) for i, value in zip(own, values.T)}
+    return jnp.concatenate([jnp.zeros(0, state.qpos.dtype), *(rows[i] for i in sorted(rows))])
+
+
+def _cut(sensor: Sensor, value: Array) -> Array:
+    if not sensor.cutoff or sensor.kind in _TURNS:
+        return value
+    return jnp.clip(value, None if sensor.positive else -sensor.cutoff, sensor.cutoff)
+
+
+def _of_kind(model: Mechanism, state: State, d: Dynamics, kind: str, own: list[Sensor]) -> Array:
+    """What sensors of one kind read, [width, n]."""
+    which = np.array([sensor.at for sensor in own], int)
+    if kind in _PLAIN:
+        return _PLAIN[kind](model, state, d, which)
+    if kind.startswith("subtree"):
+        return _subtrees(model, d)[kind][:, which]
+    frame = frames(model, d, [sensor.of for sensor in own], which.tolist())
+    if kind in ("framelinacc", "frameangacc"):
+        return frame.acceleration(model, state.qvel, d)[kind == "framelinacc"]
+    if kind.startswith("frame"):
+        ref = frames(model, d, [sensor.ref for sensor in own], [sensor.ref_at for sensor in own])
+        return seen(frame, ref, d)[kind]
+    if kind == "touch":
+        return touch(model, frame, which, d)[None]
+    if kind == "accelerometer":
+        return frame.inward(frame.acceleration(model, state.qvel, d)[1])
+    if kind in ("gyro", "velocimeter"):
+        return frame.inward(frame.velocity(d)[kind == "velocimeter"])
+    held = joint_forces(model, state.qvel, d)[:, frame.body]
+    arm = frame.pos - d.motion.origin[:, frame.body]
+    return frame.inward(held[3:] if kind == "force" else held[:3] - cross(arm, held[3:]))
+
+
+def _subtrees(model: Mechanism, d: Dynamics) -> dict[str, Array]:
+    """[3, B] of all bodies, each with what hangs on it."""
+    below = model.layout.below | (np.arange(model.layout.nbody) == 0)[None]
+    tree = jnp.asarray(below.T, d.qacc.dtype)
+    total = lambda a: jnp.einsum("ij,kj->ki", tree, a, precision=HIGHEST)
+    mass = model.bodies.mass[None]
+    whole = jnp.maximum(total(mass), 1e-15)
+    centre = total(mass * d.where.centre) / whole
+    momenta = inertia.weighed(d.motion.inertia, d.motion.velocity)
+    shift = momenta[3:]
+    turn = total(momenta[:3] + cross(d.motion.origin, shift)) - cross(centre, total(shift))
+    return {
+        "subtreecom": centre,
+        "subtreelinvel": total(shift) / whole,
+        "subtreeangmom": turn,
+    }
+
+
+def _at_joints(values: Callable[[State, Dynamics], Array], width: int = 1) -> Callable[..., Array]:
+    """Of joints: numbers of the degrees of freedom."""
+
+    def reads(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+        return values(state, d)[model.layout.joint_v[which] + np.arange(width)[:, None]]
+
+    return reads
+
+
+def _coordinates(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+    return state.qpos[model.layout.joint_q[which]][None]
+
+
+def _quaternions(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+    return rotations.unit(state.qpos[model.layout.joint_q[which] + np.arange(4)[:, None]])
+
+
+def _lengths(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+    return forces.lengths(model, state.qpos)[which][None]
+
+
+def _lengthening(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+    weight = model.tendons.weight[which]
+    return jnp.einsum("tv,v->t", weight, state.qvel, precision=HIGHEST)[None]
+
+
+def _motors(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+    return actuators.lengths(model, state.qpos)[which][None]
+
+
+def _speeds(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+    arms = actuators.arms(model)[which]
+    return jnp.einsum("uv,v->u", arms, state.qvel, precision=HIGHEST)[None]
+
+
+_PLAIN: dict[str, Callable[..., Array]] = {
+    "jointpos": _coordinates,
+    "jointvel": _at_joints(lambda state, d: state.qvel),
+    "jointactuatorfrc": _at_joints(lambda state, d: d.actuator),
+    "ballquat": _quaternions,
+    "ballangvel": _at_joints(lambda state, d: state.qvel, 3),
+    "tendonpos": _lengths,
+    "tendonvel": _lengthening,
+    "actuatorpos": _motors,
+    "actuatorvel": _speeds,
+    "actuatorfrc": lambda model, state, d, which: d.motor[which][None],
+    "clock": lambda model, state, d, which: jnp.full((1, len(which)), state.time),
+}
