@@ -1,12 +1,11 @@
 """Frames of bodies, shapes and sites: where they are, and how they move."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-
-from jaxgpu.pytree import pytree
 
 from ..forward import Dynamics
 from ..models.model import Mechanism
@@ -14,7 +13,7 @@ from ..motion import inertia
 from ..motion.poses import cross, product, turned
 
 
-@pytree
+@dataclass(frozen=True)
 class Frames:
     """N frames that bodies carry."""
 
@@ -53,10 +52,8 @@ def frames(model: Mechanism, d: Dynamics, of: Sequence[str], at: Sequence[int]) 
     }
     begin = dict(zip(offsets, np.cumsum([0, *(len(each[0]) for each in offsets.values())])))
     rows = np.array([begin[word] + (i if word else 0) for word, i in zip(of, at)], int)
-    body, pos, quat = (
-        join([each[k] for each in offsets.values()])[rows]
-        for k, join in enumerate((np.concatenate, jnp.concatenate, jnp.concatenate))
-    )
+    body = np.concatenate([each[0] for each in offsets.values()])[rows]
+    pos, quat = (jnp.concatenate([each[k] for each in offsets.values()])[rows] for k in (1, 2))
     where, turn = d.where.of(body, pos, quat)
     return Frames(body=body, pos=where, quat=turn)
 
