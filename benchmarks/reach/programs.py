@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.reach import walkers
 from benchmarks.reach.program import KEY, Made, Program, numbers
 from jaxgpu import numerics, rl
-from jaxgpu.evolution import multi, single
+from jaxgpu.evolution import multi, protocol, single
 from jaxgpu.evolution.pareto import ranks
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
@@ -24,6 +24,7 @@ from jaxgpu.physics import continuum, rigid
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing
 from jaxgpu.physics.nbody.forces import hilo, pairs
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
+from jaxgpu.studies.robot_front.task import swimming
 
 
 def _bessel(f: Callable[..., Any], n: int) -> Made:
@@ -200,6 +201,14 @@ def _playing(task: str, n: int) -> Made:
     return step, lambda: (envs.reset(KEY), KEY)
 
 
+def _evolved(n: int) -> Made:
+    """A generation of n policies on the swimmer, episodes of 4 steps, of 1,000 from 1,024 on."""
+    problem = swimming(1000 if n >= 1024 else 4).problem()
+    spec = multi.NSGA3(multi.das_dennis(2, n - 1))
+    step = partial(protocol.generation, spec, problem)
+    return step, lambda: (protocol.begin(spec, problem, KEY), KEY)
+
+
 _POINTS: dict[str, Any] = {"amount": float, "unit": "points"}
 _PAIRS: dict[str, Any] = {"amount": lambda n: float(n) ** 2, "unit": "pairs"}
 _STEPS: dict[str, Any] = {"amount": float, "unit": "particle steps"}
@@ -255,6 +264,7 @@ ALONE = (
     Program("rigid arm, a step", partial(_mechanism, _arm), 1, 4096),
     Program("ant, a step", partial(_mechanism, walkers.ant), 16, 4096),
     Program("humanoid, a step", partial(_mechanism, walkers.humanoid), 16, 4096),
+    Program("policies of a swimmer, a generation", _evolved, 16, 1 << 16, chips=("h100",)),
     Program(
         "PPO on cartpole, an update",
         partial(_learning, "cartpole", rl.PPO),

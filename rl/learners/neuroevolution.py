@@ -91,7 +91,7 @@ class Policies(Objective):
     hidden_sizes: tuple[int, ...] = widths((16,))  # units of each hidden layer
     episodes: int = size(default=1, least=1)  # of each candidate in a generation
     max_steps: int = size(default=1000, least=1)  # of an episode, at most
-    max_weight: Array | float = number(default=5.0, above=0)  # [] bound of the weights
+    max_weight: Array | float = number(default=1.0, above=0)  # [] bound of the weights
     # observations after which their mean and deviation stay as they are, so that a policy does not
     # change while its weights stay
     settled: Array | float = number(default=float("inf"), least=0, infinite=True)  # []

@@ -36,15 +36,16 @@ LATE = 3600  # seconds after which a run hangs
 OPTIONS = {
     "classic-control": "--seeds 3 --share 0.01 --only 'cartpole, PPO'",
     "cluster-tracers": "--stars 40 --tracers 100 --seeds 1 --time 4",
-    "directions": "--images 200 --components 12 --compare False",
+    "directions": "--images 200 --components 12 --no-compare",
     "double-pendulum": "--pendulums 50 --seconds 10",
-    "escapers": "--stars 32 --tracers 64 --seeds 1 --time 4 --radii 0.1",
+    "escapers": "--stars 32 --tracers 400 --seeds 1 --time 6 --radii 3.0",
     "five-ways": "--episodes 32 --longer 1 --seeds 2 --plans 2",
     "galaxy-from-stream": "--mocks 4 --stars 50 --model 256 --simulations 16 --turns 1 --steps 100",
     "latte-art": "--calls 8 --planners 2 --size small",
     "nozzle-shapes": "--seeds 2 --pop-size 4 --generations 20 --frames 4",
     "pareto-fronts": "--generations 50 --seeds 3",
     "pour": "--calls 8 --seeds 1 --planners 2",
+    "robot-front": "--members 8 --generations 24 --max-steps 8 --seeds 2",
     "solar-system": "--years 10 --tracers 500",
     "surgical-reach": "--steps 100000 --seeds 3",
 }

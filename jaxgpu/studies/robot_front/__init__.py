@@ -1,0 +1,186 @@
+"""Fronts of speed against effort for a swimming robot, by evolution, by PPO and by both."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu import memory, ranges
+from jaxgpu.evolution.pareto import nondominated
+from jaxgpu.pytree import size
+from jaxgpu.report import Headline, Report, Table, figure, film
+from jaxgpu.studies import SEEDS
+from jaxgpu.studies.five_ways.statistics import mean_interval
+
+from . import pictures, races
+from .races import Budget, Field, Found
+from .task import TESTS, scored, volume
+
+# bytes of a policy: its weights, in parents, children, both together, and what sorting takes
+POLICY = 6 * 4 * 178
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much is spent."""
+
+    members: int = size(default=48, least=8, most=1_000_000)
+    """Policies of a population, a multiple of 4."""
+    generations: int = size(default=60, least=4, most=1_000_000)
+    """Of the evolution of a population; all ways have its number of simulated steps."""
+    max_steps: int = size(default=100, least=4, most=1_000_000)
+    """Of an episode, of 0.04 s each."""
+    seeds: int = size(default=5, least=2, most=10_000)
+    """Of every way; at least 2, for intervals."""
+    seed: int = size(default=0, **SEEDS)
+    """Of the first."""
+
+    def __post_init__(self):
+        ranges.check("robot-front", self)
+        if self.members % 4:
+            raise ValueError(f"members: {self.members}; must be a multiple of 4")
+        budget = Budget(self.members, self.generations, self.max_steps)
+        if budget.updates < 2 or budget.searches < 1:
+            need = -(-2 * len(races.SHARES) * races.CANDIDATES // self.members) + 1
+            raise ValueError(
+                f"generations: {self.generations} of {self.members} members leave PPO and CMA-ES "
+                f"no step; give {need} or more"
+            )
+
+
+def study(options: Options, out: Path, resume: bool) -> Report:
+    """Run every way, score what each has found on new episodes, and film the ends of a front."""
+    memory.room("robot-front", POLICY * options.seeds * options.members)
+    budget = Budget(options.members, options.generations, options.max_steps)
+    field = Field(budget, options.seeds, options.seed)
+    found: dict[str, Found] = {
+        name: races.population(field, name, out / name.replace("/", ""), resume)
+        for name in races.evolved(budget)
+    }
+    found["CMA-ES, 5 weights"] = races.strategies(field, out / "CMA-ES", resume)
+    learnt = found["PPO, 5 weights"] = races.weighted(field, out / "PPO", resume)
+    found["PPO, then NSGA-III"] = races.hybrid(field, learnt, out / "hybrid", resume)
+    values = {name: tested(field, one.x) for name, one in found.items()}  # [S, K, 2]
+    volumes = {
+        name: np.array([float(volume(jnp.asarray(f))) for f in values[name]]) for name in values
+    }
+    order = sorted(volumes, key=lambda name: -volumes[name].mean())
+    best = order[0]
+    which = int(np.argsort(volumes[best])[options.seeds // 2])
+    courses = {name: one.volumes[1:] for name, one in found.items() if one.volumes is not None}
+    del courses["PPO, then NSGA-III"]  # which has begun elsewhere
+    ends, said = both_ends(values[best][which], found[best].x[which])
+    known = jax.tree.map(lambda a: a[which], field.known)
+    moving = pictures.film(field.policies, ends, known, jax.random.key(options.seed + 1))
+    return Report(
+        "Speed against effort",
+        f"{options.seeds} seeds of each way, {budget.steps:,} simulated steps a seed: the front of "
+        f"{best} covers {volumes[best].mean():.3f} of the box, that of {order[1]} "
+        f"{volumes[order[1]].mean():.3f}, and that of random search "
+        f"{volumes['random search'].mean():.3f} (means).",
+        figures=[
+            figure(
+                pictures.fronts(
+                    {name: front(values[name][middle(volumes[name])]) for name in order}
+                ),
+                f"What each way has found, of the seed with the median volume: means over {TESTS} "
+                "new episodes of the policies that no other of the seed dominates.",
+            ),
+            figure(
+                pictures.volumes(courses, budget.members * budget.max_steps),
+                "Hypervolume of the populations by the values that were drawn, which flatter: "
+                f"means and ranges over {options.seeds} seeds.",
+            ),
+            film(
+                moving, f"The ends of a front of {best}. Orange: {said[0]}; blue: {said[1]}.", 0.08
+            ),
+        ],
+        tables=[table(order, volumes, found, options.seeds)],
+        findings=FINDINGS,
+        citations=CITATIONS,
+        timing={name: one.timing for name, one in found.items()},
+        seed=options.seed,
+        headlines=[
+            Headline(f"hypervolume, {name}", float(volumes[name].mean()), beside(volumes, name))
+            for name in (best, "PPO, 5 weights", "random search")[: 3 if best[:3] != "PPO" else 2]
+        ],
+    )
+
+
+def tested(field: Field, x: np.ndarray) -> np.ndarray:
+    """Objectives [S, K, 2] of policies [S, K, D] on new episodes, the same for all."""
+    members, values = max(x.shape[1], field.budget.members), []
+    rows = np.resize(np.arange(x.shape[1]), members)  # of few policies some twice: one program
+    for i, mine in enumerate(x):
+        known = jax.tree.map(lambda a, i=i: a[i], field.known)
+        key = jax.random.fold_in(field.keys[i], 5)
+        f = scored(field.policies, mine[rows], known, key, TESTS)
+        values.append(np.asarray(f)[: x.shape[1]])
+    return np.stack(values)
+
+
+def front(f: np.ndarray) -> np.ndarray:
+    """Those of f [K, 2] that no other dominates, and that swim ahead."""
+    return f[np.asarray(nondominated(jnp.asarray(f))) & (f[:, 0] < 0)]
+
+
+def middle(volumes: np.ndarray) -> int:
+    """The seed with the median volume."""
+    return int(np.argsort(volumes)[len(volumes) // 2])
+
+
+def both_ends(f: np.ndarray, x: np.ndarray) -> tuple[Any, list[str]]:
+    """The fastest and the thriftiest policy [2, D] that swim ahead, and what they come to."""
+    ahead = np.flatnonzero(np.asarray(nondominated(jnp.asarray(f))) & (f[:, 0] < 0))
+    ahead = ahead if len(ahead) else np.arange(len(f))
+    ends = [ahead[f[ahead, k].argmin()] for k in (0, 1)]
+    said = [f"speeds that sum up to {-f[i, 0]:.3g} m/s at an effort of {f[i, 1]:.3g}" for i in ends]
+    return x[ends], said
+
+
+def beside(volumes: dict[str, np.ndarray], name: str) -> str:
+    """The interval of a mean volume."""
+    _, low, high = mean_interval(volumes[name])
+    return f"95 % from {low:.3f} to {high:.3f}, {len(volumes[name])} seeds"
+
+
+def table(
+    order: list[str], volumes: dict[str, np.ndarray], found: dict[str, Found], seeds: int
+) -> Table:
+    """Volumes of all ways, the best first."""
+    rows = [
+        [name, *(float(v) for v in mean_interval(volumes[name])), float(volumes[name].min())]
+        + [found[name].x.shape[1], found[name].steps]
+        for name in order
+    ]
+    columns = ["by", "mean", "95 % from", "to", "worst", "policies", "steps of a seed"]
+    return Table(f"Hypervolume on new episodes, {seeds} seeds", columns, rows)
+
+
+FINDINGS = [
+    "A volume of one is the box from no speed and an effort of 8 to speeds that sum up to 40 m/s "
+    "without effort. Policies are scored on new episodes: the values that a search has kept are "
+    "its luckiest.",
+    "All ways but PPO know observations by one generation of random policies, which counts among "
+    "their steps; then that is settled, so that a policy does not change while its weights stay.",
+    "PPO has the network of the others for its actor, and a critic beside it; the hybrid takes "
+    "its five policies after half of its steps, and copies with a little noise, for NSGA-III.",
+    "Weights of all ways but PPO are within one of zero, and those of PPO's policies are cut to it "
+    "where the hybrid begins. Within five of zero random policies push as hard as they can, and "
+    "the fronts of all populations lie far behind.",
+    "CMA-ES and PPO share their steps among five weights of speed, and end with five policies.",
+]
+
+CITATIONS = [
+    "Liang, Li, Yu, Sun & Cheng (2025), arXiv:2503.20286: MoRobtrol",
+    "Coulom (2002), PhD thesis, Grenoble: the swimmer",
+    "Deb & Jain (2014), doi:10.1109/TEVC.2013.2281535: NSGA-III",
+    "Cheng, Jin, Olhofer & Sendhoff (2016), doi:10.1109/TEVC.2016.2519378: RVEA",
+    "Bader & Zitzler (2011), doi:10.1162/EVCO_a_00009: HypE",
+    "Zhang & Li (2007), doi:10.1109/TEVC.2007.892759: MOEA/D",
+    "Hansen (2016), arXiv:1604.00772: CMA-ES",
+    "Schulman et al. (2017), arXiv:1707.06347: PPO",
+]

@@ -1,0 +1,243 @@
+"""The ways to find a front, within equally many simulated steps, all seeds in one program."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import allocation, rl
+from jaxgpu.evolution import Algorithm, Search, Stochastic, multi, protocol
+from jaxgpu.evolution.population import sample
+from jaxgpu.evolution.single import CMAES
+from jaxgpu.pytree import pytree
+from jaxgpu.rl import sweep
+from jaxgpu.rl.learners.neuroevolution import Experience
+from jaxgpu.run import Run, run
+
+from .task import HIDDEN, Actor, Mixed, Weighted, swimming, translated, volume, warmed
+
+SHARES = (0.3, 0.45, 0.6, 0.75, 0.9)  # weights of speed in the sums
+CHUNK = 4  # generations between two checkpoints
+CANDIDATES = 16  # of a generation of CMA-ES
+ENVS, SPREAD = 4, 0.03  # of PPO; of copies of its policies, in shares of the bounds
+
+
+@pytree
+class RandomSearch(multi.NSGA2):
+    """Policies drawn uniformly, of which NSGA-II's survival keeps a population."""
+
+    def ask(self, state: Any, key: Array) -> Array:
+        """Uniform in the box."""
+        lower, upper = state.box.lower[None], state.box.upper[None]
+        drawn = jax.random.uniform(key, (self.batch_size, lower.shape[1]), lower.dtype)
+        return lower + drawn * (upper - lower)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every way may spend: of each seed `members * generations * max_steps` steps."""
+
+    members: int  # of a population
+    generations: int  # the first of which is of random policies, by which observations are scaled
+    max_steps: int  # of an episode
+
+    @property
+    def steps(self) -> int:
+        """Steps of environments of one seed."""
+        return self.members * self.generations * self.max_steps
+
+    @property
+    def ppo(self) -> rl.PPO:
+        """The learner of each weight."""
+        return rl.PPO(
+            num_envs=ENVS,
+            num_steps=self.max_steps,
+            hidden_sizes=HIDDEN,
+            learning_rate=3e-3,
+            gamma=0.97,
+            update_epochs=8,
+            num_minibatches=4,
+            normalize_reward=True,
+        )
+
+    @property
+    def updates(self) -> int:
+        """Of PPO with each weight."""
+        return self.steps // (len(SHARES) * self.ppo.steps_per_update)
+
+    @property
+    def searches(self) -> int:
+        """Generations of CMA-ES with each weight."""
+        whole = self.steps - self.members * self.max_steps
+        return whole // (len(SHARES) * CANDIDATES * self.max_steps)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a way came to: policies [S, K, D] of all seeds, and its course."""
+
+    x: np.ndarray
+    steps: int  # that a seed has spent
+    volumes: np.ndarray | None  # [M, S] of the values that were drawn, generation by generation
+    timing: Any
+    halfway: np.ndarray | None = None  # of PPO, its policies after half of the steps
+
+
+def evolved(budget: Budget) -> dict[str, Algorithm]:
+    """The algorithms on populations, by their names."""
+    lines, n = multi.das_dennis(2, budget.members - 1), budget.members
+    return {
+        "NSGA-III": multi.NSGA3(lines, n),
+        "RVEA": multi.RVEA(lines, generations=budget.generations - 1),
+        "HypE": multi.HypE(n, rays=512, rounds=8),
+        "MOEA/D": multi.MOEAD(lines, min(8, n), "tchebycheff"),
+        "random search": RandomSearch(n),
+    }
+
+
+class Field:
+    """The policies, and what is known of observations at the start of each seed."""
+
+    def __init__(self, budget: Budget, seeds: int, seed: int):
+        self.budget, self.policies = budget, swimming(budget.max_steps)
+        self.problem = self.policies.problem()
+        self.keys = jax.random.split(jax.random.key(seed), seeds)
+        known = [self._begun(key) for key in self.keys]
+        self.known = jax.tree.map(lambda *rows: jnp.stack(rows), *known)  # [S]
+
+    def _begun(self, key: Array) -> Experience:
+        draw, play = jax.random.split(jax.random.fold_in(key, 1))
+        first = sample(draw, self.problem.plain(), self.budget.members)
+        return warmed(self.problem, first.x, play)
+
+
+def population(field: Field, name: str, out: Path, resume: bool) -> Found:
+    """A race of one of the algorithms on populations, from random ones."""
+    spec = evolved(field.budget)[name]
+    start = _start(spec, field.problem, field.keys, field.known)
+    spent = field.budget.steps
+    return _raced(field, spec, start, field.budget.generations - 1, spent, out, resume)
+
+
+def hybrid(field: Field, learnt: "Found", out: Path, resume: bool) -> Found:
+    """PPO's policies after half of its steps, and copies, are the first members of NSGA-III."""
+    budget, policies = field.budget, field.policies
+    spec = evolved(budget)["NSGA-III"]
+    start = _start(spec, field.problem, field.keys, field.known)
+    noise = jax.random.normal(
+        jax.random.key(0), (len(field.keys), budget.members, policies.weights)
+    )
+    each = jnp.asarray(learnt.halfway)[:, jnp.arange(budget.members) % len(SHARES)]
+    copies = jnp.arange(budget.members) >= len(SHARES)  # the first ones are as they were learnt
+    x = jnp.clip(each + SPREAD * noise * copies[None, :, None].astype(noise.dtype), -1, 1)
+    members = replace(start.state.population, x=x.astype(start.state.population.x.dtype))
+    start = replace(start, state=replace(start.state, population=members))
+    per = budget.members * budget.max_steps
+    count = (budget.steps - learnt.steps // 2) // per - 1
+    spent = learnt.steps // 2 + per * (count + 1)
+    return _raced(field, spec, start, count, spent, out, resume)
+
+
+def _raced(
+    field: Field, spec: Algorithm, start: Search, count: int, spent: int, out: Path, resume: bool
+) -> Found:
+    done = run(
+        partial(_generation, spec, field.problem),
+        start,
+        count,
+        key=jax.random.fold_in(field.keys[0], 2),
+        measure=_volumes,
+        chunk=CHUNK,  # one program for every number of generations
+        out=out,
+        resume=resume,
+    )
+    x = np.asarray(done.state.state.population.x)
+    return Found(x, spent, done.history, done.timing)
+
+
+@allocation.bounded
+@jax.jit
+def _start(spec: Algorithm, problem: Stochastic, keys: Array, known: Experience) -> Search:
+    begun = jax.vmap(lambda key: protocol.begin(spec, problem, key))(keys)
+    return replace(begun, objective=known)
+
+
+def _generation(spec: Algorithm, problem: Stochastic, search: Search, key: Array) -> Search:
+    keys = jax.random.split(key, search.failed.shape[0])
+    return jax.vmap(partial(protocol.generation, spec, problem))(search, keys)
+
+
+def _volumes(search: Search) -> Array:
+    return jax.vmap(volume)(search.state.population.f)
+
+
+def weighted(field: Field, out: Path, resume: bool) -> Found:
+    """PPO with each of the weights; a policy of each, at the end and halfway."""
+    budget, half, x, runs = field.budget, field.budget.updates // 2, [], []
+    taken = jax.jit(jax.vmap(partial(translated, field.policies)))
+    for i, share in enumerate(SHARES):
+        keys = jax.vmap(partial(jax.random.fold_in, data=10 + i))(field.keys)
+        task = Weighted(field.policies.env, share)
+        done = sweep(
+            task, budget.ppo, keys, 2, half, measure=Actor.of, out=out / f"{share}", resume=resume
+        )
+        moments = [jax.tree.map(lambda a, m=m: a[m], done.history) for m in (1, 2)]
+        x.append([np.asarray(taken(actor, field.known)) for actor in moments])
+        runs.append(done)
+    halfway, last = (np.stack(rows, 1) for rows in zip(*x))
+    spent = len(SHARES) * 2 * half * budget.ppo.steps_per_update
+    return Found(x=last, steps=spent, volumes=None, timing=_added(runs), halfway=halfway)
+
+
+def strategies(field: Field, out: Path, resume: bool) -> Found:
+    """CMA-ES with each of the weights, all in one program; the best policy of each."""
+    budget, lanes = field.budget, len(field.keys) * len(SHARES)
+    spec = CMAES(CANDIDATES)
+    shares = jnp.tile(jnp.asarray(SHARES), len(field.keys))
+    known = jax.tree.map(lambda a: jnp.repeat(a, len(SHARES), 0), field.known)
+    keys = jax.random.split(jax.random.fold_in(field.keys[0], 3), lanes)
+    start = jax.jit(partial(_strategy, spec, field.problem))(keys, known)
+    done = run(
+        partial(_strategies, spec, field.policies, shares),
+        start,
+        budget.searches,
+        key=jax.random.fold_in(field.keys[0], 4),
+        measure=lambda search: search.state.best.f,
+        out=out,
+        resume=resume,
+    )
+    x = np.asarray(done.state.state.best.x).reshape(len(field.keys), len(SHARES), -1)
+    spent = budget.max_steps * (budget.members + len(SHARES) * CANDIDATES * budget.searches)
+    return Found(x, spent, None, done.timing)
+
+
+def _strategy(spec: CMAES, problem: Stochastic, keys: Array, known: Experience) -> Search:
+    lone = Stochastic(problem.box, Mixed(problem.objective, 0.5))
+    return replace(jax.vmap(partial(protocol.begin, spec, lone))(keys), objective=known)
+
+
+def _strategies(
+    spec: CMAES, policies: rl.Policies, shares: Array, search: Search, key: Array
+) -> Search:
+    box = policies.problem().box
+
+    def one(share: Array, search: Search, key: Array) -> Search:
+        return protocol.generation(spec, Stochastic(box, Mixed(policies, share)), search, key)
+
+    return jax.vmap(one)(shares, search, jax.random.split(key, shares.shape[0]))
+
+
+def _added(runs: list[Run]) -> Any:
+    """The timing of several runs as of one."""
+    first = runs[0].timing
+    return replace(
+        first,
+        compile=sum(one.timing.compile for one in runs),
+        run=sum(one.timing.run for one in runs),
+        steps=sum(one.timing.steps for one in runs),
+    )
