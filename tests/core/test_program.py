@@ -41,3 +41,8 @@ def test_an_own_copy_is_strongly_typed_whatever_it_is_made_of():
         made = own(given)
         assert made.dtype == kind and not made.weak_type
         np.testing.assert_array_equal(made, given)
+
+
+def test_what_a_function_of_c_carries_is_named_by_its_place():
+    assert Call(functools.partial(max, 2.0)).carried() == {"[0]": 2.0}
+    assert Call(Spec(0.25).step).carried().keys() == {"self"}

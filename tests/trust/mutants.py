@@ -1,4 +1,4 @@
-"""How many small faults the fast tests notice: one fault at a time, and the nearest tests.
+"""How many small faults the tests of every change notice: one at a time, and the nearest tests.
 
 `python -m tests.trust mutants` puts faults into a copy of the tree. `python -m tests.trust.mutants
 again` does so with the survivors of the record alone, after tests were added.
@@ -22,6 +22,8 @@ KEPT = Path(__file__).with_name("mutants.jsonl")
 FOLDERS = """jaxgpu jaxgpu/checkpoint jaxgpu/processes jaxgpu/evolution physics/nbody
 physics/continuum physics/rigid rl""".split()
 COUNT, SEED, SECONDS = 300, 1, 120
+TIERS = ("not slow", "slow and not release")  # tests of `make test` and of `make slow`
+UNNOTICED = ("passed", "no test")
 
 
 def measure() -> dict:
@@ -90,17 +92,21 @@ def tried(box: Sandbox, mutant: Mutant, number: int) -> dict:
     tests = nearest.tests_of(mutant.file, ROOT)
     example = f"test_examples_in_docstrings[{nearest.module_of(mutant.file)}]"
     chosen = [f"tests/core/test_docs.py::{example}", *tests]
+    walk, entries = ["tests/core/test_conformance.py"], nearest.walked(mutant.file, ROOT)
+    turns = [(TIERS[0], chosen, None), (TIERS[0], walk, entries), (TIERS[1], chosen, None)]
     box.write(mutant.file, mutant.applied(source), 1_000_000_000 + number)
-    outcome = box.test(chosen, SECONDS)
-    if outcome.how in ("passed", "no test"):
-        walk = ["tests/core/test_conformance.py"]
-        outcome = box.test(walk, SECONDS, nearest.walked(mutant.file, ROOT))
+    spent = 0.0
+    for marks, asked, only in turns:
+        outcome = box.test(asked, SECONDS, marks, only)
+        spent += outcome.seconds
+        if outcome.how not in UNNOTICED:
+            break
     box.write(mutant.file, source, 1_100_000_000 + number)
-    killed = outcome.how not in ("passed", "no test")
+    killed = outcome.how not in UNNOTICED
     if killed and outcome.how != "ended by a signal":
-        killed = box.passes([outcome.by] if outcome.by else chosen, SECONDS)
+        killed = box.passes([outcome.by] if outcome.by else asked, SECONDS, marks)
     row = {**vars(mutant), "tests": tests, "how": outcome.how, "by": outcome.by}
-    return row | {"killed": killed, "seconds": round(outcome.seconds, 1)}
+    return row | {"killed": killed, "tier": TIERS.index(marks), "seconds": round(spent, 1)}
 
 
 def keep(rows: list[dict]) -> None:
@@ -116,6 +122,9 @@ def counted(rows: list[dict], seconds: float) -> dict:
         "counts": {
             "mutants": len(rows),
             "killed": sum(row["killed"] for row in rows),
+            "by make test": sum(row["killed"] and row["tier"] == 0 for row in rows),
+            "by make slow": sum(row["killed"] and row["tier"] == 1 for row in rows),
+            "of": COUNT,
             "equivalent": sum(bool(row.get("equivalent")) for row in rows),
         },
         "failed": int(10 * sum(row["killed"] for row in rows) < 9 * len(rows)),

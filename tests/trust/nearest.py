@@ -1,4 +1,4 @@
-"""Which fast tests are the nearest to a module, by a rule that names alone decide.
+"""Which tests are the nearest to a module, by a rule that names alone decide.
 
 A module `jaxgpu/evolution/multi/nsga2.py` has the examples of its docstring, and the tests
 
@@ -9,10 +9,9 @@ A module `jaxgpu/evolution/multi/nsga2.py` has the examples of its docstring, an
    that import it;
 4. if there are none, of the whole folder, or of the one above.
 
-Where they pass, the registry's walk of the public names that the module defines is run too
-(`tests/core/test_conformance.py`): it holds them to hostile input.
-
-Tests marked slow are left out. The core's tests are in `tests/core`.
+Where those of `make test` pass, the registry's walk of the public names that the module defines is
+run too (`tests/core/test_conformance.py`), which holds them to hostile input, and then those of
+`make slow`. Tests that wait for a release are left out. The core's tests are in `tests/core`.
 """
 
 import ast

@@ -51,17 +51,20 @@ class Sandbox:
         (self.at / file).write_bytes(source)
         os.utime(self.at / file, (stamp, stamp))
 
-    def test(self, chosen: list[str], seconds: int, entries: list[str] | None = None) -> Outcome:
+    def test(
+        self, chosen: list[str], seconds: int, marks: str, entries: list[str] | None = None
+    ) -> Outcome:
         """Run files or single tests until one fails, for so many CPU seconds at most.
 
-        Of parametrised tests only those whose names match one of the patterns `entries`, if given.
+        Of these tests those that have the marks; of parametrised tests only those whose names match
+        one of the patterns `entries`, if given.
         """
         report = self.at / "outcome.json"
         report.unlink(missing_ok=True)
         began = time.perf_counter()
         child = os.fork()
         if not child:
-            self._child(chosen, seconds, entries, report)
+            self._child(chosen, seconds, marks, entries, report)
         status = _ended(child, 4 * seconds)
         spent = time.perf_counter() - began
         failed = json.loads(report.read_text()) if report.exists() else []
@@ -73,16 +76,16 @@ class Sandbox:
         how = {0: "passed", 5: "no test"}.get(os.WEXITSTATUS(status), "failed")
         return Outcome(how, by, spent)
 
-    def passes(self, chosen: list[str], seconds: int) -> bool:
+    def passes(self, chosen: list[str], seconds: int, marks: str) -> bool:
         """Whether tests pass in the copy as it is; asked once of each.
 
         Who fails without a fault, or is as slow without it, has noticed nothing.
         """
-        if (name := " ".join(chosen)) not in self.known:
-            self.known[name] = self.test(chosen, seconds).how == "passed"
+        if (name := " ".join([marks, *chosen])) not in self.known:
+            self.known[name] = self.test(chosen, seconds, marks).how == "passed"
         return self.known[name]
 
-    def _child(self, chosen, seconds, entries, report):
+    def _child(self, chosen, seconds, marks, entries, report):
         """Never returns: what is tested can leave nothing behind in the process that forks."""
         code = 70
         try:
@@ -93,7 +96,7 @@ class Sandbox:
             import pytest
 
             given = ["-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(self.at)]
-            given += ["-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+            given += ["-m", marks, "-W", "ignore::pytest.PytestAssertRewriteWarning"]
             code = int(pytest.main([*given, *chosen], plugins=[_Watch(report, entries)]))
         except BaseException:
             traceback.print_exc()

@@ -101,3 +101,8 @@ def test_wrong_sizes_are_named():
         dtlz.dtlz2(1, 6)
     with pytest.raises(ValueError, match="at least|>= 1 division"):
         das_dennis(3)
+
+
+def test_half_a_variable_is_refused():
+    with pytest.raises(TypeError, match="variables=4.5 of type float64; it must be a whole"):
+        dtlz.dtlz2(3, variables=4.5)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.evolution.problem import Problem, box
-from jaxgpu.evolution.single.ranking import best_of, unevaluated, utilities
+from jaxgpu.evolution.single.ranking import about_middle, best_of, unevaluated, utilities
 
 
 def shared(f, violation, weights):
@@ -32,3 +32,8 @@ def test_a_failed_candidate_is_never_the_best():
     best = best_of(best, x, f, jnp.array([jnp.inf, 0.0, 0.5]))
     assert best.f == 4 and (best.x == x[1]).all() and best.violation == 0
     assert best_of(best, x, f + 1, jnp.array([jnp.inf, 0.0, 0.5])).f == 4
+
+
+def test_points_about_the_middle_fill_the_shrunken_box():
+    x = about_middle(jax.random.key(0), box(-2.0, 6.0, 500), 0.5)
+    assert 0 <= x.min() < 0.2 and 3.8 < x.max() <= 4

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, examine, rollout
+from jaxgpu.physics.continuum.health import Health
 
 FRAMES, RATE = 8, 0.4
 
@@ -44,3 +45,9 @@ def test_growth_and_the_frame_that_breaks(x64):
             np.testing.assert_allclose(value, expected[0], rtol=1e-12)
             np.testing.assert_allclose(slope, expected[1], atol=1e-12)
             assert np.abs(health.x).max() < 1e-6 * health.v.min()
+
+
+def test_the_last_frame_that_breaks_is_told_and_none_where_all_hold():
+    health = Health(x=jnp.ones(4), v=jnp.ones(4), broken=jnp.zeros(4), span=jnp.float32(1.0))
+    assert health.breaks_at == -1
+    assert dataclasses.replace(health, broken=jnp.array([2.0, 0, 3, 0])).breaks_at == 2

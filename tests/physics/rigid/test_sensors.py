@@ -47,7 +47,8 @@ def test_forces_of_contacts_are_those_of_mujoco(x64):
 # all that is read: on frames of every kind, in others' frames, of joints, motors and tendons
 ROBOT = """<mujoco><option jacobian="dense" iterations="200" ls_iterations="100" tolerance="0"/>
 <default><geom contype="0"/></default>
-<worldbody><geom type="plane" size="9 9 1" contype="1"/><site name="fixed" pos="1 2 3" euler="20 30 40"/>
+<worldbody><geom type="plane" size="9 9 1" contype="1"/>
+<site name="fixed" pos="1 2 3" euler="20 30 40"/>
 <body name="trunk" pos="0 0 0.2"><freejoint/>
   <geom name="hull" type="box" size="0.2 0.1 0.1" pos="0.02 0.01 0" euler="10 0 20"/>
   <site name="tilted" pos="0.1 0.05 0.02" euler="30 40 50"/>

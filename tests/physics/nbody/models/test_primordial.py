@@ -62,3 +62,10 @@ def test_refuses_more_companions_than_stars(x64):
         ValueError, match="binary_orbits: a .*; must be the smallest and the largest"
     ):
         binary_orbits(jax.random.key(0), 3, (0.2, 0.1))
+
+
+def test_velocities_that_are_not_those_of_the_places_are_refused():
+    orbit = binary_orbits(jax.random.key(0), 2, (1e-4, 1e-1))
+    x, m = np.ones((8, 3), np.float32), np.ones(8, np.float32)
+    with pytest.raises(ValueError, match=r"paired: v has shape \[7, 3\]; it must be \[8, 3\]"):
+        paired(x, x[:7], m, m[:2], orbit)

@@ -154,3 +154,8 @@ def test_conforms(x64, dtype):
     f = jax.jit(lambda x, v, t: walk(kepler, x, v, (0.0, t), 3, 4))
     x, v = (q.astype(dtype) for q in start(0.3))
     check(f, x, v, jnp.asarray(0.5, dtype), differentiable=(0, 1, 2), batched=(0,))
+
+
+def test_a_time_step_is_one_number():
+    with pytest.raises(ValueError, match=r"Leapfrog.init: dt has shape \[2\]; it must be"):
+        Leapfrog(kepler, np.ones(2, np.float32)).init(np.ones((1, 3)), np.ones((1, 3)))

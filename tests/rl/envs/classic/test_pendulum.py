@@ -42,3 +42,10 @@ def test_conforms():
     state, _ = env.reset(jax.random.key(0))
     step = lambda action: env.step(state, action, jax.random.key(1))
     conformance.check(step, jnp.array([0.5]), differentiable=(0,), batched=(0,))
+
+
+def test_episodes_begin_anywhere_at_any_speed_within_1_rad_s():
+    env = rl.make("pendulum")
+    state = jax.vmap(lambda key: env.reset(key)[0])(jax.random.split(jax.random.key(0), 200))
+    for found, most in ((state.angle, np.pi), (state.angular_velocity, 1.0)):
+        assert -most <= found.min() < -0.9 * most and 0.9 * most < found.max() <= most

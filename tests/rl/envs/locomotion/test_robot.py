@@ -152,3 +152,12 @@ def test_rewards_have_derivatives_in_actions(x64, name):
     for k, one in enumerate(np.eye(len(action)) * 1e-5):
         want = (paid(action + one) - paid(action - one)) / 2e-5
         np.testing.assert_allclose(slope[k], want, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "name, seen, moved",
+    [("hopper", 11, 3), ("half-cheetah", 17, 6), ("walker2d", 17, 6), ("swimmer", 8, 2)],
+)
+def test_spaces_have_the_widths_of_gymnasium(name, seen, moved):
+    env = rl.make(name)
+    assert env.observation_space.shape == (seen,) and env.action_space.shape == (moved,)
