@@ -84,8 +84,7 @@ def test_an_exported_policy_acts_alike_on_any_number_of_observations(name):
 def test_an_evolved_policy_is_saved_and_exported(task, tmp_path):
     env = rl.make(task)
     policies = rl.Policies(env, (4,))
-    weights = 0.1 * jnp.linspace(-1, 1, policies.weights)
-    policy = policies.policy(weights, policies.init())
+    policy = policies.policy(jnp.linspace(-1, 1, policies.weights), policies.init())
     seen = np.random.default_rng(0).normal(size=(8, *env.observation_space.shape))
     seen = seen.astype(np.float32)
     policy.save(tmp_path / "policy.npz")
