@@ -18,6 +18,8 @@ from jaxgpu.rl import Box, Step
 from jaxgpu.rl.envs.matter import Matter
 from jaxgpu.rl.envs.matter.task import State
 
+from .wrapped import Wrapped
+
 
 @pytree
 class Sloshing(Matter):
@@ -79,7 +81,7 @@ def sloshing(env: Matter, **parameters: Any) -> Sloshing:
 
 
 @pytree
-class Scaled:
+class Scaled(Wrapped):
     """An environment whose rewards are multiplied, for a learner whose critic needs them near 1.
 
     >>> from jaxgpu import rl
@@ -88,27 +90,7 @@ class Scaled:
     True
     """
 
-    env: Any  # the environment
     scale: Array | float = number(default=1.0, above=0)  # [] factor
-
-    @property
-    def observation_space(self) -> Any:
-        """That of the environment."""
-        return self.env.observation_space
-
-    @property
-    def action_space(self) -> Any:
-        """That of the environment."""
-        return self.env.action_space
-
-    @property
-    def differentiable(self) -> bool:
-        """That of the environment."""
-        return self.env.differentiable
-
-    def reset(self, key: Array) -> tuple[Any, Any]:
-        """That of the environment."""
-        return self.env.reset(key)
 
     def step(self, state: Any, action: Array, key: Array) -> Step:
         """That of the environment, its reward multiplied."""

@@ -21,6 +21,7 @@ from jaxgpu.evolution.indicators import hypervolume
 from jaxgpu.pytree import number, pytree
 from jaxgpu.rl import Step
 from jaxgpu.rl.learners.neuroevolution import Experience
+from jaxgpu.studies.five_ways.wrapped import Wrapped
 
 SCALE = 40.0, 8.0  # of a sum of speeds, m/s, and of an effort: the box of the hypervolume
 EFFORT = 0.05  # weight of the squares of controls
@@ -41,30 +42,10 @@ def swimming(max_steps: int) -> rl.Policies:
 
 
 @pytree
-class Weighted:
+class Weighted(Wrapped):
     """The task for a learner of one reward: the sum of both objectives by their weights."""
 
-    env: Any  # the task
     share: Array | float = number(default=0.5, least=0, most=1)  # [] weight of speed
-
-    @property
-    def observation_space(self) -> Any:
-        """That of the task."""
-        return self.env.observation_space
-
-    @property
-    def action_space(self) -> Any:
-        """That of the task."""
-        return self.env.action_space
-
-    @property
-    def differentiable(self) -> bool:
-        """That of the task."""
-        return self.env.differentiable
-
-    def reset(self, key: Array) -> tuple[Any, Any]:
-        """That of the task."""
-        return self.env.reset(key)
 
     def step(self, state: Any, action: Array, key: Array) -> Step:
         """That of the task, both rewards in one."""
