@@ -127,7 +127,10 @@ def _rolled_turns(carry: Any, turns: int) -> Any:
 
 
 def _unrolled_turns(carry: Any, turns: int) -> Any:
-    carry = lax.optimization_barrier(carry)
+    # the rotation begins as constants, which a barrier would write to memory
+    a, v, measures = carry
+    a, measures = lax.optimization_barrier((a, measures))
+    carry = (a, v, measures)
     for i in range(turns):
         carry = _turn(i, carry)
     return lax.optimization_barrier(carry)
