@@ -56,6 +56,7 @@ def overview(
 
 def _fronts(axes: Any, before: np.ndarray, after: np.ndarray, alone: np.ndarray) -> None:
     span = np.ptp(after, 0)
+    span = np.where(span > 0, span, 1)  # of a front that is one point
     moved = np.abs(after - before) / span
     i = int(np.argmax(moved.max(1)))
     near = axes.inset_axes((0.56, 0.36, 0.42, 0.34))

@@ -111,7 +111,7 @@ def table(
             "steps to 90 %",
             "median error",
             "seconds, all seeds",
-            "to compile",
+            "seconds to compile",
         ],
         [row(name) for name in runs],
         3,
