@@ -59,12 +59,17 @@ class Cone:
         k = jnp.arange(1, d)
         return square.at[:, k, k].set(own)
 
+    @property
+    def round(self) -> bool:
+        """Whether the rows of a contact act together, as those of an ellipse do."""
+        return self.elliptic and self.J.shape[1] > 1
+
+    def edges(self, x: Array) -> Array:
+        """What the edges of cones that are not round see, [C, 2 (d - 1)]; the normal alone."""
+        return x if x.shape[1] == 1 else jnp.concatenate(_edges(self, x), 1)
+
     def along(self, x: Array, way: Array) -> Array:
         """Force along a way [C, d], summed."""
-        if self.J.shape[1] > 1 and not self.elliptic:
-            edges = zip(_edges(self, x), _edges(self, way))
-            pushes = (jnp.sum(self.D[:, None] * jnp.maximum(-e, 0) * step) for e, step in edges)
-            return sum(pushes, jnp.zeros((), x.dtype))
         return jnp.sum(self.forces(x) * way)
 
     def cost(self, x: Array) -> Array:

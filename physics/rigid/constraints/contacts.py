@@ -20,6 +20,7 @@ from . import impedance
 from .cones import Cone
 
 _LEAST_FRICTION = 1e-5
+_SLIPPERY = 30  # roots of eps: edges of a pyramid are no harder than at this friction
 _TINY = impedance.TINY
 
 
@@ -187,7 +188,7 @@ def cone(model: Mechanism, m: Motion, qvel: Array, c: Contacts) -> Cone:
     friction, ratio = c.friction[:, : d - 1], model.option.impratio
     if d > 1 and not elliptic:
         # the edges of a pyramid see the normal and friction, and are as soft as friction is
-        slide = c.friction[:, 0]
+        slide = jnp.maximum(c.friction[:, 0], _SLIPPERY * float(jnp.finfo(qvel.dtype).eps) ** 0.5)
         t = 2 * slide**2 / ratio * t * (1 + slide**2)
     D = jnp.where(acts, impedance.weight(c.solimp, r, t), 0)
     return Cone(

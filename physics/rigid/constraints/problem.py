@@ -25,11 +25,7 @@ from ..motion.inertia import HIGHEST
 from .cones import Cone
 from .factor import factored, solved
 
-# where a search looks along a step of Newton, which most often ends at 1, and then between two
-FIRST = np.array(
-    [0, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1, 1.25, 1.5, 2, 4, 16]
-)
-SECOND = np.linspace(0, 1, 16)
+SEARCH = 4  # places along a step of Newton, which most often ends at the first, 1
 
 
 @pytree
@@ -158,34 +154,45 @@ def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
 def _line(problem: Problem, a: Array, step: Array) -> Array:
     """How far to go along `step`: where the slope, which only grows, is zero.
 
-    Many places are looked at together, twice, the second time between the two that have the zero
-    between them; the chord ends it. Rows and M are seen along the step once.
+    Newton's method finds it, which is exact where no row switches, between the nearest places that
+    are known to lie before and behind it. Rows and M are seen along the step once.
     """
     inertia = jnp.einsum("vw,w->v", problem.M, step, precision=HIGHEST)
     slope0 = jnp.sum(inertia * a) - jnp.sum(step * problem.tau)
     square = jnp.sum(inertia * step)
-    rows = [r for r in (problem.single, problem.dense) if r.D.shape[0]]
-    start = [r.seen(a) - r.aref for r in (*rows, *problem.cones)]
-    way = [r.seen(step) for r in (*rows, *problem.cones)]
+    x, y, D, low, high = _springs(problem, a, step)
+    round_cones = [cone for cone in problem.cones if cone.round]
+    start = [cone.seen(a) - cone.aref for cone in round_cones]
+    way = [cone.seen(step) for cone in round_cones]
 
-    def slope(t: Array) -> Array:
-        g = slope0 + t * square
-        for r, x, y in zip((*rows, *problem.cones), start, way):
-            if isinstance(r, Cone):
-                g = g - r.along(x + t * y, y)
-            else:
-                g = g - jnp.sum(_spring(r, x + t * y)[0] * y)
-        return g
-
-    def between(low: Array, high: Array, at: np.ndarray) -> tuple[Array, ...]:
-        """The two of many places, from low to high, that have the zero between them."""
-        t = low + (high - low) * jnp.asarray(at, low.dtype)
-        g = jax.vmap(slope)(t)
-        k = jnp.clip(jnp.sum(g < 0), 1, len(at) - 1)
-        return t[k - 1], t[k], g[k - 1], g[k]
+    def held(t: Array) -> Array:
+        each = zip(round_cones, start, way)
+        return sum((cone.along(p + t * q, q) for cone, p, q in each), jnp.zeros_like(t))
 
     one = jnp.ones_like(square)
-    low, high, *_ = between(0 * one, one, FIRST)
-    low, high, g, h = between(low, high, SECOND)
-    t = low - g * (high - low) / jnp.where(h > g, h - g, 1)
-    return jnp.clip(t, low, jnp.where(h < 0, high * 2, high))
+    t, before, behind = one, 0 * one, jnp.inf * one
+    for _ in range(SEARCH):
+        raw = -D * (x + t * y)
+        free = (raw > low) & (raw < high)
+        of_round, bend = jax.jvp(held, (t,), (one,))
+        g = slope0 + t * square - jnp.sum(jnp.clip(raw, low, high) * y) - of_round
+        rise = square + jnp.sum(jnp.where(free, D * y * y, 0)) - bend
+        before, behind = jnp.where(g < 0, t, before), jnp.where(g < 0, behind, t)
+        end = t - g / jnp.where(rise > 0, rise, 1)
+        t = jnp.where((end >= before) & (end <= behind), end, (before + behind) / 2)
+    return t
+
+
+def _springs(problem: Problem, a: Array, step: Array) -> tuple[Array, ...]:
+    """All clamped springs, edges of pyramids among them: x and its change, D, least, most [n]."""
+    parts = []
+    for rows in (problem.single, problem.dense):
+        parts.append((rows.seen(a) - rows.aref, rows.seen(step), rows.D, rows.low, rows.high))
+    for cone in problem.cones:
+        if cone.round:
+            continue
+        x, y = cone.edges(cone.seen(a) - cone.aref), cone.edges(cone.seen(step))
+        stiff = jnp.broadcast_to(cone.D[:, None], x.shape).ravel()
+        none, most = jnp.zeros_like(stiff), jnp.full_like(stiff, jnp.inf)
+        parts.append((x.ravel(), y.ravel(), stiff, none, most))
+    return tuple(jnp.concatenate(each) for each in zip(*parts))

@@ -5,6 +5,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pytest
 
@@ -72,6 +73,45 @@ def test_a_block_holds_below_the_angle_of_friction_and_slides_above_it():
     np.testing.assert_allclose(got, slides[2:], rtol=0.03)  # the plate rocks on what is soft
 
 
+SLIPPERY = np.array([0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0])
+
+
+def slippery(cone):
+    """A ball a little above a slope of 10 degrees, and how it is after 0.2 s, by friction."""
+    drop = '<body pos="0 0 .051"><freejoint/><geom size=".05" friction="0"/></body>'
+    option = f'<option timestep=".002" cone="{cone}" tolerance="0" gravity="1.7 0 -9.7"/>'
+    model = world(drop, friction=0.0, option=option)
+
+    def after(mu):
+        rough = model.geoms.friction.at[:, 0].set(mu)
+        slick = dataclasses.replace(model, geoms=dataclasses.replace(model.geoms, friction=rough))
+        return rolled(slick, slick.init(), 100, lambda s: s.time)[0].qpos
+
+    return jax.jit(jax.vmap(after))(jnp.asarray(SLIPPERY))
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_what_hardly_rubs_slides_as_in_mujoco(cone, x64):
+    """At friction from none to 1: the edges of a pyramid are then almost one another."""
+    for mu, got in zip(SLIPPERY, slippery(cone)):
+        drop = f'<body pos="0 0 .051"><freejoint/><geom size=".05" friction="{mu}"/></body>'
+        option = f'<option timestep=".002" cone="{cone}" tolerance="0" gravity="1.7 0 -9.7"/>'
+        text = f"<mujoco>{option}<worldbody>{FLOOR.format(mu)}{drop}</worldbody></mujoco>"
+        m = mujoco.MjModel.from_xml_string(text)
+        data = mujoco.MjData(m)
+        mujoco.mj_step(m, data, nstep=100)
+        np.testing.assert_allclose(got, data.qpos, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_what_hardly_rubs_slides_in_float32(cone):
+    """x = g_x t^2 / 2 where nothing rubs; five sevenths of it where it rolls."""
+    end = np.asarray(slippery(cone))
+    np.testing.assert_allclose(end[0, 0], 1.7 * 0.2**2 / 2, rtol=0.01)
+    np.testing.assert_allclose(end[0, 3:], [1, 0, 0, 0], atol=1e-4)
+    np.testing.assert_allclose(end[-1, 0], 5 / 7 * 1.7 * 0.2**2 / 2, rtol=0.05)
+
+
 def test_a_ball_rolls_down_a_slope_with_five_sevenths_of_its_pull():
     ball = world('<body pos="0 0 .1"><freejoint/><geom size=".1"/></body>', contacts=1)
     here = tilted(ball, jnp.float32(0.2))
@@ -106,13 +146,17 @@ def test_ten_boxes_stand_on_one_another_for_ten_seconds():
 
 @pytest.mark.slow
 def test_the_last_ball_of_a_cradle_takes_what_the_first_brings():
-    """Five equal balls on strings, elastic contacts: one swings in, one swings out."""
+    """Five equal balls on strings, elastic contacts: one swings in, one swings out.
+
+    They hang two millimetres apart, and collide one after the other. Nearer ones push one another
+    while they are soft, and the last but one swings, too, here and in MuJoCo.
+    """
     stiff = 'solref="-2e7 0" solimp=".99 .99 .001" condim="1"'
     ball = (
         '<body pos="{0} 0 1"><joint axis="0 1 0" pos="0 0 0"/>'
         '<geom size=".05" pos="0 0 -.5" mass="1" {1}/></body>'
     )
-    row = "".join(ball.format(0.1001 * i, stiff) for i in range(5))
+    row = "".join(ball.format(0.102 * i, stiff) for i in range(5))
     text = (
         f'<mujoco><option timestep="1e-4" integrator="RK4"/><worldbody>{row}</worldbody></mujoco>'
     )
@@ -121,7 +165,7 @@ def test_the_last_ball_of_a_cradle_takes_what_the_first_brings():
         model.init([0.5, 0, 0, 0, 0])
     )
     outward = -np.asarray(q).min(0)  # how far each swings to the other side
-    assert outward[4] > 0.42 and outward[:4].max() < 0.12
+    assert outward[4] > 0.49 and outward[:4].max() < 0.01
 
 
 @pytest.mark.slow
