@@ -1,5 +1,6 @@
 """Mechanisms from MuJoCo's files, and what they do: `load`, and the steps of a `Model`."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -203,7 +204,14 @@ BALL = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="ball" 
 
 
 @explained
-def load(source: Any, *, contacts: int = 32, iterations: int = 8, dtype: Any = None) -> Model:
+def load(
+    source: Any,
+    *,
+    contacts: int = 32,
+    iterations: int = 8,
+    sdf: Mapping[str, Any] | None = None,
+    dtype: Any = None,
+) -> Model:
     """The mechanism of a file, a text, an `MjSpec` or an `MjModel` of MuJoCo.
 
     MuJoCo itself parses and compiles MJCF and URDF: defaults, includes, meshes, inertias, and the
@@ -214,6 +222,9 @@ def load(source: Any, *, contacts: int = 32, iterations: int = 8, dtype: Any = N
         contacts: the most contacts that are kept at a time, of each dimension of friction; a state
             counts those beyond it, the shallowest, in `overflow`.
         iterations: turns of Newton's method for the constraint forces, a fixed number.
+        sdf: meshes that touch by their signed distance, hollows and holes included, and not by
+            their convex hull: for names of geoms the spacing of a grid, m, or a shape of
+            `jaxgpu.geometry.sdf` in the axes of the mesh's file. Meshes must be closed.
         dtype: of the numbers; the default precision if not given.
 
     Raises:
@@ -231,7 +242,7 @@ def load(source: Any, *, contacts: int = 32, iterations: int = 8, dtype: Any = N
     kind = jax.dtypes.canonicalize_dtype(dtype or float)
     if not jnp.issubdtype(kind, jnp.floating):
         raise ValueError(f"load: dtype={dtype}; it must be a floating type; give jnp.float32")
-    model = Model(**parts(m, int(contacts), int(iterations), kind))
+    model = Model(**parts(m, int(contacts), int(iterations), sdf, kind))
     refuse_pairs(model.layout)
     return model
 

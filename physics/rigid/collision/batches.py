@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array, lax
 
 from .convex import convex, plane_hull
+from .fields import Field, touch_field
 from .hull import Hull, hull, reach
 from .kernels import ANY, FLOOR, KERNELS, rows
 from .shape import Shape, Touch
@@ -27,6 +28,8 @@ class Meshes(NamedTuple):
     kinds: tuple[str, ...]  # [G]
     hull: tuple[int, ...]  # [G] which of the hulls, or -1
     points: Array  # [M, N, 3] of the hulls, m
+    field: tuple[int, ...]  # [G] which of the fields, or -1
+    fields: tuple[Field, ...]  # shapes by their signed distance
 
 
 class Met(NamedTuple):
@@ -49,6 +52,11 @@ def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) 
     if batch.kinds == ANY:
         near, pairs, none = _near(batch, shapes, meshes, margin, most)
         found = jax.vmap(convex)(*near)
+    elif batch.kinds[1] == "sdf":
+        one, two = (meshes.field[int(side[0])] for side in (batch.first, batch.second))
+        own = meshes.fields[one] if one >= 0 else None
+        met = lambda a, b: touch_field(batch.kinds[0], a, b, own, meshes.fields[two])
+        found = jax.vmap(met)(at(batch.first), at(batch.second))
     elif batch.kinds == FLOOR:
         ends, where = _hulls(batch.second, shapes, meshes)
         found = jax.vmap(plane_hull)(at(batch.first), jax.tree.map(lambda a: a[where], ends))
@@ -83,7 +91,8 @@ def _near(
 def _hulls(ends: np.ndarray, shapes: Shape, meshes: Meshes) -> tuple[Hull, np.ndarray]:
     """The hulls of all shapes among `ends`, and where each of `ends` is in them."""
     each, where = np.unique(ends, return_inverse=True)
-    kinds = np.array([meshes.kinds[i] for i in each])
+    # a field has the hull of its mesh
+    kinds = np.array(["mesh" if meshes.hull[i] >= 0 else meshes.kinds[i] for i in each])
     own = [len(meshes.points[0])] if "mesh" in kinds else []
     most = max([8 if kind == "box" else 2 for kind in kinds if kind != "mesh"] + own)
     parts, order = [], []

@@ -7,6 +7,7 @@ such kinds are one batch.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from . import fields
 from .box_box import box_box
 from .boxes import capsule_box, sphere_box
 from .cylinders import capsule_cylinder
@@ -59,6 +60,8 @@ KERNELS: dict[tuple[str, str], Kernel] = {
 
 def kinds(one: str, two: str) -> tuple[str, str]:
     """The batch that a pair of shapes of two kinds is in."""
+    if (one, two) == ("plane", "sdf"):
+        return FLOOR  # no plane reaches into a hollow
     own = (one, two) in KERNELS
     return ANY if not own and one in CONVEX and two in CONVEX else (one, two)
 
@@ -67,4 +70,6 @@ def rows(pair: tuple[str, str]) -> int | None:
     """The contacts that a pair of a batch may have; none if it is unknown."""
     if pair in (ANY, FLOOR):
         return ROWS
+    if pair[1] == "sdf" and pair[0] in fields.SAMPLED:
+        return fields.rows(pair[0])
     return KERNELS[pair].points if pair in KERNELS else None

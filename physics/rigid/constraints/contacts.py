@@ -114,7 +114,10 @@ def _met(
 ) -> tuple[Touch, Array, Array]:
     """The candidates of all groups, their pairs, and the pairs that were not looked at."""
     layout = model.layout
-    meshes = Meshes(layout.geom_kind, layout.geom_hull, model.geoms.hulls)
+    geoms = model.geoms
+    meshes = Meshes(
+        layout.geom_kind, layout.geom_hull, geoms.hulls, layout.geom_field, geoms.fields
+    )
     start, found = 0, []
     for group in all_of.groups:
         end = start + len(group.first)

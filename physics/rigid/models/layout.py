@@ -38,6 +38,7 @@ class Layout:
     geom_kind: tuple[str, ...]  # [G]
     geom_body: tuple[int, ...]  # [G]
     geom_hull: tuple[int, ...]  # [G] which of the hulls, or -1
+    geom_field: tuple[int, ...]  # [G] which of the signed distances, or -1
     geom_priority: tuple[int, ...]  # [G]
     groups: tuple[PairGroup, ...]  # pairs that may touch
     site_body: tuple[int, ...]  # [S]

@@ -5,6 +5,7 @@ thing is where is the `Layout`, which is baked into a program. Units are m, kg, 
 """
 
 import dataclasses
+from typing import Any
 
 from jax import Array
 
@@ -65,6 +66,7 @@ class Geoms:
     solmix: Array = number(least=0)  # [G] weight when parameters are mixed
     margin: Array = number(unit="m")  # [G] at which contacts begin to act
     hulls: Array = number(unit="m")  # [M, N, 3] corners of meshes' hulls; the first fills up
+    fields: tuple[Any, ...]  # of the shapes that touch by their signed distance
 
 
 @pytree

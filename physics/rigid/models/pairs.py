@@ -8,28 +8,40 @@ from ..collision.kernels import KINDS, kinds
 from .layout import PairGroup
 
 
-def touching(m: Any) -> tuple[PairGroup, ...]:
-    """Groups of pairs of the same batch and dimension of friction."""
+def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
+    """Groups of pairs of the same batch, the same fields and dimension of friction.
+
+    `field` says which of the shapes by their signed distance each geom is, or -1.
+    """
+    kind = geom_kinds(m, field)
     named = {tuple(sorted((int(a), int(b)))): i for i, (a, b) in enumerate(_named(m))}
-    found: dict[tuple[str, str, int], list[tuple[int, int, int]]] = {}
+    found: dict[tuple[str, str, int, int, int], list[tuple[int, int, int]]] = {}
     for a in range(m.ngeom):
         for b in range(a + 1, m.ngeom):
             pair = named.get((a, b), -1)
             if pair < 0 and not _may_touch(m, a, b):
                 continue
-            one, two = (a, b) if m.geom_type[a] <= m.geom_type[b] else (b, a)
+            one, two = (a, b) if KINDS.index(kind[a]) <= KINDS.index(kind[b]) else (b, a)
             condim = int(m.pair_dim[pair]) if pair >= 0 else _dimension(m, a, b)
-            key = *kinds(KINDS[m.geom_type[one]], KINDS[m.geom_type[two]]), condim
+            batch = kinds(kind[one], kind[two])
+            own = (field[one], field[two]) if batch[1] == "sdf" else (-1, -1)
+            key = *batch, condim, *own
             found.setdefault(key, []).append((one, two, pair))
     place = {kind: i for i, kind in enumerate((*KINDS, "convex"))}
-    order = sorted(found, key=lambda k: (k[2], place[k[0]], place[k[1]]))
+    order = sorted(found, key=lambda k: (k[2], place[k[0]], place[k[1]], k[3:]))
     groups = []
-    for one, two, condim in order:
-        first, second, pairs = zip(*found[one, two, condim])
+    for key in order:
+        one, two, condim = key[:3]
+        first, second, pairs = zip(*found[key])
         groups.append(
             PairGroup(kinds=(one, two), condim=condim, first=first, second=second, named=pairs)
         )
     return tuple(groups)
+
+
+def geom_kinds(m: Any, field: tuple[int, ...]) -> list[str]:
+    """The kind of each geom: `sdf` if it touches by its signed distance."""
+    return [KINDS[i] if at < 0 else "sdf" for i, at in zip(m.geom_type, field)]
 
 
 def _named(m: Any) -> Any:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..collision.kernels import KINDS
-from . import hulls
+from . import fields, hulls
 from .layout import Layout
 from .model import (
     Actuators,
@@ -20,7 +20,7 @@ from .model import (
     Sites,
     Tendons,
 )
-from .pairs import touching
+from .pairs import geom_kinds, touching
 from .sensors import sensors
 
 JOINTS = ("free", "ball", "slide", "hinge")
@@ -32,10 +32,10 @@ filterparent actuation refsafe sensor midphase eulerdamp autoreset nativeccd isl
 multiccd""".split()
 
 
-def parts(m: Any, contacts: int, iterations: int, dtype: Any) -> dict[str, Any]:
+def parts(m: Any, contacts: int, iterations: int, sdf: Any, dtype: Any) -> dict[str, Any]:
     """The fields of a `Mechanism`, from a compiled model of MuJoCo."""
     cast = lambda x: jnp.asarray(np.array(x), dtype)
-    layout = _layout(m, contacts, iterations)
+    layout = _layout(m, contacts, iterations, fields.named(m, sdf))
     return dict(
         layout=layout,
         option=_option(m, cast),
@@ -76,6 +76,7 @@ def parts(m: Any, contacts: int, iterations: int, dtype: Any) -> dict[str, Any]:
             solmix=cast(m.geom_solmix),
             margin=cast(m.geom_margin),
             hulls=cast(hulls.corners(m, layout.geom_hull)),
+            fields=fields.fields(m, sdf, dtype),
         ),
         pairs=Pairs(
             friction=cast(m.pair_friction),
@@ -149,7 +150,7 @@ def _tendons(m: Any, cast: Any) -> Tendons:
     )
 
 
-def _layout(m: Any, contacts: int, iterations: int) -> Layout:
+def _layout(m: Any, contacts: int, iterations: int, field: tuple[int, ...]) -> Layout:
     whole = lambda x: tuple(int(i) for i in x)
     kinds = [JOINTS[i] for i in m.jnt_type]
     springy = (s > 0 and k in ("ball", "free") for s, k in zip(m.jnt_stiffness, kinds))
@@ -159,7 +160,7 @@ def _layout(m: Any, contacts: int, iterations: int) -> Layout:
     by_joint = [i in (0, 1) for i in m.actuator_trntype]
     trn = m.actuator_trnid[:, 0]
     limits = (m.actuator_ctrllimited, m.actuator_forcelimited, m.actuator_actlimited)
-    groups = touching(m) if "contact" not in disabled else ()
+    groups = touching(m, field) if "contact" not in disabled else ()
     which = hulls.numbered(m, groups)
     return Layout(
         body_parent=whole(m.body_parentid),
@@ -171,9 +172,10 @@ def _layout(m: Any, contacts: int, iterations: int) -> Layout:
         joint_body=whole(m.jnt_bodyid),
         joint_limited=tuple(bool(x) for x in m.jnt_limited),
         joint_springy=tuple(bool(x) for x in springy),
-        geom_kind=tuple(KINDS[i] for i in m.geom_type),
+        geom_kind=tuple(geom_kinds(m, field)),
         geom_body=whole(m.geom_bodyid),
         geom_hull=which,
+        geom_field=field,
         geom_priority=whole(m.geom_priority),
         groups=groups,
         site_body=whole(m.site_bodyid),

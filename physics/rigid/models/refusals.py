@@ -27,7 +27,7 @@ def refuse_pairs(layout: Layout) -> None:
         raise ValueError(
             f"load: contact of a {group.kinds[0]} and a {group.kinds[1]} (geoms "
             f"{' and '.join(ends)}) is not simulated here; keep them apart by contype, conaffinity "
-            "or <exclude>, or take other shapes"
+            "or <exclude>, name a mesh in sdf, or take other shapes"
         )
 
 

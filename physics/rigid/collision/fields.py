@@ -1,0 +1,151 @@
+"""Where a shape that is given by its signed distance touches another: holes and hollows count.
+
+The surface of a shape is covered by points, sorted into patches. Of each patch the point that is
+deepest in the other shape may be a contact: there are as many as patches, however many points, and
+they lie all around. Its normal is the slope of the other's distance. What is round is points within
+a ball, which need no more; of other shapes both are asked, so that corners are found of either.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.geometry import sdf
+from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.pytree import number, pytree
+
+from .hull import HIGHEST, local, turned
+from .shape import Shape, Touch, direction, touch
+
+PATCHES, POINTS = 16, 32  # of the surface of a mesh; points of a patch
+_ROUND = ("sphere", "capsule", "ellipsoid")  # whose points are asked alone
+SAMPLED = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "sdf")  # what a field touches
+
+
+@pytree
+class Field:
+    """A shape by its signed distance, and points of its surface."""
+
+    shape: Any  # with distance(x), m
+    pos: Array = number(unit="m")  # [3] of the geom's centre in the axes of the shape
+    rot: Array = number()  # [3, 3] from the geom's axes to the shape's
+    points: Array = number(unit="m")  # [K, N, 3] of the surface in K patches, in the geom's axes
+
+    def distance(self, x: Vec) -> Array:
+        """Distance of the surface from a point in the geom's axes, m."""
+        at = (p + dot(tuple(row), x) for p, row in zip(self.pos, self.rot))
+        return self.shape.distance(tuple(at))
+
+
+def rows(kind: str) -> int:
+    """The contacts that a shape of a kind and a field may have."""
+    own = PATCHES if kind == "sdf" else len(_surface(kind))
+    return own + (0 if kind in _ROUND else PATCHES)
+
+
+def touch_field(kind: str, one: Shape, two: Shape, own: Field | None, field: Field) -> Touch:
+    """The contacts of a shape of a kind and a field; `own` is that of the first, if it has one."""
+    none = jnp.zeros_like(one.size[0])
+    points, radius = (own.points, none) if own else _points(kind, one.size)
+    dist, pos, out = _deepest(points, radius, one, two, field.distance)
+    if kind in _ROUND:
+        return touch(dist, tuple(pos.T), tuple(-out.T))
+    distance = own.distance if own else _distance(kind, one.size)
+    back = _deepest(field.points, none, two, one, distance)
+    join = lambda a, b: tuple(jnp.concatenate([a, b]).T)
+    return touch(jnp.concatenate([dist, back[0]]), join(pos, back[1]), join(-out, back[2]))
+
+
+def _deepest(
+    points: Array, radius: Array, of: Shape, other: Shape, distance: Callable[[Vec], Array]
+) -> tuple[Array, Array, Array]:
+    """Of each patch of a shape the point deepest in another: distance, place and slope [K, ...].
+
+    Points [K, N, 3] carry balls of a radius; the place is midway between the surfaces.
+    """
+    turn = jnp.einsum("ji,jk->ik", other.rot, of.rot, precision=HIGHEST)
+    inner = _placed(turn, local(other.rot, of.pos - other.pos), points)
+    reached = lambda x: distance(tuple(jnp.moveaxis(x, -1, 0)))
+    best = jnp.argmin(lax.stop_gradient(reached(inner)), 1)
+    chosen = jnp.take_along_axis(inner, best[:, None, None], 1)[:, 0]
+    depth, slope = jax.vmap(jax.value_and_grad(reached))(chosen)
+    normal = jnp.stack(direction(tuple(slope.T), (0.0, 0.0, 1.0))[0], 1)
+    middle = chosen - normal * ((radius + depth) / 2)[:, None]
+    return depth - radius, _placed(other.rot, other.pos, middle), turned(other.rot, normal)
+
+
+def _placed(rot: Array, pos: Array, points: Array) -> Array:
+    return turned(rot, points) + jnp.broadcast_to(pos, points.shape)
+
+
+def _points(kind: str, size: Array) -> tuple[Array, Array]:
+    """Points [K, N, 3] of a simple shape of a size [3], and the radius of balls about them."""
+    unit = jnp.asarray(_surface(kind), size.dtype)
+    zero = jnp.zeros_like(size[0])
+    if kind == "sphere":
+        return unit, size[0]
+    if kind == "capsule":
+        return unit * size[1], size[0]
+    scale = jnp.stack([size[0], size[0], size[1]]) if kind == "cylinder" else size
+    return unit * jnp.broadcast_to(scale, unit.shape), zero
+
+
+def _distance(kind: str, size: Array) -> Callable[[Vec], Array]:
+    """The distance of a shape of a size [3] that is not round all over."""
+    flat = sdf.Cylinder(size[1], size[0]) if kind == "cylinder" else sdf.Box(size)
+    return flat.distance
+
+
+@lru_cache(maxsize=8)
+def _surface(kind: str) -> np.ndarray:
+    """Points [K, N, 3] of the surface of a shape of unit size, or of the axis of a round one."""
+    if kind == "sphere":
+        return np.zeros((1, 1, 3))
+    if kind == "capsule":
+        axis = np.linspace(-1, 1, PATCHES)[:, None] * [[0.0, 0.0, 1.0]]
+        return axis.reshape(PATCHES // 2, 2, 3)
+    if kind == "ellipsoid":
+        i = np.arange(256) + 0.5
+        z, turn = 1 - i / 128, np.pi * (3 - np.sqrt(5)) * i
+        flat = np.sqrt(1 - z * z)
+        ball = np.stack([flat * np.cos(turn), flat * np.sin(turn), z], 1)
+        return patches(ball, ball)
+    if kind == "cylinder":
+        ring = np.arange(32) * (2 * np.pi / 32)
+        circle = np.stack([np.cos(ring), np.sin(ring), 0 * ring], 1)
+        side = np.concatenate([circle + [0, 0, z] for z in np.linspace(-1, 1, 6)])
+        caps = np.concatenate([0.5 * circle[::2] + [0, 0, z] for z in (-1, 1)])
+        way = np.concatenate([np.tile(circle, (6, 1)), np.repeat([[0, 0, -1.0], [0, 0, 1]], 16, 0)])
+        return patches(np.concatenate([side, caps]), way)
+    ends = np.linspace(-1, 1, 8)
+    u, v = (a.ravel() for a in np.meshgrid(ends, ends))
+    faces, ways = [], []
+    for axis in range(3):
+        for side in (-1.0, 1.0):
+            faces.append(np.roll(np.stack([np.full_like(u, side), u, v], 1), axis, 1))
+            ways.append(np.tile(np.roll([side, 0, 0], axis), (len(u), 1)))
+    return patches(np.concatenate(faces), np.concatenate(ways))
+
+
+def patches(points: np.ndarray, normals: np.ndarray, count: int = PATCHES) -> np.ndarray:
+    """Points [N, 3] of a surface in `count` patches [K, N / K, 3], a power of two of equal size.
+
+    Each half is cut in half again where it is longest; sides that look away from one another are
+    far from one another.
+    """
+    spread = np.ptp(points, axis=0).max()
+    known = np.concatenate([points, 0.5 * spread * normals], 1)
+    parts = [np.arange(len(points))]
+    while len(parts) < count:
+        halves = []
+        for part in parts:
+            axis = np.argmax(np.ptp(known[part], axis=0))
+            order = part[np.argsort(known[part, axis], kind="stable")]
+            halves += [order[: len(order) // 2], order[len(order) // 2 :]]
+        parts = halves
+    return points[np.stack(parts)]

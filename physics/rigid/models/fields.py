@@ -1,0 +1,90 @@
+"""Meshes that touch by their signed distance: the grid and the points of the surface of each."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu import ranges
+from jaxgpu.arguments import shown
+from jaxgpu.extras import extra
+from jaxgpu.geometry.meshes import voxels
+
+from ..collision.fields import PATCHES, POINTS, Field, patches
+from ..collision.kernels import KINDS
+
+_DRAWN, _SHARP = 8192, 0.35  # points to choose from; rad between faces that make an edge
+_EDGE = 16  # points to choose from on each sharp edge
+
+
+def named(m: Any, sdf: Mapping[str, Any] | None) -> tuple[int, ...]:
+    """Which of the shapes that are named each geom is, or -1.
+
+    Raises:
+        ValueError, TypeError: a name that no geom has, or a geom that is no mesh.
+    """
+    if sdf is None:
+        return (-1,) * m.ngeom
+    if not isinstance(sdf, Mapping):
+        raise TypeError(f"load: sdf={shown(sdf)}; it must be a dictionary of names of geoms")
+    names = [m.geom(i).name for i in range(m.ngeom)]
+    for name in sdf:
+        if name not in names:
+            there = [each for each in names if each]
+            raise ValueError(f"load: sdf has no geom {name!r}; the file has {there}; name one")
+        if KINDS[m.geom_type[names.index(name)]] != "mesh":
+            raise ValueError(f"load: sdf names the geom {name!r}; it must be a mesh")
+    order = [*sdf]
+    return tuple(order.index(name) if name in order else -1 for name in names)
+
+
+def fields(m: Any, sdf: Mapping[str, Any] | None, dtype: Any) -> tuple[Field, ...]:
+    """The fields of the geoms that are named, in their order.
+
+    Raises:
+        ValueError: a mesh that is not closed, or a spacing that is not positive.
+    """
+    return tuple(_field(m, name, given, dtype) for name, given in (sdf or {}).items())
+
+
+def _field(m: Any, name: str, given: Any, dtype: Any) -> Field:
+    trimesh = extra("trimesh", "mesh", f"load: sdf={{{name!r}}}")
+    at = int(m.geom(name).dataid[0])
+    corners = m.mesh_vert[m.mesh_vertadr[at] :][: m.mesh_vertnum[at]]
+    faces = m.mesh_face[m.mesh_faceadr[at] :][: m.mesh_facenum[at]]
+    mesh = trimesh.Trimesh(np.array(corners, float), np.array(faces))
+    # MuJoCo has moved the mesh to its centre of mass and turned it to its principal axes
+    pos, rot, shape = np.array(m.mesh_pos[at]), _matrix(m.mesh_quat[at]), given
+    if not hasattr(given, "distance"):
+        ranges.numbers(f"load: sdf[{name!r}]", given, (), above=0, unit="m")
+        pos, rot, shape = np.zeros(3), np.eye(3), voxels(mesh, float(given))
+    points, normals = _sampled(trimesh, mesh)
+    cut = patches(points, normals, PATCHES)
+    cast = lambda leaf: jnp.asarray(leaf, dtype)
+    return Field(shape=jax.tree.map(cast, shape), pos=cast(pos), rot=cast(rot), points=cast(cut))
+
+
+def _matrix(quat: np.ndarray) -> np.ndarray:
+    turned = np.zeros(9)
+    import_module("mujoco").mju_quat2Mat(turned, quat)
+    return turned.reshape(3, 3)
+
+
+def _sampled(trimesh: Any, mesh: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Points all over a surface, far from one another, and its normals there."""
+    drawn, face = trimesh.sample.sample_surface(mesh, _DRAWN, seed=0)
+    sharp = mesh.face_adjacency_angles > _SHARP
+    ends = mesh.vertices[mesh.face_adjacency_edges[sharp]]  # [E, 2, 3]
+    share = np.linspace(0, 1, _EDGE)[None, :, None]
+    edges = (ends[:, None, 0] * (1 - share) + ends[:, None, 1] * share).reshape(-1, 3)
+    of_edge = np.repeat(mesh.face_adjacency[sharp][:, 0], _EDGE)
+    points = np.concatenate([edges, drawn])
+    normals = mesh.face_normals[np.concatenate([of_edge, face]).astype(int)]
+    chosen, apart = [0], np.full(len(points), np.inf)
+    for _ in range(PATCHES * POINTS - 1):
+        apart = np.minimum(apart, np.sum((points - points[chosen[-1]]) ** 2, 1))
+        chosen.append(int(np.argmax(apart)))
+    return points[chosen], normals[chosen]
