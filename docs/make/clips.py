@@ -27,7 +27,8 @@ from jaxgpu.rl.envs.surgical.pick_place import PickPlace
 from jaxgpu.rl.envs.surgical.surgical_gym import SurgicalGymReach
 from jaxgpu.rl.pictures.film import film
 from jaxgpu.rl.plan import Descent, EpisodeCost, plan, trajectory
-from jaxgpu.studies.classic_control import PARTS, ROWS
+from jaxgpu.studies.classic_control import ROWS
+from jaxgpu.studies.classic_control.scores import PARTS
 
 PICTURES = Path(__file__).parents[1] / "pictures"
 FRAMES, SIZE, SEED = 32, 176, 3

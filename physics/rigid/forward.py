@@ -7,7 +7,7 @@ from jaxgpu.pytree import pytree
 
 from .constraints import contacts, problem, rows
 from .constraints.contacts import Contacts
-from .constraints.factor import factored, solved
+from .constraints.factor import solve
 from .models.model import Mechanism
 from .motion import actuators, forces, inertia, poses
 from .motion.inertia import Motion
@@ -66,7 +66,7 @@ def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynam
         found = contacts.contacts(model, where)
     task = _problem(model, where, m, M, smooth, state, found)
     rowless = not (task.cones or task.single.at or task.dense.J.shape[0])
-    free = solved(factored(M), smooth)
+    free = solve(M, smooth)
     if rowless:
         qacc, held = free, jnp.zeros_like(free)
     else:

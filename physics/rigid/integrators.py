@@ -11,7 +11,7 @@ from jax import Array, lax
 
 from jaxgpu.geometry import rotations
 
-from .constraints.factor import factored, solved
+from .constraints.factor import solve
 from .forward import Dynamics, State, dynamics
 from .models.model import Mechanism
 from .motion import actuators
@@ -43,7 +43,7 @@ def seen[Look](
     qacc = d.qacc
     if implicit is not None:
         inertia = jnp.einsum("vw,w->v", d.M, qacc, precision=HIGHEST)
-        qacc = solved(factored(d.M + model.option.timestep * implicit), inertia)
+        qacc = solve(d.M + model.option.timestep * implicit, inertia)
         if model.layout.integrator == "implicitfast":
             qacc = _spinning(model, state, d, inertia, qacc)
     speed = state.qvel + model.option.timestep * qacc

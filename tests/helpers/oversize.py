@@ -37,6 +37,7 @@ STUDIES = {
     "galaxy-from-stream": {"mocks": 30_000, "model": 500_000, "stars": 50_000, "steps": 50_000},
     "nozzle-shapes": {"pop_size": 9000},
     "five-ways": {"seeds": 9000},
+    "locomotion": {"seeds": 9000},
     "robot-front": {"members": 1_000_000},
 }
 # of calls, by Python text with the size as {n}, and the least that is too much

@@ -5,7 +5,8 @@ import pytest
 
 from jaxgpu import report
 from jaxgpu.studies import classic_control
-from jaxgpu.studies.classic_control import PARTS, ROWS, Options, chosen, table
+from jaxgpu.studies.classic_control import ROWS, Options
+from jaxgpu.studies.classic_control.scores import PARTS, chosen, table
 
 
 @pytest.mark.slow
@@ -23,7 +24,7 @@ def test_a_row_is_trained_drawn_and_held_to_its_bar(tmp_path):
 
 
 def test_the_table_says_what_was_met():
-    rows = chosen("pendulum")
+    rows = chosen(ROWS, "pendulum")
     ends = {row.name: row.asked + np.array([-9.0, 0.0, 1.0, 2.0]) for row in rows}
     ends[rows[0].name] -= 1.5
     met = [line[8] for line in table(rows, ends, Options()).rows]

@@ -22,8 +22,8 @@ from jax import Array, lax
 from jaxgpu.pytree import pytree, static
 
 from ..motion.inertia import HIGHEST
+from . import factor
 from .cones import Cone
-from .factor import factored, solved
 
 SEARCH = 4  # places along a step of Newton, which most often ends at the first, 1
 
@@ -76,7 +76,7 @@ def solve(problem: Problem, start: Array, iterations: int) -> Array:
 
     def turn(_: Any, a: Array) -> Array:
         gradient, H = _system(problem, a)
-        step = -solved(factored(H), gradient)
+        step = -factor.solved(factor.factored(H), gradient)
         # where rounding has made the model singular the last finite point is kept
         better = a + _line(problem, a, step) * step
         return jnp.where(jnp.all(jnp.isfinite(better)), better, a)
@@ -89,7 +89,7 @@ def _derivative(iterations: int, primals: Any, tangents: Any) -> tuple[Array, Ar
     problem, start = primals
     a = solve(problem, start, iterations)
     moved = jax.jvp(lambda p: residual(p, a), (problem,), (tangents[0],))[1]
-    return a, -solved(factored(_system(problem, a)[1]), moved)
+    return a, -factor.solve(_system(problem, a)[1], moved)
 
 
 def residual(problem: Problem, a: Array) -> Array:
