@@ -24,8 +24,8 @@ def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
             one, two = (a, b) if KINDS.index(kind[a]) <= KINDS.index(kind[b]) else (b, a)
             condim = int(m.pair_dim[pair]) if pair >= 0 else _dimension(m, a, b)
             batch = kinds(kind[one], kind[two])
-            own = (field[one], field[two]) if batch[1] == "sdf" else (-1, -1)
-            key = *batch, condim, *own
+            first, second = (field[one], field[two]) if batch[1] == "sdf" else (-1, -1)
+            key = (*batch, condim, first, second)
             found.setdefault(key, []).append((one, two, pair))
     place = {kind: i for i, kind in enumerate((*KINDS, "convex"))}
     order = sorted(found, key=lambda k: (k[2], place[k[0]], place[k[1]], k[3:]))

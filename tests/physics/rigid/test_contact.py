@@ -87,7 +87,8 @@ def slippery(cone):
         slick = dataclasses.replace(model, geoms=dataclasses.replace(model.geoms, friction=rough))
         return rolled(slick, slick.init(), 100, lambda s: s.time)[0].qpos
 
-    return jax.jit(jax.vmap(after))(jnp.asarray(SLIPPERY))
+    quick = {"xla_backend_optimization_level": 0}  # compiled once and run once
+    return jax.jit(jax.vmap(after), compiler_options=quick)(jnp.asarray(SLIPPERY))
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
@@ -103,10 +104,9 @@ def test_what_hardly_rubs_slides_as_in_mujoco(cone, x64):
         np.testing.assert_allclose(got, data.qpos, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_what_hardly_rubs_slides_in_float32(cone):
+def test_what_hardly_rubs_slides_in_float32():
     """x = g_x t^2 / 2 where nothing rubs; five sevenths of it where it rolls."""
-    end = np.asarray(slippery(cone))
+    end = np.asarray(slippery("pyramidal"))
     np.testing.assert_allclose(end[0, 0], 1.7 * 0.2**2 / 2, rtol=0.01)
     np.testing.assert_allclose(end[0, 3:], [1, 0, 0, 0], atol=1e-4)
     np.testing.assert_allclose(end[-1, 0], 5 / 7 * 1.7 * 0.2**2 / 2, rtol=0.05)
