@@ -144,7 +144,7 @@ def _read(file: str) -> Any:
     return compiled(Path(__file__).parent / "assets" / file)
 
 
-def robot(file: str, **options: int) -> Any:
+def robot(file: str, **options: Any) -> Any:
     """A field that is the model of a file among the assets."""
     return dataclasses.field(default_factory=lambda: load(_read(file), **options))
 
