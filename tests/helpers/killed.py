@@ -74,5 +74,7 @@ def untimed(tables: list[dict]) -> list[dict]:
     kept = []
     for table in tables:
         columns = [i for i, name in enumerate(table["columns"]) if not re.search(TIMED, name)]
-        kept.append({**table, "rows": [[row[i] for i in columns] for row in table["rows"]]})
+        pick = lambda row, columns=columns: [row[i] for i in columns]
+        rows = [pick(row) for row in table["rows"]]
+        kept.append({**table, "columns": pick(table["columns"]), "rows": rows})
     return kept
