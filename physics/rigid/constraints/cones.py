@@ -53,11 +53,8 @@ class Cone:
         normal = jnp.sum(plus + minus, 1)
         across = self.friction * (plus - minus)
         own = self.friction**2 * (plus + minus)
-        d = x.shape[1]
-        square = jnp.zeros((x.shape[0], d, d), x.dtype).at[:, 0, 0].set(normal)
-        square = square.at[:, 0, 1:].set(across).at[:, 1:, 0].set(across)
-        k = jnp.arange(1, d)
-        return square.at[:, k, k].set(own)
+        sides = own[:, :, None] * jnp.eye(own.shape[1], dtype=x.dtype)[None]
+        return _bordered(normal, across, sides)
 
     @property
     def round(self) -> bool:
@@ -148,11 +145,20 @@ def _ellipse_curvature(cone: Cone, x: Array) -> Array:
     across = -mu[:, None] * e.away
     outer = k[:, None, None] * e.away[:, :, None] * e.away[:, None]
     outer = outer + (mu**2 - k)[:, None, None] * jnp.eye(d - 1, dtype=x.dtype)[None]
-    square = jnp.zeros((x.shape[0], d, d), x.dtype).at[:, 0, 0].set(1)
-    square = square.at[:, 0, 1:].set(across).at[:, 1:, 0].set(across).at[:, 1:, 1:].set(outer)
+    square = _bordered(jnp.ones_like(mu), across, outer)
     sliding = e.Dm[:, None, None] * w[:, :, None] * w[:, None] * square
     own = (cone.D / mu**2)[:, None] * w**2
     sticking = own[:, :, None] * jnp.eye(d, dtype=x.dtype)[None]
     return jnp.where(
         e.bottom[:, None, None], sticking, jnp.where(e.middle[:, None, None], sliding, 0)
     )
+
+
+def _bordered(corner: Array, border: Array, inner: Array) -> Array:
+    """Symmetric matrices [C, d, d] of their corner [C], the border beside it and what is within.
+
+    Joined, and not written into zeros: a GPU launches a kernel for every piece that is written.
+    """
+    first = jnp.concatenate([corner[:, None], border], 1)
+    others = jnp.concatenate([border[:, :, None], inner], 2)
+    return jnp.concatenate([first[:, None], others], 1)

@@ -25,14 +25,17 @@ from ..motion.inertia import HIGHEST
 from . import factor
 from .cones import Cone
 
-SEARCH = 4  # places along a step of Newton, which most often ends at the first, 1
+# places along a step of Newton, which most often ends at the first, 1: of rows alone, whose slope is
+# straight between two switches, and with ellipses, whose is not
+STRAIGHT, BENT = 3, 4
 
 
 @pytree
 class Single:
-    """Rows that hold one degree of freedom each: limits of hinges and slides, friction loss."""
+    """Rows that hold one degree of freedom each: friction loss, then limits of hinges and slides."""
 
     at: tuple[int, ...] = static()  # [n] the freedoms
+    losses: int = static()  # how many are of friction loss
     sign: Array  # [n]
     aref: Array  # [n]
     D: Array  # [n], zero where the row does not act
@@ -160,7 +163,7 @@ def _line(problem: Problem, a: Array, step: Array) -> Array:
     inertia = jnp.einsum("vw,w->v", problem.M, step, precision=HIGHEST)
     slope0 = jnp.sum(inertia * a) - jnp.sum(step * problem.tau)
     square = jnp.sum(inertia * step)
-    x, y, D, low, high = _springs(problem, a, step)
+    x, y, low, high = _springs(problem, a, step)
     round_cones = [cone for cone in problem.cones if cone.round]
     start = [cone.seen(a) - cone.aref for cone in round_cones]
     way = [cone.seen(step) for cone in round_cones]
@@ -171,28 +174,37 @@ def _line(problem: Problem, a: Array, step: Array) -> Array:
 
     one = jnp.ones_like(square)
     t, before, behind = one, 0 * one, jnp.inf * one
-    for _ in range(SEARCH):
-        raw = -D * (x + t * y)
+    for _ in range(BENT if round_cones else STRAIGHT):
+        raw = -x - t * y
         free = (raw > low) & (raw < high)
         of_round, bend = jax.jvp(held, (t,), (one,))
         g = slope0 + t * square - jnp.sum(jnp.clip(raw, low, high) * y) - of_round
-        rise = square + jnp.sum(jnp.where(free, D * y * y, 0)) - bend
+        rise = square + jnp.sum(jnp.where(free, y * y, 0)) - bend
         before, behind = jnp.where(g < 0, t, before), jnp.where(g < 0, behind, t)
         end = t - g / jnp.where(rise > 0, rise, 1)
         t = jnp.where((end >= before) & (end <= behind), end, (before + behind) / 2)
     return t
 
 
-def _springs(problem: Problem, a: Array, step: Array) -> tuple[Array, ...]:
-    """All clamped springs, edges of pyramids among them: x and its change, D, least, most [n]."""
+def _springs(problem: Problem, a: Array, step: Array) -> tuple[Array | float, ...]:
+    """All clamped springs, edges of pyramids among them: x and its change [n], least, most.
+
+    They are measured so that each has a stiffness of one. The forces are between zero and infinity
+    where no row may both push and pull, as most robots have none.
+    """
+    single, dense = problem.single, problem.dense
+    pull = bool(single.losses or dense.J.shape[0])
     parts = []
-    for rows in (problem.single, problem.dense):
-        parts.append((rows.seen(a) - rows.aref, rows.seen(step), rows.D, rows.low, rows.high))
+    for rows in (single, dense):
+        acts = rows.D > 0
+        root = jnp.where(acts, jnp.sqrt(jnp.where(acts, rows.D, 1)), 0)
+        ends = [jnp.where(acts, end / jnp.where(acts, root, 1), 0) for end in (rows.low, rows.high)]
+        parts.append((root * (rows.seen(a) - rows.aref), root * rows.seen(step), *ends))
     for cone in problem.cones:
-        if cone.round:
-            continue
-        x, y = cone.edges(cone.seen(a) - cone.aref), cone.edges(cone.seen(step))
-        stiff = jnp.broadcast_to(cone.D[:, None], x.shape).ravel()
-        none, most = jnp.zeros_like(stiff), jnp.full_like(stiff, jnp.inf)
-        parts.append((x.ravel(), y.ravel(), stiff, none, most))
-    return tuple(jnp.concatenate(each) for each in zip(*parts))
+        if not cone.round:
+            root = jnp.sqrt(cone.D)[:, None]
+            x, y = cone.edges(cone.seen(a) - cone.aref), cone.edges(cone.seen(step))
+            x, y = (root * x).ravel(), (root * y).ravel()
+            parts.append((x, y, jnp.zeros_like(x), jnp.full_like(x, jnp.inf)))
+    x, y, low, high = (jnp.concatenate(each) for each in zip(*parts))
+    return (x, y, low, high) if pull else (x, y, 0.0, jnp.inf)

@@ -37,7 +37,8 @@ def single(model: Mechanism, qpos: Array, qvel: Array) -> Single:
     at, *rest = zip(*parts)
     sign, aref, D, low, high = (jnp.concatenate(x) for x in rest)
     places = tuple(int(i) for i in np.concatenate(at))
-    return Single(at=places, sign=sign, aref=aref, D=D, low=low, high=high)
+    losses = len(places) - 2 * len(ends) * ("limit" not in layout.disabled)
+    return Single(at=places, losses=losses, sign=sign, aref=aref, D=D, low=low, high=high)
 
 
 def _rubbing(
@@ -108,7 +109,7 @@ def dense(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -
 def no_single(like: Array) -> Single:
     """No rows."""
     none = jnp.zeros(0, like.dtype)
-    return Single(at=(), sign=none, aref=none, D=none, low=none, high=none)
+    return Single(at=(), losses=0, sign=none, aref=none, D=none, low=none, high=none)
 
 
 def no_dense(like: Array) -> Dense:
