@@ -25,14 +25,14 @@ from ..motion.inertia import HIGHEST
 from . import factor
 from .cones import Cone
 
-# places along a step of Newton, which most often ends at the first, 1: of rows alone, whose slope is
-# straight between two switches, and with ellipses, whose is not
+# places along a step of Newton, which most often ends at the first, 1: of springs, whose slope is
+# straight between two switches, and with ellipses, whose slope is not
 STRAIGHT, BENT = 3, 4
 
 
 @pytree
 class Single:
-    """Rows that hold one degree of freedom each: friction loss, then limits of hinges and slides."""
+    """Rows that hold one degree of freedom each: friction loss, then limits of hinges, slides."""
 
     at: tuple[int, ...] = static()  # [n] the freedoms
     losses: int = static()  # how many are of friction loss
