@@ -43,7 +43,7 @@ def written(
                 "its gradient counts as one in (a). Of policies (solid) the newest, without "
                 "noise, from the starts of all plans; of plans (dashed) the best so far, each from "
                 f"its own start. Lines are means of {many}, areas their 95 % intervals. (c) Each "
-                "seed at its end there and on new starts.",
+                f"seed at its end there and on new starts. {costs(race, timed, time)}",
             ),
             figure(
                 pictures.gradients(windows, found, DISCOUNT, FRAME),
@@ -55,10 +55,10 @@ def written(
             ),
         ],
         tables=[
-            returns(race, equal, timed, options.episodes * seconds, time),
+            returns(race, equal, timed, options.episodes * seconds),
             worth(windows, found, race),
         ],
-        findings=sentences(race, equal, timed, windows, found),
+        findings=sentences(race, equal, windows, found),
         citations=CITATIONS,
         timing={name: run.timing for name, run in race.runs.items()} | {"gradients": looking},
         seed=options.seed,
@@ -78,15 +78,13 @@ def written(
     )
 
 
-def returns(
-    race: Race, equal: dict[str, Any], timed: dict[str, Any], simulated: float, time: float
-) -> Table:
+def returns(race: Race, equal: dict[str, Any], timed: dict[str, Any], simulated: float) -> Table:
     """Returns of all ways and of the plans that nobody searched for."""
     rows: list[list[Any]] = []
     for name in sorted(equal, key=lambda name: -equal[name].mean()):
         kind = "policy" if name in LEARNERS else "plan"
         scores = (shown(one[name]) for one in (equal, timed, race.own, race.new))
-        rows.append([name, kind, *scores, 1000 * race.price[name]])
+        rows.append([name, kind, *scores, race.price[name]])
     rows += [[name, "plan", "", "", "", f"{r.mean():.3f}", ""] for name, r in race.fixed.items()]
     return Table(
         f"Returns, means of {len(next(iter(equal.values())))} seeds with their 95 % intervals",
@@ -94,10 +92,10 @@ def returns(
             "",
             "finds",
             f"after {simulated:g} simulated s",
-            f"at {time:.0f} s of processor time",
+            "at equal seconds of processor time",
             "at its end",
             "at its end, new starts",
-            "ms an episode",
+            "seconds an episode",
         ],
         rows,
         digits=3,
@@ -133,29 +131,32 @@ def worth(windows: list[int], found: Quality, race: Race) -> Table:
             "mean of exact ones nearby",
             "variance of a gradient",
             "of a pair",
-            "times as dear",
+            "seconds of pairs over those of gradients",
         ],
         rows,
         digits=3,
     )
 
 
-def sentences(
-    race: Race, equal: dict[str, Any], timed: dict[str, Any], windows: list[int], found: Quality
-) -> list[str]:
-    """What is sure and what is not, by intervals."""
-    gradient = np.mean([race.price[name] for name in WITH_GRADIENTS])
-    plain = np.mean([race.price[name] for name in race.price if name not in WITH_GRADIENTS])
+def sentences(race: Race, equal: dict[str, Any], windows: list[int], found: Quality) -> list[str]:
+    """What is sure and what is not, by intervals; another run of the same seeds finds the same."""
     return [
-        f"An episode with its gradient takes {gradient / plain:.1f} times the processor time of "
-        "a plain one.",
         f"At equal simulated seconds {ahead(equal)}",
-        f"At equal processor time {ahead(timed)}",
         *(transferred(name, race.own[name], race.new[name]) for name in race.own),
         f"Over the whole episode a gradient has a cosine of {found.exact[-1, 0]:.2f} to the "
         f"smoothed slope, over {FRAME * windows[0]:g} s one of {found.exact[0, 0]:.2f}; discounted "
         f"by {DISCOUNT:g} a frame it has {found.discounted[-1, 0]:.2f} over the whole.",
     ]
+
+
+def costs(race: Race, timed: dict[str, Any], time: float) -> str:
+    """What was measured of time, which no two runs share."""
+    gradient = np.mean([race.price[name] for name in WITH_GRADIENTS])
+    plain = np.mean([race.price[name] for name in race.price if name not in WITH_GRADIENTS])
+    return (
+        f"An episode with its gradient takes {gradient / plain:.1f} times the processor time of a "
+        f"plain one. At {time:.0f} s of it {ahead(timed)}"
+    )
 
 
 def ahead(returns: dict[str, np.ndarray]) -> str:

@@ -70,7 +70,8 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     timing |= {f"from {start}": one.timing for start, one in races[0].polished.items()}
     return Report(
         "Nozzles shaped by evolution and by gradients",
-        f"A gradient through the oil costs {price.ratio:.1f} episodes. At equal processor time "
+        f"A gradient through the oil costs {price.ratio:.1f} episodes, each of "
+        f"{1e3 * price.plain:.1f} ms of processor time (medians of this run). At equal time "
         f"evolution alone covers {means[None][0]:.4f} of the objectives' box by all its members "
         f"and {means[None][2]:.4f} by the last {options.pop_size}; where gradients take over "
         f"after generation {late} of {options.generations}, these are {means[late][0]:.4f} and "
@@ -78,8 +79,6 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         figures=[picture(pour, races, options, price)],
         tables=tables(ends, steps, races, cosines),
         findings=[
-            f"An episode takes {1e3 * price.plain:.1f} ms of processor time, one with its "
-            f"gradient {price.ratio:.1f} times that: both are medians measured in this run.",
             *(said(ends, start, counted) for counted in COUNTED for start in options.starts),
             "A population of NSGA-II keeps its size and loses members that nothing replaces, so "
             "that the volume of the last one goes up and down; a polish cannot lose any. Counted "
