@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxgpu import ranges, rl
+from jaxgpu import rl
 from jaxgpu.pytree import number, size
 from jaxgpu.report import Report
-from jaxgpu.studies import SEEDS
 from jaxgpu.studies.classic_control import scores
 from jaxgpu.studies.classic_control.scores import Row
 
@@ -30,27 +29,22 @@ ROWS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(scores.Options):
     """Options of the study."""
 
+    NAME, ROWS = "locomotion", ROWS
     seeds: int = size(default=3, least=3, most=10_000)
     """Trainings of each row, all in one program; at least 3, for an interval."""
-    share: float = number(default=0.2, least=0.002, most=100)
+    share: float = number(default=0.2, least=0.01, most=100)
     """Of each row's steps of environments, a million."""
     only: str = "half-cheetah"
     """Part of the names of the rows that are run, `hopper` or `PPO`; all if empty."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first training."""
-
-    def __post_init__(self):
-        ranges.check("locomotion", self)
-        scores.chosen(ROWS, self.only)
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Train every row, and hold its returns beside the published ones."""
     task = scores.Task("Robots learn to run", EPISODES, FINDINGS, CITATIONS)
-    return scores.report(task, scores.chosen(ROWS, options.only), options, out, resume)
+    return scores.report(task, options, out, resume)
 
 
 FINDINGS = [

@@ -42,7 +42,7 @@ OPTIONS = {
     "five-ways": "--episodes 32 --longer 1 --seeds 2 --plans 2",
     "galaxy-from-stream": "--mocks 4 --stars 50 --model 256 --simulations 16 --turns 1 --steps 100",
     "latte-art": "--calls 8 --planners 2 --size small",
-    "locomotion": "--seeds 3 --share 0.002",
+    "locomotion": "--seeds 3 --share 0.01",
     "nozzle-shapes": "--seeds 2 --pop-size 4 --generations 20 --frames 4",
     "pareto-fronts": "--generations 50 --seeds 3",
     "pour": "--calls 8 --seeds 1 --planners 2",

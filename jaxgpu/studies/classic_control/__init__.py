@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxgpu import ranges, rl
-from jaxgpu.pytree import number, size
+from jaxgpu import rl
 from jaxgpu.report import Report
-from jaxgpu.studies import SEEDS
 
 from . import scores
 from .scores import Row
@@ -101,27 +99,16 @@ ROWS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(scores.Options):
     """Options of the study."""
 
-    seeds: int = size(default=8, least=3, most=10_000)
-    """Trainings of each row, all in one program; at least 3, for an interval."""
-    share: float = number(default=1.0, least=0.01, most=100)
-    """Of each row's steps of environments."""
-    only: str = ""
-    """Part of the names of the rows that are run, `pendulum` or `PPO`; all if empty."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first training."""
-
-    def __post_init__(self):
-        ranges.check("classic-control", self)
-        scores.chosen(ROWS, self.only)
+    NAME, ROWS = "classic-control", ROWS
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Train every row, and hold its returns beside the published ones."""
     task = scores.Task("Classic control", EPISODES, FINDINGS, CITATIONS)
-    return scores.report(task, scores.chosen(ROWS, options.only), options, out, resume)
+    return scores.report(task, options, out, resume)
 
 
 FINDINGS = [

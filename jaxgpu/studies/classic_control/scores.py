@@ -3,36 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
-from jaxgpu import rl
+from jaxgpu import ranges, rl
+from jaxgpu.pytree import number, size
 from jaxgpu.render.palette import BAND, BLUE, GREY, styled
 from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.run import Run
+from jaxgpu.studies import SEEDS
 
 PARTS = 10  # measurements of a training
-
-
-class Options(Protocol):
-    """What a study of scores lets one set."""
-
-    @property
-    def seeds(self) -> int:
-        """Trainings of each row."""
-        ...
-
-    @property
-    def share(self) -> float:
-        """Of each row's steps of environments."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """Of the first training."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -65,6 +48,26 @@ class Row:
         return max(1, round(share * self.steps / self.learner.steps_per_update / PARTS))
 
 
+@dataclass(frozen=True)
+class Options:
+    """Options of a study of scores."""
+
+    NAME: ClassVar[str]  # of the study
+    ROWS: ClassVar[tuple[Row, ...]]
+    seeds: int = size(default=8, least=3, most=10_000)
+    """Trainings of each row, all in one program; at least 3, for an interval."""
+    share: float = number(default=1.0, least=0.01, most=100)
+    """Of each row's steps of environments."""
+    only: str = ""
+    """Part of the names of the rows that are run, `PPO` or that of a task; all if empty."""
+    seed: int = size(default=0, **SEEDS)
+    """Of the first training."""
+
+    def __post_init__(self):
+        ranges.check(self.NAME, self)
+        chosen(self.ROWS, self.only)
+
+
 def chosen(rows: Sequence[Row], only: str) -> list[Row]:
     """The rows with `only` in their names.
 
@@ -78,8 +81,9 @@ def chosen(rows: Sequence[Row], only: str) -> list[Row]:
     return found
 
 
-def report(task: Task, rows: list[Row], options: Options, out: Path, resume: bool) -> Report:
+def report(task: Task, options: Options, out: Path, resume: bool) -> Report:
     """Train every row, and hold its returns beside the published ones."""
+    rows = chosen(options.ROWS, options.only)
     runs = {row.name: train(row, task, options, out, resume) for row in rows}
     ends = {row.name: runs[row.name].history[-1] for row in rows}
     met = sum(np.median(ends[row.name]) >= row.asked for row in rows)
