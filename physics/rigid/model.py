@@ -228,7 +228,8 @@ def load(
         dtype: of the numbers; the default precision if not given.
 
     Raises:
-        ValueError: MuJoCo cannot read it, or it asks for what is not simulated here.
+        ValueError: MuJoCo cannot read it, it asks for what is not simulated here, or a mesh of
+            `sdf` is not closed, thinner than two spacings, or not where its shape is.
 
     >>> robot = load(BALL)
     >>> state = jax.lax.fori_loop(0, 500, lambda _, s: robot.step(s), robot.init())

@@ -18,6 +18,8 @@ from ..collision.kernels import KINDS
 
 _DRAWN, _SHARP = 8192, 0.35  # points to choose from; rad between faces that make an edge
 _EDGE = 16  # points to choose from on each sharp edge
+# a shape is that of a mesh if so much of the surface lies so near, as a share of the mesh's length
+_SHARED, _NEAR = 0.1, 0.02
 
 
 def named(m: Any, sdf: Mapping[str, Any] | None) -> tuple[int, ...]:
@@ -58,13 +60,37 @@ def _field(m: Any, name: str, given: Any, dtype: Any) -> Field:
     mesh = trimesh.Trimesh(np.array(corners, float), np.array(faces))
     # MuJoCo has moved the mesh to its centre of mass and turned it to its principal axes
     pos, rot, shape = np.array(m.mesh_pos[at]), _matrix(m.mesh_quat[at]), given
-    if not hasattr(given, "distance"):
-        ranges.numbers(f"load: sdf[{name!r}]", given, (), above=0, unit="m")
+    said, thin = f"load: sdf[{name!r}]", float(min(mesh.extents))
+    if isinstance(given, type) or not hasattr(given, "distance"):
+        ranges.numbers(said, given, (), above=0, unit="m")
+        if given > thin / 2:
+            raise ValueError(
+                f"{said}={given:g}; the mesh is {thin:g} m thin; give half of it at most"
+            )
         pos, rot, shape = np.zeros(3), np.eye(3), voxels(mesh, float(given))
+    else:
+        ranges.check(said, given)
     points, normals = _sampled(trimesh, mesh)
-    cut = patches(points, normals, PATCHES)
     cast = lambda leaf: jnp.asarray(leaf, dtype)
-    return Field(shape=jax.tree.map(cast, shape), pos=cast(pos), rot=cast(rot), points=cast(cut))
+    cut = patches(points, normals, PATCHES)
+    field = Field(shape=jax.tree.map(cast, shape), pos=cast(pos), rot=cast(rot), points=cast(cut))
+    _hold(said, field, float(max(mesh.extents)))
+    return field
+
+
+def _hold(said: str, field: Field, size: float) -> None:
+    """Refuse a shape that is not that of the mesh: of other units, say, or in other axes."""
+    try:
+        off = np.asarray(field.distance(tuple(jnp.moveaxis(field.points, -1, 0))))
+    except (TypeError, ValueError, IndexError) as error:
+        why = " ".join(str(error).split())[:120]
+        raise TypeError(f"{said}: its distance cannot be asked in space; {why}") from error
+    near = float(np.mean(np.abs(off) < _NEAR * size)) if off.shape == field.points.shape[:2] else 0
+    if near < _SHARED:
+        raise ValueError(
+            f"{said}: {near:.0%} of the mesh's surface lie on that of the shape; give it in metres "
+            "and in the axes of the mesh's file"
+        )
 
 
 def _matrix(quat: np.ndarray) -> np.ndarray:

@@ -162,6 +162,12 @@ def test_a_ball_rolls_to_and_fro_in_a_bowl(tmp_path, x64):
         ({"ring": -1.0}, "above 0"),
         ({"ring": float("nan")}, "finite"),
         (["ring"], "dictionary"),
+        ({"ring": 0.5}, "the mesh is 0.06 m thin"),
+        ({"ring": sdf.Ball}, "above 0"),
+        ({"ring": sdf.Ball(1.0)}, "0% of the mesh's surface"),
+        ({"ring": sdf.Torus(100.0, 30.0)}, "in metres"),
+        ({"ring": sdf.Torus(RING, -1.0)}, "at least 0"),
+        ({"ring": sdf.Box((0.1, 0.1))}, "its distance cannot be asked in space"),
     ],
 )
 def test_refuses_what_is_no_field(given, sentence, tmp_path):
