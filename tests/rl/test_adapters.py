@@ -113,6 +113,7 @@ def test_brax_is_cut_by_the_clock_and_one_of_its_observations_is_used():
         step = env.step(state, jnp.array([0.5, 0.5]), jax.random.key(0))
         state = step.state
         ends.append((float(step.reward), bool(step.terminated), bool(step.truncated)))
+        assert not step.info["success"]  # which this environment knows nothing of
     assert ends == [(1, False, False), (2, True, False), (3, True, True)]
     assert step.observation.shape == observation.shape == (3,)
 

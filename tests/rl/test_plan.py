@@ -114,6 +114,11 @@ def _sampled(planner, key):
     return jax.lax.fori_loop(0, 60, one, planner.init(ZERO)).best.loss
 
 
+def test_plans_are_drawn_first_with_the_deviation_that_was_given():
+    for planner in (CEM(64, 12, sigma=0.7, **WIDE), MPPI(64, sigma=0.7, **WIDE)):
+        np.testing.assert_allclose(planner.init(ZERO).sigma, 0.7, rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_noise_is_correlated_and_within_bounds():
     wide = CEM(4000, 2, sigma=1.0, correlation=0.8, low=-50.0, high=50.0)

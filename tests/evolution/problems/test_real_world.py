@@ -57,6 +57,14 @@ def test_a_spring_that_is_wound_too_tightly_violates_its_index_alone(x64):
     np.testing.assert_allclose(margins, want, rtol=1e-12, atol=1e-12)
 
 
+def test_the_second_bar_of_a_truss_bears_less_than_its_stress():
+    """At height 2 and areas of 0.01 and 0.02: 80 sqrt(1 + 4) / (2 * 0.02) kPa."""
+    margins = mechanical.two_bar_truss(np.array([0.01, 0.02, 2.0]))[1]
+    volume = 0.01 * 20**0.5 + 0.02 * 5**0.5
+    want = [0.1 - volume, 1e5 - 20 * 20**0.5 / 0.02, 1e5 - 80 * 5**0.5 / 0.04]
+    np.testing.assert_allclose(margins, want, rtol=1e-6)
+
+
 def test_the_name_tells_the_number_of_objectives():
     for name in NAMES:
         assert engineering(name).objectives == int(name.strip("CRE")[0])

@@ -259,6 +259,19 @@ def test_lshade_keeps_the_beaten_beside_those_that_it_has_kept():
 
 
 @pytest.mark.slow
+def test_lshade_has_half_of_its_way_to_four_behind_it_after_half_of_its_evaluations():
+    """Equation 10 of Tanabe & Fukunaga (2014): 12 - 8 / 2 members after 24 of 48."""
+    spec = single.LSHADE(48, pop_size=12, batch_size=12, archive=0.01)
+    state = spec.init(jax.random.key(0), PROBLEM)
+    assert state.archive.shape == (1, 5)  # one place at least
+    ask, tell = jax.jit(spec.ask), jax.jit(spec.tell)
+    for i in range(2):
+        x = ask(state, jax.random.key(i))
+        state = tell(state, x, jnp.sum(x**2, 1, keepdims=True))
+    assert state.used == 24 and state.count == 8
+
+
+@pytest.mark.slow
 def test_lshade_shrinks_to_four_and_keeps_its_bounds():
     spec = single.LSHADE(1500, pop_size=40, batch_size=40)
     run = protocol.run(
@@ -320,3 +333,10 @@ def test_swarms_move_as_their_equations_say(x64):
     after = spec.tell(state, x, *PROBLEM.evaluate(x))
     np.testing.assert_array_equal(after.x[state.winner], state.x[state.winner])
     np.testing.assert_allclose(after.v[state.loser], x - state.x[state.loser], rtol=1e-15)
+
+
+def test_lm_ma_draws_no_farther_than_its_deviation_before_it_has_learnt():
+    spec = single.LMMAES(8)
+    state = spec.init(jax.random.key(0), PROBLEM)
+    cloud, _ = spec.drawing(state)
+    np.testing.assert_allclose(cloud.deviation, state.sigma * 10.0, rtol=1e-6)  # of a box 10 wide

@@ -145,3 +145,13 @@ def test_gradients_are_those_of_central_differences(x64, cone):
             tried += 1
             held += abs(float(jnp.sum(got[k] * way)) - want) < 1e-5 * (1 + abs(want))
     assert tried >= 30 and held >= tried - 1  # an edge of a cone may lie between
+
+
+def test_switches_are_those_of_the_file():
+    """Each by its own name, and none of the others."""
+    names = "constraint equality frictionloss limit contact spring damper gravity".split()
+    for name in names:
+        switch = f'<option><flag {name}="disable"/></option>'
+        body = "<worldbody><body><freejoint/><geom size='.1'/></body></worldbody>"
+        model = rigid.load(f"<mujoco>{switch}{body}</mujoco>")
+        assert model.layout.disabled == {name}

@@ -1,12 +1,15 @@
 """An arm in a picture: where its links end, and the colour of the goal."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxgpu.render.capsules import BLUE, GREEN, STEEL
 from jaxgpu.rl.envs.surgical.arms import PSM
-from jaxgpu.rl.pictures.arms import arm
+from jaxgpu.rl.pictures.arms import arm, reaching
 
 
 def test_an_arm_ends_at_its_tip_and_the_ball_turns_green():
@@ -30,3 +33,15 @@ def test_links_have_their_radius_and_the_ball_is_wider_than_they_are():
     assert scene.floor < -(0.2 - 0.0156 + 0.0193)  # at work the tip is no deeper
     np.testing.assert_allclose(scene.colour[:-2], np.tile(STEEL, (6, 1)), rtol=1e-6)
     np.testing.assert_allclose(scene.colour[-2:], [BLUE, GREEN], rtol=1e-6)
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_the_goal_is_that_of_the_task_or_of_its_state(moves):
+    """Of a goal that moves the task says where it is; else it is kept in the state."""
+    kept, now = jnp.array([0.05, 0.02, -0.12]), jnp.array([0.01, 0.03, -0.1])
+    env = SimpleNamespace(arm=PSM, tolerance=0.005)
+    if moves:
+        env.goal = lambda state: now
+    state = SimpleNamespace(q=jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3]), goal=kept)
+    drawn = jax.jit(lambda: reaching(env, state, 0.004))()
+    np.testing.assert_array_equal(drawn.end[-1], now if moves else kept)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgpu.physics.continuum import Grid
 from jaxgpu.physics.continuum.grid import faces
 
 HALF = (jnp.array(True), jnp.array(False))  # as on a slab, which may have one of two faces
@@ -35,3 +36,9 @@ def test_all_axes_at_once_are_one_after_another(x64, shape, there):
 
     for want, got in zip(*map(jax.tree.leaves, (outcome(one_by_one), outcome(at_once)))):
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+
+
+def test_faces_that_stick_hold_all_of_a_velocity_and_those_that_slip_what_is_across():
+    grid = Grid(0.1, (8, 9, 10), faces=("stick", "slip", "periodic"))
+    acting = [(axis, list(held), slip) for axis, held, slip, _ in grid.acting]
+    assert acting == [(0, [0, 1, 2], False), (1, [1], True)]

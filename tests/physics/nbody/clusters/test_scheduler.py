@@ -170,3 +170,12 @@ def test_each_of_a_batch_for_itself():
         jnp.array([True, False]), x
     )
     np.testing.assert_array_equal(got, [4.0, -3.0])
+
+
+def test_a_group_of_one_moves():
+    group = jnp.array([[1.0], [2.0]])
+    move = lambda index, old: (old + 10, jnp.zeros(index.shape, bool))
+    for due in (True, False):
+        new, floored = scheduler.advance_group(group, jnp.array([due]), move, 4)
+        np.testing.assert_array_equal(new, group + 10 * due)
+        assert floored == 0

@@ -49,3 +49,11 @@ def test_episodes_begin_anywhere_at_any_speed_within_1_rad_s():
     state = jax.vmap(lambda key: env.reset(key)[0])(jax.random.split(jax.random.key(0), 200))
     for found, most in ((state.angle, np.pi), (state.angular_velocity, 1.0)):
         assert -most <= found.min() < -0.9 * most and 0.9 * most < found.max() <= most
+
+
+def test_episodes_begin_at_any_angle_and_slowly():
+    keys = jax.random.split(jax.random.key(0), 400)
+    state, _ = jax.vmap(rl.make("pendulum").reset)(keys)
+    angle, speed = np.asarray(state.angle) / np.pi, np.asarray(state.angular_velocity)
+    for x in (angle, speed):
+        assert -1 <= x.min() < -0.95 and 0.95 < x.max() <= 1 and abs(x.mean()) < 0.1

@@ -61,3 +61,12 @@ def test_two_strokes_bring_the_ducks_nearer_from_every_seed():
 @pytest.mark.slow
 def test_the_gradient_through_water_and_foam_is_that_of_differences(x64):
     slope_is_that_of_differences(ENV, 0.5 + 0.3 * jnp.sin(1 + jnp.arange(3.0))[:, None])
+
+
+def test_the_plate_goes_up_and_down_by_the_clock():
+    lift = gathering._lifts(3, 2)
+    height = np.cumsum(lift[:, 1]) * gathering.FRAME
+    assert (lift[:, [0, 2]] == 0).all() and len(lift) == 2 * 36
+    np.testing.assert_allclose(
+        height[[15, 19, 31, 35, 51, 71]], [0, 0.06, 0.06, 0, 0, 0], atol=1e-7
+    )

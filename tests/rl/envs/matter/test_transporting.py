@@ -1,5 +1,7 @@
 """Transporting: the jet pushes the block by the momentum it loses, and a plan by hand succeeds."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from matter_checks import places, slope_is_that_of_differences
 
 from jaxgpu import rl
+from jaxgpu.rl.envs.matter import transporting
 from jaxgpu.rl.plan import trajectory
 
 ENV = rl.make("matter/transporting")
@@ -52,3 +55,20 @@ def test_a_plan_made_by_hand_drives_the_block_home_from_every_seed():
 def test_the_gradient_through_jet_and_block_is_that_of_differences(x64):
     actions = 0.3 * jnp.sin(1 + jnp.arange(9.0)).reshape(3, 3)
     slope_is_that_of_differences(ENV, actions)
+
+
+def test_the_loss_is_the_distance_from_the_goal_and_a_share_of_that_from_the_water():
+    water = SimpleNamespace(
+        x=jnp.array([[0.3, 0.1], [0.1, 0.4], [9.0, 9.0]]), m=jnp.array([1.0, 1.0, 0.0])
+    )
+    state = SimpleNamespace(bodies=[water], tools=[None, SimpleNamespace(x=jnp.array([0.2, 0.2]))])
+    goal = transporting.Transport(goal=0.5, tolerance=0.01, attraction=0.4)
+    np.testing.assert_allclose(goal.loss(state, ()), 0.3 + 0.4 * (0.2 + 0.3) / 2, rtol=1e-6)
+
+
+def test_the_block_has_the_inertia_of_a_square_plate_or_of_a_cube():
+    for at in ((0.1, 0.1), (0.1, 0.1, 0.1)):
+        block, side = transporting._block(at), 2 * transporting.BLOCK
+        mass = transporting.DENSITY[len(at)] * side ** len(at)
+        assert block.mass == mass and set(block.inertia) == {mass * side**2 / 6}
+        assert len(block.inertia) == (1 if len(at) == 2 else 3)
