@@ -1,4 +1,5 @@
-"""Simulators: matter (`continuum`), articulated bodies (`rigid`), stars and planets (`nbody`).
+"""Simulators: matter (`continuum`), articulated bodies (`rigid`), stars and planets (`nbody`),
+tactile sensors (`touch`).
 
 Each is imported when it is first used.
 """
@@ -6,7 +7,7 @@ Each is imported when it is first used.
 import importlib
 from typing import Any
 
-__all__ = ["continuum", "nbody", "rigid"]
+__all__ = ["continuum", "nbody", "rigid", "touch"]
 
 
 def __getattr__(name: str) -> Any:

@@ -186,7 +186,7 @@ def test_every_public_name_has_a_door():
     """It is walked, by a door or as a machine, or is no function of values."""
     spared = {name for names in NO_DOOR.values() for name in names}
     said = " ".join(door.name for door in DOORS)
-    said += " ".join(kind.__name__ for machine in MACHINES for kind in machine.covers)
+    said += " " + " ".join(kind.__name__ for machine in MACHINES for kind in machine.covers)
     missing = [
         f"{module.__name__}.{name}"
         for module in modules()

@@ -1,0 +1,222 @@
+"""Forces on the taxels of a soft pad: springs that hold what they touch, until friction gives way.
+
+Taxel i lies at a signed distance d_i from an object, negative inside, with n_i the slope of that
+distance; v_i is the velocity of the object's surface there relative to the pad. It is pressed by
+
+    depth  h = max(-d, 0),     normal force  f_n = max(k h + c n . v, 0) where h > 0, else 0,
+
+along n: damped, and never drawn by the object. The two laws differ in the shear force.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu import ranges
+from jaxgpu.geometry.rows import dot, length
+from jaxgpu.pytree import number, pytree
+
+from .pad import floating, unit_length
+
+type Seen = tuple[Array, Array, Array]  # distances [..., T], normals and velocities [..., T, 3]
+
+
+@pytree
+class ForceField:
+    """The law of anchored springs: stick and slip, with a memory.
+
+    Each taxel in contact carries its anchor u, the tangential stretch of its spring. Over a step
+
+        u <- P u + v_t dt where h > 0, else 0;   u <- u min(1, friction f_n / (k_t |u|)),
+
+    with P the projection onto the present tangent plane at kept length, and the force on the pad is
+    f = f_n n + k_t u. Under load at rest the shear force stays; what lost contact is forgotten.
+    A bed of such springs has a law of its own, as an elastic half space has that of Cattaneo and
+    Mindlin (Johnson 1985, doi:10.1017/CBO9781139171731): under a ball pressed by P, shifted by s,
+
+        Q = friction P (1 - (1 - s / s*)^2),   s* = friction k_n h / k_t,   h the greatest depth.
+
+    Slopes are those of the branch; at the cone that of sticking.
+
+    >>> field = ForceField(stiffness=100.0, shear_stiffness=50.0, friction=0.5)
+    >>> up = jnp.array([[0.0, 0.0, 1.0]])
+    >>> slide = jnp.array([[0.01, 0.0, 0.0]])
+    >>> force, anchors = field.force(field.init(1), jnp.array([-1e-3]), up, slide, 0.1)
+    >>> [round(float(f), 4) for f in force[0]]  # 50 N/m times 1 mm is what 0.5 times 0.1 N holds
+    [0.05, 0.0, 0.1]
+    """
+
+    stiffness: Array | float = number(above=0, unit="N/m", one=True)  # [] of a taxel, normal
+    shear_stiffness: Array | float = number(above=0, unit="N/m", one=True)  # [] of a taxel
+    friction: Array | float = number(least=0, one=True)  # [] coefficient of Coulomb
+    damping: Array | float = number(default=0.0, least=0, unit="N s/m", one=True)  # [] normal
+
+    def init(self, taxels: int, dtype=None) -> Array:
+        """The anchors [T, 3], m, of taxels that touch nothing yet."""
+        return _rest("ForceField.init", self, taxels, 3, dtype)
+
+    def force(
+        self, anchors: Array, distance: Array, normal: Array, velocity: Array, dt: Array | float
+    ) -> tuple[Array, Array]:
+        """The force [..., T, 3] on the pad at each taxel, N, and the new anchors.
+
+        Args:
+            anchors: [..., T, 3] of the step before, m; at first those of `init`.
+            distance: [..., T] signed distance of the object, m, negative where it is pressed in.
+            normal: [..., T, 3] out of the object, of length one, or zero where there is none.
+            velocity: [..., T, 3] of the object's surface relative to the pad, m/s.
+            dt: the step, s.
+        Raises:
+            ValueError: shapes that do not fit, numbers that are not finite or out of range,
+                normals of another length.
+        """
+        name = "ForceField.force"
+        ranges.check(name, self)
+        ranges.numbers(f"{name}: dt", dt, (), above=0, unit="s")
+        anchors = floating(ranges.numbers(f"{name}: anchors", anchors, unit="m"))
+        distance, normal, velocity = _seen(name, distance, normal, velocity, anchors, 3)
+        pressed, load, slide = _loads(self, distance, normal, velocity)
+        moved = _turned(anchors, normal) + slide * dt
+        moved = jnp.where(pressed[..., None], moved, 0)
+        stretch = length(moved)
+        most = self.friction * load / self.shear_stiffness
+        slips = stretch > most
+        share = jnp.where(slips, most / jnp.where(slips, stretch, 1), 1)
+        moved = moved * share[..., None]
+        return load[..., None] * normal + self.shear_stiffness * moved, moved
+
+    @classmethod
+    def of_elastomer(
+        cls,
+        young: Array | float,
+        poisson: Array | float,
+        radius: Array | float,
+        load: Array | float,
+        friction: Array | float,
+        area: Array | float,
+    ) -> "ForceField":
+        """Springs whose bed is nearest to an elastic pad under a ball, within 2.9 % of friction P.
+
+        At the load P the contact has Hertz's radius, a^3 = 3 P R / (4 E*), and full slip comes at
+        1.184 times the shift of Cattaneo and Mindlin, 3 friction P / (16 G* a): the factor with the
+        least largest error of the shear force over all shifts. At other loads the radius goes by
+        the root of the load, in Hertz's law by its cube root.
+
+        Args:
+            young: the pad's modulus, Pa; its thickness is many times the contact's radius.
+            poisson: its ratio, from 0 to 0.5.
+            radius: of the ball, R, m.
+            load: P, N.
+            friction: between ball and pad.
+            area: of a taxel, m^2.
+
+        >>> pad = ForceField.of_elastomer(1e5, 0.48, 4e-3, 0.5, 0.6, area=1e-6)
+        >>> round(float(pad.stiffness), 2), round(float(pad.shear_stiffness), 2)
+        (97.6, 28.2)
+        """
+        name = "ForceField.of_elastomer"
+        ranges.numbers(f"{name}: young", young, (), above=0, unit="Pa")
+        ranges.numbers(f"{name}: poisson", poisson, (), least=0, most=0.5)
+        ranges.numbers(f"{name}: radius", radius, (), above=0, unit="m")
+        ranges.numbers(f"{name}: load", load, (), above=0, unit="N")
+        ranges.numbers(f"{name}: friction", friction, (), above=0)
+        ranges.numbers(f"{name}: area", area, (), above=0, unit="m^2")
+        # of the pad alone: what presses is rigid
+        normal, shear = young / (1 - poisson**2), young / (2 * (1 + poisson) * (2 - poisson))
+        contact = jnp.cbrt(0.75 * load * radius / normal)
+        depth = contact**2 / (2 * radius)  # of the bed, whose surface between taxels is free
+        stiffness = load / (jnp.pi * radius * depth**2)
+        slip = 1.184 * 3 * friction * load / (16 * shear * contact)
+        across = friction * stiffness * depth / slip
+        return cls(stiffness=stiffness * area, shear_stiffness=across * area, friction=friction)
+
+
+@pytree
+class ViscousField:
+    """The published law without a memory: shear that is viscous up to the limit of friction.
+
+        f = f_n n + v_t / |v_t| min(b |v_t|, friction f_n)
+
+    At rest its shear force is zero whatever came before, so that it feels slip and not load.
+    Akinola et al. (2024), TacSL, doi:10.48550/arXiv.2408.06506, whose k_t is the b here: it
+    multiplies a velocity. Departure: damping is added to the spring's force and not times depth.
+
+    >>> field = ViscousField(stiffness=1.0, shear_damping=0.1, friction=2.0)
+    >>> up, still = jnp.array([[0.0, 0.0, 1.0]]), jnp.zeros((1, 3))
+    >>> field.force(field.init(1), jnp.array([-2.0]), up, still, 0.1)[0].tolist()
+    [[0.0, 0.0, 2.0]]
+    """
+
+    stiffness: Array | float = number(above=0, unit="N/m", one=True)  # [] of a taxel, normal
+    shear_damping: Array | float = number(above=0, unit="N s/m", one=True)  # [] of a taxel
+    friction: Array | float = number(least=0, one=True)  # [] coefficient of Coulomb
+    damping: Array | float = number(default=0.0, least=0, unit="N s/m", one=True)  # [] normal
+
+    def init(self, taxels: int, dtype=None) -> Array:
+        """An array without numbers [T, 0], which stands where other laws have anchors."""
+        return _rest("ViscousField.init", self, taxels, 0, dtype)
+
+    def force(
+        self, anchors: Array, distance: Array, normal: Array, velocity: Array, dt: Array | float
+    ) -> tuple[Array, Array]:
+        """The force [..., T, 3] on the pad at each taxel, N, and the anchors as they were.
+
+        Arguments and errors are those of `ForceField.force`, but for anchors [..., T, 0].
+        """
+        name = "ViscousField.force"
+        ranges.check(name, self)
+        ranges.numbers(f"{name}: dt", dt, (), above=0, unit="s")
+        anchors = floating(ranges.numbers(f"{name}: anchors", anchors))
+        distance, normal, velocity = _seen(name, distance, normal, velocity, anchors, 0)
+        _, load, slide = _loads(self, distance, normal, velocity)
+        speed = length(slide)
+        slips = self.shear_damping * speed > self.friction * load
+        least = jnp.where(slips, self.friction * load / jnp.where(slips, speed, 1), 0)
+        rate = jnp.where(slips, least, self.shear_damping)
+        return load[..., None] * normal + rate[..., None] * slide, anchors
+
+
+def _rest(name: str, field: ForceField | ViscousField, taxels: int, width: int, dtype) -> Array:
+    ranges.check(name, field)
+    ranges.refuse(f"{name}: taxels", taxels, ranges.Range(whole=True, one=True, least=1))
+    return jnp.zeros((taxels, width), dtype)
+
+
+def _seen(
+    name: str, distance: Array, normal: Array, velocity: Array, anchors: Array, width: int
+) -> Seen:
+    """What a field is read from, after shapes, and values where they can be seen, were checked."""
+    distance = ranges.numbers(f"{name}: distance", distance, unit="m")
+    normal = ranges.numbers(f"{name}: normal", normal)
+    velocity = ranges.numbers(f"{name}: velocity", velocity, unit="m/s")
+    given = {"normal": (normal, 3), "velocity": (velocity, 3), "anchors": (anchors, width)}
+    for word, (value, size) in given.items():
+        want = (*distance.shape, size)
+        if not distance.ndim or value.shape != want:
+            raise ValueError(
+                f"{name}: {word} has shape {list(value.shape)} beside distances "
+                f"{list(distance.shape)}; it must be [..., T, {size}] beside [..., T]"
+            )
+    unit_length(f"{name}: normal", normal, zero=True)
+    return floating(distance), floating(normal), floating(velocity)
+
+
+def _loads(
+    field: ForceField | ViscousField, distance: Array, normal: Array, velocity: Array
+) -> Seen:
+    """Where taxels are pressed [..., T], their normal force, and the tangential velocity."""
+    pressed = distance < 0
+    approach = dot(normal, velocity)
+    load = field.stiffness * -distance + field.damping * approach
+    load = jnp.where(pressed, jnp.maximum(load, 0), 0)
+    return pressed, load, velocity - approach[..., None] * normal
+
+
+def _turned(anchors: Array, normal: Array) -> Array:
+    """Anchors laid into the plane across the normals, at their lengths.
+
+    The slope at an anchor of zero is that of the projection, since the ratio is one there.
+    """
+    flat = anchors - dot(anchors, normal)[..., None] * normal
+    before, after = length(anchors), length(flat)
+    lies = after > 0
+    return flat * jnp.where(lies, before / jnp.where(lies, after, 1), 1)[..., None]

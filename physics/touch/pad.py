@@ -1,0 +1,151 @@
+"""Where the taxels of a pad are, and what they see of an object: distance, normal, velocity."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+
+from jaxgpu import ranges
+from jaxgpu.doors import explained
+from jaxgpu.geometry import rotations, rows, vectors
+
+
+@explained
+def taxels(
+    width: float, height: float, rows: int, columns: int, margin: float = 3e-3, dtype=None
+) -> Array:
+    """Places [rows columns, 3], m, of taxels on the face z = 0 of a pad about its centre, by rows.
+
+    The pad is `width` along x and `height` along y. Taxels are as far apart along both,
+
+        spacing = min((width - 2 margin) / (columns + 1), (height - 2 margin) / (rows + 1)),
+
+    as in TacSL (doi:10.48550/arXiv.2408.06506); x rises along a row, y from row to row.
+
+    Raises:
+        ValueError: the margin leaves no room, or a number is out of range.
+
+    >>> (1e3 * taxels(0.018, 0.014, rows=1, columns=3)).round(2).tolist()
+    [[-3.0, 0.0, 0.0], [0.0, 0.0, 0.0], [3.0, 0.0, 0.0]]
+    """
+    for word, value in (("width", width), ("height", height)):
+        ranges.numbers(f"taxels: {word}", value, (), above=0, unit="m")
+    ranges.numbers("taxels: margin", margin, (), least=0, unit="m")
+    for word, value in (("rows", rows), ("columns", columns)):
+        ranges.refuse(f"taxels: {word}", value, ranges.Range(whole=True, one=True, least=1))
+    x_free, y_free = (width - 2 * margin) / (columns + 1), (height - 2 * margin) / (rows + 1)
+    free = jnp.minimum(x_free, y_free)
+    if not isinstance(free, Tracer) and not free > 0:
+        raise ValueError(
+            f"taxels: margin={margin:g} on a pad of {width:g} by {height:g}; it must leave room "
+            f"on both sides; take less than half the smaller side"
+        )
+    dtype = dtype or jnp.result_type(width, height, 1.0)
+    free = free.astype(dtype)
+    x = free * (jnp.arange(columns, dtype=dtype) - (columns - 1) / 2)
+    y = free * (jnp.arange(rows, dtype=dtype) - (rows - 1) / 2)
+    grid = jnp.meshgrid(x, y)
+    return jnp.stack([grid[0].ravel(), grid[1].ravel(), jnp.zeros(rows * columns, x.dtype)], 1)
+
+
+@explained
+def probe(
+    shape: Any, points: Array, pos: Array, quat: Array, velocity: Array, spin: Array
+) -> tuple[Array, Array, Array]:
+    """What taxels see of a shape: distance [T], normal [T, 3], velocity of its surface [T, 3].
+
+    With R the rotation of `quat` and D the shape's signed distance, for a taxel at x
+
+        y = R^T (x - pos),             d = D(y),
+        n = R grad D(y) / |grad D(y)|, v = velocity + spin x (x - pos),
+
+    exact, by differentiation; n is zero where the distance has no slope. All is in the frame of the
+    pad, and velocities are relative to it.
+
+    Args:
+        shape: of `jaxgpu.geometry.sdf`, in 3-D, or anything else with `distance(x)`.
+        points: [T, 3] taxels, m.
+        pos: [3] the shape's origin, m.
+        quat: [4] its orientation, a quaternion (w, x, y, z) of length one.
+        velocity: [3] of the shape's origin, m/s.
+        spin: [3] its angular velocity, rad/s.
+    Raises:
+        ValueError: another shape of array, a number that is not finite, a quaternion of another
+            length; radii and sizes of the shape that are out of range.
+
+    >>> from jaxgpu.geometry import sdf
+    >>> still, upright = jnp.zeros(3), jnp.array([1.0, 0.0, 0.0, 0.0])
+    >>> above = jnp.array([0.0, 0.0, 0.25])
+    >>> d, n, v = probe(sdf.Ball(0.5), jnp.zeros((1, 3)), above, upright, still, still)
+    >>> d.tolist(), n.tolist()  # the ball lies above the taxel and presses it down
+    ([-0.25], [[0.0, 0.0, -1.0]])
+    """
+    ranges.check("probe", shape)
+    points = floating(ranges.numbers("probe: points", points, ("T", 3), unit="m"))
+    pos = floating(ranges.numbers("probe: pos", pos, (3,), unit="m"))
+    quat = floating(ranges.numbers("probe: quat", quat, (4,)))
+    velocity = floating(ranges.numbers("probe: velocity", velocity, (3,), unit="m/s"))
+    spin = floating(ranges.numbers("probe: spin", spin, (3,), unit="rad/s"))
+    unit_length("probe: quat", quat)
+    arm = tuple(x - centre for x, centre in zip(points.T, pos))
+    turn = rotations.matrix(quat)
+    own = vectors.matvec(vectors.transpose(turn), arm)
+    distance, pull = jax.vjp(shape.distance, own)
+    (slope,) = pull(jnp.ones_like(distance))
+    normal = vectors.matvec(turn, vectors.unit(slope))
+    moving = tuple(u + w for u, w in zip(velocity, vectors.cross(spin, arm)))
+    return distance, jnp.stack(normal, 1), jnp.stack(moving, 1)
+
+
+@explained
+def wrench(points: Array, force: Array) -> tuple[Array, Array]:
+    """Force [3], N, and torque [3] about the pad's origin, N m, of a field on the pad.
+
+        F = sum f_i,   M = sum x_i x f_i;
+
+    the object takes -F at the origin and -M. Points [T, 3] in m, force [T, 3] in N.
+
+    >>> points, up = jnp.array([[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]), jnp.array([[0.0, 0.0, 1.0]] * 2)
+    >>> [a.tolist() for a in wrench(points, up)]
+    [[0.0, 0.0, 2.0], [0.0, -3.0, 0.0]]
+    """
+    points = floating(ranges.numbers("wrench: points", points, ("T", 3), unit="m"))
+    force = floating(ranges.numbers("wrench: force", force, (points.shape[0], 3), unit="N"))
+    return jnp.sum(force, 0), jnp.sum(rows.cross(points, force), 0)
+
+
+def unit_length(name: str, vectors: Array, zero: bool = False) -> None:
+    """Refuse vectors [..., D] whose length is not 1 within 1e-3; what is traced passes.
+
+    Args:
+        name: of function and argument.
+        vectors: what was given.
+        zero: vectors of length 0 are right too.
+
+    >>> unit_length("probe: quat", jnp.array([2.0, 0.0, 0.0, 0.0]))
+    Traceback (most recent call last):
+    ValueError: probe: quat is of length 2; it must be of length 1; divide it by its length
+    """
+    if isinstance(vectors, Tracer):
+        return
+    size = np.linalg.norm(np.asarray(vectors, np.float64), axis=-1)
+    off = (np.abs(size - 1) > 1e-3) & ~(zero & (size == 0))
+    if off.any():
+        raise ValueError(
+            f"{name} is of length {size[off].flat[0]:g}; it must be of length 1"
+            f"{', or 0 where there is no direction' if zero else ''}; divide it by its length"
+        )
+
+
+def floating(a: ArrayLike) -> Array:
+    """An array of JAX; whole numbers become those of its own precision.
+
+    >>> floating(np.array([1, 2])).dtype, floating(jnp.zeros(2, jnp.float16)).dtype
+    (dtype('float32'), dtype('float16'))
+    """
+    a = jnp.asarray(a)
+    return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(float)

@@ -1,0 +1,122 @@
+"""The doors of `jaxgpu.physics.touch`."""
+
+import dataclasses
+
+import numpy as np
+from doors import Door
+
+from jaxgpu.geometry import sdf
+from jaxgpu.physics import touch
+
+POINTS = np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.0]], np.float32)
+D = np.array([-0.5, 0.25], np.float32)
+N = np.array([[0.0, 0.6, 0.8], [0.0, 0.0, 1.0]], np.float32)
+V = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 0.2]], np.float32)
+U = np.array([[0.1, 0.2, 0.0], [0.0, 0.0, 0.0]], np.float32)
+QUAT = np.array([1.0, 0.0, 0.0, 0.0], np.float32)
+ANY = tuple(f"{x}: {kind}" for x in ("pos", "velocity", "spin") for kind in ("zero", "negative"))
+FIELDS = tuple(
+    f"{x}: {kind}"
+    for x in ("anchors", "distance", "normal", "velocity")
+    for kind in ("zero", "negative")
+)
+NUMBERS = ("young", "radius", "load", "friction", "area")
+
+
+def force(field, anchors, distance, normal, velocity, dt):
+    return field.force(anchors, distance, normal, velocity, dt)
+
+
+def _field(name, field, anchors, right=()):
+    good = {"field": field, "anchors": anchors, "distance": D, "normal": N, "velocity": V}
+    return Door(
+        f"physics.touch.{name}.force",
+        force,
+        {**good, "dt": np.float32(0.1)},
+        right=(*FIELDS, *right),
+        normalised=("normal",),
+    )
+
+
+RNG = np.random.default_rng(0)
+SENSOR = touch.GelSight(
+    gel=-RNG.uniform(0, 3, (8, 10)).astype(np.float32),
+    rest=RNG.uniform(0.2, 0.8, (8, 10, 3)).astype(np.float32),
+    table=(1e-6 * RNG.normal(size=(6, 5, 5, 3))).astype(np.float32),
+    down=(np.array([0.25, 0.5, 0.25], np.float32),) * 2,
+    across=(np.array([0.25, 0.5, 0.25], np.float32),) * 2,
+    pixel=np.float32(3e-5),
+    last=True,
+)
+SMOOTH = dataclasses.replace(SENSOR, smooth=True)
+HEIGHT = RNG.uniform(-5e-4, 1e-3, (8, 10)).astype(np.float32)
+
+
+def _sensor(name, sensor, kind=""):
+    return Door(
+        f"physics.touch.GelSight.{name}{kind}",
+        lambda sensor, height: getattr(sensor, name)(height),
+        {"sensor": sensor, "height": HEIGHT},
+        right=("height: zero", "height: negative"),
+    )
+
+
+DOORS = [
+    _sensor("image", SENSOR),
+    _sensor("image", SMOOTH, ", smooth"),
+    _sensor("depth", SENSOR),
+    Door(
+        "physics.touch.gelsight",
+        touch.gelsight,
+        {"name": "gelsight", "height": 12, "width": 16, "pixel": 3e-5},
+        right=("pixel: None",),
+    ),
+    _field("ForceField", touch.ForceField(100.0, 50.0, 0.5, 1.0), U),
+    _field(
+        "ViscousField", touch.ViscousField(100.0, 50.0, 0.5, 1.0), U[:, :0], ("anchors: narrow",)
+    ),
+    Door(
+        "physics.touch.ForceField.init",
+        lambda field, taxels: field.init(taxels),
+        {"field": touch.ForceField(100.0, 50.0, 0.5), "taxels": 3},
+    ),
+    Door(
+        "physics.touch.ForceField.of_elastomer",
+        touch.ForceField.of_elastomer,
+        {name: 0.5 for name in (*NUMBERS, "poisson")},
+        right=("poisson: zero",),
+    ),
+    Door(
+        "physics.touch.taxels",
+        touch.taxels,
+        {"width": 0.02, "height": 0.03, "rows": 2, "columns": 3, "margin": 0.002},
+        right=("margin: zero",),
+    ),
+    Door(
+        "physics.touch.probe",
+        touch.probe,
+        {
+            "shape": sdf.Ball(1.5),
+            "points": POINTS,
+            "pos": np.array([0.0, 1.0, 2.0], np.float32),
+            "quat": QUAT,
+            "velocity": V[0],
+            "spin": V[1],
+        },
+        right=(
+            *ANY,
+            "points: zero",
+            "points: negative",
+            "quat: negative",
+            "points: wrong length",
+            "points: empty",
+        ),
+        normalised=("quat",),
+    ),
+    Door(
+        "physics.touch.wrench",
+        touch.wrench,
+        {"points": POINTS, "force": V},
+        right=tuple(f"{x}: {kind}" for x in ("points", "force") for kind in ("zero", "negative")),
+    ),
+]
