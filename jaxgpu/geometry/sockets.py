@@ -1,0 +1,77 @@
+"""Blocks with a blind hole from above, by their exact signed distance.
+
+The origin is the middle of a block's underside, z points up, and the hole lies about the z axis.
+Away from the opening the distance is max(block, -hole), which is exact there; straight above the
+opening nothing of the block is below, and the nearest point is on the rim or on the hole's floor.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.pytree import number, pytree
+
+from .sdf import Box
+from .vectors import Vec, length
+
+
+@pytree
+class RoundSocket:
+    """A round block with a round hole.
+
+    >>> socket = RoundSocket(0.0041, 0.023, 0.02, 0.028)
+    >>> round(float(socket.distance(tuple(jnp.array([0.001, 0.0, 0.01])))), 4)
+    0.0031
+    """
+
+    radius: Array | float = number(above=0, unit="m", one=True)  # [] of the hole
+    depth: Array | float = number(above=0, unit="m", one=True)  # [] of the hole
+    outer: Array | float = number(above=0, unit="m", one=True)  # [] radius of the block
+    height: Array | float = number(above=0, unit="m", one=True)  # [] of the block
+
+    def distance(self, x: Vec) -> Array:
+        """Distance from the surface, m."""
+        out = length(x[:2])
+        block = Box((self.outer, 0.5 * self.height)).distance((out, x[2] - 0.5 * self.height))
+        return _holed(block, (self.radius - out,), x[2], self.height, self.depth)
+
+
+@pytree
+class SquareSocket:
+    """A rectangular block with a rectangular hole.
+
+    >>> socket = SquareSocket((0.004, 0.003), 0.023, (0.02, 0.02), 0.028)
+    >>> round(float(socket.distance(tuple(jnp.array([0.001, 0.0, 0.02])))), 4)
+    0.003
+    """
+
+    half: Any = number(above=0, unit="m")  # [2] half widths of the hole
+    depth: Array | float = number(above=0, unit="m", one=True)  # [] of the hole
+    outer: Any = number(above=0, unit="m")  # [2] half widths of the block
+    height: Array | float = number(above=0, unit="m", one=True)  # [] of the block
+
+    def distance(self, x: Vec) -> Array:
+        """Distance from the surface, m."""
+        middle = (x[0], x[1], x[2] - 0.5 * self.height)
+        block = Box((self.outer[0], self.outer[1], 0.5 * self.height)).distance(middle)
+        walls = tuple(self.half[i] - jnp.abs(x[i]) for i in range(2))
+        return _holed(block, walls, x[2], self.height, self.depth)
+
+
+def _holed(block: Array, walls: Vec, z: Array, height: Any, depth: Any) -> Array:
+    """The distance with a hole: of the block, and within the walls of the hole, m."""
+    floor = z - (height - depth)
+    room = floor  # to the nearest side of the hole, where it is inside of all
+    for wall in walls:
+        room = jnp.minimum(room, wall)
+    beyond = length([jnp.maximum(-a, 0) for a in (*walls, floor)])
+    hole = jnp.where(room < 0, beyond, -room)
+    above = z - height
+    rim = floor
+    for wall in walls:
+        rim = jnp.minimum(rim, length((wall, above)))
+    over = above > 0
+    for wall in walls:
+        over = over & (wall > 0)
+    return jnp.where(over, rim, jnp.maximum(block, -hole))

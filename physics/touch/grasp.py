@@ -1,0 +1,221 @@
+"""A gripper with two soft pads, the part that it holds, and a fixture that the part goes into.
+
+The hand is a free rigid body, moved by an impedance in the space of the task as in TacSL
+(doi:10.1109/TRO.2025.3547267): at each control step its target is its own pose, shifted and turned,
+
+    F = K (target - pose) - D velocity,
+
+so that it yields where the part meets the fixture. Two fingers part along the hand's y axis, both
+by the `opening` from the middle, pressed together by springs. On their faces lie the taxels; what
+they feel is what moves hand and part: there is one field of forces. Part and fixture touch at
+points by the same law, with stiffer springs.
+
+A control step is `substeps` steps of implicit Euler in the 13 velocities: the shapes are seen once,
+at the start of a step, as planes; `iterations` of a secant method find the velocities at whose ends
+springs, friction, impedance and momenta agree. Momentum and, while nothing acts, angular
+momentum are kept to rounding, whatever the iterations leave over. A step takes some 90 operations
+a point for a shape, and 400 an iteration.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import ranges
+from jaxgpu.geometry import rotations
+from jaxgpu.pytree import number, pytree, size
+
+from .force_field import ForceField
+from .implicit import GraspState, substep
+from .pad import unit_length
+from .parts import Fixture, Part
+
+WIDE, LONG = 0.020, 0.026  # m, of the pads
+FOUNDATION = 5e7  # N/m^3 of the pads, as 4 mm of gel with a modulus of 0.2 MPa
+SHEAR = 0.4  # stiffness of springs along the surface, of that across it
+STIFFNESS = 5e4  # N/m of a point of metal
+MOST, BISECTIONS = 0.04, 16  # m of the fingers' way; halvings of it, to a micrometre
+
+
+@pytree
+class Grasp:
+    """What is where, and what it is made of; `init` and `step` move it.
+
+    >>> from jaxgpu.physics.touch import peg_and_socket
+    >>> grasp = Grasp.of(*peg_and_socket())
+    >>> state = grasp.init(jnp.array([0.0, 0.0, 0.1]), jnp.array([0.0, 0.0, 0.09]))
+    >>> state = grasp.step(state, shift=jnp.array([0.0, 0.0, 0.01]))
+    >>> float(state.part_velocity[2]) > 0.03  # lifted by friction
+    True
+    """
+
+    part: Part
+    fixture: Fixture
+    pad: ForceField  # of a taxel
+    contact: ForceField  # of a point of the part or of the fixture
+    taxels: Any = number(unit="m")  # [T, 2] across and along the fingers, from the pad's middle
+    hand_mass: Array | float = number(default=1.0, above=0, unit="kg", one=True)  # []
+    hand_inertia: Array | float = number(default=0.01, above=0, unit="kg m^2", one=True)  # []
+    finger_mass: Array | float = number(default=0.1, above=0, unit="kg", one=True)  # [] of each
+    # [] of the impedance: N/m, N s/m, N m/rad, N m s/rad
+    stiffness: Array | float = number(default=600.0, least=0, unit="N/m", one=True)
+    damping: Array | float = number(default=50.0, least=0, unit="N s/m", one=True)
+    turn_stiffness: Array | float = number(default=50.0, least=0, unit="N m/rad", one=True)
+    turn_damping: Array | float = number(default=1.41, least=0, unit="N m s/rad", one=True)
+    # [] of each finger's spring: N/m, N s/m
+    grip_stiffness: Array | float = number(default=400.0, least=0, unit="N/m", one=True)
+    grip_damping: Array | float = number(default=2.0, least=0, unit="N s/m", one=True)
+    gravity: Array | float = number(
+        default=9.81, least=0, unit="m/s^2", one=True
+    )  # [] on the part; the hand's weight is borne
+    dt: Array | float = number(default=1 / 60, above=0, unit="s", one=True)  # [] a control step
+    substeps: int = size(default=4, least=1)  # steps of the motion in a control step
+    iterations: int = size(default=2, least=1)  # of the secant method in each
+
+    @classmethod
+    def of(
+        cls,
+        part: Part,
+        fixture: Fixture,
+        taxels: tuple[int, int] = (25, 20),
+        friction: float = 0.5,
+        pad_friction: float = 2.0,
+        **numbers: Any,
+    ) -> "Grasp":
+        """A gripper with pads 20 mm wide and 26 mm long.
+
+        Args:
+            part, fixture: what is held, and what it goes into.
+            taxels: rows along each finger, and columns across it.
+            friction: between part and fixture or table.
+            pad_friction: between part and pads.
+            numbers: other fields of `Grasp`.
+        Raises:
+            ValueError: a number out of its range.
+
+        >>> from jaxgpu.physics.touch import peg_and_pad
+        >>> Grasp.of(*peg_and_pad(), taxels=(10, 8)).taxels.shape
+        (80, 2)
+        """
+        for word, count in zip(("rows", "columns"), taxels, strict=True):
+            ranges.refuse(
+                f"Grasp.of: {word} of taxels", count, ranges.Range(least=2, whole=True, one=True)
+            )
+        rows, across = (np.linspace(-0.5, 0.5, n) * w for n, w in zip(taxels, (LONG, WIDE)))
+        grid = np.meshgrid(across, rows)
+        area = (WIDE / (taxels[1] - 1)) * (LONG / (taxels[0] - 1))
+        built = cls(
+            part=part,
+            fixture=fixture,
+            pad=ForceField(area * FOUNDATION, area * SHEAR * FOUNDATION, pad_friction),
+            contact=ForceField(STIFFNESS, SHEAR * STIFFNESS, friction),
+            taxels=np.stack([g.ravel() for g in grid], 1),
+            **numbers,
+        )
+        ranges.check("Grasp.of", built)
+        return built
+
+    def init(
+        self,
+        hand: Array,
+        part: Array,
+        fixture: Array | None = None,
+        part_quat: Array | None = None,
+        hand_quat: Array | None = None,
+        opening: Array | float | None = None,
+    ) -> GraspState:
+        """A state at rest, with nothing stretched.
+
+        Args:
+            hand: [3] middle between the pads, m.
+            part: [3] the part's centre, m.
+            fixture: [3] the middle of its underside, m; the origin.
+            part_quat, hand_quat: [4] orientations, unit quaternions (w, x, y, z); upright.
+            opening: of each finger from the middle, m; `closed()`.
+        Raises:
+            ValueError: another shape, or a number that is not finite.
+        """
+        ranges.check("Grasp.init", self)
+        dtype = jnp.result_type(jnp.asarray(hand), jnp.float32)
+        fixture = jnp.zeros(3) if fixture is None else fixture
+        opening = self.closed() if opening is None else opening
+        places = {"hand": hand, "part": part, "fixture": fixture}
+        held = {
+            name: jnp.asarray(ranges.numbers(f"Grasp.init: {name}", x, (3,), unit="m"), dtype)
+            for name, x in places.items()
+        }
+        upright = jnp.zeros(4, dtype).at[0].set(1)
+        for name, x in (("part_quat", part_quat), ("hand_quat", hand_quat)):
+            quat = upright if x is None else ranges.numbers(f"Grasp.init: {name}", x, (4,))
+            unit_length(f"Grasp.init: {name}", quat)
+            held[name] = rotations.unit(jnp.asarray(quat, dtype))
+        opening = ranges.numbers("Grasp.init: opening", opening, (), least=0, most=MOST, unit="m")
+        taxels, points, edges = (
+            len(x) for x in (self.taxels, self.part.points, self.fixture.points)
+        )
+        return GraspState(
+            **held,
+            hand_velocity=jnp.zeros(6, dtype),
+            part_velocity=jnp.zeros(6, dtype),
+            opening=jnp.asarray(opening, dtype),
+            opening_rate=jnp.zeros((), dtype),
+            pad_anchors=jnp.zeros((2 * taxels, 3), dtype),
+            anchors=jnp.zeros((points + edges, 3), dtype),
+            field=jnp.zeros((2, taxels, 3), dtype),
+            reaction=jnp.zeros(3, dtype),
+        )
+
+    def closed(self, below: Array | float = 0.0) -> Array:
+        """The opening, m, at which the fingers press an upright part as hard as they are pressed.
+
+        By halving, to a micrometre.
+
+        Args:
+            below: how far the part's centre is below the middle between the pads, m.
+        Raises:
+            ValueError: a number that is not finite.
+        """
+        below = ranges.numbers("Grasp.closed: below", below, (), unit="m")
+        x, z = jnp.asarray(self.taxels).T
+
+        def halved(_: int, between: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = between
+            middle = 0.5 * (low + high)
+            depth = jnp.maximum(-self.part.shape.distance((x, middle + 0 * x, z + below)), 0)
+            wide = jnp.sum(self.pad.stiffness * depth) < self.grip_stiffness * middle
+            return jnp.where(wide, low, middle), jnp.where(wide, middle, high)
+
+        start = jnp.zeros((), x.dtype), jnp.full((), MOST, x.dtype)
+        low, high = jax.lax.fori_loop(0, BISECTIONS, halved, start)
+        return 0.5 * (low + high)
+
+    def step(
+        self,
+        state: GraspState,
+        shift: Array | None = None,
+        turn: Array | None = None,
+        opening: Array | float = 0.0,
+    ) -> GraspState:
+        """The state a control step later.
+
+        Args:
+            state: of `init` or of a step before.
+            shift: [3] of the target from the hand, m; none.
+            turn: [3] of the target from the hand, a rotation vector in space, rad; none.
+            opening: to which the fingers are driven, m; 0 closes them.
+        Raises:
+            ValueError: another shape, or a number that is not finite.
+        """
+        dtype = state.hand.dtype
+        zero = jnp.zeros(3, dtype)
+        shift = zero if shift is None else ranges.numbers("Grasp.step: shift", shift, (3,))
+        turn = zero if turn is None else ranges.numbers("Grasp.step: turn", turn, (3,))
+        turn = jnp.asarray(turn, dtype)
+        place = state.hand + jnp.asarray(shift, dtype)
+        quat = jnp.stack(rotations.product(rotations.from_vector(turn), state.hand_quat))
+        opening = jnp.asarray(opening, dtype)
+        go = lambda s, _: (substep(self, s, place, quat, opening), None)
+        return jax.lax.scan(go, state, None, length=self.substeps)[0]

@@ -1,0 +1,79 @@
+"""Stand a peg on a pad and let it go: touch/peg-placement.
+
+After TacSL's task of the name. The pad is round, 100 mm wide and 25 mm high. When the policy's
+steps are over the fingers open for 15 steps and the hand goes up for 15. Success: the peg stands on
+the pad, within 15 degrees of upright, its tip no farther from the middle than `within` times the
+pad's diameter. Departure: that it stands on the pad, and not beside it, is asked for.
+"""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.physics.touch import Grasp, peg_and_pad
+from jaxgpu.pytree import number, pytree
+
+from ...environment import register
+from .task import State, TouchTask, axis, taxels_of
+
+OPEN, LIFT = 15, 15  # steps
+WIDE = 0.04  # m of each finger from the middle, open
+
+
+@pytree
+class PegPlacement(TouchTask):
+    """The tip belongs in the middle of the pad, the peg upright."""
+
+    diameter: Array | float = number(default=0.1, above=0, unit="m")  # [] of the pad
+    within: Array | float = number(default=0.6, above=0)  # [] of its diameter, from its middle
+    lean_within: Array | float = number(
+        default=math.radians(15), above=0, most=math.pi, unit="rad"
+    )  # [] of the peg
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of the tip's height
+
+    @property
+    def ending(self) -> int:
+        """Steps in which the peg is let go."""
+        return OPEN + LIFT
+
+    def command(self, state: State, action: Array) -> tuple[Array, Array, Array]:
+        """That of the policy; then the fingers open, and the hand goes up by some 0.3 m."""
+        shift, turn, opening = super().command(state, action)
+        return released(self, state.t - self.max_steps, shift, turn, opening)
+
+    def is_success(self, state: State) -> Array:
+        """Whether the peg stands on the pad, let go."""
+        upright = axis(state.grasp.part_quat)[2] > jnp.cos(self.lean_within)
+        height = self.tip(state)[2] - self.goal(state)[2]
+        there = self.beside(state) < self.within * self.diameter
+        over = state.t >= self.max_steps + self.ending
+        return over & upright & there & (jnp.abs(height) < self.tolerance)
+
+
+def released(
+    env: TouchTask, steps: Array, shift: Array, turn: Array, opening: Array
+) -> tuple[Array, Array, Array]:
+    """A command, or, from step 0 on, that to open the fingers, and then to lift the hand."""
+    let, up = steps >= 0, steps >= OPEN
+    still = jnp.zeros(3, shift.dtype)
+    # so far ahead that the hand rises by 20 mm a step
+    ahead = 0.02 * env.grasp.damping / (env.grasp.stiffness * env.grasp.dt)
+    lift = still.at[2].set(jnp.where(up, ahead, 0))
+    wide = jnp.asarray(WIDE, opening.dtype)
+    return jnp.where(let, lift, shift), jnp.where(let, still, turn), jnp.where(let, wide, opening)
+
+
+@register("touch/peg-placement")
+def peg_placement(
+    part: str = "round-8",
+    taxels: tuple[int, int] | None = None,
+    observation: str = "privileged",
+    **parameters: Any,
+) -> PegPlacement:
+    """A peg, and the pad on which it is to stand."""
+    taxels = taxels_of(observation, taxels)
+    diameter = parameters.get("diameter", 0.1)
+    grasp = Grasp.of(*peg_and_pad(part, diameter), taxels=taxels, substeps=2)
+    return PegPlacement(grasp, observation=observation, **parameters)
