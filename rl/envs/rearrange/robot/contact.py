@@ -11,7 +11,7 @@ About 250 operations a segment and box. Boxes meet where none of 15 directions p
 (Gottschalk, Lin and Manocha 1996, doi:10.1145/237170.237244).
 """
 
-from typing import NamedTuple
+import functools
 
 import jax.numpy as jnp
 from jax import Array
@@ -49,49 +49,70 @@ class Boxes:
         return c * x[0] - s * x[1], s * x[0] + c * x[1], x[2]
 
 
-class Touch(NamedTuple):
-    """How shapes [S] lie to boxes [K]."""
-
-    depth: Array  # [S, K] how deep a shape lies in a box, m; negative where they are apart
-    out: Vec  # three [S, K], the unit vector along which the shape leaves the box soonest
-
-
-def segments(boxes: Boxes, start: Array, end: Array, radius: Array) -> Touch:
-    """Depths of capsules in boxes [K]; `start` and `end` [S, 3] m, `radius` [S] m.
+def segments(boxes: Boxes, start: Array, end: Array, radius: Array) -> Array:
+    """How deep capsules lie in boxes, [S, K] m, negative where they are apart.
 
     Exact where the segment itself is outside of the box. Where it is inside, the depth is that of
     one of its points in the box and the radius.
 
+    Args:
+        boxes: turned about the vertical, [K].
+        start: one end of each segment, [S, 3] m.
+        end: the other.
+        radius: [S] m.
+
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
     >>> a, b = jnp.array([[1.5, -3.0, 0.0]]), jnp.array([[1.5, 3.0, 0.0]])
-    >>> round(float(segments(cube, a, b, jnp.array([0.75])).depth[0, 0]), 6)
+    >>> round(float(segments(cube, a, b, jnp.array([0.75]))[0, 0]), 6)
     0.25
     """
     each = lambda x: tuple(x[:, None, i] for i in range(3))
     wide = Boxes(boxes.rows[None])
     p = wide.local(tuple(a - m for a, m in zip(each(start), wide.middle)))
     d = wide.local(each(end - start))
-    return _touch(wide, p, d, radius[:, None])
+    t = _closest(p, d, wide.half)
+    return radius[:, None] - _away(tuple(a + t * b for a, b in zip(p, d)), wide.half)
 
 
-def cylinder(boxes: Boxes, x: Array, low: float, high: float, radius: float) -> Touch:
-    """Depth in boxes [K] of an upright cylinder about `x` [2] m, between two heights; S is 1.
+def way_out(box: Boxes, start: Array, end: Array) -> Array:
+    """The unit vector [3] along which a segment, two points [3] m, gets away from one box soonest.
 
-    It leaves a box sideways. Where it is wholly above or below the depth is negative.
+    >>> import jax.numpy as jnp
+    >>> cube = Boxes(jnp.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]))
+    >>> way_out(cube, jnp.array([1.5, -3.0, 0.0]), jnp.array([1.5, 3.0, 0.0])).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    p, d = box.local(tuple(start - jnp.stack(box.middle))), box.local(tuple(end - start))
+    t = _closest(p, d, box.half)
+    x = tuple(a + t * b for a, b in zip(p, d))
+    over = tuple(jnp.abs(a) - s for a, s in zip(x, box.half))
+    beyond = tuple(jnp.maximum(a, 0) for a in over)
+    square = dot(beyond, beyond)
+    outside = square > 0
+    length = jnp.sqrt(jnp.where(outside, square, 1.0))
+    face = jnp.maximum(jnp.maximum(over[0], over[1]), over[2])  # the nearest, from inside
+    share = (
+        jnp.where(outside, a / length, (b >= face).astype(a.dtype)) for a, b in zip(beyond, over)
+    )
+    return jnp.stack(box.in_space(tuple(jnp.where(a < 0, -s, s) for a, s in zip(x, share))))
+
+
+def cylinder(boxes: Boxes, x: Array, low: float, high: float, radius: float) -> Array:
+    """How deep an upright cylinder about `x` [2] m, between two heights, lies in boxes: [K] m.
+
+    To be left sideways; negative where it is wholly above or below.
 
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
-    >>> round(float(cylinder(cube, jnp.array([2.0, 2.0]), 0.0, 1.0, 1.5).depth[0, 0]), 6)
+    >>> round(float(cylinder(cube, jnp.array([2.0, 2.0]), 0.0, 1.0, 1.5)[0]), 6)
     0.085786
     """
-    wide = Boxes(boxes.rows[None])
-    middle, half = wide.middle, wide.half
-    flat = wide.local((x[0] - middle[0], x[1] - middle[1], 0 * middle[2]))
+    middle, half = boxes.middle, boxes.half
+    flat = boxes.local((x[0] - middle[0], x[1] - middle[1], 0 * middle[2]))
     gap = jnp.maximum(low - middle[2] - half[2], middle[2] - half[2] - high)
-    depth, out = _outside(flat[:2], half[:2])
-    out = wide.in_space((out[0], out[1], 0 * gap))
-    return Touch(jnp.where(gap < 0, radius - depth, jnp.minimum(radius - depth, -gap)), out)
+    depth = radius - _away(flat[:2], half[:2])
+    return jnp.where(gap < 0, depth, jnp.minimum(depth, -gap))
 
 
 def cuboid(boxes: Boxes, x: Array, axes: Array, half: Array) -> Array:
@@ -110,30 +131,25 @@ def cuboid(boxes: Boxes, x: Array, axes: Array, half: Array) -> Array:
     0.1
     """
     off = boxes.local(tuple(x[i] - m for i, m in enumerate(boxes.middle)))
-    own = [boxes.local(tuple(row[i] for i in range(3))) for row in axes]  # of the other, there
+    own = [boxes.local(tuple(axes[j, i] for i in range(3))) for j in range(3)]  # of the other
+    bare = [tuple(jnp.abs(a) for a in row) for row in own]
     sizes, h = boxes.half, tuple(half[i] for i in range(3))
     overlaps = []
     for i in range(3):  # along the axes of the boxes, and of the other
-        spread = sum((h[j] * jnp.abs(own[j][i]) for j in (1, 2)), h[0] * jnp.abs(own[0][i]))
+        spread = dot(h, tuple(bare[j][i] for j in range(3)))
         overlaps.append(sizes[i] + spread - jnp.abs(off[i]))
-        spread = dot(sizes, tuple(jnp.abs(a) for a in own[i]))
-        overlaps.append(h[i] + spread - jnp.abs(dot(off, own[i])))
+        overlaps.append(h[i] + dot(sizes, bare[i]) - jnp.abs(dot(off, own[i])))
     for i in range(3):
-        for j in range(3):  # across an axis of each; unit i x own_j
-            a, b = (i + 1) % 3, (i + 2) % 3
-            along = own[j][a], own[j][b]
-            square = along[0] * along[0] + along[1] * along[1]
-            apart = jnp.abs(off[b] * along[0] - off[a] * along[1])
-            spread = sizes[a] * jnp.abs(along[1]) + sizes[b] * jnp.abs(along[0])
-            k, m = (j + 1) % 3, (j + 2) % 3
-            spread = spread + h[k] * jnp.abs(own[m][i]) + h[m] * jnp.abs(own[k][i])
+        for j in range(3):  # across an axis of each: unit i x own_j
+            a, b, k, m = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
+            square = own[j][a] * own[j][a] + own[j][b] * own[j][b]
+            apart = jnp.abs(off[b] * own[j][a] - off[a] * own[j][b])
+            spread = sizes[a] * bare[j][b] + sizes[b] * bare[j][a]
+            spread = spread + h[k] * bare[m][i] + h[m] * bare[k][i]
             crossed = square > 1e-6  # parallel ones part nothing that an axis does not
             overlap = (spread - apart) / jnp.sqrt(jnp.where(crossed, square, 1.0))
-            overlaps.append(jnp.where(crossed, overlap, jnp.inf))
-    least = overlaps[0]
-    for overlap in overlaps[1:]:
-        least = jnp.minimum(least, overlap)
-    return least
+            overlaps.append(jnp.where(crossed, overlap, FAR))
+    return functools.reduce(jnp.minimum, overlaps)
 
 
 def point(boxes: Boxes, x: Array) -> Array:
@@ -175,9 +191,8 @@ def rays(boxes: Boxes, x: Array, way: Vec, far: float) -> Array:
     return jnp.min(jnp.where(hit, enter, far), 1)
 
 
-def _touch(boxes: Boxes, p: Vec, d: Vec, radius: Array) -> Touch:
-    """Depths of capsules along p + t d, 0 <= t <= 1, in the frames of the boxes."""
-    h = boxes.half
+def _closest(p: Vec, d: Vec, h: Vec) -> Array:
+    """The t in 0 ... 1 at which p + t d is nearest to boxes of half sizes h about the origin."""
 
     def slope(t: Array) -> Array:
         at = tuple(a + t * b for a, b in zip(p, d))
@@ -197,24 +212,16 @@ def _touch(boxes: Boxes, p: Vec, d: Vec, radius: Array) -> Touch:
             high, at_high = jnp.where(after, t, high), jnp.where(after, g, at_high)
     rise = at_high - at_low
     t = low - at_low * (high - low) / jnp.where(rise > 0, rise, 1.0)
-    t = jnp.where(first >= 0, 0.0, jnp.where(last <= 0, 1.0, t))
-    depth, out = _outside(tuple(a + t * b for a, b in zip(p, d)), h)
-    return Touch(radius - depth, boxes.in_space(out))
+    return jnp.where(first >= 0, 0.0, jnp.where(last <= 0, 1.0, t))
 
 
-def _outside(x: Vec, h: Vec) -> tuple[Array, Vec]:
-    """Signed distances to boxes of half sizes `h` about the origin, and unit vectors away."""
+def _away(x: Vec, h: Vec) -> Array:
+    """Signed distances of points to boxes of half sizes h about the origin."""
     over = tuple(jnp.abs(a) - s for a, s in zip(x, h))
     beyond = tuple(jnp.maximum(a, 0) for a in over)
     square = dot(beyond, beyond)
     outside = square > 0
-    length = jnp.sqrt(jnp.where(outside, square, 1.0))
     inner = over[0]
     for a in over[1:]:
         inner = jnp.maximum(inner, a)  # of the nearest face, negative
-    share = tuple(
-        jnp.where(outside, a / length, (b >= inner).astype(a.dtype))
-        for a, b in zip(beyond, over)
-    )
-    away = tuple(jnp.where(a < 0, -s, s) for a, s in zip(x, share))
-    return jnp.where(outside, length, inner), away
+    return jnp.where(outside, jnp.sqrt(jnp.where(outside, square, 1.0)), inner)

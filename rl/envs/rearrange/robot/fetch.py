@@ -125,6 +125,28 @@ def forward_kinematics(joints: Joints) -> Frames:
     return Frames(origin=stacked([origin for origin, _ in found]), axes=axes)
 
 
+def placed(frames: Frames, base: Array) -> Frames:
+    """Frames of a robot whose base is at the origin, [..., 14], where it is at `base` [..., 3].
+
+    >>> at = lambda base: Joints(jnp.asarray(base), jnp.float32(0.1), jnp.zeros(2), jnp.ones(7))
+    >>> there = placed(forward_kinematics(at((0.0, 0.0, 0.0))), jnp.array([1.0, 2.0, 0.5]))
+    >>> want = forward_kinematics(at((1.0, 2.0, 0.5)))
+    >>> bool(jnp.allclose(there.origin, want.origin, atol=1e-6))
+    True
+    """
+    c, s = jnp.cos(base[..., 2]), jnp.sin(base[..., 2])
+
+    def turned(x: Array) -> Array:
+        lead = (..., *(None,) * (x.ndim - c.ndim - 1))
+        first, second = x[..., 0], x[..., 1]
+        return jnp.stack(
+            [c[lead] * first - s[lead] * second, s[lead] * first + c[lead] * second, x[..., 2]], -1
+        )
+
+    shift = jnp.concatenate([base[..., :2], jnp.zeros_like(base[..., :1])], -1)
+    return Frames(origin=turned(frames.origin) + shift[..., None, :], axes=turned(frames.axes))
+
+
 def capsules(frames: Frames) -> tuple[Array, Array, Array]:
     """Starts and ends [..., 14, 3] of the capsules around all links but the base, and radii [14].
 

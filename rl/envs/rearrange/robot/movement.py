@@ -25,7 +25,7 @@ from jaxgpu.pytree import number, pytree, size, static
 
 from . import contact, fetch
 from .contact import Boxes
-from .fetch import Frames, Joints, forward_kinematics
+from .fetch import Frames, Joints, forward_kinematics, placed
 
 SKIN = 5e-4  # m, how deep the robot may lie in a box
 FLAT = 0.2  # least share of a contact's normal that lies in the plane, where the base slides
@@ -91,44 +91,47 @@ class Movement:
         x, y, yaw = joints.base
         yaw = yaw + self.max_turn * action[0]
         way = self.max_forward * action[1] * jnp.stack([jnp.cos(yaw), jnp.sin(yaw)])
-        sent = replace(joints, base=jnp.stack([x + way[0], y + way[1], yaw]))
-        before, driven, reached = _three(joints, sent, replace(sent, arm=arm))
-        close, left_out = nearest(boxes, (before, driven, reached), load, self.near)
+        sent = jnp.stack([x + way[0], y + way[1], yaw])
+        old, new = _postures(joints, arm)
+        before, driven = placed(old, joints.base), placed(old, sent)
+        close, left_out = nearest(boxes, (before, driven, placed(new, sent)), load, self.near)
 
         hand = _swept(before)
         depth, normal = deepest(close, driven, load, hand)
         base_free = depth <= SKIN
-        flat = jnp.sqrt(normal[0] ** 2 + normal[1] ** 2)
-        slides = ~base_free & (flat > FLAT) & self.slide
-        put = jnp.where(slides, depth / jnp.where(slides, flat, 1.0) ** 2, 0.0)
-        put = jnp.minimum(put, self.max_forward)  # no farther than it drives
-        shift = put * jnp.stack([normal[0], normal[1], jnp.zeros_like(put)])
-        slid = _shifted(driven, shift)
-        stays = deepest(close, slid, load, hand)[0] > SKIN
-        pick = lambda new, old: jnp.where(stays, old, new)
-        base = pick(sent.base + shift, joints.base)
-        there = jax.tree.map(pick, slid, before)
+        shift = jnp.where(base_free, 0.0, self._put_out(depth, normal))
+        slid = placed(old, sent + shift)
+        stays = depth_of(close, slid, load, hand) > SKIN
+        base = jnp.where(stays, joints.base, sent + shift)
+        there = jax.tree.map(lambda a, b: jnp.where(stays, a, b), before, slid)
 
-        arm_sent = forward_kinematics(replace(joints, base=base, arm=arm))
-        arm_free = deepest(close, arm_sent, load, _swept(there))[0] <= SKIN
-        frames = jax.tree.map(lambda new, old: jnp.where(arm_free, new, old), arm_sent, there)
+        reached = placed(new, base)
+        arm_free = depth_of(close, reached, load, _swept(there)) <= SKIN
+        frames = jax.tree.map(lambda a, b: jnp.where(arm_free, a, b), reached, there)
         joints = replace(joints, base=base, arm=jnp.where(arm_free, arm, joints.arm))
         return Moved(joints, frames, base_free, arm_free, left_out)
 
+    def _put_out(self, depth: Array, normal: Array) -> Array:
+        """How the base is to be shifted out of a contact, [3] m; not farther than it drives."""
+        flat = jnp.sqrt(normal[0] ** 2 + normal[1] ** 2)
+        slides = (flat > FLAT) & self.slide
+        put = jnp.where(slides, depth / jnp.where(slides, flat, 1.0) ** 2, 0.0)
+        put = jnp.minimum(put, self.max_forward)
+        return put * jnp.stack([normal[0], normal[1], jnp.zeros_like(put)])
 
-def _three(*joints: Joints) -> list[Frames]:
-    """The frames of several postures, computed at once."""
-    stacked = forward_kinematics(jax.tree.map(lambda *parts: jnp.stack(parts), *joints))
-    return [jax.tree.map(lambda part, i=i: part[i], stacked) for i in range(len(joints))]
+
+def _postures(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
+    """The frames before and after the arm's step, the base at the origin."""
+    wide = lambda x: jnp.broadcast_to(x[None], (2, *x.shape))
+    both = jax.tree.map(wide, replace(joints, base=jnp.zeros_like(joints.base)))
+    found = forward_kinematics(replace(both, arm=jnp.stack([joints.arm, arm])))
+    first, second = (jax.tree.map(lambda x, i=i: x[i], found) for i in range(2))
+    return first, second
 
 
 def _swept(frames: Frames) -> Array:
     """Ends of the capsules in `SWEPT` nearer to the hand, [3, 3] m."""
     return fetch.capsules(frames)[1][SWEPT]
-
-
-def _shifted(frames: Frames, shift: Array) -> Frames:
-    return replace(frames, origin=frames.origin + shift[None])
 
 
 def loaded(frames: Frames, load: Load) -> tuple[Array, Array]:
@@ -153,26 +156,42 @@ def shapes(frames: Frames, paths: Array | None = None) -> tuple[Array, Array, Ar
     )
 
 
+def depth_of(boxes: Boxes, frames: Frames, load: Load, paths: Array | None = None) -> Array:
+    """How deep robot and load lie in boxes at most, [] m; negative where they are apart."""
+    arm, base, of_load = _depths(boxes, frames, load, paths)
+    return jnp.max(jnp.maximum(jnp.maximum(jnp.max(arm, 0), base), of_load))
+
+
 def deepest(
     boxes: Boxes, frames: Frames, load: Load, paths: Array | None = None
 ) -> tuple[Array, Array]:
     """How deep robot and load lie in boxes at most, [] m, and the way out of there, [3].
 
-    It is zero where the load lies deeper: there the base does not slide.
+    The way out is zero where the load lies deeper: there the base does not slide.
     """
+    arm, base, of_load = _depths(boxes, frames, load, paths)
+    each, of_load = jnp.maximum(jnp.max(arm, 0), base), jnp.max(of_load)
+    box, most = Boxes(boxes.rows[jnp.argmax(each)]), jnp.max(each)
+    start, end, radius = shapes(frames, paths)
+    # of the base the point of its axis that is level with the box
+    foot = frames.origin[0].at[2].set(jnp.clip(box.rows[2], LOW, fetch.BASE_HEIGHT))
+    start, end = (jnp.concatenate([x, foot[None]]) for x in (start, end))
+    again = contact.segments(Boxes(box.rows[None]), start[:-1], end[:-1], radius)[:, 0]
+    shape = jnp.argmax(jnp.append(again, base[jnp.argmax(each)]))
+    normal = contact.way_out(box, start[shape], end[shape])
+    return jnp.maximum(most, of_load), jnp.where(of_load > most, 0.0, normal)
+
+
+def _depths(
+    boxes: Boxes, frames: Frames, load: Load, paths: Array | None
+) -> tuple[Array, Array, Array]:
+    """Depths in each box: of all but the base [S, K], of the base [K], and of the load [K], m."""
     arm = contact.segments(boxes, *shapes(frames, paths))
     foot = frames.origin[0, :2]
     base = contact.cylinder(boxes, foot, LOW, fetch.BASE_HEIGHT, fetch.BASE_RADIUS)
-    depth = jnp.concatenate([arm.depth, base.depth])
-    out = [jnp.concatenate(parts) for parts in zip(arm.out, base.out)]
-    of_robot = jnp.max(depth)
-    worst = (depth >= of_robot).astype(depth.dtype)
-    share = worst / jnp.sum(worst)
-    normal = jnp.stack([jnp.sum(share * part) for part in out])
     middle, axes = loaded(frames, load)
-    of_load = jnp.max(contact.cuboid(boxes, middle, axes, load.half))
-    of_load = jnp.where(load.held, of_load, -jnp.inf)
-    return jnp.maximum(of_robot, of_load), jnp.where(of_load > of_robot, 0.0, normal)
+    of_load = contact.cuboid(boxes, middle, axes, load.half)
+    return arm, base, jnp.where(load.held, of_load, -contact.FAR)
 
 
 def nearest(
