@@ -12,6 +12,7 @@ import ast
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 TARGET = Path(__file__).parents[2] / "rl/envs/rearrange/data/furnishings.json"
 ROOMS = ("Kitchen", "LivingRoom", "Bedroom", "Bathroom")
@@ -88,7 +89,7 @@ def plans(source):
     """The plans of rooms: name, weight, and a tree of shares of the area, rooms at its ends."""
 
     def tree(call):
-        given = {word.arg: word.value for word in call.keywords}
+        given: dict[str, Any] = {word.arg: word.value for word in call.keywords}
         share = given["ratio"].value
         if call.func.id == "LeafRoom":
             return [share, given["room_type"].value]
@@ -97,7 +98,7 @@ def plans(source):
     found = []
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "RoomSpec":
-            given = {word.arg: word.value for word in call.keywords}
+            given: dict[str, Any] = {word.arg: word.value for word in call.keywords}
             rooms = [tree(child) for child in given["spec"].elts]
             found.append(
                 {

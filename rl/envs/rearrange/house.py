@@ -6,12 +6,18 @@ that many are one pytree with a leading axis, and a program is compiled once for
 """
 
 from enum import IntEnum
+from itertools import product
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxgpu import ranges
+from jaxgpu.geometry.solids import Boxes, Solids
 from jaxgpu.pytree import pytree
+from jaxgpu.render import Surface, View
+
+from . import colours
 
 CELL = 0.1  # m, of the grid
 CELLS = 256  # of the grid along each side
@@ -99,6 +105,72 @@ class House:
         i, j = cell[..., 0], cell[..., 1]
         inside = (i >= 0) & (i < self.nav.shape[0]) & (j >= 0) & (j < self.nav.shape[1])
         return inside & self.nav[jnp.where(inside, i, 0), jnp.where(inside, j, 0)]
+
+    def solids(self, centre: Array | None = None, yaw: Array | None = None) -> Solids:
+        """The boxes of the house, those of its small things last, for `render.depth_image`.
+
+        Args:
+            centre: [M, 3] where the small things are, m; by default where they lie at first.
+            yaw: [M] how they are turned, rad; by default as at first.
+
+        >>> from jaxgpu.rl.envs.rearrange import houses
+        >>> houses.generate(0).solids().counts
+        (640, 0, 0)
+        """
+        things = self.objects
+        shape = things.centre.shape
+        centre = things.centre if centre is None else centre
+        yaw = things.yaw if yaw is None else yaw
+        ranges.numbers("House.solids: centre", centre, shape)
+        ranges.numbers("House.solids: yaw", yaw, shape[:-1])
+        boxes = Boxes(
+            centre=jnp.concatenate([self.centre, centre]),
+            half=jnp.concatenate([self.half, things.half]),
+            turn=jnp.concatenate([self.yaw, yaw]),
+        )
+        return Solids(boxes)
+
+    def colours(self) -> Array:
+        """Colours [N + M, 3] in 0 ... 1 of the rows of `solids`, for `render.Sight.shaded`.
+
+        >>> from jaxgpu.rl.envs.rearrange import houses
+        >>> houses.generate(0).colours().shape
+        (640, 3)
+        """
+        kind = jnp.concatenate([self.kind, jnp.full_like(self.objects.type, -1)])
+        return colours.of_boxes(kind, jnp.concatenate([self.type, self.objects.type]))
+
+    def view(self) -> View:
+        """The house without its ceiling, to be turned by hand: `jaxgpu.show(house)`.
+
+        >>> from jaxgpu.rl.envs.rearrange import houses
+        >>> len(houses.generate(0).view().surfaces) > 3
+        True
+        """
+        boxes = self.solids().boxes
+        kind = np.concatenate([np.asarray(self.kind), np.full(self.objects.type.shape, 8)])
+        here = np.asarray(boxes.there) & (kind != Kind.CEILING)
+        parts = []
+        for one in np.unique(kind[here]):
+            x, faces = _triangles(boxes, np.flatnonzero(here & (kind == one)))
+            colour = (*colours.SHELL, colours.SMALL)[one]
+            ink = "#" + "".join(f"{round(255 * c):02x}" for c in colour)
+            parts.append(Surface(x[None], faces, ink))
+        return View(surfaces=tuple(parts))
+
+
+def _triangles(boxes: Boxes, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners [8 R, 3] of R of the boxes, turned about z, m, and their triangles [12 R, 3]."""
+    signs = np.array(list(product((-1, 1), repeat=3)))
+    local = signs * np.asarray(boxes.half)[rows, None]
+    c, s = (np.asarray(f(boxes.turn))[rows, None] for f in (np.cos, np.sin))
+    x, y = c * local[..., 0] - s * local[..., 1], s * local[..., 0] + c * local[..., 1]
+    corners = np.stack([x, y, local[..., 2]], -1) + np.asarray(boxes.centre)[rows, None]
+    squares = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4]])
+    squares = np.vstack([squares, [[1, 5, 7, 3]]])
+    faces = np.concatenate([squares[:, [0, 1, 2]], squares[:, [0, 2, 3]]])
+    every = faces[None] + 8 * np.arange(len(corners))[:, None, None]
+    return corners.reshape(-1, 3), every.reshape(-1, 3)
 
 
 def cell_centres(cells: Array) -> Array:
