@@ -53,7 +53,7 @@ class Boxes:
     def kept(self) -> "Boxes":
         """The same boxes; those that are not there are points, a thousand kilometres below."""
         here = self.there[..., None]
-        below = jnp.array([0.0, 0.0, -GONE], self.centre.dtype)
+        below = jnp.array([[0.0, 0.0, -GONE]], self.centre.dtype)
         centre = jnp.where(here, self.centre, below)
         return replace(self, centre=centre, half=jnp.where(here, self.half, 0))
 

@@ -54,7 +54,7 @@ class Eye:
 @jax.custom_jvp
 def first_distance(solids: Solids, eye: Eye) -> Array:
     """How far each ray [P] goes, m, `FAR` where it meets nothing."""
-    return lax.platform_dependent(solids, eye, cpu=_near_to_far, default=_at_once)
+    return lax.platform_dependent(solids, eye, cpu=_near_to_far, default=at_once)
 
 
 @first_distance.defjvp
@@ -68,19 +68,19 @@ def _along_what_was_found(primals: Any, tangents: Any) -> tuple[Array, Array]:
 def first_index(solids: Solids, eye: Eye) -> Array:
     """Which solid each ray [P] meets first; -1 where it meets nothing."""
     solids, eye = lax.stop_gradient((solids, eye))
-    return lax.platform_dependent(solids, eye, cpu=_near_to_far_index, default=_at_once_index)
+    return lax.platform_dependent(solids, eye, cpu=_near_to_far_index, default=at_once_index)
 
 
 @sequential_vmap
 def _near_to_far(solids: Solids, eye: Eye) -> Array:
     ways, start = eye.ways(), _apart_from_boxes(solids, eye)[0]
     table, near, _ = _sorted(solids.boxes, eye)
-    up = 1 / rays.away_from_zero(ways[2])
+    wide = tuple(w[None] for w in ways)
 
     def body(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         k, far = carry
         rows = lax.dynamic_slice_in_dim(table, k, TOGETHER)
-        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), ways, up)
+        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide)
         for hit in hits:
             far = rays.less(far, hit)
         return k + TOGETHER, far
@@ -93,13 +93,13 @@ def _near_to_far(solids: Solids, eye: Eye) -> Array:
 def _near_to_far_index(solids: Solids, eye: Eye) -> Array:
     ways, (start, index) = eye.ways(), _apart_from_boxes(solids, eye)
     table, near, order = _sorted(solids.boxes, eye)
-    up = 1 / rays.away_from_zero(ways[2])
+    wide = tuple(w[None] for w in ways)
 
     def body(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         k, far, index = carry
         rows = lax.dynamic_slice_in_dim(table, k, TOGETHER)
         numbers = lax.dynamic_slice_in_dim(order, k, TOGETHER)
-        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), ways, up)
+        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide)
         for hit, number in zip(hits, numbers):
             index = jnp.where(hit < far, number, index)
             far = rays.less(far, hit)
@@ -109,28 +109,28 @@ def _near_to_far_index(solids: Solids, eye: Eye) -> Array:
     return lax.while_loop(nearer, body, (jnp.int32(0), start, index))[2]
 
 
-def _at_once(solids: Solids, eye: Eye) -> Array:
+def at_once(solids: Solids, eye: Eye) -> Array:
     ways, start = eye.ways(), _apart_from_boxes(solids, eye)[0]
     columns = _columns(solids.boxes, eye)
-    up = 1 / rays.away_from_zero(ways[2])
-    return jnp.minimum(start, jnp.min(_hit(tuple(c[:, None] for c in columns), ways, up), 0))
+    wide = tuple(w[None] for w in ways)
+    return jnp.minimum(start, jnp.min(_hit(tuple(c[:, None] for c in columns), wide), 0))
 
 
-def _at_once_index(solids: Solids, eye: Eye) -> Array:
+def at_once_index(solids: Solids, eye: Eye) -> Array:
     ways, (start, index) = eye.ways(), _apart_from_boxes(solids, eye)
     columns = _columns(solids.boxes, eye)
-    up = 1 / rays.away_from_zero(ways[2])
-    hits = _hit(tuple(c[:, None] for c in columns), ways, up)
+    wide = tuple(w[None] for w in ways)
+    hits = _hit(tuple(c[:, None] for c in columns), wide)
     return jnp.where(jnp.min(hits, 0) < start, jnp.argmin(hits, 0).astype(jnp.int32), index)
 
 
-def _hit(columns: tuple[Array, ...], ways: Vec, up: Array) -> Array:
-    """Distance along rays to boxes, of the columns of `_columns`; `up` is 1 / ways[2]."""
+def _hit(columns: tuple[Array, ...], ways: Vec) -> Array:
+    """Distances [N, P] along rays 3 x [1, P] to boxes, of the columns [N, 1] of `_columns`."""
     low, high, axes = columns[:3], columns[3:6], columns[6:]
     turned = inside(axes, ways)
-    upright = len(axes) == 2
-    slope = tuple(1 / rays.away_from_zero(w) for w in (turned[:2] if upright else turned))
-    return rays.slabs(low, high, (*slope, up) if upright else slope)
+    # of upright boxes the last is that of the ray alone, which XLA takes out of the loop over boxes
+    slope = tuple(1 / rays.away_from_zero(w) for w in turned)
+    return rays.slabs(low, high, slope)
 
 
 def _columns(boxes: Boxes, eye: Eye) -> tuple[Array, ...]:
@@ -181,13 +181,14 @@ def in_view(boxes: Boxes, eye: Eye) -> Array:
 def _apart_from_boxes(solids: Solids, eye: Eye) -> tuple[Array, Array]:
     """How far rays go to capsules and planes, at most `FAR`, and the number of the solid or -1."""
     ways, place = eye.ways(), eye.place()
+    wide = tuple(w[None] for w in ways)
     far, index = jnp.full_like(ways[0], FAR), jnp.full(ways[0].shape, -1, jnp.int32)
     boxes, rods, _ = solids.counts
     found = []
     if solids.rods is not None:
-        found.append((boxes, _rod_hits(solids.rods, place, ways)))
+        found.append((boxes, _rod_hits(solids.rods, place, wide)))
     if solids.planes is not None:
-        found.append((boxes + rods, _plane_hits(solids.planes, place, ways)))
+        found.append((boxes + rods, _plane_hits(solids.planes, place, wide)))
     for begin, hits in found:
         least = jnp.min(hits, 0)
         number = begin + jnp.argmin(hits, 0).astype(jnp.int32)

@@ -4,6 +4,9 @@ All of it is pure and works under `jit`, `vmap` and `grad`: an environment may o
 exact, with derivatives by the poses of the camera and of the solids.
 """
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -41,7 +44,7 @@ class Sight:
     def shaded(self, colour: Array) -> Array:
         """A picture [H, W, 3] in 0 ... 1 of solids with colours [K, 3], under even light."""
         colour = jnp.asarray(ranges.numbers("Sight.shaded: colour", colour, ("K", 3)))
-        sky = jnp.asarray(SKY, self.depth.dtype)
+        sky = jnp.asarray(SKY, self.depth.dtype)[None, None]
         normal = tuple(self.normal[..., i] for i in range(3))
         sun = rows.unit(jnp.asarray(SUN, self.depth.dtype))
         light = 0.75 + 0.10 * normal[2] + 0.20 * dot(normal, tuple(sun))
@@ -66,9 +69,14 @@ def depth_image(camera: Camera, solids: Solids, *, far: Array | float = 10.0) ->
     >>> round(float(depth_image(camera, Solids(box))[1, 1]), 3)
     3.0
     """
-    eye = _eye("depth_image", camera, solids, far)
-    away = casting.first_distance(solids, eye)
-    return _depth(camera, eye, away, far)
+    _check("depth_image", camera, solids, far)
+    return _depth_image(camera, solids, far)
+
+
+@jax.jit
+def _depth_image(camera: Camera, solids: Solids, far: Array | float) -> Array:
+    eye = eye_of(camera, solids)
+    return _depth(camera, eye, casting.first_distance(solids, eye), far)
 
 
 @explained
@@ -86,7 +94,13 @@ def sight(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Sight
     >>> int(seen.index[1, 1]), seen.normal[1, 1].tolist()
     (0, [1.0, 0.0, 0.0])
     """
-    eye = _eye("sight", camera, solids, far)
+    _check("sight", camera, solids, far)
+    return _sight(camera, solids, far)
+
+
+@jax.jit
+def _sight(camera: Camera, solids: Solids, far: Array | float) -> Sight:
+    eye = eye_of(camera, solids)
     index = casting.first_index(solids, eye)
     away, normal = casting.met(solids, eye, index)
     depth = _depth(camera, eye, away, far)
@@ -131,11 +145,17 @@ def nearest_boxes(
     >>> short.index.tolist(), int(short.lost)
     ([1], 1)
     """
-    eye = _eye("nearest_boxes", camera, Solids(boxes), far)
+    _check("nearest_boxes", camera, Solids(boxes), far)
     ranges.numbers("nearest_boxes: count", count, (), least=1, whole=True)
+    return _nearest_boxes(camera, boxes, min(count, boxes.centre.shape[0]), far)
+
+
+@partial(jax.jit, static_argnums=2)
+def _nearest_boxes(camera: Camera, boxes: Boxes, count: int, far: Array | float) -> Nearest:
+    eye = eye_of(camera, Solids(boxes))
     away = jnp.where(casting.in_view(boxes, eye), boxes.distance(eye.at), jnp.inf)
     wanted = away < far * jnp.sqrt(1 + jnp.sum(eye.spread * eye.spread))
-    short, index = lax.top_k(-jnp.where(wanted, away, jnp.inf), min(count, away.shape[0]))
+    short, index = lax.top_k(-jnp.where(wanted, away, jnp.inf), count)
     here = short > -jnp.inf
     half = jnp.where(here[:, None], boxes.half[index], -1)
     return Nearest(
@@ -150,11 +170,8 @@ def _depth(camera: Camera, eye: casting.Eye, away: Array, far: Array | float) ->
     return depth.reshape(camera.height, camera.width)
 
 
-def _eye(name: str, camera: Camera, solids: Solids, far: Array | float) -> casting.Eye:
-    """The rays of a camera, after all that was given has been held to what it must be."""
-    held(name, camera)
-    ranges.numbers(f"{name}: far", far, (), above=0, most=casting.FAR, unit="m")
-    _rows(name, solids)
+def eye_of(camera: Camera, solids: Solids) -> casting.Eye:
+    """The rays of a camera, in the precision of the solids."""
     dtype = solids.boxes.centre.dtype
     a, b = camera.rays(dtype)
     focal = camera.focal
@@ -168,8 +185,10 @@ def _eye(name: str, camera: Camera, solids: Solids, far: Array | float) -> casti
     )
 
 
-def _rows(name: str, solids: Solids) -> None:
-    """Refuse arrays of the wrong shape, or with numbers that are not finite."""
+def _check(name: str, camera: Camera, solids: Solids, far: Array | float) -> None:
+    """Refuse a camera that looks nowhere, wrong shapes, and numbers that are not finite."""
+    held(name, camera)
+    ranges.numbers(f"{name}: far", far, (), above=0, most=casting.FAR, unit="m")
     boxes = solids.boxes
     ranges.numbers(f"{name}: Boxes.centre", boxes.centre, ("N", 3))
     count = boxes.centre.shape[0]

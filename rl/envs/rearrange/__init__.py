@@ -4,10 +4,10 @@ Read `house` first (a `House`: boxes, surfaces, and where to walk), then `houses
 them: `plan` (rooms, doors and windows), `floor` (where a robot may stand), `furnish` (furniture,
 placed so that all of it can be reached) and `clutter` (small things on it). `furnishings` has the
 published statistics, `pieces` what is placed at once, `templates` the parts of a piece, `rows`
-tables of fixed length.
+tables of fixed length, `colours` what they look like. `geodesic` measures ways over the floor.
 """
 
-from . import furnishings, houses
+from . import furnishings, geodesic, houses
 from .house import House, Kind, Objects, Surfaces, cell_centres
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "Surfaces",
     "cell_centres",
     "furnishings",
+    "geodesic",
     "houses",
 ]

@@ -67,9 +67,10 @@ class _Room:
         room: int,
     ) -> None:
         self.rng, self.tables, self.floor, self.room = rng, tables, floor, room
-        self.name, self.corners = plan.rooms[room], plan.corners[room]
+        self.name, self.corners = plan.rooms[room], plan.corners
         self.ceiling = plan.ceiling
-        self.low, self.high = self.corners[:2] / 10 + WALL, self.corners[2:] / 10 - WALL
+        self.low = self.corners[room, :2] / 10 + WALL
+        self.high = self.corners[room, 2:] / 10 - WALL
         self.taken: list[tuple[np.ndarray, np.ndarray]] = []  # least and largest corners
         self.types: set[str] = set()
         weights, flags = tables.rooms[self.name], tables.flags
@@ -163,14 +164,13 @@ class _Room:
         placed = [_moved(one, at, turn, self.room, groups, k) for k, one in enumerate(piece.items)]
         free = self.floor.free
         for one in placed:
-            if one.parent < 0:
-                for rectangle in footprints(one):
-                    free = self.floor.blocked(free, rectangle)
-        reached = self.floor.reached(free, self.room, self.corners)
-        if reached is None:
+            for rectangle in footprints(one):  # a television may stand out over its stand
+                free = self.floor.blocked(free, rectangle)
+        reached = self.floor.reached(free, self.room, self.corners[self.room])
+        if reached is None or not self._near(reached, corners):
             return False
-        area = np.prod(self.corners[2:] - self.corners[:2])
-        if reached.sum() < LEAST * area or not self._near(reached, corners):
+        lost = self.floor.free & ~free
+        if not all(self._walked(free, lost, room) for room in range(len(self.corners))):
             return False
         self.floor.free = free
         self.taken.append(apart)
@@ -178,9 +178,18 @@ class _Room:
         found += placed
         return True
 
+    def _walked(self, free: np.ndarray, lost: np.ndarray, room: int) -> bool:
+        """Whether enough of a room is reached; a piece by a door takes of the next room too."""
+        x0, y0, x1, y1 = corners = self.corners[room]
+        if not lost[x0:x1, y0:y1].any():
+            return True
+        reached = self.floor.reached(free, room, corners)
+        area = np.prod(corners[2:] - corners[:2])
+        return reached is not None and bool(reached.sum() >= LEAST * area)
+
     def _near(self, reached: np.ndarray, corners: tuple[np.ndarray, np.ndarray]) -> bool:
         """Whether a reached cell is close to the piece."""
-        offset = np.maximum(self.corners[:2] - 1, 0)
+        offset = np.maximum(self.corners[self.room, :2] - 1, 0)
         cells = (np.argwhere(reached) + offset + 0.5) * CELL
         beyond = np.maximum(np.maximum(corners[0] - cells, cells - corners[1]), 0)
         return bool((np.hypot(*beyond.T) < NEAR).any())

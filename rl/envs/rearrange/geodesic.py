@@ -61,8 +61,10 @@ def cells_near(free: Array, place: Array, reach: Array | float) -> Array:
         raise TypeError("cells_near: free must be an array [C, C] of bool; give House.nav")
     ranges.numbers("cells_near: reach", reach, (), least=0, unit="m")
     ranges.finite("cells_near", place=place)
-    x, y = ((jnp.arange(n) + 0.5) * CELL - place[i] for i, n in enumerate(free.shape))
-    return free & (x[:, None] ** 2 + y[None] ** 2 <= jnp.asarray(reach) ** 2)
+    place = jnp.asarray(place)
+    middles = ((jnp.arange(n).astype(place.dtype) + 0.5) * CELL for n in free.shape)
+    x, y = (middle - place[i] for i, middle in enumerate(middles))
+    return free & (x[:, None] ** 2 + y[None] ** 2 <= reach**2)
 
 
 @jax.jit

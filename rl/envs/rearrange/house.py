@@ -180,4 +180,4 @@ def cell_centres(cells: Array) -> Array:
     [0.25, 0.45000001788139343]
     """
     cells = ranges.numbers("cell_centres: cells", cells, whole=True)
-    return (cells + 0.5) * CELL
+    return (jnp.asarray(cells).astype(float) + 0.5) * CELL

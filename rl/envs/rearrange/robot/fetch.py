@@ -15,7 +15,6 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.doors import explained
-from jaxgpu.geometry.vectors import Vec
 from jaxgpu.pytree import pytree
 
 # the joints of the arm: offset of its frame in that of the link before, the axis it turns about,
@@ -108,21 +107,20 @@ def forward_kinematics(joints: Joints) -> Frames:
     [1.128, 0.0, 1.172]
     """
     x, y, yaw = (joints.base[..., i] for i in range(3))
-    zero, one = jnp.zeros_like(x), jnp.ones_like(x)
-    upright = ((one, zero, zero), (zero, one, zero), (zero, zero, one))
-    base = (x, y, zero), _turned(upright, 2, yaw)
-    fixed = _placed(base, TORSO)
-    torso = _placed(base, TORSO[:2] + (TORSO[2] + joints.torso,))
-    pan = _placed(torso, PAN, 2, joints.head[..., 0])
-    tilt = _placed(pan, TILT, 1, joints.head[..., 1])
+    zero = jnp.zeros_like(x)
+    upright = jnp.broadcast_to(jnp.eye(3, dtype=x.dtype), (*x.shape, 3, 3))
+    base = jnp.stack([x, y, zero], -1), _turned(upright, 2, yaw)
+    fixed = _beyond(base, TORSO)
+    torso = fixed[0] + joints.torso[..., None] * base[1][..., 2, :], base[1]
+    pan = _beyond(torso, PAN, 2, joints.head[..., 0])
+    tilt = _beyond(pan, TILT, 1, joints.head[..., 1])
     chain = [torso]
     for i, (_, offset, axis, _, _) in enumerate(ARM):
-        chain.append(_placed(chain[-1], offset, axis, joints.arm[..., i]))
-    gripper = _placed(chain[-1], GRIPPER)
-    found = [base, fixed, torso, pan, tilt, _placed(tilt, CAMERA), *chain[1:], gripper]
-    stacked = lambda rows: jnp.stack([jnp.stack(row, -1) for row in rows], -2)
-    axes = jnp.stack([stacked(rows) for _, rows in found], -3)
-    return Frames(origin=stacked([origin for origin, _ in found]), axes=axes)
+        chain.append(_beyond(chain[-1], offset, axis, joints.arm[..., i]))
+    gripper = _beyond(chain[-1], GRIPPER)
+    found = [base, fixed, torso, pan, tilt, _beyond(tilt, CAMERA), *chain[1:], gripper]
+    origins, axes = zip(*found)
+    return Frames(origin=jnp.stack(origins, -2), axes=jnp.stack(axes, -3))
 
 
 def placed(frames: Frames, base: Array) -> Frames:
@@ -174,22 +172,22 @@ def in_frame(axes: Array, x: Array) -> Array:
     return jnp.sum(axes * x[..., None, :], -1)
 
 
-def _placed(
-    link: tuple[Vec, tuple[Vec, Vec, Vec]], offset: tuple[Any, Any, Any], axis: int = 0, angle: Any = None
-) -> tuple[Vec, tuple[Vec, Vec, Vec]]:
+def _beyond(
+    link: tuple[Array, Array], offset: tuple[float, ...], axis: int = 0, angle: Array | None = None
+) -> tuple[Array, Array]:
     """The frame at an offset in that of a link, turned about one of its axes."""
     origin, rows = link
-    for shift, row in zip(offset, rows):
-        if not isinstance(shift, float) or shift:  # most offsets are along one axis
-            origin = tuple(o + shift * r for o, r in zip(origin, row))
+    for i, shift in enumerate(offset):
+        if shift:  # most offsets are along one axis
+            origin = origin + shift * rows[..., i, :]
     return origin, rows if angle is None else _turned(rows, axis, angle)
 
 
-def _turned(rows: tuple[Vec, Vec, Vec], axis: int, angle: Array) -> tuple[Vec, Vec, Vec]:
-    """The axes of a frame after a turn about one of them, which mixes the two others."""
-    c, s = jnp.cos(angle), jnp.sin(angle)
+def _turned(rows: Array, axis: int, angle: Array) -> Array:
+    """The axes [..., 3, 3] of a frame after a turn about one of them, which mixes the two others."""
+    c, s = jnp.cos(angle)[..., None], jnp.sin(angle)[..., None]
     first, second = (axis + 1) % 3, (axis + 2) % 3
-    turned = list(rows)
-    turned[first] = tuple(c * a + s * b for a, b in zip(rows[first], rows[second]))
-    turned[second] = tuple(c * b - s * a for a, b in zip(rows[first], rows[second]))
-    return tuple(turned)
+    turned = [rows[..., i, :] for i in range(3)]
+    turned[first] = c * rows[..., first, :] + s * rows[..., second, :]
+    turned[second] = c * rows[..., second, :] - s * rows[..., first, :]
+    return jnp.stack(turned, -2)
