@@ -3,7 +3,7 @@
 Reading order:
 
     environment   the protocol of an environment, and environments by name; `spaces`
-    envs          classic, locomotion, surgical and fluid tasks
+    envs          classic, locomotion, surgical, fluid and rearrangement tasks
     vector        many copies of an environment, begun anew where episodes end
     learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES; networks; Policies, weights as an objective
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
@@ -29,6 +29,7 @@ from .envs.locomotion import (
     Walker2d,
 )
 from .envs.matter import Matter
+from .envs.rearrange.tasks import MobilePick, Navigate, Place, Rearrange
 from .envs.surgical import (
     Centre,
     DynamicReach,
@@ -69,13 +70,17 @@ __all__ = [
     "InvertedDoublePendulum",
     "Matter",
     "MountainCar",
+    "MobilePick",
     "MountainCarContinuous",
+    "Navigate",
     "NeedlePick",
     "PegTransfer",
     "Pendulum",
+    "Place",
     "Pusher",
     "Reach",
     "Reacher",
+    "Rearrange",
     "SurgicalGymReach",
     "Swimmer",
     "Track",

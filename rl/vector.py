@@ -118,10 +118,12 @@ class Vector:
 
     @allocation.bounded
     def reset(self, key: Array) -> VectorState:
-        """First states of all copies."""
+        """First states of all copies; an environment may `stagger` these, and only these."""
         begun = mended(jax.vmap(self.env.reset)(self._keys(key)))
         state, observation = begun
         first = begun if self.restart == "same" else jax.tree.map(lambda x: x[:1], begun)
+        if stagger := getattr(self.env, "stagger", None):
+            state = jax.vmap(stagger)(state, self._keys(jax.random.fold_in(key, 1)))
         return VectorState(
             state=state,
             observation=observation,

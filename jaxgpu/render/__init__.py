@@ -8,14 +8,16 @@ open("film.gif", "wb").write(gif(images))         # or mp4(images)
 
 Read `camera` first, then `splat` (which ball a pixel shows), `shade` (light), `ground` (the floor,
 with shadows), `sphere_tracing` (rays against shapes) and `particles`, which puts these together;
-`capsules` stands alone, and so does `film`. `view` is a page to be turned by hand, `shown` what
-such a page shows of a state, a run or a robot, and `palette` the one style of all figures.
+`capsules` stands alone, and so does `film`. `casting` finds the first solid along rays, and
+`sensors` has what a robot's camera sees of them. `view` is a page to be turned by hand, `shown`
+what such a page shows of a state, a run or a robot, and `palette` the one style of all figures.
 """
 
 from .camera import Camera
 from .capsules import Capsules
 from .film import gif, mp4
 from .particles import Balls, Scene, picture
+from .sensors import Nearest, Sight, depth_image, nearest_boxes, sight
 from .shade import Look
 from .shown import show
 from .sphere_tracing import trace
@@ -27,16 +29,21 @@ __all__ = [
     "Camera",
     "Capsules",
     "Look",
+    "Nearest",
     "Points",
     "Rods",
     "Scene",
+    "Sight",
     "Surface",
     "View",
+    "depth_image",
     "gif",
     "mp4",
     "nearest",
+    "nearest_boxes",
     "picture",
     "show",
+    "sight",
     "soft_depth",
     "trace",
 ]

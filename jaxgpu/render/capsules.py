@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu import allocation, ranges
+from jaxgpu.geometry import rays
 from jaxgpu.geometry.vectors import Vec, dot, unit
 from jaxgpu.pytree import pytree
 
@@ -21,7 +22,7 @@ SKY, STEEL, BLUE = (0.93, 0.95, 0.97), (0.42, 0.47, 0.55), (0.16, 0.38, 0.70)
 ORANGE, GREEN = (0.93, 0.50, 0.14), (0.20, 0.65, 0.32)
 WHITE = (1.0, 1.0, 1.0)
 INKS = (STEEL, BLUE, ORANGE, GREEN, SKY, WHITE)  # of films, for `gif`
-FAR = 1e3
+FAR = rays.FAR
 
 
 @pytree
@@ -104,45 +105,15 @@ def meet(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
         eye: where the rays begin, outside of all capsules: three arrays [...] or numbers, m.
         way: their directions, unit vectors: three arrays [...].
     """
-    far = jax.vmap(_capsule, (0, 0, 0, None, None))(
-        scene.start, scene.end, scene.radius, eye, way
-    )  # [N, ...]
+    one = lambda start, end, r: rays.capsule(tuple(start), tuple(end), r, eye, way)
+    far = jax.vmap(one)(scene.start, scene.end, scene.radius)  # [N, ...]
     return jnp.min(far, 0), jnp.argmin(far, 0)
-
-
-def _capsule(start: Array, end: Array, r: Array, eye: Vec, way: Vec) -> Array:
-    """Distance along rays to one capsule, or `FAR`."""
-    a, b = tuple(start), tuple(end)
-    along, off = _less(b, a), _less(eye, a)
-    length, up, side = dot(along, along), dot(along, way), dot(along, off)
-    ahead, square = dot(way, off), dot(off, off)
-    A = length - up * up
-    B = length * ahead - side * up
-    C = length * square - side * side - r * r * length
-    h = B * B - A * C
-    crosses = (h > 0) & (A > 1e-6 * length)
-    t = (-B - jnp.sqrt(jnp.where(crosses, h, 0.0))) / jnp.where(crosses, A, 1.0)
-    place = side + t * up
-    t = jnp.where(crosses & (t > 0) & (place > 0) & (place < length), t, FAR)
-    return jnp.minimum(t, jnp.minimum(_sphere(off, r, way), _sphere(_less(eye, b), r, way)))
-
-
-def _sphere(off: Vec, r: Array, way: Vec) -> Array:
-    ahead = dot(way, off)
-    # the square of the distance from the centre to the ray, without the loss of a difference
-    side = tuple(o - ahead * w for o, w in zip(off, way))
-    h = r * r - dot(side, side)
-    t = -ahead - jnp.sqrt(jnp.maximum(h, 0.0))
-    return jnp.where((h > 0) & (t > 0), t, FAR)
 
 
 def _normal(scene: Capsules, x: Vec, which: Array) -> Vec:
     """Unit normals at the points `x` of the capsules `which`."""
     pick = lambda ends: tuple(jnp.moveaxis(ends[which], -1, 0))
-    a, along = pick(scene.start), pick(scene.end - scene.start)
-    off, length = _less(x, a), dot(along, along)
-    part = jnp.clip(dot(off, along) / jnp.where(length > 0, length, 1.0), 0, 1)
-    return unit(tuple(o - part * l for o, l in zip(off, along)))
+    return rays.capsule_normal(pick(scene.start), pick(scene.end), x)
 
 
 def _tiles(scene: Capsules, x: Vec) -> Array:
@@ -157,7 +128,3 @@ def _light(scene: Capsules, x: Vec, normal: Vec) -> Array:
     above = tuple(a + 1e-2 * scene.tile * n for a, n in zip(x, normal))
     blocked, _ = meet(scene, above, sun)
     return 0.42 + 0.13 * normal[2] + jnp.where(blocked < FAR, 0.0, 0.45 * direct)
-
-
-def _less(a: Vec, b: Vec) -> Vec:
-    return tuple(p - q for p, q in zip(a, b))

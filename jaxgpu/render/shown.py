@@ -34,7 +34,7 @@ def show(
             an array [N, 3] or [N, 2] of points, or [T, N, 3] of points that move;
             a mapping from names to such arrays, or to pairs of them, the ends of rods;
             a state with a method `view`, which gives such a mapping: star clusters, planets,
-            matter; a list of states is a film;
+            matter; a list of states is a film; or a whole `View`: a house;
             objectives `f` [K, 2] or [K, 3]: a `Solution` or a population, whose axes are scaled;
             a `Run` whose history has positions "x" [T, N, 3], or else its last state;
             with `states`, an environment of `rl` or a `rigid.Model`: anything that has a
@@ -79,7 +79,8 @@ def _view(x: Any) -> View:
     if getattr(getattr(x, "f", None), "ndim", 0) == 2:
         return _front(np.asarray(x.f), getattr(x, "violation", 0.0))
     if _has_view(x):
-        return _named(x.view(), absent=True)
+        found = x.view()
+        return found if isinstance(found, View) else _named(found, absent=True)
     if isinstance(x, Run):
         held = x.history.get("x") if isinstance(x.history, dict) else x.history
         return _view(held if getattr(held, "ndim", 0) == 3 else x.state)

@@ -1,0 +1,156 @@
+"""How far rays go until they meet a shape, in closed form: boxes, capsules, balls and planes.
+
+A ray is eye + t way, `way` a unit vector; what is given back is the least t > 0 at which it comes
+into the shape, or `FAR`. A ray that begins inside a shape does not meet it. Vectors are tuples of
+arrays that broadcast against each other, and each formula is written out by components: a program
+then fuses it with the minimum over many shapes, and keeps nothing of the size shapes x rays.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from .vectors import Vec, dot, unit
+
+FAR = 1e3  # m; beyond it nothing is met
+PARALLEL = 1e-9  # least component of a direction: a ray along a face has a large slope, not inf
+
+
+def box(eye: Vec, way: Vec, half: Vec) -> Array:
+    """Distance along rays, given in the frame of a box, to where they enter it, m; else `FAR`.
+
+    The three pairs of faces are slabs; a ray is in the box from when it is in the last slab until
+    it leaves the first (Kay & Kajiya 1986, doi:10.1145/15886.15916).
+
+    Args:
+        eye: where the rays begin, less the middle of the box: 3 x [...], m.
+        way: their directions, 3 x [...].
+        half: half the size of the box, 3 x [...], m.
+
+    >>> one = jnp.ones(())
+    >>> float(box((-3 * one, 0 * one, 0 * one), (one, 0 * one, 0 * one), (one, one, one)))
+    2.0
+    """
+    low = tuple(-h - e for e, h in zip(eye, half))
+    high = tuple(h - e for e, h in zip(eye, half))
+    return slabs(low, high, tuple(1 / away_from_zero(w) for w in way))
+
+
+def slabs(low: Vec, high: Vec, slope: Vec) -> Array:
+    """As `box`, of faces at `low` and `high` less the eye, m, and 1 / way in the frame of the box.
+
+    >>> float(slabs((2.0, -1.0, -1.0), (4.0, 1.0, 1.0), (jnp.float32(1), 1e9, 1e9)))
+    2.0
+    """
+    near, far = entry(low, high, slope)
+    first = greater(greater(near[0], near[1]), near[2])
+    last = less(less(far[0], far[1]), far[2])
+    return jnp.where((last >= first) & (first > 0), first, FAR)
+
+
+def less(a: Array, b: Array) -> Array:
+    """The lesser of two numbers, in one instruction: `jnp.minimum` asks besides which is nan.
+
+    >>> float(less(jnp.float32(1), jnp.float32(2)))
+    1.0
+    """
+    return jnp.where(a < b, a, b)
+
+
+def greater(a: Array, b: Array) -> Array:
+    """The greater of two numbers, as `less`.
+
+    >>> float(greater(jnp.float32(1), jnp.float32(2)))
+    2.0
+    """
+    return jnp.where(a > b, a, b)
+
+
+def entry(low: Vec, high: Vec, slope: Vec) -> tuple[Vec, Vec]:
+    """Where rays come into each of three slabs and leave it: 3 x [...] and 3 x [...], m."""
+    a = tuple(s * x for s, x in zip(slope, low))
+    b = tuple(s * x for s, x in zip(slope, high))
+    near = tuple(less(x, y) for x, y in zip(a, b))
+    return near, tuple(greater(x, y) for x, y in zip(a, b))
+
+
+def away_from_zero(w: Array) -> Array:
+    """The component of a direction, at least `PARALLEL` from 0 with its sign kept.
+
+    >>> float(away_from_zero(jnp.zeros(()))) > 0
+    True
+    """
+    return jnp.where(jnp.abs(w) < PARALLEL, jnp.where(w < 0, -PARALLEL, PARALLEL), w)
+
+
+def capsule(start: Vec, end: Vec, radius: Array, eye: Vec, way: Vec) -> Array:
+    """Distance along rays to a capsule, all that lies within `radius` of a segment, or `FAR`, m.
+
+    Args:
+        start: one end of its segment, 3 x [...], m; a segment of no length is a ball.
+        end: the other.
+        radius: [...] m.
+        eye: where the rays begin, 3 x [...], m.
+        way: unit vectors, 3 x [...].
+
+    >>> one = jnp.ones(())
+    >>> ends = (0 * one, 0 * one, -one), (0 * one, 0 * one, one)
+    >>> float(capsule(*ends, 0.5 * one, (3 * one, 0 * one, 0 * one), (-one, 0 * one, 0 * one)))
+    2.5
+    """
+    along, off = _less(end, start), _less(eye, start)
+    length, up, side = dot(along, along), dot(along, way), dot(along, off)
+    ahead, square = dot(way, off), dot(off, off)
+    A = length - up * up
+    B = length * ahead - side * up
+    C = length * square - side * side - radius * radius * length
+    h = B * B - A * C
+    crosses = (h > 0) & (A > 1e-6 * length)
+    t = (-B - jnp.sqrt(jnp.where(crosses, h, 1.0))) / jnp.where(crosses, A, 1.0)
+    place = side + t * up
+    t = jnp.where(crosses & (t > 0) & (place > 0) & (place < length), t, FAR)
+    caps = jnp.minimum(ball(off, radius, way), ball(_less(eye, end), radius, way))
+    return jnp.minimum(t, caps)
+
+
+def capsule_normal(start: Vec, end: Vec, x: Vec) -> Vec:
+    """Unit vectors 3 x [...] from the segment of a capsule towards points x, 3 x [...].
+
+    >>> one = jnp.ones(())
+    >>> [float(a) for a in capsule_normal((0, 0, 0), (0, 0, 1), (0 * one, 2 * one, one / 2))]
+    [0.0, 1.0, 0.0]
+    """
+    along, off = _less(end, start), _less(x, start)
+    square = dot(along, along)
+    part = jnp.clip(dot(off, along) / jnp.where(square > 0, square, 1), 0, 1)
+    return unit(tuple(o - part * a for o, a in zip(off, along)))
+
+
+def ball(off: Vec, radius: Array, way: Vec) -> Array:
+    """Distance along rays to a ball, m, or `FAR`; `off` is the eye less the middle of the ball.
+
+    >>> one = jnp.ones(())
+    >>> float(ball((-3 * one, 0 * one, 0 * one), one, (one, 0 * one, 0 * one)))
+    2.0
+    """
+    ahead = dot(way, off)
+    # the square of the distance from the centre to the ray, without the loss of a difference
+    side = tuple(o - ahead * w for o, w in zip(off, way))
+    h = radius * radius - dot(side, side)
+    t = -ahead - jnp.sqrt(jnp.where(h > 0, h, 1.0))
+    return jnp.where((h > 0) & (t > 0), t, FAR)
+
+
+def plane(normal: Vec, height: Array, eye: Vec, way: Vec) -> Array:
+    """Distance along rays to the plane normal . x = height, from either side, m, or `FAR`.
+
+    >>> one = jnp.ones(())
+    >>> up, eye, way = (0 * one, 0 * one, one), (0 * one, 0 * one, 3 * one), (0.6, 0.0, -0.8)
+    >>> float(plane(up, one, eye, way))
+    2.5
+    """
+    t = (height - dot(normal, eye)) / away_from_zero(dot(normal, way))
+    return jnp.where((t > 0) & (t < FAR), t, FAR)
+
+
+def _less(a: Vec, b: Vec) -> Vec:
+    return tuple(p - q for p, q in zip(a, b))

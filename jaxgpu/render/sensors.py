@@ -1,0 +1,206 @@
+"""What a camera on a robot sees of simple solids: depth, normals, which solid, and colours.
+
+All of it is pure and works under `jit`, `vmap` and `grad`: an environment may observe it. Depth is
+exact, with derivatives by the poses of the camera and of the solids.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxgpu import ranges
+from jaxgpu.doors import explained
+from jaxgpu.geometry import rows
+from jaxgpu.geometry.solids import Boxes, Solids
+from jaxgpu.geometry.vectors import dot
+from jaxgpu.pytree import pytree
+
+from . import casting
+from .camera import Camera, held
+from .capsules import SKY, SUN
+
+
+@pytree
+class Sight:
+    """Images of a camera."""
+
+    depth: Array  # [H, W] how far ahead, m; `far` where nothing is nearer
+    normal: Array  # [H, W, 3] unit vectors, 0 where nothing is seen
+    index: Array  # [H, W] number of the solid, -1 where nothing is seen
+
+    def picked(self, values: Array, none: Array | float = -1) -> Array:
+        """What belongs to the solid that each pixel shows: of values [K, ...], [H, W, ...].
+
+        Args:
+            values: of each of the K solids: labels, colours.
+            none: where nothing is seen.
+        """
+        values = jnp.asarray(ranges.numbers("Sight.picked: values", values))
+        seen = (self.index >= 0).reshape(self.index.shape + (1,) * (values.ndim - 1))
+        return jnp.where(seen, values[jnp.maximum(self.index, 0)], none)
+
+    def shaded(self, colour: Array) -> Array:
+        """A picture [H, W, 3] in 0 ... 1 of solids with colours [K, 3], under even light."""
+        colour = jnp.asarray(ranges.numbers("Sight.shaded: colour", colour, ("K", 3)))
+        sky = jnp.asarray(SKY, self.depth.dtype)[None, None]
+        normal = tuple(self.normal[..., i] for i in range(3))
+        sun = rows.unit(jnp.asarray(SUN, self.depth.dtype))
+        light = 0.75 + 0.10 * normal[2] + 0.20 * dot(normal, tuple(sun))
+        light = jnp.where(self.index >= 0, light, 1)[..., None]
+        return jnp.clip(self.picked(colour, sky) * light, 0, 1)
+
+
+@explained
+def depth_image(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Array:
+    """How far ahead each pixel's ray meets a solid, [H, W] m; `far` where none is nearer.
+
+    A box that holds the camera is not seen. Derivatives by the poses of camera and solids follow
+    the solid that is seen: they are those of depth wherever no edge passes.
+
+    Args:
+        camera: where it is seen from.
+        solids: what is there.
+        far: depth of what lies further, m, at most 1000.
+
+    >>> box = Boxes(jnp.zeros((1, 3)), jnp.ones((1, 3)), jnp.zeros(1))
+    >>> camera = Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=3, height=3)
+    >>> round(float(depth_image(camera, Solids(box))[1, 1]), 3)
+    3.0
+    """
+    _check("depth_image", camera, solids, far)
+    return _depth_image(camera, solids, far)
+
+
+@jax.jit
+def _depth_image(camera: Camera, solids: Solids, far: Array | float) -> Array:
+    eye = eye_of(camera, solids)
+    return _depth(camera, eye, casting.first_distance(solids, eye), far)
+
+
+@explained
+def sight(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Sight:
+    """Depth, normals and the number of the solid that each pixel shows.
+
+    Args:
+        camera: where it is seen from.
+        solids: what is there; boxes are numbered first, then capsules, then planes.
+        far: depth of what lies further, m, at most 1000.
+
+    >>> box = Boxes(jnp.zeros((1, 3)), jnp.ones((1, 3)), jnp.zeros(1))
+    >>> camera = Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=3, height=3)
+    >>> seen = sight(camera, Solids(box))
+    >>> int(seen.index[1, 1]), seen.normal[1, 1].tolist()
+    (0, [1.0, 0.0, 0.0])
+    """
+    _check("sight", camera, solids, far)
+    return _sight(camera, solids, far)
+
+
+@jax.jit
+def _sight(camera: Camera, solids: Solids, far: Array | float) -> Sight:
+    eye = eye_of(camera, solids)
+    index = casting.first_index(solids, eye)
+    away, normal = casting.met(solids, eye, index)
+    depth = _depth(camera, eye, away, far)
+    seen = (depth < far).ravel()
+    shape = (camera.height, camera.width)
+    return Sight(
+        depth=depth,
+        normal=jnp.stack([jnp.where(seen, n, 0).reshape(shape) for n in normal], -1),
+        index=jnp.where(seen, index, -1).reshape(shape),
+    )
+
+
+@pytree
+class Nearest:
+    """The boxes nearest to a camera among those in its view."""
+
+    boxes: Boxes  # K rows
+    index: Array  # [K] their numbers among all; -1 in rows that hold none
+    lost: (
+        Array  # [] boxes in view and nearer than `far` that found no row: 0, or depth may be wrong
+    )
+
+
+@explained
+def nearest_boxes(
+    camera: Camera, boxes: Boxes, count: int, *, far: Array | float = 10.0
+) -> Nearest:
+    """The `count` boxes in view that are nearest to the camera, and how many were left out.
+
+    On an accelerator a short list is faster than all boxes. It is exact where `lost` is 0; a box
+    that was left out may be hidden, so that `lost` is an upper bound.
+
+    Args:
+        camera: where it is seen from.
+        boxes: all of them.
+        count: rows of the list.
+        far: what lies further is not wanted, m.
+
+    >>> many = Boxes(jnp.array([[5.0, 0, 0], [3.0, 0, 0]]), jnp.ones((2, 3)), jnp.zeros(2))
+    >>> camera = Camera((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=3, height=3)
+    >>> short = nearest_boxes(camera, many, 1)
+    >>> short.index.tolist(), int(short.lost)
+    ([1], 1)
+    """
+    _check("nearest_boxes", camera, Solids(boxes), far)
+    ranges.numbers("nearest_boxes: count", count, (), least=1, whole=True)
+    return _nearest_boxes(camera, boxes, min(count, boxes.centre.shape[0]), far)
+
+
+@partial(jax.jit, static_argnums=2)
+def _nearest_boxes(camera: Camera, boxes: Boxes, count: int, far: Array | float) -> Nearest:
+    eye = eye_of(camera, Solids(boxes))
+    away = jnp.where(casting.in_view(boxes, eye), boxes.distance(eye.at), jnp.inf)
+    wanted = away < far * jnp.sqrt(1 + jnp.sum(eye.spread * eye.spread))
+    short, index = lax.top_k(-jnp.where(wanted, away, jnp.inf), count)
+    here = short > -jnp.inf
+    half = jnp.where(here[:, None], boxes.half[index], -1)
+    return Nearest(
+        boxes=Boxes(boxes.centre[index], half, boxes.turn[index]),
+        index=jnp.where(here, index.astype(jnp.int32), -1),
+        lost=jnp.sum(wanted) - jnp.sum(here),
+    )
+
+
+def _depth(camera: Camera, eye: casting.Eye, away: Array, far: Array | float) -> Array:
+    depth = jnp.minimum(away * eye.ahead(), jnp.asarray(far, away.dtype))
+    return depth.reshape(camera.height, camera.width)
+
+
+def eye_of(camera: Camera, solids: Solids) -> casting.Eye:
+    """The rays of a camera, in the precision of the solids."""
+    dtype = solids.boxes.centre.dtype
+    a, b = camera.rays(dtype)
+    focal = camera.focal
+    spread = jnp.stack([camera.width / 2 / focal, camera.height / 2 / focal]).astype(dtype)
+    return casting.Eye(
+        at=jnp.asarray(camera.eye, dtype),
+        frame=camera.axes(dtype),
+        a=a.ravel(),
+        b=b.ravel(),
+        spread=spread,
+    )
+
+
+def _check(name: str, camera: Camera, solids: Solids, far: Array | float) -> None:
+    """Refuse a camera that looks nowhere, wrong shapes, and numbers that are not finite."""
+    held(name, camera)
+    ranges.numbers(f"{name}: far", far, (), above=0, most=casting.FAR, unit="m")
+    boxes = solids.boxes
+    ranges.numbers(f"{name}: Boxes.centre", boxes.centre, ("N", 3))
+    count = boxes.centre.shape[0]
+    ranges.numbers(f"{name}: Boxes.half", boxes.half, (count, 3))
+    shape = (count,) if jnp.ndim(boxes.turn) == 1 else (count, 4)
+    ranges.numbers(f"{name}: Boxes.turn", boxes.turn, shape)
+    if count == 0:
+        raise ValueError(f"{name}: Boxes.centre has shape [0, 3]; give one of half size -1 instead")
+    if (rods := solids.rods) is not None:
+        ranges.numbers(f"{name}: Rods.start", rods.start, ("M", 3))
+        ranges.numbers(f"{name}: Rods.end", rods.end, rods.start.shape)
+        ranges.numbers(f"{name}: Rods.radius", rods.radius, rods.start.shape[:1])
+    if (planes := solids.planes) is not None:
+        ranges.numbers(f"{name}: Planes.normal", planes.normal, ("K", 3))
+        ranges.numbers(f"{name}: Planes.height", planes.height, planes.normal.shape[:1])

@@ -1,0 +1,124 @@
+"""Small things on the furniture, by the published odds of what lies on what.
+
+A thing lies on a surface where the disc about it meets no other's. A thing is accepted with its
+odds, raised by a bias of the receptacle, of the thing and of the house, and repeated while the odds
+allow, at most three times.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .furnish import Placed, turned
+from .furnishings import Statistics
+from .templates import built
+
+HIGHEST = 1.6  # m, of a surface that a robot can reach
+MOST_ALIKE, TRIES, APART = 3, 8, 0.01  # on one receptacle; places tried; m between discs
+BEARING = 0.2  # bias of a receptacle, but for
+BEARERS = {"Chair": 0.0, "ArmChair": 0.0, "ShelvingUnit": 0.4}
+LIKED = {
+    "BaseballBat": 0.1,
+    "BasketBall": 0.2,
+    "Bowl": 0.05,
+    "HousePlant": 0.25,
+    "Pan": 0.1,
+    "Pot": 0.1,
+    "SprayBottle": 0.2,
+}
+
+
+@dataclass
+class Surface:
+    """A level rectangle that bears things."""
+
+    of: Placed
+    middle: np.ndarray  # [2] in the frame of the furniture, m
+    half: np.ndarray  # [2] m
+    height: float  # m
+    clear: float  # m of free height
+    discs: list[tuple[np.ndarray, float]] = field(default_factory=list)  # in its own frame
+
+
+@dataclass(frozen=True)
+class Small:
+    """A thing to carry."""
+
+    type: str
+    size: np.ndarray  # [3] m
+    place: np.ndarray  # [3] middle of its foot, m
+    yaw: float
+    room: int
+    surface: int
+
+
+def surfaces(placed: list[Placed]) -> list[Surface]:
+    """All surfaces of the furniture within reach, with the discs of what stands on them."""
+    found = []
+    for one in placed:
+        for top in built(one.item.type, *one.item.size).tops:
+            height = one.place[2] + top[4]
+            half = np.array([top[2] - top[0], top[3] - top[1]]) / 2
+            if height < HIGHEST and half.min() > 0.05:
+                middle = np.array([top[0] + top[2], top[1] + top[3]]) / 2
+                found.append(Surface(one, middle, half, height, top[5]))
+    for one in placed:
+        for surface in found:
+            if one.parent == surface.of.group:
+                rest = _inside(surface.of, one.place[:2]) - surface.middle
+                surface.discs.append((rest, float(np.hypot(*one.item.size[:2]) / 2)))
+    return found
+
+
+def strewn(
+    rng: np.random.Generator, tables: Statistics, rooms: tuple[str, ...], tops: list[Surface]
+) -> list[Small]:
+    """Small things on the surfaces; each surface remembers the discs that are taken."""
+    bias = 0.4 * rng.beta(3.5, 1.9) - 0.3
+    found: list[Small] = []
+    for group in sorted({top.of.group for top in tops}):
+        places = [k for k, top in enumerate(tops) if top.of.group == group]
+        name, room = tops[places[0]].of.item.type, tops[places[0]].of.room
+        weights = tables.rooms[rooms[room]]
+        for child, odds in tables.odds.get(name, {}).items():
+            if child not in tables.flags["carried"] or not weights.get(child):
+                continue
+            chance = odds + BEARERS.get(name, BEARING) + LIKED.get(child, 0.0) + bias
+            count = 0
+            while count < MOST_ALIKE and rng.random() <= (chance if count == 0 else odds):
+                k = places[rng.integers(len(places))]
+                sizes = tables.sizes[child]
+                _lay(rng, child, sizes[rng.integers(len(sizes))], tops[k], k, found)
+                count += 1
+    return found
+
+
+def _lay(
+    rng: np.random.Generator,
+    name: str,
+    size: np.ndarray,
+    top: Surface,
+    index: int,
+    found: list[Small],
+) -> None:
+    """The thing on the surface, where it finds a place."""
+    radius = float(np.hypot(size[0], size[1]) / 2)
+    room = top.half - radius - APART
+    if (room < 0).any() or size[2] > top.clear - APART:
+        return
+    for _ in range(TRIES):
+        at = rng.uniform(-room, room)
+        if all(np.hypot(*(at - x)) > radius + r + APART for x, r in top.discs):
+            top.discs.append((at, radius))
+            xy = turned(top.of, top.middle + at)
+            yaw = top.of.yaw + rng.uniform(0, 2 * np.pi)
+            place = np.array([*xy, top.height])
+            found.append(Small(name, size, place, yaw, top.of.room, index))
+            return
+
+
+def _inside(placed: Placed, xy: np.ndarray) -> np.ndarray:
+    """A point of the house in the frame of a thing, m."""
+    c, s = np.cos(placed.yaw), np.sin(placed.yaw)
+    x, y = xy - placed.place[:2]
+    return np.array([c * x + s * y, c * y - s * x])

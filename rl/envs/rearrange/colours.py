@@ -1,0 +1,43 @@
+"""Colours of houses: of floors and walls by what they are, of things by their type."""
+
+import colorsys
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .furnishings import types
+
+SHELL = (
+    (0.70, 0.58, 0.44),  # floor
+    (0.95, 0.95, 0.93),  # ceiling
+    (0.86, 0.83, 0.77),  # wall
+    (0.86, 0.83, 0.77),  # lintel
+    (0.86, 0.83, 0.77),  # sill
+    (0.72, 0.85, 0.94),  # pane
+    (0.52, 0.36, 0.24),  # door
+    (0.36, 0.50, 0.62),  # furniture
+)
+SMALL = (0.90, 0.45, 0.15)  # of small things where all of them look alike
+TURN = 0.61803398875  # the golden section: hues of neighbouring numbers lie far apart
+
+
+def of_types() -> np.ndarray:
+    """A colour for each type of thing, [T, 3] in 0 ... 1.
+
+    >>> of_types().shape
+    (109, 3)
+    """
+    count = len(types())
+    hues = (TURN * np.arange(count)) % 1
+    return np.array([colorsys.hsv_to_rgb(h, 0.55, 0.80) for h in hues], np.float32)
+
+
+def of_boxes(kind: Array, thing: Array) -> Array:
+    """Colours [N, 3] in 0 ... 1 of boxes by their `Kind` [N] and the type [N] of the thing.
+
+    >>> of_boxes(jnp.array([2, 7]), jnp.array([-1, 3])).shape
+    (2, 3)
+    """
+    shell = jnp.asarray(SHELL, jnp.float32)[jnp.maximum(kind, 0)]
+    return jnp.where((thing >= 0)[:, None], jnp.asarray(of_types())[jnp.maximum(thing, 0)], shell)

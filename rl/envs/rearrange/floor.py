@@ -1,0 +1,86 @@
+"""The floor of a house as cells of a decimetre: where a round robot may stand and come.
+
+An obstacle is a rectangle, grown by the robot's radius along its own two axes: a little more than
+the disc needs at its corners. Grown rectangles are wider than a cell, so a step between free cells
+side by side meets none of them.
+"""
+
+import numpy as np
+from scipy import ndimage
+
+from .house import CELL, CELLS, ROBOT
+from .plan import Plan
+
+
+class Floor:
+    """Free cells of a house, and the gates in its doors; changed in place while it is furnished."""
+
+    def __init__(self, plan: Plan) -> None:
+        width, depth = plan.size
+        self.free = np.ones((width, depth), bool)  # a cell a decimetre
+        self.x = (np.arange(width) + 0.5)[:, None] * CELL
+        self.y = (np.arange(depth) + 0.5)[None] * CELL
+        self.gates: list[list[tuple[int, int]]] = [[] for _ in plan.rooms]
+
+    def gate(self, rooms: tuple[int, int], x: float, y: float) -> None:
+        """The middle of a door between two rooms."""
+        cell = (int(x / CELL), int(y / CELL))
+        for room in rooms:
+            self.gates[room].append(cell)
+
+    def blocked(self, free: np.ndarray, rectangle: np.ndarray) -> np.ndarray:
+        """`free` without the cells where the robot would meet a rectangle.
+
+        Args:
+            free: [C, C] cells.
+            rectangle: [5] middle x and y, half width and half depth, m, and yaw, rad.
+        """
+        x, y, width, depth, yaw = rectangle
+        reach = np.hypot(width + ROBOT, depth + ROBOT)
+        part = self._near(x - reach, y - reach, x + reach, y + reach)
+        c, s = np.cos(yaw), np.sin(yaw)
+        dx, dy = self.x[part[0]] - x, self.y[:, part[1]] - y
+        hit = (np.abs(c * dx + s * dy) < width + ROBOT) & (np.abs(c * dy - s * dx) < depth + ROBOT)
+        free = free.copy()
+        free[part] &= ~hit
+        return free
+
+    def _near(self, x0: float, y0: float, x1: float, y1: float) -> tuple[slice, slice]:
+        """The cells that meet a rectangle."""
+        first = lambda a: max(int(np.floor(a / CELL)), 0)
+        last = lambda a: max(int(np.ceil(a / CELL)) + 1, 0)
+        return slice(first(x0), last(x1)), slice(first(y0), last(y1))
+
+    def reached(self, free: np.ndarray, room: int, corners: np.ndarray) -> np.ndarray | None:
+        """Cells [w, d] of a room, a cell more all round, that can be reached from its doors.
+
+        None where its doors are not joined through it. In a house of one room: the largest part.
+        """
+        x0, y0, x1, y1 = corners
+        part = free[max(x0 - 1, 0) : x1 + 1, max(y0 - 1, 0) : y1 + 1]
+        parts = _parts(part)
+        offset = (max(x0 - 1, 0), max(y0 - 1, 0))
+        found = {int(parts[i - offset[0], j - offset[1]]) for i, j in self.gates[room]}
+        if not found:
+            counts = np.bincount(parts.ravel())
+            counts[0] = 0
+            found = {int(counts.argmax())}
+        return parts == found.pop() if len(found) == 1 and 0 not in found else None
+
+    def navigable(self) -> np.ndarray:
+        """All cells [CELLS, CELLS] that can be reached from the doors."""
+        parts = _parts(self.free)
+        gates = [cell for room in self.gates for cell in room]
+        counts = np.bincount(parts.ravel())
+        counts[0] = 0
+        label = parts[gates[0]] if gates else counts.argmax()
+        found = np.zeros((CELLS, CELLS), bool)
+        found[: self.free.shape[0], : self.free.shape[1]] = (parts == label) & (parts > 0)
+        return found
+
+
+def _parts(free: np.ndarray) -> np.ndarray:
+    """Numbers of the connected parts of free cells, 0 where a cell is not free."""
+    found = np.zeros(free.shape, np.int32)
+    ndimage.label(free, output=found)
+    return found

@@ -1,0 +1,245 @@
+"""Furniture placed in rooms, so that the robot can still come to all of it.
+
+A piece stands in a corner, at a wall or in the middle, as its type is annotated. It is accepted if
+it overlaps no other and leaves free what is in front of them, if the doors of the room stay joined
+through it, if a fifth of the room stays within reach, and if the robot can come close to the piece:
+so every house can be walked by construction, however it is drawn.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .floor import Floor
+from .furnishings import Statistics
+from .house import CELL
+from .pieces import Item, Piece, grouped, single
+from .plan import Plan
+from .templates import built
+
+FIRST = {
+    "Kitchen": ("CounterTop", "Fridge"),
+    "LivingRoom": ("Television", "DiningTable", "Sofa"),
+    "Bedroom": ("Bed", "Dresser"),
+    "Bathroom": ("Toilet", "Sink"),
+}
+MOST, ODDS = (1, 4, 5, 6, 7), (0.005, 0.01, 0.02, 0.1, 0.865)  # pieces of a room
+AS_GROUP, RARE = 0.6, 0.2  # chance of a group; of a thing that is rare in such a room
+TRIES = 10  # places tried for a piece
+WALL = 0.1  # m from the middle of a wall to the back of a piece
+MARGIN, AROUND = 0.5, 0.35  # m left free in front of a piece; round one in the middle
+LEAST = 0.2  # of a room's floor that stays within reach
+NEAR = 0.7  # m from a piece to where the robot can stand, at most
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A thing where it stands in the house."""
+
+    item: Item
+    room: int
+    place: np.ndarray  # [3] middle of its foot, m
+    yaw: float
+    group: int  # the same for all parts of one thing
+    parent: int  # group of the thing on which it stands, or -1
+
+
+def furnished(
+    rng: np.random.Generator, tables: Statistics, plan: Plan, floor: Floor
+) -> list[Placed]:
+    """Everything that stands in the house; `floor` loses the cells on which it stands."""
+    found: list[Placed] = []
+    for room in range(len(plan.rooms)):
+        one = _Room(rng, tables, plan, floor, room)
+        one.furnish(found)
+    return found
+
+
+class _Room:
+    """A room while it is furnished."""
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        tables: Statistics,
+        plan: Plan,
+        floor: Floor,
+        room: int,
+    ) -> None:
+        self.rng, self.tables, self.floor, self.room = rng, tables, floor, room
+        self.name, self.corners = plan.rooms[room], plan.corners
+        self.ceiling = plan.ceiling
+        self.low = self.corners[room, :2] / 10 + WALL
+        self.high = self.corners[room, 2:] / 10 - WALL
+        self.taken: list[tuple[np.ndarray, np.ndarray]] = []  # least and largest corners
+        self.types: set[str] = set()
+        weights, flags = tables.rooms[self.name], tables.flags
+        stand = [t for t in tables.types if t in flags["floor"] and t not in flags["carried"]]
+        self.usual = [t for t in stand if weights.get(t) == 2]
+        self.rare = [t for t in stand if weights.get(t) == 1]
+        self.groups = [g for g in tables.groups if self.name in g.rooms]
+
+    def furnish(self, found: list[Placed]) -> None:
+        """Place first what such a room is known by, then what the odds give."""
+        most = self.rng.choice(MOST, p=ODDS)
+        for name in FIRST[self.name]:
+            if name not in self.types and len(self.taken) < most:
+                self._tried(self._first(name), found)
+        for _ in range(2 * most):
+            if len(self.taken) >= most:
+                break
+            self._tried(self._next(), found)
+
+    def _first(self, name: str) -> list[Piece]:
+        """Ways to place a type, the best first."""
+        groups = [g for g in self.groups if any(m.type == name for m in g.members)]
+        ways = []
+        single_too = name in self.usual or name in self.rare or name == "Sink"
+        if groups and (not single_too or self.rng.random() < AS_GROUP):
+            order = self.rng.permutation(len(groups))[:2]
+            ways += [grouped(self.rng, groups[i]) for i in order]
+        if single_too:
+            ways.append(single(self.rng, self.tables, name))
+        return ways
+
+    def _next(self) -> list[Piece]:
+        """A further group or piece that the room may have."""
+        fit = lambda t: t not in self.types or t in self.tables.flags["many"]
+        if self.rng.random() < AS_GROUP:
+            groups = [g for g in self.groups if all(fit(m.type) for m in g.members)]
+            if groups:
+                return [grouped(self.rng, groups[self.rng.integers(len(groups))])]
+        kinds = self.rare if self.rng.random() < RARE else self.usual
+        kinds = [t for t in kinds if fit(t)]
+        if not kinds:
+            return []
+        return [single(self.rng, self.tables, kinds[self.rng.integers(len(kinds))])]
+
+    def _tried(self, ways: list[Piece], found: list[Placed]) -> None:
+        """The first of the ways that fits, in one of a few places."""
+        for piece in ways:
+            for _ in range(TRIES):
+                if self._placed(piece, found):
+                    return
+
+    def _placed(self, piece: Piece, found: list[Placed]) -> bool:
+        """Whether the piece fits in a place that is drawn; then it is there."""
+        quarter = int(self.rng.integers(4))
+        half = piece.extent if quarter % 2 == 0 else piece.extent[::-1]
+        low, high = self.low + half, self.high - half
+        if (low > high).any() or piece.height > self.ceiling - 0.1:
+            return False
+        at, spot = self._spot(piece.where, quarter, low, high)
+        corners = (at - half, at + half)
+        apart = _apart(corners, spot, quarter)
+        if any(_overlap(apart, other) for other in self.taken):
+            return False
+        return self._kept(piece, at, quarter, corners, apart, found)
+
+    def _spot(
+        self, where: tuple[str, ...], quarter: int, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, str]:
+        """A place for the middle of a piece turned by quarters, its back to the wall."""
+        at = self.rng.uniform(low, high)
+        spot = where[self.rng.integers(len(where))]
+        axis, least = _back(quarter)
+        if spot != "middle":
+            at[axis] = low[axis] if least else high[axis]
+        if spot == "corner":
+            at[1 - axis] = (low, high)[self.rng.integers(2)][1 - axis]
+        return at, spot
+
+    def _kept(
+        self,
+        piece: Piece,
+        at: np.ndarray,
+        quarter: int,
+        corners: tuple[np.ndarray, np.ndarray],
+        apart: tuple[np.ndarray, np.ndarray],
+        found: list[Placed],
+    ) -> bool:
+        """Whether the room can still be walked with the piece; then it is there."""
+        turn = quarter * np.pi / 2
+        groups = 1 + max((one.group for one in found), default=-1)
+        placed = [_moved(one, at, turn, self.room, groups, k) for k, one in enumerate(piece.items)]
+        free = self.floor.free
+        for one in placed:
+            for rectangle in footprints(one):  # a television may stand out over its stand
+                free = self.floor.blocked(free, rectangle)
+        reached = self.floor.reached(free, self.room, self.corners[self.room])
+        if reached is None or not self._near(reached, corners):
+            return False
+        lost = self.floor.free & ~free
+        if not all(self._walked(free, lost, room) for room in range(len(self.corners))):
+            return False
+        self.floor.free = free
+        self.taken.append(apart)
+        self.types |= {one.type for one in piece.items}
+        found += placed
+        return True
+
+    def _walked(self, free: np.ndarray, lost: np.ndarray, room: int) -> bool:
+        """Whether enough of a room is reached; a piece by a door takes of the next room too."""
+        x0, y0, x1, y1 = corners = self.corners[room]
+        if not lost[x0:x1, y0:y1].any():
+            return True
+        reached = self.floor.reached(free, room, corners)
+        area = np.prod(corners[2:] - corners[:2])
+        return reached is not None and bool(reached.sum() >= LEAST * area)
+
+    def _near(self, reached: np.ndarray, corners: tuple[np.ndarray, np.ndarray]) -> bool:
+        """Whether a reached cell is close to the piece."""
+        offset = np.maximum(self.corners[self.room, :2] - 1, 0)
+        cells = (np.argwhere(reached) + offset + 0.5) * CELL
+        beyond = np.maximum(np.maximum(corners[0] - cells, cells - corners[1]), 0)
+        return bool((np.hypot(*beyond.T) < NEAR).any())
+
+
+def _back(quarter: int) -> tuple[int, bool]:
+    """The axis along which a piece turned by quarters has its back, and whether at its least."""
+    return (1, 0, 1, 0)[quarter], quarter in (0, 3)
+
+
+def _apart(
+    corners: tuple[np.ndarray, np.ndarray], spot: str, quarter: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rectangle of a piece and of what is left free about it."""
+    low, high = corners[0].copy(), corners[1].copy()
+    if spot == "middle":
+        return low - AROUND, high + AROUND
+    axis, least = _back(quarter)
+    low[axis], high[axis] = (
+        (low[axis], high[axis] + MARGIN) if least else (low[axis] - MARGIN, high[axis])
+    )
+    return low, high
+
+
+def _overlap(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> bool:
+    return bool((a[0] < b[1] - 1e-6).all() and (b[0] < a[1] - 1e-6).all())
+
+
+def _moved(item: Item, at: np.ndarray, turn: float, room: int, groups: int, k: int) -> Placed:
+    c, s = np.cos(turn), np.sin(turn)
+    x, y, z = item.place
+    place = np.array([at[0] + c * x - s * y, at[1] + s * x + c * y, z])
+    parent = groups + item.parent if item.parent >= 0 else -1
+    return Placed(item, room, place, item.yaw + turn, groups + k, parent)
+
+
+def footprints(placed: Placed) -> list[np.ndarray]:
+    """Rectangles of the floor that a thing takes: middle x, y, half width, half depth and yaw."""
+    w, d, h = placed.item.size
+    parts = np.array(built(placed.item.type, w, d, h).parts)
+    if placed.item.type != "CounterTop":
+        low, high = parts[:, :2].min(0), parts[:, 3:5].max(0)
+        parts = np.array([[*low, 0.0, *high, h]])
+    return [
+        np.array([*turned(placed, (p[:2] + p[3:5]) / 2), *((p[3:5] - p[:2]) / 2), placed.yaw])
+        for p in parts
+    ]
+
+
+def turned(placed: Placed, xy: np.ndarray) -> np.ndarray:
+    """A point [2] of the frame of a thing, in the house, m."""
+    c, s = np.cos(placed.yaw), np.sin(placed.yaw)
+    return placed.place[:2] + np.array([c * xy[0] - s * xy[1], s * xy[0] + c * xy[1]])

@@ -1,0 +1,123 @@
+"""Statistics of households: how large things are, where they stand, and what lies on them.
+
+They are distilled from the tables of procthor 0.0.1.dev2 (Apache-2.0; Deitke et al. 2022,
+doi:10.48550/arXiv.2206.06994) by docs/make/furnishings.py. Sizes are width, depth and height in
+metres; the front of a piece faces its own +y, and its back stands at a wall.
+"""
+
+import functools
+import json
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Member:
+    """One thing of a group, and where it stands by another of the same group."""
+
+    type: str
+    like: str  # members of one name are of one size
+    sizes: np.ndarray  # [K, 3] m
+    parent: int  # -1 for the first
+    anchor: int  # 0 ... 8: of the parent's rectangle, rows from the back, right to left
+    above: bool  # on the parent, not beside it
+    align: tuple[int, int]  # which side of it is at the anchor: 0, 1 the middle, 2
+    offset: tuple[float, float]  # m
+    turn: float  # rad
+    spread: float  # rad, at most, of a further turn
+
+
+@dataclass(frozen=True)
+class Group:
+    """Things that stand together: a table with its chairs."""
+
+    name: str
+    rooms: tuple[str, ...]
+    where: tuple[str, ...]
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """All tables; types are named by words as "DiningTable"."""
+
+    types: tuple[str, ...]
+    sizes: dict[str, np.ndarray]  # [K, 3] m
+    rooms: dict[str, dict[str, int]]  # of a room: 2 typical, 1 rare
+    flags: dict[str, frozenset[str]]  # corner, edge, middle, floor, many, carried
+    odds: dict[str, dict[str, float]]  # of a receptacle: chance of each thing on it
+    holes: dict[str, np.ndarray]  # [K, 2] width and height of door, double and window, m
+    groups: tuple[Group, ...]
+    plans: dict[str, tuple[float, list]]  # weight, and a tree of shares of the area
+
+    def index(self, name: str) -> int:
+        """The number of a type in arrays."""
+        return _order(self.types)[name]
+
+
+@functools.cache
+def statistics() -> Statistics:
+    """The tables that come with the package, read once.
+
+    >>> tables = statistics()
+    >>> len(tables.types), round(tables.odds["Sofa"]["Pillow"], 3)
+    (109, 0.645)
+    >>> tables.sizes["Apple"].mean(0).round(1).tolist()
+    [0.1, 0.1, 0.1]
+    """
+    base = resources.files("jaxgpu.rl.envs.rearrange")
+    held = json.loads(base.joinpath("data/furnishings.json").read_text())
+    metres = lambda sizes: np.asarray(sizes, float) / 1000
+    return Statistics(
+        types=tuple(held["sizes"]),
+        sizes={name: metres(sizes) for name, sizes in held["sizes"].items()},
+        rooms=held["rooms"],
+        flags={name: frozenset(kinds) for name, kinds in held["flags"].items()},
+        odds=held["odds"],
+        holes={name: metres(sizes) for name, sizes in held["holes"].items()},
+        groups=tuple(_group(one) for one in held["groups"]),
+        plans={one["name"]: (one["weight"], one["rooms"]) for one in held["plans"]},
+    )
+
+
+def types() -> tuple[str, ...]:
+    """Names of the types of things, in the order of the numbers in a `House`.
+
+    >>> types()[:3]
+    ('AlarmClock', 'AluminumFoil', 'Apple')
+    """
+    return statistics().types
+
+
+@functools.cache
+def _order(types: tuple[str, ...]) -> dict[str, int]:
+    return {name: i for i, name in enumerate(types)}
+
+
+def _group(held: dict) -> Group:
+    return Group(
+        name=held["name"],
+        rooms=tuple(held["rooms"]),
+        where=tuple(held["where"]),
+        members=tuple(_member(one) for one in held["members"]),
+    )
+
+
+def _member(held: dict) -> Member:
+    """A member; x and the sense of turning are mirrored: the source's axes are left-handed."""
+    x, y = held.get("offset", (0, 0))
+    across, along = held.get("align", (1, 1))
+    return Member(
+        type=held["type"],
+        like=held["like"],
+        sizes=np.asarray(held["sizes"], float) / 1000,
+        parent=held.get("parent", -1),
+        anchor=held.get("anchor", 4),
+        above=held.get("above", False),
+        align=(across, along),
+        offset=(-x / 1000, y / 1000),
+        turn=-np.radians(held["turn"]),
+        spread=np.radians(held["spread"]),
+    )

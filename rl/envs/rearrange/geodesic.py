@@ -1,0 +1,99 @@
+"""Lengths of shortest ways over the floor of a house, as the robot would go.
+
+A way leads over the middles of free cells, to one of the eight around each; a step across a corner
+needs both cells beside it free, so that the robot cuts none. Every cell takes the least of what its
+neighbours have, plus the step, until nothing changes (Bellman 1958): as many rounds as the longest
+way has steps, each over all cells at once, so that many houses and goals are one program.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu import ranges
+from jaxgpu.doors import explained
+
+from .house import CELL
+
+ROUNDS = 4  # between two looks whether anything changed
+
+
+@explained
+def distances(free: Array, goal: Array) -> Array:
+    """Length of the shortest way from the middle of each cell to a set of cells, [C, C] m.
+
+    Infinite where no way leads, and everywhere if no cell of the goal is free.
+
+    Args:
+        free: [C, C] bool, cells where the robot may stand: `House.nav`.
+        goal: [C, C] bool, cells where it is to go: `cells_near`.
+
+    >>> free = jnp.ones((4, 4), bool).at[1, :3].set(False)
+    >>> goal = jnp.zeros((4, 4), bool).at[0, 0].set(True)
+    >>> float(distances(free, goal)[3, 0].round(3))
+    0.841
+    """
+    for name, cells in (("free", free), ("goal", goal)):
+        if getattr(cells, "dtype", None) != jnp.bool_ or cells.ndim != 2:
+            raise TypeError(f"distances: {name} must be an array [C, C] of bool; give House.nav")
+    if free.shape != goal.shape:
+        raise ValueError(
+            f"distances: goal has shape {list(goal.shape)} and free {list(free.shape)}; they must "
+            "be of the same cells"
+        )
+    return _distances(free, goal)
+
+
+@explained
+def cells_near(free: Array, place: Array, reach: Array | float) -> Array:
+    """Which free cells [C, C] have their middle within `reach` of a place in the plane.
+
+    Args:
+        free: [C, C] bool, cells where the robot may stand: `House.nav`.
+        place: [2] or [3] x and y, m, and what is not looked at.
+        reach: m.
+
+    >>> int(cells_near(jnp.ones((4, 4), bool), jnp.array([0.05, 0.05]), 0.11).sum())
+    3
+    """
+    if getattr(free, "dtype", None) != jnp.bool_ or free.ndim != 2:
+        raise TypeError("cells_near: free must be an array [C, C] of bool; give House.nav")
+    ranges.numbers("cells_near: reach", reach, (), least=0, unit="m")
+    ranges.finite("cells_near", place=place)
+    place = jnp.asarray(place)
+    middles = ((jnp.arange(n).astype(place.dtype) + 0.5) * CELL for n in free.shape)
+    x, y = (middle - place[i] for i, middle in enumerate(middles))
+    return free & (x[:, None] ** 2 + y[None] ** 2 <= reach**2)
+
+
+@jax.jit
+def _distances(free: Array, goal: Array) -> Array:
+    steps = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    # what a step costs into each cell from the neighbour at (i, j); infinite where it may not be
+    costs = []
+    for i, j in steps:
+        clear = free & _beside(free, i, j) & _beside(free, i, 0) & _beside(free, 0, j)
+        costs.append(jnp.where(clear, CELL * np.hypot(i, j), jnp.inf))
+
+    def relaxed(field: Array) -> Array:
+        for _ in range(ROUNDS):
+            ways = [_beside(field, i, j) + cost for (i, j), cost in zip(steps, costs)]
+            for way in ways:
+                field = jnp.minimum(field, way)
+        return field
+
+    def body(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        field, _ = carry
+        new = relaxed(field)
+        return new, jnp.any(new < field)
+
+    start = jnp.where(free & goal, 0.0, jnp.inf)
+    return lax.while_loop(lambda carry: carry[1], body, (start, jnp.array(True)))[0]
+
+
+def _beside(cells: Array, i: int, j: int) -> Array:
+    """Of each cell its neighbour at (i, j); beyond the border infinite, or not free."""
+    padded = jnp.pad(cells, 1, constant_values=False if cells.dtype == jnp.bool_ else jnp.inf)
+    n, m = cells.shape
+    return padded[1 + i : 1 + i + n, 1 + j : 1 + j + m]

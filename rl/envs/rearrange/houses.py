@@ -1,0 +1,258 @@
+"""Furnished houses, drawn from the published statistics of households.
+
+The same seed gives the same house to the bit. Drawing is done once, on the host; a house is then
+arrays, and many houses are the same arrays with a leading axis.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu import arguments, ranges
+from jaxgpu.doors import explained
+
+from . import clutter, furnish, plan
+from .floor import Floor
+from .furnishings import Statistics, statistics
+from .house import ROOMS, House, Kind, Objects, Surfaces
+from .rows import Rows
+from .templates import built
+
+MOST_ROOMS, MOST_DOORS = 16, 24
+THICK = 0.1  # m, of walls
+SLAB = 0.1  # m, of floor and ceiling
+LEAF = 0.04  # m, of doors and panes
+GONE = (0.0, 0.0, -1000.0)  # where a row is that holds nothing
+ABSENT = (-1.0, -1.0, -1.0)  # its half sizes
+
+
+@explained
+def generate(
+    seed: int,
+    *,
+    plan: str | None = None,
+    rows: int = 512,
+    objects: int = 128,
+    surfaces: int = 128,
+) -> House:
+    """A furnished house, the same for the same seed.
+
+    Args:
+        seed: of everything that is drawn.
+        plan: a name out of `plans()`; by default drawn by its published weight.
+        rows: of boxes of walls and furniture.
+        objects: rows of small things.
+        surfaces: rows of surfaces that bear things.
+    Raises:
+        ValueError: the house needs more rows than that; the message says how many would do.
+
+    >>> house = generate(3, plan="4-room")
+    >>> house.centre.shape, bool(house.nav.any())
+    ((512, 3), True)
+    """
+    made = _drawn(_seed("houses.generate: seed", seed), plan, rows, objects, surfaces)
+    return jax.tree.map(jnp.asarray, made)
+
+
+@explained
+def generate_many(
+    seeds: Iterable[int],
+    *,
+    plan: str | None = None,
+    rows: int = 512,
+    objects: int = 128,
+    surfaces: int = 128,
+) -> House:
+    """Houses of many seeds as one `House` whose arrays begin with an axis of houses.
+
+    Args:
+        seeds: of the houses, as `range(100)`.
+        plan: as in `generate`.
+        rows: as in `generate`; so are `objects` and `surfaces`.
+        objects: rows of small things.
+        surfaces: rows of surfaces.
+
+    >>> generate_many(range(2), plan="kitchen").centre.shape
+    (2, 512, 3)
+    """
+    name = "houses.generate_many: seeds"
+    if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes):
+        raise TypeError(f"{name}={arguments.shown(seeds)}; it must be numbers, as range(100)")
+    checked = [_seed(name, one) for one in seeds]
+    if not checked:
+        raise ValueError(f"{name} is empty; give at least one, as range(100)")
+    made = [_drawn(seed, plan, rows, objects, surfaces) for seed in checked]
+    return jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts)), *made)
+
+
+def plans() -> dict[str, tuple[str, ...]]:
+    """Names of the plans, and the rooms of each.
+
+    >>> plans()["4-room"]
+    ('Bedroom', 'Bathroom', 'Kitchen', 'LivingRoom')
+    """
+    return {name: tuple(plan.leaves(tree)) for name, (_, tree) in statistics().plans.items()}
+
+
+def _seed(name: str, seed: Any) -> int:
+    ranges.numbers(name, seed, (), least=0, whole=True)
+    return int(seed)
+
+
+def _drawn(seed: int, name: str | None, rows: int, objects: int, surfaces: int) -> House:
+    """A house of NumPy's arrays."""
+    for word, size in (("rows", rows), ("objects", objects), ("surfaces", surfaces)):
+        ranges.numbers(f"houses.generate: {word}", size, (), least=1, whole=True)
+    tables = statistics()
+    if name is not None:
+        arguments.word("houses.generate: plan", name, tuple(tables.plans))
+    rng = np.random.default_rng(seed)
+    drawn = plan.drawn(rng, tables, name)
+    boxes = _table("rows", rows, kind=np.int8(-1), type=np.int16(-1), group=np.int16(-1))
+    floor = Floor(drawn)
+    doors = _built(drawn, boxes, floor)
+    placed = furnish.furnished(rng, tables, drawn, floor)
+    for one in placed:
+        _parts(tables, one, boxes)
+    tops = clutter.surfaces(placed)
+    small = clutter.strewn(rng, tables, drawn.rooms, tops)
+    nav: Any = floor.navigable()
+    return House(
+        **boxes.arrays(),
+        rooms=_padded(drawn.corners / 10, MOST_ROOMS, np.float32(0)),
+        room_type=_padded(np.array([ROOMS.index(r) for r in drawn.rooms]), MOST_ROOMS, np.int8(-1)),
+        doors=_padded(np.array(doors).reshape(-1, 5), MOST_DOORS, np.float32(-1)),
+        nav=nav,
+        ceiling=_padded(np.array([drawn.ceiling]), 1, np.float32(0))[0],
+        objects=_objects(tables, small, objects),
+        surfaces=_surfaces(tables, tops, nav, surfaces),
+    )
+
+
+def _table(name: str, most: int, **more: Any) -> Rows:
+    """An empty table of boxes."""
+    absent = {
+        "centre": np.array(GONE, np.float32),
+        "half": np.array(ABSENT, np.float32),
+        "yaw": np.float32(0),
+        "room": np.int8(-1),
+    }
+    return Rows(name, most, absent | more)
+
+
+def _built(drawn: plan.Plan, boxes: Rows, floor: Floor) -> list[list[float]]:
+    """Add floor, ceiling and walls, block the floor under them, and give the doors."""
+    width, depth = (a / 10 for a in drawn.size)
+    half = (width / 2 + THICK, depth / 2 + THICK, SLAB / 2)
+    for kind, z in ((Kind.FLOOR, -SLAB / 2), (Kind.CEILING, drawn.ceiling + SLAB / 2)):
+        _box(boxes, (width / 2, depth / 2, z), half, kind)
+    doors = []
+    for side in drawn.sides:
+        at, along = side.at / 10, side.low / 10
+        wall = _Wall(side, boxes, floor)
+        for hole in sorted(side.holes, key=lambda hole: hole.low):
+            wall.part(along, hole.low, 0.0, drawn.ceiling, Kind.WALL)
+            wall.part(hole.low, hole.high, hole.top, drawn.ceiling, Kind.LINTEL)
+            wall.part(hole.low, hole.high, 0.0, hole.bottom, Kind.SILL)
+            along = hole.high
+            if hole.kind == "door":
+                middle = (hole.low + hole.high) / 2
+                xy = (at, middle) if side.axis == 0 else (middle, at)
+                floor.gate((side.room, side.other), *xy)
+                doors.append([side.axis, at, hole.low, hole.high, hole.top])
+            else:
+                leaf = Kind.PANE if hole.kind == "window" else Kind.DOOR
+                wall.part(hole.low, hole.high, hole.bottom, hole.top, leaf)
+        wall.part(along, side.high / 10, 0.0, drawn.ceiling, Kind.WALL)
+    return doors
+
+
+class _Wall:
+    """A wall that is built of boxes."""
+
+    def __init__(self, side: plan.Side, boxes: Rows, floor: Floor) -> None:
+        self.side, self.boxes, self.floor = side, boxes, floor
+
+    def part(self, low: float, high: float, bottom: float, top: float, kind: Kind) -> None:
+        """A box from `low` to `high` along the wall; nothing if it has no extent."""
+        if high - low < 1e-3 or top - bottom < 1e-3:
+            return
+        thick = LEAF if kind in (Kind.PANE, Kind.DOOR) else THICK
+        axis = self.side.axis
+        centre, half = np.zeros(3), np.zeros(3)
+        centre[[axis, 1 - axis, 2]] = self.side.at / 10, (low + high) / 2, (bottom + top) / 2
+        half[[axis, 1 - axis, 2]] = thick / 2, (high - low) / 2, (top - bottom) / 2
+        _box(self.boxes, centre, half, kind, self.side.room)
+        if kind != Kind.LINTEL:
+            block = np.array([*centre[:2], *half[:2], 0.0])
+            self.floor.free = self.floor.blocked(self.floor.free, block)
+
+
+def _box(boxes: Rows, centre: Any, half: Any, kind: Kind, room: int = -1) -> None:
+    boxes.add(centre=centre, half=half, yaw=0.0, kind=kind, room=room, type=-1, group=-1)
+
+
+def _parts(tables: Statistics, one: furnish.Placed, boxes: Rows) -> None:
+    """Add the parts of a piece of furniture."""
+    for part in built(one.item.type, *one.item.size).parts:
+        low, high = np.array(part[:3]), np.array(part[3:])
+        middle = (low + high) / 2
+        boxes.add(
+            centre=(*furnish.turned(one, middle[:2]), one.place[2] + middle[2]),
+            half=(high - low) / 2,
+            yaw=one.yaw,
+            kind=Kind.FURNITURE,
+            room=one.room,
+            type=tables.index(one.item.type),
+            group=one.group,
+        )
+
+
+def _objects(tables: Statistics, small: list[clutter.Small], most: int) -> Objects:
+    table = _table("objects", most, type=np.int16(-1), surface=np.int16(-1))
+    for one in small:
+        table.add(
+            centre=one.place + np.array([0, 0, one.size[2] / 2]),
+            half=one.size / 2,
+            yaw=one.yaw,
+            type=tables.index(one.type),
+            room=one.room,
+            surface=one.surface,
+        )
+    return Objects(**table.arrays())
+
+
+def _surfaces(
+    tables: Statistics, tops: list[clutter.Surface], nav: np.ndarray, most: int
+) -> Surfaces:
+    more = {"group": np.int16(-1), "clear": np.float32(0), "gap": np.float32(np.inf)}
+    table = _table("surfaces", most, type=np.int16(-1), **more)
+    table.absent["half"] = np.array(ABSENT[:2], np.float32)
+    cells = (np.argwhere(nav) + 0.5) / 10
+    for top in tops:
+        xy = furnish.turned(top.of, top.middle)
+        c, s = np.cos(top.of.yaw), np.sin(top.of.yaw)
+        dx, dy = (cells - xy).T
+        local = np.stack([c * dx + s * dy, c * dy - s * dx], 1)
+        beyond = np.maximum(np.abs(local) - top.half, 0)
+        table.add(
+            centre=(*xy, top.height),
+            half=top.half,
+            yaw=top.of.yaw,
+            type=tables.index(top.of.item.type),
+            room=top.of.room,
+            group=top.of.group,
+            clear=top.clear,
+            gap=np.hypot(*beyond.T).min(initial=np.inf),
+        )
+    return Surfaces(**table.arrays())
+
+
+def _padded(rows: np.ndarray, most: int, absent: Any) -> Any:
+    """Rows filled up to `most` with a value, in its dtype."""
+    found = np.full((most, *rows.shape[1:]), absent)
+    found[: len(rows)] = rows
+    return found

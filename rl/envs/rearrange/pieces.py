@@ -1,0 +1,85 @@
+"""What is placed at once: one piece of furniture, or a group such as a table with its chairs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .furnishings import Group, Statistics
+from .templates import built
+
+
+@dataclass(frozen=True)
+class Item:
+    """A thing in the frame of its piece, whose middle is the origin and whose front is +y."""
+
+    type: str
+    size: np.ndarray  # [3] width, depth, height, m
+    place: np.ndarray  # [3] middle of its foot, m
+    yaw: float  # rad
+    parent: int = -1  # of the thing on which it stands; -1: on the floor
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What is placed at once."""
+
+    items: tuple[Item, ...]
+    extent: np.ndarray  # [2] half width and half depth, m
+    where: tuple[str, ...]  # of "corner", "edge" and "middle"
+
+    @property
+    def height(self) -> float:
+        """Of its highest thing, m."""
+        return max(one.place[2] + one.size[2] for one in self.items)
+
+
+def single(rng: np.random.Generator, tables: Statistics, name: str) -> Piece:
+    """A piece of furniture of this type, of a size drawn from the published ones."""
+    size = tables.sizes[name][rng.integers(len(tables.sizes[name]))]
+    where = tuple(spot for spot in ("corner", "edge", "middle") if name in tables.flags[spot])
+    items = (Item(name, size, np.zeros(3), 0.0),)
+    return Piece(items, size[:2] / 2, where or ("edge",))
+
+
+def grouped(rng: np.random.Generator, group: Group) -> Piece:
+    """A group, its sizes and turns drawn."""
+    chosen: dict[str, np.ndarray] = {}
+    items: list[Item] = []
+    for member in group.members:
+        if member.like not in chosen:
+            chosen[member.like] = member.sizes[rng.integers(len(member.sizes))]
+        size = chosen[member.like]
+        yaw = member.turn + rng.uniform(-1, 1) * member.spread
+        place = np.zeros(3)
+        if member.parent >= 0:
+            parent = items[member.parent]
+            around, own = _bounds(parent.size, parent.yaw), _bounds(size, yaw)
+            row, column = divmod(member.anchor, 3)
+            at = around * np.array([1 - column, row - 1])
+            side = np.array([member.align[0] - 1, member.align[1] - 1])
+            place[:2] = parent.place[:2] + at + np.array(member.offset) + own * side
+            place[2] = _bearing(parent) if member.above else 0.0
+        items.append(Item(member.type, size, place, yaw, member.parent if member.above else -1))
+    return _centred(items, group.where)
+
+
+def _bounds(size: np.ndarray, yaw: float) -> np.ndarray:
+    """Half the width and half the depth of the rectangle about a turned one."""
+    c, s = abs(np.cos(yaw)), abs(np.sin(yaw))
+    return np.array([c * size[0] + s * size[1], s * size[0] + c * size[1]]) / 2
+
+
+def _bearing(item: Item) -> float:
+    """Height at which things lie on it."""
+    made = built(item.type, *item.size)
+    return max([top[4] for top in made.tops] or [part[5] for part in made.parts])
+
+
+def _centred(items: list[Item], where: tuple[str, ...]) -> Piece:
+    """The piece whose bounding rectangle has its middle at the origin."""
+    halves = [_bounds(one.size, one.yaw) for one in items]
+    low = np.min([one.place[:2] - half for one, half in zip(items, halves)], 0)
+    high = np.max([one.place[:2] + half for one, half in zip(items, halves)], 0)
+    shift = np.append((low + high) / 2, 0.0)
+    moved = tuple(Item(one.type, one.size, one.place - shift, one.yaw, one.parent) for one in items)
+    return Piece(moved, (high - low) / 2, where)

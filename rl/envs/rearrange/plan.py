@@ -1,0 +1,240 @@
+"""Plans of houses: rectangles of rooms, the doors that join them, and windows.
+
+A rectangle is cut in two again and again, across its longer side and in proportion to the shares
+of a tree of rooms. Rooms that share a wall long enough may have a door; the doors are a spanning
+tree of least cost, so that every room is reached, and bathrooms are entered through their suite.
+Lengths in a plan are whole decimetres: walls that meet are then equal to the bit.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .furnishings import Statistics
+
+AREA = {"Kitchen": 4.5, "LivingRoom": 6.0, "Bedroom": 4.5, "Bathroom": 2.4}  # cells of a room
+SHORTEST, LONGEST, SLENDER = 20, 250, 2.6  # sides of rooms and house, dm; longest side to shortest
+DOOR_WALL, OPENED_WALL = 14, 20  # dm that a wall needs for a door, and to be left out
+CORNER = 0.15  # m that a hole stays off the ends of a wall
+SILL = 0.9  # m, height of a window above the floor
+TRIES = 200
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A hole in a wall, m."""
+
+    kind: str  # "door", "entrance" or "window"
+    low: float  # from and to along the wall
+    high: float
+    bottom: float
+    top: float
+
+
+@dataclass(frozen=True)
+class Side:
+    """A straight piece of wall between two rooms, or between a room and what is outside."""
+
+    axis: int  # 0: it stands at an x, and goes along y
+    at: int  # dm
+    low: int  # dm
+    high: int
+    room: int
+    other: int = -1  # -1: outside
+    holes: tuple[Hole, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Its length, dm."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rooms, and the walls between and about them."""
+
+    size: tuple[int, int]  # dm
+    rooms: tuple[str, ...]
+    corners: np.ndarray  # [R, 4] dm
+    sides: tuple[Side, ...]
+    ceiling: float  # m
+
+
+def drawn(rng: np.random.Generator, tables: Statistics, name: str | None) -> Plan:
+    """A plan, of the name given or by the published weights.
+
+    Raises:
+        RuntimeError: no plan was found whose rooms can be joined; with the tables that are shipped
+            a few tries are enough.
+    """
+    names = list(tables.plans)
+    weights = np.array([tables.plans[one][0] for one in names], float)
+    name = name or names[rng.choice(len(names), p=weights / weights.sum())]
+    ceiling = min(2.5 + 4.5 * rng.beta(1.25, 5.5), 4.0)
+    for _ in range(TRIES):
+        rooms, size = _rooms(rng, tables.plans[name][1])
+        corners = np.array([room[1] for room in rooms])
+        sides = np.sort(corners[:, 2:] - corners[:, :2], 1)
+        if sides[:, 0].min() < SHORTEST or (sides[:, 1] > SLENDER * sides[:, 0]).any():
+            continue
+        inner = _inner(corners)
+        joined = _joined(rng, rooms, inner)
+        if joined is not None:
+            names = tuple(room[0] for room in rooms)
+            made = [_doors(rng, tables, s, names, ceiling) if s in joined else s for s in inner]
+            outer = _outer(rng, tables, corners, names, size, ceiling)
+            return Plan(size, names, corners, (*made, *outer), ceiling)
+    raise RuntimeError(f"houses.generate: no plan {name!r} in {TRIES} tries; give another seed")
+
+
+def _rooms(rng: np.random.Generator, tree: list) -> tuple[list, tuple[int, int]]:
+    """Name, corners and suite of every room, and the size of the house."""
+    area = sum(AREA[room] for room in leaves(tree)) * rng.uniform(1.6, 2.2) ** 2
+    aspect = rng.uniform(0.65, 1.5)
+    width, depth = (round(10 * np.sqrt(area * k)) for k in (aspect, 1 / aspect))
+    size = (min(width, LONGEST), min(depth, LONGEST))
+    return _cut(rng, (0, 0, *size), tree, ()), size
+
+
+def leaves(tree: list) -> list[str]:
+    """The rooms at the ends of a tree of shares, in order."""
+    found = []
+    for _, inner in tree:
+        found += [inner] if isinstance(inner, str) else leaves(inner)
+    return found
+
+
+def _cut(rng: np.random.Generator, corners: tuple, nodes: list, suite: tuple) -> list:
+    """The rectangle shared among the nodes of a tree."""
+    if len(nodes) == 1:
+        inner = nodes[0][1]
+        if isinstance(inner, str):
+            return [(inner, corners, suite)]
+        return _cut(rng, corners, inner, (*suite, id(inner)))
+    sums = np.cumsum([share for share, _ in nodes])
+    k = 1 + int(np.argmin(np.abs(sums[:-1] - sums[-1] / 2)))
+    part = sums[k - 1] / sums[-1]
+    first, second = nodes[:k], nodes[k:]
+    if rng.random() < 0.5:
+        first, second, part = second, first, 1 - part
+    x0, y0, x1, y1 = corners
+    across = (x1 - x0) * rng.uniform(0.85, 1.15) > y1 - y0
+    low, high = (x0, x1) if across else (y0, y1)
+    middle = low + part * rng.uniform(0.9, 1.1) * (high - low)
+    at = int(np.clip(round(middle), low + 1, high - 1))
+    one, two = (
+        ((x0, y0, at, y1), (at, y0, x1, y1)) if across else ((x0, y0, x1, at), (x0, at, x1, y1))
+    )
+    return _cut(rng, one, first, suite) + _cut(rng, two, second, suite)
+
+
+def _inner(corners: np.ndarray) -> list[Side]:
+    """The walls between rooms."""
+    found = []
+    for i, a in enumerate(corners):
+        for j, b in enumerate(corners[:i]):
+            for axis in (0, 1):
+                for at in {a[axis], a[axis + 2]} & {b[axis], b[axis + 2]}:
+                    low = max(a[1 - axis], b[1 - axis])
+                    high = min(a[3 - axis], b[3 - axis])
+                    if high > low:
+                        found.append(Side(axis, int(at), int(low), int(high), i, j))
+    return found
+
+
+def _joined(rng: np.random.Generator, rooms: list, inner: list[Side]) -> set[Side] | None:
+    """The walls that get a door; None where the rooms cannot all be joined."""
+    public = [room[0] in ("Kitchen", "LivingRoom") for room in rooms]
+    wet = [room[0] == "Bathroom" for room in rooms]
+
+    def cost(side: Side) -> float:
+        i, j = side.room, side.other
+        suite = bool(rooms[i][2]) and rooms[i][2] == rooms[j][2]
+        base = 2.0 - public[i] - public[j] + 2.0 * (wet[i] and wet[j])
+        bath = wet[i] or wet[j]
+        return base + (bath and not suite) - 1.5 * (bath and suite) + 0.5 * rng.random()
+
+    root = list(range(len(rooms)))
+
+    def top(i: int) -> int:
+        return i if root[i] == i else top(root[i])
+
+    joined = set()
+    fit = [side for side in inner if side.length >= DOOR_WALL]
+    for _, side in sorted(((cost(s), s) for s in fit), key=lambda pair: pair[0]):
+        i, j = top(side.room), top(side.other)
+        further = public[side.room] and public[side.other] and rng.random() < 0.5
+        if i != j or further:
+            root[i] = j
+            joined.add(side)
+    return joined if len({top(i) for i in range(len(rooms))}) == 1 else None
+
+
+def _doors(
+    rng: np.random.Generator, tables: Statistics, side: Side, names: tuple, ceiling: float
+) -> Side:
+    """The wall with its door; between kitchen and living room it may be left out."""
+    pair = {names[side.room], names[side.other]}
+    low, high = side.low / 10, side.high / 10
+    open_plan = pair <= {"Kitchen", "LivingRoom"} and rng.random() < 0.375
+    if open_plan and side.length >= OPENED_WALL:
+        hole = Hole("door", low + CORNER, high - CORNER, 0.0, ceiling)
+    else:
+        wide = side.length >= 26 and rng.random() < 0.4
+        kinds = tables.holes["double" if wide else "door"]
+        hole = _hole(rng, "door", kinds[rng.integers(len(kinds))], (low, high), 0.0, ceiling)
+    return _with(side, hole)
+
+
+def _hole(
+    rng: np.random.Generator,
+    kind: str,
+    size: np.ndarray,
+    span: tuple[float, float],
+    bottom: float,
+    ceiling: float,
+) -> Hole:
+    start = rng.uniform(span[0] + CORNER, span[1] - CORNER - size[0])
+    top = min(bottom + size[1], ceiling - 0.1)
+    return Hole(kind, start, start + size[0], bottom, top)
+
+
+def _with(side: Side, *holes: Hole) -> Side:
+    return Side(side.axis, side.at, side.low, side.high, side.room, side.other, holes)
+
+
+def _outer(
+    rng: np.random.Generator,
+    tables: Statistics,
+    corners: np.ndarray,
+    names: tuple,
+    size: tuple[int, int],
+    ceiling: float,
+) -> list[Side]:
+    """The walls about the house: windows in all rooms but bathrooms, and one door outside."""
+    bare = []
+    for i, c in enumerate(corners):
+        for axis in (0, 1):
+            for at in (c[axis], c[axis + 2]):
+                if at in (0, size[axis]):
+                    bare.append(Side(axis, int(at), int(c[1 - axis]), int(c[3 - axis]), i))
+    public = [s for s in bare if names[s.room] in ("Kitchen", "LivingRoom")] or bare
+    entrance = public[rng.integers(len(public))]
+    wanted = {i: rng.choice(3, p=(0.125, 0.375, 0.5)) for i in range(len(names))}
+    found = []
+    for k in rng.permutation(len(bare)):
+        side, span = bare[k], (bare[k].low / 10, bare[k].high / 10)
+        if side == entrance:
+            kinds = tables.holes["door"]
+            size_ = kinds[rng.integers(len(kinds))]
+            side = _with(side, _hole(rng, "entrance", size_, span, 0.0, ceiling))
+        elif names[side.room] != "Bathroom" and wanted[side.room] > 0:
+            kinds = tables.holes["window"]
+            fit = kinds[kinds[:, 0] < side.length / 10 - 2 * CORNER - 0.1]
+            if len(fit):
+                size_ = fit[rng.integers(len(fit))]
+                bottom = max(min(SILL, ceiling - 0.1 - size_[1]), 0.3)
+                side = _with(side, _hole(rng, "window", size_, span, bottom, ceiling))
+                wanted[side.room] -= 1
+        found.append(side)
+    return found

@@ -1,0 +1,227 @@
+"""How deep capsules, cylinders and boxes lie in boxes that are turned about the vertical.
+
+A box is a row (x, y, z of the middle; half its sizes along its own axes; cosine and sine of its
+yaw), in m. The square of the distance from a point p + t d of a segment to a box of half sizes h,
+
+    f(t) = sum_i max(|p_i + t d_i| - h_i, 0)^2,
+
+is convex and its slope continuous and piecewise linear with at most six breaks, where a coordinate
+enters or leaves the box: between the two breaks about the zero of the slope the least t is exact.
+About 250 operations a segment and box. Boxes meet where none of 15 directions parts both
+(Gottschalk, Lin and Manocha 1996, doi:10.1145/237170.237244).
+"""
+
+import functools
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.pytree import pytree
+
+FAR = 1e3  # m, of the middle of a box that is not there
+
+
+@pytree
+class Boxes:
+    """K boxes turned about the vertical, [..., K, 8]."""
+
+    rows: Array  # [..., K, 8] middle, half sizes, m; cosine and sine of the yaw
+
+    @property
+    def middle(self) -> Vec:
+        """Coordinates of the middles, three arrays [..., K], m."""
+        return tuple(self.rows[..., i] for i in range(3))
+
+    @property
+    def half(self) -> Vec:
+        """Half sizes along the boxes' own axes, three arrays [..., K], m."""
+        return tuple(self.rows[..., i] for i in range(3, 6))
+
+    def local(self, x: Vec) -> Vec:
+        """Vectors of space, arrays that broadcast against [..., K], along the axes of the boxes."""
+        c, s = self.rows[..., 6], self.rows[..., 7]
+        return c * x[0] + s * x[1], c * x[1] - s * x[0], x[2] + 0 * c
+
+    def in_space(self, x: Vec) -> Vec:
+        """Vectors along the axes of the boxes in space."""
+        c, s = self.rows[..., 6], self.rows[..., 7]
+        return c * x[0] - s * x[1], s * x[0] + c * x[1], x[2]
+
+
+def segments(boxes: Boxes, start: Array, end: Array, radius: Array) -> Array:
+    """How deep capsules lie in boxes, [S, K] m, negative where they are apart.
+
+    Exact where the segment itself is outside of the box. Where it is inside, the depth is that of
+    one of its points in the box and the radius.
+
+    Args:
+        boxes: turned about the vertical, [K].
+        start: one end of each segment, [S, 3] m.
+        end: the other.
+        radius: [S] m.
+
+    >>> import jax.numpy as jnp
+    >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
+    >>> a, b = jnp.array([[1.5, -3.0, 0.0]]), jnp.array([[1.5, 3.0, 0.0]])
+    >>> round(float(segments(cube, a, b, jnp.array([0.75]))[0, 0]), 6)
+    0.25
+    """
+    each = lambda x: tuple(x[:, None, i] for i in range(3))
+    wide = Boxes(boxes.rows[None])
+    p = wide.local(tuple(a - m for a, m in zip(each(start), wide.middle)))
+    d = wide.local(each(end - start))
+    t = _closest(p, d, wide.half)
+    return radius[:, None] - _away(tuple(a + t * b for a, b in zip(p, d)), wide.half)
+
+
+def way_out(box: Boxes, start: Array, end: Array) -> Array:
+    """The unit vector [3] along which a segment, two points [3] m, gets away from one box soonest.
+
+    >>> import jax.numpy as jnp
+    >>> cube = Boxes(jnp.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]))
+    >>> way_out(cube, jnp.array([1.5, -3.0, 0.0]), jnp.array([1.5, 3.0, 0.0])).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    p, d = box.local(tuple(start - jnp.stack(box.middle))), box.local(tuple(end - start))
+    t = _closest(p, d, box.half)
+    x = tuple(a + t * b for a, b in zip(p, d))
+    over = tuple(jnp.abs(a) - s for a, s in zip(x, box.half))
+    beyond = tuple(jnp.maximum(a, 0) for a in over)
+    square = dot(beyond, beyond)
+    outside = square > 0
+    length = jnp.sqrt(jnp.where(outside, square, 1.0))
+    face = jnp.maximum(jnp.maximum(over[0], over[1]), over[2])  # the nearest, from inside
+    share = (
+        jnp.where(outside, a / length, (b >= face).astype(a.dtype)) for a, b in zip(beyond, over)
+    )
+    return jnp.stack(box.in_space(tuple(jnp.where(a < 0, -s, s) for a, s in zip(x, share))))
+
+
+def cylinder(boxes: Boxes, x: Array, low: float, high: float, radius: float) -> Array:
+    """How deep an upright cylinder about `x` [2] m, between two heights, lies in boxes: [K] m.
+
+    To be left sideways; negative where it is wholly above or below.
+
+    >>> import jax.numpy as jnp
+    >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
+    >>> round(float(cylinder(cube, jnp.array([2.0, 2.0]), 0.0, 1.0, 1.5)[0]), 6)
+    0.085786
+    """
+    middle, half = boxes.middle, boxes.half
+    flat = boxes.local((x[0] - middle[0], x[1] - middle[1], 0 * middle[2]))
+    gap = jnp.maximum(low - middle[2] - half[2], middle[2] - half[2] - high)
+    depth = radius - _away(flat[:2], half[:2])
+    return jnp.where(gap < 0, depth, jnp.minimum(depth, -gap))
+
+
+def cuboid(boxes: Boxes, x: Array, axes: Array, half: Array) -> Array:
+    """How deep a box at `x` [3] lies in boxes [K]: the least overlap along 15 directions, [K] m.
+
+    Args:
+        boxes: turned about the vertical.
+        x: the middle of the other, m.
+        axes: its unit axes, one a row, [3, 3].
+        half: its half sizes, [3] m.
+
+    >>> import jax.numpy as jnp
+    >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
+    >>> side = jnp.array([1.9, 0.0, 0.0])
+    >>> round(float(cuboid(cube, side, jnp.eye(3), jnp.ones(3))[0]), 6)
+    0.1
+    """
+    off = boxes.local(tuple(x[i] - m for i, m in enumerate(boxes.middle)))
+    own = [boxes.local(tuple(axes[j, i] for i in range(3))) for j in range(3)]  # of the other
+    bare = [tuple(jnp.abs(a) for a in row) for row in own]
+    sizes, h = boxes.half, tuple(half[i] for i in range(3))
+    overlaps = []
+    for i in range(3):  # along the axes of the boxes, and of the other
+        spread = dot(h, tuple(bare[j][i] for j in range(3)))
+        overlaps.append(sizes[i] + spread - jnp.abs(off[i]))
+        overlaps.append(h[i] + dot(sizes, bare[i]) - jnp.abs(dot(off, own[i])))
+    for i in range(3):
+        for j in range(3):  # across an axis of each: unit i x own_j
+            a, b, k, m = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
+            square = own[j][a] * own[j][a] + own[j][b] * own[j][b]
+            apart = jnp.abs(off[b] * own[j][a] - off[a] * own[j][b])
+            spread = sizes[a] * bare[j][b] + sizes[b] * bare[j][a]
+            spread = spread + h[k] * bare[m][i] + h[m] * bare[k][i]
+            crossed = square > 1e-6  # parallel ones part nothing that an axis does not
+            overlap = (spread - apart) / jnp.sqrt(jnp.where(crossed, square, 1.0))
+            overlaps.append(jnp.where(crossed, overlap, FAR))
+    return functools.reduce(jnp.minimum, overlaps)
+
+
+def point(boxes: Boxes, x: Array) -> Array:
+    """Distances from a point [3] to the boxes, [K] m, 0 inside of them.
+
+    >>> import jax.numpy as jnp
+    >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.6, 0.8]]))
+    >>> round(float(point(cube, jnp.array([0.6, 0.8, 3.0]))[0]), 6)
+    2.0
+    """
+    off = boxes.local(tuple(x[i] - m for i, m in enumerate(boxes.middle)))
+    over = tuple(jnp.maximum(jnp.abs(a) - h, 0) for a, h in zip(off, boxes.half))
+    return jnp.sqrt(dot(over, over))
+
+
+def rays(boxes: Boxes, x: Array, way: Vec, far: float) -> Array:
+    """How far rays in the plane go from `x` [3] to the first box, [R] m, at most `far`.
+
+    Args:
+        boxes: turned about the vertical, [K].
+        x: where all rays begin, m.
+        way: the two components of their unit vectors, [R] each.
+        far: the range, m.
+
+    >>> import jax.numpy as jnp
+    >>> cube = Boxes(jnp.array([[3.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
+    >>> rays(cube, jnp.zeros(3), (jnp.array([1.0, -1.0]), jnp.zeros(2)), 5.0).tolist()
+    [2.0, 5.0]
+    """
+    wide = Boxes(boxes.rows[None])
+    p = wide.local(tuple(x[i] - m for i, m in enumerate(wide.middle)))
+    q = wide.local((way[0][:, None], way[1][:, None], jnp.zeros_like(way[0])[:, None]))
+    enter, leave = jnp.zeros_like(p[2]), jnp.full_like(p[2], far)
+    for a, b, h in zip(p[:2], q[:2], wide.half[:2]):
+        k = 1 / jnp.where(jnp.abs(b) < 1e-6, jnp.where(b < 0, -1e-6, 1e-6), b)
+        enter = jnp.maximum(enter, -a * k - jnp.abs(k) * h)
+        leave = jnp.minimum(leave, -a * k + jnp.abs(k) * h)
+    hit = (leave >= enter) & (jnp.abs(p[2]) < wide.half[2])
+    return jnp.min(jnp.where(hit, enter, far), 1)
+
+
+def _closest(p: Vec, d: Vec, h: Vec) -> Array:
+    """The t in 0 ... 1 at which p + t d is nearest to boxes of half sizes h about the origin."""
+
+    def slope(t: Array) -> Array:
+        at = tuple(a + t * b for a, b in zip(p, d))
+        return dot(tuple(a - jnp.clip(a, -s, s) for a, s in zip(at, h)), d)
+
+    zero, one = jnp.zeros_like(p[0]), jnp.ones_like(p[0])
+    first, last = slope(zero), slope(one)
+    low, high, at_low, at_high = zero, one, first, last
+    for a, b, s in zip(p, d, h):
+        flat = jnp.abs(b) < 1e-9
+        k = 1 / jnp.where(flat, 1.0, b)
+        for side in (-s, s):
+            t = jnp.where(flat, 0.0, jnp.clip((side - a) * k, 0, 1))
+            g = slope(t)
+            before, after = (g <= 0) & (t > low), (g > 0) & (t < high)
+            low, at_low = jnp.where(before, t, low), jnp.where(before, g, at_low)
+            high, at_high = jnp.where(after, t, high), jnp.where(after, g, at_high)
+    rise = at_high - at_low
+    t = low - at_low * (high - low) / jnp.where(rise > 0, rise, 1.0)
+    return jnp.where(first >= 0, 0.0, jnp.where(last <= 0, 1.0, t))
+
+
+def _away(x: Vec, h: Vec) -> Array:
+    """Signed distances of points to boxes of half sizes h about the origin."""
+    over = tuple(jnp.abs(a) - s for a, s in zip(x, h))
+    beyond = tuple(jnp.maximum(a, 0) for a in over)
+    square = dot(beyond, beyond)
+    outside = square > 0
+    inner = over[0]
+    for a in over[1:]:
+        inner = jnp.maximum(inner, a)  # of the nearest face, negative
+    return jnp.where(outside, jnp.sqrt(jnp.where(outside, square, 1.0)), inner)

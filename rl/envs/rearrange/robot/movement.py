@@ -1,0 +1,231 @@
+"""A robot that goes where it is sent unless something is in the way: kinematic, without forces.
+
+A step has three parts, each tried once, so that its work is fixed: the base turns and drives, arm
+and load rigid on it; where that meets a box, the base is put out of the deepest contact along its
+horizontal normal, which lets it slide along walls, and if it still meets one, it stays; then all
+joints of the arm move, or none. A part that is accepted lies in no box deeper than `SKIN`, and
+the hand is not let through thin boards: its paths between two places, as capsules, count as parts
+of the robot. The robot may touch itself. Up to `near` boxes are looked at, those whose upright
+hulls are nearest to the robot's.
+
+After the kinematic mode of Galactic (Berges et al. 2023, arXiv:2306.07552), where spheres along the
+links stand for the robot and the base is undone on contact unless sliding is asked for.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.geometry import rows
+from jaxgpu.pytree import number, pytree, size, static
+
+from . import contact, fetch
+from .contact import Boxes
+from .fetch import Frames, Joints, forward_kinematics, placed
+
+SKIN = 5e-4  # m, how deep the robot may lie in a box
+FLAT = 0.2  # least share of a contact's normal that lies in the plane, where the base slides
+LOW = 0.02  # m, of the bottom of the base above the floor
+BODY = 0.36  # m, that base, torso and head reach from the axis of the base at most
+LIMBS = 0.15  # m, that the arm reaches at most beyond the hull of its frames
+# capsules whose ends are followed on their way: those of the elbow, the wrist and the hand
+SWEPT = np.array([7, 9, 11])
+SWEPT_RADIUS = 0.05  # m, of these ways: less than that of the capsules, which hold where they begin
+
+
+@pytree
+class Load:
+    """What the hand holds: a box that is rigid to the gripper, or nothing."""
+
+    held: Array  # [] bool
+    half: Array  # [3] half sizes along its own axes, m
+    place: Array  # [3] its middle in the gripper's frame, m
+    axes: Array  # [3, 3] its axes there, one a row
+
+
+class Moved(NamedTuple):
+    """Where a step led."""
+
+    joints: Joints
+    frames: Frames
+    base_free: Array  # [] bool: the base went where it was sent
+    arm_free: Array  # [] bool: so did the arm
+    left_out: Array  # [] boxes near enough to be met that were not looked at
+
+
+@pytree
+class Movement:
+    """How far a step goes, and whether the base slides.
+
+    >>> import jax.numpy as jnp
+    >>> wall = Boxes(jnp.array([[2.0, 0.0, 1.0, 0.1, 5.0, 1.0, 1.0, 0.0]]))
+    >>> start = Joints(jnp.array([1.6, 0.0, -1.5]), jnp.float32(0.386), jnp.zeros(2), jnp.zeros(7))
+    >>> free = Load(jnp.bool_(False), jnp.zeros(3), jnp.zeros(3), jnp.eye(3))
+    >>> on = jnp.zeros(9).at[1].set(1.0)
+    >>> after = Movement().move(wall, start, free, on)
+    >>> bool(after.base_free), [round(float(x), 3) for x in after.joints.base]
+    (True, [1.607, -0.1, -1.5])
+    """
+
+    max_turn: Array | float = number(default=0.0873, above=0, unit="rad")  # [] of the base a step
+    max_forward: Array | float = number(default=0.1, above=0, unit="m")  # [] of the base a step
+    max_joint: Array | float = number(default=0.196, above=0, unit="rad")  # [] of the arm a step
+    slide: bool = static(default=True)  # along walls; else the base stays on contact
+    near: int = size(default=32, least=1)  # boxes that are looked at
+
+    def move(self, boxes: Boxes, joints: Joints, load: Load, action: Array) -> Moved:
+        """One step in boxes [K]; about 17 capsules by `near` boxes by 250 operations, three times.
+
+        Args:
+            boxes: what is in the way.
+            joints: before.
+            load: what the hand holds.
+            action: [9] in -1 ... 1: turn and forward of the base, the arm's joints.
+        """
+        low, high = fetch.limits(joints.arm.dtype)
+        arm = jnp.clip(joints.arm + self.max_joint * action[2:], low, high)
+        x, y, yaw = joints.base
+        yaw = yaw + self.max_turn * action[0]
+        way = self.max_forward * action[1] * jnp.stack([jnp.cos(yaw), jnp.sin(yaw)])
+        sent = jnp.stack([x + way[0], y + way[1], yaw])
+        old, new = _postures(joints, arm)
+        before, driven = placed(old, joints.base), placed(old, sent)
+        close, left_out = nearest(boxes, (before, driven, placed(new, sent)), load, self.near)
+
+        hand = _swept(before)
+        depth, normal = deepest(close, driven, load, hand)
+        base_free = depth <= SKIN
+        shift = jnp.where(base_free, 0.0, self._put_out(depth, normal))
+        slid = placed(old, sent + shift)
+        stays = depth_of(close, slid, load, hand) > SKIN
+        base = jnp.where(stays, joints.base, sent + shift)
+        there = jax.tree.map(lambda a, b: jnp.where(stays, a, b), before, slid)
+
+        reached = placed(new, base)
+        arm_free = depth_of(close, reached, load, _swept(there)) <= SKIN
+        frames = jax.tree.map(lambda a, b: jnp.where(arm_free, a, b), reached, there)
+        joints = replace(joints, base=base, arm=jnp.where(arm_free, arm, joints.arm))
+        return Moved(joints, frames, base_free, arm_free, left_out)
+
+    def _put_out(self, depth: Array, normal: Array) -> Array:
+        """How the base is to be shifted out of a contact, [3] m; not farther than it drives."""
+        flat = jnp.sqrt(normal[0] ** 2 + normal[1] ** 2)
+        slides = (flat > FLAT) & self.slide
+        put = jnp.where(slides, depth / jnp.where(slides, flat, 1.0) ** 2, 0.0)
+        put = jnp.minimum(put, self.max_forward)
+        return put * jnp.stack([normal[0], normal[1], jnp.zeros_like(put)])
+
+
+def _postures(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
+    """The frames before and after the arm's step, the base at the origin."""
+    wide = lambda x: jnp.broadcast_to(x[None], (2, *x.shape))
+    both = jax.tree.map(wide, replace(joints, base=jnp.zeros_like(joints.base)))
+    found = forward_kinematics(replace(both, arm=jnp.stack([joints.arm, arm])))
+    first, second = (jax.tree.map(lambda x, i=i: x[i], found) for i in range(2))
+    return first, second
+
+
+def _swept(frames: Frames) -> Array:
+    """Ends of the capsules in `SWEPT` nearer to the hand, [3, 3] m."""
+    return fetch.capsules(frames)[1][SWEPT]
+
+
+def loaded(frames: Frames, load: Load) -> tuple[Array, Array]:
+    """Where the load is: its middle [3] m, and its axes, one a row, [3, 3]."""
+    hand, turn = frames.origin[-1], frames.axes[-1]
+    return hand + fetch.in_space(turn, load.place), fetch.in_space(turn[None], load.axes)
+
+
+def shapes(frames: Frames, paths: Array | None = None) -> tuple[Array, Array, Array]:
+    """Capsules of the robot, starts and ends [S, 3] and radii [S], m, without its base.
+
+    With `paths` [3, 3], where the ends in `SWEPT` were before a step, also their ways from there.
+    """
+    start, end, radius = fetch.capsules(frames)
+    if paths is None:
+        return start, end, radius
+    path = jnp.full(len(SWEPT), SWEPT_RADIUS, radius.dtype)
+    return (
+        jnp.concatenate([start, paths]),
+        jnp.concatenate([end, end[SWEPT]]),
+        jnp.concatenate([radius, path]),
+    )
+
+
+def depth_of(boxes: Boxes, frames: Frames, load: Load, paths: Array | None = None) -> Array:
+    """How deep robot and load lie in boxes at most, [] m; negative where they are apart."""
+    arm, base, of_load = _depths(boxes, frames, load, paths)
+    return jnp.max(jnp.maximum(jnp.maximum(jnp.max(arm, 0), base), of_load))
+
+
+def deepest(
+    boxes: Boxes, frames: Frames, load: Load, paths: Array | None = None
+) -> tuple[Array, Array]:
+    """How deep robot and load lie in boxes at most, [] m, and the way out of there, [3].
+
+    The way out is zero where the load lies deeper: there the base does not slide.
+    """
+    arm, base, of_load = _depths(boxes, frames, load, paths)
+    each, of_load = jnp.maximum(jnp.max(arm, 0), base), jnp.max(of_load)
+    box, most = Boxes(boxes.rows[jnp.argmax(each)]), jnp.max(each)
+    start, end, radius = shapes(frames, paths)
+    # of the base the point of its axis that is level with the box
+    foot = frames.origin[0].at[2].set(jnp.clip(box.rows[2], LOW, fetch.BASE_HEIGHT))
+    start, end = (jnp.concatenate([x, foot[None]]) for x in (start, end))
+    again = contact.segments(Boxes(box.rows[None]), start[:-1], end[:-1], radius)[:, 0]
+    shape = jnp.argmax(jnp.append(again, base[jnp.argmax(each)]))
+    normal = contact.way_out(box, start[shape], end[shape])
+    return jnp.maximum(most, of_load), jnp.where(of_load > most, 0.0, normal)
+
+
+def _depths(
+    boxes: Boxes, frames: Frames, load: Load, paths: Array | None
+) -> tuple[Array, Array, Array]:
+    """Depths in each box: of all but the base [S, K], of the base [K], and of the load [K], m."""
+    arm = contact.segments(boxes, *shapes(frames, paths))
+    foot = frames.origin[0, :2]
+    base = contact.cylinder(boxes, foot, LOW, fetch.BASE_HEIGHT, fetch.BASE_RADIUS)
+    middle, axes = loaded(frames, load)
+    of_load = contact.cuboid(boxes, middle, axes, load.half)
+    return arm, base, jnp.where(load.held, of_load, -contact.FAR)
+
+
+def nearest(
+    boxes: Boxes, places: tuple[Frames, ...], load: Load, count: int
+) -> tuple[Boxes, Array]:
+    """The `count` boxes whose upright hulls are nearest to those of the robot, and how many more
+    could be met, [].
+
+    Two hulls hold the robot on all its `places`: of base, torso and head, and of the arm with its
+    load.
+    """
+    first = fetch.FRAMES.index(fetch.ARM[0][0])
+    points = jnp.concatenate([place.origin[first:] for place in places])
+    feet = jnp.stack([place.origin[0] for place in places])
+    # a load reaches at most so far beyond the gripper's frame
+    beyond = rows.length(load.place) + rows.length(load.half)
+    wide = LIMBS + jnp.where(load.held, beyond, 0.0)
+    # a base that slides is put at most a step farther
+    wide = wide + jnp.max(jnp.max(feet, 0) - jnp.min(feet, 0)) + SKIN
+    body = BODY + wide - LIMBS
+    c, s = jnp.abs(boxes.rows[:, 6]), jnp.abs(boxes.rows[:, 7])
+    hx, hy, hz = boxes.half
+    half = (c * hx + s * hy, s * hx + c * hy, hz)
+    gaps = []
+    for x, margin in ((points, wide), (feet, body)):
+        low, high = jnp.min(x, 0) - margin, jnp.max(x, 0) + margin
+        apart = [
+            jnp.maximum(low[i] - m - h, m - h - high[i])
+            for i, (m, h) in enumerate(zip(boxes.middle, half))
+        ]
+        flat = jnp.maximum(apart[0], apart[1])
+        gaps.append(jnp.maximum(flat, apart[2]) if x is points else flat)
+    gap = jnp.minimum(gaps[0], gaps[1])
+    count = min(count, gap.shape[0])
+    found = jax.lax.top_k(-gap, count)[1]
+    left_out = jnp.maximum(jnp.sum(gap <= 0) - count, 0)
+    return Boxes(boxes.rows[found]), left_out

@@ -1,0 +1,284 @@
+"""Episodes in houses, made once on the host: what is to be fetched, where to, and from where.
+
+Each is possible as far as a robot of its size can tell beforehand: the thing and the goal lie at
+heights and distances from a free place that the arm reaches, a way leads from every start to these
+places, and at every start the robot, its arm folded, touches nothing. Whether the arm finds its way
+among boards is left to who plays.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy import ndimage
+
+from jaxgpu import arguments, ranges
+from jaxgpu.doors import explained
+from jaxgpu.pytree import pytree
+
+from ..geodesic import cells_near, distances
+from ..house import CELL, House, Kind
+from ..robot import fetch
+from ..robot.contact import Boxes, cuboid
+from ..robot.fetch import Joints, forward_kinematics
+from ..robot.movement import SKIN, Load, depth_of
+
+WIDTH = 2 * CELL  # m, of the cells of the fields of distances
+HEIGHTS = (0.3, 1.4)  # m, of the middles of things and goals
+ARM = 0.7  # m, of a thing from the nearest free place at most, in the plane
+LARGEST = 0.35  # m, diagonal of a thing to be fetched at most
+CLEAR = 0.3  # m of free height above a surface at least
+APART = 1.0  # m, of starts from the place to go to, where the house is large enough
+STARTS = 16  # of an episode
+FOLDED = dict(torso=0.386, head=(0.0, fetch.HEAD_DOWN), arm=fetch.REST)
+
+
+@pytree
+class Episodes:
+    """E episodes in N houses."""
+
+    houses: House  # leaves [N, ...]
+    boxes: Array  # [N, R, 8] rows of `Boxes`: all that a robot can meet
+    things: Array  # [N, M, 8] the same of small things, where they lie at first
+    house: Array  # [E] which house
+    target: Array  # [E] which thing is to be fetched
+    goal: Array  # [E, 3] where its middle is to get; where the robot is to get, on the floor, m
+    starts: Array  # [E, S, 3] places and yaws of the base to start from, m and rad
+    to_target: Array  # [E, G, G] way from the cells to where the thing is in reach, m
+    to_goal: Array  # [E, G, G] the same of the goal, m
+
+    def way(self, field: Array, x: Array) -> Array:
+        """The way from a place [2] to where a field [G, G] leads, between its cells, [] m."""
+        last = jnp.asarray(field.shape, x.dtype) - 1.001
+        at = jnp.clip(x / WIDTH - 0.5, 0.0, last)
+        low = jnp.floor(at).astype(jnp.int32)
+        u, v = at - low
+        i, j = low
+        near = [field[i + a, j + b].astype(x.dtype) for a in (0, 1) for b in (0, 1)]
+        first = near[0] + v * (near[1] - near[0])
+        second = near[2] + v * (near[3] - near[2])
+        return first + u * (second - first)
+
+
+@explained
+def fetching(houses: House, count: int = 8, seed: int = 0) -> Episodes:
+    """Episodes of bringing a small thing from where it lies to a free place on another surface.
+
+    Args:
+        houses: with a leading axis, of `houses.generate_many`.
+        count: episodes in each house.
+        seed: of what is drawn.
+
+    Raises:
+        ValueError: a house without a thing, a goal or a start that the robot can come to.
+
+    >>> from jaxgpu.rl.envs.rearrange import houses
+    >>> made = fetching(houses.generate_many(range(1)), count=2)
+    >>> made.goal.shape, made.starts.shape
+    ((2, 3), (2, 16, 3))
+    """
+    return _drawn("episodes.fetching", houses, count, seed, _Plans.carry)
+
+
+@explained
+def visiting(houses: House, count: int = 8, seed: int = 0) -> Episodes:
+    """Episodes of going from one free place of a house to another; arguments as in `fetching`.
+
+    >>> from jaxgpu.rl.envs.rearrange import houses
+    >>> visiting(houses.generate_many(range(1)), count=2).goal.shape
+    (2, 3)
+    """
+    return _drawn("episodes.visiting", houses, count, seed, _Plans.visit)
+
+
+def _drawn(name: str, houses: House, count: int, seed: int, plan: Any) -> Episodes:
+    if not isinstance(houses, House) or np.ndim(houses.centre) != 3:
+        raise TypeError(
+            f"{name}: houses={arguments.shown(houses)}; it must be a House with a leading axis; "
+            "make it by houses.generate_many(range(8))"
+        )
+    for word, value, least in (("count", count, 1), ("seed", seed, 0)):
+        ranges.refuse(f"{name}: {word}", value, ranges.Range(least=least, whole=True, one=True))
+    host: Any = jax.tree.map(np.asarray, houses)
+    boxes, things = _rows(host), _things(host.objects)
+    size = max(int(np.argwhere(nav).max()) + 6 for nav in host.nav)
+    side = min(-(-size // 2), host.nav.shape[1] // 2)
+    found: list[dict[str, Any]] = []
+    for n in range(len(host.nav)):
+        one = jax.tree.map(lambda x, n=n: x[n], host)
+        rng = np.random.default_rng([seed, n])
+        plans = _Plans(f"{name}: house {n}", one, boxes[n], things[n], rng, side)
+        found += [{"house": n, **plan(plans)} for _ in range(count)]
+    columns = {key: jnp.asarray(np.stack([row[key] for row in found])) for key in found[0]}
+    return Episodes(houses=houses, boxes=jnp.asarray(boxes), things=jnp.asarray(things), **columns)
+
+
+def _rows(host: Any) -> np.ndarray:
+    """Rows of all boxes but the ceilings, [N, R, 8]; those that hold nothing are far below."""
+    keep = (host.kind >= 0) & (host.kind != Kind.CEILING)
+    most = int(keep.sum(1).max())
+    rows = np.zeros((len(keep), most, 8), np.float32)
+    rows[..., 2], rows[..., 6] = -1e3, 1.0
+    for n, kept in enumerate(keep):
+        rows[n, : kept.sum()] = _row(host.centre[n], host.half[n], host.yaw[n])[kept]
+    return rows
+
+
+def _row(centre: np.ndarray, half: np.ndarray, yaw: np.ndarray) -> np.ndarray:
+    turn = np.stack([np.cos(yaw), np.sin(yaw)], -1)
+    return np.concatenate([centre, half, turn], -1).astype(np.float32)
+
+
+def _things(objects: Any) -> np.ndarray:
+    most = max(int(objects.count.max()), 1)
+    rows = _row(objects.centre, np.maximum(objects.half, 0), objects.yaw)
+    return rows[:, :most]
+
+
+class _Plans:
+    """What is drawn in one house."""
+
+    def __init__(
+        self,
+        name: str,
+        house: Any,
+        boxes: np.ndarray,
+        things: np.ndarray,
+        rng: np.random.Generator,
+        side: int,
+    ) -> None:
+        self.name, self.house, self.rng, self.side = name, house, rng, side
+        self.boxes, self.things = Boxes(jnp.asarray(boxes)), things
+        self.cells = (np.argwhere(house.nav) + 0.5) * CELL
+
+    def carry(self) -> dict[str, Any]:
+        """A thing, a goal on another surface, and starts."""
+        target = self._target()
+        half = self.things[target, 3:6]
+        goal = self._goal(target)
+        ways = self._field(self.things[target], ARM)
+        return {
+            "target": np.int32(target),
+            "goal": goal,
+            "starts": self._starts(ways, half),
+            "to_target": ways,
+            "to_goal": self._field(goal, ARM),
+        }
+
+    def visit(self) -> dict[str, Any]:
+        """A free place, and starts."""
+        place = self.cells[self.rng.integers(len(self.cells))]
+        ways = self._field(place, CELL / 2)
+        return {
+            "target": np.int32(0),
+            "goal": np.array([*place, 0.0], np.float32),
+            "starts": self._starts(ways, np.zeros(3)),
+            "to_target": ways,
+            "to_goal": ways,
+        }
+
+    def _target(self) -> int:
+        objects, surfaces = self.house.objects, self.house.surfaces
+        middle = self.things[:, :3]
+        fits = 2 * np.linalg.norm(self.things[:, 3:6], axis=1) < LARGEST
+        fits &= np.arange(len(fits)) < objects.count
+        fits &= (middle[:, 2] > HEIGHTS[0]) & (middle[:, 2] < HEIGHTS[1])
+        fits &= surfaces.clear[objects.surface[: len(fits)]] > CLEAR
+        for i in self.rng.permutation(np.flatnonzero(fits)):
+            if self._near(middle[i]) < ARM and self._apart(middle[i], self.things[i]):
+                return int(i)
+        raise ValueError(
+            f"{self.name}: none of its {objects.count} small things lies where Fetch can reach it; "
+            "give another house, or larger ones"
+        )
+
+    def _goal(self, target: int) -> np.ndarray:
+        """The middle of the thing at a free place on another surface."""
+        surfaces, thing = self.house.surfaces, self.things[target]
+        own = self.house.objects.surface[target]
+        kind = np.arange(len(surfaces.clear))
+        good = (kind < surfaces.count) & (kind != own) & (surfaces.clear > CLEAR)
+        wide = float(np.hypot(*thing[3:5]))
+        for i in self.rng.permutation(np.repeat(np.flatnonzero(good), 8)):
+            room = surfaces.half[i] - wide
+            if np.any(room < 0):
+                continue
+            local = self.rng.uniform(-room, room)
+            c, s = np.cos(surfaces.yaw[i]), np.sin(surfaces.yaw[i])
+            flat = surfaces.centre[i, :2] + [c * local[0] - s * local[1], s * local[0] + c * local[1]]
+            goal = np.array([*flat, surfaces.centre[i, 2] + thing[5]], np.float32)
+            level = HEIGHTS[0] < goal[2] < HEIGHTS[1]
+            if level and self._near(goal) < ARM and self._apart(goal, thing):
+                return goal
+        raise ValueError(
+            f"{self.name}: none of its {surfaces.count} surfaces has a place for the thing that "
+            "Fetch can reach; give another house, or larger ones"
+        )
+
+    def _near(self, x: np.ndarray) -> float:
+        return float(np.hypot(*(self.cells - x[:2]).T).min())
+
+    def _apart(self, middle: np.ndarray, thing: np.ndarray) -> bool:
+        """Whether a thing there lies in no box."""
+        c, s = thing[6:]
+        axes = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]], np.float32)
+        return bool(_deep(self.boxes, middle.astype(np.float32), axes, thing[3:6]) < 1e-3)
+
+    def _field(self, place: np.ndarray, reach: float) -> np.ndarray:
+        """Ways from all cells to those within reach of a place, [G, G] m.
+
+        From a cell that is not free, by the nearest that is.
+        """
+        free = jnp.asarray(self.house.nav)
+        goal = cells_near(free, jnp.asarray(place, jnp.float32), reach)
+        ways = np.asarray(distances(free, goal))
+        lost = ~np.isfinite(ways)
+        beyond, nearest = ndimage.distance_transform_edt(lost, return_indices=True)
+        ways = (ways[tuple(nearest)] + CELL * beyond)[: 2 * self.side, : 2 * self.side]
+        return ways.reshape(self.side, 2, self.side, 2).mean((1, 3)).astype(np.float32)
+
+    def _starts(self, ways: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """Places to start from, with the thing in the hand or without it."""
+        cells = np.minimum(self.cells // WIDTH, self.side - 1).astype(int)
+        far = self.cells[ways[tuple(cells.T)] > APART]
+        far = far if len(far) else self.cells
+        flat = far[self.rng.integers(len(far), size=8 * STARTS)]
+        base = np.concatenate([flat, self.rng.uniform(-np.pi, np.pi, (len(flat), 1))], 1)
+        base = base.astype(np.float32)
+        deep = np.asarray(_deep_at(self.boxes, jnp.asarray(base), in_hand(half)))
+        free = base[deep < SKIN]
+        if not len(free):
+            raise ValueError(
+                f"{self.name}: at none of {len(base)} free places has Fetch room for its arm; "
+                "give another house, or larger ones"
+            )
+        return free[np.arange(STARTS) % len(free)]
+
+
+def folded(base: Array) -> Joints:
+    """The robot at `base` [..., 3] with its arm folded."""
+    wide = lambda x: jnp.broadcast_to(jnp.asarray(x, base.dtype), (*base.shape[:-1], *np.shape(x)))
+    return Joints(base=base, **{name: wide(x) for name, x in FOLDED.items()})
+
+
+def in_hand(half: Any) -> Load:
+    """A thing of half sizes [3] m, its middle between the tips of the fingers."""
+    half = jnp.asarray(half)
+    place = jnp.zeros_like(half).at[0].set(REACH)
+    return Load(held=jnp.bool_(True), half=half, place=place, axes=jnp.eye(3, dtype=half.dtype))
+
+
+REACH, TOUCH = 0.03, 0.015  # m, of the ball in which the hand grasps: ahead of it, and its radius
+
+
+@jax.jit
+def _deep(boxes: Boxes, middle: Array, axes: Array, half: Array) -> Array:
+    return jnp.max(cuboid(boxes, middle, axes, half))
+
+
+@jax.jit
+def _deep_at(boxes: Boxes, base: Array, load: Load) -> Array:
+    frames = forward_kinematics(folded(base))
+    return jax.vmap(lambda frames: depth_of(boxes, frames, load))(frames)

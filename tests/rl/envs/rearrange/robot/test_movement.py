@@ -1,0 +1,152 @@
+"""Fetch among boxes: it slides and never gets into one, however it is driven."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.spatial.transform import Rotation
+from rearranging import axes_of, distance, room
+
+from jaxgpu.rl.envs.rearrange.robot import fetch, movement
+from jaxgpu.rl.envs.rearrange.robot.fetch import Joints, forward_kinematics
+from jaxgpu.rl.envs.rearrange.robot.movement import Load, Movement, loaded
+
+COPIES = 100
+EMPTY = Load(jnp.bool_(False), jnp.zeros(3), jnp.zeros(3), jnp.eye(3))
+MOVE = jax.jit(jax.vmap(Movement().move, (None, 0, None, 0)))
+FRAMES = jax.jit(jax.vmap(forward_kinematics))
+
+
+def starts(count=COPIES, seed=0):
+    """The arm folded, anywhere in the middle of the room, facing anywhere."""
+    rng = np.random.default_rng(seed)
+    base = rng.uniform((-0.9, -0.9, -np.pi), (0.9, 0.9, np.pi), (count, 3))
+    whole = lambda x: jnp.broadcast_to(jnp.asarray(x, jnp.float32), (count, *np.shape(x)))
+    return Joints(
+        base=jnp.asarray(base, jnp.float32),
+        torso=whole(0.386),
+        head=whole((0.0, fetch.HEAD_DOWN)),
+        arm=whole(fetch.REST),
+    )
+
+
+def depth(joints, boxes):
+    """How deep the robot lies in boxes, by points along its links and around its base: [B] m."""
+    start, end, radius = (np.asarray(x, float) for x in fetch.capsules(FRAMES(joints)))
+    t = np.linspace(0, 1, 41)[:, None, None, None]
+    along = start + t * (end - start)  # [41, B, 14, 3]
+    worst = np.full(len(start), -np.inf)
+    foot = np.asarray(joints.base, float)
+    for middle, half, yaw in boxes:
+        capsules = radius[:14] - distance(along, middle, half, yaw).min(0)
+        worst = np.maximum(worst, capsules.max(-1))
+        if abs(middle[2] - 0.19) < half[2] + 0.17:
+            flat = np.concatenate([foot[:, :2], np.full((len(foot), 1), middle[2])], 1)
+            worst = np.maximum(worst, fetch.BASE_RADIUS - distance(flat, middle, half, yaw))
+    return worst
+
+
+def driven(joints, load, steps, seed):
+    """Where robots get that are driven ahead, turning and waving at random."""
+    rng = np.random.default_rng(seed)
+    rows, boxes = room()
+    move = jax.jit(jax.vmap(Movement().move, (None, 0, None if load is EMPTY else 0, 0)))
+    for _ in range(steps):
+        action = rng.uniform(-1, 1, (COPIES, 9))
+        action[:, 1] = 1.0  # ahead, always
+        moved = move(rows, joints, load, jnp.asarray(action, jnp.float32))
+        joints = moved.joints
+        yield moved, boxes
+
+
+def test_a_robot_driven_into_walls_never_gets_into_one():
+    """100 starts, 40 steps: no point of 41 along each link deeper than 1 mm; nothing is left out."""
+    stopped = []
+    for moved, boxes in driven(starts(), EMPTY, 40, 1):
+        assert depth(moved.joints, boxes).max() < 1e-3
+        assert not moved.left_out.any()
+        stopped.append([~moved.base_free, ~moved.arm_free])
+    hit = np.mean(stopped, (0, 2))
+    assert hit[0] > 0.2 and hit[1] > 0.05  # walls were met, by base and arm
+
+
+def test_what_is_held_never_gets_into_a_wall_either():
+    """Boxes of three sizes, held askew: no point on their edges is 1 mm deep in a box."""
+    rng = np.random.default_rng(5)
+    turn = Rotation.from_rotvec(jnp.asarray(rng.normal(size=(COPIES, 3)), jnp.float32)).as_matrix()
+    half = jnp.asarray(rng.uniform(0.02, 0.12, (COPIES, 3)), jnp.float32)
+    load = Load(
+        held=jnp.ones(COPIES, bool),
+        half=half,
+        place=jnp.tile(jnp.array([0.05, 0.0, 0.0]), (COPIES, 1)),
+        axes=turn,
+    )
+    edge = np.array([x for x in np.ndindex(9, 9, 9) if sum(i in (0, 8) for i in x) >= 2]) / 4 - 1
+    met = 0
+    for moved, boxes in driven(starts(), load, 40, 2):
+        middle, axes = jax.vmap(loaded)(moved.frames, load)
+        points = middle[:, None] + np.einsum("pi,bi,bij->bpj", edge, half, axes)
+        inside = 0.0
+        for m, h, yaw in boxes:
+            local = (np.asarray(points, float) - m) @ axes_of(yaw).T
+            inside = max(inside, (h - np.abs(local)).min(-1).max())
+        assert inside < 1e-3
+        met += int((~moved.base_free).sum())
+    assert met > 100
+
+
+def test_the_base_slides_along_a_wall_at_the_speed_of_its_tangent():
+    """Towards a wall at 60 degrees from its normal: sin 60 of 0.1 m a step, 0.29 m from it."""
+    rows, _ = room()
+    joints = jax.tree.map(lambda x: x[:1], starts())
+    yaw = np.pi / 3
+    joints = Joints(
+        base=jnp.array([[1.5, -1.0, yaw]]),
+        torso=joints.torso,
+        head=joints.head,
+        arm=jnp.asarray([[0.0, -1.2, 0.0, 2.2, 0.0, 2.1, 0.0]]),  # close to the body
+    )
+    ahead = jnp.zeros((1, 9)).at[0, 1].set(1.0)
+    places = []
+    for _ in range(20):
+        joints = MOVE(rows, joints, EMPTY, ahead).joints
+        places.append(np.asarray(joints.base[0]))
+    assert np.ptp(np.array(places)[-4:, 0]) < 1e-3
+    np.testing.assert_allclose(np.diff(np.array(places)[-4:, 1]), 0.1 * np.sin(yaw), atol=1e-5)
+    stopping = jax.jit(jax.vmap(Movement(slide=False).move, (None, 0, None, 0)))
+    stays = stopping(rows, joints, EMPTY, ahead).joints.base
+    np.testing.assert_array_equal(stays, joints.base)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_hand_does_not_jump_through_a_board(seed):
+    """A board of 1 cm in front of the stretched arm, which is swung at it as fast as it goes."""
+    board = jnp.array([[1.0, 0.0, 0.9, 0.6, 0.6, 0.005, 1.0, 0.0]])
+    arm = jnp.array([0.0, -0.3, 0.0, 0.0, 0.0, 0.0, 0.0])
+    joints = Joints(jnp.zeros(3), jnp.float32(0.386), jnp.zeros(2), arm)
+    move = jax.jit(Movement(max_joint=0.5).move)
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        action = jnp.asarray([0, 0, 0, 1, *rng.uniform(-0.1, 0.1, 5)], jnp.float32)
+        moved = move(movement.Boxes(board), joints, EMPTY, action)
+        joints = moved.joints
+        assert moved.frames.origin[-1, 2] > 0.9
+
+
+def test_the_hulls_that_choose_boxes_hold_the_robot():
+    """Any posture: capsules lie within the margins of the frames of the arm, and about the base."""
+    rng = np.random.default_rng(2)
+    low, high = fetch.limits(jnp.float32)
+    arm = rng.uniform(np.maximum(low, -3), np.minimum(high, 3), (500, 7))
+    head = rng.uniform((-1.57, -0.76), (1.57, 1.45), (500, 2))
+    joints = Joints(*(jnp.asarray(x, jnp.float32) for x in (np.zeros((500, 3)), np.zeros(500), head, arm)))
+    frames = FRAMES(joints)
+    start, end, radius = (np.asarray(x) for x in fetch.capsules(frames))
+    ends, wide = np.stack([start, end]), radius[:, None]
+    body, arm = slice(0, 4), slice(4, None)
+    reach = np.linalg.norm(ends[:, :, body, :2], axis=-1) + radius[body]
+    assert reach.max() < movement.BODY
+    points = np.asarray(frames.origin[:, 6:])
+    low, high = points.min(1), points.max(1)
+    over = np.maximum(low[:, None] - (ends - wide)[:, :, arm], (ends + wide)[:, :, arm] - high[:, None])
+    assert over.max() < movement.LIMBS
