@@ -27,6 +27,7 @@ PILLARS = {
     "N-body": "solar_system kozai three_bodies galaxy_orbits clusters stream",
     "Matter": "dam_front sand_heap four_materials throw",
     "Rigid bodies": "pendulums gains",
+    "Touch and houses": "touch houses",
     "Evolution": "evolution cma_valley seeds climb",
     "Numerics": "bessel log_bessel directions fisher matern",
     "Learning": "cartpole_seeds lander",

@@ -1,0 +1,55 @@
+"""A film of the robot in its house, beside what its camera sees."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import report
+from jaxgpu.render import Camera, depth_image
+from jaxgpu.report import Figure
+from jaxgpu.rl.envs.rearrange.robot.fetch import forward_kinematics
+from jaxgpu.rl.envs.rearrange.tasks import HouseTask
+from jaxgpu.rl.pictures.film import film as on_device
+
+from .success import played
+
+SIZE, EVERY, LONGEST = 360, 3, 240  # pixels; steps a frame; steps of the film
+NEAR, FAR = 0.3, 6.0  # m, white and black
+
+
+def film(env: HouseTask, policy: Any, key: Array, caption: str) -> Figure:
+    """An episode, and two seconds of its end."""
+    states = played(env, policy, key, LONGEST)
+    moved = np.flatnonzero(np.diff(np.asarray(states.t)))
+    last = min(LONGEST, (int(moved[-1]) + 2 if moved.size else 1) + 10 * EVERY)
+    states = jax.tree.map(lambda x: x[:last:EVERY], states)
+    above = on_device(env, states, overview(env, jax.tree.map(lambda x: x[0], states)))
+    seen = np.asarray(jax.jit(lambda s: jax.lax.map(lambda one: eye(env, one), s))(states))
+    return report.film(np.concatenate([above, seen], 2), caption, 0.1)
+
+
+def overview(env: HouseTask, state: Any) -> Camera:
+    """A camera above the house, that sees all of it."""
+    rooms = np.asarray(env.house_at(state).rooms)
+    least, most = rooms[:, :2].min(0), rooms[:, 2:].max(0)
+    middle, wide = (least + most) / 2, float((most - least).max())
+    return Camera(
+        eye=(middle[0], middle[1] - 0.55 * wide, 1.25 * wide),
+        target=(middle[0], middle[1], 0.0),
+        up=(0.0, 1.0, 0.0),
+        angle=0.85,
+        width=SIZE,
+        height=SIZE,
+    )
+
+
+def eye(env: HouseTask, state: Any) -> Array:
+    """What the camera of the head sees, [H, W, 3] bytes, the nearer the brighter."""
+    camera = replace(env, pixels=SIZE).camera(forward_kinematics(state.joints))
+    depth = depth_image(camera, env.house_at(state).solids(), far=FAR)
+    share = jnp.clip((jnp.log(FAR) - jnp.log(depth)) / np.log(FAR / NEAR), 0, 1)
+    return jnp.broadcast_to(jnp.round(255 * share)[..., None], (SIZE, SIZE, 3)).astype(jnp.uint8)

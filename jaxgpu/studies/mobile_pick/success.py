@@ -1,0 +1,93 @@
+"""Trainings of many seeds, and the share of new episodes that end in success along them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import rl
+from jaxgpu.render.palette import BAND, BLUE, GREY, styled
+from jaxgpu.report import Table
+from jaxgpu.run import Run
+
+PARTS = 10  # measurements of a training
+
+
+@dataclass(frozen=True)
+class Course:
+    """A task to learn, the same task to be measured on, and who learns it."""
+
+    env: Any
+    new: Any  # of other places than those that were learnt from
+    learner: Any
+    episodes: int  # of each measurement
+    max_steps: int  # of an episode
+
+    def every(self, steps: int) -> int:
+        """Updates before each measurement, of a training of some `steps` of environments."""
+        return max(1, round(steps / self.learner.steps_per_update / PARTS))
+
+    def steps(self, steps: int) -> int:
+        """Steps of environments of a training in all."""
+        return PARTS * self.every(steps) * self.learner.steps_per_update
+
+
+def trained(course: Course, steps: int, keys: Array, out: Path, resume: bool) -> Run:
+    """All seeds in one program; the history is the share of successes [1 + PARTS, seeds]."""
+
+    def measure(state: Any) -> Array:
+        policy = course.learner.policy(course.new, state)
+        key = jax.random.key(7)
+        scores = rl.evaluate(course.new, policy, key, course.episodes, course.max_steps)
+        return scores.success.mean()
+
+    every = course.every(steps)
+    return rl.sweep(
+        course.env, course.learner, keys, PARTS, every, measure=measure, out=out, resume=resume
+    )
+
+
+def table(title: str, run: Run, steps: int) -> Table:
+    """The end of the trainings, in per cent."""
+    share = 100 * np.asarray(run.history[-1], np.float32)
+    middle = rl.interquartile_mean(share, jax.random.key(0))
+    row = [len(share), steps, float(np.median(share)), *middle, float(share.min())]
+    head = ["seeds", "steps a seed", "median", "middle mean", "low", "high", "worst"]
+    row += [run.timing.run, run.timing.compile]
+    return Table(title, [*head, "seconds, all seeds", "seconds to compile"], [row], 3)
+
+
+@styled
+def curves(course: Course, run: Run, steps: int, asked: float) -> Any:
+    """Median of the seeds, their range, and what is asked of them, in per cent."""
+    import matplotlib.pyplot as plt
+
+    drawing, axes = plt.subplots(figsize=(4.6, 2.8))
+    share = 100 * np.asarray(run.history)
+    x = np.linspace(0, course.steps(steps) / 1e6, PARTS + 1)
+    axes.fill_between(x, share.min(1), share.max(1), color=BLUE, alpha=BAND, lw=0)
+    axes.plot(x, np.median(share, 1), color=BLUE)
+    axes.axhline(100 * asked, color=GREY, lw=0.8, ls=":")
+    axes.set(xlabel="million steps of environments", ylabel="successes, %", ylim=(-3, 103))
+    return drawing
+
+
+def played(env: Any, policy: Any, key: Array, length: int) -> Any:
+    """The states [T, ...] of an episode without noise, after its end those of its last step."""
+
+    def move(carry: tuple, _: None) -> tuple[tuple, Any]:
+        state, observation, over = carry
+        step = env.step(state, policy(observation), key)
+        kept = lambda new, old: jax.tree.map(lambda a, b: jnp.where(over, b, a), new, old)
+        over = over | step.terminated | step.truncated
+        state, observation = kept(step.state, state), kept(step.observation, observation)
+        return (state, observation, over), state
+
+    def whole() -> Any:
+        return jax.lax.scan(move, (*env.reset(key), jnp.bool_(False)), length=length)[1]
+
+    return jax.jit(whole)()
