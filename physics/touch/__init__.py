@@ -1,11 +1,14 @@
-"""Tactile sensors: the field of forces on a soft pad, and a gripper that feels what it holds.
+"""Tactile sensors: forces on the taxels of a soft pad, and pictures of a gel that is pressed.
 
 Read `pad` first (where taxels are, and what they see of an object), then `force_field` (the forces
-on them). `parts` are pegs, nuts and what they go into, `grasp` is a gripper with two pads that
-moves a part by that field, `implicit` its steps, and `bonds` the contact of points in them.
+on them); apart from these `gelsight` (pictures) and `calibration` (the tables they are made of).
+`parts` are pegs, nuts and what they go into, `grasp` is a gripper with two pads that moves a part
+by the field that it feels, `implicit` its steps, and `bonds` the contact of points in them.
 """
 
+from .calibration import gelsight
 from .force_field import ForceField, ViscousField
+from .gelsight import GelSight
 from .grasp import Grasp
 from .implicit import GraspState
 from .pad import probe, taxels, wrench
@@ -16,10 +19,12 @@ __all__ = [
     "THREADS",
     "Fixture",
     "ForceField",
+    "GelSight",
     "Grasp",
     "GraspState",
     "Part",
     "ViscousField",
+    "gelsight",
     "nut_and_bolt",
     "peg",
     "peg_and_pad",

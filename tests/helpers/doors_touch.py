@@ -1,5 +1,7 @@
 """The doors of `jaxgpu.physics.touch`."""
 
+import dataclasses
+
 import numpy as np
 from doors import Door
 
@@ -36,7 +38,39 @@ def _field(name, field, anchors, right=()):
     )
 
 
+RNG = np.random.default_rng(0)
+SENSOR = touch.GelSight(
+    gel=-RNG.uniform(0, 3, (8, 10)).astype(np.float32),
+    rest=RNG.uniform(0.2, 0.8, (8, 10, 3)).astype(np.float32),
+    table=(1e-6 * RNG.normal(size=(6, 5, 5, 3))).astype(np.float32),
+    down=(np.array([0.25, 0.5, 0.25], np.float32),) * 2,
+    across=(np.array([0.25, 0.5, 0.25], np.float32),) * 2,
+    pixel=np.float32(3e-5),
+    last=True,
+)
+SMOOTH = dataclasses.replace(SENSOR, smooth=True)
+HEIGHT = RNG.uniform(-5e-4, 1e-3, (8, 10)).astype(np.float32)
+
+
+def _sensor(name, sensor, kind=""):
+    return Door(
+        f"physics.touch.GelSight.{name}{kind}",
+        lambda sensor, height: getattr(sensor, name)(height),
+        {"sensor": sensor, "height": HEIGHT},
+        right=("height: zero", "height: negative"),
+    )
+
+
 DOORS = [
+    _sensor("image", SENSOR),
+    _sensor("image", SMOOTH, ", smooth"),
+    _sensor("depth", SENSOR),
+    Door(
+        "physics.touch.gelsight",
+        touch.gelsight,
+        {"name": "gelsight", "height": 12, "width": 16, "pixel": 3e-5},
+        right=("pixel: None",),
+    ),
     _field("ForceField", touch.ForceField(100.0, 50.0, 0.5, 1.0), U),
     _field(
         "ViscousField", touch.ViscousField(100.0, 50.0, 0.5, 1.0), U[:, :0], ("anchors: narrow",)

@@ -1,0 +1,184 @@
+"""Sensors of measured tables, read from the package `taxim` (MIT), which is not shipped with this.
+
+Its tables are those of two sensors: the colours of the slopes of a gel, fitted to presses of a
+ball, a picture of the gel at rest, and its height. The file of lengths is the same for both: the
+true pixel of a GelSight Mini is another, and may be given.
+"""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu import arguments, ranges
+from jaxgpu.doors import explained
+from jaxgpu.extras import extra
+
+from .gelsight import REFERENCE, GelSight
+
+SENSORS = ("gelsight", "gelsight_mini")
+SQUARE = 129  # entries of the smooth table along either axis
+
+
+@explained
+def gelsight(
+    name: str,
+    height: int,
+    width: int,
+    smooth: bool = False,
+    blur: float = 0.0,
+    pixel: float | None = None,
+    dtype=None,
+) -> GelSight:
+    """A sensor whose pictures have `height` rows and `width` columns.
+
+    Args:
+        name: "gelsight" (a dome) or "gelsight_mini" (flat at rest).
+        height, width: at least 8; 480 x 640 is the camera's, 60 x 80 what policies look at.
+        smooth: a table that is interpolated, with slopes, in place of bins. Of 255 its pictures
+            are off those of bins by about one half on average.
+        blur: of the smooth table, the standard deviation in its entries (129 along either axis).
+            Neighbouring bins differ by more than 1 of 255, which is noise of their measurement:
+            slopes mean something after a blur of 1.5 or so.
+        pixel: the length of a pixel of the camera, m; if None 29.5 micrometres, as the tables say.
+        dtype: of the arrays; the default of JAX if None.
+    Raises:
+        ModuleNotFoundError: the extra `touch` is not installed.
+        ValueError: an unknown name, a number out of range, a blur of a table of bins.
+
+    >>> sensor = gelsight("gelsight_mini", 60, 80)
+    >>> x, y = jnp.meshgrid(jnp.linspace(-9e-3, 9e-3, 80), jnp.linspace(-7e-3, 7e-3, 60))
+    >>> pressed = 3e-3 - jnp.sqrt(jnp.maximum(16e-6 - x**2 - y**2, 0))  # a ball of 4 mm, by 1 mm
+    >>> sensor.image(pressed).shape, round(1e3 * float(sensor.depth(pressed).max()), 1)
+    ((60, 80, 3), 1.0)
+    """
+    arguments.word("gelsight: name", name, SENSORS)
+    size = ranges.Range(whole=True, one=True, least=8)
+    ranges.refuse("gelsight: height", height, size)
+    ranges.refuse("gelsight: width", width, size)
+    arguments.flag("gelsight: smooth", smooth)
+    ranges.numbers("gelsight: blur", blur, (), least=0, most=SQUARE / 8)
+    if blur and not smooth:
+        raise ValueError(f"gelsight: blur={blur:g} of a table of bins; it must be 0; take smooth")
+    if pixel is not None:
+        ranges.numbers("gelsight: pixel", pixel, (), above=0, unit="m")
+    root = extra("taxim.calibration", "touch", "gelsight").CALIB_ROOT
+    folder = Path(root) / name
+    lengths = json.loads((folder / "params.json").read_text())
+    model, camera = lengths["simulator"], lengths["sensor"]
+    sigma = model["initial_frame_sigma_rel"][0] * REFERENCE[1]
+    shrunk = _resize(REFERENCE[0], height), _resize(REFERENCE[1], width)
+    gel, rest = (
+        _along(*shrunk, a) for a in _at_rest(folder, model["frame_mixing_percentage"], sigma)
+    )
+    table = _colours(folder)
+    table = _blurred_square(_square(table), blur) if smooth else table
+    down, across, last = _blurs(model, height, width)
+    kind = jnp.result_type(float) if dtype is None else dtype
+    as_array = lambda a: jnp.asarray(a, kind)
+    return GelSight(
+        gel=as_array(gel),
+        rest=as_array(rest),
+        table=as_array(np.moveaxis(table, 2, 0)),
+        down=tuple(as_array(weights) for weights in down),
+        across=tuple(as_array(weights) for weights in across),
+        pixel=1e-3 * camera["pixmm"] if pixel is None else pixel,
+        contact=model["contact_scale"],
+        smooth=smooth,
+        last=last,
+    )
+
+
+def weights(sigma: float) -> np.ndarray:
+    """The weights [K] of a blur of a standard deviation in pixels, an odd number, of sum 1.
+
+    Taxim's rule: the half width at which a Gaussian falls to 1e-5 is taken for the whole, so that
+    it is cut near 1.9 standard deviations.
+
+    >>> len(weights(30.5)), weights(0.2).tolist()
+    (117, [1.0])
+    """
+    half = np.sqrt(-2 * np.log(1e-5 * np.sqrt(2 * np.pi) * sigma)) * sigma
+    count = int(np.round(half)) // 2 * 2 + 1
+    bell = np.exp(-0.5 * ((np.arange(count) - count // 2) / sigma) ** 2)
+    return bell / bell.sum()
+
+
+def _blur(n: int, sigma: float) -> np.ndarray:
+    """The matrix [n, n] that blurs a line of n pixels, mirrored at its ends, not doubled there."""
+    bell = weights(sigma)
+    reach = np.arange(len(bell)) - len(bell) // 2
+    at = np.abs(np.arange(n)[:, None] + reach)
+    matrix = np.zeros((n, n))
+    np.add.at(matrix, (np.arange(n)[:, None], np.minimum(at, 2 * n - 2 - at)), bell)
+    return matrix
+
+
+def _resize(n: int, count: int) -> np.ndarray:
+    """The matrix [count, n] that resizes a line of n pixels linearly, without aliasing."""
+    scale = n / count
+    middle = (np.arange(count) + 0.5) * scale - 0.5
+    near = np.maximum(0, 1 - np.abs(middle[:, None] - np.arange(n)) / max(scale, 1))
+    return near / near.sum(1, keepdims=True)
+
+
+def _along(down: np.ndarray, across: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """An array [H, W, ...] multiplied along its first two axes."""
+    return np.moveaxis(np.tensordot(across, np.tensordot(down, a, 1), (1, 1)), 0, 1)
+
+
+def _blurs(model: dict, height: int, width: int) -> tuple[list[np.ndarray], list[np.ndarray], bool]:
+    """The weights of all blurs of more than a pixel, down and across, and whether the last is."""
+    x, y = (list(part) for part in model["deform_pyramid_sigma_rel"])
+    x_last, y_last = model["deform_final_sigma_rel"]
+    down = [weights(sigma * height) for sigma in (*y, y_last)]
+    across = [weights(sigma * width) for sigma in (*x, x_last)]
+    wide = [max(len(a), len(b)) > 1 for a, b in zip(down, across)]
+    kept = lambda blurs: [blur for blur, is_wide in zip(blurs, wide) if is_wide]
+    return kept(down), kept(across), wide[-1]
+
+
+@lru_cache(maxsize=len(SENSORS))
+def _at_rest(folder: Path, share: float, sigma: float) -> tuple[np.ndarray, np.ndarray]:
+    """The gel at rest [480, 640], pixels, and its picture [480, 640, 3], 0 to 1."""
+    high, wide = REFERENCE
+    gel = _along(_blur(high, 2.0), _blur(wide, 2.0), np.load(folder / "gelmap.npy").astype(float))
+    with np.load(folder / "dataPack.npz") as data:
+        first = data["f0"][..., ::-1] / 255
+    mixed = share * _along(_blur(high, sigma), _blur(wide, sigma), first) + (1 - share) * first
+    return gel - gel.max(), mixed
+
+
+@lru_cache(maxsize=len(SENSORS))
+def _colours(folder: Path) -> np.ndarray:
+    """The coefficients [125, 125, 6, 3] of red, green and blue: in the file red and blue change."""
+    with np.load(folder / "polycalib.npz") as table:
+        return np.stack([table[f"grad_{c}"] for c in "bgr"], -1) / 255
+
+
+def _square(table: np.ndarray) -> np.ndarray:
+    """A table of bins of angle and direction, sampled over the square of (s / (1 + s)) e(a).
+
+    Bins are taken at their middles and interpolated, directions around the circle; beyond slopes
+    of 999 the last is kept, and within one entry of rest the mean over directions.
+    """
+    n, count = SQUARE, table.shape[0] - 1
+    at = np.linspace(-1, 1, n)
+    x, y = np.meshgrid(at, at, indexing="ij")
+    size = np.hypot(x, y)
+    slope = np.minimum(size, 0.999) / (1 - np.minimum(size, 0.999))
+    i = np.arctan(slope) * (count / (np.pi / 2)) - 0.5
+    k = (np.arctan2(y, x) + np.pi) * (count / (2 * np.pi)) - 0.5
+    low, left = np.clip(np.floor(i), 0, count - 1).astype(int), np.floor(k).astype(int)
+    u, v = np.clip(i - low, 0, 1)[..., None, None], (k - left)[..., None, None]
+    row = lambda i: table[i, left % count] * (1 - v) + table[i, (left + 1) % count] * v
+    square = row(low) * (1 - u) + row(low + 1) * u
+    square[size < 2 / (n - 1)] = table[0, :count].mean(0)
+    return square
+
+
+def _blurred_square(square: np.ndarray, blur: float) -> np.ndarray:
+    matrix = _blur(len(square), blur) if blur else np.eye(len(square))
+    return _along(matrix, matrix, square)

@@ -1,0 +1,158 @@
+"""Pictures of pressed gels: beside the package whose tables they are made of, and by hand."""
+
+import sys
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from taxim import Taxim
+from taxim.calibration import CALIB_ROOT
+
+from jaxgpu.physics import touch
+
+PIXEL = 2.95e-5  # m, of the camera's 480 x 640
+
+
+# one program for all sensors of a size and a form
+look = jax.jit(lambda sensor, height: sensor.image(height))
+pressed_in = jax.jit(lambda sensor, height: sensor.depth(height))
+
+
+def ball(high, wide, depth, radius=4e-3):
+    """Heights of a ball off the middle, m."""
+    y, x = (np.mgrid[:high, :wide] - np.array([high, wide])[:, None, None] / 2) * PIXEL * 480 / high
+    near = np.minimum((x - 1e-3) ** 2 + (y + 5e-4) ** 2, radius**2)
+    return radius - np.sqrt(radius**2 - near) - depth
+
+
+def peg(high, wide, depth, radius=4e-3):
+    """Heights of half a cylinder that lies askew and ends in the picture, m."""
+    y, x = (np.mgrid[:high, :wide] - np.array([high, wide])[:, None, None] / 2) * PIXEL * 480 / high
+    across, along = 0.966 * y - 0.259 * x, 0.966 * x + 0.259 * y
+    inside = (np.abs(across) < radius) & (along < 2.5e-3)
+    up = radius - np.sqrt(np.maximum(radius**2 - across**2, 0))
+    return np.where(inside, up, radius) - depth
+
+
+SCENES = {
+    "ball": ball(60, 80, 1e-3),
+    "peg": peg(60, 80, 0.8e-3),
+    "nothing": np.full((60, 80), 5e-4),
+    "ball, larger": ball(96, 128, 1.3e-3),
+}
+
+
+@jax.jit
+def steep(sensor, height):
+    """Where a gel slopes by more than 1e-3."""
+    x, y = sensor._slope(sensor._surface("steep", height))
+    return x * x + y * y > 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gelsight", "gelsight_mini"])
+def test_pictures_are_those_of_the_package(name, x64):
+    """Where the gel slopes: on a flat gel the package's bin of direction is chosen by rounding.
+
+    float64: of 255 no more than rounding. float32 beside that: a slope within 1e-6 of the edge of
+    a bin may fall into the next, some 1 of 255 away, which befalls one pixel of 1,000 at most.
+    """
+    with (
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+        warnings.catch_warnings(action="ignore"),  # of what the package asks of JAX
+    ):
+        package = Taxim(CALIB_ROOT / name, backend="jax", device="cpu")
+        wanted = {
+            scene: np.asarray(package.render_direct(jnp.asarray(1e3 * height), with_shadow=False))
+            for scene, height in SCENES.items()
+        }
+    for scene, height in SCENES.items():
+        sensor = touch.gelsight(name, *height.shape)
+        where = np.asarray(steep(sensor, height))
+        # a dome slopes all over but at its top; the other not where nothing is near
+        assert where.mean() > 0.99 if name == "gelsight" else not where.all()
+        if not where.any():
+            continue
+        assert error(sensor, height, wanted[scene], where) < 1e-5
+        if height.shape == (60, 80):
+            sensor = touch.gelsight(name, 60, 80, dtype=np.float32)
+            assert error(sensor, height.astype(np.float32), wanted[scene], where) < 0.01
+            # entries of the square are as far apart as bins, whose neighbours differ by 1.3
+            sensor = touch.gelsight(name, 60, 80, smooth=True)
+            assert error(sensor, height, wanted[scene], where) < 1
+
+
+def error(sensor, height, wanted, where):
+    """The mean error of a picture, of 255, at some pixels."""
+    got = np.asarray(look(sensor, height))
+    assert got.dtype == height.dtype
+    return 255 * np.abs(got - wanted)[where].mean()
+
+
+def test_a_flat_gel_pressed_flat_is_pressed_as_deep_and_keeps_its_colour(x64):
+    """No slope anywhere: the coefficients are the mean over directions of the first bin."""
+    sensor = touch.gelsight("gelsight_mini", 24, 32, smooth=True)
+    pressed = jnp.full((24, 32), -7e-4)
+    np.testing.assert_allclose(pressed_in(sensor, pressed), 7e-4, rtol=1e-12)
+    with np.load(CALIB_ROOT / "gelsight_mini" / "polycalib.npz") as table:
+        mean = np.stack([table[f"grad_{c}"][0, :124].mean(0) for c in "bgr"], -1) / 255
+    y, x = np.mgrid[:24, :32] * 20.0
+    powers = np.stack([x * x, y * y, x * y, x, y, 1 + 0 * x], -1)
+    want = np.clip(powers @ mean + np.asarray(sensor.rest), 0, 1)
+    for height in (pressed, -pressed):  # and where nothing touches
+        np.testing.assert_allclose(look(sensor, height), want, atol=1e-12)
+    assert np.asarray(pressed_in(sensor, -pressed)).max() < 1e-18  # rounding of its height
+
+
+def test_a_ball_presses_as_deep_as_it_is_and_the_gel_falls_off_around_it():
+    sensor = touch.gelsight("gelsight_mini", 60, 80)
+    depth = np.asarray(pressed_in(sensor, ball(60, 80, 1e-3).astype(np.float32)))
+    y, x = np.unravel_index(depth.argmax(), depth.shape)
+    # the last two blurs, of 3 pixels at most, lie upon the ball: sagitta of a pixel of 0.24 mm
+    assert abs(depth.max() - 1e-3) < 2 * (0.24e-3) ** 2 / (2 * 4e-3)
+    assert (y, x) == (28, 44)
+    # the contact's radius is sqrt(2 R d) = 2.65 mm, 11 pixels; the widest blur reaches 7 more
+    ring = depth[28, 44:]
+    assert (np.diff(ring) <= 1e-9).all() and ring[11] > 1e-6 and ring[30] < 1e-12
+
+
+def test_slopes_of_the_smooth_form_by_depth_are_those_of_differences(x64):
+    scene = ball(24, 32, 1e-3)
+    weights = np.random.default_rng(0).normal(size=(24, 32, 3))
+    number = lambda depth, sensor: jnp.sum(weights * sensor.image(scene - depth))
+    f, step = jax.jit(jax.value_and_grad(number)), 1e-9
+    for blur in (0.0, 1.5):
+        sensor = touch.gelsight("gelsight", 24, 32, smooth=True, blur=blur)
+        for depth in (0.0, 1.7e-4):
+            slope = float(f(depth, sensor)[1])
+            near = (f(depth + step, sensor)[0] - f(depth - step, sensor)[0]) / (2 * step)
+            # rounding, 1e-16 x 24 x 32 x 3 / 1e-9; a kink of the table within a step of 3e-5
+            # pixels would show as a share of one pixel's slope
+            assert abs(near - slope) < 1e-4 * abs(slope)
+
+
+def test_the_pixel_scales_all_lengths():
+    """A gel is as steep where heights and pixel are twice as large."""
+    small = touch.gelsight("gelsight", 24, 32)
+    large = touch.gelsight("gelsight", 24, 32, pixel=2 * PIXEL)
+    scene = ball(24, 32, 1e-3).astype(np.float32)
+    np.testing.assert_allclose(look(small, scene), look(large, 2 * scene), atol=1e-5)
+    depths = pressed_in(small, scene), pressed_in(large, 2 * scene)
+    np.testing.assert_allclose(2 * depths[0], depths[1], rtol=1e-4, atol=1e-9)
+
+
+def test_what_cannot_be_a_picture_is_refused(monkeypatch):
+    sensor = touch.gelsight("gelsight", 24, 32)
+    with pytest.raises(ValueError, match=r"image: height has shape \[24\]; it must be \[24, 32\]"):
+        sensor.image(jnp.zeros(24))
+    with pytest.raises(ValueError, match="height=-1 at .*; it must be a finite number of at least"):
+        sensor.image(jnp.full((24, 32), -1.0))  # millimetres
+    with pytest.raises(ValueError, match="gelsight: blur=2 of a table of bins; it must be 0"):
+        touch.gelsight("gelsight", 24, 32, blur=2.0)
+    monkeypatch.setitem(sys.modules, "taxim.calibration", None)
+    monkeypatch.setitem(sys.modules, "taxim", None)
+    with pytest.raises(ModuleNotFoundError, match=r'needs taxim; pip install "jaxgpu\[touch\]"'):
+        touch.gelsight("gelsight", 24, 32)
