@@ -3,7 +3,7 @@
 Reading order:
 
     environment   the protocol of an environment, and environments by name; `spaces`
-    envs          classic, locomotion, surgical and fluid tasks
+    envs          classic, locomotion, surgical, tactile and fluid tasks
     vector        many copies of an environment, begun anew where episodes end
     learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES; networks; Policies, weights as an objective
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
@@ -38,6 +38,7 @@ from .envs.surgical import (
     SurgicalGymReach,
     Track,
 )
+from .envs.touch import NutOnBolt, PegInsertion, PegPlacement
 from .evaluation import Scores, evaluate, interquartile_mean
 from .learners import CNN, ES, MLP, PPO, PQN, SAC, SHAC, Policies, RecurrentPPO, ResNet
 from .loops import Learner, Training, learn, sweep, train
@@ -71,6 +72,9 @@ __all__ = [
     "MountainCar",
     "MountainCarContinuous",
     "NeedlePick",
+    "NutOnBolt",
+    "PegInsertion",
+    "PegPlacement",
     "PegTransfer",
     "Pendulum",
     "Pusher",

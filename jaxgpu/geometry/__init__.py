@@ -3,11 +3,12 @@
 Read `vectors` first (a vector as a tuple of arrays, so that XLA fuses across its components) and
 `rows` (the few that act on arrays [..., 3]), then `rotations` (angles, and quaternions w x y z),
 `sdf` (shapes by their signed distance; what is long or round lies along the last axis, z in space),
+`sockets` and `threads` (blocks with a hole, bolts and nuts),
 `meshes` (closed meshes as such shapes) and `fill` (points that fill them).
 """
 
-from . import rotations, rows, sdf, vectors
+from . import rotations, rows, sdf, sockets, threads, vectors
 from .fill import fill_box
 from .meshes import voxels
 
-__all__ = ["fill_box", "rotations", "rows", "sdf", "vectors", "voxels"]
+__all__ = ["fill_box", "rotations", "rows", "sdf", "sockets", "threads", "vectors", "voxels"]
