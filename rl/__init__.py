@@ -3,7 +3,7 @@
 Reading order:
 
     environment   the protocol of an environment, and environments by name; `spaces`
-    envs          classic, locomotion, surgical, fluid and rearrangement tasks
+    envs          classic, locomotion, surgical, tactile, fluid and rearrangement tasks
     vector        many copies of an environment, begun anew where episodes end
     learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES; networks; Policies, weights as an objective
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
@@ -39,6 +39,7 @@ from .envs.surgical import (
     SurgicalGymReach,
     Track,
 )
+from .envs.touch import NutOnBolt, PegInsertion, PegPlacement
 from .evaluation import Scores, evaluate, interquartile_mean
 from .learners import CNN, ES, MLP, PPO, PQN, SAC, SHAC, Policies, RecurrentPPO, ResNet
 from .loops import Learner, Training, learn, sweep, train
@@ -74,6 +75,9 @@ __all__ = [
     "MountainCarContinuous",
     "Navigate",
     "NeedlePick",
+    "NutOnBolt",
+    "PegInsertion",
+    "PegPlacement",
     "PegTransfer",
     "Pendulum",
     "Place",

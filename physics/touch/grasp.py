@@ -60,14 +60,24 @@ class Grasp:
     hand_mass: Array | float = number(default=1.0, above=0, unit="kg", one=True)  # []
     hand_inertia: Array | float = number(default=0.01, above=0, unit="kg m^2", one=True)  # []
     finger_mass: Array | float = number(default=0.1, above=0, unit="kg", one=True)  # [] of each
-    # [] of the impedance: N/m, N s/m, N m/rad, N m s/rad
-    stiffness: Array | float = number(default=600.0, least=0, unit="N/m", one=True)
-    damping: Array | float = number(default=50.0, least=0, unit="N s/m", one=True)
-    turn_stiffness: Array | float = number(default=50.0, least=0, unit="N m/rad", one=True)
-    turn_damping: Array | float = number(default=1.41, least=0, unit="N m s/rad", one=True)
-    # [] of each finger's spring: N/m, N s/m
-    grip_stiffness: Array | float = number(default=400.0, least=0, unit="N/m", one=True)
-    grip_damping: Array | float = number(default=2.0, least=0, unit="N s/m", one=True)
+    stiffness: Array | float = number(
+        default=600.0, least=0, unit="N/m", one=True
+    )  # [] of the impedance
+    damping: Array | float = number(
+        default=50.0, least=0, unit="N s/m", one=True
+    )  # [] of the impedance
+    turn_stiffness: Array | float = number(
+        default=50.0, least=0, unit="N m/rad", one=True
+    )  # [] of the impedance
+    turn_damping: Array | float = number(
+        default=1.41, least=0, unit="N m s/rad", one=True
+    )  # [] of the impedance
+    grip_stiffness: Array | float = number(
+        default=400.0, least=0, unit="N/m", one=True
+    )  # [] of each finger's spring
+    grip_damping: Array | float = number(
+        default=2.0, least=0, unit="N s/m", one=True
+    )  # [] of each finger's spring
     gravity: Array | float = number(
         default=9.81, least=0, unit="m/s^2", one=True
     )  # [] on the part; the hand's weight is borne
@@ -211,11 +221,13 @@ class Grasp:
         """
         dtype = state.hand.dtype
         zero = jnp.zeros(3, dtype)
+        ranges.check("Grasp.step", self)
         shift = zero if shift is None else ranges.numbers("Grasp.step: shift", shift, (3,))
         turn = zero if turn is None else ranges.numbers("Grasp.step: turn", turn, (3,))
         turn = jnp.asarray(turn, dtype)
         place = state.hand + jnp.asarray(shift, dtype)
         quat = jnp.stack(rotations.product(rotations.from_vector(turn), state.hand_quat))
+        opening = ranges.numbers("Grasp.step: opening", opening, (), least=0, most=MOST, unit="m")
         opening = jnp.asarray(opening, dtype)
         go = lambda s, _: (substep(self, s, place, quat, opening), None)
         return jax.lax.scan(go, state, None, length=self.substeps)[0]

@@ -12,9 +12,9 @@ from jax import Array
 
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.rows import length
+from jaxgpu.physics.rigid.constraints.factor import solve
 from jaxgpu.pytree import pytree
 
-from ..rigid.constraints.factor import solve
 from .bonds import HAND, HIGHEST, OPENING, PART, Bonds, of_part, of_part_from_finger, seen
 
 if TYPE_CHECKING:

@@ -146,11 +146,11 @@ def nut_and_bolt(name: str = "M16", clearance: float | None = None, length: floa
     along, across = 0.5 * mass * square, mass * (0.25 * square + height**2 / 12)
     shape = Nut(wide, pitch, 0.5 * height, 0.5 * over)
     part = Part(
-        shape,
-        _nut_points(wide, pitch, height, over),
-        mass,
-        np.array([across, across, along]),
-        0.5 * height,
+        shape=shape,
+        points=_nut_points(wide, pitch, height, over),
+        mass=mass,
+        inertia=np.array([across, across, along]),
+        tip=0.5 * height,
     )
     bolt = sdf.Moved(Bolt(diameter, pitch, 0.5 * length), (0.0, 0.0, 0.5 * length))
     rim = np.append(
@@ -195,7 +195,7 @@ def peg(name: str = "round-8") -> Part:
         (edge, half),
     )
     points = np.concatenate([np.append(ring, np.full((len(ring), 1), z), 1) for ring, z in levels])
-    return Part(shape, points, mass, np.array(inertia), half)
+    return Part(shape=shape, points=points, mass=mass, inertia=np.array(inertia), tip=half)
 
 
 def _named(function: str, name: str, table: dict[str, Any]) -> Any:

@@ -23,7 +23,7 @@ def grasping(env: "TouchTask", state: Any) -> Capsules:
     ink = jnp.where(env.is_success(state), jnp.array(GREEN), jnp.array(ORANGE))
     wide = jnp.min(jnp.max(jnp.abs(jnp.asarray(grasp.part.points)), 0)[:2])
     tip = jnp.asarray(grasp.part.tip)
-    rod = jnp.maximum(tip - wide, 0) * jnp.array([[0, 0, -1], [0, 0, 1]])
+    rod = jnp.maximum(tip - wide, 0) * jnp.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])
     rods = [(_placed(rod, scene.part, scene.part_quat), wide, ink)]
     for side in (1, -1):
         rods += _finger(scene, side)
@@ -60,8 +60,8 @@ def _post(place: Array, top: Any, out: Array) -> list[tuple[Array, float, Any]]:
     thick = 0.0025
     rods = []
     for a in angle:
-        across = (out + thick) * jnp.array([np.cos(a), np.sin(a), 0])
-        up = jnp.array([[0, 0, thick], [0, 0, 1]]).at[1, 2].set(top - thick)
+        across = (out + thick) * jnp.array([np.cos(a), np.sin(a), 0.0])
+        up = jnp.array([[0.0, 0.0, thick], [0.0, 0.0, 1.0]]).at[1, 2].set(top - thick)
         rods.append(((place + across)[None] + up, thick, STEEL))
     return rods
 

@@ -107,16 +107,17 @@ def test_every_number_that_users_set_declares_its_range():
 NO_DOOR = {
     "a type of what comes back, made by a door": """Solution Evolution MixtureFit State Particles
         Scores Step Health Outcome Best Plan Volume Tree Tool Flow PlasticState RecurrentPolicy
-        LearntPolicy Run Timing Training TrainState VectorState""".split(),
+        LearntPolicy GraspState Run Timing Training TrainState VectorState""".split(),
     "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
-        primitive filled constant jvp_of export_checks gpu_takes_kernels on_gpu on_tpu row spread
-        window program when smallest""".split(),
+        sockets threads primitive filled constant jvp_of export_checks gpu_takes_kernels on_gpu
+        on_tpu row spread window program when smallest""".split(),
     "files of the extra `mesh`, held to values by tests of its own": ["voxels"],
     "what a door of clusters makes or takes, and a number": """Escapes Tracers Pair Pairs Budget
         Elements MassFunction PLUMMER_RADIUS""".split(),
     "parts of a `rigid.Model`, which its doors look at": """Actuators Bodies Contacts Equalities
         Freedoms Geoms Joints Mechanism Option Sites Tendons reweighed solve""".split(),
     "what tasks on robots share": ["Robot"],
+    "parts of a `touch.Grasp`, which its doors look at": ["Fixture", "Part"],
     "trees held to SciPy's by tests of their own": "segregation_ratio tree_edges".split(),
     "an error": "CheckpointError ReportError".split(),
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report
@@ -135,7 +136,7 @@ NO_DOOR = {
     "the command line, held to its words by tests of its own": """main list_ watch_ report_ info
         cite run_study""".split(),
     "a protocol, a base class or a kind": """Algorithm Material Learner Environment Matter Goal
-        Planner PickPlace Policy Rollouts Space""".split(),
+        Planner PickPlace TouchTask Policy Rollouts Space""".split(),
     "without a number of its own": """Boolean Discrete names register zdt5 Arm ECM PSM
         STAR""".split(),
     "held to values by tests of its own": """distributed minimize Categorical Permutation
@@ -203,6 +204,7 @@ def test_every_public_name_has_a_door():
 NO_MACHINE = {
     "goes by a spec that is one": ["Cluster", "Checked", "Vector"],
     "what tasks on robots share, each of which is one": ["Robot"],
+    "what tasks of touch share, each of which is one": ["TouchTask"],
     "planners, whose `update` takes an objective": ["CEM", "MPPI", "Descent", "TemporalExpansion"],
     "objectives, whose `update` takes what candidates saw": ["Drawn", "Policies"],
 }

@@ -61,6 +61,16 @@ def _sensor(name, sensor, kind=""):
     )
 
 
+PAIR = touch.peg_and_socket()
+GRASP = touch.Grasp.of(*PAIR, taxels=(4, 3))
+HELD = GRASP.init(np.array([0.01, 0.0, 0.1], np.float32), np.array([0.01, 0.0, 0.08], np.float32))
+PLACES = tuple(f"{x}: {kind}" for x in ("hand", "part", "fixture") for kind in ("zero", "negative"))
+
+
+def init(grasp, hand, part, fixture, part_quat, hand_quat, opening):
+    return grasp.init(hand, part, fixture, part_quat, hand_quat, opening)
+
+
 DOORS = [
     _sensor("image", SENSOR),
     _sensor("image", SMOOTH, ", smooth"),
@@ -112,6 +122,53 @@ DOORS = [
             "points: empty",
         ),
         normalised=("quat",),
+    ),
+    Door(
+        "physics.touch.Grasp.init",
+        init,
+        {
+            "grasp": GRASP,
+            "hand": V[0],
+            "part": V[1],
+            "fixture": V[0] + V[1],
+            "part_quat": QUAT,
+            "hand_quat": QUAT,
+            "opening": 0.01,
+        },
+        right=(*PLACES, "part_quat: negative", "hand_quat: negative", "opening: zero"),
+        normalised=("part_quat", "hand_quat"),
+    ),
+    Door(
+        "physics.touch.Grasp.closed",
+        lambda below: GRASP.closed(below),
+        {"below": 0.01},
+        right=("below: zero", "below: negative"),
+    ),
+    Door(
+        "physics.touch.Grasp.step",
+        lambda shift, turn, opening: GRASP.step(HELD, shift, turn, opening).part,
+        {"shift": V[0] / 100, "turn": V[1] / 100, "opening": 0.01},
+        right=(
+            *(f"{x}: {kind}" for x in ("shift", "turn") for kind in ("zero", "negative")),
+            "opening: zero",
+        ),
+    ),
+    Door(
+        "physics.touch.peg_and_socket",
+        lambda clearance: touch.peg_and_socket("round-8", clearance).fixture.shape.radius,
+        {"clearance": 5e-4},
+        right=("clearance: None",),
+    ),
+    Door(
+        "physics.touch.peg_and_pad, peg",
+        lambda diameter, height: touch.peg_and_pad("round-8", diameter, height).fixture.goal,
+        {"diameter": 0.1, "height": 0.02},
+    ),
+    Door(
+        "physics.touch.nut_and_bolt",
+        lambda clearance, length: touch.nut_and_bolt("M8", clearance, length).part.mass,
+        {"clearance": 2e-4, "length": 0.05},
+        right=("clearance: None",),
     ),
     Door(
         "physics.touch.wrench",

@@ -22,7 +22,7 @@ from jaxgpu.evolution import multi, single
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
-from jaxgpu.physics import continuum, rigid
+from jaxgpu.physics import continuum, rigid, touch
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
@@ -120,6 +120,15 @@ def joints(dtype: Any) -> tuple[Callable, Callable]:
     return lambda key: model.init(), lambda state, key: model.step(state)
 
 
+def grasp(dtype: Any) -> tuple[Callable, Callable]:
+    """A peg that hangs in a hand above its socket."""
+    spec = touch.Grasp.of(*touch.peg_and_socket(), taxels=(4, 3))
+    hand = jnp.asarray([0.01, 0.0, 0.1], dtype)
+    start = spec.init(hand, hand.at[2].add(dtype(-0.02)))
+    shift = jnp.asarray([0.0, 0.01, 0.0], dtype)
+    return lambda key: start, lambda state, key: spec.step(state, shift)
+
+
 # three bodies of unlike masses, and two tracers
 GM = np.array([1.0, 1e-3, 3e-4])
 X = np.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.0], [-0.3, 2.1, 0.2]])
@@ -185,6 +194,7 @@ def environment(name: str) -> Machine:
 
     tasks = name.startswith("matter/")  # matter keeps 32-bit numbers, and takes a second to trace
     dear = tasks and name != "matter/mixing"
+    dear |= name.startswith("touch/") and name != "touch/peg-insertion"
     dear |= isinstance(env, Robot) and name != "reacher"
     floats, rtol = ("own", 1e-4) if tasks else ("same", 1e-5)
     return Machine(f"rl.{name}", (type(env),), make, floats, dear, rtol)
@@ -205,6 +215,7 @@ MACHINES = [
     *(algorithm(spec, name) for name, spec in ALGORITHMS.items()),
     *(matter(material, name) for name, material in MATERIALS.items()),
     Machine("rigid.Model", (rigid.Model,), joints),
+    Machine("touch.Grasp", (touch.Grasp,), grasp),
     Machine("nbody.Planetary", (Planetary,), planets),
     Machine("nbody.WisdomHolman", (WisdomHolman,), symplectic),
     Machine("nbody.Ensemble", (Ensemble,), ensemble),

@@ -16,9 +16,10 @@ ROBOTS = {name for name in TASKS if isinstance(rl.make(name), Robot)}
 
 
 def marked(name):
-    """Tasks of matter and on robots take seconds to trace: one of each in the fast tier."""
+    """Tasks of matter, touch and on robots take seconds to trace: one of each kind is not slow."""
     slow = name.startswith("matter/") and name != "matter/mixing"
     slow |= name in ROBOTS and name != "reacher"
+    slow |= name.startswith("touch/") and name != "touch/peg-insertion"
     return pytest.param(name, id=name, marks=pytest.mark.slow if slow else ())
 
 

@@ -39,4 +39,4 @@ def peg_insertion(
     """A peg, and the socket with a hole for it."""
     taxels = taxels_of(observation, taxels)
     grasp = Grasp.of(*peg_and_socket(part, clearance), taxels=taxels, substeps=2)
-    return PegInsertion(grasp, observation=observation, **parameters)
+    return PegInsertion(grasp, rows=taxels[0], observation=observation, **parameters)

@@ -59,8 +59,7 @@ def observe(env: "TouchTask", state: "State") -> Any:
 
 def shape(env: "TouchTask") -> tuple[int, int]:
     """Rows and columns of the taxels of a pad."""
-    rows = len(np.unique(np.asarray(env.grasp.taxels)[:, 1]))
-    return rows, len(env.grasp.taxels) // rows
+    return env.rows, len(env.grasp.taxels) // env.rows
 
 
 def hand(env: "TouchTask", state: "State") -> Array:

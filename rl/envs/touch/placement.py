@@ -26,8 +26,7 @@ WIDE = 0.04  # m of each finger from the middle, open
 class PegPlacement(TouchTask):
     """The tip belongs in the middle of the pad, the peg upright."""
 
-    diameter: Array | float = number(default=0.1, above=0, unit="m")  # [] of the pad
-    within: Array | float = number(default=0.6, above=0)  # [] of its diameter, from its middle
+    within: Array | float = number(default=0.6, above=0)  # [] of the pad's diameter
     lean_within: Array | float = number(
         default=math.radians(15), above=0, most=math.pi, unit="rad"
     )  # [] of the peg
@@ -47,7 +46,7 @@ class PegPlacement(TouchTask):
         """Whether the peg stands on the pad, let go."""
         upright = axis(state.grasp.part_quat)[2] > jnp.cos(self.lean_within)
         height = self.tip(state)[2] - self.goal(state)[2]
-        there = self.beside(state) < self.within * self.diameter
+        there = self.beside(state) < 2 * self.within * self.grasp.fixture.shape.shape.radius
         over = state.t >= self.max_steps + self.ending
         return over & upright & there & (jnp.abs(height) < self.tolerance)
 
@@ -68,12 +67,12 @@ def released(
 @register("touch/peg-placement")
 def peg_placement(
     part: str = "round-8",
+    diameter: float = 0.1,
     taxels: tuple[int, int] | None = None,
     observation: str = "privileged",
     **parameters: Any,
 ) -> PegPlacement:
     """A peg, and the pad on which it is to stand."""
     taxels = taxels_of(observation, taxels)
-    diameter = parameters.get("diameter", 0.1)
     grasp = Grasp.of(*peg_and_pad(part, diameter), taxels=taxels, substeps=2)
-    return PegPlacement(grasp, observation=observation, **parameters)
+    return PegPlacement(grasp, rows=taxels[0], observation=observation, **parameters)

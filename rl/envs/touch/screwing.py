@@ -76,4 +76,4 @@ def make_nut_on_bolt(
     """A nut, and the bolt for it."""
     taxels = taxels_of(observation, taxels)
     grasp = Grasp.of(*nut_and_bolt(part, clearance), taxels=taxels, substeps=2)
-    return NutOnBolt(grasp, observation=observation, **parameters)
+    return NutOnBolt(grasp, rows=taxels[0], observation=observation, **parameters)

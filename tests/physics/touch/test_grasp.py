@@ -139,7 +139,7 @@ def test_a_peg_pushed_on_to_the_rim_tilts_and_yields():
     on_rim = jnp.array([0.001, 0.0, 0.028 + 0.025 + 0.0005])
     state = GRASP.init(on_rim.at[2].add(BELOW), on_rim, opening=GRASP.closed(BELOW))
     state = run(GRASP, state, 12, shift=(0.0, 0.0, -0.004))[-1]
-    up = rotations.turned(state.part_quat, (0.0, 0.0, 1.0))
+    up = rotations.turned(state.part_quat, tuple(jnp.eye(3)[2]))
     assert float(up[0]) < -0.005
     assert abs(float(up[1])) < 1e-3
     assert float(state.reaction[2]) > 1

@@ -1,0 +1,74 @@
+"""Threads of ISO 68-1: published diameters, a screw motion, and a dense cloud of the surface."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+from jaxgpu.geometry.threads import Bolt, Nut, minor_diameter, pitch_diameter, thread_distance
+
+# ISO 724, mm: d, P, d2, d1
+PUBLISHED = [(8, 1.25, 7.188, 6.647), (12, 1.75, 10.863, 10.106), (16, 2.0, 14.701, 13.835)]
+RNG = np.random.default_rng(5)
+
+
+@pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED)
+def test_diameters_are_the_published_ones(d, pitch, d2, d1):
+    assert pitch_diameter(d, pitch) == pytest.approx(d2, abs=5e-4)
+    assert minor_diameter(d, pitch) == pytest.approx(d1, abs=5e-4)
+
+
+@pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED)
+def test_a_screw_motion_leaves_the_distance(d, pitch, d2, d1):
+    """A turn by an angle and a way of P angle / 2 pi; nothing else along the axis does."""
+    x = RNG.uniform(-0.6 * d, 0.6 * d, (500, 3))
+    angle = 2.1
+    c, s = np.cos(angle), np.sin(angle)
+    moved = np.stack([c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1], x[:, 2]], 1)
+    moved[:, 2] += pitch * angle / (2 * np.pi)
+    far = lambda p: np.asarray(thread_distance(tuple(jnp.asarray(p, jnp.float32).T), d, pitch))
+    # 24 bits of places of up to 0.6 d, of slope one
+    np.testing.assert_allclose(far(moved), far(x), atol=1e-5 * d)
+    assert np.abs(far(x + np.array([0, 0, pitch / 3])) - far(x)).max() > 0.1 * pitch
+
+
+@pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED)
+def test_the_thread_is_as_far_as_its_surface(d, pitch, d2, d1):
+    """The profile is cut across the axis: off by the lead angle's square, 3e-3, and the cloud."""
+    # the profile as ISO 68-1 draws it: crest, flank, root
+    v = np.array([-1 / 2, -3 / 8, -1 / 16, 1 / 16, 3 / 8, 1 / 2]) * pitch
+    radius = np.array([d1, d1, d, d, d1, d1]) / 2
+    along = np.linspace(v[0], v[-1], 800)
+    rho = np.interp(along, v, radius)
+    angle = np.linspace(-0.25, 0.25, 500)
+    grid = [
+        np.broadcast_arrays(rho[:, None], angle, along[:, None] + k * pitch) for k in (-1, 0, 1)
+    ]
+    cloud = np.concatenate(
+        [
+            np.stack([r * np.cos(a), r * np.sin(a), z + pitch * a / (2 * np.pi)], -1).reshape(-1, 3)
+            for r, a, z in grid
+        ]
+    )
+    out = RNG.uniform(d1 / 2 - 0.3 * pitch, d / 2 + 0.3 * pitch, 1500)
+    x = np.stack([out, 0 * out, RNG.uniform(-pitch / 2, pitch / 2, 1500)], 1)
+    near, _ = cKDTree(cloud).query(x)
+    got = np.asarray(thread_distance(tuple(jnp.asarray(x, jnp.float32).T), d, pitch))
+    inside = out < np.interp(x[:, 2], v, radius)
+    assert ((got < 0) == inside)[np.abs(got) > 1e-4].all()
+    # half the cloud's spacing, 0.5 / 499 d / 4, and 2e-3 of distances of up to 0.4 pitch
+    np.testing.assert_allclose(np.abs(got), near, atol=0.5 / 499 * d / 4 + 2e-3 * 0.4 * pitch)
+
+
+def test_a_nut_runs_freely_on_its_bolt_and_in_step_alone():
+    """Both coaxial: the least gap is half the clearance; half a pitch off they would cross."""
+    d, pitch, play = 0.016, 0.002, 4e-4
+    nut, bolt = Nut(d + play, pitch, 0.0074, 0.012), Bolt(d, pitch, 0.02)
+    r, t, z = RNG.uniform((0.0065, -np.pi, -0.006), (0.0085, np.pi, 0.006), (20000, 3)).T
+    x = np.stack([r * np.cos(t), r * np.sin(t), z], 1)
+    far = lambda shape, p: np.asarray(shape.distance(tuple(jnp.asarray(p, jnp.float32).T)))
+    # nowhere inside both, and the two distances add up to the gap between them at least
+    gap = far(nut, x) + far(bolt, x)
+    assert gap.min() > 0.45 * play * np.sin(np.pi / 6)
+    off = x + np.array([0, 0, pitch / 2])
+    assert ((far(nut, x) < 0) & (far(bolt, off) < 0)).any()

@@ -1,0 +1,148 @@
+"""Tasks of touch: what is drawn, paid and observed, and that a scripted hand can do them."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import rl
+from jaxgpu.geometry import rotations
+from jaxgpu.rl.envs.touch import observations
+from jaxgpu.rl.envs.touch.task import FINGERTIP, axis
+
+INSERTION = rl.make("touch/peg-insertion")
+BACK = jnp.array([1.0, -1.0, -1.0, -1.0])
+KEYS = jax.random.split(jax.random.key(7), 64)
+
+
+@jax.jit
+def reset(env):
+    return jax.vmap(env.reset)(KEYS)[0]
+
+
+@pytest.fixture(scope="module")
+def begun():
+    return reset(INSERTION)
+
+
+def test_a_reset_draws_what_the_task_says(begun):
+    scene = begun.grasp
+    assert np.abs(scene.fixture[:, :2]).max() <= 0.1 and not np.any(scene.fixture[:, 2])
+    assert np.abs(scene.hand[:, :2]).max() <= 0.1
+    tips = scene.hand[:, 2] - FINGERTIP
+    assert tips.min() > 0.1 - 1e-6 and tips.max() < 0.2 + 1e-6
+    # each comes within a tenth of both ends of its range in 64 draws, but for one time in 800
+    assert tips.min() < 0.11 and tips.max() > 0.19
+    own = jax.vmap(lambda a, b: jnp.stack(rotations.product(a * BACK, b)))(
+        scene.hand_quat, scene.part_quat
+    )
+    tilt = 2 * np.arcsin(np.asarray(own)[:, 1:])
+    assert np.abs(tilt[:, [0, 2]]).max() < 1e-5  # about the axis of the grip alone
+    assert 0.28 < np.abs(tilt[:, 1]).max() <= np.pi / 10 + 1e-5
+    # an upright part's tip is as far below the fingertips as published: 31 to 40 mm
+    straight = replace(INSERTION, tilt=0.0, lean=0.0)
+    drawn = reset(straight)
+    below = drawn.grasp.hand[:, 2] - FINGERTIP - (drawn.grasp.part[:, 2] - 0.025)
+    assert 0.0307 < below.min() < 0.032 and 0.039 < below.max() < 0.0401
+
+
+def test_distance_and_reward_are_those_of_the_formula(begun):
+    state = jax.tree.map(lambda x: x[0], begun)
+    lean = 0.2
+    quat = jnp.stack(rotations.from_vector(jnp.array([lean, 0.0, 0.0])))
+    up = np.array([0.0, -np.sin(lean), np.cos(lean)])
+    goal = np.asarray(state.grasp.fixture) + [0, 0, 0.005]
+    tip = goal + np.array([0.01, 0.0, 0.03])
+    part = jnp.asarray(tip + 0.025 * up, jnp.float32)
+    state = replace(state, grasp=replace(state.grasp, part=part, part_quat=quat))
+    levers = np.array([-3, -1, 1, 3])[:, None] / 12
+    far = np.linalg.norm(tip - goal + levers * (up - [0, 0, 1]), axis=1).mean()
+    measured = jax.jit(lambda s: (INSERTION.distance(s), INSERTION._paid(s, INSERTION.distance(s))))
+    got = [float(x) for x in measured(state)]
+    assert got[0] == pytest.approx(far, rel=1e-5)
+    paid = -0.1 * far + 0.1 / (np.exp(50 * far) + 1e-4 + np.exp(-50 * far))
+    assert got[1] == pytest.approx(paid, rel=1e-4)
+    # below the rim and beside the hole the way counts ten times
+    low = replace(state, grasp=replace(state.grasp, part=part.at[2].add(-0.02)))
+    far, paid = (float(x) for x in measured(low))
+    near = 0.1 / (np.exp(50 * far) + 1e-4 + np.exp(-50 * far))
+    assert paid == pytest.approx(near - far, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", observations.KINDS)
+def test_observations_have_the_shape_of_their_space(kind):
+    env = rl.make("touch/peg-insertion", observation=kind)
+    got = jax.eval_shape(env.reset, KEYS[0])[1]
+    space = env.observation_space
+    if kind == "privileged":
+        assert got.shape == space.shape == (56,)
+    else:
+        assert {name: x.shape for name, x in got.items()} == {n: s.shape for n, s in space.items()}
+        assert "privileged" in got and ("field" in got) == (kind == "force")
+
+
+def test_another_word_for_what_is_observed_is_refused():
+    with pytest.raises(ValueError, match=r"make: observation='all'; it must be one of privileged"):
+        rl.make("touch/peg-insertion", observation="all")
+    with pytest.raises(ValueError, match=r"peg_and_socket: name='round-9'; it must be one of"):
+        rl.make("touch/peg-insertion", part="round-9")
+
+
+def test_what_the_hand_alone_knows_is_blind_to_the_part(begun):
+    state = jax.tree.map(lambda x: x[0], begun)
+    moved = replace(state.grasp, part=state.grasp.part + 0.01)
+    got = [observations.hand(INSERTION, s) for s in (state, replace(state, grasp=moved))]
+    np.testing.assert_array_equal(*got)
+    seen = replace(state, error=jnp.array([0.005, 0.0, 0.0]))
+    way = observations.hand(INSERTION, seen) - got[0]
+    assert float(way[0]) == pytest.approx(-0.05, abs=1e-6)
+
+
+def expert(env, state, approach):
+    """Turn the part upright above its place, then lower it: from all that is known."""
+    scene, (tip, goal) = state.grasp, (env.tip(state), env.goal(state))
+    up, off = axis(scene.part_quat), tip - goal
+    aside, lean = jnp.linalg.norm(off[:2]), jnp.linalg.norm(up[:2])
+    within = (tip[2] < env.grasp.fixture.top) & (aside < 0.004)
+    ready = ((aside < 4e-4) & (lean < 0.01)) | within
+    turn = jnp.cross(up, jnp.array([0.0, 0.0, 1.0]))
+    height = jnp.where(ready, goal[2] - 5e-4, scene.fixture[2] + env.grasp.fixture.top + approach)
+    want = jnp.array([-off[0], -off[1], height - tip[2]])
+    shift = want - jnp.cross(turn, tip - scene.hand)
+    shift, turn = 2.5 * shift / env.max_shift, 0.5 * turn / env.max_turn
+    return jnp.concatenate([jnp.clip(shift, -1, 1), jnp.clip(turn, -1, 1)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("touch/peg-insertion", 0.8), ("touch/peg-placement", 0.9), ("touch/nut-on-bolt", 0.8)],
+)
+def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name, least):
+    """Over 64 episodes; doing nothing never succeeds."""
+    env = rl.make(name)
+    start = reset(env)
+
+    @jax.jit
+    def play(states, heed):
+        def move(states, _):
+            act = lambda s: env.step(s, heed * expert(env, s, 0.004), KEYS[0])
+            out = jax.vmap(act)(states)
+            return out.state, (out.info["success"][:], out.truncated)
+
+        return jax.lax.scan(move, states, None, length=env.max_steps + env.ending)
+
+    last, (success, over) = play(start, 1.0)
+    assert over[-1].all() and not over[:-1].any()
+    assert success[-1].mean() > least
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(last.grasp))
+    assert not play(start, 0.0)[1][0][-1].any()
+
+
+def test_a_picture_of_a_state_shows_hand_part_and_fixture(begun):
+    state = jax.tree.map(lambda x: x[0], begun)
+    scene = INSERTION.scene(state)
+    assert scene.start.shape == scene.end.shape and np.isfinite(scene.start).all()
+    assert len(scene.radius) == len(scene.colour) == len(scene.start)
