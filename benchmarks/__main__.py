@@ -31,6 +31,7 @@ NAMES = (
     "scatterings",
     "solar_system",
     "star_cluster",
+    "touch",
     "tracers",
 )
 

@@ -20,7 +20,8 @@ from jaxgpu.evolution import multi, protocol, single
 from jaxgpu.evolution.pareto import ranks
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
-from jaxgpu.physics import continuum, rigid
+from jaxgpu.geometry import sdf
+from jaxgpu.physics import continuum, rigid, touch
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing
 from jaxgpu.physics.nbody.forces import hilo, pairs
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
@@ -209,6 +210,35 @@ def _evolved(n: int) -> Made:
     return step, lambda: (protocol.begin(spec, problem, KEY), KEY)
 
 
+def _force_fields(n: int) -> Made:
+    """Pads of 10 x 10 taxels, each against a rod of its own pose, a step of the anchored law."""
+    field = touch.ForceField(stiffness=100.0, shear_stiffness=50.0, friction=0.6)
+
+    def step(anchors: Any, pos: Any, velocity: Any) -> Any:
+        points, quat = touch.taxels(0.02, 0.02, 10, 10), jnp.array([0.8, 0.6, 0.0, 0.0])
+        seen = touch.probe(sdf.Capsule(8e-3, 4e-3), points, pos, quat, velocity, 10 * velocity)
+        return field.force(anchors, *seen, 0.01)
+
+    return jax.vmap(step), lambda: (jnp.zeros((n, 100, 3)), numbers(n, 3) / 250, numbers(n, 3))
+
+
+def _pictures_of_touch(smooth: bool, n: int) -> Made:
+    """Of 60 x 80 pixels, by a sensor of tables as large as those that are measured."""
+    entries = 129 if smooth else 125
+    blurs = tuple(jnp.full(taps, 1 / taps) for taps in (17, 9, 5, 3))
+    sensor = touch.GelSight(
+        gel=jnp.zeros((60, 80)),
+        rest=jnp.full((60, 80, 3), 0.5),
+        table=jnp.zeros((6, entries, entries, 3)),
+        down=blurs,
+        across=blurs,
+        pixel=2.95e-5,
+        smooth=smooth,
+    )
+    draw = jax.vmap(lambda sensor, height: sensor.image(height), (None, 0))
+    return draw, lambda: (sensor, numbers(n, 60, 80) / 1e3 - 5e-4)
+
+
 _POINTS: dict[str, Any] = {"amount": float, "unit": "points"}
 _PAIRS: dict[str, Any] = {"amount": lambda n: float(n) ** 2, "unit": "pairs"}
 _STEPS: dict[str, Any] = {"amount": float, "unit": "particle steps"}
@@ -264,6 +294,23 @@ ALONE = (
     Program("rigid arm, a step", partial(_mechanism, _arm), 1, 4096),
     Program("ant, a step", partial(_mechanism, walkers.ant), 16, 4096),
     Program("humanoid, a step", partial(_mechanism, walkers.humanoid), 16, 4096),
+    Program("force fields, a step", _force_fields, 64, 1024, amount=float, unit="fields"),
+    Program(
+        "pictures of touch",
+        partial(_pictures_of_touch, False),
+        16,
+        1024,
+        amount=float,
+        unit="pictures",
+    ),
+    Program(
+        "pictures of touch, smooth",
+        partial(_pictures_of_touch, True),
+        16,
+        1024,
+        amount=float,
+        unit="pictures",
+    ),
     Program("policies of a swimmer, a generation", _evolved, 16, 1 << 16, chips=("h100",)),
     Program(
         "PPO on cartpole, an update",

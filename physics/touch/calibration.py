@@ -16,7 +16,7 @@ from jaxgpu import arguments, ranges
 from jaxgpu.doors import explained
 from jaxgpu.extras import extra
 
-from .gelsight import REFERENCE, GelSight
+from .optical import REFERENCE, GelSight
 
 SENSORS = ("gelsight", "gelsight_mini")
 SQUARE = 129  # entries of the smooth table along either axis

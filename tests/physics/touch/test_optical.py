@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from taxim import Taxim
 from taxim.calibration import CALIB_ROOT
+from taxim.taxim_jax import TaximJax
 
 from jaxgpu.physics import touch
 
@@ -62,9 +62,11 @@ def test_pictures_are_those_of_the_package(name, x64):
     with (
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
-        warnings.catch_warnings(action="ignore"),  # of what the package asks of JAX
+        warnings.catch_warnings(
+            action="ignore"
+        ),  # the package asks JAX for a device in its old way
     ):
-        package = Taxim(CALIB_ROOT / name, backend="jax", device="cpu")
+        package = TaximJax(CALIB_ROOT / name)
         wanted = {
             scene: np.asarray(package.render_direct(jnp.asarray(1e3 * height), with_shadow=False))
             for scene, height in SCENES.items()

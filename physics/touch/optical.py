@@ -40,7 +40,7 @@ class GelSight:
     no pole. Departures from the paper: no shadows; at rest the smooth form takes the mean over
     directions, where a bin is chosen by rounding.
 
-    Cost: as many multiplications a pixel as the blurs have taps (56 at 60 x 80), and 18 numbers
+    Cost: as many multiplications a pixel as the blurs have taps (68 at 60 x 80), and 18 numbers
     gathered, four times 18 where smooth. Taps are added up, and coefficients gathered one power of
     x and y at a time: products of matrices, and 18 numbers at once, take a CPU a few times as long.
     """
