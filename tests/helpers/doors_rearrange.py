@@ -7,7 +7,6 @@ from doors import Door
 
 from jaxgpu import render
 from jaxgpu.geometry.solids import Boxes, Solids
-from jaxgpu.rl.envs import rearrange
 from jaxgpu.rl.envs.rearrange import geodesic, houses
 
 LOOK = render.Camera((0.0, 0.0, 0.2), (3.0, 0.5, 0.0), (0.0, 0.0, 1.0), width=6, height=5)
@@ -48,16 +47,10 @@ DOORS = [
         right=ROWS,
     ),
     Door(
-        "rl.envs.rearrange.cell_centres",
-        lambda cells: rearrange.cell_centres(cells),
-        {"cells": np.array([[3, 0], [1, 2]])},
-        right=("cells: zero", "cells: negative", "cells: empty", "cells: wrong length"),
-    ),
-    Door(
         "rl.envs.rearrange.geodesic.cells_near",
         lambda place, reach: geodesic.cells_near(FLOOR, place, reach).sum(),
         {"place": np.array([0.25, 0.125], np.float32), "reach": 0.3},
-        right=("place: zero", "place: negative", "reach: zero"),
+        right=("place: zero", "place: negative", "place: wrong length", "reach: zero"),
     ),
     Door(
         "rl.envs.rearrange.houses.generate",
