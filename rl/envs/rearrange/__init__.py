@@ -8,14 +8,13 @@ tables of fixed length, `colours` what they look like. `geodesic` measures ways 
 """
 
 from . import furnishings, geodesic, houses
-from .house import House, Kind, Objects, Surfaces, cell_centres
+from .house import House, Kind, Objects, Surfaces
 
 __all__ = [
     "House",
     "Kind",
     "Objects",
     "Surfaces",
-    "cell_centres",
     "furnishings",
     "geodesic",
     "houses",
