@@ -186,6 +186,7 @@ def environment(name: str) -> Machine:
     tasks = name.startswith("matter/")  # matter keeps 32-bit numbers, and takes a second to trace
     dear = tasks and name != "matter/mixing"
     dear |= isinstance(env, Robot) and name != "reacher"
+    dear |= name.startswith("rearrange/") and name != "rearrange/navigate"
     floats, rtol = ("own", 1e-4) if tasks else ("same", 1e-5)
     return Machine(f"rl.{name}", (type(env),), make, floats, dear, rtol)
 

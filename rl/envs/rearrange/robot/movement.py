@@ -129,8 +129,8 @@ class Movement:
 def _postures(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
     """The frames before and after the arm's step, the base at the origin."""
     wide = lambda x: jnp.broadcast_to(x[None], (2, *x.shape))
-    both = jax.tree.map(wide, replace(joints, base=jnp.zeros_like(joints.base)))
-    found = forward_kinematics(replace(both, arm=jnp.stack([joints.arm, arm])))
+    twice = jax.tree.map(wide, replace(joints, base=jnp.zeros_like(joints.base)))
+    found = forward_kinematics(replace(twice, arm=jnp.stack([joints.arm, arm])))
     first, second = (jax.tree.map(lambda x, i=i: x[i], found) for i in range(2))
     return first, second
 

@@ -6,13 +6,13 @@ places, and at every start the robot, its arm folded, touches nothing. Whether t
 among boards is left to who plays.
 """
 
+import importlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy import ndimage
 
 from jaxgpu import arguments, ranges
 from jaxgpu.doors import explained
@@ -246,6 +246,7 @@ class _Plans:
         goal = cells_near(free, jnp.asarray(place, jnp.float32), reach)
         ways = np.asarray(distances(free, goal))
         lost = ~np.isfinite(ways)
+        ndimage = importlib.import_module("scipy.ndimage")  # half a second: where it is needed
         found: Any = ndimage.distance_transform_edt(lost, return_indices=True)
         beyond, nearest = found
         ways = (ways[tuple(nearest)] + CELL * beyond)[: 2 * self.side, : 2 * self.side]
