@@ -1,5 +1,7 @@
 """The doors of `jaxgpu.rl`; what its ranges allow is not run, a training costs seconds."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ from doors_core import elsewhere
 from jaxgpu import mesh, rl
 from jaxgpu.rl import devices, plan, policies
 from jaxgpu.rl.envs.locomotion import Robot
+from jaxgpu.rl.envs.rearrange.robot import Movement
 
 KEY = jax.random.key(0)
 POLE, SWING = rl.make("cartpole"), rl.make("pendulum")
@@ -59,6 +62,16 @@ DOORS += [
     )
     for kind, env in ENVIRONMENTS.items()
     if kind not in ROBOTS
+]
+DOORS += [
+    Door(
+        "rl.envs.rearrange.robot.Movement",
+        lambda movement: rl.vectorize(
+            dataclasses.replace(rl.make("rearrange/navigate"), movement=movement), 2
+        ),
+        {"movement": Movement()},
+        refusals=True,
+    )
 ]
 DOORS += [
     Door(

@@ -196,6 +196,7 @@ def environment(name: str) -> Machine:
     dear = tasks and name != "matter/mixing"
     dear |= name.startswith("touch/") and name != "touch/peg-insertion"
     dear |= isinstance(env, Robot) and name != "reacher"
+    dear |= name.startswith("rearrange/") and name != "rearrange/navigate"
     floats, rtol = ("own", 1e-4) if tasks else ("same", 1e-5)
     return Machine(f"rl.{name}", (type(env),), make, floats, dear, rtol)
 

@@ -6,5 +6,6 @@ these lie in boxes) and `movement`, which drives the base, moves the arm and car
 
 from .contact import Boxes
 from .fetch import Frames, Joints, forward_kinematics
+from .movement import Load, Moved, Movement
 
-__all__ = ["Boxes", "Frames", "Joints", "forward_kinematics"]
+__all__ = ["Boxes", "Frames", "Joints", "Load", "Moved", "Movement", "forward_kinematics"]

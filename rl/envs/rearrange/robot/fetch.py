@@ -164,7 +164,9 @@ def in_space(axes: Array, x: Array) -> Array:
     """Vectors [..., 3] of frames, whose axes are rows [..., 3, 3], in space."""
     lead = (1,) * (axes.ndim - 1 - x.ndim)
     x = x.reshape(*lead, *x.shape)
-    return sum((x[..., i, None] * axes[..., i, :] for i in (1, 2)), x[..., 0, None] * axes[..., 0, :])
+    return sum(
+        (x[..., i, None] * axes[..., i, :] for i in (1, 2)), x[..., 0, None] * axes[..., 0, :]
+    )
 
 
 def in_frame(axes: Array, x: Array) -> Array:
@@ -184,7 +186,7 @@ def _beyond(
 
 
 def _turned(rows: Array, axis: int, angle: Array) -> Array:
-    """The axes [..., 3, 3] of a frame after a turn about one of them, which mixes the two others."""
+    """Axes [..., 3, 3] of a frame after a turn about one of them, which mixes the two others."""
     c, s = jnp.cos(angle)[..., None], jnp.sin(angle)[..., None]
     first, second = (axis + 1) % 3, (axis + 2) % 3
     turned = [rows[..., i, :] for i in range(3)]

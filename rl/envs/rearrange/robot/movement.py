@@ -84,10 +84,12 @@ class Movement:
             boxes: what is in the way.
             joints: before.
             load: what the hand holds.
-            action: [9] in -1 ... 1: turn and forward of the base, the arm's joints.
+            action: [9] in -1 ... 1: turn and forward of the base, the arm's joints; with the
+                first two alone, [2], the arm stays as it is.
         """
-        low, high = fetch.limits(joints.arm.dtype)
-        arm = jnp.clip(joints.arm + self.max_joint * action[2:], low, high)
+        arm = joints.arm
+        if len(action) > 2:
+            arm = jnp.clip(arm + self.max_joint * action[2:], *fetch.limits(arm.dtype))
         x, y, yaw = joints.base
         yaw = yaw + self.max_turn * action[0]
         way = self.max_forward * action[1] * jnp.stack([jnp.cos(yaw), jnp.sin(yaw)])
@@ -105,6 +107,10 @@ class Movement:
         base = jnp.where(stays, joints.base, sent + shift)
         there = jax.tree.map(lambda a, b: jnp.where(stays, a, b), before, slid)
 
+        if len(action) == 2:
+            return Moved(
+                replace(joints, base=base), there, base_free, jnp.ones_like(stays), left_out
+            )
         reached = placed(new, base)
         arm_free = depth_of(close, reached, load, _swept(there)) <= SKIN
         frames = jax.tree.map(lambda a, b: jnp.where(arm_free, a, b), reached, there)
@@ -123,8 +129,8 @@ class Movement:
 def _postures(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
     """The frames before and after the arm's step, the base at the origin."""
     wide = lambda x: jnp.broadcast_to(x[None], (2, *x.shape))
-    both = jax.tree.map(wide, replace(joints, base=jnp.zeros_like(joints.base)))
-    found = forward_kinematics(replace(both, arm=jnp.stack([joints.arm, arm])))
+    twice = jax.tree.map(wide, replace(joints, base=jnp.zeros_like(joints.base)))
+    found = forward_kinematics(replace(twice, arm=jnp.stack([joints.arm, arm])))
     first, second = (jax.tree.map(lambda x, i=i: x[i], found) for i in range(2))
     return first, second
 

@@ -66,9 +66,7 @@ class Carry(HouseTask):
         middle, axes = loaded(frames, after.load)
         held = after.load.held
         thing = jnp.where(held, middle, after.thing)
-        after = replace(
-            after, thing=thing, thing_axes=jnp.where(held, axes, after.thing_axes)
-        )
+        after = replace(after, thing=thing, thing_axes=jnp.where(held, axes, after.thing_axes))
         right, wrong = self._grasped(after, frames, (action[0] > 0.5) & ~held)
         placed = self.is_placed(after)
         lets = held & (action[0] < -0.5)
@@ -78,9 +76,8 @@ class Carry(HouseTask):
         done, failed = self.ends(state, after, action, lets & placed)
         failed = (failed | wrong | (lets & ~placed)) & ~done
         first = right & ~state.picked
-        return self.outcome(
-            state, after, frames, done, failed, jnp.where(first, self.pick_bonus, 0.0)
-        )
+        paid = jnp.where(first, self.pick_bonus, 0.0)
+        return self.outcome(after, frames, done, failed, paid)
 
     @property
     @abstractmethod
@@ -189,4 +186,3 @@ def way_to_goal(task: Carry, state: State, place: Array) -> Array:
     """The way over the floor from a place [2] and that of the thing to its goal, [] m."""
     floor = task.episodes.way(task.episodes.to_goal[state.episode], place)
     return task.way * floor + between(state.thing, task.goal(state), task.near)
-

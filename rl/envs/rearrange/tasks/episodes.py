@@ -6,13 +6,13 @@ places, and at every start the robot, its arm folded, touches nothing. Whether t
 among boards is left to who plays.
 """
 
+import importlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy import ndimage
 
 from jaxgpu import arguments, ranges
 from jaxgpu.doors import explained
@@ -54,7 +54,7 @@ class Episodes:
         last = jnp.asarray(field.shape, x.dtype) - 1.001
         at = jnp.clip(x / WIDTH - 0.5, 0.0, last)
         low = jnp.floor(at).astype(jnp.int32)
-        u, v = at - low
+        u, v = at - low.astype(at.dtype)
         i, j = low
         near = [field[i + a, j + b].astype(x.dtype) for a in (0, 1) for b in (0, 1)]
         first = near[0] + v * (near[1] - near[0])
@@ -63,13 +63,14 @@ class Episodes:
 
 
 @explained
-def fetching(houses: House, count: int = 8, seed: int = 0) -> Episodes:
+def fetching(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
     """Episodes of bringing a small thing from where it lies to a free place on another surface.
 
     Args:
         houses: with a leading axis, of `houses.generate_many`.
         count: episodes in each house.
         seed: of what is drawn.
+        skip: pass over houses in which no episode is possible, instead of refusing these.
 
     Raises:
         ValueError: a house without a thing, a goal or a start that the robot can come to.
@@ -79,21 +80,21 @@ def fetching(houses: House, count: int = 8, seed: int = 0) -> Episodes:
     >>> made.goal.shape, made.starts.shape
     ((2, 3), (2, 16, 3))
     """
-    return _drawn("episodes.fetching", houses, count, seed, _Plans.carry)
+    return _drawn("episodes.fetching", houses, count, seed, skip, _Plans.carry)
 
 
 @explained
-def visiting(houses: House, count: int = 8, seed: int = 0) -> Episodes:
+def visiting(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
     """Episodes of going from one free place of a house to another; arguments as in `fetching`.
 
     >>> from jaxgpu.rl.envs.rearrange import houses
     >>> visiting(houses.generate_many(range(1)), count=2).goal.shape
     (2, 3)
     """
-    return _drawn("episodes.visiting", houses, count, seed, _Plans.visit)
+    return _drawn("episodes.visiting", houses, count, seed, skip, _Plans.visit)
 
 
-def _drawn(name: str, houses: House, count: int, seed: int, plan: Any) -> Episodes:
+def _drawn(name: str, houses: House, count: int, seed: int, skip: bool, plan: Any) -> Episodes:
     if not isinstance(houses, House) or np.ndim(houses.centre) != 3:
         raise TypeError(
             f"{name}: houses={arguments.shown(houses)}; it must be a House with a leading axis; "
@@ -105,12 +106,19 @@ def _drawn(name: str, houses: House, count: int, seed: int, plan: Any) -> Episod
     boxes, things = _rows(host), _things(host.objects)
     size = max(int(np.argwhere(nav).max()) + 6 for nav in host.nav)
     side = min(-(-size // 2), host.nav.shape[1] // 2)
+    arguments.flag(f"{name}: skip", skip)
     found: list[dict[str, Any]] = []
+    refused: list[ValueError] = []
     for n in range(len(host.nav)):
         one = jax.tree.map(lambda x, n=n: x[n], host)
         rng = np.random.default_rng([seed, n])
         plans = _Plans(f"{name}: house {n}", one, boxes[n], things[n], rng, side)
-        found += [{"house": n, **plan(plans)} for _ in range(count)]
+        try:
+            found += [{"house": n, **plan(plans)} for _ in range(count)]
+        except ValueError as nothing:
+            refused.append(nothing)
+    if refused and not (skip and found):
+        raise refused[0]
     columns = {key: jnp.asarray(np.stack([row[key] for row in found])) for key in found[0]}
     return Episodes(houses=houses, boxes=jnp.asarray(boxes), things=jnp.asarray(things), **columns)
 
@@ -207,7 +215,10 @@ class _Plans:
                 continue
             local = self.rng.uniform(-room, room)
             c, s = np.cos(surfaces.yaw[i]), np.sin(surfaces.yaw[i])
-            flat = surfaces.centre[i, :2] + [c * local[0] - s * local[1], s * local[0] + c * local[1]]
+            flat = surfaces.centre[i, :2] + [
+                c * local[0] - s * local[1],
+                s * local[0] + c * local[1],
+            ]
             goal = np.array([*flat, surfaces.centre[i, 2] + thing[5]], np.float32)
             level = HEIGHTS[0] < goal[2] < HEIGHTS[1]
             if level and self._near(goal) < ARM and self._apart(goal, thing):
@@ -235,7 +246,9 @@ class _Plans:
         goal = cells_near(free, jnp.asarray(place, jnp.float32), reach)
         ways = np.asarray(distances(free, goal))
         lost = ~np.isfinite(ways)
-        beyond, nearest = ndimage.distance_transform_edt(lost, return_indices=True)
+        ndimage = importlib.import_module("scipy.ndimage")  # half a second: where it is needed
+        found: Any = ndimage.distance_transform_edt(lost, return_indices=True)
+        beyond, nearest = found
         ways = (ways[tuple(nearest)] + CELL * beyond)[: 2 * self.side, : 2 * self.side]
         return ways.reshape(self.side, 2, self.side, 2).mean((1, 3)).astype(np.float32)
 

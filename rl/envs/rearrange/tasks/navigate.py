@@ -49,11 +49,10 @@ class Navigate(HouseTask):
         """Drive; see whether the robot is there."""
         del key
         action = jnp.clip(action, -1, 1)
-        sent = jnp.concatenate([action[:2], jnp.zeros(7, action.dtype)])
-        after, moved = self.drive(state, sent)
+        after, moved = self.drive(state, action[:2])
         there = rows.length(self._ahead(after)) < self.radius
         says = (action[2] > 0.5) & (after.t > SOON) if self.stop else jnp.bool_(True)
-        return self.outcome(state, after, moved.frames, there & says, ~there & says & self.stop)
+        return self.outcome(after, moved.frames, there & says, ~there & says & self.stop)
 
     def left(self, state: State, frames: Frames) -> Array:
         """The way over the floor."""

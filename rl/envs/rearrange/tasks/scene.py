@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxgpu.geometry.solids import Boxes, Rods, Solids
@@ -10,6 +12,7 @@ from jaxgpu.pytree import pytree
 from jaxgpu.render import Camera, depth_image, sight
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 
+from .. import colours
 from ..house import House, Kind
 from ..robot.fetch import BASE_HEIGHT, BASE_RADIUS, capsules, forward_kinematics
 
@@ -34,32 +37,41 @@ class Furnished:
 
 def furnished(house: House, state: Any, goal: Array, target: Array) -> Furnished:
     """The house without its ceiling, the robot, the thing in orange and the goal in green."""
-    solids = house.solids(*_things(house, state, target))
-    boxes, dtype = solids.boxes, state.thing.dtype
-    roof = jnp.concatenate([house.kind == Kind.CEILING, jnp.zeros(house.objects.type.shape, bool)])
-    half = jnp.where(roof[:, None], -1.0, boxes.half).astype(dtype)
+    boxes, dtype = placed_solids(house, state, target).boxes, state.thing.dtype
+    things = len(house.objects.type)
+    roof = jnp.concatenate([house.kind == Kind.CEILING, jnp.zeros(things, bool)])
     frames = forward_kinematics(state.joints)
     start, end, radius = capsules(frames)
-    foot = frames.origin[:1]
-    above = lambda z: foot + jnp.array([[0.0, 0.0, z]], dtype)
-    # the base is drawn as balls would stand for it: one capsule of its radius
-    low, top = above(BASE_RADIUS), above(max(BASE_HEIGHT - BASE_RADIUS, BASE_RADIUS + 0.01))
     rods = Rods(
-        start=jnp.concatenate([start, low, goal[None]]),
-        end=jnp.concatenate([end, top, goal[None]]),
-        radius=jnp.concatenate([radius, jnp.array([BASE_RADIUS, 0.05], dtype)]),
+        start=jnp.concatenate([start, goal[None]]),
+        end=jnp.concatenate([end, goal[None]]),
+        radius=jnp.append(radius, jnp.asarray(0.05, dtype)),
     )
-    count = len(boxes.half) - len(house.objects.type)
-    colour = house.colours().astype(dtype)
-    colour = colour.at[count + target].set(jnp.array(ORANGE, dtype))
-    ink = jnp.array([STEEL] * 4 + [BLUE] * (len(radius) - 4) + [STEEL, GREEN], dtype)
-    boxes = Boxes(boxes.centre.astype(dtype), half, boxes.turn.astype(dtype))
-    return Furnished(Solids(boxes, rods), jnp.concatenate([colour, ink]))
+    # four slabs make an octagon of the base, of its radius
+    turns = state.joints.base[2] + jnp.asarray(np.arange(4) * np.pi / 4, dtype)
+    slab = [BASE_RADIUS, BASE_RADIUS * np.tan(np.pi / 8), BASE_HEIGHT / 2]
+    foot = frames.origin[:1] + jnp.array([[0.0, 0.0, BASE_HEIGHT / 2]], dtype)
+    whole = Boxes(
+        centre=jnp.concatenate([boxes.centre, jnp.tile(foot, (4, 1))]),
+        half=jnp.concatenate([jnp.where(roof[:, None], -1.0, boxes.half), _rows(slab, 4, dtype)]),
+        turn=jnp.concatenate([boxes.turn, turns]),
+    )
+    kind = jnp.concatenate([house.kind, jnp.full(things, -1, house.kind.dtype)])
+    sort = jnp.concatenate([house.type, house.objects.type])
+    colour = colours.of_boxes(kind.astype(jnp.int32), sort.astype(jnp.int32)).astype(dtype)
+    colour = colour.at[len(colour) - things + target].set(jnp.array(ORANGE, dtype))
+    ink = [STEEL] * 8 + [BLUE] * (len(radius) - 4) + [GREEN]  # base and body, arm, goal
+    return Furnished(Solids(whole, rods), jnp.concatenate([colour, jnp.array(ink, dtype)]))
 
 
-def _things(house: House, state: Any, target: Array) -> tuple[Array, Array]:
-    """Where the small things are, the fetched one as upright as boxes of a house are."""
+def placed_solids(house: House, state: Any, target: Array) -> Solids:
+    """The boxes of the house, the fetched thing where it is, as upright as all of these are."""
     x = state.thing_axes[0]
-    yaw = jnp.arctan2(x[1], x[0])
-    centre = house.objects.centre.at[target].set(state.thing.astype(house.objects.centre.dtype))
-    return centre, house.objects.yaw.at[target].set(yaw.astype(house.objects.yaw.dtype))
+    things, yaw = house.objects, jnp.arctan2(x[1], x[0])
+    centre = things.centre.at[target].set(state.thing.astype(things.centre.dtype))
+    boxes = house.solids(centre, things.yaw.at[target].set(yaw.astype(things.yaw.dtype))).boxes
+    return Solids(jax.tree.map(lambda part: part.astype(state.thing.dtype), boxes))
+
+
+def _rows(row: list, count: int, dtype: Any) -> Array:
+    return jnp.broadcast_to(jnp.asarray(row, dtype), (count, len(row)))

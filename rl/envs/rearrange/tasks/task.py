@@ -21,18 +21,21 @@ from jaxgpu.pytree import number, pytree, size
 from jaxgpu.render import Camera, depth_image
 
 from ....environment import Step
-from ....spaces import Box, real
+from ....spaces import Box, Space, real
 from ..house import House
 from ..robot import contact
 from ..robot.contact import Boxes
 from ..robot.fetch import FRAMES, Frames, Joints, forward_kinematics, in_frame
 from ..robot.movement import Load, Moved, Movement
 from .episodes import Episodes, folded
-from .scene import Furnished, furnished
+from .scene import Furnished, furnished, placed_solids
 
 SCAN, SCAN_HEIGHT = 3.0, 0.2878  # m, range of the rays around the base, and their height
 ROLLS, BENDS = np.array([2, 4, 6]), np.array([0, 1, 3, 5])  # joints without and with limits
-VIEW, DIP = np.pi / 3, np.deg2rad(20.0)  # rad, field of view of the camera, and how far it looks down
+VIEW, DIP = (
+    np.pi / 3,
+    np.deg2rad(20.0),
+)  # rad, field of view of the camera, and how far it looks down
 FAR = 10.0  # m, what the camera sees at most
 
 
@@ -46,6 +49,7 @@ class State:
     thing_axes: Array  # [3, 3] its axes, one a row
     picked: Array  # [] bool: it has been in the hand
     episode: Array  # [] which of the episodes
+    left: Array  # [] the way Phi that is left, m
     t: Array  # [] steps since the start
     last: Array  # [] steps after which the clock cuts
     left_out: Array  # [] boxes, over all steps, that were too many to be looked at
@@ -75,7 +79,7 @@ class HouseTask(ABC):
         """Numbers of the vector of a state, without rays and ways."""
 
     @property
-    def observation_space(self) -> Box | dict[str, Box]:
+    def observation_space(self) -> Space | dict[str, Space]:
         """A vector, or with a camera its image and a vector that knows no way and feels no ray."""
         if not self.pixels:
             return Box(-np.inf, np.inf, (self.vector_size + 3 + self.rays,))
@@ -107,6 +111,7 @@ class HouseTask(ABC):
             thing=thing[:3],
             thing_axes=upright(thing),
             picked=jnp.bool_(False),
+            left=jnp.zeros_like(thing[0]),
             episode=episode,
             t=jnp.int32(0),
             last=jnp.asarray(self.max_steps, jnp.int32),
@@ -114,6 +119,7 @@ class HouseTask(ABC):
         )
         frames = forward_kinematics(joints)
         state = self.prepared(state, frames)
+        state = replace(state, left=self.left(state, frames))
         return state, self.observe(state, frames)
 
     def stagger(self, state: State, key: Array) -> State:
@@ -125,7 +131,7 @@ class HouseTask(ABC):
         return replace(state, last=state.last - early.astype(state.last.dtype))
 
     def prepared(self, state: State, frames: Frames) -> State:
-        """The state before the first step: as it is, unless the task begins with a thing in hand."""
+        """The state before the first step: as it is, unless a task begins with a thing in hand."""
         del frames
         return state
 
@@ -151,7 +157,6 @@ class HouseTask(ABC):
 
     def outcome(
         self,
-        before: State,
         state: State,
         frames: Frames,
         success: Array,
@@ -159,12 +164,13 @@ class HouseTask(ABC):
         paid: Array | float = 0.0,
     ) -> Step:
         """What a step led to: over at success or failure, and cut by the clock."""
-        gain = self.left(before, forward_kinematics(before.joints)) - self.left(state, frames)
-        reward = gain + paid - self.slack + jnp.where(success, self.bonus, 0.0)
+        left = self.left(state, frames)
+        reward = state.left - left + paid - self.slack + jnp.where(success, self.bonus, 0.0)
+        state = replace(state, left=left)
         info = {
             "success": success,
             "failure": failure,
-            "left": self.left(state, frames),
+            "left": left,
             "left_out": state.left_out,
         }
         return Step(
@@ -180,7 +186,8 @@ class HouseTask(ABC):
         """The vector, or the image and a vector."""
         parts = self.vector(state, frames)
         if self.pixels:
-            depth = depth_image(self.camera(frames), self.house_at(state).solids(), far=FAR)
+            solids = placed_solids(self.house_at(state), state, self.episodes.target[state.episode])
+            depth = depth_image(self.camera(frames), solids, far=FAR).astype(state.thing.dtype)
             return {"depth": depth[..., None] / FAR, "state": jnp.concatenate(parts)}
         return jnp.concatenate([*parts, self._route(state), self._scan(state)])
 

@@ -6,7 +6,15 @@ import numpy as np
 from rearranging import axes_of, distance
 from scipy.optimize import linprog
 
-from jaxgpu.rl.envs.rearrange.robot.contact import Boxes, cuboid, cylinder, point, rays, segments, way_out
+from jaxgpu.rl.envs.rearrange.robot.contact import (
+    Boxes,
+    cuboid,
+    cylinder,
+    point,
+    rays,
+    segments,
+    way_out,
+)
 
 RNG = np.random.default_rng(3)
 
@@ -21,8 +29,8 @@ def random_boxes(count, rng=RNG):
 
 
 def test_capsules_are_as_far_as_a_search_along_them_finds(x64):
-    """2,001 points a segment of length L < 6: at most L / 2,000 / 2 from the nearest of all, and the
-    distance changes by no more than its square over twice the distance there."""
+    """2,001 points a segment: one is within half a step of the nearest of all, from where the
+    distance changes by no more than the square of that over twice the distance."""
     middle, half, yaw, boxes = random_boxes(25)
     start, end = RNG.uniform(-1.5, 1.5, (2, 40, 3))
     end[:4] = start[:4]  # spheres

@@ -60,7 +60,7 @@ def driven(joints, load, steps, seed):
 
 
 def test_a_robot_driven_into_walls_never_gets_into_one():
-    """100 starts, 40 steps: no point of 41 along each link deeper than 1 mm; nothing is left out."""
+    """100 starts, 40 steps: no point of 41 along each link is 1 mm deep; nothing is left out."""
     stopped = []
     for moved, boxes in driven(starts(), EMPTY, 40, 1):
         assert depth(moved.joints, boxes).max() < 1e-3
@@ -139,7 +139,9 @@ def test_the_hulls_that_choose_boxes_hold_the_robot():
     low, high = fetch.limits(jnp.float32)
     arm = rng.uniform(np.maximum(low, -3), np.minimum(high, 3), (500, 7))
     head = rng.uniform((-1.57, -0.76), (1.57, 1.45), (500, 2))
-    joints = Joints(*(jnp.asarray(x, jnp.float32) for x in (np.zeros((500, 3)), np.zeros(500), head, arm)))
+    joints = Joints(
+        *(jnp.asarray(x, jnp.float32) for x in (np.zeros((500, 3)), np.zeros(500), head, arm))
+    )
     frames = FRAMES(joints)
     start, end, radius = (np.asarray(x) for x in fetch.capsules(frames))
     ends, wide = np.stack([start, end]), radius[:, None]
@@ -148,5 +150,7 @@ def test_the_hulls_that_choose_boxes_hold_the_robot():
     assert reach.max() < movement.BODY
     points = np.asarray(frames.origin[:, 6:])
     low, high = points.min(1), points.max(1)
-    over = np.maximum(low[:, None] - (ends - wide)[:, :, arm], (ends + wide)[:, :, arm] - high[:, None])
+    over = np.maximum(
+        low[:, None] - (ends - wide)[:, :, arm], (ends + wide)[:, :, arm] - high[:, None]
+    )
     assert over.max() < movement.LIMBS

@@ -1,0 +1,144 @@
+"""What the hand takes, keeps and lets go, what it is paid, and how episodes of carrying end."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.rearrange.robot.fetch import forward_kinematics
+from jaxgpu.rl.envs.rearrange.tasks.carry import grip
+
+ENV = rl.make("rearrange/rearrange")
+PLAY = jax.jit(lambda env, state, action: env.step(state, action, KEY))  # one program for all
+FRAMES = jax.jit(forward_kinematics)
+LEFT = jax.jit(ENV.left)
+STILL = jnp.zeros(11)
+TAKE, LET, DONE = STILL.at[0].set(1.0), STILL.at[0].set(-1.0), STILL.at[10].set(1.0)
+KEY = jax.random.key(0)
+RESET = jax.jit(ENV.reset)
+
+
+def step(state, action):
+    return PLAY(ENV, state, action)
+
+
+def begun(seed=0):
+    return RESET(jax.random.key(seed))[0]
+
+
+def with_thing(state, at):
+    """The state with the thing elsewhere, and the way that is then left."""
+    state = replace(state, thing=jnp.asarray(at, jnp.float32))
+    return replace(state, left=LEFT(state, FRAMES(state.joints)))
+
+
+def in_reach(seed=0, off=(0.0, 0.0, 0.0)):
+    """The thing off the middle of the hand's ball, along its own axes from the face ahead of x."""
+    state = begun(seed)
+    hand = np.asarray(grip(FRAMES(state.joints)))
+    return with_thing(state, hand + np.asarray(state.thing_axes).T @ np.asarray(off)), hand
+
+
+def taken(seed=0):
+    state, _ = in_reach(seed)
+    return step(state, TAKE).state
+
+
+def at_goal(state, off):
+    """A state whose goal is such that the thing is at an offset from it."""
+    made = ENV.episodes
+    goal = made.goal.at[state.episode].set(state.thing - jnp.asarray(off, jnp.float32))
+    return replace(ENV, episodes=replace(made, goal=goal))
+
+
+@pytest.mark.parametrize("beyond, held", [(0.0149, True), (0.0151, False)])
+def test_the_hand_takes_what_meets_its_ball(beyond, held):
+    """15 mm from a face of the thing's box, and no bonus is paid twice."""
+    state, _ = in_reach(1)
+    state, _ = in_reach(1, (-(float(state.load.half[0]) + beyond), 0.0, 0.0))
+    out = step(state, TAKE)
+    assert bool(out.state.load.held) == held and not out.terminated
+    assert (float(out.reward) > 4) == held
+    again = step(replace(out.state, load=state.load), TAKE)
+    assert float(again.reward) < 4 if held else True
+    assert not step(state, STILL).state.load.held
+
+
+def test_to_take_another_thing_is_a_failure_where_there_are_others():
+    state = begun(2)
+    hand = grip(FRAMES(state.joints))
+    made, house = ENV.episodes, ENV.episodes.house[state.episode]
+    other = (ENV.episodes.target[state.episode] + 1) % 3
+    things = made.things.at[house, other, :3].set(hand)
+    env = replace(ENV, episodes=replace(made, things=things))
+    out = PLAY(env, state, TAKE)
+    assert out.info["failure"] and out.terminated and not out.state.load.held
+
+
+def in_hand(state):
+    """Middle and axes of the thing in the gripper's frame."""
+    frames = FRAMES(state.joints)
+    turn, hand = np.asarray(frames.axes[-1]), np.asarray(frames.origin[-1])
+    return turn @ (np.asarray(state.thing) - hand), turn @ np.asarray(state.thing_axes).T
+
+
+def test_what_is_held_is_rigid_in_the_gripper():
+    state = taken(1)
+    for i in range(5):
+        action = jax.random.uniform(jax.random.key(i), (11,), minval=-0.4, maxval=0.4)
+        after = step(state, action.at[0].set(0.0)).state
+        (was, was_axes), (now, now_axes) = (in_hand(s) for s in (state, after))
+        np.testing.assert_allclose(now, was, atol=2e-6)  # rounding of numbers up to 10 m
+        np.testing.assert_allclose(now_axes, was_axes, atol=2e-6)
+        state = after
+
+
+@pytest.mark.parametrize(
+    "off, placed",
+    [
+        ((0.10, 0.10, 0.29), True),
+        ((0.11, 0.11, 0.1), False),
+        ((0.0, 0.0, 0.31), False),
+        ((0.0, 0.0, -0.03), False),
+    ],
+)
+def test_the_thing_is_placed_within_15_cm_and_up_to_30_cm_above_its_goal(off, placed):
+    """Let go elsewhere the episode fails; placed, it sinks, and the end action decides."""
+    state = taken(1)
+    env = at_goal(state, off)
+    out = PLAY(env, state, LET)
+    assert bool(out.info["failure"]) == (not placed) and not out.info["success"]
+    if placed:
+        np.testing.assert_allclose(out.state.thing[2], env.goal(state)[2], atol=1e-6)
+        np.testing.assert_array_equal(out.state.thing[:2], state.thing[:2])
+    early = PLAY(env, replace(out.state, t=jnp.int32(3)), DONE)
+    assert not early.terminated
+    late = PLAY(env, replace(out.state, t=jnp.int32(5)), DONE)
+    assert bool(late.info["success"]) == placed and late.terminated
+
+
+def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
+    """Whatever the path; the sum of 40 rewards in float32 is within 1e-5 a step of 10 m."""
+    state, _ = in_reach(1)
+    first, total = float(state.left), 0.0
+    actions = jax.random.uniform(jax.random.key(5), (40, 11), minval=-1, maxval=1)
+    actions = actions.at[:, 0].set(0.0).at[0].set(TAKE).at[:, 10].set(-1.0)
+    for action in actions:
+        out = step(state, action)
+        state, total = out.state, total + float(out.reward)
+    assert state.picked
+    np.testing.assert_allclose(total, first - float(state.left) + 5.0, atol=1e-5)
+    np.testing.assert_allclose(state.left, LEFT(state, FRAMES(state.joints)), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_picture_with_the_camera_and_what_it_hides():
+    """The map's numbers are not in the vector that comes with an image."""
+    env = rl.make("rearrange/place", pixels=16, episodes=ENV.episodes)
+    _, seen = jax.jit(env.reset)(KEY)
+    assert seen["depth"].shape == (16, 16, 1) and seen["state"].shape == (32,)
+    assert 0 < float(seen["depth"].min()) <= float(seen["depth"].max()) <= 1
+    assert env.observation_space["state"].shape == (32,)

@@ -1,0 +1,52 @@
+"""Episodes are possible as far as they say, and houses in which none is are refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rearranging import distance
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.rearrange.tasks import episodes
+
+MADE = rl.make("rearrange/mobile-pick").episodes
+
+
+def test_things_and_goals_are_in_reach_of_free_places_and_starts_have_a_way():
+    nav = np.asarray(MADE.houses.nav)
+    for e, n in enumerate(np.asarray(MADE.house)):
+        cells = (np.argwhere(nav[n]) + 0.5) * 0.1
+        thing = np.asarray(MADE.things)[n, MADE.target[e]]
+        for x in (thing[:3], np.asarray(MADE.goal[e])):
+            assert np.hypot(*(cells - x[:2]).T).min() < episodes.ARM
+            assert episodes.HEIGHTS[0] < x[2] < episodes.HEIGHTS[1]
+        for x, y, _ in np.asarray(MADE.starts[e]):
+            assert nav[n, int(x / 0.1), int(y / 0.1)]
+            way = MADE.way(MADE.to_goal[e], jnp.array([x, y]))
+            straight = np.hypot(*(np.asarray(MADE.goal[e])[:2] - (x, y)))
+            assert way > straight - episodes.ARM - 0.15  # no shorter than straight, but for cells
+
+
+def test_goals_lie_on_what_bears_them():
+    """The thing at its goal touches a box from above, and lies in none."""
+    for e, n in enumerate(np.asarray(MADE.house)[:6]):
+        thing = np.asarray(MADE.things, float)[n, MADE.target[e]]
+        foot = np.asarray(MADE.goal[e], float) - (0, 0, thing[5])
+        rows = np.asarray(MADE.boxes, float)[n]
+        away = [distance(foot, r[:3], r[3:6], np.arctan2(r[7], r[6])) for r in rows]
+        assert min(away) < 1e-3
+
+
+def test_a_house_without_anything_to_fetch_is_refused_or_passed_over():
+    houses = MADE.houses
+    bare = jax.tree.map(lambda x: x[:2], houses)
+    count = bare.objects.count.at[0].set(0)
+    bare = jax.tree_util.tree_map(lambda x: x, bare)
+    bare = type(bare)(
+        **{**vars(bare), "objects": type(bare.objects)(**{**vars(bare.objects), "count": count})}
+    )
+    with pytest.raises(ValueError, match=r"house 0: none of its 0 small things .*; give another"):
+        episodes.fetching(bare, 1)
+    assert set(np.asarray(episodes.fetching(bare, 2, skip=True).house)) == {1}
+    with pytest.raises(TypeError, match="leading axis"):
+        episodes.fetching(jax.tree.map(lambda x: x[0], houses))
