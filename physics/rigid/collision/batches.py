@@ -9,6 +9,7 @@ from jax import Array, lax
 
 from .convex import convex, plane_hull
 from .fields import Field, touch_field
+from .heights import ROUND, Heights, touch_heights
 from .hull import Hull, hull, reach
 from .kernels import ANY, FLOOR, KERNELS, rows
 from .shape import Shape, Touch
@@ -20,6 +21,7 @@ class Batch(NamedTuple):
     kinds: tuple[str, str]  # of the first and of the second shape
     first: np.ndarray  # [P] shapes
     second: np.ndarray  # [P]
+    window: tuple[int, int] = (0, 0)  # cells of a height field that a shape may reach
 
 
 class Meshes(NamedTuple):
@@ -30,6 +32,8 @@ class Meshes(NamedTuple):
     points: Array  # [M, N, 3] of the hulls, m
     field: tuple[int, ...]  # [G] which of the fields, or -1
     fields: tuple[Field, ...]  # shapes by their signed distance
+    ground: tuple[int, ...]  # [G] which of the height fields, or -1
+    heights: tuple[Heights, ...]  # height fields
 
 
 class Met(NamedTuple):
@@ -47,11 +51,13 @@ def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) 
     nearest to one another.
     """
     at = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
-    pairs = jnp.arange(len(batch.first))
+    pairs = jnp.arange(len(batch.first), dtype=jnp.int32)
     none = jnp.zeros((), jnp.int32)
     if batch.kinds == ANY:
         near, pairs, none = _near(batch, shapes, meshes, margin, most)
         found = jax.vmap(convex)(*near)
+    elif batch.kinds[0] == "hfield":
+        found, none = _over(batch, shapes, meshes, most)
     elif batch.kinds[1] == "sdf":
         one, two = (meshes.field[int(side[0])] for side in (batch.first, batch.second))
         own = meshes.fields[one] if one >= 0 else None
@@ -66,9 +72,23 @@ def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) 
     return Met(flat, jnp.repeat(pairs, found.dist.shape[1]), none)
 
 
-def count(batch: tuple[str, str], pairs: int, most: int) -> int:
+def count(batch: tuple[str, str], pairs: int, window: tuple[int, int], most: int) -> int:
     """The contacts that a batch of pairs may have."""
-    return (rows(batch) or 0) * (min(pairs, most) if batch == ANY else pairs)
+    return (rows(batch, window, most) or 0) * (min(pairs, most) if batch == ANY else pairs)
+
+
+def _over(batch: Batch, shapes: Shape, meshes: Meshes, most: int) -> tuple[Touch, Array]:
+    """The contacts of a height field and shapes of one kind, and how many were left out."""
+    kind, field = batch.kinds[1], meshes.heights[meshes.ground[int(batch.first[0])]]
+    at = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
+    one, two = at(batch.first), at(batch.second)
+    met = lambda a, b, c: touch_heights(kind, a, b, field, c, (*batch.window, most))
+    if kind in ROUND:
+        found, more = jax.vmap(lambda a, b: met(a, b, None))(one, two)
+    else:
+        ends, where = _hulls(batch.second, shapes, meshes)
+        found, more = jax.vmap(met)(one, two, jax.tree.map(lambda a: a[where], ends))
+    return found, jnp.sum(more, dtype=jnp.int32)
 
 
 def _near(
@@ -77,7 +97,7 @@ def _near(
     """The hulls of the pairs that are looked at, which they are, and how many more are near."""
     ends, where = _hulls(np.concatenate([batch.first, batch.second]), shapes, meshes)
     first, second = np.split(where, 2)
-    pairs, none = jnp.arange(len(first)), jnp.zeros((), jnp.int32)
+    pairs, none = jnp.arange(len(first), dtype=jnp.int32), jnp.zeros((), jnp.int32)
     if len(first) > most:
         radii, pos = lax.stop_gradient((jax.vmap(reach)(ends), ends.pos))
         apart = jnp.sqrt(jnp.sum((pos[first] - pos[second]) ** 2, 1))

@@ -19,6 +19,7 @@ from .hull import HIGHEST, Hull, along, bend, bulge, farthest, tangents, turned
 from .patches import ROWS, low, patch
 from .shape import FAR, Shape, Touch, touch
 
+BEYOND = 8  # how far a face may go on beyond three of its corners, in sides of their triangle
 TURNS = 10  # of Newton's method on the sphere; the last one has derivatives
 
 
@@ -33,16 +34,21 @@ class Least(NamedTuple):
 
 def convex(one: Hull, two: Hull) -> Touch:
     """The contacts of two convex shapes, four rows: several where flats lie on one another."""
-    found = nearest_face(one, two)
-    least = _least(one, two, found)
-    dist = along(least.normal, least.two - least.one) - one.radius - two.radius
-    middle = least.one + least.normal * (one.radius + dist / 2)
-    flat = patch(one, two, least.normal)
+    dist, middle, normal = deepest(one, two)
+    flat = patch(one, two, normal)
     many = jnp.sum(flat.dist < FAR) > 1
     first = jnp.arange(ROWS) == 0
     dists = jnp.where(many, flat.dist, jnp.where(first, dist, FAR))
-    pos = jnp.where(many, flat.pos, middle[None]) + one.pos[None]
-    return touch(dists, tuple(pos.T), tuple(least.normal))
+    pos = jnp.where(many, flat.pos + one.pos[None], middle[None])
+    return touch(dists, tuple(pos.T), tuple(normal))
+
+
+def deepest(one: Hull, two: Hull) -> tuple[Array, Array, Array]:
+    """The deepest contact of two convex shapes: its distance, place [3] and normal [3]."""
+    least = _least(one, two, nearest_face(one, two))
+    dist = along(least.normal, least.two - least.one) - one.radius - two.radius
+    middle = least.one + least.normal * (one.radius + dist / 2)
+    return dist, middle + one.pos, least.normal
 
 
 def plane_hull(plane: Shape, two: Hull) -> Touch:
@@ -91,10 +97,8 @@ def _face(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
     qe, qf = along(q, e), along(q, f)
     share = jnp.where(wide, 1 / jnp.where(wide, square, 1), 0)
     s, t = (ff * qe - ef * qf) * share, (ee * qf - ef * qe) * share
-    # within the triangle
-    s, t = jnp.clip(s, 0, 1), jnp.clip(t, 0, 1)
-    over = jnp.maximum(s + t, 1)
-    s, t = s / over, t / over
+    # a face has more corners than three: its other corners lie beyond those of the triangle
+    s, t = jnp.clip(s, -BEYOND, BEYOND), jnp.clip(t, -BEYOND, BEYOND)
     mix = lambda v: v[0] + s * (v[1] - v[0]) + t * (v[2] - v[0])
     return Least(normal, mix(a0), mix(b0), wide)
 

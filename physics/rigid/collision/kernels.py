@@ -7,7 +7,7 @@ such kinds are one batch.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import fields
+from . import fields, heights
 from .box_box import box_box
 from .boxes import capsule_box, sphere_box
 from .cylinders import capsule_cylinder
@@ -66,8 +66,13 @@ def kinds(one: str, two: str) -> tuple[str, str]:
     return ANY if not own and one in CONVEX and two in CONVEX else (one, two)
 
 
-def rows(pair: tuple[str, str]) -> int | None:
-    """The contacts that a pair of a batch may have; none if it is unknown."""
+def rows(pair: tuple[str, str], window: tuple[int, int] = (1, 1), most: int = 1) -> int | None:
+    """The contacts that a pair of a batch may have; none if it is unknown.
+
+    Of a height field they are at most `most`, by a window of so many cells.
+    """
+    if pair[0] == "hfield" and pair[1] in heights.TOUCHED:
+        return heights.kept(window, most)
     if pair in (ANY, FLOOR):
         return ROWS
     if pair[1] == "sdf" and pair[0] in fields.SAMPLED:

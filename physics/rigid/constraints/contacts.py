@@ -57,7 +57,7 @@ def sides(layout: Layout, condim: int) -> Sides:
     """The pairs of one dimension."""
     groups = tuple(group for group in layout.groups if group.condim == condim)
     join = lambda field: np.concatenate([getattr(group, field) for group in groups]).astype(int)
-    each = [count(group.kinds, len(group.first), layout.contacts) for group in groups]
+    each = [count(group.kinds, len(group.first), group.window, layout.contacts) for group in groups]
     return Sides(
         groups=groups,
         first=join("first"),
@@ -116,12 +116,18 @@ def _met(
     layout = model.layout
     geoms = model.geoms
     meshes = Meshes(
-        layout.geom_kind, layout.geom_hull, geoms.hulls, layout.geom_field, geoms.fields
+        kinds=layout.geom_kind,
+        hull=layout.geom_hull,
+        points=geoms.hulls,
+        field=layout.geom_field,
+        fields=geoms.fields,
+        ground=layout.geom_ground,
+        heights=geoms.heights,
     )
     start, found = 0, []
     for group in all_of.groups:
         end = start + len(group.first)
-        batch = Batch(group.kinds, np.array(group.first), np.array(group.second))
+        batch = Batch(group.kinds, np.array(group.first), np.array(group.second), group.window)
         met = meet(batch, shapes, meshes, margin[start:end], layout.contacts)
         found.append(met._replace(pair=met.pair + start))
         start = end

@@ -20,6 +20,7 @@ class PairGroup:
     first: tuple[int, ...]  # geoms
     second: tuple[int, ...]  # geoms
     named: tuple[int, ...]  # the pair of the file, or -1
+    window: tuple[int, int] = (0, 0)  # cells of a height field that shapes may reach, along y, x
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Layout:
     geom_body: tuple[int, ...]  # [G]
     geom_hull: tuple[int, ...]  # [G] which of the hulls, or -1
     geom_field: tuple[int, ...]  # [G] which of the signed distances, or -1
+    geom_ground: tuple[int, ...]  # [G] which of the height fields, or -1
     geom_priority: tuple[int, ...]  # [G]
     groups: tuple[PairGroup, ...]  # pairs that may touch
     site_body: tuple[int, ...]  # [S]

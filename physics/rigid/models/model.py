@@ -67,6 +67,7 @@ class Geoms:
     margin: Array = number(unit="m")  # [G] at which contacts begin to act
     hulls: Array = number(unit="m")  # [M, N, 3] corners of meshes' hulls; the first fills up
     fields: tuple[Any, ...]  # of the shapes that touch by their signed distance
+    heights: tuple[Any, ...]  # of the height fields: z [R, C] over a grid, half, base
 
 
 @pytree

@@ -5,7 +5,11 @@ from typing import Any
 import numpy as np
 
 from ..collision.kernels import KINDS, kinds
+from . import grounds
 from .layout import PairGroup
+
+# what does not touch in MuJoCo either
+NEVER = (("plane", "hfield"), ("hfield", "hfield"))
 
 
 def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
@@ -24,7 +28,11 @@ def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
             one, two = (a, b) if KINDS.index(kind[a]) <= KINDS.index(kind[b]) else (b, a)
             condim = int(m.pair_dim[pair]) if pair >= 0 else _dimension(m, a, b)
             batch = kinds(kind[one], kind[two])
+            if batch in NEVER:
+                continue
             first, second = (field[one], field[two]) if batch[1] == "sdf" else (-1, -1)
+            if batch[0] == "hfield":
+                first = int(m.geom_dataid[one])
             key = (*batch, condim, first, second)
             found.setdefault(key, []).append((one, two, pair))
     place = {kind: i for i, kind in enumerate((*KINDS, "convex"))}
@@ -33,8 +41,16 @@ def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
     for key in order:
         one, two, condim = key[:3]
         first, second, pairs = zip(*found[key])
+        window = grounds.window(m, found[key]) if one == "hfield" else (0, 0)
         groups.append(
-            PairGroup(kinds=(one, two), condim=condim, first=first, second=second, named=pairs)
+            PairGroup(
+                kinds=(one, two),
+                condim=condim,
+                first=first,
+                second=second,
+                named=pairs,
+                window=window,
+            )
         )
     return tuple(groups)
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..collision.kernels import KINDS
-from . import fields, hulls
+from . import fields, grounds, hulls
 from .layout import Layout
 from .model import (
     Actuators,
@@ -77,6 +77,7 @@ def parts(m: Any, contacts: int, iterations: int, sdf: Any, dtype: Any) -> dict[
             margin=cast(m.geom_margin),
             hulls=cast(hulls.corners(m, layout.geom_hull)),
             fields=fields.fields(m, sdf, dtype),
+            heights=grounds.heights(m, layout.geom_ground, cast),
         ),
         pairs=Pairs(
             friction=cast(m.pair_friction),
@@ -176,6 +177,7 @@ def _layout(m: Any, contacts: int, iterations: int, field: tuple[int, ...]) -> L
         geom_body=whole(m.geom_bodyid),
         geom_hull=which,
         geom_field=field,
+        geom_ground=grounds.numbered(m, groups),
         geom_priority=whole(m.geom_priority),
         groups=groups,
         site_body=whole(m.site_bodyid),

@@ -99,6 +99,28 @@ def test_no_direction_has_a_smaller_overlap(pair, x64):
             assert float(got.dist[i].min()) == pytest.approx(-along, abs=2e-3)
 
 
+def test_an_ellipsoid_touches_a_wide_face_below_its_deepest_point(x64):
+    """All over the face, whichever three of its corners the polytope has ended on."""
+    rng, size, half = (
+        np.random.default_rng(8),
+        np.array([0.1, 0.2, 0.15]),
+        np.array([0.8, 0.9, 0.3]),
+    )
+    turns = np.linalg.qr(rng.normal(size=(COUNT, 2, 3, 3)))[0]
+    turns[..., 0] *= np.linalg.det(turns)[..., None]
+    place = rng.uniform([-0.5, -0.6, 0.35], [0.5, 0.6, 0.45], (COUNT, 3))  # in the box's axes
+    pos = np.stack([np.einsum("nij,nj->ni", turns[:, 1], place), np.zeros((COUNT, 3))], 1)
+    both = Shape(pos, turns, np.broadcast_to([size, half], (COUNT, 2, 3)))
+    got = program("ellipsoid", "box")(jax.tree.map(jnp.asarray, both))
+    up = turns[:, 1, :, 2]
+    down = -np.einsum("nji,nj->ni", turns[:, 0], up)
+    lowest = size**2 * down / np.linalg.norm(size * down, axis=1, keepdims=True)
+    lowest = pos[:, 0] + np.einsum("nij,nj->ni", turns[:, 0], lowest)
+    dist = np.sum(lowest * up, 1) - half[2]
+    np.testing.assert_allclose(got.dist[:, 0], dist, atol=1e-9)
+    np.testing.assert_allclose(got.pos[:, 0], lowest - dist[:, None] / 2 * up, atol=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_derivatives_are_those_of_differences(pair, x64):

@@ -1,0 +1,290 @@
+"""Where a height field touches a convex shape: a prism under each triangle of its grid.
+
+The surface goes through the heights over a grid, two triangles a cell, and the prisms under them
+reach down to one base: MuJoCo's height field. Each prism that a shape reaches is a contact of its
+own. Which cells a shape may reach is a window of fixed size about its centre.
+
+Two convex shapes are as far apart as the direction says that separates them most, and overlap by
+as much as the one that separates them least badly. For a sphere's centre and a capsule's axis, and
+a prism, that direction is across a face, from an edge to an end, from a corner to the axis, or
+across an edge and the axis: all of them are tried, and each that is tried is a bound.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxgpu.geometry.vectors import Vec, cross, dot
+from jaxgpu.pytree import number, pytree
+
+from .convex import deepest
+from .hull import Hull, along, bulge, farthest, local, reach, turned
+from .shape import Shape, Touch, Z, direction, minus, plus, ratio, times, tiny, touch
+
+ROUND = ("sphere", "capsule")  # which have formulas
+# of a box and of a mesh MuJoCo's own contacts are not at the deepest point: nothing to agree with
+TOUCHED = (*ROUND, "ellipsoid", "cylinder")
+
+
+@pytree
+class Heights:
+    """A surface over a grid, the first of whose corners has the least x and y."""
+
+    z: Array = number(unit="m")  # [R, C] heights, rows along y, columns along x
+    half: Array = number(above=0, unit="m")  # [2] half lengths along x and y
+    base: Array = number(least=0, unit="m")  # [] how far the prisms reach below zero
+
+
+class Prisms(NamedTuple):
+    """N prisms in the axes of the field."""
+
+    top: Vec  # three corners, around counter-clockwise, components [3, N]
+    bottom: Vec  # below them, components [3, N]
+
+    @property
+    def corners(self) -> Vec:
+        """All six, components [6, N]."""
+        return _joined(self.top, self.bottom)
+
+
+class Way(NamedTuple):
+    """Directions that may separate prisms and a rod, [K, N]."""
+
+    normal: Vec  # components
+    at: Array  # where on the rod the nearest point is, -1..1
+    apart: Array  # m, negative where they overlap
+    score: Array  # m, the same, less where another way is to be taken at a tie
+
+
+def touch_heights(
+    kind: str, one: Shape, two: Shape, field: Heights, other: Hull | None, limits: tuple[int, ...]
+) -> tuple[Touch, Array]:
+    """The contacts of a height field and a shape, and how many prisms or cells were left out.
+
+    Args:
+        kind: of the second shape.
+        one: where the field is.
+        two: where the shape is.
+        field: the heights.
+        other: the hull of the second shape, where it is neither a sphere nor a capsule.
+        limits: cells of the window along y and x, and the most contacts of the pair.
+    """
+    window, most = limits[:2], limits[2]
+    centre = local(one.rot, two.pos - one.pos)
+    prisms = _below(field, centre, window)
+    wide = _radius(kind, two, other)
+    beyond = _outside(field, wide, window)
+    if other is None:
+        found, more = _rods(kind, one, two, prisms, most)
+    else:
+        found, more = _hulls(one, prisms, other, most)
+    return found, beyond + more
+
+
+def kept(window: tuple[int, int], most: int) -> int:
+    """The contacts that a field and a shape may have."""
+    return min(2 * window[0] * window[1], most)
+
+
+def _below(field: Heights, centre: Array, window: tuple[int, int]) -> Prisms:
+    """The prisms of a window of cells about a place, two a cell."""
+    shape = field.z.shape
+    starts, places = [], []
+    for axis in (0, 1):  # rows lie along y
+        cells, half = shape[axis] - 1, field.half[1 - axis]
+        step = 2 * half / cells
+        middle = (lax.stop_gradient(centre)[1 - axis] + half) / step
+        start = jnp.clip(jnp.round(middle - window[axis] / 2), 0, cells - window[axis])
+        starts.append(start.astype(jnp.int32))
+        places.append(step * (start + np.arange(window[axis] + 1, dtype=step.dtype)) - half)
+    z = lax.dynamic_slice(field.z, starts, [n + 1 for n in window])
+    y, x = jnp.broadcast_arrays(places[0][:, None], places[1][None])
+    grid = (x, y, z)
+    here, right = (slice(0, -1), slice(0, -1)), (slice(0, -1), slice(1, None))
+    up, across = (slice(1, None), slice(0, -1)), (slice(1, None), slice(1, None))
+    triangles = ((up, here, across), (here, right, across))
+    corner = lambda a, k: jnp.concatenate([a[each[k]].ravel() for each in triangles])
+    top = tuple(jnp.stack([corner(a, k) for k in range(3)]) for a in grid)
+    floor = jnp.full_like(top[2], 1) * -field.base
+    return Prisms(top, (top[0], top[1], floor))
+
+
+def _radius(kind: str, two: Shape, other: Hull | None) -> Array:
+    """Of a ball about the shape, m."""
+    if other is not None:
+        return reach(other)
+    return two.size[0] + (two.size[1] if kind == "capsule" else 0)
+
+
+def _outside(field: Heights, radius: Array, window: tuple[int, int]) -> Array:
+    """How many rows and columns a shape may reach that its window has not."""
+    total = jnp.zeros((), jnp.int32)
+    for axis in (0, 1):
+        cells = field.z.shape[axis] - 1
+        wide = radius * cells / field.half[1 - axis] + 1
+        missed = jnp.ceil(wide - window[axis] * (1 + 1e-4)).astype(jnp.int32)
+        total = total + jnp.clip(missed, 0, cells - window[axis])
+    return lax.stop_gradient(total)
+
+
+def _rods(kind: str, one: Shape, two: Shape, prisms: Prisms, most: int) -> tuple[Touch, Array]:
+    """The contacts of a sphere or a capsule."""
+    axes = tuple(tuple(one.rot[i, j] for i in range(3)) for j in range(3))
+    into = lambda v: tuple(dot(tuple(v[i] for i in range(3)), axis) for axis in axes)
+    middle, radius = into(two.pos - one.pos), two.size[0]
+    rod = times(into(two.rot[:, 2]), two.size[1]) if kind == "capsule" else None
+    best = _separated(prisms, middle, rod)
+    dist = best.apart - radius
+    place = middle if rod is None else plus(middle, rod, best.at)
+    pos = plus(place, best.normal, -(best.apart + radius) / 2)
+    dist, pos, normal, more = _deepest(dist, pos, best.normal, most)
+    out = lambda v: tuple(dot(v, row) for row in zip(*axes))
+    pos = plus(tuple(one.pos[i] for i in range(3)), out(pos))
+    return touch(dist, pos, out(normal)), more
+
+
+def _deepest(dist: Array, pos: Vec, normal: Vec, most: int) -> tuple[Array, Vec, Vec, Array]:
+    """The deepest contacts, and how many more overlap."""
+    if len(dist) <= most:
+        return dist, pos, normal, jnp.zeros((), jnp.int32)
+    _, rows = lax.top_k(-lax.stop_gradient(dist), most)
+    more = jnp.maximum(jnp.sum(dist < 0, dtype=jnp.int32) - most, 0)
+    pick = lambda v: tuple(a[rows] for a in v)
+    return dist[rows], pick(pos), pick(normal), more
+
+
+def _separated(prisms: Prisms, middle: Vec, rod: Vec | None) -> Way:
+    """The way in which each prism and a rod, or its middle alone, are farthest apart."""
+    slack = tiny(middle[0]) * jnp.max(jnp.stack([jnp.max(jnp.abs(c)) for c in prisms.corners]))
+    slack = lax.stop_gradient(slack)
+    ways = [_faces(prisms, middle, rod, slack), *_ends(prisms, middle, rod)]
+    if rod is not None:
+        ways += [_corners(prisms, middle, rod), *_edges(prisms, middle, rod, slack)]
+    every = jax.tree.map(lambda *parts: jnp.concatenate(parts), *ways)
+    best = jnp.argmax(lax.stop_gradient(every.score), 0)[None]
+    return jax.tree.map(lambda a: jnp.take_along_axis(a, best, 0)[0], every)
+
+
+def _way(prisms: Prisms, middle: Vec, rod: Vec | None, normal: Vec, at: Array) -> Way:
+    """How far prisms and a rod are apart along directions [K, N]."""
+    far = [dot(normal, tuple(c[k][None] for c in prisms.corners)) for k in range(6)]
+    while len(far) > 1:
+        far = [jnp.maximum(*far[:2]), *far[2:]]
+    apart = dot(normal, middle) - far[0]
+    if rod is not None:
+        apart = apart - jnp.abs(dot(normal, rod))
+    return Way(normal, jnp.broadcast_to(at, apart.shape), apart, apart)
+
+
+def _faces(prisms: Prisms, middle: Vec, rod: Vec | None, slack: Array) -> Way:
+    """Across the five faces. At a tie an edge or an end tells where the contact is."""
+    top = prisms.top
+    side = minus(tuple(jnp.roll(c, -1, 0) for c in top), top)
+    first, last = (tuple(c[k] for c in side) for k in (0, 2))
+    upper = direction(cross(last, first), Z)[0]
+    still = jnp.zeros_like(side[0])
+    out = direction((side[1], -side[0], still), Z)[0]
+    down = (still[0], still[0], still[0] - 1)
+    normal = tuple(jnp.concatenate([a[None], b, c[None]]) for a, b, c in zip(upper, out, down))
+    at = still[0] if rod is None else -jnp.sign(dot(normal, rod))
+    way = _way(prisms, middle, rod, normal, at)
+    return way._replace(score=way.apart - slack)
+
+
+def _sides(prisms: Prisms) -> tuple[Vec, Vec]:
+    """Where the nine edges begin, and their vectors, [9, N]."""
+    turn = lambda v: tuple(jnp.roll(c, -1, 0) for c in v)
+    start = _joined(prisms.top, prisms.bottom, prisms.top)
+    end = _joined(turn(prisms.top), turn(prisms.bottom), prisms.bottom)
+    return start, minus(end, start)
+
+
+def _ends(prisms: Prisms, middle: Vec, rod: Vec | None) -> list[Way]:
+    """From the nearest points of edges to the ends of the rod."""
+    start, side = _sides(prisms)
+    square = dot(side, side)
+    ways = []
+    for end in (0,) if rod is None else (-1, 1):
+        point = middle if rod is None else plus(middle, rod, end)
+        share = jnp.clip(ratio(dot(side, minus(point, start)), square), 0, 1)
+        normal = direction(minus(point, plus(start, side, share)), Z)[0]
+        ways.append(_way(prisms, middle, rod, normal, jnp.asarray(end, square.dtype)))
+    return ways
+
+
+def _corners(prisms: Prisms, middle: Vec, rod: Vec) -> Way:
+    """From corners to the nearest points of the rod."""
+    away = minus(middle, prisms.corners)
+    at = jnp.clip(ratio(-dot(away, rod), dot(rod, rod)), -1, 1)
+    return _way(prisms, middle, rod, direction(plus(away, rod, at), Z)[0], at)
+
+
+def _edges(prisms: Prisms, middle: Vec, rod: Vec, slack: Array) -> list[Way]:
+    """Across an edge and the rod, where they cross, as seen along that way."""
+    start, side = _sides(prisms)
+    across = cross(side, rod)
+    normal, length = direction(across, Z)
+    square = length * length
+    away = minus(middle, start)
+    # nearest points of two lines
+    at = ratio(dot(cross(away, side), across), square)
+    share = ratio(dot(cross(away, rod), across), square)
+    crossed = (jnp.abs(at) <= 1) & (share >= 0) & (share <= 1) & (length > 0)
+    ways = []
+    for sign in (-1, 1):
+        way = _way(prisms, middle, rod, times(normal, sign), at)
+        # the edge itself must be the farthest part of the prism
+        own = dot(way.normal, away) - jnp.abs(dot(way.normal, rod))
+        sound = crossed & (own - way.apart <= slack)
+        ways.append(way._replace(score=jnp.where(sound, way.apart, -jnp.inf)))
+    return ways
+
+
+def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int) -> tuple[Touch, Array]:
+    """The contacts of any convex shape: of the prisms that no face keeps apart from it."""
+    corners = jnp.stack(prisms.corners, -1)  # [6, N, 3]
+    far = lax.stop_gradient(_bound(one, prisms, other))
+    more = jnp.zeros((), jnp.int32)
+    if corners.shape[1] > most:
+        _, rows = lax.top_k(-far, most)
+        more = jnp.maximum(jnp.sum(far < 0, dtype=jnp.int32) - most, 0)
+        corners = corners[:, rows]
+
+    def met(points: Array) -> tuple[Array, Array, Array]:
+        centre = jnp.mean(points, 0)
+        zero = jnp.zeros_like(centre)
+        prism = Hull(
+            points=points - centre[None],
+            radii=zero,
+            radius=zero[0],
+            pos=one.pos + turned(one.rot, centre),
+            rot=one.rot,
+        )
+        return deepest(prism, other)
+
+    dist, pos, normal = jax.vmap(met, 1)(corners)
+    return touch(dist, tuple(pos.T), tuple(normal.T)), more
+
+
+def _bound(one: Shape, prisms: Prisms, other: Hull) -> Array:
+    """A bound [N] of how far prisms are from a shape: along the normals of their faces."""
+    still = jnp.zeros_like(other.pos)
+    faces = _faces(prisms, tuple(still), None, still[0])
+    offset = other.pos - one.pos
+
+    def lowest(inner: Array) -> Array:
+        n = turned(one.rot, inner)
+        far = turned(other.rot, other.points[farthest(other, -n)]) + bulge(other, -n) + offset
+        return along(n, far) - other.radius
+
+    normals = jnp.stack(faces.normal, -1)  # [5, N, 3]
+    low: Callable[[Array], Array] = jax.vmap(jax.vmap(lowest))
+    return jnp.max(low(normals) + faces.apart, 0)
+
+
+def _joined(*parts: Vec) -> Vec:
+    return tuple(jnp.concatenate(each) for each in zip(*parts))

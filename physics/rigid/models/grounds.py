@@ -1,0 +1,46 @@
+"""Height fields: their heights in metres, and how many of their cells a shape may reach."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from jax import Array
+
+from ..collision.heights import Heights
+from ..collision.kernels import KINDS
+from .layout import PairGroup
+
+
+def numbered(m: Any, groups: tuple[PairGroup, ...]) -> tuple[int, ...]:
+    """Which height field each geom is, or -1: only those that may touch something."""
+    ends = {i for group in groups for side in (group.first, group.second) for i in side}
+    own = [KINDS[kind] == "hfield" and i in ends for i, kind in enumerate(m.geom_type)]
+    field = [int(data) if is_field else -1 for data, is_field in zip(m.geom_dataid, own)]
+    used = sorted({data for data in field if data >= 0})
+    return tuple(used.index(data) if data >= 0 else -1 for data in field)
+
+
+def heights(m: Any, which: tuple[int, ...], cast: Callable[[Any], Array]) -> tuple[Heights, ...]:
+    """The height fields, in their order."""
+    number = {at: int(m.geom_dataid[i]) for i, at in enumerate(which) if at >= 0}
+    found = []
+    for _, field in sorted(number.items()):
+        rows, columns, at = (int(a[field]) for a in (m.hfield_nrow, m.hfield_ncol, m.hfield_adr))
+        x, y, up, base = np.array(m.hfield_size[field])
+        z = np.array(m.hfield_data[at : at + rows * columns], float).reshape(rows, columns)
+        found.append(Heights(z=cast(up * z), half=cast([x, y]), base=cast(base)))
+    return tuple(found)
+
+
+def window(m: Any, pairs: Iterable[tuple[int, int, int]]) -> tuple[int, int]:
+    """Rows and columns of cells that hold every place that the second shapes may reach."""
+    most = [1, 1]
+    for ground, shape, named in pairs:
+        field = int(m.geom_dataid[ground])
+        margin = m.pair_margin[named] if named >= 0 else np.sum(m.geom_margin[[ground, shape]])
+        grid = (m.hfield_nrow[field], m.hfield_ncol[field])
+        for axis, cells in enumerate(int(n) - 1 for n in grid):
+            # a ball of w cells reaches w + 1 of them, wherever it is, and one more by the rounding
+            wide = float((m.geom_rbound[shape] + margin) * cells / m.hfield_size[field, 1 - axis])
+            most[axis] = max(most[axis], min(int(wide) + 2, cells))
+    return most[0], most[1]
