@@ -243,7 +243,7 @@ class _Plans:
         From a cell that is not free, by the nearest that is.
         """
         free = jnp.asarray(self.house.nav)
-        goal = cells_near(free, jnp.asarray(place, jnp.float32), reach)
+        goal = cells_near(free, jnp.asarray(place[:3], jnp.float32), reach)
         ways = np.asarray(distances(free, goal))
         lost = ~np.isfinite(ways)
         ndimage = importlib.import_module("scipy.ndimage")  # half a second: where it is needed
