@@ -42,7 +42,13 @@ def course(options: Options) -> Course:
     made = lambda first, count: tasks.fetching(houses.generate_many(range(first, first + count)))
     learnt, new = made(0, options.homes), made(UNSEEN, max(4, options.homes // 2))
     make = lambda episodes: rl.make("rearrange/mobile-pick", episodes=episodes, max_steps=MAX_STEPS)
-    return Course(make(learnt), make(new), LEARNER, EPISODES, MAX_STEPS)
+    return Course(
+        env=make(learnt),
+        new=make(new),
+        learner=LEARNER,
+        episodes=EPISODES,
+        max_steps=MAX_STEPS,
+    )
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.pytree import pytree, size, static
 
 from ..motion.inertia import HIGHEST
 from . import factor
@@ -35,7 +35,7 @@ class Single:
     """Rows that hold one degree of freedom each: friction loss, then limits of hinges, slides."""
 
     at: tuple[int, ...] = static()  # [n] the freedoms
-    losses: int = static()  # how many are of friction loss
+    losses: int = size(least=0)  # how many are of friction loss
     sign: Array  # [n]
     aref: Array  # [n]
     D: Array  # [n], zero where the row does not act
