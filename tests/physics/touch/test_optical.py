@@ -40,7 +40,6 @@ SCENES = {
     "ball": ball(60, 80, 1e-3),
     "peg": peg(60, 80, 0.8e-3),
     "nothing": np.full((60, 80), 5e-4),
-    "ball, larger": ball(96, 128, 1.3e-3),
 }
 
 
@@ -59,6 +58,9 @@ def test_pictures_are_those_of_the_package(name, x64):
     float64: of 255 no more than rounding. float32 beside that: a slope within 1e-6 of the edge of
     a bin may fall into the next, some 1 of 255 away, which befalls one pixel of 1,000 at most.
     """
+    scenes = dict(SCENES)
+    if name == "gelsight_mini":
+        scenes["ball, larger"] = ball(96, 128, 1.3e-3)
     with (
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
@@ -69,9 +71,9 @@ def test_pictures_are_those_of_the_package(name, x64):
         package = TaximJax(CALIB_ROOT / name)
         wanted = {
             scene: np.asarray(package.render_direct(jnp.asarray(1e3 * height), with_shadow=False))
-            for scene, height in SCENES.items()
+            for scene, height in scenes.items()
         }
-    for scene, height in SCENES.items():
+    for scene, height in scenes.items():
         sensor = touch.gelsight(name, *height.shape)
         where = np.asarray(steep(sensor, height))
         # a dome slopes all over but at its top; the other not where nothing is near
