@@ -77,7 +77,7 @@ class TouchTask(ABC):
     pad_spread: Array | float = number(default=0.0, least=0, below=1)  # [] of the pads' stiffness
     penalty: Array | float = number(default=0.0, least=0, unit="1/N")  # [] of force on the part
     max_steps: int = size(default=256, least=1)  # steps of the policy
-    rows: int = size(default=8, least=1)  # of taxels on a pad
+    grid: tuple[int, int] = static(default=(8, 7))  # rows and columns of taxels on a pad
     observation: str = static(default="privileged")  # or "reduced", or "force"
 
     @property
