@@ -33,8 +33,10 @@ from jaxgpu.geometry import rotations
 from jaxgpu.geometry.rows import length
 from jaxgpu.physics.touch import Grasp, GraspState
 from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.render import Capsules
 
 from ...environment import Step
+from ...pictures.touch import grasping
 from ...spaces import Box, real
 from . import observations
 
@@ -173,10 +175,8 @@ class TouchTask(ABC):
         """What `observation` names."""
         return observations.observe(self, state)
 
-    def scene(self, state: State) -> Any:
+    def scene(self, state: State) -> Capsules:
         """Hand, part and fixture at a state, for pictures."""
-        from ...pictures.touch import grasping
-
         return grasping(self, state)
 
     def tip(self, state: State) -> Array:
