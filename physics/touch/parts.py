@@ -42,7 +42,11 @@ THREADS = {
 
 @pytree
 class Part:
-    """A rigid part that moves, its centre of mass and principal axes those of its frame."""
+    """A rigid part that moves, its centre of mass and principal axes those of its frame.
+
+    >>> peg("round-12").points.shape
+    (52, 3)
+    """
 
     shape: Any  # signed distance, `jaxgpu.geometry.sdf`
     points: Any = number(unit="m")  # [S, 3] on its surface, which are held against other shapes
@@ -53,7 +57,11 @@ class Part:
 
 @pytree
 class Fixture:
-    """A part that stands still, z up and the origin in the middle of its underside."""
+    """A part that stands still, z up and the origin in the middle of its underside.
+
+    >>> round(1e3 * peg_and_socket().fixture.goal)  # mm, of the hole's floor
+    5
+    """
 
     shape: Any  # signed distance, `jaxgpu.geometry.sdf`
     points: Any = number(unit="m")  # [R, 3] on its edges, which are held against what moves
@@ -130,7 +138,7 @@ def nut_and_bolt(name: str = "M16", clearance: float | None = None, length: floa
 
     >>> part, fixture = nut_and_bolt("M8")
     >>> round(1e3 * float(part.mass), 1), len(part.points)
-    (5.2, 220)
+    (5.5, 220)
     """
     diameter, pitch, height, over = _named("nut_and_bolt", name, THREADS)
     most = 0.3 * pitch  # beyond half of the overlap of the threads they would slip past each other

@@ -19,7 +19,12 @@ from .task import State, TouchTask, taxels_of
 
 @pytree
 class PegInsertion(TouchTask):
-    """The tip belongs on the hole's floor, the peg upright."""
+    """The tip belongs on the hole's floor, the peg upright.
+
+    >>> from jaxgpu import rl
+    >>> rl.make("touch/peg-insertion", clearance=None).observation_space.shape
+    (56,)
+    """
 
     tolerance: Array | float = number(default=4.4958e-3, above=0, unit="m")  # [] of d
 
@@ -39,4 +44,4 @@ def peg_insertion(
     """A peg, and the socket with a hole for it."""
     taxels = taxels_of(observation, taxels)
     grasp = Grasp.of(*peg_and_socket(part, clearance), taxels=taxels, substeps=2)
-    return PegInsertion(grasp, rows=taxels[0], observation=observation, **parameters)
+    return PegInsertion(grasp, grid=taxels, observation=observation, **parameters)

@@ -42,7 +42,7 @@ def space(env: "TouchTask") -> Any:
         return vector(HAND + PRIVILEGED)
     spaces = {"hand": vector(HAND), "privileged": vector(PRIVILEGED)}
     if env.observation == "force":
-        rows, columns = shape(env)
+        rows, columns = env.grid
         spaces["field"] = Box(-np.inf, np.inf, (rows, columns, 6))
     return spaces
 
@@ -55,11 +55,6 @@ def observe(env: "TouchTask", state: "State") -> Any:
     if env.observation == "force":
         parts["field"] = field(env, state)
     return parts
-
-
-def shape(env: "TouchTask") -> tuple[int, int]:
-    """Rows and columns of the taxels of a pad."""
-    return env.rows, len(env.grasp.taxels) // env.rows
 
 
 def hand(env: "TouchTask", state: "State") -> Array:
@@ -104,7 +99,7 @@ def privileged(env: "TouchTask", state: "State") -> Array:
 def field(env: "TouchTask", state: "State") -> Array:
     """Forces on the pads, [rows, columns, 6]: across, along and into each."""
     force = state.grasp.field / TOUCH
-    rows, columns = shape(env)
+    rows, columns = env.grid
     out = jnp.array([1, -1], force.dtype)[:, None]
     seen = jnp.stack([force[:, :, 0], force[:, :, 2], out * force[:, :, 1]], 2)
     return jnp.concatenate(list(seen.reshape(2, rows, columns, 3)), -1)

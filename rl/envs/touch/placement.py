@@ -24,7 +24,12 @@ WIDE = 0.04  # m of each finger from the middle, open
 
 @pytree
 class PegPlacement(TouchTask):
-    """The tip belongs in the middle of the pad, the peg upright."""
+    """The tip belongs in the middle of the pad, the peg upright.
+
+    >>> from jaxgpu import rl
+    >>> rl.make("touch/peg-placement").ending  # steps after those of the policy
+    30
+    """
 
     within: Array | float = number(default=0.6, above=0)  # [] of the pad's diameter
     lean_within: Array | float = number(
@@ -75,4 +80,4 @@ def peg_placement(
     """A peg, and the pad on which it is to stand."""
     taxels = taxels_of(observation, taxels)
     grasp = Grasp.of(*peg_and_pad(part, diameter), taxels=taxels, substeps=2)
-    return PegPlacement(grasp, rows=taxels[0], observation=observation, **parameters)
+    return PegPlacement(grasp, grid=taxels, observation=observation, **parameters)

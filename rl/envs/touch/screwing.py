@@ -27,7 +27,12 @@ PRESS = 0.003  # m of the hand's target below the hand meanwhile
 
 @pytree
 class NutOnBolt(TouchTask):
-    """The nut's lower face belongs at the top of the bolt, the nut upright."""
+    """The nut's lower face belongs at the top of the bolt, the nut upright.
+
+    >>> from jaxgpu import rl
+    >>> rl.make("touch/nut-on-bolt", part="M12").ending
+    150
+    """
 
     within: Array | float = number(default=0.6, above=0)  # [] of the thread's diameter
     lean_within: Array | float = number(
@@ -76,4 +81,4 @@ def make_nut_on_bolt(
     """A nut, and the bolt for it."""
     taxels = taxels_of(observation, taxels)
     grasp = Grasp.of(*nut_and_bolt(part, clearance), taxels=taxels, substeps=2)
-    return NutOnBolt(grasp, rows=taxels[0], observation=observation, **parameters)
+    return NutOnBolt(grasp, grid=taxels, observation=observation, **parameters)

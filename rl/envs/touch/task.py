@@ -33,8 +33,10 @@ from jaxgpu.geometry import rotations
 from jaxgpu.geometry.rows import length
 from jaxgpu.physics.touch import Grasp, GraspState
 from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.render import Capsules
 
 from ...environment import Step
+from ...pictures.touch import grasping
 from ...spaces import Box, real
 from . import observations
 
@@ -77,7 +79,7 @@ class TouchTask(ABC):
     pad_spread: Array | float = number(default=0.0, least=0, below=1)  # [] of the pads' stiffness
     penalty: Array | float = number(default=0.0, least=0, unit="1/N")  # [] of force on the part
     max_steps: int = size(default=256, least=1)  # steps of the policy
-    rows: int = size(default=8, least=1)  # of taxels on a pad
+    grid: tuple[int, int] = static(default=(8, 7))  # rows and columns of taxels on a pad
     observation: str = static(default="privileged")  # or "reduced", or "force"
 
     @property
@@ -173,10 +175,8 @@ class TouchTask(ABC):
         """What `observation` names."""
         return observations.observe(self, state)
 
-    def scene(self, state: State) -> Any:
+    def scene(self, state: State) -> Capsules:
         """Hand, part and fixture at a state, for pictures."""
-        from ...pictures.touch import grasping
-
         return grasping(self, state)
 
     def tip(self, state: State) -> Array:
