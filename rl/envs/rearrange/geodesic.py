@@ -31,7 +31,7 @@ def distances(free: Array, goal: Array) -> Array:
 
     >>> free = jnp.ones((4, 4), bool).at[1, :3].set(False)
     >>> goal = jnp.zeros((4, 4), bool).at[0, 0].set(True)
-    >>> float(distances(free, goal)[3, 0].round(3))
+    >>> round(float(distances(free, goal)[3, 0]), 3)
     0.841
     """
     for name, cells in (("free", free), ("goal", goal)):

@@ -115,7 +115,7 @@ class House:
 
         >>> from jaxgpu.rl.envs.rearrange import houses
         >>> houses.generate(0).solids().counts
-        (640, 0, 0)
+        (704, 0, 0)
         """
         things = self.objects
         shape = things.centre.shape
@@ -135,9 +135,9 @@ class House:
 
         >>> from jaxgpu.rl.envs.rearrange import houses
         >>> houses.generate(0).colours().shape
-        (640, 3)
+        (704, 3)
         """
-        kind = jnp.concatenate([self.kind, jnp.full_like(self.objects.type, -1)])
+        kind = jnp.concatenate([self.kind, jnp.full_like(self.objects.room, -1)])
         return colours.of_boxes(kind, jnp.concatenate([self.type, self.objects.type]))
 
     def view(self) -> View:

@@ -35,7 +35,7 @@ def generate(
     *,
     plan: str | None = None,
     rows: int = 512,
-    objects: int = 128,
+    objects: int = 192,
     surfaces: int = 128,
 ) -> House:
     """A furnished house, the same for the same seed.
@@ -63,7 +63,7 @@ def generate_many(
     *,
     plan: str | None = None,
     rows: int = 512,
-    objects: int = 128,
+    objects: int = 192,
     surfaces: int = 128,
 ) -> House:
     """Houses of many seeds as one `House` whose arrays begin with an axis of houses.
