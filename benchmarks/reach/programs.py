@@ -287,4 +287,5 @@ ALONE = (
         unit="steps of environments",
     ),
     Program("pouring, a step", partial(_playing, "matter/pouring"), 16, 64),
+    Program("mobile pick, a step", partial(_playing, "rearrange/mobile-pick"), 16, 1024),
 )
