@@ -25,6 +25,7 @@ NAMES = (
     "evolution",
     "pair_kernel",
     "precise_cluster",
+    "rearrange",
     "rearrange_steps",
     "rigid",
     "rl",

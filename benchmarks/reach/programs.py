@@ -20,10 +20,12 @@ from jaxgpu.evolution import multi, protocol, single
 from jaxgpu.evolution.pareto import ranks
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
+from jaxgpu.geometry.solids import Boxes, Solids
 from jaxgpu.physics import continuum, rigid
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing
 from jaxgpu.physics.nbody.forces import hilo, pairs
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
+from jaxgpu.render import Camera, depth_image
 from jaxgpu.studies.robot_front.task import swimming
 
 
@@ -201,6 +203,22 @@ def _playing(task: str, n: int) -> Made:
     return step, lambda: (envs.reset(KEY), KEY)
 
 
+def _views(size: int, n: int) -> Made:
+    """n depth images of 320 upright boxes each."""
+
+    def start() -> tuple[Any, ...]:
+        centre = 8 * numbers(n, 320, 3, low=-1.0)
+        boxes = Boxes(centre, 0.3 * numbers(n, 320, 3), 6 * numbers(n, 320))
+        eye = numbers(n, 3)
+        return boxes, eye, eye + numbers(n, 3)
+
+    def image(boxes: Boxes, eye: Any, target: Any) -> Any:
+        camera = Camera(eye, target, (0.0, 0.0, 1.0), angle=1.05, width=size, height=size)
+        return depth_image(camera, Solids(boxes))
+
+    return jax.vmap(image), start
+
+
 def _evolved(n: int) -> Made:
     """A generation of n policies on the swimmer, episodes of 4 steps, of 1,000 from 1,024 on."""
     problem = swimming(1000 if n >= 1024 else 4).problem()
@@ -213,6 +231,7 @@ _POINTS: dict[str, Any] = {"amount": float, "unit": "points"}
 _PAIRS: dict[str, Any] = {"amount": lambda n: float(n) ** 2, "unit": "pairs"}
 _STEPS: dict[str, Any] = {"amount": float, "unit": "particle steps"}
 _LEARNED: dict[str, Any] = {"amount": _learned, "unit": "steps of environments"}
+_FRAMES: dict[str, Any] = {"amount": float, "unit": "frames"}
 _LIQUID = partial(_matter, continuum.Liquid(1e5))
 _CMA = partial(single.CMAES, factor="cholesky")
 _LSHADE = lambda n: single.LSHADE(8000, pop_size=n)
@@ -286,6 +305,8 @@ ALONE = (
         amount=float,
         unit="steps of environments",
     ),
+    Program("depth images, 64 x 64", partial(_views, 64), 1024, 1 << 14, goal=4e5, **_FRAMES),
+    Program("depth images, 128 x 128", partial(_views, 128), 1024, 1 << 12, goal=1e5, **_FRAMES),
     Program("pouring, a step", partial(_playing, "matter/pouring"), 16, 64),
     Program("mobile pick, a step", partial(_playing, "rearrange/mobile-pick"), 16, 1024),
 )

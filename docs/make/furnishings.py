@@ -89,7 +89,7 @@ def plans(source):
     """The plans of rooms: name, weight, and a tree of shares of the area, rooms at its ends."""
 
     def tree(call):
-        given: dict[str, Any] = {word.arg: word.value for word in call.keywords}
+        given: dict[Any, Any] = {word.arg: word.value for word in call.keywords}
         share = given["ratio"].value
         if call.func.id == "LeafRoom":
             return [share, given["room_type"].value]
@@ -98,7 +98,7 @@ def plans(source):
     found = []
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "RoomSpec":
-            given: dict[str, Any] = {word.arg: word.value for word in call.keywords}
+            given: dict[Any, Any] = {word.arg: word.value for word in call.keywords}
             rooms = [tree(child) for child in given["spec"].elts]
             found.append(
                 {

@@ -35,15 +35,25 @@ def box(eye: Vec, way: Vec, half: Vec) -> Array:
     return slabs(low, high, tuple(1 / away_from_zero(w) for w in way))
 
 
-def slabs(low: Vec, high: Vec, slope: Vec) -> Array:
+def slabs(low: Vec, high: Vec, slope: Vec, branches: bool = False) -> Array:
     """As `box`, of faces at `low` and `high` less the eye, m, and 1 / way in the frame of the box.
+
+    Args:
+        low: faces at the least coordinates, 3 x [...], m.
+        high: faces at the largest.
+        slope: 1 / way, 3 x [...].
+        branches: compare and choose, in place of a minimum that looks for nan: twice as fast on a
+            processor, and more than the compilers of accelerators can fuse in a minute.
 
     >>> float(slabs((2.0, -1.0, -1.0), (4.0, 1.0, 1.0), (jnp.float32(1), 1e9, 1e9)))
     2.0
     """
-    near, far = entry(low, high, slope)
-    first = greater(greater(near[0], near[1]), near[2])
-    last = less(less(far[0], far[1]), far[2])
+    least, most = (less, greater) if branches else (jnp.minimum, jnp.maximum)
+    a = tuple(s * x for s, x in zip(slope, low))
+    b = tuple(s * x for s, x in zip(slope, high))
+    near, far = ([f(x, y) for x, y in zip(a, b)] for f in (least, most))
+    first = most(most(near[0], near[1]), near[2])
+    last = least(least(far[0], far[1]), far[2])
     return jnp.where((last >= first) & (first > 0), first, FAR)
 
 
@@ -65,12 +75,9 @@ def greater(a: Array, b: Array) -> Array:
     return jnp.where(a > b, a, b)
 
 
-def entry(low: Vec, high: Vec, slope: Vec) -> tuple[Vec, Vec]:
-    """Where rays come into each of three slabs and leave it: 3 x [...] and 3 x [...], m."""
-    a = tuple(s * x for s, x in zip(slope, low))
-    b = tuple(s * x for s, x in zip(slope, high))
-    near = tuple(less(x, y) for x, y in zip(a, b))
-    return near, tuple(greater(x, y) for x, y in zip(a, b))
+def entry(low: Vec, high: Vec, slope: Vec) -> Vec:
+    """Where rays come into each of three slabs, of the arguments of `slabs`: 3 x [...] m."""
+    return tuple(jnp.minimum(s * x, s * y) for s, x, y in zip(slope, low, high))
 
 
 def away_from_zero(w: Array) -> Array:

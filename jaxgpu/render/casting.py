@@ -80,7 +80,7 @@ def _near_to_far(solids: Solids, eye: Eye) -> Array:
     def body(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         k, far = carry
         rows = lax.dynamic_slice_in_dim(table, k, TOGETHER)
-        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide)
+        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide, True)
         for hit in hits:
             far = rays.less(far, hit)
         return k + TOGETHER, far
@@ -99,7 +99,7 @@ def _near_to_far_index(solids: Solids, eye: Eye) -> Array:
         k, far, index = carry
         rows = lax.dynamic_slice_in_dim(table, k, TOGETHER)
         numbers = lax.dynamic_slice_in_dim(order, k, TOGETHER)
-        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide)
+        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide, True)
         for hit, number in zip(hits, numbers):
             index = jnp.where(hit < far, number, index)
             far = rays.less(far, hit)
@@ -110,27 +110,31 @@ def _near_to_far_index(solids: Solids, eye: Eye) -> Array:
 
 
 def at_once(solids: Solids, eye: Eye) -> Array:
-    ways, start = eye.ways(), _apart_from_boxes(solids, eye)[0]
-    columns = _columns(solids.boxes, eye)
-    wide = tuple(w[None] for w in ways)
-    return jnp.minimum(start, jnp.min(_hit(tuple(c[:, None] for c in columns), wide), 0))
+    """Distances [P] as the accelerators find them; `_near_to_far` finds the same."""
+    start, hits = _apart_from_boxes(solids, eye)[0], _all_hits(solids.boxes, eye)
+    return jnp.minimum(start, jnp.min(hits, 0))
 
 
 def at_once_index(solids: Solids, eye: Eye) -> Array:
-    ways, (start, index) = eye.ways(), _apart_from_boxes(solids, eye)
-    columns = _columns(solids.boxes, eye)
-    wide = tuple(w[None] for w in ways)
-    hits = _hit(tuple(c[:, None] for c in columns), wide)
+    """Numbers [P] of the solids as the accelerators find them."""
+    (start, index), hits = _apart_from_boxes(solids, eye), _all_hits(solids.boxes, eye)
     return jnp.where(jnp.min(hits, 0) < start, jnp.argmin(hits, 0).astype(jnp.int32), index)
 
 
-def _hit(columns: tuple[Array, ...], ways: Vec) -> Array:
+def _all_hits(boxes: Boxes, eye: Eye) -> Array:
+    """Distances [N, P] to all boxes, which no program keeps: they go into a minimum."""
+    # what is computed for a box or a ray alone is not to be done anew for each pair of them
+    columns, ways = lax.optimization_barrier((_columns(boxes, eye), eye.ways()))
+    return _hit(tuple(c[:, None] for c in columns), tuple(w[None] for w in ways))
+
+
+def _hit(columns: tuple[Array, ...], ways: Vec, branches: bool = False) -> Array:
     """Distances [N, P] along rays 3 x [1, P] to boxes, of the columns [N, 1] of `_columns`."""
     low, high, axes = columns[:3], columns[3:6], columns[6:]
     turned = inside(axes, ways)
     # of upright boxes the last is that of the ray alone, which XLA takes out of the loop over boxes
     slope = tuple(1 / rays.away_from_zero(w) for w in turned)
-    return rays.slabs(low, high, slope)
+    return rays.slabs(low, high, slope, branches)
 
 
 def _columns(boxes: Boxes, eye: Eye) -> tuple[Array, ...]:
@@ -245,7 +249,7 @@ def _box_met(boxes: Boxes, eye: Eye, ways: Vec, pick: Array) -> tuple[Array, Vec
     )
     turned = inside(axes, ways)
     slope = tuple(1 / rays.away_from_zero(w) for w in turned)
-    near, _ = rays.entry(low, high, slope)
+    near = rays.entry(low, high, slope)
     first = jnp.maximum(jnp.maximum(near[0], near[1]), near[2])
     # of the face that was entered last; at an edge that of the first axis
     x = near[0] >= first

@@ -4,7 +4,9 @@ All of it is pure and works under `jit`, `vmap` and `grad`: an environment may o
 exact, with derivatives by the poses of the camera and of the solids.
 """
 
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +15,7 @@ from jax import Array, lax
 from jaxgpu import ranges
 from jaxgpu.doors import explained
 from jaxgpu.geometry import rows
-from jaxgpu.geometry.solids import Boxes, Solids
+from jaxgpu.geometry.solids import Boxes, Planes, Rods, Solids
 from jaxgpu.geometry.vectors import dot
 from jaxgpu.pytree import pytree
 
@@ -69,7 +71,7 @@ def depth_image(camera: Camera, solids: Solids, *, far: Array | float = 10.0) ->
     >>> round(float(depth_image(camera, Solids(box))[1, 1]), 3)
     3.0
     """
-    _check("depth_image", camera, solids, far)
+    solids = _checked("depth_image", camera, solids, far)
     return _depth_image(camera, solids, far)
 
 
@@ -94,7 +96,7 @@ def sight(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Sight
     >>> int(seen.index[1, 1]), seen.normal[1, 1].tolist()
     (0, [1.0, 0.0, 0.0])
     """
-    _check("sight", camera, solids, far)
+    solids = _checked("sight", camera, solids, far)
     return _sight(camera, solids, far)
 
 
@@ -145,7 +147,7 @@ def nearest_boxes(
     >>> short.index.tolist(), int(short.lost)
     ([1], 1)
     """
-    _check("nearest_boxes", camera, Solids(boxes), far)
+    boxes = _checked("nearest_boxes", camera, Solids(boxes), far).boxes
     ranges.numbers("nearest_boxes: count", count, (), least=1, whole=True)
     return _nearest_boxes(camera, boxes, min(count, boxes.centre.shape[0]), far)
 
@@ -185,22 +187,40 @@ def eye_of(camera: Camera, solids: Solids) -> casting.Eye:
     )
 
 
-def _check(name: str, camera: Camera, solids: Solids, far: Array | float) -> None:
-    """Refuse a camera that looks nowhere, wrong shapes, and numbers that are not finite."""
+def _checked(name: str, camera: Camera, solids: Solids, far: Array | float) -> Solids:
+    """The solids in floating point of one precision, after all that was given has been held.
+
+    Refused are a camera that looks nowhere, wrong shapes, and numbers that are not finite.
+    """
     held(name, camera)
     ranges.numbers(f"{name}: far", far, (), above=0, most=casting.FAR, unit="m")
-    boxes = solids.boxes
-    ranges.numbers(f"{name}: Boxes.centre", boxes.centre, ("N", 3))
+    boxes = _rows(name, solids.boxes, centre=("N", 3), half=("N", 3), turn=None)
     count = boxes.centre.shape[0]
-    ranges.numbers(f"{name}: Boxes.half", boxes.half, (count, 3))
-    shape = (count,) if jnp.ndim(boxes.turn) == 1 else (count, 4)
+    shape = (count,) if boxes.turn.ndim == 1 else (count, 4)
     ranges.numbers(f"{name}: Boxes.turn", boxes.turn, shape)
     if count == 0:
         raise ValueError(f"{name}: Boxes.centre has shape [0, 3]; give one of half size -1 instead")
-    if (rods := solids.rods) is not None:
-        ranges.numbers(f"{name}: Rods.start", rods.start, ("M", 3))
-        ranges.numbers(f"{name}: Rods.end", rods.end, rods.start.shape)
-        ranges.numbers(f"{name}: Rods.radius", rods.radius, rods.start.shape[:1])
-    if (planes := solids.planes) is not None:
-        ranges.numbers(f"{name}: Planes.normal", planes.normal, ("K", 3))
-        ranges.numbers(f"{name}: Planes.height", planes.height, planes.normal.shape[:1])
+    rods, planes = solids.rods, solids.planes
+    if rods is not None:
+        rods = _rows(name, rods, start=("N", 3), end=("N", 3), radius=("N",))
+    if planes is not None:
+        planes = _rows(name, planes, normal=("N", 3), height=("N",))
+    solids = Solids(boxes, rods, planes)
+    dtype = jnp.result_type(*jax.tree.leaves(solids))
+    return jax.tree.map(lambda a: a.astype(dtype), solids)
+
+
+def _rows[T: Boxes | Rods | Planes](name: str, held: T, **shapes: Any) -> T:
+    """The same with arrays in floating point, whose shapes and values have been held."""
+    arrays: dict[str, Array] = {}
+    for field, shape in shapes.items():
+        word = f"{name}: {type(held).__name__}.{field}"
+        a = ranges.numbers(word, getattr(held, field), shape)
+        a = jnp.asarray(a)
+        arrays[field] = a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(float)
+    counts = {field: len(a) for field, a in arrays.items()}
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            f"{name}: {type(held).__name__} has {counts} rows; each field must have as many"
+        )
+    return replace(held, **arrays)

@@ -109,8 +109,8 @@ NO_DOOR = {
         Scores Step Health Outcome Best Plan Volume Tree Tool Flow PlasticState RecurrentPolicy
         LearntPolicy Run Timing Training TrainState VectorState""".split(),
     "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
-        primitive filled constant jvp_of export_checks gpu_takes_kernels on_gpu on_tpu row spread
-        window program when smallest""".split(),
+        rays solids primitive filled constant jvp_of export_checks gpu_takes_kernels on_gpu on_tpu
+        row spread window program when smallest""".split(),
     "files of the extra `mesh`, held to values by tests of its own": ["voxels"],
     "what a door of clusters makes or takes, and a number": """Escapes Tracers Pair Pairs Budget
         Elements MassFunction PLUMMER_RADIUS""".split(),
@@ -137,7 +137,7 @@ NO_DOOR = {
     "a protocol, a base class or a kind": """Algorithm Material Learner Environment Matter Goal
         Planner PickPlace Policy Rollouts Space HouseTask Carry""".split(),
     "without a number of its own": """Boolean Discrete names register zdt5 Arm ECM PSM
-        STAR""".split(),
+        STAR Kind""".split(),
     "held to values by tests of its own": """distributed minimize Categorical Permutation
         ReferenceDirections contributions Link Drive Simulation from_mjcf make Vector examine
         count_lost spread moments Look points mp4 film view fetching visiting""".split(),

@@ -61,7 +61,8 @@ def surfaces(placed: list[Placed]) -> list[Surface]:
             half = np.array([top[2] - top[0], top[3] - top[1]]) / 2
             if height < HIGHEST and half.min() > 0.05:
                 middle = np.array([top[0] + top[2], top[1] + top[3]]) / 2
-                found.append(Surface(one, middle, half, height, top[5]))
+                row = {"of": one, "middle": middle, "half": half}
+                found.append(Surface(**row, height=height, clear=top[5]))
     for one in placed:
         for surface in found:
             if one.parent == surface.of.group:
@@ -112,8 +113,16 @@ def _lay(
             top.discs.append((at, radius))
             xy = turned(top.of, top.middle + at)
             yaw = top.of.yaw + rng.uniform(0, 2 * np.pi)
-            place = np.array([*xy, top.height])
-            found.append(Small(name, size, place, yaw, top.of.room, index))
+            found.append(
+                Small(
+                    type=name,
+                    size=size,
+                    place=np.array([*xy, top.height]),
+                    yaw=yaw,
+                    room=top.of.room,
+                    surface=index,
+                )
+            )
             return
 
 

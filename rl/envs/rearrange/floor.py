@@ -6,7 +6,6 @@ side by side meets none of them.
 """
 
 import numpy as np
-from scipy import ndimage
 
 from .house import CELL, CELLS, ROBOT
 from .plan import Plan
@@ -81,6 +80,8 @@ class Floor:
 
 def _parts(free: np.ndarray) -> np.ndarray:
     """Numbers of the connected parts of free cells, 0 where a cell is not free."""
+    from scipy import ndimage
+
     found = np.zeros(free.shape, np.int32)
     ndimage.label(free, output=found)
     return found

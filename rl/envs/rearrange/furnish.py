@@ -223,7 +223,9 @@ def _moved(item: Item, at: np.ndarray, turn: float, room: int, groups: int, k: i
     x, y, z = item.place
     place = np.array([at[0] + c * x - s * y, at[1] + s * x + c * y, z])
     parent = groups + item.parent if item.parent >= 0 else -1
-    return Placed(item, room, place, item.yaw + turn, groups + k, parent)
+    return Placed(
+        item=item, room=room, place=place, yaw=item.yaw + turn, group=groups + k, parent=parent
+    )
 
 
 def footprints(placed: Placed) -> list[np.ndarray]:

@@ -31,7 +31,7 @@ def distances(free: Array, goal: Array) -> Array:
 
     >>> free = jnp.ones((4, 4), bool).at[1, :3].set(False)
     >>> goal = jnp.zeros((4, 4), bool).at[0, 0].set(True)
-    >>> float(distances(free, goal)[3, 0].round(3))
+    >>> round(float(distances(free, goal)[3, 0]), 3)
     0.841
     """
     for name, cells in (("free", free), ("goal", goal)):
@@ -60,8 +60,12 @@ def cells_near(free: Array, place: Array, reach: Array | float) -> Array:
     if getattr(free, "dtype", None) != jnp.bool_ or free.ndim != 2:
         raise TypeError("cells_near: free must be an array [C, C] of bool; give House.nav")
     ranges.numbers("cells_near: reach", reach, (), least=0, unit="m")
-    ranges.finite("cells_near", place=place)
-    place = jnp.asarray(place)
+    place = jnp.asarray(ranges.numbers("cells_near: place", place, unit="m"))
+    if place.shape not in ((2,), (3,)):
+        raise ValueError(
+            f"cells_near: place has shape {list(place.shape)}; it must be [2] or [3], x and y first"
+        )
+    place = place if jnp.issubdtype(place.dtype, jnp.floating) else place.astype(float)
     middles = ((jnp.arange(n).astype(place.dtype) + 0.5) * CELL for n in free.shape)
     x, y = (middle - place[i] for i, middle in enumerate(middles))
     return free & (x[:, None] ** 2 + y[None] ** 2 <= reach**2)

@@ -171,13 +171,3 @@ def _triangles(boxes: Boxes, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     faces = np.concatenate([squares[:, [0, 1, 2]], squares[:, [0, 2, 3]]])
     every = faces[None] + 8 * np.arange(len(corners))[:, None, None]
     return corners.reshape(-1, 3), every.reshape(-1, 3)
-
-
-def cell_centres(cells: Array) -> Array:
-    """Middles [..., 2] of cells [..., 2] of the grid, m.
-
-    >>> cell_centres(jnp.array([2, 4])).tolist()
-    [0.25, 0.45000001788139343]
-    """
-    cells = ranges.numbers("cell_centres: cells", cells, whole=True)
-    return (jnp.asarray(cells).astype(float) + 0.5) * CELL

@@ -1,6 +1,6 @@
 """What is placed at once: one piece of furniture, or a group such as a table with its chairs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def single(rng: np.random.Generator, tables: Statistics, name: str) -> Piece:
     """A piece of furniture of this type, of a size drawn from the published ones."""
     size = tables.sizes[name][rng.integers(len(tables.sizes[name]))]
     where = tuple(spot for spot in ("corner", "edge", "middle") if name in tables.flags[spot])
-    items = (Item(name, size, np.zeros(3), 0.0),)
+    items = (Item(type=name, size=size, place=np.zeros(3), yaw=0.0),)
     return Piece(items, size[:2] / 2, where or ("edge",))
 
 
@@ -59,7 +59,8 @@ def grouped(rng: np.random.Generator, group: Group) -> Piece:
             side = np.array([member.align[0] - 1, member.align[1] - 1])
             place[:2] = parent.place[:2] + at + np.array(member.offset) + own * side
             place[2] = _bearing(parent) if member.above else 0.0
-        items.append(Item(member.type, size, place, yaw, member.parent if member.above else -1))
+        on = member.parent if member.above else -1
+        items.append(Item(type=member.type, size=size, place=place, yaw=yaw, parent=on))
     return _centred(items, group.where)
 
 
@@ -81,5 +82,5 @@ def _centred(items: list[Item], where: tuple[str, ...]) -> Piece:
     low = np.min([one.place[:2] - half for one, half in zip(items, halves)], 0)
     high = np.max([one.place[:2] + half for one, half in zip(items, halves)], 0)
     shift = np.append((low + high) / 2, 0.0)
-    moved = tuple(Item(one.type, one.size, one.place - shift, one.yaw, one.parent) for one in items)
+    moved = tuple(replace(one, place=one.place - shift) for one in items)
     return Piece(moved, (high - low) / 2, where)

@@ -6,7 +6,7 @@ tree of least cost, so that every room is reached, and bathrooms are entered thr
 Lengths in a plan are whole decimetres: walls that meet are then equal to the bit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,7 +83,8 @@ def drawn(rng: np.random.Generator, tables: Statistics, name: str | None) -> Pla
             names = tuple(room[0] for room in rooms)
             made = [_doors(rng, tables, s, names, ceiling) if s in joined else s for s in inner]
             outer = _outer(rng, tables, corners, names, size, ceiling)
-            return Plan(size, names, corners, (*made, *outer), ceiling)
+            walls = (*made, *outer)
+            return Plan(size=size, rooms=names, corners=corners, sides=walls, ceiling=ceiling)
     raise RuntimeError(f"houses.generate: no plan {name!r} in {TRIES} tries; give another seed")
 
 
@@ -138,7 +139,11 @@ def _inner(corners: np.ndarray) -> list[Side]:
                     low = max(a[1 - axis], b[1 - axis])
                     high = min(a[3 - axis], b[3 - axis])
                     if high > low:
-                        found.append(Side(axis, int(at), int(low), int(high), i, j))
+                        found.append(
+                            Side(
+                                axis=axis, at=int(at), low=int(low), high=int(high), room=i, other=j
+                            )
+                        )
     return found
 
 
@@ -178,7 +183,8 @@ def _doors(
     low, high = side.low / 10, side.high / 10
     open_plan = pair <= {"Kitchen", "LivingRoom"} and rng.random() < 0.375
     if open_plan and side.length >= OPENED_WALL:
-        hole = Hole("door", low + CORNER, high - CORNER, 0.0, ceiling)
+        low, high = low + CORNER, high - CORNER
+        hole = Hole(kind="door", low=low, high=high, bottom=0.0, top=ceiling)
     else:
         wide = side.length >= 26 and rng.random() < 0.4
         kinds = tables.holes["double" if wide else "door"]
@@ -196,11 +202,11 @@ def _hole(
 ) -> Hole:
     start = rng.uniform(span[0] + CORNER, span[1] - CORNER - size[0])
     top = min(bottom + size[1], ceiling - 0.1)
-    return Hole(kind, start, start + size[0], bottom, top)
+    return Hole(kind=kind, low=start, high=start + size[0], bottom=bottom, top=top)
 
 
 def _with(side: Side, *holes: Hole) -> Side:
-    return Side(side.axis, side.at, side.low, side.high, side.room, side.other, holes)
+    return replace(side, holes=holes)
 
 
 def _outer(
@@ -217,7 +223,8 @@ def _outer(
         for axis in (0, 1):
             for at in (c[axis], c[axis + 2]):
                 if at in (0, size[axis]):
-                    bare.append(Side(axis, int(at), int(c[1 - axis]), int(c[3 - axis]), i))
+                    low, high = int(c[1 - axis]), int(c[3 - axis])
+                    bare.append(Side(axis=axis, at=int(at), low=low, high=high, room=i))
     public = [s for s in bare if names[s.room] in ("Kitchen", "LivingRoom")] or bare
     entrance = public[rng.integers(len(public))]
     wanted = {i: rng.choice(3, p=(0.125, 0.375, 0.5)) for i in range(len(names))}
