@@ -26,6 +26,7 @@ NAMES = (
     "pair_kernel",
     "precise_cluster",
     "rearrange",
+    "rearrange_steps",
     "rigid",
     "rl",
     "scaling",

@@ -5,6 +5,8 @@ them: `plan` (rooms, doors and windows), `floor` (where a robot may stand), `fur
 placed so that all of it can be reached) and `clutter` (small things on it). `furnishings` has the
 published statistics, `pieces` what is placed at once, `templates` the parts of a piece, `rows`
 tables of fixed length, `colours` what they look like. `geodesic` measures ways over the floor.
+
+Then come two rooms: `robot`, Fetch among boxes, and `tasks`, what it is to do there.
 """
 
 from . import furnishings, geodesic, houses

@@ -108,14 +108,14 @@ def _drawn(name: str, houses: House, count: int, seed: int, skip: bool, plan: An
     side = min(-(-size // 2), host.nav.shape[1] // 2)
     arguments.flag(f"{name}: skip", skip)
     found: list[dict[str, Any]] = []
-    refused: list[ValueError] = []
+    refused: list[_Impossible] = []
     for n in range(len(host.nav)):
         one = jax.tree.map(lambda x, n=n: x[n], host)
         rng = np.random.default_rng([seed, n])
         plans = _Plans(f"{name}: house {n}", one, boxes[n], things[n], rng, side)
         try:
             found += [{"house": n, **plan(plans)} for _ in range(count)]
-        except ValueError as nothing:
+        except _Impossible as nothing:
             refused.append(nothing)
     if refused and not (skip and found):
         raise refused[0]
@@ -145,6 +145,10 @@ def _things(objects: Any) -> np.ndarray:
     return rows[:, :most]
 
 
+class _Impossible(ValueError):
+    """No episode of the kind can be had in a house."""
+
+
 class _Plans:
     """What is drawn in one house."""
 
@@ -166,7 +170,7 @@ class _Plans:
         target = self._target()
         half = self.things[target, 3:6]
         goal = self._goal(target)
-        ways = self._field(self.things[target], ARM)
+        ways = self._field(self.things[target, :3], ARM)
         return {
             "target": np.int32(target),
             "goal": goal,
@@ -197,7 +201,7 @@ class _Plans:
         for i in self.rng.permutation(np.flatnonzero(fits)):
             if self._near(middle[i]) < ARM and self._apart(middle[i], self.things[i]):
                 return int(i)
-        raise ValueError(
+        raise _Impossible(
             f"{self.name}: none of its {objects.count} small things lies where Fetch can reach it; "
             "give another house, or larger ones"
         )
@@ -223,7 +227,7 @@ class _Plans:
             level = HEIGHTS[0] < goal[2] < HEIGHTS[1]
             if level and self._near(goal) < ARM and self._apart(goal, thing):
                 return goal
-        raise ValueError(
+        raise _Impossible(
             f"{self.name}: none of its {surfaces.count} surfaces has a place for the thing that "
             "Fetch can reach; give another house, or larger ones"
         )
@@ -263,7 +267,7 @@ class _Plans:
         deep = np.asarray(_deep_at(self.boxes, jnp.asarray(base), in_hand(half)))
         free = base[deep < SKIN]
         if not len(free):
-            raise ValueError(
+            raise _Impossible(
                 f"{self.name}: at none of {len(base)} free places has Fetch room for its arm; "
                 "give another house, or larger ones"
             )
