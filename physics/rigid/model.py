@@ -254,7 +254,8 @@ def load(
     kind = jax.dtypes.canonicalize_dtype(dtype or float)
     if not jnp.issubdtype(kind, jnp.floating):
         raise ValueError(f"load: dtype={dtype}; it must be a floating type; give jnp.float32")
-    model = Model(**parts(m, int(contacts), int(iterations), compliant, sdf, kind))
+    sizes = dict(contacts=int(contacts), iterations=int(iterations), compliant=compliant)
+    model = Model(**parts(m, sizes, sdf, kind))
     refuse_pairs(model.layout)
     return model
 

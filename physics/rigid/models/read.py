@@ -32,12 +32,9 @@ filterparent actuation refsafe sensor midphase eulerdamp autoreset nativeccd isl
 multiccd""".split()
 
 
-def parts(
-    m: Any, contacts: int, iterations: int, compliant: bool, sdf: Any, dtype: Any
-) -> dict[str, Any]:
-    """The fields of a `Mechanism`, from a compiled model of MuJoCo."""
+def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]:
+    """The fields of a `Mechanism`, from a compiled model of MuJoCo; `sizes` are of the layout."""
     cast = lambda x: jnp.asarray(np.array(x), dtype)
-    sizes = {"contacts": contacts, "iterations": iterations, "compliant": compliant}
     layout = _layout(m, fields.named(m, sdf), sizes)
     return dict(
         layout=layout,
