@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from jaxgpu.arguments import shown
 from jaxgpu.doors import explained
 from jaxgpu.pytree import pytree
 from jaxgpu.ranges import check, numbers
@@ -209,6 +210,7 @@ def load(
     *,
     contacts: int = 32,
     iterations: int = 8,
+    contact: str = "soft",
     sdf: Mapping[str, Any] | None = None,
     dtype: Any = None,
 ) -> Model:
@@ -222,6 +224,8 @@ def load(
         contacts: the most contacts that are kept at a time, of each dimension of friction; a state
             counts those beyond it, the shallowest, in `overflow`.
         iterations: turns of Newton's method for the constraint forces, a fixed number.
+        contact: "soft", MuJoCo's contacts, or "compliant": springs and dampers at the end of the
+            step, whose force begins and ends at zero, for gradients through contact.
         sdf: meshes that touch by their signed distance, hollows and holes included, and not by
             their convex hull: for names of geoms the spacing of a grid, m, or a shape of
             `jaxgpu.geometry.sdf` in the axes of the mesh's file. Meshes must be closed.
@@ -238,12 +242,20 @@ def load(
     """
     for word, x in (("contacts", contacts), ("iterations", iterations)):
         numbers(f"load: {word}", x, (), whole=True, least=1)
+    compliant = contact == "compliant"
+    if not (compliant or contact == "soft"):
+        raise ValueError(f'load: contact={shown(contact)}; it must be "soft" or "compliant"')
     m = compiled(source)
     refuse(m)
+    if compliant and m.opt.integrator == 1:
+        raise ValueError(
+            'load: contact="compliant" with RK4, whose stages are no ends of steps; choose Euler'
+        )
     kind = jax.dtypes.canonicalize_dtype(dtype or float)
     if not jnp.issubdtype(kind, jnp.floating):
         raise ValueError(f"load: dtype={dtype}; it must be a floating type; give jnp.float32")
-    model = Model(**parts(m, int(contacts), int(iterations), sdf, kind))
+    sizes = dict(contacts=int(contacts), iterations=int(iterations), compliant=compliant)
+    model = Model(**parts(m, sizes, sdf, kind))
     refuse_pairs(model.layout)
     return model
 

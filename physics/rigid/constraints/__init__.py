@@ -1,7 +1,8 @@
 """Forces that keep bodies apart, together and within limits: MuJoCo's soft constraints.
 
 Read `impedance` first (how soft a row is), then `rows` and `contacts` (which rows there are),
-`cones` (friction), `problem` (the accelerations that they allow), and `factor`.
+`cones` (friction), `compliant` (contacts of another kind), `problem` (the accelerations that they
+allow), and `factor`.
 """
 
 from .contacts import Contacts

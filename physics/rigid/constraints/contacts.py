@@ -16,7 +16,7 @@ from ..models.layout import Layout, PairGroup
 from ..models.model import Mechanism
 from ..motion.inertia import HIGHEST, Motion
 from ..motion.poses import Poses, matrices
-from . import impedance
+from . import compliant, impedance
 from .cones import Cone
 
 _LEAST_FRICTION = 1e-5
@@ -184,6 +184,10 @@ def cone(model: Mechanism, m: Motion, qvel: Array, c: Contacts) -> Cone:
     r = c.dist - c.margin
     stretch = k * impedance.impedance(c.solimp, r) * r
     speed = jnp.einsum("ckv,v->ck", J, qvel, precision=HIGHEST)
+    t = jnp.sum(model.bodies.invweight[:, 0][jnp.asarray(body)[c.geoms]], 1)
+    if layout.compliant:
+        parameters = c.friction, c.solref, c.solimp
+        return compliant.cone(model, parameters, c.dist - c.margin, J, speed, t)
     elliptic = layout.cone == "elliptic"
     drag = jnp.broadcast_to(b[:, None], speed.shape)
     if elliptic and d > 1:
@@ -193,7 +197,6 @@ def cone(model: Mechanism, m: Motion, qvel: Array, c: Contacts) -> Cone:
         )
         drag = drag.at[:, 1:].set(jnp.where(slip, own[1], b)[:, None])
     aref = (-drag * speed).at[:, 0].add(-stretch)
-    t = jnp.sum(model.bodies.invweight[:, 0][jnp.asarray(body)[c.geoms]], 1)
     friction, ratio = c.friction[:, : d - 1], model.option.impratio
     if d > 1 and not elliptic:
         # the edges of a pyramid see the normal and friction, and are as soft as friction is

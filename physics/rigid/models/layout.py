@@ -63,6 +63,7 @@ class Layout:
     disabled: frozenset[str]  # flags of MuJoCo's option
     contacts: int  # the most contacts of a dimension that are kept at a time
     iterations: int  # Newton turns of the constraint solver
+    compliant: bool  # whether contacts are springs and dampers at the end of the step
     has: frozenset[str]  # fluid, gravcomp
     names: tuple[tuple[str, tuple[str, ...]], ...]  # by kind: body, joint, geom, site, tendon …
 

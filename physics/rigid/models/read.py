@@ -32,10 +32,10 @@ filterparent actuation refsafe sensor midphase eulerdamp autoreset nativeccd isl
 multiccd""".split()
 
 
-def parts(m: Any, contacts: int, iterations: int, sdf: Any, dtype: Any) -> dict[str, Any]:
-    """The fields of a `Mechanism`, from a compiled model of MuJoCo."""
+def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]:
+    """The fields of a `Mechanism`, from a compiled model of MuJoCo; `sizes` are of the layout."""
     cast = lambda x: jnp.asarray(np.array(x), dtype)
-    layout = _layout(m, contacts, iterations, fields.named(m, sdf))
+    layout = _layout(m, fields.named(m, sdf), sizes)
     return dict(
         layout=layout,
         option=_option(m, cast),
@@ -151,7 +151,7 @@ def _tendons(m: Any, cast: Any) -> Tendons:
     )
 
 
-def _layout(m: Any, contacts: int, iterations: int, field: tuple[int, ...]) -> Layout:
+def _layout(m: Any, field: tuple[int, ...], sizes: dict[str, Any]) -> Layout:
     whole = lambda x: tuple(int(i) for i in x)
     kinds = [JOINTS[i] for i in m.jnt_type]
     springy = (s > 0 and k in ("ball", "free") for s, k in zip(m.jnt_stiffness, kinds))
@@ -198,8 +198,7 @@ def _layout(m: Any, contacts: int, iterations: int, field: tuple[int, ...]) -> L
         integrator=INTEGRATORS[m.opt.integrator],
         cone=("pyramidal", "elliptic")[m.opt.cone],
         disabled=disabled,
-        contacts=contacts,
-        iterations=iterations,
+        **sizes,
         has=frozenset(name for name, there in has.items() if there),
         names=_names(m),
     )

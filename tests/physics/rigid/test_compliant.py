@@ -1,0 +1,142 @@
+"""Compliant contacts: energy, statics, friction and slopes, against mechanics and differences."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.physics import rigid
+from jaxgpu.run import rollout
+
+G, STEP = 9.81, 0.002
+FLOOR = '<geom type="plane" size="9 9 .1" friction="{}" {}/>'
+BALL = '<body pos="0 0 .03"><freejoint/><geom size=".01" mass="1" friction="{}" {}/></body>'
+
+
+def world(bodies, friction=1.0, more="", **sizes):
+    floor = FLOOR.format(friction, more)
+    text = f'<mujoco><option timestep="{STEP}"/><worldbody>{floor}{bodies}</worldbody></mujoco>'
+    return rigid.load(text, contact="compliant", **sizes)
+
+
+def weighing(model, mass):
+    """The model with its masses times a number, and constraints as soft as that asks for."""
+    bodies = model.bodies
+    heavy = dataclasses.replace(bodies, mass=mass * bodies.mass, inertia=mass * bodies.inertia)
+    return rigid.reweighed(dataclasses.replace(model, bodies=heavy))
+
+
+# solref, and the spring's stiffness for each kilogram: k d^2 / (1 - d), d the largest impedance
+SHARE = 0.95**2 / 0.05
+SPRINGS = {
+    "damped": ("", SHARE / (0.95 * 0.02) ** 2),
+    "bouncing": ('solref="-500 -1"', SHARE * 500 / 0.95**2),
+}
+
+
+@pytest.mark.parametrize("spring", SPRINGS)
+def test_no_ball_gains_energy_at_any_mass(spring, x64):
+    """Dropped, thrown along the floor and spun, of 1 g to 100 kg: motion, height and spring."""
+    solref, stiffness = SPRINGS[spring]
+    model = world(BALL.format(1, solref), more=solref, contacts=1)
+
+    def run(mass, speed, spin):
+        heavy = weighing(model, mass)
+        zero = jnp.zeros_like(mass)
+        start = heavy.init(qvel=jnp.stack([speed, zero, zero, spin, 2 * spin, zero]))
+
+        def seen(state):  # per kilogram
+            depth = jnp.maximum(0.01 - state.qpos[2], 0)
+            energy = sum(rigid.energy(heavy, state)) / mass + stiffness * depth**2 / 2
+            return energy, state.qpos[2]
+
+        _, (energy, height) = rollout(heavy.step, start, 1000, measure=seen)
+        return jnp.concatenate([seen(start)[0][None], energy]), height
+
+    mass = jnp.asarray(np.repeat(np.geomspace(1e-3, 100, 6), 4))
+    speed, spin = (jnp.asarray(np.tile(x, 6)) for x in ([0.0, 0, 2, 2], [0.0, 30, 0, 200]))
+    energy, height = jax.jit(jax.vmap(run))(mass, speed, spin)
+    assert float(jnp.diff(energy, axis=1).max()) < 1e-9
+    np.testing.assert_allclose(height[:, -1], 0.01 - G / stiffness, atol=1e-4)
+    highest = height[::4, 60:].max(1)  # of those that only fall, after the first touch
+    assert (highest > 0.013).all() if spring == "bouncing" else (highest < 0.011).all()
+
+
+def test_a_ball_at_rest_lies_as_deep_as_its_weight_presses_the_spring(x64):
+    """K = k d^2 m / (1 - d), k = 1 / (d T zeta)^2, d the largest impedance; 1 / A is the mass."""
+    model = world(BALL.format(1, ""), contacts=1)
+    end, _ = jax.jit(lambda s: rollout(model.step, s, 1000))(model.init())
+    k, d = 1 / (0.95 * 0.02) ** 2, 0.95
+    assert float(0.01 - end.qpos[2]) == pytest.approx(G * (1 - d) / (k * d**2), rel=1e-6)
+    (found,) = model.forward(end).contacts
+    assert int(found.geoms.shape[0]) == 1
+
+
+@pytest.mark.slow
+def test_a_block_sticks_below_the_angle_of_friction_and_slides_above_it(x64):
+    """a = g (sin t - mu cos t) where it slides; held, it creeps as the regularisation lets it."""
+    block = (
+        '<body pos="0 0 .0199"><freejoint/><geom type="box" size=".2 .2 .02" friction=".5"/></body>'
+    )
+    model = world(block, friction=0.5)
+
+    def speed(angle):
+        g = jnp.stack([G * jnp.sin(angle), jnp.zeros_like(angle), -G * jnp.cos(angle)])
+        here = dataclasses.replace(model, option=dataclasses.replace(model.option, gravity=g))
+        return rollout(here.step, here.init(), 500, measure=lambda s: s.qvel[0])[1]
+
+    angles = np.array([0.2, 0.4, 0.6, 0.8])
+    v = np.asarray(jax.jit(jax.vmap(speed))(jnp.asarray(angles)))
+    assert (np.abs(v[:2, -1]) < 0.02).all()
+    got = (v[2:, -1] - v[2:, 249]) / (250 * STEP)
+    np.testing.assert_allclose(got, G * (np.sin(angles) - 0.5 * np.cos(angles))[2:], rtol=0.03)
+
+
+@pytest.mark.slow
+def test_slopes_of_a_rollout_are_those_of_differences(x64):
+    """Thirty-two steps in which a spinning ball falls, touches and slips: by start and friction."""
+    model = world(BALL.format(0.3, ""), friction=0.3, contacts=1)
+    weights = np.random.default_rng(0).normal(size=13)
+
+    def value(x):
+        rough = dataclasses.replace(model.geoms, friction=model.geoms.friction.at[:, 0].set(x[6]))
+        here = dataclasses.replace(model, geoms=rough)
+        q = here.qpos0.at[2].set(0.0102)
+        end, _ = rollout(here.step, here.init(q, x[:6]), 32)
+        return weights @ jnp.concatenate([end.qpos, end.qvel])
+
+    run, slope = jax.jit(value), jax.jit(jax.grad(value))
+    rng, close = np.random.default_rng(1), []
+    for _ in range(12):
+        x = np.array([*rng.normal(size=3) * [1, 1, 0.2], *rng.normal(size=3) * 20, 0.3])
+        got, e = np.asarray(slope(x)), 1e-6
+        want = np.array([(run(x + e * w) - run(x - e * w)) / (2 * e) for w in np.eye(7)])
+        close.append(np.abs(got - want).max() < 1e-4 * (1 + np.abs(want).max()))
+    assert np.sum(close) >= 11  # a step may end on the edge of a zone
+
+
+def test_the_force_begins_and_ends_with_none(x64):
+    """By the height of a ball that falls: continuous, where a soft contact jumps."""
+
+    def push(model):
+        def at(z):
+            state = model.init(model.qpos0.at[2].set(z), np.array([0, 0, -1.0, 0, 0, 0]))
+            return model.forward(state).constraint[2]
+
+        return np.asarray(jax.jit(jax.vmap(at))(jnp.linspace(0.0095, 0.0125, 601)))
+
+    text = f'<mujoco><option timestep="{STEP}"/><worldbody>{FLOOR.format(1, "")}'
+    text += f"{BALL.format(1, '')}</worldbody></mujoco>"
+    kinds = {kind: push(rigid.load(text, contact=kind)) for kind in ("soft", "compliant")}
+    jump = {kind: np.abs(np.diff(f)).max() / f.max() for kind, f in kinds.items()}
+    assert jump["compliant"] < 0.05 < 0.3 < jump["soft"]
+    assert kinds["compliant"][-1] == 0 and kinds["compliant"][0] > 0
+
+
+def test_another_kind_of_contact_is_refused():
+    with pytest.raises(ValueError, match="load: contact='hard'; it must be"):
+        rigid.load("<mujoco/>", contact="hard")
+    with pytest.raises(ValueError, match="with RK4"):
+        rigid.load('<mujoco><option integrator="RK4"/></mujoco>', contact="compliant")
