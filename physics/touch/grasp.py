@@ -83,7 +83,7 @@ class Grasp:
     )  # [] on the part; the hand's weight is borne
     dt: Array | float = number(default=1 / 60, above=0, unit="s", one=True)  # [] a control step
     substeps: int = size(default=4, least=1)  # steps of the motion in a control step
-    iterations: int = size(default=2, least=1)  # of the secant method in each
+    iterations: int = size(default=3, least=1)  # of the secant method in each
 
     @classmethod
     def of(

@@ -73,7 +73,7 @@ def touch_heights(
         other: the hull of the second shape, where it is neither a sphere nor a capsule.
         limits: cells of the window along y and x, and the most contacts of the pair.
     """
-    window, most = limits[:2], limits[2]
+    window, most = (limits[0], limits[1]), limits[2]
     centre = local(one.rot, two.pos - one.pos)
     prisms = _below(field, centre, window)
     wide = _radius(kind, two, other)

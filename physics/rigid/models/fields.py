@@ -62,12 +62,12 @@ def _field(m: Any, name: str, given: Any, dtype: Any) -> Field:
     pos, rot, shape = np.array(m.mesh_pos[at]), _matrix(m.mesh_quat[at]), given
     said, thin = f"load: sdf[{name!r}]", float(min(mesh.extents))
     if isinstance(given, type) or not hasattr(given, "distance"):
-        ranges.numbers(said, given, (), above=0, unit="m")
-        if given > thin / 2:
+        spacing = float(ranges.numbers(said, given, (), above=0, unit="m"))
+        if spacing > thin / 2:
             raise ValueError(
-                f"{said}={given:g}; the mesh is {thin:g} m thin; give half of it at most"
+                f"{said}={spacing:g}; the mesh is {thin:g} m thin; give half of it at most"
             )
-        pos, rot, shape = np.zeros(3), np.eye(3), voxels(mesh, float(given))
+        pos, rot, shape = np.zeros(3), np.eye(3), voxels(mesh, spacing)
     else:
         ranges.check(said, given)
     points, normals = _sampled(trimesh, mesh)

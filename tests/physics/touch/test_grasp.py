@@ -100,10 +100,10 @@ def test_a_drop_gains_no_energy_and_ends_at_rest(quat):
     # falling freely, an implicit step of dt loses m g^2 t dt / 2 of it
     lost = 0.5 * WEIGHT * GRASP.gravity * GRASP.dt * DT
     assert energies[0] == pytest.approx(before - lost, rel=1e-4)
-    # upright on its face, or on its side, where it may roll
-    rest = 0.025 if quat[0] == 1 else 0.5 * 0.007986
-    assert float(states[-1].part[2]) == pytest.approx(rest, abs=1e-4)
-    assert abs(float(states[-1].part_velocity[2])) < 0.03
+    # upright on its face, or on a side of the 16 corners of its rims; it sinks in by 0.2 to 1 um
+    rest = 0.025 if quat[0] == 1 else 0.5 * 0.007986 * np.cos(np.pi / 16)
+    assert float(states[-1].part[2]) == pytest.approx(rest, abs=2e-6)
+    assert abs(float(states[-1].part_velocity[2])) < 1e-3
 
 
 def test_momentum_is_kept_while_nothing_acts_from_without():
