@@ -38,7 +38,7 @@ def overview(env: HouseTask, state: Any) -> Camera:
     least, most = rooms[:, :2].min(0), rooms[:, 2:].max(0)
     middle, wide = (least + most) / 2, float((most - least).max())
     return Camera(
-        eye=(middle[0], middle[1] - 0.55 * wide, 1.25 * wide),
+        eye=(middle[0], middle[1] - 0.6 * wide, 1.4 * wide),
         target=(middle[0], middle[1], 0.0),
         up=(0.0, 1.0, 0.0),
         angle=0.85,

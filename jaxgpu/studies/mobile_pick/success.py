@@ -83,9 +83,8 @@ def played(env: Any, policy: Any, key: Array, length: int) -> Any:
         state, observation, over = carry
         step = env.step(state, policy(observation), key)
         kept = lambda new, old: jax.tree.map(lambda a, b: jnp.where(over, b, a), new, old)
-        over = over | step.terminated | step.truncated
         state, observation = kept(step.state, state), kept(step.observation, observation)
-        return (state, observation, over), state
+        return (state, observation, over | step.terminated | step.truncated), state
 
     def whole() -> Any:
         return jax.lax.scan(move, (*env.reset(key), jnp.bool_(False)), length=length)[1]

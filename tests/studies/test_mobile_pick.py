@@ -1,0 +1,56 @@
+"""The study `mobile-pick`: how trainings are measured, its options, and a little of it in full."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import rl
+from jaxgpu.studies import mobile_pick
+from jaxgpu.studies.mobile_pick import success
+from jaxgpu.studies.mobile_pick.success import PARTS, Course
+
+PPO = rl.PPO(num_envs=8, num_steps=8, num_minibatches=1, update_epochs=1)
+
+
+@pytest.mark.slow
+def test_shares_of_successes_are_measured_along_the_trainings(tmp_path):
+    env = rl.Reach()
+    course = Course(env=env, new=env, learner=PPO, episodes=4, max_steps=5)
+    keys = jax.random.split(jax.random.key(0), 3)
+    run = success.trained(course, 1000, keys, tmp_path / "a", False)
+    assert course.every(1000) == 2 and course.steps(1000) == 2 * 64 * PARTS
+    assert run.history.shape == (1 + PARTS, 3)
+    assert np.isin(4 * run.history, range(5)).all()
+    (row,) = success.table("Title", run, 1280).rows
+    assert row[:2] == [3, 1280] and row[2] == 100 * np.median(run.history[-1])
+
+
+def test_an_episode_that_is_over_stands_still():
+    """A counter that ends at three: it is at 1, 2 and 3, and then stays."""
+
+    def step(state, action, key):
+        over = state + action == 3
+        return rl.Step(state + action, state + action, 0.0, over, jnp.bool_(False), {})
+
+    env = SimpleNamespace(reset=lambda key: (jnp.int32(0), jnp.int32(0)), step=step)
+    states = success.played(env, lambda seen: jnp.int32(1), jax.random.key(0), 6)
+    assert states.tolist() == [1, 2, 3, 3, 3, 3]
+
+
+@pytest.mark.slow
+def test_a_little_of_it_ends_in_a_report(tmp_path):
+    options = mobile_pick.Options(steps=100_000, homes=1)
+    found = mobile_pick.study(options, tmp_path, False)
+    (row,) = found.tables[0].rows
+    assert row[0] == 3 and 5e4 < row[1] < 2e5 and 0 <= row[2] <= 100
+    assert [figure.mime for figure in found.figures] == ["video/mp4", "image/svg+xml"]
+
+
+def test_options_that_cannot_be_met_are_refused():
+    with pytest.raises(ValueError, match="homes"):
+        mobile_pick.Options(homes=0)
+    with pytest.raises(ValueError, match="seeds"):
+        mobile_pick.Options(seeds=2)
