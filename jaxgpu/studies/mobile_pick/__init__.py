@@ -39,7 +39,8 @@ class Options:
 
 def course(options: Options) -> Course:
     """The task in houses to learn from and in others, and its learner."""
-    made = lambda first, count: tasks.fetching(houses.generate_many(range(first, first + count)))
+    drawn = lambda first, count: houses.generate_many(range(first, first + count))
+    made = lambda first, count: tasks.fetching(drawn(first, count), skip=True)
     learnt, new = made(0, options.homes), made(UNSEEN, max(4, options.homes // 2))
     make = lambda episodes: rl.make("rearrange/mobile-pick", episodes=episodes, max_steps=MAX_STEPS)
     return Course(
