@@ -135,7 +135,13 @@ DOORS = [
             "hand_quat": QUAT,
             "opening": 0.01,
         },
-        right=(*PLACES, "part_quat: negative", "hand_quat: negative", "opening: zero"),
+        right=(
+            *PLACES,
+            "part_quat: negative",
+            "hand_quat: negative",
+            "opening: zero",
+            *(f"{x}: None" for x in ("fixture", "part_quat", "hand_quat", "opening")),
+        ),
         normalised=("part_quat", "hand_quat"),
     ),
     Door(
@@ -149,7 +155,7 @@ DOORS = [
         lambda shift, turn, opening: GRASP.step(HELD, shift, turn, opening).part,
         {"shift": V[0] / 100, "turn": V[1] / 100, "opening": 0.01},
         right=(
-            *(f"{x}: {kind}" for x in ("shift", "turn") for kind in ("zero", "negative")),
+            *(f"{x}: {kind}" for x in ("shift", "turn") for kind in ("zero", "negative", "None")),
             "opening: zero",
         ),
     ),

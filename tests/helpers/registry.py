@@ -27,6 +27,11 @@ DOORS: list[Door] = [door for table in TABLES for door in importlib.import_modul
 
 # doors that take arrays whose values they must see, and why
 HOST = {
+    "points of parts are laid out on the host, by their sizes": [
+        "physics.touch.peg_and_socket",
+        "physics.touch.peg_and_pad, peg",
+        "physics.touch.nut_and_bolt",
+    ],
     "matter is prepared on the host, where its values are checked; protocols.py steps it": [
         "physics.continuum.rollout",
         "physics.continuum.Liquid",
