@@ -44,12 +44,12 @@ class Surface:
 class Small:
     """A thing to carry."""
 
-    type: str
+    type: str  # as "Mug"
     size: np.ndarray  # [3] m
     place: np.ndarray  # [3] middle of its foot, m
-    yaw: float
-    room: int
-    surface: int
+    yaw: float  # about z, rad
+    room: int  # index of the room
+    surface: int  # index of the surface on which it lies
 
 
 def surfaces(placed: list[Placed]) -> list[Surface]:

@@ -36,10 +36,10 @@ NEAR = 0.7  # m from a piece to where the robot can stand, at most
 class Placed:
     """A thing where it stands in the house."""
 
-    item: Item
-    room: int
+    item: Item  # what it is, and its size
+    room: int  # index of the room
     place: np.ndarray  # [3] middle of its foot, m
-    yaw: float
+    yaw: float  # about z, rad
     group: int  # the same for all parts of one thing
     parent: int  # group of the thing on which it stands, or -1
 

@@ -17,7 +17,7 @@ import numpy as np
 class Member:
     """One thing of a group, and where it stands by another of the same group."""
 
-    type: str
+    type: str  # as "Chair"
     like: str  # members of one name are of one size
     sizes: np.ndarray  # [K, 3] m
     parent: int  # -1 for the first
@@ -33,23 +33,23 @@ class Member:
 class Group:
     """Things that stand together: a table with its chairs."""
 
-    name: str
-    rooms: tuple[str, ...]
-    where: tuple[str, ...]
-    members: tuple[Member, ...]
+    name: str  # of the published group
+    rooms: tuple[str, ...]  # where it may stand, by types of rooms
+    where: tuple[str, ...]  # "corner", "edge", "middle"
+    members: tuple[Member, ...]  # the first is the one about which the others stand
 
 
 @dataclass(frozen=True)
 class Statistics:
     """All tables; types are named by words as "DiningTable"."""
 
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # in their order, by which they are numbered
     sizes: dict[str, np.ndarray]  # [K, 3] m
     rooms: dict[str, dict[str, int]]  # of a room: 2 typical, 1 rare
     flags: dict[str, frozenset[str]]  # corner, edge, middle, floor, many, carried
     odds: dict[str, dict[str, float]]  # of a receptacle: chance of each thing on it
     holes: dict[str, np.ndarray]  # [K, 2] width and height of door, double and window, m
-    groups: tuple[Group, ...]
+    groups: tuple[Group, ...]  # things that stand together
     plans: dict[str, tuple[float, list]]  # weight, and a tree of shares of the area
 
     def index(self, name: str) -> int:

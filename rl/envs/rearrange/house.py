@@ -26,7 +26,11 @@ ROOMS = ("Kitchen", "LivingRoom", "Bedroom", "Bathroom")
 
 
 class Kind(IntEnum):
-    """What a box of a house is; -1 marks a row that holds none."""
+    """What a box of a house is; -1 marks a row that holds none.
+
+    >>> Kind(3).name
+    'LINTEL'
+    """
 
     FLOOR = 0
     CEILING = 1

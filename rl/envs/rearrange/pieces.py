@@ -12,7 +12,7 @@ from .templates import built
 class Item:
     """A thing in the frame of its piece, whose middle is the origin and whose front is +y."""
 
-    type: str
+    type: str  # as "DiningTable"
     size: np.ndarray  # [3] width, depth, height, m
     place: np.ndarray  # [3] middle of its foot, m
     yaw: float  # rad

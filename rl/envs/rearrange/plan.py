@@ -25,10 +25,10 @@ class Hole:
     """A hole in a wall, m."""
 
     kind: str  # "door", "entrance" or "window"
-    low: float  # from and to along the wall
-    high: float
-    bottom: float
-    top: float
+    low: float  # where it begins along the wall
+    high: float  # where it ends
+    bottom: float  # height of its lower edge
+    top: float  # and of its upper one
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Side:
     axis: int  # 0: it stands at an x, and goes along y
     at: int  # dm
     low: int  # dm
-    high: int
-    room: int
+    high: int  # dm
+    room: int  # index of the room
     other: int = -1  # -1: outside
-    holes: tuple[Hole, ...] = ()
+    holes: tuple[Hole, ...] = ()  # doors and windows
 
     @property
     def length(self) -> int:
@@ -54,9 +54,9 @@ class Plan:
     """Rooms, and the walls between and about them."""
 
     size: tuple[int, int]  # dm
-    rooms: tuple[str, ...]
-    corners: np.ndarray  # [R, 4] dm
-    sides: tuple[Side, ...]
+    rooms: tuple[str, ...]  # types of the rooms
+    corners: np.ndarray  # [R, 4] least x and y, largest x and y, dm
+    sides: tuple[Side, ...]  # all walls
     ceiling: float  # m
 
 

@@ -21,8 +21,8 @@ SHELF = 0.38  # m from board to board, about
 class Built:
     """A piece of furniture of one size."""
 
-    parts: tuple[Part, ...]
-    tops: tuple[Top, ...] = ()
+    parts: tuple[Part, ...]  # boxes, m
+    tops: tuple[Top, ...] = ()  # surfaces that bear things
 
 
 def built(name: str, width: float, depth: float, height: float) -> Built:

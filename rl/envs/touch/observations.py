@@ -5,14 +5,14 @@ a dictionary of `hand` [25] and, for a critic, `privileged` [31]; or "force", wh
 [rows, columns, 6], the forces on both pads. An actor that is to do without what only a simulation
 knows has `actor_keys=("hand", "field")`, its critic all of them.
 
-    hand        place from the fixture as observed, in 0.1 m, 3; its x and z axes, 6; velocity,
-                in 0.1 m/s, 3; spin, rad/s, 3; opening, cm, 1; the last action, 6; way from the goal
-                of a tip in the middle of its range, near ones enlarged, 3
-    privileged  way of the tip from its goal, in 0.1 m, 3, and enlarged where it is near, 3; the
-                part's x and z axes, 6; its velocity, in 0.1 m/s, 3, and spin, rad/s, 3; error of
-                the observed place, cm, 3; force of fixture and table on it, N, 3; forces on the
-                two pads in the hand's frame, N, 6; d, in 0.1 m, 1
-    field       across and along the finger, and into it, in 0.05 N; one pad after the other
+- `hand`: place from the fixture as observed, in 0.1 m, 3; its x and z axes, 6; velocity, in
+  0.1 m/s, 3; spin, rad/s, 3; opening, cm, 1; the last action, 6; way from the goal of a tip in the
+  middle of its range, near ones enlarged, 3
+- `privileged`: way of the tip from its goal, in 0.1 m, 3, and enlarged where it is near, 3; the
+  part's x and z axes, 6; its velocity, in 0.1 m/s, 3, and spin, rad/s, 3; error of the observed
+  place, cm, 3; force of fixture and table on it, N, 3; forces on the two pads in the hand's frame,
+  N, 6; d, in 0.1 m, 1
+- `field`: across and along the finger, and into it, in 0.05 N; one pad after the other
 """
 
 from typing import TYPE_CHECKING, Any

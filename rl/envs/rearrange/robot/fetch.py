@@ -42,7 +42,7 @@ BASE_RADIUS, BASE_HEIGHT = 0.29, 0.36  # m, of the upright cylinder that enclose
 class Capsule(NamedTuple):
     """What lies within `radius` of a segment in a frame of the robot."""
 
-    frame: str
+    frame: str  # by its name in `FRAMES`
     start: tuple[float, float, float]  # m
     end: tuple[float, float, float]  # m
     radius: float  # m

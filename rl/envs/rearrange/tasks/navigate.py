@@ -30,6 +30,11 @@ class Navigate(HouseTask):
 
     Observed are the way to the place, straight, in the frame of the base [2]; the arm stays folded.
     An episode fails where the robot stops elsewhere.
+
+    >>> from jaxgpu import rl
+    >>> env = rl.make("rearrange/navigate", stop=True)
+    >>> type(env).__name__, env.action_space.shape
+    ('Navigate', (3,))
     """
 
     radius: Array | float = number(default=0.3, above=0, unit="m")  # [] of success, m

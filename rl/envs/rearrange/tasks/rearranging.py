@@ -31,7 +31,13 @@ from .task import State, between
 
 @pytree
 class MobilePick(Carry):
-    """Go to a thing and take it; the published observations, the goal's too, for later use."""
+    """Go to a thing and take it; the published observations, the goal's too, for later use.
+
+    >>> from jaxgpu import rl
+    >>> env = rl.make("rearrange/mobile-pick")
+    >>> type(env).__name__, env.action_space.shape
+    ('MobilePick', (10,))
+    """
 
     @property
     def keeps(self) -> bool:
@@ -52,7 +58,13 @@ class MobilePick(Carry):
 
 @pytree
 class Place(Carry):
-    """Bring what is in the hand to its goal, and let it go there."""
+    """Bring what is in the hand to its goal, and let it go there.
+
+    >>> from jaxgpu import rl
+    >>> env = rl.make("rearrange/place")
+    >>> type(env).__name__, env.action_space.shape
+    ('Place', (10,))
+    """
 
     safe_drop: bool = static(default=False)  # the hand keeps what it would drop badly
 
@@ -80,7 +92,13 @@ class Place(Carry):
 
 @pytree
 class Rearrange(Carry):
-    """Take a thing, bring it to its goal, let it go there, and say that all is done."""
+    """Take a thing, bring it to its goal, let it go there, and say that all is done.
+
+    >>> from jaxgpu import rl
+    >>> env = rl.make("rearrange/rearrange")
+    >>> type(env).__name__, env.action_space.shape
+    ('Rearrange', (11,))
+    """
 
     end_action: bool = static(default=True)  # an eleventh number decides
     safe_drop: bool = static(default=False)  # the hand keeps what it would drop badly
