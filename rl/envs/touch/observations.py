@@ -27,7 +27,7 @@ from jaxgpu.geometry.rows import length
 from ...spaces import Box
 
 if TYPE_CHECKING:
-    from .task import State, TouchTask
+    from .task import TouchTask
 
 KINDS = ("privileged", "reduced", "force")
 HAND, PRIVILEGED = 25, 31
@@ -47,7 +47,7 @@ def space(env: "TouchTask") -> Any:
     return spaces
 
 
-def observe(env: "TouchTask", state: "State") -> Any:
+def observe(env: "TouchTask", state: Any) -> Any:
     """What is observed at a state."""
     parts = {"hand": hand(env, state), "privileged": privileged(env, state)}
     if env.observation == "privileged":
@@ -57,7 +57,7 @@ def observe(env: "TouchTask", state: "State") -> Any:
     return parts
 
 
-def hand(env: "TouchTask", state: "State") -> Array:
+def hand(env: "TouchTask", state: Any) -> Array:
     """What the hand knows of itself and of the fixture, [25]."""
     scene = state.grasp
     place = scene.hand - scene.fixture - state.error
@@ -76,7 +76,7 @@ def hand(env: "TouchTask", state: "State") -> Array:
     )
 
 
-def privileged(env: "TouchTask", state: "State") -> Array:
+def privileged(env: "TouchTask", state: Any) -> Array:
     """What only a simulation knows, [31]."""
     scene = state.grasp
     way = env.tip(state) - env.goal(state)
@@ -96,7 +96,7 @@ def privileged(env: "TouchTask", state: "State") -> Array:
     )
 
 
-def field(env: "TouchTask", state: "State") -> Array:
+def field(env: "TouchTask", state: Any) -> Array:
     """Forces on the pads, [rows, columns, 6]: across, along and into each."""
     force = state.grasp.field / TOUCH
     rows, columns = env.grid
