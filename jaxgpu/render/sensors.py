@@ -17,7 +17,7 @@ from jaxgpu.doors import explained
 from jaxgpu.geometry import rows
 from jaxgpu.geometry.solids import Boxes, Planes, Rods, Solids
 from jaxgpu.geometry.vectors import dot
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import pytree, size
 
 from . import casting
 from .camera import Camera, held
@@ -31,6 +31,7 @@ class Sight:
     depth: Array  # [H, W] how far ahead, m; `far` where nothing is nearer
     normal: Array  # [H, W, 3] unit vectors, 0 where nothing is seen
     index: Array  # [H, W] number of the solid, -1 where nothing is seen
+    count: int = size(least=1)  # K, of the solids
 
     def picked(self, values: Array, none: Array | float = -1) -> Array:
         """What belongs to the solid that each pixel shows: of values [K, ...], [H, W, ...].
@@ -38,14 +39,21 @@ class Sight:
         Args:
             values: of each of the K solids: labels, colours.
             none: where nothing is seen.
+        Raises:
+            ValueError: not a row for each solid.
         """
         values = jnp.asarray(ranges.numbers("Sight.picked: values", values))
+        if not values.ndim or values.shape[0] != self.count:
+            raise ValueError(
+                f"Sight.picked: values has shape {list(values.shape)}; it must be "
+                f"[{self.count}, ...], a row for each solid"
+            )
         seen = (self.index >= 0).reshape(self.index.shape + (1,) * (values.ndim - 1))
         return jnp.where(seen, values[jnp.maximum(self.index, 0)], none)
 
     def shaded(self, colour: Array) -> Array:
         """A picture [H, W, 3] in 0 ... 1 of solids with colours [K, 3], under even light."""
-        colour = jnp.asarray(ranges.numbers("Sight.shaded: colour", colour, ("K", 3)))
+        colour = jnp.asarray(ranges.numbers("Sight.shaded: colour", colour, (self.count, 3)))
         sky = jnp.asarray(SKY, self.depth.dtype)[None, None]
         normal = tuple(self.normal[..., i] for i in range(3))
         sun = rows.unit(jnp.asarray(SUN, self.depth.dtype))
@@ -112,6 +120,7 @@ def _sight(camera: Camera, solids: Solids, far: Array | float) -> Sight:
         depth=depth,
         normal=jnp.stack([jnp.where(seen, n, 0).reshape(shape) for n in normal], -1),
         index=jnp.where(seen, index, -1).reshape(shape),
+        count=sum(solids.counts),
     )
 
 

@@ -273,3 +273,14 @@ def test_what_is_picked_and_shaded():
 def test_wrong_boxes_are_refused(change, said):
     with pytest.raises(ValueError, match=said):
         depth_image(camera(4), Solids(change(scene(0, 5))))
+
+
+def test_colours_that_are_not_those_of_the_solids_are_refused():
+    box = Boxes(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.zeros(2))
+    seen = sight(Camera((4.0, 0, 0), (0, 0, 0), (0, 0, 1), width=2, height=2), Solids(box))
+    with pytest.raises(
+        ValueError, match=r"Sight.shaded: colour has shape \[3, 3\]; it must be \[2"
+    ):
+        seen.shaded(jnp.ones((3, 3)))
+    with pytest.raises(ValueError, match=r"Sight.picked: values has shape \[1\]; it must be \[2"):
+        seen.picked(jnp.zeros(1))
