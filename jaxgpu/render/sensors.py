@@ -43,6 +43,7 @@ class Sight:
             ValueError: not a row for each solid.
         """
         values = jnp.asarray(ranges.numbers("Sight.picked: values", values))
+        ranges.numbers("Sight.picked: none", none)
         if not values.ndim or values.shape[0] != self.count:
             raise ValueError(
                 f"Sight.picked: values has shape {list(values.shape)}; it must be "

@@ -21,6 +21,11 @@ ROWS = tuple(f"{name}: {kind}" for name in BOXES for kind in ANY)
 FLOOR = jnp.ones((5, 4), bool).at[2, 1:].set(False)
 
 
+def _seen():
+    """Two boxes, seen."""
+    return render.sight(LOOK, Solids(Boxes(**BOXES)))
+
+
 DOORS = [
     Door(
         "render.depth_image",
@@ -37,6 +42,24 @@ DOORS = [
         ),
         {**BOXES, "far": 10.0},
         right=ROWS,
+    ),
+    Door(
+        "render.Sight.picked",
+        lambda values, none: _seen().picked(values, none),
+        {"values": np.arange(6, dtype=np.float32).reshape(2, 3), "none": -1.0},
+        right=(
+            "values: zero",
+            "values: negative",
+            "values: narrow",
+            "none: zero",
+            "none: negative",
+        ),
+    ),
+    Door(
+        "render.Sight.shaded",
+        lambda colour: _seen().shaded(colour),
+        {"colour": np.array([[0.25, 0.5, 0.75], [1.0, 0.5, 0.25]], np.float32)},
+        right=("colour: zero", "colour: negative"),
     ),
     Door(
         "render.nearest_boxes",
