@@ -29,37 +29,64 @@ UNNOTICED = ("passed", "no test")
 def measure() -> dict:
     """Try 300 mutants; what the record keeps of them.
 
-    Those that an earlier call has tried, of the same tree, are not tried again: it may be stopped.
+    Those that an earlier call has tried are not tried again: it may be stopped. They are drawn
+    once, and found again by the text of their lines in a tree that has changed since.
     """
-    began, chosen = time.perf_counter(), drawn(COUNT, SEED)
-    rows = [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
-    if any(Mutant(**_given(row)) != mutant for row, mutant in zip(rows, chosen)):
-        rows = []
-    with tempfile.TemporaryDirectory() as at:
-        box = Sandbox(ROOT, Path(at))
-        for mutant in chosen[len(rows) :]:
-            rows.append(tried(box, mutant, len(rows)))
-            keep(rows)
+    began = time.perf_counter()
+    rows = kept() or [_row(mutant) for mutant in drawn(COUNT, SEED)]
+    _try(rows, [number for number, row in enumerate(rows) if "killed" not in row])
     spent = sum(row["seconds"] for row in rows)
     return counted(rows, max(spent, time.perf_counter() - began))
 
 
-def _given(row: dict) -> dict:
-    return {name: row[name] for name in Mutant.__annotations__}
-
-
 def again() -> None:
     """Try the survivors of the record once more, and write into it what became of them."""
-    rows = [json.loads(line) for line in KEPT.read_text().splitlines()]
+    rows = kept()
+    lives = lambda row: not row.get("killed", True) and not row.get("equivalent")
+    _try(rows, [number for number, row in enumerate(rows) if lives(row)])
+
+
+def _try(rows: list[dict], numbers: list[int]) -> None:
+    """Try some, keep what became of each, and put the tree back."""
     with tempfile.TemporaryDirectory() as at:
         box = Sandbox(ROOT, Path(at))
-        for number, row in enumerate(rows):
-            if row["killed"] or row.get("equivalent"):
-                continue
-            rows[number] = tried(box, Mutant(**_given(row)), 1000 + number)
-            print(rows[number]["killed"], row["file"], row["line"], flush=True)
+        for stamp, number in enumerate(numbers):
+            rows[number] |= tried(box, Mutant(**_given(rows[number])), stamp)
+            print(rows[number]["killed"], rows[number]["file"], rows[number]["line"], flush=True)
             keep(rows)
-    print(counted(rows, 0.0))
+
+
+def kept() -> list[dict]:
+    """The record, with every mutant where its line stands in the tree of today."""
+    if not KEPT.exists():
+        return []
+    rows = [json.loads(line) for line in KEPT.read_text().splitlines()]
+    return [row | vars(found_again(row)) for row in rows]
+
+
+def found_again(row: dict) -> Mutant:
+    """The mutant of a row in today's text of its file: the same change of the same line."""
+    source = (ROOT / row["file"]).read_bytes()
+    same = lambda mutant: all(
+        getattr(mutant, name) == row[name] for name in ("kind", "before", "after")
+    )
+    found = [mutant for mutant in mutations.mutants(row["file"], source) if same(mutant)]
+    found = [mutant for mutant in found if _text(source, mutant.line) == row["text"]]
+    if not found:
+        raise SystemExit(f"{row['file']}: no line {row['text']!r} any more; draw mutants anew")
+    return min(found, key=lambda m: (abs(m.line - row["line"]), abs(m.start - row["start"])))
+
+
+def _row(mutant: Mutant) -> dict:
+    return vars(mutant) | {"text": _text((ROOT / mutant.file).read_bytes(), mutant.line)}
+
+
+def _text(source: bytes, line: int) -> str:
+    return source.splitlines()[line - 1].strip().decode()
+
+
+def _given(row: dict) -> dict:
+    return {name: row[name] for name in Mutant.__annotations__}
 
 
 def drawn(count: int, seed: int) -> list[Mutant]:
@@ -87,8 +114,6 @@ def files() -> list[str]:
 def tried(box: Sandbox, mutant: Mutant, number: int) -> dict:
     """Put one fault into the copy, run the nearest tests, and take it out again."""
     source = (ROOT / mutant.file).read_bytes()
-    if source[mutant.start : mutant.end].decode() != mutant.before:
-        raise SystemExit(f"{mutant.file}: changed since the record; run all mutants anew")
     tests = nearest.tests_of(mutant.file, ROOT)
     example = f"test_examples_in_docstrings[{nearest.module_of(mutant.file)}]"
     chosen = [f"tests/core/test_docs.py::{example}", *tests]
@@ -105,8 +130,8 @@ def tried(box: Sandbox, mutant: Mutant, number: int) -> dict:
     killed = outcome.how not in UNNOTICED
     if killed and outcome.how != "ended by a signal":
         killed = box.passes([outcome.by] if outcome.by else asked, SECONDS, marks)
-    row = {**vars(mutant), "tests": tests, "how": outcome.how, "by": outcome.by}
-    return row | {"killed": killed, "tier": TIERS.index(marks), "seconds": round(spent, 1)}
+    found = {"how": outcome.how, "by": outcome.by, "tests": tests, "killed": killed}
+    return found | {"tier": TIERS.index(marks), "seconds": round(spent, 1)}
 
 
 def keep(rows: list[dict]) -> None:
