@@ -179,3 +179,32 @@ def test_a_group_of_one_moves():
         new, floored = scheduler.advance_group(group, jnp.array([due]), move, 4)
         np.testing.assert_array_equal(new, group + 10 * due)
         assert floored == 0
+
+
+def test_nobody_moves_in_a_group_of_none():
+    group = jnp.zeros((3, 0))
+    new, floored = scheduler.advance_group(group, jnp.zeros(0, bool), None, 4)
+    assert new is group and floored == 0
+
+
+@pytest.mark.parametrize("count, large", [(1500, False), (20_000, True)])
+def test_the_many_move_in_tiles_of_two_sizes_and_the_few_in_one(count, large):
+    """The larger is 16 times the smaller, as is said of what so many cost an accelerator."""
+    like = jax.ShapeDtypeStruct((count,), jnp.float32)
+    widths = []
+
+    def block(t):
+        group = Bodies(jnp.stack([t, t]), jnp.zeros(count, jnp.int32), t, t)
+        packing = scheduler.Packing(group)
+
+        def move(some, old):
+            widths.append(some.size)
+            return old, some < 0
+
+        schedule = scheduler.open_schedule(packing, group, WIDTHS)
+        now = jnp.min(schedule.soonest)
+        return scheduler.schedule_in_wide_tiles(packing, now, move, None, schedule)
+
+    jax.eval_shape(block, like)
+    least = min(widths)
+    assert set(widths) == ({least, 16 * least} if large else {least})

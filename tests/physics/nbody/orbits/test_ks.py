@@ -104,6 +104,21 @@ def test_apocentre_and_period(x64):
     assert np.isinf(ks.apocentre(away)) and np.isinf(ks.period(away))
 
 
+@pytest.mark.parametrize("of", [ks.apocentre, ks.period])
+def test_an_orbit_that_is_not_bound_leaves_the_slopes_of_others_alone(x64, of):
+    """One flies apart faster than it would go round; the slopes of its own are none, not nan."""
+    x, v = at_pericentre(0.6, 0.4)
+    one = ks.regularised(x, v, jnp.float64(M))
+    fast = ks.regularised(x, v.at[0].set(5.0), jnp.float64(M))
+    both = jax.tree.map(lambda *q: jnp.stack(q, -1), one, fast)
+    np.testing.assert_array_equal(both.h < 0, [True, False])
+    bound = lambda orbit: jnp.sum(jnp.where(orbit.h < 0, of(orbit), 0))
+    alone, together = (jax.jit(jax.grad(bound))(orbit) for orbit in (one, both))
+    for a, b in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
+        np.testing.assert_allclose(b[..., 0], a, rtol=1e-14)
+        np.testing.assert_array_equal(b[..., 1], 0)
+
+
 @pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
 def test_conforms(x64, dtype):
     x, v = (k.astype(dtype) for k in at_pericentre(0.3, 0.7))
