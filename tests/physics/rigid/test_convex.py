@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics import rigid
-from jaxgpu.physics.rigid.collision import FAR, Shape
+from jaxgpu.physics.rigid.collision import FAR, Shape, patches
 from jaxgpu.physics.rigid.collision.convex import convex
 from jaxgpu.physics.rigid.collision.hull import hull
 
@@ -243,3 +243,26 @@ def test_accelerations_agree_with_c(x64):
             compared += d.ncon > 0
             assert np.abs(got.qacc - d.qacc).max() < 1e-3 * np.abs(d.qacc).max()
     assert compared > 15
+
+
+shared = jax.jit(patches.patch, compiler_options=OPTIONS)
+
+
+@pytest.mark.parametrize("tilt, count", [(0.0, 4), (1.5e-3, 4), (1.7e-3, 1)])
+def test_a_can_stands_on_a_box_by_four_points_of_its_rim(tilt, count, x64):
+    """Within the angle of 1.6e-3 rad for which faces count as aligned, and else on its lowest."""
+    c, s, gap = np.cos(tilt), np.sin(tilt), 0.01
+    turn = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+    put = lambda z, rot, *size: Shape(*map(jnp.asarray, ([0, 0, z], rot, np.array(size))))
+    can = placed("cylinder", put(0.2 + gap, turn, 0.1, 0.2, 0.0))
+    box = placed("box", put(-0.5, np.eye(3), 0.5, 0.5, 0.5))
+    found = shared(can, box, jnp.array([0.0, 0, -1]))
+    there = np.asarray(found.dist) < FAR
+    assert there.sum() == count
+    at, slack = np.asarray(found.pos)[there], 0.11 * tilt + 1e-12
+    np.testing.assert_allclose(np.linalg.norm(at[:, :2], axis=1), 0.1, atol=0.21 * tilt + 1e-9)
+    np.testing.assert_allclose(found.dist[there], gap, atol=slack)
+    np.testing.assert_allclose(at[:, 2], -0.2 - gap / 2, atol=slack)
+    if count == 4:  # the axis is within them
+        angles = np.sort(np.arctan2(at[:, 1], at[:, 0]))
+        assert np.diff(angles, append=angles[0] + 2 * np.pi).max() < np.pi

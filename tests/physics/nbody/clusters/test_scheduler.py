@@ -208,3 +208,17 @@ def test_the_many_move_in_tiles_of_two_sizes_and_the_few_in_one(count, large):
     jax.eval_shape(block, like)
     least = min(widths)
     assert set(widths) == ({least, 16 * least} if large else {least})
+
+
+def test_a_tile_is_no_wider_than_its_group():
+    """As many lanes as bodies move, if they are fewer than a tile, and no copy of the last."""
+    widths = []
+
+    def move(index, old):
+        widths.append(index.size)
+        return old, index < 0
+
+    of = lambda group, due: scheduler.group_in_tiles(move, 16, group, due)
+    for count in (1, 5, 16, 40):
+        jax.eval_shape(of, jnp.zeros((2, count)), jnp.zeros(count, bool))
+    assert widths == [1, 5, 16, 16]

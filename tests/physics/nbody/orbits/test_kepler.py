@@ -176,3 +176,22 @@ def test_three_rounds_reach_rounding_on_ellipses_that_are_not_narrow(x64, monkey
     )
     for found, want, unit in zip(got, at(end), (a, np.sqrt(gm / a)), strict=True):
         np.testing.assert_allclose(found / unit[:, None], want / unit[:, None], atol=1e-13, rtol=0)
+
+
+def test_the_pericentre_of_every_conic_is_where_and_when_it_is(x64):
+    """Of ellipse and hyperbola by drifts away from it; of a parabola by Barker's equation.
+
+    There D = tan(f / 2) is the radius times its rate over the spin: sqrt(2 q^3 / gm) (D + D^3 / 3).
+    """
+    e, q, gm = np.array([0.3, 0.9, 1.2, 5.0]), np.array([0.5, 2.0, 1.0, 0.7]), 1.7
+    x, v = np.zeros((2, 4, 3))
+    x[:, 0], v[:, 1] = q, np.sqrt(gm * (1 + e) / q)
+    later = np.array([0.4, -3.0, 2.0, -0.3])
+    pericentre = jax.jit(kepler.pericentre)
+    time, distance = pericentre(*drift(x, v, gm, later), gm)
+    np.testing.assert_allclose(time, -later, rtol=1e-12)
+    np.testing.assert_allclose(distance, q, rtol=1e-12)
+    x, v = np.array([[2.0, 0, 0], [2, 0, 0]]), np.array([[1.0, 1, 0], [-1, 1, 0]])
+    time, distance = pericentre(x, v, 2.0)  # an energy of exactly 0; q = 1 and D = +-1
+    np.testing.assert_allclose(time, [-4 / 3, 4 / 3], rtol=1e-15)
+    np.testing.assert_allclose(distance, 1, rtol=1e-15)

@@ -178,6 +178,16 @@ def test_the_far_solution_meets_the_near_one_and_keplers(x64):
         assert (np.linalg.norm(one - two, axis=0) / size).max() < 1e-13
 
 
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4])
+def test_an_ellipse_of_any_size_is_followed_from_its_pericentre(x64, size):
+    """A quarter of a period on, where the eccentric anomaly is ahead of the mean one by most."""
+    x, v = at_pericentre(0.9, 0.1)
+    turn = 2 * np.pi * np.sqrt(size**3 / M)
+    got, _ = go(x * size, v / np.sqrt(size), 0.25 * turn)
+    want = exact(0.9, 0.1, 0.25 * 2 * np.pi / np.sqrt(M))  # Kepler's third law
+    np.testing.assert_allclose(got[:2] / size, want, atol=1e-12)
+
+
 def test_times_that_are_no_numbers_are_refused(x64):
     orbit = ks.regularised(*at_pericentre(0.3, 0.7), jnp.float64(M))
     for bad in (np.nan, np.inf):
