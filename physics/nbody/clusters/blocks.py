@@ -128,7 +128,6 @@ class BlockSteps(ABC):
             now = lax.stop_gradient(now)  # a table's entry; the least of no tracers has no slope
             return *self.block(state, packing, schedule, path, now), now
 
-        now = jnp.asarray(now, begin.steps.dtype)
         end, schedule, _ = lax.while_loop(unfinished, one_block, (start, schedule, now))
         return replace(end, tracers=packing.group(schedule.rows))
 

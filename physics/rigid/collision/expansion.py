@@ -65,7 +65,9 @@ def nearest_face(one: Hull, two: Hull) -> Found:
     score, ways = _scored(grown)
     _, nearest = jax.lax.top_k(-score, CANDIDATES)
     overlap = lambda n: along(support(n)[0], n)
-    face = nearest[jnp.argmin(jax.vmap(overlap)(ways[nearest]))]
+    # a face that is not there, or without area, has no way
+    deep = jnp.where(jnp.isfinite(score[nearest]), jax.vmap(overlap)(ways[nearest]), jnp.inf)
+    face = nearest[jnp.argmin(deep)]
     ends = grown.faces[face]
     return Found(one=grown.one[ends], two=grown.two[ends], normal=ways[face])
 

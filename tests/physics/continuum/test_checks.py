@@ -4,6 +4,7 @@ import dataclasses
 import re
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from refused_scenes import BODY, GRID, changed, refused
 
@@ -21,6 +22,7 @@ from jaxgpu.physics.continuum import (
     Snow,
     Soft,
     VonMises,
+    checks,
     fill_box,
 )
 
@@ -156,3 +158,12 @@ def test_scenes_of_other_types_and_shapes_are_refused(scene, words):
 def test_bodies_of_several_dtypes_are_refused(x64):
     other = dataclasses.replace(BODY, x=BODY.x.astype(jnp.float64))
     refused(Scene((BODY, other), GRID), "bodies[1].x is float64 and bodies[0].x is float32")
+
+
+@pytest.mark.parametrize("form", [list, np.asarray, jnp.asarray], ids=["lists", "numpy", "jax"])
+def test_places_that_are_whole_numbers_become_those_of_floating_point(form):
+    places = [[0, 1], [1, 0]]
+    body = dataclasses.replace(BODY, x=form(places))
+    x = checks.complete("f", Scene((body,), GRID)).bodies[0].x
+    assert jnp.issubdtype(x.dtype, jnp.floating)
+    np.testing.assert_array_equal(x, places)

@@ -296,3 +296,17 @@ def test_periodic_faces_have_no_seam(x64):
     gap = (np.asarray(moved - plain)[:, 0] - 0.5 + 0.5) % 1 - 0.5
     np.testing.assert_allclose(gap, 0, atol=1e-10)
     np.testing.assert_allclose(moved[:, 1], plain[:, 1], atol=1e-10)
+
+
+def test_a_liquid_that_thins_is_spread_as_sharply_as_its_thinnest_flow_asks():
+    """Damping that is lost in the viscosity at rest is seen where the liquid is sheared."""
+    x = fill_box((0.2, 0.2), (0.6, 0.6), 0.05)
+
+    def sharp(law):
+        return Scene((Body(x, law, 0.05**2),), Grid(0.1, (40, 40)), dt=1e-4).prepare().sharp
+
+    thins = HerschelBulkley(1e4, yield_stress=0.0, consistency=1000.0, index=0.5, growth=1.0)
+    at_rest, sheared = float(thins.viscosity(0.0)), float(thins.viscosity(1e3))
+    assert at_rest == pytest.approx(1e4, rel=1e-3) and sheared == pytest.approx(31.6, rel=1e-2)
+    assert [sharp(Liquid(1e4, nu)) for nu in (at_rest, sheared)] == [False, True]
+    assert sharp(thins)

@@ -24,8 +24,8 @@ from jaxgpu.physics.continuum import (
     simulate,
 )
 from jaxgpu.physics.continuum.grid.faces import PAD
-from jaxgpu.physics.continuum.grid.shared import Cut, Slab
-from jaxgpu.physics.continuum.partition import cuts, narrowest
+from jaxgpu.physics.continuum.grid.shared import Cut, Replica, Slab
+from jaxgpu.physics.continuum.partition import cuts, narrowest, partitioned
 
 LIQUID = Liquid(2e4, 0.3, volume_correction=0.1)
 
@@ -249,3 +249,45 @@ def test_sources_are_refused():
 def test_no_mesh_is_refused():
     with pytest.raises(TypeError, match="simulate: mesh=2; it must be a mesh"):
         simulate(scene((Liquid(2e4),), jnp.float32), 0.1, mesh=2)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_box_is_cut_where_matter_is_long_and_across_no_fall(axis):
+    """A bar 16 cells long and 2 thick; and a square, which is cut along the other axis of a fall.
+
+    The devices of a bar cut along its length hold half of it each, and across it one may hold all.
+    """
+
+    def axis_of(low, gravity=()):
+        x = fill_box(tuple(low), tuple(1 - low), 0.025)
+        scene = Scene((Body(x, NeoHookean(), 0.025**2),), Grid(0.05, (20, 20)), gravity).prepare()
+        chunks = [body.chunks for body in scene.init().bodies]
+        return partitioned(scene, chunks, 2)[0].cut.axis
+
+    thin = np.full(2, 0.45)
+    thin[axis] = 0.1
+    assert axis_of(thin) == axis
+    fall = np.zeros(2)
+    fall[1 - axis] = -9.81
+    assert axis_of(np.full(2, 0.2), tuple(fall)) == axis
+
+
+@dataclasses.dataclass
+class Counted:
+    """Shares of a scene that is not cut; its state is the sum of corrections."""
+
+    state: int
+    whole: int
+    partition: None = None
+
+
+def test_without_a_cut_every_step_is_taken_and_counted_on_the_whole_grid(monkeypatch):
+    def step(scene, state, correction, grid):
+        assert isinstance(grid, Replica)
+        return state + correction
+
+    monkeypatch.setattr(devices.engine, "step", step)
+    run = scene((NeoHookean(2e4),), jnp.float32)
+    shares = Counted(jnp.int32(0), jnp.int32(10))
+    end = devices._taken(run, shares, "row", 3, 5, lambda i: i)
+    assert end.state == 3 + 4 + 5 + 6 + 7 and end.whole == 15

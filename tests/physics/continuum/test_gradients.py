@@ -23,7 +23,7 @@ from jaxgpu.physics.continuum import (
     fill_box,
     rollout,
 )
-from jaxgpu.physics.continuum.trajectory import levels
+from jaxgpu.physics.continuum.trajectory import _nested, levels
 
 DX = 1 / 8
 SLOW = [HerschelBulkley(1e4, 3.0), VonMises(1e4, 0.3, 60.0), Snow(1e4), Corotated(1e4)]
@@ -231,3 +231,31 @@ def test_a_particle_at_the_rim_of_a_spline_moves_freely_and_so_does_its_derivati
     place, slope = jax.jit(jax.value_and_grad(end))(jnp.float32(0.3))
     assert place == pytest.approx(at + 3e-4, rel=1e-6)
     assert slope == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("length", [1, 7, 12])
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_nested_levels_go_through_all_entries_in_order(length, depth):
+    """Entries of any shape, of a number that no level divides: Horner's rule, in whole numbers."""
+    digits = np.random.default_rng(length).integers(0, 3, (length, 2, 3))
+    horner = lambda state, digit: (3 * state + digit[0].sum(), state - digit[1])
+    xs = jnp.asarray(digits, jnp.int32)
+    end, rows = _nested(horner, jnp.int32(0), xs, length, depth, keep_grid=False)
+    state = 0
+    for digit, row in zip(digits, rows, strict=True):
+        np.testing.assert_array_equal(row, state - digit[1])
+        state = 3 * state + digit[0].sum()
+    assert end == state
+
+
+def test_frames_that_are_done_again_keep_their_state_and_no_grid():
+    """What a reverse pass is given, 24 steps: less than one of their grids of 1369 nodes."""
+    grid, law, frames, slots = Grid(1 / 32, (32, 32)), NeoHookean(1e4), 6, 8
+
+    def end(x):
+        scene = Scene((Body(x, law, 1e-4),), grid, dt=1e-4)
+        return rollout(scene, scene.init(), frames, substeps=4, checkpoint=(1, 1))[0]
+
+    back = jax.eval_shape(lambda x: jax.vjp(end, x)[1], jnp.full((slots, 2), 0.5))
+    kept = sum(a.size for a in jax.tree.leaves(back))
+    assert frames * slots * 12 <= kept < np.prod(grid.shape)  # x, v, C and F in the plane

@@ -108,3 +108,20 @@ def test_a_view_shows_filled_slots_alone():
     assert list(shown) == ["body 1"] and shown["body 1"].shape == (16, 3)
     np.testing.assert_array_equal(shown["body 1"][:5], few.x)
     assert np.isnan(shown["body 1"][5:]).all()
+
+
+def test_what_a_law_keeps_is_an_array_whose_axes_are_those_of_its_tuples():
+    """A number, a vector of one component and a tensor of unlike sides, there and back."""
+    like = {"J": jnp.zeros(()), "one": (0.0,), "F": ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))}
+
+    class Law(NeoHookean):
+        def rest(self, zero, d):
+            return jax.tree.map(lambda _: zero, like)
+
+    particles = fill(body(Law(1e4)), GRID, 1)
+    slots = particles.m.size
+    rng = np.random.default_rng(0)
+    shapes = {"J": (slots,), "one": (slots, 1), "F": (slots, 2, 3)}
+    want = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    got = particles.updated(internal=want).internal
+    jax.tree.map(np.testing.assert_array_equal, got, want)

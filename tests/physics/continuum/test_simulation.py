@@ -144,3 +144,9 @@ def test_particles_are_arrays_of_slots_under_every_transformation():
     )
     with pytest.raises(ValueError, match="broadcast"):
         solid.updated(x=new[:3])
+
+
+def test_a_run_is_one_frame_unless_told_otherwise(monkeypatch):
+    """Its history is the start and the end."""
+    monkeypatch.setattr(simulation.engine, "step", lambda scene, state, correction: state)
+    assert simulate(scene(), 0.02, measure=lambda state: state.t).history.shape == (2,)

@@ -271,3 +271,6 @@ def test_states_and_arguments_are_looked_at():
         model.init(key="home")
     with pytest.raises(ValueError, match="no body 'arm'"):
         model.index("body", "arm")
+    for word in ("contacts", "iterations"):
+        with pytest.raises(ValueError, match=f"load: {word}=0; it must be a whole number of at"):
+            world("", **{word: 0})

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics import rigid
-from jaxgpu.physics.rigid.collision import FAR, Shape
-from jaxgpu.physics.rigid.collision.convex import convex
+from jaxgpu.physics.rigid.collision import FAR, Shape, expansion, patches
+from jaxgpu.physics.rigid.collision.convex import _least_curvature, _newton, convex
 from jaxgpu.physics.rigid.collision.hull import hull
 
 COUNT = 64
@@ -243,3 +243,69 @@ def test_accelerations_agree_with_c(x64):
             compared += d.ncon > 0
             assert np.abs(got.qacc - d.qacc).max() < 1e-3 * np.abs(d.qacc).max()
     assert compared > 15
+
+
+shared = jax.jit(patches.patch, compiler_options=OPTIONS)
+
+
+@pytest.mark.parametrize("tilt, count", [(0.0, 4), (1.5e-3, 4), (1.7e-3, 1)])
+def test_a_can_stands_on_a_box_by_four_points_of_its_rim(tilt, count, x64):
+    """Within the angle of 1.6e-3 rad for which faces count as aligned, and else on its lowest."""
+    c, s, gap = np.cos(tilt), np.sin(tilt), 0.01
+    turn = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+    put = lambda z, rot, *size: Shape(*map(jnp.asarray, ([0, 0, z], rot, np.array(size))))
+    can = placed("cylinder", put(0.2 + gap, turn, 0.1, 0.2, 0.0))
+    box = placed("box", put(-0.5, np.eye(3), 0.5, 0.5, 0.5))
+    found = shared(can, box, jnp.array([0.0, 0, -1]))
+    there = np.asarray(found.dist) < FAR
+    assert there.sum() == count
+    at, slack = np.asarray(found.pos)[there], 0.11 * tilt + 1e-12
+    np.testing.assert_allclose(np.linalg.norm(at[:, :2], axis=1), 0.1, atol=0.21 * tilt + 1e-9)
+    np.testing.assert_allclose(found.dist[there], gap, atol=slack)
+    np.testing.assert_allclose(at[:, 2], -0.2 - gap / 2, atol=slack)
+    if count == 4:  # the axis is within them
+        angles = np.sort(np.arctan2(at[:, 1], at[:, 0]))
+        assert np.diff(angles, append=angles[0] + 2 * np.pi).max() < np.pi
+
+
+def test_boxes_are_nearest_across_the_gap_and_overlap_least_along_an_axis(x64):
+    """Boxes whose sides are parallel: the vector of the gaps, or the axis of the least overlap."""
+    rng = np.random.default_rng(0)
+    sizes = rng.uniform(0.1, 0.5, (40, 2, 3))
+    reach, sign = sizes.sum(1), rng.choice([-1.0, 1.0], (40, 3))
+    gaps = rng.uniform(-1, 1, (40, 3)) * np.repeat([0.3, -0.9], 20)[:, None] * reach
+    gaps[20:] = -abs(gaps[20:])  # half of them overlap along every axis
+    gaps[:20, 0] = abs(gaps[:20, 0])  # and half of them are apart along one at least
+    stacked = np.stack([np.zeros((40, 3)), (reach + gaps) * sign], 1)
+
+    @functools.partial(jax.jit, compiler_options=OPTIONS)
+    @jax.vmap
+    def normal(pos, size):
+        one, two = (placed("box", Shape(pos[i], jnp.eye(3), size[i])) for i in (0, 1))
+        return expansion.nearest_face(one, two).normal
+
+    got = normal(jnp.asarray(stacked), jnp.asarray(sizes))
+    least = np.eye(3)[np.argmax(gaps, 1)]
+    want = sign * np.where(gaps.max(1)[:, None] > 0, np.maximum(gaps, 0), least)
+    want /= np.linalg.norm(want, axis=1)[:, None]
+    np.testing.assert_allclose(got, want, atol=1e-12)
+
+
+def test_newtons_method_squares_the_error_of_a_normal(x64):
+    """Of two ellipsoids apart along an axis of both, across which their radii are unlike."""
+    put = lambda x, *size: Shape(jnp.array([x, 0.0, 0.0]), jnp.eye(3), jnp.array(size))
+    one, two = (placed("ellipsoid", a) for a in (put(0.0, 0.3, 0.1, 0.2), put(1.0, 0.2, 0.5, 0.4)))
+    newton = jax.jit(_newton, compiler_options=OPTIONS)
+    for off in (1e-2, 1e-4):
+        n = np.array([1.0, 0.6 * off, -0.8 * off])
+        n /= np.linalg.norm(n)
+        across = np.cross(n, [0.0, 0.0, 1.0]) / np.hypot(n[0], n[1])
+        basis = jnp.asarray(np.stack([across, np.cross(n, across)]))
+        moved, fit = newton(one, two, one.pos - two.pos, jnp.asarray(n), basis)
+        assert fit and np.abs(moved[1:]).max() < 10 * off**2
+
+
+def test_the_least_curvature_is_the_smaller_eigenvalue(x64):
+    for H in np.random.default_rng(1).normal(size=(5, 2, 2)):
+        H = H + H.T
+        np.testing.assert_allclose(_least_curvature(H), np.linalg.eigvalsh(H)[0], rtol=1e-12)

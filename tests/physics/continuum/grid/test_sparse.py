@@ -122,3 +122,22 @@ def test_faces_compiled_are_those_layer_by_layer(cells, face):
     v = jnp.asarray(rng.normal(size=(nodes, 4)), jnp.float32)
     m = jnp.asarray(rng.uniform(size=nodes), jnp.float32)
     np.testing.assert_allclose(jax.jit(grid.bounded)(v, m), grid.bounded(v, m), atol=1e-6)
+
+
+@pytest.mark.parametrize("face, held", [("stick", (0, 1, 2)), ("slip", (1,))])
+def test_a_face_that_sticks_holds_all_components_and_one_that_slips_those_across(face, held):
+    """Nodes on it, of matter that comes to the lower face and leaves the upper one.
+
+    Its pair of nodes has equal masses and mirrored velocities, so that what is held comes to rest;
+    matter leaves a face that slips as it came.
+    """
+    grid = Grid(0.1, (5, 6, 7), faces=("periodic", face, "periodic"))
+    comes = np.array([0.3, -0.5, 0.7, 0.0], np.float32)
+    nodes = int(np.prod(grid.shape))
+    v = jax.jit(grid.bounded)(jnp.tile(comes, (nodes, 1)), jnp.ones(nodes))
+    v = v.reshape(*grid.shape, 4)
+    lower = [0 if i in held else comes[i] for i in range(4)]
+    np.testing.assert_array_equal(v[:, 2], np.broadcast_to(lower, v[:, 2].shape))
+    upper = comes if face == "slip" else lower
+    np.testing.assert_array_equal(v[:, -3], np.broadcast_to(upper, v[:, -3].shape))
+    np.testing.assert_array_equal(v[:, 5], np.broadcast_to(comes, v[:, 5].shape))

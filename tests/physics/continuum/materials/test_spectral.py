@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from jaxgpu.physics.continuum.materials import curvature
+from jaxgpu.physics.continuum.materials import curvature, forms
 from jaxgpu.physics.continuum.materials.spectral import spectral
 
 MU, LAM = 0.7, 1.9
@@ -302,3 +302,31 @@ def test_float32_derivative_at_rest():
     # d sum(tau) = 2 mu sum(sym dF) + 3 lam tr dF
     want = 2 * MU * np.ones((3, 3)) + 3 * LAM * np.eye(3)
     np.testing.assert_allclose(grad, want, rtol=1e-5)
+
+
+def product(law, point):
+    a, b = point
+    return law * a * a * b, ()
+
+
+def product_along(law, frame, point, way):
+    (a, b), (x, y) = point, way
+    return law * (2 * a * b * x + a * a * y)
+
+
+def product_bent(law, frame, point, way, other):
+    (a, b), (x, y), (z, w) = point, way, other
+    return law * (2 * b * x * z + 2 * a * (x * w + y * z))
+
+
+def test_second_derivatives_along_a_curve_count_its_curvature(x64):
+    """Of 3 a^2 b at a = t^2 and b = t^3, which is 3 t^7, in every order of modes."""
+    t = jnp.array([0.5, 1.0, 1.7])
+    y = lambda t: forms.apply(product, product_along, product_bent, 3, (t * t, t * t * t))
+    ahead = lambda f: lambda t: jax.jvp(f, (t,), (jnp.ones_like(t),))[1]
+    back = lambda f: jax.grad(lambda t: jnp.sum(f(t)))
+    first = [way(y) for way in (ahead, back)]
+    second = [way(f) for way in (ahead, back) for f in first]
+    values = jax.jit(lambda t: [f(t) for f in (y, *first, *second)])(t)
+    want = [3 * t**7] + [21 * t**6] * 2 + [126 * t**5] * 4
+    np.testing.assert_allclose(values, want, rtol=1e-14)

@@ -118,3 +118,10 @@ def test_a_tool_that_does_not_arrive_has_a_gradient_all_the_same(x64):
     slope = both(0.5)[1]
     central = [(both(0.5 + h)[0] - both(0.5 - h)[0]) / (2 * h) for h in (1e-3, 1e-4, 1e-5)]
     assert slope > 1e-6 and min(abs(c - slope) for c in central) <= 1e-6 * slope
+
+
+def test_a_contact_that_cannot_be_is_refused_where_its_share_is_asked_for():
+    with pytest.raises(ValueError, match="Soft.length=-0.1; it must be a finite number above 0"):
+        Soft(-0.1).share(0.01, 1e-4)
+    with pytest.raises(ValueError, match="Soft.rate=nan; it must be a finite number"):
+        Soft(0.1, np.nan).share(0.01, 1e-4)

@@ -1,6 +1,7 @@
 """Blocks of which all bodies are evaluated at once, and vectors whose rows are arrays apart."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -8,11 +9,12 @@ import numpy as np
 import pytest
 from nbody_inputs import halves, masses, points
 
-from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, rows
+from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, at_once, rows
 from jaxgpu.physics.nbody.clusters.binary.formation import short_step
 from jaxgpu.physics.nbody.clusters.binary.ks_pairs import empty
 from jaxgpu.physics.nbody.clusters.blocks import singles_at_once
 from jaxgpu.physics.nbody.models import plummer
+from jaxgpu.pytree import pytree
 
 COUNT = 20
 init, step = jax.jit(lambda spec, *given: spec.init(*given)), jax.jit(Hermite.step)
@@ -92,3 +94,47 @@ def test_stars_go_at_once_until_a_pair_is_held(bound, x64):
     assert_alike(one, other)
     assert one.pairs.held.any() == other.pairs.held.any() == bound
     np.testing.assert_array_equal(one.pairs.batch.first, other.pairs.batch.first)
+
+
+@pytree
+class Falling:
+    """Bodies on a line, which a constant pull moves exactly."""
+
+    x: jax.Array  # [2, N] place and velocity
+    t: jax.Array  # [N]
+    dt: jax.Array  # [N]
+
+
+def test_stars_and_tracers_fall_as_far_as_the_mass_of_all_stars_says():
+    """x + v + M / 2 after a unit of time, in whole blocks; the copies that fill up weigh nothing.
+
+    Steps of a half and two quarters are ten of three stars, and eighths sixteen of two tracers, in
+    eight blocks. Every step of a tracer is said to be too long, and none of a star.
+    """
+
+    def predict(group, now):
+        h = now - group.t
+        return group.x[0] + h * group.x[1], group.x[1]
+
+    def correct(low, group, f, now):
+        h, (x, v) = now - group.t, predict(group, now)
+        t = jnp.full_like(h, now)
+        return Falling((x + h * h / 2 * f[0], v + h * f[0]), t, group.dt), jnp.full(h.shape, low)
+
+    def begun(x, v, dt):
+        return Falling(jnp.stack([x, v]), jnp.zeros_like(x), jnp.array(dt))
+
+    motion = at_once.Motion(
+        stars=(predict, partial(correct, False)),
+        tracers=(predict, partial(correct, True)),
+        force=lambda m, sources, path, now, points: (jnp.sum(m) + path * points[0],),
+    )
+    m = jnp.array([1.0, 2.0, 5.0])
+    stars = begun(jnp.arange(3.0), jnp.array([0.5, -1.0, 2.0]), [0.5, 0.25, 0.25])
+    tracers = begun(jnp.array([7.0, -3.0]), jnp.array([0.25, 4.0]), [0.125, 0.125])
+    go = jax.jit(partial(at_once.interval, motion))
+    ends, blocks, steps, floored = go(stars, tracers, m, 0.0)
+    for start, end in zip((stars, tracers), ends):
+        np.testing.assert_array_equal(end.x, [start.x[0] + start.x[1] + 4, start.x[1] + 8])
+        np.testing.assert_array_equal(end.t, 1)
+    assert blocks == 8 and steps.tolist() == [10, 16] and floored == 16

@@ -154,3 +154,9 @@ def test_a_block_is_counted_with_the_steps_that_it_made():
     now = blocks.counted(before, due, jnp.int32(5), jnp.int32(3))
     assert now["blocks"] == 11 and now["floored"] == 7
     np.testing.assert_array_equal(now["steps"], [22.0, 35.0])
+
+
+def test_the_floor_is_a_step_of_two_to_the_minus_40_or_what_the_digits_of_time_resolve(x64):
+    assert blocks.quantised(Hermite(), jnp.float64(1e-30)) == 2.0**-40
+    assert blocks.quantised(Hermite(), jnp.float32(1e-30)) == 2.0**-23
+    assert blocks.quantised(Hermite(), jnp.float64(1e-12)) == 2.0**-40 < 1e-12 < 2.0**-39

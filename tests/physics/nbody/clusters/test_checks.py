@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxgpu.physics.nbody.clusters import checks
+from jaxgpu.physics.nbody.clusters import Hermite, checks
 
 
 def drawn(seed, count=5):
@@ -51,3 +51,17 @@ def test_an_energy_that_leaves_its_start_is_an_error():
     checks.energy_kept(history, 0.2, 0.5, 0.125)  # off by 0.1, a fifth of the unit
     with pytest.raises(RuntimeError, match=r"off by 0.2 of M\^2 / 4 R_v at t = 0.25"):
         checks.energy_kept(history, 0.1, 0.5, 0.125)
+
+
+def test_masses_that_are_none_begin_no_state(x64):
+    x, v, m = drawn(1)
+    for bad, said in (
+        (m[:4], r"m has shape \[4\]; it must be \[5\]"),
+        (-m, "m=-.* above 0"),
+        (np.full(5, np.nan), "m=nan at"),
+    ):
+        with pytest.raises(ValueError, match=f"^Hermite.init: {said}"):
+            checks.start("Hermite.init", Hermite(), x, v, bad, None)
+    stars, weights, tracers = checks.start("Hermite.init", Hermite(), x, v, m.tolist(), None)
+    assert stars.shape == (6, 5) and tracers.shape == (6, 0)
+    np.testing.assert_allclose(weights, m, rtol=1e-6)

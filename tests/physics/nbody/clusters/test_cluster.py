@@ -11,7 +11,7 @@ from nbody_inputs import halves, points
 
 from jaxgpu import mesh
 from jaxgpu.physics.nbody import Cluster, Hermite, Hermite6, Pairing, evolve, plummer, virial
-from jaxgpu.physics.nbody.clusters import spread
+from jaxgpu.physics.nbody.clusters import cluster, spread
 from jaxgpu.physics.nbody.forces import potentials, tide
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.pytree import pytree
@@ -408,3 +408,22 @@ def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
         evolve(x, v, N, 0.5, spec=SIXTH, mesh=eight, tracers=halves(sphere(20, 3)))
     with pytest.raises(TypeError, match="^evolve: mesh=8; it must be a mesh"):
         evolve(x, v, N, 0.5, spec=SIXTH, mesh=8)
+
+
+def test_what_ends_a_run_over_devices_is_asked_of_the_state_of_one(monkeypatch):
+    """Whose counts are not one a device; and where nothing ends a run, nothing is asked."""
+    (x, v), asked = halves(STARS), []
+    how = {"spec": SIXTH, "tracers": halves(sphere(16, 3)), "mesh": mesh.devices(8)}
+
+    class Stopped(Exception):
+        """Where the run would begin."""
+
+    def stopped(step, start, steps, *, until, **rest):
+        asked.append(until and until(start))
+        raise Stopped
+
+    monkeypatch.setattr(cluster, "run", stopped)
+    for until in (None, lambda state: state.bodies.steps.shape == (2,) and state.time < 1):
+        with pytest.raises(Stopped):
+            evolve(x, v, N, 1.0, until=until, **how)
+    assert asked == [None, True]

@@ -1,5 +1,7 @@
 """Hermite block steps: order, reversibility of nothing, passivity, and REBOUND."""
 
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -11,9 +13,13 @@ from conformance import avals, check
 from nbody_inputs import halves, masses, points
 from shapes import check_shapes
 
-from jaxgpu.physics.nbody.clusters import Hermite, Hermite6
+from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, hermite, scheduler
+from jaxgpu.physics.nbody.clusters.binary import ks_pairs
+from jaxgpu.physics.nbody.clusters.blocks import Population
+from jaxgpu.physics.nbody.clusters.tracers import Tracers
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.physics.nbody.models import plummer
+from jaxgpu.physics.nbody.orbits import ks
 from jaxgpu.precision import reassociation
 
 NOBODY = np.zeros((6, 0))
@@ -256,3 +262,67 @@ def test_a_tracer_bound_to_a_star_is_followed_as_that_star(x64):
     got = Hermite().followed(SimpleNamespace(tracers=bodies, m=jnp.asarray(m)), stars)
     np.testing.assert_array_equal(got[:, :2], stars[:, :2])
     np.testing.assert_array_equal(got[:, 2:], tracers[:, 2:])
+
+
+def by_hand(spec, stars, m, t, dt, tracers=None):
+    """A state at time `t` of the interval, all steps `dt`, whose forces nobody has asked for."""
+    each = lambda value, group: jnp.full(group.shape[1], value)
+    none = lambda group: jnp.zeros((6, group.shape[1]))
+    tracers = stars[:, :0] if tracers is None else tracers
+    times = lambda group: {"t": each(t, group), "dt": each(dt, group)}
+    count = jnp.zeros((), jnp.int32)
+    host = jnp.full(tracers.shape[1], m.size, jnp.int32)
+    return hermite.State(
+        stars=Population(x=stars, a=none(stars), **times(stars)),
+        tracers=Tracers(
+            x=tracers, a=none(tracers), s=none(tracers), past=none(tracers),
+            gap=each(0.0, tracers), host=host, **times(tracers),
+        ),
+        origin=(), blocks=count, steps=jnp.zeros(2), floored=count,
+        pairs=ks_pairs.empty(spec.pairing, m), refused=count,
+    )  # fmt: skip
+
+
+RUN_ONCE = {"xla_backend_optimization_level": 0}
+
+
+def test_stars_of_a_pair_are_where_they_are_and_not_at_its_centre(x64):
+    """Their own places and velocities; star 1 and a slot that is free stay what they are."""
+    m, stars = np.array([0.5, 0.3, 0.2]), sphere(0, 3)
+    apart = np.array([1e-3, 2e-3, 0, 3.0, 5.0, -7.0])
+    stars[:, 2] = stars[:, 0] + apart
+    centre = np.array(stars)
+    centre[:, 0] = (0.5 * stars[:, 0] + 0.2 * stars[:, 2]) / 0.7
+    spec = Hermite(pairing=Pairing(close=1e-2, slots=2))
+
+    @partial(jax.jit, compiler_options=RUN_ONCE)
+    def points(centre, m):
+        state, one = by_hand(spec, centre, m, 1.0, 0.25), jnp.float64(1.0)
+        masses = m[jnp.array([0, 2])]
+        pair = replace(
+            state.pairs.one(jnp.int32(0)), first=jnp.int32(0), second=jnp.int32(2), m=masses,
+            share=masses / 0.7, orbit=ks.regularised(apart[:3], apart[3:], masses.sum()),
+            t=one, ready=one,
+        )  # fmt: skip
+        pairs = replace(state.pairs, columns=state.pairs.holding(jnp.int32(0), pair))
+        return spec.points(replace(state, pairs=pairs))
+
+    got = points(jnp.asarray(centre), jnp.asarray(m))
+    np.testing.assert_allclose(got, stars, rtol=1e-12, atol=1e-12)
+
+
+def test_steps_below_the_floor_are_counted_of_stars_and_of_tracers(x64):
+    """A block of four of either, which want steps of 1e-5 and may take a quarter at the least."""
+    stars, m = sphere(0, 4), jnp.asarray(masses(4, 0))
+    spec = Hermite(eta=1e-9, softening=0.1, longest=1, shortest=2)
+
+    @partial(jax.jit, compiler_options=RUN_ONCE)
+    def block(stars, tracers):
+        state = by_hand(spec, stars, m, 0.0, 0.25, tracers)
+        packing = scheduler.Packing(state.tracers)
+        schedule = scheduler.open_schedule(packing, state.tracers, (spec.tile, spec.bulk))
+        return spec.block(state, packing, schedule, (), jnp.float64(0.25))[0]
+
+    end = block(jnp.asarray(stars), jnp.asarray(1.5 * stars))
+    assert end.blocks == 1 and end.floored == 8
+    np.testing.assert_array_equal(end.steps, [4, 4])

@@ -179,3 +179,46 @@ def test_a_group_of_one_moves():
         new, floored = scheduler.advance_group(group, jnp.array([due]), move, 4)
         np.testing.assert_array_equal(new, group + 10 * due)
         assert floored == 0
+
+
+def test_nobody_moves_in_a_group_of_none():
+    group = jnp.zeros((3, 0))
+    new, floored = scheduler.advance_group(group, jnp.zeros(0, bool), None, 4)
+    assert new is group and floored == 0
+
+
+@pytest.mark.parametrize("count, large", [(1500, False), (20_000, True)])
+def test_the_many_move_in_tiles_of_two_sizes_and_the_few_in_one(count, large):
+    """The larger is 16 times the smaller, as is said of what so many cost an accelerator."""
+    like = jax.ShapeDtypeStruct((count,), jnp.float32)
+    widths = []
+
+    def block(t):
+        group = Bodies(jnp.stack([t, t]), jnp.zeros(count, jnp.int32), t, t)
+        packing = scheduler.Packing(group)
+
+        def move(some, old):
+            widths.append(some.size)
+            return old, some < 0
+
+        schedule = scheduler.open_schedule(packing, group, WIDTHS)
+        now = jnp.min(schedule.soonest)
+        return scheduler.schedule_in_wide_tiles(packing, now, move, None, schedule)
+
+    jax.eval_shape(block, like)
+    least = min(widths)
+    assert set(widths) == ({least, 16 * least} if large else {least})
+
+
+def test_a_tile_is_no_wider_than_its_group():
+    """As many lanes as bodies move, if they are fewer than a tile, and no copy of the last."""
+    widths = []
+
+    def move(index, old):
+        widths.append(index.size)
+        return old, index < 0
+
+    of = lambda group, due: scheduler.group_in_tiles(move, 16, group, due)
+    for count in (1, 5, 16, 40):
+        jax.eval_shape(of, jnp.zeros((2, count)), jnp.zeros(count, bool))
+    assert widths == [1, 5, 16, 16]

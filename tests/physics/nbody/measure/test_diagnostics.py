@@ -172,3 +172,7 @@ def test_relaxation_is_refused_to_few_stars():
         diagnostics.half_mass_relaxation_time(9, 1.0)
     two = diagnostics.half_mass_relaxation_time(1000, 1.0, mass=4.0, coulomb=0.02)
     assert abs(float(two) - 0.138 * 1000 / 2 / np.log(20)) < 1e-4
+    ten = diagnostics.half_mass_relaxation_time(10, 1.0)  # 1 / 0.11 = 9.09 is few enough
+    assert abs(float(ten) - 1.38 / np.log(1.1)) < 1e-4
+    with pytest.raises(ValueError, match="count 8; must exceed 1 / gamma = 8.0"):
+        diagnostics.half_mass_relaxation_time(8, 1.0, coulomb=0.125)  # a logarithm of 0

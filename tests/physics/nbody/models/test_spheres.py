@@ -66,3 +66,9 @@ def test_virial_scaling_is_exact(x64, ratio, softening):
     np.testing.assert_allclose(potential, -target, rtol=1e-12)
     np.testing.assert_allclose(kinetic, ratio * target, rtol=1e-12)
     np.testing.assert_allclose([m @ x, m @ v], 0, atol=1e-12)
+
+
+def test_velocities_that_are_not_those_of_the_places_are_refused():
+    x, m = np.eye(3, dtype=np.float32), np.ones(3, np.float32)
+    with pytest.raises(ValueError, match=r"virial: v has shape \[2, 3\]; it must be \[3, 3\]"):
+        virial(x, x[:2], m)

@@ -63,7 +63,8 @@ def test_the_eccentricity_vector_points_to_the_pericentre(x64):
 
 def test_draws_fill_the_ranges(x64):
     orbit = elements.uniform(jax.random.key(0), 5000, (2.0, 3.5), 0.1, 0.2)
-    for value, low, high in ((orbit.a, 2, 3.5), (orbit.e, 0, 0.1), (orbit.node, 0, 2 * np.pi)):
+    angles = ((angle, 0, 2 * np.pi) for angle in (orbit.node, orbit.peri, orbit.mean))
+    for value, low, high in ((orbit.a, 2, 3.5), (orbit.e, 0, 0.1), (orbit.i, 0, 0.2), *angles):
         assert value.min() >= low and value.max() <= high
         # the mean of 5000 uniform draws is within 5 of its standard errors
         assert abs(value.mean() - (low + high) / 2) < 5 * (high - low) / np.sqrt(12 * 5000)

@@ -155,3 +155,43 @@ def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
         low, high = np.where(early, middle, low), np.where(early, high, middle)
     r = np.sqrt((np.asarray(there) ** 2).sum(1))
     np.testing.assert_allclose(r, 1 - e * np.cos(low), rtol=0, atol=4e-15 / short)
+
+
+def test_three_rounds_reach_rounding_on_ellipses_that_are_not_narrow(x64, monkeypatch):
+    """From the mean anomaly, to which the eccentric one is near; e up to 0.6, over half a turn."""
+    random = np.random.default_rng(8)
+    e, gm = random.uniform(0, 0.6, 500), 10 ** random.uniform(-2, 2, 500)
+    a, start = 10 ** random.uniform(-1, 1, 500), random.uniform(-np.pi, np.pi, 500)
+    end = start + random.uniform(-0.9, 0.9, 500) * np.pi  # eccentric anomalies
+
+    def at(E):
+        minor, rate = np.sqrt(1 - e * e), np.sqrt(gm / a) / (1 - e * np.cos(E))
+        x = a * np.array([np.cos(E) - e, minor * np.sin(E), 0 * E])
+        return x.T, (rate * np.array([-np.sin(E), minor * np.cos(E), 0 * E])).T
+
+    mean = lambda E: E - e * np.sin(E)
+    monkeypatch.setattr(kepler, "_ROUNDS", 3)
+    got = jax.jit(lambda *given: kepler.drift(*given))(
+        *at(start), gm, (mean(end) - mean(start)) * np.sqrt(a**3 / gm)
+    )
+    for found, want, unit in zip(got, at(end), (a, np.sqrt(gm / a)), strict=True):
+        np.testing.assert_allclose(found / unit[:, None], want / unit[:, None], atol=1e-13, rtol=0)
+
+
+def test_the_pericentre_of_every_conic_is_where_and_when_it_is(x64):
+    """Of ellipse and hyperbola by drifts away from it; of a parabola by Barker's equation.
+
+    There D = tan(f / 2) is the radius times its rate over the spin: sqrt(2 q^3 / gm) (D + D^3 / 3).
+    """
+    e, q, gm = np.array([0.3, 0.9, 1.2, 5.0]), np.array([0.5, 2.0, 1.0, 0.7]), 1.7
+    x, v = np.zeros((2, 4, 3))
+    x[:, 0], v[:, 1] = q, np.sqrt(gm * (1 + e) / q)
+    later = np.array([0.4, -3.0, 2.0, -0.3])
+    pericentre = jax.jit(kepler.pericentre)
+    time, distance = pericentre(*drift(x, v, gm, later), gm)
+    np.testing.assert_allclose(time, -later, rtol=1e-12)
+    np.testing.assert_allclose(distance, q, rtol=1e-12)
+    x, v = np.array([[2.0, 0, 0], [2, 0, 0]]), np.array([[1.0, 1, 0], [-1, 1, 0]])
+    time, distance = pericentre(x, v, 2.0)  # an energy of exactly 0; q = 1 and D = +-1
+    np.testing.assert_allclose(time, [-4 / 3, 4 / 3], rtol=1e-15)
+    np.testing.assert_allclose(distance, 1, rtol=1e-15)

@@ -104,6 +104,21 @@ def test_apocentre_and_period(x64):
     assert np.isinf(ks.apocentre(away)) and np.isinf(ks.period(away))
 
 
+@pytest.mark.parametrize("of", [ks.apocentre, ks.period])
+def test_an_orbit_that_is_not_bound_leaves_the_slopes_of_others_alone(x64, of):
+    """One flies apart faster than it would go round; the slopes of its own are none, not nan."""
+    x, v = at_pericentre(0.6, 0.4)
+    one = ks.regularised(x, v, jnp.float64(M))
+    fast = ks.regularised(x, v.at[0].set(5.0), jnp.float64(M))
+    both = jax.tree.map(lambda *q: jnp.stack(q, -1), one, fast)
+    np.testing.assert_array_equal(both.h < 0, [True, False])
+    bound = lambda orbit: jnp.sum(jnp.where(orbit.h < 0, of(orbit), 0))
+    alone, together = (jax.jit(jax.grad(bound))(orbit) for orbit in (one, both))
+    for a, b in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
+        np.testing.assert_allclose(b[..., 0], a, rtol=1e-14)
+        np.testing.assert_array_equal(b[..., 1], 0)
+
+
 @pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
 def test_conforms(x64, dtype):
     x, v = (k.astype(dtype) for k in at_pericentre(0.3, 0.7))
@@ -161,6 +176,16 @@ def test_the_far_solution_meets_the_near_one_and_keplers(x64):
     for one, two in zip(got, (q.T for q in want)):
         size = np.linalg.norm(two, axis=0)
         assert (np.linalg.norm(one - two, axis=0) / size).max() < 1e-13
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4])
+def test_an_ellipse_of_any_size_is_followed_from_its_pericentre(x64, size):
+    """A quarter of a period on, where the eccentric anomaly is ahead of the mean one by most."""
+    x, v = at_pericentre(0.9, 0.1)
+    turn = 2 * np.pi * np.sqrt(size**3 / M)
+    got, _ = go(x * size, v / np.sqrt(size), 0.25 * turn)
+    want = exact(0.9, 0.1, 0.25 * 2 * np.pi / np.sqrt(M))  # Kepler's third law
+    np.testing.assert_allclose(got[:2] / size, want, atol=1e-12)
 
 
 def test_times_that_are_no_numbers_are_refused(x64):

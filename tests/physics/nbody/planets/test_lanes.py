@@ -43,3 +43,15 @@ def test_each_lane_covers_its_own_time_in_its_own_steps(x64):
     np.testing.assert_array_equal(end.t, span)
     assert 1 < end.steps[0] < end.steps[1] < 40
     assert np.abs(end.low).max() < 1e-15 and end.low[0].any() and end.low[1].any()
+
+
+def test_the_first_step_is_one_wherever_the_system_is(x64):
+    """A hundredth of the time of fall of the nearest pair: sqrt(d^3 / gm), whatever the origin."""
+    x = jnp.zeros((3, 3, 2)).at[1, 0].set(jnp.array([4.0, 0.25])).at[2, 1].set(100.0)
+    m = jnp.array([[0.7, 1.5], [0.3, 2.5], [0.0, 0.0]])
+    span, owner = jnp.full(2, 50.0), jnp.arange(2, dtype=jnp.int32)
+    for away in (0.0, 30.0):
+        start = lanes.loaded(x + away, jnp.zeros_like(x), m, span, owner)
+        np.testing.assert_allclose(start.dt, [0.08, 0.000625], rtol=1e-12)
+    still = lanes.loaded(x, jnp.zeros_like(x), m, jnp.array([1e-3, 50.0]), owner)
+    np.testing.assert_allclose(still.dt, [1e-3, 0.000625])  # no longer than what is to be covered

@@ -203,3 +203,24 @@ def test_quiet_bodies_take_longer_steps_as_soon_as_they_may(x64):
     """The guess carried over to a step of another length is good enough to be accepted at once."""
     x, v = ring(6, seed=4, low=2.0, high=3.0)
     np.testing.assert_array_equal(carried(x, v, 8).taken, 0)  # from 3, one level a stretch
+
+
+def test_more_bodies_than_a_wide_tile_go_in_tiles_on_accelerators(x64, monkeypatch):
+    """One more than fits a tile, and no body less."""
+    taken = []
+
+    def noted(name):
+        def form(force, control, output, *given):
+            taken.append(name if name == "at once" else given[0])
+            return given[-1]
+
+        return form
+
+    monkeypatch.setattr(tracers, "advance_at_once", noted("at once"))
+    monkeypatch.setattr(tracers, "advance_in_tiles", noted("in tiles"))
+    for count in (tracers.WIDE, tracers.WIDE + 1):
+        x = jax.ShapeDtypeStruct((count, 3), jnp.float64)
+        start = jax.eval_shape(lambda x: tracers.init(force, output(0.0), x, x), x)
+        jax.eval_shape(partial(tracers.advance, force, Control(), output(0.0)), start)
+    narrow = Control().tile
+    assert sorted(map(str, taken)) == sorted(map(str, [narrow, "at once", narrow, tracers.WIDE]))

@@ -1,5 +1,8 @@
 """Regularised pairs against REBOUND's IAS15, and what slowing them down must keep."""
 
+from dataclasses import replace
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +12,10 @@ from nbody_inputs import halves
 from shapes import check_shapes
 
 from jaxgpu.physics.nbody.clusters import Hermite, Pairing
+from jaxgpu.physics.nbody.clusters.binary import ks_pairs, ks_steps
+from jaxgpu.physics.nbody.clusters.blocks import Population
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.orbits import elements, ks
+from jaxgpu.physics.nbody.orbits import elements, kepler, ks
 
 A = 0.01  # semi-major axis of the pair
 M = np.array([0.3, 0.2, 0.5])
@@ -176,3 +181,36 @@ def test_a_pair_without_a_slot_is_counted(x64):
         state = init(spec, *halves(jnp.asarray(both)), m, halves(jnp.asarray(NOBODY)))
         assert (state.refused > 0) == refused
         assert np.sum(np.asarray(state.pairs.first) < 4) == slots
+
+
+def test_the_last_step_of_every_pair_is_half_the_way_to_the_end(x64):
+    """Along Kepler's orbit, where others are 1e6 away; of three slots the second is free.
+
+    From a half of the interval, of half a unit, to three quarters: a sixteenth of a unit to go.
+    """
+    m = jnp.array([0.3, 0.2, 0.5, 0.4, 0.1])
+    spec = Hermite(interval=0.5, pairing=Pairing(close=0.05, slots=3))
+    stars = jnp.zeros((6, 5)).at[0].set(1e6 * jnp.arange(5.0))
+    x = jnp.asarray(np.stack([apart(0.3), apart(0.6), apart(0.9)], 1))
+
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    def brought(x):
+        first, second = jnp.array([0, 5, 3], jnp.int32), jnp.array([1, 5, 4], jnp.int32)
+        masses = jnp.array([[0.3, 0.0, 0.4], [0.2, 0.0, 0.1]])
+        none = ks_pairs.empty(spec.pairing, m)
+        taken = lambda value: jnp.where(first < 5, value, none.batch.ready)
+        batch = replace(
+            none.batch, first=first, second=second, m=masses, share=masses / 0.5,
+            orbit=ks.regularised(x[:3], x[3:], jnp.full(3, 0.5)),
+            t=jnp.full(3, 0.5), ready=taken(1.0),
+        )  # fmt: skip
+        group = Population(stars, 0 * stars, jnp.full(5, 0.5), jnp.full(5, 0.25))
+        pairs = replace(none, columns=ks_pairs.packed(batch))
+        found = ks_steps.all_brought_to(spec, group, pairs, jnp.float64(0.75)).batch
+        return found.t, jnp.concatenate(ks.physical(found.orbit))
+
+    t, got = brought(x)
+    np.testing.assert_array_equal(t, [0.625, 0.5, 0.625])
+    want = np.concatenate(kepler.drift(x[:3].T, x[3:].T, 0.5, 0.0625), 1).T
+    np.testing.assert_allclose(got[:, ::2], want[:, ::2], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(got[:, 1], x[:, 1], rtol=1e-14, atol=1e-16)
