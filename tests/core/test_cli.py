@@ -9,6 +9,7 @@ import types
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -144,6 +145,23 @@ def test_two_runs_are_compared_on_a_page(command, tmp_path, capsys):
     for wrong in (("report",), ("report", "one", "--compare", "one", "two")):
         assert command(*wrong) == 2
         assert "give a folder, or --compare and two folders" in said_once(capsys)
+
+
+def test_a_watch_draws_anew_after_so_many_seconds_until_ctrl_c(command, capsys, monkeypatch):
+    waits, pictures = [], iter(["first", "second", "third"])
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(cli, "watch", SimpleNamespace(drawn=lambda folder: next(pictures)))
+    assert command("watch", "a", "--seconds", "2.5") == 0 and waits == [2.5, 2.5]
+    said = capsys.readouterr().out
+    assert said.count("first") == said.count("second") == 1 and "third" not in said
+    assert command("watch", "a", "--once") == 0 and len(waits) == 2
+    assert capsys.readouterr().out == "third\n"
 
 
 def test_list_and_info(command, capsys):
