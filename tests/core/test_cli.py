@@ -261,10 +261,11 @@ def test_an_old_report_is_not_drawn_without_jinja2(command, capsys, monkeypatch)
         (("--stones", "7"), "seven stones are unlucky"),
     ],
 )
-def test_after_a_refusal_the_folder_is_free(command, capsys, option, said):
+def test_after_a_refusal_the_folder_is_free(command, tmp_path, capsys, option, said):
     """The corrected command was refused: "holds a run already"."""
     assert command("run", "hurl", "--out", "a", *option) == 2
     assert said in said_once(capsys)
+    assert not list((tmp_path / "a").glob("*.json"))  # nothing says that a study was run there
     assert command("run", "hurl", "--out", "a") == 0
 
 

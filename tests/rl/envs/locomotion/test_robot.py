@@ -194,7 +194,18 @@ def test_rewards_have_derivatives_in_actions(x64, name):
 
 @pytest.mark.parametrize(
     "name, seen, moved",
-    [("hopper", 11, 3), ("half-cheetah", 17, 6), ("walker2d", 17, 6), ("swimmer", 8, 2)],
+    [
+        ("hopper", 11, 3),
+        ("half-cheetah", 17, 6),
+        ("walker2d", 17, 6),
+        ("swimmer", 8, 2),
+        ("reacher", 10, 2),
+        ("pusher", 23, 7),
+        ("inverted-double-pendulum", 9, 1),
+        ("ant", 105, 8),
+        ("humanoid", 348, 17),
+        ("humanoid-standup", 348, 17),
+    ],
 )
 def test_spaces_have_the_widths_of_gymnasium(name, seen, moved):
     env = rl.make(name)
