@@ -119,9 +119,10 @@ def test_transformations_of_bbob_are_those_of_its_report(x64):
         log, (c1, c2) = np.log(abs(a)), (10, 7.9) if a > 0 else (5.5, 3.1)
         return np.sign(a) * np.exp(log + 0.049 * (np.sin(c1 * log) + np.sin(c2 * log)))
 
-    bends = lambda x: (bbob_shapes.oscillate(x), bbob_shapes.skew(x, 0.3))
-    (bent, skew), turn = jax.jit(lambda x: jax.jvp(bends, (x,), (jnp.ones(6),)))(x)
-    assert np.isfinite(turn).all()  # every slope is a number
+    bends = lambda x: jnp.stack([bbob_shapes.oscillate(x), bbob_shapes.skew(x, 0.3)])
+    slope = lambda x: jax.vjp(bends, x)[1](jnp.ones((2, 6)))[0]
+    (bent, skew), slopes = jax.jit(lambda x: (bends(x), slope(x)))(x)
+    assert np.isfinite(slopes).all() and slopes[2] == 2  # at 0, too
     outside = bbob_shapes.outside(3 * x)
     np.testing.assert_allclose(bent, [oscillated(a) for a in x], rtol=1e-13)
     skewed = [a ** (1 + 0.3 * i / 5 * a**0.5) if a > 0 else a for i, a in enumerate(x)]
