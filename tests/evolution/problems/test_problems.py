@@ -91,6 +91,17 @@ def test_sizes_are_those_of_the_papers():
     assert sizes == [30, 30, 30, 10, 10]
 
 
+def test_boxes_are_those_of_the_papers():
+    """Of 0 and 1, but for all variables but the first of ZDT4."""
+    makers = [zdt.zdt1, zdt.zdt2, zdt.zdt3, zdt.zdt5, zdt.zdt6, dtlz.dtlz1, dtlz.dtlz7]
+    for make in (*makers, dtlz.c2_dtlz2):
+        problem = make()
+        assert not problem.box.lower.any() and (problem.box.upper == 1).all(), make.__name__
+    wide = zdt.zdt4().box
+    np.testing.assert_array_equal(wide.lower, [0] + 9 * [-5])
+    np.testing.assert_array_equal(wide.upper, [1] + 9 * [5])
+
+
 def test_failed_evaluations_are_infinitely_bad():
     f, violation = zdt.zdt1(3).evaluate(jnp.array([[0.1, 0.2, jnp.nan], [0.1, 0.2, 0.3]]))
     assert np.isinf(f[0]).all() and np.isinf(violation[0])
