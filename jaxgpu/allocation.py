@@ -140,7 +140,6 @@ def _programs(params: dict[str, Any]) -> Iterator[Any]:
     """The programs inside an operation: of a loop, a branch, a call."""
     for value in params.values():
         for part in value if isinstance(value, tuple | list) else (value,):
-            part = getattr(part, "jaxpr", part)
             if hasattr(part, "eqns"):
                 yield part
 

@@ -45,8 +45,7 @@ def need(value: Any, hint: Any) -> str | None:
         if _is_numeric(value) and np.ndim(value) == 0:
             return None
         noun = "a whole number" if hint is int else "a number"
-        large = isinstance(value, int) and not isinstance(value, bool)
-        return f"{noun} of at most {_most()}" if large else noun
+        return f"{noun} of at most {_most()}" if isinstance(value, int) else noun
     if hint in _PLAIN:
         right = isinstance(value, (hint, np.bool_) if hint is bool else hint)
         return None if right else _PLAIN[hint]

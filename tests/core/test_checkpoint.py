@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import pytest
 
 from jaxgpu import checkpoint
 from jaxgpu.arguments import is_key
-from jaxgpu.checkpoint import CheckpointError, load, load_last, save, save_step, sealed
+from jaxgpu.checkpoint import CheckpointError, load, load_last, save, save_step, sealed, steps
 from jaxgpu.checkpoint.tree import load_as
 from jaxgpu.pytree import pytree
 
@@ -181,3 +182,22 @@ def test_a_sealed_file_with_a_wrong_header_is_refused_and_passed_over(tmp_path):
         with pytest.warns(UserWarning, match="going back to step-000000000001"):
             found = checkpoint.load_last(tmp_path, lambda meta: {"x": x} if meta["step"] else None)
         np.testing.assert_array_equal(found[0]["x"], x)
+
+
+def test_what_one_process_cannot_save_fails_in_all_and_names_it():
+    """Each tells the others what it wrote; a fault of its own it raises as it is."""
+    told = []
+
+    def among(*others):
+        exchange = lambda topic, said: told.append(said) or [said, *others]
+        return SimpleNamespace(members=(0, 2), exchange=exchange)
+
+    def full():
+        raise OSError(28, "No space left on device")
+
+    assert steps._together(among("seal 2"), lambda: "seal 0") == ["seal 0", "seal 2"]
+    with pytest.raises(OSError, match="process 2 could not save: the disk is full"):
+        steps._together(among("!the disk is full"), lambda: "seal 0")
+    with pytest.raises(OSError, match="No space left on device"):
+        steps._together(among("seal 2"), full)
+    assert told == ["seal 0", "seal 0", "![Errno 28] No space left on device"]

@@ -9,6 +9,7 @@ import types
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -146,6 +147,23 @@ def test_two_runs_are_compared_on_a_page(command, tmp_path, capsys):
         assert "give a folder, or --compare and two folders" in said_once(capsys)
 
 
+def test_a_watch_draws_anew_after_so_many_seconds_until_ctrl_c(command, capsys, monkeypatch):
+    waits, pictures = [], iter(["first", "second", "third"])
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(cli, "watch", SimpleNamespace(drawn=lambda folder: next(pictures)))
+    assert command("watch", "a", "--seconds", "2.5") == 0 and waits == [2.5, 2.5]
+    said = capsys.readouterr().out
+    assert said.count("first") == said.count("second") == 1 and "third" not in said
+    assert command("watch", "a", "--once") == 0 and len(waits) == 2
+    assert capsys.readouterr().out == "third\n"
+
+
 def test_list_and_info(command, capsys):
     assert command("list") == 0 and "fall  Let it fall." in capsys.readouterr().out
     assert command("info") == 0
@@ -243,10 +261,11 @@ def test_an_old_report_is_not_drawn_without_jinja2(command, capsys, monkeypatch)
         (("--stones", "7"), "seven stones are unlucky"),
     ],
 )
-def test_after_a_refusal_the_folder_is_free(command, capsys, option, said):
+def test_after_a_refusal_the_folder_is_free(command, tmp_path, capsys, option, said):
     """The corrected command was refused: "holds a run already"."""
     assert command("run", "hurl", "--out", "a", *option) == 2
     assert said in said_once(capsys)
+    assert not list((tmp_path / "a").glob("*.json"))  # nothing says that a study was run there
     assert command("run", "hurl", "--out", "a") == 0
 
 

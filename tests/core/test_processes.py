@@ -6,7 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -15,7 +18,8 @@ import pytest
 
 import jaxgpu
 from jaxgpu import mesh
-from jaxgpu.processes import ALONE, Group, blocks, place, start
+from jaxgpu.processes import ALONE, Group, blocks, place, start, watch
+from jaxgpu.processes import group as groups
 from jaxgpu.saving import identity
 
 ROOT = Path(__file__).parents[2]
@@ -149,6 +153,8 @@ def test_processes_that_do_not_run_the_same_are_told(tmp_path):
         ({"address": 7}, TypeError, "must be a word"),
         ({"count": 0}, ValueError, "count=0; it must be"),
         ({"number": -1}, ValueError, "number=-1; it must be"),
+        ({"count": 1.5}, TypeError, "count=1.5 of type float64; it must be a whole number"),
+        ({"number": 0.5}, TypeError, "number=0.5 of type float64; it must be a whole number"),
         ({"count": 2, "number": 2}, ValueError, "number=2; it must be below count=2"),
         ({"count": "two"}, TypeError, "count='two'; it must be"),
         ({"wait": 0.0}, ValueError, "wait=0; it must be"),
@@ -169,6 +175,84 @@ def test_a_port_that_is_taken_is_refused():
         with pytest.raises(ValueError, match="its port is not free .*; take another"):
             start._refuse_taken(address)
     start._refuse_taken(address)
+
+
+@pytest.fixture
+def joining(monkeypatch):
+    """What JAX is told, in place of the joining itself."""
+    told = []
+    monkeypatch.setattr(start, "_refuse_late", lambda: None)
+    monkeypatch.setattr(jax.distributed, "initialize", lambda *a, **named: told.append((a, named)))
+    return told
+
+
+def test_only_the_process_that_opens_the_port_asks_whether_it_is_free(joining):
+    """To the others, who listens there is whom they look for."""
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(ValueError, match="its port is not free"):
+            jaxgpu.distributed(address, 2, 0)
+        assert not joining
+        jaxgpu.distributed(address, 2, 1, wait=100.0)
+    ((place, named),) = joining
+    assert place == (address, 2, 1) and named["cluster_detection_method"] is None
+    assert named["initialization_timeout"] > 100  # the clock of this package comes first
+    clocks = [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+    assert all(clock.finished.is_set() for clock in clocks)  # and is stopped
+
+
+def test_no_launcher_is_asked_where_the_environment_tells_all(joining, monkeypatch):
+    for name, text in of_environment(1, 2, 1234).items():
+        monkeypatch.setenv(name, text)
+    jaxgpu.distributed()
+    ((place, named),) = joining
+    assert place == ("127.0.0.1:1234", 2, 1)
+    assert named["cluster_detection_method"] == "deactivate"
+
+
+def test_a_watch_shows_once_in_its_period_that_it_lives_and_how_it_ended(monkeypatch):
+    said = []
+    service = SimpleNamespace(
+        key_value_set=lambda key, text, allow_overwrite: said.append(text),
+        key_value_dir_get=lambda room: [(f"{room}000000", "7")],
+    )
+    monkeypatch.setattr(groups, "client", lambda: service)
+    with watch.Watch(Group((0, 2), 2), "resume it"):
+        time.sleep(0.3)
+    assert said == ["1", "left"]
+    said.clear()
+    with pytest.raises(ValueError), watch.Watch(Group((0, 2), 2), "resume it"):
+        raise ValueError("the disk\nis on fire")
+    assert said[-1] == "failed ValueError: the disk is on fire"
+
+
+@pytest.mark.parametrize(
+    "text, silence, why",
+    [
+        ("3", 24.9, None),
+        ("3", 25.1, "process 0 has been silent for 25 s"),
+        ("failed ValueError: fire", 9.9, None),
+        ("failed ValueError: fire", 10.1, "process 0 failed ValueError: fire"),
+    ],
+)
+def test_a_process_that_is_silent_or_has_failed_is_given_up(
+    text, silence, why, monkeypatch, capsys
+):
+    """After 25 s, or 10 in which the others might have ended by themselves; exit code 75."""
+
+    def leave(code):
+        raise SystemExit(code)
+
+    monkeypatch.setattr(watch, "os", SimpleNamespace(_exit=leave))
+    judge = lambda: watch.Watch(Group((0, 2), 2), "resume it")._judge(0, text, silence)
+    if why is None:
+        judge()
+        return
+    with pytest.raises(SystemExit, match="75"):
+        judge()
+    assert capsys.readouterr().err == f"jaxgpu: {why}; resume it\n"
 
 
 def test_the_environment_is_held_to_the_same_rules(monkeypatch):

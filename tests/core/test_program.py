@@ -5,7 +5,8 @@ import functools
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.program import Call, own
+from jaxgpu import program
+from jaxgpu.program import Call, Loop, own
 from jaxgpu.pytree import number, pytree, size
 
 
@@ -46,3 +47,14 @@ def test_an_own_copy_is_strongly_typed_whatever_it_is_made_of():
 def test_what_a_function_of_c_carries_is_named_by_its_place():
     assert Call(functools.partial(max, 2.0)).carried() == {"[0]": 2.0}
     assert Call(Spec(0.25).step).carried().keys() == {"self"}
+
+
+def test_of_the_programs_of_a_function_those_used_last_are_kept(monkeypatch):
+    monkeypatch.setattr(program, "_KEPT", 2)
+
+    def of(count):
+        return Loop(Spec(0.5, count).step, jnp.sum, None, jnp.float32(1), None, 4).program
+
+    first, second = of(1), of(2)
+    assert of(1) is first and of(3) is not first  # which leaves no room for the second
+    assert of(1) is first and of(2) is not second

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu import ranges
+from jaxgpu import kinds, ranges, rl
 from jaxgpu.pytree import number, pytree, size
 
 
@@ -105,3 +105,18 @@ def test_numbers_that_are_being_traced_are_passed_over_in_tuples_too():
     assert jax.jit(total)(1.0) == 1
     with pytest.raises(TypeError, match="pull: Pull.times=2; it must be a tuple"):
         ranges.check("pull", Pull(times=2))
+
+
+def test_what_lacks_the_methods_of_a_protocol_is_told_those_and_no_others():
+    said = "an Environment, with reset and step"
+    assert kinds.need(3, rl.Environment) == said
+    assert kinds.need(rl.make("pendulum"), rl.Environment) is None
+
+
+def test_a_whole_number_that_no_array_of_jax_holds_is_told_the_most():
+    for value in (2**31, -(2**31) - 1, 10**30):
+        assert kinds.need(value, int) == "a whole number of at most 2147483647"
+        assert kinds.need(value, float) == "a number of at most 2147483647"
+        assert kinds.need(value, int | None) == "a whole number of at most 2147483647 or None"
+    assert [kinds.need(value, int) for value in (2**31 - 1, True)] == [None, None]
+    assert [kinds.need("7", hint) for hint in (int, float)] == ["a whole number", "a number"]

@@ -52,6 +52,16 @@ def test_a_learner_is_told_of_its_updates_and_of_one_where_there_are_none(count)
     np.testing.assert_array_equal(seen, np.arange(count + 1))
 
 
+@pytest.mark.parametrize("schedule", [None, 7])
+def test_the_learners_of_a_sweep_are_told_of_the_updates_of_all_parts(schedule):
+    keys = jax.random.split(jax.random.key(0), 2)
+    run = rl.sweep(
+        Probe(), Counting(), keys, parts=3, every=2, schedule=schedule, measure=lambda s: s[1]
+    )
+    np.testing.assert_array_equal(run.state, [[schedule or 6, 6]] * 2)
+    np.testing.assert_array_equal(run.history, [[0, 0], [2, 2], [4, 4], [6, 6]])
+
+
 def test_too_few_steps_are_refused():
     with pytest.raises(ValueError, match="steps=31; one update has 32"):
         rl.train(ENV, SMALL, jax.random.key(0), 31)

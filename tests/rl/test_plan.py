@@ -83,6 +83,23 @@ def test_lbfgs_finds_the_exact_actions_and_counts_its_line_search():
     assert np.all(np.diff(done.history["best"]) <= 0) and done.history["best"][0] == np.inf
 
 
+def test_every_loss_that_a_line_search_computes_is_counted():
+    """A step of the whole slope overshoots a bowl, and is halved until it does not."""
+    computed = []
+
+    def bowl(actions):
+        jax.debug.callback(lambda: computed.append(1))
+        return 5 * jnp.sum(actions**2)
+
+    search = optax.scale_by_backtracking_linesearch(max_backtracking_steps=9, decrease_factor=0.5)
+    planner = Descent(optax.chain(optax.sgd(1.0), search), **WIDE)
+    state = planner.init(jnp.ones((1, 1)))
+    for _ in range(2):
+        state = planner.update(bowl, state, KEY)
+    jax.effects_barrier()
+    assert state.evaluations == len(computed) > 6
+
+
 def test_adam_with_a_plateau_schedule_descends_to_the_minimum():
     rate = optax.chain(
         optax.adam(0.2), optax.contrib.reduce_on_plateau(factor=0.5, patience=5, rtol=1e-3)

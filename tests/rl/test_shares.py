@@ -41,6 +41,13 @@ def test_rows_that_are_drawn_for_all_are_shared_out_and_joined():
     assert shares.apart(key, None) is key and shares.own(ROWS, None) is ROWS
 
 
+def test_one_device_has_all_rows_and_its_key_is_the_key():
+    key = jax.random.key(0)
+    assert shares.count(None) == 1 and shares.apart(key, None) is key
+    for of_all in (shares.own, shares.joined, shares.total, shares.mean):
+        assert of_all(ROWS, None) is ROWS
+
+
 def test_sums_and_means_are_one_reduction_of_numbers_of_any_shape():
     tree = lambda x: {"sum": jnp.sum(x, 0), "count": jnp.float32(len(x))}
     total = shared(lambda x: shares.total(tree(x), "a"))(ROWS)

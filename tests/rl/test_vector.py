@@ -91,6 +91,24 @@ def test_no_gradient_flows_into_the_next_episode():
     np.testing.assert_array_equal(jax.grad(later)(jnp.ones((2, 1))), 0)
 
 
+def test_a_report_has_the_means_of_the_episodes_that_ended_and_zeros_where_none_did():
+    """Of four copies one ended, one was cut, one broke and one goes on."""
+    yes = lambda *places: jnp.isin(jnp.arange(4), jnp.array(places, int))
+    out = rl.vector.Outcome(
+        observation=None,
+        final=None,
+        reward=jnp.zeros(4),
+        terminated=yes(0),
+        truncated=yes(1),
+        info={"episode_return": jnp.array([3.0, 5.0, 100.0, 100.0]), "success": yes(1, 2, 3)},
+        broken=yes(2),
+    )
+    means = {"episodes": 2, "episode_return": 4, "success": 0.5, "broken": 1}
+    assert {name: float(x) for name, x in out.report().items()} == means
+    none = out._replace(terminated=yes(), truncated=yes(), broken=yes()).report()
+    assert {name: float(x) for name, x in none.items()} == dict.fromkeys(means, 0)
+
+
 def test_bad_input_is_named():
     with pytest.raises(
         ValueError, match="vectorize: num_envs=0; it must be a whole number of at least 1"

@@ -31,7 +31,7 @@ def fill(
         key: random ties.
         niche: direction of each member, [N] int32 below H.
         distance: to that direction, [N].
-        taken: members each direction has already, [H] int32.
+        taken: members each direction has already, [H] int32, of the N and no candidates.
         candidate: who may be taken, [N] bool, at least `count` of them.
         count: how many to take, int32.
         room: around each, [N]; the most comes first where chance would decide, as it does if None.
@@ -55,8 +55,8 @@ def fill(
     order = order[jnp.argsort(home[order].astype(jnp.uint32), stable=True)]
     new = jnp.concatenate([jnp.ones(1, bool), home[order][1:] != home[order][:-1]])
     within = index - lax.cummax(jnp.where(new, index, 0), axis=0)
+    # no direction has n members, so who is no candidate comes behind those who are
     level = jnp.append(taken, n)[home[order]] + within
-    level = jnp.where(candidate[order], level, 2 * n)
     tie = jax.random.bits(k_tie, (n,), jnp.uint32) if tie is None else tie[order]
     tie = jnp.argsort(tie, stable=True)
     best = tie[jnp.argsort(level[tie].astype(jnp.uint32), stable=True)]

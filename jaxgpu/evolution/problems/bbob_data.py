@@ -17,11 +17,11 @@ def seed(function: int, instance: int) -> int:
 def uniform(count: int, seed: int) -> np.ndarray:
     """Numbers in (0, 1), [count]."""
     state = max(1, abs(seed))
-    table = [0] * 32
-    for i in range(39, -1, -1):
+    drawn = []
+    for _ in range(40):
         state = _next(state)
-        if i < 32:
-            table[i] = state
+        drawn.append(state)
+    table = drawn[:7:-1]  # the last 32, the latest first
     last, out = table[0], np.zeros(count)
     for i in range(count):
         state = _next(state)

@@ -88,7 +88,8 @@ def make_pouring(size: str = "small", **parameters: Any) -> Matter:
     """Pour the water off the milk in 1.5 s.
 
     `size` is "small" (in the plane), "full", or "coarse": in the plane with cells of 11 mm, an
-    episode of which costs a seventh of a small one.
+    episode of which costs a seventh of a small one. The box is 288 mm long, 252 mm high and, in
+    space, 144 mm deep, to a cell.
     """
     d, cells, sound, substeps = SIZES[size]
     dx = 0.288 / cells

@@ -97,5 +97,13 @@ def test_conforms():
 
 
 def test_bad_requests_are_named():
-    with pytest.raises(ValueError, match="multiple of 512"):
-        hypervolume_by_rays(jnp.zeros((3, 2)), jnp.ones(2), jax.random.key(0), rays=1000)
+    estimated = lambda rays: hypervolume_by_rays(
+        jnp.zeros((3, 2)), jnp.ones(2), jax.random.key(0), rays=rays
+    )
+    for count in (1000, 0, -512):
+        with pytest.raises(ValueError, match="multiple of 512"):
+            estimated(count)
+    with pytest.raises(TypeError, match="rays=1024 of type float64; it must be a whole number"):
+        estimated(1024.0)
+    with pytest.raises(TypeError, match=r"rays=an array of shape \[1\]; it must be a whole"):
+        estimated([1024])

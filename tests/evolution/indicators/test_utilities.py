@@ -34,6 +34,19 @@ def test_one_draw_of_weights_is_enough_and_none_is_refused():
         expected(0)
 
 
+def test_bounds_of_a_utility_that_are_no_bounds_are_named():
+    f, key = jnp.array([[0.5, 1.0]]), jax.random.key(0)
+    utility = lambda low, high: indicators.expected_utility(f, key, np.array(low), np.array(high))
+    for low, high, said in (
+        ([0.0, 0.0], [1.0], r"high has shape \[1\]; f needs \[2\]"),
+        ([0.0], [1.0, 1.0], r"low has shape \[1\]; f needs \[2\]"),
+        ([0.0, 0.0], [1.0, np.nan], r"high=nan at \[1\]; it must be"),
+        ([0.0, 1.0], [1.0, 1.0], r"high - low=0 at \[1\]; it must be"),
+    ):
+        with pytest.raises(ValueError, match=f"expected_utility: {said}"):
+            utility(low, high)
+
+
 def test_conforms():
     f = jnp.linspace(0, 1, 60, dtype=jnp.float32).reshape(30, 2)
     w = jnp.linspace(0, 1, 20, dtype=jnp.float32)

@@ -13,6 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxgpu.evolution import indicators, multi, protocol
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import rescale
+from jaxgpu.evolution.multi.rvea import _adapt
 from jaxgpu.evolution.problem import Box, Problem
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.mesh import devices, over, replicate, split
@@ -343,6 +344,22 @@ def test_rvea_keeps_the_least_angle_penalised_distance_of_each_direction(x64):
         mine = np.flatnonzero(home == i)
         want = f[mine[penalised[mine].argmin()]] if len(mine) else np.inf
         np.testing.assert_allclose(told[i], want, rtol=1e-12)
+
+
+def test_rvea_scales_its_directions_to_the_survivors_now_and_then_and_not_at_the_start():
+    """Cheng et al. (2016), algorithm 3: after every tenth part of the run."""
+    spec, rng = multi.RVEA(REF_DIRS, generations=50), np.random.default_rng(0)
+    state = spec.init(jax.random.key(0), dtlz.dtlz2(3, 7))
+    f = rng.random((28, 3)) * [1, 10, 100]
+    members = dataclasses.replace(state.population, f=jnp.float32(f), violation=jnp.zeros(28))
+    adapt = jax.jit(lambda at: _adapt(spec, dataclasses.replace(state, generation=at), members))
+    scaled = np.asarray(REF_DIRS.w) * np.ptp(f, axis=0)
+    scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
+    for at, due in ((0, False), (4, False), (5, True), (6, False), (10, True)):
+        unit, angle = adapt(jnp.int32(at))
+        np.testing.assert_allclose(unit, scaled if due else state.unit, atol=1e-6)
+        cosine = np.asarray(unit, float) @ np.asarray(unit, float).T - 2 * np.eye(28)
+        np.testing.assert_allclose(np.cos(angle), cosine.max(1), atol=1e-6)
 
 
 def test_parameters_are_those_of_the_papers():

@@ -62,6 +62,20 @@ def test_ranks_match_the_definition_on_clouds(n, m):
         np.testing.assert_array_equal(RANKS(f), fronts_by_definition(f), name)
 
 
+def test_every_block_of_places_keeps_the_order_of_the_second_objective():
+    """Blocks of 64, those longer than a row and those that are no longer."""
+    size, depth = 1 << 14, 8
+    q = np.random.default_rng(0).permutation(size).astype(np.int32)
+    short, long = jax.jit(fronts3._partitions, static_argnums=1)(q, depth)
+    found = [np.asarray(row).reshape(-1, size >> k) for k, row in enumerate(long)]
+    found += [np.asarray(rows) for rows in short]
+    assert len(found) == depth and len(short) > 1
+    for rows in found:
+        length = rows.shape[1]
+        want = [q[q // length == block] for block in range(len(rows))]
+        np.testing.assert_array_equal(rows, want)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 4097])
 def test_the_three_algorithms_agree_where_blocks_end(n):

@@ -1,5 +1,6 @@
 """Values agree with independent implementations; fronts and corners are exact."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from conformance import check
 from problem_peers import VALUES, assert_like_the_peer, points
 
 from jaxgpu.evolution.multi import das_dennis
-from jaxgpu.evolution.problems import dtlz, zdt
+from jaxgpu.evolution.problems import bbob_shapes, dtlz, zdt
 
 ANGULAR = [dtlz.dtlz2, dtlz.dtlz3, dtlz.dtlz4, dtlz.dtlz5, dtlz.dtlz6, dtlz.convex_dtlz2]
 SEPARATE = [zdt.zdt1, zdt.zdt2, zdt.zdt3, zdt.zdt4, zdt.zdt6]
@@ -90,6 +91,17 @@ def test_sizes_are_those_of_the_papers():
     assert sizes == [30, 30, 30, 10, 10]
 
 
+def test_boxes_are_those_of_the_papers():
+    """Of 0 and 1, but for all variables but the first of ZDT4."""
+    makers = [zdt.zdt1, zdt.zdt2, zdt.zdt3, zdt.zdt5, zdt.zdt6, dtlz.dtlz1, dtlz.dtlz7]
+    for make in (*makers, dtlz.c2_dtlz2):
+        problem = make()
+        assert not problem.box.lower.any() and (problem.box.upper == 1).all(), make.__name__
+    wide = zdt.zdt4().box
+    np.testing.assert_array_equal(wide.lower, [0] + 9 * [-5])
+    np.testing.assert_array_equal(wide.upper, [1] + 9 * [5])
+
+
 def test_failed_evaluations_are_infinitely_bad():
     f, violation = zdt.zdt1(3).evaluate(jnp.array([[0.1, 0.2, jnp.nan], [0.1, 0.2, 0.3]]))
     assert np.isinf(f[0]).all() and np.isinf(violation[0])
@@ -106,3 +118,41 @@ def test_wrong_sizes_are_named():
 def test_half_a_variable_is_refused():
     with pytest.raises(TypeError, match="variables=4.5 of type float64; it must be a whole"):
         dtlz.dtlz2(3, variables=4.5)
+
+
+def test_transformations_of_bbob_are_those_of_its_report(x64):
+    """T_osz, T_asy and f_pen of Finck et al. (2009), a variable at a time; T_osz(0) is 0."""
+    x = np.array([-3.0, -0.02, 0.0, 1.0, 0.4, 7.0])
+
+    def oscillated(a):
+        if a == 0:
+            return 0.0
+        log, (c1, c2) = np.log(abs(a)), (10, 7.9) if a > 0 else (5.5, 3.1)
+        return np.sign(a) * np.exp(log + 0.049 * (np.sin(c1 * log) + np.sin(c2 * log)))
+
+    bends = lambda x: jnp.stack([bbob_shapes.oscillate(x), bbob_shapes.skew(x, 0.3)])
+    slope = lambda x: jax.vjp(bends, x)[1](jnp.ones((2, 6)))[0]
+    (bent, skew), slopes = jax.jit(lambda x: (bends(x), slope(x)))(x)
+    assert np.isfinite(slopes).all() and slopes[2] == 2  # at 0, too
+    outside = bbob_shapes.outside(3 * x)
+    np.testing.assert_allclose(bent, [oscillated(a) for a in x], rtol=1e-13)
+    skewed = [a ** (1 + 0.3 * i / 5 * a**0.5) if a > 0 else a for i, a in enumerate(x)]
+    np.testing.assert_allclose(skew, skewed, rtol=1e-13)
+    assert outside == 4.0**2 + 16.0**2  # -9 and 21 are beyond -5 and 5
+
+
+def test_schwefels_function_of_bbob_is_that_of_its_report(x64):
+    """Function 20 of Finck et al. (2009); its optimum has 420.9687... in every variable."""
+    best, rng = 4.2096874637, np.random.default_rng(0)
+
+    def value(x):
+        z = np.array(x)
+        z[1:] += 0.25 * (np.array(x)[:-1] - best)
+        z = 100 * (10 ** (0.5 * np.arange(len(x)) / (len(x) - 1)) * (z - best) + best)
+        wave = -np.sum(z * np.sin(np.sqrt(abs(z)))) / (100 * len(x))
+        return wave + 4.189828872724339 + 100 * np.sum(np.maximum(0, abs(z / 100) - 5) ** 2)
+
+    schwefel = jax.jit(bbob_shapes.schwefel)
+    assert abs(schwefel(np.full(4, best))) < 1e-10
+    for x in rng.uniform(-6, 6, (3, 4)):
+        np.testing.assert_allclose(schwefel(x), value(x), rtol=1e-12, atol=1e-9)

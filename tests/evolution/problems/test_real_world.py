@@ -57,6 +57,19 @@ def test_a_spring_that_is_wound_too_tightly_violates_its_index_alone(x64):
     np.testing.assert_allclose(margins, want, rtol=1e-12, atol=1e-12)
 
 
+def test_the_shafts_of_the_lightest_speed_reducer_bear_what_they_may():
+    """Golinski's, of 2994.47: its published stresses are 1100 and 850; the suite asks for less."""
+    x = np.array([3.5, 0.7, 17.0, 7.3, 7.715320, 3.350215, 5.286655])
+    (weight, stress), margins = mechanical.speed_reducer(x)
+    # the suite writes 7.477 where others have 7.4777
+    np.testing.assert_allclose(weight, 2994.4711 - 0.0007 * (x[5] ** 3 + x[6] ** 3), rtol=1e-5)
+    np.testing.assert_allclose(stress, 1100, rtol=2e-6)
+    np.testing.assert_allclose(margins[-2:], [200, 250], rtol=2e-5)
+    # the second shaft is no longer than its bearings need; the face is five modules wide
+    np.testing.assert_allclose([margins[6], margins[8]], 0, atol=5e-6)
+    assert all(margin > 0 for margin in margins[:6])
+
+
 def test_the_second_bar_of_a_truss_bears_less_than_its_stress():
     """At height 2 and areas of 0.01 and 0.02: 80 sqrt(1 + 4) / (2 * 0.02) kPa."""
     margins = mechanical.two_bar_truss(np.array([0.01, 0.02, 2.0]))[1]

@@ -67,6 +67,18 @@ def test_the_regime_that_has_spent_less_gets_the_next_run():
         np.testing.assert_array_equal(large.spent, [100, 100])
 
 
+def test_small_runs_begin_with_steps_that_are_shorter_by_up_to_a_hundred():
+    """Hansen (2009), section 3.2: 10^(-2 u) of the first one, u uniform in 0 ... 1."""
+    spec = single.Restarts(6, 4)
+    state = spec.init(jax.random.key(0), Problem(box(-1.0, 1.0, 2), lambda x: x[:1]))
+    run = replace(state.schedule, runs=jnp.int32(3), spent=jnp.int32([100, 0]))
+    begin = lambda key: restarts._restart(spec, replace(state, schedule=run), key).schedule
+    begun = jax.jit(jax.vmap(begin))(jax.random.split(jax.random.key(0), 500))
+    power = np.log10(np.asarray(begun.sigma) / 0.2)
+    assert begun.is_small.all() and -2 <= power.min() < -1.95 and -0.05 < power.max() <= 0
+    assert abs(power.mean() + 1) < 5 * 2 / (12 * 500) ** 0.5
+
+
 def test_a_generation_is_learnt_from_by_logarithms_of_the_rank(monkeypatch):
     """The mean from the better half, the covariance from all: the worse weigh less than nothing."""
     spec, f = single.Restarts(6, 1), np.array([3.0, 0.0, 5.0, 1.0, 4.0, 2.0], np.float32)

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import avals, check_program, exports, same
+from scipy.linalg import expm
 
 from jaxgpu.evolution import Real, minimize, protocol, single
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import lshade
+from jaxgpu.evolution.single.adaptation import normal_length, rates
 
 BEST = jnp.linspace(-2.0, 2.5, 5)
 
@@ -234,6 +236,119 @@ def test_losers_learn_from_winners_and_from_the_mean_of_the_swarm(x64):
     assert (plain - x[::2] <= np.maximum(ways, 0).sum(0)).all()
 
 
+def test_lshade_pulls_to_the_best_and_along_differences_of_others():
+    """current-to-pbest/1 where F and CR are 1: leader + one - other, told from powers of three.
+
+    The leader is one of the best two, one is another member, other is a third one or in the
+    archive, three of whose places count; all of them occur.
+    """
+    spec = single.LSHADE(100, pop_size=6, batch_size=6, archive=1.0)
+    state = spec.init(jax.random.key(0), Problem(box(-1e9, 1e9, 1), lambda x: x))
+    power = 3.0 ** np.arange(12)
+    state = replace(
+        state,
+        x=jnp.float32(power[:6, None]),
+        archive=jnp.float32(power[6:, None]),
+        count=jnp.int32(5),
+        kept=jnp.int32(3),
+        generation=jnp.int32(1),
+        scale=jnp.ones(6),
+        cross=jnp.ones(6),
+    )
+    ask = jax.jit(jax.vmap(lambda key: spec.ask(state, key)))
+    asked = np.asarray(ask(jax.random.split(jax.random.key(1), 2000)))[..., 0]
+    alive, pool = range(5), [0, 1, 2, 3, 4, 6, 7, 8]
+    for i in alive:
+        others = [(one, two) for one in alive for two in pool if len({i, one, two}) == 3]
+        want = {power[best] + power[one] - power[two] for best in (0, 1) for one, two in others}
+        assert set(asked[:, i].tolist()) == want
+    assert (asked[:, 5] == power[5]).all()  # who is gone does not move
+
+
+def test_sep_cma_learns_the_diagonal_as_the_tutorial_learns_the_matrix(x64):
+    """Ros & Hansen (2008): (D + 2) / 3 times as fast; a long path makes the other one wait."""
+    spec, rng = single.SepCMAES(10), np.random.default_rng(3)
+    rate, norm, width = rates(10, 10.0, 4, jnp.float64), float(normal_length(4)), 0.05 * 20
+    c, c_c, mu = float(rate.sigma), float(rate.path), float(rate.mu_eff)
+    one, many = 2 * float(rate.one), 2 * float(rate.mu)
+    mean, variance = np.array([0.5, -1, 2, 0]), np.array([0.25, 1, 4, 9])
+    y = mean + width * np.sqrt(variance) * rng.normal(size=(10, 4))
+    begun = replace(
+        spec.init(jax.random.key(0), Problem(box(-10.0, 10.0, 4), lambda x: x[:1])),
+        mean=jnp.asarray(mean),
+        sigma=jnp.asarray(0.05),
+        variance=jnp.asarray(variance),
+        path=jnp.ones(4),
+        generation=jnp.int32(3),
+    )
+    f = jnp.arange(10.0)[:, None]
+    learn = jax.jit(lambda state: spec.learn(state, jnp.asarray(y), f, jnp.zeros(10)))
+    for length in (0.5, 9.0):
+        before = length * np.array([0.5, -0.5, 0.5, 0.5])
+        after = learn(replace(begun, step_path=jnp.asarray(before)))
+        w, steps = np.maximum(rate.weights, 0), (y - mean) / width
+        step = w @ steps
+        along = (1 - c) * before + np.sqrt(c * (2 - c) * mu) * step / np.sqrt(variance)
+        size = np.linalg.norm(along)
+        fair = size / np.sqrt(1 - (1 - c) ** 8) < (1.4 + 2 / 5) * norm
+        assert fair == (length == 0.5)
+        path = (1 - c_c) * np.ones(4) + fair * np.sqrt(c_c * (2 - c_c) * mu) * step
+        keep = 1 - one - many + (not fair) * one * c_c * (2 - c_c)
+        spread = keep * variance + one * path**2 + many * (w @ steps**2)
+        growth = min(1, c / float(rate.damping) * (size / norm - 1))
+        np.testing.assert_allclose(after.mean, mean + width * step, rtol=1e-10)
+        np.testing.assert_allclose(after.step_path, along, rtol=1e-10)
+        np.testing.assert_allclose(after.path, path, rtol=1e-10)
+        np.testing.assert_allclose(after.variance, spread, rtol=1e-10)
+        np.testing.assert_allclose(after.sigma, 0.05 * np.exp(growth), rtol=1e-10)
+
+
+def natural(count):
+    """Utilities of the ranks: Wierstra et al. (2014), equation 11."""
+    raw = np.maximum(0, np.log(count / 2 + 1) - np.log(np.arange(1, count + 1)))
+    return raw / raw.sum() - 1 / count
+
+
+def test_xnes_turns_and_stretches_by_an_exponential_of_the_natural_gradient(x64):
+    """Glasmachers et al. (2010), algorithm 1, at one rate: A exp(eta / 2 G) in place of A."""
+    spec, rng, box_ = single.XNES(9), np.random.default_rng(4), box(-10.0, 10.0, 3)
+    mean, shape, z = rng.normal(size=3), rng.normal(size=(3, 3)), rng.normal(size=(9, 3))
+    shape /= np.cbrt(np.linalg.det(shape))
+    wide = 0.05 * 20 * shape
+    state = replace(
+        spec.init(jax.random.key(0), Problem(box_, lambda x: x[:1])),
+        mean=jnp.asarray(mean),
+        sigma=jnp.asarray(0.05),
+        shape=jnp.asarray(shape),
+    )
+    y, f = jnp.asarray(mean + z @ wide.T), jnp.arange(9.0)[:, None]
+    after = jax.jit(single.XNES.learn)(spec, state, y, f, jnp.zeros(9))
+    u = natural(9)
+    slope = sum(w * (np.outer(row, row) - np.eye(3)) for w, row in zip(u, z))
+    eta = (9 + 3 * np.log(3)) / (5 * 3 * 3**0.5)
+    want = wide @ expm(eta / 2 * slope)
+    np.testing.assert_allclose(after.mean, mean + wide @ (u @ z), rtol=1e-10)
+    np.testing.assert_allclose(20 * after.sigma * after.shape, want, rtol=1e-10)
+    np.testing.assert_allclose(np.linalg.det(after.shape), 1, rtol=1e-10)
+
+
+def test_snes_stretches_each_deviation_by_an_exponential_of_its_slope(x64):
+    """Wierstra et al. (2014), algorithm 6 and table 1."""
+    spec, rng = single.SNES(9), np.random.default_rng(5)
+    mean, sigma, z = rng.normal(size=3), np.array([0.3, 1.0, 2.0]), rng.normal(size=(9, 3))
+    state = replace(
+        spec.init(jax.random.key(0), Problem(box(-10.0, 10.0, 3), lambda x: x[:1])),
+        mean=jnp.asarray(mean),
+        sigma=jnp.asarray(sigma),
+    )
+    y, f = jnp.asarray(mean + sigma * z), jnp.arange(9.0)[:, None]
+    after = jax.jit(single.SNES.learn)(spec, state, y, f, jnp.zeros(9))
+    u, eta = natural(9), (3 + np.log(3)) / (5 * 3**0.5)
+    np.testing.assert_allclose(after.mean, mean + sigma * (u @ z), rtol=1e-10)
+    want = sigma * np.exp(eta / 2 * (u @ (z * z - 1)))
+    np.testing.assert_allclose(after.sigma, want, rtol=1e-10)
+
+
 def test_lshade_draws_about_its_memories_and_no_crossing_after_the_terminal_value():
     draw = jax.jit(lambda key: lshade._draw(key, jnp.full(2, 0.5), jnp.array([0.8, -1.0]), 2000))
     scale, cross = map(np.asarray, draw(jax.random.key(0)))
@@ -258,17 +373,13 @@ def test_lshade_keeps_the_beaten_beside_those_that_it_has_kept():
     assert size == 4 and sorted(members[:4, 0].tolist()) == [1, 2, 10, 13]
 
 
-@pytest.mark.slow
 def test_lshade_has_half_of_its_way_to_four_behind_it_after_half_of_its_evaluations():
     """Equation 10 of Tanabe & Fukunaga (2014): 12 - 8 / 2 members after 24 of 48."""
     spec = single.LSHADE(48, pop_size=12, batch_size=12, archive=0.01)
     state = spec.init(jax.random.key(0), PROBLEM)
     assert state.archive.shape == (1, 5)  # one place at least
-    ask, tell = jax.jit(spec.ask), jax.jit(spec.tell)
-    for i in range(2):
-        x = ask(state, jax.random.key(i))
-        state = tell(state, x, jnp.sum(x**2, 1, keepdims=True))
-    assert state.used == 24 and state.count == 8
+    after = jax.jit(lambda used: lshade._generation(spec, replace(state, used=used)).count)
+    assert [after(jnp.int32(used)) for used in (12, 24, 48, 60)] == [10, 8, 4, 4]
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from jaxgpu.rl.learners.networks import (
     Normal,
     Squashed,
     feasible,
+    noise,
     stretched,
 )
 
@@ -29,6 +30,19 @@ def test_normal(x64):
     draws = jax.vmap(choice.sample)(jax.random.split(jax.random.key(0), 4000))
     np.testing.assert_allclose(draws.std(0), np.exp(log_std), rtol=0.06)  # 5 sigma of 1/sqrt(2n)
     np.testing.assert_array_equal(choice.mode(), mean)
+
+
+def test_noise_makes_the_actions_that_are_as_likely_as_they_should_be():
+    """5 sigma of 4000 draws: normal numbers of real actions, Gumbel's of whole ones."""
+    key = jax.random.key(0)
+    real = noise(Box(-1.0, 1.0, (3,)), key, 4000)
+    assert real.shape == (4000, 3)
+    np.testing.assert_allclose(real.mean(0), 0, atol=5 / 4000**0.5)
+    np.testing.assert_allclose(real.std(0), 1, atol=5 / 8000**0.5)
+    p = np.array([0.2, 0.5, 0.3])
+    choice = Categorical(jnp.broadcast_to(jnp.log(jnp.array(p)), (4000, 3)))
+    taken = choice.from_noise(noise(Discrete(3), key, 4000))
+    np.testing.assert_allclose(np.bincount(taken, minlength=3) / 4000, p, atol=0.04)
 
 
 def test_squashed_normal(x64):

@@ -68,6 +68,16 @@ class Idle(Probe):
     action_space = rl.Discrete(2)
 
 
+def test_an_update_keeps_the_shapes_of_its_state():
+    env, learner = Corridor(), rl.PQN(num_envs=4, num_steps=6, num_minibatches=3)
+    state = jax.eval_shape(lambda key: learner.init(env, key, 10), jax.random.key(0))
+    after = jax.eval_shape(lambda s, key: learner.update(env, s, key), state, jax.random.key(1))
+    shapes = lambda tree: [(x.shape, x.dtype) for x in jax.tree.leaves(tree)]
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+    numbers = lambda state: replace(state, report=None)  # which has those of updates, once made
+    assert shapes(numbers(after)) == shapes(numbers(state))
+
+
 def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
     """Gallici et al. (2024), equation 4, by its recursion over drifting places."""
     env = Drift(rl.Discrete(4))

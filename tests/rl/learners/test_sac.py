@@ -149,9 +149,9 @@ def test_random_actions_are_held_on():
 
 
 def test_the_first_steps_are_random_and_those_after_them_the_policys():
-    """Random ones are held on for ever, so that no two of the policy are alike."""
-    env, sizes = Probe(), {"num_envs": 2, "num_steps": 4, "buffer_size": 8, "hidden_sizes": ()}
-    learner = rl.SAC(start_steps=4.0, hold=0.999, **sizes)
+    """Random ones, of all the box, are held on for ever; no two of the policy are alike."""
+    env, sizes = Probe(), {"num_envs": 64, "num_steps": 4, "buffer_size": 256, "hidden_sizes": ()}
+    learner = rl.SAC(start_steps=128.0, hold=0.99999, **sizes)
 
     @jax.jit
     def actions(key):
@@ -160,6 +160,7 @@ def test_the_first_steps_are_random_and_those_after_them_the_policys():
     action = actions(jax.random.key(0))
     same = (action[1:] == action[:-1]).all((1, 2))
     np.testing.assert_array_equal(same, [True, False, False])
+    assert -1 <= action[0].min() < -0.9 and 0.9 < action[0].max() <= 1
 
 
 def test_bad_input_is_named():

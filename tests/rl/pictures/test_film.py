@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -68,6 +69,17 @@ def test_a_robot_is_where_mujoco_has_it():
     assert seen.floor < data.xipos[1:, 2].min() - 0.01
     states = jax.tree.map(lambda x: jnp.stack([x, x]), env.begin(env.model.qpos0))
     assert show(env, states).moments == 2
+
+
+@pytest.mark.parametrize("height, floor", [(5.0, 0.0), (0.0, -0.1), (-5.0, -5.1)])
+def test_the_floor_is_at_0_m_or_below_all_of_a_robot(height, floor):
+    """A body that hangs on nothing, and one a metre beside it; links are a tenth as thick."""
+    row = lambda *along: jnp.array([[x, 0.0, height] for x in along])
+    ends = row(0.0, 0.0, 0.0, 1.0), row(0.0, 1.0, 0.0, 1.0)  # to each body, then to its middle
+    tree = SimpleNamespace(body_parent=[0, 0, 1])
+    seen = links.robot(SimpleNamespace(layout=tree, view=lambda state: {"links": ends}), None)
+    np.testing.assert_allclose(seen.floor, floor, rtol=1e-6)
+    np.testing.assert_allclose(seen.radius, 0.1, rtol=1e-6)
 
 
 def test_anybodys_environment_is_filmed_through_its_method():

@@ -1,6 +1,7 @@
 """What all tasks on robots keep: starts, objectives, the clock, and numbers that are leaves."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -61,6 +62,43 @@ def test_objectives_are_sums_of_parts(name):
     parts |= {"effort": -jnp.sum(action**2), "rise": 10 * (after.body.qpos[1] - 1.25)}
     want = [sum(float(parts[part]) for part in sums) for sums in OBJECTIVES[name]]
     np.testing.assert_allclose(objectives, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name, weights, parts",
+    [
+        ("half-cheetah", (3.0, 0.7), {"forward": 6, "ctrl": -0.7}),
+        ("swimmer", (3.0, 0.7), {"forward": 6, "ctrl": -0.7}),
+        ("walker2d", (3.0, 0.7, 5.0), {"forward": 6, "ctrl": -0.7, "survive": 5}),
+        ("hopper", (3.0, 0.7, 5.0), {"forward": 6, "ctrl": -0.7, "survive": 5}),
+        (
+            "ant",
+            (3.0, 0.7, 5.0, 0.2),
+            {"forward": 6, "ctrl": -0.7, "survive": 5, "contact": -0.2 * 9},
+        ),
+        (
+            "humanoid",
+            (3.0, 0.7, 5.0, 0.2),
+            {"forward": 6, "ctrl": -0.7, "survive": 5, "contact": -0.2 * 9},
+        ),
+    ],
+)
+def test_parts_of_rewards_are_weighed(name, weights, parts):
+    """At a speed of 2 m/s, with an action whose square is 1 and forces whose square is 9."""
+    names = "forward_reward_weight ctrl_cost_weight healthy_reward contact_cost_weight".split()
+    env = rl.make(name, **dict(zip(names, weights)))
+    rest = np.array(env.model.qpos0)
+    standing = SimpleNamespace(qpos=rest, qvel=np.zeros(env.model.layout.nv))
+    gone = np.r_[rest[0] + 2 * env._dt(), rest[1:]]
+    forces = np.r_[[3.0], np.zeros(5)][None]
+    seen = lambda x: {"place": np.array([x, 0.0]), "contact": forces}
+    before = SimpleNamespace(body=standing, seen=seen(0.0))
+    body = SimpleNamespace(qpos=gone, qvel=standing.qvel)
+    after = SimpleNamespace(body=body, seen=seen(2 * env._dt()))
+    found, _ = env._rewards(before, after, np.r_[0.6, 0.8, np.zeros(env.model.layout.nu - 2)])
+    assert found.keys() == {f"reward_{part}" for part in parts}
+    for part, want in parts.items():
+        np.testing.assert_allclose(found[f"reward_{part}"], want, rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -156,7 +194,18 @@ def test_rewards_have_derivatives_in_actions(x64, name):
 
 @pytest.mark.parametrize(
     "name, seen, moved",
-    [("hopper", 11, 3), ("half-cheetah", 17, 6), ("walker2d", 17, 6), ("swimmer", 8, 2)],
+    [
+        ("hopper", 11, 3),
+        ("half-cheetah", 17, 6),
+        ("walker2d", 17, 6),
+        ("swimmer", 8, 2),
+        ("reacher", 10, 2),
+        ("pusher", 23, 7),
+        ("inverted-double-pendulum", 9, 1),
+        ("ant", 105, 8),
+        ("humanoid", 348, 17),
+        ("humanoid-standup", 348, 17),
+    ],
 )
 def test_spaces_have_the_widths_of_gymnasium(name, seen, moved):
     env = rl.make(name)

@@ -63,6 +63,18 @@ def test_the_gradient_through_water_and_foam_is_that_of_differences(x64):
     slope_is_that_of_differences(ENV, 0.5 + 0.3 * jnp.sin(1 + jnp.arange(3.0))[:, None])
 
 
+def test_ducks_of_foam_and_the_plate_displace_the_water_that_the_tank_holds():
+    """Areas of discs, of their caps of two thirds of a radius, and of the plate, to a boundary."""
+    water, foam = ENV.simulation.bodies
+    area = lambda body: len(body.x) * float(body.volume)
+    r, h = 0.016, 0.016 / 3  # of a duck; its middle is so far above the water
+    dipped = r * r * np.arccos(h / r) - h * np.sqrt(r * r - h * h)
+    np.testing.assert_allclose(area(foam), 2 * np.pi * r**2, rtol=0.05)
+    tank = 0.4 * 0.056 - 2 * dipped - 0.012 * (0.056 - 0.03)
+    np.testing.assert_allclose(area(water), tank, rtol=0.02)
+    assert (water.density, foam.density) == (1000.0, 350.0)
+
+
 def test_the_plate_goes_up_and_down_by_the_clock():
     lift = gathering._lifts(3, 2)
     height = np.cumsum(lift[:, 1]) * gathering.FRAME

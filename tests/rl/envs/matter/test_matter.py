@@ -100,6 +100,21 @@ def test_a_plan_made_by_hand_pours_from_every_seed():
         assert seen["success"][-1] and jnp.sum(seen["reward"]) > 0.25, seed
 
 
+@pytest.mark.parametrize("size", ["small", "coarse"])
+def test_a_box_of_any_fineness_holds_a_glass_of_thick_milk_and_thin_water(size):
+    """288 mm by 252 mm, to a cell: enough for the glass, turned as it may be, where it stands."""
+    scene = rl.make("matter/pouring", size=size).simulation
+    dx = float(scene.grid.dx)
+    length, height = (float(a) for a in scene.grid.upper)
+    np.testing.assert_allclose(length, 0.288, rtol=1e-6)
+    assert 0.252 - dx < height < 0.252 + 1e-6
+    place, reach = np.asarray(scene.colliders[0].x), np.hypot(0.057, 0.06)  # of its far corners
+    assert (place > reach).all() and (place < np.array([length, height]) - reach).all()
+    milk, water = scene.bodies
+    assert (milk.density, milk.material.viscosity) == (1290.0, 20.0)
+    assert (water.density, water.material.viscosity) == (1000.0, 0.0)
+
+
 def test_it_is_poured_when_the_water_is_out_and_the_milk_in_the_glass():
     """Shares of either are moved by 1 m."""
     state = standing(ENV)

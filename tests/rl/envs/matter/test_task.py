@@ -1,12 +1,14 @@
 """What all tasks of matter have in common: how a tool is led, and how an episode begins."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu import rl
+from jaxgpu.rl.envs.matter.task import State
 from jaxgpu.rl.envs.matter.workspace import BoxWorkspace
 
 ENV = rl.make("matter/pouring")  # frames of 20 ms
@@ -30,3 +32,17 @@ def test_particles_begin_within_a_share_of_their_spacing_on_either_side():
         shift = np.asarray(particles.x)[np.asarray(particles.active)] - np.asarray(body.x)
         share = shift / (ENV.jitter * spacing)
         assert 0.95 < share.max() < 1.001 and -1.001 < share.min() < -0.95
+
+
+def test_a_frame_counts_one_and_the_last_of_them_ends_the_episode(monkeypatch):
+    """And pays (1 - l / l_0) / max_steps; `l` and `l_0` are 0.3 and 0.5."""
+    said = SimpleNamespace(loss=lambda *_: jnp.float32(0.3), success=lambda *_: jnp.bool_(True))
+    env, matter = replace(ENV, goal=said), jax.jit(ENV.simulation.init)()
+    monkeypatch.setattr(type(env), "_run", lambda self, matter, *_: (matter, ()))
+    begin = lambda t: State(matter, (), jnp.float32(0.5), jnp.int32(t))
+    step = jax.jit(lambda t: env.step(begin(t), jnp.zeros(3), jax.random.key(0)))
+    for t, over in ((0, False), (73, False), (74, True)):
+        out = step(t)
+        assert out.state.t == t + 1 and out.truncated == over and not out.terminated
+        np.testing.assert_allclose(out.reward, (1 - 0.3 / 0.5) / 75, rtol=1e-5)
+        assert out.info["success"] and out.info["loss"] == np.float32(0.3)

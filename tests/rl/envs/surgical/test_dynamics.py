@@ -32,6 +32,15 @@ UPRIGHT = {  # iiwa14.xml of the menagerie, upright: heights of the joints and c
         (0, 0.0004, 1.1806),
         (0, 0, 1.281),
     ],
+    "inertia": [  # along the axes of each link, kg m^2
+        (0.0333, 0.033, 0.0123),
+        (0.0305, 0.0304, 0.011),
+        (0.025, 0.0238, 0.0076),
+        (0.017, 0.0164, 0.006),
+        (0.01, 0.0087, 0.00449),
+        (0.0049, 0.0047, 0.0036),
+        (0.001, 0.001, 0.001),
+    ],
 }
 
 
@@ -54,6 +63,7 @@ def test_the_upright_kuka_has_the_masses_where_the_menagerie_has_them(x64):
     where = robot.poses(robot.init(np.zeros(7)))
     np.testing.assert_allclose(where.centre.T[1:], UPRIGHT["com"], atol=1e-12)
     np.testing.assert_allclose(robot.bodies.mass[1:], UPRIGHT["mass"], rtol=1e-12)
+    np.testing.assert_array_equal(MASSES[STAR].inertia, UPRIGHT["inertia"])
     # about the vertical through the joints, of links 3 to 7; the diagonals' entries along it
     along = np.array([0.0076, 0.0164, 0.00449, 0.0047, 0.001])
     off = np.square(np.array(UPRIGHT["com"])[2:, :2]).sum(1) * UPRIGHT["mass"][2:]
