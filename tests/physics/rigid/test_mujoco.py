@@ -155,3 +155,18 @@ def test_switches_are_those_of_the_file():
         body = "<worldbody><body><freejoint/><geom size='.1'/></body></worldbody>"
         model = rigid.load(f"<mujoco>{switch}{body}</mujoco>")
         assert model.layout.disabled == {name}
+
+
+@pytest.mark.parametrize(
+    "source, sentence",
+    [
+        ("<mujoco><worldbody><bodi/></worldbody></mujoco>", "load: MuJoCo refuses it, "),
+        ("<!DOCTYPE a [<!ENTITY b 'c'>]><mujoco/>", "load: the file declares a document type"),
+        ("no/such/robot.xml", "load: source='no/such/robot.xml' is no file; give its path or text"),
+    ],
+)
+def test_a_file_is_refused_once_and_by_who_refuses_it(source, sentence):
+    """MuJoCo's own words follow ours; a sentence of ours is not told as one of MuJoCo's."""
+    with pytest.raises(ValueError) as said:
+        rigid.load(source)
+    assert str(said.value).startswith(sentence) and str(said.value).count("load: ") == 1

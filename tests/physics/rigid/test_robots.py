@@ -52,3 +52,62 @@ def test_a_thousand_steps_of_a_cheetah_stay_where_c_is_when_pushed_by_a_billiont
     off = apart(np.asarray(ours))
     assert int(end.overflow) == 0
     assert (off <= band).all()
+
+
+ROBOTS = {  # of gymnasium's own files; how many contacts are kept
+    "hopper": ("hopper.xml", 16),
+    "half-cheetah": ("half_cheetah.xml", 16),
+    "walker2d": ("walker2d_v5.xml", 16),
+    "ant": ("ant.xml", 32),
+    "humanoid": ("humanoid.xml", 64),
+    "swimmer": ("swimmer.xml", 8),
+    "reacher": ("reacher.xml", 8),
+    "pusher": ("pusher_v5.xml", 16),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROBOTS)
+def test_accelerations_of_a_thousand_states_are_those_of_c(x64, name):
+    """Along runs of C under random controls, in contact where the robot ever is: to 1e-6."""
+    file, contacts = ROBOTS[name]
+    c = mujoco.MjModel.from_xml_path(str(WALKERS / file))
+    c.opt.jacobian, c.opt.tolerance, c.opt.iterations, c.opt.ls_iterations = 0, 0, 200, 100
+    c.opt.solver = int(mujoco.mjtSolver.mjSOL_NEWTON)
+    model = rigid.load(c, dtype=jnp.float64, iterations=20, contacts=contacts)
+    rows = list(met(c, 1000, touching=name not in ("swimmer", "reacher")))
+    qpos, qvel, ctrl, want, touched = (np.array(column) for column in zip(*rows))
+
+    @jax.jit
+    def accelerations(qpos, qvel, ctrl):
+        def one(args):
+            state = model.init(args[0], args[1])
+            return model.forward(state, args[2]).qacc, model.step(state, args[2]).overflow
+
+        return jax.lax.map(one, (qpos, qvel, ctrl), batch_size=50)
+
+    got, lost = accelerations(qpos, qvel, ctrl)
+    assert not np.any(lost)
+    off = np.abs(got - want).max(1) / (1 + np.abs(want).max(1))
+    assert off.max() < 1e-6
+    assert touched.min() > 0 or name in ("swimmer", "reacher")
+
+
+def met(c, count, touching):
+    """States of runs of C from random starts under random controls, and C's accelerations."""
+    d, rng = mujoco.MjData(c), np.random.default_rng(1)
+    low, high = c.actuator_ctrlrange.T
+    while True:
+        mujoco.mj_resetData(c, d)
+        d.qvel[:] = rng.normal(size=c.nv)
+        for _ in range(40):
+            d.ctrl[:] = rng.uniform(low, high)
+            for _ in range(5):
+                mujoco.mj_step(c, d)
+            d.qacc_warmstart[:] = 0
+            mujoco.mj_forward(c, d)
+            if d.ncon or not touching:
+                yield d.qpos.copy(), d.qvel.copy(), d.ctrl.copy(), d.qacc.copy(), d.ncon
+                count -= 1
+                if not count:
+                    return
