@@ -170,3 +170,24 @@ def test_a_file_is_refused_once_and_by_who_refuses_it(source, sentence):
     with pytest.raises(ValueError) as said:
         rigid.load(source)
     assert str(said.value).startswith(sentence) and str(said.value).count("load: ") == 1
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        '<weld body1="a" body2="b" torquescale=".7"/>',
+        '<connect body1="a" body2="b" anchor=".1 .2 0"/>',
+    ],
+)
+def test_two_bodies_that_hold_one_another_are_pulled_as_in_c(x64, held):
+    box = '<freejoint/><geom type="box" size=".1 .2 .3" contype="0" conaffinity="0"/>'
+    body = '<body name="{}" pos="{} 0 1">' + box + "</body>"
+    bodies = body.format("a", 0) + body.format("b", 0.5)
+    text = f"<mujoco><worldbody>{bodies}</worldbody><equality>{held}</equality></mujoco>"
+    c, d, model = mujoco_c.loaded(text)
+    q, v, act, ctrl = mujoco_c.states(c, 1)[0]
+    mujoco_c.put(c, d, q, v, act, ctrl)
+    mujoco.mj_forward(c, d)
+    got = jax.jit(lambda q, v: model.forward(model.init(q, v)).qacc)(q, v)
+    assert d.nefc == (6 if "weld" in held else 3)
+    np.testing.assert_allclose(got, d.qacc, atol=1e-11 * np.abs(d.qacc).max())
