@@ -18,11 +18,12 @@ def test_a_taxel_that_is_pressed_is_bright_where_it_lies_on_its_pad():
     shapes = jax.eval_shape(env.reset, jax.random.key(0))[0]
     state = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     field = jnp.zeros_like(state.grasp.field)
-    dark = pictures.pads(env, replace(state, grasp=replace(state.grasp, field=field)))
+    drawn = jax.jit(lambda state: pictures.pads(env, state))
+    dark = drawn(replace(state, grasp=replace(state.grasp, field=field)))
     assert not np.any(dark)
     field = field.at[1, 0, 1].set(-1.0)
-    seen = pictures.pads(env, replace(state, grasp=replace(state.grasp, field=field)))
-    rows, columns = (np.flatnonzero(np.any(seen, (2, axis))) for axis in (1, 0))
+    seen = drawn(replace(state, grasp=replace(state.grasp, field=field)))
+    rows, columns = (np.flatnonzero(np.any(np.asarray(seen), (2, axis))) for axis in (1, 0))
     assert rows.tolist() == list(range(338, 360)) and columns.tolist() == list(range(52))
     assert len(np.unique(np.asarray(seen)[338:, :52])) == 1  # no shear: grey
 
