@@ -1,8 +1,8 @@
 """Learners: specs with `init`, `update`, `policy`, and `act`, which that policy calls.
 
 Reading order: `ppo`, which is the plainest use of what the learners by gradients share, `training`
-(sizes, state), `schedule`, `normaliser`, `networks` and the `encoders` before them, `advantage`,
-`optimiser` and `critics`; then `recurrent` (PPO with a memory), `pqn`, `sac` with its `replay`, `shac`; `es`
+(sizes, state), `schedule`, `normaliser`, `networks` and the `encoders` before them, `advantage` and
+`optimiser`; then `recurrent` (PPO with a memory), `pqn`, `sac` with its `replay`, `shac`; `es`
 stands apart, on the objective of `neuroevolution`.
 """
 

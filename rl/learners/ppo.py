@@ -30,9 +30,8 @@ from ..policies import LearntPolicy
 from ..vector import Outcome, VectorState, vectorize
 from . import normaliser, optimiser
 from .advantage import advantages
-from .critics import Critic
 from .networks import ActorCritic, Categorical, Normal, feasible, noise
-from .training import ActorCriticRollouts, TrainState
+from .training import ActorCriticRollouts, Critic, TrainState
 
 
 @pytree
