@@ -68,6 +68,34 @@ def merged(normaliser: Normaliser, seen: Normaliser, axis: str) -> Normaliser:
     return _joined(normaliser, structure.unflatten(means), structure.unflatten(squares), new)
 
 
+def continued(name: str, fresh: Normaliser, seen: Normaliser) -> Normaliser:
+    """What was `seen`, for observations like those of `fresh`, which may hold pictures besides.
+
+    Raises:
+        ValueError: vectors that were not seen; `name` begins the sentence.
+    """
+    squares = jax.tree.leaves(seen.square)
+    held = dict(zip(_places(seen.mean), zip(jax.tree.leaves(seen.mean), squares), strict=True))
+    likes, structure = jax.tree.flatten(fresh.mean)
+    kept = []
+    for at, like in zip(_places(fresh.mean), likes, strict=True):
+        moments = held.get(at)
+        if _is_picture(like):
+            moments = like, like
+        elif moments is None or moments[0].shape != like.shape:
+            raise ValueError(
+                f"{name}: the critic that is given has seen no observation{at} of shape "
+                f"{list(like.shape)}; let it learn where there is one"
+            )
+        kept.append(moments)
+    means, squares = zip(*kept, strict=True)
+    return Normaliser(structure.unflatten(means), structure.unflatten(squares), seen.count)
+
+
+def _places(tree: Any) -> list[str]:
+    return [jax.tree_util.keystr(at) for at, _ in jax.tree.leaves_with_path(tree)]
+
+
 def _joined(normaliser: Normaliser, mean: Any, square: Any, new: Array | int) -> Normaliser:
     """With `new` observations more, of this mean and this sum of squared deviations from it."""
     count = normaliser.count + new

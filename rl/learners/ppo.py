@@ -6,7 +6,8 @@ linearly to zero unless `anneal_lr` is off, values are not clipped (Andrychowicz
 arXiv:2006.05990, find no use in it). A truncated episode is bootstrapped with the value of its true
 last observation. As options, rewards are divided by the running deviation of their discounted sums,
 and the learning rate is made to keep the policy's step at a given divergence (Rudin et al. 2022,
-arXiv:2109.11978; there after each minibatch, here after each update).
+arXiv:2109.11978; there after each minibatch, here after each update). A training may begin with the
+`critic` of another.
 
 A step of an environment costs about 1 + 3 `update_epochs` passes through both networks.
 """
@@ -30,7 +31,7 @@ from ..vector import Outcome, VectorState, vectorize
 from . import normaliser, optimiser
 from .advantage import advantages
 from .networks import ActorCritic, Categorical, Normal, feasible, noise
-from .training import ActorCriticRollouts, TrainState
+from .training import ActorCriticRollouts, Critic, TrainState
 
 
 @pytree
@@ -51,6 +52,7 @@ class PPO(ActorCriticRollouts):
     num_minibatches: int = size(default=8, least=1)  # parts into which a pass cuts it
     normalize_reward: bool = static(default=False)  # by the deviation of their discounted sums
     adaptive_lr: bool = static(default=False)  # the learning rate keeps to `target_kl`
+    critic: Critic | None = None  # of another training, which this one begins with
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
@@ -64,19 +66,32 @@ class PPO(ActorCriticRollouts):
                 the state can be looked at and played, but not updated.
 
         Raises:
-            ValueError: minibatches that do not divide the batch.
+            ValueError: minibatches that do not divide the batch, or a `critic` that does not fit.
         """
         self.check_minibatches(self.num_minibatches)
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
         params = self._network(env).init(network_key, observation)
-        return PPOState(
+        state = PPOState(
             params=params,
             opt_state=optimiser.init(params),
             **common,
             returns=normaliser.no_returns(self.num_envs),
             lr_scale=jnp.ones((), jnp.float32),
         )
+        return state if self.critic is None else self.critic.put_into("PPO", state)
+
+    def critic_of(self, state: "PPOState") -> Critic:
+        """What the critic of a training has learnt, for another to begin with.
+
+        >>> from jaxgpu import rl
+        >>> env, ppo, key = rl.make("pendulum"), rl.PPO(num_envs=8, num_steps=8), jax.random.key(0)
+        >>> taught = rl.PPO(num_envs=8, num_steps=8, critic=ppo.critic_of(ppo.init(env, key)))
+        >>> (taught.init(env, jax.random.key(1)).params["params"]["critic"]["Dense_0"]["kernel"]
+        ... == ppo.init(env, key).params["params"]["critic"]["Dense_0"]["kernel"]).all().item()
+        True
+        """
+        return Critic(state.params["params"]["critic"], state.obs_stats, state.returns.stats)
 
     def check_devices(self, devices: int) -> None:
         """Raise where so many devices cannot share out environments and minibatches."""
@@ -129,7 +144,7 @@ class PPO(ActorCriticRollouts):
 
     def policy(self, env: Environment, state: "PPOState") -> LearntPolicy:
         """The learnt policy: observation to its likeliest action."""
-        return self.acting(env, state.params, state.obs_stats)
+        return replace(self, critic=None).acting(env, state.params, state.obs_stats)
 
     def act(self, policy: LearntPolicy, observation: Any) -> Any:
         """What its policy does."""

@@ -106,9 +106,14 @@ class RecurrentPPO:
                 the state can be looked at and played, but not updated.
 
         Raises:
-            ValueError: minibatches that do not divide the environments.
+            ValueError: minibatches that do not divide the environments, or a `critic` of `ppo`.
         """
         check_learner("RecurrentPPO", self, env)
+        if self.ppo.critic is not None:
+            raise ValueError(
+                "RecurrentPPO: its ppo has a critic of another training, which it cannot begin "
+                "with, for its critic reads the memory; leave ppo.critic at None"
+            )
         if self.ppo.num_envs % self.ppo.num_minibatches:
             raise ValueError(
                 f"RecurrentPPO: {self.ppo.num_minibatches} minibatches of {self.ppo.num_envs} "

@@ -45,6 +45,7 @@ OPTIONS = {
     "locomotion": "--seeds 3 --share 0.01",
     "nozzle-shapes": "--seeds 2 --pop-size 4 --generations 20 --frames 4",
     "pareto-fronts": "--generations 50 --seeds 3",
+    "peg-insertion": "--steps 50000 --seeds 3 --episodes 4",
     "pour": "--calls 8 --seeds 1 --planners 2",
     "robot-front": "--members 8 --generations 24 --max-steps 8 --seeds 2",
     "solar-system": "--years 10 --tracers 500",

@@ -4,17 +4,29 @@ After TacSL's task of the name. A peg of `physics.touch.PEGS`, "round-8" unless 
 40 mm out of the fingers, aslant by up to 18 degrees; the hole is 23 mm deep and, by default, 0.5 mm
 wider than the peg (`clearance=None` takes the published hole, 0.114 mm wider). Success: d less than
 4.4958 mm, which is not reached beside the hole.
+
+The published reward is that of `task`. Above the hole d hardly depends on what is tenths of a
+millimetre aside. So each step is paid, besides,
+
+    aim (e / (e + a) + h)
+
+where a is the mean distance of the peg's two ends from the axis of the hole, e = 1 mm, and h the
+share of the hole's depth that the tip has gone down within it. `aim=0` leaves what is published.
 """
 
 from typing import Any
 
+import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.geometry.rows import length
 from jaxgpu.physics.touch import GelSight, Grasp, peg_and_socket
 from jaxgpu.pytree import number, pytree
 
 from ...environment import register
-from .task import State, TouchTask, seen_by
+from .task import State, TouchTask, axis, seen_by
+
+ALIGNED = 1e-3  # m of the ends of the peg from the axis at which half is paid
 
 
 @pytree
@@ -27,10 +39,21 @@ class PegInsertion(TouchTask):
     """
 
     tolerance: Array | float = number(default=4.4958e-3, above=0, unit="m")  # [] of d
+    aim: Array | float = number(default=0.1, least=0)  # [] weight of alignment and depth
 
     def is_success(self, state: State) -> Array:
         """Whether the peg is in its hole."""
         return self.distance(state) < self.tolerance
+
+    def _paid(self, state: State, far: Array) -> Array:
+        """What is published, and what alignment and depth in the hole are paid."""
+        fixture, along = self.grasp.fixture, axis(state.grasp.part_quat)
+        tip = self.tip(state) - state.grasp.fixture
+        ends = jnp.stack([tip, tip + 2 * self.grasp.part.tip * along])
+        aligned = ALIGNED / (ALIGNED + jnp.mean(length(ends[:, :2])))
+        share = jnp.clip((fixture.top - tip[2]) / (fixture.top - fixture.goal), 0, 1)
+        depth = jnp.where(self.beside(state) < self.width(), share, 0)
+        return super()._paid(state, far) + self.aim * (aligned + depth)
 
 
 @register("touch/peg-insertion")

@@ -122,6 +122,13 @@ class TouchTask(ABC):
         zero = jnp.zeros((), action.dtype)
         return self.max_shift * action[:3], self.max_turn * action[3:], zero
 
+    def stagger(self, state: State, key: Array) -> State:
+        """A first state whose clock is ahead by a random number of steps.
+
+        Copies that begin a training together then do not end their first episodes together.
+        """
+        return replace(state, t=jax.random.randint(key, (), 0, self.max_steps, state.t.dtype))
+
     def reset(self, key: Array) -> tuple[State, Any]:
         """Hand and fixture anywhere, the part aslant in the hand, all at rest."""
         keys = jax.random.split(key, 7)

@@ -59,7 +59,8 @@ def test_distance_and_reward_are_those_of_the_formula(begun):
     state = replace(state, grasp=replace(state.grasp, part=part, part_quat=quat))
     levers = np.array([-3, -1, 1, 3])[:, None] / 12
     far = np.linalg.norm(tip - goal + levers * (up - [0, 0, 1]), axis=1).mean()
-    measured = jax.jit(lambda s: (INSERTION.distance(s), INSERTION._paid(s, INSERTION.distance(s))))
+    env = replace(INSERTION, aim=0.0)
+    measured = jax.jit(lambda s: (env.distance(s), env._paid(s, env.distance(s))))
     got = [float(x) for x in measured(state)]
     assert got[0] == pytest.approx(far, rel=1e-5)
     paid = -0.1 * far + 0.1 / (np.exp(50 * far) + 1e-4 + np.exp(-50 * far))
@@ -69,6 +70,37 @@ def test_distance_and_reward_are_those_of_the_formula(begun):
     far, paid = (float(x) for x in measured(low))
     near = 0.1 / (np.exp(50 * far) + 1e-4 + np.exp(-50 * far))
     assert paid == pytest.approx(near - far, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("aside", "above", "share"),
+    [(0.0, 0.03, 0.0), (0.003, 0.013, 10 / 23), (0.005, 0.013, 0.0), (0.0, -0.001, 1.0)],
+)
+def test_alignment_and_depth_in_the_hole_are_paid_besides(begun, aside, above, share):
+    """The tip beside the axis and above the floor; the other end leans 50 mm sin 0.2 further."""
+    state = jax.tree.map(lambda x: x[0], begun)
+    quat = jnp.stack(rotations.from_vector(jnp.array([0.0, 0.2, 0.0])))
+    along = np.array([np.sin(0.2), 0.0, np.cos(0.2)])
+    tip = np.asarray(state.grasp.fixture) + [aside, 0.0, 0.005 + above]
+    part = jnp.asarray(tip + 0.025 * along, jnp.float32)
+    state = replace(state, grasp=replace(state.grasp, part=part, part_quat=quat))
+    paid = jax.jit(lambda env: env._paid(state, env.distance(state)))
+    more = float(paid(replace(INSERTION, aim=0.7))) - float(paid(replace(INSERTION, aim=0.0)))
+    mean = aside + 0.5 * 0.05 * np.sin(0.2)
+    assert more == pytest.approx(0.7 * (0.001 / (0.001 + mean) + share), rel=1e-4)
+
+
+def test_a_way_is_enlarged_level_and_upright_apart():
+    """A tenth of a millimetre aside is seen as well far above the goal as near it."""
+    far, near = (observations.enlarged(jnp.array([1e-4, 0.0, z])) for z in (0.02, 0.0))
+    assert float(far[0]) == float(near[0]) == pytest.approx(1e-4 / (1e-4 + observations.NEAR))
+    assert float(far[2]) == pytest.approx(0.02 / (0.02 + observations.NEAR), rel=1e-6)
+
+
+def test_clocks_of_first_episodes_of_a_training_are_staggered_and_no_others(begun):
+    t = np.asarray(jax.vmap(INSERTION.stagger)(begun, KEYS).t)
+    assert len(np.unique(t)) > 40 and 0 <= t.min() and t.max() < INSERTION.max_steps
+    assert not np.any(begun.t)
 
 
 @pytest.mark.parametrize("kind", observations.KINDS)

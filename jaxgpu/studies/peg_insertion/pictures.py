@@ -1,0 +1,60 @@
+"""A film of the hand at work, beside what its pads feel."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu import report
+from jaxgpu.render import Camera
+from jaxgpu.report import Figure
+from jaxgpu.rl.envs.touch import TouchTask, observations
+from jaxgpu.rl.pictures.film import film as on_device
+from jaxgpu.studies.mobile_pick.success import played
+
+SIZE, EVERY = 360, 3  # pixels; steps a frame
+PRESSED, SHEARED = 6.0, 3.0  # of the forces observed, at which a colour is three quarters of full
+
+
+def film(env: TouchTask, policy: Any, key: Array, caption: str) -> Figure:
+    """An episode."""
+    states = played(env, policy, key, env.max_steps + env.ending)
+    states = jax.tree.map(lambda x: x[::EVERY], states)
+    beside = on_device(env, states, outlook(jax.tree.map(lambda x: x[0], states)))
+    felt = np.asarray(jax.jit(jax.vmap(lambda state: pads(env, state)))(states))
+    return report.film(np.concatenate([beside, felt], 2), caption, 0.05)
+
+
+def outlook(state: Any) -> Camera:
+    """A camera beside the table that sees hand and fixture."""
+    place, hand = np.asarray(state.grasp.fixture), np.asarray(state.grasp.hand)
+    middle = 0.5 * (place + hand)
+    wide = 0.35 + np.linalg.norm(hand - place)
+    return Camera(
+        eye=tuple(middle + wide * np.array([0.5, -1.0, 0.5])),
+        target=tuple(middle),
+        up=(0.0, 0.0, 1.0),
+        angle=0.6,
+        width=SIZE,
+        height=SIZE,
+    )
+
+
+def pads(env: TouchTask, state: Any) -> Array:
+    """Both fields, one above the other, [SIZE, SIZE, 3] bytes.
+
+    A taxel is a rectangle, the brighter the harder it is pressed, red and blue by the shear
+    across and along the finger; fingertips are below.
+    """
+    rows, columns = env.grid
+    field = observations.field(env, state).reshape(rows, columns, 2, 3)
+    field = field.transpose(2, 0, 1, 3).reshape(2 * rows, columns, 3)
+    shear = 0.5 + 0.5 * jnp.tanh(field[..., :2] / SHEARED)
+    press = jnp.tanh(field[..., 2:] / PRESSED)
+    colour = press * jnp.concatenate([shear[..., :1], 0.5 + 0 * press, shear[..., 1:]], -1)
+    up = colour.reshape(2, rows, columns, 3)[:, ::-1].reshape(colour.shape)
+    i = jnp.arange(SIZE) * (2 * rows) // SIZE
+    k = jnp.arange(SIZE) * columns // SIZE
+    return jnp.round(255 * up[i][:, k]).astype(jnp.uint8)

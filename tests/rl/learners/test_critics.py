@@ -1,0 +1,113 @@
+"""Trainings that begin with the critic of another."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rl_pictures import CNN, LEARNERS, PRIVATE, TINY, Pointer
+
+from jaxgpu import rl
+from jaxgpu.rl.learners import normaliser
+
+KNOWN = ("goal", "place")
+KEY = jax.random.key(0)
+STUDENT = LEARNERS["PPO"]
+TEACHER = replace(STUDENT, actor_keys=KNOWN, normalize_reward=True)
+
+
+@jax.jit
+def taught(key):
+    """A teacher that has seen much and been paid much, its student, and what both think."""
+    env, keys = Pointer(), jax.random.split(key, 4)
+    teacher = TEACHER.init(env, keys[0])
+    seen = jax.vmap(env.reset)(jax.random.split(keys[1], 50))[1]
+    seen["goal"] = 5 + 3 * seen["goal"]
+    sums = normaliser.update(teacher.returns.stats, 7 * jax.random.normal(keys[2], (9, 4)))
+    teacher = replace(
+        teacher,
+        obs_stats=normaliser.update(teacher.obs_stats, seen),
+        returns=replace(teacher.returns, stats=sums),
+    )
+    learner = replace(STUDENT, normalize_reward=True, critic=TEACHER.critic_of(teacher))
+    student = learner.init(env, keys[3], 2)
+
+    def values(learner, state):
+        scaled = normaliser.apply(state.obs_stats, seen)
+        return learner._apply(learner._network(env), state.params, scaled)[1]
+
+    told = values(TEACHER, teacher), values(learner, student)
+    return teacher, student, told, learner.policy(env, student)
+
+
+def test_a_training_begins_with_the_values_of_the_critic_that_it_is_given():
+    """To the bit, though the actor sees something else; what rewards are scaled by comes along."""
+    teacher, student, (theirs, ours), policy = taught(KEY)
+    np.testing.assert_array_equal(ours, theirs)
+    assert np.std(theirs) > 1e-3
+    assert student.obs_stats.count == 50 and student.returns.stats.count == 36
+    np.testing.assert_array_equal(student.returns.stats.square, teacher.returns.stats.square)
+    fresh = replace(STUDENT, critic=None)
+    actor = jax.eval_shape(lambda key: fresh.init(Pointer(), key), KEY).params["params"]["actor"]
+    assert jax.tree.map(jnp.shape, student.params["params"]["actor"]) == jax.tree.map(
+        jnp.shape, actor
+    )
+    assert policy.learner.critic is None  # is not carried about by what acts
+
+
+def test_a_critic_of_the_whole_state_serves_an_actor_that_feels():
+    """Of the tasks of touch: the teacher sees no field, and needs no network for it."""
+    keys = ("hand", "privileged")
+    make = lambda kind: rl.make("touch/peg-insertion", observation=kind, taxels=(4, 3))
+    teacher = rl.PPO(actor_keys=keys, critic_keys=keys, **TINY)
+
+    def begun(key):
+        state = teacher.init(make("reduced"), key)
+        student = rl.PPO(
+            network=CNN,
+            actor_keys=("hand", "field"),
+            critic_keys=keys,
+            critic=teacher.critic_of(state),
+            **TINY,
+        )
+        return student.init(make("force"), key)
+
+    stats = jax.eval_shape(begun, KEY).obs_stats
+    assert {name: x.shape for name, x in stats.mean.items()} == {
+        "hand": (25,),
+        "privileged": (31,),
+        "field": (4, 3, 6),
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"hidden_sizes": (8,)}, "weights of the shapes .* give both learners the same hidden_si"),
+        ({"critic_keys": ("goal",)}, "weights of the shapes .* and a critic that sees the same"),
+    ],
+)
+def test_a_critic_of_another_shape_is_refused(change, said):
+    begin = lambda key: replace(STUDENT, critic=TEACHER.critic_of(TEACHER.init(Pointer(), key)))
+    with pytest.raises(ValueError, match=f"PPO: the critic that is given has {said}"):
+        jax.eval_shape(lambda key: replace(begin(key), **change).init(Pointer(), key), KEY)
+
+
+def test_a_critic_that_has_not_seen_what_is_observed_is_refused():
+    """What is scaled together is counted together."""
+    seen = normaliser.init({"goal": jnp.zeros(1)})
+    fresh = normaliser.init({"goal": jnp.zeros(1), "place": jnp.zeros(1)})
+    with pytest.raises(ValueError, match=r"PPO: .* no observation\['place'\] of shape \[1\]; let"):
+        normaliser.continued("PPO", fresh, seen)
+    with pytest.raises(ValueError, match=r"PPO: .* no observation of shape \[2\]; let"):
+        normaliser.continued("PPO", normaliser.init(jnp.zeros(2)), seen)
+
+
+def test_a_learner_with_a_memory_refuses_a_critic():
+    def begin(key):
+        ppo = replace(STUDENT, critic=STUDENT.critic_of(STUDENT.init(Pointer(), key)), **PRIVATE)
+        return rl.RecurrentPPO(ppo, hidden_size=4).init(Pointer(), key)
+
+    with pytest.raises(ValueError, match="RecurrentPPO: its ppo has a critic of another training"):
+        jax.eval_shape(begin, KEY)
