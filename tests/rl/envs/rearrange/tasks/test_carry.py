@@ -146,15 +146,20 @@ def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
 
 
 def test_who_only_takes_a_thing_is_not_told_where_it_would_be_brought():
-    env = rl.make("rearrange/mobile-pick", episodes=ENV.episodes)
-    state, seen = jax.jit(env.reset)(KEY)
-    made = replace(env.episodes, goal=env.episodes.goal + 1.0, to_goal=env.episodes.to_goal + 1.0)
-    elsewhere = replace(env, episodes=made)
-    again = jax.jit(lambda env, state: env.observe(state, forward_kinematics(state.joints)))(
-        elsewhere, state
+    env, state, made = (
+        rl.make("rearrange/mobile-pick", episodes=ENV.episodes),
+        begun(),
+        ENV.episodes,
     )
-    assert seen.shape == env.observation_space.shape == (48,)
-    np.testing.assert_allclose(again, seen, atol=1e-6)
+    elsewhere = replace(made, goal=made.goal + 1.0, to_goal=made.to_goal + 1.0)
+    frames, base = FRAMES(state.joints), state.joints.base
+    for one, told in ((env, True), (ENV, False)):
+        other = replace(one, episodes=elsewhere)
+        same = [np.array_equal(*x) for x in zip(*(e.vector(state, frames) for e in (one, other)))]
+        assert all(same) == told
+        assert sum(map(len, one.vector(state, frames))) == one.vector_size == (29 if told else 35)
+    ways = (e.away(state, base[:2]) for e in (env, replace(env, episodes=elsewhere)))
+    assert len(set(map(float, ways))) == 1
 
 
 @pytest.mark.slow

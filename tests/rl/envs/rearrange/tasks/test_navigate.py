@@ -55,18 +55,17 @@ def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
     assert not np.asarray(last.left_out).any()
 
 
-def test_to_turn_to_where_the_way_gets_shorter_is_paid_for():
-    """In place: the change of the cosine of the angle to it, times 0.3 m or of a way below 1 m."""
-    start, seen = jax.jit(ENV.reset)(jax.random.key(5))
-    near = min(float(seen[5]), 1.0)
-    out = jax.jit(ENV.step)(start, jnp.array([1.0, 0.0]), jax.random.key(0))
-    np.testing.assert_array_equal(out.state.joints.base[:2], start.joints.base[:2])
-    angle = [float(jnp.arctan2(x[7], x[6])) for x in (seen, out.observation)]
-    np.testing.assert_allclose(angle[0] - angle[1], 0.0873, atol=1e-5)
-    long = float(jnp.hypot(seen[6], seen[7]))  # 1 where the way is that of a free place
-    paid = 0.3 * near * long * (np.cos(angle[1]) - np.cos(angle[0]))
-    np.testing.assert_allclose(out.reward, paid, atol=1e-5)
-    assert abs(paid) > 1e-3
+def test_to_turn_to_where_the_way_gets_shorter_shortens_what_is_left():
+    """By the cosine of the angle to it, times 0.3 m or 0.3 of a way below 1 m; the rest is W."""
+    state, seen = jax.jit(ENV.reset)(jax.random.key(5))
+    left, joints = jax.jit(lambda state: ENV.left(state, None)), state.joints
+    way, (ahead, aside) = float(seen[5]), np.asarray(seen[6:8])
+    assert np.hypot(ahead, aside) > 0.9
+    for turn in (0.0, 1.0, np.arctan2(aside, ahead)):
+        turned = replace(joints, base=joints.base.at[2].add(turn))
+        cosine = ahead * np.cos(turn) + aside * np.sin(turn)
+        found = left(replace(state, joints=turned))
+        np.testing.assert_allclose(found, way + 0.3 * min(way, 1.0) * (1 - cosine), atol=1e-5)
 
 
 @pytest.mark.slow
