@@ -17,18 +17,20 @@ from .success import Course
 
 ASKED, EPISODES, MAX_STEPS = 0.9, 128, 300  # the share of successes; of each measurement
 UNSEEN = 1_000_000  # the first seed of houses that nobody learns from
-LEARNER = rl.PPO(learning_rate=1e-3, num_envs=128, num_steps=64, gamma=0.98)
+LEARNER = rl.PPO(
+    learning_rate=1e-3, num_envs=128, num_steps=32, gamma=0.98, hidden_sizes=(128, 128)
+)
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of the study."""
 
-    steps: int = size(default=2_000_000, least=100_000, most=10**12)
+    steps: int = size(default=8_000_000, least=100_000, most=10**12)
     """Of environments, for each seed."""
     seeds: int = size(default=3, least=3, most=10_000)
     """Trainings, all in one program; at least 3, for an interval."""
-    homes: int = size(default=16, least=1, most=100_000)
+    homes: int = size(default=64, least=1, most=100_000)
     """Houses to learn in; half as many others, at least 4, to be measured in."""
     seed: int = size(default=0, **SEEDS)
     """Of the first training."""

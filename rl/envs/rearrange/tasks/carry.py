@@ -27,6 +27,7 @@ from .episodes import REACH, TOUCH, in_hand
 from .task import BENDS, ROLLS, HouseTask, State, between, upright
 
 SOON = 5  # steps, before which the end action does not count
+CLOSE = 0.3  # m, within which the hand is told more finely where the thing is
 BELOW = 0.02  # m, that a thing may be let go below its place
 
 
@@ -34,9 +35,10 @@ BELOW = 0.02  # m, that a thing may be let go below its place
 class Carry(HouseTask):
     """An action is the grip, turn and forward of the base, and the arm's seven joints; [10].
 
-    The vector of a state: robot to thing, hand to thing, robot to hand, robot to goal, hand to
-    goal, where the hand points [3 each], holding [1], the joints that have limits [4], cosines and
-    sines of those that roll [6], and the clock [3].
+    The vector of a state: robot to thing, hand to thing, the same in units of its length or of
+    `CLOSE`, whichever is longer, robot to hand, where the hand points [3 each]; where the thing is
+    to be brought somewhere robot to goal and hand to goal [3 each]; holding [1], the joints that
+    have limits [4], cosines and sines of those that roll [6], and the clock [3].
     """
 
     near: Array | float = number(
@@ -55,7 +57,7 @@ class Carry(HouseTask):
     @property
     def vector_size(self) -> int:
         """As said above."""
-        return 32
+        return 35 if self.brings else 29
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Drive and move the arm, then take or let go."""
@@ -80,6 +82,11 @@ class Carry(HouseTask):
         return self.outcome(after, frames, done, failed, paid)
 
     @property
+    def brings(self) -> bool:
+        """Whether the thing is to be brought to its goal, which then is observed."""
+        return True
+
+    @property
     @abstractmethod
     def keeps(self) -> bool:
         """Whether the hand keeps what it would drop badly."""
@@ -100,23 +107,21 @@ class Carry(HouseTask):
         """Where the middle of the thing is to get, [3] m."""
         return self.episodes.goal[state.episode].astype(state.thing.dtype)
 
-    def field(self, state: State) -> Array:
-        """Ways to the thing, and once it has been in the hand to the goal."""
+    def away(self, state: State, x: Array) -> Array:
+        """The way to the thing, and once it has been in the hand to the goal."""
         made, e = self.episodes, state.episode
-        return jnp.where(state.picked, made.to_goal[e], made.to_target[e])
+        ways = (made.way(field, e, x) for field in (made.to_goal, made.to_target))
+        return jnp.where(state.picked, *ways)
 
     def vector(self, state: State, frames: Frames) -> list[Array]:
         """As the class says."""
         base, hand = state.joints.base.at[2].set(0.0), grip(frames)
         goal, arm = self.goal(state), state.joints.arm
-        ways = (
-            state.thing - base,
-            state.thing - hand,
-            hand - base,
-            goal - base,
-            goal - hand,
-            frames.axes[-1, 0],
-        )
+        off = state.thing - hand
+        fine = off / jnp.maximum(rows.length(off), CLOSE)
+        ways = [state.thing - base, off, fine, hand - base, frames.axes[-1, 0]]
+        if self.brings:
+            ways += [goal - base, goal - hand]
         parts = [self.local(frames, x) for x in ways]
         rolls = arm[ROLLS]
         parts += [state.load.held.astype(arm.dtype)[None], arm[BENDS], jnp.cos(rolls)]
@@ -177,12 +182,9 @@ def holding(state: State, frames: Frames) -> State:
 
 def way_to_thing(task: Carry, state: State, frames: Frames) -> Array:
     """The way of the base over the floor and of the hand to the thing, [] m."""
-    ways = task.episodes.to_target[state.episode]
-    floor = task.episodes.way(ways, state.joints.base[:2])
-    return task.way * floor + between(grip(frames), state.thing, task.near)
+    return task.floor(state) + between(grip(frames), state.thing, task.near)
 
 
-def way_to_goal(task: Carry, state: State, place: Array) -> Array:
-    """The way over the floor from a place [2] and that of the thing to its goal, [] m."""
-    floor = task.episodes.way(task.episodes.to_goal[state.episode], place)
-    return task.way * floor + between(state.thing, task.goal(state), task.near)
+def way_to_goal(task: Carry, state: State) -> Array:
+    """The way of the base over the floor and of the thing to its goal, [] m."""
+    return task.floor(state) + between(state.thing, task.goal(state), task.near)

@@ -49,14 +49,14 @@ class Episodes:
     to_target: Array  # [E, G, G] way from the cells to where the thing is in reach, m
     to_goal: Array  # [E, G, G] the same of the goal, m
 
-    def way(self, field: Array, x: Array) -> Array:
-        """The way from a place [2] to where a field [G, G] leads, between its cells, [] m."""
-        last = jnp.asarray(field.shape, x.dtype) - 1.001
+    def way(self, fields: Array, episode: Array, x: Array) -> Array:
+        """The way from a place [2] to where a field of [E, G, G] leads, between its cells, [] m."""
+        last = jnp.asarray(fields.shape[1:], x.dtype) - 1.001
         at = jnp.clip(x / WIDTH - 0.5, 0.0, last)
         low = jnp.floor(at).astype(jnp.int32)
         u, v = at - low.astype(at.dtype)
         i, j = low
-        near = [field[i + a, j + b].astype(x.dtype) for a in (0, 1) for b in (0, 1)]
+        near = [fields[episode, i + a, j + b].astype(x.dtype) for a in (0, 1) for b in (0, 1)]
         first = near[0] + v * (near[1] - near[0])
         second = near[2] + v * (near[3] - near[2])
         return first + u * (second - first)

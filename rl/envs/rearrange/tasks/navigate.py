@@ -62,12 +62,11 @@ class Navigate(HouseTask):
     def left(self, state: State, frames: Frames) -> Array:
         """The way over the floor."""
         del frames
-        base = state.joints.base
-        return (self.way * self.episodes.way(self.field(state), base[:2])).astype(base.dtype)
+        return self.floor(state).astype(state.thing.dtype)
 
-    def field(self, state: State) -> Array:
-        """Ways to the place."""
-        return self.episodes.to_goal[state.episode]
+    def away(self, state: State, x: Array) -> Array:
+        """The way to the place."""
+        return self.episodes.way(self.episodes.to_goal, state.episode, x)
 
     def vector(self, state: State, frames: Frames) -> list[Array]:
         """The place, straight, and the clock."""

@@ -31,13 +31,18 @@ from .task import State, between
 
 @pytree
 class MobilePick(Carry):
-    """Go to a thing and take it; the published observations, the goal's too, for later use.
+    """Go to a thing and take it; where it would be brought is not observed.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("rearrange/mobile-pick")
     >>> type(env).__name__, env.action_space.shape
     ('MobilePick', (10,))
     """
+
+    @property
+    def brings(self) -> bool:
+        """It is over once the thing is taken."""
+        return False
 
     @property
     def keeps(self) -> bool:
@@ -87,7 +92,7 @@ class Place(Carry):
     def left(self, state: State, frames: Frames) -> Array:
         """Of base and thing to the goal."""
         del frames
-        return way_to_goal(self, state, state.joints.base[:2])
+        return way_to_goal(self, state)
 
 
 @pytree
@@ -128,9 +133,9 @@ class Rearrange(Carry):
         """Of base and hand to the thing and on to the goal; once it was taken, to the goal."""
         made, e = self.episodes, state.episode
         row = made.things[made.house[e], made.target[e]].astype(state.thing.dtype)
-        onward = self.way * made.way(made.to_goal[e], row[:2])
+        onward = self.way * made.way(made.to_goal, e, row[:2])
         onward = onward + between(row[:3], self.goal(state), self.near)
-        later = way_to_goal(self, state, state.joints.base[:2])
+        later = way_to_goal(self, state)
         return jnp.where(state.picked, later, way_to_thing(self, state, frames) + onward)
 
 

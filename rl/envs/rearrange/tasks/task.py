@@ -65,6 +65,7 @@ class HouseTask(ABC):
     bonus: Array | float = number(default=10.0, least=0)  # [] for success
     slack: Array | float = number(default=0.0, least=0)  # [] what a step costs
     way: Array | float = number(default=1.0, least=0)  # [] weight of the way over the floor
+    facing: Array | float = number(default=0.3, least=0, unit="m")  # [] for looking along it, m
     rays: int = size(default=16, least=0)  # around the base, level, that feel up to 3 m far
     pixels: int = size(default=0, least=0)  # of the camera's image along each side; 0 for none
 
@@ -144,8 +145,8 @@ class HouseTask(ABC):
         """What is observed of a state, in parts."""
 
     @abstractmethod
-    def field(self, state: State) -> Array:
-        """Ways to where the robot has to go now, [G, G] m."""
+    def away(self, state: State, x: Array) -> Array:
+        """The way over the floor from a place [2] to where the robot has to go now, [] m."""
 
     def drive(self, state: State, action: Array) -> tuple[State, Moved]:
         """The state after the base and the arm have moved, and what they carry with them."""
@@ -197,6 +198,16 @@ class HouseTask(ABC):
         sight = np.cos(DIP) * ahead - np.sin(DIP) * up
         return Camera(origin, origin + sight, up, VIEW, width=self.pixels, height=self.pixels)
 
+    def floor(self, state: State) -> Array:
+        """The way over the floor and what is still to be turned, [] m.
+
+        To the way W comes `facing` min(W, 1 m) (1 - cos a), with the angle a between where the base
+        looks and where W gets shorter. Without it who has learnt to drive both ahead and back does
+        not turn where the way leads sideways.
+        """
+        way, ahead, _ = self._route(state)
+        return self.way * (way + self.facing * jnp.minimum(way, 1.0) * (1 - ahead))
+
     def house(self, state: State) -> Array:
         """Which house the episode is in, []."""
         return self.episodes.house[state.episode]
@@ -225,8 +236,8 @@ class HouseTask(ABC):
 
     def _route(self, state: State) -> Array:
         """How far it is over the floor, and the direction in which it gets shorter, [3]."""
-        field, (x, y, yaw) = self.field(state), state.joints.base
-        way = lambda dx, dy: self.episodes.way(field, jnp.stack([x + dx, y + dy]))
+        x, y, yaw = state.joints.base
+        way = lambda dx, dy: self.away(state, jnp.stack([x + dx, y + dy]))
         d = 0.2
         gx, gy = way(-d, 0.0) - way(d, 0.0), way(0.0, -d) - way(0.0, d)
         long = jnp.maximum(jnp.sqrt(gx**2 + gy**2), d)

@@ -134,11 +134,39 @@ def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
     np.testing.assert_allclose(state.left, LEFT(state, FRAMES(state.joints)), atol=1e-5)
 
 
+def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
+    """In units of 0.3 m below that, else of its own length; in the frame of the base."""
+    for off in ((0.02, 0.01, -0.03), (0.5, 0.0, 0.0)):
+        state, _ = in_reach(1, off)
+        frames = FRAMES(state.joints)
+        _, hand, fine, *_ = ENV.vector(state, frames)
+        away = np.asarray(frames.axes[0]) @ (np.asarray(state.thing) - np.asarray(grip(frames)))
+        np.testing.assert_allclose(hand, away, atol=1e-6)
+        np.testing.assert_allclose(fine, away / max(np.linalg.norm(off), 0.3), atol=1e-5)
+
+
+def test_who_only_takes_a_thing_is_not_told_where_it_would_be_brought():
+    env, state, made = (
+        rl.make("rearrange/mobile-pick", episodes=ENV.episodes),
+        begun(),
+        ENV.episodes,
+    )
+    elsewhere = replace(made, goal=made.goal + 1.0, to_goal=made.to_goal + 1.0)
+    frames, base = FRAMES(state.joints), state.joints.base
+    for one, told in ((env, True), (ENV, False)):
+        other = replace(one, episodes=elsewhere)
+        same = [np.array_equal(*x) for x in zip(*(e.vector(state, frames) for e in (one, other)))]
+        assert all(same) == told
+        assert sum(map(len, one.vector(state, frames))) == one.vector_size == (29 if told else 35)
+    ways = (e.away(state, base[:2]) for e in (env, replace(env, episodes=elsewhere)))
+    assert len(set(map(float, ways))) == 1
+
+
 @pytest.mark.slow
 def test_a_picture_with_the_camera_and_what_it_hides():
     """The map's numbers are not in the vector that comes with an image."""
     env = rl.make("rearrange/place", pixels=16, episodes=ENV.episodes)
     _, seen = jax.jit(env.reset)(KEY)
-    assert seen["depth"].shape == (16, 16, 1) and seen["state"].shape == (32,)
+    assert seen["depth"].shape == (16, 16, 1) and seen["state"].shape == (35,)
     assert 0 < float(seen["depth"].min()) <= float(seen["depth"].max()) <= 1
-    assert env.observation_space["state"].shape == (32,)
+    assert env.observation_space["state"].shape == (35,)

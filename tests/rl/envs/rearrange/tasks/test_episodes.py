@@ -22,7 +22,7 @@ def test_things_and_goals_are_in_reach_of_free_places_and_starts_have_a_way():
             assert episodes.HEIGHTS[0] < x[2] < episodes.HEIGHTS[1]
         for x, y, _ in np.asarray(MADE.starts[e]):
             assert nav[n, int(x / 0.1), int(y / 0.1)]
-            way = MADE.way(MADE.to_goal[e], jnp.array([x, y]))
+            way = MADE.way(MADE.to_goal, e, jnp.array([x, y]))
             straight = np.hypot(*(np.asarray(MADE.goal[e])[:2] - (x, y)))
             assert way > straight - episodes.ARM - 0.15  # no shorter than straight, but for cells
 
