@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.evolution import population
+from jaxgpu.evolution import Permutation, population
 from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problem import Box, Problem
+from jaxgpu.evolution.space import Encoding
 
 
 def members(x):
@@ -38,6 +39,15 @@ def test_all_but_the_first_of_equal_members_are_infinitely_bad():
     kept = np.isin(np.arange(300), first)
     np.testing.assert_array_equal(np.isfinite(f[:, 0]), kept)
     np.testing.assert_array_equal(np.isfinite(violation), kept)
+
+
+def test_members_that_stand_for_one_point_are_equal_whatever_their_vectors():
+    """Two orders of two things: which number is larger is all that counts."""
+    x = jnp.array([[0.1, 0.9], [0.2, 0.8], [0.9, 0.1], [0.1, 0.9]])
+    box = Box(jnp.zeros(2), jnp.ones(2), Encoding(Permutation(2)))
+    f, violation = population.eliminate_duplicates(members(x), box)
+    assert np.isfinite(f[:, 0]).tolist() == [True, False, True, False]
+    assert np.isfinite(violation).tolist() == [True, False, True, False]
 
 
 def test_a_permutation_holds_every_index_once():

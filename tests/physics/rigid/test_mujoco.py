@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics import rigid
+from jaxgpu.physics.rigid.constraints import impedance
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
@@ -191,3 +192,33 @@ def test_two_bodies_that_hold_one_another_are_pulled_as_in_c(x64, held):
     got = jax.jit(lambda q, v: model.forward(model.init(q, v)).qacc)(q, v)
     assert d.nefc == (6 if "weld" in held else 3)
     np.testing.assert_allclose(got, d.qacc, atol=1e-11 * np.abs(d.qacc).max())
+
+
+def test_springs_of_all_joints_pull_as_in_c(x64):
+    joints = {
+        "hinge": 'type="hinge" axis="0 1 0" ref="20" springref="50"',
+        "slide": 'type="slide" axis="0 0 1" springref=".1"',
+        "ball": 'type="ball"',
+        "free": 'type="free"',
+    }
+    body = '<body pos="{} 0 1"><joint {} stiffness="7"/><geom size=".1 .2" type="capsule"/></body>'
+    bodies = "".join(body.format(3 * i, joint) for i, joint in enumerate(joints.values()))
+    c, d, model = mujoco_c.loaded(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>", contacts=1)
+    q, v, act, ctrl = mujoco_c.states(c, 1)[0]
+    mujoco_c.put(c, d, q, v, act, ctrl)
+    mujoco.mj_forward(c, d)
+    got = jax.jit(lambda q, v: model.forward(model.init(q, v)).qacc)(q, v)
+    assert np.count_nonzero(d.qfrc_spring) == c.nv
+    np.testing.assert_allclose(got, d.qacc, atol=1e-11 * np.abs(d.qacc).max())
+
+
+def test_stiffness_and_damping_of_a_row_are_those_of_the_manual(x64):
+    """k = 1 / (d T z)^2 and b = 2 / (d T) of a time T and a ratio z; numbers below 0 as given."""
+    model = rigid.load("<mujoco><worldbody/></mujoco>", dtype=jnp.float64)
+    solimp = jnp.array([[0.9, 0.95, 0.001, 0.5, 2.0]] * 3)
+    solref = jnp.array([[0.02, 1.0], [0.04, 0.5], [-900.0, -20.0]])
+    k, b = impedance.spring(model, solref, solimp)
+    high = 0.95
+    want = [1 / (high * 0.02) ** 2, 1 / (high * 0.04 * 0.5) ** 2, 900 / high**2]
+    np.testing.assert_allclose(k, want, rtol=1e-12)
+    np.testing.assert_allclose(b, [2 / (high * 0.02), 2 / (high * 0.04), 20 / high], rtol=1e-12)
