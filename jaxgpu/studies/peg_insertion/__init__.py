@@ -23,7 +23,7 @@ LEARNER = rl.PPO(learning_rate=7e-4, num_envs=128, num_steps=32, gamma=0.98, upd
 class Options:
     """Options of the study."""
 
-    steps: int = size(default=600_000, least=50_000, most=10**12)
+    steps: int = size(default=1_500_000, least=50_000, most=10**12)
     """Of environments, for each seed."""
     seeds: int = size(default=5, least=3, most=10_000)
     """Trainings, all in one program; at least 3, for an interval."""
