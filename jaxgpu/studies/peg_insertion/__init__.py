@@ -15,7 +15,7 @@ from jaxgpu.studies.mobile_pick.success import Course
 
 from . import pictures
 
-ASKED = 0.95  # the share of successes
+ASKED, MAX_STEPS = 0.95, 256  # the share of successes; of an episode
 LEARNER = rl.PPO(learning_rate=7e-4, num_envs=128, num_steps=32, gamma=0.98, update_epochs=6)
 
 
@@ -38,10 +38,8 @@ class Options:
 
 def course(options: Options) -> Course:
     """The task and its learner."""
-    env = rl.make("touch/peg-insertion")
-    return Course(
-        env=env, new=env, learner=LEARNER, episodes=options.episodes, max_steps=env.max_steps
-    )
+    env = rl.make("touch/peg-insertion", max_steps=MAX_STEPS)
+    return Course(env=env, new=env, learner=LEARNER, episodes=options.episodes, max_steps=MAX_STEPS)
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:

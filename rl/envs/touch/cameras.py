@@ -31,6 +31,17 @@ PAD = (0.010, 0.002, 0.013)  # m, half the size of a pad along the hand's axes
 FACES = ((1, (0.5, 0.5, 0.5, -0.5)), (-1, (0.5, -0.5, 0.5, 0.5)))
 
 
+def sensor_of(env: "TouchTask") -> touch.GelSight:
+    """The sensor of a task whose gels are observed.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if env.sensor is None:
+        raise ValueError('TouchTask: sensor is None; "rgb" needs one; give touch.gelsight(...)')
+    return env.sensor
+
+
 def pixels(sensor: touch.GelSight) -> Array:
     """Where the pixels of a sensor see the face of its pad, [H W, 3] m, by rows."""
     high, wide = sensor.gel.shape
@@ -42,7 +53,7 @@ def pixels(sensor: touch.GelSight) -> Array:
 
 def gels(env: "TouchTask", state: Any) -> Array:
     """Pictures of the gels of both pads, [H, W, 6] from 0 to 1: three colours of either."""
-    scene, sensor = state.grasp, env.sensor
+    scene, sensor = state.grasp, sensor_of(env)
     points = pixels(sensor)
     part = jnp.stack(rotations.unturned(scene.hand_quat, tuple(scene.part - scene.hand)))
     turn = rotations.product(_back(scene.hand_quat), scene.part_quat)

@@ -48,7 +48,7 @@ def space(env: "TouchTask") -> Any:
         rows, columns = env.grid
         spaces["field"] = Box(-np.inf, np.inf, (rows, columns, 6))
     elif env.observation == "rgb":
-        spaces["gels"] = Box(0.0, 1.0, (*env.sensor.gel.shape, 6))
+        spaces["gels"] = Box(0.0, 1.0, (*cameras.sensor_of(env).gel.shape, 6))
     elif env.observation == "depth":
         spaces["wrist"] = Box(0.0, 1.0, (cameras.PIXELS, cameras.PIXELS, 1))
     return spaces

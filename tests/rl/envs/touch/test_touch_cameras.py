@@ -118,3 +118,6 @@ def test_an_image_of_each_kind_is_observed_or_refused_by_a_sentence():
     assert SEEN.observation_space["wrist"].shape == (64, 64, 1)
     with pytest.raises(ValueError, match="must be one of privileged, reduced, force, rgb, depth"):
         rl.make("touch/peg-placement", observation="colour")
+    blind = replace(INSERTION, sensor=None)
+    with pytest.raises(ValueError, match="sensor is None; .* give touch.gelsight"):
+        assert blind.observation_space
