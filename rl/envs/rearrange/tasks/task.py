@@ -65,7 +65,6 @@ class HouseTask(ABC):
     bonus: Array | float = number(default=10.0, least=0)  # [] for success
     slack: Array | float = number(default=0.0, least=0)  # [] what a step costs
     way: Array | float = number(default=1.0, least=0)  # [] weight of the way over the floor
-    facing: Array | float = number(default=0.3, least=0, unit="m")  # [] for looking along it, m
     rays: int = size(default=16, least=0)  # around the base, level, that feel up to 3 m far
     pixels: int = size(default=0, least=0)  # of the camera's image along each side; 0 for none
 
@@ -199,14 +198,8 @@ class HouseTask(ABC):
         return Camera(origin, origin + sight, up, VIEW, width=self.pixels, height=self.pixels)
 
     def floor(self, state: State) -> Array:
-        """The way over the floor and what is still to be turned, [] m.
-
-        To the way W comes `facing` min(W, 1 m) (1 - cos a), with the angle a between where the base
-        looks and where W gets shorter. Without it who has learnt to drive both ahead and back does
-        not turn where the way leads sideways.
-        """
-        way, ahead, _ = self._route(state)
-        return self.way * (way + self.facing * jnp.minimum(way, 1.0) * (1 - ahead))
+        """The way over the floor, with its weight, [] m."""
+        return self.way * self.away(state, state.joints.base[:2])
 
     def house(self, state: State) -> Array:
         """Which house the episode is in, []."""

@@ -55,19 +55,6 @@ def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
     assert not np.asarray(last.left_out).any()
 
 
-def test_to_turn_to_where_the_way_gets_shorter_shortens_what_is_left():
-    """By the cosine of the angle to it, times 0.3 m or 0.3 of a way below 1 m; the rest is W."""
-    state, seen = jax.jit(ENV.reset)(jax.random.key(5))
-    left, joints = jax.jit(lambda state: ENV.left(state, None)), state.joints
-    way, (ahead, aside) = float(seen[5]), np.asarray(seen[6:8])
-    assert np.hypot(ahead, aside) > 0.9
-    for turn in (0.0, 1.0, np.arctan2(aside, ahead)):
-        turned = replace(joints, base=joints.base.at[2].add(turn))
-        cosine = ahead * np.cos(turn) + aside * np.sin(turn)
-        found = left(replace(state, joints=turned))
-        np.testing.assert_allclose(found, way + 0.3 * min(way, 1.0) * (1 - cosine), atol=1e-5)
-
-
 @pytest.mark.slow
 def test_with_a_stop_the_robot_says_when_it_is_there():
     """Within the radius it is a success, elsewhere a failure; not in the first five steps."""
