@@ -108,10 +108,10 @@ class Carry(HouseTask):
         return self.episodes.goal[state.episode].astype(state.thing.dtype)
 
     def away(self, state: State, x: Array) -> Array:
-        """The way to the thing, and once it has been in the hand to the goal."""
+        """The way to the thing, and once it has been in the hand to the goal, if there is one."""
         made, e = self.episodes, state.episode
-        ways = (made.way(field, e, x) for field in (made.to_goal, made.to_target))
-        return jnp.where(state.picked, *ways)
+        way = made.way(made.to_target, e, x)
+        return jnp.where(state.picked, made.way(made.to_goal, e, x), way) if self.brings else way
 
     def vector(self, state: State, frames: Frames) -> list[Array]:
         """As the class says."""
