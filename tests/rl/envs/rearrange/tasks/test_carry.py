@@ -170,3 +170,11 @@ def test_a_picture_with_the_camera_and_what_it_hides():
     assert seen["depth"].shape == (16, 16, 1) and seen["state"].shape == (35,)
     assert 0 < float(seen["depth"].min()) <= float(seen["depth"].max()) <= 1
     assert env.observation_space["state"].shape == (35,)
+
+
+def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
+    """Else the way to a goal that it has not would be taken off the reward of taking it."""
+    state, fetch = begun(), rl.make("rearrange/mobile-pick", episodes=ENV.episodes)
+    base, later = state.joints.base[:2], replace(state, picked=jnp.bool_(True))
+    assert float(fetch.away(later, base)) == float(fetch.away(state, base)) > 0
+    assert float(ENV.away(later, base)) != float(ENV.away(state, base))
