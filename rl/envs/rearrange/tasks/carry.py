@@ -36,9 +36,9 @@ class Carry(HouseTask):
     """An action is the grip, turn and forward of the base, and the arm's seven joints; [10].
 
     The vector of a state: robot to thing, hand to thing, the same in units of its length or of
-    `CLOSE`, whichever is longer, robot to hand, where the hand points [3 each]; where the thing is
-    to be brought somewhere robot to goal and hand to goal [3 each]; holding [1], the joints that
-    have limits [4], cosines and sines of those that roll [6], and the clock [3].
+    `CLOSE`, whichever is longer, robot to hand, where the hand points, robot to goal, hand to goal
+    [3 each], holding [1], the joints that have limits [4], cosines and sines of those that roll
+    [6], and the clock [3].
     """
 
     near: Array | float = number(
@@ -57,7 +57,7 @@ class Carry(HouseTask):
     @property
     def vector_size(self) -> int:
         """As said above."""
-        return 35 if self.brings else 29
+        return 35
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Drive and move the arm, then take or let go."""
@@ -82,11 +82,6 @@ class Carry(HouseTask):
         return self.outcome(after, frames, done, failed, paid)
 
     @property
-    def brings(self) -> bool:
-        """Whether the thing is to be brought to its goal, which then is observed."""
-        return True
-
-    @property
     @abstractmethod
     def keeps(self) -> bool:
         """Whether the hand keeps what it would drop badly."""
@@ -108,10 +103,10 @@ class Carry(HouseTask):
         return self.episodes.goal[state.episode].astype(state.thing.dtype)
 
     def away(self, state: State, x: Array) -> Array:
-        """The way to the thing, and once it has been in the hand to the goal, if there is one."""
+        """The way to the thing, and once it has been in the hand to the goal."""
         made, e = self.episodes, state.episode
-        way = made.way(made.to_target, e, x)
-        return jnp.where(state.picked, made.way(made.to_goal, e, x), way) if self.brings else way
+        ways = (made.way(field, e, x) for field in (made.to_goal, made.to_target))
+        return jnp.where(state.picked, *ways)
 
     def vector(self, state: State, frames: Frames) -> list[Array]:
         """As the class says."""
@@ -119,9 +114,8 @@ class Carry(HouseTask):
         goal, arm = self.goal(state), state.joints.arm
         off = state.thing - hand
         fine = off / jnp.maximum(rows.length(off), CLOSE)
-        ways = [state.thing - base, off, fine, hand - base, frames.axes[-1, 0]]
-        if self.brings:
-            ways += [goal - base, goal - hand]
+        to_goal = (goal - base, goal - hand)
+        ways = (state.thing - base, off, fine, hand - base, frames.axes[-1, 0], *to_goal)
         parts = [self.local(frames, x) for x in ways]
         rolls = arm[ROLLS]
         parts += [state.load.held.astype(arm.dtype)[None], arm[BENDS], jnp.cos(rolls)]

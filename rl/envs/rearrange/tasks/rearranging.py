@@ -31,18 +31,13 @@ from .task import State, between
 
 @pytree
 class MobilePick(Carry):
-    """Go to a thing and take it; where it would be brought is not observed.
+    """Go to a thing and take it; the published observations, the goal's too, for later use.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("rearrange/mobile-pick")
     >>> type(env).__name__, env.action_space.shape
     ('MobilePick', (10,))
     """
-
-    @property
-    def brings(self) -> bool:
-        """It is over once the thing is taken."""
-        return False
 
     @property
     def keeps(self) -> bool:
@@ -59,6 +54,10 @@ class MobilePick(Carry):
     def left(self, state: State, frames: Frames) -> Array:
         """Of base and hand to the thing."""
         return way_to_thing(self, state, frames)
+
+    def away(self, state: State, x: Array) -> Array:
+        """The way to the thing, also as it is taken."""
+        return self.episodes.way(self.episodes.to_target, state.episode, x)
 
 
 @pytree

@@ -145,24 +145,6 @@ def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
         np.testing.assert_allclose(fine, away / max(np.linalg.norm(off), 0.3), atol=1e-5)
 
 
-def test_who_only_takes_a_thing_is_not_told_where_it_would_be_brought():
-    env, state, made = (
-        rl.make("rearrange/mobile-pick", episodes=ENV.episodes),
-        begun(),
-        ENV.episodes,
-    )
-    elsewhere = replace(made, goal=made.goal + 1.0, to_goal=made.to_goal + 1.0)
-    frames, base = FRAMES(state.joints), state.joints.base
-    for one, told in ((env, True), (ENV, False)):
-        other = replace(one, episodes=elsewhere)
-        same = [np.array_equal(*x) for x in zip(*(e.vector(state, frames) for e in (one, other)))]
-        assert all(same) == told
-        assert sum(map(len, one.vector(state, frames))) == one.vector_size == (29 if told else 35)
-    ways = (e.away(state, base[:2]) for e in (env, replace(env, episodes=elsewhere)))
-    assert len(set(map(float, ways))) == 1
-
-
-@pytest.mark.slow
 def test_a_picture_with_the_camera_and_what_it_hides():
     """The map's numbers are not in the vector that comes with an image."""
     env = rl.make("rearrange/place", pixels=16, episodes=ENV.episodes)
@@ -178,3 +160,5 @@ def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
     base, later = state.joints.base[:2], replace(state, picked=jnp.bool_(True))
     assert float(fetch.away(later, base)) == float(fetch.away(state, base)) > 0
     assert float(ENV.away(later, base)) != float(ENV.away(state, base))
+    for env in (fetch, ENV):
+        assert sum(map(len, env.vector(state, FRAMES(state.joints)))) == env.vector_size == 35
