@@ -1,10 +1,10 @@
 """Tactile sensors: forces on soft pads, pictures of gels, and a gripper that feels what it holds.
 
-Read `pad` first (where taxels are, and what they see of an object), then `force_field` (the forces
-on them); apart from these `optical` (pictures of a gel that is pressed) and `calibration` (the
-tables they are made of). `parts` are pegs, nuts and what they go into, `grasp` is a gripper with
-two pads that moves a part by that field, `implicit` its steps, and `bonds` the contact of points
-in them.
+Read `pad` first (where taxels are, what they see of an object, and how high it lies over them),
+then `force_field` (the forces on them); apart from these `optical` (pictures of a gel that is
+pressed) and `calibration` (the tables they are made of). `parts` are pegs, nuts and what they go
+into, `grasp` is a gripper with two pads that moves a part by that field, `implicit` its steps, and
+`bonds` the contact of points in them.
 """
 
 from .calibration import gelsight
@@ -12,7 +12,7 @@ from .force_field import ForceField, ViscousField
 from .grasp import Grasp
 from .implicit import GraspState
 from .optical import GelSight
-from .pad import probe, taxels, wrench
+from .pad import heights, probe, taxels, wrench
 from .parts import PEGS, THREADS, Fixture, Part, nut_and_bolt, peg, peg_and_pad, peg_and_socket
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Part",
     "ViscousField",
     "gelsight",
+    "heights",
     "nut_and_bolt",
     "peg",
     "peg_and_pad",

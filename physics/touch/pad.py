@@ -5,13 +5,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxgpu import ranges
 from jaxgpu.doors import explained
 from jaxgpu.geometry import rotations, rows, vectors
+
+DEEP, STEPS, MET = 4e-3, 24, 2e-5  # m within the pad where rays begin; steps; m from a shape
 
 
 @explained
@@ -99,6 +101,53 @@ def probe(
     normal = vectors.matvec(turn, vectors.unit(slope))
     moving = tuple(u + w for u, w in zip(velocity, vectors.cross(spin, arm)))
     return distance, jnp.stack(normal, 1), jnp.stack(moving, 1)
+
+
+@explained
+def heights(
+    shape: Any, points: Array, pos: Array, quat: Array, *, far: Array | float = 0.02
+) -> Array:
+    """How high a shape lies over points of a pad, along the pad's normal z: [T] m, or `far`.
+
+    It is the z at which a ray from `DEEP` below the point upwards meets the shape, so that it is
+    negative where the shape is pressed in, and what `GelSight.image` takes. Rays are walked along
+    by the signed distance (Hart 1996, doi:10.1007/s003710050084), `STEPS` times; the last step,
+    -D / (dD/dz), has the exact derivatives by pose and shape.
+
+    Args:
+        shape: of `jaxgpu.geometry.sdf`, in 3-D, or anything else with `distance(x)`.
+        points: [T, 3] of the pad, m.
+        pos: [3] the shape's origin in the pad's frame, m.
+        quat: [4] its orientation, a quaternion (w, x, y, z) of length one.
+        far: where a ray meets nothing below it, m.
+    Raises:
+        ValueError: as of `probe`.
+
+    >>> from jaxgpu.geometry import sdf
+    >>> over, upright = jnp.array([0.0, 0.0, 3e-3]), jnp.array([1.0, 0.0, 0.0, 0.0])
+    >>> z = heights(sdf.Ball(4e-3), jnp.zeros((1, 3)), over, upright)
+    >>> round(1e3 * float(z[0]), 3)  # a ball of 4 mm that is pressed in by 1 mm
+    -1.0
+    """
+    ranges.check("heights", shape)
+    points = floating(ranges.numbers("heights: points", points, ("T", 3), unit="m"))
+    pos = floating(ranges.numbers("heights: pos", pos, (3,), unit="m"))
+    quat = floating(ranges.numbers("heights: quat", quat, (4,)))
+    far = ranges.numbers("heights: far", far, (), above=0, unit="m")
+    unit_length("heights: quat", quat)
+    x, y, low = points.T
+
+    def distance(z: Array, pos: Array, quat: Array, shape: Any) -> Array:
+        own = tuple(a - b for a, b in zip((x, y, low + z), pos))
+        return shape.distance(rotations.unturned(quat, own))
+
+    held = lax.stop_gradient((pos, quat, shape))
+    z = lax.fori_loop(
+        0, STEPS, lambda _, z: jnp.minimum(z + distance(z, *held), far), jnp.full_like(x, -DEEP)
+    )
+    left, slope = jax.jvp(lambda z: distance(z, pos, quat, shape), (z,), (jnp.ones_like(z),))
+    met = (z < far) & (jnp.abs(left) < MET) & (slope < 0)
+    return jnp.where(met, z - left / lax.stop_gradient(jnp.where(met, slope, 1)), far)
 
 
 @explained

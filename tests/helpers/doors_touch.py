@@ -124,6 +124,27 @@ DOORS = [
         normalised=("quat",),
     ),
     Door(
+        "physics.touch.heights",
+        touch.heights,
+        {
+            "shape": sdf.Ball(1.5),
+            "points": POINTS,
+            "pos": np.array([0.0, 1.0, 2.0], np.float32),
+            "quat": QUAT,
+            "far": 0.5,
+        },
+        right=(
+            "pos: zero",
+            "pos: negative",
+            "points: zero",
+            "points: negative",
+            "quat: negative",
+            "points: wrong length",
+            "points: empty",
+        ),
+        normalised=("quat",),
+    ),
+    Door(
         "physics.touch.Grasp.init",
         init,
         {

@@ -10,11 +10,11 @@ from typing import Any
 
 from jax import Array
 
-from jaxgpu.physics.touch import Grasp, peg_and_socket
+from jaxgpu.physics.touch import GelSight, Grasp, peg_and_socket
 from jaxgpu.pytree import number, pytree
 
 from ...environment import register
-from .task import State, TouchTask, taxels_of
+from .task import State, TouchTask, seen_by
 
 
 @pytree
@@ -38,10 +38,11 @@ def peg_insertion(
     part: str = "round-8",
     clearance: float | None = 0.5e-3,
     taxels: tuple[int, int] | None = None,
+    sensor: GelSight | None = None,
     observation: str = "privileged",
     **parameters: Any,
 ) -> PegInsertion:
     """A peg, and the socket with a hole for it."""
-    taxels = taxels_of(observation, taxels)
-    grasp = Grasp.of(*peg_and_socket(part, clearance), taxels=taxels, substeps=2)
-    return PegInsertion(grasp, grid=taxels, observation=observation, **parameters)
+    seen = seen_by(observation, taxels, sensor)
+    grasp = Grasp.of(*peg_and_socket(part, clearance), taxels=seen["grid"], substeps=2)
+    return PegInsertion(grasp, **seen, **parameters)

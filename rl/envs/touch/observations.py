@@ -1,9 +1,11 @@
-"""What is observed of a task: all of it, the hand alone, or the hand and what it feels.
+"""What is observed of a task: all of it, the hand alone, or the hand and what it feels or sees.
 
 `observation` is "privileged", a vector [56]: the hand, and the state of part and forces; "reduced",
-a dictionary of `hand` [25] and, for a critic, `privileged` [31]; or "force", which adds `field`
-[rows, columns, 6], the forces on both pads. An actor that is to do without what only a simulation
-knows has `actor_keys=("hand", "field")`, its critic all of them.
+a dictionary of `hand` [25] and, for a critic, `privileged` [31]; or one of "force", "rgb" and
+"depth", which adds `field` [rows, columns, 6], the forces on both pads; `gels` [H, W, 6], the
+pictures of both pads' gels; or `wrist` [64, 64, 1], how far ahead a camera at the wrist sees
+something (`cameras` has both). An actor that is to do without what only a simulation knows has
+`actor_keys=("hand", "field")`, its critic all of them.
 
 - `hand`: place from the fixture as observed, in 0.1 m, 3; its x and z axes, 6; velocity, in
   0.1 m/s, 3; spin, rad/s, 3; opening, cm, 1; the last action, 6; way from the goal of a tip in the
@@ -25,11 +27,12 @@ from jaxgpu.geometry import rotations
 from jaxgpu.geometry.rows import length
 
 from ...spaces import Box
+from . import cameras
 
 if TYPE_CHECKING:
     from .task import TouchTask
 
-KINDS = ("privileged", "reduced", "force")
+KINDS = ("privileged", "reduced", "force", "rgb", "depth")
 HAND, PRIVILEGED = 25, 31
 NEAR = 0.005  # m at which an enlarged way is half of its greatest
 TOUCH = 0.05  # N, of the force on a taxel
@@ -44,6 +47,10 @@ def space(env: "TouchTask") -> Any:
     if env.observation == "force":
         rows, columns = env.grid
         spaces["field"] = Box(-np.inf, np.inf, (rows, columns, 6))
+    elif env.observation == "rgb":
+        spaces["gels"] = Box(0.0, 1.0, (*env.sensor.gel.shape, 6))
+    elif env.observation == "depth":
+        spaces["wrist"] = Box(0.0, 1.0, (cameras.PIXELS, cameras.PIXELS, 1))
     return spaces
 
 
@@ -54,6 +61,10 @@ def observe(env: "TouchTask", state: Any) -> Any:
         return jnp.concatenate([parts["hand"], parts["privileged"]])
     if env.observation == "force":
         parts["field"] = field(env, state)
+    elif env.observation == "rgb":
+        parts["gels"] = cameras.gels(env, state)
+    elif env.observation == "depth":
+        parts["wrist"] = cameras.wrist(env, state)
     return parts
 
 

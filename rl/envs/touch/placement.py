@@ -12,11 +12,11 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.physics.touch import Grasp, peg_and_pad
+from jaxgpu.physics.touch import GelSight, Grasp, peg_and_pad
 from jaxgpu.pytree import number, pytree
 
 from ...environment import register
-from .task import State, TouchTask, axis, taxels_of
+from .task import State, TouchTask, axis, seen_by
 
 OPEN, LIFT = 15, 15  # steps
 WIDE = 0.04  # m of each finger from the middle, open
@@ -74,10 +74,11 @@ def peg_placement(
     part: str = "round-8",
     diameter: float = 0.1,
     taxels: tuple[int, int] | None = None,
+    sensor: GelSight | None = None,
     observation: str = "privileged",
     **parameters: Any,
 ) -> PegPlacement:
     """A peg, and the pad on which it is to stand."""
-    taxels = taxels_of(observation, taxels)
-    grasp = Grasp.of(*peg_and_pad(part, diameter), taxels=taxels, substeps=2)
-    return PegPlacement(grasp, grid=taxels, observation=observation, **parameters)
+    seen = seen_by(observation, taxels, sensor)
+    grasp = Grasp.of(*peg_and_pad(part, diameter), taxels=seen["grid"], substeps=2)
+    return PegPlacement(grasp, **seen, **parameters)

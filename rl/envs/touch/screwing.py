@@ -14,12 +14,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.physics.touch import Grasp, nut_and_bolt
+from jaxgpu.physics.touch import GelSight, Grasp, nut_and_bolt
 from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from .placement import LIFT, OPEN, released
-from .task import State, TouchTask, axis, taxels_of
+from .task import State, TouchTask, axis, seen_by
 
 TURN, STEPS = 1.0, 120  # rad, and steps, of the last turn
 PRESS = 0.003  # m of the hand's target below the hand meanwhile
@@ -75,10 +75,11 @@ def make_nut_on_bolt(
     part: str = "M16",
     clearance: float | None = None,
     taxels: tuple[int, int] | None = None,
+    sensor: GelSight | None = None,
     observation: str = "privileged",
     **parameters: Any,
 ) -> NutOnBolt:
     """A nut, and the bolt for it."""
-    taxels = taxels_of(observation, taxels)
-    grasp = Grasp.of(*nut_and_bolt(part, clearance), taxels=taxels, substeps=2)
-    return NutOnBolt(grasp, grid=taxels, observation=observation, **parameters)
+    seen = seen_by(observation, taxels, sensor)
+    grasp = Grasp.of(*nut_and_bolt(part, clearance), taxels=seen["grid"], substeps=2)
+    return NutOnBolt(grasp, **seen, **parameters)

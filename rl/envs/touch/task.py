@@ -31,14 +31,14 @@ from jax import Array
 
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.rows import length
-from jaxgpu.physics.touch import Grasp, GraspState
+from jaxgpu.physics.touch import GelSight, Grasp, GraspState, gelsight
 from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.render import Capsules
 
 from ...environment import Step
 from ...pictures.touch import grasping
 from ...spaces import Box, real
-from . import observations
+from . import cameras, observations
 
 FINGERTIP = 0.013  # m from the middle between the pads down to the end of the fingers
 LEVERS = (-1 / 4, -1 / 12, 1 / 12, 1 / 4)  # m of the points on the part's axis from its tip
@@ -80,7 +80,8 @@ class TouchTask(ABC):
     penalty: Array | float = number(default=0.0, least=0, unit="1/N")  # [] of force on the part
     max_steps: int = size(default=256, least=1)  # steps of the policy
     grid: tuple[int, int] = static(default=(8, 7))  # rows and columns of taxels on a pad
-    observation: str = static(default="privileged")  # or "reduced", or "force"
+    sensor: GelSight | None = None  # of the pads' pictures, where they are observed
+    observation: str = static(default="privileged")  # a word of `observations`
 
     @property
     def observation_space(self) -> Any:
@@ -237,8 +238,13 @@ def axis(quat: Array) -> Array:
     return jnp.stack([row[2] for row in rotations.matrix(quat)])
 
 
-def taxels_of(observation: str, taxels: tuple[int, int] | None) -> tuple[int, int]:
-    """Rows and columns of taxels: as given, or 8 by 7, or TacSL's 14 by 10 where they are seen.
+def seen_by(
+    observation: str, taxels: tuple[int, int] | None, sensor: GelSight | None
+) -> dict[str, Any]:
+    """The fields of a task that say what it observes, with what is not given filled in.
+
+    Taxels are 8 by 7, or TacSL's 14 by 10 where they are seen; the sensor is a GelSight Mini with
+    pictures of 60 by 80, where they are.
 
     Raises:
         ValueError: another word for what is observed.
@@ -247,6 +253,7 @@ def taxels_of(observation: str, taxels: tuple[int, int] | None) -> tuple[int, in
         raise ValueError(
             f"make: observation={observation!r}; it must be one of {', '.join(observations.KINDS)}"
         )
-    if taxels is not None:
-        return taxels
-    return (14, 10) if observation == "force" else (8, 7)
+    if observation == "rgb" and sensor is None:
+        sensor = gelsight(*cameras.GEL)
+    grid = taxels or ((14, 10) if observation == "force" else (8, 7))
+    return {"grid": grid, "sensor": sensor, "observation": observation}

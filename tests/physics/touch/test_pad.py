@@ -119,3 +119,40 @@ def test_what_is_no_direction_is_refused():
     upright = jnp.array([2.0, 0.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="probe: quat is of length 2; it must be of length 1"):
         touch.probe(sdf.Ball(1.0), jnp.zeros((1, 3)), jnp.zeros(3), upright, v[0], v[0])
+
+
+def test_heights_are_those_of_a_ball_and_of_a_leaning_peg(x64):
+    """The lower half of a sphere; and of a cylinder, its axis leaning, by the closed form."""
+    along = np.linspace(-2.5e-3, 2.5e-3, 13)
+    x, y = (a.ravel() for a in np.meshgrid(along, along[::2]))
+    grid = np.stack([x, y, 0 * x], 1)
+    pos = np.array([2e-4, -3e-4, 3.6e-3])
+    ball = pos[2] - np.sqrt(17e-6 - (x - pos[0]) ** 2 - (y - pos[1]) ** 2)
+    got = touch.heights(sdf.Ball(np.sqrt(17e-6)), grid, pos, QUAT)
+    near = np.asarray(ball) < 2e-3
+    np.testing.assert_allclose(np.asarray(got)[near], ball[near], atol=1e-12)
+    # of a rod along x that leans by an angle about y: w is what is across the axis
+    lean, radius = 0.1, 4e-3
+    turn = Rotation.from_rotvec([0, lean, 0]) * Rotation.from_rotvec([0, np.pi / 2, 0])
+    got = touch.heights(sdf.Cylinder(0.02, radius), grid, pos, np.roll(turn.as_quat(), 1))
+    across = np.sqrt(radius**2 - (y - pos[1]) ** 2) / np.cos(lean)
+    rod = pos[2] - (x - pos[0]) * np.tan(lean) - across
+    np.testing.assert_allclose(got, rod, atol=1e-10)
+    assert rod.min() < -4e-4  # some of it is pressed in
+
+
+def test_heights_over_nothing_are_far_and_slopes_are_those_of_differences(x64):
+    grid = np.array([[0.0, 0.0, 0.0], [1e-3, 2e-3, 0.0], [0.05, 0.0, 0.0]])
+    box = sdf.Box((4e-3, 3e-3, 2e-3))
+
+    def seen(pose):
+        turn = jnp.concatenate([jnp.ones(1), pose[3:]])
+        turn = turn / jnp.linalg.norm(turn)
+        return touch.heights(box, grid, pose[:3], turn, far=0.01)
+
+    pose = jnp.array([1e-4, 2e-4, 1.5e-3, 0.02, -0.03, 0.2])
+    z, slopes = jax.jit(lambda p: (seen(p), jax.jacrev(seen)(p)))(pose)
+    assert z[2] == 0.01 and np.all(slopes[2] == 0) and np.all(z[:2] < 0)
+    ahead = jax.jit(jax.vmap(seen))(pose[None] + 1e-6 * np.eye(6))
+    back = jax.jit(jax.vmap(seen))(pose[None] - 1e-6 * np.eye(6))
+    np.testing.assert_allclose(slopes, np.asarray(ahead - back).T / 2e-6, atol=1e-8)

@@ -1,0 +1,106 @@
+"""What cameras see of a task of touch: those within the pads' gels, and one at the wrist.
+
+Pictures of the gels are those of `env.sensor`, a `physics.touch.GelSight`, one in the middle of
+each pad's face: columns go from the palm to the fingertip, rows across the finger, so that one pad
+sees the other's picture turned upside down. The wrist's camera looks from beside the palm past the
+part to the fixture, with a field of view of 75 degrees as TacSL's, which has colours and no depth.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.geometry import rotations
+from jaxgpu.geometry.solids import Boxes, Planes, Solids
+from jaxgpu.physics import touch
+from jaxgpu.physics.touch.optical import REFERENCE
+from jaxgpu.render import Camera, depth_image, trace
+
+if TYPE_CHECKING:
+    from .task import TouchTask
+
+GEL = ("gelsight_mini", 60, 80)  # the sensor, and rows and columns of its pictures
+PIXELS, FAR = 64, 0.3  # of a side of the wrist's picture; m, farther than which is as far
+EYE, AIM = (0.07, 0.0, 0.05), (0.0, 0.0, -0.06)  # m from the middle between the pads
+ANGLE = np.pi * 75 / 180
+STEPS = 32  # along a ray
+PAD = (0.010, 0.002, 0.013)  # m, half the size of a pad along the hand's axes
+# frames of the pads' pictures in the hand's: out of the pad, from the palm to the tip, and across
+FACES = ((1, (0.5, 0.5, 0.5, -0.5)), (-1, (0.5, -0.5, 0.5, 0.5)))
+
+
+def pixels(sensor: touch.GelSight) -> Array:
+    """Where the pixels of a sensor see the face of its pad, [H W, 3] m, by rows."""
+    high, wide = sensor.gel.shape
+    along = lambda n, full: (np.arange(n) + 0.5) / n * full - 0.5 * full
+    x, y = np.meshgrid(along(wide, REFERENCE[1]), along(high, REFERENCE[0]))
+    flat = np.stack([x.ravel(), y.ravel(), 0 * x.ravel()], 1)
+    return sensor.pixel * jnp.asarray(flat, sensor.gel.dtype)
+
+
+def gels(env: "TouchTask", state: Any) -> Array:
+    """Pictures of the gels of both pads, [H, W, 6] from 0 to 1: three colours of either."""
+    scene, sensor = state.grasp, env.sensor
+    points = pixels(sensor)
+    part = jnp.stack(rotations.unturned(scene.hand_quat, tuple(scene.part - scene.hand)))
+    turn = rotations.product(_back(scene.hand_quat), scene.part_quat)
+    seen = []
+    for side, face in FACES:
+        frame = jnp.asarray(face, part.dtype)
+        arm = part.at[1].add(-side * scene.opening)
+        pos = jnp.stack(rotations.unturned(frame, tuple(arm)))
+        quat = rotations.unit(jnp.stack(rotations.product(_back(frame), turn)))
+        height = touch.heights(env.grasp.part.shape, points, pos, quat)
+        seen.append(sensor.image(height.reshape(sensor.gel.shape)))
+    return jnp.concatenate(seen, -1)
+
+
+def wrist(env: "TouchTask", state: Any) -> Array:
+    """How far ahead the wrist's camera sees part, fixture, pads and table, [64, 64, 1] in `FAR`."""
+    scene = state.grasp
+    dtype = scene.hand.dtype
+    camera = wrist_camera(scene)
+    upright = jnp.zeros(4, dtype).at[0].set(1)
+    shapes = (
+        (env.grasp.part.shape, scene.part, scene.part_quat),
+        (env.grasp.fixture.shape, scene.fixture, upright),
+    )
+    depth = depth_image(camera, _pads_and_table(scene), far=FAR)
+    for shape, pos, quat in shapes:
+        ahead, _ = trace(camera, shape, pos, quat, far=FAR, steps=STEPS)
+        depth = jnp.minimum(depth, ahead)
+    return (depth / FAR)[..., None]
+
+
+def wrist_camera(scene: Any) -> Camera:
+    """The camera at the wrist of a hand."""
+    axes = rotations.matrix(scene.hand_quat)
+    place = lambda v: scene.hand + jnp.stack(rotations.turned(scene.hand_quat, v))
+    return Camera(
+        eye=place(EYE),
+        target=place(AIM),
+        up=jnp.stack([row[2] for row in axes]),
+        angle=ANGLE,
+        width=PIXELS,
+        height=PIXELS,
+    )
+
+
+def _pads_and_table(scene: Any) -> Solids:
+    """Both pads as boxes, and the plane z = 0."""
+    dtype = scene.hand.dtype
+    centres = []
+    for side in (1, -1):
+        own = (0 * scene.opening, side * (scene.opening + PAD[1]), 0 * scene.opening)
+        centres.append(scene.hand + jnp.stack(rotations.turned(scene.hand_quat, own)))
+    half = jnp.broadcast_to(jnp.asarray(PAD, dtype)[None], (2, 3))
+    pads = Boxes(jnp.stack(centres), half, jnp.stack([scene.hand_quat] * 2))
+    table = Planes(jnp.array([[0.0, 0.0, 1.0]], dtype), jnp.zeros(1, dtype))
+    return Solids(pads, planes=table)
+
+
+def _back(quat: Array) -> Array:
+    """The inverse of a rotation."""
+    return quat * jnp.array([1, -1, -1, -1], quat.dtype)
