@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jax
-import numpy as np
 
 from jaxgpu import ranges, rl
 from jaxgpu.pytree import size
-from jaxgpu.report import Headline, Report, figure
+from jaxgpu.report import Report
 from jaxgpu.rl.envs.rearrange import houses, tasks
 from jaxgpu.studies import SEEDS
 
@@ -59,42 +58,16 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     what = course(options)
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
     run = success.trained(what, options.steps, keys, out / "ppo", resume)
-    ends = 100 * np.asarray(run.history[-1])
-    median, steps = f"{np.median(ends):.0f} %", what.steps(options.steps)
-    first = jax.tree.map(lambda x: x[0], run.state)
-    return Report(
-        "A mobile robot learns to fetch",
-        f"After {steps / 1e6:.2g} million steps in {options.homes} houses PPO takes the thing in "
-        f"{median} of {EPISODES} episodes in houses that it has not seen, the median of "
-        f"{options.seeds} seeds.",
-        figures=[
-            pictures.film(
-                what.new,
-                what.learner.policy(what.new, first),
-                jax.random.key(options.seed),
-                "The first seed in a house that it has not seen: left the house from above without "
-                "its ceiling, the thing in orange; right what the camera of the head sees, near "
-                "in bright, far in dark. The policy itself is told the vector, not the image.",
-            ),
-            figure(
-                success.curves(what, run, options.steps, ASKED),
-                f"Share of episodes without noise in new houses in which the thing is taken: "
-                f"median of {options.seeds} seeds, and the best and worst of them. "
-                f"Dotted: {100 * ASKED:.0f} %.",
-            ),
-        ],
-        tables=[success.table("Things taken in new houses, in per cent", run, steps)],
-        findings=FINDINGS,
+    return success.report(
+        what,
+        run,
+        options,
+        pictures.film,
+        ASKED,
+        title="A mobile robot learns to fetch",
+        success="the thing is taken, in houses that were not learnt from",
+        findings=[f"It was learnt in {options.homes} houses.", *FINDINGS],
         citations=CITATIONS,
-        timing={"PPO": run.timing},
-        seed=options.seed,
-        headlines=[
-            Headline(
-                "episodes in new houses in which the thing is taken, median of the seeds",
-                median,
-                f"{steps / 1e6:.2g} million steps a seed",
-            )
-        ],
     )
 
 

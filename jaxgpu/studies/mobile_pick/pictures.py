@@ -21,7 +21,14 @@ SIZE, EVERY, LONGEST = 360, 3, 240  # pixels; steps a frame; steps of the film
 NEAR, FAR = 0.3, 6.0  # m, white and black
 
 
-def film(env: HouseTask, policy: Any, key: Array, caption: str) -> Figure:
+CAPTION = (
+    "The first seed in a house that it has not seen: left the house from above without its "
+    "ceiling, the thing in orange; right what the camera of the head sees, near in bright, far in "
+    "dark. The policy itself is told the vector, not the image."
+)
+
+
+def film(env: HouseTask, policy: Any, key: Array) -> Figure:
     """An episode, and two seconds of its end."""
     states = played(env, policy, key, LONGEST)
     moved = np.flatnonzero(np.diff(np.asarray(states.t)))
@@ -29,7 +36,7 @@ def film(env: HouseTask, policy: Any, key: Array, caption: str) -> Figure:
     states = jax.tree.map(lambda x: x[:last:EVERY], states)
     above = on_device(env, states, overview(env, jax.tree.map(lambda x: x[0], states)))
     seen = np.asarray(jax.jit(lambda s: jax.lax.map(lambda one: eye(env, one), s))(states))
-    return report.film(np.concatenate([above, seen], 2), caption, 0.1)
+    return report.film(np.concatenate([above, seen], 2), CAPTION, 0.1)
 
 
 def overview(env: HouseTask, state: Any) -> Camera:

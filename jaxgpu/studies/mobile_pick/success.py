@@ -1,5 +1,6 @@
 """Trainings of many seeds, and the share of new episodes that end in success along them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from jax import Array
 
 from jaxgpu import rl
 from jaxgpu.render.palette import BAND, BLUE, GREY, styled
-from jaxgpu.report import Table
+from jaxgpu.report import Figure, Headline, Report, Table, figure
 from jaxgpu.run import Run
 
 PARTS = 10  # measurements of a training
@@ -48,6 +49,49 @@ def trained(course: Course, steps: int, keys: Array, out: Path, resume: bool) ->
     every = course.every(steps)
     return rl.sweep(
         course.env, course.learner, keys, PARTS, every, measure=measure, out=out, resume=resume
+    )
+
+
+def report(
+    course: Course, run: Run, options: Any, film: Callable[..., Figure], asked: float, **told: Any
+) -> Report:
+    """A sentence on the trainings, a film of the first, their curves and the end of all.
+
+    Args:
+        course: what was learnt.
+        run: of `trained`.
+        options: of the study: `steps`, `seeds` and `seed`.
+        film: of a task, a policy and a key.
+        asked: the share of successes that is asked for.
+        told: `title`, `findings` and `citations`; and `success`, what it is, after "in which".
+    """
+    ends, steps = 100 * np.asarray(run.history[-1]), course.steps(options.steps)
+    median, million = f"{np.median(ends):.0f} %", f"{steps / 1e6:.2g} million steps"
+    first = course.learner.policy(course.new, jax.tree.map(lambda x: x[0], run.state))
+    success = told["success"]
+    return Report(
+        told["title"],
+        f"After {million} PPO succeeds in {median} of {course.episodes} new episodes, the median "
+        f"of {options.seeds} seeds; a success is one in which {success}.",
+        figures=[
+            film(course.new, first, jax.random.key(options.seed)),
+            figure(
+                curves(course, run, options.steps, asked),
+                f"Share of new episodes without noise in which {success}: median of "
+                f"{options.seeds} seeds, and the best and worst of them. "
+                f"Dotted: {100 * asked:.0f} %.",
+            ),
+        ],
+        tables=[table("Successes in new episodes, in per cent", run, steps)],
+        findings=told["findings"],
+        citations=told["citations"],
+        timing={"PPO": run.timing},
+        seed=options.seed,
+        headlines=[
+            Headline(
+                f"new episodes in which {success}, median of the seeds", median, f"{million} a seed"
+            )
+        ],
     )
 
 

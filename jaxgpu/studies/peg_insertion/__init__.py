@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jax
-import numpy as np
 
 from jaxgpu import ranges, rl
 from jaxgpu.pytree import size
-from jaxgpu.report import Headline, Report, figure
+from jaxgpu.report import Report
 from jaxgpu.studies import SEEDS
 from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course
@@ -47,42 +46,16 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     what = course(options)
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
     run = success.trained(what, options.steps, keys, out / "ppo", resume)
-    ends = 100 * np.asarray(run.history[-1])
-    median, steps = f"{np.median(ends):.0f} %", what.steps(options.steps)
-    first = jax.tree.map(lambda x: x[0], run.state)
-    return Report(
-        "A hand learns to put a peg into its hole",
-        f"After {steps / 1e6:.2g} million steps PPO has the peg in its hole at the end of {median} "
-        f"of {options.episodes} new episodes, the median of {options.seeds} seeds.",
-        figures=[
-            pictures.film(
-                what.new,
-                what.learner.policy(what.new, first),
-                jax.random.key(options.seed),
-                "The first seed in a new episode: left the hand, the peg in orange, in green once "
-                "it is in its place; right the forces on the taxels of both pads, one above the "
-                "other, bright where they are pressed, red and blue by the shear across and along "
-                "the fingers. The policy itself is told the vector, not the field.",
-            ),
-            figure(
-                success.curves(what, run, options.steps, ASKED),
-                f"Share of new episodes without noise that end with the peg in its hole: median of "
-                f"{options.seeds} seeds, and the best and worst of them. "
-                f"Dotted: {100 * ASKED:.0f} %.",
-            ),
-        ],
-        tables=[success.table("Pegs in their holes, in per cent", run, steps)],
+    return success.report(
+        what,
+        run,
+        options,
+        pictures.film,
+        ASKED,
+        title="A hand learns to put a peg into its hole",
+        success="the peg is in its hole at the end",
         findings=FINDINGS,
         citations=CITATIONS,
-        timing={"PPO": run.timing},
-        seed=options.seed,
-        headlines=[
-            Headline(
-                "new episodes that end with the peg in its hole, median of the seeds",
-                median,
-                f"{steps / 1e6:.2g} million steps a seed",
-            )
-        ],
     )
 
 

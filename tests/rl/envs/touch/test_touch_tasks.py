@@ -149,15 +149,14 @@ def expert(env, state, approach):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "least", "idle"),
-    [
-        ("touch/peg-insertion", 0.8, 0.0),
-        ("touch/peg-placement", 0.9, 0.2),
-        ("touch/nut-on-bolt", 0.8, 0.0),
-    ],
+    ("name", "least"),
+    [("touch/peg-insertion", 0.8), ("touch/peg-placement", 0.9), ("touch/nut-on-bolt", 0.8)],
 )
-def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name, least, idle):
-    """Over 64 episodes. A peg that hangs upright over the pad may land well if let go."""
+def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name, least):
+    """Over 64 episodes; doing nothing never succeeds.
+
+    But for a peg that hangs upright over the middle of its pad before it is let go.
+    """
     env = rl.make(name)
     start = reset(env)
 
@@ -174,7 +173,11 @@ def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name, least, idl
     assert over[-1].all() and not over[:-1].any()
     assert success[-1].mean() > least
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(last.grasp))
-    assert play(start, 0.0)[1][0][-1].mean() <= idle
+    by_luck = np.asarray(play(start, 0.0)[1][0][-1])
+    beside = np.asarray(jax.vmap(env.beside)(start))
+    lean = np.arccos(np.asarray(jax.vmap(axis)(start.grasp.part_quat))[:, 2])
+    hung = (name == "touch/peg-placement") & (beside < 0.06) & (lean < np.radians(15))
+    assert not np.any(by_luck & ~hung) and by_luck.mean() <= 0.1
 
 
 def test_a_picture_of_a_state_shows_hand_part_and_fixture(begun):

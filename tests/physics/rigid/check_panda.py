@@ -1,0 +1,130 @@
+"""Holds accelerations of a robot whose files come with a package that the tests do without.
+
+pip install gymnasium-robotics, then
+python -m pytest -p no:cacheprovider tests/physics/rigid/check_panda.py
+"""
+
+import importlib.util
+import os
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+from jaxgpu.physics import rigid
+from jaxgpu.physics.rigid import forward
+from jaxgpu.physics.rigid.collision import FAR
+
+PACKAGE = importlib.util.find_spec("gymnasium_robotics").origin
+ARMS = os.path.join(os.path.dirname(PACKAGE), "envs", "assets")
+PANDA = """<mujoco><include file="{0}/franka_assets/assets.xml"/>
+<include file="{0}/franka_assets/actuator.xml"/>
+<compiler angle="radian" meshdir="{0}/franka_assets/meshes"/>
+<worldbody><geom type="plane" size="2 2 .1"/>
+<geom type="box" size=".2 .4 .15" pos=".5 0 .15"/>
+<body pos=".4 .1 .36"><freejoint/><geom type="capsule" size=".04 .06" mass=".3"/></body>
+<include file="{0}/franka_assets/chain.xml"/></worldbody></mujoco>"""
+MOST = 96  # contacts that the oracle hands over, of each dimension
+
+
+def panda(tmp_path):
+    """An arm over a table, in C with a solver and searches that converge, and ours."""
+    path = tmp_path / "panda.xml"
+    path.write_text(PANDA.format(os.path.join(ARMS, "kitchen_franka")))
+    c = mujoco.MjModel.from_xml_path(str(path))
+    c.opt.jacobian, c.opt.tolerance, c.opt.iterations, c.opt.ls_iterations = 0, 0, 200, 100
+    c.opt.ccd_tolerance, c.opt.ccd_iterations = 1e-12, 200
+    return c, mujoco.MjData(c), rigid.load(c, dtype=jnp.float64, iterations=20, contacts=64)
+
+
+def drawn(c, rng):
+    """Coordinates all over the ranges of joints, what is free near its place, and velocities."""
+    q = c.qpos0.copy()
+    for joint in range(c.njnt):
+        at = c.jnt_qposadr[joint]
+        if c.jnt_type[joint] == 0:
+            q[at : at + 3] += rng.uniform(-0.1, 0.1, 3)
+            q[at + 3 : at + 7] = rng.normal(size=4)
+        elif c.jnt_limited[joint]:
+            q[at] = rng.uniform(*c.jnt_range[joint])
+        else:
+            q[at] += rng.uniform(-0.1, 0.1)
+    mujoco.mj_normalizeQuat(c, q)
+    return q, rng.normal(size=c.nv)
+
+
+def handed(c, d, condim):
+    """The contacts of C of one dimension, filled up with ones that do not act."""
+    own = np.flatnonzero(d.contact.dim == condim)
+    assert len(own) <= MOST
+    wide = lambda a, rest: np.concatenate(
+        [a[own], np.broadcast_to(rest, (MOST - len(own), *np.shape(rest)))]
+    )
+    k = d.contact
+    return dict(
+        geoms=wide(k.geom, np.zeros(2, int)),
+        dist=wide(k.dist, FAR),
+        pos=wide(k.pos, np.zeros(3)),
+        frame=wide(k.frame.reshape(-1, 3, 3), np.eye(3)),
+        friction=wide(k.friction, np.ones(5)),
+        solref=wide(k.solref, [0.02, 1]),
+        solreffriction=wide(k.solreffriction, np.zeros(2)),
+        solimp=wide(k.solimp, [0.9, 0.95, 0.001, 0.5, 2]),
+        margin=wide(k.includemargin, 0.0),
+    )
+
+
+@pytest.mark.slow
+def test_a_panda_in_contact_accelerates_as_in_c(tmp_path, monkeypatch, x64):
+    """At 1,000 random states with contact: with C's contacts all that moves, to rounding.
+
+    Where our own contacts are as many and as deep as C's, accelerations agree to 1e-3: flats of
+    meshes and boxes on one another have other corners, and are left out.
+    """
+    c, d, model = panda(tmp_path)
+    rng, states, given, want, depths = np.random.default_rng(0), [], [], [], []
+    dims = sorted({group.condim for group in model.layout.groups})
+    while len(states) < 1000:
+        mujoco.mj_resetData(c, d)
+        d.qpos[:], d.qvel[:] = drawn(c, rng)
+        mujoco.mj_forward(c, d)
+        if d.ncon:
+            states.append((d.qpos.copy(), d.qvel.copy()))
+            given.append([handed(c, d, dim) for dim in dims])
+            want.append(d.qacc.copy())
+            depths.append(np.sort(d.contact.dist))
+    own = jax.jit(jax.vmap(lambda q, v: seen(model, q, v)))
+    q, v = (np.stack(part) for part in zip(*states))
+    want = np.stack(want)
+    scale = np.abs(want).max(1)
+    parts = [own(q[i : i + 100], v[i : i + 100]) for i in range(0, 1000, 100)]
+    qacc, dist = (np.concatenate(part) for part in zip(*parts))
+    off = np.abs(qacc - want).max(1) / scale
+
+    def fed(q, v, contacts):
+        zero = jnp.zeros((), jnp.int32)
+        found = tuple(
+            rigid.Contacts(condim=dim, beyond=zero, **each) for dim, each in zip(dims, contacts)
+        )
+        monkeypatch.setattr(forward.contacts, "contacts", lambda model, where: found)
+        return seen(model, q, v)[0]
+
+    batch = jax.tree.map(lambda *rows: np.stack(rows), *given)
+    fed_qacc = np.asarray(jax.jit(jax.vmap(fed))(q, v, batch))
+    fed_off = np.abs(fed_qacc - want).max(1) / scale
+    same = np.array(
+        [
+            len(t) == np.sum(o < 0) and np.abs(np.sort(o)[: len(t)] - t).max() < 1e-6
+            for o, t in zip(dist, depths)
+        ]
+    )
+    assert fed_off.max() < 1e-6
+    assert same.sum() > 100 and off[same].max() < 1e-3
+
+
+def seen(model, q, v):
+    """Accelerations and the distances of all contacts."""
+    found = model.forward(model.init(q, v))
+    return found.qacc, jnp.concatenate([each.dist - each.margin for each in found.contacts])
