@@ -55,8 +55,10 @@ class Critic:
         """A state before a training, of `name`, with this critic in place of its own.
 
         Raises:
-            ValueError: a network of other shapes, or observations that it has not seen.
+            ValueError: a network of other shapes, observations that it has not seen, or numbers
+                that are not finite.
         """
+        ranges.finite(name, critic=self)
         params = state.params["params"]
         new, own = (jax.tree.map(jnp.shape, x) for x in (params["critic"], self.params))
         if new != own:

@@ -94,6 +94,14 @@ def test_a_critic_of_another_shape_is_refused(change, said):
         jax.eval_shape(lambda key: replace(begin(key), **change).init(Pointer(), key), KEY)
 
 
+def test_a_critic_that_is_not_finite_is_refused():
+    begun = jax.eval_shape(lambda: STUDENT.init(Pointer(), KEY))
+    critic = jax.eval_shape(STUDENT.critic_of, begun)
+    broken = jax.tree.map(lambda x: jnp.full(x.shape, jnp.nan, jnp.float32), critic)
+    with pytest.raises(ValueError, match="PPO: critic.params.*=nan at .*; it must be a finite"):
+        broken.put_into("PPO", begun)
+
+
 def test_a_critic_that_has_not_seen_what_is_observed_is_refused():
     """What is scaled together is counted together."""
     seen = normaliser.init({"goal": jnp.zeros(1)})
