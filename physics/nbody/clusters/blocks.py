@@ -117,10 +117,10 @@ class BlockSteps(ABC):
         # the tracers are in the schedule meanwhile
         start = replace(begin, tracers=jax.tree.map(lambda q: q[..., :0], begin.tracers))
 
-        def unfinished(carry: tuple[Any, Schedule, Array]) -> Array:
+        def unfinished(carry: tuple[Any, Schedule, Any]) -> Array:
             return carry[2] < 1
 
-        def one_block(carry: tuple[Any, Schedule, Array]) -> tuple[Any, Schedule, Array]:
+        def one_block(carry: tuple[Any, Schedule, Any]) -> tuple[Any, Schedule, Any]:
             state, schedule, _ = carry
             # steps divide the interval, so that the last block is that of all bodies, at 1
             now = jnp.min(state.stars.t + state.stars.dt)
