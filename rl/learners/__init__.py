@@ -2,14 +2,15 @@
 
 Reading order: `ppo`, which is the plainest use of what the learners by gradients share, `training`
 (sizes, state), `schedule`, `normaliser`, `networks` and the `encoders` before them, `advantage` and
-`optimiser`; then `recurrent` (PPO with a memory), `pqn`, `sac` with its `replay`, `shac`; `es`
-stands apart, on the objective of `neuroevolution`.
+`optimiser`; then `recurrent` (PPO with a memory), `pqn`, `sac` with its `replay`,
+`shac`, and `dagger`, which imitates; `evolved` stands apart, whose
+`es` searches by the objective of `neuroevolution`.
 """
 
+from .dagger import DAgger
 from .encoders import CNN, ResNet
-from .es import ES
+from .evolved import ES, Policies
 from .networks import MLP
-from .neuroevolution import Policies
 from .ppo import PPO
 from .pqn import PQN
 from .recurrent import RecurrentPPO
@@ -19,6 +20,7 @@ from .training import Rollouts, TrainState
 
 __all__ = [
     "CNN",
+    "DAgger",
     "ES",
     "MLP",
     "PPO",

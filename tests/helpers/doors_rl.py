@@ -21,6 +21,7 @@ LEARNERS = [
     (SWING, rl.SAC()),
     (POLE, rl.PQN()),
     (SWING, rl.SHAC()),
+    (SWING, rl.DAgger(jax.tree_util.Partial(lambda x: -0.2 * x[2:]))),
     (POLE, rl.ES()),
     (rl.make("cartpole-masked"), rl.RecurrentPPO(rl.PPO())),
 ]

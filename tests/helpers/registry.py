@@ -72,6 +72,7 @@ HOST = {
         "rl.train, SAC",
         "rl.train, PQN",
         "rl.train, SHAC",
+        "rl.train, DAgger",
         "rl.train, ES",
         "rl.train, RecurrentPPO",
         "rl.plan, MPPI",

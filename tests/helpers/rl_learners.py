@@ -1,5 +1,7 @@
 """Every learner at its smallest, and a task for it."""
 
+import jax
+
 from jaxgpu import rl
 
 TINY = {"num_steps": 4, "update_epochs": 1, "num_minibatches": 1}
@@ -16,5 +18,17 @@ LEARNERS = {
     ),
     "PQN": ("acrobot", rl.PQN(num_envs=2, hidden_sizes=(4,), **TINY)),
     "SHAC": ("pendulum", rl.SHAC(num_envs=2, num_steps=3, critic_iterations=1, hidden_sizes=(4,))),
+    "DAgger": (
+        "pendulum",
+        rl.DAgger(
+            jax.tree_util.Partial(lambda x: -0.2 * x[2:]),
+            num_envs=2,
+            num_steps=2,
+            gradient_steps=1,
+            batch_size=2,
+            buffer_size=5,
+            hidden_sizes=(4,),
+        ),
+    ),
     "ES": ("cartpole", rl.ES(max_steps=8)),
 }

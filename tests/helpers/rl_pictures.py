@@ -68,5 +68,12 @@ LEARNERS = {
     "RecurrentPPO, private": rl.RecurrentPPO(rl.PPO(network=CNN, **PRIVATE, **TINY), hidden_size=4),
     "PQN": rl.PQN(network=CNN, **TINY),
     "SAC": rl.SAC(network=rl.ResNet((4,), 1), num_envs=4, batch_size=4, buffer_size=16, **PRIVATE),
+    "DAgger": rl.DAgger(
+        jax.tree_util.Partial(lambda seen: jnp.clip(seen["goal"] - seen["place"], -1, 1)),
+        actor_keys=PRIVATE["actor_keys"],
+        network=CNN,
+        num_envs=4,
+        batch_size=4,
+    ),
     "SHAC": rl.SHAC(network=CNN, num_envs=4, num_steps=3, **PRIVATE),
 }

@@ -41,6 +41,18 @@ CASES = {
             gradient_steps=2, batch_size=16, buffer_size=100, start_steps=80.0, hold=0.5, **SMALL
         ),
     ),
+    "DAgger": (
+        PENDULUM,
+        rl.DAgger(
+            jax.tree_util.Partial(lambda x: -0.2 * x[2:]),
+            decay=0.5,
+            max_grad_norm=np.inf,
+            gradient_steps=2,
+            batch_size=16,
+            buffer_size=100,
+            **SMALL,
+        ),
+    ),
     "ES": (CARTPOLE, rl.ES(SNES(16), max_steps=20)),
 }
 EIGHT = mesh.devices(8)

@@ -95,7 +95,8 @@ class Other(Probe):
         return step if self.paid is None else step._replace(reward=self.paid)
 
 
-LEARN = [rl.PPO(), rl.SAC(), rl.SHAC(), rl.ES(), rl.RecurrentPPO(rl.PPO())]
+IDLE = rl.DAgger(jax.tree_util.Partial(lambda x: jnp.zeros(1)))
+LEARN = [rl.PPO(), rl.SAC(), rl.SHAC(), rl.ES(), rl.RecurrentPPO(rl.PPO()), IDLE]
 
 
 @pytest.mark.parametrize("learner", LEARN, ids=lambda x: type(x).__name__)

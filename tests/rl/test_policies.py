@@ -19,11 +19,13 @@ from jaxgpu import checkpoint, rl
 from jaxgpu.checkpoint import CheckpointError
 
 KEY = jax.random.key(0)
+BALANCE = jax.tree_util.Partial(lambda x: (x[2] + x[3] > 0).astype(int))
 LEARNERS = {
     "PPO": ("cartpole", rl.PPO(hidden_sizes=(4,))),
     "RecurrentPPO": ("cartpole-masked", rl.RecurrentPPO(rl.PPO(), hidden_size=4)),
     "PQN": ("cartpole", rl.PQN(hidden_sizes=(4,))),
     "SAC": ("pendulum", rl.SAC(hidden_sizes=(4,), buffer_size=8)),
+    "DAgger": ("cartpole", rl.DAgger(BALANCE, hidden_sizes=(4,))),
     "SHAC": ("pendulum", rl.SHAC(hidden_sizes=(4,))),
 }
 

@@ -9,7 +9,7 @@ from jaxgpu import rl
 from jaxgpu.evolution.problem import box
 from jaxgpu.pytree import pytree
 from jaxgpu.rl.learners import normaliser
-from jaxgpu.rl.learners.neuroevolution import Experience
+from jaxgpu.rl.learners.evolved.neuroevolution import Experience
 from jaxgpu.studies import robot_front
 from jaxgpu.studies.robot_front import races, task
 from jaxgpu.studies.robot_front.races import Budget, RandomSearch

@@ -10,7 +10,7 @@ from jaxgpu import rl
 from jaxgpu.render import Camera, Capsules
 from jaxgpu.render.capsules import BLUE, ORANGE
 from jaxgpu.render.palette import BAND, colours, styled
-from jaxgpu.rl.learners.neuroevolution import Experience
+from jaxgpu.rl.learners.evolved.neuroevolution import Experience
 
 FRAME = 2  # steps between two pictures
 # ends of the links in the frames of their bodies, and their radius, m, as the robot's file has them

@@ -16,7 +16,7 @@ from jaxgpu.evolution.population import sample
 from jaxgpu.evolution.single import CMAES
 from jaxgpu.pytree import pytree
 from jaxgpu.rl import sweep
-from jaxgpu.rl.learners.neuroevolution import Experience
+from jaxgpu.rl.learners.evolved.neuroevolution import Experience
 from jaxgpu.run import Run, run
 
 from .task import HIDDEN, Actor, Mixed, Weighted, swimming, translated, volume, warmed

@@ -20,7 +20,7 @@ from jaxgpu.evolution import Objective, Stochastic
 from jaxgpu.evolution.indicators import hypervolume
 from jaxgpu.pytree import number, pytree
 from jaxgpu.rl import Step
-from jaxgpu.rl.learners.neuroevolution import Experience
+from jaxgpu.rl.learners.evolved.neuroevolution import Experience
 from jaxgpu.studies.five_ways.wrapped import Wrapped
 
 SCALE = 40.0, 8.0  # of a sum of speeds, m/s, and of an effort: the box of the hypervolume

@@ -10,7 +10,7 @@ from rl_probe import Drift
 
 from jaxgpu import rl
 from jaxgpu.rl.learners import normaliser
-from jaxgpu.rl.learners.neuroevolution import Experience, pooled
+from jaxgpu.rl.learners.evolved.neuroevolution import Experience, pooled
 
 KEY = jax.random.key(3)
 

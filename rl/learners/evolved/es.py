@@ -16,12 +16,12 @@ from jax.sharding import PartitionSpec
 from jaxgpu.evolution.single import SNES, bounds
 from jaxgpu.pytree import number, pytree, size
 
-from ..doors import check_learner, widths
-from ..environment import Environment
-from ..policies import LearntPolicy
-from . import normaliser
+from ...doors import check_learner, widths
+from ...environment import Environment
+from ...policies import LearntPolicy
+from .. import normaliser
+from ..training import check_shares
 from .neuroevolution import Experience, Policies
-from .training import check_shares
 
 
 @pytree

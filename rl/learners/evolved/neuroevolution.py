@@ -20,14 +20,14 @@ from jaxgpu.evolution.problem import box
 from jaxgpu.evolution.stochastic import Objective, Stochastic
 from jaxgpu.pytree import number, pytree, size, static
 
-from ..doors import widths
-from ..environment import Step, refuse_no_environment
-from ..policies import LearntPolicy
-from ..spaces import Box
-from ..vector import finite, mended
-from . import normaliser
-from .networks import MLP, feasible
-from .normaliser import Normaliser
+from ...doors import widths
+from ...environment import Step, refuse_no_environment
+from ...policies import LearntPolicy
+from ...spaces import Box
+from ...vector import finite, mended
+from .. import normaliser
+from ..networks import MLP, feasible
+from ..normaliser import Normaliser
 
 _AT_ONCE = ranges.Range(least=1, whole=True, one=True, none=True)
 

@@ -1,0 +1,232 @@
+"""Dataset aggregation: a student learns to do what a teacher would, where the student itself goes.
+
+Ross, Gordon & Bagnell (2011), arXiv:1011.0686, algorithm 3.1. In update i every environment is
+played for `num_steps` steps, each of them by the teacher with chance `decay`^i and else by the
+student; whoever played, the teacher says what it would have done, and all that was ever seen is
+what the student is fitted to. `decay=0`, the parameter-free form, plays the first update by the
+teacher and all others by the student; `decay=1` is behaviour cloning (Pomerleau 1989), which never
+sees where the student's own errors lead. Departures: the student goes on from its weights and takes
+`gradient_steps` steps of Adam an update, in place of a fit from nothing; observations are
+normalised; the last `buffer_size` rows are kept, so that what is older is forgotten.
+
+The teacher may see what the student does not: of observations that are dictionaries the student
+sees `actor_keys` alone.
+"""
+
+from dataclasses import KW_ONLY, replace
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu import arguments, ranges
+from jaxgpu.program import called
+from jaxgpu.pytree import number, pytree, size, static
+
+from .. import shares
+from ..environment import Environment
+from ..policies import LearntPolicy, learnt
+from ..spaces import Box, Space
+from ..vector import VectorState, vectorize
+from . import encoders, normaliser, optimiser, replay
+from .networks import MLP, Categorical, feasible
+from .training import Rollouts, TrainState, check_shares
+
+
+class Student(nn.Module):
+    """What acts: one network, from observations to actions or to what each of them is worth."""
+
+    space: Space  # of the actions
+    hidden_sizes: tuple[int, ...]  # units of each hidden layer
+    encoder: nn.Module | None = None  # what turns observations into features first
+
+    def setup(self) -> None:
+        """Make the network."""
+        count = self.space.shape[0] if isinstance(self.space, Box) else self.space.size
+        self.actor = MLP(count, self.hidden_sizes, 0.01, encoder=self.encoder)
+
+    def __call__(self, x: Any) -> Array:
+        """Observations [..., O] to actions [..., A], or to the logits of A actions."""
+        return self.actor(x)
+
+
+@pytree
+class DAgger(Rollouts):
+    """What to run; numbers are leaves, to be vmapped over.
+
+    >>> from jaxgpu import rl
+    >>> env = rl.make("pendulum")
+    >>> brake = jax.tree_util.Partial(lambda x: -0.1 * x[2:])  # a tenth of the angle's speed
+    >>> done = rl.train(env, rl.DAgger(brake), jax.random.key(0), steps=16_384)
+    >>> bool(abs(done.policy(jnp.array([1.0, 0.0, 2.0]))[0] + 0.2) < 0.05)
+    True
+    """
+
+    teacher: Any  # a learnt policy without a memory, or `jax.tree_util.Partial` of a function
+    learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
+    decay: Array | float = number(default=0.0, least=0, most=1)  # [] of the teacher's share, i^th
+    max_grad_norm: Array | float = number(default=0.5, above=0, infinite=True)  # []
+    gradient_steps: int = size(default=32, least=1)  # descents in an update
+    batch_size: int = size(default=256, least=1)  # N, rows of a descent
+    buffer_size: int = size(default=100_000, least=1)  # C, rows kept
+    _: KW_ONLY
+    num_envs: int = size(default=64, least=1)  # B
+    num_steps: int = size(default=16, least=1)  # T, steps of each environment between updates
+    actor_keys: tuple[str, ...] | None = static(default=None)  # what the student sees; None: all
+
+    def init(
+        self, env: Environment, key: Array, num_updates: Array | int | None = None
+    ) -> "DAggerState":
+        """The state before a training: a network, an empty buffer, environments at the start.
+
+        Args:
+            env: what is played, `num_envs` of it at once.
+            key: of everything random in it.
+            num_updates: how many the training will have, the length of its schedules; without it
+                the state can be looked at and played, but not updated.
+
+        Raises:
+            ValueError: a buffer too small for a rollout, or a teacher whose actions are no actions
+                of `env`.
+            TypeError: a teacher that is no pytree to be called, or one with a memory.
+        """
+        env_key, network_key = jax.random.split(key)
+        observation, common = self.begin(env, env_key, num_updates)
+        self._check(env, observation)
+        params: Any = self._network(env).init(network_key, observation)
+        row = {"observation": observation, "action": self.teacher(observation)}
+        common["report"]["error"] = jnp.zeros((), jnp.float32)
+        return DAggerState(
+            params=params,
+            opt_state=optimiser.init(params),
+            **common,
+            replay=replay.init(row, self.buffer_size),
+        )
+
+    def check_devices(self, devices: int) -> None:
+        """Raise where so many devices cannot share out environments and the rows of a descent."""
+        super().check_devices(devices)
+        check_shares("DAgger", "batch_size", self.batch_size, devices)
+
+    def update(
+        self, env: Environment, state: "DAggerState", key: Array, axis: str | None = None
+    ) -> "DAggerState":
+        """The state after `num_steps` steps of all environments, and `gradient_steps` descents.
+
+        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        """
+        roll_key, learn_key = jax.random.split(key)
+        env_state, rows, report = self._rollout(env, state, roll_key, axis)
+        rows = jax.tree.map(lambda x: shares.joined(x, axis, at=1), rows)  # [T, B, ...]
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
+        buffer = replay.add(state.replay, flat, flat.pop("broken"))
+        obs_stats = normaliser.update(state.obs_stats, rows["observation"])
+        learning_rate = self.learning_rate * self.lr_fraction(state)
+        learning_rate = jnp.where(buffer.size > 0, learning_rate, 0.0)
+        error_of = jax.value_and_grad(self._loss)
+
+        def learn(loop: Any, key: Array) -> tuple[Any, Array]:
+            params, opt_state = loop
+            part = replay.draw(buffer, key, self.batch_size, axis)
+            x = normaliser.apply(obs_stats, part["observation"])
+            error, gradient = error_of(params, env, x, part["action"])
+            return optimiser.descend(
+                params, opt_state, gradient, learning_rate, self.max_grad_norm, axis
+            ), shares.mean(error, axis)
+
+        keys = jax.random.split(learn_key, self.gradient_steps)
+        start = state.params, state.opt_state
+        (params, opt_state), errors = jax.lax.scan(learn, start, keys)
+        return replace(
+            state,
+            params=params,
+            opt_state=opt_state,
+            obs_stats=obs_stats,
+            env_state=env_state,
+            update=state.update + 1,
+            report=report | {"error": jnp.mean(errors, dtype=jnp.float32)},
+            replay=buffer,
+        )
+
+    def policy(self, env: Environment, state: "DAggerState") -> LearntPolicy:
+        """What the student does: observation to action."""
+        alone = replace(self, teacher=None)
+        return learnt(alone, env, state.params, state.obs_stats, self.actor_keys)
+
+    def act(self, policy: LearntPolicy, observation: Any) -> Any:
+        """What its policy does."""
+        seen = encoders.chosen(observation, self.actor_keys)
+        return self._act(policy, policy.params, normaliser.apply(policy.obs_stats, seen))
+
+    def _rollout(
+        self, env: Environment, state: "DAggerState", key: Array, axis: str | None = None
+    ) -> tuple[Any, dict, dict]:
+        envs = vectorize(env, self.num_envs, axis=axis)
+        share = jnp.asarray(self.decay, jnp.float32) ** state.update.astype(jnp.float32)
+
+        def move(env_state: VectorState, inputs: tuple[Array, Any]) -> tuple[VectorState, Any]:
+            act_key, drawn = inputs
+            observation = env_state.observation
+            advice = jax.vmap(self.teacher)(observation)
+            own = self._act(env, state.params, normaliser.apply(state.obs_stats, observation))
+            taught = shares.own(jax.random.bernoulli(act_key, share, (self.num_envs,)), axis)
+            taught = taught.reshape(-1, *(1,) * (advice.ndim - 1))
+            after, out = envs.step_with(env_state, jnp.where(taught, advice, own), drawn)
+            rows = {"observation": observation, "action": advice, "broken": out.broken}
+            return after, (rows, out)
+
+        act_keys, drawn = self.draws(envs, state.env_state, key, 1)
+        env_state, (rows, out) = jax.lax.scan(move, state.env_state, (act_keys, drawn))
+        return env_state, rows, out.report(axis)
+
+    def _loss(self, params: Any, env: Environment, x: Any, action: Array) -> Array:
+        """How far the student is from the teacher, []: in half ranges squared, or in nats."""
+        out: Any = self._network(env).apply(params, x)
+        space = env.action_space
+        if not isinstance(space, Box):
+            return -jnp.mean(Categorical(out).log_prob(action))
+        half = (space.high - space.low) / 2
+        return jnp.mean(((out - action) / jnp.where(jnp.isfinite(half), half, 1.0)) ** 2)
+
+    def _act(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Any:
+        """What the student does of scaled observations."""
+        out: Any = self._network(env).apply(params, x)
+        space = env.action_space
+        return feasible(space, out) if isinstance(space, Box) else Categorical(out).mode()
+
+    def _check(self, env: Environment, observation: Any) -> None:
+        """Refuse a teacher that cannot be asked, and a buffer without room for a rollout."""
+        if self.buffer_size < self.steps_per_update:
+            raise ValueError(
+                f"DAgger: buffer_size={self.buffer_size}; an update has {self.steps_per_update} "
+                "steps; give room for as many"
+            )
+        teacher = self.teacher
+        if not callable(teacher) or jax.tree_util.all_leaves([teacher]):
+            raise TypeError(
+                f"DAgger: teacher={arguments.shown(teacher)}; it must be a learnt policy without a "
+                "memory, such as rl.load_policy gives, or jax.tree_util.Partial of a function"
+            )
+        ranges.finite("DAgger", teacher=teacher)
+        advice = called("DAgger: teacher", teacher, observation)
+        space = env.action_space
+        kind = jnp.floating if isinstance(space, Box) else jnp.integer
+        shape, dtype = jnp.shape(advice), jnp.result_type(advice)
+        if shape != space.shape or not jnp.issubdtype(dtype, kind):
+            raise ValueError(
+                f"DAgger: teacher gives {dtype}{list(shape)}; actions of {type(env).__name__} are "
+                f"of {space}; it must give one of them for one observation"
+            )
+
+    def _network(self, env: Environment | LearntPolicy) -> Student:
+        encoder = self.encoder(env, self.actor_keys)
+        return Student(env.action_space, self.hidden_sizes, encoder)
+
+
+@pytree
+class DAggerState(TrainState):
+    """`params` holds the weights of the student."""
+
+    replay: replay.Replay  # what was seen, and what the teacher said of it
