@@ -2,7 +2,8 @@
 
 The surface goes through the heights over a grid, two triangles a cell, and the prisms under them
 reach down to one base: MuJoCo's height field. Each prism that a shape reaches is a contact of its
-own. Which cells a shape may reach is a window of fixed size about its centre.
+own, and of a box or a mesh, whose flats may lie on it, up to four. Which cells a shape may reach is
+a window of fixed size about its centre.
 
 Two convex shapes are as far apart as the direction says that separates them most, and overlap by
 as much as the one that separates them least badly. For a sphere's centre and a capsule's axis, and
@@ -21,13 +22,14 @@ from jax import Array, lax
 from jaxgpu.geometry.vectors import Vec, cross, dot
 from jaxgpu.pytree import number, pytree
 
-from .convex import deepest
+from .convex import convex, deepest
 from .hull import Hull, along, bulge, farthest, local, reach, turned
+from .patches import ROWS
 from .shape import Shape, Touch, Z, direction, minus, plus, ratio, times, tiny, touch
 
 ROUND = ("sphere", "capsule")  # which have formulas
-# of a box and of a mesh MuJoCo's own contacts are not at the deepest point: nothing to agree with
-TOUCHED = (*ROUND, "ellipsoid", "cylinder")
+FLAT = ("box", "mesh")  # which have flats
+TOUCHED = (*ROUND, "ellipsoid", "cylinder", *FLAT)
 
 
 @pytree
@@ -81,13 +83,13 @@ def touch_heights(
     if other is None:
         found, more = _rods(kind, one, two, prisms, most)
     else:
-        found, more = _hulls(one, prisms, other, most)
+        found, more = _hulls(one, prisms, other, most, kind in FLAT)
     return found, beyond + more
 
 
-def kept(window: tuple[int, int], most: int) -> int:
-    """The contacts that a field and a shape may have."""
-    return min(2 * window[0] * window[1], most)
+def kept(kind: str, window: tuple[int, int], most: int) -> int:
+    """The contacts that a field and a shape of a kind may have."""
+    return min((ROWS if kind in FLAT else 1) * 2 * window[0] * window[1], most)
 
 
 def _below(field: Heights, centre: Array, window: tuple[int, int]) -> Prisms:
@@ -244,8 +246,11 @@ def _edges(prisms: Prisms, middle: Vec, rod: Vec, slack: Array) -> list[Way]:
     return ways
 
 
-def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int) -> tuple[Touch, Array]:
-    """The contacts of any convex shape: of the prisms that no face keeps apart from it."""
+def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int, flat: bool) -> tuple[Touch, Array]:
+    """The contacts of any convex shape: of the prisms that no face keeps apart from it.
+
+    Those of a prism are one, or as many as the flats of both have where they lie on one another.
+    """
     corners = jnp.stack(prisms.corners, -1)  # [6, N, 3]
     far = lax.stop_gradient(_bound(one, prisms, other))
     more = jnp.zeros((), jnp.int32)
@@ -254,7 +259,7 @@ def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int) -> tuple[Touch, A
         more = jnp.maximum(jnp.sum(far < 0, dtype=jnp.int32) - most, 0)
         corners = corners[:, rows]
 
-    def met(points: Array) -> tuple[Array, Array, Array]:
+    def met(points: Array) -> Touch:
         centre = jnp.mean(points, 0)
         zero = jnp.zeros_like(centre)
         prism = Hull(
@@ -264,10 +269,18 @@ def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int) -> tuple[Touch, A
             pos=one.pos + turned(one.rot, centre),
             rot=one.rot,
         )
-        return deepest(prism, other)
+        if flat:
+            return convex(prism, other)
+        dist, pos, normal = deepest(prism, other)
+        return touch(dist[None], tuple(pos), tuple(normal))
 
-    dist, pos, normal = jax.vmap(met, 1)(corners)
-    return touch(dist, tuple(pos.T), tuple(normal.T)), more
+    found = jax.vmap(met, 1)(corners)
+    found = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
+    if len(found.dist) > most:
+        _, rows = lax.top_k(-lax.stop_gradient(found.dist), most)
+        more = more + jnp.maximum(jnp.sum(found.dist < 0, dtype=jnp.int32) - most, 0)
+        found = jax.tree.map(lambda a: a[rows], found)
+    return found, more
 
 
 def _bound(one: Shape, prisms: Prisms, other: Hull) -> Array:

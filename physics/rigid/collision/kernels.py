@@ -72,7 +72,7 @@ def rows(pair: tuple[str, str], window: tuple[int, int] = (1, 1), most: int = 1)
     Of a height field they are at most `most`, by a window of so many cells.
     """
     if pair[0] == "hfield" and pair[1] in heights.TOUCHED:
-        return heights.kept(window, most)
+        return heights.kept(pair[1], window, most)
     if pair in (ANY, FLOOR):
         return ROWS
     if pair[1] == "sdf" and pair[0] in fields.SAMPLED:

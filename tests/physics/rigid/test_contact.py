@@ -234,13 +234,6 @@ UNKNOWN = {
         "spatial tendon 'rope'",
     ),
     "muscle": ("", '<actuator><muscle name="m" joint="j"/></actuator>', "muscle"),
-    "height field": (
-        '<asset><hfield name="hill" nrow="2" ncol="2" size="1 1 1 .1"/></asset>',
-        '<worldbody><geom name="hill" type="hfield" hfield="hill"/>'
-        '<geom name="crate" type="box" size="1 1 1"/></worldbody>'
-        '<contact><pair geom1="crate" geom2="hill"/></contact>',
-        r"a hfield and a box \(geoms hill and crate\)",
-    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Height fields touch round shapes: against C MuJoCo, planes and differences."""
+"""Height fields and convex shapes: against C MuJoCo, planes, every direction and differences."""
 
 import dataclasses
 import zlib
@@ -12,6 +12,7 @@ import pytest
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid.collision import Shape
 from jaxgpu.physics.rigid.collision.heights import Heights, touch_heights
+from jaxgpu.physics.rigid.collision.hull import hull
 from jaxgpu.run import rollout
 
 SHAPES = {
@@ -217,3 +218,113 @@ def test_a_capsule_rolls_over_hills_as_in_c(x64):
         touched += d.ncon > 0
     assert touched > 50
     np.testing.assert_allclose(end.qpos, d.qpos, atol=1e-6)
+
+
+def overlap(prism, box):
+    """How deep two hulls [N, 3] lie in one another, by all directions that can tell, in NumPy."""
+    sides = []
+    for points, links in ((prism, PRISM), (box, BOX)):
+        edges = np.array([points[b] - points[a] for a, b in links])
+        sides.append(edges)
+    faces = [np.cross(a, b) for edges in sides for i, a in enumerate(edges) for b in edges[:i]]
+    ways = np.array(faces + [np.cross(a, b) for a in sides[0] for b in sides[1]])
+    size = np.linalg.norm(ways, axis=1)
+    ways = ways[size > 1e-12] / size[size > 1e-12, None]
+    first, second = ways @ prism.T, ways @ box.T
+    return np.minimum(first.max(1) - second.min(1), second.max(1) - first.min(1)).min()
+
+
+CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+BOX = [(a, b) for a in range(8) for b in range(a) if np.abs(CORNERS[a] - CORNERS[b]).sum() == 2]
+PRISM = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4), (2, 5)]
+
+
+@pytest.mark.slow
+def test_a_box_is_as_deep_in_the_prisms_as_every_direction_says(x64):
+    """The deepest of all, and the contacts: those of prisms that it overlaps, and none without."""
+    z, half, base = 0.2 * HILLS, np.array([1.0, 0.8]), 0.1
+    field = Heights(jnp.asarray(z), jnp.asarray(half), jnp.asarray(base))
+    x, y = np.linspace(-1, 1, 11), np.linspace(-0.8, 0.8, 9)
+    prisms = []
+    for i in range(8):
+        for j in range(10):
+            at = lambda di, dj, i=i, j=j: [x[j + dj], y[i + di], z[i + di, j + dj]]
+            for three in (((1, 0), (0, 0), (1, 1)), ((0, 0), (0, 1), (1, 1))):
+                top = np.array([at(*k) for k in three])
+                prisms.append(np.concatenate([top, [[*k[:2], -base] for k in top]]))
+    still = Shape(jnp.zeros(3), jnp.eye(3), jnp.zeros(3))
+    size = np.array([0.1, 0.12, 0.15])
+
+    @jax.jit
+    def met(pos, turn):
+        shape = Shape(pos, turn, size)
+        found, beyond = touch_heights("box", still, shape, field, hull("box", shape), (5, 5, 48))
+        return found.dist, beyond
+
+    rng, checked = np.random.default_rng(1), 0
+    for _ in range(60):
+        pos = rng.uniform([-1.05, -0.85, 0.0], [1.05, 0.85, 0.4])
+        turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        dist, beyond = met(pos, turn)
+        assert int(beyond) == 0
+        box = pos + (CORNERS * size) @ turn.T
+        deep = np.array([overlap(prism, box) for prism in prisms])
+        assert (np.sum(dist < 0) >= np.sum(deep > 1e-6)) and (np.sum(dist < 0) > 0) == (
+            deep.max() > 0
+        )
+        if deep.max() > 1e-6:
+            assert float(-jnp.min(dist)) == pytest.approx(deep.max(), abs=1e-7)
+            checked += 1
+    assert checked > 25
+
+
+CUBE = " ".join(f"{0.1 * a} {0.1 * b} {0.05 * c}" for a, b, c in CORNERS)
+SLIDES = """<mujoco><option cone="elliptic" timestep=".002"/><asset><mesh name="m" vertex="{cube}"/>
+<hfield name="h" nrow="9" ncol="17" size="2 1 .8 .1" elevation="{z}"/></asset><worldbody>
+<geom type="hfield" hfield="h"/><body pos="{x} 0 {up}" euler="0 {lean} 0">
+<freejoint/><geom {shape} friction="1" density="500"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ['type="box" size=".1 .1 .05"', 'type="mesh" mesh="m"'])
+def test_a_box_lies_and_slides_on_a_slope_of_heights_by_coulombs_law(shape, x64):
+    """A rise of 0.2: with a friction above it stays, below it slides over all edges on the way.
+
+    Speed and place of a block after half a second, and no turning: a ghost of an inner edge would
+    stop or tip it.
+    """
+    slope = 0.2
+    lean = np.arctan(slope)
+    z = " ".join(map(str, np.tile(np.linspace(0, 1, 17), (9, 1)).ravel()))
+    up = 0.4 + 0.5 * slope + 0.049 / np.cos(lean)
+    text = SLIDES.format(cube=CUBE, z=z, shape=shape, lean=-np.rad2deg(lean), x=0.5, up=up)
+    model = rigid.load(text, dtype=jnp.float64, contacts=32)
+    start = model.init()
+
+    @jax.jit
+    def slid(friction):
+        geoms = dataclasses.replace(model.geoms, friction=friction * model.geoms.friction)
+        slippery = dataclasses.replace(model, geoms=geoms)
+        end, beyond = rollout(
+            slippery.step, start, 250, measure=lambda s: slippery.forward(s).beyond
+        )
+        return end, jnp.sum(beyond)
+
+    for friction in (0.5, 0.05):
+        end, beyond = slid(friction)
+        assert int(beyond) == 0
+        want = 0.5 * max(9.81 * (np.sin(lean) - friction * np.cos(lean)), 0.0)
+        speed = -(end.qvel[0] * np.cos(lean) + end.qvel[2] * np.sin(lean))
+        assert float(speed) == pytest.approx(want, abs=0.02 * want + 2e-3)
+        assert np.abs(np.asarray(end.qpos[3:] - start.qpos[3:])).max() < 5e-3
+
+
+def test_a_signed_distance_on_a_height_field_is_refused_by_name():
+    text = (
+        f'<mujoco><asset><mesh name="ring" vertex="{CUBE}"/>'
+        '<hfield name="hill" nrow="2" ncol="2" size="1 1 1 .1"/></asset><worldbody>'
+        '<geom name="hill" type="hfield" hfield="hill"/><body><freejoint/>'
+        '<geom name="ring" type="mesh" mesh="ring"/></body></worldbody></mujoco>'
+    )
+    with pytest.raises(ValueError, match=r"a hfield and a sdf \(geoms hill and ring\) is not sim"):
+        rigid.load(text, sdf={"ring": 0.02})
