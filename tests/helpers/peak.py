@@ -1,24 +1,37 @@
-"""How much memory the main program of a study takes, beside its forecast.
+"""What a program takes of memory at its peak, beside its forecast: a line of JSON.
 
-    python tests/helpers/peak.py solar-system --tracers 1000000
+    python tests/helpers/peak.py run solar-system --tracers 1000000
+    python tests/helpers/peak.py gradient cluster
 
-runs the study's first large program for a step, and prints the forecast, what the process took, in
-MB, and their ratio. Linux alone: the peak is set back before the launch.
+The first launches a step of the study's first large program, the second the gradient of a rollout
+by its first state. Linux alone: the peak is set back before the launch.
 """
 
+import ctypes
+import json
 import re
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import psutil
+from jax import Array
 
-from jaxgpu import cli, memory, program
+from jaxgpu import cli, memory, program, rl
+from jaxgpu.physics import continuum
+from jaxgpu.physics.continuum import Body, Grid, NeoHookean, Scene, fill_box
+from jaxgpu.physics.nbody import WisdomHolman
+from jaxgpu.rl import plan
+from jaxgpu.run import rollout
 
-LEAST = 100_000_000  # bytes of a program that is looked at
+LEAST = 20_000_000  # bytes of a program that is looked at
 advance = program.Loop.advance
 
 
@@ -28,26 +41,92 @@ def peak() -> int:
     return 1024 * int(re.findall(r"VmHWM:\s+(\d+)", status)[0])
 
 
+def launched(compiled: Any, held: int, *arguments: Any) -> None:
+    """Launch a program, and end with its forecast and what it took; `held` are its arguments."""
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # what was freed does not count for the launch
+    Path("/proc/self/clear_refs").write_text("5")
+    before = psutil.Process().memory_info().rss
+    jax.block_until_ready(compiled(*arguments))
+    took = peak() - before + held
+    print(json.dumps({"forecast": memory.forecast(compiled), "took": took}))
+    sys.exit()
+
+
 def measured(loop: Any, state: Any, done: int, count: int) -> Any:
-    """A step, and what it took."""
+    """In place of a loop's steps: one, measured, if its program is large."""
     chunk = loop.program.chunks[loop.capacity]
     if memory.forecast(chunk) < LEAST:
         return advance(loop, state, done, count)
     held = memory.size((state, loop.operands))
-    Path("/proc/self/clear_refs").write_text("5")
-    before = psutil.Process().memory_info().rss
-    jax.block_until_ready(chunk(state, loop.operands, np.int32(done), np.int32(1)))
-    took, forecast = peak() - before + held, memory.forecast(chunk)
-    print(f"{' '.join(sys.argv[1:])}: forecast {forecast / 1e6:.1f}, took {took / 1e6:.1f}", end="")
-    print(f" MB, ratio {forecast / took:.3f}")
-    sys.exit()
+    launched(chunk, held, state, loop.operands, np.int32(done), np.int32(1))
 
 
-def main() -> int:
-    program.Loop.advance = measured
+def of_study(*options: str) -> None:
+    """Run a study up to its first large program."""
+    loop: Any = program.Loop
+    loop.advance = measured
     with tempfile.TemporaryDirectory() as out:
-        return cli.main(["run", *sys.argv[1:], "--out", f"{out}/run"])
+        cli.main(["run", *options, "--out", f"{out}/run"])
+
+
+def planets() -> tuple[Callable[[Any], Array], Any]:
+    """100 systems of ten bodies, 500 steps of the Wisdom-Holman map, each kept for the way back."""
+    gm, radius = jnp.append(1.0, jnp.full(9, 1e-6)), jnp.append(0.0, 1.0 + jnp.arange(9.0))
+    speed = jnp.append(0.0, (1.0 + jnp.arange(9.0)) ** -0.5)
+    turn = jax.random.uniform(jax.random.key(0), (100, 10, 1), maxval=2 * jnp.pi)
+    around = jnp.concatenate([jnp.cos(turn), jnp.sin(turn), 0 * turn], -1)
+    ahead = jnp.concatenate([-jnp.sin(turn), jnp.cos(turn), 0 * turn], -1)
+
+    def end(x: Array, v: Array) -> Array:
+        spec = WisdomHolman(gm, 0.2)
+        return jnp.sum(rollout(spec.step, spec.init(x, v), 500)[0].x ** 2)
+
+    def loss(states: Any) -> Array:
+        return jnp.sum(jax.vmap(end)(*states))
+
+    return loss, (radius[None, :, None] * around, speed[None, :, None] * ahead)
+
+
+def matter() -> tuple[Callable[[Any], Array], Any]:
+    """A block of jelly, of 64,000 particles, that falls for 64 frames of four steps."""
+    x = fill_box((0.3, 0.3, 0.3), (0.7, 0.7, 0.7), 0.01)
+    scene = Scene((Body(x, NeoHookean(1e4), 1e-6),), Grid(0.02, (50, 50, 50)), dt=2e-4)
+
+    def loss(speed: Any) -> Array:
+        start = replace(scene, bodies=(replace(scene.bodies[0], v=speed),)).init()
+        return jnp.sum(continuum.rollout(scene, start, 64, substeps=4)[0].bodies[0].x[:, 2])
+
+    return loss, jnp.zeros_like(x)
+
+
+def task(name: str, copies: int, steps: int) -> tuple[Callable[[Any], Array], Any]:
+    """Rewards of copies of a task by all their actions."""
+    env, key = rl.make(name), jax.random.key(0)
+    states = jax.jit(jax.vmap(lambda key: env.reset(key)[0]))(jax.random.split(key, copies))
+
+    def loss(actions: Any) -> Array:
+        return jnp.sum(jax.vmap(lambda state, a: plan.cost(env, state, a))(states, actions))
+
+    return loss, jnp.zeros((copies, steps, *env.action_space.shape))
+
+
+ROLLOUTS: dict[str, Callable[[], tuple[Callable[[Any], Array], Any]]] = {
+    "planets": planets,
+    "matter": matter,
+    "ant": partial(task, "ant", 256, 64),
+    "arm": partial(task, "surgical/psm-reach", 16_384, 100),
+    "pendulum": partial(task, "pendulum", 65_536, 100),
+}
+
+
+def of_rollout(name: str) -> None:
+    """The gradient of a rollout by the state that it begins with."""
+    loss, start = ROLLOUTS[name]()
+    compiled = jax.jit(jax.grad(loss)).lower(start).compile()
+    launched(compiled, memory.size(start), start)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    what, *rest = sys.argv[1:]
+    {"run": of_study, "gradient": of_rollout}[what](*rest)
+    sys.exit(f"{' '.join(sys.argv[1:])}: no program of {LEAST / 1e6:g} MB")

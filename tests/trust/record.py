@@ -10,7 +10,18 @@ from typing import Any
 from jaxgpu import report
 
 ROOT = Path(__file__).parents[2]
-ORDER = ["licences", "wheel", "disk", "oversize", "identity", "flips", "kills", "fuzz", "mutants"]
+ORDER = [
+    "licences",
+    "wheel",
+    "disk",
+    "oversize",
+    "identity",
+    "flips",
+    "kills",
+    "forecasts",
+    "fuzz",
+    "mutants",
+]
 FILE = Path(__file__).with_name("results.jsonl")
 
 

@@ -1,0 +1,97 @@
+"""The memory of every study's main program, and of gradients of rollouts, beside what they take.
+
+Each program is compiled and launched in a process of its own, whose peak is measured: the forecast,
+by which a launch is refused beforehand, must be within a tenth of it. Sizes are such that a program
+takes 20 MB at least, beside which what the process does by itself is small. Linux alone.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from jaxgpu.studies import studies
+
+KEPT = Path(__file__).with_name("forecasts.jsonl")  # while it is not at its end
+PEAK = Path(__file__).parents[1] / "helpers" / "peak.py"
+ROLLOUTS = ["planets", "matter", "ant", "arm", "pendulum"]
+BAND, LATE = 0.1, 1800  # share of what is taken; seconds after which a process hangs
+# sizes at which the main program of a study is large; one without a line runs as it does by default
+OPTIONS = {
+    "classic-control": "--seeds 1000 --share 0.1 --only 'cartpole, PPO'",
+    "cluster-tracers": "--stars 40 --tracers 200000 --seeds 1",
+    "directions": "--images 5000 --components 300",
+    "double-pendulum": "--pendulums 2000000",
+    "escapers": "--stars 32 --tracers 200000 --seeds 1 --radii 3.0",
+    "five-ways": "--seeds 40",
+    "galaxy-from-stream": "--model 65536 --mocks 2",
+    "locomotion": "--seeds 24",
+    "mobile-pick": "--seeds 8",
+    "nozzle-shapes": "--pop-size 48",
+    "pareto-fronts": "--seeds 1000",
+    "peg-insertion": "--seeds 24",
+    "robot-front": "--members 4096",
+    "solar-system": "--tracers 1000000",
+    "surgical-reach": "--seeds 200",
+}
+
+
+def measure() -> dict[str, Any]:
+    """Forecasts and peaks in bytes; what the record keeps of them.
+
+    Those that an earlier call, which was stopped, has found near are not measured again.
+    """
+    began = time.perf_counter()
+    cases = {study.name: ["run", study.name] for study in studies()}
+    cases = {name: case + shlex.split(OPTIONS.get(name, "")) for name, case in cases.items()}
+    cases |= {f"gradient, {name}": ["gradient", name] for name in ROLLOUTS}
+    rows = kept(cases)
+    for name, case in cases.items():
+        if name not in rows:
+            rows[name] = taken(case)
+            print(name, rows[name], flush=True)
+            lines = [json.dumps({"program": name} | row) + "\n" for name, row in rows.items()]
+            KEPT.write_text("".join(lines))
+    ratios = {name: row["forecast"] / row["took"] for name, row in rows.items() if row["took"]}
+    inside = sum(map(near, rows.values()))
+    counts = {
+        "programs": len(cases),
+        "within a tenth": inside,
+        "least forecast over peak": round(min(ratios.values()), 3),
+        "largest": round(max(ratios.values()), 3),
+    }
+    if inside == len(cases):
+        KEPT.unlink()  # the next call begins anew
+    failed, spent = len(cases) - inside, round(time.perf_counter() - began)
+    return {"counts": counts, "programs": rows, "failed": failed, "seconds": spent}
+
+
+def kept(cases: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """What an earlier call found of programs of the same options."""
+    lines = KEPT.read_text().splitlines() if KEPT.exists() else []
+    rows = {line.pop("program"): line for line in map(json.loads, lines)}
+    return {
+        name: row
+        for name, row in rows.items()
+        if name in cases and row["options"] == " ".join(cases[name][2:]) and near(row)
+    }
+
+
+def near(row: dict[str, Any]) -> bool:
+    """Whether a forecast is within a tenth of what was taken."""
+    return abs(row["forecast"] - row["took"]) <= BAND * row["took"] and row["took"] > 0
+
+
+def taken(case: list[str]) -> dict[str, Any]:
+    """Forecast and peak of a program in bytes, or why there is none."""
+    command = [sys.executable, str(PEAK), *case]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LATE)
+    options = " ".join(case[2:])
+    for line in done.stdout.splitlines():
+        if line.startswith("{"):
+            return {"options": options} | json.loads(line)
+    last = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+    return {"options": options, "forecast": 0, "took": 0, "fault": last[-300:]}
