@@ -43,6 +43,7 @@ OPTIONS = {
     "galaxy-from-stream": "--mocks 4 --stars 50 --model 256 --simulations 16 --turns 1 --steps 100",
     "latte-art": "--calls 8 --planners 2 --size small",
     "locomotion": "--seeds 3 --share 0.01",
+    "mobile-pick": "--steps 100000 --homes 4",
     "nozzle-shapes": "--seeds 2 --pop-size 4 --generations 20 --frames 4",
     "pareto-fronts": "--generations 50 --seeds 3",
     "peg-insertion": "--steps 50000 --seeds 3 --episodes 4",
