@@ -119,9 +119,7 @@ class DAgger(Rollouts):
         """
         roll_key, learn_key = jax.random.split(key)
         env_state, rows, report = self._rollout(env, state, roll_key, axis)
-        rows = jax.tree.map(lambda x: shares.joined(x, axis, at=1), rows)  # [T, B, ...]
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
-        buffer = replay.add(state.replay, flat, flat.pop("broken"))
+        buffer, rows = replay.collect(state.replay, rows, axis)
         obs_stats = normaliser.update(state.obs_stats, rows["observation"])
         learning_rate = self.learning_rate * self.lr_fraction(state)
         learning_rate = jnp.where(buffer.size > 0, learning_rate, 0.0)
@@ -198,11 +196,7 @@ class DAgger(Rollouts):
 
     def _check(self, env: Environment, observation: Any) -> None:
         """Refuse a teacher that cannot be asked, and a buffer without room for a rollout."""
-        if self.buffer_size < self.steps_per_update:
-            raise ValueError(
-                f"DAgger: buffer_size={self.buffer_size}; an update has {self.steps_per_update} "
-                "steps; give room for as many"
-            )
+        replay.check_room("DAgger", self.buffer_size, self.steps_per_update)
         teacher = self.teacher
         if not callable(teacher) or jax.tree_util.all_leaves([teacher]):
             raise TypeError(

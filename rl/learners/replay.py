@@ -56,6 +56,28 @@ def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
     return Replay(held, (replay.position + taken) % buffer_size, size)
 
 
+def collect(replay: Replay, played: dict[str, Any], axis: str | None = None) -> tuple[Replay, Any]:
+    """Take in what was `played`, leaves [T, B, ...], but what is `broken` [T, B] there.
+
+    With the `axis` of a mesh, what was played on all its devices; it comes back too, together.
+    """
+    played = jax.tree.map(lambda x: shares.joined(x, axis, at=1), played)
+    rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
+    return add(replay, rows, rows.pop("broken")), played
+
+
+def check_room(name: str, buffer_size: int, rows: int) -> None:
+    """Raise where there is less room than a rollout of so many rows takes; `name` is the learner's.
+
+    Raises:
+        ValueError: as said.
+    """
+    if buffer_size < rows:
+        raise ValueError(
+            f"{name}: buffer_size={buffer_size}; an update has {rows} steps; give room for as many"
+        )
+
+
 def draw(replay: Replay, key: Array, count: int, axis: str | None = None) -> Any:
     """Rows [count, ...] drawn with replacement, all that are held alike likely.
 

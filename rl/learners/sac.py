@@ -118,11 +118,7 @@ class SAC(ActorCriticRollouts):
                 "real; learn it by PQN or PPO"
             )
         ranges.check("learn", self)
-        if self.buffer_size < self.steps_per_update:
-            raise ValueError(
-                f"SAC: buffer_size={self.buffer_size}; an update has "
-                f"{self.steps_per_update} steps; give room for as many"
-            )
+        replay.check_room("SAC", self.buffer_size, self.steps_per_update)
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
         action = jnp.zeros(env.action_space.shape)
@@ -161,9 +157,7 @@ class SAC(ActorCriticRollouts):
         """
         roll_key, learn_key = jax.random.split(key)
         env_state, rows, report = self._rollout(env, state, roll_key, axis)
-        rows = jax.tree.map(lambda x: shares.joined(x, axis, at=1), rows)  # [T, B, ...]
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
-        buffer = replay.add(state.replay, flat, flat.pop("broken"))
+        buffer, rows = replay.collect(state.replay, rows, axis)
         obs_stats = normaliser.update(state.obs_stats, rows["observation"])
         learning_rate = self.learning_rate * self.lr_fraction(state)
         learning_rate = jnp.where(buffer.size > 0, learning_rate, 0.0)

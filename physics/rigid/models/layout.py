@@ -99,28 +99,31 @@ class Layout:
         """The number of activations."""
         return sum(kind != "none" for kind in self.motor_dynamics)
 
+    # Places are numbers of 32 bits: jax 0.12 keeps the type that an array which outlives a program
+    # had there, and a program of the other precision in the same process could not take them.
+
     @cached_property
     def joint_q(self) -> np.ndarray:
         """[J] where a joint's coordinates begin."""
         widths = [WIDTH_Q[kind] for kind in self.joint_kind]
-        return np.cumsum([0, *widths])[:-1].astype(int)
+        return np.cumsum([0, *widths])[:-1].astype(np.int32)
 
     @cached_property
     def joint_v(self) -> np.ndarray:
         """[J] where a joint's degrees of freedom begin."""
         widths = [WIDTH_V[kind] for kind in self.joint_kind]
-        return np.cumsum([0, *widths])[:-1].astype(int)
+        return np.cumsum([0, *widths])[:-1].astype(np.int32)
 
     @cached_property
     def freedom_joint(self) -> np.ndarray:
         """[V] the joint of each degree of freedom."""
         widths = [WIDTH_V[kind] for kind in self.joint_kind]
-        return np.repeat(np.arange(len(widths)), widths).astype(int)
+        return np.repeat(np.arange(len(widths)), widths).astype(np.int32)
 
     @cached_property
     def freedom_body(self) -> np.ndarray:
         """[V] the body that each degree of freedom moves."""
-        return np.array(self.joint_body, int)[self.freedom_joint]
+        return np.array(self.joint_body, np.int32)[self.freedom_joint]
 
     @cached_property
     def below(self) -> np.ndarray:

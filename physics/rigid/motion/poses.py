@@ -53,7 +53,7 @@ def nodes(layout: Layout) -> Nodes:
     order = np.concatenate([layout.kinds(kind) for kind in ("hinge", "slide", "ball", "free")])
     place = {int(joint): 1 + i for i, joint in enumerate(order)}
     offset, source, parent, last = [0], [0], [0], [0]
-    joint_node = np.zeros(len(layout.joint_kind), int)
+    joint_node = np.zeros(len(layout.joint_kind), np.int32)
     for body in range(1, layout.nbody):
         own = [j for j, at in enumerate(layout.joint_body) if at == body]
         above, begin = last[layout.body_parent[body]], body
@@ -66,15 +66,15 @@ def nodes(layout: Layout) -> Nodes:
             parent.append(0 if free else above)
             above, begin = len(source) - 1, 0
         last.append(above)
-    rounds, jump = [], np.array(parent)
+    rounds, jump = [], np.array(parent, np.int32)
     while jump.any():
         rounds.append(jump)
         jump = jump[jump]
     return Nodes(
-        offset=np.array(offset),
-        source=np.array(source),
+        offset=np.array(offset, np.int32),
+        source=np.array(source, np.int32),
         rounds=tuple(rounds),
-        body=np.array(last),
+        body=np.array(last, np.int32),
         joint=joint_node,
     )
 

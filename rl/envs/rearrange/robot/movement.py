@@ -32,8 +32,9 @@ FLAT = 0.2  # least share of a contact's normal that lies in the plane, where th
 LOW = 0.02  # m, of the bottom of the base above the floor
 BODY = 0.36  # m, that base, torso and head reach from the axis of the base at most
 LIMBS = 0.15  # m, that the arm reaches at most beyond the hull of its frames
-# capsules whose ends are followed on their way: those of the elbow, the wrist and the hand
-SWEPT = np.array([7, 9, 11])
+# capsules whose ends are followed on their way: those of the elbow, the wrist and the hand; 32 bits
+# as those of `tasks.task`
+SWEPT = np.array([7, 9, 11], np.int32)
 SWEPT_RADIUS = 0.05  # m, of these ways: less than that of the capsules, which hold where they begin
 
 

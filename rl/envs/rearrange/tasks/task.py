@@ -31,7 +31,9 @@ from .episodes import Episodes, folded
 from .scene import Furnished, furnished, placed_solids
 
 SCAN, SCAN_HEIGHT = 3.0, 0.2878  # m, range of the rays around the base, and their height
-ROLLS, BENDS = np.array([2, 4, 6]), np.array([0, 1, 3, 5])  # joints without and with limits
+# joints without and with limits. Whole numbers of 32 bits: jax 0.12 keeps the type that an array of
+# the module had in a program of the one precision for programs of the other
+ROLLS, BENDS = np.array([2, 4, 6], np.int32), np.array([0, 1, 3, 5], np.int32)
 VIEW, DIP = (
     np.pi / 3,
     np.deg2rad(20.0),
