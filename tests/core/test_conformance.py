@@ -16,8 +16,8 @@ def walk():
     rules = [
         (registry.DOORS, {"hostile input": hostile}, ()),
         (hosts, {"of the host": registry.of_the_host}, ()),
-        (registry.programs(), registry.RULES, ("jit and vmap",)),
-        (protocols.MACHINES, protocols.RULES, ("jit and vmap", "export")),
+        (registry.programs(), registry.RULES, ("jit and vmap", "both precisions")),
+        (protocols.MACHINES, protocols.RULES, ("jit and vmap", "export", "both precisions")),
     ]
     for entries, held, long in rules:
         for name, rule in held.items():

@@ -241,6 +241,24 @@ def in_precision(machine: Machine, dtype: Any) -> None:
         assert found <= {np.dtype(dtype).name}, f"{machine.name}: {found}"
 
 
+def both_precisions(machine: Machine) -> None:
+    """A program of 64 bits is traced after one of 32 in one process.
+
+    Arrays that outlive the first must not keep its types in the second, as jax 0.12 lets NumPy's
+    do of which it made constants.
+    """
+
+    def traced(dtype: Any) -> Any:
+        init, step = machine.make(dtype)
+        return jax.jit(lambda key: step(init(key), key)).trace(KEY)
+
+    with as_users():
+        kept = traced(np.float32)  # the fault is seen while this program lives
+        with jax.enable_x64(True):
+            traced(np.float64)
+    del kept
+
+
 def portable(machine: Machine) -> None:
     """A step lowers for a CPU, a CUDA device and a TPU."""
     with as_users():
@@ -265,6 +283,7 @@ def jit_and_vmap(machine: Machine) -> None:
 RULES: dict[str, Callable[[Machine], None]] = {
     "float32": lambda machine: in_precision(machine, np.float32),
     "float64": lambda machine: in_precision(machine, np.float64),
+    "both precisions": both_precisions,
     "export": portable,
     "jit and vmap": jit_and_vmap,
 }

@@ -215,6 +215,20 @@ def in_precision(door: Door, dtype: Any) -> None:
     assert found <= {name, *held}, f"{door.name}: {found} out of {name}"
 
 
+def both_precisions(door: Door) -> None:
+    """A program of 64 bits is traced after one of 32 in one process; see `protocols`."""
+    arrays, others = split(door)
+
+    def traced(dtype: Any) -> Any:
+        return jax.jit(lambda arrays: door.call(**arrays, **others)).trace(cast(arrays, dtype))
+
+    with as_users():
+        kept = traced(np.float32)
+        with jax.enable_x64(True):
+            traced(np.float64)
+    del kept
+
+
 def portable(door: Door) -> None:
     """The program lowers for a CPU, a CUDA device and a TPU."""
     arrays, others = split(door)
@@ -249,6 +263,7 @@ def _floats(leaf: Any) -> bool:
 RULES: dict[str, Callable[[Door], None]] = {
     "float32": lambda door: in_precision(door, np.float32),
     "float64": lambda door: in_precision(door, np.float64),
+    "both precisions": both_precisions,
     "export": portable,
     "jit and vmap": jit_and_vmap,
 }

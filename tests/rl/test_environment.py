@@ -40,23 +40,6 @@ def test_every_environment_keeps_the_protocol(name):
     assert isinstance(env.differentiable, bool)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", rl.names())
-def test_every_environment_runs_in_both_precisions_in_one_process(name):
-    """A program of 32 bits first: arrays of a module must not keep its types in one of 64."""
-    env, key = rl.make(name), jax.random.key(0)
-
-    def step(key):
-        state, _ = env.reset(key)
-        return env.step(state, env.action_space.sample(key), key)
-
-    with as_users():
-        jax.jit(step).trace(key)
-        with jax.enable_x64(True):
-            env = rl.make(name)
-            jax.jit(lambda key: step(key)).trace(jax.random.key(0))
-
-
 @pytest.mark.parametrize("name", [marked(name) for name in rl.names()])
 def test_every_environment_runs_with_64_bit_types(x64, name):
     """The state keeps its types; tasks of matter keep 32-bit ones, the others take 64-bit ones.
