@@ -9,8 +9,9 @@ sees where the student's own errors lead. Departures: the student goes on from i
 `gradient_steps` steps of Adam an update, in place of a fit from nothing; observations are
 normalised; the last `buffer_size` rows are kept, so that what is older is forgotten.
 
-The teacher may see what the student does not: of observations that are dictionaries the student
-sees `actor_keys` alone.
+A teacher's actions are clipped to their bounds; where they are not finite it has nothing to say:
+the student plays, and does not learn from there. It may see what the student does not: of
+observations that are dictionaries the student sees `actor_keys` alone.
 """
 
 from dataclasses import KW_ONLY, replace
@@ -29,7 +30,7 @@ from .. import shares
 from ..environment import Environment
 from ..policies import LearntPolicy, learnt
 from ..spaces import Box, Space
-from ..vector import VectorState, vectorize
+from ..vector import VectorState, finite, vectorize
 from . import encoders, normaliser, optimiser, replay
 from .networks import MLP, Categorical, feasible
 from .training import Rollouts, TrainState, check_shares
@@ -167,12 +168,13 @@ class DAgger(Rollouts):
         def move(env_state: VectorState, inputs: tuple[Array, Any]) -> tuple[VectorState, Any]:
             act_key, drawn = inputs
             observation = env_state.observation
-            advice = jax.vmap(self.teacher)(observation)
+            advice = feasible(env.action_space, jax.vmap(self.teacher)(observation))
+            silent = ~finite(advice)  # at a loss: the student plays, and nothing is learnt
             own = self._act(env, state.params, normaliser.apply(state.obs_stats, observation))
             taught = shares.own(jax.random.bernoulli(act_key, share, (self.num_envs,)), axis)
-            taught = taught.reshape(-1, *(1,) * (advice.ndim - 1))
+            taught = (taught & ~silent).reshape(-1, *(1,) * (advice.ndim - 1))
             after, out = envs.step_with(env_state, jnp.where(taught, advice, own), drawn)
-            rows = {"observation": observation, "action": advice, "broken": out.broken}
+            rows = {"observation": observation, "action": advice, "broken": out.broken | silent}
             return after, (rows, out)
 
         act_keys, drawn = self.draws(envs, state.env_state, key, 1)

@@ -75,6 +75,17 @@ def test_all_that_was_seen_is_kept_until_there_is_no_room(held):
     assert (three[0, 0, -1] == 7).all() and (np.abs(four[0, 0, -1]) < 0.5).all()
 
 
+def test_a_teacher_that_is_at_a_loss_spoils_nothing():
+    """It says nan beyond a place, where nothing is kept, and 9 before it, where 1 is the most."""
+    odd = jax.tree_util.Partial(lambda x: jnp.where(x < 3.5, 9.0, jnp.nan))
+    learner = replace(AHEAD, teacher=odd, decay=1.0, learning_rate=1e-3)
+    state, reports = jax.jit(lambda key: rl.learn(Ledge(), learner, key, 2))(KEY)
+    size, rows = int(state.replay.size), state.replay.rows
+    assert (np.asarray(rows["action"][:size]) == 1).all()
+    assert 256 <= size < 1024 and (np.asarray(rows["observation"][:size]) < 3.5).all()
+    assert all(bool(jnp.isfinite(x).all()) for x in jax.tree.leaves((state.params, reports)))
+
+
 def test_a_student_of_choices_balances_the_pole_as_its_teacher_does():
     env = rl.make("cartpole")
     learner = rl.DAgger(BALANCE, 3e-3, num_envs=16, hidden_sizes=(16,))
