@@ -162,7 +162,7 @@ def _touching(name: str, peers: str) -> Entry:
         [
             Contender("jaxgpu", compiled(_ours_touching(model))),
             Contender(f"{peers}, {ITERATIONS} turns", compiled(_mjx_touching(model))),
-            Contender(f"C MuJoCo {version('mujoco')}", lambda: _mujoco_touching(model, *start)),
+            Contender(f"C MuJoCo {import_module('mujoco').__version__}", lambda: _mujoco_touching(model, *start)),
         ],
         float(ROBOTS * ROBOT_STEPS),
         "steps",
@@ -180,7 +180,7 @@ def entries() -> list[Entry]:
         [
             _forward("jaxgpu", _ours, q),
             _forward(peers, _mjx, q),
-            Contender(f"C MuJoCo {version('mujoco')}", lambda: _mujoco(np.asarray(q, float))),
+            Contender(f"C MuJoCo {import_module('mujoco').__version__}", lambda: _mujoco(np.asarray(q, float))),
         ],
         float(COPIES * STEPS),
         "steps",

@@ -223,7 +223,8 @@ def load(
         source: the path of a file, its text, or what MuJoCo has made of it.
         contacts: the most contacts that are kept at a time, of each dimension of friction; a state
             counts those beyond it, the shallowest, in `overflow`.
-        iterations: turns of Newton's method for the constraint forces, a fixed number.
+        iterations: turns of Newton's method for the constraint forces, a fixed number; a CPU ends
+            sooner where the minimum is found.
         contact: "soft", MuJoCo's contacts, or "compliant": springs and dampers at the end of the
             step, whose force begins and ends at zero, for gradients through contact.
         sdf: meshes that touch by their signed distance, hollows and holes included, and not by

@@ -65,6 +65,11 @@ class Cone:
         """What the edges of cones that are not round see, [C, 2 (d - 1)]; the normal alone."""
         return x if x.shape[1] == 1 else jnp.concatenate(_edges(self, x), 1)
 
+    def zones(self, x: Array) -> Array:
+        """Where the contacts of ellipses are in their cones, [C, 2]: sticking, sliding."""
+        e = _ellipse(self, x)
+        return jnp.stack([e.bottom, e.middle], 1)
+
     def along(self, x: Array, way: Array) -> Array:
         """Force along a way [C, d], summed."""
         return jnp.sum(self.forces(x) * way)

@@ -6,8 +6,9 @@ is convex; at its minimum r(a) = M a - tau - J^T f(J a - aref) = 0 with f = -ds.
 a spring that is clamped, f = clip(-D x, low, high): equality (-inf, inf), friction loss
 (-loss, loss), limit or edge of a pyramid (0, inf). An elliptic cone couples the rows of a contact.
 
-Newton's method takes a fixed number of turns, each with an exact line search. The derivative is
-that of the implicit function, da = -H^-1 dr at fixed a, with H the Hessian at the solution: no
+Newton's method takes a fixed number of turns, each with an exact line search; a CPU, which need not
+know beforehand what it will launch, ends with the turn that has found the minimum. The derivative
+is that of the implicit function, da = -H^-1 dr at fixed a, with H the Hessian at the solution: no
 derivative of a factor, a loop or a search is taken.
 """
 
@@ -77,14 +78,36 @@ class Problem:
 def solve(problem: Problem, start: Array, iterations: int) -> Array:
     """The accelerations [V] of the minimum, from `start`, after so many turns of Newton."""
 
-    def turn(_: Any, a: Array) -> Array:
-        gradient, H = _system(problem, a)
-        step = -factor.solved(factor.factored(H), gradient)
-        # where rounding has made the model singular the last finite point is kept
-        better = a + _line(problem, a, step) * step
-        return jnp.where(jnp.all(jnp.isfinite(better)), better, a)
+    def known(problem: Problem, start: Array) -> Array:
+        return lax.fori_loop(0, iterations, lambda _, a: _turn(problem, a)[0], start)
 
-    return lax.fori_loop(0, iterations, turn, start)
+    def settled(problem: Problem, start: Array) -> Array:
+        def turn(at: Any) -> Any:
+            return at[0] + 1, *_turn(problem, at[1])
+
+        going = lambda at: (at[0] < iterations) & ~at[2]
+        return lax.while_loop(going, turn, (0, start, jnp.zeros((), bool)))[1]
+
+    return lax.platform_dependent(problem, start, cpu=settled, default=known)
+
+
+def _turn(problem: Problem, a: Array) -> tuple[Array, Array]:
+    """A turn of Newton, and whether its end is the minimum.
+
+    It is where every row is on the same straight piece of its force as before, as the problem is
+    quadratic there; ellipses are not straight, and the square of what is left must be of rounding.
+    """
+    gradient, H = _system(problem, a)
+    step = -factor.solved(factor.factored(H), gradient)
+    t, settled = _line(problem, a, step)
+    better = a + t * step
+    if any(cone.round for cone in problem.cones):
+        left = -jnp.sum(gradient * step)
+        whole = jnp.sum(a * _along(H, a)) + jnp.sum(jnp.abs(step * problem.tau))
+        settled &= left <= jnp.finfo(a.dtype).eps * whole
+    # where rounding has made the model singular the last finite point is kept
+    finite = jnp.all(jnp.isfinite(better))
+    return jnp.where(finite, better, a), settled | ~finite
 
 
 @solve.defjvp
@@ -95,10 +118,14 @@ def _derivative(iterations: int, primals: Any, tangents: Any) -> tuple[Array, Ar
     return a, -factor.solve(_system(problem, a)[1], moved)
 
 
+def _along(M: Array, a: Array) -> Array:
+    """M a [V]."""
+    return jnp.einsum("vw,w->v", M, a, precision=HIGHEST)
+
+
 def residual(problem: Problem, a: Array) -> Array:
     """M a - tau - J^T f [V]."""
-    inertia = jnp.einsum("vw,w->v", problem.M, a, precision=HIGHEST)
-    return inertia - problem.tau - forces(problem, a)
+    return _along(problem.M, a) - problem.tau - forces(problem, a)
 
 
 def forces(problem: Problem, a: Array) -> Array:
@@ -113,8 +140,7 @@ def forces(problem: Problem, a: Array) -> Array:
 
 def cost(problem: Problem, a: Array) -> Array:
     """What is minimised [], less its value at J a = aref without forces."""
-    inertia = jnp.einsum("vw,w->v", problem.M, a, precision=HIGHEST)
-    total = jnp.sum(a * (0.5 * inertia - problem.tau))
+    total = jnp.sum(a * (0.5 * _along(problem.M, a) - problem.tau))
     for rows in (problem.single, problem.dense):
         x = rows.seen(a) - rows.aref
         f, _ = _clamped(rows, a)
@@ -137,7 +163,7 @@ def _spring(rows: Single | Dense, x: Array) -> tuple[Array, Array]:
 def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
     """The residual [V] and the Hessian [V, V]."""
     single, dense = problem.single, problem.dense
-    out = jnp.einsum("vw,w->v", problem.M, a, precision=HIGHEST) - problem.tau
+    out = _along(problem.M, a) - problem.tau
     at = np.array(single.at, int)
     f, d = _clamped(single, a)
     out = out.at[at].add(-single.sign * f)
@@ -154,13 +180,14 @@ def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
     return out, H
 
 
-def _line(problem: Problem, a: Array, step: Array) -> Array:
-    """How far to go along `step`: where the slope, which only grows, is zero.
+def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
+    """How far to go along `step`, and whether no row is on another piece of its force there.
 
-    Newton's method finds it, which is exact where no row switches, between the nearest places that
-    are known to lie before and behind it. Rows and M are seen along the step once.
+    The way ends where the slope, which only grows, is zero. Newton's method finds it, which is
+    exact where no row switches, between the nearest places that are known to lie before and behind
+    it. Rows and M are seen along the step once.
     """
-    inertia = jnp.einsum("vw,w->v", problem.M, step, precision=HIGHEST)
+    inertia = _along(problem.M, step)
     slope0 = jnp.sum(inertia * a) - jnp.sum(step * problem.tau)
     square = jnp.sum(inertia * step)
     x, y, low, high = _springs(problem, a, step)
@@ -172,18 +199,24 @@ def _line(problem: Problem, a: Array, step: Array) -> Array:
         each = zip(round_cones, start, way)
         return sum((cone.along(p + t * q, q) for cone, p, q in each), jnp.zeros_like(t))
 
+    def beyond(raw: Array) -> tuple[Array, Array]:
+        return raw <= low, raw >= high
+
     one = jnp.ones_like(square)
     t, before, behind = one, 0 * one, jnp.inf * one
     for _ in range(BENT if round_cones else STRAIGHT):
         raw = -x - t * y
-        free = (raw > low) & (raw < high)
+        below, above = beyond(raw)
         of_round, bend = jax.jvp(held, (t,), (one,))
         g = slope0 + t * square - jnp.sum(jnp.clip(raw, low, high) * y) - of_round
-        rise = square + jnp.sum(jnp.where(free, y * y, 0)) - bend
+        rise = square + jnp.sum(jnp.where(below | above, 0, y * y)) - bend
         before, behind = jnp.where(g < 0, t, before), jnp.where(g < 0, behind, t)
         end = t - g / jnp.where(rise > 0, rise, 1)
         t = jnp.where((end >= before) & (end <= behind), end, (before + behind) / 2)
-    return t
+    same = jnp.all(jnp.stack([a == b for a, b in zip(beyond(-x), beyond(-x - t * y))]))
+    for cone, p, q in zip(round_cones, start, way):
+        same &= jnp.all(cone.zones(p) == cone.zones(p + t * q))
+    return t, same
 
 
 def _springs(problem: Problem, a: Array, step: Array) -> tuple[Array | float, ...]:
