@@ -94,8 +94,8 @@ def solve(problem: Problem, start: Array, iterations: int) -> Array:
 def _turn(problem: Problem, a: Array) -> tuple[Array, Array]:
     """A turn of Newton, and whether its end is the minimum.
 
-    It is where every row is on the same straight piece of its force as before, as the problem is
-    quadratic there; ellipses are not straight, and the square of what is left must be of rounding.
+    It is where the whole step takes no row to another straight piece of its force, as the problem
+    is quadratic there; ellipses are not straight: the square of what is left must be of rounding.
     """
     gradient, H = _system(problem, a)
     step = -factor.solved(factor.factored(H), gradient)
@@ -181,11 +181,15 @@ def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
 
 
 def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
-    """How far to go along `step`, and whether no row is on another piece of its force there.
+    """How far to go along `step`, and whether all of it takes no row to another piece of its force.
 
     The way ends where the slope, which only grows, is zero. Newton's method finds it, which is
     exact where no row switches, between the nearest places that are known to lie before and behind
     it. Rows and M are seen along the step once.
+
+    Friction loss goes from one end of its force to the other within a short part of the way. From
+    both sides Newton's method would jump over it for ever: which rows switch before the end is
+    therefore found first.
     """
     inertia = _along(problem.M, step)
     slope0 = jnp.sum(inertia * a) - jnp.sum(step * problem.tau)
@@ -199,23 +203,38 @@ def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
         each = zip(round_cones, start, way)
         return sum((cone.along(p + t * q, q) for cone, p, q in each), jnp.zeros_like(t))
 
+    def slope(t: Array, of_round: Array) -> Array:
+        return slope0 + t * square - jnp.sum(jnp.clip(-x - t * y, low, high) * y) - of_round
+
     def beyond(raw: Array) -> tuple[Array, Array]:
         return raw <= low, raw >= high
 
     one = jnp.ones_like(square)
-    t, before, behind = one, 0 * one, jnp.inf * one
+    before, behind = 0 * one, jnp.inf * one
+    two_sided = problem.single.losses, problem.single.D.size, problem.dense.D.size
+    if two_sided[0] or two_sided[2]:
+        at = np.r_[: two_sided[0], two_sided[1] : two_sided[1] + two_sided[2]]
+        ends = jnp.concatenate([-low[at] - x[at], -high[at] - x[at]]) / jnp.tile(y[at], 2)
+        ahead = jnp.isfinite(ends) & (ends > 0)
+        ends = jnp.where(ahead, ends, 0)
+        g = jax.vmap(lambda t: slope(t, held(t)))(ends)
+        before = jnp.max(jnp.where(ahead & (g < 0), ends, 0))
+        behind = jnp.min(jnp.where(ahead & (g >= 0), ends, jnp.inf))
+    middle = jnp.where(jnp.isfinite(behind), (before + behind) / 2, 2 * before)
+    t = jnp.where((before < one) & (one < behind), one, middle)
     for _ in range(BENT if round_cones else STRAIGHT):
-        raw = -x - t * y
-        below, above = beyond(raw)
+        below, above = beyond(-x - t * y)
         of_round, bend = jax.jvp(held, (t,), (one,))
-        g = slope0 + t * square - jnp.sum(jnp.clip(raw, low, high) * y) - of_round
+        g = slope(t, of_round)
         rise = square + jnp.sum(jnp.where(below | above, 0, y * y)) - bend
         before, behind = jnp.where(g < 0, t, before), jnp.where(g < 0, behind, t)
         end = t - g / jnp.where(rise > 0, rise, 1)
-        t = jnp.where((end >= before) & (end <= behind), end, (before + behind) / 2)
-    same = jnp.all(jnp.stack([a == b for a, b in zip(beyond(-x), beyond(-x - t * y))]))
+        inside = jnp.where(g < 0, end < behind, end > before)
+        middle = jnp.where(jnp.isfinite(behind), (before + behind) / 2, 2 * before)
+        t = jnp.where(inside, end, middle)
+    same = jnp.all(jnp.stack([a == b for a, b in zip(beyond(-x), beyond(-x - y))]))
     for cone, p, q in zip(round_cones, start, way):
-        same &= jnp.all(cone.zones(p) == cone.zones(p + t * q))
+        same &= jnp.all(cone.zones(p) == cone.zones(p + q))
     return t, same
 
 
