@@ -85,6 +85,10 @@ def _gradient(name: str, make: Callable[[int], Any], q: Any) -> Contender:
     return Contender(name, lambda: {"norm of gradient": jnp.linalg.norm(f(q, force))})
 
 
+def _c_library() -> str:
+    return f"C MuJoCo {import_module('mujoco').__version__}"
+
+
 def _robot(name: str) -> Any:
     """MuJoCo's model of gymnasium's file."""
     file = resources.files("gymnasium") / "envs" / "mujoco" / "assets" / f"{name}.xml"
@@ -162,7 +166,7 @@ def _touching(name: str, peers: str) -> Entry:
         [
             Contender("jaxgpu", compiled(_ours_touching(model))),
             Contender(f"{peers}, {ITERATIONS} turns", compiled(_mjx_touching(model))),
-            Contender(f"C MuJoCo {import_module('mujoco').__version__}", lambda: _mujoco_touching(model, *start)),
+            Contender(_c_library(), lambda: _mujoco_touching(model, *start)),
         ],
         float(ROBOTS * ROBOT_STEPS),
         "steps",
@@ -180,7 +184,7 @@ def entries() -> list[Entry]:
         [
             _forward("jaxgpu", _ours, q),
             _forward(peers, _mjx, q),
-            Contender(f"C MuJoCo {import_module('mujoco').__version__}", lambda: _mujoco(np.asarray(q, float))),
+            Contender(_c_library(), lambda: _mujoco(np.asarray(q, float))),
         ],
         float(COPIES * STEPS),
         "steps",

@@ -214,7 +214,8 @@ def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
     two_sided = problem.single.losses, problem.single.D.size, problem.dense.D.size
     if two_sided[0] or two_sided[2]:
         at = np.r_[: two_sided[0], two_sided[1] : two_sided[1] + two_sided[2]]
-        ends = jnp.concatenate([-low[at] - x[at], -high[at] - x[at]]) / jnp.tile(y[at], 2)
+        least, most = (jnp.broadcast_to(end, x.shape)[at] for end in (low, high))
+        ends = jnp.concatenate([-least - x[at], -most - x[at]]) / jnp.tile(y[at], 2)
         ahead = jnp.isfinite(ends) & (ends > 0)
         ends = jnp.where(ahead, ends, 0)
         g = jax.vmap(lambda t: slope(t, held(t)))(ends)
@@ -238,7 +239,9 @@ def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
     return t, same
 
 
-def _springs(problem: Problem, a: Array, step: Array) -> tuple[Array | float, ...]:
+def _springs(
+    problem: Problem, a: Array, step: Array
+) -> tuple[Array, Array, Array | float, Array | float]:
     """All clamped springs, edges of pyramids among them: x and its change [n], least, most.
 
     They are measured so that each has a stiffness of one. The forces are between zero and infinity
