@@ -14,7 +14,7 @@ from jaxgpu.geometry import rotations
 from .constraints.factor import solve
 from .forward import Dynamics, State, dynamics
 from .models.model import Mechanism
-from .motion import actuators
+from .motion import actuators, fluid
 from .motion.inertia import HIGHEST, bias, motion
 from .motion.poses import cross, product
 
@@ -45,7 +45,7 @@ def seen[Look](
         inertia = jnp.einsum("vw,w->v", d.M, qacc, precision=HIGHEST)
         qacc = solve(d.M + model.option.timestep * implicit, inertia)
         if model.layout.integrator == "implicitfast":
-            qacc = _spinning(model, state, d, inertia, qacc)
+            qacc = _spinning(model, state, d, implicit, inertia, qacc)
     speed = state.qvel + model.option.timestep * qacc
     return advanced(model, state, d.rate, qacc, speed, d.qacc, d.beyond), look(d)
 
@@ -61,6 +61,8 @@ def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
     if layout.named("tendon") and damped:
         t = model.tendons
         total = total + jnp.einsum("tv,t,tw->vw", t.weight, t.damping, t.weight, precision=HIGHEST)
+    if "fluid" in layout.has and not {"spring", "damper"} <= layout.disabled:
+        total = total + fluid.resistance(model, d.where, d.motion)
     if layout.nu:
         arm = actuators.arms(model)
         total = total - jnp.einsum("uv,u,uw->vw", arm, d.slope, arm, precision=HIGHEST)
@@ -68,7 +70,9 @@ def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
     return jnp.where(layout.before | layout.before.T, total, 0)
 
 
-def _spinning(model: Mechanism, state: State, d: Dynamics, inertia: Array, qacc: Array) -> Array:
+def _spinning(
+    model: Mechanism, state: State, d: Dynamics, implicit: Array, inertia: Array, qacc: Array
+) -> Array:
     """Accelerations [V], of bodies that fly alone with the gyroscopic forces at the step's end.
 
     Their rows are coupled to no others, so that the matrix, which is not symmetric, is 6 by 6.
@@ -84,10 +88,8 @@ def _spinning(model: Mechanism, state: State, d: Dynamics, inertia: Array, qacc:
     turn = lambda seed: jax.jvp(gyroscopic, (state.qvel,), (seed,))[1][at]  # [n, 6]
     columns = jax.vmap(turn, out_axes=2)(jnp.asarray(seeds, qacc.dtype))  # [n, 6, 3]
     slopes = jnp.concatenate([jnp.zeros_like(columns), columns], 2)
-    block = d.M[at[:, :, None], at[:, None]] + model.option.timestep * slopes
-    held = "damper" in model.layout.disabled
-    damping = jnp.zeros_like(inertia[at]) if held else model.freedoms.damping[at]
-    block = block + model.option.timestep * damping[..., None] * jnp.eye(6, dtype=qacc.dtype)[None]
+    own = lambda a: a[at[:, :, None], at[:, None]]
+    block = own(d.M) + model.option.timestep * (slopes + own(implicit))
     return qacc.at[at].set(jnp.linalg.solve(block, inertia[at][..., None])[..., 0])
 
 

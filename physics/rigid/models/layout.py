@@ -65,6 +65,7 @@ class Layout:
     iterations: int  # Newton turns of the constraint solver
     compliant: bool  # whether contacts are springs and dampers at the end of the step
     has: frozenset[str]  # fluid, gravcomp
+    geom_wet: tuple[int, ...]  # geoms that the fluid drags at as ellipsoids
     names: tuple[tuple[str, tuple[str, ...]], ...]  # by kind: body, joint, geom, site, tendon …
 
     def __post_init__(self) -> None:

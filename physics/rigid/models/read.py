@@ -66,19 +66,7 @@ def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]
             solref=cast(m.dof_solref),
             solimp=cast(m.dof_solimp),
         ),
-        geoms=Geoms(
-            pos=cast(m.geom_pos),
-            quat=cast(m.geom_quat),
-            size=cast(m.geom_size),
-            friction=cast(m.geom_friction),
-            solref=cast(m.geom_solref),
-            solimp=cast(m.geom_solimp),
-            solmix=cast(m.geom_solmix),
-            margin=cast(m.geom_margin),
-            hulls=cast(hulls.corners(m, layout.geom_hull)),
-            fields=fields.fields(m, sdf, dtype),
-            heights=grounds.heights(m, layout.geom_ground, cast),
-        ),
+        geoms=_geoms(m, layout, sdf, dtype, cast),
         pairs=Pairs(
             friction=cast(m.pair_friction),
             solref=cast(m.pair_solref),
@@ -103,6 +91,23 @@ def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]
         qpos0=cast(m.qpos0),
         qpos_spring=cast(m.qpos_spring),
         keyframes={m.key(i).name or str(i): cast(m.key_qpos[i]) for i in range(m.nkey)},
+    )
+
+
+def _geoms(m: Any, layout: Layout, sdf: Any, dtype: Any, cast: Any) -> Geoms:
+    return Geoms(
+        pos=cast(m.geom_pos),
+        quat=cast(m.geom_quat),
+        size=cast(m.geom_size),
+        friction=cast(m.geom_friction),
+        solref=cast(m.geom_solref),
+        solimp=cast(m.geom_solimp),
+        solmix=cast(m.geom_solmix),
+        margin=cast(m.geom_margin),
+        hulls=cast(hulls.corners(m, layout.geom_hull)),
+        fields=fields.fields(m, sdf, dtype),
+        heights=grounds.heights(m, layout.geom_ground, cast),
+        fluid=cast(m.geom_fluid[list(layout.geom_wet)]),
     )
 
 
@@ -158,6 +163,7 @@ def _layout(m: Any, field: tuple[int, ...], sizes: dict[str, Any]) -> Layout:
     disabled = frozenset(f for i, f in enumerate(FLAGS) if m.opt.disableflags & (1 << i))
     fluid = m.opt.density > 0 or m.opt.viscosity > 0
     has = {"fluid": fluid, "gravcomp": bool(np.any(m.body_gravcomp))}
+    wet = (m.geom_fluid[:, 0] > 0) & (m.body_mass[m.geom_bodyid] > 1e-15) & fluid
     by_joint = [i in (0, 1) for i in m.actuator_trntype]
     trn = m.actuator_trnid[:, 0]
     limits = (m.actuator_ctrllimited, m.actuator_forcelimited, m.actuator_actlimited)
@@ -180,6 +186,7 @@ def _layout(m: Any, field: tuple[int, ...], sizes: dict[str, Any]) -> Layout:
         geom_ground=grounds.numbered(m, groups),
         geom_priority=whole(m.geom_priority),
         groups=groups,
+        geom_wet=whole(np.flatnonzero(wet)),
         site_body=whole(m.site_bodyid),
         site_kind=tuple(KINDS[i] for i in m.site_type),
         rubbing=whole(np.flatnonzero(m.dof_frictionloss > 0)),

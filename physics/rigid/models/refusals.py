@@ -55,11 +55,6 @@ def _found(m: Any) -> Iterator[tuple[str, str]]:
             yield f"the equality {i} of flexible bodies", take_out
         elif kind < 2 and m.eq_objtype[i] != 1:
             yield f"the equality {i} between sites", "name bodies and anchors instead"
-    fluid = m.opt.density > 0 or m.opt.viscosity > 0
-    if fluid and (m.geom_fluid[:, 0] > 0).any():
-        yield 'fluidshape="ellipsoid"', "leave the fluid to the bodies' inertia"
-    if fluid and m.opt.integrator == 3:
-        yield "implicitfast in a fluid", 'choose integrator="RK4" or "Euler"'
 
 
 def _of_option(m: Any, take_out: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Forces of springs, dampers, held weight and the fluid around: what acts without a motor."""
+"""Forces of springs, dampers, held weight and the fluid: what acts without a motor."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -7,14 +7,17 @@ from jax import Array
 from jaxgpu.geometry import rotations
 
 from ..models.model import Mechanism
+from . import fluid
 from .inertia import HIGHEST, Motion, weight
-from .poses import Poses, cross, matrices, product
+from .poses import Poses, product
 
 
 def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -> Array:
     """Forces [V] of springs, dampers, tendons, held weight and the fluid."""
     layout = model.layout
     total = jnp.zeros_like(qvel)
+    if {"spring", "damper"} <= layout.disabled:
+        return total
     if "spring" not in layout.disabled:
         total = total + springs(model, qpos)
     if "damper" not in layout.disabled:
@@ -23,9 +26,10 @@ def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array)
         total = total + _tendons(model, qpos, qvel)
     if "gravcomp" in layout.has and "gravity" not in layout.disabled:
         lift = -weight(model)[:, None] * (model.bodies.gravcomp * model.bodies.mass)[None]
-        total = total + _at_centres(model, where, m, jnp.zeros_like(lift), lift)
+        every = np.arange(layout.nbody)
+        total = total + m.spread(layout, every, where.centre, jnp.zeros_like(lift), lift)
     if "fluid" in layout.has:
-        total = total + _at_centres(model, where, m, *_drag(model, where, m))
+        total = total + fluid.forces(model, where, m)
     return total
 
 
@@ -84,44 +88,3 @@ def _tendons(model: Mechanism, qpos: Array, qvel: Array) -> Array:
     pull = 0 if "spring" in model.layout.disabled else t.stiffness * stretch
     drag = 0 if "damper" in model.layout.disabled else t.damping * speed
     return jnp.einsum("tv,t->v", t.weight, pull - drag, precision=HIGHEST)
-
-
-def _at_centres(model: Mechanism, where: Poses, m: Motion, moment: Array, force: Array) -> Array:
-    """Forces [V] of moments and forces [3, B] at the centres of mass."""
-    arm = where.centre - m.origin
-    about = jnp.concatenate([moment + cross(arm, force), force])
-    moves = np.asarray(model.layout.moves, force.dtype)
-    gathered = jnp.einsum("bv,kb->kv", moves, about, precision=HIGHEST)
-    return jnp.sum(m.axes * gathered, 0)
-
-
-def _drag(model: Mechanism, where: Poses, m: Motion) -> tuple[Array, Array]:
-    """Moments and forces [3, B] of the fluid on the box that has a body's inertia.
-
-    f_i = -3 beta pi s v_i - rho b_j b_k |v_i| v_i / 2 and
-    g_i = -beta pi s^3 w_i - rho b_i (b_j^4 + b_k^4) |w_i| w_i / 64
-    along the principal axes, with b the sides of the box and s their mean, rho the density, beta
-    the viscosity: the inertia-based model of MuJoCo's documentation.
-    """
-    bodies, option = model.bodies, model.option
-    frame = matrices(product(where.quat, bodies.iquat.T))
-    arm = where.centre - m.origin
-    turn, shift = m.velocity[:3], m.velocity[3:] + cross(m.velocity[:3], arm)
-    shift = shift - option.wind[:, None]
-    own = lambda a: jnp.sum(frame * a[:, None], 0)
-    v, w = own(shift), own(turn)
-    heavy = bodies.mass > 1e-15
-    mass = jnp.where(heavy, bodies.mass, 1)
-    i = bodies.inertia.T
-    other = jnp.stack([i[1] + i[2] - i[0], i[0] + i[2] - i[1], i[0] + i[1] - i[2]])
-    square = jnp.maximum(6 * other / mass[None], 1e-15)
-    b = jnp.sqrt(square)
-    s = jnp.mean(b, 0)
-    rho, beta = option.density, option.viscosity
-    sides = jnp.stack([b[1] * b[2], b[0] * b[2], b[0] * b[1]])
-    fourth = b**4
-    pairs = jnp.stack([fourth[1] + fourth[2], fourth[0] + fourth[2], fourth[0] + fourth[1]])
-    force = -3 * beta * np.pi * s[None] * v - 0.5 * rho * sides * jnp.abs(v) * v
-    moment = -beta * np.pi * s[None] ** 3 * w - rho / 64 * b * pairs * jnp.abs(w) * w
-    world = lambda a: jnp.where(heavy[None], jnp.sum(frame * a[None], 1), 0)
-    return world(moment), world(force)

@@ -43,6 +43,16 @@ class Motion:
         carried = jnp.stack(vectors.cross(jnp.broadcast_to(turn, arm.shape), arm))
         return sign[None] * (shift + carried), sign[None] * turn
 
+    def spread(
+        self, layout: Layout, body: np.ndarray, at: Array, moment: Array, force: Array
+    ) -> Array:
+        """Forces [V] of moments and forces [3, N] on points [3, N] that bodies carry."""
+        about = moment + cross(at - self.origin[:, body], force)
+        moves = np.asarray(layout.moves[body], force.dtype)
+        pushed = jnp.concatenate([about, force])
+        gathered = jnp.einsum("nv,kn->kv", moves, pushed, precision=HIGHEST)
+        return jnp.sum(self.axes * gathered, 0)
+
 
 def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
     """Axes, inertias and velocities at poses."""

@@ -1,0 +1,182 @@
+"""Forces of the fluid around: on the box that has a body's inertia, or on its shapes as ellipsoids.
+
+They are MuJoCo's two models (doi:10.1109/IROS.2012.6386109 and its manual's chapter on fluid
+forces). Both are functions of the velocity and the spin of a point in a frame that a body carries,
+which is all that the rest of this module needs to know.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..models.model import Mechanism
+from .inertia import HIGHEST, Motion
+from .poses import Poses, cross, matrices, product
+
+
+@dataclass(frozen=True)
+class Wet:
+    """N points that the fluid drags at."""
+
+    body: np.ndarray  # [N]
+    at: Array  # [3, N] m
+    frame: Array  # [3, 3, N]
+    law: Callable[[Array], Array]  # spin and velocity [6, N] in the frame to moment and force
+
+    def velocity(self, m: Motion, wind: Array) -> Array:
+        """Spin and velocity [6, N] against the fluid, in the frame."""
+        turn, shift = m.velocity[:3, self.body], m.velocity[3:, self.body]
+        shift = shift + cross(turn, self.at - m.origin[:, self.body]) - wind[:, None]
+        return jnp.concatenate([self.own(turn), self.own(shift)])
+
+    def slope(self, v: Array) -> Array:
+        """The derivative [6, 6, N] of moment and force by spin and velocity."""
+        seeds = jnp.broadcast_to(jnp.eye(6, dtype=v.dtype)[:, :, None], (6, *v.shape))
+        return jax.vmap(lambda seed: jax.jvp(self.law, (v,), (seed,))[1], out_axes=1)(seeds)
+
+    def own(self, a: Array) -> Array:
+        """Vectors of the world [3, N, ...] in the frame."""
+        return jnp.einsum("ijn,in...->jn...", self.frame, a, precision=HIGHEST)
+
+
+def forces(model: Mechanism, where: Poses, m: Motion) -> Array:
+    """Forces [V] of the fluid."""
+    total = jnp.zeros(model.layout.nv, where.pos.dtype)
+    for wet in _wet(model, where):
+        moment, force = jnp.split(wet.law(wet.velocity(m, model.option.wind)), 2)
+        world = lambda a, wet=wet: jnp.einsum("ijn,jn->in", wet.frame, a, precision=HIGHEST)
+        total = total + m.spread(model.layout, wet.body, wet.at, world(moment), world(force))
+    return total
+
+
+def resistance(model: Mechanism, where: Poses, m: Motion) -> Array:
+    """Minus the derivative [V, V] of the forces by velocities, at fixed coordinates.
+
+    As MuJoCo's implicitfast has it: the matrix of each point is made symmetric, but of bodies that
+    fly alone.
+    """
+    layout = model.layout
+    alone = np.isin(np.arange(layout.nbody), layout.freedom_body[layout.lone])
+    total = jnp.zeros((layout.nv, layout.nv), where.pos.dtype)
+    for wet in _wet(model, where):
+        v = wet.velocity(m, model.option.wind)
+        B = wet.slope(v)
+        B = jnp.where(alone[wet.body], B, (B + B.swapaxes(0, 1)) / 2)
+        shift, turn = m.jacobian(layout, wet.at, jnp.asarray(layout.moves[wet.body], v.dtype))
+        J = jnp.concatenate([wet.own(turn), wet.own(shift)])
+        total = total - jnp.einsum("knv,kln,lnw->vw", J, B, J, precision=HIGHEST)
+    return total
+
+
+def _wet(model: Mechanism, where: Poses) -> list[Wet]:
+    """Boxes of bodies, and shapes, where there are any."""
+    layout, geoms, bodies = model.layout, model.geoms, model.bodies
+    shapes = np.array(layout.geom_wet, int)
+    of_shape = np.array(layout.geom_body, int)[shapes]
+    out = []
+    boxes = np.setdiff1d(np.arange(1, layout.nbody), of_shape)
+    if boxes.size:
+        frame = matrices(product(where.quat[:, boxes], bodies.iquat[boxes].T))
+        out.append(Wet(boxes, where.centre[:, boxes], frame, lambda v: _box(model, boxes, v)))
+    if shapes.size:
+        at, quat = where.of(of_shape, geoms.pos[shapes], geoms.quat[shapes])
+        out.append(Wet(of_shape, at, matrices(quat), lambda v: _ellipsoid(model, shapes, v)))
+    return out
+
+
+def _box(model: Mechanism, body: np.ndarray, v: Array) -> Array:
+    """Moments and forces [6, N] on the boxes that have the bodies' inertia.
+
+    f_i = -3 beta pi s v_i - rho b_j b_k |v_i| v_i / 2 and
+    g_i = -beta pi s^3 w_i - rho b_i (b_j^4 + b_k^4) |w_i| w_i / 64
+    along the principal axes, with b the sides of the box and s their mean, rho the density, beta
+    the viscosity.
+    """
+    w, v = jnp.split(v, 2)
+    mass, i = model.bodies.mass[body], model.bodies.inertia[body].T
+    heavy = mass > 1e-15
+    mass = jnp.where(heavy, mass, 1)
+    other = jnp.stack([i[1] + i[2] - i[0], i[0] + i[2] - i[1], i[0] + i[1] - i[2]])
+    b = jnp.sqrt(jnp.maximum(6 * other / mass[None], 1e-15))
+    s = jnp.mean(b, 0)[None]
+    rho, beta = model.option.density, model.option.viscosity
+    fourth = b**4
+    pairs = jnp.sum(fourth, 0)[None] - fourth
+    force = -3 * beta * np.pi * s * v - 0.5 * rho * _others(b) * jnp.abs(v) * v
+    moment = -beta * np.pi * s**3 * w - rho / 64 * b * pairs * jnp.abs(w) * w
+    return jnp.where(heavy[None], jnp.concatenate([moment, force]), 0)
+
+
+def _ellipsoid(model: Mechanism, geom: np.ndarray, v: Array) -> Array:
+    """Moments and forces [6, N] on shapes, as ellipsoids of half axes r.
+
+    The fluid that is moved along, m_A and I_A, gives rho (m_A v) x w, and the moment
+    rho ((m_A v) x v + (I_A w) x w). Magnus's lift is c_M rho V w x v. With u = v / |v|,
+    q_i = r_j r_k and the area A = pi sqrt(sum q^4 u^2 / sum q^2 u^2) that the shape shows,
+    Kutta's lift is c_K rho A |v|^2 (sum q^2 u^2 / sum q^4 u^2) ((q^2 u) x u) x u, and the drag is
+    that of Stokes on a sphere of the mean size, and rho |v| (c_b A + c_s (A_max - A)) v; about
+    each axis likewise by the largest moments of area.
+    """
+    w, v = jnp.split(v, 2)
+    c = model.geoms.fluid.T  # [12, N]
+    blunt, slender, angular, kutta, magnus = (c[k][None] for k in range(1, 6))
+    r = _half_axes(model, geom)
+    rho, beta = model.option.density, model.option.viscosity
+    speed = _norm(v)
+    u = v / jnp.where(speed > 0, speed, 1)
+
+    along = c[6:9] * v
+    moment = cross(along, v) + cross(c[9:12] * w, w)
+    force = cross(along, w) + magnus * (4 / 3 * np.pi) * jnp.prod(r, 0)[None] * cross(w, v)
+
+    q = _others(r)
+    largest = jnp.max(q, 0, keepdims=True)
+    q = (q / largest) ** 2
+    second, fourth = _sum(q * u * u), _sum(q * q * u * u)
+    second, fourth = (jnp.where(speed > 0, x, 1) for x in (second, fourth))
+    area = np.pi * largest * jnp.sqrt(fourth / second)
+    lift = cross(cross(q * u, u), u) * (second / fourth)
+    force = force + kutta * area * speed * speed * lift
+    drag = blunt * area + slender * (np.pi * largest - area)
+    force = rho * (force - drag * speed * v)
+
+    wide = jnp.sort(r, 0)
+    most = 8 / 15 * np.pi * (wide[1] * wide[2] ** 4)[None]
+    across = jnp.maximum(jnp.roll(r, -1, 0), jnp.roll(r, -2, 0))
+    about = 8 / 15 * np.pi * r * across**4
+    turned = _norm(w * (angular * about + slender * (most - about)))
+    moment = rho * (moment - turned * w)
+
+    width = 2 / 3 * _sum(r)
+    viscous = -beta * np.pi * jnp.concatenate([width**3 * w, 3 * width * v])
+    return c[:1] * (jnp.concatenate([moment, force]) + viscous)
+
+
+def _half_axes(model: Mechanism, geom: np.ndarray) -> Array:
+    """[3, N] of the ellipsoids that stand for shapes."""
+    size = model.geoms.size[geom]
+    kind = np.array(model.layout.geom_kind)[geom]
+    x, y, z = size.T
+    rod = (kind == "capsule") | (kind == "cylinder")
+    thick = jnp.where((kind == "sphere") | rod, x, y)
+    long = jnp.where(rod, jnp.where(kind == "capsule", x + y, y), z)
+    return jnp.stack([x, thick, jnp.where(kind == "sphere", x, long)])
+
+
+def _others(a: Array) -> Array:
+    """Products [3, N] of the two other components."""
+    return jnp.stack([a[1] * a[2], a[0] * a[2], a[0] * a[1]])
+
+
+def _sum(a: Array) -> Array:
+    return jnp.sum(a, 0, keepdims=True)
+
+
+def _norm(a: Array) -> Array:
+    """[1, N], whose derivative at zero is zero."""
+    square = _sum(a * a)
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
