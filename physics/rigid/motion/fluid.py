@@ -22,7 +22,7 @@ from .poses import Poses, cross, matrices, product
 class Wet:
     """N points that the fluid drags at."""
 
-    body: np.ndarray  # [N]
+    body: np.ndarray | slice  # [N]
     at: Array  # [3, N] m
     frame: Array  # [3, 3, N]
     law: Callable[[Array], Array]  # spin and velocity [6, N] in the frame to moment and force
@@ -40,7 +40,8 @@ class Wet:
 
     def own(self, a: Array) -> Array:
         """Vectors of the world [3, N, ...] in the frame."""
-        return jnp.einsum("ijn,in...->jn...", self.frame, a, precision=HIGHEST)
+        frame = self.frame.reshape(*self.frame.shape, *(1,) * (a.ndim - 2))
+        return jnp.sum(frame * a[:, None], 0)
 
 
 def forces(model: Mechanism, where: Poses, m: Motion) -> Array:
@@ -48,7 +49,7 @@ def forces(model: Mechanism, where: Poses, m: Motion) -> Array:
     total = jnp.zeros(model.layout.nv, where.pos.dtype)
     for wet in _wet(model, where):
         moment, force = jnp.split(wet.law(wet.velocity(m, model.option.wind)), 2)
-        world = lambda a, wet=wet: jnp.einsum("ijn,jn->in", wet.frame, a, precision=HIGHEST)
+        world = lambda a, wet=wet: jnp.sum(wet.frame * a[None], 1)
         total = total + m.spread(model.layout, wet.body, wet.at, world(moment), world(force))
     return total
 
@@ -78,8 +79,8 @@ def _wet(model: Mechanism, where: Poses) -> list[Wet]:
     shapes = np.array(layout.geom_wet, int)
     of_shape = np.array(layout.geom_body, int)[shapes]
     out = []
-    boxes = np.setdiff1d(np.arange(1, layout.nbody), of_shape)
-    if boxes.size:
+    boxes = np.setdiff1d(np.arange(layout.nbody), of_shape) if shapes.size else slice(None)
+    if layout.nbody > len(set(of_shape)) + 1:  # the world is no box
         frame = matrices(product(where.quat[:, boxes], bodies.iquat[boxes].T))
         out.append(Wet(boxes, where.centre[:, boxes], frame, lambda v: _box(model, boxes, v)))
     if shapes.size:
@@ -88,7 +89,7 @@ def _wet(model: Mechanism, where: Poses) -> list[Wet]:
     return out
 
 
-def _box(model: Mechanism, body: np.ndarray, v: Array) -> Array:
+def _box(model: Mechanism, body: np.ndarray | slice, v: Array) -> Array:
     """Moments and forces [6, N] on the boxes that have the bodies' inertia.
 
     f_i = -3 beta pi s v_i - rho b_j b_k |v_i| v_i / 2 and

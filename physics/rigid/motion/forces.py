@@ -26,8 +26,7 @@ def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array)
         total = total + _tendons(model, qpos, qvel)
     if "gravcomp" in layout.has and "gravity" not in layout.disabled:
         lift = -weight(model)[:, None] * (model.bodies.gravcomp * model.bodies.mass)[None]
-        every = np.arange(layout.nbody)
-        total = total + m.spread(layout, every, where.centre, jnp.zeros_like(lift), lift)
+        total = total + m.spread(layout, slice(None), where.centre, jnp.zeros_like(lift), lift)
     if "fluid" in layout.has:
         total = total + fluid.forces(model, where, m)
     return total

@@ -44,7 +44,7 @@ class Motion:
         return sign[None] * (shift + carried), sign[None] * turn
 
     def spread(
-        self, layout: Layout, body: np.ndarray, at: Array, moment: Array, force: Array
+        self, layout: Layout, body: np.ndarray | slice, at: Array, moment: Array, force: Array
     ) -> Array:
         """Forces [V] of moments and forces [3, N] on points [3, N] that bodies carry."""
         about = moment + cross(at - self.origin[:, body], force)
