@@ -31,7 +31,7 @@ from jaxgpu.physics.nbody import WisdomHolman
 from jaxgpu.rl import plan
 from jaxgpu.run import rollout
 
-LEAST = 8_000_000  # bytes of a program that is looked at
+LEAST = 20_000_000  # bytes of a program that is looked at
 advance = program.Loop.advance
 
 

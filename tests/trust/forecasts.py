@@ -2,7 +2,7 @@
 
 Each program is compiled and launched in a process of its own, whose peak is measured: the forecast,
 by which a launch is refused beforehand, must be within a tenth of it. Sizes are such that a program
-takes 8 MB at least, beside which what the process does by itself is small; what is freed goes back
+takes 20 MB at least, beside which what the process does by itself is small; what is freed goes back
 to the system at once, as heaps that grow would count as taken. Linux alone.
 """
 

@@ -68,9 +68,7 @@ class Geoms:
     hulls: Array = number(unit="m")  # [M, N, 3] corners of meshes' hulls; the first fills up
     fields: tuple[Any, ...]  # of the shapes that touch by their signed distance
     heights: tuple[Any, ...]  # of the height fields: z [R, C] over a grid, half, base
-    fluid: Array = (
-        number()
-    )  # [W, 12] of ellipsoids in a fluid: share, drags, lifts, mass and inertia
+    fluid: Array = number(least=0)  # [W, 12] of ellipsoids in a fluid: MuJoCo's geom_fluid
 
 
 @pytree

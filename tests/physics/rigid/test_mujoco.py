@@ -101,6 +101,25 @@ def test_a_body_at_rest_in_still_water_has_finite_derivatives(x64):
     assert np.isfinite(jax.jit(jax.grad(forces))(start.qvel)).all()
 
 
+def test_without_springs_and_dampers_there_is_no_fluid_and_no_held_weight_as_in_c(x64):
+    c, d, model = mujoco_c.loaded("""<mujoco><option density="800">
+    <flag spring="disable" damper="disable"/></option><worldbody><body gravcomp=".5">
+    <freejoint/><geom type="box" size=".1 .06 .2"/></body></worldbody></mujoco>""")
+    v = np.array([0.3, -2, 1, 0.4, 0.2, -3])
+    mujoco_c.put(c, d, c.qpos0, v, [], [])
+    mujoco.mj_forward(c, d)
+    forward = jax.jit(lambda v: model.forward(model.init(qvel=v)).qacc)
+    np.testing.assert_allclose(forward(v), d.qacc, atol=1e-10)
+
+
+def test_a_fluid_that_drives_what_moves_in_it_is_refused():
+    leaf = '<geom type="ellipsoid" size=".1 .06 .2" fluidshape="ellipsoid" fluidcoef="-1 0 0 0 0"/>'
+    pond = """<mujoco><option density="800"/><worldbody><body><freejoint/>{}</body></worldbody>
+    </mujoco>"""
+    with pytest.raises(ValueError, match=r"Geoms.fluid=-1 at \[0, 1\]; it must be .* least 0"):
+        rigid.load(pond.format(leaf)).init()
+
+
 def test_the_constants_of_changed_masses_are_those_of_c(x64):
     c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
     factor = np.random.default_rng(0).uniform(0.5, 2, c.nbody)
