@@ -1,4 +1,4 @@
-"""A robot in contact against C MuJoCo along a rollout of a thousand steps."""
+"""Gymnasium's robots in contact against C MuJoCo: along a thousand steps, and in as many states."""
 
 from pathlib import Path
 
@@ -14,17 +14,27 @@ from jaxgpu.rl.envs import locomotion
 WALKERS = Path(locomotion.__file__).parent / "assets"
 
 
+ROBOTS = {  # of gymnasium's own files; how many contacts are kept
+    "hopper": ("hopper.xml", 16),
+    "half-cheetah": ("half_cheetah.xml", 16),
+    "walker2d": ("walker2d_v5.xml", 16),
+    "ant": ("ant.xml", 32),
+    "humanoid": ("humanoid.xml", 64),
+    "swimmer": ("swimmer.xml", 8),
+    "reacher": ("reacher.xml", 8),
+    "pusher": ("pusher_v5.xml", 16),
+}
+
+
 @pytest.mark.slow
-def test_a_thousand_steps_of_a_cheetah_stay_where_c_is_when_pushed_by_a_billionth(x64):
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_thousand_steps_stay_where_c_is_when_pushed_by_a_billionth(x64, name):
     """Under random controls: no farther from C than C itself is from a start 1e-9 away.
 
     These motions are chaotic, so that rounding grows a thousandfold and more; how fast, sixteen
     runs of C from neighbouring starts say. A model that differed would leave their band at once.
     """
-    c = mujoco.MjModel.from_xml_path(str(WALKERS / "half_cheetah.xml"))
-    c.opt.jacobian, c.opt.tolerance, c.opt.iterations, c.opt.ls_iterations = 0, 0, 200, 100
-    c.opt.solver = int(mujoco.mjtSolver.mjSOL_NEWTON)
-    model = rigid.load(c, dtype=jnp.float64, iterations=20)
+    c, model = loaded(name)
     rng, steps = np.random.default_rng(0), 1000
     low, high = c.actuator_ctrlrange.T
     controls = np.repeat(rng.uniform(low, high, (steps // 5, c.nu)), 5, 0)
@@ -54,27 +64,11 @@ def test_a_thousand_steps_of_a_cheetah_stay_where_c_is_when_pushed_by_a_billiont
     assert (off <= band).all()
 
 
-ROBOTS = {  # of gymnasium's own files; how many contacts are kept
-    "hopper": ("hopper.xml", 16),
-    "half-cheetah": ("half_cheetah.xml", 16),
-    "walker2d": ("walker2d_v5.xml", 16),
-    "ant": ("ant.xml", 32),
-    "humanoid": ("humanoid.xml", 64),
-    "swimmer": ("swimmer.xml", 8),
-    "reacher": ("reacher.xml", 8),
-    "pusher": ("pusher_v5.xml", 16),
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_accelerations_of_a_thousand_states_are_those_of_c(x64, name):
     """Along runs of C under random controls, in contact where the robot ever is: to 1e-6."""
-    file, contacts = ROBOTS[name]
-    c = mujoco.MjModel.from_xml_path(str(WALKERS / file))
-    c.opt.jacobian, c.opt.tolerance, c.opt.iterations, c.opt.ls_iterations = 0, 0, 200, 100
-    c.opt.solver = int(mujoco.mjtSolver.mjSOL_NEWTON)
-    model = rigid.load(c, dtype=jnp.float64, iterations=20, contacts=contacts)
+    c, model = loaded(name)
     rows = list(met(c, 1000, touching=name not in ("swimmer", "reacher")))
     qpos, qvel, ctrl, want, touched = (np.array(column) for column in zip(*rows))
 
@@ -91,6 +85,15 @@ def test_accelerations_of_a_thousand_states_are_those_of_c(x64, name):
     off = np.abs(got - want).max(1) / (1 + np.abs(want).max(1))
     assert off.max() < 1e-6
     assert touched.min() > 0 or name in ("swimmer", "reacher")
+
+
+def loaded(name):
+    """A robot in C, with a solver that converges, and ours."""
+    file, contacts = ROBOTS[name]
+    c = mujoco.MjModel.from_xml_path(str(WALKERS / file))
+    c.opt.jacobian, c.opt.tolerance, c.opt.iterations, c.opt.ls_iterations = 0, 0, 200, 100
+    c.opt.solver = int(mujoco.mjtSolver.mjSOL_NEWTON)
+    return c, rigid.load(c, dtype=jnp.float64, iterations=20, contacts=contacts)
 
 
 def met(c, count, touching):

@@ -1,11 +1,12 @@
-"""Holds accelerations of a robot whose files come with a package that the tests do without.
+"""Holds accelerations of arms whose files come with a package that the tests do without.
 
 pip install gymnasium-robotics, then
-python -m pytest -p no:cacheprovider tests/physics/rigid/check_panda.py
+python -m pytest -p no:cacheprovider tests/physics/rigid/check_arms.py
 """
 
 import importlib.util
 import os
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -29,30 +30,44 @@ PANDA = """<mujoco><include file="{0}/franka_assets/assets.xml"/>
 MOST = 96  # contacts that the oracle hands over, of each dimension
 
 
-def panda(tmp_path):
-    """An arm over a table, in C with a solver and searches that converge, and ours."""
+BLOCK = (1.3, 0.75, 0.425)  # where the block of Fetch lies on its table
+
+
+def arm(name, tmp_path):
+    """An arm at a table, in C with a solver and searches that converge, and ours."""
     path = tmp_path / "panda.xml"
     path.write_text(PANDA.format(os.path.join(ARMS, "kitchen_franka")))
-    c = mujoco.MjModel.from_xml_path(str(path))
+    fetch = os.path.join(ARMS, "fetch", "pick_and_place.xml")
+    c = mujoco.MjModel.from_xml_path({"panda": str(path), "fetch": fetch}[name])
+    if name == "fetch":
+        c.qpos0[-7:-4] = BLOCK
     c.opt.jacobian, c.opt.tolerance, c.opt.iterations, c.opt.ls_iterations = 0, 0, 200, 100
     c.opt.ccd_tolerance, c.opt.ccd_iterations = 1e-12, 200
     return c, mujoco.MjData(c), rigid.load(c, dtype=jnp.float64, iterations=20, contacts=64)
 
 
-def drawn(c, rng):
-    """Coordinates all over the ranges of joints, what is free near its place, and velocities."""
-    q = c.qpos0.copy()
+def draw(c, d, rng):
+    """Coordinates all over the ranges of joints, what is free near its place, and velocities.
+
+    What is welded to a body that is placed is a centimetre from it.
+    """
+    mujoco.mj_resetData(c, d)
     for joint in range(c.njnt):
         at = c.jnt_qposadr[joint]
         if c.jnt_type[joint] == 0:
-            q[at : at + 3] += rng.uniform(-0.1, 0.1, 3)
-            q[at + 3 : at + 7] = rng.normal(size=4)
+            d.qpos[at : at + 3] += rng.uniform(-0.1, 0.1, 3)
+            d.qpos[at + 3 : at + 7] = rng.normal(size=4)
         elif c.jnt_limited[joint]:
-            q[at] = rng.uniform(*c.jnt_range[joint])
+            d.qpos[at] = rng.uniform(*c.jnt_range[joint])
         else:
-            q[at] += rng.uniform(-0.1, 0.1)
-    mujoco.mj_normalizeQuat(c, q)
-    return q, rng.normal(size=c.nv)
+            d.qpos[at] += rng.uniform(-0.1, 0.1)
+    mujoco.mj_normalizeQuat(c, d.qpos)
+    d.qvel[:] = rng.normal(size=c.nv)
+    mujoco.mj_kinematics(c, d)
+    for held in range(c.nmocap):
+        weld = next(i for i in range(c.neq) if c.body_mocapid[c.eq_obj1id[i]] == held)
+        d.mocap_pos[held] = d.xpos[c.eq_obj2id[weld]] + rng.uniform(-0.01, 0.01, 3)
+        d.mocap_quat[held] = d.xquat[c.eq_obj2id[weld]]
 
 
 def handed(c, d, condim):
@@ -77,42 +92,42 @@ def handed(c, d, condim):
 
 
 @pytest.mark.slow
-def test_a_panda_in_contact_accelerates_as_in_c(tmp_path, monkeypatch, x64):
+@pytest.mark.parametrize("name", ["panda", "fetch"])
+def test_an_arm_in_contact_accelerates_as_in_c(tmp_path, monkeypatch, x64, name):
     """At 1,000 random states with contact: with C's contacts all that moves, to rounding.
 
     Where our own contacts are as many and as deep as C's, accelerations agree to 1e-3: flats of
     meshes and boxes on one another have other corners, and are left out.
     """
-    c, d, model = panda(tmp_path)
+    c, d, model = arm(name, tmp_path)
     rng, states, given, want, depths = np.random.default_rng(0), [], [], [], []
     dims = sorted({group.condim for group in model.layout.groups})
     while len(states) < 1000:
-        mujoco.mj_resetData(c, d)
-        d.qpos[:], d.qvel[:] = drawn(c, rng)
+        draw(c, d, rng)
         mujoco.mj_forward(c, d)
         if d.ncon:
-            states.append((d.qpos.copy(), d.qvel.copy()))
+            states.append([d.qpos.copy(), d.qvel.copy(), d.mocap_pos.copy(), d.mocap_quat.copy()])
             given.append([handed(c, d, dim) for dim in dims])
             want.append(d.qacc.copy())
             depths.append(np.sort(d.contact.dist))
-    own = jax.jit(jax.vmap(lambda q, v: seen(model, q, v)))
-    q, v = (np.stack(part) for part in zip(*states))
+    own = jax.jit(jax.vmap(lambda *state: seen(model, *state)))
+    states = [np.stack(part) for part in zip(*states)]
     want = np.stack(want)
     scale = np.abs(want).max(1)
-    parts = [own(q[i : i + 100], v[i : i + 100]) for i in range(0, 1000, 100)]
+    parts = [own(*(part[i : i + 100] for part in states)) for i in range(0, 1000, 100)]
     qacc, dist = (np.concatenate(part) for part in zip(*parts))
     off = np.abs(qacc - want).max(1) / scale
 
-    def fed(q, v, contacts):
+    def fed(state, contacts):
         zero = jnp.zeros((), jnp.int32)
         found = tuple(
             rigid.Contacts(condim=dim, beyond=zero, **each) for dim, each in zip(dims, contacts)
         )
         monkeypatch.setattr(forward.contacts, "contacts", lambda model, where: found)
-        return seen(model, q, v)[0]
+        return seen(model, *state)[0]
 
     batch = jax.tree.map(lambda *rows: np.stack(rows), *given)
-    fed_qacc = np.asarray(jax.jit(jax.vmap(fed))(q, v, batch))
+    fed_qacc = np.asarray(jax.jit(jax.vmap(fed))(states, batch))
     fed_off = np.abs(fed_qacc - want).max(1) / scale
     same = np.array(
         [
@@ -124,7 +139,8 @@ def test_a_panda_in_contact_accelerates_as_in_c(tmp_path, monkeypatch, x64):
     assert same.sum() > 100 and off[same].max() < 1e-3
 
 
-def seen(model, q, v):
+def seen(model, q, v, pos, quat):
     """Accelerations and the distances of all contacts."""
-    found = model.forward(model.init(q, v))
+    state = replace(model.init(q, v), mocap_pos=pos, mocap_quat=quat)
+    found = model.forward(state)
     return found.qacc, jnp.concatenate([each.dist - each.margin for each in found.contacts])
