@@ -4,14 +4,17 @@
     python tests/helpers/peak.py gradient cluster
 
 The first launches a step of the study's first large program, the second the gradient of a rollout
-by its first state. Linux alone: the peak is set back before the launch.
+by its first state. A launch is ended after `LONG` seconds, when a program that repeats itself has
+long been at its peak. Linux alone: the peak is set back before the launch.
 """
 
 import ctypes
 import json
+import os
 import re
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -32,6 +35,7 @@ from jaxgpu.rl import plan
 from jaxgpu.run import rollout
 
 LEAST = 20_000_000  # bytes of a program that is looked at
+LONG = 300
 advance = program.Loop.advance
 
 
@@ -45,11 +49,16 @@ def launched(compiled: Any, held: int, *arguments: Any) -> None:
     """Launch a program, and end with its forecast and what it took; `held` are its arguments."""
     ctypes.CDLL("libc.so.6").malloc_trim(0)  # what was freed does not count for the launch
     Path("/proc/self/clear_refs").write_text("5")
-    before = psutil.Process().memory_info().rss
+    forecast, before = memory.forecast(compiled), psutil.Process().memory_info().rss
+
+    def end() -> None:
+        print(json.dumps({"forecast": forecast, "took": peak() - before + held}), flush=True)
+        os._exit(0)
+
+    late = threading.Timer(LONG, end)
+    late.start()
     jax.block_until_ready(compiled(*arguments))
-    took = peak() - before + held
-    print(json.dumps({"forecast": memory.forecast(compiled), "took": took}))
-    sys.exit()
+    end()
 
 
 def measured(loop: Any, state: Any, done: int, count: int) -> Any:

@@ -57,7 +57,7 @@ def track(rows: Array, places: Array, width: Array) -> Array:
     spread = mean(gap**2) - lean**2 + 0.25**2
     # a star's share in the line's value at the place
     shares = weights * (1 - (lean / spread)[:, None] * (gap - lean[:, None]))
-    return jnp.sum(shares[:, :, None] * rows[None, :, 1:], 1)
+    return jnp.matmul(shares, rows[:, 1:], precision="highest")
 
 
 def _turned(axes: Array | np.ndarray, x: list[Array]) -> list[Array]:
