@@ -29,7 +29,7 @@ _BODY = re.compile(r"^%([\w.-]+) \(.*\{\n((?:  .*\n)+)\}", re.MULTILINE)
 _INNER = re.compile(
     r"^  (?:ROOT )?(%[\w.-]+) = (\w+)\[([\d,]*)\]\S* ([\w-]+)\((.*?)\)", re.MULTILINE
 )
-_PLACED = {"parameter", "constant", "bitcast"}  # which have no memory of their own
+_PLACED = {"parameter", "constant", "bitcast", "broadcast"}  # which have no memory of their own
 _TOP = re.compile(r'custom-call\((%[\w.-]+)\), custom_call_target="TopK"')
 SORTED = 16  # bytes that the CPU's sort takes for a number, of whatever type
 _RANKED = 4  # and its search for the largest

@@ -126,6 +126,7 @@ class Grasp:
             **numbers,
         )
         ranges.check("Grasp.of", built)
+        ranges.finite("Grasp.of", part=part, fixture=fixture)
         return built
 
     def init(

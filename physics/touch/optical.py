@@ -82,6 +82,7 @@ class GelSight:
     def _surface(self, name: str, height: Array) -> Array:
         """The gel's surface [H, W] under an object, in pixels."""
         ranges.check(name, self)
+        ranges.finite(name, down=self.down, across=self.across)
         # deeper than the picture is high: of no sensor, but of heights in millimetres
         least = -jnp.inf if isinstance(self.pixel, Tracer) else -REFERENCE[0] * float(self.pixel)
         shape = jnp.shape(self.gel)

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
+from jaxgpu import ranges
 from jaxgpu.pytree import number, pytree, size, static
 
 from .. import shares
@@ -91,7 +92,9 @@ class PPO(ActorCriticRollouts):
         ... == ppo.init(env, key).params["params"]["critic"]["Dense_0"]["kernel"]).all().item()
         True
         """
-        return Critic(state.params["params"]["critic"], state.obs_stats, state.returns.stats)
+        learnt = Critic(state.params["params"]["critic"], state.obs_stats, state.returns.stats)
+        ranges.finite("PPO.critic_of", critic=learnt)
+        return learnt
 
     def check_devices(self, devices: int) -> None:
         """Raise where so many devices cannot share out environments and minibatches."""

@@ -4,6 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.doors import explained
+
 from ..constraints.contacts import Contacts
 from ..forward import Dynamics
 from ..models.model import Mechanism
@@ -12,6 +14,7 @@ from ..motion.inertia import HIGHEST
 from ..motion.poses import cross
 
 
+@explained
 def contact_forces(model: Mechanism, d: Dynamics) -> Array:
     """Moments and forces [B, 6] of contacts on the bodies, N m and N, in the world's axes.
 

@@ -5,7 +5,6 @@ is turned about z alone, by `yaw`, counter-clockwise from above. All houses have
 that many are one pytree with a leading axis, and a program is compiled once for all.
 """
 
-from enum import IntEnum
 from itertools import product
 
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from jax import Array
 
 from jaxgpu import ranges
 from jaxgpu.geometry.solids import Boxes, Solids
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 from jaxgpu.render import Surface, View
 
 from . import colours
@@ -25,11 +24,11 @@ ROBOT = 0.30  # m, radius of the robot for which the grid is made
 ROOMS = ("Kitchen", "LivingRoom", "Bedroom", "Bathroom")
 
 
-class Kind(IntEnum):
+class Kind:
     """What a box of a house is; -1 marks a row that holds none.
 
-    >>> Kind(3).name
-    'LINTEL'
+    >>> Kind.LINTEL
+    3
     """
 
     FLOOR = 0
@@ -46,28 +45,28 @@ class Kind(IntEnum):
 class Objects:
     """Small things to carry, where they lie at first. A row that holds none has type -1."""
 
-    centre: Array  # [M, 3] middle, m
-    half: Array  # [M, 3] half size, m; -1 in rows that hold none
-    yaw: Array  # [M] about z, rad
-    type: Array  # [M] index in `furnishings.types()`
-    room: Array  # [M] index of the room
-    surface: Array  # [M] index of the surface on which it lies
-    count: Array  # [] rows in use, the first of them
+    centre: Array = number(unit="m")  # [M, 3] middle, m
+    half: Array = number(unit="m")  # [M, 3] half size, m; -1 in rows that hold none
+    yaw: Array = number(unit="rad")  # [M] about z, rad
+    type: Array = number(whole=True)  # [M] index in `furnishings.types()`
+    room: Array = number(whole=True)  # [M] index of the room
+    surface: Array = number(whole=True)  # [M] index of the surface on which it lies
+    count: Array = number(whole=True)  # [] rows in use, the first of them
 
 
 @pytree
 class Surfaces:
     """Level rectangles that bear things. A row that holds none has type -1."""
 
-    centre: Array  # [S, 3] middle, m
-    half: Array  # [S, 2] half width and half depth, m; -1 in rows that hold none
-    yaw: Array  # [S] about z, rad
-    type: Array  # [S] of the piece of furniture
-    room: Array  # [S] index of the room
-    group: Array  # [S] the piece of furniture
-    clear: Array  # [S] height that is free above it, m
-    gap: Array  # [S] from its edge to the nearest place where the robot can stand, m
-    count: Array  # [] rows in use, the first of them
+    centre: Array = number(unit="m")  # [S, 3] middle, m
+    half: Array = number(unit="m")  # [S, 2] half width and half depth; -1 where none
+    yaw: Array = number(unit="rad")  # [S] about z, rad
+    type: Array = number(whole=True)  # [S] of the piece of furniture
+    room: Array = number(whole=True)  # [S] index of the room
+    group: Array = number(whole=True)  # [S] the piece of furniture
+    clear: Array = number(unit="m")  # [S] height that is free above it, m
+    gap: Array = number(infinite=True, unit="m")  # [S] from its edge to where the robot can stand
+    count: Array = number(whole=True)  # [] rows in use, the first of them
 
 
 @pytree
@@ -78,21 +77,21 @@ class House:
     Parts of one piece of furniture share a `group`.
     """
 
-    centre: Array  # [N, 3] middle of each box, m
-    half: Array  # [N, 3] half size along its own axes, m
-    yaw: Array  # [N] about z, rad
-    kind: Array  # [N] a `Kind`
-    room: Array  # [N] index of the room
-    type: Array  # [N] index in `furnishings.types()`, -1 for what is no furniture
-    group: Array  # [N] piece of furniture that a part belongs to, -1 for none
-    count: Array  # [] rows in use, the first of them
-    rooms: Array  # [R, 4] least x and y, largest x and y of each room, middle of the walls, m
-    room_type: Array  # [R] index in `ROOMS`, -1 for none
+    centre: Array = number(unit="m")  # [N, 3] middle of each box, m
+    half: Array = number(unit="m")  # [N, 3] half size along its own axes, m
+    yaw: Array = number(unit="rad")  # [N] about z, rad
+    kind: Array = number(whole=True)  # [N] a `Kind`
+    room: Array = number(whole=True)  # [N] index of the room
+    type: Array = number(whole=True)  # [N] index in `furnishings.types()`, or -1
+    group: Array = number(whole=True)  # [N] piece of furniture of a part, or -1
+    count: Array = number(whole=True)  # [] rows in use, the first of them
+    rooms: Array = number(unit="m")  # [R, 4] least x and y, largest x and y, middle of walls
+    room_type: Array = number(whole=True)  # [R] index in `ROOMS`, -1 for none
     # holes that can be passed: 0 where the wall is at an x, 1 at a y, -1 for none; that place;
     # from and to along the wall; height of the hole, m
-    doors: Array  # [D, 5]
+    doors: Array = number()  # [D, 5]
     nav: Array  # [C, C] whether the robot may stand in the middle of the cell and come there
-    ceiling: Array  # [] height, m
+    ceiling: Array = number(unit="m")  # [] height, m
     objects: Objects  # small things, in rows of their own
     surfaces: Surfaces  # where things can lie
 

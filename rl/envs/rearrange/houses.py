@@ -176,7 +176,7 @@ class _Wall:
     def __init__(self, side: plan.Side, boxes: Rows, floor: Floor) -> None:
         self.side, self.boxes, self.floor = side, boxes, floor
 
-    def part(self, low: float, high: float, bottom: float, top: float, kind: Kind) -> None:
+    def part(self, low: float, high: float, bottom: float, top: float, kind: int) -> None:
         """A box from `low` to `high` along the wall; nothing if it has no extent."""
         if high - low < 1e-3 or top - bottom < 1e-3:
             return
@@ -191,7 +191,7 @@ class _Wall:
             self.floor.free = self.floor.blocked(self.floor.free, block)
 
 
-def _box(boxes: Rows, centre: Any, half: Any, kind: Kind, room: int = -1) -> None:
+def _box(boxes: Rows, centre: Any, half: Any, kind: int, room: int = -1) -> None:
     boxes.add(centre=centre, half=half, yaw=0.0, kind=kind, room=room, type=-1, group=-1)
 
 

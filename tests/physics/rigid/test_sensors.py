@@ -141,3 +141,13 @@ def test_a_sensor_is_found_by_its_name_and_one_that_is_not_read_is_named():
     ):
         blind.sensors(blind.init())
     assert load(text.format(body, "")).sensors(load(text.format(body, "")).init()).shape == (0,)
+
+
+def test_forces_of_what_is_no_motion_are_refused():
+    with pytest.raises(TypeError, match=r"contact_forces: model=.*; it must be"):
+        contact_forces(["a"], None)
+    robot = load('<mujoco><worldbody><body><joint/><geom size="1"/></body></worldbody></mujoco>')
+    with pytest.raises(TypeError, match=r"contact_forces: d=3; it must be"):
+        contact_forces(robot, 3)
+    with pytest.raises(ValueError, match=r"Layout: joint_kind=.*; it must be a tuple of"):
+        dataclasses.replace(robot.layout, joint_kind=({"hinge": 1},))

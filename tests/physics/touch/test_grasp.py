@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.geometry import rotations
+from jaxgpu.geometry import rotations, sdf
 from jaxgpu.physics.touch import Grasp, peg, peg_and_socket
 
 PART, SOCKET = peg_and_socket("round-8")
@@ -161,6 +161,8 @@ def test_bad_numbers_are_refused():
         GRASP.init(AT, AT, part_quat=jnp.array([2.0, 0.0, 0.0, 0.0]))
     with pytest.raises(ValueError, match=r"Grasp.init: opening"):
         GRASP.init(AT, AT, opening=-0.01)
+    with pytest.raises(ValueError, match=r"Grasp.of: part.*=nan; it must be a finite number"):
+        Grasp.of(replace(GRASP.part, shape=sdf.Outside(jnp.nan)), GRASP.fixture)
     with pytest.raises(ValueError, match=r"peg: name='round-9'"):
         peg("round-9")
 

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -154,6 +155,9 @@ def test_what_cannot_be_a_picture_is_refused(monkeypatch):
         sensor.image(jnp.zeros(24))
     with pytest.raises(ValueError, match="height=-1 at .*; it must be a finite number of at least"):
         sensor.image(jnp.full((24, 32), -1.0))  # millimetres
+    wide = replace(sensor, down=(sensor.down[0] * jnp.inf, *sensor.down[1:]))
+    with pytest.raises(ValueError, match=r"depth: down\[0\]=(nan|inf) at"):
+        wide.depth(jnp.zeros((24, 32)))
     with pytest.raises(ValueError, match="gelsight: blur=2 of a table of bins; it must be 0"):
         touch.gelsight("gelsight", 24, 32, blur=2.0)
     monkeypatch.setitem(sys.modules, "taxim.calibration", None)

@@ -56,6 +56,13 @@ def test_a_training_begins_with_the_values_of_the_critic_that_it_is_given():
     assert policy.learner.critic is None  # is not carried about by what acts
 
 
+def test_a_critic_that_has_lost_its_numbers_is_not_passed_on():
+    teacher = TEACHER.init(Pointer(), KEY)
+    lost = replace(teacher, params=jax.tree.map(lambda x: x * jnp.nan, teacher.params))
+    with pytest.raises(ValueError, match=r"PPO.critic_of: critic.*=nan at .*must be a finite"):
+        TEACHER.critic_of(lost)
+
+
 def test_a_critic_of_the_whole_state_serves_an_actor_that_feels():
     """Of the tasks of touch: the teacher sees no field, and needs no network for it."""
     keys = ("hand", "privileged")

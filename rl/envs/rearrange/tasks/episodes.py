@@ -16,7 +16,7 @@ from jax import Array
 
 from jaxgpu import arguments, ranges
 from jaxgpu.doors import explained
-from jaxgpu.pytree import pytree
+from jaxgpu.pytree import number, pytree
 
 from ..geodesic import cells_near, distances
 from ..house import CELL, House, Kind
@@ -40,14 +40,16 @@ class Episodes:
     """E episodes in N houses."""
 
     houses: House  # leaves [N, ...]
-    boxes: Array  # [N, R, 8] rows of `Boxes`: all that a robot can meet
-    things: Array  # [N, M, 8] the same of small things, where they lie at first
-    house: Array  # [E] which house
-    target: Array  # [E] which thing is to be fetched
-    goal: Array  # [E, 3] where its middle is to get; where the robot is to get, on the floor, m
-    starts: Array  # [E, S, 3] places and yaws of the base to start from, m and rad
-    to_target: Array  # [E, G, G] way from the cells to where the thing is in reach, m
-    to_goal: Array  # [E, G, G] the same of the goal, m
+    boxes: Array = number()  # [N, R, 8] rows of `Boxes`: all that a robot can meet
+    things: Array = number()  # [N, M, 8] the same of small things, where they lie at first
+    house: Array = number(whole=True)  # [E] which house
+    target: Array = number(whole=True)  # [E] which thing is to be fetched
+    # [E, 3] where the thing's middle is to get; without a thing, where on the floor the robot is
+    goal: Array = number(unit="m")
+    starts: Array = number()  # [E, S, 3] places and yaws of the base to start from, m and rad
+    # [E, G, G] ways from the cells to where the thing is in reach, and to where the goal is
+    to_target: Array = number(least=0, infinite=True, unit="m")
+    to_goal: Array = number(least=0, infinite=True, unit="m")
 
     def way(self, fields: Array, episode: Array, x: Array) -> Array:
         """The way from a place [2] to where a field of [E, G, G] leads, between its cells, [] m."""
@@ -100,6 +102,7 @@ def _drawn(name: str, houses: House, count: int, seed: int, skip: bool, plan: An
             f"{name}: houses={arguments.shown(houses)}; it must be a House with a leading axis; "
             "make it by houses.generate_many(range(8))"
         )
+    ranges.check(name, houses)
     for word, value, least in (("count", count, 1), ("seed", seed, 0)):
         ranges.refuse(f"{name}: {word}", value, ranges.Range(least=least, whole=True, one=True))
     host: Any = jax.tree.map(np.asarray, houses)

@@ -1,5 +1,7 @@
 """Episodes are possible as far as they say, and houses in which none is are refused."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,3 +52,15 @@ def test_a_house_without_anything_to_fetch_is_refused_or_passed_over():
     assert set(np.asarray(episodes.fetching(bare, 2, skip=True).house)) == {1}
     with pytest.raises(TypeError, match="leading axis"):
         episodes.fetching(jax.tree.map(lambda x: x[0], houses))
+
+
+def test_houses_and_episodes_with_a_number_that_is_none_are_refused():
+    houses = MADE.houses
+    holed = replace(houses, rooms=houses.rooms.at[0, 0, 1].set(jnp.nan))
+    with pytest.raises(ValueError, match=r"visiting: House.rooms=nan at \[0, 0, 1\]"):
+        episodes.visiting(holed)
+    tall = replace(houses, surfaces=replace(houses.surfaces, yaw=-jnp.inf))
+    with pytest.raises(ValueError, match=r"Surfaces.yaw=-inf; it must be a finite number"):
+        rl.vectorize(rl.make("rearrange/mobile-pick", episodes=replace(MADE, houses=tall)))
+    with pytest.raises(ValueError, match=r"Episodes.boxes=nan; it must be a finite number"):
+        rl.vectorize(rl.make("rearrange/navigate", episodes=replace(MADE, boxes=jnp.nan)))
