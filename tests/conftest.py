@@ -13,7 +13,7 @@ for _name in ("physics", "numerics", "rl"):
     sys.modules[_name] = None
 
 # a test that took longer is not run by `make test`, and one that took longer still is left to
-# `make release`, unless `every_change.txt` names it
+# `make release`, unless `make_test.txt` or `every_change.txt` names it
 SHORT, LONG = 2.0, 8.0
 
 
@@ -24,8 +24,9 @@ def listed(name):
 
 
 SECONDS = {name: float(t) for t, name in (x.split(" ", 1) for x in listed("seconds.txt"))}
-EVERY_CHANGE = re.compile(
-    "|".join(re.escape(x).replace(r"\*", ".*") for x in listed("every_change.txt"))
+EVERY_CHANGE, MAKE_TEST = (
+    re.compile("|".join(re.escape(x).replace(r"\*", ".*") for x in listed(name)))
+    for name in ("every_change.txt", "make_test.txt")
 )
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -62,6 +63,9 @@ def pytest_collection_modifyitems(items):
     """Mark as slow, and leave to a release, what took long when it was measured."""
     for item in items:
         took = SECONDS.get(item.nodeid, 0.0)
+        if MAKE_TEST.fullmatch(item.nodeid):
+            item.own_markers = [mark for mark in item.own_markers if mark.name != "slow"]
+            continue
         if took > SHORT:
             item.add_marker(pytest.mark.slow)
         if took > LONG and not EVERY_CHANGE.fullmatch(item.nodeid):
