@@ -26,9 +26,7 @@ _SHAPE = re.compile(r"\w+\[([\d,]*)\]")
 # what the library YNNPACK computes in one call, and the steps of such a computation
 _CALLED = re.compile(r"calls=%([\w.-]+), .*__ynn_fusion")
 _BODY = re.compile(r"^%([\w.-]+) \(.*\{\n((?:  .*\n)+)\}", re.MULTILINE)
-_INNER = re.compile(
-    r"^  (?:ROOT )?(%[\w.-]+) = (\w+)\[([\d,]*)\]\S* ([\w-]+)\((.*?)\)", re.MULTILINE
-)
+_INNER = re.compile(r"^  (?:ROOT )?%[\w.-]+ = (\w+)\[([\d,]*)\]\S* ([\w-]+)\(", re.MULTILINE)
 _PLACED = {"parameter", "constant", "bitcast", "broadcast"}  # which have no memory of their own
 _TOP = re.compile(r'custom-call\((%[\w.-]+)\), custom_call_target="TopK"')
 SORTED = 16  # bytes that the CPU's sort takes for a number, of whatever type
@@ -54,8 +52,8 @@ def forecast(compiled: Any) -> int:
     the process: 160 MB for `sort`, 640 MB for `lexsort` of three keys (four arrays), and 80 MB,
     where 320 are added, for `argsort`. `lax.top_k` takes 4 bytes for each number along the axis
     there, 80 MB for 2e7 of them, which are added too. What XLA hands to a library of the CPU's
-    (YNNPACK), sums of products above all, has memory for its steps there: the most that one such
-    computation holds at a time is added.
+    (YNNPACK), sums of products above all, has memory for its steps there: that of the largest step
+    of one such computation is added.
 
     Raises:
         TypeError: `compiled` is no compiled program.
@@ -98,27 +96,20 @@ def _scratch(compiled: Any) -> int:
 
 
 def _stepwise(text: str) -> int:
-    """Bytes of the steps that are held at a time by the computations of a library, at most."""
+    """Bytes of the largest step of the computations of a library, but for their results.
+
+    The library computes in tiles: of several steps that are held at a time it was seen to take
+    memory for about one.
+    """
     called = set(_CALLED.findall(text))
     bodies = (body for name, body in _BODY.findall(text) if name in called) if called else ()
-    return max((_held(_INNER.findall(body)) for body in bodies), default=0)
+    return max((_largest(_INNER.findall(body)) for body in bodies), default=0)
 
 
-def _held(steps: list[tuple[str, ...]]) -> int:
-    """Bytes that the steps of a computation, in their order, hold at a time but for the last.
-
-    A step may take the place of what it is the last to read.
-    """
-    last = {name: i for i, step in enumerate(steps) for name in step[4].split(", ")}
-    held: dict[str, int] = {}
-    most = 0
-    for i, (name, kind, shape, what, given) in enumerate(steps[:-1]):
-        for read in given.split(", "):
-            if last[read] == i:
-                held.pop(read, None)
-        held[name] = 0 if what in _PLACED else _bytes(kind, shape)
-        most = max(most, sum(held.values()))
-    return most
+def _largest(steps: list[tuple[str, str, str]]) -> int:
+    """Bytes of the largest step of a computation but for the last."""
+    own = (_bytes(kind, shape) for kind, shape, what in steps[:-1] if what not in _PLACED)
+    return max(own, default=0)
 
 
 def _bytes(kind: str, shape: str) -> int:
