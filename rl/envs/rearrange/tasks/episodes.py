@@ -47,9 +47,9 @@ class Episodes:
     # [E, 3] where the thing's middle is to get; without a thing, where on the floor the robot is
     goal: Array = number(unit="m")
     starts: Array = number()  # [E, S, 3] places and yaws of the base to start from, m and rad
-    # [E, G, G] ways from the cells to where the thing is in reach, and to where the goal is
-    to_target: Array = number(least=0, infinite=True, unit="m")
-    to_goal: Array = number(least=0, infinite=True, unit="m")
+    # ways from the cells to where the thing is in reach, and to where the goal is
+    to_target: Array = number(least=0, infinite=True, unit="m")  # [E, G, G]
+    to_goal: Array = number(least=0, infinite=True, unit="m")  # [E, G, G]
 
     def way(self, fields: Array, episode: Array, x: Array) -> Array:
         """The way from a place [2] to where a field of [E, G, G] leads, between its cells, [] m."""
