@@ -118,7 +118,8 @@ NO_DOOR = {
         Freedoms Geoms Joints Mechanism Option Sites Tendons reweighed solve""".split(),
     "what tasks on robots share": ["Robot"],
     "parts of a `touch.Grasp`, which its doors look at": ["Fixture", "Part"],
-    "parts of tasks in houses, which `vectorize` looks at": "House Objects Surfaces Episodes".split(),
+    "parts of tasks in houses, which `vectorize` looks at": """House Objects Surfaces
+        Episodes""".split(),
     "trees held to SciPy's by tests of their own": "segregation_ratio tree_edges".split(),
     "an error": "CheckpointError ReportError".split(),
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report

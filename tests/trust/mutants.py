@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).with_name("mutants.jsonl")
 FOLDERS = """jaxgpu jaxgpu/checkpoint jaxgpu/processes jaxgpu/evolution physics/nbody
 physics/continuum physics/rigid rl""".split()
-COUNT, SEED, SECONDS = 300, 1, 120
+COUNT, SEED, SECONDS = 300, 1, 240
 TIERS = ("not slow", "slow and not release")  # tests of `make test` and of `make slow`
 UNNOTICED = ("passed", "no test")
 
