@@ -21,6 +21,7 @@ from jaxgpu.render.capsules import INKS
 from jaxgpu.rl.envs.matter.rendering import render
 from jaxgpu.rl.envs.surgical.arms import STAR
 from jaxgpu.rl.envs.surgical.centre import AHEAD, Centre
+from jaxgpu.rl.envs.surgical.contact import ContactTask
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.envs.surgical.peg_transfer import PegTransfer
 from jaxgpu.rl.envs.surgical.pick_place import PickPlace
@@ -125,6 +126,17 @@ def planned(env: Any) -> Any:
     return jax.tree.map(lambda *x: jnp.stack(x), *states)
 
 
+def scripted(env: Any) -> Any:
+    """States [T] of an episode under the task's own script."""
+
+    def move(state: Any, _: None) -> tuple[Any, Any]:
+        later = env.step(state, env.script(env.observe(state)), jax.random.key(0)).state
+        return later, later
+
+    state, _ = env.reset(jax.random.key(SEED))
+    return jax.jit(lambda state: jax.lax.scan(move, state, length=2 * FRAMES)[1])(state)
+
+
 def learnt(name: str) -> Any:
     """States [T] of an episode under the policy that the study `classic-control` learns first."""
     row = next(row for row in ROWS if row.task == name)
@@ -166,6 +178,8 @@ def drawn(name: str) -> bytes:
     title = name.partition("/")[2] or name
     if title in CLASSIC:
         states = learnt(name)
+    elif isinstance(env, ContactTask):
+        states = scripted(env)
     else:
         states = planned(env) if isinstance(env, PickPlace) else led(env)
     every = max(1, states.t.shape[0] // FRAMES)
@@ -173,7 +187,7 @@ def drawn(name: str) -> bytes:
     usual = (TALL, 0.03) if getattr(env, "arm", None) is STAR else (ARM, 0.006)
     camera, radius = SCENES.get(title, usual)
     options = {"radius": radius} if hasattr(env, "arm") else {}
-    camera = TRAY if isinstance(env, PickPlace) else camera
+    camera = TRAY if isinstance(env, (PickPlace, ContactTask)) else camera
     if title in CLASSIC:
         x, z, away = CLASSIC[title]
         camera = Camera((x, -away, z + 0.4), (x, 0.0, z), (0.0, 0.0, 1.0), 0.6, SIZE, SIZE)

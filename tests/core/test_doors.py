@@ -138,7 +138,7 @@ NO_DOOR = {
     "the command line, held to its words by tests of its own": """main list_ watch_ report_ info
         cite run_study""".split(),
     "a protocol, a base class or a kind": """Algorithm Material Learner Environment Matter Goal
-        Planner PickPlace TouchTask HouseTask Carry Policy Rollouts Space""".split(),
+        Planner PickPlace ContactTask TouchTask HouseTask Carry Policy Rollouts Space""".split(),
     "without a number of its own": """Boolean Discrete names register zdt5 Arm ECM PSM
         STAR Kind""".split(),
     "held to values by tests of its own": """distributed minimize Categorical Permutation

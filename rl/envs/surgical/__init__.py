@@ -2,13 +2,15 @@
 
 Read `arms` (the chains and their joint limits) and `kinematics` first, then `arm_task` (what tasks
 of joints share) with its tasks `reach`, `track`, `centre`, and `dynamic_reach`, whose arms have the
-masses and servos of `dynamics`. `pick_place` is what `needle_pick` and `peg_transfer` share.
+masses and servos of `dynamics`. `pick_place` is what `needle_pick` and `peg_transfer` share, in
+which a rule decides what is held; in those of `contact` friction does.
 `surgical_gym` has the tasks of Surgical Gym as published, on the arms of `surgical_gym_arms`.
 By name they are `rl.make("surgical/<arm or object>-<task>")`.
 """
 
 from .arms import ECM, PSM, STAR, Arm
 from .centre import Centre
+from .contact import ContactTask, NeedlePickContact, PegTransferContact
 from .dynamic_reach import DynamicReach
 from .dynamics import ArmDynamics
 from .kinematics import forward_kinematics, frame_origins, inverse_kinematics
@@ -27,10 +29,13 @@ __all__ = [
     "Arm",
     "ArmDynamics",
     "Centre",
+    "ContactTask",
     "DynamicReach",
     "GymArm",
     "NeedlePick",
+    "NeedlePickContact",
     "PegTransfer",
+    "PegTransferContact",
     "PickPlace",
     "Reach",
     "SurgicalGymReach",

@@ -81,7 +81,7 @@ class PickPlace(ABC):
         """Move the tool and what it holds, close or open the jaw, let fall."""
         del key
         action = jnp.clip(action, -1, 1)
-        low, high = _workspace(state.tip.dtype)
+        low, high = workspace(state.tip.dtype)
         tip = jnp.clip(state.tip + self.max_shift * action[:3], low, high)
         yaw = state.yaw + self.max_turn * action[3]
         closed = action[4] < 0
@@ -193,7 +193,8 @@ def carried(state: State, tip: Array, yaw: Array) -> Array:
     return tip + turned(state.position - state.tip, yaw - state.yaw)
 
 
-def _workspace(dtype: jnp.dtype) -> tuple[Array, Array]:
+def workspace(dtype: jnp.dtype) -> tuple[Array, Array]:
+    """The lowest and the highest corner [3] of where the tip may be, m."""
     low = np.array([-HALF - MARGIN, -HALF - MARGIN, FLOOR])
     high = np.array([HALF + MARGIN, HALF + MARGIN, FLOOR + HEIGHT + MARGIN])
     return jnp.asarray(low, dtype), jnp.asarray(high, dtype)

@@ -1,0 +1,67 @@
+"""Take a needle from the tray by friction and lift it: needle-pick by contact.
+
+The needle is that of the kinematic task: half a circle of 20 mm radius, nine straight pieces of a
+steel wire of 1 mm, 0.4 g. Success as there: the middle within 5 mm of a point 20 mm above the tray.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.physics.rigid.model import Model
+from jaxgpu.pytree import number, pytree
+
+from ....environment import register
+from ....spaces import real
+from ..arm_task import distance
+from ..needle_pick import RADIUS, WIRE
+from ..pick_place import FLOOR, HALF
+from . import tool
+from .task import ContactTask, State, model_of
+
+PIECES = 9
+
+
+def text() -> str:
+    """MuJoCo's text of tool, tray and needle; every other piece of the wire touches the tray."""
+    angles = np.linspace(-np.pi / 2, np.pi / 2, PIECES + 1)
+    arc = RADIUS * np.stack([1 - np.cos(angles), np.sin(angles), 0 * angles], 1)
+    piece = '<geom type="capsule" size="{}" density="7850" fromto="{}" conaffinity="{}"/>'
+    ends = [" ".join(f"{x:.7f}" for x in np.append(a, b)) for a, b in zip(arc, arc[1:])]
+    wire = "".join(piece.format(WIRE, line, 8 * (i % 2 == 0)) for i, line in enumerate(ends))
+    return tool.scene(FLOOR, "", f'<body name="object"><freejoint/>{wire}</body>')
+
+
+@register("surgical/needle-pick-contact")
+@pytree
+class NeedlePickContact(ContactTask):
+    """The object's origin is the middle of the wire; its x axis points to the centre.
+
+    >>> from jaxgpu import rl
+    >>> rl.make("surgical/needle-pick-contact").reset(jax.random.key(0))[1].shape
+    (26,)
+    """
+
+    model: Model = model_of(text, contacts=16)
+    lift: Array | float = number(default=0.02, least=0, unit="m")  # [] of the goal above the tray
+    goal_spread: Array | float = number(
+        default=0.01, least=0, unit="m"
+    )  # [] of the goal in x and y
+
+    def reset(self, key: Array) -> tuple[State, Array]:
+        """The needle anywhere on the tray, any way up to 90 degrees."""
+        position_key, yaw_key, goal_key = jax.random.split(key, 3)
+        centre = jax.random.uniform(position_key, (2,), real(), -HALF, HALF)
+        yaw = jax.random.uniform(yaw_key, (), real(), -np.pi / 2, np.pi / 2)
+        near = self.goal_spread * jax.random.normal(goal_key, (2,), real())
+        position = jnp.append(centre, jnp.asarray(FLOOR + WIRE, real()))
+        return self.first_state(position, yaw, jnp.append(near, FLOOR + self.lift))
+
+    def grasp(self) -> tuple[tuple[float, float, float], float]:
+        """The middle of the wire, along the radius."""
+        return (0.0, 0.0, 0.0), 0.0
+
+    def is_success(self, state: State) -> Array:
+        """Held by the way or not, as in SurRoL."""
+        return distance(self.position(state), state.goal) < self.tolerance

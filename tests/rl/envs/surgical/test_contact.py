@@ -1,0 +1,120 @@
+"""Surgery by contact: a script does both tasks, friction alone holds, and C MuJoCo moves alike."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.surgical.contact import block, needle
+from jaxgpu.rl.envs.surgical.contact.task import LEAD
+from jaxgpu.rl.envs.surgical.contact.tool import OPEN, SHUT
+
+TASKS = ("surgical/needle-pick-contact", "surgical/peg-transfer-contact")
+TEXTS = {TASKS[0]: needle.text, TASKS[1]: block.text}
+FRICTIONS = (1.0, 0.4, 0.01)
+STARTS = 12
+NEAR = {TASKS[0]: 2e-4, TASKS[1]: 1.5e-3}  # m, in the median
+
+
+def rough(env, friction):
+    """The task with that sliding friction between all that touches."""
+    geoms = env.model.geoms
+    changed = geoms.friction.at[:, 0].set(friction)
+    return replace(env, model=replace(env.model, geoms=replace(geoms, friction=changed)))
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def played(request):
+    """The task, first states [F, B] of it, and states and scores [F, B, T] of the script."""
+    env = rl.make(request.param, shaping=100.0)
+
+    def play(friction, key):
+        here = rough(env, friction)
+
+        def move(state, _):
+            out = here.step(state, env.script(env.observe(state)), key)
+            return out.state, (out.state, out.reward, out.info)
+
+        first = here.reset(key)[0]
+        return first, jax.lax.scan(move, first, length=100)[1]
+
+    keys = jax.random.split(jax.random.key(0), STARTS)
+    lanes = jax.vmap(jax.vmap(play, (None, 0)), (0, None))
+    return request.param, env, jax.jit(lanes)(jnp.asarray(FRICTIONS), keys)
+
+
+def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(played):
+    _, env, (_, (states, reward, info)) = played
+    assert info["success"][:2, :, -1].all() and info["held"][:2].any(-1).all()
+    assert not info["success"][2].any()
+    assert not info["held"][:, :, 0].any()  # the jaw is open and far
+    assert np.isfinite(reward).all() and not states.body.overflow[:2].any()
+
+
+def test_rewards_are_of_success_and_of_progress(played):
+    """A sum of progress is the way that is left at the start less that at the end."""
+    _, env, (first, (states, reward, info)) = played
+    left = jax.vmap(jax.vmap(env._left))
+    progress = left(first) - left(jax.tree.map(lambda x: x[:, :, -1], states))
+    paid = jnp.sum(reward + 1.0 - info["success"].astype(float), -1)
+    np.testing.assert_allclose(paid, env.shaping * progress, atol=2e-3)
+
+
+def test_targets_lead_a_little_and_servos_press_as_they_say(played):
+    """A blade's torque is kp (target - angle), over the lever of pin and tip."""
+    name, env, (_, (states, _, _)) = played
+    tip, qpos = states.target[..., :3], states.body.qpos
+    assert jnp.abs(tip - qpos[..., :3]).max() < 2 * LEAD * env.max_shift
+    jaw = states.target[..., 4]
+    assert (jaw > SHUT - 1e-6).all() and (jaw < OPEN + 1e-6).all()
+    if name == TASKS[0]:
+        angle = qpos[:2, :, -1, 4:6].mean(-1)
+        np.testing.assert_allclose(
+            states.grip[:2, :, -1], 0.02 * (angle - SHUT) / 0.0102, rtol=0.05
+        )
+
+
+def in_c(model, start, targets, substeps):
+    """C MuJoCo's last `qpos`, its servos told the same."""
+    data = mujoco.MjData(model)
+    data.qpos[:] = start.body.qpos
+    for told, then in zip([start.target, *targets], targets):
+        for part in np.arange(1, substeps + 1) / substeps:
+            here = told + part * (then - told)
+            data.ctrl[:] = np.append(here, here[4])
+            mujoco.mj_step(model, data)
+    return data.qpos
+
+
+def test_c_mujoco_told_the_same_moves_the_same(played):
+    """Open loop from the approach to the end; a few blocks, caught by an edge, go another way."""
+    name, env, (first, (states, _, _)) = played
+    model = mujoco.MjModel.from_xml_string(TEXTS[name]())
+    away = []
+    for i, friction in enumerate(FRICTIONS[:2]):
+        model.geom_friction[:, 0] = friction
+        for b in range(STARTS):
+            start = jax.tree.map(lambda x, at=(i, b): np.asarray(x[at], float), first)
+            theirs = in_c(model, start, np.asarray(states.target[i, b], float), env.substeps)
+            away.append(np.linalg.norm(states.body.qpos[i, b, -1, 6:9] - theirs[6:9]))
+    assert np.median(away) < NEAR[name]
+    assert np.mean(np.array(away) < env.tolerance) > 0.75
+
+
+def test_the_needle_is_of_steel_and_the_block_of_plastic():
+    """Half a circle of wire in nine pieces with round ends; three walls of 2 mm."""
+    masses = [mujoco.MjModel.from_xml_string(TEXTS[name]()).body("object").mass for name in TASKS]
+    np.testing.assert_allclose(np.ravel(masses), [4.2e-4, 1.5e-3], rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [({"tolerance": -1.0}, "tolerance"), ({"substeps": 0}, "substeps"), ({"lift": -1.0}, "lift")],
+)
+def test_options_that_cannot_be_met_are_refused(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        rl.make(TASKS[0], **wrong)

@@ -1,0 +1,26 @@
+"""A mechanism's shapes as rods: ends and radii of what is where it should be."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu.physics import rigid
+from jaxgpu.rl.pictures import shapes
+
+TEXT = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="thing" pos="0 0 1">
+<freejoint/><geom type="capsule" size="0.1 0.3"/><geom type="box" size="0.1 0.2 0.5" pos="1 0 0"/>
+<geom size="0.2" pos="0 2 0"/></body></worldbody></mujoco>"""
+
+
+def test_rods_lie_where_the_shapes_do():
+    """Turned by a right angle about y, z becomes x and x becomes -z."""
+    model = rigid.load(TEXT)
+    half = np.sqrt(0.5)
+    start, end, radius, body = shapes.rods(
+        model, model.init(jnp.array([0, 0, 1, half, 0, half, 0.0]))
+    )
+    low = [[-0.3, 0, 1], [-0.4, -0.1, 0], [-0.4, 0.1, 0], [0, 2, 1]]
+    high = [[0.3, 0, 1], [0.4, -0.1, 0], [0.4, 0.1, 0], [0, 2, 1]]
+    np.testing.assert_allclose(start, low, atol=1e-6)
+    np.testing.assert_allclose(end, high, atol=1e-6)
+    np.testing.assert_allclose(radius, [0.1, 0.1, 0.1, 0.2], rtol=1e-6)
+    assert body.tolist() == [1] * 4
