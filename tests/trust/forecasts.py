@@ -38,6 +38,7 @@ OPTIONS = {
     "peg-insertion": "--seeds 24",
     "robot-front": "--members 4096",
     "solar-system": "--tracers 1000000",
+    "surgical-grasp": "--seeds 24",
     "surgical-reach": "--seeds 200",
 }
 

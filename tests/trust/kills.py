@@ -50,6 +50,7 @@ OPTIONS = {
     "pour": "--calls 8 --seeds 1 --planners 2",
     "robot-front": "--members 8 --generations 24 --max-steps 8 --seeds 2",
     "solar-system": "--years 10 --tracers 500",
+    "surgical-grasp": "--steps 20000 --seeds 3 --episodes 4",
     "surgical-reach": "--steps 100000 --seeds 3",
 }
 

@@ -68,11 +68,11 @@ def report(
     ends, steps = 100 * np.asarray(run.history[-1]), course.steps(options.steps)
     median, million = f"{np.median(ends):.0f} %", f"{steps / 1e6:.2g} million steps"
     first = course.learner.policy(course.new, jax.tree.map(lambda x: x[0], run.state))
-    success = told["success"]
+    success, learner = told["success"], type(course.learner).__name__
     return Report(
         told["title"],
-        f"After {million} PPO succeeds in {median} of {course.episodes} new episodes, the median "
-        f"of {options.seeds} seeds; a success is one in which {success}.",
+        f"After {million} {learner} succeeds in {median} of {course.episodes} new episodes, the "
+        f"median of {options.seeds} seeds; a success is one in which {success}.",
         figures=[
             film(course.new, first, jax.random.key(options.seed)),
             figure(
@@ -85,7 +85,7 @@ def report(
         tables=[table("Successes in new episodes, in per cent", run, steps)],
         findings=told["findings"],
         citations=told["citations"],
-        timing={"PPO": run.timing},
+        timing={learner: run.timing},
         seed=options.seed,
         headlines=[
             Headline(
