@@ -69,7 +69,8 @@ FINDINGS = [
 ]
 
 CITATIONS = [
-    "Weng et al. (2022), JMLR 23 (267), Tianshou: published PPO at a million steps",
+    "Weng et al. (2022), JMLR 23 (267), Tianshou: published PPO and SAC at a million steps",
+    "Huang et al. (2022), JMLR 23 (274), CleanRL: published SAC at a million steps",
     "Dhariwal et al. (2017), OpenAI Baselines: published PPO at a million steps",
     "Towers et al. (2024), arXiv:2407.17032: gymnasium",
     "Agarwal et al. (2021), arXiv:2108.13264: interquartile means",

@@ -1,7 +1,5 @@
 """Shapes of a mechanism's geoms as capsules, for pictures: boxes as rods side by side."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -9,41 +7,42 @@ from jax import Array
 from jaxgpu.geometry.rotations import turned
 from jaxgpu.physics.rigid import Model, State
 
+RODS = 8  # of a box
+
 
 def rods(model: Model, state: State) -> tuple[Array, Array, Array, np.ndarray]:
     """Starts and ends [K, 3], radii [K], m, and the number of the body of each [K].
 
-    Balls and capsules are as they are; a box is a row of rods, as thick as it is thin. Planes and
-    other kinds are left out.
+    Balls and capsules are as they are; a box is a row of eight rods, as thick as it is thin, with
+    gaps where it is a wide slab. Planes and other kinds are left out.
     """
-    layout, sizes = model.layout, np.asarray(model.geoms.size)
+    layout = model.layout
     place, turn = model.poses(state).of(
         np.array(layout.geom_body), model.geoms.pos, model.geoms.quat
     )
     start, end, radius, body = [], [], [], []
     for g, kind in enumerate(layout.geom_kind):
-        for low, high, wide in _parts(kind, sizes[g]):
+        for low, high, wide in _parts(kind, model.geoms.size[g]):
             for ends, x in ((start, low), (end, high)):
-                arm = turned(turn[:, g], tuple(jnp.asarray(x, place.dtype)))
+                arm = turned(turn[:, g], tuple(x))
                 ends.append(place[:, g] + jnp.stack([*arm]))
             radius.append(wide)
             body.append(layout.geom_body[g])
-    return jnp.stack(start), jnp.stack(end), jnp.asarray(radius, place.dtype), np.array(body)
+    return jnp.stack(start), jnp.stack(end), jnp.stack(radius), np.array(body)
 
 
-def _parts(kind: str, size: Any) -> list[tuple[Any, Any, Any]]:
-    """Ends [3] and radii of the rods of a shape, in its own axes."""
+def _parts(kind: str, size: Array) -> list[tuple[Array, Array, Array]]:
+    """Ends [3] and radii of the rods of a shape, in its own axes; sizes may be traced."""
+    none, axes = jnp.zeros_like(size), jnp.eye(3, dtype=size.dtype)
     if kind == "sphere":
-        return [(np.zeros(3), np.zeros(3), size[0])]
+        return [(none, none, size[0])]
     if kind == "capsule":
-        half = np.array([0, 0, size[1]])
+        half = none.at[2].set(size[1])
         return [(-half, half, size[0])]
     if kind != "box":
         return []
-    thin, middle, long = np.argsort(size)
+    thin, middle, long = jnp.argsort(size)
     wide = size[thin]
-    reach = max(size[long] - wide, 0.0) * np.eye(3)[long]
-    count = int(np.ceil(size[middle] / wide))
-    places = np.linspace(-1, 1, count) * (size[middle] - wide) if count > 1 else [0.0]
-    rows = [x * np.eye(3)[middle] for x in places]
+    reach = (size[long] - wide) * axes[long]
+    rows = [x * (size[middle] - wide) * axes[middle] for x in np.linspace(-1, 1, RODS)]
     return [(row - reach, row + reach, wide) for row in rows]

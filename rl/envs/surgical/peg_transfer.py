@@ -9,6 +9,8 @@ through pegs.
 Success: 5 mm in x and y, 4 mm in height.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -91,9 +93,7 @@ class PegTransfer(PickPlace):
 
     def is_success(self, state: State) -> Array:
         """Over its peg, also while it is still held."""
-        off = state.position - state.goal
-        aside = jnp.sqrt(off[0] ** 2 + off[1] ** 2) < self.tolerance
-        return aside & (jnp.abs(off[2]) < self.height_tolerance)
+        return on_peg(state.position - state.goal, self.tolerance, self.height_tolerance)
 
     def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
         """Pegs, and the block as a triangle of round bars through its corners."""
@@ -122,6 +122,11 @@ def _blocked_on_the_way(state: State, tip: Array, yaw: Array) -> Array:
     parts = [k / 4 for k in range(1, 5)]
     go = lambda k: (state.tip + k * (tip - state.tip), state.yaw + k * (yaw - state.yaw))
     return jnp.any(jnp.stack([blocked(carried(state, *go(k))) for k in parts]))
+
+
+def on_peg(off: Array, aside: Any, height: Any) -> Array:
+    """Whether a block that is `off` [3] its goal, m, is within both tolerances, m."""
+    return (jnp.sqrt(off[0] ** 2 + off[1] ** 2) < aside) & (jnp.abs(off[2]) < height)
 
 
 def blocked(position: Array) -> Array:

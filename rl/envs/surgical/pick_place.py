@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.ranges import numbers
 from jaxgpu.render import Capsules
 
 from ...environment import Step
@@ -50,12 +51,14 @@ class PickPlace(ABC):
         default=0.01, above=0, unit="m"
     )  # [] greatest step of the tip along each axis, m
     max_turn: Array | float = number(
-        default=np.pi / 6, above=0, unit="rad"
+        default=np.pi / 6, above=0, most=np.pi, unit="rad"
     )  # [] greatest turn a step, rad
     grasp_distance: Array | float = number(
         default=2e-3, above=0, unit="m"
     )  # [] how near to its place the jaw must close, m
-    grasp_angle: Array | float = number(default=0.35, above=0, unit="rad")  # [] how far askew, rad
+    grasp_angle: Array | float = number(
+        default=0.35, above=0, most=np.pi / 2, unit="rad"
+    )  # [] how far askew, rad
     tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success, m
     shaping: Array | float = number(
         default=0.0, least=0
@@ -78,9 +81,13 @@ class PickPlace(ABC):
         return False
 
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """Move the tool and what it holds, close or open the jaw, let fall."""
+        """Move the tool and what it holds, close or open the jaw, let fall.
+
+        Raises:
+            ValueError: an action of another shape than [5], or one that is not finite.
+        """
         del key
-        action = jnp.clip(action, -1, 1)
+        action = jnp.clip(jnp.asarray(numbers("step: action", action, (5,))), -1, 1)
         low, high = workspace(state.tip.dtype)
         tip = jnp.clip(state.tip + self.max_shift * action[:3], low, high)
         yaw = state.yaw + self.max_turn * action[3]

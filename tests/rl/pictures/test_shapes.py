@@ -1,5 +1,6 @@
 """A mechanism's shapes as rods: ends and radii of what is where it should be."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,12 +16,12 @@ def test_rods_lie_where_the_shapes_do():
     """Turned by a right angle about y, z becomes x and x becomes -z."""
     model = rigid.load(TEXT)
     half = np.sqrt(0.5)
-    start, end, radius, body = shapes.rods(
-        model, model.init(jnp.array([0, 0, 1, half, 0, half, 0.0]))
-    )
-    low = [[-0.3, 0, 1], [-0.4, -0.1, 0], [-0.4, 0.1, 0], [0, 2, 1]]
-    high = [[0.3, 0, 1], [0.4, -0.1, 0], [0.4, 0.1, 0], [0, 2, 1]]
-    np.testing.assert_allclose(start, low, atol=1e-6)
-    np.testing.assert_allclose(end, high, atol=1e-6)
-    np.testing.assert_allclose(radius, [0.1, 0.1, 0.1, 0.2], rtol=1e-6)
-    assert body.tolist() == [1] * 4
+    state = model.init(jnp.array([0, 0, 1, half, 0, half, 0.0]))
+    start, end, radius = jax.jit(lambda m, s: shapes.rods(m, s)[:3])(model, state)
+    body = shapes.rods(model, state)[3]
+    y = np.linspace(-0.1, 0.1, shapes.RODS)
+    rods = [[[x, a, 0.0] for a in y] for x in (-0.4, 0.4)]
+    np.testing.assert_allclose(start, [[-0.3, 0, 1], *rods[0], [0, 2, 1]], atol=1e-6)
+    np.testing.assert_allclose(end, [[0.3, 0, 1], *rods[1], [0, 2, 1]], atol=1e-6)
+    np.testing.assert_allclose(radius, [0.1] * (1 + shapes.RODS) + [0.2], rtol=1e-6)
+    assert body.tolist() == [1] * (2 + shapes.RODS)

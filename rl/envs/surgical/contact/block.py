@@ -18,7 +18,7 @@ from jaxgpu.pytree import number, pytree
 
 from ....environment import register
 from ....spaces import real
-from ..peg_transfer import ASLANT, GOAL_HEIGHT, GRASP, HALF_HEIGHT, PEG, PEGS, TOP
+from ..peg_transfer import ASLANT, GOAL_HEIGHT, GRASP, HALF_HEIGHT, PEG, PEGS, TOP, on_peg
 from ..pick_place import FLOOR
 from . import tool
 from .task import OFF, SCALE, ContactTask, State, model_of
@@ -86,14 +86,12 @@ class PegTransferContact(ContactTask):
 
     def is_success(self, state: State) -> Array:
         """Over its peg, also while it is still held."""
-        off = self.position(state) - state.goal
-        aside = jnp.sqrt(off[0] ** 2 + off[1] ** 2) < self.tolerance
-        return aside & (jnp.abs(off[2]) < self.height_tolerance)
+        return on_peg(self.position(state) - state.goal, self.tolerance, self.height_tolerance)
 
     def script(self, observation: Array) -> Array:
         """As for every object; where the block is where it should be it is let go."""
         off = observation[OFF] / SCALE
-        there = (off[0] ** 2 + off[1] ** 2 < 0.003**2) & (jnp.abs(off[2]) < self.height_tolerance)
+        there = on_peg(off, 0.003, self.height_tolerance)
         let_go = jnp.zeros_like(observation[:5]).at[4].set(1.0)
         return jnp.where(there, let_go, super().script(observation))
 

@@ -23,6 +23,7 @@ from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
 from jaxgpu.physics.rigid.models.source import compiled
 from jaxgpu.pytree import number, pytree, size
+from jaxgpu.ranges import numbers
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 
@@ -63,10 +64,10 @@ class ContactTask(ABC):
         default=0.01, above=0, unit="m"
     )  # [] greatest step of the tip's target along each axis
     max_turn: Array | float = number(
-        default=np.pi / 6, above=0, unit="rad"
+        default=np.pi / 6, above=0, most=np.pi, unit="rad"
     )  # [] greatest turn a step
     max_squeeze: Array | float = number(
-        default=0.1, above=0, unit="rad"
+        default=0.1, above=0, most=OPEN - SHUT, unit="rad"
     )  # [] greatest step of the blades' target
     tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success
     shaping: Array | float = number(default=0.0, least=0)  # [] a m of the way that is left
@@ -89,10 +90,15 @@ class ContactTask(ABC):
         return False
 
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """Move the targets, and the tool after them."""
+        """Move the targets, and the tool after them.
+
+        Raises:
+            ValueError: an action of another shape than [5], or one that is not finite.
+        """
         del key
         dtype = state.target.dtype
         low, high = workspace(dtype)
+        action = numbers("step: action", action, (5,))
         action = jnp.clip(jnp.asarray(action, dtype), -1, 1)
         shift, turn, jaw = state.target[:3], state.target[3], state.target[4]
         tip, reach = self.tip(state), LEAD * self.max_shift
@@ -158,7 +164,17 @@ class ContactTask(ABC):
         """What a script does: a teacher for `rl.DAgger`, as SurRoL's oracle is.
 
         Above where the object is taken, across it, down, the jaw shut, and with it to the goal.
+
+        Args:
+            observation: [26], as `step` and `reset` give it.
+
+        Returns:
+            The action [5], within -1 and 1.
+
+        Raises:
+            ValueError: an observation of another shape, or one that is not finite.
         """
+        observation = jnp.asarray(numbers("script: observation", observation, (26,)))
         way, off, jaw, grip = (observation[at] for at in (WAY, OFF, JAW, GRIP))
         way, off = way / SCALE, off / SCALE
         askew = jnp.arctan2(observation[SINE], observation[COSINE]) / 2

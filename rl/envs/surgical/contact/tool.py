@@ -10,7 +10,7 @@ the object alone, and pass through tray, board and pegs.
 PIN = 0.0102  # m above the tip, of the large needle driver
 THICK, WIDE, LONG, END = 0.0016, 0.003, 0.011, 0.001  # m, of a blade; its end below the tip
 OPEN, SHUT = 0.45, -0.15  # rad of each blade from the middle, of the servos
-SERVOS, JOINTS = ("x", "y", "z", "yaw", "right", "left"), 6
+JOINTS = 6  # of the tool: x, y, z, yaw, and both blades
 
 # Contacts are stiff: pressed with 0.4 N a blade enters a needle of 0.4 g by some 0.1 mm.
 SETTINGS = """
