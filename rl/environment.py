@@ -13,11 +13,13 @@ and `observation_space`, `action_space` and `differentiable`. A third is optiona
 which says what is there to see: films (`pictures.film`), `jaxgpu.show` and depth cameras
 (`scene(state).depth(camera)`) come of it. An episode ends in one of two ways:
 `terminated`, when nothing of value can follow, and `truncated`, when only the clock has run out and
-the value of the last observation still counts. Both methods take what they are given; those of
-`checked(env)`, for scripts that play by hand, look at it first.
+the value of the last observation still counts. Tasks of this package look at vectors of actions
+(`whole_actions`); else both methods take what they are given, and those of `checked(env)`, for
+scripts that play by hand, look at all of it first.
 """
 
 import difflib
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -68,6 +70,21 @@ class Environment(Protocol):
     def step(self, state: Any, action: Array, key: Array) -> Step:
         """One step; beyond the end of an episode it is not defined."""
         ...
+
+
+def whole_actions(step: Callable[..., Step]) -> Callable[..., Step]:
+    """A method `step` that refuses an action of another shape than the task's, or with nan.
+
+    Without it an index beyond the end of an array gives its last number. Values are looked at
+    outside of programs alone.
+    """
+
+    @functools.wraps(step)
+    def looked(self: Any, state: Any, action: Any, key: Array) -> Step:
+        whole = ranges.numbers("step: action", action, self.action_space.shape)
+        return step(self, state, jnp.asarray(whole), key)
+
+    return looked
 
 
 _REGISTRY: dict[str, Callable[..., Environment]] = {}

@@ -136,8 +136,9 @@ def reweighed(model: Model) -> Model:
         for begin, end in {"ball": [(0, 3)], "free": [(0, 3), (3, 6)]}.get(kind, [(0, 1)]):
             alike[at + begin : at + end, at + begin : at + end] = 1 / (end - begin)
     freedoms = jnp.einsum("vw,w->v", alike, jnp.diagonal(inverse), precision=HIGHEST)
-    freedom = np.isin(layout.freedom_body, slides)
-    freedoms = jnp.where(freedom, 1 / model.bodies.mass[layout.freedom_body], freedoms)
+    # set, not chosen: a body without mass has a slope of nan where it is not chosen, too
+    own = np.flatnonzero(np.isin(layout.freedom_body, slides))
+    freedoms = freedoms.at[own].set(1 / model.bodies.mass[layout.freedom_body[own]])
     weight = model.tendons.weight
     tendons = jnp.einsum("tv,vw,tw->t", weight, inverse, weight, precision=HIGHEST)
     return replace(

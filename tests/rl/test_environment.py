@@ -56,6 +56,22 @@ def test_every_environment_runs_with_64_bit_types(x64, name):
     assert observation.dtype == step.reward.dtype == wide
 
 
+@pytest.mark.parametrize("name", [marked(name) for name in rl.names()])
+def test_a_vector_of_actions_of_another_length_is_refused(name):
+    """An index beyond the end of an array gives its last number: 13 tasks answered."""
+    space = rl.make(name).action_space
+    if not isinstance(space, rl.Box):
+        return
+    step, key, (count,) = rl.make(name).step, jax.random.key(0), space.shape
+    for wrong in (jnp.zeros(count - 1), jnp.zeros(count + 1), jnp.zeros((2, count))):
+        with pytest.raises(ValueError, match="step: action has shape"):
+            step(None, wrong, key)
+        with pytest.raises(ValueError, match="step: action has shape"):
+            jax.eval_shape(step, None, wrong, key)
+    with pytest.raises(ValueError, match="step: action=nan"):
+        step(None, jnp.full(count, jnp.nan), key)
+
+
 # one of each kind; the others are like one of them
 QUICK = {
     "cartpole",

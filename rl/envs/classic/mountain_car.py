@@ -10,7 +10,7 @@ from jax import Array
 from jaxgpu.pytree import number, pytree
 from jaxgpu.render import Capsules
 
-from ...environment import Step, register
+from ...environment import Step, register, whole_actions
 from ...pictures import stage
 from ...spaces import Box, Discrete
 
@@ -112,6 +112,7 @@ class MountainCarContinuous:
         """What stands where at a state, for pictures."""
         return stage.mountain_car(self, state)
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step."""
         x, arrived = _drive(state.x, action[0] * self.power, self.gravity, self.goal)

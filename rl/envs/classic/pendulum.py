@@ -8,7 +8,7 @@ from jax import Array
 from jaxgpu.pytree import number, pytree
 from jaxgpu.render import Capsules
 
-from ...environment import Step, register
+from ...environment import Step, register, whole_actions
 from ...pictures import stage
 from ...spaces import Box
 
@@ -66,6 +66,7 @@ class Pendulum:
         """What stands where at a state, for pictures."""
         return stage.pendulum(self, state)
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of semi-implicit Euler; the cost is that of the state before it."""
         u = self.max_torque * action[0]

@@ -17,7 +17,7 @@ from jaxgpu.physics.rigid.models.source import compiled
 from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.render import Capsules
 
-from ...environment import Step
+from ...environment import Step, whole_actions
 from ...pictures import links
 from ...spaces import Box
 
@@ -71,6 +71,7 @@ class Robot(ABC):
         body = self.model.init(qpos, qvel)
         return State(body, self._first(body), jnp.int32(0))
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step, through which the motors hold the action."""
         ctrl = jnp.asarray(action, state.body.qpos.dtype)

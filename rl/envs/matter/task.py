@@ -27,7 +27,7 @@ from jaxgpu.physics.continuum import Scene, Soft, rollout
 from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.render import Balls, Camera
 
-from ...environment import Step
+from ...environment import Step, whole_actions
 from ...spaces import Box
 from .rendering import scene, task_camera
 from .workspace import Unbounded
@@ -153,6 +153,7 @@ class Matter:
         """What stands where at a state, for pictures by a camera, `task_camera` by default."""
         return scene(self, state.matter, task_camera(self) if camera is None else camera)
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """A frame with the tool at the velocity of `action`."""
         action = action.astype(state.baseline.dtype)  # matter is as wide as its scene was made

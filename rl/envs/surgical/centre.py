@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxgpu.pytree import number, pytree, static
 
-from ...environment import Step, register
+from ...environment import Step, register, whole_actions
 from ...spaces import Box
 from . import arm_task
 from .arms import ECM, Arm
@@ -57,6 +57,7 @@ class Centre(arm_task.ArmTask):
         state = State(q, jnp.int32(0), lens + AHEAD * R[:, 2], other[3])
         return state, self._observe(state, self.goal_in_camera(state))
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action`, within their range."""
         q = self.arm.moved(state.q, action, self.speed)

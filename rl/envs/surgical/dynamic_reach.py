@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxgpu.pytree import number, pytree
 
-from ...environment import Step, register
+from ...environment import Step, register, whole_actions
 from ...spaces import Box
 from . import arm_task, dynamics
 from .arms import ECM, STAR
@@ -61,6 +61,7 @@ class DynamicReach(arm_task.ArmTask):
         )
         return state, self._observe(state, forward_kinematics(self.arm, q)[0])
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`, within their range, and let the arm follow."""
         target = self.arm.moved(state.target, action, self.speed)

@@ -15,10 +15,9 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
-from jaxgpu.ranges import numbers
 from jaxgpu.render import Capsules
 
-from ...environment import Step
+from ...environment import Step, whole_actions
 from ...pictures.arms import grasping
 from ...spaces import Box, real
 from .arm_task import distance
@@ -80,6 +79,7 @@ class PickPlace(ABC):
         """Taking and success have no slope."""
         return False
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the tool and what it holds, close or open the jaw, let fall.
 
@@ -87,7 +87,7 @@ class PickPlace(ABC):
             ValueError: an action of another shape than [5], or one that is not finite.
         """
         del key
-        action = jnp.clip(jnp.asarray(numbers("step: action", action, (5,))), -1, 1)
+        action = jnp.clip(action, -1, 1)
         low, high = workspace(state.tip.dtype)
         tip = jnp.clip(state.tip + self.max_shift * action[:3], low, high)
         yaw = state.yaw + self.max_turn * action[3]

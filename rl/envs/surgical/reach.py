@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxgpu.pytree import pytree
 
-from ...environment import Step, register
+from ...environment import Step, register, whole_actions
 from ...spaces import Box
 from . import arm_task
 from .arms import ECM, STAR
@@ -48,6 +48,7 @@ class Reach(arm_task.ArmTask):
         state = State(q, jnp.int32(0), forward_kinematics(self.arm, other)[0])
         return state, self._observe(state, forward_kinematics(self.arm, q)[0])
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action`, within their range."""
         new = State(self.arm.moved(state.q, action, self.speed), state.t + 1, state.goal)

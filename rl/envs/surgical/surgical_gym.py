@@ -20,7 +20,7 @@ from jax import Array
 from jaxgpu.pytree import number, pytree
 from jaxgpu.render import Capsules
 
-from ...environment import Step, register
+from ...environment import Step, register, whole_actions
 from ...pictures.arms import reaching
 from ...spaces import Box, real
 from . import arm_task
@@ -90,6 +90,7 @@ class SurgicalGymReach:
         """Arm and goal at a state, for pictures; `radius` of the links, m."""
         return reaching(self, state, radius)
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`; the drives follow."""
         joints = jnp.concatenate([state.q, state.distal])

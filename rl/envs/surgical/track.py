@@ -14,7 +14,7 @@ from jax import Array
 
 from jaxgpu.pytree import number, pytree
 
-from ...environment import Step, register
+from ...environment import Step, register, whole_actions
 from ...spaces import Box
 from . import arm_task
 from .arms import STAR
@@ -67,6 +67,7 @@ class Track(arm_task.ArmTask):
         swing = jnp.sin(state.phase + state.frequency * t)
         return forward_kinematics(self.arm, (low + high) / 2 + (high - low) / 4 * swing)[0]
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action` within their range, then the goal by a step."""
         new = State(

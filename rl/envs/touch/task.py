@@ -35,7 +35,7 @@ from jaxgpu.physics.touch import GelSight, Grasp, GraspState, gelsight
 from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.render import Capsules
 
-from ...environment import Step
+from ...environment import Step, whole_actions
 from ...pictures.touch import grasping
 from ...spaces import Box, real
 from . import cameras, observations
@@ -165,6 +165,7 @@ class TouchTask(ABC):
         """Of the fingers at the start, m."""
         return self.grasp.closed(self.reach() - self.grasp.part.tip).astype(real())
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """A control step of the hand; `key` is not used."""
         del key

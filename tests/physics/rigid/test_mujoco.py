@@ -135,6 +135,25 @@ def test_the_constants_of_changed_masses_are_those_of_c(x64):
     np.testing.assert_allclose(found.tendons.invweight, c.tendon_invweight0, rtol=1e-9)
 
 
+def test_slopes_by_masses_are_finite_where_a_link_has_none(x64):
+    """1 / m of a link without mass gave nan to the slope by its mass, though nothing took it."""
+    model = rigid.load(
+        '<mujoco><worldbody><body><joint/><body pos="0 1 0"><geom size=".1" mass="2"/></body>'
+        "</body></worldbody></mujoco>"
+    )
+    assert model.bodies.mass[1] == 0
+
+    def softness(mass):
+        bodies = dataclasses.replace(model.bodies, mass=mass)
+        now = rigid.reweighed(dataclasses.replace(model, bodies=bodies))
+        return jnp.sum(now.freedoms.invweight)
+
+    slope = jax.grad(softness)(model.bodies.mass)
+    wide = [softness(model.bodies.mass.at[2].set(m)) for m in (2 - 1e-5, 2 + 1e-5)]
+    np.testing.assert_allclose(slope[2], (wide[1] - wide[0]) / 2e-5, rtol=1e-6)
+    assert np.isfinite(slope).all() and slope[2] != 0
+
+
 def test_inverse_dynamics_energy_and_levers_agree_with_c(x64):
     c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
     c.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)

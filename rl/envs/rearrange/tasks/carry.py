@@ -17,7 +17,7 @@ from jax import Array
 from jaxgpu.geometry import rows
 from jaxgpu.pytree import number, pytree, static
 
-from ....environment import Step
+from ....environment import Step, whole_actions
 from ....spaces import Box
 from ..robot import contact
 from ..robot.contact import Boxes
@@ -59,6 +59,7 @@ class Carry(HouseTask):
         """As said above."""
         return 35
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Drive and move the arm, then take or let go."""
         del key

@@ -13,7 +13,7 @@ from jax import Array
 from jaxgpu.geometry import rows
 from jaxgpu.pytree import number, pytree, static
 
-from ....environment import Step, register
+from ....environment import Step, register, whole_actions
 from ....spaces import Box
 from ..house import House
 from ..robot.fetch import Frames
@@ -50,6 +50,7 @@ class Navigate(HouseTask):
         """The place, and the clock."""
         return 5
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Drive; see whether the robot is there."""
         del key

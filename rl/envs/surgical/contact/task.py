@@ -5,6 +5,11 @@ about the vertical, and the jaw. They move the targets of the servos, evenly ove
 simulation in a step of the task, 0.04 s; where a blade meets something it stays behind its target.
 What is held, slips or is pushed away is what `jaxgpu.physics.rigid` says: there is no rule of
 grasping. `info["held"]` tells whether both blades press on the object.
+
+The tasks are SurRoL's (Xu et al. 2021, arXiv:2108.13035), whose jaw holds by a rule. `shaping` pays
+for what is left, L = d + 10 mm |sin a| + 20 mm (2 - e s - tanh(F / 0.05 N)) + w: the way d to where
+the object is taken, the angle a across it, e = exp(-(d / 3 mm)^2) where the jaw has shut by the
+part s, the force F of the blade that presses less, and the object's way w to its goal.
 """
 
 import dataclasses
@@ -27,7 +32,7 @@ from jaxgpu.ranges import numbers
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 
-from ....environment import Step
+from ....environment import Step, whole_actions
 from ....pictures import shapes
 from ....spaces import Box, real
 from ..arm_task import distance
@@ -89,6 +94,7 @@ class ContactTask(ABC):
         """Through contact, but success has no slope."""
         return False
 
+    @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets, and the tool after them.
 
@@ -98,8 +104,7 @@ class ContactTask(ABC):
         del key
         dtype = state.target.dtype
         low, high = workspace(dtype)
-        action = numbers("step: action", action, (5,))
-        action = jnp.clip(jnp.asarray(action, dtype), -1, 1)
+        action = jnp.clip(action.astype(dtype), -1, 1)
         shift, turn, jaw = state.target[:3], state.target[3], state.target[4]
         tip, reach = self.tip(state), LEAD * self.max_shift
         shift = jnp.clip(shift + self.max_shift * action[:3], tip - reach, tip + reach)

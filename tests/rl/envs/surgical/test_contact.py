@@ -126,22 +126,6 @@ def test_options_that_cannot_be_met_are_refused(wrong, words):
         rl.make(TASKS[0], **wrong)
 
 
-@pytest.mark.parametrize("name", [*TASKS, "surgical/needle-pick", "surgical/peg-transfer"])
-def test_actions_of_another_form_are_refused(name):
-    """An index beyond the end of an array gave its last number."""
-    env = rl.make(name)
-    state = jax.tree.map(
-        lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(env.reset, jax.random.key(0))[0]
-    )
-    for wrong in (jnp.zeros(4), jnp.zeros(6), jnp.zeros((2, 5))):
-        with pytest.raises(ValueError, match="step: action has shape"):
-            env.step(state, wrong, jax.random.key(0))
-        with pytest.raises(ValueError, match="step: action has shape"):
-            jax.eval_shape(env.step, state, wrong, jax.random.key(0))
-    with pytest.raises(ValueError, match="step: action"):
-        env.step(state, jnp.full(5, jnp.nan), jax.random.key(0))
-
-
 def test_a_script_sees_one_observation():
     env = rl.make(TASKS[0])
     with pytest.raises(ValueError, match="script: observation has shape"):
