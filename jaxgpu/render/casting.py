@@ -3,8 +3,9 @@
 On a processor boxes are taken near to far, a few at a time, until no box that is left can be
 nearer than the farthest pixel: what is seen ends the search, and nothing is left out. Views of a
 batch then go one after the other, since each ends at its own box. An accelerator takes the minimum
-over all boxes at once, in one program that keeps nothing of the size boxes x pixels: about 40
-operations a box and pixel.
+over all boxes, and keeps nothing of the size boxes x pixels: about 40 operations a box and pixel. A
+TPU takes it at once. A GPU takes a few boxes a launch: as one reduction, XLA tries so many ways to
+compile it on the card that none is found in minutes.
 
 Derivatives follow the one solid that was found, whose distance is computed again.
 """
@@ -24,6 +25,7 @@ from jaxgpu.geometry.vectors import Vec, dot, length
 from jaxgpu.pytree import pytree
 
 TOGETHER = 4  # boxes between two looks at the farthest pixel
+LAUNCH = 24  # boxes of a launch on a GPU: fewer than 32 are one loop in a kernel, and no reduction
 
 
 @pytree
@@ -54,7 +56,8 @@ class Eye:
 @jax.custom_jvp
 def first_distance(solids: Solids, eye: Eye) -> Array:
     """How far each ray [P] goes, m, `FAR` where it meets nothing."""
-    return lax.platform_dependent(solids, eye, cpu=_near_to_far, default=at_once)
+    forms = {"cpu": _near_to_far, "cuda": in_turn, "rocm": in_turn}
+    return lax.platform_dependent(solids, eye, **forms, default=at_once)
 
 
 @first_distance.defjvp
@@ -68,7 +71,8 @@ def _along_what_was_found(primals: Any, tangents: Any) -> tuple[Array, Array]:
 def first_index(solids: Solids, eye: Eye) -> Array:
     """Which solid each ray [P] meets first; -1 where it meets nothing."""
     solids, eye = lax.stop_gradient((solids, eye))
-    return lax.platform_dependent(solids, eye, cpu=_near_to_far_index, default=at_once_index)
+    forms = {"cpu": _near_to_far_index, "cuda": in_turn_index, "rocm": in_turn_index}
+    return lax.platform_dependent(solids, eye, **forms, default=at_once_index)
 
 
 @sequential_vmap
@@ -109,14 +113,50 @@ def _near_to_far_index(solids: Solids, eye: Eye) -> Array:
     return lax.while_loop(nearer, body, (jnp.int32(0), start, index))[2]
 
 
+def in_turn(solids: Solids, eye: Eye) -> Array:
+    """Distances [P] as a GPU finds them; `_near_to_far` finds the same."""
+    far, rows, wide = _launches(solids, eye)
+
+    def body(far: Array, rows: Array) -> tuple[Array, None]:
+        return jnp.minimum(far, jnp.min(_hit(tuple(rows[:, :, None]), wide), 0)), None
+
+    return lax.scan(body, far[0], rows)[0]
+
+
+def in_turn_index(solids: Solids, eye: Eye) -> Array:
+    """Numbers [P] of the solids as a GPU finds them."""
+    found, rows, wide = _launches(solids, eye)
+
+    def body(found: tuple[Array, Array], more: tuple[Array, Array]) -> tuple[Any, None]:
+        far, index = found
+        hits, least = _hit(tuple(more[1][:, :, None]), wide), more[0] * LAUNCH
+        nearer = jnp.min(hits, 0)
+        index = jnp.where(nearer < far, least + jnp.argmin(hits, 0).astype(jnp.int32), index)
+        return (jnp.minimum(far, nearer), index), None
+
+    turns = jnp.arange(len(rows), dtype=jnp.int32)
+    return lax.scan(body, found, (turns, rows))[0][1]
+
+
+def _launches(solids: Solids, eye: Eye) -> tuple[tuple[Array, Array], Array, Vec]:
+    """What there is but boxes, rows [L, C, `LAUNCH`] of `_columns`, and rays 3 x [1, P].
+
+    The last box fills the last launch; met anew it is no nearer.
+    """
+    table = jnp.stack(_columns(solids.boxes, eye))
+    table = jnp.pad(table, ((0, 0), (0, -table.shape[1] % LAUNCH)), mode="edge")
+    rows = table.reshape(len(table), -1, LAUNCH).swapaxes(0, 1)
+    return _apart_from_boxes(solids, eye), rows, tuple(w[None] for w in eye.ways())
+
+
 def at_once(solids: Solids, eye: Eye) -> Array:
-    """Distances [P] as the accelerators find them; `_near_to_far` finds the same."""
+    """Distances [P] as a TPU finds them; `_near_to_far` finds the same."""
     start, hits = _apart_from_boxes(solids, eye)[0], _all_hits(solids.boxes, eye)
     return jnp.minimum(start, jnp.min(hits, 0))
 
 
 def at_once_index(solids: Solids, eye: Eye) -> Array:
-    """Numbers [P] of the solids as the accelerators find them."""
+    """Numbers [P] of the solids as a TPU finds them."""
     (start, index), hits = _apart_from_boxes(solids, eye), _all_hits(solids.boxes, eye)
     return jnp.where(jnp.min(hits, 0) < start, jnp.argmin(hits, 0).astype(jnp.int32), index)
 
