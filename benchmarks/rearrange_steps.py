@@ -12,10 +12,13 @@ import jax.numpy as jnp
 
 from benchmarks.harness import Contender, Entry
 from jaxgpu import rl
+from jaxgpu.precision import platform
 
-COPIES, STEPS = 256, 20  # of the simulation alone
-FEW = 32  # copies with a camera
-UPDATES = 2  # of PPO, of 256 copies and 32 steps
+CPU = platform() == "cpu"
+COPIES, STEPS = 256 if CPU else 4096, 20  # of the simulation alone
+FEW = 32 if CPU else 1024  # copies with a camera
+UPDATES = 2  # of PPO
+NAME = "rearrange/mobile-pick"
 
 
 def _played(name: str, copies: int, **parameters: Any) -> Callable[[], dict[str, float]]:
@@ -37,21 +40,20 @@ def _played(name: str, copies: int, **parameters: Any) -> Callable[[], dict[str,
     return lambda: {"mean |observation|": run(env, jax.random.key(0))}
 
 
-def _learnt(name: str) -> Callable[[], dict[str, float]]:
-    env, ppo = rl.make(name), rl.PPO(num_envs=COPIES, num_steps=32, hidden_sizes=(128, 128))
-    run = jax.jit(lambda env, key: rl.learn(env, ppo, key, UPDATES)[1]["episode_return"][-1])
+def _learnt(learner: Any, **parameters: Any) -> Callable[[], dict[str, float]]:
+    env = rl.make(NAME, **parameters)
+    run = jax.jit(lambda env, key: rl.learn(env, learner, key, UPDATES)[1]["episode_return"][-1])
     return lambda: {"return": run(env, jax.random.key(0))}
 
 
 def entries() -> list[Entry]:
-    """Mobile pick: alone, with cameras of two sizes, and learning from its vector."""
-    name = "rearrange/mobile-pick"
+    """Mobile pick: alone, with cameras of two sizes, learnt from its vector and from depth."""
     steps = lambda copies: f"random actions, {copies} copies, {STEPS} steps, four houses"
     found = [
         Entry(
-            name,
+            NAME,
             steps(COPIES),
-            [Contender("jaxgpu", _played(name, COPIES))],
+            [Contender("jaxgpu", _played(NAME, COPIES))],
             float(COPIES * STEPS),
             "steps",
             rounds=3,
@@ -60,16 +62,25 @@ def entries() -> list[Entry]:
     for pixels in (64, 128):
         found.append(
             Entry(
-                f"{name}, depth {pixels}",
+                f"{NAME}, depth {pixels}",
                 f"{steps(FEW)}, a depth image of {pixels} by {pixels} each",
-                [Contender("jaxgpu", _played(name, FEW, pixels=pixels))],
+                [Contender("jaxgpu", _played(NAME, FEW, pixels=pixels))],
                 float(FEW * STEPS),
                 "steps",
                 rounds=3,
             )
         )
-    work = f"PPO, {COPIES} copies of 32 steps, 4 epochs, {UPDATES} updates, networks of 128 by 128"
-    learnt = Contender("jaxgpu", _learnt(name))
+    each, sizes = f"copies of 32 steps, {UPDATES} updates", "networks of 128 by 128"
+    blind = rl.PPO(num_envs=COPIES, num_steps=32, hidden_sizes=(128, 128))
+    work = f"PPO, {COPIES} {each}, 4 epochs, {sizes}"
     amount = float(UPDATES * COPIES * 32)
-    found.append(Entry(f"ppo {name}", work, [learnt], amount, "steps", rounds=3))
-    return found
+    found.append(
+        Entry(f"ppo {NAME}", work, [Contender("jaxgpu", _learnt(blind))], amount, "steps", rounds=3)
+    )
+    ppo = rl.PPO(
+        num_envs=FEW, num_steps=32, update_epochs=2, num_minibatches=4, network=rl.ResNet()
+    )
+    seeing = Contender("jaxgpu", _learnt(rl.RecurrentPPO(ppo, hidden_size=256), pixels=64))
+    work = f"PPO, {FEW} {each}, 2 epochs, residual network and 256 gated recurrent units"
+    amount = float(UPDATES * FEW * 32)
+    return [*found, Entry(f"ppo {NAME}, depth 64", work, [seeing], amount, "steps", rounds=3)]

@@ -43,7 +43,8 @@ def ratio(row: dict[str, Any], other: dict[str, Any]) -> float:
 
 def by_cpu(row: dict[str, Any]) -> bool:
     """Whether its programs ran in this process, whose CPU time is then the surer figure."""
-    return all(one["cpu"] > 0.02 * one["wall"][1] for one in row["results"])
+    here = "cpu" in row["environment"]["device"]
+    return here and all(one["cpu"] > 0.02 * one["wall"][1] for one in row["results"])
 
 
 def sat(row: dict[str, Any]) -> str:

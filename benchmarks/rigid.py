@@ -16,9 +16,11 @@ import numpy as np
 
 from benchmarks.harness import Contender, Entry
 from jaxgpu.physics import rigid
+from jaxgpu.precision import platform
 
 JOINTS, DT, STEPS, COPIES, GRADIENT_STEPS = 7, 0.005, 50, 1024, 10
-ROBOTS, ROBOT_STEPS, FALL = 128, 10, 0.6  # copies, steps, and seconds from the rest pose before
+# copies, of which C steps so many on its one core; steps; seconds from the rest pose before
+ROBOTS, ALONE, ROBOT_STEPS, FALL = 128 if platform() == "cpu" else 4096, 128, 10, 0.6
 ITERATIONS, LINE = 6, 8  # of MJX: Newton's turns, and turns of a line search
 
 
@@ -96,10 +98,10 @@ def _robot(name: str) -> Any:
 
 
 def _fallen(model: Any) -> tuple[Any, Any, Any]:
-    """Coordinates and velocities of copies that fall under controls of their own, and these."""
+    """Coordinates and velocities of copies, `ALONE` ways to fall, and their controls."""
     mujoco, random = import_module("mujoco"), np.random.default_rng(0)
     low, high = model.actuator_ctrlrange.T
-    ctrl = random.uniform(low, high, (ROBOTS, model.nu))
+    ctrl = random.uniform(low, high, (ALONE, model.nu))
     data, starts = mujoco.MjData(model), []
     for own in ctrl:
         mujoco.mj_resetData(model, data)
@@ -107,7 +109,8 @@ def _fallen(model: Any) -> tuple[Any, Any, Any]:
         mujoco.mj_step(model, data, nstep=round(FALL / model.opt.timestep))
         starts.append((data.qpos.copy(), data.qvel.copy()))
     qpos, qvel = (np.array(x) for x in zip(*starts))
-    return qpos, qvel, ctrl
+    again = lambda x: np.tile(x, (ROBOTS // ALONE, 1))
+    return again(qpos), again(qvel), again(ctrl)
 
 
 def _ours_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
@@ -141,12 +144,12 @@ def _mjx_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
 def _mujoco_touching(model: Any, qpos: Any, qvel: Any, ctrl: Any) -> dict[str, float]:
     mujoco = import_module("mujoco")
     data, square = mujoco.MjData(model), 0.0
-    for start in zip(qpos, qvel, ctrl):
+    for start in zip(qpos[:ALONE], qvel, ctrl):
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:], data.ctrl[:] = start
         mujoco.mj_step(model, data, nstep=ROBOT_STEPS)
         square += float(np.sum(data.qvel**2))
-    return {"rms of velocities": (square / qvel.size) ** 0.5}
+    return {"rms of velocities": (square / qvel[:ALONE].size) ** 0.5}
 
 
 def _touching(name: str, peers: str) -> Entry:
@@ -166,7 +169,7 @@ def _touching(name: str, peers: str) -> Entry:
         [
             Contender("jaxgpu", compiled(_ours_touching(model))),
             Contender(f"{peers}, {ITERATIONS} turns", compiled(_mjx_touching(model))),
-            Contender(_c_library(), lambda: _mujoco_touching(model, *start)),
+            Contender(_c_library(), lambda: _mujoco_touching(model, *start), ALONE / ROBOTS),
         ],
         float(ROBOTS * ROBOT_STEPS),
         "steps",

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import record
 from benchmarks.reach.chips import CHIPS
 from jaxgpu.files import replacing
 
@@ -79,11 +80,11 @@ def write(budgets: Mapping[str, Any], version: str) -> None:
 
 _HEAD = """# What the programs become on a GPU and on a TPU
 
-Nobody has run this package on an accelerator yet. This page shows what the compilers of an NVIDIA
-H100 and of a TPU v5e make of its programs, on a machine that has neither: `make reach` compiles
-them all and fails where a figure grows. It is written from `benchmarks/reach.json` (jax {version}).
-What the programs are is in `benchmarks/reach/programs.py`. Where an accelerator is at hand,
-`python -m benchmarks device` runs them at full size and shows its seconds beside these.
+This page shows what the compilers of an NVIDIA H100 and of a TPU v5e make of the package's
+programs, on a machine that has neither: `make reach` compiles them all and fails where a figure
+grows. It is written from `benchmarks/reach.json` (jax {version}). What the programs are is in
+`benchmarks/reach/programs.py`. Where an accelerator is at hand, `python -m benchmarks device` runs
+them at full size; what one H100 took [stands below](#measured-on-an-h100). No TPU has run them.
 
 - **launches**: kernels of one call (on a TPU: operations), loops of known length multiplied out. A
   launch is taken to cost a GPU 2.5 microseconds and a TPU 1, however little it does: assumptions.
@@ -99,7 +100,8 @@ What the programs are is in `benchmarks/reach/programs.py`. Where an accelerator
   peak of the chip's vector units (H100: 3.35 TB/s, 67 and 33.5 TFLOP/s in float32 and float64;
   v5e: 0.82 TB/s, 6.1 TFLOP/s), if that is longer.
 - **model**: the roofline, or the launches if they take longer. It ranks programs and is no promise:
-  expect it to be wrong by a factor of two to three.
+  on the H100 most took one to three times as long, and those with loops of unknown length, of which
+  it counts one turn, or with more arithmetic than bytes up to tens of times.
 - **collectives**: sums, exchanges and gathers between devices, and the bytes that they give to each
   of them (`benchmarks/reach/spread.py`).
 
@@ -147,6 +149,7 @@ def page(budgets: Mapping[str, Any], version: str) -> str:
         parts.append(_table(f"## {title}", chip, small, _SMALL))
         parts.append(_table(f"### {title}, full size", chip, full, _FULL))
         parts.append(_table(f"### Eight {title}s", chip, spread, _SPREAD))
+        parts.append(_measured(title))
     return "\n".join(part for part in parts if part).rstrip("\n") + "\n"
 
 
@@ -158,6 +161,29 @@ def _table(title: str, chip: str, programs: Mapping[str, Any], form: Any) -> str
     for name, row in programs.items():
         lines.append("| " + " | ".join((name, *cells(chip, Figures(**row)))) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _measured(title: str) -> str:
+    """What the newest rows of the record say of these programs on such a device."""
+    rows = record.rows()
+    found = [row for name, row in rows.items() if name.startswith(f"NVIDIA {title} ")]
+    found = [row for row in found if "model s" in row["results"][0]["answer"]]
+    if not found:
+        return ""
+    head = ("program", "size", "took", "over the model", "a second", "goal")
+    lines = [f"### Measured on an {title}", "", "| " + " | ".join(head) + " |", "|---" * 6 + "|"]
+    for row in found:
+        (one,) = row["results"]
+        took, said = one["wall"][1], one["answer"]
+        size = int(row["work"].partition(" of size ")[2].partition(",")[0])
+        goal = f"{row['amount'] / said['goal s']:.3g}" if "goal s" in said else ""
+        speed = f"{row['amount'] / took:.3g} {row['unit']}"
+        over = f"{took / said['model s']:.2g}"
+        name = row["name"].partition(", ")[2]
+        lines.append(f"| {name} | {size:,} | {_time(1e6 * took)} | {over} | {speed} | {goal} |")
+    sat = "; ".join(dict.fromkeys(map(record.sat, found)))
+    lines += ["", "Seconds of the wall, medians of five rounds, from"]
+    return "\n".join([*lines[:-1], f"{lines[-1]} `benchmarks/results.jsonl` ({sat}).", ""])
 
 
 def _bytes(count: float) -> str:

@@ -34,6 +34,7 @@ class Program:
     unit: str = "calls"
     operations: float = 0.0  # of a kernel for a unit, which no compiler counts
     goal: float | None = None  # units a second on an H100
+    calls: int = 50  # of a round on a device, one after the other
     spread: Callable[[int, Mesh], Spread] | None = None  # in place of `make`: over several devices
     devices: int = 1
 

@@ -313,7 +313,9 @@ ALONE = (
     Program("rigid arm, a step", partial(_mechanism, _arm), 1, 4096),
     Program("ant, a step", partial(_mechanism, walkers.ant), 16, 4096),
     Program("humanoid, a step", partial(_mechanism, walkers.humanoid), 16, 4096),
-    Program("force fields, a step", _force_fields, 64, 1024, amount=float, unit="fields"),
+    Program(
+        "force fields, a step", _force_fields, 64, 1 << 15, goal=2e7, amount=float, unit="fields"
+    ),
     Program(
         "pictures of touch",
         partial(_pictures_of_touch, False),
@@ -330,7 +332,7 @@ ALONE = (
         amount=float,
         unit="pictures",
     ),
-    Program("policies of a swimmer, a generation", _evolved, 16, 1 << 16, chips=("h100",)),
+    Program("policies of a swimmer, a generation", _evolved, 16, 1 << 16, chips=("h100",), calls=1),
     Program(
         "PPO on cartpole, an update",
         partial(_learning, "cartpole", rl.PPO),
