@@ -1,6 +1,6 @@
 """A mobile robot learns to fetch: it drives to small things in furnished houses and takes them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -14,7 +14,7 @@ from jaxgpu.studies import SEEDS
 from . import pictures, success
 from .success import Course
 
-ASKED, EPISODES, MAX_STEPS = 0.9, 128, 300  # the share of successes; of each measurement
+ASKED, MAX_STEPS = 0.9, 300  # the share of successes; of an episode
 UNSEEN = 1_000_000  # the first seed of houses that nobody learns from
 LEARNER = rl.PPO(
     learning_rate=1e-3, num_envs=128, num_steps=32, gamma=0.98, hidden_sizes=(128, 128)
@@ -29,6 +29,10 @@ class Options:
     """Of environments, for each seed."""
     seeds: int = size(default=3, least=3, most=10_000)
     """Trainings, all in one program; at least 3, for an interval."""
+    episodes: int = size(default=128, least=1, most=10**6)
+    """Of each measurement of a training, of which there are eleven."""
+    copies: int = size(default=128, least=8, most=10**7)
+    """Of the task, at once, of each training; thousands where an accelerator steps them."""
     homes: int = size(default=64, least=1, most=100_000)
     """Houses to learn in; half as many others, at least 4, to be measured in."""
     seed: int = size(default=0, **SEEDS)
@@ -47,8 +51,8 @@ def course(options: Options) -> Course:
     return Course(
         env=make(learnt),
         new=make(new),
-        learner=LEARNER,
-        episodes=EPISODES,
+        learner=replace(LEARNER, num_envs=options.copies),
+        episodes=options.episodes,
         max_steps=MAX_STEPS,
     )
 

@@ -1,6 +1,6 @@
 """A hand learns to put a peg into its hole, half a millimetre wider, from all that is known."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -26,6 +26,8 @@ class Options:
     """Of environments, for each seed."""
     seeds: int = size(default=5, least=3, most=10_000)
     """Trainings, all in one program; at least 3, for an interval."""
+    copies: int = size(default=128, least=8, most=10**7)
+    """Of the task, at once, of each training; thousands where an accelerator steps them."""
     episodes: int = size(default=128, least=1, most=10**6)
     """Of each measurement of a training, of which there are eleven."""
     seed: int = size(default=0, **SEEDS)
@@ -38,7 +40,8 @@ class Options:
 def course(options: Options) -> Course:
     """The task and its learner."""
     env = rl.make("touch/peg-insertion", max_steps=MAX_STEPS)
-    return Course(env=env, new=env, learner=LEARNER, episodes=options.episodes, max_steps=MAX_STEPS)
+    learner = replace(LEARNER, num_envs=options.copies)
+    return Course(env=env, new=env, learner=learner, episodes=options.episodes, max_steps=MAX_STEPS)
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:

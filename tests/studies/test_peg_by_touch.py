@@ -1,0 +1,57 @@
+"""The study `peg-by-touch`: what it says of its trainings, its options, a little of it in full."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from jaxgpu.studies import peg_by_touch
+from jaxgpu.studies.peg_by_touch import Options
+
+
+def test_the_first_measurement_from_which_the_median_stays_counts():
+    """A median that falls below again has not arrived."""
+    options = Options(steps=1_024_000)
+    what = peg_by_touch.course(options, "reduced", peg_by_touch.TEACHER)
+    history = np.zeros((11, 3))
+    history[4:, :2], history[6] = 0.95, 0.5
+    when = lambda history: peg_by_touch._when((what, SimpleNamespace(history=history)), options)
+    assert when(history) == "0.72 million" and when(0 * history) == "none"
+    assert when(0 * history + 1) == "0 million"
+
+
+def test_students_feel_and_their_critics_know():
+    """The teacher's critic fits both students; what varies is what is asked for."""
+    options = Options(augmentation=0.5, copies=8)
+    env = lambda kind, who: peg_by_touch.course(options, kind, who).env
+    felt = env("force", peg_by_touch.STUDENT)
+    assert felt.place_error == 5e-4 and felt.friction_spread == 0.25
+    assert peg_by_touch.course(Options(), "force", peg_by_touch.STUDENT).env.friction_spread == 0.2
+    small = lambda who: replace(who, num_envs=8)
+
+    def begun(key):
+        teacher = small(peg_by_touch.TEACHER)
+        critic = teacher.critic_of(teacher.init(env("reduced", teacher), key))
+        student = replace(small(peg_by_touch.STUDENT), critic=critic)
+        return student.init(felt, key)
+
+    params = jax.eval_shape(begun, jax.random.key(0)).params["params"]
+    inputs = {name: params[name]["Dense_0"]["kernel"].shape[0] for name in ("actor", "critic")}
+    assert inputs == {"actor": 25 + 14 * 10 * 6, "critic": 25 + 31}
+
+
+@pytest.mark.slow
+def test_a_little_of_it_ends_in_a_report(tmp_path):
+    options = Options(steps=50_000, seeds=3, episodes=4)
+    found = peg_by_touch.study(options, tmp_path, False)
+    (table,) = found.tables
+    assert [row[1:3] for row in table.rows] == [[1, 40_960], [3, 40_960], [3, 40_960]]
+    assert [figure.mime for figure in found.figures] == ["video/mp4", "image/svg+xml"]
+
+
+def test_options_that_cannot_be_met_are_refused():
+    for bad in ({"augmentation": 1.5}, {"seeds": 2}, {"copies": 0}, {"steps": 0}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            Options(**bad)
