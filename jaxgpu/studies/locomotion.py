@@ -1,6 +1,6 @@
 """Gymnasium's robots in contact learn to run, by PPO, SAC and SHAC, beside published results."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxgpu import rl
@@ -20,6 +20,8 @@ PPO = rl.PPO(
     num_minibatches=32,
     normalize_reward=True,
 )
+# the ant forgets how to stand at the rate and the lambda of the others
+STEADY = replace(PPO, learning_rate=3e-4, gae_lambda=0.95)
 SAC = rl.SAC(
     learning_rate=5e-4,
     start_steps=5000,
@@ -33,7 +35,7 @@ ROWS = (
     Row("half-cheetah", PPO, 1_000_000, 2000, published="5784 Tianshou, 1700 baselines"),
     Row("hopper", PPO, 1_000_000, 2000, published="2609 Tianshou, 2400 baselines"),
     Row("walker2d", PPO, 1_000_000, 2000, published="3589 Tianshou, 3510 baselines"),
-    Row("ant", PPO, 1_000_000, 1500, published="3258 Tianshou"),
+    Row("ant", STEADY, 1_000_000, 1500, published="3258 Tianshou"),
     Row("hopper", SAC, 1_000_000, 2000, published="3542 Tianshou, 2310 CleanRL"),
     Row("ant", SAC, 1_000_000, 1500, published="5850 Tianshou"),
     Row("hopper", SHAC, 1_000_000, 2000),
@@ -65,7 +67,7 @@ FINDINGS = [
     "step; published returns are the same learner's after a million steps on versions 2 to 4, "
     "whose rewards differ little.",
     "Of eight settings of PPO the best on the half-cheetah after 0.4 million steps, one training "
-    "each, is used for all robots.",
+    "each, is used for all robots but the ant, which has a rate of 3e-4 and a lambda of 0.95.",
 ]
 
 CITATIONS = [

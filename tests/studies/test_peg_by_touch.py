@@ -39,7 +39,7 @@ def test_students_feel_and_their_critics_know():
 
     params = jax.eval_shape(begun, jax.random.key(0)).params["params"]
     inputs = {name: params[name]["Dense_0"]["kernel"].shape[0] for name in ("actor", "critic")}
-    assert inputs == {"actor": 25 + 14 * 10 * 6, "critic": 25 + 31}
+    assert inputs == {"actor": 25 + 8 * 7 * 6, "critic": 25 + 31}
 
 
 @pytest.mark.slow
