@@ -35,6 +35,7 @@ OPTIONS = {
     "mobile-pick": "--seeds 8",
     "nozzle-shapes": "--pop-size 48",
     "pareto-fronts": "--seeds 1000",
+    "peg-by-touch": "--seeds 24",
     "peg-insertion": "--seeds 24",
     "robot-front": "--members 4096",
     "solar-system": "--tracers 1000000",

@@ -46,6 +46,7 @@ OPTIONS = {
     "mobile-pick": "--steps 100000 --homes 4",
     "nozzle-shapes": "--seeds 2 --pop-size 4 --generations 20 --frames 4",
     "pareto-fronts": "--generations 50 --seeds 3",
+    "peg-by-touch": "--steps 50000 --seeds 3 --episodes 4",
     "peg-insertion": "--steps 50000 --seeds 3 --episodes 4",
     "pour": "--calls 8 --seeds 1 --planners 2",
     "robot-front": "--members 8 --generations 24 --max-steps 8 --seeds 2",
