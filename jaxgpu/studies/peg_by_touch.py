@@ -99,7 +99,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         f"{ends['taught']:.0f} % of {options.episodes} new episodes with a teacher's critic and in "
         f"{ends['alone']:.0f} % with a critic of their own, medians of {options.seeds} seeds.",
         figures=[
-            pictures.film(what.env, policy, jax.random.key(options.seed)),
+            pictures.film(what.env, policy, jax.random.key(options.seed), SEES),
             figure(
                 curves(runs, options),
                 "Share of new episodes without noise in which the peg is in its hole at the end: "
@@ -162,6 +162,8 @@ def curves(runs: dict[str, tuple[Course, Run]], options: Options) -> Any:
     axes.set(xlabel="million steps of environments", ylabel="successes, %", ylim=(-3, 103))
     return drawing
 
+
+SEES = "It has the teacher's critic, and sees the hand and these forces."
 
 NAMES = {
     "teacher": "teacher, all that is known",

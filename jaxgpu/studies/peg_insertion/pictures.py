@@ -21,18 +21,18 @@ PRESSED, SHEARED = 6.0, 3.0  # of the forces observed, at which a colour is thre
 CAPTION = (
     "The first seed in a new episode: left the hand, the peg in orange, in green once it is in its "
     "place; right the forces on the taxels of both pads, one above the other, bright where they "
-    "are pressed, red and blue by the shear across and along the fingers. The policy itself is "
-    "told the vector, not the field."
+    "are pressed, red and blue by the shear across and along the fingers. "
 )
+TOLD = "The policy itself is told the vector, not the field."
 
 
-def film(env: TouchTask, policy: Any, key: Array) -> Figure:
-    """An episode."""
+def film(env: TouchTask, policy: Any, key: Array, told: str = TOLD) -> Figure:
+    """An episode, and a sentence on what the policy is told."""
     states = played(env, policy, key, env.max_steps + env.ending)
     states = jax.tree.map(lambda x: x[::EVERY], states)
     beside = on_device(env, states, outlook(jax.tree.map(lambda x: x[0], states)))
     felt = np.asarray(jax.jit(jax.vmap(lambda state: pads(env, state)))(states))
-    return report.film(np.concatenate([beside, felt], 2), CAPTION, 0.05)
+    return report.film(np.concatenate([beside, felt], 2), CAPTION + told, 0.05)
 
 
 def outlook(state: Any) -> Camera:
