@@ -101,20 +101,19 @@ def table(entry: Entry, measured: list[Measured]) -> str:
     return "\n".join([f"{entry.name}: {entry.work}", versions, *lines])
 
 
-def named(name: str) -> str:
+def named(name: str, device: Any) -> str:
     """An entry's name in the record: on an accelerator behind that of the chip.
 
-    >>> named("rigid ant") if jax.default_backend() == "cpu" else "rigid ant"
+    >>> named("rigid ant", jax.devices("cpu")[0])
     'rigid ant'
     """
-    device = jax.devices()[0]
     return name if device.platform == "cpu" else f"{device.device_kind}, {name}"
 
 
 def record(entry: Entry, measured: list[Measured], file: Path = RESULTS) -> None:
     """Append the result to a file, a line an entry."""
     line = {
-        "name": named(entry.name),
+        "name": named(entry.name, jax.devices()[0]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "work": entry.work,
         "amount": entry.amount,

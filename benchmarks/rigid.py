@@ -162,7 +162,8 @@ def _touching(name: str, peers: str) -> Entry:
         given = [jnp.asarray(x, jnp.float32) for x in start]
         return lambda: {"rms of velocities": f(*given)}
 
-    work = f"{ROBOTS} of gymnasium's {name} on the floor, {ROBOT_STEPS} steps of RK4"
+    each = "" if ROBOTS == ALONE else f", {ALONE} starts over and over,"
+    work = f"{ROBOTS} of gymnasium's {name} on the floor{each} {ROBOT_STEPS} steps of RK4"
     return Entry(
         f"rigid {name}",
         f"{work} of {model.opt.timestep:g} s, random controls",

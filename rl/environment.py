@@ -77,6 +77,13 @@ def whole_actions(step: Callable[..., Step]) -> Callable[..., Step]:
 
     Without it an index beyond the end of an array gives its last number. Values are looked at
     outside of programs alone.
+
+    Args:
+        step: the method, of a state, an action of the shape of `action_space`, and a key.
+
+    Raises:
+        ValueError: when it is called, an action of another shape, or one that is not finite.
+        TypeError: what is no number.
     """
 
     @functools.wraps(step)

@@ -100,8 +100,9 @@ them at full size; what one H100 took [stands below](#measured-on-an-h100). No T
   peak of the chip's vector units (H100: 3.35 TB/s, 67 and 33.5 TFLOP/s in float32 and float64;
   v5e: 0.82 TB/s, 6.1 TFLOP/s), if that is longer.
 - **model**: the roofline, or the launches if they take longer. It ranks programs and is no promise:
-  on the H100 most took one to three times as long, and those with loops of unknown length, of which
-  it counts one turn, or with more arithmetic than bytes up to tens of times.
+  on the H100 most took one to three times as long, those with more arithmetic than bytes up to 35
+  times, and those with loops of unknown length, of which it counts one turn, up to 120 times. Where
+  launches are all there is (an arm, PPO, SHAC), one took 1.9 to 2.6 microseconds.
 - **collectives**: sums, exchanges and gathers between devices, and the bytes that they give to each
   of them (`benchmarks/reach/spread.py`).
 
