@@ -138,12 +138,13 @@ NO_DOOR = {
     "the command line, held to its words by tests of its own": """main list_ watch_ report_ info
         cite run_study""".split(),
     "a protocol, a base class or a kind": """Algorithm Material Learner Environment Matter Goal
-        Planner PickPlace ContactTask TouchTask HouseTask Carry Policy Rollouts Space""".split(),
+        Planner PickPlace ContactTask TouchTask HouseTask Carry DrivenCarry Policy Rollouts
+        Space""".split(),
     "without a number of its own": """Boolean Discrete names register zdt5 Arm ECM PSM
         STAR Kind""".split(),
     "held to values by tests of its own": """distributed minimize Categorical Permutation
         ReferenceDirections contributions Link Drive Simulation from_mjcf make Vector examine
-        count_lost spread moments Look points mp4 film view fetching visiting""".split(),
+        count_lost spread moments Look points mp4 film view fetching grasping visiting""".split(),
     "files and programs of others": """from_brax from_gymnax register_gymnasium to_gymnasium
         to_gymnasium_vector""".split(),
     "a program over what a door has checked": """learn reset cost EpisodeCost trajectory

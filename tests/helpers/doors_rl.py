@@ -12,7 +12,7 @@ from doors_core import elsewhere
 from jaxgpu import mesh, rl
 from jaxgpu.rl import devices, plan, policies
 from jaxgpu.rl.envs.locomotion import Robot
-from jaxgpu.rl.envs.rearrange.robot import Movement
+from jaxgpu.rl.envs.rearrange.robot import Movement, Servos
 
 KEY = jax.random.key(0)
 POLE, SWING = rl.make("cartpole"), rl.make("pendulum")
@@ -66,12 +66,14 @@ DOORS += [
 ]
 DOORS += [
     Door(
-        "rl.envs.rearrange.robot.Movement",
-        lambda movement: rl.vectorize(
-            dataclasses.replace(rl.make("rearrange/navigate"), movement=movement), 2
-        ),
-        {"movement": Movement()},
+        f"rl.envs.rearrange.robot.{type(movement).__name__}",
+        lambda movement, env=env: rl.vectorize(dataclasses.replace(env, movement=movement), 2),
+        {"movement": movement},
         refusals=True,
+    )
+    for movement, env in (
+        (Movement(), rl.make("rearrange/navigate")),
+        (Servos(), rl.make("rearrange/mobile-pick-dynamic")),
     )
 ]
 DOORS += [

@@ -1,18 +1,23 @@
 """Tasks of Fetch in houses, by name `rl.make("rearrange/<task>")`.
 
 Read `episodes` first (what is to be fetched, and from where; made on the host), then `task` (state,
-observations, rewards), `navigate`, and `carry` with its tasks in `rearranging`. `standard` has the
-houses for whoever gives none, `scene` what a picture shows.
+observations, rewards), `navigate`, and `carry` with its tasks in `rearranging`; `driven` has these
+by contact. `standard` has the houses for whoever gives none, `scene` what a picture shows.
 """
 
 from .carry import Carry
-from .episodes import Episodes, fetching, visiting
+from .driven import DrivenCarry, DrivenPick, DrivenPlace, DrivenRearrange
+from .episodes import Episodes, fetching, grasping, visiting
 from .navigate import Navigate
 from .rearranging import MobilePick, Place, Rearrange
 from .task import HouseTask
 
 __all__ = [
     "Carry",
+    "DrivenCarry",
+    "DrivenPick",
+    "DrivenPlace",
+    "DrivenRearrange",
     "Episodes",
     "HouseTask",
     "MobilePick",
@@ -20,5 +25,6 @@ __all__ = [
     "Place",
     "Rearrange",
     "fetching",
+    "grasping",
     "visiting",
 ]

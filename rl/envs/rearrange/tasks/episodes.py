@@ -6,6 +6,7 @@ places, and at every start the robot, its arm folded, touches nothing. Whether t
 among boards is left to who plays.
 """
 
+import functools
 import importlib
 from typing import Any
 
@@ -29,6 +30,7 @@ WIDTH = 2 * CELL  # m, of the cells of the fields of distances
 HEIGHTS = (0.3, 1.4)  # m, of the middles of things and goals
 ARM = 0.7  # m, of a thing from the nearest free place at most, in the plane
 LARGEST = 0.35  # m, diagonal of a thing to be fetched at most
+NARROW, STANDS = 0.084, 0.03  # m, of what fingers close on: least side at most, height at least
 CLEAR = 0.3  # m of free height above a surface at least
 APART = 1.0  # m, of starts from the place to go to, where the house is large enough
 STARTS = 16  # of an episode
@@ -83,6 +85,21 @@ def fetching(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -
     ((2, 3), (2, 16, 3))
     """
     return _drawn("episodes.fetching", houses, count, seed, skip, _Plans.carry)
+
+
+@explained
+def grasping(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
+    """Episodes of `fetching` with things that Fetch's fingers close on, for tasks by contact.
+
+    They are at most 84 mm wide on one side and at least 30 mm high; arguments as in `fetching`.
+
+    >>> from jaxgpu.rl.envs.rearrange import houses
+    >>> made = grasping(houses.generate_many(range(1)), count=2)
+    >>> bool((made.things[made.house, made.target, 3:5].min(1) < 0.042).all())
+    True
+    """
+    plan = functools.partial(_Plans.carry, graspable=True)
+    return _drawn("episodes.grasping", houses, count, seed, skip, plan)
 
 
 @explained
@@ -168,9 +185,9 @@ class _Plans:
         self.boxes, self.things = Boxes(jnp.asarray(boxes)), things
         self.cells = (np.argwhere(house.nav) + 0.5) * CELL
 
-    def carry(self) -> dict[str, Any]:
+    def carry(self, graspable: bool = False) -> dict[str, Any]:
         """A thing, a goal on another surface, and starts."""
-        target = self._target()
+        target = self._target(graspable)
         half = self.things[target, 3:6]
         goal = self._goal(target)
         ways = self._field(self.things[target, :3], ARM)
@@ -194,12 +211,15 @@ class _Plans:
             "to_goal": ways,
         }
 
-    def _target(self) -> int:
+    def _target(self, graspable: bool) -> int:
         objects, surfaces = self.house.objects, self.house.surfaces
         middle = self.things[:, :3]
         fits = 2 * np.linalg.norm(self.things[:, 3:6], axis=1) < LARGEST
         fits &= np.arange(len(fits)) < objects.count
         fits &= (middle[:, 2] > HEIGHTS[0]) & (middle[:, 2] < HEIGHTS[1])
+        if graspable:
+            fits &= self.things[:, 3:5].min(1) < NARROW / 2
+            fits &= self.things[:, 5] > STANDS / 2
         fits &= surfaces.clear[objects.surface[: len(fits)]] > CLEAR
         for i in self.rng.permutation(np.flatnonzero(fits)):
             if self._near(middle[i]) < ARM and self._apart(middle[i], self.things[i]):

@@ -14,7 +14,7 @@ def standard(kind: str, houses: House | None, episodes: Episodes | None) -> Epis
     """The episodes given, or those that are drawn in the houses given, or in four houses.
 
     Args:
-        kind: "fetching" or "visiting".
+        kind: "fetching", "grasping" or "visiting".
         houses: with a leading axis, or None.
         episodes: or None.
 

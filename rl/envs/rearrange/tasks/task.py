@@ -27,6 +27,7 @@ from ..robot import contact
 from ..robot.contact import Boxes
 from ..robot.fetch import FRAMES, Frames, Joints, forward_kinematics, in_frame
 from ..robot.movement import Load, Moved, Movement
+from ..robot.servos import Servos
 from .episodes import Episodes, folded
 from .scene import Furnished, furnished, placed_solids
 
@@ -62,7 +63,7 @@ class HouseTask(ABC):
     """Fetch in houses."""
 
     episodes: Episodes
-    movement: Movement = Movement()
+    movement: Movement | Servos = Movement()
     max_steps: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
     bonus: Array | float = number(default=10.0, least=0)  # [] for success
     slack: Array | float = number(default=0.0, least=0)  # [] what a step costs
@@ -151,6 +152,11 @@ class HouseTask(ABC):
 
     def drive(self, state: State, action: Array) -> tuple[State, Moved]:
         """The state after the base and the arm have moved, and what they carry with them."""
+        if not isinstance(self.movement, Movement):
+            raise TypeError(
+                "step: movement is of forces; a task without them takes a Movement; make the "
+                "task by its name with -dynamic"
+            )
         boxes = Boxes(self.episodes.boxes[self.house(state)].astype(state.thing.dtype))
         moved = self.movement.move(boxes, state.joints, state.load, action)
         left_out = state.left_out + moved.left_out.astype(state.left_out.dtype)
