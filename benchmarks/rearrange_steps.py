@@ -17,8 +17,9 @@ from jaxgpu.precision import platform
 CPU = platform() == "cpu"
 COPIES, STEPS = 256 if CPU else 4096, 20  # of the simulation alone
 FEW = 32 if CPU else 1024  # copies with a camera
+HEAVY = 64 if CPU else 4096  # copies with masses
 UPDATES = 2  # of PPO
-NAME = "rearrange/mobile-pick"
+NAME, MASSES = "rearrange/mobile-pick", "rearrange/mobile-pick-dynamic"
 
 
 def _played(name: str, copies: int, **parameters: Any) -> Callable[[], dict[str, float]]:
@@ -47,7 +48,7 @@ def _learnt(learner: Any, **parameters: Any) -> Callable[[], dict[str, float]]:
 
 
 def entries() -> list[Entry]:
-    """Mobile pick: alone, with cameras of two sizes, learnt from its vector and from depth."""
+    """Mobile pick: alone, with masses, with cameras of two sizes, learnt from vector and depth."""
     steps = lambda copies: f"random actions, {copies} copies, {STEPS} steps, four houses"
     found = [
         Entry(
@@ -59,6 +60,16 @@ def entries() -> list[Entry]:
             rounds=3,
         )
     ]
+    found.append(
+        Entry(
+            MASSES,
+            steps(HEAVY),
+            [Contender("jaxgpu", _played(MASSES, HEAVY))],
+            float(HEAVY * STEPS),
+            "steps",
+            rounds=3,
+        )
+    )
     for pixels in (64, 128):
         found.append(
             Entry(

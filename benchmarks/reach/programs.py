@@ -357,5 +357,12 @@ ALONE = (
     Program("depth images, 64 x 64", partial(_views, 64), 1024, 1 << 14, goal=4e5, **_FRAMES),
     Program("depth images, 128 x 128", partial(_views, 128), 1024, 1 << 12, goal=1e5, **_FRAMES),
     Program("mobile pick, a step", partial(_playing, "rearrange/mobile-pick"), 16, 1024),
+    Program(
+        "mobile pick with masses, a step",
+        partial(_playing, "rearrange/mobile-pick-dynamic"),
+        16,
+        1024,
+        chips=("h100",),
+    ),
     Program("pouring, a step", partial(_playing, "matter/pouring"), 16, 64),
 )
