@@ -40,6 +40,28 @@ def test_an_episode_that_is_over_stands_still():
     assert states.tolist() == [1, 2, 3, 3, 3, 3]
 
 
+def test_a_policy_with_a_memory_is_played_with_it():
+    """It moves on by one more in each step: to 0, 1, 3 and 6."""
+
+    def step(state, action, key):
+        no = jnp.bool_(False)
+        return rl.Step(state + action, state + action, 0.0, no, no, {})
+
+    env = SimpleNamespace(reset=lambda key: (jnp.int32(0), jnp.int32(0)), step=step)
+    policy = rl.RecurrentPolicy(jnp.int32(0), lambda memory, seen: (memory + 1, memory))
+    assert success.played(env, policy, jax.random.key(0), 4).tolist() == [0, 1, 3, 6]
+
+
+@pytest.mark.slow
+def test_who_sees_depth_has_a_memory_and_knows_no_map():
+    course = mobile_pick.course(mobile_pick.Options(homes=1, pixels=8))
+    assert isinstance(course.learner, rl.RecurrentPPO)
+    assert set(course.env.observation_space) == {"depth", "state"}
+    assert course.new.observation_space["depth"].shape == (8, 8, 1)
+    state = jax.eval_shape(lambda key: course.learner.init(course.env, key), jax.random.key(0))
+    assert any("GroupNorm" in str(at) for at, _ in jax.tree.leaves_with_path(state.params))
+
+
 @pytest.mark.slow
 def test_a_little_of_it_ends_in_a_report(tmp_path):
     options = mobile_pick.Options(steps=100_000, homes=1)

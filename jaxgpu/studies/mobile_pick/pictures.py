@@ -24,7 +24,7 @@ NEAR, FAR = 0.3, 6.0  # m, white and black
 CAPTION = (
     "The first seed in a house that it has not seen: left the house from above without its "
     "ceiling, the thing in orange; right what the camera of the head sees, near in bright, far in "
-    "dark. The policy itself is told the vector, not the image."
+    "dark."
 )
 
 

@@ -122,15 +122,19 @@ def curves(course: Course, run: Run, steps: int, asked: float) -> Any:
 
 def played(env: Any, policy: Any, key: Array, length: int) -> Any:
     """The states [T, ...] of an episode without noise, after its end those of its last step."""
+    recurrent = isinstance(policy, rl.RecurrentPolicy)
+    memory, act = (policy.carry, policy.act) if recurrent else ((), None)
 
     def move(carry: tuple, _: None) -> tuple[tuple, Any]:
-        state, observation, over = carry
-        step = env.step(state, policy(observation), key)
+        state, observation, over, memory = carry
+        memory, action = act(memory, observation) if act else (memory, policy(observation))
+        step = env.step(state, action, key)
         kept = lambda new, old: jax.tree.map(lambda a, b: jnp.where(over, b, a), new, old)
         state, observation = kept(step.state, state), kept(step.observation, observation)
-        return (state, observation, over | step.terminated | step.truncated), state
+        return (state, observation, over | step.terminated | step.truncated, memory), state
 
     def whole() -> Any:
-        return jax.lax.scan(move, (*env.reset(key), jnp.bool_(False)), length=length)[1]
+        first = (*env.reset(key), jnp.bool_(False), memory)
+        return jax.lax.scan(move, first, length=length)[1]
 
     return jax.jit(whole)()

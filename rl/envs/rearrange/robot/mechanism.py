@@ -6,7 +6,8 @@ fixed as at rest. Masses are those of the published description, spread over the
 links as if these were full; the published weights are carried by the servos' feed-forward, as on
 the robot. What stands around are boxes of the world whose places and sizes are set before each
 step: `BASE` of them are met by the base, `LIMBS` by torso, head and arm, `THING` by the thing. The
-base, an upright cylinder that stays on the floor, is a ball among boxes without top and bottom.
+floor is a plane, through which nothing falls. The base, an upright cylinder that stays on it, is a
+ball among boxes without top and bottom.
 """
 
 from typing import Any
@@ -78,6 +79,7 @@ def text() -> str:
     conaffinity="0"/>
 </default>
 <worldbody>
+<geom name="floor" type="plane" size="1 1 1" contype="5"/>
 {_boxes("base", BASE, 8)}
 {_boxes("limbs", LIMBS, 1)}
 {_boxes("thing", THING, 4)}

@@ -171,6 +171,7 @@ class Servos:
             half: half sizes of the thing, [3] m.
             told: where the arm is to get, [7] rad.
         """
+        boxes = _above_floor(boxes)
         joints, thing, axes = self.read(driven)
         frames = forward_kinematics(joints)
         load = Load(held=jnp.bool_(False), half=half, place=half, axes=axes)
@@ -179,15 +180,25 @@ class Servos:
         sizes = fetch.BASE_HEIGHT, fetch.BASE_RADIUS
         depth = contact.cylinder(boxes, joints.base[:2], LOW, *sizes)
         base, lost = _closest(boxes, depth + self.max_forward, BASE)
-        apart = contact.point(boxes, thing) - rows.length(half)
+        apart = self._thing_apart(boxes, driven) - rows.length(half)
         under, gone = _closest(boxes, self.max_forward - apart, THING)
         near = [_pillars(base).rows, limbs.rows, under.rows]
         near = [jnp.pad(x, ((0, n - len(x)), (0, 0))) for x, n in zip(near, (BASE, LIMBS, THING))]
         return self._placed(jnp.concatenate(near), half), left_out + lost + gone
 
+    def _thing_apart(self, boxes: Boxes, driven: Driven) -> Array:
+        """The least distance [K] of the thing's middle from boxes along its flight in a step, m."""
+        at, physics, option = OBJECT, driven.physics, self.model.option
+        x, v = physics.qpos[at : at + 3], physics.qvel[at : at + 3]
+        times = jnp.asarray([0.0, 0.5, 1.0], x.dtype)[:, None] * SECONDS
+        flight = x[None] + v[None] * times + option.gravity[None] * times**2 / 2
+        return jnp.min(jnp.stack([contact.point(boxes, place) for place in flight]), 0)
+
     def _placed(self, near: Array, half: Array) -> Model:
         """The model with its boxes at rows [22, 8], and a thing of half sizes [3] m."""
-        model, count = self.model, len(near)
+        model = self.model
+        first = model.index("geom", "base 0")
+        which = slice(first, first + len(near))
         geoms, bodies = model.geoms, model.bodies
         yaw = jnp.arctan2(near[:, 7], near[:, 6]) / 2
         zero = jnp.zeros_like(yaw)
@@ -196,9 +207,9 @@ class Servos:
         sized = jnp.maximum(near[:, 3:6], 1e-4)
         geoms = replace(
             geoms,
-            pos=geoms.pos.at[:count].set(near[:, :3]),
-            quat=geoms.quat.at[:count].set(quat),
-            size=geoms.size.at[:count].set(sized).at[at].set(half),
+            pos=geoms.pos.at[which].set(near[:, :3]),
+            quat=geoms.quat.at[which].set(quat),
+            size=geoms.size.at[which].set(sized).at[at].set(half),
         )
         body = model.index("body", "thing")
         mass = 8 * self.density * jnp.prod(half)
@@ -246,6 +257,13 @@ def _closest(boxes: Boxes, depth: Array, count: int) -> tuple[Boxes, Array]:
     count = min(count, depth.shape[0])
     found = lax.top_k(depth, count)[1]
     return Boxes(boxes.rows[found]), jnp.maximum(jnp.sum(depth > 0) - count, 0)
+
+
+def _above_floor(boxes: Boxes) -> Boxes:
+    """Boxes without those that end at the floor, which the plane stands for."""
+    below = boxes.rows[:, 2] + boxes.rows[:, 5] < 1e-3
+    places = boxes.rows[:, :3]
+    return Boxes(boxes.rows.at[:, :3].set(jnp.where(below[:, None], -contact.FAR, places)))
 
 
 def _pillars(boxes: Boxes) -> Boxes:
