@@ -2,7 +2,7 @@
 
 Read `fetch` first (joints, frames, and the capsules around the links), then `contact` (how deep
 these lie in boxes) and `movement`, which drives the base, moves the arm and carries things; and
-`mechanism`, the robot with masses, which `servos` drives.
+`mechanism`, the robot with masses, among its `surroundings`, which `servos` drives.
 """
 
 from .contact import Boxes

@@ -1,8 +1,9 @@
 """A robot that weighs something: Fetch and the thing it handles, moved by forces, in contact.
 
 Commands are those of `movement`, shares of the largest step of base and arm, and the grip. They
-move the targets of servos, evenly over a step of `SECONDS`; what the servos drive has masses and
-meets the boxes of the house by MuJoCo's contacts. So the robot is held up, pushes and slides, and a
+move the targets of servos, evenly over a step of 0.15 s, in which the base goes 0.67 m/s and a
+joint 1.3 rad/s at most; what the servos drive has masses and meets the boxes of the house by
+MuJoCo's contacts. So the robot is held up, pushes and slides, and a
 thing is held between the fingers by friction, or slips. As in `movement`, other small things are in
 nobody's way, and the robot may touch itself.
 """
@@ -16,25 +17,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.geometry import rotations, rows
+from jaxgpu.geometry import rotations
 from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
 from jaxgpu.physics.rigid.models.source import compiled
 from jaxgpu.pytree import number, pytree, size
 
-from . import contact, fetch, mechanism
+from . import fetch, mechanism, surroundings
 from .contact import Boxes
 from .fetch import Frames, Joints, forward_kinematics
-from .mechanism import BASE, LIMBS, THING, WIDEST
-from .movement import LOW, Load, loaded, nearest
+from .mechanism import WIDEST
+from .movement import Load, loaded
 
-SECONDS = 0.15  # s, of a step: at its largest the base goes 0.67 m/s and a joint 1.3 rad/s
 LEAD = 0.4  # rad, that the target of a joint of the arm is ahead of it at most
 GAP = 0.03  # m, of the palm behind the middle of the fingers
 SQUEEZE = 0.01  # m, beyond the middle, of the target of each finger that closes
 HELD = 1.0  # N of each finger at which a thing counts as held
 PLANE, TORSO, ARM, FINGERS, OBJECT = slice(3), 3, slice(4, 11), slice(11, 13), 13  # coordinates
-TALL = 100.0  # m, half the height of the boxes that the base meets
 
 
 @pytree
@@ -135,7 +134,8 @@ class Servos:
         wide = jnp.where(action[0] < -0.5, WIDEST, driven.open)
         wide = jnp.where(action[0] > 0.5, -SQUEEZE, wide)
         model, left_out = self.among(boxes, driven, half, told)
-        ahead, turn = self.max_forward * action[2] / SECONDS, self.max_turn * action[1] / SECONDS
+        seconds = self._seconds()
+        ahead, turn = self.max_forward * action[2] / seconds, self.max_turn * action[1] / seconds
         none = jnp.zeros_like(driven.physics.qvel)
 
         def go(known: tuple, part: Array) -> tuple[tuple, None]:
@@ -171,58 +171,20 @@ class Servos:
             half: half sizes of the thing, [3] m.
             told: where the arm is to get, [7] rad.
         """
-        boxes = _above_floor(boxes)
-        joints, thing, axes = self.read(driven)
-        frames = forward_kinematics(joints)
-        load = Load(held=jnp.bool_(False), half=half, place=half, axes=axes)
-        arrived = forward_kinematics(replace(joints, arm=told))
-        limbs, left_out = nearest(boxes, (frames, arrived), load, LIMBS)
-        sizes = fetch.BASE_HEIGHT, fetch.BASE_RADIUS
-        depth = contact.cylinder(boxes, joints.base[:2], LOW, *sizes)
-        base, lost = _closest(boxes, depth + self.max_forward, BASE)
-        apart = self._thing_apart(boxes, driven) - rows.length(half)
-        under, gone = _closest(boxes, self.max_forward - apart, THING)
-        near = [_pillars(base).rows, limbs.rows, under.rows]
-        near = [jnp.pad(x, ((0, n - len(x)), (0, 0))) for x, n in zip(near, (BASE, LIMBS, THING))]
-        return self._placed(jnp.concatenate(near), half), left_out + lost + gone
-
-    def _thing_apart(self, boxes: Boxes, driven: Driven) -> Array:
-        """The least distance [K] of the thing's middle from boxes along its flight in a step, m."""
-        at, physics, option = OBJECT, driven.physics, self.model.option
-        x, v = physics.qpos[at : at + 3], physics.qvel[at : at + 3]
-        times = jnp.asarray([0.0, 0.5, 1.0], x.dtype)[:, None] * SECONDS
-        flight = x[None] + v[None] * times + option.gravity[None] * times**2 / 2
-        return jnp.min(jnp.stack([contact.point(boxes, place) for place in flight]), 0)
-
-    def _placed(self, near: Array, half: Array) -> Model:
-        """The model with its boxes at rows [22, 8], and a thing of half sizes [3] m."""
-        model = self.model
-        first = model.index("geom", "base 0")
-        which = slice(first, first + len(near))
-        geoms, bodies = model.geoms, model.bodies
-        yaw = jnp.arctan2(near[:, 7], near[:, 6]) / 2
-        zero = jnp.zeros_like(yaw)
-        quat = jnp.stack([jnp.cos(yaw), zero, zero, jnp.sin(yaw)], 1)
-        at = model.index("geom", "thing")
-        sized = jnp.maximum(near[:, 3:6], 1e-4)
-        geoms = replace(
-            geoms,
-            pos=geoms.pos.at[which].set(near[:, :3]),
-            quat=geoms.quat.at[which].set(quat),
-            size=geoms.size.at[which].set(sized).at[at].set(half),
+        joints, thing, _ = self.read(driven)
+        arrived = replace(joints, arm=told)
+        speed = driven.physics.qvel[OBJECT : OBJECT + 3]
+        times = jnp.asarray([0.0, 0.5, 1.0], thing.dtype)[:, None] * self._seconds()
+        falls = self.model.option.gravity[None] * times**2 / 2
+        flight = thing[None] + speed[None] * times + falls
+        near, left_out = surroundings.near(
+            boxes, (joints, arrived), flight, half, self.max_forward
         )
-        body = model.index("body", "thing")
-        mass = 8 * self.density * jnp.prod(half)
-        square = half**2
-        inertia = mass / 3 * (jnp.sum(square) - square)
-        weight = jnp.stack([1 / mass, jnp.mean(1 / inertia)])
-        bodies = replace(
-            bodies,
-            mass=bodies.mass.at[body].set(mass),
-            inertia=bodies.inertia.at[body].set(inertia),
-            invweight=bodies.invweight.at[body].set(weight),
-        )
-        return replace(model, geoms=geoms, bodies=bodies)
+        return surroundings.furnished(self.model, near, half, self.density), left_out
+
+    def _seconds(self) -> Array:
+        """Of a step."""
+        return self.substeps * self.model.option.timestep
 
     def _press(self, d: forward.Dynamics) -> Array:
         """The smaller of both fingers' forces on the thing, N."""
@@ -250,25 +212,3 @@ def between_fingers(half: Array) -> Load:
     axes = jnp.stack([jnp.where(first, across, along), jnp.where(first, -along, across), down])
     place = jnp.zeros_like(half).at[0].set(jnp.maximum(half[2] - GAP, 0.0))
     return Load(held=jnp.bool_(True), half=half, place=place, axes=axes)
-
-
-def _closest(boxes: Boxes, depth: Array, count: int) -> tuple[Boxes, Array]:
-    """The `count` deepest boxes, and how many more have a depth above 0."""
-    count = min(count, depth.shape[0])
-    found = lax.top_k(depth, count)[1]
-    return Boxes(boxes.rows[found]), jnp.maximum(jnp.sum(depth > 0) - count, 0)
-
-
-def _above_floor(boxes: Boxes) -> Boxes:
-    """Boxes without those that end at the floor, which the plane stands for."""
-    below = boxes.rows[:, 2] + boxes.rows[:, 5] < 1e-3
-    places = boxes.rows[:, :3]
-    return Boxes(boxes.rows.at[:, :3].set(jnp.where(below[:, None], -contact.FAR, places)))
-
-
-def _pillars(boxes: Boxes) -> Boxes:
-    """Boxes without top and bottom where they are as high as the base, and away elsewhere."""
-    z, h = boxes.rows[:, 2], boxes.rows[:, 5]
-    level = (z - h < fetch.BASE_HEIGHT) & (z + h > LOW)
-    new = boxes.rows.at[:, 2].set(jnp.where(level, fetch.BASE_HEIGHT / 2, -contact.FAR))
-    return Boxes(new.at[:, 5].set(jnp.where(level, TALL, h)))
