@@ -177,9 +177,7 @@ class Servos:
         times = jnp.asarray([0.0, 0.5, 1.0], thing.dtype)[:, None] * self._seconds()
         falls = self.model.option.gravity[None] * times**2 / 2
         flight = thing[None] + speed[None] * times + falls
-        near, left_out = surroundings.near(
-            boxes, (joints, arrived), flight, half, self.max_forward
-        )
+        near, left_out = surroundings.near(boxes, (joints, arrived), flight, half, self.max_forward)
         return surroundings.furnished(self.model, near, half, self.density), left_out
 
     def _seconds(self) -> Array:
