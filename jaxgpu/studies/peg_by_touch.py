@@ -1,4 +1,4 @@
-"""A hand learns to put a peg into its hole by touch, with a teacher's critic and without."""
+"""A hand learns to put a peg into its hole by touch: with a teacher's critic, without, or told."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +11,7 @@ from jax import Array
 
 from jaxgpu import ranges, rl
 from jaxgpu.pytree import number, size
-from jaxgpu.render.palette import BAND, BLUE, GREY, ORANGE, styled
+from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, ORANGE, styled
 from jaxgpu.report import Headline, Report, figure
 from jaxgpu.run import Run
 from jaxgpu.studies import SEEDS
@@ -26,6 +26,11 @@ TEACHER = replace(LEARNER, actor_keys=KNOWN, critic_keys=KNOWN, normalize_reward
 # as they are: on two cores convolutions would take one and a half times as long
 FLAT = rl.CNN(features=(), kernel_sizes=(), strides=())
 STUDENT = replace(TEACHER, actor_keys=FELT, network=FLAT)
+# who is told by the teacher what to do, and takes fewer steps
+TOLD = partial(
+    rl.DAgger, actor_keys=FELT, network=FLAT, num_steps=16, gradient_steps=64, batch_size=512
+)
+FEWER = {"told": 4}  # times fewer steps than the others take
 # what varies from episode to episode at the full augmentation: where the hole is believed to be,
 # and how stiff the hand, how rough and how stiff the pads are
 FULL = {"place_error": 1e-3, "gain_spread": 0.33, "friction_spread": 0.5, "pad_spread": 0.4}
@@ -36,7 +41,7 @@ class Options:
     """Options of the study."""
 
     steps: int = size(default=1_500_000, least=50_000, most=10**12)
-    """Of environments, for the teacher and for each seed of its students."""
+    """Of environments, for the teacher and each seed of its students; told ones take a quarter."""
     seeds: int = size(default=5, least=3, most=10_000)
     """Students of each kind, all in one program; at least 3, for an interval."""
     copies: int = size(default=128, least=8, most=10**7)
@@ -68,20 +73,28 @@ def course(options: Options, observation: str, learner: Any) -> Course:
 
 
 def trainings(options: Options, out: Path, resume: bool) -> dict[str, tuple[Course, Run]]:
-    """Of the teacher, of students with its critic, and of students with a critic of their own."""
+    """Of the teacher, and of students with its critic, with one of their own, and told by it."""
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
 
     def trained(name: str, what: Course, keys: Array) -> tuple[Course, Run]:
-        return what, success.trained(what, options.steps, keys, out / name, resume)
+        steps = options.steps // FEWER.get(name, 1)
+        return what, success.trained(what, steps, keys, out / name, resume)
 
     what, run = trained("teacher", course(options, "reduced", TEACHER), keys[:1])
-    critic = what.learner.critic_of(jax.tree.map(lambda x: x[0], run.state))
+    learnt = jax.tree.map(lambda x: x[0], run.state)
+    critic, teacher = what.learner.critic_of(learnt), what.learner.policy(what.env, learnt)
     student = partial(course, options, "force")
     return {
         "teacher": (what, run),
         "taught": trained("taught", student(replace(STUDENT, critic=critic)), keys),
         "alone": trained("alone", student(STUDENT), keys),
+        "told": trained("told", student(TOLD(teacher)), keys),
     }
+
+
+def taken(name: str, what: Course, options: Options) -> int:
+    """Steps of environments of a training of that name."""
+    return what.steps(options.steps // FEWER.get(name, 1))
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
@@ -91,13 +104,17 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     ends = {name: 100 * float(np.median(run.history[-1])) for name, (_, run) in runs.items()}
     steps = what.steps(options.steps)
     policy = what.learner.policy(what.env, jax.tree.map(lambda x: x[0], run.state))
-    tables = [success.table("", run, steps) for _, run in runs.values()]
+    tables = [
+        success.table("", run, taken(name, what, options)) for name, (what, run) in runs.items()
+    ]
     rows = [[NAMES[name], *table.rows[0]] for name, table in zip(runs, tables)]
+    told = taken("told", runs["told"][0], options)
     return Report(
         "A hand learns by touch to put a peg into its hole",
         f"After {steps / 1e6:.2g} million steps hands that see forces on their pads succeed in "
         f"{ends['taught']:.0f} % of {options.episodes} new episodes with a teacher's critic and in "
-        f"{ends['alone']:.0f} % with a critic of their own, medians of {options.seeds} seeds.",
+        f"{ends['alone']:.0f} % with a critic of their own, medians of {options.seeds} seeds; told "
+        f"what to do they succeed in {ends['told']:.0f} % after {told / 1e6:.2g} million.",
         figures=[
             pictures.film(what.env, policy, jax.random.key(options.seed), SEES),
             figure(
@@ -130,6 +147,11 @@ def study(options: Options, out: Path, resume: bool) -> Report:
                 _when(runs["taught"], options),
                 f"{_when(runs['alone'], options)} with a critic of their own",
             ),
+            Headline(
+                "new episodes in which the peg is in its hole, by touch, told what to do",
+                f"{ends['told']:.0f} %",
+                f"after {told / 1e6:.2g} million steps",
+            ),
         ],
     )
 
@@ -151,10 +173,11 @@ def curves(runs: dict[str, tuple[Course, Run]], options: Options) -> Any:
 
     drawing, axes = plt.subplots(figsize=(4.6, 2.8))
     what, teacher = runs["teacher"]
-    x = np.linspace(0, what.steps(options.steps) / 1e6, success.PARTS + 1)
-    axes.plot(x, 100 * np.asarray(teacher.history)[:, 0], color=GREY, ls="--")
-    for name, colour in {"taught": BLUE, "alone": ORANGE}.items():
-        share = 100 * np.asarray(runs[name][1].history)
+    along = lambda name, what: np.linspace(0, taken(name, what, options) / 1e6, success.PARTS + 1)
+    axes.plot(along("teacher", what), 100 * np.asarray(teacher.history)[:, 0], color=GREY, ls="--")
+    for name, colour in {"taught": BLUE, "alone": ORANGE, "told": GREEN}.items():
+        what, run = runs[name]
+        x, share = along(name, what), 100 * np.asarray(run.history)
         axes.fill_between(x, share.min(1), share.max(1), color=colour, alpha=BAND, lw=0)
         axes.plot(x, np.median(share, 1), color=colour, label=NAMES[name])
     axes.axhline(100 * ASKED, color=GREY, lw=0.8, ls=":")
@@ -169,18 +192,21 @@ NAMES = {
     "teacher": "teacher, all that is known",
     "taught": "by touch, the teacher's critic",
     "alone": "by touch, a critic of its own",
+    "told": "by touch, told what to do",
 }
 
 FINDINGS = [
     "An actor by touch sees the hand and the forces on the taxels of both pads; all critics see "
     "all that is known. With the teacher's critic is asymmetric actor-critic distillation, with "
-    "one of their own asymmetric actor-critic.",
+    "one of their own asymmetric actor-critic. Those who are told what to do have no critic: they "
+    "are fitted to what the teacher would do where they come (dataset aggregation).",
     "The steps of the teacher are not counted among those of its students.",
     "The hole is 0.5 mm wider than the peg; the published one is 0.114 mm wider.",
 ]
 
 CITATIONS = [
     "Akinola et al. (2024), arXiv:2408.06506, TacSL: the task and the distillation",
+    "Ross, Gordon and Bagnell (2011), arXiv:1011.0686: dataset aggregation",
     "Pinto et al. (2018), arXiv:1710.06542: asymmetric actor-critic",
     "Schulman et al. (2017), arXiv:1707.06347: PPO",
 ]
