@@ -162,7 +162,7 @@ def _touching(name: str, peers: str) -> Entry:
         given = [jnp.asarray(x, jnp.float32) for x in start]
         return lambda: {"rms of velocities": f(*given)}
 
-    each = "" if ROBOTS == ALONE else f", {ALONE} starts over and over,"
+    each = "," if ROBOTS == ALONE else f", {ALONE} starts over and over,"
     work = f"{ROBOTS} of gymnasium's {name} on the floor{each} {ROBOT_STEPS} steps of RK4"
     return Entry(
         f"rigid {name}",
