@@ -52,24 +52,15 @@ def entries() -> list[Entry]:
     steps = lambda copies: f"random actions, {copies} copies, {STEPS} steps, four houses"
     found = [
         Entry(
-            NAME,
-            steps(COPIES),
-            [Contender("jaxgpu", _played(NAME, COPIES))],
-            float(COPIES * STEPS),
+            name,
+            steps(copies),
+            [Contender("jaxgpu", _played(name, copies))],
+            float(copies * STEPS),
             "steps",
             rounds=3,
         )
+        for name, copies in ((NAME, COPIES), (MASSES, HEAVY))
     ]
-    found.append(
-        Entry(
-            MASSES,
-            steps(HEAVY),
-            [Contender("jaxgpu", _played(MASSES, HEAVY))],
-            float(HEAVY * STEPS),
-            "steps",
-            rounds=3,
-        )
-    )
     for pixels in (64, 128):
         found.append(
             Entry(

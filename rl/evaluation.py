@@ -1,6 +1,5 @@
 """How well a policy plays: complete episodes, and statistics over runs."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +12,7 @@ from jaxgpu.doors import explained
 
 from .doors import check_count
 from .environment import Environment
-from .policies import Policy, RecurrentPolicy
+from .policies import Policy, remembering
 
 
 class Scores(NamedTuple):
@@ -44,8 +43,7 @@ def evaluate(
     check_count("evaluate: episodes", episodes)
     check_count("evaluate: max_steps", max_steps)
     ranges.check("evaluate", env)
-    if not isinstance(policy, RecurrentPolicy):
-        policy = RecurrentPolicy((), _without_carry(policy))
+    policy = remembering(policy)
     act, start = policy.act, policy.carry
     start_key, step_key = jax.random.split(key)
     state, observation = jax.vmap(env.reset)(jax.random.split(start_key, episodes))
@@ -74,10 +72,6 @@ def evaluate(
     loop = (carry, state, observation, zero == 0, Scores(none, zero, zero > 0))
     (*_, scores), _ = jax.lax.scan(move, loop, jax.random.split(step_key, max_steps))
     return scores
-
-
-def _without_carry(policy: Callable[[Any], Any]) -> Callable[[Any, Any], tuple[Any, Any]]:
-    return lambda carry, observation: (carry, policy(observation))
 
 
 @explained

@@ -92,6 +92,17 @@ class RecurrentPolicy:
 type Policy = Callable[[Any], Any] | RecurrentPolicy
 
 
+def remembering(policy: Policy) -> RecurrentPolicy:
+    """The policy as one with a memory, which is empty where it has none.
+
+    >>> remembering(lambda observation: 2 * observation).act((), 3)
+    ((), 6)
+    """
+    if isinstance(policy, RecurrentPolicy):
+        return policy
+    return RecurrentPolicy((), lambda carry, observation: (carry, policy(observation)))
+
+
 @explained
 def load_policy(path: str | Path) -> LearntPolicy | RecurrentPolicy:
     """The policy that `policy.save(path)` wrote.

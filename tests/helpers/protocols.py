@@ -199,7 +199,9 @@ def environment(name: str) -> Machine:
     dear |= name.startswith("rearrange/") and name != "rearrange/navigate"
     floats, rtol = ("own", 1e-4) if tasks else ("same", 1e-5)
     if name.startswith("rearrange/") and name.endswith("-dynamic"):
-        rtol = 0.05  # moved by 2e-7, one in 64 is 0.1 m/s elsewhere after a step, in float64 too
+        rtol = 1e-3  # 30 steps of servos of 1000 N m/rad
+    if name == "rearrange/place-dynamic":
+        rtol = 0.05  # held: moved by 2e-7, one in 64 is 0.1 m/s off after a step, in float64 too
     return Machine(f"rl.{name}", (type(env),), make, floats, dear, rtol)
 
 

@@ -13,6 +13,7 @@ from jax import Array
 from jaxgpu import rl
 from jaxgpu.render.palette import BAND, BLUE, GREY, styled
 from jaxgpu.report import Figure, Headline, Report, Table, figure
+from jaxgpu.rl.policies import remembering
 from jaxgpu.run import Run
 
 PARTS = 10  # measurements of a training
@@ -122,19 +123,18 @@ def curves(course: Course, run: Run, steps: int, asked: float) -> Any:
 
 def played(env: Any, policy: Any, key: Array, length: int) -> Any:
     """The states [T, ...] of an episode without noise, after its end those of its last step."""
-    recurrent = isinstance(policy, rl.RecurrentPolicy)
-    memory, act = (policy.carry, policy.act) if recurrent else ((), None)
+    policy = remembering(policy)
 
     def move(carry: tuple, _: None) -> tuple[tuple, Any]:
         state, observation, over, memory = carry
-        memory, action = act(memory, observation) if act else (memory, policy(observation))
+        memory, action = policy.act(memory, observation)
         step = env.step(state, action, key)
         kept = lambda new, old: jax.tree.map(lambda a, b: jnp.where(over, b, a), new, old)
         state, observation = kept(step.state, state), kept(step.observation, observation)
         return (state, observation, over | step.terminated | step.truncated, memory), state
 
     def whole() -> Any:
-        first = (*env.reset(key), jnp.bool_(False), memory)
+        first = (*env.reset(key), jnp.bool_(False), policy.carry)
         return jax.lax.scan(move, first, length=length)[1]
 
     return jax.jit(whole)()

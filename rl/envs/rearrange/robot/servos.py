@@ -22,6 +22,7 @@ from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
 from jaxgpu.physics.rigid.models.source import compiled
 from jaxgpu.pytree import number, pytree, size
+from jaxgpu.ranges import numbers
 
 from . import fetch, mechanism, surroundings
 from .contact import Boxes
@@ -85,9 +86,13 @@ class Servos:
     """
 
     model: Model = dataclasses.field(default_factory=loaded_model)  # its numbers are leaves
-    max_turn: Array | float = number(default=0.0873, above=0, unit="rad")  # [] of the base a step
+    max_turn: Array | float = number(
+        default=0.0873, above=0, most=np.pi, unit="rad"
+    )  # [] of the base a step
     max_forward: Array | float = number(default=0.1, above=0, unit="m")  # [] of the base a step
-    max_joint: Array | float = number(default=0.196, above=0, unit="rad")  # [] of the arm a step
+    max_joint: Array | float = number(
+        default=0.196, above=0, most=np.pi, unit="rad"
+    )  # [] of the arm a step
     density: Array | float = number(default=300.0, above=0, unit="kg/m^3")  # [] of the thing
     substeps: int = size(default=30, least=1)  # steps of the model in one of the task
 
@@ -126,9 +131,16 @@ class Servos:
             driven: before.
             half: half sizes of the thing, [3] m.
             action: [10] in -1 ... 1: the grip (above .5 the fingers close, below -.5 they open),
-                turn and forward of the base, the arm's joints.
+                turn and forward of the base, the arm's joints; what is beyond counts as the bound.
+
+        Raises:
+            ValueError: sizes or an action of another shape, not finite, or a size that is not
+                above 0.
         """
         q = driven.physics.qpos
+        half = jnp.asarray(numbers("Servos.move: half", half, (3,), above=0), q.dtype)
+        action = jnp.asarray(numbers("Servos.move: action", action, (10,)), q.dtype)
+        action = jnp.clip(action, -1, 1)
         told = jnp.clip(driven.arm + self.max_joint * action[3:], q[ARM] - LEAD, q[ARM] + LEAD)
         told = jnp.clip(told, *fetch.limits(q.dtype))
         wide = jnp.where(action[0] < -0.5, WIDEST, driven.open)
@@ -173,10 +185,9 @@ class Servos:
         """
         joints, thing, _ = self.read(driven)
         arrived = replace(joints, arm=told)
-        speed = driven.physics.qvel[OBJECT : OBJECT + 3]
         times = jnp.asarray([0.0, 0.5, 1.0], thing.dtype)[:, None] * self._seconds()
         falls = self.model.option.gravity[None] * times**2 / 2
-        flight = thing[None] + speed[None] * times + falls
+        flight = thing[None] + speed(driven)[None] * times + falls
         near, left_out = surroundings.near(boxes, (joints, arrived), flight, half, self.max_forward)
         return surroundings.furnished(self.model, near, half, self.density), left_out
 
@@ -194,6 +205,11 @@ class Servos:
             of = jnp.any(c.geoms[:, None] == fingers[None, :, None], -1) & with_thing[:, None]
             pressed += jnp.sum(jnp.where(of, push[:, :1], 0), 0)
         return jnp.min(pressed)
+
+
+def speed(driven: Driven) -> Array:
+    """Of the thing's middle, [3] m/s; its freedoms begin where its coordinates do."""
+    return driven.physics.qvel[OBJECT : OBJECT + 3]
 
 
 def between_fingers(half: Array) -> Load:

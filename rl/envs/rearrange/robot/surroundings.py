@@ -42,7 +42,8 @@ def near(
     """
     boxes = _above_floor(boxes)
     places = tuple(map(forward_kinematics, joints))
-    empty = Load(held=jnp.bool_(False), half=half, place=half, axes=jnp.eye(3, dtype=half.dtype))
+    axes = jnp.eye(3, dtype=half.dtype)
+    empty = Load(held=jnp.bool_(False), half=half, place=jnp.zeros_like(half), axes=axes)
     limbs, more = nearest(boxes, places, empty, LIMBS)
     sizes = fetch.BASE_HEIGHT, fetch.BASE_RADIUS
     depth = contact.cylinder(boxes, joints[0].base[:2], LOW, *sizes)
@@ -56,12 +57,12 @@ def near(
     return Boxes(jnp.concatenate(full)), more + lost + gone
 
 
-def furnished(model: Model, near: Boxes, half: Array, density: Array | float) -> Model:
-    """The model with its boxes where those [22] of `near` are, and a thing of that size.
+def furnished(model: Model, around: Boxes, half: Array, density: Array | float) -> Model:
+    """The model with its boxes where those of `around` are, and a thing of that size.
 
     Args:
         model: of `mechanism`.
-        near: as `near` finds them.
+        around: [22], as `near` finds them.
         half: half sizes of the thing, [3] m.
         density: of the thing, kg/m^3.
 
@@ -72,15 +73,15 @@ def furnished(model: Model, near: Boxes, half: Array, density: Array | float) ->
     0.3
     """
     first = model.index("geom", "base 0")
-    which = slice(first, first + len(near.rows))
+    which = slice(first, first + len(around.rows))
     geoms, bodies = model.geoms, model.bodies
-    yaw = jnp.arctan2(near.rows[:, 7], near.rows[:, 6]) / 2
+    yaw = jnp.arctan2(around.rows[:, 7], around.rows[:, 6]) / 2
     zero = jnp.zeros_like(yaw)
     at = model.index("geom", "thing")
-    sizes = geoms.size.at[which].set(jnp.maximum(near.rows[:, 3:6], 1e-4))
+    sizes = geoms.size.at[which].set(jnp.maximum(around.rows[:, 3:6], 1e-4))
     geoms = replace(
         geoms,
-        pos=geoms.pos.at[which].set(near.rows[:, :3]),
+        pos=geoms.pos.at[which].set(around.rows[:, :3]),
         quat=geoms.quat.at[which].set(jnp.stack([jnp.cos(yaw), zero, zero, jnp.sin(yaw)], 1)),
         size=sizes.at[at].set(half),
     )

@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.arguments import shown
+from jaxgpu.geometry import rows
 from jaxgpu.pytree import number, pytree
 
 from ....environment import Step, register, whole_actions
@@ -53,17 +54,14 @@ class DrivenCarry(Carry):
     """
 
     movement: Servos = field(default_factory=Servos)
-    lift: Array | float = number(default=0.05, above=0, unit="m")  # [] of a thing that is taken
+    lift: Array | float = number(
+        default=0.05, above=0, most=1, unit="m"
+    )  # [] of a thing that is taken
 
     @property
     def vector_size(self) -> int:
         """As said above."""
         return super().vector_size + 12
-
-    @property
-    def keeps(self) -> bool:
-        """What the fingers do not hold falls."""
-        return False
 
     def prepared(self, state: State, frames: Frames) -> State:
         """At rest, the fingers half open."""
@@ -80,7 +78,6 @@ class DrivenCarry(Carry):
             ValueError: an action of another shape, or one that is not finite.
         """
         del key
-        action = jnp.clip(action, -1, 1)
         boxes = Boxes(self.episodes.boxes[self.house(state)].astype(state.thing.dtype))
         went = self.movement.move(boxes, state.driven, state.load.half, action[:10])
         hand, turn = went.frames.origin[-1], went.frames.axes[-1]
@@ -100,13 +97,15 @@ class DrivenCarry(Carry):
             t=state.t + 1,
             left_out=state.left_out + went.left_out.astype(state.left_out.dtype),
         )
-        taken = load.held & (after.thing[2] > self._thing(state.episode)[2] + self.lift)
+        lay = self._thing(state.episode)[2]
+        taken = load.held & (after.thing[2] > lay + self.lift)
         first = taken & ~state.picked
         after = replace(after, picked=state.picked | taken)
-        placed = self.is_placed(after) & ~load.held & (self._speed(after) < STILL)
+        placed = (
+            self.is_placed(after) & ~load.held & (rows.length(servos.speed(went.driven)) < STILL)
+        )
         done, failed = self.ends(state, after, action, placed)
-        low = jnp.minimum(self._thing(state.episode)[2], self.goal(state)[2])
-        fell = after.thing[2] < low - DROP
+        fell = after.thing[2] < jnp.minimum(lay, self.goal(state)[2]) - DROP
         paid = jnp.where(first, self.pick_bonus, 0.0)
         return self.outcome(after, went.frames, done, (failed | fell) & ~done, paid)
 
@@ -118,11 +117,6 @@ class DrivenCarry(Carry):
         base = jnp.stack([c * v[0] + s * v[1], c * v[1] - s * v[0], v[2]])
         fingers = jnp.stack([jnp.mean(q[servos.FINGERS]) / WIDEST, jnp.tanh(driven.press / HELD)])
         return [*super().vector(state, frames), fingers, base, driven.arm - q[servos.ARM]]
-
-    def _speed(self, state: Any) -> Array:
-        at = servos.OBJECT  # the freedoms of the thing begin where its coordinates do
-        v = state.driven.physics.qvel[at : at + 3]
-        return jnp.sqrt(jnp.sum(v**2))
 
 
 @pytree
