@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import jax
+
 from jaxgpu import rl
 from jaxgpu.pytree import number, size
 from jaxgpu.report import Report
@@ -30,7 +32,16 @@ SAC = rl.SAC(
     buffer_size=300_000,
     hidden_sizes=(128, 128),
 )
-SHAC = rl.SHAC(gamma=0.99, reset_prob=0.05)
+SHAC = rl.SHAC(
+    learning_rate=1e-3,
+    gamma=0.99,
+    reset_prob=0.05,
+    actor_lambda=0.9,
+    max_slope=10.0,
+    critic_iterations=32,
+    network=rl.MLP(hidden_sizes=(64, 64), activation=jax.nn.elu, layer_norm=True),
+    hidden_sizes=(),
+)
 ROWS = (
     Row("half-cheetah", PPO, 1_000_000, 2000, published="5784 Tianshou, 1700 baselines"),
     Row("hopper", PPO, 1_000_000, 2000, published="2609 Tianshou, 2400 baselines"),

@@ -6,6 +6,11 @@ targets; the target follows the critic slowly. Departures: observations are norm
 option a share of the environments begins anew after each window. Without it, where episodes end by
 the clock alone, all of them run in step, and the critic sees what comes after a beginning once in
 many windows.
+
+As two further options, for robots in contact: `actor_lambda` below 1 gives the actor the TD(lambda)
+mean of the values along a path in place of the one at its end, so that the critic, which has seen
+where robots fall, is heard at every step (as in Hafner et al. 2020, arXiv:1912.01603, equation 6);
+and `max_slope` cuts what a single action of a single copy adds to the gradient.
 """
 
 from dataclasses import KW_ONLY, replace
@@ -45,6 +50,12 @@ class SHAC(ActorCriticRollouts):
     reset_prob: Array | float = number(
         default=0.0, least=0, most=1
     )  # [] chance of an environment to begin anew after a window
+    actor_lambda: Array | float = number(
+        default=1.0, least=0, most=1
+    )  # [] of the actor's returns; 1: the values where windows and episodes end alone
+    max_slope: Array | float = number(
+        default=float("inf"), above=0, infinite=True
+    )  # [] of a path's return by one of its actions
     critic_iterations: int = size(default=8, least=1)  # passes of the critic over a window
     _: KW_ONLY
     num_steps: int = size(default=16, least=1)  # T, steps in a window
@@ -148,19 +159,22 @@ class SHAC(ActorCriticRollouts):
             value: Any = network.apply(state.target, x, method=ActorCritic.value)
             return value
 
+        most = self.max_slope / (self.num_steps * envs.here)  # of the mean that is climbed
+
         def move(loop: Any, inputs: Any) -> tuple[Any, Any]:
             (env_state, weight), (act_key, drawn, reset) = loop, inputs
             x = normaliser.apply(state.obs_stats, env_state.observation)
             noises = noise(env.action_space, act_key, self.num_envs, axis)
             choice = self._act(env, params, x).from_noise(noises)
-            action = _spared(stretched(env.action_space, jnp.tanh(choice)))
+            action = _spared(stretched(env.action_space, jnp.tanh(choice)), most)
             after, out = step_with(env_state, action, drawn, reset)
             final = value_of(normaliser.apply(state.obs_stats, out.final))
             future = self.gamma * jnp.where(out.terminated, 0.0, final)
             # where a path ends its future is the target critic's, and a new one begins undiscounted
-            gain = weight * (out.reward + jnp.where(out.is_first, future, 0.0))
-            later = jnp.where(out.is_first, 1.0, weight * self.gamma)
-            row = (env_state.observation, x, out, final, gain, weight * future)
+            heard = jnp.where(out.is_first, 1.0, 1 - self.actor_lambda)
+            gain = weight * (out.reward + heard * future)
+            later = jnp.where(out.is_first, 1.0, weight * self.gamma * self.actor_lambda)
+            row = (env_state.observation, x, out, final, gain, weight * self.actor_lambda * future)
             return (after, later), row
 
         start = (state.env_state, jnp.ones(envs.here))
@@ -200,20 +214,24 @@ class SHAC(ActorCriticRollouts):
 
 
 @jax.custom_vjp
-def _spared(action: Array) -> Array:
-    """Actions [B, A]; a slope that is not finite ends here, and leaves its copy out of the sum.
+def _spared(action: Array, most: Array | float) -> Array:
+    """Actions [B, A]; a slope of norm above `most` is cut to it, one that is not finite to zero.
 
     Where a copy breaks the slopes of its steps until then are nan, whatever they are multiplied by.
     """
+    del most
     return action
 
 
-def _passed(_: None, slope: Array) -> tuple[Array]:
+def _passed(most: Array | float, slope: Array) -> tuple[Array, None]:
     good = jnp.all(jnp.isfinite(slope), -1, keepdims=True)
-    return (jnp.where(good, slope, 0.0),)
+    slope = jnp.where(good, slope, 0.0)
+    square = jnp.sum(slope**2, -1, keepdims=True)
+    norm = jnp.sqrt(jnp.where(square > 0, square, 1.0))
+    return slope * jnp.minimum(1.0, most / norm), None
 
 
-_spared.defvjp(lambda action: (action, None), _passed)
+_spared.defvjp(lambda action, most: (action, most), _passed)
 
 
 @pytree

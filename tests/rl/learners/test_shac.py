@@ -8,6 +8,7 @@ from rl_probe import Drift, begun, drifted, lambda_returns
 
 from jaxgpu import rl
 from jaxgpu.rl.learners.networks import ActorCritic
+from jaxgpu.rl.learners.shac import _spared
 from jaxgpu.rl.vector import vectorize
 
 KEY = jax.random.key(0)
@@ -51,11 +52,25 @@ def test_pendulum_is_swung_up_in_200k_steps():
     assert np.median(means) >= -165 and means.min() >= -200, means
 
 
+def test_the_slope_of_an_action_is_cut_and_never_nan():
+    """To the norm that is given, copy by copy; one that is not finite is left out."""
+    slope = jnp.array([[3.0, 4.0], [jnp.nan, 1.0], [0.0, 0.0], [0.3, 0.4]])
+    cut, _ = jax.vjp(_spared, jnp.zeros((4, 2)), jnp.float32(1.0))[1](slope)
+    np.testing.assert_allclose(cut, [[0.6, 0.8], [0, 0], [0, 0], [0.3, 0.4]], rtol=1e-6)
+
+
 @pytest.mark.slow
-def test_the_actor_climbs_the_derivative_of_the_window():
+@pytest.mark.parametrize("actor_lambda", [1.0, 0.5])
+def test_the_actor_climbs_the_derivative_of_the_window(actor_lambda):
     """Against central differences, through dynamics, noise, resets and the critic at the end."""
     env = rl.make("pendulum", max_steps=2)  # one reset inside the window
-    learner = rl.SHAC(num_envs=2, num_steps=3, critic_iterations=1, hidden_sizes=(4,))
+    learner = rl.SHAC(
+        num_envs=2,
+        num_steps=3,
+        critic_iterations=1,
+        hidden_sizes=(4,),
+        actor_lambda=actor_lambda,
+    )
     state = learner.init(env, jax.random.key(0))
     loss = jax.jit(lambda params: learner._window(params, env, state, jax.random.key(1))[0])
     slope = jax.jit(jax.grad(loss))(state.params)
@@ -70,10 +85,13 @@ def test_the_actor_climbs_the_derivative_of_the_window():
     assert abs(exact) > 0.05
 
 
-def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyond():
-    """Xu et al. (2022), equations 5 and 7, by loops over drifting places."""
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyond(share):
+    """Xu et al. (2022), equations 5 and 7, by loops over drifting places; shares of the critic."""
     env = Drift(rl.Box(-1.0, 1.0, (1,)))
-    learner = rl.SHAC(gamma=0.9, td_lambda=0.7, num_envs=4, num_steps=8, hidden_sizes=(3,))
+    learner = rl.SHAC(
+        gamma=0.9, td_lambda=0.7, num_envs=4, num_steps=8, hidden_sizes=(3,), actor_lambda=share
+    )
 
     def windowed(key):
         state = begun(learner, env, key)
@@ -92,9 +110,10 @@ def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyon
         weight = 1.0
         for i in range(8):
             total += weight * reward[i, copy]
-            if cut[i, copy] or i == 7 and not ended[i, copy]:
-                total += weight * 0.9 * ahead[i, copy]
-            weight = 1.0 if cut[i, copy] or ended[i, copy] else 0.9 * weight
+            last = cut[i, copy] or i == 7
+            if not ended[i, copy]:
+                total += weight * 0.9 * ahead[i, copy] * (1 if last else 1 - share)
+            weight = 1.0 if cut[i, copy] or ended[i, copy] else 0.9 * share * weight
     np.testing.assert_allclose(loss, -total / 4 / 8, rtol=1e-5)
 
 
