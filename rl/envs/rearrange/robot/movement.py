@@ -1,15 +1,18 @@
 """A robot that goes where it is sent unless something is in the way: kinematic, without forces.
 
-A step has three parts, each tried once, so that its work is fixed: the base turns and drives, arm
-and load rigid on it; where that meets a box, the base is put out of the deepest contact along its
-horizontal normal, which lets it slide along walls, and if it still meets one, it stays; then all
-joints of the arm move, or none. A part that is accepted lies in no box deeper than `SKIN`, and
-the hand is not let through thin boards: its paths between two places, as capsules, count as parts
-of the robot. The robot may touch itself. Up to `near` boxes are looked at, those whose upright
-hulls are nearest to the robot's.
+A step has three parts, so that its work is fixed: the base turns and drives, arm and load rigid on
+it; where that meets a box, the base is put out of the deepest contact along its horizontal normal,
+which lets it slide along walls, and if it still meets one, it stays; then the joints of the arm
+move; where that meets a box, they are turned back along the slope of the depth of the deepest
+contact, which lets the arm slide too, and if it still meets one, it stays, as it does where the
+middle line of a link got into a box, where that slope is zero. A part that is accepted lies in no
+box deeper than `SKIN`, and the hand is not let through thin boards: its paths between two places,
+as capsules, count as parts of the robot. The robot may touch itself. Up to `near` boxes are looked
+at, those whose upright hulls are nearest to the robot's.
 
 After the kinematic mode of Galactic (Berges et al. 2023, arXiv:2306.07552), where spheres along the
-links stand for the robot and the base is undone on contact unless sliding is asked for.
+links stand for the robot, the base is undone on contact unless sliding is asked for, and the arm
+always.
 """
 
 from dataclasses import replace
@@ -28,7 +31,11 @@ from .contact import Boxes
 from .fetch import Frames, Joints, forward_kinematics, placed
 
 SKIN = 5e-4  # m, how deep the robot may lie in a box
+SLOPE = 0.03  # m, least change of depth with a radian of the arm, where the arm slides
 FLAT = 0.2  # least share of a contact's normal that lies in the plane, where the base slides
+# what turns moves along a bow: the arm is put out of a contact by this many times its depth, and
+# this far beyond, m
+BEYOND, APART = 1.3, 2e-3
 LOW = 0.02  # m, of the bottom of the base above the floor
 BODY = 0.36  # m, that base, torso and head reach from the axis of the base at most
 LIMBS = 0.15  # m, that the arm reaches at most beyond the hull of its frames
@@ -75,11 +82,11 @@ class Movement:
     max_turn: Array | float = number(default=0.0873, above=0, unit="rad")  # [] of the base a step
     max_forward: Array | float = number(default=0.1, above=0, unit="m")  # [] of the base a step
     max_joint: Array | float = number(default=0.196, above=0, unit="rad")  # [] of the arm a step
-    slide: bool = static(default=True)  # along walls; else the base stays on contact
+    slide: bool = static(default=True)  # along what it meets; else base and arm stay on contact
     near: int = size(default=32, least=1)  # boxes that are looked at
 
     def move(self, boxes: Boxes, joints: Joints, load: Load, action: Array) -> Moved:
-        """One step in boxes [K]; about 17 capsules by `near` boxes by 250 operations, three times.
+        """One step in boxes [K]; about 17 capsules by `near` boxes by 250 operations, four times.
 
         Args:
             boxes: what is in the way.
@@ -112,11 +119,16 @@ class Movement:
             return Moved(
                 replace(joints, base=base), there, base_free, jnp.ones_like(stays), left_out
             )
-        reached = placed(new, base)
-        arm_free = depth_of(close, reached, load, _swept(there)) <= SKIN
-        frames = jax.tree.map(lambda a, b: jnp.where(arm_free, a, b), reached, there)
-        joints = replace(joints, base=base, arm=jnp.where(arm_free, arm, joints.arm))
-        return Moved(joints, frames, base_free, arm_free, left_out)
+        paths, sent = _swept(there), replace(joints, base=base, arm=arm)
+        depth, slope = _slope(close, sent, placed(new, base), load, paths)
+        arm_free = depth <= SKIN
+        turned = arm + jnp.where(arm_free, 0.0, self._turned_back(depth, slope))
+        turned = jnp.clip(turned, *fetch.limits(arm.dtype))
+        reached = forward_kinematics(replace(sent, arm=turned))
+        stays = depth_of(close, reached, load, paths) > SKIN
+        frames = jax.tree.map(lambda a, b: jnp.where(stays, a, b), there, reached)
+        joints = replace(sent, arm=jnp.where(stays, joints.arm, turned))
+        return Moved(joints, frames, base_free, arm_free & ~stays, left_out)
 
     def _put_out(self, depth: Array, normal: Array) -> Array:
         """How the base is to be shifted out of a contact, [3] m; not farther than it drives."""
@@ -125,6 +137,15 @@ class Movement:
         put = jnp.where(slides, depth / jnp.where(slides, flat, 1.0) ** 2, 0.0)
         put = jnp.minimum(put, self.max_forward)
         return put * jnp.stack([normal[0], normal[1], jnp.zeros_like(put)])
+
+    def _turned_back(self, depth: Array, slope: Array) -> Array:
+        """How the arm is to be turned out of a contact, [7] rad; not farther than it moves."""
+        square = jnp.sum(slope**2)
+        slides = (square > SLOPE**2) & self.slide
+        back = (BEYOND * depth + APART) / jnp.where(slides, square, 1.0)
+        turn = -jnp.where(slides, back, 0.0) * slope
+        most = jnp.max(jnp.abs(turn))
+        return turn * jnp.minimum(1.0, self.max_joint / jnp.where(most > 0, most, 1.0))
 
 
 def _postures(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
@@ -187,6 +208,26 @@ def deepest(
     shape = jnp.argmax(jnp.append(again, base[jnp.argmax(each)]))
     normal = contact.way_out(box, start[shape], end[shape])
     return jnp.maximum(most, of_load), jnp.where(of_load > most, 0.0, normal)
+
+
+def _slope(
+    boxes: Boxes, joints: Joints, frames: Frames, load: Load, paths: Array
+) -> tuple[Array, Array]:
+    """How deep robot and load lie in boxes at most, [] m, and its slope by the arm's joints, [7].
+
+    The slope is zero where base or load lie deeper: there the arm does not slide.
+    """
+    arm, base, of_load = _depths(boxes, frames, load, paths)
+    limbs, others = jnp.max(arm), jnp.maximum(jnp.max(base), jnp.max(of_load))
+    shape, row = jnp.divmod(jnp.argmax(arm), arm.shape[1])
+    box = Boxes(boxes.rows[row][None])
+
+    def depth(angles: Array) -> Array:
+        found = shapes(forward_kinematics(replace(joints, arm=angles)), paths)
+        return contact.segments(box, *(x[shape][None] for x in found))[0, 0]
+
+    slope = jax.grad(depth)(joints.arm)
+    return jnp.maximum(limbs, others), jnp.where(others > limbs, 0.0, slope)
 
 
 def _depths(

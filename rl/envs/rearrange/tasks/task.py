@@ -25,12 +25,13 @@ from ....spaces import Box, Space, real
 from ..house import House
 from ..robot import contact
 from ..robot.contact import Boxes
-from ..robot.fetch import FRAMES, Frames, Joints, forward_kinematics, in_frame
-from ..robot.movement import Load, Moved, Movement
+from ..robot.fetch import FRAMES, Frames, Joints, capsules, forward_kinematics, in_frame
+from ..robot.movement import SWEPT, Load, Moved, Movement
 from ..robot.servos import Servos
 from .episodes import Episodes, folded
 from .scene import Furnished, furnished, placed_solids
 
+FELT = 0.3  # m, within which elbow, wrist and hand feel boxes
 SCAN, SCAN_HEIGHT = 3.0, 0.2878  # m, range of the rays around the base, and their height
 # joints without and with limits. Whole numbers of 32 bits: jax 0.12 keeps the type that an array of
 # the module had in a program of the one precision for programs of the other
@@ -85,7 +86,7 @@ class HouseTask(ABC):
     def observation_space(self) -> Space | dict[str, Space]:
         """A vector, or with a camera its image and a vector that knows no way and feels no ray."""
         if not self.pixels:
-            return Box(-np.inf, np.inf, (self.vector_size + 3 + self.rays,))
+            return Box(-np.inf, np.inf, (self.vector_size + 3 + self.rays + 9,))
         image = Box(0.0, 1.0, (self.pixels, self.pixels, 1))
         return {"depth": image, "state": Box(-np.inf, np.inf, (self.vector_size,))}
 
@@ -197,7 +198,8 @@ class HouseTask(ABC):
             solids = placed_solids(self.house_at(state), state, self.episodes.target[state.episode])
             depth = depth_image(self.camera(frames), solids, far=FAR).astype(state.thing.dtype)
             return {"depth": depth[..., None] / FAR, "state": jnp.concatenate(parts)}
-        return jnp.concatenate([*parts, self._route(state), self._scan(state)])
+        told = [self._route(state), self._scan(state), self._felt(state, frames)]
+        return jnp.concatenate([*parts, *told])
 
     def camera(self, frames: Frames) -> Camera:
         """The camera of the head, which looks ahead and 20 degrees down, 60 degrees wide."""
@@ -244,6 +246,18 @@ class HouseTask(ABC):
         long = jnp.maximum(jnp.sqrt(gx**2 + gy**2), d)
         gx, gy, c, s = gx / long, gy / long, jnp.cos(yaw), jnp.sin(yaw)
         return jnp.stack([way(0.0, 0.0), c * gx + s * gy, c * gy - s * gx])
+
+    def _felt(self, state: State, frames: Frames) -> Array:
+        """The ways from the boxes nearest to elbow, wrist and hand, [9]: 0 from `FELT`, 1 there."""
+        boxes = Boxes(self.episodes.boxes[self.house(state)].astype(state.thing.dtype))
+
+        def way(x: Array) -> Array:
+            far = contact.point(boxes, x)
+            nearest = jnp.argmin(far)
+            out = contact.way_out(Boxes(boxes.rows[nearest]), x, x)
+            return self.local(frames, out) * jnp.maximum(1 - far[nearest] / FELT, 0)
+
+        return jnp.concatenate([way(x) for x in capsules(frames)[1][SWEPT]])
 
     def _scan(self, state: State) -> Array:
         """How far level rays around the base reach, [rays], 1 for 3 m or more."""

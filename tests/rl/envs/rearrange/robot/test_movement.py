@@ -151,6 +151,30 @@ def test_the_hand_does_not_jump_through_a_board():
     assert (~moved.arm_free).any()
 
 
+def test_the_arm_slides_along_a_board():
+    """Pressed on a board and turned it turns as above the board; without sliding it stays."""
+    board = jnp.array([[1.0, 0.0, 0.9, 0.6, 0.6, 0.005, 1.0, 0.0]])
+    rows = movement.Boxes(jnp.tile(board, (9, 1)))
+    joints = replace(
+        starts(),
+        base=jnp.zeros((COPIES, 3)),
+        arm=jnp.tile(jnp.zeros(7).at[1].set(0.2), (COPIES, 1)),
+    )
+    down = jnp.zeros((COPIES, 9)).at[:, 3].set(0.2)
+    for _ in range(8):
+        joints = move(Movement(), rows, joints, EMPTY, down).joints
+    pressed = down.at[:, 2].set(jnp.linspace(-1, 1, COPIES))
+    slid = move(Movement(), rows, joints, EMPTY, pressed)
+    assert not slid.arm_free.any()
+    turned = np.asarray(slid.joints.arm - joints.arm)[:, 0]
+    np.testing.assert_allclose(turned, 0.196 * np.linspace(-1, 1, COPIES), atol=2e-3)
+    start, end, radius = (np.asarray(x) for x in fetch.capsules(slid.frames))
+    hand = np.minimum(start, end)[:, -3:, 2] - radius[-3:]
+    assert hand.min() > 0.905 - 1e-3
+    stays = move(Movement(slide=False), rows, joints, EMPTY, pressed)
+    np.testing.assert_array_equal(stays.joints.arm, joints.arm)
+
+
 def test_the_hulls_that_choose_boxes_hold_the_robot():
     """Any posture: capsules lie within the margins of the frames of the arm, and about the base."""
     rng = np.random.default_rng(2)
