@@ -50,13 +50,13 @@ class SHAC(ActorCriticRollouts):
     reset_prob: Array | float = number(
         default=0.0, least=0, most=1
     )  # [] chance of an environment to begin anew after a window
+    critic_iterations: int = size(default=8, least=1)  # passes of the critic over a window
     actor_lambda: Array | float = number(
         default=1.0, least=0, most=1
     )  # [] of the actor's returns; 1: the values where windows and episodes end alone
-    max_slope: Array | float = number(
-        default=float("inf"), above=0, infinite=True
-    )  # [] of a path's return by one of its actions
-    critic_iterations: int = size(default=8, least=1)  # passes of the critic over a window
+    max_slope: Array | float | None = number(
+        default=None, above=0, none=True
+    )  # [] of a path's return by one of its actions, at most; None cuts nothing
     _: KW_ONLY
     num_steps: int = size(default=16, least=1)  # T, steps in a window
 
@@ -159,7 +159,9 @@ class SHAC(ActorCriticRollouts):
             value: Any = network.apply(state.target, x, method=ActorCritic.value)
             return value
 
-        most = self.max_slope / (self.num_steps * envs.here)  # of the mean that is climbed
+        steps, most = self.num_steps * envs.here, self.max_slope
+        most = None if most is None else most / steps  # what is climbed is a mean over these
+        kept = self.gamma * self.actor_lambda
 
         def move(loop: Any, inputs: Any) -> tuple[Any, Any]:
             (env_state, weight), (act_key, drawn, reset) = loop, inputs
@@ -173,15 +175,16 @@ class SHAC(ActorCriticRollouts):
             # where a path ends its future is the target critic's, and a new one begins undiscounted
             heard = jnp.where(out.is_first, 1.0, 1 - self.actor_lambda)
             gain = weight * (out.reward + heard * future)
-            later = jnp.where(out.is_first, 1.0, weight * self.gamma * self.actor_lambda)
-            row = (env_state.observation, x, out, final, gain, weight * self.actor_lambda * future)
+            later = jnp.where(out.is_first, 1.0, weight * kept)
+            row = (env_state.observation, x, out, final, gain, weight * future)
             return (after, later), row
 
         start = (state.env_state, jnp.ones(envs.here))
         reset = self._resets(jax.random.fold_in(key, 0), axis)
         inputs = (*self.draws(envs, state.env_state, key, 1), reset)
         (env_state, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, inputs)
-        ahead = jnp.where(out.is_first[-1], 0.0, beyond[-1])  # of the paths still under way
+        # of the paths still under way
+        ahead = jnp.where(out.is_first[-1], 0.0, self.actor_lambda * beyond[-1])
         loss = -jnp.mean(jnp.sum(gain, 0) + ahead) / self.num_steps
         value = value_of(x)
         target = value + advantages(
@@ -214,8 +217,8 @@ class SHAC(ActorCriticRollouts):
 
 
 @jax.custom_vjp
-def _spared(action: Array, most: Array | float) -> Array:
-    """Actions [B, A]; a slope of norm above `most` is cut to it, one that is not finite to zero.
+def _spared(action: Array, most: Array | float | None) -> Array:
+    """Actions [B, A]; a slope above the norm `most` is cut to it, one that is not finite to zero.
 
     Where a copy breaks the slopes of its steps until then are nan, whatever they are multiplied by.
     """
@@ -223,9 +226,11 @@ def _spared(action: Array, most: Array | float) -> Array:
     return action
 
 
-def _passed(most: Array | float, slope: Array) -> tuple[Array, None]:
+def _passed(most: Array | float | None, slope: Array) -> tuple[Array, None]:
     good = jnp.all(jnp.isfinite(slope), -1, keepdims=True)
     slope = jnp.where(good, slope, 0.0)
+    if most is None:
+        return slope, None
     square = jnp.sum(slope**2, -1, keepdims=True)
     norm = jnp.sqrt(jnp.where(square > 0, square, 1.0))
     return slope * jnp.minimum(1.0, most / norm), None

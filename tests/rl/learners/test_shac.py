@@ -57,6 +57,8 @@ def test_the_slope_of_an_action_is_cut_and_never_nan():
     slope = jnp.array([[3.0, 4.0], [jnp.nan, 1.0], [0.0, 0.0], [0.3, 0.4]])
     cut, _ = jax.vjp(_spared, jnp.zeros((4, 2)), jnp.float32(1.0))[1](slope)
     np.testing.assert_allclose(cut, [[0.6, 0.8], [0, 0], [0, 0], [0.3, 0.4]], rtol=1e-6)
+    (whole,) = jax.vjp(lambda a: _spared(a, None), jnp.zeros((4, 2)))[1](slope)
+    np.testing.assert_array_equal(whole, slope.at[1].set(0.0))
 
 
 @pytest.mark.slow

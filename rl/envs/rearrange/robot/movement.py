@@ -79,9 +79,13 @@ class Movement:
     (True, [1.607, -0.1, -1.5])
     """
 
-    max_turn: Array | float = number(default=0.0873, above=0, unit="rad")  # [] of the base a step
+    max_turn: Array | float = number(
+        default=0.0873, above=0, most=np.pi, unit="rad"
+    )  # [] of the base a step
     max_forward: Array | float = number(default=0.1, above=0, unit="m")  # [] of the base a step
-    max_joint: Array | float = number(default=0.196, above=0, unit="rad")  # [] of the arm a step
+    max_joint: Array | float = number(
+        default=0.196, above=0, most=np.pi, unit="rad"
+    )  # [] of the arm a step
     slide: bool = static(default=True)  # along what it meets; else base and arm stay on contact
     near: int = size(default=32, least=1)  # boxes that are looked at
 
@@ -226,7 +230,7 @@ def _slope(
         found = shapes(forward_kinematics(replace(joints, arm=angles)), paths)
         return contact.segments(box, *(x[shape][None] for x in found))[0, 0]
 
-    slope = jax.grad(depth)(joints.arm)
+    slope = jax.jacfwd(depth)(joints.arm)  # backwards a picked shape is a scatter, slow on a TPU
     return jnp.maximum(limbs, others), jnp.where(others > limbs, 0.0, slope)
 
 

@@ -86,7 +86,7 @@ class HouseTask(ABC):
     def observation_space(self) -> Space | dict[str, Space]:
         """A vector, or with a camera its image and a vector that knows no way and feels no ray."""
         if not self.pixels:
-            return Box(-np.inf, np.inf, (self.vector_size + 3 + self.rays + 9,))
+            return Box(-np.inf, np.inf, (self.vector_size + 3 + self.rays + 3 * len(SWEPT),))
         image = Box(0.0, 1.0, (self.pixels, self.pixels, 1))
         return {"depth": image, "state": Box(-np.inf, np.inf, (self.vector_size,))}
 
