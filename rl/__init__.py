@@ -5,7 +5,8 @@ Reading order:
     environment   the protocol of an environment, and environments by name; `spaces`
     envs          classic, locomotion, surgical, tactile, fluid and rearrangement tasks
     vector        many copies of an environment, begun anew where episodes end
-    learners      PPO, RecurrentPPO, PQN, SAC, SHAC, ES, DAgger; networks; Policies, an objective
+    learners      PPO, RecurrentPPO, KickstartedPPO, PQN, SAC, SHAC, DAgger, ES; their networks;
+                  Policies, an objective
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
     devices       one training on several of them; `shares`, what they do together
     policies      what was learnt, by itself: saved, loaded and exported
@@ -41,7 +42,20 @@ from .envs.surgical import (
 )
 from .envs.touch import NutOnBolt, PegInsertion, PegPlacement
 from .evaluation import Scores, evaluate, interquartile_mean
-from .learners import CNN, ES, MLP, PPO, PQN, SAC, SHAC, DAgger, Policies, RecurrentPPO, ResNet
+from .learners import (
+    CNN,
+    ES,
+    MLP,
+    PPO,
+    PQN,
+    SAC,
+    SHAC,
+    DAgger,
+    KickstartedPPO,
+    Policies,
+    RecurrentPPO,
+    ResNet,
+)
 from .loops import Learner, Training, learn, sweep, train
 from .policies import LearntPolicy, Policy, RecurrentPolicy, load_policy
 from .spaces import Box, Discrete, Space
@@ -98,6 +112,7 @@ __all__ = [
     "Learner",
     "DAgger",
     "ES",
+    "KickstartedPPO",
     "PPO",
     "PQN",
     "Policies",

@@ -3,13 +3,14 @@
 Reading order: `ppo`, which is the plainest use of what the learners by gradients share, `training`
 (sizes, state), `schedule`, `normaliser`, `networks` and the `encoders` before them, `advantage` and
 `optimiser`; then `recurrent` (PPO with a memory), `pqn`, `sac` with its `replay`,
-`shac`, and `dagger`, which imitates; `evolved` stands apart, whose
+`shac`; `kickstart` and `dagger`, which learn from a `teacher`; `evolved` stands apart, whose
 `es` searches by the objective of `neuroevolution`.
 """
 
 from .dagger import DAgger
 from .encoders import CNN, ResNet
 from .evolved import ES, Policies
+from .kickstart import KickstartedPPO
 from .networks import MLP
 from .ppo import PPO
 from .pqn import PQN
@@ -22,6 +23,7 @@ __all__ = [
     "CNN",
     "DAgger",
     "ES",
+    "KickstartedPPO",
     "MLP",
     "PPO",
     "PQN",

@@ -9,9 +9,9 @@ sees where the student's own errors lead. Departures: the student goes on from i
 `gradient_steps` steps of Adam an update, in place of a fit from nothing; observations are
 normalised; the last `buffer_size` rows are kept, so that what is older is forgotten.
 
-A teacher's actions are clipped to their bounds; where they are not finite it has nothing to say:
-the student plays, and does not learn from there. It may see what the student does not: of
-observations that are dictionaries the student sees `actor_keys` alone.
+Where the teacher has nothing to say the student plays, and does not learn from there. It may see
+what the student does not: of observations that are dictionaries the student sees `actor_keys`
+alone.
 """
 
 from dataclasses import KW_ONLY, replace
@@ -22,16 +22,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import arguments, ranges
-from jaxgpu.program import called
 from jaxgpu.pytree import number, pytree, size, static
 
 from .. import shares
 from ..environment import Environment
 from ..policies import LearntPolicy, learnt
 from ..spaces import Box, Space
-from ..vector import VectorState, finite, vectorize
-from . import encoders, normaliser, optimiser, replay
+from ..vector import VectorState, vectorize
+from . import encoders, normaliser, optimiser, replay, teacher
 from .networks import MLP, Categorical, feasible
 from .training import Rollouts, TrainState, check_shares
 
@@ -95,7 +93,8 @@ class DAgger(Rollouts):
         """
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
-        self._check(env, observation)
+        replay.check_room("DAgger", self.buffer_size, self.steps_per_update)
+        teacher.check("DAgger", self.teacher, env, observation)
         params: Any = self._network(env).init(network_key, observation)
         row = {"observation": observation, "action": self.teacher(observation)}
         common["report"]["error"] = jnp.zeros((), jnp.float32)
@@ -168,8 +167,8 @@ class DAgger(Rollouts):
         def move(env_state: VectorState, inputs: tuple[Array, Any]) -> tuple[VectorState, Any]:
             act_key, drawn = inputs
             observation = env_state.observation
-            advice = feasible(env.action_space, jax.vmap(self.teacher)(observation))
-            silent = ~finite(advice)  # at a loss: the student plays, and nothing is learnt
+            # where it is at a loss the student plays, and nothing is learnt
+            advice, silent = teacher.asked(self.teacher, env, observation)
             own = self._act(env, state.params, normaliser.apply(state.obs_stats, observation))
             taught = shares.own(jax.random.bernoulli(act_key, share, (self.num_envs,)), axis)
             taught = (taught & ~silent).reshape(-1, *(1,) * (advice.ndim - 1))
@@ -195,26 +194,6 @@ class DAgger(Rollouts):
         out: Any = self._network(env).apply(params, x)
         space = env.action_space
         return feasible(space, out) if isinstance(space, Box) else Categorical(out).mode()
-
-    def _check(self, env: Environment, observation: Any) -> None:
-        """Refuse a teacher that cannot be asked, and a buffer without room for a rollout."""
-        replay.check_room("DAgger", self.buffer_size, self.steps_per_update)
-        teacher = self.teacher
-        if not callable(teacher) or jax.tree_util.all_leaves([teacher]):
-            raise TypeError(
-                f"DAgger: teacher={arguments.shown(teacher)}; it must be a learnt policy without a "
-                "memory, such as rl.load_policy gives, or jax.tree_util.Partial of a function"
-            )
-        ranges.finite("DAgger", teacher=teacher)
-        advice = called("DAgger: teacher", teacher, observation)
-        space = env.action_space
-        kind = jnp.floating if isinstance(space, Box) else jnp.integer
-        shape, dtype = jnp.shape(advice), jnp.result_type(advice)
-        if shape != space.shape or not jnp.issubdtype(dtype, kind):
-            raise ValueError(
-                f"DAgger: teacher gives {dtype}{list(shape)}; actions of {type(env).__name__} are "
-                f"of {space}; it must give one of them for one observation"
-            )
 
     def _network(self, env: Environment | LearntPolicy) -> Student:
         encoder = self.encoder(env, self.actor_keys)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
+from jaxgpu import arguments
 from jaxgpu.pytree import pytree, size
 
 from .. import shares
@@ -107,8 +108,14 @@ class RecurrentPPO:
 
         Raises:
             ValueError: minibatches that do not divide the environments, or a `critic` of `ppo`.
+            TypeError: a `ppo` that is no PPO, or one with a teacher.
         """
         check_learner("RecurrentPPO", self, env)
+        if type(self.ppo) is not ppo.PPO:
+            raise TypeError(
+                f"RecurrentPPO: ppo={arguments.shown(self.ppo)}; it must be an rl.PPO; one with a "
+                "teacher has no memory"
+            )
         if self.ppo.critic is not None:
             raise ValueError(
                 "RecurrentPPO: its ppo has a critic of another training, which it cannot begin "

@@ -22,6 +22,7 @@ LEARNERS = [
     (POLE, rl.PQN()),
     (SWING, rl.SHAC()),
     (SWING, rl.DAgger(jax.tree_util.Partial(lambda x: -0.2 * x[2:]))),
+    (SWING, rl.KickstartedPPO(teacher=jax.tree_util.Partial(lambda x: -0.2 * x[2:]))),
     (POLE, rl.ES()),
     (rl.make("cartpole-masked"), rl.RecurrentPPO(rl.PPO())),
 ]

@@ -73,6 +73,7 @@ HOST = {
         "rl.train, PQN",
         "rl.train, SHAC",
         "rl.train, DAgger",
+        "rl.train, KickstartedPPO",
         "rl.train, ES",
         "rl.train, RecurrentPPO",
         "rl.plan, MPPI",

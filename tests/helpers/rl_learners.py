@@ -30,5 +30,14 @@ LEARNERS = {
             hidden_sizes=(4,),
         ),
     ),
+    "KickstartedPPO": (
+        "pendulum",
+        rl.KickstartedPPO(
+            teacher=jax.tree_util.Partial(lambda x: -0.2 * x[2:]),
+            num_envs=2,
+            hidden_sizes=(4,),
+            **TINY,
+        ),
+    ),
     "ES": ("cartpole", rl.ES(max_steps=8)),
 }

@@ -53,6 +53,15 @@ CASES = {
             **SMALL,
         ),
     ),
+    "KickstartedPPO": (
+        PENDULUM,
+        rl.KickstartedPPO(
+            teacher=jax.tree_util.Partial(lambda x: -0.2 * x[2:]),
+            max_grad_norm=np.inf,
+            **SMALL,
+            **ONCE,
+        ),
+    ),
     "ES": (CARTPOLE, rl.ES(SNES(16), max_steps=20)),
 }
 EIGHT = mesh.devices(8)

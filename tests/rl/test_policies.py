@@ -26,6 +26,7 @@ LEARNERS = {
     "PQN": ("cartpole", rl.PQN(hidden_sizes=(4,))),
     "SAC": ("pendulum", rl.SAC(hidden_sizes=(4,), buffer_size=8)),
     "DAgger": ("cartpole", rl.DAgger(BALANCE, hidden_sizes=(4,))),
+    "KickstartedPPO": ("cartpole", rl.KickstartedPPO(teacher=BALANCE, hidden_sizes=(4,))),
     "SHAC": ("pendulum", rl.SHAC(hidden_sizes=(4,))),
 }
 
