@@ -47,7 +47,7 @@ def test_a_little_of_it_ends_in_a_report(tmp_path):
     options = Options(steps=50_000, seeds=3, episodes=4)
     found = peg_by_touch.study(options, tmp_path, False)
     (table,) = found.tables
-    steps = [[1, 40_960], [3, 40_960], [3, 40_960], [3, 20_480]]
+    steps = [[1, 40_960], *3 * [[3, 40_960]], [3, 20_480]]
     assert [row[1:3] for row in table.rows] == steps
     assert [figure.mime for figure in found.figures] == ["video/mp4", "image/svg+xml"]
 
