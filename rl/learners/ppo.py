@@ -49,6 +49,8 @@ class PPO(ActorCriticRollouts):
     target_kl: Array | float = number(
         default=0.01, above=0, unit="nats"
     )  # [] nats an update, where `adaptive_lr`
+    # logarithm of the deviation of real actions at the start
+    log_std: float = number(default=-0.5, baked=True, least=-10, most=3)
     update_epochs: int = size(default=4, least=1)  # passes over each rollout
     num_minibatches: int = size(default=8, least=1)  # parts into which a pass cuts it
     normalize_reward: bool = static(default=False)  # by the deviation of their discounted sums
@@ -249,7 +251,7 @@ class PPO(ActorCriticRollouts):
         return jnp.clip(lr_scale * jnp.where(kl > 2 * self.target_kl, 1 / 1.5, factor), 1e-2, 1e2)
 
     def _network(self, env: Environment | LearntPolicy) -> ActorCritic:
-        return ActorCritic(env.action_space, self.hidden_sizes, **self.pair(env))
+        return ActorCritic(env.action_space, self.hidden_sizes, self.log_std, **self.pair(env))
 
     def _apply(
         self, network: ActorCritic, params: Any, x: Any

@@ -35,6 +35,7 @@ class RecurrentActorCritic(nn.Module):
 
     space: Space  # of the actions
     hidden_size: int  # units of the gated recurrent unit
+    log_std: float = -0.5  # logarithm of the deviation of real actions at the start
     encoder: nn.Module | None = None  # what turns observations into features first
     critic_encoder: nn.Module | None = None  # what the critic alone sees, beside the carry
 
@@ -43,7 +44,7 @@ class RecurrentActorCritic(nn.Module):
         start = nn.initializers.orthogonal(2**0.5)
         self.embed = nn.Dense(self.hidden_size, kernel_init=start, precision="highest")
         self.cell = nn.GRUCell(self.hidden_size)
-        self.heads = ActorCritic(self.space, (self.hidden_size,))
+        self.heads = ActorCritic(self.space, (self.hidden_size,), self.log_std)
 
     def __call__(self, carry: Array, x: Any) -> tuple[Array, Normal | Categorical, Array]:
         """Carry [..., W] and observation [..., O] to carry, distribution and value."""
@@ -271,7 +272,9 @@ class RecurrentPPO:
         if spec.actor_keys != spec.critic_keys:
             alone = encoders.sight(spec.network, env.observation_space, spec.critic_keys)
         encoder = spec.encoder(env, spec.actor_keys)
-        return RecurrentActorCritic(env.action_space, self.hidden_size, encoder, alone)
+        return RecurrentActorCritic(
+            env.action_space, self.hidden_size, spec.log_std, encoder, alone
+        )
 
 
 @pytree

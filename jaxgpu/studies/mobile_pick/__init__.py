@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from jaxgpu import ranges, rl
-from jaxgpu.pytree import size
+from jaxgpu.pytree import number, size
 from jaxgpu.report import Report
 from jaxgpu.rl.envs.rearrange import houses, tasks
 from jaxgpu.studies import SEEDS
@@ -23,6 +24,15 @@ LEARNER = rl.PPO(
     num_envs=256,
     num_steps=32,
     hidden_sizes=(128, 128),
+)
+# who is led by the task's script at first: slowly, and with little noise
+LED = rl.KickstartedPPO(
+    teacher=None,
+    learning_rate=3e-4,
+    log_std=-2.0,
+    gamma=LEARNER.gamma,
+    num_steps=LEARNER.num_steps,
+    hidden_sizes=LEARNER.hidden_sizes,
 )
 # who sees depth: residual blocks with group norm, and a memory of what was seen
 SEEING = replace(
@@ -51,6 +61,8 @@ class Options:
     """Of the task, at once, of each training; thousands where an accelerator steps them."""
     homes: int = size(default=64, least=1, most=100_000)
     """Houses to learn in; half as many others, at least 4, to be measured in."""
+    led: float = number(default=0.3, least=0, most=1)
+    """Share of the training in which a script leads who knows the way; 0 for PPO alone."""
     pixels: int = size(default=0, least=0, most=1024)
     """Of each side of the depth image that the policy sees; 0 for a vector that knows the way."""
     seed: int = size(default=0, **SEEDS)
@@ -67,14 +79,24 @@ def course(options: Options) -> Course:
     learnt, new = made(0, options.homes), made(UNSEEN, max(4, options.homes // 2))
     told = {"max_steps": MAX_STEPS, "pixels": options.pixels}
     make = lambda episodes: rl.make("rearrange/mobile-pick", episodes=episodes, **told)
-    learner = replace(SEEING if options.pixels else LEARNER, num_envs=options.copies)
+    env = make(learnt)
     return Course(
-        env=make(learnt),
+        env=env,
         new=make(new),
-        learner=rl.RecurrentPPO(learner, hidden_size=MEMORY) if options.pixels else learner,
+        learner=learner(env, options),
         episodes=options.episodes,
         max_steps=MAX_STEPS,
     )
+
+
+def learner(env: Any, options: Options) -> Any:
+    """Who learns it: from pictures with a memory, else led by the script or alone."""
+    if options.pixels:
+        return rl.RecurrentPPO(replace(SEEING, num_envs=options.copies), hidden_size=MEMORY)
+    if options.led:
+        told = {"teacher": env.script, "teacher_share": options.led, "num_envs": options.copies}
+        return replace(LED, **told)
+    return replace(LEARNER, num_envs=options.copies)
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
@@ -90,16 +112,26 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         ASKED,
         title="A mobile robot learns to fetch",
         success="the thing is taken, in houses that were not learnt from",
-        findings=[f"It was learnt in {options.homes} houses.", SEES[options.pixels > 0], *FINDINGS],
+        findings=[
+            f"It was learnt in {options.homes} houses.",
+            SEES[options.pixels > 0],
+            *([SCRIPT.format(100 * options.led)] if options.led and not options.pixels else []),
+            *FINDINGS,
+        ],
         citations=CITATIONS,
     )
 
 
 SEES = (
-    "The policy is told where the thing is, the way over the floor to it, which only a map can "
+    "The policy is told where the thing is, the ways of base and hand to it, which only a map can "
     "tell, and what is near to its arm; the published one sees depth images.",
     "The policy sees the depth image of the camera on the head, and is told where the thing is, as "
     "the published one; it knows no map.",
+)
+
+SCRIPT = (
+    "In the first {:.0f} % of the training it is drawn towards what the task's script would do, "
+    "less and less (kickstarting); then it learns from rewards alone."
 )
 
 FINDINGS = [
@@ -112,4 +144,5 @@ CITATIONS = [
     "Berges et al. (2023), arXiv:2306.07552, Galactic: the abstraction and the task",
     "Deitke et al. (2022), arXiv:2206.06994, ProcTHOR: the statistics of households",
     "Schulman et al. (2017), arXiv:1707.06347: PPO",
+    "Schmitt et al. (2018), arXiv:1803.03835: kickstarting",
 ]

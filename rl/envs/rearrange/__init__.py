@@ -4,7 +4,8 @@ Read `house` first (a `House`: boxes, surfaces, and where to walk), then `houses
 them: `plan` (rooms, doors and windows), `floor` (where a robot may stand), `furnish` (furniture,
 placed so that all of it can be reached) and `clutter` (small things on it). `furnishings` has the
 published statistics, `pieces` what is placed at once, `templates` the parts of a piece, `rows`
-tables of fixed length, `colours` what they look like. `geodesic` measures ways over the floor.
+tables of fixed length, `colours` what they look like. `geodesic` measures ways over the floor, and
+`approach` those of a hand to a thing.
 
 Then come two rooms: `robot`, Fetch among boxes, and `tasks`, what it is to do there.
 """

@@ -6,6 +6,9 @@ neighbours have, plus the step, until nothing changes (Bellman 1958): as many ro
 way has steps, each over all cells at once, so that many houses and goals are one program.
 """
 
+import functools
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -73,16 +76,31 @@ def cells_near(free: Array, place: Array, reach: Array | float) -> Array:
 
 @jax.jit
 def _distances(free: Array, goal: Array) -> Array:
-    steps = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
-    # what a step costs into each cell from the neighbour at (i, j); infinite where it may not be
+    return spread(free, jnp.where(free & goal, 0.0, jnp.inf), CELL)
+
+
+def spread(free: Array, start: Array, width: float) -> Array:
+    """Length of the shortest way from each cell to where a way begins, on a plane or in space.
+
+    A step goes to a cell that touches, across a face, an edge or a corner, where all cells between
+    are free. Infinite where no way leads.
+
+    Args:
+        free: [...] bool, of two axes or three.
+        start: [...] m, the lengths that ways begin with, infinite where none does.
+        width: m, of a cell.
+    """
+    steps = [step for step in itertools.product((-1, 0, 1), repeat=free.ndim) if any(step)]
+    # what a step costs into each cell from the neighbour; infinite where it may not be
     costs = []
-    for i, j in steps:
-        clear = free & _beside(free, i, j) & _beside(free, i, 0) & _beside(free, 0, j)
-        costs.append(jnp.where(clear, CELL * np.hypot(i, j), jnp.inf))
+    for step in steps:
+        between = itertools.product(*({0, i} for i in step))
+        clear = functools.reduce(jnp.logical_and, (_beside(free, at) for at in between))
+        costs.append(jnp.where(clear, width * np.linalg.norm(step), jnp.inf))
 
     def relaxed(field: Array) -> Array:
         for _ in range(ROUNDS):
-            ways = [_beside(field, i, j) + cost for (i, j), cost in zip(steps, costs)]
+            ways = [_beside(field, step) + cost for step, cost in zip(steps, costs)]
             for way in ways:
                 field = jnp.minimum(field, way)
         return field
@@ -92,12 +110,10 @@ def _distances(free: Array, goal: Array) -> Array:
         new = relaxed(field)
         return new, jnp.any(new < field)
 
-    start = jnp.where(free & goal, 0.0, jnp.inf)
     return lax.while_loop(lambda carry: carry[1], body, (start, jnp.array(True)))[0]
 
 
-def _beside(cells: Array, i: int, j: int) -> Array:
-    """Of each cell its neighbour at (i, j); beyond the border infinite, or not free."""
+def _beside(cells: Array, step: tuple[int, ...]) -> Array:
+    """Of each cell its neighbour at a step; beyond the border infinite, or not free."""
     padded = jnp.pad(cells, 1, constant_values=False if cells.dtype == jnp.bool_ else jnp.inf)
-    n, m = cells.shape
-    return padded[1 + i : 1 + i + n, 1 + j : 1 + j + m]
+    return padded[tuple(slice(1 + i, 1 + i + n) for i, n in zip(step, cells.shape))]

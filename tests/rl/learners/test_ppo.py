@@ -224,3 +224,18 @@ def test_the_learning_rate_keeps_to_a_divergence():
         lr_scale = learner.adapted(jnp.ones(()), new, batch)
         np.testing.assert_allclose(lr_scale, factor, rtol=1e-6)
     assert rl.PPO().adapted(jnp.ones(()), new, batch) == 1
+
+
+def test_the_noise_at_the_start_is_what_is_asked_for():
+    """Also of one with a memory; and the rest begins as it would."""
+    env, begun = (
+        rl.make("pendulum"),
+        lambda spec: spec.init(env, jax.random.key(0)).params["params"],
+    )
+    wide, narrow = begun(rl.PPO()), begun(rl.PPO(log_std=-2.0))
+    np.testing.assert_array_equal(wide["spread"], [-0.5])
+    np.testing.assert_array_equal(narrow["spread"], [-2.0])
+    jax.tree.map(np.testing.assert_array_equal, wide["actor"], narrow["actor"])
+    np.testing.assert_array_equal(
+        begun(rl.RecurrentPPO(rl.PPO(log_std=-2.0)))["heads"]["spread"], [-2.0]
+    )

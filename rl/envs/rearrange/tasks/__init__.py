@@ -1,8 +1,9 @@
 """Tasks of Fetch in houses, by name `rl.make("rearrange/<task>")`.
 
 Read `episodes` first (what is to be fetched, and from where; made on the host), then `task` (state,
-observations, rewards), `navigate`, and `carry` with its tasks in `rearranging`; `driven` has these
-by contact. `standard` has the houses for whoever gives none, `scene` what a picture shows.
+observations, rewards), `navigate`, and `carry` with its tasks in `rearranging`, of which `script`
+does the first; `driven` has these by contact. `standard` has the houses for whoever gives none,
+`scene` what a picture shows.
 """
 
 from .carry import Carry

@@ -11,6 +11,7 @@ sinks on it; elsewhere that is a bad drop. To hold another thing is a failure.
 from abc import abstractmethod
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -19,12 +20,14 @@ from jaxgpu.pytree import number, pytree, static
 
 from ....environment import Step, whole_actions
 from ....spaces import Box
+from .. import approach
 from ..robot import contact
 from ..robot.contact import Boxes
 from ..robot.fetch import Frames, in_frame, in_space
+from ..robot.grasps import TOUCH, grip
 from ..robot.movement import Load, loaded
-from .episodes import REACH, TOUCH, in_hand
-from .task import BENDS, ROLLS, HouseTask, State, between, upright
+from .episodes import in_hand
+from .task import BENDS, ROLLS, HouseTask, State, upright
 
 SOON = 5  # steps, before which the end action does not count
 CLOSE = 0.3  # m, within which the hand is told more finely where the thing is
@@ -43,7 +46,7 @@ class Carry(HouseTask):
 
     near: Array | float = number(
         default=1.5, above=0, infinite=True, unit="m"
-    )  # [] beyond which distances of the hand and of the thing count as such, m
+    )  # [] at most, that ways of the hand and of the thing count, m
     pick_bonus: Array | float = number(default=5.0, least=0)  # [] for the first time in the hand
     threshold: Array | float = number(default=0.15, above=0, unit="m")  # [] in the plane, m
     height: Array | float = number(default=0.3, above=0, unit="m")  # [] above the goal, m
@@ -58,6 +61,11 @@ class Carry(HouseTask):
     def vector_size(self) -> int:
         """As said above."""
         return 35
+
+    @property
+    def told_size(self) -> int:
+        """And the way that `near_way` tells."""
+        return super().told_size + 4
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
@@ -109,6 +117,31 @@ class Carry(HouseTask):
         ways = (made.way(field, e, x) for field in (made.to_goal, made.to_target))
         return jnp.where(state.picked, *ways)
 
+    def near_way(self, state: State, frames: Frames) -> tuple[Array, Array]:
+        """The way through free space, [] m, of the hand to the thing, and once it has been in the
+        hand of the thing to its goal; and its slope, [3]."""
+        return jax.tree.map(
+            lambda a, b: jnp.where(state.picked, a, b),
+            self.thing_way(state, state.thing),
+            self.hand_way(state, frames),
+        )
+
+    def hand_way(self, state: State, frames: Frames) -> tuple[Array, Array]:
+        """The way of the hand to the thing through free space, [] m, and its slope, [3]."""
+        x = grip(frames) - state.thing
+        return approach.way(self._field("near_target"), state.episode, x, self._over(state, x))
+
+    def thing_way(self, state: State, place: Array) -> tuple[Array, Array]:
+        """The way of the thing's middle from a place [3] to its goal, [] m, and its slope, [3]."""
+        x = place - self.goal(state)
+        return approach.way(self._field("near_goal"), state.episode, x, x)
+
+    def told(self, state: State, frames: Frames) -> list[Array]:
+        """And how long the way of hand or thing is, and the direction in which it gets shorter."""
+        left, slope = self.near_way(state, frames)
+        told = [jnp.minimum(left, self.near)[None], self.local(frames, -slope)]
+        return [*super().told(state, frames), *told]
+
     def vector(self, state: State, frames: Frames) -> list[Array]:
         """As the class says."""
         base, hand = state.joints.base.at[2].set(0.0), grip(frames)
@@ -122,11 +155,24 @@ class Carry(HouseTask):
         parts += [state.load.held.astype(arm.dtype)[None], arm[BENDS], jnp.cos(rolls)]
         return [*parts, jnp.sin(rolls), self.clock(state)]
 
+    def _field(self, name: str) -> Array:
+        ways = getattr(self.episodes, name)
+        if ways is None:
+            raise ValueError(
+                f"{type(self).__name__}: episodes have no {name}, as those of tasks.visiting; make "
+                "them by tasks.fetching or tasks.grasping"
+            )
+        return ways
+
+    def _over(self, state: State, x: Array) -> Array:
+        """From the nearest point of the thing's box to a place [3] off its middle, [3] m."""
+        own = in_frame(state.thing_axes, x)
+        return in_space(state.thing_axes, own - jnp.clip(own, -state.load.half, state.load.half))
+
     def _grasped(self, state: State, frames: Frames, tries: Array) -> tuple[Array, Array]:
         """Whether the hand takes the thing, and whether it takes another, [] bool each."""
         at = grip(frames)
-        over = jnp.abs(in_frame(state.thing_axes, at - state.thing)) - state.load.half
-        own = rows.length(jnp.maximum(over, 0))
+        own = rows.length(self._over(state, at - state.thing))
         house, target = self.house(state), self.episodes.target[state.episode]
         things = self.episodes.things[house].astype(at.dtype)
         away = contact.point(Boxes(things), at).at[target].set(own)
@@ -161,12 +207,6 @@ class Carry(HouseTask):
         )
 
 
-def grip(frames: Frames) -> Array:
-    """The middle of the ball in which the hand grasps, [3] m."""
-    ahead = jnp.asarray([REACH, 0.0, 0.0], frames.origin.dtype)
-    return frames.origin[-1] + in_space(frames.axes[-1], ahead)
-
-
 def holding(state: State, frames: Frames) -> State:
     """The state with the thing in the hand."""
     half = state.load.half
@@ -177,9 +217,9 @@ def holding(state: State, frames: Frames) -> State:
 
 def way_to_thing(task: Carry, state: State, frames: Frames) -> Array:
     """The way of the base over the floor and of the hand to the thing, [] m."""
-    return task.floor(state) + between(grip(frames), state.thing, task.near)
+    return task.floor(state) + jnp.minimum(task.hand_way(state, frames)[0], task.near)
 
 
 def way_to_goal(task: Carry, state: State) -> Array:
     """The way of the base over the floor and of the thing to its goal, [] m."""
-    return task.floor(state) + between(state.thing, task.goal(state), task.near)
+    return task.floor(state) + jnp.minimum(task.thing_way(state, state.thing)[0], task.near)

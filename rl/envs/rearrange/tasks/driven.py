@@ -126,7 +126,7 @@ class DrivenPick(DrivenCarry, MobilePick):
     >>> from jaxgpu import rl
     >>> env = rl.make("rearrange/mobile-pick-dynamic")
     >>> type(env).__name__, env.action_space.shape, env.observation_space.shape
-    ('DrivenPick', (10,), (75,))
+    ('DrivenPick', (10,), (79,))
     """
 
     def ends(

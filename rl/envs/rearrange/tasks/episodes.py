@@ -1,9 +1,9 @@
 """Episodes in houses, made once on the host: what is to be fetched, where to, and from where.
 
-Each is possible as far as a robot of its size can tell beforehand: the thing and the goal lie at
-heights and distances from a free place that the arm reaches, a way leads from every start to these
-places, and at every start the robot, its arm folded, touches nothing. Whether the arm finds its way
-among boards is left to who plays.
+Each is possible as far as can be told beforehand: there are free places at which a posture of the
+arm that touches nothing brings the hand to the thing, and others at which one brings it to the goal
+(`robot.grasps`), a way leads from every start to these places, and at every start the robot, its
+arm folded, touches nothing. Whether the arm finds its way among boards is left to who plays.
 """
 
 import functools
@@ -19,18 +19,22 @@ from jaxgpu import arguments, ranges
 from jaxgpu.doors import explained
 from jaxgpu.pytree import number, pytree
 
+from .. import approach
 from ..geodesic import cells_near, distances
 from ..house import CELL, House, Kind
-from ..robot import fetch
+from ..robot import fetch, grasps
 from ..robot.contact import Boxes, cuboid
 from ..robot.fetch import Joints, forward_kinematics
+from ..robot.grasps import REACH
 from ..robot.movement import SKIN, Load, depth_of
 
 WIDTH = 2 * CELL  # m, of the cells of the fields of distances
 HEIGHTS = (0.3, 1.4)  # m, of the middles of things and goals
-ARM = 0.7  # m, of a thing from the nearest free place at most, in the plane
+ARM = 0.9  # m, from which a thing is taken at most, in the plane
+STANDS = 48  # free places within `ARM`, at which it is seen whether the arm gets there
+ABOVE = 0.012  # m, of the hand above the top of what it takes
 LARGEST = 0.35  # m, diagonal of a thing to be fetched at most
-NARROW, STANDS = 0.084, 0.03  # m, of what fingers close on: least side at most, height at least
+NARROW, LOW = 0.084, 0.03  # m, of what fingers close on: least side at most, height at least
 CLEAR = 0.3  # m of free height above a surface at least
 APART = 1.0  # m, of starts from the place to go to, where the house is large enough
 STARTS = 16  # of an episode
@@ -52,6 +56,10 @@ class Episodes:
     # ways from the cells to where the thing is in reach, and to where the goal is
     to_target: Array = number(least=0, infinite=True, unit="m")  # [E, G, G]
     to_goal: Array = number(least=0, infinite=True, unit="m")  # [E, G, G]
+    # ways of a hand to the thing, and of what it carries to the goal, through the space about
+    # them, of `approach.ways`; None without a thing
+    near_target: Array | None = number(default=None, none=True, least=0, unit="m")  # [E, C^3]
+    near_goal: Array | None = number(default=None, none=True, least=0, unit="m")  # [E, C^3]
 
     def way(self, fields: Array, episode: Array, x: Array) -> Array:
         """The way from a place [2] to where a field of [E, G, G] leads, between its cells, [] m."""
@@ -187,22 +195,25 @@ class _Plans:
 
     def carry(self, graspable: bool = False) -> dict[str, Any]:
         """A thing, a goal on another surface, and starts."""
-        target = self._target(graspable)
+        target, stands = self._target(graspable)
         half = self.things[target, 3:6]
-        goal = self._goal(target)
-        ways = self._field(self.things[target, :3], ARM)
+        goal, ends = self._goal(target)
+        ways = self._field(stands)
         return {
             "target": np.int32(target),
             "goal": goal,
             "starts": self._starts(ways, half),
             "to_target": ways,
-            "to_goal": self._field(goal, ARM),
+            "to_goal": self._field(ends),
+            "near_target": approach.ways(self.boxes.rows, self.things[target]),
+            "near_goal": approach.ways(self.boxes.rows, np.array([*goal, 0, 0, 0, 1, 0])),
         }
 
     def visit(self) -> dict[str, Any]:
         """A free place, and starts."""
         place = self.cells[self.rng.integers(len(self.cells))]
-        ways = self._field(place, CELL / 2)
+        free = jnp.asarray(self.house.nav)
+        ways = self._field(cells_near(free, jnp.asarray(place, jnp.float32), CELL / 2))
         return {
             "target": np.int32(0),
             "goal": np.array([*place, 0.0], np.float32),
@@ -211,7 +222,8 @@ class _Plans:
             "to_goal": ways,
         }
 
-    def _target(self, graspable: bool) -> int:
+    def _target(self, graspable: bool) -> tuple[int, np.ndarray]:
+        """A thing, and from where it can be taken."""
         objects, surfaces = self.house.objects, self.house.surfaces
         middle = self.things[:, :3]
         fits = 2 * np.linalg.norm(self.things[:, 3:6], axis=1) < LARGEST
@@ -219,18 +231,20 @@ class _Plans:
         fits &= (middle[:, 2] > HEIGHTS[0]) & (middle[:, 2] < HEIGHTS[1])
         if graspable:
             fits &= self.things[:, 3:5].min(1) < NARROW / 2
-            fits &= self.things[:, 5] > STANDS / 2
+            fits &= self.things[:, 5] > LOW / 2
         fits &= surfaces.clear[objects.surface[: len(fits)]] > CLEAR
         for i in self.rng.permutation(np.flatnonzero(fits)):
-            if self._near(middle[i]) < ARM and self._apart(middle[i], self.things[i]):
-                return int(i)
+            if self._apart(middle[i], self.things[i]):
+                stands = self._stands(self.things[i])
+                if stands.any():
+                    return int(i), stands
         raise _Impossible(
             f"{self.name}: none of its {objects.count} small things lies where Fetch can reach it; "
             "give another house, or larger ones"
         )
 
-    def _goal(self, target: int) -> np.ndarray:
-        """The middle of the thing at a free place on another surface."""
+    def _goal(self, target: int) -> tuple[np.ndarray, np.ndarray]:
+        """The middle of the thing at a free place on another surface, and from where it is put."""
         surfaces, thing = self.house.surfaces, self.things[target]
         own = self.house.objects.surface[target]
         kind = np.arange(len(surfaces.clear))
@@ -248,15 +262,25 @@ class _Plans:
             ]
             goal = np.array([*flat, surfaces.centre[i, 2] + thing[5]], np.float32)
             level = HEIGHTS[0] < goal[2] < HEIGHTS[1]
-            if level and self._near(goal) < ARM and self._apart(goal, thing):
-                return goal
+            if level and self._apart(goal, thing):
+                stands = self._stands(np.append(goal, thing[3:]))
+                if stands.any():
+                    return goal, stands
         raise _Impossible(
             f"{self.name}: none of its {surfaces.count} surfaces has a place for the thing that "
             "Fetch can reach; give another house, or larger ones"
         )
 
-    def _near(self, x: np.ndarray) -> float:
-        return float(np.hypot(*(self.cells - x[:2]).T).min())
+    def _stands(self, thing: np.ndarray) -> np.ndarray:
+        """Some of the cells from which a posture of the arm reaches the top of a thing, [C, C]."""
+        found = np.zeros(self.house.nav.shape, bool)
+        near = self.cells[np.hypot(*(self.cells - thing[:2]).T) < ARM]
+        if len(near):
+            tried = np.resize(self.rng.permutation(near), (STANDS, 2)).astype(np.float32)
+            top = (thing[:3] + [0, 0, thing[5] + ABOVE]).astype(np.float32)
+            reached = np.asarray(grasps.found(self.boxes.rows, tried, top))
+            found[tuple((tried[reached] / CELL).astype(int).T)] = True
+        return found
 
     def _apart(self, middle: np.ndarray, thing: np.ndarray) -> bool:
         """Whether a thing there lies in no box."""
@@ -264,14 +288,12 @@ class _Plans:
         axes = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]], np.float32)
         return bool(_deep(self.boxes, middle.astype(np.float32), axes, thing[3:6]) < 1e-3)
 
-    def _field(self, place: np.ndarray, reach: float) -> np.ndarray:
-        """Ways from all cells to those within reach of a place, [G, G] m.
+    def _field(self, goal: np.ndarray | Array) -> np.ndarray:
+        """Ways from all cells to those of a goal [C, C], [G, G] m.
 
         From a cell that is not free, by the nearest that is.
         """
-        free = jnp.asarray(self.house.nav)
-        goal = cells_near(free, jnp.asarray(place[:3], jnp.float32), reach)
-        ways = np.asarray(distances(free, goal))
+        ways = np.asarray(distances(jnp.asarray(self.house.nav), jnp.asarray(goal)))
         lost = ~np.isfinite(ways)
         ndimage = importlib.import_module("scipy.ndimage")  # half a second: where it is needed
         found: Any = ndimage.distance_transform_edt(lost, return_indices=True)
@@ -308,9 +330,6 @@ def in_hand(half: Any) -> Load:
     half = jnp.asarray(half)
     place = jnp.zeros_like(half).at[0].set(REACH)
     return Load(held=jnp.bool_(True), half=half, place=place, axes=jnp.eye(3, dtype=half.dtype))
-
-
-REACH, TOUCH = 0.03, 0.015  # m, of the ball in which the hand grasps: ahead of it, and its radius
 
 
 @jax.jit

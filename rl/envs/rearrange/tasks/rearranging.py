@@ -12,8 +12,10 @@ rearrange    first the one and then the other, `pick_bonus` between; the end act
              `safe_drop=True` the hand keeps what it would drop badly.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -23,10 +25,12 @@ from ....environment import register
 from ....spaces import Box
 from ..house import House
 from ..robot.fetch import Frames
+from ..robot.movement import Movement
+from . import script
 from .carry import SOON, Carry, holding, way_to_goal, way_to_thing
 from .episodes import Episodes
 from .standard import standard
-from .task import State, between
+from .task import State
 
 
 @pytree
@@ -58,6 +62,32 @@ class MobilePick(Carry):
     def away(self, state: State, x: Array) -> Array:
         """The way to the thing, also as it is taken."""
         return self.episodes.way(self.episodes.to_target, state.episode, x)
+
+    def near_way(self, state: State, frames: Frames) -> tuple[Array, Array]:
+        """That of the hand, also as it takes the thing."""
+        return self.hand_way(state, frames)
+
+    @property
+    def script(self) -> Callable[[Array], Array]:
+        """A script that goes to the thing and takes it: a teacher of `rl.KickstartedPPO`.
+
+        From an observation [N] of this task without a camera to an action [10].
+
+        Raises:
+            TypeError: a movement by forces, or a camera, of whose pictures it makes nothing.
+
+        >>> from jaxgpu import rl
+        >>> env = rl.make("rearrange/mobile-pick")
+        >>> state, seen = env.reset(jax.random.key(0))
+        >>> env.script(seen).shape
+        (10,)
+        """
+        if self.pixels or not isinstance(self.movement, Movement):
+            raise TypeError(
+                "script: it is of Fetch without forces and of the vector that knows the way; make "
+                "rearrange/mobile-pick without pixels"
+            )
+        return jax.tree_util.Partial(script.taken, self.movement)
 
 
 @pytree
@@ -133,7 +163,7 @@ class Rearrange(Carry):
         made, e = self.episodes, state.episode
         row = made.things[made.house[e], made.target[e]].astype(state.thing.dtype)
         onward = self.way * made.way(made.to_goal, e, row[:2])
-        onward = onward + between(row[:3], self.goal(state), self.near)
+        onward = onward + jnp.minimum(self.thing_way(state, row[:3])[0], self.near)
         later = way_to_goal(self, state)
         return jnp.where(state.picked, later, way_to_thing(self, state, frames) + onward)
 

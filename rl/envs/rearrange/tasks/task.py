@@ -83,10 +83,15 @@ class HouseTask(ABC):
         """Numbers of the vector of a state, without rays and ways."""
 
     @property
+    def told_size(self) -> int:
+        """Numbers of what only a map could tell, and of rays."""
+        return 3 + self.rays + 3 * len(SWEPT)
+
+    @property
     def observation_space(self) -> Space | dict[str, Space]:
         """A vector, or with a camera its image and a vector that knows no way and feels no ray."""
         if not self.pixels:
-            return Box(-np.inf, np.inf, (self.vector_size + 3 + self.rays + 3 * len(SWEPT),))
+            return Box(-np.inf, np.inf, (self.vector_size + self.told_size,))
         image = Box(0.0, 1.0, (self.pixels, self.pixels, 1))
         return {"depth": image, "state": Box(-np.inf, np.inf, (self.vector_size,))}
 
@@ -198,8 +203,11 @@ class HouseTask(ABC):
             solids = placed_solids(self.house_at(state), state, self.episodes.target[state.episode])
             depth = depth_image(self.camera(frames), solids, far=FAR).astype(state.thing.dtype)
             return {"depth": depth[..., None] / FAR, "state": jnp.concatenate(parts)}
-        told = [self._route(state), self._scan(state), self._felt(state, frames)]
-        return jnp.concatenate([*parts, *told])
+        return jnp.concatenate([*parts, *self.told(state, frames)])
+
+    def told(self, state: State, frames: Frames) -> list[Array]:
+        """What only a map could tell, and what rays around the base feel, in parts."""
+        return [self._route(state), self._scan(state), self._felt(state, frames)]
 
     def camera(self, frames: Frames) -> Camera:
         """The camera of the head, which looks ahead and 20 degrees down, 60 degrees wide."""

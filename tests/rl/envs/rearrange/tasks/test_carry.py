@@ -162,3 +162,30 @@ def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
     assert float(ENV.away(later, base)) != float(ENV.away(state, base))
     for env in (fetch, ENV):
         assert sum(map(len, env.vector(state, FRAMES(state.joints)))) == env.vector_size == 35
+
+
+def test_the_way_through_free_space_is_told_and_paid():
+    """Of the hand to the thing, then of the thing to its goal; where it is free nearly straight."""
+    state, hand = in_reach(1, (-0.2, 0.0, 0.0))
+    frames = FRAMES(state.joints)
+    told = ENV.told(state, frames)
+    assert [len(part) for part in told] == [3, 16, 9, 1, 3]
+    turn = np.asarray(frames.axes[0])
+    ahead = turn.T @ np.asarray(told[4])
+    to_thing = np.asarray(state.thing) - hand
+    assert ahead @ to_thing > 0.6 * np.linalg.norm(to_thing)
+    near = float(ENV.hand_way(state, frames)[0])
+    assert 0.05 < near < 0.6 and float(told[3][0]) == pytest.approx(near)
+    later = replace(state, picked=jnp.bool_(True))
+    way, slope = ENV.thing_way(state, state.thing)
+    np.testing.assert_allclose(ENV.told(later, frames)[3][0], min(float(way), ENV.near), rtol=1e-6)
+    np.testing.assert_allclose(turn.T @ np.asarray(ENV.told(later, frames)[4]), -slope, atol=1e-5)
+    fetch = rl.make("rearrange/mobile-pick", episodes=ENV.episodes)
+    floor = float(fetch.floor(state))
+    np.testing.assert_allclose(fetch.left(state, frames), floor + near, rtol=1e-5)
+
+
+def test_episodes_without_a_thing_are_refused_where_one_is_to_be_taken():
+    env = rl.make("rearrange/mobile-pick", episodes=rl.make("rearrange/navigate").episodes)
+    with pytest.raises(ValueError, match="have no near_target, as those of tasks.visiting; make"):
+        env.reset(KEY)

@@ -64,3 +64,14 @@ def test_houses_and_episodes_with_a_number_that_is_none_are_refused():
         rl.vectorize(rl.make("rearrange/mobile-pick", episodes=replace(MADE, houses=tall)))
     with pytest.raises(ValueError, match=r"Episodes.boxes=nan; it must be a finite number"):
         rl.vectorize(rl.make("rearrange/navigate", episodes=replace(MADE, boxes=jnp.nan)))
+
+
+def test_the_way_over_the_floor_leads_to_where_the_arm_gets_there_and_no_farther():
+    """The thing is taken from the cells at which it ends, by a posture that touches nothing."""
+    ends = np.asarray(MADE.to_target)
+    for e, n in list(enumerate(np.asarray(MADE.house)))[::5]:
+        cells = (np.argwhere(ends[e] < 0.05) + 0.5) * episodes.WIDTH
+        thing = np.asarray(MADE.things)[n, MADE.target[e]]
+        assert len(cells) and (np.hypot(*(cells - thing[:2]).T) < episodes.ARM + 0.2).all()
+        near = np.asarray(MADE.near_target)[e]
+        assert near.shape == (20**3,) and near.min() < 0.15 and np.isfinite(near).all()

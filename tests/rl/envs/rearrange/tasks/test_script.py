@@ -1,0 +1,63 @@
+"""The script of mobile pick: what it reads and how its hand moves; it takes most things."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import rl
+from jaxgpu.rl.envs.rearrange.robot import Joints, forward_kinematics
+from jaxgpu.rl.envs.rearrange.robot.fetch import LIFT
+from jaxgpu.rl.envs.rearrange.robot.grasps import grip
+from jaxgpu.rl.envs.rearrange.tasks import script
+
+ENV = rl.make("rearrange/mobile-pick")
+KEY = jax.random.key(0)
+
+
+def test_it_reads_the_arm_the_way_and_the_thing_out_of_an_observation():
+    state, seen = jax.jit(ENV.reset)(KEY)
+    frames = forward_kinematics(state.joints)
+    np.testing.assert_allclose(script._arm(seen), state.joints.arm, atol=1e-6)
+    off = np.asarray(frames.axes[0]) @ np.asarray(state.thing - grip(frames))
+    np.testing.assert_allclose(seen[script.OFF], off, atol=1e-5)
+    way, slope = ENV.hand_way(state, frames)
+    assert float(seen[script.WAY]) == pytest.approx(min(float(way), ENV.near))
+    np.testing.assert_allclose(seen[script.AHEAD], -frames.axes[0] @ slope, atol=1e-5)
+    floor = ENV.away(state, state.joints.base[:2])
+    assert float(seen[script.ROUTE][0]) == pytest.approx(float(floor), rel=1e-5)
+    action = ENV.script(seen)
+    assert ENV.action_space.low <= action.min() and action.max() <= ENV.action_space.high
+
+
+def test_the_hand_goes_and_turns_where_it_is_to():
+    """By 3 mm; and what goes back moves it half as much at most as it would by itself."""
+    arm = jnp.array([0.3, 0.4, 0.2, 1.0, -0.3, 0.8, 0.1])
+
+    def hand(arm):
+        frames = forward_kinematics(Joints(jnp.zeros(3), jnp.float32(LIFT), jnp.zeros(2), arm))
+        return np.asarray(grip(frames)), np.asarray(frames.axes[-1, 0])
+
+    (x, axis), shift = hand(arm), np.array([0.002, -0.001, 0.002])
+    reached, _ = hand(arm + script._reaching(arm, jnp.asarray(shift), axis, jnp.zeros(7)))
+    along = (reached - x) @ shift / (shift @ shift)
+    assert 0.5 < along < 1.1
+    back = 0.1 * jnp.ones(7)
+    free = script._reaching(arm, jnp.zeros(3), axis, back)
+    still = np.linalg.norm(hand(arm + free)[0] - x)
+    assert still < 0.5 * np.linalg.norm(hand(arm + back)[0] - x)
+
+
+@pytest.mark.slow
+def test_it_takes_most_things():
+    done = jax.jit(lambda key: rl.evaluate(ENV, ENV.script, key, 64, 300).success)(KEY)
+    assert np.mean(np.asarray(done)) > 0.7
+
+
+@pytest.mark.parametrize(
+    "name, told", [("mobile-pick-dynamic", {}), ("mobile-pick", {"pixels": 8})]
+)
+def test_it_is_refused_where_it_knows_nothing(name, told):
+    env = rl.make(f"rearrange/{name}", **told)
+    with pytest.raises(TypeError, match="script: it is of Fetch without forces"):
+        env.script  # noqa: B018
