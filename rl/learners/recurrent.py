@@ -273,7 +273,11 @@ class RecurrentPPO:
             alone = encoders.sight(spec.network, env.observation_space, spec.critic_keys)
         encoder = spec.encoder(env, spec.actor_keys)
         return RecurrentActorCritic(
-            env.action_space, self.hidden_size, spec.log_std, encoder, alone
+            space=env.action_space,
+            hidden_size=self.hidden_size,
+            log_std=spec.log_std,
+            encoder=encoder,
+            critic_encoder=alone,
         )
 
 

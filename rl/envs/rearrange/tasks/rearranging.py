@@ -12,10 +12,8 @@ rearrange    first the one and then the other, `pick_bonus` between; the end act
              `safe_drop=True` the hand keeps what it would drop badly.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -68,14 +66,16 @@ class MobilePick(Carry):
         return self.hand_way(state, frames)
 
     @property
-    def script(self) -> Callable[[Array], Array]:
+    def script(self) -> script.Script:
         """A script that goes to the thing and takes it: a teacher of `rl.KickstartedPPO`.
 
-        From an observation [N] of this task without a camera to an action [10].
+        From an observation [N] of this task without a camera to an action [10]; what is no
+        observation is refused.
 
         Raises:
             TypeError: a movement by forces, or a camera, of whose pictures it makes nothing.
 
+        >>> import jax
         >>> from jaxgpu import rl
         >>> env = rl.make("rearrange/mobile-pick")
         >>> state, seen = env.reset(jax.random.key(0))
@@ -87,7 +87,7 @@ class MobilePick(Carry):
                 "script: it is of Fetch without forces and of the vector that knows the way; make "
                 "rearrange/mobile-pick without pixels"
             )
-        return jax.tree_util.Partial(script.taken, self.movement)
+        return script.Script(self.movement, self.vector_size + self.told_size)
 
 
 @pytree

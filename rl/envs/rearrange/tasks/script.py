@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry import rows
+from jaxgpu.pytree import pytree, size
+from jaxgpu.ranges import numbers
 
 from ..robot import fetch
 from ..robot.fetch import Joints, forward_kinematics
@@ -28,28 +30,40 @@ DOWN, AIM = 1.1, 0.1  # rad, that the hand points down; m that a radian of that 
 DAMPING, BACK, BEND = 0.1, 0.3, 0.4  # m; share of the way back to the folded arm; rad a step
 
 
-def taken(movement: Movement, observation: Array) -> Array:
-    """What the script does, [10], of an observation of `MobilePick`."""
-    thing, off, arm = observation[THING], observation[OFF], _arm(observation)
-    left, *way = observation[ROUTE]
-    flat = jnp.sqrt(thing[0] ** 2 + thing[1] ** 2)
-    course, bearing = jnp.arctan2(way[1], way[0]), jnp.arctan2(thing[1], thing[0])
-    there = left < THERE
-    turn = jnp.where(there, bearing, course) / movement.max_turn
-    drive = jnp.where(~there & (jnp.abs(course) < AIMED), 1.0, 0.0)
+@pytree
+class Script:
+    """What it does of an observation of `MobilePick`; its `script` makes it."""
 
-    far = rows.length(off)
-    close = far < CLOSE
-    ahead = jnp.where(close, off / jnp.maximum(far, 1e-3), observation[AHEAD])
-    shift = ahead * jnp.minimum(STRIDE, jnp.where(close, far, observation[WAY]) + 0.01)
-    level = jnp.append(thing[:2] / jnp.maximum(flat, 1e-3), 0.0)
-    aim = jnp.cos(DOWN) * level - jnp.sin(DOWN) * jnp.array([0.0, 0.0, 1.0])
-    folding = (jnp.asarray(fetch.REST, arm.dtype) - arm + jnp.pi) % (2 * jnp.pi) - jnp.pi
-    bend = jnp.where(left < UNFOLDS, _reaching(arm, shift, aim, BACK * folding), folding)
-    bend = bend / movement.max_joint
-    bend = bend / jnp.maximum(jnp.max(jnp.abs(bend)), 1.0)
-    grasps = jnp.where(close, 1.0, 0.0)
-    return jnp.concatenate([jnp.stack([grasps, jnp.clip(turn, -1, 1), drive]), bend])
+    movement: Movement
+    length: int = size(least=1)  # N, of an observation
+
+    def __call__(self, observation: Array) -> Array:
+        """The action [10], within -1 and 1, of an observation [N].
+
+        Raises:
+            ValueError: an observation of another shape, or one that is not finite.
+        """
+        observation = jnp.asarray(numbers("script: observation", observation, (self.length,)))
+        thing, off, arm = observation[THING], observation[OFF], _arm(observation)
+        left, *way = observation[ROUTE]
+        flat = jnp.sqrt(thing[0] ** 2 + thing[1] ** 2)
+        course, bearing = jnp.arctan2(way[1], way[0]), jnp.arctan2(thing[1], thing[0])
+        there = left < THERE
+        turn = jnp.where(there, bearing, course) / self.movement.max_turn
+        drive = jnp.where(~there & (jnp.abs(course) < AIMED), 1.0, 0.0)
+
+        far = rows.length(off)
+        close = far < CLOSE
+        ahead = jnp.where(close, off / jnp.maximum(far, 1e-3), observation[AHEAD])
+        shift = ahead * jnp.minimum(STRIDE, jnp.where(close, far, observation[WAY]) + 0.01)
+        level = jnp.append(thing[:2] / jnp.maximum(flat, 1e-3), 0.0)
+        aim = jnp.cos(DOWN) * level - jnp.sin(DOWN) * jnp.array([0.0, 0.0, 1.0])
+        folding = (jnp.asarray(fetch.REST, arm.dtype) - arm + jnp.pi) % (2 * jnp.pi) - jnp.pi
+        bend = jnp.where(left < UNFOLDS, _reaching(arm, shift, aim, BACK * folding), folding)
+        bend = bend / self.movement.max_joint
+        bend = bend / jnp.maximum(jnp.max(jnp.abs(bend)), 1.0)
+        grasps = jnp.where(close, 1.0, 0.0)
+        return jnp.concatenate([jnp.stack([grasps, jnp.clip(turn, -1, 1), drive]), bend])
 
 
 def _arm(observation: Array) -> Array:

@@ -60,4 +60,14 @@ def test_it_takes_most_things():
 def test_it_is_refused_where_it_knows_nothing(name, told):
     env = rl.make(f"rearrange/{name}", **told)
     with pytest.raises(TypeError, match="script: it is of Fetch without forces"):
-        env.script  # noqa: B018
+        assert env.script
+
+
+def test_what_is_no_observation_is_refused():
+    seen = jnp.zeros(ENV.observation_space.shape)
+    for bad, sentence in (
+        (seen[:-1], r"has shape \[66\]; it must be \[67\]"),
+        (seen * jnp.nan, "nan"),
+    ):
+        with pytest.raises(ValueError, match=f"script: observation.*{sentence}"):
+            ENV.script(bad)
