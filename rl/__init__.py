@@ -5,8 +5,7 @@ Reading order:
     environment   the protocol of an environment, and environments by name; `spaces`
     envs          classic, locomotion, surgical, tactile, fluid and rearrangement tasks
     vector        many copies of an environment, begun anew where episodes end
-    learners      PPO, RecurrentPPO, KickstartedPPO, PQN, SAC, SHAC, DAgger, ES; their networks;
-                  Policies, an objective
+    learners      PPO, also with a memory or a teacher, PQN, SAC, SHAC, DAgger, ES; Policies
     loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
     devices       one training on several of them; `shares`, what they do together
     policies      what was learnt, by itself: saved, loaded and exported
