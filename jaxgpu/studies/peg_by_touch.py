@@ -27,8 +27,8 @@ TEACHER = replace(LEARNER, actor_keys=KNOWN, critic_keys=KNOWN, normalize_reward
 FLAT = rl.CNN(features=(), kernel_sizes=(), strides=())
 STUDENT = replace(TEACHER, actor_keys=FELT, network=FLAT)
 # who has the teacher's critic and is drawn to what the teacher would do, for half of the training
-LED = rl.KickstartedPPO(
-    teacher=None, **{field.name: getattr(STUDENT, field.name) for field in fields(STUDENT)}
+LED = partial(
+    rl.KickstartedPPO, **{field.name: getattr(STUDENT, field.name) for field in fields(STUDENT)}
 )
 # who is told by the teacher what to do, and takes fewer steps
 TOLD = partial(
@@ -90,7 +90,7 @@ def trainings(options: Options, out: Path, resume: bool) -> dict[str, tuple[Cour
     student = partial(course, options, "force")
     return {
         "teacher": (what, run),
-        "led": trained("led", student(replace(LED, critic=critic, teacher=teacher)), keys),
+        "led": trained("led", student(LED(critic=critic, teacher=teacher)), keys),
         "taught": trained("taught", student(replace(STUDENT, critic=critic)), keys),
         "alone": trained("alone", student(STUDENT), keys),
         "told": trained("told", student(TOLD(teacher)), keys),

@@ -26,6 +26,7 @@ from ..policies import LearntPolicy, RecurrentPolicy, learnt
 from ..spaces import Space
 from ..vector import VectorState, vectorize
 from . import encoders, normaliser, optimiser, ppo
+from .kickstart import KickstartedPPO
 from .networks import ActorCritic, Categorical, Normal, feasible, joined, noise
 from .training import check_shares
 
@@ -112,7 +113,7 @@ class RecurrentPPO:
             TypeError: a `ppo` that is no PPO, or one with a teacher.
         """
         check_learner("RecurrentPPO", self, env)
-        if type(self.ppo) is not ppo.PPO:
+        if not isinstance(self.ppo, ppo.PPO) or isinstance(self.ppo, KickstartedPPO):
             raise TypeError(
                 f"RecurrentPPO: ppo={arguments.shown(self.ppo)}; it must be an rl.PPO; one with a "
                 "teacher has no memory"

@@ -1,6 +1,7 @@
 """A mobile robot learns to fetch: it drives to small things in furnished houses and takes them."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ LEARNER = rl.PPO(
     hidden_sizes=(128, 128),
 )
 # who is led by the task's script at first: slowly, and with little noise
-LED = rl.KickstartedPPO(
-    teacher=None,
+LED = partial(
+    rl.KickstartedPPO,
     learning_rate=3e-4,
     log_std=-2.0,
     gamma=LEARNER.gamma,
@@ -94,8 +95,7 @@ def learner(env: Any, options: Options) -> Any:
     if options.pixels:
         return rl.RecurrentPPO(replace(SEEING, num_envs=options.copies), hidden_size=MEMORY)
     if options.led:
-        told = {"teacher": env.script, "teacher_share": options.led, "num_envs": options.copies}
-        return replace(LED, **told)
+        return LED(teacher=env.script, teacher_share=options.led, num_envs=options.copies)
     return replace(LEARNER, num_envs=options.copies)
 
 

@@ -39,6 +39,12 @@ def ways(boxes: Array, thing: np.ndarray) -> np.ndarray:
     Args:
         boxes: [R, 8] rows of `Boxes`, all that is in the way.
         thing: [8] the row of its own.
+
+    >>> board = jnp.array([[0.0, 0.0, 0.685, 0.4, 0.3, 0.015, 1.0, 0.0]])  # and a thing on it
+    >>> row = np.array([0.0, 0.0, 0.73, 0.02, 0.02, 0.03, 1.0, 0.0])
+    >>> over, under = ways(board, row).reshape(20, 20, 20)[10, 10, [13, 6]]  # 0.28 m off both
+    >>> bool(over < 0.4), bool(under > 0.7)
+    (True, True)
     """
     found = np.asarray(_ways(boxes, jnp.asarray(thing, jnp.float32)))
     lost = ~np.isfinite(found)
@@ -62,6 +68,12 @@ def way(fields: Array, which: Array, x: Array, over: Array) -> tuple[Array, Arra
         which: [] of the E.
         x: [3] m, from the middle of the cube.
         over: [3] m, to there from the nearest point of what the way leads to.
+
+    >>> straight = np.linalg.norm(_middles(), axis=-1).reshape(1, -1)  # where nothing is known
+    >>> x = jnp.array([0.3, 0.0, 0.4])
+    >>> length, slope = way(jnp.asarray(straight), jnp.int32(0), x, x)
+    >>> round(float(length), 2), [round(float(a), 1) for a in slope]
+    (0.5, [0.6, 0.0, 0.8])
     """
     at = x / WIDTH + (CELLS - 1) / 2
     held = jnp.clip(at, 0.0, CELLS - 1.001)
@@ -81,15 +93,19 @@ def way(fields: Array, which: Array, x: Array, over: Array) -> tuple[Array, Arra
         ]
     )
     off = WIDTH * (at - held)
-    slope = _unit(jnp.where(off == 0, along / WIDTH, 0.0) + _unit(off))
+    slope = unit(jnp.where(off == 0, along / WIDTH, 0.0) + unit(off))
     length, straight = between(line, w) + rows.length(off), rows.length(over)
     share = jnp.clip((straight - LAST[0]) / (LAST[1] - LAST[0]), 0.0, 1.0)
-    mixed = share * slope + (1 - share) * _unit(over)
-    return share * length + (1 - share) * straight, _unit(mixed)
+    mixed = share * slope + (1 - share) * unit(over)
+    return share * length + (1 - share) * straight, unit(mixed)
 
 
-def _unit(x: Array) -> Array:
-    """Of length one, or zero."""
+def unit(x: Array) -> Array:
+    """Of length one along `x` [3], or zero where that is.
+
+    >>> unit(jnp.array([0.0, 3.0, 4.0])).tolist(), unit(jnp.zeros(3)).tolist()
+    ([0.0, 0.6..., 0.8...], [0.0, 0.0, 0.0])
+    """
     length = rows.length(x)
     return x / jnp.where(length > 0, length, 1.0)
 

@@ -89,6 +89,10 @@ def spread(free: Array, start: Array, width: float) -> Array:
         free: [...] bool, of two axes or three.
         start: [...] m, the lengths that ways begin with, infinite where none does.
         width: m, of a cell.
+
+    >>> start = jnp.full((3, 3, 3), jnp.inf).at[0, 0, 0].set(0.0)
+    >>> round(float(spread(jnp.ones((3, 3, 3), bool), start, 0.1)[2, 2, 2]), 3)  # across corners
+    0.346
     """
     steps = [step for step in itertools.product((-1, 0, 1), repeat=free.ndim) if any(step)]
     # what a step costs into each cell from the neighbour; infinite where it may not be

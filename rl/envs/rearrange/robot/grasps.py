@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.geometry import rows
+from jaxgpu.physics.rigid.constraints.factor import solve
 
 from . import contact, fetch
 from .contact import Boxes
@@ -31,6 +32,21 @@ def grip(frames: Frames) -> Array:
     return frames.origin[-1] + fetch.in_space(frames.axes[-1], ahead)
 
 
+def turn(slope: Array, shift: Array, damping: float) -> Array:
+    """How joints turn, [J], so that what has this slope by them, [K, J], is shifted, [K].
+
+    Damped least squares, J^T (J J^T + damping^2)^-1 shift (Wampler 1986,
+    doi:10.1109/TSMC.1986.289285).
+
+    >>> slope = jnp.array([[2.0, 0.0, 0.0]])
+    >>> turn(slope, jnp.array([1.0]), 0.0).tolist()
+    [0.5, 0.0, 0.0]
+    """
+    square = jnp.sum(slope[:, None] * slope[None], -1)
+    square = square + damping**2 * jnp.eye(len(slope), dtype=slope.dtype)
+    return jnp.sum(slope * solve(square, shift)[:, None], 0)
+
+
 @jax.jit
 def found(boxes: Array, bases: Array, place: Array) -> Array:
     """Whether a posture brings the hand to a place, from each of some for the base, [B] bool.
@@ -39,6 +55,10 @@ def found(boxes: Array, bases: Array, place: Array) -> Array:
         boxes: [R, 8] rows of `Boxes`, all that is in the way.
         bases: [B, 2] m, where the base may stand.
         place: [3] m, for the middle of the ball in which the hand grasps.
+
+    >>> floor = jnp.array([[0.0, 0.0, -0.05, 5.0, 5.0, 0.05, 1.0, 0.0]])
+    >>> found(floor, jnp.array([[-0.7, 0.0], [-2.0, 0.0]]), jnp.array([0.0, 0.0, 0.8])).tolist()
+    [True, False]
     """
     nearest = jax.lax.top_k(-contact.point(Boxes(boxes), place), min(BOXES, len(boxes)))[1]
     close = Boxes(boxes[nearest])
@@ -55,12 +75,9 @@ def found(boxes: Array, bases: Array, place: Array) -> Array:
             return jnp.append(grip(frames) - place, AIM * (frames.axes[-1, 0] - aim))
 
         def step(arm: Array, _: None) -> tuple[Array, None]:
-            slope = jax.jacfwd(off)(arm)
-            square = jnp.sum(slope[:, None] * slope[None], -1) + DAMPING**2 * jnp.eye(6)
-            pull = jnp.linalg.solve(square, -off(arm))
-            turn = jnp.sum(slope * pull[:, None], 0)
-            most = jnp.maximum(jnp.max(jnp.abs(turn)), STRIDE)
-            return jnp.clip(arm + STRIDE * turn / most, *fetch.limits(arm.dtype)), None
+            bend = turn(jax.jacfwd(off)(arm), -off(arm), DAMPING)
+            most = jnp.maximum(jnp.max(jnp.abs(bend)), STRIDE)
+            return jnp.clip(arm + STRIDE * bend / most, *fetch.limits(arm.dtype)), None
 
         arm = jax.lax.scan(step, jnp.asarray(fetch.REST, jnp.float32), length=STEPS)[0]
         frames = forward_kinematics(posture(arm))

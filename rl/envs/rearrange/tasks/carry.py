@@ -51,6 +51,7 @@ class Carry(HouseTask):
     threshold: Array | float = number(default=0.15, above=0, unit="m")  # [] in the plane, m
     height: Array | float = number(default=0.3, above=0, unit="m")  # [] above the goal, m
     crowded: bool = static(default=True)  # other things can be grasped too
+    straight: bool = static(default=False)  # ways of hand and thing are, through boards too
 
     @property
     def action_space(self) -> Box:
@@ -118,8 +119,10 @@ class Carry(HouseTask):
         return jnp.where(state.picked, *ways)
 
     def near_way(self, state: State, frames: Frames) -> tuple[Array, Array]:
-        """The way through free space, [] m, of the hand to the thing, and once it has been in the
-        hand of the thing to its goal; and its slope, [3]."""
+        """The way through free space that is left, [] m, and its slope, [3].
+
+        Of the hand to the thing; once it has been in the hand, of the thing to its goal.
+        """
         return jax.tree.map(
             lambda a, b: jnp.where(state.picked, a, b),
             self.thing_way(state, state.thing),
@@ -129,12 +132,12 @@ class Carry(HouseTask):
     def hand_way(self, state: State, frames: Frames) -> tuple[Array, Array]:
         """The way of the hand to the thing through free space, [] m, and its slope, [3]."""
         x = grip(frames) - state.thing
-        return approach.way(self._field("near_target"), state.episode, x, self._over(state, x))
+        return self._near("near_target", state, x, self._over(state, x))
 
     def thing_way(self, state: State, place: Array) -> tuple[Array, Array]:
         """The way of the thing's middle from a place [3] to its goal, [] m, and its slope, [3]."""
         x = place - self.goal(state)
-        return approach.way(self._field("near_goal"), state.episode, x, x)
+        return self._near("near_goal", state, x, x)
 
     def told(self, state: State, frames: Frames) -> list[Array]:
         """And how long the way of hand or thing is, and the direction in which it gets shorter."""
@@ -155,14 +158,17 @@ class Carry(HouseTask):
         parts += [state.load.held.astype(arm.dtype)[None], arm[BENDS], jnp.cos(rolls)]
         return [*parts, jnp.sin(rolls), self.clock(state)]
 
-    def _field(self, name: str) -> Array:
+    def _near(self, name: str, state: State, x: Array, over: Array) -> tuple[Array, Array]:
+        """As `approach.way` by the field of that name, or from middle to middle."""
+        if self.straight:
+            return rows.length(x), approach.unit(x)
         ways = getattr(self.episodes, name)
         if ways is None:
             raise ValueError(
                 f"{type(self).__name__}: episodes have no {name}, as those of tasks.visiting; make "
                 "them by tasks.fetching or tasks.grasping"
             )
-        return ways
+        return approach.way(ways, state.episode, x, over)
 
     def _over(self, state: State, x: Array) -> Array:
         """From the nearest point of the thing's box to a place [3] off its middle, [3] m."""

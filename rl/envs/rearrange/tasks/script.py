@@ -14,9 +14,8 @@ from jaxgpu.geometry import rows
 from jaxgpu.pytree import pytree, size
 from jaxgpu.ranges import numbers
 
-from ..robot import fetch
+from ..robot import fetch, grasps
 from ..robot.fetch import Joints, forward_kinematics
-from ..robot.grasps import grip
 from ..robot.movement import Movement
 from .task import BENDS, ROLLS
 
@@ -62,8 +61,8 @@ class Script:
         bend = jnp.where(left < UNFOLDS, _reaching(arm, shift, aim, BACK * folding), folding)
         bend = bend / self.movement.max_joint
         bend = bend / jnp.maximum(jnp.max(jnp.abs(bend)), 1.0)
-        grasps = jnp.where(close, 1.0, 0.0)
-        return jnp.concatenate([jnp.stack([grasps, jnp.clip(turn, -1, 1), drive]), bend])
+        grip = jnp.where(close, 1.0, 0.0)
+        return jnp.concatenate([jnp.stack([grip, jnp.clip(turn, -1, 1), drive]), bend])
 
 
 def _arm(observation: Array) -> Array:
@@ -80,15 +79,10 @@ def _reaching(arm: Array, shift: Array, aim: Array, back: Array) -> Array:
     def hand(arm: Array) -> Array:
         joints = Joints(still, jnp.asarray(fetch.LIFT, arm.dtype), still[:2], arm)
         frames = forward_kinematics(joints)
-        return jnp.concatenate([grip(frames), AIM * frames.axes[-1, 0]])
+        return jnp.concatenate([grasps.grip(frames), AIM * frames.axes[-1, 0]])
 
     slope = jax.jacfwd(hand)(arm)  # [6, 7]
     lean = aim - hand(arm)[3:] / AIM
     lean = lean * jnp.minimum(1.0, BEND / jnp.maximum(rows.length(lean), 1e-6))
-    square = jnp.sum(slope[:, None] * slope[None], -1)
-    square = square + DAMPING**2 * jnp.eye(6, dtype=arm.dtype)
-    # two right sides at once: what the hand is to do, and what of it going back would do
-    moves = jnp.stack([jnp.concatenate([shift, AIM * lean]), jnp.sum(slope * back[None], 1)], 1)
-    solved = jnp.linalg.solve(square, moves)
-    reach, undone = (jnp.sum(slope * solved[:, i, None], 0) for i in (0, 1))
-    return reach + back - undone
+    move = jnp.concatenate([shift, AIM * lean])
+    return back + grasps.turn(slope, move - jnp.sum(slope * back[None], 1), DAMPING)

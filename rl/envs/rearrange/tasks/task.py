@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.geometry import rows
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.render import Camera, depth_image
 
@@ -283,8 +282,3 @@ def upright(row: Array) -> Array:
     c, s, zero = row[6], row[7], jnp.zeros_like(row[6])
     one = jnp.ones_like(zero)
     return jnp.stack([jnp.stack(a) for a in ((c, s, zero), (-s, c, zero), (zero, zero, one))])
-
-
-def between(a: Array, b: Array, most: Array | float) -> Array:
-    """The distance of two points [3], at most `most`, [] m."""
-    return jnp.minimum(rows.length(a - b), most)

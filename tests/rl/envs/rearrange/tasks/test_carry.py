@@ -189,3 +189,19 @@ def test_episodes_without_a_thing_are_refused_where_one_is_to_be_taken():
     env = rl.make("rearrange/mobile-pick", episodes=rl.make("rearrange/navigate").episodes)
     with pytest.raises(ValueError, match="have no near_target, as those of tasks.visiting; make"):
         env.reset(KEY)
+
+
+def test_ways_are_straight_where_it_is_asked_for():
+    """As published: from middle to middle, also of what is paid for, and no field is needed."""
+    made = replace(ENV.episodes, near_target=None, near_goal=None)
+    env = rl.make("rearrange/mobile-pick", episodes=made, straight=True, near=jnp.inf)
+    state, hand = in_reach(1, (-0.2, 0.1, 0.0))
+    frames = FRAMES(state.joints)
+    off = hand - np.asarray(state.thing)
+    np.testing.assert_allclose(env.hand_way(state, frames)[0], np.linalg.norm(off), rtol=1e-5)
+    np.testing.assert_allclose(env.hand_way(state, frames)[1], off / np.linalg.norm(off), atol=1e-5)
+    paid = env.left(state, frames) - env.floor(state)
+    np.testing.assert_allclose(paid, np.linalg.norm(off), rtol=1e-4)
+    goal = np.asarray(env.goal(state)) - np.asarray(state.thing)
+    way = env.thing_way(state, state.thing)[0]
+    np.testing.assert_allclose(way, np.linalg.norm(goal), rtol=1e-5)
