@@ -209,6 +209,19 @@ class ActorCritic(nn.Module):
         return self.critic(x)[..., 0]
 
 
+def spreading(params: Any, log_std: Array | float) -> Any:
+    """The weights of an `ActorCritic`, or of what holds one, of another spread of real actions.
+
+    >>> spreading({"heads": {"spread": jnp.zeros(2), "bias": jnp.zeros(1)}}, -2.0)["heads"]
+    {'bias': Array([0.], dtype=float32), 'spread': Array([-2., -2.], dtype=float32)}
+    """
+
+    def spread(at: Any, x: Array) -> Array:
+        return jnp.full_like(x, log_std) if at[-1].key == "spread" else x
+
+    return jax.tree.map_with_path(spread, params)
+
+
 def noise(space: Space, key: Array, size: int, axis: str | None = None) -> Array:
     """What `from_noise` takes for `size` actions of an `ActorCritic`, [size, A].
 

@@ -31,7 +31,7 @@ from ..policies import LearntPolicy
 from ..vector import Outcome, VectorState, vectorize
 from . import normaliser, optimiser
 from .advantage import advantages
-from .networks import ActorCritic, Categorical, Normal, feasible, noise
+from .networks import ActorCritic, Categorical, Normal, feasible, noise, spreading
 from .training import ActorCriticRollouts, Critic, TrainState
 
 
@@ -49,8 +49,9 @@ class PPO(ActorCriticRollouts):
     target_kl: Array | float = number(
         default=0.01, above=0, unit="nats"
     )  # [] nats an update, where `adaptive_lr`
-    # logarithm of the deviation of real actions at the start
-    log_std: float = number(default=-0.5, baked=True, least=-10, most=3)
+    log_std: Array | float = number(
+        default=-0.5, least=-10, most=3
+    )  # [] logarithm of the deviation of real actions at the start
     update_epochs: int = size(default=4, least=1)  # passes over each rollout
     num_minibatches: int = size(default=8, least=1)  # parts into which a pass cuts it
     normalize_reward: bool = static(default=False)  # by the deviation of their discounted sums
@@ -74,7 +75,7 @@ class PPO(ActorCriticRollouts):
         self.check_minibatches(self.num_minibatches)
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
-        params = self._network(env).init(network_key, observation)
+        params = spreading(self._network(env).init(network_key, observation), self.log_std)
         state = PPOState(
             params=params,
             opt_state=optimiser.init(params),
@@ -251,7 +252,7 @@ class PPO(ActorCriticRollouts):
         return jnp.clip(lr_scale * jnp.where(kl > 2 * self.target_kl, 1 / 1.5, factor), 1e-2, 1e2)
 
     def _network(self, env: Environment | LearntPolicy) -> ActorCritic:
-        return ActorCritic(env.action_space, self.hidden_sizes, self.log_std, **self.pair(env))
+        return ActorCritic(env.action_space, self.hidden_sizes, **self.pair(env))
 
     def _apply(
         self, network: ActorCritic, params: Any, x: Any

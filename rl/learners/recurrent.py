@@ -16,7 +16,6 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from jaxgpu import arguments
 from jaxgpu.pytree import pytree, size
 
 from .. import shares
@@ -27,7 +26,7 @@ from ..spaces import Space
 from ..vector import VectorState, vectorize
 from . import encoders, normaliser, optimiser, ppo
 from .kickstart import KickstartedPPO
-from .networks import ActorCritic, Categorical, Normal, feasible, joined, noise
+from .networks import ActorCritic, Categorical, Normal, feasible, joined, noise, spreading
 from .training import check_shares
 
 
@@ -36,7 +35,6 @@ class RecurrentActorCritic(nn.Module):
 
     space: Space  # of the actions
     hidden_size: int  # units of the gated recurrent unit
-    log_std: float = -0.5  # logarithm of the deviation of real actions at the start
     encoder: nn.Module | None = None  # what turns observations into features first
     critic_encoder: nn.Module | None = None  # what the critic alone sees, beside the carry
 
@@ -45,7 +43,7 @@ class RecurrentActorCritic(nn.Module):
         start = nn.initializers.orthogonal(2**0.5)
         self.embed = nn.Dense(self.hidden_size, kernel_init=start, precision="highest")
         self.cell = nn.GRUCell(self.hidden_size)
-        self.heads = ActorCritic(self.space, (self.hidden_size,), self.log_std)
+        self.heads = ActorCritic(self.space, (self.hidden_size,))
 
     def __call__(self, carry: Array, x: Any) -> tuple[Array, Normal | Categorical, Array]:
         """Carry [..., W] and observation [..., O] to carry, distribution and value."""
@@ -110,13 +108,13 @@ class RecurrentPPO:
 
         Raises:
             ValueError: minibatches that do not divide the environments, or a `critic` of `ppo`.
-            TypeError: a `ppo` that is no PPO, or one with a teacher.
+            TypeError: a `ppo` with a teacher.
         """
         check_learner("RecurrentPPO", self, env)
-        if not isinstance(self.ppo, ppo.PPO) or isinstance(self.ppo, KickstartedPPO):
+        if isinstance(self.ppo, KickstartedPPO):
             raise TypeError(
-                f"RecurrentPPO: ppo={arguments.shown(self.ppo)}; it must be an rl.PPO; one with a "
-                "teacher has no memory"
+                "RecurrentPPO: its ppo has a teacher, from which a policy with a memory cannot "
+                "learn; give an rl.PPO"
             )
         if self.ppo.critic is not None:
             raise ValueError(
@@ -132,6 +130,7 @@ class RecurrentPPO:
         observation, common = self.ppo.begin(env, env_key, num_updates)
         carry = jnp.zeros((self.ppo.num_envs, self.hidden_size))
         params = self._network(env).init(network_key, carry[0], observation)
+        params = spreading(params, self.ppo.log_std)
         return RecurrentPPOState(
             params=params,
             opt_state=optimiser.init(params),
@@ -273,13 +272,7 @@ class RecurrentPPO:
         if spec.actor_keys != spec.critic_keys:
             alone = encoders.sight(spec.network, env.observation_space, spec.critic_keys)
         encoder = spec.encoder(env, spec.actor_keys)
-        return RecurrentActorCritic(
-            space=env.action_space,
-            hidden_size=self.hidden_size,
-            log_std=spec.log_std,
-            encoder=encoder,
-            critic_encoder=alone,
-        )
+        return RecurrentActorCritic(env.action_space, self.hidden_size, encoder, alone)
 
 
 @pytree

@@ -28,7 +28,8 @@ def check(name: str, teacher: Any, env: Environment, observation: Any) -> None:
     """Refuse a teacher that cannot be asked; `name` is the learner's.
 
     Raises:
-        ValueError: its numbers are not finite, or what it does of `observation` is no action.
+        ValueError: its numbers are not finite, it does not take `observation`, or what it does of
+            that is no action.
         TypeError: it is no pytree to be called, or has a memory.
     """
     if not callable(teacher) or jax.tree_util.all_leaves([teacher]):
@@ -37,7 +38,15 @@ def check(name: str, teacher: Any, env: Environment, observation: Any) -> None:
             "memory, such as rl.load_policy gives, or jax.tree_util.Partial of a function"
         )
     ranges.finite(name, teacher=teacher)
-    advice = called(f"{name}: teacher", teacher, observation)
+    try:
+        advice = called(f"{name}: teacher", teacher, observation)
+    except (TypeError, ValueError) as error:
+        if str(error).startswith(name):
+            raise
+        raise ValueError(
+            f"{name}: teacher cannot act on an observation of {type(env).__name__}, which is "
+            f"{arguments.shown(observation)}; it must take what this environment gives"
+        ) from error
     space = env.action_space
     kind = jnp.floating if isinstance(space, Box) else jnp.integer
     shape, dtype = jnp.shape(advice), jnp.result_type(advice)

@@ -227,15 +227,18 @@ def test_the_learning_rate_keeps_to_a_divergence():
 
 
 def test_the_noise_at_the_start_is_what_is_asked_for():
-    """Also of one with a memory; and the rest begins as it would."""
-    env, begun = (
-        rl.make("pendulum"),
-        lambda spec: spec.init(env, jax.random.key(0)).params["params"],
-    )
+    """Also of one with a memory, and mapped over; the rest begins as it would."""
+    env, key = rl.make("pendulum"), jax.random.key(0)
+
+    def begun(spec):
+        return spec.init(env, key).params["params"]
+
     wide, narrow = begun(rl.PPO()), begun(rl.PPO(log_std=-2.0))
     np.testing.assert_array_equal(wide["spread"], [-0.5])
     np.testing.assert_array_equal(narrow["spread"], [-2.0])
     jax.tree.map(np.testing.assert_array_equal, wide["actor"], narrow["actor"])
-    np.testing.assert_array_equal(
-        begun(rl.RecurrentPPO(rl.PPO(log_std=-2.0)))["heads"]["spread"], [-2.0]
-    )
+    memory = rl.RecurrentPPO(rl.PPO(log_std=-2.0))
+    np.testing.assert_array_equal(begun(memory)["heads"]["spread"], [-2.0])
+    each = jnp.array([-1.0, -3.0])
+    many = jax.vmap(lambda log_std: begun(rl.PPO(log_std=log_std))["spread"])(each)
+    np.testing.assert_array_equal(many, each[:, None])

@@ -43,6 +43,8 @@ class Script:
             ValueError: an observation of another shape, or one that is not finite.
         """
         observation = jnp.asarray(numbers("script: observation", observation, (self.length,)))
+        if not jnp.issubdtype(observation.dtype, jnp.floating):
+            observation = observation.astype(float)
         thing, off, arm = observation[THING], observation[OFF], _arm(observation)
         left, *way = observation[ROUTE]
         flat = jnp.sqrt(thing[0] ** 2 + thing[1] ** 2)
