@@ -154,3 +154,12 @@ def test_planners_are_checked():
         plan.plan(bowl, jnp.full((3, 1), jnp.nan), plan.MPPI(), 2, key=KEY)
     with pytest.raises(ValueError, match=r"plan: actions has shape \[3\]; it must be \[T, A\]"):
         plan.plan(bowl, jnp.zeros(3), plan.MPPI(), 2, key=KEY)
+
+
+@pytest.mark.parametrize("name", ["gamma", "learning_rate", "log_std"])
+@pytest.mark.parametrize("wrong", [jnp.array([0.5, 0.6]), [0.5, 0.6]])
+def test_a_hyper_parameter_that_is_no_one_number_is_named_by_whichever_door_sees_it(name, wrong):
+    """The doors within see tracers, and can but guess."""
+    learner = rl.PPO(**{name: wrong}, num_envs=4, num_steps=4, num_minibatches=1)
+    with pytest.raises(ValueError, match=rf"PPO.{name} has shape \[2\]; it must be one number"):
+        rl.train(rl.make("pendulum"), learner, jax.random.key(0), 160)
