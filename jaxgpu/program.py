@@ -142,6 +142,9 @@ class Loop:
         carried = [call.operands for call in self.calls]
         self.operands = beside(state, (carried, np.uint32(0) if key is None else key))
         self.whole = _everywhere(state)
+        # traced once for all that is asked of them, and in any program as if they stood there
+        self._step = jax.jit(self._stepped, inline=True)
+        self._row = jax.jit(self._measured, inline=True)
         self.compile_time = 0.0
         self.program = self._found(state)
         self.capacity = self._room(longest)
@@ -158,7 +161,7 @@ class Loop:
         if program.first is None:
             began = time.perf_counter()
             options = self._options()
-            row = jax.jit(self._row, out_shardings=self.whole, compiler_options=options)
+            row = jax.jit(self._measured, out_shardings=self.whole, compiler_options=options)
             program.first = row.lower(self.operands, state).compile()
             self.compile_time += time.perf_counter() - began
         row = jax.device_get(program.first(self.operands, state))
@@ -262,12 +265,12 @@ class Loop:
         made, ended, state, rows = jax.lax.while_loop(going, body, begin)
         return state, rows, made, ended
 
-    def _step(self, operands: Any, state: Any, i: Any) -> Any:
+    def _stepped(self, operands: Any, state: Any, i: Any) -> Any:
         carried, key = operands
         keys = (jax.random.fold_in(key, i),) if self.keyed else ()
         return called("run: step", self.calls[0].made(carried[0]), state, *keys)
 
-    def _row(self, operands: Any, state: Any) -> Any:
+    def _measured(self, operands: Any, state: Any) -> Any:
         return called("run: measure", self.calls[1].made(operands[0][1]), state)
 
     def _ended(self, operands: Any, state: Any) -> Array:
@@ -291,12 +294,14 @@ class Loop:
 
     def _traced(self, state: Any) -> dict[str, str]:
         """Digests of the step and of the measure, without the numbers that they carry."""
-        step = jax.make_jaxpr(lambda operands, state: self._step(operands, state, 0))
+        step = jax.make_jaxpr(lambda operands, state: self._step(operands, state, np.int32(0)))
         traced = {"program": step, "measure": jax.make_jaxpr(self._row)}
         return {n: identity.of_program(f(self.operands, state)) for n, f in traced.items()}
 
     def _check_fixed_point(self, state: Any) -> None:
-        new = jax.eval_shape(lambda operands, x: self._step(operands, x, 0), self.operands, state)
+        new = jax.eval_shape(
+            lambda operands, x: self._step(operands, x, np.int32(0)), self.operands, state
+        )
         refuse_changed("run: step", state, new)
 
 
