@@ -46,15 +46,14 @@ class Bonds:
     sign: Array  # [B] -1 where the part is the owner of the point, and moves against the twist
     twist: Array  # [6, 13] G
     anchors: Array  # [B, 3] m
-    law: ForceField
 
-    def load(self, u: Array, dt: Array | float) -> tuple[Array, Array]:
+    def load(self, law: ForceField, u: Array, dt: Array | float) -> tuple[Array, Array]:
         """Force [13] on u, and how it falls with u, [13, 13]."""
         velocity = self.velocity(u)
-        force, anchors = self.forces(velocity, dt)
+        force, anchors = self.forces(law, velocity, dt)
         force = self.sign[:, None] * force
         wrench = jnp.concatenate([jnp.sum(force, 0), jnp.sum(cross(self.arm, force), 0)])
-        stiffness = dt * self._stiffness(velocity, anchors, dt)
+        stiffness = dt * self._stiffness(law, velocity, anchors, dt)
         half = jnp.einsum("ij,jv->iv", stiffness, self.twist, precision=HIGHEST)
         return (
             -jnp.einsum("iv,i->v", self.twist, wrench, precision=HIGHEST),
@@ -68,12 +67,12 @@ class Bonds:
             w[None, :3] + cross(jnp.broadcast_to(w[3:], self.arm.shape), self.arm)
         )
 
-    def forces(self, velocity: Array, dt: Array | float) -> tuple[Array, Array]:
+    def forces(self, law: ForceField, velocity: Array, dt: Array | float) -> tuple[Array, Array]:
         """On the owner at each point [B, 3], N, and the new anchors [B, 3]."""
         ahead = self.distance - dt * dot(self.normal, velocity)
-        return self.law.force(self.anchors, ahead, self.normal, velocity, dt)
+        return law.force(self.anchors, ahead, self.normal, velocity, dt)
 
-    def _stiffness(self, velocity: Array, anchors: Array, dt: Any) -> Array:
+    def _stiffness(self, law: ForceField, velocity: Array, anchors: Array, dt: Any) -> Array:
         """Sum of J^T K J over the points, [6, 6]."""
         along = dot(self.normal, velocity)
         touching = self.distance < dt * along
@@ -85,9 +84,9 @@ class Bonds:
         share = jnp.where(held < stretch, held / jnp.where(stretch > 0, stretch, 1), 1)
         gain = dot(way, anchors - self.anchors) / jnp.where(moves, path, 1)
         gain = jnp.where(moves, jnp.clip(gain, 0, 1), 1)
-        pull = jnp.where(touching, self.law.stiffness, 0).astype(share.dtype)
-        shear = jnp.where(touching, self.law.shear_stiffness * share, 0)
-        on_way = jnp.where(moves & touching, self.law.shear_stiffness * gain - shear, 0)
+        pull = jnp.where(touching, law.stiffness, 0).astype(share.dtype)
+        shear = jnp.where(touching, law.shear_stiffness * share, 0)
+        on_way = jnp.where(moves & touching, law.shear_stiffness * gain - shear, 0)
         p, s = (jnp.concatenate([a, cross(self.arm, a)], 1) for a in (self.normal, way))
         q = jnp.concatenate([jnp.ones_like(self.arm[:, :1]), self.arm], 1)
         gram = lambda k, a: jnp.einsum("bi,bj->ij", k[:, None] * a, a, precision=HIGHEST)

@@ -55,26 +55,24 @@ def _pads(grasp: "Grasp", opening: Array) -> Array:
     return jnp.concatenate(faces)
 
 
-def contacts(grasp: "Grasp", state: GraspState) -> tuple[Bonds, Bonds, Bonds]:
-    """Taxels of either finger on the part, and points of part and fixture on each other."""
+def contacts(grasp: "Grasp", state: GraspState) -> tuple[Bonds, Bonds]:
+    """Taxels of both fingers [2, T, ...] on the part, and points of part and fixture."""
     pads = _pads(grasp, state.opening)
     x = state.hand[None] + _in_space(state.hand_quat, pads)
     distance, normal = seen(grasp.part.shape, x, state.part, state.part_quat)
     anchors = _in_space(state.hand_quat, state.pad_anchors)
     across = jnp.stack([row[1] for row in rotations.matrix(state.hand_quat)])
-    left, right = (
-        Bonds(
-            distance=distance[half],
-            normal=normal[half],
-            arm=x[half] - state.part[None],
-            sign=jnp.ones_like(distance[half]),
-            twist=of_part_from_finger(state.part - state.hand, side * across),
-            anchors=anchors[half],
-            law=grasp.pad,
-        )
-        for half, side in zip((slice(0, len(x) // 2), slice(len(x) // 2, None)), (1, -1))
+    paired = lambda a: a.reshape(2, -1, *a.shape[1:])
+    twist = lambda out: of_part_from_finger(state.part - state.hand, out)
+    fingers = Bonds(
+        distance=paired(distance),
+        normal=paired(normal),
+        arm=paired(x - state.part[None]),
+        sign=paired(jnp.ones_like(distance)),
+        twist=jnp.stack([twist(across), twist(-across)]),
+        anchors=paired(anchors),
     )
-    return left, right, _on_fixture(grasp, state)
+    return fingers, _on_fixture(grasp, state)
 
 
 def _on_fixture(grasp: "Grasp", state: GraspState) -> Bonds:
@@ -94,7 +92,6 @@ def _on_fixture(grasp: "Grasp", state: GraspState) -> Bonds:
         sign=jnp.concatenate(signs),
         twist=of_part(dtype),
         anchors=state.anchors,
-        law=grasp.contact,
     )
 
 
@@ -119,20 +116,23 @@ def substep(
     inertia = jnp.einsum("ij,j,kj->ik", R, moments, R, precision=HIGHEST)
     masses = _masses(grasp, inertia, dtype)
     springs, dampers, pull = _drive(grasp, state, place, quat, opening)
-    bonds = contacts(grasp, state)
+    fingers, standing = contacts(grasp, state)
     before = jnp.concatenate([state.hand_velocity, state.opening_rate[None], state.part_velocity])
 
     def nearer(u: Array, _: None) -> tuple[Array, None]:
         drive = pull - (dt * springs + dampers) * u
         matrix = masses + jnp.diag(dt * (dt * springs + dampers))
-        for one in bonds:
-            load, stiffness = one.load(u, dt)
+        pads = jax.vmap(lambda one: one.load(grasp.pad, u, dt))(fingers)
+        for load, stiffness in (
+            jax.tree.map(lambda a: jnp.sum(a, 0), pads),
+            standing.load(grasp.contact, u, dt),
+        ):
             drive, matrix = drive + load, matrix + dt * stiffness
         change = jnp.einsum("ij,j->i", masses, u - before, precision=HIGHEST)
         return u + solve(matrix, dt * drive - change), None
 
     u, _ = jax.lax.scan(nearer, before, None, length=grasp.iterations)
-    return _moved(grasp, state, u, inertia, bonds, dt)
+    return _moved(grasp, state, u, inertia, (fingers, standing), dt)
 
 
 def _masses(grasp: "Grasp", inertia: Array, dtype: Any) -> Array:
@@ -158,12 +158,18 @@ def _drive(
 
 
 def _moved(
-    grasp: "Grasp", state: GraspState, u: Array, inertia: Array, bonds: tuple, dt: Array
+    grasp: "Grasp",
+    state: GraspState,
+    u: Array,
+    inertia: Array,
+    bonds: tuple[Bonds, Bonds],
+    dt: Array,
 ) -> GraspState:
     """The state after a substep at the velocities u."""
-    left, right, contacts = (one.forces(one.velocity(u), dt) for one in bonds)
-    pads = jax.tree.map(lambda *a: jnp.concatenate(a), left, right)
-    reaction = -jnp.sum(bonds[2].sign[:, None] * contacts[0], 0)
+    fingers, standing = bonds
+    felt, pad_anchors = jax.vmap(lambda one: one.forces(grasp.pad, one.velocity(u), dt))(fingers)
+    force, anchors = standing.forces(grasp.contact, standing.velocity(u), dt)
+    reaction = -jnp.sum(standing.sign[:, None] * force, 0)
     hand, part = u[HAND], u[PART]
     quat = rotations.rotated(state.part_quat, part[3:], dt)
     momentum = jnp.einsum("ij,j->i", inertia, part[3:], precision=HIGHEST)
@@ -179,9 +185,9 @@ def _moved(
         part=state.part + dt * part[:3],
         part_quat=quat,
         part_velocity=jnp.concatenate([part[:3], spin]),
-        pad_anchors=_in_space(back, pads[1]),
-        anchors=contacts[1],
-        field=_in_space(back, pads[0]).reshape(state.field.shape),
+        pad_anchors=_in_space(back, pad_anchors.reshape(-1, 3)),
+        anchors=anchors,
+        field=_in_space(back, felt.reshape(-1, 3)).reshape(state.field.shape),
         reaction=reaction,
     )
 
