@@ -18,13 +18,14 @@ DIRS = .venv .venv-oldest out build dist docs/_build docs/api docs/charts docs/s
 
 # a study for each pillar, and one where two meet; two at a time, as most of their time is
 # compilation on one core
-STUDIES = pour surgical-reach directions escapers cluster-tracers pareto-fronts solar-system double-pendulum
+STUDIES = peg-insertion pour surgical-reach directions escapers cluster-tracers pareto-fronts solar-system double-pendulum
 
 demo: $(READY)
 	@$(MAKE) --no-print-directory -j2 --output-sync $(STUDIES:%=demo-%)
 	@echo "The report is here:"
 	@$(BIN)/jaxgpu report $(OUT)
 
+demo-peg-insertion: OPTIONS = --taught --steps 16000 --copies 32 --seeds 3 --episodes 8 --measurements 4 --seed 1
 demo-cluster-tracers: OPTIONS = --stars 128 --tracers 640 --seeds 1 --time 12
 demo-surgical-reach: OPTIONS = --steps 200000 --seeds 3
 demo-escapers: OPTIONS = --stars 128 --tracers 2048 --seeds 2 --time 8 --radii 2

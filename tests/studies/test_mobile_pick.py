@@ -64,7 +64,7 @@ def test_who_sees_depth_has_a_memory_and_knows_no_map():
 
 @pytest.mark.slow
 def test_a_little_of_it_ends_in_a_report(tmp_path):
-    options = mobile_pick.Options(steps=100_000, homes=1)
+    options = mobile_pick.Options(steps=100_000, homes=1, episodes=16, measurements=2)
     found = mobile_pick.study(options, tmp_path, False)
     (row,) = found.tables[0].rows
     assert row[0] == 3 and 5e4 < row[1] < 2e5 and 0 <= row[2] <= 100

@@ -29,11 +29,14 @@ def test_a_taxel_that_is_pressed_is_bright_where_it_lies_on_its_pad():
 
 
 @pytest.mark.slow
-def test_a_little_of_it_ends_in_a_report(tmp_path):
-    options = peg_insertion.Options(steps=50_000, seeds=3, episodes=4)
-    found = peg_insertion.study(options, tmp_path, False)
+@pytest.mark.parametrize(("taught", "steps"), [(False, 10_240), (True, 9_984)])
+def test_a_little_of_it_ends_in_a_report(taught, steps, tmp_path):
+    """An update is of 8 x 32 steps by PPO, of 8 x 16 by DAgger."""
+    sizes = {"steps": 10_000, "copies": 8, "seeds": 3, "episodes": 4, "measurements": 2}
+    found = peg_insertion.study(peg_insertion.Options(taught=taught, **sizes), tmp_path, False)
     (row,) = found.tables[0].rows
-    assert row[:2] == [3, 40_960] and row[2] in (0, 25, 50, 75, 100)
+    assert row[:2] == [3, steps] and row[2] in (0, 25, 50, 75, 100)
+    assert list(found.timing) == ["DAgger" if taught else "PPO"]
     assert [figure.mime for figure in found.figures] == ["video/mp4", "image/svg+xml"]
 
 

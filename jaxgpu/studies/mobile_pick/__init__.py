@@ -57,7 +57,9 @@ class Options:
     seeds: int = size(default=3, least=3, most=10_000)
     """Trainings, all in one program; at least 3, for an interval."""
     episodes: int = size(default=128, least=1, most=10**6)
-    """Of each measurement of a training, of which there are eleven."""
+    """Of each measurement of a training."""
+    measurements: int = size(default=success.PARTS, least=1, most=1000)
+    """Of a training, at equal distances, beside the one before it."""
     copies: int = size(default=256, least=8, most=10**7)
     """Of the task, at once, of each training; thousands where an accelerator steps them."""
     homes: int = size(default=64, least=1, most=100_000)
@@ -87,6 +89,7 @@ def course(options: Options) -> Course:
         learner=learner(env, options),
         episodes=options.episodes,
         max_steps=MAX_STEPS,
+        parts=options.measurements,
     )
 
 

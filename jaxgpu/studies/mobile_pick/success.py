@@ -16,7 +16,7 @@ from jaxgpu.report import Figure, Headline, Report, Table, figure
 from jaxgpu.rl.policies import remembering
 from jaxgpu.run import Run
 
-PARTS = 10  # measurements of a training
+PARTS = 10  # measurements of a training after the first
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,19 @@ class Course:
     learner: Any
     episodes: int  # of each measurement
     max_steps: int  # of an episode
+    parts: int = PARTS  # of a training; it is measured at the end of each, and before the first
 
     def every(self, steps: int) -> int:
         """Updates before each measurement, of a training of some `steps` of environments."""
-        return max(1, round(steps / self.learner.steps_per_update / PARTS))
+        return max(1, round(steps / self.learner.steps_per_update / self.parts))
 
     def steps(self, steps: int) -> int:
         """Steps of environments of a training in all."""
-        return PARTS * self.every(steps) * self.learner.steps_per_update
+        return self.parts * self.every(steps) * self.learner.steps_per_update
 
 
 def trained(course: Course, steps: int, keys: Array, out: Path, resume: bool) -> Run:
-    """All seeds in one program; the history is the share of successes [1 + PARTS, seeds]."""
+    """All seeds in one program; the history is the share of successes [1 + parts, seeds]."""
 
     def measure(state: Any) -> Array:
         policy = course.learner.policy(course.new, state)
@@ -47,10 +48,8 @@ def trained(course: Course, steps: int, keys: Array, out: Path, resume: bool) ->
         scores = rl.evaluate(course.new, policy, key, course.episodes, course.max_steps)
         return scores.success.mean()
 
-    every = course.every(steps)
-    return rl.sweep(
-        course.env, course.learner, keys, PARTS, every, measure=measure, out=out, resume=resume
-    )
+    every, saved = course.every(steps), {"out": out, "resume": resume}
+    return rl.sweep(course.env, course.learner, keys, course.parts, every, measure=measure, **saved)
 
 
 def report(
@@ -113,7 +112,7 @@ def curves(course: Course, run: Run, steps: int, asked: float) -> Any:
 
     drawing, axes = plt.subplots(figsize=(4.6, 2.8))
     share = 100 * np.asarray(run.history)
-    x = np.linspace(0, course.steps(steps) / 1e6, PARTS + 1)
+    x = np.linspace(0, course.steps(steps) / 1e6, course.parts + 1)
     axes.fill_between(x, share.min(1), share.max(1), color=BLUE, alpha=BAND, lw=0)
     axes.plot(x, np.median(share, 1), color=BLUE)
     axes.axhline(100 * asked, color=GREY, lw=0.8, ls=":")

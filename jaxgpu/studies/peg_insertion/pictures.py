@@ -14,7 +14,7 @@ from jaxgpu.rl.envs.touch import TouchTask, observations
 from jaxgpu.rl.pictures.film import film as on_device
 from jaxgpu.studies.mobile_pick.success import played
 
-SIZE, EVERY = 360, 3  # pixels; steps a frame
+SIZE, EVERY = 360, 4  # pixels; steps of 1/60 s a frame
 PRESSED, SHEARED = 6.0, 3.0  # of the forces observed, at which a colour is three quarters of full
 
 
@@ -32,7 +32,7 @@ def film(env: TouchTask, policy: Any, key: Array, told: str = TOLD) -> Figure:
     states = jax.tree.map(lambda x: x[::EVERY], states)
     beside = on_device(env, states, outlook(jax.tree.map(lambda x: x[0], states)))
     felt = np.asarray(jax.jit(jax.vmap(lambda state: pads(env, state)))(states))
-    return report.film(np.concatenate([beside, felt], 2), CAPTION + told, 0.05)
+    return report.film(np.concatenate([beside, felt], 2), CAPTION + told, EVERY / 60)
 
 
 def outlook(state: Any) -> Camera:

@@ -39,6 +39,7 @@ from ...environment import Step, whole_actions
 from ...pictures.touch import grasping
 from ...spaces import Box, real
 from . import cameras, observations
+from .script import Script
 
 FINGERTIP = 0.013  # m from the middle between the pads down to the end of the fingers
 LEVERS = (-1 / 4, -1 / 12, 1 / 12, 1 / 4)  # m of the points on the part's axis from its tip
@@ -116,6 +117,27 @@ class TouchTask(ABC):
         """How far the tip is below the middle between the pads, mean, m."""
         low, high = self.below()
         return FINGERTIP + 0.5 * (low + high)
+
+    @property
+    def script(self) -> Script:
+        """A script that does the task: a teacher of `rl.DAgger` and `rl.KickstartedPPO`.
+
+        From an observation, a vector [56] or a dictionary with `privileged`, to an action [6]; what
+        is no observation is refused.
+
+        >>> import jax
+        >>> from jaxgpu import rl
+        >>> env = rl.make("touch/peg-placement")
+        >>> state, seen = env.reset(jax.random.key(0))
+        >>> env.script(seen).shape
+        (6,)
+        """
+        hand, fixture = self.grasp, self.grasp.fixture
+        return Script(
+            speed=hand.stiffness * self.max_shift / hand.damping,
+            spin=hand.turn_stiffness * self.max_turn / hand.turn_damping,
+            rim=fixture.top - fixture.goal,
+        )
 
     def command(self, state: State, action: Array) -> tuple[Array, Array, Array]:
         """Shift [3] m and turn [3] rad of the hand's target, and opening [] m of the fingers."""
