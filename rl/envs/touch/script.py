@@ -8,9 +8,9 @@ knows, and takes the tip's way and the part's turn off by a rate each; it knows 
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu import ranges
 from jaxgpu.geometry.rows import length
 from jaxgpu.pytree import number, pytree
-from jaxgpu.ranges import numbers
 
 from .observations import HAND, PRIVILEGED
 
@@ -28,21 +28,24 @@ class Script:
     speed: Array | float = number(above=0, unit="m/s")  # [] of the hand at an action of 1
     spin: Array | float = number(above=0, unit="rad/s")  # [] of the same
     rim: Array | float = number(unit="m")  # [] of the fixture above the tip's place
-    aside: Array | float = number(default=8.0, above=0, unit="1/s")  # [] of the way beside it
+    # of the way beside it
+    aside: Array | float = number(default=8.0, above=0, unit="1/s", one=True)  # []
 
     def __call__(self, observation: Array | dict[str, Array]) -> Array:
         """The action [6], within -1 and 1, of an observation: a vector, or with `privileged`.
 
         Raises:
-            ValueError: an observation of another shape, or one that is not finite.
+            ValueError: an observation of another shape, one that is not finite, or a number of the
+                script out of its range.
         """
+        ranges.check("script", self)
         seen, whole = observation, HAND + PRIVILEGED
         if isinstance(observation, dict):
             if "privileged" not in observation:
                 has = ", ".join(observation) or "nothing"
                 raise ValueError(f"script: observation has {has}; it must have `privileged`")
             seen, whole = observation["privileged"], PRIVILEGED
-        part = jnp.asarray(numbers("script: observation", seen, (whole,)))[-PRIVILEGED:]
+        part = jnp.asarray(ranges.numbers("script: observation", seen, (whole,)))[-PRIVILEGED:]
         if not jnp.issubdtype(part.dtype, jnp.floating):
             part = part.astype(float)
         way, (x, y, _) = part[WAY] / 10, part[UPRIGHT]

@@ -145,6 +145,8 @@ def test_a_script_reads_both_forms_of_an_observation_and_nothing_else(begun):
     for amiss in (vector[:-1], vector.at[40].set(np.nan), np.ones((2, 56)), np.zeros(31)):
         with pytest.raises(ValueError, match=r"^script: observation"):
             act(amiss)
+    with pytest.raises(ValueError, match=r"^script: .*aside=-1"):
+        replace(act, aside=-1.0)(vector)
 
 
 TASKS = ["touch/peg-insertion", "touch/peg-placement", "touch/nut-on-bolt"]
