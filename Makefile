@@ -16,7 +16,7 @@ DIRS = .venv .venv-oldest out build dist docs/_build docs/api docs/charts docs/s
 
 .PHONY: demo test slow seconds reach trust release oldest docs lock clean
 
-# a study for each pillar, and one where two meet; two at a time, as most of their time is
+# at least a study for each pillar, and one where two meet; two at a time, as most of their time is
 # compilation on one core
 STUDIES = peg-insertion pour surgical-reach directions escapers cluster-tracers pareto-fronts solar-system double-pendulum
 
