@@ -59,7 +59,8 @@ def nearest_face(one: Hull, two: Hull) -> Found:
 
     start = _start(support, two.pos - one.pos)
     scale = jnp.max(jnp.abs(start.w[:4]))
-    slack = 32 * jnp.finfo(scale.dtype).eps * scale
+    # no face so small is made that its normal is rounding: what it seemed to see tore the polytope
+    slack = max(32 * float(jnp.finfo(scale.dtype).eps), 3e-13) * scale
     grown = jax.lax.fori_loop(4, _POINTS, lambda k, p: _grown(support, slack, p, k), start)
     # where round shapes overlap in two ways the polytope may be nearer to the origin in the worse
     score, ways = _scored(grown)
