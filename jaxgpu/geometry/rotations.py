@@ -27,14 +27,10 @@ def matrix(turn: Array) -> Mat:
         c, s = jnp.cos(turn[0]), jnp.sin(turn[0])
         return ((c, -s), (s, c))
     w, x, y, z = unit(turn)
-    p, q, r = 2 * x, 2 * y, 2 * z
-    xx, yy, zz = p * x, q * y, r * z
-    xy, xz, yz = p * y, p * z, q * z
-    wx, wy, wz = p * w, q * w, r * w
     return (
-        (1 - (yy + zz), xy - wz, xz + wy),
-        (xy + wz, 1 - (xx + zz), yz - wx),
-        (xz - wy, yz + wx, 1 - (xx + yy)),
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
     )
 
 

@@ -56,7 +56,7 @@ def low(points: Array, height: Array, normal: Array) -> Kept:
     there = (height <= 0) | (height - height[lowest] <= SLANT * out)
     at = jnp.einsum("kj,ij->ki", points, tangents(normal), precision=HIGHEST)
     rows = _spread(at, there, lowest)
-    return Kept(rows, there[rows] & ~_twice(at[rows]))
+    return Kept(rows, there[rows] & ~_twice(at[rows], _square(at[rows])))
 
 
 def patch(one: Hull, two: Hull, n: Array) -> Shared:
@@ -68,7 +68,8 @@ def patch(one: Hull, two: Hull, n: Array) -> Shared:
     keep = _spread(*jax.lax.stop_gradient((at, there, _outer(at, there))))
     middle = (top + one.radius + bottom - two.radius) / 2
     pos = jnp.concatenate([at, middle[:, None]], 1)[keep]
-    chosen = there[keep] & ~_twice(at[keep])
+    smaller = jnp.minimum(_square(a.at), _square(b.at))
+    chosen = there[keep] & ~_twice(at[keep], smaller)
     return Shared(
         dist=jnp.where(chosen, gap[keep], FAR),
         pos=jnp.einsum("ki,ij->kj", pos, axes, precision=HIGHEST),
@@ -81,9 +82,10 @@ def _flat(shape: Hull, n: Array, axes: Array, offset: Array) -> Flat:
     ways = jnp.einsum("ij,ki->kj", shape.rot, axes[:2], precision=HIGHEST)
     ways = jnp.einsum("kc,cj->kj", jnp.asarray(CIRCLE, n.dtype), ways, precision=HIGHEST)
     corners = shape.points[_outermost(*jax.lax.stop_gradient((shape.points, inner, ways)))]
-    corners = corners + local(shape.rot, bulge(shape, n))[None]
-    near = jnp.where(_ends_on(shape, inner), _rim(shape, inner, ways), corners)
-    seen = jnp.einsum("ij,kj->ki", axes, turned(shape.rot, near) + offset[None], precision=HIGHEST)
+    ends_on = _ends_on(shape, inner)
+    near = turned(shape.rot, jnp.where(ends_on, _rim(shape, inner, ways), corners))
+    near = near + (offset + jnp.where(ends_on, 0, bulge(shape, n)))[None]
+    seen = jnp.einsum("ij,kj->ki", axes, near, precision=HIGHEST)
     at, height = seen[:, :2], seen[:, 2]
     return Flat(at, height, _slope(at, height))
 
@@ -128,7 +130,7 @@ def _corners(a: Flat, b: Flat) -> tuple[Array, Array, Array, Array]:
     rise = lambda flat, at: (
         flat.height[0] + jnp.einsum("kj,j->k", at - flat.at[:1], flat.slope, precision=HIGHEST)
     )
-    slack = 1e-5 * jnp.sqrt(jnp.max(jnp.sum((a.at - a.at[:1]) ** 2, 1)))
+    slack = 1e-5 * jnp.sqrt(_square(a.at))
     own = (a.at, a.height, rise(b, a.at), _within(a.at, b, slack))
     its = (b.at, rise(a, b.at), b.height, _within(b.at, a, slack))
     p, q = a.at[:, None], b.at[None]
@@ -175,7 +177,16 @@ def _outer(at: Array, there: Array) -> Array:
     return jnp.argmax(jnp.where(there, jnp.sum((at - middle[None]) ** 2, 1), -jnp.inf))
 
 
-def _twice(at: Array) -> Array:
-    """Which of four places are one of the earlier ones, to a thousandth of their spread."""
+def _square(at: Array) -> Array:
+    """How far points [N, 2] go from the first, squared."""
+    return jnp.max(jnp.sum((at - at[:1]) ** 2, 1))
+
+
+def _twice(at: Array, square: Array) -> Array:
+    """Which of four places are one of the earlier ones, to a thousandth of what lies there.
+
+    Of the flats themselves, not of the places: two edges that cross do so in one place, though that
+    is found from each of their sides, and rounding holds the four apart.
+    """
     apart = jnp.sum((at[:, None] - at[None]) ** 2, -1)
-    return jnp.any(jnp.tril(apart <= 1e-6 * jnp.max(apart), -1), 1)
+    return jnp.any(jnp.tril(apart <= 1e-6 * square, -1), 1)

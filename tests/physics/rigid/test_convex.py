@@ -92,6 +92,10 @@ def test_no_direction_has_a_smaller_overlap(pair, x64):
         near = normal + 1e-3 * ways[:500]
         near /= np.linalg.norm(near, axis=1)[:, None]
         assert along <= overlap(pair, both, np.concatenate([ways, near])).min() + 1e-9
+        # no place is counted twice: edges cross in one, from whichever sides that is found
+        places = got.pos[i][got.dist[i] < FAR]
+        apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+        assert np.all(apart[~np.eye(len(places), dtype=bool)] > 1e-4)
         single = np.sum(got.dist[i] < FAR) == 1
         if single:
             assert float(got.dist[i, 0]) == pytest.approx(-along, abs=1e-9)
