@@ -356,6 +356,7 @@ ALONE = (
     ),
     Program("depth images, 64 x 64", partial(_views, 64), 1024, 1 << 14, goal=4e5, **_FRAMES),
     Program("depth images, 128 x 128", partial(_views, 128), 1024, 1 << 12, goal=1e5, **_FRAMES),
+    Program("peg insertion, a step", partial(_playing, "touch/peg-insertion"), 16, 1 << 14),
     Program("mobile pick, a step", partial(_playing, "rearrange/mobile-pick"), 16, 1024),
     Program(
         "mobile pick with masses, a step",

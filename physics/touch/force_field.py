@@ -72,16 +72,23 @@ class ForceField:
         ranges.numbers(f"{name}: dt", dt, (), above=0, unit="s")
         anchors = floating(ranges.numbers(f"{name}: anchors", anchors, unit="m"))
         d, n, v = _seen(name, distance, normal, velocity, anchors, 3)
-        pressed, load, slide = _loads(self, d, n, v)
-        turned = _turned(tuple(jnp.moveaxis(anchors, -1, 0)), n)
+        force, moved = self.by_components(tuple(jnp.moveaxis(anchors, -1, 0)), d, n, v, dt)
+        return jnp.stack(force, -1), jnp.stack(moved, -1)
+
+    def by_components(
+        self, anchors: Vec, distance: Array, normal: Vec, velocity: Vec, dt: Array | float
+    ) -> tuple[Vec, Vec]:
+        """`force` of vectors by components [..., T], which nobody looks at; numbers may be [T]."""
+        pressed, load, slide = _loads(self, distance, normal, velocity)
+        turned = _turned(anchors, normal)
         moved = tuple(jnp.where(pressed, a + b * dt, 0) for a, b in zip(turned, slide))
         stretch = length(moved)
         most = self.friction * load / self.shear_stiffness
         slips = stretch > most
         share = jnp.where(slips, most / jnp.where(slips, stretch, 1), 1)
         moved = tuple(share * a for a in moved)
-        force = [load * a + self.shear_stiffness * b for a, b in zip(n, moved)]
-        return jnp.stack(force, -1), jnp.stack(moved, -1)
+        force = tuple(load * a + self.shear_stiffness * b for a, b in zip(normal, moved))
+        return force, moved
 
     @classmethod
     def of_elastomer(

@@ -12,10 +12,12 @@ from jax import Array
 
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.rows import length
+from jaxgpu.geometry.vectors import Vec, matvec, transpose
 from jaxgpu.physics.rigid.constraints.factor import solve
 from jaxgpu.pytree import pytree
 
-from .bonds import HAND, HIGHEST, OPENING, PART, Bonds, of_part, of_part_from_finger, seen
+from .bonds import HAND, HIGHEST, OPENING, PART, Bonds, of_part, of_part_from_finger
+from .pad import outward
 
 if TYPE_CHECKING:
     from .grasp import Grasp
@@ -35,73 +37,66 @@ class GraspState:
     part_velocity: Array  # [6] velocity, m/s, and spin, rad/s
     fixture: Array  # [3] the middle of its underside, m
     pad_anchors: Array  # [2 T, 3] of the taxels' springs, in the hand's frame, m
-    anchors: Array  # [S + R, 3] of the part's points on what stands, and of the fixture's, m
+    # [R + S, 3] of the fixture's points on the part, and of the part's on what stands, m
+    anchors: Array
     field: Array  # [2, T, 3] forces on the pads, in the hand's frame, N
     reaction: Array  # [3] force of fixture and table on the part, N
 
 
 def pad_points(grasp: "Grasp", state: GraspState) -> Array:
     """Where the taxels are, [2 T, 3] m: of the finger towards +y of the hand, then the other."""
-    x = _in_space(state.hand_quat, _pads(grasp, state.opening))
-    return state.hand[None] + x
+    x = rotations.turned(state.hand_quat, _pads(grasp, state.opening))
+    return state.hand[None] + jnp.stack(x, 1)
 
 
-def _pads(grasp: "Grasp", opening: Array) -> Array:
-    taxels = jnp.asarray(grasp.taxels, opening.dtype)
-    faces = []
-    for side in (1, -1):
-        y = jnp.full(len(taxels), side, opening.dtype) * opening
-        faces.append(jnp.stack([taxels[:, 0], y, taxels[:, 1]], 1))
-    return jnp.concatenate(faces)
+def _pads(grasp: "Grasp", opening: Array) -> Vec:
+    """The taxels [2 T] in the hand's frame."""
+    across, along = jnp.asarray(grasp.taxels, opening.dtype).T
+    y = jnp.full(len(across), opening)
+    twice = lambda a, b: jnp.concatenate([a, b])
+    return twice(across, across), twice(y, -y), twice(along, along)
 
 
-def contacts(grasp: "Grasp", state: GraspState) -> tuple[Bonds, Bonds]:
-    """Taxels of both fingers [2, T, ...] on the part, and points of part and fixture."""
-    pads = _pads(grasp, state.opening)
-    x = state.hand[None] + _in_space(state.hand_quat, pads)
-    distance, normal = seen(grasp.part.shape, x, state.part, state.part_quat)
-    anchors = _in_space(state.hand_quat, state.pad_anchors)
-    across = jnp.stack([row[1] for row in rotations.matrix(state.hand_quat)])
-    paired = lambda a: a.reshape(2, -1, *a.shape[1:])
-    twist = lambda out: of_part_from_finger(state.part - state.hand, out)
-    fingers = Bonds(
-        distance=paired(distance),
-        normal=paired(normal),
-        arm=paired(x - state.part[None]),
-        sign=paired(jnp.ones_like(distance)),
-        twist=jnp.stack([twist(across), twist(-across)]),
-        anchors=paired(anchors),
-    )
-    return fingers, _on_fixture(grasp, state)
-
-
-def _on_fixture(grasp: "Grasp", state: GraspState) -> Bonds:
-    """Points of the part on what stands, and of the fixture on the part."""
+def contacts(grasp: "Grasp", state: GraspState) -> Bonds:
+    """Where the part touches both fingers, and the fixture or the table."""
     dtype = state.hand.dtype
-    own = jnp.asarray(grasp.part.points, dtype)
-    points = state.part[None] + _in_space(state.part_quat, own)
-    edges = state.fixture[None] + jnp.asarray(grasp.fixture.points, dtype)
-    on_fixture = _standing(grasp, points, state.fixture)
-    on_part = seen(grasp.part.shape, edges, state.part, state.part_quat)
-    distance, normal = (jnp.concatenate(pair) for pair in zip(on_fixture, on_part))
-    signs = [-jnp.ones(len(points), dtype), jnp.ones(len(edges), dtype)]
+    hand, part = (rotations.matrix(quat) for quat in (state.hand_quat, state.part_quat))
+    taxels = matvec(hand, _pads(grasp, state.opening))
+    taxels = tuple(a + b for a, b in zip(state.hand - state.part, taxels))
+    points = matvec(part, tuple(jnp.asarray(grasp.part.points, dtype).T))
+    edges = (state.fixture - state.part)[:, None] + jnp.asarray(grasp.fixture.points, dtype).T
+    felt = _joined(taxels, tuple(edges))
+    distance, slope = outward(grasp.part.shape, matvec(transpose(part), felt))
+    height, normal = _standing(grasp, state, points)
+    across = jnp.stack([row[1] for row in hand])
+    fingers = [of_part_from_finger(state.part - state.hand, side * across) for side in (1, -1)]
+    arm = _joined(felt, points)
+    i, count = jnp.arange(len(arm[0])), len(taxels[0])
+    of_each = lambda pad, contact: jnp.where(i < count, pad, contact)
     return Bonds(
-        distance=distance,
-        normal=normal,
-        arm=jnp.concatenate([points, edges]) - state.part[None],
-        sign=jnp.concatenate(signs),
-        twist=of_part(dtype),
-        anchors=state.anchors,
+        distance=jnp.concatenate([distance, height]),
+        normal=_joined(matvec(part, slope), normal),
+        arm=arm,
+        sign=jnp.where(i < len(distance), 1, -1).astype(dtype),
+        twists=jnp.stack([*fingers, of_part(dtype)]),
+        anchors=_joined(matvec(hand, tuple(state.pad_anchors.T)), tuple(state.anchors.T)),
+        laws=jax.tree.map(of_each, grasp.pad, grasp.contact),
+        taxels=count // 2,
     )
 
 
-def _standing(grasp: "Grasp", x: Array, fixture: Array) -> tuple[Array, Array]:
+def _joined(*points: Vec) -> Vec:
+    return tuple(jnp.concatenate(a) for a in zip(*points))
+
+
+def _standing(grasp: "Grasp", state: GraspState, arm: Vec) -> tuple[Array, Vec]:
     """Distance and normal of the fixture, or of the table z = 0 where that is nearer."""
-    upright = jnp.zeros(4, x.dtype).at[0].set(1)
-    distance, normal = seen(grasp.fixture.shape, x, fixture, upright)
-    table = x[:, 2] < distance
-    up = jnp.zeros(3, x.dtype).at[2].set(1)
-    return jnp.where(table, x[:, 2], distance), jnp.where(table[:, None], up[None], normal)
+    above = tuple(a + b for a, b in zip(state.part - state.fixture, arm))
+    distance, normal = outward(grasp.fixture.shape, above)
+    height = state.part[2] + arm[2]
+    table = height < distance
+    normal = tuple(jnp.where(table, up, n) for up, n in zip((0, 0, 1), normal))
+    return jnp.where(table, height, distance), normal
 
 
 def substep(
@@ -116,23 +111,18 @@ def substep(
     inertia = jnp.einsum("ij,j,kj->ik", R, moments, R, precision=HIGHEST)
     masses = _masses(grasp, inertia, dtype)
     springs, dampers, pull = _drive(grasp, state, place, quat, opening)
-    fingers, standing = contacts(grasp, state)
+    bonds = contacts(grasp, state)
     before = jnp.concatenate([state.hand_velocity, state.opening_rate[None], state.part_velocity])
 
     def nearer(u: Array, _: None) -> tuple[Array, None]:
-        drive = pull - (dt * springs + dampers) * u
-        matrix = masses + jnp.diag(dt * (dt * springs + dampers))
-        pads = jax.vmap(lambda one: one.load(grasp.pad, u, dt))(fingers)
-        for load, stiffness in (
-            jax.tree.map(lambda a: jnp.sum(a, 0), pads),
-            standing.load(grasp.contact, u, dt),
-        ):
-            drive, matrix = drive + load, matrix + dt * stiffness
+        load, stiffness = bonds.load(u, dt)
+        drive = pull - (dt * springs + dampers) * u + load
+        matrix = masses + jnp.diag(dt * (dt * springs + dampers)) + dt * stiffness
         change = jnp.einsum("ij,j->i", masses, u - before, precision=HIGHEST)
         return u + solve(matrix, dt * drive - change), None
 
     u, _ = jax.lax.scan(nearer, before, None, length=grasp.iterations)
-    return _moved(grasp, state, u, inertia, (fingers, standing), dt)
+    return _moved(grasp, state, u, inertia, bonds, dt)
 
 
 def _masses(grasp: "Grasp", inertia: Array, dtype: Any) -> Array:
@@ -162,32 +152,35 @@ def _moved(
     state: GraspState,
     u: Array,
     inertia: Array,
-    bonds: tuple[Bonds, Bonds],
+    bonds: Bonds,
     dt: Array,
 ) -> GraspState:
     """The state after a substep at the velocities u."""
-    fingers, standing = bonds
-    felt, pad_anchors = jax.vmap(lambda one: one.forces(grasp.pad, one.velocity(u), dt))(fingers)
-    force, anchors = standing.forces(grasp.contact, standing.velocity(u), dt)
-    reaction = -jnp.sum(standing.sign[:, None] * force, 0)
+    count, (force, anchors) = 2 * bonds.taxels, bonds.forces(bonds.velocity(u), dt)
+    reaction = -jnp.stack([jnp.sum((bonds.sign * a)[count:]) for a in force])
     hand, part = u[HAND], u[PART]
-    quat = rotations.rotated(state.part_quat, part[3:], dt)
+    quats, spins = (
+        jnp.stack(a, 1) for a in ((state.hand_quat, state.part_quat), (hand[3:], part[3:]))
+    )
+    hand_quat, quat = rotations.rotated(quats, spins, dt).T
     momentum = jnp.einsum("ij,j->i", inertia, part[3:], precision=HIGHEST)
     spin = rotations.spin_of(quat, momentum, jnp.asarray(grasp.part.inertia, u.dtype))
-    back = state.hand_quat * jnp.array([1, -1, -1, -1], u.dtype)
+    back = transpose(rotations.matrix(state.hand_quat))
+    held = matvec(back, tuple(jnp.stack([a[:count], b[:count]]) for a, b in zip(force, anchors)))
+    felt, pad_anchors = jnp.stack(held, -1)
     return replace(
         state,
         hand=state.hand + dt * hand[:3],
-        hand_quat=rotations.rotated(state.hand_quat, hand[3:], dt),
+        hand_quat=hand_quat,
         hand_velocity=hand,
         opening=state.opening + dt * u[OPENING],
         opening_rate=u[OPENING],
         part=state.part + dt * part[:3],
         part_quat=quat,
         part_velocity=jnp.concatenate([part[:3], spin]),
-        pad_anchors=_in_space(back, pad_anchors.reshape(-1, 3)),
-        anchors=anchors,
-        field=_in_space(back, felt.reshape(-1, 3)).reshape(state.field.shape),
+        pad_anchors=pad_anchors,
+        anchors=jnp.stack(anchors, 1)[count:],
+        field=felt.reshape(state.field.shape),
         reaction=reaction,
     )
 
@@ -206,8 +199,3 @@ def way(start: Array, end: Array) -> Array:
     small = sine < 1e-6
     angle = 2 * jnp.arctan2(jnp.where(small, 0, sine), turn[0])
     return jnp.where(small, 2, angle / jnp.where(small, 1, sine)) * turn[1:]
-
-
-def _in_space(quat: Array, x: Array) -> Array:
-    """Vectors [B, 3] of a body's frame, in space."""
-    return jnp.stack(rotations.turned(quat, tuple(x.T)), 1)

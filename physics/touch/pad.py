@@ -96,11 +96,23 @@ def probe(
     arm = tuple(x - centre for x, centre in zip(points.T, pos))
     turn = rotations.matrix(quat)
     own = vectors.matvec(vectors.transpose(turn), arm)
-    distance, pull = jax.vjp(shape.distance, own)
-    (slope,) = pull(jnp.ones_like(distance))
-    normal = vectors.matvec(turn, vectors.unit(slope))
+    distance, out = outward(shape, own)
+    normal = vectors.matvec(turn, out)
     moving = tuple(u + w for u, w in zip(velocity, vectors.cross(spin, arm)))
     return distance, jnp.stack(normal, 1), jnp.stack(moving, 1)
+
+
+def outward(shape: Any, x: vectors.Vec) -> tuple[Array, vectors.Vec]:
+    """Distance of a shape at points of its own frame, and the way out of it, of length one or 0.
+
+    >>> from jaxgpu.geometry import sdf
+    >>> d, n = outward(sdf.Ball(0.5), tuple(jnp.array([0.0, 0.0, 2.0])))
+    >>> float(d), [float(a) for a in n]
+    (1.5, [0.0, 0.0, 1.0])
+    """
+    distance, pull = jax.vjp(shape.distance, x)
+    (slope,) = pull(jnp.ones_like(distance))
+    return distance, vectors.unit(slope)
 
 
 @explained

@@ -153,32 +153,32 @@ class TouchTask(ABC):
 
     def reset(self, key: Array) -> tuple[State, Any]:
         """Hand and fixture anywhere, the part aslant in the hand, all at rest."""
-        keys = jax.random.split(key, 7)
-        draw = lambda key, *shape: jax.random.uniform(key, shape, real(), -1, 1)
-        fixture = jnp.append(self.spread * draw(keys[0], 2), 0)
-        up = self.height + FINGERTIP + self.height_spread * draw(keys[1], 1)
-        hand = jnp.append(self.spread * draw(keys[2], 2), up)
-        lean, angle = draw(keys[3], 3), jnp.zeros(3, real())
-        turn = rotations.from_vector(angle.at[:2].set(self.lean * lean[:2]))
-        turn = rotations.product(turn, rotations.from_vector(angle.at[2].set(self.yaw * lean[2])))
-        aslant = rotations.from_vector(angle.at[1].set(self.tilt * draw(keys[4], 1)[0]))
+        drawn = jax.random.uniform(key, (16,), real(), -1, 1)  # at once: a draw has a long program
+        place, above, raised, lean, yaw, tilt, held, error, factors = jnp.split(
+            drawn, (2, 4, 5, 7, 8, 9, 10, 13)
+        )
+        fixture = jnp.append(self.spread * place, 0)
+        up = self.height + FINGERTIP + self.height_spread * raised
+        hand, zero = jnp.append(self.spread * above, up), jnp.zeros(1, real())
+        about = lambda *angle: rotations.from_vector(jnp.concatenate(angle))
+        turn = rotations.product(about(self.lean * lean, zero), about(zero, zero, self.yaw * yaw))
+        aslant = about(zero, self.tilt * tilt, zero)
         quat = jnp.stack(rotations.product(turn, aslant))
         # the tip turns about the middle of what the pads hold of the part
         low, high = self.below()
         tip = jnp.asarray(self.grasp.part.tip, real())
-        below = jax.random.uniform(keys[5], (), real(), low, high)
+        below = low + 0.5 * (1 + held[0]) * (high - low)
         middle = -FINGERTIP + 0.5 * jnp.minimum(2 * tip - below, 2 * FINGERTIP)
         own = jnp.zeros(3, real()).at[2].set(tip - below - FINGERTIP - middle)
         own = jnp.stack(rotations.turned(jnp.stack(aslant), tuple(own))).at[2].add(middle)
         part = hand + jnp.stack(rotations.turned(jnp.stack(turn), tuple(own)))
         scene = self.grasp.init(hand, part, fixture, quat, jnp.stack(turn), self.opening())
         spread = jnp.stack([self.gain_spread, self.friction_spread, self.pad_spread])
-        drawn = jax.random.uniform(keys[6], (6,), real(), -1, 1)
         state = State(
             grasp=scene,
             action=jnp.zeros(6, real()),
-            error=self.place_error * drawn[3:],
-            factors=jnp.exp(drawn[:3] * jnp.log1p(spread.astype(real()))),
+            error=self.place_error * error,
+            factors=jnp.exp(factors * jnp.log1p(spread.astype(real()))),
             t=jnp.int32(0),
         )
         return state, self.observe(state)
