@@ -30,6 +30,7 @@ _HISTORY_BYTES = 1 << 26  # the rows of one chunk, on the device
 _ROWS, _SMALL = 4096, 256  # rows of a chunk where they are of so many bytes at most
 _KEPT = 8  # programs of one function, the last used
 LONGEST = 2**31 - 1  # steps; they are counted in 32 bits
+_MARK = "_jaxgpu_long"  # of steps
 
 # programs by the function of their step: they go when it goes
 _programs: weakref.WeakKeyDictionary[Any, OrderedDict[Any, Any]] = weakref.WeakKeyDictionary()
@@ -103,12 +104,37 @@ def _is_static(at: tuple[Any, ...], leaf: Any) -> bool:
     return bare or not isinstance(leaf, int)
 
 
+def long[**P, R](step: Callable[P, R]) -> Callable[P, R]:
+    """Mark `step` as one that takes far longer than a contact with the host.
+
+    Its measure is a program of its own, compiled once for the start and for what follows each step.
+    That of others is compiled a second time, within their chunks.
+
+    Raises:
+        TypeError: `step` cannot be called.
+
+    >>> @long
+    ... def million(x):
+    ...     return jax.lax.fori_loop(0, 10**6, lambda _, x: x + 1, x)
+    >>> million(0).item()
+    1000000
+    """
+    arguments.function("program.long: step", step)
+
+    @functools.wraps(step)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        return step(*args, **kwargs)
+
+    vars(wrapped)[_MARK] = True
+    return wrapped
+
+
 @dataclass
 class Program:
     """What runs of one kind share; its parts are compiled when they are first wanted."""
 
     row: Any  # shapes and dtypes of what is measured
-    first: Any = None  # compiled: the row of the start
+    measure: Any = None  # compiled: the row of one state
     # compiled chunks by their capacity: up to as many steps, their number an argument
     chunks: dict[int, Any] = field(default_factory=dict)
     # of what the run depends on, by what it is of
@@ -146,6 +172,7 @@ class Loop:
         self._step = jax.jit(self._stepped, inline=True)
         self._row = jax.jit(self._measured, inline=True)
         self.compile_time = 0.0
+        self._long = getattr(self.calls[0].function, _MARK, False)
         self.program = self._found(state)
         self.capacity = self._room(longest)
 
@@ -153,28 +180,24 @@ class Loop:
         """A history of `count` rows of zeros."""
         return jax.tree.map(lambda leaf: new((count, *leaf.shape), leaf.dtype), self.program.row)
 
-    def start(self, state: Any) -> Any:
-        """The history [1, ...] of the start."""
-        program = self.program
-        if not jax.tree.leaves(program.row):
-            return program.row
-        if program.first is None:
-            began = time.perf_counter()
-            options = self._options()
-            row = jax.jit(self._measured, out_shardings=self.whole, compiler_options=options)
-            program.first = row.lower(self.operands, state).compile()
-            self.compile_time += time.perf_counter() - began
-        row = jax.device_get(program.first(self.operands, state))
+    def measured(self, state: Any) -> Any:
+        """The history [1, ...] of a state, by a program of its own."""
+        if not jax.tree.leaves(self.program.row):
+            return self.program.row
+        row = jax.device_get(self._measuring(state)(self.operands, state))
         return jax.tree.map(lambda leaf: leaf[None], row)
 
     def compile(self, state: Any) -> None:
         """Compile the chunk, where no run before has done so, and check that it fits."""
         program = self.program
+        if self._long and jax.tree.leaves(program.row):
+            self._measuring(state)
         if self.capacity not in program.chunks:
             began = time.perf_counter()
             kept = jax.tree.map(lambda leaf: leaf.sharding, state)  # an output is the next input
+            row = () if self._long else program.row
             chunk = jax.jit(
-                functools.partial(self._chunk, program.row, self.capacity),
+                functools.partial(self._chunk, row, self.capacity),
                 donate_argnums=0,
                 out_shardings=(kept, self.whole, self.whole, self.whole),
                 compiler_options=self._options(),
@@ -188,11 +211,15 @@ class Loop:
 
     def advance(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
         """The state up to `count` steps on, the rows and number of them, and whether it ended."""
-        chunk = self.program.chunks[self.capacity]
-        state, rows, steps, ended = chunk(state, self.operands, np.int32(done), np.int32(count))
-        made = int(steps)
-        rows = jax.tree.map(lambda leaf: leaf[:made], jax.device_get(rows))
-        return state, rows, made, bool(ended)
+        if not self._long:
+            return self._advanced(state, done, count)
+        rows, made, ended = [], 0, False
+        while made < count and not ended:
+            state, _, one, ended = self._advanced(state, done + made, 1)
+            rows += [self.measured(state)] if one else []
+            made += one
+        rows = rows or [self.rows(0)]
+        return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows), made, ended
 
     def digests(self, state: Any) -> dict[str, str]:
         """What tells this run's program, with its numbers, from another one."""
@@ -201,6 +228,24 @@ class Loop:
         names = {"program": 0, "measure": 1}
         numbers = {n: identity.of_arrays(self.operands[0][i]) for n, i in names.items()}
         return {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
+
+    def _advanced(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
+        chunk = self.program.chunks[self.capacity]
+        state, rows, steps, ended = chunk(state, self.operands, np.int32(done), np.int32(count))
+        made = int(steps)
+        rows = jax.tree.map(lambda leaf: leaf[:made], jax.device_get(rows))
+        return state, rows, made, bool(ended)
+
+    def _measuring(self, state: Any) -> Any:
+        """The compiled measure."""
+        program = self.program
+        if program.measure is None:
+            began = time.perf_counter()
+            options = self._options()
+            row = jax.jit(self._measured, out_shardings=self.whole, compiler_options=options)
+            program.measure = row.lower(self.operands, state).compile()
+            self.compile_time += time.perf_counter() - began
+        return program.measure
 
     def _found(self, state: Any) -> Program:
         """The program of an earlier run like this one, or a new one."""
@@ -234,7 +279,7 @@ class Loop:
         other lengths find the same program.
         """
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.program.row))
-        if size == 0:
+        if size == 0 or self._long:
             return LONGEST
         few = 1 << max(0, longest - 1).bit_length()
         return _ROWS if size <= _SMALL else max(1, min(few, _HISTORY_BYTES // size))
@@ -257,8 +302,9 @@ class Loop:
         def body(carry: tuple[Array, Array, Any, Any]) -> tuple[Array, Array, Any, Any]:
             i, _, state, rows = carry
             state = self._step(operands, state, first + i)
-            new = self._row(operands, state)
-            rows = jax.tree.map(lambda buffer, row: buffer.at[i].set(row), rows, new)
+            if jax.tree.leaves(rows):
+                new = self._row(operands, state)
+                rows = jax.tree.map(lambda buffer, row: buffer.at[i].set(row), rows, new)
             return i + 1, self._ended(operands, state), state, rows
 
         begin = jnp.int32(0), self._ended(operands, state), state, rows

@@ -129,7 +129,8 @@ def run[S](
             `precision.reassociated` is compiled with its options.
         steps: how many in all, those of a resumed run counted in; at most so many with `until`.
         key: typed key of the whole run.
-        measure: pytree of arrays, computed on the device; nothing by default.
+        measure: pytree of arrays, computed on the device; nothing by default. That of a step marked
+            by `program.long` is a program of its own, which is compiled once.
         until: `until(state)` -> bool [], computed on the device at the start and after each step:
             the run ends where it holds. It may be another one when the run is resumed.
         check: looks at the state and the history so far after each chunk, before it is saved; what
@@ -206,7 +207,7 @@ def run[S](
             raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
         store.refuse_full(state, steps - done if until is None else 0, fresh=saved is None)
         if saved is None:
-            store.start(loop.start(state))
+            store.start(loop.measured(state))
         state = state if saved is None else saved
         if guarded is not None:
             guarded.hold(state, store.rows.tree(), -1, done)

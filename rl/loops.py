@@ -18,6 +18,7 @@ from jax.sharding import Mesh
 from jaxgpu import allocation, arguments, ranges
 from jaxgpu.doors import explained
 from jaxgpu.mesh import flat
+from jaxgpu.program import long
 from jaxgpu.pytree import pytree, static
 from jaxgpu.run import Run, rollout, run
 
@@ -342,6 +343,7 @@ def _init_seeds(mesh: Mesh | None, task: _Task, keys: Array, num_updates: Array)
     return devices.shard_seeds(begin, mesh)((task, num_updates), keys)
 
 
+@long
 def _update_seeds(
     mesh: Mesh | None,
     learner: Learner,

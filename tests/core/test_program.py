@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu import program
-from jaxgpu.program import Call, Loop, own
+from jaxgpu.program import Call, Loop, long, own
 from jaxgpu.pytree import number, pytree, size
+from jaxgpu.run import run
 
 
 @pytree
@@ -58,3 +59,33 @@ def test_of_the_programs_of_a_function_those_used_last_are_kept(monkeypatch):
     first, second = of(1), of(2)
     assert of(1) is first and of(3) is not first  # which leaves no room for the second
     assert of(1) is first and of(2) is not second
+
+
+def test_the_measure_of_a_long_step_is_one_program_and_gives_the_same_rows():
+    def doubled(x):
+        return 2 * x
+
+    @long
+    def slowly(x):
+        return 2 * x
+
+    traced = []
+
+    def measure(x):
+        traced.append(x)
+        return {"x": x, "pair": jnp.stack([x, -x])}
+
+    one = jnp.float32(1)
+    loop = Loop(slowly, measure, None, one, None, 8)
+    loop.compile(one)
+    state, rows, steps, ended = loop.advance(own(one), 0, 3)
+    assert (float(state), steps, ended) == (8, 3, False) and len(traced) == 1
+    np.testing.assert_array_equal(rows["pair"], [[2, -2], [4, -4], [8, -8]])
+    for until in (None, lambda x: x >= 4, lambda x: x > 0):
+        first, second = (run(f, one, 5, measure=measure, until=until) for f in (doubled, slowly))
+        assert first.state == second.state
+        np.testing.assert_array_equal(first.history["pair"], second.history["pair"])
+
+
+def test_a_long_step_that_nobody_measures_has_no_rows():
+    assert run(long(lambda x: 2 * x), jnp.float32(1), 3).history == ()

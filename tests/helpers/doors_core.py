@@ -14,7 +14,7 @@ import numpy as np
 from doors import Door
 from matplotlib.figure import Figure as Drawing
 
-from jaxgpu import allocation, checkpoint, load, memory, mesh, precision, ranges, report
+from jaxgpu import allocation, checkpoint, load, memory, mesh, precision, program, ranges, report
 from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Headline, Report, Table
 from jaxgpu.run import Timing, rollout, run
@@ -182,6 +182,7 @@ DOORS = [
     Door("memory.check", lambda compiled: memory.check(compiled, "sky"), {"compiled": PROGRAM}),
     Door("precision.in_float64", lambda f: precision.in_float64(f)(), {"f": lambda: 1.0}),
     Door("precision.reassociated", lambda f: precision.reassociated(f)(), {"f": lambda: 1.0}),
+    Door("program.long", lambda step: program.long(step)(), {"step": lambda: 1.0}),
     Door(
         "checkpoint.save",
         saved_and_loaded,
@@ -319,6 +320,7 @@ THINGS = {
     "allocation.needed": ("f",),
     "precision.in_float64": ("f",),
     "precision.reassociated": ("f",),
+    "program.long": ("step",),
     "checkpoint.save: meta": ("meta",),
     "checkpoint.load_last": ("template",),
     "run.run: functions and keys": ("step", "key", "measure", "until", "check"),
