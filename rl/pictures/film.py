@@ -1,5 +1,7 @@
 """Films of tasks: what is there at each state, drawn on the device."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -7,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import allocation
+from jaxgpu import arguments, memory, precision
 from jaxgpu.render import Camera
+
+_FRAMES = 4  # of a call on a processor, whose cores take a call each
 
 
 def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
@@ -22,6 +26,7 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
         options: further arguments of `env.scene`, such as the `radius` of an arm's links, m.
     Raises:
         TypeError: the environment has no method `scene`.
+        MemoryError: the images have no room.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("pendulum")
@@ -39,5 +44,14 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
     def draw(state: Any) -> Array:
         return jnp.round(255 * env.scene(state, **options).picture(camera)).astype(jnp.uint8)
 
-    drawn = allocation.bounded(jax.jit(lambda states: jax.lax.map(draw, states)))
-    return np.asarray(drawn(states))
+    count = len(jax.tree.leaves(states)[0])
+    size = min(count, _FRAMES) if precision.platform() == "cpu" else count
+    rows = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
+    held = jax.tree.map(lambda x: x if arguments.is_key(x) else np.asarray(x), states)
+    parts = [jax.tree.map(lambda x, at=at: jnp.asarray(x[at]), held) for at in rows]
+    drawn = jax.jit(lambda part: jax.lax.map(draw, part)).lower(parts[0]).compile()
+    cores = min(os.cpu_count() or 1, len(parts))
+    memory.room("film", cores * memory.forecast(drawn) + 3 * count * camera.height * camera.width)
+    with ThreadPoolExecutor(cores) as threads:
+        images = list(threads.map(lambda part: np.asarray(drawn(part)), parts))
+    return np.concatenate(images)[:count]

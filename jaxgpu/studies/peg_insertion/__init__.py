@@ -57,7 +57,7 @@ class Options:
 def course(options: Options) -> Course:
     """The task and its learner."""
     env: Any = rl.make("touch/peg-insertion", max_steps=MAX_STEPS)
-    learner = TAUGHT(replace(env.script, aside=ASIDE)) if options.taught else LEARNER
+    learner = _taught(env, options) if options.taught else LEARNER
     learner = replace(learner, num_envs=options.copies)
     return Course(
         env=env,
@@ -67,6 +67,13 @@ def course(options: Options) -> Course:
         max_steps=MAX_STEPS,
         parts=options.measurements,
     )
+
+
+def _taught(env: Any, options: Options) -> rl.DAgger:
+    """Who imitates the script, with room for all that it will see, or for the last of it."""
+    learner = TAUGHT(replace(env.script, aside=ASIDE))
+    update, seen = options.copies * learner.num_steps, min(learner.buffer_size, options.steps)
+    return replace(learner, buffer_size=max(update, seen))
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:

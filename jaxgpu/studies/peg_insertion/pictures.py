@@ -14,7 +14,7 @@ from jaxgpu.rl.envs.touch import TouchTask, observations
 from jaxgpu.rl.pictures.film import film as on_device
 from jaxgpu.studies.mobile_pick.success import played
 
-SIZE, EVERY = 360, 4  # pixels; steps of 1/60 s a frame
+SIZE, EVERY, STAY = 360, 4, 60  # pixels; steps of 1/60 s a frame; those after a success
 PRESSED, SHEARED = 6.0, 3.0  # of the forces observed, at which a colour is three quarters of full
 
 
@@ -28,11 +28,18 @@ TOLD = "The policy itself is told the vector, not the field."
 
 def film(env: TouchTask, policy: Any, key: Array, told: str = TOLD) -> Figure:
     """An episode, and a sentence on what the policy is told."""
-    states = played(env, policy, key, env.max_steps + env.ending)
-    states = jax.tree.map(lambda x: x[::EVERY], states)
+    states = jax.device_get(played(env, policy, key, env.max_steps + env.ending))
+    states = jax.tree.map(lambda x: x[: _shown(env, states) : EVERY], states)
     beside = on_device(env, states, outlook(jax.tree.map(lambda x: x[0], states)))
     felt = np.asarray(jax.jit(jax.vmap(lambda state: pads(env, state)))(states))
     return report.film(np.concatenate([beside, felt], 2), CAPTION + told, EVERY / 60)
+
+
+def _shown(env: TouchTask, states: Any) -> int:
+    """How many states there are to see: until the peg stays in its place, and a second more."""
+    there = np.asarray(jax.jit(jax.vmap(env.is_success))(states))
+    away = np.flatnonzero(~there)
+    return int(away[-1]) + 1 + STAY if len(away) else STAY
 
 
 def outlook(state: Any) -> Camera:
