@@ -189,9 +189,9 @@ class Loop:
 
     def compile(self, state: Any) -> None:
         """Compile the chunk, where no run before has done so, and check that it fits."""
-        program = self.program
+        program, apart = self.program, []
         if self._long and jax.tree.leaves(program.row):
-            self._measuring(state)
+            apart = [self._measuring(state)]
         if self.capacity not in program.chunks:
             began = time.perf_counter()
             kept = jax.tree.map(lambda leaf: leaf.sharding, state)  # an output is the next input
@@ -207,7 +207,8 @@ class Loop:
             self.compile_time += time.perf_counter() - began
         name = getattr(self.calls[0].function, "__name__", "a step")
         held = memory.size((state, self.operands))
-        memory.check(program.chunks[self.capacity], f"run of {name}", held)
+        for compiled in (program.chunks[self.capacity], *apart):
+            memory.check(compiled, f"run of {name}", held)
 
     def advance(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
         """The state up to `count` steps on, the rows and number of them, and whether it ended."""

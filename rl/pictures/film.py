@@ -26,6 +26,7 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
         options: further arguments of `env.scene`, such as the `radius` of an arm's links, m.
     Raises:
         TypeError: the environment has no method `scene`.
+        ValueError: there is no state.
         MemoryError: the images have no room.
 
     >>> from jaxgpu import rl
@@ -45,6 +46,8 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
         return jnp.round(255 * env.scene(state, **options).picture(camera)).astype(jnp.uint8)
 
     count = len(jax.tree.leaves(states)[0])
+    if not count:
+        raise ValueError("film: states has none; it must have one or more along its first axis")
     size = min(count, _FRAMES) if precision.platform() == "cpu" else count
     rows = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
     held = jax.tree.map(lambda x: x if arguments.is_key(x) else np.asarray(x), states)

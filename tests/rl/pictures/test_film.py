@@ -97,3 +97,9 @@ def test_anybodys_environment_is_filmed_through_its_method():
     assert rows[0] < 8 < 12 < rows[1]  # higher up, then further down
     with pytest.raises(TypeError, match="film: object has no method `scene`; it must give"):
         film(object(), jnp.zeros(2), camera)
+    # of as many states as no number of cores shares out evenly, each picture is that of its own
+    heights = jnp.linspace(-0.5, 0.5, 7)
+    alone = film(Falling(), heights[5:6], camera)
+    np.testing.assert_array_equal(film(Falling(), heights, camera)[5:6], alone)
+    with pytest.raises(ValueError, match="film: states has none; it must have one or more"):
+        film(Falling(), heights[:0], camera)
