@@ -155,9 +155,10 @@ TASKS = ["touch/peg-insertion", "touch/peg-placement", "touch/nut-on-bolt"]
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
-    """Over 64 episodes; doing nothing never succeeds.
+    """Over 64 episodes; of 512 in which nothing is done none succeeds.
 
-    But for a peg that hangs upright over the middle of its pad before it is let go.
+    But for a peg that hangs over the middle of its pad, not aslant, before it is let go: of 2,048
+    such 7 % stand there in the end, and none of those that lean by more than 20.6 degrees.
     """
     env = rl.make(name)
     start = reset(env)
@@ -175,10 +176,11 @@ def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
     assert over[-1].all() and not over[:-1].any()
     assert success[-1].mean() > 0.9
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(last.grasp))
+    start = jax.vmap(lambda key: env.reset(key)[0])(jax.random.split(jax.random.key(1), 512))
     by_luck = np.asarray(play(start, 0.0)[1][0][-1])
     beside = np.asarray(jax.vmap(env.beside)(start))
     lean = np.arccos(np.asarray(jax.vmap(axis)(start.grasp.part_quat))[:, 2])
-    hung = (name == "touch/peg-placement") & (beside < 0.06) & (lean < np.radians(15))
+    hung = (name == "touch/peg-placement") & (beside < 0.06) & (lean < np.radians(21))
     assert not np.any(by_luck & ~hung) and by_luck.mean() <= 0.1
 
 
