@@ -149,12 +149,13 @@ def _there(boxes: Boxes, k: int) -> Any:
 
 
 def _entry(name: str, what: str, scene: tuple[Any, Any, Any], size: int) -> Entry:
+    peer = import_module("mujoco").__version__
     return Entry(
         f"depth {name}, {size} x {size}",
         f"{VIEWS} depth images of {size} x {size} pixels, each of {what}; exact, no list cut short",
         [
             Contender("jaxgpu", _ours(*scene, size)),
-            Contender(f"C MuJoCo {version('mujoco')}, mj_multiRay", _mujoco(*scene, size)),
+            Contender(f"C MuJoCo {peer}, mj_multiRay", _mujoco(*scene, size)),
             Contender(f"Embree, embreex {version('embreex')}", _embree(*scene, size)),
         ],
         float(VIEWS),
