@@ -155,10 +155,10 @@ TASKS = ["touch/peg-insertion", "touch/peg-placement", "touch/nut-on-bolt"]
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
-    """Over 64 episodes; of 512 in which nothing is done none succeeds.
+    """Over 64 episodes; doing nothing never succeeds.
 
-    But for a peg that hangs over the middle of its pad, not aslant, before it is let go: of 2,048
-    such 7 % stand there in the end, and none of those that lean by more than 20.6 degrees.
+    But for a peg that hangs upright over the middle of its pad before it is let go: how many do is
+    a rate, and that of 512 episodes.
     """
     env = rl.make(name)
     start = reset(env)
@@ -176,12 +176,13 @@ def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
     assert over[-1].all() and not over[:-1].any()
     assert success[-1].mean() > 0.9
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(last.grasp))
-    start = jax.vmap(lambda key: env.reset(key)[0])(jax.random.split(jax.random.key(1), 512))
     by_luck = np.asarray(play(start, 0.0)[1][0][-1])
     beside = np.asarray(jax.vmap(env.beside)(start))
     lean = np.arccos(np.asarray(jax.vmap(axis)(start.grasp.part_quat))[:, 2])
-    hung = (name == "touch/peg-placement") & (beside < 0.06) & (lean < np.radians(21))
-    assert not np.any(by_luck & ~hung) and by_luck.mean() <= 0.1
+    hung = (name == "touch/peg-placement") & (beside < 0.06) & (lean < np.radians(15))
+    assert not np.any(by_luck & ~hung)
+    many = jax.vmap(lambda key: env.reset(key)[0])(jax.random.split(jax.random.key(1), 512))
+    assert np.mean(play(many, 0.0)[1][0][-1]) <= 0.1
 
 
 def test_a_picture_of_a_state_shows_hand_part_and_fixture(begun):
