@@ -1,5 +1,6 @@
 """Arguments that are no numbers (words, paths, functions, keys, trees), refused in one sentence."""
 
+import functools
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,22 @@ def function(name: str, value: Any, kind: str = "a function") -> Callable[..., A
     if not callable(value):
         raise TypeError(f"{name}={shown(value)}; it must be {kind}")
     return value
+
+
+def marked[**P, R](name: str, step: Callable[P, R], mark: str) -> Callable[P, R]:
+    """`step`, which can be called, as a function that has the attribute `mark`.
+
+    >>> marked("run: step", len, "slow").slow
+    True
+    """
+    function(name, step)
+
+    @functools.wraps(step)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        return step(*args, **kwargs)
+
+    vars(wrapped)[mark] = True
+    return wrapped
 
 
 def flag(name: str, value: Any) -> bool:

@@ -149,14 +149,7 @@ def reassociated[**P, R](step: Callable[P, R]) -> Callable[P, R]:
     Raises:
         TypeError: `step` cannot be called.
     """
-    arguments.function("precision.reassociated: step", step)
-
-    @functools.wraps(step)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        return step(*args, **kwargs)
-
-    vars(wrapped)[_MARK] = True
-    return wrapped
+    return arguments.marked("precision.reassociated: step", step, _MARK)
 
 
 def options_of(function: Any) -> Options | None:

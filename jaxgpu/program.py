@@ -119,14 +119,7 @@ def long[**P, R](step: Callable[P, R]) -> Callable[P, R]:
     >>> million(0).item()
     1000000
     """
-    arguments.function("program.long: step", step)
-
-    @functools.wraps(step)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        return step(*args, **kwargs)
-
-    vars(wrapped)[_MARK] = True
-    return wrapped
+    return arguments.marked("program.long: step", step, _MARK)
 
 
 @dataclass

@@ -131,7 +131,7 @@ NO_DOOR = {
         of_references joined Call Program Loop own nothing options_of beside Group Watch leads place
         spans blocks save_parts sync named called refuse_changed""".split(),
     "the checks themselves, which the doors of the core go through": """word path function flag key
-        arrays shown finite""".split(),
+        arrays marked shown finite""".split(),
     "what is said of an argument that is wrong, held by tests/core/test_fuzz.py": """explained
         explanation need hints takes unbound refuse_unbound""".split(),
     "errors of the disk are the system's": "replacing locked sweep".split(),
