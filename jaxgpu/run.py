@@ -174,21 +174,10 @@ def run[S](
     """
     steps, chunk = _counts(steps, chunk)
     measure = nothing if measure is None else measure
-    arguments.function("run: step", step)
-    for name, f in (("measure", measure), ("until", until), ("check", check)):
-        if f is not None:
-            arguments.function(f"run: {name}", f)
-    if check is not None:
-        refuse_unbound("run: check", check, state, None)
-    if key is not None:
-        arguments.key("run: key", key)
-    if out is not None:
-        arguments.path("run: out", out)
-    arguments.flag("run: guard", guard)
+    _refuse(state, key, out, guard, step=step, measure=measure, until=until, check=check)
     allow, resume = _names(resume), bool(resume)
     if resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
-    arguments.arrays("run: state", state)
     with _together(state, out, key) as (group, store, interrupt):
         memory.room("run: a copy of the state", memory.size(state))
         state = jax.tree.map(own, state)
@@ -236,6 +225,21 @@ def run[S](
         seconds = time.perf_counter() - began
         timing = Timing(loop.compile_time, seconds, done - first)
         return Run(state, store.rows.tree(), timing)
+
+
+def _refuse(state: Any, key: Any, out: Any, guard: Any, **functions: Any) -> None:
+    """Refuse arguments of another kind than `run` takes."""
+    for name, f in functions.items():
+        if f is not None or name == "step":
+            arguments.function(f"run: {name}", f)
+    if functions["check"] is not None:
+        refuse_unbound("run: check", functions["check"], state, None)
+    if key is not None:
+        arguments.key("run: key", key)
+    if out is not None:
+        arguments.path("run: out", out)
+    arguments.flag("run: guard", guard)
+    arguments.arrays("run: state", state)
 
 
 @contextlib.contextmanager
