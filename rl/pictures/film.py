@@ -26,7 +26,7 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
         options: further arguments of `env.scene`, such as the `radius` of an arm's links, m.
     Raises:
         TypeError: the environment has no method `scene`.
-        ValueError: there is no state.
+        ValueError: states that are no rows of one length, or none.
         MemoryError: the images have no room.
 
     >>> from jaxgpu import rl
@@ -45,9 +45,14 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
     def draw(state: Any) -> Array:
         return jnp.round(255 * env.scene(state, **options).picture(camera)).astype(jnp.uint8)
 
-    count = len(jax.tree.leaves(states)[0])
-    if not count:
-        raise ValueError("film: states has none; it must have one or more along its first axis")
+    lengths = {jnp.shape(x)[:1] for x in jax.tree.leaves(states)}
+    if len(lengths) != 1 or lengths & {(), (0,)}:
+        found = " and ".join(str(list(n)) for n in sorted(lengths)) or "no arrays"
+        raise ValueError(
+            f"film: states begins with {found}; all of its arrays must be [T, ...], T of 1 or "
+            "more; make one state a row by x[None]"
+        )
+    ((count,),) = lengths
     size = min(count, _FRAMES) if precision.platform() == "cpu" else count
     rows = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
     held = jax.tree.map(lambda x: x if arguments.is_key(x) else np.asarray(x), states)

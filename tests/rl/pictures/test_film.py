@@ -101,5 +101,8 @@ def test_anybodys_environment_is_filmed_through_its_method():
     heights = jnp.linspace(-0.5, 0.5, 7)
     alone = film(Falling(), heights[5:6], camera)
     np.testing.assert_array_equal(film(Falling(), heights, camera)[5:6], alone)
-    with pytest.raises(ValueError, match="film: states has none; it must have one or more"):
-        film(Falling(), heights[:0], camera)
+    for amiss in (heights[:0], heights[0], {}, (heights, heights[:2])):
+        with pytest.raises(
+            ValueError, match=r"film: states begins with .*; all of its arrays must"
+        ):
+            film(Falling(), amiss, camera)
