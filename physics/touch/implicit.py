@@ -72,7 +72,7 @@ def contacts(grasp: "Grasp", state: GraspState) -> Bonds:
     fingers = [of_part_from_finger(state.part - state.hand, side * across) for side in (1, -1)]
     arm = _joined(felt, points)
     i, count = jnp.arange(len(arm[0])), len(taxels[0])
-    of_each = lambda pad, contact: jnp.where(i < count, pad, contact)
+    of_each = lambda pad, contact: jnp.where(i < count, pad, contact).astype(dtype)
     return Bonds(
         distance=jnp.concatenate([distance, height]),
         normal=_joined(matvec(part, slope), normal),
