@@ -25,7 +25,7 @@ demo: $(READY)
 	@echo "The report is here:"
 	@$(BIN)/jaxgpu report $(OUT)
 
-demo-peg-insertion: OPTIONS = --taught --steps 12000 --copies 32 --seeds 3 --episodes 8 --measurements 3 --seed 1
+demo-peg-insertion: OPTIONS = --taught --steps 10240 --copies 32 --seeds 3 --episodes 8 --measurements 2 --seed 1
 demo-cluster-tracers: OPTIONS = --stars 128 --tracers 640 --seeds 1 --time 12
 demo-surgical-reach: OPTIONS = --steps 200000 --seeds 3
 demo-escapers: OPTIONS = --stars 128 --tracers 2048 --seeds 2 --time 8 --radii 2

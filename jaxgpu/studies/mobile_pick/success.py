@@ -1,7 +1,9 @@
 """Trainings of many seeds, and the share of new episodes that end in success along them."""
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +69,8 @@ def report(
     """
     ends, steps = 100 * np.asarray(run.history[-1]), course.steps(options.steps)
     median, million = f"{np.median(ends):.0f} %", f"{steps / 1e6:.2g} million steps"
-    first = course.learner.policy(course.new, jax.tree.map(lambda x: x[0], run.state))
+    one = jax.jit(partial(jax.tree.map, operator.itemgetter(0)))  # a program, not one a shape
+    first = course.learner.policy(course.new, one(run.state))
     success, learner = told["success"], type(course.learner).__name__
     return Report(
         told["title"],

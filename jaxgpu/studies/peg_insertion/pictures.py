@@ -29,7 +29,8 @@ TOLD = "The policy itself is told the vector, not the field."
 def film(env: TouchTask, policy: Any, key: Array, told: str = TOLD) -> Figure:
     """An episode, and a sentence on what the policy is told."""
     states = jax.device_get(played(env, policy, key, env.max_steps + env.ending))
-    states = jax.tree.map(lambda x: x[: _shown(env, states) : EVERY], states)
+    shown = slice(0, _shown(env, states), EVERY)
+    states = jax.tree.map(lambda x: x[shown], states)
     beside = on_device(env, states, outlook(jax.tree.map(lambda x: x[0], states)))
     felt = np.asarray(jax.jit(jax.vmap(lambda state: pads(env, state)))(states))
     return report.film(np.concatenate([beside, felt], 2), CAPTION + told, EVERY / 60)
