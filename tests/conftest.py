@@ -1,11 +1,13 @@
 """Strict JAX for every test: shapes never promote in silence, and neither do dtypes."""
 
 import collections
+import os
 import re
 import sys
 from pathlib import Path, PurePosixPath
 
 import jax
+import program_cache
 import pytest
 
 # from the repository root a bare `import physics` would make a second copy of every class
@@ -33,6 +35,30 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")
 jax.config.update("jax_num_cpu_devices", 8)
+program_cache.use()
+
+
+def cpu_seconds():
+    """Return the CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Note the CPU seconds of each phase: they hardly depend on what else the machine does."""
+    report = yield
+    now = cpu_seconds()
+    report.cpu_seconds = now - item.config.stash.get(_MARK, now)
+    item.config.stash[_MARK] = now
+    return report
+
+
+_MARK = pytest.StashKey[float]()
+
+
+def pytest_sessionfinish(session):
+    if not hasattr(session.config, "workerinput"):
+        program_cache.trim()
 
 
 @pytest.fixture
@@ -76,13 +102,13 @@ def pytest_terminal_summary(terminalreporter, config):
     """Print what each part of the tests took: new tests pay for their seconds."""
     parts, tests, names = collections.Counter(), collections.Counter(), collections.Counter()
     for report in [r for group in terminalreporter.stats.values() for r in group]:
-        if hasattr(report, "duration") and hasattr(report, "when"):
+        if hasattr(report, "cpu_seconds") and hasattr(report, "when"):
             folders = PurePosixPath(report.nodeid.partition("::")[0]).parts[1:-1]
             part = "/".join(folders[:2] if folders[:1] == ("physics",) else folders[:1])
-            parts[part] += report.duration
+            parts[part] += report.cpu_seconds
             tests[part] += report.when == "call"
-            names[report.nodeid] += report.duration
-    terminalreporter.section("seconds")
+            names[report.nodeid] += report.cpu_seconds
+    terminalreporter.section(f"CPU seconds on {program_cache.processor()}")
     for part, spent in parts.most_common():
         terminalreporter.write_line(f"{part:20s} {spent:8.1f} s {tests[part]:6d} tests")
     if config.option.seconds:
