@@ -110,6 +110,21 @@ def test_the_interquartile_mean_and_its_interval():
     np.testing.assert_allclose([low, high], exact, atol=0.06)  # the draws differ
 
 
+@pytest.mark.parametrize("draws", [0, -1, 2.5, np.nan, True, [3], None])
+def test_an_interval_of_no_count_of_draws_is_refused(draws):
+    with pytest.raises((ValueError, TypeError), match="interquartile_mean: draws=.* whole number"):
+        rl.interquartile_mean(np.arange(4.0), jax.random.key(0), draws)
+
+
+def test_an_interval_takes_counts_of_any_whole_type_and_is_of_the_host():
+    x, key = np.arange(4.0), jax.random.key(0)
+    assert rl.interquartile_mean(x, key, np.int64(50)) == rl.interquartile_mean(x, key, 50)
+    with pytest.raises(TypeError, match="interquartile_mean: scores are being traced"):
+        jax.jit(lambda x: rl.interquartile_mean(x, key))(x)
+    with pytest.raises(MemoryError, match="interval"):
+        rl.interquartile_mean(x, key, 10**11)
+
+
 @pytest.mark.slow
 def test_a_second_training_of_other_numbers_compiles_nothing():
     """Nor does one that ends early: what learner and environment carry are operands."""
