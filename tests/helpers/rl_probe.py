@@ -1,4 +1,4 @@
-"""Environments whose returns are known: one is cut for ever, one drifts to an end or a cut."""
+"""Environments whose returns are known, and one that breaks by chance."""
 
 from dataclasses import replace
 from typing import Any
@@ -98,3 +98,39 @@ def waves(tree, shift):
     leaves, structure = jax.tree.flatten(tree)
     wave = lambda i, x: np.cos(shift + 0.8 * i + 1.7 * np.arange(x.size)).reshape(x.shape)
     return structure.unflatten(wave(i, x).astype(x.dtype) for i, x in enumerate(leaves))
+
+
+@pytree
+class Brittle:
+    """An environment whose steps lead to nan, and pay inf, by chance; a start may be nan too."""
+
+    env: Any
+    chance: float = 0.1
+    torn: float = 0.0  # chance of a start
+
+    observation_space = property(lambda self: self.env.observation_space)
+    action_space = property(lambda self: self.env.action_space)
+    differentiable = property(lambda self: self.env.differentiable)
+
+    def reset(self, key):
+        """Of the environment, or nan."""
+        return spoilt(self.env.reset(key), jax.random.bernoulli(key, self.torn))
+
+    def step(self, state, action, key):
+        """Of the environment, or nan, slopes included."""
+        step = self.env.step(state, action, key)
+        bad = jax.random.bernoulli(key, self.chance)
+        state, observation = spoilt((step.state, step.observation), bad)
+        reward = step.reward + jnp.where(bad, jnp.inf, 0.0)
+        return step._replace(state=state, observation=observation, reward=reward)
+
+
+def spoilt(tree, bad):
+    factor = jnp.where(bad, jnp.nan, 1.0)
+    real = lambda x: jnp.issubdtype(x.dtype, jnp.floating)
+    return jax.tree.map(lambda x: x * factor if real(x) else x, tree)
+
+
+def is_finite(tree):
+    """Return whether all floating numbers of a tree are finite."""
+    return all(np.isfinite(x).all() for x in jax.tree.leaves(tree) if x.dtype.kind == "f")

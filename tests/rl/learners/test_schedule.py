@@ -1,43 +1,17 @@
-"""Schedules have the length of the loop that runs them, which is said once."""
+"""Schedules have the length of the loop that runs them, which is said once.
+
+`test_training.py` holds the rates of every learner to it.
+"""
 
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from rl_learners import LEARNERS
 
 from jaxgpu import rl
 from jaxgpu.pytree import pytree
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name, learner",
-    [
-        pytest.param(*row, id=name, marks=() if name == "RecurrentPPO" else pytest.mark.slow)
-        for name, row in LEARNERS.items()
-        if name != "ES"  # which has no rate
-    ],
-)
-def test_rates_fall_to_zero_over_the_length_that_the_loop_knows(name, learner):
-    """The first step of Adam is as long as its rate, at whichever update it is taken.
-
-    `learn`, `train` and `sweep` say how many updates there are; nothing else does, so that a
-    learner that looked for the length elsewhere would step as far at the last as at the first.
-    """
-    env, key, length = rl.make(name), jax.random.key(0), 5
-    start = jax.jit(lambda key: learner.init(env, key, length))(key)
-
-    @jax.jit
-    def step(done):
-        new = learner.update(env, replace(start, update=done), key)
-        pairs = zip(jax.tree.leaves(new.params), jax.tree.leaves(start.params))
-        return jnp.max(jnp.stack([jnp.max(jnp.abs(a - b)) for a, b in pairs]))
-
-    far = np.array([step(jnp.int32(done)) for done in (0, 1, 2, 4, 5, 9)])
-    np.testing.assert_allclose(far / far[0], [1, 0.8, 0.6, 0.2, 0, 0], atol=2e-3)
 
 
 @pytree
