@@ -1,4 +1,4 @@
-"""A resolved-rate controller, damped least squares: it shares nothing with learning."""
+"""A resolved-rate controller, damped least squares, and slopes beside central differences."""
 
 import jax
 import jax.numpy as jnp
@@ -30,3 +30,15 @@ def play(env, arm, residual, episodes=64, at="q"):
 
     keys = jax.random.split(jax.random.key(0), episodes)
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(episode))(keys))
+
+
+def slope_is_that_of_differences(f, x, rtol, step=1e-5):
+    """Compare the gradient of `f(x)` [] at `x` with central differences; call with x64."""
+    x = np.asarray(x, float)
+    ways = step * np.eye(x.size).reshape(-1, *x.shape)
+    few = {"xla_backend_optimization_level": 0}
+    lanes = jax.jit(jax.vmap(jax.value_and_grad(f)), compiler_options=few)
+    value, slope = map(np.asarray, lanes(np.concatenate([x[None], x + ways, x - ways])))
+    central = (value[1 : 1 + x.size] - value[1 + x.size :]) / (2 * step)
+    np.testing.assert_allclose(slope[0].ravel(), central, rtol=rtol, atol=rtol)
+    assert np.abs(central).max() > 0

@@ -1,18 +1,18 @@
 """A hand-made plan for tasks of handling: one waypoint after the other, straight, on the host."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+KEY = jax.random.key(0)
 
-def play(env, waypoints, episodes=32):
+
+def play(env, waypoints, episodes=8):
     """Successes [episodes] at the end and states [steps]; `waypoints(state)` of [tip, yaw, jaw]."""
-    reset = jax.jit(jax.vmap(env.reset))
-    step = jax.jit(jax.vmap(env.step, (0, 0, None)))
-    state, _ = reset(jax.random.split(jax.random.key(0), episodes))
-    plans = [
-        waypoints(jax.tree.map(lambda x, i=i: np.asarray(x[i]), state)) for i in range(episodes)
-    ]
+    few = {"xla_backend_optimization_level": 0}
+    reset = jax.jit(jax.vmap(env.reset), compiler_options=few)
+    step = jax.jit(jax.vmap(env.step, (0, 0, None)), compiler_options=few)
+    state, _ = jax.tree.map(np.asarray, reset(jax.random.split(jax.random.key(0), episodes)))
+    plans = [waypoints(jax.tree.map(lambda x, i=i: x[i], state)) for i in range(episodes)]
     states, scale = [state], np.append(np.full(3, env.max_shift), env.max_turn)
     for _ in range(env.max_steps):
         actions = []
@@ -21,8 +21,8 @@ def play(env, waypoints, episodes=32):
             actions.append(np.append(np.clip(left / scale, -1, 1), plan[0][4]))
             if len(plan) > 1 and np.all(np.abs(left) < scale):
                 plan.pop(0)  # it is there after this step
-        out = step(state, jnp.asarray(np.array(actions), jnp.float32), jax.random.key(0))
-        state = out.state
+        out = step(state, np.array(actions, np.float32), KEY)
+        state = jax.tree.map(np.asarray, out.state)
         states.append(state)
     return np.asarray(out.info["success"]), states
 
