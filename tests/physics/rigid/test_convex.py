@@ -43,8 +43,13 @@ FARTHEST = {
 }
 
 
-def placed(kind, shape):
-    return hull(kind, shape, jnp.asarray(CLOUD, shape.pos.dtype) if kind == "mesh" else None)
+CUBE = 0.1 * np.array([[x, y, z] for x in (-1.0, 1) for y in (-1, 1) for z in (-1, 1)])
+MESHES = {"mesh": CLOUD, "cube": CUBE}
+
+
+def placed(kind, shape, count=0):
+    mesh = MESHES.get(kind)
+    return hull(kind, shape, mesh if mesh is None else jnp.asarray(mesh, shape.pos.dtype), count)
 
 
 @functools.cache
@@ -57,15 +62,59 @@ def poses():
     return Shape(pos, turns, rng.uniform(0.1, 0.5, (COUNT, 2, 3)))
 
 
-def touches(one, two, both):
-    side = lambda i: jax.tree.map(lambda a: a[i], both)
-    return convex(placed(one, side(0)), placed(two, side(1)))
+@functools.cache
+def on_a_face():
+    """An ellipsoid over and in the upper face of a wide box, all over that face."""
+    rng = np.random.default_rng(8)
+    turns = np.linalg.qr(rng.normal(size=(COUNT, 2, 3, 3)))[0]
+    turns[..., 0] *= np.linalg.det(turns)[..., None]
+    place = rng.uniform([-0.5, -0.6, 0.35], [0.5, 0.6, 0.45], (COUNT, 3))  # in the box's axes
+    pos = np.stack([np.einsum("nij,nj->ni", turns[:, 1], place), np.zeros((COUNT, 3))], 1)
+    sizes = np.array([[0.1, 0.2, 0.15], [0.8, 0.9, 0.3]])
+    return Shape(pos, turns, np.broadcast_to(sizes, (COUNT, 2, 3)))
+
+
+def flats():
+    """A shape of a half height of 0.1 on a cube as high, over a quarter of it, 1 mm deep."""
+    pos = np.array([[[0.1, 0.1, 0.199], [0.0, 0, 0]]])
+    return Shape(pos, np.tile(np.eye(3), (1, 2, 1, 1)), np.full((1, 2, 3), 0.1))
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=OPTIONS)
+def contacts(pairs, cases):
+    """The contacts of `cases` [N, 2] of each pair of kinds: all convex shapes are one batch."""
+    return split(together(pairs, cases), cases)
+
+
+def together(pairs, cases):
+    """The contacts of all cases in one row."""
+
+    def side(i):
+        parts = []
+        for pair, both in zip(pairs, cases):
+            put = functools.partial(placed, pair[i], count=len(CLOUD))
+            shape = jax.tree.map(lambda a: jnp.asarray(a)[:, i], both)
+            parts.append(jax.vmap(put)(shape))
+        return jax.tree.map(lambda *a: jnp.concatenate(a), *parts)
+
+    return jax.vmap(convex)(side(0), side(1))
+
+
+def split(found, cases):
+    ends = np.cumsum([len(both.pos) for both in cases])[:-1]
+    parts = [jnp.split(a, ends) for a in jax.tree.leaves(found)]
+    return [jax.tree.unflatten(jax.tree.structure(found), part) for part in zip(*parts)]
 
 
 @functools.cache
-def program(one, two):
-    run = jax.vmap(functools.partial(touches, one, two))
-    return jax.jit(run, compiler_options=OPTIONS)
+def touches():
+    """The contacts of all cases, by pair of kinds, from one program."""
+    cases = {pair: poses() for pair in PAIRS}
+    cases |= {("ellipsoid", "box"): on_a_face()}
+    cases |= {("cube", "cube"): flats(), ("cylinder", "cube"): flats()}
+    with jax.enable_x64(True):
+        found = contacts(tuple(cases), tuple(cases.values()))
+    return dict(zip(cases, jax.tree.map(np.asarray, found)))
 
 
 def overlap(kinds, both, n):
@@ -78,15 +127,15 @@ def overlap(kinds, both, n):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_no_direction_has_a_smaller_overlap(pair, x64):
+def test_no_direction_has_a_smaller_overlap(pair):
     """The distance is the overlap along the normal, which 4,000 directions do not undercut."""
-    got = program(*pair)(jax.tree.map(jnp.asarray, poses()))
+    got = touches()[pair]
     rng = np.random.default_rng(0)
     ways = rng.normal(size=(4000, 3))
     ways /= np.linalg.norm(ways, axis=1)[:, None]
     for i in range(COUNT):
         both = jax.tree.map(lambda a, i=i: a[i], poses())
-        normal = np.asarray(got.frame[i, 0, :1])
+        normal = got.frame[i, 0, :1]
         along = overlap(pair, both, normal)[0]
         # close to the normal, and all around
         near = normal + 1e-3 * ways[:500]
@@ -103,19 +152,10 @@ def test_no_direction_has_a_smaller_overlap(pair, x64):
             assert float(got.dist[i].min()) == pytest.approx(-along, abs=2e-3)
 
 
-def test_an_ellipsoid_touches_a_wide_face_below_its_deepest_point(x64):
+def test_an_ellipsoid_touches_a_wide_face_below_its_deepest_point():
     """All over the face, whichever three of its corners the polytope has ended on."""
-    rng, size, half = (
-        np.random.default_rng(8),
-        np.array([0.1, 0.2, 0.15]),
-        np.array([0.8, 0.9, 0.3]),
-    )
-    turns = np.linalg.qr(rng.normal(size=(COUNT, 2, 3, 3)))[0]
-    turns[..., 0] *= np.linalg.det(turns)[..., None]
-    place = rng.uniform([-0.5, -0.6, 0.35], [0.5, 0.6, 0.45], (COUNT, 3))  # in the box's axes
-    pos = np.stack([np.einsum("nij,nj->ni", turns[:, 1], place), np.zeros((COUNT, 3))], 1)
-    both = Shape(pos, turns, np.broadcast_to([size, half], (COUNT, 2, 3)))
-    got = program("ellipsoid", "box")(jax.tree.map(jnp.asarray, both))
+    got, both = touches()["ellipsoid", "box"], on_a_face()
+    pos, turns, (size, half) = both.pos, both.rot, both.size[0]
     up = turns[:, 1, :, 2]
     down = -np.einsum("nji,nj->ni", turns[:, 0], up)
     lowest = size**2 * down / np.linalg.norm(size * down, axis=1, keepdims=True)
@@ -125,58 +165,60 @@ def test_an_ellipsoid_touches_a_wide_face_below_its_deepest_point(x64):
     np.testing.assert_allclose(got.pos[:, 0], lowest - dist[:, None] / 2 * up, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["cube", "cylinder"])
+def test_flats_share_four_points(kind):
+    """The corners of a quarter of a cube, or points of a cap, on another cube."""
+    found = jax.tree.map(lambda a: a[0], touches()[kind, "cube"])
+    near = found.dist < 0
+    assert near.sum() == 4
+    np.testing.assert_allclose(found.dist[near], -0.001, atol=1e-8)
+    if kind == "cube":
+        corners = sorted(map(tuple, np.round(found.pos[near], 6)))
+        assert corners == [(0, 0, 0.0995), (0, 0.1, 0.0995), (0.1, 0, 0.0995), (0.1, 0.1, 0.0995)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_derivatives_are_those_of_differences(pair, x64):
+def test_derivatives_are_those_of_differences(x64):
     """Of distance, place and normal of the deepest contact, where no kink lies between."""
     rng = np.random.default_rng(0)
-    weights = jnp.asarray(rng.normal(size=7))
+    weights = rng.normal(size=7)
 
-    def value(both):
-        got = touches(*pair, both)
-        parts = jnp.concatenate([got.dist[:1], got.pos[0], got.frame[0, 0]])
-        return weights @ parts, got.dist[1] > FAR / 2
+    def total(cases):
+        got = together(PAIRS, cases)
+        parts = jnp.concatenate([got.dist[:, :1], got.pos[:, 0], got.frame[:, 0, 0]], 1)
+        value = parts @ weights
+        return jnp.sum(value), (value, got.dist[:, 1] > FAR / 2)
 
-    both = jax.tree.map(jnp.asarray, poses())
-    ways = jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), both)
-    run = jax.jit(jax.vmap(jax.value_and_grad(value, has_aux=True)), compiler_options=OPTIONS)
-    (middle, single), slopes = run(both)
-    assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(slopes))
-    h = 1e-6
-    ends = [run(jax.tree.map(lambda a, w, s=s: a + s * h * w, both, ways))[0][0] for s in (1, -1)]
-    dots = jax.tree.map(lambda g, w: jnp.sum(g * w, tuple(range(1, g.ndim))), slopes, ways)
-    slope = sum(jax.tree.leaves(dots))
-    smooth = (jnp.abs(ends[0] + ends[1] - 2 * middle) < 1e-8 * (1 + jnp.abs(slope))) & single
-    assert int(smooth.sum()) > COUNT / 2
-    error = jnp.abs(slope - (ends[0] - ends[1]) / (2 * h)) / (1 + jnp.abs(slope))
-    assert float(jnp.where(smooth, error, 0).max()) < 1e-4
+    both = (poses(),) * len(PAIRS)
+    ways = jax.tree.map(lambda a: rng.normal(size=a.shape), both)
+    run = jax.jit(jax.value_and_grad(total, has_aux=True), compiler_options=OPTIONS)
+    rows = lambda a: np.asarray(a).reshape(len(PAIRS), COUNT)
+    h, values = 1e-6, []
+    for s in (1, -1, 0):
+        (_, (value, single)), slopes = run(
+            jax.tree.map(lambda a, w, s=s: a + s * h * w, both, ways)
+        )
+        values.append(rows(value))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
+    dots = jax.tree.map(lambda g, w: np.sum(g * w, tuple(range(1, w.ndim))), slopes, ways)
+    slope = np.stack([sum(jax.tree.leaves(pair)) for pair in dots])
+    high, low, middle = values
+    smooth = (np.abs(high + low - 2 * middle) < 1e-8 * (1 + np.abs(slope))) & rows(single)
+    assert (smooth.sum(1) > COUNT / 2).all()
+    error = np.abs(slope - (high - low) / (2 * h)) / (1 + np.abs(slope))
+    assert error[smooth].max() < 1e-4
 
 
-CUBE = " ".join(f"{x} {y} {z}" for x in (-1, 1) for y in (-1, 1) for z in (-1, 1))
+CORNERS = " ".join(f"{x} {y} {z}" for x in (-1, 1) for y in (-1, 1) for z in (-1, 1))
 TURNS = np.pi / 12 * np.arange(24)
 EDGE = zip(np.cos(TURNS), np.sin(TURNS))
 DRUM = " ".join(f"{x:.6f} {y:.6f} {z}" for x, y in EDGE for z in (-1, 1))
-ASSET = f"""<asset><mesh name="cube" vertex="{CUBE}" scale=".1 .1 .1"/>
+ASSET = f"""<asset><mesh name="cube" vertex="{CORNERS}" scale=".1 .1 .1"/>
 <mesh name="drum" vertex="{DRUM}" scale=".1 .1 .1"/></asset>"""
 SHAPES = {
     "mesh": '<geom type="mesh" mesh="cube"/>',
     "cylinder": '<geom type="cylinder" size=".1 .1"/>',
 }
-
-
-@pytest.mark.parametrize("kind", SHAPES)
-def test_flats_share_four_points(kind, x64):
-    """The corners of a quarter of a cube, or points of a cap, on another cube."""
-    text = f"""<mujoco>{ASSET}<worldbody><body pos=".1 .1 .199"><freejoint/>{SHAPES[kind]}</body>
-    <geom type="mesh" mesh="cube"/></worldbody></mujoco>"""
-    model = rigid.load(text, dtype=jnp.float64)
-    (found,) = jax.jit(model.forward)(model.init()).contacts
-    near = np.asarray(found.dist) < 0
-    assert near.sum() == 4
-    np.testing.assert_allclose(np.asarray(found.dist)[near], -0.001, atol=1e-8)
-    if kind == "mesh":
-        corners = sorted(map(tuple, np.round(np.asarray(found.pos)[near], 6)))
-        assert corners == [(0, 0, 0.0995), (0, 0.1, 0.0995), (0.1, 0, 0.0995), (0.1, 0.1, 0.0995)]
 
 
 @pytest.mark.slow
@@ -191,7 +233,8 @@ def test_a_pile_of_flats_stays_where_it_is():
     text = f"""<mujoco><option timestep="0.004"/>{ASSET}<worldbody>
     <geom type="plane" size="1 1 1"/>{bodies}</worldbody></mujoco>"""
     model = rigid.load(text, iterations=20)
-    end = jax.jit(lambda s: jax.lax.fori_loop(0, 500, lambda _, s: model.step(s), s))(model.init())
+    run = lambda s: jax.lax.fori_loop(0, 500, lambda _, s: model.step(s), s)
+    end = jax.jit(run, compiler_options=OPTIONS)(model.init())
     np.testing.assert_allclose(end.qpos, model.qpos0, atol=5e-3)
     assert np.abs(end.qvel).max() < 1e-2 and int(end.overflow) == 0
 
@@ -225,7 +268,12 @@ def test_accelerations_agree_with_c(x64):
     c.opt.ccd_tolerance, c.opt.ccd_iterations = 1e-12, 200
     c.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
     d, model = mujoco.MjData(c), rigid.load(c, dtype=jnp.float64, iterations=20)
-    forward = jax.jit(lambda q, v: model.forward(model.init(q, v)))
+
+    @functools.partial(jax.jit, compiler_options=OPTIONS)
+    def forward(q, v):
+        got = model.forward(model.init(q, v))
+        return got.contacts, got.qacc
+
     rng, compared = np.random.default_rng(0), 0
     for _ in range(60):
         q = c.qpos0 + 0.15 * rng.normal(size=c.nq)
@@ -233,8 +281,7 @@ def test_accelerations_agree_with_c(x64):
         mujoco.mj_resetData(c, d)
         d.qpos[:], d.qvel[:] = q, rng.normal(size=c.nv)
         mujoco.mj_forward(c, d)
-        got = forward(q, d.qvel)
-        (found,) = jax.tree.map(np.asarray, got.contacts)
+        (found,), qacc = jax.tree.map(np.asarray, forward(q, d.qvel))
         acts = found.dist < found.margin
         ours = deepest(found.geoms[acts].tolist(), found.dist[acts], found.frame[acts, 0])
         theirs = deepest(d.contact.geom.tolist(), d.contact.dist, d.contact.frame[:, :3])
@@ -245,7 +292,7 @@ def test_accelerations_agree_with_c(x64):
         depths = [np.sort(found.dist[acts]), np.sort(d.contact.dist)]
         if len(depths[0]) == len(depths[1]) and np.allclose(*depths, atol=1e-5):
             compared += d.ncon > 0
-            assert np.abs(got.qacc - d.qacc).max() < 1e-3 * np.abs(d.qacc).max()
+            assert np.abs(qacc - d.qacc).max() < 1e-3 * np.abs(d.qacc).max()
     assert compared > 15
 
 
