@@ -7,27 +7,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from nbody_inputs import halves, masses, points
+from nbody_inputs import halves, masses, sphere
 
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, at_once, rows
 from jaxgpu.physics.nbody.clusters.binary.formation import short_step
 from jaxgpu.physics.nbody.clusters.binary.ks_pairs import empty
 from jaxgpu.physics.nbody.clusters.blocks import singles_at_once
-from jaxgpu.physics.nbody.models import plummer
 from jaxgpu.pytree import pytree
 
 COUNT = 20
-init, step = jax.jit(lambda spec, *given: spec.init(*given)), jax.jit(Hermite.step)
+RUN_ONCE = {"xla_backend_optimization_level": 0}
+init = jax.jit(lambda spec, *given: spec.init(*given), compiler_options=RUN_ONCE)
+at_once_and_in_turn = jax.jit(
+    lambda spec, state: (spec.at_once((), state), spec.in_turn((), state)),
+    compiler_options=RUN_ONCE,
+)
+
+
+@partial(jax.jit, compiler_options=RUN_ONCE)
+def up_to_a_short_step(spec, state):
+    return singles_at_once(spec, (), state, short_step(spec, state.pairs))
 
 
 def bodies(spec, tracers=0):
     """Stars of unlike masses, and some tracers, at the beginning of an interval."""
-    stars = points(plummer(jax.random.key(4), COUNT))
+    stars = sphere(4, COUNT)
     m = jnp.asarray(masses(COUNT, 4))
     return init(spec, *halves(stars), m, halves(1.1 * stars[:, :tracers])).rewound()
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=RUN_ONCE)
 def moved(spec, stars, tracers):
     """Both, one array a vector and by rows: predicted, corrected by any force, and floored."""
     motion, now = spec.motion(), jnp.float64(0.125)
@@ -43,6 +52,7 @@ def moved(spec, stars, tracers):
     return [(by(move, g), by(move, rows.apart(g, g.t.size))) for move, g in pairs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [Hermite(softening=0.1), Hermite6(softening=0.1)])
 def test_what_is_moved_row_by_row_is_moved_as_in_one_array(spec, x64):
     begin = bodies(spec, 5)
@@ -56,13 +66,11 @@ def test_what_is_moved_row_by_row_is_moved_as_in_one_array(spec, x64):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * scale)
 
 
+@pytest.mark.slow
 def test_an_interval_at_once_is_that_of_blocks_of_those_that_are_due(x64):
     """Copies of the last star fill a kernel up, and nobody feels them."""
     spec = Hermite(softening=0.1, interval=0.0625)
-    begin = bodies(spec)
-
-    whole = jax.jit(lambda s: spec.at_once((), s))(begin)
-    assert_alike(whole, step(spec, begin))
+    assert_alike(*at_once_and_in_turn(spec, bodies(spec)))
 
 
 def assert_alike(one, other):
@@ -79,7 +87,7 @@ def test_stars_go_at_once_until_a_pair_is_held(bound, x64):
     """A neighbour that only passes has short steps, too, and lets them go on at once."""
     pairing = Pairing(close=jnp.float64(1e-3), slots=4)
     spec = Hermite(interval=0.0625, pairing=pairing)
-    stars, m = points(plummer(jax.random.key(4), COUNT)), jnp.asarray(masses(COUNT, 4))
+    stars, m = sphere(4, COUNT), jnp.asarray(masses(COUNT, 4))
     gap = 5e-4
     speed = (0.5 if bound else 3.0) * np.sqrt((m[0] + m[1]) / gap)
     stars[:, 1] = stars[:, 0] + [gap, 0, 0, 0, speed, 0]
@@ -87,10 +95,8 @@ def test_stars_go_at_once_until_a_pair_is_held(bound, x64):
     alone = init(single, *halves(stars), m, halves(stars[:, :0])).rewound()
     begin = replace(alone, pairs=empty(pairing, m))  # nobody has asked yet who is a pair
     assert not begin.pairs.held.any()
-    early = jax.jit(lambda s: singles_at_once(spec, (), s, short_step(spec, s.pairs)))(begin)
-    assert 0 < early.stars.t.max() < 1
-    one = jax.jit(lambda s: spec.at_once((), s))(begin)
-    other = jax.jit(lambda s: spec.in_turn((), s))(begin)
+    assert 0 < up_to_a_short_step(spec, begin).stars.t.max() < 1
+    one, other = at_once_and_in_turn(spec, begin)
     assert_alike(one, other)
     assert one.pairs.held.any() == other.pairs.held.any() == bound
     np.testing.assert_array_equal(one.pairs.batch.first, other.pairs.batch.first)
