@@ -126,6 +126,7 @@ class Mute(Probe):
         return super().step(state, action, key)._replace(info={})
 
 
+@pytest.mark.slow
 def test_an_environment_need_not_say_what_a_success_is():
     scores = rl.evaluate(Mute(), lambda x: x, KEY, 3, 30)
     assert not scores.success.any() and (scores.episode_return == 20).all()
@@ -136,7 +137,7 @@ def test_an_environment_need_not_say_what_a_success_is():
 
 def test_actions_of_copies_are_checked():
     copies = rl.vectorize(SWING, 4)
-    state = copies.reset(KEY)
+    state = jax.jit(copies.reset)(KEY)
     with pytest.raises(ValueError, match=r"step: action=nan at \[1, 0\]; it must be a finite"):
         copies.step(state, jnp.zeros((4, 1)).at[1].set(jnp.nan), KEY)
     with pytest.raises(ValueError, match=r"step: action has shape \[3, 1\]; it must be \[4"):
@@ -159,6 +160,7 @@ def test_planners_are_checked():
         plan.plan(bowl, jnp.zeros(3), plan.MPPI(), 2, key=KEY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gamma", "learning_rate", "log_std"])
 @pytest.mark.parametrize("wrong", [jnp.array([0.5, 0.6]), [0.5, 0.6]])
 def test_a_hyper_parameter_that_is_no_one_number_is_named_by_whichever_door_sees_it(name, wrong):

@@ -101,7 +101,9 @@ def test_a_vector_of_actions_of_another_length_is_refused(name):
         env.step(None, np.full(count, np.nan, np.float32), key)
 
 
-@pytest.mark.parametrize("name", ["pendulum", "surgical/ecm-reach-compat"])
+@pytest.mark.parametrize(
+    "name", ["pendulum", pytest.param("surgical/ecm-reach-compat", marks=pytest.mark.slow)]
+)
 def test_two_copies_in_one_program_are_two_steps(name):
     """`vmap` over states, with the environment as an argument of the program."""
     env, keys = rl.make(name), jax.random.split(jax.random.key(0))

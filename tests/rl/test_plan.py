@@ -57,7 +57,7 @@ def quadratic(actions, frames=T):
     return jnp.sum(spent) + x @ q @ x
 
 
-ZERO, KEY = jnp.zeros((T, 1)), jax.random.key(0)
+ZERO, KEY = np.zeros((T, 1), np.float32), jax.random.key(0)
 WIDE = {"low": -10.0, "high": 10.0}
 
 
@@ -67,7 +67,8 @@ def test_a_planner_is_held_to_its_ranges_before_it_begins():
 
 
 def test_riccati_is_the_minimum_that_differences_see():
-    at = lambda u: float(quadratic(jnp.asarray(u, jnp.float32)))
+    run = jax.jit(quadratic)
+    at = lambda u: float(run(u.astype(np.float32)))
     np.testing.assert_allclose(at(BEST), LEAST, rtol=1e-5)
     rng = np.random.default_rng(0)
     assert all(at(BEST + 0.05 * rng.normal(size=(T, 1))) > LEAST for _ in range(10))
@@ -109,6 +110,7 @@ def test_adam_with_a_plateau_schedule_descends_to_the_minimum():
     assert done.state.evaluations == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "planner, most",
     [
@@ -136,24 +138,48 @@ def test_plans_are_drawn_first_with_the_deviation_that_was_given():
         np.testing.assert_allclose(planner.init(ZERO).sigma, 0.7, rtol=1e-6)
 
 
+def test_the_mean_of_mppi_is_that_of_its_samples_weighted_by_their_costs():
+    """In NumPy: weights fall with the cost in units of its deviation and of the temperature."""
+    planner, loss = MPPI(8, sigma=0.5, temperature=0.4, **WIDE), lambda a: jnp.sum((a - 0.3) ** 2)
+
+    def found(key):
+        state = planner.init(ZERO)
+        return _draw(planner, state, key), planner.update(loss, state, key).actions
+
+    x, mean = map(np.asarray, jax.jit(found)(KEY))
+    f = ((x - 0.3) ** 2).sum((1, 2))
+    weight = np.exp(-(f - f.min()) / (0.4 * f.std()))
+    want = np.tensordot(weight / weight.sum(), x, 1)
+    np.testing.assert_allclose(mean, want, rtol=1e-4, atol=1e-6)
+    assert np.abs(want - x.mean(0)).max() > 0.05
+
+
 @pytest.mark.slow
 def test_noise_is_correlated_and_within_bounds():
     wide = CEM(4000, 2, sigma=1.0, correlation=0.8, low=-50.0, high=50.0)
-    e = np.asarray(_draw(wide, wide.init(jnp.zeros((8, 1))), KEY))[1:, :, 0]
-    seen = np.corrcoef(e.T)
-    # 4000 samples: a correlation has a standard error of 1 / sqrt(4000) = 0.016
-    np.testing.assert_allclose(seen[0], 0.8 ** np.arange(8), atol=0.06)
-    np.testing.assert_allclose(e.std(0), 1, atol=0.05)
     narrow = CEM(16, 4, sigma=5.0, low=-0.5, high=0.25)
-    assert jnp.abs(_draw(narrow, narrow.init(ZERO), KEY)).max() <= 0.5
-    state = narrow.update(quadratic, narrow.init(ZERO), KEY)
-    assert state.best.actions.min() >= -0.5 and state.evaluations == 16
+    zero = np.zeros((8, 1), np.float32)
+
+    @jax.jit
+    def found(key):
+        state = narrow.init(ZERO)
+        draws = _draw(wide, wide.init(zero), key), _draw(narrow, state, key)
+        return *draws, narrow.update(quadratic, state, key)
+
+    e, held, state = found(KEY)
+    e = np.asarray(e)[1:, :, 0]
+    # 4000 samples: a correlation has a standard error of 1 / sqrt(4000) = 0.016
+    np.testing.assert_allclose(np.corrcoef(e.T)[0], 0.8 ** np.arange(8), atol=0.06)
+    np.testing.assert_allclose(e.std(0), 1, atol=0.05)
+    assert np.abs(held).max() <= 0.5
+    assert np.min(state.best.actions) >= -0.5 and state.evaluations == 16
 
 
+@pytest.mark.slow
 def test_bounds_hold_and_a_step_without_a_gradient_is_not_taken():
-    far = jnp.linspace(-2, 2, T)[:, None]
+    far = np.linspace(-2, 2, T, dtype=np.float32)[:, None]
     done = plan(lambda a: jnp.sum((a - far) ** 2), ZERO, Descent(optax.sgd(0.3)), 30, key=KEY)
-    np.testing.assert_allclose(done.state.actions, jnp.clip(far, -1, 1), atol=1e-4)
+    np.testing.assert_allclose(done.state.actions, np.clip(far, -1, 1), atol=1e-4)
     trap = lambda a: jnp.where(a[0, 0] > 0.5, jnp.nan, -a[0, 0])
     done = plan(trap, ZERO, Descent(optax.sgd(0.3)), 9, key=KEY)
     assert jnp.isfinite(done.state.best.loss) and done.state.skipped > 0
@@ -163,6 +189,7 @@ def test_bounds_hold_and_a_step_without_a_gradient_is_not_taken():
     assert done.state.best.actions[0, 0] <= 0.5
 
 
+@pytest.mark.slow
 def test_a_window_grows_to_the_whole_and_leaves_the_future_alone():
     inner = Descent(optax.adam(0.1), **WIDE)
     spec = TemporalExpansion(inner, first=4, grow=4, patience=3, tolerance=1e-3)
@@ -191,20 +218,23 @@ def test_frozen_actions_stay_as_they_were_planned():
 
 
 def test_an_averaged_gradient_is_the_stated_mixture_both_ways():
-    x, w = jnp.linspace(-1, 2, 7), jnp.sin(jnp.arange(7.0))
+    x, w, way = np.float32([np.linspace(-1, 2, 7), np.sin(np.arange(7)), np.cos(np.arange(7))])
     f = lambda x: jnp.sum(w * average_gradient(x, 0.3) ** 2)
-    np.testing.assert_array_equal(average_gradient(x, 0.3), x)
+    found = jax.jit(
+        lambda x, way: (average_gradient(x, 0.3), jax.grad(f)(x), jax.jvp(f, (x,), (way,))[1])
+    )
+    same, slope, along = found(x, way)
+    np.testing.assert_array_equal(same, x)
     own = 2 * w * x
-    want = 0.7 * own + 0.3 * jnp.mean(own)
-    np.testing.assert_allclose(jax.grad(f)(x), want, rtol=1e-5, atol=1e-6)
-    way = jnp.cos(jnp.arange(7.0))
-    np.testing.assert_allclose(jax.jvp(f, (x,), (way,))[1], jnp.sum(want * way), rtol=1e-5)
+    want = 0.7 * own + 0.3 * np.mean(own)
+    np.testing.assert_allclose(slope, want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(along, np.sum(want * way), rtol=1e-5)
 
 
 def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
     env = rl.make("pendulum")
-    state, _ = env.reset(jax.random.key(3))
-    actions = jnp.sin(jnp.arange(6.0))[:, None]
+    state, _ = jax.jit(env.reset)(jax.random.key(3))
+    actions = np.sin(np.arange(6, dtype=np.float32))[:, None]
     step, at, total = jax.jit(env.step), state, []
     for a in actions:
         out = step(at, a, KEY)
@@ -213,7 +243,7 @@ def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
     np.testing.assert_allclose(price(actions, 6), -sum(total), rtol=1e-5)
     np.testing.assert_allclose(price(actions, 4), -sum(total[:4]), rtol=1e-5)
     slope = jax.jit(jax.grad(price))(actions, 4)
-    assert jnp.all(slope[4:] == 0) and jnp.all(slope[:3] != 0)
+    assert np.all(slope[4:] == 0) and np.all(slope[:3] != 0)
     check_program(lambda a: jax.grad(price)(a, 4), actions)
     exports(lambda a: jax.grad(price)(a, 4), actions)
 
@@ -221,19 +251,22 @@ def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
 @pytest.mark.slow
 def test_a_discounted_gradient_sees_its_own_reward_and_less_and_less_of_others():
     env = rl.make("pendulum")
-    state, _ = env.reset(jax.random.key(3))
-    actions = jnp.sin(jnp.arange(4.0))[:, None]
+    state, _ = jax.jit(env.reset)(jax.random.key(3))
+    actions = np.sin(np.arange(4, dtype=np.float32))[:, None]
     price = lambda actions, discount: cost(env, state, actions, gradient_discount=discount)
-    value, slope = jax.jit(jax.value_and_grad(price))(actions, 0.6)
+    both = jax.jit(jax.value_and_grad(price))
+    value, slope = both(actions, 0.6)
     # d cost / d u_i = sum over rewards j >= i of 0.6^(j - i) d r_j / d u_i
     reward = jax.jit(jax.jacrev(lambda a: jnp.stack([cost(env, state, a, k) for k in range(5)])))
     each = np.diff(np.asarray(reward(actions))[..., 0], axis=0)  # [reward, action]
     lag = np.subtract.outer(np.arange(4), np.arange(4))
     want = (each * np.where(lag >= 0, 0.6 ** np.maximum(lag, 0), 0)).sum(0)
     np.testing.assert_allclose(slope[:, 0], want, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(value, price(actions, 1.0), rtol=1e-6)
+    plain, _ = both(actions, 1.0)
+    np.testing.assert_allclose(value, plain, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_plan_resumes_to_the_bit(tmp_path):
     whole = plan(quadratic, ZERO, CEM(8, 3), 6, key=KEY)
     plan(quadratic, ZERO, CEM(8, 3), 4, key=KEY, out=tmp_path)
@@ -251,6 +284,7 @@ def test_bad_input_gets_a_sentence():
         MPPI(1).init(ZERO)
 
 
+@pytest.mark.slow
 def test_histories_begin_at_the_start_and_a_condition_ends_planning():
     whole = plan(quadratic, ZERO, CEM(8, 3), 6, key=KEY)
     assert whole.history["loss"].shape == (7,) and np.isinf(whole.history["best"][0])
@@ -271,6 +305,7 @@ def test_histories_begin_at_the_start_and_a_condition_ends_planning():
     assert part.loss <= enough and len(part.history) <= 4
 
 
+@pytest.mark.slow
 def test_another_state_and_another_environment_use_the_program_again():
     env, planner = rl.make("pendulum"), CEM(8, 3)
     states = initial_states(env, 2)

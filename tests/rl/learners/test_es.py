@@ -1,5 +1,7 @@
 """Evolution strategies: scores, the loop they are, and what they do with failures."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,22 +14,18 @@ from jaxgpu.evolution.single import SNES
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name, limit, generations, bar",
-    [("mountain-car-continuous", 999, 30, 90), ("cartpole", 500, 20, 500)],
-)
-def test_scores(name, limit, generations, bar):
-    """Median of eight seeds, 64 episodes each, at the defaults."""
-    env, learner = rl.make(name), rl.ES(max_steps=limit)
+def test_the_pole_is_balanced_after_20_generations():
+    """Median of three seeds, 64 episodes each, at the defaults."""
+    env, learner = rl.make("cartpole"), rl.ES(max_steps=500)
 
     def one(key):
-        state, _ = rl.learn(env, learner, key, generations)
+        state, _ = rl.learn(env, learner, key, 20)
         test_key = jax.random.fold_in(key, 1)
-        return rl.evaluate(env, learner.policy(env, state), test_key, 64, limit).episode_return
+        return rl.evaluate(env, learner.policy(env, state), test_key, 64, 500).episode_return
 
-    total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 8))
+    total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 3))
     means = np.asarray(total).mean(1)
-    assert np.median(means) >= bar, means
+    assert np.median(means) >= 500, means
 
 
 @pytest.mark.slow
@@ -35,19 +33,19 @@ def test_a_generation_is_one_of_the_search_on_the_objective():
     """By `evolution`'s own loop, of the same keys."""
     env, learner, key = rl.make("cartpole"), rl.ES(SNES(4), max_steps=20), jax.random.key(5)
 
-    @jax.jit
-    def both(key):
-        state = learner.init(env, key)
-        problem = learner.policies(env).problem()
-        search = protocol.begin(learner.algorithm, problem, key)
-        for i in range(3):
-            state = learner.update(env, state, jax.random.fold_in(key, i))
-            search = protocol.generation(
-                learner.algorithm, problem, search, jax.random.fold_in(key, i)
-            )
-        return (state.search, state.obs_stats), (search.state, search.objective.obs_stats)
+    problem = learner.policies(env).problem()
 
-    one, other = both(key)
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    def both(state, search, key):
+        following = protocol.generation(learner.algorithm, problem, search, key)
+        return learner.update(env, state, key), following
+
+    state = jax.jit(lambda key: learner.init(env, key))(key)
+    search = protocol.begin(learner.algorithm, problem, key)
+    for i in range(3):
+        state, search = both(state, search, jax.random.fold_in(key, i))
+    one = state.search, state.obs_stats
+    other = search.state, search.objective.obs_stats
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), one, other)
 
 

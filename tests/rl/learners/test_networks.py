@@ -23,25 +23,35 @@ from jaxgpu.rl.learners.networks import (
 
 def test_normal(x64):
     mean, log_std = np.array([0.3, -1.0]), np.array([-0.5, 0.8])
-    choice, x = Normal(jnp.array(mean), jnp.array(log_std)), np.array([0.7, 2.0])
-    exact = scipy.stats.norm(mean, np.exp(log_std))
-    np.testing.assert_allclose(choice.log_prob(jnp.array(x)), exact.logpdf(x).sum(), rtol=1e-14)
-    np.testing.assert_allclose(choice.entropy(), exact.entropy().sum(), rtol=1e-14)
-    draws = jax.vmap(choice.sample)(jax.random.split(jax.random.key(0), 4000))
-    np.testing.assert_allclose(draws.std(0), np.exp(log_std), rtol=0.06)  # 5 sigma of 1/sqrt(2n)
-    np.testing.assert_array_equal(choice.mode(), mean)
+    x, exact = np.array([0.7, 2.0]), scipy.stats.norm(mean, np.exp(log_std))
+
+    @jax.jit
+    def found(key):
+        choice = Normal(jnp.array(mean), jnp.array(log_std))
+        draws = jax.vmap(choice.sample)(jax.random.split(key, 4000))
+        return choice.log_prob(jnp.array(x)), choice.entropy(), draws, choice.mode()
+
+    likely, entropy, draws, mode = found(jax.random.key(0))
+    np.testing.assert_allclose(likely, exact.logpdf(x).sum(), rtol=1e-14)
+    np.testing.assert_allclose(entropy, exact.entropy().sum(), rtol=1e-14)
+    np.testing.assert_allclose(np.std(draws, 0), np.exp(log_std), rtol=0.06)  # 5 / sqrt(2n)
+    np.testing.assert_array_equal(mode, mean)
 
 
 def test_noise_makes_the_actions_that_are_as_likely_as_they_should_be():
     """5 sigma of 4000 draws: normal numbers of real actions, Gumbel's of whole ones."""
-    key = jax.random.key(0)
-    real = noise(Box(-1.0, 1.0, (3,)), key, 4000)
+    p = np.array([0.2, 0.5, 0.3])
+
+    @jax.jit
+    def found(key):
+        choice = Categorical(jnp.broadcast_to(jnp.log(jnp.float32(p)), (4000, 3)))
+        taken = choice.from_noise(noise(Discrete(3), key, 4000))
+        return noise(Box(-1.0, 1.0, (3,)), key, 4000), taken
+
+    real, taken = map(np.asarray, found(jax.random.key(0)))
     assert real.shape == (4000, 3)
     np.testing.assert_allclose(real.mean(0), 0, atol=5 / 4000**0.5)
     np.testing.assert_allclose(real.std(0), 1, atol=5 / 8000**0.5)
-    p = np.array([0.2, 0.5, 0.3])
-    choice = Categorical(jnp.broadcast_to(jnp.log(jnp.array(p)), (4000, 3)))
-    taken = choice.from_noise(noise(Discrete(3), key, 4000))
     np.testing.assert_allclose(np.bincount(taken, minlength=3) / 4000, p, atol=0.04)
 
 
@@ -53,34 +63,56 @@ def test_squashed_normal(x64):
         share, error = scipy.integrate.quad(lambda a: float(density(np.arctanh(a))), low, high)
         exact = np.diff(scipy.stats.norm(0.7, np.exp(-0.4)).cdf(np.arctanh([low, high])))
         np.testing.assert_allclose(share, exact[0], atol=1e-9 + error)
-    far = Squashed(jnp.array([40.0]), jnp.array([0.0])).log_prob(jnp.array([40.0]))
+
+    @jax.jit
+    def found(key):
+        action, likely = choice.from_noise(jax.random.normal(key, (1,)))
+        far = Squashed(jnp.array([40.0]), jnp.array([0.0])).log_prob(jnp.array([40.0]))
+        middle = stretched(Box(-2.0, 4.0, (3,)), jnp.array([-1.0, 0.0, 1.0]))
+        return far, likely, choice.log_prob(jnp.arctanh(action)), choice.mode(), middle
+
+    far, likely, again, mode, middle = found(jax.random.key(0))
     np.testing.assert_allclose(far, -0.5 * np.log(2 * np.pi) + 80 - 2 * np.log(2), rtol=1e-14)
-    action, likely = choice.from_noise(jax.random.normal(jax.random.key(0), (1,)))
-    np.testing.assert_allclose(likely, choice.log_prob(jnp.arctanh(action)), rtol=1e-10)
-    np.testing.assert_allclose(choice.mode(), np.tanh(0.7))
-    assert stretched(Box(-2.0, 4.0, (3,)), jnp.array([-1.0, 0.0, 1.0])).tolist() == [-2, 1, 4]
+    np.testing.assert_allclose(likely, again, rtol=1e-10)
+    np.testing.assert_allclose(mode, np.tanh(0.7))
+    assert middle.tolist() == [-2, 1, 4]
 
 
 def test_categorical(x64):
     p = np.array([0.2, 0.5, 0.3])
-    choice = Categorical(jnp.log(jnp.array(p)) + 3)
-    log_p = [choice.log_prob(jnp.int32(i)) for i in range(3)]
+
+    @jax.jit
+    def found(key):
+        choice = Categorical(jnp.log(jnp.array(p)) + 3)
+        draws = jax.vmap(choice.sample)(jax.random.split(key, 4000))
+        log_p = jnp.stack([choice.log_prob(jnp.int32(i)) for i in range(3)])
+        return log_p, choice.entropy(), choice.mode(), draws
+
+    log_p, entropy, mode, draws = found(jax.random.key(0))
     np.testing.assert_allclose(log_p, np.log(p), rtol=1e-14)
-    np.testing.assert_allclose(choice.entropy(), scipy.stats.entropy(p), rtol=1e-14)
-    assert choice.mode() == 1
-    draws = jax.vmap(choice.sample)(jax.random.split(jax.random.key(0), 4000))
+    np.testing.assert_allclose(entropy, scipy.stats.entropy(p), rtol=1e-14)
+    assert mode == 1
     np.testing.assert_allclose(np.bincount(draws, minlength=3) / 4000, p, atol=0.04)
 
 
 def test_choices_against_scipy(x64):
     """Logarithms, entropies and slopes; one has logits whose exponentials overflow."""
-    logits = 3 * jax.random.normal(jax.random.key(0), (3, 5)) + jnp.array([[0.0], [0.0], [800.0]])
-    p = scipy.special.softmax(np.asarray(logits), -1)
-    action, choice = jnp.array([1, 0, 4]), Categorical(logits)
-    likely = scipy.special.log_softmax(np.asarray(logits), -1)[range(3), action]
-    np.testing.assert_allclose(choice.log_prob(action), likely, rtol=1e-12)
-    np.testing.assert_allclose(choice.entropy(), scipy.stats.entropy(p, axis=-1), rtol=1e-11)
-    slope = jax.grad(lambda x: jnp.sum(Categorical(x).log_prob(action)))(logits)
+    logits = 3 * np.random.default_rng(0).normal(size=(3, 5)) + [[0.0], [0.0], [800.0]]
+    action = np.array([1, 0, 4])
+
+    def likely(logits):
+        choice = Categorical(logits)
+        return jnp.sum(choice.log_prob(jnp.asarray(action))), (
+            choice.log_prob(jnp.asarray(action)),
+            choice.entropy(),
+        )
+
+    found = jax.jit(jax.value_and_grad(likely, has_aux=True))
+    (_, (log_p, entropy)), slope = found(jnp.asarray(logits))
+    p = scipy.special.softmax(logits, -1)
+    want = scipy.special.log_softmax(logits, -1)[range(3), action]
+    np.testing.assert_allclose(log_p, want, rtol=1e-12)
+    np.testing.assert_allclose(entropy, scipy.stats.entropy(p, axis=-1), rtol=1e-11)
     np.testing.assert_allclose(slope, np.eye(5)[action] - p, rtol=1e-11, atol=1e-13)
 
 
@@ -96,11 +128,16 @@ def test_actor_and_critic_share_nothing_and_state_their_precision():
 
 
 def test_a_choice_has_no_spread_and_real_actions_are_clipped():
-    network = ActorCritic(Discrete(4), (8,))
-    params = network.init(jax.random.key(0), jnp.ones(5))
+    network, x = ActorCritic(Discrete(4), (8,)), np.ones(5, np.float32)
+
+    @jax.jit
+    def begun(key):
+        params = network.init(key, x)
+        return params, network.apply(params, x, method=ActorCritic.act).logits
+
+    params, logits = begun(jax.random.key(0))
     assert set(params["params"]) == {"actor", "critic"}
-    choice = network.apply(params, jnp.ones(5), method=ActorCritic.act)
     # before learning all are nearly alike: weights of 0.01 on 8 units of at most 1
-    assert 0 < np.abs(choice.logits).max() <= 0.01 * 8**0.5
+    assert 0 < np.abs(logits).max() <= 0.01 * 8**0.5
     assert feasible(Box(-1.0, 1.0, (2,)), jnp.array([3.0, 0.5])).tolist() == [1, 0.5]
     assert feasible(Discrete(4), jnp.int32(3)) == 3

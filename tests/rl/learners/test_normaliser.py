@@ -12,30 +12,41 @@ from jaxgpu.rl.learners import normaliser
 def test_moments_are_those_of_all_data(x64):
     rng = np.random.default_rng(0)
     parts = [rng.normal(3, 2, (n, 4, 5)) for n in (1, 7, 100)]
-    seen = normaliser.init(jnp.zeros(5))
-    for part in parts:
-        seen = normaliser.update(seen, jnp.asarray(part))
+
+    @jax.jit
+    def found(parts, rows):
+        seen = normaliser.init(jnp.zeros(5))
+        for part in parts:
+            seen = normaliser.update(seen, part)
+        return seen, normaliser.apply(seen, rows)
+
     rows = np.concatenate([part.reshape(-1, 5) for part in parts])
+    seen, scaled = found(parts, rows)
     np.testing.assert_allclose(seen.mean, rows.mean(0), rtol=1e-12)
     np.testing.assert_allclose(seen.square / seen.count, rows.var(0), rtol=1e-12)
-    scaled = normaliser.apply(seen, jnp.asarray(rows))
-    np.testing.assert_allclose(scaled.mean(0), 0, atol=1e-12)
-    np.testing.assert_allclose(scaled.std(0), 1, atol=1e-7)
+    np.testing.assert_allclose(np.mean(scaled, 0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.std(scaled, 0), 1, atol=1e-7)
 
 
 def test_nothing_seen_changes_nothing_and_outliers_are_cut():
-    fresh = normaliser.init(jnp.zeros(2))
-    np.testing.assert_array_equal(normaliser.apply(fresh, jnp.full((3, 2), 7.0)), 7)
-    seen = normaliser.update(fresh, jnp.array([[0.0, 1.0], [1.0, 1.0]]))
-    np.testing.assert_array_equal(normaliser.apply(seen, jnp.array([1e9, -1e9])), [10, -10])
+
+    @jax.jit
+    def found(rows, far):
+        fresh = normaliser.init(jnp.zeros(2))
+        seen = normaliser.update(fresh, rows)
+        return normaliser.apply(fresh, jnp.full((3, 2), 7.0)), normaliser.apply(seen, far)
+
+    same, far = found(np.float32([[0, 1], [1, 1]]), np.float32([1e9, -1e9]))
+    np.testing.assert_array_equal(same, 7)
+    np.testing.assert_array_equal(far, [10, -10])
 
 
 def test_observations_may_be_dictionaries():
-    seen = normaliser.init({"a": jnp.zeros(2), "b": jnp.zeros(())})
-    seen = normaliser.update(seen, {"a": jnp.ones((3, 2)), "b": jnp.ones(3)})
-    assert (
-        seen.count == 3 and normaliser.apply(seen, {"a": jnp.ones(2), "b": jnp.ones(())})["b"] == 0
-    )
+    zeros, ones = np.zeros(2, np.float32), np.ones((3, 2), np.float32)
+    seen = normaliser.init({"a": zeros, "b": zeros[0]})
+    seen = normaliser.update(seen, {"a": ones, "b": ones[:, 0]})
+    assert seen.count == 3
+    assert normaliser.apply(seen, {"a": ones[0], "b": ones[0, 0]})["b"] == 0
 
 
 def test_rewards_are_divided_by_the_deviation_of_their_discounted_sums(x64):
@@ -48,8 +59,9 @@ def test_rewards_are_divided_by_the_deviation_of_their_discounted_sums(x64):
             begin = max((s + 1 for s in range(t) if over[s, b]), default=0)
             sums[t, b] = sum(discount ** (t - s) * reward[s, b] for s in range(begin, t + 1))
     returns = normaliser.no_returns(4)
+    scale = jax.jit(normaliser.scale)
     for part in (slice(0, 5), slice(5, 10)):
-        returns, got = normaliser.scale(returns, *map(jnp.asarray, (reward[part], over[part])), 0.9)
+        returns, got = scale(returns, reward[part], over[part], 0.9)
         want = reward[part] / np.std(sums[: part.stop])
         np.testing.assert_allclose(got, want, rtol=1e-7)
 

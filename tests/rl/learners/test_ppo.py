@@ -12,6 +12,7 @@ from jaxgpu import rl
 from jaxgpu.rl.learners import normaliser, ppo
 from jaxgpu.rl.learners.networks import ActorCritic, Normal
 
+FEW = {"xla_backend_optimization_level": 0}  # programs that run once
 CARTPOLE = rl.PPO(
     learning_rate=2.5e-3,
     clip_eps=0.1,
@@ -22,8 +23,8 @@ CARTPOLE = rl.PPO(
 )  # 99,328 steps
 
 
-def scores(env, learner, updates, seeds, limit, what="episode_return"):
-    """Mean return (or success) of 100 episodes after training, for each seed."""
+def scores(env, learner, updates, seeds, limit):
+    """Mean return of 100 episodes after training, for each seed."""
 
     def one(key):
         state, _ = rl.learn(env, learner, key, updates)
@@ -31,10 +32,9 @@ def scores(env, learner, updates, seeds, limit, what="episode_return"):
         return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit)
 
     keys = jax.random.split(jax.random.key(0), seeds)
-    return np.asarray(getattr(jax.jit(jax.vmap(one))(keys), what)).mean(1)
+    return np.asarray(jax.jit(jax.vmap(one))(keys).episode_return).mean(1)
 
 
-CALM = rl.PPO(learning_rate=1e-3, num_envs=16, num_steps=64, update_epochs=4, num_minibatches=4)
 # 196,608 steps; chosen on 24 other seeds, the worst -219
 SWING = rl.PPO(
     learning_rate=6e-4,
@@ -47,36 +47,23 @@ SWING = rl.PPO(
     num_minibatches=16,
     normalize_reward=True,
 )
-NEAR = rl.PPO(
-    learning_rate=2e-3, gamma=0.9, num_envs=128, num_steps=32, update_epochs=4, num_minibatches=8
-)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, learner, updates, seeds, limit, median, worst, below",
+    "name, learner, updates, limit, median, worst",
     [
         # Stable-Baselines3's zoo has 500 at 100k; of 80 other seeds one was below 475, with 378
-        ("cartpole", CARTPOLE, 97, 16, 500, 495, 475, 1),
-        pytest.param("cartpole", CARTPOLE, 97, 48, 500, 495, 475, 3, marks=pytest.mark.release),
-        ("cartpole", CARTPOLE, 292, 8, 500, 500, 500, 0),  # 299,008 steps
-        ("acrobot", CALM, 292, 8, 500, -85, -100, 0),  # 299,008 steps; the zoo has -73.5 at 1M
-        ("pendulum", SWING, 96, 8, 200, -180, -300, 0),
-        pytest.param("pendulum", SWING, 96, 24, 200, -180, -300, 0, marks=pytest.mark.release),
-        # the zoo has -172 at 100k, by gSDE
+        ("cartpole", CARTPOLE, 97, 500, 495, 475),
+        pytest.param(  # the zoo has -172 at 100k, by gSDE
+            *("pendulum", SWING, 96, 200, -180, -300), marks=pytest.mark.release
+        ),
     ],
 )
-def test_scores(name, learner, updates, seeds, limit, median, worst, below):
-    """Of eight seeds, and of more where they scatter, of which a few may be `below` the worst."""
-    total = scores(rl.make(name), learner, updates, seeds, limit)
-    assert np.median(total) >= median and np.sum(total < worst) <= below, total
-
-
-@pytest.mark.slow
-def test_psm_reach_is_solved_in_a_million_steps():
-    """100 goals to 5 mm, median of eight seeds, at 999,424 steps; chosen on three other seeds."""
-    success = scores(rl.make("surgical/psm-reach"), NEAR, 244, 8, 100, "success")
-    assert np.median(success) >= 0.98, success
+def test_scores(name, learner, updates, limit, median, worst):
+    """Of two seeds."""
+    total = scores(rl.make(name), learner, updates, 2, limit)
+    assert np.median(total) >= median and total.min() >= worst, total
 
 
 @pytest.mark.slow
@@ -100,17 +87,18 @@ def test_a_truncated_episode_keeps_its_worth():
 
 def test_values_ahead_are_of_what_was_seen_next_or_last_before_a_truncation():
     """Multiples of the observations; the first copy is cut twice, the last ended."""
-    seen = -1 - jnp.arange(12.0).reshape(4, 3)
-    cut = jnp.zeros((4, 3), bool).at[jnp.array([0, 2, 3]), jnp.array([0, 0, 1])].set(True)
-    ended = jnp.zeros((4, 3), bool).at[1, 2].set(True)
-    later = jnp.where(cut | ended, 99.0, 3 * seen)
-    got = ppo.final_values(jnp.multiply, jnp.float32(3), later, seen, cut)
-    np.testing.assert_array_equal(got, jnp.where(ended, 99.0, 3 * seen))
-    total = lambda k, x: jnp.sum(ppo.final_values(jnp.multiply, k, later, x, cut))
+    seen = -1 - np.arange(12.0, dtype=np.float32).reshape(4, 3)
+    cut, ended = np.zeros((2, 4, 3), bool)
+    cut[[0, 2, 3], [0, 0, 1]] = ended[1, 2] = True
+    later = np.where(cut | ended, np.float32(99), 3 * seen)
+    ahead = jax.jit(lambda k, x: ppo.final_values(jnp.multiply, k, later, x, cut))
+    np.testing.assert_array_equal(ahead(np.float32(3), seen), np.where(ended, 99.0, 3 * seen))
+    total = lambda k, x: jnp.sum(ahead(k, x))
     for slopes in (jax.grad, jax.jacfwd):
-        one, other = jax.vmap(slopes(total, (0, 1)), (0, None))(jnp.array([3.0, 4.0]), seen)
+        both = jax.jit(jax.vmap(slopes(total, (0, 1)), (0, None)))
+        one, other = both(np.float32([3.0, 4.0]), seen)
         np.testing.assert_allclose(one, [seen.sum()] * 2, rtol=1e-6)
-        np.testing.assert_array_equal(other, jnp.stack([0 * seen + 3, 0 * seen + 4]))
+        np.testing.assert_array_equal(other, np.stack([0 * seen + 3, 0 * seen + 4]))
 
 
 def test_values_are_those_of_the_observations_as_they_are_normalised():
@@ -200,7 +188,8 @@ def test_slopes_of_a_training_are_those_of_the_plain_formula(monkeypatch):
             return network.apply(state.params, x, method=ActorCritic.value)
 
         keys = jax.random.split(jax.random.key(0), 3)
-        return jax.jit(jax.vmap(jax.grad(value), (None, 0)))((1e-2, 0.9), keys)
+        slope = jax.vmap(jax.grad(value), (None, 0))
+        return jax.jit(slope, compiler_options=FEW)((1e-2, 0.9), keys)
 
     ours = slopes()
     monkeypatch.setattr(ppo, "final_values", lambda f, model, later, final, cut: f(model, final))
@@ -216,14 +205,19 @@ def test_bad_input_is_named():
 
 def test_the_learning_rate_keeps_to_a_divergence():
     """Normals moved by d diverge by d^2 / 2: slower beyond twice 0.01, faster below half of it."""
-    learner, old = rl.PPO(adaptive_lr=True), Normal(jnp.zeros((40_000, 1)), jnp.zeros((40_000, 1)))
-    action = old.sample(jax.random.key(0))
-    batch = {"action": action, "log_prob": old.log_prob(action)}
-    for far, factor in ((0.025, 1 / 1.5), (0.015, 1.0), (0.007, 1.0), (0.003, 1.5)):
-        new = Normal(old.mean + np.sqrt(2 * far), old.log_std)
-        lr_scale = learner.adapted(jnp.ones(()), new, batch)
-        np.testing.assert_allclose(lr_scale, factor, rtol=1e-6)
-    assert rl.PPO().adapted(jnp.ones(()), new, batch) == 1
+    learner, moves = rl.PPO(adaptive_lr=True), np.sqrt(2 * np.float32([0.025, 0.015, 0.007, 0.003]))
+
+    @jax.jit
+    def scales(key):
+        old = Normal(jnp.zeros((40_000, 1)), jnp.zeros((40_000, 1)))
+        action = old.sample(key)
+        batch = {"action": action, "log_prob": old.log_prob(action)}
+        adapt = lambda spec, d: spec.adapted(jnp.ones(()), Normal(old.mean + d, old.log_std), batch)
+        return jax.vmap(lambda d: adapt(learner, d))(moves), adapt(rl.PPO(), moves[3])
+
+    found, plain = scales(jax.random.key(0))
+    np.testing.assert_allclose(found, [1 / 1.5, 1.0, 1.0, 1.5], rtol=1e-6)
+    assert plain == 1
 
 
 def test_the_noise_at_the_start_is_what_is_asked_for():
@@ -233,12 +227,15 @@ def test_the_noise_at_the_start_is_what_is_asked_for():
     def begun(spec):
         return spec.init(env, key).params["params"]
 
-    wide, narrow = begun(rl.PPO()), begun(rl.PPO(log_std=-2.0))
+    def starts(each):
+        narrow = rl.PPO(log_std=-2.0)
+        many = jax.vmap(lambda log_std: begun(rl.PPO(log_std=log_std))["spread"])(each)
+        return begun(rl.PPO()), begun(narrow), begun(rl.RecurrentPPO(narrow)), many
+
+    each = np.float32([-1.0, -3.0])
+    wide, narrow, memory, many = jax.jit(starts, compiler_options=FEW)(each)
     np.testing.assert_array_equal(wide["spread"], [-0.5])
     np.testing.assert_array_equal(narrow["spread"], [-2.0])
     jax.tree.map(np.testing.assert_array_equal, wide["actor"], narrow["actor"])
-    memory = rl.RecurrentPPO(rl.PPO(log_std=-2.0))
-    np.testing.assert_array_equal(begun(memory)["heads"]["spread"], [-2.0])
-    each = jnp.array([-1.0, -3.0])
-    many = jax.vmap(lambda log_std: begun(rl.PPO(log_std=log_std))["spread"])(each)
+    np.testing.assert_array_equal(memory["heads"]["spread"], [-2.0])
     np.testing.assert_array_equal(many, each[:, None])

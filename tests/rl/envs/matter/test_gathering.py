@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matter_checks import places, slope_is_that_of_differences
+from matter_checks import places
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.matter import gathering
@@ -33,34 +33,28 @@ def test_ducks_float_side_by_side_and_are_gathered_when_all_of_them_are_near():
 
 
 @pytest.mark.slow
-def test_two_strokes_bring_the_ducks_nearer_from_every_seed():
+def test_two_strokes_bring_the_ducks_nearer():
     reset, whole = (
         jax.jit(ENV.reset),
         jax.jit(lambda state, actions: trajectory(ENV, state, actions)),
     )
-    for seed in range(3):
-        state, _ = reset(jax.random.key(seed))
-        noise = jax.random.uniform(jax.random.key(seed), by_hand().shape, minval=-1, maxval=1)
-        played = [whole(state, actions) for actions in (by_hand(), 0 * noise, noise)]
-        strokes, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
-        assert abs(still) < 0.05 and max(random, still) + 0.2 < strokes
-        states, seen = played[0]
-        for i in (0, 30, 71):
-            at = jax.tree.map(lambda a, i=i: a[i], states).matter
-            (x, full), (_, wet) = places(at.bodies[1]), places(at.bodies[0])
-            loss = np.abs(x[0, full] - 0.3).mean()
-            np.testing.assert_allclose(seen["loss"][i], loss, rtol=1e-4)
-            # afloat: their middle is near the surface of the water that is left of the plate
-            assert 0.03 < x[1, full].mean() < 0.09 and wet.sum() == len(ENV.simulation.bodies[0].x)
-        height = np.asarray(states.matter.tools[0].x[:, 1])
-        # 0.64 s down, up by 6 cm in 0.16 s, high for 0.48 s, down again; twice
-        want = np.interp(np.arange(1, 37), (16, 20, 32, 36), (0, 0.06, 0.06, 0.0)) + 0.06
-        np.testing.assert_allclose(height, np.tile(want, 2), atol=1e-5)
-
-
-@pytest.mark.slow
-def test_the_gradient_through_water_and_foam_is_that_of_differences(x64):
-    slope_is_that_of_differences(ENV, 0.5 + 0.3 * jnp.sin(1 + jnp.arange(3.0))[:, None])
+    state, _ = reset(jax.random.key(0))
+    noise = jax.random.uniform(jax.random.key(0), by_hand().shape, minval=-1, maxval=1)
+    played = [whole(state, actions) for actions in (by_hand(), 0 * noise, noise)]
+    strokes, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
+    assert abs(still) < 0.05 and max(random, still) + 0.2 < strokes
+    states, seen = played[0]
+    for i in (0, 30, 71):
+        at = jax.tree.map(lambda a, i=i: a[i], states).matter
+        (x, full), (_, wet) = places(at.bodies[1]), places(at.bodies[0])
+        loss = np.abs(x[0, full] - 0.3).mean()
+        np.testing.assert_allclose(seen["loss"][i], loss, rtol=1e-4)
+        # afloat: their middle is near the surface of the water that is left of the plate
+        assert 0.03 < x[1, full].mean() < 0.09 and wet.sum() == len(ENV.simulation.bodies[0].x)
+    height = np.asarray(states.matter.tools[0].x[:, 1])
+    # 0.64 s down, up by 6 cm in 0.16 s, high for 0.48 s, down again; twice
+    want = np.interp(np.arange(1, 37), (16, 20, 32, 36), (0, 0.06, 0.06, 0.0)) + 0.06
+    np.testing.assert_allclose(height, np.tile(want, 2), atol=1e-5)
 
 
 def test_ducks_of_foam_and_the_plate_displace_the_water_that_the_tank_holds():

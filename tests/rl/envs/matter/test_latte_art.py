@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matter_checks import places, slope_is_that_of_differences
+from matter_checks import places
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.matter import cup
@@ -19,36 +19,30 @@ def test_strokes_return_what_the_places_of_the_particles_say():
     demo, reset = jnp.asarray(ENV.goal.demo), jax.jit(ENV.reset)
     whole = jax.jit(lambda state, actions: trajectory(ENV, state, actions))
     stroke = demo.at[10:].set(0)
-    for seed in range(3):
-        state, first = reset(jax.random.key(seed))
-        noise = jax.random.uniform(jax.random.key(seed), demo.shape, minval=-1, maxval=1)
-        played = [whole(state, actions) for actions in (demo, 0 * demo, stroke, noise)]
-        shown, still, one, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
-        assert abs(shown - 1) < 1e-4 and abs(still) < 1e-4 and random + 0.1 < one < 0.9
-        assert played[0][1]["success"].all() and not played[1][1]["success"][-1]
-        assert first.shape == ENV.observation_space.shape
+    state, first = reset(jax.random.key(0))
+    noise = jax.random.uniform(jax.random.key(0), demo.shape, minval=-1, maxval=1)
+    played = [whole(state, actions) for actions in (demo, 0 * demo, stroke, noise)]
+    shown, still, one, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
+    assert abs(shown - 1) < 1e-4 and abs(still) < 1e-4 and random + 0.1 < one < 0.9
+    assert played[0][1]["success"].all() and not played[1][1]["success"][-1]
+    assert first.shape == ENV.observation_space.shape
 
-        def away(a, b, frame):
-            """Mean square distance of all particles of two ways to act, by hand."""
-            total = 0.0, 0
-            for p, q in zip(a[0].matter.bodies, b[0].matter.bodies):
-                (x, full), (y, _) = (places(jax.tree.map(lambda l: l[frame], s)) for s in (p, q))
-                total = total[0] + ((x - y) ** 2).sum(0)[full].sum(), total[1] + full.sum()
-            return total[0] / total[1]
+    def away(a, b, frame):
+        """Mean square distance of all particles of two ways to act, by hand."""
+        total = 0.0, 0
+        for p, q in zip(a[0].matter.bodies, b[0].matter.bodies):
+            (x, full), (y, _) = (places(jax.tree.map(lambda l: l[frame], s)) for s in (p, q))
+            total = total[0] + ((x - y) ** 2).sum(0)[full].sum(), total[1] + full.sum()
+        return total[0] / total[1]
 
-        frames = range(len(demo))
-        idle = np.mean([away(played[1], played[0], i) for i in frames])
-        for i in (2, 12, 24):
-            loss = away(played[2], played[0], i)
-            np.testing.assert_allclose(played[2][1]["loss"][i], loss, rtol=1e-3, atol=1e-9)
-            np.testing.assert_allclose(
-                played[2][1]["reward"][i], (1 - loss / idle) / len(demo), rtol=1e-3
-            )
-
-
-@pytest.mark.slow
-def test_the_gradient_through_the_liquids_is_that_of_differences(x64):
-    slope_is_that_of_differences(ENV, 0.5 + 0.3 * jnp.sin(1 + jnp.arange(4.0)).reshape(2, 2))
+    frames = range(len(demo))
+    idle = np.mean([away(played[1], played[0], i) for i in frames])
+    for i in (2, 12, 24):
+        loss = away(played[2], played[0], i)
+        np.testing.assert_allclose(played[2][1]["loss"][i], loss, rtol=1e-3, atol=1e-9)
+        np.testing.assert_allclose(
+            played[2][1]["reward"][i], (1 - loss / idle) / len(demo), rtol=1e-3
+        )
 
 
 @pytest.mark.parametrize("size", ["small", pytest.param("full", marks=pytest.mark.slow)])

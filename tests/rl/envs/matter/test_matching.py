@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
 from jaxgpu.rl.envs.matter import Match
@@ -12,6 +13,7 @@ from jaxgpu.rl.envs.matter import Match
 KEY = jax.random.key(0)
 
 
+@pytest.mark.slow
 def test_the_loss_is_the_mean_square_distance_from_the_places_shown():
     """Two drops of three and two particles, and plans that move them all by hand."""
     rng = np.random.default_rng(0)

@@ -64,25 +64,22 @@ def test_milk_is_a_disc_in_a_cup_that_is_full_but_for_the_stirrer():
 
 
 @pytest.mark.slow
-def test_strokes_through_the_milk_spread_it_from_every_seed():
+def test_strokes_through_the_milk_spread_it():
     env = rl.make("matter/mixing")
     reset, whole = (
         jax.jit(env.reset),
         jax.jit(lambda state, actions: trajectory(env, state, actions)),
     )
-    for seed in range(3):
-        state, _ = reset(jax.random.key(seed))
-        noise = jax.random.uniform(
-            jax.random.key(seed), env.initial_actions().shape, minval=-1, maxval=1
-        )
-        played = [whole(state, actions) for actions in (env.initial_actions(), 0 * noise, noise)]
-        strokes, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
-        assert abs(still) < 0.01 and max(random, 0.1) < strokes - 0.1
-        every = np.concatenate([places(b)[0][:, places(b)[1]] for b in state.matter.bodies], 1)
-        states, seen = played[0]
-        begun = pairs(every) - pairs(places(state.matter.bodies[0])[0][:, :240])
-        for i in (0, 20, 49):
-            x, full = places(jax.tree.map(lambda a, i=i: a[i], states).matter.bodies[0])
-            loss = pairs(every) - pairs(x[:, full])
-            np.testing.assert_allclose(seen["loss"][i], loss, rtol=1e-4)
-            np.testing.assert_allclose(seen["reward"][i], (1 - loss / begun) / 50, atol=1e-5)
+    state, _ = reset(jax.random.key(0))
+    noise = jax.random.uniform(jax.random.key(0), env.initial_actions().shape, minval=-1, maxval=1)
+    played = [whole(state, actions) for actions in (env.initial_actions(), 0 * noise, noise)]
+    strokes, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
+    assert abs(still) < 0.01 and max(random, 0.1) < strokes - 0.1
+    every = np.concatenate([places(b)[0][:, places(b)[1]] for b in state.matter.bodies], 1)
+    states, seen = played[0]
+    begun = pairs(every) - pairs(places(state.matter.bodies[0])[0][:, :240])
+    for i in (0, 20, 49):
+        x, full = places(jax.tree.map(lambda a, i=i: a[i], states).matter.bodies[0])
+        loss = pairs(every) - pairs(x[:, full])
+        np.testing.assert_allclose(seen["loss"][i], loss, rtol=1e-4)
+        np.testing.assert_allclose(seen["reward"][i], (1 - loss / begun) / 50, atol=1e-5)

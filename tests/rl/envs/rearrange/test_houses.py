@@ -13,7 +13,9 @@ from jaxgpu import show
 from jaxgpu.rl.envs.rearrange import Kind, furnishings, houses
 from jaxgpu.rl.envs.rearrange.house import ROBOT, ROOMS
 
-SEEDS = 100
+pytestmark = pytest.mark.slow  # houses are drawn for seconds
+
+SEEDS = 40
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from jaxgpu.rl.envs.surgical import dynamics
 from jaxgpu.rl.envs.surgical.arms import ECM, PSM, STAR
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 
+FEW = {"xla_backend_optimization_level": 0}  # programs that run once
 MASSES = {
     PSM: dynamics.PSM_DYNAMICS,
     ECM: dynamics.ECM_DYNAMICS,
@@ -44,37 +45,48 @@ UPRIGHT = {  # iiwa14.xml of the menagerie, upright: heights of the joints and c
 }
 
 
+@pytest.mark.slow
 @ARMS
 def test_links_hang_as_in_the_kinematics(x64, arm):
     robot = dynamics.mechanism(arm, MASSES[arm], 0.01, jnp.float64)
     low, high = np.array(arm.lower), np.array(arm.upper)
-    for seed in range(3):
-        q = jnp.asarray(low + (high - low) * np.random.default_rng(seed).random(arm.joints))
+    q = low + (high - low) * np.random.default_rng(0).random((3, arm.joints))
+
+    def found(q):
         where = robot.poses(robot.init(q))
-        turned = np.array(rotations.matrix(where.quat[:, -1]))
-        tip, R = forward_kinematics(arm, q)
+        turned = jnp.array(rotations.matrix(where.quat[:, -1]))
+        return where.pos[:, -1], turned, *forward_kinematics(arm, q)
+
+    for place, turned, tip, R in zip(
+        *map(np.asarray, jax.jit(jax.vmap(found), compiler_options=FEW)(q))
+    ):
         np.testing.assert_allclose(turned, R, atol=1e-12)
-        np.testing.assert_allclose(where.pos[:, -1] + turned @ np.array(arm.tip), tip, atol=1e-12)
+        np.testing.assert_allclose(place + turned @ np.array(arm.tip), tip, atol=1e-12)
 
 
 def test_the_upright_kuka_has_the_masses_where_the_menagerie_has_them(x64):
-    """Every link's centre in the world at q = 0, and the inertia that its third joint feels."""
+    """Every link's centre in the world at q = 0, its mass and its inertia."""
     robot = dynamics.mechanism(STAR, MASSES[STAR], 0.01, jnp.float64)
-    where = robot.poses(robot.init(np.zeros(7)))
+    where = jax.jit(lambda q: robot.poses(robot.init(q)), compiler_options=FEW)(np.zeros(7))
     np.testing.assert_allclose(where.centre.T[1:], UPRIGHT["com"], atol=1e-12)
     np.testing.assert_allclose(robot.bodies.mass[1:], UPRIGHT["mass"], rtol=1e-12)
     np.testing.assert_array_equal(MASSES[STAR].inertia, UPRIGHT["inertia"])
-    # about the vertical through the joints, of links 3 to 7; the diagonals' entries along it
-    along = np.array([0.0076, 0.0164, 0.00449, 0.0047, 0.001])
-    off = np.square(np.array(UPRIGHT["com"])[2:, :2]).sum(1) * UPRIGHT["mass"][2:]
-    M = rigid.mass_matrix(robot, robot.init(np.zeros(7)))
-    np.testing.assert_allclose(M[2, 2], (along + off).sum(), rtol=1e-12)
 
 
 @pytest.mark.slow
-@ARMS
-def test_servos_bring_the_links_to_their_targets_and_stay(arm):
+def test_the_third_joint_of_the_upright_kuka_feels_the_inertia_beyond_it(x64):
+    robot = dynamics.mechanism(STAR, MASSES[STAR], 0.01, jnp.float64)
+    # about the vertical through the joints, of links 3 to 7; the diagonals' entries along it
+    along = np.array([0.0076, 0.0164, 0.00449, 0.0047, 0.001])
+    off = np.square(np.array(UPRIGHT["com"])[2:, :2]).sum(1) * UPRIGHT["mass"][2:]
+    found = jax.jit(lambda q: rigid.mass_matrix(robot, robot.init(q)), compiler_options=FEW)
+    np.testing.assert_allclose(found(np.zeros(7))[2, 2], (along + off).sum(), rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_servos_bring_the_links_to_their_targets_and_stay():
     """No gravity is left to hold: after three seconds at rest on the target, to rounding."""
+    arm = ECM
     robot = dynamics.mechanism(arm, MASSES[arm], 0.01)
     low, high = jnp.array(arm.working_lower), jnp.array(arm.working_upper)
     state = robot.init(low + 0.3 * (high - low))
@@ -87,6 +99,7 @@ def test_servos_bring_the_links_to_their_targets_and_stay(arm):
     assert (first[~np.array(arm.prismatic)] > 0.3).all()  # but not at once
 
 
+@pytest.mark.slow
 def test_masses_are_leaves_of_the_environment_and_of_its_mechanism(x64):
     """Twice the masses are twice the inertia of the joints, that of the motors left out."""
     env = rl.make("surgical/ecm-reach-dynamic")
@@ -99,10 +112,9 @@ def test_masses_are_leaves_of_the_environment_and_of_its_mechanism(x64):
         robot = dynamics.mechanism(ECM, heavy, 0.01, jnp.float64)
         return rigid.mass_matrix(robot, robot.init(q)) - jnp.diag(jnp.asarray(base.armature))
 
-    factors = jnp.array([1.0, 2.0])
-    one, two = jax.jit(jax.vmap(inertia))(factors)
+    both = lambda factors: (jax.vmap(inertia)(factors), jax.jacfwd(inertia)(1.0))
+    (one, two), slope = jax.jit(both, compiler_options=FEW)(np.array([1.0, 2.0]))
     np.testing.assert_allclose(two, 2 * one, rtol=1e-10, atol=1e-14)
-    slope = jax.jit(jax.jacfwd(inertia))(1.0)
     np.testing.assert_allclose(slope, one, rtol=1e-10, atol=1e-14)
 
 

@@ -12,13 +12,14 @@ from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.learners import optimiser
 
+FEW = {"xla_backend_optimization_level": 0}  # programs that run a few times
 TASKS = {  # greatest change of a target; costs of speeds and joints; spread of the goal, m
     "psm": (0.01, 1e-4, 0.01, 0.05),
     "ecm": (0.02, 0.0, 0.0, 0.1),
 }
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", ["psm", pytest.param("ecm", marks=pytest.mark.slow)])
 def test_a_step_is_that_of_the_published_scene(name):
     """Drives: damping times speed = stiffness times what is left of the way, at the step's end.
 
@@ -26,12 +27,14 @@ def test_a_step_is_that_of_the_published_scene(name):
     """
     most, slow, low, spread = TASKS[name]
     env = rl.make(f"surgical/{name}-reach-compat")
-    state, _ = jax.jit(env.reset)(jax.random.key(3))
+    step = jax.jit(env.step, compiler_options=FEW)
+    starts = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), 4000))[0]
+    goals, state = np.asarray(starts.goal), jax.tree.map(lambda x: np.asarray(x)[0], starts)
     rng = np.random.default_rng(0)
     arm, count = env.arm.joints, len(env.model.scale)
     for _ in range(3):
         action = rng.uniform(-1, 1, count).astype(np.float32)
-        out = jax.jit(env.step)(state, action, jax.random.key(0))
+        out = step(state, action, jax.random.key(0))
         before, after = (np.concatenate([s.q, s.distal]) for s in (state, out.state))
         target = np.asarray(state.target) + most * action
         asked = np.array(env.model.scale) * target + np.array(env.model.offset)
@@ -50,27 +53,26 @@ def test_a_step_is_that_of_the_published_scene(name):
         np.testing.assert_allclose(out.reward, -cost - low * np.abs(after).sum(), rtol=1e-4)
         assert out.observation.shape == env.observation_space.shape
         state = out.state
-    goals = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), 4000))[0].goal
     np.testing.assert_allclose(np.std(goals, 0), spread, rtol=0.06)  # five of its own spreads
     np.testing.assert_allclose(
         np.mean(goals, 0), env.model.goal_centre, atol=5 * spread / 4000**0.5
     )
 
 
-@pytest.mark.parametrize("name", ["psm", "ecm", "star"])
-def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach(name):
+@pytest.mark.slow
+def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach():
     """A batch of rates is a loop, and the slope is that of implicit Euler."""
-    env = rl.make(f"surgical/{name}-reach-compat")
-    state, _ = env.reset(jax.random.key(3))
-    ask = jnp.full(env.model.joints, 0.3)
+    env = rl.make("surgical/psm-reach-compat")
+    state, _ = jax.jit(env.reset)(jax.random.key(3))
+    ask = np.full(env.model.joints, 0.3, np.float32)
 
     def joints(rate):
         model = replace(env.model, rate=rate)
         return replace(env, model=model).step(state, ask, jax.random.key(0)).state.q
 
-    rates = jnp.array([[0.5], [1.0], [2.0]]) * jnp.asarray(env.model.rate)[None]
-    batch = jax.jit(jax.vmap(joints))(rates)
-    np.testing.assert_array_equal(batch, [jax.jit(joints)(rate) for rate in rates])
+    rates = np.float32([[0.5], [1.0], [2.0]]) * np.asarray(env.model.rate, np.float32)
+    batch, single = jax.jit(jax.vmap(joints))(rates), jax.jit(joints)
+    np.testing.assert_array_equal(batch, [single(rate) for rate in rates])
     slope = jax.jit(jax.grad(lambda rate: jnp.sum(joints(rate))))(rates[1])
     r, dt = np.asarray(rates[1]), float(env.model.dt)
     way = np.asarray(env.model.scale) * env.speed * 0.3 + np.asarray(env.model.offset)
@@ -82,11 +84,11 @@ def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach(name
 def test_targets_stop_at_one_and_joints_at_their_limits():
     """1 rad is asked for; the pitching joints have 0.94, the insertion 0.24 m at 1 m/s."""
     env = rl.make("surgical/psm-reach-compat", speed=0.5)
-    state, _ = env.reset(jax.random.key(0))
-    ahead = jax.jit(lambda s: jax.lax.fori_loop(0, 200, lambda i, s: move(s), s))
     move = lambda s: env.step(s, jnp.ones(9), jax.random.key(0)).state
-    np.testing.assert_allclose(move(move(state)).q[5], 0.005, rtol=1e-5)
-    state = ahead(state)
+    start = lambda: env.reset(jax.random.key(0))[0]
+    ahead = jax.jit(lambda n: jax.lax.fori_loop(0, n, lambda i, s: move(s), start()))
+    np.testing.assert_allclose(ahead(2).q[5], 0.005, rtol=1e-5)
+    state = ahead(200)
     np.testing.assert_array_equal(state.target, 1.0)
     np.testing.assert_allclose(state.q[2:6], [0.9425, 0.9356, 0.254, 0.24], atol=7e-3)
 
@@ -96,35 +98,21 @@ WHOLE = rl.SHAC(learning_rate=5e-3, gamma=1.0, critic_iterations=1, num_envs=8, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name, seeds, median, worst",
-    [
-        (
-            "psm",
-            8,
-            -10.0,
-            -12.0,
-        ),  # Surgical Gym's log of the published code ends at -12.0 after 34 M
-        pytest.param(
-            "ecm", 8, -280, -292, marks=pytest.mark.release
-        ),  # -262 is the best that search finds, -231 what its reach allows
-        pytest.param(
-            "star", 8, -20, -24, marks=pytest.mark.release
-        ),  # -18 is the best that search finds
-    ],
-)
-def test_returns_after_a_million_steps(name, seeds, median, worst):
-    """Mean returns of 512 episodes, as goals scatter; the step was chosen on other seeds."""
-    env = rl.make(f"surgical/{name}-reach-compat")
+@pytest.mark.release
+def test_returns_after_a_million_steps():
+    """Mean returns of 512 episodes, as goals scatter; the step was chosen on other seeds.
+
+    Surgical Gym's log of the published code ends at -12.0 after 34 M steps.
+    """
+    env = rl.make("surgical/psm-reach-compat")
 
     def one(key):
         state, _ = rl.learn(env, WHOLE, key, 375)
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, WHOLE.policy(env, state), test_key, 512, 399).episode_return
 
-    total = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), seeds))).mean(1)
-    # of 24 seeds one learns the endoscope's task late: -289 to -297 as rounding has it
-    assert np.median(total) >= median and np.sum(total < worst) <= (name == "ecm"), total
+    total = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 4))).mean(1)
+    assert np.median(total) >= -10 and total.min() >= -12, total
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.envs.surgical.track import State
 
 ENV = rl.make("surgical/psm-track")
+FEW = {"xla_backend_optimization_level": 0}  # programs that run once
 
 
 @pytest.mark.slow
@@ -82,13 +83,12 @@ def test_a_goal_swings_over_half_of_its_range_at_random_phases_and_no_faster_tha
     That is at most half of the arm's greatest step.
     """
 
-    @jax.jit
     def start(key):
         state, _ = ENV.reset(key)
         return state, ENV.goal(replace(state, t=jnp.int32(7)))
 
     keys = jax.random.split(jax.random.key(0), 500)
-    state, goal = jax.tree.map(np.asarray, jax.vmap(start)(keys))
+    state, goal = jax.tree.map(np.asarray, jax.jit(jax.vmap(start), compiler_options=FEW)(keys))
     fastest = np.abs(state.frequency).max() / 4
     assert 0.98 * 0.5 * 0.05 < fastest <= 0.5 * 0.05 * 1.0001
     assert abs(state.frequency.mean()) < 0.005 and (state.t == 0).all()

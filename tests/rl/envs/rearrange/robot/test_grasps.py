@@ -2,8 +2,11 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxgpu.rl.envs.rearrange.robot import grasps
+
+pytestmark = pytest.mark.slow  # one program of all postures serves all
 
 NOTHING = [0.0, 0.0, -1e3, 0.0, 0.0, 0.0, 1.0, 0.0]
 TABLE = [0.0, 0.0, 0.685, 0.3, 0.5, 0.015, 1.0, 0.0]
