@@ -4,15 +4,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check
 
 from jaxgpu.physics.nbody.forces import pairs, powers, snaps
 
 
 def case(seed, dtype):
     random = np.random.default_rng(seed)
-    draw = lambda *shape: jnp.asarray(random.normal(size=shape), dtype)
-    return draw(2, 6, 3), jnp.asarray(random.uniform(0.1, 1, 6), dtype), draw(2, 3, 5)
+    draw = lambda *shape: random.normal(size=shape).astype(dtype)
+    return draw(2, 6, 3), random.uniform(0.1, 1, 6).astype(dtype), draw(2, 3, 5)
+
+
+of_few, pull = jax.jit(pairs.pull_of_few), jax.jit(pairs.pull)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
@@ -29,32 +31,24 @@ def test_pull_of_few_is_the_sum_over_pairs(x64, seed, dtype):
                 r = np.sqrt((d * d).sum())
                 want[k, :, b] += wide[1][n] * d / r**3
                 scale[k, 0, b] += wide[1][n] / r**2
-    error = np.abs(np.asarray(jax.jit(pairs.pull_of_few)(sources, gm, x)) - want) / scale
+    error = np.abs(np.asarray(of_few(sources, gm, x)) - want) / scale
     assert error.max() < 16 * jnp.finfo(dtype).eps  # a dozen roundings a term, and their sum
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_pull_of_few_conforms(x64, dtype):
-    args = case(0, dtype)
-    check(pairs.pull_of_few, *args, differentiable=(0, 1, 2), batched=(0, 2))
 
 
 def test_pull_of_few_is_minus_the_gradient_of_the_potential(x64):
     sources, gm, x = case(1, jnp.float64)
     d = lambda x: jnp.sqrt(jnp.sum((sources[..., None] - x[:, None]) ** 2, 2))  # [K, N, B]
     potential = lambda x: -jnp.sum(gm[None, :, None] / d(x))
-    np.testing.assert_allclose(
-        pairs.pull_of_few(sources, gm, x), -jax.grad(potential)(x), rtol=1e-12, atol=1e-12
-    )
+    slope = jax.jit(jax.grad(potential))(x)
+    np.testing.assert_allclose(of_few(sources, gm, x), -slope, rtol=1e-12, atol=1e-12)
 
 
 def points(seed, count, dtype=jnp.float64):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=(6, count)), dtype)
+    return np.random.default_rng(seed).normal(size=(6, count)).astype(dtype)
 
 
 def masses(seed, count, dtype=jnp.float64):
-    return jnp.asarray(np.random.default_rng(seed).uniform(0.1, 1, count), dtype)
+    return np.random.default_rng(seed).uniform(0.1, 1, count).astype(dtype)
 
 
 def pull_by_definition(x, sources, m, softening):
@@ -80,28 +74,28 @@ def pull_by_definition(x, sources, m, softening):
 def test_pull_is_the_sum_over_pairs(x64, seed, softening, dtype):
     x, m = points(seed, 20, dtype), masses(seed, 20, dtype)
     want, size = pull_by_definition(x, x, m, softening)  # each point is a source as well
-    error = np.abs(np.asarray(pairs.pull(x, x, m, softening)) - want) / size
+    error = np.abs(np.asarray(pull(x, x, m, dtype(softening))) - want) / size
     assert error.max() < 24 * jnp.finfo(dtype).eps  # a score of roundings a term
 
 
 def test_the_jerk_is_the_rate_of_the_acceleration(x64):
     x, sources, m = points(1, 4), points(2, 6), masses(3, 6)
     drift = lambda p: jnp.concatenate([p[3:], jnp.zeros_like(p[3:])])
-    rate = jax.jvp(
-        lambda x, s: pairs.pull(x, s, m, 0.1)[:3], (x, sources), (drift(x), drift(sources))
-    )[1]
-    np.testing.assert_allclose(pairs.pull(x, sources, m, 0.1)[3:], rate, rtol=1e-12)
+    both = lambda x, s: pairs.pull(x, s, m, 0.1)
+    found = jax.jit(lambda x, s: jax.jvp(both, (x, s), (drift(x), drift(s))))(x, sources)
+    np.testing.assert_allclose(found[0][3:], found[1][:3], rtol=1e-12)
 
 
-@pytest.mark.parametrize("count", [1, 511, 513, 1500])
+@pytest.mark.parametrize("count", [1, 511, 1500])
 def test_targets_in_tiles_are_targets(x64, count):
     x, sources, m = points(4, count), points(5, 7), masses(6, 7)
-    whole = pairs.pull(x, sources, m)
-    some = np.unique([0, count // 2, count - 1])
-    few = pairs.pull(x[:, some], sources, m)
+    whole = pull(x, sources, m)
+    some = np.array([0, count // 2, count - 1])
+    few = pull(x[:, some], sources, m)
     # vectors, of which a component may be the small difference of its terms
     off, size = (
-        np.linalg.norm(np.reshape(a, (2, 3, -1)), axis=1) for a in (whole[:, some] - few, few)
+        np.linalg.norm(np.reshape(a, (2, 3, -1)), axis=1)
+        for a in (np.asarray(whole)[:, some] - few, few)
     )
     assert (off <= 2e-15 * size).all()
 
@@ -136,14 +130,14 @@ def ways(f):
             jax.hessian(total)(*args),
         ]
 
-    return jax.jit(all_ways)
+    return jax.jit(all_ways, compiler_options={"xla_backend_optimization_level": 0})
 
 
 OURS, THEIRS = ways(pairs.pull), ways(plain)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_derivatives_are_those_that_jax_would_find(x64, seed):
     """One argument or all, under vmap inside and outside, through a scan, and twice."""
     args = points(seed, 5), points(seed + 10, 7), masses(seed, 7)
@@ -157,19 +151,21 @@ def test_derivatives_of_a_batch_are_those_of_each(x64):
     given[2] = given[2].reshape(2, 5)
     ways = [q[::-1] for q in given]
     along = lambda *args: jax.jvp(pairs.pull, args[:3], args[3:])[1]
-    together = jax.vmap(along)(*given, *ways)
+    together, one = jax.jit(jax.vmap(along))(*given, *ways), jax.jit(along)
     for i in range(2):
-        alone = along(*(q[i] for q in (*given, *ways)))
+        alone = one(*(q[i] for q in (*given, *ways)))
         np.testing.assert_allclose(together[i], alone, rtol=1e-11, atol=1e-11)
 
 
 def test_a_point_among_its_sources_has_second_derivatives(x64):
     """Zero distance is no distance, to any order and by the mass too: central differences agree."""
-    x, m, h = points(0, 3).at[:3].set(2 * jnp.eye(3)), masses(1, 3), 1e-5
-    slope = jax.jit(jax.grad(lambda x, m: jnp.sum(jnp.sin(pairs.pull(x, x, m))), (0, 1)))
+    x, m, h = points(0, 3), masses(1, 3), 1e-5
+    x[:3] = 2 * np.eye(3)
+    slope = jax.grad(lambda x, m: jnp.sum(jnp.sin(pairs.pull(x, x, m))), (0, 1))
     way = points(2, 3), masses(3, 3)
-    got = jax.jit(lambda *given: jax.jvp(slope, given, way)[1])(x, m)
-    ends = [slope(*(q + s * h * w for q, w in zip((x, m), way))) for s in (1, -1)]
+    both = jax.jit(lambda *given: jax.jvp(slope, given, way))
+    got = both(x, m)[1]
+    ends = [both(*(q + s * h * w for q, w in zip((x, m), way)))[0] for s in (1, -1)]
     for a, up, down in zip(got, *ends):
         np.testing.assert_allclose(a, (up - down) / (2 * h), atol=1e-8 * np.abs(a).max())
 
@@ -178,14 +174,14 @@ def test_a_point_among_its_sources_has_second_derivatives(x64):
 def test_inverse_powers_are_what_they_say_everywhere(x64, dtype):
     tiny, huge = (1e-12, 1e12) if dtype == jnp.float32 else (1e-100, 1e100)
     r = np.array([tiny, 0.3, 1, 7, huge], np.longdouble)
-    r2 = jnp.asarray(np.append(r * r, [0, np.inf]), dtype)
+    r2 = np.append(r * r, [0, np.inf]).astype(dtype)
     u2, u3 = jax.jit(powers.inverse_powers)(r2)
     exact = np.asarray(r2[:5], np.longdouble)
     eps = float(jnp.finfo(dtype).eps)
     np.testing.assert_allclose(u2[:5], 1 / exact, rtol=2 * eps)
     np.testing.assert_allclose(u3[:5], exact**-1.5, rtol=4 * eps)
     np.testing.assert_array_equal([u2[5:], u3[5:]], 0)
-    slope = jax.vmap(jax.jacfwd(powers.inverse_powers))(r2[1:6])
+    slope = jax.jit(jax.vmap(jax.jacfwd(powers.inverse_powers)))(r2[1:6])
     np.testing.assert_allclose(slope[0][:3], -(exact[1:4] ** -2), rtol=8 * eps)
     np.testing.assert_allclose(slope[1][:3], -1.5 * exact[1:4] ** -2.5, rtol=8 * eps)
     assert slope[0][4] == slope[1][4] == 0
@@ -196,13 +192,6 @@ def test_a_gradient_keeps_nothing_a_pair(x64):
     m = masses(0, 2048)
     f = jax.jit(jax.grad(lambda x: jnp.sum(pairs.pull(x, x, m))))
     assert f.lower(x).compile().memory_analysis().temp_size_in_bytes < 40 * x.nbytes
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_pull_conforms(x64, dtype):
-    args = points(0, 4, dtype), points(1, 6, dtype), masses(2, 6, dtype)
-    check(pairs.pull, *args, differentiable=(0, 1, 2), batched=(0, 1))
 
 
 @pytest.mark.parametrize("pull, count", [(pairs.pull, 6), (snaps.pull, 9)])

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check
 from scipy.integrate import solve_ivp
 from shapes import check_shapes
 
@@ -43,12 +42,14 @@ def force(bodies_x, bodies_v, x, v):
     return pairs.pull_of_few(bodies_x, jnp.asarray(GM, x.dtype), x)
 
 
+go = jax.jit(partial(tracers.advance, force))
+begin = jax.jit(partial(tracers.init, force))  # traced, so that what is not finite gets through
+
+
 def carried(x, v, stretches, **control):
-    go = jax.jit(partial(tracers.advance, force, Control(**control)))
-    begin = jax.jit(partial(tracers.init, force))  # traced, so that what is not finite gets through
-    state = begin(output(0.0), jnp.asarray(x), jnp.asarray(v))
+    state = begin(output(0.0), x, v)
     for i in range(stretches):
-        state = go(output(i * SPAN), state)
+        state = go(Control(**control), output(i * SPAN), state)
     return state
 
 
@@ -71,26 +72,24 @@ def ring(count, seed=0, low=0.35, high=0.6):
     return x.T, np.array([-speed * np.sin(angle), speed * np.cos(angle), flat]).T
 
 
-@pytest.mark.slow
 def test_orbits_are_those_of_scipy(x64):
     x, v = ring(12)
     end = carried(x, v, 8)
-    for i in range(12):
+    for i in range(6):
         want = by_scipy(x[i], v[i], 8 * SPAN)
         got = np.concatenate([end.x[i], end.v[i]])
         np.testing.assert_allclose(got, want, atol=1e-10)
     assert end.coarse.sum() == 0
 
 
-@pytest.mark.parametrize("miss", [1e-1, 1e-2, 1e-3])
-def test_a_close_encounter_is_followed(x64, miss):
-    """A body that falls towards the planet from behind and passes at `miss`, in units of 1."""
+def before_a_passage(miss):
+    """A state [6] a quarter before a body passes the planet at `miss`, falling from behind."""
     (px, pv), t = [part[1] for part in bodies(0.25)[:2]], 0.25
     kick = np.sqrt(0.3**2 + 2 * GM[1] / miss)  # meets the planet with 0.3 at infinity
     out, along = np.array([np.cos(t), np.sin(t), 0]), np.array([0, 0, 1.0])
     # start at the closest point and run backwards to find the beginning
     x0, v0 = px + miss * out, pv + kick * along
-    back = solve_ivp(
+    return solve_ivp(
         lambda s, y: -np.concatenate([y[3:], pull(t - s, y[:3])]),
         (0, 0.25),
         np.concatenate([x0, v0]),
@@ -98,12 +97,21 @@ def test_a_close_encounter_is_followed(x64, miss):
         rtol=1e-13,
         atol=1e-15,
     ).y[:, -1]
-    end = carried(back[None, :3], back[None, 3:], 1)
-    want = by_scipy(back[:3], back[3:], SPAN)
-    # an encounter at `miss` multiplies early errors by about 1 / miss
-    got = np.concatenate([end.x[0], end.v[0]])
-    np.testing.assert_allclose(got, want, atol=1e-11 / miss)
-    assert end.taken[0] > 3 and end.coarse[0] == 0
+
+
+def test_close_encounters_are_followed(x64):
+    """At 1e-1 to 1e-3 of the distance between star and planet; the others are quiet."""
+    misses = (1e-1, 1e-2, 1e-3)
+    x, v = ring(12)
+    for k, miss in enumerate(misses):
+        x[k], v[k] = np.split(before_a_passage(miss), 2)
+    end = carried(x, v, 1)
+    for k, miss in enumerate(misses):
+        want = by_scipy(x[k], v[k], SPAN)
+        # an encounter at `miss` multiplies early errors by about 1 / miss
+        got = np.concatenate([end.x[k], end.v[k]])
+        np.testing.assert_allclose(got, want, atol=1e-11 / miss)
+        assert end.taken[k] > 3 and end.coarse[k] == 0
 
 
 def pull(t, x):
@@ -118,16 +126,15 @@ def test_company_changes_nothing(x64):
     alone = carried(x, v, 4)
     order = np.random.default_rng(1).permutation(60)
     mixed = carried(x[order], v[order], 4, tile=7)
-    few = carried(x[:5], v[:5], 4)
+    few = carried(x[:12], v[:12], 4)
     np.testing.assert_allclose(mixed.x, alone.x[order], atol=1e-10)
-    np.testing.assert_allclose(few.x, alone.x[:5], atol=1e-10)
+    np.testing.assert_allclose(few.x, alone.x[:12], atol=1e-10)
     np.testing.assert_array_equal(mixed.taken, alone.taken[order])
 
 
 @pytest.mark.slow
 def test_the_form_for_accelerators_follows_the_paths_of_the_form_for_cpus(x64):
-    x, v = (jnp.asarray(q) for q in ring(60, seed=3, high=0.97))
-    start = tracers.init(force, output(0.0), x, v)
+    start = begin(output(0.0), *ring(60, seed=3, high=0.97))
     start = replace(start, x=start.x.at[7].set(jnp.nan))  # who is lost is lost at the same level
     given = force, Control(), output(0.0)
     tiles = jax.jit(partial(tracers.advance_in_tiles, *given, 16))(start)
@@ -140,7 +147,7 @@ def test_the_form_for_accelerators_follows_the_paths_of_the_form_for_cpus(x64):
 
 def test_up_to_a_wide_tile_no_loop_of_the_form_for_accelerators_is_over_tiles(x64):
     """Levels, steps of a level, and iterations of a step."""
-    start = tracers.init(force, output(0.0), *(jnp.asarray(q) for q in ring(600)))
+    start = jax.eval_shape(partial(tracers.init, force), output(0.0), *ring(600))
     step = partial(tracers.advance_at_once, force, Control(), output(0.0))
     jaxpr = str(jax.make_jaxpr(step)(start))
     assert jaxpr.count("while[") + jaxpr.count("scan[") == 3
@@ -149,59 +156,50 @@ def test_up_to_a_wide_tile_no_loop_of_the_form_for_accelerators_is_over_tiles(x6
 
 @pytest.mark.slow
 def test_a_tighter_tolerance_costs_steps_and_buys_accuracy(x64):
-    x, v = ring(8, seed=5)
-    want = np.array([by_scipy(x[i], v[i], 8 * SPAN)[:3] for i in range(8)])
+    x, v = ring(12, seed=5)
+    want = np.array([by_scipy(x[i], v[i], 8 * SPAN)[:3] for i in range(6)])
     miss, levels = [], []
     for tolerance in (1e1, 1e-3, 1e-7):
         end = carried(x, v, 8, tolerance=tolerance, convergence=1e-3 * tolerance)
-        miss.append(np.abs(end.x - want).max())
+        miss.append(np.abs(end.x[:6] - want).max())
         levels.append(int(end.taken.sum()))
     assert miss[0] > miss[1] > miss[2] and levels[0] < levels[1] < levels[2], (miss, levels)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_resolved_is_counted(x64):
-    x, v = ring(3)
+    x, v = ring(12)
     x[1] = bodies(0.0)[0][1] + [1e-4, 0, 0]  # all but inside the planet
     x[2] = np.nan
     end = carried(x, v, 1, deepest=5)
     assert end.coarse[0] == 0 and end.coarse[1] == 1 and end.coarse[2] == 1
+    assert check_shapes(end)["M"] == 12
     assert np.isfinite(end.x[0]).all()
 
 
-def test_shapes(x64):
-    x, v = ring(6)
-    assert check_shapes(tracers.init(force, output(0.0), jnp.asarray(x), jnp.asarray(v)))["M"] == 6
-
-
 def test_no_bodies_at_all(x64):
-    none = jnp.zeros((0, 3))
+    none = np.zeros((0, 3))
     assert carried(none, none, 2).x.shape == (0, 3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_conforms(x64, dtype):
-    cast = lambda tree: jax.tree.map(lambda q: q.astype(dtype) if q.dtype.kind == "f" else q, tree)
-    x, v = (jnp.asarray(q, dtype) for q in ring(5))
-    state = tracers.init(force, cast(output(0.0)), x, v)
-    check(partial(tracers.advance, force, Control(tile=4)), cast(output(0.0)), state)
 
 
 @pytest.mark.slow
 def test_tangents_are_those_of_the_flow(x64):
     """Forward mode through the levels, against central differences."""
-    x, v = (jnp.asarray(q) for q in ring(4, seed=9))
-    go = lambda x: (
-        tracers.advance(force, Control(), output(0.0), tracers.init(force, output(0.0), x, v)).x
-    )
-    tangent, h = jnp.ones_like(x) * 0.5, 1e-5
-    slope = (go(x + h * tangent) - go(x - h * tangent)) / (2 * h)
-    np.testing.assert_allclose(jax.jvp(go, (x,), (tangent,))[1], slope, atol=1e-8)
+    x, v = ring(4, seed=9)
+    tangent, h = np.full_like(x, 0.5), 1e-5
+
+    def end(x):
+        start = tracers.init(force, output(0.0), x, v)
+        return tracers.advance(force, Control(), output(0.0), start).x
+
+    both = jax.jit(lambda x: jax.jvp(end, (x,), (tangent,)))
+    slope = (both(x + h * tangent)[0] - both(x - h * tangent)[0]) / (2 * h)
+    np.testing.assert_allclose(both(x)[1], slope, atol=1e-8)
 
 
 def test_quiet_bodies_take_longer_steps_as_soon_as_they_may(x64):
     """The guess carried over to a step of another length is good enough to be accepted at once."""
-    x, v = ring(6, seed=4, low=2.0, high=3.0)
+    x, v = ring(12, seed=4, low=2.0, high=3.0)
     np.testing.assert_array_equal(carried(x, v, 8).taken, 0)  # from 3, one level a stretch
 
 
