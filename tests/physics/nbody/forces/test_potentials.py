@@ -82,7 +82,7 @@ def places(seed, count=20, low=-1.5, high=1.5):
     random = np.random.default_rng(seed)
     x = random.normal(size=(3, count))
     x = x / np.linalg.norm(x, axis=0) * 10 ** random.uniform(low, high, count)
-    return jnp.asarray(x.T)
+    return x.T
 
 
 FIELDS = {
@@ -95,22 +95,22 @@ FIELDS = {
 
 def test_the_milky_way_is_galpys(x64):
     R, z, potential, radial, vertical = GALPY
-    x = jnp.array([0.6 * R, 0.8 * R, z]).T
-    field = jax.jit(potentials.milky_way)(1.0, 1.0)
-    pull = np.asarray(field.pull(x))
+    field = potentials.milky_way(1.0, 1.0)
+    of = jax.jit(lambda x: (field.pull(x), field.potential(x)))
+    pull, depth = map(np.asarray, of(np.array([0.6 * R, 0.8 * R, z]).T))
     np.testing.assert_allclose(pull[:, 0], 0.6 * radial, rtol=1e-13)
     np.testing.assert_allclose(pull[:, 1], 0.8 * radial, rtol=1e-13)
     np.testing.assert_allclose(pull[:, 2], vertical, rtol=1e-13)
     # galpy's bulge is zero in the centre, ours far away
-    offset = np.asarray(field.potential(x)) - potential
+    offset = depth - potential
     np.testing.assert_allclose(offset, offset[0], rtol=1e-14)
 
 
 def test_scales_to_any_units(x64):
     scale = units.Scale(mass=2e4, length=5.0)
-    x = jnp.array([3.0, -6.0, 1.0])  # kpc
-    want = potentials.milky_way().pull(x)  # (km/s)^2 / kpc
-    got = potentials.milky_way_in(scale).pull(x * 1000 / scale.length)
+    x = np.array([3.0, -6.0, 1.0])  # kpc
+    want = jax.jit(potentials.milky_way().pull)(x)  # (km/s)^2 / kpc
+    got = jax.jit(potentials.milky_way_in(scale).pull)(x * 1000 / scale.length)
     np.testing.assert_allclose(got * scale.velocity**2 / scale.length * 1000, want, rtol=1e-12)
 
 
@@ -118,17 +118,19 @@ def test_scales_to_any_units(x64):
 def test_the_pull_is_minus_the_gradient(x64, name):
     """And where there is no matter, Laplace's equation: outside a point mass."""
     field, x = FIELDS[name], places(1)
-    slope = jax.jit(jax.grad(lambda x: jnp.sum(field.potential(x))))(x)
-    np.testing.assert_allclose(field.pull(x), -slope, rtol=1e-11)
+    slope, pull = jax.jit(
+        lambda x: (jax.grad(lambda x: field.potential(x).sum())(x), field.pull(x))
+    )(x)
+    np.testing.assert_allclose(pull, -slope, rtol=1e-11)
 
 
 def test_density_follows_from_the_pull(x64):
     """Poisson's equation: -div(pull) = 4 pi G rho, for the bulge and the halo."""
     x = places(2, 8, -0.5, 0.5)
-    r = jnp.sqrt(jnp.sum(x * x, 1))
-    div = lambda field: jax.vmap(lambda x: jnp.trace(jax.jacfwd(field.pull)(x)))(x)
+    r = np.sqrt(np.sum(x * x, 1))
+    div = lambda field: jax.jit(jax.vmap(lambda x: jnp.trace(jax.jacfwd(field.pull)(x))))(x)
     cusp, halo = FIELDS["cusp"], potentials.NavarroFrenkWhite(3.0, 1.7)
-    want = 4 * np.pi * 0.7 * r**-1.3 * jnp.exp(-((r / 0.8) ** 2))
+    want = 4 * np.pi * 0.7 * r**-1.3 * np.exp(-((r / 0.8) ** 2))
     np.testing.assert_allclose(-div(cusp), want, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(-div(halo), 3.0 / (r * (1.7 + r) ** 2), rtol=1e-9)
 
@@ -137,7 +139,7 @@ def test_the_halo_is_smooth_into_its_centre(x64):
     """Where the closed form cancels a series takes over; the exact limit is GM / (2 a^2)."""
     field = potentials.NavarroFrenkWhite(3.0, 1.7)
     r = np.array([1e-6, 1e-4, 1.699e-3, 1.701e-3, 0.1])
-    pull = -np.asarray(field.pull(jnp.array([r, 0 * r, 0 * r]).T))[:, 0]
+    pull = -np.asarray(jax.jit(field.pull)(np.array([r, 0 * r, 0 * r]).T))[:, 0]
     u = r / 1.7
     exact = 3.0 / 1.7**2 * sum((-u) ** k * (k + 1) / (k + 2) for k in range(40))
     np.testing.assert_allclose(pull, exact, rtol=1e-10)
@@ -146,9 +148,10 @@ def test_the_halo_is_smooth_into_its_centre(x64):
 def test_derivatives_along_a_path_are_those_in_time(x64):
     """Of a path with position x + v t + a t^2 / 2, by differences."""
     field = potentials.milky_way(1.0, 1.0)
-    x, v, a = jnp.array([1.0, 0.3, -0.2]), jnp.array([-0.4, 0.9, 0.3]), jnp.array([0.5, -0.2, 0.1])
+    x, v, a = np.array([1.0, 0.3, -0.2]), np.array([-0.4, 0.9, 0.3]), np.array([0.5, -0.2, 0.1])
     pull, jerk, snap = jax.jit(partial(potentials.derivatives, field))(x, v, a)
-    at = lambda t: np.asarray(field.pull(x + t * v + t * t / 2 * a))
+    alone = jax.jit(field.pull)
+    at = lambda t: np.asarray(alone(x + t * v + t * t / 2 * a))
     h = 1e-3
     np.testing.assert_allclose(pull, at(0.0), rtol=1e-14)
     np.testing.assert_allclose(
@@ -169,10 +172,9 @@ def test_a_cluster_at_the_tidal_radius_is_balanced(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_conforms(x64, dtype):
-    x = places(3, 3).astype(dtype)
-    parameters = jnp.asarray([1.0, 1.0], dtype)
+def test_conforms(x64):
+    x = places(3, 3).astype(jnp.float32)
+    parameters = jnp.ones(2, jnp.float32)
 
     def f(x, p):
         parts = [
@@ -184,8 +186,7 @@ def test_conforms(x64, dtype):
         field = potentials.Sum(tuple(parts))
         return field.potential(x), field.pull(x)
 
-    rtol = 1e-9 if dtype == jnp.float64 else 1e-4
-    check(jax.jit(f), x, parameters, differentiable=(0,), rtol=rtol)
+    check(jax.jit(f), x, parameters, differentiable=(0,), rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -198,10 +199,10 @@ def test_a_plummer_sphere_of_massless_bodies_stays_what_it_is(x64):
     field = potentials.MiyamotoNagai(1.0, 0.0, b)  # without a disc: Plummer's
     spec = Leapfrog(lambda t, x: field.pull(x), 283.0 / 11320, 8)
     go = jax.jit(lambda x, v: rollout(spec.step, spec.init(x, v), 11320)[0])
-    x0, v0 = plummer(jax.random.key(2), 1000)
+    x0, v0 = jax.jit(plummer, static_argnums=1)(jax.random.key(2), 1000)
     end = go(x0, v0)
     x, v = end.x, end.v
-    energy = lambda x, v: jnp.sum(v * v, 1) / 2 + field.potential(x)
+    energy = jax.jit(lambda x, v: jnp.sum(v * v, 1) / 2 + field.potential(x))
     before = energy(x0, v0)
     assert np.abs(energy(x, v) / before - 1).max() < 1e-9
     for place in (x0, x):
