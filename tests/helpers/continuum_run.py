@@ -1,7 +1,16 @@
-"""What tests of continuum physics share: a number of steps as one program, and filled slots."""
+"""Helpers of the tests of continuum physics: steps as one program, cheap ones, filled slots."""
+
+from functools import partial
 
 import jax
 import numpy as np
+
+# the compiler works longer on a program of a few steps than the program does
+UNOPTIMIZED = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+}
+jit_unoptimized = partial(jax.jit, compiler_options=UNOPTIMIZED)
 
 
 @jax.jit

@@ -2,10 +2,11 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.test_util import check_grads
+from continuum_run import jit_unoptimized
 from scipy.interpolate import BSpline
 from scipy.ndimage import minimum_filter
 
@@ -26,34 +27,31 @@ from jaxgpu.physics.continuum.grid.volume import excess
 G = 9.81
 
 
+def height(s):
+    """Twice the mean height of the first body, m."""
+    return 2 * jnp.sum(s.bodies[0].m * s.bodies[0].x[:, 1]) / jnp.sum(s.bodies[0].m)
+
+
 def depth(scene, t):
     """Twice the mean height of the first body, m, over the last quarter of t."""
-    height = lambda s: 2 * jnp.sum(s.bodies[0].m * s.bodies[0].x[:, 1]) / jnp.sum(s.bodies[0].m)
     return simulate(scene, t, frames=80, measure=height).history[-20:].mean()
 
 
-def broken(jitter, held, viscosity, t):
-    """Depth of a column of 12 x 16 cells that broke in a box of 32, over what it should be."""
-    dx = 1 / 32
-    x = np.asarray(fill_box((0.0, 0.0), (12 * dx, 16 * dx), dx / 2))
+def broken(held, t=12.0, jitter=0.5, viscosity=3.0):
+    """Depth of a column of 5 x 14 cells that broke in a box of 10, over what it should be."""
+    dx = 1 / 16
+    x = np.asarray(fill_box((0.0, 0.0), (5 * dx, 14 * dx), dx / 2))
     x = x + np.random.default_rng(0).uniform(-jitter, jitter, x.shape) * dx / 2
     x = jnp.asarray(np.clip(x, 0.02 * dx, None), jnp.float32)
-    water = Liquid(1000 * 100 * 2 * G * 16 * dx, viscosity, volume_correction=held)
-    scene = Scene((Body(x, water, (dx / 2) ** 2),), Grid(dx, (32, 24)), (0.0, -G))
-    return depth(scene, t) / (6 * dx)
+    water = Liquid(1000 * 100 * 2 * G * 14 * dx, viscosity, volume_correction=held)
+    scene = Scene((Body(x, water, (dx / 2) ** 2),), Grid(dx, (10, 18)), (0.0, -G))
+    return depth(scene, t) / (7 * dx)
 
 
 @pytest.mark.slow
-def test_a_broken_dam_keeps_its_volume():
-    assert broken(0.5, None, 30.0, 8.0) < 0.98
-    assert abs(broken(0.5, 0.01, 30.0, 8.0) - 1) < 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("jitter", [0.0, 0.5, 0.9])
-def test_a_thin_liquid_that_broke_keeps_its_volume(jitter):
-    assert broken(jitter, None, 3.0, 15.0) < 0.95
-    assert abs(broken(jitter, 0.01, 3.0, 30.0) - 1) < 0.01
+def test_a_thin_liquid_that_broke_keeps_its_volume():
+    assert broken(None) < 0.95
+    assert abs(broken(0.01) - 1) < 0.01
 
 
 def poured(held, t):
@@ -72,6 +70,7 @@ def poured(held, t):
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_liquid_poured_from_a_glass_keeps_its_volume():
     assert abs(poured(None, 5.0) - 1) > 0.03
     assert abs(poured(0.01, 10.0) - 1) < 0.01
@@ -94,7 +93,6 @@ def poured_in_space(held, t, sharp=None):
     body = Body(x, Liquid(1000 * 8.0**2, 0.5, exponent=1.0, volume_correction=held), (dx / 2) ** 3)
     tool = Collider(glass, middle, spin=(0.0, 0.0, -3.0))
     scene = Scene((body,), Grid(dx, cells), (0.0, -G, 0.0), (tool,), sharp=sharp)
-    height = lambda s: 2 * jnp.sum(s.bodies[0].m * s.bodies[0].x[:, 1]) / jnp.sum(s.bodies[0].m)
     low = lambda s: jnp.sum((s.bodies[0].m > 0) & (s.bodies[0].x[:, 1] < 4 * dx))
     run = simulate(scene, t, frames=80, measure=lambda s: (height(s), low(s)))
     depth, filled = (a[-20:].mean() for a in run.history)
@@ -107,12 +105,7 @@ def test_liquid_poured_in_space_keeps_its_volume():
     assert abs(poured_in_space(None, 6.0, sharp=False)[0] - 1) > 0.03
     depth, filled = poured_in_space(0.01, 4.0, sharp=False)
     assert abs(depth - 1) < 0.01 and abs(filled - 1) < 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.release
-def test_liquid_poured_in_space_by_sharp_transfers_has_a_rough_surface_alone():
-    """They flatten it at the liquid's own rate: it is 0.07 of a cell higher, as full below."""
+    # sharp ones flatten a surface at the liquid's own rate: it is 0.07 of a cell higher and rough
     depth, filled = poured_in_space(0.01, 4.0)
     assert abs(depth - 1) < 0.015 and abs(filled - 1) < 0.01
 
@@ -124,23 +117,30 @@ def test_a_plane_that_cuts_a_spline_asks_for_nothing():
     assert (1 - below(s) <= (1 - below(s - 1)) ** 4 + 1e-12).all()
 
 
+@pytest.mark.slow
 def test_a_void_and_a_crowd_are_seen_where_the_box_is_full(x64):
     grid = Grid(0.1, (8, 8))
-    x = fill_box((0.0, 0.0), (0.8, 0.8), 0.05).astype(jnp.float64)
-    at = [grid.coordinate(x[:, i], i)[None] for i in range(2)]
-    zero = jnp.zeros_like(at[0])
-    field = spread(at, [zero, zero, zero + 0.05**2, *[zero] * 4], grid.shape)[:, 2]
-    for share in (0.9, 1.0, 1.2):
-        e = np.asarray(excess(share * field, grid)).reshape(grid.shape)[1:-1, 1:-1]
+    x = np.asarray(fill_box((0.0, 0.0), (0.8, 0.8), 0.05), float)
+
+    @jit_unoptimized
+    def seen(x, shares):
+        at = [grid.coordinate(x[:, i], i)[None] for i in range(2)]
+        zero = jnp.zeros_like(at[0])
+        field = spread(at, [zero, zero, zero + 0.05**2, *[zero] * 4], grid.shape)[:, 2]
+        return jax.vmap(lambda share: excess(share * field, grid))(shares)
+
+    shares = np.array([0.9, 1.0, 1.2])
+    for share, e in zip(shares, np.asarray(seen(x, shares))):
         exact = share - 1 if share > 1 else share - 1 + (1 - share) ** 4
-        np.testing.assert_allclose(e, exact, atol=1e-6)  # the lattice is float32's
+        # the lattice is float32's
+        np.testing.assert_allclose(e.reshape(grid.shape)[1:-1, 1:-1], exact, atol=1e-6)
 
 
 def test_the_emptiest_neighbour_is_looked_for_along_every_axis(x64):
     """By SciPy's filter, where no face is near."""
     grid, inside = Grid(0.5, (12, 13, 14)), (slice(7, -7),) * 3
     phi = np.random.default_rng(0).uniform(0.6, 1.1, grid.shape)
-    e = excess(jnp.asarray(phi.ravel() * 0.5**3), grid).reshape(grid.shape)
+    e = jit_unoptimized(lambda a: excess(a, grid))(phi.ravel() * 0.5**3).reshape(grid.shape)
     gap = np.maximum(1 - minimum_filter(phi, 3), 0)
     want = np.maximum(phi - 1, 0) + np.minimum(phi - 1 + gap**4, 0)
     np.testing.assert_allclose(e[inside], want[inside], atol=1e-12)
@@ -151,19 +151,34 @@ def test_the_emptiest_neighbour_is_looked_for_along_every_axis(x64):
     "law", [Liquid(volume_correction=0.01), HerschelBulkley(volume_correction=0.01)]
 )
 def test_the_volume_ratio_comes_to_that_of_the_grid_at_its_rate(x64, law):
-    start, e = jnp.asarray([1.0, 1.2, 0.99, 0.99]), jnp.asarray([0.05, -0.2, 0.0, 0.005])
+    start, e = np.array([1.0, 1.2, 0.99, 0.99]), np.array([0.05, -0.2, 0.0, 0.005])
 
+    @jit_unoptimized
     def after(cells, steps):
-        J = start
-        for _ in range(steps):
-            J = law.correct_volume(J, e, cells)
-        return J
+        one = lambda _, J: law.correct_volume(J, e, cells)
+        return jax.lax.fori_loop(0, steps, one, jnp.asarray(start))
 
     np.testing.assert_allclose(after(0.4, 100), after(0.1, 400), rtol=1e-4)  # whatever dt
     np.testing.assert_allclose(after(40.0, 100)[:2], 1 / (1 + e[:2]), rtol=1e-6)
     np.testing.assert_allclose(after(40.0, 100)[2:], 0.99)  # between rest and its own pressure
-    away = jnp.asarray([1.0, 1.2, 0.97, 0.98]), jnp.asarray([0.06, -0.1, 0.1, -0.05])
-    check_grads(lambda J, e: law.correct_volume(J, e, 30.0), away, order=2, rtol=1e-5)
+
+    away = np.array([1.0, 1.2, 0.97, 0.98]), np.array([0.06, -0.1, 0.1, -0.05])
+    way = np.array([0.3, -0.7, 0.5, 0.2]), np.array([-0.4, 0.6, 0.1, 0.8])
+
+    @jit_unoptimized
+    def along(h):
+        """Value, and first and second derivatives along a line, by both modes."""
+        line = lambda h: law.correct_volume(*(a + h * b for a, b in zip(away, way)), 30.0)
+        ahead = lambda f: lambda h: jax.jvp(f, (h,), (1.0,))[1]
+        back = jax.grad(lambda h: jnp.sum(line(h)))
+        return line(h), ahead(line)(h), ahead(ahead(line))(h), (back(h), ahead(back)(h))
+
+    h = 1e-5
+    (behind, slope_behind, *_), (ahead, slope_ahead, *_) = along(-h), along(h)
+    _, slope, curvature, sums = along(0.0)
+    np.testing.assert_allclose(slope, (ahead - behind) / (2 * h), rtol=1e-5)
+    np.testing.assert_allclose(curvature, (slope_ahead - slope_behind) / (2 * h), rtol=1e-5)
+    np.testing.assert_allclose(sums, [slope.sum(), curvature.sum()], rtol=1e-10)
 
 
 def test_what_cannot_be_held_is_refused():

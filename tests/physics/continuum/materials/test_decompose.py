@@ -12,7 +12,7 @@ from jaxgpu.physics.continuum.materials.decompose import (
     svd,
 )
 
-COUNT = 20_000
+COUNT = 4_000
 
 
 def hard(kind, d, rng):
