@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from continuum_run import jit_unoptimized
 from scipy.linalg import solve_continuous_lyapunov
 
 from jaxgpu.physics.continuum.materials.polar import stretch
 
-COUNT = 20_000
+COUNT = 4_000
 
 
 def turned(stretches, rng):
@@ -59,19 +60,25 @@ def test_inverted_matrices_keep_the_signed_stretch_where_it_is_settled(x64, d):
     np.testing.assert_allclose(np.asarray(left(jnp.asarray(f))), exact(f)[0], atol=1e-9)
 
 
+# at rank one, rounding of a program that is not optimized makes it infinite
+slope = jax.jit(jax.grad(lambda f: left(f).sum()))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("scale", [0.0, 1e-6, 1e-2, 1.0, 1e2, 1e6])
-def test_is_bounded_everywhere(d, scale):
+def test_is_bounded_everywhere(d):
     rng = np.random.default_rng(2)
     general = rng.normal(size=(COUNT, d, d))
     flat = rng.normal(size=(COUNT, d, 1)) * rng.normal(size=(COUNT, 1, d))
     mirrors = turned(np.array([[1.0, -1.0], [1.0, 1.0, -1.0]][d - 2]) * np.ones((COUNT, 1)), rng)
-    for f in (general, flat, mirrors):
-        f = (scale * f).astype(np.float32)
-        v = np.asarray(left(jnp.asarray(f)))
-        assert (np.abs(v).max((1, 2)) <= 1.001 * np.linalg.norm(f, axis=(1, 2))).all()
-        if 1e-2 <= scale <= 1e2:
-            assert np.isfinite(jax.grad(lambda f: left(f).sum())(jnp.asarray(f))).all()
+    for scale in (0.0, 1e-6, 1e-2, 1.0, 1e2, 1e6):
+        for f in (general, flat, mirrors):
+            f = (scale * f).astype(np.float32)
+            v = np.asarray(left(f))
+            bound = 1.001 * np.linalg.norm(f, axis=(1, 2))
+            assert (np.abs(v).max((1, 2)) <= bound).all(), scale
+            if 1e-2 <= scale <= 1e2:
+                assert np.isfinite(slope(f)).all(), scale
 
 
 STATES = {
@@ -81,33 +88,48 @@ STATES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("state", STATES)
+@jit_unoptimized
+def derivatives(f, x):
+    """V and its first three derivatives in h at f + h x."""
+    orders = [lambda h: left(f + h * x)]
+    for _ in range(3):
+        orders.append(lambda h, last=orders[-1]: jax.jvp(last, (h,), (1.0,))[1])
+    return [order(0.0) for order in orders]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
-def test_three_derivatives_solve_lyapunovs_equation(x64, d, state):
+def test_three_derivatives_solve_lyapunovs_equation(x64, d):
     """V^2 = b along F + h X: V V' + V' V = b', V V'' + V'' V = b'' - 2 V'^2, and so on."""
-    rng = np.random.default_rng(3)
-    s = (STATES[state][0], *STATES[state][3 - d + 1 :])
-    q, r = (np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(2))
-    q, r = (a * np.array([np.linalg.det(a)] + [1] * (d - 1)) for a in (q, r))
-    f, x = q @ np.diag(s) @ r.T, rng.normal(size=(d, d))
-    v = q @ np.diag(s) @ q.T
-    solve = lambda right: solve_continuous_lyapunov(v, right)
-    one = solve(x @ f.T + f @ x.T)
-    two = solve(2 * x @ x.T - 2 * one @ one)
-    three = solve(-3 * (one @ two + two @ one))
-    along = lambda h: left(jnp.asarray(f) + h * x)
-    for want, bound in ((v, 1e-13), (one, 1e-12), (two, 1e-11), (three, 1e-10)):
-        error = np.abs(np.asarray(along(0.0)) - want).max() / max(1, np.abs(want).max())
-        assert error < bound * (100 if state == "inverted" else 1)
-        along = lambda h, last=along: jax.jvp(last, (h,), (1.0,))[1]
+    for state, stretches in STATES.items():
+        rng = np.random.default_rng(3)
+        s = (stretches[0], *stretches[3 - d + 1 :])
+        q, r = (np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(2))
+        q, r = (a * np.array([np.linalg.det(a)] + [1] * (d - 1)) for a in (q, r))
+        f, x = q @ np.diag(s) @ r.T, rng.normal(size=(d, d))
+        v = q @ np.diag(s) @ q.T
+        solve = lambda right, v=v: solve_continuous_lyapunov(v, right)
+        one = solve(x @ f.T + f @ x.T)
+        two = solve(2 * x @ x.T - 2 * one @ one)
+        three = solve(-3 * (one @ two + two @ one))
+        bounds = zip((v, one, two, three), (1e-13, 1e-12, 1e-11, 1e-10), derivatives(f, x))
+        for want, bound, got in bounds:
+            error = np.abs(np.asarray(got) - want).max() / max(1, np.abs(want).max())
+            assert error < bound * (100 if state == "inverted" else 1), state
 
 
 @pytest.mark.slow
 def test_reverse_mode_is_forward_mode_transposed(x64):
     rng = np.random.default_rng(4)
-    f, w, x, z = (jnp.asarray(a) for a in np.eye(3) + 0.3 * rng.normal(size=(4, 3, 3)))
+    f, w, x, z = np.eye(3) + 0.3 * rng.normal(size=(4, 3, 3))
     loss = lambda f: jnp.sum(w * left(f))
     along = lambda f: jnp.sum(w * jax.jvp(left, (f,), (x,))[1])
-    np.testing.assert_allclose(jnp.sum(jax.grad(loss)(f) * x), along(f), rtol=1e-12)
-    bent = jax.grad(lambda f: jnp.sum(jax.grad(loss)(f) * x))(f)
-    np.testing.assert_allclose(jnp.sum(bent * z), jax.jvp(along, (f,), (z,))[1], rtol=1e-11)
+
+    @jit_unoptimized
+    def both(f):
+        bent = jax.grad(lambda f: jnp.sum(jax.grad(loss)(f) * x))(f)
+        reverse = jnp.sum(jax.grad(loss)(f) * x), jnp.sum(bent * z)
+        return reverse, jax.jvp(along, (f,), (z,))
+
+    reverse, forward = both(f)
+    np.testing.assert_allclose(reverse, forward, rtol=1e-11)
