@@ -1,6 +1,7 @@
 """What the hand takes, keeps and lets go, what it is paid, and how episodes of carrying end."""
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -11,28 +12,39 @@ from jaxgpu import rl
 from jaxgpu.rl.envs.rearrange.robot.fetch import forward_kinematics
 from jaxgpu.rl.envs.rearrange.tasks.carry import grip
 
-ENV = rl.make("rearrange/rearrange")
-PLAY = jax.jit(lambda env, state, action: env.step(state, action, KEY))  # one program for all
+pytestmark = pytest.mark.slow  # houses are drawn for seconds
+
+
+@cache
+def task():
+    return rl.make("rearrange/rearrange")
+
+
+FEW = {"xla_backend_optimization_level": 0}  # programs that run a few times
+PLAY = jax.jit(  # one program for all
+    lambda env, state, action: env.step(state, action, KEY), compiler_options=FEW
+)
 FRAMES = jax.jit(forward_kinematics)
-LEFT = jax.jit(ENV.left)
-STILL = jnp.zeros(11)
-TAKE, LET, DONE = STILL.at[0].set(1.0), STILL.at[0].set(-1.0), STILL.at[10].set(1.0)
+LEFT = jax.jit(lambda env, state, frames: env.left(state, frames))
+STILL = np.zeros(11, np.float32)
+TAKE, LET, DONE = STILL.copy(), STILL.copy(), STILL.copy()
+TAKE[0], LET[0], DONE[10] = 1, -1, 1
 KEY = jax.random.key(0)
-RESET = jax.jit(ENV.reset)
+RESET = jax.jit(lambda env, key: env.reset(key))
 
 
 def step(state, action):
-    return PLAY(ENV, state, action)
+    return PLAY(task(), state, action)
 
 
 def begun(seed=0):
-    return RESET(jax.random.key(seed))[0]
+    return RESET(task(), jax.random.key(seed))[0]
 
 
 def with_thing(state, at):
     """The state with the thing elsewhere, and the way that is then left."""
     state = replace(state, thing=jnp.asarray(at, jnp.float32))
-    return replace(state, left=LEFT(state, FRAMES(state.joints)))
+    return replace(state, left=LEFT(task(), state, FRAMES(state.joints)))
 
 
 def in_reach(seed=0, off=(0.0, 0.0, 0.0)):
@@ -49,9 +61,9 @@ def taken(seed=0):
 
 def at_goal(state, off):
     """A state whose goal is such that the thing is at an offset from it."""
-    made = ENV.episodes
+    made = task().episodes
     goal = made.goal.at[state.episode].set(state.thing - jnp.asarray(off, jnp.float32))
-    return replace(ENV, episodes=replace(made, goal=goal))
+    return replace(task(), episodes=replace(made, goal=goal))
 
 
 @pytest.mark.parametrize("beyond, held", [(0.0149, True), (0.0151, False)])
@@ -70,10 +82,10 @@ def test_the_hand_takes_what_meets_its_ball(beyond, held):
 def test_to_take_another_thing_is_a_failure_where_there_are_others():
     state = begun(2)
     hand = grip(FRAMES(state.joints))
-    made, house = ENV.episodes, ENV.episodes.house[state.episode]
-    other = (ENV.episodes.target[state.episode] + 1) % 3
+    made, house = task().episodes, task().episodes.house[state.episode]
+    other = (task().episodes.target[state.episode] + 1) % 3
     things = made.things.at[house, other, :3].set(hand)
-    env = replace(ENV, episodes=replace(made, things=things))
+    env = replace(task(), episodes=replace(made, things=things))
     out = PLAY(env, state, TAKE)
     assert out.info["failure"] and out.terminated and not out.state.load.held
 
@@ -131,7 +143,7 @@ def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
         state, total = out.state, total + float(out.reward)
     assert state.picked
     np.testing.assert_allclose(total, first - float(state.left) + 5.0, atol=1e-5)
-    np.testing.assert_allclose(state.left, LEFT(state, FRAMES(state.joints)), atol=1e-5)
+    np.testing.assert_allclose(state.left, LEFT(task(), state, FRAMES(state.joints)), atol=1e-5)
 
 
 def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
@@ -139,7 +151,7 @@ def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
     for off in ((0.02, 0.01, -0.03), (0.5, 0.0, 0.0)):
         state, _ = in_reach(1, off)
         frames = FRAMES(state.joints)
-        _, hand, fine, *_ = ENV.vector(state, frames)
+        _, hand, fine, *_ = task().vector(state, frames)
         away = np.asarray(frames.axes[0]) @ (np.asarray(state.thing) - np.asarray(grip(frames)))
         np.testing.assert_allclose(hand, away, atol=1e-6)
         np.testing.assert_allclose(fine, away / max(np.linalg.norm(off), 0.3), atol=1e-5)
@@ -147,7 +159,7 @@ def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
 
 def test_a_picture_with_the_camera_and_what_it_hides():
     """The map's numbers are not in the vector that comes with an image."""
-    env = rl.make("rearrange/place", pixels=16, episodes=ENV.episodes)
+    env = rl.make("rearrange/place", pixels=16, episodes=task().episodes)
     _, seen = jax.jit(env.reset)(KEY)
     assert seen["depth"].shape == (16, 16, 1) and seen["state"].shape == (35,)
     assert 0 < float(seen["depth"].min()) <= float(seen["depth"].max()) <= 1
@@ -156,11 +168,11 @@ def test_a_picture_with_the_camera_and_what_it_hides():
 
 def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
     """Else the way to a goal that it has not would be taken off the reward of taking it."""
-    state, fetch = begun(), rl.make("rearrange/mobile-pick", episodes=ENV.episodes)
+    state, fetch = begun(), rl.make("rearrange/mobile-pick", episodes=task().episodes)
     base, later = state.joints.base[:2], replace(state, picked=jnp.bool_(True))
     assert float(fetch.away(later, base)) == float(fetch.away(state, base)) > 0
-    assert float(ENV.away(later, base)) != float(ENV.away(state, base))
-    for env in (fetch, ENV):
+    assert float(task().away(later, base)) != float(task().away(state, base))
+    for env in (fetch, task()):
         assert sum(map(len, env.vector(state, FRAMES(state.joints)))) == env.vector_size == 35
 
 
@@ -168,19 +180,23 @@ def test_the_way_through_free_space_is_told_and_paid():
     """Of the hand to the thing, then of the thing to its goal; where it is free nearly straight."""
     state, hand = in_reach(1, (-0.2, 0.0, 0.0))
     frames = FRAMES(state.joints)
-    told = ENV.told(state, frames)
+    told = task().told(state, frames)
     assert [len(part) for part in told] == [3, 16, 9, 1, 3]
     turn = np.asarray(frames.axes[0])
     ahead = turn.T @ np.asarray(told[4])
     to_thing = np.asarray(state.thing) - hand
     assert ahead @ to_thing > 0.6 * np.linalg.norm(to_thing)
-    near = float(ENV.hand_way(state, frames)[0])
+    near = float(task().hand_way(state, frames)[0])
     assert 0.05 < near < 0.6 and float(told[3][0]) == pytest.approx(near)
     later = replace(state, picked=jnp.bool_(True))
-    way, slope = ENV.thing_way(state, state.thing)
-    np.testing.assert_allclose(ENV.told(later, frames)[3][0], min(float(way), ENV.near), rtol=1e-6)
-    np.testing.assert_allclose(turn.T @ np.asarray(ENV.told(later, frames)[4]), -slope, atol=1e-5)
-    fetch = rl.make("rearrange/mobile-pick", episodes=ENV.episodes)
+    way, slope = task().thing_way(state, state.thing)
+    np.testing.assert_allclose(
+        task().told(later, frames)[3][0], min(float(way), task().near), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        turn.T @ np.asarray(task().told(later, frames)[4]), -slope, atol=1e-5
+    )
+    fetch = rl.make("rearrange/mobile-pick", episodes=task().episodes)
     floor = float(fetch.floor(state))
     np.testing.assert_allclose(fetch.left(state, frames), floor + near, rtol=1e-5)
 
@@ -193,7 +209,7 @@ def test_episodes_without_a_thing_are_refused_where_one_is_to_be_taken():
 
 def test_ways_are_straight_where_it_is_asked_for():
     """As published: from middle to middle, also of what is paid for, and no field is needed."""
-    made = replace(ENV.episodes, near_target=None, near_goal=None)
+    made = replace(task().episodes, near_target=None, near_goal=None)
     env = rl.make("rearrange/mobile-pick", episodes=made, straight=True, near=jnp.inf)
     state, hand = in_reach(1, (-0.2, 0.1, 0.0))
     frames = FRAMES(state.joints)
