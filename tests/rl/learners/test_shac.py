@@ -12,6 +12,7 @@ from jaxgpu.rl.learners.shac import _spared
 from jaxgpu.rl.vector import vectorize
 
 KEY = jax.random.key(0)
+FEW = {"xla_backend_optimization_level": 0}  # programs that run a few times
 REACH = rl.SHAC(gamma=0.8, num_steps=8)
 SWING = rl.SHAC(
     learning_rate=5e-3,
@@ -25,19 +26,20 @@ SWING = rl.SHAC(
 
 
 def scores(env, learner, updates, limit, seed=0):
-    """Of 128 episodes after training, for each of eight seeds."""
+    """Of 128 episodes after training, for each of three seeds."""
 
     def one(key):
         state, _ = rl.learn(env, learner, key, updates)
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, learner.policy(env, state), test_key, 128, limit)
 
-    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(seed), 8))
+    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(seed), 3))
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_psm_reach_is_solved_in_200k_steps():
-    """128 goals to 5 mm; the learner was chosen on other seeds than these eight."""
+    """128 goals to 5 mm; the learner was chosen on other seeds than these."""
     found = scores(rl.make("surgical/psm-reach"), REACH, 390, 100, 1)  # 199,680 steps
     rate = np.asarray(found.success).mean(1)
     assert np.median(rate) >= 0.98, rate
@@ -62,8 +64,7 @@ def test_the_slope_of_an_action_is_cut_and_never_nan():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("actor_lambda", [1.0, 0.5])
-def test_the_actor_climbs_the_derivative_of_the_window(actor_lambda):
+def test_the_actor_climbs_the_derivative_of_the_window():
     """Against central differences, through dynamics, noise, resets and the critic at the end."""
     env = rl.make("pendulum", max_steps=2)  # one reset inside the window
     learner = rl.SHAC(
@@ -71,26 +72,30 @@ def test_the_actor_climbs_the_derivative_of_the_window(actor_lambda):
         num_steps=3,
         critic_iterations=1,
         hidden_sizes=(4,),
-        actor_lambda=actor_lambda,
+        actor_lambda=0.5,
     )
-    state = learner.init(env, jax.random.key(0))
-    loss = jax.jit(lambda params: learner._window(params, env, state, jax.random.key(1))[0])
-    slope = jax.jit(jax.grad(loss))(state.params)
-    way = jax.tree.map(lambda x: jnp.cos(jnp.arange(float(x.size))).reshape(x.shape), slope)
+    state = jax.jit(lambda key: learner.init(env, key), compiler_options=FEW)(KEY)
+    loss = lambda params: learner._window(params, env, state, jax.random.key(1))[0]
+    loss_and_slope = jax.jit(jax.value_and_grad(loss), compiler_options=FEW)
+    slope = loss_and_slope(state.params)[1]
+    way = jax.tree.map(lambda x: np.cos(np.arange(x.size, dtype=x.dtype)).reshape(x.shape), slope)
     pairs = zip(jax.tree.leaves(slope), jax.tree.leaves(way))
-    exact = sum(jnp.sum(a * b) for a, b in pairs)
+    exact = sum(np.sum(np.asarray(a) * b) for a, b in pairs)
     ahead, behind = (
-        loss(jax.tree.map(lambda x, t, h=h: x + h * t, state.params, way)) for h in (5e-3, -5e-3)
+        loss_and_slope(
+            jax.tree.map(lambda x, t, h=h: np.asarray(x) + np.float32(h) * t, state.params, way)
+        )[0]
+        for h in (5e-3, -5e-3)
     )
     # rounding of the loss, 6e-8 of it, over the step; the third derivative times its square
     np.testing.assert_allclose((ahead - behind) / 1e-2, exact, rtol=5e-3, atol=1e-4)
     assert abs(exact) > 0.05
 
 
-@pytest.mark.parametrize("share", [1.0, 0.6])
-def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyond(share):
+@pytest.mark.slow
+def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyond():
     """Xu et al. (2022), equations 5 and 7, by loops over drifting places; shares of the critic."""
-    env = Drift(rl.Box(-1.0, 1.0, (1,)))
+    env, share = Drift(rl.Box(-1.0, 1.0, (1,))), 0.6
     learner = rl.SHAC(
         gamma=0.9, td_lambda=0.7, num_envs=4, num_steps=8, hidden_sizes=(3,), actor_lambda=share
     )
@@ -102,7 +107,9 @@ def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyon
         value = lambda x: network.apply(state.target, x, method=ActorCritic.value)
         return loss, batch, value(x + 0.3)
 
-    loss, batch, ahead = jax.tree.map(np.asarray, jax.jit(windowed)(jax.random.key(3)))
+    loss, batch, ahead = jax.tree.map(
+        np.asarray, jax.jit(windowed, compiler_options=FEW)(jax.random.key(3))
+    )
     x, reward, ended, cut = drifted(batch["raw"][..., 0])
     assert ended.any() and cut.any() and np.abs(ahead).min() > 1e-3
     want = lambda_returns(reward, ahead, ended, cut, 0.9, 0.7)

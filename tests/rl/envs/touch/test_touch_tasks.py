@@ -27,6 +27,7 @@ def begun():
     return reset(INSERTION)
 
 
+@pytest.mark.slow
 def test_a_reset_draws_what_the_task_says(begun):
     scene = begun.grasp
     assert np.abs(scene.fixture[:, :2]).max() <= 0.1 and not np.any(scene.fixture[:, 2])
@@ -155,36 +156,38 @@ TASKS = ["touch/peg-insertion", "touch/peg-placement", "touch/nut-on-bolt"]
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
-    """Over 64 episodes; doing nothing never succeeds.
+    """16 episodes by the script; of 32 others that nothing is done in none succeeds.
 
     But for a peg that hangs upright over the middle of its pad before it is let go: how many do is
-    a rate, and that of 512 episodes.
+    a rate of 0.1 at most, here to three deviations of 32 episodes. All are lanes of one program.
     """
     env = rl.make(name)
-    start = reset(env)
+    heed = np.repeat(np.float32([1, 0]), [16, 32])
 
     @jax.jit
-    def play(states, heed):
+    def play(keys):
+        start = jax.vmap(env.reset)(keys)[0]
+
         def move(states, _):
-            act = lambda s: env.step(s, heed * env.script(env.observe(s)), KEYS[0])
-            out = jax.vmap(act)(states)
-            return out.state, (out.info["success"][:], out.truncated)
+            act = lambda s, h: env.step(s, h * env.script(env.observe(s)), KEYS[0])
+            out = jax.vmap(act)(states, heed)
+            return out.state, (out.info["success"], out.truncated)
 
-        return jax.lax.scan(move, states, None, length=env.max_steps + env.ending)
+        end = jax.lax.scan(move, start, None, length=env.max_steps + env.ending)
+        lean = jax.vmap(axis)(start.grasp.part_quat)[:, 2]
+        return *end, jax.vmap(env.beside)(start), lean
 
-    last, (success, over) = play(start, 1.0)
+    last, (success, over), beside, upright = jax.tree.map(np.asarray, play(KEYS[:48]))
     assert over[-1].all() and not over[:-1].any()
-    assert success[-1].mean() > 0.9
+    assert success[-1, :16].mean() > 0.9
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(last.grasp))
-    by_luck = np.asarray(play(start, 0.0)[1][0][-1])
-    beside = np.asarray(jax.vmap(env.beside)(start))
-    lean = np.arccos(np.asarray(jax.vmap(axis)(start.grasp.part_quat))[:, 2])
-    hung = (name == "touch/peg-placement") & (beside < 0.06) & (lean < np.radians(15))
-    assert not np.any(by_luck & ~hung)
-    many = jax.vmap(lambda key: env.reset(key)[0])(jax.random.split(jax.random.key(1), 512))
-    assert np.mean(play(many, 0.0)[1][0][-1]) <= 0.1
+    hung = (name == "touch/peg-placement") & (beside < 0.06) & (upright > np.cos(np.radians(15)))
+    by_luck = success[-1, 16:]
+    assert not np.any(by_luck & ~hung[16:])
+    assert by_luck.mean() <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 32)
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_state_shows_hand_part_and_fixture(begun):
     state = jax.tree.map(lambda x: x[0], begun)
     scene = INSERTION.scene(state)
