@@ -4,31 +4,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check
 
 from jaxgpu.evolution.indicators import hypervolume, hypervolume_by_rays, rays
 
 estimate = jax.jit(hypervolume_by_rays, static_argnames="rays")
+VOLUME = jax.jit(hypervolume)
 
 
 def sphere(n, m, seed=0):
     x = np.abs(np.random.default_rng(seed).normal(size=(n, m)))
-    return jnp.float32(x / np.linalg.norm(x, axis=1, keepdims=True))
+    return np.float32(x / np.linalg.norm(x, axis=1, keepdims=True))
 
 
 def exact_contributions(f, reference):
-    volume = jax.jit(hypervolume)
-    far = jnp.full(f.shape[1], 9.0)
-    return np.array(
-        [volume(f, reference) - volume(f.at[i].set(far), reference) for i in range(len(f))]
-    )
+    without = [np.where(np.arange(len(f))[:, None] == i, np.float32(9), f) for i in range(len(f))]
+    return np.array([VOLUME(f, reference) - VOLUME(g, reference) for g in without])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("m", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("m", [2, 4])
 def test_volume_and_contributions_within_their_errors(m):
-    f, reference = sphere(40, m), jnp.full(m, 1.1)
-    want = float(hypervolume(f, reference))
+    f, reference = sphere(40, m), np.full(m, 1.1, np.float32)
+    want = float(VOLUME(f, reference))
     parts = exact_contributions(f, reference)
     z = []
     for seed in range(5):
@@ -43,10 +40,11 @@ def test_volume_and_contributions_within_their_errors(m):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("m", [6, 10])
-def test_many_objectives_against_a_box_and_two_boxes(m):
-    a, b = jnp.full((1, m), 0.2), jnp.full((1, m), 0.2).at[0, 0].set(0.0).at[0, 1].set(0.6)
-    got = estimate(jnp.concatenate([a, b]), jnp.ones(m), jax.random.key(1), rays=1 << 16)
+def test_many_objectives_against_a_box_and_two_boxes():
+    m = 10
+    f = np.full((2, m), 0.2, np.float32)
+    f[1, :2] = 0, 0.6
+    got = estimate(f, np.ones(m, np.float32), jax.random.key(1), rays=1 << 16)
     both = 0.4 * 0.8 ** (m - 1)
     want = np.array([0.8**m - both, 0.4 * 0.8 ** (m - 2) - both])
     assert abs(got.volume - (want.sum() + both)) < 6 * got.error
@@ -55,16 +53,16 @@ def test_many_objectives_against_a_box_and_two_boxes(m):
 
 
 def test_copies_and_dominated_points_contribute_nothing():
-    f = jnp.array([[0.2, 0.5], [0.2, 0.5], [0.5, 0.2], [0.6, 0.6], [jnp.nan, 0.0], [0.0, 3.0]])
-    got = estimate(f, jnp.ones(2), jax.random.key(0), rays=1024)
-    np.testing.assert_array_equal(got.contributions[jnp.array([0, 1, 3, 4, 5])], 0)
+    f = [[0.2, 0.5], [0.2, 0.5], [0.5, 0.2], [0.6, 0.6], [np.nan, 0], [0, 3]]
+    got = estimate(np.float32(f), np.ones(2, np.float32), jax.random.key(0), rays=1024)
+    np.testing.assert_array_equal(np.asarray(got.contributions)[[0, 1, 3, 4, 5]], 0)
     np.testing.assert_allclose(got.contributions[2], 0.15, atol=6 * got.errors[2])
 
 
 @pytest.mark.slow
 def test_error_falls_faster_than_random_sampling():
-    f, reference = sphere(100, 3), jnp.full(3, 1.1)
-    want, few, many = float(hypervolume(f, reference)), [], []
+    f, reference = sphere(100, 3), np.full(3, 1.1, np.float32)
+    want, few, many = float(VOLUME(f, reference)), [], []
     for seed in range(8):
         key = jax.random.key(seed)
         few.append(float(estimate(f, reference, key, rays=512).volume) - want)
@@ -75,25 +73,24 @@ def test_error_falls_faster_than_random_sampling():
 
 @pytest.mark.slow
 def test_gradient_is_the_slope_of_the_exact_volume():
-    f, reference = sphere(12, 3), jnp.full(3, 1.1)
-    got = jax.grad(lambda f: estimate(f, reference, jax.random.key(0), rays=1 << 15).volume)(f)
-    want = jax.grad(hypervolume)(f, reference)
+    f, reference = sphere(12, 3), np.full(3, 1.1, np.float32)
+    by_rays = lambda f, key: estimate(f, reference, key, rays=1 << 15).volume
+    slopes = jax.jit(
+        lambda f, key: (jax.grad(by_rays)(f, key), jax.grad(hypervolume)(f, reference))
+    )
+    got, want = map(np.asarray, slopes(f, jax.random.key(0)))
     assert np.abs(got - want).max() < 0.03 * np.abs(want).max()
 
 
 def test_directions_cover_the_octant_evenly():
-    shift = jnp.zeros(2, jnp.uint32)
-    w = [rays.directions(shift, jnp.uint32(i), jnp.dtype("float32")) for i in range(0, 4096, 64)]
-    w = np.concatenate(w)
+    shift = np.zeros(2, np.uint32)
+    tiles = jax.jit(
+        lambda i: jax.lax.map(lambda i: rays.directions(shift, i, jnp.dtype("float32")), i)
+    )
+    w = np.asarray(tiles(np.arange(0, 4096, 64, dtype=np.uint32))).reshape(-1, 3)
     np.testing.assert_allclose((w * w).sum(1), 1, rtol=1e-6)
     np.testing.assert_allclose(w.mean(0), 0.5, atol=1e-3)  # mean of a coordinate on an octant
     np.testing.assert_allclose((w * w).mean(0), 1 / 3, atol=1e-3)
-
-
-def test_conforms():
-    f = sphere(10, 3)
-    key = jax.random.key(0)
-    check(lambda f: hypervolume_by_rays(f, jnp.full(3, 1.1), key, 512), f)
 
 
 def test_bad_requests_are_named():

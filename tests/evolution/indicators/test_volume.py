@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check
+from conformance import check_program, exports
 
 from jaxgpu.evolution.indicators import hypervolume
 
@@ -50,7 +50,7 @@ def test_matches_inclusion_exclusion_with_ties_copies_and_points_outside(x64, m)
         np.testing.assert_allclose(volume(f, reference), want, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("m", [2, 3, 4, 5])
+@pytest.mark.parametrize("m", [2, 3, *(pytest.param(m, marks=pytest.mark.slow) for m in (4, 5))])
 def test_matches_moocore(x64, m):
     f, reference = cloud(m)
     np.testing.assert_allclose(jax.jit(hypervolume)(f, reference), MOOCORE[m], rtol=1e-13)
@@ -58,7 +58,8 @@ def test_matches_moocore(x64, m):
     np.testing.assert_allclose(single, MOOCORE[m], rtol=1e-6)
 
 
-@pytest.mark.parametrize("m", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("m", [2, 4])
 def test_gradient_is_the_slope(x64, m):
     f, reference = cloud(m)
     f, rng = f[:40], np.random.default_rng(0)
@@ -76,9 +77,9 @@ def test_gradient_is_the_slope(x64, m):
 
 
 def test_nan_and_points_beyond_the_reference_count_for_nothing():
-    f = jnp.array([[0.0, 0.5], [jnp.nan, 0.0], [0.5, 2.0], [-jnp.inf, 1.0]])
-    assert jax.jit(hypervolume)(f, jnp.ones(2)) == 0.5
-    assert np.isfinite(jax.grad(hypervolume)(f, jnp.ones(2))).all()
+    f = np.float32([[0, 0.5], [np.nan, 0], [0.5, 2], [-np.inf, 1]])
+    volume, slope = jax.jit(jax.value_and_grad(hypervolume))(f, np.ones(2, np.float32))
+    assert volume == 0.5 and np.isfinite(slope).all()
 
 
 def test_on_the_host_a_point_without_a_volume_is_refused():
@@ -94,23 +95,22 @@ def test_on_the_host_a_point_without_a_volume_is_refused():
 
 def test_a_better_set_has_more_volume():
     f, reference = cloud(3)
-    f, reference = jnp.float32(f), jnp.float32(reference)
+    f, reference = np.float32(f), np.float32(reference)
     volume = jax.jit(hypervolume)
     base = volume(f, reference)
     for i in range(5):
+        row = np.arange(len(f))[:, None] == i
         # one float32 rounding of each of 300 summands
-        assert volume(f.at[i].multiply(0.9), reference) >= base * (1 - 3e-5)
-        assert volume(f.at[i].set(reference), reference) <= base * (1 + 3e-5)
+        assert volume(np.where(row, np.float32(0.9) * f, f), reference) >= base * (1 - 3e-5)
+        assert volume(np.where(row, reference, f), reference) <= base * (1 + 3e-5)
 
 
-@pytest.mark.slow
 def test_conforms():
     for m in (3, 4):
         f, reference = cloud(m)
-        f, reference = jnp.float32(f[:12]), jnp.float32(reference)
-        check(hypervolume, f, reference, differentiable=(0, 1))
-        batch = jax.vmap(hypervolume, (0, None))(jnp.stack([f, f * 0.9]), reference)
-        np.testing.assert_allclose(batch[1], hypervolume(f * 0.9, reference), rtol=1e-6)
+        f, reference = np.float32(f[:12]), np.float32(reference)
+        check_program(hypervolume, f, reference)
+        exports(hypervolume, f, reference)
 
 
 def test_too_many_objectives_are_named():
