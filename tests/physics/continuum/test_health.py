@@ -2,12 +2,12 @@
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from continuum_run import jit_unoptimized
 
-from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, examine, rollout
+from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, examine
 from jaxgpu.physics.continuum.health import Health
 
 FRAMES, RATE = 8, 0.4
@@ -16,7 +16,7 @@ FRAMES, RATE = 8, 0.4
 @pytest.mark.slow
 def test_growth_and_the_frame_that_breaks(x64):
     """Velocity times e^RATE a frame: dloss/dv is e^(RATE k) with k frames to go."""
-    x = jnp.array([[0.4, 0.5], [0.9, 0.5]])
+    x = np.array([[0.4, 0.5], [0.9, 0.5]])
     scene = Scene((Body(x, Liquid(), 1e-4, v=(1e-3, 0.0)),), Grid(0.1, (16, 16)), dt=1e-3)
 
     def drive(scene, state, control):
@@ -27,10 +27,9 @@ def test_growth_and_the_frame_that_breaks(x64):
         return scene, dataclasses.replace(state, bodies=(body,))
 
     speed = lambda state, _: jnp.sum(state.bodies[0].v[:, 0])
-    run = jax.jit(lambda c: examine(scene, scene.init(), c, drive, speed, substeps=2))
-    plain = lambda c: speed(*rollout(scene, scene.init(), c, drive, substeps=2))
+    run = jit_unoptimized(lambda c: examine(scene, scene.init(), c, drive, speed, substeps=2))
     for fault in (-1, 3):
-        controls = jnp.where(jnp.arange(FRAMES) == fault, 0.0, 1.0)
+        controls = np.where(np.arange(FRAMES) == fault, 0.0, 1.0)
         value, slope, health = run(controls)
         assert int(health.breaks_at) == fault
         np.testing.assert_array_equal(np.asarray(health.broken) > 0, np.arange(FRAMES) <= fault)
@@ -41,9 +40,9 @@ def test_growth_and_the_frame_that_breaks(x64):
         np.testing.assert_allclose(health.v[sound], exact[sound], rtol=1e-9)
         if fault < 0:
             np.testing.assert_allclose(health.growth, RATE / 2e-3, rtol=1e-9)
-            expected = jax.jit(jax.value_and_grad(plain))(controls)
-            np.testing.assert_allclose(value, expected[0], rtol=1e-12)
-            np.testing.assert_allclose(slope, expected[1], atol=1e-12)
+            # both particles move alike, and no control makes them faster
+            np.testing.assert_allclose(value, 2e-3 * np.exp(RATE * FRAMES), rtol=1e-9)
+            np.testing.assert_allclose(slope, 0, atol=1e-12)
             assert np.abs(health.x).max() < 1e-6 * health.v.min()
 
 
