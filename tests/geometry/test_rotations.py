@@ -38,6 +38,21 @@ def test_products_matrices_and_vectors_are_scipys(x64):
         np.testing.assert_allclose(got, want, atol=1e-15)
 
 
+def test_quaternions_of_half_turns_and_turns_close_to_them(x64):
+    """There the real part is none or small, and one of three other rows must be taken."""
+    axes = np.concatenate([np.eye(3), np.eye(3) + 0.4, RNG.normal(size=(20, 3))])
+    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    angles = np.pi - np.array([0.0, 1e-8, 1e-3, -1e-3, 0.1])
+    turns = Rotation.from_rotvec((angles[:, None, None] * axes).reshape(-1, 3))
+    got = np.asarray(jax.jit(jax.vmap(rotations.from_matrix))(turns.as_matrix()))
+    want = turns.as_quat(scalar_first=True)
+    largest = np.take_along_axis(want, np.abs(want).argmax(1)[:, None], 1)
+    # of two components of one size either may be taken for the largest
+    sign = np.sign(np.sum(got * want, 1, keepdims=True))
+    assert np.all((sign == np.sign(largest)) | (np.abs(largest) < 0.71))
+    np.testing.assert_allclose(got, sign * want, atol=2e-15)
+
+
 def test_axes_may_follow_the_components(x64):
     many = jnp.asarray(RNG.normal(size=(4, 2, 5)))
     got = jnp.array(rotations.matrix(many))
@@ -50,13 +65,18 @@ def test_axes_may_follow_the_components(x64):
 def test_a_constant_spin_turns_by_its_angle(x64, d):
     turn = jnp.array([0.4]) if d == 2 else jnp.asarray(Q)
     spin = jnp.array([1.7]) if d == 2 else jnp.array([0.3, -1.1, 0.8])
-    whole = rotations.rotated(turn, spin, 0.5)
+    rotated = jax.jit(rotations.rotated)
     parts = turn
     for _ in range(10):
-        parts = rotations.rotated(parts, spin, 0.05)
-    np.testing.assert_allclose(whole, parts, atol=1e-14)
-    at = lambda dt: jnp.stack(rotations.turned(rotations.rotated(turn, spin, dt), tuple(X[:d, 0])))
-    arm = rotations.turned(turn, tuple(X[:d, 0]))
-    np.testing.assert_allclose(
-        jax.jacfwd(at)(0.0), jnp.stack(rotations.cross(spin, arm)), atol=1e-14
-    )
+        parts = rotated(parts, spin, 0.05)
+    np.testing.assert_allclose(rotated(turn, spin, 0.5), parts, atol=1e-14)
+
+    @jax.jit
+    def speeds(dt):
+        """The velocity of a point as a derivative, and as the spin has it."""
+        point = tuple(X[:d, 0])
+        at = lambda dt: jnp.stack(rotations.turned(rotations.rotated(turn, spin, dt), point))
+        arm = rotations.turned(turn, point)
+        return jax.jacfwd(at)(dt), jnp.stack(rotations.cross(spin, arm))
+
+    np.testing.assert_allclose(*speeds(0.0), atol=1e-14)

@@ -1,6 +1,6 @@
 """Threads of ISO 68-1: published diameters, a screw motion, and a dense cloud of the surface."""
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
@@ -18,7 +18,7 @@ def test_diameters_are_the_published_ones(d, pitch, d2, d1):
     assert minor_diameter(d, pitch) == pytest.approx(d1, abs=5e-4)
 
 
-@pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED)
+@pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED[::2])
 def test_a_screw_motion_leaves_the_distance(d, pitch, d2, d1):
     """A turn by an angle and a way of P angle / 2 pi; nothing else along the axis does."""
     x = RNG.uniform(-0.6 * d, 0.6 * d, (500, 3))
@@ -26,19 +26,21 @@ def test_a_screw_motion_leaves_the_distance(d, pitch, d2, d1):
     c, s = np.cos(angle), np.sin(angle)
     moved = np.stack([c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1], x[:, 2]], 1)
     moved[:, 2] += pitch * angle / (2 * np.pi)
-    far = lambda p: np.asarray(thread_distance(tuple(jnp.asarray(p, jnp.float32).T), d, pitch))
+    distance = jax.jit(lambda p: thread_distance(tuple(p.T), d, pitch))
+    far = lambda p: np.asarray(distance(p.astype(np.float32)))
     # 24 bits of places of up to 0.6 d, of slope one
     np.testing.assert_allclose(far(moved), far(x), atol=1e-5 * d)
     assert np.abs(far(x + np.array([0, 0, pitch / 3])) - far(x)).max() > 0.1 * pitch
 
 
-@pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED)
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED[::2])
 def test_the_thread_is_as_far_as_its_surface(d, pitch, d2, d1):
     """The profile is cut across the axis: off by the lead angle's square, 3e-3, and the cloud."""
     # the profile as ISO 68-1 draws it: crest, flank, root
     v = np.array([-1 / 2, -3 / 8, -1 / 16, 1 / 16, 3 / 8, 1 / 2]) * pitch
     radius = np.array([d1, d1, d, d, d1, d1]) / 2
-    along = np.linspace(v[0], v[-1], 800)
+    along = np.linspace(v[0], v[-1], 400)
     rho = np.interp(along, v, radius)
     angle = np.linspace(-0.25, 0.25, 500)
     grid = [
@@ -52,8 +54,9 @@ def test_the_thread_is_as_far_as_its_surface(d, pitch, d2, d1):
     )
     out = RNG.uniform(d1 / 2 - 0.3 * pitch, d / 2 + 0.3 * pitch, 1500)
     x = np.stack([out, 0 * out, RNG.uniform(-pitch / 2, pitch / 2, 1500)], 1)
-    near, _ = cKDTree(cloud).query(x)
-    got = np.asarray(thread_distance(tuple(jnp.asarray(x, jnp.float32).T), d, pitch))
+    near, _ = cKDTree(cloud[np.abs(cloud[:, 2]) < pitch]).query(x)
+    distance = jax.jit(lambda p: thread_distance(tuple(p.T), d, pitch))
+    got = np.asarray(distance(x.astype(np.float32)))
     inside = out < np.interp(x[:, 2], v, radius)
     assert ((got < 0) == inside)[np.abs(got) > 1e-4].all()
     # half the cloud's spacing, 0.5 / 499 d / 4, and 2e-3 of distances of up to 0.4 pitch
@@ -66,9 +69,13 @@ def test_a_nut_runs_freely_on_its_bolt_and_in_step_alone():
     nut, bolt = Nut(d + play, pitch, 0.0074, 0.012), Bolt(d, pitch, 0.02)
     r, t, z = RNG.uniform((0.0065, -np.pi, -0.006), (0.0085, np.pi, 0.006), (20000, 3)).T
     x = np.stack([r * np.cos(t), r * np.sin(t), z], 1)
-    far = lambda shape, p: np.asarray(shape.distance(tuple(jnp.asarray(p, jnp.float32).T)))
-    # nowhere inside both, and the two distances add up to the gap between them at least
-    gap = far(nut, x) + far(bolt, x)
-    assert gap.min() > 0.45 * play * np.sin(np.pi / 6)
     off = x + np.array([0, 0, pitch / 2])
-    assert ((far(nut, x) < 0) & (far(bolt, off) < 0)).any()
+
+    @jax.jit
+    def far(x, off):
+        return nut.distance(tuple(x.T)), bolt.distance(tuple(x.T)), bolt.distance(tuple(off.T))
+
+    of_nut, of_bolt, of_turned = map(np.asarray, far(x.astype(np.float32), off.astype(np.float32)))
+    # nowhere inside both, and the two distances add up to the gap between them at least
+    assert (of_nut + of_bolt).min() > 0.45 * play * np.sin(np.pi / 6)
+    assert ((of_nut < 0) & (of_turned < 0)).any()
