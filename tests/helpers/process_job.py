@@ -93,8 +93,6 @@ def befall(event: str):
                 os.kill(os.getpid(), signal.SIGTERM)
             elif event == "SIGKILL":
                 os.kill(os.getpid(), signal.SIGKILL)
-            elif event == "ValueError":
-                raise ValueError("the disk is on fire")
 
     return check
 
