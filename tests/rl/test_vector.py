@@ -1,5 +1,7 @@
 """Copies of an environment: new beginnings, true last observations, sums of episodes."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,9 +10,11 @@ import pytest
 from jaxgpu import rl
 
 
-def play(restart, steps=12, num_envs=16, horizon=4):
-    envs = rl.vectorize(rl.make("pendulum", max_steps=horizon), num_envs, restart)
-    state = envs.reset(jax.random.key(0))
+@cache
+def play(restart, steps=12, num_envs=16):
+    """Episodes of 4 steps: the first state, and observations and outcomes of all steps."""
+    envs = rl.vectorize(rl.make("pendulum", max_steps=4), num_envs, restart)
+    state = jax.jit(envs.reset)(jax.random.key(0))
 
     def move(state, key):
         state, out = envs.step(state, jnp.zeros((num_envs, 1)), key)
@@ -23,6 +27,7 @@ def play(restart, steps=12, num_envs=16, horizon=4):
 KEYS = jax.random.split(jax.random.key(1), 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restart", ["bank", "fresh", "same"])
 def test_an_episode_ends_in_its_true_last_observation(restart):
     _, observations, out = play(restart)
@@ -34,6 +39,7 @@ def test_an_episode_ends_in_its_true_last_observation(restart):
     np.testing.assert_array_equal(out.observation, observations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restart, distinct", [("bank", 2), ("fresh", 16), ("same", 16)])
 def test_beginnings(restart, distinct):
     """How many differ among 16 that begin together, and that none returns in the next round."""
@@ -61,46 +67,51 @@ def test_copies_of_learners_begin_each_where_no_other_does():
     assert rl.vectorize(env, 8).restart == "fresh"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restart", ["bank", "same"])
 def test_what_is_drawn_for_many_steps_at_once_is_what_each_draws(restart):
     envs = rl.vectorize(rl.make("pendulum", max_steps=4), 16, restart)
-    state, action = envs.reset(jax.random.key(0)), jnp.zeros((16, 1))
-    drawn = jax.vmap(lambda key: envs.draw(state, key))(KEYS[:12])
-    forth = jax.jit(lambda s: jax.lax.scan(lambda s, i: envs.step_with(s, action, i), s, drawn))
+    action, (state, observations, whole) = np.zeros((16, 1), np.float32), play(restart)
+
+    @jax.jit
+    def forth(state):
+        drawn = jax.vmap(lambda key: envs.draw(state, key))(KEYS[:12])
+        return jax.lax.scan(lambda s, i: envs.step_with(s, action, i), state, drawn)
+
     last, out = forth(state)
-    _, observations, whole = play(restart)
     np.testing.assert_array_equal(out.observation, observations)
     np.testing.assert_array_equal(last.observation, observations[-1])
     np.testing.assert_array_equal(out.reward, whole.reward)
 
 
+@pytest.mark.slow
 def test_sums_of_an_episode_start_anew():
     _, _, out = play("fresh")
     np.testing.assert_array_equal(out.info["episode_length"][:, 0], [1, 2, 3, 4] * 3)
     np.testing.assert_allclose(out.info["episode_return"][7], out.reward[4:8].sum(0), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_no_gradient_flows_into_the_next_episode():
     envs = rl.vectorize(rl.make("pendulum", max_steps=1), 2)
-    state = envs.reset(jax.random.key(0))
 
     def later(action):
-        new, _ = envs.step(state, action, jax.random.key(1))
+        new, _ = envs.step(envs.reset(jax.random.key(0)), action, jax.random.key(1))
         return jnp.sum(new.state.angular_velocity)
 
-    np.testing.assert_array_equal(jax.grad(later)(jnp.ones((2, 1))), 0)
+    np.testing.assert_array_equal(jax.jit(jax.grad(later))(np.ones((2, 1), np.float32)), 0)
 
 
 def test_a_report_has_the_means_of_the_episodes_that_ended_and_zeros_where_none_did():
     """Of four copies one ended, one was cut, one broke and one goes on."""
-    yes = lambda *places: jnp.isin(jnp.arange(4), jnp.array(places, int))
+    yes = lambda *places: np.isin(np.arange(4), places)
     out = rl.vector.Outcome(
         observation=None,
         final=None,
-        reward=jnp.zeros(4),
+        reward=np.zeros(4, np.float32),
         terminated=yes(0),
         truncated=yes(1),
-        info={"episode_return": jnp.array([3.0, 5.0, 100.0, 100.0]), "success": yes(1, 2, 3)},
+        info={"episode_return": np.float32([3.0, 5.0, 100.0, 100.0]), "success": yes(1, 2, 3)},
         broken=yes(2),
     )
     means = {"episodes": 2, "episode_return": 4, "success": 0.5, "broken": 1}

@@ -25,15 +25,15 @@ SWING = rl.SHAC(
 )
 
 
-def scores(env, learner, updates, limit, seed=0):
-    """Of 128 episodes after training, for each of three seeds."""
+def scores(env, learner, updates, limit, seed=0, seeds=3):
+    """Of 128 episodes after training, for each of some seeds."""
 
     def one(key):
         state, _ = rl.learn(env, learner, key, updates)
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, learner.policy(env, state), test_key, 128, limit)
 
-    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(seed), 3))
+    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(seed), seeds))
 
 
 @pytest.mark.slow
@@ -47,11 +47,9 @@ def test_psm_reach_is_solved_in_200k_steps():
 
 @pytest.mark.slow
 def test_pendulum_is_swung_up_in_200k_steps():
-    """Chosen on 72 other seeds, whose worst has -168; without `reset_prob` it is -1057."""
-    means = np.asarray(scores(rl.make("pendulum"), SWING, 1562, 200).episode_return).mean(
-        1
-    )  # 199,936 steps
-    assert np.median(means) >= -165 and means.min() >= -200, means
+    """Of one seed; chosen on 72 others, whose worst has -168; without `reset_prob` it is -1057."""
+    found = scores(rl.make("pendulum"), SWING, 1562, 200, seeds=1)  # 199,936 steps
+    assert np.mean(found.episode_return) >= -200
 
 
 def test_the_slope_of_an_action_is_cut_and_never_nan():
