@@ -14,7 +14,7 @@ M = 1.3
 
 def at_pericentre(e, q):
     """Position and velocity [3] at distance q, of an orbit of eccentricity e."""
-    return jnp.array([q, 0.0, 0.0]), jnp.array([0.0, np.sqrt(M * (1 + e) / q), 0.0])
+    return np.array([q, 0.0, 0.0]), np.array([0.0, np.sqrt(M * (1 + e) / q), 0.0])
 
 
 def later(x, v, t, m=M):
@@ -60,7 +60,7 @@ def test_is_keplers_orbit(x64, e):
 def test_there_and_back(x64, seed):
     """Any orbit of any mass, bound or not, in any direction; and v is the rate of x."""
     random = np.random.default_rng(seed)
-    x, v = (jnp.asarray(random.normal(size=3)) for _ in range(2))
+    x, v = random.normal(size=(2, 3))
     m = 10 ** random.uniform(-1, 1)
     y, w = go(x, v, 1.7, m)
     for got, want in zip(go(y, w, -1.7, m), (x, v)):
@@ -84,17 +84,22 @@ def test_passes_through_a_collision(x64):
     np.testing.assert_allclose(ks.physical(orbit)[0], [0, 0, 1], atol=1e-13)
 
 
+@jax.jit
+def kicked(x, v, a):
+    """The state after a kick by 0.3 a distance, and the energy that is kept with it."""
+    orbit = ks.regularised(x, v, jnp.asarray(M))
+    orbit = ks.kick(orbit, jnp.asarray(0.3), a)
+    return *ks.physical(orbit), orbit.h
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_kick_changes_the_velocity_alone(x64, seed):
     random = np.random.default_rng(seed)
-    x, v, a = (jnp.asarray(random.normal(size=3)) for _ in range(3))
-    orbit = ks.regularised(x, v, jnp.float64(M))
-    kicked = ks.kick(orbit, jnp.float64(0.3), a)
-    y, w = ks.physical(kicked)
+    x, v, a = random.normal(size=(3, 3))
+    y, w, energy = map(np.asarray, kicked(x, v, a))
     np.testing.assert_allclose(y, x, atol=1e-14)
-    np.testing.assert_allclose(w, v + 0.3 * ks.distance(orbit) * a, atol=1e-14)
-    h = jnp.sum(w * w) / 2 - M / jnp.sqrt(jnp.sum(x * x))
-    np.testing.assert_allclose(kicked.h, h, atol=1e-14)
+    np.testing.assert_allclose(w, v + 0.3 * np.linalg.norm(x) * a, atol=1e-14)
+    np.testing.assert_allclose(energy, w @ w / 2 - M / np.linalg.norm(x), atol=1e-14)
 
 
 def test_apocentre_and_period(x64):
@@ -109,7 +114,7 @@ def test_an_orbit_that_is_not_bound_leaves_the_slopes_of_others_alone(x64, of):
     """One flies apart faster than it would go round; the slopes of its own are none, not nan."""
     x, v = at_pericentre(0.6, 0.4)
     one = ks.regularised(x, v, jnp.float64(M))
-    fast = ks.regularised(x, v.at[0].set(5.0), jnp.float64(M))
+    fast = ks.regularised(x, v + [5.0, 0, 0], jnp.float64(M))
     both = jax.tree.map(lambda *q: jnp.stack(q, -1), one, fast)
     np.testing.assert_array_equal(both.h < 0, [True, False])
     bound = lambda orbit: jnp.sum(jnp.where(orbit.h < 0, of(orbit), 0))
@@ -119,21 +124,28 @@ def test_an_orbit_that_is_not_bound_leaves_the_slopes_of_others_alone(x64, of):
         np.testing.assert_array_equal(b[..., 1], 0)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
-def test_conforms(x64, dtype):
-    x, v = (k.astype(dtype) for k in at_pericentre(0.3, 0.7))
-    orbit = ks.regularised(x, v, dtype(M))
-    seen = lambda orbit, s: ks.drift(orbit, s)[1]
-    check(seen, orbit, dtype(0.4), differentiable=(0, 1), batched=(0, 1))
+@pytest.mark.slow
+def test_conforms():
+    x, v = (k.astype(jnp.float32) for k in at_pericentre(0.3, 0.7))
+    orbit = ks.regularised(x, v, jnp.float32(M))
+    seen = jax.jit(lambda orbit, s: ks.drift(orbit, s)[1])
+    check(seen, orbit, jnp.float32(0.4), differentiable=(0, 1), batched=(0, 1))
 
 
 def test_tangents_match_central_differences(x64):
     x, v = at_pericentre(0.5, 0.8)
-    way = jnp.array([0.3, -0.7, 0.2])
+    way = np.array([0.3, -0.7, 0.2])
     h = 1e-6
     slope = (go(x + h * way, v, 2.1)[0] - go(x - h * way, v, 2.1)[0]) / (2 * h)
-    got = jax.jvp(lambda x: go(x, v, 2.1)[0], (x,), (way,))[1]
+    got = jax.jit(lambda x: jax.jvp(lambda x: later(x, v, 2.1)[0], (x,), (way,))[1])(x)
     np.testing.assert_allclose(got, slope, atol=1e-8)
+
+
+@jax.jit
+def taken(x, v, m, t):
+    """The time that a drift takes whose length was found for the time `t`."""
+    orbit = ks.regularised(x, v, m)
+    return ks.drift(orbit, ks.until(orbit, t))[1]
 
 
 @pytest.mark.parametrize("short", [1e-1, 1.6e-2, 1e-4, 1e-6])
@@ -144,9 +156,8 @@ def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
     x = np.stack([np.cos(begin) - e, across * np.sin(begin), flat])
     v = np.stack([-np.sin(begin), across * np.cos(begin), flat]) / (1 - e * np.cos(begin))[None]
     fast = 10 ** np.random.default_rng(4).uniform(-0.5, 0.5, 401)  # the roots of the masses
-    orbit = ks.regularised(jnp.asarray(x), jnp.asarray(v * fast), jnp.asarray(fast**2))
-    s = jax.jit(ks.until)(orbit, jnp.asarray(-begin / fast))
-    np.testing.assert_allclose(ks.drift(orbit, s)[1] * fast, -begin, rtol=0, atol=1e-14)
+    found = taken(x, v * fast, fast**2, -begin / fast)
+    np.testing.assert_allclose(found * fast, -begin, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -171,7 +182,7 @@ def test_the_far_solution_meets_the_near_one_and_keplers(x64):
     """Continuous where the formula changes, and as `kepler.drift` has it, far before and after."""
     t = np.concatenate([np.geomspace(0.1, 1e12, 40), -np.geomspace(0.1, 1e12, 40)])
     x, v = (np.repeat(q, 80, axis=1) for q in ([[1.0], [0.2], [0.1]], [[0.1], [4.0], [0.3]]))
-    got = go(jnp.asarray(x), jnp.asarray(v), t)
+    got = go(x, v, t)
     want = jax.jit(kepler.drift)(x.T, v.T, M, t)
     for one, two in zip(got, (q.T for q in want)):
         size = np.linalg.norm(two, axis=0)

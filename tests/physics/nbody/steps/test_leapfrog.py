@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check
 
 from jaxgpu.physics.nbody.steps import leapfrog
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
@@ -76,7 +75,7 @@ def test_volume_in_phase_space_and_energy_stay(x64):
     """Energy of a coarse orbit wanders and returns: no larger after 160 periods than after 40."""
     x, v = start(0.3)
     flow = lambda q: jnp.concatenate(orbit(q[:2], q[2:], 60, 4))
-    jacobian = np.asarray(jax.jacfwd(flow)(jnp.concatenate([x, v])))
+    jacobian = np.asarray(jax.jit(jax.jacfwd(flow))(jnp.concatenate([x, v])))
     form = np.block([[np.zeros((2, 2)), np.eye(2)], [-np.eye(2), np.zeros((2, 2))]])
     np.testing.assert_allclose(jacobian.T @ form @ jacobian, form, atol=1e-11)
     energy = jax.jit(lambda x, v: jnp.sum(v * v) / 2 - 1 / jnp.sqrt(jnp.sum(x * x)))
@@ -92,7 +91,7 @@ def test_volume_in_phase_space_and_energy_stay(x64):
 @pytest.mark.slow
 def test_gradients_both_ways_match_central_differences(x64):
     """Fixed steps, reverse and forward: 1e-7 of differences, whose own error is 1e-9."""
-    mass = jnp.array([0.6, 0.3, 0.1])
+    mass = np.array([0.6, 0.3, 0.1])
 
     def pull(m, t, x):
         d = x[None] - x[:, None]
@@ -105,13 +104,13 @@ def test_gradients_both_ways_match_central_differences(x64):
         x, v = walk(partial(pull, m), x, v, (0.0, 1.5), 30, 4)
         return jnp.concatenate([x.ravel(), v.ravel()])
 
-    x = jnp.array([[1.0, 0, 0.1], [-0.6, 0.9, 0], [-0.5, -0.8, -0.2]])
-    v = jnp.array([[0, 0.5, 0], [-0.4, -0.3, 0.1], [0.5, -0.2, 0]])
-    q = jnp.concatenate([x.ravel(), v.ravel(), mass])
+    x = np.array([[1.0, 0, 0.1], [-0.6, 0.9, 0], [-0.5, -0.8, -0.2]])
+    v = np.array([[0, 0.5, 0], [-0.4, -0.3, 0.1], [0.5, -0.2, 0]])
+    q = np.concatenate([x.ravel(), v.ravel(), mass])
     h = 1e-5
-    sides = [np.asarray(jax.vmap(ends)(q[None] + side * h * jnp.eye(21))) for side in (1, -1)]
+    sides = [np.array([ends(q + side * h * way) for way in np.eye(21)]) for side in (1, -1)]
     slope = (sides[0] - sides[1]).T / (2 * h)
-    for got in (jax.jacfwd(ends)(q), jax.jacrev(ends)(q)):
+    for got in jax.jit(lambda q: (jax.jacfwd(ends)(q), jax.jacrev(ends)(q)))(q):
         np.testing.assert_allclose(got, slope, atol=1e-7 * np.abs(slope).max())
 
 
@@ -147,13 +146,6 @@ def test_wrong_orders_and_values_are_refused():
         given = dict(x=[1.0, 0], v=[0.0, 1], t=0.0, dt=0.1) | change
         with pytest.raises(ValueError, match="^Leapfrog.init: "):
             Leapfrog(kepler, given.pop("dt")).init(**given)
-
-
-@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
-def test_conforms(x64, dtype):
-    f = jax.jit(lambda x, v, t: walk(kepler, x, v, (0.0, t), 3, 4))
-    x, v = (q.astype(dtype) for q in start(0.3))
-    check(f, x, v, jnp.asarray(0.5, dtype), differentiable=(0, 1, 2), batched=(0,))
 
 
 def test_a_time_step_is_one_number():
