@@ -1,5 +1,6 @@
 """Sphinx: `make docs`."""
 
+import gc
 import re
 import sys
 from pathlib import Path
@@ -17,6 +18,9 @@ import gallery
 import reference
 
 from benchmarks import charts, pages
+
+# nearly all objects of a build live to its end, and the collector would search them every time
+gc.set_threshold(1_000_000)
 
 project = "jaxgpu"
 author = "The jaxgpu authors"
@@ -78,6 +82,12 @@ def _types_of_fields_once(app, domain, kind, content):
             field.parent.remove(field)
 
 
+def _navigation_near_the_page(app, pagename, templatename, context, doctree):
+    """Unfold the sidebar around the page only: the tree of all pages takes most of the build."""
+    if tree := context.get("toctree"):
+        context["toctree"] = lambda **options: tree(**options | {"collapse": True})
+
+
 def _whole(app, env):
     """The reference is whole, or the build fails."""
     made = set(env.get_domain("py").objects)
@@ -96,4 +106,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", _fields)
     app.connect("autodoc-skip-member", _foreign)
     app.connect("object-description-transform", _types_of_fields_once, priority=900)
+    app.connect("html-page-context", _navigation_near_the_page, priority=400)  # before furo
     app.connect("env-check-consistency", _whole)
