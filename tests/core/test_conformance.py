@@ -11,21 +11,22 @@ from doors import hostile
 
 
 def walk():
-    """Every entry of the registry under every rule; what runs or lowers long programs is slow."""
-    hosts = [door for door in registry.DOORS if door.name in registry.OF_THE_HOST]
-    rules = [
-        (registry.DOORS, {"hostile input": hostile}, ()),
-        (hosts, {"of the host": registry.of_the_host}, ()),
-        (registry.programs(), registry.RULES, ("jit and vmap", "both precisions")),
-        (protocols.MACHINES, protocols.RULES, ("jit and vmap", "export", "both precisions")),
+    """Every entry of the registry under every rule."""
+    programs = [door for door in registry.DOORS if door.is_program]
+    hosts = [door for door in registry.DOORS if door.host]
+    leaders = [machine for machine in protocols.MACHINES if not machine.alike]
+    walks = [
+        ("hostile input", hostile, registry.DOORS),
+        ("of the host", registry.of_the_host, hosts),
+        ("traced", registry.traces, programs),
+        ("run", registry.runs, programs),
+        ("traced", protocols.traces, protocols.MACHINES),
+        ("run", protocols.runs, leaders),
     ]
-    for entries, held, long in rules:
-        for name, rule in held.items():
-            for entry in entries:
-                slow = name in long or getattr(entry, "dear", False)
-                slow |= name == "hostile input" and entry.name in registry.DEAR
-                marks = pytest.mark.slow if slow else ()
-                yield pytest.param(rule, entry, id=f"{entry.name}: {name}", marks=marks)
+    for name, rule, entries in walks:
+        for entry in entries:
+            marks = [pytest.mark.slow] if name in entry.slow else []
+            yield pytest.param(rule, entry, id=f"{entry.name}: {name}", marks=marks)
 
 
 @pytest.mark.parametrize("rule, entry", list(walk()))

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from doors import Door, attacks, hold, refused_well
 from protocols import MACHINES
-from registry import DOORS
+from registry import DOORS, TABLE_OF
 
 import jaxgpu
 from jaxgpu.pytree import number, pytree
@@ -186,13 +187,21 @@ def public(module):
     return [name for name in made if name[0] != "_"]
 
 
+def to_add(name):
+    """The line that is missing, and where it goes: beside the door with the most alike name."""
+    likeness = lambda door: (len(os.path.commonprefix([door, name])), -len(door))
+    beside, file = max(TABLE_OF.items(), key=lambda row: likeness(row[0]))
+    line = f'Door("{name}", {name.rpartition(".")[2]}, {{"argument": value, ...}})'
+    return f'{name}: add to tests/helpers/{file}.py, beside "{beside}": {line}'
+
+
 def test_every_public_name_has_a_door():
     """It is walked, by a door or as a machine, or is no function of values."""
     spared = {name for names in NO_DOOR.values() for name in names}
     said = " ".join(door.name for door in DOORS)
     said += " " + " ".join(kind.__name__ for machine in MACHINES for kind in machine.covers)
     missing = [
-        f"{module.__name__}.{name}"
+        to_add(f"{module.__name__.removeprefix('jaxgpu.')}.{name}")
         for module in modules()
         if ".studies" not in module.__name__
         for name in public(module)
@@ -200,7 +209,8 @@ def test_every_public_name_has_a_door():
         and not is_result(getattr(module, name))
         and not re.search(rf"\b{name}\b", said)
     ]
-    assert not missing, "\n".join(["no door:", *missing])
+    why = "no door; a name without values of its own goes to NO_DOOR of tests/core/test_doors.py"
+    assert not missing, "\n".join([why, *missing])
 
 
 # classes with a method of a protocol that are no machine, and are stepped by tests of their own
@@ -217,7 +227,11 @@ def test_every_class_that_steps_is_a_machine():
     spared = {name for names in NO_MACHINE.values() for name in names}
     covered = {kind for machine in MACHINES for kind in machine.covers}
     missing = {
-        f"{module.__name__}.{name}"
+        f"{module.__name__}.{name}: add to MACHINES of tests/helpers/protocols.py: "
+        f'Machine("{name}", ({name},), make), where make(dtype) gives init(key) and '
+        "step(state, key); a material goes to MATERIALS of tests/helpers/doors_continuum.py, an "
+        "algorithm to ALGORITHMS of protocols.py, a learner to LEARNERS of rl_learners.py, and an "
+        "environment is registered by rl.register"
         for module in modules()
         if ".studies" not in module.__name__
         for name in public(module)
@@ -225,4 +239,5 @@ def test_every_class_that_steps_is_a_machine():
         if any(callable(getattr(kind, word, None)) for word in ("tell", "reset", "update", "step"))
         if kind not in covered and name not in spared
     }
-    assert not missing, "\n".join(["no machine:", *sorted(missing)])
+    why = "no machine; what is stepped otherwise goes to NO_MACHINE of tests/core/test_doors.py"
+    assert not missing, "\n".join([why, *sorted(missing)])

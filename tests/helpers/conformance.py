@@ -77,6 +77,11 @@ def same(got: Any, want: Any, rtol: float = 0.0) -> None:
             np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * scale)
 
 
+def lane(tree: Any, i: int) -> Any:
+    """One of the copies in a pytree of stacked arrays."""
+    return jax.tree.map(lambda x: x[i] if _is_key(x) else np.asarray(x)[i], tree)
+
+
 def assert_deterministic(f: Callable[..., Any], *args: Any) -> None:
     """Two calls give the same bits."""
     g = jax.jit(f)
@@ -137,11 +142,15 @@ def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> Non
 
 
 def check_program(f: Callable[..., Any], *args: Any, beyond: bool = False) -> None:
+    """Hold the program of a function to `check_jaxpr`."""
+    check_jaxpr(jax.make_jaxpr(f)(*args), beyond)
+
+
+def check_jaxpr(jaxpr: Any, beyond: bool = False) -> None:
     """No callback, every product of matrices with a precision, no float64 out of float32.
 
     beyond: whether some number of float64 in it is beyond float32's exponents; see `vanishing`.
     """
-    jaxpr = jax.make_jaxpr(f)(*args)
     found = vanishing(np.concatenate([np.zeros(0), *numbers(jaxpr.jaxpr, jaxpr.consts)]))
     assert bool(found.size) == beyond, f"numbers beyond float32's exponents: {np.unique(found)}"
     wide = any(str(v.dtype) in ("float64", "complex128") for v in jaxpr.in_avals if _shaped(v))
@@ -220,8 +229,11 @@ def _lane(args: tuple, batched: tuple[int, ...], scale: float) -> list[Any]:
 
 
 def _numbers(x: Any) -> np.ndarray:
-    key = jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(x) if key else x)
+    return np.asarray(jax.random.key_data(x) if _is_key(x) else x)
+
+
+def _is_key(x: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(x), jax.dtypes.prng_key)
 
 
 def _shaped(aval: Any) -> bool:

@@ -7,10 +7,14 @@ one of them and demands what the house promises:
 - a number outside the range that its field declares is refused;
 - a refusal is a ValueError or TypeError of one sentence, `name: what was given; what it must be`,
   raised by our own code and not by a library below it;
-- a list, an array of whole numbers and an array of another dtype give the answer of the array that
-  they stand for, or are refused;
+- lists, arrays of whole numbers and arrays of another dtype give the answer of the arrays that they
+  stand for, or are refused: all arguments at once, and one at a time where that is refused;
 - anything else is refused, unless the door says that there is a right answer (`right`), which must
   then be finite, that there is a limit (`limits`), or that nan comes out as nan (`nan_passes`).
+
+What must be refused is called plainly. An answer of a door that can be traced comes from one
+program per shape, after a trace in which the values are known, so that its checks see them: an
+operation by itself costs as much to compile as dozens in a program.
 
 `doors_<pillar>.py` list the doors, `registry.py` holds them all, and
 `tests/core/test_conformance.py` walks them.
@@ -52,6 +56,14 @@ class Door:
     rtol: float = 1e-3  # of the same numbers in another form
     free: tuple[str, ...] = ()  # arguments that are no data (functions, keys, folders)
     things: tuple[str, ...] = ()  # arguments of one kind: functions, keys, meshes, dictionaries
+    host: str = ""  # why it must see the values of its arrays; "" if it can be traced
+    beyond: bool = False  # its float64 needs numbers beyond float32's exponents
+    slow: tuple[str, ...] = ()  # rules that take more than 1.5 s
+
+    @property
+    def is_program(self) -> bool:
+        """It takes arrays, and can be traced."""
+        return not self.host and bool(split(self, self.good)[0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +77,12 @@ class Attack:
     like: dict[str, Any] | None = None  # arguments with the same answer
 
 
+def split(door: Door, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments that are arrays, or pytrees of arrays and numbers, and the others."""
+    kept = {k: v for k, v in given.items() if k not in door.things and _is_data(v)}
+    return kept, {k: v for k, v in given.items() if k not in kept}
+
+
 def attacks(door: Door) -> Iterator[Attack]:
     """Every argument and every field of a spec replaced, one at a time, by each hostile value."""
     for argument, value in door.good.items():
@@ -74,51 +92,128 @@ def attacks(door: Door) -> Iterator[Attack]:
             for kind, bad in _instead_of(value):
                 yield Attack(f"{argument}: {kind}", {**door.good, argument: bad}, None, kind)
             continue
-        for path, kind, among, bad, same in _hostile(argument, value, argument in door.normalised):
+        for path, kind, among, bad in _hostile(argument, value, argument in door.normalised):
             allowed = None if among is None else among.fault(bad) is None
-            like = None if same is None else {**door.good, argument: same[0]}
-            arguments = {**door.good, argument: same[1] if same else bad}
-            if among is not None and same is None:
-                arguments[argument] = _replaced(value, path, bad)
-            yield Attack(f"{path}: {kind}", arguments, allowed, kind, like)
+            given = bad if among is None else _replaced(value, path, bad)
+            yield Attack(f"{path}: {kind}", {**door.good, argument: given}, allowed, kind)
     for low, high in door.pairs:
         swapped = {**door.good, low: door.good[high], high: door.good[low]}
         yield Attack(f"{low}, {high}: reversed", swapped, None, "reversed")
 
 
+def other_forms(door: Door, one_at_a_time: bool = False) -> Iterator[Attack]:
+    """The arrays as lists, as whole numbers and in another dtype, together or one at a time."""
+    arrays = {
+        name: np.asarray(value)
+        for name, value in door.good.items()
+        if name not in (*door.free, *door.things) and _is_array(value)
+    }
+    groups = [{name: a} for name, a in arrays.items()] if one_at_a_time else [arrays]
+    for group in groups:
+        for kind in SAME:
+            forms = {k: _in_another_form(a, kind) for k, a in group.items()}
+            forms = {k: form for k, form in forms.items() if form is not None}
+            if forms:
+                like = {k: np.asarray(form, arrays[k].dtype) for k, form in forms.items()}
+                name = f"{', '.join(forms)}: {kind}"
+                yield Attack(name, {**door.good, **forms}, None, kind, {**door.good, **like})
+
+
 def hostile(door: Door) -> None:
     """Hold the door to what is promised under each attack, and say all that went wrong."""
-    faults = []
-    for attack in attacks(door):
+    faults, programs = [], {}
+
+    def tried(attack: Attack) -> bool:
         try:
-            hold(door, attack)
+            return hold(door, attack, programs)
         except AssertionError as error:
             faults.append(str(error).strip().splitlines()[0])
+            return True
+
+    for attack in attacks(door):
+        tried(attack)
+    refused = {attack.kind for attack in other_forms(door) if not tried(attack)}
+    for attack in other_forms(door, one_at_a_time=True):
+        if attack.kind in refused:
+            tried(attack)
     assert not faults, "\n".join(["", *faults])
 
 
-def hold(door: Door, attack: Attack) -> None:
-    """Call the door, and hold what happens to what is promised."""
+def hold(door: Door, attack: Attack, programs: dict | None = None) -> bool:
+    """Call the door, hold what happens to what is promised, and tell whether it answered.
+
+    programs: of the door, which attacks with the same shapes share.
+    """
+    programs = {} if programs is None else programs
     names = {attack.name, f"{attack.name.split(': ')[0]}: *"}
     listed, limit = names & {*door.right, *door.limits}, names & set(door.limits)
+    passes = attack.kind == "nan" and attack.name.split(":")[0] in door.nan_passes
     if attack.allowed and door.refusals:
-        return
-    with jax.enable_x64(door.wide), as_users():
+        return True
+    with jax.enable_x64(door.wide), as_users(), cheap_programs():
         try:
-            answer = door.call(**attack.arguments)
+            if attack.like is not None:
+                answer, want = _both(door, attack.arguments, attack.like)
+            elif attack.allowed or listed or passes:
+                answer = _answer(door, attack.arguments, programs)
+            else:
+                answer = door.call(**attack.arguments)
         except Exception as error:
             assert not (attack.allowed and attack.kind == "good"), error
-            return refused_well(error)
+            refused_well(error)
+            return False
         shown = f"{door.name}, {attack.name}: answered with {_short(answer)}"
         assert attack.allowed is not False, f"{shown}; its field declares another range"
         if attack.like is not None:
-            return _alike(shown, answer, door.call(**attack.like), door.rtol)
-        if attack.kind == "nan" and attack.name.split(":")[0] in door.nan_passes:
+            _alike(shown, answer, want, door.rtol)
+        elif passes:
             assert any(np.isnan(leaf).any() for leaf in _floats(answer)), shown
-            return
-        assert attack.allowed or listed, f"{shown}; it must be refused, or listed as right"
-        finite = all(np.isfinite(leaf).all() for leaf in _floats(answer))
-        assert finite or limit, f"{shown}: not finite"
+        else:
+            assert attack.allowed or listed, f"{shown}; it must be refused, or listed as right"
+            finite = all(np.isfinite(leaf).all() for leaf in _floats(answer))
+            assert finite or limit, f"{shown}: not finite"
+    return True
+
+
+def _answer(door: Door, given: dict[str, Any], programs: dict) -> Any:
+    """What a door answers, out of a program where it can be traced with these values."""
+    arrays, others = split(door, given)
+    key = tuple((name, id(value)) for name, value in others.items())
+    if not door.host and arrays:
+        with contextlib.suppress(Exception):  # a plain call tells what is refused
+            known = jax.tree.map(lambda a: jnp.asarray(a) if _is_array(a) else a, arrays)
+            jax.eval_shape(lambda: door.call(**known, **others))
+            if key not in programs:  # the others live as long as it, so that no other has their id
+                programs[key] = others, jax.jit(lambda arrays: door.call(**arrays, **others))
+            return programs[key][1](arrays)
+    return door.call(**given)
+
+
+def _both(door: Door, given: dict[str, Any], like: dict[str, Any]) -> tuple[Any, Any]:
+    """The answers to two forms of the same numbers; one program of both is compiled once."""
+    if door.is_program:
+        with contextlib.suppress(Exception):  # a plain call tells what is refused
+            both = [known_program(lambda form=form: door.call(**form)) for form in (given, like)]
+            texts = [program.lower(arrays).as_text() for program, arrays in both]
+            (one, arrays), (other, likes) = both
+            same = texts[0] == texts[1] and all(map(np.array_equal, arrays, likes))
+            answer = one(arrays)
+            return answer, answer if same else other(likes)
+    return door.call(**given), door.call(**like)
+
+
+def known_program(f: Callable[[], Any]) -> tuple[Any, list[Any]]:
+    """A program that was traced with known values, and these, which it takes as an argument.
+
+    As constants of the program XLA would compute with them while it compiles, at a snail's pace.
+    """
+    closed, out = jax.make_jaxpr(f, return_shape=True)()
+    tree = jax.tree.structure(out)
+
+    def program(arrays: list[Any]) -> Any:
+        return jax.tree.unflatten(tree, jax.core.eval_jaxpr(closed.jaxpr, arrays))
+
+    return jax.jit(program), list(closed.consts)
 
 
 @contextlib.contextmanager
@@ -126,6 +221,17 @@ def as_users() -> Iterator[None]:
     """The settings that users have, who promote dtypes and ranks in silence."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
+
+
+@contextlib.contextmanager
+def cheap_programs() -> Iterator[None]:
+    """Compile without most optimizations: in a third of the time, to the same numbers."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", before)
 
 
 def refused_well(error: Exception) -> None:
@@ -141,31 +247,46 @@ def refused_well(error: Exception) -> None:
 
 
 def _hostile(path: str, value: Any, unit: bool) -> Iterator[tuple]:
-    """Path, kind, declared range, value, and a pair of values (usual, unusual) with one answer."""
+    """Path, kind, declared range and value."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             among = field.metadata.get(KEY)
             if among is not None:
                 for kind, bad in _numbers_for(getattr(value, field.name), among.whole):
-                    yield f"{path}.{field.name}", kind, among, bad, None
+                    yield f"{path}.{field.name}", kind, among, bad
+    elif isinstance(value, str):
+        yield from ((path, kind, None, bad) for kind, bad in _words_for())
+    elif isinstance(value, bool) or callable(value) or value is None:
         return
-    if isinstance(value, str):
-        yield from ((path, kind, None, bad, None) for kind, bad in _words_for())
-        return
-    if isinstance(value, bool) or callable(value) or value is None:
-        return
-    if isinstance(value, int | float | np.generic) or getattr(value, "ndim", None) == 0:
-        for kind, bad in _numbers_for(value, isinstance(value, int)):
-            yield path, kind, None, bad, None
-        yield path, "None", None, None, None
-    elif hasattr(value, "ndim") and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
-        for kind, bad in _arrays_for(np.asarray(value), unit):
-            same = None
-            if kind in SAME:
-                as_float = np.asarray(bad, value.dtype)
-                same = (as_float, bad)
-            yield path, kind, None, bad, same
-        yield path, "None", None, None, None
+    elif isinstance(value, int | float | np.generic) or getattr(value, "ndim", None) == 0:
+        for kind, bad in (*_numbers_for(value, isinstance(value, int)), ("None", None)):
+            yield path, kind, None, bad
+    elif _is_array(value):
+        for kind, bad in (*_arrays_for(np.asarray(value), unit), ("None", None)):
+            yield path, kind, None, bad
+
+
+def _is_array(value: Any) -> bool:
+    if not hasattr(value, "dtype") or np.ndim(value) == 0:
+        return False
+    return not jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+
+
+def _is_data(value: Any) -> bool:
+    leaves = jax.tree.leaves(value)
+    numbers = (np.ndarray, np.generic, jax.Array, float)
+    return bool(leaves) and all(isinstance(leaf, numbers) for leaf in leaves)
+
+
+def _in_another_form(a: np.ndarray, kind: str) -> Any:
+    """The same numbers, rounded where they become whole; None where there is no such form."""
+    if kind == "list":
+        return a.tolist()
+    if a.dtype.kind != "f" and a.dtype.name != "bfloat16":
+        return None
+    if kind == "integers":
+        return np.rint(a).astype(np.int32)
+    return a.astype(np.float32 if a.dtype == np.float64 else np.float64)
 
 
 def _numbers_for(value: Any, whole: bool) -> Iterator[tuple[str, Any]]:
@@ -206,11 +327,8 @@ def _arrays_for(a: np.ndarray, unit: bool) -> Iterator[tuple[str, Any]]:
                 b = a.copy()
                 b.flat[a.size // 2] = bad
                 yield kind, b
-        yield "integers", np.rint(a).astype(np.int32)
-        yield "other dtype", a.astype(np.float32 if a.dtype == np.float64 else np.float64)
     yield "zero", np.zeros_like(a)
     yield "negative", -a
-    yield "list", a.tolist()
     yield "empty", a[:0]
     yield "wrong length", a[:-1]
     if a.ndim >= 2:

@@ -22,6 +22,7 @@ from jaxgpu.physics.continuum import (
 X = np.array([[0.4, 0.45], [0.5, 0.5], [0.61, 0.4]], np.float32)
 GRID = Grid(0.1, (10, 10))
 DRAWN = np.array([[0.1, 0.0, 0.2], [-0.2, 0.1, 0.0]], np.float32)
+PREPARED = "matter is prepared on the host, where its values are checked"
 PAINT = np.array([[0.2, 0.5, 0.9], [0.9, 0.5, 0.1]], np.float32)
 CAMERA = render.Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), width=8, height=6)
 
@@ -48,15 +49,17 @@ def spaced(shape):
 
 
 BALL = Collider(sdf.Ball(0.1), (0.5, 0.5), v=(0.1, 0.0), mass=1.0, inertia=0.1, soft=Soft(0.1))
-MATERIALS = [
-    continuum.Liquid(),
-    continuum.HerschelBulkley(),
-    continuum.NeoHookean(),
-    continuum.Corotated(),
-    continuum.VonMises(),
-    continuum.DruckerPrager(grain=1e-3),
-    continuum.Snow(),
-]
+# every material; protocols.py steps them
+MATERIALS = {
+    "Liquid": continuum.Liquid(1e4, viscosity=0.1),
+    "HerschelBulkley": continuum.HerschelBulkley(1e4, yield_stress=1.0, consistency=1.0),
+    "NeoHookean": continuum.NeoHookean(),
+    "Corotated": continuum.Corotated(),
+    "VonMises": continuum.VonMises(),
+    "DruckerPrager": continuum.DruckerPrager(),
+    "DruckerPrager, grains": continuum.DruckerPrager(grain=1e-3),
+    "Snow": continuum.Snow(),
+}
 SHAPES = [
     sdf.HalfSpace((0.0, 1.0, 0.0)),
     sdf.Ball(0.1),
@@ -84,56 +87,90 @@ DOORS = [
         "physics.continuum.rollout",
         rolled,
         {"controls": 1, "substeps": 2, "budget": 1e6},
+        host=PREPARED,
     ),
     *(
-        Door(f"physics.continuum.{type(m).__name__}", prepared, {"material": m}) for m in MATERIALS
+        Door(f"physics.continuum.{name}", prepared, {"material": material}, host=PREPARED)
+        for name, material in MATERIALS.items()
     ),
-    *(Door(f"geometry.sdf.{type(s).__name__}", spaced, {"shape": s}) for s in SHAPES),
-    Door("physics.continuum.prepare", prepared, {"x": X},
-         right=("x: wrong length", "x: empty", "x: zero")),
-    Door("physics.continuum.Body", prepared, {"body": Body(X, Liquid(), 1e-4, v=(0.1, 0.0))}),
-    Door("physics.continuum.Collider", prepared, {"collider": BALL}),
+    *(
+        Door(f"geometry.sdf.{type(shape).__name__}", spaced, {"shape": shape}, host=PREPARED)
+        for shape in SHAPES
+    ),
+    Door(
+        "physics.continuum.prepare",
+        prepared,
+        {"x": X},
+        right=("x: wrong length", "x: empty", "x: zero"),
+        host=PREPARED,
+    ),
+    Door(
+        "physics.continuum.Body",
+        prepared,
+        {"body": Body(X, Liquid(), 1e-4, v=(0.1, 0.0))},
+        host=PREPARED,
+    ),
+    Door("physics.continuum.Collider", prepared, {"collider": BALL}, host=PREPARED),
     Door(
         "physics.continuum.Soft",
         lambda soft: prepared(collider=dataclasses.replace(BALL, soft=soft)),
         {"soft": Soft(0.1, 50.0)},
+        host=PREPARED,
     ),
     Door(
         "physics.continuum.Injector",
         prepared,
         {"source": Injector(X, (0.1, 0.0), 0.1), "dt": 1e-3},
         right=("source.stop: *", "dt: None"),
+        host=PREPARED,
     ),
-    Door("physics.continuum.Collector", prepared, {"source": Collector(sdf.Ball(0.1))}),
+    Door(
+        "physics.continuum.Collector",
+        prepared,
+        {"source": Collector(sdf.Ball(0.1))},
+        host=PREPARED,
+    ),
     Door(
         "physics.continuum.Scene",
         lambda gravity: prepared(gravity=gravity),
         {"gravity": np.array([0.3, -9.81], np.float32)},
         right=("gravity: zero", "gravity: negative", "gravity: empty"),
+        host=PREPARED,
     ),
     Door(
         "physics.continuum.Grid",
         lambda dx: prepared(grid=Grid(dx, (20, 20))),
         {"dx": 0.1},
+        host=PREPARED,
     ),
     Door(
         "physics.continuum.simulate",
-        lambda t, frames: continuum.simulate(
-            Scene((Body(X, Liquid(), 1e-4),), GRID), t, frames=frames
-        ).state,
+        lambda t, frames: (
+            continuum.simulate(Scene((Body(X, Liquid(), 1e-4),), GRID), t, frames=frames).state
+        ),
         {"t": 0.01, "frames": 1},
+        host="a run, whose loop is on the host",
     ),
     Door(
         "geometry.fill_box",
         continuum.fill_box,
         {"lower": np.zeros(2), "upper": np.ones(2), "spacing": 0.25},
         right=("lower: negative", "lower: zero"),
+        host=PREPARED,
         pairs=(("lower", "upper"),),
     ),
-    Door("physics.continuum.lame", continuum.lame, {"young": 10.0, "poisson": 0.25},
-         right=("poisson: zero", "poisson: negative", "poisson: empty", "young: empty")),
-    Door("render.Camera", lambda camera: render.nearest(camera, DRAWN, 0.1)[0],
-         {"camera": CAMERA}),
+    Door(
+        "physics.continuum.lame",
+        continuum.lame,
+        {"young": 10.0, "poisson": 0.25},
+        right=("poisson: zero", "poisson: negative", "poisson: empty", "young: empty"),
+    ),
+    Door(
+        "render.Camera",
+        lambda camera: render.nearest(camera, DRAWN, 0.1)[0],
+        {"camera": CAMERA},
+        host="its axes are laid out on the host",
+    ),
     Door(
         "render.nearest",
         lambda x, radius, reach: render.nearest(CAMERA, x, radius, reach),
@@ -165,6 +202,7 @@ DOORS = [
         lambda images, seconds: render.gif(images, seconds)[:6],
         {"images": np.full((1, 2, 2, 3), 0.5), "seconds": 0.05},
         right=("images: zero",),
+        host="writes a picture",
     ),
     Door(
         "render.show",
@@ -172,5 +210,6 @@ DOORS = [
         {"x": np.arange(12.0).reshape(2, 2, 3), "times": np.arange(2.0)},
         right=("x: zero", "x: negative", "x: narrow")
         + ("times: zero", "times: negative", "times: None"),
+        host="draws what it is given",
     ),
-]  # fmt: skip
+]

@@ -329,4 +329,14 @@ THINGS = {
     "pytree.pytree": ("cls",),
     "ranges.table": ("cls",),
 }
-DOORS = [dataclasses.replace(door, things=THINGS.get(door.name, ())) for door in DOORS]
+HOST = {
+    "a run, whose loop is on the host": ["run.run"],
+    "writes or places what it is given": """mesh.split mesh.replicate checkpoint.save
+        checkpoint.load report.save""".split(),
+    "checks values, and is nothing else": ["pytree.number", "ranges.numbers"],
+}
+REASON = {name: reason for reason, names in HOST.items() for name in names}
+DOORS = [
+    dataclasses.replace(d, things=THINGS.get(d.name, ()), host=REASON.get(d.name, ""))
+    for d in DOORS
+]

@@ -37,7 +37,8 @@ def door(kind):
     good = {f.name: GIVEN.get(f.name, f.default) for f in fields}
     words = tuple(f.name for f in fields if isinstance(good[f.name], str | bool))
     name = kind.__name__
-    return Door(f"evolution.single.{name}", call, good, RIGHT.get(name, ()), free=words)
+    host = "makes a start in NumPy, once" if kind is single.LSHADE else ""
+    return Door(f"evolution.single.{name}", call, good, RIGHT.get(name, ()), free=words, host=host)
 
 
 KINDS = (

@@ -54,6 +54,7 @@ DOORS = [
         lambda x, v, t: integrate(WisdomHolman(GM, np.float32(0.5)), x, v, t),
         {"x": X, "v": V, "t": ONE},
         right=(*SIGNS, "t: zero"),
+        host="a run, whose loop is on the host",
     ),
     Door(
         "physics.nbody.kepler.drift",
@@ -143,6 +144,12 @@ DOORS = [
         ephemeris.ecliptic,
         {"vector": X},
         right=("vector: *",),
+        host="makes a start in NumPy, once",
     ),
-    Door("physics.nbody.ephemeris.de440", ephemeris.de440, {"jd": ephemeris.J2000}),
+    Door(
+        "physics.nbody.ephemeris.de440",
+        ephemeris.de440,
+        {"jd": ephemeris.J2000},
+        host="makes a start in NumPy, once",
+    ),
 ]

@@ -1,13 +1,16 @@
 """The doors of cameras among solids, and of houses."""
 
+import typing
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from doors import Door
 
-from jaxgpu import render
+from jaxgpu import render, rl
 from jaxgpu.geometry.solids import Boxes, Solids
-from jaxgpu.rl.envs.rearrange import geodesic, houses
+from jaxgpu.rl.environment import _REGISTRY
+from jaxgpu.rl.envs.rearrange import approach, geodesic, houses, tasks
 
 LOOK = render.Camera((0.0, 0.0, 0.2), (3.0, 0.5, 0.0), (0.0, 0.0, 1.0), width=6, height=5)
 BOXES = {
@@ -19,6 +22,42 @@ BOXES = {
 ANY = ("zero", "negative", "flat")
 ROWS = tuple(f"{name}: {kind}" for name in BOXES for kind in ANY)
 FLOOR = jnp.ones((5, 4), bool).at[2, 1:].set(False)
+
+
+def _episodes():
+    """One episode in a bare house, which is drawn on the host alone."""
+    zeros, field = lambda *shape: np.zeros(shape, np.float32), (1, 20, 20)
+    rows = zeros(1, 4, 8)
+    rows[..., 2], rows[..., 6] = -1e3, 1.0
+    things = rows.copy()
+    things[0, 0] = [1.0, 1.0, 0.7, 0.02, 0.02, 0.03, 1.0, 0.0]
+    return tasks.Episodes(
+        houses=houses.generate_many([0], plan="bathroom"),
+        boxes=rows,
+        things=things,
+        house=np.zeros(1, np.int32),
+        target=np.zeros(1, np.int32),
+        goal=np.float32([[2.0, 1.0, 0.7]]),
+        starts=np.float32([[[0.5, 1.0, 0.3]]]),
+        to_target=zeros(*field),
+        to_goal=zeros(*field),
+        near_target=zeros(1, approach.CELLS**3),
+        near_goal=zeros(1, approach.CELLS**3),
+    )
+
+
+EPISODES = _episodes()
+
+
+def made(name):
+    """An environment, that in houses with an episode that costs nothing to draw."""
+    return rl.make(name, **({"episodes": EPISODES} if name.startswith("rearrange/") else {}))
+
+
+def kind(name):
+    """The class of an environment, which is not made for that."""
+    maker = _REGISTRY[name]
+    return maker if isinstance(maker, type) else typing.get_type_hints(maker)["return"]
 
 
 def _seen():

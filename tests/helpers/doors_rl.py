@@ -8,6 +8,8 @@ import numpy as np
 import optax
 from doors import Door
 from doors_core import elsewhere
+from doors_rearrange import kind, made
+from rl_learners import LEARNERS
 
 from jaxgpu import mesh, rl
 from jaxgpu.rl import devices, plan, policies
@@ -16,21 +18,15 @@ from jaxgpu.rl.envs.rearrange.robot import Movement, Servos
 
 KEY = jax.random.key(0)
 POLE, SWING = rl.make("cartpole"), rl.make("pendulum")
-LEARNERS = [
-    (POLE, rl.PPO()),
-    (SWING, rl.SAC()),
-    (POLE, rl.PQN()),
-    (SWING, rl.SHAC()),
-    (SWING, rl.DAgger(jax.tree_util.Partial(lambda x: -0.2 * x[2:]))),
-    (SWING, rl.KickstartedPPO(teacher=jax.tree_util.Partial(lambda x: -0.2 * x[2:]))),
-    (POLE, rl.ES()),
-    (rl.make("cartpole-masked"), rl.RecurrentPPO(rl.PPO())),
-]
 DESCENT = plan.Descent(optax.sgd(0.1))
 PLANNERS = [plan.CEM(), plan.MPPI(), plan.TemporalExpansion(DESCENT), DESCENT]
-ENVIRONMENTS = {type(rl.make(name)): rl.make(name) for name in rl.names() if "matter" not in name}
-# robots are alike, and have hundreds of numbers: one of them
-ROBOTS = [kind for kind in ENVIRONMENTS if issubclass(kind, Robot) and kind is not rl.Reacher]
+# one of each class; robots are alike, and have hundreds of numbers: one of them
+ENVIRONMENTS = {
+    kind(name): name
+    for name in rl.names()
+    if "matter" not in name and (name == "reacher" or not issubclass(kind(name), Robot))
+}
+RUN = "a run, whose loop is on the host"
 
 
 def bowl(actions, frames=None):
@@ -48,22 +44,23 @@ def loaded(path):
 
 DOORS = [
     Door(
-        f"rl.train, {type(learner).__name__}",
-        lambda learner, steps, env=env: rl.train(env, learner, KEY, steps),
+        f"rl.train, {name}",
+        lambda learner, steps, task=task: rl.train(rl.make(task), learner, KEY, steps),
         {"learner": learner, "steps": 100_000},
         refusals=True,
+        host=RUN,
     )
-    for env, learner in LEARNERS
+    for name, (task, learner) in LEARNERS.items()
+    if "," not in name
 ]
 DOORS += [
     Door(
         f"rl.vectorize, {kind.__name__}",
         rl.vectorize,
-        {"env": env, "num_envs": 2},
+        {"env": made(name), "num_envs": 2},
         refusals=True,
     )
-    for kind, env in ENVIRONMENTS.items()
-    if kind not in ROBOTS
+    for kind, name in ENVIRONMENTS.items()
 ]
 DOORS += [
     Door(
@@ -73,8 +70,8 @@ DOORS += [
         refusals=True,
     )
     for movement, env in (
-        (Movement(), rl.make("rearrange/navigate")),
-        (Servos(), rl.make("rearrange/mobile-pick-dynamic")),
+        (Movement(), made("rearrange/navigate")),
+        (Servos(), made("rearrange/mobile-pick-dynamic")),
     )
 ]
 DOORS += [
@@ -86,6 +83,7 @@ DOORS += [
         right=tuple(
             f"actions: {kind}" for kind in ("zero", "negative", "wrong length", "transposed")
         ),
+        host=RUN,
     )
     for planner in PLANNERS[1:2]
 ]
@@ -95,6 +93,7 @@ DOORS += [
         lambda planner: plan.plan(bowl, np.zeros((3, 1), np.float32), planner, 2, key=KEY),
         {"planner": planner},
         refusals=True,
+        host="" if isinstance(planner, plan.TemporalExpansion) else RUN,
     )
     for planner in PLANNERS
 ]

@@ -20,6 +20,7 @@ FIELDS = tuple(
     for x in ("anchors", "distance", "normal", "velocity")
     for kind in ("zero", "negative")
 )
+LAID_OUT = "points of parts are laid out on the host, by their sizes"
 NUMBERS = ("young", "radius", "load", "friction", "area")
 
 
@@ -185,17 +186,20 @@ DOORS = [
         lambda clearance: touch.peg_and_socket("round-8", clearance).fixture.shape.radius,
         {"clearance": 5e-4},
         right=("clearance: None",),
+        host=LAID_OUT,
     ),
     Door(
         "physics.touch.peg_and_pad, peg",
         lambda diameter, height: touch.peg_and_pad("round-8", diameter, height).fixture.goal,
         {"diameter": 0.1, "height": 0.02},
+        host=LAID_OUT,
     ),
     Door(
         "physics.touch.nut_and_bolt",
         lambda clearance, length: touch.nut_and_bolt("M8", clearance, length).part.mass,
         {"clearance": 2e-4, "length": 0.05},
         right=("clearance: None",),
+        host=LAID_OUT,
     ),
     Door(
         "physics.touch.wrench",

@@ -5,7 +5,6 @@ A `Machine` names the classes that it covers and makes `init(key) -> state` and
 class that has a method of a protocol must be covered by one of the machines.
 """
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,9 @@ import conformance
 import jax
 import jax.numpy as jnp
 import numpy as np
-from doors import as_users
+from doors import as_users, cheap_programs
+from doors_continuum import MATERIALS
+from doors_rearrange import kind, made
 from rl_learners import LEARNERS
 
 from jaxgpu import rl
@@ -26,7 +27,6 @@ from jaxgpu.physics import continuum, rigid, touch
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
-from jaxgpu.rl.envs.locomotion import Robot
 
 KEY = jax.random.key(0)
 REF_DIRS = das_dennis(3, 4)
@@ -40,7 +40,8 @@ class Machine:
     covers: tuple[type, ...]
     make: Callable[[Any], tuple[Callable, Callable]]  # dtype -> init(key), step(state, key)
     floats: str = "same"  # "same": those of the state are of the dtype; "own": of its own
-    dear: bool = False  # traced in the slow tier only
+    alike: str = ""  # what has the same program but for few numbers, and is run in place of this
+    slow: tuple[str, ...] = ("run",)  # rules that take more than 1.5 s
     rtol: float = 1e-4  # between one step under jit or vmap, and a plain one
     compared: Any = np.float32  # the precision in which the two are compared
 
@@ -84,33 +85,15 @@ ALGORITHMS = {
 }
 
 
-def matter(material: Any, name: str) -> Machine:
-    """A material beside another and a tool."""
-
-    def make(dtype: Any) -> tuple[Callable, Callable]:
-        x = np.random.default_rng(0).uniform(0.3, 0.7, (2, 8, 3)).astype(dtype)
-        others = (
-            continuum.Body(x[0], material, dtype(1e-3)),
-            continuum.Body(x[1], continuum.NeoHookean(), dtype(1e-3)),
-        )
-        tool = continuum.Collider(continuum.sdf.Ball(dtype(0.05)), (0.5, 0.5, 0.5))
-        grid, gravity = continuum.Grid(0.1, (10, 10, 10)), (0.0, -9.8, 0.0)
-        scene = continuum.Scene(others, grid, gravity, (tool,)).prepare()
-        return lambda key: scene.init(), lambda state, key: scene.step(state)
-
-    return Machine(f"continuum.{name}", (type(material), continuum.Scene), make)
-
-
-MATERIALS = {
-    "Liquid": continuum.Liquid(1e4, viscosity=0.1),
-    "HerschelBulkley": continuum.HerschelBulkley(1e4, yield_stress=1.0, consistency=1.0),
-    "NeoHookean": continuum.NeoHookean(),
-    "Corotated": continuum.Corotated(),
-    "VonMises": continuum.VonMises(),
-    "DruckerPrager": continuum.DruckerPrager(),
-    "DruckerPrager, grains": continuum.DruckerPrager(grain=1e-3),
-    "Snow": continuum.Snow(),
-}
+def matter(dtype: Any) -> tuple[Callable, Callable]:
+    """Bodies of all materials side by side, and a tool."""
+    shape = (len(MATERIALS), 8, 3)
+    x = np.random.default_rng(0).uniform(0.3, 0.7, shape).astype(dtype)
+    bodies = [continuum.Body(x, m, dtype(1e-3)) for x, m in zip(x, MATERIALS.values())]
+    tool = continuum.Collider(continuum.sdf.Ball(dtype(0.05)), (0.5, 0.5, 0.5))
+    grid, gravity = continuum.Grid(0.1, (10, 10, 10)), (0.0, -9.8, 0.0)
+    scene = continuum.Scene(tuple(bodies), grid, gravity, (tool,)).prepare()
+    return lambda key: scene.init(), lambda state, key: scene.step(state)
 
 
 def joints(dtype: Any) -> tuple[Callable, Callable]:
@@ -177,12 +160,25 @@ def stars(spec: Any, name: str) -> Machine:
     return Machine(f"nbody.{name}", (type(spec),), make)
 
 
+# environments that the first one of their kind is exported and run for
+ALIKE = {
+    "reacher": """ant half-cheetah hopper humanoid humanoid-standup inverted-double-pendulum pusher
+        swimmer walker2d""",
+    "matter/mixing": """matter/gathering-easy matter/ice-cream-static matter/latte-art-stir
+        matter/pouring matter/transporting""",
+    "rearrange/mobile-pick-dynamic": "rearrange/place-dynamic rearrange/rearrange-dynamic",
+    "surgical/ecm-reach": "surgical/psm-reach surgical/star-reach",
+    "surgical/ecm-reach-compat": "surgical/psm-reach-compat surgical/star-reach-compat",
+    "surgical/ecm-reach-dynamic": "surgical/psm-reach-dynamic surgical/star-reach-dynamic",
+    "surgical/psm-track": "surgical/star-track",
+}
+
+
 def environment(name: str) -> Machine:
     """An environment under actions that are drawn."""
-    env = rl.make(name)
 
     def make(dtype: Any) -> tuple[Callable, Callable]:
-        env = rl.make(name)
+        env = made(name)
 
         def step(state: Any, key: Any) -> Any:
             act, move = jax.random.split(key)
@@ -193,20 +189,14 @@ def environment(name: str) -> Machine:
 
         return env.reset, step
 
-    tasks = name.startswith("matter/")  # matter keeps 32-bit numbers, and takes a second to trace
-    dear = tasks and name != "matter/mixing"
-    dear |= name.startswith("touch/") and name != "touch/peg-insertion"
-    dear |= isinstance(env, Robot) and name != "reacher"
-    dear |= name.startswith("rearrange/") and name != "rearrange/navigate"
-    floats, rtol = ("own", 1e-4) if tasks else ("same", 1e-5)
+    alike = next((first for first, names in ALIKE.items() if name in names.split()), "")
+    floats, rtol = ("own", 1e-4) if name.startswith("matter/") else ("same", 1e-5)
     if name.startswith("rearrange/") and name.endswith("-dynamic"):
         rtol = 1e-3  # 30 steps of servos of 1000 N m/rad
-    if name == "rearrange/place-dynamic":
-        rtol = 0.05  # held: moved by 2e-7, one in 64 is 0.1 m/s off after a step, in float64 too
     compared: Any = np.float32
     if name.startswith("touch/"):  # fingers at rest: a rate of 1e-5 m/s is what forces of 3 N leave
         compared, rtol = np.float64, 1e-10
-    return Machine(f"rl.{name}", (type(env),), make, floats, dear, rtol, compared)
+    return Machine(f"rl.{name}", (kind(name),), make, floats, alike, ("run",), rtol, compared)
 
 
 def learner(name: str) -> Machine:
@@ -222,8 +212,8 @@ def learner(name: str) -> Machine:
 
 MACHINES = [
     *(algorithm(spec, name) for name, spec in ALGORITHMS.items()),
-    *(matter(material, name) for name, material in MATERIALS.items()),
-    Machine("rigid.Model", (rigid.Model,), joints),
+    Machine("continuum.Scene", (continuum.Scene, *map(type, MATERIALS.values())), matter),
+    Machine("rigid.Model", (rigid.Model,), joints, alike="physics.rigid.Model.step"),
     Machine("touch.Grasp", (touch.Grasp,), grasp),
     Machine("nbody.Planetary", (Planetary,), planets),
     Machine("nbody.WisdomHolman", (WisdomHolman,), symplectic),
@@ -236,62 +226,43 @@ MACHINES = [
 ]
 
 
-def in_precision(machine: Machine, dtype: Any) -> None:
-    """A step gives back the types that it was given, in one program without a call to the host."""
-    with jax.enable_x64(np.dtype(dtype) == np.float64), as_users():
-        init, step = machine.make(dtype)
-        state = jax.eval_shape(init, KEY)
-        assert conformance.avals(jax.eval_shape(step, state, KEY)) == conformance.avals(state)
-        if machine.floats == "same" or np.dtype(dtype) == np.float32:
-            conformance.check_program(step, state, KEY)
-    found = {str(x.dtype) for x in jax.tree.leaves(state) if jnp.issubdtype(x.dtype, jnp.floating)}
-    if machine.floats == "same":
-        assert found <= {np.dtype(dtype).name}, f"{machine.name}: {found}"
+def traces(machine: Machine) -> None:
+    """A step gives back the types that it was given, in one portable program.
 
-
-def both_precisions(machine: Machine) -> None:
-    """A program of 64 bits is traced after one of 32 in one process.
-
-    Arrays that outlive the first must not keep its types in the second, as jax 0.12 lets NumPy's
-    do of which it made constants.
+    The program of 64 bits is traced while that of 32 lives. Arrays that outlive the first must not
+    keep its types in the second, as jax 0.12 lets NumPy's do of which it made constants.
     """
+    kept = []
+    for dtype in (np.float32, np.float64):
+        with jax.enable_x64(dtype is np.float64), as_users():
+            init, step = (jax.jit(f) for f in machine.make(dtype))
+            begun = init.trace(KEY)
+            state = begun.out_info
+            traced = step.trace(state, KEY)
+            kept += [begun, traced]
+            assert conformance.avals(traced.out_info) == conformance.avals(state)
+            if machine.floats == "same" or dtype is np.float32:
+                conformance.check_jaxpr(traced.jaxpr)
+            if not machine.alike and dtype is np.float32:
+                conformance.exports(step, state, KEY)
+        leaves = jax.tree.leaves(state)
+        found = {str(x.dtype) for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)}
+        if machine.floats == "same":
+            assert found <= {np.dtype(dtype).name}, f"{machine.name}: {found}"
 
-    def traced(dtype: Any) -> Any:
-        init, step = machine.make(dtype)
-        return jax.jit(lambda key: step(init(key), key)).trace(KEY)
 
-    with as_users():
-        kept = traced(np.float32)  # the fault is seen while this program lives
-        with jax.enable_x64(True):
-            traced(np.float64)
-    del kept
-
-
-def portable(machine: Machine) -> None:
-    """A step lowers for a CPU, a CUDA device and a TPU."""
-    with as_users():
-        init, step = machine.make(np.float32)
-        conformance.exports(step, jax.eval_shape(init, KEY), KEY)
-
-
-def jit_and_vmap(machine: Machine) -> None:
+def runs(machine: Machine) -> None:
     """A step of two copies under `vmap` is that of each alone, and has the same bits again."""
-    with jax.enable_x64(machine.compared == np.float64), as_users():
-        init, step = machine.make(machine.compared)
-        keys, one = jax.random.split(KEY), jax.jit(step)
+    with jax.enable_x64(machine.compared is np.float64), as_users(), cheap_programs():
+        init, step = (jax.jit(f) for f in machine.make(machine.compared))
+        keys = jax.random.split(KEY)
         states = jax.jit(jax.vmap(init))(keys)
         got = jax.jit(jax.vmap(step))(states, keys)
-        for lane in range(2):
-            state = jax.tree.map(operator.itemgetter(lane), states)
-            want = one(state, keys[lane])
-            conformance.same(jax.tree.map(operator.itemgetter(lane), got), want, machine.rtol)
-        conformance.same(one(state, keys[1]), want)
+        for i in range(2):
+            state = conformance.lane(states, i)
+            want = step(state, keys[i])
+            conformance.same(conformance.lane(got, i), want, machine.rtol)
+        conformance.same(step(state, keys[1]), want)
 
 
-RULES: dict[str, Callable[[Machine], None]] = {
-    "float32": lambda machine: in_precision(machine, np.float32),
-    "float64": lambda machine: in_precision(machine, np.float64),
-    "both precisions": both_precisions,
-    "export": portable,
-    "jit and vmap": jit_and_vmap,
-}
+RULES: dict[str, Callable[[Machine], None]] = {"traced": traces, "run": runs}

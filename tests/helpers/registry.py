@@ -5,174 +5,35 @@ algorithms by the tables of `protocols.py`. `tests/core/test_conformance.py` wal
 nothing opts in, and a public name that is missing fails.
 
 A door that takes arrays is a *program*, held to float32 and float64, to `jit`, `vmap` and export,
-unless it is listed in `HOST` with the reason; one that can be traced may not be listed there.
+unless its field `host` says why not; one that can be traced may not have that field.
 """
 
 import importlib
-import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import conformance
 import jax
-import jax.export
 import jax.numpy as jnp
 import numpy as np
-from doors import Door, as_users
+from doors import Door, as_users, cheap_programs, known_program, split
 
 TABLES = sorted(file.stem for file in Path(__file__).parent.glob("doors_*.py"))
 DOORS: list[Door] = [door for table in TABLES for door in importlib.import_module(table).DOORS]
-
-
-# doors that take arrays whose values they must see, and why
-HOST = {
-    "points of parts are laid out on the host, by their sizes": [
-        "physics.touch.peg_and_socket",
-        "physics.touch.peg_and_pad, peg",
-        "physics.touch.nut_and_bolt",
-    ],
-    "matter is prepared on the host, where its values are checked; protocols.py steps it": [
-        "physics.continuum.rollout",
-        "physics.continuum.Liquid",
-        "physics.continuum.HerschelBulkley",
-        "physics.continuum.NeoHookean",
-        "physics.continuum.Corotated",
-        "physics.continuum.VonMises",
-        "physics.continuum.DruckerPrager",
-        "physics.continuum.Snow",
-        "geometry.sdf.HalfSpace",
-        "geometry.sdf.Ball",
-        "geometry.sdf.Box",
-        "geometry.sdf.Capsule",
-        "geometry.sdf.Cylinder",
-        "geometry.sdf.Torus",
-        "geometry.sdf.HoledPlate",
-        "geometry.sdf.Moved",
-        "geometry.sdf.Rounded",
-        "geometry.sdf.Voxels",
-        "physics.continuum.prepare",
-        "physics.continuum.Body",
-        "physics.continuum.Collider",
-        "physics.continuum.Soft",
-        "physics.continuum.Injector",
-        "physics.continuum.Collector",
-        "physics.continuum.Scene",
-        "physics.continuum.Grid",
-        "geometry.fill_box",
-    ],
-    "a run, whose loop is on the host": [
-        "physics.continuum.simulate",
-        "physics.nbody.evolve",
-        "physics.nbody.evolve, Hermite",
-        "physics.nbody.evolve, Hermite6",
-        "physics.nbody.integrate",
-        "run.run",
-        "rl.train, PPO",
-        "rl.train, SAC",
-        "rl.train, PQN",
-        "rl.train, SHAC",
-        "rl.train, DAgger",
-        "rl.train, KickstartedPPO",
-        "rl.train, ES",
-        "rl.train, RecurrentPPO",
-        "rl.plan, MPPI",
-        "rl.plan, CEM, its numbers",
-        "rl.plan, MPPI, its numbers",
-        "rl.plan, Descent, its numbers",
-    ],
-    "writes, draws or places what it is given": [
-        "render.gif",
-        "render.show",
-        "render.Camera",
-        "mesh.split",
-        "mesh.replicate",
-        "checkpoint.save",
-        "checkpoint.load",
-        "report.save",
-    ],
-    "checks values, and is nothing else": [
-        "pytree.number",
-        "ranges.numbers",
-        "physics.nbody.checks.bodies",
-    ],
-    "makes a start in NumPy, once": [
-        "evolution.single.LSHADE",
-        "physics.nbody.virial",
-        "physics.nbody.models.salpeter",
-        "physics.nbody.kroupa",
-        "physics.nbody.binary_orbits",
-        "physics.nbody.ephemeris.ecliptic",
-        "physics.nbody.ephemeris.de440",
-        "numerics.sphere.sampling.draw",
-        "numerics.features.unit",
-    ],
-}
-
-# doors whose float64 needs numbers beyond float32's exponents, and why: wrong on a TPU near those
-BEYOND = {
-    "Bessel functions are right to the ends of float64, and their limits are told apart there": [
-        "numerics.log_iv",
-        "numerics.log_ive",
-        "numerics.log_kv",
-        "numerics.log_kve",
-        "numerics.iv_ratio",
-        "numerics.kv_ratio",
-        "numerics.log_hyp0f1",
-        "numerics.matern",
-        "numerics.VonMisesFisher.log_prob",
-        "numerics.VonMisesFisher.entropy",
-        "numerics.VonMisesFisher.kl_divergence",
-        "numerics.Mixture.log_prob",
-        "numerics.Mixture.refined",
-    ],
-    "jax.random.categorical draws above finfo.tiny, which is 0 there: a candidate of log 0": [
-        "numerics.spherical_kmeans",
-    ],
-}
-# doors that many programs answer: seconds of compilation under hostile input
-DEAR = {
-    "numerics.iv_ratio",
-    "numerics.iv_ratio_inverse",
-    "numerics.log_iv",
-    "numerics.spherical_kmeans",
-    "numerics.sphere.sampling.draw",
-    "numerics.VonMisesFisher.fit",
-    "evolution.pareto.ranks",
-    "physics.nbody.encounters.watched",
-    "physics.rigid.Model.step",
-    "render.nearest",
-    "render.picture",
-}
-BEYOND_FLOAT32 = {name for names in BEYOND.values() for name in names}
-OF_THE_HOST = {name for names in HOST.values() for name in names}
-
-
-def split(door: Door) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments of a door that are arrays, or pytrees of arrays and numbers, and the others."""
-    kept = {
-        name: value
-        for name, value in door.good.items()
-        if name not in door.things and _is_data(value)
-    }
-    return kept, {name: value for name, value in door.good.items() if name not in kept}
-
-
-def programs() -> list[Door]:
-    """The doors whose calls may be traced: all that take arrays and are not of the host."""
-    return [door for door in DOORS if door.name not in OF_THE_HOST and split(door)[0]]
+TABLE_OF = {d.name: table for table in TABLES for d in importlib.import_module(table).DOORS}
 
 
 def of_the_host(door: Door) -> None:
-    """A door that is listed as of the host does need the values of its arrays."""
-    arrays, others = split(door)
-    assert arrays, f"{door.name}: takes no arrays; take it from registry.HOST"
+    """A door that is said to be of the host does need the values of its arrays."""
+    arrays, others = split(door, door.good)
+    assert arrays, f"{door.name}: takes no arrays; leave its field `host` out"
     try:
         with jax.enable_x64(door.wide), as_users():
             jax.eval_shape(lambda arrays: door.call(**arrays, **others), arrays)
     except Exception:
         return
-    raise AssertionError(f"{door.name}: can be traced; take it from registry.HOST")
+    raise AssertionError(f"{door.name}: can be traced; leave its field `host` out")
 
 
 def cast(tree: Any, dtype: Any) -> Any:
@@ -187,84 +48,64 @@ def cast(tree: Any, dtype: Any) -> Any:
     return jax.tree.map(one, tree)
 
 
-def _is_data(value: Any) -> bool:
-    leaves = jax.tree.leaves(value)
-    numbers = (np.ndarray, np.generic, jax.Array, float)
-    return bool(leaves) and all(isinstance(leaf, numbers) for leaf in leaves)
+def program(door: Door, dtype: Any) -> tuple[Any, Any]:
+    """A door as a function of its arrays under `jit`, and these arrays in `dtype`."""
+    arrays, others = split(door, door.good)
+    return jax.jit(lambda arrays: door.call(**arrays, **others)), cast(arrays, dtype)
 
 
-def in_precision(door: Door, dtype: Any) -> None:
-    """Arrays of `dtype` come back as arrays of `dtype`: no float64 by accident, none lost.
+def traces(door: Door) -> None:
+    """One portable program in each precision.
 
-    What a door holds besides its arguments (a problem, a field) keeps its own dtype, and where that
-    is float32 so may be the result. Under it stands one program without a call back to the host,
-    with a precision for every product of matrices; it may also be a part of a program that knows
-    the arrays.
+    Arrays of a dtype come back as arrays of that dtype: no float64 by accident, none lost. What a
+    door holds besides its arguments (a problem, a field) keeps its own dtype, and where that is
+    float32 so may be the result. The program of 64 bits is traced while that of 32 lives: see
+    `protocols.traces`.
     """
-    arrays, others = split(door)
-    f = lambda arrays: door.call(**arrays, **others)
-    with jax.enable_x64(np.dtype(dtype) == np.float64), as_users():
-        arrays = cast(arrays, dtype)
-        wide = np.dtype(dtype) == np.float64
-        conformance.check_program(f, arrays, beyond=wide and door.name in BEYOND_FLOAT32)
-        program, out = jax.make_jaxpr(f, return_shape=True)(arrays)
+    kept = []
+    for dtype in (np.float32, np.float64):
+        name, wide = np.dtype(dtype).name, np.dtype(dtype) == np.float64
+        with jax.enable_x64(wide), as_users():
+            f, arrays = program(door, dtype)
+            traced = f.trace(arrays)
+            kept.append(traced)
+            conformance.check_jaxpr(traced.jaxpr, beyond=wide and door.beyond)
+            if wide == door.wide:
+                conformance.exports(f, arrays)
+        held = {str(a.dtype) for a in traced.jaxpr.consts if hasattr(a, "dtype") and _floats(a)}
+        found = {str(leaf.dtype) for leaf in jax.tree.leaves(traced.out_info) if _floats(leaf)}
+        assert found <= {name, *held}, f"{door.name}: {found} out of {name}"
+
+
+def runs(door: Door) -> None:
+    """`vmap` gives the values of a program that knows the arrays, whatever its other lane holds.
+
+    What is checked by value and what branches on known values goes in that program as it does
+    outside of `jit`.
+    """
+    with jax.enable_x64(door.wide), as_users(), cheap_programs():
+        f, arrays = program(door, np.float64 if door.wide else np.float32)
         known = jax.tree.map(jnp.asarray, arrays)
-        jax.make_jaxpr(lambda: f(known))()  # what is checked by value must be so inside a program
-    held = {str(a.dtype) for a in program.consts if hasattr(a, "dtype") and _floats(a)}
-    found = {str(leaf.dtype) for leaf in jax.tree.leaves(out) if _floats(leaf)}
-    name = np.dtype(dtype).name
-    assert found <= {name, *held}, f"{door.name}: {found} out of {name}"
+        plain, consts = known_program(lambda: f.__wrapped__(known))
+        want = plain(consts)
+        vmapped = jax.jit(jax.vmap(f))
+        one, two = arrays, jax.tree.map(_other, arrays)
+        for i, lanes in enumerate([(one, two), (two, one)]):
+            got = vmapped(jax.tree.map(_stack, *lanes))
+            conformance.same(conformance.lane(got, i), want, door.rtol)
 
 
-def both_precisions(door: Door) -> None:
-    """A program of 64 bits is traced after one of 32 in one process; see `protocols`."""
-    arrays, others = split(door)
-
-    def traced(dtype: Any) -> Any:
-        return jax.jit(lambda arrays: door.call(**arrays, **others)).trace(cast(arrays, dtype))
-
-    with as_users():
-        kept = traced(np.float32)
-        with jax.enable_x64(True):
-            traced(np.float64)
-    del kept
+def _stack(a: Any, b: Any) -> Any:
+    return (jnp if isinstance(a, jax.Array) else np).stack([a, b])
 
 
-def portable(door: Door) -> None:
-    """The program lowers for a CPU, a CUDA device and a TPU."""
-    arrays, others = split(door)
-    with jax.enable_x64(door.wide), as_users():
-        conformance.exports(lambda arrays: door.call(**arrays, **others), cast32(door, arrays))
-
-
-def jit_and_vmap(door: Door) -> None:
-    """`jit` gives the values of the plain call, and `vmap` those of a loop."""
-    arrays, others = split(door)
-    f = lambda arrays: door.call(**arrays, **others)
-    with jax.enable_x64(door.wide), as_users():
-        arrays = cast32(door, arrays)
-        plain = f(arrays)
-        conformance.same(jax.jit(f)(arrays), jax.tree.map(jnp.asarray, plain), door.rtol)
-        lanes = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * 2), arrays)
-        got = jax.vmap(f)(lanes)
-        for lane in range(2):
-            one = jax.tree.map(operator.itemgetter(lane), got)
-            conformance.same(one, jax.tree.map(jnp.asarray, plain), door.rtol)
-
-
-def cast32(door: Door, arrays: Any) -> Any:
-    """Arrays as the door takes them: of float64 where it is wide, else of float32."""
-    return cast(arrays, np.float64 if door.wide else np.float32)
+def _other(leaf: Any) -> Any:
+    """Other numbers than those, near to them."""
+    return leaf * leaf.dtype.type(1.0625) if _floats(leaf) else leaf
 
 
 def _floats(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
-RULES: dict[str, Callable[[Door], None]] = {
-    "float32": lambda door: in_precision(door, np.float32),
-    "float64": lambda door: in_precision(door, np.float64),
-    "both precisions": both_precisions,
-    "export": portable,
-    "jit and vmap": jit_and_vmap,
-}
+RULES: dict[str, Callable[[Door], None]] = {"traced": traces, "run": runs}
