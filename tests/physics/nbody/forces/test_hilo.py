@@ -57,7 +57,7 @@ def test_keeps_the_pull_of_close_pairs_far_from_the_origin(x64, seed):
     want = by_definition(x, m)
     assert (np.abs(got - want) < bounds(x, m)).all()
     # and without the lower parts nothing is left of the closest
-    alone = pairs.pull(both[0], both[0], jnp.asarray(m))
+    alone = jax.jit(pairs.pull)(both[0], both[0], jnp.asarray(m))
     assert np.abs(np.asarray(alone, float) - want).max() > 1e-2 * np.abs(want).max()
 
 
@@ -99,4 +99,4 @@ def test_conforms():
     random = np.random.default_rng(1)
     hi, lo = random.normal(size=(2, 2, 6, 9)).astype(np.float32)
     x = jnp.asarray(np.stack([hi, 1e-8 * lo], 1))
-    check(hilo.pull, x[0, :, :, :4], x[1], jnp.ones(9), batched=(0, 1))
+    check(pull, x[0, :, :, :4], x[1], jnp.ones(9), batched=(0, 1))

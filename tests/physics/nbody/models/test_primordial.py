@@ -27,8 +27,8 @@ def test_pairs_keep_the_centres_and_are_found_again(x64):
     m = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2, 60))
     companions = m[:20] * 0.6
     orbit = binary_orbits(jax.random.key(1), 20, (1e-6, 1e-4))
-    *both, masses = paired(x, v, m, companions, orbit)
-    pairs = diagnostics.bound_pairs(*both, masses)
+    *both, masses = map(np.asarray, jax.jit(paired)(x, v, m, companions, orbit))
+    pairs = jax.jit(diagnostics.bound_pairs)(*both, masses)
     stars, start = points(both), points((x, v))
     assert stars.shape == (6, 80) and masses.shape == (80,)
     both = masses[:20] + masses[60:]
