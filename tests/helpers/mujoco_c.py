@@ -1,6 +1,7 @@
 """C MuJoCo as an oracle: converged accelerations, and steps, of the same text."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -8,10 +9,15 @@ import mujoco
 import numpy as np
 
 from jaxgpu.physics import rigid
+from jaxgpu.physics.rigid import integrators
 
-# every kind of row: pyramids or ellipses of all dimensions, limits, friction loss, equalities
+OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run a few times
+# every kind of row: pyramids or ellipses of all dimensions, limits, friction loss, equalities;
+# bodies meet the floor, and two balls one another
 ROWS = """<mujoco><option cone="{cone}" impratio="3" integrator="{integrator}" timestep="0.004"/>
-<worldbody><geom type="plane" size="5 5 .1" friction=".7 .1 .01" condim="1"/>
+<default><geom contype="2"/><default class="ball"><geom contype="4" conaffinity="5"/></default>
+</default>
+<worldbody><geom type="plane" size="5 5 .1" friction=".7 .1 .01" condim="1" contype="1"/>
 <body name="root" pos="0 0 .25"><freejoint/><geom size=".2 .1 .15" type="box" condim="3"/>
  <body pos=".3 0 0"><joint name="a" axis="0 1 0" range="-30 30" frictionloss=".2" damping="1"/>
   <geom type="capsule" size=".05 .2" euler="0 90 0" pos=".2 0 0" condim="4" solref="-900 -20"/>
@@ -23,7 +29,9 @@ ROWS = """<mujoco><option cone="{cone}" impratio="3" integrator="{integrator}" t
  <geom type="capsule" size=".1 .2" euler="90 0 0" priority="1" friction=".4"/></body>
 <body name="g" pos="0 1.2 .3" gravcomp=".5"><freejoint/>
  <geom type="cylinder" size=".1 .2" contype="0" conaffinity="0"/></body>
-<body pos="0 -2 .1"><joint type="slide" axis="0 0 1"/><geom size=".15" condim="1"/></body>
+<body pos="0 -2 .1"><joint type="slide" axis="0 0 1"/><geom class="ball" size=".15" condim="1"/>
+</body>
+<body pos="0 -2 .3"><joint type="slide" axis="0 0 1"/><geom class="ball" size=".1"/></body>
 </worldbody>
 <contact><pair geom1="ground" geom2="tip" condim="6" friction=".5 .6 .01 .002 .003"/></contact>
 <tendon><fixed name="t" limited="true" range="-.1 .1" frictionloss=".3" stiffness="2" damping=".3">
@@ -60,6 +68,19 @@ def started(model: rigid.Model, q: jax.Array, v: jax.Array, act: jax.Array) -> r
     """A state with activations."""
 
     return dataclasses.replace(model.init(q, v), act=jnp.asarray(act, model.qpos0.dtype))
+
+
+def motion(model: rigid.Model):
+    """A program: state and controls to the state after a step, and to the forces at its start."""
+
+    @functools.partial(jax.jit, compiler_options=OPTIONS)
+    def both(state, ctrl=None):
+        state = model.checked("motion", state)
+        ctrl = jnp.zeros(model.layout.nu) if ctrl is None else ctrl
+        look = lambda d: (d.qacc, d.constraint, d.M)
+        return integrators.seen(model, state, ctrl, jnp.zeros(model.layout.nv), look)
+
+    return both
 
 
 def put(c: mujoco.MjModel, d: mujoco.MjData, q, v, act, ctrl) -> None:

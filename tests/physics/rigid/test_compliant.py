@@ -1,6 +1,7 @@
 """Compliant contacts: energy, statics, friction and slopes, against mechanics and differences."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics import rigid
+from jaxgpu.physics.rigid.constraints import compliant
 from jaxgpu.run import rollout
 
 G, STEP = 9.81, 0.002
+OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run once
 FLOOR = '<geom type="plane" size="9 9 .1" friction="{}" {}/>'
 BALL = '<body pos="0 0 .03"><freejoint/><geom size=".01" mass="1" friction="{}" {}/></body>'
 
@@ -36,42 +39,68 @@ SPRINGS = {
 }
 
 
-@pytest.mark.parametrize("spring", SPRINGS)
-def test_no_ball_gains_energy_at_any_mass(spring, x64):
-    """Dropped, thrown along the floor and spun, of 1 g to 100 kg: motion, height and spring."""
+@functools.cache
+def balls(spring):
+    """Masses [24], and by step the energy for each kilogram and the height of balls of these.
+
+    They are dropped, thrown along the floor and spun.
+    """
     solref, stiffness = SPRINGS[spring]
     model = world(BALL.format(1, solref), more=solref, contacts=1)
+    mass = np.repeat(np.geomspace(1e-3, 100, 6), 4)
+    speed, spin = np.tile([0.0, 0, 2, 2], 6), np.tile([0.0, 30, 0, 200], 6)
+    energy, height = fallen(model, mass, speed, spin, stiffness)
+    return mass, np.asarray(energy), np.asarray(height)
 
-    def run(mass, speed, spin):
-        heavy = weighing(model, mass)
-        zero = jnp.zeros_like(mass)
-        start = heavy.init(qvel=jnp.stack([speed, zero, zero, spin, 2 * spin, zero]))
 
-        def seen(state):  # per kilogram
-            depth = jnp.maximum(0.01 - state.qpos[2], 0)
-            energy = sum(rigid.energy(heavy, state)) / mass + stiffness * depth**2 / 2
-            return energy, state.qpos[2]
+@functools.partial(jax.jit, compiler_options=OPTIONS)
+@functools.partial(jax.vmap, in_axes=(None, 0, 0, 0, None))
+def fallen(model, mass, speed, spin, stiffness):
+    heavy = weighing(model, mass)
+    zero = jnp.zeros_like(mass)
+    start = heavy.init(qvel=jnp.stack([speed, zero, zero, spin, 2 * spin, zero]))
 
-        _, (energy, height) = rollout(heavy.step, start, 1000, measure=seen)
-        return jnp.concatenate([seen(start)[0][None], energy]), height
+    def seen(state):  # per kilogram
+        depth = jnp.maximum(0.01 - state.qpos[2], 0)
+        energy = sum(rigid.energy(heavy, state)) / mass + stiffness * depth**2 / 2
+        return energy, state.qpos[2]
 
-    mass = jnp.asarray(np.repeat(np.geomspace(1e-3, 100, 6), 4))
-    speed, spin = (jnp.asarray(np.tile(x, 6)) for x in ([0.0, 0, 2, 2], [0.0, 30, 0, 200]))
-    energy, height = jax.jit(jax.vmap(run))(mass, speed, spin)
-    assert float(jnp.diff(energy, axis=1).max()) < 1e-9
-    np.testing.assert_allclose(height[:, -1], 0.01 - G / stiffness, atol=1e-4)
+    _, (energy, height) = rollout(heavy.step, start, 1000, measure=seen)
+    return jnp.concatenate([seen(start)[0][None], energy]), height
+
+
+@pytest.mark.parametrize("spring", SPRINGS)
+def test_no_ball_gains_energy_at_any_mass(spring, x64):
+    """Of 1 g to 100 kg: motion, height and spring."""
+    _, energy, height = balls(spring)
+    assert np.diff(energy, axis=1).max() < 1e-9
+    np.testing.assert_allclose(height[:, -1], 0.01 - G / SPRINGS[spring][1], atol=1e-4)
     highest = height[::4, 60:].max(1)  # of those that only fall, after the first touch
     assert (highest > 0.013).all() if spring == "bouncing" else (highest < 0.011).all()
 
 
 def test_a_ball_at_rest_lies_as_deep_as_its_weight_presses_the_spring(x64):
     """K = k d^2 m / (1 - d), k = 1 / (d T zeta)^2, d the largest impedance; 1 / A is the mass."""
-    model = world(BALL.format(1, ""), contacts=1)
-    end, _ = jax.jit(lambda s: rollout(model.step, s, 1000))(model.init())
     k, d = 1 / (0.95 * 0.02) ** 2, 0.95
-    assert float(0.01 - end.qpos[2]) == pytest.approx(G * (1 - d) / (k * d**2), rel=1e-6)
-    (found,) = model.forward(end).contacts
-    assert int(found.geoms.shape[0]) == 1
+    depth = 0.01 - balls("damped")[2][::4, -1]
+    np.testing.assert_allclose(depth, G * (1 - d) / (k * d**2), rtol=1e-6)
+
+
+def test_the_damper_grows_with_the_depth_up_to_the_width(x64):
+    """D = h (K h + B): no damper at a gap, half of it at half of the width, all of it beyond."""
+    model, inverse, h = world(BALL.format(1, "")), 2.0, STEP
+    gap = np.array([0.001, 0.0, -0.002, -0.004, -0.008])
+    rows = lambda x: np.repeat([x], len(gap), 0)
+    given = rows(np.ones(5)), rows([0.02, 1.0]), rows([0.9, 0.95, 0.004, 0.5, 2])
+    J, speed, share = (
+        np.zeros((len(gap), 3, 6)),
+        np.zeros((len(gap), 3)),
+        np.full(len(gap), inverse),
+    )
+    got = jax.jit(lambda *rows: compliant.cone(model, *rows).D)(given, gap, J, speed, share)
+    K = SHARE / inverse / (0.95 * 0.02) ** 2
+    B = SHARE / 0.95 / inverse * 2 / (0.95 * 0.02) * np.array([0, 0, 0.5, 1, 1])
+    np.testing.assert_allclose(got, h * (K * h + B), rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -88,7 +117,7 @@ def test_a_block_sticks_below_the_angle_of_friction_and_slides_above_it(x64):
         return rollout(here.step, here.init(), 500, measure=lambda s: s.qvel[0])[1]
 
     angles = np.array([0.2, 0.4, 0.6, 0.8])
-    v = np.asarray(jax.jit(jax.vmap(speed))(jnp.asarray(angles)))
+    v = np.asarray(jax.jit(jax.vmap(speed), compiler_options=OPTIONS)(angles))
     assert (np.abs(v[:2, -1]) < 0.02).all()
     got = (v[2:, -1] - v[2:, 249]) / (250 * STEP)
     np.testing.assert_allclose(got, G * (np.sin(angles) - 0.5 * np.cos(angles))[2:], rtol=0.03)
@@ -107,16 +136,18 @@ def test_slopes_of_a_rollout_are_those_of_differences(x64):
         end, _ = rollout(here.step, here.init(q, x[:6]), 32)
         return weights @ jnp.concatenate([end.qpos, end.qvel])
 
-    run, slope = jax.jit(value), jax.jit(jax.grad(value))
-    rng, close = np.random.default_rng(1), []
-    for _ in range(12):
-        x = np.array([*rng.normal(size=3) * [1, 1, 0.2], *rng.normal(size=3) * 20, 0.3])
-        got, e = np.asarray(slope(x)), 1e-6
-        want = np.array([(run(x + e * w) - run(x - e * w)) / (2 * e) for w in np.eye(7)])
-        close.append(np.abs(got - want).max() < 1e-4 * (1 + np.abs(want).max()))
+    run = jax.jit(jax.vmap(jax.value_and_grad(value)), compiler_options=OPTIONS)
+    rng, e = np.random.default_rng(1), 1e-6
+    draw = lambda: [*rng.normal(size=3) * [1, 1, 0.2], *rng.normal(size=3) * 20, 0.3]
+    x = np.array([draw() for _ in range(12)])
+    got = np.asarray(run(x)[1])
+    want = [(run(x + e * w)[0] - run(x - e * w)[0]) / (2 * e) for w in np.eye(7)]
+    want = np.stack(want, 1)
+    close = np.abs(got - want).max(1) < 1e-4 * (1 + np.abs(want).max(1))
     assert np.sum(close) >= 11  # a step may end on the edge of a zone
 
 
+@pytest.mark.slow
 def test_the_force_begins_and_ends_with_none(x64):
     """By the height of a ball that falls: continuous, where a soft contact jumps."""
 
@@ -125,7 +156,8 @@ def test_the_force_begins_and_ends_with_none(x64):
             state = model.init(model.qpos0.at[2].set(z), np.array([0, 0, -1.0, 0, 0, 0]))
             return model.forward(state).constraint[2]
 
-        return np.asarray(jax.jit(jax.vmap(at))(jnp.linspace(0.0095, 0.0125, 601)))
+        run = jax.jit(jax.vmap(at), compiler_options=OPTIONS)
+        return np.asarray(run(np.linspace(0.0095, 0.0125, 601)))
 
     text = f'<mujoco><option timestep="{STEP}"/><worldbody>{FLOOR.format(1, "")}'
     text += f"{BALL.format(1, '')}</worldbody></mujoco>"

@@ -1,7 +1,7 @@
 """Bodies in contact against elementary mechanics: what falls, slides, rolls, stacks and swings."""
 
 import dataclasses
-from functools import partial
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from jaxgpu.physics import rigid
 
 FLOOR = '<geom type="plane" size="9 9 .1" friction="{0}"/>'
 G = 9.81
+OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run once
 
 
 def world(bodies, friction=1.0, option="", **sizes):
@@ -36,24 +37,69 @@ def tilted(model, angle):
     return dataclasses.replace(model, option=dataclasses.replace(model.option, gravity=g))
 
 
+@functools.cache
+def ball(cone="pyramidal", dtype=jnp.float32):
+    """A program: balls in float32 or float64 that fall, roll and slide on a floor, 300 steps."""
+    text = '<body pos="0 0 .03"><freejoint/><geom size=".01" mass="1"/></body>'
+    option = f'<option timestep=".002" cone="{cone}" tolerance="0"/>'
+    model = world(text, option=option, contacts=1, dtype=dtype)
+
+    def run(mass, radius, friction, gravity, height, spin):
+        bodies = model.bodies
+        inertia = mass * (radius / 0.01) ** 2 * bodies.inertia
+        heavy = dataclasses.replace(bodies, mass=mass * bodies.mass, inertia=inertia)
+        size = model.geoms.size.at[1, 0].set(radius)
+        rough = model.geoms.friction.at[:, 0].set(friction)
+        geoms = dataclasses.replace(model.geoms, size=size, friction=rough)
+        option = dataclasses.replace(model.option, gravity=gravity)
+        here = dataclasses.replace(model, bodies=heavy, geoms=geoms, option=option)
+        here = rigid.reweighed(here)
+        zero = jnp.zeros_like(spin)
+        q = here.qpos0.at[2].set(height)
+        start = here.init(q, jnp.stack([zero, zero, zero, spin, spin, zero]))
+        return rolled(here, start, 300, lambda s: (s.qpos, s.qvel))[1]
+
+    several = jax.jit(jax.vmap(run), compiler_options=OPTIONS)
+
+    def go(mass, radius, friction, gravity, height, spin):
+        given = np.broadcast_arrays(mass, radius, friction, height, spin)
+        mass, radius, friction, height, spin = (np.asarray(x, dtype) for x in given)
+        gravity = np.broadcast_to(np.asarray(gravity, dtype), (*mass.shape, 3))
+        moved = several(mass, radius, friction, gravity, height, spin)
+        return tuple(np.asarray(x) for x in moved)
+
+    return go
+
+
+SLIPPERY = np.array([0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0])
+SLOPE = [1.7, 0, -9.7]  # gravity on a slope of 10 degrees
+
+
+@functools.cache
+def balls():
+    """Paths [19, 300, 7] and velocities: of balls of 1 g to 100 kg, spun or not, that fall; of
+    a ball a little above a slope, by friction; and of one that rolls down a slope.
+    """
+    fall, slide = np.ones(12), np.ones(6)
+    steep = [G * np.sin(0.2), 0, -G * np.cos(0.2)]
+    mass = [*np.geomspace(1e-3, 100, 12), *(0.5 * slide), 4.0]
+    radius = [*(0.01 * fall), *(0.05 * slide), 0.1]
+    friction = [*fall, *SLIPPERY, 1.0]
+    gravity = [[0, 0, -G]] * 12 + [SLOPE] * 6 + [steep]
+    height = [*(0.03 * fall), *(0.051 * slide), 0.1]
+    return ball()(
+        mass, radius, friction, gravity, height, [*np.tile([0.0, 30], 6), *(0 * slide), 0]
+    )
+
+
 def test_a_dropped_ball_never_rises_above_where_it_came_from():
     """Of 1 g to 100 kg, at the default settings, spun or not."""
-    ball = world('<body pos="0 0 .03"><freejoint/><geom size=".01" mass="1"/></body>', contacts=1)
-
-    def highest(mass, spin):
-        bodies = ball.bodies
-        heavy = dataclasses.replace(bodies, mass=mass * bodies.mass, inertia=mass * bodies.inertia)
-        model = rigid.reweighed(dataclasses.replace(ball, bodies=heavy))
-        start = model.init(qvel=jnp.stack([0 * spin, 0 * spin, 0 * spin, spin, spin, 0 * spin]))
-        end, height = rolled(model, start, 300, lambda s: s.qpos[2])
-        return jnp.max(height[40:]), end.qpos[2]
-
-    masses, spins = np.geomspace(1e-3, 100, 12), np.tile([0.0, 30.0], 6)
-    top, rest = jax.jit(jax.vmap(highest))(jnp.asarray(masses), jnp.asarray(spins))
-    assert (top < 0.02).all()
-    np.testing.assert_allclose(rest, 0.01, atol=5e-4)
+    height = balls()[0][:12, :, 2]
+    assert (height[:, 40:].max(1) < 0.02).all()
+    np.testing.assert_allclose(height[:, -1], 0.01, atol=5e-4)
 
 
+@pytest.mark.slow
 def test_a_block_holds_below_the_angle_of_friction_and_slides_above_it():
     """a = g (sin t - mu cos t); held, it creeps at a speed that its softness allows."""
     block = (
@@ -66,35 +112,21 @@ def test_a_block_holds_below_the_angle_of_friction_and_slides_above_it():
         return rolled(here, here.init(), 750, lambda s: s.qvel[0])[1]
 
     angles = np.array([0.2, 0.4, 0.6, 0.8])
-    v = np.asarray(jax.jit(jax.vmap(speed))(jnp.asarray(angles, jnp.float32)))
+    run = jax.jit(jax.vmap(speed), compiler_options=OPTIONS)
+    v = np.asarray(run(np.asarray(angles, np.float32)))
     slides = G * (np.sin(angles) - 0.5 * np.cos(angles))
     assert (v[:2, -1] < 0.01).all()
     got = (v[2:, -1] - v[2:, 249]) / (500 * 0.002)
     np.testing.assert_allclose(got, slides[2:], rtol=0.03)  # the plate rocks on what is soft
 
 
-SLIPPERY = np.array([0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0])
-
-
-def slippery(cone):
-    """A ball a little above a slope of 10 degrees, and how it is after 0.2 s, by friction."""
-    drop = '<body pos="0 0 .051"><freejoint/><geom size=".05" friction="0"/></body>'
-    option = f'<option timestep=".002" cone="{cone}" tolerance="0" gravity="1.7 0 -9.7"/>'
-    model = world(drop, friction=0.0, option=option)
-
-    def after(mu):
-        rough = model.geoms.friction.at[:, 0].set(mu)
-        slick = dataclasses.replace(model, geoms=dataclasses.replace(model.geoms, friction=rough))
-        return rolled(slick, slick.init(), 100, lambda s: s.time)[0].qpos
-
-    quick = {"xla_backend_optimization_level": 0}  # compiled once and run once
-    return jax.jit(jax.vmap(after), compiler_options=quick)(jnp.asarray(SLIPPERY))
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_what_hardly_rubs_slides_as_in_mujoco(cone, x64):
     """At friction from none to 1: the edges of a pyramid are then almost one another."""
-    for mu, got in zip(SLIPPERY, slippery(cone)):
+    mass = 4 / 3 * np.pi * 50**3 * 1e-6  # kg, as the file's ball of 50 mm and 1 g / cm^3
+    ours, _ = ball(cone, jnp.float64)(mass, 0.05, SLIPPERY, SLOPE, 0.051, 0.0)
+    for mu, got in zip(SLIPPERY, ours[:, 99]):
         drop = f'<body pos="0 0 .051"><freejoint/><geom size=".05" friction="{mu}"/></body>'
         option = f'<option timestep=".002" cone="{cone}" tolerance="0" gravity="1.7 0 -9.7"/>'
         text = f"<mujoco>{option}<worldbody>{FLOOR.format(mu)}{drop}</worldbody></mujoco>"
@@ -106,42 +138,43 @@ def test_what_hardly_rubs_slides_as_in_mujoco(cone, x64):
 
 def test_what_hardly_rubs_slides_in_float32():
     """x = g_x t^2 / 2 where nothing rubs; five sevenths of it where it rolls."""
-    end = np.asarray(slippery("pyramidal"))
+    end = balls()[0][12:18, 99]
     np.testing.assert_allclose(end[0, 0], 1.7 * 0.2**2 / 2, rtol=0.01)
     np.testing.assert_allclose(end[0, 3:], [1, 0, 0, 0], atol=1e-4)
     np.testing.assert_allclose(end[-1, 0], 5 / 7 * 1.7 * 0.2**2 / 2, rtol=0.05)
 
 
 def test_a_ball_rolls_down_a_slope_with_five_sevenths_of_its_pull():
-    ball = world('<body pos="0 0 .1"><freejoint/><geom size=".1"/></body>', contacts=1)
-    here = tilted(ball, jnp.float32(0.2))
-    speed = np.asarray(jax.jit(lambda s: rolled(here, s, 250, lambda s: s.qvel[0])[1])(here.init()))
-    got = (speed[-1] - speed[124]) / (125 * 0.002)
+    speed = balls()[1][18, :, 0]
+    got = (speed[249] - speed[124]) / (125 * 0.002)
     assert got == pytest.approx(5 / 7 * G * np.sin(0.2), rel=0.02)
 
 
+@pytest.mark.slow
 def test_contacts_that_are_not_kept_are_counted():
     """Two boxes touch the floor with four corners each; two contacts are kept."""
     boxes = "".join(
-        f'<body pos="{x} 0 .099"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
+        f'<body pos="{x} 0 .099"><freejoint/>'
+        '<geom type="box" size=".1 .1 .1" conaffinity="0"/></body>'
         for x in (0, 1)
     )
     model = world(boxes, contacts=2)
-    assert int(model.step(model.init()).overflow) == 6
+    assert int(jax.jit(model.step, compiler_options=OPTIONS)(model.init()).overflow) == 6
 
 
 @pytest.mark.slow
-def test_ten_boxes_stand_on_one_another_for_ten_seconds():
+def test_six_boxes_stand_on_one_another_for_three_seconds():
     boxes = "".join(
         f'<body pos="0 0 {0.1 + 0.2 * i}"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
-        for i in range(10)
+        for i in range(6)
     )
-    model = world(boxes, contacts=48, iterations=10)
-    end, _ = jax.jit(lambda s: rolled(model, s, 5000, lambda s: None))(model.init())
-    x = np.asarray(end.qpos).reshape(10, 7)[:, :3]
+    model = world(boxes, contacts=32, iterations=10)
+    run = jax.jit(lambda s: rolled(model, s, 1500, lambda s: None)[0], compiler_options=OPTIONS)
+    end = run(model.init())
+    x = np.asarray(end.qpos).reshape(6, 7)[:, :3]
     assert int(end.overflow) == 0
-    assert np.abs(x[:, :2]).max() < 5e-3 and np.abs(np.asarray(end.qvel)).max() < 1e-2
-    np.testing.assert_allclose(x[:, 2], 0.1 + 0.2 * np.arange(10), atol=0.02)
+    assert np.abs(x[:, :2]).max() < 1.5e-3 and np.abs(np.asarray(end.qvel)).max() < 1e-2
+    np.testing.assert_allclose(x[:, 2], 0.1 + 0.2 * np.arange(6), atol=0.01)
 
 
 def cradle(gap):
@@ -173,7 +206,7 @@ def test_the_last_ball_of_a_cradle_takes_what_the_first_brings():
         return -jnp.min(q, 0)  # how far each swings to the other side
 
     both = jnp.stack([model.bodies.pos, near.bodies.pos])
-    apart, together = np.asarray(jax.jit(jax.vmap(swung))(both))
+    apart, together = np.asarray(jax.jit(jax.vmap(swung), compiler_options=OPTIONS)(both))
     assert apart[4] > 0.49 and apart[:4].max() < 0.01
     m = mujoco.MjModel.from_xml_string(cradle(1e-4))
     data, seen = mujoco.MjData(m), np.zeros(5)
@@ -183,30 +216,6 @@ def test_the_last_ball_of_a_cradle_takes_what_the_first_brings():
         seen = np.minimum(seen, data.qpos)
     np.testing.assert_allclose(together, -seen, rtol=0, atol=2e-4)
     assert together[4] > 0.42
-
-
-@pytest.mark.slow
-@pytest.mark.release
-def test_derivatives_of_contact_are_finite_everywhere(x64):
-    """Ten thousand random states of boxes, balls and capsules that overlap, touch or fly."""
-    shapes = (
-        '<body pos="0 0 .2"><freejoint/><geom type="box" size=".1 .2 .1"/></body>'
-        '<body pos=".2 0 .2"><freejoint/><geom type="capsule" size=".1 .2"/></body>'
-        '<body pos="0 .3 .2"><freejoint/><geom size=".15"/></body>'
-    )
-    model = world(shapes, contacts=16, iterations=6)
-
-    def pushed(key):
-        keys = jax.random.split(key, 3)
-        place = jax.random.uniform(keys[0], (3, 3), minval=-0.2, maxval=0.3)
-        turn = jax.random.normal(keys[1], (3, 4))
-        q = jnp.concatenate([place, turn], 1).ravel()
-        v = jax.random.normal(keys[2], (18,))
-        value = lambda q, v: jnp.sum(model.step(model.init(q, v)).qvel)
-        return jax.tree.map(lambda g: jnp.all(jnp.isfinite(g)), jax.grad(value, (0, 1))(q, v))
-
-    fine = jax.lax.map(pushed, jax.random.split(jax.random.key(0), 10_000), batch_size=250)
-    assert all(bool(x.all()) for x in fine)
 
 
 BAD = {
@@ -254,12 +263,21 @@ def test_states_and_arguments_are_looked_at():
     model = world('<body pos="0 0 1"><freejoint/><geom size=".1"/></body>')
     with pytest.raises(ValueError, match=r"qpos\[3:7\] is a quaternion of zeros"):
         model.init(np.zeros(7))
+    turned = rigid.load(
+        '<mujoco><worldbody><body><joint type="slide"/><joint name="j" type="ball"/>'
+        '<joint type="slide" axis="0 1 0"/><geom size=".1"/></body></worldbody></mujoco>'
+    )
+    with pytest.raises(ValueError, match=r"qpos\[1:5\] is a quaternion of zeros"):
+        turned.init(np.array([1.0, 0, 0, 0, 0, 1]))
+    for i in range(4):  # any one number is enough
+        turned.init(np.eye(6)[1 + i])
+        model.init(np.eye(7)[3 + i])
     with pytest.raises(ValueError, match="Model.init: qvel"):
         model.init(qvel=[1.0, 2])
     with pytest.raises(ValueError, match="Model.step: ctrl"):
         model.step(model.init(), [1.0])
     with pytest.raises(ValueError, match="for many states use jax.vmap"):
-        model.step(jax.vmap(partial(model.init))(jnp.ones((2, 7))))
+        model.step(jax.vmap(model.init)(jnp.ones((2, 7))))
     with pytest.raises(ValueError, match="key='home'; the file has"):
         model.init(key="home")
     with pytest.raises(ValueError, match="no body 'arm'"):

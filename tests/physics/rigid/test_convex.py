@@ -299,6 +299,7 @@ def test_accelerations_agree_with_c(x64):
 shared = jax.jit(patches.patch, compiler_options=OPTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tilt, count", [(0.0, 4), (1.5e-3, 4), (1.7e-3, 1)])
 def test_a_can_stands_on_a_box_by_four_points_of_its_rim(tilt, count, x64):
     """Within the angle of 1.6e-3 rad for which faces count as aligned, and else on its lowest."""
@@ -319,6 +320,7 @@ def test_a_can_stands_on_a_box_by_four_points_of_its_rim(tilt, count, x64):
         assert np.diff(angles, append=angles[0] + 2 * np.pi).max() < np.pi
 
 
+@pytest.mark.slow
 def test_boxes_are_nearest_across_the_gap_and_overlap_least_along_an_axis(x64):
     """Boxes whose sides are parallel: the vector of the gaps, or the axis of the least overlap."""
     rng = np.random.default_rng(0)

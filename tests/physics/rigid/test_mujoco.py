@@ -1,6 +1,7 @@
 """Accelerations and steps against C MuJoCo, with every kind of constraint that is simulated."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -10,24 +11,38 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics import rigid
+from jaxgpu.physics.rigid import integrators
 from jaxgpu.physics.rigid.constraints import impedance
 
+quick = functools.partial(jax.jit, compiler_options=mujoco_c.OPTIONS)
 
-@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_accelerations_and_forces_agree_with_c(x64, cone):
+
+SPINNER = '<body pos="0 0 3"><freejoint/><geom type="box" size=".1 .2 .3"/></body></worldbody>'
+
+
+@functools.cache
+def everything(cone, integrator):
+    """Every kind of row and a lone spinning body: in C, and a program of ours."""
+    text = mujoco_c.ROWS.format(cone=cone, integrator=integrator)
+    if integrator == "RK4":  # contact by RK4 is that of the robots
+        flag = 'timestep="0.004"><flag contact="disable"/></option>'
+        text = text.replace('timestep="0.004"/>', flag)
+    c, d, model = mujoco_c.loaded(text.replace("</worldbody>", SPINNER))
+    return c, d, model, mujoco_c.motion(model)
+
+
+KINDS = [("pyramidal", "Euler"), pytest.param("elliptic", "implicitfast", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("cone, integrator", KINDS)
+def test_accelerations_and_forces_agree_with_c(x64, cone, integrator):
     """Both converged, in float64: to rounding, grown by the conditioning of the problem."""
-    c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone=cone, integrator="Euler"))
-
-    @jax.jit
-    def forward(q, v, act, ctrl):
-        found = model.forward(mujoco_c.started(model, q, v, act), ctrl)
-        return found.qacc, found.constraint, found.M
-
+    c, d, model, motion = everything(cone, integrator)
     rows = []
-    for state in mujoco_c.states(c, 40):
-        mujoco_c.put(c, d, *state)
+    for q, v, act, ctrl in mujoco_c.states(c, 40):
+        mujoco_c.put(c, d, q, v, act, ctrl)
         mujoco.mj_forward(c, d)
-        qacc, held, M = forward(*state)
+        _, (qacc, held, M) = motion(mujoco_c.started(model, q, v, act), ctrl)
         scale = np.abs(d.qacc).max()
         np.testing.assert_allclose(qacc, d.qacc, atol=1e-11 * scale)
         np.testing.assert_allclose(held, d.qfrc_constraint, atol=1e-10 * scale)
@@ -40,57 +55,54 @@ def test_accelerations_and_forces_agree_with_c(x64, cone):
     assert set.union(*rows) >= {0, 1, 2, 3, 4, 5, 6 if cone == "pyramidal" else 7}
 
 
-@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
-def test_steps_agree_with_c(x64, integrator):
+@pytest.mark.parametrize(
+    "cone, integrator", [*KINDS, pytest.param("pyramidal", "RK4", marks=pytest.mark.slow)]
+)
+def test_steps_agree_with_c(x64, cone, integrator):
     """Thirty steps from one state, all that a state carries; a lone spinning body among them."""
-    spinner = '<body pos="0 0 3"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'
-    text = mujoco_c.ROWS.format(cone="pyramidal", integrator=integrator)
-    c, d, model = mujoco_c.loaded(text.replace("</worldbody>", spinner + "</worldbody>"))
+    c, d, model, motion = everything(cone, integrator)
     q, v, act, ctrl = mujoco_c.states(c, 1, seed=3)[0]
     mujoco_c.put(c, d, q, v, act, ctrl)
-    step, state = jax.jit(model.step), mujoco_c.started(model, q, v, act)
+    state = mujoco_c.started(model, q, v, act)
     for _ in range(30):
         mujoco.mj_step(c, d)
-        state = step(state, ctrl)
+        state, _ = motion(state, ctrl)
         np.testing.assert_allclose(state.qpos, d.qpos, atol=1e-9)
         np.testing.assert_allclose(state.qvel, d.qvel, atol=1e-7)
         np.testing.assert_allclose(state.act, d.act, atol=1e-12)
     assert float(state.time) == pytest.approx(d.time) and int(state.overflow) == 0
 
 
-FLUID = """<mujoco><option density="800" viscosity=".05" wind="1 2 3" integrator="{0}"/>
-<default><geom contype="0" fluidcoef=".4 .3 1.2 .8 .9"/></default><worldbody>
-<body><freejoint/><geom type="box" size=".1 .2 .3"/><body pos=".3 0 0"><joint axis="0 1 0"/>
-<geom type="capsule" size=".05 .1" {1}/><body pos=".2 0 .1"><joint axis="1 0 1"/>
-<geom type="cylinder" size=".05 .12" euler="30 0 0" {1}/><geom size=".07" pos="0 .1 0" {1}/>
-</body></body></body><body pos="0 1 1"><freejoint/><geom type="ellipsoid" size=".1 .06 .2" {1}/>
-</body></worldbody></mujoco>"""
+# bodies that hang on one another, and one that flies alone: drag of boxes and of ellipsoids
+WET = """<body pos="0 {1} 0"><freejoint/><geom type="box" size=".1 .2 .3"/>
+<body pos=".3 0 0"><joint axis="0 1 0"/>
+<geom type="capsule" size=".05 .1" {0}/><body pos=".2 0 .1"><joint axis="1 0 1"/>
+<geom type="cylinder" size=".05 .12" euler="30 0 0" {0}/><geom size=".07" pos="0 .1 0" {0}/>
+</body></body></body><body pos="0 {1} 1"><freejoint/><geom type="ellipsoid" size=".1 .06 .2" {0}/>
+</body>"""
 SHAPED = ("", 'fluidshape="ellipsoid"')
+FLUID = """<mujoco><option density="800" viscosity=".05" wind="1 2 3" integrator="implicitfast"/>
+<default><geom contype="0" fluidcoef=".4 .3 1.2 .8 .9"/></default><worldbody>"""
+FLUID += WET.format(SHAPED[0], 0) + WET.format(SHAPED[1], 3) + "</worldbody></mujoco>"
 
 
-@pytest.mark.parametrize("shape", SHAPED, ids=["boxes", "ellipsoids"])
-def test_the_fluid_drags_as_in_c(x64, shape):
-    c, d, model = mujoco_c.loaded(FLUID.format("Euler", shape))
-    forward = jax.jit(lambda q, v: model.forward(model.init(q, v)).qacc)
-    for q, v, act, ctrl in mujoco_c.states(c, 5):
+@pytest.mark.slow
+def test_the_fluid_drags_as_in_c_also_at_the_end_of_a_step(x64):
+    """Accelerations, and steps by implicitfast."""
+    c, d, model = mujoco_c.loaded(FLUID)
+    motion = mujoco_c.motion(model)
+    for q, v, act, ctrl in mujoco_c.states(c, 5, seed=4):
         mujoco_c.put(c, d, q, v, act, ctrl)
         mujoco.mj_forward(c, d)
-        np.testing.assert_allclose(forward(q, v), d.qacc, rtol=1e-10)
-
-
-@pytest.mark.parametrize("shape", SHAPED, ids=["boxes", "ellipsoids"])
-def test_steps_take_the_drag_at_their_end_as_in_c(x64, shape):
-    """By implicitfast, of bodies that hang on one another and of one that flies alone."""
-    c, d, model = mujoco_c.loaded(FLUID.format("implicitfast", shape))
-    q, v, act, ctrl = mujoco_c.states(c, 1, seed=4)[0]
-    mujoco_c.put(c, d, q, v, act, ctrl)
-    step, state = jax.jit(model.step), model.init(q, v)
+        state = model.init(q, v)
+        np.testing.assert_allclose(motion(state)[1][0], d.qacc, rtol=1e-10)
     for _ in range(20):
         mujoco.mj_step(c, d)
-        state = step(state)
+        state, _ = motion(state)
         np.testing.assert_allclose(state.qvel, d.qvel, atol=1e-9 * np.abs(d.qvel).max())
 
 
+@pytest.mark.slow
 def test_a_body_at_rest_in_still_water_has_finite_derivatives(x64):
     leaf = '<geom type="ellipsoid" size=".1 .06 .2" fluidshape="ellipsoid"/>'
     pond = f"""<mujoco><option density="800"/><worldbody><body><freejoint/>{leaf}</body>
@@ -98,9 +110,10 @@ def test_a_body_at_rest_in_still_water_has_finite_derivatives(x64):
     model = rigid.load(pond)
     start = model.init()
     forces = lambda v: jnp.sum(model.forward(dataclasses.replace(start, qvel=v)).smooth)
-    assert np.isfinite(jax.jit(jax.grad(forces))(start.qvel)).all()
+    assert np.isfinite(quick(jax.grad(forces))(start.qvel)).all()
 
 
+@pytest.mark.slow
 def test_without_springs_and_dampers_there_is_no_fluid_and_no_held_weight_as_in_c(x64):
     c, d, model = mujoco_c.loaded("""<mujoco><option density="800">
     <flag spring="disable" damper="disable"/></option><worldbody><body gravcomp=".5">
@@ -108,7 +121,7 @@ def test_without_springs_and_dampers_there_is_no_fluid_and_no_held_weight_as_in_
     v = np.array([0.3, -2, 1, 0.4, 0.2, -3])
     mujoco_c.put(c, d, c.qpos0, v, [], [])
     mujoco.mj_forward(c, d)
-    forward = jax.jit(lambda v: model.forward(model.init(qvel=v)).qacc)
+    forward = quick(lambda v: model.forward(model.init(qvel=v)).qacc)
     np.testing.assert_allclose(forward(v), d.qacc, atol=1e-10)
 
 
@@ -120,21 +133,25 @@ def test_a_fluid_that_drives_what_moves_in_it_is_refused():
         rigid.load(pond.format(leaf)).init()
 
 
+@pytest.mark.slow
 def test_the_constants_of_changed_masses_are_those_of_c(x64):
     c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
     factor = np.random.default_rng(0).uniform(0.5, 2, c.nbody)
     c.body_mass *= factor
     c.body_inertia *= factor[:, None]
     mujoco.mj_setConst(c, d)
-    bodies = dataclasses.replace(
-        model.bodies, mass=jnp.asarray(c.body_mass), inertia=jnp.asarray(c.body_inertia)
-    )
-    found = rigid.reweighed(dataclasses.replace(model, bodies=bodies))
+
+    def weigh(mass, inertia):
+        bodies = dataclasses.replace(model.bodies, mass=mass, inertia=inertia)
+        return rigid.reweighed(dataclasses.replace(model, bodies=bodies))
+
+    found = quick(weigh)(c.body_mass, c.body_inertia)
     np.testing.assert_allclose(found.bodies.invweight, c.body_invweight0, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.freedoms.invweight, c.dof_invweight0, rtol=1e-9)
     np.testing.assert_allclose(found.tendons.invweight, c.tendon_invweight0, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_slopes_by_masses_are_finite_where_a_link_has_none(x64):
     """1 / m of a link without mass gave nan to the slope by its mass, though nothing took it."""
     model = rigid.load(
@@ -148,29 +165,35 @@ def test_slopes_by_masses_are_finite_where_a_link_has_none(x64):
         now = rigid.reweighed(dataclasses.replace(model, bodies=bodies))
         return jnp.sum(now.freedoms.invweight)
 
-    slope = jax.grad(softness)(model.bodies.mass)
-    wide = [softness(model.bodies.mass.at[2].set(m)) for m in (2 - 1e-5, 2 + 1e-5)]
-    np.testing.assert_allclose(slope[2], (wide[1] - wide[0]) / 2e-5, rtol=1e-6)
+    both, step = quick(jax.value_and_grad(softness)), np.array([0, 0, 1e-5])
+    mass = np.asarray(model.bodies.mass)
+    slope = np.asarray(both(mass)[1])
+    wide = both(mass + step)[0] - both(mass - step)[0]
+    np.testing.assert_allclose(slope[2], wide / 2e-5, rtol=1e-6)
     assert np.isfinite(slope).all() and slope[2] != 0
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_energy_and_levers_agree_with_c(x64):
     c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
     c.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
     q, v, act, ctrl = mujoco_c.states(c, 1, seed=5)[0]
     mujoco_c.put(c, d, q, v, act, ctrl)
     mujoco.mj_forward(c, d)
-    state = mujoco_c.started(model, q, v, act)
-    got = rigid.inverse_dynamics(model, state, d.qacc)
-    np.testing.assert_allclose(got, d.qfrc_actuator + d.qfrc_constraint, rtol=1e-8, atol=1e-8)
-    kinetic = rigid.energy(model, state)[1]
-    assert float(kinetic) == pytest.approx(d.energy[1], rel=1e-10)
     body, point = model.index("body", "e"), np.array([0.3, -0.2, 0.5])
+
+    @quick
+    def found(state, qacc):
+        lever = rigid.jacobian(model, state, body, point)
+        return rigid.inverse_dynamics(model, state, qacc), rigid.energy(model, state)[1], lever
+
+    force, kinetic, lever = found(mujoco_c.started(model, q, v, act), d.qacc)
+    np.testing.assert_allclose(force, d.qfrc_actuator + d.qfrc_constraint, rtol=1e-8, atol=1e-8)
+    assert float(kinetic) == pytest.approx(d.energy[1], rel=1e-10)
     shift, turn = np.zeros((3, c.nv)), np.zeros((3, c.nv))
     mujoco.mj_jac(c, d, shift, turn, point, body)
-    got = rigid.jacobian(model, state, body, point)
-    np.testing.assert_allclose(got[0], shift, atol=1e-12)
-    np.testing.assert_allclose(got[1], turn, atol=1e-12)
+    np.testing.assert_allclose(lever[0], shift, atol=1e-12)
+    np.testing.assert_allclose(lever[1], turn, atol=1e-12)
 
 
 PUSHED = """<mujoco><option cone="{0}"/><worldbody>
@@ -188,48 +211,73 @@ FOOT = """<mujoco><option cone="{0}"/><worldbody><geom type="plane" size="2 2 .1
 </worldbody></mujoco>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_on_a_cpu_the_turns_of_newton_end_at_the_minimum(x64, cone):
     """Of a million that are allowed, for each of a batch: nothing is left but rounding."""
     c, _, model = mujoco_c.loaded(FOOT.format(cone), iterations=10**6)
     forward = lambda *at: model.forward(mujoco_c.started(model, *at[:3]), at[3])
     rows = [np.stack(x) for x in zip(*mujoco_c.states(c, 64, seed=5))]
-    found = jax.jit(jax.vmap(forward))(*rows)
+    found = quick(jax.vmap(forward))(*rows)
     left = jnp.einsum("bvw,bw->bv", found.M, found.qacc) - found.smooth - found.constraint
     assert (np.abs(left).max(1) < 1e-11 * np.abs(found.constraint).max(1)).all()
 
 
-@pytest.mark.parametrize("cone", ["elliptic", pytest.param("pyramidal", marks=pytest.mark.slow)])
-def test_gradients_are_those_of_central_differences(x64, cone):
-    """Of accelerations in contact, by coordinates, velocities, controls, mass and friction.
+@pytest.mark.slow
+@pytest.mark.parametrize("cone", ["elliptic", "pyramidal"])
+def test_gradients_are_finite_and_those_of_central_differences(x64, cone):
+    """Of accelerations and a step, by coordinates, velocities, controls, mass and friction.
 
-    States whose contacts change within the differences are left out: there is a jump.
+    Finite for all ways in which bodies overlap, touch, fly and rest. Near the floor they are those
+    of differences but where contacts change within these: there is a jump.
     """
     c, d, model = mujoco_c.loaded(PUSHED.format(cone), contacts=4)
-    weights = np.random.default_rng(1).normal(size=c.nv)
+    weights, random = np.random.default_rng(1).normal(size=c.nv), np.random.default_rng(2)
 
     def value(q, v, ctrl, mass, friction):
         bodies = dataclasses.replace(model.bodies, mass=mass)
         geoms = dataclasses.replace(model.geoms, friction=friction)
         changed = dataclasses.replace(model, bodies=bodies, geoms=geoms)
-        found = changed.forward(changed.init(q, v), ctrl)
-        return weights @ found.qacc, [x.dist < x.margin for x in found.contacts]
+        look = lambda d: (d.qacc, [x.dist < x.margin for x in d.contacts])
+        start = changed.init(q, v)
+        end, (qacc, acts) = integrators.seen(changed, start, ctrl, jnp.zeros_like(v), look)
+        return weights @ qacc + jnp.sum(end.qpos), jnp.concatenate(acts)
 
-    both = jax.jit(jax.value_and_grad(value, argnums=(0, 1, 2, 3, 4), has_aux=True))
-    random, held, tried = np.random.default_rng(2), 0, 0
-    for q, v, _, ctrl in mujoco_c.states(c, 8, seed=7):
-        q = c.qpos0 + 0.1 * (q - c.qpos0)  # near the floor
-        at = [jnp.asarray(x) for x in (q, v, ctrl, c.body_mass, c.geom_friction)]
-        got = both(*at)[1]
-        for k, x in enumerate(at):
-            way, h = random.normal(size=x.shape), 1e-6
-            ends = [both(*at[:k], x + s * h * way, *at[k + 1 :])[0] for s in (1, -1)]
-            if any((a != b).any() for a, b in zip(ends[0][1], ends[1][1])):
-                continue
-            want = float(ends[0][0] - ends[1][0]) / (2 * h)
-            tried += 1
-            held += abs(float(jnp.sum(got[k] * way)) - want) < 1e-5 * (1 + abs(want))
+    slopes = jax.value_and_grad(value, argnums=(0, 1, 2, 3, 4), has_aux=True)
+    both = quick(jax.vmap(slopes))
+    wild = [np.stack(x) for x in zip(*mujoco_c.states(c, 247, seed=6))]
+    wild[0][:, -7:-4] = random.uniform(-0.3, 0.5, (247, 3))
+    near = [np.stack(x) for x in zip(*mujoco_c.states(c, 8, seed=7))]
+    near[0] = c.qpos0 + 0.1 * (near[0] - c.qpos0)
+    rest = [c.qpos0[None], np.zeros((1, c.nv)), np.zeros((1, c.na)), np.zeros((1, c.nu))]
+    q, v, _, ctrl = (np.concatenate(x) for x in zip(near, wild, rest))
+    every = lambda x: np.repeat(x[None], len(q), 0)
+    at = [q, v, ctrl, every(c.body_mass), every(c.geom_friction)]
+    got = both(*at)[1]
+    assert all(np.isfinite(x).all() for x in got)
+    held, tried = 0, 0
+    for k, x in enumerate(at):
+        way, h = random.normal(size=x.shape), 1e-6
+        ends = [both(*at[:k], x + s * h * way, *at[k + 1 :])[0] for s in (1, -1)]
+        same = (ends[0][1] == ends[1][1]).all(1)[:8]
+        want = np.asarray(ends[0][0] - ends[1][0])[:8] / (2 * h)
+        slope = np.sum(np.asarray(got[k]) * way, tuple(range(1, x.ndim)))[:8]
+        tried += same.sum()
+        held += (same & (np.abs(slope - want) < 1e-5 * (1 + np.abs(want)))).sum()
     assert tried >= 30 and held >= tried - 1  # an edge of a cone may lie between
+
+
+def test_the_contacts_of_a_pair_have_the_dimension_that_c_gives_them():
+    """Of geoms of one priority the larger, else that of the geom with the higher."""
+    geoms = [(1, 0), (3, 0), (6, 0), (1, 1), (4, 1), (3, 2)]
+    ball = '<body pos="{} 0 0"><freejoint/><geom size="1" condim="{}" priority="{}"/></body>'
+    balls = "".join(ball.format(0.1 * i, *each) for i, each in enumerate(geoms))
+    c, d, model = mujoco_c.loaded(f"<mujoco><worldbody>{balls}</worldbody></mujoco>")
+    mujoco.mj_forward(c, d)
+    want = {(*map(int, pair), int(dim)) for pair, dim in zip(d.contact.geom, d.contact.dim)}
+    groups = model.layout.groups
+    got = {(*map(int, ends), g.condim) for g in groups for ends in zip(g.first, g.second)}
+    assert got == want and len(want) == 15
 
 
 def test_switches_are_those_of_the_file():
@@ -257,28 +305,8 @@ def test_a_file_is_refused_once_and_by_who_refuses_it(source, sentence):
     assert str(said.value).startswith(sentence) and str(said.value).count("load: ") == 1
 
 
-@pytest.mark.parametrize(
-    "held",
-    [
-        '<weld body1="a" body2="b" torquescale=".7"/>',
-        '<connect body1="a" body2="b" anchor=".1 .2 0"/>',
-    ],
-)
-def test_two_bodies_that_hold_one_another_are_pulled_as_in_c(x64, held):
-    box = '<freejoint/><geom type="box" size=".1 .2 .3" contype="0" conaffinity="0"/>'
-    body = '<body name="{}" pos="{} 0 1">' + box + "</body>"
-    bodies = body.format("a", 0) + body.format("b", 0.5)
-    text = f"<mujoco><worldbody>{bodies}</worldbody><equality>{held}</equality></mujoco>"
-    c, d, model = mujoco_c.loaded(text)
-    q, v, act, ctrl = mujoco_c.states(c, 1)[0]
-    mujoco_c.put(c, d, q, v, act, ctrl)
-    mujoco.mj_forward(c, d)
-    got = jax.jit(lambda q, v: model.forward(model.init(q, v)).qacc)(q, v)
-    assert d.nefc == (6 if "weld" in held else 3)
-    np.testing.assert_allclose(got, d.qacc, atol=1e-11 * np.abs(d.qacc).max())
-
-
-def test_springs_of_all_joints_pull_as_in_c(x64):
+@pytest.mark.slow
+def test_springs_of_all_joints_and_what_holds_two_bodies_pull_as_in_c(x64):
     joints = {
         "hinge": 'type="hinge" axis="0 1 0" ref="20" springref="50"',
         "slide": 'type="slide" axis="0 0 1" springref=".1"',
@@ -287,21 +315,26 @@ def test_springs_of_all_joints_pull_as_in_c(x64):
     }
     body = '<body pos="{} 0 1"><joint {} stiffness="7"/><geom size=".1 .2" type="capsule"/></body>'
     bodies = "".join(body.format(3 * i, joint) for i, joint in enumerate(joints.values()))
-    c, d, model = mujoco_c.loaded(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>", contacts=1)
+    box = '<body name="{}" pos="{} 4 1"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'
+    bodies += "".join(box.format(*each) for each in zip("abcd", (0, 0.5, 4, 4.5)))
+    held = """<weld body1="a" body2="b" torquescale=".7"/>
+    <connect body1="c" body2="d" anchor=".1 .2 0"/>"""
+    c, d, model = mujoco_c.loaded(f"""<mujoco><option><flag contact="disable"/></option>
+    <worldbody>{bodies}</worldbody><equality>{held}</equality></mujoco>""")
     q, v, act, ctrl = mujoco_c.states(c, 1)[0]
     mujoco_c.put(c, d, q, v, act, ctrl)
     mujoco.mj_forward(c, d)
-    got = jax.jit(lambda q, v: model.forward(model.init(q, v)).qacc)(q, v)
-    assert np.count_nonzero(d.qfrc_spring) == c.nv
+    got = quick(lambda q, v: model.forward(model.init(q, v)).qacc)(q, v)
+    assert d.nefc == 9 and np.count_nonzero(d.qfrc_spring) == c.nv - 24
     np.testing.assert_allclose(got, d.qacc, atol=1e-11 * np.abs(d.qacc).max())
 
 
 def test_stiffness_and_damping_of_a_row_are_those_of_the_manual(x64):
     """k = 1 / (d T z)^2 and b = 2 / (d T) of a time T and a ratio z; numbers below 0 as given."""
     model = rigid.load("<mujoco><worldbody/></mujoco>", dtype=jnp.float64)
-    solimp = jnp.array([[0.9, 0.95, 0.001, 0.5, 2.0]] * 3)
-    solref = jnp.array([[0.02, 1.0], [0.04, 0.5], [-900.0, -20.0]])
-    k, b = impedance.spring(model, solref, solimp)
+    solimp = np.array([[0.9, 0.95, 0.001, 0.5, 2.0]] * 3)
+    solref = np.array([[0.02, 1.0], [0.04, 0.5], [-900.0, -20.0]])
+    k, b = quick(lambda *rows: impedance.spring(model, *rows))(solref, solimp)
     high = 0.95
     want = [1 / (high * 0.02) ** 2, 1 / (high * 0.04 * 0.5) ** 2, 900 / high**2]
     np.testing.assert_allclose(k, want, rtol=1e-12)

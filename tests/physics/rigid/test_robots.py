@@ -1,4 +1,4 @@
-"""Gymnasium's robots in contact against C MuJoCo: along a thousand steps, and in as many states."""
+"""Gymnasium's robots in contact against C MuJoCo: in single steps and along runs."""
 
 from pathlib import Path
 
@@ -26,23 +26,56 @@ ROBOTS = {  # of gymnasium's own files; how many contacts are kept
 }
 
 
+STATES, STEPS = 100, 200
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
-def test_a_thousand_steps_stay_where_c_is_when_pushed_by_a_billionth(x64, name):
-    """Under random controls: no farther from C than C itself is from a start 1e-9 away.
+def test_steps_are_those_of_c_and_so_are_runs_that_start_a_billionth_apart(x64, name):
+    """Steps from states along runs of C, in contact where the robot ever is: to 1e-6.
 
-    These motions are chaotic, so that rounding grows a thousandfold and more; how fast, sixteen
-    runs of C from neighbouring starts say. A model that differed would leave their band at once.
+    And steps in a row, no farther from C than C itself is from a start 1e-9 away. These motions
+    are chaotic, so that rounding grows a thousandfold and more; how fast, sixteen runs of C from
+    neighbouring starts say. A model that differed would leave their band at once.
     """
     c, model = loaded(name)
-    rng, steps = np.random.default_rng(0), 1000
+    rows = list(met(c, STATES, touching=name not in ("swimmer", "reacher")))
+    qpos, qvel, ctrl, want, touched = (np.array(column) for column in zip(*rows))
+    assert touched.min() > 0 or name in ("swimmer", "reacher")
+    controls, speed, centre, band = runs(c)
+
+    def further(state, row):
+        given, q, v, ctrl = row
+        fresh = model.init(q, v)
+        state = jax.tree.map(lambda a, b: jnp.where(given, a, b), fresh, state)
+        state = model.step(state, ctrl)
+        return state, (state.qpos, state.qvel, state.overflow)
+
+    # one program for both: the steps in a row follow those that start anew
+    rest = np.repeat([c.qpos0], STEPS, 0), np.repeat([speed], STEPS, 0)
+    q, v = (np.concatenate([a, b]) for a, b in zip((qpos, qvel), rest))
+    given = np.arange(STATES + STEPS) <= STATES
+    scan = lambda *rows: jax.lax.scan(further, model.init(), rows)[1]
+    run = jax.jit(scan, compiler_options={"xla_backend_optimization_level": 0})
+    got = jax.tree.map(np.asarray, run(given, q, v, np.concatenate([ctrl, controls])))
+    q, v, lost = got
+    assert not lost.any()
+    push = (v[:STATES] - want) / c.opt.timestep
+    off = np.abs(push).max(1) / (1 + np.abs((want - qvel) / c.opt.timestep).max(1))
+    assert off.max() < 1e-6
+    assert (np.abs(q[STATES:] - centre).max(1) <= band).all()
+
+
+def runs(c):
+    """Random controls [S, U], a start's velocities, C's coordinates from there, and their band."""
+    rng = np.random.default_rng(0)
     low, high = c.actuator_ctrlrange.T
-    controls = np.repeat(rng.uniform(low, high, (steps // 5, c.nu)), 5, 0)
+    controls = np.repeat(rng.uniform(low, high, (STEPS // 5, c.nu)), 5, 0)
     speed = 0.1 * rng.normal(size=c.nv)
 
     def path(away):
         d = mujoco.MjData(c)
-        d.qvel[:], out = speed + away, np.empty((steps, c.nq))
+        d.qvel[:], out = speed + away, np.empty((STEPS, c.nq))
         for at, ctrl in enumerate(controls):
             d.ctrl[:] = ctrl
             mujoco.mj_step(c, d)
@@ -51,40 +84,8 @@ def test_a_thousand_steps_stay_where_c_is_when_pushed_by_a_billionth(x64, name):
 
     centre = path(0)
     near = [path(1e-9 * rng.normal(size=c.nv)) for _ in range(16)]
-    apart = lambda x: np.abs(x - centre).max(1)
-    band = np.maximum.accumulate(np.max([apart(x) for x in near], 0))
-
-    def further(state, ctrl):
-        state = model.step(state, ctrl)
-        return state, state.qpos
-
-    end, ours = jax.jit(lambda s: jax.lax.scan(further, s, controls))(model.init(qvel=speed))
-    off = apart(np.asarray(ours))
-    assert int(end.overflow) == 0
-    assert (off <= band).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ROBOTS)
-def test_accelerations_of_a_thousand_states_are_those_of_c(x64, name):
-    """Along runs of C under random controls, in contact where the robot ever is: to 1e-6."""
-    c, model = loaded(name)
-    rows = list(met(c, 1000, touching=name not in ("swimmer", "reacher")))
-    qpos, qvel, ctrl, want, touched = (np.array(column) for column in zip(*rows))
-
-    @jax.jit
-    def accelerations(qpos, qvel, ctrl):
-        def one(args):
-            state = model.init(args[0], args[1])
-            return model.forward(state, args[2]).qacc, model.step(state, args[2]).overflow
-
-        return jax.lax.map(one, (qpos, qvel, ctrl), batch_size=50)
-
-    got, lost = accelerations(qpos, qvel, ctrl)
-    assert not np.any(lost)
-    off = np.abs(got - want).max(1) / (1 + np.abs(want).max(1))
-    assert off.max() < 1e-6
-    assert touched.min() > 0 or name in ("swimmer", "reacher")
+    band = np.max([np.abs(x - centre).max(1) for x in near], 0)
+    return controls, speed, centre, np.maximum.accumulate(band)
 
 
 def loaded(name):
@@ -97,8 +98,8 @@ def loaded(name):
 
 
 def met(c, count, touching):
-    """States of runs of C from random starts under random controls, and C's accelerations."""
-    d, rng = mujoco.MjData(c), np.random.default_rng(1)
+    """States of runs of C from random starts under random controls, and velocities a step later."""
+    d, after, rng = mujoco.MjData(c), mujoco.MjData(c), np.random.default_rng(1)
     low, high = c.actuator_ctrlrange.T
     while True:
         mujoco.mj_resetData(c, d)
@@ -107,10 +108,12 @@ def met(c, count, touching):
             d.ctrl[:] = rng.uniform(low, high)
             for _ in range(5):
                 mujoco.mj_step(c, d)
-            d.qacc_warmstart[:] = 0
             mujoco.mj_forward(c, d)
             if d.ncon or not touching:
-                yield d.qpos.copy(), d.qvel.copy(), d.ctrl.copy(), d.qacc.copy(), d.ncon
+                after.qpos[:], after.qvel[:], after.ctrl[:] = d.qpos, d.qvel, d.ctrl
+                after.qacc_warmstart[:] = 0
+                mujoco.mj_step(c, after)
+                yield d.qpos.copy(), d.qvel.copy(), d.ctrl.copy(), after.qvel.copy(), d.ncon
                 count -= 1
                 if not count:
                     return

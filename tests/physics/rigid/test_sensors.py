@@ -1,6 +1,7 @@
 """Forces of contacts on bodies, against MuJoCo's C library."""
 
 import dataclasses
+import functools
 
 import jax
 import mujoco
@@ -11,6 +12,7 @@ from doors import as_users
 from jaxgpu.physics.rigid.model import load
 from jaxgpu.physics.rigid.sensors import contact_forces
 
+OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run a few times
 # a floor, and bodies on it and on one another, with contacts of every dimension of friction
 SCENE = """<mujoco><option jacobian="dense" iterations="200" ls_iterations="100" tolerance="0"/>
 <worldbody><geom type="plane" size="9 9 1" condim="1"/>
@@ -21,12 +23,13 @@ SCENE = """<mujoco><option jacobian="dense" iterations="200" ls_iterations="100"
 </worldbody></mujoco>"""
 
 
+@pytest.mark.slow
 def test_forces_of_contacts_are_those_of_mujoco(x64):
     """Moments are about the centre of mass of each tree; the world has none."""
     m = mujoco.MjModel.from_xml_string(SCENE)
     d, rng, robot = mujoco.MjData(m), np.random.default_rng(3), load(m)
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=OPTIONS)
     def ours(qpos, qvel):
         return contact_forces(robot, robot.forward(robot.init(qpos, qvel)))
 
@@ -97,12 +100,13 @@ ROBOT = """<mujoco><option jacobian="dense" iterations="200" ls_iterations="100"
 </sensor></mujoco>"""
 
 
+@pytest.mark.slow
 def test_sensors_read_what_those_of_mujoco_read(x64):
     """At states with contacts, of motors that are driven and a filter that is under way."""
     m = mujoco.MjModel.from_xml_string(ROBOT)
     d, rng, robot = mujoco.MjData(m), np.random.default_rng(3), load(m)
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=OPTIONS)
     def ours(qpos, qvel, act, time, ctrl):
         state = dataclasses.replace(robot.init(qpos, qvel), act=act, time=time)
         return robot.sensors(state, ctrl)
@@ -140,7 +144,8 @@ def test_a_sensor_is_found_by_its_name_and_one_that_is_not_read_is_named():
         ValueError, match="Model.sensors: eye is a sensor of MuJoCo's kind 7, which"
     ):
         blind.sensors(blind.init())
-    assert load(text.format(body, "")).sensors(load(text.format(body, "")).init()).shape == (0,)
+    deaf = load(text.format(body, ""))
+    assert jax.eval_shape(deaf.sensors, deaf.init()).shape == (0,)
 
 
 def test_forces_of_what_is_no_motion_are_refused():

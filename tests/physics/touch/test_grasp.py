@@ -15,6 +15,7 @@ GRASP = Grasp.of(PART, SOCKET, taxels=(8, 7), substeps=2)
 WEIGHT = PART.mass * GRASP.gravity
 DT = GRASP.dt / GRASP.substeps
 AT = jnp.array([0.2, 0.1, 0.3])  # far from the socket
+OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run a few times
 BELOW = 0.022  # m, the part's centre below the hand's
 
 
@@ -50,6 +51,7 @@ def energy(state):
     return kinetic + WEIGHT * float(state.part[2])
 
 
+@pytest.mark.slow
 def test_a_held_peg_stays_for_four_seconds():
     """Springs with a memory do not creep: what is left is rounding, 24 bits of a place of 0.3 m."""
     states = run(GRASP, held(), 270)
@@ -179,11 +181,11 @@ def test_gradients_through_thirty_two_steps_are_those_of_differences():
             last = jax.lax.scan(go, start, None, length=32)[0]
             return jnp.dot(last.part, jnp.array([1.0, -2.0, 3.0]), precision="highest")
 
-        shift, way = jnp.array([0.004, -0.003, 0.002]), jnp.array([0.5, 0.7, -0.4])
-        got = jax.jit(jax.grad(end))(shift)
-        plain = jax.jit(end)
+        shift, way = np.array([0.004, -0.003, 0.002]), np.array([0.5, 0.7, -0.4])
+        run = jax.jit(jax.value_and_grad(end), compiler_options=OPTIONS)
+        got = np.asarray(run(shift)[1])
         h = 1e-6
-        want = (plain(shift + h * way) - plain(shift - h * way)) / (2 * h)
-        assert jnp.all(jnp.isfinite(got))
+        want = (run(shift + h * way)[0] - run(shift - h * way)[0]) / (2 * h)
+        assert np.isfinite(got).all()
         # differences err by h^2 and by 1e-16 / h, and by the taxels that change sides within h
-        np.testing.assert_allclose(jnp.dot(got, way, precision="highest"), want, rtol=1e-3)
+        np.testing.assert_allclose(got @ way, want, rtol=1e-3)
