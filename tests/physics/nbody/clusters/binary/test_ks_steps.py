@@ -8,19 +8,31 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
+from nbody_inputs import energy as energies
 from nbody_inputs import halves
 from shapes import check_shapes
 
 from jaxgpu.physics.nbody.clusters import Hermite, Pairing
 from jaxgpu.physics.nbody.clusters.binary import ks_pairs, ks_steps
 from jaxgpu.physics.nbody.clusters.blocks import Population
-from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.physics.nbody.orbits import elements, kepler, ks
 
 A = 0.01  # semi-major axis of the pair
 M = np.array([0.3, 0.2, 0.5])
 NOBODY = np.array([[50.0, 0, 0, 0, 0, 0]]).T  # one massless body far away: one program for all
-init, step, points = (jax.jit(f) for f in (Hermite.init, Hermite.step, Hermite.points))
+RUN_ONCE = {"xla_backend_optimization_level": 0}
+step = jax.jit(Hermite.step)
+init, points = (jax.jit(f, compiler_options=RUN_ONCE) for f in (Hermite.init, Hermite.points))
+
+
+@partial(jax.jit, compiler_options=RUN_ONCE)
+def keplers(x, m, t):
+    """The place [3] of a pair at the state [6] after a time t alone."""
+    orbit = ks.regularised(x[:3], x[3:], m)
+    return ks.physical(ks.after(orbit, t))[0]
+
+
+shape = jax.jit(lambda x: elements.eccentricity_vector(x[:3], x[3:], 0.8))
 
 
 def apart(e):
@@ -59,7 +71,7 @@ def reference(x, t, m=M, tracer=None):
 
 
 def energy(x, m=M):
-    return float(sum(diagnostics.energy(*halves(jnp.asarray(x)), jnp.asarray(m))))
+    return sum(energies(x, m))
 
 
 def between(x):
@@ -74,14 +86,13 @@ def test_a_pair_alone_keeps_energy_and_phase(x64, e):
     end, state = gone(x, 8, m)
     assert np.max(state.pairs.batch.slowdown) > 2 and state.pairs.first[0] < 3
     np.testing.assert_allclose(energy(end, m), energy(x, m), rtol=1e-11)
-    orbit = ks.regularised(*jnp.asarray(apart(e)).reshape(2, 3), jnp.float64(0.5))
-    want = ks.physical(ks.after(orbit, jnp.float64(1.0)))[0]
+    want = keplers(apart(e), 0.5, 1.0)
     # the energy of e = 0.9999 at its apocentre has its rounding magnified along 112 orbits
     np.testing.assert_allclose(between(end), want, atol=1e-7 * A)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("e", [0.0, 0.5, 0.9, 0.9999])
+@pytest.mark.parametrize("e", [0.0, 0.9, 0.9999])
 def test_a_perturbed_pair_agrees_with_ias15(x64, e):
     """56 orbits beside a star of the pair's mass at 30 semi-major axes.
 
@@ -111,21 +122,18 @@ def test_slowing_down_keeps_the_secular_change(x64):
     """The eccentricity that a distant inclined star pumps, with and without a factor of 8."""
     m = np.array([0.5, 0.3, 1.0])
     orbit = elements.Elements(*(jnp.float64(k) for k in (A, 0.5, 1.05, 0.3, 0.8, 0.0)))
-    pair = np.concatenate(elements.to_state(orbit, jnp.float64(0.8)))
+    pair = np.concatenate(jax.jit(elements.to_state)(orbit, 0.8))
     d = 0.777
     x = triple(pair, d, np.sqrt(1.8 / d), m)
     rule = {"m": m, "interval": 0.5, "close": 0.1}
     slowed, state = gone(x, 14, weak=1e-3, **rule)
     full, _ = gone(x, 14, weak=1e-9, **rule)
 
-    def shape(x):
-        apart = jnp.asarray(x[:, 1] - x[:, 0])
-        return np.asarray(elements.eccentricity_vector(apart[:3], apart[3:], jnp.float64(0.8)))
-
+    begin, end, want = (shape(q[:, 1] - q[:, 0]) for q in (x, slowed, full))
     assert state.pairs.batch.slowdown[0] > 5
-    change = shape(full) - shape(x)
+    change = np.asarray(want - begin)
     assert np.abs(change).max() > 3e-3  # a thousand orbits; the tide is 2e-5
-    np.testing.assert_allclose(shape(slowed) - shape(x), change, atol=0.02 * np.abs(change).max())
+    np.testing.assert_allclose(end - begin, change, atol=0.02 * np.abs(change).max())
 
 
 @pytest.mark.slow
@@ -147,12 +155,6 @@ def test_massless_bodies_see_both_members_in_true_phase(x64):
 
 
 @pytest.mark.slow
-def test_slots_are_as_they_say(x64):
-    _, state = gone(triple(apart(0.3), 0.3, 1.6), 1)
-    assert check_shapes(state.pairs)["S"] == 2
-
-
-@pytest.mark.slow
 def test_a_strong_encounter_dissolves_and_keeps_the_energy(x64):
     """The third passes through; pairs form and dissolve on the way, and the energy stays."""
     x = triple(apart(0.4), 0.12, 0.0)
@@ -160,6 +162,7 @@ def test_a_strong_encounter_dissolves_and_keeps_the_energy(x64):
     end, state = gone(x, 2, eta=0.005, interval=0.0625)
     assert abs(energy(end) / energy(x) - 1) < 1e-5
     assert state.blocks > 200 and state.floored == 0
+    assert check_shapes(state.pairs)["S"] == 2
 
 
 @pytest.mark.slow
@@ -178,7 +181,7 @@ def test_a_pair_without_a_slot_is_counted(x64):
     for slots, refused in ((1, True), (2, False)):  # how often: each of its stars may ask
         spec = Hermite(pairing=Pairing(close=0.01, slots=slots))
         m = jnp.array([0.8, 0.2, 0.35, 0.65])
-        state = init(spec, *halves(jnp.asarray(both)), m, halves(jnp.asarray(NOBODY)))
+        state = init(spec, *halves(jnp.asarray(both)), m)
         assert (state.refused > 0) == refused
         assert np.sum(np.asarray(state.pairs.first) < 4) == slots
 
@@ -193,7 +196,7 @@ def test_the_last_step_of_every_pair_is_half_the_way_to_the_end(x64):
     stars = jnp.zeros((6, 5)).at[0].set(1e6 * jnp.arange(5.0))
     x = jnp.asarray(np.stack([apart(0.3), apart(0.6), apart(0.9)], 1))
 
-    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    @partial(jax.jit, compiler_options=RUN_ONCE)
     def brought(x):
         first, second = jnp.array([0, 5, 3], jnp.int32), jnp.array([1, 5, 4], jnp.int32)
         masses = jnp.array([[0.3, 0.0, 0.4], [0.2, 0.0, 0.1]])
@@ -211,6 +214,7 @@ def test_the_last_step_of_every_pair_is_half_the_way_to_the_end(x64):
 
     t, got = brought(x)
     np.testing.assert_array_equal(t, [0.625, 0.5, 0.625])
-    want = np.concatenate(kepler.drift(x[:3].T, x[3:].T, 0.5, 0.0625), 1).T
+    drift = jax.jit(kepler.drift, compiler_options=RUN_ONCE)
+    want = np.concatenate(drift(x[:3].T, x[3:].T, 0.5, 0.0625), 1).T
     np.testing.assert_allclose(got[:, ::2], want[:, ::2], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(got[:, 1], x[:, 1], rtol=1e-14, atol=1e-16)
