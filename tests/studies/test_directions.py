@@ -40,6 +40,7 @@ def test_the_study(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_the_study_in_32768_dimensions(tmp_path):
     report = directions.study(directions.Options(), tmp_path, False)
     fits, answers = check_fits(*report.tables[:2])

@@ -22,7 +22,7 @@ def test_options_out_of_range_are_named():
 
 @pytest.mark.slow
 def test_the_study_agrees_with_what_is_known(tmp_path):
-    options = study.Options(pendulums=50, seconds=16)
+    options = study.Options(pendulums=50, seconds=10)
     found = study.study(options, tmp_path, False)
     slow, fast, slope, order = found.tables[0].rows
     assert slow[1] == pytest.approx(slow[2], rel=2e-5)

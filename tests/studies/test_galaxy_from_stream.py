@@ -91,7 +91,7 @@ def test_even_draws_are_drawn_from_the_same_and_scatter_less():
 
 @pytest.mark.slow
 def test_derivatives_through_orbits_are_those_of_differences():
-    streams = two_streams(600, Errors(), "float64")
+    streams = two_streams(60, Errors(), "float64")
     draws = jax.vmap(lambda key: drawn(key, 12))(jax.random.split(jax.random.key(1), 2))
 
     @jax.jit

@@ -1,12 +1,35 @@
 """The study `locomotion`: a robot learns a little, its rows and its options."""
 
-import pytest
+from functools import partial
 
+import jax
+import pytest
+from line_task import Line, sweep_of_zeros
+
+from jaxgpu import rl
 from jaxgpu.studies import locomotion
 from jaxgpu.studies.classic_control.scores import PARTS
 
 
+def test_a_report_tells_of_the_rows_that_were_asked_for(monkeypatch, tmp_path):
+    """Of a task and trainings that take a moment."""
+    monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
+    monkeypatch.setattr(rl, "make", lambda name: Line())
+    found = locomotion.study(locomotion.Options(share=0.01), tmp_path, False)
+    (row,) = found.tables[0].rows
+    assert row[:3] == ["half-cheetah, PPO", 20_480, 1.0]
+
+
 @pytest.mark.slow
+def test_its_learners_fit_its_robots():
+    made = {row.task: rl.make(row.task) for row in locomotion.ROWS}
+    for row in locomotion.ROWS:
+        state = jax.eval_shape(partial(row.learner.init, made[row.task]), jax.random.key(0))
+        assert state.params
+
+
+@pytest.mark.slow
+@pytest.mark.release
 def test_a_half_cheetah_learns_to_move_in_a_tenth_of_the_steps(tmp_path):
     options = locomotion.Options(share=0.05)
     found = locomotion.study(options, tmp_path, False)

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
+from line_task import Line, film_of_zeros, sweep_of_zeros
 
+from jaxgpu import rl
 from jaxgpu.studies import peg_by_touch
 from jaxgpu.studies.peg_by_touch import Options
 
@@ -42,14 +44,26 @@ def test_students_feel_and_their_critics_know():
     assert inputs == {"actor": 25 + 8 * 7 * 6, "critic": 25 + 31}
 
 
-@pytest.mark.slow
-def test_a_little_of_it_ends_in_a_report(tmp_path):
+def test_a_report_tells_of_the_teacher_and_its_students(monkeypatch, tmp_path):
+    """Of a task and trainings that take a moment."""
+    monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
+    monkeypatch.setattr(rl, "make", lambda name, **told: Line(pads=True))
+    monkeypatch.setattr(peg_by_touch.pictures, "film", film_of_zeros)
     options = Options(steps=50_000, seeds=3, episodes=4)
     found = peg_by_touch.study(options, tmp_path, False)
     (table,) = found.tables
     steps = [[1, 40_960], *3 * [[3, 40_960]], [3, 20_480]]
     assert [row[1:3] for row in table.rows] == steps
     assert [figure.mime for figure in found.figures] == ["video/mp4", "image/svg+xml"]
+
+
+@pytest.mark.slow
+@pytest.mark.release
+def test_a_little_of_it_ends_in_a_report(tmp_path):
+    options = Options(steps=50_000, seeds=3, episodes=4)
+    found = peg_by_touch.study(options, tmp_path, False)
+    steps = [[1, 40_960], *3 * [[3, 40_960]], [3, 20_480]]
+    assert [row[1:3] for row in found.tables[0].rows] == steps
 
 
 def test_options_that_cannot_be_met_are_refused():

@@ -1,13 +1,15 @@
 """The study `peg-insertion`: its pictures, its options, and a little of it in full."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from line_task import Line, film_of_zeros, sweep_of_zeros
 
-from jaxgpu import rl
+from jaxgpu import report, rl
 from jaxgpu.studies import peg_insertion
 from jaxgpu.studies.peg_insertion import pictures
 
@@ -28,16 +30,36 @@ def test_a_taxel_that_is_pressed_is_bright_where_it_lies_on_its_pad():
     assert len(np.unique(np.asarray(seen)[338:, :52])) == 1  # no shear: grey
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("taught", "steps"), [(False, 10_240), (True, 9_984)])
-def test_a_little_of_it_ends_in_a_report(taught, steps, tmp_path):
-    """An update is of 8 x 32 steps by PPO, of 8 x 16 by DAgger."""
+def test_a_report_tells_of_trainings_by_rewards_or_by_the_script(
+    taught, steps, monkeypatch, tmp_path
+):
+    """An update is of 8 x 32 steps by PPO, of 8 x 16 by DAgger; the task takes a moment."""
+    monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
+    monkeypatch.setattr(rl, "make", lambda name, max_steps: Line())
+    monkeypatch.setattr(pictures, "film", film_of_zeros)
     sizes = {"steps": 10_000, "copies": 8, "seeds": 3, "episodes": 4, "measurements": 2}
     found = peg_insertion.study(peg_insertion.Options(taught=taught, **sizes), tmp_path, False)
     (row,) = found.tables[0].rows
-    assert row[:2] == [3, steps] and row[2] in (0, 25, 50, 75, 100)
+    assert row[:3] == [3, steps, 100.0]
     assert list(found.timing) == ["DAgger" if taught else "PPO"]
     assert [figure.mime for figure in found.figures] == ["video/mp4", "image/svg+xml"]
+
+
+@pytest.mark.slow
+def test_its_learners_fit_its_task_and_a_film_shows_the_hand_beside_its_pads(monkeypatch):
+    for taught in (False, True):
+        course = peg_insertion.course(peg_insertion.Options(taught=taught, copies=8))
+        state = jax.eval_shape(partial(course.learner.init, course.env), jax.random.key(0))
+        assert state.params
+    start = jax.jit(course.env.reset)(jax.random.key(0))[0]
+    still = lambda env, policy, key, length: jax.tree.map(lambda x: jnp.stack([x] * 4), start)
+    monkeypatch.setattr(pictures, "played", still)
+    monkeypatch.setattr(pictures, "SIZE", 24)
+    images = []
+    monkeypatch.setattr(report, "film", lambda film, *_: images.append(film))
+    pictures.film(course.env, None, jax.random.key(0))
+    assert images[0].shape == (1, 24, 48, 3)
 
 
 def test_options_that_cannot_be_met_are_refused():

@@ -1,0 +1,79 @@
+"""A task that compiles in a moment, with all that studies of learners ask of theirs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgpu import report, rl
+from jaxgpu.pytree import pytree, static
+from jaxgpu.run import Run, Timing
+
+
+@pytree
+class Approach:
+    """The script of `Line`: it moves straight to zero."""
+
+    aside: float = 1.0
+
+    def __call__(self, observation):
+        x = observation["hand"] if isinstance(observation, dict) else observation
+        return -jnp.clip(10 * x, -1.0, 1.0)
+
+
+@pytree
+class Line:
+    """Move a point on a line to zero; with `pads` in the dictionaries of a task by touch."""
+
+    pads: bool = static(default=False)
+    max_steps: int = static(default=8)
+
+    action_space = property(lambda self: rl.Box(-1.0, 1.0, (1,)))
+    differentiable = property(lambda self: True)
+
+    @property
+    def observation_space(self):
+        whole = lambda *shape: rl.Box(-jnp.inf, jnp.inf, shape)
+        if not self.pads:
+            return whole(1)
+        return {"hand": whole(1), "field": whole(2, 2, 1), "privileged": whole(3)}
+
+    @property
+    def script(self):
+        return Approach()
+
+    def seen(self, x):
+        if not self.pads:
+            return x
+        field = jnp.zeros((2, 2, 1)).at[0, 0].set(x)
+        return {"hand": x, "field": field, "privileged": jnp.concatenate([x, x, x])}
+
+    def reset(self, key):
+        x = jax.random.uniform(key, (1,), minval=-0.4, maxval=0.4)
+        return (x, jnp.int32(0)), self.seen(x)
+
+    def step(self, state, action, key):
+        x, t = state[0] + 0.1 * action, state[1] + 1
+        success = jnp.abs(x[0]) < 0.1
+        over = t >= self.max_steps
+        return rl.Step(
+            (x, t), self.seen(x), -(x[0] ** 2), jnp.bool_(False), over, {"success": success}
+        )
+
+
+def sweep_of_zeros(env, learner, keys, parts, every, measure=None, **saved):
+    """Stand in for `rl.sweep`: states of its shapes, and shares of successes that rise to 1."""
+
+    def blank(x):
+        key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+        return jax.random.split(keys[0], x.shape) if key else np.zeros(x.shape, x.dtype)
+
+    begin = lambda key: learner.init(env, key, parts * every)
+    state = jax.tree.map(blank, jax.eval_shape(jax.vmap(begin), keys))
+    shares = np.linspace(0, 1, parts + 1, dtype=np.float32)
+    history = np.repeat(shares[:, None], len(keys), 1)
+    return Run(state, history, Timing(1.0, 1.0, parts * every))
+
+
+def film_of_zeros(env, policy, key, *told):
+    """Stand in for the film of a study."""
+    return report.film(np.zeros((2, 8, 8, 3), np.uint8), "An episode.", 0.1)
