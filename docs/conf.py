@@ -82,6 +82,12 @@ def _types_of_fields_once(app, domain, kind, content):
             field.parent.remove(field)
 
 
+def _one_document(app, doctree):
+    """Keep Sphinx's environment, 4 MB, out of the file of a page with reStructuredText in it."""
+    for node in doctree.findall():
+        node.document = doctree  # that of a directive has the environment in its settings
+
+
 def _navigation_near_the_page(app, pagename, templatename, context, doctree):
     """Unfold the sidebar around the page only: the tree of all pages takes most of the build."""
     if tree := context.get("toctree"):
@@ -106,5 +112,6 @@ def setup(app):
     app.connect("autodoc-process-docstring", _fields)
     app.connect("autodoc-skip-member", _foreign)
     app.connect("object-description-transform", _types_of_fields_once, priority=900)
+    app.connect("doctree-read", _one_document)
     app.connect("html-page-context", _navigation_near_the_page, priority=400)  # before furo
     app.connect("env-check-consistency", _whole)
