@@ -168,7 +168,7 @@ def begin[S](spec: Algorithm[S], problem: Problem | Stochastic, key: Array) -> S
 
     >>> import jax
     >>> from jaxgpu.evolution import multi, problems
-    >>> search = begin(multi.NSGA2(pop_size=20), problems.zdt1(5), jax.random.key(0))
+    >>> search = jax.jit(begin)(multi.NSGA2(pop_size=20), problems.zdt1(5), jax.random.key(0))
     >>> search.state.population.x.shape
     (20, 5)
     """
@@ -194,7 +194,8 @@ def generation[S](
     >>> spec, key = multi.NSGA2(pop_size=20), jax.random.key(0)
     >>> shaken = Drawn(lambda x, key: jnp.stack([x[0], x[1]]) + jax.random.normal(key))
     >>> problem = Stochastic(box(0.0, 1.0, 2), shaken, 2)
-    >>> generation(spec, problem, begin(spec, problem, key), key).state.population.f.shape
+    >>> both = jax.jit(lambda key: generation(spec, problem, begin(spec, problem, key), key))
+    >>> both(key).state.population.f.shape
     (20, 2)
     """
     x, f, violation, objective = _evaluated(spec, problem, search, key, mesh)
@@ -213,7 +214,7 @@ def step[S](
     >>> import jax
     >>> from jaxgpu.evolution import multi, problems
     >>> spec, problem, key = multi.NSGA2(pop_size=20), problems.zdt1(variables=5), jax.random.key(0)
-    >>> state = step(spec, problem, spec.init(key, problem), key)
+    >>> state = jax.jit(step)(spec, problem, jax.jit(spec.init)(key, problem), key)
     >>> state.population.f.shape
     (20, 2)
     """

@@ -193,7 +193,7 @@ class Stochastic:
 
         >>> from jaxgpu.evolution import box, single
         >>> problem = Stochastic(box(-1.0, 1.0, 3), Drawn(lambda x, key: jnp.sum(x)))
-        >>> single.CMAES(8).init(jax.random.key(0), problem.plain()).best.x.shape
+        >>> jax.jit(single.CMAES(8).init)(jax.random.key(0), problem.plain()).best.x.shape
         (3,)
         """
         return Problem(self.box, _uncalled, self.objectives)

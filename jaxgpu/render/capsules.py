@@ -43,7 +43,8 @@ class Capsules:
 
         >>> one = jnp.ones((1, 3))
         >>> ball = Capsules(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
-        >>> ball.picture(Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=8)).shape
+        >>> camera = Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=8)
+        >>> jax.jit(lambda: ball.picture(camera))().shape
         (240, 8, 3)
         """
         held("Capsules.picture", camera)
@@ -74,7 +75,7 @@ class Capsules:
         >>> one = jnp.ones((1, 3))
         >>> ball = Capsules(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
         >>> camera = Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=3, height=3)
-        >>> round(float(ball.depth(camera)[1, 1]), 3)
+        >>> round(float(jax.jit(lambda: ball.depth(camera))()[1, 1]), 3)
         3.0
         """
         held("Capsules.depth", camera)

@@ -73,7 +73,7 @@ class Mixture:
 
         >>> x = jnp.eye(3)[jnp.arange(60) % 3]
         >>> begun = Mixture(jnp.eye(3)[:2], jnp.ones(2), jnp.log(jnp.full(2, 0.5)))
-        >>> share = begun.refined(x, weights=x[:, 0] + x[:, 1]).log_weights
+        >>> share = jax.jit(begun.refined)(x, weights=x[:, 0] + x[:, 1]).log_weights
         >>> jnp.allclose(share, jnp.log(0.5)).item()
         True
         """

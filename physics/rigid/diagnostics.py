@@ -26,7 +26,8 @@ def mass_matrix(model: Model, state: State) -> Array:
     >>> from jaxgpu.physics import rigid
     >>> rod = '<body><joint axis="0 1 0"/><geom type="capsule" size=".01 .5" mass="2"/></body>'
     >>> arm = rigid.load(f"<mujoco><worldbody>{rod}</worldbody></mujoco>")
-    >>> round(float(rigid.mass_matrix(arm, arm.init())[0, 0]), 2)  # m l^2 / 12, and its round ends
+    >>> m = jax.jit(lambda state: rigid.mass_matrix(arm, state))(arm.init())
+    >>> round(float(m[0, 0]), 2)  # m l^2 / 12, and its round ends
     0.17
     """
     return inertia.mass_matrix(model, _moving(model, model.checked("mass_matrix", state))[1])
@@ -39,7 +40,8 @@ def energy(model: Model, state: State) -> tuple[Array, Array]:
     >>> from jaxgpu.physics import rigid
     >>> text = '<mujoco><worldbody><body pos="0 0 2"><freejoint/><geom size=".1" mass="1"/>'
     >>> ball = rigid.load(text + "</body></worldbody></mujoco>")
-    >>> [round(float(e), 2) for e in rigid.energy(ball, ball.init(qvel=[0, 0, 3.0, 0, 0, 0]))]
+    >>> energies = jax.jit(lambda state: rigid.energy(ball, state))
+    >>> [round(float(e), 2) for e in energies(ball.init(qvel=[0, 0, 3.0, 0, 0, 0]))]
     [19.62, 4.5]
     """
     state = model.checked("energy", state)

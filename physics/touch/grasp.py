@@ -47,7 +47,7 @@ class Grasp:
     >>> from jaxgpu.physics.touch import peg_and_socket
     >>> grasp = Grasp.of(*peg_and_socket())
     >>> state = grasp.init(jnp.array([0.0, 0.0, 0.1]), jnp.array([0.0, 0.0, 0.09]))
-    >>> state = grasp.step(state, shift=jnp.array([0.0, 0.0, 0.01]))
+    >>> state = jax.jit(grasp.step)(state, shift=jnp.array([0.0, 0.0, 0.01]))
     >>> float(state.part_velocity[2]) > 0.03  # lifted by friction
     True
     """

@@ -55,7 +55,7 @@ def expected_utility(f: Array, key: Array, low: Array, high: Array, count: int =
 
     >>> ends = jnp.array([[0.0, 1.0], [1.0, 0.0]])  # E[max(w, 1 - w)] is 3/4
     >>> key = jax.random.key(0)
-    >>> float(expected_utility(ends, key, jnp.zeros(2), jnp.ones(2)).round(2))
+    >>> float(jax.jit(expected_utility)(ends, key, jnp.zeros(2), jnp.ones(2)).round(2))
     0.75
     """
     f, key = points("expected_utility: f", f), arguments.key("expected_utility: key", key)

@@ -86,7 +86,7 @@ def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
 
     >>> from jaxgpu.physics import nbody
     >>> x, _ = nbody.plummer(jax.random.key(0), 500)
-    >>> centre, radius = core(x, jnp.full(500, 1 / 500))
+    >>> centre, radius = jax.jit(core)(x, jnp.full(500, 1 / 500))
     >>> float(radius) < 0.6, float(jnp.linalg.norm(centre)) < 0.2
     (True, True)
     """
@@ -161,7 +161,7 @@ def class_radii(
 
     >>> x = jnp.array([[1.0, 0, 0], [2, 0, 0], [3, 0, 0], [4, 0, 0]])
     >>> m = jnp.array([5.0, 5, 1, 1])
-    >>> class_radii(x, m, jnp.zeros(3), jnp.array([0.5]), jnp.array([0.0, 2, 9]))
+    >>> jax.jit(class_radii)(x, m, jnp.zeros(3), jnp.array([0.5]), jnp.array([0.0, 2, 9]))
     (Array([[3.],
            [1.]], dtype=float32), Array([2, 2], dtype=int32))
     """
@@ -291,7 +291,7 @@ def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
 
     >>> x = jnp.array([[0.0, 0, 0], [0.1, 0, 0], [9.0, 0, 0]])
     >>> v = jnp.array([[0.0, -1, 0], [0, 1, 0], [0, 0, 0]])
-    >>> found = bound_pairs(x, v, jnp.ones(3))
+    >>> found = jax.jit(bound_pairs)(x, v, jnp.ones(3))
     >>> found.partner.tolist(), float(found.a[0].round(3))
     ([1, 3, 3], 0.0560000017285347)
     """

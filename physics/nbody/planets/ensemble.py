@@ -40,7 +40,7 @@ class Ensemble:
     >>> x = jnp.zeros((10, 2, 3)).at[:, 1, 0].set(1.0)  # ten pairs, on circles
     >>> v = jnp.zeros((10, 2, 3)).at[:, :, 1].set(jnp.array([[-0.5, 0.5]]) * 2**0.5)
     >>> spec = Ensemble(dt=2 * jnp.pi / 2**0.5)
-    >>> end = spec.step(spec.init(x, v, jnp.ones((10, 2))))
+    >>> end = jax.jit(spec.step)(spec.init(x, v, jnp.ones((10, 2))))
     >>> end.x.shape, bool(jnp.abs(end.x - x).max() < 1e-4)
     ((10, 2, 3), True)
     """

@@ -55,7 +55,7 @@ class Planetary:
 
     >>> spec = Planetary(gm=jnp.array([1.0, 1e-3]), dt=0.1, light=jnp.inf)
     >>> x = jnp.array([[0.0, 0, 0], [1, 0, 0]])
-    >>> state = spec.step(spec.init(x, jnp.array([[0.0, 0, 0], [0, 1, 0]])))
+    >>> state = jax.jit(spec.step)(spec.init(x, jnp.array([[0.0, 0, 0], [0, 1, 0]])))
     >>> [round(float(c), 3) for c in state.x[1]]
     [0.995, 0.1, 0.0]
     """

@@ -21,10 +21,12 @@ def contact_forces(model: Mechanism, d: Dynamics) -> Array:
     They are MuJoCo's `cfrc_ext` where no equality holds bodies together: the moment is about the
     centre of mass of the body's tree, and the world, which does not move, has none.
 
+    >>> import jax
     >>> from jaxgpu.physics import rigid
     >>> text = '<geom type="plane" size="1 1 1"/><body pos="0 0 .099"><freejoint/><geom size=".1"/>'
     >>> ball = rigid.load(f"<mujoco><worldbody>{text}</body></worldbody></mujoco>")
-    >>> bool(contact_forces(ball, ball.forward(ball.init()))[1, 5] > 0)  # the floor pushes upwards
+    >>> found = jax.jit(lambda state: contact_forces(ball, ball.forward(state)))(ball.init())
+    >>> bool(found[1, 5] > 0)  # the floor pushes upwards
     True
     """
     body = jnp.asarray(np.array(model.layout.geom_body, np.int32))
