@@ -2,18 +2,23 @@
 
 import doctest
 import importlib
-import os
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import jax
+import matplotlib
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
 import jaxgpu
+from jaxgpu import mesh
 from tests.trust import pages, record
 
 ROOT = Path(__file__).parents[2]
@@ -26,26 +31,71 @@ WRITTEN = (
     "examples/*.md",
     "record/*.md",
 )
+# numbers of notebooks that a test makes smaller: the text of the code, and what replaces it
+SMALLER = {
+    "bessel": [("150)", "20)"), ("n = 120", "n = 40")],
+    "cartpole_seeds": [("key, 120)", "key, 3)"), ("key(0), 16)", "key(0), 2)")],
+    "clusters": [
+        ("start, 2500", "start, 100"),
+        ("count, comets = 200, 800", "count, comets = 32, 64"),
+    ],
+    "crawler": [("100_000", "4_800"), ("key(1), 60)", "key(1), 1)"), ("(2, 31)", "(2, 7)")],
+    "evolution": [
+        ("10_000", "1_000"),
+        ("range(60)", "range(2)"),
+        ("key(1), 20)", "key(1), 2)"),
+        ("key, 80)", "key, 2)"),
+    ],
+    "fisher": [("(20, 60, 200, 600, 2000)", "(20, 200)")],
+    "four_materials": [("0.35)", "0.02)")],
+    "galaxy_orbits": [("8000", "400")],
+    "kozai": [("20_000.0", "100.0")],
+    "log_bessel": [("150)", "20)")],
+    "matern": [("400", "40")],
+    "pendulums": [("6000", "100")],
+    "rl": [("key, 60)", "key, 2)"), ("key, 24)", "key, 1)"), ("num_envs=128", "num_envs=8")],
+    "sand_heap": [("-9.81)), 0.8)", "-9.81)), 0.1)")],
+    "seeds": [("state, 150", "state, 5"), ("key(0), 20)", "key(0), 2)")],
+    "shapes": [
+        ("Pour()", "Pour(spacing=0.02)"),
+        ("NSGA2(8)", "NSGA2(4)"),
+        ("12, measure", "1, measure"),
+    ],
+    "splash": [
+        ("1.0, 0.95, 0.9, 0.5", "(0.9,)"),
+        ("states, 16,", "states, 2,"),
+        ("np.arange(1, 17)", "np.arange(1, 3)"),
+    ],
+    "three_bodies": [("60.0", "6.0")],
+}
 PAGES = [ROOT / "README.md", *sorted(p for at in WRITTEN for p in (ROOT / "docs").glob(at))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-BRIEF = 15  # CPU seconds: longer notebooks wait for a release
-LONG = {"README.md", "jaxgpu.physics.nbody.clusters.cluster", "jaxgpu.render.capsules"}
-LONG |= {f"jaxgpu.physics.continuum.{name}" for name in ("health", "trajectory")}
-LONG |= {f"jaxgpu.{name}" for name in ("numerics.sphere.mixture", "rl.loops")}
-LONG |= {f"jaxgpu.evolution.{name}" for name in ("solve", "protocol", "single.restarts")}
-LONG |= {f"jaxgpu.evolution.multi.{name}" for name in ("rvea", "hype")}
-LONG |= {"jaxgpu.physics.nbody.measure.diagnostics", "jaxgpu.rl.plan.comparison"}
-LONG |= {
-    f"docs/{page}.md"
-    for page in """bessel concepts continuum directions evolution guides index nbody recipes
-    rigid rl studies""".split()
-}
-LONG |= {
-    str(page.relative_to(ROOT))
-    for page in PAGES
-    if page.parent.name in ("coming_from", "evolution", "examples")
-}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# modules whose examples take more than a second and a half
+SLOW = {
+    f"jaxgpu.{name}"
+    for name in """evolution.indicators.distances evolution.indicators.utilities
+    evolution.multi.hype evolution.multi.moead evolution.multi.rvea evolution.pareto.crowding
+    evolution.pareto.domination evolution.problems.dtlz evolution.problems.real_world
+    evolution.problems.zdt evolution.protocol evolution.single.gradients evolution.single.lm_ma
+    evolution.single.lshade evolution.single.restarts evolution.single.sep_cma
+    evolution.single.snes evolution.single.swarm evolution.single.xnes evolution.solve
+    evolution.stochastic geometry.meshes kernels numerics.bessel.hypergeometric
+    numerics.sphere.mixture numerics.sphere.sampling physics.continuum.devices
+    physics.continuum.health physics.continuum.scene physics.continuum.simulation
+    physics.continuum.tools.sources physics.continuum.trajectory physics.nbody.clusters.cluster
+    physics.nbody.measure.diagnostics physics.nbody.measure.segregation
+    physics.nbody.models.primordial physics.nbody.planets.ensemble
+    physics.nbody.planets.integration physics.nbody.planets.planetary
+    physics.nbody.planets.wisdom_holman physics.rigid.diagnostics physics.rigid.model
+    physics.rigid.sensors.forces physics.touch.grasp physics.touch.pad render.capsules
+    render.particles render.sensors render.sphere_tracing render.splat rl.devices
+    rl.envs.locomotion.ant rl.envs.locomotion.double_pendulum rl.envs.locomotion.humanoid
+    rl.envs.locomotion.pusher rl.envs.locomotion.reacher rl.envs.surgical.dynamics
+    rl.learners.evolved.neuroevolution rl.learners.optimiser rl.learners.recurrent
+    rl.learners.sac rl.loops rl.plan.comparison rl.plan.objective rl.plan.sampling
+    rl.policies""".split()
+}
 
 # of each code block: the fence's words, the code
 _BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -55,32 +105,52 @@ def name(file):
     return str(file.relative_to(ROOT))
 
 
-def cases(values, name=str):
-    """One test a value, the long ones marked."""
-    marks = lambda v: pytest.mark.slow if name(v) in LONG else ()
-    return [pytest.param(v, id=name(v), marks=marks(v)) for v in values]
+def python_blocks(page):
+    """Return the Python code of a page, a string for each block."""
+    return [code for language, code in _BLOCK.findall(page.read_text()) if language == "python"]
 
 
-@pytest.mark.parametrize("module", cases(MODULES))
+# tests/physics/continuum/test_pages.py runs the pages of the materials
+RUN = [name(p) for p in PAGES if p.parent.name != "continuum" and python_blocks(p)]
+RUN.remove("docs/index.md")
+
+
+@pytest.fixture
+def as_users_run(monkeypatch):
+    """Run code with JAX's own settings, on two devices, and undo what it sets."""
+    before = dict(jax.config.values)
+    jax.config.update("jax_numpy_rank_promotion", "allow")
+    jax.config.update("jax_numpy_dtype_promotion", "standard")
+    jax.config.update("jax_legacy_prng_key", "allow")
+    monkeypatch.setattr(mesh, "devices", partial(mesh.devices, 2))
+    with matplotlib.rc_context({"backend": "Agg"}):
+        yield
+        plt.close("all")
+    for setting, value in before.items():
+        if jax.config.values[setting] != value:
+            jax.config.update(setting, value)
+
+
+@pytest.mark.parametrize(
+    "module", [pytest.param(m, marks=pytest.mark.slow if m in SLOW else ()) for m in MODULES]
+)
 def test_examples_in_docstrings(module):
     result = doctest.testmod(importlib.import_module(module), optionflags=FLAGS)
     assert result.failed == 0
 
 
-# those of the materials are run by tests/physics/continuum/test_pages.py
-@pytest.mark.parametrize("page", cases([p for p in PAGES if p.parent.name != "continuum"], name))
-def test_python_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch):
-    blocks = [code for language, code in _BLOCK.findall(page.read_text()) if language == "python"]
-    if not blocks:
-        assert page.read_text().startswith("#")
-        return
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("page", RUN)
+def test_python_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch, as_users_run):
     script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks))
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
-    done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    script.write_text("\n".join(python_blocks(ROOT / page)))
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def test_the_first_page_shows_the_example_of_the_readme():
+    assert python_blocks(ROOT / "docs" / "index.md") == python_blocks(ROOT / "README.md")[:1]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -89,19 +159,37 @@ def test_links_inside_the_repository_lead_somewhere(page):
         assert (page.parent / target).exists(), f"{name(page)}: {target}"
 
 
-def runs(file):
-    """The notebook, and when it is run."""
-    brief = nbformat.read(file, as_version=4).metadata["cpu_seconds"] <= BRIEF
-    return pytest.param(file, marks=() if brief else pytest.mark.release, id=name(file))
+def code_cells(file, smaller=()):
+    """Return the code of a notebook as a script, with some of its numbers made smaller."""
+    book = nbformat.read(file, as_version=4)
+    code = "\n".join(cell.source for cell in book.cells if cell.cell_type == "code")
+    for text, replacement in smaller:
+        assert text in code, f"{name(file)}: {text}"
+        code = code.replace(text, replacement)
+    return code
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", [runs(file) for file in NOTEBOOKS])
-def test_a_notebook_runs_from_the_root(file):
-    book = nbformat.read(file, as_version=4)
-    code = [cell for cell in book.cells if cell.cell_type == "code"]
-    NotebookClient(book, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()
-    assert len(pictures(book)) >= len(code) / 3, "a picture on every screen"
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=name)
+def test_the_code_of_a_notebook_runs_and_draws(file, tmp_path, monkeypatch, as_users_run):
+    """In this process and with smaller numbers: a kernel for each takes longer than their code."""
+    script = tmp_path / "notebook.py"
+    script.write_text(code_cells(file, SMALLER.get(file.stem, ())))
+    monkeypatch.chdir(ROOT)
+    runpy.run_path(str(script), run_name="__main__")
+    assert plt.get_fignums()
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()
+
+
+@pytest.mark.slow
+@pytest.mark.release
+def test_notebooks_run_in_a_kernel_at_full_size():
+    for file in NOTEBOOKS:
+        book = nbformat.read(file, as_version=4)
+        NotebookClient(book, timeout=600, resources={"metadata": {"path": str(ROOT)}}).execute()
+        assert pictures(book), name(file)
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=name)
@@ -109,6 +197,8 @@ def test_a_notebook_is_kept_with_small_pictures_and_is_in_the_gallery(file):
     book = nbformat.read(file, as_version=4)
     kept = pictures(book)
     assert kept and book.metadata["cpu_seconds"], "python docs/make/gallery.py NAME"
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert len(kept) >= len(code) / 3, "a picture on every screen"
     assert max(map(len, kept)) <= 60_000 * 4 / 3, "a picture of more than 60 kB"
     assert f"notebooks/{file.name})" in (ROOT / "docs" / "gallery.md").read_text()
 
@@ -134,13 +224,6 @@ def test_the_tables_of_measurements_are_those_of_the_record():
 
 def test_the_table_of_trust_is_that_of_its_record():
     assert pages.filled(pages.PAGE.read_text(), record.rows()) == pages.PAGE.read_text()
-
-
-@pytest.mark.slow
-def test_the_reference_has_no_gaps():
-    command = [sys.executable, ROOT / "docs" / "make" / "coverage.py"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_readme_names_commands_that_exist():
