@@ -251,7 +251,7 @@ def test_value_commutes_with_rotations(x64, d, dtype, tolerance):
 def test_curvature_is_exact_also_where_stretches_repeat(x64, d=2):
     """In every state, along changes of f and of a parameter, against 60 digits.
 
-    In space, see the polynomials above; orders of modes, see the curve below.
+    The polynomials above cover space, and the curve below the orders of modes.
     """
     rng = np.random.default_rng(5)
     x, z, dmu = rng.normal(size=(d, d)), rng.normal(size=(d, d)), 0.4
