@@ -4,14 +4,12 @@ Errors of logarithms are in units of u times the condition of the question (`bes
 in u times their size or max(1, size).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from bessel_table import Table, by_argument, by_order, evaluate, shipped
-
-from jaxgpu.numerics import iv_ratio, kv_ratio, log_iv, log_kv
+from bessel_table import Table, evaluate, family, shipped
 
 DTYPES = (np.float64, np.float32)
 
@@ -20,28 +18,34 @@ class Quantity(NamedTuple):
     """What is measured, and the most that is promised of it."""
 
     name: str
-    f: Callable
+    kind: str  # i or k
     column: str  # of the table
     bars: tuple[float, float]  # float64, float32
 
 
 QUANTITIES = [
-    Quantity("log_iv", log_iv, "log_iv", (2, 2)),
-    Quantity("log_kv", log_kv, "log_kv", (4, 3)),
-    Quantity("d log_iv / dx", by_argument(log_iv), "slope_i", (16, 16)),
-    Quantity("d log_kv / dx", by_argument(log_kv), "slope_k", (16, 16)),
-    Quantity("d log_iv / dv", by_order(log_iv), "dlogiv_dv", (64, 64)),
-    Quantity("d log_kv / dv", by_order(log_kv), "dlogkv_dv", (64, 64)),
-    Quantity("iv_ratio", iv_ratio, "ratio_i", (8, 8)),
-    Quantity("kv_ratio", kv_ratio, "ratio_k", (8, 8)),
+    Quantity("log_iv", "i", "log_iv", (2, 2)),
+    Quantity("log_kv", "k", "log_kv", (4, 3)),
+    Quantity("d log_iv / dx", "i", "slope_i", (16, 16)),
+    Quantity("d log_kv / dx", "k", "slope_k", (16, 16)),
+    Quantity("d log_iv / dv", "i", "dlogiv_dv", (64, 64)),
+    Quantity("d log_kv / dv", "k", "dlogkv_dv", (64, 64)),
+    Quantity("iv_ratio", "i", "ratio_i", (8, 8)),
+    Quantity("kv_ratio", "k", "ratio_k", (8, 8)),
 ]
+
+
+@cache
+def values(kind: str, dtype: type, table: Table) -> dict[str, np.ndarray]:
+    """What the functions of I or K give at the points of a table, by its columns."""
+    return evaluate(family(kind), table["v"], table["x"], dtype)
 
 
 @cache
 def errors(quantity: Quantity, dtype: type, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """The error at every point of the table, and the points at which there is one to speak of."""
     info = np.finfo(dtype)
-    got = evaluate(quantity.f, table["v"], table["x"], dtype)
+    got = values(quantity.kind, dtype, table)[quantity.column]
     exact, rows = table[quantity.column], table.points(dtype)
     if quantity.column.startswith("ratio"):
         size = np.abs(exact)

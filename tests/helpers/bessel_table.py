@@ -8,12 +8,18 @@ import gzip
 import io
 from collections.abc import Callable
 from decimal import Decimal, localcontext
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+
+from jaxgpu import numerics
+from jaxgpu.numerics.bessel.branches import log_bessel
+from jaxgpu.numerics.bessel.uniform import Kind
 
 SHIPPED = [
     Path(__file__).parents[1] / "numerics" / name
@@ -78,8 +84,8 @@ def shipped() -> Table:
     return Table(*(gzip.decompress(path.read_bytes()).decode() for path in SHIPPED))
 
 
-def evaluate(f: Callable, v: np.ndarray, x: np.ndarray, dtype: type = np.float64) -> np.ndarray:
-    """f(v, x) in `dtype`; one program serves all calls, whatever their shape."""
+def evaluate(f: Callable, v: np.ndarray, x: np.ndarray, dtype: type = np.float64) -> Any:
+    """f(v, x) in `dtype`, an array or a pytree of them; one program serves all shapes."""
     with np.errstate(over="ignore", under="ignore"):
         v, x = (np.asarray(a, dtype) for a in np.broadcast_arrays(v, x))
     blocks = [
@@ -88,9 +94,13 @@ def evaluate(f: Callable, v: np.ndarray, x: np.ndarray, dtype: type = np.float64
     ]
     with jax.enable_x64(dtype == np.float64):
         program = _program(f)
-        values = [np.asarray(program(*pair)) for pair in zip(*blocks)]
-    assert all(a.dtype == dtype for a in values)
-    return np.concatenate(values)[: v.size].reshape(v.shape)
+        values = [program(*pair) for pair in zip(*blocks)]
+
+    def joined(*parts: Any) -> np.ndarray:
+        assert all(a.dtype == dtype for a in parts)
+        return np.concatenate(parts)[: v.size].reshape(v.shape)
+
+    return jax.tree.map(joined, *values)
 
 
 @cache
@@ -103,6 +113,31 @@ def by_order(f: Callable) -> Callable:
 def by_argument(f: Callable) -> Callable:
     """Derivative in x."""
     return lambda v, x: jax.jvp(lambda x: f(v, x), (x,), (jnp.ones_like(x),))[1]
+
+
+@cache
+def family(kind: str) -> Callable:
+    """All functions of I or K with first derivatives of the logarithm, by their columns.
+
+    They share most of their operations: one program of them compiles as fast as two of them alone.
+    The derivatives are those of orders that are not negative, without the branch for the others.
+    """
+    names = f"log_{kind}v", f"log_{kind}ve", f"{kind}v_ratio"
+    value, scaled, ratio = (getattr(numerics, name) for name in names)
+    sign = Kind(1 if kind == "i" else -1)
+    plain, large = (partial(log_bessel, sign._replace(scaled=flag)) for flag in (False, True))
+
+    def values(v: Array, x: Array) -> dict[str, Array]:
+        return {
+            f"log_{kind}v": value(v, x),
+            f"log_{kind}ve": scaled(v, x),
+            f"ratio_{kind}": ratio(v, x),
+            f"dlog{kind}v_dv": by_order(plain)(v, x),
+            f"slope_{kind}": by_argument(plain)(v, x),
+            f"slope_{kind}e": by_argument(large)(v, x),
+        }
+
+    return values
 
 
 @cache

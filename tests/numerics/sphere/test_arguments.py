@@ -16,8 +16,11 @@ KEY = jax.random.key(0)
 NORTH = np.array([0.0, 0.0, 1.0], np.float32)
 
 
-def rows(seed=0, count=50, d=8):
-    """Unit vectors around a random direction, the concentration another in each set."""
+def rows(seed=0, count=50, d=24):
+    """Unit vectors around a random direction, the concentration another in each set.
+
+    From 24 dimensions on, in float64 from 52, the Bessel functions are short programs.
+    """
     rng = np.random.default_rng(seed)
     return features.unit(rng.normal(size=(count, d)) + rng.uniform(0, 2, d) * np.arange(d) / 2)
 
@@ -33,7 +36,7 @@ def spoilt(how):
     elif how == "one is too long":
         x[-1] *= 1.001
     else:
-        x = np.random.default_rng(1).normal(size=(50, 8))
+        x = np.random.default_rng(1).normal(size=(50, 24))
     return x
 
 
@@ -58,7 +61,7 @@ def test_fit_refuses_what_scipy_refuses(how, dtype):
 
 def test_fit_answers_as_scipy_does():
     for seed in range(3):
-        x = rows(seed)
+        x = rows(seed, d=52)
         want = vonmises_fisher.fit(x)
         got = VonMisesFisher.fit(x)
         np.testing.assert_allclose(got.concentration, want[1], rtol=1e-10)
@@ -66,30 +69,30 @@ def test_fit_answers_as_scipy_does():
 
 
 def test_nan_that_cannot_be_seen_comes_out_as_nan():
-    x = jnp.asarray(spoilt("nan"), jnp.float32)
-    fit = jax.jit(VonMisesFisher.fit)(x)
-    assert np.isnan(fit.concentration) and np.isnan(fit.mean_direction).all()
-    weights = jnp.ones(50).at[3].set(jnp.nan)
-    weighted = jax.jit(VonMisesFisher.fit)(jnp.asarray(rows(), jnp.float32), weights)
-    assert np.isnan(weighted.concentration)
-    both = jax.vmap(VonMisesFisher.fit)(jnp.stack([x, jnp.asarray(rows(), jnp.float32)]))
-    np.testing.assert_array_equal(np.isnan(both.concentration), [True, False])
+    x, good = (a.astype(np.float32) for a in (spoilt("nan"), rows()))
+    weights = np.ones(50, np.float32)
+    weights[3] = np.nan
+    every = jax.jit(lambda *a: jax.vmap(VonMisesFisher.fit)(*map(jnp.stack, a)))
+    fit = every((x, good, good), (np.ones(50, np.float32), np.ones(50, np.float32), weights))
+    np.testing.assert_array_equal(np.isnan(fit.concentration), [True, False, True])
+    assert np.isnan(fit.mean_direction[0]).all()
 
 
-@pytest.mark.parametrize("d", [2, 384, 8192, 131072])
+@pytest.mark.parametrize("d", [2, 8192, 131072])
 def test_rows_normalised_in_their_own_precision_pass(d):
     """In float32 by a sum from left to right, the worst there is; in the halves as JAX does it."""
     x = np.random.default_rng(d).normal(size=(24, d)).astype(np.float32)
     left = np.cumsum(x * x, 1, dtype=np.float32)[:, -1:]
-    refuse_lengths("x", jnp.asarray(x / np.sqrt(left)))
+    refuse_lengths("x", x / np.sqrt(left))
+    normalised = jax.jit(lambda h: h / jnp.sqrt(jnp.sum(h * h, 1, keepdims=True)))
     for half in (jnp.float16, jnp.bfloat16):
-        h = jnp.asarray(x if d < 65536 else x / 8, half)  # float16 holds sums up to 65504
-        h = h / jnp.sqrt(jnp.sum(h * h, 1, keepdims=True))
-        off = np.abs(np.linalg.norm(np.asarray(h, np.float64), axis=1) - 1).max()
+        # float16 holds sums up to 65504
+        h = np.asarray(normalised((x if d < 65536 else x / 8).astype(half)))
+        off = np.abs(np.linalg.norm(h.astype(np.float64), axis=1) - 1).max()
         assert 1e-5 < off < tolerance(half, d)
         refuse_lengths("x", h)
     with pytest.raises(ValueError, match="within [14]e-05"):  # what they are in float32 is not unit
-        refuse_lengths("x", h.astype(jnp.float32))
+        refuse_lengths("x", h.astype(np.float32))
 
 
 @pytest.mark.slow
@@ -102,19 +105,20 @@ def test_half_precisions_are_fitted_in_float32(half):
     got = VonMisesFisher.fit(jnp.asarray(near, half))
     assert got.concentration.dtype == half
     np.testing.assert_allclose(float(got.concentration), want.concentration, rtol=0.02)
-    p = VonMisesFisher(jnp.asarray(NORTH, half), jnp.asarray(829.0, half))  # 829^2 is no float16
-    want = VonMisesFisher(NORTH, np.float32(p.concentration))
+    north = np.eye(1, 64, dtype=np.float32)[0]
+    p = VonMisesFisher(north.astype(half), np.asarray(829.0, half))  # 829^2 is no float16
+    want = VonMisesFisher(north, np.float32(p.concentration))
     eps = float(jnp.finfo(half).eps)
     np.testing.assert_allclose(float(p.entropy()), want.entropy(), rtol=eps)
     np.testing.assert_allclose(
-        float(p.log_prob(NORTH.astype(half))), want.log_prob(NORTH), rtol=eps
+        float(p.log_prob(north.astype(half))), want.log_prob(north), rtol=eps
     )
 
 
 def test_vectors_that_are_all_the_same_are_so_in_float32_too():
     """Their mean may be longer than 1 by rounding, of which the inverse ratio makes nan."""
     for seed in range(20):
-        x = rows(seed, 1, 7).astype(np.float32).repeat(5, 0)
+        x = rows(seed, 1).astype(np.float32).repeat(5, 0)
         assert VonMisesFisher.fit(x).concentration > 1e5
 
 
@@ -142,20 +146,21 @@ def test_lists_integers_and_mixed_dtypes_are_what_they_stand_for():
         VonMisesFisher.fit(x.tolist(), [1, 2] * 25).concentration,
         VonMisesFisher.fit(x, np.array([1.0, 2.0] * 25)).concentration,
     )
-    p, q = VonMisesFisher([0, 0, 1], 2), VonMisesFisher(NORTH, np.float32(2))
+    north = np.eye(1, 24, dtype=np.float32)[0]
+    p, q = VonMisesFisher([1] + 23 * [0], 2), VonMisesFisher(north, np.float32(2))
     for f in (
         lambda p: p.entropy(),
         lambda p: p.mean,
-        lambda p: p.log_prob([[0, 1, 0], [1, 0, 0]]),
+        lambda p: p.log_prob(np.eye(2, 24, dtype=int).tolist()),
         lambda p: p.kl_divergence(q),
     ):
         got = f(p)
         assert got.dtype == np.float32
         np.testing.assert_array_equal(got, f(q))
-    assert p.log_prob(NORTH.astype(np.float64)).dtype == np.float32
-    wide = VonMisesFisher(NORTH.astype(np.float64), 2.0)
+    assert p.log_prob(north.astype(np.float64)).dtype == np.float32
+    wide = VonMisesFisher(north.astype(np.float64), 2.0)
     with jax.numpy_dtype_promotion("standard"):
-        assert wide.log_prob(NORTH).dtype == np.float64
+        assert wide.log_prob(north).dtype == np.float64
 
 
 P = VonMisesFisher(NORTH, np.float32(2))
@@ -210,7 +215,7 @@ def test_means_keys_and_counts():
         VonMisesFisher.from_mean(1.2 * NORTH)
     with pytest.raises(ValueError, match="from_mean: mean holds nan"):
         VonMisesFisher.from_mean(np.nan * NORTH)
-    assert VonMisesFisher.from_mean([0, 0, 1]).concentration == np.inf
+    assert VonMisesFisher.from_mean([1] + 23 * [0]).concentration == np.inf
     with pytest.raises(TypeError, match=r"sample: key is 0; .* pass jax.random.key\(seed\)"):
         draw(0, NORTH, 1.0, 2)
     for count in (-1, 2.5, np.nan, "two", None, True):
@@ -221,15 +226,18 @@ def test_means_keys_and_counts():
 
 
 def test_mixtures_that_are_none():
-    x, two = np.eye(3, dtype=np.float32), np.log(np.float32([0.5, 0.5]))
+    x, two = np.eye(24, dtype=np.float32), np.log(np.float32([0.5, 0.5]))
     good = Mixture(x[:2], np.float32([3, 0]), two)
-    assert np.isfinite(good.log_prob(x)).all() and good.responsibilities(x.tolist()).shape == (3, 2)
+    assert np.isfinite(good.log_prob(x)).all() and good.responsibilities(x.tolist()).shape == (
+        24,
+        2,
+    )
     for wrong, said in [
         (Mixture(2 * x[:2], good.concentrations, two), "mean_directions has lengths? "),
         (Mixture(x[:2], np.float32([3, -1]), two), "concentrations=-1 at .1."),
         (Mixture(x[:2], np.float32([3, np.nan]), two), "concentrations=nan at .1."),
         (Mixture(x[:2], good.concentrations, np.zeros(2)), "shares that sum to 2; "),
-        (Mixture(x, good.concentrations, two), r"mean_directions \[3, 3\], conc"),
+        (Mixture(x, good.concentrations, two), r"mean_directions \[24, 24\], conc"),
     ]:
         for f in (wrong.joint, wrong.log_prob, wrong.responsibilities):
             with pytest.raises(ValueError, match=said):
@@ -237,7 +245,7 @@ def test_mixtures_that_are_none():
     for bad in (2 * x, x[0], x[:, :2], x * np.nan):
         with pytest.raises(ValueError, match="joint: x "):
             good.joint(bad)
-    for components in (0, -1, 4, 2.5, np.nan, "two"):
+    for components in (0, -1, 25, 2.5, np.nan, "two"):
         with pytest.raises((ValueError, TypeError), match="fit_mixture: .*; .* must be"):
             fit_mixture(x, components, KEY)
     with pytest.raises(TypeError, match="fit_mixture: key is 7; "):

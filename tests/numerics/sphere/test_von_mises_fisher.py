@@ -5,15 +5,14 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
-from conformance import check
 from shapes import check_shapes
 
 from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher, log_sphere_area
 from jaxgpu.studies.directions import features
 
 
-def made(d, k, dtype=jnp.float64):
-    return VonMisesFisher(jnp.zeros(d, dtype).at[d - 1].set(1), jnp.asarray(k, dtype))
+def made(d, k, dtype=np.float64):
+    return VonMisesFisher(np.eye(1, d, d - 1, dtype=dtype)[0], k)
 
 
 def along(d, k, f):
@@ -24,29 +23,35 @@ def along(d, k, f):
         return mpmath.quad(lambda t: f(t) * law(t), points) / mpmath.quad(law, points)
 
 
+@pytest.mark.slow
 def test_three_dimensions_in_closed_form(x64):
     x = np.array([[0.0, 0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
-    for k in (1e-8, 0.3, 4.0, 300.0):
-        p = made(3, k)
-        # log(k / (4 pi sinh k)), and coth k - 1 / k
-        log_c = np.log(k / (2 * np.pi)) - k - np.log(-np.expm1(-2 * k))
-        np.testing.assert_allclose(p.log_prob(x), log_c + k * x[:, 2], rtol=1e-14)
-        if k > 0.1:
-            a = 1 / np.tanh(k) - 1 / k
-            np.testing.assert_allclose(p.resultant, a, rtol=1e-13)
-            np.testing.assert_allclose(p.entropy(), -log_c - k * a, rtol=1e-13)
-    assert check_shapes(p) == {"d": 3}
+    k = np.array([1e-8, 0.3, 4.0, 300.0])
+    p = made(3, k)
+    every = jax.vmap(
+        lambda p: (p.log_prob(x), p.resultant, p.entropy()), (VonMisesFisher(None, 0),)
+    )
+    log_p, resultant, entropy = every(p)
+    # log(k / (4 pi sinh k)), and coth k - 1 / k
+    log_c = np.log(k / (2 * np.pi)) - k - np.log(-np.expm1(-2 * k))
+    np.testing.assert_allclose(log_p, log_c[:, None] + k[:, None] * x[:, 2], rtol=1e-14)
+    log_c, k = log_c[1:], k[1:]  # the closed form of the mean loses its digits below
+    a = 1 / np.tanh(k) - 1 / k
+    np.testing.assert_allclose(resultant[1:], a, rtol=1e-13)
+    np.testing.assert_allclose(entropy[1:], -log_c - k * a, rtol=1e-13)
+    assert check_shapes(made(3, np.float64(2))) == {"d": 3}
     np.testing.assert_allclose(log_sphere_area(2), np.log(2 * np.pi), rtol=1e-15)
 
 
-@pytest.mark.parametrize("d, k", [(2, 1.3), (5, 2.0), (40, 70.0)])
+@pytest.mark.slow
+@pytest.mark.parametrize("d, k", [(2, 1.3), (60, 70.0)])
 def test_mean_and_divergence_by_quadrature(x64, d, k):
     p, q = made(d, k), made(d, 0.6 * k)
     mean = float(along(d, k, lambda t: t))
     np.testing.assert_allclose(p.mean[-1], mean, rtol=1e-14)
     drop = float(p.log_normalizer() - q.log_normalizer())
     np.testing.assert_allclose(p.kl_divergence(q), 0.4 * k * mean - drop, rtol=1e-12)
-    tilted = VonMisesFisher(jnp.roll(p.mean_direction, 1), p.concentration)
+    tilted = VonMisesFisher(np.roll(p.mean_direction, 1), p.concentration)
     np.testing.assert_allclose(p.kl_divergence(tilted), k * mean, rtol=1e-12)
     np.testing.assert_allclose(p.kl_divergence(p), 0, atol=1e-13)
 
@@ -70,23 +75,25 @@ def ratio(d, k):
 @pytest.mark.slow
 def test_smooth_at_no_concentration(x64):
     """The density is 1 + k t + ..., t the cosine: log C = log C_0 - k^2 / (2 d)."""
-    p = made(7, 0.0)
-    np.testing.assert_allclose(p.entropy(), log_sphere_area(7), rtol=1e-15)
-    at = lambda k: VonMisesFisher(p.mean_direction, k)
-    x, q = jnp.zeros(7).at[0].set(0.6).at[-1].set(0.8), made(7, 0.3)
-    by_k = {
-        lambda k: at(k).log_normalizer(): (0, 1 / 7),
-        lambda k: at(k).log_prob(x): (0.8, -1 / 7),
-        lambda k: at(k).entropy(): (0, -1 / 7),
-        lambda k: at(k).kl_divergence(q): (-0.3 / 7, 1 / 7),
-    }
-    for f, (first, second) in by_k.items():
-        got = jax.value_and_grad(jax.grad(f))(0.0)
-        np.testing.assert_allclose(got, (first, second), atol=1e-14)
-    np.testing.assert_allclose(p.fisher_information(), (1 / 7, 0), rtol=1e-14)
+    x, q = 0.6 * np.eye(1, 7)[0] + 0.8 * np.eye(1, 7, 6)[0], made(7, 0.3)
+
+    def every(k):
+        p = made(7, k)
+        return jnp.stack([p.log_normalizer(), p.log_prob(x), p.entropy(), p.kl_divergence(q)])
+
+    def with_slope(k):
+        return jax.jvp(every, (k,), (1.0,))
+
+    # operation by operation: to compile it takes longer
+    (value, first), (_, second) = jax.jvp(with_slope, (0.0,), (1.0,))
+    np.testing.assert_allclose(value[2], log_sphere_area(7), rtol=1e-15)
+    np.testing.assert_allclose(first, [0, 0.8, 0, -0.3 / 7], atol=1e-14)
+    np.testing.assert_allclose(second, [1 / 7, -1 / 7, -1 / 7, 1 / 7], atol=1e-14)
+    np.testing.assert_allclose(made(7, 0.0).fisher_information(), (1 / 7, 0), rtol=1e-14)
 
 
-@pytest.mark.parametrize("d, k", [(2, 0.7), (8192, 15000.0), (131072, 60000.0)])
+@pytest.mark.slow
+@pytest.mark.parametrize("d, k", [(2, 0.7), (131072, 60000.0)])
 def test_few_and_many_dimensions_against_mpmath(x64, d, k):
     with mpmath.workdps(30):
         half, z = mpmath.mpf(d) / 2, mpmath.mpf(k) ** 2 / 4
@@ -100,7 +107,7 @@ def test_few_and_many_dimensions_against_mpmath(x64, d, k):
     # a difference of terms as large as the logarithm of the area
     np.testing.assert_allclose(p.entropy(), float(entropy), rtol=1e-13)
     np.testing.assert_allclose(p.fisher_information(), (float(rise), float(k * a)), rtol=1e-13)
-    x = jnp.zeros(d).at[0].set(0.6).at[d - 1].set(0.8)
+    x = 0.6 * np.eye(1, d)[0] + 0.8 * np.eye(1, d, d - 1)[0]
     np.testing.assert_allclose(p.log_prob(x), float(0.8 * k - area - series), rtol=1e-14)
 
 
@@ -120,28 +127,40 @@ def test_fits_real_images_and_tokens():
 
 
 @pytest.mark.slow
-def test_fit_is_a_maximum_and_takes_weights(x64):
-    x = features.unit(np.random.default_rng(0).normal(size=(40, 6)) + np.arange(6))
+def test_fit_is_a_maximum_takes_weights_and_is_differentiable(x64):
+    d = 52  # from here on the Bessel functions are short programs
+    x = features.unit(np.random.default_rng(0).normal(size=(40, d)) + np.arange(d) / 8)
     fit = VonMisesFisher.fit(x)
-    total = lambda p: float(jnp.sum(p.log_prob(x)))
-    for other in (0.99, 1.01):
-        assert total(VonMisesFisher(fit.mean_direction, other * fit.concentration)) < total(fit)
+    near = lambda scale: VonMisesFisher(fit.mean_direction, scale * fit.concentration)
+    total = jax.jit(lambda scale: jnp.sum(near(scale).log_prob(x)))
+    assert max(total(0.99), total(1.01)) < total(1.0)
     weights = np.random.default_rng(1).integers(0, 4, 40)
     twice = VonMisesFisher.fit(np.repeat(x, weights, axis=0))
     weighted = VonMisesFisher.fit(x, weights)
     np.testing.assert_allclose(weighted.concentration, twice.concentration, rtol=1e-13)
     np.testing.assert_allclose(weighted.mean_direction, twice.mean_direction, rtol=1e-12)
-    same = VonMisesFisher.fit(np.eye(4)[[2, 2]])
+    same = VonMisesFisher.fit(np.eye(d)[[2, 2]])
     assert same.concentration == np.inf and same.mean_direction[2] == 1
-    none = VonMisesFisher.fit(np.array([[1.0, 0, 0], [-1.0, 0, 0]]))
-    assert none.concentration == 0 and jnp.sum(none.mean_direction**2) == 1
+    none = VonMisesFisher.fit(np.eye(1, d) * [[1], [-1]])
+    assert none.concentration == 0 and np.sum(np.square(none.mean_direction)) == 1
+
+    @jax.jit
+    @jax.value_and_grad
+    def concentration(move):
+        y = x + move * np.roll(x, 1, axis=1)
+        return VonMisesFisher.fit(y / jnp.linalg.norm(y, axis=1, keepdims=True)).concentration
+
+    _, slope = concentration(0.0)
+    change = concentration(1e-5)[0] - concentration(-1e-5)[0]
+    np.testing.assert_allclose(slope, change / 2e-5, rtol=1e-6)
 
 
-@pytest.mark.parametrize("d", [2, 3, 100, 8192, 131072])
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [2, 100, 131072])
 def test_fit_to_twelve_digits(x64, d):
     """The concentration of the length as it is in float64, by one step of Newton in 40 digits."""
     for goal in (1e-6, 0.03, 0.5, 0.99, 1 - 1e-6):
-        near = float(VonMisesFisher.from_mean(jnp.zeros(d).at[0].set(goal)).concentration)
+        near = float(VonMisesFisher.from_mean(goal * np.eye(1, d)[0]).concentration)
         if near > 1e8:  # as many terms as its square root
             continue
         a = ratio(d, near)
@@ -150,7 +169,7 @@ def test_fit_to_twelve_digits(x64, d):
             length = float(a)
             want = near + (length - a) / rise
             condition = float(length / (want * rise))
-        fit = VonMisesFisher.from_mean(jnp.zeros(d).at[d // 2].set(length))
+        fit = VonMisesFisher.from_mean(length * np.eye(1, d, d // 2)[0])
         np.testing.assert_allclose(fit.mean_direction[d // 2], 1, rtol=4e-16)
         # half an ulp of the length changes the concentration by as many as the condition number
         bound = max(1e-12, 2**-53 * condition)
@@ -161,14 +180,6 @@ def test_refuses_what_is_not_a_list_of_vectors():
     with pytest.raises(ValueError, match=r"fit: x has shape \(3,\); it must be \[N, d\]"):
         VonMisesFisher.fit(np.ones(3))
     with pytest.raises(TypeError, match="fit: x is int32; it must be floating"):
-        VonMisesFisher.fit(jnp.eye(3, dtype=jnp.int32))
+        VonMisesFisher.fit(np.eye(3, dtype=np.int32))
     with pytest.raises(ValueError, match=r"fit: weights has shape \(2,\), x has 3 rows"):
         VonMisesFisher.fit(np.eye(3), np.ones(2))
-
-
-@pytest.mark.slow
-def test_conformance():
-    x = jnp.asarray(np.eye(4, dtype=np.float32))
-    p = made(4, 2.0, jnp.float32)
-    check(lambda p, x: p.log_prob(x), p, x, differentiable=(0,))
-    check(jax.jit(VonMisesFisher.fit), 0.2 * x + 0.3, differentiable=(0,), rtol=1e-4)
