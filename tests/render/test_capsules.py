@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxgpu.geometry import sdf
 from jaxgpu.render import Balls, Camera, Capsules, Look, capsules
@@ -71,31 +72,45 @@ def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
     assert 3 < dark.sum() < 60 and with_ball.min() >= 0 and with_ball.max() <= 1
 
 
+@pytest.mark.slow
 def test_a_depth_camera_sees_the_first_surface(x64):
     """At the depth that it tells every pixel shows a point of a capsule or of the floor."""
     camera = Camera((3.0, 0.4, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, height=24)
+
+    @jax.jit
+    def look(made):
+        """Depths, places at them, and places 2 m ahead."""
+        depth = made.depth(camera)
+        there = camera.places(jnp.where(jnp.isfinite(depth), depth, 1.0))
+        return depth, jnp.stack(there, -1), jnp.stack(camera.places(jnp.full((24, 24), 2.0)), -1)
+
     for seed in range(3):
         made = scene(seed)
-        depth = jax.jit(lambda made: made.depth(camera))(made)
-        there = np.stack(camera.places(jnp.where(jnp.isfinite(depth), depth, 1.0)), -1)
+        depth, there, up = map(np.asarray, look(made))
         on_floor = np.abs(there[..., 2] - float(made.floor)) < 1e-9
         on_one = np.abs(gap(made, there.reshape(-1, 3)).reshape(24, 24)) < 1e-7
-        seen = np.isfinite(np.asarray(depth))
+        seen = np.isfinite(depth)
         assert (on_floor | on_one)[seen].all() and on_floor[seen].any() and on_one[seen].any()
         # what is not seen looks up, or far away
-        up = np.stack(camera.places(jnp.full((24, 24), 2.0)), -1) - np.asarray(camera.eye)
+        up = up - np.asarray(camera.eye)
         assert (~seen).any() and (up[~seen][:, 2] > -1e-3 * 2).all()
 
 
+@pytest.mark.slow
 def test_a_depth_camera_sees_balls_glass_and_a_floor():
     """A ball in front of a floor, and a glass ball beside it that is nearer than what is behind."""
     camera = Camera((0.0, 2.0, 4.0), (0.0, 0.0, 0.0), width=33, height=33)
-    x, look = jnp.zeros((1, 3)), Look(0.5, smoothing=0)
+    x, style = jnp.zeros((1, 3)), Look(0.5, smoothing=0)
     glass = (sdf.Ball(0.3), jnp.array([1.0, 0.0, 0.0]), jnp.array([1.0, 0.0, 0.0, 0.0]))
-    made = Balls(x, jnp.ones((1, 3)), look, (glass,), floor=-0.5)
-    depth = np.asarray(jax.jit(lambda: made.depth(camera))())
+    made = Balls(x, jnp.ones((1, 3)), style, (glass,), floor=-0.5)
+
+    @jax.jit
+    def look():
+        depth = made.depth(camera)
+        return depth, jnp.stack(camera.places(depth), -1)
+
+    depth, there = map(np.asarray, look())
     np.testing.assert_allclose(depth[16, 16], 20**0.5 - 0.5, atol=2e-3)
-    there = np.stack([np.asarray(a) for a in camera.places(jnp.asarray(depth))], -1)
     np.testing.assert_allclose(there[30, 2, 1], -0.5, atol=1e-4)
     gap = np.linalg.norm(there - np.array([1.0, 0.0, 0.0]), axis=-1)
     assert np.abs(gap - 0.3).min() < 2e-3 and gap.min() > 0.3 - 2e-3

@@ -120,6 +120,7 @@ def test_the_number_of_a_solid_and_its_normal():
     assert np.all(np.sum(n.reshape(-1, 3) * d, 1)[index >= 0] <= 1e-6)  # it faces the eye
 
 
+@pytest.mark.slow
 def test_capsules_balls_and_planes_agree_with_marching_along_their_distance():
     look = Camera((4.0, 0.3, 0.5), (0.0, 0.0, 0.0), UP, angle=0.6, width=32, height=28)
     row = lambda *a: jnp.array([a])
@@ -179,6 +180,7 @@ def test_rays_along_faces_and_edges_are_no_nan():
     assert float(np.min(seen.depth)) == pytest.approx(1.75, abs=0.05)
 
 
+@pytest.mark.slow
 def test_slopes_by_the_poses_of_boxes_and_camera_are_those_of_differences():
     with jax.enable_x64(True):
         boxes = scene(8, 40, general=True, dtype=np.float64)
@@ -216,7 +218,8 @@ def test_views_of_a_batch_are_those_one_by_one():
         np.testing.assert_array_equal(image, jax.jit(one)(boxes))
     pull = jax.jit(jax.grad(lambda s: jnp.sum(jax.vmap(one)(s))))(stacked)
     # of the middle of a box: what its pixels see of it moves as it does, so the sum tells them
-    seen = jax.vmap(lambda boxes: sight(look, Solids(boxes), far=FAR).index)(stacked)
+    index = jax.vmap(lambda boxes: sight(look, Solids(boxes), far=FAR).index)
+    seen = np.asarray(jax.jit(index)(stacked))
     for k in range(3):
         hidden = np.setdiff1d(np.arange(20), np.unique(seen[k]))
         assert not np.any(pull.centre[k, hidden]) and np.any(pull.centre[k])

@@ -124,11 +124,12 @@ def test_arms_and_mechanisms_are_shown_at_all_their_states():
     assert held(show(ends(jnp.ones((1, 3)))))["rods"][0]["end"]["frames"] == 1
 
 
+@pytest.mark.slow
 def test_bodies_go_from_joint_to_joint():
     rod = '<joint axis="0 1 0"/><geom type="capsule" size=".05" fromto="0 0 0 0 0 -1"/>'
     text = f'<body>{rod}<body pos="0 0 -1">{rod}</body></body>'
     model = rigid.load(f"<mujoco><worldbody>{text}</worldbody></mujoco>")
-    states = jax.vmap(model.init)(jnp.array([[0.0, 0], [0.5, 0]]))
+    states = jax.jit(jax.vmap(model.init))(np.array([[0, 0], [0.5, 0]], np.float32))
     links = held(show(model, states))["rods"]
     assert (links[0]["start"]["frames"], links[0]["start"]["count"]) == (2, 4)
 
