@@ -14,9 +14,10 @@ from tests.helpers.experiments import form, itself, written
 from tests.trust import identity, loads
 
 DRAWN, SEED = 3, 7  # changes of a form
-FORMS = ["integrate", "plan"]
+FORMS = ["minimize", "plan"]
 
 
+@pytest.mark.slow
 def test_each_of_thirty_changes_is_refused_by_its_name(tmp_path):
     form("run", 2, out=tmp_path)
     assert [said for said in identity.refusals("run", tmp_path) if said] == []

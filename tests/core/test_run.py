@@ -67,7 +67,7 @@ def test_keeps_float64_with_the_global_flag_off():
 
 @pytest.mark.slow
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 def test_any_split_gives_the_same_bits(cuts):
     whole = run(walk, start(), sum(cuts), key=KEY, measure=mean)
     with tempfile.TemporaryDirectory() as out:
@@ -273,7 +273,7 @@ def test_a_rollout_is_a_run_and_can_be_differentiated():
 
 @pytest.mark.slow
 def test_a_summary_fits_a_screen():
-    many = {f"x{i}": jnp.zeros(i) for i in range(40)}
+    many = {f"x{i}": np.zeros(3, np.float32) for i in range(40)}
     got = run(lambda s: jax.tree.map(jnp.sin, s), many, 3, measure=lambda s: s)
     assert len(repr(got).splitlines()) <= 15 and "and 35 more" in repr(got)
     assert got._repr_html_().startswith("<pre>")
@@ -386,7 +386,7 @@ def step(x, key):
     return 3.9 * x * (1 - x) + 0 * busy
 out, resume = sys.argv[1], sys.argv[2] == "resume"
 x = np.linspace(0.1, 0.9, 64)
-got = run(step, x, 300, key=jax.random.key(0), chunk=10, out=out, resume=resume)
+got = run(step, x, 100, key=jax.random.key(0), chunk=10, out=out, resume=resume)
 print(np.asarray(got.state).tobytes().hex())
 """
 
@@ -401,13 +401,15 @@ def started(out, how):
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
+def test_ctrl_c_leaves_a_run_that_resumes(tmp_path, monkeypatch, capsys):
     process = started(tmp_path, "new")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert "run: stopped at step" in err and f"resume from {tmp_path}" in err
     rest, err = started(tmp_path, "resume").communicate(timeout=60)
-    whole, _ = started(tmp_path / "whole", "new").communicate(timeout=60)
+    monkeypatch.setattr(sys, "argv", ["walk", str(tmp_path / "whole"), "new"])
+    exec(SLOW_WALK, {})
+    whole = capsys.readouterr().out
     assert rest == whole and len(whole) > 100, err
 
 
