@@ -59,6 +59,7 @@ def test_fit_refuses_what_scipy_refuses(how, dtype):
         spherical_kmeans(x, 3, KEY)
 
 
+@pytest.mark.slow
 def test_fit_answers_as_scipy_does():
     for seed in range(3):
         x = rows(seed, d=52)
@@ -225,6 +226,7 @@ def test_means_keys_and_counts():
     assert jax.jit(lambda key: P.sample(key, 2))(KEY).shape == (2, 3)  # P is a constant there
 
 
+@pytest.mark.slow
 def test_mixtures_that_are_none():
     x, two = np.eye(24, dtype=np.float32), np.log(np.float32([0.5, 0.5]))
     good = Mixture(x[:2], np.float32([3, 0]), two)
