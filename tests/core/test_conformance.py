@@ -14,18 +14,21 @@ def walk():
     """Every entry of the registry under every rule."""
     programs = [door for door in registry.DOORS if door.is_program]
     hosts = [door for door in registry.DOORS if door.host]
-    leaders = [machine for machine in protocols.MACHINES if not machine.alike]
+    leaders = lambda entries: [entry for entry in entries if not entry.alike]
+    slow = registry.SLOW
     walks = [
         ("hostile input", hostile, registry.DOORS),
         ("of the host", registry.of_the_host, hosts),
         ("traced", registry.traces, programs),
-        ("run", registry.runs, programs),
+        ("run", registry.runs, leaders(programs)),
         ("traced", protocols.traces, protocols.MACHINES),
-        ("run", protocols.runs, leaders),
+        ("run", protocols.runs, leaders(protocols.MACHINES)),
     ]
     for name, rule, entries in walks:
         for entry in entries:
-            marks = [pytest.mark.slow] if name in entry.slow else []
+            machine = isinstance(entry, protocols.Machine)
+            long = protocols.slow(entry.name, name) if machine else entry.name in slow.get(name, [])
+            marks = [pytest.mark.slow] if long else []
             yield pytest.param(rule, entry, id=f"{entry.name}: {name}", marks=marks)
 
 

@@ -57,8 +57,8 @@ class Door:
     free: tuple[str, ...] = ()  # arguments that are no data (functions, keys, folders)
     things: tuple[str, ...] = ()  # arguments of one kind: functions, keys, meshes, dictionaries
     host: str = ""  # why it must see the values of its arrays; "" if it can be traced
+    alike: str = ""  # a machine that is run in place of it: this begins as the door does
     beyond: bool = False  # its float64 needs numbers beyond float32's exponents
-    slow: tuple[str, ...] = ()  # rules that take more than 1.5 s
 
     @property
     def is_program(self) -> bool:
@@ -155,7 +155,7 @@ def hold(door: Door, attack: Attack, programs: dict | None = None) -> bool:
             if attack.like is not None:
                 answer, want = _both(door, attack.arguments, attack.like)
             elif attack.allowed or listed or passes:
-                answer = _answer(door, attack.arguments, programs)
+                answer = _answer(door, attack, programs)
             else:
                 answer = door.call(**attack.arguments)
         except Exception as error:
@@ -175,14 +175,18 @@ def hold(door: Door, attack: Attack, programs: dict | None = None) -> bool:
     return True
 
 
-def _answer(door: Door, given: dict[str, Any], programs: dict) -> Any:
+def _answer(door: Door, attack: Attack, programs: dict) -> Any:
     """What a door answers, out of a program where it can be traced with these values."""
+    given, argument = attack.arguments, attack.name.split(":")[0]
     arrays, others = split(door, given)
     key = tuple((name, id(value)) for name, value in others.items())
     if not door.host and arrays:
         with contextlib.suppress(Exception):  # a plain call tells what is refused
-            known = jax.tree.map(lambda a: jnp.asarray(a) if _is_array(a) else a, arrays)
-            jax.eval_shape(lambda: door.call(**known, **others))
+            shapes = [(np.shape(a), jnp.result_type(a)) for a in jax.tree.leaves(arrays)]
+            if (argument, key, *shapes) not in programs:  # one of several values that are right
+                known = jax.tree.map(lambda a: jnp.asarray(a) if _is_array(a) else a, arrays)
+                jax.eval_shape(lambda: door.call(**known, **others))
+                programs[argument, key, *shapes] = others
             if key not in programs:  # the others live as long as it, so that no other has their id
                 programs[key] = others, jax.jit(lambda arrays: door.call(**arrays, **others))
             return programs[key][1](arrays)

@@ -38,7 +38,15 @@ def door(kind):
     words = tuple(f.name for f in fields if isinstance(good[f.name], str | bool))
     name = kind.__name__
     host = "makes a start in NumPy, once" if kind is single.LSHADE else ""
-    return Door(f"evolution.single.{name}", call, good, RIGHT.get(name, ()), free=words, host=host)
+    return Door(
+        f"evolution.single.{name}",
+        call,
+        good,
+        RIGHT.get(name, ()),
+        free=words,
+        host=host,
+        alike=f"evolution.{name}",
+    )
 
 
 KINDS = (

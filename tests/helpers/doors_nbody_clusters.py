@@ -114,18 +114,21 @@ DOORS = [
         lambda spec: spec.init(X, V, M, TRACERS),
         {"spec": Hermite(ONE / 50)},
         refusals=True,
+        alike="nbody.Hermite",
     ),
     Door(
         "physics.nbody.Pairing",
         lambda pairing: Hermite(pairing=pairing).init(X, V, M, TRACERS),
         {"pairing": Pairing()},
         refusals=True,
+        alike="nbody.Hermite",
     ),
     Door(
         "physics.nbody.Hermite6.init",
         lambda spec: spec.init(X, V, M, TRACERS),
         {"spec": Hermite6()},
         refusals=True,
+        alike="nbody.Hermite6",
     ),
     *(
         Door(

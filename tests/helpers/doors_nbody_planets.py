@@ -36,6 +36,7 @@ DOORS = [
         right=(*SIGNS, "tracer_x: negative", "tracer_x: zero"),
         free=("tracer_v",),  # as tracer_x, and each answer costs a second
         refusals=True,
+        alike="nbody.Planetary",
     ),
     Door(
         "physics.nbody.tracers.Control",

@@ -31,7 +31,7 @@ def _episodes():
     rows[..., 2], rows[..., 6] = -1e3, 1.0
     things = rows.copy()
     things[0, 0] = [1.0, 1.0, 0.7, 0.02, 0.02, 0.03, 1.0, 0.0]
-    return tasks.Episodes(
+    made = tasks.Episodes(
         houses=houses.generate_many([0], plan="bathroom"),
         boxes=rows,
         things=things,
@@ -44,6 +44,7 @@ def _episodes():
         near_target=zeros(1, approach.CELLS**3),
         near_goal=zeros(1, approach.CELLS**3),
     )
+    return jax.tree.map(jnp.asarray, made)
 
 
 EPISODES = _episodes()

@@ -41,7 +41,6 @@ class Machine:
     make: Callable[[Any], tuple[Callable, Callable]]  # dtype -> init(key), step(state, key)
     floats: str = "same"  # "same": those of the state are of the dtype; "own": of its own
     alike: str = ""  # what has the same program but for few numbers, and is run in place of this
-    slow: tuple[str, ...] = ("run",)  # rules that take more than 1.5 s
     rtol: float = 1e-4  # between one step under jit or vmap, and a plain one
     compared: Any = np.float32  # the precision in which the two are compared
 
@@ -87,9 +86,10 @@ ALGORITHMS = {
 
 def matter(dtype: Any) -> tuple[Callable, Callable]:
     """Bodies of all materials side by side, and a tool."""
-    shape = (len(MATERIALS), 8, 3)
+    materials = list({type(material): material for material in MATERIALS.values()}.values())
+    shape = (len(materials), 8, 3)
     x = np.random.default_rng(0).uniform(0.3, 0.7, shape).astype(dtype)
-    bodies = [continuum.Body(x, m, dtype(1e-3)) for x, m in zip(x, MATERIALS.values())]
+    bodies = [continuum.Body(x, m, dtype(1e-3)) for x, m in zip(x, materials)]
     tool = continuum.Collider(continuum.sdf.Ball(dtype(0.05)), (0.5, 0.5, 0.5))
     grid, gravity = continuum.Grid(0.1, (10, 10, 10)), (0.0, -9.8, 0.0)
     scene = continuum.Scene(tuple(bodies), grid, gravity, (tool,)).prepare()
@@ -120,18 +120,22 @@ V = np.array([[0.0, 0.0, 0.0], [-0.1, 1.0, 0.05], [-0.68, -0.1, 0.0]])
 TRACERS = np.array([[0.0, 1.5, 0.1], [3.0, 0.0, -0.2]])
 
 
+def near(a: np.ndarray, key: Any, dtype: Any) -> Any:
+    """Numbers like those given, other ones for each key."""
+    return jnp.asarray(a, dtype) * (1 + dtype(1e-3) * jax.random.normal(key, a.shape, dtype))
+
+
 def planets(dtype: Any) -> tuple[Callable, Callable]:
-    x, v, gm, tracers = (jnp.asarray(a, dtype) for a in (X, V, GM, TRACERS))
-    spec = Planetary(gm=gm, dt=dtype(0.1))
-    start = spec.init(x, v, (tracers, jnp.flip(tracers, 1) / 3))  # checked on the host
-    return lambda key: start, lambda state, key: spec.step(state)
+    v, gm, tracers = (jnp.asarray(a, dtype) for a in (V, GM, TRACERS))
+    spec, moving = Planetary(gm=gm, dt=dtype(0.1)), (tracers, tracers[:, ::-1] / 3)
+    init = lambda key: spec.init(near(X, key, dtype), v, moving)
+    return init, lambda state, key: spec.step(state)
 
 
 def symplectic(dtype: Any) -> tuple[Callable, Callable]:
-    x, v, gm = (jnp.asarray(a, dtype) for a in (X, V, GM))
+    v, gm = (jnp.asarray(a, dtype) for a in (V, GM))
     spec = WisdomHolman(gm=gm, dt=dtype(0.1))
-    start = spec.init(x, v)
-    return lambda key: start, lambda state, key: spec.step(state)
+    return lambda key: spec.init(near(X, key, dtype), v), lambda state, key: spec.step(state)
 
 
 def ensemble(dtype: Any) -> tuple[Callable, Callable]:
@@ -151,13 +155,31 @@ def stars(spec: Any, name: str) -> Machine:
 
     def make(dtype: Any) -> tuple[Callable, Callable]:
         rng = np.random.default_rng(1)
-        x, v = (jnp.asarray(rng.normal(size=(5, 3)) * scale, dtype) for scale in (1.0, 0.3))
-        m = jnp.asarray([0.4, 0.3, 0.15, 0.1, 0.05], dtype)
-        tracers = jnp.asarray(rng.normal(size=(2, 3)), dtype)
-        start = spec.init(x, v, m, (tracers, tracers / 4))
-        return lambda key: start, lambda state, key: spec.step(state)
+        x, v = (rng.normal(size=(5, 3)) * scale for scale in (1.0, 0.3))
+        m = np.array([0.4, 0.3, 0.15, 0.1, 0.05], dtype)
+        tracers = rng.normal(size=(2, 3)).astype(dtype)
+        moving = (tracers, tracers / 4)
+        init = lambda key: spec.init(near(x, key, dtype), v.astype(dtype), m, moving)
+        return init, lambda state, key: spec.step(state)
 
     return Machine(f"nbody.{name}", (type(spec),), make)
+
+
+# machines whose step takes less than 1.5 s to run, and those whose trace takes more
+QUICK = """rl.acrobot rl.cartpole rl.cartpole-masked rl.mountain-car rl.mountain-car-continuous
+    rl.pendulum rl.surgical/ecm-reach rl.surgical/ecm-reach-compat nbody.Leapfrog""".split()
+SLOW = """continuum.Scene evolution.NSGA2 nbody.Ensemble nbody.Hermite nbody.Hermite6
+    nbody.Planetary rigid.Model touch.Grasp rl.PQN rl.SAC rl.DAgger rl.KickstartedPPO rl.RecurrentPPO""".split()
+SLOW_KINDS = "rl.matter/", "rl.rearrange/", "rl.touch/"
+
+
+def slow(name: str, rule: str) -> bool:
+    """Whether a rule takes more than 1.5 s for a machine."""
+    robots = [f"rl.{robot}" for robot in ("reacher", *ALIKE["reacher"].split())]
+    if rule == "run":
+        return name not in QUICK
+    dear = name in SLOW or name in robots or name.startswith(SLOW_KINDS)
+    return dear or name.endswith(("-dynamic", "-contact"))
 
 
 # environments that the first one of their kind is exported and run for
@@ -196,7 +218,7 @@ def environment(name: str) -> Machine:
     compared: Any = np.float32
     if name.startswith("touch/"):  # fingers at rest: a rate of 1e-5 m/s is what forces of 3 N leave
         compared, rtol = np.float64, 1e-10
-    return Machine(f"rl.{name}", (kind(name),), make, floats, alike, ("run",), rtol, compared)
+    return Machine(f"rl.{name}", (kind(name),), make, floats, alike, rtol, compared)
 
 
 def learner(name: str) -> Machine:
@@ -214,7 +236,7 @@ MACHINES = [
     *(algorithm(spec, name) for name, spec in ALGORITHMS.items()),
     Machine("continuum.Scene", (continuum.Scene, *map(type, MATERIALS.values())), matter),
     Machine("rigid.Model", (rigid.Model,), joints, alike="physics.rigid.Model.step"),
-    Machine("touch.Grasp", (touch.Grasp,), grasp),
+    Machine("touch.Grasp", (touch.Grasp,), grasp, alike="physics.touch.Grasp.step"),
     Machine("nbody.Planetary", (Planetary,), planets),
     Machine("nbody.WisdomHolman", (WisdomHolman,), symplectic),
     Machine("nbody.Ensemble", (Ensemble,), ensemble),
