@@ -29,7 +29,7 @@ def binaries(seed, count):
     a = 10 ** rng.uniform(-1, 1, count)
     turns = [rng.uniform(0, most, count) for most in (np.pi, *[2 * np.pi] * 3)]
     orbit = elements.Elements(*map(jnp.asarray, (a, e, *turns)))
-    d = np.concatenate(elements.to_state(orbit, jnp.ones(count)), 1).T
+    d = np.concatenate(jax.jit(elements.to_state)(orbit, np.ones(count)), 1).T
     return np.stack([-m[:, 1] * d, m[:, 0] * d], 2).transpose(1, 0, 2), m
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 EIGHT = 6.32591398  # the period of the figure eight
 TURN = 2 * np.pi
-LATE = np.linspace(0.9, 1.1, 65)  # of the period of Kozai and Lidov
+LATE = np.linspace(0.9, 1.1, 21)  # of the period of Kozai and Lidov
 
 
 def figure_eight():
@@ -69,7 +69,7 @@ def kozai_lidov():
     orbit = elements.Elements(
         *(jnp.array([float(q)]) for q in (1, 0.01, np.radians(80), 0, 0.1, 0))
     )
-    x, v = (np.asarray(q)[0] for q in elements.to_state(orbit, jnp.ones(1)))
+    x, v = (np.asarray(q)[0] for q in jax.jit(elements.to_state)(orbit, np.ones(1)))
     pair = np.array([[0, 0, 0], [20.0, 0, 0]]), np.array([[0, 0, 0], [0, np.sqrt(2 / 20), 0]])
     return with_massless((*pair, np.ones(2)), x, v)
 
@@ -78,9 +78,9 @@ SLOW_PERIOD = (TURN * np.sqrt(20**3 / 2)) ** 2 / TURN
 CASES = {
     "eight": [(figure_eight(), k * EIGHT) for k in (1, 10, 100)],
     "pythagorean": [(pythagorean(), t) for t in (10.0, 15.83, 29.8, 70.0, 100.0)],
-    "stable": [(near_l4(0.03), t * TURN) for t in np.linspace(0, 200, 201)],
-    "unstable": [(near_l4(0.045), t * TURN) for t in np.linspace(2, 5.4, 100)],
-    "jacobi": [(quiet(seed), 3 * TURN) for seed in range(10_000)],
+    "stable": [(near_l4(0.03), t * TURN) for t in np.linspace(0, 200, 51)],
+    "unstable": [(near_l4(0.045), t * TURN) for t in np.linspace(2, 5.4, 35)],
+    "jacobi": [(quiet(seed), 3 * TURN) for seed in range(2000)],
 }
 
 
@@ -183,7 +183,7 @@ def test_the_triangular_points_are_stable_below_rouths_limit(ends):
     assert off["stable"].max() < 0.02 and off["unstable"].max() > 1
 
 
-def test_jacobis_constant_of_ten_thousand_bodies(ends):
+def test_jacobis_constant_of_two_thousand_bodies(ends):
     x, v, x1, v1, m, t = ends["jacobi"]
 
     def jacobi(x, v):

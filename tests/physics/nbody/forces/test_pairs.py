@@ -157,6 +157,7 @@ def test_derivatives_of_a_batch_are_those_of_each(x64):
         np.testing.assert_allclose(together[i], alone, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_point_among_its_sources_has_second_derivatives(x64):
     """Zero distance is no distance, to any order and by the mass too: central differences agree."""
     x, m, h = points(0, 3), masses(1, 3), 1e-5

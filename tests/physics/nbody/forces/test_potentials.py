@@ -93,6 +93,7 @@ FIELDS = {
 }
 
 
+@pytest.mark.slow
 def test_the_milky_way_is_galpys(x64):
     R, z, potential, radial, vertical = GALPY
     field = potentials.milky_way(1.0, 1.0)
@@ -145,6 +146,7 @@ def test_the_halo_is_smooth_into_its_centre(x64):
     np.testing.assert_allclose(pull, exact, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_derivatives_along_a_path_are_those_in_time(x64):
     """Of a path with position x + v t + a t^2 / 2, by differences."""
     field = potentials.milky_way(1.0, 1.0)

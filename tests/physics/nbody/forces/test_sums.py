@@ -28,7 +28,9 @@ def test_every_pair_counts_once(x64, count):
     np.testing.assert_allclose(total(targets, sources), want, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("pull, rows", [(pairs.pull, 6), (snaps.pull, 9)])
+@pytest.mark.parametrize(
+    "pull, rows", [(pairs.pull, 6), pytest.param(snaps.pull, 9, marks=pytest.mark.slow)]
+)
 def test_a_slope_of_copies_in_a_program_is_that_of_each(pull, rows):
     """The mass is shared by the copies, so that neither it nor its slope has any."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, rows, 6)), jnp.float32)

@@ -25,7 +25,8 @@ def fallen(field, origin, stars, m, tracers, count, spec=SIXTH):
         state = falling.init(*halves(stars), m, halves(tracers))
         return lax.fori_loop(0, count, lambda _, s: falling.step(s), state)
 
-    return jax.jit(walk)(origin, jnp.asarray(stars), jnp.asarray(tracers))
+    run_once = {"xla_backend_optimization_level": 0}
+    return jax.jit(walk, compiler_options=run_once)(origin, stars, tracers)
 
 
 @pytest.mark.slow
@@ -95,14 +96,17 @@ def test_a_circular_origin_comes_back(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 13])
-def test_a_body_that_falls_with_the_origin_feels_nothing(x64, count):
+def test_a_body_that_falls_with_the_origin_feels_nothing(x64):
     """To the bit: of a remainder, the steps would make noise and follow it."""
     origin = tide.Origin(jnp.array([800.0, 3, 7]), jnp.array([1.0, 90, 2]))
     well = tide.Tide(potentials.milky_way_in(SCALE), origin)
-    path = jax.jit(well.path)(origin, 0.125)
-    none = jax.jit(well.pull)(path, jnp.array(0.3), jnp.zeros((9, count)))
-    assert not np.asarray(none).any()
+
+    @jax.jit
+    def felt(origin):
+        path = well.path(origin, 0.125)
+        return [well.pull(path, jnp.asarray(0.3), jnp.zeros((9, count))) for count in (1, 13)]
+
+    assert not any(np.asarray(none).any() for none in felt(origin))
 
 
 # a Plummer sphere of mass 1 and scale 1/4 on a circle about a point mass; its tidal radius is 1
@@ -138,7 +142,7 @@ def test_escape_is_the_flux_over_the_saddles(x64):
     two saddles in a unit of time; w1 and w2 are the frequencies across. A lone star of Plummer's
     softening is the cluster, and massless bodies leave it for the galaxy.
     """
-    count, until, dt, above = 20_000, 2.0, 1 / 16, np.array([0.03, 0.06, 0.12])
+    count, until, dt, above = 8000, 2.0, 1 / 16, np.array([0.03, 0.06, 0.12])
     random = np.random.default_rng(0)
     depth = jacobi(np.array([EDGE, 0, 0]))
     shells = [on_shell(depth * (1 - e), count, random) for e in above]
@@ -148,8 +152,9 @@ def test_escape_is_the_flux_over_the_saddles(x64):
     field = potentials.PointMass(OMEGA**2 * FAR**3)
     origin = tide.Origin(jnp.array([FAR, 0, 0]), jnp.array([0, OMEGA * FAR, 0]))
     spec = Hermite(0.05, CORE, dt, tide=tide.Tide(field, origin), longest=0)
-    still = jnp.zeros((1, 3))
-    state = spec.init(still, still, jnp.ones(1), halves(jnp.asarray(tracers)))
+    still = np.zeros((1, 3))
+    init = jax.jit(Hermite.init)
+    state = init(spec, still, still, np.ones(1), halves(tracers))
     step, gone = jax.jit(Hermite.step), np.zeros(tracers.shape[1], bool)
     for k in range(round(until / dt)):
         state = step(spec, state)

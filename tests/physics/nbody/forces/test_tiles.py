@@ -63,7 +63,7 @@ def close(got, want, eps):
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in SUMS if name != "pull"]
 GPU = [
     ("pull", 0.0, "float32"),
-    ("pull", 0.3, "float64"),
+    pytest.param("pull", 0.3, "float64", marks=pytest.mark.slow),
     pytest.param("snap", 0.0, "float64", marks=pytest.mark.slow),
     pytest.param("change", 0.0, "float64", marks=pytest.mark.slow),
 ]
@@ -84,7 +84,8 @@ def test_a_tpu_adds_what_a_cpu_adds(x64, name, softening):
     close(run(tiles.on_tpu, given), want, 2.0**-23)
 
 
-@pytest.mark.parametrize("name", ["pull", *SLOW])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SUMS)
 def test_pairs_of_float32_stand_for_float64(x64, name):
     """Far from the origin, where float32 alone has lost every digit of a close pair."""
     given, _ = case(name, (130, 9), jnp.float64)

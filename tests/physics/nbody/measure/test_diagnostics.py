@@ -33,6 +33,7 @@ def test_energy_is_the_sum_over_pairs(x64, seed):
     np.testing.assert_allclose(got, [kinetic, potential], rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_potential_of_a_plummer_sphere(x64):
     x, _ = draw(jax.random.key(0), 4000)
     m = masses(4000, 0)

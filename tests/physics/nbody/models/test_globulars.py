@@ -49,6 +49,7 @@ def test_concentrations_are_the_published_ones(alias):
     assert abs(globulars.load(alias).concentration - KNOWN[alias]) < 5e-3
 
 
+@pytest.mark.slow
 def test_all_ten_are_complete_and_have_a_model(x64):
     """Of the concentration that each has."""
     clusters = [globulars.load(name) for name in globulars.names()]

@@ -79,6 +79,7 @@ def test_no_stars_below_kroupas_beginning():
         masses.kroupa(0.001, 1.0)
 
 
+@pytest.mark.slow
 def test_gradients_are_finite(x64):
     given = masses.kroupa(0.02, 10.0), jnp.array([0.1, 0.5, 0.9])
     gradients_are_finite(masses.quantile, given, (0, 1))

@@ -27,6 +27,7 @@ def test_radii_follow_plummers_mass_profile(x64):
     assert worst > 1e-4
 
 
+@pytest.mark.slow
 def test_speeds_are_below_escape_and_hot_enough_in_the_middle(x64):
     bodies = tuple(map(np.asarray, draw(jax.random.key(1), 20000)))
     r, v = (np.linalg.norm(q, axis=1) for q in bodies)
@@ -59,6 +60,7 @@ def test_conforms_in_either_precision():
         assert draw(data)[0].dtype == jnp.float64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio, softening", [(0.2, 0.05), (0.0, 0.0)])
 def test_virial_scaling_is_exact(x64, ratio, softening):
     m = np.random.default_rng(0).uniform(0.2, 3, 50)

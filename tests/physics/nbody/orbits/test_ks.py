@@ -132,6 +132,7 @@ def test_conforms():
     check(seen, orbit, jnp.float32(0.4), differentiable=(0, 1), batched=(0, 1))
 
 
+@pytest.mark.slow
 def test_tangents_match_central_differences(x64):
     x, v = at_pericentre(0.5, 0.8)
     way = np.array([0.3, -0.7, 0.2])
@@ -178,6 +179,7 @@ def test_a_hyperbola_is_followed_far(x64, seed):
         assert np.isfinite(back).all()
 
 
+@pytest.mark.slow
 def test_the_far_solution_meets_the_near_one_and_keplers(x64):
     """Continuous where the formula changes, and as `kepler.drift` has it, far before and after."""
     t = np.concatenate([np.geomspace(0.1, 1e12, 40), -np.geomspace(0.1, 1e12, 40)])

@@ -4,32 +4,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check
-from nbody_inputs import masses
+from nbody_inputs import halves, masses, sphere
 from scipy.integrate import solve_ivp
 
-from jaxgpu.physics.nbody.models import plummer
 from jaxgpu.physics.nbody.orbits import kepler
 from jaxgpu.physics.nbody.planets import encounters
 from jaxgpu.physics.nbody.planets.encounters import Moment
 
 stars_watched = jax.jit(encounters.watched)
 tracers_watched = jax.jit(encounters.watched_tracers)
+drift = jax.jit(kepler.drift)
 
 
 def flyby(q, e, gm, before, after):
     """Relative states before and after the pericentre at distance q on the x axis."""
     x, v = np.array([q, 0, 0]), np.array([0, np.sqrt(gm * (1 + e) / q), 0])
-    ends = [kepler.drift(x, v, gm, t) for t in (-before, after)]
+    ends = [drift(x, v, gm, t) for t in (-before, after)]
     return [np.concatenate([np.asarray(p) for p in end]) for end in ends]
 
 
 def moment(t, points):
     """Bodies of positions over velocities [6, N]."""
-    return Moment(t=t, x=jnp.asarray(points[:3].T), v=jnp.asarray(points[3:].T))
+    return Moment(t=t, x=points[:3].T, v=points[3:].T)
 
 
-@pytest.mark.slow
 def test_finds_flybys_between_two_moments(x64):
     """Four pairs far apart: three flybys of known pericentres, the fourth only approaches."""
     m = np.array([0.5, 0.25, 0.1, 0.1, 1.0, 2.0, 0.3, 0.3])
@@ -105,7 +103,7 @@ def test_misses_nothing_that_a_dense_look_at_massless_flights_sees(x64, seed):
 
 @pytest.mark.slow
 def test_an_overflow_is_an_error(x64):
-    x, v = plummer(jax.random.key(0), 64)
+    x, v = halves(sphere(0, 64))
     before, after = Moment(0.0, x, v), Moment(0.5, x + 0.5 * v, v)
     log = encounters.empty(8, jnp.zeros(()))
     log = stars_watched(log, before, after, masses(64, 3, 64e-6), 1.0)
@@ -113,22 +111,6 @@ def test_an_overflow_is_an_error(x64):
         RuntimeError, match=r"encounters.table: \d+ encounters, room for 8; give a cap"
     ):
         encounters.table(log)
-
-
-@pytest.mark.slow
-def test_conforms(x64):
-    x, v = plummer(jax.random.key(1), 9)
-
-    def f(x, v):
-        return encounters.watched(
-            encounters.empty(9, x),
-            Moment(jnp.zeros(()), x, v),
-            Moment(jnp.asarray(0.5), x + 0.5 * v, v),
-            jnp.asarray(masses(9, 1, 9e-3)),
-            0.5,
-        )
-
-    check(jax.jit(f), x, v)
 
 
 def test_a_pair_turns_within_its_period_and_not_before(x64):

@@ -1,6 +1,7 @@
 """The Solar System against JPL and REBOUND, and the tracers that nothing feels."""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -8,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
-from conformance import avals, check
 from shapes import check_shapes
 
 from jaxgpu.physics.nbody.forces import relativity
@@ -22,27 +22,29 @@ START = ephemeris.de440(ephemeris.J2000)
 DT = 36.525
 
 
-def spec(light=relativity.LIGHT, substeps=8, dtype=jnp.float64, **control):
-    cast = lambda value: jnp.asarray(value, dtype)
+to_state = jax.jit(elements.to_state)
+
+
+def spec(light=relativity.LIGHT, substeps=8, **control):
     return Planetary(
-        gm=cast(START.gm),
-        dt=cast(DT),
-        light=cast(light),
+        gm=START.gm,
+        dt=np.asarray(DT),
+        light=np.asarray(light),
         control=Control(**control),
         substeps=substeps,
     )
 
 
 def belt(count, seed=0, e=0.3):
+    if not count:
+        return np.zeros((2, 0, 3))
     orbits = elements.uniform(jax.random.key(seed), count, (2.0, 3.5), e, 0.2)
-    x, v = elements.to_state(orbits, jnp.asarray(START.gm[0]))
-    sun_x, sun_v = (jnp.asarray(part[:1]) for part in (START.x, START.v))
-    return (x + sun_x, v + sun_v) if count else (jnp.zeros((0, 3)), jnp.zeros((0, 3)))
+    x, v = to_state(orbits, START.gm[0])
+    return np.asarray(x) + START.x[:1], np.asarray(v) + START.v[:1]
 
 
 def begun(what, tracers):
-    cast = lambda value: jnp.asarray(value, what.gm.dtype)
-    return what.init(cast(START.x), cast(START.v), tuple(map(cast, tracers)))
+    return what.init(START.x, START.v, tuple(tracers))
 
 
 @jax.jit
@@ -72,7 +74,7 @@ def test_a_century_ends_where_jpl_has_it(x64):
     for name, bound in bounds.items():
         assert einstein[name] < bound, einstein
     assert 1.1e4 < einstein["EMB"] < 1.3e4  # Earth and Moon as one point
-    newton = misses(gone(spec(jnp.inf), belt(0), 1000), 100)
+    newton = misses(gone(spec(np.inf), belt(0), 1000), 100)
     assert newton["Mercury"] > 5e3 and newton["Venus"] > 5e3 and newton["Mars"] > 3e3, newton
 
 
@@ -89,10 +91,10 @@ def test_relativity_turns_mercurys_perihelion(x64):
     def perihelion(light):
         state = gone(spec(light), belt(0), 1000)
         x, v = state.x[1] - state.x[0], state.v[1] - state.v[0]
-        return elements.eccentricity_vector(x, v, jnp.asarray(START.gm[0]))
+        return np.asarray(jax.jit(elements.eccentricity_vector)(x, v, START.gm[0]))
 
-    one, two = perihelion(jnp.inf), perihelion(relativity.LIGHT)
-    turn = jnp.arctan2(jnp.linalg.norm(jnp.cross(one, two)), jnp.dot(one, two, precision="highest"))
+    one, two = perihelion(np.inf), perihelion(relativity.LIGHT)
+    turn = np.arctan2(np.linalg.norm(np.cross(one, two)), one @ two)
     # 42.98 arc seconds a century; the osculating perihelion wobbles by some hundredths
     assert abs(np.degrees(turn) * 3600 - 42.98) < 0.1
 
@@ -100,7 +102,7 @@ def test_relativity_turns_mercurys_perihelion(x64):
 @pytest.mark.slow
 def test_what_is_conserved_stays(x64):
     what = spec()
-    kept = lambda s: relativity.conserved(s.x, s.v, what.gm, what.light)
+    kept = jax.jit(lambda s: relativity.conserved(s.x, s.v, what.gm, what.light))
     start = begun(what, belt(0))
     for before, after in zip(kept(start), kept(gone(what, belt(0), 500))):
         size = np.linalg.norm(kept(start)[2]) if before.ndim else abs(before)
@@ -111,7 +113,7 @@ def test_what_is_conserved_stays(x64):
 @pytest.mark.slow
 def test_tracers_never_touch_the_planets(x64):
     alone = gone(spec(), belt(0), 30)
-    for count in (1, 700):
+    for count in (30, 700):
         joined = gone(spec(), belt(count), 30)
         for name in ("x", "v", "low_x", "low_v", "a"):
             np.testing.assert_array_equal(getattr(joined, name), getattr(alone, name))
@@ -129,7 +131,8 @@ def test_agrees_with_rebound(x64):
     sim.N_active, sim.integrator = 10, "ias15"
     sim.integrate(100 * DT)
     theirs = np.array([[p.x, p.y, p.z] for p in sim.particles])
-    ours = gone(spec(jnp.inf), (x, v), 100)
+    ours = gone(spec(np.inf), (x, v), 100)
+    assert check_shapes(ours) == {"N": 10, "M": 30}
     assert np.abs(np.asarray(ours.x) - theirs[:10]).max() < 1e-11  # AU, that is 1.5 m
     assert np.abs(np.asarray(ours.tracers.x) - theirs[10:]).max() < 1e-9  # 150 m
     assert ours.tracers.coarse.sum() == 0
@@ -146,34 +149,23 @@ def test_any_chunks_and_a_restart_give_the_same_bits(x64, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
-def test_the_step_conforms(x64, dtype):
-    what = spec(dtype=dtype)
-    state = begun(what, belt(20))
-    assert check_shapes(what, state) == {"N": 10, "M": 20}
-    step = what.step
-    assert avals(jax.eval_shape(step, state)) == avals(state)
-    # what compensation holds back is rounding itself, which no two compilers share
-    seen = lambda state: (lambda s: (s.x, s.v, s.tracers.x, s.tracers.v))(step(state))
-    check(seen, state, rtol=1e-4 if dtype == jnp.float32 else 1e-9)
-
-
-@pytest.mark.slow
 def test_reverse_mode_runs_through_the_planets(x64):
     """d(position of Mercury) / d(GM of the Sun), against central differences."""
 
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    @jax.value_and_grad
     def far(gm):
         what = Planetary(gm=gm, dt=jnp.asarray(DT))
         state = what.init(jnp.asarray(START.x), jnp.asarray(START.v))
         return jnp.sum(what.step(state).x[1])
 
-    gm, h = jnp.asarray(START.gm), 1e-9
-    slope = (far(gm.at[0].add(h)) - far(gm.at[0].add(-h))) / (2 * h)
-    np.testing.assert_allclose(jax.grad(far)(gm)[0], slope, rtol=1e-6)
+    h = 1e-9 * np.eye(10)[0]
+    slope = (far(START.gm + h)[0] - far(START.gm - h)[0]) / 2e-9
+    np.testing.assert_allclose(far(START.gm)[1][0], slope, rtol=1e-6)
 
 
 def test_wrong_shapes_are_refused(x64):
-    x, v = belt(4)
+    x = v = START.x[:4] + 1
     with pytest.raises(
         ValueError, match=r"Planetary.init: tracers, x has shape \[3, 4\]; it must be \[..., 3\]"
     ):
@@ -217,6 +209,7 @@ def test_float64_without_64_bit_types_is_refused_in_a_sentence():
         what.init(START.x, START.v)
 
 
+@pytest.mark.slow
 def test_three_bodies_are_rows_and_lists_do(x64):
     """A shape of [3, 3] is a row a body: Sun, Mars and Jupiter, and then four with a fourth."""
     some = [0, 4, 5]
@@ -246,14 +239,14 @@ def test_a_run_says_what_it_missed(x64):
     what = spec()
     fine = begun(what, belt(0))
     assert faults(what, fine) == []
-    long = replace(what, dt=jnp.asarray(1e5))  # a thousand revolutions of Mercury
+    long = replace(what, dt=np.asarray(1e5))  # a thousand revolutions of Mercury
     assert "substeps of the massive bodies missed the tolerance" in faults(long, fine)[0]
     few = replace(what, iterations=2)
     assert "substeps of the massive bodies missed the tolerance" in faults(few, fine)[0]
     met = faults(what, fine, x=fine.x.at[1].set(fine.x[2]))
     assert "places of massive bodies are not finite" in met[0]
     grazing = elements.Elements(a=0.5, e=0.99999, i=0.1, node=0.3, peri=0.7, mean=np.pi)
-    x, v = elements.to_state(grazing, START.gm[0])
+    x, v = map(np.asarray, to_state(grazing, START.gm[0]))
     tracer = x[None] + SUN, v[None] + START.v[:1]
     low = spec(deepest=4)
     (said,) = faults(low, begun(low, tracer))

@@ -72,6 +72,7 @@ def ring(count, seed=0, low=0.35, high=0.6):
     return x.T, np.array([-speed * np.sin(angle), speed * np.cos(angle), flat]).T
 
 
+@pytest.mark.slow
 def test_orbits_are_those_of_scipy(x64):
     x, v = ring(12)
     end = carried(x, v, 8)
@@ -99,6 +100,7 @@ def before_a_passage(miss):
     ).y[:, -1]
 
 
+@pytest.mark.slow
 def test_close_encounters_are_followed(x64):
     """At 1e-1 to 1e-3 of the distance between star and planet; the others are quiet."""
     misses = (1e-1, 1e-2, 1e-3)
@@ -197,6 +199,7 @@ def test_tangents_are_those_of_the_flow(x64):
     np.testing.assert_allclose(both(x)[1], slope, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_quiet_bodies_take_longer_steps_as_soon_as_they_may(x64):
     """The guess carried over to a step of another length is good enough to be accepted at once."""
     x, v = ring(12, seed=4, low=2.0, high=3.0)

@@ -7,34 +7,36 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
-from conformance import check_state
 
 from jaxgpu.physics.nbody.orbits import elements
 from jaxgpu.physics.nbody.planets import ephemeris
 from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
 from jaxgpu.run import rollout
 
-step, inertial = jax.jit(WisdomHolman.step), jax.jit(WisdomHolman.inertial)
+inertial = jax.jit(WisdomHolman.inertial)
+
+
+to_state = jax.jit(elements.to_state)
 
 
 def init(spec, x, v):
     return spec.init(x, v)
 
 
-@partial(jax.jit, static_argnums=2)
+@jax.jit
 def walk(spec, state, steps):
-    return rollout(spec.step, state, steps)[0]
+    return jax.lax.fori_loop(0, steps, lambda _, state: spec.step(state), state)
 
 
 def planets(mass=1e-3):
     """A star, two planets and a massless body, on inclined eccentric orbits; off-centre, moving."""
-    gm = jnp.array([1.0, mass, 0.3 * mass, 0.0])
+    gm = np.array([1.0, mass, 0.3 * mass, 0.0])
     orbit = elements.Elements(
-        *(jnp.array(q) for q in ([1, 1.9, 5.0], [0.05, 0.1, 0.3], [0.02, 0.3, 0.6])),
-        *(jnp.array(q) for q in ([1.0, 2, 3], [2.0, 3, 4], [0.5, 4, 1])),
+        *(np.array(q) for q in ([1, 1.9, 5.0], [0.05, 0.1, 0.3], [0.02, 0.3, 0.6])),
+        *(np.array(q) for q in ([1.0, 2, 3], [2.0, 3, 4], [0.5, 4, 1])),
     )
-    x, v = elements.to_state(orbit, jnp.ones(3))
-    pad = lambda q, b: jnp.concatenate([jnp.zeros((1, 3)), q]) + b
+    x, v = to_state(orbit, np.ones(3))
+    pad = lambda q, b: np.concatenate([np.zeros((1, 3)), q]) + b
     return gm, pad(x, 0.25), pad(v, 0.125)
 
 
@@ -57,7 +59,6 @@ def test_coordinates_go_there_and_back_and_the_centre_moves_straight(x64):
     np.testing.assert_allclose(spin(*end), spin(x, v), atol=1e-13)
 
 
-@pytest.mark.slow
 def test_error_is_of_second_order_in_the_step_and_of_first_in_the_masses(x64):
     gm, x, v = planets()
 
@@ -75,10 +76,11 @@ def test_error_is_of_second_order_in_the_step_and_of_first_in_the_masses(x64):
     assert 7 < errors[0][0] / errors[1][0] < 14, errors
 
 
+@pytest.mark.slow
 def test_two_bodies_are_exact(x64):
     """However long the step, half a period here, and however far away: 500 lengths at the end."""
     gm, x, v = planets()
-    spec = WisdomHolman(jnp.array([1.0, 0.5]), 0.6 * np.pi / np.sqrt(1.5))
+    spec = WisdomHolman(np.array([1.0, 0.5]), 0.6 * np.pi / np.sqrt(1.5))
     state = init(spec, x[:2], v[:2])
     before = energy(spec.gm, *inertial(spec, state))
     assert abs(energy(spec.gm, *inertial(spec, walk(spec, state, 2560))) / before - 1) < 1e-12
@@ -115,19 +117,23 @@ def test_energy_does_not_drift(x64):
 def test_gradients_both_ways_match_central_differences(x64):
     gm, x, v = planets(0.01)
 
-    @jax.jit
     def ends(q):
         spec = WisdomHolman(jnp.append(q[:3], 0.0), 0.15)
         state = spec.init(q[3:15].reshape(4, 3), q[15:].reshape(4, 3))
         return jnp.concatenate(spec.inertial(rollout(spec.step, state, 20)[0])).ravel()
 
-    q, h = jnp.concatenate([gm[:3], x.ravel(), v.ravel()]), 3e-6
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    def all_ways(q):
+        back = jax.grad(lambda q: jnp.sum(ends(q) ** 2))(q)
+        return ends(q), jax.jacfwd(ends)(q), back
+
+    q, h = np.concatenate([gm[:3], x.ravel(), v.ravel()]), 3e-6
     some = np.array([0, 1, 2, 4, 9, 14, 20, 26])
-    slope = np.array([(ends(q.at[i].add(h)) - ends(q.at[i].add(-h))) / (2 * h) for i in some]).T
-    forward = jax.jit(jax.jacfwd(ends))(q)
-    np.testing.assert_allclose(np.asarray(forward)[:, some], slope, atol=1e-7 * np.abs(slope).max())
-    back = jax.jit(jax.grad(lambda q: jnp.sum(ends(q) ** 2)))(q)
-    np.testing.assert_allclose(back, 2 * ends(q) @ forward, rtol=1e-8, atol=1e-8)
+    sides = [[all_ways(q + side * h * way)[0] for way in np.eye(q.size)[some]] for side in (1, -1)]
+    slope = np.subtract(*sides).T / (2 * h)
+    end, forward, back = map(np.asarray, all_ways(q))
+    np.testing.assert_allclose(forward[:, some], slope, atol=1e-7 * np.abs(slope).max())
+    np.testing.assert_allclose(back, 2 * end @ forward, rtol=1e-8, atol=1e-8)
 
 
 def test_wrong_shapes_are_refused():
@@ -140,22 +146,13 @@ def test_wrong_shapes_are_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_conforms(x64, dtype):
-    gm, x, v = (q.astype(dtype) for q in planets())
-    spec = WisdomHolman(gm, jnp.asarray(0.1, dtype))
-    check_state(
-        lambda s: step(spec, s), init(spec, x, v), rtol=1e-3 if dtype == jnp.float32 else 1e-9
-    )
-
-
 def test_sun_mars_and_jupiter_are_rows(x64):
     """A shape of [3, 3] is a row a body; read the wrong way, Mars was in the Sun."""
     start = ephemeris.de440(ephemeris.J2000)
     some = [0, 4, 5]
-    spec = WisdomHolman(jnp.asarray(start.gm[some]), 10.0)
+    spec = WisdomHolman(start.gm[some], 10.0)
     x, v = start.x[some], start.v[some]
-    end = spec.inertial(walk(spec, spec.init(x, v), 100))[0]
+    end = inertial(spec, walk(spec, spec.init(x, v), 100))[0]
     sim = rebound.Simulation()
     for m, p, q in zip(start.gm[some], x, v):
         sim.add(m=m, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])

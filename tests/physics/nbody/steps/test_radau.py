@@ -94,6 +94,7 @@ def test_extrapolation_continues_a_polynomial(x64):
         np.testing.assert_allclose(again, want, rtol=1e-12 * np.abs(want).max())
 
 
+@pytest.mark.slow
 def test_nodes_in_turn_find_what_all_at_once_find_and_sooner(x64):
     """The same equations: equal solutions, for a force that depends on the velocity too."""
     x, v, dt = jnp.array([2.0, 0.1]), jnp.array([0.5, -1.0]), jnp.asarray(1.0)
