@@ -169,7 +169,8 @@ def stars(spec: Any, name: str) -> Machine:
 QUICK = """rl.acrobot rl.cartpole rl.cartpole-masked rl.mountain-car rl.mountain-car-continuous
     rl.pendulum rl.surgical/ecm-reach rl.surgical/ecm-reach-compat nbody.Leapfrog""".split()
 SLOW = """continuum.Scene evolution.NSGA2 nbody.Ensemble nbody.Hermite nbody.Hermite6
-    nbody.Planetary rigid.Model touch.Grasp rl.PQN rl.SAC rl.DAgger rl.KickstartedPPO rl.RecurrentPPO""".split()
+    nbody.Planetary rigid.Model touch.Grasp rl.PQN rl.SAC rl.DAgger rl.KickstartedPPO
+    rl.RecurrentPPO""".split()
 SLOW_KINDS = "rl.matter/", "rl.rearrange/", "rl.touch/"
 
 
