@@ -12,6 +12,8 @@ from jaxgpu.rl.envs.rearrange import houses, tasks
 from jaxgpu.rl.envs.rearrange.robot import Movement, Servos, fetch
 from jaxgpu.rl.envs.rearrange.robot.fetch import Joints, forward_kinematics
 
+pytestmark = pytest.mark.slow  # a program of all of a robot with its masses
+
 FLOOR = (5.0, 5.0, -0.05, 9.0, 9.0, 0.05, 1.0, 0.0)
 TABLE, TOP = (5.85, 5.0, 0.35, 0.35, 0.6, 0.35, 1.0, 0.0), 0.7
 BASE, HALF = (5.0 - 0.05, 5.0, 0.0), (0.03, 0.025, 0.05)

@@ -1,6 +1,7 @@
 """Episodes are possible as far as they say, and houses in which none is are refused."""
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -11,36 +12,41 @@ from rearranging import distance
 from jaxgpu import rl
 from jaxgpu.rl.envs.rearrange.tasks import episodes
 
-MADE = rl.make("rearrange/mobile-pick").episodes
+pytestmark = pytest.mark.slow  # houses are drawn for seconds
+
+
+@cache
+def made():
+    return rl.make("rearrange/mobile-pick").episodes
 
 
 def test_things_and_goals_are_in_reach_of_free_places_and_starts_have_a_way():
-    nav = np.asarray(MADE.houses.nav)
-    for e, n in enumerate(np.asarray(MADE.house)):
+    nav = np.asarray(made().houses.nav)
+    for e, n in enumerate(np.asarray(made().house)):
         cells = (np.argwhere(nav[n]) + 0.5) * 0.1
-        thing = np.asarray(MADE.things)[n, MADE.target[e]]
-        for x in (thing[:3], np.asarray(MADE.goal[e])):
+        thing = np.asarray(made().things)[n, made().target[e]]
+        for x in (thing[:3], np.asarray(made().goal[e])):
             assert np.hypot(*(cells - x[:2]).T).min() < episodes.ARM
             assert episodes.HEIGHTS[0] < x[2] < episodes.HEIGHTS[1]
-        for x, y, _ in np.asarray(MADE.starts[e]):
+        for x, y, _ in np.asarray(made().starts[e]):
             assert nav[n, int(x / 0.1), int(y / 0.1)]
-            way = MADE.way(MADE.to_goal, e, jnp.array([x, y]))
-            straight = np.hypot(*(np.asarray(MADE.goal[e])[:2] - (x, y)))
+            way = made().way(made().to_goal, e, jnp.array([x, y]))
+            straight = np.hypot(*(np.asarray(made().goal[e])[:2] - (x, y)))
             assert way > straight - episodes.ARM - 0.15  # no shorter than straight, but for cells
 
 
 def test_goals_lie_on_what_bears_them():
     """The thing at its goal touches a box from above, and lies in none."""
-    for e, n in enumerate(np.asarray(MADE.house)[:6]):
-        thing = np.asarray(MADE.things, float)[n, MADE.target[e]]
-        foot = np.asarray(MADE.goal[e], float) - (0, 0, thing[5])
-        rows = np.asarray(MADE.boxes, float)[n]
+    for e, n in enumerate(np.asarray(made().house)[:6]):
+        thing = np.asarray(made().things, float)[n, made().target[e]]
+        foot = np.asarray(made().goal[e], float) - (0, 0, thing[5])
+        rows = np.asarray(made().boxes, float)[n]
         away = [distance(foot, r[:3], r[3:6], np.arctan2(r[7], r[6])) for r in rows]
         assert min(away) < 1e-3
 
 
 def test_a_house_without_anything_to_fetch_is_refused_or_passed_over():
-    houses = MADE.houses
+    houses = made().houses
     bare = jax.tree.map(lambda x: x[:2], houses)
     count = bare.objects.count.at[0].set(0)
     bare = jax.tree_util.tree_map(lambda x: x, bare)
@@ -55,23 +61,23 @@ def test_a_house_without_anything_to_fetch_is_refused_or_passed_over():
 
 
 def test_houses_and_episodes_with_a_number_that_is_none_are_refused():
-    houses = MADE.houses
+    houses = made().houses
     holed = replace(houses, rooms=houses.rooms.at[0, 0, 1].set(jnp.nan))
     with pytest.raises(ValueError, match=r"visiting: House.rooms=nan at \[0, 0, 1\]"):
         episodes.visiting(holed)
     tall = replace(houses, surfaces=replace(houses.surfaces, yaw=-jnp.inf))
     with pytest.raises(ValueError, match=r"Surfaces.yaw=-inf; it must be a finite number"):
-        rl.vectorize(rl.make("rearrange/mobile-pick", episodes=replace(MADE, houses=tall)))
+        rl.vectorize(rl.make("rearrange/mobile-pick", episodes=replace(made(), houses=tall)))
     with pytest.raises(ValueError, match=r"Episodes.boxes=nan; it must be a finite number"):
-        rl.vectorize(rl.make("rearrange/navigate", episodes=replace(MADE, boxes=jnp.nan)))
+        rl.vectorize(rl.make("rearrange/navigate", episodes=replace(made(), boxes=jnp.nan)))
 
 
 def test_the_way_over_the_floor_leads_to_where_the_arm_gets_there_and_no_farther():
     """The thing is taken from the cells at which it ends, by a posture that touches nothing."""
-    ends = np.asarray(MADE.to_target)
-    for e, n in list(enumerate(np.asarray(MADE.house)))[::5]:
+    ends = np.asarray(made().to_target)
+    for e, n in list(enumerate(np.asarray(made().house)))[::5]:
         cells = (np.argwhere(ends[e] < 0.05) + 0.5) * episodes.WIDTH
-        thing = np.asarray(MADE.things)[n, MADE.target[e]]
+        thing = np.asarray(made().things)[n, made().target[e]]
         assert len(cells) and (np.hypot(*(cells - thing[:2]).T) < episodes.ARM + 0.2).all()
-        near = np.asarray(MADE.near_target)[e]
+        near = np.asarray(made().near_target)[e]
         assert near.shape == (20**3,) and near.min() < 0.15 and np.isfinite(near).all()

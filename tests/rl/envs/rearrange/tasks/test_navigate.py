@@ -1,6 +1,7 @@
 """Navigation: a follower of the way arrives; what is paid, and when it counts."""
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +10,20 @@ import pytest
 
 from jaxgpu import rl
 
-ENV = rl.make("rearrange/navigate")
+pytestmark = pytest.mark.slow  # houses are drawn for seconds
+
+
+@cache
+def task():
+    return rl.make("rearrange/navigate")
+
+
 COPIES = 64
 
 
 def followed(steps=150):
     """Copies that turn to where the way gets shorter, and then drive: rewards, ends, states."""
-    state, seen = jax.jit(jax.vmap(ENV.reset))(jax.random.split(jax.random.key(0), COPIES))
+    state, seen = jax.jit(jax.vmap(task().reset))(jax.random.split(jax.random.key(0), COPIES))
     first = state
 
     def move(loop, key):
@@ -24,7 +32,9 @@ def followed(steps=150):
         angle = jnp.arctan2(aside, ahead)
         turn = jnp.clip(angle / 0.0873, -1, 1)
         drive = jnp.where(jnp.abs(angle) < 0.5, 1.0, 0.0)
-        out = jax.vmap(ENV.step)(state, jnp.stack([turn, drive], -1), jax.random.split(key, COPIES))
+        out = jax.vmap(task().step)(
+            state, jnp.stack([turn, drive], -1), jax.random.split(key, COPIES)
+        )
         keep = lambda a, b: jnp.where(playing.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
         total = total + jnp.where(playing, out.reward, 0)
         success = success | (playing & out.info["success"])
@@ -39,7 +49,6 @@ def followed(steps=150):
     return first, state, np.asarray(total), np.asarray(success)
 
 
-@pytest.mark.slow
 def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
     """Six of seven copies at least.
 
@@ -55,10 +64,9 @@ def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
     assert not np.asarray(last.left_out).any()
 
 
-@pytest.mark.slow
 def test_with_a_stop_the_robot_says_when_it_is_there():
     """Within the radius it is a success, elsewhere a failure; not in the first five steps."""
-    env = rl.make("rearrange/navigate", stop=True, episodes=ENV.episodes)
+    env = rl.make("rearrange/navigate", stop=True, episodes=task().episodes)
     state, _ = jax.jit(env.reset)(jax.random.key(2))
     goal = env.episodes.goal[state.episode]
     step = jax.jit(env.step)
@@ -71,7 +79,7 @@ def test_with_a_stop_the_robot_says_when_it_is_there():
 
 
 def test_first_episodes_of_a_training_are_staggered_and_no_others():
-    many = rl.vectorize(ENV, 32)
+    many = rl.vectorize(task(), 32)
     last = jax.jit(many.reset)(jax.random.key(0)).state.last
     assert len(np.unique(last)) > 20 and int(last.min()) >= 1 and int(last.max()) <= 500
-    assert int(ENV.reset(jax.random.key(0))[0].last) == 500
+    assert int(task().reset(jax.random.key(0))[0].last) == 500

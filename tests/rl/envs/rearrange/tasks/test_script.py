@@ -1,5 +1,7 @@
 """The script of mobile pick: what it reads and how its hand moves; it takes most things."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,23 +13,30 @@ from jaxgpu.rl.envs.rearrange.robot.fetch import LIFT
 from jaxgpu.rl.envs.rearrange.robot.grasps import grip
 from jaxgpu.rl.envs.rearrange.tasks import script
 
-ENV = rl.make("rearrange/mobile-pick")
+pytestmark = pytest.mark.slow  # houses are drawn for seconds
+
+
+@cache
+def task():
+    return rl.make("rearrange/mobile-pick")
+
+
 KEY = jax.random.key(0)
 
 
 def test_it_reads_the_arm_the_way_and_the_thing_out_of_an_observation():
-    state, seen = jax.jit(ENV.reset)(KEY)
+    state, seen = jax.jit(task().reset)(KEY)
     frames = forward_kinematics(state.joints)
     np.testing.assert_allclose(script._arm(seen), state.joints.arm, atol=1e-6)
     off = np.asarray(frames.axes[0]) @ np.asarray(state.thing - grip(frames))
     np.testing.assert_allclose(seen[script.OFF], off, atol=1e-5)
-    way, slope = ENV.hand_way(state, frames)
-    assert float(seen[script.WAY]) == pytest.approx(min(float(way), ENV.near))
+    way, slope = task().hand_way(state, frames)
+    assert float(seen[script.WAY]) == pytest.approx(min(float(way), task().near))
     np.testing.assert_allclose(seen[script.AHEAD], -frames.axes[0] @ slope, atol=1e-5)
-    floor = ENV.away(state, state.joints.base[:2])
+    floor = task().away(state, state.joints.base[:2])
     assert float(seen[script.ROUTE][0]) == pytest.approx(float(floor), rel=1e-5)
-    action = ENV.script(seen)
-    assert ENV.action_space.low <= action.min() and action.max() <= ENV.action_space.high
+    action = task().script(seen)
+    assert task().action_space.low <= action.min() and action.max() <= task().action_space.high
 
 
 def test_the_hand_goes_and_turns_where_it_is_to():
@@ -48,9 +57,9 @@ def test_the_hand_goes_and_turns_where_it_is_to():
     assert still < 0.5 * np.linalg.norm(hand(arm + back)[0] - x)
 
 
-@pytest.mark.slow
 def test_it_takes_most_things():
-    done = jax.jit(lambda key: rl.evaluate(ENV, ENV.script, key, 64, 300).success)(KEY)
+    env = task()
+    done = jax.jit(lambda key: rl.evaluate(env, env.script, key, 32, 300).success)(KEY)
     assert np.mean(np.asarray(done)) > 0.7
 
 
@@ -64,10 +73,10 @@ def test_it_is_refused_where_it_knows_nothing(name, told):
 
 
 def test_what_is_no_observation_is_refused():
-    seen = jnp.zeros(ENV.observation_space.shape)
+    seen = jnp.zeros(task().observation_space.shape)
     for bad, sentence in (
         (seen[:-1], r"has shape \[66\]; it must be \[67\]"),
         (seen * jnp.nan, "nan"),
     ):
         with pytest.raises(ValueError, match=f"script: observation.*{sentence}"):
-            ENV.script(bad)
+            task().script(bad)
