@@ -51,6 +51,11 @@ def test_bounds_are_leaves():
     np.testing.assert_array_equal(wide[:, 0], [1, 2])
 
 
+def test_a_variable_may_have_one_value():
+    fixed = bounded("box", Box(np.float32([1, 0]), np.float32([1, 2])))
+    np.testing.assert_array_equal([fixed.lower, fixed.upper], [[1, 0], [1, 2]])
+
+
 def test_another_number_of_objectives_is_named():
     problem = Problem(box(0.0, 1.0, 2), lambda x: x, 3)
     with pytest.raises(ValueError, match="returns 2 objectives; the problem says 3"):

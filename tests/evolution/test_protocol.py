@@ -10,7 +10,7 @@ import pytest
 from jaxgpu.evolution import Real, minimize, protocol
 from jaxgpu.evolution.multi import NSGA2, SBX, PolynomialMutation
 from jaxgpu.evolution.problem import Box, Problem, box
-from jaxgpu.evolution.single import CMAES
+from jaxgpu.evolution.single import CMAES, PSO, SNES
 from jaxgpu.mesh import devices
 from jaxgpu.pytree import pytree, size
 
@@ -32,13 +32,14 @@ class Walk(protocol.Algorithm):
         return jnp.where(f < state[1], x, state[0]), jnp.minimum(f, state[1])
 
 
+START = jax.jit(lambda spec, problem: spec.init(jax.random.key(0), problem))
 SPHERE = Problem(box(-1.0, 1.0, 2), lambda x: jnp.sum(x * x, keepdims=True))
 
 
 def test_an_algorithm_of_ones_own_is_registered_and_runs():
     run = jax.jit(lambda step, key: protocol.evolve(Walk(step), SPHERE, key, 300)[1])
-    best = jax.vmap(run, (None, 0))(0.1, jax.random.split(jax.random.key(0), 5))
-    assert best.max() < 0.02  # from 1.62, with steps of 0.1
+    best = [run(0.1, jax.random.key(seed)) for seed in range(5)]
+    assert max(best) < 0.02  # from 1.62, with steps of 0.1
 
 
 def test_the_loop_on_the_host_ends_where_the_pure_one_does():
@@ -64,6 +65,7 @@ class Walks(Walk):
         return super().tell(state, x[best][None], f[best][None])
 
 
+@pytest.mark.slow
 def test_candidates_over_eight_devices_have_the_values_of_one(tmp_path):
     eight, key, spec = jax.make_mesh((8,), ("candidates",)), jax.random.key(4), Walks()
     bowl = Problem(box(-1.0, 1.0, 2), lambda x: (jnp.sum(x * x, keepdims=True), x[0] - 0.5))
@@ -74,8 +76,6 @@ def test_candidates_over_eight_devices_have_the_values_of_one(tmp_path):
     assert rest.timing.compile == 0
     jax.tree.map(np.testing.assert_array_equal, rest.state, many.state)
     np.testing.assert_allclose(many.state[0], one.state[0], rtol=1e-4)
-    pure = jax.jit(lambda key: protocol.evolve(spec, bowl, key, 12, mesh=eight))(key)
-    np.testing.assert_allclose(pure[0], one.state[0], rtol=1e-4)
     step = jax.jit(lambda state, key: protocol.step(spec, bowl, state, key, devices(8)))
     text = step.lower(jax.device_get(one.state), key).compile().as_text()
     assert len(re.findall(r" all-gather(?:-start)?\(", text)) == 1
@@ -119,16 +119,17 @@ def test_a_box_that_is_none_is_refused_by_every_algorithm(box_, said):
         protocol.evolve(NSGA2(), problem, key, 2)
 
 
+@pytest.mark.slow
 def test_whole_bounds_are_bounds():
-    problem = Problem(Box([0, -1], [1, 3]), lambda x: x, 2)
-    state = protocol.evolve(NSGA2(pop_size=8), problem, jax.random.key(0), 2)
-    assert state.population.x.dtype == jnp.float32 and np.isfinite(state.population.f).all()
+    problem = Problem(Box([0, -1], [1, 3]), lambda x: x[:1])
+    state = protocol.evolve(PSO(4), problem, jax.random.key(0), 2)
+    assert state.x.dtype == jnp.float32 and np.isfinite(state.best.f)
 
 
 def test_what_is_told_without_violations_is_feasible():
     """And of one objective a vector of values will do."""
     spec = CMAES(4)
-    state, x = spec.init(jax.random.key(0), SPHERE), np.ones((4, 2), np.float32)
+    state, x = START(spec, SPHERE), np.ones((4, 2), np.float32)
     known = protocol.told(spec, state, x, np.arange(4.0), None)
     same = protocol.told(spec, state, x, np.arange(4.0)[:, None], np.zeros(4))
     for a, b, want in zip(known, same, (x, np.arange(4.0)[:, None], np.zeros(4))):
@@ -139,26 +140,24 @@ def test_what_is_told_without_violations_is_feasible():
 @pytest.mark.slow
 def test_values_from_outside_are_told_as_they_come():
     """NumPy, [N] of one objective, no violations, NaN: what a laboratory or a C program gives."""
-    spec, key = CMAES(6), jax.random.key(0)
-    state = spec.init(key, SPHERE)
+    spec = SNES(6)
+    state, ask, tell = START(spec, SPHERE), jax.jit(SNES.ask), jax.jit(SNES.tell)
     for i in range(3):
-        x = np.asarray(spec.ask(state, jax.random.fold_in(key, i)), np.float64)
+        x = np.asarray(ask(spec, state, jax.random.key(i)), np.float64)
         f = (x**2).sum(1)
         f[0] = np.nan
-        state = spec.tell(state, x, f)
-    assert np.isfinite(state.best.f) and np.isfinite(state.shape.mean).all()
+        state = tell(spec, state, x, f)
+    assert np.isfinite(state.best.f) and np.isfinite(state.mean).all()
 
 
-@pytest.mark.slow
 def test_values_of_another_shape_are_named():
-    spec, key = NSGA2(pop_size=8), jax.random.key(0)
-    problem = Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)
-    state = spec.init(key, problem)
-    x = spec.ask(state, key)
+    spec, problem = NSGA2(pop_size=8), Problem(box(0.0, 1.0, 3), lambda x: x[:2], 2)
+    state = START(spec, problem)
+    x = np.asarray(state.population.x)
     for f, violation, said in (
         (x[:, 0], None, r"tell: f has shape \[8, 1\]; it must be \[8, 2\]"),
         (x, None, r"tell: f has shape \[8, 3\]; it must be \[8, 2\]"),
-        (x[:, :2].astype(jnp.complex64), None, "tell: f is of type complex64; it must be real"),
+        (x[:, :2].astype(np.complex64), None, "tell: f is of type complex64; it must be real"),
         (x[:, :2], x[:, :2], r"tell: violation has shape \[8, 2\]; it must be \[8\]"),
     ):
         with pytest.raises((TypeError, ValueError), match=said):

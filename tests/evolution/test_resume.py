@@ -1,4 +1,8 @@
-"""Every algorithm: 100 generations are 60, a process that is killed, and 40, to the last bit."""
+"""100 generations are 60, a process that is killed, and 40, to the last bit.
+
+What resumes is `run`, the same for all algorithms: a population, a schedule of runs and an archive
+are resumed here; of every algorithm the state survives its checkpoint.
+"""
 
 import os
 import signal
@@ -10,7 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conformance import same
 
+from jaxgpu import checkpoint
 from jaxgpu.evolution import multi, protocol, single
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problem import Problem, box
@@ -44,16 +50,24 @@ ONE = {
     "cso": single.CSO(8),
 }
 KEY = 3
+SPHERE = Problem(box(-5.0, 5.0, 4), lambda x: jnp.sum(x * x, keepdims=True))
+FRONT = dtlz.dtlz2(3, 5)
+
+
+# made once, so that every run uses the programs of the first one
+def objectives(state):
+    return state.population.f
+
+
+def best(state):
+    return state.best.f
 
 
 def evolved(name, generations, **where):
     """The algorithm on a sphere, of three objectives or of one."""
-    if name in MANY:
-        spec, problem, measure = MANY[name], dtlz.dtlz2(3, 5), lambda s: s.population.f
-    else:
-        sphere = Problem(box(-5.0, 5.0, 4), lambda x: jnp.sum(x * x, keepdims=True))
-        spec, problem, measure = ONE[name], sphere, lambda s: s.best.f
-    key = jax.random.key(KEY)
+    many = name in MANY
+    spec, problem = (MANY | ONE)[name], FRONT if many else SPHERE
+    measure, key = objectives if many else best, jax.random.key(KEY)
     return protocol.run(spec, problem, key, generations, measure=measure, **where)
 
 
@@ -61,24 +75,46 @@ def evolved(name, generations, **where):
 def killed(tmp_path_factory):
     """The folder of a process that made 60 generations with each, and was killed."""
     out = tmp_path_factory.mktemp("killed")
-    path = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    root = Path(__file__).parents[2]
+    path = {"PYTHONPATH": os.pathsep.join([str(root), str(root / "tests/helpers")])}
     command = [sys.executable, __file__, out]
     done = subprocess.run(command, env=os.environ | path, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     return out
 
 
+RESUMED = "rvea", "bipop", "lshade"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MANY | ONE)
+@pytest.mark.parametrize("name", RESUMED)
 def test_100_generations_are_60_a_killed_process_and_40(name, killed):
     again = evolved(name, 100, out=killed / name, resume=True)
     assert again.timing.steps == 40
     whole = evolved(name, 100)
     np.testing.assert_array_equal(again.history, whole.history)
-    for a, b in zip(jax.tree.leaves(again.state), jax.tree.leaves(whole.state)):
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            a, b = jax.random.key_data(a), jax.random.key_data(b)
-        np.testing.assert_array_equal(a, b)
+    same(again.state, whole.state)
+
+
+@pytest.mark.parametrize("name", MANY | ONE)
+def test_the_state_of_an_algorithm_survives_its_checkpoint_to_the_bit(name, tmp_path):
+    spec, problem = (MANY | ONE)[name], FRONT if name in MANY else SPHERE
+    rng = np.random.default_rng(0)
+
+    def filled(leaf):
+        """Bits of chance: any number, infinity or nan."""
+        bits = rng.integers(0, 256, (*leaf.shape, leaf.dtype.itemsize), np.uint8)
+        bits = bits % 2 if leaf.dtype == bool else bits
+        return bits.view(leaf.dtype)[..., 0]
+
+    like = jax.eval_shape(lambda key: spec.init(key, problem), jax.random.key(0))
+    state = jax.tree.map(filled, like)
+    checkpoint.save(tmp_path / "state.npz", state)
+    got, _ = checkpoint.load(tmp_path / "state.npz", state)
+    assert jax.tree.structure(got) == jax.tree.structure(like)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(state)):
+        a = np.asarray(a)
+        assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 
 
 def test_every_algorithm_is_here():
@@ -89,6 +125,6 @@ def test_every_algorithm_is_here():
 
 
 if __name__ == "__main__":
-    for algorithm in MANY | ONE:
+    for algorithm in RESUMED:
         evolved(algorithm, 60, out=Path(sys.argv[1]) / algorithm)
     os.kill(os.getpid(), signal.SIGKILL)

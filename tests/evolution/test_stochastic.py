@@ -86,6 +86,7 @@ def test_candidates_may_have_draws_of_their_own():
     assert state["count"] == 4 and len(set(want)) == 4
 
 
+@pytest.mark.slow
 def test_what_is_known_is_of_all_that_was_seen():
     """Against NumPy over the draws of five generations, whose candidates are asked for apart."""
     spec, made, rows = Walks(), problem(), []
@@ -104,11 +105,12 @@ def test_what_is_known_is_of_all_that_was_seen():
     np.testing.assert_allclose(search.objective["square"], 40 * rows.var(0).sum(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_loops_end_at_one_state():
     spec, made = Walks(), problem()
     host = protocol.run(spec, made, KEY, 6)
-    pure = jax.jit(lambda key: protocol.search(spec, made, key, 6))(KEY)
-    state = jax.jit(lambda key: protocol.evolve(spec, made, key, 6))(KEY)
+    loops = protocol.search, protocol.evolve
+    pure, state = jax.jit(lambda key: [loop(spec, made, key, 6) for loop in loops])(KEY)
     np.testing.assert_array_equal(pure.state[0], state[0])
     for one, other in zip(
         jax.tree.leaves((host.state, host.objective)), jax.tree.leaves((pure.state, pure.objective))
@@ -116,6 +118,7 @@ def test_the_loops_end_at_one_state():
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_neither_the_number_at_once_nor_that_of_devices_says_what_comes():
     x, made = jax.random.uniform(KEY, (24, 2), minval=-1), problem()
     whole = jax.jit(made.evaluate)(x, KEY, made.init())
@@ -187,6 +190,7 @@ def test_numbers_that_are_none_are_counted_and_never_known():
     assert protocol.run(Walks(), made, KEY, 3).failed > 0
 
 
+@pytest.mark.slow
 def test_minimize_takes_an_objective_of_points_of_a_space():
     far = lambda p: (p["a"] - 1) ** 2 + (p["n"].astype(jnp.float32) - 3) ** 2
     rate = Drawn(lambda p, key: far(p) + 0.01 * jax.random.normal(key))
@@ -196,9 +200,11 @@ def test_minimize_takes_an_objective_of_points_of_a_space():
     assert abs(found.x["a"] - 1) < 0.2 and found.x["n"] == 3 and found.objective == ()
 
 
+@pytest.mark.slow
 def test_seeds_are_a_batch_axis():
     spec, made = Walks(), problem()
-    ends = jax.vmap(lambda key: protocol.search(spec, made, key, 3))(jax.random.split(KEY, 3))
+    search = jax.jit(jax.vmap(lambda key: protocol.search(spec, made, key, 3)))
+    ends = search(jax.random.split(KEY, 3))
     assert ends.objective["mean"].shape == (3, 3) and (ends.objective["count"] == 24).all()
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check
+from conformance import check_program, exports
 from scipy import stats
 
 from jaxgpu.evolution.multi.variation import SBX, PolynomialMutation, children
@@ -21,7 +21,8 @@ def mutate(key, x, box, mutation):
     return mutation(key, x, box)
 
 
-WIDE = Box(jnp.full(2, -1e6), jnp.full(2, 1e6))
+WIDE = Box(np.full(2, -1e6, np.float32), np.full(2, 1e6, np.float32))
+UNIT = Box(np.zeros(3, np.float32), np.ones(3, np.float32))
 N = 20_000
 
 
@@ -41,6 +42,7 @@ def test_spread_of_unbounded_crossover_has_the_polynomial_density():
     assert stats.kstest(crossed, law).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_crossover_that_is_cut_puts_on_the_bounds_what_would_lie_beyond():
     # parents 0.8 apart, 0.1 from either bound: beyond are spreads above 1.25, of half the variables
     eta, a, b = 3.0, jnp.full((N, 2), 0.1), jnp.full((N, 2), 0.9)
@@ -98,6 +100,7 @@ def test_mutation_follows_its_formula(at):
     assert stats.ks_2samp(y[np.abs(y - 2 * at) > 1e-6], by_formula).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_children_stay_in_the_box_and_are_finite():
     rng = np.random.default_rng(0)
     box = Box(jnp.array([-1.0, 0.0, 5.0]), jnp.array([1.0, 1e-3, 5.0]))
@@ -111,12 +114,11 @@ def test_children_stay_in_the_box_and_are_finite():
         assert ((y >= box.lower[None]) & (y <= box.upper[None])).all()
 
 
-@pytest.mark.slow
 def test_conforms():
-    rng = np.random.default_rng(0)
-    a, b = (jnp.float32(rng.random((8, 3))) for _ in range(2))
-    box = Box(jnp.zeros(3), jnp.ones(3))
-    check(lambda a, b: children(jax.random.key(0), SBX(), PolynomialMutation(), a, b, box), a, b)
+    a, b = np.random.default_rng(0).random((2, 8, 3)).astype(np.float32)
+    made = lambda *pair: children(jax.random.key(0), SBX(), PolynomialMutation(), *pair, UNIT)
+    check_program(made, a, b)
+    exports(made, a, b)
 
 
 def test_each_child_has_the_room_to_its_own_bound():

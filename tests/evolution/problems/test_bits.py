@@ -27,7 +27,7 @@ def test_repair_leaves_out_what_the_greedy_procedure_does():
     instance = sacks(40, 3, seed=3)
     assert float(instance.weight.min()) >= 10 and float(instance.profit.max()) <= 100
     x = np.random.default_rng(0).random((30, 40)) < np.linspace(0.3, 1, 30)[:, None]
-    f, violation = knapsack(instance).evaluate(jnp.float32(x))
+    f, violation = jax.jit(knapsack(instance).evaluate)(np.float32(x))
     np.testing.assert_array_equal(f, [repaired(instance, row) for row in x])
     assert (violation == 0).all()
 
@@ -74,6 +74,7 @@ def test_a_landscape_is_the_mean_of_its_tables(x64):
             assert abs(got[i] + total / 12) < 1e-15
 
 
+@pytest.mark.slow
 def test_conforms():
     x = jnp.float32(np.random.default_rng(0).random(20))
     for problem in (knapsack(sacks(20, 2)), mnk(landscape(20, 4, 2))):

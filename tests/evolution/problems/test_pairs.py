@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.evolution import multi, protocol
-from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import bbob, dtlz, engineering, lsmop, real_world, wfg, zdt
 from jaxgpu.evolution.problems import bbob_data as data
 
@@ -135,12 +133,3 @@ def test_a_value_is_that_of_the_point(make):
             np.testing.assert_allclose(
                 np.asarray(got)[sound], want[sound], rtol=tolerance, atol=least, err_msg=name
             )
-
-
-@pytest.mark.slow
-def test_along_a_run_of_wfg1():
-    spec, problem = multi.NSGA3(das_dennis(3, 6), pop_size=28), wfg(1)
-    state = jax.jit(lambda key: protocol.evolve(spec, problem, key, 250))(jax.random.key(0))
-    with jax.enable_x64(True):
-        want = wfg(1).evaluate(jnp.asarray(state.population.x, jnp.float64))[0]
-    np.testing.assert_allclose(state.population.f, want, rtol=1e-4, atol=1e-6)

@@ -101,6 +101,7 @@ def test_constrained_forms_have_the_violation_beside_the_objectives():
     assert (none == 0).all() and (violation > 0).any() and (violation == 0).any()
 
 
+@pytest.mark.slow
 def test_a_ship_keeps_float32_and_its_gradient():
     problem = engineering("CRE32")
     x = jnp.float32(points(problem)[0])

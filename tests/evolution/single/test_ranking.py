@@ -16,12 +16,12 @@ def shared(f, violation, weights):
 
 
 def test_equal_candidates_share_their_weights(x64):
-    rng = np.random.default_rng(0)
+    of_ranks, rng = jax.jit(utilities), np.random.default_rng(0)
     for _ in range(20):
         f, violation = rng.integers(0, 3, 12).astype(float), rng.integers(0, 2, 12).astype(float)
         f[rng.random(12) < 0.2] = np.inf
         weights = rng.normal(size=12)
-        got = utilities(jnp.asarray(f)[:, None], jnp.asarray(violation), jnp.asarray(weights))
+        got = of_ranks(f[:, None], violation, weights)
         np.testing.assert_allclose(got, shared(f, violation, weights), rtol=1e-12, atol=1e-14)
 
 

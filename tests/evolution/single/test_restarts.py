@@ -12,15 +12,25 @@ from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import restarts
 
 
+def start(spec, dimension=4):
+    """The first state, made by one program."""
+    problem = Problem(box(-1.0, 1.0, dimension), lambda x: x[:1])
+    return jax.jit(lambda: spec.init(jax.random.key(0), problem))()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("small_runs", [True, False])
-def test_the_schedule_is_that_of_hansen(small_runs):
+def test_the_schedule_is_that_of_hansen():
     # equal values end every run after 10 + 30 D / N generations, and never before
     flat = Problem(box(-1.0, 1.0, 2), lambda x: jnp.zeros(1, x.dtype))
-    spec = single.Restarts(6, 4, small_runs=small_runs)
-    look = lambda s: (s.schedule.runs, s.schedule, s.filled)
-    history = protocol.run(spec, flat, jax.random.key(0), 3000, measure=look).history
-    runs, schedule, filled = history
+    spec = single.Restarts(6, 4)
+
+    def one(state, key):
+        after = protocol.step(spec, flat, state, key)
+        return after, (state.schedule, state.filled)
+
+    run = jax.jit(lambda keys: jax.lax.scan(one, spec.init(keys[0], flat), keys)[1])
+    schedule, filled = jax.device_get(run(jax.random.split(jax.random.key(0), 3000)))
+    runs = schedule.runs
     first = np.flatnonzero(np.diff(runs, prepend=-1))
     population, large = schedule.population[first], schedule.large[first]
     small, sigma = schedule.is_small[first], schedule.sigma[first]
@@ -31,9 +41,6 @@ def test_the_schedule_is_that_of_hansen(small_runs):
     np.testing.assert_array_equal(large[grown], np.minimum(2 * large[grown - 1], 96))
     np.testing.assert_array_equal(population[~small], large[~small])
     np.testing.assert_allclose(sigma[~small], 0.2, rtol=1e-6)
-    if not small_runs:
-        assert not small.any()
-        return
     assert small.any()
     np.testing.assert_array_equal(small[2:], spent[2:, 1] < spent[2:, 0])
     assert (population[small] <= np.maximum(large[small] / 2, 6)).all()
@@ -45,13 +52,17 @@ def test_the_schedule_is_that_of_hansen(small_runs):
         assert allowed[i] == used // 2
 
 
+IPOP = single.Restarts(6, 4, small_runs=False)
+
+
 def test_the_regime_that_has_spent_less_gets_the_next_run():
     """Hansen (2009), section 3.2: a small run keeps the large size, a large one doubles it."""
     spec = single.Restarts(6, 4)
-    state = spec.init(jax.random.key(0), Problem(box(-1.0, 1.0, 2), lambda x: x[:1]))
+    state = start(spec, 2)
     restart = jax.jit(lambda state, key: restarts._restart(spec, state, key).schedule)
+    large_only = jax.jit(lambda state, key: restarts._restart(IPOP, state, key).schedule)
 
-    def after(key, is_small, used, spent):
+    def after(key, is_small, used, spent, restart=restart):
         run = replace(state.schedule, runs=jnp.int32(3), large=jnp.int32(24))
         run = replace(run, is_small=jnp.bool_(is_small), used=jnp.int32(used))
         run = replace(run, allowed=jnp.int32(70), spent=jnp.int32(spent))
@@ -65,12 +76,15 @@ def test_the_regime_that_has_spent_less_gets_the_next_run():
         assert not large.is_small and large.large == large.population == 48
         assert abs(large.sigma - 0.2) < 1e-6
         np.testing.assert_array_equal(large.spent, [100, 100])
+    # without small runs every next one is large, whatever was spent
+    large = after(0, False, 100, [0, 99], large_only)
+    assert not large.is_small and large.large == large.population == 48
 
 
 def test_small_runs_begin_with_steps_that_are_shorter_by_up_to_a_hundred():
     """Hansen (2009), section 3.2: 10^(-2 u) of the first one, u uniform in 0 ... 1."""
     spec = single.Restarts(6, 4)
-    state = spec.init(jax.random.key(0), Problem(box(-1.0, 1.0, 2), lambda x: x[:1]))
+    state = start(spec, 2)
     run = replace(state.schedule, runs=jnp.int32(3), spent=jnp.int32([100, 0]))
     begin = lambda key: restarts._restart(spec, replace(state, schedule=run), key).schedule
     begun = jax.jit(jax.vmap(begin))(jax.random.split(jax.random.key(0), 500))
@@ -104,9 +118,8 @@ def test_a_generation_is_learnt_from_by_logarithms_of_the_rank(monkeypatch):
 
 def test_a_run_stagnates_when_neither_best_nor_median_falls():
     # Hansen (2009), section 2: medians of the first and the last three tenths, newest first here
-    problem = Problem(box(-1.0, 1.0, 4), lambda x: x[:1])
     spec, rng = single.Restarts(6, 2), np.random.default_rng(0)
-    state = spec.init(jax.random.key(0), problem)
+    state = start(spec)
     stagnates, verdicts = jax.jit(restarts._stagnates), []
     for population in (6, 24):
         back = 120 + 30 * 4 // population
@@ -125,8 +138,8 @@ def test_a_run_stagnates_when_neither_best_nor_median_falls():
 
 
 def test_a_later_run_ends_when_it_cannot_reach_the_best():
-    problem, spec = Problem(box(-1.0, 1.0, 4), lambda x: x[:1]), single.Restarts(6, 2)
-    state = spec.init(jax.random.key(0), problem)
+    spec = single.Restarts(6, 2)
+    state = start(spec)
     over, back = jax.jit(lambda state: restarts._over(spec, state)), 10 + 30 * 4 // 6
     # newest first; tends to 3
     halves = jnp.float32(3 + 2.0 ** np.minimum(np.arange(140), 99) * np.ones((2, 1)))
@@ -146,8 +159,8 @@ def test_a_later_run_ends_when_it_cannot_reach_the_best():
 
 def test_a_run_ends_by_each_of_the_rules_and_not_before():
     """Hansen (2009), section 2: TolX, TolXUp, ConditionCov, MaxIter, no effect, and the budget."""
-    problem, spec = Problem(box(-1.0, 1.0, 4), lambda x: x[:1]), single.Restarts(6, 2)
-    state = spec.init(jax.random.key(0), problem)
+    spec = single.Restarts(6, 2)
+    state = start(spec)
     # newest first and lowest: it neither stagnates nor is flat
     rising = jnp.float32(np.arange(140.0) * np.ones((2, 1)))
     state = replace(state, recent=rising)
@@ -180,22 +193,25 @@ def test_a_run_ends_by_each_of_the_rules_and_not_before():
 def test_values_of_infeasible_candidates_end_no_run():
     problem = Problem(box(-1.0, 1.0, 4), lambda x: (x[:1], x[0]))
     spec = single.Restarts(6, 0)
-    state = spec.init(jax.random.key(0), problem)
-    x = spec.ask(state, jax.random.key(1))
-    f, violation = -jnp.arange(6.0)[:, None], jnp.float32([0, 0, 0, 1, 1, 1])
-    state = spec.tell(state, x, f, violation)
-    np.testing.assert_array_equal(state.recent[:, 0], [-2, -1])
+
+    @jax.jit
+    def recent(key):
+        state = spec.init(key, problem)
+        f, violation = -jnp.arange(6.0)[:, None], jnp.float32([0, 0, 0, 1, 1, 1])
+        return spec.tell(state, spec.ask(state, key), f, violation).recent[:, 0]
+
+    np.testing.assert_array_equal(recent(jax.random.key(0)), [-2, -1])
 
 
 @pytest.mark.slow
 def test_restarts_reach_the_last_digits_of_an_ellipsoid_in_float32():
     # with the rule of 0.2 deviations for a stuck mean the runs end at some 1e-7
-    best = jnp.array([1.7, -2.3, 0.4, 3.1, -1.2])
+    best, weights = np.float32([1.7, -2.3, 0.4, 3.1, -1.2]), np.float32(10 ** np.linspace(0, 6, 5))
 
     def ellipsoid(x):
-        return jnp.sum(10 ** jnp.linspace(0.0, 6.0, 5) * (x - best) ** 2, keepdims=True)
+        return jnp.sum(weights * (x - best) ** 2, keepdims=True)
 
     problem, spec = Problem(box(-20.0, 20.0, 5), ellipsoid), single.Restarts(8, 5, sigma=0.05)
-    run = jax.jit(jax.vmap(lambda key: protocol.evolve(spec, problem, key, 625).best.f))
-    got = run(jax.random.split(jax.random.key(0), 5))
+    run = lambda key: protocol.evolve(spec, problem, key, 625).best.f
+    got = jax.jit(lambda keys: jax.lax.map(run, keys))(jax.random.split(jax.random.key(0), 5))
     assert got.max() <= 1e-8, got

@@ -1,13 +1,14 @@
-"""Every single-objective algorithm: converges from five seeds past failures, and its protocol."""
+"""Every single-objective algorithm converges past failures, and learns as its paper says."""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import avals, check_program, exports, same
+from conformance import same
 from scipy.linalg import expm
 
 from jaxgpu.evolution import Real, minimize, protocol, single
@@ -15,13 +16,14 @@ from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import lshade
 from jaxgpu.evolution.single.adaptation import normal_length, rates
 
-BEST = jnp.linspace(-2.0, 2.5, 5)
+BEST = np.linspace(-2.0, 2.5, 5)
+WEIGHTS = 10 ** np.linspace(0.0, 3.0, 5)
 
 
 def valley(x):
     """An ellipsoid of condition 1000 that fails beside its optimum, where x_0 < -3."""
     z = x - BEST.astype(x.dtype)
-    f = jnp.sum(10 ** jnp.linspace(0.0, 3.0, 5).astype(x.dtype) * z * z, keepdims=True)
+    f = jnp.sum(WEIGHTS.astype(x.dtype) * z * z, keepdims=True)
     return jnp.where(x[0] < -3, jnp.nan, f)
 
 
@@ -43,55 +45,51 @@ RUNS = {
 }
 
 
+def start(spec, problem):
+    """The first state, made by one program."""
+    return jax.jit(lambda: spec.init(jax.random.key(0), problem))()
+
+
+# LLVM optimizes nothing in it: to compile it is most of the cost of these runs
+@partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+def evolve(spec, keys, generations):
+    """The best points of several runs, and what each asks for next."""
+
+    def one(lane):
+        key, count = lane
+        state = protocol.evolve(spec, PROBLEM, key, count)
+        return state.best, spec.ask(state, key)
+
+    return jax.lax.map(one, (keys, generations))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_converges_past_failures_from_five_seeds(name):
+    """The sixth run goes on long after it has converged to the last bit, the last one is new."""
     spec, generations, limit = RUNS[name]
-
-    def best(key):
-        return protocol.evolve(spec, PROBLEM, key, generations).best
-
-    got = jax.jit(jax.vmap(best))(jax.random.split(jax.random.key(0), 5))
-    assert got.f.max() < limit, got.f
-    assert (got.violation == 0).all()
-    np.testing.assert_allclose(jax.vmap(valley)(got.x)[:, 0], got.f, rtol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RUNS)
-def test_protocol(name):
-    spec, key = RUNS[name][0], jax.random.key(0)
-    whole = protocol.run(spec, PROBLEM, key, 3000, measure=lambda state: state.best.f)
-    assert (whole.history[1:] <= whole.history[:-1]).all()
-    # long after it has converged to the last bit nothing has become infinite or lost its meaning
-    assert np.isfinite(spec.ask(whole.state, key)).all()
-    step = lambda state, key: protocol.step(spec, PROBLEM, state, key)
-    after = jax.eval_shape(step, whole.state, key)
-    assert avals(after) == avals(jax.eval_shape(lambda: whole.state))
-    check_program(lambda state: step(state, key), whole.state)
-    exports(lambda x, f: spec.tell(whole.state, x, f, f[:, 0]).best.f, *_told(spec, key))
-
-
-def _told(spec, key):
-    state = spec.init(key, PROBLEM)
-    x = spec.ask(state, key)
-    assert ((x >= -5) & (x <= 5)).all()
-    return x, PROBLEM.evaluate(x)[0]
+    keys = jax.random.split(jax.random.key(0), 5)[np.array([0, 1, 2, 3, 4, 0, 0])]
+    best, asked = jax.device_get(evolve(spec, keys, np.array(5 * [generations] + [3000, 0])))
+    assert best.f[:5].max() < limit, best.f
+    assert (best.violation[:6] == 0).all() and best.f[5] <= best.f[0] < best.f[6]
+    z = np.float64(best.x[:6] - np.float32(BEST))
+    np.testing.assert_allclose(np.sum(WEIGHTS * z * z, axis=1), best.f[:6], rtol=1e-5)
+    assert ((asked >= -5) & (asked <= 5)).all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cma", "xnes", "snes", "sep_cma"])
 def test_only_the_order_of_the_values_counts(name):
-    spec, key = RUNS[name][0], jax.random.key(1)
-    state = spec.init(key, PROBLEM)
-    x = spec.ask(state, key)
-    f = jnp.arange(x.shape[0], dtype=x.dtype)[::-1, None]
-    none = jnp.zeros(x.shape[0])
-    tell = jax.jit(type(spec).tell)
-    plain, bent = tell(spec, state, x, f, none), tell(spec, state, x, 1e9 * jnp.exp(f), none)
-    for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(bent)):
-        if a is not plain.best.f:
-            same(a, b)
+    spec = RUNS[name][0]
+
+    @jax.jit
+    def told(f):
+        state = spec.init(jax.random.key(1), PROBLEM)
+        x = spec.ask(state, jax.random.key(1))
+        return replace(spec.tell(state, x, f, jnp.zeros(len(f))), best=None)
+
+    f = np.arange(spec.batch_size, dtype=np.float32)[::-1, None]
+    same(told(f), told(1e9 * np.exp(f)))
 
 
 @pytest.mark.slow
@@ -107,10 +105,14 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
     # sigma and the path know them: compare with the maps as matrices, inverted by LU
     spec = single.LMMAES(12, 0.01)
     problem = Problem(box(-5.0, 5.0, 6), lambda x: jnp.sum(x**4, keepdims=True))
-    state = protocol.evolve(spec, problem, jax.random.key(0), 20)
-    x = spec.ask(state, jax.random.key(7))
-    f = -jnp.arange(12.0)[:, None]
-    after = spec.tell(state, x, f, jnp.zeros(12))
+
+    @jax.jit
+    def last(key):
+        state = protocol.evolve(spec, problem, key, 20)
+        x = spec.ask(state, jax.random.key(7))
+        return state, x, spec.tell(state, x, -jnp.arange(12.0)[:, None], jnp.zeros(12))
+
+    state, x, after = last(jax.random.key(0))
     maps = np.eye(6)
     for i, v in enumerate(np.asarray(state.vectors)):
         c = 1 / (1.5**i * 6)
@@ -124,14 +126,14 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
 
 @pytest.mark.parametrize("spec", [single.PSO(6), single.CSO(6)])
 def test_a_swarm_begins_at_rest_at_generation_zero(spec):
-    state = spec.init(jax.random.key(0), PROBLEM)
+    state = start(spec, PROBLEM)
     assert state.generation == 0 and not state.v.any() and np.isinf(state.violation).all()
 
 
 def test_lm_ma_draws_through_the_maps_of_the_generations_so_far():
     """A product of matrices, applied to the same normal numbers."""
     spec, key = single.LMMAES(5, 0.01), jax.random.key(3)
-    state = spec.init(jax.random.key(0), PROBLEM)
+    state = start(spec, PROBLEM)
     vectors = np.random.default_rng(0).normal(size=state.vectors.shape)
     state = replace(state, generation=jnp.int32(2), vectors=jnp.float32(vectors))
     maps = np.eye(5)
@@ -151,6 +153,9 @@ def test_populations_that_a_strategy_cannot_learn_from_are_named(spec):
         single.OpenES(7)  # samples come in pairs
 
 
+LEARN = jax.jit(single.OpenES.learn)
+
+
 @pytest.mark.parametrize(
     "spec, learn_sigma", [(single.pgpe(6, 0.1, 0.02), 0.1), (single.OpenES(6, 0.1, 0.02, 3.0), 3.0)]
 )
@@ -162,7 +167,7 @@ def test_openes_steps_by_adam_along_centred_ranks_and_pgpe_learns_deviations(
     first, second = 0.1 * rng.normal(size=3), 0.01 * rng.random(3)
     mean, sigma = rng.normal(size=3), np.array([0.5, 1.0, 2.0])
     state = replace(
-        spec.init(jax.random.key(0), Problem(box(-5.0, 5.0, 3), jnp.sum)),
+        start(spec, Problem(box(-5.0, 5.0, 3), jnp.sum)),
         mean=jnp.asarray(mean),
         sigma=jnp.asarray(sigma),
         first=jnp.asarray(first),
@@ -172,7 +177,7 @@ def test_openes_steps_by_adam_along_centred_ranks_and_pgpe_learns_deviations(
     half = rng.normal(size=(3, 3))
     z = np.concatenate([half, -half])
     rank = rng.permutation(6)
-    after = jax.jit(single.OpenES.learn)(
+    after = LEARN(
         spec, state, jnp.asarray(mean + sigma * z), jnp.asarray(rank * 7.0)[:, None], jnp.zeros(6)
     )
     share = 0.5 - rank / 5
@@ -195,7 +200,7 @@ def test_particles_are_pulled_to_their_own_best_and_to_the_best_of_their_ring(x6
     x, v, own = rng.normal(size=(3, 7, 4))
     f = np.array([3.0, 1.0, 4.0, 1.5, 9.0, 2.6, 5.0])
     state = replace(
-        spec.init(jax.random.key(0), Problem(box(-50.0, 50.0, 4), jnp.sum)),
+        start(spec, Problem(box(-50.0, 50.0, 4), jnp.sum)),
         x=jnp.asarray(x),
         v=jnp.asarray(v),
         own=jnp.asarray(own),
@@ -220,7 +225,7 @@ def test_losers_learn_from_winners_and_from_the_mean_of_the_swarm(x64):
     spec, rng = single.CSO(12, social=0.3), np.random.default_rng(2)
     x, v = rng.normal(size=(2, 12, 4))
     state = replace(
-        spec.init(jax.random.key(0), Problem(box(-50.0, 50.0, 4), jnp.sum)),
+        start(spec, Problem(box(-50.0, 50.0, 4), jnp.sum)),
         x=jnp.asarray(x),
         v=jnp.asarray(v),
         loser=jnp.arange(0, 12, 2),
@@ -243,7 +248,7 @@ def test_lshade_pulls_to_the_best_and_along_differences_of_others():
     archive, three of whose places count; all of them occur.
     """
     spec = single.LSHADE(100, pop_size=6, batch_size=6, archive=1.0)
-    state = spec.init(jax.random.key(0), Problem(box(-1e9, 1e9, 1), lambda x: x))
+    state = start(spec, Problem(box(-1e9, 1e9, 1), lambda x: x))
     power = 3.0 ** np.arange(12)
     state = replace(
         state,
@@ -255,7 +260,7 @@ def test_lshade_pulls_to_the_best_and_along_differences_of_others():
         scale=jnp.ones(6),
         cross=jnp.ones(6),
     )
-    ask = jax.jit(jax.vmap(lambda key: spec.ask(state, key)))
+    ask = jax.jit(lambda keys: jax.lax.map(lambda key: spec.ask(state, key), keys))
     asked = np.asarray(ask(jax.random.split(jax.random.key(1), 2000)))[..., 0]
     alive, pool = range(5), [0, 1, 2, 3, 4, 6, 7, 8]
     for i in alive:
@@ -274,7 +279,7 @@ def test_sep_cma_learns_the_diagonal_as_the_tutorial_learns_the_matrix(x64):
     mean, variance = np.array([0.5, -1, 2, 0]), np.array([0.25, 1, 4, 9])
     y = mean + width * np.sqrt(variance) * rng.normal(size=(10, 4))
     begun = replace(
-        spec.init(jax.random.key(0), Problem(box(-10.0, 10.0, 4), lambda x: x[:1])),
+        start(spec, Problem(box(-10.0, 10.0, 4), lambda x: x[:1])),
         mean=jnp.asarray(mean),
         sigma=jnp.asarray(0.05),
         variance=jnp.asarray(variance),
@@ -316,7 +321,7 @@ def test_xnes_turns_and_stretches_by_an_exponential_of_the_natural_gradient(x64)
     shape /= np.cbrt(np.linalg.det(shape))
     wide = 0.05 * 20 * shape
     state = replace(
-        spec.init(jax.random.key(0), Problem(box_, lambda x: x[:1])),
+        start(spec, Problem(box_, lambda x: x[:1])),
         mean=jnp.asarray(mean),
         sigma=jnp.asarray(0.05),
         shape=jnp.asarray(shape),
@@ -337,7 +342,7 @@ def test_snes_stretches_each_deviation_by_an_exponential_of_its_slope(x64):
     spec, rng = single.SNES(9), np.random.default_rng(5)
     mean, sigma, z = rng.normal(size=3), np.array([0.3, 1.0, 2.0]), rng.normal(size=(9, 3))
     state = replace(
-        spec.init(jax.random.key(0), Problem(box(-10.0, 10.0, 3), lambda x: x[:1])),
+        start(spec, Problem(box(-10.0, 10.0, 3), lambda x: x[:1])),
         mean=jnp.asarray(mean),
         sigma=jnp.asarray(sigma),
     )
@@ -376,7 +381,7 @@ def test_lshade_keeps_the_beaten_beside_those_that_it_has_kept():
 def test_lshade_has_half_of_its_way_to_four_behind_it_after_half_of_its_evaluations():
     """Equation 10 of Tanabe & Fukunaga (2014): 12 - 8 / 2 members after 24 of 48."""
     spec = single.LSHADE(48, pop_size=12, batch_size=12, archive=0.01)
-    state = spec.init(jax.random.key(0), PROBLEM)
+    state = start(spec, PROBLEM)
     assert state.archive.shape == (1, 5)  # one place at least
     after = jax.jit(lambda used: lshade._generation(spec, replace(state, used=used)).count)
     assert [after(jnp.int32(used)) for used in (12, 24, 48, 60)] == [10, 8, 4, 4]
@@ -385,20 +390,21 @@ def test_lshade_has_half_of_its_way_to_four_behind_it_after_half_of_its_evaluati
 @pytest.mark.slow
 def test_lshade_shrinks_to_four_and_keeps_its_bounds():
     spec = single.LSHADE(1500, pop_size=40, batch_size=40)
-    run = protocol.run(
-        spec,
-        PROBLEM,
-        jax.random.key(2),
-        120,
-        measure=lambda s: (s.count, s.kept, s.used, s.scale.min(), s.scale.max(), s.f[:4]),
+
+    def one(state, key):
+        s = protocol.step(spec, PROBLEM, state, key)
+        return s, (s.count, s.kept, s.used, s.scale.min(), s.scale.max(), s.f[:4])
+
+    run = jax.jit(lambda keys: jax.lax.scan(one, spec.init(keys[0], PROBLEM), keys)[1])
+    count, kept, used, least, most, f = jax.device_get(
+        run(jax.random.split(jax.random.key(2), 120))
     )
-    count, kept, used, least, most, f = run.history
     assert count[-1] == 4 and (np.diff(count) <= 0).all()
     # equation 10, from the evaluations used before
     np.testing.assert_array_equal(count, np.round(40 - 36 * np.minimum(used / 1500, 1)).astype(int))
     assert (kept <= np.round(2.6 * np.append(40, count[:-1]))).all()
     assert (least > 0).all() and (most <= 1).all()
-    assert (np.diff(f[1:], axis=1) >= 0).all()  # in order, once there are values
+    assert (np.diff(f, axis=1) >= 0).all()  # in order
 
 
 @pytest.mark.slow
@@ -419,11 +425,11 @@ def test_lshade_in_batches_is_lshade():
     key = jax.random.key(0)
     whole, parts = (single.LSHADE(1500, 40, batch_size=n) for n in (40, 10))
     tell, ask = jax.jit(single.LSHADE.tell), jax.jit(single.LSHADE.ask)
-    a, b = (spec.init(key, PROBLEM) for spec in (whole, parts))
-    none = jnp.zeros(40)
+    evaluate = jax.jit(lambda x: PROBLEM.evaluate(x)[0])
+    a, b, none = start(whole, PROBLEM), start(parts, PROBLEM), np.zeros(40, np.float32)
     for i in range(3):
-        x = ask(whole, a, jax.random.fold_in(key, i))
-        f = PROBLEM.evaluate(x)[0]
+        x = np.asarray(ask(whole, a, jax.random.fold_in(key, i)))
+        f = np.asarray(evaluate(x))
         a = tell(whole, a, x, f, none)
         for rows in range(0, 40, 10):
             assert b.filled == rows
@@ -435,19 +441,24 @@ def test_lshade_in_batches_is_lshade():
 @pytest.mark.slow
 def test_swarms_move_as_their_equations_say(x64):
     spec = single.CSO(8)
-    state = protocol.evolve(spec, PROBLEM, jax.random.key(0), 5)
-    x = spec.ask(state, jax.random.key(1))
-    worse = np.asarray(state.f)[np.asarray(state.loser)] >= np.asarray(state.f)[state.winner]
-    broken = np.asarray(state.violation)
+
+    @jax.jit
+    def last(key):
+        state = protocol.evolve(spec, PROBLEM, key, 5)
+        return state, spec.ask(state, jax.random.key(1))
+
+    state, x = jax.device_get(last(jax.random.key(0)))
+    tell = jax.jit(lambda state, x: spec.tell(state, x, *PROBLEM.evaluate(x)))
+    after = jax.device_get(tell(state, x))
+    worse, broken = state.f[state.loser] >= state.f[state.winner], state.violation
     assert (worse | (broken[state.loser] > broken[state.winner])).all()
     assert sorted(np.append(state.loser, state.winner)) == list(range(8))
-    after = spec.tell(state, x, *PROBLEM.evaluate(x))
     np.testing.assert_array_equal(after.x[state.winner], state.x[state.winner])
     np.testing.assert_allclose(after.v[state.loser], x - state.x[state.loser], rtol=1e-15)
 
 
 def test_lm_ma_draws_no_farther_than_its_deviation_before_it_has_learnt():
     spec = single.LMMAES(8)
-    state = spec.init(jax.random.key(0), PROBLEM)
+    state = start(spec, PROBLEM)
     cloud, _ = spec.drawing(state)
     np.testing.assert_allclose(cloud.deviation, state.sigma * 10.0, rtol=1e-6)  # of a box 10 wide
