@@ -11,7 +11,7 @@ Reading order:
     policies      what was learnt, by itself: saved, loaded and exported
     evaluation    complete episodes of a policy, statistics over runs
     plan          sequences of actions, without a policy
-    pictures      films of the tasks;  adapters: other libraries;  logs: TensorBoard
+    animation     films of the tasks;  adapters: other libraries;  logs: TensorBoard
 """
 
 from .environment import Checked, Environment, Step, checked, make, names, register

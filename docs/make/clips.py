@@ -18,7 +18,7 @@ import optax
 from jaxgpu import rl
 from jaxgpu.render import Camera, gif
 from jaxgpu.render.capsules import INKS
-from jaxgpu.rl.envs.matter.rendering import render
+from jaxgpu.rl.animation import film
 from jaxgpu.rl.envs.surgical.arms import STAR
 from jaxgpu.rl.envs.surgical.centre import AHEAD, Centre
 from jaxgpu.rl.envs.surgical.contact import ContactTask
@@ -26,7 +26,6 @@ from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.envs.surgical.peg_transfer import PegTransfer
 from jaxgpu.rl.envs.surgical.pick_place import PickPlace
 from jaxgpu.rl.envs.surgical.surgical_gym import SurgicalGymReach
-from jaxgpu.rl.pictures.film import film
 from jaxgpu.rl.plan import Descent, EpisodeCost, plan, trajectory
 from jaxgpu.studies.classic_control import ROWS
 from jaxgpu.studies.classic_control.scores import PARTS
@@ -166,7 +165,7 @@ def poured() -> bytes:
     adam = Descent(optax.adam(0.05))
     done = plan(loss, env.initial_actions(), adam, 16, key=jax.random.key(1))
     states, _ = jax.jit(trajectory)(env, state, done.actions)
-    draw = jax.jit(lambda frames: jax.lax.map(lambda matter: render(env, matter, 240, 180), frames))
+    draw = jax.jit(lambda frames: jax.lax.map(lambda matter: env.render(matter, 240, 180), frames))
     return gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
 
 

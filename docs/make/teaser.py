@@ -20,7 +20,7 @@ from jaxgpu.physics import nbody, rigid
 from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, fill_box, simulate
 from jaxgpu.physics.nbody.forces import potentials, tide
 from jaxgpu.render import Camera, gif
-from jaxgpu.rl.pictures.arms import arm
+from jaxgpu.rl.envs.surgical.drawing import draw_arm
 from jaxgpu.run import run
 
 PICTURES = Path(__file__).parents[1] / "pictures"
@@ -174,7 +174,7 @@ def reach() -> Panel:
     def frame(carry: Any, _: None) -> Any:
         state, seen = carry
         out = env.step(state, act(seen), jax.random.key(0))
-        scene = arm(env.arm, out.state.q, state.goal, out.info["success"], 0.006)
+        scene = draw_arm(env.arm, out.state.q, state.goal, out.info["success"], 0.006)
         return (out.state, out.observation), scene.picture(VIEW)
 
     film = jax.jit(lambda key: jax.lax.scan(frame, env.reset(key), length=FRAMES // 2)[1])

@@ -12,8 +12,8 @@ from jaxgpu import ranges, report, rl
 from jaxgpu.pytree import size
 from jaxgpu.render import Camera
 from jaxgpu.report import Figure, Report
+from jaxgpu.rl.animation import film as on_device
 from jaxgpu.rl.envs.surgical import ContactTask, NeedlePickContact, PegTransferContact
-from jaxgpu.rl.pictures.film import film as on_device
 from jaxgpu.studies import SEEDS
 from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course, played

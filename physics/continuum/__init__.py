@@ -5,10 +5,11 @@ end = simulate(scene, t).state          # checks the scene and chooses dt
 scene = scene.prepare(); state = scene.step(scene.init())  # one step: jit, grad, jvp, vmap
 end, seen = rollout(scene, state, controls, drive, substeps=10)  # gradients in bounded memory
 
-To read: `scene` (what is given) and `particles` (what is kept), `engine` (one step), then the rooms
-it stands on, `grid` (P2G and G2P transfers), `materials` (stress), `tools` (contact, sources);
-`checks` and `stability` (before a run), `trajectory` (pure, differentiable), `simulation` (on the
-host), `health` (of gradients), `devices` (with `partition` and `migration`) and `files`.
+To read: `scene` with its `scene_fields` (what is given), `particles` (what is kept) and `engine`
+(one step), then the rooms it stands on, `grid` (P2G and G2P transfers), `materials` (stress),
+`tools` (contact, sources); `checks` and `stability` (before a run), `trajectory` (pure,
+differentiable), `simulation` (on the host), `health` (of gradients), `devices` (with `partition`
+and `migration`) and `files`.
 """
 
 from jaxgpu.geometry import fill_box, sdf

@@ -6,7 +6,7 @@ dtypes, and what fields must be beside one another. Values that are being traced
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,18 +18,16 @@ from jaxgpu.geometry import sdf
 
 from .grid.grid import Grid
 from .materials.liquid import corrects_volume
+from .particles import Body
+from .scene_fields import SceneFields
+from .tools.collide import Collider
 from .tools.sources import Collector, Injector
-
-if TYPE_CHECKING:
-    from .particles import Body
-    from .scene import Scene
-    from .tools.collide import Collider
 
 FLOATS = ("float32", "float64")
 _SHARE = 1e-6  # of the largest moment: rounding of moments that just fulfil the triangle inequality
 
 
-def complete(name: str, scene: "Scene") -> "Scene":
+def complete[S: SceneFields](name: str, scene: S) -> S:
     """The scene with tuples where lists are, positions in floating point, gravity as numbers.
 
     Args:
@@ -69,7 +67,7 @@ def complete(name: str, scene: "Scene") -> "Scene":
     return dataclasses.replace(scene, **{**parts, "bodies": bodies}, gravity=gravity)
 
 
-def check_places(scene: "Scene") -> None:
+def check_places(scene: SceneFields) -> None:
     """Refuse particles, free tools and injectors outside the box, and traced bodies."""
     if _traced(scene.bodies):
         raise TypeError(
@@ -87,7 +85,7 @@ def check_places(scene: "Scene") -> None:
             _inside(f"prepare: sources[{i}].x", np.asarray(source.x), "points", scene.grid)
 
 
-def check_densities(scene: "Scene") -> None:
+def check_densities(scene: SceneFields) -> None:
     """Refuse densities of single particles beside a liquid whose volume is corrected."""
     if not any(corrects_volume(body.material) for body in scene.bodies):
         return
@@ -147,7 +145,7 @@ def _gravity(name: str, gravity: Any, d: int) -> tuple:
     return gravity if isinstance(gravity, tuple) else tuple(gravity[i] for i in range(shape[0]))
 
 
-def _body(name: str, body: "Body", d: int) -> "Body":
+def _body(name: str, body: Body, d: int) -> Body:
     for method in ("rest", "stress", "sound_speed", "kinematic_viscosity"):
         if not callable(getattr(body.material, method, None)):
             kind = type(body.material).__name__
@@ -180,7 +178,7 @@ def _floating(name: str, x: Any) -> Any:
     return x if str(x.dtype) == _kept(x.dtype) else jnp.asarray(x)
 
 
-def _tool(name: str, tool: "Collider", d: int) -> None:
+def _tool(name: str, tool: Collider, d: int) -> None:
     turns, spins = (1, 1) if d == 2 else (4, 3)
     _fits(f"{name}.x", tool.x, (d,))
     _fits(f"{name}.v", tool.v, (), (d,))

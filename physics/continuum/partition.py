@@ -5,7 +5,6 @@ them.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +16,7 @@ from .grid.shared import DRIFT, Cut
 from .grid.stencil import base
 from .materials.liquid import corrects_volume
 from .particles import Chunks, slotted
-
-if TYPE_CHECKING:
-    from .scene import Scene
+from .scene_fields import SceneFields
 
 FOLD = 5  # planes at a face that act on one another, so that one device must have them
 WIDE = 2  # a slab may be so many times as wide as if all were alike
@@ -87,7 +84,7 @@ _first_planes = jax.jit(first_planes, static_argnames=("grid", "axis"))
 
 
 def partitioned(
-    scene: "Scene", bodies: list[Chunks], devices: int
+    scene: SceneFields, bodies: list[Chunks], devices: int
 ) -> tuple[Partition, Array] | None:
     """How to spread these particles, and the first cuts; none where slabs would be too narrow."""
     grid, best = scene.grid, None

@@ -4,43 +4,29 @@ A `Scene` says what to run and a `State` where the run is. All quantities are SI
 is one metre deep, so that masses are kg and stresses Pa there too.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-from jax import Array
 
 from jaxgpu import allocation, ranges
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.pytree import pytree
 
 from . import checks, engine, stability
-from .grid.grid import Grid
-from .particles import Body, State, fill
-from .tools.collide import Collider
-from .tools.sources import Collector, Flow, Injector
+from .particles import State, fill
+from .scene_fields import SceneFields
+from .tools.sources import Flow
 
 
 @pytree
-class Scene:
+class Scene(SceneFields):
     """What to run: `prepare` checks it and chooses dt, `init` and `step` run it.
 
-    >>> from jaxgpu.physics.continuum import Liquid
+    >>> from jaxgpu.physics.continuum import Body, Grid, Liquid
     >>> body = Body(jnp.full((3, 2), 0.5), Liquid(), volume=1e-2)
     >>> scene = Scene((body,), Grid(0.1, (10, 10)), gravity=(0.0, -10.0)).prepare()
     >>> end = jax.jit(scene.step)(scene.init())
     >>> float(end.bodies[0].v[0, 1] / end.t)
     -10.0
     """
-
-    bodies: tuple[Body, ...]
-    grid: Grid = static()
-    gravity: tuple[Any, ...] = number(default=(), unit="m/s^2")  # D numbers; none by default
-    colliders: tuple[Collider, ...] = ()
-    # step; `prepare` chooses
-    dt: Array | float | None = number(default=None, above=0, unit="s", one=True, none=True)  # []
-    sources: tuple[Injector | Collector, ...] = ()  # act after every step, in this order
-    # transfers that do not damp a viscous flow, for twice as many of them; `prepare` chooses
-    sharp: bool | None = static(default=None)
 
     def prepare(self) -> "Scene":
         """The scene with a time step, after checking what can be checked; on the host.
@@ -55,7 +41,7 @@ class Scene:
                 change.
             TypeError: no tuple of bodies, no floating point numbers, other dtypes in another body.
 
-        >>> from jaxgpu.physics.continuum import Liquid
+        >>> from jaxgpu.physics.continuum import Body, Grid, Liquid
         >>> water = Body(jnp.full((1, 2), 0.5), Liquid(bulk_modulus=1e5), volume=1e-4)
         >>> scene = Scene((water,), Grid(0.1, (10, 10))).prepare()
         >>> round(float(scene.dt), 6)  # 0.4 x 0.8 x 0.1 m / (10 m/s)

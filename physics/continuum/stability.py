@@ -9,17 +9,14 @@ blows up within a few hundred steps, so it is refused; `Scene.prepare` itself st
 """
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
 
 from .grid.grid import Grid
 from .particles import Body
+from .scene_fields import SceneFields
 from .tools.sources import Injector
-
-if TYPE_CHECKING:
-    from .scene import Scene
 
 WAVE = 0.8  # A: cells a wave may cross in a step
 DIFFUSION = 1.0  # B: of the explicit limit on a square lattice
@@ -28,7 +25,7 @@ DAMPING = 0.03  # of the transfers: the share of a wave that a step takes, over 
 SHARE = 0.01  # of a viscosity that damping may be, before transfers are made sharp
 
 
-def with_time_step(scene: "Scene") -> "Scene":
+def with_time_step[S: SceneFields](scene: S) -> S:
     """The scene with `dt` and `sharp`, chosen where they are not given.
 
     Raises:
@@ -73,13 +70,13 @@ def _viscosities(body: Body) -> tuple[float, float]:
     )
 
 
-def _jet_speed(scene: "Scene") -> float:
+def _jet_speed(scene: SceneFields) -> float:
     """Speed of the fastest injector, m/s."""
     jets = [source for source in scene.sources if isinstance(source, Injector)]
     return max((float(np.linalg.norm(np.asarray(jet.v))) for jet in jets), default=0.0)
 
 
-def _check_intervals(scene: "Scene", dt: float) -> None:
+def _check_intervals(scene: SceneFields, dt: float) -> None:
     for i, source in enumerate(scene.sources):
         if isinstance(source, Injector) and not float(source.interval) >= dt:
             raise ValueError(

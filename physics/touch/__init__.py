@@ -3,14 +3,14 @@
 Read `pad` first (where taxels are, what they see of an object, and how high it lies over them),
 then `force_field` (the forces on them); apart from these `optical` (pictures of a gel that is
 pressed) and `calibration` (the tables they are made of). `parts` are pegs, nuts and what they go
-into, `grasp` is a gripper with two pads that moves a part by that field, `implicit` its steps, and
-`bonds` the contact of points in them.
+into, `gripper` has the fields of a gripper with two pads and its state, `grasp` moves a part by
+that field, `implicit` has its steps, and `bonds` the contact of points in them.
 """
 
 from .calibration import gelsight
 from .force_field import ForceField, ViscousField
 from .grasp import Grasp
-from .implicit import GraspState
+from .gripper import GraspState
 from .optical import GelSight
 from .pad import heights, probe, taxels, wrench
 from .parts import PEGS, THREADS, Fixture, Part, nut_and_bolt, peg, peg_and_pad, peg_and_socket

@@ -26,10 +26,11 @@ from jax import Array
 
 from jaxgpu import ranges
 from jaxgpu.geometry import rotations
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.pytree import pytree
 
 from .force_field import ForceField
-from .implicit import GraspState, substep
+from .gripper import GraspState, Gripper
+from .implicit import substep
 from .pad import unit_length
 from .parts import Fixture, Part
 
@@ -41,7 +42,7 @@ MOST, BISECTIONS = 0.04, 16  # m of the fingers' way; halvings of it, to a micro
 
 
 @pytree
-class Grasp:
+class Grasp(Gripper):
     """What is where, and what it is made of; `init` and `step` move it.
 
     >>> from jaxgpu.physics.touch import peg_and_socket
@@ -51,39 +52,6 @@ class Grasp:
     >>> float(state.part_velocity[2]) > 0.03  # lifted by friction
     True
     """
-
-    part: Part
-    fixture: Fixture
-    pad: ForceField  # of a taxel
-    contact: ForceField  # of a point of the part or of the fixture
-    taxels: Any = number(unit="m")  # [T, 2] across and along the fingers, from the pad's middle
-    hand_mass: Array | float = number(default=1.0, above=0, unit="kg", one=True)  # []
-    hand_inertia: Array | float = number(default=0.01, above=0, unit="kg m^2", one=True)  # []
-    finger_mass: Array | float = number(default=0.1, above=0, unit="kg", one=True)  # [] of each
-    stiffness: Array | float = number(
-        default=600.0, least=0, unit="N/m", one=True
-    )  # [] of the impedance
-    damping: Array | float = number(
-        default=50.0, least=0, unit="N s/m", one=True
-    )  # [] of the impedance
-    turn_stiffness: Array | float = number(
-        default=50.0, least=0, unit="N m/rad", one=True
-    )  # [] of the impedance
-    turn_damping: Array | float = number(
-        default=1.41, least=0, unit="N m s/rad", one=True
-    )  # [] of the impedance
-    grip_stiffness: Array | float = number(
-        default=400.0, least=0, unit="N/m", one=True
-    )  # [] of each finger's spring
-    grip_damping: Array | float = number(
-        default=2.0, least=0, unit="N s/m", one=True
-    )  # [] of each finger's spring
-    gravity: Array | float = number(
-        default=9.81, least=0, unit="m/s^2", one=True
-    )  # [] on the part; the hand's weight is borne
-    dt: Array | float = number(default=1 / 60, above=0, unit="s", one=True)  # [] a control step
-    substeps: int = size(default=4, least=1)  # steps of the motion in a control step
-    iterations: int = size(default=3, least=1)  # of the secant method in each
 
     @classmethod
     def of(

@@ -4,7 +4,7 @@ See `grasp` for the method, and `bonds` for the forces at points.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,42 +14,19 @@ from jaxgpu.geometry import rotations
 from jaxgpu.geometry.rows import length
 from jaxgpu.geometry.vectors import Vec, matvec, transpose
 from jaxgpu.physics.rigid.constraints.factor import solve
-from jaxgpu.pytree import pytree
 
 from .bonds import HAND, HIGHEST, OPENING, PART, Bonds, of_part, of_part_from_finger
+from .gripper import GraspState, Gripper
 from .pad import outward
 
-if TYPE_CHECKING:
-    from .grasp import Grasp
 
-
-@pytree
-class GraspState:
-    """Where hand and part are, how they move, and how the springs between them are stretched."""
-
-    hand: Array  # [3] middle between the pads, which is the hand's centre of mass, m
-    hand_quat: Array  # [4] quaternion (w, x, y, z)
-    hand_velocity: Array  # [6] velocity, m/s, and spin, rad/s
-    opening: Array  # [] of each finger from the middle, m
-    opening_rate: Array  # [] m/s
-    part: Array  # [3] centre of mass, m
-    part_quat: Array  # [4]
-    part_velocity: Array  # [6] velocity, m/s, and spin, rad/s
-    fixture: Array  # [3] the middle of its underside, m
-    pad_anchors: Array  # [2 T, 3] of the taxels' springs, in the hand's frame, m
-    # [R + S, 3] of the fixture's points on the part, and of the part's on what stands, m
-    anchors: Array
-    field: Array  # [2, T, 3] forces on the pads, in the hand's frame, N
-    reaction: Array  # [3] force of fixture and table on the part, N
-
-
-def pad_points(grasp: "Grasp", state: GraspState) -> Array:
+def pad_points(grasp: Gripper, state: GraspState) -> Array:
     """Where the taxels are, [2 T, 3] m: of the finger towards +y of the hand, then the other."""
     x = rotations.turned(state.hand_quat, _pads(grasp, state.opening))
     return state.hand[None] + jnp.stack(x, 1)
 
 
-def _pads(grasp: "Grasp", opening: Array) -> Vec:
+def _pads(grasp: Gripper, opening: Array) -> Vec:
     """The taxels [2 T] in the hand's frame."""
     across, along = jnp.asarray(grasp.taxels, opening.dtype).T
     y = jnp.full(len(across), opening)
@@ -57,7 +34,7 @@ def _pads(grasp: "Grasp", opening: Array) -> Vec:
     return twice(across, across), twice(y, -y), twice(along, along)
 
 
-def contacts(grasp: "Grasp", state: GraspState) -> Bonds:
+def contacts(grasp: Gripper, state: GraspState) -> Bonds:
     """Where the part touches both fingers, and the fixture or the table."""
     dtype = state.hand.dtype
     hand, part = (rotations.matrix(quat) for quat in (state.hand_quat, state.part_quat))
@@ -89,7 +66,7 @@ def _joined(*points: Vec) -> Vec:
     return tuple(jnp.concatenate(a) for a in zip(*points))
 
 
-def _standing(grasp: "Grasp", state: GraspState, arm: Vec) -> tuple[Array, Vec]:
+def _standing(grasp: Gripper, state: GraspState, arm: Vec) -> tuple[Array, Vec]:
     """Distance and normal of the fixture, or of the table z = 0 where that is nearer."""
     above = tuple(a + b for a, b in zip(state.part - state.fixture, arm))
     distance, normal = outward(grasp.fixture.shape, above)
@@ -100,7 +77,7 @@ def _standing(grasp: "Grasp", state: GraspState, arm: Vec) -> tuple[Array, Vec]:
 
 
 def substep(
-    grasp: "Grasp", state: GraspState, place: Array, quat: Array, opening: Array
+    grasp: Gripper, state: GraspState, place: Array, quat: Array, opening: Array
 ) -> GraspState:
     """Implicit Euler over a substep towards a pose of the hand and an opening."""
     dtype = state.hand.dtype
@@ -125,7 +102,7 @@ def substep(
     return _moved(grasp, state, u, inertia, bonds, dt)
 
 
-def _masses(grasp: "Grasp", inertia: Array, dtype: Any) -> Array:
+def _masses(grasp: Gripper, inertia: Array, dtype: Any) -> Array:
     """The matrix of masses [13, 13]."""
     ones = jnp.ones(3, dtype)
     hand, fingers = grasp.hand_mass * ones, 2 * grasp.finger_mass * ones[:1]
@@ -134,7 +111,7 @@ def _masses(grasp: "Grasp", inertia: Array, dtype: Any) -> Array:
 
 
 def _drive(
-    grasp: "Grasp", state: GraspState, place: Array, quat: Array, opening: Array
+    grasp: Gripper, state: GraspState, place: Array, quat: Array, opening: Array
 ) -> tuple[Array, Array, Array]:
     """Stiffness and damping of the drives of u [13], and their forces at rest with gravity."""
     ones, zeros = jnp.ones(3, state.hand.dtype), jnp.zeros(6, state.hand.dtype)
@@ -148,7 +125,7 @@ def _drive(
 
 
 def _moved(
-    grasp: "Grasp",
+    grasp: Gripper,
     state: GraspState,
     u: Array,
     inertia: Array,

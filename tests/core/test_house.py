@@ -318,6 +318,47 @@ def test_imports_point_one_way():
     none(fault for file in PACKAGE for fault in upward(file))
 
 
+def dependencies(file):
+    """Return the files of the package that a file imports, also for type checking or inside of
+    functions."""
+    package = module_name(file).split(".")[: None if file.stem == "__init__" else -1]
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) + 1 - node.level] if node.level else []
+            base = ".".join([*start, *filter(None, [node.module])])
+            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        deepest = [name for name in names if name in MODULES]
+        # a package is imported for what it exports, unless a module of it is named
+        if len(deepest) > 1 and deepest[0] == base and len(deepest) == len(names):
+            deepest = deepest[1:]
+        yield from (MODULES[name] for name in deepest if MODULES[name] != file)
+
+
+MODULES = {module_name(file): file for file in PACKAGE}
+
+
+def test_no_module_imports_itself_through_others():
+    """Also for type checking alone: two files that name each other's types are one idea."""
+    open_, done = [], set()
+
+    def visit(file):
+        if file in open_:
+            circle = [name(f) for f in [*open_[open_.index(file) :], file]]
+            raise AssertionError(f"import cycle: {' -> '.join(circle)}; move what both need below")
+        if file not in done:
+            open_.append(file)
+            for other in sorted(set(dependencies(file))):
+                visit(other)
+            done.add(open_.pop())
+
+    for file in PACKAGE:
+        visit(file)
+
+
 def test_tests_import_no_benchmark_and_benchmarks_no_test():
     """Nor does either import what draws the documents; that may use the helpers of the tests."""
     helpers = {file.stem for file in under("tests/helpers")}

@@ -11,9 +11,9 @@ from jax import Array
 from jaxgpu import report
 from jaxgpu.render import Camera, depth_image
 from jaxgpu.report import Figure
+from jaxgpu.rl.animation import film as on_device
 from jaxgpu.rl.envs.rearrange.robot.fetch import forward_kinematics
 from jaxgpu.rl.envs.rearrange.tasks import HouseTask
-from jaxgpu.rl.pictures.film import film as on_device
 
 from .success import played
 

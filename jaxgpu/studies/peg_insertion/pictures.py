@@ -10,8 +10,8 @@ from jax import Array
 from jaxgpu import report
 from jaxgpu.render import Camera
 from jaxgpu.report import Figure
+from jaxgpu.rl.animation import film as on_device
 from jaxgpu.rl.envs.touch import TouchTask, observations
-from jaxgpu.rl.pictures.film import film as on_device
 from jaxgpu.studies.mobile_pick.success import played
 
 SIZE, EVERY, STAY = 360, 4, 60  # pixels; steps of 1/60 s a frame; those after a success
@@ -65,7 +65,7 @@ def pads(env: TouchTask, state: Any) -> Array:
     across and along the finger; fingertips are below.
     """
     rows, columns = env.grid
-    field = observations.field(env, state).reshape(rows, columns, 2, 3)
+    field = observations.field(state.grasp.field, env.grid).reshape(rows, columns, 2, 3)
     field = field.transpose(2, 0, 1, 3).reshape(2 * rows, columns, 3)
     shear = 0.5 + 0.5 * jnp.tanh(field[..., :2] / SHEARED)
     press = jnp.tanh(field[..., 2:] / PRESSED)

@@ -9,7 +9,6 @@ from jax import Array
 from jaxgpu import report
 from jaxgpu.render.palette import BAND, GREY, colours, styled
 from jaxgpu.report import Figure
-from jaxgpu.rl.envs.matter.rendering import render
 from jaxgpu.rl.envs.matter.task import Matter, State
 from jaxgpu.rl.plan import trajectory
 
@@ -22,7 +21,7 @@ def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
     def episode(actions: Array) -> Array:
         states, _ = trajectory(env, state, actions)
         shown = jax.tree.map(lambda a: a[::2], states.matter)
-        return jax.lax.map(lambda matter: render(env, matter, 320, 240), shown)
+        return jax.lax.map(lambda matter: env.render(matter, 320, 240), shown)
 
     draw = jax.jit(episode)
     images = np.concatenate([np.asarray(draw(actions)) for actions in plans], axis=2)

@@ -11,8 +11,8 @@ from jaxgpu import report, rl
 from jaxgpu.render import Camera
 from jaxgpu.render.palette import BAND, GREY, colours, styled
 from jaxgpu.report import Figure
+from jaxgpu.rl.animation import film as on_device
 from jaxgpu.rl.envs.surgical.reach import State
-from jaxgpu.rl.pictures.film import film as on_device
 
 from .races import HORIZON, played
 

@@ -2,7 +2,7 @@
 
 Each file is one task, to be read on its own; `pendulum` is the shortest. By name they are
 `rl.make("cartpole")`, `"cartpole-masked"`, `"mountain-car"`, `"mountain-car-continuous"`,
-`"acrobot"` and `"pendulum"`.
+`"acrobot"` and `"pendulum"`. `drawing` has what their pictures share.
 """
 
 from .acrobot import Acrobot

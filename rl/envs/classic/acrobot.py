@@ -10,10 +10,11 @@ from jax import Array
 
 from jaxgpu.pytree import number, pytree
 from jaxgpu.render import Capsules
+from jaxgpu.render.capsules import BLUE, STEEL
 
 from ...environment import Step, register
-from ...pictures import stage
 from ...spaces import Box, Discrete
+from .drawing import draw_rods, goal_color
 
 
 @pytree
@@ -68,8 +69,14 @@ class Acrobot:
         return State(x, jnp.int32(0)), _observe(x)
 
     def scene(self, state: State) -> Capsules:
-        """What stands where at a state, for pictures."""
-        return stage.acrobot(self, state)
+        """Return the two links, and the bar that the tip should pass, green once it has."""
+        a, total = state.x[0], state.x[0] + state.x[1]
+        elbow = self.length * jnp.sin(a), -self.length * jnp.cos(a)
+        tip = elbow[0] + self.length * jnp.sin(total), elbow[1] - self.length * jnp.cos(total)
+        color = goal_color(tip[1] > self.length)
+        bar = ((-1.2, self.length), (1.2, self.length), 0.045, color)
+        links = [((0.0, 0.0), elbow, 0.08, STEEL), (elbow, tip, 0.06, BLUE)]
+        return draw_rods([bar, *links], -2.3, 0.5)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of the classical Runge-Kutta method."""

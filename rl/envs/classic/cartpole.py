@@ -12,10 +12,11 @@ from jax import Array
 
 from jaxgpu.pytree import number, pytree, static
 from jaxgpu.render import Capsules
+from jaxgpu.render.capsules import BLUE, ORANGE, STEEL
 
 from ...environment import Step, register
-from ...pictures import stage
 from ...spaces import Box, Discrete
+from .drawing import draw_rods
 
 
 @pytree
@@ -67,8 +68,13 @@ class CartPole:
         return State(x, jnp.int32(0)), self._observe(x)
 
     def scene(self, state: State) -> Capsules:
-        """What stands where at a state, for pictures."""
-        return stage.cartpole(self, state)
+        """Return the cart on its track in steel and blue, and the pole in orange."""
+        x, _, angle, _ = state.x
+        far = 2 * self.half_length
+        tip = x + far * jnp.sin(angle), 0.1 + far * jnp.cos(angle)
+        track = ((-2.4, -0.1), (2.4, -0.1), 0.02, STEEL)
+        cart = ((x - 0.15, 0.0), (x + 0.15, 0.0), 0.1, BLUE)
+        return draw_rods([track, cart, ((x, 0.1), tip, 0.045, ORANGE)], -0.14, 0.5)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step of explicit Euler."""

@@ -5,14 +5,16 @@ Moore (1990), Efficient Memory-based Learning for Robot Control, PhD thesis, Cam
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
 from jaxgpu.render import Capsules
+from jaxgpu.render.capsules import BLUE, STEEL
 
 from ...environment import Step, register, whole_actions
-from ...pictures import stage
 from ...spaces import Box, Discrete
+from .drawing import draw_rods, goal_color
 
 
 @pytree
@@ -59,8 +61,8 @@ class MountainCar:
         return _reset(key)
 
     def scene(self, state: State) -> Capsules:
-        """What stands where at a state, for pictures."""
-        return stage.mountain_car(self, state)
+        """Return the hill, the car, and the flag, green once it is reached."""
+        return _draw(state.x[0], self.goal)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """One step."""
@@ -109,8 +111,8 @@ class MountainCarContinuous:
         return _reset(key)
 
     def scene(self, state: State) -> Capsules:
-        """What stands where at a state, for pictures."""
-        return stage.mountain_car(self, state)
+        """Return the hill, the car, and the flag, green once it is reached."""
+        return _draw(state.x[0], self.goal)
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
@@ -137,3 +139,13 @@ def _drive(
     position = jnp.clip(x[0] + v, -1.2, 0.6)
     v = jnp.where((position <= -1.2) & (v < 0), 0.0, v)
     return jnp.stack([position, v]), (position >= goal) & (v >= 0)
+
+
+def _draw(x: Array, flag: Array | float) -> Capsules:
+    """Return a car at `x` on the hill of gymnasium's pictures, and the flag."""
+    height = lambda x: 0.45 * jnp.sin(3 * x) + 0.55
+    ways = [float(x) for x in np.linspace(-1.2, 0.6, 25)]
+    hill = [((a, height(a)), (b, height(b)), 0.015, STEEL) for a, b in zip(ways, ways[1:])]
+    pole = ((flag, height(flag)), (flag, height(flag) + 0.2), 0.016, goal_color(x >= flag))
+    car = (x, height(x) + 0.06)
+    return draw_rods([*hill, pole, (car, car, 0.05, BLUE)], -0.05, 0.2)

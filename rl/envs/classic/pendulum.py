@@ -7,10 +7,11 @@ from jax import Array
 
 from jaxgpu.pytree import number, pytree
 from jaxgpu.render import Capsules
+from jaxgpu.render.capsules import BLUE, STEEL
 
 from ...environment import Step, register, whole_actions
-from ...pictures import stage
 from ...spaces import Box
+from .drawing import draw_rods, goal_color
 
 
 @pytree
@@ -63,8 +64,11 @@ class Pendulum:
         return state, _observe(state)
 
     def scene(self, state: State) -> Capsules:
-        """What stands where at a state, for pictures."""
-        return stage.pendulum(self, state)
+        """Return the pendulum; its bob is orange, and green when it is up."""
+        top = self.length * jnp.sin(state.angle), self.length * jnp.cos(state.angle)
+        color = goal_color(jnp.cos(state.angle) > 0.95)
+        hub = ((0.0, 0.0), (0.0, 0.0), 0.09, BLUE)
+        return draw_rods([((0.0, 0.0), top, 0.06, STEEL), hub, (top, top, 0.13, color)], -1.3, 0.5)
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:

@@ -18,8 +18,8 @@ from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.render import Capsules
 
 from ...environment import Step, whole_actions
-from ...pictures import links
 from ...spaces import Box
+from .drawing import draw_links
 
 Seen = dict[str, Array]
 Parts = dict[str, Array]
@@ -90,8 +90,8 @@ class Robot(ABC):
         return Step(after, self._observe(after), reward, terminated, truncated, info)
 
     def scene(self, state: State) -> Capsules:
-        """What there is to see of it."""
-        return links.robot(self.model, state.body)
+        """Return the links of the robot as capsules."""
+        return draw_links(self.model, state.body)
 
     def _dt(self) -> Array:
         """Seconds of a step."""

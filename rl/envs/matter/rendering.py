@@ -1,20 +1,17 @@
 """Pictures of a task: matter in colours, tools of glass; what is plane is shown as a slab."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.physics.continuum import State
+from jaxgpu.physics.continuum import Grid, Scene, State
 from jaxgpu.physics.continuum.pictures import points
 from jaxgpu.physics.continuum.tools.collide import Tool
 from jaxgpu.render import Balls, Camera, Look
 
 from .shapes import Prism
-
-if TYPE_CHECKING:
-    from .task import Matter
 
 COLOURS = {
     "milk": (0.93, 0.90, 0.84),
@@ -27,56 +24,51 @@ SLICES = 6  # of a slab
 ANGLE = 0.62  # rad, of the field of view
 
 
-def render(env: "Matter", matter: State, width: int = 400, height: int = 300) -> Array:
-    """An image [height, width, 3] of the matter and tools of a task, in 0 ... 1. Pure; `jit` it."""
-    camera = task_camera(env, width, height)
-    return scene(env, matter, camera).picture(camera)
-
-
-def task_camera(env: "Matter", width: int = 400, height: int = 300) -> Camera:
-    """The camera that has the whole box of a task in its image."""
-    middle, away = _middle(env), _distance(env, width, height)
-    eye = middle + away * np.array(env.view_direction)
+def fit_camera(grid: Grid, direction: tuple[float, ...], width: int, height: int) -> Camera:
+    """Return the camera in `direction` from the middle that has the whole grid in its image."""
+    middle, away = _middle(grid), _distance(grid, width, height)
+    eye = middle + away * np.array(direction)
     return Camera(eye, middle, angle=ANGLE, width=width, height=height)
 
 
-def scene(env: "Matter", matter: State, camera: Camera) -> Balls:
-    """The matter and tools of a task, drawn finely enough for a camera as far as `task_camera`."""
-    grid, d = env.simulation.grid, len(env.simulation.grid.cells)
+def draw_matter(
+    simulation: Scene, matter: State, body_names: tuple[str, ...], camera: Camera
+) -> Balls:
+    """Return matter and tools as balls and solids, fine enough for a camera of `fit_camera`."""
+    grid, d = simulation.grid, len(simulation.grid.cells)
     spacing, thick = grid.dx / 2, grid.dx / 2 * SLICES
     x = points(matter)
     filled = jnp.concatenate([b.m.ravel() > 0 for b in matter.bodies])
     paint = jnp.concatenate(
         [
             jnp.zeros((b.m.size, 3)) + jnp.array([COLOURS[name]])
-            for b, name in zip(matter.bodies, env.body_names)
+            for b, name in zip(matter.bodies, body_names)
         ]
     )
     if d == 2:
         depths = (np.arange(SLICES) - (SLICES - 1) / 2) * spacing
         x = jnp.concatenate([x + jnp.array([[0.0, 0.0, z]]) for z in depths])
         paint, filled = jnp.tile(paint, (SLICES, 1)), jnp.tile(filled, SLICES)
-    away = _distance(env, camera.width, camera.height)
+    away = _distance(grid, camera.width, camera.height)
     pixels = camera.height / 2 / np.tan(ANGLE / 2) / away
     look = Look(
         jnp.where(filled, 1.15 * spacing, 0.0),
         reach=int(np.ceil(1.4 * spacing * pixels)) + 1,
         smoothing=10,
     )
-    solids = [_solid(c.shape, t, thick) for c, t in zip(env.simulation.colliders, matter.tools)]
+    solids = [_solid(c.shape, t, thick) for c, t in zip(simulation.colliders, matter.tools)]
     low = float(np.asarray(grid.lower)[1])
     return Balls(x, paint, look, tuple(solids), floor=low, far=4 * float(away))
 
 
-def _middle(env: "Matter") -> np.ndarray:
-    """The middle [3] of the task's box, m."""
-    grid = env.simulation.grid
+def _middle(grid: Grid) -> np.ndarray:
+    """Return the middle of a grid, [3] m."""
     return np.append(np.asarray(grid.lower) + np.asarray(grid.cells) * grid.dx / 2, [0.0])[:3]
 
 
-def _distance(env: "Matter", width: int, height: int) -> float:
-    """How far away the whole box is in the image, m."""
-    size = np.asarray(env.simulation.grid.cells) * env.simulation.grid.dx
+def _distance(grid: Grid, width: int, height: int) -> float:
+    """Return the distance at which the whole grid is in the image, m."""
+    size = np.asarray(grid.cells) * grid.dx
     return 1.65 * max(size[0] * height / width, size[1])
 
 

@@ -29,7 +29,7 @@ from jaxgpu.render import Balls, Camera
 
 from ...environment import Step, whole_actions
 from ...spaces import Box
-from .rendering import scene, task_camera
+from .rendering import draw_matter, fit_camera
 from .workspace import Unbounded
 
 # velocities of the tool that an action may set: the field of `continuum.Tool`, and its axis
@@ -150,8 +150,18 @@ class Matter:
         return state, self._observe(state)
 
     def scene(self, state: State, camera: Camera | None = None) -> Balls:
-        """What stands where at a state, for pictures by a camera, `task_camera` by default."""
-        return scene(self, state.matter, task_camera(self) if camera is None else camera)
+        """Return matter and tools as a camera shows them, that of `camera()` by default."""
+        camera = self.camera() if camera is None else camera
+        return draw_matter(self.simulation, state.matter, self.body_names, camera)
+
+    def camera(self, width: int = 400, height: int = 300) -> Camera:
+        """Return the camera that has the whole box of the task in its image."""
+        return fit_camera(self.simulation.grid, self.view_direction, width, height)
+
+    def render(self, matter: continuum.State, width: int = 400, height: int = 300) -> Array:
+        """Return an image [height, width, 3] in 0 ... 1 of matter and tools. Pure; `jit` it."""
+        camera = self.camera(width, height)
+        return draw_matter(self.simulation, matter, self.body_names, camera).picture(camera)
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:

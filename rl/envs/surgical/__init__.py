@@ -5,6 +5,7 @@ of joints share) with its tasks `reach`, `track`, `centre`, and `dynamic_reach`,
 masses and servos of `dynamics`. `pick_place` is what `needle_pick` and `peg_transfer` share, in
 which a rule decides what is held; in those of `contact` friction does.
 `surgical_gym` has the tasks of Surgical Gym as published, on the arms of `surgical_gym_arms`.
+`drawing` has the pictures of all of them.
 By name they are `rl.make("surgical/<arm or object>-<task>")`.
 """
 

@@ -10,9 +10,9 @@ from jaxgpu.pytree import number, pytree, static
 from jaxgpu.render import Capsules
 
 from ...environment import Step
-from ...pictures.arms import reaching
 from ...spaces import Box, real
 from .arms import PSM, Arm
+from .drawing import draw_reach
 
 
 @pytree
@@ -42,8 +42,8 @@ class ArmTask:
         return low[None] + (high - low)[None] * jax.random.uniform(key, (count, len(low)))
 
     def scene(self, state: Any, radius: Array | float = 0.006) -> Capsules:
-        """Arm and goal at a state, for pictures; `radius` of the links, m."""
-        return reaching(self, state, radius)
+        """Return the arm and the goal as capsules, links of `radius`, m."""
+        return draw_reach(self.arm, state.q, state.goal, self.tolerance, radius)
 
     def outcome(
         self,

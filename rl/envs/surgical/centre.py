@@ -11,11 +11,13 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree, static
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register, whole_actions
 from ...spaces import Box
 from . import arm_task
 from .arms import ECM, Arm
+from .drawing import draw_arm
 from .kinematics import forward_kinematics
 
 AHEAD = 0.05  # m from the lens to the target, in the other position
@@ -65,6 +67,10 @@ class Centre(arm_task.ArmTask):
         seen, off, tilt = self._errors(new)
         observation = self._observe(new, seen)
         return self.outcome(new, observation, off, tilt < self.roll_tolerance, 0.2 * tilt)
+
+    def scene(self, state: State, radius: Array | float = 0.006) -> Capsules:
+        """Return the endoscope and the target as capsules, links of `radius`, m."""
+        return draw_arm(self.arm, state.q, state.goal, self.is_success(state), radius)
 
     def is_success(self, state: State) -> Array:
         """Whether the target is in the centre, upright."""

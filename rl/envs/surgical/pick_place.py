@@ -18,9 +18,10 @@ from jaxgpu.pytree import number, pytree
 from jaxgpu.render import Capsules
 
 from ...environment import Step, whole_actions
-from ...pictures.arms import grasping
 from ...spaces import Box, real
 from .arm_task import distance
+from .arms import PSM
+from .drawing import draw_arm, draw_grasp
 from .kinematics import inverse_kinematics
 
 FLOOR = -0.19  # m, of the tray or the board, below the remote centre
@@ -138,8 +139,10 @@ class PickPlace(ABC):
         """Capsules for a picture: starts, ends [K, 3], radii [K], m; which are the object, [K]."""
 
     def scene(self, state: State) -> Capsules:
-        """Arm, jaw and what stands around at a state, for pictures."""
-        return grasping(self, state, FLOOR)
+        """Return the arm, its jaw and the objects as capsules."""
+        drawn = draw_arm(PSM, self.joints(state), state.goal, self.is_success(state), 0.004)
+        solids = self.solids(state)
+        return draw_grasp(drawn, state.tip, state.yaw, state.closed, solids, FLOOR)
 
     def observe(self, state: State) -> Array:
         """Tip, jaw, ways to the object and on to the goal, turns, whether closed and held."""

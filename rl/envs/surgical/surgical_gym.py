@@ -21,10 +21,10 @@ from jaxgpu.pytree import number, pytree
 from jaxgpu.render import Capsules
 
 from ...environment import Step, register, whole_actions
-from ...pictures.arms import reaching
 from ...spaces import Box, real
 from . import arm_task
 from .arms import Arm
+from .drawing import draw_reach
 from .kinematics import forward_kinematics
 from .surgical_gym_arms import GYM_ECM, GYM_PSM, GYM_STAR, GymArm
 
@@ -87,8 +87,8 @@ class SurgicalGymReach:
         return state, self._observe(state, jnp.zeros_like(joints))
 
     def scene(self, state: Any, radius: Array | float = 0.006) -> Capsules:
-        """Arm and goal at a state, for pictures; `radius` of the links, m."""
-        return reaching(self, state, radius)
+        """Return the arm and the goal as capsules, links of `radius`, m."""
+        return draw_reach(self.arm, state.q, state.goal, self.tolerance, radius)
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:

@@ -13,11 +13,13 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.pytree import number, pytree
+from jaxgpu.render import Capsules
 
 from ...environment import Step, register, whole_actions
 from ...spaces import Box
 from . import arm_task
 from .arms import STAR
+from .drawing import draw_reach
 from .kinematics import forward_kinematics
 
 
@@ -66,6 +68,10 @@ class Track(arm_task.ArmTask):
         t = (state.t - ago).astype(state.q.dtype)
         swing = jnp.sin(state.phase + state.frequency * t)
         return forward_kinematics(self.arm, (low + high) / 2 + (high - low) / 4 * swing)[0]
+
+    def scene(self, state: Any, radius: Array | float = 0.006) -> Capsules:
+        """Return the arm and the moving goal as capsules, links of `radius`, m."""
+        return draw_reach(self.arm, state.q, self.goal(state), self.tolerance, radius)
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:

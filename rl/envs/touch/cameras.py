@@ -6,8 +6,6 @@ sees the other's picture turned upside down. The wrist's camera looks from besid
 part to the fixture, with a field of view of 75 degrees as TacSL's, which has colours and no depth.
 """
 
-from typing import TYPE_CHECKING, Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -15,11 +13,9 @@ from jax import Array
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.solids import Boxes, Planes, Solids
 from jaxgpu.physics import touch
+from jaxgpu.physics.touch import Grasp, GraspState
 from jaxgpu.physics.touch.optical import REFERENCE
 from jaxgpu.render import Camera, depth_image, trace
-
-if TYPE_CHECKING:
-    from .task import TouchTask
 
 GEL = ("gelsight_mini", 60, 80)  # the sensor, and rows and columns of its pictures
 PIXELS, FAR = 64, 0.3  # of a side of the wrist's picture; m, farther than which is as far
@@ -31,17 +27,6 @@ PAD = (0.010, 0.002, 0.013)  # m, half the size of a pad along the hand's axes
 FACES = ((1, (0.5, 0.5, 0.5, -0.5)), (-1, (0.5, -0.5, 0.5, 0.5)))
 
 
-def sensor_of(env: "TouchTask") -> touch.GelSight:
-    """The sensor of a task whose gels are observed.
-
-    Raises:
-        ValueError: it has none.
-    """
-    if env.sensor is None:
-        raise ValueError('TouchTask: sensor is None; "rgb" needs one; give touch.gelsight(...)')
-    return env.sensor
-
-
 def pixels(sensor: touch.GelSight) -> Array:
     """Where the pixels of a sensor see the face of its pad, [H W, 3] m, by rows."""
     high, wide = sensor.gel.shape
@@ -51,9 +36,8 @@ def pixels(sensor: touch.GelSight) -> Array:
     return sensor.pixel * jnp.asarray(flat, sensor.gel.dtype)
 
 
-def gels(env: "TouchTask", state: Any) -> Array:
-    """Pictures of the gels of both pads, [H, W, 6] from 0 to 1: three colours of either."""
-    scene, sensor = state.grasp, sensor_of(env)
+def gels(sensor: touch.GelSight, grasp: Grasp, scene: GraspState) -> Array:
+    """Return pictures of the gels of both pads, [H, W, 6] from 0 to 1, three colors per pad."""
     points = pixels(sensor)
     part = jnp.stack(rotations.unturned(scene.hand_quat, tuple(scene.part - scene.hand)))
     turn = rotations.product(_back(scene.hand_quat), scene.part_quat)
@@ -63,20 +47,19 @@ def gels(env: "TouchTask", state: Any) -> Array:
         arm = part.at[1].add(-side * scene.opening)
         pos = jnp.stack(rotations.unturned(frame, tuple(arm)))
         quat = rotations.unit(jnp.stack(rotations.product(_back(frame), turn)))
-        height = touch.heights(env.grasp.part.shape, points, pos, quat)
+        height = touch.heights(grasp.part.shape, points, pos, quat)
         seen.append(sensor.image(height.reshape(sensor.gel.shape)))
     return jnp.concatenate(seen, -1)
 
 
-def wrist(env: "TouchTask", state: Any) -> Array:
-    """How far ahead the wrist's camera sees part, fixture, pads and table, [64, 64, 1] in `FAR`."""
-    scene = state.grasp
+def wrist(grasp: Grasp, scene: GraspState) -> Array:
+    """Return the depth image of the wrist's camera, [64, 64, 1], as a fraction of `FAR`."""
     dtype = scene.hand.dtype
     camera = wrist_camera(scene)
     upright = jnp.zeros(4, dtype).at[0].set(1)
     shapes = (
-        (env.grasp.part.shape, scene.part, scene.part_quat),
-        (env.grasp.fixture.shape, scene.fixture, upright),
+        (grasp.part.shape, scene.part, scene.part_quat),
+        (grasp.fixture.shape, scene.fixture, upright),
     )
     depth = depth_image(camera, _pads_and_table(scene), far=FAR)
     for shape, pos, quat in shapes:
@@ -85,7 +68,7 @@ def wrist(env: "TouchTask", state: Any) -> Array:
     return (depth / FAR)[..., None]
 
 
-def wrist_camera(scene: Any) -> Camera:
+def wrist_camera(scene: GraspState) -> Camera:
     """The camera at the wrist of a hand."""
     axes = rotations.matrix(scene.hand_quat)
     place = lambda v: scene.hand + jnp.stack(rotations.turned(scene.hand_quat, v))
@@ -99,7 +82,7 @@ def wrist_camera(scene: Any) -> Camera:
     )
 
 
-def _pads_and_table(scene: Any) -> Solids:
+def _pads_and_table(scene: GraspState) -> Solids:
     """Both pads as boxes, and the plane z = 0."""
     dtype = scene.hand.dtype
     centres = []

@@ -17,7 +17,7 @@ something (`cameras` has both). An actor that is to do without what only a simul
 - `field`: across and along the finger, and into it, in 0.05 N; one pad after the other
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,12 +25,10 @@ from jax import Array
 
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.rows import length
+from jaxgpu.physics.touch import GelSight, GraspState
 
 from ...spaces import Box
 from . import cameras
-
-if TYPE_CHECKING:
-    from .task import TouchTask
 
 KINDS = ("privileged", "reduced", "force", "rgb", "depth")
 HAND, PRIVILEGED = 25, 31
@@ -38,42 +36,56 @@ NEAR = 0.002  # m at which an enlarged way is half of its greatest
 TOUCH = 0.05  # N, of the force on a taxel
 
 
-def space(env: "TouchTask") -> Any:
-    """The space of what is observed."""
+def space(kind: str, grid: tuple[int, int], sensor: GelSight | None) -> Any:
+    """Return the space of an observation.
+
+    Args:
+        kind: one of `KINDS`.
+        grid: rows and columns of taxels on a pad.
+        sensor: of the pads' pictures.
+
+    Raises:
+        ValueError: "rgb" without a sensor.
+    """
     vector = lambda n: Box(-np.inf, np.inf, (n,))
-    if env.observation == "privileged":
+    if kind == "privileged":
         return vector(HAND + PRIVILEGED)
     spaces = {"hand": vector(HAND), "privileged": vector(PRIVILEGED)}
-    if env.observation == "force":
-        rows, columns = env.grid
-        spaces["field"] = Box(-np.inf, np.inf, (rows, columns, 6))
-    elif env.observation == "rgb":
-        spaces["gels"] = Box(0.0, 1.0, (*cameras.sensor_of(env).gel.shape, 6))
-    elif env.observation == "depth":
+    if kind == "force":
+        spaces["field"] = Box(-np.inf, np.inf, (*grid, 6))
+    elif kind == "rgb":
+        spaces["gels"] = Box(0.0, 1.0, (*check_sensor(sensor).gel.shape, 6))
+    elif kind == "depth":
         spaces["wrist"] = Box(0.0, 1.0, (cameras.PIXELS, cameras.PIXELS, 1))
     return spaces
 
 
-def observe(env: "TouchTask", state: Any) -> Any:
-    """What is observed at a state."""
-    parts = {"hand": hand(env, state), "privileged": privileged(env, state)}
-    if env.observation == "privileged":
-        return jnp.concatenate([parts["hand"], parts["privileged"]])
-    if env.observation == "force":
-        parts["field"] = field(env, state)
-    elif env.observation == "rgb":
-        parts["gels"] = cameras.gels(env, state)
-    elif env.observation == "depth":
-        parts["wrist"] = cameras.wrist(env, state)
-    return parts
+def check_sensor(sensor: GelSight | None) -> GelSight:
+    """Return the sensor of a task whose gels are observed.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if sensor is None:
+        raise ValueError('TouchTask: sensor is None; "rgb" needs one; give touch.gelsight(...)')
+    return sensor
 
 
-def hand(env: "TouchTask", state: Any) -> Array:
-    """What the hand knows of itself and of the fixture, [25]."""
-    scene = state.grasp
-    place = scene.hand - scene.fixture - state.error
-    below = jnp.asarray(env.reach(), place.dtype)
-    way = place.at[2].add(-below - env.grasp.fixture.goal)
+def hand(
+    scene: GraspState, error: Array, action: Array, reach: Array | float, goal: Array | float
+) -> Array:
+    """Return what the hand knows of itself and of the fixture, [25].
+
+    Args:
+        scene: hand, part and fixture.
+        error: of the observed place of the fixture, [3] m.
+        action: the last one, [6].
+        reach: mean distance of the tip below the middle between the pads, m.
+        goal: height of the tip's goal above the foot of the fixture, m.
+    """
+    place = scene.hand - scene.fixture - error
+    below = jnp.asarray(reach, place.dtype)
+    way = place.at[2].add(-below - goal)
     return jnp.concatenate(
         [
             10 * place,
@@ -81,16 +93,21 @@ def hand(env: "TouchTask", state: Any) -> Array:
             10 * scene.hand_velocity[:3],
             scene.hand_velocity[3:],
             100 * scene.opening[None],
-            state.action,
+            action,
             enlarged(way),
         ]
     )
 
 
-def privileged(env: "TouchTask", state: Any) -> Array:
-    """What only a simulation knows, [31]."""
-    scene = state.grasp
-    way = env.tip(state) - env.goal(state)
+def privileged(scene: GraspState, error: Array, way: Array, distance: Array) -> Array:
+    """Return what only a simulation knows, [31].
+
+    Args:
+        scene: hand, part and fixture.
+        error: of the observed place of the fixture, [3] m.
+        way: from the goal to the tip, [3] m.
+        distance: d of the task, [] m.
+    """
     pads = jnp.sum(scene.field, 1)
     return jnp.concatenate(
         [
@@ -99,21 +116,25 @@ def privileged(env: "TouchTask", state: Any) -> Array:
             axes(scene.part_quat),
             10 * scene.part_velocity[:3],
             scene.part_velocity[3:],
-            100 * state.error,
+            100 * error,
             scene.reaction,
             pads.ravel(),
-            10 * env.distance(state)[None],
+            10 * distance[None],
         ]
     )
 
 
-def field(env: "TouchTask", state: Any) -> Array:
-    """Forces on the pads, [rows, columns, 6]: across, along and into each."""
-    force = state.grasp.field / TOUCH
-    rows, columns = env.grid
+def field(forces: Array, grid: tuple[int, int]) -> Array:
+    """Return the forces on both pads, [rows, columns, 6]: across, along and into each.
+
+    Args:
+        forces: on the taxels of both pads in the hand's frame, [2, rows columns, 3] N.
+        grid: rows and columns of taxels on a pad.
+    """
+    force = forces / TOUCH
     out = jnp.array([1, -1], force.dtype)[:, None]
     seen = jnp.stack([force[:, :, 0], force[:, :, 2], out * force[:, :, 1]], 2)
-    return jnp.concatenate(list(seen.reshape(2, rows, columns, 3)), -1)
+    return jnp.concatenate(list(seen.reshape(2, *grid, 3)), -1)
 
 
 def axes(quat: Array) -> Array:

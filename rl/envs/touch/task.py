@@ -36,9 +36,9 @@ from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.render import Capsules
 
 from ...environment import Step, whole_actions
-from ...pictures.touch import grasping
 from ...spaces import Box, real
 from . import cameras, observations
+from .drawing import draw_grasp
 from .script import Script
 
 FINGERTIP = 0.013  # m from the middle between the pads down to the end of the fingers
@@ -87,7 +87,7 @@ class TouchTask(ABC):
     @property
     def observation_space(self) -> Any:
         """As `observations` says."""
-        return observations.space(self)
+        return observations.space(self.observation, self.grid, self.sensor)
 
     @property
     def action_space(self) -> Box:
@@ -203,12 +203,26 @@ class TouchTask(ABC):
         return Step(new, self.observe(new), reward, jnp.zeros_like(over), over, info)
 
     def observe(self, state: State) -> Any:
-        """What `observation` names."""
-        return observations.observe(self, state)
+        """Return what `observation` names: a vector, or a dictionary of arrays."""
+        kind, grasp, scene = self.observation, self.grasp, state.grasp
+        below = self.reach()
+        hand = observations.hand(scene, state.error, state.action, below, grasp.fixture.goal)
+        way = self.tip(state) - self.goal(state)
+        told = observations.privileged(scene, state.error, way, self.distance(state))
+        if kind == "privileged":
+            return jnp.concatenate([hand, told])
+        parts = {"hand": hand, "privileged": told}
+        if kind == "force":
+            parts["field"] = observations.field(scene.field, self.grid)
+        elif kind == "rgb":
+            parts["gels"] = cameras.gels(observations.check_sensor(self.sensor), grasp, scene)
+        elif kind == "depth":
+            parts["wrist"] = cameras.wrist(grasp, scene)
+        return parts
 
     def scene(self, state: State) -> Capsules:
-        """Hand, part and fixture at a state, for pictures."""
-        return grasping(self, state)
+        """Return the hand, the part and the fixture as capsules."""
+        return draw_grasp(self.grasp, state.grasp, self.is_success(state))
 
     def tip(self, state: State) -> Array:
         """The middle of the part's lower face, [3] m."""

@@ -33,10 +33,10 @@ from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 
 from ....environment import Step, whole_actions
-from ....pictures import shapes
 from ....spaces import Box, real
 from ..arm_task import distance
 from ..pick_place import FLOOR, HALF, HEIGHT, workspace
+from .drawing import geom_rods
 from .tool import JOINTS, OPEN, PIN, SHUT
 
 SHAFT = 0.2, 0.004  # m, its length and radius in pictures
@@ -202,7 +202,7 @@ class ContactTask(ABC):
 
     def scene(self, state: State) -> Capsules:
         """Tool in steel, the object in blue, its goal orange, and green where it is reached."""
-        start, end, radius, body = shapes.rods(self.model, state.body)
+        start, end, radius, body = geom_rods(self.model, state.body)
         tip = self.tip(state)
         pin, shaft = (tip.at[2].add(x) for x in (PIN, PIN + SHAFT[0]))
         where = jnp.where(self.is_success(state), jnp.array(GREEN), jnp.array(ORANGE))

@@ -13,7 +13,7 @@ from jaxgpu import rl
 from jaxgpu.geometry import sdf
 from jaxgpu.rl.envs.matter import with_soft_contact
 from jaxgpu.rl.envs.matter.inflow import nozzle_layer
-from jaxgpu.rl.envs.matter.rendering import COLOURS, render, scene, task_camera
+from jaxgpu.rl.envs.matter.rendering import COLOURS, draw_matter
 from jaxgpu.rl.envs.matter.shapes import Prism, glass
 from jaxgpu.rl.plan import trajectory
 
@@ -212,7 +212,7 @@ def test_colours_are_those_of_what_is_in_the_cup():
 def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
     """A pinhole's projection of the slab's corners, in NumPy."""
     env = rl.make(f"matter/{name}")
-    grid, camera = env.simulation.grid, task_camera(env, 400, 300)
+    grid, camera = env.simulation.grid, env.camera(400, 300)
     lower = np.asarray(grid.lower, float)
     upper = lower + np.asarray(grid.cells) * float(grid.dx)
     x = np.stack(np.meshgrid(*zip(lower, upper), (-1.5 * grid.dx, 1.5 * grid.dx)), -1).reshape(
@@ -229,7 +229,7 @@ def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
     v = focal * (x - eye) @ np.cross(right, ahead) / depth
     share = max(np.abs(u).max() / 200, np.abs(v).max() / 150)
     assert 0.75 < share < 1
-    drawn = scene(env, standing(env), camera)
+    drawn = draw_matter(env.simulation, standing(env), env.body_names, camera)
     assert drawn.far > depth.max() and drawn.floor == lower[1]
     # every particle six times, half a cell apart, about the plane
     counts = [len(body.x) for body in env.simulation.bodies]
@@ -255,7 +255,7 @@ def standing(env):
 @pytest.mark.slow
 def test_a_view_shows_both_liquids_and_the_glass():
     state, _ = reset(KEY)
-    image = np.asarray(jax.jit(lambda m: render(ENV, m, 120, 90))(state.matter))
+    image = np.asarray(jax.jit(lambda m: ENV.render(m, 120, 90))(state.matter))
     assert image.shape == (90, 120, 3) and 0 <= image.min() and image.max() <= 1
     red, blue = image[..., 0], image[..., 2]
     assert (blue > red + 0.2).sum() > 150  # water

@@ -1,4 +1,4 @@
-"""Robots of `jaxgpu.physics.rigid` as capsules, for pictures."""
+"""Capsules that draw a robot of `jaxgpu.physics.rigid` by its links."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +10,10 @@ from jaxgpu.render.capsules import BLUE, STEEL
 THICK = 0.1  # radius of a link, of the longest one
 
 
-def robot(model: Model, state: State) -> Capsules:
-    """The bodies of a mechanism: steel to the body that each hangs on, blue to its middle.
+def draw_links(model: Model, state: State) -> Capsules:
+    """Return the bodies: steel from the parent body, blue to the center of mass.
 
-    What hangs on nothing is a ball. The floor is at a height of 0 m, or below all of it.
+    A body without a parent is a ball. The floor is at a height of 0 m, or below all bodies.
     """
     start, end = model.view(state)["links"]
     count = len(start) // 2

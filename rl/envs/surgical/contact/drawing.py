@@ -1,4 +1,4 @@
-"""Shapes of a mechanism's geoms as capsules, for pictures: boxes as rods side by side."""
+"""Capsules that draw the geoms of a mechanism; a box becomes rods side by side."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +10,8 @@ from jaxgpu.physics.rigid import Model, State
 RODS = 8  # of a box
 
 
-def rods(model: Model, state: State) -> tuple[Array, Array, Array, np.ndarray]:
-    """Starts and ends [K, 3], radii [K], m, and the number of the body of each [K].
+def geom_rods(model: Model, state: State) -> tuple[Array, Array, Array, np.ndarray]:
+    """Return starts and ends [K, 3], radii [K], m, and body numbers [K] of the rods.
 
     Balls and capsules are as they are; a box is a row of eight rods, as thick as it is thin, with
     gaps where it is a wide slab. Planes and other kinds are left out.

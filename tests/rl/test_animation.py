@@ -12,10 +12,10 @@ import pytest
 
 from jaxgpu import rl
 from jaxgpu.render import Camera, Capsules, show
+from jaxgpu.rl.animation import film
 from jaxgpu.rl.envs.locomotion import robot
+from jaxgpu.rl.envs.locomotion.drawing import draw_links
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
-from jaxgpu.rl.pictures import links
-from jaxgpu.rl.pictures.film import film
 
 
 @pytest.mark.parametrize("name, count", [("needle-pick", 12), ("peg-transfer", 12 + 3)])
@@ -60,7 +60,7 @@ def test_a_robot_is_where_mujoco_has_it():
     data.qpos[:] = [0.4, -0.3, 0.7, -1.1, 0.9]
     mujoco.mj_forward(source, data)
     body = env.begin(jnp.asarray(data.qpos, jnp.float32)).body
-    seen = jax.jit(lambda body: links.robot(env.model, body))(body)
+    seen = jax.jit(lambda body: draw_links(env.model, body))(body)
     hangs = np.arange(2, source.nbody)  # on another body than the world
     start = np.concatenate([data.xpos[source.body_parentid[hangs]], data.xpos[1:]])
     end = np.concatenate([data.xpos[hangs], data.xipos[1:]])
@@ -77,7 +77,7 @@ def test_the_floor_is_at_0_m_or_below_all_of_a_robot(height, floor):
     row = lambda *along: jnp.array([[x, 0.0, height] for x in along])
     ends = row(0.0, 0.0, 0.0, 1.0), row(0.0, 1.0, 0.0, 1.0)  # to each body, then to its middle
     tree = SimpleNamespace(body_parent=[0, 0, 1])
-    seen = links.robot(SimpleNamespace(layout=tree, view=lambda state: {"links": ends}), None)
+    seen = draw_links(SimpleNamespace(layout=tree, view=lambda state: {"links": ends}), None)
     np.testing.assert_allclose(seen.floor, floor, rtol=1e-6)
     np.testing.assert_allclose(seen.radius, 0.1, rtol=1e-6)
 

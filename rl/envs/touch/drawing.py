@@ -1,26 +1,23 @@
-"""Hand, part and fixture of the tasks of touch as capsules, for pictures."""
+"""Capsules that draw the hand, the part and the fixture of a touch task."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from jaxgpu.geometry import rotations
+from jaxgpu.physics.touch import Grasp, GraspState
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
-
-if TYPE_CHECKING:
-    from ..envs.touch.task import TouchTask
 
 BARS = 24  # capsules of a ring
 FINGER, PALM = (0.010, 0.013), 0.06  # m: half the pads' width and length; the palm above them
 
 
-def grasping(env: "TouchTask", state: Any) -> Capsules:
-    """The part orange, and green once it is in its place; pads blue, and palm and fixture steel."""
-    scene, grasp = state.grasp, env.grasp
-    ink = jnp.where(env.is_success(state), jnp.array(GREEN), jnp.array(ORANGE))
+def draw_grasp(grasp: Grasp, scene: GraspState, success: Array) -> Capsules:
+    """Return the part, orange, or green after `success` [] bool; pads blue; the rest steel."""
+    ink = jnp.where(success, jnp.array(GREEN), jnp.array(ORANGE))
     wide = jnp.min(jnp.max(jnp.abs(jnp.asarray(grasp.part.points)), 0)[:2])
     tip = jnp.asarray(grasp.part.tip)
     rod = jnp.maximum(tip - wide, 0) * jnp.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])

@@ -1,20 +1,18 @@
 """An arm in a picture: where its links end, and the colour of the goal."""
 
-from types import SimpleNamespace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from jaxgpu.render.capsules import BLUE, GREEN, STEEL
+from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 from jaxgpu.rl.envs.surgical.arms import PSM
-from jaxgpu.rl.pictures.arms import arm, reaching
+from jaxgpu.rl.envs.surgical.drawing import draw_arm, draw_reach
+from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 
 
 def test_an_arm_ends_at_its_tip_and_the_ball_turns_green():
     q, goal = jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3]), jnp.array([0.05, 0.02, -0.12])
-    make = jax.jit(lambda near: arm(PSM, q, goal, near, 0.004))
+    make = jax.jit(lambda near: draw_arm(PSM, q, goal, near, 0.004))
     near, far = make(jnp.bool_(True)), make(jnp.bool_(False))
     np.testing.assert_array_equal(near.end[-1], goal)
     assert near.start.shape == (8, 3) and np.linalg.norm(near.end[-2] - near.start[-2]) > 0.0101
@@ -24,7 +22,7 @@ def test_an_arm_ends_at_its_tip_and_the_ball_turns_green():
 def test_links_have_their_radius_and_the_ball_is_wider_than_they_are():
     """The last link is the thinnest; the floor lies below all that the arm can reach."""
     q, goal = jnp.array([0.3, -0.2, 0.2, 0.5, 0.6, -0.3]), jnp.array([0.05, 0.02, -0.12])
-    scene = jax.jit(lambda: arm(PSM, q, goal, jnp.bool_(True), 0.004))()
+    scene = jax.jit(lambda: draw_arm(PSM, q, goal, jnp.bool_(True), 0.004))()
     np.testing.assert_allclose(scene.radius[:-2], 0.004, rtol=1e-6)
     assert 0.002 < scene.radius[-2] < 0.003 and 0.004 < scene.radius[-1] < 0.006
     np.testing.assert_array_equal(scene.start[1:-1], scene.end[:-2])  # a chain from the origin
@@ -35,13 +33,11 @@ def test_links_have_their_radius_and_the_ball_is_wider_than_they_are():
     np.testing.assert_allclose(scene.colour[-2:], [BLUE, GREEN], rtol=1e-6)
 
 
-@pytest.mark.parametrize("moves", [True, False])
-def test_the_goal_is_that_of_the_task_or_of_its_state(moves):
-    """Of a goal that moves the task says where it is; else it is kept in the state."""
-    kept, now = jnp.array([0.05, 0.02, -0.12]), jnp.array([0.01, 0.03, -0.1])
-    env = SimpleNamespace(arm=PSM, tolerance=0.005)
-    if moves:
-        env.goal = lambda state: now
-    state = SimpleNamespace(q=jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3]), goal=kept)
-    drawn = jax.jit(lambda: reaching(env, state, 0.004))()
-    np.testing.assert_array_equal(drawn.end[-1], now if moves else kept)
+def test_a_goal_is_green_within_the_tolerance():
+    q = jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3])
+    tip = jax.jit(lambda: forward_kinematics(PSM, q)[0])()
+    draw = jax.jit(lambda goal: draw_reach(PSM, q, goal, 0.005, 0.004))
+    for off, color in ((0.004, GREEN), (0.006, ORANGE)):
+        drawn = draw(tip.at[0].add(off))
+        np.testing.assert_array_equal(drawn.end[-1], tip.at[0].add(off))
+        np.testing.assert_allclose(drawn.colour[-1], color, rtol=1e-6)

@@ -1,6 +1,4 @@
-"""Arms, goals and objects of the surgical tasks as capsules, for pictures."""
-
-from typing import TYPE_CHECKING, Any
+"""Capsules that draw the arms, goals and objects of the surgical tasks."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -8,15 +6,12 @@ from jax import Array
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 
-from ..envs.surgical.arms import PSM, Arm
-from ..envs.surgical.kinematics import forward_kinematics, frame_origins
-
-if TYPE_CHECKING:
-    from ..envs.surgical.pick_place import PickPlace
+from .arms import PSM, Arm
+from .kinematics import forward_kinematics, frame_origins
 
 
-def arm(arm: Arm, q: Array, goal: Array, near: Array, radius: Array | float) -> Capsules:
-    """An arm of capsules, its last link thinner, and a ball: orange, and green when `near`.
+def draw_arm(arm: Arm, q: Array, goal: Array, near: Array, radius: Array | float) -> Capsules:
+    """Return the links of an arm, the last one thinner, and a ball: orange, green when `near`.
 
     Args:
         arm: its kinematics.
@@ -45,28 +40,40 @@ def arm(arm: Arm, q: Array, goal: Array, near: Array, radius: Array | float) -> 
     )
 
 
-def reaching(env: Any, state: Any, radius: Array | float) -> Capsules:
-    """The arm and the goal of a task that moves joints, links of `radius`, m.
+def draw_reach(
+    arm: Arm, q: Array, goal: Array, tolerance: Array | float, radius: Array | float
+) -> Capsules:
+    """Return an arm and its goal, green where the tip is within `tolerance`, m, of it."""
+    tip, _ = forward_kinematics(arm, q)
+    near = jnp.sum((tip - goal) ** 2) < tolerance**2
+    return draw_arm(arm, q, goal, near, radius)
 
-    The goal is orange, and green once the task counts as done there.
+
+def draw_grasp(
+    drawn: Capsules,
+    tip: Array,
+    yaw: Array,
+    closed: Array,
+    solids: tuple[Array, Array, Array, Array],
+    floor: float,
+) -> Capsules:
+    """Return a drawn PSM with its jaw, the object in blue, and the scene in steel.
+
+    Args:
+        drawn: the arm and the goal, of `draw_arm`.
+        tip: of the jaw, [3] m.
+        yaw: of the jaw about the vertical, [] rad.
+        closed: [] bool.
+        solids: starts and ends [K, 3] and radii [K], m, and which are of the object, [K] bool.
+        floor: its height, m.
     """
-    goal = env.goal(state) if callable(getattr(env, "goal", None)) else state.goal
-    tip, _ = forward_kinematics(env.arm, state.q)
-    near = jnp.sum((tip - goal) ** 2) < env.tolerance**2
-    near = env.is_success(state) if hasattr(env, "is_success") else near
-    return arm(env.arm, state.q, goal, near, radius)
-
-
-def grasping(env: "PickPlace", state: Any, floor: float) -> Capsules:
-    """The PSM with its jaw, the object in blue, what stands around in steel."""
-    drawn = arm(PSM, env.joints(state), state.goal, env.is_success(state), 0.004)
-    yaw_axis = state.tip + jnp.array([0.0, 0.0, PSM.tip[1]])
-    part = jnp.stack([jnp.cos(state.yaw), jnp.sin(state.yaw), jnp.zeros_like(state.yaw)])
-    opening = jnp.where(state.closed, 0.0008, 0.004) * part
+    yaw_axis = tip + jnp.array([0.0, 0.0, PSM.tip[1]])
+    part = jnp.stack([jnp.cos(yaw), jnp.sin(yaw), jnp.zeros_like(yaw)])
+    opening = jnp.where(closed, 0.0008, 0.004) * part
     jaw_start = jnp.stack([yaw_axis, yaw_axis])
-    jaw_end = jnp.stack([state.tip - opening, state.tip + opening])
+    jaw_end = jnp.stack([tip - opening, tip + opening])
     links = drawn.radius.at[-2].set(0.001)  # the jaw takes the place of the last link
-    start, end, radius, own = env.solids(state)
+    start, end, radius, own = solids
     colour = jnp.where(own[:, None], jnp.array([BLUE]), jnp.array([STEEL]))
     return Capsules(
         start=jnp.concatenate([drawn.start, jaw_start, start]),
