@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.harness import Contender, Entry
 from benchmarks.mpm.work import DT, STEPS, Work, start
-from jaxgpu import mesh
+from jaxgpu.devices import mesh
 from jaxgpu.physics.continuum import (
     Body,
     Corotated,

@@ -16,7 +16,7 @@ from benchmarks.reach import chips, hlo
 from benchmarks.reach.program import Program
 from benchmarks.reach.programs import ALONE
 from benchmarks.reach.spread import SPREAD
-from jaxgpu import precision
+from jaxgpu.devices import precision
 
 
 def entries() -> Iterator[Entry]:

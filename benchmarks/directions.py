@@ -8,8 +8,8 @@ from scipy.stats import vonmises_fisher
 
 from benchmarks import limits
 from benchmarks.harness import Contender, Entry
+from jaxgpu.devices.precision import in_float64
 from jaxgpu.numerics import VonMisesFisher
-from jaxgpu.precision import in_float64
 from jaxgpu.studies.directions import features
 
 

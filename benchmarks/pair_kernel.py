@@ -17,8 +17,8 @@ import numpy as np
 from jax import lax
 
 from benchmarks.harness import Contender, Entry
+from jaxgpu.devices.precision import in_float64, reassociation
 from jaxgpu.physics.nbody.forces import hilo, pairs
-from jaxgpu.precision import in_float64, reassociation
 
 SOURCES, PAIRS = 4096, 1 << 25
 FLAGS = ["-O3", "-march=native", "-ffast-math", "-funroll-loops", "-shared", "-fPIC"]

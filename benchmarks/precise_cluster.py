@@ -9,8 +9,8 @@ import rebound
 
 from benchmarks import in_ph4
 from benchmarks.harness import Contender, Entry
+from jaxgpu.devices.precision import in_float64, reassociation
 from jaxgpu.physics.nbody import Hermite6, plummer
-from jaxgpu.precision import in_float64, reassociation
 
 COUNT, SPAN, SOFTENING = 1024, 0.125, 1e-4
 _init = jax.jit(Hermite6.init)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from benchmarks.harness import Contender, Entry
 from jaxgpu import rl
-from jaxgpu.precision import platform
+from jaxgpu.devices.precision import platform
 
 CPU = platform() == "cpu"
 COPIES, STEPS = 256 if CPU else 4096, 20  # of the simulation alone

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.harness import Contender, Entry
+from jaxgpu.devices.precision import platform
 from jaxgpu.physics import rigid
-from jaxgpu.precision import platform
 
 JOINTS, DT, STEPS, COPIES, GRADIENT_STEPS = 7, 0.005, 50, 1024, 10
 # copies, of which C steps so many on its one core; steps; seconds from the rest pose before

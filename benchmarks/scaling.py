@@ -24,8 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu import distributed, mesh
-from jaxgpu.run import run
+from jaxgpu import distributed
+from jaxgpu.devices import mesh
+from jaxgpu.runs.loop import run
 
 TEAMS = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 4), (4, 2))  # processes, devices of each
 STEPS = {"rows": 100, "bodies": 10, "network": 50}

@@ -9,9 +9,9 @@ import numpy as np
 import rebound
 
 from benchmarks.harness import Contender, Entry
+from jaxgpu.devices.precision import in_float64
 from jaxgpu.physics.nbody.planets import ensemble
 from jaxgpu.physics.nbody.planets.ensemble import Ensemble
-from jaxgpu.precision import in_float64
 
 COUNT, SOME, SPAN = 10_000, 500, 40.0
 

@@ -9,10 +9,10 @@ import rebound
 
 from benchmarks import limits
 from benchmarks.harness import Contender, Entry
+from jaxgpu.devices.precision import in_float64
 from jaxgpu.physics.nbody.planets import ephemeris
 from jaxgpu.physics.nbody.planets.planetary import Planetary, State
 from jaxgpu.physics.nbody.planets.tracers import Control
-from jaxgpu.precision import in_float64
 from jaxgpu.studies.solar_system import STEP, Options, belt
 
 STEPS, TRACERS = 10, 10_000

@@ -14,9 +14,9 @@ import numpy as np
 import tyro
 
 from benchmarks.harness import Contender, Entry
+from jaxgpu.devices.precision import in_float64, reassociation
 from jaxgpu.physics.nbody import Hermite, plummer
 from jaxgpu.physics.nbody.clusters.hermite import State
-from jaxgpu.precision import in_float64, reassociation
 
 SPAN, SOFTENING = 0.125, 1e-4
 

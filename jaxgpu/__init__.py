@@ -26,9 +26,9 @@ if not (_here / "physics").is_dir():
 def __getattr__(name: str) -> _Any:
     """A pillar, imported when it is first asked for, so `import jaxgpu` costs next to nothing."""
     if name == "distributed":
-        return _import_module(f"{__name__}.processes").distributed
+        return _import_module(f"{__name__}.devices").distributed
     if name == "load":
-        return _import_module(f"{__name__}.saving.saved").load
+        return _import_module(f"{__name__}.runs.saving.saved").load
     if name == "show":
         return _import_module(f"{__name__}.render").show
     if name in __all__:

@@ -22,11 +22,14 @@ from typing import Annotated, Any
 import jax
 import tyro
 
-from jaxgpu import __version__, files, memory, ranges, report
-from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.checkpoint.folder import MANIFEST
+from jaxgpu import __version__, report
+from jaxgpu.devices import memory
+from jaxgpu.inputs import ranges
 from jaxgpu.report import ReportError
-from jaxgpu.saving import watch
+from jaxgpu.runs import files
+from jaxgpu.runs.checkpoint import CheckpointError
+from jaxgpu.runs.checkpoint.folder import MANIFEST
+from jaxgpu.runs.saving import watch
 from jaxgpu.studies import BadInput, Study, from_file, studies
 
 # what to do where the disk does not do as it is told

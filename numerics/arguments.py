@@ -10,7 +10,7 @@ from jax import Array
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from jaxgpu.precision import scope
+from jaxgpu.devices.precision import scope
 
 
 def prepare(

@@ -16,8 +16,8 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
-from jaxgpu.doors import explained
-from jaxgpu.precision import scope
+from jaxgpu.devices.precision import scope
+from jaxgpu.inputs.doors import explained
 
 from .arguments import broadcast
 from .bessel.branches import log_bessel

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import arguments, memory, precision
+from jaxgpu.devices import memory, precision
+from jaxgpu.inputs import arguments
 from jaxgpu.render import Camera
 
 _FRAMES = 4  # of a call on a processor, whose cores take a call each

@@ -15,7 +15,7 @@ import jax
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgpu.mesh import flat
+from jaxgpu.devices.mesh import flat
 
 from .environment import Environment
 
@@ -51,13 +51,14 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
     Args:
         learner: with `check_devices`, and `update` that takes an `axis`, as all of `rl` have.
         env: what it plays.
-        mesh: of one axis, as `jaxgpu.mesh.devices` gives it.
+        mesh: of one axis, as `jaxgpu.devices.mesh.devices` gives it.
 
     Raises:
         ValueError: environments, candidates or minibatches that cannot be shared out evenly.
         TypeError: a learner that knows nothing of devices.
 
-    >>> from jaxgpu import mesh, rl
+    >>> from jaxgpu import rl
+    >>> from jaxgpu.devices import mesh
     >>> env, ppo, two = rl.make("cartpole"), rl.PPO(num_envs=4, num_steps=4), mesh.devices(2)
     >>> state = ppo.init(env, jax.random.key(0), num_updates=1)
     >>> state = jax.device_put(state, shardings(state, two))

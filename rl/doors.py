@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax.tree_util import keystr
 
-from jaxgpu import arguments, ranges
+from jaxgpu.inputs import arguments, ranges
 
 from .environment import Step, refuse_no_environment
 from .spaces import Box, Discrete

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree
 
 from .spaces import Space
 

@@ -9,8 +9,9 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu import allocation, arguments, ranges
-from jaxgpu.doors import explained
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
 
 from .doors import check_count
 from .environment import Environment

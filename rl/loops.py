@@ -15,12 +15,13 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxgpu import allocation, arguments, ranges
-from jaxgpu.doors import explained
-from jaxgpu.mesh import flat
-from jaxgpu.program import long
-from jaxgpu.pytree import pytree, static
-from jaxgpu.run import Run, rollout, run
+from jaxgpu.devices import allocation
+from jaxgpu.devices.mesh import flat
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree, static
+from jaxgpu.runs.loop import Run, rollout, run
+from jaxgpu.runs.program import long
 
 from . import devices, shares, vector
 from .doors import check_count
@@ -132,7 +133,7 @@ def train(
         measure: pure function of the state; its report by default.
         out: folder of checkpoints.
         resume: go on from what is there:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: steps over which learning rates fall to zero and exploration settles; `steps` if
             not said. It is a part of the training, and a resumed one keeps it: to stop early and
@@ -221,7 +222,7 @@ def sweep(
         measure: pure function of the state of one training; its report by default.
         out: folder of checkpoints.
         resume: go on from what is there:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: updates over which learning rates fall and exploration settles, `parts * every`
             if not said; as that of `train`, and kept by a resumed sweep.

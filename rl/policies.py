@@ -14,11 +14,11 @@ import jax
 import jax.export
 import jax.numpy as jnp
 
-from jaxgpu import arguments
-from jaxgpu.checkpoint import CheckpointError, save, sealed, tree
-from jaxgpu.doors import explained
-from jaxgpu.pytree import pytree
-from jaxgpu.saving import structure
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs.checkpoint import CheckpointError, save, sealed, tree
+from jaxgpu.runs.saving import structure
 
 _KIND = "policy"  # what the file says it holds
 
@@ -116,7 +116,7 @@ def load_policy(path: str | Path) -> LearntPolicy | RecurrentPolicy:
 
     >>> load_policy("/nowhere/policy.npz")
     Traceback (most recent call last):
-    jaxgpu.checkpoint.sealed.CheckpointError: /nowhere/policy.npz: no such checkpoint; ...
+    jaxgpu.runs.checkpoint.sealed.CheckpointError: /nowhere/policy.npz: no such checkpoint; ...
     """
     path = arguments.path("load_policy: path", path, "a file")
     sealed.seal_of(path)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs.fields import number, pytree, size, static
 
 
 @pytree

@@ -21,9 +21,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from jaxgpu import allocation, arguments, ranges
-from jaxgpu.doors import explained
-from jaxgpu.pytree import pytree, size, static
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree, size, static
 
 from . import shares
 from .environment import Environment, refuse_no_environment

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.reach.chips import CHIPS
-from jaxgpu.files import replacing
+from jaxgpu.runs.files import replacing
 
 FILE = Path(__file__).parents[1] / "reach.json"
 PAGE = Path(__file__).parents[2] / "docs" / "reach.md"
@@ -90,7 +90,7 @@ them at full size; what one H100 took [stands below](#measured-on-an-h100). No T
   launch is taken to cost a GPU 2.5 microseconds and a TPU 1, however little it does: assumptions.
 - **loops**: loops whose length only the device knows; what is inside counts once. On a GPU the host
   reads their predicate in every turn, unless the program is one graph, as that of a cluster's
-  blocks is when it is run (`jaxgpu.precision.options`).
+  blocks is when it is run (`jaxgpu.devices.precision.options`).
 - **turns**: turns of loops of known length, one after the other.
 - **temporaries**: bytes of intermediate values over those of arguments and results.
 - **64-bit**: values of 64 bits in a program of 32 bits.

@@ -10,8 +10,8 @@ from jax.sharding import Mesh, PartitionSpec
 
 from benchmarks.reach.program import KEY, Program, Spread, numbers
 from benchmarks.reach.programs import GM, V, X, block
-from jaxgpu import mesh as meshes
 from jaxgpu import rl
+from jaxgpu.devices import mesh as meshes
 from jaxgpu.evolution import multi, protocol
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.physics import continuum

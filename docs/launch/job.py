@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgpu
-from jaxgpu import mesh
-from jaxgpu.processes import leads
-from jaxgpu.run import run
+from jaxgpu.devices import mesh
+from jaxgpu.devices.processes import leads
+from jaxgpu.runs.loop import run
 
 DT, SOFTENING = 1e-3, 0.05
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxgpu.devices.precision import in_float64
 from jaxgpu.numerics import log_iv, log_kv
-from jaxgpu.precision import in_float64
 from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
 from jaxgpu.report.drawing import follows_page
 

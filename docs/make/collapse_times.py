@@ -17,11 +17,11 @@ import numpy as np
 import tyro
 from jax import Array, lax
 
+from jaxgpu.devices.precision import reassociation
 from jaxgpu.physics.nbody import Cluster, Hermite, Pairing, kroupa, plummer, virial
 from jaxgpu.physics.nbody.clusters import cluster
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.physics.nbody.models import quantile
-from jaxgpu.precision import reassociation
 from jaxgpu.studies.cluster_tracers.measures import smooth
 
 type Advance = Callable[[Cluster, cluster.State], tuple[cluster.State, dict[str, Array]]]

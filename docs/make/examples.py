@@ -45,7 +45,7 @@ SPARED = {
         )
     ],
     "parts of a run's state or program, which nobody makes by hand": [
-        "jaxgpu.program.Program",
+        "jaxgpu.runs.program.Program",
         "jaxgpu.physics.nbody.clusters.tracers.Tracers",
         "jaxgpu.physics.nbody.clusters.binary.ks_pairs.Pair",
         "jaxgpu.physics.nbody.clusters.binary.ks_pairs.Pairs",

@@ -15,7 +15,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from jaxgpu import ranges
+from jaxgpu.inputs import ranges
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, fill_box, simula
 from jaxgpu.physics.nbody.forces import potentials, tide
 from jaxgpu.render import Camera, gif
 from jaxgpu.rl.envs.surgical.drawing import draw_arm
-from jaxgpu.run import run
+from jaxgpu.runs.loop import run
 
 PICTURES = Path(__file__).parents[1] / "pictures"
 FRAMES, INK, PAPER = 48, "#e8ecf2", "#10141c"

@@ -10,10 +10,10 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
-from jaxgpu.kinds import refuse_unbound
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree, size, static
+from jaxgpu.inputs.kinds import refuse_unbound
 
 _UNTRACEABLE = (
     jax.errors.TracerArrayConversionError,

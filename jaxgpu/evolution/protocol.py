@@ -6,7 +6,7 @@ keeps a step where it is better:
 
 >>> import jax.numpy as jnp
 >>> from jaxgpu.evolution.problem import box
->>> from jaxgpu.pytree import pytree
+>>> from jaxgpu.inputs.fields import pytree
 >>> @pytree
 ... class Walk(Algorithm[tuple[Array, Array]]):
 ...     step: float = 0.1
@@ -34,12 +34,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxgpu import allocation, arguments, ranges
-from jaxgpu.doors import explained
-from jaxgpu.mesh import flat, replicate
-from jaxgpu.pytree import pytree
-from jaxgpu.run import Run
-from jaxgpu.run import run as run_steps
+from jaxgpu.devices import allocation
+from jaxgpu.devices.mesh import flat, replicate
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs.loop import Run
+from jaxgpu.runs.loop import run as run_steps
 
 from .population import Population
 from .problem import Problem, floats, ready, sound
@@ -355,7 +356,7 @@ def evolve[S](
 
     Seeds, hyper-parameters and bounds are all batch axes:
     `jax.vmap(lambda key: evolve(spec, problem, key, 250))(jax.random.split(key, 100))`; and
-    `jaxgpu.mesh.over` of that gives each of several devices its share of them.
+    `jaxgpu.devices.mesh.over` of that gives each of several devices its share of them.
 
     Args:
         spec: the algorithm.
@@ -406,7 +407,7 @@ def run[S](
             makes another program for several; a run resumes to the same bits on as many.
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
     Returns:
         The last state (that of `evolve`), the history and the timing.
 

@@ -10,8 +10,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxgpu.doors import explained
-from jaxgpu.ranges import Range, refuse
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import Range, refuse
 
 from . import multi, protocol, single
 from . import space as spaces
@@ -106,7 +106,7 @@ def minimize(
             (`protocol.run`).
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
     Returns:
         Solution; of several objectives the feasible non-dominated members of the population. If
         no feasible point was found, a warning says so, and the least violating are returned.

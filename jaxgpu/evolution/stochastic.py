@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import arguments, ranges
-from jaxgpu.doors import explained
-from jaxgpu.program import refuse_changed
-from jaxgpu.pytree import pytree, size, static
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree, size, static
+from jaxgpu.runs.program import refuse_changed
 
 from .problem import Box, Problem, bounded, floats, sound, traced, valued
 

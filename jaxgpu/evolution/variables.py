@@ -21,8 +21,8 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxgpu import ranges
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size, static
 
 from .problem import ordered
 

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import memory, ranges
-from jaxgpu.doors import explained
+from jaxgpu.devices import memory
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 
 @explained

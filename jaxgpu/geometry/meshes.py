@@ -11,10 +11,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import memory, ranges
-from jaxgpu.arguments import shown
-from jaxgpu.doors import explained
-from jaxgpu.extras import extra
+from jaxgpu.devices import memory
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.arguments import shown
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.extras import extra
 
 from .sdf import Voxels
 

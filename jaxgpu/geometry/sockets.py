@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.fields import number, pytree
 
 from .sdf import Box
 from .vectors import Vec, length

@@ -9,8 +9,8 @@ from dataclasses import replace
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import pytree
 
 from . import rotations
 from .vectors import Vec, length

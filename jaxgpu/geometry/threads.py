@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
 
 from .vectors import Vec, length
 

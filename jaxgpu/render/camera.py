@@ -13,10 +13,10 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu import ranges
 from jaxgpu.geometry import rows
 from jaxgpu.geometry.vectors import Vec, dot
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 
 RADIUS = ranges.Range(least=0, unit="m")
 

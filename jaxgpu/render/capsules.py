@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu import allocation, ranges
+from jaxgpu.devices import allocation
 from jaxgpu.geometry import rays
 from jaxgpu.geometry.vectors import Vec, dot, unit
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import pytree
 
 from .camera import Camera, held
 

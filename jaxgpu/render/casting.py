@@ -22,7 +22,7 @@ from jaxgpu.geometry import rays
 from jaxgpu.geometry.rays import FAR
 from jaxgpu.geometry.solids import Boxes, Planes, Rods, Solids, inside, outside
 from jaxgpu.geometry.vectors import Vec, dot, length
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 TOGETHER = 4  # boxes between two looks at the farthest pixel
 LAUNCH = 24  # boxes of a launch on a GPU: fewer than 32 are one loop in a kernel, and no reduction

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
-from jaxgpu.extras import extra
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.extras import extra
 
 
 @explained

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxgpu.extras import extra
+from jaxgpu.inputs.extras import extra
 
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#12161c"
 LIGHT_INK, DARK_INK = "#1c2530", "#e4e8ee"

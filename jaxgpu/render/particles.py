@@ -6,9 +6,10 @@ from typing import Any, Protocol
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import allocation, ranges
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
 
 from . import ground, shade
 from .camera import Camera, centres, held

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
 from jaxgpu.geometry import rows
 from jaxgpu.geometry.solids import Boxes, Planes, Rods, Solids
 from jaxgpu.geometry.vectors import dot
-from jaxgpu.pytree import pytree, size
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree, size
 
 from . import casting
 from .camera import Camera, held

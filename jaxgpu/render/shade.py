@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.geometry.vectors import Vec, cross, dot, unit
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs.fields import number, pytree, size
 
 from .camera import Camera
 from .splat import nearest

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgpu import arguments, ranges
-from jaxgpu.run import Run
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.runs.loop import Run
 
 from .capsules import Capsules
 from .palette import SERIES

@@ -12,10 +12,10 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.vectors import Vec, unit
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 from .camera import Camera, held
 

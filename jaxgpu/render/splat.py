@@ -15,9 +15,9 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
 from jaxgpu.geometry.vectors import Vec, dot
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 from .camera import Camera, centres, held, sizes
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu import arguments
-from jaxgpu.doors import explained
-from jaxgpu.files import replacing
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.doors import explained
+from jaxgpu.runs.files import replacing
 
 from .palette import SERIES
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu import arguments
-from jaxgpu.doors import explained
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.doors import explained
 from jaxgpu.render import View, mp4
 from jaxgpu.render.palette import DARK_INK, INK, LIGHT_INK
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import jaxgpu
-from jaxgpu import arguments
-from jaxgpu.doors import explained
-from jaxgpu.processes import leads
+from jaxgpu.devices.processes import leads
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.doors import explained
 from jaxgpu.render import palette, view
 
 from .parts import ReportError

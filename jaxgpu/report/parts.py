@@ -6,10 +6,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgpu import arguments
-from jaxgpu.pytree import size
-from jaxgpu.ranges import check
-from jaxgpu.run import Timing
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.fields import size
+from jaxgpu.inputs.ranges import check
+from jaxgpu.runs.loop import Timing
 
 DRAWN = {"image/svg+xml": "svg", "image/png": "png"}
 SHOWN = (*DRAWN, "image/gif", "video/mp4", "text/html")

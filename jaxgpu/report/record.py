@@ -15,11 +15,11 @@ import jax
 import numpy as np
 
 import jaxgpu
-from jaxgpu import arguments
-from jaxgpu.doors import explained
-from jaxgpu.files import replacing
-from jaxgpu.processes import leads
-from jaxgpu.ranges import KEY
+from jaxgpu.devices.processes import leads
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import KEY
+from jaxgpu.runs.files import replacing
 
 from .parts import Report, ReportError, drawable, from_record, must_be_text
 

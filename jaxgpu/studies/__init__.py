@@ -25,7 +25,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
-from jaxgpu.doors import explained
+from jaxgpu.inputs.doors import explained
 from jaxgpu.report import Report
 
 GROUP = "jaxgpu.studies"  # of the entry points of other packages

@@ -14,14 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import memory, ranges, show
+from jaxgpu import show
+from jaxgpu.devices import memory
+from jaxgpu.devices.precision import in_float64
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import size
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid import Model, State
-from jaxgpu.precision import in_float64
-from jaxgpu.pytree import size
 from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
 from jaxgpu.report import Figure, Headline, Report, Table, figure, view
-from jaxgpu.run import Run, run
+from jaxgpu.runs.loop import Run, run
 from jaxgpu.studies import SEEDS
 
 G, START = 9.81, (2.2, 0.4)  # m/s^2; angles of the joints at the start, rad

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import ranges, rl
-from jaxgpu.pytree import number, size
+from jaxgpu import rl
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, size
 from jaxgpu.report import Headline, Report
 from jaxgpu.rl.plan import initial_states, standard_planners
 from jaxgpu.rl.plan.comparison import POPULATION

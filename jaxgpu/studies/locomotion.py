@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 
 from jaxgpu import rl
-from jaxgpu.pytree import number, size
+from jaxgpu.inputs.fields import number, size
 from jaxgpu.report import Report
 from jaxgpu.studies.classic_control import scores
 from jaxgpu.studies.classic_control.scores import Row

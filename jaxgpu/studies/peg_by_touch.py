@@ -9,11 +9,12 @@ import jax
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges, rl
-from jaxgpu.pytree import number, size
+from jaxgpu import rl
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, size
 from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, ORANGE, PURPLE, styled
 from jaxgpu.report import Headline, Report, figure
-from jaxgpu.run import Run
+from jaxgpu.runs.loop import Run
 from jaxgpu.studies import SEEDS
 from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course

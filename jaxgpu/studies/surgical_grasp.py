@@ -8,8 +8,9 @@ import jax
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges, report, rl
-from jaxgpu.pytree import size
+from jaxgpu import report, rl
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import size
 from jaxgpu.render import Camera
 from jaxgpu.report import Figure, Report
 from jaxgpu.rl.animation import film as on_device

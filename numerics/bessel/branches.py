@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
-from jaxgpu.precision import scope
+from jaxgpu.devices.precision import scope
 
 from . import disk, uniform
 from .uniform import Kind, edge

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxgpu.doors import explained
-from jaxgpu.precision import scope
+from jaxgpu.devices.precision import scope
+from jaxgpu.inputs.doors import explained
 
 from ..arguments import least, prepare
 from . import disk

@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu import ranges
-from jaxgpu.precision import scope
+from jaxgpu.devices.precision import scope
+from jaxgpu.inputs import ranges
 
 from ..arguments import computed_in, listed
 

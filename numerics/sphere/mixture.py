@@ -19,11 +19,12 @@ from jax import Array
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from jaxgpu import allocation, ranges
-from jaxgpu.doors import explained
-from jaxgpu.precision import scope
-from jaxgpu.pytree import number, pytree
-from jaxgpu.run import Run, run
+from jaxgpu.devices import allocation
+from jaxgpu.devices.precision import scope
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.runs.loop import Run, run
 
 from ..arguments import computed_in
 from ..bessel.hypergeometric import log_hyp0f1
@@ -63,7 +64,7 @@ class Mixture:
     def refined(self, x: ArrayLike, weights: ArrayLike | None = None) -> "Mixture":
         """The mixture after one step of expectation-maximisation, as a pure function.
 
-        It can be jitted, mapped over and differentiated: `jaxgpu.run.rollout` of it fits inside a
+        It can be jitted, mapped over and differentiated: `jaxgpu.runs.rollout` of it fits inside a
         program, where `fit_mixture` cannot be called.
 
         Args:
@@ -172,7 +173,7 @@ def fit_mixture(
         measure: of the state, at the start and after each step; by default `score`.
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
     Returns:
         The mixture, and as its history the mean log density of the start and after every step,
         [1 + steps]; soft steps never lower it.

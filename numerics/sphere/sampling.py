@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import allocation
-from jaxgpu.precision import scope, smallest
+from jaxgpu.devices import allocation
+from jaxgpu.devices.precision import scope, smallest
 
 from ..bessel.ratios import iv_ratio
 from .arguments import concentration_of, count_of, direction_of, key_of

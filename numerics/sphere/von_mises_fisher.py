@@ -18,8 +18,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxgpu.precision import scope
-from jaxgpu.pytree import number, pytree
+from jaxgpu.devices.precision import scope
+from jaxgpu.inputs.fields import number, pytree
 
 from ..arguments import computed_in
 from ..bessel.hypergeometric import log_hyp0f1

@@ -1,7 +1,8 @@
 """What cannot be right in a scene, said in one sentence.
 
-Ranges of single numbers are declared on the fields and held by `jaxgpu.ranges`; here are shapes,
-dtypes, and what fields must be beside one another. Values that are being traced are passed over.
+Ranges of single numbers are declared on the fields and held by `jaxgpu.inputs.ranges`; here are
+shapes, dtypes, and what fields must be beside one another. Values that are being traced are passed
+over.
 """
 
 import dataclasses
@@ -13,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from jaxgpu import ranges
 from jaxgpu.geometry import sdf
+from jaxgpu.inputs import ranges
 
 from .grid.grid import Grid
 from .materials.liquid import corrects_volume

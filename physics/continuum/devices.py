@@ -23,8 +23,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxgpu.mesh import flat, replicate, split
-from jaxgpu.pytree import pytree, static
+from jaxgpu.devices.mesh import flat, replicate, split
+from jaxgpu.inputs.fields import pytree, static
 
 from . import engine
 from .grid.grid import Grid
@@ -55,7 +55,7 @@ def shard_state(scene: Scene, mesh: Mesh) -> Shares:
     Raises:
         ValueError: a scene with injectors or collectors.
 
-    >>> from jaxgpu import mesh
+    >>> from jaxgpu.devices import mesh
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, fill_box
     >>> body = Body(fill_box((0.2, 0.2), (1.8, 0.5), 0.05), Liquid(), 0.05**2)
     >>> scene = Scene((body,), Grid(0.1, (20, 10)), (0.0, -10.0)).prepare()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu.extras import extra
+from jaxgpu.inputs.extras import extra
 
 from .particles import State
 

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.doors import explained
-from jaxgpu.precision import smallest
-from jaxgpu.program import called
-from jaxgpu.pytree import pytree
+from jaxgpu.devices.precision import smallest
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs.program import called
 
 from .particles import State
 from .scene import Scene

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
 from jaxgpu.geometry.vectors import Mat, Vec
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 
 from .grid.grid import Grid
 from .tools.collide import Tool

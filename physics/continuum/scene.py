@@ -7,8 +7,9 @@ is one metre deep, so that masses are kg and stresses Pa there too.
 import jax
 import jax.numpy as jnp
 
-from jaxgpu import allocation, ranges
-from jaxgpu.pytree import pytree
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import pytree
 
 from . import checks, engine, stability
 from .particles import State, fill

@@ -4,7 +4,7 @@ from typing import Any
 
 from jax import Array
 
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs.fields import number, pytree, static
 
 from .grid.grid import Grid
 from .particles import Body

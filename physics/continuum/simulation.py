@@ -13,11 +13,11 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
-from jaxgpu.mesh import flat, split
-from jaxgpu.pytree import pytree, static
-from jaxgpu.run import Run, nothing, run
+from jaxgpu.devices.mesh import flat, split
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree, static
+from jaxgpu.runs.loop import Run, nothing, run
 
 from . import engine
 from .devices import Shares, gather_state, shard_frame, shard_state
@@ -135,9 +135,9 @@ def simulate(
         until: ends the run after the first frame whose state it says yes to, [] bool.
         out: folder for checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
-        mesh: devices to spread the particles over, as `jaxgpu.mesh.devices` gives them.
+        mesh: devices to spread the particles over, as `jaxgpu.devices.mesh.devices` gives them.
     Returns:
         a `Run`: the last state, history [1 + frames, ...] from the start on, and timing.
     Raises:

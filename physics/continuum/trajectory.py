@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
-from jaxgpu.run import nothing
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.runs.loop import nothing
 
 from . import engine
 from .particles import State

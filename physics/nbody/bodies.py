@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu import ranges
+from jaxgpu.inputs import ranges
 
 LARGEST = 1e100  # of coordinates, velocities and masses: their cubes overflow beyond it
 

@@ -13,12 +13,12 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgpu.mesh import flat
-from jaxgpu.processes import place
+from jaxgpu.devices.mesh import flat
+from jaxgpu.devices.processes import place
 
 
 def spread(name: str, spec: Any, state: Any, mesh: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The state, spread as `spec.partition` says, and a step of it, for `jaxgpu.run.run`.
+    """The state, spread as `spec.partition` says, and a step of it, for `jaxgpu.runs.run`.
 
     Args:
         name: of the function that was called, which begins the sentence.

@@ -6,8 +6,8 @@ IAU 2012 B2 for the parsec, Julian years.
 
 import math
 
-from jaxgpu import ranges
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree
 
 SUN = 1.3271244e11  # GM of the Sun, km^3 / s^2
 PARSEC = 3.0856775814913673e13  # km

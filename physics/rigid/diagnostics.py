@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.doors import explained
-from jaxgpu.ranges import numbers
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import numbers
 
 from .constraints.factor import factored, solved
 from .forward import State

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from .constraints import contacts, problem, rows
 from .constraints.contacts import Contacts

@@ -10,10 +10,10 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu.arguments import shown
-from jaxgpu.doors import explained
-from jaxgpu.pytree import pytree
-from jaxgpu.ranges import check, numbers
+from jaxgpu.inputs.arguments import shown
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree
+from jaxgpu.inputs.ranges import check, numbers
 
 from . import forward, integrators
 from .forward import Dynamics, State

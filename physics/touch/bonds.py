@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry.vectors import Vec, cross, dot, length
-from jaxgpu.pytree import pytree, size
+from jaxgpu.inputs.fields import pytree, size
 
 from .force_field import ForceField
 

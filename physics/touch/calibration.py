@@ -12,9 +12,9 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import arguments, ranges
-from jaxgpu.doors import explained
-from jaxgpu.extras import extra
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.extras import extra
 
 from .optical import REFERENCE, GelSight
 

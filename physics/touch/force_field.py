@@ -11,9 +11,9 @@ along n: damped, and never drawn by the object. The two laws differ in the shear
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
 from jaxgpu.geometry.vectors import Vec, dot, length
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree
 
 from .pad import floating, unit_length
 

@@ -24,9 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
 from jaxgpu.geometry import rotations
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import pytree
 
 from .force_field import ForceField
 from .gripper import GraspState, Gripper

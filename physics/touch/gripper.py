@@ -4,7 +4,7 @@ from typing import Any
 
 from jax import Array
 
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs.fields import number, pytree, size
 
 from .force_field import ForceField
 from .parts import Fixture, Part

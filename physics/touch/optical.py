@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxgpu import ranges
 from jaxgpu.geometry.vectors import Vec, length
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, static
 
 from .pad import floating
 

@@ -9,9 +9,9 @@ from jax import Array, lax
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
 from jaxgpu.geometry import rotations, rows, vectors
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 DEEP, STEPS, MET = 4e-3, 24, 2e-5  # m within the pad where rays begin; steps; m from a shape
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
 from jaxgpu.geometry import sdf
 from jaxgpu.geometry.sockets import RoundSocket, SquareSocket
 from jaxgpu.geometry.threads import Bolt, Nut, minor_diameter
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
 
 STEEL = 8000.0  # kg/m^3
 LENGTH, HEIGHT, DEPTH = 0.050, 0.028, 0.023  # m, of pegs, of sockets, of their holes

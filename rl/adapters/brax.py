@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree, size, static
+from jaxgpu.inputs.fields import pytree, size, static
 
 from ..environment import Step
 from ..spaces import Box

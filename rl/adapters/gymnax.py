@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.inputs.fields import pytree, static
 
 from ..environment import Step
 from ..spaces import Box, Discrete, Space

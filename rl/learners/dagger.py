@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs.fields import number, pytree, size, static
 
 from .. import shares
 from ..environment import Environment

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from jaxgpu import ranges
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size, static
 
 from .. import shares
 from ..environment import Environment

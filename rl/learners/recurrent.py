@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from jaxgpu.pytree import pytree, size
+from jaxgpu.inputs.fields import pytree, size
 
 from .. import shares
 from ..doors import check_learner

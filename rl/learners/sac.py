@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 
 from .. import shares
 from ..environment import Environment

@@ -10,8 +10,9 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import checkpoint, ranges
-from jaxgpu.checkpoint.folder import newest_first
+from jaxgpu.inputs import ranges
+from jaxgpu.runs import checkpoint
+from jaxgpu.runs.checkpoint.folder import newest_first
 
 
 def length(name: str, num_updates: Array | int | None) -> Array | None:

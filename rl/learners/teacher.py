@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import arguments, ranges
-from jaxgpu.program import called
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.runs.program import called
 
 from ..environment import Environment
 from ..spaces import Box

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from jaxgpu import ranges
-from jaxgpu.pytree import pytree, size, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import pytree, size, static
 
 from ..doors import check_learner, widths
 from ..environment import Environment

@@ -11,9 +11,10 @@ import numpy as np
 import optax
 from jax import Array
 
-from jaxgpu import allocation, ranges
-from jaxgpu.doors import explained
-from jaxgpu.run import run
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.runs.loop import run
 
 from ..environment import Environment
 from .gradient import Descent, TemporalExpansion
@@ -77,12 +78,12 @@ def plan_from_each(
         until: `until(states)` -> [] bool of the stacked planners; planning ends where it holds.
         out: folder of checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
     Returns:
         a `Plan`: the planners' states stacked, their best `actions` [S, T, A]; history of `loss`,
         the newest, and of `best` [1 + updates, S].
 
-    >>> from jaxgpu.pytree import pytree
+    >>> from jaxgpu.inputs.fields import pytree
     >>> from jaxgpu.rl.envs.classic import Pendulum
     >>> from jaxgpu.rl.plan import CEM
     >>> class Swing(Pendulum):

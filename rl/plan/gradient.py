@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from jaxgpu.arguments import shown
-from jaxgpu.program import called
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs.arguments import shown
+from jaxgpu.inputs.fields import number, pytree, static
+from jaxgpu.runs.program import called
 
 from .objective import Best, Loss
 

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
 
 from ..environment import Environment
 

@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import allocation, ranges
-from jaxgpu.doors import explained
-from jaxgpu.run import Run, run
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.runs.loop import Run, run
 
 from ..spaces import real
 from .objective import Loss
@@ -66,7 +67,7 @@ def plan(
 ) -> Plan:
     """Search for actions [T, A] of little loss.
 
-    Its pure twin, to be mapped over or differentiated, is `jaxgpu.run.rollout` with the step
+    Its pure twin, to be mapped over or differentiated, is `jaxgpu.runs.rollout` with the step
     `partial(planner.update, loss)` from `planner.init(actions)`.
 
     Args:
@@ -81,7 +82,7 @@ def plan(
         until: `until(state)` -> [] bool; planning ends where it holds.
         out: folder of checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
     Raises:
         ValueError: a number of the planner out of its range, or actions that are none or not
             finite.

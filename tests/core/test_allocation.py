@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu import allocation, memory
+from jaxgpu.devices import allocation, memory
 from jaxgpu.physics import nbody
-from jaxgpu.run import run
+from jaxgpu.runs.loop import run
 
 KEY = jax.random.key(0)
 
@@ -60,7 +60,7 @@ def test_a_history_that_would_not_fit_is_refused_before_the_first_step(monkeypat
 
 def test_a_checkpoint_that_would_not_fit_on_the_disk_is_refused(monkeypatch, tmp_path):
     disk = type("Disk", (), {"free": 1000})()
-    monkeypatch.setattr("jaxgpu.files.shutil.disk_usage", lambda folder: disk)
+    monkeypatch.setattr("jaxgpu.runs.files.shutil.disk_usage", lambda folder: disk)
     with pytest.raises(OSError, match="GB of its disk are free; make room"):
         run(lambda x: x + 1, jnp.zeros(1000), 3, out=tmp_path)
     assert not list(tmp_path.glob("step-*"))

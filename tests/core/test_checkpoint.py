@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu import checkpoint
-from jaxgpu.arguments import is_key
-from jaxgpu.checkpoint import CheckpointError, load, load_last, save, save_step, sealed, steps
-from jaxgpu.checkpoint.tree import load_as
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.arguments import is_key
+from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs import checkpoint
+from jaxgpu.runs.checkpoint import CheckpointError, load, load_last, save, save_step, sealed, steps
+from jaxgpu.runs.checkpoint.tree import load_as
 
 
 @pytree

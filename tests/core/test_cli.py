@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from writers import elsewhere
 
-from jaxgpu import checkpoint, cli
-from jaxgpu.pytree import number, size
+from jaxgpu import cli
+from jaxgpu.inputs.fields import number, size
 from jaxgpu.report import Report
+from jaxgpu.runs import checkpoint
 from jaxgpu.studies import GROUP, BadInput, Study, studies
 
 

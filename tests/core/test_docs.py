@@ -18,7 +18,7 @@ import pytest
 from nbclient import NotebookClient
 
 import jaxgpu
-from jaxgpu import mesh
+from jaxgpu.devices import mesh
 from tests.trust import pages, record
 
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,8 @@ from protocols import MACHINES
 from registry import DOORS, TABLE_OF
 
 import jaxgpu
-from jaxgpu.pytree import number, pytree
-from jaxgpu.ranges import KEY, check, numbers
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.inputs.ranges import KEY, check, numbers
 
 
 @pytree

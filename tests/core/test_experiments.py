@@ -5,10 +5,10 @@ All forms and changes, and a hundred resumes: `python -m tests.trust identity`.
 
 import pytest
 
-from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.program import Call
-from jaxgpu.saving import structure
-from jaxgpu.saving.experiment import differences, of
+from jaxgpu.runs.checkpoint import CheckpointError
+from jaxgpu.runs.program import Call
+from jaxgpu.runs.saving import structure
+from jaxgpu.runs.saving.experiment import differences, of
 from tests.helpers.changes import CHANGES
 from tests.helpers.experiments import form, itself, written
 from tests.trust import identity, loads

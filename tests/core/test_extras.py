@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxgpu.extras import extra
+from jaxgpu.inputs.extras import extra
 
 ROOT = Path(__file__).parents[2]
 

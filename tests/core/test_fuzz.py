@@ -18,9 +18,9 @@ import pytest
 from fuzz_calls import Call, chunks, public
 from fuzz_values import attacks, hostile
 
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree
-from jaxgpu.ranges import check
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.inputs.ranges import check
 from tests.trust import fuzz, kills
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.run import run
+from jaxgpu.runs.loop import run
 
 START = {"n": jnp.int32(0), "x": jnp.linspace(0.5, 1.0, 4)}
 

@@ -15,10 +15,10 @@ import pytest
 
 import jaxgpu
 from jaxgpu import cli
-from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.pytree import number, pytree
-from jaxgpu.run import run
-from jaxgpu.saving import history, structure
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.runs.checkpoint import CheckpointError
+from jaxgpu.runs.loop import run
+from jaxgpu.runs.saving import history, structure
 
 ROOT = Path(__file__).parents[2]
 
@@ -171,7 +171,7 @@ def test_a_watch_draws_where_each_run_is(tmp_path, capsys):
 LONG = """
 import sys, numpy as np, jax.numpy as jnp
 from pathlib import Path
-from jaxgpu.run import run
+from jaxgpu.runs.loop import run
 
 resident = []
 status = lambda: dict(x.split(":") for x in Path("/proc/self/status").read_text().splitlines())

@@ -21,7 +21,7 @@ import pytest
 from shapes import check_shapes
 
 import jaxgpu
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 ROOT = Path(__file__).parents[2]
 
@@ -313,7 +313,7 @@ def test_imports_point_one_way():
             if top == "jaxgpu" and target in PILLARS and target not in MAY_IMPORT[here]:
                 yield f"{name(file)}: {here} must not import {module}"
             if module.startswith("jax.interpreters") and file.stem != "primitive":
-                yield f"{name(file)}: {module}: only jaxgpu/primitive.py touches it"
+                yield f"{name(file)}: {module}: only jaxgpu/devices/primitive.py touches it"
 
     none(fault for file in PACKAGE for fault in upward(file))
 
@@ -409,7 +409,7 @@ def test_import_starts_no_backend_and_changes_no_setting():
     code = """
 import jax
 before = dict(jax.config.values)
-import jaxgpu, jaxgpu.pytree, jaxgpu.run, jaxgpu.checkpoint, jaxgpu.mesh, jaxgpu.memory
+import jaxgpu, jaxgpu.inputs, jaxgpu.runs, jaxgpu.devices.mesh, jaxgpu.devices.memory
 from jax._src import xla_bridge
 assert not xla_bridge._backends, "a backend was started"
 assert dict(jax.config.values) == before, "a setting was changed"

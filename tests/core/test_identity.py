@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.saving import identity
+from jaxgpu.runs.saving import identity
 
 ROOT = Path(__file__).parents[2]
 PRINT = """
 import jax, jax.numpy as jnp, numpy as np
 from jaxgpu import rl
-from jaxgpu.saving import identity
+from jaxgpu.runs.saving import identity
 from jaxgpu.evolution import multi, protocol
 from jaxgpu.evolution.problems import dtlz
 spec, problem = multi.NSGA2(pop_size=8), dtlz.dtlz2(3, 5)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from jaxgpu.interrupt import Interrupt
+from jaxgpu.runs.interrupt import Interrupt
 
 
 @pytest.fixture(params=[signal.SIGINT, signal.SIGTERM], ids=lambda which: which.name)

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import psutil
 import pytest
 
-from jaxgpu import memory
+from jaxgpu.devices import memory
 
 MEASURE = """
 import psutil, re, sys, jax, jax.numpy as jnp
-from jaxgpu import memory
+from jaxgpu.devices import memory
 n = int(sys.argv[1])
 double = lambda x: jnp.concatenate([x, 2 * x])
 rolled = lambda x: jnp.roll(double(x), 5)[::-1] + double(jnp.cos(x))

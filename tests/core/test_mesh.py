@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from conformance import no_compile
 
-from jaxgpu import mesh, precision
-from jaxgpu.pytree import number, pytree
-from jaxgpu.run import run
+from jaxgpu.devices import mesh, precision
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.runs.loop import run
 
 
 def step(x):

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 IMPORT = """
-import importlib.util as u, jaxgpu.physics.nbody, jaxgpu.numerics, jaxgpu.rl, jaxgpu.run, sys
+import importlib.util as u, jaxgpu.physics.nbody, jaxgpu.numerics, jaxgpu.rl, jaxgpu.runs.loop, sys
 from jaxgpu.studies import studies
 studies()
 bare = [n for n in ("physics", "numerics", "rl", "tests", "benchmarks") if u.find_spec(n)]

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from jaxgpu import checkpoint
-from jaxgpu.checkpoint import CheckpointError, folder, parts, sealed
-from jaxgpu.checkpoint.parts import Pieces
+from jaxgpu.runs import checkpoint
+from jaxgpu.runs.checkpoint import CheckpointError, folder, parts, sealed
+from jaxgpu.runs.checkpoint.parts import Pieces
 
 RANKS = 3
 TREE = {

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu import precision
-from jaxgpu.precision import in_float64
+from jaxgpu.devices import precision
+from jaxgpu.devices.precision import in_float64
 
 
 @in_float64

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.primitive import constant, filled, jvp_of, primitive
+from jaxgpu.devices.primitive import constant, filled, jvp_of, primitive
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 

@@ -17,10 +17,10 @@ import process_job
 import pytest
 
 import jaxgpu
-from jaxgpu import mesh
-from jaxgpu.processes import ALONE, Group, blocks, place, start, watch
-from jaxgpu.processes import group as groups
-from jaxgpu.saving import identity
+from jaxgpu.devices import mesh
+from jaxgpu.devices.processes import ALONE, Group, blocks, place, start, watch
+from jaxgpu.devices.processes import group as groups
+from jaxgpu.runs.saving import identity
 
 ROOT = Path(__file__).parents[2]
 DEVICES = 8  # in all, as in the tests' own process

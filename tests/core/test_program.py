@@ -5,10 +5,10 @@ import functools
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import program
-from jaxgpu.program import Call, Loop, long, own
-from jaxgpu.pytree import number, pytree, size
-from jaxgpu.run import run
+from jaxgpu.inputs.fields import number, pytree, size
+from jaxgpu.runs import program
+from jaxgpu.runs.loop import run
+from jaxgpu.runs.program import Call, Loop, long, own
 
 
 @pytree

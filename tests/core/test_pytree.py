@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.inputs.fields import pytree, static
 
 
 @pytree

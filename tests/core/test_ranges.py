@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu import kinds, ranges, rl
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu import rl
+from jaxgpu.inputs import kinds, ranges
+from jaxgpu.inputs.fields import number, pytree, size
 
 
 @pytree

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from jaxgpu import report
-from jaxgpu.pytree import size
+from jaxgpu.inputs.fields import size
 from jaxgpu.render import palette, show
 from jaxgpu.report import Figure, Headline, Report, Table
-from jaxgpu.run import Timing
+from jaxgpu.runs.loop import Timing
 
 matplotlib.use("Agg")
 

@@ -20,10 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxgpu
-from jaxgpu import memory, program
-from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.pytree import number, pytree
-from jaxgpu.run import _Pace, rollout, run
+from jaxgpu.devices import memory
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.runs import program
+from jaxgpu.runs.checkpoint import CheckpointError
+from jaxgpu.runs.loop import _Pace, rollout, run
 
 KEY = jax.random.key(0)
 
@@ -380,7 +381,7 @@ def test_works_in_a_thread():
 
 SLOW_WALK = """
 import sys, jax, jax.numpy as jnp, numpy as np
-from jaxgpu.run import run
+from jaxgpu.runs.loop import run
 def step(x, key):
     busy = jax.lax.fori_loop(0, 20000, lambda i, y: jnp.sin(y), x)
     return 3.9 * x * (1 - x) + 0 * busy

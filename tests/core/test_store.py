@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from writers import elsewhere
 
-from jaxgpu import checkpoint, files
-from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.run import run
-from jaxgpu.saving.store import Store
+from jaxgpu.runs import checkpoint, files
+from jaxgpu.runs.checkpoint import CheckpointError
+from jaxgpu.runs.loop import run
+from jaxgpu.runs.saving.store import Store
 
 
 @contextlib.contextmanager

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgpu.devices.mesh import devices
 from jaxgpu.evolution import Real, minimize, protocol
 from jaxgpu.evolution.multi import NSGA2, SBX, PolynomialMutation
 from jaxgpu.evolution.problem import Box, Problem, box
 from jaxgpu.evolution.single import CMAES, PSO, SNES
-from jaxgpu.mesh import devices
-from jaxgpu.pytree import pytree, size
+from jaxgpu.inputs.fields import pytree, size
 
 
 @pytree

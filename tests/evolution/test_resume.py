@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from conformance import same
 
-from jaxgpu import checkpoint
 from jaxgpu.evolution import multi, protocol, single
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
+from jaxgpu.runs import checkpoint
 
 REF_DIRS = das_dennis(3, 4)
 MANY = {

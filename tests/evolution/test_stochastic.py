@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgpu.devices.mesh import devices
 from jaxgpu.evolution import Drawn, Integer, Objective, Real, Stochastic, box, minimize, protocol
 from jaxgpu.evolution.single import SNES
-from jaxgpu.mesh import devices
-from jaxgpu.pytree import pytree, size
+from jaxgpu.inputs.fields import pytree, size
 
 KEY = jax.random.key(7)
 

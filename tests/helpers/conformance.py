@@ -15,7 +15,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import kernels
+from jaxgpu.devices import kernels
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 _CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "outside_call"}

@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.ranges import KEY
+from jaxgpu.inputs.ranges import KEY
 
 ROOT = Path(__file__).parents[2]
 OURS = ("jaxgpu", "physics", "numerics", "rl")

@@ -14,10 +14,13 @@ import numpy as np
 from doors import Door
 from matplotlib.figure import Figure as Drawing
 
-from jaxgpu import allocation, checkpoint, load, memory, mesh, precision, program, ranges, report
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu import load, report
+from jaxgpu.devices import allocation, memory, mesh, precision
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.report import Headline, Report, Table
-from jaxgpu.run import Timing, rollout, run
+from jaxgpu.runs import checkpoint, program
+from jaxgpu.runs.loop import Timing, rollout, run
 
 matplotlib.use("Agg")
 

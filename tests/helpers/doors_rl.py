@@ -11,7 +11,8 @@ from doors_core import elsewhere
 from doors_rearrange import kind, made
 from rl_learners import LEARNERS
 
-from jaxgpu import mesh, rl
+from jaxgpu import rl
+from jaxgpu.devices import mesh
 from jaxgpu.rl import devices, plan, policies
 from jaxgpu.rl.envs.locomotion import Robot
 from jaxgpu.rl.envs.rearrange.robot import Movement, Servos

@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgpu import evolution, numerics, physics, pytree, rl
-from jaxgpu import run as loop
+from jaxgpu import evolution, numerics, physics, rl
+from jaxgpu.inputs import fields as pytree
 from jaxgpu.rl import plan as planning
+from jaxgpu.runs import loop
 
 nbody, continuum = physics.nbody, physics.continuum
 

@@ -23,8 +23,8 @@ TWICE = 2  # calls of one name that are tried from one example
 # public names that are not called with hostile values, and why
 SPARED = {
     "starts, joins or ends processes; tests/core/test_processes.py runs them": (
-        "jaxgpu.processes.",
-        "jaxgpu.interrupt.",
+        "jaxgpu.devices.processes.",
+        "jaxgpu.runs.interrupt.",
     ),
     "commands, held to their words by tests/core/test_cli.py": ("jaxgpu.cli.",),
     "adapters of packages that the tests have not": ("jaxgpu.rl.adapters.",),

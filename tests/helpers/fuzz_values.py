@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.ranges import KEY
+from jaxgpu.inputs.ranges import KEY
 
 DEPTH = 4  # of specs within specs
 LEAVES = 6  # parts of one container

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu import checkpoint
+from jaxgpu.runs import checkpoint
 
 
 def finished(process: ForkServerProcess, seconds: float = 300) -> None:

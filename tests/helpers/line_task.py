@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu import report, rl
-from jaxgpu.pytree import pytree, static
-from jaxgpu.run import Run, Timing
+from jaxgpu.inputs.fields import pytree, static
+from jaxgpu.runs.loop import Run, Timing
 
 
 @pytree

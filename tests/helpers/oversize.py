@@ -71,7 +71,7 @@ from jaxgpu.evolution import Real, minimize, multi, single
 from jaxgpu.geometry import fill_box
 from jaxgpu.numerics import VonMisesFisher
 from jaxgpu.physics import nbody
-from jaxgpu.run import run
+from jaxgpu.runs.loop import run
 key = jax.random.key(0)
 pair = lambda x: jnp.stack([x * x, (x - 1) ** 2])
 look = render.particles.Look(0.1)
@@ -97,7 +97,7 @@ def requests(count: int, seed: int) -> Iterator[list[str]]:
 
 def most_of(study: str, option: str) -> int:
     """The most that a study's option may be."""
-    from jaxgpu.ranges import KEY
+    from jaxgpu.inputs.ranges import KEY
     from jaxgpu.studies import studies
 
     kind = next(one.options for one in studies() if one.name == study)

@@ -27,12 +27,14 @@ import numpy as np
 import psutil
 from jax import Array
 
-from jaxgpu import cli, memory, program, rl
+from jaxgpu import cli, rl
+from jaxgpu.devices import memory
 from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import Body, Grid, NeoHookean, Scene, fill_box
 from jaxgpu.physics.nbody import WisdomHolman
 from jaxgpu.rl import plan
-from jaxgpu.run import rollout
+from jaxgpu.runs import program
+from jaxgpu.runs.loop import rollout
 
 LEAST = 10_000_000  # bytes of a program that is looked at
 LONG = 300

@@ -17,10 +17,10 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 import jaxgpu
-from jaxgpu import mesh
-from jaxgpu.processes import leads, watch
-from jaxgpu.run import Run, run
-from jaxgpu.saving import identity
+from jaxgpu.devices import mesh
+from jaxgpu.devices.processes import leads, watch
+from jaxgpu.runs.loop import Run, run
+from jaxgpu.runs.saving import identity
 
 ROWS, CHUNK, TURN = 96, 5, 12
 

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree, size, static
+from jaxgpu.inputs.fields import pytree, size, static
 
 
 @pytree

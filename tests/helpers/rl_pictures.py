@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree, static
+from jaxgpu.inputs.fields import pytree, static
 from jaxgpu.rl import Box, Discrete, Step
 
 STEPS, REACH = 8, 0.3

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.inputs.fields import pytree, static
 from jaxgpu.rl import Box, Step
 from jaxgpu.rl.vector import vectorize
 

@@ -7,7 +7,7 @@ import pytest
 from bessel_table import evaluate, family
 
 from jaxgpu import numerics
-from jaxgpu.saving import identity
+from jaxgpu.runs.saving import identity
 
 LOGS = ["log_iv", "log_ive", "log_kv", "log_kve"]
 NAMES = [*LOGS, "iv_ratio", "kv_ratio", "iv_ratio_inverse", "log_hyp0f1"]

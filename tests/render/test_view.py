@@ -18,7 +18,7 @@ from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
 from jaxgpu.physics.nbody.clusters import cluster
 from jaxgpu.physics.nbody.planets.planetary import Planetary
 from jaxgpu.render import Capsules, Points, View, show
-from jaxgpu.run import run
+from jaxgpu.runs.loop import run
 
 RANDOM = np.random.default_rng(3)
 

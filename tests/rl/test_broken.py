@@ -15,7 +15,7 @@ from rl_learners import LEARNERS
 from rl_probe import Brittle, is_finite, spoilt
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl import vector
 
 

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from rl_pictures import CNN, PRIVATE, Pointer
 
-from jaxgpu import mesh, rl
-from jaxgpu.checkpoint import CheckpointError
+from jaxgpu import rl
+from jaxgpu.devices import mesh
 from jaxgpu.evolution.single import SNES
-from jaxgpu.pytree import pytree, size
+from jaxgpu.inputs.fields import pytree, size
 from jaxgpu.rl import devices, loops
+from jaxgpu.runs.checkpoint import CheckpointError
 
 SMALL: dict[str, Any] = {"num_envs": 16, "num_steps": 4, "hidden_sizes": (8,)}
 ONCE: dict[str, Any] = {"update_epochs": 2, "num_minibatches": 1}

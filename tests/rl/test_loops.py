@@ -10,8 +10,8 @@ import scipy.stats
 from rl_probe import Probe
 
 from jaxgpu import rl
-from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs.checkpoint import CheckpointError
 
 SMALL = rl.PPO(num_envs=4, num_steps=8, update_epochs=1, num_minibatches=2, hidden_sizes=(8,))
 ENV = rl.make("cartpole")

@@ -9,7 +9,7 @@ from conformance import avals
 from rl_pictures import CNN, LEARNERS, PRIVATE, TINY, Pointer, best_return
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 KEY = jax.random.key(0)
 

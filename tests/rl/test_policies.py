@@ -15,8 +15,9 @@ from rl_pictures import LEARNERS as SEEING
 from rl_pictures import Pointer
 from rl_probe import waves
 
-from jaxgpu import checkpoint, rl
-from jaxgpu.checkpoint import CheckpointError
+from jaxgpu import rl
+from jaxgpu.runs import checkpoint
+from jaxgpu.runs.checkpoint import CheckpointError
 
 KEY = jax.random.key(0)
 BALANCE = jax.tree_util.Partial(lambda x: (x[2] + x[3] > 0).astype(int))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from jaxgpu import mesh
+from jaxgpu.devices import mesh
 from jaxgpu.rl import shares, vector
 from jaxgpu.rl.envs.classic import Pendulum
 from jaxgpu.rl.learners import normaliser, optimiser

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree, size, static
+from jaxgpu.inputs.fields import pytree, size, static
 from jaxgpu.rl import Step
 from jaxgpu.rl.envs.classic import Pendulum
 from jaxgpu.rl.plan import trajectory

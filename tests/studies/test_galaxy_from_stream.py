@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jaxgpu import report
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.nbody.forces.potentials import PointMass
-from jaxgpu.pytree import pytree
-from jaxgpu.run import Run, Timing, run
+from jaxgpu.runs.loop import Run, Timing, run
 from jaxgpu.studies import galaxy_from_stream
 from jaxgpu.studies.galaxy_from_stream import sky
 from jaxgpu.studies.galaxy_from_stream.findings import written

@@ -9,7 +9,7 @@ import pytest
 
 from jaxgpu import report
 from jaxgpu.physics.continuum.tools.collide import touch
-from jaxgpu.run import rollout
+from jaxgpu.runs.loop import rollout
 from jaxgpu.studies import nozzle_shapes
 from jaxgpu.studies.nozzle_shapes.nozzle import DT, DX, Pour, Walls
 from jaxgpu.studies.nozzle_shapes.polish import Polish, descent, measure

@@ -7,7 +7,7 @@ import pytest
 
 from jaxgpu import rl
 from jaxgpu.evolution.problem import box
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl.learners import normaliser
 from jaxgpu.rl.learners.evolved.neuroevolution import Experience
 from jaxgpu.studies import robot_front

@@ -9,7 +9,7 @@ import pytest
 from line_task import Approach, Line, film_of_zeros, sweep_of_zeros
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.studies import surgical_grasp
 
 

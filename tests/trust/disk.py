@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 from forked import forked
 from killed import finished
 
-from jaxgpu.checkpoint import CheckpointError
 from jaxgpu.cli import main
-from jaxgpu.run import run
+from jaxgpu.runs.checkpoint import CheckpointError
+from jaxgpu.runs.loop import run
 from tests.trust import forms
 
 

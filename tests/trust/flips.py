@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu import cli, report, studies
-from jaxgpu.checkpoint import CheckpointError
-from jaxgpu.run import run
+from jaxgpu.runs.checkpoint import CheckpointError
+from jaxgpu.runs.loop import run
 
 FLIPS, OF_COMMANDS, SEED = 10_000, 2000, 3
 STEPS, STOP = 40, 24

@@ -13,8 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgpu import arguments, evolution, numerics, physics, rl, run
+from jaxgpu import evolution, numerics, physics, rl
+from jaxgpu.inputs import arguments
 from jaxgpu.rl.plan import Descent, plan
+from jaxgpu.runs import loop as run
 
 
 def _run(**where: Any) -> Any:

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgpu
-from jaxgpu import arguments
-from jaxgpu.checkpoint import CheckpointError
+from jaxgpu.inputs import arguments
+from jaxgpu.runs.checkpoint import CheckpointError
 from tests.helpers.changes import CHANGES
 from tests.helpers.experiments import BASE, form
 

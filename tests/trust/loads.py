@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 import jaxgpu
-from jaxgpu import arguments
+from jaxgpu.inputs import arguments
 
 # what of a folder a form returns, where it is a part of what was run
 STATES = {"minimize": "state", "protocol.run": "state"}

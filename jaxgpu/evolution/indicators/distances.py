@@ -14,8 +14,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.doors import explained
-from jaxgpu.ranges import Range, refuse
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import Range, refuse
 
 from .sets import alike, points
 

@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.doors import explained
-from jaxgpu.ranges import Range, refuse
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import Range, refuse
 
 from .sets import points, vector
 

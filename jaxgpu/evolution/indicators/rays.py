@@ -20,10 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import arguments
-from jaxgpu.doors import explained
-from jaxgpu.pytree import pytree
-from jaxgpu.ranges import Range, refuse
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree
+from jaxgpu.inputs.ranges import Range, refuse
 
 from .sets import points, vector
 

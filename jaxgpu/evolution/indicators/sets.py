@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu.ranges import Range, refuse
+from jaxgpu.inputs.ranges import Range, refuse
 
 from ..problem import floats, wider
 

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu import arguments
-from jaxgpu.doors import explained
-from jaxgpu.ranges import Range, refuse
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import Range, refuse
 
 from .sets import points, rows, vector
 

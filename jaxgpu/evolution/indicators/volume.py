@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import allocation
-from jaxgpu.doors import explained
+from jaxgpu.devices import allocation
+from jaxgpu.inputs.doors import explained
 
 from ..pareto.order import argsort
 from .sets import points, vector

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree, size
+from jaxgpu.inputs.fields import pytree, size
 
 from ..indicators.rays import TILE, directions, lengths
 from ..pareto.order import argsort

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from .. import pareto
 from ..population import Population, eliminate_duplicates, merge, permutation, sample

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs.fields import number, pytree, size, static
 
 from ..population import Population, sample
 from ..problem import Box, Problem

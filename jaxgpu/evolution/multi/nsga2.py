@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, size
+from jaxgpu.inputs.fields import pytree, size
 
 from ..pareto.crowding import crowding_distance
 from ..pareto.order import sortable

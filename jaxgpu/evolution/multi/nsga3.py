@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, size, static
+from jaxgpu.inputs.fields import pytree, size, static
 
 from ..pareto.crowding import crowding_distance
 from ..population import Population, flatnonzero, key_from, take

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import memory
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree, size
-from jaxgpu.ranges import Range, refuse
+from jaxgpu.devices import memory
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree, size
+from jaxgpu.inputs.ranges import Range, refuse
 
 from ..problem import floats
 

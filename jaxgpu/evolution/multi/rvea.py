@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.fields import number, pytree
 
 from .. import pareto
 from ..population import Population, flatnonzero, merge, permutation, sample, take

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs.fields import number, pytree, static
 
 from ..problem import Box
 

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.doors import explained
-from jaxgpu.ranges import numbers
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import numbers
 
 from ..problem import floats
 from .order import sortable

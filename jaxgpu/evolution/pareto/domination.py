@@ -8,8 +8,8 @@ more than 1024 points: divide and conquer (`fronts3`). Otherwise: longest chains
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.doors import explained
-from jaxgpu.ranges import Range, refuse
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import Range, refuse
 
 from ..problem import floats
 from .chains import chain_ranks

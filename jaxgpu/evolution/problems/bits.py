@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree
-from jaxgpu.ranges import check
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.inputs.ranges import check
 
 from ..problem import Problem, box, whole_numbers
 

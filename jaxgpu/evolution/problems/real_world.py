@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.doors import explained
-from jaxgpu.ranges import numbers
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import numbers
 
 from ..problem import Box, Problem
 from . import fitted, mechanical

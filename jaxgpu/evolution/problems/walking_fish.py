@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.doors import explained
+from jaxgpu.inputs.doors import explained
 
 from ..problem import Box, Problem, whole_numbers
 from .fronts import quarter, spread, triangle

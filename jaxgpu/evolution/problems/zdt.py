@@ -7,8 +7,8 @@ bit is set where its variable, in [0, 1], is at least 1/2.
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.doors import explained
-from jaxgpu.ranges import Range, refuse
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.ranges import Range, refuse
 
 from ..problem import Box, Problem, box
 

@@ -7,8 +7,8 @@ functions of the population size as a number, so that a restart may change it in
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.precision import smallest
-from jaxgpu.pytree import pytree
+from jaxgpu.devices.precision import smallest
+from jaxgpu.inputs.fields import pytree
 
 
 @pytree

@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree, size, static
 
 from ..problem import Box, Problem
 from ..protocol import Algorithm, check_pop_size, told

@@ -18,9 +18,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
 
 from ..problem import Box
 from . import bounds

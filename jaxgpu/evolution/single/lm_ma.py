@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from ..problem import Box
 from . import bounds

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs.fields import number, pytree, size, static
 
 from ..population import key_from
 from ..problem import Box, Problem

@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from ..problem import Box
 from . import bounds

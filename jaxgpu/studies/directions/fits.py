@@ -5,11 +5,11 @@ from importlib import import_module
 
 import numpy as np
 
+from jaxgpu.devices.precision import in_float64
 from jaxgpu.numerics import VonMisesFisher
-from jaxgpu.precision import in_float64
 from jaxgpu.render.palette import GREY, ORANGE, fading, styled
 from jaxgpu.report import Figure, Table, figure
-from jaxgpu.run import Timing
+from jaxgpu.runs.loop import Timing
 
 from .part import Part
 

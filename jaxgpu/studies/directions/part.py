@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from jaxgpu.report import Figure, Headline, Table
-from jaxgpu.run import Timing
+from jaxgpu.runs.loop import Timing
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import ranges
+from jaxgpu.devices.precision import in_float64, reassociated
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.numerics import Mixture
-from jaxgpu.precision import in_float64, reassociated
-from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Report
-from jaxgpu.run import Run, rollout, run
+from jaxgpu.runs.loop import Run, rollout, run
 from jaxgpu.studies import BadInput
 from jaxgpu.studies.cluster_tracers import Kind, gathered
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.report import Headline, Report, Table, figure, of_seeds
-from jaxgpu.run import Run
+from jaxgpu.runs.loop import Run
 from jaxgpu.studies.cluster_tracers.measures import mean
 
 from . import pictures

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.physics.nbody.steps import Leapfrog
-from jaxgpu.run import rollout
+from jaxgpu.runs.loop import rollout
 
 _BESIDE = 1e-3  # of the tidal radius, where it begins
 _TURNS, _STEPS = 2.0, 4000  # of the orbit, by when it is far beyond

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.report import Headline, Report, Table, figure
-from jaxgpu.run import Timing
+from jaxgpu.runs.loop import Timing
 
 from . import pictures
 from .race import Race

@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.rl.plan import cost
-from jaxgpu.run import Run, run
+from jaxgpu.runs.loop import Run, run
 
 DRAWS = 2000  # of the plans, for intervals
 

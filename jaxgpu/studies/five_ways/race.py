@@ -14,7 +14,7 @@ from jax import Array
 
 from jaxgpu.report import replace_text
 from jaxgpu.rl.plan import evaluate_plans, plan_from_each
-from jaxgpu.run import Run
+from jaxgpu.runs.loop import Run
 
 from .ways import (
     BLOCKS,

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.rl import Box, Step
 from jaxgpu.rl.envs.matter import Matter
 from jaxgpu.rl.envs.matter.task import State

@@ -15,10 +15,10 @@ from jax import Array
 
 from jaxgpu import rl
 from jaxgpu.evolution.single import SNES
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl import sweep
 from jaxgpu.rl.plan import CEM, Descent
-from jaxgpu.run import Run
+from jaxgpu.runs.loop import Run
 
 from .task import Scaled
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 
 @pytree

@@ -6,11 +6,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from jaxgpu import memory, ranges
-from jaxgpu.precision import in_float64
-from jaxgpu.pytree import size
+from jaxgpu.devices import memory
+from jaxgpu.devices.precision import in_float64
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
-from jaxgpu.run import run
+from jaxgpu.runs.loop import run
 from jaxgpu.studies import SEEDS
 
 from .findings import written

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.report import Headline, Report, Table, figure
-from jaxgpu.run import Run
+from jaxgpu.runs.loop import Run
 
 from . import pictures
 from .galaxy import HIGH, LOW, NAMES

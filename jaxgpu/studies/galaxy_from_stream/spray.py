@@ -13,10 +13,10 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import ndtri
 
+from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics.nbody.forces.potentials import Field
 from jaxgpu.physics.nbody.steps import Leapfrog
-from jaxgpu.pytree import number, pytree, size, static
-from jaxgpu.run import rollout
+from jaxgpu.runs.loop import rollout
 
 from .galaxy import galaxy
 

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.models import globulars
-from jaxgpu.pytree import number, pytree
 
 from .sky import frame, seen, track
 from .spray import Spray

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu import allocation
-from jaxgpu.pytree import pytree, size
+from jaxgpu.devices import allocation
+from jaxgpu.inputs.fields import pytree, size
 
 from .fit import Fit, LevenbergMarquardt
 from .galaxy import of_shares

@@ -7,8 +7,9 @@ from typing import Any
 
 import jax
 
-from jaxgpu import ranges, rl
-from jaxgpu.pytree import number, size
+from jaxgpu import rl
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, size
 from jaxgpu.report import Report
 from jaxgpu.rl.envs.rearrange import houses, tasks
 from jaxgpu.studies import SEEDS

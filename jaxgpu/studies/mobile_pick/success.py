@@ -16,7 +16,7 @@ from jaxgpu import rl
 from jaxgpu.render.palette import BAND, BLUE, GREY, styled
 from jaxgpu.report import Figure, Headline, Report, Table, figure
 from jaxgpu.rl.policies import remembering
-from jaxgpu.run import Run
+from jaxgpu.runs.loop import Run
 
 PARTS = 10  # measurements of a training after the first
 

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgpu import ranges
-from jaxgpu.pytree import size
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import size
 from jaxgpu.report import Figure, Headline, Report, Table, figure, of_seeds
 from jaxgpu.studies import SEEDS
 

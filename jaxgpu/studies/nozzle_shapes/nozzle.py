@@ -14,6 +14,7 @@ from jax import Array
 
 from jaxgpu.evolution import Box, Problem
 from jaxgpu.geometry.vectors import Vec, length
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.continuum import (
     Body,
     Collector,
@@ -27,7 +28,6 @@ from jaxgpu.physics.continuum import (
     rollout,
     sdf,
 )
-from jaxgpu.pytree import number, pytree
 
 JOINTS = (0.27, 0.24, 0.21, 0.18)  # heights of the joints whose half widths are free, m
 NARROWEST, WIDEST = 0.02, 0.08  # half widths, m

@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import allocation, evolution
+from jaxgpu import evolution
+from jaxgpu.devices import allocation
 from jaxgpu.evolution import multi
 from jaxgpu.evolution.indicators import hypervolume
 from jaxgpu.report import replace_text
-from jaxgpu.run import Run, run
+from jaxgpu.runs.loop import Run, run
 
 from .nozzle import IDEAL, Pour
 from .polish import Polish, measure, scale

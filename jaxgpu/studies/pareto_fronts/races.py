@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import allocation
+from jaxgpu.devices import allocation
 from jaxgpu.evolution import Problem, multi, step
 from jaxgpu.evolution.indicators import hypervolume
 from jaxgpu.evolution.multi import das_dennis
@@ -19,7 +19,7 @@ from jaxgpu.evolution.multi.nsga3 import State
 from jaxgpu.evolution.pareto import nondominated
 from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problems import dtlz2, engineering
-from jaxgpu.run import Run, run
+from jaxgpu.runs.loop import Run, run
 
 DIVISIONS, MEMBERS, EVERY = 12, 92, 5  # 91 directions; generations between two measurements
 

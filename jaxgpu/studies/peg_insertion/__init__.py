@@ -7,8 +7,9 @@ from typing import Any
 
 import jax
 
-from jaxgpu import ranges, rl
-from jaxgpu.pytree import size
+from jaxgpu import rl
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
 from jaxgpu.studies import SEEDS
 from jaxgpu.studies.mobile_pick import success

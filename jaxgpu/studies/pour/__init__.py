@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import ranges, rl
-from jaxgpu.pytree import size
+from jaxgpu import rl
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import size
 from jaxgpu.report import Figure, Headline, Report, Table, figure, of_seeds
 from jaxgpu.rl.envs.matter.task import Matter, State
 from jaxgpu.rl.plan import (

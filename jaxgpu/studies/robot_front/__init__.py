@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import memory, ranges
+from jaxgpu.devices import memory
 from jaxgpu.evolution.pareto import nondominated
-from jaxgpu.pytree import size
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import size
 from jaxgpu.report import Headline, Report, Table, figure, film
 from jaxgpu.studies import SEEDS
 from jaxgpu.studies.five_ways.statistics import mean_interval

@@ -10,14 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import allocation, rl
+from jaxgpu import rl
+from jaxgpu.devices import allocation
 from jaxgpu.evolution import Algorithm, Search, Stochastic, multi, protocol
 from jaxgpu.evolution.population import sample
 from jaxgpu.evolution.single import CMAES
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl import sweep
 from jaxgpu.rl.learners.evolved.neuroevolution import Experience
-from jaxgpu.run import Run, run
+from jaxgpu.runs.loop import Run, run
 
 from .task import HIDDEN, Actor, Mixed, Weighted, swimming, translated, volume, warmed
 

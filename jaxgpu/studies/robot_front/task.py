@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxgpu import rl
 from jaxgpu.evolution import Objective, Stochastic
 from jaxgpu.evolution.indicators import hypervolume
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.rl import Step
 from jaxgpu.rl.learners.evolved.neuroevolution import Experience
 from jaxgpu.studies.five_ways.wrapped import Wrapped

@@ -14,15 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu.devices.precision import in_float64
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.nbody.forces import relativity
 from jaxgpu.physics.nbody.orbits import elements
 from jaxgpu.physics.nbody.planets import ephemeris, planetary
 from jaxgpu.physics.nbody.planets.planetary import Planetary
-from jaxgpu.precision import in_float64
-from jaxgpu.pytree import number, pytree, size
 from jaxgpu.report import Figure, Headline, Report, Table, figure
-from jaxgpu.run import Run, run
+from jaxgpu.runs.loop import Run, run
 from jaxgpu.studies import SEEDS
 
 from . import pictures

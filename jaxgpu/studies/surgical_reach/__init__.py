@@ -6,10 +6,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from jaxgpu import ranges, rl
-from jaxgpu.pytree import size
+from jaxgpu import rl
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import size
 from jaxgpu.report import Headline, Report, Table, figure
-from jaxgpu.run import Run
+from jaxgpu.runs.loop import Run
 from jaxgpu.studies import SEEDS
 
 from . import pictures, races

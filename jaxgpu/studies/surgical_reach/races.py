@@ -10,7 +10,7 @@ from jax import Array
 
 from jaxgpu import rl
 from jaxgpu.evolution.single import SNES
-from jaxgpu.run import Run
+from jaxgpu.runs.loop import Run
 
 MEASUREMENTS, GOALS = 20, 64  # along a training; goals reached for at each
 HORIZON = 100  # steps of an episode

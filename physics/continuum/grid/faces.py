@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.primitive import primitive
+from jaxgpu.devices.primitive import primitive
 
 PAD = 2  # nodes outside each face, so that a particle on a face has its whole stencil
 NEAR = PAD + 2  # nodes that a face acts on: those outside, its own and the first one within

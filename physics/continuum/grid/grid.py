@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import ranges
-from jaxgpu.pytree import number, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, static
 
 from . import faces
 from .faces import PAD, Acting

@@ -26,9 +26,9 @@ from typing import Any
 
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
-from jaxgpu.primitive import constant, filled, jvp_of, primitive
+from jaxgpu.devices.primitive import constant, filled, jvp_of, primitive
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 from . import chunked, columns, rows
 from .stencil import ROW, Layout

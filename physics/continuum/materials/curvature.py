@@ -26,9 +26,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.devices.precision import smallest
 from jaxgpu.geometry.vectors import Mat, Vec, add, matmul, matrix, transpose
-from jaxgpu.precision import smallest
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 # (stretches, those at which it takes invariants, parameters) -> (new stretches, stress, invariants)
 type Law = Callable[[Vec, Vec, Any], tuple[Vec, Vec, Any]]

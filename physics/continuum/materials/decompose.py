@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu.devices.precision import smallest
+from jaxgpu.devices.primitive import primitive
 from jaxgpu.geometry.vectors import Mat, Vec, dot, identity, matrix, transpose
-from jaxgpu.precision import smallest
-from jaxgpu.primitive import primitive
 
 SWEEPS = 4  # the error after each: 1e-1, 1e-2, 1e-5, 1e-15 of s_0 (cubic convergence)
 

@@ -8,10 +8,10 @@ doi:10.2312/SCA/SCA12/025-032 (fixed corotated). In 2-D strain is plane: F_33 = 
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
 from jaxgpu.geometry.vectors import Mat, add, det, gram, identity, matmul, scale, shift
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
 
 from .polar import stretch
 

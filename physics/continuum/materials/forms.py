@@ -16,7 +16,7 @@ from typing import Any
 import jax
 from jax import Array
 
-from jaxgpu.primitive import constant, filled, primitive
+from jaxgpu.devices.primitive import constant, filled, primitive
 
 
 @dataclass(frozen=True)

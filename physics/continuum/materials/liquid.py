@@ -11,10 +11,10 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
+from jaxgpu.devices.precision import smallest
 from jaxgpu.geometry.vectors import Mat, inner, scale, shift, symmetric, trace
-from jaxgpu.precision import smallest
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree
 
 _SPRAY = 1e3  # J of a drop that flies alone: it keeps its rate of expansion, which means nothing
 

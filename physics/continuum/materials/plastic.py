@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, Vec, dot, identity
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs.fields import number, pytree, static
 
 from .elastic import deform, lame, pressure_wave
 from .spectral import spectral

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.devices.precision import smallest
 from jaxgpu.geometry.vectors import Mat, add, cofactor, det, gram, matrix, scale, shift, trace
-from jaxgpu.precision import smallest
 
 # Turns of Laguerre's iteration. Largest error of i1 after each, stretches from 0.1 to 10: 1e-3,
 # 1e-9, 1e-15; with the last negative, up to 0.7 times the next in size: 0.1, 1e-3, 1e-8, 1e-15.

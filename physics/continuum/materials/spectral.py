@@ -23,8 +23,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.devices.precision import smallest
 from jaxgpu.geometry.vectors import Mat, Vec, congruence, diagonal_scale, matmul, matrix, transpose
-from jaxgpu.precision import smallest
 
 from . import forms
 from .curvature import second

@@ -31,10 +31,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu import ranges
 from jaxgpu.geometry import rotations as pose
 from jaxgpu.geometry.vectors import Vec, dot, unit
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, static
 
 NEAREST = 1e-6  # of `length`: nearer nodes are as near; keeps 1 / d^2 of a reverse pass finite
 

@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from jaxgpu.geometry import rotations as pose
 from jaxgpu.geometry.vectors import Vec
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs.fields import number, pytree, size
 
 from ..grid.grid import Grid
 from .collide import Tool

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from .rows import Vector, apart, together
 

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.precision import reassociated
-from jaxgpu.pytree import number, pytree
-from jaxgpu.pytree import size as whole
+from jaxgpu.devices.precision import reassociated
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.inputs.fields import size as whole
 
 from ..forces import pairs
 from ..forces.tide import Alone, Origin, Tide

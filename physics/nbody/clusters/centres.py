@@ -9,7 +9,7 @@ quadruples. O(N^2) time, O(N) memory.
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 _ROUNDS = 3  # up to eight stars in one body
 _TIDE = 0.1  # at most, of all others at the apocentre, over the attraction

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu import ranges
+from jaxgpu.inputs import ranges
 
 from ..bodies import moderate, numbers, one_precision
 

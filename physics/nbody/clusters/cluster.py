@@ -2,7 +2,7 @@
 
 `Cluster` is the spec behind it: block steps of either order, and the edge beyond which bodies have
 escaped. Bodies that leave are noted; tracers that do are then left alone: they keep the state they
-were seen with and cost nothing. `jaxgpu.run.rollout` of `Cluster.step` is the pure twin.
+were seen with and cost nothing. `jaxgpu.runs.rollout` of `Cluster.step` is the pure twin.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +17,12 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxgpu import allocation, arguments, ranges
-from jaxgpu.doors import explained
-from jaxgpu.precision import in_float64, reassociated, smallest
-from jaxgpu.pytree import number, pytree
-from jaxgpu.run import Run, run
+from jaxgpu.devices import allocation
+from jaxgpu.devices.precision import in_float64, reassociated, smallest
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.runs.loop import Run, run
 
 from ..forces.tide import Alone
 from ..measure import diagnostics
@@ -275,7 +276,7 @@ def evolve(
             rounded otherwise; of blocks, the most of any device are counted.
         out: folder for checkpoints.
         resume: go on from the last one there:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
 
     Returns:
         the last stars and tracers, the escapes, and as `history`, for the start and after each

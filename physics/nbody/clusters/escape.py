@@ -12,8 +12,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import pytree
 
 
 @pytree

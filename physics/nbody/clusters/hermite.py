@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from ..forces import pairs as pair_forces
 from . import at_once, checks, close_encounters, scheduler, tracers

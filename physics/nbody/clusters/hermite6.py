@@ -15,8 +15,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import number, pytree
-from jaxgpu.pytree import size as whole
+from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.inputs.fields import size as whole
 
 from ..forces import snaps
 from . import checks, scheduler

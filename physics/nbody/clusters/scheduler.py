@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 _PAGE, _LOOKED_INTO = 128, 8  # bodies a page, pages looked into at a time
 _MANY = 16  # times a large tile: of fewer bodies all go in small ones

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxgpu.mesh import flat
-from jaxgpu.precision import reassociated
+from jaxgpu.devices.mesh import flat
+from jaxgpu.devices.precision import reassociated
 
 from .. import shares
 

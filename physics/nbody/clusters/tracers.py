@@ -15,8 +15,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.precision import smallest
-from jaxgpu.pytree import pytree
+from jaxgpu.devices.precision import smallest
+from jaxgpu.inputs.fields import pytree
 
 from .blocks import PairedSteps, first_step, next_step, pull_and_snap, size
 from .rows import Vector, each, joined

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxgpu.devices.primitive import jvp_of, primitive
 from jaxgpu.geometry.vectors import dot
-from jaxgpu.primitive import jvp_of, primitive
 
 from .sums import check_rows, pair_sum, summed
 
@@ -33,7 +33,7 @@ def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) ->
 
     On a TPU, which has no true float64, float64 is computed of pairs of float32: separations as
     good as in float64 and between 1e-12 and 1e12, each pull to float32's roundings (see `hilo`).
-    A program that holds it is exported as `jaxgpu.kernels` says.
+    A program that holds it is exported as `jaxgpu.devices.kernels` says.
 
     Args:
         points: positions and velocities [6, K], or a tuple of their six rows [K].

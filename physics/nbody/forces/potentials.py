@@ -16,9 +16,9 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import gammainc, gammaln
 
-from jaxgpu import ranges
 from jaxgpu.geometry.vectors import length
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree
 
 from .. import units
 

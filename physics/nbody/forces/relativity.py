@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu import ranges
 from jaxgpu.geometry.vectors import dot
+from jaxgpu.inputs import ranges
 
 from .. import bodies
 

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
-from jaxgpu import kernels
-from jaxgpu.precision import scope
-from jaxgpu.primitive import primitive
+from jaxgpu.devices import kernels
+from jaxgpu.devices.precision import scope
+from jaxgpu.devices.primitive import primitive
 
 from . import tiles
 from .powers import inverse_powers

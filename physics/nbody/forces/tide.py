@@ -11,8 +11,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree
 
 from ..steps import radau
 from ..steps.dense_output import DenseOutput

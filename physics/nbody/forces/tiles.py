@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu import kernels
+from jaxgpu.devices import kernels
 
 from .powers import powers_in_kernel
 

@@ -9,9 +9,9 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree
 
 from .. import bodies
 

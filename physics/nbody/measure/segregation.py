@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 
 @explained

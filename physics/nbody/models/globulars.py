@@ -11,7 +11,7 @@ from importlib import resources
 import jax
 import numpy as np
 
-from jaxgpu.precision import in_float64
+from jaxgpu.devices.precision import in_float64
 
 from . import lowered
 

@@ -12,9 +12,10 @@ import numpy as np
 from jax import Array, lax
 from jax.scipy.special import erf, gammainc
 
-from jaxgpu import allocation, ranges
-from jaxgpu.doors import explained
-from jaxgpu.pytree import pytree
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree
 
 from .spheres import centred, directions
 

@@ -10,9 +10,10 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu import allocation, ranges
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
 
 _KROUPA_BREAKS = (0.01, 0.08, 0.5)
 _KROUPA_SLOPES = (0.3, 1.3, 2.3)

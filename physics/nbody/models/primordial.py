@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import allocation, ranges
-from jaxgpu.doors import explained
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 from ..bodies import numbers, one_precision
 from ..orbits import elements

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu.files import replacing
+from jaxgpu.runs.files import replacing
 
 
 def read(file: str | Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

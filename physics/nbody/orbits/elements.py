@@ -10,9 +10,10 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxgpu import allocation, ranges
+from jaxgpu.devices import allocation
 from jaxgpu.geometry.vectors import cross
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree
 
 from .. import bodies
 from . import universal

@@ -12,9 +12,9 @@ axes are a batch. Units in which G = 1.
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
 from jaxgpu.geometry.vectors import length
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import pytree
 
 from .. import bodies
 from . import universal

@@ -13,8 +13,8 @@ from jax import Array, lax
 from jax.core import Tracer
 from jax.sharding import PartitionSpec
 
-from jaxgpu import ranges
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 
 from .. import bodies
 from .lanes import Lanes, along, finished, loaded, step

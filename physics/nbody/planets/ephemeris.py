@@ -10,7 +10,7 @@ from importlib import resources
 
 import numpy as np
 
-from jaxgpu import ranges
+from jaxgpu.inputs import ranges
 
 from .. import bodies
 

@@ -9,9 +9,10 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxgpu import precision, ranges
-from jaxgpu.doors import explained
-from jaxgpu.run import Run, run
+from jaxgpu.devices import precision
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.runs.loop import Run, run
 
 from .. import shares
 
@@ -73,10 +74,10 @@ def integrate[S](
             device, and nothing crosses in a step.
         out: folder for checkpoints.
         resume: go on from the last one in `out`:
-            True, or names of values that may be others than they were, as `jaxgpu.run.run` says.
+            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
 
-    Its pure twin is `jaxgpu.run.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
+    Its pure twin is `jaxgpu.runs.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
 
     Raises:
         ValueError: a time that is no multiple of dt, a mesh that does not divide what it spreads,

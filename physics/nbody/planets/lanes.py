@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry.vectors import dot
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from ..forces.powers import inverse_powers
 from ..steps import kahan, radau

@@ -16,8 +16,9 @@ from jax import Array, lax
 from jax.core import Tracer
 from jax.sharding import PartitionSpec
 
-from jaxgpu import allocation, ranges
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.devices import allocation
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 
 from .. import bodies
 from ..forces import pairs, relativity

@@ -25,7 +25,7 @@ from jax import Array, lax
 from jax.sharding import PartitionSpec
 
 from jaxgpu.geometry.vectors import length
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs.fields import number, pytree, size
 
 from .. import bodies
 from ..steps import radau

@@ -13,9 +13,9 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxgpu import ranges
 from jaxgpu.geometry.vectors import dot
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree
 
 from .. import bodies
 from ..orbits import kepler
@@ -34,7 +34,7 @@ class State:
 class WisdomHolman:
     """What to integrate, in any units in which G is 1 once it is multiplied into the masses.
 
-    Reverse mode runs through `jaxgpu.run.rollout` of its step. Tracers are bodies of gm 0.
+    Reverse mode runs through `jaxgpu.runs.rollout` of its step. Tracers are bodies of gm 0.
 
     >>> spec = WisdomHolman(gm=jnp.array([1.0, 1e-3]), dt=0.1)
     >>> x, v = jnp.array([[0.0, 0, 0], [1, 0, 0]]), jnp.array([[0.0, 0, 0], [0, 1, 0]])

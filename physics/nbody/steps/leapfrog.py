@@ -7,7 +7,7 @@ seventeen (Kahan & Li 1997, doi:10.1090/S0025-5718-97-00873-9, s9odr6a and s17od
 doi:10.1016/0375-9601(90)90092-3. Drifts that meet within a step are one drift: a step costs 1, 5, 9
 or 17 forces.
 
-Gradients run through `jaxgpu.run.rollout` of the step in both modes; the reverse one keeps every
+Gradients run through `jaxgpu.runs.rollout` of the step in both modes; the reverse one keeps every
 step.
 """
 
@@ -20,8 +20,8 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from jaxgpu import ranges
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size
 
 from .. import bodies
 

@@ -17,7 +17,7 @@ from jax import Array, lax
 
 from jaxgpu.geometry import sdf
 from jaxgpu.geometry.vectors import Vec, dot
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.fields import number, pytree
 
 from .hull import HIGHEST, local, turned
 from .shape import Shape, Touch, direction, touch

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry.vectors import Vec, cross, dot
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.fields import number, pytree
 
 from .convex import convex, deepest
 from .hull import Hull, along, bulge, farthest, local, reach, turned

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, Vec, cross, dot
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 type Loose = tuple[Array | float, ...]  # a vector, also of plain numbers
 

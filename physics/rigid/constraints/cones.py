@@ -8,7 +8,7 @@ serves both. A contact that does not act has D = 0.
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.inputs.fields import pytree, static
 
 from ..motion.inertia import HIGHEST
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree, size, static
+from jaxgpu.inputs.fields import pytree, size, static
 
 from ..motion.inertia import HIGHEST
 from . import factor

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import ranges
-from jaxgpu.arguments import shown
-from jaxgpu.extras import extra
 from jaxgpu.geometry.meshes import voxels
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.arguments import shown
+from jaxgpu.inputs.extras import extra
 
 from ..collision.fields import PATCHES, POINTS, Field, patches
 from ..collision.kernels import KINDS

@@ -9,7 +9,7 @@ from typing import Any
 
 from jax import Array
 
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs.fields import number, pytree, static
 
 from .layout import Layout
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry import vectors
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from ..models.layout import Layout
 from ..models.model import Mechanism

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.doors import explained
+from jaxgpu.inputs.doors import explained
 
 from ..constraints.contacts import Contacts
 from ..forward import Dynamics

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, STEEL
 

@@ -6,10 +6,10 @@ Schulman, Moritz, Levine, Jordan & Abbeel (2016), arXiv:1506.02438.
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.rigid import forward
 from jaxgpu.physics.rigid.model import Model
 from jaxgpu.physics.rigid.sensors import contact_forces
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from .robot import Parts, Robot, Seen, State, robot, share, square

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.rigid import forward
 from jaxgpu.physics.rigid.model import Model
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from .robot import Parts, Robot, Seen, State, robot, share

@@ -6,8 +6,8 @@ Wawrzynski (2009), doi:10.1016/j.neunet.2009.05.011.
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.rigid.model import Model
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from .robot import Parts, Robot, State, robot, square

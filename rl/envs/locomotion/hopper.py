@@ -7,8 +7,8 @@ tasks with contacts, Robotics: Science and Systems VII.
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.rigid.model import Model
-from jaxgpu.pytree import number, pytree, size
 
 from ...environment import register
 from .robot import Parts, Robot, State, robot, share, square

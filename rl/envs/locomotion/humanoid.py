@@ -7,12 +7,12 @@ contact problem and few iterations; here it is solved to its end.
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.rigid import forward
 from jaxgpu.physics.rigid.model import Model
 from jaxgpu.physics.rigid.motion import inertia
 from jaxgpu.physics.rigid.motion.poses import Poses
 from jaxgpu.physics.rigid.sensors import contact_forces
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from ...spaces import Box

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.rigid import forward
 from jaxgpu.physics.rigid.model import Model
 from jaxgpu.physics.rigid.motion.poses import Poses
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from ...spaces import Box

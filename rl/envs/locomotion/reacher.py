@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.rigid import forward
 from jaxgpu.physics.rigid.model import Model
 from jaxgpu.physics.rigid.motion.poses import Poses
-from jaxgpu.pytree import number, pytree, size
 
 from ...environment import register
 from .robot import Parts, Robot, Seen, State, distance, robot, square

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
 from jaxgpu.physics.rigid.models.source import compiled
-from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.render import Capsules
 
 from ...environment import Step, whole_actions

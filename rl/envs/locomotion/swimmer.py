@@ -6,8 +6,8 @@ Coulom (2002), Reinforcement Learning Using Neural Networks, PhD thesis, Grenobl
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.rigid.model import Model
-from jaxgpu.pytree import number, pytree, size
 
 from ...environment import register
 from .robot import Parts, Robot, State, robot, square

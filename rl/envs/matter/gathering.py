@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.geometry import sdf
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.continuum import (
     Body,
     Collider,
@@ -23,7 +24,6 @@ from jaxgpu.physics.continuum import (
     State,
     fill_box,
 )
-from jaxgpu.pytree import number, pytree, size
 
 from ...environment import register
 from .task import Matter, Play, masked_mean

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics.continuum import State
-from jaxgpu.pytree import number, pytree, size, static
 
 from .task import Play
 

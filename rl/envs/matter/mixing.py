@@ -12,8 +12,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.continuum import Particles, State
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from . import cup

@@ -12,6 +12,7 @@ from jax import Array
 
 from jaxgpu.geometry import rotations as pose
 from jaxgpu.geometry import sdf
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.continuum import (
     Body,
     Collector,
@@ -23,7 +24,6 @@ from jaxgpu.physics.continuum import (
     State,
     fill_box,
 )
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from .shapes import glass

@@ -7,7 +7,7 @@ from jax import Array
 
 from jaxgpu.geometry import sdf
 from jaxgpu.geometry.vectors import Vec
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.fields import number, pytree
 
 
 @pytree

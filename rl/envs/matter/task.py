@@ -20,11 +20,11 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxgpu.arguments import shown
-from jaxgpu.doors import explained
+from jaxgpu.inputs.arguments import shown
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import Scene, Soft, rollout
-from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.render import Balls, Camera
 
 from ...environment import Step, whole_actions

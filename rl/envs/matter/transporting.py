@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.geometry import sdf
+from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.continuum import (
     Collector,
     Collider,
@@ -22,7 +23,6 @@ from jaxgpu.physics.continuum import (
     Scene,
     State,
 )
-from jaxgpu.pytree import number, pytree, size
 
 from ...environment import register
 from .inflow import empty_body, nozzle_layer

@@ -5,8 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, static
 
 
 @pytree

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
 from jaxgpu.geometry.solids import Boxes, Solids
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.render import Surface, View
 
 from . import colours

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu import arguments, ranges
-from jaxgpu.doors import explained
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
 
 from . import clutter, furnish, plan
 from .floor import Floor

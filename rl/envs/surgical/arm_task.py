@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs.fields import number, pytree, static
 from jaxgpu.render import Capsules
 
 from ...environment import Step

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 _HALF = np.pi / 2
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs.fields import number, pytree, static
 from jaxgpu.render import Capsules
 
 from ...environment import Step, register, whole_actions

@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics import rigid
-from jaxgpu.pytree import number, pytree
 
 from .arms import ECM, PSM, Arm
 

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import ranges
-from jaxgpu.doors import explained
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 from .arms import PSM, Arm
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from ...environment import Step, register, whole_actions
 from ...spaces import Box

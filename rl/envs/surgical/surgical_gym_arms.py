@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs.fields import number, pytree, static
 
 from .arms import STAR, Arm
 

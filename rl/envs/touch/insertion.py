@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry.rows import length
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.touch import GelSight, Grasp, peg_and_socket
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from .task import State, TouchTask, axis, seen_by

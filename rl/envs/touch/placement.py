@@ -12,8 +12,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.touch import GelSight, Grasp, peg_and_pad
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from .task import State, TouchTask, axis, seen_by

@@ -14,8 +14,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.touch import GelSight, Grasp, nut_and_bolt
-from jaxgpu.pytree import number, pytree
 
 from ...environment import register
 from .placement import LIFT, OPEN, released

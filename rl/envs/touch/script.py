@@ -8,9 +8,9 @@ knows, and takes the tip's way and the part's turn off by a rate each; it knows 
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu import ranges
 from jaxgpu.geometry.rows import length
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree
 
 from .observations import HAND, PRIVILEGED
 

@@ -31,8 +31,8 @@ from jax import Array
 
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.rows import length
+from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics.touch import GelSight, Grasp, GraspState, gelsight
-from jaxgpu.pytree import number, pytree, size, static
 from jaxgpu.render import Capsules
 
 from ...environment import Step, whole_actions

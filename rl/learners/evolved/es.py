@@ -14,7 +14,7 @@ from jax import Array
 from jax.sharding import PartitionSpec
 
 from jaxgpu.evolution.single import SNES, bounds
-from jaxgpu.pytree import number, pytree, size
+from jaxgpu.inputs.fields import number, pytree, size
 
 from ...doors import check_learner, widths
 from ...environment import Environment

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from jaxgpu import ranges
 from jaxgpu.evolution.problem import box
 from jaxgpu.evolution.stochastic import Objective, Stochastic
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.fields import number, pytree, size, static
 
 from ...doors import widths
 from ...environment import Step, refuse_no_environment

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
+from jaxgpu.devices.mesh import devices, over, replicate, split
 from jaxgpu.evolution import indicators, multi, protocol, single
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import Scale, rescale
@@ -17,7 +18,6 @@ from jaxgpu.evolution.multi.rvea import _adapt
 from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problem import Box, Problem, box
 from jaxgpu.evolution.problems import dtlz
-from jaxgpu.mesh import devices, over, replicate, split
 
 REF_DIRS = das_dennis(3, 6)  # 28 directions
 SPECS = {

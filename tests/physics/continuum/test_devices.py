@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from continuum_run import jit_unoptimized, positions, velocities
 
-from jaxgpu import mesh
+from jaxgpu.devices import mesh
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import (
     Body,

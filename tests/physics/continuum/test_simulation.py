@@ -10,6 +10,7 @@ from conformance import no_compile
 from continuum_run import jit_unoptimized
 
 from jaxgpu.geometry import sdf
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.continuum import (
     Body,
     Collider,
@@ -23,7 +24,6 @@ from jaxgpu.physics.continuum import (
     simulation,
 )
 from jaxgpu.physics.continuum.simulation import Watch, _raise_lost
-from jaxgpu.pytree import pytree
 
 DX = 1 / 10
 X = np.asarray(fill_box((0.2, 0.3), (0.5, 0.6), DX / 2))

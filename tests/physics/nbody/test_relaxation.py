@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from nbody_inputs import halves, points
 
+from jaxgpu.devices.precision import reassociation
 from jaxgpu.physics.nbody.clusters import Hermite
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.physics.nbody.models import plummer, virial
-from jaxgpu.precision import reassociation
 
 pytestmark = pytest.mark.slow
 draw = jax.jit(plummer, static_argnums=1)

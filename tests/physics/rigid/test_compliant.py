@@ -10,7 +10,7 @@ import pytest
 
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid.constraints import compliant
-from jaxgpu.run import rollout
+from jaxgpu.runs.loop import rollout
 
 G, STEP = 9.81, 0.002
 OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run once

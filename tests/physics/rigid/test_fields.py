@@ -13,7 +13,7 @@ from jaxgpu.geometry import sdf
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid.collision import KERNELS, Shape
 from jaxgpu.physics.rigid.collision.fields import Field, patches, touch_field
-from jaxgpu.run import rollout
+from jaxgpu.runs.loop import rollout
 
 RING, TUBE = 0.1, 0.03
 NOWHERE = np.zeros((16, 32, 3))

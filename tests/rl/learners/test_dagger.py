@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 KEY = jax.random.key(0)
 FEW = {"xla_backend_optimization_level": 0}  # programs that run once

@@ -9,7 +9,7 @@ import pytest
 from rl_probe import Drift, Probe, begun, drifted, lambda_returns
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl.learners import normaliser
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 SMALL = rl.RecurrentPPO(
     rl.PPO(num_envs=4, num_steps=6, update_epochs=1, num_minibatches=2), hidden_size=8

@@ -10,7 +10,7 @@ from rl_probe import Probe
 from scipy import optimize
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl.learners.sac import Networks
 
 # 20,000 steps, 10,000 descents; chosen on four other seeds, the random steps on these and 40 more

@@ -11,7 +11,7 @@ import pytest
 from rl_learners import LEARNERS
 
 from jaxgpu import rl
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 
 @pytree

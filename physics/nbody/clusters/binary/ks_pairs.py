@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 from ...orbits import ks
 from ..blocks import Pairing

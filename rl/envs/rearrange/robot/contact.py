@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry.vectors import Vec, dot
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 
 FAR = 1e3  # m, of the middle of a box that is not there
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.doors import explained
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import pytree
 
 # the joints of the arm: offset of its frame in that of the link before, the axis it turns about,
 # and its limits; those that roll have none

@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.geometry import rows
-from jaxgpu.pytree import number, pytree, size, static
+from jaxgpu.inputs.fields import number, pytree, size, static
 
 from . import contact, fetch
 from .contact import Boxes

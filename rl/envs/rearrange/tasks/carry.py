@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry import rows
-from jaxgpu.pytree import number, pytree, static
+from jaxgpu.inputs.fields import number, pytree, static
 
 from ....environment import Step, whole_actions
 from ....spaces import Box

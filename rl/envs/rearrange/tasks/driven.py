@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.arguments import shown
 from jaxgpu.geometry import rows
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs.arguments import shown
+from jaxgpu.inputs.fields import number, pytree
 
 from ....environment import Step, register, whole_actions
 from ..house import House

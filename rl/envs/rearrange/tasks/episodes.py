@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu import arguments, ranges
-from jaxgpu.doors import explained
-from jaxgpu.pytree import number, pytree
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import number, pytree
 
 from .. import approach
 from ..geodesic import cells_near, distances

@@ -17,7 +17,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.pytree import pytree, static
+from jaxgpu.inputs.fields import pytree, static
 
 from ....environment import register
 from ....spaces import Box

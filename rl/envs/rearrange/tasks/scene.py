@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.geometry.solids import Boxes, Rods, Solids
-from jaxgpu.pytree import pytree
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.render import Camera, depth_image, sight
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.geometry import rows
-from jaxgpu.pytree import pytree, size
-from jaxgpu.ranges import numbers
+from jaxgpu.inputs.fields import pytree, size
+from jaxgpu.inputs.ranges import numbers
 
 from ..robot import fetch, grasps
 from ..robot.fetch import Joints, forward_kinematics

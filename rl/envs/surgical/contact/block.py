@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.rigid.model import Model
-from jaxgpu.pytree import number, pytree
 
 from ....environment import register
 from ....spaces import real

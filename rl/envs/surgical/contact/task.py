@@ -24,11 +24,11 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry import rotations
+from jaxgpu.inputs.fields import number, pytree, size
+from jaxgpu.inputs.ranges import numbers
 from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
 from jaxgpu.physics.rigid.models.source import compiled
-from jaxgpu.pytree import number, pytree, size
-from jaxgpu.ranges import numbers
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from nbody_inputs import halves, masses, sphere
 
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, at_once, rows
 from jaxgpu.physics.nbody.clusters.binary.formation import short_step
 from jaxgpu.physics.nbody.clusters.binary.ks_pairs import empty
 from jaxgpu.physics.nbody.clusters.blocks import singles_at_once
-from jaxgpu.pytree import pytree
 
 COUNT = 20
 RUN_ONCE = {"xla_backend_optimization_level": 0}

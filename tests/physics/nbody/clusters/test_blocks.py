@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu import ranges
+from jaxgpu.inputs import ranges
 from jaxgpu.physics.nbody.clusters import Hermite, blocks
 from jaxgpu.physics.nbody.forces import pairs
 

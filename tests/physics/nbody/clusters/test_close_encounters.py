@@ -10,11 +10,11 @@ import rebound
 from conformance import avals
 from nbody_inputs import halves
 
+from jaxgpu.devices.precision import reassociation
 from jaxgpu.physics.nbody.clusters import Hermite, Pairing, close_encounters
 from jaxgpu.physics.nbody.clusters.close_encounters import Hosts
 from jaxgpu.physics.nbody.clusters.tracers import Tracers
 from jaxgpu.physics.nbody.orbits import kepler
-from jaxgpu.precision import reassociation
 
 M = np.array([0.02, 0.02, 0.03, 0.01])
 X = np.array(

@@ -13,12 +13,12 @@ import pytest
 from conformance import no_compile
 from nbody_inputs import energy, halves, points, sphere
 
-from jaxgpu import mesh
+from jaxgpu.devices import mesh
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.nbody import Cluster, Hermite, Hermite6, Pairing, evolve, virial
 from jaxgpu.physics.nbody.clusters import cluster, spread
 from jaxgpu.physics.nbody.forces import potentials, tide
-from jaxgpu.pytree import pytree
-from jaxgpu.run import rollout
+from jaxgpu.runs.loop import rollout
 
 M = np.random.default_rng(32).uniform(0.2, 1.8, 32)
 M /= M.sum()

@@ -16,12 +16,12 @@ from jax import lax
 from nbody_inputs import energy, halves, masses, sphere
 from shapes import check_shapes
 
+from jaxgpu.devices.precision import reassociation
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, hermite, scheduler
 from jaxgpu.physics.nbody.clusters.binary import ks_pairs
 from jaxgpu.physics.nbody.clusters.blocks import Population
 from jaxgpu.physics.nbody.clusters.tracers import Tracers
 from jaxgpu.physics.nbody.orbits import ks
-from jaxgpu.precision import reassociation
 
 NOBODY = np.zeros((6, 0))
 ORDERS = [Hermite, Hermite6]

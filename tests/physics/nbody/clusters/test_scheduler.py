@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.nbody.clusters import scheduler
 from jaxgpu.physics.nbody.clusters.scheduler import change_if
-from jaxgpu.pytree import pytree
 
 COUNT, WIDTHS = 1500, (4, 64)
 BY_PAGES = partial(scheduler.schedule_by_pages, widths=WIDTHS)

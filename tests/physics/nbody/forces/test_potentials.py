@@ -13,7 +13,7 @@ from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.forces import potentials
 from jaxgpu.physics.nbody.models import plummer
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
-from jaxgpu.run import rollout
+from jaxgpu.runs.loop import rollout
 
 # MWPotential2014 as galpy 1.12.1 has it, R0 = v0 = 1: R, z, potential, radial and vertical force
 GALPY = np.array(

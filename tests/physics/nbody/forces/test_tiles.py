@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu import kernels
+from jaxgpu.devices import kernels
 from jaxgpu.physics.nbody.forces import hilo, pairs, powers, snaps, sums, tiles
 
 # the terms of each sum: rows of targets and of sources, outputs

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from conformance import no_compile
 
-from jaxgpu import mesh
+from jaxgpu.devices import mesh
 from jaxgpu.physics.nbody import shares
 from jaxgpu.physics.nbody.planets import Ensemble, integrate
 from jaxgpu.physics.nbody.planets.planetary import Planetary
 from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
-from jaxgpu.run import Run, rollout
+from jaxgpu.runs.loop import Run, rollout
 
 GM = np.array([1.0, 1e-3, 3e-4])
 X = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1.7, 0.1]])

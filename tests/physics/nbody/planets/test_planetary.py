@@ -16,7 +16,7 @@ from jaxgpu.physics.nbody.orbits import elements
 from jaxgpu.physics.nbody.planets import ephemeris, planetary
 from jaxgpu.physics.nbody.planets.planetary import Planetary
 from jaxgpu.physics.nbody.planets.tracers import Control
-from jaxgpu.run import run
+from jaxgpu.runs.loop import run
 
 START = ephemeris.de440(ephemeris.J2000)
 DT = 36.525

@@ -11,7 +11,7 @@ import rebound
 from jaxgpu.physics.nbody.orbits import elements
 from jaxgpu.physics.nbody.planets import ephemeris
 from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
-from jaxgpu.run import rollout
+from jaxgpu.runs.loop import rollout
 
 inertial = jax.jit(WisdomHolman.inertial)
 

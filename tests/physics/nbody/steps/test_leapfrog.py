@@ -9,7 +9,7 @@ import pytest
 
 from jaxgpu.physics.nbody.steps import leapfrog
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
-from jaxgpu.run import rollout
+from jaxgpu.runs.loop import rollout
 
 ORDERS = (2, 4, 6, 8)
 

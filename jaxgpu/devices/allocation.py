@@ -1,0 +1,158 @@
+"""What a function would allocate, found by tracing it, before it allocates anything.
+
+Functions on the host that make arrays of a size the caller gives are `bounded`: a cluster of so
+many stars, the first states of so many environments, the start of a search.
+"""
+
+import functools
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from jaxgpu.inputs import arguments
+
+from . import memory
+
+_KEPT = 256  # needs of the last calls, by function and shapes
+# of the results that are in use: Python keeps what a function has named until it ends. 1.25 times
+# as much was measured for `nbody.plummer` of 1e7 bodies, 1.2 times for `nbody.king`
+_NAMED = 1.25
+_needs: OrderedDict[Any, int] = OrderedDict()
+
+
+def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
+    """`f`, which refuses to allocate more than 90 % of the free memory.
+
+    Every call is traced first, once for the same sizes and shapes; nothing is computed then. In a
+    program that is being traced, `f` is as it was: `memory.check` looks at the whole of it.
+
+    Raises:
+        TypeError: `f` is no function.
+
+    >>> noise = bounded(lambda key, count: jax.random.normal(key, (count,)))
+    >>> noise(jax.random.key(0), 3).shape
+    (3,)
+    >>> noise(jax.random.key(0), 10**15)
+    Traceback (most recent call last):
+    MemoryError: <lambda>: needs ... GB, and ... GB are free; ...
+    """
+    arguments.function("bounded: f", f)
+
+    @functools.wraps(f)
+    def refusing(*args: P.args, **kwargs: P.kwargs) -> R:
+        leaves = jax.tree.leaves((args, kwargs))
+        if not any(isinstance(leaf, Tracer) for leaf in leaves):
+            name = getattr(f, "__qualname__", "a call").rpartition("<locals>.")[2].lstrip("_")
+            need = _known(f, (args, kwargs))
+            memory.room(name, int(_NAMED * need))
+        return f(*args, **kwargs)
+
+    return refusing
+
+
+def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
+    """Bytes that a call of `f` holds at its peak beside its arguments; nothing is computed.
+
+    As the sum of the arrays that are in use at a time, where each operation makes its result apart:
+    a compiled program, in which many are one, needs less. The scratch of sorts on a CPU is counted.
+
+    Raises:
+        TypeError: `f` does not take these arguments, or looks at values of what it computes, so
+            that it cannot be traced.
+
+    >>> needed(lambda n: jnp.sum(2 * jnp.ones(n, jnp.float32)), 1000)
+    8000
+    """
+    arguments.function("needed: f", f)
+    try:
+        return _needed(f, *args, **kwargs)
+    except MemoryError:
+        raise
+    except Exception as error:
+        cause = " ".join(str(error).split())[:200]
+        raise TypeError(
+            f"needed: f cannot be traced with these arguments; give those of a right call "
+            f"({type(error).__name__}, {cause})"
+        ) from error
+
+
+def _needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
+    try:
+        return _peak(jax.make_jaxpr(lambda: f(*args, **kwargs))().jaxpr)
+    except OverflowError as error:  # a size beyond 64 bits
+        name = getattr(f, "__name__", "a call")
+        raise MemoryError(f"{name}: a size beyond what JAX can count; ask for less") from error
+
+
+def _known(f: Any, given: Any) -> int:
+    """`needed`, of the last call with the same sizes and shapes where there was one."""
+    leaves, structure = jax.tree.flatten(given)
+    at = f, structure, tuple(map(_kind, leaves)), jax.config.jax_enable_x64
+    try:
+        hash(at)
+    except TypeError:
+        return _needed(f, *given[0], **given[1])
+    if at not in _needs:
+        _needs[at] = _needed(f, *given[0], **given[1])
+    _needs.move_to_end(at)
+    while len(_needs) > _KEPT:
+        _needs.popitem(last=False)
+    return _needs[at]
+
+
+def _kind(x: Any) -> Any:
+    """The shape and type of an array; of one number the value, which may be a size."""
+    if not hasattr(x, "dtype"):
+        return type(x), x
+    one = not x.shape and jnp.issubdtype(x.dtype, jnp.integer)
+    return (x.dtype, int(x)) if one else (x.shape, x.dtype)
+
+
+def _peak(jaxpr: Any) -> int:
+    """The most bytes that the results within a traced program take at a time."""
+    last: dict[Any, int] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        last |= {v: i for v in (*eqn.outvars, *_variables(eqn.invars))}
+    last |= {v: len(jaxpr.eqns) for v in _variables(jaxpr.outvars)}
+    held: dict[Any, int] = {}
+    now = most = 0
+    for i, eqn in enumerate(jaxpr.eqns):
+        made = {v: _bytes(v.aval) for v in eqn.outvars}
+        inside = max((_peak(part) for part in _programs(eqn.params)), default=0)
+        held |= made
+        now += sum(made.values())
+        most = max(most, now + max(0, inside - sum(made.values()), _scratch(eqn)))
+        for v in {*eqn.outvars, *_variables(eqn.invars)}:
+            if last[v] <= i:
+                now -= held.pop(v, 0)
+    return most
+
+
+def _variables(atoms: Iterable[Any]) -> Iterator[Any]:
+    """Those of the atoms that are no constants."""
+    return (atom for atom in atoms if not hasattr(atom, "val"))
+
+
+def _programs(params: dict[str, Any]) -> Iterator[Any]:
+    """The programs inside an operation: of a loop, a branch, a call."""
+    for value in params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if hasattr(part, "eqns"):
+                yield part
+
+
+def _bytes(aval: Any) -> int:
+    return math.prod(aval.shape) * aval.dtype.itemsize if hasattr(aval, "dtype") else 0
+
+
+def _scratch(eqn: Any) -> int:
+    """Bytes that a sort takes beside its arrays on a CPU."""
+    if eqn.primitive.name != "sort":
+        return 0
+    axis = eqn.params["dimension"]
+    return memory.SORTED * sum(v.aval.shape[axis] for v in eqn.invars)

@@ -1,0 +1,213 @@
+"""Pallas, as far as this package uses it: all of it that is private or still moves, in one place.
+
+A kernel is attached to a primitive by platform (`jaxgpu.devices.primitive`): Mosaic GPU on
+NVIDIA's, Mosaic on TPUs. Both are built on machines without that chip, and interpreted on a CPU for
+tests. Pallas is imported when the first kernel is built; a program for CPUs alone never imports it.
+
+A program that holds kernels is exported with `jax.export.export(f, platforms=...,
+disabled_checks=export_checks())`: a kernel is kept in the form of one jaxlib, and the exported
+program is good for that jaxlib alone.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.export
+import jax.numpy as jnp
+from jax import Array
+
+from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
+
+# threads of a program on a GPU; arrays in its registers are a multiple of it
+WARPGROUP = 128
+_HOPPER = 9.0  # compute capability
+# names of the kernels' custom calls in a program
+CALLS = {"cuda": "mosaic_gpu_v2", "tpu": "tpu_custom_call"}
+# the chip that is built for where none is at hand: its name, its cores, JAX's name of its kind
+_CHIPS = {"cuda": ("NVIDIA H100", 132, "gpu"), "tpu": ("TPU v5 lite", 1, "tpu")}
+
+
+def export_checks() -> list[jax.export.DisabledSafetyCheck]:
+    """The checks of `jax.export.export` that a program with kernels does not pass.
+
+    >>> len(export_checks())
+    2
+    """
+    return [jax.export.DisabledSafetyCheck.custom_call(name) for name in CALLS.values()]
+
+
+def gpu_takes_kernels() -> bool:
+    """Whether the GPU at hand is of Hopper or later, which Mosaic GPU is made for; True if none.
+
+    >>> gpu_takes_kernels()  # where there is no GPU, a program may be lowered for one
+    True
+    """
+    if jax.default_backend() != "gpu":
+        return True
+    return float(getattr(jax.local_devices()[0], "compute_capability", 0)) >= _HOPPER
+
+
+@explained
+def on_gpu(
+    body: Callable[..., None],
+    out: jax.ShapeDtypeStruct,
+    grid: tuple[int, ...],
+    names: tuple[str, ...],
+    *,
+    interpret: bool = False,
+) -> Callable[..., Array]:
+    """The function of arrays that runs `body(*inputs, output)` in each program of a grid.
+
+    Args:
+        body: of references to arrays in the device's memory; see `row` and `spread`.
+        out: the array that is written.
+        grid: numbers of programs along each axis, of 128 threads each.
+        names: of the axes; `jax.lax.axis_index(name)` is the program's own number.
+        interpret: run on the CPU, slowly.
+
+    >>> def add_one(x, out):
+    ...     at = (jax.lax.axis_index("tile"),)
+    ...     values = row(x, at)
+    ...     out[at] = values + spread(jnp.float32(1.0), values)
+    >>> kernel = on_gpu(
+    ...     add_one, jax.ShapeDtypeStruct((2, 128), jnp.float32), (2,), ("tile",), interpret=True
+    ... )
+    >>> float(kernel(jnp.zeros((2, 128)))[1, 5])
+    1.0
+    """
+    from jax.experimental.pallas import mosaic_gpu as plgpu
+
+    how = plgpu.InterpretGPUParams() if interpret else None
+    call = plgpu.kernel(body, out_type=out, grid=grid, grid_names=names, interpret=how)
+
+    def run(*arrays: Array) -> Array:
+        with contextlib.nullcontext() if interpret else _chip("cuda"):
+            return call(*arrays)
+
+    return run
+
+
+def row(ref: Any, where: tuple[Any, ...]) -> Array:
+    """The values of a reference at `where`, a multiple of 128 of them, spread over the threads."""
+    from jax.experimental.pallas import mosaic_gpu as plgpu
+
+    at = ref.at[where]
+    return plgpu.load(at, layout=_strided(at.shape))
+
+
+def spread(value: Array, like: Array) -> Array:
+    """A number for all threads, in the shape and layout of a `row`."""
+    from jax.experimental.pallas import mosaic_gpu as plgpu
+
+    return plgpu.layout_cast(jnp.broadcast_to(value, like.shape), _strided(like.shape))
+
+
+def window(start: Any, size: int) -> Any:
+    """The indices of `size` rows or lanes from `start`, to take from a reference.
+
+    Raises:
+        ValueError: a start below 0, or no row.
+    """
+    ranges.numbers("window: start", start, (), whole=True, least=0)
+    ranges.numbers("window: size", size, (), whole=True, least=1)
+    from jax.experimental import pallas as pl
+
+    return pl.ds(start, size)
+
+
+def program(axis: int) -> Array:
+    """The number of this program along an axis of the grid, on a TPU."""
+    from jax.experimental import pallas as pl
+
+    return pl.program_id(axis)
+
+
+def when(condition: Any) -> Callable[[Callable[[], None]], None]:
+    """Decorates what a kernel does only where `condition` holds."""
+    from jax.experimental import pallas as pl
+
+    return pl.when(condition)
+
+
+@explained
+def on_tpu(
+    body: Callable[..., None],
+    out: jax.ShapeDtypeStruct,
+    grid: tuple[int, ...],
+    blocks: Sequence[tuple[tuple[int, ...], Callable[..., tuple]]],
+    scratch: Sequence[tuple[int, ...]] = (),
+    *,
+    interpret: bool = False,
+) -> Callable[..., Array]:
+    """The function of float32 arrays that runs `body(*inputs, output, *scratch)` over a grid.
+
+    The last axis of the grid goes in order, what is in `scratch` stays from one turn to the next;
+    the other axes go in any order.
+
+    Args:
+        body: of references to blocks.
+        out: the array that is written.
+        grid: numbers of programs along each axis.
+        blocks: shape of the block, and the program's block by its numbers: of each input, then of
+            the output. The last two sizes are multiples of 8 and 128, or those of the array.
+        scratch: shapes of float32 arrays of a program's own.
+        interpret: run on the CPU.
+
+    >>> def sums(x, out, total):
+    ...     zeros = jnp.zeros(total.shape, total.dtype)
+    ...     when(program(0) == 0)(lambda: total.__setitem__(..., zeros))
+    ...     total[...] += x[window(0, 8), window(0, 128)]
+    ...     out[...] = total[...]
+    >>> x = jnp.ones((24, 128))
+    >>> add = on_tpu(
+    ...     sums,
+    ...     jax.ShapeDtypeStruct((8, 128), jnp.float32),
+    ...     grid=(3,),
+    ...     blocks=[((8, 128), lambda i: (i, 0)), ((8, 128), lambda i: (0, 0))],
+    ...     scratch=[(8, 128)],
+    ...     interpret=True,
+    ... )
+    >>> float(add(x)[0, 0])  # three blocks are added up
+    3.0
+    """
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    specs = [pl.BlockSpec(shape, index) for shape, index in blocks]
+    order = ("parallel",) * (len(grid) - 1) + ("arbitrary",)
+    call = pl.pallas_call(
+        body,
+        grid=grid,
+        in_specs=specs[:-1],
+        out_specs=specs[-1],
+        out_shape=out,
+        scratch_shapes=[pltpu.VMEM(shape, jnp.float32) for shape in scratch],
+        compiler_params=pltpu.CompilerParams(dimension_semantics=order),
+        interpret=interpret,
+    )
+
+    def run(*arrays: Array) -> Array:
+        # with 64-bit types on, loops count in int64, which this compiler refuses
+        with contextlib.nullcontext() if interpret else _chip("tpu"), jax.enable_x64(False):
+            return call(*arrays)
+
+    return run
+
+
+def _strided(shape: tuple[int, ...]) -> Any:
+    from jax.experimental.pallas import mosaic_gpu as plgpu
+
+    return plgpu.Layout.WG_STRIDED(shape, vec_size=1)
+
+
+def _chip(platform: str) -> contextlib.AbstractContextManager:
+    """Names the chip that kernels are built for, unless it is the one at hand."""
+    if jax.default_backend() == {"cuda": "gpu"}.get(platform, platform):
+        return contextlib.nullcontext()
+    from jax._src.mesh import AbstractDevice
+
+    chip = AbstractDevice(*_CHIPS[platform])
+    return jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=chip))

@@ -1,0 +1,165 @@
+"""A JAX primitive, declared in one place: its kernels, shapes, batching and derivatives.
+
+A custom rule (`jax.custom_jvp`, `jax.custom_vjp`) gives one mode of differentiation. A primitive
+whose tangent and transpose are primitives too gives all of them, in any mixture and order, and
+each platform may have a kernel of its own: it is attached by its lowering, so that one program can
+be exported for several platforms at once (`lax.platform_dependent` lowers every branch for all).
+
+This is the only module that touches `jax.interpreters`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+from jax import Array
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from jaxgpu.inputs.doors import explained
+
+# a tangent or a gradient; None stands for one that is zero, or that nobody asks for
+type Maybe = Array | None
+# (arguments, their tangents, values, **static) -> tangents of the values
+type Jvp = Callable[..., Any]
+# (cotangents, arguments, **static) -> a gradient for each argument
+type Transpose = Callable[..., Sequence[Maybe]]
+
+
+def primitive(
+    name: str,
+    value: Callable[..., Any],
+    like: Callable[..., Any],
+    *,
+    several: bool = False,
+    kernels: Mapping[str, Callable[..., Any]] | None = None,
+    batch: Callable[..., Any] | None = None,
+    spread: bool = True,
+    jvp: Jvp | None = None,
+    transpose: Transpose | None = None,
+) -> Callable[..., Any]:
+    """The function `f(*arrays, **static)` that binds a new primitive.
+
+    Args:
+        name: as it stands in a jaxpr.
+        value: what is computed, from the arrays and the static parameters (hashable, by keyword);
+            its form for every platform that `kernels` does not name.
+        like: the abstract values of the result, from those of the arguments.
+        several: whether `value` gives a list of arrays, instead of one.
+        kernels: other forms of `value`, by platform: "cpu", "cuda", "rocm", "tpu".
+        batch: `batch(size, *arrays, **static)`, the results of `size` copies of the arguments,
+            with the copies along a new first axis of both. Without it the primitive itself is
+            bound to the longer arrays, as is right where it acts on each element alone.
+        spread: whether `batch` gets copies of arguments that have none. If not, it gets them as
+            they are, and which of the arguments have copies as `copied`, a tuple of booleans.
+        jvp: `jvp(args, tangents, out, **static)`, the tangent of the value (with `several` a list).
+            A tangent that is zero comes as None, and may be given as None; see `filled`. Without
+            a rule, differentiation raises NotImplementedError.
+        transpose: `transpose(ct, args, **static)`, a list of one gradient an argument. Arguments
+            that a gradient is asked for come as None, cotangents are filled with zeros, and
+            gradients that were not asked for are dropped.
+
+    >>> import jax.numpy as jnp
+    >>> twice = primitive("twice", lambda x: 2 * x, lambda x: x,
+    ...                   jvp=lambda args, tangents, out: twice(*tangents),
+    ...                   transpose=lambda ct, args: [twice(ct)])
+    >>> jax.grad(lambda x: twice(x) ** 2)(3.0), jax.vmap(twice)(jnp.arange(2.0))
+    (Array(24., dtype=float32, weak_type=True), Array([0., 2.], dtype=float32))
+    """
+    p = Primitive(name)
+    p.multiple_results = several
+    # run alone it goes through a program too, so that its platform's kernel is what runs
+    through = jax.jit(lambda static, *args: p.bind(*args, **dict(static)), static_argnums=0)
+    p.def_impl(lambda *args, **static: through(tuple(static.items()), *args))
+    p.def_abstract_eval(like)
+    mlir.register_lowering(p, mlir.lower_fun(value, multiple_results=several))
+    for platform, kernel in (kernels or {}).items():
+        lowered = mlir.lower_fun(kernel, multiple_results=several)
+        mlir.register_lowering(p, lowered, platform=platform)
+    same = lambda size, *args, **static: p.bind(*args, **static)
+    batching.primitive_batchers[p] = partial(_batched, batch or same, spread)
+    if jvp is not None:
+        ad.primitive_jvps[p] = partial(_tangents, p, jvp)
+    if transpose is not None:
+        ad.primitive_transposes[p] = partial(_gradients, transpose)
+    return p.bind
+
+
+@explained
+def filled(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
+    """The tangents of `args`, with zeros for those that are None.
+
+    >>> import jax.numpy as jnp
+    >>> filled([None, jnp.ones(2)], [jnp.zeros(3), jnp.zeros(2)])[0].tolist()
+    [0.0, 0.0, 0.0]
+    """
+    return [_zeros(jax.typeof(a)) if t is None else t for t, a in zip(tangents, args, strict=True)]
+
+
+@explained
+def constant(tangents: Sequence[Maybe]) -> bool:
+    """Whether all of these tangents are zero.
+
+    >>> import jax.numpy as jnp
+    >>> constant([None, None]), constant([None, jnp.ones(2)])
+    (True, False)
+    """
+    return all(t is None for t in tangents)
+
+
+def jvp_of(form: Callable[..., Any]) -> Jvp:
+    """The jvp rule of a primitive whose value `form` spells out in what JAX can differentiate.
+
+    >>> import jax.numpy as jnp
+    >>> square = lambda x: x**2
+    >>> squared = primitive("squared", square, lambda x: x, jvp=jvp_of(square))
+    >>> jax.jvp(squared, (3.0,), (1.0,))
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+
+    def rule(args: Sequence[Array], tangents: Sequence[Maybe], out: Any, /, **static: Any) -> Any:
+        return jax.jvp(partial(form, **static), tuple(args), tuple(filled(tangents, args)))[1]
+
+    return rule
+
+
+def _zeros(aval: Any) -> Array:
+    return ad.instantiate_zeros(ad.Zero(aval.to_tangent_aval()))
+
+
+def _batched(
+    batch: Callable[..., Any], spread: bool, args: Any, dims: Any, /, **static: Any
+) -> tuple[Any, Any]:
+    size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
+    front = [
+        a if d is None and not spread else batching.bdim_at_front(a, d, size)
+        for a, d in zip(args, dims)
+    ]
+    if not spread:
+        static["copied"] = tuple(d is not None for d in dims)
+    out = batch(size, *front, **static)
+    return out, [0] * len(out) if isinstance(out, (list, tuple)) else 0
+
+
+def _tangents(
+    p: Primitive, jvp: Jvp, args: Any, tangents: Any, /, **static: Any
+) -> tuple[Any, Any]:
+    out = p.bind(*args, **static)
+    known = [None if isinstance(t, ad.Zero) else t for t in tangents]
+    along = jvp(args, known, out, **static)
+    if not p.multiple_results:
+        return out, along
+    zero = lambda a: ad.Zero(jax.typeof(a).to_tangent_aval())
+    return out, [zero(a) if t is None else t for a, t in zip(out, along, strict=True)]
+
+
+def _gradients(transpose: Transpose, ct: Any, /, *args: Any, **static: Any) -> list[Maybe]:
+    asked = [ad.is_undefined_primal(a) for a in args]
+    several = isinstance(ct, (list, tuple))
+    if all(isinstance(c, ad.Zero) for c in (ct if several else [ct])):
+        return [None] * len(args)
+    full = [ad.instantiate_zeros(c) for c in ct] if several else ct
+    known = [None if wanted else a for a, wanted in zip(args, asked)]
+    gradients = transpose(full, known, **static)
+    return [g if wanted else None for g, wanted in zip(gradients, asked, strict=True)]

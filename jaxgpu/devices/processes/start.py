@@ -1,0 +1,139 @@
+"""The door over `jax.distributed`: processes find each other before any of them computes."""
+
+import os
+import socket
+import sys
+import threading
+from typing import Any
+
+import jax
+
+from jaxgpu.inputs import arguments, ranges
+
+from .watch import ENDED
+
+_COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
+_NUMBER = ranges.Range(least=0, whole=True, one=True, none=True)
+_WAIT = ranges.Range(above=0, one=True)
+_HEARTBEAT = 50  # s, of JAX: above the silence that `watch` allows, below a minute
+_GRACE = 60  # s; JAX itself gives up so much later, and ends the process with a page of C++
+
+
+def distributed(
+    address: str | None = None,
+    count: int | None = None,
+    number: int | None = None,
+    *,
+    wait: float = 300.0,
+) -> None:
+    """Join the processes of a job: afterwards `jax.devices()` and `mesh.devices()` are of them all.
+
+    Call it once in every process, before anything is computed or placed. What is left out is taken
+    from the environment variables JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID,
+    and else asked of the launcher, where JAX knows it: SLURM, Open MPI, a Cloud TPU, Kubernetes.
+    Under SLURM and Open MPI each process then takes one GPU of its machine.
+
+    Args:
+        address: host and port at which process 0 waits for the others, "10.0.0.1:1234".
+        count: how many processes the job has.
+        number: which of them this is, from 0.
+        wait: how long the others may take to come, s. Then the process ends with exit code 75.
+
+    Raises:
+        ValueError, TypeError: an address without a port or with one that is taken, a number that is
+            not below the count, or no launcher that tells what was left out.
+        RuntimeError: JAX has computed something already, or the processes are joined already.
+
+    >>> distributed("10.0.0.1:1234", count=2, number=2)
+    Traceback (most recent call last):
+    ValueError: distributed: number=2; it must be below count=2; the first process is number 0
+    """
+    given = address, count, number
+    address = _of_environment(address, "JAX_COORDINATOR_ADDRESS")
+    count = _of_environment(count, "JAX_NUM_PROCESSES", int)
+    number = _of_environment(number, "JAX_PROCESS_ID", int)
+    _check(address, count, number)
+    ranges.refuse("distributed: wait", wait, _WAIT)
+    _refuse_late()
+    if number == 0 and address is not None:
+        _refuse_taken(address)
+    # all from the environment: the process owns its devices, and no launcher is to be asked
+    told = None not in (address, count, number) and given == (None, None, None)
+    clock = threading.Timer(float(wait), _give_up, (float(wait),))
+    clock.daemon = True
+    clock.start()
+    try:
+        jax.distributed.initialize(
+            address,
+            None if count is None else int(count),
+            None if number is None else int(number),
+            cluster_detection_method="deactivate" if told else None,
+            initialization_timeout=int(wait) + _GRACE,
+            heartbeat_timeout_seconds=_HEARTBEAT,
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"distributed: no launcher tells where the processes are ({error}); give address=, "
+            "count= and number="
+        ) from None
+    finally:
+        clock.cancel()
+
+
+def _of_environment(value: Any, name: str, kind: type = str) -> Any:
+    """The argument, or what the environment says in its place."""
+    said = os.environ.get(name)
+    if value is not None or not said:
+        return value
+    try:
+        return kind(said)
+    except ValueError:
+        raise ValueError(f"distributed: {name}={said!r}; it must be a whole number") from None
+
+
+def _check(address: Any, count: Any, number: Any) -> None:
+    if address is not None:
+        host, _, port = arguments.word("distributed: address", address).rpartition(":")
+        if not host or not port.isdecimal():
+            raise ValueError(
+                f"distributed: address={address!r}; it must be host:port, such as '10.0.0.1:1234'"
+            )
+    ranges.refuse("distributed: count", count, _COUNT)
+    ranges.refuse("distributed: number", number, _NUMBER)
+    if count is not None and number is not None and number >= count:
+        raise ValueError(
+            f"distributed: number={number}; it must be below count={count}; the first process is "
+            "number 0"
+        )
+
+
+def _refuse_late() -> None:
+    if jax.distributed.is_initialized():
+        raise RuntimeError("distributed: the processes are joined already; call it once")
+    # JAX refuses by itself, at the price of a message of three sentences
+    from jax._src import xla_bridge
+
+    if xla_bridge.backends_are_initialized():
+        raise RuntimeError(
+            "distributed: JAX has started its devices already; call it first, before any array is "
+            "made and before jax.devices()"
+        )
+
+
+def _refuse_taken(address: str) -> None:
+    """JAX dies where it finds another program at the port that process 0 is to open."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # of a job that has just ended
+        try:
+            probe.bind(("", int(address.rpartition(":")[2])))
+        except OSError as error:
+            raise ValueError(
+                f"distributed: address={address!r}; its port is not free ({error.strerror}); take "
+                "another, in all processes"
+            ) from None
+
+
+def _give_up(wait: float) -> None:
+    text = f"jaxgpu: not all processes came within {wait:g} s; start all of them, at one address"
+    print(text, file=sys.stderr, flush=True)
+    os._exit(ENDED)

@@ -1,0 +1,177 @@
+"""What is said when a public function fails: the argument that is wrong, in one sentence.
+
+A function that is `explained` costs nothing more while it works. Where it fails by an error of
+Python, NumPy or JAX, its arguments are held to their annotations and to the ranges of their fields;
+the first that is wrong is named, and the error from below is kept as the cause. Where none is wrong
+by itself, such as shapes that do not fit together, all of them are shown. An error from a function
+of the user passes as it is, and so do those of JAX about what is traced.
+"""
+
+import dataclasses
+import functools
+import inspect
+import sysconfig
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from . import kinds, ranges
+from .arguments import key, shown
+
+
+def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which names the argument that is wrong where it fails.
+
+    >>> @explained
+    ... def twice(x: float) -> float:
+    ...     return 2.0 * x
+    >>> twice(1.5)
+    3.0
+    >>> twice("fast")
+    Traceback (most recent call last):
+    TypeError: twice: x='fast'; it must be a number
+    """
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            guessed = _GUESS in str(error)  # by a door within, which may know less
+            if _is_said(error) and not guessed:
+                raise
+            why = explanation(function, args, kwargs)
+            if why is None and not guessed:
+                why = _shapes(function, args, kwargs, error)
+            if why is None:
+                raise
+            raise why from error
+
+    return called
+
+
+def explanation(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> Exception | None:
+    """The error that names the first argument that is wrong; None where none is.
+
+    >>> def twice(x: float) -> float:
+    ...     return 2.0 * x
+    >>> explanation(twice, ("fast",), {}), explanation(twice, (1.5,), {})
+    (TypeError("twice: x='fast'; it must be a number"), None)
+    """
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return None
+    name, hints = function.__qualname__, kinds.hints(function)
+    for word, value in given.items():
+        if word == "key" and hints.get(word) is jax.Array and (why := _no_key(name, value)):
+            return why
+        if word in hints and (want := kinds.need(value, hints[word])):
+            return TypeError(f"{name}: {word}={shown(value)}; it must be {want}")
+        if callable(value) and word in hints and (count := kinds.takes(value, hints[word])):
+            return TypeError(kinds.unbound(f"{name}: {word}", count))
+    for value in given.values():
+        try:
+            ranges.check(name, value)
+        except (TypeError, ValueError) as error:
+            return error.with_traceback(None)
+    odd = next((found for value in given.values() for found in _odd(value)), None)
+    return None if odd is None else ValueError(f"{name}: {odd}")
+
+
+_GUESS = "cannot be computed of"
+_OF_FORM = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError)
+_HOMES = tuple({sysconfig.get_path(word) for word in ("stdlib", "purelib", "platlib")})
+_OURS = str(Path(__file__).parents[1])
+
+
+def _shapes(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], error: Exception
+) -> Exception | None:
+    """The error that shows all arguments; None for an error that is not of their form."""
+    known = isinstance(error, _OF_FORM) or type(error).__module__.startswith("flax.")
+    if not known or isinstance(error, jax.errors.JAXTypeError):
+        return None
+    if isinstance(error, jax.errors.JAXIndexError) or not _is_within(error):
+        return None
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return None
+    parts = [f"{word} {_form(value)}" for word, value in given.items() if word != "self"]
+    cause = " ".join(str(error).split())[:120]
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(
+        f"{function.__qualname__}: {_GUESS} {', '.join(parts)[:200]}; hold their "
+        f"forms against its documentation ({type(error).__name__}, {cause})"
+    )
+
+
+def _form(value: Any) -> str:
+    """The shape and type of a value, short."""
+    if isinstance(value, tuple | list):
+        kind = "a tuple" if isinstance(value, tuple) else "a list"
+        return f"{kind} of {len(value)}"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}{list(value.shape)}"
+    if dataclasses.is_dataclass(value):
+        return f"a {type(value).__name__}"
+    return shown(value)
+
+
+def _is_within(error: Exception) -> bool:
+    """Whether nothing but this package and installed ones ran between the call and the error."""
+    last = error.__traceback__
+    while last is not None:
+        file = last.tb_frame.f_code.co_filename
+        if not file.startswith((_OURS, *_HOMES, "<")):
+            return False
+        last = last.tb_next
+    return True
+
+
+def _no_key(name: str, value: Any) -> Exception | None:
+    """What is said of an argument `key` that is no key."""
+    if isinstance(value, Tracer):
+        return None
+    try:
+        key(f"{name}: key", value)
+    except (TypeError, ValueError) as error:
+        return error.with_traceback(None)
+    return None
+
+
+def _odd(spec: Any) -> Iterator[str]:
+    """Of a spec and of specs in it, fields with an array for a number, or a list for an array."""
+    if not dataclasses.is_dataclass(spec) or isinstance(spec, type):
+        return
+    hints = kinds.hints(type(spec))
+    for field in dataclasses.fields(spec):
+        value, hint = getattr(spec, field.name), hints.get(field.name)
+        at = f"{type(spec).__name__}.{field.name}"
+        if isinstance(value, list) and hint is jax.Array:
+            yield f"{at} is a list; it must be an array; give jnp.asarray of it"
+        elif ranges.KEY not in field.metadata:
+            yield from _odd(value)
+        elif not isinstance(value, Tracer) and float in getattr(hint, "__args__", (hint,)):
+            listed = isinstance(value, list)
+            if listed or (isinstance(value, np.ndarray | jax.Array) and value.ndim):
+                shape = [len(value)] if listed else list(value.shape)
+                yield f"{at} has shape {shape}; it must be one number; map over it by vmap"
+
+
+def _is_said(error: Exception) -> bool:
+    """Whether an error is a sentence of this package."""
+    if "; " not in str(error):
+        return False
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    home = "" if last is None else last.tb_frame.f_globals.get("__name__", "")
+    return home.startswith("jaxgpu")

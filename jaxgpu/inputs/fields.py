@@ -1,0 +1,74 @@
+"""Frozen dataclasses that are JAX pytrees: the one way specs and states are held here."""
+
+import dataclasses
+import types
+from typing import Any, dataclass_transform
+
+import jax
+
+from .doors import explained
+from .ranges import KEY, Range, refuse
+
+
+def static(**kwargs: Any) -> Any:
+    """Declare a field that is baked into the compiled program: a size, a name or a function."""
+    return dataclasses.field(metadata={"static": True}, **kwargs)
+
+
+def number(default: Any = dataclasses.MISSING, *, baked: bool = False, **bounds: Any) -> Any:
+    """Declare a field of real numbers, a leaf, and the range they must lie in.
+
+    Args:
+        default: the number taken where none is given; without it the field must be given.
+        baked: no leaf, but baked into the compiled program.
+        bounds: `above`, `least`, `below`, `most`, `unit`, `infinite`, `none` of `ranges.Range`.
+    """
+    return _ranged({"static": True} if baked else {}, default, Range(**bounds))
+
+
+def size(default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
+    """Declare a static whole number, baked into the compiled program, and its range."""
+    return _ranged({"static": True}, default, Range(whole=True, one=True, **bounds))
+
+
+def _ranged(metadata: dict[str, Any], default: Any, among: Range) -> Any:
+    if default is not dataclasses.MISSING:
+        refuse("pytree: default", default, among)
+    return dataclasses.field(default=default, metadata={**metadata, KEY: among})
+
+
+@dataclass_transform(
+    frozen_default=True, field_specifiers=(dataclasses.field, static, number, size)
+)
+def pytree[T](cls: type[T]) -> type[T]:
+    """Make `cls` a frozen dataclass whose fields are leaves unless marked `static`.
+
+    Numbers stay leaves, so `vmap` over hyper-parameters costs nothing; `dataclasses.replace`
+    makes the changed copy.
+
+    >>> @pytree
+    ... class Bodies:
+    ...     m: float = number(above=0, unit="kg")
+    ...     count: int = size(default=2, least=1)
+    >>> jax.tree.leaves(Bodies(m=1.5))
+    [1.5]
+
+    Raises:
+        TypeError: `cls` is no class.
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"pytree: cls={cls!r:.40}; it must be a class")
+    if cls.__module__.startswith("jaxgpu"):
+        _explain(cls)
+    return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True, eq=False)(cls))
+
+
+def _explain(cls: type) -> None:
+    """Let the public methods of a class of ours name the argument that is wrong."""
+    for word, member in list(vars(cls).items()):
+        if word.startswith("_"):
+            continue
+        if isinstance(member, types.FunctionType):
+            setattr(cls, word, explained(member))
+        elif isinstance(member, classmethod | staticmethod):
+            setattr(cls, word, type(member)(explained(member.__func__)))

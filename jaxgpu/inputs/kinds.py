@@ -1,0 +1,165 @@
+"""What an annotation asks of a value: the kinds of arguments, and of fields that hold no number."""
+
+import dataclasses
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer
+from jax.typing import ArrayLike
+
+from .arguments import is_key
+
+_ARRAYS = (jax.Array, np.ndarray, ArrayLike)
+_PLAIN = {str: "a word", bool: "True or False", Path: "a path"}
+
+
+def need(value: Any, hint: Any) -> str | None:
+    """What the value must be by its annotation, where it is not; None where it may be right.
+
+    An annotation that says nothing of a value, such as a type variable, asks for nothing.
+
+    >>> need("fast", float), need(2.0, float), need(3, Callable[[int], int] | None)
+    ('a number', None, 'a function or None')
+    """
+    if isinstance(value, Tracer | jax.ShapeDtypeStruct) or type(value) is object:
+        return None
+    hint = getattr(hint, "__value__", hint)  # of a type alias
+    try:
+        hash(hint)
+    except TypeError:  # an annotation that is a list, say
+        return None
+    if hint == ArrayLike or hint in (jax.Array, np.ndarray):
+        return None if is_key(value) or _is_numeric(value) else "a number or an array of numbers"
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return _one_of(value, typing.get_args(hint))
+    if hint in (None, type(None)):
+        return None if value is None else "None"
+    if hint in (int, float):
+        if _is_numeric(value) and np.ndim(value) == 0:
+            return None
+        noun = "a whole number" if hint is int else "a number"
+        return f"{noun} of at most {_most()}" if isinstance(value, int) else noun
+    if hint in _PLAIN:
+        right = isinstance(value, (hint, np.bool_) if hint is bool else hint)
+        return None if right else _PLAIN[hint]
+    if typing.get_origin(hint) is tuple and isinstance(value, tuple):
+        parts = typing.get_args(hint)
+        if len(parts) == 2 and parts[1] is Ellipsis:
+            wrong = next((said for part in value if (said := need(part, parts[0]))), None)
+            return wrong and f"a tuple, each part of it {wrong}"
+    return _of_class(value, typing.get_origin(hint) or hint)
+
+
+@functools.cache
+def hints(thing: Any) -> dict[str, Any]:
+    """The annotations of a function or of the fields of a class; none where they cannot be read.
+
+    >>> hints(hints)["thing"]
+    typing.Any
+    """
+    try:
+        return typing.get_type_hints(thing)
+    except (NameError, TypeError, AttributeError):
+        return {}
+
+
+def takes(function: Callable[..., Any], hint: Any) -> int | None:
+    """How many arguments a function is annotated to take, where it takes another number of them.
+
+    >>> takes(lambda: 0, Callable[[int, int], int]), takes(max, Callable[[int, int], int])
+    (2, None)
+    """
+    options = typing.get_args(hint) if typing.get_origin(hint) is not Callable else ()
+    for option in options:
+        if typing.get_origin(option) is Callable:
+            return takes(function, option)
+    asked = typing.get_args(hint)
+    if typing.get_origin(hint) is not Callable or not isinstance(asked[0], list):
+        return None
+    return None if _binds(function, asked[0]) else len(asked[0])
+
+
+def refuse_unbound(name: str, function: Callable[..., Any], *given: Any) -> None:
+    """Refuse a function of the user that cannot be called with as many arguments.
+
+    >>> refuse_unbound("run: step", lambda x: x, 1.0, 2.0)
+    Traceback (most recent call last):
+    TypeError: run: step=a function that cannot be called with 2 arguments; it must take 2
+    """
+    if not _binds(function, given):
+        raise TypeError(unbound(name, len(given)))
+
+
+def unbound(name: str, count: int) -> str:
+    """The sentence for a function that does not take so many arguments.
+
+    >>> unbound("run: check", 2)
+    'run: check=a function that cannot be called with 2 arguments; it must take 2'
+    """
+    return f"{name}=a function that cannot be called with {count} arguments; it must take {count}"
+
+
+def _binds(function: Callable[..., Any], given: Sequence[Any]) -> bool:
+    """Whether a function can be called with these; True where it has no signature."""
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError:
+        return False
+    except ValueError:  # a function without a signature
+        return True
+    return True
+
+
+def _one_of(value: Any, options: tuple[Any, ...]) -> str | None:
+    """As `need`, of a union."""
+    needs = [need(value, option) for option in options]
+    return None if None in needs else " or ".join(dict.fromkeys(map(str, needs)))
+
+
+def _of_class(value: Any, kind: Any) -> str | None:
+    """As `need`, of a class."""
+    if kind is Callable:
+        return None if callable(value) else "a function"
+    if kind in (tuple, list, Sequence):
+        many = isinstance(value, tuple | list | np.ndarray | jax.Array)
+        return None if many else "a tuple"
+    if kind in (dict, Mapping):
+        return None if isinstance(value, Mapping) else "a dictionary"
+    if not isinstance(kind, type) or kind is Any:
+        return None
+    if getattr(kind, "_is_protocol", False) and kind.__module__.startswith("jaxgpu"):
+        words = [word for word in vars(kind) if word[0] != "_" and callable(vars(kind)[word])]
+        right = all(hasattr(value, word) for word in words)
+        return None if right else f"{_article(kind)}, with {' and '.join(words)}"
+    return None if isinstance(value, kind) or not dataclasses.is_dataclass(kind) else _article(kind)
+
+
+def _article(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether a value is made of real numbers or truth values that JAX can hold."""
+    if isinstance(value, str | bytes | None):
+        return False
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= _most()
+    if isinstance(value, tuple | list) and any(isinstance(part, Tracer) for part in value):
+        return True
+    try:
+        dtype = getattr(value, "dtype", None) or np.asarray(value).dtype
+    except (TypeError, ValueError):
+        return False
+    return np.dtype(dtype).kind in "biufV"  # V: bfloat16 and its kin
+
+
+def _most() -> int:
+    """The largest whole number that JAX holds."""
+    return int(np.iinfo(jax.dtypes.canonicalize_dtype(np.int64)).max)

@@ -1,0 +1,143 @@
+"""The folder of a run: a checkpoint after each chunk, the newest of which are kept."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jaxgpu.devices.processes import ALONE, Group
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.doors import explained
+
+from . import folder, parts, sealed
+from .sealed import CheckpointError
+from .tree import load_as, save
+
+_STEP = ranges.Range(least=0, below=10**12, whole=True, one=True)  # twelve digits in a name
+_KEPT = 2  # of a run of several processes
+_KEEP = ranges.Range(least=1, whole=True, one=True)
+
+
+def save_step(directory: str | Path, step: int, tree: Any, meta: dict[str, Any], keep: int = 2):
+    """Write the checkpoint of `step` into `directory` and drop all but the newest `keep`.
+
+    Raises:
+        ValueError, TypeError: a step or a number to keep that is no count, besides those of `save`.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> out = Path(tempfile.mkdtemp())
+    >>> for step in (10, 20, 30):
+    ...     save_step(out, step, {"x": np.arange(step)}, {"by": "an example"})
+    >>> sorted(file.name for file in out.iterdir())  # the newest two
+    ['step-000000000020.npz', 'step-000000000030.npz']
+    """
+    directory = arguments.path("checkpoint.save_step: directory", directory)
+    ranges.refuse("checkpoint.save_step: step", step, _STEP)
+    ranges.refuse("checkpoint.save_step: keep", keep, _KEEP)
+    step, meta = int(step), sealed.plain(meta)
+    path = folder.named(directory, step)
+    save(path.with_name(f"{path.name}.npz"), tree, {**meta, "step": step})
+    folder.drop_older(directory, path, keep)
+
+
+@explained
+def save_parts(
+    directory: Path, step: int, mine: parts.Pieces, meta: dict[str, Any], group: Group
+) -> None:
+    """Write the checkpoint of `step` together: every process of `group` calls it with its pieces.
+
+    It returns when the checkpoint is there, and raises in all of them where one could not write.
+
+    Raises:
+        OSError: the disk of one of them does not take its part.
+
+    >>> import jax, tempfile
+    >>> out, state = Path(tempfile.mkdtemp()), {"x": jax.numpy.arange(3.0)}
+    >>> save_parts(out, 10, parts.pieces(state, ALONE), {}, ALONE)
+    >>> load_last(out, lambda meta: state)[0]
+    {'x': array([0., 1., 2.], dtype=float32)}
+    """
+    path, meta = folder.named(directory, step), {**sealed.plain(meta), "step": step}
+    seals = _together(group, lambda: parts.write(path, group.rank, mine))
+
+    def commit() -> str:
+        if group.first:
+            parts.commit(path, mine.leaves, meta, seals)
+            folder.drop_older(directory, path, _KEPT)
+        return ""
+
+    _together(group, commit)
+
+
+def load_last(
+    directory: str | Path,
+    template: Callable[[dict[str, Any]], Any],
+    group: Group = ALONE,
+) -> tuple[Any, dict[str, Any]] | None:
+    """Load the newest good checkpoint of `directory`; None where there is none at all.
+
+    `template(meta)` gives the structure to expect, which may depend on how far the run was. Each
+    checkpoint that must be passed over is named in a warning. Several processes pass over what is
+    bad for one of them.
+
+    Raises:
+        CheckpointError: checkpoints are there, and none can be used.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> out = Path(tempfile.mkdtemp())
+    >>> load_last(out, lambda meta: {"x": np.zeros(3)}) is None
+    True
+    >>> save_step(out, 20, {"x": np.arange(3.0)}, {})
+    >>> load_last(out, lambda meta: {"x": np.zeros(3)})
+    ({'x': array([0., 1., 2.])}, {'step': 20})
+    """
+    directory = arguments.path("checkpoint.load_last: directory", directory)
+    arguments.function("checkpoint.load_last: template", template)
+    names = [path.name for path in folder.newest_first(directory)]
+    refused = []
+    for name in group.decided("load", names):
+        found, fault = None, ""
+        try:
+            found = load_as(directory / name, template, group)
+        except CheckpointError as error:
+            fault = str(error)
+        faults = [text for text in group.exchange("load", fault) if text]
+        if faults:
+            refused.append(faults[0])
+            continue
+        for reason in refused if group.first else ():
+            warnings.warn(f"{reason}; going back to {name}", stacklevel=2)
+        return found
+    if refused:
+        raise CheckpointError("; ".join(refused))
+    return None
+
+
+def holds_any(directory: str | Path) -> bool:
+    """Whether there is a checkpoint in `directory`, good or not.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp())
+    >>> holds_any(out), save_step(out, 1, {"x": 0.0}, {}), holds_any(out)
+    (False, None, True)
+    """
+    directory = arguments.path("checkpoint.holds_any: directory", directory)
+    return bool(folder.newest_first(directory))
+
+
+def _together(group: Group, write: Callable[[], str]) -> list[str]:
+    """What `write` returns in each process, once it has done so in all."""
+    fault: OSError | None = None
+    try:
+        said = write()
+    except OSError as error:
+        fault, said = error, f"!{error}"
+    found = group.exchange("save", said)
+    if fault:
+        raise fault
+    for number, text in zip(group.members, found):
+        if text.startswith("!"):
+            raise OSError(f"process {number} could not save: {text[1:]}")
+    return found

@@ -1,0 +1,324 @@
+"""The one loop of the package: many steps in one compiled program, in chunks.
+
+A chunk is a compiled loop whose length is an argument, so that one program serves chunks of every
+length and any split of N steps gives the same bits. Between chunks the host reads the measures
+once, shows the progress, and hands a copy of the state to a thread that writes the checkpoint.
+`run` is that loop from the host; `rollout` is its pure twin.
+"""
+
+import contextlib
+import html
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from tqdm import tqdm
+
+from jaxgpu.devices import memory, precision, processes
+from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs.kinds import refuse_unbound
+
+from .interrupt import Interrupt
+from .program import LONGEST, Loop, beside, called, own, refuse_changed
+from .saving import experiment, identity
+from .saving.guard import Guard, named
+from .saving.store import Store
+
+_STEPS = ranges.Range(least=0, whole=True, one=True)
+_CHUNK = ranges.Range(least=1, whole=True, one=True, none=True)
+_CHUNK_SECONDS = 1.0  # between two contacts with the host, where the caller fixes no chunk
+_SHOWN = 5  # arrays of the state, and of the history, in a summary
+
+
+def nothing(state: Any) -> tuple[()]:
+    """The measure of a run that records nothing.
+
+    >>> nothing({"x": 1.0})
+    ()
+    """
+    return ()
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Where the seconds of a run went; those before a resume are not in them."""
+
+    compile: float  # s
+    run: float  # s
+    steps: int  # taken in that time
+
+
+@dataclass(frozen=True, repr=False)
+class Run[S]:
+    """What a run returns. One-call forms return it, or a subclass that names its fields.
+
+    `repr` is a summary of at most 15 lines.
+    """
+
+    state: S  # as `step` returns it
+    history: Any  # what `measure` returned, NumPy arrays [1 + steps, ...]; row 0 is the start
+    timing: Timing
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary())
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+    def summary(self) -> list[str]:
+        """The lines of the summary: what ran, how long, and the arrays that came of it."""
+        t = self.timing
+        first = f"{type(self).__name__}: {t.steps} steps in {t.run:.3g} s"
+        lines = [f"{first}, compiled in {t.compile:.2g} s"]
+        lines += _listed(f"state: {type(self.state).__name__}", self.state, _type)
+        return lines + _listed("history", self.history, _course)
+
+
+def _listed(title: str, tree: Any, said: Callable[[Any], str]) -> list[str]:
+    leaves = jax.tree.leaves_with_path(tree)
+    if not leaves:
+        return [f"  {title}: nothing"]
+    size = sum(getattr(leaf, "nbytes", 8) for _, leaf in leaves if not arguments.is_key(leaf))
+    lines = [f"  {title}, {len(leaves)} arrays, {size / 1e6:.3g} MB"]
+    for at, leaf in leaves[:_SHOWN]:
+        lines.append(f"    {named(at)}: {said(leaf)}")
+    return lines + ([f"    and {len(leaves) - _SHOWN} more"] if len(leaves) > _SHOWN else [])
+
+
+def _type(leaf: Any) -> str:
+    leaf = leaf if hasattr(leaf, "dtype") else np.asarray(leaf)
+    return f"{leaf.dtype}{list(leaf.shape)}"
+
+
+def _course(rows: Any) -> str:
+    """The type of rows [1 + steps, ...], and where they begin and end if they are numbers."""
+    ends = f", {rows[0]:.6g} to {rows[-1]:.6g}" if np.ndim(rows) == 1 and len(rows) else ""
+    return _type(rows) + ends
+
+
+def run[S](
+    step: Callable[..., S],
+    state: S,
+    steps: int,
+    *,
+    key: Array | None = None,
+    measure: Callable[[S], Any] | None = None,
+    until: Callable[[S], Any] | None = None,
+    check: Callable[[Any, Any], None] | None = None,
+    chunk: int | None = None,
+    out: str | Path | None = None,
+    resume: bool | Sequence[str] = False,
+    guard: bool = False,
+) -> Run[S]:
+    """Advance `state` by `steps` steps and record `measure(state)` at the start and after each.
+
+    A program is compiled once for a function and a shape, and the next call uses it again: what a
+    bound method (its spec) or a `functools.partial` carries are operands, not parts of it. A
+    function made anew in each call, such as a lambda in a loop, is compiled in each call.
+
+    Args:
+        step: `step(state) -> state`, or `step(state, key)` where `key` is given: the method of a
+            spec, a partial or a function. The key of step i is `fold_in(key, i)`, so it does not
+            depend on how the run was split.
+        state: pytree of arrays; their shapes and dtypes must be those that `step` returns. Where
+            it holds 64-bit arrays the whole run has 64-bit types enabled. A step marked by
+            `precision.reassociated` is compiled with its options.
+        steps: how many in all, those of a resumed run counted in; at most so many with `until`.
+        key: typed key of the whole run.
+        measure: pytree of arrays, computed on the device; nothing by default. That of a step marked
+            by `program.long` is a program of its own, which is compiled once.
+        until: `until(state)` -> bool [], computed on the device at the start and after each step:
+            the run ends where it holds. It may be another one when the run is resumed.
+        check: looks at the state and the history so far after each chunk, before it is saved; what
+            it raises ends the run.
+        chunk: steps between two contacts with the host; about a second's worth by default.
+        out: folder for checkpoints, one after each chunk, the newest two kept, and for the history,
+            which is appended to files there and takes no memory. `jaxgpu.load` reads it.
+        resume: go on from the last good checkpoint in `out`, where there is one. It must be of the
+            same experiment: the same step with the same numbers in it, start, key and measure;
+            what differs is named. Another version of jax is warned of. How many steps there are in
+            all may be another number. In place of True it may be the names of values that may be
+            others than they were, as the refusal says them, or the last part of them:
+            `resume=("eta",)`. The folder keeps what was changed, and at which step.
+        guard: stop after the first chunk that leaves a nan or an infinity in the state or its rows
+            of the history, before it is saved, so the checkpoint before it stays the last. It
+            changes no bit, and costs a pass over the state a chunk. A state that holds infinities
+            on purpose, such as the best value before any was found, cannot be guarded.
+
+    Returns:
+        The last state, the history [1 + steps, ...] and the timing, compilation apart.
+
+    Raises:
+        ValueError, TypeError: steps or chunk that are no counts, a key, function or state that is
+            none, a guard that is neither True nor False.
+        MemoryError: the program would not fit; nothing was started.
+        CheckpointError: checkpoints are there and none can be used, or they are of another
+            experiment; or another run goes on in the folder.
+        OSError: the folder cannot be made or written.
+        FloatingPointError: with `guard`, a value that is not finite; with its name and the steps.
+        KeyboardInterrupt: after Ctrl-C, once the running chunk is done and saved.
+
+    Where the state lies in several processes (`mesh.split` over `mesh.devices()` in a job that
+    `jaxgpu.distributed` has joined), all of them call `run` with the same arguments. Each writes
+    its part of the checkpoints, the first one shows the progress, and all of them return; what
+    ends one of them ends the others within a minute.
+
+    >>> run(lambda x: 2 * x, jnp.float32(1), 10, measure=lambda x: x).history[-3:]
+    array([ 256.,  512., 1024.], dtype=float32)
+    >>> run(lambda x: 2 * x, jnp.float32(1), 10, until=lambda x: x > 50).state.item()
+    64.0
+    """
+    steps, chunk = _counts(steps, chunk)
+    measure = nothing if measure is None else measure
+    _refuse(state, key, out, guard, step=step, measure=measure, until=until, check=check)
+    allow, resume = _names(resume), bool(resume)
+    if resume and out is None:
+        raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
+    with _together(state, out, key) as (group, store, interrupt):
+        memory.room("run: a copy of the state", memory.size(state))
+        state = jax.tree.map(own, state)
+        state = beside(state, state)  # numbers beside arrays that are spread
+        group.agree({"steps": steps, "chunk": chunk, "resume": resume, "out": str(out)})
+        store.refuse_overwriting(resume)
+        loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
+        if out is not None:
+            named = experiment.of(loop.calls[0], loop.calls[1], state, key)
+            digests = loop.digests(state) | {"start": identity.of_arrays(state)}
+            store.name_experiment(digests, named)
+        store.begin(loop.program.row, steps + 1)
+        guarded = Guard(store, loop.whole) if guard else None
+        done, saved = (store.last(state, allow) if resume else None) or (0, None)
+        if done > steps:
+            raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
+        store.refuse_full(state, steps - done if until is None else 0, fresh=saved is None)
+        if saved is None:
+            store.start(loop.measured(state))
+        state = state if saved is None else saved
+        if guarded is not None:
+            guarded.hold(state, store.rows.tree(), -1, done)
+        if done < steps:
+            loop.compile(state)
+        began, first, ended = time.perf_counter(), done, False
+        hidden = None if group.first else True  # None: where there is no terminal
+        with tqdm(total=steps, initial=done, disable=hidden, desc=store.name, leave=False) as bar:
+            pace = _Pace(chunk or loop.capacity, fixed=chunk is not None)
+            while done < steps and not ended:
+                # clocks and signals differ between processes: one decides, any one may ask
+                count = group.decided("run", min(pace.next(), loop.capacity, steps - done))
+                state, rows, made, ended = loop.advance(state, done, count)
+                store.rows.add(rows, made)
+                done += made
+                bar.update(made)
+                if guarded is not None:
+                    guarded.hold(state, rows, done - made, done)
+                if check is not None:
+                    check(state, store.rows.tree())
+                store.save(done, state)
+                if group.somewhere("run", interrupt.asked):
+                    store.wait()
+                    raise KeyboardInterrupt(f"run: stopped at step {done} of {steps}{store.hint}")
+        store.wait()
+        seconds = time.perf_counter() - began
+        timing = Timing(loop.compile_time, seconds, done - first)
+        return Run(state, store.rows.tree(), timing)
+
+
+def _refuse(state: Any, key: Any, out: Any, guard: Any, **functions: Any) -> None:
+    """Refuse arguments of another kind than `run` takes."""
+    for name, f in functions.items():
+        if f is not None or name == "step":
+            arguments.function(f"run: {name}", f)
+    if functions["check"] is not None:
+        refuse_unbound("run: check", functions["check"], state, None)
+    if key is not None:
+        arguments.key("run: key", key)
+    if out is not None:
+        arguments.path("run: out", out)
+    arguments.flag("run: guard", guard)
+    arguments.arrays("run: state", state)
+
+
+@contextlib.contextmanager
+def _together(state: Any, out: Any, key: Any) -> Iterator[tuple[processes.Group, Store, Interrupt]]:
+    """What surrounds a run: the processes that share its state, its folder, and its way to stop."""
+    group = processes.joined(state)
+    hint = "nothing was saved" if out is None else "start all processes again with resume=True"
+    with (
+        precision.scope(state),
+        processes.Watch(group, hint),
+        Store(out, key, group) as store,
+        Interrupt() as interrupt,
+    ):
+        yield group, store, interrupt
+
+
+def rollout[S](
+    step: Callable[..., S],
+    state: S,
+    steps: int,
+    *,
+    key: Array | None = None,
+    measure: Callable[[S], Any] | None = None,
+) -> tuple[S, Any]:
+    """The last state of `run` and its history [1 + steps, ...], as a pure function.
+
+    It can be jitted, mapped over and differentiated; the key of step i is that of `run`.
+
+    >>> jax.grad(lambda x: rollout(lambda x: 2 * x, x, 10)[0])(1.0).item()
+    1024.0
+    """
+    ranges.refuse("rollout: steps", steps, _STEPS)
+    measure = nothing if measure is None else measure
+    for name, f in (("step", step), ("measure", measure)):
+        arguments.function(f"rollout: {name}", f)
+
+    def body(state: S, i: Array) -> tuple[S, Any]:
+        keys = () if key is None else (jax.random.fold_in(key, i),)
+        new = called("rollout: step", step, state, *keys)
+        refuse_changed("rollout: step", state, new)
+        return new, called("rollout: measure", measure, new)
+
+    start = called("rollout: measure", measure, state)
+    state, rows = jax.lax.scan(body, state, jnp.arange(int(steps)))
+    first = jax.tree.map(lambda row: jnp.asarray(row)[None], start)
+    return state, jax.tree.map(lambda *parts: jnp.concatenate(parts), first, rows)
+
+
+def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
+    """Steps of a run and of a chunk, held against their ranges."""
+    ranges.refuse("run: steps", steps, _STEPS)
+    ranges.refuse("run: chunk", chunk, _CHUNK)
+    if steps > LONGEST:
+        raise ValueError(f"run: steps={steps}; it must be at most {LONGEST}; let a step do more")
+    return int(steps), None if chunk is None else int(chunk)
+
+
+def _names(resume: Any) -> tuple[str, ...]:
+    """Names of values that may differ from the run that is resumed."""
+    if isinstance(resume, bool | np.bool_):
+        return ()
+    if isinstance(resume, str) or not isinstance(resume, Sequence) or not len(resume):
+        need = "True or False, or names in a tuple, such as ('eta',)"
+        raise TypeError(f"run: resume={arguments.shown(resume)}; it must be {need}")
+    return tuple(arguments.word("run: resume", name) for name in resume)
+
+
+class _Pace:
+    """How many steps the next chunk has: as many as take `_CHUNK_SECONDS`."""
+
+    def __init__(self, longest: int, fixed: bool):
+        self.fixed, self.count, self.began = fixed, longest if fixed else 1, None
+
+    def next(self) -> int:
+        now = time.perf_counter()
+        if not self.fixed and self.began is not None:
+            growth = _CHUNK_SECONDS / max(now - self.began, 1e-6)
+            self.count = max(1, int(self.count * min(growth, 8.0)))
+        self.began = now
+        return self.count

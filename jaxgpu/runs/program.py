@@ -1,0 +1,440 @@
+"""Chunks of steps, compiled once for a shape and kept for the next run of the same step.
+
+A step is told apart into a function and the numbers that it carries (the spec of a bound method,
+the arguments of a partial): the function and the shapes make the program, the numbers are its
+operands. So a second run with another mass, bound or seed compiles nothing.
+"""
+
+import functools
+import inspect
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jaxgpu.devices import memory, precision
+from jaxgpu.devices.processes import place, spans
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.kinds import refuse_unbound
+
+from .saving import identity
+
+_HISTORY_BYTES = 1 << 26  # the rows of one chunk, on the device
+_ROWS, _SMALL = 4096, 256  # rows of a chunk where they are of so many bytes at most
+_KEPT = 8  # programs of one function, the last used
+LONGEST = 2**31 - 1  # steps; they are counted in 32 bits
+_MARK = "_jaxgpu_long"  # of steps
+
+# programs by the function of their step: they go when it goes
+_programs: weakref.WeakKeyDictionary[Any, OrderedDict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+class Call:
+    """A function apart from what it carries: numbers, which are operands, and what is static.
+
+    Whole numbers and truth values that a partial carries are static, as sizes are; a spec's fields
+    are what their declaration says.
+
+    >>> call = Call(functools.partial(jnp.add, 2.0))
+    >>> call.operands, call.function is jnp.add, call.made(call.operands)(3.0).item()
+    ([2.0], True, 5.0)
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        if not callable(f):
+            raise TypeError(f"Call: f={arguments.shown(f)}; it must be a function")
+        args: tuple[Any, ...] = ()
+        named: dict[str, Any] = {}
+        while True:
+            if isinstance(f, functools.partial):
+                args, named, f = (*f.args, *args), {**f.keywords, **named}, f.func
+            elif inspect.ismethod(f) and not jax.tree_util.all_leaves([f.__self__]):
+                args, f = (f.__self__, *args), f.__func__
+            else:
+                break
+        self.function, self._carried = f, (args, named)
+        at_leaves, self.structure = jax.tree.flatten_with_path(self._carried)
+        self._leaves = [leaf for _, leaf in at_leaves]
+        self._fixed = [_is_static(at, leaf) for at, leaf in at_leaves]
+        self.operands = [x for x, fixed in zip(self._leaves, self._fixed) if not fixed]
+
+    def key(self) -> Any:
+        """What makes another program, hashable; None where it cannot be told."""
+        static = [x for x, fixed in zip(self._leaves, self._fixed) if fixed]
+        empty = [x if fixed else 0.0 for x, fixed in zip(self._leaves, self._fixed)]
+        carried = jax.tree.unflatten(self.structure, empty)
+        inside = identity.of_references((self.function, carried))
+        return None if inside is None else (self.structure, tuple(static), inside)
+
+    def carried(self) -> dict[str, Any]:
+        """What the function is given beforehand, by the names of its parameters."""
+        args, named = self._carried
+        try:
+            names = list(inspect.signature(self.function).parameters)
+        except (TypeError, ValueError):  # a function of C
+            names = []
+        names += [f"[{i}]" for i in range(len(names), len(args))]
+        return dict(zip(names, args)) | named
+
+    @explained
+    def made(self, operands: Sequence[Any]) -> Callable[..., Any]:
+        """The function again, with these operands for its own."""
+        if len(operands) != len(self.operands):
+            raise ValueError(
+                f"Call.made: {len(operands)} operands; the function carries {len(self.operands)}; "
+                "give as many"
+            )
+        rest = iter(operands)
+        leaves = [x if fixed else next(rest) for x, fixed in zip(self._leaves, self._fixed)]
+        args, named = jax.tree.unflatten(self.structure, leaves)
+        return functools.partial(self.function, *args, **named) if args or named else self.function
+
+
+def _is_static(at: tuple[Any, ...], leaf: Any) -> bool:
+    if isinstance(leaf, jax.Array | np.ndarray | np.generic | float | complex):
+        return False
+    bare = len(at) == 2  # an argument itself, not a field of one
+    return bare or not isinstance(leaf, int)
+
+
+def long[**P, R](step: Callable[P, R]) -> Callable[P, R]:
+    """Mark `step` as one that takes far longer than a contact with the host.
+
+    Its measure is a program of its own, compiled once for the start and for what follows each step.
+    That of others is compiled a second time, within their chunks.
+
+    Raises:
+        TypeError: `step` cannot be called.
+
+    >>> @long
+    ... def million(x):
+    ...     return jax.lax.fori_loop(0, 10**6, lambda _, x: x + 1, x)
+    >>> million(0).item()
+    1000000
+    """
+    return arguments.marked("program.long: step", step, _MARK)
+
+
+@dataclass
+class Program:
+    """What runs of one kind share; its parts are compiled when they are first wanted."""
+
+    row: Any  # shapes and dtypes of what is measured
+    measure: Any = None  # compiled: the row of one state
+    # compiled chunks by their capacity: up to as many steps, their number an argument
+    chunks: dict[int, Any] = field(default_factory=dict)
+    # of what the run depends on, by what it is of
+    digests: dict[str, str] = field(default_factory=dict)
+
+
+class Loop:
+    """Steps of one run: its calls, their operands where the state is, and the program.
+
+    >>> import jax.numpy as jnp
+    >>> state = {"x": own(jnp.float32(1.0))}
+    >>> loop = Loop(lambda s: {"x": 2 * s["x"]}, lambda s: s["x"], None, state, None, 8)
+    >>> loop.compile(state)
+    >>> end, rows, steps, ended = loop.advance(state, 0, 3)
+    >>> float(end["x"]), rows.tolist(), steps, ended
+    (8.0, [2.0, 4.0, 8.0], 3, False)
+    """
+
+    @explained
+    def __init__(
+        self,
+        step: Callable[..., Any],
+        measure: Callable[..., Any],
+        until: Callable[..., Any] | None,
+        state: Any,
+        key: Array | None,
+        longest: int,
+    ) -> None:
+        self.calls = [Call(step), Call(measure), *([] if until is None else [Call(until)])]
+        self.key, self.keyed = key, key is not None
+        carried = [call.operands for call in self.calls]
+        self.operands = beside(state, (carried, np.uint32(0) if key is None else key))
+        self.whole = _everywhere(state)
+        # traced once for all that is asked of them, and in any program as if they stood there
+        self._step = jax.jit(self._stepped, inline=True)
+        self._row = jax.jit(self._measured, inline=True)
+        self.compile_time = 0.0
+        self._long = getattr(self.calls[0].function, _MARK, False)
+        self.program = self._found(state)
+        self.capacity = self._room(longest)
+
+    def rows(self, count: int, new: Any = np.zeros) -> Any:
+        """A history of `count` rows of zeros."""
+        return jax.tree.map(lambda leaf: new((count, *leaf.shape), leaf.dtype), self.program.row)
+
+    def measured(self, state: Any) -> Any:
+        """The history [1, ...] of a state, by a program of its own."""
+        if not jax.tree.leaves(self.program.row):
+            return self.program.row
+        row = jax.device_get(self._measuring(state)(self.operands, state))
+        return jax.tree.map(lambda leaf: leaf[None], row)
+
+    def compile(self, state: Any) -> None:
+        """Compile the chunk, where no run before has done so, and check that it fits."""
+        program, apart = self.program, []
+        if self._long and jax.tree.leaves(program.row):
+            apart = [self._measuring(state)]
+        if self.capacity not in program.chunks:
+            began = time.perf_counter()
+            kept = jax.tree.map(lambda leaf: leaf.sharding, state)  # an output is the next input
+            row = () if self._long else program.row
+            chunk = jax.jit(
+                functools.partial(self._chunk, row, self.capacity),
+                donate_argnums=0,
+                out_shardings=(kept, self.whole, self.whole, self.whole),
+                compiler_options=self._options(),
+            )
+            lowered = chunk.lower(state, self.operands, np.int32(0), np.int32(1))
+            program.chunks[self.capacity] = lowered.compile()
+            self.compile_time += time.perf_counter() - began
+        name = getattr(self.calls[0].function, "__name__", "a step")
+        held = memory.size((state, self.operands))
+        for compiled in (program.chunks[self.capacity], *apart):
+            memory.check(compiled, f"run of {name}", held)
+
+    def advance(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
+        """The state up to `count` steps on, the rows and number of them, and whether it ended."""
+        if not self._long:
+            return self._advanced(state, done, count)
+        rows, made, ended = [], 0, False
+        while made < count and not ended:
+            state, _, one, ended = self._advanced(state, done + made, 1)
+            rows += [self.measured(state)] if one else []
+            made += one
+        rows = rows or [self.rows(0)]
+        return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows), made, ended
+
+    def digests(self, state: Any) -> dict[str, str]:
+        """What tells this run's program, with its numbers, from another one."""
+        if not self.program.digests:
+            self.program.digests.update(self._traced(state))
+        names = {"program": 0, "measure": 1}
+        numbers = {n: identity.of_arrays(self.operands[0][i]) for n, i in names.items()}
+        return {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
+
+    def _advanced(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
+        chunk = self.program.chunks[self.capacity]
+        state, rows, steps, ended = chunk(state, self.operands, np.int32(done), np.int32(count))
+        made = int(steps)
+        rows = jax.tree.map(lambda leaf: leaf[:made], jax.device_get(rows))
+        return state, rows, made, bool(ended)
+
+    def _measuring(self, state: Any) -> Any:
+        """The compiled measure."""
+        program = self.program
+        if program.measure is None:
+            began = time.perf_counter()
+            options = self._options()
+            row = jax.jit(self._measured, out_shardings=self.whole, compiler_options=options)
+            program.measure = row.lower(self.operands, state).compile()
+            self.compile_time += time.perf_counter() - began
+        return program.measure
+
+    def _found(self, state: Any) -> Program:
+        """The program of an earlier run like this one, or a new one."""
+        of_call = [call.key() for call in self.calls]
+        try:
+            kept = _programs.setdefault(self.calls[0].function, OrderedDict())
+            at = (tuple(of_call), self.keyed, self._shapes(state))
+            hash(at)
+        except TypeError:  # a function that no dictionary can hold
+            return self._new(state)
+        if None in of_call:
+            return self._new(state)
+        if at not in kept:
+            kept[at] = self._new(state)
+        kept.move_to_end(at)
+        while len(kept) > _KEPT:
+            kept.popitem(last=False)
+        return kept[at]
+
+    def _shapes(self, state: Any) -> Any:
+        """Structure, types and places of what goes in, and the settings that change programs."""
+        leaves, structure = jax.tree.flatten((state, self.operands))
+        kinds = tuple((jax.typeof(x), getattr(x, "sharding", None)) for x in leaves)
+        settings = jnp.result_type(float), jax.config.jax_default_matmul_precision
+        return structure, kinds, settings
+
+    def _room(self, longest: int) -> int:
+        """Steps of a chunk at most, for whose rows there is a buffer.
+
+        It is the same for all runs with small rows, and a power of two for others, so that runs of
+        other lengths find the same program.
+        """
+        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.program.row))
+        if size == 0 or self._long:
+            return LONGEST
+        few = 1 << max(0, longest - 1).bit_length()
+        return _ROWS if size <= _SMALL else max(1, min(few, _HISTORY_BYTES // size))
+
+    def _new(self, state: Any) -> Program:
+        self._check_fixed_point(state)
+        return Program(jax.eval_shape(self._row, self.operands, state))
+
+    def _options(self) -> Any:
+        return precision.options_of(self.calls[0].function)
+
+    def _chunk(
+        self, row: Any, room: int, state: Any, operands: Any, first: Array, count: Array
+    ) -> tuple[Any, Any, Array, Array]:
+        rows = jax.tree.map(lambda leaf: jnp.zeros((room, *leaf.shape), leaf.dtype), row)
+
+        def going(carry: tuple[Array, Array, Any, Any]) -> Array:
+            return (carry[0] < count) & ~carry[1]
+
+        def body(carry: tuple[Array, Array, Any, Any]) -> tuple[Array, Array, Any, Any]:
+            i, _, state, rows = carry
+            state = self._step(operands, state, first + i)
+            if jax.tree.leaves(rows):
+                new = self._row(operands, state)
+                rows = jax.tree.map(lambda buffer, row: buffer.at[i].set(row), rows, new)
+            return i + 1, self._ended(operands, state), state, rows
+
+        begin = jnp.int32(0), self._ended(operands, state), state, rows
+        made, ended, state, rows = jax.lax.while_loop(going, body, begin)
+        return state, rows, made, ended
+
+    def _stepped(self, operands: Any, state: Any, i: Any) -> Any:
+        carried, key = operands
+        keys = (jax.random.fold_in(key, i),) if self.keyed else ()
+        return called("run: step", self.calls[0].made(carried[0]), state, *keys)
+
+    def _measured(self, operands: Any, state: Any) -> Any:
+        return called("run: measure", self.calls[1].made(operands[0][1]), state)
+
+    def _ended(self, operands: Any, state: Any) -> Array:
+        if len(self.calls) < 3:
+            return jnp.zeros((), bool)
+        try:
+            ended = called("run: until", self.calls[2].made(operands[0][2]), state)
+        except jax.errors.ConcretizationTypeError as error:
+            raise TypeError(
+                f"run: until cannot be traced by JAX ({type(error).__name__}); it must compare "
+                "with jax.numpy, without bool(), float(), if, and, or"
+            ) from error
+        kinds = [jax.typeof(leaf) for leaf in jax.tree.leaves(ended)]
+        if not jax.tree_util.all_leaves([ended]) or kinds[0].shape or kinds[0].dtype != bool:
+            given = ", ".join(f"{kind.dtype}{list(kind.shape)}" for kind in kinds) or "nothing"
+            raise TypeError(
+                f"run: until gives {given}; it must be one truth value, "
+                "bool[]; compare a number of the state, and take jnp.any or jnp.all of many"
+            )
+        return jnp.asarray(ended)
+
+    def _traced(self, state: Any) -> dict[str, str]:
+        """Digests of the step and of the measure, without the numbers that they carry."""
+        step = jax.make_jaxpr(lambda operands, state: self._step(operands, state, np.int32(0)))
+        traced = {"program": step, "measure": jax.make_jaxpr(self._row)}
+        return {n: identity.of_program(f(self.operands, state)) for n, f in traced.items()}
+
+    def _check_fixed_point(self, state: Any) -> None:
+        new = jax.eval_shape(
+            lambda operands, x: self._step(operands, x, np.int32(0)), self.operands, state
+        )
+        refuse_changed("run: step", state, new)
+
+
+@explained
+def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
+    """What a function of the user gives, which must take these arguments and give numbers.
+
+    >>> called("run: step", lambda x: 2 * x, 3.0)
+    6.0
+    >>> called("run: step", lambda: 2.0, 3.0)
+    Traceback (most recent call last):
+    TypeError: run: step=a function that cannot be called with 1 arguments; it must take 1
+    >>> called("run: step", lambda x: "fast", 3.0)
+    Traceback (most recent call last):
+    TypeError: run: step gives 'fast'; it must give numbers, or arrays of numbers
+    """
+    refuse_unbound(name, function, *given)
+    found = function(*given)
+    try:
+        return arguments.arrays("", found)
+    except TypeError as error:
+        what = str(error).partition(";")[0].removeprefix("=")
+        raise TypeError(
+            f"{name} gives {what}; it must give numbers, or arrays of numbers"
+        ) from None
+
+
+def refuse_changed(name: str, before: Any, after: Any) -> None:
+    """Refuse a step that changes a state to one of other arrays, shapes or types.
+
+    >>> refuse_changed("run: step", {"x": np.zeros(3)}, {"x": np.zeros(2)})
+    Traceback (most recent call last):
+    TypeError: run: step changes ['x'] float64[3] to ['x'] float64[2]; it must return what it was...
+    """
+    kind = lambda x: x if hasattr(x, "dtype") else jax.typeof(x)
+    was, now = (
+        [
+            f"{jax.tree_util.keystr(at)} {kind(x).dtype}{list(kind(x).shape)}".lstrip()
+            for at, x in jax.tree.leaves_with_path(tree)
+        ]
+        for tree in (before, after)
+    )
+    changed = [f"{one} to {other}" for one, other in zip(was, now) if one != other]
+    if changed or len(was) != len(now):
+        what = changed[0] if changed else f"{len(was)} arrays to {len(now)}"
+        raise TypeError(f"{name} changes {what}; it must return what it was given")
+
+
+def beside(state: Any, operands: Any) -> Any:
+    """The operands on every device that the state is spread over; else as they are.
+
+    >>> import jax.numpy as jnp
+    >>> beside(jnp.zeros(3), {"rate": 0.1})
+    {'rate': 0.1}
+    """
+    places = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(state)]
+    spread = next((s for s in places if isinstance(s, NamedSharding) and s.num_devices > 1), None)
+    if spread is None:
+        return operands
+    whole = NamedSharding(spread.mesh, PartitionSpec())
+    put = lambda x: x if _is_spread(x) else place(x, whole)
+    return jax.tree.map(put, operands)
+
+
+def _everywhere(state: Any) -> NamedSharding | None:
+    """Where results go that the host of every process reads; None where one process has them."""
+    spread = next((leaf for leaf in jax.tree.leaves(state) if spans(leaf)), None)
+    return None if spread is None else NamedSharding(spread.sharding.mesh, PartitionSpec())
+
+
+def _is_spread(x: Any) -> bool:
+    return isinstance(getattr(x, "sharding", None), NamedSharding)
+
+
+@explained
+def own(leaf: Any) -> Array:
+    """A strongly typed copy on the device, which a loop may overwrite.
+
+    >>> import numpy as np
+    >>> own(np.float32(2.0)).weak_type
+    False
+
+    Raises:
+        ValueError: a whole number of Python that is too large.
+    """
+    try:
+        leaf = jnp.asarray(leaf)
+    except OverflowError as error:
+        bits = 8 * jnp.result_type(int).itemsize
+        raise ValueError(
+            f"run: state holds {arguments.shown(leaf)}; a whole number must have at most {bits} "
+            "bits; give it as a floating number"
+        ) from error
+    return jnp.copy(leaf) if arguments.is_key(leaf) else jnp.array(leaf, leaf.dtype)

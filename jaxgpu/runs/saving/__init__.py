@@ -1,0 +1,11 @@
+"""What a run leaves in its folder, and how it finds itself again there.
+
+    step-000000000102.npz         a checkpoint: the state of a step (`jaxgpu.runs.checkpoint`)
+    history/                      what was measured since the start, appended (`history`)
+    experiment-1f0c9a....npz      what the run is, by name (`experiment`, written by `structure`)
+
+Read `store` first, which writes all three for the loop of `run`. `identity` decides whether a run
+is the same, `guard` looks at it before it is saved, and `saved` reads it without the script.
+"""
+
+__all__ = []  # the loop uses its parts; `jaxgpu.load` is for users

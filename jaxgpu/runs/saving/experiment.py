@@ -1,0 +1,187 @@
+"""What a run is, by name: what its step and measure carry, its start and its key.
+
+It lies beside the checkpoints in a file named by its own digest. Whether a run is the same is
+decided by the digests of `identity`, which miss nothing; the names here say what the difference is,
+let a caller allow it, and give the spec back without the script that made it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgpu.devices.processes import spans
+
+from ..checkpoint import CheckpointError, sealed
+from ..program import Call
+from . import identity, structure
+
+FORMAT = "jaxgpu-experiment"
+_DIGITS = 16  # of the digest, in the name of the file
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a run is, as its file holds it."""
+
+    header: dict[str, Any]  # structures of "step" and "measure", values of "start" and "key"
+    arrays: list[Any]  # what the structures refer to
+
+    @property
+    def digest(self) -> str:
+        text = json.dumps(self.header, sort_keys=True)
+        return identity.joined(text, *map(identity.of_arrays, self.arrays))
+
+    def write(self, out: Path) -> None:
+        """Put it into the folder of a run, where it is not there yet."""
+        path = _file(out, self.digest)
+        if not path.exists():
+            arrays = [np.asarray(sealed.numbers_of(a)) for a in self.arrays]
+            kinds = [[sealed.kind_of(a), list(b.shape)] for a, b in zip(self.arrays, arrays)]
+            header = sealed.stamp(FORMAT) | {"experiment": self.header, "arrays": kinds}
+            sealed.write(path, header, arrays)
+
+    def names(self) -> dict[str, str]:
+        """Every value by its name."""
+        found = {"key": self.header["key"]}
+        found |= {f"start{name}": value for name, value in self.header["start"].items()}
+        found |= {
+            f"measure.{name}".removesuffix(".function"): value
+            for name, value in self._named("measure")
+        }
+        return found | dict(self._named("step"))
+
+    def spec(self) -> Any:
+        """What the step carries: the spec whose method it is, or its arguments by their names."""
+        step = self.header["step"]
+        found = {name: structure.made(part, self.arrays) for name, part in step["carried"]}
+        return found["self"] if list(found) == ["self"] else found
+
+    def _named(self, part: str) -> Iterator[tuple[str, str]]:
+        inside = self.header[part]
+        for name, value in structure.flat(inside["function"], self.arrays).items():
+            yield name or "function", value
+        for at, carried in inside["carried"]:
+            at = "" if at == "self" else at
+            for name, value in structure.flat(carried, self.arrays, at).items():
+                yield name or "spec", value
+
+
+NOTHING = Experiment({}, [])  # of a run that is not saved
+
+
+def of(step: Call, measure: Call, state: Any, key: Any) -> Experiment:
+    """The experiment of a run. All processes that share the state must call it.
+
+    >>> of(Call(abs), Call(abs), {"x": np.float32(1.0)}, None).names()["start['x']"]
+    '1.0 (float32)'
+    """
+    arrays: list[Any] = []
+    parts = {"step": _of_call(step, arrays), "measure": _of_call(measure, arrays)}
+    start = {jax.tree_util.keystr(at): _shown(x) for at, x in jax.tree.leaves_with_path(state)}
+    shown = "None" if key is None else structure.shown(key)
+    return Experiment(parts | {"start": start, "key": shown}, arrays)
+
+
+def read(out: Path, digest: str) -> Experiment:
+    """The experiment of a digest in the folder of a run.
+
+    Raises:
+        CheckpointError: there is none, or it was altered.
+    """
+    path = _file(out, str(digest))
+    with sealed.as_written(path):
+        sealed.seal_of(path)
+        with sealed.opened(path, FORMAT) as (header, members):
+            arrays = [
+                sealed.leaf_of(sealed.from_bytes(members[str(i)], kind, shape), kind)
+                for i, (kind, shape) in enumerate(header["arrays"])
+            ]
+        found = Experiment(header["experiment"], arrays)
+        if found.digest != digest:
+            raise CheckpointError(f"{path}: of another experiment than its name; use another")
+        return found
+
+
+def differences(was: Experiment, now: Experiment) -> dict[str, str]:
+    """By name what two experiments differ in, said as "was 0.02, is 0.2".
+
+    What only one of them has is left out where the value that it is a part of differs too.
+
+    >>> from functools import partial
+    >>> calls = [Call(partial(lambda rate, x: rate * x, rate)) for rate in (0.1, 0.2)]
+    >>> differences(*(of(call, Call(abs), {}, None) for call in calls))
+    {'rate': 'was 0.1, is 0.2'}
+    """
+    old, new = was.names(), now.names()
+    names = [*new, *(name for name in old if name not in new)]
+    other = [name for name in names if old.get(name) != new.get(name)]
+    alone = {name for name in other if name not in old or name not in new}
+    method = [at for at, _ in now.header["step"]["carried"]] == ["self"]
+    follows = lambda name: any(whole in other for whole in _around(name, method))
+    return {
+        name: f"was {old.get(name, 'not there')}, is {new.get(name, 'not there')}"
+        for name in sorted(other, key=_order)
+        if name not in alone or not follows(name)
+    }
+
+
+def _around(name: str, method: bool) -> list[str]:
+    """The names of the values that a value is a part of."""
+    ends = [i for i, letter in enumerate(name) if letter in ".[" and i]
+    spec = ["spec"] if method and part_of(name) == "step" and name != "function" else []
+    return [name[:end] for end in ends] + [x for x in spec if x != name]
+
+
+def _order(name: str) -> tuple[bool, int]:
+    """Of arrays of the start: bodies' x, v and m first, and what follows from others, deeper, last.
+
+    >>> sorted(["start.bodies.stars.a", "start.gone.time", "start.bodies.pairs.m"], key=_order)
+    ['start.bodies.pairs.m', 'start.gone.time', 'start.bodies.stars.a']
+    """
+    if part_of(name) != "start":
+        return False, 0
+    last = [word for word in re.findall(r"\w+", name) if not word.isdigit()][-1]
+    return last not in ("x", "v", "m"), name.count(".") + name.count("[")
+
+
+def allowed(name: str, allow: Iterable[str]) -> bool:
+    """Whether a name is one of those, ends as one of them does, or is a part of one.
+
+    >>> [allowed("steps.eta", (word,)) for word in ("eta", "steps.eta", "steps", "beta")]
+    [True, True, True, False]
+    """
+    plain = name.replace("[", ".[").lstrip(".")
+    parts = plain.split(".")
+    ends = {".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)}
+    return any(word.replace("[", ".[").lstrip(".") in ends for word in allow)
+
+
+def part_of(name: str) -> str:
+    """Of what a value is: the step, the start, the measure or the key.
+
+    >>> part_of("start['x']"), part_of("steps.eta")
+    ('start', 'step')
+    """
+    first = name.replace("[", ".").partition(".")[0]
+    return first if first in ("start", "measure", "key") else "step"
+
+
+def _of_call(call: Call, arrays: list[Any]) -> dict[str, Any]:
+    inside = [[name, structure.of(value, arrays)] for name, value in call.carried().items()]
+    return {"function": structure.of(call.function, arrays), "carried": inside}
+
+
+def _shown(leaf: Any) -> str:
+    if spans(leaf):
+        return f"{leaf.dtype}{list(leaf.shape)} {identity.of_arrays(leaf)[:_DIGITS]}"
+    return structure.shown(leaf)
+
+
+def _file(out: Path, digest: str) -> Path:
+    return out / f"experiment-{digest[:_DIGITS]}.npz"

@@ -1,0 +1,322 @@
+"""The history of a run: rows that are only ever appended, in memory or in the folder of the run.
+
+    history/journal.jsonl   a line of what the rows are, then a line for each segment of them
+    history/00000.rows      the rows of the first array, one after the other, as raw bytes
+    history/00001.rows      those of the second
+
+A segment is what one chunk of a run added. Its line holds how many rows there are up to its end,
+and a seal: a SHA-256 of the first line, of that number, and of all rows up to there. It is the same
+however a run was split into chunks, a checkpoint names its history by one, and a reader may follow
+while the run goes on: what has no line yet is not there. Nothing that has a line is written again.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import files
+from ..checkpoint import CheckpointError, sealed
+from . import structure
+
+FOLDER, JOURNAL = "history", "journal.jsonl"
+FORMAT, VERSION = "jaxgpu-history", 1
+_PIECE = 1 << 24  # bytes that are read at once
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Where a segment ends."""
+
+    rows: int  # up to its end, from the start of the run on
+    seal: str  # of all of them
+
+
+class Seals:
+    """The seal of all rows so far, which goes on with each row."""
+
+    def __init__(self, head: str, arrays: int) -> None:
+        self._head = head
+        self._arrays = [hashlib.sha256() for _ in range(arrays)]
+
+    def add(self, array: int, rows: Any) -> None:
+        """Count bytes of rows of an array in."""
+        self._arrays[array].update(rows)
+
+    def at(self, rows: int) -> Segment:
+        """The end of a segment of which these are all rows."""
+        digests = [digest.hexdigest() for digest in self._arrays]
+        text = "\n".join([self._head, str(rows), *digests])
+        return Segment(rows, hashlib.sha256(text.encode()).hexdigest())
+
+
+class Memory:
+    """Rows in memory; adding some costs what they are, however many there are.
+
+    >>> memory = Memory({"x": jax.ShapeDtypeStruct((2,), "float32")}, most=3)
+    >>> memory.add({"x": np.zeros((1, 2))}, 1)
+    >>> memory.add({"x": np.ones((2, 2))}, 2)
+    >>> memory.tree()["x"][:, 0].tolist()
+    [0.0, 1.0, 1.0]
+    """
+
+    def __init__(self, row: Any, most: int) -> None:
+        self.row, self.most, self.count = row, most, 0
+        self._rows, self._room = self._empty(1), 1
+
+    def begin(self) -> None:
+        """There is nothing to prepare, nor to close."""
+
+    close = begin
+
+    def taken(self) -> list[Any]:
+        """Rows that wait for a seal: none."""
+        return []
+
+    def add(self, rows: Any, count: int) -> None:
+        """Append rows, a tree of arrays [count, ...]."""
+        end = self.count + count
+        if end > self._room:
+            self._room = max(end, min(2 * self.count, self.most))
+            larger = self._empty(self._room)
+            for into, values in zip(larger, self._rows):
+                into[: self.count] = values[: self.count]
+            self._rows = larger
+        for into, values in zip(self._rows, jax.tree.leaves(rows)):
+            into[self.count : end] = values
+        self.count = end
+
+    def tree(self) -> Any:
+        """The history so far, arrays [rows, ...]."""
+        return _tree(self.row, [rows[: self.count] for rows in self._rows])
+
+    def _empty(self, count: int) -> list[np.ndarray]:
+        return [np.empty((count, *x.shape), x.dtype) for x in jax.tree.leaves(self.row)]
+
+
+@dataclass
+class Journal:
+    """Rows in a folder: added by the loop, sealed by the thread that writes the checkpoint.
+
+    >>> import tempfile
+    >>> journal = Journal(Path(tempfile.mkdtemp()), {"x": jax.ShapeDtypeStruct((), "float32")})
+    >>> journal.begin()
+    >>> journal.add({"x": np.arange(3, dtype=np.float32)}, 3)
+    >>> journal.seal(journal.taken()).rows
+    3
+    >>> journal.close()
+    >>> read(journal.out)["x"].tolist()
+    [0.0, 1.0, 2.0]
+    """
+
+    out: Path  # folder of the run
+    row: Any  # shapes and dtypes of a row
+    count: int = 0  # rows so far, those without a seal among them
+    _seals: Seals = Seals("", 0)
+    _waiting: list[tuple[int, list[np.ndarray]]] = field(default_factory=list)  # without a seal
+    _files: list[Any] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Make the files of a run that starts, over what an unsaved one may have left."""
+        head = json.dumps(_head(self.row))
+        self._seals = Seals(head, len(jax.tree.leaves(self.row)))
+        self._open()
+        with files.replacing(_journal(self.out)) as file:
+            file.write(head + "\n")
+
+    def resume(self, at: Segment, seals: Seals) -> None:
+        """Go on behind a segment, with what `verify` gave: what lies behind it is dropped."""
+        # rows stay where they are and are written over, as a reader may have them mapped
+        kept = [line for line, segment in _lines(self.out) if segment.rows <= at.rows]
+        with files.replacing(_journal(self.out)) as file:
+            file.writelines([json.dumps(_head(self.row)) + "\n", *(line + "\n" for line in kept)])
+        self._open()
+        self.count, self._seals = at.rows, seals
+
+    def add(self, rows: Any, count: int) -> None:
+        """Append rows, which have no seal yet."""
+        leaves = [np.ascontiguousarray(leaf) for leaf in jax.tree.leaves(rows)]
+        for file, leaf in zip(self._files, leaves):
+            file.seek(self.count * _size(leaf.dtype, leaf.shape[1:]))
+            file.write(_bytes(leaf))
+            file.flush()
+        self.count += count
+        self._waiting.append((self.count, leaves))
+
+    def taken(self) -> list[tuple[int, list[np.ndarray]]]:
+        """The rows that wait for a seal, which `seal` is to be called with."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def seal(self, waiting: list[tuple[int, list[np.ndarray]]]) -> Segment:
+        """Put rows on the disk, and the lines that make them part of the history; the last one."""
+        for file in self._files:
+            os.fsync(file.fileno())
+        with open(_journal(self.out), "a") as file:
+            end = self._seals.at(0)
+            for rows, leaves in waiting:
+                for i, leaf in enumerate(leaves):
+                    self._seals.add(i, _bytes(leaf))
+                end = self._seals.at(rows)
+                file.write(json.dumps({"rows": rows, "seal": end.seal}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return end
+
+    def tree(self) -> Any:
+        """The history so far, arrays [rows, ...] that lie in the files."""
+        return _mapped(self.out, self.row, self.count)
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+    def _open(self) -> None:
+        self.close()
+        (self.out / FOLDER).mkdir(exist_ok=True)
+        count = len(jax.tree.leaves(self.row))
+        flags = os.O_RDWR | os.O_CREAT
+        self._files = [
+            os.fdopen(os.open(_rows_of(self.out, i), flags, 0o666), "r+b") for i in range(count)
+        ]
+
+
+def verify(out: Path, at: Segment) -> Seals:
+    """Read all rows up to a segment of a checkpoint, and hold them to its seal.
+
+    Returns:
+        The seals so far, with which the history may go on.
+
+    Raises:
+        CheckpointError: rows or lines that are missing or were altered.
+    """
+    file = _journal(out)
+    with sealed.as_written(file):
+        head = _first(file)
+        sizes = [_size(jnp.dtype(kind), shape) for _, kind, shape in json.loads(head)["leaves"]]
+        seals, end = Seals(head, len(sizes)), Segment(0, "")
+        with contextlib.ExitStack() as opened:
+            arrays = [opened.enter_context(open(_rows_of(out, i), "rb")) for i in range(len(sizes))]
+            for _, segment in _lines(out):
+                if end.rows >= at.rows:
+                    break
+                for i, size in enumerate(sizes):
+                    for piece in _pieces(arrays[i], (segment.rows - end.rows) * size):
+                        seals.add(i, piece)
+                end = segment
+                if seals.at(end.rows) != end:
+                    raise CheckpointError(
+                        f"{file.parent}: the first {end.rows} rows are not those that were "
+                        "sealed; use another folder"
+                    )
+        if end != at:
+            raise CheckpointError(f"{file}: has no line of {at.rows} rows; use another folder")
+        return seals
+
+
+def read(out: str | Path, rows: int | None = None) -> Any:
+    """The history in the folder of a run, also of one that goes on: arrays [rows, ...].
+
+    They are mapped from the files, so they cost no memory until they are looked at.
+
+    Args:
+        out: folder of the run.
+        rows: how many; all that are sealed, if not said.
+
+    Raises:
+        CheckpointError: there is no history, or not so many rows.
+    """
+    out = Path(out)
+    file = _journal(out)
+    with sealed.as_written(file):
+        head = json.loads(_first(file))
+        if head["format"] != FORMAT or head["version"] != VERSION:
+            raise CheckpointError(f"{file}: of another version; read it with jaxgpu that wrote it")
+        kinds = [jax.ShapeDtypeStruct(shape, jnp.dtype(kind)) for _, kind, shape in head["leaves"]]
+        there = count(out)
+        if rows is not None and rows > there:
+            raise CheckpointError(f"{file}: has {there} rows, not {rows}; use another folder")
+        row = structure.made(head["tree"], kinds)
+        return _mapped(out, row, there if rows is None else rows)
+
+
+def count(out: str | Path) -> int:
+    """How many rows in the folder of a run are sealed."""
+    return max((segment.rows for _, segment in _lines(Path(out))), default=0)
+
+
+def names(out: str | Path) -> list[str]:
+    """What the arrays of the history in a folder are called, in their order."""
+    file = _journal(Path(out))
+    with sealed.as_written(file):
+        return [name for name, _, _ in json.loads(_first(file))["leaves"]]
+
+
+def _head(row: Any) -> dict[str, Any]:
+    found = jax.tree.leaves_with_path(row)
+    leaves = [[jax.tree_util.keystr(at), str(x.dtype), list(x.shape)] for at, x in found]
+    tree = structure.of_tree(row)
+    return {"format": FORMAT, "version": VERSION, "leaves": leaves, "tree": tree}
+
+
+def _first(file: Path) -> str:
+    """The first line of a journal, which says what the rows are."""
+    line, _, _ = file.read_text().partition("\n")
+    if not line:
+        raise CheckpointError(f"{file}: does not say what its rows are; use another folder")
+    return line
+
+
+def _lines(out: Path) -> Iterator[tuple[str, Segment]]:
+    """The lines of whole segments; one that a writer has not ended is not there yet."""
+    for line in _journal(out).read_text().splitlines(keepends=True)[1:]:
+        if line.endswith("\n"):
+            found = json.loads(line)
+            yield line[:-1], Segment(int(found["rows"]), str(found["seal"]))
+
+
+def _pieces(file: Any, left: int) -> Iterator[bytes]:
+    """So many bytes of a file, or all that it has left, a little at a time."""
+    while left > 0 and (piece := file.read(min(left, _PIECE))):
+        left -= len(piece)
+        yield piece
+
+
+def _mapped(out: Path, row: Any, count: int) -> Any:
+    """Rows of the files as arrays that may be written to, which does not change the files."""
+    found = []
+    for i, x in enumerate(jax.tree.leaves(row)):
+        shape = (count, *x.shape)
+        if count and _size(x.dtype, x.shape):
+            found.append(np.asarray(np.memmap(_rows_of(out, i), x.dtype, "c", 0, shape)))
+        else:  # nothing can be mapped
+            found.append(np.zeros(shape, x.dtype))
+    return _tree(row, found)
+
+
+def _tree(row: Any, leaves: list[np.ndarray]) -> Any:
+    return jax.tree.unflatten(jax.tree.structure(row), leaves)
+
+
+def _journal(out: Path) -> Path:
+    return out / FOLDER / JOURNAL
+
+
+def _rows_of(out: Path, number: int) -> Path:
+    return out / FOLDER / f"{number:05d}.rows"
+
+
+def _size(dtype: Any, shape: Any) -> int:
+    return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+
+
+def _bytes(leaf: np.ndarray) -> np.ndarray:
+    return leaf.reshape(-1).view(np.uint8)

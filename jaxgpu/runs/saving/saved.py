@@ -1,0 +1,75 @@
+"""What a run has left in its folder, without the script that ran it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxgpu.inputs import arguments
+
+from ..checkpoint import CheckpointError, sealed, tree
+from ..checkpoint.folder import newest_first
+from . import experiment, history, structure
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A run as its folder holds it, at its last good checkpoint."""
+
+    step: int  # of the checkpoint
+    spec: Any  # what the step carries: the spec whose method it is, or its arguments by their names
+    state: Any  # of that step, NumPy arrays
+    history: Any  # up to that step, arrays [1 + step, ...] mapped from files
+    values: dict[str, str]  # all that the run is, by name, as a refusal says it
+    changes: list[str]  # what was changed in it by `resume=`, and when
+
+
+def load(folder: str | Path) -> Saved:
+    """The last good checkpoint of a run, its history and what it is.
+
+    It may be read while the run goes on. Nothing in a file is executed: dataclasses and functions
+    of jaxgpu, JAX, Flax and Optax, and of modules that were imported before, are what they were;
+    dataclasses of other modules come back as `types.SimpleNamespace`, functions as
+    `structure.Missing`.
+
+    Raises:
+        CheckpointError: there is no checkpoint, or none can be used.
+
+    >>> import tempfile, jax.numpy as jnp
+    >>> from functools import partial
+    >>> from jaxgpu.runs.loop import run
+    >>> grown = lambda rate, x: rate * x
+    >>> out = tempfile.mkdtemp()
+    >>> end = run(partial(grown, 2.0), jnp.ones(2), 3, measure=jnp.sum, out=out)
+    >>> saved = load(out)
+    >>> saved.step, saved.state, saved.history.tolist(), saved.spec
+    (3, array([8., 8.], dtype=float32), [2.0, 4.0, 8.0, 16.0], {'rate': 2.0})
+    """
+    out = arguments.path("load: folder", folder)
+    names = newest_first(out)
+    if not names:
+        below = sorted({str(path.parent) for path in out.glob("**/step-*")})[:3]
+        where = f"one of {', '.join(below)}" if below else "the one that out= named"
+        raise CheckpointError(f"{out}: holds no checkpoint of a run; give {where}")
+    faults = []
+    for path in names:
+        try:
+            return _read(out, path)
+        except CheckpointError as error:
+            faults.append(str(error))
+    raise CheckpointError("; ".join(faults))
+
+
+def _read(out: Path, path: Path) -> Saved:
+    leaves, meta = tree.leaves(path)
+    with sealed.as_written(path):
+        at = history.Segment(**meta["history"])
+        was = experiment.read(out, meta["experiment"])
+        history.verify(out, at)
+        return Saved(
+            step=meta["step"],
+            spec=was.spec(),
+            state=structure.made(meta["tree"], leaves),
+            history=history.read(out, at.rows),
+            values=was.names(),
+            changes=meta["changes"],
+        )

@@ -1,0 +1,285 @@
+"""Where a run keeps its checkpoints: written by a thread while the next chunk computes.
+
+In a group of processes the thread of each writes what its process holds.
+"""
+
+import contextlib
+import dataclasses
+import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxgpu.devices import memory
+from jaxgpu.devices.processes import ALONE, Group, spans
+from jaxgpu.inputs import arguments
+
+from .. import checkpoint, files
+from ..checkpoint import parts
+from . import experiment, history, structure
+
+# what makes two runs the same experiment, and what to say where they differ
+_SAME = {
+    "key": "another key",
+    "generator": "a key of another kind",
+    "program": "another step",
+    "start": "another start",
+    "measure": "another measure",
+}
+_PARTS = {"program": "step", "generator": "key"}  # what their values are called
+_NAMED = 3  # differences in a sentence
+_UNTOLD = "was another, of which no value tells the difference"
+
+
+class Store:
+    """Checkpoints of a run, written by a thread while the next chunk computes.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp())
+    >>> with Store(out, None) as store:
+    ...     store.begin((), 11)
+    ...     store.start(())
+    ...     store.save(10, {"x": jnp.arange(3.0)})
+    >>> checkpoint.holds_any(out)
+    True
+    """
+
+    def __init__(self, out: str | Path | None, key: Any, group: Group = ALONE):
+        self.group = group
+        self.out = None if out is None else Path(out)
+        self.name = "run" if self.out is None else self.out.name
+        self.hint = "; nothing was saved" if self.out is None else f"; resume from {self.out}"
+        self.meta = {"key": None, "generator": None, "jax": jax.__version__}
+        if key is not None:
+            self.meta["key"] = jax.random.key_data(key).tolist()
+            self.meta["generator"] = str(jax.random.key_impl(key))
+        self.experiment = experiment.NOTHING
+        self._another = ""  # why the newest checkpoint is of another experiment
+        self.rows: history.Memory | history.Journal = history.Memory((), 0)
+        self._seals = history.Seals("", 0)  # of the history that was read
+        self.writing: Future | None = None
+
+    def __enter__(self):
+        with contextlib.ExitStack() as entered:
+            self._claim(entered)
+            self.thread = ThreadPoolExecutor(1, "checkpoint")
+            entered.callback(lambda: self.rows.close())
+            entered.callback(self.thread.shutdown, wait=True)
+            self._entered = entered.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.close()
+        if error[0] is None:
+            self.wait()
+
+    def _claim(self, entered: contextlib.ExitStack) -> None:
+        """Keep the folder for these processes, until `entered` ends, and take away what lay there.
+
+        The first process does it for all.
+        """
+        fault: OSError | None = None
+        if self.out is not None and self.group.first:
+            try:
+                self.out.mkdir(parents=True, exist_ok=True)
+                entered.enter_context(files.locked(self.out))
+                files.sweep(self.out, "step-*")
+                files.sweep(self.out, "experiment-*")
+            except OSError as error:
+                fault = error
+        said = self.group.decided("lock", fault and str(fault.strerror))
+        if fault is not None and not isinstance(fault, BlockingIOError):
+            raise fault
+        if said:
+            raise checkpoint.CheckpointError(f"{self.out}: {said}; wait, or give another folder")
+
+    def refuse_overwriting(self, resume: bool) -> None:
+        if self.out is None or resume:
+            return
+        if self.group.somewhere("load", checkpoint.holds_any(self.out)):
+            raise checkpoint.CheckpointError(
+                f"{self.out}: holds a run already; go on with resume=True, or give another folder"
+            )
+
+    def name_experiment(self, digests: dict[str, str], named: experiment.Experiment) -> None:
+        """Write these digests and names into the folder, and resume from no other.
+
+        Raises:
+            ValueError: they are not the same in all processes.
+        """
+        self.experiment = named
+        self.meta |= digests | {"experiment": named.digest, "changes": []}
+        self.group.agree(self.meta)
+
+    def begin(self, row: Any, most: int) -> None:
+        """Make room for a history of `most` rows with these shapes and dtypes."""
+        if self.out is not None and self.group.first:
+            self.rows = history.Journal(self.out, row)
+        else:
+            self.rows = history.Memory(row, most)
+
+    def refuse_full(self, state: Any, steps: int, fresh: bool) -> None:
+        """Refuse a run that finds no room for what it will write, before any step is taken.
+
+        Args:
+            state: what checkpoints hold: two stay, and one more is written beside them.
+            steps: how many rows the history will get.
+            fresh: nothing of the run lies in the folder yet.
+
+        Raises:
+            MemoryError: the history does not fit; with a folder it is kept on the disk.
+            OSError: it does not fit onto the disk.
+        """
+        need = (steps + 1) * memory.size(self.rows.row)
+        if self.out is not None:
+            files.room(self.out, need + (3 if fresh else 1) * memory.size(state))
+        else:
+            advice = "take fewer, measure less, or give out=, where it lies on the disk"
+            memory.room(f"run: a history of {steps} steps", need, advice)
+
+    def start(self, row: Any) -> None:
+        """The first row of a run that starts."""
+        if self.out is not None and self.group.first:
+            self.experiment.write(self.out)
+        self.rows.begin()
+        self.rows.add(row, 1)
+
+    def last(self, state: Any, allow: tuple[str, ...]) -> tuple[int, Any] | None:
+        """Step and state of the last good checkpoint, each array where `state` has it.
+
+        The history goes on behind its rows.
+
+        Args:
+            state: the start of the run.
+            allow: names of values that may be others than they were.
+        """
+        out = self.out or Path()
+        self._refuse_unknown(allow)
+        changes: list[str] = []
+
+        def expected(meta: dict[str, Any]) -> Any:
+            """What a checkpoint must hold, once its history was found whole, of this experiment."""
+            if self.group.first:
+                self._seals = history.verify(out, history.Segment(**meta["history"]))
+            changes[:] = self._changes(meta, allow)
+            return state
+
+        try:
+            found = checkpoint.load_last(out, expected, self.group)
+        except checkpoint.CheckpointError:
+            self._refuse_another()
+            raise
+        self._refuse_another()  # and do not go back to an older one
+        if found is None:
+            return None
+        saved, meta = found
+        if meta["jax"] != self.meta["jax"] and self.group.first:
+            versions = f"jax {meta['jax']}, this is {self.meta['jax']}"
+            warnings.warn(f"{out}: written under {versions}; last digits may differ", stacklevel=3)
+        self.meta["changes"] = [
+            *meta["changes"],
+            *(f"at step {meta['step']}: {x}" for x in changes),
+        ]
+        rows = history.Segment(**meta["history"])
+        if isinstance(self.rows, history.Journal):
+            self.experiment.write(out)
+            self.rows.resume(rows, self._seals)
+        else:
+            self.rows.add(history.read(out, rows.rows), rows.rows)
+        return meta["step"], jax.tree.map(_placed, saved, state)
+
+    def _refuse_another(self) -> None:
+        """Raise in all processes what one of them has found of the newest checkpoint."""
+        said = [text for text in self.group.exchange("another", self._another) if text]
+        if said:
+            raise checkpoint.CheckpointError(f"{self.out}: {said[0]}") from None
+
+    def _refuse_unknown(self, allow: tuple[str, ...]) -> None:
+        names = self.experiment.names()
+        for word in allow:
+            parts = ("step", "start", "measure", "key")
+            if word not in parts and not any(experiment.allowed(name, (word,)) for name in names):
+                few = ", ".join(list(names)[:8])
+                raise ValueError(f"run: resume={word!r}; no value is called so; there are {few}")
+
+    def _changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:
+        """What differs from the run that wrote `meta`, all of it allowed."""
+        other = [name for name in _SAME if meta[name] != self.meta[name]]
+        another_jax = meta["jax"] != self.meta["jax"]
+        if not other:
+            return []
+        was = experiment.read(self.out or Path(), meta["experiment"])
+        differences = experiment.differences(was, self.experiment)
+        changes: dict[str, str] = {}
+        refused: dict[str, dict[str, str]] = {}
+        for kind in other:
+            part = _PARTS.get(kind, kind)
+            named = {n: said for n, said in differences.items() if experiment.part_of(n) == part}
+            if not named and another_jax and kind in ("program", "measure"):
+                continue  # traced otherwise by another version
+            named = named or {part: _UNTOLD}
+            fresh = {n: said for n, said in named.items() if not experiment.allowed(n, allow)}
+            if part not in allow and fresh:
+                refused[kind] = fresh
+            changes |= named
+        if refused:
+            said = _refusal(refused, allow)
+            self._another = self._another or said
+            raise checkpoint.CheckpointError(f"{self.out}: {said}")
+        return [f"{name} {said}" for name, said in changes.items()]
+
+    def save(self, step: int, state: Any) -> None:
+        """Copy the state, then write it and the new rows; at most one write is under way."""
+        if self.out is None:
+            return
+        self.wait()
+        waiting = self.rows.taken()
+        if self.group.alone:
+            copy = jax.tree.map(_host_copy, state)
+        else:
+            copy = parts.pieces(state, self.group)
+        tree = structure.of_tree(state)
+        self.writing = self.thread.submit(self._write, step, copy, waiting, tree)
+
+    def _write(self, step: int, copy: Any, waiting: Any, tree: Any) -> None:
+        meta = self.meta | {"tree": tree}
+        if isinstance(self.rows, history.Journal):
+            meta["history"] = dataclasses.asdict(self.rows.seal(waiting))
+        if self.group.alone:
+            checkpoint.save_step(self.out or Path(), step, copy, meta)
+        else:
+            checkpoint.save_parts(self.out or Path(), step, copy, meta, self.group)
+
+    def wait(self) -> None:
+        if self.writing is not None:
+            self.writing.result()
+
+
+def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...]) -> str:
+    """Why a run cannot go on, by what is another and the values in it."""
+    parts, names = [], list(allow)
+    told = [kind for kind, named in refused.items() if [*named.values()] != [_UNTOLD]]
+    for kind, named in refused.items():
+        said = ", ".join(f"{name} {named[name]}" for name in list(named)[:_NAMED])
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        if (kind in told or not told) and not (kind == "key" and "generator" in refused):
+            parts.append(f"{_SAME[kind]}: {said}{more}")
+        names += list(named) if len(named) <= _NAMED else [_PARTS.get(kind, kind)]
+    return (
+        f"written by a run with {'; '.join(parts)}; resume with the same, give another folder, "
+        f"or resume={tuple(dict.fromkeys(names))!r}"
+    )
+
+
+def _placed(new: Any, old: Array) -> Array:
+    """What a checkpoint holds, where `old` is, and a copy: the loop may overwrite it."""
+    return jnp.copy(new if spans(new) else jax.device_put(new, old.sharding))
+
+
+def _host_copy(leaf: Array) -> Any:
+    return jnp.copy(leaf) if arguments.is_key(leaf) else np.array(leaf)

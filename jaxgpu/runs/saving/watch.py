@@ -1,0 +1,78 @@
+"""Runs as they go on, drawn in a terminal from what their folders hold."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from jaxgpu.inputs import arguments
+
+from ..checkpoint import CheckpointError
+from . import history
+
+_WIDTH, _HEIGHT = 56, 4  # characters of a plot
+_PLOTS = 4  # arrays of a run that are drawn
+# dots of a character of braille by row and column, counted from the top left
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+
+
+def drawn(folder: str | Path) -> str:
+    """Every run at and below a folder: how far it is, and the course of what it measures.
+
+    Of an array that has several numbers a step their mean is drawn. Only the rows that are drawn
+    are read, so it costs the same however long a history is.
+
+    Raises:
+        CheckpointError: there is no run.
+
+    >>> import tempfile, jax.numpy as jnp
+    >>> from jaxgpu.runs.loop import run
+    >>> folder = tempfile.mkdtemp()
+    >>> done = run(jnp.cos, jnp.zeros(2), 20, measure=lambda x: {"x": x[0]}, out=folder)
+    >>> print(drawn(folder).splitlines()[1].strip())
+    ['x'] = 0.738938
+    """
+    folder = arguments.path("watch: folder", folder)
+    found = sorted(folder.glob(f"**/{history.FOLDER}/{history.JOURNAL}"))
+    if not found:
+        raise CheckpointError(f"{folder}: there is no run in it; give the folder of one, or wait")
+    return "\n".join(line for journal in found for line in _run(journal))
+
+
+def _run(journal: Path) -> Iterator[str]:
+    out = journal.parents[1]
+    rows, names = history.read(out), history.names(out)
+    leaves = jax.tree.leaves(rows)
+    ago = max(0.0, time.time() - journal.stat().st_mtime)
+    yield f"{out}: step {history.count(out) - 1}, saved {ago:.0f} s ago"
+    for name, leaf in list(zip(names, leaves))[:_PLOTS]:
+        yield from _course(name or "history", leaf)
+    if len(leaves) > _PLOTS:
+        yield f"  and {len(leaves) - _PLOTS} more"
+
+
+def _course(name: str, leaf: np.ndarray) -> Iterator[str]:
+    at = np.unique(np.linspace(0, len(leaf) - 1, min(len(leaf), 2 * _WIDTH)).astype(int))
+    y = np.asarray(leaf[at], float).reshape(len(at), -1)
+    y = y.mean(axis=1) if y.shape[1] else np.zeros(len(at))
+    what = name if leaf.ndim == 1 else f"mean of {name} {list(leaf.shape[1:])}"
+    yield f"  {what} = {y[-1]:.6g}"
+    finite = y[np.isfinite(y)]
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+    ends = [f"{high:.4g}", *[""] * (_HEIGHT - 2), f"{low:.4g}"]
+    for label, line in zip(ends, _plot(y, low, high)):
+        yield f"{label:>12} |{line}"
+
+
+def _plot(y: np.ndarray, low: float, high: float) -> list[str]:
+    """Numbers as lines of characters, a dot each; what is not finite has none."""
+    cells = np.zeros((_HEIGHT, _WIDTH), int)
+    x = np.linspace(0, 2 * _WIDTH - 1, len(y)).astype(int)
+    for column, value in zip(x, y):
+        if np.isfinite(value):
+            part = (value - low) / (high - low) if high > low else 0.5
+            row = round((1 - part) * (4 * _HEIGHT - 1))
+            cells[row // 4, column // 2] |= _DOTS[row % 4][column % 2]
+    return ["".join(chr(0x2800 + int(cell)) for cell in row).rstrip("\u2800") for row in cells]
