@@ -5,32 +5,11 @@ distributions of directions above them, `covariance` the Matern covariance; `arg
 are given numbers.
 """
 
-from .bessel import (
-    iv_ratio,
-    iv_ratio_inverse,
-    kv_ratio,
-    log_hyp0f1,
-    log_iv,
-    log_ive,
-    log_kv,
-    log_kve,
-)
+from . import bessel, sphere
+from .bessel import *
 from .covariance import matern
-from .sphere import Mixture, MixtureFit, VonMisesFisher, fit_mixture, spherical_kmeans
+from .sphere import *
 
-__all__ = [
-    "Mixture",
-    "MixtureFit",
-    "VonMisesFisher",
-    "fit_mixture",
-    "iv_ratio",
-    "iv_ratio_inverse",
-    "kv_ratio",
-    "log_hyp0f1",
-    "log_iv",
-    "log_ive",
-    "log_kv",
-    "log_kve",
-    "matern",
-    "spherical_kmeans",
-]
+__all__ = ["matern"]
+__all__ += bessel.__all__
+__all__ += sphere.__all__

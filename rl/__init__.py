@@ -15,7 +15,8 @@ Reading order:
 """
 
 from .environment import Checked, Environment, Step, checked, make, names, register
-from .envs.classic import Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum
+from .envs import classic
+from .envs.classic import *
 from .envs.locomotion import (
     Ant,
     HalfCheetah,
@@ -72,9 +73,7 @@ __all__ = [
     "Box",
     "Discrete",
     "Space",
-    "Acrobot",
     "Ant",
-    "CartPole",
     "Centre",
     "DynamicReach",
     "HalfCheetah",
@@ -83,16 +82,13 @@ __all__ = [
     "HumanoidStandup",
     "InvertedDoublePendulum",
     "Matter",
-    "MountainCar",
     "MobilePick",
-    "MountainCarContinuous",
     "Navigate",
     "NeedlePick",
     "NutOnBolt",
     "PegInsertion",
     "PegPlacement",
     "PegTransfer",
-    "Pendulum",
     "Place",
     "Pusher",
     "Reach",
@@ -137,3 +133,4 @@ __all__ = [
     "evaluate",
     "interquartile_mean",
 ]
+__all__ += classic.__all__

@@ -14,19 +14,10 @@ and `migration`) and `files`.
 
 from jaxgpu.geometry import fill_box, sdf
 
+from . import materials
 from .grid import Grid
 from .health import Health, examine
-from .materials import (
-    Corotated,
-    DruckerPrager,
-    HerschelBulkley,
-    Liquid,
-    NeoHookean,
-    PlasticState,
-    Snow,
-    VonMises,
-    lame,
-)
+from .materials import *
 from .particles import Body, Material, Particles, State
 from .scene import Scene
 from .simulation import count_lost, simulate
@@ -37,28 +28,20 @@ __all__ = [
     "Body",
     "Collector",
     "Collider",
-    "Corotated",
-    "DruckerPrager",
     "Grid",
     "Health",
-    "HerschelBulkley",
     "Injector",
-    "Liquid",
     "Material",
-    "NeoHookean",
     "Particles",
-    "PlasticState",
     "Scene",
-    "Snow",
     "Soft",
     "State",
     "Tool",
-    "VonMises",
     "count_lost",
     "examine",
     "fill_box",
-    "lame",
     "rollout",
     "sdf",
     "simulate",
 ]
+__all__ += materials.__all__
