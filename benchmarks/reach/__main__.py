@@ -1,10 +1,18 @@
 """`python -m benchmarks.reach CHIP`: compile all programs for a chip, hold them to their budgets.
 
-`make reach` runs it for both chips. With `--write` budgets go down to what was found, those of new
-programs are kept, and docs/reach.md is written anew.
+`make reach` runs it for both chips. A program that the compiler gets as it was when it last kept to
+its budget is not compiled again: its lowered text has the digest in `benchmarks/reach/kept.json`,
+together with the versions of the compilers. With `--write` all are compiled, budgets go down to
+what was found, those of new programs are kept, and docs/reach.md is written anew.
 """
 
+import hashlib
+import json
+import os
+import re
 import time
+from importlib import metadata
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
@@ -22,18 +30,45 @@ from benchmarks.reach import budgets, hlo
 from benchmarks.reach.program import Program
 from benchmarks.reach.programs import ALONE
 from benchmarks.reach.spread import SPREAD
+from jaxgpu.runs.files import replacing
 
 # below and above, a float64 of two float32 is 0 or infinite
 _LEAST, _MOST = 1.2e-38, 3.4e38
 
 
-def figures(program: Program, chip: str, kind: str) -> budgets.Figures:
-    """What `program` becomes on devices that may only be compiled for."""
+_KERNEL = re.compile(r'(kernel_hash|module) = "[^"]*"|\\22(body|debug_locations)\\22: \\22[^\\]*')
+_PLACE = re.compile(r" at (0x[0-9a-f]+|[^ ]+:\d+)")  # an address, or a line of a source file
+KEPT = Path(__file__).with_name("kept.json")  # digests by chip and program
+
+
+def lower(program: Program, chip: str, kind: str) -> tuple[Any, Any]:
+    """Return the traced and the lowered `program`, for devices that may only be compiled for."""
     size = program.full if kind == "full" else program.small
     with jax.enable_x64(program.wide):
         f, args = program.described(size, chips.devices(chip, program.devices))
         traced = jax.jit(f).trace(*args)
-        compiled = traced.lower(lowering_platforms=(chips.PLATFORMS[chip],)).compile()
+        return traced, traced.lower(lowering_platforms=(chips.PLATFORMS[chip],))
+
+
+def digest(traced: Any, lowered: Any) -> str:
+    """Return the digest of all that the compiler gets, and of its version.
+
+    A Pallas kernel counts as it is traced: its lowered form holds the paths of source files.
+    """
+    names = sorted(dist.name for dist in metadata.distributions())
+    compilers = [n for n in names if n.startswith(("jaxlib", "jax-cuda", "libtpu"))]
+    versions = [f"{name} {metadata.version(name)}" for name in compilers]
+    text = [_KERNEL.sub("", lowered.as_text()), os.environ.get("XLA_FLAGS", ""), *versions]
+    if _KERNEL.search(lowered.as_text()):
+        text.append(_PLACE.sub("", str(traced.jaxpr)))
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()[:16]
+
+
+def figures(program: Program, chip: str, kind: str, traced: Any, lowered: Any) -> budgets.Figures:
+    """Return what the compiler makes of a lowered program."""
+    size = program.full if kind == "full" else program.small
+    with jax.enable_x64(program.wide):
+        compiled = lowered.compile()
         lost = _vanished(traced.jaxpr) if chip != "h100" else 0
     text, memory = compiled.as_text(), compiled.memory_analysis()
     if text is None or memory is None:
@@ -89,6 +124,7 @@ def main(
     write: bool = False,
     full: bool = False,
     like: str = "",
+    anew: bool = False,
 ) -> None:
     """Compile all programs for a chip, and end with 1 where one is over its budget.
 
@@ -98,8 +134,11 @@ def main(
         full: compile them at full size, which takes some minutes more and is no part of the gate:
             these rows are what was found last, and no budgets.
         like: only programs whose name holds this.
+        anew: compile also what is as it was when it last kept to its budget.
     """
     began, kept, over = time.process_time(), budgets.read(), []
+    digests = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    passed = digests.setdefault(chip, {})
     programs = [program for program in (*ALONE, *SPREAD) if chip in program.chips]
     programs = [program for program in programs if like in program.name]
     for program in programs:
@@ -108,16 +147,28 @@ def main(
         kind = "full" if full else "small" if program.devices == 1 else "spread"
         mine = kept.setdefault(budgets.section(jax.__version__, chip, kind), {})
         start = time.process_time()
-        found = figures(program, chip, kind)
+        traced, lowered = lower(program, chip, kind)
+        text = digest(traced, lowered)
+        at = program.name if program.devices == 1 else f"{program.name}, spread"
+        if not (write or full or anew) and text == passed.get(at):
+            spent = time.process_time() - start
+            print(f"{chip} {program.name}: as it was, {spent:.1f} CPU-s", flush=True)
+            continue
+        found = figures(program, chip, kind, traced, lowered)
         spent = time.process_time() - start
         print(f"{chip} {program.name}: {found}, {spent:.1f} CPU-s", flush=True)
         if write:
             before = None if full else mine.get(program.name)
             mine[program.name] = budgets.lowered(before, found)
         if not full:
-            over += budgets.breaches(program.name, found, mine.get(program.name))
+            breaches = budgets.breaches(program.name, found, mine.get(program.name))
+            over += breaches
+            passed[at] = "" if breaches else text
     if write:
         budgets.write(kept, jax.__version__)
+        if not full:
+            with replacing(KEPT) as file:
+                file.write(json.dumps(digests, indent=1, sort_keys=True) + "\n")
     elif budgets.PAGE.read_text() != budgets.page(kept, jax.__version__):
         over.append("docs/reach.md is not of these budgets; run make reach WRITE=--write")
     spent = time.process_time() - began
