@@ -20,13 +20,13 @@ import numpy as np
 from jax import Array
 from tqdm import tqdm
 
-from jaxgpu.devices import memory, precision, processes
+from jaxgpu.devices import precision, processes
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.kinds import refuse_unbound
 
 from .interrupt import Interrupt
-from .program import LONGEST, Loop, beside, called, own, refuse_changed
-from .saving import experiment, identity
+from .program import LONGEST, Loop, called, refuse_changed
+from .saving import experiment
 from .saving.guard import Guard, named
 from .saving.store import Store
 
@@ -174,36 +174,36 @@ def run[S](
     >>> run(lambda x: 2 * x, jnp.float32(1), 10, until=lambda x: x > 50).state.item()
     64.0
     """
+    arguments.arrays("run: state", state)
     steps, chunk = _counts(steps, chunk)
     measure = nothing if measure is None else measure
-    _refuse(state, key, out, guard, step=step, measure=measure, until=until, check=check)
+    _refuse(key, out, guard, step=step, measure=measure, until=until, check=check)
     allow, resume = _names(resume), bool(resume)
     if resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
-    with _together(state, out, key) as (group, store, interrupt):
-        memory.room("run: a copy of the state", memory.size(state))
-        state = jax.tree.map(own, state)
-        state = beside(state, state)  # numbers beside arrays that are spread
+    group = processes.joined(state)
+    with precision.scope(state), _together(out, key, group) as (store, interrupt):
         group.agree({"steps": steps, "chunk": chunk, "resume": resume, "out": str(out)})
         store.refuse_overwriting(resume)
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
+        del state  # the loop has a copy of its own
         if out is not None:
-            named = experiment.of(loop.calls[0], loop.calls[1], state, key)
-            digests = loop.digests(state) | {"start": identity.of_arrays(state)}
-            store.name_experiment(digests, named)
+            named = experiment.of(loop.calls[0], loop.calls[1], loop.state, key)
+            store.name_experiment(loop.digests(), named)
         store.begin(loop.program.row, steps + 1)
         guarded = Guard(store, loop.whole) if guard else None
-        done, saved = (store.last(state, allow) if resume else None) or (0, None)
+        done, saved = (store.last(loop.state, allow) if resume else None) or (0, None)
         if done > steps:
             raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
-        store.refuse_full(state, steps - done if until is None else 0, fresh=saved is None)
+        store.refuse_full(loop.state, steps - done if until is None else 0, fresh=saved is None)
         if saved is None:
-            store.start(loop.measured(state))
-        state = state if saved is None else saved
+            store.start(loop.measured())
+        else:
+            loop.state = saved
         if guarded is not None:
-            guarded.hold(state, store.rows.tree(), -1, done)
+            guarded.hold(loop.state, store.rows.tree(), -1, done)
         if done < steps:
-            loop.compile(state)
+            loop.compile()
         began, first, ended = time.perf_counter(), done, False
         hidden = None if group.first else True  # None: where there is no terminal
         with tqdm(total=steps, initial=done, disable=hidden, desc=store.name, leave=False) as bar:
@@ -211,51 +211,48 @@ def run[S](
             while done < steps and not ended:
                 # clocks and signals differ between processes: one decides, any one may ask
                 count = group.decided("run", min(pace.next(), loop.capacity, steps - done))
-                state, rows, made, ended = loop.advance(state, done, count)
+                rows, made, ended = loop.advance(done, count)
                 store.rows.add(rows, made)
                 done += made
                 bar.update(made)
                 if guarded is not None:
-                    guarded.hold(state, rows, done - made, done)
+                    guarded.hold(loop.state, rows, done - made, done)
                 if check is not None:
-                    check(state, store.rows.tree())
-                store.save(done, state)
+                    check(loop.state, store.rows.tree())
+                store.save(done, loop.state)
                 if group.somewhere("run", interrupt.asked):
                     store.wait()
                     raise KeyboardInterrupt(f"run: stopped at step {done} of {steps}{store.hint}")
         store.wait()
         seconds = time.perf_counter() - began
         timing = Timing(loop.compile_time, seconds, done - first)
-        return Run(state, store.rows.tree(), timing)
+        return Run(loop.state, store.rows.tree(), timing)
 
 
-def _refuse(state: Any, key: Any, out: Any, guard: Any, **functions: Any) -> None:
-    """Refuse arguments of another kind than `run` takes."""
+def _refuse(key: Any, out: Any, guard: Any, **functions: Any) -> None:
+    """Raise if an argument has another kind than `run` takes."""
     for name, f in functions.items():
         if f is not None or name == "step":
             arguments.function(f"run: {name}", f)
     if functions["check"] is not None:
-        refuse_unbound("run: check", functions["check"], state, None)
+        refuse_unbound("run: check", functions["check"], None, None)
     if key is not None:
         arguments.key("run: key", key)
     if out is not None:
         arguments.path("run: out", out)
     arguments.flag("run: guard", guard)
-    arguments.arrays("run: state", state)
 
 
 @contextlib.contextmanager
-def _together(state: Any, out: Any, key: Any) -> Iterator[tuple[processes.Group, Store, Interrupt]]:
-    """What surrounds a run: the processes that share its state, its folder, and its way to stop."""
-    group = processes.joined(state)
+def _together(out: Any, key: Any, group: processes.Group) -> Iterator[tuple[Store, Interrupt]]:
+    """Open what surrounds a run: the watch over its processes, its folder, and Ctrl-C."""
     hint = "nothing was saved" if out is None else "start all processes again with resume=True"
     with (
-        precision.scope(state),
         processes.Watch(group, hint),
         Store(out, key, group) as store,
         Interrupt() as interrupt,
     ):
-        yield group, store, interrupt
+        yield store, interrupt
 
 
 def rollout[S](

@@ -137,14 +137,14 @@ class Program:
 
 
 class Loop:
-    """Steps of one run: its calls, their operands where the state is, and the program.
+    """Steps of one run: its state, its calls with their operands, and the program.
 
-    >>> import jax.numpy as jnp
-    >>> state = {"x": own(jnp.float32(1.0))}
-    >>> loop = Loop(lambda s: {"x": 2 * s["x"]}, lambda s: s["x"], None, state, None, 8)
-    >>> loop.compile(state)
-    >>> end, rows, steps, ended = loop.advance(state, 0, 3)
-    >>> float(end["x"]), rows.tolist(), steps, ended
+    `state` is a copy, strongly typed, on every device over which one of its arrays is spread.
+
+    >>> loop = Loop(lambda s: {"x": 2 * s["x"]}, lambda s: s["x"], None, {"x": 1.0}, None, 8)
+    >>> loop.compile()
+    >>> rows, steps, ended = loop.advance(0, 3)
+    >>> float(loop.state["x"]), rows.tolist(), steps, ended
     (8.0, [2.0, 4.0, 8.0], 3, False)
     """
 
@@ -158,6 +158,9 @@ class Loop:
         key: Array | None,
         longest: int,
     ) -> None:
+        memory.room("run: a copy of the state", memory.size(state))
+        state = jax.tree.map(own, state)
+        self.state = state = beside(state, state)  # numbers beside arrays that are spread
         self.calls = [Call(step), Call(measure), *([] if until is None else [Call(until)])]
         self.key, self.keyed = key, key is not None
         carried = [call.operands for call in self.calls]
@@ -175,18 +178,18 @@ class Loop:
         """A history of `count` rows of zeros."""
         return jax.tree.map(lambda leaf: new((count, *leaf.shape), leaf.dtype), self.program.row)
 
-    def measured(self, state: Any) -> Any:
-        """The history [1, ...] of a state, by a program of its own."""
+    def measured(self) -> Any:
+        """Return the history [1, ...] of the state, by a program of its own."""
         if not jax.tree.leaves(self.program.row):
             return self.program.row
-        row = jax.device_get(self._measuring(state)(self.operands, state))
+        row = jax.device_get(self._measuring()(self.operands, self.state))
         return jax.tree.map(lambda leaf: leaf[None], row)
 
-    def compile(self, state: Any) -> None:
+    def compile(self) -> None:
         """Compile the chunk, where no run before has done so, and check that it fits."""
-        program, apart = self.program, []
+        program, state, apart = self.program, self.state, []
         if self._long and jax.tree.leaves(program.row):
-            apart = [self._measuring(state)]
+            apart = [self._measuring()]
         if self.capacity not in program.chunks:
             began = time.perf_counter()
             kept = jax.tree.map(lambda leaf: leaf.sharding, state)  # an output is the next input
@@ -205,41 +208,42 @@ class Loop:
         for compiled in (program.chunks[self.capacity], *apart):
             memory.check(compiled, f"run of {name}", held)
 
-    def advance(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
-        """The state up to `count` steps on, the rows and number of them, and whether it ended."""
+    def advance(self, done: int, count: int) -> tuple[Any, int, bool]:
+        """Advance by at most `count` steps; return their rows, their number, and if it ended."""
         if not self._long:
-            return self._advanced(state, done, count)
+            return self._advance(done, count)
         rows, made, ended = [], 0, False
         while made < count and not ended:
-            state, _, one, ended = self._advanced(state, done + made, 1)
-            rows += [self.measured(state)] if one else []
+            _, one, ended = self._advance(done + made, 1)
+            rows += [self.measured()] if one else []
             made += one
         rows = rows or [self.rows(0)]
-        return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows), made, ended
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows), made, ended
 
-    def digests(self, state: Any) -> dict[str, str]:
-        """What tells this run's program, with its numbers, from another one."""
+    def digests(self) -> dict[str, str]:
+        """Return digests of the program, the measure and the start, with their numbers."""
         if not self.program.digests:
-            self.program.digests.update(self._traced(state))
+            self.program.digests.update(self._traced(self.state))
         names = {"program": 0, "measure": 1}
         numbers = {n: identity.of_arrays(self.operands[0][i]) for n, i in names.items()}
-        return {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
+        found = {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
+        return found | {"start": identity.of_arrays(self.state)}
 
-    def _advanced(self, state: Any, done: int, count: int) -> tuple[Any, Any, int, bool]:
+    def _advance(self, done: int, count: int) -> tuple[Any, int, bool]:
         chunk = self.program.chunks[self.capacity]
-        state, rows, steps, ended = chunk(state, self.operands, np.int32(done), np.int32(count))
+        given = self.operands, np.int32(done), np.int32(count)
+        self.state, rows, steps, ended = chunk(self.state, *given)
         made = int(steps)
-        rows = jax.tree.map(lambda leaf: leaf[:made], jax.device_get(rows))
-        return state, rows, made, bool(ended)
+        return jax.tree.map(lambda leaf: leaf[:made], jax.device_get(rows)), made, bool(ended)
 
-    def _measuring(self, state: Any) -> Any:
+    def _measuring(self) -> Any:
         """The compiled measure."""
         program = self.program
         if program.measure is None:
             began = time.perf_counter()
             options = self._options()
             row = jax.jit(self._measured, out_shardings=self.whole, compiler_options=options)
-            program.measure = row.lower(self.operands, state).compile()
+            program.measure = row.lower(self.operands, self.state).compile()
             self.compile_time += time.perf_counter() - began
         return program.measure
 

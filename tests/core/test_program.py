@@ -77,9 +77,9 @@ def test_the_measure_of_a_long_step_is_one_program_and_gives_the_same_rows():
 
     one = jnp.float32(1)
     loop = Loop(slowly, measure, None, one, None, 8)
-    loop.compile(one)
-    state, rows, steps, ended = loop.advance(own(one), 0, 3)
-    assert (float(state), steps, ended) == (8, 3, False) and len(traced) == 1
+    loop.compile()
+    rows, steps, ended = loop.advance(0, 3)
+    assert (float(loop.state), steps, ended) == (8, 3, False) and len(traced) == 1
     np.testing.assert_array_equal(rows["pair"], [[2, -2], [4, -4], [8, -8]])
     for until in (None, lambda x: x >= 4, lambda x: x > 0):
         first, second = (run(f, one, 5, measure=measure, until=until) for f in (doubled, slowly))
