@@ -3,10 +3,9 @@
 The pillars are there on first use: `import jaxgpu; jaxgpu.rl.make("cartpole")`. A job of many
 processes calls `jaxgpu.distributed()` first.
 
-To read the core, begin with `pytree` (states and specs) and `run` (the one loop), then what they
-stand on: `program`, `saving` (the folder of a run), `checkpoint`, `files`, `interrupt`, `memory`;
-`ranges` and `arguments` check what is given, `primitive`, `precision`, `mesh` and `processes` meet
-the compiler and the machines, `report` and `cli` meet the user.
+To read the core, begin with `inputs` (checks of what is given; states and specs as pytrees), then
+`devices` (memory, precision, meshes, processes) and `runs` (the one loop and the folder of a run).
+`geometry` and `render` stand on these; `report`, `studies` and `cli` meet the user.
 """
 
 from importlib import import_module as _import_module

@@ -22,13 +22,16 @@ PLAN = {
     "evolution": (2, 4, 0, 5, "#e6f4ea"),
     "continuum": (2, 2, 5, 10, "#fbe9e7"),
     "render": (3, 3, 5, 10, "#f4f1ea"),
-    "rigid": (2, 3, 10, 15, "#fbe9e7"),
+    "touch": (2, 2, 10, 15, "#fbe9e7"),
+    "rigid": (3, 3, 10, 15, "#fbe9e7"),
     "nbody": (1, 3, 15, 20, "#fbe9e7"),
     "geometry": (4, 4, 5, 20, "#f4f1ea"),
-    "numerics": (1, 4, 20, 24, "#fef3e0"),
+    "report": (1, 1, 20, 24, "#f4f1ea"),
+    "numerics": (2, 4, 20, 24, "#fef3e0"),
     "core": (5, 5, 0, 24, "#e8eef7"),
 }
-CORE = "Specs and states, the loop, checkpoints, ranges, devices, reports: what all others stand on"
+ROOMS = {"inputs", "devices", "runs"}  # of the core
+CORE = "Specs and states, the loop, checkpoints, ranges, devices: what all others stand on"
 PART, GAP, EDGE = 42, 20, 16  # a 24th of the width, between two pillars, around all
 LINE, CHAR, HEAD, FLOOR = 18, 6.1, 30, 38  # of text, of a title; room for arrows between floors
 
@@ -47,7 +50,7 @@ def modules() -> dict[tuple[str, ...], Path]:
 
 def pillar(module: tuple[str, ...], files: dict) -> str:
     """The box that a module stands in; modules right in `jaxgpu` are the core."""
-    if len(module) < 2 or files.get(module, Path("x.py")).parent == ROOT / "jaxgpu":
+    if len(module) < 2 or module[1] in ROOMS or files.get(module, Path("x.py")).parent == ROOT / "jaxgpu":
         return "core"
     if module[1] in SPLIT:
         return module[2] if len(module) > 2 else "core"

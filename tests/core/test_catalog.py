@@ -1,4 +1,4 @@
-"""Whatever is added by a recipe of CONTRIBUTING.md is exported, registered, tested and documented."""
+"""What a recipe of CONTRIBUTING.md adds is exported, registered, tested and documented."""
 
 from pathlib import Path
 
