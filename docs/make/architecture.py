@@ -26,8 +26,7 @@ PLAN = {
     "rigid": (3, 3, 10, 15, "#fbe9e7"),
     "nbody": (1, 3, 15, 20, "#fbe9e7"),
     "geometry": (4, 4, 5, 20, "#f4f1ea"),
-    "report": (1, 1, 20, 24, "#f4f1ea"),
-    "numerics": (2, 4, 20, 24, "#fef3e0"),
+    "numerics": (1, 4, 20, 24, "#fef3e0"),
     "core": (5, 5, 0, 24, "#e8eef7"),
 }
 ROOMS = {"inputs", "devices", "runs"}  # of the core
@@ -54,7 +53,7 @@ def pillar(module: tuple[str, ...], files: dict) -> str:
         return "core"
     if module[1] in SPLIT:
         return module[2] if len(module) > 2 else "core"
-    return module[1]
+    return "studies" if module[1] == "report" else module[1]  # reports are of studies
 
 
 def imported(module: tuple[str, ...], file: Path) -> set[tuple[str, ...]]:
