@@ -49,7 +49,8 @@ def modules() -> dict[tuple[str, ...], Path]:
 
 def pillar(module: tuple[str, ...], files: dict) -> str:
     """The box that a module stands in; modules right in `jaxgpu` are the core."""
-    if len(module) < 2 or module[1] in ROOMS or files.get(module, Path("x.py")).parent == ROOT / "jaxgpu":
+    at_top = files.get(module, Path("x.py")).parent == ROOT / "jaxgpu"
+    if len(module) < 2 or module[1] in ROOMS or at_top:
         return "core"
     if module[1] in SPLIT:
         return module[2] if len(module) > 2 else "core"

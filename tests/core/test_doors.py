@@ -180,7 +180,9 @@ def is_form(thing):
 
 def public(module):
     """What a package lists in `__all__`; of a module of the core, what it defines."""
-    if hasattr(module, "__all__") or module.__name__.count(".") > 1 or hasattr(module, "__path__"):
+    folder, depth = module.__name__.split(".")[1:2], module.__name__.count(".")
+    in_core = depth < 2 or depth == 2 and folder[0] in ("inputs", "devices", "runs")
+    if hasattr(module, "__all__") or not in_core or hasattr(module, "__path__"):
         return getattr(module, "__all__", ())
     own = lambda thing: getattr(thing, "__module__", None) == module.__name__
     made = [name for name, thing in vars(module).items() if callable(thing) and own(thing)]
