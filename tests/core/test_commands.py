@@ -63,5 +63,5 @@ def test_finds_a_newer_python_beside_an_older_one(bench, where):
 
 def test_the_commands_are_the_ones_that_ci_runs():
     ci = (ROOT / ".ci" / "run").read_text()
-    assert re.search(r"^make clean\nmake test$", ci, re.MULTILINE)
+    assert re.search(r"^make clean\ntimed make .venv/oracles\ntimed make test$", ci, re.MULTILINE)
     assert os.access(ROOT / ".ci" / "run", os.X_OK)

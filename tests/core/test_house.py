@@ -503,16 +503,6 @@ def test_every_benchmark_is_named_where_benchmarks_are_run():
     assert sorted(measured) == list(names)
 
 
-def test_each_name_in_the_lists_of_what_runs_all_the_same_is_that_of_a_long_test():
-    lines = lambda file: [
-        x for x in (ROOT / "tests" / file).read_text().splitlines() if x[:1] != "#"
-    ]
-    timed = [line.split(" ", 1)[1] for line in lines("seconds.txt")]
-    for name in filter(None, [*lines("every_change.txt"), *lines("make_test.txt")]):
-        match = re.compile(re.escape(name).replace(r"\*", ".*"))
-        assert any(match.fullmatch(one) for one in timed), name
-
-
 def test_each_file_of_the_mutants_on_record_is_there():
     rows = (ROOT / "tests" / "trust" / "mutants.jsonl").read_text().splitlines()
     assert not [row for row in map(json.loads, rows) if not (ROOT / row["file"]).exists()]

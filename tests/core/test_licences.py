@@ -7,6 +7,7 @@ import pytest
 from tests.trust import licences
 
 
+@pytest.mark.slow
 def test_every_datum_that_is_shipped_has_its_source_and_licence_in_the_notice():
     rows = licences.rows()
     assert licences.data() <= rows.keys()

@@ -19,6 +19,7 @@ def test_tokens():
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_activations_are_those_of_the_network_half_way():
     """The reader, run whole, must see what its first half hands on: an image decides its own row,
     whatever its brightness."""

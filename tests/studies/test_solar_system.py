@@ -49,6 +49,7 @@ def test_resuming_a_finished_run_gives_the_same_report(short):
     assert [figure.data for figure in again.figures] == [figure.data for figure in found.figures]
 
 
+@pytest.mark.slow
 def test_the_seed_sets_the_tracers(x64):
     from jaxgpu.physics.nbody.planets import ephemeris
 

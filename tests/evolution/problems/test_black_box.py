@@ -20,6 +20,7 @@ COCO = json.loads(Path(__file__).with_name("bbob.json").read_text())
 ROUGH = {16, 18, 19, 23}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", range(1, 25))
 def test_values_are_those_of_coco(x64, function):
     cases = [key.split() for key in COCO if key.split()[0] == str(function)]
