@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from bessel_errors import DTYPES, QUANTITIES, errors, markdown, rows
-from bessel_table import evaluate, family, shipped, worst
+from bessel_table import by_argument, by_order, evaluate, family, shipped, worst
 
 from jaxgpu.numerics import log_iv, log_ive, log_kv
 
@@ -57,6 +57,18 @@ def test_scaled_functions_lose_nothing_where_the_plain_ones_are_large(kind, sign
     slope, scaled = got[f"slope_{kind}"], got[f"slope_{kind}e"]
     bound = 32 * 2.0**-53 * np.maximum(1, np.abs(slope))
     assert np.all(np.abs(scaled - (slope - sign)) <= bound)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, f", [("i", log_iv), ("k", log_kv)])
+def test_derivatives_of_the_public_functions_are_those_of_the_tables(kind, f):
+    """The tables hold the derivatives without the branch of negative orders."""
+    v = np.array([0.0, 0.3, 2.5, 23.0, 30.0, 1000.0])[:, None]
+    x = np.array([1e-3, 0.3, 5.0, 23.9, 40.0, 1e4])
+    known = evaluate(family(kind), v, x)
+    by_v, by_x = evaluate(lambda v, x: (by_order(f)(v, x), by_argument(f)(v, x)), v, x)
+    np.testing.assert_allclose(by_v, known[f"dlog{kind}v_dv"], rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(by_x, known[f"slope_{kind}"], rtol=1e-14)
 
 
 LIMITS = [  # v, x, log I, log K
