@@ -92,15 +92,15 @@ def _material(root):
 
 def _environment(root):
     envs = root / "rl/envs/classic"
-    names = ('@register("pendulum")', '@register("tilt")'), ("class Pendulum", "class Tilt")
-    _copy(envs / "pendulum.py", envs / "tilt.py", *names)
+    names = ('@register("pendulum")', '@register("sway")'), ("class Pendulum", "class Sway")
+    _copy(envs / "pendulum.py", envs / "sway.py", *names)
     _edit(
         envs / "__init__.py",
-        ("\nfrom .", "\nfrom .tilt import Tilt\nfrom ."),
-        ("__all__ = [", '__all__ = ["Tilt", '),
+        ("\nfrom .", "\nfrom .sway import Sway\nfrom ."),
+        ("__all__ = [", '__all__ = ["Sway", '),
     )
     tests = root / "tests/rl/envs/classic"
-    _copy(tests / "test_pendulum.py", tests / "test_tilt.py", ('"pendulum"', '"tilt"'))
+    _copy(tests / "test_pendulum.py", tests / "test_sway.py", ('"pendulum"', '"sway"'))
 
 
 KINETIC = """def _kinetic_energy(model, state, d, which):
@@ -166,14 +166,14 @@ def test_the_recipes_work_and_a_forgotten_step_is_named(recipes, scratch):
             found = list(catalog.missing(scratch))
             assert any(line.startswith(f"{file}: add") for line in found), (title, file, found)
             path.write_text(after)
-    words = "CEM or cem or StVenant or tilt or log_half or sensors_read or steps_of_the_recipes"
+    words = "CEM or cem or StVenant or sway or log_half or sensors_read or steps_of_the_recipes"
     tests = [
         "core/test_catalog.py",
         "core/test_conformance.py",
         "evolution/single/test_single.py",
         "physics/continuum/test_materials.py",
         "physics/rigid/test_sensors.py",
-        "rl/envs/classic/test_tilt.py",
+        "rl/envs/classic/test_sway.py",
         "numerics/bessel/test_halley.py",
     ]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]

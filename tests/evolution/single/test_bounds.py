@@ -172,15 +172,22 @@ def test_what_is_learnt_is_what_was_sampled():
 
 
 def test_a_run_away_from_the_sides_is_that_without_a_box():
-    side, _ = near_a_corner()
-    keys = jax.random.split(jax.random.key(3), 1000)
-    plain, x, y = map(np.asarray, drawn(side, np.float32(1), keys))
-    # candidates that do not come near a side are those of the key of `ask`
-    same = (x == plain).all(2)
-    assert same.mean() > 0.125 and (y[same] == plain[same]).all()
+    side, shape = near_a_corner()
     wide = box(-40.0, 40.0, 3, jnp.float32)
-    plain, x, y = map(np.asarray, drawn(wide, np.float32(1 / 40), keys))
-    assert (x == plain).all() and (y == plain).all()
+    for here in (side, wide):
+        draw, cloud = cma.draw(shape, here, 40), cma.cloud(shape, here)
+        own, key = jax.random.split(jax.random.key(3))
+        plain = draw(key)
+        x = bounds.candidates(here, own, key, cloud, draw)
+        y = bounds.samples(here, own, x, cloud, draw)
+        if here is side:
+            # candidates that do not come near a side are those of the key of `ask`
+            same = (x == plain).all(1)
+            assert same.sum() > 5 and (y[same] == plain[same]).all()
+        else:
+            narrow = bounds.Cloud(cloud.mean, cloud.deviation / 40)
+            assert (bounds.candidates(here, own, key, narrow, draw) == plain).all()
+            assert (bounds.samples(here, own, plain, narrow, draw) == plain).all()
 
 
 def test_points_that_were_not_asked_for_are_learnt_from_where_they_are():
