@@ -121,13 +121,13 @@ def _sensor(root):
 
 def _function(root):
     bessel, tests = root / "numerics/bessel", root / "tests/numerics/bessel"
-    named = ("log_hyp0f1", "log_half")
+    named = ("log_hyp0f1", "log_halley")
     text = (bessel / "hypergeometric.py").read_text().replace(*named)
     (bessel / "halley.py").write_text(text)
-    _export(bessel / "__init__.py", "halley", "log_half")
+    _export(bessel / "__init__.py", "halley", "log_halley")
     text = (tests / "test_hypergeometric.py").read_text()
     (tests / "test_halley.py").write_text(text.replace(*named).replace("hypergeometric", "halley"))
-    _edit(root / "docs/bessel.md", ("`log_ive`", "`log_half`, `log_ive`"))
+    _edit(root / "docs/bessel.md", ("`log_ive`", "`log_halley`, `log_ive`"))
 
 
 WRITTEN = {
@@ -166,7 +166,7 @@ def test_the_recipes_work_and_a_forgotten_step_is_named(recipes, scratch):
             found = list(catalog.missing(scratch))
             assert any(line.startswith(f"{file}: add") for line in found), (title, file, found)
             path.write_text(after)
-    words = "CEM or cem or StVenant or sway or log_half or sensors_read or steps_of_the_recipes"
+    words = "CEM or cem or StVenant or sway or log_halley or sensors_read or steps_of_the_recipes"
     tests = [
         "core/test_catalog.py",
         "core/test_conformance.py",

@@ -126,7 +126,7 @@ def test_another_word_for_what_is_observed_is_refused():
 def test_what_the_hand_alone_knows_is_blind_to_the_part(begun):
     state = jax.tree.map(lambda x: x[0], begun)
     moved = replace(state.grasp, part=state.grasp.part + 0.01)
-    hand = jax.jit(lambda state: INSERTION.observe(state)["hand"])
+    hand = jax.jit(lambda state: INSERTION.observe(state)[: observations.HAND])
     got = [hand(s) for s in (state, replace(state, grasp=moved))]
     np.testing.assert_array_equal(*got)
     way = hand(replace(state, error=jnp.array([0.005, 0.0, 0.0]))) - got[0]
