@@ -90,6 +90,22 @@ def _material(root):
     _edit(test, ("\n    Liquid,", "\n    Liquid,\n    StVenant,"))
 
 
+SWAY = """import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxgpu import rl
+
+
+def test_a_step_is_that_of_the_pendulum():
+    key, ends = jax.random.key(0), []
+    for name in ("sway", "pendulum"):
+        env = rl.make(name)
+        state, _ = env.reset(key)
+        ends.append(np.asarray(env.step(state, jnp.ones(1), key).observation))
+    np.testing.assert_array_equal(*ends)
+"""
+
+
 def _environment(root):
     envs = root / "rl/envs/classic"
     names = ('@register("pendulum")', '@register("sway")'), ("class Pendulum", "class Sway")
@@ -99,8 +115,7 @@ def _environment(root):
         ("\nfrom .", "\nfrom .sway import Sway\nfrom ."),
         ("__all__ = [", '__all__ = ["Sway", '),
     )
-    tests = root / "tests/rl/envs/classic"
-    _copy(tests / "test_pendulum.py", tests / "test_sway.py", ('"pendulum"', '"sway"'))
+    (root / "tests/rl/envs/classic/test_sway.py").write_text(SWAY)
 
 
 KINETIC = """def _kinetic_energy(model, state, d, which):

@@ -22,9 +22,9 @@ class Approach:
 
 @pytree
 class Line:
-    """Move a point on a line to zero; with `pads` in the dictionaries of a task by touch."""
+    """Move a point on a line to zero, seen as a vector or as the dictionaries of a touch task."""
 
-    pads: bool = static(default=False)
+    observation: str = static(default="vector")
     max_steps: int = static(default=8)
 
     action_space = property(lambda self: rl.Box(-1.0, 1.0, (1,)))
@@ -33,19 +33,21 @@ class Line:
     @property
     def observation_space(self):
         whole = lambda *shape: rl.Box(-jnp.inf, jnp.inf, shape)
-        if not self.pads:
+        if self.observation == "vector":
             return whole(1)
-        return {"hand": whole(1), "field": whole(2, 2, 1), "privileged": whole(3)}
+        field = {"field": whole(2, 2, 1)} if self.observation == "force" else {}
+        return {"hand": whole(1), "privileged": whole(3)} | field
 
     @property
     def script(self):
         return Approach()
 
     def seen(self, x):
-        if not self.pads:
+        if self.observation == "vector":
             return x
-        field = jnp.zeros((2, 2, 1)).at[0, 0].set(x)
-        return {"hand": x, "field": field, "privileged": jnp.concatenate([x, x, x])}
+        field = {"field": jnp.zeros((2, 2, 1)).at[0, 0].set(x)}
+        told = {"hand": x, "privileged": jnp.concatenate([x, x, x])}
+        return told | (field if self.observation == "force" else {})
 
     def reset(self, key):
         x = jax.random.uniform(key, (1,), minval=-0.4, maxval=0.4)

@@ -47,7 +47,8 @@ def test_students_feel_and_their_critics_know():
 def test_a_report_tells_of_the_teacher_and_its_students(monkeypatch, tmp_path):
     """Of a task and trainings that take a moment."""
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
-    monkeypatch.setattr(rl, "make", lambda name, **told: Line(pads=True))
+    make = lambda name, observation, **told: Line(observation)
+    monkeypatch.setattr(rl, "make", make)
     monkeypatch.setattr(peg_by_touch.pictures, "film", film_of_zeros)
     options = Options(steps=50_000, seeds=3, episodes=4)
     found = peg_by_touch.study(options, tmp_path, False)

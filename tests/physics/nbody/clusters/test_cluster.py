@@ -303,7 +303,7 @@ TIDE = tide.Tide(potentials.PointMass(1.0), ORIGIN)
             {},
             r"evolve: x=nan at \[7, 2\]; it must be a finite number",
         ),
-        (np.repeat(ANY[:, :16], 2, axis=1), M, {}, "x: star . is where another is"),
+        (np.repeat(ANY[:, :16], 2, axis=1), M, {}, r"x: star \d+ is where another is"),
         (
             ANY,
             M,
