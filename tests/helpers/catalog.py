@@ -89,7 +89,7 @@ KINDS = (
         (
             (
                 "tests/helpers/doors_numerics.py",
-                'Door("numerics.{name}", numerics.{name}, {{...}})',
+                'special(numerics.{name}) or Door("numerics.{name}", ...), in DOORS',
             ),
             ("docs/bessel.md", "a row or a sentence with `{name}`"),
         ),

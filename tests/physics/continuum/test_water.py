@@ -21,6 +21,7 @@ from jaxgpu.physics.continuum import (
 G = 9.81
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "axis, sign, held",
@@ -49,6 +50,7 @@ def test_water_at_rest_stays_and_bears_its_weight(axis, sign, held):
     assert moved.max() < 1e-3 * dx
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 def test_water_at_rest_on_a_plane_anywhere_between_nodes():
     dx, h, bulk = 1 / 16, 0.5, 1000 * 100 * G * 0.5
@@ -101,6 +103,7 @@ def immersion(cells, ratio):
     return np.mean(drafts[6:]) / side
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_body_floats_as_archimedes_says(ratio=0.6):
     # a quarter of a cell, where the surface lies between nodes: 2.6 % of 9.6 cells
@@ -113,6 +116,7 @@ def long_dam():
     return dam(16, 19, 10.6)
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_dam_breaks_as_martin_and_moyce_saw():
     """Table 2, with one delay of at most 0.25 for the gate that has to leave."""
@@ -125,6 +129,7 @@ def test_a_dam_breaks_as_martin_and_moyce_saw():
     assert abs(ahead[2] - ahead[1]) < 0.01  # and what is left against experiment stays
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_column_of_a_dam_sinks_as_martin_and_moyce_saw():
     time, _, top = long_dam()

@@ -12,6 +12,7 @@ from jaxgpu.rl.plan import trajectory
 ENV = rl.make("matter/ice-cream-static")
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 def test_laying_as_shown_returns_one_and_small_errors_little_less():
     demo, reset = jnp.asarray(ENV.goal.demo), jax.jit(ENV.reset)

@@ -47,6 +47,7 @@ def played(request):
     return request.param, env, jax.jit(lanes)(np.float32(FRICTIONS), keys)
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(played):
     _, env, (_, (states, reward, info)) = played
@@ -56,6 +57,7 @@ def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(p
     assert np.isfinite(reward).all() and not states.body.overflow[:2].any()
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 def test_rewards_are_of_success_and_of_progress(played):
     """A sum of progress is the way that is left at the start less that at the end."""
@@ -66,6 +68,7 @@ def test_rewards_are_of_success_and_of_progress(played):
     np.testing.assert_allclose(paid, env.shaping * progress, atol=2e-3)
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 def test_targets_lead_a_little_and_servos_press_as_they_say(played):
     """A blade's torque is kp (target - angle), over the lever of pin and tip."""
@@ -93,6 +96,7 @@ def in_c(model, start, targets, substeps):
     return data.qpos
 
 
+@pytest.mark.rewritten
 @pytest.mark.slow
 def test_c_mujoco_told_the_same_moves_the_same(played):
     """Open loop from the approach to the end; a few blocks, caught by an edge, go another way."""
