@@ -323,7 +323,7 @@ def test_blocks_lie_and_slide_on_a_slope_of_heights_by_coulombs_law(x64):
     at = dict(x=0.5, up=up, lean=-np.rad2deg(lean))
     blocks = "".join(BLOCK.format(y=y, shape=shape, **at) for y, shape in shapes.items())
     text = SLIDES.format(cube=CUBE, z=z, blocks=blocks)
-    model = rigid.load(text, dtype=jnp.float64, contacts=48)
+    model = rigid.load(text, dtype=jnp.float64, contacts=64)
     start = model.init()
 
     @functools.partial(jax.jit, compiler_options=OPTIONS)
