@@ -63,7 +63,8 @@ def test_random_steps_and_first_observations_are_those_of_gymnasium(x64, name):
         objectives = jnp.stack(env._rewards(state, out.state, row["action"])[1])
         return out, objectives, env._observe(start)
 
-    few = {"xla_backend_optimization_level": 0}
+    # without optimisations the forces of a humanoid's contacts differ by up to 2 N
+    few = {} if name == "humanoid" else {"xla_backend_optimization_level": 0}
     with as_users():
         out = jax.jit(jax.vmap(step), compiler_options=few)(rows)
     start = out[2][-1]
