@@ -1,7 +1,12 @@
 """How many small faults the tests of every change notice: one at a time, and the nearest tests.
 
-`python -m tests.trust mutants` puts faults into a copy of the tree. `python -m tests.trust.mutants
-again` does so with the survivors of the record alone, after tests were added.
+`python -m tests.trust mutants` puts faults into a copy of the tree. Three commands go further:
+
+- `python -m tests.trust.mutants again` tries the survivors of the record, after tests were added;
+- `python -m tests.trust.mutants all` tries the whole record, of each fault first the test that
+  noticed it last, after tests were changed;
+- `python -m tests.trust.mutants fresh 100 7` draws 100 faults, by the seed 7, on lines that no
+  row of the record touches, spread over the whole package, and adds them to the record.
 """
 
 import json
@@ -11,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.trust import mutations, nearest
@@ -19,8 +25,7 @@ from tests.trust.sandbox import Sandbox
 
 ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).with_name("mutants.jsonl")
-FOLDERS = """jaxgpu jaxgpu/checkpoint jaxgpu/processes jaxgpu/evolution physics/nbody
-physics/continuum physics/rigid rl""".split()
+FOLDERS = "jaxgpu", "numerics", "physics", "rl"
 COUNT, SEED, SECONDS = 300, 1, 240
 TIERS = ("not slow", "slow and not release")  # tests of `make test` and of `make slow`
 UNNOTICED = ("passed", "no test")
@@ -46,25 +51,41 @@ def again() -> None:
     _try(rows, [number for number, row in enumerate(rows) if lives(row)])
 
 
-def _try(rows: list[dict], numbers: list[int]) -> None:
+def everything() -> None:
+    """Try every mutant of the record but those that change nothing."""
+    rows = kept()
+    _try(rows, [number for number, row in enumerate(rows) if not row.get("equivalent")])
+
+
+def fresh(count: str, seed: str) -> None:
+    """Draw mutants on lines that were never tried, try them, and add them to the record."""
+    rows = kept()
+    known = {(row["file"], row["text"]) for row in rows}
+    spare = [_row(mutant) for mutant in drawn(2 * int(count), int(seed))]
+    new = [row for row in spare if (row["file"], row["text"]) not in known][: int(count)]
+    _try(rows + new, range(len(rows), len(rows) + len(new)))
+
+
+def _try(rows: list[dict], numbers: Iterable[int]) -> None:
     """Try some, keep what became of each, and put the tree back."""
     with tempfile.TemporaryDirectory() as at:
         box = Sandbox(ROOT, Path(at))
         for stamp, number in enumerate(numbers):
-            rows[number] |= tried(box, Mutant(**_given(rows[number])), stamp)
-            print(rows[number]["killed"], rows[number]["file"], rows[number]["line"], flush=True)
+            row = rows[number]
+            row |= tried(box, Mutant(**_given(row)), stamp, row.get("by"))
+            print(row["killed"], row["file"], row["line"], flush=True)
             keep(rows)
 
 
 def kept() -> list[dict]:
-    """The record, with every mutant where its line stands in the tree of today."""
+    """The record, with every mutant where its line stands today; without those whose lines went."""
     if not KEPT.exists():
         return []
     rows = [json.loads(line) for line in KEPT.read_text().splitlines()]
-    return [row | vars(found_again(row)) for row in rows]
+    return [row | vars(found) for row in rows if (found := found_again(row))]
 
 
-def found_again(row: dict) -> Mutant:
+def found_again(row: dict) -> Mutant | None:
     """The mutant of a row in today's text of its file: the same change of the same line."""
     source = (ROOT / row["file"]).read_bytes()
     same = lambda mutant: all(
@@ -72,9 +93,9 @@ def found_again(row: dict) -> Mutant:
     )
     found = [mutant for mutant in mutations.mutants(row["file"], source) if same(mutant)]
     found = [mutant for mutant in found if _text(source, mutant.line) == row["text"]]
-    if not found:
-        raise SystemExit(f"{row['file']}: no line {row['text']!r} any more; draw mutants anew")
-    return min(found, key=lambda m: (abs(m.line - row["line"]), abs(m.start - row["start"])))
+    return min(
+        found, key=lambda m: (abs(m.line - row["line"]), abs(m.start - row["start"])), default=None
+    )
 
 
 def _row(mutant: Mutant) -> dict:
@@ -104,21 +125,24 @@ def drawn(count: int, seed: int) -> list[Mutant]:
 
 
 def files() -> list[str]:
-    """The modules of the core, evolution, nbody, continuum, rigid and rl."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
-    names = [name for name in listed.stdout.splitlines() if name.endswith(".py")]
-    at = [name for name in names if str(Path(name).parent) == "jaxgpu"]
-    return at + [name for name in names if name.startswith(tuple(f"{f}/" for f in FOLDERS[1:]))]
+    """The modules of the package."""
+    listed = subprocess.run(["git", "ls-files", *FOLDERS], cwd=ROOT, capture_output=True, text=True)
+    return [name for name in listed.stdout.splitlines() if name.endswith(".py")]
 
 
-def tried(box: Sandbox, mutant: Mutant, number: int) -> dict:
-    """Put one fault into the copy, run the nearest tests, and take it out again."""
+def tried(box: Sandbox, mutant: Mutant, number: int, by: str | None = None) -> dict:
+    """Put one fault into the copy, run the nearest tests, and take it out again.
+
+    The test that noticed it last, `by`, is asked first.
+    """
     source = (ROOT / mutant.file).read_bytes()
     tests = nearest.tests_of(mutant.file, ROOT)
     example = f"test_examples_in_docstrings[{nearest.module_of(mutant.file)}]"
     chosen = [f"tests/core/test_docs.py::{example}", *tests]
     walk, entries = ["tests/core/test_conformance.py"], nearest.walked(mutant.file, ROOT)
     turns = [(TIERS[0], chosen, None), (TIERS[0], walk, entries), (TIERS[1], chosen, None)]
+    if by and "::" in by:
+        turns.insert(0, (TIERS[0], [by], None))
     box.write(mutant.file, mutant.applied(source), 1_000_000_000 + number)
     spent = 0.0
     for marks, asked, only in turns:
@@ -159,7 +183,7 @@ def counted(rows: list[dict], seconds: float) -> dict:
     }
 
 
+COMMANDS = {"again": again, "all": everything, "fresh": fresh}
+
 if __name__ == "__main__":
-    if sys.argv[1:] != ["again"]:
-        raise SystemExit("python -m tests.trust.mutants again")
-    again()
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -5,13 +5,14 @@ A module `jaxgpu/evolution/multi/nsga2.py` has the examples of its docstring, an
 1. of `tests/evolution/multi/test_nsga2.py`, and of files there whose names begin so;
 2. if there are none, of the four files of its pillar that name it most often: the module, or what
    it defines for others;
-3. if there are none, of `test_multi.py` (the name of its folder) or the tests of the modules
-   that import it;
+3. if there are none, of `test_multi.py` (the name of its folder), there or one above, or the
+   tests of the modules that import it;
 4. if there are none, of the whole folder, or of the one above.
 
 Where those of `make test` pass, the registry's walk of the public names that the module defines is
 run too (`tests/core/test_conformance.py`), which holds them to hostile input, and then those of
-`make slow`. Tests that wait for a release are left out. The core's tests are in `tests/core`.
+`make slow`. Tests that wait for a release are left out. The tests of a folder of `jaxgpu`
+that has none of its name in `tests` are in `tests/core`.
 """
 
 import ast
@@ -48,7 +49,8 @@ def home_of(file: str) -> Path:
     """The folder that mirrors that of a module."""
     parts = Path(file).parts[:-1]
     if parts[0] == "jaxgpu":
-        return Path("tests", *(parts[1:] if parts[1:2] == ("evolution",) else ("core",)))
+        own = parts[1:2] and Path(__file__).parents[1].joinpath(parts[1]).is_dir()
+        return Path("tests", *(parts[1:] if own else ("core",)))
     return Path("tests", *parts)
 
 
@@ -76,9 +78,10 @@ def _naming(source: Path, stem: str, pillar: Path) -> list[Path]:
 
 def _of_importers(source: Path, stem: str, root: Path) -> list[Path]:
     """The test of a module's folder as a whole, or those of its neighbours that import it."""
-    whole = root / home_of(str(source)) / f"test_{source.parent.name}.py"
-    if whole.exists():
-        return [whole]
+    home = root / home_of(str(source))
+    wholes = [at / f"test_{source.parent.name}.py" for at in (home, home.parent)]
+    if found := [whole for whole in wholes if whole.exists()]:
+        return found
     neighbours = sorted((root / source.parent).glob("*.py"))
     users = [
         n for n in neighbours if re.search(rf"import.*\b{stem}\b|\.{stem} import", n.read_text())
