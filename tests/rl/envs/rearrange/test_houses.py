@@ -15,7 +15,7 @@ from jaxgpu.rl.envs.rearrange.house import ROBOT, ROOMS
 
 pytestmark = pytest.mark.slow  # houses are drawn for seconds
 
-SEEDS = 40
+SEEDS = 100
 
 
 @pytest.fixture(scope="module")
