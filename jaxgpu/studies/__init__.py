@@ -5,7 +5,8 @@ first line of its docstring the description. It holds
 
     Options                     a frozen dataclass: what can be set, with defaults, a docstring
                                 under each field; numbers say their range by `pytree.number` and
-                                `pytree.size`, which is held before anything is done
+                                `pytree.size`, which is held before anything is done; `Seeded`
+                                adds a seed and this check
     study(options, out, resume) -> Report
                                 runs the experiment in the folder `out`, going on from what is
                                 there when `resume` is true
@@ -19,13 +20,16 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
 
 GROUP = "jaxgpu.studies"  # of the entry points of other packages
@@ -40,6 +44,42 @@ class BadInput(ValueError):
     >>> print(BadInput("years must be above 0; give --years 100"))
     years must be above 0; give --years 100
     """
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Options whose ranges are checked under the name of their study."""
+
+    def __post_init__(self):
+        ranges.check(_study_name(type(self).__module__), self)
+
+
+@dataclass(frozen=True)
+class Seeded(Checked):
+    """Options of a study that draws random numbers."""
+
+    seed: int = size(default=0, **SEEDS)
+    """Seed of the random numbers, of the first run where there are several."""
+
+
+def seed_count(*, default: int, least: int) -> Any:
+    """Declare the option that says how many runs with different seeds there are."""
+    return size(default=default, least=least, most=10_000)
+
+
+def shared_parts(
+    options: Seeded, runs: Mapping[str, Any], findings: list[str], citations: list[str]
+) -> dict[str, Any]:
+    """Return the parts of a report that do not depend on the study: its sentences, times, seed.
+
+    Args:
+        options: of the study, for the seed.
+        runs: what was timed, by name; each has a `timing`.
+        findings: a sentence each.
+        citations: of methods and data.
+    """
+    timing = {name: run.timing for name, run in runs.items()}
+    return dict(findings=findings, citations=citations, timing=timing, seed=options.seed)
 
 
 @dataclass(frozen=True)
@@ -105,4 +145,9 @@ def of_module(name: str, module: ModuleType) -> Study:
                 "study(options, out, resume)"
             )
     description = (module.__doc__ or "").strip().partition("\n")[0]
-    return Study(name.replace("_", "-"), description, module.Options, module.study)
+    return Study(_study_name(name), description, module.Options, module.study)
+
+
+def _study_name(module: str) -> str:
+    """The name on the command line of the study in this module."""
+    return module.rpartition(".")[2].replace("_", "-")

@@ -17,14 +17,13 @@ from jax import Array, lax
 from jaxgpu import show
 from jaxgpu.devices import memory
 from jaxgpu.devices.precision import in_float64
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid import Model, State
 from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
 from jaxgpu.report import Figure, Headline, Report, Table, figure, view
 from jaxgpu.runs.loop import Run, run
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded
 
 G, START = 9.81, (2.2, 0.4)  # m/s^2; angles of the joints at the start, rad
 RATE, SUBSTEPS = 30, 32  # frames a second, steps a frame
@@ -32,18 +31,13 @@ APART, SHOWN = 1e-9, 24  # rad between neighbours at the start; pendulums in the
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """How many, how long."""
 
     pendulums: int = size(default=200, least=50, most=10_000_000)
     """Pendulums, which begin within a billionth of a radian."""
     seconds: int = size(default=16, least=10, most=60)
     """How long they swing."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the starts."""
-
-    def __post_init__(self):
-        ranges.check("double-pendulum", self)
 
 
 ROD = (

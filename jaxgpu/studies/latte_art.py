@@ -6,43 +6,32 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxgpu import rl
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, size
 from jaxgpu.report import Headline, Report
 from jaxgpu.rl.plan import initial_states, standard_planners
 from jaxgpu.rl.plan.comparison import POPULATION
-from jaxgpu.studies import SEEDS
-from jaxgpu.studies.pour import CITATIONS, compare, evaluate, pictures, progress, table
+from jaxgpu.studies import pour, seed_count, shared_parts
+from jaxgpu.studies.pour import CITATIONS, compare, evaluate, medians, pictures, progress, table
 
 DISCOUNT = 1.0  # creeping flow forgets little and is not chaotic: gradients are exact
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(pour.Options):
     """How much is spent."""
 
     calls: int = size(default=32, least=POPULATION, most=1_000_000)
     """Episodes that each planner simulates, a multiple of 8."""
-    seeds: int = size(default=1, least=1, most=10_000)
+    seeds: int = seed_count(default=1, least=1)
     """Runs of each planner, from particles placed at random."""
     planners: int = size(default=3, least=2, most=3)
     """How many: Adam on a growing window and CEM at 2, then Adam on the whole episode."""
     rate: float = number(default=0.1, above=0, most=1)
     """Of Adam, in shares of the greatest velocity."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first run."""
     size: str = "full"
     """Of the task: full is a cup in space, small a plane."""
-
-    def __post_init__(self):
-        ranges.check("latte-art", self)
-        if self.calls % POPULATION:
-            raise ValueError(f"calls: {self.calls}; must be a multiple of {POPULATION}")
-        if self.size not in ("small", "full"):
-            raise ValueError(f"size: {self.size!r}; must be small or full")
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
@@ -54,8 +43,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     chosen = {name: known[name] for name in names}
     runs = compare(env, states, chosen, DISCOUNT, options, out, resume)
     scores = evaluate(env, states, runs)
-    middle = {name: float(np.median(score)) for name, score in scores.items()}
-    among = "one seed" if options.seeds == 1 else f"medians of {options.seeds} seeds"
+    middle, among = medians(scores)
     first = jax.tree.map(lambda a: a[0], states)
     grown = runs["Adam, growing window"].state
     plan, window = jnp.asarray(grown.best.actions[0]), int(grown.window[0])
@@ -77,10 +65,6 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             progress(runs, options.calls, scores),
         ],
         tables=[table(scores, options.calls)],
-        findings=FINDINGS,
-        citations=CITATIONS,
-        timing={name: one.timing for name, one in runs.items()},
-        seed=options.seed,
         headlines=[
             Headline(
                 f"return of latte art after {options.calls} episodes, by gradients",
@@ -88,6 +72,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
                 f"{middle['CEM']:.3f} by CEM ({among})",
             )
         ],
+        **shared_parts(options, runs, FINDINGS, CITATIONS),
     )
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import jax
 
 from jaxgpu import rl
-from jaxgpu.inputs.fields import number, size
+from jaxgpu.inputs.fields import number
 from jaxgpu.report import Report
+from jaxgpu.studies import seed_count
 from jaxgpu.studies.classic_control import scores
 from jaxgpu.studies.classic_control.scores import Row
 
@@ -58,8 +59,8 @@ ROWS = (
 class Options(scores.Options):
     """Options of the study."""
 
-    NAME, ROWS = "locomotion", ROWS
-    seeds: int = size(default=3, least=3, most=10_000)
+    ROWS = ROWS
+    seeds: int = seed_count(default=3, least=3)
     """Trainings of each row, all in one program; at least 3, for an interval."""
     share: float = number(default=0.2, least=0.01, most=100)
     """Of each row's steps of environments, a million."""

@@ -10,12 +10,11 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import rl
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, size
 from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, ORANGE, PURPLE, styled
 from jaxgpu.report import Headline, Report, figure
 from jaxgpu.runs.loop import Run
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count, shared_parts
 from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course
 from jaxgpu.studies.peg_insertion import LEARNER, MAX_STEPS, pictures
@@ -42,12 +41,12 @@ FULL = {"place_error": 1e-3, "gain_spread": 0.33, "friction_spread": 0.5, "pad_s
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """Options of the study."""
 
     steps: int = size(default=1_500_000, least=50_000, most=10**12)
     """Of environments, for the teacher and each seed of its students; told ones take a quarter."""
-    seeds: int = size(default=5, least=3, most=10_000)
+    seeds: int = seed_count(default=5, least=3)
     """Students of each kind, all in one program; at least 3, for an interval."""
     copies: int = size(default=128, least=8, most=10**7)
     """Of the task, at once, of each training; thousands where an accelerator steps them."""
@@ -55,11 +54,6 @@ class Options:
     """Share of the full variation of place, stiffness and friction between episodes."""
     episodes: int = size(default=128, least=1, most=10**6)
     """Of each measurement of a training, of which there are eleven."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the teacher and of the first student."""
-
-    def __post_init__(self):
-        ranges.check("peg-by-touch", self)
 
 
 def course(options: Options, observation: str, learner: Any) -> Course:
@@ -139,10 +133,6 @@ def study(options: Options, out: Path, resume: bool) -> Report:
                 rows=rows,
             )
         ],
-        findings=FINDINGS,
-        citations=CITATIONS,
-        timing={name: run.timing for name, (_, run) in runs.items()},
-        seed=options.seed,
         headlines=[
             Headline(
                 "new episodes in which the peg is in its hole, by touch, led by a teacher at first",
@@ -160,6 +150,9 @@ def study(options: Options, out: Path, resume: bool) -> Report:
                 f"after {told / 1e6:.2g} million steps",
             ),
         ],
+        **shared_parts(
+            options, {name: run for name, (_, run) in runs.items()}, FINDINGS, CITATIONS
+        ),
     )
 
 

@@ -9,13 +9,12 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import report, rl
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.render import Camera
 from jaxgpu.report import Figure, Report
 from jaxgpu.rl.animation import film as on_device
 from jaxgpu.rl.envs.surgical import ContactTask, NeedlePickContact, PegTransferContact
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count
 from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course, played
 
@@ -43,22 +42,20 @@ TRAY = Camera(
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """Options of the study."""
 
     task: str = "needle-pick"
     """`needle-pick` or `peg-transfer`, by contact and without."""
     steps: int = size(default=200_000, least=20_000, most=10**12)
     """Of environments, for each seed; without contact, where PPO learns, ten times as many."""
-    seeds: int = size(default=3, least=3, most=10_000)
+    seeds: int = seed_count(default=3, least=3)
     """Trainings of each task, all in one program; at least 3, for an interval."""
     episodes: int = size(default=128, least=1, most=10**6)
     """Of each measurement of a training, of which there are eleven."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first training."""
 
     def __post_init__(self):
-        ranges.check("surgical-grasp", self)
+        super().__post_init__()
         if self.task not in TASKS:
             raise ValueError(f"surgical-grasp: task={self.task!r}; it must be one of {list(TASKS)}")
 

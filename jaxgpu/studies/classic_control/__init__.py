@@ -102,7 +102,7 @@ ROWS = (
 class Options(scores.Options):
     """Options of the study."""
 
-    NAME, ROWS = "classic-control", ROWS
+    ROWS = ROWS
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:

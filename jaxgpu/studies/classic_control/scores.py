@@ -9,12 +9,11 @@ import jax
 import numpy as np
 
 from jaxgpu import rl
-from jaxgpu.inputs import ranges
-from jaxgpu.inputs.fields import number, size
+from jaxgpu.inputs.fields import number
 from jaxgpu.render.palette import BAND, BLUE, GREY, styled
 from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count, shared_parts
 
 PARTS = 10  # measurements of a training
 
@@ -50,22 +49,19 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """Options of a study of scores."""
 
-    NAME: ClassVar[str]  # of the study
     ROWS: ClassVar[tuple[Row, ...]]
-    seeds: int = size(default=8, least=3, most=10_000)
+    seeds: int = seed_count(default=8, least=3)
     """Trainings of each row, all in one program; at least 3, for an interval."""
     share: float = number(default=1.0, least=0.01, most=100)
     """Of each row's steps of environments."""
     only: str = ""
     """Part of the names of the rows that are run, `PPO` or that of a task; all if empty."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first training."""
 
     def __post_init__(self):
-        ranges.check(self.NAME, self)
+        super().__post_init__()
         chosen(self.ROWS, self.only)
 
 
@@ -100,10 +96,6 @@ def report(task: Task, options: Options, out: Path, resume: bool) -> Report:
             )
         ],
         tables=[table(rows, ends, options)],
-        findings=task.findings,
-        citations=task.citations,
-        timing={name: run.timing for name, run in runs.items()},
-        seed=options.seed,
         headlines=[
             Headline(
                 "rows whose median return is at or above what was asked",
@@ -111,6 +103,7 @@ def report(task: Task, options: Options, out: Path, resume: bool) -> Report:
                 f"published results; {options.seeds} seeds a row",
             )
         ],
+        **shared_parts(options, runs, task.findings, task.citations),
     )
 
 

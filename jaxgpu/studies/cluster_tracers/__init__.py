@@ -19,7 +19,6 @@ from jax import Array, lax
 
 from jaxgpu.devices import allocation, memory
 from jaxgpu.devices.precision import in_float64, reassociated
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.clusters import Cluster, Hermite, Pairing, cluster
@@ -27,6 +26,7 @@ from jaxgpu.physics.nbody.forces import potentials, tide
 from jaxgpu.physics.nbody.models import kroupa, masses, plummer, virial
 from jaxgpu.report import Report
 from jaxgpu.runs.loop import Run, run
+from jaxgpu.studies import Checked, seed_count
 
 from .findings import written
 from .measures import measured
@@ -37,14 +37,14 @@ SLOTS = 16  # regularised pairs at a time
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Checked):
     """How many bodies, how dense, how long."""
 
     stars: int = size(default=1000, least=32, most=10_000_000)
     """Stars, of a Kroupa mass function from 0.08 solar masses on; with fewer radii mean nothing."""
     tracers: int = size(default=10_000, least=32, most=1_000_000_000)
     """Tracers, bodies without mass."""
-    seeds: int = size(default=8, least=1, most=10_000)
+    seeds: int = seed_count(default=8, least=1)
     """Clusters of each kind; errors are those of the mean over them."""
     time: int = size(default=40, least=2, most=1_000_000)
     """How long, in N-body units: a crossing takes 2.8 of them."""
@@ -58,7 +58,7 @@ class Options:
     """Accuracy of the steps."""
 
     def __post_init__(self):
-        ranges.check("cluster-tracers", self)
+        super().__post_init__()
         if np.shape(self.radii) != (3,) or len(set(self.radii)) < 3:
             raise ValueError(f"radii: {self.radii}; must be three different ones, positive, in pc")
 

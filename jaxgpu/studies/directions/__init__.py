@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
-from jaxgpu.studies import SEEDS, BadInput
+from jaxgpu.studies import BadInput, Seeded
 
 from . import clusters, features, fits, novelty
 
@@ -16,7 +15,7 @@ SIDES = 16, 32, 64  # pixels, for 2048, 8192 and 32768 dimensions
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """Options of the study."""
 
     images: int = size(default=1000, least=20, most=5000)
@@ -27,11 +26,9 @@ class Options:
     """Steps of expectation-maximisation."""
     compare: bool = True
     """Ask SciPy, and TensorFlow Probability where it is installed, the same questions."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the starts of the mixtures."""
 
     def __post_init__(self):
-        ranges.check("directions", self)
+        super().__post_init__()
         if self.images % 20:
             raise ValueError(f"images: {self.images}; must be a multiple of 20, from 20 to 5000")
         if self.components > self.images:

@@ -17,12 +17,11 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.devices.precision import in_float64, reassociated
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.numerics import Mixture
 from jaxgpu.report import Report
 from jaxgpu.runs.loop import Run, rollout, run
-from jaxgpu.studies import BadInput
+from jaxgpu.studies import BadInput, Checked, seed_count
 from jaxgpu.studies.cluster_tracers import Kind, gathered
 
 from .findings import written
@@ -37,14 +36,14 @@ SHARP = (10.0, 10.0, 0.1)
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Checked):
     """How many bodies, how dense, how long."""
 
     stars: int = size(default=256, least=32, most=1_000_000)
     """Stars, of a Kroupa mass function."""
     tracers: int = size(default=4096, least=64, most=100_000_000)
     """Tracers, bodies without mass."""
-    seeds: int = size(default=8, least=1, most=10_000)
+    seeds: int = seed_count(default=8, least=1)
     """Clusters of each density; errors are those of the mean over them."""
     time: int = size(default=20, least=4, most=1_000_000)
     """How long, in N-body units: a crossing takes 2.8 of them."""
@@ -56,7 +55,7 @@ class Options:
     """Accuracy of the steps."""
 
     def __post_init__(self):
-        ranges.check("escapers", self)
+        super().__post_init__()
         if not self.radii:
             raise ValueError("radii: (); there must be at least one, in pc")
 

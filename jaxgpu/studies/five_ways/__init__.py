@@ -10,10 +10,9 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import rl
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count
 
 from .findings import written
 from .gradients import Probe, looked, random_plans
@@ -27,24 +26,22 @@ UNSEEN = 16  # new starts
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """How much is spent."""
 
     episodes: int = size(default=128, least=32, most=1_000_000)
     """Episodes of each seed at which all ways are compared, a multiple of 32."""
     longer: int = size(default=4, least=1, most=1000)
     """How many times as many those without gradients go on to, which cost less."""
-    seeds: int = size(default=5, least=2, most=10_000)
+    seeds: int = seed_count(default=5, least=2)
     """Of every way; at least 2, for intervals."""
     plans: int = size(default=8, least=2, most=10_000)
     """Random plans at which gradients are looked at."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first."""
     size: str = "coarse"
     """Of the task: coarse or small, in the plane, or full, in space."""
 
     def __post_init__(self):
-        ranges.check("five-ways", self)
+        super().__post_init__()
         if self.episodes % max(BLOCKS.values()):
             raise ValueError(f"episodes: {self.episodes}; must be a multiple of 32")
         if self.size not in ("coarse", "small", "full"):

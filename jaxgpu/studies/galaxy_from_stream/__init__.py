@@ -8,11 +8,10 @@ import jax.numpy as jnp
 
 from jaxgpu.devices import memory
 from jaxgpu.devices.precision import in_float64
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
 from jaxgpu.runs.loop import run
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded
 
 from .findings import written
 from .fit import LevenbergMarquardt
@@ -26,7 +25,7 @@ COMPILED = 1_200_000_000  # bytes that XLA takes to compile the study, 1.1e9 mea
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """How many mock galaxies, and how much is known and computed of each."""
 
     mocks: int = size(default=20, least=2, most=100_000)
@@ -41,11 +40,6 @@ class Options:
     """Steps in each round of a fit."""
     steps: int = size(default=1000, least=100, most=100_000)
     """Of a star's orbit in the model; the mocks' have twice as many."""
-    seed: int = size(default=0, **SEEDS)
-    """Of all mocks."""
-
-    def __post_init__(self):
-        ranges.check("galaxy-from-stream", self)
 
 
 @in_float64

@@ -6,6 +6,7 @@ import numpy as np
 
 from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run
+from jaxgpu.studies import shared_parts
 
 from . import pictures
 from .galaxy import HIGH, LOW, NAMES
@@ -38,10 +39,6 @@ def written(options: Any, spec: Weighing, done: Run) -> Report:
         ),
         figures=figures(spec, found, known, k),
         tables=[coverage(known), every(known, found)],
-        findings=findings(known, found, options),
-        citations=CITATIONS,
-        timing={"all mocks": done.timing},
-        seed=options.seed,
         headlines=[
             Headline(
                 f"intervals of {100 * level:.0f} % that hold the truth, of {total}",
@@ -50,6 +47,7 @@ def written(options: Any, spec: Weighing, done: Run) -> Report:
             )
             for level, count in zip(LEVELS, counts)
         ],
+        **shared_parts(options, {"all mocks": done}, findings(known, found, options), CITATIONS),
     )
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import jax
 
 from jaxgpu import rl
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, size
 from jaxgpu.report import Report
 from jaxgpu.rl.envs.rearrange import houses, tasks
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count
 
 from . import pictures, success
 from .success import Course
@@ -50,12 +49,12 @@ MEMORY = 256  # gated units
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """Options of the study."""
 
     steps: int = size(default=8_000_000, least=100_000, most=10**12)
     """Of environments, for each seed."""
-    seeds: int = size(default=3, least=3, most=10_000)
+    seeds: int = seed_count(default=3, least=3)
     """Trainings, all in one program; at least 3, for an interval."""
     episodes: int = size(default=128, least=1, most=10**6)
     """Of each measurement of a training."""
@@ -69,11 +68,6 @@ class Options:
     """Share of the training in which a script leads who knows the way; 0 for PPO alone."""
     pixels: int = size(default=0, least=0, most=1024)
     """Of each side of the depth image that the policy sees; 0 for a vector that knows the way."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first training."""
-
-    def __post_init__(self):
-        ranges.check("mobile-pick", self)
 
 
 def course(options: Options) -> Course:

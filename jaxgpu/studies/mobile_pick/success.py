@@ -17,6 +17,7 @@ from jaxgpu.render.palette import BAND, BLUE, GREY, styled
 from jaxgpu.report import Figure, Headline, Report, Table, figure
 from jaxgpu.rl.policies import remembering
 from jaxgpu.runs.loop import Run
+from jaxgpu.studies import shared_parts
 
 PARTS = 10  # measurements of a training after the first
 
@@ -86,15 +87,12 @@ def report(
             ),
         ],
         tables=[table("Successes in new episodes, in per cent", run, steps)],
-        findings=told["findings"],
-        citations=told["citations"],
-        timing={learner: run.timing},
-        seed=options.seed,
         headlines=[
             Headline(
                 f"new episodes in which {success}, median of the seeds", median, f"{million} a seed"
             )
         ],
+        **shared_parts(options, {learner: run}, told["findings"], told["citations"]),
     )
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Figure, Headline, Report, Table, figure, of_seeds
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count
 
 from . import pictures
 from .nozzle import Pour
@@ -18,10 +17,10 @@ from .race import COUNTED, Cost, Race, agreement, cost, raced
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """How much is spent."""
 
-    seeds: int = size(default=5, least=2, most=10_000)
+    seeds: int = seed_count(default=5, least=2)
     """Runs of evolution; at least 2, for intervals."""
     pop_size: int = size(default=12, least=4, most=10_000)
     """Members of a population, an even number."""
@@ -29,11 +28,9 @@ class Options:
     """Of evolution alone; gradients take over after a fifth of it, and after a half."""
     frames: int = size(default=40, least=1, most=10_000)
     """Of ten steps each, in an episode."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first run."""
 
     def __post_init__(self):
-        ranges.check("nozzle-shapes", self)
+        super().__post_init__()
         if self.pop_size % 2:
             raise ValueError(f"pop_size: {self.pop_size}; must be an even number")
 

@@ -7,11 +7,10 @@ import jax
 import numpy as np
 
 from jaxgpu.devices import memory
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Figure, Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count, shared_parts
 
 from . import pictures, races
 
@@ -21,18 +20,16 @@ COMPILED, SEED = 460_000_000, 52_500
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """Options of the study."""
 
     generations: int = size(default=250, least=50, most=250)
     """Generations of 92 members, a multiple of 5 up to pymoo's stored 250."""
-    seeds: int = size(default=11, least=3, most=10_000)
+    seeds: int = seed_count(default=11, least=3)
     """Runs of each problem, all in one program; at least 3, for quartiles."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first of them."""
 
     def __post_init__(self):
-        ranges.check("pareto-fronts", self)
+        super().__post_init__()
         if self.generations % races.EVERY:
             raise ValueError(
                 f"generations: {self.generations}; must be a multiple of {races.EVERY}, 50 to 250"
@@ -73,10 +70,6 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             ),
         ],
         tables=[table(rows, spent)],
-        findings=FINDINGS,
-        citations=CITATIONS,
-        timing={name: one.timing for name, one in runs.items()},
-        seed=options.seed,
         headlines=[
             Headline(
                 f"{races.RACES[name].title}: median hypervolume over pymoo's",
@@ -86,6 +79,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             )
             for name, (ours, theirs) in zip(runs, rows)
         ],
+        **shared_parts(options, runs, FINDINGS, CITATIONS),
     )
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import jax
 
 from jaxgpu import rl
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count
 from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course
 
@@ -33,14 +32,14 @@ TAUGHT = partial(
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """Options of the study."""
 
     taught: bool = False
     """By the task's script, which is imitated (DAgger), and not by rewards (PPO)."""
     steps: int = size(default=1_500_000, least=10_000, most=10**12)
     """Of environments, for each seed."""
-    seeds: int = size(default=5, least=3, most=10_000)
+    seeds: int = seed_count(default=5, least=3)
     """Trainings, all in one program; at least 3, for an interval."""
     copies: int = size(default=128, least=8, most=10**7)
     """Of the task, at once, of each training; thousands where an accelerator steps them."""
@@ -48,11 +47,6 @@ class Options:
     """Of each measurement of a training."""
     measurements: int = size(default=success.PARTS, least=1, most=1000)
     """Of a training, at equal distances, beside the one before it."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first training."""
-
-    def __post_init__(self):
-        ranges.check("peg-insertion", self)
 
 
 def course(options: Options) -> Course:

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu import rl
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Figure, Headline, Report, Table, figure, of_seeds
 from jaxgpu.rl.envs.matter.task import Matter, State
@@ -21,7 +20,7 @@ from jaxgpu.rl.plan import (
     standard_planners,
 )
 from jaxgpu.rl.plan.comparison import POPULATION
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count, shared_parts
 
 from . import pictures
 
@@ -30,22 +29,20 @@ PLANNERS = standard_planners(first=20, grow=10)
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """How much is spent."""
 
     calls: int = size(default=64, least=POPULATION, most=1_000_000)
     """Episodes that each planner simulates, a multiple of 8."""
-    seeds: int = size(default=3, least=1, most=10_000)
+    seeds: int = seed_count(default=3, least=1)
     """Runs of each planner, from particles placed at random."""
     planners: int = size(default=4, least=2, most=4)
     """How many: Adam and CEM at 2, then Adam on a growing window, then MPPI."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first of them."""
     size: str = "small"
     """Of the task: small is a plane, full is space."""
 
     def __post_init__(self):
-        ranges.check("pour", self)
+        super().__post_init__()
         if self.calls % POPULATION:
             raise ValueError(f"calls: {self.calls}; must be a multiple of {POPULATION}")
         if self.size not in ("small", "full"):
@@ -59,8 +56,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     chosen = {name: PLANNERS[name] for name in list(PLANNERS)[: options.planners]}
     runs = compare(env, states, chosen, DISCOUNT, options, out, resume)
     scores = evaluate(env, states, runs)
-    middle = {name: float(np.median(score)) for name, score in scores.items()}
-    among = "one seed" if options.seeds == 1 else f"medians of {options.seeds} seeds"
+    middle, among = medians(scores)
     where = "in a plane" if options.size == "small" else "in space"
     return Report(
         "Pouring water off milk",
@@ -71,10 +67,6 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         "be all water out and all milk in.",
         figures=figures(env, states, runs, options.calls, scores),
         tables=[table(scores, options.calls)],
-        findings=FINDINGS,
-        citations=CITATIONS,
-        timing={name: one.timing for name, one in runs.items()},
-        seed=options.seed,
         headlines=[
             Headline(
                 f"return of a poured glass after {options.calls} episodes, by gradients",
@@ -82,6 +74,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
                 f"{middle['CEM']:.3f} by CEM, 0 by holding still ({among})",
             )
         ],
+        **shared_parts(options, runs, FINDINGS, CITATIONS),
     )
 
 
@@ -108,6 +101,13 @@ def compare(
         )
         for name, planner in chosen.items()
     }
+
+
+def medians(scores: dict[str, np.ndarray]) -> tuple[dict[str, float], str]:
+    """Return the median over the seeds of each way to act, and words that say so."""
+    seeds = len(scores["holding still"])
+    among = "one seed" if seeds == 1 else f"medians of {seeds} seeds"
+    return {name: float(np.median(score)) for name, score in scores.items()}, among
 
 
 def figures(

@@ -10,10 +10,9 @@ import numpy as np
 
 from jaxgpu.devices import memory
 from jaxgpu.evolution.pareto import nondominated
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Headline, Report, Table, figure, film
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count, shared_parts
 from jaxgpu.studies.five_ways.statistics import mean_interval
 
 from . import pictures, races
@@ -25,7 +24,7 @@ POLICY = 6 * 4 * 178
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """How much is spent."""
 
     members: int = size(default=48, least=8, most=1_000_000)
@@ -34,13 +33,11 @@ class Options:
     """Of the evolution of a population; all ways have its number of simulated steps."""
     max_steps: int = size(default=100, least=4, most=1_000_000)
     """Of an episode, of 0.04 s each."""
-    seeds: int = size(default=5, least=2, most=10_000)
+    seeds: int = seed_count(default=5, least=2)
     """Of every way; at least 2, for intervals."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first."""
 
     def __post_init__(self):
-        ranges.check("robot-front", self)
+        super().__post_init__()
         if self.members % 4:
             raise ValueError(f"members: {self.members}; must be a multiple of 4")
         budget = Budget(self.members, self.generations, self.max_steps)
@@ -100,14 +97,11 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             ),
         ],
         tables=[table(order, volumes, found, options.seeds)],
-        findings=FINDINGS,
-        citations=CITATIONS,
-        timing={name: one.timing for name, one in found.items()},
-        seed=options.seed,
         headlines=[
             Headline(f"hypervolume, {name}", float(volumes[name].mean()), beside(volumes, name))
             for name in (best, "PPO, 5 weights", "random search")[: 3 if best[:3] != "PPO" else 2]
         ],
+        **shared_parts(options, found, FINDINGS, CITATIONS),
     )
 
 

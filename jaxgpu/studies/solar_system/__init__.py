@@ -15,7 +15,6 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.devices.precision import in_float64
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.nbody.forces import relativity
 from jaxgpu.physics.nbody.orbits import elements
@@ -23,7 +22,7 @@ from jaxgpu.physics.nbody.planets import ephemeris, planetary
 from jaxgpu.physics.nbody.planets.planetary import Planetary
 from jaxgpu.report import Figure, Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run, run
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, shared_parts
 
 from . import pictures
 
@@ -32,7 +31,7 @@ JUPITER = 5.2026  # AU, its mean semi-major axis
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """How long, and how many."""
 
     years: int = size(default=100, least=1, most=100)
@@ -43,11 +42,9 @@ class Options:
     """Largest eccentricity of the tracers at the start; smaller ones are as likely."""
     inclination: float = number(default=10.0, least=0, most=90, unit="degrees")
     """Largest inclination to the ecliptic at the start, degrees."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the tracers' orbits."""
 
     def __post_init__(self):
-        ranges.check("solar-system", self)
+        super().__post_init__()
         if self.years not in (10, 50, 100):
             raise ValueError(f"years: {self.years}; must be 10, 50 or 100, where DE440 is held")
 
@@ -147,6 +144,14 @@ def written(
     where = f"Distance from the DE440 position after {options.years} years"
     mercury = start.names.index("Mercury")
     turn = perihelion_turn(runs, start)
+    findings = [
+        f"Relativity turns Mercury's perihelion by {turn:.2f} arc seconds in {options.years} "
+        f"years; the first-order theory says {42.98 * options.years / 100:.2f}.",
+        "What remains is mostly what the model leaves out, not integration error: the "
+        "Moon, which makes the Earth-Moon barycentre miss most, the asteroids, which move Mars,"
+        " and the Sun's flattening, which moves Mercury.",
+        how_fine(runs["general relativity"]),
+    ]
     return Report(
         title="The Solar System and its tracers",
         lead=(
@@ -156,17 +161,6 @@ def written(
         ),
         figures=figures(options, start, runs, miss),
         tables=[Table(where, columns, rows, digits=3), kept(runs)],
-        findings=[
-            f"Relativity turns Mercury's perihelion by {turn:.2f} arc seconds in {options.years} "
-            f"years; the first-order theory says {42.98 * options.years / 100:.2f}.",
-            "What remains is mostly what the model leaves out, not integration error: the "
-            "Moon, which makes the Earth-Moon barycentre miss most, the asteroids, which move Mars,"
-            " and the Sun's flattening, which moves Mercury.",
-            how_fine(runs["general relativity"]),
-        ],
-        citations=CITATIONS,
-        timing={name: one.timing for name, one in runs.items()},
-        seed=options.seed,
         headlines=[
             Headline(
                 f"Mercury's distance from DE440 after {options.years} years, km",
@@ -180,6 +174,7 @@ def written(
                 digits=4,
             ),
         ],
+        **shared_parts(options, runs, findings, CITATIONS),
     )
 
 

@@ -7,28 +7,22 @@ import jax
 import numpy as np
 
 from jaxgpu import rl
-from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run
-from jaxgpu.studies import SEEDS
+from jaxgpu.studies import Seeded, seed_count, shared_parts
 
 from . import pictures, races
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Seeded):
     """Options of the study."""
 
     steps: int = size(default=1_000_000, least=100_000, most=10**12)
     """Of environments, for each seed of PPO; SHAC gets a fifth of them, ES five times as many."""
-    seeds: int = size(default=8, least=3, most=10_000)
+    seeds: int = seed_count(default=8, least=3)
     """Trainings of each learner, all in one program; at least 3, for an interval."""
-    seed: int = size(default=0, **SEEDS)
-    """Of the first of them."""
-
-    def __post_init__(self):
-        ranges.check("surgical-reach", self)
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
@@ -72,10 +66,6 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             ),
         ],
         tables=[table(runs, steps, shares)],
-        findings=FINDINGS,
-        citations=CITATIONS,
-        timing={name: one.timing for name, one in runs.items()},
-        seed=options.seed,
         headlines=[
             Headline(
                 f"goals reached to 5 mm by {name}, interquartile mean of {options.seeds} seeds",
@@ -84,6 +74,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             )
             for name in runs
         ],
+        **shared_parts(options, runs, FINDINGS, CITATIONS),
     )
 
 
