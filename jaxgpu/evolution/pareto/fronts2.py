@@ -4,10 +4,31 @@ In lexicographic order a point is non-dominated when its second objective is bel
 point before it (or the point is a copy of one that is): an exclusive prefix minimum.
 """
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 from jax import Array, lax
 
 from .order import first_copies, inverse, lexsort, sortable
+
+
+def peel(next_front: Callable[[Array], Array], count: int, stop: int) -> Array:
+    """Peel fronts until they hold `stop` of `count` points.
+
+    Args:
+        next_front: the points [count] bool of the next front, from those that are left.
+    Returns:
+        [count] int32, the index of the front of each point; all others share the next index.
+    """
+
+    def step(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        rank, front, done = carry
+        out = next_front(rank < 0)
+        return jnp.where(out, front, rank), front + 1, done + jnp.sum(out, dtype=jnp.int32)
+
+    start = jnp.full(count, -1, jnp.int32), jnp.int32(0), jnp.int32(0)
+    rank, front, _ = lax.while_loop(lambda c: c[2] < stop, step, start)
+    return jnp.where(rank < 0, front, rank)
 
 
 def ranks2(f: Array, stop: int) -> Array:
@@ -20,22 +41,16 @@ def ranks2(f: Array, stop: int) -> Array:
     Returns:
         [n] int32, 0 the non-dominated front.
     """
-    n = f.shape[0]
     keys = sortable(f)
     order = lexsort(keys)
     g = keys[order]
     first = first_copies(g)
-    original = lax.cummax(jnp.where(first, jnp.arange(n, dtype=jnp.int32), 0), axis=0)
+    original = lax.cummax(jnp.where(first, jnp.arange(len(f), dtype=jnp.int32), 0), axis=0)
     above = jnp.array(jnp.iinfo(keys.dtype).max, keys.dtype)
 
-    def peel(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        rank, front, done = carry
-        left = rank < 0
+    def next_front(left: Array) -> Array:
         least = lax.cummin(jnp.where(left & first, g[:, 1], above), axis=0)
         least = jnp.concatenate([above[None], least[:-1]])
-        out = left & (first & (g[:, 1] < least))[original]
-        return jnp.where(out, front, rank), front + 1, done + jnp.sum(out, dtype=jnp.int32)
+        return left & (first & (g[:, 1] < least))[original]
 
-    start = jnp.full(n, -1, jnp.int32), jnp.int32(0), jnp.int32(0)
-    rank, front, _ = lax.while_loop(lambda c: c[2] < min(stop, n), peel, start)
-    return jnp.where(rank < 0, front, rank)[inverse(order)]
+    return peel(next_front, len(f), min(stop, len(f)))[inverse(order)]

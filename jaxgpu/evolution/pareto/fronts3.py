@@ -16,21 +16,14 @@ n LEAF / 2 pair tests; memory is n log2(n / LEAF) int32 words.
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .fronts2 import peel
 from .order import first_copies, inverse, lexsort, sortable
 
 LEAF = 64
 
 
 def ranks3(f: Array, stop: int) -> Array:
-    """Index of the front of each point, exact until `stop` points have one.
-
-    Args:
-        f: objectives to be minimised, [n, 3], no NaN.
-        stop: peel fronts until they hold at least this many points; all others share the next
-            index.
-    Returns:
-        [n] int32, 0 the non-dominated front.
-    """
+    """Index of the front of each point [n, 3], exact until `stop` have one, as in `ranks2`."""
     n = f.shape[0]
     depth = max(0, (n - 1).bit_length() - LEAF.bit_length() + 1)
     size = LEAF << depth
@@ -43,17 +36,13 @@ def ranks3(f: Array, stop: int) -> Array:
     original = lax.cummax(jnp.where(first, place, 0), axis=0)
     short, long = _partitions(jnp.argsort(g[:, 1], stable=True).astype(jnp.int32), depth)
 
-    def peel(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        rank, front, done = carry
-        left = (rank < 0) & real
+    def next_front(left: Array) -> Array:
+        left &= real
         active = jnp.where(left & first, g[:, 2], never(keys))
         beaten = _beaten_by_halves(active, g[:, 2], short, long) | _beaten_in_leaf(active, g)
-        out = left & ~beaten[original]
-        return jnp.where(out, front, rank), front + 1, done + jnp.sum(out, dtype=jnp.int32)
+        return left & ~beaten[original]
 
-    start = jnp.full(size, -1, jnp.int32), jnp.int32(0), jnp.int32(0)
-    rank, front, _ = lax.while_loop(lambda c: c[2] < min(stop, n), peel, start)
-    return jnp.where(rank < 0, front, rank)[:n][inverse(order)]
+    return peel(next_front, size, min(stop, n))[:n][inverse(order)]
 
 
 def never(keys: Array) -> Array:
