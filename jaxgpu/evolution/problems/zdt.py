@@ -4,6 +4,8 @@ Zitzler, Deb & Thiele (2000), doi:10.1162/106365600568202. ZDT5 is on bit string
 bit is set where its variable, in [0, 1], is at least 1/2.
 """
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -20,12 +22,7 @@ def zdt1(variables: int = 30) -> Problem:
     >>> print(zdt1().function(jnp.zeros(30)))
     [0. 1.]
     """
-
-    def function(x: Array) -> Array:
-        g = _mean(x)
-        return jnp.stack([x[0], g * (1 - jnp.sqrt(x[0] / g))])
-
-    return Problem(_box(variables), function, 2)
+    return _by_mean(variables, lambda x, g: 1 - jnp.sqrt(x[0] / g))
 
 
 @explained
@@ -35,12 +32,7 @@ def zdt2(variables: int = 30) -> Problem:
     >>> zdt2().evaluate(jnp.zeros((1, 30)).at[0, 0].set(0.5))[0]
     Array([[0.5 , 0.75]], dtype=float32)
     """
-
-    def function(x: Array) -> Array:
-        g = _mean(x)
-        return jnp.stack([x[0], g * (1 - (x[0] / g) ** 2)])
-
-    return Problem(_box(variables), function, 2)
+    return _by_mean(variables, lambda x, g: 1 - (x[0] / g) ** 2)
 
 
 @explained
@@ -113,6 +105,16 @@ def zdt6(variables: int = 10) -> Problem:
 def _box(variables: int, lower: float = 0.0, upper: float = 1.0) -> Box:
     refuse("zdt: variables", variables, Range(least=2, whole=True, one=True))
     return box(lower, upper, variables)
+
+
+def _by_mean(variables: int, front: Callable[[Array, Array], Array]) -> Problem:
+    """The problem f1 = x1, f2 = g h, whose distance g is a mean, and h the front of x and g."""
+
+    def function(x: Array) -> Array:
+        g = _mean(x)
+        return jnp.stack([x[0], g * front(x, g)])
+
+    return Problem(_box(variables), function, 2)
 
 
 def _mean(x: Array) -> Array:
