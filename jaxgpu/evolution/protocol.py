@@ -78,6 +78,20 @@ class Algorithm[S](ABC):
         """
 
 
+class PopulationAlgorithm[S](Algorithm[S]):
+    """An algorithm whose `ask` gives as many candidates as its population has members."""
+
+    pop_size: Any  # a field
+    even = False  # whether the population must be even
+
+    def __post_init__(self) -> None:
+        check_pop_size(type(self).__name__, self.pop_size, self.even)
+
+    @property
+    def batch_size(self) -> int:
+        return self.pop_size
+
+
 def checked[P: Problem | Stochastic](name: str, spec: Any, key: Any, problem: P) -> P:
     """The problem as arrays, after the spec, the key and it have been held against their ranges.
 

@@ -39,7 +39,7 @@ def _decorators(node: Definition) -> list[str]:
 
 def _is_algorithm(node: Definition) -> bool:
     bases = " ".join(ast.unparse(base) for base in getattr(node, "bases", ()))
-    return bool(re.search(r"\b(Algorithm|Strategy|Elitist)\['", bases))
+    return bool(re.search(r"(Algorithm|Strategy|Elitist)\['", bases))
 
 
 def _is_material(node: Definition) -> bool:

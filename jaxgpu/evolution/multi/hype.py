@@ -30,7 +30,6 @@ from jaxgpu.inputs.fields import pytree, size
 from ..indicators.rays import TILE, directions, lengths
 from ..pareto.order import argsort
 from ..population import Population, flatnonzero, key_from, take
-from ..protocol import check_pop_size
 from .mating import Elitist, Ranked
 from .variation import SBX, PolynomialMutation
 
@@ -53,7 +52,7 @@ class HypE(Elitist["State"]):
     depth: int = size(default=4, least=1)  # members that may share a volume; 1 gives SMS
 
     def __post_init__(self) -> None:
-        check_pop_size("HypE", self.pop_size, even=True)
+        super().__post_init__()
         if not all(isinstance(n, int) for n in (self.rays, self.rounds, self.depth)):
             return  # refused in `init`, by the ranges of the fields
         if self.rays < 1 or self.rays % TILE or min(self.rounds, self.depth) < 1:
@@ -61,10 +60,6 @@ class HypE(Elitist["State"]):
                 f"HypE: rays={self.rays}, rounds={self.rounds}, depth={self.depth}; rays must be "
                 f"a multiple of {TILE}, the others at least 1"
             )
-
-    @property
-    def batch_size(self) -> int:
-        return self.pop_size
 
     def begin(self, members: Population, rank: Array, **placed: Any) -> "State":
         zero = jnp.zeros(self.pop_size, members.x.dtype)

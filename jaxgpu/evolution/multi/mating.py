@@ -17,7 +17,7 @@ from jaxgpu.inputs.fields import pytree
 from .. import pareto
 from ..population import Population, eliminate_duplicates, merge, permutation, sample
 from ..problem import Box, Problem
-from ..protocol import Algorithm, checked, told
+from ..protocol import PopulationAlgorithm, checked, told
 from .variation import SBX, PolynomialMutation, children
 
 
@@ -31,9 +31,10 @@ class Ranked:
     generation: Array  # []
 
 
-class Elitist[S: Ranked](Algorithm[S]):
-    """What to run: parents win tournaments, and of parents and children the best N survive."""
+class Elitist[S: Ranked](PopulationAlgorithm[S]):
+    """Parents win tournaments, and of parents and children the best N survive."""
 
+    even = True
     crossover: SBX
     mutation: PolynomialMutation
 

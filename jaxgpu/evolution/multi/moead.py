@@ -10,6 +10,8 @@ scaled. Constraints: the less violating wins before the scalarisation is asked.
 O(H T m) time and O(H T) memory.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -104,13 +106,9 @@ class MOEAD(Algorithm["State"]):
             keep = (best == 0).reshape(-1, *[1] * (old.ndim - 1))
             return jnp.where(keep, old, new[child])
 
-        return State(
-            population=jax.tree.map(pick, old, Population(x, f, violation)),
-            neighbors=near,
-            ideal=ideal,
-            box=state.box,
-            generation=state.generation + 1,
-        )
+        population = jax.tree.map(pick, old, Population(x, f, violation))
+        generation = state.generation + 1
+        return replace(state, population=population, ideal=ideal, generation=generation)
 
 
 @pytree

@@ -15,7 +15,6 @@ from jaxgpu.inputs.fields import pytree, size
 from ..pareto.crowding import crowding_distance
 from ..pareto.order import sortable
 from ..population import Population, flatnonzero, take
-from ..protocol import check_pop_size
 from .mating import Elitist, Ranked
 from .variation import SBX, PolynomialMutation
 
@@ -27,13 +26,6 @@ class NSGA2(Elitist["State"]):
     pop_size: int = size(default=100, least=4)  # N, even
     crossover: SBX = SBX()
     mutation: PolynomialMutation = PolynomialMutation()
-
-    def __post_init__(self) -> None:
-        check_pop_size("NSGA2", self.pop_size, even=True)
-
-    @property
-    def batch_size(self) -> int:
-        return self.pop_size
 
     def begin(self, members: Population, rank: Array, **placed: Any) -> "State":
         crowding = jnp.zeros(self.pop_size, members.x.dtype)

@@ -24,7 +24,6 @@ from jaxgpu.inputs.fields import pytree, size, static
 
 from ..pareto.crowding import crowding_distance
 from ..population import Population, flatnonzero, key_from, take
-from ..protocol import check_pop_size
 from .mating import Elitist, Ranked
 from .niching import fill
 from .reference_directions import ReferenceDirections, associate
@@ -43,9 +42,6 @@ class NSGA3(Elitist["State"]):
     unified: bool = static(default=False)  # U-NSGA-III: parents win a tournament in their niche
     guarded: bool = static(default=True)  # the plane of the later work, or the paper's own
     spaced: bool = static(default=False)  # by room where the paper's choice is random
-
-    def __post_init__(self) -> None:
-        check_pop_size("NSGA3", self.pop_size, even=True)
 
     @property
     def batch_size(self) -> int:

@@ -9,6 +9,8 @@ Of the members of a direction, one that is not dominated comes before one that i
 the paper: there the angle comes to count for so much that members off the front win.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -80,13 +82,8 @@ class RVEA(Algorithm["State"]):
         merged = merge(state.population, Population(x, f, violation))
         members = _take_slots(merged, _winners(self, state, merged))
         unit, angle = _adapt(self, state, members)
-        return State(
-            population=members,
-            unit=unit,
-            angle=angle,
-            box=state.box,
-            generation=state.generation + 1,
-        )
+        generation = state.generation + 1
+        return replace(state, population=members, unit=unit, angle=angle, generation=generation)
 
 
 @pytree

@@ -26,7 +26,7 @@ from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import number, pytree, size, static
 
 from ..problem import Box, Problem
-from ..protocol import Algorithm, check_pop_size, told
+from ..protocol import PopulationAlgorithm, told
 from . import bounds
 from .adaptation import Rates, above_zero, cumulated, rates, stalled, step_size
 from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
@@ -45,7 +45,7 @@ def default_pop_size(dimension: int) -> int:
 
 
 @pytree
-class CMAES(Algorithm["State"]):
+class CMAES(PopulationAlgorithm["State"]):
     """What to run."""
 
     pop_size: int = size(least=4)  # N; `default_pop_size(D)` is the tutorial's
@@ -60,11 +60,7 @@ class CMAES(Algorithm["State"]):
             raise ValueError(
                 f"CMAES: factor={self.factor!r}; it must be 'eigenvectors' or 'cholesky'"
             )
-        check_pop_size("CMAES", self.pop_size)
-
-    @property
-    def batch_size(self) -> int:
-        return self.pop_size
+        super().__post_init__()
 
     def init(self, key: Array, problem: Problem) -> "State":
         """The first mean, uniform in a share of the box."""

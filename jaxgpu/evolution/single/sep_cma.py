@@ -22,15 +22,7 @@ from .strategy import Placed, Strategy, normal
 
 @pytree
 class SepCMAES(Strategy["State"]):
-    """What to run.
-
-    >>> import jax
-    >>> from jaxgpu.evolution import Problem, box, evolve
-    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
-    >>> state = jax.jit(evolve)(SepCMAES(12), valley, jax.random.key(0), 60)
-    >>> bool(state.best.f < 1e-3)
-    True
-    """
+    """CMA-ES with a diagonal covariance."""
 
     def begin(self, mean: Array, box: Box, **placed: Any) -> "State":
         return State(

@@ -14,31 +14,19 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.inputs.fields import pytree
 
 from ..problem import Box
 from . import bounds
 from .adaptation import above_zero
 from .ranking import utilities, width
-from .strategy import Placed, Strategy, normal
-from .xnes import natural_weights
+from .strategy import Placed, normal
+from .xnes import NaturalStrategy, natural_weights
 
 
 @pytree
-class SNES(Strategy["State"]):
-    """What to run.
-
-    >>> import jax
-    >>> from jaxgpu.evolution import Problem, box, evolve
-    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
-    >>> state = jax.jit(evolve)(SNES(12), valley, jax.random.key(0), 60)
-    >>> bool(state.best.f < 1e-3)
-    True
-    """
-
-    rate: Array | float = number(default=1.0, above=0, one=True)  # [] of the mean
-    # [] of the rate of the deviations, times that of the paper
-    scale: Array | float = number(default=1.0, least=0, one=True)
+class SNES(NaturalStrategy["State"]):
+    """Natural evolution strategy with a diagonal covariance."""
 
     def begin(self, mean: Array, box: Box, **placed: Any) -> "State":
         return State(mean=mean, box=box, sigma=self.sigma * width(box), **placed)

@@ -15,7 +15,7 @@ from jax import Array
 from jaxgpu.inputs.fields import number, pytree, size
 
 from ..problem import Box, Problem
-from ..protocol import Algorithm, check_pop_size, told
+from ..protocol import PopulationAlgorithm, check_pop_size, told
 from . import bounds
 from .ranking import Best, about_middle, best_of, checked, unevaluated
 
@@ -31,8 +31,8 @@ class Placed:
 
 
 @pytree
-class Strategy[S: Placed](Algorithm[S]):
-    """What to run: N samples of a distribution in every generation, evaluated inside the box."""
+class Strategy[S: Placed](PopulationAlgorithm[S]):
+    """N samples of a distribution in every generation, evaluated inside the box."""
 
     pop_size: int = size(least=4)  # N
     # [] first step size, in widths of the box
@@ -42,10 +42,6 @@ class Strategy[S: Placed](Algorithm[S]):
 
     def __post_init__(self) -> None:
         check_pop_size(type(self).__name__, self.pop_size, even=self.mirrored)
-
-    @property
-    def batch_size(self) -> int:
-        return self.pop_size
 
     def init(self, key: Array, problem: Problem) -> S:
         problem = checked(self, key, problem)

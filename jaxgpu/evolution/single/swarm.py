@@ -8,6 +8,8 @@ first two generations evaluate the two halves of the swarm. Departure: a particl
 box stays on its side, and its velocity is the step that it could take.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -16,33 +18,18 @@ from jaxgpu.inputs.fields import number, pytree, size
 
 from ..population import clip, key_from, permutation, sample
 from ..problem import Box, Problem
-from ..protocol import Algorithm, check_pop_size, told
+from ..protocol import Algorithm, PopulationAlgorithm, check_pop_size, told
 from .ranking import Best, best_of, checked, unevaluated
 
 
 @pytree
-class PSO(Algorithm["PSOState"]):
-    """What to run.
-
-    >>> import jax
-    >>> from jaxgpu.evolution import Problem, box, evolve
-    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
-    >>> state = jax.jit(evolve)(PSO(20), valley, jax.random.key(0), 60)
-    >>> state.best.x.round(1).tolist()
-    [1.0, 1.0]
-    """
+class PSO(PopulationAlgorithm["PSOState"]):
+    """Particle swarm with constriction and a ring of neighbours."""
 
     pop_size: int = size(default=30, least=4)  # N
     inertia: Array | float = number(default=0.72984, one=True)  # [] constriction chi
     # [] chi phi / 2, to the own best and the neighbours'
     attraction: Array | float = number(default=1.496172, least=0, one=True)
-
-    def __post_init__(self) -> None:
-        check_pop_size("PSO", self.pop_size)
-
-    @property
-    def batch_size(self) -> int:
-        return self.pop_size
 
     def init(self, key: Array, problem: Problem) -> "PSOState":
         """Particles drawn uniformly in the box, at rest."""
@@ -82,14 +69,14 @@ class PSO(Algorithm["PSOState"]):
         """The particles where they have come, and their best places so far."""
         x, f, violation = told(self, state, x, f, violation)
         win = _beats(f[:, 0], violation, state.f, state.violation)
-        return PSOState(
+        return replace(
+            state,
             x=x,
             v=x - state.x,
             own=jnp.where(win[:, None], x, state.own),
             f=jnp.where(win, f[:, 0], state.f),
             violation=jnp.where(win, violation, state.violation),
             best=best_of(state.best, x, f, violation),
-            box=state.box,
             generation=state.generation + 1,
         )
 
@@ -110,15 +97,7 @@ class PSOState:
 
 @pytree
 class CSO(Algorithm["CSOState"]):
-    """What to run.
-
-    >>> import jax
-    >>> from jaxgpu.evolution import Problem, box, evolve
-    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
-    >>> state = jax.jit(evolve)(CSO(20), valley, jax.random.key(0), 60)
-    >>> state.best.x.round(1).tolist()
-    [1.0, 1.0]
-    """
+    """Competitive swarm: of random pairs the losers move."""
 
     pop_size: int = size(default=100, least=4)  # N, even
     # [] phi, pull to the mean; the paper's 0 up to 100 particles
@@ -171,7 +150,8 @@ class CSO(Algorithm["CSOState"]):
         win = _beats(value[a], broken[a], value[b], broken[b])
         first, second = _halves(self.pop_size)
         again = state.generation == 0  # the second half is still to be evaluated
-        return CSOState(
+        return replace(
+            state,
             x=state.x.at[moved].set(x, unique_indices=True),
             v=v,
             f=value,
@@ -179,7 +159,6 @@ class CSO(Algorithm["CSOState"]):
             loser=jnp.where(again, second, jnp.where(win, b, a)),
             winner=jnp.where(again, first, jnp.where(win, a, b)),
             best=best_of(state.best, x, f, violation),
-            box=state.box,
             generation=state.generation + 1,
         )
 

@@ -32,20 +32,17 @@ def natural_weights(count: int, dtype: jnp.dtype) -> Array:
 
 
 @pytree
-class XNES(Strategy["State"]):
-    """What to run.
-
-    >>> import jax
-    >>> from jaxgpu.evolution import Problem, box, evolve
-    >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
-    >>> state = jax.jit(evolve)(XNES(12), valley, jax.random.key(0), 60)
-    >>> bool(state.best.f < 1e-3)
-    True
-    """
+class NaturalStrategy[S: Placed](Strategy[S]):
+    """A strategy that follows natural gradients."""
 
     rate: Array | float = number(default=1.0, above=0, one=True)  # [] of the mean
-    # [] of the rates of sigma and shape, times those of the paper
+    # [] of the rates of the deviations, times those of the paper
     scale: Array | float = number(default=1.0, least=0, one=True)
+
+
+@pytree
+class XNES(NaturalStrategy["State"]):
+    """Natural evolution strategy with a full covariance."""
 
     def begin(self, mean: Array, box: Box, **placed: Any) -> "State":
         sigma, shape = jnp.asarray(self.sigma, mean.dtype), jnp.diag(jnp.ones_like(mean))
