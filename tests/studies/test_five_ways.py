@@ -110,19 +110,6 @@ def test_a_curve_is_read_between_two_looks():
     np.testing.assert_allclose(curve.at(5), [0.5, 2.0])
 
 
-@pytest.mark.parametrize(
-    "option, sentence",
-    [
-        ({"episodes": 40}, "episodes: 40; must be a multiple of 32"),
-        ({"size": "huge"}, "size: 'huge'; must be coarse, small or full"),
-        ({"seeds": 1}, "Options.seeds=1; it must be a whole number of at least 2"),
-    ],
-)
-def test_bad_options_get_a_sentence(option, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        five_ways.Options(**option)
-
-
 @pytree
 class Swing(Pendulum):
     """A pendulum with a plan of zeros to begin with."""

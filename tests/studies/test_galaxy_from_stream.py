@@ -191,19 +191,6 @@ def test_starts_are_off_by_a_tenth_to_three():
     assert np.all((np.abs(off) < 0.3001) & (np.abs(off) > 0.0999))
 
 
-@pytest.mark.parametrize(
-    "option, sentence",
-    [
-        ({"mocks": 1}, "Options.mocks=1; it must be a whole number of at least 2"),
-        ({"stars": 10}, "Options.stars=10; it must be a whole number of at least 50"),
-        ({"seed": -1}, "Options.seed=-1"),
-    ],
-)
-def test_bad_options_get_a_sentence(option, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        galaxy_from_stream.Options(**option)
-
-
 @pytest.mark.slow
 def test_right_posteriors_are_reported_as_right(tmp_path):
     """Of truths that are drawn as samples are, two thirds and 95 % lie in the intervals."""

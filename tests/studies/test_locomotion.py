@@ -1,4 +1,4 @@
-"""The study `locomotion`: a robot learns a little, its rows and its options."""
+"""The study `locomotion`: a robot learns a little, and its rows."""
 
 from functools import partial
 
@@ -42,8 +42,3 @@ def test_every_robot_gets_its_steps():
     for row in locomotion.ROWS:
         steps = PARTS * row.every(1.0) * row.learner.steps_per_update
         assert abs(steps - row.steps) < 0.1 * row.steps, row.name
-
-
-def test_options_that_cannot_be_met_are_refused():
-    with pytest.raises(ValueError, match="only: no row has 'dog' in its name"):
-        locomotion.Options(only="dog")

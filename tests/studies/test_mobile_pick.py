@@ -1,4 +1,4 @@
-"""The study `mobile-pick`: how trainings are measured, its options, and a little of it in full."""
+"""The study `mobile-pick`: how trainings are measured, and a little of it in full."""
 
 from dataclasses import replace
 from functools import partial
@@ -104,10 +104,3 @@ def test_a_report_tells_of_trainings_led_by_the_script(monkeypatch, tmp_path):
     (row,) = found.tables[0].rows
     assert row[:3] == [3, 98_304, 100.0]
     assert [figure.mime for figure in found.figures] == ["video/mp4", "image/svg+xml"]
-
-
-def test_options_that_cannot_be_met_are_refused():
-    with pytest.raises(ValueError, match="homes"):
-        mobile_pick.Options(homes=0)
-    with pytest.raises(ValueError, match="seeds"):
-        mobile_pick.Options(seeds=2)

@@ -103,18 +103,6 @@ def test_a_polish_leads_members_to_the_front_and_makes_none_worse():
     assert bool(jnp.all(above[-1] > -1e-6)) and bool(jnp.all(above[-1] < 0.15 * above[0]))
 
 
-@pytest.mark.parametrize(
-    "option, sentence",
-    [
-        ({"pop_size": 7}, "pop_size: 7; must be an even number"),
-        ({"seeds": 1}, "Options.seeds=1; it must be a whole number of at least 2"),
-    ],
-)
-def test_bad_options_get_a_sentence(option, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        nozzle_shapes.Options(**option)
-
-
 @pytest.mark.slow
 def test_the_study_reports(tmp_path):
     options = nozzle_shapes.Options(seeds=2, pop_size=4, generations=20)

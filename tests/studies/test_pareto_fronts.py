@@ -1,4 +1,4 @@
-"""The study `pareto-fronts`: as good as pymoo's stored runs, its pages, its options."""
+"""The study `pareto-fronts`: as good as pymoo's stored runs, its pages."""
 
 import base64
 import json
@@ -63,16 +63,3 @@ def test_both_fronts_are_in_the_view():
         ("jaxgpu", 3, False),
         ("pymoo", 1, True),
     ]
-
-
-@pytest.mark.parametrize(
-    "option, sentence",
-    [
-        ({"generations": 52}, "generations: 52; must be a multiple of 5"),
-        ({"generations": 255}, "it must be a whole number of at least 50 and of at most 250"),
-        ({"seeds": 2}, "Options.seeds=2; it must be a whole number of at least 3"),
-    ],
-)
-def test_options_out_of_range_are_named(option, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        pareto_fronts.Options(**option)

@@ -1,4 +1,4 @@
-"""The study `peg-insertion`: its pictures, its options, and a little of it in full."""
+"""The study `peg-insertion`: its pictures, and a little of it in full."""
 
 from dataclasses import replace
 from functools import partial
@@ -60,10 +60,3 @@ def test_its_learners_fit_its_task_and_a_film_shows_the_hand_beside_its_pads(mon
     monkeypatch.setattr(report, "film", lambda film, *_: images.append(film))
     pictures.film(course.env, None, jax.random.key(0))
     assert images[0].shape == (1, 24, 48, 3)
-
-
-def test_options_that_cannot_be_met_are_refused():
-    with pytest.raises(ValueError, match="episodes"):
-        peg_insertion.Options(episodes=0)
-    with pytest.raises(ValueError, match="seeds"):
-        peg_insertion.Options(seeds=2)

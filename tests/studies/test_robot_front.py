@@ -61,13 +61,6 @@ def test_all_ways_spend_as_many_steps():
             assert 0.85 * budget.steps < spent <= budget.steps
 
 
-def test_a_budget_without_a_step_for_every_way_is_refused():
-    with pytest.raises(ValueError, match="leave PPO and CMA-ES no step; give 21 or more"):
-        robot_front.Options(members=8, generations=5)
-    with pytest.raises(ValueError, match="members: 10; must be a multiple of 4"):
-        robot_front.Options(members=10)
-
-
 def test_random_search_asks_for_points_of_the_whole_box():
     spec = RandomSearch(400)
     problem = robot_front.races.Stochastic(box(-2.0, 6.0, 2), None, 2).plain()

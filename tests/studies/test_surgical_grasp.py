@@ -1,4 +1,4 @@
-"""The study `surgical-grasp`: its options, its learners, its film, and a little of it in full."""
+"""The study `surgical-grasp`: its learners, its film, and a little of it in full."""
 
 from dataclasses import replace
 from functools import partial
@@ -47,10 +47,3 @@ def test_its_learners_fit_its_tasks_and_a_film_shows_them(monkeypatch):
     )
     monkeypatch.setattr(surgical_grasp, "played", still)
     assert surgical_grasp.film(env, None, jax.random.key(0)).mime == "video/mp4"
-
-
-def test_options_that_cannot_be_met_are_refused():
-    with pytest.raises(ValueError, match="task='suture'; it must be one of"):
-        surgical_grasp.Options(task="suture")
-    with pytest.raises(ValueError, match="seeds"):
-        surgical_grasp.Options(seeds=2)
