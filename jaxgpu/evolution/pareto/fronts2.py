@@ -23,7 +23,8 @@ def peel(next_front: Callable[[Array], Array], count: int, stop: int) -> Array:
 
     def step(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         rank, front, done = carry
-        out = next_front(rank < 0)
+        left = rank < 0
+        out = next_front(left)
         return jnp.where(out, front, rank), front + 1, done + jnp.sum(out, dtype=jnp.int32)
 
     start = jnp.full(count, -1, jnp.int32), jnp.int32(0), jnp.int32(0)
