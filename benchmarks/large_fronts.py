@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
+from benchmarks import fronts
 from jaxgpu.evolution import Algorithm, indicators, multi, pareto, protocol
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
@@ -40,17 +41,13 @@ SEED = 2887  # of the points of the front
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(fronts.Options):
     """Options of the command line."""
 
     rows: tuple[str, ...] = tuple(PEERS)
     """Problems."""
     algorithms: tuple[str, ...] = ("NSGA3", "RVEA")
     """Which of the two."""
-    seeds: int = 20
-    """How many, all in one program."""
-    key: int = 7
-    """Of the seeds."""
     guarded: bool = True
     """Whether NSGA-III's plane is that of the authors' later work, or the paper's own."""
     spaced: bool = False

@@ -23,8 +23,8 @@ def entries() -> list[Entry]:
     """An eighth of a time unit; the energy is computed outside of all contenders."""
     x, v = plummer(jax.random.key(1), COUNT)
     stars = np.concatenate([x, v], 1).T
-    before = _energy(stars)
-    error = lambda end: {"dE/E": abs(_energy(end) / before - 1)}
+    before = energy(stars)
+    error = lambda end: {"dE/E": abs(energy(end) / before - 1)}
     theirs = [
         ("BS, 1e-5", "bs", {"eps_rel": 1e-5, "eps_abs": 1e-5}),
         ("IAS15, epsilon = 1e-3", "ias15", {"epsilon": 1e-3}),
@@ -41,7 +41,7 @@ def entries() -> list[Entry]:
             + [
                 Contender(
                     f"REBOUND {rebound.__version__} {name}",
-                    partial(_timed, error, _rebound, stars, (integrator, options)),
+                    partial(_timed, error, run_rebound, stars, (integrator, options)),
                 )
                 for name, integrator, options in theirs
             ]
@@ -74,7 +74,8 @@ def _step():
     return _compiled[0]
 
 
-def _rebound(stars: np.ndarray, how: tuple[str, dict[str, float]]) -> np.ndarray:
+def run_rebound(stars: np.ndarray, how: tuple[str, dict[str, float]]) -> np.ndarray:
+    """Return the stars [6, N] at the end, by an integrator of REBOUND and its options."""
     sim = rebound.Simulation()
     for b in stars.T:
         sim.add(m=1 / COUNT, x=b[0], y=b[1], z=b[2], vx=b[3], vy=b[4], vz=b[5])
@@ -86,7 +87,8 @@ def _rebound(stars: np.ndarray, how: tuple[str, dict[str, float]]) -> np.ndarray
     return np.array([[p.x, p.y, p.z, p.vx, p.vy, p.vz] for p in sim.particles]).T
 
 
-def _energy(points: np.ndarray) -> float:
+def energy(points: np.ndarray) -> float:
+    """Return the energy of stars [6, N], each of mass 1 / N."""
     potential = 0.0
     for i in range(1, COUNT):
         r2 = ((points[:3, :i] - points[:3, i : i + 1]) ** 2).sum(0) + SOFTENING**2
