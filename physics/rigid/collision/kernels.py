@@ -18,17 +18,7 @@ from .rounds import capsule_capsule, sphere_capsule, sphere_cylinder, sphere_sph
 from .shape import Touch
 
 # MuJoCo's kinds of shapes; shape 1 of a pair is of the earlier kind
-KINDS = (
-    "plane",
-    "hfield",
-    "sphere",
-    "capsule",
-    "ellipsoid",
-    "cylinder",
-    "box",
-    "mesh",
-    "sdf",
-)
+KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
 
 
 class Kernel(NamedTuple):

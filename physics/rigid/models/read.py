@@ -1,25 +1,14 @@
 """From MuJoCo's compiled model to ours: the same numbers, sorted by what they are of."""
 
+from dataclasses import fields as fields_of
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from ..collision.kernels import KINDS
-from . import fields, grounds, hulls
+from . import fields, grounds, hulls, model
 from .layout import Layout
-from .model import (
-    Actuators,
-    Bodies,
-    Equalities,
-    Freedoms,
-    Geoms,
-    Joints,
-    Option,
-    Pairs,
-    Sites,
-    Tendons,
-)
 from .pairs import geom_kinds, touching
 from .sensors import sensors
 
@@ -39,54 +28,23 @@ def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]
     return dict(
         layout=layout,
         option=_option(m, cast),
-        bodies=Bodies(
-            pos=cast(m.body_pos),
-            quat=cast(m.body_quat),
-            mass=cast(m.body_mass),
-            inertia=cast(m.body_inertia),
-            ipos=cast(m.body_ipos),
-            iquat=cast(m.body_iquat),
-            invweight=cast(m.body_invweight0),
-            gravcomp=cast(m.body_gravcomp),
-        ),
-        joints=Joints(
-            pos=cast(m.jnt_pos),
-            axis=cast(m.jnt_axis),
-            stiffness=cast(m.jnt_stiffness),
-            range=cast(m.jnt_range),
-            margin=cast(m.jnt_margin),
-            solref=cast(m.jnt_solref),
-            solimp=cast(m.jnt_solimp),
-        ),
-        freedoms=Freedoms(
-            armature=cast(m.dof_armature),
-            damping=cast(m.dof_damping),
-            frictionloss=cast(m.dof_frictionloss),
-            invweight=cast(m.dof_invweight0),
-            solref=cast(m.dof_solref),
-            solimp=cast(m.dof_solimp),
-        ),
+        bodies=_take(model.Bodies, m, "body", cast, invweight="invweight0"),
+        joints=_take(model.Joints, m, "jnt", cast),
+        freedoms=_take(model.Freedoms, m, "dof", cast, invweight="invweight0"),
         geoms=_geoms(m, layout, sdf, dtype, cast),
-        pairs=Pairs(
-            friction=cast(m.pair_friction),
-            solref=cast(m.pair_solref),
-            solreffriction=cast(m.pair_solreffriction),
-            solimp=cast(m.pair_solimp),
-            margin=cast(m.pair_margin),
-        ),
-        sites=Sites(pos=cast(m.site_pos), quat=cast(m.site_quat), size=cast(m.site_size)),
+        pairs=_take(model.Pairs, m, "pair", cast),
+        sites=_take(model.Sites, m, "site", cast),
         tendons=_tendons(m, cast),
-        equalities=Equalities(
-            data=cast(m.eq_data), solref=cast(m.eq_solref), solimp=cast(m.eq_solimp)
-        ),
-        actuators=Actuators(
+        equalities=_take(model.Equalities, m, "eq", cast),
+        actuators=_take(
+            model.Actuators,
+            m,
+            "actuator",
+            cast,
             gear=cast(m.actuator_gear[:, 0]),
             gainprm=cast(_affine(m.actuator_gaintype, m.actuator_gainprm)),
             biasprm=cast(_affine(m.actuator_biastype, m.actuator_biasprm, nothing=0)),
             dynprm=cast(m.actuator_dynprm[:, 0]),
-            ctrlrange=cast(m.actuator_ctrlrange),
-            forcerange=cast(m.actuator_forcerange),
-            actrange=cast(m.actuator_actrange),
         ),
         qpos0=cast(m.qpos0),
         qpos_spring=cast(m.qpos_spring),
@@ -94,16 +52,22 @@ def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]
     )
 
 
-def _geoms(m: Any, layout: Layout, sdf: Any, dtype: Any, cast: Any) -> Geoms:
-    return Geoms(
-        pos=cast(m.geom_pos),
-        quat=cast(m.geom_quat),
-        size=cast(m.geom_size),
-        friction=cast(m.geom_friction),
-        solref=cast(m.geom_solref),
-        solimp=cast(m.geom_solimp),
-        solmix=cast(m.geom_solmix),
-        margin=cast(m.geom_margin),
+def _take[S](kind: type[S], m: Any, prefix: str, cast: Any, **known: Any) -> S:
+    """Fields of a part: MuJoCo's of the same names after the prefix, but for those that are known.
+
+    A known field is its value, or the name that it has there.
+    """
+    names = {field.name: known.get(field.name, field.name) for field in fields_of(kind)}
+    read = lambda x: cast(getattr(m, f"{prefix}_{x}")) if isinstance(x, str) else x
+    return kind(**{name: read(x) for name, x in names.items()})
+
+
+def _geoms(m: Any, layout: Layout, sdf: Any, dtype: Any, cast: Any) -> model.Geoms:
+    return _take(
+        model.Geoms,
+        m,
+        "geom",
+        cast,
         hulls=cast(hulls.corners(m, layout.geom_hull)),
         fields=fields.fields(m, sdf, dtype),
         heights=grounds.heights(m, layout.geom_ground, cast),
@@ -122,9 +86,9 @@ def _affine(kinds: np.ndarray, prm: np.ndarray, nothing: int = -1) -> np.ndarray
     return out
 
 
-def _option(m: Any, cast: Any) -> Option:
+def _option(m: Any, cast: Any) -> model.Option:
     o = m.opt
-    return Option(
+    return model.Option(
         timestep=cast(o.timestep),
         gravity=cast(o.gravity),
         wind=cast(o.wind),
@@ -134,25 +98,22 @@ def _option(m: Any, cast: Any) -> Option:
     )
 
 
-def _tendons(m: Any, cast: Any) -> Tendons:
+def _tendons(m: Any, cast: Any) -> model.Tendons:
     weight = np.zeros((m.ntendon, m.nv))
     for tendon in range(m.ntendon):
         for k in range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon]):
             weight[tendon, m.jnt_dofadr[m.wrap_objid[k]]] += m.wrap_prm[k]
-    return Tendons(
+    return _take(
+        model.Tendons,
+        m,
+        "tendon",
+        cast,
         weight=cast(weight),
-        stiffness=cast(m.tendon_stiffness),
-        damping=cast(m.tendon_damping),
-        lengthspring=cast(m.tendon_lengthspring),
-        frictionloss=cast(m.tendon_frictionloss),
-        range=cast(m.tendon_range),
-        margin=cast(m.tendon_margin),
-        length0=cast(m.tendon_length0),
-        invweight=cast(m.tendon_invweight0),
-        solref_limit=cast(m.tendon_solref_lim),
-        solimp_limit=cast(m.tendon_solimp_lim),
-        solref_friction=cast(m.tendon_solref_fri),
-        solimp_friction=cast(m.tendon_solimp_fri),
+        invweight="invweight0",
+        solref_limit="solref_lim",
+        solimp_limit="solimp_lim",
+        solref_friction="solref_fri",
+        solimp_friction="solimp_fri",
     )
 
 
