@@ -13,13 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .stencil import ROW, Layout, padded, stencil, trimmed, weights
+from .stencil import ADD_ROWS, IN_BOUNDS, ROW, Layout, padded, stencil, trimmed, weights
 
 THREE = np.int32(3)  # nodes that a particle touches along an axis
-_IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
-_ADD = lax.ScatterDimensionNumbers(
-    update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
-)
 _TAKE = lax.GatherDimensionNumbers(
     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
 )
@@ -76,7 +72,7 @@ def _spread_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> Array:
             at = row + i * np.int32(layout.strides[axis])
             here = w[axis][i][None] * (value + k * slope[0])
             if axis == len(w) - 1:
-                return lax.scatter_add(grid, at[:, None], here.T, _ADD, mode=_IN_BOUNDS)
+                return lax.scatter_add(grid, at[:, None], here.T, ADD_ROWS, mode=IN_BOUNDS)
             return along(axis + 1, grid, at, here, [w[axis][i][None] * s for s in slope[1:]])
 
         return _three(node, grid, THREE if axis else count)
@@ -85,7 +81,7 @@ def _spread_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> Array:
 
 
 def _rows_at(grid: Array, row: Array) -> Array:
-    return lax.gather(grid, row[:, None], _TAKE, (1, ROW), mode=_IN_BOUNDS)
+    return lax.gather(grid, row[:, None], _TAKE, (1, ROW), mode=IN_BOUNDS)
 
 
 def _moments_chunk(grid: Array, x, offset: Array, layout: Layout) -> list[Array]:

@@ -14,12 +14,8 @@ import numpy as np
 from jax import Array, lax
 
 from .footprint import Footprint
-from .stencil import ROW, Layout, pieces, stencil
+from .stencil import ADD_ROWS, IN_BOUNDS, ROW, Layout, pieces, stencil
 
-_IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
-_ADD = lax.ScatterDimensionNumbers(
-    update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
-)
 _TAKE = lax.GatherDimensionNumbers(
     offset_dims=(2,), collapsed_slice_dims=(0,), start_index_map=(0,)
 )
@@ -39,7 +35,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
     update = footprint.weight() * footprint.value([row(part) for part in layout.split(q)])
     grid, at = jnp.zeros((layout.nodes, ROW), x[0].dtype), footprint.row[..., 0].reshape(-1, 1)
-    return lax.scatter_add(grid, at, update.reshape(-1, ROW), _ADD, mode=_IN_BOUNDS)
+    return lax.scatter_add(grid, at, update.reshape(-1, ROW), ADD_ROWS, mode=IN_BOUNDS)
 
 
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
@@ -88,5 +84,5 @@ def _scaled(a: Array, columns: list[Array]) -> list[Array]:
 
 def _columns(grid: Array, at: Array) -> list[Array]:
     """The four columns of the grid at rows of it, each shaped as `at`."""
-    rows = lax.gather(grid, at[..., None], _TAKE, (1, ROW), mode=_IN_BOUNDS)
+    rows = lax.gather(grid, at[..., None], _TAKE, (1, ROW), mode=IN_BOUNDS)
     return [rows[..., i] for i in range(ROW)]

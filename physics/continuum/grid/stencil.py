@@ -10,9 +10,14 @@ from math import prod
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 ROW = 4  # numbers in a grid row: one 128-bit word in float32
+# how rows are added to a grid [nodes, ROW]
+IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+ADD_ROWS = lax.ScatterDimensionNumbers(
+    update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
+)
 
 
 @dataclass(frozen=True)

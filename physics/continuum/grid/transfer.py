@@ -208,57 +208,55 @@ def _slopes_by(kernel: Callable, *args: Array, layout: Layout) -> list[Array]:
     return kernel(args[:d], args[d:-1], args[-1], layout)
 
 
-_spread = primitive(
-    "mpm_spread",
-    partial(_spread_by, rows.spread),
-    _grid_like,
-    kernels={
-        "cpu": partial(_spread_by, chunked.spread),
-        "tpu": partial(_spread_by, columns.spread),
-    },
-    batch=lambda size, *args, layout: _stacked(_spread, size, args, layout),
-    jvp=_spread_jvp,
-    transpose=_spread_transpose,
+def _transfer(name: str, value: Callable, like: Callable, **rules: Any) -> Any:
+    """The primitive of a transfer, whose copies are one transfer over all their grids."""
+    made = primitive(
+        f"mpm_{name}",
+        value,
+        like,
+        batch=lambda size, *args, layout: _stacked(made, size, args, layout),
+        **rules,
+    )
+    return made
+
+
+def _by_platform(name: str, form: Callable, like: Callable, **rules: Any) -> Any:
+    """The primitive of a transfer that has kernels of the platforms."""
+    kernel = lambda module: partial(form, getattr(module, name))
+    kernels = {"cpu": kernel(chunked), "tpu": kernel(columns)}
+    return _transfer(name, kernel(rows), like, kernels=kernels, **rules)
+
+
+_spread = _by_platform(
+    "spread", _spread_by, _grid_like, jvp=_spread_jvp, transpose=_spread_transpose
 )
-_moments = primitive(
-    "mpm_moments",
-    partial(_moments_by, rows.moments),
+_moments = _by_platform(
+    "moments",
+    _moments_by,
     _moments_like,
     several=True,
-    kernels={
-        "cpu": partial(_moments_by, chunked.moments),
-        "tpu": partial(_moments_by, columns.moments),
-    },
-    batch=lambda size, *args, layout: _stacked(_moments, size, args, layout),
     jvp=_moments_jvp,
     transpose=_moments_transpose,
 )
-_slopes = primitive(
-    "mpm_slopes",
-    partial(_slopes_by, rows.slopes),
+_slopes = _by_platform(
+    "slopes",
+    _slopes_by,
     lambda *avals, layout: [avals[0].update() for _ in layout.shape],
     several=True,
-    kernels={
-        "cpu": partial(_slopes_by, chunked.slopes),
-        "tpu": partial(_slopes_by, columns.slopes),
-    },
-    batch=lambda size, *args, layout: _stacked(_slopes, size, args, layout),
     jvp=jvp_of(_slopes_by_moments),
 )
-_spread_tangent = primitive(
-    "mpm_spread_tangent",
+_spread_tangent = _transfer(
+    "spread_tangent",
     _spread_tangent_value,
     _grid_like,
-    batch=lambda size, *args, layout: _stacked(_spread_tangent, size, args, layout),
     jvp=jvp_of(_spread_tangent_value),
     transpose=_spread_tangent_transpose,
 )
-_moments_tangent = primitive(
-    "mpm_moments_tangent",
+_moments_tangent = _transfer(
+    "moments_tangent",
     _moments_tangent_value,
     _moments_like,
     several=True,
-    batch=lambda size, *args, layout: _stacked(_moments_tangent, size, args, layout),
     jvp=jvp_of(_moments_tangent_value),
     transpose=_moments_tangent_transpose,
 )
