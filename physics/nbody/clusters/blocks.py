@@ -219,6 +219,12 @@ def advance_stars(
     return scheduler.advance_group(stars, due, move, spec.tile, move_all)
 
 
+def no_blocks_yet(dtype: Any) -> dict[str, Array]:
+    """Return what a state counts before the first block."""
+    zero = jnp.zeros((), jnp.int32)
+    return {"blocks": zero, "steps": jnp.zeros(2, dtype), "floored": jnp.zeros((), jnp.int32)}
+
+
 def counted(state: Any, due: Array, tracers: Array, floored: Array) -> dict[str, Array]:
     """What a state counts after a block: fields `blocks`, `steps` and `floored`.
 

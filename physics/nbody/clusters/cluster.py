@@ -88,13 +88,7 @@ class Cluster:
     )  # [] about the centre of mass of the stars that are still there; inf: nobody escapes
     unbound: Array | bool = True  # [] bool: only those of positive energy do; False for a tide
 
-    def init(
-        self,
-        x: Any,
-        v: Any,
-        m: Any,
-        tracers: tuple[Any, Any] | None = None,
-    ) -> State:
+    def init(self, x: Any, v: Any, m: Any, tracers: tuple[Any, Any] | None = None) -> State:
         """The state of stars [N, 3] and tracers [M, 3], from which nobody has escaped yet.
 
         Arguments and errors are those of `Hermite.init`.

@@ -37,6 +37,7 @@ from .blocks import (
     due_at,
     first_step,
     next_step,
+    no_blocks_yet,
     predicted,
     pull_and_snap,
     rewound,
@@ -82,13 +83,7 @@ class Hermite(PairedSteps):
     `step`, the loop over the blocks of an interval, is `BlockSteps.step`; `block` is what one does.
     """
 
-    def init(
-        self,
-        x: Any,
-        v: Any,
-        m: Any,
-        tracers: tuple[Any, Any] | None = None,
-    ) -> State:
+    def init(self, x: Any, v: Any, m: Any, tracers: tuple[Any, Any] | None = None) -> State:
         """The state for stars at x [N, 3] with velocities v [N, 3] and masses m [N].
 
         Args:
@@ -193,9 +188,7 @@ def _init(spec: Hermite, stars: Array, m: Array, tracer_states: Array) -> State:
         stars=population,
         tracers=bodies,
         origin=origin,
-        blocks=jnp.zeros((), jnp.int32),
-        steps=jnp.zeros(2, stars.dtype),
-        floored=jnp.zeros((), jnp.int32),
+        **no_blocks_yet(stars.dtype),
         pairs=pairs,
         refused=refused,
     )

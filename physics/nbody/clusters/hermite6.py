@@ -29,6 +29,7 @@ from .blocks import (
     counted,
     due_at,
     next_step,
+    no_blocks_yet,
     quantised,
     size,
 )
@@ -60,13 +61,7 @@ class Hermite6(BlockSteps):
     )  # [] accuracy of the steps, which are proportional to it
     tile: int = whole(default=32, least=1)  # bodies advanced together, on a CPU
 
-    def init(
-        self,
-        x: Any,
-        v: Any,
-        m: Any,
-        tracers: tuple[Any, Any] | None = None,
-    ) -> State:
+    def init(self, x: Any, v: Any, m: Any, tracers: tuple[Any, Any] | None = None) -> State:
         """The state for stars and tracers, all as `Hermite.init` has them."""
         return _init(self, *checks.start("Hermite6.init", self, x, v, m, tracers))
 
@@ -125,9 +120,7 @@ def _init(spec: Hermite6, stars: Array, m: Array, tracer_states: Array) -> State
         stars=population(stars),
         tracers=population(tracer_states),
         origin=origin,
-        blocks=jnp.zeros((), jnp.int32),
-        steps=jnp.zeros(2, stars.dtype),
-        floored=jnp.zeros((), jnp.int32),
+        **no_blocks_yet(stars.dtype),
         m=m,
     )
 

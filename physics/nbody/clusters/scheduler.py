@@ -178,11 +178,7 @@ def schedule_by_pages[T: Stepped](
 
 
 def schedule_in_wide_tiles[T: Stepped](
-    packing: Packing[T],
-    now: Array,
-    move: Move[T],
-    again: Again[T] | None,
-    schedule: Schedule,
+    packing: Packing[T], now: Array, move: Move[T], again: Again[T] | None, schedule: Schedule
 ) -> tuple[Schedule, Array, Array]:
     """As `advance`, looking at all bodies in one launch, and moving the due in wide tiles."""
     active, total = _listed(schedule.ends.ravel() == now, schedule.active)
@@ -193,11 +189,7 @@ def schedule_in_wide_tiles[T: Stepped](
 
 
 def schedule_at_once[T: Stepped](
-    packing: Packing[T],
-    now: Array,
-    move: Move[T],
-    again: Again[T] | None,
-    schedule: Schedule,
+    packing: Packing[T], now: Array, move: Move[T], again: Again[T] | None, schedule: Schedule
 ) -> tuple[Schedule, Array, Array]:
     """As `advance`, with all bodies moved, of whom the due stay moved."""
     count = schedule.rows.shape[0]
