@@ -22,27 +22,16 @@ class Gripper:
     hand_mass: Array | float = number(default=1.0, above=0, unit="kg", one=True)  # []
     hand_inertia: Array | float = number(default=0.01, above=0, unit="kg m^2", one=True)  # []
     finger_mass: Array | float = number(default=0.1, above=0, unit="kg", one=True)  # [] of each
-    stiffness: Array | float = number(
-        default=600.0, least=0, unit="N/m", one=True
-    )  # [] of the impedance
-    damping: Array | float = number(
-        default=50.0, least=0, unit="N s/m", one=True
-    )  # [] of the impedance
-    turn_stiffness: Array | float = number(
-        default=50.0, least=0, unit="N m/rad", one=True
-    )  # [] of the impedance
-    turn_damping: Array | float = number(
-        default=1.41, least=0, unit="N m s/rad", one=True
-    )  # [] of the impedance
-    grip_stiffness: Array | float = number(
-        default=400.0, least=0, unit="N/m", one=True
-    )  # [] of each finger's spring
-    grip_damping: Array | float = number(
-        default=2.0, least=0, unit="N s/m", one=True
-    )  # [] of each finger's spring
-    gravity: Array | float = number(
-        default=9.81, least=0, unit="m/s^2", one=True
-    )  # [] on the part; the hand's weight is borne
+    # [] of the impedance
+    stiffness: Array | float = number(default=600.0, least=0, unit="N/m", one=True)
+    damping: Array | float = number(default=50.0, least=0, unit="N s/m", one=True)
+    turn_stiffness: Array | float = number(default=50.0, least=0, unit="N m/rad", one=True)
+    turn_damping: Array | float = number(default=1.41, least=0, unit="N m s/rad", one=True)
+    # [] of each finger's spring
+    grip_stiffness: Array | float = number(default=400.0, least=0, unit="N/m", one=True)
+    grip_damping: Array | float = number(default=2.0, least=0, unit="N s/m", one=True)
+    # [] on the part; the hand's weight is borne
+    gravity: Array | float = number(default=9.81, least=0, unit="m/s^2", one=True)
     dt: Array | float = number(default=1 / 60, above=0, unit="s", one=True)  # [] a control step
     substeps: int = size(default=4, least=1)  # steps of the motion in a control step
     iterations: int = size(default=3, least=1)  # of the secant method in each
