@@ -29,15 +29,7 @@ from jaxgpu.runs.loop import Run, run
 from ..arguments import computed_in
 from ..bessel.hypergeometric import log_hyp0f1
 from ..bessel.ratios import iv_ratio_inverse
-from .arguments import (
-    count_of,
-    in_full,
-    key_of,
-    points,
-    refuse_lengths,
-    unit_vectors,
-    weights_of,
-)
+from .arguments import count_of, in_full, key_of, points, refuse_lengths, unit_vectors, weights_of
 from .von_mises_fisher import log_sphere_area
 
 

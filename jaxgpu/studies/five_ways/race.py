@@ -16,17 +16,7 @@ from jaxgpu.report import replace_text
 from jaxgpu.rl.plan import evaluate_plans, plan_from_each
 from jaxgpu.runs.loop import Run
 
-from .ways import (
-    BLOCKS,
-    DISCOUNT,
-    LEARNERS,
-    PLANNERS,
-    WITH_GRADIENTS,
-    Score,
-    Starts,
-    begin,
-    learnt,
-)
+from .ways import BLOCKS, DISCOUNT, LEARNERS, PLANNERS, WITH_GRADIENTS, Score, Starts, begin, learnt
 
 WAYS = (*LEARNERS, *PLANNERS)
 

@@ -12,13 +12,7 @@ from jaxgpu import rl
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Figure, Headline, Report, Table, figure, of_seeds
 from jaxgpu.rl.envs.matter.task import Matter, State
-from jaxgpu.rl.plan import (
-    Plan,
-    evaluate_plans,
-    initial_states,
-    plan_from_each,
-    standard_planners,
-)
+from jaxgpu.rl.plan import Plan, evaluate_plans, initial_states, plan_from_each, standard_planners
 from jaxgpu.rl.plan.comparison import POPULATION
 from jaxgpu.studies import Seeded, seed_count, shared_parts
 

@@ -5,16 +5,7 @@ Read `integration` first, the one call; then `planetary`, accurate and with rela
 and its `lanes`; `ephemeris`, where the planets are; and `encounters`, a log of close ones.
 """
 
-from . import (
-    encounters,
-    ensemble,
-    ephemeris,
-    integration,
-    lanes,
-    planetary,
-    tracers,
-    wisdom_holman,
-)
+from . import encounters, ensemble, ephemeris, integration, lanes, planetary, tracers, wisdom_holman
 from .ensemble import Ensemble
 from .integration import integrate
 from .planetary import Planetary
