@@ -14,15 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from continuum_run import positions
 
-from jaxgpu.physics.continuum import (
-    Body,
-    DruckerPrager,
-    Grid,
-    Liquid,
-    Scene,
-    fill_box,
-    simulate,
-)
+from jaxgpu.physics.continuum import Body, DruckerPrager, Grid, Liquid, Scene, fill_box, simulate
 
 G, A = 9.81, 0.05715
 # table 2: t sqrt(2 g / a), front x / a; table 6: t sqrt(g / a), height / 2 a

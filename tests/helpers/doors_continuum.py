@@ -8,16 +8,7 @@ from doors import Door
 from jaxgpu import render
 from jaxgpu.geometry import sdf
 from jaxgpu.physics import continuum
-from jaxgpu.physics.continuum import (
-    Body,
-    Collector,
-    Collider,
-    Grid,
-    Injector,
-    Liquid,
-    Scene,
-    Soft,
-)
+from jaxgpu.physics.continuum import Body, Collector, Collider, Grid, Injector, Liquid, Scene, Soft
 
 X = np.array([[0.4, 0.45], [0.5, 0.5], [0.61, 0.4]], np.float32)
 GRID = Grid(0.1, (10, 10))

@@ -8,13 +8,7 @@ from conformance import check_program
 from problem_peers import VALUES, assert_like_the_peer, points
 
 from jaxgpu.evolution.problems import fitted, mechanical
-from jaxgpu.evolution.problems.real_world import (
-    CONSTRAINED,
-    DESIGNS,
-    NAMES,
-    car_cab,
-    engineering,
-)
+from jaxgpu.evolution.problems.real_world import CONSTRAINED, DESIGNS, NAMES, car_cab, engineering
 
 SAME = float(np.random.default_rng(0).normal())  # what the suite was made to draw
 

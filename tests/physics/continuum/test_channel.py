@@ -8,15 +8,7 @@ import numpy as np
 import pytest
 from continuum_run import jit_unoptimized
 
-from jaxgpu.physics.continuum import (
-    Body,
-    Grid,
-    HerschelBulkley,
-    Liquid,
-    Scene,
-    fill_box,
-    simulate,
-)
+from jaxgpu.physics.continuum import Body, Grid, HerschelBulkley, Liquid, Scene, fill_box, simulate
 
 WIDTH, FASTEST = 0.5, 0.5  # m, m/s
 

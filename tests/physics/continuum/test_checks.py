@@ -9,22 +9,9 @@ import pytest
 from refused_scenes import BODY, GRID, changed, refused
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import (
-    Body,
-    Collider,
-    Corotated,
-    DruckerPrager,
-    Grid,
-    HerschelBulkley,
-    Liquid,
-    NeoHookean,
-    Scene,
-    Snow,
-    Soft,
-    VonMises,
-    checks,
-    fill_box,
-)
+from jaxgpu.physics.continuum import Body, Collider, Grid, Scene, Soft, checks, fill_box
+from jaxgpu.physics.continuum.materials import Corotated, HerschelBulkley, Liquid, NeoHookean
+from jaxgpu.physics.continuum.materials.plastic import DruckerPrager, Snow, VonMises
 
 
 def led(shape=None, x=(0.5, 0.5), **fields):

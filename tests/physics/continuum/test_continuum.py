@@ -10,19 +10,9 @@ from conformance import assert_deterministic, avals, check_program, exports
 from continuum_run import forward, jit_unoptimized, positions, velocities
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import (
-    Body,
-    Corotated,
-    DruckerPrager,
-    Grid,
-    HerschelBulkley,
-    Liquid,
-    NeoHookean,
-    Scene,
-    VonMises,
-    engine,
-    fill_box,
-)
+from jaxgpu.physics.continuum import Body, Grid, Scene, engine, fill_box
+from jaxgpu.physics.continuum.materials import Corotated, HerschelBulkley, Liquid, NeoHookean
+from jaxgpu.physics.continuum.materials.plastic import DruckerPrager, VonMises
 
 LIQUID = Liquid(2e4, 0.3)
 HELD = Liquid(2e4, 0.3, volume_correction=0.1)

@@ -7,16 +7,8 @@ import pytest
 from continuum_run import jit_unoptimized
 from scipy.linalg import expm, polar
 
-from jaxgpu.physics.continuum import (
-    Corotated,
-    DruckerPrager,
-    HerschelBulkley,
-    Liquid,
-    NeoHookean,
-    Snow,
-    VonMises,
-    lame,
-)
+from jaxgpu.physics.continuum.materials import Corotated, HerschelBulkley, Liquid, NeoHookean, lame
+from jaxgpu.physics.continuum.materials.plastic import DruckerPrager, Snow, VonMises
 
 E, NU = 3.1e4, 0.27
 MU, LAM = E / 2.54, E * 0.27 / (1.27 * 0.46)  # by the definition, with these numbers

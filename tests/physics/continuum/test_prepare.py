@@ -10,15 +10,7 @@ import pytest
 from continuum_run import forward, positions
 from refused_scenes import BODY, GRID, changed, refused
 
-from jaxgpu.physics.continuum import (
-    Body,
-    Grid,
-    NeoHookean,
-    Scene,
-    count_lost,
-    fill_box,
-    simulate,
-)
+from jaxgpu.physics.continuum import Body, Grid, NeoHookean, Scene, count_lost, fill_box, simulate
 
 
 @pytest.mark.rewritten

@@ -11,19 +11,10 @@ from continuum_run import jit_unoptimized
 
 from jaxgpu.geometry import sdf
 from jaxgpu.inputs.fields import pytree
-from jaxgpu.physics.continuum import (
-    Body,
-    Collider,
-    Grid,
-    Liquid,
-    NeoHookean,
-    Scene,
-    fill_box,
-    rollout,
-    simulate,
-    simulation,
-)
+from jaxgpu.physics.continuum import Body, Grid, Scene, fill_box, rollout, simulate, simulation
+from jaxgpu.physics.continuum.materials import Liquid, NeoHookean
 from jaxgpu.physics.continuum.simulation import Watch, _raise_lost
+from jaxgpu.physics.continuum.tools import Collider
 
 DX = 1 / 10
 X = np.asarray(fill_box((0.2, 0.3), (0.5, 0.6), DX / 2))

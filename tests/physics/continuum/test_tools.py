@@ -11,17 +11,8 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import (
-    Body,
-    Collider,
-    Grid,
-    Liquid,
-    NeoHookean,
-    Scene,
-    count_lost,
-    fill_box,
-    simulate,
-)
+from jaxgpu.physics.continuum import Body, Collider, Grid, Scene, count_lost, fill_box, simulate
+from jaxgpu.physics.continuum.materials import Liquid, NeoHookean
 from jaxgpu.physics.continuum.tools.collide import advance, touch
 
 PLATE = ((1.0, 2.0, 3.0), (1.0, 5.0, 2.0))  # moments, kg m^2, and spin, rad/s

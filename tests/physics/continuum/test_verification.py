@@ -7,16 +7,8 @@ import numpy as np
 import pytest
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import (
-    Body,
-    Collider,
-    Grid,
-    Liquid,
-    NeoHookean,
-    Scene,
-    fill_box,
-    simulate,
-)
+from jaxgpu.physics.continuum import Body, Collider, Grid, Scene, fill_box, simulate
+from jaxgpu.physics.continuum.materials import Liquid, NeoHookean
 
 G = 9.81
 

@@ -9,14 +9,7 @@ from collapse_experiments import FRONT, HEIGHT, dam, delayed
 from continuum_run import forward, positions
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import (
-    Body,
-    Collider,
-    Grid,
-    Liquid,
-    Scene,
-    fill_box,
-)
+from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, fill_box
 
 G = 9.81
 

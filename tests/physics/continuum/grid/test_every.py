@@ -12,19 +12,9 @@ import numpy as np
 import pytest
 from continuum_run import jit_unoptimized
 
-from jaxgpu.physics.continuum import (
-    Body,
-    Corotated,
-    DruckerPrager,
-    Grid,
-    HerschelBulkley,
-    Liquid,
-    NeoHookean,
-    Scene,
-    Snow,
-    VonMises,
-    fill_box,
-)
+from jaxgpu.physics.continuum import Body, Grid, Scene, fill_box
+from jaxgpu.physics.continuum.materials import Corotated, HerschelBulkley, Liquid, NeoHookean
+from jaxgpu.physics.continuum.materials.plastic import DruckerPrager, Snow, VonMises
 
 DX = 1 / 8
 ANYWHERE = [jax.export.DisabledSafetyCheck.platform()]

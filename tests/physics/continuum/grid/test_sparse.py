@@ -10,15 +10,7 @@ import pytest
 from continuum_run import UNOPTIMIZED, jit_unoptimized
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import (
-    Body,
-    Collider,
-    Grid,
-    Liquid,
-    Scene,
-    fill_box,
-    rollout,
-)
+from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, fill_box, rollout
 from jaxgpu.physics.continuum.grid import sparse
 from jaxgpu.physics.continuum.grid.sparse import over_mass
 

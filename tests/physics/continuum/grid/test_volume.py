@@ -11,18 +11,10 @@ from scipy.interpolate import BSpline
 from scipy.ndimage import minimum_filter
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import (
-    Body,
-    Collider,
-    Grid,
-    HerschelBulkley,
-    Liquid,
-    Scene,
-    fill_box,
-    simulate,
-)
+from jaxgpu.physics.continuum import Body, Collider, Grid, Scene, fill_box, simulate
 from jaxgpu.physics.continuum.grid.transfer import spread
 from jaxgpu.physics.continuum.grid.volume import excess
+from jaxgpu.physics.continuum.materials import HerschelBulkley, Liquid
 
 G = 9.81
 

@@ -10,19 +10,9 @@ import pytest
 from continuum_run import jit_unoptimized, positions
 
 from jaxgpu.geometry import sdf
-from jaxgpu.physics.continuum import (
-    Body,
-    Collector,
-    Collider,
-    Grid,
-    Injector,
-    Liquid,
-    NeoHookean,
-    Scene,
-    fill_box,
-    rollout,
-    simulate,
-)
+from jaxgpu.physics.continuum import Body, Grid, Scene, fill_box, rollout, simulate
+from jaxgpu.physics.continuum.materials import Liquid, NeoHookean
+from jaxgpu.physics.continuum.tools import Collector, Collider, Injector
 
 DX, DT = 1 / 16, 2e-3
 LAYER = np.array([[0.2, 0.8], [0.2, 0.83]], np.float32)
