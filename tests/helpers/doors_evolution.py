@@ -164,19 +164,12 @@ DOORS = [
         limits=("f: inf",),
     ),
     Door("evolution.multi.das_dennis", das_dennis, {"objectives": 3}, refusals=True),
-    Door(
-        "evolution.Problem.evaluate",
-        values,
-        {"x": F},
-        right=("x: *",),
-        limits=("x: nan", "x: inf", "x: -inf"),
-    ),
-    Door(
-        "evolution.Drawn, Stochastic.evaluate",
-        drawn,
-        {"x": F},
-        right=("x: *",),
-        limits=("x: nan", "x: inf", "x: -inf"),
+    *(
+        Door(name, f, {"x": F}, right=("x: *",), limits=("x: nan", "x: inf", "x: -inf"))
+        for name, f in (
+            ("evolution.Problem.evaluate", values),
+            ("evolution.Drawn, Stochastic.evaluate", drawn),
+        )
     ),
     Door(
         "evolution.search",

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from doors import Door
 
+from jaxgpu.physics.nbody import measure
 from jaxgpu.physics.nbody.clusters import (
     Cluster,
     Hermite,
@@ -15,16 +16,6 @@ from jaxgpu.physics.nbody.clusters import (
     evolve,
 )
 from jaxgpu.physics.nbody.forces import potentials, tide
-from jaxgpu.physics.nbody.measure import (
-    bound_pairs,
-    budget,
-    class_radii,
-    core,
-    energy,
-    half_mass_relaxation_time,
-    lagrangian_radii,
-    potential,
-)
 from jaxgpu.physics.nbody.models import (
     binary_orbits,
     king,
@@ -171,19 +162,12 @@ DOORS = [
         lambda count, depth: king(KEY, count, depth),
         {"count": 7, "depth": 5.0},
     ),
-    Door(
-        "physics.nbody.models.salpeter",
-        salpeter,
-        {"low": 0.1, "high": 9.0},
-        pairs=(("low", "high"),),
-        host=NUMPY,
-    ),
-    Door(
-        "physics.nbody.kroupa",
-        kroupa,
-        {"low": 0.1, "high": 9.0},
-        pairs=(("low", "high"),),
-        host=NUMPY,
+    *(
+        Door(name, law, {"low": 0.1, "high": 9.0}, pairs=(("low", "high"),), host=NUMPY)
+        for name, law in (
+            ("physics.nbody.models.salpeter", salpeter),
+            ("physics.nbody.kroupa", kroupa),
+        )
     ),
     Door(
         "physics.nbody.masses.quantile",
@@ -227,7 +211,7 @@ DOORS = [
     ),
     Door(
         "physics.nbody.energy",
-        energy,
+        measure.energy,
         {"x": X, "v": V, "m": M, "softening": np.float32(0.1)},
         right=leave("x", "negative", "zero")
         + leave("v", "negative", "zero")
@@ -235,7 +219,7 @@ DOORS = [
     ),
     Door(
         "physics.nbody.lagrangian_radii",
-        lagrangian_radii,
+        measure.lagrangian_radii,
         {"x": X, "m": M, "centre": jnp.zeros(3), "fractions": np.array([0.1, 0.5], np.float32)},
         right=(
             *leave("x", "negative", "zero"),
@@ -245,13 +229,13 @@ DOORS = [
     ),
     Door(
         "physics.nbody.measure.half_mass_relaxation_time",
-        half_mass_relaxation_time,
+        measure.half_mass_relaxation_time,
         {"count": 100, "radius": 1.0, "mass": 1.0},
         right=("radius: empty", "mass: empty"),
     ),
     Door(
         "physics.nbody.measure.potential",
-        potential,
+        measure.potential,
         {"points": X[:4], "x": X, "m": M, "softening": 0.1},
         right=leave("x", "negative", "zero")
         + leave("points", "negative", "zero", *LENGTHS)
@@ -259,25 +243,25 @@ DOORS = [
     ),
     Door(
         "physics.nbody.bound_pairs",
-        bound_pairs,
+        measure.bound_pairs,
         {"x": X, "v": V, "m": M},
         right=leave("x", "negative", "zero") + leave("v", "negative", "zero") + ("m: zero",),
         refusals=True,
     ),
     Door(
         "physics.nbody.measure.budget",
-        lambda outside: budget(X, V, M, 0.1, outside),
+        lambda outside: measure.budget(X, V, M, 0.1, outside),
         {"outside": M},
         right=leave("outside", "negative", "zero", "None"),
     ),
     Door(
         "physics.nbody.core",
-        lambda neighbours: core(X, M, neighbours),
+        lambda neighbours: measure.core(X, M, neighbours),
         {"neighbours": 3},
     ),
     Door(
         "physics.nbody.measure.class_radii",
-        lambda edges: class_radii(X, M, jnp.zeros(3), SHARES, edges),
+        lambda edges: measure.class_radii(X, M, jnp.zeros(3), SHARES, edges),
         {"edges": np.array([0.0, 9.0], np.float32)},
         right=leave("edges", *LENGTHS),
         limits=leave("edges", "inf", "-inf", *LENGTHS),

@@ -14,6 +14,14 @@ N = np.array([[0.0, 0.6, 0.8], [0.0, 0.0, 1.0]], np.float32)
 V = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 0.2]], np.float32)
 U = np.array([[0.1, 0.2, 0.0], [0.0, 0.0, 0.0]], np.float32)
 QUAT = np.array([1.0, 0.0, 0.0, 0.0], np.float32)
+BALL = {
+    "shape": sdf.Ball(1.5),
+    "points": POINTS,
+    "pos": np.array([0.0, 1.0, 2.0], np.float32),
+    "quat": QUAT,
+}
+SEEN = tuple(f"points: {kind}" for kind in ("zero", "negative", "wrong length", "empty"))
+SEEN += ("quat: negative",)
 ANY = tuple(f"{x}: {kind}" for x in ("pos", "velocity", "spin") for kind in ("zero", "negative"))
 FIELDS = tuple(
     f"{x}: {kind}"
@@ -106,43 +114,15 @@ DOORS = [
     Door(
         "physics.touch.probe",
         touch.probe,
-        {
-            "shape": sdf.Ball(1.5),
-            "points": POINTS,
-            "pos": np.array([0.0, 1.0, 2.0], np.float32),
-            "quat": QUAT,
-            "velocity": V[0],
-            "spin": V[1],
-        },
-        right=(
-            *ANY,
-            "points: zero",
-            "points: negative",
-            "quat: negative",
-            "points: wrong length",
-            "points: empty",
-        ),
+        {**BALL, "velocity": V[0], "spin": V[1]},
+        right=(*ANY, *SEEN),
         normalised=("quat",),
     ),
     Door(
         "physics.touch.heights",
         touch.heights,
-        {
-            "shape": sdf.Ball(1.5),
-            "points": POINTS,
-            "pos": np.array([0.0, 1.0, 2.0], np.float32),
-            "quat": QUAT,
-            "far": 0.5,
-        },
-        right=(
-            "pos: zero",
-            "pos: negative",
-            "points: zero",
-            "points: negative",
-            "quat: negative",
-            "points: wrong length",
-            "points: empty",
-        ),
+        {**BALL, "far": 0.5},
+        right=("pos: zero", "pos: negative", *SEEN),
         normalised=("quat",),
     ),
     Door(

@@ -8,6 +8,19 @@ from jaxgpu.physics.nbody.models import plummer
 _draw = jax.jit(plummer, static_argnums=1)
 
 
+def figure_eight():
+    """Chenciner & Montgomery (2000), doi:10.2307/2661357: three equal masses, period 6.32591398."""
+    x = np.array([[0.97000436, -0.24308753, 0], [-0.97000436, 0.24308753, 0], [0, 0, 0]])
+    v = np.array([-0.93240737, -0.86473146, 0])
+    return x, np.array([-v / 2, -v / 2, v]), np.ones(3)
+
+
+def pythagorean():
+    """Burrau (1913); Szebehely & Peters (1967), doi:10.1086/110355: masses 3, 4, 5 at rest."""
+    x = np.array([[1.0, 3, 0], [-2, -1, 0], [1, -1, 0]])
+    return x, np.zeros((3, 3)), np.array([3.0, 4.0, 5.0])
+
+
 def masses(count, seed, total=1.0):
     """Masses [count], log-uniform over a factor of 100, of the given sum."""
     m = 100 ** np.random.default_rng(seed).uniform(size=count)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from nbody_inputs import figure_eight, pythagorean
 from scipy.integrate import quad
 
 from jaxgpu.physics.nbody.orbits import elements
@@ -18,19 +19,6 @@ pytestmark = pytest.mark.slow
 EIGHT = 6.32591398  # the period of the figure eight
 TURN = 2 * np.pi
 LATE = np.linspace(0.9, 1.1, 21)  # of the period of Kozai and Lidov
-
-
-def figure_eight():
-    """Chenciner & Montgomery (2000), doi:10.2307/2661357: positions, velocities and masses."""
-    x = np.array([[0.97000436, -0.24308753, 0], [-0.97000436, 0.24308753, 0], [0, 0, 0]])
-    v = np.array([-0.93240737, -0.86473146, 0])
-    return x, np.array([-v / 2, -v / 2, v]), np.ones(3)
-
-
-def pythagorean():
-    """Burrau (1913); Szebehely & Peters (1967), doi:10.1086/110355."""
-    x = np.array([[1.0, 3, 0], [-2, -1, 0], [1, -1, 0]])
-    return x, np.zeros((3, 3)), np.array([3.0, 4.0, 5.0])
 
 
 def circle(mu):

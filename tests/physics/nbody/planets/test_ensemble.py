@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
+from nbody_inputs import figure_eight, pythagorean
 from shapes import check_shapes
 
 from jaxgpu.physics.nbody.planets import ensemble
@@ -21,19 +22,6 @@ def together(*systems):
     """Systems of as many bodies, each x [N, 3], v [N, 3], m [N], in one ensemble."""
     x, v, m = (np.stack([s[k] for s in systems]) for k in range(3))
     return Ensemble(dt=0.0).init(x, v, m)
-
-
-def figure_eight():
-    """Chenciner & Montgomery (2000): three equal masses on one curve, period 6.32591398."""
-    x = np.array([[0.97000436, -0.24308753, 0], [-0.97000436, 0.24308753, 0], [0, 0, 0]])
-    v = np.array([-0.93240737, -0.86473146, 0])
-    return x, np.array([-v / 2, -v / 2, v]), np.ones(3)
-
-
-def pythagorean():
-    """Burrau (1913): masses 3, 4 and 5 at rest in the corners of a right triangle."""
-    x = np.array([[1.0, 3, 0], [-2, -1, 0], [1, -1, 0]])
-    return x, NONE, np.array([3.0, 4.0, 5.0])
 
 
 def scatterings(seed, count, unlike=True):
