@@ -12,6 +12,7 @@ beside it, as a share of that of the ideal points, below 1.1 (DTLZ1: 0.55) in al
 """
 
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +61,7 @@ class Options:
     """Of the seeds."""
 
 
-def distances(row: str, algorithm: str, seeds: int, key: int) -> tuple[np.ndarray, float]:
+def distances(row: str, algorithm: str, options: Options) -> tuple[np.ndarray, float]:
     """IGD of each seed, sorted, and the median share of the hypervolume."""
     name, m = row.split("-")[0], int(row.split("-")[1])
     ref_dirs = das_dennis(m, *PARTITIONS[m])
@@ -77,7 +78,7 @@ def distances(row: str, algorithm: str, seeds: int, key: int) -> tuple[np.ndarra
         f = protocol.evolve(spec, problem, key, PAPER[row][0]).population.f
         return indicators.igd(f, ideal), f
 
-    keys = jax.random.split(jax.random.key(key), seeds)
+    keys = jax.random.split(jax.random.key(options.key), options.seeds)
     igd, f = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=10))(keys)
     if m > 5:
         return np.sort(igd), np.nan
@@ -92,19 +93,24 @@ def scatter(found: np.ndarray) -> np.ndarray:
     return np.percentile(np.median(draws, axis=1), [5, 95])
 
 
+def measure(distances: Callable, options: Options) -> Iterator[tuple]:
+    """Yield algorithm, row, the distances of the row and the processor time that it took, s."""
+    for algorithm in options.algorithms:
+        for row in options.rows:
+            begin = time.process_time()
+            found = distances(row, algorithm, options)
+            yield algorithm, row, found, time.process_time() - begin
+
+
 def main(options: Options) -> None:
     """Print a line a row."""
     words = "best", "median", "worst", "5 % of 20", "95 %", "paper"
     print(" " * 14, *(f"{word:9s}" for word in words), "volume  CPU s")
-    for algorithm in options.algorithms:
-        for row in options.rows:
-            begin = time.process_time()
-            found, volume = distances(row, algorithm, options.seeds, options.key)
-            paper = PAPER[row][2 if algorithm == "MOEAD" else 1]
-            shown = found[0], np.median(found), found[-1], *scatter(found), paper
-            figures = "".join(f" {x:9.3e}" for x in shown)
-            spent = time.process_time() - begin
-            print(f"{algorithm} {row:8s}{figures} {volume:8.4f} {spent:6.0f}", flush=True)
+    for algorithm, row, (found, volume), spent in measure(distances, options):
+        paper = PAPER[row][2 if algorithm == "MOEAD" else 1]
+        shown = found[0], np.median(found), found[-1], *scatter(found), paper
+        figures = "".join(f" {x:9.3e}" for x in shown)
+        print(f"{algorithm} {row:8s}{figures} {volume:8.4f} {spent:6.0f}", flush=True)
 
 
 if __name__ == "__main__":

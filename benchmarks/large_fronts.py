@@ -12,7 +12,6 @@ points are the report's own, drawn again. Where the directions' ideal points are
 hypervolume stands beside it as a share of theirs, below 1.1 (DTLZ1: 0.55) in all objectives.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,16 +114,13 @@ def main(options: Options) -> None:
     """Print a line a row: ours, the better peer, and by how much ours is above it."""
     words = "best", "median", "worst", "peer", "excess", "volume"
     print(" " * 20, *(f"{word:11s}" for word in words), "CPU s")
-    for algorithm in options.algorithms:
-        for row in options.rows:
-            begin = time.process_time()
-            found, volume = distances(row, algorithm, options)
-            peer = min(PEERS[row][2:] if algorithm == "RVEA" else PEERS[row][:2])
-            figures = (found[0], np.median(found), found[-1], peer)
-            excess, spent = 100 * (figures[1] / peer - 1), time.process_time() - begin
-            shown = "".join(f"{x:12.4e}" for x in figures)
-            line = f"{algorithm:6s}{row:13s}{shown}{excess:+8.2f} %{volume:10.4f}{spent:6.0f}"
-            print(line, flush=True)
+    for algorithm, row, (found, volume), spent in fronts.measure(distances, options):
+        peer = min(PEERS[row][2:] if algorithm == "RVEA" else PEERS[row][:2])
+        figures = (found[0], np.median(found), found[-1], peer)
+        excess = 100 * (figures[1] / peer - 1)
+        shown = "".join(f"{x:12.4e}" for x in figures)
+        line = f"{algorithm:6s}{row:13s}{shown}{excess:+8.2f} %{volume:10.4f}{spent:6.0f}"
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
