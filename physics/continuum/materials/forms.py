@@ -146,19 +146,13 @@ _value = primitive(
     several=True,
     jvp=_value_jvp,
 )
-_slope = primitive(
-    "continuum_slope",
-    _run_slope,
-    lambda *avals, form, back: [avals[0].update()] * _size(form, back),
-    several=True,
-    jvp=_slope_jvp,
-    transpose=_slope_transpose,
-)
-_bend = primitive(
-    "continuum_bend",
-    _run_bend,
-    lambda *avals, form, back: [avals[0].update()] * _size(form, back),
-    several=True,
-    jvp=_bend_jvp,
-    transpose=_bend_transpose,
-)
+
+
+def _derivative(name: str, value: Callable, **rules: Callable) -> Any:
+    """The primitive of a derivative of a form, or with `back` of its transpose."""
+    like = lambda *avals, form, back: [avals[0].update()] * _size(form, back)
+    return primitive(f"continuum_{name}", value, like, several=True, **rules)
+
+
+_slope = _derivative("slope", _run_slope, jvp=_slope_jvp, transpose=_slope_transpose)
+_bend = _derivative("bend", _run_bend, jvp=_bend_jvp, transpose=_bend_transpose)
