@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conformance import flip_bit
 
 from jaxgpu.inputs.arguments import is_key
 from jaxgpu.inputs.fields import pytree
@@ -75,10 +76,7 @@ def test_refuses_1000_bit_flips_and_falls_back(tmp_path):
     newest = tmp_path / "step-000000000002.npz"
     good, pick = newest.read_bytes(), random.Random(0)
     for _ in range(1000):
-        bad = bytearray(good)
-        bit = pick.randrange(8 * len(bad))
-        bad[bit // 8] ^= 1 << bit % 8
-        newest.write_bytes(bad)
+        newest.write_bytes(flip_bit(good, pick))
         with pytest.raises(CheckpointError, match=newest.name):
             load(newest, example())
     with pytest.warns(UserWarning, match=f"{newest.name}.*going back to step-000000000001"):

@@ -6,6 +6,7 @@ import shutil
 import jax
 import numpy as np
 import pytest
+from conformance import flip_bit
 
 from jaxgpu.runs import checkpoint
 from jaxgpu.runs.checkpoint import CheckpointError, folder, parts, sealed
@@ -55,10 +56,7 @@ def test_flipped_bits_in_any_file_are_refused_and_the_one_before_is_used(tmp_pat
     for file in sorted(newest.iterdir()):
         good = file.read_bytes()
         for _ in range(100):
-            bad = bytearray(good)
-            bit = pick.randrange(8 * len(bad))
-            bad[bit // 8] ^= 1 << bit % 8
-            file.write_bytes(bad)
+            file.write_bytes(flip_bit(good, pick))
             with pytest.raises(CheckpointError, match=file.name):
                 checkpoint.load(newest, TREE)
         with pytest.warns(UserWarning, match=f"{file.name}.*going back to step-000000000001"):

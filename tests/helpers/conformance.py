@@ -238,3 +238,11 @@ def _is_key(x: Any) -> bool:
 
 def _shaped(aval: Any) -> bool:
     return hasattr(aval, "dtype")
+
+
+def flip_bit(data, random):
+    """Return the bytes with one bit flipped that is drawn at random."""
+    flipped = bytearray(data)
+    bit = random.randrange(8 * len(flipped))
+    flipped[bit // 8] ^= 1 << bit % 8
+    return flipped
