@@ -15,39 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import same
+from protocols import ALGORITHMS, REF_DIRS
 
 from jaxgpu.evolution import multi, protocol, single
-from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 from jaxgpu.runs import checkpoint
 
-REF_DIRS = das_dennis(3, 4)
-MANY = {
-    "nsga2": multi.NSGA2(pop_size=16),
-    "nsga3": multi.NSGA3(REF_DIRS, pop_size=16),
-    "unsga3": multi.NSGA3(REF_DIRS, pop_size=16, unified=True),
-    "moead": multi.MOEAD(REF_DIRS, 5),
-    "moead_tchebycheff": multi.MOEAD(REF_DIRS, 5, "tchebycheff"),
-    "moead_sum": multi.MOEAD(REF_DIRS, 5, "weighted_sum"),
-    "rvea": multi.RVEA(REF_DIRS, generations=100),
-    "hype": multi.HypE(pop_size=16, rays=1024, rounds=4),
-    "sms": multi.HypE(pop_size=16, rays=1024, rounds=4, depth=1),
-}
-ONE = {
-    "cma": single.CMAES(8),
-    "cma_cholesky": single.CMAES(8, factor="cholesky"),
-    "sep_cma": single.SepCMAES(8),
-    "lm_ma": single.LMMAES(8),
-    "xnes": single.XNES(8),
-    "snes": single.SNES(8),
-    "openes": single.OpenES(8),
-    "pgpe": single.pgpe(8),
-    "bipop": single.Restarts(8, doublings=2),
-    "ipop": single.Restarts(8, doublings=2, small_runs=False),
-    "lshade": single.LSHADE(800, pop_size=16),
-    "pso": single.PSO(8),
-    "cso": single.CSO(8),
+SPECS = ALGORITHMS | {
+    "MOEAD, weighted sum": multi.MOEAD(REF_DIRS, 5, "weighted_sum"),
+    "HypE, one by one": multi.HypE(pop_size=16, rays=64, rounds=2, depth=1),
+    "Restarts, large runs": single.Restarts(8, doublings=2, small_runs=False),
 }
 KEY = 3
 SPHERE = Problem(box(-5.0, 5.0, 4), lambda x: jnp.sum(x * x, keepdims=True))
@@ -63,11 +41,14 @@ def best(state):
     return state.best.f
 
 
+def problem_of(spec):
+    return SPHERE if type(spec).__module__.startswith(single.__name__) else FRONT
+
+
 def evolved(name, generations, **where):
     """The algorithm on a sphere, of three objectives or of one."""
-    many = name in MANY
-    spec, problem = (MANY | ONE)[name], FRONT if many else SPHERE
-    measure, key = objectives if many else best, jax.random.key(KEY)
+    spec, problem = SPECS[name], problem_of(SPECS[name])
+    measure, key = best if problem is SPHERE else objectives, jax.random.key(KEY)
     return protocol.run(spec, problem, key, generations, measure=measure, **where)
 
 
@@ -83,7 +64,7 @@ def killed(tmp_path_factory):
     return out
 
 
-RESUMED = "rvea", "bipop", "lshade"
+RESUMED = "RVEA", "Restarts", "LSHADE"
 
 
 @pytest.mark.slow
@@ -96,9 +77,9 @@ def test_100_generations_are_60_a_killed_process_and_40(name, killed):
     same(again.state, whole.state)
 
 
-@pytest.mark.parametrize("name", MANY | ONE)
+@pytest.mark.parametrize("name", SPECS)
 def test_the_state_of_an_algorithm_survives_its_checkpoint_to_the_bit(name, tmp_path):
-    spec, problem = (MANY | ONE)[name], FRONT if name in MANY else SPHERE
+    spec, problem = SPECS[name], problem_of(SPECS[name])
     rng = np.random.default_rng(0)
 
     def filled(leaf):
@@ -119,7 +100,7 @@ def test_the_state_of_an_algorithm_survives_its_checkpoint_to_the_bit(name, tmp_
 
 def test_every_algorithm_is_here():
     public = [getattr(module, name) for module in (multi, single) for name in module.__all__]
-    here = {type(spec) for spec in (MANY | ONE).values()}
+    here = {type(spec) for spec in SPECS.values()}
     kinds = [kind for kind in public if isinstance(kind, type)]
     assert here == {kind for kind in kinds if issubclass(kind, protocol.Algorithm)}
 

@@ -26,7 +26,7 @@ WRONG = {
         ({"steps": 0}, "Options.steps=0; it must be a whole number of at least 1"),
     ],
     "double_pendulum": [
-        ({"pendulums": 3}, "pendulums=3; it must be a whole number of at least 50"),
+        ({"pendulums": 3}, "pendulums=3; it must be a whole number of at least 50")
     ],
     "escapers": [
         ({"seeds": 0}, "Options.seeds=0; it must be a whole number of at least 1"),
@@ -53,13 +53,8 @@ WRONG = {
         ({"rate": 0.0}, "Options.rate=0; it must be a finite number above 0 and of at most 1"),
         ({"size": "huge"}, "size: 'huge'; must be small or full"),
     ],
-    "locomotion": [
-        ({"only": "dog"}, "only: no row has 'dog' in its name"),
-    ],
-    "mobile_pick": [
-        ({"homes": 0}, "homes"),
-        ({"seeds": 2}, "seeds"),
-    ],
+    "locomotion": [({"only": "dog"}, "only: no row has 'dog' in its name")],
+    "mobile_pick": [({"homes": 0}, "homes"), ({"seeds": 2}, "seeds")],
     "nozzle_shapes": [
         ({"pop_size": 7}, "pop_size: 7; must be an even number"),
         ({"seeds": 1}, "Options.seeds=1; it must be a whole number of at least 2"),
@@ -75,10 +70,7 @@ WRONG = {
         ({"copies": 0}, "copies"),
         ({"steps": 0}, "steps"),
     ],
-    "peg_insertion": [
-        ({"episodes": 0}, "episodes"),
-        ({"seeds": 2}, "seeds"),
-    ],
+    "peg_insertion": [({"episodes": 0}, "episodes"), ({"seeds": 2}, "seeds")],
     "pour": [
         ({"calls": 12}, "calls: 12; must be a multiple of 8"),
         ({"seeds": 0}, "Options.seeds=0; it must be a whole number of at least 1"),
