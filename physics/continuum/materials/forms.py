@@ -148,7 +148,7 @@ _value = primitive(
 )
 
 
-def _derivative(name: str, value: Callable, **rules: Callable) -> Any:
+def _derivative(name: str, value: Callable, **rules: Any) -> Any:
     """The primitive of a derivative of a form, or with `back` of its transpose."""
     like = lambda *avals, form, back: [avals[0].update()] * _size(form, back)
     return primitive(f"continuum_{name}", value, like, several=True, **rules)

@@ -52,7 +52,7 @@ def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]
     )
 
 
-def _take[S](kind: type[S], m: Any, prefix: str, cast: Any, **known: Any) -> S:
+def _take(kind: Any, m: Any, prefix: str, cast: Any, **known: Any) -> Any:
     """Fields of a part: MuJoCo's of the same names after the prefix, but for those that are known.
 
     A known field is its value, or the name that it has there.
