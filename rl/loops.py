@@ -39,7 +39,14 @@ class Learner(Protocol):
         ...
 
     def init(self, env: Environment, key: Array, num_updates: Array | int | None = None) -> Any:
-        """The state before a training of so many updates, which is the length of its schedules."""
+        """Return the state before a training.
+
+        Args:
+            env: what is played, in as many copies at once as the learner says.
+            key: of everything random in it.
+            num_updates: how many the training will have, the length of its schedules; without it
+                the state can be looked at and played, but not updated.
+        """
         ...
 
     def update(self, env: Environment, state: Any, key: Array) -> Any:
@@ -220,10 +227,7 @@ def sweep(
         every: updates before each measurement.
         until: condition on the states [S], on the device: the sweep ends where it holds.
         measure: pure function of the state of one training; its report by default.
-        out: folder of checkpoints.
-        resume: go on from what is there:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
-        guard: stop at the first value that is not finite, with its name, before it is saved.
+        out: folder of checkpoints, which `resume` and `guard` treat as those of `train` do.
         schedule: updates over which learning rates fall and exploration settles, `parts * every`
             if not said; as that of `train`, and kept by a resumed sweep.
         mesh: devices of one axis over which the seeds are spread, whole trainings that have nothing

@@ -80,11 +80,7 @@ class DAgger(Rollouts):
     ) -> "DAggerState":
         """The state before a training: a network, an empty buffer, environments at the start.
 
-        Args:
-            env: what is played, `num_envs` of it at once.
-            key: of everything random in it.
-            num_updates: how many the training will have, the length of its schedules; without it
-                the state can be looked at and played, but not updated.
+        `Learner.init` describes the arguments.
 
         Raises:
             ValueError: a buffer too small for a rollout, or a teacher whose actions are no actions

@@ -100,11 +100,7 @@ class RecurrentPPO:
     ) -> "RecurrentPPOState":
         """The state before a training: the network before learning, and environments at the start.
 
-        Args:
-            env: what is played, `num_envs` of it at once.
-            key: of everything random in it.
-            num_updates: how many the training will have, the length of its schedules; without it
-                the state can be looked at and played, but not updated.
+        `Learner.init` describes the arguments.
 
         Raises:
             ValueError: minibatches that do not divide the environments, or a `critic` of `ppo`.

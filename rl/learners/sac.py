@@ -103,11 +103,7 @@ class SAC(ActorCriticRollouts):
     ) -> "SACState":
         """The state before a training: networks, an empty buffer, and environments at the start.
 
-        Args:
-            env: what is played, `num_envs` of it at once.
-            key: of everything random in it.
-            num_updates: how many the training will have, the length of its schedules; without it
-                the state can be looked at and played, but not updated.
+        `Learner.init` describes the arguments.
 
         Raises:
             ValueError: a finite number of actions, or a buffer too small for a rollout.
