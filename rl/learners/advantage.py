@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..vector import Outcome
+
 
 def advantages(
     reward: Array,
@@ -42,3 +44,11 @@ def advantages(
         return now, now
 
     return jax.lax.scan(back, jnp.zeros_like(error[0]), (error, decay), reverse=True)[1]
+
+
+def outcome_advantages(
+    out: Outcome, value: Array, final_value: Array, gamma: Array | float, gae_lambda: Array | float
+) -> Array:
+    """Return `advantages` of the actions that led to `out`, [T, B]."""
+    ends = out.terminated, out.truncated
+    return advantages(out.reward, value, final_value, *ends, gamma, gae_lambda, out.broken)

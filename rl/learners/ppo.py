@@ -30,7 +30,7 @@ from ..environment import Environment
 from ..policies import LearntPolicy
 from ..vector import Outcome, VectorState, vectorize
 from . import normaliser, optimiser
-from .advantage import advantages
+from .advantage import outcome_advantages
 from .networks import ActorCritic, Categorical, Normal, feasible, noise, spreading
 from .training import ActorCriticRollouts, Critic, TrainState
 
@@ -185,19 +185,10 @@ class PPO(ActorCriticRollouts):
         axis: str | None = None,
     ) -> tuple[normaliser.Returns, dict[str, Array]]:
         """The sums that rewards are scaled by, and advantages and targets of a rollout [T, B]."""
-        reward = out.reward
         if self.normalize_reward:
-            returns, reward = normaliser.scale(returns, reward, out.is_first, self.gamma, axis)
-        advantage = advantages(
-            reward=reward,
-            value=value,
-            final_value=final_value,
-            terminated=out.terminated,
-            truncated=out.truncated,
-            gamma=self.gamma,
-            gae_lambda=self.gae_lambda,
-            broken=out.broken,
-        )
+            returns, reward = normaliser.scale(returns, out.reward, out.is_first, self.gamma, axis)
+            out = out._replace(reward=reward)
+        advantage = outcome_advantages(out, value, final_value, self.gamma, self.gae_lambda)
         batch = {"advantage": advantage, "target": advantage + value, "broken": out.broken}
         return returns, batch
 

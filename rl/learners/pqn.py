@@ -25,7 +25,7 @@ from ..policies import LearntPolicy, learnt
 from ..spaces import Discrete
 from ..vector import VectorState, vectorize
 from . import normaliser, optimiser
-from .advantage import advantages
+from .advantage import outcome_advantages
 from .networks import MLP
 from .training import Rollouts, TrainState
 
@@ -169,16 +169,7 @@ class PQN(Rollouts):
         (env_state, _, _), rows = jax.lax.scan(move, (state.env_state, explored, held), inputs)
         observations, x, action, value, out = rows
         final = self._q(env, state.params, normaliser.apply(state.obs_stats, out.final)).max(-1)
-        advantage = advantages(
-            reward=out.reward,
-            value=value,
-            final_value=final,
-            terminated=out.terminated,
-            truncated=out.truncated,
-            gamma=self.gamma,
-            gae_lambda=self.q_lambda,
-            broken=out.broken,
-        )
+        advantage = outcome_advantages(out, value, final, self.gamma, self.q_lambda)
         batch = {"observation": x, "action": action, "target": value + advantage}
         batch["broken"] = out.broken
         return env_state, observations, batch, out.report(axis)

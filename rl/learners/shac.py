@@ -28,7 +28,7 @@ from ..policies import LearntPolicy
 from ..spaces import Box
 from ..vector import vectorize
 from . import normaliser, optimiser
-from .advantage import advantages
+from .advantage import outcome_advantages
 from .networks import ActorCritic, Normal, noise, stretched
 from .training import ActorCriticRollouts, TrainState
 
@@ -183,16 +183,7 @@ class SHAC(ActorCriticRollouts):
         ahead = jnp.where(out.is_first[-1], 0.0, self.actor_lambda * beyond[-1])
         loss = -jnp.mean(jnp.sum(gain, 0) + ahead) / self.num_steps
         value = value_of(x)
-        target = value + advantages(
-            reward=out.reward,
-            value=value,
-            final_value=final,
-            terminated=out.terminated,
-            truncated=out.truncated,
-            gamma=self.gamma,
-            gae_lambda=self.td_lambda,
-            broken=out.broken,
-        )
+        target = value + outcome_advantages(out, value, final, self.gamma, self.td_lambda)
         batch = {"raw": raw, "observation": x, "target": target, "broken": out.broken}
         return loss, jax.lax.stop_gradient((env_state, batch, out.report(axis)))
 
