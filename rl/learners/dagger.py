@@ -31,7 +31,7 @@ from ..spaces import Box, Space
 from ..vector import VectorState, vectorize
 from . import encoders, normaliser, optimiser, replay, teacher
 from .networks import MLP, Categorical, feasible
-from .training import Rollouts, TrainState, check_shares
+from .training import Rollouts, TrainState
 
 
 class Student(nn.Module):
@@ -74,6 +74,7 @@ class DAgger(Rollouts):
     num_envs: int = size(default=64, least=1)  # B
     num_steps: int = size(default=16, least=1)  # T, steps of each environment between updates
     actor_keys: tuple[str, ...] | None = static(default=None)  # what the student sees; None: all
+    shared_counts = "num_envs", "batch_size"
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
@@ -100,11 +101,6 @@ class DAgger(Rollouts):
             **common,
             replay=replay.init(row, self.buffer_size),
         )
-
-    def check_devices(self, devices: int) -> None:
-        """Raise where so many devices cannot share out environments and the rows of a descent."""
-        super().check_devices(devices)
-        check_shares("DAgger", "batch_size", self.batch_size, devices)
 
     def update(
         self, env: Environment, state: "DAggerState", key: Array, axis: str | None = None

@@ -29,7 +29,7 @@ from ..spaces import Box
 from ..vector import VectorState, vectorize
 from . import normaliser, optimiser, replay
 from .networks import MLP, Squashed, joined, noise, stretched
-from .training import ActorCriticRollouts, TrainState, check_shares
+from .training import ActorCriticRollouts, TrainState
 
 
 class Networks(nn.Module):
@@ -97,6 +97,7 @@ class SAC(ActorCriticRollouts):
     _: KW_ONLY
     num_envs: int = size(default=8, least=1)  # B
     num_steps: int = size(default=1, least=1)  # T, steps of each environment between updates
+    shared_counts = "num_envs", "batch_size"
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
@@ -138,11 +139,6 @@ class SAC(ActorCriticRollouts):
             target=weights,
             replay=replay.init(row, self.buffer_size),
         )
-
-    def check_devices(self, devices: int) -> None:
-        """Raise where so many devices cannot share out environments and the rows of a descent."""
-        super().check_devices(devices)
-        check_shares("SAC", "batch_size", self.batch_size, devices)
 
     def update(
         self, env: Environment, state: "SACState", key: Array, axis: str | None = None

@@ -1,7 +1,7 @@
 """What the learners by gradients share: sizes, a beginning, and the state of a training."""
 
 from dataclasses import KW_ONLY, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -86,6 +86,7 @@ class Rollouts:
     network: nn.Module | None = static(default=None)
     hidden_sizes: tuple[int, ...] = widths((64, 64))  # units of each hidden layer behind it
     anneal_lr: bool = static(default=True)  # learning rates fall to zero over the training
+    shared_counts: ClassVar[tuple[str, ...]] = ("num_envs",)  # what the devices share out
 
     @property
     def steps_per_update(self) -> int:
@@ -129,8 +130,9 @@ class Rollouts:
         return encoders.over(self.network, env.observation_space, keys)
 
     def check_devices(self, devices: int) -> None:
-        """Raise where so many devices cannot share out the environments."""
-        check_shares(type(self).__name__, "num_envs", self.num_envs, devices)
+        """Raise where so many devices cannot share out environments, rows of a descent and such."""
+        for count in self.shared_counts:
+            check_shares(type(self).__name__, count, getattr(self, count), devices)
 
     def check_minibatches(self, num_minibatches: int, devices: int = 1) -> None:
         """Raise where the batch of each device cannot be cut into as many parts."""
