@@ -48,20 +48,9 @@ class Acrobot:
     dt: Array | float = number(default=0.2, above=0, unit="s")  # [] s
     max_steps: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
 
-    @property
-    def observation_space(self) -> Box:
-        """cos and sin of both angles, both velocities in rad/s."""
-        return Box(-np.inf, np.inf, (6,))
-
-    @property
-    def action_space(self) -> Discrete:
-        """Torque -1, 0 or 1 at the elbow."""
-        return Discrete(3)
-
-    @property
-    def differentiable(self) -> bool:
-        """Three actions and a constant reward have no derivative."""
-        return False
+    observation_space = Box(-np.inf, np.inf, (6,))  #: cos, sin of both angles; velocities in rad/s
+    action_space = Discrete(3)  #: torque -1, 0 or 1 at the elbow
+    differentiable = False  #: three actions and a constant reward have no derivative
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """Hanging, all four numbers uniform within 0.1."""

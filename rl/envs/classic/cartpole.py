@@ -47,20 +47,13 @@ class CartPole:
     max_steps: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
     masked: bool = static(default=False)  # hide the velocities, so that memory is needed
 
+    action_space = Discrete(2)  #: 0 pushes to the left, 1 to the right
+    differentiable = False  #: two actions and a constant reward have no derivative
+
     @property
     def observation_space(self) -> Box:
         """Position and angle with their velocities, or without."""
         return Box(-np.inf, np.inf, (2 if self.masked else 4,))
-
-    @property
-    def action_space(self) -> Discrete:
-        """0 pushes to the left, 1 to the right."""
-        return Discrete(2)
-
-    @property
-    def differentiable(self) -> bool:
-        """Two actions and a constant reward have no derivative."""
-        return False
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """All four numbers uniform within 0.05."""

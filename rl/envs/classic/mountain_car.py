@@ -41,20 +41,9 @@ class MountainCar:
     goal: Array | float = number(default=0.5, above=-1.2, most=0.6, unit="track")  # [] track
     max_steps: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
 
-    @property
-    def observation_space(self) -> Box:
-        """Position and velocity."""
-        return Box(-1.2, 0.6, (2,))
-
-    @property
-    def action_space(self) -> Discrete:
-        """Accelerate to the left, not at all, to the right."""
-        return Discrete(3)
-
-    @property
-    def differentiable(self) -> bool:
-        """Three actions and a constant reward have no derivative."""
-        return False
+    observation_space = Box(-1.2, 0.6, (2,))  #: position and velocity
+    action_space = Discrete(3)  #: accelerate to the left, not at all, to the right
+    differentiable = False  #: three actions and a constant reward have no derivative
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """At rest near the bottom, position uniform in -0.6 ... -0.4."""
@@ -91,20 +80,9 @@ class MountainCarContinuous:
     goal: Array | float = number(default=0.45, above=-1.2, most=0.6, unit="track")  # [] track
     max_steps: Array | int = number(default=999, least=1, whole=True, unit="steps")  # [] steps
 
-    @property
-    def observation_space(self) -> Box:
-        """Position and velocity."""
-        return Box(-1.2, 0.6, (2,))
-
-    @property
-    def action_space(self) -> Box:
-        """Acceleration as a fraction of `power`."""
-        return Box(-1.0, 1.0, (1,))
-
-    @property
-    def differentiable(self) -> bool:
-        """The reward of the hill has no slope."""
-        return False
+    observation_space = Box(-1.2, 0.6, (2,))  #: position and velocity
+    action_space = Box(-1.0, 1.0, (1,))  #: acceleration as a fraction of `power`
+    differentiable = False  #: the reward of the hill has no slope
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """At rest near the bottom, position uniform in -0.6 ... -0.4."""

@@ -42,20 +42,9 @@ class Pendulum:
     max_speed: Array | float = number(default=8.0, above=0, unit="rad/s")  # [] rad/s
     max_steps: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
 
-    @property
-    def observation_space(self) -> Box:
-        """cos and sin of the angle, angular velocity in rad/s."""
-        return Box(-np.inf, np.inf, (3,))
-
-    @property
-    def action_space(self) -> Box:
-        """Torque as a fraction of `max_torque` (gymnasium: in N m)."""
-        return Box(-1.0, 1.0, (1,))
-
-    @property
-    def differentiable(self) -> bool:
-        """Everywhere but at the speed limit and, in the cost, straight down."""
-        return True
+    observation_space = Box(-np.inf, np.inf, (3,))  #: cos and sin of the angle, velocity in rad/s
+    action_space = Box(-1.0, 1.0, (1,))  #: torque as a fraction of `max_torque` (gymnasium: in N m)
+    differentiable = True  #: except at the speed limit and, in the cost, straight down
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """Any angle, any speed within 1 rad/s."""

@@ -46,6 +46,8 @@ class Robot(ABC):
     max_steps: Array | int = number(default=1000, least=1, whole=True, unit="steps")  # [] steps
     vector: bool = static(default=False)  # rewards of several objectives, [K]
 
+    differentiable = True  #: piecewise: derivatives jump where contacts begin and end
+
     @property
     def observation_space(self) -> Box:
         """Vectors without bounds."""
@@ -55,11 +57,6 @@ class Robot(ABC):
     def action_space(self) -> Box:
         """Controls of the motors, as fractions of their greatest."""
         return Box(-1.0, 1.0, (self.model.layout.nu,))
-
-    @property
-    def differentiable(self) -> bool:
-        """By the derivative of the contact problem, which jumps where contacts begin and end."""
-        return True
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """Near the pose of the file, at random."""

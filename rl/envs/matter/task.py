@@ -108,6 +108,8 @@ class Matter:
         default=(0.18, 0.22, 1.0)
     )  # from the middle to the camera
 
+    differentiable = True  #: piecewise: contact sets in node by node
+
     @property
     def observation_space(self) -> Box:
         """Marked particles (place in box widths, velocity in m/s), then pose and velocity of tools.
@@ -122,11 +124,6 @@ class Matter:
     def action_space(self) -> Box:
         """Velocities of the tool, in shares of the greatest."""
         return Box(-1.0, 1.0, (len(self.controls),))
-
-    @property
-    def differentiable(self) -> bool:
-        """Piecewise: contact sets in node by node."""
-        return True
 
     def initial_actions(self) -> Array:
         """Actions [max_steps, A] from which planners begin: `initial_plan`, spread over all."""

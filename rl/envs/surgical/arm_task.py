@@ -26,15 +26,12 @@ class ArmTask:
     max_steps: Array | int = number(default=100, least=1, whole=True, unit="steps")  # [] steps
     arm: Arm = static(default=PSM)
 
+    differentiable = True  #: except at the limits and on the goal itself
+
     @property
     def action_space(self) -> Box:
         """Steps of the joints, as fractions of the greatest."""
         return Box(-1.0, 1.0, (self.arm.joints,))
-
-    @property
-    def differentiable(self) -> bool:
-        """Everywhere but at the limits and on the goal itself."""
-        return True
 
     def random_joints(self, key: Array, count: int) -> Array:
         """Random joint positions in the working range, [count, J]."""

@@ -47,10 +47,8 @@ class Centre(arm_task.ArmTask):
     roll_tolerance: Array | float = number(default=0.05, above=0, unit="rad")  # [] of success, rad
     arm: Arm = static(default=ECM)
 
-    @property
-    def observation_space(self) -> Box:
-        """Joints in their range, target in the camera's frame in 5 cm, roll error in rad."""
-        return Box(-np.inf, np.inf, (8,))
+    #: joints in their range, target in the camera's frame in 5 cm, roll error in rad
+    observation_space = Box(-np.inf, np.inf, (8,))
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """A random position, and what another sees."""

@@ -65,20 +65,10 @@ class PickPlace(ABC):
     )  # [] a m of tip to object, till held, and of object to goal
     max_steps: Array | int = number(default=50, least=1, whole=True, unit="steps")  # [] steps
 
-    @property
-    def observation_space(self) -> Box:
-        """Lengths in 5 cm; the turns by the cosine and sine of their double."""
-        return Box(-np.inf, np.inf, (17,))
-
-    @property
-    def action_space(self) -> Box:
-        """Steps of the tip, a turn, and the jaw: closed below 0."""
-        return Box(-1.0, 1.0, (5,))
-
-    @property
-    def differentiable(self) -> bool:
-        """Taking and success have no slope."""
-        return False
+    #: lengths in 5 cm; the turns by the cosine and sine of their double
+    observation_space = Box(-np.inf, np.inf, (17,))
+    action_space = Box(-1.0, 1.0, (5,))  #: steps of the tip, a turn, and the jaw: closed below 0
+    differentiable = False  #: taking and success have no slope
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:

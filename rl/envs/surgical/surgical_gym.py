@@ -62,6 +62,8 @@ class SurgicalGymReach:
         """The joints that move the tip."""
         return self.model.arm
 
+    differentiable = True  #: except at the limits and where a coordinate of tip - goal vanishes
+
     @property
     def observation_space(self) -> Box:
         """Joints, their speeds, tip, targets, tip - goal, in SI units."""
@@ -71,11 +73,6 @@ class SurgicalGymReach:
     def action_space(self) -> Box:
         """Changes of the targets, as fractions of the greatest."""
         return Box(-1.0, 1.0, (self.model.joints,))
-
-    @property
-    def differentiable(self) -> bool:
-        """Everywhere but at the limits and where a coordinate of tip - goal vanishes."""
-        return True
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """Always the same position; a random goal."""

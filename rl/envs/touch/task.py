@@ -84,20 +84,13 @@ class TouchTask(ABC):
     sensor: GelSight | None = None  # of the pads' pictures, where they are observed
     observation: str = static(default="privileged")  # a word of `observations`
 
+    action_space = Box(-1.0, 1.0, (6,))  #: shift and turn of the hand's target, in the greatest
+    differentiable = True  #: piecewise: contact sets in point by point
+
     @property
     def observation_space(self) -> Any:
         """As `observations` says."""
         return observations.space(self.observation, self.grid, self.sensor)
-
-    @property
-    def action_space(self) -> Box:
-        """Shift and turn of the hand's target, in the greatest."""
-        return Box(-1.0, 1.0, (6,))
-
-    @property
-    def differentiable(self) -> bool:
-        """Piecewise: contact sets in point by point."""
-        return True
 
     @property
     def ending(self) -> int:

@@ -71,6 +71,8 @@ class HouseTask(ABC):
     rays: int = size(default=16, least=0)  # around the base, level, that feel up to 3 m far
     pixels: int = size(default=0, least=0)  # of the camera's image along each side; 0 for none
 
+    differentiable = False  #: contact and grasping have no slope
+
     @property
     @abstractmethod
     def action_space(self) -> Box:
@@ -93,11 +95,6 @@ class HouseTask(ABC):
             return Box(-np.inf, np.inf, (self.vector_size + self.told_size,))
         image = Box(0.0, 1.0, (self.pixels, self.pixels, 1))
         return {"depth": image, "state": Box(-np.inf, np.inf, (self.vector_size,))}
-
-    @property
-    def differentiable(self) -> bool:
-        """Contact and grasping have no slope."""
-        return False
 
     def reset(self, key: Array) -> tuple[State, Any]:
         """One of the episodes, from one of its starts."""

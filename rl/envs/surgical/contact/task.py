@@ -79,20 +79,11 @@ class ContactTask(ABC):
     substeps: int = size(default=10, least=1)  # steps of the model in one of the task
     max_steps: Array | int = number(default=100, least=1, whole=True, unit="steps")  # [] steps
 
-    @property
-    def observation_space(self) -> Box:
-        """Lengths in 5 cm, the way to the object in 5 mm, too; turns as sines of their double."""
-        return Box(-np.inf, np.inf, (26,))
-
-    @property
-    def action_space(self) -> Box:
-        """Steps of the tip, a turn, and how wide the jaw is to be: -1 shut, 1 open."""
-        return Box(-1.0, 1.0, (5,))
-
-    @property
-    def differentiable(self) -> bool:
-        """Through contact, but success has no slope."""
-        return False
+    #: lengths in 5 cm, the way to the object in 5 mm, too; turns as sines of their double
+    observation_space = Box(-np.inf, np.inf, (26,))
+    #: steps of the tip, a turn, and how wide the jaw is to be: -1 shut, 1 open
+    action_space = Box(-1.0, 1.0, (5,))
+    differentiable = False  #: through contact it is, but success has no slope
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
