@@ -1,8 +1,8 @@
 """Locomotion and reaching: gymnasium's tasks on MuJoCo's robots, step for step.
 
-Read `robot` first, what all tasks share, then `hopper`; each further file is one task, and
-`drawing` has their pictures. By name they are `rl.make("hopper")`, `"half-cheetah"`, `"walker2d"`,
-`"swimmer"`, `"ant"`, `"humanoid"`, `"humanoid-standup"`, `"reacher"`, `"pusher"` and
+Read `robot` first, what all tasks share, then `runner` and `hopper`; each further file is one task,
+and `drawing` has their pictures. By name they are `rl.make("hopper")`, `"half-cheetah"`,
+`"walker2d"`, `"swimmer"`, `"ant"`, `"humanoid"`, `"humanoid-standup"`, `"reacher"`, `"pusher"` and
 `"inverted-double-pendulum"`. The simulation is `jaxgpu.physics.rigid`.
 """
 
