@@ -5,13 +5,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.inputs.fields import number, pytree
-from jaxgpu.physics.rigid import forward
 from jaxgpu.physics.rigid.model import Model
-from jaxgpu.physics.rigid.motion.poses import Poses
 
 from ...environment import register
 from ...spaces import Box
-from .robot import Parts, Robot, Seen, State, distance, robot, square
+from .robot import Parts, Robot, State, distance, robot, square
 
 _TRIES = 32  # of placing the object; that none is right has a chance of 1e-13
 
@@ -37,6 +35,8 @@ class Pusher(Robot):
     reward_control_weight: Array | float = number(default=0.1, least=0)  # []
     tolerance: Array | float = number(default=0.05, above=0, unit="m")  # [] of success, m
 
+    seen_bodies = {"tip": "tips_arm", "object": "object", "goal": "goal"}
+
     @property
     def action_space(self) -> Box:
         """Torques of the motors, N m."""
@@ -53,16 +53,6 @@ class Pusher(Robot):
         qvel = 0.005 * jax.random.uniform(speed, (layout.nv - 4,), rest.dtype, -1, 1)
         zero = jnp.zeros(2, rest.dtype)
         return jnp.concatenate([rest[:-4], found, zero]), jnp.concatenate([qvel, zero, zero])
-
-    def _look(self, d: forward.Dynamics) -> Seen:
-        return self._seen(d.where)
-
-    def _first(self, body: forward.State) -> Seen:
-        return self._seen(self.model.poses(body))
-
-    def _seen(self, where: Poses) -> Seen:
-        at = lambda name: where.pos[:, self.model.index("body", name)]
-        return {"tip": at("tips_arm"), "object": at("object"), "goal": at("goal")}
 
     def _width(self) -> int:
         return 23

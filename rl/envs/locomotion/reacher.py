@@ -6,12 +6,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.inputs.fields import number, pytree, size
-from jaxgpu.physics.rigid import forward
 from jaxgpu.physics.rigid.model import Model
-from jaxgpu.physics.rigid.motion.poses import Poses
 
 from ...environment import register
-from .robot import Parts, Robot, Seen, State, distance, robot, square
+from .robot import Parts, Robot, State, distance, robot, square
 
 
 @register("reacher")
@@ -34,6 +32,8 @@ class Reacher(Robot):
     reward_control_weight: Array | float = number(default=1.0, least=0)  # []
     tolerance: Array | float = number(default=0.01, above=0, unit="m")  # [] of success, m
 
+    seen_bodies = {"tip": "fingertip", "target": "target"}
+
     def _start(self, key: Array) -> tuple[Array, Array]:
         """Joints within 0.1 rad of straight, the target in a disc of 0.2 m."""
         place, noise = jax.random.split(key)
@@ -44,16 +44,6 @@ class Reacher(Robot):
         rest = self.model.qpos0
         qpos = jnp.concatenate([rest[:2] + 0.1 * (qpos - rest)[:2], target])
         return qpos, jnp.concatenate([0.005 * qvel[:2], jnp.zeros_like(target)])
-
-    def _look(self, d: forward.Dynamics) -> Seen:
-        return self._seen(d.where)
-
-    def _first(self, body: forward.State) -> Seen:
-        return self._seen(self.model.poses(body))
-
-    def _seen(self, where: Poses) -> Seen:
-        at = lambda name: where.pos[:, self.model.index("body", name)]
-        return {"tip": at("fingertip"), "target": at("target")}
 
     def _width(self) -> int:
         return 10

@@ -4,7 +4,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
 from jaxgpu.physics.rigid.models.source import compiled
+from jaxgpu.physics.rigid.motion.poses import Poses
 from jaxgpu.render import Capsules
 
 from ...environment import Step, whole_actions
@@ -46,6 +47,7 @@ class Robot(ABC):
     max_steps: Array | int = number(default=1000, least=1, whole=True, unit="steps")  # [] steps
     vector: bool = static(default=False)  # rewards of several objectives, [K]
 
+    seen_bodies: ClassVar[dict[str, str]] = {}  # whose positions are seen, by the names there
     differentiable = True  #: piecewise: derivatives jump where contacts begin and end
 
     @property
@@ -110,11 +112,15 @@ class Robot(ABC):
 
     def _look(self, d: forward.Dynamics) -> Seen:
         """What is seen as forces are evaluated."""
-        return {}
+        return self._positions(d.where)
 
     def _first(self, body: forward.State) -> Seen:
         """What is seen at the start of an episode."""
-        return {}
+        return self._positions(self.model.poses(body)) if self.seen_bodies else {}
+
+    def _positions(self, where: Poses) -> Seen:
+        index = lambda body: self.model.index("body", body)
+        return {name: where.pos[:, index(body)] for name, body in self.seen_bodies.items()}
 
     @abstractmethod
     def _width(self) -> int:
