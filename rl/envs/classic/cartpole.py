@@ -34,8 +34,8 @@ class CartPole:
 
     >>> from jaxgpu import rl
     >>> moon = rl.make("cartpole", gravity=1.6)
-    >>> isinstance(moon, CartPole), moon.reset(jax.random.key(0))[1].shape
-    (True, (4,))
+    >>> moon.reset(jax.random.key(0))[1].shape
+    (4,)
     """
 
     gravity: Array | float = number(default=9.8, unit="m/s^2")  # [] m/s^2

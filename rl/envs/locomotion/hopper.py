@@ -24,9 +24,8 @@ class Hopper(UprightRunner):
 
     >>> import jax
     >>> from jaxgpu import rl
-    >>> hopper = rl.make("hopper")
-    >>> isinstance(hopper, Hopper), hopper.reset(jax.random.key(0))[1].shape
-    (True, (11,))
+    >>> rl.make("hopper").reset(jax.random.key(0))[1].shape
+    (11,)
     """
 
     model: Model = robot("hopper.xml")

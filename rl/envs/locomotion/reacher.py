@@ -20,9 +20,8 @@ class Reacher(Robot):
     Objectives, as in MoRobtrol: both parts, without weights. Success is a tip within `tolerance`.
 
     >>> from jaxgpu import rl
-    >>> reacher = rl.make("reacher")
-    >>> isinstance(reacher, Reacher), reacher.reset(jax.random.key(0))[1].shape
-    (True, (10,))
+    >>> rl.make("reacher").reset(jax.random.key(0))[1].shape
+    (10,)
     """
 
     model: Model = robot("reacher.xml")

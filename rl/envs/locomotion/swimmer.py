@@ -22,9 +22,8 @@ class Swimmer(Runner):
 
     >>> import jax
     >>> from jaxgpu import rl
-    >>> swimmer = rl.make("swimmer")
-    >>> isinstance(swimmer, Swimmer), swimmer.reset(jax.random.key(0))[1].shape
-    (True, (8,))
+    >>> rl.make("swimmer").reset(jax.random.key(0))[1].shape
+    (8,)
     """
 
     model: Model = robot("swimmer.xml")

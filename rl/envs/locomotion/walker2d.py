@@ -20,9 +20,8 @@ class Walker2d(UprightRunner):
 
     >>> import jax
     >>> from jaxgpu import rl
-    >>> walker = rl.make("walker2d")
-    >>> isinstance(walker, Walker2d), walker.reset(jax.random.key(0))[1].shape
-    (True, (17,))
+    >>> rl.make("walker2d").reset(jax.random.key(0))[1].shape
+    (17,)
     """
 
     model: Model = robot("walker2d_v5.xml")
