@@ -151,8 +151,8 @@ def make(name: str, **parameters: Any) -> Environment:
 
 
 @pytree
-class Checked:
-    """An environment that looks at what it is given; `checked` makes it."""
+class Wrapped:
+    """What an environment has but for its step, which classes that are made of this one give."""
 
     env: Any  # the environment
 
@@ -170,6 +170,15 @@ class Checked:
     def differentiable(self) -> bool:
         """That of the environment."""
         return self.env.differentiable
+
+    def reset(self, key: Array) -> tuple[Any, Any]:
+        """That of the environment."""
+        return self.env.reset(key)
+
+
+@pytree
+class Checked(Wrapped):
+    """An environment that looks at what it is given; `checked` makes it."""
 
     @property
     def scene(self) -> Callable[[Any], Any]:

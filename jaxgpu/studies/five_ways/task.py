@@ -15,10 +15,9 @@ from jax import Array
 
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.rl import Box, Step
+from jaxgpu.rl.environment import Wrapped
 from jaxgpu.rl.envs.matter import Matter
 from jaxgpu.rl.envs.matter.task import State
-
-from .wrapped import Wrapped
 
 
 @pytree

@@ -20,8 +20,8 @@ from jaxgpu.evolution import Objective, Stochastic
 from jaxgpu.evolution.indicators import hypervolume
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.rl import Step
+from jaxgpu.rl.environment import Wrapped
 from jaxgpu.rl.learners.evolved.neuroevolution import Experience
-from jaxgpu.studies.five_ways.wrapped import Wrapped
 
 SCALE = 40.0, 8.0  # of a sum of speeds, m/s, and of an effort: the box of the hypervolume
 EFFORT = 0.05  # weight of the squares of controls
