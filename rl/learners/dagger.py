@@ -129,16 +129,9 @@ class DAgger(Rollouts):
         keys = jax.random.split(learn_key, self.gradient_steps)
         start = state.params, state.opt_state
         (params, opt_state), errors = jax.lax.scan(learn, start, keys)
-        return replace(
-            state,
-            params=params,
-            opt_state=opt_state,
-            obs_stats=obs_stats,
-            env_state=env_state,
-            update=state.update + 1,
-            report=report | {"error": jnp.mean(errors, dtype=jnp.float32)},
-            replay=buffer,
-        )
+        after = state.advance(params, opt_state, obs_stats, env_state, report)
+        report = report | {"error": jnp.mean(errors, dtype=jnp.float32)}
+        return replace(after, report=report, replay=buffer)
 
     def policy(self, env: Environment, state: "DAggerState") -> LearntPolicy:
         """What the student does: observation to action."""

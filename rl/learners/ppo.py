@@ -132,17 +132,9 @@ class PPO(ActorCriticRollouts):
             axis,
         )
         pi = self._apply(network, params, batch["observation"])[0]
-        return replace(
-            state,
-            params=params,
-            opt_state=opt_state,
-            obs_stats=obs_stats,
-            env_state=env_state,
-            update=state.update + 1,
-            report=report,
-            returns=returns,
-            lr_scale=self.adapted(state.lr_scale, pi, batch, axis),
-        )
+        after = state.advance(params, opt_state, obs_stats, env_state, report)
+        lr_scale = self.adapted(state.lr_scale, pi, batch, axis)
+        return replace(after, returns=returns, lr_scale=lr_scale)
 
     def policy(self, env: Environment, state: "PPOState") -> LearntPolicy:
         """The learnt policy: observation to its likeliest action."""

@@ -9,7 +9,7 @@ steps, no longer than the rollout or the episode): steps that cancel do not lead
 off.
 """
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 from typing import Any
 
 import flax.linen as nn
@@ -118,15 +118,8 @@ class PQN(Rollouts):
             self.max_grad_norm,
             axis=axis,
         )
-        return replace(
-            state,
-            params=params,
-            opt_state=opt_state,
-            obs_stats=normaliser.update(state.obs_stats, observations, axis),
-            env_state=env_state,
-            update=state.update + 1,
-            report=report,
-        )
+        obs_stats = normaliser.update(state.obs_stats, observations, axis)
+        return state.advance(params, opt_state, obs_stats, env_state, report)
 
     def policy(self, env: Environment, state: TrainState) -> LearntPolicy:
         """The greedy policy."""

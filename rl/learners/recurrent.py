@@ -182,16 +182,9 @@ class RecurrentPPO:
             axis,
         )
         pi = self._replay(network, params, batch)[0]
-        return replace(
-            state,
-            params=params,
-            opt_state=opt_state,
-            obs_stats=obs_stats,
-            update=state.update + 1,
-            report=report,
-            lr_scale=spec.adapted(state.lr_scale, pi, batch, axis),
-            **rolled,
-        )
+        after = state.advance(params, opt_state, obs_stats, rolled.pop("env_state"), report)
+        lr_scale = spec.adapted(state.lr_scale, pi, batch, axis)
+        return replace(after, lr_scale=lr_scale, **rolled)
 
     def policy(self, env: Environment, state: "RecurrentPPOState") -> RecurrentPolicy:
         """The learnt policy: the likeliest action."""

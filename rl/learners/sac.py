@@ -172,17 +172,8 @@ class SAC(ActorCriticRollouts):
         start = (state.params, state.target, state.opt_state)
         (params, target, opt_state), _ = jax.lax.scan(learn, start, keys)
         report["temperature"] = jnp.exp(params["log_alpha"])
-        return replace(
-            state,
-            params=params,
-            opt_state=opt_state,
-            obs_stats=obs_stats,
-            env_state=env_state,
-            update=state.update + 1,
-            report=report,
-            target=target,
-            replay=buffer,
-        )
+        after = state.advance(params, opt_state, obs_stats, env_state, report)
+        return replace(after, target=target, replay=buffer)
 
     def policy(self, env: Environment, state: "SACState") -> LearntPolicy:
         """The learnt policy: observation to action, without noise."""

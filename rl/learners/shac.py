@@ -117,16 +117,10 @@ class SHAC(ActorCriticRollouts):
         start = (params, state.opt_state["critic"])
         (params, critic_state), _ = jax.lax.scan(learn, start, length=self.critic_iterations)
         closer = lambda old, new: old + self.tau * (new - old)
-        return replace(
-            state,
-            params=params,
-            opt_state={"actor": actor_state, "critic": critic_state},
-            obs_stats=normaliser.update(state.obs_stats, batch["raw"], axis),
-            env_state=env_state,
-            update=state.update + 1,
-            report=report,
-            target=jax.tree.map(closer, state.target, params),
-        )
+        opt_state = {"actor": actor_state, "critic": critic_state}
+        obs_stats = normaliser.update(state.obs_stats, batch["raw"], axis)
+        after = state.advance(params, opt_state, obs_stats, env_state, report)
+        return replace(after, target=jax.tree.map(closer, state.target, params))
 
     def policy(self, env: Environment, state: "SHACState") -> LearntPolicy:
         """The learnt policy: observation to action, without noise."""

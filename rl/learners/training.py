@@ -1,7 +1,7 @@
 """What the learners by gradients share: sizes, a beginning, and the state of a training."""
 
 from dataclasses import KW_ONLY, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import flax.linen as nn
 import jax
@@ -30,6 +30,20 @@ class TrainState:
     update: Array  # [] updates done
     num_updates: Array | None  # [] of the training, in which rates fall and exploration settles
     report: dict[str, Array]  # means over the episodes that ended in the last rollout
+
+    def advance(
+        self, params: Any, opt_state: Any, obs_stats: Any, env_state: Any, report: dict[str, Array]
+    ) -> Self:
+        """Return the state after one more update, which led to these parts."""
+        return replace(
+            self,
+            params=params,
+            opt_state=opt_state,
+            obs_stats=obs_stats,
+            env_state=env_state,
+            update=self.update + 1,
+            report=report,
+        )
 
     def places(self, axis: str) -> "TrainState":
         """Where each part belongs on a mesh with this axis: the environments are shared out."""
