@@ -59,3 +59,8 @@ class UprightRunner(Runner):
         speed = self._speed(before, after)
         bonus = share(self._healthy(after), self.healthy_reward)
         return self._parts(speed, ctrl) | {"reward_survive": bonus}
+
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+        parts = self._upright_parts(before, after, ctrl)
+        bonus = parts["reward_survive"]
+        return parts, [parts["reward_forward"] + bonus, bonus - square(ctrl)]

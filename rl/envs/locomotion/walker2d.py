@@ -7,7 +7,7 @@ from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.rigid.model import Model
 
 from ...environment import register
-from .robot import Parts, State, robot, square
+from .robot import State, robot
 from .runner import UprightRunner
 
 
@@ -25,11 +25,6 @@ class Walker2d(UprightRunner):
     """
 
     model: Model = robot("walker2d_v5.xml")
-
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
-        parts = self._upright_parts(before, after, ctrl)
-        bonus = parts["reward_survive"]
-        return parts, [parts["reward_forward"] + bonus, bonus - square(ctrl)]
 
     def _healthy(self, state: State) -> Array:
         """Between 0.8 and 2 m high, within 1 rad of upright."""
