@@ -152,7 +152,7 @@ def make(name: str, **parameters: Any) -> Environment:
 
 @pytree
 class Wrapped:
-    """What an environment has but for its step, which classes that are made of this one give."""
+    """The spaces and the start of an environment, for classes that add a step."""
 
     env: Any  # the environment
 
@@ -172,7 +172,7 @@ class Wrapped:
         return self.env.differentiable
 
     def reset(self, key: Array) -> tuple[Any, Any]:
-        """That of the environment."""
+        """Return the first state of the environment and its observation."""
         return self.env.reset(key)
 
 

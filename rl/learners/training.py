@@ -100,7 +100,7 @@ class Rollouts:
     network: nn.Module | None = static(default=None)
     hidden_sizes: tuple[int, ...] = widths((64, 64))  # units of each hidden layer behind it
     anneal_lr: bool = static(default=True)  # learning rates fall to zero over the training
-    shared_counts: ClassVar[tuple[str, ...]] = ("num_envs",)  # what the devices share out
+    shared_counts: ClassVar[tuple[str, ...]] = ("num_envs",)  # fields
 
     @property
     def steps_per_update(self) -> int:
@@ -144,7 +144,7 @@ class Rollouts:
         return encoders.over(self.network, env.observation_space, keys)
 
     def check_devices(self, devices: int) -> None:
-        """Raise where so many devices cannot share out environments, rows of a descent and such."""
+        """Raise where so many devices cannot share out one of `shared_counts` evenly."""
         for count in self.shared_counts:
             check_shares(type(self).__name__, count, getattr(self, count), devices)
 

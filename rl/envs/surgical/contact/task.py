@@ -81,7 +81,7 @@ class ContactTask(ABC):
 
     #: lengths in 5 cm, the way to the object in 5 mm, too; turns as sines of their double
     observation_space = Box(-np.inf, np.inf, (26,))
-    #: steps of the tip, a turn, and how wide the jaw is to be: -1 shut, 1 open
+    #: steps of the tip, a turn, and the width to open the jaw to: -1 shut, 1 open
     action_space = Box(-1.0, 1.0, (5,))
     differentiable = False  #: through contact it is, but success has no slope
 
