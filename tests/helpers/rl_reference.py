@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgpu import rl
+
 FILE = np.load(Path(__file__).parents[1] / "rl/gymnasium_reference.npz")
 
 
@@ -13,6 +15,16 @@ def recorded(name):
     """before, action, after, observation, reward, terminated of 1000 random steps."""
     kinds = ("before", "action", "after", "observation", "reward", "terminated")
     return {kind: FILE[f"{name}/{kind}"] for kind in kinds}
+
+
+def check_steps(name, state, dtype, tolerance):
+    """Compare steps from `state(x, t)` in `dtype` with the steps of gymnasium."""
+    before, actions = (jnp.asarray(recorded(name)[kind]) for kind in ("before", "action"))
+    if jnp.issubdtype(actions.dtype, jnp.floating):
+        actions = actions.astype(dtype)
+    states = state(before.astype(dtype), jnp.zeros(len(before), jnp.int32))
+    step = replay(rl.make(name), states, actions)
+    assert_like_gymnasium(name, step, step.state.x, tolerance)
 
 
 def replay(env, states, actions):

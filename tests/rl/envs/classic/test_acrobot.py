@@ -4,7 +4,7 @@ import conformance
 import jax
 import jax.numpy as jnp
 import pytest
-from rl_reference import assert_like_gymnasium, recorded, replay
+from rl_reference import check_steps
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.classic.acrobot import State
@@ -12,10 +12,7 @@ from jaxgpu.rl.envs.classic.acrobot import State
 
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-7), ("float32", 2e-6)])
 def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
-    before = jnp.asarray(recorded("acrobot")["before"], dtype)
-    states = State(before, jnp.zeros(len(before), jnp.int32))
-    step = replay(rl.make("acrobot"), states, recorded("acrobot")["action"])
-    assert_like_gymnasium("acrobot", step, step.state.x, tolerance)
+    check_steps("acrobot", State, dtype, tolerance)
 
 
 @pytest.mark.rewritten

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rl_reference import assert_like_gymnasium, recorded, replay
+from rl_reference import check_steps
 from shapes import check_shapes
 
 from jaxgpu import rl
@@ -15,10 +15,7 @@ from jaxgpu.rl.envs.classic.cartpole import State
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-7), ("float32", 1e-6)])
 def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
     """gymnasium computes in float64 and hands out float32 observations: hence 1e-7."""
-    before = jnp.asarray(recorded("cartpole")["before"], dtype)
-    states = State(before, jnp.zeros(len(before), jnp.int32))
-    step = replay(rl.make("cartpole"), states, recorded("cartpole")["action"])
-    assert_like_gymnasium("cartpole", step, step.state.x, tolerance)
+    check_steps("cartpole", State, dtype, tolerance)
 
 
 def test_the_clock_truncates_and_the_fall_terminates():

@@ -4,7 +4,7 @@ import conformance
 import jax
 import jax.numpy as jnp
 import pytest
-from rl_reference import assert_like_gymnasium, recorded, replay
+from rl_reference import check_steps
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.classic.mountain_car import State
@@ -15,12 +15,7 @@ NAMES = ["mountain-car", "mountain-car-continuous"]
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-7), ("float32", 1e-6)])
 def test_1000_random_steps_are_those_of_gymnasium(x64, name, dtype, tolerance):
-    before = jnp.asarray(recorded(name)["before"], dtype)
-    states = State(before, jnp.zeros(len(before), jnp.int32))
-    actions = recorded(name)["action"]
-    actions = actions if name == "mountain-car" else jnp.asarray(actions, dtype)
-    step = replay(rl.make(name), states, actions)
-    assert_like_gymnasium(name, step, step.state.x, tolerance)
+    check_steps(name, State, dtype, tolerance)
 
 
 @pytest.mark.parametrize("name", NAMES)
