@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.rl.plan import cost
+from jaxgpu.rl.plan import cost, trajectory
 
 
 def slope_is_that_of_differences(env, actions):
@@ -30,3 +30,12 @@ def slope_is_that_of_differences(env, actions):
 def places(particles):
     """[D, N] of all slots, float64, and which are filled [N]."""
     return np.asarray(particles.x, float).T, np.asarray(particles.active)
+
+
+def play(env, *plans):
+    """Return states and steps of plans [T, A] and then of random actions, and sums of rewards."""
+    state, _ = jax.jit(env.reset)(jax.random.key(0))
+    noise = jax.random.uniform(jax.random.key(0), plans[0].shape, minval=-1, maxval=1)
+    whole = jax.jit(lambda state, actions: trajectory(env, state, actions))
+    played = [whole(state, actions) for actions in (*plans, noise)]
+    return played, [float(jnp.sum(steps["reward"])) for _, steps in played]

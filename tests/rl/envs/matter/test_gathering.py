@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matter_checks import places
+from matter_checks import places, play
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.matter import gathering
-from jaxgpu.rl.plan import trajectory
 
 ENV = rl.make("matter/gathering-easy")
 
@@ -35,14 +34,7 @@ def test_ducks_float_side_by_side_and_are_gathered_when_all_of_them_are_near():
 @pytest.mark.rewritten
 @pytest.mark.slow
 def test_two_strokes_bring_the_ducks_nearer():
-    reset, whole = (
-        jax.jit(ENV.reset),
-        jax.jit(lambda state, actions: trajectory(ENV, state, actions)),
-    )
-    state, _ = reset(jax.random.key(0))
-    noise = jax.random.uniform(jax.random.key(0), by_hand().shape, minval=-1, maxval=1)
-    played = [whole(state, actions) for actions in (by_hand(), 0 * noise, noise)]
-    strokes, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
+    played, (strokes, still, random) = play(ENV, by_hand(), 0 * by_hand())
     assert abs(still) < 0.05 and max(random, still) + 0.2 < strokes
     states, seen = played[0]
     for i in (0, 30, 71):

@@ -4,10 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matter_checks import places
+from matter_checks import places, play
 
 from jaxgpu import rl
-from jaxgpu.rl.plan import trajectory
 
 ENV = rl.make("matter/ice-cream-static")
 
@@ -15,12 +14,8 @@ ENV = rl.make("matter/ice-cream-static")
 @pytest.mark.rewritten
 @pytest.mark.slow
 def test_laying_as_shown_returns_one_and_small_errors_little_less():
-    demo, reset = jnp.asarray(ENV.goal.demo), jax.jit(ENV.reset)
-    whole = jax.jit(lambda state, actions: trajectory(ENV, state, actions))
-    state, _ = reset(jax.random.key(0))
-    noise = jax.random.uniform(jax.random.key(0), demo.shape, minval=-1, maxval=1)
-    played = [whole(state, a) for a in (demo, 0 * demo, 0.9 * demo, noise)]
-    shown, still, near, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
+    demo = jnp.asarray(ENV.goal.demo)
+    played, (shown, still, near, random) = play(ENV, demo, 0 * demo, 0.9 * demo)
     assert abs(shown - 1) < 1e-4 and abs(still) < 1e-4 and random < 0.5 < near < 1
     ends = [jax.tree.map(lambda a: a[-1], states).matter.bodies[0] for states, _ in played]
     (x, full), (y, _) = places(ends[0]), places(ends[2])

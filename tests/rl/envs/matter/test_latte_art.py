@@ -4,11 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matter_checks import places
+from matter_checks import places, play
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.matter import cup
-from jaxgpu.rl.plan import trajectory
 
 ENV = rl.make("matter/latte-art-stir")
 
@@ -17,15 +16,11 @@ ENV = rl.make("matter/latte-art-stir")
 @pytest.mark.slow
 def test_strokes_return_what_the_places_of_the_particles_say():
     """The demonstration, doing nothing, the first stroke alone, and strokes at random."""
-    demo, reset = jnp.asarray(ENV.goal.demo), jax.jit(ENV.reset)
-    whole = jax.jit(lambda state, actions: trajectory(ENV, state, actions))
-    stroke = demo.at[10:].set(0)
-    state, first = reset(jax.random.key(0))
-    noise = jax.random.uniform(jax.random.key(0), demo.shape, minval=-1, maxval=1)
-    played = [whole(state, actions) for actions in (demo, 0 * demo, stroke, noise)]
-    shown, still, one, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
+    demo = jnp.asarray(ENV.goal.demo)
+    played, (shown, still, one, random) = play(ENV, demo, 0 * demo, demo.at[10:].set(0))
     assert abs(shown - 1) < 1e-4 and abs(still) < 1e-4 and random + 0.1 < one < 0.9
     assert played[0][1]["success"].all() and not played[1][1]["success"][-1]
+    first = jax.eval_shape(ENV.reset, jax.random.key(0))[1]
     assert first.shape == ENV.observation_space.shape
 
     def away(a, b, frame):

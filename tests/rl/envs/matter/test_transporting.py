@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matter_checks import places
+from matter_checks import places, play
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.matter import transporting
-from jaxgpu.rl.plan import trajectory
 
 ENV = rl.make("matter/transporting")
 
@@ -32,14 +31,7 @@ def test_the_nozzle_stays_40_mm_from_the_faces():
 @pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_plan_made_by_hand_drives_the_block_home():
-    reset, whole = (
-        jax.jit(ENV.reset),
-        jax.jit(lambda state, actions: trajectory(ENV, state, actions)),
-    )
-    state, _ = reset(jax.random.key(0))
-    noise = jax.random.uniform(jax.random.key(0), by_hand().shape, minval=-1, maxval=1)
-    played = [whole(state, actions) for actions in (by_hand(), 0 * noise, noise)]
-    hand, still, random = (float(jnp.sum(seen["reward"])) for _, seen in played)
+    played, (hand, still, random) = play(ENV, by_hand(), 0 * by_hand())
     assert abs(still) < 0.1 and max(random, still) + 0.15 < hand
     states, seen = played[0]
     assert seen["success"][-1] and not played[1][1]["success"][-1]
