@@ -14,7 +14,7 @@ PYTEST = python -m pytest -n auto --maxprocesses=4 --dist worksteal
 
 DIRS = .venv .venv-oldest out build dist docs/_build docs/api docs/charts docs/shown
 
-.PHONY: demo test slow rewritten reach trust release oldest docs lock clean
+.PHONY: demo test slow reach trust release oldest docs lock clean
 
 # at least a study for each pillar, and one where two meet; two at a time, as most of their time is
 # compilation on one core
@@ -38,11 +38,7 @@ test: $(ORACLES)
 	$(BIN)/$(PYTEST) -m "not slow"
 
 slow: $(ORACLES)
-	$(BIN)/$(PYTEST) -m "slow and not release and not rewritten"
-
-# slow tests that were made cheaper and have not been run since: run them, mend them, take the mark away
-rewritten: $(ORACLES)
-	$(BIN)/$(PYTEST) -m "rewritten and not release"
+	$(BIN)/$(PYTEST) -m "slow and not release"
 
 # compile for an H100 and a TPU v5e, of which neither is needed, the programs that are not as they were
 # when they last kept to their budgets; WRITE=--anew compiles all, WRITE=--write lowers the budgets
@@ -63,7 +59,7 @@ build/reach/%/ready: benchmarks/reach/%.txt
 # before a release: experiments at full size, all programs compiled for the chips, and the short tests
 # on the oldest supported jax
 release: $(ORACLES)
-	$(BIN)/$(PYTEST) -m "release or rewritten"
+	$(BIN)/$(PYTEST) -m release
 	@$(MAKE) --no-print-directory reach WRITE=--anew
 	@$(MAKE) --no-print-directory oldest
 

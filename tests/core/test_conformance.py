@@ -32,7 +32,6 @@ def walk():
             yield pytest.param(rule, entry, id=f"{entry.name}: {name}", marks=marks)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("rule, entry", list(walk()))
 def test_every_public_name_keeps_the_rules(rule, entry):
     rule(entry)

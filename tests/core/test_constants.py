@@ -43,7 +43,6 @@ def constants(text):
     return np.concatenate(found)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_constant_vanishes_on_a_tpu(machine):
     with jax.enable_x64(True), as_users():

@@ -131,7 +131,6 @@ def as_users_run(monkeypatch):
             jax.config.update(setting, value)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "module", [pytest.param(m, marks=pytest.mark.slow if m in SLOW else ()) for m in MODULES]
 )
@@ -140,7 +139,6 @@ def test_examples_in_docstrings(module):
     assert result.failed == 0
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", RUN)
@@ -171,7 +169,6 @@ def code_cells(file, smaller=()):
     return code
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=name)

@@ -17,7 +17,6 @@ DRAWN, SEED = 3, 7  # changes of a form
 FORMS = ["minimize", "plan"]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_each_of_thirty_changes_is_refused_by_its_name(tmp_path):
     form("run", 2, out=tmp_path)

@@ -65,7 +65,6 @@ class Walks(Walk):
         return super().tell(state, x[best][None], f[best][None])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_candidates_over_eight_devices_have_the_values_of_one(tmp_path):
     eight, key, spec = jax.make_mesh((8,), ("candidates",)), jax.random.key(4), Walks()
@@ -120,7 +119,6 @@ def test_a_box_that_is_none_is_refused_by_every_algorithm(box_, said):
         protocol.evolve(NSGA2(), problem, key, 2)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_whole_bounds_are_bounds():
     problem = Problem(Box([0, -1], [1, 3]), lambda x: x[:1])
@@ -139,7 +137,6 @@ def test_what_is_told_without_violations_is_feasible():
         np.testing.assert_array_equal(b, want)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_values_from_outside_are_told_as_they_come():
     """NumPy, [N] of one objective, no violations, NaN: what a laboratory or a C program gives."""

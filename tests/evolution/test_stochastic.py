@@ -86,7 +86,6 @@ def test_candidates_may_have_draws_of_their_own():
     assert state["count"] == 4 and len(set(want)) == 4
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_what_is_known_is_of_all_that_was_seen():
     """Against NumPy over the draws of five generations, whose candidates are asked for apart."""
@@ -106,7 +105,6 @@ def test_what_is_known_is_of_all_that_was_seen():
     np.testing.assert_allclose(search.objective["square"], 40 * rows.var(0).sum(), rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_loops_end_at_one_state():
     spec, made = Walks(), problem()
@@ -120,7 +118,6 @@ def test_the_loops_end_at_one_state():
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_neither_the_number_at_once_nor_that_of_devices_says_what_comes():
     x, made = jax.random.uniform(KEY, (24, 2), minval=-1), problem()
@@ -193,7 +190,6 @@ def test_numbers_that_are_none_are_counted_and_never_known():
     assert protocol.run(Walks(), made, KEY, 3).failed > 0
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_minimize_takes_an_objective_of_points_of_a_space():
     far = lambda p: (p["a"] - 1) ** 2 + (p["n"].astype(jnp.float32) - 3) ** 2
@@ -204,7 +200,6 @@ def test_minimize_takes_an_objective_of_points_of_a_space():
     assert abs(found.x["a"] - 1) < 0.2 and found.x["n"] == 3 and found.objective == ()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_seeds_are_a_batch_axis():
     spec, made = Walks(), problem()

@@ -33,7 +33,6 @@ def evaluate(r, v, length, dtype=np.float64):
     return [np.concatenate(a)[: r.size].reshape(r.shape) for a in zip(*found)]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_half_integers_in_closed_form():
     closed = {0.5: lambda x: 1, 1.5: lambda x: 1 + x, 2.5: lambda x: 1 + x + x * x / 3}
@@ -42,7 +41,6 @@ def test_half_integers_in_closed_form():
         np.testing.assert_allclose(evaluate(R, v, 0.7)[0], polynomial(x) * np.exp(-x), rtol=3e-14)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_any_smoothness_and_its_derivative():
     v = np.array([0.2, 0.8, 1.0, 3.3, 23.9, 24.1, 300.0])
@@ -58,7 +56,6 @@ def test_any_smoothness_and_its_derivative():
         np.testing.assert_allclose(slope, rise, rtol=1e-11, atol=2e-14)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("dtype", [pytest.param(np.float64, marks=pytest.mark.slow), np.float32])
 def test_derivatives_at_zero_distance(dtype):
     """k = 1 - c r^(2 v) - v r^2 / (2 (v - 1) length^2) + ..., and exp(-r / length) for v = 1/2."""
@@ -69,7 +66,6 @@ def test_derivatives_at_zero_distance(dtype):
     assert np.all(value == 1)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_second_derivatives_at_zero_distance_and_close_to_it(x64):
     """In the distance, and mixed: of the smooth, the rough and what lies between."""
@@ -92,7 +88,6 @@ def test_second_derivatives_at_zero_distance_and_close_to_it(x64):
     np.testing.assert_allclose(mixed[12:], want_mixed, rtol=1e-12)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_is_positive_definite():
     x = np.random.default_rng(0).uniform(0, 5, (60, 2))

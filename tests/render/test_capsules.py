@@ -72,7 +72,6 @@ def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
     assert 3 < dark.sum() < 60 and with_ball.min() >= 0 and with_ball.max() <= 1
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_depth_camera_sees_the_first_surface(x64):
     """At the depth that it tells every pixel shows a point of a capsule or of the floor."""
@@ -97,7 +96,6 @@ def test_a_depth_camera_sees_the_first_surface(x64):
         assert (~seen).any() and (up[~seen][:, 2] > -1e-3 * 2).all()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_depth_camera_sees_balls_glass_and_a_floor():
     """A ball in front of a floor, and a glass ball beside it that is nearer than what is behind."""

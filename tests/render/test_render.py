@@ -92,7 +92,6 @@ def test_a_soft_image_is_its_definition():
     np.testing.assert_allclose(got, total / weight, rtol=2e-4)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_both_images_have_the_derivative_of_differences(x64):
     x, radius = balls(2)
@@ -132,7 +131,6 @@ def test_both_images_have_the_derivative_of_differences(x64):
     np.testing.assert_allclose(along, np.sum(weight * slope), rtol=1e-9)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_moving_camera_and_balls_together_changes_nothing():
     x, radius = (jnp.asarray(a, jnp.float32) for a in balls(3))
@@ -147,7 +145,6 @@ def test_moving_camera_and_balls_together_changes_nothing():
     )
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_walk_along_rays_meets_tools_where_geometry_says():
     centre, turn = np.array([0.05, 0.1, 0.0]), np.array([0.8, 0.36, 0.48, 0.0])
@@ -179,7 +176,6 @@ def test_a_walk_along_rays_meets_tools_where_geometry_says():
     assert 0.1 < (clear & np.isfinite(want)).mean() < 0.6
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_normals_of_a_depth_image_are_those_of_the_ball():
     camera = Camera((0.0, 0.3, 2.0), (0.0, 0.0, 0.0), angle=0.35, width=80, height=80)
@@ -203,7 +199,6 @@ def test_smoothing_keeps_planes_and_edges():
     assert abs(np.asarray(smoothed(jnp.asarray(bump), 0.1, 3))[5, 3] - step[5, 3]) < 0.02
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_shadow_lies_on_the_floor_away_from_the_sun():
     camera = Camera((0.0, 3.0, 0.01), (0.0, 0.0, 0.0), angle=0.6, width=60, height=60)
@@ -222,7 +217,6 @@ def test_a_shadow_lies_on_the_floor_away_from_the_sun():
     np.testing.assert_allclose(bare[..., 0], 0.83, rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_picture_is_one_portable_program():
     shape = sdf.Cylinder(0.2, 0.1, axis=1)

@@ -120,7 +120,6 @@ def test_the_number_of_a_solid_and_its_normal():
     assert np.all(np.sum(n.reshape(-1, 3) * d, 1)[index >= 0] <= 1e-6)  # it faces the eye
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_capsules_balls_and_planes_agree_with_marching_along_their_distance():
     look = Camera((4.0, 0.3, 0.5), (0.0, 0.0, 0.0), UP, angle=0.6, width=32, height=28)
@@ -181,7 +180,6 @@ def test_rays_along_faces_and_edges_are_no_nan():
     assert float(np.min(seen.depth)) == pytest.approx(1.75, abs=0.05)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_slopes_by_the_poses_of_boxes_and_camera_are_those_of_differences():
     with jax.enable_x64(True):
@@ -209,7 +207,6 @@ def test_slopes_by_the_poses_of_boxes_and_camera_are_those_of_differences():
         np.testing.assert_allclose(along, jnp.sum(slope), rtol=1e-10)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_views_of_a_batch_are_those_one_by_one():
     many = [scene(seed, 20) for seed in range(3)]

@@ -124,7 +124,6 @@ def test_arms_and_mechanisms_are_shown_at_all_their_states():
     assert held(show(ends(jnp.ones((1, 3)))))["rods"][0]["end"]["frames"] == 1
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_bodies_go_from_joint_to_joint():
     rod = '<joint axis="0 1 0"/><geom type="capsule" size=".05" fromto="0 0 0 0 0 -1"/>'

@@ -162,7 +162,6 @@ def test_gymnasium_makes_every_task_by_its_name(stand_in, monkeypatch):
     assert many.reset(seed=0)[0].shape == (3, 4)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_many_keep_their_last_observations(stand_in):
     env = adapters.to_gymnasium_vector(rl.make("cartpole"), 3)

@@ -33,7 +33,6 @@ def test_jaw_and_object_stand_where_the_state_says(name, count):
     assert near.max() < 0.03
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_goal_turns_green_when_it_is_reached():
     """Of a goal, of a swinging one, and of what a camera should have in its centre."""

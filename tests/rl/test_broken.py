@@ -19,7 +19,6 @@ from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl import vector
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["PPO, scaled", "SHAC"])
 def test_where_nothing_breaks_nothing_changes(name, monkeypatch):

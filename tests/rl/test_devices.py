@@ -48,7 +48,6 @@ EIGHT = mesh.devices(8)
 KEY = jax.random.key(0)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("env, learner", CASES.values(), ids=CASES)
 def test_eight_devices_learn_what_one_does(env, learner):
@@ -116,7 +115,6 @@ def test_seeds_have_nothing_to_do_with_each_other():
     assert "all-" not in compiled
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_spread_training_resumes_to_the_bit_on_the_same_mesh(tmp_path):
     """By JAX's own mesh, whose axes are explicit. One device of a mesh is one device."""
@@ -154,7 +152,6 @@ class Walk:
         return jax.lax.while_loop(lambda loop: loop[1] < 0.5, new, (0, x - 1.0))[1]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_spread_seeds_draw_what_they_draw_together(tmp_path):
     """To the bit, resumed as well: nothing is summed over the seeds."""

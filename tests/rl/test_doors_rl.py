@@ -126,7 +126,6 @@ class Mute(Probe):
         return super().step(state, action, key)._replace(info={})
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_an_environment_need_not_say_what_a_success_is():
     scores = rl.evaluate(Mute(), lambda x: x, KEY, 3, 30)
@@ -161,7 +160,6 @@ def test_planners_are_checked():
         plan.plan(bowl, jnp.zeros(3), plan.MPPI(), 2, key=KEY)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gamma", "learning_rate", "log_std"])
 @pytest.mark.parametrize("wrong", [jnp.array([0.5, 0.6]), [0.5, 0.6]])

@@ -33,7 +33,6 @@ def step(env, state, action, key):
     return env.step(state, action, key)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "name",
     [
@@ -52,7 +51,6 @@ def test_every_environment_begins_with_an_observation_of_its_space(name):
     assert action.shape == env.action_space.shape
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in DEAR)]
 )
@@ -103,7 +101,6 @@ def test_a_vector_of_actions_of_another_length_is_refused(name):
         env.step(None, np.full(count, np.nan, np.float32), key)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "name", ["pendulum", pytest.param("surgical/ecm-reach-compat", marks=pytest.mark.slow)]
 )
@@ -122,7 +119,6 @@ def test_two_copies_in_one_program_are_two_steps(name):
         same(lane, single(env, state, actions[i], keys[i]), 1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_episodes_are_played_with_64_bit_types(x64):
     env, key = rl.make("surgical/needle-pick"), jax.random.key(0)

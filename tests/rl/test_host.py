@@ -60,7 +60,6 @@ def test_calls_draw_from_keys_of_their_own_and_a_seed_repeats_them():
     assert np.unique(np.concatenate(runs[1:])).size == 2 * 42
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_each_start_of_a_pool_is_used_once():
     """Copies that fall in different steps begin from rows one after the other."""

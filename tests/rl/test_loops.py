@@ -17,7 +17,6 @@ SMALL = rl.PPO(num_envs=4, num_steps=8, update_epochs=1, num_minibatches=2, hidd
 ENV = rl.make("cartpole")
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_pure_loop_trains_as_the_one_on_the_host():
     key = jax.random.key(0)
@@ -27,7 +26,6 @@ def test_the_pure_loop_trains_as_the_one_on_the_host():
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_another_network_is_refused(tmp_path):
     rl.train(ENV, SMALL, jax.random.key(0), 32, out=tmp_path, schedule=64)
@@ -102,7 +100,6 @@ def test_each_objective_is_summed_until_its_episode_ends():
     np.testing.assert_array_equal(scores.episode_return, np.stack([n, n * (n + 1) / 2], 1))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_interquartile_mean_and_its_interval():
     x = np.random.default_rng(0).normal(5, 1, 40).astype(np.float32)
@@ -129,7 +126,6 @@ def test_an_interval_takes_counts_of_any_whole_type_and_is_of_the_host():
         rl.interquartile_mean(x, key, 10**11)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_second_training_of_other_numbers_compiles_nothing():
     """Nor does one that ends early: what learner and environment carry are operands."""

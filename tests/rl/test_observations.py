@@ -18,7 +18,6 @@ def task(name):
     return Pointer(rl.Discrete(2)) if name == "PQN" else Pointer()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_by_gradients_takes_pictures_and_vectors(name):
@@ -39,7 +38,6 @@ def test_every_learner_by_gradients_takes_pictures_and_vectors(name):
 FEW = {"xla_backend_optimization_level": 0}  # programs that run once
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["RecurrentPPO, private", "PQN", "SAC", "SHAC"])
 def test_every_learner_by_gradients_learns_from_pictures(name):
@@ -77,7 +75,6 @@ class Parted:
         return step._replace(observation={"a": step.observation[:2], "b": step.observation[2:]})
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_vectors_in_a_dictionary_are_learnt_from_as_the_vector_that_they_make():
     small = rl.PPO(hidden_sizes=(8,), **TINY)
@@ -88,7 +85,6 @@ def test_vectors_in_a_dictionary_are_learnt_from_as_the_vector_that_they_make():
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)  # what is fused otherwise
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_goal_that_only_a_picture_shows_is_reached():
     """The actor sees the picture and the place; the critic knows the goal."""

@@ -68,7 +68,6 @@ def test_a_policy_is_saved_and_loaded_by_itself(name, tmp_path):
     assert len(np.unique(np.asarray(jax.tree.leaves(actions)[-1]))) > 1
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["PPO", "RecurrentPPO", "SAC"])
 def test_an_exported_policy_acts_alike_on_any_number_of_observations(name):
@@ -85,7 +84,6 @@ def test_an_exported_policy_acts_alike_on_any_number_of_observations(name):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["cartpole", "pendulum"])
 def test_an_evolved_policy_is_saved_and_exported(task, tmp_path):
@@ -101,7 +99,6 @@ def test_an_evolved_policy_is_saved_and_exported(task, tmp_path):
     np.testing.assert_allclose(policy.export(("cpu",)).call(seen), wanted, rtol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_policy_that_sees_pictures_needs_nothing_that_the_critic_alone_sees(tmp_path):
     """Neither its weights nor the goal; saved, in another process, and exported."""

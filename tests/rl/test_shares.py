@@ -30,7 +30,6 @@ def shared(f, out: Any = WHOLE):
     return jax.jit(jax.shard_map(f, **where))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_rows_that_are_drawn_for_all_are_shared_out_and_joined():
     draw = lambda _: shares.own(jax.random.normal(jax.random.key(0), (16, 2)), "a")
@@ -98,7 +97,6 @@ def test_the_gradient_that_is_descended_is_the_mean_and_not_the_sum(bound):
     np.testing.assert_allclose(moment, 0.1 * min(length, bound), rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("restart", ["fresh", "bank", "same"])
 def test_copies_on_eight_devices_play_what_they_play_on_one(restart):

@@ -8,7 +8,6 @@ import pytest
 from jaxgpu.rl import Box, Discrete
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_samples_lie_in_their_space():
     keys = jax.random.split(jax.random.key(0), 200)

@@ -8,7 +8,6 @@ import pytest
 from jaxgpu import rl
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_seeds_differ_are_measured_and_resume_to_the_bit(tmp_path):
     """What each did to the spread of its actions, every second update."""

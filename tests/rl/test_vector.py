@@ -27,7 +27,6 @@ def play(restart, steps=12, num_envs=16):
 KEYS = jax.random.split(jax.random.key(1), 100)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("restart", ["bank", "fresh", "same"])
 def test_an_episode_ends_in_its_true_last_observation(restart):
@@ -40,7 +39,6 @@ def test_an_episode_ends_in_its_true_last_observation(restart):
     np.testing.assert_array_equal(out.observation, observations)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("restart, distinct", [("bank", 2), ("fresh", 16), ("same", 16)])
 def test_beginnings(restart, distinct):
@@ -54,7 +52,6 @@ def test_beginnings(restart, distinct):
         np.testing.assert_array_equal(second, state.observation)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_copies_of_learners_begin_each_where_no_other_does():
     """By default: of eight copies that the clock ends together all eight differ.
@@ -70,7 +67,6 @@ def test_copies_of_learners_begin_each_where_no_other_does():
     assert rl.vectorize(env, 8).restart == "fresh"
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("restart", ["bank", "same"])
 def test_what_is_drawn_for_many_steps_at_once_is_what_each_draws(restart):
@@ -88,7 +84,6 @@ def test_what_is_drawn_for_many_steps_at_once_is_what_each_draws(restart):
     np.testing.assert_array_equal(out.reward, whole.reward)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_sums_of_an_episode_start_anew():
     _, _, out = play("fresh")
@@ -96,7 +91,6 @@ def test_sums_of_an_episode_start_anew():
     np.testing.assert_allclose(out.info["episode_return"][7], out.reward[4:8].sum(0), rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_no_gradient_flows_into_the_next_episode():
     envs = rl.vectorize(rl.make("pendulum", max_steps=1), 2)

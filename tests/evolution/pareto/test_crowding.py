@@ -23,7 +23,6 @@ def crowding_by_definition(f):
     return d
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("m", [2, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", range(3))
 def test_matches_the_procedure_in_every_front(m, seed):

@@ -29,7 +29,6 @@ RANKS = jax.jit(pareto.ranks, static_argnames="stop")
 ties = st.one_of(st.integers(-1, 2).map(float), st.sampled_from([np.inf, -np.inf, -0.0]))
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("m", [1, 2, 3, pytest.param(6, marks=pytest.mark.slow)])
 @given(data=st.data())
 @settings(deadline=None, max_examples=25)
@@ -53,7 +52,6 @@ def clouds(n, m, rng):
     return {"random": x, "sphere": sphere, "grid": grid, "inf": infinite, "line": line}
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "m,n",
     [
@@ -86,7 +84,6 @@ def test_every_block_of_places_keeps_the_order_of_the_second_objective():
         np.testing.assert_array_equal(rows, want)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 4097])
 def test_the_three_algorithms_agree_where_blocks_end(n):
@@ -103,7 +100,6 @@ def test_the_three_algorithms_agree_where_blocks_end(n):
         np.testing.assert_array_equal(two(f[:, :2], n), want, name)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("n,m", [(1, 3), (40, 5), pytest.param(2100, 5, marks=pytest.mark.slow)])
 def test_the_form_for_accelerators_gives_the_ranks_of_the_form_for_cpus(n, m):
     tiles, waves = jax.jit(chains.ranks_by_tiles), jax.jit(chains.ranks_by_waves)
@@ -120,7 +116,6 @@ def test_no_loop_of_the_form_for_accelerators_is_nested_in_one_over_tiles():
     assert loops == 1
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_float64_values_one_ulp_apart_are_told_apart(x64):
     a = np.array([1.0, 1.0, 1.0])
@@ -130,7 +125,6 @@ def test_float64_values_one_ulp_apart_are_told_apart(x64):
         np.testing.assert_array_equal(RANKS(f), want)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "n,m", [*(pytest.param(*s, marks=pytest.mark.slow) for s in ((1200, 2), (1500, 3))), (300, 4)]
 )
@@ -168,7 +162,6 @@ def test_the_feasibility_rule(n):
     np.testing.assert_array_equal(none, violation.astype(int))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 3, 5])
 def test_memory_is_log_n_words_per_point(m):
@@ -177,7 +170,6 @@ def test_memory_is_log_n_words_per_point(m):
     assert used <= (1 << 18) * 320  # bytes per point; a dense bool matrix has 262,144
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("n,m", [(1500, 3), (70, 5)])
 def test_conforms(n, m):

@@ -58,7 +58,6 @@ def test_derivatives_at_ties_and_zero(kind):
             np.testing.assert_allclose([g[i] for g in got], [float(by_v), float(by_x)], rtol=1e-14)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_second_derivative_in_an_order_of_zero(x64):
     """K is even in v: a second derivative that |v| would lose."""
@@ -71,7 +70,6 @@ def test_second_derivative_in_an_order_of_zero(x64):
     assert abs(slope[0]) < 1e-15 and abs(curve[0] / float(bend) - 1) < 1e-12
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("f, name", [(first, "besseli"), (second, "besselk")])
 def test_third_and_mixed_derivatives(f, name):
@@ -103,7 +101,6 @@ LIMITS = [  # v, x, derivatives of log I in x and v, of log K in x and v
 ]
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("dtype", [pytest.param(np.float64, marks=pytest.mark.slow), np.float32])
 def test_derivatives_at_limits_are_limits(dtype):
     v, x, *limits = np.array(LIMITS).T

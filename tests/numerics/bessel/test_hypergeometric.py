@@ -17,7 +17,6 @@ def value_and_slopes(b, z):
     return log_hyp0f1(b, z), by_order(log_hyp0f1)(b, z), by_argument(log_hyp0f1)(b, z)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_relative_precision():
     with mpmath.workdps(60):
@@ -37,14 +36,12 @@ def _hyp0f1(b, z):
     return mpmath.gamma(b) * mpmath.besseli(v, x, maxterms=10**7) * (x / 2) ** -v
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_known_parameter(x64):
     known = jax.jit(lambda z: log_hyp0f1(392.0, z))(Z)
     np.testing.assert_allclose(known, evaluate(value_and_slopes, 392.0, Z)[0], rtol=2e-15)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_smooth_at_zero_and_differentiable_in_both(x64):
     b = np.array([0.5, 2.0, 40.0, 500.0])

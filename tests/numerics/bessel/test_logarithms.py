@@ -20,7 +20,6 @@ PRECISIONS = [
 KINDS = [("i", 1), ("k", -1)]
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("quantity", QUANTITIES, ids=lambda q: q.name)
 def test_every_row_of_the_tables(quantity, dtype):
@@ -29,7 +28,6 @@ def test_every_row_of_the_tables(quantity, dtype):
     assert error[known].max() <= bar, worst(shipped(), error, known)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_page_quotes_these_errors():
     page = Path(__file__).parents[3] / "docs" / "bessel.md"
@@ -42,7 +40,6 @@ def test_the_page_quotes_these_errors():
     assert all(abs(float(a) - float(b)) <= max(1, float(b) / 3) for a, b in pairs)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("kind, sign", KINDS)
 def test_scaled_functions_lose_nothing_where_the_plain_ones_are_large(kind, sign):
@@ -62,7 +59,6 @@ def test_scaled_functions_lose_nothing_where_the_plain_ones_are_large(kind, sign
     assert np.all(np.abs(scaled - (slope - sign)) <= bound)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("kind, f", [("i", log_iv), ("k", log_kv)])
 def test_derivatives_of_the_public_functions_are_those_of_the_tables(kind, f):
@@ -91,7 +87,6 @@ LIMITS = [  # v, x, log I, log K
 ]
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_limits(dtype):
     v, x, first, second = np.array(LIMITS).T
@@ -99,7 +94,6 @@ def test_limits(dtype):
     np.testing.assert_array_equal(evaluate(family("k"), v, x, dtype)["log_kv"], second)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_negative_orders():
     v = -np.array([0.3, 0.5, 1.0, 1.5, 2.7, 3.0, 4.2, 30.3, 31.6, 100.5])
@@ -116,7 +110,6 @@ def test_negative_orders():
     np.testing.assert_array_equal(second[0], second[1])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_identities():
     rng = np.random.default_rng(1)
@@ -138,7 +131,6 @@ def test_identities():
     assert np.all(np.diff(i, axis=0) < u) and np.all(np.diff(k, axis=0) > -u)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["i", "k"])
 def test_no_jump_across_any_edge(kind):
@@ -163,7 +155,6 @@ def test_no_jump_across_any_edge(kind):
                 assert np.all(np.abs(a - b) <= bound)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_known_large_order_gives_the_same(x64):
     """Fewer terms do, the larger the order: 15, 8 and 4 of them here."""

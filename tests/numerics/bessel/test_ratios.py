@@ -26,7 +26,6 @@ PRECISIONS = [
 ]
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_negative_orders(dtype):
     v = -np.array([0.25, 0.5, 0.75, 1.0, 1.5, 2.625, 3.0, 4.25])
@@ -49,7 +48,6 @@ def test_negative_orders(dtype):
                 assert abs(second[i, j] / float(k_ratio) - 1) < 16 * u
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_limits_and_smoothness_at_zero():
     v = np.array([0.0, 0.5, 30.0, -0.3])
@@ -65,7 +63,6 @@ def test_limits_and_smoothness_at_zero():
     np.testing.assert_allclose(slope, 1 / (2 * v + 2), rtol=1e-15)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_derivative_keeps_its_digits_where_riccati_s_equation_loses_them():
     v, x = np.array([0.0, 0.5, 10.0, 400.0, 30.0]), np.array([1e6, 1e5, 1e7, 1e9, 0.01])
@@ -76,7 +73,6 @@ def test_derivative_keeps_its_digits_where_riccati_s_equation_loses_them():
             assert abs(got[i] / float(1 - r * r - (2 * a + 1) / b * r) - 1) < 1e-12
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_inverse_is_one():
     """x to 1e-14 relative, times the condition number r / (x dr/dx) of the question."""
@@ -98,7 +94,6 @@ def test_the_inverse_where_the_ratio_is_one_but_for_its_last_digits():
     np.testing.assert_allclose(got, (v + 0.5) / rest, rtol=2e-3)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_an_inverse_whose_order_is_known(x64):
     r = np.linspace(0.01, 0.99, 50)
@@ -106,7 +101,6 @@ def test_an_inverse_whose_order_is_known(x64):
     np.testing.assert_allclose(known, evaluate(inverse, 391.0, r)[0], rtol=2e-14)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_inverse_at_its_limits_and_its_derivatives():
     r = np.array([0.0, 1.0, -0.1, 1.1, np.nan])

@@ -59,7 +59,6 @@ def test_fit_refuses_what_scipy_refuses(how, dtype):
         spherical_kmeans(x, 3, KEY)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_fit_answers_as_scipy_does():
     for seed in range(3):
@@ -97,7 +96,6 @@ def test_rows_normalised_in_their_own_precision_pass(d):
         refuse_lengths("x", h.astype(np.float32))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("half", [jnp.float16, jnp.bfloat16])
 def test_half_precisions_are_fitted_in_float32(half):
@@ -142,7 +140,6 @@ def test_weights_that_are_none(weights, said):
         VonMisesFisher.fit(rows().astype(np.float32), weights)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_lists_integers_and_mixed_dtypes_are_what_they_stand_for():
     x = rows().astype(np.float32)
@@ -229,7 +226,6 @@ def test_means_keys_and_counts():
     assert jax.jit(lambda key: P.sample(key, 2))(KEY).shape == (2, 3)  # P is a constant there
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_mixtures_that_are_none():
     x, two = np.eye(24, dtype=np.float32), np.log(np.float32([0.5, 0.5]))

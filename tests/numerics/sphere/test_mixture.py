@@ -48,7 +48,6 @@ def purity(labels, found):
     return table.max(0).sum() / len(labels)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("hard", [False, True])
 def test_finds_planted_clusters(hard):
@@ -68,7 +67,6 @@ def test_finds_planted_clusters(hard):
             assert np.all(np.diff(history) > -1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_one_component_is_the_plain_fit():
     x, _ = planted(24, [8.0], 400, seed=2)
@@ -79,7 +77,6 @@ def test_one_component_is_the_plain_fit():
     np.testing.assert_allclose(mixture.log_prob(x), fit.log_prob(x), atol=1e-4)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("hard", [False, True])
 def test_recovers_its_parameters_in_32768_dimensions(hard):
@@ -110,7 +107,6 @@ def test_recovers_its_parameters_in_32768_dimensions(hard):
         assert 0.8 < (history[-1] - plain) / (0.5 * d / count) < 1.2
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_single_vectors_in_32768_dimensions_stay_finite():
     rng = np.random.default_rng(0)
@@ -122,7 +118,6 @@ def test_single_vectors_in_32768_dimensions_stay_finite():
     assert np.all(np.isfinite(mixture.log_prob(x)))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_second_fit_compiles_nothing_and_one_may_end_by_itself(tmp_path):
     x, _ = planted(24, [40.0, 90.0], 60, seed=4)
@@ -151,7 +146,6 @@ def test_a_component_without_a_share_keeps_its_direction():
     assert after.concentrations[1] == 0 and np.isfinite(after.log_weights[1])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_kmeans_starts_from_far_apart_vectors():
     """The best of eight candidates finds every cluster; the first alone would miss one now and
@@ -167,7 +161,6 @@ def test_refuses_more_components_than_vectors():
         fit_mixture(np.eye(3), 5, jax.random.key(0))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_refined_mixture_is_the_next_of_a_fit_and_leaves_out_what_weighs_nothing(x64):
     x = unit(planted(52, [80.0, 160.0], 50, seed=3)[0])
@@ -180,7 +173,6 @@ def test_a_refined_mixture_is_the_next_of_a_fit_and_leaves_out_what_weighs_nothi
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12), found, fitted)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_refined_mixture_is_differentiable_in_the_vectors_and_their_weights(x64):
     x = unit(planted(52, [80.0, 160.0], 8, seed=4)[0])

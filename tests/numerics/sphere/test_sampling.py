@@ -20,7 +20,6 @@ def mean_cosine(d, k):
     return a, 1 - a * a - (d - 1) * a / k
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("d, k", [(2, 0.5), (5, 2.0), (784, 829.0), (64, 0.0)])
 def test_moments_over_three_seeds(d, k):
@@ -40,7 +39,6 @@ def test_moments_over_three_seeds(d, k):
         assert abs(np.mean(t**2) - side) < 4 * np.std(t**2) / np.sqrt(20000)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("d, concentrations", [(2, [0.5]), (5, [2.0, 0.0]), (100, [70.0])])
 def test_gradients_of_expectations_are_unbiased(d, concentrations):
@@ -79,7 +77,6 @@ def test_gaps_keep_their_precision_where_all_draws_are_close():
     np.testing.assert_allclose(gap.mean() * 1e9, 1, atol=4 / np.sqrt(20000))  # exponential law
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_many_dimensions(x64):
     p = VonMisesFisher(jnp.zeros(8192).at[7].set(1), jnp.asarray(15000.0))
@@ -94,7 +91,6 @@ def test_many_dimensions(x64):
     assert abs(float(fit.concentration) - 15000 - bias) < 5 / np.sqrt(400 * float(rise))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_draws_in_8192_dimensions_take_a_fifth_of_a_millisecond_each():
     """Of CPU time, on all cores together; and have the right moments, over three seeds."""
@@ -117,7 +113,6 @@ def test_draws_in_8192_dimensions_take_a_fifth_of_a_millisecond_each():
     assert np.median(seconds) < 2e-4 * count, seconds
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_number_of_draws_is_what_was_asked_for(x64):
     """Also where it is no whole number of the blocks that are drawn at a time."""
@@ -130,7 +125,6 @@ def test_the_number_of_draws_is_what_was_asked_for(x64):
     assert np.max(abs(close - a * a * (1 - np.eye(50)))) < 0.2  # ten deviations: no two alike
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_mean_direction_moves_the_draws():
     def spread(m):

@@ -23,7 +23,6 @@ def along(d, k, f):
         return mpmath.quad(lambda t: f(t) * law(t), points) / mpmath.quad(law, points)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_three_dimensions_in_closed_form(x64):
     x = np.array([[0.0, 0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
@@ -44,7 +43,6 @@ def test_three_dimensions_in_closed_form(x64):
     np.testing.assert_allclose(log_sphere_area(2), np.log(2 * np.pi), rtol=1e-15)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("d, k", [(2, 1.3), (60, 70.0)])
 def test_mean_and_divergence_by_quadrature(x64, d, k):
@@ -74,7 +72,6 @@ def ratio(d, k):
         return r
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_smooth_at_no_concentration(x64):
     """The density is 1 + k t + ..., t the cosine: log C = log C_0 - k^2 / (2 d)."""
@@ -95,7 +92,6 @@ def test_smooth_at_no_concentration(x64):
     np.testing.assert_allclose(made(7, 0.0).fisher_information(), (1 / 7, 0), rtol=1e-14)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("d, k", [(2, 0.7), (131072, 60000.0)])
 def test_few_and_many_dimensions_against_mpmath(x64, d, k):
@@ -115,7 +111,6 @@ def test_few_and_many_dimensions_against_mpmath(x64, d, k):
     np.testing.assert_allclose(p.log_prob(x), float(0.8 * k - area - series), rtol=1e-14)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_fits_real_images_and_tokens():
     """The concentrations of notes on these data, and the likelihood equation itself."""
@@ -131,7 +126,6 @@ def test_fits_real_images_and_tokens():
         assert abs(float(bessel(392) / bessel(391)) - r) < 1e-15
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_fit_is_a_maximum_takes_weights_and_is_differentiable(x64):
     d = 52  # from here on the Bessel functions are short programs
@@ -161,7 +155,6 @@ def test_fit_is_a_maximum_takes_weights_and_is_differentiable(x64):
     np.testing.assert_allclose(slope, change / 2e-5, rtol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 100, 131072])
 def test_fit_to_twelve_digits(x64, d):

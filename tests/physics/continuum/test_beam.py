@@ -33,7 +33,6 @@ def cantilever(cells, law, slim=8.0, young=1e6, nu=0.3, sag=0.01):
     return min(fitted(w) for w in np.linspace(0.8, 1.2, 401))[1:]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [NeoHookean, Corotated])
 def test_a_cantilever_sags_as_beams_do(law):

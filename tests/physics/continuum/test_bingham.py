@@ -52,7 +52,6 @@ def width(s, v):
     return -slope / (2 * square)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_plug_flows_between_sheared_layers():
     """Row 11 of the list of cases: 5 %, at steps of 0.4 to 0.9 of the stable limit.

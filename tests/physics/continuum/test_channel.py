@@ -40,7 +40,6 @@ def speeds(scene, t):
     return v.max(), v.mean()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "index, share, t",
@@ -59,7 +58,6 @@ def test_a_power_law_liquid_keeps_the_speed_it_should_have(index, share, t):
     np.testing.assert_allclose(even, mean, rtol=0.05)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_other_liquids_densities_and_boxes_are_chosen_for():
     """Transfers are sharp where damping is a hundredth of the viscosity's work, and not else."""
@@ -78,7 +76,6 @@ def test_other_liquids_densities_and_boxes_are_chosen_for():
     )
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d=3):
     """S (2 - G S) is linear: (step of the sharp) + (step of the step) = 2 (step), forces aside."""
@@ -98,7 +95,6 @@ def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d=3):
     )
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_sharp_step_is_differentiable_and_stable(x64):
     """Slopes of steps against differences; noise in a sharp liquid dies at the largest step."""

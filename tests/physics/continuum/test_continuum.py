@@ -68,7 +68,6 @@ def totals(state):
     return mass, momentum, turning
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "material, d", [(LIQUID, 2), pytest.param(DruckerPrager(2e4), 3, marks=pytest.mark.slow)]
 )
@@ -85,7 +84,6 @@ def test_falls_freely_and_loses_nothing(material, d):
     np.testing.assert_allclose(velocities(end.bodies[0])[:, 1], -9.81 * t, rtol=1e-4)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_momentum_and_angular_momentum_are_exact_in_float64(x64):
     """Two materials in a disc that spins and drifts; no face is near."""
@@ -100,7 +98,6 @@ def test_momentum_and_angular_momentum_are_exact_in_float64(x64):
     np.testing.assert_allclose(after, before, rtol=1e-12)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_an_affine_flow_is_reproduced_exactly(x64, d=3):
     # what goes out and comes back in one step without stress or gravity, inside the body
@@ -118,7 +115,6 @@ def test_an_affine_flow_is_reproduced_exactly(x64, d=3):
     np.testing.assert_allclose(end.bodies[0].C[full], np.tile(a, (full.sum(), 1, 1)), rtol=1e-9)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "material", [LIQUID, VonMises(2e4, yield_stress=50.0)], ids=lambda m: type(m).__name__
@@ -199,7 +195,6 @@ def test_liquid_is_led_to_the_density_of_the_grid_at_the_speed_of_sound():
     assert full.sum() > 20
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_step_conforms():
     """Eager and jitted steps of every material are compared in `test_conformance.py`."""
@@ -211,7 +206,6 @@ def test_step_conforms():
     assert avals(jax.eval_shape(step, state)) == avals(state)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_step_in_space_exports():
     run = scene(DruckerPrager(2e4), 3)
@@ -219,7 +213,6 @@ def test_step_in_space_exports():
     jax.export.export(f, platforms=("cpu", "cuda", "tpu"))(run.init())
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_empty_slots_change_nothing():
     run = scene(LIQUID, centre=0.7)
@@ -230,7 +223,6 @@ def test_empty_slots_change_nothing():
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(b))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_two_halves_are_one_whole():
     run = scene(HELD, v=(0.5, 0.2), centre=0.7)
@@ -244,7 +236,6 @@ def test_two_halves_are_one_whole():
     np.testing.assert_allclose(together, alone, atol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_periodic_faces_have_no_seam(x64):
     """A wave that crosses the joined faces is the wave that does not, shifted."""

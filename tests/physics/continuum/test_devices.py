@@ -73,7 +73,6 @@ def runs_seen(monkeypatch):
     return seen
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_devices_change_nothing_and_a_run_on_them_resumes_to_the_same_bits(
     x64, monkeypatch, tmp_path
@@ -111,7 +110,6 @@ def test_devices_change_nothing_and_a_run_on_them_resumes_to_the_same_bits(
     same(one.state, many.state)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_slabs_in_space_follow_matter_that_crosses_the_box(x64):
     """A dam breaks along the axis that is cut: most particles change their device."""
@@ -126,7 +124,6 @@ def test_slabs_in_space_follow_matter_that_crosses_the_box(x64):
     same(simulate(run, steps * float(run.dt)).state, devices.gather_state(run, shares))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_derivative_is_that_of_one_device(x64):
     run, two = scene((NeoHookean(2e4),)), mesh.devices(2)
@@ -155,7 +152,6 @@ def _repeated(step, state, steps=6):
     return jax.lax.scan(lambda state, _: (step(state), None), state, length=steps)[0]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_particles_are_spread_evenly_and_come_back_in_their_order():
     run, count = scene((Liquid(2e4, volume_correction=None),), jnp.float32, cells=60), 8

@@ -65,7 +65,6 @@ def outcome(material, contact):
     return jit_unoptimized(jax.value_and_grad(loss)), start
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "material",
@@ -93,7 +92,6 @@ def test_every_input_against_differences(x64, material):
         assert min(abs(e - exact) for e in errors) <= 1e-6 * abs(exact) + 1e-9, name
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_tools_through_contact(x64):
     loss, p = outcome(NeoHookean(1e4), contact=True)
@@ -108,7 +106,6 @@ def test_tools_through_contact(x64):
         assert min(abs(c - exact) for c in central) <= 1e-3 * abs(exact), name
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_checkpoints_change_memory_and_nothing_else(x64):
     x = np.asarray(fill_box((0.25, 0.25), (0.5, 0.5), DX / 2), float)
@@ -150,7 +147,6 @@ def forecast(particles, nodes, frames, substeps, budget=2**30):
     return program.memory_analysis().temp_size_in_bytes, x.shape[0]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_thousand_steps_of_eight_thousand_particles_in_50_mb():
     size, count = forecast(8192, 32, 100, 10, budget=2**25)
@@ -195,7 +191,6 @@ def test_what_fits_a_gibibyte_is_kept_and_nothing_done_twice():
     assert [again(10), again(40)] == [once, twice]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_curvature_of_a_rollout_by_forward_over_reverse(x64):
     """From rest, where all stretches are equal, in speed and in stiffness at once."""
@@ -217,7 +212,6 @@ def test_curvature_of_a_rollout_by_forward_over_reverse(x64):
     assert min(np.max(np.abs(c - curvature)) for c in central) <= 1e-6 * size
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_particle_at_the_rim_of_a_spline_moves_freely_and_so_does_its_derivative():
     """It leaves 1e-28 kg on a node, of which 1 / m^2 is no float32; alone it moves by dt v."""
@@ -234,7 +228,6 @@ def test_a_particle_at_the_rim_of_a_spline_moves_freely_and_so_does_its_derivati
     assert slope == pytest.approx(1e-3, rel=1e-3)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "depth, length", [(0, 7), (2, 1), *(pytest.param(d, 7, marks=pytest.mark.slow) for d in (1, 3))]
 )

@@ -13,7 +13,6 @@ from jaxgpu.physics.continuum.health import Health
 FRAMES, RATE = 8, 0.4
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_growth_and_the_frame_that_breaks(x64):
     """Velocity times e^RATE a frame: dloss/dv is e^(RATE k) with k frames to go."""

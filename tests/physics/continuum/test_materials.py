@@ -124,7 +124,6 @@ def test_von_mises_in_uniaxial_strain_and_shear(x64, hardening):
     assert below[0].history == 0
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "law",
     [
@@ -217,7 +216,6 @@ LAWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 def test_stress_does_not_depend_on_the_observer(x64, law, d=3):
@@ -231,7 +229,6 @@ def test_stress_does_not_depend_on_the_observer(x64, law, d=3):
         np.testing.assert_allclose(array(tau_turned), q @ array(tau) @ q.T, atol=1e-9 * E)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 def test_every_parameter_has_its_derivative(x64, law):
@@ -261,7 +258,6 @@ def test_every_parameter_has_its_derivative(x64, law):
         assert best <= 1e-6 * abs(slope[i]) + 1e-10 / size, (i, slope[i])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [LAWS[4], LAWS[6]], ids=lambda law: type(law).__name__)
 def test_a_law_of_stretches_has_its_curvature(x64, law):

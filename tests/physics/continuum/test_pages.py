@@ -26,7 +26,6 @@ def test_every_material_has_its_page_and_no_page_is_left_over():
     assert set(laws) - {continuum.Material} == set(LAWS)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=named)
 def test_a_page_runs_and_names_every_parameter_with_its_default(law, capsys):

@@ -41,7 +41,6 @@ def test_chunks_are_alike_of_whole_vectors_and_at_most_1024_slots(slots, shares,
     assert slotted(slots, shares) == want
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("capacity", [pytest.param(0, marks=pytest.mark.slow), 2000])
 def test_particles_fill_the_first_slots_and_the_others_wait_without_mass(capacity):
     given = body(VonMises(1e4), capacity)
@@ -78,7 +77,6 @@ def test_a_number_for_all_is_one_for_each():
     np.testing.assert_array_equal(filled.v[:COUNT], np.tile([1.0, 2.0, 3.0], (COUNT, 1)))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_what_is_put_into_slots_comes_out_of_them():
     """Slot n is entry (n // P, n % P) of each component, of tensors within a state, too."""

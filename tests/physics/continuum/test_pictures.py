@@ -28,7 +28,6 @@ def drawn(spec, state):
     return np.asarray(picture(spec, state, CAMERA, (RED, BLUE)))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_bodies_have_their_colours_where_they_are():
     spec = scene()
@@ -38,7 +37,6 @@ def test_bodies_have_their_colours_where_they_are():
     assert redness[8:16, 10:14].min() > 0.3 and redness[8:16, 18:22].max() < -0.3
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_slots_without_mass_are_not_seen():
     spec = scene()
@@ -49,7 +47,6 @@ def test_slots_without_mass_are_not_seen():
     assert (image[..., 2] <= image[..., 0] + 0.05)[8:16, 18:22].all()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_tool_shows_and_what_is_behind_it_shines_through():
     plain, spec = scene(), scene((Collider(sdf.Ball(0.04), (0.09, 0.12, 0.26)),))

@@ -13,7 +13,6 @@ from refused_scenes import BODY, GRID, changed, refused
 from jaxgpu.physics.continuum import Body, Grid, NeoHookean, Scene, count_lost, fill_box, simulate
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_whole_numbers_lists_and_arrays_are_taken_for_what_they_say():
     grid, law = Grid(1.0, (10, 10)), NeoHookean(1e4)
@@ -85,7 +84,6 @@ def test_an_unstable_step_is_refused_with_the_figure():
     assert dataclasses.replace(scene, dt=0.99 * limit).prepare().dt == 0.99 * limit
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_limit_is_where_motion_blows_up():
     limit = 0.8 * 0.1 / float(BODY.material.sound_speed(1000.0))

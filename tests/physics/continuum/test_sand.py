@@ -50,7 +50,6 @@ def sheared(law, rate, d, strain=0.08, steps=400):
     return jax.lax.fori_loop(0, steps, step, (matter, tau))[1]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_friction_in_steady_shear_is_that_published(x64, d):
@@ -70,7 +69,6 @@ def test_friction_in_plane_shear_is_the_sine_of_the_angle(x64):
         np.testing.assert_allclose(friction(tau), np.sin(angle), rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_finest_grains_have_the_same_friction_at_every_rate(x64, d):
@@ -121,7 +119,6 @@ def layer(slope, sand, cells, end, density=1500.0):
     return simulate(scene, end, frames=10, measure=mean_speed)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_layer_slides_with_the_friction_of_plane_shear():
     # tan 30 degrees is 0.577; what is above sin 30 = 0.5 is the grid's and falls with it
@@ -135,7 +132,6 @@ def test_a_layer_slides_with_the_friction_of_plane_shear():
     assert 0.5 < seen[1] < 0.54 and seen[1] < seen[0] < 0.56, seen
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_layer_on_a_slope_flows_as_bagnold_says(number=0.1, end=8.0):
     """v(y) = 2/3 I / d sqrt(rho / rho_s g cos a) (H^1.5 - (H - y)^1.5), with mu(I) = tan a."""
@@ -149,7 +145,6 @@ def test_a_layer_on_a_slope_flows_as_bagnold_says(number=0.1, end=8.0):
     assert np.sqrt(np.mean((v - want) ** 2)) < 0.02 * scale
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "aspect, cells",

@@ -60,7 +60,6 @@ def cases(p):
     return lax.scan(one, state, None, length=STEPS)[1]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_every_input_against_differences_between_kinks(x64):
     """As the other materials, by steps within which no particle changes its case."""

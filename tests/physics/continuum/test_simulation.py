@@ -66,7 +66,6 @@ def test_a_frame_is_as_many_steps_as_it_says_and_each_of_them_is_corrected(monke
     np.testing.assert_array_equal(frame((jnp.int32(0), jnp.int32(0))), [20, 20])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_second_run_compiles_nothing_and_costs_next_to_nothing():
     measure = lambda level: Above(level).height
@@ -79,7 +78,6 @@ def test_a_second_run_compiles_nothing_and_costs_next_to_nothing():
     assert spent < 0.1 and other.timing.compile == 0
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_history_begins_at_the_start_and_ends_where_it_is_told():
     whole = simulate(scene(), 0.2, frames=10, measure=height)
@@ -92,7 +90,6 @@ def test_a_history_begins_at_the_start_and_ends_where_it_is_told():
     np.testing.assert_array_equal(short.history, whole.history[: count + 1])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_rollout_is_the_twin_of_a_run():
     run = simulate(scene(), 0.06, frames=3, measure=height)
@@ -112,7 +109,6 @@ def test_a_rollout_is_the_twin_of_a_run():
     assert np.isfinite(slope).all() and (slope < 0).all()  # heavier gravity draws it down
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_particles_are_arrays_of_slots_under_every_transformation():
     ready = scene().prepare()

@@ -62,7 +62,6 @@ def kept(moments, tools):
     return np.einsum("nij,nj->ni", r, moments * own), 0.5 * np.sum(moments * own**2, -1)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_free_tool_keeps_its_angular_momentum_and_energy():
     """Explicit steps gained 2.5 % of energy and 1 % of angular momentum in 5000 for the plate."""
@@ -83,7 +82,6 @@ def test_a_free_tool_keeps_its_angular_momentum_and_energy():
     assert worst[1] < 1e-4
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_free_tool_turns_as_euler_says_to_second_order(x64):
     moments, turn, spin = (np.array(a, float) for a in drawn(3))
@@ -112,7 +110,6 @@ def test_a_free_tool_turns_as_euler_says_to_second_order(x64):
     np.testing.assert_allclose(errors[0] / errors[1], 4, rtol=0.05)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_symmetric_top_precesses_exactly_at_any_step(x64):
     """About L at L / I_1, its own axis at spin_3 (1 - I_3 / I_1): Landau & Lifshitz I, 33."""
@@ -140,7 +137,6 @@ def test_a_led_tool_and_one_in_the_plane_turn_as_they_did():
     np.testing.assert_allclose(led.turn, [np.cos(0.015), 0, 0, np.sin(0.015)], rtol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_spin_that_is_set_is_the_one_that_acts_and_has_its_slope(x64):
     moments, turn, spin = (a[0] for a in drawn(1))
@@ -186,7 +182,6 @@ def momenta(state, dx, mass):
     return momentum, total + mass * np.cross(tool.x, tool.v) + np.asarray(tool.momentum.L)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("sharp", [False, True])
 def test_matter_and_a_free_tool_in_space_keep_their_momenta(x64, sharp):
@@ -219,7 +214,6 @@ def test_matter_and_a_free_tool_in_space_keep_their_momenta(x64, sharp):
     np.testing.assert_allclose(q, p, atol=1e-12 * np.linalg.norm(p))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_free_tool_that_leaves_the_box_is_an_error():
     """It fell through the floor, which does not hold it, to y = -0.94 m, and nothing was said."""

@@ -23,7 +23,6 @@ def shear_wave(s):
     return jnp.sum(s.bodies[0].v[:, 0] * jnp.sin(2 * np.pi * s.bodies[0].x[:, 1]))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_free_bar_rings_at_its_period():
     young, nu, dx = 1e6, 0.3, 1 / 32
@@ -66,7 +65,6 @@ def shear_decay(factor):
     return -np.log(b / a) / (eta / 1000 * wave**2 * t / 2)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_viscosity_is_that_of_the_liquid_at_every_time_step():
     rates = [shear_decay(f) for f in (1.0, 0.5, 0.25)]
@@ -74,7 +72,6 @@ def test_viscosity_is_that_of_the_liquid_at_every_time_step():
     np.testing.assert_allclose(rates, rates[0], rtol=0.01)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_block_slides_as_coulomb_says():
     dx = 1 / 16

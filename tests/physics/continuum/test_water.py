@@ -14,7 +14,6 @@ from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, fill_b
 G = 9.81
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "axis, sign, held",
@@ -43,7 +42,6 @@ def test_water_at_rest_stays_and_bears_its_weight(axis, sign, held):
     assert moved.max() < 1e-3 * dx
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_water_at_rest_on_a_plane_anywhere_between_nodes():
     dx, h, bulk = 1 / 16, 0.5, 1000 * 100 * G * 0.5
@@ -96,7 +94,6 @@ def immersion(cells, ratio):
     return np.mean(drafts[6:]) / side
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_body_floats_as_archimedes_says(ratio=0.6):
     # a quarter of a cell, where the surface lies between nodes: 2.6 % of 9.6 cells
@@ -109,7 +106,6 @@ def long_dam():
     return dam(16, 19, 10.6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_dam_breaks_as_martin_and_moyce_saw():
     """Table 2, with one delay of at most 0.25 for the gate that has to leave."""
@@ -122,7 +118,6 @@ def test_a_dam_breaks_as_martin_and_moyce_saw():
     assert abs(ahead[2] - ahead[1]) < 0.01  # and what is left against experiment stays
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_column_of_a_dam_sinks_as_martin_and_moyce_saw():
     time, _, top = long_dam()

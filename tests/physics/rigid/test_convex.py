@@ -177,7 +177,6 @@ def test_flats_share_four_points(kind):
         assert corners == [(0, 0, 0.0995), (0, 0.1, 0.0995), (0.1, 0, 0.0995), (0.1, 0.1, 0.0995)]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_derivatives_are_those_of_differences(x64):
     """Of distance, place and normal of the deepest contact, where no kink lies between."""
@@ -222,7 +221,6 @@ SHAPES = {
 }
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_pile_of_flats_stays_where_it_is():
     """Meshes of 24 and of 4 corners a flat and a cylinder, on a plane and on one another."""
@@ -257,7 +255,6 @@ def deepest(pairs, dists, normals):
     return {tuple(sorted(pair)): (dist, normal) for pair, dist, normal in rows}
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_accelerations_agree_with_c(x64):
     """The deepest contacts always, and all that moves where both have the same number of contacts.
@@ -302,7 +299,6 @@ def test_accelerations_agree_with_c(x64):
 shared = jax.jit(patches.patch, compiler_options=OPTIONS)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("tilt, count", [(0.0, 4), (1.5e-3, 4), (1.7e-3, 1)])
 def test_a_can_stands_on_a_box_by_four_points_of_its_rim(tilt, count, x64):
@@ -324,7 +320,6 @@ def test_a_can_stands_on_a_box_by_four_points_of_its_rim(tilt, count, x64):
         assert np.diff(angles, append=angles[0] + 2 * np.pi).max() < np.pi
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_boxes_are_nearest_across_the_gap_and_overlap_least_along_an_axis(x64):
     """Boxes whose sides are parallel: the vector of the gaps, or the axis of the least overlap."""

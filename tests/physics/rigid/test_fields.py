@@ -104,7 +104,6 @@ def ring():
     return trimesh.creation.torus(RING, TUBE, major_sections=32, minor_sections=16)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_ring_falls_down_its_peg_and_gains_no_energy(tmp_path, x64):
     model = scene(tmp_path, ring(), PEG, sdf={"ring": 0.01})
@@ -122,7 +121,6 @@ def test_a_ring_falls_down_its_peg_and_gains_no_energy(tmp_path, x64):
     assert np.diff(energy).max() < 2e-3 * scale and energy[-1] < energy[0]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_slopes_of_a_contact_are_those_of_differences(x64):
     """Its depth, place and frame, by how a capsule lies on a ring."""
@@ -141,7 +139,6 @@ def test_the_slopes_of_a_contact_are_those_of_differences(x64):
             np.testing.assert_allclose(one_leaf[..., axis], (up - down) / (2 * e), atol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_ball_rolls_to_and_fro_in_a_bowl(tmp_path, x64):
     """A ball without friction in a hollow of radius R swings as a pendulum of length R - r."""

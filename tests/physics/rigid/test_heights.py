@@ -307,7 +307,6 @@ BLOCK = """<body pos="{x} {y} {up}" euler="0 {lean} 0">
 <freejoint/><geom {shape} friction="1" density="500"/></body>"""
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_blocks_lie_and_slide_on_a_slope_of_heights_by_coulombs_law(x64):
     """A rise of 0.2: with a friction above it stays, below it slides over all edges on the way.

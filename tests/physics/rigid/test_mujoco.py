@@ -55,7 +55,6 @@ def test_accelerations_and_forces_agree_with_c(x64, cone, integrator):
     assert set.union(*rows) >= {0, 1, 2, 3, 4, 5, 6 if cone == "pyramidal" else 7}
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "cone, integrator", [*KINDS, pytest.param("pyramidal", "RK4", marks=pytest.mark.slow)]
 )
@@ -225,7 +224,6 @@ def test_on_a_cpu_the_turns_of_newton_end_at_the_minimum(x64, cone):
     assert (np.abs(left).max(1) < 1e-11 * np.abs(found.constraint).max(1)).all()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("cone", ["elliptic", "pyramidal"])
 def test_gradients_are_finite_and_those_of_central_differences(x64, cone):
@@ -309,7 +307,6 @@ def test_a_file_is_refused_once_and_by_who_refuses_it(source, sentence):
     assert str(said.value).startswith(sentence) and str(said.value).count("load: ") == 1
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_springs_of_all_joints_and_what_holds_two_bodies_pull_as_in_c(x64):
     joints = {

@@ -29,7 +29,6 @@ ROBOTS = {  # of gymnasium's own files; how many contacts are kept
 STATES, STEPS = 100, 200
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_steps_are_those_of_c_and_so_are_runs_that_start_a_billionth_apart(x64, name):

@@ -23,7 +23,6 @@ SCENE = """<mujoco><option jacobian="dense" iterations="200" ls_iterations="100"
 </worldbody></mujoco>"""
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_forces_of_contacts_are_those_of_mujoco(x64):
     """Moments are about the centre of mass of each tree; the world has none."""
@@ -101,7 +100,6 @@ ROBOT = """<mujoco><option jacobian="dense" iterations="200" ls_iterations="100"
 </sensor></mujoco>"""
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_sensors_read_what_those_of_mujoco_read(x64):
     """At states with contacts, of motors that are driven and a filter that is under way."""

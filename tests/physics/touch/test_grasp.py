@@ -51,7 +51,6 @@ def energy(state):
     return kinetic + WEIGHT * float(state.part[2])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_held_peg_stays_for_four_seconds():
     """Springs with a memory do not creep: what is left is rounding, 24 bits of a place of 0.3 m."""
@@ -170,7 +169,6 @@ def test_bad_numbers_are_refused():
         peg("round-9")
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_gradients_through_thirty_two_steps_are_those_of_differences():
     """Of where the peg ends, held and carried, along a random change of the shift."""

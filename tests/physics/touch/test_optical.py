@@ -51,7 +51,6 @@ def steep(sensor, height):
     return x * x + y * y > 1e-6
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gelsight", "gelsight_mini"])
 def test_pictures_are_those_of_the_package(name, x64):

@@ -25,7 +25,6 @@ def test_taxels_lie_as_published():
         touch.taxels(0.03, 0.02, 3, 3, margin=0.01)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_ball_is_seen_as_its_formula(x64):
     points, centre = np.random.default_rng(0).normal(size=(2, 9, 3))
@@ -61,7 +60,6 @@ def test_the_distance_shrinks_as_the_surface_moves(x64):
     np.testing.assert_allclose(rate, -np.sum(n * u, 1), atol=1e-8)  # 1e-16 / 1e-6, and dt^2
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_force_and_torque_are_slopes_of_the_energy_of_the_springs(x64):
     """E = sum k h^2 / 2; a pad that moves by w along z, or turns by w about x, feels -dE/dw."""
@@ -125,7 +123,6 @@ def test_what_is_no_direction_is_refused():
         touch.probe(sdf.Ball(1.0), jnp.zeros((1, 3)), jnp.zeros(3), upright, v[0], v[0])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_heights_are_those_of_a_ball_and_of_a_leaning_peg(x64):
     """The lower half of a sphere; and of a cylinder, its axis leaning, by the closed form."""

@@ -42,7 +42,6 @@ def test_exact_values_have_no_advantage():
     np.testing.assert_allclose(lost[4], -9, rtol=1e-6)  # the future that termination takes away
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_conforms():
     reward, value, final = jax.random.normal(jax.random.key(0), (3, 6))

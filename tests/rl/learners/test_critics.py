@@ -42,7 +42,6 @@ def taught(key):
     return teacher, student, told, learner.policy(env, student)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_training_begins_with_the_values_of_the_critic_that_it_is_given():
     """To the bit, though the actor sees something else; what rewards are scaled by comes along."""
@@ -67,7 +66,6 @@ def test_a_critic_that_has_lost_its_numbers_is_not_passed_on():
         TEACHER.critic_of(lost)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_critic_of_the_whole_state_serves_an_actor_that_feels():
     """Of the tasks of touch: the teacher sees no field, and needs no network for it."""

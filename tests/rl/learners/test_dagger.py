@@ -57,7 +57,6 @@ def held():
     return jax.tree.map(lambda x: np.swapaxes(x[:, 3:], 0, 1).reshape(2, 3, 3, 8, 64), kept.rows)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_teacher_plays_a_share_of_the_steps_that_falls_as_it_is_told(held):
     """All of the first update; and it says what it would have done, whoever plays."""
@@ -71,7 +70,6 @@ def test_the_teacher_plays_a_share_of_the_steps_that_falls_as_it_is_told(held):
             assert taught == pytest.approx(decay**update, abs=4 * 0.5 / np.sqrt(448))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_all_that_was_seen_is_kept_until_there_is_no_room(held):
     """Aggregated, not replaced: the newest rows take the place of the oldest and of no others."""
@@ -80,7 +78,6 @@ def test_all_that_was_seen_is_kept_until_there_is_no_room(held):
     assert (three[0, 0, -1] == 7).all() and (np.abs(four[0, 0, -1]) < 0.5).all()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_teacher_that_is_at_a_loss_spoils_nothing():
     """It says nan beyond a place, where nothing is kept, and 9 before it, where 1 is the most."""
@@ -95,7 +92,6 @@ def test_a_teacher_that_is_at_a_loss_spoils_nothing():
     assert all(np.isfinite(x).all() for x in jax.tree.leaves((state.params, reports)))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_student_of_choices_balances_the_pole_as_its_teacher_does():
     env = rl.make("cartpole")
@@ -117,7 +113,6 @@ WRONG = {
 }
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("sentence", WRONG)
 def test_teachers_that_cannot_be_asked_are_refused(sentence):

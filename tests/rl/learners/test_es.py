@@ -13,7 +13,6 @@ from jaxgpu.evolution import protocol
 from jaxgpu.evolution.single import SNES
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_pole_is_balanced_after_20_generations():
     """Median of three seeds, 64 episodes each, at the defaults."""
@@ -29,7 +28,6 @@ def test_the_pole_is_balanced_after_20_generations():
     assert np.median(means) >= 500, means
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_generation_is_one_of_the_search_on_the_objective():
     """By `evolution`'s own loop, of the same keys."""
@@ -61,7 +59,6 @@ def test_bad_input_is_named():
         rl.ES().init(3, key)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_return_that_is_nan_never_wins():
     env, learner = Cliff(lambda a: jnp.sqrt(-a), 2), rl.ES(SNES(8), max_steps=2, hidden_sizes=())

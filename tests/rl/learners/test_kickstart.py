@@ -34,7 +34,6 @@ def taught(pi, advice, action):
     return STUDENT.surrogate(pi, value, more) - ALONE.surrogate(pi, value, part)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_loss_has_how_unlikely_the_teachers_actions_are():
     """Of real actions in deviations of the policy, whose spread it leaves alone; of choices in
@@ -60,7 +59,6 @@ def test_the_loss_has_how_unlikely_the_teachers_actions_are():
     np.testing.assert_allclose(found, -np.mean(w * np.log(share[[0, 1], [2, 0]])), rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_weight_falls_to_zero_over_its_share_of_the_training():
     """And the advice is the teacher's, clipped to the bounds, of what the student saw."""
@@ -78,7 +76,6 @@ def test_the_weight_falls_to_zero_over_its_share_of_the_training():
     np.testing.assert_allclose(batches["advice"], np.clip(-0.2 * speed, -1, 1), rtol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_teacher_that_is_at_a_loss_says_nothing():
     odd = jax.tree_util.Partial(lambda x: jnp.where(x[2:] > 0, 9.0, jnp.nan))
@@ -96,7 +93,6 @@ def test_a_teacher_that_is_at_a_loss_says_nothing():
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_teacher_without_weight_leaves_ppo_as_it_is():
     learn = lambda learner: jax.jit(
@@ -107,7 +103,6 @@ def test_a_teacher_without_weight_leaves_ppo_as_it_is():
     jax.tree.map(near, told.params, alone.params)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_kickstarted_student_balances_the_pole_long_before_one_alone():
     sizes: dict[str, Any] = {
@@ -136,7 +131,6 @@ WRONG = {
 }
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("sentence", WRONG)
 def test_teachers_that_cannot_be_asked_are_refused(sentence):

@@ -116,7 +116,6 @@ def test_choices_against_scipy(x64):
     np.testing.assert_allclose(slope, np.eye(5)[action] - p, rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_actor_and_critic_share_nothing_and_state_their_precision():
     network, x = ActorCritic(Box(-1.0, 1.0, (2,)), (8,)), jnp.ones((3, 5))

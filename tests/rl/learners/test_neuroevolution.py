@@ -23,7 +23,6 @@ def known(policies, rows):
     return Experience(normaliser.update(state.obs_stats, rows), state.report)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_returns_are_those_of_each_candidate():
     """Against `evaluate` of the policy alone, from equal starts, and its network by NumPy."""

@@ -66,7 +66,6 @@ def test_rewards_are_divided_by_the_deviation_of_their_discounted_sums(x64):
         np.testing.assert_allclose(got, want, rtol=1e-7)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_conforms():
     seen = normaliser.init(jnp.zeros(2))

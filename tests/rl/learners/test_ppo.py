@@ -29,7 +29,6 @@ def scores(env, learner, updates, seeds, limit):
     return np.asarray(jax.jit(jax.vmap(one))(keys).episode_return).mean(1)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name, updates, limit, median, worst",
@@ -47,7 +46,6 @@ def test_scores(name, updates, limit, median, worst):
     assert np.median(total) >= median and total.min() >= worst, total
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_truncated_episode_keeps_its_worth():
     """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
@@ -149,7 +147,6 @@ def test_the_loss_is_that_of_the_paper():
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_slopes_of_a_training_are_those_of_the_plain_formula(monkeypatch):
     """Of a value by learning rate and discount, in reverse, for three seeds at once."""

@@ -39,7 +39,6 @@ def values(learner, env, state, observations):
     return learner._q(env, state.params, x)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_values_are_those_of_the_best_policy():
     """Q of cell s is 0.8^(3 - s) to the right, 0.8^(5 - s) to the left, 0.8^4 against the wall.
@@ -79,7 +78,6 @@ def test_an_update_keeps_the_shapes_of_its_state():
     assert shapes(numbers(after)) == shapes(numbers(state))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
     """Gallici et al. (2024), equation 4, by its recursion over drifting places."""
@@ -116,7 +114,6 @@ def test_exploration_falls_linearly_and_then_stays():
     np.testing.assert_allclose(shares, [1.0, 0.62, 0.05, 0.05], rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_truncated_episode_keeps_its_worth():
     """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
@@ -147,7 +144,6 @@ def scores(env, learner, updates, limit):
     return np.asarray(total).mean(1)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_pole_is_balanced_in_200k_steps():
     """The zoo's DQN has 500 at 50k."""
@@ -155,7 +151,6 @@ def test_the_pole_is_balanced_in_200k_steps():
     assert np.median(means) >= 480, means
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_random_actions_are_held():
     """At first all are random: held for ever they stay the same, else two of three change."""

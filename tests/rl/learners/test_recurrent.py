@@ -47,7 +47,6 @@ def rate(env, learner, updates, seeds, limit):
     return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), seeds))).mean(1)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_what_is_replayed_is_what_was_played():
     """Before any step of learning, along rollouts with ends of episodes in them."""
@@ -66,7 +65,6 @@ def test_what_is_replayed_is_what_was_played():
         state = replace(state, **rolled)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_way_through_a_maze_is_found_only_with_a_memory():
     """Success of the worst of two seeds with it, and of the best without: a coin's."""

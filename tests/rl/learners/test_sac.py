@@ -52,7 +52,6 @@ def best(alpha):
     return *p, *moments(p)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_values_policy_and_temperature_are_the_exact_soft_ones():
     """Q(a) = r(a) + gamma V with V = (E r + alpha H) / (1 - gamma), H the entropy asked for.
@@ -88,7 +87,6 @@ def test_values_policy_and_temperature_are_the_exact_soft_ones():
     np.testing.assert_allclose(said, exact, atol=0.03 * abs(value))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_pendulum_is_swung_up_in_20k_steps():
     """Of one seed; of eight the median was above -165, the worst -200; the zoo's SAC has -157."""
@@ -103,7 +101,6 @@ def test_pendulum_is_swung_up_in_20k_steps():
     assert np.mean(returns(jax.random.split(jax.random.key(0), 8)[0])) >= -200
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_random_actions_are_held_on():
     """Two in three, and none of them where none should be."""

@@ -45,7 +45,6 @@ def test_psm_reach_is_solved_in_200k_steps():
     assert np.median(rate) >= 0.98, rate
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_pendulum_is_swung_up_in_200k_steps():
     """Of one seed; chosen on 72 others, whose worst has -168; without `reset_prob` it is -1057."""
@@ -62,7 +61,6 @@ def test_the_slope_of_an_action_is_cut_and_never_nan():
     np.testing.assert_array_equal(whole, slope.at[1].set(0.0))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_actor_climbs_the_derivative_of_the_window():
     """Against central differences, through dynamics, noise, resets and the critic at the end."""
@@ -92,7 +90,6 @@ def test_the_actor_climbs_the_derivative_of_the_window():
     assert abs(exact) > 0.05
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyond():
     """Xu et al. (2022), equations 5 and 7, by loops over drifting places; shares of the critic."""
@@ -127,7 +124,6 @@ def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyon
     np.testing.assert_allclose(loss, -total / 4 / 8, rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_share_of_the_copies_begins_anew_after_a_window():
     """A tenth of 4,000 begins, after its last step; the clocks of the others go on."""

@@ -32,7 +32,6 @@ def longest_step(state, start):
     return max(np.abs(np.asarray(a) - np.asarray(b)).max() for a, b in pairs)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_rates_fall_to_zero_and_an_environment_that_breaks_spoils_nothing(name):
@@ -64,7 +63,6 @@ def test_rates_fall_to_zero_and_an_environment_that_breaks_spoils_nothing(name):
     assert 0 < count < 12 * learner.steps_per_update
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_hyper_parameters_are_leaves():
     """Two learning rates in one program, one of them zero: the first weights stay, or go."""
@@ -78,7 +76,6 @@ def test_hyper_parameters_are_leaves():
     assert steps[0] == 0 and steps[1] > 0.05  # one step of Adam is as long as its rate
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_resuming_gives_the_same_bits(tmp_path):
     """Four updates = two, stop, load, two: parameters, optimiser, environments and reports."""
@@ -91,7 +88,6 @@ def test_resuming_gives_the_same_bits(tmp_path):
     conformance.same(resumed.history, whole.history)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "KickstartedPPO"])
 def test_weights_stay_32_bit_where_64_bit_numbers_are_enabled(x64, name):

@@ -62,14 +62,12 @@ def agree(f, bound, *args, least=0.0):
             np.testing.assert_allclose(b, a, rtol=0, atol=bound * max(np.abs(a).max(), least))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_step_of_sand_is_that_of_the_cpu(x64):
     run = scene(DruckerPrager(1e4, grain=1e-3), jnp.float64)
     agree(jit_unoptimized(run.step), 1e-12, in_chunks(run.init(), 2))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_single_precision_agrees_to_rounding():
     run = scene(NeoHookean(1e4), jnp.float32)
@@ -77,14 +75,12 @@ def test_single_precision_agrees_to_rounding():
     agree(jit_unoptimized(run.step), 32 * 9 * 6e-8, in_chunks(run.init(), 2), least=1.0)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_derivatives_of_a_step_are_those_of_the_cpu(x64):
     run = scene(Liquid(1e4, 1.0, volume_correction=None), jnp.float64)
     agree(outcome(run), 1e-12, in_chunks(run.init(), 2), run.gravity)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_a_step_has_no_loop_and_a_larger_batch_no_more_operations(platform):

@@ -12,7 +12,6 @@ from jaxgpu.physics.continuum.grid import faces
 HALF = (jnp.array(True), jnp.array(False))  # as on a slab, which may have one of two faces
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "shape, there",
     [

@@ -75,7 +75,6 @@ def functions(shape):
     return f
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5, 7, 6)], ids=str)
 def test_both_modes_agree_with_differences_and_with_each_other(x64, shape):
@@ -101,7 +100,6 @@ def test_both_modes_agree_with_differences_and_with_each_other(x64, shape):
     np.testing.assert_allclose(forward, (ahead - behind) / 2e-5, rtol=1e-7)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5, 6)], ids=str)
 def test_second_derivatives_in_all_four_nestings(x64, shape):
@@ -151,7 +149,6 @@ def test_a_batch_is_a_loop_also_under_grad_and_nested(x64, shape):
     np.testing.assert_allclose(np.asarray(got), want, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "raised, shape",
     [
@@ -198,7 +195,6 @@ def test_a_lost_particle_touches_only_its_grid():
         assert grid.shape == (36, 4) and len(m) == 3  # and the process is alive
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_lowers_for_every_platform():
     x, q, _ = sample((5, 5, 5), dtype=np.float32)

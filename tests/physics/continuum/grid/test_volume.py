@@ -40,7 +40,6 @@ def broken(held, t=12.0, jitter=0.5, viscosity=3.0):
     return depth(scene, t) / (7 * dx)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_thin_liquid_that_broke_keeps_its_volume():
     assert broken(None) < 0.95
@@ -110,7 +109,6 @@ def test_a_plane_that_cuts_a_spline_asks_for_nothing():
     assert (1 - below(s) <= (1 - below(s - 1)) ** 4 + 1e-12).all()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_void_and_a_crowd_are_seen_where_the_box_is_full(x64):
     grid = Grid(0.1, (8, 8))
@@ -140,7 +138,6 @@ def test_the_emptiest_neighbour_is_looked_for_along_every_axis(x64):
     np.testing.assert_allclose(e[inside], want[inside], atol=1e-12)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "law", [Liquid(volume_correction=0.01), HerschelBulkley(volume_correction=0.01)]

@@ -64,7 +64,6 @@ def test_inverted_matrices_keep_the_signed_stretch_where_it_is_settled(x64, d):
 slope = jax.jit(jax.grad(lambda f: left(f).sum()))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_is_bounded_everywhere(d):
@@ -98,7 +97,6 @@ def derivatives(f, x):
     return [order(0.0) for order in orders]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_three_derivatives_solve_lyapunovs_equation(x64, d):
@@ -120,7 +118,6 @@ def test_three_derivatives_solve_lyapunovs_equation(x64, d):
             assert error < bound * (100 if state == "inverted" else 1), state
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_reverse_mode_is_forward_mode_transposed(x64):
     rng = np.random.default_rng(4)

@@ -87,7 +87,6 @@ def states(d):
     return {"I": np.eye(d), "1.05I": 1.05 * np.eye(d), "R": r, "pair": r @ pair @ r.T, **near}
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_derivative_is_exact_also_where_stretches_repeat(x64, d):
     direction = np.random.default_rng(9).normal(size=(d, d))
@@ -149,7 +148,6 @@ def curved(frame, point, x, z):
     return arrays(h), arrays(tau), extra
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_curvature_of_powers_is_that_of_products_of_matrices(x64, d):
     """Polynomials in F have no singular case, and the principal frame must not make one."""
@@ -181,7 +179,6 @@ def precise_cone(a):
     return mean * (mpmath.eye(a.rows) - dev / mpmath.norm(dev))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype, d", [(np.float32, 3), (np.float64, 2)])
 def test_derivative_next_to_the_tip_of_a_cone(x64, d, dtype):
@@ -201,7 +198,6 @@ def test_derivative_next_to_the_tip_of_a_cone(x64, d, dtype):
         assert np.abs(got - exact).max() <= 20 * eps / k * np.abs(exact).max()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_curvature_next_to_the_tip_of_a_cone(x64, d=2):
     rng = np.random.default_rng(3)
@@ -220,7 +216,6 @@ def test_curvature_next_to_the_tip_of_a_cone(x64, d=2):
         assert np.abs(got - exact).max() <= 1e-9 * np.abs(exact).max()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_reverse_is_the_transpose_of_forward(x64, d=3):
     rng = np.random.default_rng(1)
@@ -252,7 +247,6 @@ def test_value_commutes_with_rotations(x64, d, dtype, tolerance):
         assert h.dtype == tau.dtype == dtype
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_curvature_is_exact_also_where_stretches_repeat(x64, d=2):
     """In every state, along changes of f and of a parameter, against 60 digits.
@@ -280,7 +274,6 @@ def test_a_third_derivative_raises_instead_of_being_wrong():
         jax.eval_shape(jax.jacfwd(jax.hessian(energy)), jnp.eye(2))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_float32_derivative_at_rest():
     grad = jit_unoptimized(jax.grad(lambda f: jnp.sum(apply(f)[1])))(jnp.eye(3))

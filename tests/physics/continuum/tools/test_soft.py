@@ -108,7 +108,6 @@ def test_shares_and_their_slopes_are_numbers_at_every_distance(x64, dtype):
     assert np.all(np.isfinite(slope)) and share[0] == 1 and share[-1] == 0
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_tool_that_does_not_arrive_has_a_gradient_all_the_same(x64):
     dx = 0.05

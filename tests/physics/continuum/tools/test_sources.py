@@ -40,7 +40,6 @@ def history(scene, state):
     return jax.lax.scan(once, state, None, length=500)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_every_particle_is_accounted_for():
     end, (counts, mass, t) = history(SCENE, SCENE.init())
@@ -60,7 +59,6 @@ def test_every_particle_is_accounted_for():
     assert not np.any(np.asarray(end.bodies[0].volume)[empty])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_emptied_slots_are_filled_again():
     body = Body(EMPTY, Liquid(1e3), (DX / 2) ** 2, capacity=8)
@@ -73,7 +71,6 @@ def test_emptied_slots_are_filled_again():
     assert counts[:, 0].max() <= 4 and int(end.flows[0].refused) == 0
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_layer_enters_when_and_where_it_is_due(x64):
     """Layers apart from each other fly freely: x + v (t - j interval), to rounding."""
@@ -109,7 +106,6 @@ def test_a_layer_enters_when_and_where_it_is_due(x64):
     np.testing.assert_allclose(dinterval, -v[0], atol=1e-12)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_too_few_slots_are_one_clear_sentence_with_the_number_needed(tmp_path):
     short = dataclasses.replace(SCENE.bodies[0], capacity=240)

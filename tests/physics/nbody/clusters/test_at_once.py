@@ -52,7 +52,6 @@ def moved(spec, stars, tracers):
     return [(by(move, g), by(move, rows.apart(g, g.t.size))) for move, g in pairs]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", [Hermite(softening=0.1), Hermite6(softening=0.1)])
 def test_what_is_moved_row_by_row_is_moved_as_in_one_array(spec, x64):
@@ -67,7 +66,6 @@ def test_what_is_moved_row_by_row_is_moved_as_in_one_array(spec, x64):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * scale)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_an_interval_at_once_is_that_of_blocks_of_those_that_are_due(x64):
     """Copies of the last star fill a kernel up, and nobody feels them."""
@@ -83,7 +81,6 @@ def assert_alike(one, other):
     np.testing.assert_array_equal(one.steps, other.steps)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("bound", [False, True])
 def test_stars_go_at_once_until_a_pair_is_held(bound, x64):

@@ -69,7 +69,6 @@ def test_binaries_take_nothing_from_the_virial_radius(x64, a):
         np.testing.assert_allclose(both[:, :256], x, atol=1e-9)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_singles_stay_single_and_a_triple_is_one(x64):
     """Chance pairs of a cold sphere are few; of a hierarchy the outer orbit counts."""
@@ -86,7 +85,6 @@ def test_singles_stay_single_and_a_triple_is_one(x64):
     assert radius == pytest.approx(1 / (2 * 0.7 * 0.3 / 0.1), rel=1e-9)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_conforms(x64):
     """The centre of mass of all is kept, in batches too."""
@@ -106,7 +104,6 @@ def standing(monkeypatch):
     monkeypatch.setattr(Hermite, "step", lambda spec, state: state)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_members_of_a_pair_leave_with_it_or_not_at_all(x64, standing):
     """Far pairs at rest stay, though their members' speeds are 30; one that is off leaves whole."""
@@ -122,7 +119,6 @@ def test_members_of_a_pair_leave_with_it_or_not_at_all(x64, standing):
     assert gone.energy[1] == gone.energy[41] > 0
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("unbound", [True, False])
 def test_who_escapes_is_said_and_not_guessed_from_the_field(x64, standing, unbound):
@@ -136,7 +132,6 @@ def test_who_escapes_is_said_and_not_guessed_from_the_field(x64, standing, unbou
     assert np.flatnonzero(gone.gone).tolist() == ([] if unbound else [3])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("low", [1e-6, 1e-3])
 def test_no_false_escapes_with_half_of_the_systems_binaries(low):

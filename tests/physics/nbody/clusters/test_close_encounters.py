@@ -106,7 +106,6 @@ def test_a_tracer_that_leaves_its_host_keeps_its_place_and_forgets_the_orbit(x64
     np.testing.assert_array_equal(new.t, 0.5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_passages_and_orbits_are_those_of_ias15(x64):
     """Deep ones to a hundred-millionth of the distance between the stars."""
@@ -121,7 +120,6 @@ def test_passages_and_orbits_are_those_of_ias15(x64):
     assert miss(coarse, exact)[5] > 30 * miss(fine, exact)[5]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_without_hosts_the_same_costs_more_and_errs_more(x64):
     tracers = tracers_close()
@@ -131,7 +129,6 @@ def test_without_hosts_the_same_costs_more_and_errs_more(x64):
     assert (miss(with_, exact) < 0.3 * miss(without, exact)).all()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_an_undisturbed_orbit_is_exact(x64):
     """Ninety periods at e = 0.5, the other stars far away."""
@@ -148,7 +145,6 @@ def test_an_undisturbed_orbit_is_exact(x64):
     np.testing.assert_allclose(apart[:3], want[0], atol=1e-10)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_stars_are_the_same_to_the_bit(x64):
     """Whether the massless bodies are close to one of them or nowhere near."""
@@ -161,7 +157,6 @@ def test_stars_are_the_same_to_the_bit(x64):
     assert avals(near) == avals(begun)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_host_that_becomes_a_member_of_a_pair_is_left(x64):
     """The body goes on about that star, as one that had no host to begin with."""

@@ -88,7 +88,6 @@ def late(state):
     return state.time > 0.3
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_run_ends_where_it_is_told_whatever_the_global_precision():
     runs = []
@@ -104,7 +103,6 @@ def test_a_run_ends_where_it_is_told_whatever_the_global_precision():
     assert "Evolution" in repr(runs[0])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_keeps_its_energy_and_records_what_is_asked(kind):
@@ -121,7 +119,6 @@ def test_a_run_keeps_its_energy_and_records_what_is_asked(kind):
     assert done.state.bodies.blocks < 2000
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_who_escapes_is_noted_and_left_alone(kind):
@@ -137,7 +134,6 @@ def test_who_escapes_is_noted_and_left_alone(kind):
     assert np.isinf(steps[7])  # and never due again
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_cluster_of_the_same_shape_compiles_nothing(kind):
@@ -152,7 +148,6 @@ def test_another_cluster_of_the_same_shape_compiles_nothing(kind):
     assert total(done).shape == (3,)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_resumes_to_the_same_bits(tmp_path, kind):
@@ -162,7 +157,6 @@ def test_resumes_to_the_same_bits(tmp_path, kind):
     jax.tree.map(np.testing.assert_array_equal, whole(kind).history, again.history)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["softened", "in pairs"])
 def test_tracers_over_eight_devices_go_the_way_of_one(tmp_path, kind):
@@ -187,7 +181,6 @@ def test_tracers_over_eight_devices_go_the_way_of_one(tmp_path, kind):
     assert rest.timing.compile == 0
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_pure_twin_is_mapped_and_differentiated(x64):
     """Two clusters in one program, and the slope of an energy by the mass of all."""
@@ -206,7 +199,6 @@ def test_the_pure_twin_is_mapped_and_differentiated(x64):
     np.testing.assert_allclose(rows[0], one.history["kinetic"], rtol=1e-12)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_stars_in_a_galaxy_keep_their_energy():
     """That of all their motion in the galaxy, of which the origin's is no part."""
@@ -272,14 +264,12 @@ def test_what_went_wrong_on_the_way_is_not_silent():
     failed(Broken(places=np.nan), "evolve: the stars' places are not finite any more, .*")
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_step_below_the_floor_is_not_silent():
     sentence = r"evolve: 3 steps .* shorter than the floor, interval / 2\^40; .* or use Hermite,"
     failed(Broken6(low=3), sentence)
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("broken", [Broken, pytest.param(Broken6, marks=pytest.mark.slow)])
 def test_a_run_whose_energy_is_lost_says_so_where_it_was(broken):
     """Heated by a thousandth in each interval."""
@@ -401,7 +391,6 @@ def cold_eight():
     return rng.normal(size=(3, 8)).T, np.zeros((8, 3)), rng.uniform(0.5, 1.5, 8) / 8
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_eight_cold_stars_are_held_to_their_tolerance():
     """Their collapse is beyond steps of this length; it says so, and when."""
@@ -412,7 +401,6 @@ def test_eight_cold_stars_are_held_to_their_tolerance():
     assert len(total(done)) == 33 and abs(total(done) / total(done)[0] - 1).max() < 1e-6
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_step_over_eight_devices_asks_none_of_another(x64):
     eight, spec = mesh.devices(8), Cluster(SIXTH, edge=np.float64(20.0))
@@ -422,7 +410,6 @@ def test_a_step_over_eight_devices_asks_none_of_another(x64):
     assert not any(word in text for word in ("all-reduce", "all-gather", "collective-permute"))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
     eight, (x, v) = mesh.devices(8), halves(ANY)

@@ -36,7 +36,6 @@ def test_each_body_is_noted_once_when_it_is_out(x64):
     np.testing.assert_allclose(late.time, [3.0, 5.5, 99])  # in a tide the bound one counts too
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_conforms(x64):
     f = lambda t, x, v, potential: noted(escape.none_yet(4, x), t, x, v, potential)

@@ -64,7 +64,6 @@ def standard(order, eta=None):
     return gone(spec, stars, LIGHT, tracers, 2)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("order, power", [(Hermite, 4), (Hermite6, 6)])
 def test_error_shrinks_as_a_power_of_the_step(x64, order, power):
@@ -83,7 +82,6 @@ def drift(spec, stars, m, count):
     return sum(energy(end, m)) / (-0.75 * 0.25 / 2) - 1
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_an_eccentric_orbit_keeps_its_energy(x64):
     """Ten orbits at e = 0.9 with individual steps; the error falls with eta squared.
@@ -100,7 +98,6 @@ def test_an_eccentric_orbit_keeps_its_energy(x64):
     assert coarse < 2e-5 and coarse / fine > 2**5, found
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_energy_over_a_hundred_orbits(x64):
     """Steps forward are not reversible: the error grows by as much in every orbit.

@@ -40,7 +40,6 @@ def recorded(name):
     return {key.removeprefix(f"{name}/"): FILE[key] for key in FILE if key.startswith(f"{name}/")}
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_random_steps_and_first_observations_are_those_of_gymnasium(x64, name):

@@ -57,7 +57,6 @@ def test_parts_of_rewards_are_weighed(name, weights, parts):
         np.testing.assert_allclose(found[f"reward_{part}"], want, rtol=1e-4)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_rewards_are_vectors_where_they_are_asked_for():
     env = rl.make("reacher", vector=True)
@@ -72,7 +71,6 @@ def starts(name, count=4096):
     return env, *jax.jit(jax.vmap(env._start))(jax.random.split(KEY, count))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name, q, v", [("hopper", 0.005, 0.005), ("half-cheetah", 0.1, None)])
 def test_starts_are_within_the_noise_of_rest(name, q, v):
@@ -86,7 +84,6 @@ def test_starts_are_within_the_noise_of_rest(name, q, v):
         assert 0.95 * v < np.abs(qvel).max() <= v
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_targets_of_the_reacher_fill_a_disc():
     """Half of the targets lie within the radius that holds half of the area."""
@@ -98,7 +95,6 @@ def test_targets_of_the_reacher_fill_a_disc():
     assert not qvel[:, 2:].any() and np.abs(qvel[:, :2]).max() <= 0.005
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_object_of_the_pusher_starts_away_from_the_goal():
     _, qpos, qvel = starts("pusher")
@@ -108,7 +104,6 @@ def test_the_object_of_the_pusher_starts_away_from_the_goal():
     assert not np.asarray(qpos)[:, -2:].any() and not np.asarray(qvel)[:, -4:].any()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_masses_are_leaves_the_clock_truncates_and_rewards_have_derivatives(x64):
     """Copies of a reacher with other masses are one vmap; heavier links turn less.

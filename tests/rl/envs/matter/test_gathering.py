@@ -31,7 +31,6 @@ def test_ducks_float_side_by_side_and_are_gathered_when_all_of_them_are_near():
         assert goal.success(SimpleNamespace(bodies=[None, ducks]), full) == success
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_two_strokes_bring_the_ducks_nearer():
     played, (strokes, still, random) = play(ENV, by_hand(), 0 * by_hand())

@@ -11,7 +11,6 @@ from jaxgpu import rl
 ENV = rl.make("matter/ice-cream-static")
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_laying_as_shown_returns_one_and_small_errors_little_less():
     demo = jnp.asarray(ENV.goal.demo)

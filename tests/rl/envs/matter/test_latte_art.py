@@ -12,7 +12,6 @@ from jaxgpu.rl.envs.matter import cup
 ENV = rl.make("matter/latte-art-stir")
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_strokes_return_what_the_places_of_the_particles_say():
     """The demonstration, doing nothing, the first stroke alone, and strokes at random."""
@@ -41,7 +40,6 @@ def test_strokes_return_what_the_places_of_the_particles_say():
         )
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("size", ["small", pytest.param("full", marks=pytest.mark.slow)])
 def test_a_cup_holds_its_liquids_and_milk_lies_where_it_is_told_to(size):
     scene, _ = cup.make_scene(size, (0.02, -0.01), lambda x, y: x > 0.01)

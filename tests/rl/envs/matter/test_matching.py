@@ -13,7 +13,6 @@ from jaxgpu.rl.envs.matter import Match
 KEY = jax.random.key(0)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_loss_is_the_mean_square_distance_from_the_places_shown():
     """Two drops of three and two particles, and plans that move them all by hand."""

@@ -38,7 +38,6 @@ def test_a_layer_fills_the_opening_of_a_nozzle_and_lies_ahead_of_it():
     assert np.hypot(disc[:, 0], disc[:, 2]).max() < 0.006
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_glass_held_still_keeps_its_layers():
     state, _ = reset(KEY)
@@ -59,7 +58,6 @@ def slots(particles, start):
     return np.asarray(particles.x, float)[filled].T, np.asarray(particles.active)[filled]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_loss_reward_and_success_are_those_of_the_positions():
     state, first = reset(KEY)
@@ -91,7 +89,6 @@ def test_loss_reward_and_success_are_those_of_the_positions():
     np.testing.assert_allclose(first[0], milk0[0, 0] / 0.288, rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_plan_made_by_hand_pours():
     """Tilt by 86 degrees in 0.4 s, wait for 0.45 s and turn back: what planners have to beat."""
@@ -137,7 +134,6 @@ def test_it_is_poured_when_the_water_is_out_and_the_milk_in_the_glass():
         assert success(of_milk, of_water) == (of_milk < 0.1 and of_water > 0.9)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_success_is_seen_where_it_is():
     """Water moved to the sink by hand, or taken away; milk left in the glass."""
@@ -155,7 +151,6 @@ def test_success_is_seen_where_it_is():
         assert ENV.goal.loss(at, state.reference) < 1e-6
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_gradient_through_contact_is_that_of_differences(x64):
     slope_is_that_of_differences(ENV, 0.3 * jnp.sin(1 + jnp.arange(9.0)).reshape(3, 3))
@@ -212,7 +207,6 @@ def test_colours_are_those_of_what_is_in_the_cup():
     assert red < green < blue and min(COLOURS["milk"]) > 0.8
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["pouring", "mixing"])
 def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
@@ -258,7 +252,6 @@ def standing(env):
     )
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_view_shows_both_liquids_and_the_glass():
     state, _ = reset(KEY)

@@ -27,7 +27,6 @@ def test_the_distance_of_three_points_is_the_mean_of_their_pairs():
         np.testing.assert_allclose(mean_pair_distance(bodies), 2, rtol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_distance_of_pairs_is_that_of_its_definition(x64):
     rng = np.random.default_rng(0)
@@ -64,7 +63,6 @@ def test_milk_is_a_disc_in_a_cup_that_is_full_but_for_the_stirrer():
     np.testing.assert_allclose(milk + coffee, 1000 * np.pi * (0.04**2 - 0.005**2), rtol=0.03)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_strokes_through_the_milk_spread_it():
     env = rl.make("matter/mixing")

@@ -28,7 +28,6 @@ def test_the_nozzle_stays_40_mm_from_the_faces():
     np.testing.assert_allclose(lower + upper, ENV.simulation.grid.upper, rtol=1e-6)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_plan_made_by_hand_drives_the_block_home():
     played, (hand, still, random) = play(ENV, by_hand(), 0 * by_hand())

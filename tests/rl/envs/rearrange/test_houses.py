@@ -39,7 +39,6 @@ def standing(house):
     return np.flatnonzero(solid)
 
 
-@pytest.mark.rewritten
 def test_the_robot_keeps_its_radius_from_everything_wherever_it_may_stand(many):
     for house in many[:15]:
         cells = (np.argwhere(house.nav) + 0.5) * 0.1
@@ -54,7 +53,6 @@ def test_the_robot_keeps_its_radius_from_everything_wherever_it_may_stand(many):
             assert gap.min() > ROBOT - 1e-5
 
 
-@pytest.mark.rewritten
 def test_all_rooms_are_one_floor_and_every_door_is_passed(many):
     for house in many:
         assert ndimage.label(house.nav)[1] == 1
@@ -71,7 +69,6 @@ def test_all_rooms_are_one_floor_and_every_door_is_passed(many):
             assert np.any(cells[beside - 1, span] & cells[beside, span])
 
 
-@pytest.mark.rewritten
 def test_doors_join_all_rooms(many):
     for house in many:
         rooms = house.rooms[house.room_type >= 0]
@@ -88,7 +85,6 @@ def test_doors_join_all_rooms(many):
         assert len(reached) == len(rooms)
 
 
-@pytest.mark.rewritten
 def test_the_same_seed_is_the_same_house_to_the_bit(many):
     for seed in (0, 7, 42):
         again = houses.generate(seed)
@@ -97,7 +93,6 @@ def test_the_same_seed_is_the_same_house_to_the_bit(many):
     assert not np.array_equal(many[0].centre, many[1].centre)
 
 
-@pytest.mark.rewritten
 def test_furniture_of_two_pieces_does_not_overlap(many):
     for house in many[:30]:
         lone = np.flatnonzero(house.kind == Kind.FURNITURE)
@@ -117,7 +112,6 @@ def test_furniture_of_two_pieces_does_not_overlap(many):
             assert gap.min() > 0.0
 
 
-@pytest.mark.rewritten
 def test_small_things_lie_on_their_surface_and_apart(many):
     kinds = furnishings.types()
     tables = furnishings.statistics()
@@ -143,14 +137,12 @@ def test_small_things_lie_on_their_surface_and_apart(many):
         assert not np.any(same & close & ~np.eye(n, dtype=bool))
 
 
-@pytest.mark.rewritten
 def test_nearly_all_surfaces_are_within_an_arms_reach(many):
     gap = np.concatenate([h.surfaces.gap[: int(h.surfaces.count)] for h in many])
     assert np.all(gap > ROBOT - 0.08)  # a top may stand out over its legs by less than a cell
     assert np.mean(gap < 0.9) > 0.93
 
 
-@pytest.mark.rewritten
 def test_rooms_have_what_they_are_known_by(many):
     kinds = np.array(furnishings.types())
     wanted = {"Bedroom": "Bed", "Bathroom": "Toilet", "Kitchen": "Fridge", "LivingRoom": "Sofa"}
@@ -163,7 +155,6 @@ def test_rooms_have_what_they_are_known_by(many):
     assert np.mean(seen["Bedroom"]) > 0.9
 
 
-@pytest.mark.rewritten
 def test_small_things_appear_as_often_as_published(many):
     """Apples on dining tables: the odds, the bias of a receptacle, and the mean bias of a house."""
     tables, kinds = furnishings.statistics(), furnishings.types()
@@ -180,7 +171,6 @@ def test_small_things_appear_as_often_as_published(many):
     assert odds - 0.15 - 3 * deviation < with_ / tops < odds + 3 * deviation
 
 
-@pytest.mark.rewritten
 def test_rows_that_do_not_suffice_are_told_with_the_number_that_does():
     with pytest.raises(ValueError, match=r"rows=20 and the house has \d+; .* give rows=\d+"):
         houses.generate(1, rows=20)
@@ -188,7 +178,6 @@ def test_rows_that_do_not_suffice_are_told_with_the_number_that_does():
         houses.generate(1, objects=2)
 
 
-@pytest.mark.rewritten
 def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="seed=-1"):
         houses.generate(-1)
@@ -200,14 +189,12 @@ def test_wrong_arguments_are_refused():
         houses.generate_many([])
 
 
-@pytest.mark.rewritten
 def test_a_plan_by_name_has_its_rooms():
     house = houses.generate(11, plan="7-room-3-bed")
     have = [ROOMS[k] for k in np.asarray(house.room_type) if k >= 0]
     assert sorted(have) == sorted(houses.plans()["7-room-3-bed"])
 
 
-@pytest.mark.rewritten
 def test_a_house_is_shown_as_triangles():
     house = houses.generate(2)
     view = show(house)
@@ -218,14 +205,12 @@ def test_a_house_is_shown_as_triangles():
     assert corners[:, 2].max() <= float(house.ceiling) + 1e-5
 
 
-@pytest.mark.rewritten
 def test_the_table_is_small_and_names_its_source():
     file = Path(furnishings.__file__).parent / "data/furnishings.json"
     assert file.stat().st_size < 150_000
     assert "procthor 0.0.1.dev2, Apache-2.0" in json.loads(file.read_text())["source"]
 
 
-@pytest.mark.rewritten
 def test_the_script_distils_a_group_and_the_plans():
     sys.path.insert(0, str(Path(__file__).parents[4] / "docs/make"))
     try:

@@ -16,7 +16,6 @@ from jaxgpu.rl.envs.surgical.centre import AHEAD
 ENV = rl.make("surgical/ecm-centre")
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_damped_least_squares_centres_every_target():
     def residual(state, q):

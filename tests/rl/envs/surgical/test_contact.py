@@ -47,7 +47,6 @@ def played(request):
     return request.param, env, jax.jit(lanes)(np.float32(FRICTIONS), keys)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(played):
     """One start in twelve may end otherwise: which, differs from processor to processor."""
@@ -59,7 +58,6 @@ def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(p
     assert np.isfinite(reward).all() and not states.body.overflow[:2].any()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_rewards_are_of_success_and_of_progress(played):
     """A sum of progress is the way that is left at the start less that at the end."""
@@ -70,7 +68,6 @@ def test_rewards_are_of_success_and_of_progress(played):
     np.testing.assert_allclose(paid, env.shaping * progress, atol=2e-3)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_targets_lead_a_little_and_servos_press_as_they_say(played):
     """A blade's torque is kp (target - angle), over the lever of pin and tip."""
@@ -98,7 +95,6 @@ def in_c(model, start, targets, substeps):
     return data.qpos
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_c_mujoco_told_the_same_moves_the_same(played):
     """Open loop from the approach to the end; a few blocks, caught by an edge, go another way."""

@@ -20,7 +20,6 @@ Q = np.array([0.3, -0.2, 0.1, 0.5])
 KEY = jax.random.key(0)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_damped_least_squares_on_the_targets_reaches_every_goal():
     """The targets go straight to the goal; the arm is behind them, and there in the end."""
@@ -33,7 +32,6 @@ def test_damped_least_squares_on_the_targets_reaches_every_goal():
     assert np.median(lag) > 0.005
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_goal_is_judged_where_the_tip_is_and_rewards_have_derivatives(x64):
     env = rl.make(NAME)
@@ -63,7 +61,6 @@ def moved(env, dynamics, steps=3):
     return forward_kinematics(env.arm, end.q)[0]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_masses_and_gains_are_leaves_that_vmap_and_grad_reach():
     """A heavier arm lags; slopes are finite, and that of the damping is that of differences."""

@@ -45,7 +45,6 @@ UPRIGHT = {  # iiwa14.xml of the menagerie, upright: heights of the joints and c
 }
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @ARMS
 def test_links_hang_as_in_the_kinematics(x64, arm):
@@ -74,7 +73,6 @@ def test_the_upright_kuka_has_the_masses_where_the_menagerie_has_them(x64):
     np.testing.assert_array_equal(MASSES[STAR].inertia, UPRIGHT["inertia"])
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_third_joint_of_the_upright_kuka_feels_the_inertia_beyond_it(x64):
     robot = dynamics.mechanism(STAR, MASSES[STAR], 0.01, jnp.float64)
@@ -85,7 +83,6 @@ def test_the_third_joint_of_the_upright_kuka_feels_the_inertia_beyond_it(x64):
     np.testing.assert_allclose(found(np.zeros(7))[2, 2], (along + off).sum(), rtol=1e-12)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_servos_bring_the_links_to_their_targets_and_stay():
     """No gravity is left to hold: after three seconds at rest on the target, to rounding."""
@@ -102,7 +99,6 @@ def test_servos_bring_the_links_to_their_targets_and_stay():
     assert (first[~np.array(arm.prismatic)] > 0.3).all()  # but not at once
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_masses_are_leaves_of_the_environment_and_of_its_mechanism(x64):
     """Twice the masses are twice the inertia of the joints, that of the motors left out."""

@@ -47,7 +47,6 @@ def test_a_straight_wrist_continues_the_shaft(x64):
     np.testing.assert_allclose(tip, depth * np.array(along), atol=1e-14)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_conforms():
     f = TIP[ECM]
@@ -68,7 +67,6 @@ def test_joints_are_those_that_the_tip_came_from(x64):
     np.testing.assert_allclose(back, q, atol=1e-11)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_derivatives_are_those_of_finite_differences(x64):
     tip, R = TIP[PSM](np.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3]))

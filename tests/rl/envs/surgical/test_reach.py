@@ -14,7 +14,6 @@ from jaxgpu.rl.envs.surgical.reach import State
 Q = np.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])  # joints of the PSM
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_damped_least_squares_reaches_every_goal():
     """A resolved-rate controller that shares nothing with learning solves all 64."""
@@ -37,7 +36,6 @@ def test_the_reward_is_in_metres_and_success_in_millimetres():
         np.testing.assert_allclose(out.reward, success - 20 * offset, rtol=1e-3)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_rewards_have_the_derivative_of_finite_differences(x64):
     env = rl.make("surgical/psm-reach")

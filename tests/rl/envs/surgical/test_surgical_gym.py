@@ -19,7 +19,6 @@ TASKS = {  # greatest change of a target; costs of speeds and joints; spread of 
 }
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("name", ["psm", pytest.param("ecm", marks=pytest.mark.slow)])
 def test_a_step_is_that_of_the_published_scene(name):
     """Drives: damping times speed = stiffness times what is left of the way, at the step's end.
@@ -60,7 +59,6 @@ def test_a_step_is_that_of_the_published_scene(name):
     )
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach():
     """A batch of rates is a loop, and the slope is that of implicit Euler."""
@@ -82,7 +80,6 @@ def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach():
     np.testing.assert_allclose(slope, want, rtol=1e-3, atol=1e-9)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_targets_stop_at_one_and_joints_at_their_limits():
     """1 rad is asked for; the pitching joints have 0.94, the insertion 0.24 m at 1 m/s."""
@@ -118,7 +115,6 @@ def test_returns_after_a_million_steps():
     assert np.median(total) >= -10 and total.min() >= -12, total
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_endoscopes_goals_hang_out_of_its_reach():
     """At its best posture for each goal from the first step on, an episode has -231 (64 goals)."""

@@ -17,7 +17,6 @@ ENV = rl.make("surgical/psm-track")
 FEW = {"xla_backend_optimization_level": 0}  # programs that run once
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_aimed_at_where_the_goal_is_it_lags_by_a_step_of_it():
     """By the goal's own step in metres, and the arc that a straight step of the joints cuts off.
@@ -41,7 +40,6 @@ def test_aimed_at_where_the_goal_is_it_lags_by_a_step_of_it():
     assert np.median(late) == pytest.approx(np.median(step), rel=0.1)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_aimed_at_where_the_goal_will_be_it_stays_on_it():
     """Success, 5 mm, in all but a few steps: the task can be done."""
@@ -51,7 +49,6 @@ def test_aimed_at_where_the_goal_will_be_it_stays_on_it():
     assert info["success"][:, 100:].mean() >= 0.95
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_rewards_have_the_derivative_of_finite_differences(x64):
     q = jnp.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])

@@ -38,7 +38,6 @@ def held(env, lean=0.0, key=3):
     return replace(state, grasp=replace(scene, opening=jnp.float32(RADIUS - 4e-4)))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_gels_see_the_peg_that_leans_between_them():
     """Heights of a rod that leans about the pads' normal; each pad sees it leaning its own way."""
@@ -62,7 +61,6 @@ def test_gels_see_the_peg_that_leans_between_them():
         assert np.ptp(want) > 0.01
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_wrist_sees_what_a_march_along_its_rays_meets():
     """Part, fixture, pads and table, by their distances in float64, a tenth of a millimetre on."""

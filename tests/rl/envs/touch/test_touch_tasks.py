@@ -27,7 +27,6 @@ def begun():
     return reset(INSERTION)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_reset_draws_what_the_task_says(begun):
     scene = begun.grasp
@@ -154,7 +153,6 @@ def test_a_script_reads_both_forms_of_an_observation_and_nothing_else(begun):
 TASKS = ["touch/peg-insertion", "touch/peg-placement", "touch/nut-on-bolt"]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
@@ -189,7 +187,6 @@ def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
     assert by_luck.mean() <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 32)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_picture_of_a_state_shows_hand_part_and_fixture(begun):
     state = jax.tree.map(lambda x: x[0], begun)

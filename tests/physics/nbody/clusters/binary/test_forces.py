@@ -63,7 +63,6 @@ def by_definition(x, k):
     return total
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
@@ -83,7 +82,6 @@ def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
     assert np.abs(force.sum(0)).max() < 1e-11 * np.abs(force).max()  # Newton's third law
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_slots_at_once_are_what_they_are_one_by_one(x64):
     """The forms for accelerators, where one of two pairs is asked for and a slot is free."""
@@ -108,7 +106,6 @@ def test_slots_at_once_are_what_they_are_one_by_one(x64):
     assert np.abs(found[0][0]).sum() > 0
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
     x = two_pairs(0)

@@ -44,7 +44,6 @@ def single(x):
     return init(Hermite(), *halves(jnp.asarray(x)), jnp.asarray(M))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_moves_no_star(x64):
     x = stars()

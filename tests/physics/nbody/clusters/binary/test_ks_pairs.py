@@ -31,7 +31,6 @@ def changed(held, **fields):
     return replace(held, columns=ks_pairs.packed(replace(held.batch, **fields)))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_what_is_put_into_a_slot_comes_out_of_it(x64):
     random, q = np.random.default_rng(0), jnp.int32(2)
@@ -64,7 +63,6 @@ def test_extent_is_the_apocentre_of_a_tight_pair(x64):
         np.testing.assert_allclose(ks_pairs.extent(empty(), orbit), want, rtol=1e-13)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_an_orbit_is_too_wide_beyond_twice_that_of_the_widest_pair_that_is_formed():
     limit = empty().limit

@@ -29,7 +29,6 @@ def random_boxes(count, rng=RNG):
     return middle, half, yaw, Boxes(jnp.asarray(rows))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_capsules_are_as_far_as_a_search_along_them_finds(x64):
     """2,001 points a segment: one is within half a step of the nearest of all, from where the
@@ -53,7 +52,6 @@ def test_capsules_are_as_far_as_a_search_along_them_finds(x64):
                 assert depth[i, k] >= radius[i]
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_capsule_moved_out_as_said_is_just_free(x64):
     """Of one box, from depths less than the radius: the way out is the shortest one."""
@@ -113,7 +111,6 @@ def test_a_box_on_a_board_lies_as_deep_as_it_is_sunk(x64):
         np.testing.assert_allclose(depth, sunk, atol=1e-12)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_points_and_rays_beside_a_march(x64):
     """In steps of 0.5 mm along each ray, to within one step."""

@@ -20,13 +20,11 @@ def found(bases, *boxes):
     return np.asarray(grasps.found(rows, three, TOP)).tolist()[: len(bases)]
 
 
-@pytest.mark.rewritten
 def test_the_hand_gets_to_what_is_ahead_and_no_farther_than_the_arm_is_long():
     bases = [[-0.85, 0.0], [-0.8, 0.4], [-2.0, 0.0]]
     assert found(bases) == found(bases, TABLE) == [True, True, False]
 
 
-@pytest.mark.rewritten
 def test_it_gets_nowhere_through_a_wall_or_a_board():
     """From the other side it does."""
     wall = [-0.4, 0.0, 1.0, 0.05, 3.0, 1.0, 1.0, 0.0]
@@ -36,7 +34,6 @@ def test_it_gets_nowhere_through_a_wall_or_a_board():
     assert found([[-0.85, 0.0]], wall) == [False]
 
 
-@pytest.mark.rewritten
 def test_the_base_does_not_stand_in_a_box():
     chest = [-0.85, 0.0, 0.2, 0.2, 0.2, 0.2, 1.0, 0.0]
     assert found([[-0.85, 0.0], [-0.8, 0.4]], TABLE, chest)[0] is False

@@ -74,7 +74,6 @@ def driven(joints, load, steps, seed):
         yield moved, boxes
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_a_robot_driven_into_walls_never_gets_into_one():
     """100 starts, 40 steps: no point of 41 along each link is 1 mm deep; nothing is left out."""
@@ -87,7 +86,6 @@ def test_a_robot_driven_into_walls_never_gets_into_one():
     assert hit[0] > 0.2 and hit[1] > 0.05  # walls were met, by base and arm
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_what_is_held_never_gets_into_a_wall_either():
     """Boxes of three sizes, held askew: no point on their edges is 1 mm deep in a box."""
@@ -138,7 +136,6 @@ def test_what_meets_a_box_is_put_out_of_it_along_its_normal_or_stays():
     np.testing.assert_allclose(np.linalg.norm(far[:3], axis=1), Movement().max_forward, rtol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_base_slides_along_a_wall_at_the_speed_of_its_tangent():
     """Towards walls across x and y at 60 degrees from their normals: sin 60 of 0.1 m a step."""
@@ -161,7 +158,6 @@ def test_the_base_slides_along_a_wall_at_the_speed_of_its_tangent():
         np.testing.assert_allclose(np.diff(last[:, i, along]), 0.1 * np.sin(yaw), atol=1e-5)
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_hand_does_not_jump_through_a_board():
     """A board of 1 cm below the stretched arm, which is swung at it with up to half a radian."""
@@ -186,7 +182,6 @@ def test_the_hand_does_not_jump_through_a_board():
     assert (~moved.arm_free).any()
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_arm_slides_along_a_board():
     """Pressed on a board and turned it turns as above the board."""
@@ -210,7 +205,6 @@ def test_the_arm_slides_along_a_board():
     assert hand.min() > 0.905 - 1e-3
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_the_hulls_that_choose_boxes_hold_the_robot():
     """Any posture: capsules lie within the margins of the frames of the arm, and about the base."""

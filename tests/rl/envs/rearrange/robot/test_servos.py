@@ -34,7 +34,6 @@ def states(count):
         yield replace(driven, physics=replace(driven.physics, qpos=qpos, qvel=qvel))
 
 
-@pytest.mark.rewritten
 @pytest.mark.slow
 def test_c_mujoco_finds_the_same_accelerations_among_the_same_boxes():
     """All that the C library is told are the boxes, the thing, the state and the controls."""

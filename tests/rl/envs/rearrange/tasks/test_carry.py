@@ -66,7 +66,6 @@ def at_goal(state, off):
     return replace(task(), episodes=replace(made, goal=goal))
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize("beyond, held", [(0.0149, True), (0.0151, False)])
 def test_the_hand_takes_what_meets_its_ball(beyond, held):
     """15 mm from a face of the thing's box, and no bonus is paid twice."""
@@ -80,7 +79,6 @@ def test_the_hand_takes_what_meets_its_ball(beyond, held):
     assert not step(state, STILL).state.load.held
 
 
-@pytest.mark.rewritten
 def test_to_take_another_thing_is_a_failure_where_there_are_others():
     state = begun(2)
     hand = grip(FRAMES(state.joints))
@@ -99,7 +97,6 @@ def in_hand(state):
     return turn @ (np.asarray(state.thing) - hand), turn @ np.asarray(state.thing_axes).T
 
 
-@pytest.mark.rewritten
 def test_what_is_held_is_rigid_in_the_gripper():
     state = taken(1)
     for i in range(5):
@@ -111,7 +108,6 @@ def test_what_is_held_is_rigid_in_the_gripper():
         state = after
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "off, placed",
     [
@@ -136,7 +132,6 @@ def test_the_thing_is_placed_within_15_cm_and_up_to_30_cm_above_its_goal(off, pl
     assert bool(late.info["success"]) == placed and late.terminated
 
 
-@pytest.mark.rewritten
 def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
     """Whatever the path; the sum of 40 rewards in float32 is within 1e-5 a step of 10 m."""
     state, _ = in_reach(1)
@@ -151,7 +146,6 @@ def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
     np.testing.assert_allclose(state.left, LEFT(task(), state, FRAMES(state.joints)), atol=1e-5)
 
 
-@pytest.mark.rewritten
 def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
     """In units of 0.3 m below that, else of its own length; in the frame of the base."""
     for off in ((0.02, 0.01, -0.03), (0.5, 0.0, 0.0)):
@@ -163,7 +157,6 @@ def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
         np.testing.assert_allclose(fine, away / max(np.linalg.norm(off), 0.3), atol=1e-5)
 
 
-@pytest.mark.rewritten
 def test_a_picture_with_the_camera_and_what_it_hides():
     """The map's numbers are not in the vector that comes with an image."""
     env = rl.make("rearrange/place", pixels=16, episodes=task().episodes)
@@ -173,7 +166,6 @@ def test_a_picture_with_the_camera_and_what_it_hides():
     assert env.observation_space["state"].shape == (35,)
 
 
-@pytest.mark.rewritten
 def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
     """Else the way to a goal that it has not would be taken off the reward of taking it."""
     state, fetch = begun(), rl.make("rearrange/mobile-pick", episodes=task().episodes)
@@ -184,7 +176,6 @@ def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
         assert sum(map(len, env.vector(state, FRAMES(state.joints)))) == env.vector_size == 35
 
 
-@pytest.mark.rewritten
 def test_the_way_through_free_space_is_told_and_paid():
     """Of the hand to the thing, then of the thing to its goal; where it is free nearly straight."""
     state, hand = in_reach(1, (-0.2, 0.0, 0.0))
@@ -210,14 +201,12 @@ def test_the_way_through_free_space_is_told_and_paid():
     np.testing.assert_allclose(fetch.left(state, frames), floor + near, rtol=1e-5)
 
 
-@pytest.mark.rewritten
 def test_episodes_without_a_thing_are_refused_where_one_is_to_be_taken():
     env = rl.make("rearrange/mobile-pick", episodes=rl.make("rearrange/navigate").episodes)
     with pytest.raises(ValueError, match="have no near_target, as those of tasks.visiting; make"):
         env.reset(KEY)
 
 
-@pytest.mark.rewritten
 def test_ways_are_straight_where_it_is_asked_for():
     """As published: from middle to middle, also of what is paid for, and no field is needed."""
     made = replace(task().episodes, near_target=None, near_goal=None)

@@ -99,7 +99,6 @@ def played():
     return env, jax.jit(jax.vmap(play))(jnp.asarray(np.stack(scripts), jnp.float32), friction)
 
 
-@pytest.mark.rewritten
 def test_friction_takes_lifts_and_places_and_what_is_slippery_stays(played):
     """34 N at a friction of 0.005 carry 0.35 N of the 0.88 N that the thing weighs."""
     env, (first, out) = played
@@ -121,7 +120,6 @@ def test_friction_takes_lifts_and_places_and_what_is_slippery_stays(played):
     assert 5.5 - fetch.BASE_RADIUS - 0.002 < ahead.max() < 5.5 - fetch.BASE_RADIUS + 0.002
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "given, said",
     [
@@ -139,7 +137,6 @@ def test_what_has_no_use_by_contact_is_refused(given, said):
         rl.make("rearrange/place-dynamic", **{"episodes": furnished(), **given})
 
 
-@pytest.mark.rewritten
 def test_a_task_without_forces_takes_no_servos():
     env = rl.make("rearrange/mobile-pick", movement=Servos(), episodes=furnished())
     state, _ = env.reset(jax.random.key(0))

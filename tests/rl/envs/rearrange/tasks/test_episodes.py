@@ -20,7 +20,6 @@ def made():
     return rl.make("rearrange/mobile-pick").episodes
 
 
-@pytest.mark.rewritten
 def test_things_and_goals_are_in_reach_of_free_places_and_starts_have_a_way():
     nav = np.asarray(made().houses.nav)
     for e, n in enumerate(np.asarray(made().house)):
@@ -36,7 +35,6 @@ def test_things_and_goals_are_in_reach_of_free_places_and_starts_have_a_way():
             assert way > straight - episodes.ARM - 0.15  # no shorter than straight, but for cells
 
 
-@pytest.mark.rewritten
 def test_goals_lie_on_what_bears_them():
     """The thing at its goal touches a box from above, and lies in none."""
     for e, n in enumerate(np.asarray(made().house)[:6]):
@@ -47,7 +45,6 @@ def test_goals_lie_on_what_bears_them():
         assert min(away) < 1e-3
 
 
-@pytest.mark.rewritten
 def test_a_house_without_anything_to_fetch_is_refused_or_passed_over():
     houses = made().houses
     bare = jax.tree.map(lambda x: x[:2], houses)
@@ -63,7 +60,6 @@ def test_a_house_without_anything_to_fetch_is_refused_or_passed_over():
         episodes.fetching(jax.tree.map(lambda x: x[0], houses))
 
 
-@pytest.mark.rewritten
 def test_houses_and_episodes_with_a_number_that_is_none_are_refused():
     houses = made().houses
     holed = replace(houses, rooms=houses.rooms.at[0, 0, 1].set(jnp.nan))
@@ -76,7 +72,6 @@ def test_houses_and_episodes_with_a_number_that_is_none_are_refused():
         rl.vectorize(rl.make("rearrange/navigate", episodes=replace(made(), boxes=jnp.nan)))
 
 
-@pytest.mark.rewritten
 def test_the_way_over_the_floor_leads_to_where_the_arm_gets_there_and_no_farther():
     """The thing is taken from the cells at which it ends, by a posture that touches nothing."""
     ends = np.asarray(made().to_target)

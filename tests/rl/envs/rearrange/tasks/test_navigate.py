@@ -49,7 +49,6 @@ def followed(steps=150):
     return first, state, np.asarray(total), np.asarray(success)
 
 
-@pytest.mark.rewritten
 def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
     """Six of seven copies at least.
 
@@ -65,7 +64,6 @@ def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
     assert not np.asarray(last.left_out).any()
 
 
-@pytest.mark.rewritten
 def test_with_a_stop_the_robot_says_when_it_is_there():
     """Within the radius it is a success, elsewhere a failure; not in the first five steps."""
     env = rl.make("rearrange/navigate", stop=True, episodes=task().episodes)
@@ -80,7 +78,6 @@ def test_with_a_stop_the_robot_says_when_it_is_there():
         assert (bool(out.terminated), bool(out.info["success"])) == (bool(ends), bool(success))
 
 
-@pytest.mark.rewritten
 def test_first_episodes_of_a_training_are_staggered_and_no_others():
     many = rl.vectorize(task(), 32)
     last = jax.jit(many.reset)(jax.random.key(0)).state.last

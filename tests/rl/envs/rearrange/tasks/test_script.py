@@ -24,7 +24,6 @@ def task():
 KEY = jax.random.key(0)
 
 
-@pytest.mark.rewritten
 def test_it_reads_the_arm_the_way_and_the_thing_out_of_an_observation():
     state, seen = jax.jit(task().reset)(KEY)
     frames = forward_kinematics(state.joints)
@@ -40,7 +39,6 @@ def test_it_reads_the_arm_the_way_and_the_thing_out_of_an_observation():
     assert task().action_space.low <= action.min() and action.max() <= task().action_space.high
 
 
-@pytest.mark.rewritten
 def test_the_hand_goes_and_turns_where_it_is_to():
     """By 3 mm; and what goes back moves it half as much at most as it would by itself."""
     arm = jnp.array([0.3, 0.4, 0.2, 1.0, -0.3, 0.8, 0.1])
@@ -59,14 +57,12 @@ def test_the_hand_goes_and_turns_where_it_is_to():
     assert still < 0.5 * np.linalg.norm(hand(arm + back)[0] - x)
 
 
-@pytest.mark.rewritten
 def test_it_takes_most_things():
     env = task()
     done = jax.jit(lambda key: rl.evaluate(env, env.script, key, 32, 300).success)(KEY)
     assert np.mean(np.asarray(done)) > 0.7
 
 
-@pytest.mark.rewritten
 @pytest.mark.parametrize(
     "name, told", [("mobile-pick-dynamic", {}), ("mobile-pick", {"pixels": 8})]
 )
@@ -76,7 +72,6 @@ def test_it_is_refused_where_it_knows_nothing(name, told):
         assert env.script
 
 
-@pytest.mark.rewritten
 def test_what_is_no_observation_is_refused():
     seen = jnp.zeros(task().observation_space.shape)
     for bad, sentence in (
