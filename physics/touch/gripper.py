@@ -22,14 +22,14 @@ class Gripper:
     hand_mass: Array | float = number(default=1.0, above=0, unit="kg", one=True)  # []
     hand_inertia: Array | float = number(default=0.01, above=0, unit="kg m^2", one=True)  # []
     finger_mass: Array | float = number(default=0.1, above=0, unit="kg", one=True)  # [] of each
-    # [] of the impedance
+    # [] of the impedance, and the three after it
     stiffness: Array | float = number(default=600.0, least=0, unit="N/m", one=True)
-    damping: Array | float = number(default=50.0, least=0, unit="N s/m", one=True)
-    turn_stiffness: Array | float = number(default=50.0, least=0, unit="N m/rad", one=True)
-    turn_damping: Array | float = number(default=1.41, least=0, unit="N m s/rad", one=True)
-    # [] of each finger's spring
+    damping: Array | float = number(default=50.0, least=0, unit="N s/m", one=True)  # []
+    turn_stiffness: Array | float = number(default=50.0, least=0, unit="N m/rad", one=True)  # []
+    turn_damping: Array | float = number(default=1.41, least=0, unit="N m s/rad", one=True)  # []
+    # [] of each finger's spring, and the next
     grip_stiffness: Array | float = number(default=400.0, least=0, unit="N/m", one=True)
-    grip_damping: Array | float = number(default=2.0, least=0, unit="N s/m", one=True)
+    grip_damping: Array | float = number(default=2.0, least=0, unit="N s/m", one=True)  # []
     # [] on the part; the hand's weight is borne
     gravity: Array | float = number(default=9.81, least=0, unit="m/s^2", one=True)
     dt: Array | float = number(default=1 / 60, above=0, unit="s", one=True)  # [] a control step
