@@ -5,13 +5,6 @@ the strategies search a box, and `strategy` what they share; `snes` is the short
 `adaptation` holds the rates of the CMA family, `cma`, `sep_cma`, `lm_ma`, and of `restarts` above
 `cma`; `xnes` and `gradients` follow natural and plain gradients; `lshade` and `swarm` move a
 population.
-
-Every one of them is run in the same way:
-
->>> from jaxgpu.evolution import Real, minimize, single
->>> found = minimize(lambda x: (x - 1) ** 2, Real(-5.0, 5.0), 720, algorithm=single.SNES(12))
->>> float(found.x.round(3))
-1.0
 """
 
 from .cma import CMAES, default_pop_size

@@ -22,7 +22,13 @@ from .strategy import Placed, Strategy, normal
 
 @pytree
 class SepCMAES(Strategy["State"]):
-    """CMA-ES with a diagonal covariance."""
+    """CMA-ES with a diagonal covariance.
+
+    >>> from jaxgpu.evolution import Real, minimize
+    >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 720, algorithm=SepCMAES(12))
+    >>> print(found.x.round(2))
+    1.0
+    """
 
     def begin(self, mean: Array, box: Box, **placed: Any) -> "State":
         return State(

@@ -26,7 +26,13 @@ from .xnes import NaturalStrategy, natural_weights
 
 @pytree
 class SNES(NaturalStrategy["State"]):
-    """Natural evolution strategy with a diagonal covariance."""
+    """Natural evolution strategy with a diagonal covariance.
+
+    >>> from jaxgpu.evolution import Real, minimize
+    >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 720, algorithm=SNES(12))
+    >>> print(found.x.round(2))
+    1.0
+    """
 
     def begin(self, mean: Array, box: Box, **placed: Any) -> "State":
         return State(mean=mean, box=box, sigma=self.sigma * width(box), **placed)

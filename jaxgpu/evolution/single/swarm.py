@@ -24,7 +24,13 @@ from .ranking import Best, best_of, checked, unevaluated
 
 @pytree
 class PSO(PopulationAlgorithm["PSOState"]):
-    """Particle swarm with constriction and a ring of neighbours."""
+    """Particle swarm with constriction and a ring of neighbours.
+
+    >>> from jaxgpu.evolution import Real, minimize
+    >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 1200, algorithm=PSO(20))
+    >>> print(found.x.round(2))
+    1.0
+    """
 
     pop_size: int = size(default=30, least=4)  # N
     inertia: Array | float = number(default=0.72984, one=True)  # [] constriction chi
@@ -97,7 +103,13 @@ class PSOState:
 
 @pytree
 class CSO(Algorithm["CSOState"]):
-    """Competitive swarm: of random pairs the losers move."""
+    """Competitive swarm: of random pairs the losers move.
+
+    >>> from jaxgpu.evolution import Real, minimize
+    >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 1200, algorithm=CSO(20))
+    >>> print(found.x.round(2))
+    1.0
+    """
 
     pop_size: int = size(default=100, least=4)  # N, even
     # [] phi, pull to the mean; the paper's 0 up to 100 particles

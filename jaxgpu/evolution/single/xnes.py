@@ -42,7 +42,13 @@ class NaturalStrategy[S: Placed](Strategy[S]):
 
 @pytree
 class XNES(NaturalStrategy["State"]):
-    """Natural evolution strategy with a full covariance."""
+    """Natural evolution strategy with a full covariance.
+
+    >>> from jaxgpu.evolution import Real, minimize
+    >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 720, algorithm=XNES(12))
+    >>> print(found.x.round(2))
+    1.0
+    """
 
     def begin(self, mean: Array, box: Box, **placed: Any) -> "State":
         sigma, shape = jnp.asarray(self.sigma, mean.dtype), jnp.diag(jnp.ones_like(mean))
