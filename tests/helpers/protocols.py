@@ -6,7 +6,6 @@ class that has a method of a protocol must be covered by one of the machines.
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +43,6 @@ class Machine:
     alike: str = ""  # what has the same program but for few numbers, and is run in place of this
     rtol: float = 1e-4  # between one step under jit or vmap, and a plain one
     compared: Any = np.float32  # the precision in which the two are compared
-    cheap: bool = True  # XLA takes its program without most optimizations, too
 
 
 def algorithm(spec: Any, name: str) -> Machine:
@@ -221,8 +219,7 @@ def environment(name: str) -> Machine:
     compared: Any = np.float32
     if name.startswith("touch/"):  # fingers at rest: a rate of 1e-5 m/s is what forces of 3 N leave
         compared, rtol = np.float64, 1e-10
-    cheap = name != "rearrange/mobile-pick"  # of its step XLA 0.12 cannot make LLVM's code so
-    return Machine(f"rl.{name}", (kind(name),), make, floats, alike, rtol, compared, cheap)
+    return Machine(f"rl.{name}", (kind(name),), make, floats, alike, rtol, compared)
 
 
 def learner(name: str) -> Machine:
@@ -279,8 +276,7 @@ def traces(machine: Machine) -> None:
 
 def runs(machine: Machine) -> None:
     """A step of two copies under `vmap` is that of each alone, and has the same bits again."""
-    cheap = cheap_programs() if machine.cheap else nullcontext()
-    with jax.enable_x64(machine.compared is np.float64), as_users(), cheap:
+    with jax.enable_x64(machine.compared is np.float64), as_users(), cheap_programs():
         init, step = (jax.jit(f) for f in machine.make(machine.compared))
         keys = jax.random.split(KEY)
         states = jax.jit(jax.vmap(init))(keys)
