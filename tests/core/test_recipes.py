@@ -76,7 +76,7 @@ def _add_line(root, file, place, line):
 
 def _algorithm(root):
     single = root / "jaxgpu/evolution/single"
-    _copy(single / "snes.py", single / "cem.py", ("class SNES", "class CEM"), ("(SNES(", "(CEM("))
+    _copy(single / "snes.py", single / "cem.py", ("class SNES", "class CEM"))
     _export(single / "__init__.py", "cem", "CEM")
 
 
@@ -87,7 +87,7 @@ def _material(root):
     (laws / "venant.py").write_text(text[: text.index("@pytree\nclass Corotated")])
     _export(laws / "__init__.py", "venant", "StVenant")
     test = root / "tests/physics/continuum/test_materials.py"
-    _edit(test, ("\n    Liquid,", "\n    Liquid,\n    StVenant,"))
+    _edit(test, ("Liquid, NeoHookean,", "Liquid, NeoHookean, StVenant,"))
 
 
 SWAY = """import jax
