@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -64,8 +63,7 @@ KINDS = {
 }
 
 
-# LLVM optimizes nothing in it: to compile it is most of the cost of these runs
-@partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+@jax.jit
 def evolve(spec, unit, kinds, keys, generations):
     """Runs on different problems, one after the other in one program."""
 
