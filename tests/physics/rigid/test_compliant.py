@@ -136,7 +136,7 @@ def test_slopes_of_a_rollout_are_those_of_differences(x64):
         end, _ = rollout(here.step, here.init(q, x[:6]), 32)
         return weights @ jnp.concatenate([end.qpos, end.qvel])
 
-    run = jax.jit(jax.vmap(jax.value_and_grad(value)), compiler_options=OPTIONS)
+    run = jax.jit(jax.vmap(jax.value_and_grad(value)))
     rng, e = np.random.default_rng(1), 1e-6
     draw = lambda: [*rng.normal(size=3) * [1, 1, 0.2], *rng.normal(size=3) * 20, 0.3]
     x = np.array([draw() for _ in range(12)])

@@ -325,7 +325,7 @@ def test_blocks_lie_and_slide_on_a_slope_of_heights_by_coulombs_law(x64):
     model = rigid.load(text, dtype=jnp.float64, contacts=64)
     start = model.init()
 
-    @functools.partial(jax.jit, compiler_options=OPTIONS)
+    @jax.jit
     def slid(friction):
         geoms = dataclasses.replace(model.geoms, friction=friction * model.geoms.friction)
         slippery = dataclasses.replace(model, geoms=geoms)
