@@ -48,7 +48,14 @@ class BadInput(ValueError):
 
 @dataclass(frozen=True)
 class Checked:
-    """Options whose ranges are checked under the name of their study."""
+    """Options whose ranges are checked under the name of their study.
+
+    >>> @dataclass(frozen=True)
+    ... class Options(Checked):
+    ...     stars: int = size(default=100, least=2)
+    >>> Options(stars=64).stars
+    64
+    """
 
     def __post_init__(self):
         ranges.check(_study_name(type(self).__module__), self)
@@ -56,14 +63,25 @@ class Checked:
 
 @dataclass(frozen=True)
 class Seeded(Checked):
-    """Options of a study that draws random numbers."""
+    """Options of a study that draws random numbers.
 
-    seed: int = size(default=0, **SEEDS)
+    >>> Seeded(seed=7).seed
+    7
+    """
+
+    seed: int = size(default=0, **SEEDS)  # of the random numbers
     """Seed of the random numbers, of the first run where there are several."""
 
 
 def seed_count(*, default: int, least: int) -> Any:
-    """Declare the option that says how many runs with different seeds there are."""
+    """Declare the option that says how many runs with different seeds there are.
+
+    >>> @dataclass(frozen=True)
+    ... class Options(Seeded):
+    ...     seeds: int = seed_count(default=5, least=2)
+    >>> Options().seeds
+    5
+    """
     return size(default=default, least=least, most=10_000)
 
 
@@ -77,6 +95,9 @@ def shared_parts(
         runs: what was timed, by name; each has a `timing`.
         findings: a sentence each.
         citations: of methods and data.
+
+    >>> shared_parts(Seeded(seed=7), {}, ["Heavy stars sink."], [])["seed"]
+    7
     """
     timing = {name: run.timing for name, run in runs.items()}
     return dict(findings=findings, citations=citations, timing=timing, seed=options.seed)
