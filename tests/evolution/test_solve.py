@@ -21,6 +21,8 @@ from jaxgpu.evolution import (
 )
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
+from jaxgpu.evolution.solve import Solution
+from jaxgpu.runs.loop import Timing
 
 MIXED = {"x": Real(-4.0, 4.0, (2,)), "n": Integer(0, 20), "k": Categorical(4), "b": Boolean()}
 
@@ -114,6 +116,15 @@ def test_a_solution_is_shown_in_a_few_lines():
     many = {f"x{i}": Real(0.0, 1.0, (30,)) for i in range(40)}
     found = minimize(lambda p: p["x0"][0] ** 2, many, 60, algorithm=single.PSO(6))
     assert len(repr(found).splitlines()) <= 15
+
+
+def test_of_many_variables_nine_are_shown():
+    timing = Timing(compile=1.0, run=2.0, steps=3)
+    x = {name: np.zeros(3) for name in "abcdefghijkl"}
+    half, none = np.float32(0.5), np.float32(0)
+    found = Solution(None, {}, timing, failed=0, objective=None, x=x, f=half, violation=none)
+    lines = found.summary()
+    assert lines[9].startswith("  x['i']") and lines[10] == "  and 3 more", lines
 
 
 def test_too_few_evaluations_are_named():

@@ -121,6 +121,8 @@ def test_arms_and_mechanisms_are_shown_at_all_their_states():
     got = unpacked(data, data["rods"][0]["end"])[:, 0]
     np.testing.assert_allclose(got, [[1, 0, 1], [0, 1, 1]], atol=1e-4)
     assert data["rods"][0]["colour"] == ["#ffffff"]
+    lines = np.zeros((1, 2, 3)), np.full((1, 2, 3), 5.0)
+    assert held(show({"arm": lines}))["rods"][0]["radius"] == [0.06, 0.06]  # of an extent of 5
     assert held(show(ends(jnp.ones((1, 3)))))["rods"][0]["end"]["frames"] == 1
 
 

@@ -15,7 +15,7 @@ from jaxgpu.runs.loop import Run, Timing, run
 from jaxgpu.studies import galaxy_from_stream
 from jaxgpu.studies.galaxy_from_stream import sky
 from jaxgpu.studies.galaxy_from_stream.findings import written
-from jaxgpu.studies.galaxy_from_stream.fit import Fit, LevenbergMarquardt
+from jaxgpu.studies.galaxy_from_stream.fit import Fit, LevenbergMarquardt, fit_at
 from jaxgpu.studies.galaxy_from_stream.galaxy import of_shares
 from jaxgpu.studies.galaxy_from_stream.likelihood import Pool, Target
 from jaxgpu.studies.galaxy_from_stream.posterior import Sampler
@@ -116,6 +116,18 @@ class Line(Target):
 
     def mean(self, p):
         return self.slope @ p
+
+
+def test_a_turn_of_a_fit_solves_the_curve_with_its_damped_diagonal():
+    slope = np.random.default_rng(2).normal(size=(30, 4)) * np.array([3.0, 6, 5, 8])
+    start = np.array([0.4, 0.5, 0.6, 0.5])
+    known = Target.bare(two_streams(1, Errors()), slope @ (start + 0.05), jnp.zeros((2, 1, 6)), 9)
+    fit = fit_at(Line(**vars(known), slope=slope), start)
+    turned, eased = LevenbergMarquardt(Pool())._turned(fit, 0.5)
+    curve = slope.T @ slope
+    want = start + np.linalg.solve(curve + 0.5 * np.diag(np.diag(curve)), curve @ np.full(4, 0.05))
+    np.testing.assert_allclose(turned.p, want, rtol=1e-9)
+    assert turned.value < fit.value and eased == pytest.approx(0.1)
 
 
 @pytest.mark.slow

@@ -92,6 +92,7 @@ TOOLS = [
     (led(v=(0.5, jnp.inf)), "Collider.v=inf at [1]; it must be"),
     (led(v=(0.0, 0.0, 0.0)), "colliders[0].v has shape [3]; it must be [] or [2]"),
     (led(spin=jnp.nan), "Collider.spin=nan; it must be"),
+    (led(spin=(1.0, 0.0, 0.0)), "colliders[0].spin has shape [3]; it must be [] or [1]"),
     (led(turn=(1.0, 0.0, 0.0, 0.0)), "turn has shape [4]; it must be [1]"),
     (led(sdf.Ball(-0.1)), "Ball.radius=-0.1; it must be a finite number above 0, in m"),
     (led(sdf.Rounded(sdf.Ball(0.1), -1.0)), "Rounded.radius=-1; it must be"),
