@@ -8,7 +8,6 @@ import kernel_cost as cost
 import pytest
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", cost.KERNELS)
 def test_a_hot_kernel_costs_what_was_recorded(name):
     held = json.loads(cost.FILE.read_text())

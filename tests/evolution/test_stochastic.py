@@ -200,7 +200,6 @@ def test_minimize_takes_an_objective_of_points_of_a_space():
     assert abs(found.x["a"] - 1) < 0.2 and found.x["n"] == 3 and found.objective == ()
 
 
-@pytest.mark.slow
 def test_seeds_are_a_batch_axis():
     spec, made = Walks(), problem()
     search = jax.jit(jax.vmap(lambda key: protocol.search(spec, made, key, 3)))

@@ -40,7 +40,6 @@ def test_a_box_and_a_ball(tmp_path):
     assert smooth < 0.03**2 / (8 * radius) + 3 * SPACING**2 / (8 * 0.15)
 
 
-@pytest.mark.slow
 def test_meshes_that_enclose_nothing_are_refused(tmp_path):
     mesh = trimesh.creation.box((1.0, 1.0, 1.0))
     mesh.update_faces(np.arange(12) > 0)

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import Collider
@@ -33,7 +32,6 @@ def test_a_sampled_plane_is_the_plane_inside_and_no_nearer_outside(x64):
     np.testing.assert_allclose(far, rim @ n + np.linalg.norm(out - rim, axis=1), atol=1e-13)
 
 
-@pytest.mark.slow
 def test_a_distance_of_any_slope_pushes_along_its_unit_normal():
     class Half(sdf.HalfSpace):
         def distance(self, x):

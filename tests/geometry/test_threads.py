@@ -33,7 +33,6 @@ def test_a_screw_motion_leaves_the_distance(d, pitch, d2, d1):
     assert np.abs(far(x + np.array([0, 0, pitch / 3])) - far(x)).max() > 0.1 * pitch
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED[::2])
 def test_the_thread_is_as_far_as_its_surface(d, pitch, d2, d1):
     """The profile is cut across the axis: off by the lead angle's square, 3e-3, and the cloud."""

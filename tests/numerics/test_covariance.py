@@ -41,7 +41,6 @@ def test_half_integers_in_closed_form():
         np.testing.assert_allclose(evaluate(R, v, 0.7)[0], polynomial(x) * np.exp(-x), rtol=3e-14)
 
 
-@pytest.mark.slow
 def test_any_smoothness_and_its_derivative():
     v = np.array([0.2, 0.8, 1.0, 3.3, 23.9, 24.1, 300.0])
     for r in (0.3, 1.0, 4.0):
@@ -88,7 +87,6 @@ def test_second_derivatives_at_zero_distance_and_close_to_it(x64):
     np.testing.assert_allclose(mixed[12:], want_mixed, rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_is_positive_definite():
     x = np.random.default_rng(0).uniform(0, 5, (60, 2))
     r = np.linalg.norm(x[:, None] - x[None], axis=-1)

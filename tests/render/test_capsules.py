@@ -72,7 +72,6 @@ def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
     assert 3 < dark.sum() < 60 and with_ball.min() >= 0 and with_ball.max() <= 1
 
 
-@pytest.mark.slow
 def test_a_depth_camera_sees_the_first_surface(x64):
     """At the depth that it tells every pixel shows a point of a capsule or of the floor."""
     camera = Camera((3.0, 0.4, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, height=24)

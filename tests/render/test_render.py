@@ -131,7 +131,6 @@ def test_both_images_have_the_derivative_of_differences(x64):
     np.testing.assert_allclose(along, np.sum(weight * slope), rtol=1e-9)
 
 
-@pytest.mark.slow
 def test_moving_camera_and_balls_together_changes_nothing():
     x, radius = (jnp.asarray(a, jnp.float32) for a in balls(3))
     q, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))
@@ -145,7 +144,6 @@ def test_moving_camera_and_balls_together_changes_nothing():
     )
 
 
-@pytest.mark.slow
 def test_a_walk_along_rays_meets_tools_where_geometry_says():
     centre, turn = np.array([0.05, 0.1, 0.0]), np.array([0.8, 0.36, 0.48, 0.0])
     at, turned = (jnp.asarray(a, jnp.float32) for a in (centre, turn))

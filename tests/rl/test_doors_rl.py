@@ -126,7 +126,6 @@ class Mute(Probe):
         return super().step(state, action, key)._replace(info={})
 
 
-@pytest.mark.slow
 def test_an_environment_need_not_say_what_a_success_is():
     scores = rl.evaluate(Mute(), lambda x: x, KEY, 3, 30)
     assert not scores.success.any() and (scores.episode_return == 20).all()

@@ -119,7 +119,6 @@ def test_two_copies_in_one_program_are_two_steps(name):
         same(lane, single(env, state, actions[i], keys[i]), 1e-5)
 
 
-@pytest.mark.slow
 def test_episodes_are_played_with_64_bit_types(x64):
     env, key = rl.make("surgical/needle-pick"), jax.random.key(0)
     act = lambda seen: env.action_space.sample(jax.random.key(1))

@@ -100,7 +100,6 @@ def test_each_objective_is_summed_until_its_episode_ends():
     np.testing.assert_array_equal(scores.episode_return, np.stack([n, n * (n + 1) / 2], 1))
 
 
-@pytest.mark.slow
 def test_the_interquartile_mean_and_its_interval():
     x = np.random.default_rng(0).normal(5, 1, 40).astype(np.float32)
     middle, low, high = rl.interquartile_mean(x, jax.random.key(0))

@@ -18,7 +18,6 @@ def task(name):
     return Pointer(rl.Discrete(2)) if name == "PQN" else Pointer()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_by_gradients_takes_pictures_and_vectors(name):
     """The types of a state are those after an update, and its policy acts on what is shown."""

@@ -74,7 +74,6 @@ def test_riccati_is_the_minimum_that_differences_see():
     assert all(at(BEST + 0.05 * rng.normal(size=(T, 1))) > LEAST for _ in range(10))
 
 
-@pytest.mark.slow
 def test_lbfgs_finds_the_exact_actions_and_counts_its_line_search():
     done = plan(quadratic, ZERO, Descent(optax.lbfgs(), **WIDE), 15, key=KEY)
     # at the minimum the loss rounds to 1e-7 of itself, so actions to its root
@@ -110,7 +109,6 @@ def test_adam_with_a_plateau_schedule_descends_to_the_minimum():
     assert done.state.evaluations == 200
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "planner, most",
     [
@@ -154,7 +152,6 @@ def test_the_mean_of_mppi_is_that_of_its_samples_weighted_by_their_costs():
     assert np.abs(want - x.mean(0)).max() > 0.05
 
 
-@pytest.mark.slow
 def test_noise_is_correlated_and_within_bounds():
     wide = CEM(4000, 2, sigma=1.0, correlation=0.8, low=-50.0, high=50.0)
     narrow = CEM(16, 4, sigma=5.0, low=-0.5, high=0.25)
@@ -175,7 +172,6 @@ def test_noise_is_correlated_and_within_bounds():
     assert np.min(state.best.actions) >= -0.5 and state.evaluations == 16
 
 
-@pytest.mark.slow
 def test_bounds_hold_and_a_step_without_a_gradient_is_not_taken():
     far = np.linspace(-2, 2, T, dtype=np.float32)[:, None]
     done = plan(lambda a: jnp.sum((a - far) ** 2), ZERO, Descent(optax.sgd(0.3)), 30, key=KEY)
@@ -189,7 +185,6 @@ def test_bounds_hold_and_a_step_without_a_gradient_is_not_taken():
     assert done.state.best.actions[0, 0] <= 0.5
 
 
-@pytest.mark.slow
 def test_a_window_grows_to_the_whole_and_leaves_the_future_alone():
     inner = Descent(optax.adam(0.1), **WIDE)
     spec = TemporalExpansion(inner, first=4, grow=4, patience=3, tolerance=1e-3)
@@ -248,7 +243,6 @@ def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
     exports(lambda a: jax.grad(price)(a, 4), actions)
 
 
-@pytest.mark.slow
 def test_a_discounted_gradient_sees_its_own_reward_and_less_and_less_of_others():
     env = rl.make("pendulum")
     state, _ = jax.jit(env.reset)(jax.random.key(3))
@@ -266,7 +260,6 @@ def test_a_discounted_gradient_sees_its_own_reward_and_less_and_less_of_others()
     np.testing.assert_allclose(value, plain, rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_a_plan_resumes_to_the_bit(tmp_path):
     whole = plan(quadratic, ZERO, CEM(8, 3), 6, key=KEY)
     plan(quadratic, ZERO, CEM(8, 3), 4, key=KEY, out=tmp_path)
@@ -284,7 +277,6 @@ def test_bad_input_gets_a_sentence():
         MPPI(1).init(ZERO)
 
 
-@pytest.mark.slow
 def test_histories_begin_at_the_start_and_a_condition_ends_planning():
     whole = plan(quadratic, ZERO, CEM(8, 3), 6, key=KEY)
     assert whole.history["loss"].shape == (7,) and np.isinf(whole.history["best"][0])
@@ -305,7 +297,6 @@ def test_histories_begin_at_the_start_and_a_condition_ends_planning():
     assert part.loss <= enough and len(part.history) <= 4
 
 
-@pytest.mark.slow
 def test_another_state_and_another_environment_use_the_program_again():
     env, planner = rl.make("pendulum"), CEM(8, 3)
     states = initial_states(env, 2)

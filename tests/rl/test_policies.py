@@ -68,7 +68,6 @@ def test_a_policy_is_saved_and_loaded_by_itself(name, tmp_path):
     assert len(np.unique(np.asarray(jax.tree.leaves(actions)[-1]))) > 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["PPO", "RecurrentPPO", "SAC"])
 def test_an_exported_policy_acts_alike_on_any_number_of_observations(name):
     """Written out and read again, for three platforms, with observations of no number yet."""
@@ -84,7 +83,6 @@ def test_an_exported_policy_acts_alike_on_any_number_of_observations(name):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("task", ["cartpole", "pendulum"])
 def test_an_evolved_policy_is_saved_and_exported(task, tmp_path):
     env = rl.make(task)

@@ -30,7 +30,6 @@ def shared(f, out: Any = WHOLE):
     return jax.jit(jax.shard_map(f, **where))
 
 
-@pytest.mark.slow
 def test_rows_that_are_drawn_for_all_are_shared_out_and_joined():
     draw = lambda _: shares.own(jax.random.normal(jax.random.key(0), (16, 2)), "a")
     drawn = jax.random.normal(jax.random.key(0), (16, 2))

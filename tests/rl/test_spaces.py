@@ -8,7 +8,6 @@ import pytest
 from jaxgpu.rl import Box, Discrete
 
 
-@pytest.mark.slow
 def test_samples_lie_in_their_space():
     keys = jax.random.split(jax.random.key(0), 200)
     box = jax.vmap(Box(-2.0, 3.0, (4,)).sample)(keys)

@@ -36,7 +36,6 @@ def _hyp0f1(b, z):
     return mpmath.gamma(b) * mpmath.besseli(v, x, maxterms=10**7) * (x / 2) ** -v
 
 
-@pytest.mark.slow
 def test_a_known_parameter(x64):
     known = jax.jit(lambda z: log_hyp0f1(392.0, z))(Z)
     np.testing.assert_allclose(known, evaluate(value_and_slopes, 392.0, Z)[0], rtol=2e-15)

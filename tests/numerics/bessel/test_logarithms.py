@@ -28,7 +28,6 @@ def test_every_row_of_the_tables(quantity, dtype):
     assert error[known].max() <= bar, worst(shipped(), error, known)
 
 
-@pytest.mark.slow
 def test_the_page_quotes_these_errors():
     page = Path(__file__).parents[3] / "docs" / "bessel.md"
     quoted = page.read_text().split("<!-- accuracy -->\n")[1].split("\n<!-- end")[0]
@@ -94,7 +93,6 @@ def test_limits(dtype):
     np.testing.assert_array_equal(evaluate(family("k"), v, x, dtype)["log_kv"], second)
 
 
-@pytest.mark.slow
 def test_negative_orders():
     v = -np.array([0.3, 0.5, 1.0, 1.5, 2.7, 3.0, 4.2, 30.3, 31.6, 100.5])
     x = np.array([0.01, 0.9, 3.0, 20.0, 50.0])
@@ -110,7 +108,6 @@ def test_negative_orders():
     np.testing.assert_array_equal(second[0], second[1])
 
 
-@pytest.mark.slow
 def test_identities():
     rng = np.random.default_rng(1)
     v, x = rng.uniform(0, 200, 2000), 10 ** rng.uniform(-3, 2.5, 2000)
@@ -131,7 +128,6 @@ def test_identities():
     assert np.all(np.diff(i, axis=0) < u) and np.all(np.diff(k, axis=0) > -u)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["i", "k"])
 def test_no_jump_across_any_edge(kind):
     """At s = 24, x = 3/8, half-integer orders: neighbours differ by slope and rounding alone."""
@@ -155,7 +151,6 @@ def test_no_jump_across_any_edge(kind):
                 assert np.all(np.abs(a - b) <= bound)
 
 
-@pytest.mark.slow
 def test_a_known_large_order_gives_the_same(x64):
     """Fewer terms do, the larger the order: 15, 8 and 4 of them here."""
     x = np.geomspace(1e-3, 1e6, 200)

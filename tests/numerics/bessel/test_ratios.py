@@ -63,7 +63,6 @@ def test_limits_and_smoothness_at_zero():
     np.testing.assert_allclose(slope, 1 / (2 * v + 2), rtol=1e-15)
 
 
-@pytest.mark.slow
 def test_derivative_keeps_its_digits_where_riccati_s_equation_loses_them():
     v, x = np.array([0.0, 0.5, 10.0, 400.0, 30.0]), np.array([1e6, 1e5, 1e7, 1e9, 0.01])
     got = evaluate(by_argument(iv_ratio), v, x)
@@ -94,14 +93,12 @@ def test_the_inverse_where_the_ratio_is_one_but_for_its_last_digits():
     np.testing.assert_allclose(got, (v + 0.5) / rest, rtol=2e-3)
 
 
-@pytest.mark.slow
 def test_an_inverse_whose_order_is_known(x64):
     r = np.linspace(0.01, 0.99, 50)
     known = jax.jit(lambda r: iv_ratio_inverse(391.0, r))(r)
     np.testing.assert_allclose(known, evaluate(inverse, 391.0, r)[0], rtol=2e-14)
 
 
-@pytest.mark.slow
 def test_inverse_at_its_limits_and_its_derivatives():
     r = np.array([0.0, 1.0, -0.1, 1.1, np.nan])
     got, _, _ = evaluate(inverse, 1.5, r)

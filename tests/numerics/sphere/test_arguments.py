@@ -226,7 +226,6 @@ def test_means_keys_and_counts():
     assert jax.jit(lambda key: P.sample(key, 2))(KEY).shape == (2, 3)  # P is a constant there
 
 
-@pytest.mark.slow
 def test_mixtures_that_are_none():
     x, two = np.eye(24, dtype=np.float32), np.log(np.float32([0.5, 0.5]))
     good = Mixture(x[:2], np.float32([3, 0]), two)

@@ -146,7 +146,6 @@ def test_a_component_without_a_share_keeps_its_direction():
     assert after.concentrations[1] == 0 and np.isfinite(after.log_weights[1])
 
 
-@pytest.mark.slow
 def test_kmeans_starts_from_far_apart_vectors():
     """The best of eight candidates finds every cluster; the first alone would miss one now and
     then, which no later step mends."""

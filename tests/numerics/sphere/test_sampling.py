@@ -113,7 +113,6 @@ def test_draws_in_8192_dimensions_take_a_fifth_of_a_millisecond_each():
     assert np.median(seconds) < 2e-4 * count, seconds
 
 
-@pytest.mark.slow
 def test_the_number_of_draws_is_what_was_asked_for(x64):
     """Also where it is no whole number of the blocks that are drawn at a time."""
     m = np.eye(1, 3000)[0]

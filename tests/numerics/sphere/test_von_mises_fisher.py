@@ -43,7 +43,6 @@ def test_three_dimensions_in_closed_form(x64):
     np.testing.assert_allclose(log_sphere_area(2), np.log(2 * np.pi), rtol=1e-15)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("d, k", [(2, 1.3), (60, 70.0)])
 def test_mean_and_divergence_by_quadrature(x64, d, k):
     p, q = made(d, k), made(d, 0.6 * k)
@@ -92,7 +91,6 @@ def test_smooth_at_no_concentration(x64):
     np.testing.assert_allclose(made(7, 0.0).fisher_information(), (1 / 7, 0), rtol=1e-14)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("d, k", [(2, 0.7), (131072, 60000.0)])
 def test_few_and_many_dimensions_against_mpmath(x64, d, k):
     with mpmath.workdps(30):

@@ -58,7 +58,6 @@ def test_a_power_law_liquid_keeps_the_speed_it_should_have(index, share, t):
     np.testing.assert_allclose(even, mean, rtol=0.05)
 
 
-@pytest.mark.slow
 def test_other_liquids_densities_and_boxes_are_chosen_for():
     """Transfers are sharp where damping is a hundredth of the viscosity's work, and not else."""
     rng = np.random.default_rng(2)

@@ -206,7 +206,6 @@ def test_step_conforms():
     assert avals(jax.eval_shape(step, state)) == avals(state)
 
 
-@pytest.mark.slow
 def test_step_in_space_exports():
     run = scene(DruckerPrager(2e4), 3)
     f = jax.jit(lambda s: run.step(s))

@@ -216,7 +216,6 @@ LAWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 def test_stress_does_not_depend_on_the_observer(x64, law, d=3):
     rng = np.random.default_rng(7)
@@ -229,7 +228,6 @@ def test_stress_does_not_depend_on_the_observer(x64, law, d=3):
         np.testing.assert_allclose(array(tau_turned), q @ array(tau) @ q.T, atol=1e-9 * E)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 def test_every_parameter_has_its_derivative(x64, law):
     # a fast compression with shear: every branch but separation is active

@@ -77,7 +77,6 @@ def test_a_number_for_all_is_one_for_each():
     np.testing.assert_array_equal(filled.v[:COUNT], np.tile([1.0, 2.0, 3.0], (COUNT, 1)))
 
 
-@pytest.mark.slow
 def test_what_is_put_into_slots_comes_out_of_them():
     """Slot n is entry (n // P, n % P) of each component, of tensors within a state, too."""
     filled = fill(body(VonMises(1e4)), GRID, 1)

@@ -37,7 +37,6 @@ def test_bodies_have_their_colours_where_they_are():
     assert redness[8:16, 10:14].min() > 0.3 and redness[8:16, 18:22].max() < -0.3
 
 
-@pytest.mark.slow
 def test_slots_without_mass_are_not_seen():
     spec = scene()
     state = spec.init()

@@ -110,7 +110,6 @@ def test_a_free_tool_turns_as_euler_says_to_second_order(x64):
     np.testing.assert_allclose(errors[0] / errors[1], 4, rtol=0.05)
 
 
-@pytest.mark.slow
 def test_a_symmetric_top_precesses_exactly_at_any_step(x64):
     """About L at L / I_1, its own axis at spin_3 (1 - I_3 / I_1): Landau & Lifshitz I, 33."""
     ratios, spin = np.array([0.3, 1.0, 1.9]), np.random.default_rng(3).normal(size=(3, 3)) * 5

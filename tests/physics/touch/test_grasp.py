@@ -51,7 +51,6 @@ def energy(state):
     return kinetic + WEIGHT * float(state.part[2])
 
 
-@pytest.mark.slow
 def test_a_held_peg_stays_for_four_seconds():
     """Springs with a memory do not creep: what is left is rounding, 24 bits of a place of 0.3 m."""
     states = run(GRASP, held(), 270)

@@ -25,7 +25,6 @@ def test_taxels_lie_as_published():
         touch.taxels(0.03, 0.02, 3, 3, margin=0.01)
 
 
-@pytest.mark.slow
 def test_a_ball_is_seen_as_its_formula(x64):
     points, centre = np.random.default_rng(0).normal(size=(2, 9, 3))
     centre, v, spin = centre[0], np.array([0.3, -0.1, 0.2]), np.array([1.0, 2.0, -0.5])

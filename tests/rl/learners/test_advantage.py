@@ -4,7 +4,6 @@ import conformance
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from jaxgpu.rl.learners.advantage import advantages
 
@@ -42,7 +41,6 @@ def test_exact_values_have_no_advantage():
     np.testing.assert_allclose(lost[4], -9, rtol=1e-6)  # the future that termination takes away
 
 
-@pytest.mark.slow
 def test_conforms():
     reward, value, final = jax.random.normal(jax.random.key(0), (3, 6))
     no = jnp.zeros(6, bool)

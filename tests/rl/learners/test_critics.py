@@ -66,7 +66,6 @@ def test_a_critic_that_has_lost_its_numbers_is_not_passed_on():
         TEACHER.critic_of(lost)
 
 
-@pytest.mark.slow
 def test_a_critic_of_the_whole_state_serves_an_actor_that_feels():
     """Of the tasks of touch: the teacher sees no field, and needs no network for it."""
     keys = ("hand", "privileged")

@@ -34,7 +34,6 @@ def taught(pi, advice, action):
     return STUDENT.surrogate(pi, value, more) - ALONE.surrogate(pi, value, part)
 
 
-@pytest.mark.slow
 def test_the_loss_has_how_unlikely_the_teachers_actions_are():
     """Of real actions in deviations of the policy, whose spread it leaves alone; of choices in
     nats."""
@@ -131,7 +130,6 @@ WRONG = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sentence", WRONG)
 def test_teachers_that_cannot_be_asked_are_refused(sentence):
     teacher = WRONG[sentence]

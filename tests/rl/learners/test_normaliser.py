@@ -4,7 +4,6 @@ import conformance
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from jaxgpu.rl.learners import normaliser
 
@@ -66,7 +65,6 @@ def test_rewards_are_divided_by_the_deviation_of_their_discounted_sums(x64):
         np.testing.assert_allclose(got, want, rtol=1e-7)
 
 
-@pytest.mark.slow
 def test_conforms():
     seen = normaliser.init(jnp.zeros(2))
     data = jax.random.normal(jax.random.key(0), (6, 2))

@@ -90,7 +90,6 @@ def test_the_actor_climbs_the_derivative_of_the_window():
     assert abs(exact) > 0.05
 
 
-@pytest.mark.slow
 def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyond():
     """Xu et al. (2022), equations 5 and 7, by loops over drifting places; shares of the critic."""
     env, share = Drift(rl.Box(-1.0, 1.0, (1,))), 0.6

@@ -63,7 +63,6 @@ def test_rates_fall_to_zero_and_an_environment_that_breaks_spoils_nothing(name):
     assert 0 < count < 12 * learner.steps_per_update
 
 
-@pytest.mark.slow
 def test_hyper_parameters_are_leaves():
     """Two learning rates in one program, one of them zero: the first weights stay, or go."""
     task, learner = LEARNERS["PPO, scaled"]

@@ -59,7 +59,6 @@ def test_steps_are_those_of_the_whole_grid(x64, cells, monkeypatch):
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13 * size)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(90, 100), (7, 33, 41)], ids=CELLS)
 def test_rows_sums_and_derivatives_are_those_of_all_rows(x64, shape):
     rng, nodes = np.random.default_rng(0), int(np.prod(shape))

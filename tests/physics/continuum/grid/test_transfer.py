@@ -195,7 +195,6 @@ def test_a_lost_particle_touches_only_its_grid():
         assert grid.shape == (36, 4) and len(m) == 3  # and the process is alive
 
 
-@pytest.mark.slow
 def test_lowers_for_every_platform():
     x, q, _ = sample((5, 5, 5), dtype=np.float32)
     f = jax.jit(jax.grad(lambda x, q: jnp.sum(spread(x, q, (5, 5, 5)) ** 2)))

@@ -109,7 +109,6 @@ def test_a_plane_that_cuts_a_spline_asks_for_nothing():
     assert (1 - below(s) <= (1 - below(s - 1)) ** 4 + 1e-12).all()
 
 
-@pytest.mark.slow
 def test_a_void_and_a_crowd_are_seen_where_the_box_is_full(x64):
     grid = Grid(0.1, (8, 8))
     x = np.asarray(fill_box((0.0, 0.0), (0.8, 0.8), 0.05), float)
@@ -138,7 +137,6 @@ def test_the_emptiest_neighbour_is_looked_for_along_every_axis(x64):
     np.testing.assert_allclose(e[inside], want[inside], atol=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "law", [Liquid(volume_correction=0.01), HerschelBulkley(volume_correction=0.01)]
 )

@@ -64,7 +64,6 @@ def test_inverted_matrices_keep_the_signed_stretch_where_it_is_settled(x64, d):
 slope = jax.jit(jax.grad(lambda f: left(f).sum()))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_is_bounded_everywhere(d):
     rng = np.random.default_rng(2)

@@ -179,7 +179,6 @@ def precise_cone(a):
     return mean * (mpmath.eye(a.rows) - dev / mpmath.norm(dev))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype, d", [(np.float32, 3), (np.float64, 2)])
 def test_derivative_next_to_the_tip_of_a_cone(x64, d, dtype):
     """Strains are rounded to eps of one, so a derivative by them to eps over the strain."""
@@ -274,7 +273,6 @@ def test_a_third_derivative_raises_instead_of_being_wrong():
         jax.eval_shape(jax.jacfwd(jax.hessian(energy)), jnp.eye(2))
 
 
-@pytest.mark.slow
 def test_float32_derivative_at_rest():
     grad = jit_unoptimized(jax.grad(lambda f: jnp.sum(apply(f)[1])))(jnp.eye(3))
     # d sum(tau) = 2 mu sum(sym dF) + 3 lam tr dF

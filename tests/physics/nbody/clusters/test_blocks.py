@@ -18,7 +18,6 @@ def circle():
     return jnp.asarray(x), jnp.array([0.3, 0.7])
 
 
-@pytest.mark.slow
 def test_the_first_step_of_a_circle_is_the_root_of_eta(x64):
     """So says Aarseth's criterion of a circular orbit, of which all derivatives are known."""
     x, m = circle()
@@ -79,7 +78,6 @@ def test_steps_halve_at_once_and_double_where_the_time_allows():
     assert set(want) == {2.0**-k for k in range(1, 7)} and any(low) and not all(low)
 
 
-@pytest.mark.slow
 def test_the_first_step_is_aarseths_with_the_crackle_of_a_circle(x64):
     """dt^2 = eta (a s + j^2) / (j c + s^2) with c = s^2 / j: above a power of two, and below it."""
     a, j, s = np.random.default_rng(2).normal(size=(3, 3, 40))

@@ -119,7 +119,6 @@ def test_members_of_a_pair_leave_with_it_or_not_at_all(x64, standing):
     assert gone.energy[1] == gone.energy[41] > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("unbound", [True, False])
 def test_who_escapes_is_said_and_not_guessed_from_the_field(x64, standing, unbound):
     """A body at rest far off, in a field that is nothing: the study's cluster that is alone."""

@@ -129,7 +129,6 @@ def test_without_hosts_the_same_costs_more_and_errs_more(x64):
     assert (miss(with_, exact) < 0.3 * miss(without, exact)).all()
 
 
-@pytest.mark.slow
 def test_an_undisturbed_orbit_is_exact(x64):
     """Ninety periods at e = 0.5, the other stars far away."""
     far = X.copy()
@@ -145,7 +144,6 @@ def test_an_undisturbed_orbit_is_exact(x64):
     np.testing.assert_allclose(apart[:3], want[0], atol=1e-10)
 
 
-@pytest.mark.slow
 def test_stars_are_the_same_to_the_bit(x64):
     """Whether the massless bodies are close to one of them or nowhere near."""
     near, far = gone(0.02, tracers_close()), gone(0.02, tracers_close() + 3.0)
@@ -157,7 +155,6 @@ def test_stars_are_the_same_to_the_bit(x64):
     assert avals(near) == avals(begun)
 
 
-@pytest.mark.slow
 def test_a_host_that_becomes_a_member_of_a_pair_is_left(x64):
     """The body goes on about that star, as one that had no host to begin with."""
     both = X.copy()

@@ -5,7 +5,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from conformance import check
 from nbody_inputs import halves
 
@@ -36,7 +35,6 @@ def test_each_body_is_noted_once_when_it_is_out(x64):
     np.testing.assert_allclose(late.time, [3.0, 5.5, 99])  # in a tide the bound one counts too
 
 
-@pytest.mark.slow
 def test_conforms(x64):
     f = lambda t, x, v, potential: noted(escape.none_yet(4, x), t, x, v, potential)
     x, v = jnp.asarray(np.random.default_rng(0).normal(size=(2, 4, 3)) * 5)

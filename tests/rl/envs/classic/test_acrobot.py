@@ -15,7 +15,6 @@ def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
     check_steps("acrobot", State, dtype, tolerance)
 
 
-@pytest.mark.slow
 def test_the_tip_above_the_bar_terminates_at_no_cost():
     env = rl.make("acrobot")
     up = State(jnp.array([3.0, 0.0, 0.0, 0.0]), jnp.int32(0))
@@ -23,7 +22,6 @@ def test_the_tip_above_the_bar_terminates_at_no_cost():
     assert step.terminated and step.reward == 0 and step.info["success"]
 
 
-@pytest.mark.slow
 def test_conforms():
     env = rl.make("acrobot")
     state, _ = env.reset(jax.random.key(0))

@@ -57,7 +57,6 @@ def test_parts_of_rewards_are_weighed(name, weights, parts):
         np.testing.assert_allclose(found[f"reward_{part}"], want, rtol=1e-4)
 
 
-@pytest.mark.slow
 def test_rewards_are_vectors_where_they_are_asked_for():
     env = rl.make("reacher", vector=True)
     state, _ = jax.eval_shape(env.reset, KEY)
@@ -71,7 +70,6 @@ def starts(name, count=4096):
     return env, *jax.jit(jax.vmap(env._start))(jax.random.split(KEY, count))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name, q, v", [("hopper", 0.005, 0.005), ("half-cheetah", 0.1, None)])
 def test_starts_are_within_the_noise_of_rest(name, q, v):
     """Velocities of some tasks are normal: their deviation is 0.1 to 3 parts in a hundred."""
@@ -84,7 +82,6 @@ def test_starts_are_within_the_noise_of_rest(name, q, v):
         assert 0.95 * v < np.abs(qvel).max() <= v
 
 
-@pytest.mark.slow
 def test_targets_of_the_reacher_fill_a_disc():
     """Half of the targets lie within the radius that holds half of the area."""
     _, *start = starts("reacher")
@@ -95,7 +92,6 @@ def test_targets_of_the_reacher_fill_a_disc():
     assert not qvel[:, 2:].any() and np.abs(qvel[:, :2]).max() <= 0.005
 
 
-@pytest.mark.slow
 def test_the_object_of_the_pusher_starts_away_from_the_goal():
     _, qpos, qvel = starts("pusher")
     place = np.asarray(qpos)[:, -4:-2]

@@ -58,7 +58,6 @@ def slots(particles, start):
     return np.asarray(particles.x, float)[filled].T, np.asarray(particles.active)[filled]
 
 
-@pytest.mark.slow
 def test_loss_reward_and_success_are_those_of_the_positions():
     state, first = reset(KEY)
     actions = jnp.zeros((ENV.max_steps, 3)).at[:, 2].set(-0.9).at[:, 0].set(0.3)
@@ -134,7 +133,6 @@ def test_it_is_poured_when_the_water_is_out_and_the_milk_in_the_glass():
         assert success(of_milk, of_water) == (of_milk < 0.1 and of_water > 0.9)
 
 
-@pytest.mark.slow
 def test_success_is_seen_where_it_is():
     """Water moved to the sink by hand, or taken away; milk left in the glass."""
     state, _ = reset(KEY)
@@ -207,7 +205,6 @@ def test_colours_are_those_of_what_is_in_the_cup():
     assert red < green < blue and min(COLOURS["milk"]) > 0.8
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pouring", "mixing"])
 def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
     """A pinhole's projection of the slab's corners, in NumPy."""

@@ -73,7 +73,6 @@ def test_the_upright_kuka_has_the_masses_where_the_menagerie_has_them(x64):
     np.testing.assert_array_equal(MASSES[STAR].inertia, UPRIGHT["inertia"])
 
 
-@pytest.mark.slow
 def test_the_third_joint_of_the_upright_kuka_feels_the_inertia_beyond_it(x64):
     robot = dynamics.mechanism(STAR, MASSES[STAR], 0.01, jnp.float64)
     # about the vertical through the joints, of links 3 to 7; the diagonals' entries along it

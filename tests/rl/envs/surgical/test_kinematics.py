@@ -67,7 +67,6 @@ def test_joints_are_those_that_the_tip_came_from(x64):
     np.testing.assert_allclose(back, q, atol=1e-11)
 
 
-@pytest.mark.slow
 def test_derivatives_are_those_of_finite_differences(x64):
     tip, R = TIP[PSM](np.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3]))
     joints = lambda x: jnp.sum(jnp.sin(1.0 + jnp.arange(6.0)) * inverse_kinematics(x, R))

@@ -36,7 +36,6 @@ def test_the_reward_is_in_metres_and_success_in_millimetres():
         np.testing.assert_allclose(out.reward, success - 20 * offset, rtol=1e-3)
 
 
-@pytest.mark.slow
 def test_rewards_have_the_derivative_of_finite_differences(x64):
     env = rl.make("surgical/psm-reach")
     state = State(jnp.asarray(Q), jnp.int32(0), jnp.array([0.02, 0.03, -0.1]))

@@ -59,7 +59,6 @@ def test_a_step_is_that_of_the_published_scene(name):
     )
 
 
-@pytest.mark.slow
 def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach():
     """A batch of rates is a loop, and the slope is that of implicit Euler."""
     env = rl.make("surgical/psm-reach-compat")
@@ -80,7 +79,6 @@ def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach():
     np.testing.assert_allclose(slope, want, rtol=1e-3, atol=1e-9)
 
 
-@pytest.mark.slow
 def test_targets_stop_at_one_and_joints_at_their_limits():
     """1 rad is asked for; the pitching joints have 0.94, the insertion 0.24 m at 1 m/s."""
     env = rl.make("surgical/psm-reach-compat", speed=0.5)

@@ -49,7 +49,6 @@ def test_aimed_at_where_the_goal_will_be_it_stays_on_it():
     assert info["success"][:, 100:].mean() >= 0.95
 
 
-@pytest.mark.slow
 def test_rewards_have_the_derivative_of_finite_differences(x64):
     q = jnp.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])
     state = State(q, jnp.int32(3), jnp.arange(6.0), jnp.full(6, 0.05))

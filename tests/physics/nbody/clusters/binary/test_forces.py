@@ -106,7 +106,6 @@ def test_slots_at_once_are_what_they_are_one_by_one(x64):
     assert np.abs(found[0][0]).sum() > 0
 
 
-@pytest.mark.slow
 def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
     x = two_pairs(0)
     held, sources = begun(x)

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from jaxgpu.physics.nbody.clusters import Pairing
 from jaxgpu.physics.nbody.clusters.binary import ks_pairs
@@ -31,7 +30,6 @@ def changed(held, **fields):
     return replace(held, columns=ks_pairs.packed(replace(held.batch, **fields)))
 
 
-@pytest.mark.slow
 def test_what_is_put_into_a_slot_comes_out_of_it(x64):
     random, q = np.random.default_rng(0), jnp.int32(2)
     orbit = ks.Orbit(*(jnp.asarray(random.normal(size=n)) for n in (4, 4, (), ())))
@@ -63,7 +61,6 @@ def test_extent_is_the_apocentre_of_a_tight_pair(x64):
         np.testing.assert_allclose(ks_pairs.extent(empty(), orbit), want, rtol=1e-13)
 
 
-@pytest.mark.slow
 def test_an_orbit_is_too_wide_beyond_twice_that_of_the_widest_pair_that_is_formed():
     limit = empty().limit
     orbit = SimpleNamespace(h=-limit * jnp.array([1.0, 0.51, 0.49, -1.0]))

@@ -92,7 +92,6 @@ def test_a_pair_alone_keeps_energy_and_phase(x64, e):
     np.testing.assert_allclose(between(end), want, atol=1e-7 * A)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("e", [0.0, 0.5, 0.9, 0.9999])
 def test_a_perturbed_pair_agrees_with_ias15(x64, e):
     """56 orbits beside a star of the pair's mass at 30 semi-major axes.
@@ -109,7 +108,6 @@ def test_a_perturbed_pair_agrees_with_ias15(x64, e):
     np.testing.assert_allclose(ours[:3, 2], theirs[:3, 2], atol=1e-7)
 
 
-@pytest.mark.slow
 def test_the_error_of_the_phase_falls_with_the_square_of_the_kicks(x64):
     x = triple(apart(0.7), 0.3, 1.6)
     theirs = between(reference(x, 0.25))
@@ -118,7 +116,6 @@ def test_the_error_of_the_phase_falls_with_the_square_of_the_kicks(x64):
     assert 2.5 < error[0] / error[1] < 6, error
 
 
-@pytest.mark.slow
 def test_slowing_down_keeps_the_secular_change(x64):
     """The eccentricity that a distant inclined star pumps, with and without a factor of 8."""
     m = np.array([0.5, 0.3, 1.0])
@@ -137,7 +134,6 @@ def test_slowing_down_keeps_the_secular_change(x64):
     np.testing.assert_allclose(end - begin, change, atol=0.02 * np.abs(change).max())
 
 
-@pytest.mark.slow
 def test_massless_bodies_see_both_members_in_true_phase(x64):
     """A tracer 5 semi-major axes from a pair which is slowed down for all stars."""
     m = np.array([0.3, 0.2, 1e-6])
@@ -155,7 +151,6 @@ def test_massless_bodies_see_both_members_in_true_phase(x64):
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.slow
 def test_a_strong_encounter_dissolves_and_keeps_the_energy(x64):
     """The third passes through; pairs form and dissolve on the way, and the energy stays."""
     x = triple(apart(0.4), 0.12, 0.0)
@@ -166,7 +161,6 @@ def test_a_strong_encounter_dissolves_and_keeps_the_energy(x64):
     assert check_shapes(state.pairs)["S"] == 2
 
 
-@pytest.mark.slow
 def test_a_collision_course_is_counted(x64):
     """Head on and too fast to be a pair: the steps end at the floor."""
     x = triple(apart(0.0), 1e4, 0.0)

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from rearranging import axes_of, distance
 from scipy.optimize import linprog
 
@@ -29,7 +28,6 @@ def random_boxes(count, rng=RNG):
     return middle, half, yaw, Boxes(jnp.asarray(rows))
 
 
-@pytest.mark.slow
 def test_capsules_are_as_far_as_a_search_along_them_finds(x64):
     """2,001 points a segment: one is within half a step of the nearest of all, from where the
     distance changes by no more than the square of that over twice the distance."""
@@ -52,7 +50,6 @@ def test_capsules_are_as_far_as_a_search_along_them_finds(x64):
                 assert depth[i, k] >= radius[i]
 
 
-@pytest.mark.slow
 def test_a_capsule_moved_out_as_said_is_just_free(x64):
     """Of one box, from depths less than the radius: the way out is the shortest one."""
     _, _, _, boxes = random_boxes(25)
@@ -111,7 +108,6 @@ def test_a_box_on_a_board_lies_as_deep_as_it_is_sunk(x64):
         np.testing.assert_allclose(depth, sunk, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_points_and_rays_beside_a_march(x64):
     """In steps of 0.5 mm along each ray, to within one step."""
     middle, half, yaw, boxes = random_boxes(25)

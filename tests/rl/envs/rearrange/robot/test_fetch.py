@@ -44,7 +44,6 @@ def random_joints(count, dtype, seed=0):
     return Joints(*(jnp.asarray(part, dtype) for part in parts))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "dtype, tolerance",
     [(np.float64, 1e-12), (np.float32, 1e-5)],

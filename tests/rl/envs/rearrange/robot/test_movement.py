@@ -136,7 +136,6 @@ def test_what_meets_a_box_is_put_out_of_it_along_its_normal_or_stays():
     np.testing.assert_allclose(np.linalg.norm(far[:3], axis=1), Movement().max_forward, rtol=1e-5)
 
 
-@pytest.mark.slow
 def test_the_base_slides_along_a_wall_at_the_speed_of_its_tangent():
     """Towards walls across x and y at 60 degrees from their normals: sin 60 of 0.1 m a step."""
     rows, _ = room()
@@ -158,7 +157,6 @@ def test_the_base_slides_along_a_wall_at_the_speed_of_its_tangent():
         np.testing.assert_allclose(np.diff(last[:, i, along]), 0.1 * np.sin(yaw), atol=1e-5)
 
 
-@pytest.mark.slow
 def test_the_hand_does_not_jump_through_a_board():
     """A board of 1 cm below the stretched arm, which is swung at it with up to half a radian."""
     absent = jnp.array([[0.0, 0.0, -900.0, 0.1, 0.1, 0.1, 1.0, 0.0]])
@@ -182,7 +180,6 @@ def test_the_hand_does_not_jump_through_a_board():
     assert (~moved.arm_free).any()
 
 
-@pytest.mark.slow
 def test_the_arm_slides_along_a_board():
     """Pressed on a board and turned it turns as above the board."""
     board = jnp.array([[1.0, 0.0, 0.9, 0.6, 0.6, 0.005, 1.0, 0.0]])
@@ -205,7 +202,6 @@ def test_the_arm_slides_along_a_board():
     assert hand.min() > 0.905 - 1e-3
 
 
-@pytest.mark.slow
 def test_the_hulls_that_choose_boxes_hold_the_robot():
     """Any posture: capsules lie within the margins of the frames of the arm, and about the base."""
     rng = np.random.default_rng(2)
