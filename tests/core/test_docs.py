@@ -86,8 +86,11 @@ SLOW = {
     physics.nbody.planets.planetary physics.rigid.diagnostics physics.rigid.model
     physics.rigid.sensors.forces physics.touch.grasp rl.devices rl.envs.locomotion.ant
     rl.envs.locomotion.double_pendulum rl.envs.locomotion.humanoid rl.envs.locomotion.pusher
-    rl.envs.locomotion.reacher rl.envs.surgical.dynamics rl.learners.evolved.neuroevolution
-    rl.learners.recurrent rl.learners.sac rl.loops rl.plan.comparison rl.policies""".split()
+    rl.envs.locomotion.reacher rl.envs.rearrange.robot.grasps rl.envs.rearrange.robot.movement
+    rl.envs.rearrange.tasks.driven rl.envs.rearrange.tasks.episodes
+    rl.envs.rearrange.tasks.rearranging rl.envs.surgical.dynamics rl.learners.dagger
+    rl.learners.evolved.neuroevolution rl.learners.kickstart rl.learners.recurrent
+    rl.learners.sac rl.loops rl.plan.comparison rl.policies""".split()
 }
 
 # of each code block: the fence's words, the code
