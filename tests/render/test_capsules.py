@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from jaxgpu.geometry import sdf
 from jaxgpu.render import Balls, Camera, Capsules, Look, capsules
@@ -95,7 +94,6 @@ def test_a_depth_camera_sees_the_first_surface(x64):
         assert (~seen).any() and (up[~seen][:, 2] > -1e-3 * 2).all()
 
 
-@pytest.mark.slow
 def test_a_depth_camera_sees_balls_glass_and_a_floor():
     """A ball in front of a floor, and a glass ball beside it that is nearer than what is behind."""
     camera = Camera((0.0, 2.0, 4.0), (0.0, 0.0, 0.0), width=33, height=33)

@@ -174,7 +174,6 @@ def test_a_walk_along_rays_meets_tools_where_geometry_says():
     assert 0.1 < (clear & np.isfinite(want)).mean() < 0.6
 
 
-@pytest.mark.slow
 def test_normals_of_a_depth_image_are_those_of_the_ball():
     camera = Camera((0.0, 0.3, 2.0), (0.0, 0.0, 0.0), angle=0.35, width=80, height=80)
     depth = jax.jit(lambda x: nearest(camera, x, 0.25, reach=40)[1])(jnp.zeros((1, 3)))

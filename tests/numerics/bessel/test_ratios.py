@@ -109,3 +109,9 @@ def test_inverse_at_its_limits_and_its_derivatives():
     np.testing.assert_allclose(by_r, (near[0] - near[1]) / (2 * h), rtol=1e-7)
     near, _, _ = evaluate(inverse, v + h * np.array([[1], [-1]]), r)
     np.testing.assert_allclose(by_v, (near[0] - near[1]) / (2 * h), rtol=1e-7)
+
+
+def test_ratios_at_infinity():
+    """One at an infinite argument, where the two are alike, and none of an infinite order."""
+    v, x = np.float32([[0.0, 2.5, np.inf], [np.inf, np.inf, 3.0]])
+    np.testing.assert_array_equal(jax.jit(iv_ratio)(v, x), [1, 1, 0])

@@ -1,6 +1,7 @@
 """A part between two pads: held, dropped, slipping and pushed, against mechanics in closed form."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxgpu.geometry import rotations, sdf
-from jaxgpu.physics.touch import Grasp, peg, peg_and_socket
+from jaxgpu.physics.touch import Grasp, implicit, peg, peg_and_socket
 
 PART, SOCKET = peg_and_socket("round-8")
 GRASP = Grasp.of(PART, SOCKET, taxels=(8, 7), substeps=2)
@@ -188,3 +189,14 @@ def test_gradients_through_thirty_two_steps_are_those_of_differences():
         assert np.isfinite(got).all()
         # differences err by h^2 and by 1e-16 / h, and by the taxels that change sides within h
         np.testing.assert_allclose(got @ way, want, rtol=1e-3)
+
+
+def test_a_part_stands_on_its_fixture_or_on_the_table():
+    """Distances by hand: of a ball of 10 cm that stands at (0.3, 0, 0.2)."""
+    ball = SimpleNamespace(shape=sdf.Ball(0.1))
+    state = SimpleNamespace(part=jnp.array([0.3, 0.0, 0.45]), fixture=jnp.array([0.3, 0.0, 0.2]))
+    for down, want in ((0.05, 0.1), (0.5, -0.05)):
+        arm = tuple(jnp.array([0.0, 0.0, -down]))
+        distance, normal = implicit._standing(SimpleNamespace(fixture=ball), state, arm)
+        np.testing.assert_allclose(distance, want, atol=1e-6)
+        np.testing.assert_allclose(normal, [0, 0, 1], atol=1e-6)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jaxgpu.physics.nbody.bodies import apart
 from jaxgpu.physics.nbody.clusters import Hermite, checks
 
 
@@ -37,6 +38,13 @@ def test_wrong_bodies_are_refused_by_name():
     for arguments, sentence in cases:
         with pytest.raises(ValueError, match=f"^evolve: .*{sentence}"):
             checks.bodies("evolve", *arguments)
+
+
+def test_bodies_at_one_place_are_named():
+    x = drawn(0)[0]
+    apart("evolve", x)
+    with pytest.raises(ValueError, match="evolve: bodies 1 and 3 are at one place; move one"):
+        apart("evolve", x[[0, 1, 2, 1]])
 
 
 def test_a_time_is_a_multiple_of_the_interval():
