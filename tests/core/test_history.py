@@ -1,6 +1,7 @@
 """The history of a run: appended, sealed, followed while it grows, and flat in memory."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -188,14 +189,18 @@ done = run(
 assert done.history[-1, -1] == done.state
 files = sum(f.stat().st_size for f in Path(sys.argv[1]).rglob("*") if f.is_file())
 second, last = resident[200:400], resident[600:]
-# medians: chunks on their way to the disk come and go; between the two lie 100,000 rows
-print(files / 2e8, (np.median(last) - np.median(second)) / 1e5)
+# medians: chunks on their way to the disk come and go
+print(files / 2e8, np.median(last) / np.median(second))
 """
 
 
 @pytest.mark.slow
 def test_200_000_rows_of_a_kilobyte_take_their_payload_and_no_memory(tmp_path):
     command = [sys.executable, "-c", LONG, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    # Python's own heap grows by a megabyte at a time, which is more than a percent
+    settings = os.environ | {"PYTHONMALLOC": "malloc"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, check=True, env=settings
+    )
     on_disk, growth = map(float, done.stdout.split())
-    assert on_disk < 1.1 and growth < 0.02  # the heap of Python grows by a megabyte at a time
+    assert on_disk < 1.1 and growth < 1.01

@@ -49,11 +49,12 @@ def played(request):
 
 @pytest.mark.slow
 def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(played):
-    """One start in twelve may end otherwise: which, differs from processor to processor."""
-    _, env, (_, (states, reward, info)) = played
+    """One block in twelve may end otherwise: which, differs from processor to processor."""
+    name, env, (_, (states, reward, info)) = played
     firm, smooth, slippery = np.asarray(info["success"])
+    odd = 0 if name == TASKS[0] else 1
     assert firm[:, -1].all() and info["held"][:2].any(-1).all()
-    assert smooth[:, -1].sum() >= STARTS - 1 and slippery.any(-1).sum() <= 1
+    assert smooth[:, -1].sum() >= STARTS - odd and slippery.any(-1).sum() <= odd
     assert not info["held"][:, :, 0].any()  # the jaw is open and far
     assert np.isfinite(reward).all() and not states.body.overflow[:2].any()
 
@@ -79,8 +80,9 @@ def test_targets_lead_a_little_and_servos_press_as_they_say(played):
     if name == TASKS[0]:
         angle = qpos[:2, :, -1, 4:6].mean(-1)
         share = states.grip[:2, :, -1] / (0.02 * (angle - SHUT) / 0.0102)
-        np.testing.assert_allclose(np.median(share, 1), 1, atol=0.05)  # some needles still turn
-        np.testing.assert_allclose(share, 1, atol=0.08)
+        np.testing.assert_allclose(share[0], 1, rtol=0.05)
+        np.testing.assert_allclose(np.median(share[1]), 1, rtol=0.05)  # two slide in the jaw
+        np.testing.assert_allclose(share[1], 1, rtol=0.08)
 
 
 def in_c(model, start, targets, substeps):
