@@ -1,6 +1,8 @@
 """The command that measures: what it runs on a device runs on a CPU, small."""
 
+import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,3 +20,18 @@ def test_programs_of_the_reach_gate_run_and_are_recorded(tmp_path):
     (row,) = map(json.loads, rows.read_text().splitlines())
     assert row["name"] == "device, pair sums, float64" and row["amount"] == 2048**2
     assert "cpu" in row["environment"]["device"] and row["results"][0]["wall"][1] > 0
+
+
+def test_every_benchmark_is_named_where_benchmarks_are_run():
+    """And what is named has the function that is called."""
+    (names,) = [
+        ast.literal_eval(node.value)
+        for node in ast.parse((ROOT / "benchmarks/__main__.py").read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NAMES"
+    ]
+    measured = [
+        file.stem
+        for file in (ROOT / "benchmarks").glob("*.py")
+        if file.stem != "__main__" and re.search(r"^def entries\(", file.read_text(), re.MULTILINE)
+    ]
+    assert sorted(measured) == list(names)

@@ -8,7 +8,6 @@ import ast
 import dataclasses
 import functools
 import importlib
-import json
 import pkgutil
 import re
 import subprocess
@@ -486,23 +485,3 @@ def test_nothing_lies_at_the_top_that_was_not_put_there():
     usual |= {"CODE_OF_CONDUCT.md", "NOTICE", "SECURITY.md"}
     files = {p.name for p in ROOT.iterdir() if p.is_file() and not p.name.startswith(".")}
     assert files <= usual, files - usual
-
-
-def test_every_benchmark_is_named_where_benchmarks_are_run():
-    """And what is named has the function that is called."""
-    (names,) = [
-        ast.literal_eval(node.value)
-        for node in tree(ROOT / "benchmarks/__main__.py").body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NAMES"
-    ]
-    measured = [
-        file.stem
-        for file in (ROOT / "benchmarks").glob("*.py")
-        if file.stem != "__main__" and "entries" in [f.name for f in functions(tree(file))]
-    ]
-    assert sorted(measured) == list(names)
-
-
-def test_each_file_of_the_mutants_on_record_is_there():
-    rows = (ROOT / "tests" / "trust" / "mutants.jsonl").read_text().splitlines()
-    assert not [row for row in map(json.loads, rows) if not (ROOT / row["file"]).exists()]

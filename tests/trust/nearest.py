@@ -2,11 +2,12 @@
 
 A module `jaxgpu/evolution/multi/nsga2.py` has the examples of its docstring, and the tests
 
-1. of `tests/evolution/multi/test_nsga2.py`, and of files there whose names begin so;
+1. of `tests/evolution/multi/test_nsga2.py`, and of files there whose names begin so; where there is
+   no such folder, of `tests/evolution/test_multi.py`;
 2. if there are none, of the four files of its pillar that name it most often: the module, or what
    it defines for others;
-3. if there are none, of `test_multi.py` (the name of its folder), there or one above, or the
-   tests of the modules that import it;
+3. if there are none, of `test_multi.py` (the name of its folder) or the tests of the modules
+   that import it;
 4. if there are none, of the whole folder, or of the one above.
 
 Where those of `make test` pass, the registry's walk of the public names that the module defines is
@@ -27,6 +28,8 @@ def tests_of(file: str, root: Path) -> list[str]:
     """The files of the nearest tests, from the root."""
     home, source = home_of(file), Path(file)
     stem = source.parent.name if source.stem == "__init__" else source.stem
+    if not (root / home).is_dir():  # a folder that is tested as a whole
+        home, stem = home.parent, home.name
     named = [root / home / f"test_{stem}.py", *sorted((root / home).glob(f"test_{stem}_*.py"))]
     found = [path for path in named if path.exists()]
     found = found or _naming(root / file, stem, root / pillar_of(home))
@@ -78,10 +81,9 @@ def _naming(source: Path, stem: str, pillar: Path) -> list[Path]:
 
 def _of_importers(source: Path, stem: str, root: Path) -> list[Path]:
     """The test of a module's folder as a whole, or those of its neighbours that import it."""
-    home = root / home_of(str(source))
-    wholes = [at / f"test_{source.parent.name}.py" for at in (home, home.parent)]
-    if found := [whole for whole in wholes if whole.exists()]:
-        return found
+    whole = root / home_of(str(source)) / f"test_{source.parent.name}.py"
+    if whole.exists():
+        return [whole]
     neighbours = sorted((root / source.parent).glob("*.py"))
     users = [
         n for n in neighbours if re.search(rf"import.*\b{stem}\b|\.{stem} import", n.read_text())

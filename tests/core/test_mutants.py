@@ -1,0 +1,20 @@
+"""The record of small faults, and the tests that are asked whether they notice one."""
+
+import json
+from pathlib import Path
+
+from tests.trust import nearest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_each_file_of_the_mutants_on_record_is_there():
+    rows = (ROOT / "tests" / "trust" / "mutants.jsonl").read_text().splitlines()
+    assert not [row for row in map(json.loads, rows) if not (ROOT / row["file"]).exists()]
+
+
+def test_the_nearest_tests_are_those_of_the_name_or_of_the_folder():
+    near = lambda file: nearest.tests_of(file, ROOT)
+    assert near("jaxgpu/geometry/rotations.py") == ["tests/geometry/test_rotations.py"]
+    assert near("jaxgpu/studies/pour/pictures.py") == ["tests/studies/test_pour.py"]
+    assert near("jaxgpu/runs/saving/history.py") == ["tests/core/test_history.py"]
