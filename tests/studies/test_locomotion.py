@@ -7,6 +7,7 @@ import pytest
 from line_task import Line, sweep_of_zeros
 
 from jaxgpu import rl
+from jaxgpu.inputs import ranges
 from jaxgpu.studies import locomotion
 from jaxgpu.studies.classic_control.scores import PARTS
 
@@ -18,6 +19,11 @@ def test_a_report_tells_of_the_rows_that_were_asked_for(monkeypatch, tmp_path):
     found = locomotion.study(locomotion.Options(share=0.01), tmp_path, False)
     (row,) = found.tables[0].rows
     assert row[:3] == ["half-cheetah, PPO", 20_480, 1.0]
+
+
+def test_its_learners_keep_their_ranges():
+    for row in locomotion.ROWS:
+        ranges.check("locomotion", row.learner)
 
 
 @pytest.mark.slow

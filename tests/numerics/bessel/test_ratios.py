@@ -115,3 +115,9 @@ def test_ratios_at_infinity():
     """One at an infinite argument, where the two are alike, and none of an infinite order."""
     v, x = np.float32([[0.0, 2.5, np.inf], [np.inf, np.inf, 3.0]])
     np.testing.assert_array_equal(jax.jit(iv_ratio)(v, x), [1, 1, 0])
+
+
+def test_the_inverse_is_one_in_float32():
+    v, x = np.float32([0.0, 1.5, 40.0]), np.float32([0.3, 3.0, 60.0])
+    again = jax.jit(lambda v, x: iv_ratio_inverse(v, iv_ratio(v, x)))(v, x)
+    np.testing.assert_allclose(again, x, rtol=1e-5)

@@ -181,3 +181,9 @@ def test_refuses_what_is_not_a_list_of_vectors():
         VonMisesFisher.fit(np.eye(3, dtype=np.int32))
     with pytest.raises(ValueError, match=r"fit: weights has shape \(2,\), x has 3 rows"):
         VonMisesFisher.fit(np.eye(3), np.ones(2))
+
+
+def test_the_mean_vector_in_three_dimensions():
+    p = VonMisesFisher(np.float32([0, 0, 1]), np.float32(4))
+    want = 1 / np.tanh(4) - 1 / 4
+    np.testing.assert_allclose(jax.jit(lambda p: p.resultant)(p), want, rtol=1e-6)

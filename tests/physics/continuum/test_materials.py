@@ -278,3 +278,8 @@ def test_a_law_of_stretches_has_its_curvature(x64, law):
     # rounding 1e-16 / h against third derivatives h^2
     best = min(abs((slope(h) - slope(-h)) / (2 * h) - curvature) for h in (1e-3, 1e-4, 1e-5))
     assert best <= 1e-6 * abs(curvature) + 1e-9
+
+
+@pytest.mark.parametrize("law", [NeoHookean(E, NU), Corotated(E, NU)], ids=["hyper", "corotated"])
+def test_what_is_elastic_is_not_viscous(law):
+    assert law.kinematic_viscosity(1000.0) == 0

@@ -12,6 +12,7 @@ from taxim.calibration import CALIB_ROOT
 from taxim.taxim_jax import TaximJax
 
 from jaxgpu.physics import touch
+from jaxgpu.physics.touch import calibration
 
 PIXEL = 2.95e-5  # m, of the camera's 480 x 640
 
@@ -164,3 +165,16 @@ def test_what_cannot_be_a_picture_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "taxim", None)
     with pytest.raises(ModuleNotFoundError, match=r'needs taxim; pip install "jaxgpu\[touch\]"'):
         touch.gelsight("gelsight", 24, 32)
+
+
+def test_a_table_of_bins_becomes_a_square_of_directions():
+    """The k-th of n bins of direction is about the angle 2 pi (k + 1 / 2) / n - pi."""
+    count = 64
+    table = np.zeros((count + 1, count, 1, 1))
+    table[..., 0, 0] = np.cos(2 * np.pi * (np.arange(count) + 0.5) / count - np.pi)
+    square = calibration._square(table)[..., 0, 0]
+    at = np.linspace(-1, 1, len(square))
+    x, y = np.meshgrid(at, at, indexing="ij")
+    size = np.hypot(x, y)
+    far = size > 0.1
+    np.testing.assert_allclose(square[far], (x / np.where(far, size, 1))[far], atol=2e-3)

@@ -93,3 +93,9 @@ def test_angles_in_degrees_are_refused(field):
 
 def _pairs(angles):
     return {name: np.full(2, value) for name, value in angles.items()}
+
+
+@pytest.mark.parametrize("mean, e", [(np.nan, 0.5), (np.inf, 0.5), (1.0, 1.0), (1.0, -0.1)])
+def test_anomalies_that_are_none_are_refused(mean, e):
+    with pytest.raises(ValueError, match=r"elements.eccentric_anomaly: (mean|e)=.*; it must be"):
+        elements.eccentric_anomaly(mean, e)

@@ -3,6 +3,7 @@
 import conformance
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from rl_reference import check_steps
 
@@ -26,3 +27,10 @@ def test_conforms():
     env = rl.make("acrobot")
     state, _ = env.reset(jax.random.key(0))
     conformance.check(jax.jit(env.step), state, jnp.int32(2), jax.random.key(1), batched=(0,))
+
+
+def test_its_links_are_drawn_as_long_as_they_are():
+    env = rl.make("acrobot", length=2.0)
+    drawn = env.scene(State(np.float32([0.4, -0.9, 0, 0]), np.int32(0)))
+    lengths = np.linalg.norm(drawn.end - drawn.start, axis=1)
+    np.testing.assert_allclose(lengths[1:], 2, rtol=1e-6)  # the first is the bar

@@ -3,6 +3,7 @@
 import conformance
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from rl_reference import check_steps
 
@@ -34,3 +35,13 @@ def test_conforms(name):
     state, _ = env.reset(jax.random.key(0))
     action = env.action_space.sample(jax.random.key(2))
     conformance.check(jax.jit(env.step), state, action, jax.random.key(1), batched=(0,))
+
+
+def test_the_car_is_drawn_on_its_hill():
+    """A ball of 5 cm, 6 cm above it."""
+    env = rl.make("mountain-car")
+    for x in (-0.9, -0.5, 0.3):
+        drawn = env.scene(State(np.float32([x, 0]), np.int32(0)))
+        car = np.argmin(np.abs(drawn.end - drawn.start).max(1))  # a ball
+        hill = 0.45 * np.sin(3 * x) + 0.55
+        np.testing.assert_allclose(drawn.start[car], [x, 0, hill + 0.06], atol=1e-6)
