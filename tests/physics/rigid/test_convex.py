@@ -126,9 +126,20 @@ def overlap(kinds, both, n):
     return total
 
 
+def height_over(kind, both, i, point, n):
+    """How far a point is from shape `i` along directions [N, 3] at most: none if it is in it."""
+    local = n @ both.rot[i]
+    edge = np.sum(local * FARTHEST[kind](both.size[i], local), 1)
+    return np.max(n @ (point - both.pos[i]) - edge)
+
+
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_no_direction_has_a_smaller_overlap(pair):
-    """The distance is the overlap along the normal, which 4,000 directions do not undercut."""
+    """The distance is the overlap along the normal, which 4,000 directions do not undercut.
+
+    Half of it along the normal on either side of the contact lie a point of one shape and one of
+    the other: they are on the surfaces, where no direction has them outside.
+    """
     got = touches()[pair]
     rng = np.random.default_rng(0)
     ways = rng.normal(size=(4000, 3))
@@ -148,6 +159,10 @@ def test_no_direction_has_a_smaller_overlap(pair):
         single = np.sum(got.dist[i] < FAR) == 1
         if single:
             assert float(got.dist[i, 0]) == pytest.approx(-along, abs=1e-9)
+            around = np.concatenate([ways, near, normal])
+            for side, sign in enumerate((1, -1)):
+                point = got.pos[i, 0] - sign * got.dist[i, 0] / 2 * normal[0]
+                assert abs(height_over(pair[side], both, side, point, sign * around)) < 1e-9
         else:  # a corner of what two flats share, which are within 0.0016 of one another
             assert float(got.dist[i].min()) == pytest.approx(-along, abs=2e-3)
 
