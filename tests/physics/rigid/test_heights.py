@@ -126,7 +126,6 @@ def test_bodies_roll_over_hills_as_in_c(x64):
     np.testing.assert_allclose(state.qpos, d.qpos, atol=1e-6)
 
 
-@pytest.mark.slow
 def test_a_field_of_one_slope_is_a_plane(x64):
     """Its distance from a ball, and where and along what they touch, away from edges."""
     slope, offset = np.array([0.3, -0.2]), 0.1
@@ -191,7 +190,6 @@ def test_derivatives_are_those_of_differences(x64):
     assert checked > 12
 
 
-@pytest.mark.slow
 def test_what_a_window_leaves_out_is_counted(x64):
     """A ball that has grown over its window, and prisms beyond those that are kept."""
     _, _, model, (origin, turn) = loaded(BODIES[:1], contacts=2)
