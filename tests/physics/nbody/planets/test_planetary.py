@@ -78,6 +78,36 @@ def test_a_century_ends_where_jpl_has_it(x64):
     assert newton["Mercury"] > 5e3 and newton["Venus"] > 5e3 and newton["Mars"] > 3e3, newton
 
 
+def test_three_bodies_keep_their_triangle_on_lagranges_ellipses(x64):
+    """Unequal masses at the corners of a triangle with equal sides, which turns and breathes.
+
+    The vector q of its turn and size obeys q'' = -M q / |sqrt(3) q|^3: an ellipse of Kepler, here
+    with e = 0.3, from 0.4 to 2.5 in eccentric anomaly, in two steps of eight substeps.
+    """
+    gm, e, around = np.array([3.0, 2.0, 0.5]), 0.3, np.exp(2j * np.pi * np.arange(3) / 3)
+    corners = around - gm @ around / gm.sum()  # about the centre of mass
+    motion, short = np.sqrt(gm.sum() / np.sqrt(3) ** 3), 1j * np.sqrt(1 - e * e)
+
+    def triangle(turn):
+        """Positions and velocities where the ellipse is at an eccentric anomaly."""
+        q = np.cos(turn) - e + short * np.sin(turn)
+        rate = motion / (1 - e * np.cos(turn))
+        both = corners * q, corners * rate * (short * np.cos(turn) - np.sin(turn))
+        return [np.stack([z.real, 0.6 * z.imag, 0.8 * z.imag], 1) for z in both]
+
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    def moved(x, v, dt):
+        what = Planetary(gm=gm, dt=dt, light=np.asarray(np.inf))
+        return jax.lax.fori_loop(0, 2, lambda _, s: what.step(s), what.init(x, v))
+
+    first, last = 0.4, 2.5
+    time = (last - first - e * (np.sin(last) - np.sin(first))) / motion
+    end = moved(*triangle(first), time / 2)
+    for got, want in zip((end.x, end.v), triangle(last)):
+        np.testing.assert_allclose(got, want, atol=1e-13)
+    assert int(end.coarse) == 0
+
+
 @pytest.mark.slow
 def test_the_integration_itself_is_good_to_metres(x64):
     """Half the step and more iterations move nothing by more than 30 m in ten years."""
