@@ -295,7 +295,6 @@ def test_no_steps_return_the_start():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"steps": -1}, "steps=-1; it must be a whole number of at least 0"),
         ({"steps": 1, "chunk": 0}, "chunk=0; it must be a whole number of at least 1"),
         ({"steps": 1, "resume": True}, "give out="),
     ],
@@ -303,6 +302,27 @@ def test_no_steps_return_the_start():
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         run(walk, start(), key=KEY, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "said"),
+    [
+        (-1, ValueError, "-1"),
+        (2.5, TypeError, "2.5 of type float64"),
+        (True, TypeError, "True of type bool"),
+        ("3", TypeError, "'3'"),
+        (np.array([3]), TypeError, r"an array of shape \[1\]"),
+        ([3, 4], TypeError, r"an array of shape \[2\]"),
+    ],
+)
+def test_steps_and_a_chunk_are_one_count_each(wrong, kind, said):
+    double, x = lambda x: 2 * x, np.float32(1)
+    with pytest.raises(kind, match=f"^run: steps={said}; it must be a whole number of at least 0$"):
+        run(double, x, wrong)
+    with pytest.raises(kind, match=f"^rollout: steps={said}; it must be a whole number"):
+        rollout(double, x, wrong)
+    with pytest.raises(kind, match=f"^run: chunk={said}; .* of at least 1, or None$"):
+        run(double, x, 1, chunk=wrong)
 
 
 def test_a_step_that_changes_its_state_is_named():
