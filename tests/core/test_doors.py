@@ -1,4 +1,4 @@
-"""That no public name is left out of the registry, and that the walk catches what it should."""
+"""What doors say; that no public name is left out of the registry, and what the walk catches."""
 
 import dataclasses
 import importlib
@@ -6,7 +6,11 @@ import inspect
 import os
 import pkgutil
 import re
+from collections.abc import Callable
+from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from doors import Door, attacks, hold, refused_well
@@ -14,6 +18,7 @@ from protocols import MACHINES
 from registry import DOORS, TABLE_OF
 
 import jaxgpu
+from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.inputs.ranges import KEY, check, numbers
 
@@ -71,6 +76,66 @@ def test_a_sentence_is_known_by_its_form():
             np.linalg.inv(np.zeros((2, 3)))
         except ValueError as error:
             refused_well(error)
+
+
+@explained
+def pulled(rule: Rule, x: jax.Array, by: Callable[[float], float] | None = None) -> jax.Array:
+    return rule.rate * jnp.sin(x) * (1.0 if by is None else by(1.0))
+
+
+WRONG = [
+    ({"rule": 3}, "rule=3; it must be a Rule"),
+    ({"rule": Rule("fast")}, "Rule.rate='fast'; it must be a finite number"),
+    ({"x": "fast"}, "x='fast'; it must be a number or an array of numbers"),
+    ({"by": 3}, "by=3; it must be a function or None"),
+    ({"by": lambda: 1.0}, "by=a function that cannot be called with 1 arguments"),
+]
+
+
+@pytest.mark.parametrize("given, sentence", WRONG)
+def test_a_function_that_fails_names_the_argument(given, sentence):
+    with pytest.raises((TypeError, ValueError), match=f"pulled: .*{sentence}") as caught:
+        pulled(**{"rule": Rule(), "x": jnp.ones(2)} | given)
+    assert caught.value.__cause__ is not None
+
+
+def test_an_error_of_the_user_passes_as_it_is():
+    def broken(a):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        pulled(Rule(), jnp.ones(2), broken)
+
+
+JOINED = """
+def joined(x, y, by=None):
+    return x + y if by is None else by(x)
+"""
+
+
+def function_in(file):
+    """A function with a call of its own, whose code lies in a file as far as its errors say."""
+    names = {"__name__": "made"}
+    exec(compile(JOINED, str(file), "exec"), names)
+    return explained(names["joined"])
+
+
+def test_errors_of_libraries_are_explained_within_the_package_and_no_others():
+    """What a file beside the package raises is the user's; so is what a function of his raises."""
+    home = Path(jaxgpu.__file__).parent
+    ours = [function_in(home / name) for name in ("made.py", "geometry/made.py")]
+    users = [function_in(folder / "made.py") for folder in (home.parent, home.parent / "notebooks")]
+    apart = np.ones(2), np.ones(3)
+    shapes = r"x float64\[2\], y float64\[3\]; hold their forms against .* \(ValueError, operands"
+    for f in ours:
+        with pytest.raises(ValueError, match=f"^joined: cannot be computed of {shapes}"):
+            f(*apart)
+    for f in users:
+        with pytest.raises(ValueError, match="^operands could not be broadcast"):
+            f(*apart)
+    for f in ours:
+        with pytest.raises(ValueError, match="^operands could not be broadcast"):
+            f(*apart, lambda x: x + apart[1])
 
 
 def modules():
@@ -133,7 +198,7 @@ NO_DOOR = {
         spans blocks save_parts sync named called refuse_changed""".split(),
     "the checks themselves, which the doors of the core go through": """word path function flag key
         arrays marked shown finite""".split(),
-    "what is said of an argument that is wrong, held by tests/core/test_fuzz.py": """explained
+    "what is said of an argument that is wrong, held by tests below": """explained
         explanation need hints takes unbound refuse_unbound""".split(),
     "errors of the disk are the system's": "replacing locked sweep".split(),
     "the command line, held to its words by tests of its own": """main list_ watch_ report_ info

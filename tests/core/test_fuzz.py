@@ -7,18 +7,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import fuzz_outcomes
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from fuzz_calls import Call, chunks, public
 from fuzz_values import attacks, hostile
 
-from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.inputs.ranges import check
 from tests.trust import fuzz, kills
@@ -107,32 +104,3 @@ def test_a_part_of_the_walk_finds_no_fault(only):
 def test_a_longer_part_of_the_walk_finds_no_fault():
     found = walked("jaxgpu.physics.nbody.orbits", 60)
     assert found["faults"] == {} and found["tried"] >= 60, found
-
-
-@explained
-def pulled(rule: Rule, x: jax.Array, by: Callable[[float], float] | None = None) -> jax.Array:
-    return rule.rate * jnp.sin(x) * (1.0 if by is None else by(1.0))
-
-
-WRONG = [
-    ({"rule": 3}, "rule=3; it must be a Rule"),
-    ({"rule": Rule("fast")}, "Rule.rate='fast'; it must be a finite number"),
-    ({"x": "fast"}, "x='fast'; it must be a number or an array of numbers"),
-    ({"by": 3}, "by=3; it must be a function or None"),
-    ({"by": lambda: 1.0}, "by=a function that cannot be called with 1 arguments"),
-]
-
-
-@pytest.mark.parametrize("given, sentence", WRONG)
-def test_a_function_that_fails_names_the_argument(given, sentence):
-    with pytest.raises((TypeError, ValueError), match=f"pulled: .*{sentence}") as caught:
-        pulled(**{"rule": Rule(), "x": jnp.ones(2)} | given)
-    assert caught.value.__cause__ is not None
-
-
-def test_an_error_of_the_user_passes_as_it_is():
-    def broken(a):
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        pulled(Rule(), jnp.ones(2), broken)
