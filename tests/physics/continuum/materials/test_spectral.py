@@ -306,3 +306,29 @@ def test_second_derivatives_along_a_curve_count_its_curvature(x64):
     values = jit_unoptimized(lambda t: [f(t) for f in (y, *first, *second)])(t)
     want = [3 * t**7] + [21 * t**6] * 2 + [126 * t**5] * 4
     np.testing.assert_allclose(values, want, rtol=1e-14)
+
+
+def test_second_derivatives_are_linear_in_both_directions(x64):
+    """At fixed a and b, along u = (s, s^2) and then w = (s^3, 2 s), in every order of modes.
+
+    That of 3 a^2 b is then 6 b s^4 + 6 a (2 s^2 + s^5), and its slope by s is asked for. With a
+    weight the second derivative is the transpose of the first, and u what the weight is of.
+    """
+    a, b, s = np.array([0.5, 1.0]), np.array([2.0, -0.3]), jnp.array([0.7, 1.3])
+    y = lambda point: forms.apply(product, product_along, product_bent, 3, point)
+    ahead = lambda f: lambda s: jax.jvp(f, (s,), (jnp.ones_like(s),))[1]
+    back = lambda f: jax.grad(lambda s: jnp.sum(f(s)))
+    u, w = lambda s: (s, s * s), lambda s: (s**3, 2 * s)
+    pushed = lambda point, way: jax.jvp(y, (point,), (way,))[1]
+    pulled = lambda point, way: sum(
+        x * z for x, z in zip(way, jax.grad(lambda p: jnp.sum(y(p)))(point))
+    )
+    turned = [
+        lambda s, first=first: jax.jvp(lambda p: first(p, u(s)), ((a, b),), (w(s),))[1]
+        for first in (pushed, pulled)
+    ]
+    slopes = [way(f) for f in turned for way in (ahead, back)]
+    got = jit_unoptimized(lambda s: [f(s) for f in (*turned, *slopes)])(s)
+    want = [6 * b * s**4 + 6 * a * (2 * s**2 + s**5)] * 2
+    want += [24 * b * s**3 + 6 * a * (4 * s + 5 * s**4)] * 4
+    np.testing.assert_allclose(got, want, rtol=1e-14)
