@@ -231,6 +231,24 @@ def test_each_plane_is_counted_once_and_has_its_place(x64):
     np.testing.assert_allclose(np.asarray(home)[:, 0] + start, 12.3 + PAD, rtol=1e-12)
 
 
+def test_particles_are_held_within_a_plane_of_home(x64):
+    """Of devices with planes from c to d, whose particles have first nodes b: c - 1 <= b <= d.
+
+    The first and the last device hold what has left the box, but none what is nowhere. A particle
+    at (b + 1) dx from the first plane is half a cell from where b changes.
+    """
+    grid, at, base = Grid(0.1, (30, 26), lower=(2.0, -1.0)), [0, 11, 19, 35], np.arange(-4, 40)
+    cut = Cut(axis=0, planes=22, reach=2, devices=3)
+    x = np.append(2.0 + 0.1 * (base + 1 - PAD), [np.nan, np.inf, -np.inf])
+    x, full = np.tile(x, (3, 1)), np.ones((3, len(x)))
+    holds = lambda slab, x, m: jax.vmap(lambda x, m: slab.holds(x[None], m[None]))(x, m)
+    both = lambda slab, x, m: (holds(slab, x, m), holds(slab, x, 0 * m), slab.holds(x, m))
+    each, empty, together = map(np.asarray, slabs(both, cut, grid, at, x, full))
+    low, high = np.array([-np.inf, 10, 18])[:, None], np.array([11, 19, np.inf])[:, None]
+    np.testing.assert_array_equal(each[:, :-3], (base >= low) & (base <= high))
+    assert empty.all() and not each[:, -3:].any() and not together.any()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_cuts_leave_room_and_move_by_a_plane(seed):
     rng, n, planes = np.random.default_rng(seed), 5, 61
