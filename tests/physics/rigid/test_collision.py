@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from touching import Pair
 
-from jaxgpu.physics.rigid.collision import FAR, KERNELS, Shape, Touch
+from jaxgpu.physics.rigid.collision import FAR, KERNELS, Shape, Touch, batches
+from jaxgpu.physics.rigid.collision.convex import overlap
+from jaxgpu.physics.rigid.collision.kernels import ANY, FLOOR
 
 # rotations without rounding: shapes that lie exactly along, on and in one another
 SQUARE = np.array(
@@ -150,3 +152,99 @@ def test_a_capsule_touches_a_cylinder_as_in_mujoco(x64):
     plain = outside & (lean > 0.1) & (np.arange(COUNT) < COUNT // 2)
     errors = [error(got, i, rows[i]) for i in np.flatnonzero(plain)]
     assert len(errors) > 30 and max(errors) < 1e-5, (len(errors), max(errors))
+
+
+# shapes of unlike kinds, two planes last; one mesh stands for itself and for a signed distance
+KINDS = ("box", "sphere", "mesh", "sdf", "capsule", "ellipsoid", "mesh", "box", "plane", "plane")
+HULLS = (-1, -1, 1, 0, -1, -1, 0, -1, -1, -1)
+# how far shapes in their own axes reach along directions [N, 3], and from their centres
+REACH = {
+    "box": (lambda s, n: np.abs(n) @ s, np.linalg.norm),
+    "sphere": (lambda s, n: np.full(len(n), s[0]), lambda s: s[0]),
+    "capsule": (lambda s, n: s[0] + s[1] * np.abs(n[:, 2]), lambda s: s[0] + s[1]),
+    "ellipsoid": (lambda s, n: np.linalg.norm(s * n, axis=1), np.max),
+}
+
+
+class Gathered:
+    """Ten shapes in space, and what NumPy says of them."""
+
+    def __init__(self):
+        rng, count = np.random.default_rng(11), len(KINDS)
+        turns = np.linalg.qr(rng.normal(size=(count, 3, 3)))[0]
+        turns[..., 0] *= np.linalg.det(turns)[:, None]
+        pos, size = 0.6 * rng.normal(size=(count, 3)), rng.uniform(0.1, 0.5, (count, 3))
+        self.shapes, self.points = Shape(pos, turns, size), 0.4 * rng.normal(size=(2, 9, 3))
+        self.corners = {i: self.points[h] @ turns[i].T for i, h in enumerate(HULLS) if h >= 0}
+
+    def reach(self, i, n):
+        """How far a shape reaches from its centre along directions [N, 3]."""
+        if i in self.corners:
+            return np.max(n @ self.corners[i].T, 1)
+        return REACH[KINDS[i]][0](self.shapes.size[i], n @ self.shapes.rot[i])
+
+    def radius(self, i):
+        if i in self.corners:
+            return np.linalg.norm(self.corners[i], axis=1).max()
+        return REACH[KINDS[i]][1](self.shapes.size[i])
+
+    def meet(self, kinds, first, second, margin, *most):
+        """The contacts of pairs, once for each number of pairs that are asked at most."""
+
+        @functools.partial(jax.jit, compiler_options=OPTIONS)
+        def run(shapes, points, margin):
+            none = (-1,) * len(KINDS)
+            meshes = batches.Meshes(KINDS, HULLS, points, none, (), none, ())
+            batch = batches.Batch(kinds, first, second)
+            return [batches.meet(batch, shapes, meshes, margin, n) for n in most]
+
+        return jax.tree.map(np.asarray, run(self.shapes, self.points, margin))
+
+
+def test_a_batch_asks_its_nearest_pairs_and_gives_each_its_own_shapes(x64, monkeypatch):
+    """Of 20 pairs the seven whose balls are nearest, less their margins, or all where all may be.
+
+    The kernel is a stand-in: how far the shapes that it is given are apart along four directions.
+    """
+    here, rng, most = Gathered(), np.random.default_rng(2), 7
+    ways = rng.normal(size=(4, 3))
+    ways /= np.linalg.norm(ways, axis=1)[:, None]
+
+    def apart(one, two):
+        along = jax.vmap(lambda n: -overlap(one, two, n) - one.radius - two.radius)(ways)
+        rows = lambda a: jnp.broadcast_to(a, (4, *a.shape))
+        return Touch(along, rows(one.pos), rows(two.rot))
+
+    monkeypatch.setattr(batches, "convex", apart)
+    first, second = np.transpose(np.triu_indices(8, 1))[rng.permutation(28)[:20]].T
+    margin, pos = rng.uniform(0, 0.5, 20), here.shapes.pos
+    near, every = here.meet(ANY, first, second, margin, most, 20)
+    balls = np.array([here.radius(i) for i in range(8)])
+    gap = np.linalg.norm(pos[first] - pos[second], axis=1) - balls[first] - balls[second] - margin
+    for found, rows in ((near, np.argsort(gap)[:most]), (every, np.arange(20))):
+        np.testing.assert_array_equal(found.pair, np.repeat(rows, 4))
+        one, two = first[rows], second[rows]
+        want = [
+            ways @ (pos[b] - pos[a]) - here.reach(a, ways) - here.reach(b, -ways)
+            for a, b in zip(one, two)
+        ]
+        np.testing.assert_allclose(found.touch.dist, np.concatenate(want), atol=1e-12)
+        np.testing.assert_array_equal(found.touch.pos, np.repeat(pos[one], 4, 0))
+        np.testing.assert_array_equal(found.touch.frame, np.repeat(here.shapes.rot[two], 4, 0))
+    assert int(near.beyond) == np.sum(gap < 0) - most > 0 and int(every.beyond) == 0
+
+
+def test_the_lowest_corner_of_each_mesh_touches_its_own_plane(x64):
+    here, first, second = Gathered(), np.array([8, 9, 8, 9, 9]), np.array([3, 2, 6, 6, 3])
+    ((touch, pair, beyond),) = here.meet(FLOOR, first, second, np.zeros(5), 2)
+    dist = touch.dist.reshape(5, -1)
+    np.testing.assert_array_equal(pair, np.repeat(np.arange(5), dist.shape[1]))
+    for k, (a, b) in enumerate(zip(first, second)):
+        normal, corners = here.shapes.rot[a][:, 2], here.corners[b] + here.shapes.pos[b]
+        height = (corners - here.shapes.pos[a]) @ normal
+        row = k * dist.shape[1] + np.argmin(dist[k])
+        assert float(touch.dist[row]) == pytest.approx(height.min(), abs=1e-12)
+        place = corners[np.argmin(height)] - height.min() / 2 * normal
+        np.testing.assert_allclose(touch.pos[row], place, atol=1e-12)
+        np.testing.assert_allclose(touch.frame[row, 0], normal, atol=1e-12)
+    assert int(beyond) == 0
