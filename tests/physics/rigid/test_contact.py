@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics import rigid
+from jaxgpu.physics.rigid.constraints import contacts
+from jaxgpu.physics.rigid.motion import inertia, poses
 
 FLOOR = '<geom type="plane" size="9 9 .1" friction="{0}"/>'
 G = 9.81
@@ -97,6 +99,67 @@ def test_a_dropped_ball_never_rises_above_where_it_came_from():
     height = balls()[0][:12, :, 2]
     assert (height[:, 40:].max(1) < 0.02).all()
     np.testing.assert_allclose(height[:, -1], 0.01, atol=5e-4)
+
+
+# a ball in the floor and in another ball: contacts of dimension 3 and 6
+TOUCHING = """<mujoco><option cone="{cone}" impratio="3"/><worldbody>
+<geom name="floor" type="plane" size="9 9 .1" friction=".7 .1 .01"/>
+<body pos="0 0 .19"><freejoint/>
+ <geom name="a" size=".2" margin=".01" solref=".03 .8" solimp=".8 .9 .05 .3 3"/></body>
+<body pos=".15 .15 .3"><freejoint/>
+ <geom name="b" size=".1" contype="0" conaffinity="0"/></body></worldbody><contact>
+<pair geom1="a" geom2="b" condim="6" friction=".5 .6 .01 .002 .003" solref="-900 -20"
+ solreffriction=".05 1.5"/></contact></mujoco>"""
+
+
+def test_the_rows_of_contacts_are_those_of_c(x64):
+    """What they see, where they are pulled and how stiffly: of edges, or of a normal and friction.
+
+    Friction in an ellipse is as stiff as its share of the first one says, times impratio.
+    """
+    cones = ("pyramidal", "elliptic")
+    cs = [mujoco.MjModel.from_xml_string(TOUCHING.format(cone=cone)) for cone in cones]
+    models = [rigid.load(c, dtype=jnp.float64) for c in cs]
+    rng = np.random.default_rng(0)
+    q, v = cs[0].qpos0 + 0.002 * rng.normal(size=14), rng.normal(size=12)
+    q[3:7], q[10:] = rng.normal(size=(2, 4))
+    mujoco.mj_normalizeQuat(cs[0], q)
+
+    @functools.partial(jax.jit, compiler_options=OPTIONS)
+    def rows(q, v):
+        model = models[0]  # poses, motion and contacts do not know of cones
+        state = model.init(q, v)
+        where = poses.poses(model, q, (state.mocap_pos, state.mocap_quat))
+        seen, touch = inertia.motion(model, where, v), contacts.contacts(model, where)
+        return [[contacts.cone(model, seen, v, each) for each in touch] for model in models]
+
+    for cone, c, ours in zip(cones, cs, jax.tree.map(np.asarray, rows(q, v))):
+        c.opt.jacobian = 0
+        d = mujoco.MjData(c)
+        d.qpos[:], d.qvel[:] = q, v
+        mujoco.mj_forward(c, d)
+        theirs = {int(dim): k for k, dim in enumerate(d.contact.dim)}
+        assert [each.J.shape[1] for each in ours] == sorted(theirs) == [3, 6]
+        for each, k in zip(ours, map(theirs.get, (3, 6))):
+            J, aref, D = edges(each) if cone == "pyramidal" else axes(each)
+            own = d.efc_id == k
+            np.testing.assert_allclose(J, d.efc_J.reshape(-1, c.nv)[own], atol=1e-12)
+            np.testing.assert_allclose(aref, d.efc_aref[own], rtol=1e-10)
+            np.testing.assert_allclose(D, d.efc_D[own], rtol=1e-10)
+            if cone == "elliptic":
+                assert float(each.mu[0]) == pytest.approx(d.contact.mu[k], rel=1e-12)
+
+
+def edges(cone):
+    """The rows of the edges of a pyramid: the normal and each direction of friction, both ways."""
+    signs = np.stack([cone.friction[0], -cone.friction[0]], 1).ravel()[:, None]
+    J, aref = (x[:1] + signs * np.repeat(x[1:], 2, 0) for x in (cone.J[0], cone.aref[0][:, None]))
+    return J, aref[:, 0], np.repeat(cone.D, len(J))
+
+
+def axes(cone):
+    """The rows of an ellipse: the normal, and friction."""
+    return cone.J[0], cone.aref[0], cone.D[0] * np.append(1, cone.friction[0] / cone.mu[0]) ** 2
 
 
 @pytest.mark.slow
