@@ -40,7 +40,24 @@ def test_strokes_return_what_the_places_of_the_particles_say():
         )
 
 
-@pytest.mark.parametrize("size", ["small", pytest.param("full", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_the_cups_wall_is_upright_and_the_stirrers_end_is_4_mm_above_the_bottom(size):
+    """Signed distances at places all over the grid, and from the two axes by NumPy."""
+    scene, _ = cup.make_scene(size, (0.02, -0.01), lambda x, y: x > 0.01)
+    d = len(scene.grid.cells)
+    x = np.random.default_rng(0).uniform(0.0, scene.grid.upper, (200, d))
+    off = x[:, [0, d - 1]] - 0.048
+    height = x[:, 1] if d == 3 else np.full(200, 0.02)
+    along = height - np.clip(height, 0.009, 0.033)
+    aside = np.hypot(*(off - (0.02, -0.01)).T)
+    wanted = np.hypot(aside, along) - 0.005, 0.04 - np.hypot(*off.T)
+    for tool, distance in zip(scene.colliders, wanted):
+        found = tool.shape.distance(tuple((x - np.array(tool.x)).T))
+        np.testing.assert_allclose(found, distance, atol=1e-7)
+        assert tool.stick
+
+
+@pytest.mark.parametrize("size", ["small", "full"])
 def test_a_cup_holds_its_liquids_and_milk_lies_where_it_is_told_to(size):
     scene, _ = cup.make_scene(size, (0.02, -0.01), lambda x, y: x > 0.01)
     d = len(scene.grid.cells)
