@@ -10,8 +10,10 @@ import pytest
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.contact import block, needle
+from jaxgpu.rl.envs.surgical.contact import task as tasks
 from jaxgpu.rl.envs.surgical.contact.task import LEAD
 from jaxgpu.rl.envs.surgical.contact.tool import OPEN, SHUT
+from jaxgpu.rl.envs.surgical.pick_place import FLOOR, HALF, HEIGHT, MARGIN
 
 TASKS = ("surgical/needle-pick-contact", "surgical/peg-transfer-contact")
 TEXTS = {TASKS[0]: needle.text, TASKS[1]: block.text}
@@ -83,6 +85,72 @@ def test_targets_lead_a_little_and_servos_press_as_they_say(played):
         np.testing.assert_allclose(share[0], 1, rtol=0.05)
         np.testing.assert_allclose(np.median(share[1]), 1, rtol=0.05)  # two slide in the jaw
         np.testing.assert_allclose(share[1], 1, rtol=0.08)
+
+
+def follow_at_once(model, body, ctrl, force, look):
+    """The state of a tool without mass, and in place of its grip the longest way of a servo."""
+    way = jnp.max(jnp.abs(ctrl - body.qpos[:6]))
+    time = body.time + model.option.timestep
+    return replace(body, qpos=body.qpos.at[:6].set(ctrl), time=time), way
+
+
+def needle_left(tip, yaw, jaw, grip, needle_at, needle_yaw, goal):
+    """The way that is left as the module's text has it, [B] m."""
+    far = lambda a, b: np.linalg.norm(a - b, axis=1)
+    way, shut = far(tip, needle_at), np.clip(1 - jaw / 0.45, 0, 1)
+    loose = 2 - np.exp(-((way / 0.003) ** 2)) * shut - np.tanh(grip / 0.05)
+    askew = np.abs(np.sin(needle_yaw - yaw))
+    return way + 0.01 * askew + 0.02 * loose + far(needle_at, goal)
+
+
+def test_the_servos_are_told_what_an_action_says_and_progress_is_paid(monkeypatch):
+    """By NumPy, with a tool that follows its servos at once: the tip, its turn, and the jaw."""
+    monkeypatch.setattr(tasks.integrators, "seen", follow_at_once)
+    env, rng, B = rl.make(TASKS[0], shaping=100.0), np.random.default_rng(0), 24
+    low = np.array([-HALF - MARGIN, -HALF - MARGIN, FLOOR])
+    high = np.array([HALF + MARGIN, HALF + MARGIN, FLOOR + HEIGHT + MARGIN])
+    tip, goal = rng.uniform(low, high, (2, B, 3))
+    goal, needle_at = np.where(rng.random((B, 1)) < 0.5, tip, goal), tip + 0.002
+    target = np.concatenate(
+        [tip + rng.uniform(-0.012, 0.012, (B, 3)), rng.uniform(-2, 2, (B, 1)), np.zeros((B, 1))], 1
+    )
+    target[:, 4] = rng.uniform(SHUT, OPEN, B)
+    yaw, jaw = target[:, 3] + 0.1, target[:, 4] + 0.05
+    needle_yaw, action = rng.uniform(-3, 3, B), rng.uniform(-1.2, 1.2, (B, 5))
+    zero = np.zeros(B)
+    qpos = [tip, np.stack([yaw, jaw, jaw], 1), needle_at]
+    qpos = [*qpos, np.stack([np.cos(needle_yaw / 2), zero, zero, np.sin(needle_yaw / 2)], 1)]
+    body = jax.eval_shape(env.reset, jax.random.key(0))[0].body
+    body = jax.tree.map(lambda x: np.zeros((B, *x.shape), x.dtype), body)
+    body = replace(body, qpos=np.float32(np.concatenate(qpos, 1)))
+    single = lambda x: np.asarray(x, np.float32)
+    grip = rng.uniform(0, 0.1, B)
+    state = tasks.State(body, single(target), single(goal), single(grip), np.zeros(B, np.int32))
+    few = {"xla_backend_optimization_level": 0}
+    seen = lambda state, action: env.step(state, action, None)._replace(observation=None)
+    out = jax.jit(jax.vmap(seen), compiler_options=few)(state, single(action))
+
+    action = np.clip(action, -1, 1)
+    wanted = np.clip(target[:, :3] + 0.01 * action[:, :3], tip - 0.015, tip + 0.015)
+    wanted = np.clip(wanted, low, high)
+    turned = target[:, 3] + np.pi / 6 * action[:, 3]
+    open_to = np.interp(action[:, 4], [-1, 1], [-0.15, 0.45]) - target[:, 4]
+    opened = target[:, 4] + np.clip(open_to, -0.1, 0.1)
+    told = np.column_stack([wanted, turned, opened])
+    np.testing.assert_allclose(out.state.target, told, atol=1e-6)
+    np.testing.assert_allclose(out.state.body.qpos[:, :6], told[:, [0, 1, 2, 3, 4, 4]], atol=1e-6)
+    np.testing.assert_allclose(out.state.body.time, 0.04, rtol=1e-5)
+    last = np.abs(told - target).max(1) / env.substeps
+    np.testing.assert_allclose(out.state.grip, last, atol=1e-6)
+    np.testing.assert_array_equal(out.info["held"], out.state.grip > 0.05)
+    away = np.linalg.norm(needle_at - goal, axis=1)
+    np.testing.assert_allclose(out.info["distance"], away, rtol=1e-4)
+    np.testing.assert_array_equal(out.info["success"], away < 0.005)
+    needle_is = needle_at, needle_yaw, goal
+    gain = needle_left(tip, yaw, jaw, grip, *needle_is)
+    gain = gain - needle_left(wanted, turned, opened, last, *needle_is)
+    np.testing.assert_allclose(out.reward, 100 * gain - (away >= 0.005), atol=1e-4)
+    assert 0 < np.mean(away < 0.005) < 1 and (out.state.t == 1).all() and not out.truncated.any()
 
 
 def in_c(model, start, targets, substeps):
