@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -9,14 +10,17 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
+from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl.envs.rearrange.robot.fetch import forward_kinematics
+from jaxgpu.rl.envs.rearrange.robot.movement import Load
 from jaxgpu.rl.envs.rearrange.tasks.carry import grip
-
-pytestmark = pytest.mark.slow  # houses are drawn for seconds
+from jaxgpu.rl.envs.rearrange.tasks.episodes import Episodes, folded
+from jaxgpu.rl.envs.rearrange.tasks.rearranging import Rearrange
+from jaxgpu.rl.envs.rearrange.tasks.task import State, upright
 
 
 @cache
-def task():
+def task():  # houses are drawn for seconds: tests with them are slow
     return rl.make("rearrange/rearrange")
 
 
@@ -66,6 +70,166 @@ def at_goal(state, off):
     return replace(task(), episodes=replace(made, goal=goal))
 
 
+@pytree
+class Still(Rearrange):
+    """The task of a robot that stays where it is, and observes nothing."""
+
+    def drive(self, state, action):
+        frames = forward_kinematics(state.joints)
+        return replace(state, t=state.t + 1), SimpleNamespace(frames=frames)
+
+    def observe(self, state, frames):
+        return ()
+
+
+BASE, HALF, OTHER = (1.0, 1.2, 0.4), np.array([0.03, 0.02, 0.05]), np.array([0.04, 0.04, 0.03])
+ROW = np.array([2.0, 1.5, 0.8, *HALF, 0.8, 0.6])  # the thing where it lies at first
+FLOOR = {"to_target": (2.0, 0.3, 0.1), "to_goal": (3.0, -0.2, 0.4)}  # ways, linear in x and y
+CASES = 300
+
+
+def floor(name, x, y):
+    """The way over the floor, m."""
+    return FLOOR[name] @ np.array([np.ones_like(x), x, y])
+
+
+def stand(case, **options):
+    """A task in a house without walls, the state of a case, and its hand's frame."""
+    cells = (np.mgrid[:20, :20] + 0.5) * 0.2
+    fields = {
+        name: jnp.float32(np.tensordot(c[1:], cells, 1) + c[0])[None] for name, c in FLOOR.items()
+    }
+    state = folded(jnp.float32(BASE))
+    frames = forward_kinematics(state)
+    origin, turn = frames.origin[-1], frames.axes[-1]
+    hand = origin + 0.03 * turn[0]
+    axes = jnp.where(case["held"], turn, upright(jnp.float32(ROW)))
+    thing = hand - jnp.where(case["held"], 0.0, jnp.sum(case["off"][:, None] * axes, 0))
+    goal = thing - case["above"]
+    other = jnp.concatenate(
+        [hand + jnp.float32([0, 0, 1]) * case["other"], jnp.float32([*OTHER, 1, 0])]
+    )
+    things = jnp.stack([other, jnp.float32(ROW)])[None]
+    zero = jnp.zeros(1, jnp.int32)
+    made = Episodes(
+        houses=None,
+        boxes=None,
+        things=things,
+        house=zero,
+        target=zero + 1,
+        goal=goal[None],
+        starts=None,
+        **fields,
+    )
+    load = Load(
+        held=case["held"],
+        half=jnp.float32(HALF),
+        place=jnp.float32([0.03, 0, 0]),
+        axes=jnp.eye(3),
+    )
+    whole = dict(episode=jnp.int32(0), last=jnp.int32(9), left_out=jnp.int32(0))
+    state = State(
+        joints=state,
+        load=load,
+        thing=thing,
+        thing_axes=axes,
+        picked=case["picked"],
+        left=jnp.float32(7.0),
+        t=case["t"],
+        **whole,
+    )
+    env = Still(made, straight=True, way=0.7, slack=0.01, pick_bonus=4.0, bonus=8.0, **options)
+    return env, state, (origin, turn, hand, goal)
+
+
+def drawn_cases():
+    """Cases [B], and actions [B, 11], on both sides of every bound.
+
+    `off` is from the middle of the thing to the hand along the thing's axes, `above` from the goal
+    to the thing, and `other` from the hand up to the middle of another thing, m.
+    """
+    rng, B = np.random.default_rng(0), CASES
+    held = rng.random(B) < 0.5
+    single = lambda x: np.asarray(x, np.float32)
+    signs = rng.choice([-1, 1], (B, 3))
+    off = signs * (HALF + rng.uniform(-0.02, 0.02, (B, 3)))
+    off = np.where(rng.random((B, 1)) < 0.2, 60 * off, off)  # far away
+    flat = rng.uniform(-0.15, 0.15, (B, 2)) * np.where(rng.random((B, 1)) < 0.2, 20, 1)
+    above = np.column_stack([flat, rng.uniform(-0.06, 0.4, B)])
+    action = np.zeros((B, 11))
+    action[:, [0, 10]] = rng.uniform(-1.2, 1.2, (B, 2))
+    case = dict(held=held, picked=held | (rng.random(B) < 0.5))
+    case |= dict(off=single(off), above=single(above), other=single(rng.uniform(0.02, 0.06, B)))
+    return case | dict(t=rng.integers(2, 9, B).astype(np.int32)), single(action)
+
+
+@pytest.mark.parametrize("options", [{}, {"safe_drop": True, "crowded": False}])
+def test_what_a_step_takes_lets_go_ends_and_pays(options):
+    """By NumPy, for a robot that stays where it is, in a house without walls."""
+    case, action = drawn_cases()
+
+    def play(case, action):
+        env, state, hand = stand(case, **options)
+        return env.step(state, action, None), state, hand
+
+    play = jax.jit(jax.vmap(play), compiler_options=FEW)
+    out, state, hand = jax.tree.map(np.asarray, play(case, action))
+    origin, turn, hand, goal = hand
+    wanted = expect(case, action, hand, goal, state.thing, **options)
+    after = out.state
+    np.testing.assert_array_equal(after.load.held, wanted["held"])
+    np.testing.assert_array_equal(after.picked, wanted["picked"])
+    np.testing.assert_allclose(after.thing, wanted["thing"], atol=1e-6)
+    for name in ("success", "failure"):
+        np.testing.assert_array_equal(out.info[name], wanted[name])
+        assert wanted[name].mean() > 0.03
+    np.testing.assert_array_equal(out.terminated, wanted["success"] | wanted["failure"])
+    np.testing.assert_array_equal(out.truncated, case["t"] + 1 >= 9)
+    np.testing.assert_allclose(out.reward, wanted["reward"], atol=2e-5)
+    in_hand = np.einsum("bi,bij->bj", after.load.place, turn) + origin
+    at, now = wanted["held"], wanted["sinks"]
+    np.testing.assert_allclose(in_hand[at], after.thing[at], atol=1e-6)
+    axes = np.einsum("bij,bjk->bik", after.load.axes, turn)
+    np.testing.assert_allclose(axes[at], after.thing_axes[at], atol=1e-6)
+    np.testing.assert_allclose(after.thing_axes[now][:, 2], np.eye(3)[[2] * now.sum()], atol=1e-6)
+
+
+def expect(case, action, hand, goal, thing, crowded=True, safe_drop=False):
+    """What follows from the module's text, by NumPy."""
+    held, picked, grips = case["held"], case["picked"], np.clip(action[:, 0], -1, 1)
+    outside = lambda x, half: np.linalg.norm(np.maximum(np.abs(x) - half, 0), axis=-1)
+    own = outside(case["off"], HALF)
+    other = np.maximum(case["other"] - OTHER[2], 0) if crowded else np.inf
+    meets = ~held & (grips > 0.5) & (np.minimum(own, other) <= 0.015)
+    right, wrong = meets & (own <= other), meets & (own > other)
+    flat, high = np.hypot(*case["above"][:, :2].T), case["above"][:, 2]
+    placed = (flat < 0.15) & (high > -0.02) & (high < 0.3)
+    lets = held & (grips < -0.5) & (placed | (not safe_drop))
+    sinks = lets & placed
+    then = thing.copy()
+    then[sinks, 2] = goal[sinks, 2]
+    now_held, now_picked = held & ~lets | right, picked | right
+    says = (action[:, 10] > 0.5) & (case["t"] + 1 > 5)
+    success = says & now_picked & ~now_held & placed
+    failure = says & ~success | wrong | lets & ~placed
+    far = lambda a, b: np.minimum(np.linalg.norm(a - b, axis=-1), 1.5)
+    x, y, _ = BASE
+    onward = 0.7 * floor("to_goal", *ROW[:2]) + far(ROW[:3], goal)
+    to_thing = 0.7 * floor("to_target", x, y) + far(hand, then) + onward
+    left = np.where(now_picked, 0.7 * floor("to_goal", x, y) + far(then, goal), to_thing)
+    reward = 7 - left - 0.01 + 4 * (right & ~picked) + 8 * success
+    return dict(
+        held=now_held,
+        picked=now_picked,
+        thing=then,
+        sinks=sinks,
+        success=success,
+        failure=failure,
+        reward=reward,
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("beyond, held", [(0.0149, True), (0.0151, False)])
 def test_the_hand_takes_what_meets_its_ball(beyond, held):
     """15 mm from a face of the thing's box, and no bonus is paid twice."""
@@ -79,6 +243,7 @@ def test_the_hand_takes_what_meets_its_ball(beyond, held):
     assert not step(state, STILL).state.load.held
 
 
+@pytest.mark.slow
 def test_to_take_another_thing_is_a_failure_where_there_are_others():
     state = begun(2)
     hand = grip(FRAMES(state.joints))
@@ -97,6 +262,7 @@ def in_hand(state):
     return turn @ (np.asarray(state.thing) - hand), turn @ np.asarray(state.thing_axes).T
 
 
+@pytest.mark.slow
 def test_what_is_held_is_rigid_in_the_gripper():
     state = taken(1)
     for i in range(5):
@@ -108,6 +274,7 @@ def test_what_is_held_is_rigid_in_the_gripper():
         state = after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "off, placed",
     [
@@ -132,6 +299,7 @@ def test_the_thing_is_placed_within_15_cm_and_up_to_30_cm_above_its_goal(off, pl
     assert bool(late.info["success"]) == placed and late.terminated
 
 
+@pytest.mark.slow
 def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
     """Whatever the path; the sum of 40 rewards in float32 is within 1e-5 a step of 10 m."""
     state, _ = in_reach(1)
@@ -146,6 +314,7 @@ def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
     np.testing.assert_allclose(state.left, LEFT(task(), state, FRAMES(state.joints)), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
     """In units of 0.3 m below that, else of its own length; in the frame of the base."""
     for off in ((0.02, 0.01, -0.03), (0.5, 0.0, 0.0)):
@@ -157,6 +326,7 @@ def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
         np.testing.assert_allclose(fine, away / max(np.linalg.norm(off), 0.3), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_picture_with_the_camera_and_what_it_hides():
     """The map's numbers are not in the vector that comes with an image."""
     env = rl.make("rearrange/place", pixels=16, episodes=task().episodes)
@@ -166,6 +336,7 @@ def test_a_picture_with_the_camera_and_what_it_hides():
     assert env.observation_space["state"].shape == (35,)
 
 
+@pytest.mark.slow
 def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
     """Else the way to a goal that it has not would be taken off the reward of taking it."""
     state, fetch = begun(), rl.make("rearrange/mobile-pick", episodes=task().episodes)
@@ -176,6 +347,7 @@ def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
         assert sum(map(len, env.vector(state, FRAMES(state.joints)))) == env.vector_size == 35
 
 
+@pytest.mark.slow
 def test_the_way_through_free_space_is_told_and_paid():
     """Of the hand to the thing, then of the thing to its goal; where it is free nearly straight."""
     state, hand = in_reach(1, (-0.2, 0.0, 0.0))
@@ -201,12 +373,14 @@ def test_the_way_through_free_space_is_told_and_paid():
     np.testing.assert_allclose(fetch.left(state, frames), floor + near, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_episodes_without_a_thing_are_refused_where_one_is_to_be_taken():
     env = rl.make("rearrange/mobile-pick", episodes=rl.make("rearrange/navigate").episodes)
     with pytest.raises(ValueError, match="have no near_target, as those of tasks.visiting; make"):
         env.reset(KEY)
 
 
+@pytest.mark.slow
 def test_ways_are_straight_where_it_is_asked_for():
     """As published: from middle to middle, also of what is paid for, and no field is needed."""
     made = replace(task().episodes, near_target=None, near_goal=None)
