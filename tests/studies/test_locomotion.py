@@ -1,5 +1,6 @@
 """The study `locomotion`: a robot learns a little, and its rows."""
 
+import re
 from functools import partial
 
 import jax
@@ -24,6 +25,18 @@ def test_a_report_tells_of_the_rows_that_were_asked_for(monkeypatch, tmp_path):
 def test_its_learners_keep_their_ranges():
     for row in locomotion.ROWS:
         ranges.check("locomotion", row.learner)
+
+
+def test_rollouts_are_as_long_as_published_and_the_ant_is_trained_as_the_report_says():
+    """Tianshou's and Baselines' PPO collect 2048 steps in each update."""
+    learners = {row.name: row.learner for row in locomotion.ROWS if isinstance(row.learner, rl.PPO)}
+    assert {one.steps_per_update for one in learners.values()} == {2048}
+    ant = learners.pop("ant, PPO")
+    rate, decay = re.search(
+        r"rate of (\S+) and a lambda of ([0-9.]+)\.", locomotion.FINDINGS[1]
+    ).groups()
+    assert (ant.learning_rate, ant.gae_lambda) == (float(rate), float(decay))
+    assert all(one == next(iter(learners.values())) != ant for one in learners.values())
 
 
 @pytest.mark.slow
