@@ -2,18 +2,20 @@
 
 from dataclasses import field, replace
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from jaxgpu import report
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.nbody.forces.potentials import PointMass
 from jaxgpu.runs.loop import Run, Timing, run
 from jaxgpu.studies import galaxy_from_stream
-from jaxgpu.studies.galaxy_from_stream import sky
+from jaxgpu.studies.galaxy_from_stream import findings, sky
 from jaxgpu.studies.galaxy_from_stream.findings import written
 from jaxgpu.studies.galaxy_from_stream.fit import Fit, LevenbergMarquardt, fit_at
 from jaxgpu.studies.galaxy_from_stream.galaxy import of_shares
@@ -201,6 +203,75 @@ def test_starts_are_off_by_a_tenth_to_three():
     starts = starts_near(share, 200, jax.random.key(0))
     off = np.asarray(of_shares(starts)) / np.asarray(of_shares(share)) - 1
     assert np.all((np.abs(off) < 0.3001) & (np.abs(off) > 0.0999))
+
+
+def test_every_number_of_the_report_follows_from_samples_and_truths(monkeypatch):
+    """The four numbers stand in for speeds at 5 to 8 kpc, of which the halo's is known best."""
+    monkeypatch.setattr(findings, "figures", lambda *told: [])
+    monkeypatch.setattr(findings, "circular_speeds", lambda theta: theta)
+    random = np.random.default_rng(4)
+    mocks, draws = 40, 64
+    shares = 0.5 + 0.1 * random.normal(size=(mocks, 1 + draws, 4))
+    values = np.tile([5.0, 6.9, 7.1], (mocks, 1))  # two of three fits are within 2
+    chi2, amiss = random.uniform(50, 70, mocks), random.permutation(np.linspace(0.1, 0.5, mocks))
+    found = SimpleNamespace(
+        truth=shares[:, 0],
+        samples=shares[:, 1:],
+        values=values,
+        data=np.zeros((mocks, 60)),
+        chi2=chi2,
+        amiss=amiss,
+    )
+    options = galaxy_from_stream.Options(mocks=mocks)
+    told = written(options, None, Run(found, (), Timing(0.0, 0.0, 1)))
+
+    low, high = np.array([120, 8, 0.75, 0.5]), np.array([190, 32, 1.25, 1.5])  # as documented
+    truth, samples = ((low + (high - low) * q) for q in (shares[:, 0], shares[:, 1:]))
+    error = samples.std(1)
+    pull = (samples.mean(1) - truth) / error
+    # of 64 samples the truth may have 11 to 53, and 2 to 62, below it
+    rows = np.sort(samples, 1)
+    inside = [
+        (rows[:, first] < truth) & (truth < rows[:, last]) for first, last in ((10, 53), (1, 62))
+    ]
+    coverage, mocked = told.tables
+    assert all(len(row) == len(table.columns) for table in told.tables for row in table.rows)
+    rounding = 0.501, 0.0501, 0.000501, 0.00501
+    for j, row in enumerate(coverage.rows[:4]):
+        assert row[1] == f"{low[j]:g} to {high[j]:g}"
+        check(row[2], [np.median(error[:, j])], rounding[j])
+        check(row[3], [pull[:, j].mean(), pull[:, j].std(ddof=1) / mocks**0.5])
+        check(row[4], [pull[:, j].std(ddof=1)])
+        for i, count in enumerate(int(a[:, j].sum()) for a in inside):
+            ends = binomtest(count, mocks).proportion_ci(0.95, "exact")
+            assert row[5 + 2 * i] == f"{count} of {mocks}"
+            check(row[6 + 2 * i], ends)
+    whole = coverage.rows[4]
+    check(whole[3], [pull.mean()])
+    check(whole[4], [pull.std()])
+    for i, held in enumerate(inside):
+        assert whole[5 + 2 * i] == f"{held.sum()} of 160" and told.headlines[i].value == held.sum()
+        check(whole[6 + 2 * i], [held.mean(), held.mean(1).std(ddof=1) / mocks**0.5])
+    for k, row in enumerate(mocked.rows):
+        assert row[0] == k + 1
+        for j, atol in enumerate(rounding):
+            check(row[1 + 2 * j], [truth[k, j]], atol)
+            check(row[2 + 2 * j], [samples[k, :, j].mean(), error[k, j]], atol)
+        check(row[9], [chi2[k]], 0.501)
+        check(row[10], [amiss[k]])
+    fits, speeds, fitted, emulated = told.findings[:4]
+    assert "Of 120 first fits" in fits and "80 end within 2" in fits
+    share = 100 * np.median(error[:, 0] / samples.mean(1)[:, 0])
+    assert f"at 5 kpc: to {share:.1f} % in the median" in speeds
+    assert f"a width of {pull[:, 0].std(ddof=1):.2f}." in speeds
+    assert f"is {chi2.mean():.0f} on average for 60 data" in fitted
+    assert "0.30 in the median mock and of 0.50" in emulated
+
+
+def check(text, numbers, atol=0.00501):
+    """Numbers in a cell, as they are rounded there."""
+    cell = text.replace("±", " ").replace("to", " ").split()
+    np.testing.assert_allclose([float(part) for part in cell], numbers, atol=atol)
 
 
 @pytest.mark.slow
