@@ -120,6 +120,46 @@ class Swing(Pendulum):
         return jnp.zeros((75, 1))
 
 
+def test_every_start_of_a_field_is_another_and_returns_are_those_of_its_episode():
+    """Of a pendulum without torque, by semi-implicit Euler; a field depends on its seed alone."""
+    field, again, other = (Field.of(Swing(max_steps=75), 4, 4, seed) for seed in (0, 0, 1))
+    same = jax.tree.map(lambda a, b: bool(jnp.all(a == b)), field.starts, again.starts)
+    assert all(jax.tree.leaves(same)) and bool(jnp.all(field.keys == again.keys))
+    drawn = [part.state.angle for one in (field, other) for part in (one.starts, one.unseen)]
+    drawn.append(race_module.begin(field.env, field.keys).state.angle)  # learners draw others
+    assert len(np.unique(np.concatenate(drawn))) == 20
+    assert len(np.unique(jax.random.key_data(jnp.stack([field.keys, other.keys])), axis=0)) == 2
+    for starts in (field.starts, field.unseen):
+        angle, w = (
+            np.asarray(a, float) for a in (starts.state.angle, starts.state.angular_velocity)
+        )
+        want = np.stack([np.cos(angle), np.sin(angle), w], 1)
+        np.testing.assert_allclose(starts.observation, want, atol=1e-6)
+    cost = np.zeros(4)
+    for _ in range(75):  # from the unseen starts
+        cost += (np.mod(angle + np.pi, 2 * np.pi) - np.pi) ** 2 + 0.1 * w**2
+        w = np.clip(w + 0.05 * 15 * np.sin(angle), -8, 8)
+        angle = angle + 0.05 * w
+    plans = jnp.zeros((2, 75, 1))
+    np.testing.assert_allclose(race_module.replayed(field, plans), [-cost, -cost], rtol=1e-3)
+
+
+def test_plans_that_are_known_tilt_the_glass_as_they_say_and_few_particles_are_observed():
+    """A liquid's 8 particles have two places and two velocities, the tool has six numbers."""
+    env = five_ways.make_task("coarse")
+    assert env.observation_space.shape == (2 * 8 * (2 + 2) + 6 + 1,)  # and the clock
+    guess, known = env.first_guess(), five_ways.known_plans(env)
+    assert list(known) == ["first guess", "holding still", "by hand"]
+    assert not known["first guess"].any() and not (guess + known["holding still"]).any()
+    played = np.asarray(guess + known["by hand"])
+    assert not played[:, :2].any()
+    frame = env.substeps * float(env.simulation.dt)
+    turned = np.rad2deg(frame * float(env.speed[2]) * np.cumsum(played[:, 2]))
+    t = frame * np.arange(1, 76)
+    np.testing.assert_allclose(np.abs(turned[(t > 0.399) & (t < 0.861)]), 86, atol=0.5)
+    np.testing.assert_allclose(turned[t > 1.259], 0, atol=0.01)
+
+
 @pytest.mark.slow
 def test_a_race_on_a_pendulum_resumes_to_the_same_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(race_module, "LEARNERS", {"SHAC": race_module.LEARNERS["SHAC"]})
