@@ -1,5 +1,7 @@
 """The study `robot-front`: equal steps, one network for all, and its report."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ from jaxgpu.evolution.problem import box
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl.learners import normaliser
 from jaxgpu.rl.learners.evolved.neuroevolution import Experience
+from jaxgpu.runs.loop import Run, Timing
 from jaxgpu.studies import robot_front
 from jaxgpu.studies.robot_front import races, task
 from jaxgpu.studies.robot_front.races import Budget, RandomSearch
@@ -59,6 +62,42 @@ def test_all_ways_spend_as_many_steps():
         cma = budget.max_steps * (budget.members + share)
         for spent in (ppo, cma):
             assert 0.85 * budget.steps < spent <= budget.steps
+
+
+def test_steps_are_told_as_they_were_trained_and_policies_are_those_of_each_weight(
+    monkeypatch, tmp_path
+):
+    """A training that writes down its weight of speed, its key, and its steps so far."""
+    seen, folders = [], []
+
+    def trained(env, learner, keys, parts, every, measure, out, resume):
+        assert measure == task.Actor.of and resume
+        folders.append(out)
+        steps = np.arange(parts + 1) * every * learner.steps_per_update
+        told = np.zeros((parts + 1, len(keys), 3), np.float32)
+        told[..., 0], told[..., 1] = env.share, steps[:, None]
+        told[..., 2] = jax.random.uniform(keys[0]), jax.random.uniform(keys[1])
+        seen.append(told)
+        return Run(None, task.Actor(told, ()), Timing(1.0, 2.0, 3))
+
+    monkeypatch.setattr(races, "sweep", trained)
+    monkeypatch.setattr(races, "translated", lambda policies, actor, known: actor.weights + known)
+    budget = Budget(24, 24, 80)
+    field = SimpleNamespace(
+        budget=budget,
+        policies=SimpleNamespace(env=Cart()),
+        keys=jax.random.split(KEY, 2),
+        known=jnp.zeros((2, 3)),
+    )
+    found = races.weighted(field, tmp_path, True)
+    assert found.x.shape == found.halfway.shape == (2, len(races.SHARES), 3)
+    for x, steps in ((found.x, found.steps), (found.halfway, found.steps / 2)):
+        np.testing.assert_allclose(x[..., 0], [races.SHARES] * 2, rtol=1e-6)
+        np.testing.assert_array_equal(x[..., 1].sum(1), steps)
+    assert 0.8 * budget.steps < found.steps <= budget.steps
+    assert len(np.unique(found.x[..., 2])) == 2 * len(races.SHARES)  # every training has its key
+    assert len(set(folders)) == len(races.SHARES) and found.volumes is None
+    assert found.timing == Timing(5.0, 10.0, 15)
 
 
 def test_random_search_asks_for_points_of_the_whole_box():
