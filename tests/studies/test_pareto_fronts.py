@@ -3,13 +3,16 @@
 import base64
 import json
 import re
+from types import SimpleNamespace
 
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from jaxgpu import report
 from jaxgpu.evolution.population import Population
+from jaxgpu.runs.loop import Run, Timing
 from jaxgpu.studies import pareto_fronts
 from jaxgpu.studies.pareto_fronts import pictures, races
 
@@ -45,6 +48,48 @@ def test_the_stored_runs_are_fronts_whose_volumes_they_tell():
         last = peer.volumes[:, -1]
         np.testing.assert_allclose(got, last[races.middle(peer.volumes)], rtol=1e-6)
         assert got == np.float32(np.median(last)) or abs(got - np.median(last)) < 1e-6
+
+
+def test_a_report_holds_volumes_beside_pymoos_at_as_many_evaluations(monkeypatch, tmp_path):
+    """Of some parts of pymoo's volumes; of its front a seed has ten points more than its number."""
+    parts = dict(zip(races.RACES, (0.5, 0.8, 1.1)))
+
+    def known(name, seeds, generations, seed, out, resume):
+        """The first volume of a history is that of the start."""
+        peer, steps = races.peer(name), generations // races.EVERY
+        held = np.zeros((1 + steps, seeds))
+        held[1:] = parts[name] * np.sort(peer.volumes[:, :steps], 0)[2 : 2 + seeds].T
+        f = np.repeat(peer.front[None, :20], seeds, 0)
+        violation = np.arange(20)[None] - np.arange(seeds)[:, None] >= 10
+        members = Population(f[..., :0], f, 1.0 * violation)
+        return Run(SimpleNamespace(population=members), held, Timing(0.0, 0.0, 1))
+
+    monkeypatch.setattr(races, "race", known)
+    monkeypatch.setattr(races, "nondominated", lambda f, violation: np.full(len(f), True))
+    monkeypatch.setattr(pareto_fronts, "figure", lambda drawing, caption: drawing)
+    options = pareto_fronts.Options(seeds=7, generations=100)
+    told = pareto_fronts.study(options, tmp_path, False)
+    np.testing.assert_allclose([one.value for one in told.headlines], list(parts.values()))
+    assert all(one.beside.endswith("11 seeds against 7") for one in told.headlines)
+    assert "9200 evaluations a run" in told.lead and "0.500, 0.800 and 1.100 times" in told.lead
+    rows = told.tables[0].rows
+    for (name, part), mine, theirs, panel in zip(
+        parts.items(), rows[::2], rows[1::2], told.figures[-1].axes
+    ):
+        ends = np.sort(races.peer(name).volumes[:, 19])  # after 100 generations
+        low, middle, high = (ends[2] + ends[3]) / 2, ends[5], (ends[7] + ends[8]) / 2
+        assert theirs == [name, "pymoo 0.6.2", middle, low, high, ends[0], 11]
+        ours = [middle, (ends[3] + ends[4]) / 2, (ends[6] + ends[7]) / 2, ends[2]]
+        np.testing.assert_allclose(mine[2:], [*(part * end for end in ours), 7])
+        spent, volume = panel.lines[0].get_data()
+        np.testing.assert_allclose((spent[-1], volume[-1]), (9.2, part * middle))
+        np.testing.assert_allclose(panel.lines[1].get_ydata()[-1], middle)
+        assert panel.get_title() == races.RACES[name].title
+    # 13 points are those of the fourth of seven seeds, which has the median volume
+    assert all("median volume, 13 points" in one.caption for one in told.figures[:3])
+    width, height = told.figures[-1].get_size_inches()
+    assert height < width <= 9.4  # the page's
+    plt.close(told.figures[-1])
 
 
 def test_infeasible_members_have_no_volume():
